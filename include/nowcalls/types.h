@@ -1,0 +1,119 @@
+// The words of nowcalls as types: what a token, a flow and an answer are.
+//
+// Status numbers are those of Sentinel's TokenResultStatus, so that answers mean the same on both
+// protocols. Ids are strong types: a token id cannot be passed where a flow id is meant.
+#ifndef NOWCALLS_TYPES_H_
+#define NOWCALLS_TYPES_H_
+
+#include <compare>
+#include <cstdint>
+#include <string_view>
+
+namespace nowcalls {
+
+namespace internal {
+
+// An integer that only compares with its own kind. `Tag` names the kind.
+template <typename Tag, typename Rep>
+struct StrongInt {
+  Rep value = 0;
+  constexpr StrongInt() = default;
+  constexpr explicit StrongInt(Rep v) : value(v) {}
+  constexpr auto operator<=>(const StrongInt&) const = default;
+};
+
+}  // namespace internal
+
+// Names a rule; > 0 and unique across namespaces (Sentinel's clusterConfig.flowId).
+using FlowId = internal::StrongInt<struct FlowIdTag, int64_t>;
+
+// Names one issued token; 1 .. 2^63-1, never repeated within the life of a ledger.
+using TokenId = internal::StrongInt<struct TokenIdTag, uint64_t>;
+
+// Grows strictly with each grant, across restarts. A protected resource that remembers the highest
+// fence it has seen can reject a holder whose token was reclaimed.
+using Fence = internal::StrongInt<struct FenceTag, uint64_t>;
+
+// Names a session; drawn from the sequence of the fences: no two that ever held a token share one.
+using SessionId = internal::StrongInt<struct SessionIdTag, uint64_t>;
+
+// The answer to a token request (Sentinel's TokenResultStatus).
+enum class TokenStatus : int8_t {
+  kBadRequest = -4,
+  kTooManyRequest = -2,
+  kFail = -1,
+  kOk = 0,
+  kBlocked = 1,
+  kShouldWait = 2,
+  kNoRuleExists = 3,
+  kNoRefRuleExists = 4,
+  kNotAvailable = 5,
+  kReleaseOk = 6,
+  kAlreadyRelease = 7,
+};
+
+// "OK", "BLOCKED", ... as Sentinel spells them.
+constexpr std::string_view TokenStatusName(TokenStatus status) {
+  switch (status) {
+    case TokenStatus::kBadRequest: return "BAD_REQUEST";
+    case TokenStatus::kTooManyRequest: return "TOO_MANY_REQUEST";
+    case TokenStatus::kFail: return "FAIL";
+    case TokenStatus::kOk: return "OK";
+    case TokenStatus::kBlocked: return "BLOCKED";
+    case TokenStatus::kShouldWait: return "SHOULD_WAIT";
+    case TokenStatus::kNoRuleExists: return "NO_RULE_EXISTS";
+    case TokenStatus::kNoRefRuleExists: return "NO_REF_RULE_EXISTS";
+    case TokenStatus::kNotAvailable: return "NOT_AVAILABLE";
+    case TokenStatus::kReleaseOk: return "RELEASE_OK";
+    case TokenStatus::kAlreadyRelease: return "ALREADY_RELEASE";
+  }
+  return "UNKNOWN";
+}
+
+// Which limit refused an acquire. kNone for a granted one.
+enum class RefusedBy : uint8_t {
+  kNone = 0,
+  kLevel = 1,       // The rule's concurrency level.
+  kTokenLimit = 2,  // The server's own bound on live tokens.
+  kOther = 255,     // Clients only: a limit that a later server knows and this client does not.
+};
+
+// The word of the wire for it; empty for kNone.
+constexpr std::string_view RefusedByName(RefusedBy limit) {
+  switch (limit) {
+    case RefusedBy::kNone: return "";
+    case RefusedBy::kLevel: return "level";
+    case RefusedBy::kTokenLimit: return "token_limit";
+    case RefusedBy::kOther: return "other";
+  }
+  return "";
+}
+
+// Why a token ended. The numbers are stored in the ledger and never reused.
+enum class EndReason : uint8_t {
+  kReleased = 1,         // By its owner, in time.
+  kReleasedLate = 2,     // By its owner, after the rule's resourceTimeout.
+  kClientOffline = 3,    // Its session stayed offline for clientOfflineTime.
+  kResourceTimeout = 4,  // Not kept within 2 x resourceTimeout.
+  kRuleRemoved = 5,      // Purged by an administrator after its rule was removed.
+  kAdmin = 6,            // Reclaimed by an administrator.
+  kCancelled = 7,        // Its acquire was cancelled by request id.
+};
+inline constexpr int kEndReasonCount = 8;  // Including the unused 0.
+
+constexpr std::string_view EndReasonName(EndReason reason) {
+  switch (reason) {
+    case EndReason::kReleased: return "released";
+    case EndReason::kReleasedLate: return "released_late";
+    case EndReason::kClientOffline: return "client_offline";
+    case EndReason::kResourceTimeout: return "resource_timeout";
+    case EndReason::kRuleRemoved: return "rule_removed";
+    case EndReason::kAdmin: return "admin";
+    case EndReason::kCancelled: return "cancelled";
+  }
+  return "unknown";
+}
+
+}  // namespace nowcalls
+
+#endif  // NOWCALLS_TYPES_H_

@@ -1,0 +1,59 @@
+#include "base/clock.h"
+
+#include <sys/random.h>
+#include <time.h>
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "base/check.h"
+#include "base/hex.h"
+
+namespace nowcalls {
+namespace {
+
+constexpr char kBootIdPath[] = "/proc/sys/kernel/random/boot_id";
+
+int64_t ReadClockUs(clockid_t id) {
+  timespec now{};
+  NOWCALLS_CHECK(clock_gettime(id, &now) == 0);
+  return static_cast<int64_t>(now.tv_sec) * 1'000'000 + now.tv_nsec / 1000;
+}
+
+Result<BootId> ReadBootId() {
+  std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(kBootIdPath, "re"), &std::fclose);
+  if (file == nullptr) return Status::IoError(std::string("cannot open ") + kBootIdPath);
+  std::string digits;  // Without the dashes of the UUID form.
+  for (int c = std::fgetc(file.get()); c != EOF && c != '\n'; c = std::fgetc(file.get())) {
+    if (c != '-') digits += static_cast<char>(c);
+  }
+  const Result<std::string> bytes = FromHex(digits);
+  BootId id{};
+  if (!bytes.ok() || bytes->size() != id.size()) {
+    return Status::IoError(std::string(kBootIdPath) + " is not a UUID");
+  }
+  std::memcpy(id.data(), bytes->data(), id.size());
+  return id;
+}
+
+}  // namespace
+
+Result<ClockSample> SampleClocks() {
+  Result<BootId> boot_id = ReadBootId();
+  if (!boot_id.ok()) return boot_id.status();
+  return ClockSample{BoottimeMs(), WallMs(), *boot_id};
+}
+
+int64_t BoottimeMs() { return ReadClockUs(CLOCK_BOOTTIME) / 1000; }
+int64_t BoottimeUs() { return ReadClockUs(CLOCK_BOOTTIME); }
+int64_t WallMs() { return ReadClockUs(CLOCK_REALTIME) / 1000; }
+
+std::array<uint64_t, 2> RandomBits128() {
+  std::array<uint64_t, 2> bits{};
+  NOWCALLS_CHECK(getrandom(bits.data(), sizeof(bits), 0) == static_cast<ssize_t>(sizeof(bits)));
+  return bits;
+}
+
+}  // namespace nowcalls

@@ -1,0 +1,40 @@
+// The only place that reads clocks, the boot id and the system's randomness.
+//
+// Thread: any. Everything above src/base gets time as an argument, so that tests and the simulator
+// can say what time it is.
+#ifndef NOWCALLS_BASE_CLOCK_H_
+#define NOWCALLS_BASE_CLOCK_H_
+
+#include <array>
+#include <cstdint>
+
+#include "nowcalls/status.h"
+
+namespace nowcalls {
+
+// 128 bits that change with each boot of the machine (/proc/sys/kernel/random/boot_id).
+using BootId = std::array<uint8_t, 16>;
+
+// What the machine's clocks say at one moment.
+struct ClockSample {
+  int64_t boottime_ms = 0;  // CLOCK_BOOTTIME: since boot, counts suspended time, never set back.
+  int64_t wall_ms = 0;      // CLOCK_REALTIME since the Unix epoch; an operator may set it.
+  BootId boot_id{};
+};
+
+// Reads the clocks. Error: kIoError when the kernel does not tell the boot id.
+Result<ClockSample> SampleClocks();
+
+// CLOCK_BOOTTIME in milliseconds and in microseconds. Cheap enough for each loop turn.
+int64_t BoottimeMs();
+int64_t BoottimeUs();
+
+// CLOCK_REALTIME in milliseconds since the Unix epoch. For display only.
+int64_t WallMs();
+
+// 128 bits from the kernel's random source. Ends the process if there is none.
+std::array<uint64_t, 2> RandomBits128();
+
+}  // namespace nowcalls
+
+#endif  // NOWCALLS_BASE_CLOCK_H_

@@ -1,0 +1,32 @@
+#include "base/host_port.h"
+
+#include <charconv>
+
+#include "base/text.h"
+
+namespace nowcalls {
+
+std::string HostPort::ToString() const {
+  const bool bare_colons = host.find(':') != std::string::npos;
+  return (bare_colons ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+Result<HostPort> ParseHostPort(std::string_view text) {
+  const Status wrong_form = Status::InvalidArgument(
+      Quoted(text) + " is not HOST:PORT, such as 127.0.0.1:18730 or [::1]:18730");
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return wrong_form;
+  std::string_view host = text.substr(0, colon);
+  const std::string_view digits = text.substr(colon + 1);
+  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  if (host.empty() || host.find_first_of("[] ") != std::string_view::npos) return wrong_form;
+  if (!bracketed && host.find(':') != std::string_view::npos) return wrong_form;
+  HostPort parsed{std::string(host), 0};
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), parsed.port);
+  if (error != std::errc() || end != digits.data() + digits.size()) return wrong_form;
+  return parsed;
+}
+
+}  // namespace nowcalls

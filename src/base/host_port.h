@@ -1,0 +1,29 @@
+// HOST:PORT as operators write it, to listen on and to connect to.
+//
+// Thread: any.
+#ifndef NOWCALLS_BASE_HOST_PORT_H_
+#define NOWCALLS_BASE_HOST_PORT_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "nowcalls/status.h"
+
+namespace nowcalls {
+
+struct HostPort {
+  std::string host;  // A name or an address, without the brackets of "[::1]".
+  uint16_t port = 0;
+
+  // "127.0.0.1:18730", "[::1]:18730".
+  std::string ToString() const;
+  bool operator==(const HostPort&) const = default;
+};
+
+// Reads "HOST:PORT" or "[IPV6]:PORT" with a port of 0..65535. kInvalidArgument otherwise.
+Result<HostPort> ParseHostPort(std::string_view text);
+
+}  // namespace nowcalls
+
+#endif  // NOWCALLS_BASE_HOST_PORT_H_

@@ -1,0 +1,61 @@
+// Every limit of nowcalls with its default, in one table.
+//
+// Nothing in the server is unbounded. What can be configured is a member of Limits (the
+// configuration fills it); what a peer must be able to rely on is a constant. What is full says so
+// with a definite refusal that names the limit.
+#ifndef NOWCALLS_BASE_LIMITS_H_
+#define NOWCALLS_BASE_LIMITS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace nowcalls {
+
+// Wire, fixed by the protocol (src/wire/PROTOCOL.md).
+inline constexpr size_t kMessageBytesMax = 64 * 1024;  // One MessagePack-RPC message, in or out of
+                                                       // a client; listings may answer more.
+inline constexpr int kNestingMax = 8;                  // Arrays and maps within one message.
+inline constexpr uint32_t kElementsMax = 1024;         // Elements of one array, pairs of one map.
+inline constexpr uint32_t kStringBytesMax = 4096;      // One str or bin; the rules of rules_load as
+                                                       // one JSON string may fill the message.
+inline constexpr size_t kReplyBytesMax = 4 * 1024 * 1024;  // One answer, as a client accepts it.
+inline constexpr uint32_t kListRowsMax = 1000;             // Rows of one listing page.
+inline constexpr uint32_t kListRowsDefault = 100;
+
+// Names.
+inline constexpr size_t kNamespaceBytesMax = 128;
+inline constexpr size_t kClientIdBytesMax = 128;
+inline constexpr size_t kReasonBytesMax = 256;
+
+// Requests.
+inline constexpr int64_t kCountMax = INT32_MAX;  // Of one acquire; the least is 1.
+
+// Rules.
+inline constexpr size_t kRulesFileBytesMax = 64 * 1024 * 1024;
+inline constexpr size_t kResourceBytesMax = 1024;
+inline constexpr int kRuleJsonNestingMax = 16;
+inline constexpr int64_t kRuleTimeMsMax =
+    int64_t{30} * 24 * 3600 * 1000;  // Timeouts of a rule: 30 days.
+
+struct Limits {
+  uint32_t connections_max = 10'000;
+  uint32_t sessions_max = 100'000;  // Online, or offline with tokens.
+  uint32_t rules_max = 200'000;     // Over all namespaces.
+  uint32_t namespaces_max = 10'000;
+  uint32_t tokens_max = 20'000'000;           // Live tokens.
+  uint32_t requests_in_flight_max = 1024;     // A connection; then reading stops.
+  size_t output_bytes_max = 8 * 1024 * 1024;  // A connection; then it is closed.
+  int64_t message_incomplete_ms = 10'000;     // From first to last byte of a message.
+  size_t batch_bytes_max = 4 * 1024 * 1024;   // The open commit batch; then reading stops.
+  uint32_t listings_max = 64;                 // Listings between two pages.
+  int64_t listing_idle_ms = 30'000;           // Then the cursor is forgotten.
+  uint32_t log_lines_per_second_max = 100;    // About peers' behaviour; the rest is counted.
+};
+
+static_assert(kStringBytesMax <= kMessageBytesMax);
+static_assert(kListRowsMax <= kElementsMax);
+static_assert(kClientIdBytesMax <= kStringBytesMax && kNamespaceBytesMax <= kStringBytesMax);
+
+}  // namespace nowcalls
+
+#endif  // NOWCALLS_BASE_LIMITS_H_

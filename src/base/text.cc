@@ -1,0 +1,52 @@
+#include "base/text.h"
+
+#include <cstdint>
+
+#include "base/hex.h"
+#include "base/limits.h"
+#include "base/utf8.h"
+
+namespace nowcalls {
+bool IsPrintable(std::string_view text) {
+  uint8_t before = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<uint8_t>(c);
+    if (byte < 0x20 || byte == 0x7f) return false;
+    if (before == 0xc2 && byte < 0xa0) return false;  // U+0080..U+009F
+    before = byte;
+  }
+  return IsUtf8(text);
+}
+
+std::string Quoted(std::string_view text, size_t bytes_max) {
+  std::string quoted = "'";
+  for (const char c : text.substr(0, bytes_max)) {
+    if (c >= 0x20 && c < 0x7f) {
+      quoted += c;
+    } else {
+      quoted += "\\x" + ToHex({&c, 1});
+    }
+  }
+  quoted += text.size() > bytes_max ? "...'" : "'";
+  return quoted;
+}
+
+Status CheckName(std::string_view name, size_t bytes_max) {
+  if (name.empty() || name.size() > bytes_max) {
+    return Status::InvalidArgument("must be 1.." + std::to_string(bytes_max) + " bytes, got " +
+                                   std::to_string(name.size()));
+  }
+  if (!IsPrintable(name)) {
+    return Status::InvalidArgument("must be UTF-8 without control characters, got " + Quoted(name));
+  }
+  return Status::Ok();
+}
+
+Status CheckNamespace(std::string_view name) { return CheckName(name, kNamespaceBytesMax); }
+
+Status CheckClientId(std::string_view id) {
+  if (id.starts_with('@')) return Status::InvalidArgument("must not start with '@'");
+  return CheckName(id, kClientIdBytesMax);
+}
+
+}  // namespace nowcalls

@@ -1,0 +1,31 @@
+// Text that peers send: what may become a name, and how to show the rest.
+//
+// Thread: any.
+#ifndef NOWCALLS_BASE_TEXT_H_
+#define NOWCALLS_BASE_TEXT_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "nowcalls/status.h"
+
+namespace nowcalls {
+
+// UTF-8 without control characters (U+0000..U+001F, U+007F..U+009F).
+bool IsPrintable(std::string_view text);
+
+// `text` for a log line or an error message: in single quotes, at most `bytes_max` bytes of it
+// ("..." says that there is more), bytes that are not printable ASCII as \xNN.
+std::string Quoted(std::string_view text, size_t bytes_max = 64);
+
+// What a name may be: 1..bytes_max bytes of printable UTF-8. kInvalidArgument completes a sentence
+// that begins with the field's name: "must be 1..128 bytes, got 0".
+Status CheckName(std::string_view name, size_t bytes_max);
+Status CheckNamespace(std::string_view name);
+// Nor does a client id start with '@', which marks the sessions of connections that declared none.
+Status CheckClientId(std::string_view id);
+
+}  // namespace nowcalls
+
+#endif  // NOWCALLS_BASE_TEXT_H_

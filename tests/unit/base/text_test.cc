@@ -1,0 +1,58 @@
+#include "base/text.h"
+
+#include <doctest/doctest.h>
+
+#include "base/utf8.h"
+
+namespace nowcalls {
+namespace {
+
+TEST_CASE("UTF-8 is recognised in its shortest form only") {
+  for (const char* good : {"", "plain", "\u00e9", "\u20ac", "\U0001f600", "\xf4\x8f\xbf\xbf"}) {
+    CAPTURE(good);
+    CHECK(IsUtf8(good));
+  }
+  for (const char* bad :
+       {"\x80", "\xc3", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf0\x80\x80\xaf",
+        "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "\xff", "a\xe2\x82"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(IsUtf8(bad));
+  }
+}
+
+TEST_CASE("printable text holds no control characters of either set") {
+  CHECK(IsPrintable("caf\u00e9 \u20ac"));
+  CHECK(IsPrintable("\u00a0"));
+  for (const char* bad : {"a\n", "\x7f", "\u0080", "\u009f", "\x1b[0m", "\xff"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(IsPrintable(bad));
+  }
+  CHECK_FALSE(IsPrintable(std::string_view("a\0b", 3)));
+}
+
+TEST_CASE("quoted text shows bytes that could harm a terminal as hex and is bounded") {
+  CHECK(Quoted("plain") == "'plain'");
+  CHECK(Quoted("a\x1b\xff") == "'a\\x1b\\xff'");
+  CHECK(Quoted("abcdef", 3) == "'abc...'");
+  CHECK(Quoted("abc", 3) == "'abc'");
+}
+
+TEST_CASE("names are 1..128 bytes of printable UTF-8") {
+  CHECK(CheckNamespace("shop").ok());
+  CHECK(CheckNamespace(std::string(128, 'n')).ok());
+  CHECK(CheckNamespace("").message() == "must be 1..128 bytes, got 0");
+  CHECK(CheckNamespace(std::string(129, 'n')).message() == "must be 1..128 bytes, got 129");
+  CHECK(CheckNamespace("a\tb").message() ==
+        "must be UTF-8 without control characters, got 'a\\x09b'");
+  CHECK(CheckNamespace("@shop").ok());
+}
+
+TEST_CASE("a client id cannot look like a session without one") {
+  CHECK(CheckClientId("worker-7").ok());
+  CHECK(CheckClientId("w@rker").ok());
+  CHECK(CheckClientId("@10.0.0.1:5000").message() == "must not start with '@'");
+  CHECK_FALSE(CheckClientId("").ok());
+}
+
+}  // namespace
+}  // namespace nowcalls
