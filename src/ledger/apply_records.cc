@@ -1,0 +1,138 @@
+// ApplyRecords: the reading half of commit_batch.h.
+//
+// Every record is decoded in full before its key changes anything, although CommitBatch checked it
+// when it was written: what reaches the log here is what recovery has to read after a crash.
+#include "base/bytes.h"
+#include "ledger/codec.h"
+#include "ledger/commit_batch.h"
+#include "ledger/record_types.h"
+
+namespace nowcalls::ledger {
+namespace {
+
+class RecordReader {
+ public:
+  RecordReader(std::string_view records, KeyValueSink* sink) : in_(records), sink_(sink) {}
+
+  Status ApplyAll() {
+    while (!in_.rest().empty()) {
+      if (sealed_) return Status::Corruption("bytes follow the seal");
+      NOWCALLS_RETURN_IF_ERROR(ApplyOne(static_cast<RecordType>(in_.Read<uint8_t>())));
+    }
+    if (!sealed_) return Status::Corruption("the batch ends without a seal");
+    return {};
+  }
+
+ private:
+  struct Place {
+    Family family;
+    std::string_view key;
+  };
+
+  Status ApplyOne(RecordType type) {
+    switch (type) {
+      case RecordType::kTokenIssued: return TokenIssued();
+      case RecordType::kTokenKept: return TokenKept();
+      case RecordType::kTokenEnded: return TokenEnded();
+      case RecordType::kSessionOpened: return SessionOpened();
+      case RecordType::kSessionClosed: return SessionClosed();
+      case RecordType::kRuleSet: return RuleSet();
+      case RecordType::kRuleRemoved: return RuleRemoved();
+      case RecordType::kClockMarked: return PutMeta(kClockKey, kClockMarkBytes, DecodeClockMark);
+      case RecordType::kWatermarkRaised:
+        return PutMeta(kWatermarkKey, kWatermarkBytes, DecodeWatermark);
+      case RecordType::kSealed: sealed_ = true; return PutMeta(kSealKey, kSealBytes, DecodeSeal);
+    }
+    return Status::Corruption("record type " + std::to_string(static_cast<int>(type)) +
+                              " is unknown");
+  }
+
+  Status TokenIssued() {
+    const Place place = ReadPlace();
+    const std::string_view value = in_.ReadBytes(kTokenValueBytes);
+    NOWCALLS_RETURN_IF_ERROR(DecodeToken(place.family, place.key, value).status());
+    sink_->Put(place.family, place.key, value);
+    return {};
+  }
+
+  Status TokenKept() {
+    const Place before = ReadPlace();
+    const Place after = ReadPlace();
+    const std::string_view value = in_.ReadBytes(kTokenValueBytes);
+    const Result<TokenKey> old_key = DecodeTokenKey(before.family, before.key);
+    if (!old_key.ok()) return old_key.status();
+    const Result<Token> token = DecodeToken(after.family, after.key, value);
+    if (!token.ok()) return token.status();
+    if (old_key->id != token->key.id) return Status::Corruption("a kept token changes its id");
+    if (*old_key == token->key) return Status::Corruption("a kept token does not move");
+    sink_->SingleDelete(before.family, before.key);
+    sink_->Put(after.family, after.key, value);
+    return {};
+  }
+
+  Status TokenEnded() {
+    const Place place = ReadPlace();
+    const auto reason = in_.Read<uint8_t>();
+    NOWCALLS_RETURN_IF_ERROR(DecodeTokenKey(place.family, place.key).status());
+    if (reason == 0 || reason >= kEndReasonCount) {
+      return Status::Corruption("end reason " + std::to_string(reason) + " is unknown");
+    }
+    sink_->SingleDelete(place.family, place.key);
+    return {};
+  }
+
+  Status SessionOpened() {
+    const std::string_view key = in_.ReadBytes(kSessionKeyBytes);
+    const std::string_view value = in_.ReadBytes(in_.Read<uint16_t>());
+    NOWCALLS_RETURN_IF_ERROR(DecodeSession(key, value).status());
+    sink_->Put(Family::kSessions, key, value);
+    return {};
+  }
+
+  Status SessionClosed() {
+    const std::string_view key = in_.ReadBytes(kSessionKeyBytes);
+    NOWCALLS_RETURN_IF_ERROR(DecodeSessionKey(key).status());
+    sink_->SingleDelete(Family::kSessions, key);
+    return {};
+  }
+
+  Status RuleSet() {
+    const std::string_view key = in_.ReadBytes(in_.Read<uint16_t>());
+    const std::string_view value = in_.ReadBytes(in_.Read<uint32_t>());
+    NOWCALLS_RETURN_IF_ERROR(DecodeRule(key, value).status());
+    sink_->Put(Family::kRules, key, value);
+    return {};
+  }
+
+  Status RuleRemoved() {
+    const std::string_view key = in_.ReadBytes(in_.Read<uint16_t>());
+    NOWCALLS_RETURN_IF_ERROR(DecodeRuleKey(key).status());
+    sink_->Delete(Family::kRules, key);
+    return {};
+  }
+
+  template <typename Decoder>
+  Status PutMeta(std::string_view key, size_t value_bytes, Decoder decode) {
+    const std::string_view value = in_.ReadBytes(value_bytes);
+    NOWCALLS_RETURN_IF_ERROR(decode(value).status());
+    sink_->Put(Family::kMeta, key, value);
+    return {};
+  }
+
+  Place ReadPlace() {
+    const auto family = static_cast<Family>(in_.Read<uint8_t>());
+    return {family, in_.ReadBytes(kTokenKeyBytes)};
+  }
+
+  ByteReader in_;
+  KeyValueSink* sink_;
+  bool sealed_ = false;
+};
+
+}  // namespace
+
+Status ApplyRecords(std::string_view records, KeyValueSink* sink) {
+  return RecordReader(records, sink).ApplyAll();
+}
+
+}  // namespace nowcalls::ledger

@@ -1,0 +1,22 @@
+#include "ledger/clock.h"
+
+#include <algorithm>
+
+namespace nowcalls::ledger {
+
+RecoveredTime RecoverTime(const ClockMark& mark, Instant floor, const ClockSample& sample) {
+  RecoveredTime recovered;
+  recovered.same_boot = mark.machine.boot_id == sample.boot_id;
+  recovered.wall_gap_ms = sample.wall_ms - mark.machine.wall_ms;
+  int64_t elapsed_ms = 0;
+  if (recovered.same_boot) {
+    elapsed_ms = std::max<int64_t>(0, sample.boottime_ms - mark.machine.boottime_ms);
+  } else {
+    elapsed_ms = std::clamp<int64_t>(recovered.wall_gap_ms, 0, kRebootGapMsMax);
+    recovered.clamped = elapsed_ms != recovered.wall_gap_ms;
+  }
+  recovered.now = std::max(Instant{mark.ledger_ms} + elapsed_ms, floor);
+  return recovered;
+}
+
+}  // namespace nowcalls::ledger

@@ -1,0 +1,324 @@
+#include "ledger/codec.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "base/limits.h"
+
+namespace nowcalls::ledger {
+namespace {
+
+constexpr uint8_t kValueVersion = 1;
+constexpr int64_t kLedgerMsMax = int64_t{1} << 62;  // base/time.h: the end of valid instants.
+constexpr uint64_t kIdMax = INT64_MAX;
+
+constexpr size_t kRuleFlowBytes = 8;
+
+static_assert(kNamespaceBytesMax <= UINT8_MAX && kClientIdBytesMax <= UINT8_MAX);
+
+bool IsLedgerMs(int64_t ms) { return ms >= 0 && ms <= kLedgerMsMax; }
+bool IsId(uint64_t id) { return id >= 1 && id <= kIdMax; }
+bool IsSessionKind(SessionKind kind) {
+  return kind == SessionKind::kNamed || kind == SessionKind::kConnection;
+}
+bool IsRuleNamespace(std::string_view name_space) {
+  return name_space.size() <= kNamespaceBytesMax && name_space.find('\0') == std::string_view::npos;
+}
+
+// The three checks below say what is wrong with an entity, or nullptr. Encoders and decoders share
+// them, so that what can be written can be read back.
+const char* ProblemOf(const TokenKey& key) {
+  if (!IsTokenFamily(key.family)) return "the family does not hold tokens";
+  if (!IsLedgerMs(key.deadline_ms)) return "deadline_ms is out of range";
+  if (!IsId(key.id.value)) return "token_id is out of range";
+  return nullptr;
+}
+
+const char* ProblemOf(const Token& token) {
+  if (token.flow.value <= 0) return "flow is not positive";
+  if (token.session.value == 0) return "session is 0";
+  if (token.count == 0 || token.count > kCountMax) return "count is out of range";
+  if (token.issued_ms < 0 || token.issued_ms > token.key.deadline_ms) {
+    return "issued_ms is not between 0 and the deadline";
+  }
+  if (token.fence.value == 0) return "fence is 0";
+  return nullptr;
+}
+
+const char* ProblemOf(const Session& session) {
+  if (session.id.value == 0) return "session is 0";
+  if (!IsSessionKind(session.kind)) return "kind is unknown";
+  if (!IsLedgerMs(session.opened_ms)) return "opened_ms is out of range";
+  if (session.name_space.size() > kNamespaceBytesMax) return "namespace is too long";
+  if (session.client_id.size() > kClientIdBytesMax) return "client_id is too long";
+  return nullptr;
+}
+
+const char* ProblemOf(const ClockMark& mark) {
+  if (!IsLedgerMs(mark.ledger_ms)) return "ledger_ms is out of range";
+  if (!IsLedgerMs(mark.machine.boottime_ms)) return "boottime_ms is out of range";
+  if (!IsLedgerMs(mark.machine.wall_ms)) return "wall_ms is out of range";
+  return nullptr;
+}
+
+const char* ProblemOf(const Seal& seal) {
+  if (seal.batch_number == 0) return "batch_number is 0";
+  if (seal.next_fence == 0) return "next_fence is 0";
+  if (!IsLedgerMs(seal.ledger_ms)) return "ledger_ms is out of range";
+  return nullptr;
+}
+
+Status Corrupt(std::string_view what, std::string_view problem) {
+  return Status::Corruption(std::string(what) + ": " + std::string(problem));
+}
+
+Status CheckSize(std::string_view what, std::string_view bytes, size_t expected) {
+  if (bytes.size() == expected) return {};
+  return Corrupt(what, "has " + std::to_string(bytes.size()) + " bytes instead of " +
+                           std::to_string(expected));
+}
+
+Status CheckVersion(std::string_view what, uint8_t version) {
+  if (version == kValueVersion) return {};
+  return Corrupt(what, "version is " + std::to_string(version) + " instead of " +
+                           std::to_string(kValueVersion));
+}
+
+// For values of a fixed size: the size and the version byte.
+Status CheckFixedValue(std::string_view what, std::string_view bytes, size_t expected) {
+  NOWCALLS_RETURN_IF_ERROR(CheckSize(what, bytes, expected));
+  return CheckVersion(what, static_cast<uint8_t>(bytes[0]));
+}
+
+}  // namespace
+
+void EncodeTokenKey(const TokenKey& key, char out[kTokenKeyBytes]) {
+  NOWCALLS_CHECK(ProblemOf(key) == nullptr);
+  out = StoreBigEndian(out, key.deadline_ms);
+  StoreBigEndian(out, key.id.value);
+}
+
+Result<TokenKey> DecodeTokenKey(Family family, std::string_view bytes) {
+  NOWCALLS_RETURN_IF_ERROR(CheckSize("token key", bytes, kTokenKeyBytes));
+  ByteReader reader(bytes);
+  TokenKey key;
+  key.family = family;
+  key.deadline_ms = reader.Read<int64_t>();
+  key.id = TokenId(reader.Read<uint64_t>());
+  if (const char* problem = ProblemOf(key)) return Corrupt("token key", problem);
+  return key;
+}
+
+std::string TokenKeyLowerBound(int64_t deadline_ms) {
+  char bytes[kTokenKeyBytes] = {};
+  StoreBigEndian(bytes, std::max<int64_t>(deadline_ms, 0));
+  return std::string(bytes, sizeof(bytes));
+}
+
+void EncodeTokenValue(const Token& token, char out[kTokenValueBytes]) {
+  NOWCALLS_CHECK(ProblemOf(token) == nullptr);
+  out = StoreBigEndian(out, kValueVersion);
+  out = StoreBigEndian(out, token.flow.value);
+  out = StoreBigEndian(out, token.session.value);
+  out = StoreBigEndian(out, token.count);
+  out = StoreBigEndian(out, token.issued_ms);
+  out = StoreBigEndian(out, token.fence.value);
+  StoreBigEndian(out, token.request_id);
+}
+
+Result<Token> DecodeToken(Family family, std::string_view key, std::string_view value) {
+  const Result<TokenKey> token_key = DecodeTokenKey(family, key);
+  if (!token_key.ok()) return token_key.status();
+  NOWCALLS_RETURN_IF_ERROR(CheckFixedValue("token value", value, kTokenValueBytes));
+  ByteReader reader(value.substr(1));
+  Token token;
+  token.key = *token_key;
+  token.flow = FlowId(reader.Read<int64_t>());
+  token.session = SessionId(reader.Read<uint64_t>());
+  token.count = reader.Read<uint32_t>();
+  token.issued_ms = reader.Read<int64_t>();
+  token.fence = Fence(reader.Read<uint64_t>());
+  token.request_id = reader.Read<uint64_t>();
+  if (const char* problem = ProblemOf(token)) return Corrupt("token value", problem);
+  return token;
+}
+
+std::string EncodeSessionKey(SessionId id) {
+  NOWCALLS_CHECK(id.value != 0);
+  std::string out;
+  AppendBigEndian(&out, id.value);
+  return out;
+}
+
+Result<SessionId> DecodeSessionKey(std::string_view key) {
+  NOWCALLS_RETURN_IF_ERROR(CheckSize("session key", key, kSessionKeyBytes));
+  const SessionId id(LoadBigEndian<uint64_t>(key.data()));
+  if (id.value == 0) return Corrupt("session key", "session is 0");
+  return id;
+}
+
+std::string EncodeSessionValue(const Session& session) {
+  NOWCALLS_CHECK(ProblemOf(session) == nullptr);
+  std::string out;
+  AppendBigEndian(&out, kValueVersion);
+  AppendBigEndian(&out, static_cast<uint8_t>(session.kind));
+  AppendBigEndian(&out, session.opened_ms);
+  AppendBigEndian(&out, static_cast<uint8_t>(session.name_space.size()));
+  out += session.name_space;
+  AppendBigEndian(&out, static_cast<uint8_t>(session.client_id.size()));
+  out += session.client_id;
+  return out;
+}
+
+Result<Session> DecodeSession(std::string_view key, std::string_view value) {
+  const Result<SessionId> id = DecodeSessionKey(key);
+  if (!id.ok()) return id.status();
+  if (value.empty()) return Corrupt("session value", "has 0 bytes");
+  ByteReader reader(value);
+  NOWCALLS_RETURN_IF_ERROR(CheckVersion("session value", reader.Read<uint8_t>()));
+  Session session;
+  session.id = *id;
+  session.kind = static_cast<SessionKind>(reader.Read<uint8_t>());
+  session.opened_ms = reader.Read<int64_t>();
+  session.name_space = reader.ReadBytes(reader.Read<uint8_t>());
+  session.client_id = reader.ReadBytes(reader.Read<uint8_t>());
+  if (!reader.Finished()) {
+    return Corrupt("session value",
+                   std::to_string(value.size()) + " bytes do not fit the lengths it states");
+  }
+  if (const char* problem = ProblemOf(session)) return Corrupt("session value", problem);
+  return session;
+}
+
+std::string EncodeRuleKey(std::string_view name_space, FlowId flow) {
+  NOWCALLS_CHECK(IsRuleNamespace(name_space) && flow.value > 0);
+  std::string out(name_space);
+  out += '\0';
+  AppendBigEndian(&out, flow.value);
+  return out;
+}
+
+std::string EncodeRuleValue(std::string_view json) {
+  NOWCALLS_CHECK(!json.empty());
+  std::string out(1, static_cast<char>(kValueVersion));
+  out += json;
+  return out;
+}
+
+Result<RuleKey> DecodeRuleKey(std::string_view key) {
+  const size_t name_bytes = key.find('\0');
+  if (name_bytes == std::string_view::npos || key.size() - name_bytes != 1 + kRuleFlowBytes) {
+    return Corrupt("rule key", "is not a namespace, a zero byte and 8 bytes of flow id");
+  }
+  RuleKey rule;
+  rule.name_space = key.substr(0, name_bytes);
+  rule.flow = FlowId(LoadBigEndian<int64_t>(key.data() + name_bytes + 1));
+  if (!IsRuleNamespace(rule.name_space)) return Corrupt("rule key", "namespace is too long");
+  if (rule.flow.value <= 0) return Corrupt("rule key", "flow is not positive");
+  return rule;
+}
+
+Result<RuleEntry> DecodeRule(std::string_view key, std::string_view value) {
+  const Result<RuleKey> rule_key = DecodeRuleKey(key);
+  if (!rule_key.ok()) return rule_key.status();
+  if (value.size() < 2) return Corrupt("rule value", "holds no JSON text");
+  NOWCALLS_RETURN_IF_ERROR(CheckVersion("rule value", static_cast<uint8_t>(value[0])));
+  return RuleEntry{std::string(rule_key->name_space), rule_key->flow, std::string(value.substr(1))};
+}
+
+std::string EncodeFormat(const Format& format) {
+  std::string out;
+  AppendBigEndian(&out, format.version);
+  AppendBigEndian(&out, format.token_id_key[0]);
+  AppendBigEndian(&out, format.token_id_key[1]);
+  AppendBigEndian(&out, format.created_wall_ms);
+  return out;
+}
+
+Result<Format> DecodeFormat(std::string_view value) {
+  ByteReader reader(value);
+  Format format;
+  format.version = reader.Read<uint32_t>();
+  if (!reader.ok()) return Corrupt("format record", "is too short to hold a version");
+  if (format.version != kFormatVersion) {
+    return Status::FailedPrecondition(
+        "the ledger has format version " + std::to_string(format.version) +
+        ", this program reads only version " + std::to_string(kFormatVersion) +
+        ": run the nowcalls release that wrote it, or choose another data directory");
+  }
+  NOWCALLS_RETURN_IF_ERROR(CheckSize("format record", value, kFormatBytes));
+  format.token_id_key[0] = reader.Read<uint64_t>();
+  format.token_id_key[1] = reader.Read<uint64_t>();
+  format.created_wall_ms = reader.Read<int64_t>();
+  return format;
+}
+
+std::string EncodeClockMark(const ClockMark& mark) {
+  NOWCALLS_CHECK(ProblemOf(mark) == nullptr);
+  std::string out;
+  out.reserve(kClockMarkBytes);
+  AppendBigEndian(&out, kValueVersion);
+  AppendBigEndian(&out, mark.ledger_ms);
+  AppendBigEndian(&out, mark.machine.boottime_ms);
+  AppendBigEndian(&out, mark.machine.wall_ms);
+  for (const uint8_t byte : mark.machine.boot_id) out += static_cast<char>(byte);
+  return out;
+}
+
+Result<ClockMark> DecodeClockMark(std::string_view value) {
+  NOWCALLS_RETURN_IF_ERROR(CheckFixedValue("clock mark", value, kClockMarkBytes));
+  ByteReader reader(value.substr(1));
+  ClockMark mark;
+  mark.ledger_ms = reader.Read<int64_t>();
+  mark.machine.boottime_ms = reader.Read<int64_t>();
+  mark.machine.wall_ms = reader.Read<int64_t>();
+  for (uint8_t& byte : mark.machine.boot_id) byte = reader.Read<uint8_t>();
+  if (const char* problem = ProblemOf(mark)) return Corrupt("clock mark", problem);
+  return mark;
+}
+
+std::string EncodeSeal(const Seal& seal) {
+  NOWCALLS_CHECK(ProblemOf(seal) == nullptr);
+  std::string out;
+  out.reserve(kSealBytes);
+  AppendBigEndian(&out, kValueVersion);
+  AppendBigEndian(&out, seal.batch_number);
+  AppendBigEndian(&out, seal.next_fence);
+  AppendBigEndian(&out, seal.ledger_ms);
+  AppendBigEndian(&out, seal.live_tokens);
+  AppendBigEndian(&out, seal.live_count_sum);
+  AppendBigEndian(&out, seal.live_fence_sum);
+  return out;
+}
+
+Result<Seal> DecodeSeal(std::string_view value) {
+  NOWCALLS_RETURN_IF_ERROR(CheckFixedValue("seal", value, kSealBytes));
+  ByteReader reader(value.substr(1));
+  Seal seal;
+  seal.batch_number = reader.Read<uint64_t>();
+  seal.next_fence = reader.Read<uint64_t>();
+  seal.ledger_ms = reader.Read<int64_t>();
+  seal.live_tokens = reader.Read<uint64_t>();
+  seal.live_count_sum = reader.Read<uint64_t>();
+  seal.live_fence_sum = reader.Read<uint64_t>();
+  if (const char* problem = ProblemOf(seal)) return Corrupt("seal", problem);
+  return seal;
+}
+
+std::string EncodeWatermark(int64_t deadline_ms) {
+  NOWCALLS_CHECK(IsLedgerMs(deadline_ms));
+  std::string out;
+  AppendBigEndian(&out, kValueVersion);
+  AppendBigEndian(&out, deadline_ms);
+  return out;
+}
+
+Result<int64_t> DecodeWatermark(std::string_view value) {
+  NOWCALLS_RETURN_IF_ERROR(CheckFixedValue("watermark", value, kWatermarkBytes));
+  const int64_t deadline_ms = LoadBigEndian<int64_t>(value.data() + 1);
+  if (!IsLedgerMs(deadline_ms)) return Corrupt("watermark", "deadline_ms is out of range");
+  return deadline_ms;
+}
+
+}  // namespace nowcalls::ledger

@@ -1,0 +1,86 @@
+// Keys and values of every column family as bytes: pure functions, no I/O.
+//
+// Thread: any. Layouts are specified, with worked examples, in FORMAT.md; data/golden/ledger_*.hex
+// holds the same bytes for the tests. All integers are big-endian; every value starts with a
+// version byte, but the format record, which starts with the format version itself. Decoders accept
+// exactly what the encoders produce and say what is wrong otherwise (kCorruption, naming the
+// field); they never read past the input.
+//
+// REQUIRES of all encoders: an entity within the ranges that its decoder checks. Anything else ends
+// the process (base/check.h), because it could not be read back.
+#ifndef NOWCALLS_LEDGER_CODEC_H_
+#define NOWCALLS_LEDGER_CODEC_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ledger/entities.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::ledger {
+
+// Keys of the meta family.
+inline constexpr std::string_view kFormatKey = "format";
+inline constexpr std::string_view kClockKey = "clock";
+inline constexpr std::string_view kSealKey = "seal";
+inline constexpr std::string_view kWatermarkKey = "watermark";
+
+inline constexpr size_t kTokenKeyBytes = 16;
+inline constexpr size_t kTokenValueBytes = 45;
+inline constexpr size_t kSessionKeyBytes = 8;
+inline constexpr size_t kFormatBytes = 28;
+inline constexpr size_t kClockMarkBytes = 41;
+inline constexpr size_t kSealBytes = 49;
+inline constexpr size_t kWatermarkBytes = 9;
+
+// deadline_ms:be64 | token_id:be64. Keys sort by deadline.
+void EncodeTokenKey(const TokenKey& key, char out[kTokenKeyBytes]);
+Result<TokenKey> DecodeTokenKey(Family family, std::string_view bytes);
+
+// The least key of a token family whose deadline is at least `deadline_ms`, which may be any
+// number.
+std::string TokenKeyLowerBound(int64_t deadline_ms);
+
+// version | flow | session | count | issued_ms | fence | request_id
+void EncodeTokenValue(const Token& token, char out[kTokenValueBytes]);
+// Checks ranges too: flow, session, fence and count must be positive, count at most kCountMax,
+// 0 <= issued_ms <= deadline_ms <= 2^62.
+Result<Token> DecodeToken(Family family, std::string_view key, std::string_view value);
+
+std::string EncodeSessionKey(SessionId id);
+Result<SessionId> DecodeSessionKey(std::string_view key);
+
+// version | kind | opened_ms | namespace and client id, each behind its length in one byte
+std::string EncodeSessionValue(const Session& session);
+Result<Session> DecodeSession(std::string_view key, std::string_view value);
+
+// namespace | 0x00 | flow_id:be64, so that a namespace's rules lie together. A namespace holds no
+// NUL. The value is a version byte and the rule's JSON text (not empty), which src/core interprets.
+std::string EncodeRuleKey(std::string_view name_space, FlowId flow);
+struct RuleKey {
+  std::string_view name_space;  // Points into the decoded bytes.
+  FlowId flow;
+};
+Result<RuleKey> DecodeRuleKey(std::string_view key);
+std::string EncodeRuleValue(std::string_view json);
+struct RuleEntry {
+  std::string name_space;
+  FlowId flow;
+  std::string json;
+};
+Result<RuleEntry> DecodeRule(std::string_view key, std::string_view value);
+
+std::string EncodeFormat(const Format& format);
+// Another version than kFormatVersion is kFailedPrecondition with a message for the operator.
+Result<Format> DecodeFormat(std::string_view value);
+std::string EncodeClockMark(const ClockMark& mark);
+Result<ClockMark> DecodeClockMark(std::string_view value);
+std::string EncodeSeal(const Seal& seal);
+Result<Seal> DecodeSeal(std::string_view value);
+std::string EncodeWatermark(int64_t deadline_ms);
+Result<int64_t> DecodeWatermark(std::string_view value);
+
+}  // namespace nowcalls::ledger
+
+#endif  // NOWCALLS_LEDGER_CODEC_H_

@@ -1,0 +1,129 @@
+#include "ledger/commit_batch.h"
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "ledger/codec.h"
+#include "ledger/record_types.h"
+
+namespace nowcalls::ledger {
+namespace {
+
+// A batch that outgrew this gives its memory back; the usual one keeps it.
+constexpr size_t kKeptBytesMax = 8 * 1024 * 1024;
+
+constexpr size_t kPlaceBytes = 1 + kTokenKeyBytes;  // Family and key.
+constexpr size_t kIssuedBytes = 1 + kPlaceBytes + kTokenValueBytes;
+constexpr size_t kKeptBytes = 1 + kPlaceBytes + kPlaceBytes + kTokenValueBytes;
+constexpr size_t kEndedBytes = 1 + kPlaceBytes + 1;
+
+char* StorePlace(char* out, const TokenKey& key) {
+  out = StoreBigEndian(out, static_cast<uint8_t>(key.family));
+  EncodeTokenKey(key, out);
+  return out + kTokenKeyBytes;
+}
+
+char* StoreType(char* out, RecordType type) {
+  return StoreBigEndian(out, static_cast<uint8_t>(type));
+}
+
+void AppendType(std::string* out, RecordType type) { *out += static_cast<char>(type); }
+
+template <typename Size>
+void AppendSized(std::string* out, std::string_view bytes) {
+  NOWCALLS_CHECK(bytes.size() <= static_cast<std::make_unsigned_t<Size>>(-1));
+  AppendBigEndian(out, static_cast<Size>(bytes.size()));
+  *out += bytes;
+}
+
+}  // namespace
+
+void CommitBatch::TokenIssued(const Token& token) {
+  char record[kIssuedBytes];
+  char* out = StorePlace(StoreType(record, RecordType::kTokenIssued), token.key);
+  EncodeTokenValue(token, out);
+  Append({record, sizeof(record)});
+}
+
+void CommitBatch::TokenKept(const TokenKey& before, const Token& after) {
+  NOWCALLS_CHECK(before.id == after.key.id);
+  if (before == after.key) return;
+  char record[kKeptBytes];
+  char* out = StorePlace(StoreType(record, RecordType::kTokenKept), before);
+  out = StorePlace(out, after.key);
+  EncodeTokenValue(after, out);
+  Append({record, sizeof(record)});
+}
+
+void CommitBatch::TokenEnded(const TokenKey& key, EndReason reason) {
+  char record[kEndedBytes];
+  char* out = StorePlace(StoreType(record, RecordType::kTokenEnded), key);
+  StoreBigEndian(out, static_cast<uint8_t>(reason));
+  Append({record, sizeof(record)});
+}
+
+void CommitBatch::SessionOpened(const Session& session) {
+  std::string record;
+  AppendType(&record, RecordType::kSessionOpened);
+  record += EncodeSessionKey(session.id);
+  AppendSized<uint16_t>(&record, EncodeSessionValue(session));
+  Append(record);
+}
+
+void CommitBatch::SessionClosed(SessionId id) {
+  std::string record;
+  AppendType(&record, RecordType::kSessionClosed);
+  record += EncodeSessionKey(id);
+  Append(record);
+}
+
+void CommitBatch::RuleSet(std::string_view name_space, FlowId flow, std::string_view json) {
+  std::string record;
+  AppendType(&record, RecordType::kRuleSet);
+  AppendSized<uint16_t>(&record, EncodeRuleKey(name_space, flow));
+  AppendSized<uint32_t>(&record, EncodeRuleValue(json));
+  Append(record);
+}
+
+void CommitBatch::RuleRemoved(std::string_view name_space, FlowId flow) {
+  std::string record;
+  AppendType(&record, RecordType::kRuleRemoved);
+  AppendSized<uint16_t>(&record, EncodeRuleKey(name_space, flow));
+  Append(record);
+}
+
+void CommitBatch::ClockMarked(const ClockMark& mark) {
+  std::string record;
+  AppendType(&record, RecordType::kClockMarked);
+  record += EncodeClockMark(mark);
+  Append(record);
+}
+
+void CommitBatch::WatermarkRaised(int64_t deadline_ms) {
+  std::string record;
+  AppendType(&record, RecordType::kWatermarkRaised);
+  record += EncodeWatermark(deadline_ms);
+  Append(record);
+}
+
+void CommitBatch::Sealed(const Seal& seal) {
+  std::string record;
+  AppendType(&record, RecordType::kSealed);
+  record += EncodeSeal(seal);
+  Append(record);
+  number_ = seal.batch_number;
+}
+
+void CommitBatch::Clear() {
+  bytes_.clear();
+  if (bytes_.capacity() > kKeptBytesMax) bytes_.shrink_to_fit();
+  records_ = 0;
+  number_ = 0;
+}
+
+void CommitBatch::Append(std::string_view record) {
+  NOWCALLS_CHECK(!sealed());
+  bytes_ += record;
+  ++records_;
+}
+
+}  // namespace nowcalls::ledger

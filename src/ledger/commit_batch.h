@@ -1,0 +1,76 @@
+// CommitBatch: what one group commit makes durable, as self-contained redo records.
+//
+// Thread: one at a time. The loop thread fills it, hands it to the commit thread, and gets it back
+// when it is durable. Every record carries all that is needed to apply it; times and random numbers
+// were decided before. The ledger is a pure fold over the records of consecutive batches, so that
+// any store (RocksDB, memory, one day a replicated log) can take the same bytes.
+//
+// A record is one type byte and a layout fixed for that type; a changed layout gets a new type
+// number (FORMAT.md lists them). Appending allocates nothing once the buffer has grown to its
+// usual size.
+#ifndef NOWCALLS_LEDGER_COMMIT_BATCH_H_
+#define NOWCALLS_LEDGER_COMMIT_BATCH_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ledger/entities.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::ledger {
+
+class CommitBatch {
+ public:
+  void TokenIssued(const Token& token);
+  // The token at `before` moves to `after.key`; both in this batch, so that it is never lost. A
+  // token that stays where it is leaves no record. REQUIRES: the same token id.
+  void TokenKept(const TokenKey& before, const Token& after);
+  void TokenEnded(const TokenKey& key, EndReason reason);
+  void SessionOpened(const Session& session);
+  void SessionClosed(SessionId id);
+  void RuleSet(std::string_view name_space, FlowId flow, std::string_view json);
+  void RuleRemoved(std::string_view name_space, FlowId flow);
+  void ClockMarked(const ClockMark& mark);
+  // Every live token's deadline is at least `deadline_ms`: where a sweep may start.
+  void WatermarkRaised(int64_t deadline_ms);
+
+  // Ends the batch. REQUIRES: not sealed yet. Nothing may be appended after it.
+  void Sealed(const Seal& seal);
+
+  bool empty() const { return records_ == 0; }
+  bool sealed() const { return number_ != 0; }
+  uint64_t number() const { return number_; }  // The seal's batch number; 0 before.
+  uint32_t records() const { return records_; }
+  std::string_view bytes() const { return bytes_; }
+
+  // Empty and unsealed again; keeps the buffer unless one huge batch made it huge.
+  void Clear();
+
+ private:
+  void Append(std::string_view record);
+
+  std::string bytes_;
+  uint32_t records_ = 0;
+  uint64_t number_ = 0;
+};
+
+// Where records end up: one call for each key they change.
+class KeyValueSink {
+ public:
+  virtual ~KeyValueSink() = default;
+  virtual void Put(Family family, std::string_view key, std::string_view value) = 0;
+  // For keys that are put exactly once and deleted exactly once (tokens, sessions).
+  virtual void SingleDelete(Family family, std::string_view key) = 0;
+  // For keys that may have been put more than once (rules).
+  virtual void Delete(Family family, std::string_view key) = 0;
+};
+
+// Applies the records of one sealed batch in order; the seal must be the last of them. kCorruption
+// when they are not what CommitBatch writes; the sink then has seen a part and must be thrown away.
+// Views passed to the sink are valid during the call.
+Status ApplyRecords(std::string_view records, KeyValueSink* sink);
+
+}  // namespace nowcalls::ledger
+
+#endif  // NOWCALLS_LEDGER_COMMIT_BATCH_H_

@@ -1,0 +1,83 @@
+// What the ledger stores, as plain structs. Byte layouts are in codec.h and FORMAT.md.
+#ifndef NOWCALLS_LEDGER_ENTITIES_H_
+#define NOWCALLS_LEDGER_ENTITIES_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "ledger/families.h"
+#include "nowcalls/types.h"
+
+namespace nowcalls::ledger {
+
+inline constexpr uint32_t kFormatVersion = 1;
+
+// Made once when a ledger is formatted.
+struct Format {
+  uint32_t version = kFormatVersion;
+  std::array<uint64_t, 2> token_id_key{};  // Keys the permutation from fences to token ids.
+  int64_t created_wall_ms = 0;
+};
+
+// Where a live token lies: its family, and the key's two halves.
+struct TokenKey {
+  Family family = Family::kTokensShort;
+  int64_t deadline_ms = 0;
+  TokenId id;
+
+  auto operator<=>(const TokenKey&) const = default;
+};
+
+// One live token. Times are ledger-clock milliseconds.
+struct Token {
+  TokenKey key;
+  FlowId flow;
+  SessionId session;
+  uint32_t count = 0;
+  int64_t issued_ms = 0;
+  Fence fence;
+  uint64_t request_id = 0;  // The client's idempotency key; 0: none.
+
+  bool operator==(const Token&) const = default;
+};
+
+// How a session's identity lives on.
+enum class SessionKind : uint8_t {
+  kNamed = 1,       // Declared a client id; survives reconnects and restarts.
+  kConnection = 2,  // Ends with its connection; named "@HOST:PORT" for display.
+};
+
+struct Session {
+  SessionId id;
+  SessionKind kind = SessionKind::kNamed;
+  int64_t opened_ms = 0;
+  std::string name_space;
+  std::string client_id;
+
+  bool operator==(const Session&) const = default;
+};
+
+// The ledger clock at one moment, with what the machine's clocks said then (clock.h).
+struct ClockMark {
+  int64_t ledger_ms = 0;
+  ClockSample machine;
+};
+
+// Written at the end of every batch. The sums let recovery prove that the live tokens it found are
+// exactly those that were live at that batch; nowCalls itself is never stored.
+struct Seal {
+  uint64_t batch_number = 0;  // Consecutive from 1.
+  uint64_t next_fence = 1;    // The least number never yet given to a grant or a session.
+  int64_t ledger_ms = 0;      // The clock when the batch was sealed.
+  uint64_t live_tokens = 0;
+  uint64_t live_count_sum = 0;  // Sum of count over live tokens.
+  uint64_t live_fence_sum = 0;  // Sum of fences of live tokens, modulo 2^64.
+
+  bool operator==(const Seal&) const = default;
+};
+
+}  // namespace nowcalls::ledger
+
+#endif  // NOWCALLS_LEDGER_ENTITIES_H_

@@ -1,0 +1,75 @@
+// LedgerClock and RecoverTime.
+#include "ledger/clock.h"
+
+#include <doctest/doctest.h>
+
+namespace nowcalls::ledger {
+namespace {
+
+constexpr int64_t kHourMs = 3'600'000;
+constexpr int64_t kTenYearsMs = int64_t{10} * 365 * 24 * kHourMs;
+constexpr BootId kBoot = {1, 2, 3};
+constexpr BootId kOtherBoot = {4, 5, 6};
+constexpr ClockMark kMark{1'000'000, {50'000, 2'000'000, kBoot}};
+
+RecoveredTime Recover(const ClockSample& sample, int64_t floor_ms = 0) {
+  return RecoverTime(kMark, Instant{floor_ms}, sample);
+}
+
+TEST_CASE("the ledger clock follows the boot clock and never goes before its start") {
+  const LedgerClock clock(Instant{1000}, 70);
+  CHECK(clock.At(70) == Instant{1000});
+  CHECK(clock.At(75) == Instant{1005});
+  CHECK(clock.At(69) == Instant{1000});
+  CHECK(clock.At(0) == Instant{1000});
+}
+
+TEST_CASE("on the same boot the boot clock tells the time that passed, whatever the wall says") {
+  for (const int64_t wall_ms : {int64_t{0}, int64_t{2'000'000}, 2'000'000 + kTenYearsMs}) {
+    const RecoveredTime time = Recover({57'000, wall_ms, kBoot});
+    CHECK(time.now == Instant{1'007'000});
+    CHECK(time.same_boot);
+    CHECK_FALSE(time.clamped);
+  }
+}
+
+TEST_CASE("on the same boot a boot clock behind its mark counts as no time") {
+  CHECK(Recover({49'000, 2'000'000, kBoot}).now == Instant{1'000'000});
+}
+
+TEST_CASE("on another boot the wall clock tells the time that passed") {
+  const RecoveredTime time = Recover({10, 2'000'000 + 90'000, kOtherBoot});
+  CHECK(time.now == Instant{1'090'000});
+  CHECK_FALSE(time.same_boot);
+  CHECK(time.wall_gap_ms == 90'000);
+  CHECK_FALSE(time.clamped);
+}
+
+TEST_CASE("on another boot exactly one hour still counts in full") {
+  const RecoveredTime time = Recover({10, 2'000'000 + kHourMs, kOtherBoot});
+  CHECK(time.now == Instant{1'000'000 + kHourMs});
+  CHECK_FALSE(time.clamped);
+}
+
+TEST_CASE("a wall clock set back an hour counts as no time and says so") {
+  const RecoveredTime time = Recover({10, 2'000'000 - kHourMs, kOtherBoot});
+  CHECK(time.now == Instant{1'000'000});
+  CHECK(time.wall_gap_ms == -kHourMs);
+  CHECK(time.clamped);
+}
+
+TEST_CASE("a wall clock set forward ten years counts as one hour and says so") {
+  const RecoveredTime time = Recover({10, 2'000'000 + kTenYearsMs, kOtherBoot});
+  CHECK(time.now == Instant{1'000'000 + kHourMs});
+  CHECK(time.wall_gap_ms == kTenYearsMs);
+  CHECK(time.clamped);
+}
+
+TEST_CASE("time never starts before the latest time found in the ledger") {
+  CHECK(Recover({50'000, 2'000'000, kBoot}, 1'000'900).now == Instant{1'000'900});
+  CHECK(Recover({10, 0, kOtherBoot}, 1'000'900).now == Instant{1'000'900});
+  CHECK(Recover({57'000, 0, kBoot}, 1'000'900).now == Instant{1'007'000});
+}
+
+}  // namespace
+}  // namespace nowcalls::ledger

@@ -1,0 +1,229 @@
+// CommitBatch and ApplyRecords: golden bytes, what each record changes, and refused batches.
+#include "ledger/commit_batch.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <vector>
+
+#include "base/hex.h"
+#include "base/prng.h"
+#include "ledger/codec.h"
+#include "support/golden.h"
+#include "unit/ledger/samples.h"
+
+namespace nowcalls::ledger {
+namespace {
+
+using nowcalls::testing::GoldenPath;
+using nowcalls::testing::LoadGolden;
+
+const std::map<std::string, std::string>& Records() {
+  static const std::map<std::string, std::string> vectors =
+      LoadGolden(GoldenPath("ledger_records.hex"));
+  return vectors;
+}
+
+const std::map<std::string, std::string>& Values() {
+  static const std::map<std::string, std::string> vectors =
+      LoadGolden(GoldenPath("ledger_values.hex"));
+  return vectors;
+}
+
+// Writes each call as a line.
+class TraceSink : public KeyValueSink {
+ public:
+  void Put(Family family, std::string_view key, std::string_view value) override {
+    Add("put", family, key);
+    lines_.back() += " = " + ToHex(value);
+  }
+  void SingleDelete(Family family, std::string_view key) override { Add("end", family, key); }
+  void Delete(Family family, std::string_view key) override { Add("delete", family, key); }
+
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  void Add(const char* what, Family family, std::string_view key) {
+    lines_.push_back(std::string(what) + " " + std::string(FamilyName(family)) + " " + ToHex(key));
+  }
+  std::vector<std::string> lines_;
+};
+
+std::string Hex(const std::string& name) { return ToHex(Values().at(name)); }
+
+std::string KeptKeyHex() {
+  char key[kTokenKeyBytes];
+  EncodeTokenKey(SampleTokenKept().key, key);
+  return ToHex({key, sizeof(key)});
+}
+
+struct RecordCase {
+  const char* name;
+  std::function<void(CommitBatch*)> append;
+  std::vector<std::string> changes;
+};
+
+std::vector<RecordCase> RecordCases() {
+  const TokenKey short_key = SampleToken().key;
+  const TokenKey kept_key = SampleTokenKept().key;
+  return {
+      {"token_issued",
+       [](CommitBatch* b) { b->TokenIssued(SampleToken()); },
+       {"put tokens_short " + Hex("token_key") + " = " + Hex("token_value")}},
+      {"token_kept",
+       [=](CommitBatch* b) { b->TokenKept(short_key, SampleTokenKept()); },
+       {"end tokens_short " + Hex("token_key"),
+        "put tokens_medium " + KeptKeyHex() + " = " + Hex("token_value")}},
+      {"token_ended",
+       [=](CommitBatch* b) { b->TokenEnded(kept_key, EndReason::kReleased); },
+       {"end tokens_medium " + KeptKeyHex()}},
+      {"session_opened",
+       [](CommitBatch* b) { b->SessionOpened(SampleSession()); },
+       {"put sessions " + Hex("session_key") + " = " + Hex("session_value")}},
+      {"session_closed",
+       [](CommitBatch* b) { b->SessionClosed(SessionId(42)); },
+       {"end sessions " + Hex("session_key")}},
+      {"rule_set",
+       [](CommitBatch* b) { b->RuleSet("orders", FlowId(1001), kSampleJson); },
+       {"put rules " + Hex("rule_key") + " = " + Hex("rule_value")}},
+      {"rule_removed",
+       [](CommitBatch* b) { b->RuleRemoved("orders", FlowId(1001)); },
+       {"delete rules " + Hex("rule_key")}},
+      {"clock_marked",
+       [](CommitBatch* b) { b->ClockMarked(SampleClockMark()); },
+       {"put default " + ToHex(kClockKey) + " = " + Hex("clock")}},
+      {"watermark_raised",
+       [](CommitBatch* b) { b->WatermarkRaised(kSampleMs + 4000); },
+       {"put default " + ToHex(kWatermarkKey) + " = " + Hex("watermark")}},
+  };
+}
+
+std::string SealChange() { return "put default " + ToHex(kSealKey) + " = " + Hex("seal"); }
+
+// One record of each type, the seal last.
+std::string WholeBatch() {
+  CommitBatch batch;
+  for (const RecordCase& c : RecordCases()) c.append(&batch);
+  batch.Sealed(SampleSeal());
+  return std::string(batch.bytes());
+}
+
+Status Apply(std::string_view records) {
+  TraceSink sink;
+  return ApplyRecords(records, &sink);
+}
+
+TEST_CASE("every record has its golden bytes and changes exactly its keys") {
+  for (const RecordCase& c : RecordCases()) {
+    CAPTURE(c.name);
+    CommitBatch batch;
+    c.append(&batch);
+    CHECK(batch.records() == 1);
+    CHECK(ToHex(batch.bytes()) == ToHex(Records().at(c.name)));
+    batch.Sealed(SampleSeal());
+    CHECK(ToHex(batch.bytes()) == ToHex(Records().at(c.name) + Records().at("sealed")));
+    TraceSink sink;
+    REQUIRE(ApplyRecords(batch.bytes(), &sink).ok());
+    std::vector<std::string> expected = c.changes;
+    expected.push_back(SealChange());
+    CHECK(sink.lines() == expected);
+  }
+}
+
+TEST_CASE("a batch counts its records, knows its number once sealed, and clears to new") {
+  CommitBatch batch;
+  CHECK(batch.empty());
+  batch.TokenIssued(SampleToken());
+  batch.TokenEnded(SampleToken().key, EndReason::kAdmin);
+  CHECK_FALSE(batch.empty());
+  CHECK_FALSE(batch.sealed());
+  CHECK(batch.number() == 0);
+  batch.Sealed(SampleSeal());
+  CHECK(batch.sealed());
+  CHECK(batch.number() == 3);
+  CHECK(batch.records() == 3);
+  batch.Clear();
+  CHECK(batch.empty());
+  CHECK_FALSE(batch.sealed());
+  CHECK(batch.bytes().empty());
+  batch.TokenIssued(SampleToken());
+  CHECK(ToHex(batch.bytes()) == ToHex(Records().at("token_issued")));
+}
+
+TEST_CASE("a kept token that stays at its key leaves no record") {
+  CommitBatch batch;
+  batch.TokenKept(SampleToken().key, SampleToken());
+  CHECK(batch.empty());
+  CHECK(batch.bytes().empty());
+}
+
+TEST_CASE("every truncation of a batch is refused") {
+  const std::string bytes = WholeBatch();
+  REQUIRE(Apply(bytes).ok());
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    CAPTURE(size);
+    CHECK(Apply(std::string_view(bytes).substr(0, size)).code() == StatusCode::kCorruption);
+  }
+}
+
+TEST_CASE("anything behind the seal is refused") {
+  const std::string bytes = WholeBatch();
+  CHECK(Apply(bytes + '\0').message() == "bytes follow the seal");
+  CHECK(Apply(bytes + Records().at("sealed")).message() == "bytes follow the seal");
+  CHECK(Apply("").message() == "the batch ends without a seal");
+  CHECK(Apply(Records().at("token_issued")).message() == "the batch ends without a seal");
+}
+
+TEST_CASE("unknown record types, families and reasons are refused") {
+  const std::string& seal = Records().at("sealed");
+  for (const int type : {0, 11, 12, 255}) {
+    const std::string record(1, static_cast<char>(type));
+    CHECK(Apply(record + seal).message() == "record type " + std::to_string(type) + " is unknown");
+  }
+  for (const int family : {0, 1, 2, 6, 7, 255}) {
+    std::string issued = Records().at("token_issued");
+    issued[1] = static_cast<char>(family);
+    CHECK(Apply(issued + seal).message() == "token key: the family does not hold tokens");
+    std::string ended = Records().at("token_ended");
+    ended[1] = static_cast<char>(family);
+    CHECK(Apply(ended + seal).message() == "token key: the family does not hold tokens");
+  }
+  for (const int reason : {0, 8, 255}) {
+    std::string ended = Records().at("token_ended");
+    ended.back() = static_cast<char>(reason);
+    CHECK(Apply(ended + seal).message() == "end reason " + std::to_string(reason) + " is unknown");
+  }
+}
+
+TEST_CASE("a kept token must keep its id and move") {
+  const std::string& seal = Records().at("sealed");
+  std::string other_id = Records().at("token_kept");
+  other_id[17] ^= 1;
+  CHECK(Apply(other_id + seal).message() == "a kept token changes its id");
+  std::string unmoved = Records().at("token_kept");
+  unmoved.replace(18, 17, unmoved.substr(1, 17));
+  CHECK(Apply(unmoved + seal).message() == "a kept token does not move");
+}
+
+TEST_CASE("a batch with a changed byte is refused as corruption or still ends with its seal") {
+  const std::string bytes = WholeBatch();
+  Prng random(11);
+  int accepted = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::string changed = bytes;
+    changed[random.Next() % changed.size()] = static_cast<char>(random.Next());
+    TraceSink sink;
+    const Status status = ApplyRecords(changed, &sink);
+    if (!status.ok()) {
+      CHECK(status.code() == StatusCode::kCorruption);
+      CHECK_FALSE(status.message().empty());
+      continue;
+    }
+    ++accepted;
+    CHECK(sink.lines().back().starts_with("put default " + ToHex(kSealKey)));
+  }
+  CHECK(accepted > 0);
+}
+
+}  // namespace
+}  // namespace nowcalls::ledger

@@ -1,0 +1,51 @@
+// The entities whose bytes data/golden/ledger_*.hex holds.
+#ifndef NOWCALLS_UNIT_LEDGER_SAMPLES_H_
+#define NOWCALLS_UNIT_LEDGER_SAMPLES_H_
+
+#include "ledger/entities.h"
+
+namespace nowcalls::ledger {
+
+inline constexpr int64_t kSampleMs = 1'700'000'000'000;
+inline constexpr char kSampleJson[] = R"({"resource":"db","count":10})";
+
+inline Token SampleToken() {
+  Token token;
+  token.key = {Family::kTokensShort, kSampleMs + 4000, TokenId(0x0123456789abcdef)};
+  token.flow = FlowId(1001);
+  token.session = SessionId(42);
+  token.count = 2;
+  token.issued_ms = kSampleMs;
+  token.fence = Fence(43);
+  token.request_id = 7;
+  return token;
+}
+
+// The sample token after a keep for five minutes.
+inline Token SampleTokenKept() {
+  Token token = SampleToken();
+  token.key.family = Family::kTokensMedium;
+  token.key.deadline_ms = kSampleMs + 304'000;
+  return token;
+}
+
+inline Session SampleSession() {
+  return {SessionId(42), SessionKind::kNamed, kSampleMs - 1000, "orders", "checkout-7"};
+}
+
+inline Format SampleFormat() {
+  return {kFormatVersion, {0x0011223344556677, 0x8899aabbccddeeff}, kSampleMs - 5000};
+}
+
+inline ClockMark SampleClockMark() {
+  ClockMark mark{kSampleMs, {86'400'000, kSampleMs + 250, {}}};
+  uint8_t next = 0x10;
+  for (uint8_t& byte : mark.machine.boot_id) byte = next++;
+  return mark;
+}
+
+inline Seal SampleSeal() { return {3, 44, kSampleMs, 1, 2, 43}; }
+
+}  // namespace nowcalls::ledger
+
+#endif  // NOWCALLS_UNIT_LEDGER_SAMPLES_H_
