@@ -1,0 +1,51 @@
+// The client's half of the protocol: requests to bytes, responses from bytes.
+//
+// Thread: any.
+#ifndef NOWCALLS_WIRE_CLIENT_MESSAGES_H_
+#define NOWCALLS_WIRE_CLIENT_MESSAGES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "nowcalls/status.h"
+#include "wire/messages.h"
+#include "wire/output_buffer.h"
+
+namespace nowcalls::wire {
+
+void EncodeHelloRequest(uint32_t msgid, std::string_view name_space,
+                        std::optional<std::string_view> client_id, OutputBuffer* out);
+void EncodePlainRequest(uint32_t msgid, Method method, OutputBuffer* out);  // ping, info
+void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuffer* out);
+void EncodeTokenRequest(uint32_t msgid, Method method, uint64_t token_id, OutputBuffer* out);
+void EncodeReclaimRequest(uint32_t msgid, const ReclaimParams& params, OutputBuffer* out);
+void EncodeFlowRequest(uint32_t msgid, int64_t flow_id, OutputBuffer* out);
+void EncodePageRequest(uint32_t msgid, Method method, const PageParams& page, OutputBuffer* out);
+void EncodeRulesListRequest(uint32_t msgid, const RulesListParams& params, OutputBuffer* out);
+void EncodeTokensRequest(uint32_t msgid, const TokensParams& params, OutputBuffer* out);
+// The rules as one JSON string.
+void EncodeRulesLoadRequest(uint32_t msgid, std::string_view name_space, std::string_view json,
+                            OutputBuffer* out);
+
+struct Response {
+  uint32_t msgid = 0;
+  std::optional<RequestError> error;
+  std::string_view result;  // The encoded result; valid when there is no error.
+};
+Result<Response> DecodeResponse(std::string_view message);
+
+Result<HelloReply> DecodeHelloReply(std::string_view result);
+Result<AcquireReply> DecodeAcquireReply(std::string_view result);
+Result<TokenStatus> DecodeStatusReply(std::string_view result);
+struct KeepReply {
+  TokenStatus status = TokenStatus::kFail;
+  uint64_t hold_ms = 0;
+};
+Result<KeepReply> DecodeKeepReply(std::string_view result);
+Result<uint64_t> DecodeUintReply(std::string_view result);  // ping, rules_load
+
+}  // namespace nowcalls::wire
+
+#endif  // NOWCALLS_WIRE_CLIENT_MESSAGES_H_

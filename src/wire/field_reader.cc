@@ -1,0 +1,136 @@
+#include "wire/field_reader.h"
+
+#include "base/text.h"
+
+namespace nowcalls::wire {
+
+bool FieldReader::OpenArray() {
+  uint32_t elements = 0;
+  const Reader::Outcome outcome = reader_.ReadArray(&elements);
+  if (outcome != Reader::Outcome::kOk) return Explain(outcome, "it", "an array", "");
+  due_ = elements;
+  return true;
+}
+
+bool FieldReader::OpenArray(uint32_t elements_max) {
+  if (!OpenArray()) return false;
+  if (due_ <= elements_max) return true;
+  error_->code = ErrorCode::kBadParams;
+  error_->message = std::string(subject_) + " takes at most " + std::to_string(elements_max) +
+                    (elements_max == 1 ? " parameter, got " : " parameters, got ") +
+                    std::to_string(due_);
+  return false;
+}
+
+bool FieldReader::Close() {
+  while (due_ > 0) {
+    if (!Skip("it")) return false;
+  }
+  return reader_.AtEnd() || Fail(ErrorCode::kMalformed, "it", "is followed by stray bytes");
+}
+
+bool FieldReader::TakeMissing() {
+  if (due_ == 0) return true;
+  if (!reader_.TakeNil()) return false;
+  --due_;
+  return true;
+}
+
+bool FieldReader::Read(std::string_view name, int64_t* value) {
+  const Reader::Outcome outcome = reader_.ReadInt(value);
+  --due_;
+  return outcome == Reader::Outcome::kOk ||
+         Explain(outcome, name, "an integer", "must fit a signed 64-bit integer");
+}
+
+bool FieldReader::Read(std::string_view name, uint64_t* value) {
+  const Reader::Outcome outcome = reader_.ReadUint(value);
+  --due_;
+  return outcome == Reader::Outcome::kOk ||
+         Explain(outcome, name, "an integer", "must fit an unsigned 64-bit integer");
+}
+
+bool FieldReader::Read(std::string_view name, uint32_t* value) {
+  uint64_t wide = 0;
+  if (!Read(name, &wide)) return false;
+  if (wide > UINT32_MAX) return Fail(name, "must fit an unsigned 32-bit integer");
+  *value = static_cast<uint32_t>(wide);
+  return true;
+}
+
+bool FieldReader::Read(std::string_view name, bool* value) {
+  const Reader::Outcome outcome = reader_.ReadBool(value);
+  --due_;
+  return outcome == Reader::Outcome::kOk || Explain(outcome, name, "a bool", "");
+}
+
+bool FieldReader::Read(std::string_view name, std::string_view* value) {
+  const Reader::Outcome outcome = reader_.ReadString(value);
+  --due_;
+  if (outcome != Reader::Outcome::kOk) return Explain(outcome, name, "a str", "");
+  if (value->size() <= string_bytes_max_) return true;
+  return Fail(name, "of " + std::to_string(value->size()) + " bytes exceeds " +
+                        std::to_string(string_bytes_max_));
+}
+
+bool FieldReader::Read(std::string_view name, std::string* value) {
+  std::string_view view;
+  if (!Read(name, &view)) return false;
+  value->assign(view);
+  return true;
+}
+
+bool FieldReader::OpenMap(std::string_view name, uint32_t* pairs) {
+  const Reader::Outcome outcome = reader_.ReadMap(pairs);
+  --due_;
+  return outcome == Reader::Outcome::kOk || Explain(outcome, name, "a map", "");
+}
+
+bool FieldReader::OpenList(std::string_view name, uint32_t* elements) {
+  const Reader::Outcome outcome = reader_.ReadArray(elements);
+  --due_;
+  return outcome == Reader::Outcome::kOk || Explain(outcome, name, "an array", "");
+}
+
+bool FieldReader::ReadKey(std::string_view* key) {
+  const Reader::Outcome outcome = reader_.ReadString(key);
+  return outcome == Reader::Outcome::kOk || Explain(outcome, "key", "a str", "");
+}
+
+bool FieldReader::Raw(std::string_view name, std::string_view* bytes) {
+  if (due_ == 0) return Fail(name, "is missing");
+  const Reader::Outcome outcome = reader_.Skip(bytes);
+  --due_;
+  return outcome == Reader::Outcome::kOk || Explain(outcome, name, "a value", "");
+}
+
+bool FieldReader::Skip(std::string_view name) {
+  std::string_view ignored;
+  return Raw(name, &ignored);
+}
+
+bool FieldReader::Explain(Reader::Outcome outcome, std::string_view name, std::string_view wanted,
+                          std::string_view range) {
+  if (outcome == Reader::Outcome::kCutOff) {
+    return Fail(ErrorCode::kMalformed, name, "is cut off");
+  }
+  if (outcome == Reader::Outcome::kOutOfRange) return Fail(name, range);
+  return Fail(name,
+              "must be " + std::string(wanted) + ", got " + std::string(KindName(reader_.Peek())));
+}
+
+bool FieldReader::Fail(ErrorCode code, std::string_view name, std::string_view what) {
+  error_->code = code;
+  error_->message = std::string(subject_) + ": ";
+  if (!scope_.empty()) error_->message += std::string(scope_) + ".";
+  error_->message += std::string(name) + " " + std::string(what);
+  return false;
+}
+
+bool FieldReader::FailUnknown(std::string_view key) {
+  constexpr size_t kShownBytes = 64;
+  const bool as_it_is = key.size() <= kShownBytes && IsPrintable(key);
+  return Fail(as_it_is ? std::string(key) : Quoted(key, kShownBytes), "is not known");
+}
+
+}  // namespace nowcalls::wire

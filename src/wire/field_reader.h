@@ -1,0 +1,143 @@
+// FieldReader: takes named values out of parameters and results, and says what is wrong with which.
+//
+// Thread: any; it lives as long as one decode. Every read returns false after it has written the
+// error, so that decoders chain reads with &&. Nothing is allocated unless something is wrong or
+// the target is a std::string.
+#ifndef NOWCALLS_WIRE_FIELD_READER_H_
+#define NOWCALLS_WIRE_FIELD_READER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/check.h"
+#include "wire/messages.h"
+#include "wire/reader.h"
+
+namespace nowcalls::wire {
+
+class FieldReader {
+ public:
+  // Reads one value, `bytes`. `subject` begins each error message: "acquire: count is missing".
+  // Strings longer than `string_bytes_max` are errors.
+  FieldReader(std::string_view subject, std::string_view bytes, size_t string_bytes_max,
+              RequestError* error)
+      : subject_(subject), reader_(bytes), string_bytes_max_(string_bytes_max), error_(error) {}
+  FieldReader(const FieldReader&) = delete;
+  FieldReader& operator=(const FieldReader&) = delete;
+
+  // The value is an array; the next reads are of its elements. The first form refuses more
+  // elements than `elements_max`, the second leaves them to Close.
+  bool OpenArray(uint32_t elements_max);
+  bool OpenArray();
+  // After the last read: skips the elements that are left. False when bytes follow the value.
+  bool Close();
+
+  // Takes the next value if it is nil; true too when there is no next value.
+  bool TakeMissing();
+
+  // T is int64_t, uint64_t, uint32_t, bool, std::string_view or std::string.
+  template <typename T>
+  bool Required(std::string_view name, T* value) {
+    if (TakeMissing()) return Fail(name, "is missing");
+    return Read(name, value);
+  }
+  // Leaves *value alone when it is missing.
+  template <typename T>
+  bool Optional(std::string_view name, T* value) {
+    return TakeMissing() || Read(name, value);
+  }
+  template <typename T>
+  bool Optional(std::string_view name, std::optional<T>* value) {
+    if (TakeMissing()) return true;
+    T present{};
+    if (!Read(name, &present)) return false;
+    *value = std::move(present);
+    return true;
+  }
+
+  // The next value is a map: calls read_value(key), which takes exactly one value, for each pair.
+  // Of a key that comes twice the last counts.
+  template <typename ReadValue>
+  bool ForEachKey(std::string_view name, ReadValue&& read_value) {
+    uint32_t pairs = 0;
+    if (!OpenMap(name, &pairs)) return false;
+    const Level outer = Enter(name);
+    for (uint32_t i = 0; i < pairs; ++i) {
+      std::string_view key;
+      if (!ReadKey(&key)) return false;
+      due_ = 1;
+      if (!read_value(key)) return false;
+      NOWCALLS_CHECK(due_ == 0);
+    }
+    Leave(outer);
+    return true;
+  }
+
+  // The next value is an array: calls read_element(), which takes exactly one value, for each.
+  template <typename ReadElement>
+  bool ForEachElement(std::string_view name, ReadElement&& read_element) {
+    uint32_t elements = 0;
+    if (!OpenList(name, &elements)) return false;
+    const Level outer = Enter(name);
+    for (uint32_t i = 0; i < elements; ++i) {
+      due_ = 1;
+      if (!read_element()) return false;
+      NOWCALLS_CHECK(due_ == 0);
+    }
+    Leave(outer);
+    return true;
+  }
+
+  // The kind of the next value; kEnd when there is none.
+  Kind Peek() const { return due_ == 0 ? Kind::kEnd : reader_.Peek(); }
+  // Takes the next value whole, as its bytes.
+  bool Raw(std::string_view name, std::string_view* bytes);
+  bool Skip(std::string_view name);
+
+  // Write the error and return false: "SUBJECT: NAME WHAT", for example "count is missing".
+  bool Fail(std::string_view name, std::string_view what) {
+    return Fail(ErrorCode::kBadParams, name, what);
+  }
+  bool Fail(ErrorCode code, std::string_view name, std::string_view what);
+  bool FailUnknown(std::string_view key);
+
+ private:
+  struct Level {
+    std::string_view scope;
+    uint32_t due;
+  };
+
+  bool Read(std::string_view name, int64_t* value);
+  bool Read(std::string_view name, uint64_t* value);
+  bool Read(std::string_view name, uint32_t* value);
+  bool Read(std::string_view name, bool* value);
+  bool Read(std::string_view name, std::string_view* value);
+  bool Read(std::string_view name, std::string* value);
+  bool OpenMap(std::string_view name, uint32_t* pairs);
+  bool OpenList(std::string_view name, uint32_t* elements);
+  bool ReadKey(std::string_view* key);
+  bool Explain(Reader::Outcome outcome, std::string_view name, std::string_view wanted,
+               std::string_view range);
+  Level Enter(std::string_view name) {
+    const Level outer{scope_, due_};
+    scope_ = name;
+    return outer;
+  }
+  void Leave(const Level& outer) {
+    scope_ = outer.scope;
+    due_ = outer.due;
+  }
+
+  std::string_view subject_;
+  std::string_view scope_;  // The map or array that is being read: "options".
+  Reader reader_;
+  uint32_t due_ = 1;  // Values left in it.
+  size_t string_bytes_max_;
+  RequestError* error_;
+};
+
+}  // namespace nowcalls::wire
+
+#endif  // NOWCALLS_WIRE_FIELD_READER_H_

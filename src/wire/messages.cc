@@ -1,0 +1,123 @@
+#include "wire/messages.h"
+
+#include <array>
+#include <utility>
+
+#include "base/limits.h"
+#include "wire/format.h"
+#include "wire/reader.h"
+
+namespace nowcalls::wire {
+namespace {
+
+constexpr std::array<std::pair<Method, std::string_view>, 13> kMethods = {{
+    {Method::kAcquire, "acquire"},
+    {Method::kRelease, "release"},
+    {Method::kKeep, "keep"},
+    {Method::kHello, "hello"},
+    {Method::kPing, "ping"},
+    {Method::kRulesList, "rules_list"},
+    {Method::kRulesLoad, "rules_load"},
+    {Method::kFlow, "flow"},
+    {Method::kFlows, "flows"},
+    {Method::kTokens, "tokens"},
+    {Method::kSessions, "sessions"},
+    {Method::kInfo, "info"},
+    {Method::kReclaim, "reclaim"},
+}};
+
+bool Malformed(std::string message, RequestError* error) {
+  error->code = ErrorCode::kMalformed;
+  error->message = std::move(message);
+  return false;
+}
+
+std::string MustBe(std::string_view what, std::string_view wanted, const Reader& reader) {
+  return std::string(what) + " must be " + std::string(wanted) + ", got " +
+         std::string(KindName(reader.Peek()));
+}
+
+bool ReadMsgid(Reader* reader, Envelope* envelope, RequestError* error) {
+  uint64_t msgid = 0;
+  const Reader::Outcome outcome = reader->ReadUint(&msgid);
+  if (outcome == Reader::Outcome::kWrongKind) {
+    return Malformed(MustBe("msgid", "an integer", *reader), error);
+  }
+  if (outcome != Reader::Outcome::kOk || msgid > UINT32_MAX) {
+    return Malformed("msgid must be 0..4294967295", error);
+  }
+  envelope->msgid = static_cast<uint32_t>(msgid);
+  return true;
+}
+
+// The head of the message up to its method: type, arity and, for a request, msgid.
+bool ReadHead(Reader* reader, Envelope* envelope, RequestError* error) {
+  uint32_t elements = 0;
+  if (reader->ReadArray(&elements) != Reader::Outcome::kOk) {
+    return Malformed(MustBe("message", "an array", *reader), error);
+  }
+  int64_t type = -1;
+  if (reader->ReadInt(&type) != Reader::Outcome::kOk ||
+      (type != kRequestType && type != kNotificationType)) {
+    return Malformed("message type must be 0 (request) or 2 (notification)", error);
+  }
+  envelope->notification = type == kNotificationType;
+  if (!envelope->notification && !ReadMsgid(reader, envelope, error)) return false;
+  const uint32_t wanted = envelope->notification ? 3 : 4;
+  if (elements == wanted) return true;
+  return Malformed((envelope->notification ? "a notification has " : "a request has ") +
+                       std::to_string(wanted) + " elements, got " + std::to_string(elements),
+                   error);
+}
+
+}  // namespace
+
+std::string_view MethodName(Method method) {
+  for (const auto& [known, name] : kMethods) {
+    if (known == method) return name;
+  }
+  return "unknown";
+}
+
+Method MethodFromName(std::string_view name) {
+  for (const auto& [method, known] : kMethods) {
+    if (known == name) return method;
+  }
+  return Method::kUnknown;
+}
+
+std::string_view ErrorCodeName(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kMalformed: return "MALFORMED";
+    case ErrorCode::kUnknownMethod: return "UNKNOWN_METHOD";
+    case ErrorCode::kBadParams: return "BAD_PARAMS";
+    case ErrorCode::kHelloState: return "HELLO_STATE";
+    case ErrorCode::kOverloaded: return "OVERLOADED";
+    case ErrorCode::kUnsupported: return "UNSUPPORTED";
+    case ErrorCode::kConflict: return "CONFLICT";
+    case ErrorCode::kInternal: return "INTERNAL";
+  }
+  return "UNKNOWN";
+}
+
+bool DecodeEnvelope(std::string_view message, Envelope* envelope, RequestError* error) {
+  *envelope = Envelope{};
+  Reader reader(message);
+  if (!ReadHead(&reader, envelope, error)) return false;
+  std::string_view name;
+  const Reader::Outcome outcome = reader.ReadString(&name);
+  if (outcome == Reader::Outcome::kCutOff) return Malformed("method is cut off", error);
+  if (outcome != Reader::Outcome::kOk) return Malformed(MustBe("method", "a str", reader), error);
+  if (name.size() > kStringBytesMax) {
+    return Malformed("method of " + std::to_string(name.size()) + " bytes exceeds " +
+                         std::to_string(kStringBytesMax),
+                     error);
+  }
+  if (reader.Peek() != Kind::kArray) return Malformed(MustBe("params", "an array", reader), error);
+  envelope->method = MethodFromName(name);
+  envelope->method_name = name;
+  envelope->params = reader.rest();
+  return true;
+}
+
+}  // namespace nowcalls::wire

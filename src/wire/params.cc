@@ -1,0 +1,167 @@
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "wire/field_reader.h"
+#include "wire/json.h"
+#include "wire/messages.h"
+
+namespace nowcalls::wire {
+namespace {
+
+// The parameters of one method, with the limits of a request.
+class Params : public FieldReader {
+ public:
+  Params(Method method, std::string_view params, RequestError* error,
+         size_t string_bytes_max = kStringBytesMax)
+      : FieldReader(MethodName(method), params, string_bytes_max, error) {}
+};
+
+bool Checked(const Status& status, std::string_view name, FieldReader* fields) {
+  return status.ok() || fields->Fail(name, status.message());
+}
+
+bool ReadNamespace(FieldReader* fields, std::string_view* name) {
+  return fields->Required("namespace", name) && Checked(CheckNamespace(*name), "namespace", fields);
+}
+
+bool ReadPage(FieldReader* fields, PageParams* page) {
+  page->limit = kListRowsDefault;
+  uint64_t limit = kListRowsDefault;
+  if (!fields->Optional("limit", &limit)) return false;
+  if (limit == 0 || limit > kListRowsMax) {
+    return fields->Fail(
+        "limit", "must be 1.." + std::to_string(kListRowsMax) + ", got " + std::to_string(limit));
+  }
+  page->limit = static_cast<uint32_t>(limit);
+  return fields->Optional("cursor", &page->cursor);
+}
+
+bool Unsupported(std::string_view name, FieldReader* fields) {
+  return fields->Fail(ErrorCode::kUnsupported, name, "is not supported by this server yet");
+}
+
+// An option of later versions, whose zero means that it is not asked for.
+bool ReadUnsupportedNumber(std::string_view name, FieldReader* fields) {
+  uint64_t value = 0;
+  return fields->Optional(name, &value) && (value == 0 || Unsupported(name, fields));
+}
+
+bool ReadAcquireOption(std::string_view key, FieldReader* fields, AcquireParams* out) {
+  if (key == "prioritized") return fields->Optional(key, &out->prioritized);
+  if (key == "wait_ms" || key == "request_id") return ReadUnsupportedNumber(key, fields);
+  if (key == "param") return fields->TakeMissing() || Unsupported(key, fields);
+  return fields->FailUnknown(key);
+}
+
+bool ReadTokensFilter(std::string_view key, FieldReader* fields, TokensParams* out) {
+  if (key == "flow_id") return fields->Optional(key, &out->flow_id);
+  if (key == "client_id") return fields->Optional(key, &out->client_id);
+  if (key != "min_age_ms") return fields->FailUnknown(key);
+  if (!fields->Optional(key, &out->min_age_ms)) return false;
+  return out->min_age_ms >= 0 || fields->Fail(key, "must not be negative");
+}
+
+}  // namespace
+
+bool DecodeHello(std::string_view params, HelloParams* out, RequestError* error) {
+  Params fields(Method::kHello, params, error);
+  *out = HelloParams{};
+  if (!fields.OpenArray(4) || !fields.Optional("protocol", &out->protocol)) return false;
+  if (out->protocol != kProtocolVersion) {
+    return fields.Fail(ErrorCode::kUnsupported, "protocol",
+                       std::to_string(out->protocol) + " is not supported, this server speaks " +
+                           std::to_string(kProtocolVersion));
+  }
+  if (!ReadNamespace(&fields, &out->name_space)) return false;
+  if (!fields.Optional("client_id", &out->client_id)) return false;
+  if (out->client_id && !Checked(CheckClientId(*out->client_id), "client_id", &fields)) {
+    return false;
+  }
+  const auto no_option = [&](std::string_view key) { return fields.FailUnknown(key); };
+  return (fields.TakeMissing() || fields.ForEachKey("options", no_option)) && fields.Close();
+}
+
+bool DecodeNoParams(Method method, std::string_view params, RequestError* error) {
+  Params fields(method, params, error);
+  return fields.OpenArray(0) && fields.Close();
+}
+
+bool DecodeAcquire(std::string_view params, AcquireParams* out, RequestError* error) {
+  Params fields(Method::kAcquire, params, error);
+  *out = AcquireParams{};
+  if (!fields.OpenArray(3) || !fields.Required("flow_id", &out->flow_id) ||
+      !fields.Required("count", &out->count)) {
+    return false;
+  }
+  const auto option = [&](std::string_view key) { return ReadAcquireOption(key, &fields, out); };
+  return (fields.TakeMissing() || fields.ForEachKey("options", option)) && fields.Close();
+}
+
+bool DecodeToken(Method method, std::string_view params, TokenParams* out, RequestError* error) {
+  Params fields(method, params, error);
+  *out = TokenParams{};
+  return fields.OpenArray(1) && fields.Required("token_id", &out->token_id) && fields.Close();
+}
+
+bool DecodeReclaim(std::string_view params, ReclaimParams* out, RequestError* error) {
+  Params fields(Method::kReclaim, params, error);
+  *out = ReclaimParams{};
+  if (!fields.OpenArray(2) || !fields.Required("token_id", &out->token_id) ||
+      !fields.Required("reason", &out->reason)) {
+    return false;
+  }
+  return Checked(CheckName(out->reason, kReasonBytesMax), "reason", &fields) && fields.Close();
+}
+
+bool DecodeFlow(std::string_view params, FlowParams* out, RequestError* error) {
+  Params fields(Method::kFlow, params, error);
+  *out = FlowParams{};
+  return fields.OpenArray(1) && fields.Required("flow_id", &out->flow_id) && fields.Close();
+}
+
+bool DecodePage(Method method, std::string_view params, PageParams* out, RequestError* error) {
+  Params fields(method, params, error);
+  *out = PageParams{};
+  return fields.OpenArray(2) && ReadPage(&fields, out) && fields.Close();
+}
+
+bool DecodeRulesList(std::string_view params, RulesListParams* out, RequestError* error) {
+  Params fields(Method::kRulesList, params, error);
+  *out = RulesListParams{};
+  if (!fields.OpenArray(3) || !fields.Optional("namespace", &out->name_space)) return false;
+  if (out->name_space && !Checked(CheckNamespace(*out->name_space), "namespace", &fields)) {
+    return false;
+  }
+  return ReadPage(&fields, &out->page) && fields.Close();
+}
+
+bool DecodeTokens(std::string_view params, TokensParams* out, RequestError* error) {
+  Params fields(Method::kTokens, params, error);
+  *out = TokensParams{};
+  const auto filter = [&](std::string_view key) { return ReadTokensFilter(key, &fields, out); };
+  return fields.OpenArray(3) && (fields.TakeMissing() || fields.ForEachKey("filter", filter)) &&
+         ReadPage(&fields, &out->page) && fields.Close();
+}
+
+bool DecodeRulesLoad(std::string_view params, RulesLoadParams* out, RequestError* error) {
+  // Its rules as one JSON string may fill the message.
+  Params fields(Method::kRulesLoad, params, error, kMessageBytesMax);
+  *out = RulesLoadParams{};
+  if (!fields.OpenArray(2) || !ReadNamespace(&fields, &out->name_space)) return false;
+  if (fields.Peek() == Kind::kStr) return fields.Required("rules", &out->json) && fields.Close();
+  if (fields.TakeMissing()) return fields.Fail("rules", "is missing");
+  if (fields.Peek() != Kind::kArray) {
+    return fields.Fail("rules", "must be an array of maps or one JSON str, got " +
+                                    std::string(KindName(fields.Peek())));
+  }
+  std::string_view rules;
+  if (!fields.Raw("rules", &rules)) return false;
+  const Result<nlohmann::ordered_json> json = JsonFromMessagePack(rules);
+  if (!json.ok()) return fields.Fail("rules", json.status().message());
+  out->json = json->dump();
+  return fields.Close();
+}
+
+}  // namespace nowcalls::wire

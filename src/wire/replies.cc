@@ -1,0 +1,74 @@
+#include "wire/messages.h"
+#include "wire/packing.h"
+
+namespace nowcalls::wire {
+
+void EncodeError(uint32_t msgid, const RequestError& error, OutputBuffer* out) {
+  Packer packer(*out);
+  packer.pack_array(4);
+  packer.pack_int64(kResponseType);
+  packer.pack_uint32(msgid);
+  packer.pack_array(3);
+  packer.pack_int64(static_cast<int64_t>(error.code));
+  PackString(ErrorCodeName(error.code), &packer);
+  PackString(error.message, &packer);
+  packer.pack_nil();
+}
+
+void EncodeHello(uint32_t msgid, const HelloReply& reply, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(4);
+  PackString(reply.server_version, &packer);
+  packer.pack_uint64(reply.session);
+  packer.pack_uint64(reply.sessions_online);
+  packer.pack_uint64(reply.resumed_tokens);
+}
+
+void EncodePing(uint32_t msgid, uint64_t ledger_ms, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(1);
+  packer.pack_uint64(ledger_ms);
+}
+
+void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(7);
+  packer.pack_int64(static_cast<int64_t>(reply.status));
+  packer.pack_uint64(reply.token_id);
+  packer.pack_uint64(reply.fence);
+  packer.pack_uint64(reply.now_calls);
+  packer.pack_uint64(reply.level);
+  packer.pack_uint64(reply.hold_ms);
+  if (reply.refused_by == RefusedBy::kNone) {
+    packer.pack_nil();
+  } else {
+    PackString(RefusedByName(reply.refused_by), &packer);
+  }
+}
+
+void EncodeStatus(uint32_t msgid, TokenStatus status, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(1);
+  packer.pack_int64(static_cast<int64_t>(status));
+}
+
+void EncodeKeep(uint32_t msgid, TokenStatus status, uint64_t hold_ms, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(2);
+  packer.pack_int64(static_cast<int64_t>(status));
+  packer.pack_uint64(hold_ms);
+}
+
+void EncodeRulesLoad(uint32_t msgid, uint64_t loaded, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(1);
+  packer.pack_uint64(loaded);
+}
+
+}  // namespace nowcalls::wire

@@ -1,0 +1,102 @@
+// Rows of the listings: what an operator sees of tokens, flows and sessions, live or offline.
+//
+// Thread: any. On the wire a row is a map whose keys are the names beside each member; times are
+// ledger-clock milliseconds. Readers ignore keys they do not know, so later versions may add some.
+#ifndef NOWCALLS_WIRE_ROWS_H_
+#define NOWCALLS_WIRE_ROWS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nowcalls/status.h"
+#include "nowcalls/types.h"
+#include "wire/output_buffer.h"
+
+namespace nowcalls::wire {
+
+struct TokenRow {
+  uint64_t token_id = 0;
+  int64_t flow_id = 0;
+  std::string name_space;  // "namespace": of the session that holds it.
+  std::string client_id;
+  uint64_t session = 0;
+  uint32_t count = 0;
+  uint64_t fence = 0;
+  int64_t issued_ms = 0;
+  int64_t deadline_ms = 0;
+  std::optional<bool> online;  // Of the session; absent when read offline.
+
+  bool operator==(const TokenRow&) const = default;
+};
+
+// Counters since the server started.
+struct FlowCounters {
+  uint64_t granted = 0;
+  uint64_t refused_level = 0;
+  uint64_t refused_token_limit = 0;
+  uint64_t kept = 0;
+  uint64_t ended[kEndReasonCount] = {};  // By EndReason; on the wire by its name.
+
+  bool operator==(const FlowCounters&) const = default;
+};
+
+struct FlowRow {
+  int64_t flow_id = 0;
+  std::string name_space;  // "namespace": of the rule; of nobody ("") once removed.
+  std::string resource;
+  bool removed = false;           // The rule is gone, its tokens are still out.
+  std::optional<uint64_t> level;  // Absent when removed, or when it depends on the sessions
+                                  // online and the row was read offline.
+  uint64_t now_calls = 0;
+  uint64_t tokens = 0;
+  uint64_t waiters = 0;
+  std::optional<uint64_t> sessions;  // Online, of the rule's namespace; absent offline.
+  std::optional<int64_t> oldest_issued_ms;
+  std::optional<FlowCounters> counters;  // Absent offline.
+
+  bool operator==(const FlowRow&) const = default;
+};
+
+struct SessionRow {
+  uint64_t session = 0;
+  std::string name_space;  // "namespace"
+  std::string client_id;
+  std::string kind;            // "named" or "connection"
+  std::optional<bool> online;  // Absent offline.
+  uint32_t connections = 0;
+  uint64_t tokens = 0;
+  uint64_t now_calls = 0;
+  int64_t opened_ms = 0;
+  std::optional<int64_t> offline_since_ms;
+
+  bool operator==(const SessionRow&) const = default;
+};
+
+// One page: [rows, next_cursor or nil] as the result of the response. next_cursor 0 encodes as nil.
+void EncodeTokenPage(uint32_t msgid, const std::vector<TokenRow>& rows, uint64_t next_cursor,
+                     OutputBuffer* out);
+void EncodeFlowPage(uint32_t msgid, const std::vector<FlowRow>& rows, uint64_t next_cursor,
+                    OutputBuffer* out);
+void EncodeSessionPage(uint32_t msgid, const std::vector<SessionRow>& rows, uint64_t next_cursor,
+                       OutputBuffer* out);
+// The result of `flow`: one row as a map.
+void EncodeFlow(uint32_t msgid, const FlowRow& row, OutputBuffer* out);
+
+// A page taken from the encoded result of a response, for clients. kCorruption when the server
+// sent something else.
+template <typename Row>
+struct Page {
+  std::vector<Row> rows;
+  uint64_t next_cursor = 0;  // 0: this was the last page.
+};
+Result<Page<TokenRow>> DecodeTokenPage(std::string_view result);
+Result<Page<FlowRow>> DecodeFlowPage(std::string_view result);
+Result<Page<SessionRow>> DecodeSessionPage(std::string_view result);
+Result<FlowRow> DecodeFlowRow(std::string_view result);
+
+}  // namespace nowcalls::wire
+
+#endif  // NOWCALLS_WIRE_ROWS_H_

@@ -1,0 +1,123 @@
+// What a client makes of answers: those of later servers, and those that are no answers.
+#include "wire/client_messages.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/limits.h"
+#include "unit/wire/pack.h"
+#include "wire/rows.h"
+#include "wire/splitter.h"
+
+namespace nowcalls::wire {
+namespace {
+
+// One pair of a map.
+template <typename T>
+std::string Pair(std::string_view key, const T& value) {
+  return PackMap(key, value).bytes.substr(1);
+}
+
+TEST_CASE("answers of later versions, with more behind, are understood") {
+  CHECK(DecodeHelloReply(PackArray("9.0", 1, 2, 3, "more", 5))->resumed_tokens == 3);
+  CHECK(DecodeAcquireReply(PackArray(0, 5, 6, 1, 2, 4000, Nil(), EmptyMap()))->token_id == 5);
+  CHECK(*DecodeStatusReply(PackArray(6, "more")) == TokenStatus::kReleaseOk);
+  CHECK(DecodeKeepReply(PackArray(0, 4000, Nil()))->hold_ms == 4000);
+  CHECK(*DecodeUintReply(PackArray(77, 78)) == 77);
+  const std::string response = PackArray(1, 7, Nil(), std::vector<int>{6}, "more");
+  CHECK(DecodeResponse(response)->msgid == 7);
+}
+
+TEST_CASE("a limit that this client does not know is still a refusal") {
+  const Result<AcquireReply> reply = DecodeAcquireReply(PackArray(1, 0, 0, 5, 5, 0, "client_cap"));
+  REQUIRE(reply.ok());
+  CHECK(reply->refused_by == RefusedBy::kOther);
+  CHECK(RefusedByName(reply->refused_by) == "other");
+}
+
+TEST_CASE("an error that this client does not know keeps its name") {
+  const std::string message = PackArray(1, 7, Raw{PackArray(55, "FORBIDDEN", "not you", 1)}, Nil());
+  const Result<Response> response = DecodeResponse(message);
+  REQUIRE(response.ok());
+  REQUIRE(response->error.has_value());
+  CHECK(response->error->code == ErrorCode::kInternal);
+  CHECK(response->error->message == "FORBIDDEN: not you");
+}
+
+TEST_CASE("what is no answer is corrupt, and the message says where") {
+  const auto why = [](const auto& result) {
+    CHECK(result.status().code() == StatusCode::kCorruption);
+    return result.status().message();
+  };
+  CHECK(why(DecodeResponse(PackArray(0, 1, "ping", std::vector<int>()))) ==
+        "response: type must be 1 (response)");
+  CHECK(why(DecodeResponse(PackArray(1, "7", Nil(), Nil()))) ==
+        "response: msgid must be an integer, got str");
+  CHECK(why(DecodeResponse(PackArray(1, uint64_t{1} << 32, Nil(), Nil()))) ==
+        "response: msgid must fit an unsigned 32-bit integer");
+  CHECK(why(DecodeResponse(PackArray(1, 7, Nil()))) == "response: result is missing");
+  CHECK(why(DecodeResponse(PackArray(1, 7, "broken", Nil()))) ==
+        "error: it must be an array, got str");
+  CHECK(why(DecodeStatusReply(PackArray(42))) == "status answer: status 42 is not known");
+  CHECK(why(DecodeStatusReply(PackArray(256))) == "status answer: status 256 is not known");
+  CHECK(why(DecodeAcquireReply(PackArray(0, 5))) == "acquire answer: fence is missing");
+  CHECK(why(DecodeUintReply(PackArray(1) + "\x01")) == "answer: it is followed by stray bytes");
+  CHECK(why(DecodeKeepReply("\xc0")) == "keep answer: it must be an array, got nil");
+  CHECK(why(DecodeKeepReply("")) == "keep answer: it is cut off");
+}
+
+TEST_CASE("rows may hold keys that this client does not know, and may lack others") {
+  const std::string row = "\x84" + Pair("flow_id", 5) + Pair("future", Raw{PackArray(EmptyMap())}) +
+                          Pair("level", Nil()) +
+                          Pair("counters", Raw{"\x82" + Pair("ended", PackMap("moved", 1)) +
+                                               Pair("refused", PackMap("client_cap", 2))});
+  const Result<FlowRow> flow = DecodeFlowRow(row);
+  REQUIRE(flow.ok());
+  CHECK(flow->flow_id == 5);
+  CHECK_FALSE(flow->level.has_value());
+  CHECK(flow->counters == FlowCounters{});
+}
+
+TEST_CASE("a row with a wrong value is corrupt") {
+  const std::string page = PackArray(Raw{PackArray(PackMap("count", "2"))}, Nil());
+  CHECK(DecodeTokenPage(page).status().message() ==
+        "tokens answer: row.count must be an integer, got str");
+  const std::string wide = PackArray(Raw{PackArray(PackMap("count", uint64_t{1} << 32))}, Nil());
+  CHECK(DecodeTokenPage(wide).status().message() ==
+        "tokens answer: row.count must fit an unsigned 32-bit integer");
+  CHECK(DecodeSessionPage(PackArray(EmptyMap(), Nil())).status().message() ==
+        "sessions answer: rows must be an array, got map");
+}
+
+TEST_CASE("a listing that claims more rows than it has is refused at once") {
+  const std::string page = Bytes("92 ddffffffff");
+  CHECK(DecodeTokenPage(page).status().code() == StatusCode::kCorruption);
+}
+
+TEST_CASE("the largest page that rows allow fits a client's limit") {
+  FlowRow row;
+  row.flow_id = INT64_MAX;
+  row.name_space = std::string(kNamespaceBytesMax, 'n');
+  row.resource = std::string(kResourceBytesMax, 'r');
+  row.level = row.now_calls = row.tokens = row.waiters = UINT64_MAX;
+  row.sessions = UINT64_MAX;
+  row.oldest_issued_ms = INT64_MAX;
+  row.counters = FlowCounters{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, {}};
+  for (uint64_t& ended : row.counters->ended) ended = UINT64_MAX;
+  row.counters->ended[0] = 0;
+  const std::vector<FlowRow> rows(kListRowsMax, row);
+  OutputBuffer out;
+  EncodeFlowPage(1, rows, UINT64_MAX, &out);
+  CHECK(out.size() <= kReplyBytesMax);
+  MessageSplitter splitter(kReplyBytesMax);
+  size_t size = 0;
+  REQUIRE(splitter.Next(out.view(), &size) == MessageSplitter::Outcome::kMessage);
+  const Result<Response> response = DecodeResponse(out.view());
+  REQUIRE(response.ok());
+  CHECK(DecodeFlowPage(response->result)->rows == rows);
+}
+
+}  // namespace
+}  // namespace nowcalls::wire

@@ -1,0 +1,345 @@
+// The vectors of data/golden/wire_*.hex, encoded and decoded: the bytes that PROTOCOL.md quotes.
+#include "support/golden.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/hex.h"
+#include "wire/client_messages.h"
+#include "wire/json.h"
+#include "wire/messages.h"
+#include "wire/rows.h"
+
+namespace nowcalls::wire {
+namespace {
+
+constexpr uint64_t kToken = 0x1122334455667788;
+constexpr char kRulesJson[] =
+    R"([{"resource":"db","count":2,"clusterMode":true,"clusterConfig":{"flowId":111}}])";
+
+using Vectors = std::map<std::string, std::string>;
+
+const Vectors& Requests() {
+  static const Vectors vectors = testing::LoadGolden(testing::GoldenPath("wire_requests.hex"));
+  return vectors;
+}
+const Vectors& Replies() {
+  static const Vectors vectors = testing::LoadGolden(testing::GoldenPath("wire_replies.hex"));
+  return vectors;
+}
+
+void CheckBytes(const Vectors& vectors, const std::string& name,
+                const std::function<void(OutputBuffer*)>& encode) {
+  CAPTURE(name);
+  OutputBuffer out;
+  encode(&out);
+  REQUIRE(vectors.contains(name));
+  CHECK(ToHex(out.view()) == ToHex(vectors.at(name)));
+}
+
+// The parameters of a golden request, which is one to `method`.
+std::string_view Params(const std::string& name, Method method) {
+  Envelope envelope;
+  RequestError error;
+  REQUIRE(DecodeEnvelope(Requests().at(name), &envelope, &error));
+  CHECK(envelope.method == method);
+  return envelope.params;
+}
+
+std::string_view ResultOf(const std::string& name) {
+  const Result<Response> response = DecodeResponse(Replies().at(name));
+  REQUIRE(response.ok());
+  CHECK_FALSE(response->error.has_value());
+  return response->result;
+}
+
+TokenRow SampleToken() {
+  TokenRow row;
+  row.token_id = kToken;
+  row.flow_id = 111;
+  row.name_space = "shop";
+  row.client_id = "worker-7";
+  row.session = 12;
+  row.count = 2;
+  row.fence = 13;
+  row.issued_ms = 1'700'000'000'123;
+  row.deadline_ms = 1'700'000'004'123;
+  row.online = true;
+  return row;
+}
+
+FlowRow SampleFlow() {
+  FlowRow row;
+  row.flow_id = 111;
+  row.name_space = "shop";
+  row.resource = "db";
+  row.level = 2;
+  row.now_calls = 2;
+  row.tokens = 1;
+  row.sessions = 1;
+  row.oldest_issued_ms = 1'700'000'000'123;
+  row.counters = FlowCounters{.granted = 7, .refused_level = 3, .kept = 1};
+  row.counters->ended[static_cast<size_t>(EndReason::kReleased)] = 4;
+  row.counters->ended[static_cast<size_t>(EndReason::kReleasedLate)] = 1;
+  row.counters->ended[static_cast<size_t>(EndReason::kAdmin)] = 1;
+  return row;
+}
+
+FlowRow RemovedFlow() {
+  FlowRow row;
+  row.flow_id = 222;
+  row.resource = "old";
+  row.removed = true;
+  row.now_calls = 1;
+  row.tokens = 1;
+  return row;
+}
+
+SessionRow OnlineSession() {
+  SessionRow row;
+  row.session = 12;
+  row.name_space = "shop";
+  row.client_id = "worker-7";
+  row.kind = "named";
+  row.online = true;
+  row.connections = 1;
+  row.tokens = 1;
+  row.now_calls = 2;
+  row.opened_ms = 1'700'000'000'000;
+  return row;
+}
+
+SessionRow OfflineSession() {
+  SessionRow row = OnlineSession();
+  row.session = 9;
+  row.client_id = "worker-2";
+  row.online = false;
+  row.connections = 0;
+  row.now_calls = 1;
+  row.opened_ms = 1'699'999'990'000;
+  row.offline_since_ms = 1'699'999'999'000;
+  return row;
+}
+
+AcquireReply Granted() {
+  return {.status = TokenStatus::kOk,
+          .token_id = kToken,
+          .fence = 13,
+          .now_calls = 1,
+          .level = 2,
+          .hold_ms = 4000};
+}
+
+TEST_CASE("a client's requests are the golden bytes") {
+  using Out = OutputBuffer;
+  const auto check = [](const char* name, const std::function<void(Out*)>& encode) {
+    CheckBytes(Requests(), name, encode);
+  };
+  check("hello", [](Out* o) { EncodeHelloRequest(1, "shop", "worker-7", o); });
+  check("hello_without_client_id", [](Out* o) { EncodeHelloRequest(1, "shop", {}, o); });
+  check("ping", [](Out* o) { EncodePlainRequest(2, Method::kPing, o); });
+  check("acquire", [](Out* o) { EncodeAcquireRequest(3, {111, 1, false}, o); });
+  check("acquire_prioritized", [](Out* o) { EncodeAcquireRequest(4, {111, 2, true}, o); });
+  check("release", [](Out* o) { EncodeTokenRequest(5, Method::kRelease, kToken, o); });
+  check("keep", [](Out* o) { EncodeTokenRequest(6, Method::kKeep, kToken, o); });
+  check("reclaim", [](Out* o) { EncodeReclaimRequest(7, {kToken, "hung job"}, o); });
+  check("flow", [](Out* o) { EncodeFlowRequest(8, 111, o); });
+  check("flows", [](Out* o) { EncodePageRequest(9, Method::kFlows, {2, 111}, o); });
+  check("tokens", [](Out* o) { EncodeTokensRequest(10, {111, "worker-7", 60'000, {100, 0}}, o); });
+  check("tokens_all", [](Out* o) { EncodeTokensRequest(11, {}, o); });
+  check("sessions", [](Out* o) { EncodePageRequest(12, Method::kSessions, {}, o); });
+  check("rules_list", [](Out* o) { EncodeRulesListRequest(13, {"shop", {}}, o); });
+  check("rules_load", [](Out* o) { EncodeRulesLoadRequest(14, "shop", kRulesJson, o); });
+  check("info", [](Out* o) { EncodePlainRequest(16, Method::kInfo, o); });
+}
+
+TEST_CASE("the server reads the golden requests of calls") {
+  RequestError error;
+  HelloParams hello;
+  REQUIRE(DecodeHello(Params("hello", Method::kHello), &hello, &error));
+  CHECK(hello.name_space == "shop");
+  CHECK(hello.client_id == "worker-7");
+  REQUIRE(DecodeHello(Params("hello_without_client_id", Method::kHello), &hello, &error));
+  CHECK_FALSE(hello.client_id.has_value());
+  AcquireParams acquire;
+  REQUIRE(DecodeAcquire(Params("acquire", Method::kAcquire), &acquire, &error));
+  CHECK(acquire.flow_id == 111);
+  CHECK(acquire.count == 1);
+  REQUIRE(DecodeAcquire(Params("acquire_prioritized", Method::kAcquire), &acquire, &error));
+  CHECK(acquire.count == 2);
+  CHECK(acquire.prioritized);
+  TokenParams token;
+  for (const char* name : {"release", "release_notification"}) {
+    REQUIRE(DecodeToken(Method::kRelease, Params(name, Method::kRelease), &token, &error));
+    CHECK(token.token_id == kToken);
+  }
+  REQUIRE(DecodeToken(Method::kKeep, Params("keep", Method::kKeep), &token, &error));
+  CHECK(token.token_id == kToken);
+  CHECK(DecodeNoParams(Method::kPing, Params("ping", Method::kPing), &error));
+  CHECK(DecodeNoParams(Method::kInfo, Params("info", Method::kInfo), &error));
+}
+
+TEST_CASE("the server reads the golden requests of operators") {
+  RequestError error;
+  ReclaimParams reclaim;
+  REQUIRE(DecodeReclaim(Params("reclaim", Method::kReclaim), &reclaim, &error));
+  CHECK(reclaim.token_id == kToken);
+  CHECK(reclaim.reason == "hung job");
+  FlowParams flow;
+  REQUIRE(DecodeFlow(Params("flow", Method::kFlow), &flow, &error));
+  CHECK(flow.flow_id == 111);
+  PageParams page;
+  REQUIRE(DecodePage(Method::kFlows, Params("flows", Method::kFlows), &page, &error));
+  CHECK(page.limit == 2);
+  CHECK(page.cursor == 111);
+  REQUIRE(DecodePage(Method::kSessions, Params("sessions", Method::kSessions), &page, &error));
+  CHECK(page.limit == 100);
+  CHECK(page.cursor == 0);
+  TokensParams tokens;
+  REQUIRE(DecodeTokens(Params("tokens", Method::kTokens), &tokens, &error));
+  CHECK(tokens.flow_id == 111);
+  CHECK(tokens.client_id == "worker-7");
+  CHECK(tokens.min_age_ms == 60'000);
+  REQUIRE(DecodeTokens(Params("tokens_all", Method::kTokens), &tokens, &error));
+  CHECK_FALSE(tokens.flow_id.has_value());
+  RulesListParams list;
+  REQUIRE(DecodeRulesList(Params("rules_list", Method::kRulesList), &list, &error));
+  CHECK(list.name_space == "shop");
+  for (const char* name : {"rules_load", "rules_load_maps"}) {
+    RulesLoadParams load;
+    REQUIRE(DecodeRulesLoad(Params(name, Method::kRulesLoad), &load, &error));
+    CHECK(load.name_space == "shop");
+    CHECK(load.json == kRulesJson);
+  }
+}
+
+TEST_CASE("the server's replies are the golden bytes") {
+  using Out = OutputBuffer;
+  const auto check = [](const char* name, const std::function<void(Out*)>& encode) {
+    CheckBytes(Replies(), name, encode);
+  };
+  check("hello", [](Out* o) { EncodeHello(1, {"0.1.0", 12, 1, 0}, o); });
+  check("ping", [](Out* o) { EncodePing(2, 1'700'000'000'123, o); });
+  check("acquire_ok", [](Out* o) { EncodeAcquire(3, Granted(), o); });
+  check("acquire_blocked", [](Out* o) {
+    EncodeAcquire(4, {TokenStatus::kBlocked, 0, 0, 1, 2, 0, RefusedBy::kLevel}, o);
+  });
+  check("acquire_no_rule",
+        [](Out* o) { EncodeAcquire(3, {.status = TokenStatus::kNoRuleExists}, o); });
+  check("release_ok", [](Out* o) { EncodeStatus(5, TokenStatus::kReleaseOk, o); });
+  check("release_already", [](Out* o) { EncodeStatus(5, TokenStatus::kAlreadyRelease, o); });
+  check("bad_request", [](Out* o) { EncodeStatus(5, TokenStatus::kBadRequest, o); });
+  check("keep", [](Out* o) { EncodeKeep(6, TokenStatus::kOk, 4000, o); });
+  check("error_bad_params", [](Out* o) {
+    EncodeError(3, {ErrorCode::kBadParams, "acquire: count must be an integer, got str"}, o);
+  });
+  check("flow", [](Out* o) { EncodeFlow(8, SampleFlow(), o); });
+  check("flows", [](Out* o) { EncodeFlowPage(9, {SampleFlow(), RemovedFlow()}, 222, o); });
+  check("tokens", [](Out* o) { EncodeTokenPage(10, {SampleToken()}, 0, o); });
+  check("sessions", [](Out* o) {
+    EncodeSessionPage(12, {OfflineSession(), OnlineSession()}, 0, o);
+  });
+  check("rules_list", [](Out* o) {
+    nlohmann::ordered_json row = {{"namespace", "shop"}};
+    row.update(nlohmann::ordered_json::parse(kRulesJson)[0]);
+    EncodeJsonPage(13, {row}, 0, o);
+  });
+  check("rules_load", [](Out* o) { EncodeRulesLoad(14, 1, o); });
+}
+
+TEST_CASE("a client reads the golden answers to calls") {
+  const Result<HelloReply> hello = DecodeHelloReply(ResultOf("hello"));
+  REQUIRE(hello.ok());
+  CHECK(hello->server_version == "0.1.0");
+  CHECK(hello->session == 12);
+  CHECK(hello->sessions_online == 1);
+  CHECK(hello->resumed_tokens == 0);
+  CHECK(*DecodeUintReply(ResultOf("ping")) == 1'700'000'000'123);
+  CHECK(*DecodeUintReply(ResultOf("rules_load")) == 1);
+  const Result<AcquireReply> granted = DecodeAcquireReply(ResultOf("acquire_ok"));
+  REQUIRE(granted.ok());
+  CHECK(granted->status == TokenStatus::kOk);
+  CHECK(granted->token_id == kToken);
+  CHECK(granted->fence == 13);
+  CHECK(granted->now_calls == 1);
+  CHECK(granted->level == 2);
+  CHECK(granted->hold_ms == 4000);
+  CHECK(granted->refused_by == RefusedBy::kNone);
+  const Result<AcquireReply> blocked = DecodeAcquireReply(ResultOf("acquire_blocked"));
+  REQUIRE(blocked.ok());
+  CHECK(blocked->status == TokenStatus::kBlocked);
+  CHECK(blocked->refused_by == RefusedBy::kLevel);
+  CHECK(*DecodeStatusReply(ResultOf("release_ok")) == TokenStatus::kReleaseOk);
+  CHECK(*DecodeStatusReply(ResultOf("release_already")) == TokenStatus::kAlreadyRelease);
+  CHECK(*DecodeStatusReply(ResultOf("bad_request")) == TokenStatus::kBadRequest);
+  const Result<KeepReply> keep = DecodeKeepReply(ResultOf("keep"));
+  REQUIRE(keep.ok());
+  CHECK(keep->status == TokenStatus::kOk);
+  CHECK(keep->hold_ms == 4000);
+}
+
+TEST_CASE("a client reads the golden error") {
+  const Result<Response> response = DecodeResponse(Replies().at("error_bad_params"));
+  REQUIRE(response.ok());
+  CHECK(response->msgid == 3);
+  REQUIRE(response->error.has_value());
+  CHECK(response->error->code == ErrorCode::kBadParams);
+  CHECK(response->error->message == "acquire: count must be an integer, got str");
+}
+
+TEST_CASE("a client reads the golden listings") {
+  const Result<FlowRow> flow = DecodeFlowRow(ResultOf("flow"));
+  REQUIRE(flow.ok());
+  CHECK(*flow == SampleFlow());
+  const Result<Page<FlowRow>> flows = DecodeFlowPage(ResultOf("flows"));
+  REQUIRE(flows.ok());
+  CHECK(flows->rows == std::vector<FlowRow>{SampleFlow(), RemovedFlow()});
+  CHECK(flows->next_cursor == 222);
+  const Result<Page<TokenRow>> tokens = DecodeTokenPage(ResultOf("tokens"));
+  REQUIRE(tokens.ok());
+  CHECK(tokens->rows == std::vector<TokenRow>{SampleToken()});
+  CHECK(tokens->next_cursor == 0);
+  const Result<Page<SessionRow>> sessions = DecodeSessionPage(ResultOf("sessions"));
+  REQUIRE(sessions.ok());
+  CHECK(sessions->rows == std::vector<SessionRow>{OfflineSession(), OnlineSession()});
+}
+
+// The bytes at the end of a line of a code block, without spaces; empty when there are none.
+std::string QuotedBytes(const std::string& line) {
+  if (!line.starts_with("    ")) return "";
+  const size_t gap = line.rfind("  ");
+  std::string digits;
+  for (const char c : line.substr(gap)) {
+    if (c != ' ') digits += c;
+  }
+  const bool pairs = line.size() - gap - 2 == digits.size() / 2 * 3 - 1;
+  return pairs && FromHex(digits).ok() ? digits : "";
+}
+
+TEST_CASE("PROTOCOL.md quotes golden bytes and no others") {
+  std::set<std::string> golden;
+  for (const Vectors* vectors : {&Requests(), &Replies()}) {
+    for (const auto& [name, bytes] : *vectors) golden.insert(ToHex(bytes));
+  }
+  std::ifstream document(NOWCALLS_SOURCE_DIR "/src/wire/PROTOCOL.md");
+  int quoted = 0;
+  std::string message;  // May go on over several lines.
+  for (std::string line; std::getline(document, line);) {
+    message += QuotedBytes(line);
+    if (!golden.contains(message)) continue;
+    message.clear();
+    ++quoted;
+  }
+  CHECK(message.empty());
+  CHECK(quoted == 14);
+}
+
+}  // namespace
+}  // namespace nowcalls::wire

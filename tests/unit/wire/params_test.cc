@@ -1,0 +1,300 @@
+// Decoding of requests: what is accepted, what is refused and with which words.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/limits.h"
+#include "unit/wire/pack.h"
+#include "wire/messages.h"
+
+namespace nowcalls::wire {
+namespace {
+
+// "CODE message", or "" when the parameters are accepted.
+template <typename Out>
+std::string Refusal(bool (*decode)(std::string_view, Out*, RequestError*),
+                    const std::string& params) {
+  Out out;
+  RequestError error;
+  if (decode(params, &out, &error)) return "";
+  return std::string(ErrorCodeName(error.code)) + " " + error.message;
+}
+template <typename Out>
+std::string Refusal(bool (*decode)(Method, std::string_view, Out*, RequestError*), Method method,
+                    const std::string& params) {
+  Out out;
+  RequestError error;
+  if (decode(method, params, &out, &error)) return "";
+  return std::string(ErrorCodeName(error.code)) + " " + error.message;
+}
+
+std::string EnvelopeRefusal(const std::string& message) {
+  Envelope envelope;
+  RequestError error;
+  if (DecodeEnvelope(message, &envelope, &error)) return "";
+  CHECK(error.code == ErrorCode::kMalformed);
+  return error.message;
+}
+
+AcquireParams Acquire(const std::string& params) {
+  AcquireParams out;
+  RequestError error;
+  CHECK(DecodeAcquire(params, &out, &error));
+  CHECK(error.message.empty());
+  return out;
+}
+
+const std::vector<int> kNone;
+
+TEST_CASE("an envelope gives the msgid, the method and the bytes of its parameters") {
+  const std::string params = PackArray(111, 1);
+  const std::string message = PackArray(0, UINT32_MAX, "acquire", Raw{params});
+  Envelope envelope;
+  RequestError error;
+  REQUIRE(DecodeEnvelope(message, &envelope, &error));
+  CHECK_FALSE(envelope.notification);
+  CHECK(envelope.msgid == UINT32_MAX);
+  CHECK(envelope.method == Method::kAcquire);
+  CHECK(envelope.method_name == "acquire");
+  CHECK(envelope.params == params);
+}
+
+TEST_CASE("a notification has no msgid") {
+  Envelope envelope;
+  RequestError error;
+  REQUIRE(DecodeEnvelope(PackArray(2, "release", std::vector<int>{5}), &envelope, &error));
+  CHECK(envelope.notification);
+  CHECK(envelope.method == Method::kRelease);
+}
+
+TEST_CASE("an unknown method is not a malformed envelope") {
+  Envelope envelope;
+  RequestError error;
+  const std::string message = PackArray(0, 7, "shutdown", kNone);
+  REQUIRE(DecodeEnvelope(message, &envelope, &error));
+  CHECK(envelope.method == Method::kUnknown);
+  CHECK(envelope.method_name == "shutdown");
+}
+
+TEST_CASE("every method has one name") {
+  for (int i = 1; i <= static_cast<int>(Method::kReclaim); ++i) {
+    const auto method = static_cast<Method>(i);
+    CAPTURE(i);
+    CHECK(MethodFromName(MethodName(method)) == method);
+  }
+  CHECK(MethodFromName("acquirE") == Method::kUnknown);
+  CHECK(MethodFromName("") == Method::kUnknown);
+}
+
+TEST_CASE("an envelope of another shape is refused") {
+  CHECK(EnvelopeRefusal(PackArray(1, 1, Nil(), Nil())) ==
+        "message type must be 0 (request) or 2 (notification)");
+  CHECK(EnvelopeRefusal(PackArray("0", 1, "ping", kNone)) ==
+        "message type must be 0 (request) or 2 (notification)");
+  CHECK(EnvelopeRefusal(PackArray(0, 1, "ping")) == "a request has 4 elements, got 3");
+  CHECK(EnvelopeRefusal(PackArray(2, 1, "ping", kNone)) == "a notification has 3 elements, got 4");
+  CHECK(EnvelopeRefusal(PackArray(0, -1, "ping", kNone)) == "msgid must be 0..4294967295");
+  CHECK(EnvelopeRefusal(PackArray(0, uint64_t{1} << 32, "ping", kNone)) ==
+        "msgid must be 0..4294967295");
+  CHECK(EnvelopeRefusal(PackArray(0, Nil(), "ping", kNone)) == "msgid must be an integer, got nil");
+  CHECK(EnvelopeRefusal(PackArray(0, 1, 2, kNone)) == "method must be a str, got int");
+  CHECK(EnvelopeRefusal(PackArray(0, 1, "ping", EmptyMap())) == "params must be an array, got map");
+  CHECK(EnvelopeRefusal(PackArray(0, 1, std::string(4097, 'm'), kNone)) ==
+        "method of 4097 bytes exceeds 4096");
+  CHECK(EnvelopeRefusal("\xc0") == "message must be an array, got nil");
+}
+
+TEST_CASE("hello takes protocol, namespace and client id") {
+  HelloParams out;
+  RequestError error;
+  const std::string params = PackArray(1, "shop", "worker-7", EmptyMap());
+  REQUIRE(DecodeHello(params, &out, &error));
+  CHECK(out.protocol == 1);
+  CHECK(out.name_space == "shop");
+  CHECK(out.client_id == "worker-7");
+  const std::string shorter = PackArray(Nil(), "shop");
+  REQUIRE(DecodeHello(shorter, &out, &error));
+  CHECK(out.protocol == 1);
+  CHECK_FALSE(out.client_id.has_value());
+}
+
+TEST_CASE("hello refuses other protocols and bad names") {
+  CHECK(Refusal(DecodeHello, PackArray(2, "shop")) ==
+        "UNSUPPORTED hello: protocol 2 is not supported, this server speaks 1");
+  CHECK(Refusal(DecodeHello, PackArray()) == "BAD_PARAMS hello: namespace is missing");
+  CHECK(Refusal(DecodeHello, PackArray(1, "")) ==
+        "BAD_PARAMS hello: namespace must be 1..128 bytes, got 0");
+  CHECK(Refusal(DecodeHello, PackArray(1, "a\nb")) ==
+        "BAD_PARAMS hello: namespace must be UTF-8 without control characters, got 'a\\x0ab'");
+  CHECK(Refusal(DecodeHello, PackArray(1, "shop", std::string(129, 'x'))) ==
+        "BAD_PARAMS hello: client_id must be 1..128 bytes, got 129");
+  CHECK(Refusal(DecodeHello, PackArray(1, "shop", "@me")) ==
+        "BAD_PARAMS hello: client_id must not start with '@'");
+  CHECK(Refusal(DecodeHello, PackArray(1, "shop", "me", PackMap("resume", true))) ==
+        "BAD_PARAMS hello: options.resume is not known");
+  CHECK(Refusal(DecodeHello, PackArray(1, "shop", "me", EmptyMap(), 5)) ==
+        "BAD_PARAMS hello takes at most 4 parameters, got 5");
+}
+
+TEST_CASE("acquire takes a flow, a count and options") {
+  const AcquireParams plain = Acquire(PackArray(111, 2));
+  CHECK(plain.flow_id == 111);
+  CHECK(plain.count == 2);
+  CHECK_FALSE(plain.prioritized);
+  CHECK(Acquire(PackArray(111, 2, PackMap("prioritized", true))).prioritized);
+  CHECK_FALSE(Acquire(PackArray(111, 2, Nil())).prioritized);
+  CHECK_FALSE(Acquire(PackArray(111, 2, PackMap("prioritized", Nil()))).prioritized);
+}
+
+TEST_CASE("numbers out of acquire's range are left to the rules, numbers that are none are not") {
+  CHECK(Acquire(PackArray(-5, -2147483649)).count == -2147483649);
+  CHECK(Acquire(PackArray(INT64_MIN, INT64_MAX)).flow_id == INT64_MIN);
+  CHECK(Refusal(DecodeAcquire, PackArray(1, uint64_t{1} << 63)) ==
+        "BAD_PARAMS acquire: count must fit a signed 64-bit integer");
+}
+
+TEST_CASE("acquire says what is wrong with which parameter") {
+  CHECK(Refusal(DecodeAcquire, PackArray()) == "BAD_PARAMS acquire: flow_id is missing");
+  CHECK(Refusal(DecodeAcquire, PackArray(1)) == "BAD_PARAMS acquire: count is missing");
+  CHECK(Refusal(DecodeAcquire, PackArray(1, Nil())) == "BAD_PARAMS acquire: count is missing");
+  CHECK(Refusal(DecodeAcquire, PackArray(1, "1")) ==
+        "BAD_PARAMS acquire: count must be an integer, got str");
+  CHECK(Refusal(DecodeAcquire, PackArray(1.5, 1)) ==
+        "BAD_PARAMS acquire: flow_id must be an integer, got float");
+  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, 5)) ==
+        "BAD_PARAMS acquire: options must be a map, got int");
+  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("foo", 1))) ==
+        "BAD_PARAMS acquire: options.foo is not known");
+  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("f\xff", 1))) ==
+        "BAD_PARAMS acquire: options.'f\\xff' is not known");
+  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("prioritized", 1))) ==
+        "BAD_PARAMS acquire: options.prioritized must be a bool, got int");
+  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, Raw{Bytes("81 05 c3")})) ==
+        "BAD_PARAMS acquire: options.key must be a str, got int");
+  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, EmptyMap(), 1)) ==
+        "BAD_PARAMS acquire takes at most 3 parameters, got 4");
+}
+
+TEST_CASE("options of later versions are refused unless they ask for nothing") {
+  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("wait_ms", 5))) ==
+        "UNSUPPORTED acquire: options.wait_ms is not supported by this server yet");
+  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("request_id", 5))) ==
+        "UNSUPPORTED acquire: options.request_id is not supported by this server yet");
+  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("param", "user-5"))) ==
+        "UNSUPPORTED acquire: options.param is not supported by this server yet");
+  for (const char* name : {"wait_ms", "request_id"}) {
+    CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap(name, 0))).empty());
+    CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap(name, Nil()))).empty());
+    CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap(name, "5"))) ==
+          "BAD_PARAMS acquire: options." + std::string(name) + " must be an integer, got str");
+  }
+  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("param", Nil()))).empty());
+}
+
+TEST_CASE("release and keep take any unsigned number as a token id") {
+  TokenParams out;
+  RequestError error;
+  REQUIRE(DecodeToken(Method::kRelease, PackArray(UINT64_MAX), &out, &error));
+  CHECK(out.token_id == UINT64_MAX);
+  CHECK(Refusal(DecodeToken, Method::kRelease, PackArray(-1)) ==
+        "BAD_PARAMS release: token_id must fit an unsigned 64-bit integer");
+  CHECK(Refusal(DecodeToken, Method::kKeep, PackArray()) == "BAD_PARAMS keep: token_id is missing");
+  CHECK(Refusal(DecodeToken, Method::kKeep, PackArray(1, 2)) ==
+        "BAD_PARAMS keep takes at most 1 parameter, got 2");
+}
+
+TEST_CASE("ping and info take nothing") {
+  RequestError error;
+  CHECK(DecodeNoParams(Method::kPing, PackArray(), &error));
+  CHECK_FALSE(DecodeNoParams(Method::kInfo, PackArray(1), &error));
+  CHECK(error.message == "info takes at most 0 parameters, got 1");
+}
+
+TEST_CASE("reclaim needs a reason") {
+  CHECK(Refusal(DecodeReclaim, PackArray(5, "hung job")).empty());
+  CHECK(Refusal(DecodeReclaim, PackArray(5)) == "BAD_PARAMS reclaim: reason is missing");
+  CHECK(Refusal(DecodeReclaim, PackArray(5, "")) ==
+        "BAD_PARAMS reclaim: reason must be 1..256 bytes, got 0");
+  CHECK(Refusal(DecodeReclaim, PackArray(5, std::string(257, 'r'))) ==
+        "BAD_PARAMS reclaim: reason must be 1..256 bytes, got 257");
+  CHECK(Refusal(DecodeReclaim, PackArray(5, std::string(5000, 'r'))) ==
+        "BAD_PARAMS reclaim: reason of 5000 bytes exceeds 4096");
+}
+
+TEST_CASE("a page has a default size and a largest one") {
+  PageParams page;
+  RequestError error;
+  REQUIRE(DecodePage(Method::kFlows, PackArray(), &page, &error));
+  CHECK(page.limit == kListRowsDefault);
+  CHECK(page.cursor == 0);
+  REQUIRE(DecodePage(Method::kFlows, PackArray(1000, 77), &page, &error));
+  CHECK(page.limit == 1000);
+  CHECK(page.cursor == 77);
+  CHECK(Refusal(DecodePage, Method::kSessions, PackArray(0)) ==
+        "BAD_PARAMS sessions: limit must be 1..1000, got 0");
+  CHECK(Refusal(DecodePage, Method::kFlows, PackArray(1001)) ==
+        "BAD_PARAMS flows: limit must be 1..1000, got 1001");
+  CHECK(Refusal(DecodePage, Method::kFlows, PackArray(Nil(), "x")) ==
+        "BAD_PARAMS flows: cursor must be an integer, got str");
+}
+
+TEST_CASE("tokens are filtered by flow, client and age") {
+  TokensParams out;
+  RequestError error;
+  const std::string params =
+      PackArray(Raw{Bytes("83") + Bytes("a7") + "flow_id\x6f" + Bytes("a9") + "client_id" +
+                    Bytes("a8") + "worker-7" + Bytes("aa") + "min_age_ms" + Bytes("cd2710")},
+                50, 9);
+  REQUIRE(DecodeTokens(params, &out, &error));
+  CHECK(out.flow_id == 111);
+  CHECK(out.client_id == "worker-7");
+  CHECK(out.min_age_ms == 10'000);
+  CHECK(out.page.limit == 50);
+  CHECK(out.page.cursor == 9);
+  REQUIRE(DecodeTokens(PackArray(), &out, &error));
+  CHECK_FALSE(out.flow_id.has_value());
+  CHECK(out.min_age_ms == 0);
+  CHECK(Refusal(DecodeTokens, PackArray(PackMap("min_age_ms", -1))) ==
+        "BAD_PARAMS tokens: filter.min_age_ms must not be negative");
+  CHECK(Refusal(DecodeTokens, PackArray(PackMap("age", 1))) ==
+        "BAD_PARAMS tokens: filter.age is not known");
+}
+
+TEST_CASE("rules_list may name a namespace") {
+  RulesListParams out;
+  RequestError error;
+  const std::string params = PackArray("shop", 5, 111);
+  REQUIRE(DecodeRulesList(params, &out, &error));
+  CHECK(out.name_space == "shop");
+  CHECK(out.page.limit == 5);
+  REQUIRE(DecodeRulesList(PackArray(), &out, &error));
+  CHECK_FALSE(out.name_space.has_value());
+  CHECK_FALSE(Refusal(DecodeRulesList, PackArray("")).empty());
+}
+
+TEST_CASE("rules_load takes JSON text as it is and maps as the JSON they stand for") {
+  RulesLoadParams out;
+  RequestError error;
+  const std::string text = "[{\"resource\":\"db\"}, // note\n]" + std::string(60'000, ' ');
+  const std::string params = PackArray("shop", text);
+  REQUIRE(DecodeRulesLoad(params, &out, &error));
+  CHECK(out.name_space == "shop");
+  CHECK(out.json == text);
+  const std::string maps = PackArray(PackMap("count", 2), PackMap("resource", "d\"b"));
+  REQUIRE(DecodeRulesLoad(PackArray("shop", Raw{maps}), &out, &error));
+  CHECK(out.json == R"([{"count":2},{"resource":"d\"b"}])");
+}
+
+TEST_CASE("rules that cannot be JSON are refused") {
+  CHECK(Refusal(DecodeRulesLoad, PackArray("shop")) == "BAD_PARAMS rules_load: rules is missing");
+  CHECK(Refusal(DecodeRulesLoad, PackArray("shop", 5)) ==
+        "BAD_PARAMS rules_load: rules must be an array of maps or one JSON str, got int");
+  CHECK(Refusal(DecodeRulesLoad, PackArray("shop", Raw{Bytes("91 cb7ff8000000000000")})) ==
+        "BAD_PARAMS rules_load: rules cannot be JSON: a float is NaN or infinite");
+  CHECK(Refusal(DecodeRulesLoad, PackArray("shop", Raw{PackArray(std::vector<char>(2, 'b'))})) ==
+        "BAD_PARAMS rules_load: rules cannot be JSON: a value is bin");
+}
+
+}  // namespace
+}  // namespace nowcalls::wire
