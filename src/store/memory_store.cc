@@ -1,0 +1,93 @@
+#include "store/memory_store.h"
+
+#include "base/check.h"
+#include "ledger/codec.h"
+#include "store/scan_walk.h"
+#include "store/show_rows.h"
+
+namespace nowcalls::store {
+namespace {
+
+using ledger::Family;
+
+bool IsPutOnce(Family family) {
+  return family == Family::kSessions || ledger::IsTokenFamily(family);
+}
+
+// Only reads, so that a batch that cannot be applied changes nothing.
+class NothingSink : public ledger::KeyValueSink {
+ public:
+  void Put(Family, std::string_view, std::string_view) override {}
+  void SingleDelete(Family, std::string_view) override {}
+  void Delete(Family, std::string_view) override {}
+};
+
+class MapSink : public ledger::KeyValueSink {
+ public:
+  explicit MapSink(std::array<MemoryStore::Rows, ledger::kFamilyCount>* rows) : rows_(*rows) {}
+
+  void Put(Family family, std::string_view key, std::string_view value) override {
+    const auto [it, added] = In(family).insert_or_assign(std::string(key), value);
+    NOWCALLS_CHECK(added || !IsPutOnce(family));
+  }
+  void SingleDelete(Family family, std::string_view key) override {
+    MemoryStore::Rows& rows = In(family);
+    const auto it = rows.find(key);
+    NOWCALLS_CHECK(it != rows.end());
+    rows.erase(it);
+  }
+  void Delete(Family family, std::string_view key) override {
+    MemoryStore::Rows& rows = In(family);
+    if (const auto it = rows.find(key); it != rows.end()) rows.erase(it);
+  }
+
+ private:
+  MemoryStore::Rows& In(Family family) { return rows_[static_cast<size_t>(family)]; }
+
+  std::array<MemoryStore::Rows, ledger::kFamilyCount>& rows_;
+};
+
+}  // namespace
+
+MemoryStore::MemoryStore(const ledger::Format& format) {
+  rows_[static_cast<size_t>(Family::kMeta)].emplace(ledger::kFormatKey,
+                                                    ledger::EncodeFormat(format));
+}
+
+Status MemoryStore::Load(LedgerVisitor* visitor) {
+  MetaRows meta;
+  for (const auto& [key, value] : rows(Family::kMeta)) meta.Add(key, value);
+  NOWCALLS_RETURN_IF_ERROR(meta.Show(visitor));
+  const std::string lower = ledger::TokenKeyLowerBound(meta.WatermarkMs());
+  for (const Family family : ledger::kAllFamilies) {
+    if (family == Family::kMeta) continue;
+    const Rows& in = rows(family);
+    auto it = ledger::IsTokenFamily(family) ? in.lower_bound(lower) : in.begin();
+    for (; it != in.end(); ++it) {
+      NOWCALLS_RETURN_IF_ERROR(ShowRow(family, it->first, it->second, visitor));
+    }
+  }
+  return {};
+}
+
+Status MemoryStore::Commit(const ledger::CommitBatch& batch) {
+  NOWCALLS_CHECK(batch.sealed());
+  NothingSink nothing;
+  NOWCALLS_RETURN_IF_ERROR(ledger::ApplyRecords(batch.bytes(), &nothing));
+  MapSink sink(&rows_);
+  return ledger::ApplyRecords(batch.bytes(), &sink);
+}
+
+void MemoryStore::Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) {
+  ScanWalk walk(request, result);
+  for (const Family family : ledger::kTokenFamilies) {
+    if (!walk.Visits(family)) continue;
+    const KeyRange range = walk.RangeIn(family);
+    const Rows& in = rows(family);
+    for (auto it = in.lower_bound(range.lower); it != in.end() && it->first < range.upper; ++it) {
+      if (!walk.Take(family, it->first)) return;
+    }
+  }
+}
+
+}  // namespace nowcalls::store

@@ -1,0 +1,269 @@
+// How a ledger is opened, made and closed.
+//
+// Making one is three steps, and a crash may fall between any two: RocksDB makes the database, the
+// families are created, the format record is written with a sync. Until the third is done the
+// ledger is empty, so an empty database without a format record is simply finished; one that holds
+// anything is damaged.
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/clock.h"
+#include "ledger/codec.h"
+#include "store/rocks_options.h"
+#include "store/rocks_status.h"
+#include "store/rocks_store_impl.h"
+
+namespace nowcalls::store {
+namespace {
+
+using ledger::Family;
+
+constexpr int kReadAttemptsMax = 10;
+constexpr int kCatchUpsMax = 100;
+
+const std::string& DefaultFamily() { return rocksdb::kDefaultColumnFamilyName; }
+
+Result<std::vector<std::string>> ListFamilies(const rocksdb::DBOptions& options,
+                                              const std::string& dir) {
+  std::vector<std::string> names;
+  const rocksdb::Status status = rocksdb::DB::ListColumnFamilies(options, dir, &names);
+  if (!status.ok()) return FromRocks(status, "read the manifest", dir);
+  return names;
+}
+
+Status HeldBy(const LedgerHolder& holder, const std::string& dir) {
+  const std::string who = holder.pid > 0
+                              ? "process " + std::to_string(holder.pid)
+                              : "a process outside this container (its pid is not visible here)";
+  return Status::AlreadyExists("the ledger in " + dir + " is open in " + who +
+                               ": stop it first, or choose another data directory");
+}
+
+Status Damaged(const std::string& dir, const std::string& what) {
+  return Status::Corruption("the ledger in " + dir + " " + what +
+                            ": restore it from a backup; was the directory copied while a server "
+                            "was running, or made by another program?");
+}
+
+Result<std::string> MakeSecondaryDir() {
+  const char* base = getenv("TMPDIR");
+  std::string path =
+      std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/nowcalls-read-XXXXXX";
+  if (mkdtemp(path.data()) != nullptr) return path;
+  return Status::IoError("cannot make the temporary directory " + path);
+}
+
+}  // namespace
+
+RocksStore::Impl::~Impl() { CloseDb().PermitUncheckedError(); }
+
+std::vector<rocksdb::ColumnFamilyDescriptor> RocksStore::Impl::Describe(
+    const std::vector<std::string>& names) const {
+  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  for (const std::string& name : names) {
+    descriptors.emplace_back(name, FamilyOptions(options.write_buffer_bytes));
+  }
+  return descriptors;
+}
+
+rocksdb::Status RocksStore::Impl::Adopt(const rocksdb::Status& status, rocksdb::DB* opened) {
+  db.reset(opened);
+  if (!status.ok()) handles.clear();
+  for (const Family family : ledger::kAllFamilies) {
+    for (rocksdb::ColumnFamilyHandle* handle : handles) {
+      if (handle->GetName() == FamilyName(family)) families[static_cast<size_t>(family)] = handle;
+    }
+  }
+  return status;
+}
+
+Status RocksStore::Impl::OpenForServer() {
+  rocksdb::DBOptions db_options = ServerDbOptions(options, dir);
+  std::vector<std::string> names = {DefaultFamily()};
+  const Status present = CheckLedgerPresent(dir);
+  if (present.ok()) {
+    Result<std::vector<std::string>> listed = ListFamilies(db_options, dir);
+    if (!listed.ok()) return listed.status();
+    names = *std::move(listed);
+  } else if (present.code() == StatusCode::kNotFound) {
+    db_options.create_if_missing = true;
+  } else {
+    return present;
+  }
+  rocksdb::DB* opened = nullptr;
+  const rocksdb::Status status =
+      rocksdb::DB::Open(db_options, dir, Describe(names), &handles, &opened);
+  NOWCALLS_RETURN_IF_ERROR(FromRocks(Adopt(status, opened), "open the ledger", dir));
+  write_options = CommitOptions(options.durability);
+  bool formatted = false;
+  NOWCALLS_RETURN_IF_ERROR(CheckFormat(&formatted));
+  return formatted ? Status::Ok() : Format();
+}
+
+Status RocksStore::Impl::OpenReadOnly() {
+  const rocksdb::DBOptions db_options = ReaderDbOptions();
+  const Result<std::vector<std::string>> names = ListFamilies(db_options, dir);
+  if (!names.ok()) return names.status();
+  read_mode = ReadMode::kReadOnly;
+  rocksdb::DB* opened = nullptr;
+  const rocksdb::Status status =
+      rocksdb::DB::OpenForReadOnly(db_options, dir, Describe(*names), &handles, &opened);
+  return FromRocks(Adopt(status, opened), "open the ledger for reading", dir);
+}
+
+Status RocksStore::Impl::OpenSecondary() {
+  const rocksdb::DBOptions db_options = ReaderDbOptions();
+  const Result<std::vector<std::string>> names = ListFamilies(db_options, dir);
+  if (!names.ok()) return names.status();
+  Result<std::string> made = MakeSecondaryDir();
+  if (!made.ok()) return made.status();
+  secondary_dir = *std::move(made);
+  read_mode = ReadMode::kSecondary;
+  std::string before = ManifestState(dir);
+  rocksdb::DB* opened = nullptr;
+  rocksdb::Status status = rocksdb::DB::OpenAsSecondary(db_options, dir, secondary_dir,
+                                                        Describe(*names), &handles, &opened);
+  status = Adopt(status, opened);
+  // The manifest is read first and the logs after it. If the server flushed and dropped a log in
+  // between, its records are in neither; that shows as a changed manifest, and reading on from
+  // where we are closes the gap.
+  for (int i = 0; status.ok() && ManifestState(dir) != before; ++i) {
+    if (i == kCatchUpsMax) {
+      return Status::Unavailable("the server changes the ledger in " + dir +
+                                 " faster than it can be read: ask the server instead");
+    }
+    before = ManifestState(dir);
+    status = db->TryCatchUpWithPrimary();
+  }
+  return FromRocks(status, "read the ledger beside its server", dir);
+}
+
+Result<bool> RocksStore::Impl::IsEmpty(rocksdb::ColumnFamilyHandle* handle) const {
+  const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(rocksdb::ReadOptions(), handle));
+  it->SeekToFirst();
+  if (!it->status().ok()) return FromRocks(it->status(), "read " + handle->GetName(), dir);
+  return !it->Valid();
+}
+
+Status RocksStore::Impl::CheckFormat(bool* formatted) {
+  std::string value;
+  const rocksdb::Status found =
+      db->Get(rocksdb::ReadOptions(), HandleOf(Family::kMeta),
+              rocksdb::Slice(ledger::kFormatKey.data(), ledger::kFormatKey.size()), &value);
+  *formatted = found.ok();
+  if (found.ok()) {
+    NOWCALLS_RETURN_IF_ERROR(ledger::DecodeFormat(value).status().WithContext(dir));
+    return CheckFamilyNames();
+  }
+  if (!found.IsNotFound()) return FromRocks(found, "read the format record", dir);
+  for (rocksdb::ColumnFamilyHandle* handle : handles) {
+    const Result<bool> empty = IsEmpty(handle);
+    if (!empty.ok()) return empty.status();
+    if (!*empty) return Damaged(dir, "holds records but no format record");
+  }
+  return {};
+}
+
+Status RocksStore::Impl::CheckFamilyNames() const {
+  for (const Family family : ledger::kAllFamilies) {
+    if (HandleOf(family) != nullptr) continue;
+    return Damaged(dir, "lacks the column family '" + std::string(FamilyName(family)) + "'");
+  }
+  for (rocksdb::ColumnFamilyHandle* handle : handles) {
+    if (std::find(families.begin(), families.end(), handle) != families.end()) continue;
+    return Damaged(dir, "has the unknown column family '" + handle->GetName() + "'");
+  }
+  return {};
+}
+
+Status RocksStore::Impl::Format() {
+  for (const Family family : ledger::kAllFamilies) {
+    if (HandleOf(family) != nullptr) continue;
+    rocksdb::ColumnFamilyHandle* handle = nullptr;
+    const rocksdb::Status created = db->CreateColumnFamily(
+        FamilyOptions(options.write_buffer_bytes), std::string(FamilyName(family)), &handle);
+    if (!created.ok()) return FromRocks(created, "make a column family", dir);
+    handles.push_back(handle);
+    families[static_cast<size_t>(family)] = handle;
+  }
+  NOWCALLS_RETURN_IF_ERROR(CheckFamilyNames());
+  ledger::Format format;
+  format.token_id_key = RandomBits128();
+  format.created_wall_ms = WallMs();
+  rocksdb::WriteOptions synced;
+  synced.sync = true;
+  const rocksdb::Status written =
+      db->Put(synced, HandleOf(Family::kMeta),
+              rocksdb::Slice(ledger::kFormatKey.data(), ledger::kFormatKey.size()),
+              ledger::EncodeFormat(format));
+  if (!written.ok()) return FromRocks(written, "write the format record", dir);
+  formatted_now = true;
+  return {};
+}
+
+rocksdb::Status RocksStore::Impl::CloseDb() {
+  rocksdb::Status status;
+  cursor.reset();
+  if (db != nullptr) {
+    for (rocksdb::ColumnFamilyHandle* handle : handles) {
+      db->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+    }
+    handles.clear();
+    families = {};
+    status = db->Close();
+    db.reset();
+  }
+  if (!secondary_dir.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove_all(secondary_dir, ignored);
+    secondary_dir.clear();
+  }
+  mark.reset();
+  return status;
+}
+
+Result<std::unique_ptr<RocksStore>> RocksStore::Open(const std::string& data_dir,
+                                                     const RocksStoreOptions& options) {
+  NOWCALLS_RETURN_IF_ERROR(MakeLedgerDir(data_dir));
+  auto impl = std::make_unique<Impl>(LedgerDir(data_dir));
+  const std::string dir = impl->dir;
+  impl->options = options;
+  Result<LedgerMark> mark = LedgerMark::Take(dir);
+  if (!mark.ok()) return mark.status();
+  impl->mark = *std::move(mark);
+  const Status opened = impl->OpenForServer();
+  if (opened.ok()) return std::unique_ptr<RocksStore>(new RocksStore(std::move(impl)));
+  impl.reset();
+  const Result<LedgerHolder> holder = FindLedgerHolder(data_dir);
+  if (holder.ok() && holder->pid != 0) return HeldBy(*holder, dir);
+  return opened;
+}
+
+Result<std::unique_ptr<RocksStore>> RocksStore::OpenForRead(const std::string& data_dir) {
+  const std::string dir = LedgerDir(data_dir);
+  for (int attempt = 1;; ++attempt) {
+    NOWCALLS_RETURN_IF_ERROR(CheckLedgerPresent(dir));
+    const Result<LedgerHolder> holder = FindLedgerHolder(data_dir);
+    if (!holder.ok()) return holder.status();
+    const std::string before = ManifestState(dir);
+    auto impl = std::make_unique<Impl>(dir);
+    impl->for_read = true;
+    const bool held = holder->pid != 0;
+    Status opened = held ? impl->OpenSecondary() : impl->OpenReadOnly();
+    bool formatted = false;
+    if (opened.ok()) opened = impl->CheckFormat(&formatted);
+    // A server that started or flushed meanwhile may have taken files away under the open.
+    const bool disturbed = ManifestState(dir) != before && !(held && opened.ok());
+    if (disturbed && attempt < kReadAttemptsMax) continue;
+    if (!opened.ok()) return opened;
+    if (!formatted) {
+      return Status::NotFound("the ledger in " + dir +
+                              " was never finished: start the server once to finish it");
+    }
+    return std::unique_ptr<RocksStore>(new RocksStore(std::move(impl)));
+  }
+}
+
+}  // namespace nowcalls::store

@@ -1,0 +1,26 @@
+// Every RocksDB option that nowcalls sets, with its reason in rocks_options.cc.
+#ifndef NOWCALLS_STORE_ROCKS_OPTIONS_H_
+#define NOWCALLS_STORE_ROCKS_OPTIONS_H_
+
+#include <rocksdb/options.h>
+
+#include <string>
+
+#include "store/rocks_store.h"
+
+namespace nowcalls::store {
+
+// Of a server. `dir` is named in the message of a background error.
+rocksdb::DBOptions ServerDbOptions(const RocksStoreOptions& options, const std::string& dir);
+
+// Of a tool that reads, in either ReadMode. Writes no file, not even RocksDB's own log.
+rocksdb::DBOptions ReaderDbOptions();
+
+// Of every column family.
+rocksdb::ColumnFamilyOptions FamilyOptions(size_t write_buffer_bytes);
+
+rocksdb::WriteOptions CommitOptions(Durability durability);
+
+}  // namespace nowcalls::store
+
+#endif  // NOWCALLS_STORE_ROCKS_OPTIONS_H_

@@ -1,0 +1,36 @@
+#include "store/rocks_status.h"
+
+#include "store/ledger_files.h"
+
+namespace nowcalls::store {
+namespace {
+
+constexpr char kAdviceDamaged[] =
+    "; the ledger is damaged: restore it from a backup, `nowcalls-admin verify` tells what is "
+    "still readable";
+constexpr char kAdviceSpace[] = "; free space on the file system and start again";
+constexpr char kAdviceIo[] =
+    "; check the disk and the permissions of the directory, then start again";
+
+}  // namespace
+
+Status FromRocks(const rocksdb::Status& status, std::string_view doing, const std::string& dir) {
+  if (status.ok()) return {};
+  std::string message = "cannot " + std::string(doing) + ": " + status.ToString();
+  // Of a missing file RocksDB names the last of the two names it tried, which no file ever had.
+  if (const size_t ldb = message.find(".ldb"); ldb != std::string::npos) {
+    message.replace(ldb, 4, ".sst");
+  }
+  const bool damaged = status.IsCorruption() || status.IsPathNotFound();
+  if (message.find(dir) == std::string::npos) {
+    message += damaged ? " in " + DamagedFileIn(dir) : " in " + dir;
+  }
+  if (damaged) return Status::Corruption(message + kAdviceDamaged);
+  if (status.IsNoSpace()) return Status::IoError(message + kAdviceSpace);
+  if (status.IsNotSupported() || status.IsInvalidArgument()) {
+    return Status::FailedPrecondition(std::move(message));
+  }
+  return Status::IoError(message + kAdviceIo);
+}
+
+}  // namespace nowcalls::store

@@ -1,0 +1,21 @@
+// The border where RocksDB's errors become a Status.
+#ifndef NOWCALLS_STORE_ROCKS_STATUS_H_
+#define NOWCALLS_STORE_ROCKS_STATUS_H_
+
+#include <rocksdb/status.h>
+
+#include <string>
+#include <string_view>
+
+#include "nowcalls/status.h"
+
+namespace nowcalls::store {
+
+// `doing` completes "cannot ...": "open the ledger". The message names the file, or at least the
+// directory `dir`, and what to do: kCorruption for bytes that are not what was written and for
+// files that are gone, kFailedPrecondition for calls the ledger is not open for, else kIoError.
+Status FromRocks(const rocksdb::Status& status, std::string_view doing, const std::string& dir);
+
+}  // namespace nowcalls::store
+
+#endif  // NOWCALLS_STORE_ROCKS_STATUS_H_

@@ -1,0 +1,187 @@
+#include "store/rocks_store.h"
+
+#include "base/check.h"
+#include "ledger/codec.h"
+#include "store/rocks_status.h"
+#include "store/rocks_store_impl.h"
+#include "store/scan_walk.h"
+#include "store/show_rows.h"
+
+namespace nowcalls::store {
+namespace {
+
+using ledger::Family;
+
+constexpr size_t kLoadReadaheadBytes = 2 * 1024 * 1024;
+constexpr size_t kKeptBatchBytesMax = 16 * 1024 * 1024;
+
+rocksdb::Slice AsSlice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
+std::string_view AsView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
+
+class BatchSink : public ledger::KeyValueSink {
+ public:
+  BatchSink(const FamilyHandles& families, rocksdb::WriteBatch* batch)
+      : families_(families), batch_(*batch) {}
+
+  void Put(Family family, std::string_view key, std::string_view value) override {
+    Note(batch_.Put(In(family), AsSlice(key), AsSlice(value)));
+  }
+  void SingleDelete(Family family, std::string_view key) override {
+    Note(batch_.SingleDelete(In(family), AsSlice(key)));
+  }
+  void Delete(Family family, std::string_view key) override {
+    Note(batch_.Delete(In(family), AsSlice(key)));
+  }
+
+  const rocksdb::Status& status() const { return status_; }
+
+ private:
+  rocksdb::ColumnFamilyHandle* In(Family family) const {
+    return families_[static_cast<size_t>(family)];
+  }
+  void Note(const rocksdb::Status& status) {
+    if (!status.ok() && status_.ok()) status_ = status;
+  }
+
+  const FamilyHandles& families_;
+  rocksdb::WriteBatch& batch_;
+  rocksdb::Status status_;
+};
+
+// Whether `cursor` stands where the step before `request` ended, in `family`.
+bool GoesOn(const ScanCursor* cursor, const ledger::ScanRequest& request, Family family) {
+  return cursor != nullptr && request.resume && request.after.family == family &&
+         cursor->last == request.after && cursor->lower_ms == request.lower_ms &&
+         cursor->upper_ms == request.upper_ms;
+}
+
+Status NotForWriting(const std::string& dir) {
+  return Status::FailedPrecondition("the ledger in " + dir + " is not open for writing");
+}
+
+}  // namespace
+
+RocksStore::RocksStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RocksStore::~RocksStore() = default;
+
+ReadMode RocksStore::read_mode() const { return impl_->read_mode; }
+bool RocksStore::formatted_now() const { return impl_->formatted_now; }
+
+Status RocksStore::Load(LedgerVisitor* visitor) {
+  if (impl_->db == nullptr) return Status::FailedPrecondition("the ledger is closed");
+  MetaRows meta;
+  // A reader looks at every row, since one below the watermark is just what a verifier is after. A
+  // server starts at the watermark, behind the tombstones of all that has ended.
+  std::string lower;
+  for (const Family family : ledger::kAllFamilies) {
+    rocksdb::ReadOptions read;
+    read.readahead_size = kLoadReadaheadBytes;
+    read.fill_cache = false;
+    const rocksdb::Slice lower_bound = AsSlice(lower);
+    if (ledger::IsTokenFamily(family) && !impl_->for_read) read.iterate_lower_bound = &lower_bound;
+    const std::unique_ptr<rocksdb::Iterator> it(
+        impl_->db->NewIterator(read, impl_->HandleOf(family)));
+    for (it->SeekToFirst(); it->Valid(); it->Next()) {
+      const std::string_view key = AsView(it->key());
+      const std::string_view value = AsView(it->value());
+      if (family == Family::kMeta) {
+        meta.Add(key, value);
+        continue;
+      }
+      NOWCALLS_RETURN_IF_ERROR(ShowRow(family, key, value, visitor));
+    }
+    NOWCALLS_RETURN_IF_ERROR(FromRocks(
+        it->status(), "read column family " + std::string(FamilyName(family)), impl_->dir));
+    if (family == Family::kMeta) {
+      NOWCALLS_RETURN_IF_ERROR(meta.Show(visitor));
+      lower = ledger::TokenKeyLowerBound(meta.WatermarkMs());
+    }
+  }
+  return {};
+}
+
+Status RocksStore::Commit(const ledger::CommitBatch& batch) {
+  NOWCALLS_CHECK(batch.sealed());
+  if (impl_->db == nullptr || impl_->for_read) return NotForWriting(impl_->dir);
+  if (!impl_->failed.ok()) return impl_->failed;
+  rocksdb::WriteBatch& writes = impl_->batch;
+  if (writes.Data().capacity() > kKeptBatchBytesMax) writes = rocksdb::WriteBatch();
+  writes.Clear();
+  BatchSink sink(impl_->families, &writes);
+  Status status = ledger::ApplyRecords(batch.bytes(), &sink);
+  if (status.ok()) status = FromRocks(sink.status(), "build a batch", impl_->dir);
+  if (status.ok()) {
+    status = FromRocks(impl_->db->Write(impl_->write_options, &writes), "commit", impl_->dir);
+  }
+  if (status.ok()) return status;
+  status = status.WithContext("batch " + std::to_string(batch.number()));
+  impl_->failed = status;
+  return status;
+}
+
+Status RocksStore::Sync() {
+  if (impl_->db == nullptr || impl_->for_read) return NotForWriting(impl_->dir);
+  if (!impl_->failed.ok() || impl_->write_options.sync) return impl_->failed;
+  impl_->failed = FromRocks(impl_->db->SyncWAL(), "sync the log", impl_->dir);
+  return impl_->failed;
+}
+
+std::unique_ptr<ScanCursor> RocksStore::Impl::NewCursor(Family family, KeyRange range) const {
+  auto made = std::make_unique<ScanCursor>();
+  made->range = std::move(range);
+  made->lower = AsSlice(made->range.lower);
+  made->upper = AsSlice(made->range.upper);
+  rocksdb::ReadOptions read;
+  read.iterate_lower_bound = &made->lower;
+  read.iterate_upper_bound = &made->upper;
+  made->it.reset(db->NewIterator(read, HandleOf(family)));
+  made->it->SeekToFirst();
+  return made;
+}
+
+void RocksStore::Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) {
+  ScanWalk walk(request, result);
+  std::unique_ptr<ScanCursor> cursor = std::move(impl_->cursor);
+  if (impl_->db == nullptr) {
+    result->status = Status::FailedPrecondition("the ledger is closed");
+    return;
+  }
+  for (const Family family : ledger::kTokenFamilies) {
+    if (!walk.Visits(family)) continue;
+    if (GoesOn(cursor.get(), request, family)) {
+      cursor->it->Next();
+    } else {
+      KeyRange range = walk.RangeIn(family);
+      if (range.lower >= range.upper) continue;
+      cursor = impl_->NewCursor(family, std::move(range));
+    }
+    rocksdb::Iterator* it = cursor->it.get();
+    for (; it->Valid(); it->Next()) {
+      if (!walk.Take(family, AsView(it->key()))) break;
+    }
+    if (result->more) {
+      cursor->lower_ms = request.lower_ms;
+      cursor->upper_ms = request.upper_ms;
+      cursor->last = result->expired.back();
+      impl_->cursor = std::move(cursor);
+      return;
+    }
+    if (!result->status.ok()) return;
+    result->status = FromRocks(it->status(),
+                               "scan column family " + std::string(FamilyName(family)), impl_->dir);
+    if (!result->status.ok()) return;
+  }
+}
+
+Status RocksStore::Close() {
+  if (impl_->db == nullptr) return {};
+  Status status;
+  if (!impl_->for_read && impl_->failed.ok()) {
+    status = FromRocks(impl_->db->Flush(rocksdb::FlushOptions(), impl_->handles),
+                       "flush the ledger", impl_->dir);
+  }
+  const Status closed = FromRocks(impl_->CloseDb(), "close the ledger", impl_->dir);
+  return status.ok() ? closed : status;
+}
+
+}  // namespace nowcalls::store

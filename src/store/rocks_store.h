@@ -1,0 +1,91 @@
+// RocksStore: the ledger in RocksDB, one column family for each ledger::Family.
+//
+// Threads: Open and Load on the thread that starts the server; Commit and Sync on the commit
+// thread; Scan on the scan thread. Options and their reasons are in rocks_options.cc and
+// src/README.md. The directory is DATA_DIR/ledger.
+#ifndef NOWCALLS_STORE_ROCKS_STORE_H_
+#define NOWCALLS_STORE_ROCKS_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "store/store.h"
+
+namespace rocksdb {
+class Env;
+}
+
+namespace nowcalls::store {
+
+enum class Durability {
+  kSync,      // Each batch is on disk (fdatasync) before Commit returns. The default.
+  kInterval,  // Sync() is called every so often; a power cut loses at most that much. kill -9 loses
+              // nothing, since the operating system has the bytes.
+  kNone,      // The operating system decides when.
+};
+
+struct RocksStoreOptions {
+  Durability durability = Durability::kSync;
+  size_t write_buffer_bytes = 8 * 1024 * 1024;  // A family's memtable.
+  uint64_t wal_bytes_max = 256 * 1024 * 1024;   // Bounds replay at start.
+  // Called once, when a write fails: on a RocksDB thread for a background one, inside Commit for
+  // the log. The process must end.
+  std::function<void(Status)> on_background_error;
+  rocksdb::Env* env = nullptr;  // For tests that inject faults; not owned. nullptr: the real one.
+};
+
+// Who holds a ledger's lock. pid is 0 when nobody does, and -1 when it is held by a process that
+// cannot be named from here (another pid namespace).
+struct LedgerHolder {
+  int64_t pid = 0;
+};
+// Changes nothing and takes no lock; also right for a ledger that this process itself has open.
+Result<LedgerHolder> FindLedgerHolder(const std::string& data_dir);
+
+// How a tool reads a ledger without being its server.
+enum class ReadMode {
+  kReadOnly,   // Nobody has it open.
+  kSecondary,  // A server has it open, perhaps hung: a consistent view of what is in its log.
+};
+
+class RocksStore : public Store {
+ public:
+  // Opens the ledger under `data_dir`, or formats one there if the directory is absent or empty.
+  // Errors, each with what to do: kAlreadyExists (another process has it open, with its pid),
+  // kFailedPrecondition (another format version), kCorruption (damaged; the file is named),
+  // kIoError.
+  static Result<std::unique_ptr<RocksStore>> Open(const std::string& data_dir,
+                                                  const RocksStoreOptions& options);
+
+  // Opens for Load and Scan only; Commit and Sync fail with kFailedPrecondition. Changes nothing in
+  // the ledger's directory. kSecondary when FindLedgerHolder names somebody, kReadOnly otherwise.
+  // Load then shows all tokens, where a server's Load starts at the watermark. kNotFound when there
+  // is no ledger, kUnavailable when a busy server changes it faster than it can be read, else as
+  // Open.
+  static Result<std::unique_ptr<RocksStore>> OpenForRead(const std::string& data_dir);
+
+  ~RocksStore() override;
+
+  Status Load(LedgerVisitor* visitor) override;
+  Status Commit(const ledger::CommitBatch& batch) override;
+  Status Sync() override;
+  void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) override;
+
+  ReadMode read_mode() const;  // Of a store from OpenForRead.
+  bool formatted_now() const;  // Open found nothing and made a new ledger.
+
+  // Flushes the memtables and closes, so that the next start has no log to replay. kIoError. After
+  // a failed batch it only closes. A store that is destroyed without it loses nothing either.
+  Status Close();
+
+ private:
+  struct Impl;
+  explicit RocksStore(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace nowcalls::store
+
+#endif  // NOWCALLS_STORE_ROCKS_STORE_H_

@@ -1,0 +1,84 @@
+// The inside of RocksStore, shared by rocks_open.cc (how a ledger comes to be open) and
+// rocks_store.cc (what is done with it then).
+#ifndef NOWCALLS_STORE_ROCKS_STORE_IMPL_H_
+#define NOWCALLS_STORE_ROCKS_STORE_IMPL_H_
+
+#include <rocksdb/db.h>
+#include <rocksdb/write_batch.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/ledger_files.h"
+#include "store/rocks_store.h"
+#include "store/scan_walk.h"
+
+namespace nowcalls::store {
+
+// One handle for each ledger::Family, found by name; nullptr until it is.
+using FamilyHandles = std::array<rocksdb::ColumnFamilyHandle*, ledger::kFamilyCount>;
+
+// The iterator of a walk between two of its steps. Making one over a vector memtable sorts a copy
+// of it, tens of milliseconds for a full one, so a walk of many steps must pay for that only once.
+struct ScanCursor {
+  KeyRange range;
+  rocksdb::Slice lower;  // Into `range`; RocksDB keeps pointers to these two.
+  rocksdb::Slice upper;
+  int64_t lower_ms = 0;  // Of the walk.
+  int64_t upper_ms = 0;
+  ledger::TokenKey last;  // Where `it` stands.
+  std::unique_ptr<rocksdb::Iterator> it;
+};
+
+struct RocksStore::Impl {
+  explicit Impl(std::string ledger_dir) : dir(std::move(ledger_dir)) {}
+  ~Impl();
+
+  std::vector<rocksdb::ColumnFamilyDescriptor> Describe(
+      const std::vector<std::string>& names) const;
+  // Takes over what a RocksDB open call made, and finds the families among `handles`.
+  rocksdb::Status Adopt(const rocksdb::Status& status, rocksdb::DB* opened);
+
+  Status OpenForServer();
+  Status OpenReadOnly();
+  Status OpenSecondary();
+
+  // Ok with `formatted` telling whether there is a format record; then everything fits it.
+  Status CheckFormat(bool* formatted);
+  Status CheckFamilyNames() const;
+  Status Format();
+  Result<bool> IsEmpty(rocksdb::ColumnFamilyHandle* handle) const;
+
+  std::unique_ptr<ScanCursor> NewCursor(ledger::Family family, KeyRange range) const;
+
+  rocksdb::Status CloseDb();
+  rocksdb::ColumnFamilyHandle* HandleOf(ledger::Family family) const {
+    return families[static_cast<size_t>(family)];
+  }
+
+  const std::string dir;
+  RocksStoreOptions options;
+  std::optional<LedgerMark> mark;  // Of a server; given up after the database is closed.
+  std::unique_ptr<rocksdb::DB> db;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;  // All that are open, unknown ones too.
+  FamilyHandles families{};
+  bool formatted_now = false;
+  bool for_read = false;
+  ReadMode read_mode = ReadMode::kReadOnly;
+  std::string secondary_dir;  // Made for a secondary, empty otherwise.
+
+  // Owned by the commit thread.
+  rocksdb::WriteOptions write_options;
+  rocksdb::WriteBatch batch;
+  Status failed;  // Of the first batch that failed; none is taken after it.
+
+  // Owned by the scan thread. nullptr unless the last step left `more`.
+  std::unique_ptr<ScanCursor> cursor;
+};
+
+}  // namespace nowcalls::store
+
+#endif  // NOWCALLS_STORE_ROCKS_STORE_IMPL_H_

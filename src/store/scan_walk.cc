@@ -1,0 +1,51 @@
+#include "store/scan_walk.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "ledger/codec.h"
+
+namespace nowcalls::store {
+
+using ledger::Family;
+
+ScanWalk::ScanWalk(const ledger::ScanRequest& request, ledger::ScanResult* result)
+    : request_(request),
+      result_(result),
+      stop_at_us_(request.budget_us > 0 ? BoottimeUs() + request.budget_us : INT64_MAX) {
+  result_->status = {};
+  result_->expired.clear();
+  result_->more = false;
+}
+
+bool ScanWalk::Visits(Family family) const {
+  return !request_.resume || family >= request_.after.family;
+}
+
+KeyRange ScanWalk::RangeIn(Family family) const {
+  KeyRange range;
+  range.lower = ledger::TokenKeyLowerBound(request_.lower_ms);
+  if (request_.resume && family == request_.after.family) {
+    char after[ledger::kTokenKeyBytes];
+    ledger::EncodeTokenKey(request_.after, after);
+    // The least string behind the key itself.
+    range.lower = std::max(range.lower, std::string(after, sizeof(after)) + '\0');
+  }
+  // upper_ms itself is expired, so the range ends before the millisecond that follows it.
+  const bool last = request_.upper_ms == INT64_MAX;
+  range.upper = ledger::TokenKeyLowerBound(last ? INT64_MAX : request_.upper_ms + 1);
+  return range;
+}
+
+bool ScanWalk::Take(Family family, std::string_view key) {
+  const Result<ledger::TokenKey> decoded = ledger::DecodeTokenKey(family, key);
+  if (!decoded.ok()) {
+    result_->status = decoded.status().WithContext(FamilyName(family));
+    return false;
+  }
+  result_->expired.push_back(*decoded);
+  result_->more = result_->expired.size() >= request_.keys_max || BoottimeUs() >= stop_at_us_;
+  return !result_->more;
+}
+
+}  // namespace nowcalls::store

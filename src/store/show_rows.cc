@@ -1,0 +1,102 @@
+#include "store/show_rows.h"
+
+#include <array>
+
+#include "base/hex.h"
+#include "ledger/codec.h"
+
+namespace nowcalls::store {
+namespace {
+
+using ledger::Family;
+
+constexpr size_t kShownKeyBytesMax = 32;
+constexpr std::array<std::string_view, 4> kMetaKeys = {ledger::kFormatKey, ledger::kClockKey,
+                                                       ledger::kSealKey, ledger::kWatermarkKey};
+
+std::string Place(Family family, std::string_view key) {
+  std::string place(FamilyName(family));
+  place += ", key " + ToHex(key.substr(0, kShownKeyBytesMax));
+  if (key.size() > kShownKeyBytesMax) place += "...";
+  return place;
+}
+
+// Hands what was decoded to `show`, or what went wrong to OnBadRecord.
+template <typename T, typename Show>
+Status ShowDecoded(Family family, std::string_view key, const Result<T>& decoded,
+                   LedgerVisitor* visitor, Show show) {
+  if (!decoded.ok()) {
+    return visitor->OnBadRecord(decoded.status().WithContext(Place(family, key)));
+  }
+  return (visitor->*show)(*decoded);
+}
+
+Status ShowUnknown(Family family, std::string_view key, const char* problem,
+                   LedgerVisitor* visitor) {
+  return visitor->OnBadRecord(Status::Corruption(problem).WithContext(Place(family, key)));
+}
+
+}  // namespace
+
+Status ShowRow(Family family, std::string_view key, std::string_view value,
+               LedgerVisitor* visitor) {
+  switch (family) {
+    case Family::kRules:
+      return ShowDecoded(family, key, ledger::DecodeRule(key, value), visitor,
+                         &LedgerVisitor::OnRule);
+    case Family::kSessions:
+      return ShowDecoded(family, key, ledger::DecodeSession(key, value), visitor,
+                         &LedgerVisitor::OnSession);
+    case Family::kTokensShort:
+    case Family::kTokensMedium:
+    case Family::kTokensLong:
+      return ShowDecoded(family, key, ledger::DecodeToken(family, key, value), visitor,
+                         &LedgerVisitor::OnToken);
+    case Family::kMeta:
+    case Family::kHistory: break;
+  }
+  return ShowUnknown(family, key, "nothing is stored in this family", visitor);
+}
+
+void MetaRows::Add(std::string_view key, std::string_view value) { rows_.emplace_back(key, value); }
+
+const std::string* MetaRows::Find(std::string_view key) const {
+  for (const Row& row : rows_) {
+    if (row.first == key) return &row.second;
+  }
+  return nullptr;
+}
+
+Status MetaRows::Show(LedgerVisitor* visitor) const {
+  const auto show = [&](std::string_view key, auto decode, auto member) -> Status {
+    const std::string* value = Find(key);
+    if (value == nullptr) return {};
+    return ShowDecoded(Family::kMeta, key, decode(*value), visitor, member);
+  };
+  if (Find(ledger::kFormatKey) == nullptr) {
+    return Status::Corruption("the ledger has no format record");
+  }
+  NOWCALLS_RETURN_IF_ERROR(
+      show(ledger::kFormatKey, ledger::DecodeFormat, &LedgerVisitor::OnFormat));
+  NOWCALLS_RETURN_IF_ERROR(
+      show(ledger::kClockKey, ledger::DecodeClockMark, &LedgerVisitor::OnClock));
+  NOWCALLS_RETURN_IF_ERROR(show(ledger::kSealKey, ledger::DecodeSeal, &LedgerVisitor::OnSeal));
+  NOWCALLS_RETURN_IF_ERROR(
+      show(ledger::kWatermarkKey, ledger::DecodeWatermark, &LedgerVisitor::OnWatermark));
+  for (const auto& [key, value] : rows_) {
+    bool known = false;
+    for (const std::string_view meta_key : kMetaKeys) known = known || key == meta_key;
+    if (known) continue;
+    NOWCALLS_RETURN_IF_ERROR(ShowUnknown(Family::kMeta, key, "the key is unknown", visitor));
+  }
+  return {};
+}
+
+int64_t MetaRows::WatermarkMs() const {
+  const std::string* value = Find(ledger::kWatermarkKey);
+  if (value == nullptr) return 0;
+  const Result<int64_t> watermark_ms = ledger::DecodeWatermark(*value);
+  return watermark_ms.ok() ? *watermark_ms : 0;
+}
+
+}  // namespace nowcalls::store

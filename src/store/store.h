@@ -1,0 +1,57 @@
+// Store: the seam between the engine and whatever keeps the ledger.
+//
+// Commit is called by one thread (commit) only, Scan by one other (scan); both may run at once.
+// Load runs before either. A store never interprets records beyond ledger::ApplyRecords.
+#ifndef NOWCALLS_STORE_STORE_H_
+#define NOWCALLS_STORE_STORE_H_
+
+#include <optional>
+
+#include "ledger/codec.h"
+#include "ledger/commit_batch.h"
+#include "ledger/entities.h"
+#include "ledger/scan.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::store {
+
+// Receives everything in a ledger, in the order of these members; tokens family by family in key
+// order. A call that returns a failure ends the load with it.
+class LedgerVisitor {
+ public:
+  virtual ~LedgerVisitor() = default;
+  virtual Status OnFormat(const ledger::Format& format) = 0;
+  virtual Status OnClock(const ledger::ClockMark& mark) = 0;
+  virtual Status OnSeal(const ledger::Seal& seal) = 0;
+  virtual Status OnWatermark(int64_t deadline_ms) = 0;
+  virtual Status OnRule(const ledger::RuleEntry& rule) = 0;
+  virtual Status OnSession(const ledger::Session& session) = 0;
+  virtual Status OnToken(const ledger::Token& token) = 0;
+  // A record that does not decode, with the place ("tokens_short, key 0000...") in the status. The
+  // default ends the walk with it; a verifier may count it and return Ok to go on.
+  virtual Status OnBadRecord(Status what) { return what; }
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // Shows the whole ledger to `visitor`, the tokens from the watermark on. Clock, seal and
+  // watermark are absent from a ledger that was formatted and never written to.
+  virtual Status Load(LedgerVisitor* visitor) = 0;
+
+  // Applies a sealed batch atomically and, as the durability asks, makes it durable. After a
+  // failure the store accepts no further batch: whether this one survives is unknown, and only
+  // recovery may decide.
+  virtual Status Commit(const ledger::CommitBatch& batch) = 0;
+
+  // Makes durable what Commit has applied without syncing. A no-op when each Commit syncs.
+  virtual Status Sync() = 0;
+
+  // One step of a sweep over committed records.
+  virtual void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) = 0;
+};
+
+}  // namespace nowcalls::store
+
+#endif  // NOWCALLS_STORE_STORE_H_

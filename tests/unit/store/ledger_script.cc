@@ -1,0 +1,226 @@
+#include "unit/store/ledger_script.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/hex.h"
+#include "ledger/codec.h"
+
+namespace nowcalls::store {
+namespace {
+
+using ledger::CommitBatch;
+using ledger::Family;
+using ledger::Token;
+using ledger::TokenKey;
+
+// Keeps long scripts cheap to follow.
+constexpr size_t kTokensMax = 2000;
+
+std::string LineOf(const Token& token) {
+  char key[ledger::kTokenKeyBytes];
+  char value[ledger::kTokenValueBytes];
+  ledger::EncodeTokenKey(token.key, key);
+  ledger::EncodeTokenValue(token, value);
+  return "token " + std::string(FamilyName(token.key.family)) + " " + ToHex({key, sizeof(key)}) +
+         " " + ToHex({value, sizeof(value)});
+}
+
+std::string LineOf(const ledger::Session& session) {
+  return "session " + std::to_string(session.id.value) + " " +
+         ToHex(ledger::EncodeSessionValue(session));
+}
+
+std::string LineOf(const ledger::RuleEntry& rule) {
+  return "rule " + rule.name_space + " " + std::to_string(rule.flow.value) + " " + rule.json;
+}
+
+class DumpVisitor : public LedgerVisitor {
+ public:
+  explicit DumpVisitor(Dump* dump) : dump_(*dump) {}
+
+  Status OnFormat(const ledger::Format& format) override {
+    return format.version == ledger::kFormatVersion ? Status::Ok() : Status::Corruption("version");
+  }
+  Status OnClock(const ledger::ClockMark& mark) override {
+    return Add("clock " + ToHex(ledger::EncodeClockMark(mark)));
+  }
+  Status OnSeal(const ledger::Seal& seal) override {
+    return Add("seal " + ToHex(ledger::EncodeSeal(seal)));
+  }
+  Status OnWatermark(int64_t deadline_ms) override {
+    return Add("watermark " + std::to_string(deadline_ms));
+  }
+  Status OnRule(const ledger::RuleEntry& rule) override { return Add(LineOf(rule)); }
+  Status OnSession(const ledger::Session& session) override { return Add(LineOf(session)); }
+  Status OnToken(const Token& token) override { return Add(LineOf(token)); }
+  Status OnBadRecord(Status what) override { return Add("bad " + what.ToString()); }
+
+ private:
+  Status Add(std::string line) {
+    dump_.push_back(std::move(line));
+    return {};
+  }
+  Dump& dump_;
+};
+
+}  // namespace
+
+Dump DumpOf(Store* store) {
+  Dump dump;
+  DumpVisitor visitor(&dump);
+  const Status status = store->Load(&visitor);
+  if (!status.ok()) return {status.ToString()};
+  return dump;
+}
+
+uint64_t BatchNumberOf(const Dump& dump) {
+  for (const std::string& line : dump) {
+    if (!line.starts_with("seal ")) continue;
+    const Result<std::string> bytes = FromHex(line.substr(5));
+    return ledger::DecodeSeal(*bytes)->batch_number;
+  }
+  return 0;
+}
+
+std::string DifferenceOf(const Dump& got, const Dump& expected) {
+  const size_t both = std::min(got.size(), expected.size());
+  for (size_t i = 0; i < both; ++i) {
+    if (got[i] == expected[i]) continue;
+    return "line " + std::to_string(i) + ": " + got[i] + " instead of " + expected[i];
+  }
+  if (got.size() > both) return "one more: " + got[both];
+  if (expected.size() > both) return "missing: " + expected[both];
+  return {};
+}
+
+int64_t LedgerScript::AnyHoldMs() {
+  constexpr int64_t kHoldsMs[] = {50, 4'000, 9'999, 60'000, 300'000, 3'600'000};
+  return kHoldsMs[random_.Next() % std::size(kHoldsMs)] + static_cast<int64_t>(random_.Next() % 50);
+}
+
+TokenKey LedgerScript::AnyTokenKey() {
+  const Family family = ledger::kTokenFamilies[random_.Next() % ledger::kTokenFamilies.size()];
+  const int64_t deadline_ms =
+      now_ms_ + static_cast<int64_t>(random_.Next() % (1 << (random_.Next() % 22)));
+  const auto found = tokens_.lower_bound({family, deadline_ms, TokenId(0)});
+  return found != tokens_.end() ? found->first : tokens_.begin()->first;
+}
+
+void LedgerScript::Issue(CommitBatch* batch) {
+  const int64_t hold_ms = AnyHoldMs();
+  Token token;
+  token.key = {ledger::FamilyForHold(hold_ms), now_ms_ + hold_ms,
+               TokenId((random_.Next() >> 1) | 1)};
+  token.flow = FlowId(static_cast<int64_t>(1 + random_.Next() % 100));
+  token.session = SessionId(1 + random_.Next() % 1000);
+  token.count = static_cast<uint32_t>(1 + random_.Next() % 5);
+  token.issued_ms = now_ms_;
+  token.fence = Fence(next_fence_++);
+  token.request_id = random_.Next();
+  batch->TokenIssued(token);
+  tokens_.emplace(token.key, token);
+  count_sum_ += token.count;
+  fence_sum_ += token.fence.value;
+}
+
+void LedgerScript::Keep(CommitBatch* batch) {
+  if (tokens_.empty()) return;
+  auto node = tokens_.extract(AnyTokenKey());
+  Token token = node.mapped();
+  const int64_t hold_ms = AnyHoldMs();
+  const TokenKey before = token.key;
+  token.key.family = ledger::FamilyForHold(hold_ms);
+  token.key.deadline_ms = now_ms_ + hold_ms;
+  batch->TokenKept(before, token);
+  tokens_.emplace(token.key, token);
+}
+
+void LedgerScript::End(CommitBatch* batch) {
+  if (tokens_.empty()) return;
+  const auto ended = tokens_.find(AnyTokenKey());
+  batch->TokenEnded(ended->first, EndReason::kReleased);
+  count_sum_ -= ended->second.count;
+  fence_sum_ -= ended->second.fence.value;
+  tokens_.erase(ended);
+}
+
+void LedgerScript::OpenSession(CommitBatch* batch) {
+  const ledger::Session session{SessionId(next_fence_++), ledger::SessionKind::kNamed, now_ms_,
+                                "orders", "client-" + std::to_string(random_.Next() % 1000)};
+  batch->SessionOpened(session);
+  sessions_.emplace(session.id.value, session);
+}
+
+void LedgerScript::CloseSession(CommitBatch* batch) {
+  if (sessions_.empty()) return;
+  batch->SessionClosed(SessionId(sessions_.begin()->first));
+  sessions_.erase(sessions_.begin());
+}
+
+void LedgerScript::ChangeRule(CommitBatch* batch) {
+  const std::string name_space = random_.Next() % 2 == 0 ? "orders" : "payments";
+  const FlowId flow(static_cast<int64_t>(1 + random_.Next() % 10));
+  if (random_.Next() % 3 == 0) {
+    batch->RuleRemoved(name_space, flow);
+    rules_.erase({name_space, flow.value});
+    return;
+  }
+  const std::string json = R"({"count":)" + std::to_string(random_.Next() % 100) + "}";
+  batch->RuleSet(name_space, flow, json);
+  rules_[{name_space, flow.value}] = json;
+}
+
+void LedgerScript::Seal(CommitBatch* batch) {
+  const ledger::Seal seal{++batch_number_, next_fence_, now_ms_,
+                          tokens_.size(),  count_sum_,  fence_sum_};
+  batch->Sealed(seal);
+  seal_ = seal;
+}
+
+void LedgerScript::NextBatch(int records, CommitBatch* batch) {
+  batch->Clear();
+  now_ms_ += static_cast<int64_t>(1 + random_.Next() % 20);
+  for (int i = 0; i < records; ++i) {
+    const uint64_t choice = random_.Next() % 100;
+    if (choice < 45 && tokens_.size() < kTokensMax) {
+      Issue(batch);
+    } else if (choice < 75) {
+      End(batch);
+    } else if (choice < 90) {
+      Keep(batch);
+    } else if (choice < 94) {
+      OpenSession(batch);
+    } else if (choice < 97) {
+      CloseSession(batch);
+    } else {
+      ChangeRule(batch);
+    }
+  }
+  if (random_.Next() % 4 == 0) {
+    clock_ = ledger::ClockMark{now_ms_, {now_ms_ - kScriptStartMs, now_ms_ + 7, {1, 2, 3}}};
+    batch->ClockMarked(*clock_);
+  }
+  Seal(batch);
+}
+
+void LedgerScript::LastBatch(CommitBatch* batch) {
+  batch->Clear();
+  while (!tokens_.empty()) End(batch);
+  while (!sessions_.empty()) CloseSession(batch);
+  Seal(batch);
+}
+
+Dump LedgerScript::Expected() const {
+  Dump dump;
+  if (clock_) dump.push_back("clock " + ToHex(ledger::EncodeClockMark(*clock_)));
+  if (seal_) dump.push_back("seal " + ToHex(ledger::EncodeSeal(*seal_)));
+  for (const auto& [key, json] : rules_) {
+    dump.push_back(LineOf(ledger::RuleEntry{key.first, FlowId(key.second), json}));
+  }
+  for (const auto& [id, session] : sessions_) dump.push_back(LineOf(session));
+  for (const auto& [key, token] : tokens_) dump.push_back(LineOf(token));
+  return dump;
+}
+
+}  // namespace nowcalls::store

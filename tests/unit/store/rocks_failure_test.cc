@@ -1,0 +1,178 @@
+// A disk that refuses: the first failure ends a store for good, and is reported once.
+#include <doctest/doctest.h>
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
+
+#include <atomic>
+
+#include "support/temp_dir.h"
+#include "unit/store/rocks_fixture.h"
+
+namespace nowcalls::store {
+namespace {
+
+using testing::TempDir;
+
+// Which calls on which files fail while armed.
+struct Faults {
+  std::string suffix;
+  std::atomic<bool> append{false};
+  std::atomic<bool> sync{false};
+  rocksdb::IOStatus error = rocksdb::IOStatus::IOError("the disk is on fire");
+
+  bool Concerns(const std::string& path) const { return path.ends_with(suffix); }
+};
+
+class FaultyFile : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  FaultyFile(std::unique_ptr<rocksdb::FSWritableFile> file, const Faults& faults)
+      : rocksdb::FSWritableFileOwnerWrapper(std::move(file)), faults_(faults) {}
+
+  using rocksdb::FSWritableFileOwnerWrapper::Append;
+  rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
+                           rocksdb::IODebugContext* context) override {
+    if (faults_.append) return faults_.error;
+    return FSWritableFileOwnerWrapper::Append(data, options, context);
+  }
+  rocksdb::IOStatus Sync(const rocksdb::IOOptions& options,
+                         rocksdb::IODebugContext* context) override {
+    if (faults_.sync) return faults_.error;
+    return FSWritableFileOwnerWrapper::Sync(options, context);
+  }
+
+ private:
+  const Faults& faults_;
+};
+
+class FaultyFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  explicit FaultyFileSystem(const Faults& faults)
+      : rocksdb::FileSystemWrapper(rocksdb::FileSystem::Default()), faults_(faults) {}
+
+  const char* Name() const override { return "FaultyFileSystem"; }
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* context) override {
+    const rocksdb::IOStatus status =
+        FileSystemWrapper::NewWritableFile(path, options, file, context);
+    if (status.ok() && faults_.Concerns(path)) {
+      *file = std::make_unique<FaultyFile>(std::move(*file), faults_);
+    }
+    return status;
+  }
+
+ private:
+  const Faults& faults_;
+};
+
+class FaultyLedger {
+ public:
+  FaultyLedger(std::string suffix, Durability durability) {
+    faults_.suffix = std::move(suffix);
+    env_ = rocksdb::NewCompositeEnv(std::make_shared<FaultyFileSystem>(faults_));
+    RocksStoreOptions options = TinyOptions();
+    options.durability = durability;
+    options.env = env_.get();
+    options.on_background_error = [this](Status status) {
+      ++reports_;
+      report_ = std::move(status);
+    };
+    auto opened = RocksStore::Open(dir_.path(), options);
+    REQUIRE_MESSAGE(opened.ok(), opened.status().ToString());
+    store_ = *std::move(opened);
+  }
+
+  Status CommitOne() {
+    ledger::CommitBatch batch;
+    script_.NextBatch(20, &batch);
+    return store_->Commit(batch);
+  }
+
+  Faults& faults() { return faults_; }
+  RocksStore& store() { return *store_; }
+  LedgerScript& script() { return script_; }
+  const std::string& dir() const { return dir_.path(); }
+  void Abandon() { store_.reset(); }
+  int reports() const { return reports_; }
+  const Status& report() const { return report_; }
+
+ private:
+  const TempDir dir_;
+  Faults faults_;
+  std::unique_ptr<rocksdb::Env> env_;
+  std::atomic<int> reports_{0};
+  Status report_;
+  LedgerScript script_{21};
+  std::unique_ptr<RocksStore> store_;
+};
+
+TEST_CASE("after a failed commit no other is taken, though the disk has recovered") {
+  for (const bool at_sync : {false, true}) {
+    CAPTURE(at_sync);
+    FaultyLedger ledger(".log", Durability::kSync);
+    REQUIRE(ledger.CommitOne().ok());
+    REQUIRE(ledger.CommitOne().ok());
+    (at_sync ? ledger.faults().sync : ledger.faults().append) = true;
+    const Status failed = ledger.CommitOne();
+    CHECK(failed.code() == StatusCode::kIoError);
+    CHECK(failed.message().starts_with("batch 3: cannot commit: IO error: the disk is on fire"));
+    CHECK(failed.message().find(ledger.dir() + "/ledger") != std::string::npos);
+    ledger.faults().append = false;
+    ledger.faults().sync = false;
+    CHECK(ledger.CommitOne().message() == failed.message());
+    CHECK(ledger.store().Sync().message() == failed.message());
+  }
+}
+
+TEST_CASE("what was acknowledged before a failed commit is there after the next open") {
+  FaultyLedger ledger(".log", Durability::kSync);
+  for (int i = 0; i < 5; ++i) REQUIRE(ledger.CommitOne().ok());
+  const Dump acknowledged = ledger.script().Expected();
+  ledger.faults().append = true;
+  REQUIRE_FALSE(ledger.CommitOne().ok());
+  const Dump attempted = ledger.script().Expected();
+  ledger.Abandon();
+  ledger.faults().append = false;
+  const auto store = OpenTiny(ledger.dir());
+  const Dump dump = DumpOf(store.get());
+  CHECK((dump == acknowledged || dump == attempted));
+}
+
+TEST_CASE("a failed sync between commits ends the store too") {
+  FaultyLedger ledger(".log", Durability::kInterval);
+  REQUIRE(ledger.CommitOne().ok());
+  REQUIRE(ledger.store().Sync().ok());
+  REQUIRE(ledger.CommitOne().ok());
+  ledger.faults().sync = true;
+  const Status failed = ledger.store().Sync();
+  CHECK(failed.code() == StatusCode::kIoError);
+  ledger.faults().sync = false;
+  CHECK(ledger.CommitOne().message() == failed.message());
+  CHECK(ledger.store().Sync().message() == failed.message());
+}
+
+TEST_CASE("a full disk is told as such") {
+  FaultyLedger ledger(".log", Durability::kSync);
+  ledger.faults().error = rocksdb::IOStatus::NoSpace("no space left");
+  ledger.faults().append = true;
+  const Status failed = ledger.CommitOne();
+  CHECK(failed.code() == StatusCode::kIoError);
+  CHECK(failed.message().find("free space on the file system") != std::string::npos);
+}
+
+TEST_CASE("a failed flush is reported once, by close too, and refuses what follows") {
+  FaultyLedger ledger(".sst", Durability::kNone);
+  for (int i = 0; i < 5; ++i) REQUIRE(ledger.CommitOne().ok());
+  const Dump acknowledged = ledger.script().Expected();
+  ledger.faults().append = true;
+  CHECK(ledger.store().Close().code() == StatusCode::kIoError);
+  CHECK(ledger.reports() == 1);
+  CHECK(ledger.report().code() == StatusCode::kIoError);
+  CHECK(ledger.report().message().find("the disk is on fire") != std::string::npos);
+  ledger.faults().append = false;
+  const auto store = OpenTiny(ledger.dir());
+  CHECK(DifferenceOf(DumpOf(store.get()), acknowledged) == "");
+}
+
+}  // namespace
+}  // namespace nowcalls::store

@@ -1,0 +1,237 @@
+// A ledger that another process holds: refused to a second server, readable for a tool, whether the
+// holder works, is stopped, or is gone.
+//
+// fcntl locks belong to processes, so the other one here is a real child: this test binary again,
+// running only the case "helper: ...".
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "support/poll_until.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+#include "unit/store/rocks_fixture.h"
+
+namespace nowcalls::store {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::kPatienceMs;
+using testing::PollUntil;
+using testing::Process;
+using testing::TempDir;
+
+constexpr uint64_t kSeed = 77;
+constexpr int kRecords = 20;
+constexpr int kFirstBatches = 50;
+constexpr int kRounds = 5;
+
+// What the child tells: how it got on with opening, and the last batch it committed.
+struct Progress {
+  std::string opened;
+  uint64_t batch = 0;
+};
+
+void WriteProgress(const std::string& path, const Progress& progress) {
+  const std::string next = path + ".next";
+  std::ofstream(next) << progress.batch << "\n" << progress.opened << "\n";
+  fs::rename(next, path);
+}
+
+Progress ReadProgress(const std::string& path) {
+  Progress progress;
+  std::ifstream file(path);
+  file >> progress.batch;
+  file.ignore();
+  std::getline(file, progress.opened);
+  return progress;
+}
+
+TEST_CASE("helper: hold a ledger and commit to it" * doctest::skip()) {
+  const std::string dir = getenv("HOLDER_DIR");
+  const std::string progress_path = dir + "/progress";
+  const bool keep_committing = getenv("HOLDER_GOES_ON") != nullptr;
+  auto opened = RocksStore::Open(dir + "/data", TinyOptions());
+  if (!opened.ok()) {
+    WriteProgress(progress_path, {opened.status().ToString(), 0});
+    return;
+  }
+  LedgerScript script(kSeed);
+  for (int i = 0; keep_committing || i < kFirstBatches; ++i) {
+    CommitMany(&script, 1, kRecords, opened->get());
+    WriteProgress(progress_path, {"ok", script.batch_number()});
+  }
+  for (;;) pause();
+}
+
+class Holder {
+ public:
+  explicit Holder(const std::string& dir, bool goes_on = false)
+      : progress_path_(dir + "/progress"), process_(OptionsFor(dir, goes_on)) {}
+
+  Process& process() { return process_; }
+  std::string pid() const { return std::to_string(process_.pid()); }
+
+  // Waits for batch `number` and returns what the child has committed then.
+  uint64_t WaitForBatch(uint64_t number) {
+    REQUIRE(PollUntil(kPatienceMs, [&] { return Last().batch >= number; }));
+    return Last().batch;
+  }
+  // Waits for the child to fail to open, and returns why.
+  std::string WaitForRefusal() {
+    REQUIRE(process_.Wait().has_value());
+    return Last().opened;
+  }
+  Progress Last() const { return ReadProgress(progress_path_); }
+
+ private:
+  static Process::Options OptionsFor(const std::string& dir, bool goes_on) {
+    Process::Options options;
+    options.argv = {fs::read_symlink("/proc/self/exe"), "--no-skip",
+                    "--test-case=helper: hold a ledger*"};
+    options.environment["HOLDER_DIR"] = dir;
+    if (goes_on) options.environment["HOLDER_GOES_ON"] = "1";
+    options.stderr_path = dir + "/stderr";
+    return options;
+  }
+
+  std::string progress_path_;
+  Process process_;
+};
+
+// The ledger of the child's script after `batches` batches.
+Dump StateAfter(uint64_t batches) {
+  LedgerScript script(kSeed);
+  ledger::CommitBatch batch;
+  while (script.batch_number() < batches) script.NextBatch(kRecords, &batch);
+  return script.Expected();
+}
+
+std::unique_ptr<RocksStore> OpenReader(const std::string& data_dir) {
+  auto opened = RocksStore::OpenForRead(data_dir);
+  REQUIRE_MESSAGE(opened.ok(), opened.status().ToString());
+  return *std::move(opened);
+}
+
+int64_t HolderPid(const std::string& data_dir) {
+  const Result<LedgerHolder> holder = FindLedgerHolder(data_dir);
+  REQUIRE_MESSAGE(holder.ok(), holder.status().ToString());
+  return holder->pid;
+}
+
+TEST_CASE("a second server is refused with the pid of the first, and opens when that is gone") {
+  const TempDir dir;
+  Holder holder(dir.path());
+  holder.WaitForBatch(kFirstBatches);
+  CHECK(HolderPid(dir.Sub("data")) == holder.process().pid());
+  const Status status = RocksStore::Open(dir.Sub("data"), TinyOptions()).status();
+  CHECK(status.code() == StatusCode::kAlreadyExists);
+  CHECK(status.message().find("open in process " + holder.pid()) != std::string::npos);
+  holder.process().Signal(SIGKILL);
+  REQUIRE(holder.process().Wait().has_value());
+  CHECK(HolderPid(dir.Sub("data")) == 0);
+  const auto store = OpenTiny(dir.Sub("data"));
+  CHECK(DifferenceOf(DumpOf(store.get()), StateAfter(kFirstBatches)) == "");
+}
+
+TEST_CASE("looking for the holder of one's own ledger does not give up its lock") {
+  const TempDir dir;
+  const auto store = OpenTiny(dir.Sub("data"));
+  CHECK(HolderPid(dir.Sub("data")) == getpid());
+  CHECK(RocksStore::Open(dir.Sub("data"), TinyOptions()).status().code() ==
+        StatusCode::kAlreadyExists);
+  CHECK(OpenReader(dir.Sub("data"))->read_mode() == ReadMode::kSecondary);
+  Holder other(dir.path());
+  CHECK(other.WaitForRefusal().find("open in process " + std::to_string(getpid())) !=
+        std::string::npos);
+}
+
+TEST_CASE("nobody holds a ledger that is absent or closed") {
+  const TempDir dir;
+  CHECK(HolderPid(dir.Sub("data")) == 0);
+  OpenTiny(dir.Sub("data")).reset();
+  CHECK(HolderPid(dir.Sub("data")) == 0);
+}
+
+TEST_CASE("a reader beside a server sees every batch that was acknowledged before it opened") {
+  const TempDir dir;
+  Holder holder(dir.path());
+  const uint64_t batches = holder.WaitForBatch(kFirstBatches);
+  const auto reader = OpenReader(dir.Sub("data"));
+  CHECK(reader->read_mode() == ReadMode::kSecondary);
+  CHECK(DifferenceOf(DumpOf(reader.get()), StateAfter(batches)) == "");
+}
+
+TEST_CASE("a reader beside a busy server sees one moment of it, all families alike") {
+  const TempDir dir;
+  Holder holder(dir.path(), true);
+  LedgerScript script(kSeed);
+  ledger::CommitBatch batch;
+  int seen = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const uint64_t acknowledged = holder.WaitForBatch(script.batch_number() + 20);
+    const auto opened = RocksStore::OpenForRead(dir.Sub("data"));
+    if (opened.status().code() == StatusCode::kUnavailable) continue;
+    REQUIRE_MESSAGE(opened.ok(), opened.status().ToString());
+    const Dump dump = DumpOf(opened->get());
+    const uint64_t shown = BatchNumberOf(dump);
+    CHECK(shown >= acknowledged);
+    while (script.batch_number() < shown) script.NextBatch(kRecords, &batch);
+    REQUIRE(DifferenceOf(dump, script.Expected()) == "");
+    ++seen;
+  }
+  CHECK(seen > 0);
+}
+
+TEST_CASE("a ledger whose server is stopped can be read, and its directory stays untouched") {
+  const TempDir dir;
+  Holder holder(dir.path());
+  const uint64_t batches = holder.WaitForBatch(kFirstBatches);
+  holder.process().Signal(SIGSTOP);
+  const auto before = SnapshotOf(dir.Sub("data"));
+  CHECK(HolderPid(dir.Sub("data")) == holder.process().pid());
+  auto reader = OpenReader(dir.Sub("data"));
+  CHECK(reader->read_mode() == ReadMode::kSecondary);
+  CHECK(DifferenceOf(DumpOf(reader.get()), StateAfter(batches)) == "");
+  CHECK(reader->Close().ok());
+  CHECK(SnapshotOf(dir.Sub("data")) == before);
+}
+
+TEST_CASE("reading a ledger that nobody holds leaves its directory untouched, log and all") {
+  const TempDir dir;
+  {
+    Holder holder(dir.path());
+    holder.WaitForBatch(kFirstBatches);
+    holder.process().Signal(SIGKILL);
+    REQUIRE(holder.process().Wait().has_value());
+  }
+  const auto before = SnapshotOf(dir.Sub("data"));
+  for (int round = 0; round < 2; ++round) {
+    auto reader = OpenReader(dir.Sub("data"));
+    CHECK(reader->read_mode() == ReadMode::kReadOnly);
+    CHECK(DifferenceOf(DumpOf(reader.get()), StateAfter(kFirstBatches)) == "");
+    CHECK(reader->Close().ok());
+  }
+  CHECK(SnapshotOf(dir.Sub("data")) == before);
+}
+
+TEST_CASE("a reader beside a server leaves no temporary directory behind") {
+  const TempDir dir;
+  const TempDir temporary;
+  const auto store = OpenTiny(dir.path());
+  const char* old = getenv("TMPDIR");
+  const std::string saved = old != nullptr ? old : "/tmp";
+  REQUIRE(setenv("TMPDIR", temporary.path().c_str(), 1) == 0);
+  auto reader = OpenReader(dir.path());
+  REQUIRE(setenv("TMPDIR", saved.c_str(), 1) == 0);
+  CHECK_FALSE(fs::is_empty(temporary.path()));
+  reader.reset();
+  CHECK(fs::is_empty(temporary.path()));
+}
+
+}  // namespace
+}  // namespace nowcalls::store

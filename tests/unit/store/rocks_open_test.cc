@@ -1,0 +1,297 @@
+// Opening a ledger: making one, finishing a half-made one, refusing what is not ours.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "ledger/codec.h"
+#include "support/temp_dir.h"
+#include "unit/store/rocks_fixture.h"
+
+namespace nowcalls::store {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::TempDir;
+
+Status OpenStatus(const std::string& data_dir) {
+  return RocksStore::Open(data_dir, TinyOptions()).status();
+}
+
+// A closed ledger with tokens in it.
+void MakeLedger(const std::string& data_dir) {
+  const auto store = OpenTiny(data_dir);
+  LedgerScript script(5);
+  CommitMany(&script, 3, 50, store.get());
+  REQUIRE(store->Close().ok());
+}
+
+bool Contains(const Status& status, std::string_view text) {
+  return status.message().find(text) != std::string::npos;
+}
+
+struct FormatVisitor : LedgerVisitor {
+  Status OnFormat(const ledger::Format& seen) override {
+    format = seen;
+    return {};
+  }
+  Status OnClock(const ledger::ClockMark&) override { return {}; }
+  Status OnSeal(const ledger::Seal&) override { return {}; }
+  Status OnWatermark(int64_t) override { return {}; }
+  Status OnRule(const ledger::RuleEntry&) override { return {}; }
+  Status OnSession(const ledger::Session&) override { return {}; }
+  Status OnToken(const ledger::Token&) override { return {}; }
+  ledger::Format format;
+};
+
+ledger::Format FormatOf(Store* store) {
+  FormatVisitor visitor;
+  REQUIRE(store->Load(&visitor).ok());
+  return visitor.format;
+}
+
+TEST_CASE("an absent data directory is made for its owner only and formatted") {
+  const TempDir dir;
+  const std::string data_dir = dir.Sub("data");
+  const auto store = OpenTiny(data_dir);
+  CHECK(store->formatted_now());
+  for (const std::string& path : {data_dir, data_dir + "/ledger"}) {
+    struct stat info {};
+    REQUIRE(stat(path.c_str(), &info) == 0);
+    CHECK((info.st_mode & 0777) == 0700);
+  }
+}
+
+TEST_CASE("a ledger keeps its format from one open to the next, and two ledgers have other keys") {
+  const TempDir dir;
+  auto store = OpenTiny(dir.Sub("a"));
+  const ledger::Format first = FormatOf(store.get());
+  CHECK(first.version == 1);
+  store.reset();
+  store = OpenTiny(dir.Sub("a"));
+  CHECK_FALSE(store->formatted_now());
+  CHECK(FormatOf(store.get()).token_id_key == first.token_id_key);
+  CHECK(FormatOf(store.get()).created_wall_ms == first.created_wall_ms);
+  const auto other = OpenTiny(dir.Sub("b"));
+  CHECK(FormatOf(other.get()).token_id_key != first.token_id_key);
+}
+
+TEST_CASE("a data directory that cannot be made is an I/O error that names it") {
+  const TempDir dir;
+  const Status status = OpenStatus(dir.Sub("no/such/parent"));
+  CHECK(status.code() == StatusCode::kIoError);
+  CHECK(Contains(status, dir.Sub("no/such/parent")));
+  CHECK(OpenStatus("").code() == StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("an unknown format version is refused with both versions and what to do") {
+  const TempDir dir;
+  MakeLedger(dir.path());
+  ChangeBare(dir.path(), [](rocksdb::DB* db, auto*) {
+    // A version that also has another layout and other families must still be told as a version.
+    REQUIRE(db->Put({}, "format", std::string("\0\0\0\x09zz", 6)).ok());
+    rocksdb::ColumnFamilyHandle* handle = nullptr;
+    REQUIRE(db->CreateColumnFamily({}, "parameters", &handle).ok());
+    REQUIRE(db->DestroyColumnFamilyHandle(handle).ok());
+  });
+  for (const Status& status :
+       {OpenStatus(dir.path()), RocksStore::OpenForRead(dir.path()).status()}) {
+    CHECK(status.code() == StatusCode::kFailedPrecondition);
+    CHECK(Contains(status, "format version 9"));
+    CHECK(Contains(status, "only version 1"));
+    CHECK(Contains(status, "run the nowcalls release that wrote it"));
+  }
+}
+
+TEST_CASE("a damaged format record is refused as corruption") {
+  const TempDir dir;
+  MakeLedger(dir.path());
+  ChangeBare(dir.path(),
+             [](rocksdb::DB* db, auto*) { REQUIRE(db->Put({}, "format", "abc").ok()); });
+  CHECK(OpenStatus(dir.path()).code() == StatusCode::kCorruption);
+}
+
+TEST_CASE("a missing column family is refused by name") {
+  const TempDir dir;
+  MakeLedger(dir.path());
+  ChangeBare(dir.path(), [](rocksdb::DB* db, auto* handles) {
+    for (rocksdb::ColumnFamilyHandle* handle : *handles) {
+      if (handle->GetName() == "tokens_long") REQUIRE(db->DropColumnFamily(handle).ok());
+    }
+  });
+  for (const Status& status :
+       {OpenStatus(dir.path()), RocksStore::OpenForRead(dir.path()).status()}) {
+    CHECK(status.code() == StatusCode::kCorruption);
+    CHECK(Contains(status, "lacks the column family 'tokens_long'"));
+    CHECK(Contains(status, dir.path()));
+  }
+}
+
+TEST_CASE("an unknown column family is refused by name") {
+  const TempDir dir;
+  MakeLedger(dir.path());
+  ChangeBare(dir.path(), [](rocksdb::DB* db, auto*) {
+    rocksdb::ColumnFamilyHandle* handle = nullptr;
+    REQUIRE(db->CreateColumnFamily({}, "surprise", &handle).ok());
+    REQUIRE(db->DestroyColumnFamilyHandle(handle).ok());
+  });
+  const Status status = OpenStatus(dir.path());
+  CHECK(status.code() == StatusCode::kCorruption);
+  CHECK(Contains(status, "unknown column family 'surprise'"));
+}
+
+TEST_CASE("a ledger with records but no format record is refused") {
+  const TempDir dir;
+  MakeLedger(dir.path());
+  ChangeBare(dir.path(), [](rocksdb::DB* db, auto*) { REQUIRE(db->Delete({}, "format").ok()); });
+  for (const Status& status :
+       {OpenStatus(dir.path()), RocksStore::OpenForRead(dir.path()).status()}) {
+    CHECK(status.code() == StatusCode::kCorruption);
+    CHECK(Contains(status, "no format record"));
+  }
+}
+
+TEST_CASE("a ledger whose making was cut short at any step is finished by the next open") {
+  const std::vector<std::string> order = {"rules",         "sessions",    "tokens_short",
+                                          "tokens_medium", "tokens_long", "history"};
+  for (size_t made = 0; made <= order.size(); ++made) {
+    CAPTURE(made);
+    const TempDir dir;
+    ChangeBare(dir.path(), [&](rocksdb::DB* db, auto* handles) {
+      for (size_t i = 0; i < made; ++i) {
+        rocksdb::ColumnFamilyHandle* handle = nullptr;
+        REQUIRE(db->CreateColumnFamily({}, order[i], &handle).ok());
+        handles->push_back(handle);
+      }
+    });
+    CHECK(RocksStore::OpenForRead(dir.path()).status().code() == StatusCode::kNotFound);
+    const auto store = OpenTiny(dir.path());
+    CHECK(store->formatted_now());
+    LedgerScript script(6);
+    CommitMany(&script, 2, 50, store.get());
+    CHECK(DifferenceOf(DumpOf(store.get()), script.Expected()) == "");
+  }
+}
+
+TEST_CASE("leftovers of a database that was never finished do not stop a new one") {
+  const TempDir dir;
+  OpenTiny(dir.path()).reset();
+  fs::remove(dir.path() + "/ledger/CURRENT");
+  for (const std::string& log : LedgerFiles(dir.path(), ".log")) fs::remove(log);
+  CHECK(OpenTiny(dir.path())->formatted_now());
+}
+
+TEST_CASE("data without CURRENT is refused instead of being formatted over") {
+  const TempDir dir;
+  MakeLedger(dir.path());
+  fs::remove(dir.path() + "/ledger/CURRENT");
+  for (const Status& status :
+       {OpenStatus(dir.path()), RocksStore::OpenForRead(dir.path()).status()}) {
+    CHECK(status.code() == StatusCode::kCorruption);
+    CHECK(Contains(status, dir.path() + "/ledger/CURRENT is missing"));
+  }
+}
+
+TEST_CASE("reading where there is no ledger is not found, and makes none") {
+  const TempDir dir;
+  CHECK(RocksStore::OpenForRead(dir.Sub("absent")).status().code() == StatusCode::kNotFound);
+  CHECK(RocksStore::OpenForRead(dir.path()).status().code() == StatusCode::kNotFound);
+  CHECK(fs::is_empty(dir.path()));
+}
+
+TEST_CASE("opening twice in one process is refused with its pid") {
+  const TempDir dir;
+  const auto store = OpenTiny(dir.path());
+  const Status status = OpenStatus(dir.path());
+  CHECK(status.code() == StatusCode::kAlreadyExists);
+  CHECK(Contains(status, "pid " + std::to_string(getpid())));
+}
+
+TEST_CASE("close leaves no log to replay, and nothing is taken after it") {
+  const TempDir dir;
+  LedgerScript script(7);
+  {
+    const auto store = OpenTiny(dir.path());
+    CommitMany(&script, 5, 50, store.get());
+    REQUIRE(store->Close().ok());
+    CHECK(store->Close().ok());
+    ledger::CommitBatch batch;
+    script.NextBatch(1, &batch);
+    CHECK(store->Commit(batch).code() == StatusCode::kFailedPrecondition);
+    CHECK(DumpOf(store.get()).front() == "failed_precondition: the ledger is closed");
+  }
+  for (const std::string& log : LedgerFiles(dir.path(), ".log")) CHECK(SizeOf(log) == 0);
+  const auto store = OpenTiny(dir.path());
+  CHECK(DumpOf(store.get()).size() > 10);
+}
+
+TEST_CASE("a store open for reading takes no batch") {
+  const TempDir dir;
+  MakeLedger(dir.path());
+  auto reader = RocksStore::OpenForRead(dir.path());
+  REQUIRE(reader.ok());
+  ledger::CommitBatch batch;
+  LedgerScript(1).NextBatch(1, &batch);
+  CHECK((*reader)->Commit(batch).code() == StatusCode::kFailedPrecondition);
+  CHECK((*reader)->Sync().code() == StatusCode::kFailedPrecondition);
+}
+
+TEST_CASE("a reader sees tokens below the watermark, which a server passes over") {
+  const TempDir dir;
+  LedgerScript script(8);
+  {
+    const auto store = OpenTiny(dir.path());
+    CommitMany(&script, 1, 200, store.get());
+    ledger::CommitBatch batch;
+    batch.WatermarkRaised(kScriptStartMs * 2);
+    batch.Sealed({2, 1, 0, 0, 0, 0});
+    REQUIRE(store->Commit(batch).ok());
+    for (const std::string& line : DumpOf(store.get())) CHECK_FALSE(line.starts_with("token "));
+    REQUIRE(store->Close().ok());
+  }
+  auto reader = RocksStore::OpenForRead(dir.path());
+  REQUIRE(reader.ok());
+  size_t tokens = 0;
+  for (const std::string& line : DumpOf(reader->get())) tokens += line.starts_with("token ");
+  CHECK(tokens == script.tokens().size());
+  CHECK(tokens > 5);
+}
+
+TEST_CASE("rows that do not decode go to the visitor with their place") {
+  const TempDir dir;
+  MakeLedger(dir.path());
+  ChangeBare(dir.path(), [](rocksdb::DB* db, auto* handles) {
+    REQUIRE(db->Put({}, "extra", "1").ok());
+    for (rocksdb::ColumnFamilyHandle* handle : *handles) {
+      if (handle->GetName() == "default") continue;
+      REQUIRE(db->Put({}, handle, "key", "value").ok());
+    }
+  });
+  const auto store = OpenTiny(dir.path());
+  Dump bad;
+  for (const std::string& line : DumpOf(store.get())) {
+    if (line.starts_with("bad ")) bad.push_back(line);
+  }
+  const Dump expected = {
+      "bad corruption: default, key 6578747261: the key is unknown",
+      "bad corruption: rules, key 6b6579: rule key: is not a namespace, a zero byte and 8 bytes of "
+      "flow id",
+      "bad corruption: sessions, key 6b6579: session key: has 3 bytes instead of 8",
+      "bad corruption: tokens_short, key 6b6579: token key: has 3 bytes instead of 16",
+      "bad corruption: tokens_medium, key 6b6579: token key: has 3 bytes instead of 16",
+      "bad corruption: tokens_long, key 6b6579: token key: has 3 bytes instead of 16",
+      "bad corruption: history, key 6b6579: nothing is stored in this family"};
+  CHECK(DifferenceOf(bad, expected) == "");
+  FormatVisitor strict;
+  CHECK(store->Load(&strict).code() == StatusCode::kCorruption);
+  ledger::ScanRequest request;
+  request.upper_ms = INT64_MAX;
+  ledger::ScanResult result;
+  store->Scan(request, &result);
+  CHECK(result.status.code() == StatusCode::kCorruption);
+  CHECK_FALSE(result.more);
+}
+
+}  // namespace
+}  // namespace nowcalls::store
