@@ -1,0 +1,96 @@
+#include "core/core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace nowcalls::core {
+namespace {
+
+// How often the clock mark is renewed, and how far the watermark moves before it is written.
+constexpr int64_t kMarkEveryMs = 1000;
+
+// Notices nobody has taken yet; more are dropped, since they are only for the log.
+constexpr size_t kNoticesMax = 1000;
+
+constexpr uint32_t kTokensPerTimeStep = 1000;
+
+}  // namespace
+
+Core::Core(const CoreOptions& options) : options_(options), ids_(options.token_id_key) {}
+
+void Core::OnTime(const Turn& turn) {
+  uint32_t budget = kTokensPerTimeStep;
+  while (budget > 0) {
+    if (walk_.session == kNoSession) {
+      if (offline_checks_.empty() || offline_checks_.begin()->first > turn.now.ms) break;
+      BeginOfflineWalk(offline_checks_.begin()->second);
+      --budget;
+    }
+    budget -= StepOfflineWalk(turn, budget);
+  }
+  std::erase_if(listings_, [&](const std::unique_ptr<Listing>& listing) {
+    const bool idle = turn.now.ms - listing->used_ms >= options_.limits.listing_idle_ms;
+    if (idle) tokens_.Detach(&listing->cursor);
+    return idle;
+  });
+}
+
+Instant Core::NextDeadline() const {
+  if (walk_.session != kNoSession) return Instant{0};
+  Instant next = kNever;
+  if (!offline_checks_.empty()) next = Instant{offline_checks_.begin()->first};
+  if (!sweep_.in_flight && sweep_.resume) return Instant{0};
+  if (!sweep_.in_flight && !deadlines_.empty()) {
+    next = std::min(next, std::max(sweep_.next, Instant{deadlines_.lowest_due_ms()}));
+  }
+  for (const auto& listing : listings_) {
+    next = std::min(next, Instant{listing->used_ms + options_.limits.listing_idle_ms});
+  }
+  return next;
+}
+
+void Core::Seal(const Turn& turn, const ClockSample& clock) {
+  if (!clock_marked_ms_ || turn.now.ms - *clock_marked_ms_ >= kMarkEveryMs) {
+    clock_marked_ms_ = turn.now.ms;
+    turn.batch->ClockMarked({turn.now.ms, clock});
+  }
+  // Later tokens have deadlines after now, so the bound may not pass it.
+  const int64_t bound_ms =
+      deadlines_.empty() ? turn.now.ms : std::min(turn.now.ms, deadlines_.lowest_ms());
+  if (!watermark_ms_ || bound_ms >= *watermark_ms_ + kMarkEveryMs) {
+    watermark_ms_ = bound_ms;
+    turn.batch->WatermarkRaised(bound_ms);
+  }
+  turn.batch->Sealed({.batch_number = ++batch_number_,
+                      .next_fence = next_fence_,
+                      .ledger_ms = turn.now.ms,
+                      .live_tokens = tokens_.size(),
+                      .live_count_sum = live_count_sum_,
+                      .live_fence_sum = live_fence_sum_});
+}
+
+int64_t Core::LevelOf(const Flow& flow) const {
+  if (flow.rule == nullptr) return 0;
+  double level = flow.rule->count;
+  if (flow.rule->threshold_type == ThresholdType::kAvgLocal) {
+    level *= flows_.name_space(flow.name_space).sessions_online;
+  }
+  // Counts are whole, so comparing with the floor is comparing with the level.
+  constexpr double kLevelMax = 9e18;
+  return static_cast<int64_t>(std::min(level, kLevelMax));
+}
+
+int64_t Core::oldest_issued_ms() const {
+  const TokenSlot oldest = tokens_.all().head;
+  return oldest == kNoToken ? 0 : tokens_.at(oldest).issued_ms;
+}
+
+std::vector<Notice> Core::TakeNotices() { return std::exchange(notices_, {}); }
+
+void Core::Note(bool warning, std::string text) {
+  if (notices_.size() < kNoticesMax) notices_.push_back({warning, std::move(text)});
+}
+
+}  // namespace nowcalls::core

@@ -1,0 +1,267 @@
+// Core: decides everything, does no I/O. Rules, tokens, sessions and sweep decisions.
+//
+// Thread: loop. A pure state machine: time comes in with each call (Turn), what must become durable
+// goes out as records of the open commit batch. No clock, no I/O, no threads, no globals; the same
+// calls give the same records and answers, byte for byte, and nothing depends on hash-map order.
+//
+// Invariants kept here (src/README.md): 2 nowCalls is the sum of count over live tokens; 3 no
+// grant when nowCalls + count > level; 5 a token ends once, with a reason; 6 fences grow, ids never
+// repeat.
+#ifndef NOWCALLS_CORE_CORE_H_
+#define NOWCALLS_CORE_CORE_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_set.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/time.h"
+#include "core/deadline_counter.h"
+#include "core/flow_table.h"
+#include "core/session_table.h"
+#include "core/token_ids.h"
+#include "core/token_table.h"
+#include "ledger/codec.h"
+#include "ledger/commit_batch.h"
+#include "ledger/entities.h"
+#include "ledger/scan.h"
+#include "nowcalls/status.h"
+#include "nowcalls/types.h"
+
+namespace nowcalls::core {
+
+struct CoreOptions {
+  Limits limits;
+  // Keys the permutation from fences to token ids; the ledger's format record holds it.
+  std::array<uint64_t, 2> token_id_key{};
+  // How long the sessions and tokens of before a restart are spared, at least. Longer than a
+  // Sentinel client's reconnect delay (2 s), with room for a supervisor's restart.
+  int64_t restart_grace_ms = 10'000;
+  // A token may be held for resourceTimeout times this without a keep: 2 .. 3.
+  double resource_timeout_factor = 2.0;
+  // Sentinel's executeRate, executeCount and executeDuration of the expiry task.
+  int64_t sweep_interval_ms = 100;
+  uint32_t sweep_keys_max = 1000;
+  int64_t sweep_budget_us = 20'000;
+};
+
+// The moment of a call and where its records go.
+struct Turn {
+  Instant now;
+  ledger::CommitBatch* batch = nullptr;
+};
+
+struct AcquireAnswer {
+  TokenStatus status = TokenStatus::kFail;
+  RefusedBy refused_by = RefusedBy::kNone;
+  TokenId token_id;
+  Fence fence;
+  int64_t now_calls = 0;
+  int64_t level = 0;
+  int64_t hold_ms = 0;
+};
+
+struct KeepAnswer {
+  TokenStatus status = TokenStatus::kFail;
+  int64_t hold_ms = 0;
+};
+
+struct HelloAnswer {
+  SessionSlot session = kNoSession;
+  SessionId session_id;
+  uint32_t sessions_online = 0;
+  uint64_t resumed_tokens = 0;
+};
+
+// One page of a token listing, oldest first.
+struct TokenFilter {
+  std::optional<FlowId> flow;
+  std::optional<std::string> client_id;
+  int64_t min_age_ms = 0;
+};
+struct TokenPage {
+  std::vector<TokenSlot> tokens;  // Valid until the next call that changes the core.
+  uint64_t next_cursor = 0;       // 0: nothing is left.
+};
+
+struct RulesLoaded {
+  uint32_t loaded = 0;
+  std::vector<std::string> skipped;  // One sentence for each rule that clusterMode=false skips.
+};
+
+// Something an operator wants to read in the log.
+struct Notice {
+  bool warning = false;
+  std::string text;
+};
+
+class Core {
+ public:
+  explicit Core(const CoreOptions& options);
+
+  // --- Recovery: rules and sessions, then tokens, then FinishLoad; before anything else. ---
+  Status LoadRule(const ledger::RuleEntry& rule);
+  Status LoadSession(const ledger::Session& session);
+  Status LoadToken(const ledger::Token& token);
+  // `now` is the moment the server becomes ready: restart grace counts from it. kCorruption when
+  // the live tokens are not those the seal was written over. A new ledger has no seal.
+  Status FinishLoad(const std::optional<ledger::Seal>& seal, Instant now);
+
+  // --- Sessions. ---
+  // Opens or rejoins the session of (name_space, client_id); without a client id, one that ends
+  // with its connection and is shown as `display_id`. REQUIRES: both names pass CheckNamespace and
+  // CheckClientId (base/text.h). kResourceExhausted: sessions_max or namespaces_max is reached.
+  Result<HelloAnswer> Hello(const Turn& turn, std::string_view name_space,
+                            const std::optional<std::string_view>& client_id,
+                            std::string_view display_id);
+  // One connection of the session is gone.
+  void Goodbye(const Turn& turn, SessionSlot session);
+
+  // --- Tokens. ---
+  AcquireAnswer Acquire(const Turn& turn, SessionSlot session, FlowId flow, int64_t count);
+  // kReleaseOk, or kAlreadyRelease for a token that is unknown, ended or of another session.
+  TokenStatus Release(const Turn& turn, SessionSlot session, TokenId token);
+  KeepAnswer Keep(const Turn& turn, SessionSlot session, TokenId token);
+  // An administrator takes a token back. kReleaseOk or kAlreadyRelease.
+  TokenStatus Reclaim(const Turn& turn, TokenId token, std::string_view reason);
+
+  // --- Rules. ---
+  // Replaces the whole set of a namespace, or changes nothing: kInvalidArgument names the rule and
+  // field, kAlreadyExists the namespace that owns a flowId, kResourceExhausted a limit.
+  Result<RulesLoaded> ReplaceRules(const Turn& turn, std::string_view name_space,
+                                   std::string_view json);
+
+  // --- Time. ---
+  // Does what has become due, a bounded piece at a time. Call at NextDeadline or later.
+  void OnTime(const Turn& turn);
+  Instant NextDeadline() const;
+
+  // --- Sweep: at most one scan at a time. ---
+  std::optional<ledger::ScanRequest> BeginScan(Instant now);
+  Status OnScanDone(const Turn& turn, const ledger::ScanResult& result);
+
+  // Ends the batch: a clock mark at most once a second, the watermark, the seal.
+  void Seal(const Turn& turn, const ClockSample& clock);
+
+  // --- Views, for listings and info. ---
+  const FlowTable& flows() const { return flows_; }
+  const SessionTable& sessions() const { return sessions_; }
+  const TokenTable& tokens() const { return tokens_; }
+  TokenId IdOf(const TokenEntry& entry) const { return ids_.FromFence(Fence{entry.fence}); }
+  int64_t LevelOf(const Flow& flow) const;
+  // Goes on behind `cursor`, or begins with 0. kNotFound when the cursor was forgotten: listings
+  // between two pages are few (listings_max) and short-lived (listing_idle_ms).
+  Result<TokenPage> ListTokens(Instant now, const TokenFilter& filter, uint32_t limit,
+                               uint64_t cursor);
+  std::vector<Notice> TakeNotices();
+  uint64_t next_fence() const { return next_fence_; }
+  uint64_t batch_number() const { return batch_number_; }
+  uint64_t live_count_sum() const { return live_count_sum_; }
+  int64_t oldest_issued_ms() const;
+
+ private:
+  struct Listing {
+    uint64_t id = 0;
+    TokenFilter filter;
+    TokenCursor cursor;
+    int64_t used_ms = 0;
+  };
+
+  // Tokens.
+  TokenSlot IssueToken(const Turn& turn, SessionSlot session, FlowSlot flow, uint32_t count);
+  void EndToken(const Turn& turn, TokenSlot slot, EndReason reason);
+  void MoveToken(const Turn& turn, TokenSlot slot, int64_t deadline_ms, int64_t hold_ms);
+  TokenSlot FindOwned(SessionSlot session, TokenId token) const;
+  bool IsLate(const TokenEntry& entry, Instant now) const;
+  int64_t HoldOf(const TokenEntry& entry) const;
+  ledger::TokenKey KeyOf(const TokenEntry& entry) const;
+  ledger::Token LedgerToken(const TokenEntry& entry) const;
+  void CountIn(const TokenEntry& entry);
+
+  // Sessions.
+  void SetOnline(SessionSlot slot);
+  void SetOffline(SessionSlot slot, int64_t since_ms);
+  int64_t OfflineDueMs(const SessionState& session, int64_t client_offline_time_ms) const;
+  void RetireIfUnused(const Turn& turn, SessionSlot slot);
+  void ArmOfflineCheck(SessionSlot slot, int64_t due_ms);
+  void DisarmOfflineCheck(SessionSlot slot);
+  void BeginOfflineWalk(SessionSlot slot);
+  uint32_t StepOfflineWalk(const Turn& turn, uint32_t tokens_max);
+  void EndOfflineWalk();
+  void LowerOfflineTime(const Flow& flow);
+
+  // Rules.
+  Status CheckRuleSet(std::string_view name_space, const std::vector<Rule>& rules) const;
+  // Whether anything changed.
+  bool InstallRule(const Turn& turn, NamespaceSlot name_space, const Rule& rule);
+  void RemoveRule(const Turn& turn, FlowSlot slot);
+  void EraseFlowIfUnused(FlowSlot slot);
+
+  // Sweep.
+  bool DecideExpired(const Turn& turn, TokenSlot slot);
+
+  // Listings.
+  Result<Listing*> FindListing(uint64_t id);
+  Listing* OpenListing(const TokenFilter& filter);
+  void CloseListing(Listing* listing);
+  bool Matches(const Listing& listing, const TokenEntry& entry) const;
+
+  void Note(bool warning, std::string text);
+
+  const CoreOptions options_;
+  const TokenIds ids_;
+  FlowTable flows_;
+  SessionTable sessions_;
+  TokenTable tokens_;
+  DeadlineCounter deadlines_;
+
+  // Fence and slot of each token, between LoadToken and FinishLoad.
+  std::vector<std::pair<uint64_t, TokenSlot>> loaded_;
+
+  uint64_t next_fence_ = 1;
+  uint64_t first_fence_ = 1;  // The least given out since the server started.
+  uint64_t batch_number_ = 0;
+  uint64_t live_count_sum_ = 0;
+  uint64_t live_fence_sum_ = 0;
+  Instant ready_{};
+
+  // Offline sessions by the moment they must be looked at.
+  absl::btree_set<std::pair<int64_t, SessionSlot>> offline_checks_;
+  // The session whose tokens are being looked at, a bounded piece at each OnTime.
+  struct OfflineWalk {
+    SessionSlot session = kNoSession;
+    TokenCursor cursor;
+    int64_t next_due_ms = kNotScheduled;  // The earliest moment one of the spared tokens is due.
+    uint64_t reclaimed = 0;
+  } walk_;
+
+  struct Sweep {
+    bool in_flight = false;
+    bool resume = false;  // The last step left something behind `after`.
+    ledger::TokenKey after;
+    int64_t lower_ms = 0;
+    int64_t upper_ms = 0;
+    Instant next{};  // Not before this, unless it resumes.
+    uint64_t reclaimed = 0;
+    uint64_t spared = 0;
+  } sweep_;
+
+  // Last written by this process.
+  std::optional<int64_t> clock_marked_ms_;
+  std::optional<int64_t> watermark_ms_;
+
+  std::vector<std::unique_ptr<Listing>> listings_;
+  uint64_t next_listing_ = 1;
+  std::vector<Notice> notices_;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_CORE_H_

@@ -1,0 +1,83 @@
+// Listings: tokens page by page, oldest first, while tokens come and go.
+#include <algorithm>
+#include <string>
+
+#include "core/core.h"
+
+namespace nowcalls::core {
+namespace {
+
+// Tokens one page looks at; a page may hold fewer rows than asked, even none, and go on.
+constexpr uint32_t kLookedAtMax = 20'000;
+
+}  // namespace
+
+Result<TokenPage> Core::ListTokens(Instant now, const TokenFilter& filter, uint32_t limit,
+                                   uint64_t cursor) {
+  Listing* listing = nullptr;
+  if (cursor == 0) {
+    listing = OpenListing(filter);
+  } else {
+    Result<Listing*> found = FindListing(cursor);
+    if (!found.ok()) return found.status();
+    listing = *found;
+  }
+  listing->used_ms = now.ms;
+  TokenPage page;
+  TokenSlot& next = listing->cursor.next;
+  for (uint32_t seen = 0; next != kNoToken && seen < kLookedAtMax; ++seen) {
+    if (page.tokens.size() == limit) break;
+    const TokenEntry& entry = tokens_.at(next);
+    if (now.ms - entry.issued_ms < listing->filter.min_age_ms) {
+      next = kNoToken;  // All that follow are younger.
+      break;
+    }
+    if (Matches(*listing, entry)) page.tokens.push_back(next);
+    next = entry.next(listing->cursor.order);
+  }
+  if (next == kNoToken) {
+    CloseListing(listing);
+  } else {
+    page.next_cursor = listing->id;
+  }
+  return page;
+}
+
+Result<Core::Listing*> Core::FindListing(uint64_t id) {
+  for (const auto& listing : listings_) {
+    if (listing->id == id) return listing.get();
+  }
+  return Status::NotFound("cursor " + std::to_string(id) +
+                          " is not known any more; list again from the beginning");
+}
+
+Core::Listing* Core::OpenListing(const TokenFilter& filter) {
+  if (listings_.size() >= options_.limits.listings_max) {
+    CloseListing(std::min_element(listings_.begin(), listings_.end(), [](auto& a, auto& b) {
+                   return a->used_ms < b->used_ms;
+                 })->get());
+  }
+  auto listing = std::make_unique<Listing>();
+  listing->id = next_listing_++;
+  listing->filter = filter;
+  listing->cursor = {TokenOrder::kAll, tokens_.all().head};
+  if (filter.flow.has_value()) {
+    const FlowSlot slot = flows_.Find(*filter.flow);
+    listing->cursor = {TokenOrder::kFlow, slot == kNoFlow ? kNoToken : flows_.at(slot).tokens.head};
+  }
+  tokens_.Attach(&listing->cursor);
+  listings_.push_back(std::move(listing));
+  return listings_.back().get();
+}
+
+void Core::CloseListing(Listing* listing) {
+  tokens_.Detach(&listing->cursor);
+  std::erase_if(listings_, [&](const auto& candidate) { return candidate.get() == listing; });
+}
+
+bool Core::Matches(const Listing& listing, const TokenEntry& entry) const {
+  return !listing.filter.client_id.has_value() ||
+         sessions_.at(entry.session).client_id == *listing.filter.client_id;
+}
+
+}  // namespace nowcalls::core

@@ -1,0 +1,123 @@
+// Recovery: the ledger's entities become the core's tables, and are proved to be all of them.
+#include <algorithm>
+#include <string>
+
+#include "base/check.h"
+#include "core/core.h"
+#include "core/rule_json.h"
+
+namespace nowcalls::core {
+namespace {
+
+std::string TokenText(const ledger::Token& token) {
+  return "token " + std::to_string(token.key.id.value) + " (flow " +
+         std::to_string(token.flow.value) + ")";
+}
+
+// The hold time of a token whose rule is gone. From issue to deadline it is longer by all the time
+// that keeps have added, so its family, chosen at the last keep, bounds it.
+int64_t GuessedHold(const TokenEntry& entry) {
+  const int64_t life_ms = std::max<int64_t>(1, entry.deadline_ms - entry.issued_ms);
+  switch (entry.ledger_family()) {
+    case ledger::Family::kTokensShort: return std::min(life_ms, ledger::kShortHoldMs);
+    case ledger::Family::kTokensMedium: return std::min(life_ms, ledger::kMediumHoldMs);
+    default: return life_ms;
+  }
+}
+
+}  // namespace
+
+Status Core::LoadRule(const ledger::RuleEntry& entry) {
+  const std::string where =
+      "rule of flow " + std::to_string(entry.flow.value) + " in namespace " + entry.name_space;
+  Result<Rule> rule = ParseRule(entry.json);
+  if (!rule.ok()) return Status::Corruption(where + ": " + rule.status().message());
+  if (rule->flow_id != entry.flow) {
+    return Status::Corruption(where + ": holds flowId " + std::to_string(rule->flow_id.value));
+  }
+  const FlowSlot slot = flows_.FindOrAdd(entry.flow);
+  if (flows_.at(slot).rule != nullptr) {
+    return Status::Corruption(where + ": another namespace owns the flowId too");
+  }
+  flows_.SetRule(slot, flows_.FindOrAddNamespace(entry.name_space), *rule,
+                 options_.resource_timeout_factor);
+  return {};
+}
+
+Status Core::LoadSession(const ledger::Session& session) {
+  const NamespaceSlot name_space = flows_.FindOrAddNamespace(session.name_space);
+  const bool named = session.kind == ledger::SessionKind::kNamed;
+  if (sessions_.FindById(session.id) != kNoSession ||
+      (named && sessions_.FindNamed(name_space, session.client_id) != kNoSession)) {
+    return Status::Corruption("session " + std::to_string(session.id.value) + " (client " +
+                              session.client_id + ") is in the ledger twice");
+  }
+  const SessionSlot slot =
+      sessions_.Add(session.id, session.kind, name_space, session.client_id, session.opened_ms);
+  sessions_.at(slot).in_ledger = true;
+  sessions_.at(slot).from_before_restart = true;
+  ++flows_.name_space(name_space).sessions;
+  return {};
+}
+
+Status Core::LoadToken(const ledger::Token& token) {
+  if (ids_.ToFence(token.key.id) != token.fence) {
+    return Status::Corruption(TokenText(token) + ": its id does not belong to fence " +
+                              std::to_string(token.fence.value));
+  }
+  if (tokens_.Find(token.key.id, token.fence.value) != kNoToken) {
+    return Status::Corruption(TokenText(token) + " is in the ledger twice");
+  }
+  const SessionSlot session = sessions_.FindById(token.session);
+  if (session == kNoSession) {
+    return Status::Corruption(TokenText(token) + ": its session " +
+                              std::to_string(token.session.value) + " is missing");
+  }
+  const TokenSlot slot = tokens_.Insert(token.key.id, token.fence.value);
+  TokenEntry& entry = tokens_.at(slot);
+  entry.deadline_ms = token.key.deadline_ms;
+  entry.family = static_cast<uint8_t>(token.key.family);
+  entry.issued_ms = token.issued_ms;
+  entry.count = token.count;
+  entry.flow = flows_.FindOrAdd(token.flow);
+  entry.session = session;
+  loaded_.emplace_back(token.fence.value, slot);
+  return {};
+}
+
+Status Core::FinishLoad(const std::optional<ledger::Seal>& seal, Instant now) {
+  // The ledger keeps tokens by deadline; listings want them by age.
+  std::sort(loaded_.begin(), loaded_.end());
+  for (const auto& [fence, slot] : loaded_) {
+    const TokenEntry& entry = tokens_.at(slot);
+    Flow& flow = flows_.at(entry.flow);
+    if (flow.rule == nullptr) flow.hold_ms = std::max(flow.hold_ms, GuessedHold(entry));
+    tokens_.Link(slot, &flow.tokens, &sessions_.at(entry.session).tokens);
+    CountIn(entry);
+  }
+  const uint64_t newest = loaded_.empty() ? 0 : loaded_.back().first;
+  loaded_ = {};
+
+  const ledger::Seal expected = seal.value_or(ledger::Seal{});
+  if (tokens_.size() != expected.live_tokens || live_count_sum_ != expected.live_count_sum ||
+      live_fence_sum_ != expected.live_fence_sum) {
+    return Status::Corruption(
+        "the ledger holds " + std::to_string(tokens_.size()) + " tokens with a count of " +
+        std::to_string(live_count_sum_) + ", but batch " + std::to_string(expected.batch_number) +
+        " was sealed over " + std::to_string(expected.live_tokens) + " with a count of " +
+        std::to_string(expected.live_count_sum) + ": records were lost or changed");
+  }
+  const uint64_t newest_session = sessions_.by_id().empty() ? 0 : sessions_.by_id().rbegin()->first;
+  if (std::max(newest, newest_session) >= expected.next_fence) {
+    return Status::Corruption("a fence or session number is not below the sealed bound " +
+                              std::to_string(expected.next_fence));
+  }
+
+  next_fence_ = first_fence_ = expected.next_fence;
+  batch_number_ = expected.batch_number;
+  ready_ = now;
+  for (const auto& [id, slot] : sessions_.by_id()) SetOffline(slot, now.ms);
+  return {};
+}
+
+}  // namespace nowcalls::core

@@ -1,0 +1,170 @@
+// Tokens: acquire, release, keep, reclaim, and the one way in which a token begins, moves and ends.
+#include <algorithm>
+#include <string>
+
+#include "base/check.h"
+#include "core/core.h"
+
+namespace nowcalls::core {
+
+AcquireAnswer Core::Acquire(const Turn& turn, SessionSlot session, FlowId flow_id, int64_t count) {
+  AcquireAnswer answer;
+  if (flow_id.value <= 0 || count < 1 || count > kCountMax) {
+    answer.status = TokenStatus::kBadRequest;
+    return answer;
+  }
+  const FlowSlot slot = flows_.Find(flow_id);
+  if (slot == kNoFlow || flows_.at(slot).rule == nullptr) {
+    answer.status = TokenStatus::kNoRuleExists;
+    return answer;
+  }
+  Flow& flow = flows_.at(slot);
+  answer.level = LevelOf(flow);
+  answer.now_calls = flow.now_calls;
+  if (count > answer.level - flow.now_calls) {
+    ++flow.counters.refused_level;
+    answer.status = TokenStatus::kBlocked;
+    answer.refused_by = RefusedBy::kLevel;
+    return answer;
+  }
+  if (tokens_.size() >= options_.limits.tokens_max) {
+    ++flow.counters.refused_token_limit;
+    answer.status = TokenStatus::kTooManyRequest;
+    answer.refused_by = RefusedBy::kTokenLimit;
+    return answer;
+  }
+  const TokenEntry& entry =
+      tokens_.at(IssueToken(turn, session, slot, static_cast<uint32_t>(count)));
+  answer.status = TokenStatus::kOk;
+  answer.fence = Fence{entry.fence};
+  answer.token_id = IdOf(entry);
+  answer.now_calls = flow.now_calls;
+  answer.hold_ms = flow.hold_ms;
+  return answer;
+}
+
+TokenStatus Core::Release(const Turn& turn, SessionSlot session, TokenId token) {
+  const TokenSlot slot = FindOwned(session, token);
+  if (slot == kNoToken) return TokenStatus::kAlreadyRelease;
+  EndToken(turn, slot,
+           IsLate(tokens_.at(slot), turn.now) ? EndReason::kReleasedLate : EndReason::kReleased);
+  return TokenStatus::kReleaseOk;
+}
+
+KeepAnswer Core::Keep(const Turn& turn, SessionSlot session, TokenId token) {
+  const TokenSlot slot = FindOwned(session, token);
+  if (slot == kNoToken) return {TokenStatus::kAlreadyRelease, 0};
+  const int64_t hold_ms = HoldOf(tokens_.at(slot));
+  ++flows_.at(tokens_.at(slot).flow).counters.kept;
+  MoveToken(turn, slot, turn.now.ms + hold_ms, hold_ms);
+  return {TokenStatus::kOk, hold_ms};
+}
+
+TokenStatus Core::Reclaim(const Turn& turn, TokenId token, std::string_view reason) {
+  const TokenSlot slot = tokens_.Find(token, ids_.ToFence(token).value);
+  if (slot == kNoToken) return TokenStatus::kAlreadyRelease;
+  const TokenEntry& entry = tokens_.at(slot);
+  Note(false, "an administrator reclaimed token " + std::to_string(token.value) + " of flow " +
+                  std::to_string(flows_.at(entry.flow).id.value) + " from client " +
+                  sessions_.at(entry.session).client_id + ": " + std::string(reason));
+  EndToken(turn, slot, EndReason::kAdmin);
+  return TokenStatus::kReleaseOk;
+}
+
+TokenSlot Core::IssueToken(const Turn& turn, SessionSlot session_slot, FlowSlot flow_slot,
+                           uint32_t count) {
+  SessionState& session = sessions_.at(session_slot);
+  const Flow& flow = flows_.at(flow_slot);
+  if (!session.in_ledger) {
+    session.in_ledger = true;
+    turn.batch->SessionOpened({session.id, session.kind, session.opened_ms,
+                               flows_.name_space(session.name_space).name, session.client_id});
+  }
+  const Fence fence{next_fence_++};
+  const TokenSlot slot = tokens_.Insert(ids_.FromFence(fence), fence.value);
+  TokenEntry& entry = tokens_.at(slot);
+  entry.deadline_ms = turn.now.ms + flow.hold_ms;
+  entry.family = static_cast<uint8_t>(ledger::FamilyForHold(flow.hold_ms));
+  entry.issued_ms = turn.now.ms;
+  entry.count = count;
+  entry.flow = flow_slot;
+  entry.session = session_slot;
+  tokens_.Link(slot, &flows_.at(flow_slot).tokens, &session.tokens);
+  CountIn(entry);
+  ++flows_.at(flow_slot).counters.granted;
+  turn.batch->TokenIssued(LedgerToken(entry));
+  return slot;
+}
+
+// The books that a live token is in: flow, session, sums, deadlines.
+void Core::CountIn(const TokenEntry& entry) {
+  Flow& flow = flows_.at(entry.flow);
+  SessionState& session = sessions_.at(entry.session);
+  flow.now_calls += entry.count;
+  session.now_calls += entry.count;
+  session.client_offline_ms_min =
+      std::min(session.client_offline_ms_min, flow.client_offline_time_ms);
+  live_count_sum_ += entry.count;
+  live_fence_sum_ += entry.fence;
+  deadlines_.Add(entry.deadline_ms);
+}
+
+void Core::EndToken(const Turn& turn, TokenSlot slot, EndReason reason) {
+  const TokenEntry entry = tokens_.at(slot);
+  Flow& flow = flows_.at(entry.flow);
+  SessionState& session = sessions_.at(entry.session);
+  turn.batch->TokenEnded(KeyOf(entry), reason);
+  deadlines_.Remove(entry.deadline_ms);
+  live_count_sum_ -= entry.count;
+  live_fence_sum_ -= entry.fence;
+  flow.now_calls -= entry.count;
+  session.now_calls -= entry.count;
+  NOWCALLS_CHECK(flow.now_calls >= 0 && session.now_calls >= 0);
+  ++flow.counters.ended[static_cast<size_t>(reason)];
+  tokens_.Erase(slot, IdOf(entry), &flow.tokens, &session.tokens);
+  if (session.tokens.size == 0) session.client_offline_ms_min = kNotScheduled;
+  EraseFlowIfUnused(entry.flow);
+  RetireIfUnused(turn, entry.session);
+}
+
+void Core::MoveToken(const Turn& turn, TokenSlot slot, int64_t deadline_ms, int64_t hold_ms) {
+  TokenEntry& entry = tokens_.at(slot);
+  const ledger::TokenKey before = KeyOf(entry);
+  const ledger::Family family = ledger::FamilyForHold(hold_ms);
+  if (before.deadline_ms == deadline_ms && before.family == family) return;
+  deadlines_.Remove(entry.deadline_ms);
+  deadlines_.Add(deadline_ms);
+  entry.deadline_ms = deadline_ms;
+  entry.family = static_cast<uint8_t>(family);
+  turn.batch->TokenKept(before, LedgerToken(entry));
+}
+
+TokenSlot Core::FindOwned(SessionSlot session, TokenId token) const {
+  if (session == kNoSession) return kNoToken;
+  const TokenSlot slot = tokens_.Find(token, ids_.ToFence(token).value);
+  if (slot == kNoToken || tokens_.at(slot).session != session) return kNoToken;
+  return slot;
+}
+
+int64_t Core::HoldOf(const TokenEntry& entry) const { return flows_.at(entry.flow).hold_ms; }
+
+// Later than resourceTimeout after it was issued or last kept.
+bool Core::IsLate(const TokenEntry& entry, Instant now) const {
+  const int64_t held_since_ms = entry.deadline_ms - HoldOf(entry);
+  return now.ms - held_since_ms > flows_.at(entry.flow).resource_timeout_ms;
+}
+
+ledger::TokenKey Core::KeyOf(const TokenEntry& entry) const {
+  return {entry.ledger_family(), entry.deadline_ms, IdOf(entry)};
+}
+
+ledger::Token Core::LedgerToken(const TokenEntry& entry) const {
+  return {.key = KeyOf(entry),
+          .flow = flows_.at(entry.flow).id,
+          .session = sessions_.at(entry.session).id,
+          .count = entry.count,
+          .issued_ms = entry.issued_ms,
+          .fence = Fence{entry.fence}};
+}
+
+}  // namespace nowcalls::core

@@ -1,0 +1,93 @@
+#include "core/flow_table.h"
+
+#include <cmath>
+
+#include "base/check.h"
+
+namespace nowcalls::core {
+
+FlowSlot FlowTable::Find(FlowId id) const {
+  const auto it = slots_.find(id.value);
+  return it == slots_.end() ? kNoFlow : it->second;
+}
+
+FlowSlot FlowTable::FindOrAdd(FlowId id) {
+  if (const FlowSlot found = Find(id); found != kNoFlow) return found;
+  FlowSlot slot = 0;
+  if (free_flows_.empty()) {
+    slot = static_cast<FlowSlot>(flows_.size());
+    flows_.emplace_back();
+  } else {
+    slot = free_flows_.back();
+    free_flows_.pop_back();
+  }
+  flows_[slot].id = id;
+  slots_.emplace(id.value, slot);
+  by_id_.emplace(id.value, slot);
+  return slot;
+}
+
+void FlowTable::Erase(FlowSlot slot) {
+  Flow& flow = flows_[slot];
+  NOWCALLS_CHECK(flow.rule == nullptr && flow.tokens.size == 0 && flow.now_calls == 0);
+  slots_.erase(flow.id.value);
+  by_id_.erase(flow.id.value);
+  flow = Flow{};
+  free_flows_.push_back(slot);
+}
+
+NamespaceSlot FlowTable::FindNamespace(std::string_view name) const {
+  const auto it = namespace_slots_.find(std::string(name));
+  return it == namespace_slots_.end() ? kNoNamespace : it->second;
+}
+
+NamespaceSlot FlowTable::FindOrAddNamespace(std::string_view name) {
+  if (const NamespaceSlot found = FindNamespace(name); found != kNoNamespace) return found;
+  NamespaceSlot slot = 0;
+  if (free_namespaces_.empty()) {
+    slot = static_cast<NamespaceSlot>(namespaces_.size());
+    namespaces_.emplace_back();
+  } else {
+    slot = free_namespaces_.back();
+    free_namespaces_.pop_back();
+  }
+  namespaces_[slot].name = std::string(name);
+  namespace_slots_.emplace(std::string(name), slot);
+  return slot;
+}
+
+void FlowTable::EraseNamespaceIfUnused(NamespaceSlot slot) {
+  Namespace& name_space = namespaces_[slot];
+  if (name_space.sessions > 0 || name_space.rules > 0) return;
+  namespace_slots_.erase(name_space.name);
+  name_space = Namespace{};
+  free_namespaces_.push_back(slot);
+}
+
+void FlowTable::SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rule,
+                        double timeout_factor) {
+  Flow& flow = flows_[slot];
+  if (flow.rule == nullptr) {
+    ++rules_;
+    ++namespaces_[name_space].rules;
+    flow.name_space = name_space;
+    flow.rule = std::make_unique<Rule>(rule);
+  } else {
+    NOWCALLS_CHECK(flow.name_space == name_space);
+    *flow.rule = rule;
+  }
+  flow.resource_timeout_ms = rule.resource_timeout_ms;
+  flow.client_offline_time_ms = rule.client_offline_time_ms;
+  flow.hold_ms = std::llround(static_cast<double>(rule.resource_timeout_ms) * timeout_factor);
+}
+
+void FlowTable::ClearRule(FlowSlot slot) {
+  Flow& flow = flows_[slot];
+  NOWCALLS_CHECK(flow.rule != nullptr && rules_ > 0);
+  --rules_;
+  --namespaces_[flow.name_space].rules;
+  flow.rule.reset();
+  flow.name_space = kNoNamespace;
+}
+
+}  // namespace nowcalls::core

@@ -1,0 +1,101 @@
+// FlowTable: flows by id, with their rule, their counts and the list of their tokens; and the
+// namespaces that own rules and count sessions.
+//
+// Thread: loop. A flow exists while it has a rule or live tokens. Slots are stable and reused.
+#ifndef NOWCALLS_CORE_FLOW_TABLE_H_
+#define NOWCALLS_CORE_FLOW_TABLE_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_map.h"
+#include "core/rule.h"
+#include "core/token_table.h"
+#include "nowcalls/types.h"
+
+namespace nowcalls::core {
+
+using NamespaceSlot = uint32_t;
+inline constexpr NamespaceSlot kNoNamespace = UINT32_MAX;
+
+// Since the server started.
+struct FlowCounters {
+  uint64_t granted = 0;
+  uint64_t refused_level = 0;
+  uint64_t refused_token_limit = 0;
+  uint64_t kept = 0;
+  std::array<uint64_t, kEndReasonCount> ended{};  // By EndReason.
+};
+
+struct Flow {
+  FlowId id;
+  NamespaceSlot name_space = kNoNamespace;  // Of the rule; kNoNamespace without one.
+  std::unique_ptr<Rule> rule;               // Null once removed, while tokens are still out.
+
+  // Copies of the rule's times, kept when the rule is removed: they go on for its tokens. For a
+  // flow whose rule was removed before a restart, hold_ms is guessed from its tokens (FinishLoad),
+  // and the defaults serve for the rest.
+  int64_t hold_ms = 0;
+  int64_t resource_timeout_ms = 2000;
+  int64_t client_offline_time_ms = 2000;
+
+  int64_t now_calls = 0;  // Sum of count over `tokens`.
+  TokenList tokens;
+  FlowCounters counters;
+};
+
+struct Namespace {
+  std::string name;
+  uint32_t sessions_online = 0;
+  uint32_t sessions = 0;  // Online or offline.
+  uint32_t rules = 0;
+};
+
+class FlowTable {
+ public:
+  // kNoFlow if there is none.
+  FlowSlot Find(FlowId id) const;
+  // The flow, made now if there is none.
+  FlowSlot FindOrAdd(FlowId id);
+  // REQUIRES: no rule and no tokens.
+  void Erase(FlowSlot slot);
+
+  Flow& at(FlowSlot slot) { return flows_[slot]; }
+  const Flow& at(FlowSlot slot) const { return flows_[slot]; }
+  size_t size() const { return by_id_.size(); }
+  // In ascending order of flow id.
+  const absl::btree_map<int64_t, FlowSlot>& by_id() const { return by_id_; }
+
+  NamespaceSlot FindNamespace(std::string_view name) const;
+  NamespaceSlot FindOrAddNamespace(std::string_view name);
+  // Forgets a namespace that has neither sessions nor rules; keeps any other.
+  void EraseNamespaceIfUnused(NamespaceSlot slot);
+  Namespace& name_space(NamespaceSlot slot) { return namespaces_[slot]; }
+  const Namespace& name_space(NamespaceSlot slot) const { return namespaces_[slot]; }
+  size_t namespaces() const { return namespace_slots_.size(); }
+
+  // Rules over all namespaces.
+  size_t rules() const { return rules_; }
+  void SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rule, double timeout_factor);
+  void ClearRule(FlowSlot slot);
+
+ private:
+  std::deque<Flow> flows_;
+  std::vector<FlowSlot> free_flows_;
+  absl::flat_hash_map<int64_t, FlowSlot> slots_;
+  absl::btree_map<int64_t, FlowSlot> by_id_;
+  std::deque<Namespace> namespaces_;
+  std::vector<NamespaceSlot> free_namespaces_;
+  absl::flat_hash_map<std::string, NamespaceSlot> namespace_slots_;
+  size_t rules_ = 0;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_FLOW_TABLE_H_

@@ -1,0 +1,50 @@
+// Rule: a limit on a resource, with the fields, defaults and validity checks of Sentinel's FlowRule
+// and ClusterFlowConfig.
+//
+// Thread: any; a plain value. The concurrency core uses flow_id, count, threshold_type and the
+// three times; the other fields are kept so that a rule list shows what was loaded.
+#ifndef NOWCALLS_CORE_RULE_H_
+#define NOWCALLS_CORE_RULE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "nowcalls/types.h"
+
+namespace nowcalls::core {
+
+// How `count` becomes the level (Sentinel's clusterConfig.thresholdType).
+enum class ThresholdType : uint8_t {
+  kAvgLocal = 0,  // count x online sessions of the rule's namespace.
+  kGlobal = 1,    // count.
+};
+
+struct Rule {
+  std::string resource;
+  std::string limit_app = "default";
+  int32_t grade = 1;  // 0 concurrency, 1 QPS. Tokens are issued under either, as in Sentinel's
+                      // ConcurrentClusterFlowChecker, which does not look at it.
+  double count = 0;
+  int32_t strategy = 0;
+  int32_t control_behavior = 0;
+  int32_t warm_up_period_sec = 10;
+  int32_t max_queueing_time_ms = 500;
+
+  // clusterConfig
+  FlowId flow_id;
+  ThresholdType threshold_type = ThresholdType::kAvgLocal;
+  bool fallback_to_local_when_fail = true;
+  int32_t cluster_strategy = 0;
+  int32_t sample_count = 10;
+  int32_t window_interval_ms = 1000;
+  int64_t resource_timeout_ms = 2000;
+  int32_t resource_timeout_strategy = 0;
+  int32_t acquire_refuse_strategy = 0;
+  int64_t client_offline_time_ms = 2000;
+
+  bool operator==(const Rule&) const = default;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_RULE_H_

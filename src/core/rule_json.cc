@@ -1,0 +1,290 @@
+#include "core/rule_json.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+#include <utility>
+
+#include "base/limits.h"
+#include "base/text.h"
+
+namespace nowcalls::core {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr int64_t kInt32Max = INT32_MAX;
+
+// The value as a message shows it, not longer than a line.
+std::string Excerpt(const json& value) {
+  constexpr size_t kExcerptBytes = 60;
+  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);
+  if (text.size() > kExcerptBytes) text = text.substr(0, kExcerptBytes) + "...";
+  return text;
+}
+
+// Reads fields of one JSON object. The first field that is wrong is remembered; reading goes on
+// with defaults, so that a parser is a plain list of fields.
+class FieldReader {
+ public:
+  FieldReader(const json& object, std::string prefix, std::string* error)
+      : object_(object), prefix_(std::move(prefix)), error_(error) {}
+
+  // Absent and null both mean the default: Sentinel's dashboard writes null for what is unset.
+  const json* Find(const char* key) const {
+    const auto it = object_.find(key);
+    return it == object_.end() || it->is_null() ? nullptr : &*it;
+  }
+
+  void Fail(const char* key, std::string_view why) {
+    if (error_->empty()) *error_ = prefix_ + key + " " + std::string(why);
+  }
+
+  void String(const char* key, size_t bytes_max, std::string* out) {
+    const json* value = Find(key);
+    if (value == nullptr) return;
+    if (!value->is_string()) return Fail(key, "must be a string, got " + Excerpt(*value));
+    if (value->get_ref<const std::string&>().size() > bytes_max) {
+      return Fail(key, "must be at most " + std::to_string(bytes_max) + " bytes long");
+    }
+    *out = value->get<std::string>();
+  }
+
+  void Bool(const char* key, bool* out) {
+    const json* value = Find(key);
+    if (value == nullptr) return;
+    if (!value->is_boolean()) return Fail(key, "must be true or false, got " + Excerpt(*value));
+    *out = value->get<bool>();
+  }
+
+  void Number(const char* key, double* out) {
+    const json* value = Find(key);
+    if (value == nullptr) return;
+    if (!value->is_number()) return Fail(key, "must be a number, got " + Excerpt(*value));
+    *out = value->get<double>();
+  }
+
+  template <typename T>
+  void Integer(const char* key, int64_t min, int64_t max, T* out) {
+    const json* value = Find(key);
+    if (value == nullptr) return;
+    int64_t v = 0;
+    if (!IntegerOf(*value, &v) || v < min || v > max) {
+      return Fail(key, "must be an integer " + RangeText(min, max) + ", got " + Excerpt(*value));
+    }
+    *out = static_cast<T>(v);
+  }
+
+ private:
+  // Accepts 10.0 for 10, as Sentinel's JSON libraries do.
+  static bool IntegerOf(const json& value, int64_t* out) {
+    if (value.is_number_unsigned()) {
+      const auto v = value.get<uint64_t>();
+      *out = static_cast<int64_t>(v);
+      return v <= static_cast<uint64_t>(INT64_MAX);
+    }
+    if (value.is_number_integer()) {
+      *out = value.get<int64_t>();
+      return true;
+    }
+    if (!value.is_number_float()) return false;
+    const double v = value.get<double>();
+    if (std::floor(v) != v || std::abs(v) > 9e15) return false;
+    *out = static_cast<int64_t>(v);
+    return true;
+  }
+
+  static std::string RangeText(int64_t min, int64_t max) {
+    if (max == INT64_MAX || max == kInt32Max) return ">= " + std::to_string(min);
+    return "from " + std::to_string(min) + " to " + std::to_string(max);
+  }
+
+  const json& object_;
+  std::string prefix_;
+  std::string* error_;
+};
+
+void RefuseUnlessOff(FieldReader* fields, const char* key) {
+  const json* value = fields->Find(key);
+  if (value == nullptr || (value->is_boolean() && !value->get<bool>())) return;
+  if (value->is_number() && value->get<double>() == 0) return;
+  fields->Fail(key, "is not supported by this version; remove it, since it would not be enforced");
+}
+
+void ReadClusterConfig(const json& object, Rule* rule, std::string* error) {
+  FieldReader fields(object, "clusterConfig.", error);
+  int32_t threshold_type = 0;
+  if (fields.Find("flowId") == nullptr) fields.Fail("flowId", "is missing; it must be > 0");
+  fields.Integer("flowId", 1, INT64_MAX, &rule->flow_id.value);
+  fields.Integer("thresholdType", 0, 1, &threshold_type);
+  fields.Bool("fallbackToLocalWhenFail", &rule->fallback_to_local_when_fail);
+  fields.Integer("strategy", 0, kInt32Max, &rule->cluster_strategy);
+  fields.Integer("sampleCount", 1, kInt32Max, &rule->sample_count);
+  fields.Integer("windowIntervalMs", 1, kInt32Max, &rule->window_interval_ms);
+  fields.Integer("resourceTimeout", 1, kRuleTimeMsMax, &rule->resource_timeout_ms);
+  fields.Integer("resourceTimeoutStrategy", 0, 2, &rule->resource_timeout_strategy);
+  fields.Integer("acquireRefuseStrategy", 0, 3, &rule->acquire_refuse_strategy);
+  fields.Integer("clientOfflineTime", 1, kRuleTimeMsMax, &rule->client_offline_time_ms);
+  RefuseUnlessOff(&fields, "maxPerClient");
+  RefuseUnlessOff(&fields, "shadow");
+  rule->threshold_type = static_cast<ThresholdType>(threshold_type);
+  if (rule->window_interval_ms % rule->sample_count != 0) {
+    fields.Fail("windowIntervalMs", "must be divisible by sampleCount");
+  }
+}
+
+bool IsBlank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+// What is wrong with the rule; empty if nothing is.
+std::string ReadRule(const json& object, Rule* rule) {
+  std::string error;
+  FieldReader fields(object, "", &error);
+  fields.String("resource", kResourceBytesMax, &rule->resource);
+  if (IsBlank(rule->resource)) fields.Fail("resource", "must not be blank");
+  fields.String("limitApp", kResourceBytesMax, &rule->limit_app);
+  fields.Integer("grade", 0, 1, &rule->grade);
+  if (fields.Find("count") == nullptr) fields.Fail("count", "is missing; it must be >= 0");
+  fields.Number("count", &rule->count);
+  if (!(rule->count >= 0)) fields.Fail("count", "must be >= 0");
+  fields.Integer("strategy", 0, 2, &rule->strategy);
+  fields.Integer("controlBehavior", 0, 3, &rule->control_behavior);
+  fields.Integer("warmUpPeriodSec", 0, kInt32Max, &rule->warm_up_period_sec);
+  fields.Integer("maxQueueingTimeMs", 0, kInt32Max, &rule->max_queueing_time_ms);
+  const json* cluster = fields.Find("clusterConfig");
+  if (cluster == nullptr) {
+    fields.Fail("clusterConfig", "is missing; clusterMode is true");
+  } else if (!cluster->is_object()) {
+    fields.Fail("clusterConfig", "must be an object");
+  } else {
+    ReadClusterConfig(*cluster, rule, &error);
+  }
+  return error;
+}
+
+// "rule 3 (resource "orders", flowId 7)", as far as these can be told.
+std::string Describe(const json& object, size_t position) {
+  std::string text = "rule " + std::to_string(position);
+  if (!object.is_object()) return text;
+  std::string details;
+  const auto resource = object.find("resource");
+  if (resource != object.end() && resource->is_string()) {
+    details = "resource " + Excerpt(*resource);
+  }
+  const auto cluster = object.find("clusterConfig");
+  if (cluster != object.end() && cluster->is_object()) {
+    const auto flow_id = cluster->find("flowId");
+    if (flow_id != cluster->end() && flow_id->is_number()) {
+      details += (details.empty() ? "flowId " : ", flowId ") + flow_id->dump();
+    }
+  }
+  return details.empty() ? text : text + " (" + details + ")";
+}
+
+// "[json.exception.parse_error.101] parse error at line 3, column 5: ..." without the brackets, and
+// as a short printable line: the parser quotes what it read, however long and whatever bytes.
+std::string ParserMessage(std::string_view what) {
+  constexpr size_t kMessageBytes = 200;
+  if (const size_t end = what.find("] "); end != std::string_view::npos)
+    what.remove_prefix(end + 2);
+  const std::string quoted = Quoted(what, kMessageBytes);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+Result<json> ParseText(std::string_view text) {
+  bool too_deep = false;
+  const json::parser_callback_t bound_depth = [&](int depth, json::parse_event_t event, json&) {
+    const bool opens =
+        event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
+    too_deep = too_deep || (opens && depth >= kRuleJsonNestingMax);
+    return !too_deep;
+  };
+  try {
+    json document = json::parse(text, bound_depth, /*allow_exceptions=*/true,
+                                /*ignore_comments=*/true);
+    if (too_deep) {
+      return Status::InvalidArgument("JSON is nested deeper than " +
+                                     std::to_string(kRuleJsonNestingMax) + " levels");
+    }
+    return document;
+  } catch (const json::exception& e) {
+    return Status::InvalidArgument("not valid JSON: " + ParserMessage(e.what()));
+  }
+}
+
+bool IsClusterMode(const json& object, std::string* error) {
+  bool cluster_mode = false;
+  FieldReader(object, "", error).Bool("clusterMode", &cluster_mode);
+  return cluster_mode;
+}
+
+}  // namespace
+
+Result<ParsedRules> ParseRules(std::string_view text) {
+  Result<json> document = ParseText(text);
+  if (!document.ok()) return document.status();
+  if (!document->is_array())
+    return Status::InvalidArgument("rules must be a JSON array of objects");
+  ParsedRules parsed;
+  std::unordered_set<int64_t> seen;
+  size_t position = 0;
+  for (const json& object : *document) {
+    const std::string where = Describe(object, ++position);
+    if (!object.is_object()) return Status::InvalidArgument(where + ": must be an object");
+    std::string error;
+    if (!IsClusterMode(object, &error) && error.empty()) {
+      parsed.skipped.push_back(where + " is skipped: clusterMode is not true");
+      continue;
+    }
+    Rule rule;
+    if (error.empty()) error = ReadRule(object, &rule);
+    if (!error.empty()) return Status::InvalidArgument(where + ": " + error);
+    if (!seen.insert(rule.flow_id.value).second) {
+      return Status::InvalidArgument(where + ": clusterConfig.flowId appears twice in this set");
+    }
+    parsed.rules.push_back(std::move(rule));
+  }
+  return parsed;
+}
+
+Result<Rule> ParseRule(std::string_view text) {
+  Result<json> object = ParseText(text);
+  if (!object.ok()) return object.status();
+  if (!object->is_object()) return Status::InvalidArgument("a rule must be a JSON object");
+  Rule rule;
+  const std::string error = ReadRule(*object, &rule);
+  if (!error.empty()) return Status::InvalidArgument(error);
+  return rule;
+}
+
+std::string RuleToJson(const Rule& rule) {
+  ordered_json cluster = {
+      {"flowId", rule.flow_id.value},
+      {"thresholdType", static_cast<int>(rule.threshold_type)},
+      {"fallbackToLocalWhenFail", rule.fallback_to_local_when_fail},
+      {"strategy", rule.cluster_strategy},
+      {"sampleCount", rule.sample_count},
+      {"windowIntervalMs", rule.window_interval_ms},
+      {"resourceTimeout", rule.resource_timeout_ms},
+      {"resourceTimeoutStrategy", rule.resource_timeout_strategy},
+      {"acquireRefuseStrategy", rule.acquire_refuse_strategy},
+      {"clientOfflineTime", rule.client_offline_time_ms},
+  };
+  const ordered_json object = {
+      {"resource", rule.resource},
+      {"limitApp", rule.limit_app},
+      {"grade", rule.grade},
+      {"count", rule.count},
+      {"strategy", rule.strategy},
+      {"controlBehavior", rule.control_behavior},
+      {"warmUpPeriodSec", rule.warm_up_period_sec},
+      {"maxQueueingTimeMs", rule.max_queueing_time_ms},
+      {"clusterMode", true},
+      {"clusterConfig", std::move(cluster)},
+  };
+  return object.dump();
+}
+
+}  // namespace nowcalls::core

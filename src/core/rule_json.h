@@ -1,0 +1,36 @@
+// Rules from and to JSON: the one parser for files, rules_load and the ledger.
+//
+// Thread: any. The form is what Sentinel's dashboard writes: an array of FlowRule objects with a
+// clusterConfig. Keys come in any order, unknown keys are tolerated, comments are allowed. Fields
+// that this version would have to enforce and does not (maxPerClient, shadow) are refused unless
+// they are off, so that no limit is silently missing.
+#ifndef NOWCALLS_CORE_RULE_JSON_H_
+#define NOWCALLS_CORE_RULE_JSON_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/rule.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::core {
+
+struct ParsedRules {
+  std::vector<Rule> rules;
+  std::vector<std::string> skipped;  // A sentence for each rule with clusterMode=false.
+};
+
+// kInvalidArgument says which rule (its position from 1, resource, flowId), which field and why,
+// or at which line the JSON is wrong. A flowId that appears twice is an error.
+Result<ParsedRules> ParseRules(std::string_view json);
+
+// One rule object, as RuleToJson writes it.
+Result<Rule> ParseRule(std::string_view json);
+
+// One line of JSON with Sentinel's field names, every field present. ParseRule(RuleToJson(r)) == r.
+std::string RuleToJson(const Rule& rule);
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_RULE_JSON_H_

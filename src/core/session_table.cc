@@ -1,0 +1,52 @@
+#include "core/session_table.h"
+
+#include "base/check.h"
+
+namespace nowcalls::core {
+
+SessionSlot SessionTable::FindNamed(NamespaceSlot name_space, std::string_view client_id) const {
+  const auto it = by_name_.find(Name{name_space, std::string(client_id)});
+  return it == by_name_.end() ? kNoSession : it->second;
+}
+
+SessionSlot SessionTable::FindById(SessionId id) const {
+  const auto it = by_id_.find(id.value);
+  return it == by_id_.end() ? kNoSession : it->second;
+}
+
+SessionSlot SessionTable::Add(SessionId id, ledger::SessionKind kind, NamespaceSlot name_space,
+                              std::string_view client_id, int64_t opened_ms) {
+  SessionSlot slot = 0;
+  if (free_.empty()) {
+    slot = static_cast<SessionSlot>(sessions_.size());
+    sessions_.emplace_back();
+  } else {
+    slot = free_.back();
+    free_.pop_back();
+  }
+  SessionState& session = sessions_[slot];
+  session.id = id;
+  session.kind = kind;
+  session.name_space = name_space;
+  session.client_id = std::string(client_id);
+  session.opened_ms = opened_ms;
+  NOWCALLS_CHECK(by_id_.emplace(id.value, slot).second);
+  if (kind == ledger::SessionKind::kNamed) {
+    NOWCALLS_CHECK(by_name_.emplace(Name{name_space, session.client_id}, slot).second);
+  }
+  return slot;
+}
+
+void SessionTable::Erase(SessionSlot slot) {
+  SessionState& session = sessions_[slot];
+  NOWCALLS_CHECK(session.connections == 0 && session.tokens.size == 0 && session.now_calls == 0);
+  NOWCALLS_CHECK(session.check_ms == kNotScheduled);
+  by_id_.erase(session.id.value);
+  if (session.kind == ledger::SessionKind::kNamed) {
+    by_name_.erase(Name{session.name_space, session.client_id});
+  }
+  session = SessionState{};
+  free_.push_back(slot);
+}
+
+}  // namespace nowcalls::core

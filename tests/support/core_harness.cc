@@ -1,0 +1,349 @@
+#include "support/core_harness.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <iomanip>
+#include <map>
+#include <sstream>
+#include <utility>
+
+namespace nowcalls::testing {
+namespace {
+
+using core::kNoToken;
+using core::TokenOrder;
+using core::TokenSlot;
+
+class ContentReader : public store::LedgerVisitor {
+ public:
+  Status OnFormat(const ledger::Format&) override { return {}; }
+  Status OnClock(const ledger::ClockMark&) override { return {}; }
+  Status OnSeal(const ledger::Seal& seal) override {
+    content.seal = seal;
+    return {};
+  }
+  Status OnWatermark(int64_t deadline_ms) override {
+    content.watermark_ms = deadline_ms;
+    return {};
+  }
+  Status OnRule(const ledger::RuleEntry& rule) override {
+    content.rules.push_back(rule);
+    return {};
+  }
+  Status OnSession(const ledger::Session& session) override {
+    content.sessions.push_back(session);
+    return {};
+  }
+  Status OnToken(const ledger::Token& token) override {
+    content.tokens.push_back(token);
+    return {};
+  }
+
+  LedgerContent content;
+};
+
+class CoreLoader : public store::LedgerVisitor {
+ public:
+  explicit CoreLoader(core::Core* core) : core_(core) {}
+
+  Status OnFormat(const ledger::Format&) override { return {}; }
+  Status OnClock(const ledger::ClockMark&) override { return {}; }
+  Status OnSeal(const ledger::Seal& found) override {
+    seal = found;
+    return {};
+  }
+  Status OnWatermark(int64_t) override { return {}; }
+  Status OnRule(const ledger::RuleEntry& rule) override { return core_->LoadRule(rule); }
+  Status OnSession(const ledger::Session& session) override { return core_->LoadSession(session); }
+  Status OnToken(const ledger::Token& token) override { return core_->LoadToken(token); }
+
+  std::optional<ledger::Seal> seal;
+
+ private:
+  core::Core* core_;
+};
+
+void AppendToken(const ledger::Token& token, std::ostringstream* out) {
+  *out << "token " << token.key.id.value << " fence " << token.fence.value << " flow "
+       << token.flow.value << " session " << token.session.value << " count " << token.count
+       << " issued " << token.issued_ms << " deadline " << token.key.deadline_ms << " in "
+       << ledger::FamilyName(token.key.family) << "\n";
+}
+
+// The tokens of one list, walked forwards; nullopt when its links or size are inconsistent.
+std::optional<std::vector<TokenSlot>> Walk(const core::Core& core, const core::TokenList& list,
+                                           TokenOrder order) {
+  std::vector<TokenSlot> slots;
+  TokenSlot previous = kNoToken;
+  for (TokenSlot slot = list.head; slot != kNoToken; slot = core.tokens().at(slot).next(order)) {
+    const auto& link = core.tokens().at(slot).links[static_cast<size_t>(order)];
+    if (link.previous != previous || slots.size() > list.size) return std::nullopt;
+    slots.push_back(slot);
+    previous = slot;
+  }
+  if (list.tail != previous || slots.size() != list.size) return std::nullopt;
+  return slots;
+}
+
+// Sum of count over the tokens of `list`; -1 when the list is wrong or a token is not `owned`.
+template <typename Owned>
+int64_t SumOf(const core::Core& core, const core::TokenList& list, TokenOrder order, Owned owned) {
+  const auto slots = Walk(core, list, order);
+  if (!slots) return -1;
+  int64_t sum = 0;
+  for (const TokenSlot slot : *slots) {
+    if (!owned(core.tokens().at(slot))) return -1;
+    sum += core.tokens().at(slot).count;
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::string RulesJson(const std::vector<RuleOptions>& rules) {
+  std::ostringstream out;
+  out << std::setprecision(17) << "[";
+  for (const RuleOptions& rule : rules) {
+    out << (&rule == rules.data() ? "" : ",") << R"({"resource":"r)" << rule.flow << R"(","count":)"
+        << rule.count << R"(,"clusterMode":true,"clusterConfig":{"flowId":)" << rule.flow
+        << R"(,"thresholdType":)" << (rule.avg_local ? 0 : 1) << R"(,"resourceTimeout":)"
+        << rule.resource_timeout_ms << R"(,"clientOfflineTime":)" << rule.client_offline_ms << "}}";
+  }
+  out << "]";
+  return out.str();
+}
+
+core::CoreOptions HarnessOptions() {
+  core::CoreOptions options;
+  options.token_id_key = {0x0123456789abcdef, 0xfedcba9876543210};
+  options.sweep_budget_us = 0;
+  return options;
+}
+
+LedgerContent ReadLedger(store::Store* store) {
+  ContentReader reader;
+  REQUIRE(store->Load(&reader).ToString() == "ok");
+  std::sort(reader.content.tokens.begin(), reader.content.tokens.end(),
+            [](const auto& a, const auto& b) { return a.fence < b.fence; });
+  return reader.content;
+}
+
+Status LoadCore(store::Store* store, Instant now, core::Core* core) {
+  CoreLoader loader(core);
+  NOWCALLS_RETURN_IF_ERROR(store->Load(&loader));
+  return core->FinishLoad(loader.seal, now);
+}
+
+std::string TokensText(const core::Core& core) {
+  std::ostringstream out;
+  for (TokenSlot slot = core.tokens().all().head; slot != kNoToken;
+       slot = core.tokens().at(slot).next(TokenOrder::kAll)) {
+    const core::TokenEntry& entry = core.tokens().at(slot);
+    AppendToken({.key = {entry.ledger_family(), entry.deadline_ms, core.IdOf(entry)},
+                 .flow = core.flows().at(entry.flow).id,
+                 .session = core.sessions().at(entry.session).id,
+                 .count = entry.count,
+                 .issued_ms = entry.issued_ms,
+                 .fence = Fence{entry.fence}},
+                &out);
+  }
+  return out.str();
+}
+
+std::string TokensText(const LedgerContent& content) {
+  std::ostringstream out;
+  for (const ledger::Token& token : content.tokens) AppendToken(token, &out);
+  return out.str();
+}
+
+std::string NowCallsText(const core::Core& core) {
+  std::ostringstream out;
+  for (const auto& [id, slot] : core.flows().by_id()) {
+    const core::Flow& flow = core.flows().at(slot);
+    if (flow.tokens.size == 0) continue;
+    out << "flow " << id << " now_calls " << flow.now_calls << " tokens " << flow.tokens.size
+        << (flow.rule == nullptr ? " removed" : "") << "\n";
+  }
+  for (const auto& [id, slot] : core.sessions().by_id()) {
+    const core::SessionState& session = core.sessions().at(slot);
+    if (session.tokens.size == 0) continue;
+    out << "session " << id << " " << core.flows().name_space(session.name_space).name << "/"
+        << session.client_id << " now_calls " << session.now_calls << " tokens "
+        << session.tokens.size << "\n";
+  }
+  return out.str();
+}
+
+std::string FindWrongBook(const core::Core& core) {
+  const auto all = Walk(core, core.tokens().all(), TokenOrder::kAll);
+  if (!all || all->size() != core.tokens().size()) return "the list of all tokens";
+  int64_t total = 0;
+  uint64_t fence_before = 0;
+  std::map<core::FlowSlot, int64_t> flow_sums;
+  std::map<core::SessionSlot, int64_t> session_sums;
+  for (const TokenSlot slot : *all) {
+    const core::TokenEntry& entry = core.tokens().at(slot);
+    if (entry.fence <= fence_before) return "the order of fences";
+    if (core.tokens().Find(core.IdOf(entry), entry.fence) != slot) return "the index of tokens";
+    fence_before = entry.fence;
+    total += entry.count;
+    flow_sums[entry.flow] += entry.count;
+    session_sums[entry.session] += entry.count;
+  }
+  if (static_cast<uint64_t>(total) != core.live_count_sum()) return "the sum over all tokens";
+  for (const auto& [id, slot] : core.flows().by_id()) {
+    const core::Flow& flow = core.flows().at(slot);
+    const int64_t listed = SumOf(core, flow.tokens, TokenOrder::kFlow,
+                                 [&, at = slot](const auto& entry) { return entry.flow == at; });
+    if (listed != flow.now_calls || flow_sums[slot] != flow.now_calls) {
+      return "nowCalls of flow " + std::to_string(id);
+    }
+    if (flow.rule == nullptr && flow.tokens.size == 0) return "unused flow " + std::to_string(id);
+  }
+  for (const auto& [id, slot] : core.sessions().by_id()) {
+    const core::SessionState& session = core.sessions().at(slot);
+    const int64_t listed = SumOf(core, session.tokens, TokenOrder::kSession,
+                                 [&, at = slot](const auto& entry) { return entry.session == at; });
+    if (listed != session.now_calls || session_sums[slot] != session.now_calls) {
+      return "nowCalls of session " + std::to_string(id);
+    }
+  }
+  return "";
+}
+
+CoreHarness::CoreHarness(const core::CoreOptions& options)
+    : options_(options), store_(ledger::Format{.token_id_key = options.token_id_key}) {
+  core_ = std::make_unique<core::Core>(options_);
+  REQUIRE(LoadCore(&store_, now_, core_.get()).ToString() == "ok");
+}
+
+void CoreHarness::AfterCall() {
+  if (auto_commit && !batch_.empty()) Commit();
+}
+
+void CoreHarness::Rules(const std::vector<RuleOptions>& rules, std::string_view name_space) {
+  const auto loaded = core_->ReplaceRules(turn(), name_space, RulesJson(rules));
+  REQUIRE(loaded.status().ToString() == "ok");
+  REQUIRE(loaded->loaded == rules.size());
+  AfterCall();
+}
+
+core::SessionSlot CoreHarness::Hello(std::string_view client_id, std::string_view name_space) {
+  const auto hello = core_->Hello(turn(), name_space, client_id, "@127.0.0.1:1");
+  REQUIRE(hello.status().ToString() == "ok");
+  AfterCall();
+  return hello->session;
+}
+
+core::SessionSlot CoreHarness::HelloUnnamed(std::string_view peer, std::string_view name_space) {
+  const auto hello = core_->Hello(turn(), name_space, std::nullopt, peer);
+  REQUIRE(hello.status().ToString() == "ok");
+  AfterCall();
+  return hello->session;
+}
+
+void CoreHarness::Goodbye(core::SessionSlot session) {
+  core_->Goodbye(turn(), session);
+  AfterCall();
+}
+
+core::AcquireAnswer CoreHarness::Acquire(core::SessionSlot session, int64_t flow, int64_t count) {
+  const core::AcquireAnswer answer = core_->Acquire(turn(), session, FlowId{flow}, count);
+  AfterCall();
+  return answer;
+}
+
+TokenId CoreHarness::Take(core::SessionSlot session, int64_t flow, int64_t count) {
+  const core::AcquireAnswer answer = Acquire(session, flow, count);
+  REQUIRE(TokenStatusName(answer.status) == "OK");
+  return answer.token_id;
+}
+
+TokenStatus CoreHarness::Release(core::SessionSlot session, TokenId token) {
+  const TokenStatus status = core_->Release(turn(), session, token);
+  AfterCall();
+  return status;
+}
+
+core::KeepAnswer CoreHarness::Keep(core::SessionSlot session, TokenId token) {
+  const core::KeepAnswer answer = core_->Keep(turn(), session, token);
+  AfterCall();
+  return answer;
+}
+
+TokenStatus CoreHarness::Reclaim(TokenId token) {
+  const TokenStatus status = core_->Reclaim(turn(), token, "test");
+  AfterCall();
+  return status;
+}
+
+void CoreHarness::Pass(int64_t duration_ms) {
+  const Instant end = now_ + duration_ms;
+  DoDue();
+  while (core_->NextDeadline() <= end) {
+    now_ = std::max(now_, core_->NextDeadline());
+    DoDue();
+  }
+  now_ = end;
+}
+
+void CoreHarness::DoDue() {
+  // A server whose timer is due again at once forever would spin; so would this loop.
+  for (int rounds = 0; core_->NextDeadline() <= now_; ++rounds) {
+    REQUIRE(rounds < 100'000);
+    core_->OnTime(turn());
+    AfterCall();
+    ScanStep();
+  }
+}
+
+std::optional<size_t> CoreHarness::ScanStep() {
+  const auto request = core_->BeginScan(now_);
+  if (!request) return std::nullopt;
+  ledger::ScanResult result;
+  store_.Scan(*request, &result);
+  REQUIRE(core_->OnScanDone(turn(), result).ToString() == "ok");
+  AfterCall();
+  return result.expired.size();
+}
+
+void CoreHarness::Commit() {
+  core_->Seal(turn(), ClockSample{.boottime_ms = now_.ms, .wall_ms = now_.ms, .boot_id = {}});
+  REQUIRE(store_.Commit(batch_).ToString() == "ok");
+  batch_.Clear();
+}
+
+void CoreHarness::Restart(int64_t down_ms) {
+  batch_.Clear();
+  now_ = now_ + down_ms;
+  core_ = std::make_unique<core::Core>(options_);
+  REQUIRE(LoadCore(&store_, now_, core_.get()).ToString() == "ok");
+}
+
+int64_t CoreHarness::NowCalls(int64_t flow) const {
+  const core::FlowSlot slot = core_->flows().Find(FlowId{flow});
+  return slot == core::kNoFlow ? 0 : core_->flows().at(slot).now_calls;
+}
+
+uint64_t CoreHarness::Ended(int64_t flow, EndReason reason) const {
+  const core::FlowSlot slot = core_->flows().Find(FlowId{flow});
+  if (slot == core::kNoFlow) return 0;
+  return core_->flows().at(slot).counters.ended[static_cast<size_t>(reason)];
+}
+
+bool CoreHarness::IsLive(TokenId token) const {
+  for (TokenSlot slot = core_->tokens().all().head; slot != kNoToken;
+       slot = core_->tokens().at(slot).next(TokenOrder::kAll)) {
+    if (core_->IdOf(core_->tokens().at(slot)) == token) return true;
+  }
+  return false;
+}
+
+std::string CoreHarness::NoticesText() {
+  std::string text;
+  for (const core::Notice& notice : core_->TakeNotices()) text += notice.text + "\n";
+  return text;
+}
+
+}  // namespace nowcalls::testing

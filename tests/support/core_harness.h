@@ -1,0 +1,114 @@
+// CoreHarness: a Core over a MemoryStore under a clock that only the test moves.
+//
+// Thread: one at a time. Every call commits its records at once unless `auto_commit` is off; what
+// is not committed is lost by Restart, as it is by a crash. A violated expectation of the harness
+// itself ends the test case.
+#ifndef NOWCALLS_SUPPORT_CORE_HARNESS_H_
+#define NOWCALLS_SUPPORT_CORE_HARNESS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/core.h"
+#include "ledger/commit_batch.h"
+#include "store/memory_store.h"
+
+namespace nowcalls::testing {
+
+// The fields of a rule that concurrency control looks at.
+struct RuleOptions {
+  int64_t flow = 0;
+  double count = 10;
+  bool avg_local = false;
+  int64_t resource_timeout_ms = 2000;
+  int64_t client_offline_ms = 2000;
+};
+std::string RulesJson(const std::vector<RuleOptions>& rules);
+
+// Defaults, but that no step of a sweep ends early on a slow machine.
+core::CoreOptions HarnessOptions();
+
+// What a ledger holds, as text and as structs.
+struct LedgerContent {
+  std::vector<ledger::Token> tokens;  // In ascending order of fence.
+  std::vector<ledger::Session> sessions;
+  std::vector<ledger::RuleEntry> rules;
+  std::optional<ledger::Seal> seal;
+  int64_t watermark_ms = 0;
+};
+LedgerContent ReadLedger(store::Store* store);
+
+// Loads everything in `store` into a new core. The core is usable only if the status is ok.
+Status LoadCore(store::Store* store, Instant now, core::Core* core);
+
+// The live tokens, one line each in the order of issue: all that must survive a restart.
+std::string TokensText(const core::Core& core);
+std::string TokensText(const LedgerContent& content);
+// nowCalls of each flow that has some, and of each session that holds tokens.
+std::string NowCallsText(const core::Core& core);
+
+// Counts everything anew from the list of live tokens and says which book disagrees (invariant 2).
+// Empty when none does.
+std::string FindWrongBook(const core::Core& core);
+
+class CoreHarness {
+ public:
+  static constexpr int64_t kStartMs = 1'000'000;
+
+  explicit CoreHarness(const core::CoreOptions& options = HarnessOptions());
+
+  core::Core& core() { return *core_; }
+  store::MemoryStore& store() { return store_; }
+  Instant now() const { return now_; }
+  core::Turn turn() { return {now_, &batch_}; }
+  ledger::CommitBatch& batch() { return batch_; }
+  bool auto_commit = true;
+
+  // Replaces the rules of a namespace; they must be valid.
+  void Rules(const std::vector<RuleOptions>& rules, std::string_view name_space = "app");
+  core::SessionSlot Hello(std::string_view client_id, std::string_view name_space = "app");
+  core::SessionSlot HelloUnnamed(std::string_view peer, std::string_view name_space = "app");
+  void Goodbye(core::SessionSlot session);
+
+  core::AcquireAnswer Acquire(core::SessionSlot session, int64_t flow, int64_t count = 1);
+  // A token that must be granted.
+  TokenId Take(core::SessionSlot session, int64_t flow, int64_t count = 1);
+  TokenStatus Release(core::SessionSlot session, TokenId token);
+  core::KeepAnswer Keep(core::SessionSlot session, TokenId token);
+  TokenStatus Reclaim(TokenId token);
+
+  // Time passes and nothing is done about it.
+  void Sleep(int64_t duration_ms) { now_ = now_ + duration_ms; }
+  // Time passes as for a server: what becomes due is done at its moment.
+  void Pass(int64_t duration_ms);
+  // Whatever is due now: timers, and sweeps if one is due.
+  void DoDue();
+  // One step of a sweep, if one is due. How many keys it found.
+  std::optional<size_t> ScanStep();
+
+  void Commit();
+  // A crash: the open batch is lost. The server is ready again `down_ms` later.
+  void Restart(int64_t down_ms = 0);
+
+  int64_t NowCalls(int64_t flow) const;
+  uint64_t Ended(int64_t flow, EndReason reason) const;
+  bool IsLive(TokenId token) const;
+  std::string NoticesText();
+
+ private:
+  void AfterCall();
+
+  core::CoreOptions options_;
+  store::MemoryStore store_;
+  Instant now_{kStartMs};
+  ledger::CommitBatch batch_;
+  std::unique_ptr<core::Core> core_;
+};
+
+}  // namespace nowcalls::testing
+
+#endif  // NOWCALLS_SUPPORT_CORE_HARNESS_H_

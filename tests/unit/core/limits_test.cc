@@ -1,0 +1,101 @@
+// Invariant 8: everything is bounded; what is full says so with a definite refusal.
+#include <doctest/doctest.h>
+
+#include "support/core_harness.h"
+
+namespace nowcalls::core {
+namespace {
+
+using testing::CoreHarness;
+using testing::RulesJson;
+
+CoreOptions Tiny() {
+  CoreOptions options = testing::HarnessOptions();
+  options.limits.tokens_max = 3;
+  options.limits.sessions_max = 2;
+  options.limits.namespaces_max = 2;
+  options.limits.rules_max = 3;
+  return options;
+}
+
+TEST_CASE("beyond tokens_max an acquire is refused with TOO_MANY_REQUEST") {
+  CoreHarness h(Tiny());
+  h.Rules({{.flow = 1, .count = 100}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1, 30);
+  h.Take(a, 1);
+  const TokenId token = h.Take(a, 1);
+  const AcquireAnswer answer = h.Acquire(a, 1);
+  CHECK(answer.status == TokenStatus::kTooManyRequest);
+  CHECK(answer.refused_by == RefusedBy::kTokenLimit);
+  CHECK(answer.token_id.value == 0);
+  CHECK(answer.now_calls == 32);
+  CHECK(h.core().flows().at(h.core().flows().Find(FlowId{1})).counters.refused_token_limit == 1);
+  h.Release(a, token);
+  CHECK(h.Acquire(a, 1).status == TokenStatus::kOk);
+}
+
+TEST_CASE("beyond sessions_max a new client is refused, one that is known is not") {
+  CoreHarness h(Tiny());
+  h.Rules({{.flow = 1, .count = 100, .client_offline_ms = 1000}});
+  const SessionSlot a = h.Hello("a");
+  const SessionSlot b = h.Hello("b");
+  const Status full = h.core().Hello(h.turn(), "app", "c", "@x").status();
+  CHECK(full.ToString() ==
+        "resource_exhausted: the server holds 2 sessions already (sessions_max)");
+  CHECK(h.core().Hello(h.turn(), "app", std::nullopt, "@x").status().code() ==
+        StatusCode::kResourceExhausted);
+  CHECK(h.Hello("a") == a);
+  // An offline session with tokens counts; without, it does not.
+  h.Take(b, 1);
+  h.Goodbye(b);
+  CHECK_FALSE(h.core().Hello(h.turn(), "app", "c", "@x").ok());
+  h.Pass(1000);
+  CHECK(h.core().Hello(h.turn(), "app", "c", "@x").ok());
+}
+
+TEST_CASE("beyond namespaces_max neither clients nor rules open a new one") {
+  CoreHarness h(Tiny());
+  h.Rules({{.flow = 1}}, "one");
+  const SessionSlot a = h.Hello("a", "two");
+  const std::string full =
+      "resource_exhausted: the server knows 2 namespaces already (namespaces_max)";
+  CHECK(h.core().Hello(h.turn(), "three", "a", "@x").status().ToString() == full);
+  CHECK(h.core().ReplaceRules(h.turn(), "three", "[]").status().ToString() == full);
+  CHECK(h.core().ReplaceRules(h.turn(), "two", "[]").ok());
+  h.Goodbye(a);
+  CHECK(h.core().Hello(h.turn(), "three", "a", "@x").ok());
+}
+
+TEST_CASE("a refused hello leaves no namespace behind") {
+  CoreHarness h(Tiny());
+  h.Hello("a");
+  h.Hello("b");
+  CHECK_FALSE(h.core().Hello(h.turn(), "new", "c", "@x").ok());
+  CHECK(h.core().flows().namespaces() == 1);
+}
+
+TEST_CASE("beyond rules_max, over all namespaces, a set is refused as a whole") {
+  CoreHarness h(Tiny());
+  h.Rules({{.flow = 1}, {.flow = 2}}, "one");
+  h.Rules({{.flow = 3}}, "two");
+  CHECK(h.core()
+            .ReplaceRules(h.turn(), "two", RulesJson({{.flow = 3}, {.flow = 4}}))
+            .status()
+            .ToString() ==
+        "resource_exhausted: the set would make 4 rules; at most 3 are allowed (rules_max)");
+  CHECK(h.core().flows().rules() == 3);
+  h.Rules({{.flow = 5}, {.flow = 6}}, "one");  // Replacing two by two.
+  CHECK(h.core().flows().rules() == 3);
+}
+
+TEST_CASE("notices that nobody takes are bounded") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 1e6}});
+  const SessionSlot a = h.Hello("a");
+  for (int i = 0; i < 3000; ++i) h.Reclaim(h.Take(a, 1));
+  CHECK(h.core().TakeNotices().size() == 1000);
+}
+
+}  // namespace
+}  // namespace nowcalls::core

@@ -1,0 +1,300 @@
+// The core against CoreModel: random lives, everything compared after each operation.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/prng.h"
+#include "support/core_harness.h"
+#include "unit/core/core_model.h"
+
+namespace nowcalls::core {
+namespace {
+
+using testing::CoreHarness;
+using testing::CoreModel;
+using testing::FindWrongBook;
+using testing::ModelClient;
+using testing::ModelRule;
+using testing::ModelToken;
+using testing::ReadLedger;
+using testing::TokensText;
+
+constexpr int64_t kFlows = 5;
+constexpr int64_t kTimeoutsMs[kFlows + 1] = {0, 200, 1000, 3000, 20'000, 200'000};
+
+std::string NamespaceOf(int64_t flow) { return flow <= 3 ? "one" : "two"; }
+
+class Life {
+ public:
+  explicit Life(uint64_t seed) : prng_(seed) {
+    h_.auto_commit = false;
+    ReplaceRules("one", /*all=*/true);
+    ReplaceRules("two", /*all=*/true);
+    Commit();
+  }
+
+  void Step() {
+    switch (prng_.Below(20)) {
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+      case 4:
+      case 5: Acquire(); break;
+      case 6:
+      case 7:
+      case 8: Release(); break;
+      case 9:
+      case 10: Keep(); break;
+      case 11: Reclaim(); break;
+      case 12:
+      case 13: Hello(); break;
+      case 14: Goodbye(); break;
+      case 15: Pass(prng_.Between(0, 1500)); break;
+      case 16: Pass(prng_.Between(0, 25'000)); break;
+      case 17: h_.Sleep(prng_.Between(0, 3000)); break;
+      case 18: Rules(); break;
+      case 19: Restart(); break;
+    }
+    if (prng_.Below(2) == 0) Commit();
+    CompareBooks();
+  }
+
+  // Invariant 7: what is left drains.
+  void Drain() {
+    for (int i = 0; i < 45; ++i) Pass(10'000);
+    REQUIRE(h_.core().tokens().size() == 0);
+    REQUIRE(ReadLedger(&h_.store()).tokens.empty());
+  }
+
+ private:
+  struct Handle {
+    std::string client;
+    SessionSlot slot = kNoSession;
+  };
+
+  void Commit() {
+    if (!h_.batch().empty()) h_.Commit();
+    committed_ = model_;
+    REQUIRE(TokensText(ReadLedger(&h_.store())) == TokensText(h_.core()));
+  }
+
+  Handle* AnyHandle() {
+    return handles_.empty() ? nullptr : &handles_[prng_.Below(handles_.size())];
+  }
+
+  // An id that is live, or was, or never was.
+  uint64_t AnyToken() {
+    if (!model_.tokens.empty() && prng_.Below(4) > 0) {
+      return std::next(model_.tokens.begin(),
+                       static_cast<int64_t>(prng_.Below(model_.tokens.size())))
+          ->first;
+    }
+    if (model_.issued.empty() || prng_.Below(8) == 0) return prng_.Next();
+    return *std::next(model_.issued.begin(),
+                      static_cast<int64_t>(prng_.Below(model_.issued.size())));
+  }
+
+  void Acquire() {
+    const Handle* handle = AnyHandle();
+    if (handle == nullptr) return Hello();
+    const int64_t flow = prng_.Between(1, kFlows);
+    const int64_t count = prng_.Between(1, 3);
+    const AcquireAnswer answer = h_.Acquire(handle->slot, flow, count);
+    const auto& rule = model_.rules.at(flow);
+    if (!rule.present) {
+      REQUIRE(answer.status == TokenStatus::kNoRuleExists);
+      return;
+    }
+    const int64_t now_calls = model_.NowCalls(flow);
+    // Invariant 3, as requirements put it.
+    if (static_cast<double>(now_calls + count) > model_.Level(flow)) {
+      REQUIRE(answer.status == TokenStatus::kBlocked);
+      REQUIRE(answer.now_calls == now_calls);
+      return;
+    }
+    REQUIRE(answer.status == TokenStatus::kOk);
+    REQUIRE(answer.now_calls == now_calls + count);
+    REQUIRE(answer.hold_ms == rule.hold_ms);
+    // Invariant 6.
+    REQUIRE(answer.fence.value > model_.newest_fence);
+    REQUIRE(model_.issued.insert(answer.token_id.value).second);
+    model_.newest_fence = answer.fence.value;
+    model_.tokens[answer.token_id.value] = {.fence = answer.fence.value,
+                                            .flow = flow,
+                                            .client = handle->client,
+                                            .count = count,
+                                            .deadline_ms = h_.now().ms + answer.hold_ms};
+  }
+
+  bool Owns(const Handle& handle, uint64_t token) const {
+    const auto it = model_.tokens.find(token);
+    return it != model_.tokens.end() && it->second.client == handle.client;
+  }
+
+  void Release() {
+    const Handle* handle = AnyHandle();
+    if (handle == nullptr) return;
+    const uint64_t token = AnyToken();
+    const TokenStatus status = h_.Release(handle->slot, TokenId{token});
+    if (!Owns(*handle, token)) {
+      REQUIRE(status == TokenStatus::kAlreadyRelease);
+      return;
+    }
+    REQUIRE(status == TokenStatus::kReleaseOk);
+    model_.EraseToken(token);
+  }
+
+  void Keep() {
+    const Handle* handle = AnyHandle();
+    if (handle == nullptr) return;
+    const uint64_t token = AnyToken();
+    const KeepAnswer answer = h_.Keep(handle->slot, TokenId{token});
+    if (!Owns(*handle, token)) {
+      REQUIRE(answer.status == TokenStatus::kAlreadyRelease);
+      return;
+    }
+    REQUIRE(answer.status == TokenStatus::kOk);
+    ModelToken& kept = model_.tokens.at(token);
+    const auto& rule = model_.rules.at(kept.flow);
+    if (rule.hold_guessed) {
+      REQUIRE(answer.hold_ms >= std::min(rule.hold_ms, CoreModel::kGraceMs));
+    } else {
+      REQUIRE(answer.hold_ms == rule.hold_ms);
+    }
+    kept.deadline_ms = h_.now().ms + answer.hold_ms;
+  }
+
+  void Reclaim() {
+    const uint64_t token = AnyToken();
+    const bool live = model_.tokens.contains(token);
+    REQUIRE(h_.Reclaim(TokenId{token}) ==
+            (live ? TokenStatus::kReleaseOk : TokenStatus::kAlreadyRelease));
+    if (live) model_.EraseToken(token);
+  }
+
+  void Hello() {
+    const std::string name_space = prng_.Below(3) > 0 ? "one" : "two";
+    Handle handle;
+    if (prng_.Below(5) == 0) {
+      const std::string display = "@" + std::to_string(++unnamed_);
+      handle = {name_space + "/" + display, h_.HelloUnnamed(display, name_space)};
+    } else {
+      const std::string name(1, static_cast<char>('a' + prng_.Below(4)));
+      handle = {name_space + "/" + name, h_.Hello(name, name_space)};
+    }
+    ModelClient& client = model_.clients[handle.client];
+    ++client.connections;
+    client.old = false;
+    handles_.push_back(handle);
+  }
+
+  void Goodbye() {
+    Handle* handle = AnyHandle();
+    if (handle == nullptr) return;
+    h_.Goodbye(handle->slot);
+    model_.Goodbye(handle->client, h_.now().ms);
+    handles_.erase(handles_.begin() + (handle - handles_.data()));
+  }
+
+  // The core works through what becomes due meanwhile, with a disk that is fast enough.
+  void Pass(int64_t duration_ms) {
+    Commit();
+    h_.auto_commit = true;
+    h_.Pass(duration_ms);
+    h_.auto_commit = false;
+    FollowExpiry();
+    Commit();
+  }
+
+  // Invariant 5: what the core has taken back was due; what had to be taken back is gone.
+  void FollowExpiry() {
+    const int64_t now_ms = h_.now().ms;
+    std::vector<uint64_t> gone;
+    for (const auto& [id, token] : model_.tokens) {
+      CAPTURE(id);
+      const int64_t offline_due_ms = model_.OfflineDueMs(token);
+      if (h_.IsLive(TokenId{id})) {
+        REQUIRE(offline_due_ms > now_ms);
+        REQUIRE(model_.SweptByMs(token) >= now_ms);
+      } else {
+        REQUIRE(std::min(offline_due_ms, model_.ExpiryMs(token)) <= now_ms);
+        gone.push_back(id);
+      }
+    }
+    for (const uint64_t id : gone) model_.EraseToken(id);
+  }
+
+  void Rules() { ReplaceRules(prng_.Below(2) == 0 ? "one" : "two", /*all=*/false); }
+
+  void ReplaceRules(const std::string& name_space, bool all) {
+    std::vector<testing::RuleOptions> set;
+    for (int64_t flow = 1; flow <= kFlows; ++flow) {
+      if (NamespaceOf(flow) != name_space) continue;
+      ModelRule& rule = model_.rules[flow];
+      rule.present = all || prng_.Below(4) > 0;
+      if (!rule.present) continue;
+      constexpr int64_t kOfflineMs[] = {500, 2000, 15'000};
+      rule = {.present = true,
+              .name_space = name_space,
+              .count = static_cast<double>(prng_.Between(0, 24)) / 2,
+              .avg_local = prng_.Below(3) == 0,
+              .hold_ms = 2 * kTimeoutsMs[flow],
+              .client_offline_ms = kOfflineMs[prng_.Below(3)]};
+      set.push_back({.flow = flow,
+                     .count = rule.count,
+                     .avg_local = rule.avg_local,
+                     .resource_timeout_ms = kTimeoutsMs[flow],
+                     .client_offline_ms = rule.client_offline_ms});
+    }
+    h_.Rules(set, name_space);
+  }
+
+  void Restart() {
+    h_.Restart(prng_.Between(0, 2000));
+    handles_.clear();
+    model_ = committed_;
+    model_.Restart(h_.now().ms);
+    committed_ = model_;
+  }
+
+  void CompareBooks() {
+    REQUIRE(FindWrongBook(h_.core()) == "");
+    REQUIRE(h_.core().tokens().size() == model_.tokens.size());
+    for (const auto& [id, token] : model_.tokens) {
+      const TokenSlot slot = h_.core().tokens().Find(TokenId{id}, token.fence);
+      REQUIRE(slot != kNoToken);
+      const TokenEntry& entry = h_.core().tokens().at(slot);
+      REQUIRE(entry.count == token.count);
+      REQUIRE(h_.core().flows().at(entry.flow).id == FlowId{token.flow});
+    }
+    for (int64_t flow = 1; flow <= kFlows; ++flow) {
+      REQUIRE(h_.NowCalls(flow) == model_.NowCalls(flow));  // Invariant 2.
+    }
+  }
+
+  Prng prng_;
+  CoreHarness h_;
+  CoreModel model_;
+  CoreModel committed_;
+  std::vector<Handle> handles_;
+  int unnamed_ = 0;
+};
+
+TEST_CASE("200 random lives of 300 operations agree with the model") {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    Life life(seed);
+    for (int step = 0; step < 300; ++step) {
+      CAPTURE(step);
+      life.Step();
+    }
+    life.Drain();
+  }
+}
+
+}  // namespace
+}  // namespace nowcalls::core

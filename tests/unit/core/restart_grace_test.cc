@@ -1,0 +1,203 @@
+// Restart grace: clients get time to come back before what they hold is taken.
+#include <doctest/doctest.h>
+
+#include "support/core_harness.h"
+
+namespace nowcalls::core {
+namespace {
+
+using testing::CoreHarness;
+using testing::ReadLedger;
+
+TEST_CASE("an old token that expired is spared until ready + its hold time, a new one is not") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 2000, .client_offline_ms = 600'000},
+           {.flow = 2, .resource_timeout_ms = 500, .client_offline_ms = 600'000}});
+  const SessionSlot a = h.Hello("a");
+  const TokenId old_token = h.Take(a, 1);
+  h.Restart(/*down_ms=*/60'000);
+  REQUIRE(h.Hello("a") == h.core().sessions().by_id().begin()->second);
+  const TokenId new_token = h.Take(h.Hello("a"), 2);
+  h.Pass(3999);
+  CHECK(h.IsLive(old_token));
+  CHECK_FALSE(h.IsLive(new_token));
+  h.Pass(200);
+  CHECK_FALSE(h.IsLive(old_token));
+  CHECK(h.Ended(1, EndReason::kResourceTimeout) == 1);
+}
+
+TEST_CASE("an old token is spared for restart_grace at most") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 100'000, .client_offline_ms = 600'000}});
+  h.Take(h.Hello("a"), 1);
+  h.Restart(/*down_ms=*/300'000);
+  h.Hello("a");
+  h.Pass(9999);
+  CHECK(h.NowCalls(1) == 1);
+  h.Pass(200);
+  CHECK(h.NowCalls(1) == 0);
+}
+
+TEST_CASE("an old token with a later deadline keeps that deadline") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 30'000, .client_offline_ms = 600'000}});
+  h.Take(h.Hello("a"), 1);
+  h.Restart(/*down_ms=*/1000);
+  h.Hello("a");
+  h.Pass(58'999);
+  CHECK(h.NowCalls(1) == 1);
+  h.Pass(200);
+  CHECK(h.NowCalls(1) == 0);
+}
+
+TEST_CASE("a spared token can be kept and released, and is spared once only") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 2000, .client_offline_ms = 600'000}});
+  const SessionSlot a = h.Hello("a");
+  const TokenId kept = h.Take(a, 1);
+  const TokenId released = h.Take(a, 1);
+  h.Restart(60'000);
+  const SessionSlot back = h.Hello("a");
+  h.Pass(1000);
+  CHECK(h.Release(back, released) == TokenStatus::kReleaseOk);
+  CHECK(h.Keep(back, kept).hold_ms == 4000);
+  h.Pass(3900);
+  CHECK(h.IsLive(kept));
+  h.Pass(300);
+  CHECK_FALSE(h.IsLive(kept));
+}
+
+TEST_CASE("spared tokens are told in the log and reclaimed after all") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 2000, .client_offline_ms = 600'000}});
+  const SessionSlot a = h.Hello("a");
+  for (int i = 0; i < 3; ++i) h.Take(a, 1);
+  h.Restart(60'000);
+  h.Hello("a");
+  h.Pass(1000);
+  CHECK(h.NoticesText() == "sweep: reclaimed 0 expired tokens, spared 3 of before the restart\n");
+  h.Pass(4000);
+  CHECK(h.NoticesText() == "sweep: reclaimed 3 expired tokens, spared 0 of before the restart\n");
+}
+
+TEST_CASE("a second restart gives the grace anew") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 2000, .client_offline_ms = 600'000}});
+  const TokenId token = h.Take(h.Hello("a"), 1);
+  for (int i = 0; i < 3; ++i) {
+    h.Restart(60'000);
+    h.Hello("a");
+    h.Pass(3900);
+    CHECK(h.IsLive(token));
+  }
+}
+
+TEST_CASE(
+    "absent clients have restart_grace to come back, or clientOfflineTime if that is longer") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 2000},
+           {.flow = 2, .resource_timeout_ms = 600'000, .client_offline_ms = 15'000}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1);
+  h.Take(a, 2);
+  h.Restart(100'000);
+  h.Pass(9999);
+  CHECK(h.NowCalls(1) == 1);
+  h.Pass(1);
+  CHECK(h.NowCalls(1) == 0);
+  CHECK(h.NowCalls(2) == 1);
+  h.Pass(4999);
+  CHECK(h.NowCalls(2) == 1);
+  h.Pass(1);
+  CHECK(h.NowCalls(2) == 0);
+  CHECK(ReadLedger(&h.store()).sessions.empty());
+}
+
+TEST_CASE("a client that came back after the restart follows clientOfflineTime alone") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 2000}});
+  const TokenId token = h.Take(h.Hello("a"), 1);
+  h.Restart();
+  h.Pass(9000);
+  const SessionSlot back = h.Hello("a");
+  CHECK(h.core().sessions().at(back).tokens.size == 1);
+  h.Pass(20'000);
+  CHECK(h.IsLive(token));
+  h.Goodbye(back);
+  h.Pass(2000);
+  CHECK_FALSE(h.IsLive(token));
+}
+
+TEST_CASE("sessions that the ledger holds without tokens are closed after a restart") {
+  CoreHarness h;
+  h.Rules({{.flow = 1}});
+  for (const char* name : {"a", "b"}) {
+    const SessionSlot slot = h.Hello(name);
+    h.Release(slot, h.Take(slot, 1));
+  }
+  const SessionSlot unnamed = h.HelloUnnamed("@127.0.0.1:1");
+  h.Release(unnamed, h.Take(unnamed, 1));
+  REQUIRE(ReadLedger(&h.store()).sessions.size() == 3);
+  h.Restart();
+  REQUIRE(h.core().sessions().size() == 3);
+  const SessionSlot back = h.Hello("a");
+  h.Pass(0);
+  const auto content = ReadLedger(&h.store());
+  REQUIRE(content.sessions.size() == 1);
+  CHECK(content.sessions[0].client_id == "a");
+  CHECK(h.core().sessions().size() == 1);
+  h.Release(back, h.Take(back, 1));
+  h.Goodbye(back);
+  CHECK(ReadLedger(&h.store()).sessions.empty());
+}
+
+TEST_CASE("tokens of a rule removed before the restart can be kept, released and swept") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 3000, .client_offline_ms = 600'000}});
+  const SessionSlot a = h.Hello("a");
+  const TokenId kept = h.Take(a, 1);
+  const TokenId released = h.Take(a, 1);
+  h.Rules({});
+  h.Restart(100);
+  const SessionSlot back = h.Hello("a");
+  CHECK(h.Release(back, released) == TokenStatus::kReleaseOk);
+  CHECK(h.Keep(back, kept).hold_ms == 6000);
+  h.Pass(6200);
+  CHECK(h.NowCalls(1) == 0);
+  CHECK(h.core().flows().size() == 0);
+}
+
+// The hold time of a rule that is gone is guessed from its tokens, and the guess must not grow.
+TEST_CASE("keeping a token of a rule removed before the restart does not make its hold grow") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 3000, .client_offline_ms = 600'000}});
+  const TokenId token = h.Take(h.Hello("a"), 1);
+  h.Rules({});
+  h.Restart(100);
+  const SessionSlot back = h.Hello("a");
+  for (int i = 0; i < 100; ++i) {
+    h.Pass(3000);
+    CHECK(h.Keep(back, token).hold_ms == 6000);
+  }
+  h.Pass(6200);
+  CHECK(h.NowCalls(1) == 0);
+}
+
+TEST_CASE("a token kept for long under a rule removed before the restart still expires soon") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 3000, .client_offline_ms = 600'000}});
+  const SessionSlot a = h.Hello("a");
+  const TokenId token = h.Take(a, 1);
+  for (int i = 0; i < 1000; ++i) {
+    h.Pass(3000);
+    h.Keep(a, token);
+  }
+  h.Rules({});
+  h.Restart(100);
+  const int64_t hold_ms = h.Keep(h.Hello("a"), token).hold_ms;
+  CHECK(hold_ms >= 6000);
+  CHECK(hold_ms <= ledger::kShortHoldMs);
+}
+
+}  // namespace
+}  // namespace nowcalls::core

@@ -1,0 +1,194 @@
+// What is wrong with a rule set is said with the rule, the field and the reason.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "base/limits.h"
+#include "base/utf8.h"
+#include "core/rule_json.h"
+
+namespace nowcalls::core {
+namespace {
+
+std::string ErrorOf(const std::string& json) {
+  const auto parsed = ParseRules(json);
+  REQUIRE_FALSE(parsed.ok());
+  CHECK(StatusCodeName(parsed.status().code()) == "invalid_argument");
+  return parsed.status().message();
+}
+
+// A rule that is valid but for `top`, members put in front, and `cluster`, put into clusterConfig.
+std::string ErrorWith(const std::string& top, const std::string& cluster = "") {
+  return ErrorOf(R"([{"resource":"r","count":1,"clusterMode":true)" +
+                 (top.empty() ? "" : "," + top) + R"(,"clusterConfig":{"flowId":7)" +
+                 (cluster.empty() ? "" : "," + cluster) + "}}]");
+}
+
+constexpr char kWhere[] = R"(rule 1 (resource "r", flowId 7): )";
+
+TEST_CASE("resource must be a string that is not blank and not too long") {
+  const auto with = [](const std::string& resource) {
+    return ErrorOf(R"([{"resource":)" + resource +
+                   R"(,"count":1,"clusterMode":true,"clusterConfig":{"flowId":7}}])");
+  };
+  CHECK(with(R"("")") == R"(rule 1 (resource "", flowId 7): resource must not be blank)");
+  CHECK(with(R"(" \t\n ")").ends_with("resource must not be blank"));
+  CHECK(with("null").ends_with("resource must not be blank"));
+  CHECK(with("5").ends_with("resource must be a string, got 5"));
+  const std::string long_name = "\"" + std::string(kResourceBytesMax + 1, 'x') + "\"";
+  CHECK(with(long_name).ends_with("resource must be at most 1024 bytes long"));
+  CHECK(with(long_name).size() < 200);
+}
+
+TEST_CASE("count must be there and not negative") {
+  const auto with = [](const std::string& count) {
+    return ErrorOf(R"([{"resource":"r",)" + count +
+                   R"("clusterMode":true,"clusterConfig":{"flowId":7}}])");
+  };
+  CHECK(with("") == std::string(kWhere) + "count is missing; it must be >= 0");
+  CHECK(with(R"("count":-0.5,)") == std::string(kWhere) + "count must be >= 0");
+  CHECK(with(R"("count":"10",)") == std::string(kWhere) + R"(count must be a number, got "10")");
+}
+
+TEST_CASE("each number has its range") {
+  const std::string where = kWhere;
+  const std::string must = " must be an integer ";
+  CHECK(ErrorWith(R"("grade":2)") == where + "grade" + must + "from 0 to 1, got 2");
+  CHECK(ErrorWith(R"("grade":0.5)") == where + "grade" + must + "from 0 to 1, got 0.5");
+  CHECK(ErrorWith(R"("strategy":3)") == where + "strategy" + must + "from 0 to 2, got 3");
+  CHECK(ErrorWith(R"("controlBehavior":-1)") ==
+        where + "controlBehavior" + must + "from 0 to 3, got -1");
+  CHECK(ErrorWith(R"("warmUpPeriodSec":-1)") == where + "warmUpPeriodSec" + must + ">= 0, got -1");
+  CHECK(ErrorWith(R"("maxQueueingTimeMs":"5")") ==
+        where + "maxQueueingTimeMs" + must + R"(>= 0, got "5")");
+  CHECK(ErrorWith(R"("limitApp":1)") == where + "limitApp must be a string, got 1");
+  CHECK(ErrorWith("", R"("thresholdType":2)") ==
+        where + "clusterConfig.thresholdType" + must + "from 0 to 1, got 2");
+  CHECK(ErrorWith("", R"("fallbackToLocalWhenFail":1)") ==
+        where + "clusterConfig.fallbackToLocalWhenFail must be true or false, got 1");
+  CHECK(ErrorWith("", R"("strategy":-1)") ==
+        where + "clusterConfig.strategy" + must + ">= 0, got -1");
+  CHECK(ErrorWith("", R"("sampleCount":0)") ==
+        where + "clusterConfig.sampleCount" + must + ">= 1, got 0");
+  CHECK(ErrorWith("", R"("windowIntervalMs":0)") ==
+        where + "clusterConfig.windowIntervalMs" + must + ">= 1, got 0");
+  CHECK(ErrorWith("", R"("resourceTimeoutStrategy":3)") ==
+        where + "clusterConfig.resourceTimeoutStrategy" + must + "from 0 to 2, got 3");
+  CHECK(ErrorWith("", R"("acquireRefuseStrategy":4)") ==
+        where + "clusterConfig.acquireRefuseStrategy" + must + "from 0 to 3, got 4");
+}
+
+TEST_CASE("times are at least a millisecond and at most thirty days") {
+  const std::string where = kWhere;
+  for (const std::string field : {"resourceTimeout", "clientOfflineTime"}) {
+    const std::string must =
+        where + "clusterConfig." + field + " must be an integer from 1 to 2592000000, got ";
+    for (const std::string value : {"0", "-1", "2592000001", "1e300", "true", "[]"}) {
+      const std::string error = ErrorWith("", "\"" + field + "\":" + value);
+      CHECK(error.starts_with(must));
+    }
+  }
+}
+
+TEST_CASE("windowIntervalMs must be divisible by sampleCount") {
+  CHECK(ErrorWith("", R"("sampleCount":3)") ==
+        std::string(kWhere) + "clusterConfig.windowIntervalMs must be divisible by sampleCount");
+}
+
+TEST_CASE("flowId must be there, positive and a whole number of 63 bits") {
+  const auto with = [](const std::string& config) {
+    return ErrorOf(R"([{"resource":"r","count":1,"clusterMode":true,"clusterConfig":)" + config +
+                   "}]");
+  };
+  CHECK(with("{}") == R"(rule 1 (resource "r"): clusterConfig.flowId is missing; it must be > 0)");
+  for (const std::string id : {"0", "-1", "1.5", "9223372036854775808", "1e18", "\"7\""}) {
+    const std::string error = with(R"({"flowId":)" + id + "}");
+    CAPTURE(error);
+    CHECK(error.find("clusterConfig.flowId must be an integer >= 1, got ") != std::string::npos);
+  }
+}
+
+TEST_CASE("clusterMode must be a boolean, and true asks for a clusterConfig object") {
+  CHECK(ErrorOf(R"([{"resource":"r","count":1,"clusterMode":"yes"}])") ==
+        R"(rule 1 (resource "r"): clusterMode must be true or false, got "yes")");
+  CHECK(ErrorOf(R"([{"resource":"r","count":1,"clusterMode":true}])") ==
+        R"(rule 1 (resource "r"): clusterConfig is missing; clusterMode is true)");
+  CHECK(ErrorOf(R"([{"resource":"r","count":1,"clusterMode":true,"clusterConfig":[]}])") ==
+        R"(rule 1 (resource "r"): clusterConfig must be an object)");
+}
+
+TEST_CASE("limits that this version would not enforce are refused") {
+  for (const std::string addition :
+       {R"("maxPerClient":2)", R"("maxPerClient":"50%")", R"("shadow":true)", R"("shadow":1)"}) {
+    const std::string error = ErrorWith("", addition);
+    CAPTURE(error);
+    CHECK(error.ends_with(
+        " is not supported by this version; remove it, since it would not be enforced"));
+  }
+}
+
+TEST_CASE("the rule that is wrong is told by its position, counting skipped ones") {
+  const std::string error = ErrorOf(R"([
+    {"resource":"a","clusterMode":false},
+    {"resource":"b","count":1,"clusterMode":true,"clusterConfig":{"flowId":2}},
+    {"resource":"c","count":-1,"clusterMode":true,"clusterConfig":{"flowId":3}}])");
+  CHECK(error == R"(rule 3 (resource "c", flowId 3): count must be >= 0)");
+}
+
+TEST_CASE("a flowId that comes twice in a set is refused") {
+  const std::string error = ErrorOf(R"([
+    {"resource":"a","count":1,"clusterMode":true,"clusterConfig":{"flowId":2}},
+    {"resource":"b","count":1,"clusterMode":true,"clusterConfig":{"flowId":2.0}}])");
+  CHECK(error.ends_with("clusterConfig.flowId appears twice in this set"));
+  CHECK(error.starts_with(R"(rule 2 (resource "b")"));
+}
+
+TEST_CASE("what is not an array of objects is refused") {
+  CHECK(ErrorOf("{}") == "rules must be a JSON array of objects");
+  CHECK(ErrorOf("null") == "rules must be a JSON array of objects");
+  CHECK(ErrorOf("[[]]") == "rule 1: must be an object");
+  CHECK(ErrorOf("[7]") == "rule 1: must be an object");
+}
+
+TEST_CASE("text that is not JSON is refused with its place") {
+  for (const char* text : {"", "[", "[{]", "[]x", "nul", "[{\"a\":}]", "/* open", "\xff"}) {
+    const std::string error = ErrorOf(text);
+    CAPTURE(text);
+    CHECK(error.starts_with("not valid JSON: parse error at line 1, column "));
+  }
+  CHECK(ErrorOf("[\n\n  }").starts_with("not valid JSON: parse error at line 3, column 3"));
+}
+
+TEST_CASE("numbers too large for any type are refused") {
+  CHECK(ErrorWith(R"("warmUpPeriodSec":2147483648)").find("warmUpPeriodSec") != std::string::npos);
+  CHECK(ErrorOf(R"([{"resource":"r","count":1e400,"clusterMode":true}])")
+            .starts_with("not valid JSON: number overflow"));
+}
+
+TEST_CASE("text that is not UTF-8 is refused, in words that are UTF-8") {
+  const std::string error = ErrorOf("[{\"resource\":\"caf\xe9\",\"count\":1}]");
+  CHECK(error.starts_with("not valid JSON: "));
+  CHECK(IsUtf8(error));
+}
+
+TEST_CASE("an error is a line, however long what is wrong is") {
+  const std::string endless(60'000, 'x');
+  CHECK(ErrorOf("[{\"resource\":\"" + endless).size() < 400);
+  CHECK(ErrorOf("[{\"count\":" + std::string(60'000, '9') + "e" + std::string(500, '9') + "}]")
+            .size() < 400);
+  CHECK(ErrorWith("\"grade\":\"" + endless + "\"").size() < 400);
+  CHECK(ErrorOf("[{\"resource\":\"" + endless +
+                R"(","count":-1,"clusterMode":true,"clusterConfig":{"flowId":1}}])")
+            .size() < 400);
+}
+
+TEST_CASE("a single rule is checked like one of a set") {
+  CHECK(ParseRule("[]").status().message() == "a rule must be a JSON object");
+  CHECK(
+      ParseRule(R"({"resource":"r","count":-1,"clusterConfig":{"flowId":7}})").status().message() ==
+      "count must be >= 0");
+  CHECK(ParseRule("{").status().code() == StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace nowcalls::core

@@ -1,0 +1,184 @@
+#include "core/rule_json.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "base/limits.h"
+
+namespace nowcalls::core {
+namespace {
+
+Rule ParseOne(const std::string& json) {
+  const auto parsed = ParseRules(json);
+  REQUIRE(parsed.status().ToString() == "ok");
+  REQUIRE(parsed->rules.size() == 1);
+  return parsed->rules[0];
+}
+
+TEST_CASE("a rule with the least that is needed gets Sentinel's defaults") {
+  const Rule rule = ParseOne(
+      R"([{"resource":"orders","count":10,"clusterMode":true,"clusterConfig":{"flowId":111}}])");
+  CHECK(rule.resource == "orders");
+  CHECK(rule.limit_app == "default");
+  CHECK(rule.grade == 1);
+  CHECK(rule.count == 10);
+  CHECK(rule.strategy == 0);
+  CHECK(rule.control_behavior == 0);
+  CHECK(rule.warm_up_period_sec == 10);
+  CHECK(rule.max_queueing_time_ms == 500);
+  CHECK(rule.flow_id == FlowId{111});
+  CHECK(rule.threshold_type == ThresholdType::kAvgLocal);
+  CHECK(rule.fallback_to_local_when_fail);
+  CHECK(rule.cluster_strategy == 0);
+  CHECK(rule.sample_count == 10);
+  CHECK(rule.window_interval_ms == 1000);
+  CHECK(rule.resource_timeout_ms == 2000);
+  CHECK(rule.resource_timeout_strategy == 0);
+  CHECK(rule.acquire_refuse_strategy == 0);
+  CHECK(rule.client_offline_time_ms == 2000);
+}
+
+constexpr char kFullRule[] = R"({
+  "clusterConfig": {
+    "clientOfflineTime": 7001, "acquireRefuseStrategy": 3, "resourceTimeoutStrategy": 2,
+    "resourceTimeout": 60000, "windowIntervalMs": 2000, "sampleCount": 20, "strategy": 4,
+    "fallbackToLocalWhenFail": false, "thresholdType": 1, "flowId": 9223372036854775807
+  },
+  "clusterMode": true, "maxQueueingTimeMs": 600, "warmUpPeriodSec": 11, "controlBehavior": 2,
+  "strategy": 1, "count": 2.5, "grade": 0, "limitApp": "app-a", "resource": "caf\u00e9"
+})";
+
+TEST_CASE("every field is read, in any order") {
+  const Rule rule = ParseOne("[" + std::string(kFullRule) + "]");
+  CHECK(rule.resource == "caf\xc3\xa9");
+  CHECK(rule.limit_app == "app-a");
+  CHECK(rule.grade == 0);
+  CHECK(rule.count == 2.5);
+  CHECK(rule.strategy == 1);
+  CHECK(rule.control_behavior == 2);
+  CHECK(rule.warm_up_period_sec == 11);
+  CHECK(rule.max_queueing_time_ms == 600);
+  CHECK(rule.flow_id == FlowId{INT64_MAX});
+  CHECK(rule.threshold_type == ThresholdType::kGlobal);
+  CHECK_FALSE(rule.fallback_to_local_when_fail);
+  CHECK(rule.cluster_strategy == 4);
+  CHECK(rule.sample_count == 20);
+  CHECK(rule.window_interval_ms == 2000);
+  CHECK(rule.resource_timeout_ms == 60000);
+  CHECK(rule.resource_timeout_strategy == 2);
+  CHECK(rule.acquire_refuse_strategy == 3);
+  CHECK(rule.client_offline_time_ms == 7001);
+}
+
+TEST_CASE("a rule that was written is read back the same") {
+  const Rule full = ParseOne("[" + std::string(kFullRule) + "]");
+  const auto again = ParseRule(RuleToJson(full));
+  REQUIRE(again.status().ToString() == "ok");
+  CHECK(*again == full);
+  CHECK(RuleToJson(*again) == RuleToJson(full));
+
+  Rule odd;
+  odd.resource = "quote \" backslash \\ newline \n \xe2\x82\xac";
+  odd.flow_id = FlowId{1};
+  odd.resource_timeout_ms = kRuleTimeMsMax;
+  odd.client_offline_time_ms = kRuleTimeMsMax;
+  for (const double count : {0.0, 0.1, 1.0 / 3, 1e15, 1e300, 2147483647.5}) {
+    odd.count = count;
+    const auto parsed = ParseRule(RuleToJson(odd));
+    REQUIRE(parsed.status().ToString() == "ok");
+    CHECK(*parsed == odd);
+  }
+}
+
+TEST_CASE("a written rule is one line with every field") {
+  Rule rule;
+  rule.resource = "a\nb";
+  rule.flow_id = FlowId{5};
+  rule.count = 3;
+  CHECK(RuleToJson(rule) ==
+        R"({"resource":"a\nb","limitApp":"default","grade":1,"count":3.0,"strategy":0,)"
+        R"("controlBehavior":0,"warmUpPeriodSec":10,"maxQueueingTimeMs":500,"clusterMode":true,)"
+        R"("clusterConfig":{"flowId":5,"thresholdType":0,"fallbackToLocalWhenFail":true,)"
+        R"("strategy":0,"sampleCount":10,"windowIntervalMs":1000,"resourceTimeout":2000,)"
+        R"("resourceTimeoutStrategy":0,"acquireRefuseStrategy":0,"clientOfflineTime":2000}})");
+}
+
+TEST_CASE("comments and unknown keys are tolerated") {
+  const Rule rule = ParseOne(R"([
+    // The orders database takes ten calls.
+    {"resource": "orders", "count": 10, /* total */ "clusterMode": true, "gmtCreate": null,
+     "refResource": "x", "id": 12, "app": {"nested": [1, 2]},
+     "clusterConfig": {"flowId": 1, "windowCount": [], "somethingNew": {"a": {"b": 1}}}}
+  ])");
+  CHECK(rule.count == 10);
+  CHECK(rule.flow_id == FlowId{1});
+}
+
+TEST_CASE("null stands for a field that is not set") {
+  const Rule rule = ParseOne(R"([{"resource":"r","limitApp":null,"grade":null,"count":1,
+    "strategy":null,"controlBehavior":null,"warmUpPeriodSec":null,"maxQueueingTimeMs":null,
+    "clusterMode":true,"clusterConfig":{"flowId":1,"thresholdType":null,"strategy":null,
+    "fallbackToLocalWhenFail":null,"sampleCount":null,"windowIntervalMs":null,
+    "resourceTimeout":null,"resourceTimeoutStrategy":null,"acquireRefuseStrategy":null,
+    "clientOfflineTime":null,"maxPerClient":null,"shadow":null}}])");
+  Rule expected;
+  expected.resource = "r";
+  expected.count = 1;
+  expected.flow_id = FlowId{1};
+  CHECK(rule == expected);
+}
+
+TEST_CASE("10.0 is the integer 10") {
+  const Rule rule = ParseOne(R"([{"resource":"r","count":1,"clusterMode":true,
+    "clusterConfig":{"flowId":42.0,"resourceTimeout":1.5e3,"sampleCount":5.0}}])");
+  CHECK(rule.flow_id == FlowId{42});
+  CHECK(rule.resource_timeout_ms == 1500);
+  CHECK(rule.sample_count == 5);
+}
+
+TEST_CASE("additions that are switched off are accepted") {
+  ParseOne(R"([{"resource":"r","count":1,"clusterMode":true,
+    "clusterConfig":{"flowId":1,"maxPerClient":0,"shadow":false}}])");
+}
+
+TEST_CASE("a rule without clusterMode is skipped and named, however wrong the rest of it is") {
+  const auto parsed = ParseRules(R"([
+    {"resource":"local","count":-1,"clusterMode":false},
+    {"resource":"kept","count":1,"clusterMode":true,"clusterConfig":{"flowId":2}},
+    {"resource":"silent","clusterConfig":{"flowId":3}},
+    {"resource":"empty","clusterMode":null}
+  ])");
+  REQUIRE(parsed.status().ToString() == "ok");
+  REQUIRE(parsed->rules.size() == 1);
+  CHECK(parsed->rules[0].resource == "kept");
+  REQUIRE(parsed->skipped.size() == 3);
+  CHECK(parsed->skipped[0] == R"(rule 1 (resource "local") is skipped: clusterMode is not true)");
+  CHECK(parsed->skipped[1] ==
+        R"(rule 3 (resource "silent", flowId 3) is skipped: clusterMode is not true)");
+  CHECK(parsed->skipped[2] == R"(rule 4 (resource "empty") is skipped: clusterMode is not true)");
+}
+
+TEST_CASE("an empty set has no rules") {
+  const auto parsed = ParseRules("[]");
+  REQUIRE(parsed.ok());
+  CHECK(parsed->rules.empty());
+  CHECK(parsed->skipped.empty());
+}
+
+TEST_CASE("sixteen levels of nesting are accepted, one more is refused, a million end nothing") {
+  const auto nested = [](int levels) {
+    const std::string inner(static_cast<size_t>(levels), '[');
+    return R"([{"resource":"r","count":1,"clusterMode":true,"clusterConfig":{"flowId":1,"x":)" +
+           inner + std::string(static_cast<size_t>(levels), ']') + "}}]";
+  };
+  CHECK(ParseRules(nested(kRuleJsonNestingMax - 3)).status().ToString() == "ok");
+  for (const int levels : {kRuleJsonNestingMax - 2, 1'000'000}) {
+    const Status status = ParseRules(nested(levels)).status();
+    CHECK(status.code() == StatusCode::kInvalidArgument);
+    CHECK(status.message() == "JSON is nested deeper than 16 levels");
+  }
+}
+
+}  // namespace
+}  // namespace nowcalls::core

@@ -1,0 +1,247 @@
+// Rules: replaced as a set; lowered, removed and added again while tokens are out.
+#include <doctest/doctest.h>
+
+#include "support/core_harness.h"
+
+namespace nowcalls::core {
+namespace {
+
+using testing::CoreHarness;
+using testing::ReadLedger;
+using testing::RulesJson;
+
+Status Load(CoreHarness* h, std::string_view name_space, const std::string& json) {
+  return h->core().ReplaceRules(h->turn(), name_space, json).status();
+}
+
+TEST_CASE("a level lowered below nowCalls refuses new grants and lets the rest drain") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 5}});
+  const SessionSlot a = h.Hello("a");
+  const TokenId two = h.Take(a, 1, 2);
+  const TokenId three = h.Take(a, 1, 3);
+  h.Rules({{.flow = 1, .count = 2}});
+  CHECK(h.NowCalls(1) == 5);
+  CHECK(h.Acquire(a, 1).status == TokenStatus::kBlocked);
+  CHECK(h.Acquire(a, 1).level == 2);
+  CHECK(h.Keep(a, three).status == TokenStatus::kOk);
+  h.Release(a, two);
+  CHECK(h.Acquire(a, 1).status == TokenStatus::kBlocked);
+  h.Release(a, three);
+  CHECK(h.Acquire(a, 1, 2).status == TokenStatus::kOk);
+}
+
+TEST_CASE("a raised level grants at once") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 1}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1);
+  CHECK(h.Acquire(a, 1).status == TokenStatus::kBlocked);
+  h.Rules({{.flow = 1, .count = 2}});
+  CHECK(h.Acquire(a, 1).status == TokenStatus::kOk);
+}
+
+TEST_CASE("tokens of a removed rule stay counted, keepable and releasable; nothing is granted") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 5, .resource_timeout_ms = 7000}});
+  const SessionSlot a = h.Hello("a");
+  const TokenId kept = h.Take(a, 1, 2);
+  const TokenId released = h.Take(a, 1);
+  h.Rules({});
+  CHECK(h.core().flows().rules() == 0);
+  CHECK(h.Acquire(a, 1).status == TokenStatus::kNoRuleExists);
+  CHECK(h.NowCalls(1) == 3);
+  CHECK(h.Release(a, released) == TokenStatus::kReleaseOk);
+  CHECK(h.Keep(a, kept).hold_ms == 14'000);
+  CHECK(h.NowCalls(1) == 2);
+  h.Pass(14'200);
+  CHECK(h.NowCalls(1) == 0);
+  CHECK(h.core().flows().size() == 0);
+}
+
+TEST_CASE("a rule that is added again finds its tokens counted") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 5}});
+  const SessionSlot a = h.Hello("a");
+  const TokenId token = h.Take(a, 1, 4);
+  h.Rules({});
+  h.Rules({{.flow = 1, .count = 5}});
+  CHECK(h.Acquire(a, 1, 2).status == TokenStatus::kBlocked);
+  CHECK(h.Acquire(a, 1, 1).now_calls == 5);
+  CHECK(h.Release(a, token) == TokenStatus::kReleaseOk);
+  CHECK(h.NowCalls(1) == 1);
+}
+
+TEST_CASE("a removed rule may be added again by another namespace, with tokens still out") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 5}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1, 4);
+  h.Rules({});
+  h.Rules({{.flow = 1, .count = 6}}, "heir");
+  CHECK(h.NowCalls(1) == 4);
+  CHECK(h.Acquire(a, 1, 2).level == 6);
+  CHECK(ReadLedger(&h.store()).rules.at(0).name_space == "heir");
+}
+
+TEST_CASE("a set replaces only the rules of its own namespace") {
+  CoreHarness h;
+  h.Rules({{.flow = 1}, {.flow = 2}}, "one");
+  h.Rules({{.flow = 3}}, "two");
+  h.Rules({{.flow = 2}, {.flow = 4}}, "one");
+  const SessionSlot a = h.Hello("a", "one");
+  CHECK(h.Acquire(a, 1).status == TokenStatus::kNoRuleExists);
+  for (const int64_t flow : {2, 3, 4}) CHECK(h.Acquire(a, flow).status == TokenStatus::kOk);
+  CHECK(h.core().flows().rules() == 3);
+  CHECK(ReadLedger(&h.store()).rules.size() == 3);
+}
+
+TEST_CASE("a rule that did not change leaves no record") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 5}, {.flow = 2}});
+  h.auto_commit = false;
+  h.Rules({{.flow = 1, .count = 5}, {.flow = 2}});
+  CHECK(h.batch().empty());
+  h.Rules({{.flow = 1, .count = 6}, {.flow = 2}});
+  CHECK(h.batch().records() == 1);
+}
+
+TEST_CASE("one invalid rule refuses the whole set and the old one stays") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 5}, {.flow = 2}});
+  h.auto_commit = false;
+  const Status status =
+      Load(&h, "app", RulesJson({{.flow = 1, .count = 9}, {.flow = 3, .count = -1}}));
+  CHECK(status.ToString() ==
+        "invalid_argument: rule 2 (resource \"r3\", flowId 3): count must be >= 0");
+  CHECK(h.batch().empty());
+  const SessionSlot a = h.Hello("a");
+  CHECK(h.Acquire(a, 1).level == 5);
+  CHECK(h.Acquire(a, 2).status == TokenStatus::kOk);
+  CHECK(h.Acquire(a, 3).status == TokenStatus::kNoRuleExists);
+}
+
+TEST_CASE("a flowId of another namespace refuses the whole set and names the owner") {
+  CoreHarness h;
+  h.Rules({{.flow = 1}}, "owner");
+  h.auto_commit = false;
+  const Status status = Load(&h, "thief", RulesJson({{.flow = 5}, {.flow = 1}}));
+  CHECK(StatusCodeName(status.code()) == "already_exists");
+  CHECK(status.message() ==
+        "rule of resource 'r1': clusterConfig.flowId 1 belongs to namespace owner; flow ids are "
+        "unique across namespaces");
+  CHECK(h.batch().empty());
+  CHECK(h.core().flows().Find(FlowId{5}) == kNoFlow);
+  CHECK(h.core().flows().FindNamespace("thief") == kNoNamespace);
+}
+
+TEST_CASE("a namespace name is checked") {
+  CoreHarness h;
+  for (const std::string& name : {std::string(), std::string(129, 'n'), std::string("a\nb"),
+                                  std::string("a\0b", 3), std::string("\xff")}) {
+    const Status status = Load(&h, name, "[]");
+    CHECK(status.code() == StatusCode::kInvalidArgument);
+    CHECK(status.message().starts_with("namespace: must "));
+  }
+  CHECK(Load(&h, std::string(128, 'n'), "[]").ok());
+}
+
+TEST_CASE("an empty set for a namespace that nobody uses leaves no trace") {
+  CoreHarness h;
+  h.auto_commit = false;
+  CHECK(Load(&h, "ghost", "[]").ok());
+  CHECK(h.batch().empty());
+  CHECK(h.core().flows().namespaces() == 0);
+}
+
+TEST_CASE("a load is told in the log, skipped rules up to ten") {
+  CoreHarness h;
+  std::string json = "[";
+  for (int i = 0; i < 12; ++i) json += R"({"resource":"local"},)";
+  json.back() = ']';
+  const auto loaded = h.core().ReplaceRules(h.turn(), "app", json);
+  REQUIRE(loaded.ok());
+  CHECK(loaded->loaded == 0);
+  CHECK(loaded->skipped.size() == 12);
+  const auto notices = h.core().TakeNotices();
+  REQUIRE(notices.size() == 11);
+  CHECK(notices[0].text == "namespace app: 0 rules, 0 new or changed, 0 removed, 12 skipped");
+  CHECK_FALSE(notices[0].warning);
+  CHECK(notices[10].text ==
+        "namespace app: rule 10 (resource \"local\") is skipped: clusterMode is not true");
+  CHECK(notices[10].warning);
+  CHECK(h.core().TakeNotices().empty());
+}
+
+// A session that waits for the longer of two clientOfflineTimes is looked at anew.
+TEST_CASE("a lowered clientOfflineTime reaches clients that are offline already") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 100'000}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1);
+  h.Goodbye(a);
+  h.Pass(1000);
+  h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 5000}});
+  h.Pass(3999);
+  CHECK(h.NowCalls(1) == 1);
+  h.Pass(1);
+  CHECK(h.NowCalls(1) == 0);
+}
+
+TEST_CASE("a lowered clientOfflineTime counts also after tokens of a shorter one were reclaimed") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 1000},
+           {.flow = 2, .resource_timeout_ms = 600'000, .client_offline_ms = 100'000}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1);
+  h.Take(a, 2);
+  h.Goodbye(a);
+  h.Pass(2000);
+  REQUIRE(h.NowCalls(1) == 0);
+  REQUIRE(h.NowCalls(2) == 1);
+  h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 1000},
+           {.flow = 2, .resource_timeout_ms = 600'000, .client_offline_ms = 5000}});
+  h.Pass(3000);
+  CHECK(h.NowCalls(2) == 0);
+}
+
+TEST_CASE("a clientOfflineTime lowered while the session is walked counts for tokens passed over") {
+  CoreHarness h;
+  const std::vector<testing::RuleOptions> before = {
+      {.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000, .client_offline_ms = 100'000},
+      {.flow = 2, .count = 1e6, .resource_timeout_ms = 600'000, .client_offline_ms = 1000}};
+  h.Rules(before);
+  const SessionSlot a = h.Hello("a");
+  for (int i = 0; i < 900; ++i) h.Take(a, 1);
+  for (int i = 0; i < 1500; ++i) h.Take(a, 2);
+  h.Goodbye(a);
+  h.Sleep(1000);
+  h.core().OnTime(h.turn());  // Passes over all of flow 1.
+  h.Commit();
+  REQUIRE(h.NowCalls(2) > 0);
+  REQUIRE(h.NowCalls(2) < 1500);
+  auto after = before;
+  after[0].client_offline_ms = 5000;
+  h.Rules(after);
+  h.Pass(3999);
+  CHECK(h.NowCalls(2) == 0);
+  CHECK(h.NowCalls(1) == 900);
+  h.Pass(1);
+  CHECK(h.NowCalls(1) == 0);
+}
+
+TEST_CASE("a raised clientOfflineTime gives clients that are offline the longer time") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 1000}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1);
+  h.Goodbye(a);
+  h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 5000}});
+  h.Pass(4999);
+  CHECK(h.NowCalls(1) == 1);
+  h.Pass(1);
+  CHECK(h.NowCalls(1) == 0);
+}
+
+}  // namespace
+}  // namespace nowcalls::core

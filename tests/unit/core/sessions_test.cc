@@ -1,0 +1,256 @@
+// Sessions: online, offline, back in time or not, and the walk over what the absent ones hold.
+#include <doctest/doctest.h>
+
+#include "support/core_harness.h"
+
+namespace nowcalls::core {
+namespace {
+
+using testing::CoreHarness;
+using testing::FindWrongBook;
+using testing::ReadLedger;
+
+TEST_CASE("hello tells the session, who is online and what the client still holds") {
+  CoreHarness h;
+  h.Rules({{.flow = 1}});
+  const auto first = h.core().Hello(h.turn(), "app", "a", "@x");
+  REQUIRE(first.ok());
+  CHECK(first->sessions_online == 1);
+  CHECK(first->resumed_tokens == 0);
+  h.Take(first->session, 1);
+  h.Take(first->session, 1);
+  h.Goodbye(first->session);
+  h.Hello("b");
+  const auto again = h.core().Hello(h.turn(), "app", "a", "@y");
+  REQUIRE(again.ok());
+  CHECK(again->session_id == first->session_id);
+  CHECK(again->sessions_online == 2);
+  CHECK(again->resumed_tokens == 2);
+}
+
+TEST_CASE("the core: the same client id in another namespace is another client") {
+  CoreHarness h;
+  const auto one = h.core().Hello(h.turn(), "one", "a", "@x");
+  const auto two = h.core().Hello(h.turn(), "two", "a", "@x");
+  REQUIRE(one.ok());
+  REQUIRE(two.ok());
+  CHECK(one->session_id != two->session_id);
+  CHECK(two->sessions_online == 1);
+}
+
+TEST_CASE("tokens of a client that stays away for clientOfflineTime are reclaimed, not before") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 3000}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1, 2);
+  h.Take(a, 1);
+  h.Pass(500);
+  h.Goodbye(a);
+  h.NoticesText();
+  h.Pass(2999);
+  CHECK(h.NowCalls(1) == 3);
+  h.Pass(1);
+  CHECK(h.NowCalls(1) == 0);
+  CHECK(h.Ended(1, EndReason::kClientOffline) == 2);
+  CHECK(h.NoticesText() == "client a has been offline for 3000 ms: reclaimed 2 tokens\n");
+  CHECK(h.core().sessions().size() == 0);
+  const auto content = ReadLedger(&h.store());
+  CHECK(content.tokens.empty());
+  CHECK(content.sessions.empty());
+}
+
+TEST_CASE("a client that comes back in time keeps its tokens and can release them") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 3000}});
+  const SessionSlot a = h.Hello("a");
+  const TokenId token = h.Take(a, 1);
+  h.Goodbye(a);
+  h.Pass(2999);
+  CHECK(h.Hello("a") == a);
+  h.Pass(100'000);
+  CHECK(h.IsLive(token));
+  CHECK(h.Release(a, token) == TokenStatus::kReleaseOk);
+}
+
+TEST_CASE("each absence counts anew") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 3000}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1);
+  for (int i = 0; i < 5; ++i) {
+    h.Goodbye(a);
+    h.Pass(2000);
+    REQUIRE(h.Hello("a") == a);
+  }
+  CHECK(h.NowCalls(1) == 1);
+  h.Goodbye(a);
+  h.Pass(3000);
+  CHECK(h.NowCalls(1) == 0);
+}
+
+TEST_CASE("a session with two connections is online while either is open") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 1000}});
+  const SessionSlot a = h.Hello("a");
+  REQUIRE(h.Hello("a") == a);
+  h.Take(a, 1);
+  CHECK(h.core().flows().name_space(h.core().sessions().at(a).name_space).sessions_online == 1);
+  h.Goodbye(a);
+  h.Pass(5000);
+  CHECK(h.NowCalls(1) == 1);
+  h.Goodbye(a);
+  h.Pass(1000);
+  CHECK(h.NowCalls(1) == 0);
+}
+
+TEST_CASE("in one session each token follows the clientOfflineTime of its own rule") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 1000},
+           {.flow = 2, .resource_timeout_ms = 600'000, .client_offline_ms = 5000},
+           {.flow = 3, .resource_timeout_ms = 600'000, .client_offline_ms = 3000}});
+  const SessionSlot a = h.Hello("a");
+  for (const int64_t flow : {2, 1, 3, 2}) h.Take(a, flow);
+  h.Goodbye(a);
+  h.Pass(999);
+  CHECK(h.core().tokens().size() == 4);
+  h.Pass(1);
+  CHECK(h.NowCalls(1) == 0);
+  CHECK(h.core().tokens().size() == 3);
+  h.Pass(1999);
+  CHECK(h.NowCalls(3) == 1);
+  h.Pass(1);
+  CHECK(h.NowCalls(3) == 0);
+  CHECK(h.NowCalls(2) == 2);
+  h.Pass(2000);
+  CHECK(h.NowCalls(2) == 0);
+  CHECK(h.core().sessions().size() == 0);
+}
+
+TEST_CASE("a session without tokens ends with its connection and was never in the ledger") {
+  CoreHarness h;
+  h.auto_commit = false;
+  h.Goodbye(h.Hello("a"));
+  CHECK(h.core().sessions().size() == 0);
+  CHECK(h.core().flows().namespaces() == 0);
+  CHECK(h.batch().empty());
+}
+
+TEST_CASE("a session whose last token ends while it is offline ends with it") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 100'000}});
+  const SessionSlot a = h.Hello("a");
+  const TokenId token = h.Take(a, 1);
+  h.Goodbye(a);
+  CHECK(h.Reclaim(token) == TokenStatus::kReleaseOk);
+  CHECK(h.core().sessions().size() == 0);
+  CHECK(ReadLedger(&h.store()).sessions.empty());
+  h.Pass(200'000);  // Its timer is gone too.
+}
+
+TEST_CASE("a session that released everything stays while it is online") {
+  CoreHarness h;
+  h.Rules({{.flow = 1}});
+  const SessionSlot a = h.Hello("a");
+  h.Release(a, h.Take(a, 1));
+  CHECK(ReadLedger(&h.store()).sessions.size() == 1);
+  h.Goodbye(a);
+  CHECK(ReadLedger(&h.store()).sessions.empty());
+}
+
+TEST_CASE("the session of a connection without client id is never rejoined") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 1000}});
+  const SessionSlot first = h.HelloUnnamed("@127.0.0.1:5");
+  const SessionSlot second = h.HelloUnnamed("@127.0.0.1:5");
+  CHECK(first != second);
+  const TokenId token = h.Take(first, 1);
+  h.Goodbye(first);
+  const SessionSlot third = h.HelloUnnamed("@127.0.0.1:5");
+  CHECK(third != first);
+  CHECK(h.Release(third, token) == TokenStatus::kAlreadyRelease);
+  h.Pass(1000);
+  CHECK(h.NowCalls(1) == 0);
+}
+
+// Invariant 8: no step of the loop is unbounded.
+TEST_CASE("5,000 tokens of one absent client are reclaimed in bounded steps that follow at once") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000, .client_offline_ms = 1000}});
+  const SessionSlot a = h.Hello("a");
+  for (int i = 0; i < 5000; ++i) h.Take(a, 1);
+  h.Goodbye(a);
+  h.NoticesText();
+  h.Sleep(1000);
+  int steps = 0;
+  while (h.NowCalls(1) > 0) {
+    REQUIRE(h.core().NextDeadline() <= h.now());
+    const int64_t before = h.NowCalls(1);
+    h.core().OnTime(h.turn());
+    h.Commit();
+    CHECK(before - h.NowCalls(1) <= 1000);
+    CHECK(before > h.NowCalls(1));
+    CHECK(FindWrongBook(h.core()) == "");
+    ++steps;
+  }
+  CHECK(steps >= 5);
+  CHECK(steps <= 7);
+  CHECK(h.core().sessions().size() == 0);
+  CHECK(h.NoticesText() == "client a has been offline for 1000 ms: reclaimed 5000 tokens\n");
+  CHECK(h.core().NextDeadline() == kNever);
+}
+
+TEST_CASE("a client that comes back in the middle of the walk keeps the rest") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000, .client_offline_ms = 1000}});
+  const SessionSlot a = h.Hello("a");
+  for (int i = 0; i < 3000; ++i) h.Take(a, 1);
+  h.Goodbye(a);
+  h.Sleep(1000);
+  h.core().OnTime(h.turn());
+  h.Commit();
+  const int64_t rest = h.NowCalls(1);
+  CHECK(rest > 0);
+  CHECK(rest < 3000);
+  REQUIRE(h.Hello("a") == a);
+  h.Pass(50'000);
+  CHECK(h.NowCalls(1) == rest);
+}
+
+TEST_CASE("tokens that end elsewhere during a walk do not disturb it") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000, .client_offline_ms = 1000}});
+  const SessionSlot a = h.Hello("a");
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < 2500; ++i) tokens.push_back(h.Take(a, 1));
+  h.Goodbye(a);
+  h.Sleep(1000);
+  h.core().OnTime(h.turn());
+  h.Commit();
+  for (const TokenId token : tokens) h.Reclaim(token);  // Also the one the walk stands at.
+  CHECK(h.core().sessions().size() == 0);
+  h.Pass(0);
+  CHECK(h.NowCalls(1) == 0);
+  CHECK(h.core().NextDeadline() == kNever);
+}
+
+TEST_CASE("many clients that leave at once are all looked at, a bounded number at a time") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000, .client_offline_ms = 1000}});
+  std::vector<SessionSlot> slots;
+  for (int i = 0; i < 2000; ++i) {
+    slots.push_back(h.Hello("c" + std::to_string(i)));
+    h.Take(slots.back(), 1);
+  }
+  for (const SessionSlot slot : slots) h.Goodbye(slot);
+  h.Sleep(1000);
+  h.core().OnTime(h.turn());
+  h.Commit();
+  CHECK(h.NowCalls(1) > 0);
+  CHECK(h.NowCalls(1) < 2000);
+  h.Pass(0);
+  CHECK(h.NowCalls(1) == 0);
+  CHECK(h.core().sessions().size() == 0);
+}
+
+}  // namespace
+}  // namespace nowcalls::core

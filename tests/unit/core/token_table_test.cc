@@ -1,0 +1,232 @@
+#include "core/token_table.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "base/prng.h"
+
+namespace nowcalls::core {
+namespace {
+
+// A table with three flows and three sessions, and ids that a test may choose.
+struct Books {
+  TokenSlot Add(uint64_t id, uint64_t fence, size_t flow = 0, size_t session = 0) {
+    const TokenSlot slot = table.Insert(TokenId{id}, fence);
+    table.at(slot).flow = static_cast<FlowSlot>(flow);
+    table.at(slot).session = static_cast<SessionSlot>(session);
+    table.Link(slot, &flows[flow], &sessions[session]);
+    return slot;
+  }
+  void Remove(TokenSlot slot, uint64_t id) {
+    const TokenEntry& entry = table.at(slot);
+    table.Erase(slot, TokenId{id}, &flows[entry.flow], &sessions[entry.session]);
+  }
+  std::vector<uint64_t> Fences(const TokenList& list, TokenOrder order) const {
+    std::vector<uint64_t> fences;
+    for (TokenSlot slot = list.head; slot != kNoToken; slot = table.at(slot).next(order)) {
+      fences.push_back(table.at(slot).fence);
+    }
+    return fences;
+  }
+
+  TokenTable table;
+  std::array<TokenList, 3> flows;
+  std::array<TokenList, 3> sessions;
+};
+
+using Fences = std::vector<uint64_t>;
+
+TEST_CASE("an empty table finds nothing") {
+  const TokenTable table;
+  CHECK(table.Find(TokenId{7}, 7) == kNoToken);
+  CHECK(table.size() == 0);
+  CHECK(table.all().head == kNoToken);
+}
+
+// Few home buckets make long probe sequences, so that an erase must move entries back over the end
+// of the index too.
+void CompareWithMap(uint64_t seed, uint64_t homes, uint64_t homes_from) {
+  Prng prng(seed);
+  Books books;
+  std::unordered_map<uint64_t, TokenSlot> model;  // By fence.
+  const auto id_of = [&](uint64_t fence) {
+    return (fence << 32) | ((homes_from + fence % homes) & 0xffffffff);
+  };
+  uint64_t next_fence = 1;
+  for (int step = 0; step < 6000; ++step) {
+    const bool grow = model.size() < 10 || (model.size() < 700 && prng.Below(2) == 0);
+    if (grow) {
+      const uint64_t fence = next_fence++;
+      model.emplace(fence, books.Add(id_of(fence), fence, prng.Below(3), prng.Below(3)));
+    } else {
+      uint64_t fence = 1 + prng.Below(next_fence - 1);
+      while (!model.contains(fence)) fence = fence % (next_fence - 1) + 1;
+      books.Remove(model.at(fence), id_of(fence));
+      model.erase(fence);
+    }
+    REQUIRE(books.table.size() == model.size());
+    if (step % 50 != 0) continue;
+    for (uint64_t fence = 1; fence < next_fence; ++fence) {
+      const auto it = model.find(fence);
+      const TokenSlot expected = it == model.end() ? kNoToken : it->second;
+      if (books.table.Find(TokenId{id_of(fence)}, fence) != expected) FAIL("fence " << fence);
+    }
+  }
+}
+
+TEST_CASE("random inserts, finds and erases agree with std::unordered_map") {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    CAPTURE(seed);
+    CompareWithMap(seed, /*homes=*/UINT32_MAX, 0);
+  }
+}
+
+TEST_CASE("tokens that share home buckets are all found after any erase") {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    CAPTURE(seed);
+    CompareWithMap(seed, /*homes=*/5, 0);
+    // 1020 .. 1030 wrap around the end of an index of 1024 buckets.
+    CompareWithMap(seed, /*homes=*/11, 1020);
+  }
+}
+
+TEST_CASE("ids with the same low half are told apart by their fence") {
+  Books books;
+  const TokenSlot a = books.Add(0x1'0000'0007, 1);
+  const TokenSlot b = books.Add(0x2'0000'0007, 2);
+  CHECK(books.table.Find(TokenId{0x1'0000'0007}, 1) == a);
+  CHECK(books.table.Find(TokenId{0x2'0000'0007}, 2) == b);
+  CHECK(books.table.Find(TokenId{0x3'0000'0007}, 3) == kNoToken);
+  books.Remove(a, 0x1'0000'0007);
+  CHECK(books.table.Find(TokenId{0x1'0000'0007}, 1) == kNoToken);
+  CHECK(books.table.Find(TokenId{0x2'0000'0007}, 2) == b);
+}
+
+TEST_CASE("each list keeps the order of issue while tokens come and go") {
+  Books books;
+  std::map<uint64_t, TokenSlot> slots;
+  for (uint64_t fence = 1; fence <= 9; ++fence) {
+    slots[fence] = books.Add(fence * 1000, fence, fence % 3, fence % 2);
+  }
+  books.Remove(slots[1], 1000);  // Head of all.
+  books.Remove(slots[9], 9000);  // Tail of all.
+  books.Remove(slots[5], 5000);  // In the middle.
+  books.Add(10'000, 10, 0, 0);
+  CHECK(books.Fences(books.table.all(), TokenOrder::kAll) == Fences{2, 3, 4, 6, 7, 8, 10});
+  CHECK(books.Fences(books.flows[0], TokenOrder::kFlow) == Fences{3, 6, 10});
+  CHECK(books.Fences(books.flows[1], TokenOrder::kFlow) == Fences{4, 7});
+  CHECK(books.Fences(books.flows[2], TokenOrder::kFlow) == Fences{2, 8});
+  CHECK(books.Fences(books.sessions[0], TokenOrder::kSession) == Fences{2, 4, 6, 8, 10});
+  CHECK(books.Fences(books.sessions[1], TokenOrder::kSession) == Fences{3, 7});
+  CHECK(books.flows[0].size == 3);
+  CHECK(books.sessions[0].size == 5);
+  CHECK(books.table.all().size == 7);
+}
+
+TEST_CASE("a list whose last token ends is empty at both ends") {
+  Books books;
+  const TokenSlot slot = books.Add(5, 1, 1, 1);
+  books.Remove(slot, 5);
+  CHECK(books.flows[1].head == kNoToken);
+  CHECK(books.flows[1].tail == kNoToken);
+  CHECK(books.flows[1].size == 0);
+  CHECK(books.table.all().tail == kNoToken);
+}
+
+TEST_CASE("a freed slot is used again, and begins with nothing of its last token") {
+  Books books;
+  const TokenSlot first = books.Add(5, 1);
+  books.table.at(first).count = 77;
+  books.table.at(first).deadline_ms = 99;
+  books.Remove(first, 5);
+  const TokenSlot again = books.table.Insert(TokenId{6}, 2);
+  CHECK(again == first);
+  CHECK(books.table.at(again).count == 0);
+  CHECK(int64_t{books.table.at(again).deadline_ms} == 0);
+  CHECK(books.table.at(again).fence == 2);
+  CHECK(books.table.Find(TokenId{5}, 1) == kNoToken);
+}
+
+TEST_CASE("slots do not leak: a million short calls fit in the first chunk") {
+  Books books;
+  const TokenSlot stays = books.Add(1, 1);
+  const size_t memory = books.table.MemoryBytes();
+  for (uint64_t fence = 2; fence <= 1'000'000; ++fence) {
+    const uint64_t id = fence * 0x9e3779b97f4a7c15;
+    books.Remove(books.Add(id, fence), id);
+  }
+  CHECK(books.table.MemoryBytes() == memory);
+  CHECK(books.table.Find(TokenId{1}, 1) == stays);
+  CHECK(books.table.size() == 1);
+}
+
+TEST_CASE("a cursor moves on when its token ends, and keeps its place when others end") {
+  Books books;
+  std::vector<TokenSlot> slots;
+  for (uint64_t fence = 1; fence <= 5; ++fence) slots.push_back(books.Add(fence, fence));
+  TokenCursor all{TokenOrder::kAll, slots[1]};
+  TokenCursor flow{TokenOrder::kFlow, slots[3]};
+  TokenCursor last{TokenOrder::kSession, slots[4]};
+  TokenCursor detached{TokenOrder::kAll, slots[1]};
+  for (TokenCursor* cursor : {&all, &flow, &last}) books.table.Attach(cursor);
+  books.table.Attach(&detached);
+  books.table.Detach(&detached);
+
+  books.Remove(slots[0], 1);
+  CHECK(all.next == slots[1]);
+  books.Remove(slots[1], 2);
+  CHECK(all.next == slots[2]);
+  CHECK(detached.next == slots[1]);
+  books.Remove(slots[2], 3);
+  CHECK(all.next == slots[3]);
+  books.Remove(slots[3], 4);
+  CHECK(all.next == slots[4]);
+  CHECK(flow.next == slots[4]);
+  books.Remove(slots[4], 5);
+  CHECK(all.next == kNoToken);
+  CHECK(flow.next == kNoToken);
+  CHECK(last.next == kNoToken);
+  for (TokenCursor* cursor : {&all, &flow, &last}) books.table.Detach(cursor);
+}
+
+TEST_CASE("a cursor follows its own list, not that of all tokens") {
+  Books books;
+  const TokenSlot a = books.Add(1, 1, /*flow=*/0);
+  books.Add(2, 2, /*flow=*/1);
+  const TokenSlot c = books.Add(3, 3, /*flow=*/0);
+  TokenCursor cursor{TokenOrder::kFlow, a};
+  books.table.Attach(&cursor);
+  books.Remove(a, 1);
+  CHECK(cursor.next == c);
+  books.table.Detach(&cursor);
+}
+
+TEST_CASE("Reserve makes room without losing tokens") {
+  Books books;
+  for (uint64_t fence = 1; fence <= 100; ++fence) books.Add(fence * 77, fence);
+  books.table.Reserve(100'000);
+  const size_t memory = books.table.MemoryBytes();
+  for (uint64_t fence = 101; fence <= 16'000; ++fence) books.Add(fence * 77, fence);
+  CHECK(books.table.MemoryBytes() == memory);
+  for (uint64_t fence = 1; fence <= 16'000; ++fence) {
+    if (books.table.Find(TokenId{fence * 77}, fence) == kNoToken) FAIL("fence " << fence);
+  }
+}
+
+TEST_CASE("an entry is one cache line and the table knows what it holds") {
+  CHECK(sizeof(TokenEntry) == 64);
+  Books books;
+  for (uint64_t fence = 1; fence <= 16'384; ++fence) books.Add(fence, fence);
+  const size_t one_chunk = books.table.MemoryBytes();
+  books.Add(16'385, 16'385);
+  CHECK(books.table.MemoryBytes() >= one_chunk + 1024 * 1024);
+  CHECK(books.table.size() == 16'385);
+}
+
+}  // namespace
+}  // namespace nowcalls::core
