@@ -1,0 +1,40 @@
+// Driver: what the engine needs from the world around it.
+//
+// Thread: loop. The libuv server implements it; so do tests and the simulator. Every call comes
+// from within an Engine call; none may call the engine back.
+#ifndef NOWCALLS_ENGINE_DRIVER_H_
+#define NOWCALLS_ENGINE_DRIVER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace nowcalls::engine {
+
+// Names an open connection; given by Engine::OnConnect, free for reuse after OnDisconnect.
+using ConnectionId = uint32_t;
+
+enum class LogLevel { kDebug, kInfo, kWarn, kError };
+
+class Driver {
+ public:
+  virtual ~Driver() = default;
+
+  // Sends `bytes` behind what was sent before, without blocking; keeps a copy of what the socket
+  // does not take at once. Returns the bytes now kept for this connection.
+  virtual size_t Write(ConnectionId id, std::string_view bytes) = 0;
+
+  // Ends the connection after sending what is kept, if `flush`, or at once. The engine calls
+  // neither Write nor anything else for it afterwards; the driver still calls OnDisconnect once,
+  // later and not from within this call.
+  virtual void Close(ConnectionId id, bool flush) = 0;
+
+  // Stops or resumes reading from the connection: backpressure.
+  virtual void SetReading(ConnectionId id, bool on) = 0;
+
+  virtual void Log(LogLevel level, std::string_view message) = 0;
+};
+
+}  // namespace nowcalls::engine
+
+#endif  // NOWCALLS_ENGINE_DRIVER_H_

@@ -1,0 +1,148 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/check.h"
+#include "engine/engine_impl.h"
+
+namespace nowcalls::engine {
+
+Engine::Engine(EngineOptions options, core::Core* core, Driver* driver, Instant now)
+    : impl_(std::make_unique<Impl>(std::move(options), core, driver, now)) {}
+
+Engine::~Engine() = default;
+
+std::optional<ConnectionId> Engine::OnConnect(std::string_view peer, Instant now) {
+  impl_->current = now;
+  if (impl_->connections_open >= impl_->options.limits.connections_max) return std::nullopt;
+  ConnectionId id = 0;
+  if (impl_->free_connections.empty()) {
+    id = static_cast<ConnectionId>(impl_->connections.size());
+    impl_->connections.emplace_back();
+  } else {
+    id = impl_->free_connections.back();
+    impl_->free_connections.pop_back();
+  }
+  Connection& connection = impl_->connections[id];
+  connection.id = id;
+  connection.open = true;
+  connection.peer = std::string(peer);
+  ++impl_->connections_open;
+  return id;
+}
+
+void Engine::OnBytes(ConnectionId id, std::string_view bytes, Instant now) {
+  impl_->current = now;
+  Connection& connection = impl_->connections[id];
+  NOWCALLS_CHECK(connection.open);
+  if (!connection.closing) impl_->TakeBytes(&connection, bytes, now);
+}
+
+void Engine::OnDisconnect(ConnectionId id, Instant now) {
+  impl_->current = now;
+  Connection& connection = impl_->connections[id];
+  NOWCALLS_CHECK(connection.open);
+  impl_->EndSession(&connection);
+  if (connection.incomplete_since) impl_->incomplete.erase({connection.incomplete_since->ms, id});
+  impl_->buffers.TakeBack(&connection.input);
+  impl_->buffers.TakeBack(&connection.ready);
+  for (auto& waiting : connection.waiting) impl_->buffers.TakeBack(&waiting);
+  connection = Connection{};
+  impl_->free_connections.push_back(id);
+  --impl_->connections_open;
+}
+
+void Engine::OnTime(Instant now) {
+  impl_->current = now;
+  impl_->CloseTooSlow(now);
+  for (const ConnectionId id : std::exchange(impl_->yielded, {})) {
+    impl_->Resume(&impl_->connections[id], now);
+  }
+  // What the core would do adds records; while the batch is full it waits with everything else.
+  if (!impl_->BatchFull()) impl_->core->OnTime(impl_->TurnAt(now));
+}
+
+Instant Engine::NextDeadline() const {
+  if (!impl_->yielded.empty()) return Instant{0};
+  Instant next = impl_->BatchFull() ? kNever : impl_->core->NextDeadline();
+  if (!impl_->incomplete.empty()) {
+    next = std::min(next, Instant{impl_->incomplete.begin()->first} +
+                              impl_->options.limits.message_incomplete_ms);
+  }
+  return next;
+}
+
+void Engine::TurnEnd() {
+  // Flushing may close a connection, never make another dirty.
+  for (const ConnectionId id : impl_->dirty) {
+    Connection& connection = impl_->connections[id];
+    if (connection.open && connection.dirty) impl_->Flush(&connection);
+  }
+  impl_->dirty.clear();
+  impl_->LogNotices();
+}
+
+Result<uint32_t> Engine::LoadRules(std::string_view name_space, std::string_view json,
+                                   Instant now) {
+  impl_->current = now;
+  Result<core::RulesLoaded> loaded =
+      impl_->core->ReplaceRules(impl_->TurnAt(now), name_space, json);
+  impl_->LogNotices();
+  if (!loaded.ok()) return loaded.status();
+  return loaded->loaded;
+}
+
+const ledger::CommitBatch* Engine::BeginCommit(const ClockSample& clock, Instant now) {
+  Impl& impl = *impl_;
+  impl.current = now;
+  if (impl.committing) return nullptr;
+  if (impl.batches[impl.open].empty() && !impl.first_commit_due) return nullptr;
+  impl.first_commit_due = false;
+  impl.core->Seal(impl.TurnAt(now), clock);
+  impl.committing = true;
+  impl.open = impl.in_flight();
+  NOWCALLS_CHECK(impl.batches[impl.open].empty());
+  for (const ConnectionId id : std::exchange(impl.stalled, {})) {
+    impl.Resume(&impl.connections[id], now);
+  }
+  return &impl.batches[impl.in_flight()];
+}
+
+void Engine::OnCommitDone(Instant now) {
+  Impl& impl = *impl_;
+  impl.current = now;
+  NOWCALLS_CHECK(impl.committing);
+  impl.committing = false;
+  const size_t done = impl.in_flight();
+  impl.batches[done].Clear();
+  std::vector<ConnectionId> waiters;
+  waiters.swap(impl.waiters[done]);
+  for (const ConnectionId id : waiters) impl.MoveToReady(&impl.connections[id], done);
+  for (const ConnectionId id : waiters) {
+    Connection& connection = impl.connections[id];
+    if (connection.paused) impl.Resume(&connection, now);
+  }
+  waiters.clear();
+  impl.waiters[done].swap(waiters);
+}
+
+bool Engine::commit_in_flight() const { return impl_->committing; }
+
+bool Engine::idle() const {
+  return !impl_->committing && impl_->batches[impl_->open].empty() && !impl_->first_commit_due &&
+         impl_->dirty.empty() && impl_->yielded.empty();
+}
+
+std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {
+  if (impl_->BatchFull()) return std::nullopt;
+  return impl_->core->BeginScan(now);
+}
+
+Status Engine::OnScanDone(const ledger::ScanResult& result, Instant now) {
+  impl_->current = now;
+  return impl_->core->OnScanDone(impl_->TurnAt(now), result);
+}
+
+}  // namespace nowcalls::engine

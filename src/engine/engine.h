@@ -1,0 +1,87 @@
+// Engine: the whole server without I/O. Bytes and times go in; commit batches, scan requests and
+// bytes come out.
+//
+// Thread: loop. It owns the core, the protocol state of every connection and the open commit
+// batch. The libuv server, the simulator and an embedding program all drive this one class:
+//
+//   OnBytes ... OnBytes, OnTime      any number of events of one loop turn
+//   TurnEnd                          sends what may leave at once
+//   BeginCommit -> batch             when no commit is in flight and something is to be written
+//   (commit thread: store.Commit)
+//   OnCommitDone                     sends the replies that waited for that batch
+//
+// A reply that depends on a record leaves only when the batch with that record is durable
+// (invariant 1); other replies leave at the end of the turn. While one batch is being committed the
+// next one fills. The same calls with the same arguments give the same outputs, byte for byte.
+#ifndef NOWCALLS_ENGINE_ENGINE_H_
+#define NOWCALLS_ENGINE_ENGINE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/time.h"
+#include "core/core.h"
+#include "engine/driver.h"
+#include "ledger/commit_batch.h"
+#include "ledger/scan.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::engine {
+
+struct EngineOptions {
+  Limits limits;
+  std::string version;     // As told by hello and info.
+  std::string durability;  // As told by info: "sync", "interval:50", "none".
+  std::string data_dir;    // As told by info.
+};
+
+class Engine {
+ public:
+  // `core` has been loaded (Core::FinishLoad) and outlives the engine, as does `driver`.
+  Engine(EngineOptions options, core::Core* core, Driver* driver, Instant now);
+  ~Engine();
+
+  // Connections. `peer` is HOST:PORT for logs and for the display name of a session without a
+  // client id. Empty when connections_max are open: the driver then closes the socket.
+  std::optional<ConnectionId> OnConnect(std::string_view peer, Instant now);
+  void OnBytes(ConnectionId id, std::string_view bytes, Instant now);
+  void OnDisconnect(ConnectionId id, Instant now);
+
+  // Time. The driver calls OnTime at (or soon after) NextDeadline; kNever: no timer needed. A
+  // moment in the past means in the next turn, after others' input was read.
+  void OnTime(Instant now);
+  Instant NextDeadline() const;
+  void TurnEnd();
+
+  // Rules of a namespace from their JSON text, as a file or rules_load has it. The number loaded;
+  // kInvalidArgument names the rule and field, kAlreadyExists the namespace that owns a flowId;
+  // the old set then stays. The change is durable with the next commit.
+  Result<uint32_t> LoadRules(std::string_view name_space, std::string_view json, Instant now);
+
+  // The commit path. BeginCommit seals the open batch and returns it; nullptr when nothing is to be
+  // written or a commit is in flight. It stays valid until OnCommitDone. A failed commit is never
+  // reported here: the process ends.
+  const ledger::CommitBatch* BeginCommit(const ClockSample& clock, Instant now);
+  void OnCommitDone(Instant now);
+  bool commit_in_flight() const;
+  // Nothing waits: no open records, no commit, no unsent reply.
+  bool idle() const;
+
+  // The sweep. A request when one is due and none is in flight.
+  std::optional<ledger::ScanRequest> BeginScan(Instant now);
+  // Not ok when the scan failed: the ledger cannot be read, the process must end.
+  Status OnScanDone(const ledger::ScanResult& result, Instant now);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace nowcalls::engine
+
+#endif  // NOWCALLS_ENGINE_ENGINE_H_

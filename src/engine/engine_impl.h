@@ -1,0 +1,89 @@
+// Engine::Impl: connections, the two commit batches, and what waits for them. Internal to
+// src/engine.
+//
+// Thread: loop.
+#ifndef NOWCALLS_ENGINE_ENGINE_IMPL_H_
+#define NOWCALLS_ENGINE_ENGINE_IMPL_H_
+
+#include <array>
+#include <deque>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_set.h"
+#include "core/core.h"
+#include "engine/connection.h"
+#include "engine/driver.h"
+#include "engine/engine.h"
+#include "engine/rpc_handler.h"
+#include "ledger/commit_batch.h"
+
+namespace nowcalls::engine {
+
+struct Engine::Impl : ReplyBuffers {
+  Impl(EngineOptions engine_options, core::Core* the_core, Driver* the_driver, Instant now);
+
+  // ReplyBuffers.
+  wire::OutputBuffer* Immediate(Connection* connection) override;
+  wire::OutputBuffer* AfterCommit(Connection* connection) override;
+
+  // Input.
+  void TakeBytes(Connection* connection, std::string_view bytes, Instant now);
+  size_t TakeMessages(Connection* connection, std::string_view bytes, Instant now);
+  void HandleMessage(Connection* connection, std::string_view message, Instant now);
+  void Resume(Connection* connection, Instant now);
+  bool MustPause(const Connection& connection) const;
+  void Pause(Connection* connection);
+  void WaitForRoom(const Connection& connection);
+  void NoteIncomplete(Connection* connection, bool progressed, Instant now);
+  void CloseTooSlow(Instant now);
+
+  // Output.
+  void MarkDirty(Connection* connection);
+  void Flush(Connection* connection);
+  void MoveToReady(Connection* connection, size_t which);
+
+  void Close(Connection* connection, bool flush, std::string_view why);
+  void EndSession(Connection* connection);
+  void LogNotices();
+  nlohmann::ordered_json Info(Instant now) const;
+
+  core::Turn TurnAt(Instant now) { return {now, &batches[open]}; }
+  bool BatchFull() const { return batches[open].bytes().size() >= options.limits.batch_bytes_max; }
+  size_t in_flight() const { return 1 - open; }
+
+  EngineOptions options;
+  core::Core* core;
+  Driver* driver;
+  RpcHandler rpc;
+  Instant started;
+  // The time of the call that is being worked on: what ends a session without a call of its own
+  // (a closed connection at TurnEnd) happens at it.
+  Instant current;
+
+  std::deque<Connection> connections;
+  std::vector<ConnectionId> free_connections;
+  uint32_t connections_open = 0;
+  BufferPool buffers;
+  std::vector<ConnectionId> dirty;
+  std::vector<ConnectionId> stalled;  // Paused until the open batch has room.
+  std::vector<ConnectionId> yielded;  // Paused until the next turn: they have had their share.
+  // Connections whose message has begun and not ended, by when it began.
+  absl::btree_set<std::pair<int64_t, ConnectionId>> incomplete;
+
+  // One batch fills while the other is committed. waiting[i] of a connection belongs to batches[i],
+  // and waiters[i] lists the connections that have something there.
+  std::array<ledger::CommitBatch, 2> batches;
+  std::array<std::vector<ConnectionId>, 2> waiters;
+  size_t open = 0;
+  bool committing = false;
+  bool first_commit_due = true;  // Marks the clock of this boot before anything else.
+};
+
+}  // namespace nowcalls::engine
+
+#endif  // NOWCALLS_ENGINE_ENGINE_IMPL_H_

@@ -1,0 +1,74 @@
+// RpcHandler: one MessagePack-RPC request in, one call of the core, one reply out.
+//
+// Thread: loop. It decodes parameters, asks the core, and encodes the answer into the buffer that
+// the reply's dependence calls for (ReplyBuffers). It keeps no state between requests.
+#ifndef NOWCALLS_ENGINE_RPC_HANDLER_H_
+#define NOWCALLS_ENGINE_RPC_HANDLER_H_
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+#include "core/core.h"
+#include "engine/connection.h"
+#include "wire/messages.h"
+
+namespace nowcalls::engine {
+
+// Where a reply goes.
+class ReplyBuffers {
+ public:
+  virtual ~ReplyBuffers() = default;
+  // For answers that rest on nothing: errors, and refusals, which stay true enough if the records
+  // behind them are lost.
+  virtual wire::OutputBuffer* Immediate(Connection* connection) = 0;
+  // For answers that tell of a record, or of state that records on their way have made.
+  virtual wire::OutputBuffer* AfterCommit(Connection* connection) = 0;
+};
+
+class RpcHandler {
+ public:
+  // `info` answers the info method.
+  RpcHandler(core::Core* core, ReplyBuffers* replies, std::string version,
+             std::function<nlohmann::ordered_json(Instant)> info);
+
+  void HandleRequest(Connection* connection, const wire::Envelope& request, const core::Turn& turn);
+  // Executes release and keep; ignores other methods, since nobody would hear of the token an
+  // acquire issues.
+  void HandleNotification(Connection* connection, const wire::Envelope& notification,
+                          const core::Turn& turn);
+
+ private:
+  // What a handler needs of the request it answers.
+  struct Call {
+    Connection* connection;
+    const wire::Envelope& request;
+    const core::Turn& turn;
+  };
+
+  void Hello(const Call& call);
+  void Ping(const Call& call);
+  void Acquire(const Call& call);
+  void Release(const Call& call);
+  void Keep(const Call& call);
+  void Reclaim(const Call& call);
+  void RulesList(const Call& call);
+  void RulesLoad(const Call& call);
+  void Flow(const Call& call);
+  void Flows(const Call& call);
+  void Tokens(const Call& call);
+  void Sessions(const Call& call);
+  void Info(const Call& call);
+
+  void ReplyError(const Call& call, const wire::RequestError& error);
+  void ReplyStatus(const Call& call, TokenStatus status);
+
+  core::Core* const core_;
+  ReplyBuffers* const replies_;
+  const std::string version_;
+  const std::function<nlohmann::ordered_json(Instant)> info_;
+};
+
+}  // namespace nowcalls::engine
+
+#endif  // NOWCALLS_ENGINE_RPC_HANDLER_H_

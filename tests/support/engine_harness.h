@@ -1,0 +1,94 @@
+// EngineHarness: an Engine over a FakeDriver and a MemoryStore, one step at a time.
+//
+// Thread: one at a time. Nothing happens by itself: a test sends bytes, ends turns, begins commits
+// and finishes them, or lets Settle do all that a server's loop would.
+#ifndef NOWCALLS_SUPPORT_ENGINE_HARNESS_H_
+#define NOWCALLS_SUPPORT_ENGINE_HARNESS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/engine.h"
+#include "store/memory_store.h"
+#include "support/core_harness.h"
+#include "support/fake_driver.h"
+#include "wire/client_messages.h"
+
+namespace nowcalls::testing {
+
+// Requests as bytes.
+std::string HelloRequest(uint32_t msgid, std::string_view name_space,
+                         std::optional<std::string_view> client_id);
+std::string PlainRequest(uint32_t msgid, wire::Method method);
+std::string AcquireRequest(uint32_t msgid, int64_t flow, int64_t count = 1);
+std::string TokenRequest(uint32_t msgid, wire::Method method, uint64_t token);
+
+struct EngineReply {
+  uint32_t msgid = 0;
+  std::optional<wire::RequestError> error;
+  std::string result;
+
+  wire::AcquireReply acquire() const;
+  TokenStatus status() const;
+  wire::KeepReply keep() const;
+  wire::HelloReply hello() const;
+  uint64_t number() const;
+  // "BAD_PARAMS: acquire: count is missing"; "ok" when it is no error.
+  std::string ErrorText() const;
+};
+
+class EngineHarness {
+ public:
+  explicit EngineHarness(const Limits& limits = Limits(),
+                         const std::vector<RuleOptions>& rules = {{.flow = 1, .count = 1000}});
+
+  engine::Engine& engine() { return *engine_; }
+  core::Core& core() { return *core_; }
+  FakeDriver& driver() { return driver_; }
+  store::MemoryStore& store() { return store_; }
+  Instant now() const { return now_; }
+
+  engine::ConnectionId Connect(std::string_view peer = "127.0.0.1:1000");
+  void Disconnect(engine::ConnectionId id);
+  void Send(engine::ConnectionId id, std::string_view bytes) { engine_->OnBytes(id, bytes, now_); }
+  // Sends, settles, and returns the one reply.
+  EngineReply Call(engine::ConnectionId id, std::string_view bytes);
+  // A granted acquire of one call.
+  uint64_t Take(engine::ConnectionId id, int64_t flow = 1);
+
+  // The end of a loop turn; timers that are due run first.
+  void Turn();
+  bool BeginCommit();   // True: a commit is in flight now.
+  void FinishCommit();  // The batch is durable.
+  void Settle();        // Turns and commits until nothing waits.
+  // Time passes; every 50 ms of it a loop turn, with sweeps.
+  void Pass(int64_t duration_ms);
+  void Sleep(int64_t duration_ms) { now_ = now_ + duration_ms; }
+
+  // What has been written to the connection since the last call, taken apart.
+  std::vector<EngineReply> TakeReplies(engine::ConnectionId id);
+  // The ids of the same, in order of arrival.
+  std::vector<uint32_t> TakeIds(engine::ConnectionId id);
+
+  void Restart();
+
+ private:
+  void StartEngine();
+
+  Limits limits_;
+  core::CoreOptions core_options_;
+  FakeDriver driver_;
+  store::MemoryStore store_;
+  Instant now_{CoreHarness::kStartMs};
+  std::unique_ptr<core::Core> core_;
+  std::unique_ptr<engine::Engine> engine_;
+  const ledger::CommitBatch* in_flight_ = nullptr;
+};
+
+}  // namespace nowcalls::testing
+
+#endif  // NOWCALLS_SUPPORT_ENGINE_HARNESS_H_

@@ -1,0 +1,46 @@
+// FakeDriver: an engine::Driver that keeps what it is told, and checks that it is told nothing of a
+// connection after its Close.
+//
+// Thread: one at a time.
+#ifndef NOWCALLS_SUPPORT_FAKE_DRIVER_H_
+#define NOWCALLS_SUPPORT_FAKE_DRIVER_H_
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/driver.h"
+
+namespace nowcalls::testing {
+
+class FakeDriver : public engine::Driver {
+ public:
+  struct Socket {
+    std::string written;  // Since the test last took it.
+    size_t kept = 0;      // Bytes the peer has not taken; grows only while `stuck`.
+    bool stuck = false;   // The peer does not read.
+    bool reading = true;
+    bool closed = false;
+    bool flushed = false;  // As Close said.
+  };
+
+  size_t Write(engine::ConnectionId id, std::string_view bytes) override;
+  void Close(engine::ConnectionId id, bool flush) override;
+  void SetReading(engine::ConnectionId id, bool on) override;
+  void Log(engine::LogLevel level, std::string_view message) override;
+
+  Socket& socket(engine::ConnectionId id) { return sockets_[id]; }
+  void Forget(engine::ConnectionId id) { sockets_.erase(id); }
+  // The log since it was last taken, a line each: "warn: connection ...".
+  std::string TakeLog();
+
+ private:
+  std::map<engine::ConnectionId, Socket> sockets_;
+  std::string log_;
+};
+
+}  // namespace nowcalls::testing
+
+#endif  // NOWCALLS_SUPPORT_FAKE_DRIVER_H_

@@ -1,0 +1,259 @@
+// Invariant 8 at the border: what one client may have in flight, and what happens when it is more.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "support/engine_harness.h"
+
+namespace nowcalls::engine {
+namespace {
+
+using testing::AcquireRequest;
+using testing::EngineHarness;
+using testing::FakeDriver;
+using testing::PlainRequest;
+using testing::TokenRequest;
+using wire::Method;
+using Ids = std::vector<uint32_t>;
+
+Ids Sequence(uint32_t first, uint32_t last) {
+  Ids ids(last - first + 1);
+  std::iota(ids.begin(), ids.end(), first);
+  return ids;
+}
+
+std::string Acquires(uint32_t first, uint32_t last) {
+  std::string bytes;
+  for (uint32_t id = first; id <= last; ++id) bytes += AcquireRequest(id, 1);
+  return bytes;
+}
+
+TEST_CASE("beyond requests_in_flight_max reading stops, goes on, and each request has one answer") {
+  Limits limits;
+  limits.requests_in_flight_max = 10;
+  EngineHarness h(limits);
+  const ConnectionId c = h.Connect();
+  const FakeDriver::Socket& socket = h.driver().socket(c);
+  h.Send(c, Acquires(1, 10));
+  CHECK(socket.reading);
+  h.Send(c, Acquires(11, 35));
+  CHECK_FALSE(socket.reading);
+  CHECK(h.core().tokens().size() == 10);
+  h.Turn();
+  REQUIRE(h.BeginCommit());
+  h.Turn();
+  CHECK_FALSE(socket.reading);
+  CHECK(h.core().tokens().size() == 10);
+  h.FinishCommit();
+  h.Turn();
+  CHECK(h.TakeIds(c) == Sequence(1, 10));
+  CHECK(h.core().tokens().size() == 20);
+  CHECK_FALSE(socket.reading);
+  h.Settle();
+  CHECK(socket.reading);
+  CHECK(h.TakeIds(c) == Sequence(11, 35));
+  CHECK(h.core().tokens().size() == 35);
+  h.Send(c, Acquires(36, 36));
+  h.Settle();
+  CHECK(h.TakeIds(c) == Ids{36});
+}
+
+TEST_CASE("one client that floods does not stop another") {
+  Limits limits;
+  limits.requests_in_flight_max = 5;
+  EngineHarness h(limits);
+  const ConnectionId c = h.Connect();
+  const ConnectionId d = h.Connect("127.0.0.1:2");
+  h.Send(c, Acquires(1, 50));
+  h.Send(d, Acquires(100, 102));
+  CHECK(h.driver().socket(d).reading);
+  REQUIRE(h.BeginCommit());
+  h.FinishCommit();
+  h.Turn();
+  CHECK(h.TakeIds(d) == Sequence(100, 102));
+  CHECK(h.TakeIds(c) == Sequence(1, 5));
+  h.Settle();
+  CHECK(h.TakeIds(c) == Sequence(6, 50));
+}
+
+TEST_CASE("requests in flight in both batches count together") {
+  Limits limits;
+  limits.requests_in_flight_max = 4;
+  EngineHarness h(limits);
+  const ConnectionId c = h.Connect();
+  h.Send(c, Acquires(1, 2));
+  REQUIRE(h.BeginCommit());
+  h.Send(c, Acquires(3, 6));
+  CHECK(h.core().tokens().size() == 4);
+  CHECK_FALSE(h.driver().socket(c).reading);
+  h.FinishCommit();
+  CHECK(h.core().tokens().size() == 6);
+  h.Turn();
+  CHECK(h.TakeIds(c) == Ids{1, 2});
+  h.Settle();
+  CHECK(h.TakeIds(c) == Sequence(3, 6));
+  CHECK(h.driver().socket(c).reading);
+}
+
+TEST_CASE("a full batch stops everybody's input until the next one opens") {
+  Limits limits;
+  limits.batch_bytes_max = 1000;
+  EngineHarness h(limits);
+  const ConnectionId c = h.Connect();
+  const ConnectionId d = h.Connect("127.0.0.1:2");
+  h.Send(c, Acquires(1, 100));
+  const uint32_t granted = h.core().tokens().size();
+  CHECK(granted >= 5);
+  CHECK(granted < 40);
+  CHECK_FALSE(h.driver().socket(c).reading);
+  h.Send(d, Acquires(101, 103));
+  CHECK(h.core().tokens().size() == granted);
+  CHECK_FALSE(h.driver().socket(d).reading);
+  CHECK(h.engine().NextDeadline() == kNever);
+  CHECK_FALSE(h.engine().BeginScan(h.now() + 1'000'000).has_value());
+  h.Turn();
+  CHECK(h.TakeIds(d).empty());
+
+  REQUIRE(h.BeginCommit());
+  CHECK(h.core().tokens().size() > granted);
+  h.FinishCommit();
+  h.Settle();
+  CHECK(h.TakeIds(c) == Sequence(1, 100));
+  CHECK(h.TakeIds(d) == Sequence(101, 103));
+  CHECK(h.driver().socket(c).reading);
+  CHECK(h.driver().socket(d).reading);
+}
+
+TEST_CASE("a batch that fills again while the one before is in flight stops input again") {
+  Limits limits;
+  limits.batch_bytes_max = 600;
+  EngineHarness h(limits);
+  const ConnectionId c = h.Connect();
+  h.Send(c, Acquires(1, 200));
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(h.BeginCommit());
+    CHECK_FALSE(h.driver().socket(c).reading);
+    CHECK(h.core().tokens().size() < 200);
+    h.Turn();
+    h.FinishCommit();
+    h.Turn();
+  }
+  h.Settle();
+  CHECK(h.TakeIds(c) == Sequence(1, 200));
+  CHECK(h.driver().socket(c).reading);
+}
+
+TEST_CASE("a client that does not read its replies is closed when too much of them is kept") {
+  Limits limits;
+  limits.output_bytes_max = 1000;
+  EngineHarness h(limits);
+  const ConnectionId c = h.Connect();
+  const ConnectionId d = h.Connect("127.0.0.1:2");
+  h.driver().socket(c).stuck = true;
+  for (uint32_t id = 1; id < 300 && !h.driver().socket(c).closed; ++id) {
+    h.Send(c, PlainRequest(id, Method::kPing));
+    h.Settle();
+  }
+  const FakeDriver::Socket& socket = h.driver().socket(c);
+  CHECK(socket.closed);
+  CHECK_FALSE(socket.flushed);
+  CHECK(socket.kept > 1000);
+  CHECK(socket.kept < 1100);
+  CHECK(h.driver().TakeLog().find("warn: connection 127.0.0.1:1000 does not read its replies: ") !=
+        std::string::npos);
+  h.Send(c, PlainRequest(999, Method::kPing));  // What the driver had read already.
+  h.Settle();
+  h.Disconnect(c);
+  CHECK(h.Call(d, PlainRequest(1, Method::kPing)).number() > 0);
+}
+
+TEST_CASE("a closed client's session ends with the close, not with the disconnect") {
+  Limits limits;
+  limits.output_bytes_max = 10;
+  EngineHarness h(limits);
+  const ConnectionId c = h.Connect();
+  h.Take(c);
+  h.driver().socket(c).stuck = true;
+  h.Send(c, TokenRequest(5, Method::kRelease, 1) + PlainRequest(6, Method::kPing));
+  h.Settle();
+  REQUIRE(h.driver().socket(c).closed);
+  CHECK_FALSE(h.core().sessions().at(h.core().sessions().by_id().begin()->second).online());
+  h.Disconnect(c);
+}
+
+TEST_CASE("a flood of listings yields to others at the end of each turn") {
+  EngineHarness h({}, {{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000}});
+  const ConnectionId c = h.Connect();
+  h.Send(c, Acquires(1, 1000));
+  h.Settle();
+  h.TakeIds(c);
+  wire::OutputBuffer out;
+  for (uint32_t id = 1; id <= 40; ++id) {
+    wire::TokensParams params;
+    params.page.limit = 1000;
+    wire::EncodeTokensRequest(id, params, &out);
+  }
+  h.Send(c, out.view());
+  CHECK_FALSE(h.driver().socket(c).reading);
+  CHECK(h.engine().NextDeadline() <= h.now());
+  Ids all;
+  int turns = 0;
+  for (; all.size() < 40; ++turns) {
+    REQUIRE(turns < 100);
+    h.Turn();
+    const size_t bytes = h.driver().socket(c).written.size();
+    CHECK(bytes > 0);
+    CHECK(bytes < 600 * 1024);
+    for (const uint32_t id : h.TakeIds(c)) all.push_back(id);
+  }
+  CHECK(turns >= 10);
+  CHECK(all == Sequence(1, 40));
+  h.Settle();
+  CHECK(h.driver().socket(c).reading);
+  CHECK(h.engine().NextDeadline() > h.now());
+}
+
+TEST_CASE("listings that wait for a commit yield too and are all answered") {
+  EngineHarness h({}, {{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000}});
+  const ConnectionId c = h.Connect();
+  h.Send(c, Acquires(1, 1000));
+  h.Settle();
+  h.TakeIds(c);
+  h.Send(c, AcquireRequest(1, 1));
+  wire::OutputBuffer out;
+  for (uint32_t id = 2; id <= 12; ++id) {
+    wire::TokensParams params;
+    params.page.limit = 1000;
+    wire::EncodeTokensRequest(id, params, &out);
+  }
+  h.Send(c, out.view());
+  CHECK_FALSE(h.driver().socket(c).reading);
+  h.Turn();
+  CHECK(h.driver().socket(c).written.empty());
+  h.Settle();
+  CHECK(h.TakeIds(c) == Sequence(1, 12));
+  CHECK(h.driver().socket(c).reading);
+}
+
+TEST_CASE("requests that a paused client has sent are not forgotten when the engine goes idle") {
+  EngineHarness h({}, {{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000}});
+  const ConnectionId c = h.Connect();
+  h.Send(c, Acquires(1, 1000));
+  h.Settle();
+  h.TakeIds(c);
+  wire::OutputBuffer out;
+  for (uint32_t id = 1; id <= 8; ++id) {
+    wire::TokensParams params;
+    params.page.limit = 1000;
+    wire::EncodeTokensRequest(id, params, &out);
+  }
+  h.Send(c, out.view());
+  h.engine().TurnEnd();
+  CHECK_FALSE(h.engine().idle());  // Answers are still due to what has been received.
+  h.Settle();
+  CHECK(h.TakeIds(c) == Sequence(1, 8));
+}
+
+}  // namespace
+}  // namespace nowcalls::engine
