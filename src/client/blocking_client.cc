@@ -1,0 +1,202 @@
+#include "client/blocking_client.h"
+
+#include <utility>
+
+#include "base/clock.h"
+#include "base/host_port.h"
+#include "base/limits.h"
+#include "client/exchange.h"
+#include "client/socket.h"
+
+namespace nowcalls::client {
+namespace {
+
+using wire::ErrorCode;
+using wire::Method;
+using wire::OutputBuffer;
+
+StatusCode CodeFor(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kMalformed:
+    case ErrorCode::kUnknownMethod:
+    case ErrorCode::kBadParams:
+    case ErrorCode::kHelloState:
+    case ErrorCode::kUnsupported: return StatusCode::kInvalidArgument;
+    case ErrorCode::kConflict: return StatusCode::kAlreadyExists;
+    case ErrorCode::kOverloaded: return StatusCode::kResourceExhausted;
+    case ErrorCode::kInternal: return StatusCode::kUnavailable;
+  }
+  return StatusCode::kUnavailable;
+}
+
+Status ToStatus(const wire::RequestError& error) {
+  return {CodeFor(error.code), std::string(ErrorCodeName(error.code)) + ": " + error.message};
+}
+
+Result<std::string_view> Undecoded(std::string_view result) { return result; }
+
+}  // namespace
+
+struct BlockingClient::Impl {
+  Impl(const HostPort& peer_address, Socket connection, int64_t timeout)
+      : peer(peer_address.ToString()), socket(std::move(connection)), timeout_ms(timeout) {}
+
+  // Sends what encode(msgid, out) writes and decodes the result of the answer.
+  template <typename Decoded, typename Encode>
+  Result<Decoded> Call(Result<Decoded> (*decode)(std::string_view), Encode&& encode);
+
+  Status Send(int64_t deadline_ms);
+  Result<wire::Response> Await(int64_t deadline_ms);
+  Status Close(Status reason) {
+    socket.reset();
+    return reason;
+  }
+
+  std::string peer;
+  std::optional<Socket> socket;  // None once closed.
+  int64_t timeout_ms;
+  Exchange exchange;
+};
+
+template <typename Decoded, typename Encode>
+Result<Decoded> BlockingClient::Impl::Call(Result<Decoded> (*decode)(std::string_view),
+                                           Encode&& encode) {
+  if (!socket) return Status::Unavailable("the connection to " + peer + " is closed");
+  const int64_t deadline_ms = BoottimeMs() + timeout_ms;
+  const Result<uint32_t> msgid = exchange.Request(encode);
+  if (!msgid.ok()) return msgid.status();
+  NOWCALLS_RETURN_IF_ERROR(Send(deadline_ms));
+  Result<wire::Response> response = Await(deadline_ms);
+  if (!response.ok()) return response.status();
+  if (response->error) return ToStatus(*response->error);
+  Result<Decoded> decoded = decode(response->result);
+  if (decoded.ok() || decoded.status().code() != StatusCode::kCorruption) return decoded;
+  return Close(Status::OutcomeUnknown("answer of " + peer +
+                                      " was not understood: " + decoded.status().message()));
+}
+
+Status BlockingClient::Impl::Send(int64_t deadline_ms) {
+  Status sent = socket->Send(exchange.output()->view(), deadline_ms);
+  exchange.output()->Clear();
+  if (sent.ok()) return sent;
+  return Close(sent.WithContext("request could not be sent to " + peer));
+}
+
+Result<wire::Response> BlockingClient::Impl::Await(int64_t deadline_ms) {
+  for (;;) {
+    Result<std::optional<wire::Response>> response = exchange.TakeResponse();
+    if (!response.ok()) {
+      return Close(Status::OutcomeUnknown("answer of " + peer +
+                                          " was not understood: " + response.status().message()));
+    }
+    if (response->has_value()) return **std::move(response);
+    std::string bytes;
+    const Status received = socket->Receive(&bytes, deadline_ms);
+    if (received.code() == StatusCode::kOutcomeUnknown) {
+      return Close(Status::OutcomeUnknown("no answer from " + peer + " within " +
+                                          std::to_string(timeout_ms) + " ms"));
+    }
+    if (!received.ok()) {
+      return Close(Status::OutcomeUnknown("no answer from " + peer + ": " + received.message()));
+    }
+    exchange.Receive(bytes);
+  }
+}
+
+Result<std::unique_ptr<BlockingClient>> BlockingClient::Connect(std::string_view address,
+                                                                int64_t timeout_ms) {
+  const Result<HostPort> peer = ParseHostPort(address);
+  if (!peer.ok()) return peer.status();
+  if (peer->port == 0) return Status::InvalidArgument("port 0 cannot be connected to");
+  Result<Socket> socket = Socket::Connect(*peer, BoottimeMs() + timeout_ms);
+  if (!socket.ok()) {
+    return Status::Unavailable("cannot reach " + peer->ToString() + ": " +
+                               socket.status().message() + "; is nowcalls-server running there?");
+  }
+  auto impl = std::make_unique<Impl>(*peer, *std::move(socket), timeout_ms);
+  return std::unique_ptr<BlockingClient>(new BlockingClient(std::move(impl)));
+}
+
+BlockingClient::BlockingClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+BlockingClient::~BlockingClient() = default;
+
+Result<wire::HelloReply> BlockingClient::Hello(std::string_view name_space,
+                                               std::optional<std::string_view> client_id) {
+  return impl_->Call(wire::DecodeHelloReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeHelloRequest(msgid, name_space, client_id, out);
+  });
+}
+
+Result<uint64_t> BlockingClient::Ping() {
+  return impl_->Call(wire::DecodeUintReply, [](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodePlainRequest(msgid, Method::kPing, out);
+  });
+}
+
+Result<wire::AcquireReply> BlockingClient::Acquire(const wire::AcquireParams& params) {
+  return impl_->Call(wire::DecodeAcquireReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeAcquireRequest(msgid, params, out);
+  });
+}
+
+Result<TokenStatus> BlockingClient::Release(uint64_t token_id) {
+  return impl_->Call(wire::DecodeStatusReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeTokenRequest(msgid, Method::kRelease, token_id, out);
+  });
+}
+
+Result<wire::KeepReply> BlockingClient::Keep(uint64_t token_id) {
+  return impl_->Call(wire::DecodeKeepReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeTokenRequest(msgid, Method::kKeep, token_id, out);
+  });
+}
+
+Result<TokenStatus> BlockingClient::Reclaim(uint64_t token_id, std::string_view reason) {
+  return impl_->Call(wire::DecodeStatusReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeReclaimRequest(msgid, {token_id, reason}, out);
+  });
+}
+
+Result<wire::FlowRow> BlockingClient::Flow(int64_t flow_id) {
+  return impl_->Call(wire::DecodeFlowRow, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeFlowRequest(msgid, flow_id, out);
+  });
+}
+
+Result<wire::Page<wire::FlowRow>> BlockingClient::Flows(const wire::PageParams& page) {
+  return impl_->Call(wire::DecodeFlowPage, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodePageRequest(msgid, Method::kFlows, page, out);
+  });
+}
+
+Result<wire::Page<wire::TokenRow>> BlockingClient::Tokens(const wire::TokensParams& params) {
+  return impl_->Call(wire::DecodeTokenPage, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeTokensRequest(msgid, params, out);
+  });
+}
+
+Result<wire::Page<wire::SessionRow>> BlockingClient::Sessions(const wire::PageParams& page) {
+  return impl_->Call(wire::DecodeSessionPage, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodePageRequest(msgid, Method::kSessions, page, out);
+  });
+}
+
+Result<uint64_t> BlockingClient::RulesLoad(std::string_view name_space, std::string_view json) {
+  return impl_->Call(wire::DecodeUintReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeRulesLoadRequest(msgid, name_space, json, out);
+  });
+}
+
+Result<std::string_view> BlockingClient::Info() {
+  return impl_->Call(Undecoded, [](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodePlainRequest(msgid, Method::kInfo, out);
+  });
+}
+
+Result<std::string_view> BlockingClient::RulesList(const wire::RulesListParams& params) {
+  return impl_->Call(Undecoded, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeRulesListRequest(msgid, params, out);
+  });
+}
+
+}  // namespace nowcalls::client

@@ -1,0 +1,51 @@
+#include "client/exchange.h"
+
+namespace nowcalls::client {
+
+uint32_t Exchange::NextMsgid() {
+  // Unsigned, so it wraps; an id that still awaits its answer is passed over.
+  do {
+    ++last_msgid_;
+  } while (awaited_.contains(last_msgid_));
+  return last_msgid_;
+}
+
+Status Exchange::Admit(uint32_t msgid, size_t begin) {
+  const size_t request_bytes = output_.size() - begin;
+  if (request_bytes > kMessageBytesMax) {
+    output_.Truncate(begin);
+    return Status::InvalidArgument("the request of " + std::to_string(request_bytes) +
+                                   " bytes exceeds the " + std::to_string(kMessageBytesMax) +
+                                   " of a message");
+  }
+  awaited_.insert(msgid);
+  return Status::Ok();
+}
+
+void Exchange::Receive(std::string_view bytes) {
+  input_.erase(0, taken_bytes_);
+  taken_bytes_ = 0;
+  input_.append(bytes);
+}
+
+Result<std::optional<wire::Response>> Exchange::TakeResponse() {
+  using Outcome = wire::MessageSplitter::Outcome;
+  std::string_view input = input_;
+  input.remove_prefix(taken_bytes_);
+  size_t message_bytes = 0;
+  switch (splitter_.Next(input, &message_bytes)) {
+    case Outcome::kIncomplete: return std::optional<wire::Response>();
+    case Outcome::kInvalid: return Status::Corruption(splitter_.error());
+    case Outcome::kMessage: break;
+  }
+  taken_bytes_ += message_bytes;
+  Result<wire::Response> response = wire::DecodeResponse(input.substr(0, message_bytes));
+  if (!response.ok()) return response.status();
+  if (awaited_.erase(response->msgid) == 0) {
+    return Status::Corruption("answer to msgid " + std::to_string(response->msgid) +
+                              ", which awaits none");
+  }
+  return std::optional<wire::Response>(*std::move(response));
+}
+
+}  // namespace nowcalls::client

@@ -1,0 +1,63 @@
+// Exchange: the requests and answers of one connection, without the connection.
+//
+// Thread: one at a time. A front end makes requests, moves the bytes of output() to the server and
+// the server's bytes to Receive, and takes the answers, which come in any order and are told apart
+// by msgid. Nothing here does I/O or looks at a clock.
+#ifndef NOWCALLS_CLIENT_EXCHANGE_H_
+#define NOWCALLS_CLIENT_EXCHANGE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "base/limits.h"
+#include "nowcalls/status.h"
+#include "wire/client_messages.h"
+#include "wire/output_buffer.h"
+#include "wire/splitter.h"
+
+namespace nowcalls::client {
+
+class Exchange {
+ public:
+  // Appends to output() what encode(msgid, OutputBuffer*) writes and awaits its answer; returns the
+  // msgid. kInvalidArgument: too many bytes for one message; nothing is appended then.
+  template <typename Encode>
+  Result<uint32_t> Request(Encode&& encode) {
+    const uint32_t msgid = NextMsgid();
+    const size_t begin = output_.size();
+    encode(msgid, &output_);
+    NOWCALLS_RETURN_IF_ERROR(Admit(msgid, begin));
+    return msgid;
+  }
+
+  // Bytes for the server. The owner drops what it has sent.
+  wire::OutputBuffer* output() { return &output_; }
+
+  // Takes bytes from the server.
+  void Receive(std::string_view bytes);
+
+  // The next answer, or none until more bytes arrive; its views are valid until the next Receive.
+  // kCorruption: the peer does not speak the protocol, or answered what nobody asked; the
+  // connection must be closed.
+  Result<std::optional<wire::Response>> TakeResponse();
+
+  size_t awaited() const { return awaited_.size(); }
+
+ private:
+  uint32_t NextMsgid();
+  Status Admit(uint32_t msgid, size_t begin);
+
+  uint32_t last_msgid_ = 0;
+  std::unordered_set<uint32_t> awaited_;
+  wire::OutputBuffer output_;
+  wire::MessageSplitter splitter_{kReplyBytesMax};
+  std::string input_;
+  size_t taken_bytes_ = 0;  // Of input_: answers that were handed out.
+};
+
+}  // namespace nowcalls::client
+
+#endif  // NOWCALLS_CLIENT_EXCHANGE_H_

@@ -1,0 +1,107 @@
+#include "client/socket.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <memory>
+#include <system_error>
+
+#include "base/clock.h"
+
+namespace nowcalls::client {
+namespace {
+
+std::string ErrorText(int error) { return std::generic_category().message(error); }
+
+// True when `fd` is ready for `events`, or has failed, before the deadline.
+bool WaitFor(int fd, int16_t events, int64_t deadline_ms) {
+  for (;;) {
+    const int64_t left_ms = deadline_ms - BoottimeMs();
+    pollfd watched{fd, events, 0};
+    const int wait_ms = static_cast<int>(std::clamp<int64_t>(left_ms, 0, INT_MAX));
+    const int ready = poll(&watched, 1, wait_ms);
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return true;  // The next call on fd tells what is wrong.
+    if (left_ms <= 0) return false;
+  }
+}
+
+// 0, or the errno of the failure.
+int ConnectBefore(int fd, const addrinfo& address, int64_t deadline_ms) {
+  if (connect(fd, address.ai_addr, address.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS && errno != EINTR) return errno;
+  if (!WaitFor(fd, POLLOUT, deadline_ms)) return ETIMEDOUT;
+  int error = 0;
+  socklen_t size = sizeof(error);
+  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+}  // namespace
+
+Result<Socket> Socket::Connect(const HostPort& peer, int64_t deadline_ms) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(peer.port);
+  const int failure = getaddrinfo(peer.host.c_str(), port.c_str(), &hints, &found);
+  if (failure != 0) return Status::Unavailable(gai_strerror(failure));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, &freeaddrinfo);
+  int error = EADDRNOTAVAIL;
+  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
+    Socket connection(socket(address->ai_family,
+                             address->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                             address->ai_protocol));
+    error = connection.fd_ < 0 ? errno : ConnectBefore(connection.fd_, *address, deadline_ms);
+    if (error != 0) continue;
+    const int on = 1;
+    // Without it small requests may wait for earlier answers; a failure only costs speed.
+    setsockopt(connection.fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    return connection;
+  }
+  return Status::Unavailable(ErrorText(error));
+}
+
+Socket::~Socket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Status Socket::Send(std::string_view bytes, int64_t deadline_ms) const {
+  while (!bytes.empty()) {
+    const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(sent));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!WaitFor(fd_, POLLOUT, deadline_ms)) return Status::Unavailable(ErrorText(ETIMEDOUT));
+    } else if (errno != EINTR) {
+      return Status::Unavailable(ErrorText(errno));
+    }
+  }
+  return Status::Ok();
+}
+
+Status Socket::Receive(std::string* bytes, int64_t deadline_ms) const {
+  char chunk[16 * 1024];
+  for (;;) {
+    const ssize_t received = recv(fd_, chunk, sizeof(chunk), 0);
+    if (received > 0) {
+      bytes->append(chunk, static_cast<size_t>(received));
+      return Status::Ok();
+    }
+    if (received == 0) return Status::Unavailable("the connection was closed");
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!WaitFor(fd_, POLLIN, deadline_ms)) return Status::OutcomeUnknown(ErrorText(ETIMEDOUT));
+    } else if (errno != EINTR) {
+      return Status::Unavailable(ErrorText(errno));
+    }
+  }
+}
+
+}  // namespace nowcalls::client

@@ -1,0 +1,45 @@
+// Socket: a TCP connection whose every step ends at a deadline.
+//
+// Thread: one at a time. Deadlines are BoottimeMs values. No call raises SIGPIPE.
+#ifndef NOWCALLS_CLIENT_SOCKET_H_
+#define NOWCALLS_CLIENT_SOCKET_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/host_port.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::client {
+
+class Socket {
+ public:
+  // Tries the addresses of `peer` in turn. kUnavailable says why the last one failed, without the
+  // peer's name. Resolving a host name is not bounded by the deadline.
+  static Result<Socket> Connect(const HostPort& peer, int64_t deadline_ms);
+
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Socket();
+
+  // Sends all bytes. kUnavailable: the peer cannot have them all.
+  Status Send(std::string_view bytes, int64_t deadline_ms) const;
+
+  // Appends at least one byte to *bytes. kUnavailable: closed by the peer or broken.
+  // kOutcomeUnknown: none came in time.
+  Status Receive(std::string* bytes, int64_t deadline_ms) const;
+
+ private:
+  explicit Socket(int fd) : fd_(fd) {}
+
+  int fd_;
+};
+
+}  // namespace nowcalls::client
+
+#endif  // NOWCALLS_CLIENT_SOCKET_H_

@@ -1,0 +1,234 @@
+#include "client/blocking_client.h"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/limits.h"
+#include "unit/client/fake_server.h"
+
+namespace nowcalls::client {
+namespace {
+
+using Peer = FakeServer::Peer;
+using wire::Envelope;
+using wire::ErrorCode;
+using wire::Method;
+using wire::OutputBuffer;
+
+constexpr int64_t kPatientMs = 30'000;
+constexpr int64_t kImpatientMs = 50;
+
+std::unique_ptr<BlockingClient> Connect(const FakeServer& server, int64_t timeout_ms = kPatientMs) {
+  Result<std::unique_ptr<BlockingClient>> client =
+      BlockingClient::Connect(server.address(), timeout_ms);
+  REQUIRE(client.ok());
+  return *std::move(client);
+}
+
+// A server that answers each request with what `answer` writes.
+template <typename Answer>
+std::function<void(Peer*)> Answering(Answer answer) {
+  return [answer](Peer* peer) {
+    Envelope request;
+    while (peer->Take(&request)) {
+      peer->Answer([&](OutputBuffer* out) { answer(request, out); });
+    }
+  };
+}
+
+// A server that answers the first request with these bytes and then waits for the close.
+std::function<void(Peer*)> Sending(const std::string& bytes) {
+  return [bytes](Peer* peer) {
+    Envelope request;
+    peer->Take(&request);
+    peer->Send(bytes);
+    peer->AwaitClose();
+  };
+}
+
+void AnswerCall(const Envelope& request, OutputBuffer* out) {
+  wire::RequestError error;
+  wire::AcquireParams acquire;
+  wire::TokenParams token;
+  switch (request.method) {
+    case Method::kHello: return wire::EncodeHello(request.msgid, {"1.2.3", 12, 3, 1}, out);
+    case Method::kPing: return wire::EncodePing(request.msgid, 77, out);
+    case Method::kAcquire:
+      CHECK(wire::DecodeAcquire(request.params, &acquire, &error));
+      return wire::EncodeAcquire(request.msgid,
+                                 {.status = TokenStatus::kOk,
+                                  .token_id = static_cast<uint64_t>(acquire.flow_id) + 1,
+                                  .fence = 9,
+                                  .hold_ms = static_cast<uint64_t>(acquire.count)},
+                                 out);
+    case Method::kKeep:
+      CHECK(wire::DecodeToken(request.method, request.params, &token, &error));
+      return wire::EncodeKeep(request.msgid, TokenStatus::kOk, token.token_id, out);
+    case Method::kRelease: return wire::EncodeStatus(request.msgid, TokenStatus::kReleaseOk, out);
+    case Method::kReclaim:
+      return wire::EncodeStatus(request.msgid, TokenStatus::kAlreadyRelease, out);
+    default:
+      return wire::EncodeError(request.msgid, {ErrorCode::kInternal, "not in this test"}, out);
+  }
+}
+
+TEST_CASE("calls go to the server and their answers come back") {
+  const FakeServer server(Answering(AnswerCall));
+  const auto client = Connect(server);
+  const Result<wire::HelloReply> hello = client->Hello("shop", "worker-7");
+  REQUIRE(hello.ok());
+  CHECK(hello->server_version == "1.2.3");
+  CHECK(hello->resumed_tokens == 1);
+  CHECK(*client->Ping() == 77);
+  const Result<wire::AcquireReply> acquired = client->Acquire({110, 4, false});
+  REQUIRE(acquired.ok());
+  CHECK(acquired->token_id == 111);
+  CHECK(acquired->hold_ms == 4);
+  CHECK(client->Keep(5)->hold_ms == 5);
+  CHECK(*client->Release(5) == TokenStatus::kReleaseOk);
+  CHECK(*client->Reclaim(5, "test") == TokenStatus::kAlreadyRelease);
+  // The answer to hello is the caller's own, not a view of bytes that are gone.
+  CHECK(hello->server_version == "1.2.3");
+}
+
+TEST_CASE("listings come back as rows") {
+  const FakeServer server(Answering([](const Envelope& request, OutputBuffer* out) {
+    const uint32_t id = request.msgid;
+    wire::FlowRow flow;
+    flow.flow_id = 5;
+    wire::TokenRow token;
+    token.token_id = 6;
+    wire::SessionRow session;
+    session.session = 7;
+    if (request.method == Method::kFlow) return wire::EncodeFlow(id, flow, out);
+    if (request.method == Method::kFlows) return wire::EncodeFlowPage(id, {flow, flow}, 8, out);
+    if (request.method == Method::kTokens) return wire::EncodeTokenPage(id, {token}, 9, out);
+    if (request.method == Method::kSessions) return wire::EncodeSessionPage(id, {session}, 0, out);
+    return wire::EncodeRulesLoad(id, 3, out);
+  }));
+  const auto client = Connect(server);
+  CHECK(client->Flow(5)->flow_id == 5);
+  const auto flows = client->Flows({});
+  REQUIRE(flows.ok());
+  CHECK(flows->rows.size() == 2);
+  CHECK(flows->next_cursor == 8);
+  CHECK(client->Tokens({})->rows.at(0).token_id == 6);
+  CHECK(client->Sessions({})->rows.at(0).session == 7);
+  CHECK(*client->RulesLoad("shop", "[]") == 3);
+  CHECK(*client->Info() == "\x91\x03");
+  CHECK(*client->RulesList({}) == "\x91\x03");
+}
+
+TEST_CASE("an answer of megabytes arrives whole") {
+  wire::FlowRow row;
+  row.resource = std::string(kResourceBytesMax, 'r');
+  const std::vector<wire::FlowRow> rows(kListRowsMax, row);
+  const FakeServer server(Answering([&rows](const Envelope& request, OutputBuffer* out) {
+    wire::EncodeFlowPage(request.msgid, rows, 0, out);
+  }));
+  const auto page = Connect(server)->Flows({kListRowsMax, 0});
+  REQUIRE(page.ok());
+  CHECK(page->rows == rows);
+}
+
+TEST_CASE("what the server finds wrong with a request says what the caller may do") {
+  const std::pair<ErrorCode, StatusCode> codes[] = {
+      {ErrorCode::kMalformed, StatusCode::kInvalidArgument},
+      {ErrorCode::kUnknownMethod, StatusCode::kInvalidArgument},
+      {ErrorCode::kBadParams, StatusCode::kInvalidArgument},
+      {ErrorCode::kHelloState, StatusCode::kInvalidArgument},
+      {ErrorCode::kUnsupported, StatusCode::kInvalidArgument},
+      {ErrorCode::kConflict, StatusCode::kAlreadyExists},
+      {ErrorCode::kOverloaded, StatusCode::kResourceExhausted},
+      {ErrorCode::kInternal, StatusCode::kUnavailable},
+  };
+  for (const auto& [code, expected] : codes) {
+    const FakeServer server(Answering([code = code](const Envelope& request, OutputBuffer* out) {
+      wire::EncodeError(request.msgid, {code, "acquire: no"}, out);
+    }));
+    const auto client = Connect(server);
+    const Status status = client->Acquire({1, 1, false}).status();
+    CHECK(status.code() == expected);
+    CHECK(status.message() == std::string(wire::ErrorCodeName(code)) + ": acquire: no");
+    // Such an error does not end the connection.
+    CHECK(client->Ping().status().code() == expected);
+  }
+}
+
+TEST_CASE("silence ends in an unknown outcome, and then the client is closed") {
+  const FakeServer server([](Peer* peer) { peer->AwaitClose(); });
+  const auto client = Connect(server, kImpatientMs);
+  const Status status = client->Acquire({1, 1, false}).status();
+  CHECK(status.code() == StatusCode::kOutcomeUnknown);
+  CHECK(status.message() == "no answer from " + server.address() + " within 50 ms");
+  const Status later = client->Ping().status();
+  CHECK(later.code() == StatusCode::kUnavailable);
+  CHECK(later.message() == "the connection to " + server.address() + " is closed");
+}
+
+TEST_CASE("half an answer is no answer") {
+  const FakeServer server(Sending(std::string("\x94\x01\x01\xc0", 4)));
+  const Status status = Connect(server, kImpatientMs)->Ping().status();
+  CHECK(status.code() == StatusCode::kOutcomeUnknown);
+  CHECK(status.message() == "no answer from " + server.address() + " within 50 ms");
+}
+
+TEST_CASE("a server that closes instead of answering leaves the outcome unknown") {
+  const FakeServer server([](Peer* peer) {
+    Envelope request;
+    peer->Take(&request);
+  });
+  const Status status = Connect(server)->Acquire({1, 1, false}).status();
+  CHECK(status.code() == StatusCode::kOutcomeUnknown);
+  CHECK(status.message() == "no answer from " + server.address() + ": the connection was closed");
+}
+
+TEST_CASE("an answer that is not understood leaves the outcome unknown") {
+  const std::pair<std::string, std::string> answers[] = {
+      {"HTTP/1.1 400",
+       "byte 0x48 begins no MessagePack-RPC message, which is an array of 3 or 4 (0x93 or 0x94)"},
+      {std::string("\x94\x01\x63\xc0\x91\x01", 6), "answer to msgid 99, which awaits none"},
+      {std::string("\x94\x01\x01\xc0\x91\xa1x", 7), "answer: number must be an integer, got str"},
+      {std::string("\x93\x02\xa1k\x90", 5), "response: type must be 1 (response)"},
+  };
+  for (const auto& [bytes, why] : answers) {
+    const FakeServer server(Sending(bytes));
+    const auto client = Connect(server);
+    const Status status = client->Ping().status();
+    CHECK(status.code() == StatusCode::kOutcomeUnknown);
+    CHECK(status.message() == "answer of " + server.address() + " was not understood: " + why);
+    CHECK(client->Ping().status().code() == StatusCode::kUnavailable);
+  }
+}
+
+TEST_CASE("a request that no message can hold is refused before it is sent") {
+  const FakeServer server(Answering(AnswerCall));
+  const auto client = Connect(server);
+  const Status status = client->RulesLoad("shop", std::string(kMessageBytesMax, ' ')).status();
+  CHECK(status.code() == StatusCode::kInvalidArgument);
+  CHECK(*client->Ping() == 77);
+}
+
+TEST_CASE("nobody listening is told with the address and what to check") {
+  std::string address;
+  {
+    const FakeServer gone([](Peer* peer) { peer->AwaitClose(); });
+    address = gone.address();
+  }
+  const Status status = BlockingClient::Connect(address, kPatientMs).status();
+  CHECK(status.code() == StatusCode::kUnavailable);
+  CHECK(status.message() ==
+        "cannot reach " + address + ": Connection refused; is nowcalls-server running there?");
+}
+
+TEST_CASE("an address of another form is refused") {
+  CHECK(BlockingClient::Connect("localhost", 1).status().code() == StatusCode::kInvalidArgument);
+  CHECK(BlockingClient::Connect("localhost:0", 1).status().message() ==
+        "port 0 cannot be connected to");
+}
+
+}  // namespace
+}  // namespace nowcalls::client

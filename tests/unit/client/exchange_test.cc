@@ -1,0 +1,83 @@
+#include "client/exchange.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace nowcalls::client {
+namespace {
+
+uint32_t Ping(Exchange* exchange) {
+  const Result<uint32_t> msgid = exchange->Request([](uint32_t id, wire::OutputBuffer* out) {
+    wire::EncodePlainRequest(id, wire::Method::kPing, out);
+  });
+  REQUIRE(msgid.ok());
+  return *msgid;
+}
+
+std::string Pong(uint32_t msgid, uint64_t ledger_ms) {
+  wire::OutputBuffer out;
+  wire::EncodePing(msgid, ledger_ms, &out);
+  return std::string(out.view());
+}
+
+TEST_CASE("answers are matched to their requests in any order, however they arrive") {
+  Exchange exchange;
+  const uint32_t first = Ping(&exchange);
+  const uint32_t second = Ping(&exchange);
+  CHECK(first != second);
+  CHECK(exchange.awaited() == 2);
+  const std::string answers = Pong(second, 22) + Pong(first, 11);
+  std::vector<std::pair<uint32_t, uint64_t>> seen;
+  for (const char byte : answers) {
+    exchange.Receive({&byte, 1});
+    Result<std::optional<wire::Response>> response = exchange.TakeResponse();
+    REQUIRE(response.ok());
+    if (!response->has_value()) continue;
+    seen.emplace_back((*response)->msgid, *wire::DecodeUintReply((*response)->result));
+  }
+  CHECK(seen == std::vector<std::pair<uint32_t, uint64_t>>{{second, 22}, {first, 11}});
+  CHECK(exchange.awaited() == 0);
+}
+
+TEST_CASE("several answers that arrive at once are taken one by one") {
+  Exchange exchange;
+  const uint32_t first = Ping(&exchange);
+  const uint32_t second = Ping(&exchange);
+  exchange.Receive(Pong(first, 1) + Pong(second, 2));
+  CHECK((*exchange.TakeResponse())->msgid == first);
+  CHECK((*exchange.TakeResponse())->msgid == second);
+  CHECK_FALSE(exchange.TakeResponse()->has_value());
+}
+
+TEST_CASE("an answer to nothing, or to a request that was answered, is corrupt") {
+  Exchange exchange;
+  const uint32_t msgid = Ping(&exchange);
+  exchange.Receive(Pong(msgid, 1) + Pong(msgid, 1));
+  CHECK(exchange.TakeResponse().ok());
+  const Result<std::optional<wire::Response>> again = exchange.TakeResponse();
+  CHECK(again.status().code() == StatusCode::kCorruption);
+  CHECK(again.status().message() == "answer to msgid 1, which awaits none");
+}
+
+TEST_CASE("a stream that is no MessagePack-RPC is corrupt") {
+  Exchange exchange;
+  exchange.Receive("HTTP/1.1 400 Bad Request");
+  CHECK(exchange.TakeResponse().status().code() == StatusCode::kCorruption);
+}
+
+TEST_CASE("a request that no message can hold is not appended") {
+  Exchange exchange;
+  static_cast<void>(Ping(&exchange));
+  const size_t before = exchange.output()->size();
+  const Result<uint32_t> msgid = exchange.Request([](uint32_t id, wire::OutputBuffer* out) {
+    wire::EncodeRulesLoadRequest(id, "shop", std::string(kMessageBytesMax, ' '), out);
+  });
+  CHECK(msgid.status().code() == StatusCode::kInvalidArgument);
+  CHECK(msgid.status().message() == "the request of 65561 bytes exceeds the 65536 of a message");
+  CHECK(exchange.output()->size() == before);
+  CHECK(exchange.awaited() == 1);
+}
+
+}  // namespace
+}  // namespace nowcalls::client
