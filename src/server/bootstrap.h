@@ -1,0 +1,25 @@
+// Bootstrap: from a configuration to a server that serves, and to its exit code.
+//
+// Thread: the main one. Order: ledger opened, loaded and proved complete, clock recovered, rule
+// files committed, listening, port file written. A server that answers has finished its recovery.
+#ifndef NOWCALLS_SERVER_BOOTSTRAP_H_
+#define NOWCALLS_SERVER_BOOTSTRAP_H_
+
+#include <vector>
+
+#include "nowcalls/status.h"
+#include "server/config.h"
+#include "server/rule_files.h"
+
+namespace nowcalls::server {
+
+// Serves until a signal ends it; returns the exit code, having logged the reason if it is not 0.
+int Serve(ServerConfig config, const std::vector<RuleText>& rules);
+
+// kExitUsage for what the operator wrote, kExitCorruption for what the ledger holds, kExitIoError
+// for what the system refused.
+int ExitCodeOf(const Status& failure);
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_BOOTSTRAP_H_

@@ -1,0 +1,60 @@
+#include "server/commit_thread.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+namespace nowcalls::server {
+
+CommitThread::CommitThread(uv_loop_t* loop, store::Store* store, const DurabilityChoice& durability,
+                           std::function<void()> done, Fail fail)
+    : store_(store),
+      durability_(durability),
+      fail_(std::move(fail)),
+      worker_(
+          loop, "nc-commit", [this](bool job) { return Work(job); }, std::move(done)) {}
+
+void CommitThread::Commit(const ledger::CommitBatch* batch) {
+  NOWCALLS_CHECK(!busy());
+  batch_ = batch;
+  worker_.Submit();
+}
+
+void CommitThread::Finish(std::function<Status()> close) {
+  NOWCALLS_CHECK(!busy());
+  batch_ = nullptr;
+  close_ = std::move(close);
+  worker_.Submit();
+}
+
+int64_t CommitThread::Work(bool job) {
+  if (sync_due_ms_.has_value() && (!job || BoottimeMs() >= *sync_due_ms_)) {
+    Try("sync", store_->Sync());
+    sync_due_ms_.reset();
+  }
+  if (job) Do();
+  if (!sync_due_ms_.has_value()) return WorkerThread::kUntilSubmit;
+  return std::max<int64_t>(0, *sync_due_ms_ - BoottimeMs());
+}
+
+void CommitThread::Do() {
+  if (batch_ == nullptr) {
+    Try("close", close_());
+    sync_due_ms_.reset();
+    return;
+  }
+  const bool first_unsynced =
+      durability_.mode == store::Durability::kInterval && !sync_due_ms_.has_value();
+  // Before the commit, so that its own time counts.
+  const int64_t due_ms = first_unsynced ? BoottimeMs() + durability_.interval_ms : 0;
+  Try("commit", store_->Commit(*batch_));
+  if (first_unsynced) sync_due_ms_ = due_ms;
+}
+
+void CommitThread::Try(const char* what, const Status& result) {
+  if (!result.ok()) fail_(what, result);
+}
+
+}  // namespace nowcalls::server

@@ -1,0 +1,63 @@
+// CommitThread: the only writer of the store.
+//
+// Thread: members are called on the loop thread; Commit, Sync and the last job run on the commit
+// thread. One batch is in flight while the loop fills the next (group commit as in leveldb's
+// DBImpl::Write, but without waiting writers: their replies wait instead).
+#ifndef NOWCALLS_SERVER_COMMIT_THREAD_H_
+#define NOWCALLS_SERVER_COMMIT_THREAD_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "ledger/commit_batch.h"
+#include "nowcalls/status.h"
+#include "server/config.h"
+#include "server/worker_thread.h"
+#include "store/store.h"
+
+namespace nowcalls::server {
+
+class CommitThread {
+ public:
+  // Called on the commit thread with what failed ("commit", "sync", "close"). The server's does not
+  // return.
+  using Fail = std::function<void(const char* what, const Status& failure)>;
+
+  // With kInterval everything committed is synced after at most `durability.interval_ms`; while
+  // there is nothing unsynced the thread sleeps without waking.
+  CommitThread(uv_loop_t* loop, store::Store* store, const DurabilityChoice& durability,
+               std::function<void()> done, Fail fail);
+
+  // REQUIRES: !busy(). `batch` is sealed and stays as it is until `done`.
+  void Commit(const ledger::CommitBatch* batch);
+
+  // The last job: `close` runs on the thread, so that the loop can still keep its deadlines.
+  // REQUIRES: !busy(), and nothing is submitted afterwards.
+  void Finish(std::function<Status()> close);
+
+  bool busy() const { return worker_.busy(); }
+  void Stop() { worker_.Stop(); }
+
+ private:
+  int64_t Work(bool job);
+  void Do();
+  void Try(const char* what, const Status& result);
+
+  store::Store* const store_;
+  const DurabilityChoice durability_;
+  const Fail fail_;
+
+  // The job.
+  const ledger::CommitBatch* batch_ = nullptr;
+  std::function<Status()> close_;
+
+  // Commit thread: when what is not synced yet has to be, on the boot clock.
+  std::optional<int64_t> sync_due_ms_;
+
+  WorkerThread worker_;  // Last, since its thread uses all of the above.
+};
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_COMMIT_THREAD_H_

@@ -1,0 +1,216 @@
+#include "server/config.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+#include "server/config_file.h"
+#include "server/files.h"
+#include "server/listen_address.h"
+#include "server/settings.h"
+
+namespace nowcalls::server {
+namespace {
+
+constexpr size_t kConfigFileBytesMax = 1024 * 1024;
+constexpr const char* kConfigEnvironment = "NOWCALLS_CONFIG";
+
+struct Flags {
+  bool help = false;
+  bool version = false;
+  bool check_config = false;
+  std::string config_file;
+  std::map<size_t, std::vector<std::string>> values;  // By position in Settings().
+};
+
+CLI::Option* AddFlag(const Setting& setting, std::vector<std::string>* values, CLI::App* app) {
+  switch (setting.kind) {
+    case SettingKind::kSwitch: return app->add_flag(setting.flag());
+    case SettingKind::kList:
+      return app->add_option(setting.flag(), *values)->expected(1)->take_all();
+    default: values->resize(1); return app->add_option(setting.flag(), values->front());
+  }
+}
+
+// CLI11 only takes the arguments apart; what beats what is decided here.
+Result<Flags> ParseFlags(int argc, const char* const* argv) {
+  const auto& table = Settings();
+  Flags flags;
+  CLI::App app;
+  app.set_help_flag("");
+  app.add_flag("-h,--help", flags.help);
+  app.add_flag("-V,--version", flags.version);
+  app.add_flag("--check-config", flags.check_config);
+  app.add_option("--config", flags.config_file);
+  std::vector<std::vector<std::string>> values(table.size());
+  std::vector<CLI::Option*> options;
+  for (size_t i = 0; i < table.size(); ++i) {
+    options.push_back(AddFlag(table[i], &values[i], &app));
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (flags.help || flags.version) return flags;
+    return Status::InvalidArgument(error.what());
+  }
+  for (size_t i = 0; i < table.size(); ++i) {
+    if (options[i]->count() == 0) continue;
+    if (table[i].kind == SettingKind::kSwitch) values[i] = {"true"};
+    flags.values[i] = std::move(values[i]);
+  }
+  return flags;
+}
+
+const char* NonEmpty(const GetEnvironment& get_env, const std::string& name) {
+  const char* value = get_env(name.c_str());
+  return value == nullptr || *value == '\0' ? nullptr : value;
+}
+
+std::vector<std::string> SplitAtCommas(std::string_view text) {
+  std::vector<std::string> parts;
+  while (true) {
+    const size_t comma = text.find(',');
+    parts.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+Status ApplyFile(const std::string& path, Invocation* invocation) {
+  Result<std::string> text = ReadWholeFile(path, kConfigFileBytesMax);
+  if (!text.ok()) return Status::InvalidArgument(text.status().message());
+  Result<std::vector<FileValue>> values = ParseConfigFile(path, *text);
+  if (!values.ok()) return values.status();
+  for (const FileValue& value : *values) {
+    const Setting& setting = Settings()[value.setting];
+    NOWCALLS_RETURN_IF_ERROR(
+        setting.set(value.values, &invocation->config)
+            .WithContext(path + ":" + std::to_string(value.line) + ": " + setting.toml_key()));
+    invocation->origins[value.setting] = path + ": " + setting.toml_key();
+  }
+  return Status::Ok();
+}
+
+Status ApplyEnvironment(const GetEnvironment& get_env, Invocation* invocation) {
+  const auto& table = Settings();
+  for (size_t i = 0; i < table.size(); ++i) {
+    const char* value = NonEmpty(get_env, table[i].environment());
+    if (value == nullptr) continue;
+    std::vector<std::string> values = {value};
+    if (table[i].kind == SettingKind::kList) values = SplitAtCommas(value);
+    invocation->origins[i] = "environment " + table[i].environment();
+    NOWCALLS_RETURN_IF_ERROR(
+        table[i].set(values, &invocation->config).WithContext(invocation->origins[i]));
+  }
+  return Status::Ok();
+}
+
+Status ApplyFlags(const Flags& flags, Invocation* invocation) {
+  for (const auto& [i, values] : flags.values) {
+    const Setting& setting = Settings()[i];
+    invocation->origins[i] = "flag " + setting.flag();
+    NOWCALLS_RETURN_IF_ERROR(
+        setting.set(values, &invocation->config).WithContext(invocation->origins[i]));
+  }
+  return Status::Ok();
+}
+
+// Without authentication whoever reaches the port can take and release everybody's tokens.
+Status CheckListen(const Invocation& invocation) {
+  const ServerConfig& config = invocation.config;
+  const auto origin = invocation.origins[static_cast<size_t>(FindTomlKey("listen"))];
+  Result<SocketAddress> address = Resolve(config.listen);
+  if (!address.ok()) return Status::InvalidArgument(address.status().message()).WithContext(origin);
+  if (config.insecure_listen || IsLoopback(*address)) return Status::Ok();
+  return Status::InvalidArgument(
+      origin + ": " + config.listen.ToString() +
+      " can be reached from other machines, and there is no authentication yet: whoever connects "
+      "can take and release everybody's tokens. Listen on 127.0.0.1 or [::1], or add "
+      "--insecure-listen if everybody on that network may do so");
+}
+
+void AppendHelp(std::string_view flag, std::string_view environment, std::string_view default_text,
+                std::string_view doc, std::string* text) {
+  constexpr size_t kFlagColumns = 32;
+  std::string line = "  " + std::string(flag);
+  line.resize(std::max(line.size() + 1, kFlagColumns), ' ');
+  line += environment;
+  if (!default_text.empty()) line += "  [" + std::string(default_text) + "]";
+  *text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n      " + std::string(doc) + "\n";
+}
+
+}  // namespace
+
+Result<Invocation> ReadInvocation(int argc, const char* const* argv,
+                                  const GetEnvironment& get_env) {
+  Invocation invocation;
+  invocation.origins.assign(Settings().size(), "default");
+  Result<Flags> flags = ParseFlags(argc, argv);
+  if (!flags.ok()) return flags.status();
+  if (flags->help || flags->version) {
+    invocation.command = flags->help ? Command::kHelp : Command::kVersion;
+    return invocation;
+  }
+  if (flags->check_config) invocation.command = Command::kCheckConfig;
+  std::string file = flags->config_file;
+  const char* file_from_environment = NonEmpty(get_env, kConfigEnvironment);
+  if (file.empty() && file_from_environment != nullptr) file = file_from_environment;
+  if (!file.empty()) NOWCALLS_RETURN_IF_ERROR(ApplyFile(file, &invocation));
+  NOWCALLS_RETURN_IF_ERROR(ApplyEnvironment(get_env, &invocation));
+  NOWCALLS_RETURN_IF_ERROR(ApplyFlags(*flags, &invocation));
+  NOWCALLS_RETURN_IF_ERROR(CheckListen(invocation));
+  return invocation;
+}
+
+std::string HelpText() {
+  std::string text =
+      "nowcalls-server: a durable server of concurrency tokens\n\n"
+      "usage: nowcalls-server [FLAG...]\n\n"
+      "Each setting is a flag, an environment variable and a key of the TOML file (--data-dir is\n"
+      "data_dir there). Flags beat the environment, the environment beats the file, the file "
+      "beats\n"
+      "the default in [brackets].\n";
+  const ServerConfig defaults;
+  std::string_view group;
+  for (const Setting& setting : Settings()) {
+    if (setting.group != group) text += "\n" + std::string(setting.group) + "\n";
+    group = setting.group;
+    const std::string value_name(setting.value_name);
+    const bool is_switch = setting.kind == SettingKind::kSwitch;
+    AppendHelp(setting.flag() + (value_name.empty() ? "" : " " + value_name), setting.environment(),
+               is_switch ? "" : setting.get(defaults), setting.doc, &text);
+  }
+  text += "\nProgram\n";
+  AppendHelp("--config FILE", kConfigEnvironment, "", "Read settings from a TOML file.", &text);
+  AppendHelp("--check-config", "", "",
+             "Check everything, rule files too, print the settings in effect and exit.", &text);
+  AppendHelp("-h, --help", "", "", "Print this and exit.", &text);
+  AppendHelp("-V, --version", "", "", "Print the version and exit.", &text);
+  text +=
+      "\nSignals: SIGTERM and SIGINT finish what is in flight and exit with 0; a second one ends\n"
+      "the server at once, as kill -9 does, without losing what was acknowledged.\n"
+      "Exit codes: 0 orderly end, 64 wrong flags, configuration or rules, 65 damaged or unknown\n"
+      "ledger, 74 disk, lock or socket error.\n";
+  return text;
+}
+
+std::string DescribeSettings(const Invocation& invocation) {
+  constexpr size_t kNameColumns = 26;
+  constexpr size_t kValueColumns = 58;
+  const auto& table = Settings();
+  std::string text;
+  for (size_t i = 0; i < table.size(); ++i) {
+    const std::string value = table[i].get(invocation.config);
+    std::string line(table[i].name);
+    line.resize(kNameColumns, ' ');
+    line += value.empty() ? "-" : value;
+    line.resize(std::max(line.size() + 2, kValueColumns), ' ');
+    text += line + invocation.origins[i] + "\n";
+  }
+  return text;
+}
+
+}  // namespace nowcalls::server

@@ -1,0 +1,74 @@
+// ServerConfig: everything an operator can choose, and how the choice is read from flags, the
+// environment and a TOML file.
+//
+// Thread: any, before the server starts; plain values. Flags beat environment variables, these
+// beat the file, the file beats the defaults. Every error (kInvalidArgument) names the setting and
+// where its value came from: "flag --durability", "environment NOWCALLS_DURABILITY",
+// "nowcalls.toml:3: durability".
+#ifndef NOWCALLS_SERVER_CONFIG_H_
+#define NOWCALLS_SERVER_CONFIG_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/host_port.h"
+#include "core/core.h"
+#include "nowcalls/status.h"
+#include "server/log_line.h"
+#include "store/rocks_store.h"
+
+namespace nowcalls::server {
+
+// A rule file and the namespace that it is the whole rule set of.
+struct RuleFile {
+  std::string name_space;
+  std::string path;
+
+  bool operator==(const RuleFile&) const = default;
+};
+
+struct DurabilityChoice {
+  store::Durability mode = store::Durability::kSync;
+  int64_t interval_ms = 0;  // 1 .. 10000 with kInterval.
+
+  // "sync", "interval:50", "none".
+  std::string ToString() const;
+};
+
+struct ServerConfig {
+  HostPort listen{"127.0.0.1", 18730};  // Port 0: the system picks one.
+  bool insecure_listen = false;         // Allows an address that is not loopback.
+  std::string port_file;                // Empty: none.
+  std::string data_dir = "./nowcalls-data";
+  DurabilityChoice durability;
+  std::vector<RuleFile> rules;
+  LogLevel log_level = LogLevel::kInfo;
+  LogFormat log_format = LogFormat::kText;
+  core::CoreOptions core;  // Carries the limits; the ledger fills in its token_id_key.
+};
+
+enum class Command { kServe, kCheckConfig, kHelp, kVersion };
+
+struct Invocation {
+  Command command = Command::kServe;
+  ServerConfig config;
+  std::vector<std::string> origins;  // Where each of Settings() got its value, in their order.
+};
+
+// The value of an environment variable, or nullptr. An empty value counts as none.
+using GetEnvironment = std::function<const char*(const char* name)>;
+
+// Reads the command line, the environment and, if one is named, the configuration file. Help and
+// version win over everything that may be wrong elsewhere.
+Result<Invocation> ReadInvocation(int argc, const char* const* argv, const GetEnvironment& get_env);
+
+// What --help prints, and what --check-config prints of the settings: value and origin of each.
+std::string HelpText();
+std::string DescribeSettings(const Invocation& invocation);
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_CONFIG_H_

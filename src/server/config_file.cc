@@ -1,0 +1,102 @@
+#include "server/config_file.h"
+
+#include <toml++/toml.h>
+
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+#include "server/settings.h"
+
+namespace nowcalls::server {
+namespace {
+
+std::string_view ExpectedType(SettingKind kind) {
+  switch (kind) {
+    case SettingKind::kText: return "a string";
+    case SettingKind::kInteger: return "an integer";
+    case SettingKind::kNumber: return "a number";
+    case SettingKind::kSwitch: return "true or false";
+    case SettingKind::kList: return "an array of strings";
+  }
+  return "";
+}
+
+std::string_view TypeName(const toml::node& node) {
+  switch (node.type()) {
+    case toml::node_type::table: return "a table";
+    case toml::node_type::array: return "an array";
+    case toml::node_type::string: return "a string";
+    case toml::node_type::integer: return "an integer";
+    case toml::node_type::floating_point: return "a float";
+    case toml::node_type::boolean: return "a boolean";
+    default: return "a date or time";
+  }
+}
+
+std::optional<std::vector<std::string>> ArrayText(const toml::array& array) {
+  std::vector<std::string> values;
+  for (const toml::node& element : array) {
+    if (!element.is_string()) return std::nullopt;
+    values.push_back(element.as_string()->get());
+  }
+  return values;
+}
+
+// The node as the texts that a setting of this kind parses; nothing if it has another type.
+std::optional<std::vector<std::string>> TextOf(const toml::node& node, SettingKind kind) {
+  using Texts = std::vector<std::string>;
+  switch (kind) {
+    case SettingKind::kText:
+      if (node.is_string()) return Texts{node.as_string()->get()};
+      return std::nullopt;
+    case SettingKind::kNumber:
+      if (node.is_floating_point()) return Texts{NumberText(node.as_floating_point()->get())};
+      [[fallthrough]];
+    case SettingKind::kInteger:
+      if (node.is_integer()) return Texts{std::to_string(node.as_integer()->get())};
+      return std::nullopt;
+    case SettingKind::kSwitch:
+      if (node.is_boolean()) return Texts{node.as_boolean()->get() ? "true" : "false"};
+      return std::nullopt;
+    case SettingKind::kList:
+      if (node.is_array()) return ArrayText(*node.as_array());
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<std::vector<FileValue>> ParseConfigFile(std::string_view name, std::string_view text) {
+  const auto at = [&](uint32_t line) {
+    return std::string(name) + ":" + std::to_string(line) + ": ";
+  };
+  toml::table table;
+  try {
+    table = toml::parse(text, name);
+  } catch (const toml::parse_error& error) {
+    return Status::InvalidArgument(at(error.source().begin.line) +
+                                   "not valid TOML: " + std::string(error.description()));
+  }
+  std::vector<FileValue> values;
+  for (const auto& [key, node] : table) {
+    const uint32_t line = key.source().begin.line;
+    const int setting = FindTomlKey(key.str());
+    if (setting < 0) {
+      return Status::InvalidArgument(at(line) + "unknown key " + Quoted(key.str()) +
+                                     "; --help lists the settings");
+    }
+    const SettingKind kind = Settings()[static_cast<size_t>(setting)].kind;
+    auto texts = TextOf(node, kind);
+    if (!texts.has_value()) {
+      return Status::InvalidArgument(at(line) + std::string(key.str()) + " must be " +
+                                     std::string(ExpectedType(kind)) + ", got " +
+                                     std::string(TypeName(node)));
+    }
+    values.push_back({static_cast<size_t>(setting), *std::move(texts), static_cast<int>(line)});
+  }
+  return values;
+}
+
+}  // namespace nowcalls::server

@@ -1,0 +1,69 @@
+#include "server/listen_address.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <cstring>
+#include <memory>
+
+#include "base/text.h"
+
+namespace nowcalls::server {
+namespace {
+
+// Copies, since a sockaddr_storage may not be read through another type.
+template <typename T>
+T As(const SocketAddress& address) {
+  T copy{};
+  std::memcpy(&copy, &address.bytes, sizeof(copy));
+  return copy;
+}
+
+bool IsLoopbackV4(uint32_t big_endian) { return ntohl(big_endian) >> 24 == IN_LOOPBACKNET; }
+
+}  // namespace
+
+Result<SocketAddress> Resolve(const HostPort& name) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int error =
+      getaddrinfo(name.host.c_str(), std::to_string(name.port).c_str(), &hints, &found);
+  if (error != 0) {
+    return Status::InvalidArgument("no address for host " + Quoted(name.host) + ": " +
+                                   gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, &freeaddrinfo);
+  SocketAddress address;
+  std::memcpy(&address.bytes, found->ai_addr, found->ai_addrlen);
+  address.size = found->ai_addrlen;
+  return address;
+}
+
+bool IsLoopback(const SocketAddress& address) {
+  if (address.bytes.ss_family == AF_INET) {
+    return IsLoopbackV4(As<sockaddr_in>(address).sin_addr.s_addr);
+  }
+  if (address.bytes.ss_family != AF_INET6) return false;
+  const in6_addr v6 = As<sockaddr_in6>(address).sin6_addr;
+  if (IN6_IS_ADDR_LOOPBACK(&v6)) return true;
+  uint32_t v4 = 0;
+  std::memcpy(&v4, v6.s6_addr + 12, sizeof(v4));
+  return IN6_IS_ADDR_V4MAPPED(&v6) && IsLoopbackV4(v4);
+}
+
+HostPort ToHostPort(const SocketAddress& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.bytes.ss_family == AF_INET6) {
+    const auto v6 = As<sockaddr_in6>(address);
+    inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
+    return {text, ntohs(v6.sin6_port)};
+  }
+  const auto v4 = As<sockaddr_in>(address);
+  inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
+  return {text, ntohs(v4.sin_port)};
+}
+
+}  // namespace nowcalls::server

@@ -1,0 +1,35 @@
+// Addresses of sockets: from names to bytes and back.
+//
+// Thread: any. Resolve may block on the system's resolver; it is used before the server serves.
+#ifndef NOWCALLS_SERVER_LISTEN_ADDRESS_H_
+#define NOWCALLS_SERVER_LISTEN_ADDRESS_H_
+
+#include <sys/socket.h>
+
+#include <string>
+
+#include "base/host_port.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::server {
+
+struct SocketAddress {
+  sockaddr_storage bytes{};
+  socklen_t size = sizeof(sockaddr_storage);
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&bytes); }
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&bytes); }
+};
+
+// The first address of the host. kInvalidArgument names the host and the resolver's reason.
+Result<SocketAddress> Resolve(const HostPort& name);
+
+// 127.0.0.0/8, ::1, or the former written as an IPv6 address.
+bool IsLoopback(const SocketAddress& address);
+
+// "127.0.0.1:18730", "[::1]:18730"; the address in digits.
+HostPort ToHostPort(const SocketAddress& address);
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_LISTEN_ADDRESS_H_

@@ -1,0 +1,123 @@
+#include "server/listener.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+#include "server/listen_address.h"
+
+namespace nowcalls::server {
+namespace {
+
+constexpr int kBacklog = 4096;          // The system caps it (net.core.somaxconn).
+constexpr int kAcceptsPerCallMax = 64;  // Then connections get their turn.
+
+// A host that vanished without a word is noticed after 30 + 3 x 10 seconds.
+constexpr int kKeepaliveIdleS = 30;
+constexpr int kKeepaliveIntervalS = 10;
+constexpr int kKeepaliveProbes = 3;
+
+std::string ErrorText(int error) { return std::generic_category().message(error); }
+
+bool SetOption(int fd, int level, int option, int value) {
+  return setsockopt(fd, level, option, &value, sizeof(value)) == 0;
+}
+
+// On Linux accepted sockets inherit these, which saves five system calls for each.
+bool SetOptions(int fd) {
+  return SetOption(fd, SOL_SOCKET, SO_REUSEADDR, 1) && SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1) &&
+         SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
+         SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepaliveIdleS) &&
+         SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, kKeepaliveIntervalS) &&
+         SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepaliveProbes);
+}
+
+int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> Listener::Bind(const HostPort& name) {
+  const Result<SocketAddress> address = Resolve(name);
+  if (!address.ok()) return address.status();
+  const auto failed = [&] {
+    return Status::IoError("cannot listen on " + name.ToString() + ": " + ErrorText(errno));
+  };
+  const int fd =
+      socket(address->bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+  if (fd < 0) return failed();
+  std::unique_ptr<Listener> listener(new Listener(fd));
+  SocketAddress bound;
+  if (!SetOptions(fd) || bind(fd, address->get(), address->size) != 0 ||
+      listen(fd, kBacklog) != 0 || getsockname(fd, bound.get(), &bound.size) != 0) {
+    return failed();
+  }
+  listener->address_ = ToHostPort(bound);
+  return listener;
+}
+
+Listener::Listener(int fd) : fd_(fd), spare_fd_(OpenSpare()) {}
+
+Listener::~Listener() {
+  if (fd_ >= 0) close(fd_);
+  if (spare_fd_ >= 0) close(spare_fd_);
+}
+
+void Listener::Start(uv_loop_t* loop, OnAccept on_accept, OnRefuse on_refuse) {
+  on_accept_ = std::move(on_accept);
+  on_refuse_ = std::move(on_refuse);
+  poll_.data = this;
+  NOWCALLS_CHECK(uv_poll_init(loop, &poll_, fd_) == 0);
+  NOWCALLS_CHECK(uv_poll_start(&poll_, UV_READABLE, [](uv_poll_t* poll, int, int) {
+                   static_cast<Listener*>(poll->data)->AcceptSome();
+                 }) == 0);
+}
+
+void Listener::Close() {
+  uv_poll_stop(&poll_);
+  uv_close(reinterpret_cast<uv_handle_t*>(&poll_), nullptr);
+  close(std::exchange(fd_, -1));
+}
+
+void Listener::AcceptSome() {
+  for (int i = 0; i < kAcceptsPerCallMax && AcceptOne(); ++i) {
+  }
+}
+
+// False: nobody waits any more, or nobody can be accepted.
+bool Listener::AcceptOne() {
+  SocketAddress peer;
+  const int fd = accept4(fd_, peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd >= 0) {
+    on_accept_(fd, ToHostPort(peer).ToString());
+    return true;
+  }
+  if (errno == EAGAIN) return false;
+  if (errno == EMFILE || errno == ENFILE) {
+    RefuseOne();
+    return spare_fd_ >= 0;
+  }
+  // Errors of the one peer that was next (accept(2)); the following one may be well.
+  if (errno == ECONNABORTED || errno == EINTR || errno == EPROTO || errno == EPERM) return true;
+  on_refuse_("cannot accept a connection: " + ErrorText(errno));
+  return false;
+}
+
+void Listener::RefuseOne() {
+  const std::string reason = ErrorText(errno);
+  if (spare_fd_ >= 0) {
+    close(spare_fd_);
+    const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd >= 0) close(fd);
+  }
+  spare_fd_ = OpenSpare();
+  on_refuse_("refused a connection: " + reason);
+}
+
+}  // namespace nowcalls::server

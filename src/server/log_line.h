@@ -1,0 +1,32 @@
+// One log line as text or JSON: what is logged, in which form.
+//
+// Thread: any; pure. Whatever bytes a peer managed to get into a message, one call makes exactly
+// one line that a terminal and a JSON parser survive.
+#ifndef NOWCALLS_SERVER_LOG_LINE_H_
+#define NOWCALLS_SERVER_LOG_LINE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "engine/driver.h"
+
+namespace nowcalls::server {
+
+using engine::LogLevel;
+
+enum class LogFormat {
+  kText,  // 2024-05-01T12:00:00.123Z info  serving on 127.0.0.1:18730
+  kJson,  // {"ts":"2024-05-01T12:00:00.123Z","level":"info","msg":"serving on 127.0.0.1:18730"}
+};
+
+// "debug", "info", "warn", "error".
+std::string_view LogLevelName(LogLevel level);
+
+// The line with its newline. `wall_ms` is Unix time. Text shows control characters as \xNN; JSON
+// escapes them and puts U+FFFD for bytes that are not UTF-8.
+std::string FormatLogLine(LogFormat format, int64_t wall_ms, LogLevel level, std::string_view text);
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_LOG_LINE_H_

@@ -1,0 +1,87 @@
+#include "server/recovery.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/time.h"
+
+namespace nowcalls::server {
+namespace {
+
+class Loader : public store::LedgerVisitor {
+ public:
+  explicit Loader(const core::CoreOptions& options) : options_(options) {}
+
+  Status OnFormat(const ledger::Format& format) override {
+    options_.token_id_key = format.token_id_key;
+    core_ = std::make_unique<core::Core>(options_);
+    return Status::Ok();
+  }
+  Status OnClock(const ledger::ClockMark& mark) override {
+    mark_ = mark;
+    return Status::Ok();
+  }
+  Status OnSeal(const ledger::Seal& seal) override {
+    seal_ = seal;
+    SawTime(seal.ledger_ms);
+    return Status::Ok();
+  }
+  Status OnWatermark(int64_t /*deadline_ms*/) override { return Status::Ok(); }
+  Status OnRule(const ledger::RuleEntry& rule) override {
+    ++rules_;
+    return core_->LoadRule(rule);
+  }
+  Status OnSession(const ledger::Session& session) override {
+    ++sessions_;
+    SawTime(session.opened_ms);
+    return core_->LoadSession(session);
+  }
+  Status OnToken(const ledger::Token& token) override {
+    ++tokens_;
+    SawTime(token.issued_ms);
+    return core_->LoadToken(token);
+  }
+
+  Result<RecoveredLedger> Finish() {
+    if (core_ == nullptr) return Status::Corruption("the ledger has no format record");
+    if (seal_.has_value() != mark_.has_value()) {
+      return Status::Corruption("the ledger has a clock without a seal, or a seal without a clock");
+    }
+    const Result<ClockSample> sample = SampleClocks();
+    if (!sample.ok()) return sample.status();
+    std::optional<ledger::RecoveredTime> time;
+    // The clock of a new ledger begins with the wall clock.
+    Instant now{std::max<int64_t>(0, sample->wall_ms)};
+    if (mark_.has_value()) {
+      time = ledger::RecoverTime(*mark_, latest_, *sample);
+      now = time->now;
+    }
+    NOWCALLS_RETURN_IF_ERROR(core_->FinishLoad(seal_, now));
+    return RecoveredLedger{std::move(core_), ledger::LedgerClock(now, sample->boottime_ms),
+                           sample->boot_id,  time,
+                           rules_,           sessions_,
+                           tokens_};
+  }
+
+ private:
+  void SawTime(int64_t ledger_ms) { latest_ = std::max(latest_, Instant{ledger_ms}); }
+
+  core::CoreOptions options_;
+  std::unique_ptr<core::Core> core_;
+  std::optional<ledger::ClockMark> mark_;
+  std::optional<ledger::Seal> seal_;
+  Instant latest_;
+  uint64_t rules_ = 0;
+  uint64_t sessions_ = 0;
+  uint64_t tokens_ = 0;
+};
+
+}  // namespace
+
+Result<RecoveredLedger> Recover(store::Store* store, const core::CoreOptions& options) {
+  Loader loader(options);
+  NOWCALLS_RETURN_IF_ERROR(store->Load(&loader));
+  return loader.Finish();
+}
+
+}  // namespace nowcalls::server

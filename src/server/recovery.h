@@ -1,0 +1,37 @@
+// Recovery: from a store to a core that is ready to serve, and the ledger clock that goes with it.
+//
+// Thread: loop, before the server serves.
+#ifndef NOWCALLS_SERVER_RECOVERY_H_
+#define NOWCALLS_SERVER_RECOVERY_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/clock.h"
+#include "core/core.h"
+#include "ledger/clock.h"
+#include "nowcalls/status.h"
+#include "store/store.h"
+
+namespace nowcalls::server {
+
+struct RecoveredLedger {
+  std::unique_ptr<core::Core> core;
+  ledger::LedgerClock clock;
+  BootId boot_id{};
+  std::optional<ledger::RecoveredTime> time;  // None: nothing was ever committed.
+  uint64_t rules = 0;
+  uint64_t sessions = 0;
+  uint64_t tokens = 0;
+
+  Instant Now() const { return clock.At(BoottimeMs()); }
+};
+
+// Loads everything and proves that it is complete. The moment it returns is the one from which
+// restart grace counts. kCorruption when the ledger is damaged, or whatever the store reports.
+Result<RecoveredLedger> Recover(store::Store* store, const core::CoreOptions& options);
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_RECOVERY_H_

@@ -1,0 +1,33 @@
+// Rule files as the operator names them: read and checked as far as that is possible without the
+// ledger.
+//
+// Thread: any; before the server serves.
+#ifndef NOWCALLS_SERVER_RULE_FILES_H_
+#define NOWCALLS_SERVER_RULE_FILES_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "nowcalls/status.h"
+#include "server/config.h"
+
+namespace nowcalls::server {
+
+struct RuleText {
+  RuleFile file;
+  std::string json;
+  size_t rules = 0;
+  std::vector<std::string> skipped;  // A sentence for each rule that is not loaded.
+};
+
+// kInvalidArgument names the file, the rule, the field and the reason; also for a flowId in the
+// files of two namespaces.
+Result<std::vector<RuleText>> ReadRuleFiles(const std::vector<RuleFile>& files);
+
+// "shop.json: 3 rules for namespace 'shop'", then the skipped ones, a line each.
+std::string DescribeRules(const std::vector<RuleText>& texts);
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_RULE_FILES_H_

@@ -1,0 +1,49 @@
+// ScanThread: the sweeper's walks over the expired range, off the commit thread so that they never
+// delay a commit.
+//
+// Thread: members are called on the loop thread; Store::Scan runs on the scan thread.
+#ifndef NOWCALLS_SERVER_SCAN_THREAD_H_
+#define NOWCALLS_SERVER_SCAN_THREAD_H_
+
+#include <functional>
+
+#include "ledger/scan.h"
+#include "server/worker_thread.h"
+#include "store/store.h"
+
+namespace nowcalls::server {
+
+class ScanThread {
+ public:
+  // `done` gets the result on the loop thread; it is valid during the call.
+  ScanThread(uv_loop_t* loop, store::Store* store,
+             const std::function<void(const ledger::ScanResult&)>& done)
+      : store_(store),
+        worker_(
+            loop, "nc-scan", [this](bool) { return Work(); }, [this, done] { done(result_); }) {}
+
+  // REQUIRES: !busy().
+  void Scan(const ledger::ScanRequest& request) {
+    request_ = request;
+    worker_.Submit();
+  }
+
+  bool busy() const { return worker_.busy(); }
+  void Stop() { worker_.Stop(); }
+
+ private:
+  int64_t Work() {
+    result_ = {};
+    store_->Scan(request_, &result_);
+    return WorkerThread::kUntilSubmit;
+  }
+
+  store::Store* const store_;
+  ledger::ScanRequest request_;
+  ledger::ScanResult result_;
+  WorkerThread worker_;  // Last, since its thread uses all of the above.
+};
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_SCAN_THREAD_H_

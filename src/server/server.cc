@@ -1,0 +1,206 @@
+#include "server/server.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "nowcalls_version.h"
+#include "server/logging.h"
+
+namespace nowcalls::server {
+namespace {
+
+// The loop's timers stand still while the machine is suspended; the ledger clock does not.
+constexpr int64_t kSleepMsMax = 5'000;
+// No scan begins during the drain, so a sweep that is due stays due.
+constexpr int64_t kDrainSleepMsMin = 10;
+
+engine::EngineOptions MakeEngineOptions(const ServerConfig& config) {
+  return {config.core.limits, NOWCALLS_VERSION, config.durability.ToString(), config.data_dir};
+}
+
+}  // namespace
+
+Server::Server(const ServerConfig& config, RecoveredLedger* ledger, store::Store* store,
+               std::function<Status()> close_store)
+    : config_(config),
+      ledger_(ledger),
+      store_(store),
+      close_store_(std::move(close_store)),
+      engine_(MakeEngineOptions(config), ledger->core.get(), this, ledger->Now()),
+      limiter_(config.core.limits.log_lines_per_second_max) {}
+
+Server::~Server() = default;
+
+Status Server::LoadRules(const std::vector<RuleText>& texts) {
+  for (const RuleText& text : texts) {
+    const Result<uint32_t> loaded = engine_.LoadRules(text.file.name_space, text.json, Now());
+    if (loaded.ok()) continue;
+    return Status::InvalidArgument("rules: " + text.file.path + ": " + loaded.status().message());
+  }
+  while (const ledger::CommitBatch* batch = engine_.BeginCommit(Clocks(), Now())) {
+    NOWCALLS_RETURN_IF_ERROR(store_->Commit(*batch));
+    engine_.OnCommitDone(Now());
+  }
+  return store_->Sync();
+}
+
+void Server::Start(std::unique_ptr<Listener> listener) {
+  NOWCALLS_CHECK(uv_loop_init(&loop_) == 0);
+  commit_.emplace(
+      &loop_, store_, config_.durability, [this] { OnCommitDone(); },
+      [](const char* what, const Status& failure) { DieOfIoError(what, failure); });
+  scan_.emplace(&loop_, store_, [this](const ledger::ScanResult& result) { OnScanDone(result); });
+
+  prepare_.data = this;
+  NOWCALLS_CHECK(uv_prepare_init(&loop_, &prepare_) == 0);
+  NOWCALLS_CHECK(uv_prepare_start(&prepare_, [](uv_prepare_t* handle) {
+                   static_cast<Server*>(handle->data)->Pump();
+                 }) == 0);
+  NOWCALLS_CHECK(uv_timer_init(&loop_, &timer_) == 0);
+  for (const auto& [handle, signal] :
+       {std::pair(&sigterm_, SIGTERM), std::pair(&sigint_, SIGINT)}) {
+    handle->data = this;
+    NOWCALLS_CHECK(uv_signal_init(&loop_, handle) == 0);
+    NOWCALLS_CHECK(uv_signal_start(
+                       handle,
+                       [](uv_signal_t* received, int number) {
+                         static_cast<Server*>(received->data)->OnSignal(number);
+                       },
+                       signal) == 0);
+  }
+  listener_ = std::move(listener);
+  listener_->Start(
+      &loop_, [this](int fd, const std::string& peer) { OnAccept(fd, peer); },
+      [this](const std::string& reason) { Log(LogLevel::kWarn, reason); });
+}
+
+void Server::Run() {
+  uv_run(&loop_, UV_RUN_DEFAULT);
+  NOWCALLS_CHECK(phase_ == Phase::kClosed);
+  NOWCALLS_CHECK(uv_loop_close(&loop_) == 0);
+}
+
+size_t Server::Write(engine::ConnectionId id, std::string_view bytes) {
+  return peers_[id].connection->Write(bytes);
+}
+
+void Server::Close(engine::ConnectionId id, bool flush) {
+  if (flush) {
+    SetCloseBy(id, Now() + kCloseMsMax);
+    peers_[id].connection->CloseAfterFlush();
+  } else {
+    peers_[id].connection->CloseNow();
+  }
+}
+
+void Server::SetReading(engine::ConnectionId id, bool on) {
+  if (on && draining()) return;
+  peers_[id].connection->SetReading(on);
+}
+
+// Most of what the engine logs is caused by peers, who must not be able to fill the disk with it.
+void Server::Log(engine::LogLevel level, std::string_view message) {
+  if (level == LogLevel::kError || limiter_.Admit(Now())) LogAt(level, message);
+}
+
+void Server::OnBytes(engine::ConnectionId id, std::string_view bytes) {
+  engine_.OnBytes(id, bytes, Now());
+}
+
+void Server::OnClosed(engine::ConnectionId id) {
+  SetCloseBy(id, kNever);
+  peers_[id].connection.reset();
+  --connections_;
+  engine_.OnDisconnect(id, Now());
+}
+
+void Server::OnAccept(int fd, const std::string& peer) {
+  const auto id = engine_.OnConnect(peer, Now());
+  if (!id.has_value()) {
+    close(fd);
+    Log(LogLevel::kWarn, "refused a connection from " + peer + ": connections-max is " +
+                             std::to_string(config_.core.limits.connections_max));
+    return;
+  }
+  if (*id >= peers_.size()) peers_.resize(*id + 1);
+  NOWCALLS_CHECK(peers_[*id].connection == nullptr);
+  ++connections_;
+  peers_[*id].connection = std::make_unique<Connection>(&loop_, fd, *id, &read_buffer_, this);
+}
+
+void Server::OnCommitDone() {
+  if (engine_runs()) engine_.OnCommitDone(Now());
+}
+
+void Server::OnScanDone(const ledger::ScanResult& result) {
+  const Status status = engine_.OnScanDone(result, Now());
+  if (!status.ok()) DieOfIoError("scan", status);
+}
+
+void Server::Pump() {
+  const Instant now = Now();
+  CloseOverdue(now);
+  ReportSuppressed(now);
+  if (engine_runs()) {
+    if (engine_.NextDeadline() <= now) engine_.OnTime(now);
+    BeginScan(now);
+    BeginCommit(now);
+    engine_.TurnEnd();
+    // TurnEnd may have ended sessions of peers that do not read.
+    BeginCommit(now);
+  }
+  if (draining()) ContinueDrain(now);
+  if (phase_ != Phase::kClosed) ArmTimer(now);
+}
+
+void Server::BeginScan(Instant now) {
+  if (draining() || scan_->busy()) return;
+  const auto request = engine_.BeginScan(now);
+  if (request.has_value()) scan_->Scan(*request);
+}
+
+void Server::BeginCommit(Instant now) {
+  if (commit_->busy()) return;
+  const ledger::CommitBatch* batch = engine_.BeginCommit(Clocks(), now);
+  if (batch != nullptr) commit_->Commit(batch);
+}
+
+void Server::CloseOverdue(Instant now) {
+  while (!closing_.empty() && closing_.begin()->first <= now.ms) {
+    const engine::ConnectionId id = closing_.begin()->second;
+    SetCloseBy(id, kNever);
+    peers_[id].connection->CloseNow();
+  }
+}
+
+void Server::ReportSuppressed(Instant now) {
+  if (now < limiter_.NextReport()) return;
+  LogAt(LogLevel::kWarn, std::to_string(limiter_.TakeSuppressed()) +
+                             " log lines about peers were suppressed in the last second");
+}
+
+void Server::ArmTimer(Instant now) {
+  Instant wake = std::min({now + kSleepMsMax, limiter_.NextReport(), drain_by_});
+  if (!closing_.empty()) wake = std::min(wake, Instant{closing_.begin()->first});
+  if (engine_runs()) wake = std::min(wake, engine_.NextDeadline());
+  const int64_t sleep_ms_min = draining() ? kDrainSleepMsMin : 0;
+  const auto timeout_ms = static_cast<uint64_t>(std::max(sleep_ms_min, wake - now));
+  // The callback has nothing to do: the loop wakes and Pump follows.
+  NOWCALLS_CHECK(uv_timer_start(
+                     &timer_, [](uv_timer_t*) {}, timeout_ms, 0) == 0);
+}
+
+void Server::SetCloseBy(engine::ConnectionId id, Instant when) {
+  Peer& peer = peers_[id];
+  if (peer.close_by != kNever) closing_.erase({peer.close_by.ms, id});
+  if (when != kNever) closing_.emplace(when.ms, id);
+  peer.close_by = when;
+}
+
+ClockSample Server::Clocks() const { return {BoottimeMs(), WallMs(), ledger_->boot_id}; }
+
+}  // namespace nowcalls::server

@@ -1,0 +1,133 @@
+// Server: drives the engine with libuv, sockets and two worker threads.
+//
+// Thread: loop (the one that calls Start and Run). The engine's calls happen in callbacks of the
+// loop; Pump runs once a loop turn, just before the loop sleeps, and does what a turn ends with:
+// deadlines, the next scan, the next commit, replies that may leave, arming the timer. So every
+// callback only has to tell the engine what happened.
+//
+// Happy path: Start, Run until a signal, drain: answer what was read, commit, close the
+// connections, close the store, close every handle; Run returns.
+// Failure modes: a failed commit, sync or scan ends the process with exit code 74 at once, and so
+// does a drain that takes longer than kDrainMsMax. A second signal ends it at once with exit code
+// 1; that loses nothing acknowledged, as kill -9 does not.
+#ifndef NOWCALLS_SERVER_SERVER_H_
+#define NOWCALLS_SERVER_SERVER_H_
+
+#include <uv.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "nowcalls/status.h"
+#include "server/commit_thread.h"
+#include "server/config.h"
+#include "server/connection.h"
+#include "server/listener.h"
+#include "server/log_limiter.h"
+#include "server/recovery.h"
+#include "server/rule_files.h"
+#include "server/scan_thread.h"
+#include "store/store.h"
+
+namespace nowcalls::server {
+
+class Server final : public engine::Driver, public Connection::Owner {
+ public:
+  static constexpr int64_t kDrainMsMax = 10'000;
+  // A connection that is being closed has this long to read its last replies.
+  static constexpr int64_t kCloseMsMax = 2'000;
+
+  // `ledger` and `store` outlive the server. `close_store` runs on the commit thread at the end.
+  Server(const ServerConfig& config, RecoveredLedger* ledger, store::Store* store,
+         std::function<Status()> close_store);
+  ~Server() override;
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Makes the texts the rule sets of their namespaces; durable when it returns. REQUIRES: before
+  // Start. kInvalidArgument names file, rule and field; other codes are the store's.
+  Status LoadRules(const std::vector<RuleText>& texts);
+
+  // Serves from now on: signals are handled and connections accepted, once Run runs.
+  void Start(std::unique_ptr<Listener> listener);
+
+  // Returns when a signal asked for the end and all is closed. REQUIRES: Start was called.
+  void Run();
+
+  // engine::Driver.
+  size_t Write(engine::ConnectionId id, std::string_view bytes) override;
+  void Close(engine::ConnectionId id, bool flush) override;
+  void SetReading(engine::ConnectionId id, bool on) override;
+  void Log(engine::LogLevel level, std::string_view message) override;
+
+  // Connection::Owner.
+  void OnBytes(engine::ConnectionId id, std::string_view bytes) override;
+  void OnClosed(engine::ConnectionId id) override;
+
+ private:
+  enum class Phase { kServing, kAnswering, kDisconnecting, kClosingStore, kClosed };
+
+  struct Peer {
+    std::unique_ptr<Connection> connection;  // nullptr: this id is free.
+    Instant close_by = kNever;               // While it is being closed.
+  };
+
+  void OnAccept(int fd, const std::string& peer);
+  void OnCommitDone();
+  void OnScanDone(const ledger::ScanResult& result);
+  void OnSignal(int signal);
+
+  void Pump();
+  void BeginScan(Instant now);
+  void BeginCommit(Instant now);
+  void CloseOverdue(Instant now);
+  void ReportSuppressed(Instant now);
+  void ArmTimer(Instant now);
+  void SetCloseBy(engine::ConnectionId id, Instant when);
+
+  void BeginDrain();
+  void ContinueDrain(Instant now);
+  void CloseHandles();
+  bool draining() const { return phase_ != Phase::kServing; }
+  // The engine is finished before its store is.
+  bool engine_runs() const { return phase_ < Phase::kClosingStore; }
+
+  Instant Now() const { return ledger_->Now(); }
+  ClockSample Clocks() const;
+
+  const ServerConfig config_;
+  RecoveredLedger* const ledger_;
+  store::Store* const store_;
+  const std::function<Status()> close_store_;
+  engine::Engine engine_;
+  LogLimiter limiter_;
+
+  uv_loop_t loop_{};
+  uv_prepare_t prepare_{};
+  uv_timer_t timer_{};
+  uv_signal_t sigterm_{};
+  uv_signal_t sigint_{};
+  std::unique_ptr<Listener> listener_;
+  std::optional<CommitThread> commit_;
+  std::optional<ScanThread> scan_;
+
+  ReadBuffer read_buffer_;
+  std::vector<Peer> peers_;  // By connection id: the engine numbers them densely.
+  size_t connections_ = 0;
+  std::set<std::pair<int64_t, engine::ConnectionId>> closing_;  // By close_by.
+
+  Phase phase_ = Phase::kServing;
+  Instant drain_by_ = kNever;
+};
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_SERVER_H_

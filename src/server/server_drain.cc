@@ -1,0 +1,66 @@
+// The orderly end: from the first signal to the last closed handle.
+#include <cstdlib>
+#include <string>
+
+#include "base/check.h"
+#include "base/exit_codes.h"
+#include "server/logging.h"
+#include "server/server.h"
+
+namespace nowcalls::server {
+
+void Server::OnSignal(int signal) {
+  const std::string name = signal == SIGINT ? "SIGINT" : "SIGTERM";
+  if (draining()) {
+    LogAt(LogLevel::kWarn, "second signal (" + name + "): exiting at once");
+    std::_Exit(kExitFailure);
+  }
+  LogAt(LogLevel::kInfo, name + ": finishing what is in flight");
+  BeginDrain();
+}
+
+void Server::BeginDrain() {
+  phase_ = Phase::kAnswering;
+  drain_by_ = Now() + kDrainMsMax;
+  listener_->Close();
+  for (const Peer& peer : peers_) {
+    if (peer.connection != nullptr) peer.connection->SetReading(false);
+  }
+}
+
+void Server::ContinueDrain(Instant now) {
+  if (now >= drain_by_) {
+    DieOfIoError("shutdown", Status::Unavailable("not done after " + std::to_string(kDrainMsMax) +
+                                                 " ms; the disk may hang"));
+  }
+  if (phase_ == Phase::kAnswering && engine_.idle()) {
+    phase_ = Phase::kDisconnecting;
+    for (size_t id = 0; id < peers_.size(); ++id) {
+      if (peers_[id].connection == nullptr || peers_[id].close_by != kNever) continue;
+      SetCloseBy(static_cast<engine::ConnectionId>(id), now + kCloseMsMax);
+      peers_[id].connection->CloseWhenFlushed();
+    }
+  }
+  const bool quiet = connections_ == 0 && !commit_->busy() && !scan_->busy();
+  if (phase_ == Phase::kDisconnecting && quiet && engine_.idle()) {
+    phase_ = Phase::kClosingStore;
+    commit_->Finish([this] {
+      NOWCALLS_RETURN_IF_ERROR(store_->Sync());
+      return close_store_();
+    });
+  } else if (phase_ == Phase::kClosingStore && !commit_->busy()) {
+    phase_ = Phase::kClosed;
+    CloseHandles();
+  }
+}
+
+void Server::CloseHandles() {
+  commit_->Stop();
+  scan_->Stop();
+  uv_close(reinterpret_cast<uv_handle_t*>(&prepare_), nullptr);
+  uv_close(reinterpret_cast<uv_handle_t*>(&timer_), nullptr);
+  uv_close(reinterpret_cast<uv_handle_t*>(&sigterm_), nullptr);
+  uv_close(reinterpret_cast<uv_handle_t*>(&sigint_), nullptr);
+}
+
+}  // namespace nowcalls::server

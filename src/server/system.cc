@@ -1,0 +1,40 @@
+#include "server/system.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+namespace nowcalls::server {
+
+void IgnoreSignals() {
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+}
+
+uint64_t RaiseFileLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const rlimit raised{limit.rlim_max, limit.rlim_max};
+  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
+  return limit.rlim_cur;
+}
+
+uint32_t ConnectionsThatFit(uint32_t wanted, uint64_t file_limit) {
+  constexpr uint64_t kReservedFiles = 256;
+  const uint64_t reserved = std::min(kReservedFiles, file_limit / 2);
+  const uint64_t fit = std::max<uint64_t>(1, file_limit - reserved);
+  return static_cast<uint32_t>(std::min<uint64_t>(wanted, fit));
+}
+
+uint64_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  uint64_t pages = 0;
+  uint64_t resident_pages = 0;
+  statm >> pages >> resident_pages;
+  return resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace nowcalls::server

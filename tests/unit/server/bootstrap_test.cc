@@ -1,0 +1,75 @@
+#include "server/bootstrap.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "base/exit_codes.h"
+#include "server/rule_files.h"
+#include "server/system.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace nowcalls::server {
+namespace {
+
+TEST_CASE("each kind of failure has the exit code that tells a supervisor what to do") {
+  CHECK(ExitCodeOf(Status::Ok()) == 0);
+  CHECK(ExitCodeOf(Status::InvalidArgument("rules")) == 64);
+  CHECK(ExitCodeOf(Status::Corruption("seal")) == 65);
+  CHECK(ExitCodeOf(Status::FailedPrecondition("format 9")) == 65);
+  CHECK(ExitCodeOf(Status::AlreadyExists("lock")) == 74);
+  CHECK(ExitCodeOf(Status::IoError("disk")) == 74);
+}
+
+TEST_CASE("the server's own files are reserved before connections are counted") {
+  CHECK(ConnectionsThatFit(10'000, 1'000'000) == 10'000);
+  CHECK(ConnectionsThatFit(10'000, 1024) == 768);
+  CHECK(ConnectionsThatFit(10'000, 64) == 32);
+  CHECK(ConnectionsThatFit(10, 1024) == 10);
+  CHECK(ConnectionsThatFit(10, 0) == 1);
+}
+
+const std::string& RulesDir() {
+  static const std::string dir = std::string(NOWCALLS_SOURCE_DIR) + "/data/rules/";
+  return dir;
+}
+
+TEST_CASE("the sample rule files are valid together, and what they skip is said") {
+  const auto texts = ReadRuleFiles({{"shop", RulesDir() + "shop.json"},
+                                    {"llm-gateway", RulesDir() + "llm-gateway.json"},
+                                    {"report-batch", RulesDir() + "report-batch.json"}});
+  REQUIRE_MESSAGE(texts.ok(), texts.status().ToString());
+  CHECK((*texts)[0].rules == 5);
+  CHECK((*texts)[1].rules == 4);
+  CHECK((*texts)[2].rules == 2);
+  const std::string description = DescribeRules(*texts);
+  CHECK(description.find("shop.json: 5 rules for namespace 'shop'\n") != std::string::npos);
+  CHECK(description.find("product-search") != std::string::npos);
+}
+
+TEST_CASE("a rule file that is missing or wrong is refused by name") {
+  const auto missing = ReadRuleFiles({{"shop", "/nonexistent.json"}});
+  CHECK(missing.status().code() == StatusCode::kInvalidArgument);
+  CHECK(missing.status().message() ==
+        "rules: cannot open /nonexistent.json: No such file or directory");
+
+  const testing::TempDir dir;
+  const std::string file = dir.Sub("bad.json");
+  testing::WriteStringToFile(file, R"([{"resource": "r", "count": -1, "clusterMode": true,
+                                        "clusterConfig": {"flowId": 1}}])");
+  const auto wrong = ReadRuleFiles({{"shop", file}});
+  CHECK(wrong.status().code() == StatusCode::kInvalidArgument);
+  CHECK(wrong.status().message().starts_with("rules: " + file + ": rule 1"));
+  CHECK(wrong.status().message().find("count must be >= 0") != std::string::npos);
+}
+
+TEST_CASE("a flowId in the rule files of two namespaces is refused before the ledger is touched") {
+  const std::string file = RulesDir() + "shop.json";
+  const auto texts = ReadRuleFiles({{"a", file}, {"b", file}});
+  CHECK(texts.status().code() == StatusCode::kInvalidArgument);
+  CHECK(texts.status().message().find("flowId 1001 is also in") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace nowcalls::server

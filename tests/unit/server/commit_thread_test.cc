@@ -1,0 +1,182 @@
+#include "server/commit_thread.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "server/scan_thread.h"
+#include "store/memory_store.h"
+#include "unit/server/loop_fixture.h"
+
+namespace nowcalls::server {
+namespace {
+
+using store::Durability;
+
+// A memory store that counts syncs and fails when told to.
+class WatchedStore : public store::MemoryStore {
+ public:
+  WatchedStore() : MemoryStore(ledger::Format{}) {}
+
+  Status Commit(const ledger::CommitBatch& batch) override {
+    if (fail_commits) return Status::IoError("no space");
+    ++commits;
+    return MemoryStore::Commit(batch);
+  }
+  Status Sync() override {
+    ++syncs;
+    synced_commits = commits.load();
+    return fail_syncs ? Status::IoError("bad sector") : Status::Ok();
+  }
+
+  std::atomic<int> commits = 0;
+  std::atomic<int> syncs = 0;
+  std::atomic<int> synced_commits = 0;
+  std::atomic<bool> fail_commits = false;
+  std::atomic<bool> fail_syncs = false;
+};
+
+// What a test's commit thread reports.
+class Harness {
+ public:
+  explicit Harness(DurabilityChoice durability)
+      : thread(
+            loop.get(), &store, durability, [this] { ++done; },
+            [this](const char* what, const Status& failure) {
+              const std::lock_guard lock(mutex_);
+              failures_.push_back(std::string(what) + ": " + failure.message());
+            }) {}
+  ~Harness() {
+    thread.Stop();
+    uv_run(loop.get(), UV_RUN_DEFAULT);
+  }
+
+  // Commits one rule and waits until it is done.
+  void CommitOne() {
+    batch_.Clear();
+    batch_.RuleSet("shop", FlowId{++rules_}, "{}");
+    batch_.Sealed({.batch_number = static_cast<uint64_t>(rules_)});
+    const int before = done;
+    thread.Commit(&batch_);
+    REQUIRE(loop.RunUntil([&] { return done == before + 1; }));
+  }
+
+  std::vector<std::string> failures() {
+    const std::lock_guard lock(mutex_);
+    return failures_;
+  }
+
+  TestLoop loop;
+  WatchedStore store;
+  int done = 0;
+  CommitThread thread;
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> failures_;
+  ledger::CommitBatch batch_;
+  int64_t rules_ = 0;
+};
+
+TEST_CASE("a batch that the commit thread reports is in the store") {
+  Harness harness({Durability::kSync, 0});
+  harness.CommitOne();
+  harness.CommitOne();
+  CHECK(harness.store.rows(ledger::Family::kRules).size() == 2);
+  CHECK(harness.store.syncs == 0);
+  CHECK(harness.failures().empty());
+}
+
+TEST_CASE("with an interval what was committed is synced soon, and once") {
+  Harness harness({Durability::kInterval, 1});
+  harness.CommitOne();
+  CHECK(testing::PollUntil(testing::kPatienceMs, [&] { return harness.store.syncs == 1; }));
+  CHECK(harness.store.synced_commits == 1);
+  harness.CommitOne();
+  CHECK(
+      testing::PollUntil(testing::kPatienceMs, [&] { return harness.store.synced_commits == 2; }));
+  CHECK(harness.store.syncs == 2);
+}
+
+TEST_CASE("commits that follow one another do not put a sync off for ever") {
+  Harness harness({Durability::kInterval, 1});
+  int commits = 0;
+  REQUIRE(testing::PollUntil(testing::kPatienceMs, [&] {
+    harness.CommitOne();
+    ++commits;
+    return harness.store.syncs >= 3;
+  }));
+  CHECK(commits >= 3);
+}
+
+TEST_CASE("a long interval syncs nothing by itself") {
+  Harness harness({Durability::kInterval, 10'000});
+  for (int i = 0; i < 100; ++i) harness.CommitOne();
+  CHECK(harness.store.commits == 100);
+  CHECK(harness.store.syncs == 0);
+}
+
+TEST_CASE("a commit that fails is reported as failed") {
+  Harness harness({Durability::kSync, 0});
+  harness.store.fail_commits = true;
+  harness.CommitOne();
+  CHECK(harness.failures() == std::vector<std::string>{"commit: no space"});
+}
+
+TEST_CASE("a sync that fails is reported as failed") {
+  Harness harness({Durability::kInterval, 1});
+  harness.store.fail_syncs = true;
+  harness.CommitOne();
+  CHECK(testing::PollUntil(testing::kPatienceMs, [&] { return !harness.failures().empty(); }));
+  CHECK(harness.failures().front() == "sync: bad sector");
+}
+
+TEST_CASE("the last job of the commit thread closes the store") {
+  Harness harness({Durability::kSync, 0});
+  harness.CommitOne();
+  bool closed = false;
+  harness.thread.Finish([&] {
+    closed = true;
+    return Status::IoError("cannot close");
+  });
+  REQUIRE(harness.loop.RunUntil([&] { return harness.done == 2; }));
+  CHECK(closed);
+  CHECK(harness.failures() == std::vector<std::string>{"close: cannot close"});
+}
+
+TEST_CASE("the scan thread answers the request it was given") {
+  TestLoop loop;
+  WatchedStore store;
+  ledger::Token token;
+  token.key = {ledger::Family::kTokensShort, 1000, TokenId{7}};
+  token.flow = FlowId{1};
+  token.session = SessionId{1};
+  token.count = 1;
+  token.fence = Fence{2};
+  ledger::CommitBatch batch;
+  batch.TokenIssued(token);
+  batch.Sealed({.batch_number = 1});
+  REQUIRE(store.Commit(batch).ok());
+
+  std::vector<size_t> found;
+  ScanThread thread(loop.get(), &store, [&](const ledger::ScanResult& result) {
+    found.push_back(result.expired.size());
+  });
+  ledger::ScanRequest request;
+  request.upper_ms = 999;
+  thread.Scan(request);
+  CHECK(thread.busy());
+  REQUIRE(loop.RunUntil([&] { return found.size() == 1; }));
+  request.upper_ms = 1000;
+  thread.Scan(request);
+  REQUIRE(loop.RunUntil([&] { return found.size() == 2; }));
+  CHECK(found == std::vector<size_t>{0, 1});
+  thread.Stop();
+  uv_run(loop.get(), UV_RUN_DEFAULT);
+}
+
+}  // namespace
+}  // namespace nowcalls::server

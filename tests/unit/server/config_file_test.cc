@@ -1,0 +1,80 @@
+#include "server/config_file.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "server/settings.h"
+
+namespace nowcalls::server {
+namespace {
+
+std::string ErrorOf(std::string_view text) {
+  const auto values = ParseConfigFile("nowcalls.toml", text);
+  if (values.ok()) return "no error";
+  CHECK(values.status().code() == StatusCode::kInvalidArgument);
+  return values.status().message();
+}
+
+TEST_CASE("each kind of setting is taken from its TOML type") {
+  const auto values = ParseConfigFile("nowcalls.toml", R"(# a comment
+data_dir = "/var/lib/nowcalls"
+sweep_interval_ms = 250
+insecure_listen = true
+rules = ["shop=shop.json", "llm.json"]
+resource_timeout_factor = 2.5
+)");
+  REQUIRE(values.ok());
+  REQUIRE(values->size() == 5);
+  ServerConfig config;
+  for (const FileValue& value : *values) {
+    REQUIRE(Settings()[value.setting].set(value.values, &config).ok());
+    if (Settings()[value.setting].name == "rules") CHECK(value.line == 5);
+  }
+  CHECK(config.data_dir == "/var/lib/nowcalls");
+  CHECK(config.core.sweep_interval_ms == 250);
+  CHECK(config.insecure_listen);
+  CHECK(config.rules.size() == 2);
+  CHECK(config.core.resource_timeout_factor == 2.5);
+}
+
+TEST_CASE("a whole number may stand for a factor") {
+  const auto values = ParseConfigFile("nowcalls.toml", "resource_timeout_factor = 3");
+  REQUIRE(values.ok());
+  CHECK(values->front().values.front() == "3");
+}
+
+TEST_CASE("a key of the file that is no setting is refused with its line") {
+  CHECK(ErrorOf("\n\ndatadir = 'x'\n") ==
+        "nowcalls.toml:3: unknown key 'datadir'; --help lists the settings");
+  CHECK(ErrorOf("[limits]\nconnections_max = 1\n") ==
+        "nowcalls.toml:1: unknown key 'limits'; --help lists the settings");
+  CHECK(ErrorOf("data-dir = 'x'\n") ==
+        "nowcalls.toml:1: unknown key 'data-dir'; --help lists the settings");
+}
+
+TEST_CASE("a value of the file that has the wrong type is refused with its line and both types") {
+  CHECK(ErrorOf("data_dir = 'x'\nsweep_interval_ms = '5'\n") ==
+        "nowcalls.toml:2: sweep_interval_ms must be an integer, got a string");
+  CHECK(ErrorOf("sweep_interval_ms = 5.0") ==
+        "nowcalls.toml:1: sweep_interval_ms must be an integer, got a float");
+  CHECK(ErrorOf("data_dir = 5") == "nowcalls.toml:1: data_dir must be a string, got an integer");
+  CHECK(ErrorOf("insecure_listen = 1") ==
+        "nowcalls.toml:1: insecure_listen must be true or false, got an integer");
+  CHECK(ErrorOf("rules = 'a.json'") ==
+        "nowcalls.toml:1: rules must be an array of strings, got a string");
+  CHECK(ErrorOf("rules = ['a.json', 5]") ==
+        "nowcalls.toml:1: rules must be an array of strings, got an array");
+  CHECK(ErrorOf("durability = 1979-05-27") ==
+        "nowcalls.toml:1: durability must be a string, got a date or time");
+}
+
+TEST_CASE("a file that is not TOML is refused with the line") {
+  CHECK(ErrorOf("data_dir = 'x'\nlisten =\n").starts_with("nowcalls.toml:2: not valid TOML: "));
+  CHECK(
+      ErrorOf("data_dir = 'a'\ndata_dir = 'b'\n").starts_with("nowcalls.toml:2: not valid TOML: "));
+  CHECK(ErrorOf(std::string("\xff\xfe\x00\x01", 4)).starts_with("nowcalls.toml:1: "));
+}
+
+}  // namespace
+}  // namespace nowcalls::server

@@ -1,0 +1,226 @@
+#include "server/config.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "server/settings.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace nowcalls::server {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+Result<Invocation> Read(const std::vector<std::string>& flags,
+                        const Environment& environment = {}) {
+  std::vector<const char*> argv = {"nowcalls-server"};
+  for (const std::string& flag : flags) argv.push_back(flag.c_str());
+  return ReadInvocation(static_cast<int>(argv.size()), argv.data(), [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? nullptr : found->second.c_str();
+  });
+}
+
+std::string ErrorOf(const Result<Invocation>& result) {
+  if (result.ok()) return "no error";
+  CHECK(result.status().code() == StatusCode::kInvalidArgument);
+  return result.status().message();
+}
+
+std::string OriginOf(const Invocation& invocation, std::string_view toml_key) {
+  return invocation.origins[static_cast<size_t>(FindTomlKey(toml_key))];
+}
+
+TEST_CASE("without any configuration the server listens on loopback and syncs") {
+  const auto invocation = Read({});
+  REQUIRE(invocation.ok());
+  CHECK(invocation->command == Command::kServe);
+  CHECK(invocation->config.listen.ToString() == "127.0.0.1:18730");
+  CHECK(invocation->config.durability.mode == store::Durability::kSync);
+  CHECK(invocation->config.data_dir == "./nowcalls-data");
+  CHECK(invocation->config.rules.empty());
+  for (const std::string& origin : invocation->origins) CHECK(origin == "default");
+}
+
+TEST_CASE("every default of the table is accepted by its own setting") {
+  const ServerConfig defaults;
+  for (const Setting& setting : Settings()) {
+    CAPTURE(setting.name);
+    const std::string text = setting.get(defaults);
+    if (text.empty()) continue;
+    ServerConfig config;
+    CHECK(setting.set({text}, &config).ok());
+    CHECK(setting.get(config) == text);
+  }
+}
+
+TEST_CASE("flags beat the environment, which beats the file, which beats the defaults") {
+  const testing::TempDir dir;
+  const std::string file = dir.Sub("nowcalls.toml");
+  testing::WriteStringToFile(file,
+                             "data_dir = '/from-file'\ndurability = 'none'\n"
+                             "sweep_interval_ms = 7\nlog_level = 'debug'\n");
+  const auto invocation =
+      Read({"--config", file, "--data-dir=/from-flag"},
+           {{"NOWCALLS_DATA_DIR", "/from-environment"}, {"NOWCALLS_DURABILITY", "interval:50"}});
+  REQUIRE(invocation.ok());
+  const ServerConfig& config = invocation->config;
+  CHECK(config.data_dir == "/from-flag");
+  CHECK(config.durability.ToString() == "interval:50");
+  CHECK(config.core.sweep_interval_ms == 7);
+  CHECK(config.log_level == LogLevel::kDebug);
+  CHECK(config.core.limits.connections_max == Limits{}.connections_max);
+  CHECK(OriginOf(*invocation, "data_dir") == "flag --data-dir");
+  CHECK(OriginOf(*invocation, "durability") == "environment NOWCALLS_DURABILITY");
+  CHECK(OriginOf(*invocation, "log_level") == file + ": log_level");
+  CHECK(OriginOf(*invocation, "connections_max") == "default");
+}
+
+TEST_CASE("the configuration file can be named in the environment, and a flag beats that too") {
+  const testing::TempDir dir;
+  testing::WriteStringToFile(dir.Sub("a.toml"), "data_dir = '/a'\n");
+  testing::WriteStringToFile(dir.Sub("b.toml"), "data_dir = '/b'\n");
+  const Environment environment = {{"NOWCALLS_CONFIG", dir.Sub("a.toml")}};
+  CHECK(Read({}, environment)->config.data_dir == "/a");
+  CHECK(Read({"--config", dir.Sub("b.toml")}, environment)->config.data_dir == "/b");
+}
+
+TEST_CASE("an empty environment variable counts as none") {
+  CHECK(Read({}, {{"NOWCALLS_DURABILITY", ""}, {"NOWCALLS_CONFIG", ""}}).ok());
+}
+
+TEST_CASE("rule files name their namespace or belong to the default one") {
+  const auto invocation = Read({"--rules", "shop=a.json", "--rules", "b.json"});
+  REQUIRE(invocation.ok());
+  const std::vector<RuleFile> expected = {{"shop", "a.json"}, {"default", "b.json"}};
+  CHECK(invocation->config.rules == expected);
+}
+
+TEST_CASE("rule files of a flag replace those of the environment, which are split at commas") {
+  const Environment environment = {{"NOWCALLS_RULES", "x=1.json,y=2.json"}};
+  const std::vector<RuleFile> both = {{"x", "1.json"}, {"y", "2.json"}};
+  CHECK(Read({}, environment)->config.rules == both);
+  const std::vector<RuleFile> one = {{"z", "3.json"}};
+  CHECK(Read({"--rules", "z=3.json"}, environment)->config.rules == one);
+}
+
+TEST_CASE("two rule files for one namespace are refused") {
+  CHECK(ErrorOf(Read({"--rules", "a.json", "--rules", "default=b.json"})) ==
+        "flag --rules: names two files for namespace 'default', a.json and b.json; a file is the "
+        "whole rule set of its namespace");
+}
+
+TEST_CASE("a value that is wrong is refused with the setting, its source and what is right") {
+  CHECK(ErrorOf(Read({"--durability", "fast"})) ==
+        "flag --durability: must be sync, none or interval:MS with MS from 1 to 10000, got 'fast'");
+  CHECK(ErrorOf(Read({}, {{"NOWCALLS_DURABILITY", "interval:0"}})) ==
+        "environment NOWCALLS_DURABILITY: must be sync, none or interval:MS with MS from 1 to "
+        "10000, got 'interval:0'");
+  CHECK(ErrorOf(Read({"--sweep-keys-max=0"})) ==
+        "flag --sweep-keys-max: must be an integer from 1 to 1000000, got '0'");
+  CHECK(ErrorOf(Read({"--sweep-keys-max=12x"})) ==
+        "flag --sweep-keys-max: must be an integer from 1 to 1000000, got '12x'");
+  CHECK(ErrorOf(Read({"--resource-timeout-factor=nan"})) ==
+        "flag --resource-timeout-factor: must be a number from 2 to 3, got 'nan'");
+  CHECK(ErrorOf(Read({"--log-level=loud"})) ==
+        "flag --log-level: must be debug, info, warn or error, got 'loud'");
+  CHECK(ErrorOf(Read({"--log-format", "xml"})) ==
+        "flag --log-format: must be text or json, got 'xml'");
+  CHECK(ErrorOf(Read({}, {{"NOWCALLS_INSECURE_LISTEN", "yes"}})) ==
+        "environment NOWCALLS_INSECURE_LISTEN: must be true or false, got 'yes'");
+  CHECK(
+      ErrorOf(Read({"--rules", "=x.json"})).starts_with("flag --rules: '=x.json': the namespace"));
+  CHECK(ErrorOf(Read({"--rules", "shop="})) ==
+        "flag --rules: must be [NAMESPACE=]FILE, got 'shop='");
+  CHECK(ErrorOf(Read({"--data-dir", ""})) == "flag --data-dir: must name a directory, got ''");
+}
+
+TEST_CASE("an interval durability is taken from 1 to 10000 milliseconds") {
+  CHECK(Read({"--durability=interval:1"})->config.durability.interval_ms == 1);
+  CHECK(Read({"--durability=interval:10000"})->config.durability.interval_ms == 10'000);
+  for (const char* wrong : {"interval:10001", "interval:-1", "interval:", "interval:1s"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(Read({std::string("--durability=") + wrong}).ok());
+  }
+}
+
+TEST_CASE("a value of the file is refused with its line even if a flag would beat it") {
+  const testing::TempDir dir;
+  const std::string file = dir.Sub("c.toml");
+  testing::WriteStringToFile(file, "\nsweep_keys_max = 0\n");
+  CHECK(ErrorOf(Read({"--config", file, "--sweep-keys-max=5"})) ==
+        file + ":2: sweep_keys_max: must be an integer from 1 to 1000000, got '0'");
+}
+
+TEST_CASE("a configuration file that cannot be read is refused with the reason") {
+  CHECK(ErrorOf(Read({"--config", "/nonexistent/c.toml"})) ==
+        "cannot open /nonexistent/c.toml: No such file or directory");
+}
+
+TEST_CASE("a flag that does not exist, has no value or comes twice is refused") {
+  CHECK(ErrorOf(Read({"--listne", "x"})).find("--listne") != std::string::npos);
+  CHECK(ErrorOf(Read({"--listen"})).find("--listen") != std::string::npos);
+  CHECK(ErrorOf(Read({"--data-dir=a", "--data-dir=b"})).find("--data-dir") != std::string::npos);
+  CHECK(ErrorOf(Read({"stray"})).find("stray") != std::string::npos);
+}
+
+TEST_CASE("an address that is not loopback needs the insecure switch") {
+  const std::string error = ErrorOf(Read({"--listen", "0.0.0.0:18730"}));
+  CHECK(error.starts_with("flag --listen: 0.0.0.0:18730 can be reached from other machines"));
+  CHECK(error.find("--insecure-listen") != std::string::npos);
+  CHECK_FALSE(Read({}, {{"NOWCALLS_LISTEN", "[::]:0"}}).ok());
+  CHECK(Read({"--listen=0.0.0.0:0", "--insecure-listen"}).ok());
+  CHECK(Read({"--listen=0.0.0.0:0"}, {{"NOWCALLS_INSECURE_LISTEN", "true"}}).ok());
+  CHECK(Read({"--listen=127.8.9.10:1"}).ok());
+  CHECK(Read({"--listen=[::1]:0"}).ok());
+  CHECK(Read({"--listen=[::ffff:127.0.0.1]:0"}).ok());
+  CHECK_FALSE(Read({"--listen=[::ffff:10.0.0.1]:0"}).ok());
+}
+
+TEST_CASE("an address without a port, or with one too large, is refused") {
+  CHECK(ErrorOf(Read({"--listen", "127.0.0.1"})).starts_with("flag --listen: '127.0.0.1'"));
+  CHECK(ErrorOf(Read({"--listen", "127.0.0.1:65536"})).starts_with("flag --listen: "));
+  CHECK(ErrorOf(Read({"--listen", "no such host:1"})).starts_with("flag --listen: "));
+}
+
+TEST_CASE("help and version win over everything that is wrong elsewhere") {
+  CHECK(Read({"--help"}, {{"NOWCALLS_DURABILITY", "fast"}})->command == Command::kHelp);
+  CHECK(Read({"--version", "--listen", "0.0.0.0:1"})->command == Command::kVersion);
+  CHECK(Read({"-h"})->command == Command::kHelp);
+  CHECK(Read({"-V"})->command == Command::kVersion);
+  CHECK(Read({"--check-config"})->command == Command::kCheckConfig);
+}
+
+TEST_CASE("the help names every setting with its variable and its default") {
+  const std::string help = HelpText();
+  const ServerConfig defaults;
+  for (const Setting& setting : Settings()) {
+    CAPTURE(setting.name);
+    CHECK(help.find("  " + setting.flag()) != std::string::npos);
+    CHECK(help.find(setting.environment()) != std::string::npos);
+    CHECK(help.find(setting.doc) != std::string::npos);
+  }
+  CHECK(help.find("[127.0.0.1:18730]") != std::string::npos);
+}
+
+TEST_CASE("a checked configuration is shown with the origin of each value") {
+  const auto invocation = Read({"--sweep-interval-ms=9"}, {{"NOWCALLS_LOG_FORMAT", "json"}});
+  REQUIRE(invocation.ok());
+  const std::string text = DescribeSettings(*invocation);
+  const auto line_of = [&](const std::string& name) {
+    const size_t at = text.find(name + " ");
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  CHECK(line_of("sweep-interval-ms").find(" 9 ") != std::string::npos);
+  CHECK(line_of("sweep-interval-ms").ends_with("flag --sweep-interval-ms"));
+  CHECK(line_of("log-format").find(" json ") != std::string::npos);
+  CHECK(line_of("log-format").ends_with("environment NOWCALLS_LOG_FORMAT"));
+  CHECK(line_of("data-dir").ends_with("default"));
+}
+
+}  // namespace
+}  // namespace nowcalls::server

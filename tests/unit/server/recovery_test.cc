@@ -1,0 +1,96 @@
+#include "server/recovery.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "core/rule_json.h"
+#include "store/memory_store.h"
+
+namespace nowcalls::server {
+namespace {
+
+constexpr int64_t kHourMs = 3'600'000;
+
+ledger::Format TestFormat() {
+  ledger::Format format;
+  format.token_id_key = {0x0123456789abcdef, 0xfedcba9876543210};
+  return format;
+}
+
+// Commits one token of one session under one rule through a core of its own.
+void FillStore(store::MemoryStore* store, const ClockSample& clock) {
+  core::CoreOptions options;
+  options.token_id_key = TestFormat().token_id_key;
+  core::Core core(options);
+  const Instant now{clock.wall_ms};
+  REQUIRE(core.FinishLoad(std::nullopt, now).ok());
+  ledger::CommitBatch batch;
+  const core::Turn turn{now, &batch};
+  const std::string rules = R"([{"resource": "db", "count": 5, "clusterMode": true,
+      "clusterConfig": {"flowId": 7, "thresholdType": 1, "resourceTimeout": 600000}}])";
+  REQUIRE(core.ReplaceRules(turn, "shop", rules).ok());
+  const auto hello = core.Hello(turn, "shop", "client-a", "");
+  REQUIRE(hello.ok());
+  REQUIRE(core.Acquire(turn, hello->session, FlowId{7}, 2).status == TokenStatus::kOk);
+  core.Seal(turn, clock);
+  REQUIRE(store->Commit(batch).ok());
+}
+
+TEST_CASE("a new ledger is recovered as an empty one at wall time") {
+  store::MemoryStore store(TestFormat());
+  const int64_t before_ms = WallMs();
+  const Result<RecoveredLedger> ledger = Recover(&store, {});
+  REQUIRE(ledger.ok());
+  CHECK_FALSE(ledger->time.has_value());
+  CHECK(ledger->tokens == 0);
+  CHECK(ledger->Now().ms >= before_ms - kHourMs);
+  CHECK(ledger->Now().ms <= before_ms + kHourMs);
+}
+
+TEST_CASE("what was committed is recovered, counted and served") {
+  store::MemoryStore store(TestFormat());
+  const Result<ClockSample> clock = SampleClocks();
+  REQUIRE(clock.ok());
+  FillStore(&store, *clock);
+  const Result<RecoveredLedger> ledger = Recover(&store, {});
+  REQUIRE(ledger.ok());
+  CHECK(ledger->tokens == 1);
+  CHECK(ledger->sessions == 1);
+  CHECK(ledger->rules == 1);
+  REQUIRE(ledger->time.has_value());
+  CHECK(ledger->time->same_boot);
+  CHECK(ledger->core->live_count_sum() == 2);
+}
+
+TEST_CASE("the ledger clock does not go back when the machine's clocks did") {
+  store::MemoryStore store(TestFormat());
+  Result<ClockSample> clock = SampleClocks();
+  REQUIRE(clock.ok());
+  clock->wall_ms += 10 * kHourMs;
+  clock->boot_id[0] ^= 1;
+  FillStore(&store, *clock);
+  const Result<RecoveredLedger> ledger = Recover(&store, {});
+  REQUIRE(ledger.ok());
+  CHECK(ledger->Now().ms >= clock->wall_ms);
+  REQUIRE(ledger->time.has_value());
+  CHECK_FALSE(ledger->time->same_boot);
+  CHECK(ledger->time->clamped);
+}
+
+TEST_CASE("a ledger whose tokens do not add up to its seal is refused as corrupt") {
+  store::MemoryStore store(TestFormat());
+  const Result<ClockSample> clock = SampleClocks();
+  REQUIRE(clock.ok());
+  FillStore(&store, *clock);
+  ledger::CommitBatch batch;
+  batch.ClockMarked({clock->wall_ms, *clock});
+  batch.Sealed({.batch_number = 2, .next_fence = 100, .ledger_ms = clock->wall_ms});
+  REQUIRE(store.Commit(batch).ok());
+  const Result<RecoveredLedger> ledger = Recover(&store, {});
+  REQUIRE_FALSE(ledger.ok());
+  CHECK(ledger.status().code() == StatusCode::kCorruption);
+}
+
+}  // namespace
+}  // namespace nowcalls::server
