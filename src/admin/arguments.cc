@@ -1,0 +1,315 @@
+#include "admin/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <functional>
+#include <sstream>
+#include <string_view>
+
+#include "admin/duration.h"
+#include "base/exit_codes.h"
+#include "base/host_port.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "nowcalls_version.h"
+
+namespace nowcalls::admin {
+namespace {
+
+constexpr size_t kLimitMax = 1'000'000;
+constexpr int64_t kTimeoutMsMax = 3'600'000;
+constexpr uint64_t kTokenIdMax = INT64_MAX;
+
+constexpr char kFooter[] =
+    "The source is a running server (--server HOST:PORT, 127.0.0.1:18730 unless told otherwise) "
+    "or\nthe ledger on disk (--data-dir DIR), which is read without its server; if that is running "
+    "or\nhung, it is left alone and the ledger is followed from outside.\n\n"
+    "Formats: table, jsonl (one JSON object a line), csv. A terminal gets a table, a file or pipe "
+    "gets\njsonl. Times in jsonl and csv are milliseconds of the ledger clock.\n\n"
+    "Exit codes: 0 done; 1 the request was refused; 64 usage or rules are wrong; 65 the ledger is\n"
+    "damaged; 69 the server cannot be reached; 74 input or output failed.\n";
+
+// What is wrong with an option's value ends the parse as a usage error.
+void Require(const std::string& option, const Status& status) {
+  if (!status.ok()) throw CLI::ValidationError(option, status.message());
+}
+
+template <typename T>
+T RequireValue(const std::string& option, const Result<T>& result) {
+  Require(option, result.status());
+  return *result;
+}
+
+template <typename T>
+Result<T> ParseInteger(std::string_view text, T min, T max) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < min || value > max) {
+    return Status::InvalidArgument(Quoted(text) + " is not a whole number from " +
+                                   std::to_string(min) + " to " + std::to_string(max));
+  }
+  return value;
+}
+
+template <typename T>
+CLI::Option* AddInteger(CLI::App* app, const std::string& name, const std::string& help, T min,
+                        T max, const std::function<void(T)>& set) {
+  return app->add_option_function<std::string>(
+      name,
+      [name, min, max, set](const std::string& text) {
+        set(RequireValue(name, ParseInteger<T>(text, min, max)));
+      },
+      help);
+}
+
+Result<Format> ParseFormat(std::string_view text) {
+  if (text == "table") return Format::kTable;
+  if (text == "jsonl") return Format::kJsonl;
+  if (text == "csv") return Format::kCsv;
+  return Status::InvalidArgument(Quoted(text) + " is none of table, jsonl, csv");
+}
+
+Status CheckText(std::string_view text, size_t bytes_max) {
+  if (text.empty() || text.size() > bytes_max) {
+    return Status::InvalidArgument("must be 1.." + std::to_string(bytes_max) + " bytes, got " +
+                                   std::to_string(text.size()));
+  }
+  if (IsPrintable(text)) return {};
+  return Status::InvalidArgument("must be UTF-8 without control characters, got " + Quoted(text));
+}
+
+class Parser {
+ public:
+  Parser() : app_("Looks into a nowcalls ledger, live or on disk.", "nowcalls-admin") {
+    app_.set_version_flag("--version", "nowcalls-admin " NOWCALLS_VERSION);
+    app_.footer(kFooter);
+    app_.require_subcommand(1);
+    AddListings();
+    AddVerify();
+    AddRules();
+    AddReclaim();
+  }
+
+  ParsedArguments Parse(int argc, const char* const* argv) {
+    ParsedArguments parsed;
+    std::ostringstream out;
+    std::ostringstream err;
+    try {
+      app_.parse(argc, argv);
+      if (arguments_.server.empty() && arguments_.data_dir.empty()) {
+        arguments_.server = kDefaultServer;
+      }
+      parsed.arguments = arguments_;
+    } catch (const CLI::Success& help_or_version) {
+      parsed.exit_code = app_.exit(help_or_version, out, err);
+    } catch (const CLI::ParseError& error) {
+      parsed.exit_code = kExitUsage;
+      err << "nowcalls-admin: " << Explain(error) << "\nRun '" << Path()
+          << " --help' to see usage.\n";
+    }
+    parsed.out = out.str();
+    parsed.err = err.str();
+    return parsed;
+  }
+
+ private:
+  // The command as far as it was understood: "nowcalls-admin rules load".
+  std::string Path() const {
+    std::string path = "nowcalls-admin";
+    const CLI::App* app = &app_;
+    while (!app->get_subcommands().empty()) {
+      app = app->get_subcommands().front();
+      path += " " + app->get_name();
+    }
+    return path;
+  }
+
+  // CLI11 complains that a command is missing before it looks at the word that is none.
+  std::string Explain(const CLI::ParseError& error) const {
+    const std::vector<std::string> unknown = app_.remaining(/*recurse=*/true);
+    const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+    if (!missing || unknown.empty()) return error.what();
+    return Quoted(unknown.front()) + " is not a command or option here";
+  }
+
+  CLI::App* AddCommand(CLI::App* parent, Command command, const std::string& name,
+                       const std::string& help) {
+    CLI::App* app = parent->add_subcommand(name, help);
+    app->footer("");
+    app->callback([this, command] { arguments_.command = command; });
+    return app;
+  }
+
+  CLI::Option* AddServer(CLI::App* app) {
+    return app
+        ->add_option_function<std::string>(
+            "--server",
+            [this](const std::string& address) {
+              const HostPort peer = RequireValue("--server", ParseHostPort(address));
+              if (peer.port == 0) throw CLI::ValidationError("--server", "port 0 is no server's");
+              arguments_.server = address;
+            },
+            "Ask the server that listens there [127.0.0.1:18730]")
+        ->type_name("HOST:PORT");
+  }
+
+  void AddTimeout(CLI::App* app) {
+    AddInteger<int64_t>(app, "--timeout", "How long to wait for each answer of the server [5000]",
+                        1, kTimeoutMsMax, [this](int64_t ms) { arguments_.timeout_ms = ms; })
+        ->type_name("MS");
+  }
+
+  CLI::Option* AddDataDir(CLI::App* app) {
+    return app->add_option("--data-dir", arguments_.data_dir, "Read the ledger in this directory")
+        ->type_name("DIR")
+        ->check([](const std::string& dir) {
+          return dir.empty() ? std::string("must not be empty") : std::string();
+        });
+  }
+
+  void AddSource(CLI::App* app) {
+    AddServer(app)->excludes(AddDataDir(app));
+    AddTimeout(app);
+  }
+
+  void AddFormat(CLI::App* app, const std::string& default_format) {
+    app->add_option_function<std::string>(
+           "--format",
+           [this](const std::string& text) {
+             arguments_.format = RequireValue("--format", ParseFormat(text));
+           },
+           "table, jsonl or csv [" + default_format + "]")
+        ->type_name("FORMAT");
+  }
+
+  void AddNamespaceFilter(CLI::App* app, const std::string& help) {
+    app->add_option_function<std::string>(
+           "--namespace",
+           [this](const std::string& name) {
+             Require("--namespace", CheckNamespace(name));
+             arguments_.filter.name_space = name;
+           },
+           help)
+        ->type_name("NS");
+  }
+
+  void AddTokenFilters(CLI::App* app) {
+    AddInteger<int64_t>(app, "--flow", "Only tokens of this flow", 1, INT64_MAX,
+                        [this](int64_t id) { arguments_.filter.flow_id = id; })
+        ->type_name("ID");
+    app->add_option_function<std::string>(
+           "--client",
+           [this](const std::string& id) {
+             Require("--client", CheckText(id, kClientIdBytesMax));
+             arguments_.filter.client_id = id;
+           },
+           "Only tokens of this client id")
+        ->type_name("ID");
+    AddNamespaceFilter(app, "Only tokens of clients in this namespace");
+    app->add_option_function<std::string>(
+           "--min-age",
+           [this](const std::string& text) {
+             arguments_.filter.min_age_ms = RequireValue("--min-age", ParseDuration(text));
+           },
+           "Only tokens issued at least this long ago, e.g. 500ms, 10s, 5m, 2h")
+        ->type_name("DURATION");
+  }
+
+  CLI::App* AddListing(CLI::App* parent, Command command, const std::string& name,
+                       const std::string& help) {
+    CLI::App* app = AddCommand(parent, command, name, help);
+    AddSource(app);
+    AddFormat(app, "table on a terminal, jsonl otherwise");
+    return app;
+  }
+
+  void AddListings() {
+    AddTokenFilters(AddListing(&app_, Command::kDump, "dump",
+                               "Print every live token, in no particular order"));
+    AddNamespaceFilter(AddListing(&app_, Command::kStat, "stat",
+                                  "Print one row a flow: nowCalls, level, tokens, counters"),
+                       "Only flows whose rule is in this namespace");
+    CLI::App* flow = AddListing(&app_, Command::kFlow, "flow", "Show one flow in detail");
+    AddInteger<int64_t>(flow, "FLOW_ID", "The flow", 1, INT64_MAX, [this](int64_t id) {
+      arguments_.flow_id = id;
+    })->required();
+    CLI::App* tokens =
+        AddListing(&app_, Command::kTokens, "tokens", "Print the oldest live tokens, oldest first");
+    AddInteger<size_t>(tokens, "--limit", "How many at most [100]", 1, kLimitMax,
+                       [this](size_t limit) { arguments_.limit = limit; })
+        ->type_name("N");
+    AddTokenFilters(tokens);
+    AddNamespaceFilter(AddListing(&app_, Command::kSessions, "sessions",
+                                  "Print the sessions of clients and what they hold"),
+                       "Only sessions of this namespace");
+  }
+
+  void AddVerify() {
+    CLI::App* verify = AddCommand(&app_, Command::kVerify, "verify",
+                                  "Check a ledger on disk: every record, and that all of them "
+                                  "belong together; exit 0 or 65");
+    AddDataDir(verify)->required();
+    AddFormat(verify, "table: lines for people");
+    AddInteger<uint64_t>(verify, "--max-problems", "Print this many, count the others [100]", 0,
+                         UINT64_MAX, [this](uint64_t max) { arguments_.problems_max = max; })
+        ->type_name("N");
+  }
+
+  void AddRules() {
+    CLI::App* rules = app_.add_subcommand("rules", "List, load or check rules");
+    rules->footer("");
+    rules->require_subcommand(1);
+    AddNamespaceFilter(AddListing(rules, Command::kRulesList, "list",
+                                  "Print the rules; as jsonl in Sentinel's form"),
+                       "Only rules of this namespace");
+    CLI::App* load = AddCommand(rules, Command::kRulesLoad, "load",
+                                "Replace the rules of a namespace on a running server");
+    AddServer(load);
+    AddTimeout(load);
+    load->add_option_function<std::string>(
+            "--namespace",
+            [this](const std::string& name) {
+              Require("--namespace", CheckNamespace(name));
+              arguments_.name_space = name;
+            },
+            "The namespace whose rules the file holds")
+        ->type_name("NS")
+        ->required();
+    CLI::App* check = AddCommand(rules, Command::kRulesCheck, "check",
+                                 "Say whether a file of rules could be loaded; needs no server");
+    for (CLI::App* app : {load, check}) {
+      app->add_option("FILE", arguments_.file, "Sentinel's JSON array of rules")->required();
+    }
+  }
+
+  void AddReclaim() {
+    CLI::App* reclaim =
+        AddCommand(&app_, Command::kReclaim, "reclaim", "Take a token back from whoever holds it");
+    AddServer(reclaim);
+    AddTimeout(reclaim);
+    AddInteger<uint64_t>(reclaim, "TOKEN_ID", "The token", 1, kTokenIdMax, [this](uint64_t id) {
+      arguments_.token_id = id;
+    })->required();
+    reclaim
+        ->add_option_function<std::string>(
+            "--reason",
+            [this](const std::string& text) {
+              Require("--reason", CheckText(text, kReasonBytesMax));
+              arguments_.reason = text;
+            },
+            "Why, for the server's log")
+        ->type_name("TEXT")
+        ->required();
+  }
+
+  CLI::App app_;
+  Arguments arguments_;
+};
+
+}  // namespace
+
+ParsedArguments ParseArguments(int argc, const char* const* argv) {
+  return Parser().Parse(argc, argv);
+}
+
+}  // namespace nowcalls::admin

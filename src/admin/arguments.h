@@ -1,0 +1,61 @@
+// The command line of nowcalls-admin as a struct.
+//
+// Thread: any.
+#ifndef NOWCALLS_ADMIN_ARGUMENTS_H_
+#define NOWCALLS_ADMIN_ARGUMENTS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "admin/row_writer.h"
+#include "admin/source.h"
+
+namespace nowcalls::admin {
+
+enum class Command {
+  kDump,
+  kStat,
+  kFlow,
+  kTokens,
+  kSessions,
+  kVerify,
+  kRulesList,
+  kRulesLoad,
+  kRulesCheck,
+  kReclaim,
+};
+
+inline constexpr char kDefaultServer[] = "127.0.0.1:18730";
+
+struct Arguments {
+  Command command = Command::kDump;
+
+  // Where from: exactly one of them is not empty, or none for commands that need no source.
+  std::string data_dir;
+  std::string server;  // kDefaultServer unless told otherwise.
+  int64_t timeout_ms = 5000;
+
+  std::optional<Format> format;  // Absent: a table on a terminal, jsonl otherwise.
+  TokenFilter filter;            // Its name_space also serves stat, sessions and rules list.
+  size_t limit = 100;
+  int64_t flow_id = 0;
+  uint64_t token_id = 0;
+  std::string reason;
+  std::string name_space;  // Of rules load.
+  std::string file;
+  uint64_t problems_max = 100;
+};
+
+struct ParsedArguments {
+  std::optional<Arguments> arguments;  // Absent: print `out` and `err` and exit.
+  int exit_code = 0;
+  std::string out;  // Help or version.
+  std::string err;  // What is wrong with the command line.
+};
+
+ParsedArguments ParseArguments(int argc, const char* const* argv);
+
+}  // namespace nowcalls::admin
+
+#endif  // NOWCALLS_ADMIN_ARGUMENTS_H_

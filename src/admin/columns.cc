@@ -1,0 +1,163 @@
+#include "admin/columns.h"
+
+#include <numeric>
+
+#include "core/rule_json.h"
+#include "nowcalls/types.h"
+
+namespace nowcalls::admin {
+namespace {
+
+using wire::FlowCounters;
+using wire::FlowRow;
+using wire::SessionRow;
+using wire::TokenRow;
+
+template <typename T>
+Cell Optional(const std::optional<T>& value) {
+  return value.has_value() ? Cell(*value) : Cell();
+}
+
+Cell Text(std::string_view text) { return text; }
+Cell Unsigned(uint64_t value) { return value; }
+
+constexpr Column<TokenRow> kTokenColumns[] = {
+    {{"token_id", "TOKEN_ID", Kind::kNumber}, [](const TokenRow& r) -> Cell { return r.token_id; }},
+    {{"flow_id", "FLOW_ID", Kind::kNumber}, [](const TokenRow& r) -> Cell { return r.flow_id; }},
+    {{"namespace", "NAMESPACE", Kind::kText}, [](const TokenRow& r) { return Text(r.name_space); }},
+    {{"client_id", "CLIENT_ID", Kind::kText}, [](const TokenRow& r) { return Text(r.client_id); }},
+    {{"session", "", Kind::kNumber}, [](const TokenRow& r) -> Cell { return r.session; }},
+    {{"count", "COUNT", Kind::kNumber}, [](const TokenRow& r) { return Unsigned(r.count); }},
+    {{"fence", "FENCE", Kind::kNumber}, [](const TokenRow& r) -> Cell { return r.fence; }},
+    {{"issued_ms", "AGE", Kind::kAge}, [](const TokenRow& r) -> Cell { return r.issued_ms; }},
+    {{"deadline_ms", "EXPIRES_IN", Kind::kUntil},
+     [](const TokenRow& r) -> Cell { return r.deadline_ms; }},
+    {{"online", "ONLINE", Kind::kFlag}, [](const TokenRow& r) { return Optional(r.online); }},
+};
+
+// Of the server's counters, or absent when there are none.
+template <typename Read>
+Cell Counter(const FlowRow& row, Read read) {
+  if (!row.counters.has_value()) return {};
+  return Unsigned(read(*row.counters));
+}
+
+template <EndReason reason>
+Cell Ended(const FlowRow& row) {
+  return Counter(row, [](const FlowCounters& c) { return c.ended[static_cast<size_t>(reason)]; });
+}
+
+uint64_t Refused(const FlowCounters& counters) {
+  return counters.refused_level + counters.refused_token_limit;
+}
+
+// Tokens that ended otherwise than by their owner.
+uint64_t Reclaimed(const FlowCounters& counters) {
+  const uint64_t ended =
+      std::accumulate(std::begin(counters.ended), std::end(counters.ended), uint64_t{0});
+  return ended - counters.ended[static_cast<size_t>(EndReason::kReleased)] -
+         counters.ended[static_cast<size_t>(EndReason::kReleasedLate)] -
+         counters.ended[static_cast<size_t>(EndReason::kCancelled)];
+}
+
+constexpr Column<FlowRow> kFlowColumns[] = {
+    {{"flow_id", "FLOW_ID", Kind::kNumber}, [](const FlowRow& r) -> Cell { return r.flow_id; }},
+    {{"namespace", "NAMESPACE", Kind::kText}, [](const FlowRow& r) { return Text(r.name_space); }},
+    {{"resource", "RESOURCE", Kind::kText}, [](const FlowRow& r) { return Text(r.resource); }},
+    {{"now_calls", "NOW_CALLS", Kind::kNumber},
+     [](const FlowRow& r) -> Cell { return r.now_calls; }},
+    {{"level", "LEVEL", Kind::kNumber}, [](const FlowRow& r) { return Optional(r.level); }},
+    {{"tokens", "TOKENS", Kind::kNumber}, [](const FlowRow& r) -> Cell { return r.tokens; }},
+    {{"oldest_issued_ms", "OLDEST", Kind::kAge},
+     [](const FlowRow& r) { return Optional(r.oldest_issued_ms); }},
+    {{"removed", "REMOVED", Kind::kFlag}, [](const FlowRow& r) -> Cell { return r.removed; }},
+    {{"waiters", "", Kind::kNumber}, [](const FlowRow& r) -> Cell { return r.waiters; }},
+    {{"sessions", "SESSIONS", Kind::kNumber},
+     [](const FlowRow& r) { return Optional(r.sessions); }},
+    {{"granted", "GRANTED", Kind::kNumber},
+     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.granted; }); }},
+    {{"refused", "REFUSED", Kind::kNumber}, [](const FlowRow& r) { return Counter(r, Refused); }},
+    {{"refused_level", "", Kind::kNumber},
+     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.refused_level; }); }},
+    {{"refused_token_limit", "", Kind::kNumber},
+     [](const FlowRow& r) {
+       return Counter(r, [](const auto& c) { return c.refused_token_limit; });
+     }},
+    {{"kept", "", Kind::kNumber},
+     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.kept; }); }},
+    {{"reclaimed", "RECLAIMED", Kind::kNumber},
+     [](const FlowRow& r) { return Counter(r, Reclaimed); }},
+    {{"ended_released", "", Kind::kNumber}, Ended<EndReason::kReleased>},
+    {{"ended_released_late", "", Kind::kNumber}, Ended<EndReason::kReleasedLate>},
+    {{"ended_client_offline", "", Kind::kNumber}, Ended<EndReason::kClientOffline>},
+    {{"ended_resource_timeout", "", Kind::kNumber}, Ended<EndReason::kResourceTimeout>},
+    {{"ended_rule_removed", "", Kind::kNumber}, Ended<EndReason::kRuleRemoved>},
+    {{"ended_admin", "", Kind::kNumber}, Ended<EndReason::kAdmin>},
+    {{"ended_cancelled", "", Kind::kNumber}, Ended<EndReason::kCancelled>},
+};
+
+constexpr Column<SessionRow> kSessionColumns[] = {
+    {{"session", "SESSION", Kind::kNumber}, [](const SessionRow& r) -> Cell { return r.session; }},
+    {{"namespace", "NAMESPACE", Kind::kText},
+     [](const SessionRow& r) { return Text(r.name_space); }},
+    {{"client_id", "CLIENT_ID", Kind::kText},
+     [](const SessionRow& r) { return Text(r.client_id); }},
+    {{"kind", "KIND", Kind::kText}, [](const SessionRow& r) { return Text(r.kind); }},
+    {{"online", "ONLINE", Kind::kFlag}, [](const SessionRow& r) { return Optional(r.online); }},
+    {{"connections", "CONNECTIONS", Kind::kNumber},
+     [](const SessionRow& r) { return r.online.has_value() ? Unsigned(r.connections) : Cell(); }},
+    {{"tokens", "TOKENS", Kind::kNumber}, [](const SessionRow& r) -> Cell { return r.tokens; }},
+    {{"now_calls", "NOW_CALLS", Kind::kNumber},
+     [](const SessionRow& r) -> Cell { return r.now_calls; }},
+    {{"opened_ms", "AGE", Kind::kAge}, [](const SessionRow& r) -> Cell { return r.opened_ms; }},
+    {{"offline_since_ms", "OFFLINE_FOR", Kind::kAge},
+     [](const SessionRow& r) { return Optional(r.offline_since_ms); }},
+};
+
+constexpr Column<RuleRow> kRuleColumns[] = {
+    {{"namespace", "NAMESPACE", Kind::kText}, [](const RuleRow& r) { return Text(r.name_space); }},
+    {{"flow_id", "FLOW_ID", Kind::kNumber},
+     [](const RuleRow& r) -> Cell { return r.rule.flow_id.value; }},
+    {{"resource", "RESOURCE", Kind::kText}, [](const RuleRow& r) { return Text(r.rule.resource); }},
+    {{"count", "COUNT", Kind::kNumber}, [](const RuleRow& r) -> Cell { return r.rule.count; }},
+    {{"threshold_type", "THRESHOLD", Kind::kText},
+     [](const RuleRow& r) { return Text(ThresholdTypeName(r.rule.threshold_type)); }},
+    {{"resource_timeout_ms", "RESOURCE_TIMEOUT", Kind::kDuration},
+     [](const RuleRow& r) -> Cell { return r.rule.resource_timeout_ms; }},
+    {{"client_offline_time_ms", "CLIENT_OFFLINE_TIME", Kind::kDuration},
+     [](const RuleRow& r) -> Cell { return r.rule.client_offline_time_ms; }},
+};
+
+}  // namespace
+
+template <>
+std::span<const Column<TokenRow>> ColumnsOf() {
+  return kTokenColumns;
+}
+
+template <>
+std::span<const Column<FlowRow>> ColumnsOf() {
+  return kFlowColumns;
+}
+
+template <>
+std::span<const Column<SessionRow>> ColumnsOf() {
+  return kSessionColumns;
+}
+
+template <>
+std::span<const Column<RuleRow>> ColumnsOf() {
+  return kRuleColumns;
+}
+
+std::string_view ThresholdTypeName(core::ThresholdType type) {
+  return type == core::ThresholdType::kGlobal ? "global" : "avg_local";
+}
+
+std::string RuleRowToJson(const RuleRow& row) {
+  std::string json = "{\"namespace\":";
+  AppendJsonString(row.name_space, &json);
+  return json + "," + core::RuleToJson(row.rule).substr(1);
+}
+
+}  // namespace nowcalls::admin

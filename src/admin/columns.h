@@ -1,0 +1,82 @@
+// The columns of every listing, defined once for all formats and both sources.
+//
+// Thread: any. A column has a name (the key in jsonl, the header in csv; stable, since scripts read
+// it), a title for tables, a kind, and a getter. New columns go at the end of the raw formats.
+#ifndef NOWCALLS_ADMIN_COLUMNS_H_
+#define NOWCALLS_ADMIN_COLUMNS_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "admin/output.h"
+#include "admin/row_writer.h"
+#include "core/rule.h"
+#include "nowcalls/status.h"
+#include "wire/rows.h"
+
+namespace nowcalls::admin {
+
+struct RuleRow {
+  std::string name_space;
+  core::Rule rule;
+};
+
+template <typename Row>
+struct Column {
+  ColumnInfo info;
+  // Views in the cell point into the row or to literals.
+  Cell (*get)(const Row& row);
+};
+
+// The columns of a row type: TokenRow, FlowRow, SessionRow (wire/rows.h), RuleRow.
+template <typename Row>
+std::span<const Column<Row>> ColumnsOf();
+template <>
+std::span<const Column<wire::TokenRow>> ColumnsOf();
+template <>
+std::span<const Column<wire::FlowRow>> ColumnsOf();
+template <>
+std::span<const Column<wire::SessionRow>> ColumnsOf();
+template <>
+std::span<const Column<RuleRow>> ColumnsOf();
+
+// Rows of one type on their way to the output.
+template <typename Row>
+class Listing {
+ public:
+  Listing(Format format, int64_t now_ms, Output* out) : columns_(ColumnsOf<Row>()), out_(out) {
+    std::vector<ColumnInfo> infos;
+    for (const Column<Row>& column : columns_) infos.push_back(column.info);
+    cells_.resize(columns_.size());
+    writer_ = MakeRowWriter(format, infos, now_ms, out);
+  }
+
+  // Fails once the output has failed, so that a walk ends there.
+  Status Add(const Row& row) {
+    for (size_t i = 0; i < columns_.size(); ++i) cells_[i] = columns_[i].get(row);
+    writer_->Write(cells_);
+    return out_->status();
+  }
+
+  void Finish() { writer_->Finish(); }
+
+ private:
+  std::span<const Column<Row>> columns_;
+  std::vector<Cell> cells_;
+  std::unique_ptr<RowWriter> writer_;
+  Output* out_;
+};
+
+// "global" or "avg_local".
+std::string_view ThresholdTypeName(core::ThresholdType type);
+
+// Sentinel's form of the rule, with the namespace in front: one line of JSON.
+std::string RuleRowToJson(const RuleRow& row);
+
+}  // namespace nowcalls::admin
+
+#endif  // NOWCALLS_ADMIN_COLUMNS_H_

@@ -1,0 +1,186 @@
+#include "admin/commands.h"
+
+#include <memory>
+#include <string>
+
+#include "admin/live_source.h"
+#include "admin/offline_source.h"
+#include "admin/rules_file.h"
+#include "base/clock.h"
+#include "base/exit_codes.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "client/blocking_client.h"
+#include "store/rocks_store.h"
+#include "wire/client_messages.h"
+
+namespace nowcalls::admin {
+namespace {
+
+using client::BlockingClient;
+using store::RocksStore;
+
+int ExitCodeOf(StatusCode code) {
+  switch (code) {
+    case StatusCode::kOk: return kExitOk;
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kNotFound:
+    case StatusCode::kAlreadyExists:
+    case StatusCode::kResourceExhausted: return kExitFailure;
+    case StatusCode::kFailedPrecondition:  // A ledger of another format version.
+    case StatusCode::kCorruption: return kExitCorruption;
+    case StatusCode::kUnavailable:
+    case StatusCode::kOutcomeUnknown: return kExitUnavailable;
+    case StatusCode::kIoError: return kExitIoError;
+  }
+  return kExitFailure;
+}
+
+// Prints what went wrong, if anything, and says what exit code that makes.
+int Finish(const Streams& streams, const Status& status, const std::string& hint = {}) {
+  streams.out->Flush();
+  if (!streams.out->status().ok()) return kExitIoError;
+  if (!status.ok()) streams.err("nowcalls-admin: " + status.message() + hint + "\n");
+  return ExitCodeOf(status.code());
+}
+
+int UsageError(const Streams& streams, const Status& status) {
+  streams.err("nowcalls-admin: " + status.message() + "\n");
+  return kExitUsage;
+}
+
+// Rows and the progress line must not mix on one terminal.
+bool WantsProgress(const Arguments& arguments, const Streams& streams) {
+  const bool rows_at_end = arguments.command == Command::kVerify ||
+                           arguments.command == Command::kStat ||
+                           arguments.command == Command::kFlow;
+  return streams.err_is_terminal && (rows_at_end || !streams.out_is_terminal);
+}
+
+std::string CountedNoun(const Arguments& arguments) {
+  if (arguments.command == Command::kRulesList) return "rules";
+  if (!arguments.data_dir.empty()) return "tokens";
+  if (arguments.command == Command::kStat) return "flows";
+  return arguments.command == Command::kSessions ? "sessions" : "tokens";
+}
+
+Format FormatOf(const Arguments& arguments, const Streams& streams) {
+  return arguments.format.value_or(streams.out_is_terminal ? Format::kTable : Format::kJsonl);
+}
+
+// Says whose ledger is being read from outside.
+void NoteSecondary(const Arguments& arguments, const Streams& streams) {
+  const Result<store::LedgerHolder> holder = store::FindLedgerHolder(arguments.data_dir);
+  const bool named = holder.ok() && holder->pid > 0;
+  streams.err("nowcalls-admin: note: " +
+              (named ? "process " + std::to_string(holder->pid) : std::string("another process")) +
+              " has this ledger open; reading beside it what it has logged so far\n");
+}
+
+int RunOffline(const Arguments& arguments, const Streams& streams, Progress* progress) {
+  Result<std::unique_ptr<RocksStore>> store = RocksStore::OpenForRead(arguments.data_dir);
+  if (!store.ok() && store.status().code() == StatusCode::kNotFound) {
+    return UsageError(streams, store.status().WithContext("--data-dir"));
+  }
+  if (!store.ok()) return Finish(streams, store.status());
+  if ((*store)->read_mode() == store::ReadMode::kSecondary) NoteSecondary(arguments, streams);
+  if (arguments.command == Command::kVerify) {
+    const Result<bool> sound = PrintVerify(arguments, store->get(), progress, streams);
+    const int exit_code = Finish(streams, sound.status());
+    return exit_code != kExitOk || *sound ? exit_code : kExitCorruption;
+  }
+  const Result<ClockSample> machine = SampleClocks();
+  if (!machine.ok()) return Finish(streams, machine.status());
+  OfflineSource source(store->get(), *machine, progress);
+  const Status status = PrintListing(arguments, FormatOf(arguments, streams), &source, streams.out);
+  progress->Erase();
+  return Finish(streams, status);
+}
+
+Result<std::unique_ptr<BlockingClient>> Connect(const Arguments& arguments) {
+  return BlockingClient::Connect(arguments.server, arguments.timeout_ms);
+}
+
+int RunLive(const Arguments& arguments, const Streams& streams, Progress* progress) {
+  constexpr char kHint[] = " (--data-dir DIR reads its ledger without it)";
+  const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
+  if (!client.ok()) return Finish(streams, client.status(), kHint);
+  LiveSource source(client->get(), progress);
+  const Status status = PrintListing(arguments, FormatOf(arguments, streams), &source, streams.out);
+  progress->Erase();
+  const bool silent = status.code() == StatusCode::kOutcomeUnknown;
+  return Finish(streams, status, silent ? kHint : "");
+}
+
+std::string SkippedText(const core::ParsedRules& rules) {
+  std::string text = std::to_string(rules.skipped.size()) + " skipped\n";
+  for (const std::string& sentence : rules.skipped) text += "  " + sentence + "\n";
+  return text;
+}
+
+int RulesCheck(const Arguments& arguments, const Streams& streams) {
+  const Result<RulesFile> file = ReadRulesFile(arguments.file);
+  if (!file.ok()) return UsageError(streams, file.status());
+  streams.out->Write(std::to_string(file->parsed.rules.size()) + " rules ok, " +
+                     SkippedText(file->parsed));
+  return Finish(streams, {});
+}
+
+// The protocol bounds a message, and a file that does not fit needs another way in.
+Status CheckFitsMessage(const Arguments& arguments, const RulesFile& file) {
+  wire::OutputBuffer message;
+  wire::EncodeRulesLoadRequest(UINT32_MAX, arguments.name_space, file.json, &message);
+  if (message.size() <= kMessageBytesMax) return {};
+  return Status::ResourceExhausted(
+      arguments.file + " makes a message of " + std::to_string(message.size()) +
+      " bytes, and the protocol allows " + std::to_string(kMessageBytesMax) +
+      ": start the server with --rules " + arguments.name_space + "=" + arguments.file);
+}
+
+int RulesLoad(const Arguments& arguments, const Streams& streams) {
+  const Result<RulesFile> file = ReadRulesFile(arguments.file);
+  if (!file.ok()) return UsageError(streams, file.status());
+  if (const Status fits = CheckFitsMessage(arguments, *file); !fits.ok()) {
+    return Finish(streams, fits);
+  }
+  const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
+  if (!client.ok()) return Finish(streams, client.status());
+  const Result<uint64_t> loaded = (*client)->RulesLoad(arguments.name_space, file->json);
+  if (!loaded.ok()) return Finish(streams, loaded.status());
+  streams.out->Write("namespace " + Quoted(arguments.name_space, kNamespaceBytesMax) + ": " +
+                     std::to_string(*loaded) + " rules loaded, " + SkippedText(file->parsed));
+  return Finish(streams, {});
+}
+
+int Reclaim(const Arguments& arguments, const Streams& streams) {
+  const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
+  if (!client.ok()) return Finish(streams, client.status());
+  const Result<TokenStatus> status = (*client)->Reclaim(arguments.token_id, arguments.reason);
+  if (!status.ok()) return Finish(streams, status.status());
+  const std::string token = "token " + std::to_string(arguments.token_id);
+  switch (*status) {
+    case TokenStatus::kReleaseOk:
+      streams.out->Write(token + " reclaimed\n");
+      return Finish(streams, {});
+    case TokenStatus::kAlreadyRelease:
+      return Finish(streams, Status::NotFound(token + " is not live: it was never issued, or has "
+                                                      "been released or reclaimed"));
+    default:
+      return Finish(streams,
+                    Status::InvalidArgument(token + " was not reclaimed: the server says " +
+                                            std::string(TokenStatusName(*status))));
+  }
+}
+
+}  // namespace
+
+int Run(const Arguments& arguments, const Streams& streams) {
+  if (arguments.command == Command::kRulesCheck) return RulesCheck(arguments, streams);
+  if (arguments.command == Command::kRulesLoad) return RulesLoad(arguments, streams);
+  if (arguments.command == Command::kReclaim) return Reclaim(arguments, streams);
+  Progress progress(WantsProgress(arguments, streams), CountedNoun(arguments), streams.err);
+  return arguments.data_dir.empty() ? RunLive(arguments, streams, &progress)
+                                    : RunOffline(arguments, streams, &progress);
+}
+
+}  // namespace nowcalls::admin

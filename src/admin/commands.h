@@ -1,0 +1,40 @@
+// The commands of nowcalls-admin, each from its arguments to an exit code.
+//
+// Thread: one.
+#ifndef NOWCALLS_ADMIN_COMMANDS_H_
+#define NOWCALLS_ADMIN_COMMANDS_H_
+
+#include <functional>
+#include <string_view>
+
+#include "admin/arguments.h"
+#include "admin/output.h"
+#include "admin/progress.h"
+#include "admin/source.h"
+#include "nowcalls/status.h"
+#include "store/store.h"
+
+namespace nowcalls::admin {
+
+struct Streams {
+  Output* out;
+  std::function<void(std::string_view bytes)> err;
+  bool out_is_terminal = false;
+  bool err_is_terminal = false;
+};
+
+// Does what the arguments ask and returns the exit code (base/exit_codes.h). What goes wrong is
+// printed to `err`, but for a failure of `out`, which the caller finds in its status.
+int Run(const Arguments& arguments, const Streams& streams);
+
+// The listing commands (dump, stat, flow, tokens, sessions, rules list), for any source.
+Status PrintListing(const Arguments& arguments, Format format, Source* source, Output* out);
+
+// `verify` for any store: prints problems and a summary. True when there are no problems; a failure
+// when the ledger cannot be read to its end.
+Result<bool> PrintVerify(const Arguments& arguments, store::Store* store, Progress* progress,
+                         const Streams& streams);
+
+}  // namespace nowcalls::admin
+
+#endif  // NOWCALLS_ADMIN_COMMANDS_H_

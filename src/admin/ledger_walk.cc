@@ -1,0 +1,82 @@
+#include "admin/ledger_walk.h"
+
+#include <string>
+
+#include "base/time.h"
+#include "ledger/clock.h"
+
+namespace nowcalls::admin {
+
+Status LedgerWalk::Run(store::Store* store) {
+  const Status status = store->Load(this);
+  return stopped_ ? Status::Ok() : status;
+}
+
+Status LedgerWalk::damage() const {
+  if (damaged_ == 0) return {};
+  const std::string found = damaged_ == 1
+                                ? "one record is damaged"
+                                : std::to_string(damaged_) + " records are damaged, the first is";
+  return Status::Corruption(found + ": " + first_damage_.message() +
+                            "; `nowcalls-admin verify` lists all that is wrong");
+}
+
+void LedgerWalk::AddDamage(Status what) {
+  if (damaged_++ == 0) first_damage_ = std::move(what);
+}
+
+int64_t LedgerWalk::NowMs(const ClockSample& machine) const {
+  const Instant floor{seal_.has_value() ? seal_->ledger_ms : 0};
+  return mark_.has_value() ? ledger::RecoverTime(*mark_, floor, machine).now.ms : floor.ms;
+}
+
+const ledger::Session* LedgerWalk::FindSession(SessionId id) const {
+  const auto found = sessions_.find(id.value);
+  return found == sessions_.end() ? nullptr : &found->second;
+}
+
+Status LedgerWalk::OnFormat(const ledger::Format& /*format*/) { return {}; }
+
+Status LedgerWalk::OnClock(const ledger::ClockMark& mark) {
+  mark_ = mark;
+  return {};
+}
+
+Status LedgerWalk::OnSeal(const ledger::Seal& seal) {
+  seal_ = seal;
+  progress_->set_total(seal.live_tokens);
+  return {};
+}
+
+Status LedgerWalk::OnWatermark(int64_t /*deadline_ms*/) { return {}; }
+
+Status LedgerWalk::OnRule(const ledger::RuleEntry& rule) {
+  if (until_ == Until::kSeal) return Stop();
+  rules_.push_back(rule);
+  return {};
+}
+
+Status LedgerWalk::OnSession(const ledger::Session& session) {
+  if (until_ != Until::kEnd) return Stop();
+  sessions_[session.id.value] = session;
+  return {};
+}
+
+Status LedgerWalk::OnToken(const ledger::Token& token) {
+  if (until_ != Until::kEnd) return Stop();
+  progress_->Count();
+  return tokens_ ? tokens_(token) : Status::Ok();
+}
+
+Status LedgerWalk::OnBadRecord(Status what) {
+  AddDamage(std::move(what));
+  return {};
+}
+
+// A failure is how a visitor ends a walk; Run knows that this one is none.
+Status LedgerWalk::Stop() {
+  stopped_ = true;
+  return Status::FailedPrecondition("the rest of the ledger is not wanted");
+}
+
+}  // namespace nowcalls::admin

@@ -1,0 +1,79 @@
+// LedgerWalk: one pass over a ledger that keeps what is small (clock, rules, sessions) and shows
+// what is not (tokens) as it goes by.
+//
+// Thread: one. A record that does not decode is counted and the walk goes on, so that an operator
+// sees what is left of a damaged ledger; damage() then says so.
+#ifndef NOWCALLS_ADMIN_LEDGER_WALK_H_
+#define NOWCALLS_ADMIN_LEDGER_WALK_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "admin/progress.h"
+#include "base/clock.h"
+#include "ledger/codec.h"
+#include "ledger/entities.h"
+#include "nowcalls/status.h"
+#include "store/store.h"
+
+namespace nowcalls::admin {
+
+class LedgerWalk : public store::LedgerVisitor {
+ public:
+  // How far to go; all that comes on the way is kept.
+  enum class Until { kSeal, kRules, kEnd };
+  using TokenSink = std::function<Status(const ledger::Token& token)>;
+
+  LedgerWalk(Until until, Progress* progress, TokenSink tokens = nullptr)
+      : until_(until), progress_(progress), tokens_(std::move(tokens)) {}
+
+  // Walks. The failure of the store or of the token sink; Ok for damage that was stepped over.
+  Status Run(store::Store* store);
+
+  // kCorruption when something did not decode or does not belong together; Ok otherwise.
+  Status damage() const;
+  // Counts damage that the caller found.
+  void AddDamage(Status what);
+
+  // The ledger clock's now, recovered as the server would. The seal's time is the latest in the
+  // ledger: it is written behind the tokens of its batch.
+  int64_t NowMs(const ClockSample& machine) const;
+
+  const std::optional<ledger::Seal>& seal() const { return seal_; }
+  const std::vector<ledger::RuleEntry>& rules() const { return rules_; }
+  // nullptr when the ledger has no such session.
+  const ledger::Session* FindSession(SessionId id) const;
+  // By session id.
+  const std::unordered_map<uint64_t, ledger::Session>& sessions() const { return sessions_; }
+
+  Status OnFormat(const ledger::Format& format) override;
+  Status OnClock(const ledger::ClockMark& mark) override;
+  Status OnSeal(const ledger::Seal& seal) override;
+  Status OnWatermark(int64_t deadline_ms) override;
+  Status OnRule(const ledger::RuleEntry& rule) override;
+  Status OnSession(const ledger::Session& session) override;
+  Status OnToken(const ledger::Token& token) override;
+  Status OnBadRecord(Status what) override;
+
+ private:
+  Status Stop();
+
+  const Until until_;
+  Progress* const progress_;
+  const TokenSink tokens_;
+  bool stopped_ = false;
+  std::optional<ledger::ClockMark> mark_;
+  std::optional<ledger::Seal> seal_;
+  std::vector<ledger::RuleEntry> rules_;
+  std::unordered_map<uint64_t, ledger::Session> sessions_;
+  uint64_t damaged_ = 0;
+  Status first_damage_;
+};
+
+}  // namespace nowcalls::admin
+
+#endif  // NOWCALLS_ADMIN_LEDGER_WALK_H_

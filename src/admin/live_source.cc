@@ -1,0 +1,138 @@
+#include "admin/live_source.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/limits.h"
+#include "core/rule_json.h"
+#include "wire/json.h"
+
+namespace nowcalls::admin {
+namespace {
+
+using nlohmann::ordered_json;
+using wire::FlowRow;
+using wire::SessionRow;
+using wire::TokenRow;
+
+// Asks for page after page and shows their rows. `ask(cursor)` answers Result<Page<Row>>.
+template <typename Row, typename Ask>
+Status ShowPages(Progress* progress, const RowSink<Row>& sink, Ask ask) {
+  uint64_t cursor = 0;
+  do {
+    const Result<wire::Page<Row>> page = ask(cursor);
+    if (!page.ok()) return page.status();
+    for (const Row& row : page->rows) {
+      progress->Count();
+      NOWCALLS_RETURN_IF_ERROR(sink(row));
+    }
+    cursor = page->next_cursor;
+  } while (cursor != 0);
+  return {};
+}
+
+Status NotUnderstood(const std::string& what) {
+  return Status::OutcomeUnknown("the server's answer to rules_list was not understood: " + what);
+}
+
+Result<RuleRow> RuleRowOf(const ordered_json& object) {
+  if (!object.is_object()) return NotUnderstood("a row is no map");
+  const auto name_space = object.find("namespace");
+  if (name_space == object.end() || !name_space->is_string()) {
+    return NotUnderstood("a row names no namespace");
+  }
+  Result<core::Rule> rule = core::ParseRule(object.dump());
+  if (!rule.ok()) return NotUnderstood(rule.status().message());
+  return RuleRow{name_space->get<std::string>(), *std::move(rule)};
+}
+
+Result<wire::Page<RuleRow>> DecodeRulePage(std::string_view result) {
+  const Result<ordered_json> page = wire::JsonFromMessagePack(result);
+  if (!page.ok()) return NotUnderstood(page.status().message());
+  if (!page->is_array() || page->size() < 2 || !(*page)[0].is_array()) {
+    return NotUnderstood("it is no page of rows");
+  }
+  wire::Page<RuleRow> rules;
+  for (const ordered_json& object : (*page)[0]) {
+    Result<RuleRow> row = RuleRowOf(object);
+    if (!row.ok()) return row.status();
+    rules.rows.push_back(*std::move(row));
+  }
+  const ordered_json& cursor = (*page)[1];
+  if (cursor.is_number_unsigned()) rules.next_cursor = cursor.get<uint64_t>();
+  return rules;
+}
+
+}  // namespace
+
+Result<int64_t> LiveSource::NowMs() {
+  const Result<uint64_t> ledger_ms = client_->Ping();
+  if (!ledger_ms.ok()) return ledger_ms.status();
+  return static_cast<int64_t>(*ledger_ms);
+}
+
+Status LiveSource::ListTokens(const TokenFilter& filter, size_t limit,
+                              const RowSink<TokenRow>& sink) {
+  wire::TokensParams params;
+  params.flow_id = filter.flow_id;
+  if (filter.client_id.has_value()) params.client_id = *filter.client_id;
+  params.min_age_ms = filter.min_age_ms;
+  // The protocol has no filter by namespace, so those rows are dropped here.
+  const bool all_match = !filter.name_space.has_value();
+  size_t left = limit;
+  while (left > 0) {
+    params.page.limit =
+        static_cast<uint32_t>(std::min<size_t>(all_match ? left : kListRowsMax, kListRowsMax));
+    const Result<wire::Page<TokenRow>> page = client_->Tokens(params);
+    if (!page.ok()) return page.status();
+    for (const TokenRow& row : page->rows) {
+      progress_->Count();
+      if (left == 0 || (!all_match && row.name_space != *filter.name_space)) continue;
+      --left;
+      NOWCALLS_RETURN_IF_ERROR(sink(row));
+    }
+    params.page.cursor = page->next_cursor;
+    if (page->next_cursor == 0) break;
+  }
+  return {};
+}
+
+Status LiveSource::Tokens(const TokenFilter& filter, const RowSink<TokenRow>& sink) {
+  return ListTokens(filter, std::numeric_limits<size_t>::max(), sink);
+}
+
+Status LiveSource::OldestTokens(const TokenFilter& filter, size_t limit,
+                                const RowSink<TokenRow>& sink) {
+  return ListTokens(filter, limit, sink);
+}
+
+Status LiveSource::Flows(const RowSink<FlowRow>& sink) {
+  return ShowPages(progress_, sink, [this](uint64_t cursor) {
+    return client_->Flows({kListRowsMax, cursor});
+  });
+}
+
+Result<FlowRow> LiveSource::Flow(int64_t flow_id) { return client_->Flow(flow_id); }
+
+Status LiveSource::Sessions(const RowSink<SessionRow>& sink) {
+  return ShowPages(progress_, sink, [this](uint64_t cursor) {
+    return client_->Sessions({kListRowsMax, cursor});
+  });
+}
+
+Status LiveSource::Rules(const std::optional<std::string>& name_space,
+                         const RowSink<RuleRow>& sink) {
+  return ShowPages(progress_, sink, [&](uint64_t cursor) -> Result<wire::Page<RuleRow>> {
+    wire::RulesListParams params;
+    if (name_space.has_value()) params.name_space = *name_space;
+    params.page = {kListRowsMax, cursor};
+    const Result<std::string_view> result = client_->RulesList(params);
+    if (!result.ok()) return result.status();
+    return DecodeRulePage(*result);
+  });
+}
+
+}  // namespace nowcalls::admin

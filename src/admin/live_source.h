@@ -1,0 +1,43 @@
+// LiveSource: answers from a running server, page by page.
+//
+// Thread: one. Rows that begin or end between two pages may or may not be seen; each page is true
+// for its moment. A listing that rests for longer than the server's listing_idle_ms (a pager that
+// waits) loses its cursor and ends with an error.
+#ifndef NOWCALLS_ADMIN_LIVE_SOURCE_H_
+#define NOWCALLS_ADMIN_LIVE_SOURCE_H_
+
+#include <optional>
+#include <string>
+
+#include "admin/progress.h"
+#include "admin/source.h"
+#include "client/blocking_client.h"
+
+namespace nowcalls::admin {
+
+class LiveSource : public Source {
+ public:
+  // `client` and `progress` outlive the source.
+  LiveSource(client::BlockingClient* client, Progress* progress)
+      : client_(client), progress_(progress) {}
+
+  Result<int64_t> NowMs() override;
+  Status Tokens(const TokenFilter& filter, const RowSink<wire::TokenRow>& sink) override;
+  Status OldestTokens(const TokenFilter& filter, size_t limit,
+                      const RowSink<wire::TokenRow>& sink) override;
+  Status Flows(const RowSink<wire::FlowRow>& sink) override;
+  Result<wire::FlowRow> Flow(int64_t flow_id) override;
+  Status Sessions(const RowSink<wire::SessionRow>& sink) override;
+  Status Rules(const std::optional<std::string>& name_space, const RowSink<RuleRow>& sink) override;
+
+ private:
+  // Matching tokens, oldest first, at most `limit`.
+  Status ListTokens(const TokenFilter& filter, size_t limit, const RowSink<wire::TokenRow>& sink);
+
+  client::BlockingClient* client_;
+  Progress* progress_;
+};
+
+}  // namespace nowcalls::admin
+
+#endif  // NOWCALLS_ADMIN_LIVE_SOURCE_H_

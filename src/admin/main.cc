@@ -1,0 +1,50 @@
+#include "admin/main.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <string_view>
+
+#include "admin/arguments.h"
+#include "admin/commands.h"
+#include "admin/output.h"
+#include "base/exit_codes.h"
+
+namespace nowcalls::admin {
+namespace {
+
+// A standard descriptor that our caller closed would go to the next file opened, and what is
+// printed would end up there. The placeholder's mode makes using it fail instead.
+void OccupyStandardDescriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) != -1) continue;
+    const int mode = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+    if (::open("/dev/null", mode | O_CLOEXEC) != descriptor) ::_exit(kExitIoError);
+  }
+}
+
+}  // namespace
+
+int Main(int argc, const char* const* argv) {
+  OccupyStandardDescriptors();
+  ::signal(SIGPIPE, SIG_IGN);
+  Output out(DescriptorSink(STDOUT_FILENO));
+  // Nobody can be told when stderr itself fails.
+  const auto err = [sink = DescriptorSink(STDERR_FILENO)](std::string_view bytes) {
+    static_cast<void>(sink(bytes));
+  };
+  const Streams streams{&out, err, ::isatty(STDOUT_FILENO) == 1, ::isatty(STDERR_FILENO) == 1};
+
+  const ParsedArguments parsed = ParseArguments(argc, argv);
+  out.Write(parsed.out);
+  err(parsed.err);
+  const int exit_code =
+      parsed.arguments.has_value() ? Run(*parsed.arguments, streams) : parsed.exit_code;
+  out.Flush();
+  if (out.status().ok()) return exit_code;
+  if (!out.reader_gone()) err("nowcalls-admin: " + out.status().message() + "\n");
+  return kExitIoError;
+}
+
+}  // namespace nowcalls::admin

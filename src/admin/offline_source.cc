@@ -1,0 +1,199 @@
+#include "admin/offline_source.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "admin/oldest_heap.h"
+#include "core/rule_json.h"
+
+namespace nowcalls::admin {
+namespace {
+
+using wire::FlowRow;
+using wire::SessionRow;
+using wire::TokenRow;
+
+// The level of a global rule, as the server computes it.
+uint64_t GlobalLevel(double count) {
+  constexpr double kLevelMax = 9e18;
+  return static_cast<uint64_t>(std::clamp(count, 0.0, kLevelMax));
+}
+
+Result<RuleRow> RuleRowOf(const ledger::RuleEntry& entry) {
+  Result<core::Rule> rule = core::ParseRule(entry.json);
+  if (!rule.ok()) {
+    return Status::Corruption("rules: namespace " + entry.name_space + ", flow " +
+                              std::to_string(entry.flow.value) + ": " + rule.status().message());
+  }
+  return RuleRow{entry.name_space, *std::move(rule)};
+}
+
+// `row` is reused from token to token, so that its strings keep their memory.
+void FillTokenRow(const ledger::Token& token, const ledger::Session* session, TokenRow* row) {
+  row->token_id = token.key.id.value;
+  row->flow_id = token.flow.value;
+  row->session = token.session.value;
+  row->count = token.count;
+  row->fence = token.fence.value;
+  row->issued_ms = token.issued_ms;
+  row->deadline_ms = token.key.deadline_ms;
+  constexpr std::string_view kUnknown;
+  row->name_space = session == nullptr ? kUnknown : session->name_space;
+  row->client_id = session == nullptr ? kUnknown : session->client_id;
+}
+
+Status OrphanToken(const ledger::Token& token) {
+  return Status::Corruption(std::string(ledger::FamilyName(token.key.family)) + ": token " +
+                            std::to_string(token.key.id.value) + " is of session " +
+                            std::to_string(token.session.value) + ", which is not in the ledger");
+}
+
+void AddRule(const RuleRow& rule, FlowRow* row) {
+  row->flow_id = rule.rule.flow_id.value;
+  row->name_space = rule.name_space;
+  row->resource = rule.rule.resource;
+  row->removed = false;
+  if (rule.rule.threshold_type == core::ThresholdType::kGlobal) {
+    row->level = GlobalLevel(rule.rule.count);
+  }
+}
+
+struct SessionSums {
+  uint64_t tokens = 0;
+  uint64_t now_calls = 0;
+};
+
+SessionRow SessionRowOf(const ledger::Session& session, const SessionSums& sums) {
+  SessionRow row;
+  row.session = session.id.value;
+  row.name_space = session.name_space;
+  row.client_id = session.client_id;
+  row.kind = session.kind == ledger::SessionKind::kNamed ? "named" : "connection";
+  row.tokens = sums.tokens;
+  row.now_calls = sums.now_calls;
+  row.opened_ms = session.opened_ms;
+  return row;
+}
+
+}  // namespace
+
+Result<int64_t> OfflineSource::NowMs() {
+  LedgerWalk walk(LedgerWalk::Until::kSeal, progress_);
+  NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
+  return walk.NowMs(machine_);
+}
+
+Status OfflineSource::Tokens(const TokenFilter& filter, const RowSink<TokenRow>& sink) {
+  TokenRow row;
+  std::optional<int64_t> now_ms;
+  LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [&](const ledger::Token& token) {
+    if (!now_ms.has_value()) now_ms = walk.NowMs(machine_);
+    const ledger::Session* session = walk.FindSession(token.session);
+    if (session == nullptr) walk.AddDamage(OrphanToken(token));
+    FillTokenRow(token, session, &row);
+    return filter.Matches(row, *now_ms) ? sink(row) : Status::Ok();
+  });
+  NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
+  return walk.damage();
+}
+
+Status OfflineSource::OldestTokens(const TokenFilter& filter, size_t limit,
+                                   const RowSink<TokenRow>& sink) {
+  OldestHeap oldest(limit);
+  Status status = Tokens(filter, [&oldest](const TokenRow& row) {
+    oldest.Offer(row);
+    return Status::Ok();
+  });
+  progress_->Erase();
+  for (const TokenRow& row : oldest.Take()) NOWCALLS_RETURN_IF_ERROR(sink(row));
+  return status;
+}
+
+Status OfflineSource::CollectFlows(FlowRows* rows, Status* damage) {
+  LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [rows](const ledger::Token& token) {
+    FlowRow& row = (*rows)[token.flow.value];
+    row.tokens += 1;
+    row.now_calls += token.count;
+    row.oldest_issued_ms = std::min(row.oldest_issued_ms.value_or(INT64_MAX), token.issued_ms);
+    return Status::Ok();
+  });
+  NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
+  for (auto& [flow_id, row] : *rows) {
+    row.flow_id = flow_id;
+    row.removed = true;
+  }
+  for (const ledger::RuleEntry& entry : walk.rules()) {
+    const Result<RuleRow> rule = RuleRowOf(entry);
+    if (rule.ok()) {
+      AddRule(*rule, &(*rows)[entry.flow.value]);
+    } else {
+      walk.AddDamage(rule.status());
+    }
+  }
+  *damage = walk.damage();
+  return {};
+}
+
+Status OfflineSource::Flows(const RowSink<FlowRow>& sink) {
+  FlowRows rows;
+  Status damage;
+  NOWCALLS_RETURN_IF_ERROR(CollectFlows(&rows, &damage));
+  progress_->Erase();
+  for (const auto& [flow_id, row] : rows) NOWCALLS_RETURN_IF_ERROR(sink(row));
+  return damage;
+}
+
+Result<FlowRow> OfflineSource::Flow(int64_t flow_id) {
+  FlowRows rows;
+  Status damage;
+  NOWCALLS_RETURN_IF_ERROR(CollectFlows(&rows, &damage));
+  NOWCALLS_RETURN_IF_ERROR(damage);
+  const auto found = rows.find(flow_id);
+  if (found == rows.end()) {
+    return Status::NotFound("flow " + std::to_string(flow_id) + " has neither a rule nor tokens");
+  }
+  return found->second;
+}
+
+Status OfflineSource::Sessions(const RowSink<SessionRow>& sink) {
+  std::unordered_map<uint64_t, SessionSums> sums;
+  LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [&](const ledger::Token& token) {
+    if (walk.FindSession(token.session) == nullptr) walk.AddDamage(OrphanToken(token));
+    SessionSums& session = sums[token.session.value];
+    session.tokens += 1;
+    session.now_calls += token.count;
+    return Status::Ok();
+  });
+  NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
+  progress_->Erase();
+  std::vector<uint64_t> ids;
+  for (const auto& [id, session] : walk.sessions()) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  for (const uint64_t id : ids) {
+    NOWCALLS_RETURN_IF_ERROR(sink(SessionRowOf(walk.sessions().at(id), sums[id])));
+  }
+  return walk.damage();
+}
+
+Status OfflineSource::Rules(const std::optional<std::string>& name_space,
+                            const RowSink<RuleRow>& sink) {
+  LedgerWalk walk(LedgerWalk::Until::kRules, progress_);
+  NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
+  std::vector<ledger::RuleEntry> entries = walk.rules();
+  std::sort(entries.begin(), entries.end(),
+            [](const auto& a, const auto& b) { return a.flow < b.flow; });
+  for (const ledger::RuleEntry& entry : entries) {
+    if (name_space.has_value() && entry.name_space != *name_space) continue;
+    const Result<RuleRow> rule = RuleRowOf(entry);
+    if (rule.ok()) {
+      NOWCALLS_RETURN_IF_ERROR(sink(*rule));
+    } else {
+      walk.AddDamage(rule.status());
+    }
+  }
+  return walk.damage();
+}
+
+}  // namespace nowcalls::admin

@@ -1,0 +1,47 @@
+// OfflineSource: answers from a ledger on disk, without its server.
+//
+// Thread: one. Every answer is one pass over the ledger. Tokens stream; what is held is the
+// sessions, the rules and one row a flow, which the server's limits bound.
+#ifndef NOWCALLS_ADMIN_OFFLINE_SOURCE_H_
+#define NOWCALLS_ADMIN_OFFLINE_SOURCE_H_
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "admin/ledger_walk.h"
+#include "admin/progress.h"
+#include "admin/source.h"
+#include "base/clock.h"
+#include "store/store.h"
+
+namespace nowcalls::admin {
+
+class OfflineSource : public Source {
+ public:
+  // `store` and `progress` outlive the source. `machine` is the clocks' reading ages count from.
+  OfflineSource(store::Store* store, const ClockSample& machine, Progress* progress)
+      : store_(store), machine_(machine), progress_(progress) {}
+
+  Result<int64_t> NowMs() override;
+  Status Tokens(const TokenFilter& filter, const RowSink<wire::TokenRow>& sink) override;
+  Status OldestTokens(const TokenFilter& filter, size_t limit,
+                      const RowSink<wire::TokenRow>& sink) override;
+  Status Flows(const RowSink<wire::FlowRow>& sink) override;
+  Result<wire::FlowRow> Flow(int64_t flow_id) override;
+  Status Sessions(const RowSink<wire::SessionRow>& sink) override;
+  Status Rules(const std::optional<std::string>& name_space, const RowSink<RuleRow>& sink) override;
+
+ private:
+  using FlowRows = std::map<int64_t, wire::FlowRow>;
+  // The flows with tokens, joined with those that have a rule.
+  Status CollectFlows(FlowRows* rows, Status* damage);
+
+  store::Store* store_;
+  const ClockSample machine_;
+  Progress* progress_;
+};
+
+}  // namespace nowcalls::admin
+
+#endif  // NOWCALLS_ADMIN_OFFLINE_SOURCE_H_

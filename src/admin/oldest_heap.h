@@ -1,0 +1,30 @@
+// OldestHeap: the N oldest of any number of tokens that come in any order.
+//
+// Thread: one. Holds at most N rows, in a heap with the youngest of them on top.
+#ifndef NOWCALLS_ADMIN_OLDEST_HEAP_H_
+#define NOWCALLS_ADMIN_OLDEST_HEAP_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "wire/rows.h"
+
+namespace nowcalls::admin {
+
+class OldestHeap {
+ public:
+  explicit OldestHeap(size_t limit) : limit_(limit) {}
+
+  void Offer(const wire::TokenRow& row);
+
+  // Oldest first; of tokens issued in the same millisecond, the one granted first. Leaves nothing.
+  std::vector<wire::TokenRow> Take();
+
+ private:
+  size_t limit_;
+  std::vector<wire::TokenRow> heap_;
+};
+
+}  // namespace nowcalls::admin
+
+#endif  // NOWCALLS_ADMIN_OLDEST_HEAP_H_

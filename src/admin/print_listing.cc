@@ -1,0 +1,90 @@
+// The listing commands: rows from a source to the output.
+#include <string>
+
+#include "admin/columns.h"
+#include "admin/commands.h"
+
+namespace nowcalls::admin {
+namespace {
+
+using wire::FlowRow;
+using wire::SessionRow;
+using wire::TokenRow;
+
+// Formats what `walk(sink)` shows. Rows that came before a failure are printed.
+template <typename Row, typename Walk>
+Status Print(Format format, int64_t now_ms, Output* out, Walk walk) {
+  Listing<Row> listing(format, now_ms, out);
+  Status status = walk([&listing](const Row& row) { return listing.Add(row); });
+  listing.Finish();
+  return status;
+}
+
+// `sink` for the rows of one namespace only, if the arguments name one.
+template <typename Row>
+RowSink<Row> InNamespace(const Arguments& arguments, RowSink<Row> sink) {
+  if (!arguments.filter.name_space.has_value()) return sink;
+  return [&arguments, sink](const Row& row) {
+    return row.name_space == *arguments.filter.name_space ? sink(row) : Status::Ok();
+  };
+}
+
+Status PrintRules(const Arguments& arguments, Format format, int64_t now_ms, Source* source,
+                  Output* out) {
+  if (format == Format::kJsonl) {
+    return source->Rules(arguments.filter.name_space, [out](const RuleRow& row) {
+      out->Write(RuleRowToJson(row) + "\n");
+      return out->status();
+    });
+  }
+  return Print<RuleRow>(format, now_ms, out, [&](const RowSink<RuleRow>& sink) {
+    return source->Rules(arguments.filter.name_space, sink);
+  });
+}
+
+Status PrintFlow(const Arguments& arguments, Format format, int64_t now_ms, Source* source,
+                 Output* out) {
+  const Result<FlowRow> flow = source->Flow(arguments.flow_id);
+  if (!flow.ok()) return flow.status();
+  const Format detail = format == Format::kTable ? Format::kDetail : format;
+  return Print<FlowRow>(detail, now_ms, out,
+                        [&](const RowSink<FlowRow>& sink) { return sink(*flow); });
+}
+
+}  // namespace
+
+Status PrintListing(const Arguments& arguments, Format format, Source* source, Output* out) {
+  int64_t now_ms = 0;
+  if (format == Format::kTable) {
+    const Result<int64_t> now = source->NowMs();
+    if (!now.ok()) return now.status();
+    now_ms = *now;
+  }
+  switch (arguments.command) {
+    case Command::kDump:
+      return Print<TokenRow>(format, now_ms, out, [&](const RowSink<TokenRow>& sink) {
+        return source->Tokens(arguments.filter, sink);
+      });
+    case Command::kTokens:
+      return Print<TokenRow>(format, now_ms, out, [&](const RowSink<TokenRow>& sink) {
+        return source->OldestTokens(arguments.filter, arguments.limit, sink);
+      });
+    case Command::kStat:
+      return Print<FlowRow>(format, now_ms, out, [&](const RowSink<FlowRow>& sink) {
+        return source->Flows(InNamespace(arguments, sink));
+      });
+    case Command::kSessions:
+      return Print<SessionRow>(format, now_ms, out, [&](const RowSink<SessionRow>& sink) {
+        return source->Sessions(InNamespace(arguments, sink));
+      });
+    case Command::kFlow: return PrintFlow(arguments, format, now_ms, source, out);
+    case Command::kRulesList: return PrintRules(arguments, format, now_ms, source, out);
+    case Command::kVerify:
+    case Command::kRulesLoad:
+    case Command::kRulesCheck:
+    case Command::kReclaim: break;
+  }
+  return Status::InvalidArgument("the command lists nothing");
+}
+
+}  // namespace nowcalls::admin

@@ -1,0 +1,67 @@
+// RowWriter: rows of cells to text, as an aligned table, JSON lines or CSV.
+//
+// Thread: one. One writer serves every listing, live or offline; columns.h says what the columns
+// are. Rows stream: a table looks at its first rows to choose widths and holds no more than those.
+#ifndef NOWCALLS_ADMIN_ROW_WRITER_H_
+#define NOWCALLS_ADMIN_ROW_WRITER_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "admin/output.h"
+
+namespace nowcalls::admin {
+
+enum class Format {
+  kTable,   // For people: titles, human durations, "-" for what is absent.
+  kJsonl,   // One JSON object a line; null for what is absent.
+  kCsv,     // RFC 4180 with a header; lines end with \n. Empty for what is absent.
+  kDetail,  // For people: one "name  value" line a column. For single rows.
+};
+
+enum class Kind {
+  kText,
+  kFlag,  // yes or no; true or false in jsonl and csv.
+  kNumber,
+  kDuration,  // Milliseconds; "2m13s" for people.
+  kAge,       // An instant of the ledger clock; for people the time since.
+  kUntil,     // An instant of the ledger clock; for people the time left.
+};
+
+struct ColumnInfo {
+  std::string_view name;   // Key in jsonl and details, header in csv.
+  std::string_view title;  // Header in tables. Empty: not shown there.
+  Kind kind = Kind::kText;
+};
+
+// monostate: absent.
+using Cell = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string_view>;
+
+class RowWriter {
+ public:
+  virtual ~RowWriter() = default;
+  // `cells` are as many as the columns; views in them need to live only until the return.
+  virtual void Write(std::span<const Cell> cells) = 0;
+  // Writes what is still held. Call once, behind the last row.
+  virtual void Finish() = 0;
+};
+
+// `now_ms` is what ages count from, on the ledger clock.
+std::unique_ptr<RowWriter> MakeRowWriter(Format format, const std::vector<ColumnInfo>& columns,
+                                         int64_t now_ms, Output* out);
+
+// `text` as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD.
+void AppendJsonString(std::string_view text, std::string* out);
+
+// `text` for a terminal: when it holds control characters or is not UTF-8, every byte of it that is
+// not printable ASCII becomes \xNN. "-" when it is empty.
+std::string TerminalText(std::string_view text);
+
+}  // namespace nowcalls::admin
+
+#endif  // NOWCALLS_ADMIN_ROW_WRITER_H_

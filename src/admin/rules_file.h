@@ -1,0 +1,25 @@
+// A file of rules as `rules check` and `rules load` take it.
+//
+// Thread: any; blocking.
+#ifndef NOWCALLS_ADMIN_RULES_FILE_H_
+#define NOWCALLS_ADMIN_RULES_FILE_H_
+
+#include <string>
+
+#include "core/rule_json.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::admin {
+
+struct RulesFile {
+  std::string json;
+  core::ParsedRules parsed;
+};
+
+// kInvalidArgument, with the file's name: it cannot be read, is longer than kRulesFileBytesMax, or
+// holds something else than rules; then with the rule and field.
+Result<RulesFile> ReadRulesFile(const std::string& path);
+
+}  // namespace nowcalls::admin
+
+#endif  // NOWCALLS_ADMIN_RULES_FILE_H_

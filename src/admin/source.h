@@ -1,0 +1,64 @@
+// Source: where an operator's question is answered from, a running server or a ledger on disk.
+//
+// Thread: one. Rows stream into a sink as they are read; a sink that fails ends the walk, which
+// then returns that failure. Both sources deliver the same rows; what only a running server knows
+// is absent from offline rows (wire/rows.h).
+#ifndef NOWCALLS_ADMIN_SOURCE_H_
+#define NOWCALLS_ADMIN_SOURCE_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "admin/columns.h"
+#include "nowcalls/status.h"
+#include "wire/rows.h"
+
+namespace nowcalls::admin {
+
+struct TokenFilter {
+  std::optional<int64_t> flow_id = std::nullopt;
+  std::optional<std::string> client_id = std::nullopt;
+  std::optional<std::string> name_space = std::nullopt;
+  int64_t min_age_ms = 0;
+
+  bool Matches(const wire::TokenRow& row, int64_t now_ms) const {
+    return (!flow_id.has_value() || row.flow_id == *flow_id) &&
+           (!client_id.has_value() || row.client_id == *client_id) &&
+           (!name_space.has_value() || row.name_space == *name_space) &&
+           (min_age_ms == 0 || now_ms - row.issued_ms >= min_age_ms);
+  }
+};
+
+template <typename Row>
+using RowSink = std::function<Status(const Row& row)>;
+
+// Errors of all: kUnavailable and kOutcomeUnknown from a server, kCorruption and kIoError from a
+// ledger. A damaged ledger delivers every row that can be read before it answers kCorruption.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  // The ledger clock's now, which ages and times left count from.
+  virtual Result<int64_t> NowMs() = 0;
+
+  // All matching tokens, in no particular order; needs no memory that grows with them.
+  virtual Status Tokens(const TokenFilter& filter, const RowSink<wire::TokenRow>& sink) = 0;
+  // The `limit` oldest matching tokens, oldest first.
+  virtual Status OldestTokens(const TokenFilter& filter, size_t limit,
+                              const RowSink<wire::TokenRow>& sink) = 0;
+  // Flows that have a rule or a live token, by ascending id.
+  virtual Status Flows(const RowSink<wire::FlowRow>& sink) = 0;
+  // kNotFound when the flow has neither.
+  virtual Result<wire::FlowRow> Flow(int64_t flow_id) = 0;
+  // By ascending session id.
+  virtual Status Sessions(const RowSink<wire::SessionRow>& sink) = 0;
+  // By ascending flow id; of all namespaces when none is given.
+  virtual Status Rules(const std::optional<std::string>& name_space,
+                       const RowSink<RuleRow>& sink) = 0;
+};
+
+}  // namespace nowcalls::admin
+
+#endif  // NOWCALLS_ADMIN_SOURCE_H_

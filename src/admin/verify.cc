@@ -1,0 +1,388 @@
+#include "admin/verify.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/hex.h"
+#include "base/text.h"
+#include "core/rule_json.h"
+#include "core/token_ids.h"
+#include "ledger/codec.h"
+#include "ledger/entities.h"
+
+namespace nowcalls::admin {
+namespace {
+
+using ledger::Family;
+using ledger::FamilyName;
+
+constexpr uint64_t kReservedTokensMax = 100'000'000;
+
+std::string Num(uint64_t value) { return std::to_string(value); }
+
+std::string KeyHex(const ledger::TokenKey& key) {
+  char bytes[ledger::kTokenKeyBytes];
+  ledger::EncodeTokenKey(key, bytes);
+  return ToHex({bytes, sizeof(bytes)});
+}
+
+std::string Describe(const ledger::Token& token) {
+  return "token " + Num(token.key.id.value) + " (flow " + std::to_string(token.flow.value) +
+         ", session " + Num(token.session.value) + ", fence " + Num(token.fence.value) + ") ";
+}
+
+std::string Describe(const ledger::Session& session) {
+  return "session " + Num(session.id.value) + " (namespace " + Quoted(session.name_space) +
+         ", client " + Quoted(session.client_id) + ") ";
+}
+
+// Counts problems, and shows the first of them.
+class Problems {
+ public:
+  Problems(uint64_t shown_max, const ProblemSink& sink) : shown_max_(shown_max), sink_(sink) {}
+
+  void Add(const Problem& problem) {
+    ++by_kind_[problem.kind];
+    if (count_++ < shown_max_) sink_(problem);
+  }
+  void AddMeta(ProblemKind kind, std::string_view key, std::string detail) {
+    Add({kind, std::string(FamilyName(Family::kMeta)), ToHex(key), std::move(detail)});
+  }
+  void AddRule(ProblemKind kind, const ledger::RuleEntry& rule, const std::string& detail) {
+    Add({kind, std::string(FamilyName(Family::kRules)),
+         ToHex(ledger::EncodeRuleKey(rule.name_space, rule.flow)),
+         "the rule of flow " + std::to_string(rule.flow.value) + " in namespace " +
+             Quoted(rule.name_space) + " " + detail});
+  }
+  void AddSession(ProblemKind kind, const ledger::Session& session, const std::string& detail) {
+    Add({kind, std::string(FamilyName(Family::kSessions)),
+         ToHex(ledger::EncodeSessionKey(session.id)), Describe(session) + detail});
+  }
+  void AddToken(ProblemKind kind, const ledger::Token& token, const std::string& detail) {
+    Add({kind, std::string(FamilyName(token.key.family)), KeyHex(token.key),
+         Describe(token) + detail});
+  }
+
+  uint64_t count() const { return count_; }
+  const std::map<ProblemKind, uint64_t>& by_kind() const { return by_kind_; }
+
+ private:
+  const uint64_t shown_max_;
+  const ProblemSink& sink_;
+  uint64_t count_ = 0;
+  std::map<ProblemKind, uint64_t> by_kind_;
+};
+
+// "tokens_short, key 00ff: token value: ..." as the store words it, taken apart. What does not
+// have that form is all detail.
+Problem UndecodableProblem(const Status& what) {
+  const std::string& text = what.message();
+  const size_t key = text.find(", key ");
+  const size_t detail = text.find(": ", key == std::string::npos ? text.size() : key);
+  if (detail == std::string::npos) return {ProblemKind::kUndecodable, "", "", text};
+  return {ProblemKind::kUndecodable, text.substr(0, key), text.substr(key + 6, detail - key - 6),
+          text.substr(detail + 2)};
+}
+
+// The first walk: everything but where duplicates lie.
+class Verifier : public store::LedgerVisitor {
+ public:
+  Verifier(Problems* problems, Progress* progress) : problems_(problems), progress_(progress) {}
+
+  // The checks over all records; those of the sums only if the `whole` ledger was read. Returns the
+  // fences that occur twice, sorted.
+  std::vector<uint64_t> Finish(bool whole);
+  // REQUIRES: Finish was called. Without what Problems counts.
+  const VerifySummary& summary() const { return summary_; }
+
+  Status OnFormat(const ledger::Format& format) override {
+    ids_.emplace(format.token_id_key);
+    return {};
+  }
+  Status OnClock(const ledger::ClockMark& mark) override {
+    mark_ = mark;
+    return {};
+  }
+  Status OnSeal(const ledger::Seal& seal) override;
+  Status OnWatermark(int64_t deadline_ms) override;
+  Status OnRule(const ledger::RuleEntry& rule) override;
+  Status OnSession(const ledger::Session& session) override;
+  Status OnToken(const ledger::Token& token) override;
+  Status OnBadRecord(Status what) override {
+    problems_->Add(UndecodableProblem(what));
+    return {};
+  }
+
+ private:
+  void CheckName(const ledger::Session& session);
+  void CheckTokenId(const ledger::Token& token);
+  void CheckAgainstSeal(const ledger::Token& token);
+  void CheckSums();
+  std::vector<uint64_t> TakeDuplicates();
+
+  Problems* const problems_;
+  Progress* const progress_;
+  VerifySummary summary_;
+  std::optional<core::TokenIds> ids_;
+  std::optional<ledger::ClockMark> mark_;
+  std::optional<ledger::Seal> seal_;
+  int64_t watermark_ms_ = 0;
+  std::unordered_map<int64_t, std::string> namespace_of_flow_;
+  std::set<std::pair<std::string, std::string>> named_clients_;
+  std::unordered_map<uint64_t, ledger::Session> sessions_;
+  std::vector<uint64_t> fences_;
+  uint64_t fence_sum_ = 0;  // Modulo 2^64, as the seal's.
+};
+
+Status Verifier::OnSeal(const ledger::Seal& seal) {
+  seal_ = seal;
+  summary_.batch_number = seal.batch_number;
+  fences_.reserve(std::min(seal.live_tokens, kReservedTokensMax));
+  progress_->set_total(seal.live_tokens);
+  if (mark_.has_value() && mark_->ledger_ms > seal.ledger_ms) {
+    problems_->AddMeta(ProblemKind::kClock, ledger::kClockKey,
+                       "the clock mark says " + std::to_string(mark_->ledger_ms) +
+                           " ms, later than the seal's " + std::to_string(seal.ledger_ms) + " ms");
+  }
+  return {};
+}
+
+Status Verifier::OnWatermark(int64_t deadline_ms) {
+  watermark_ms_ = deadline_ms;
+  if (seal_.has_value() && deadline_ms > seal_->ledger_ms) {
+    problems_->AddMeta(ProblemKind::kWatermark, ledger::kWatermarkKey,
+                       "the watermark says " + std::to_string(deadline_ms) +
+                           " ms, later than the seal's " + std::to_string(seal_->ledger_ms) +
+                           " ms");
+  }
+  return {};
+}
+
+Status Verifier::OnRule(const ledger::RuleEntry& rule) {
+  ++summary_.rules;
+  const Result<core::Rule> parsed = core::ParseRule(rule.json);
+  if (!parsed.ok()) {
+    problems_->AddRule(ProblemKind::kRule, rule, "is no rule: " + parsed.status().message());
+  } else if (parsed->flow_id != rule.flow) {
+    problems_->AddRule(ProblemKind::kRule, rule,
+                       "says flowId " + std::to_string(parsed->flow_id.value));
+  }
+  if (const Status name = CheckNamespace(rule.name_space); !name.ok()) {
+    problems_->AddRule(ProblemKind::kRule, rule, "has a bad namespace: it " + name.message());
+  }
+  const auto [owner, is_first] = namespace_of_flow_.emplace(rule.flow.value, rule.name_space);
+  if (!is_first) {
+    problems_->AddRule(ProblemKind::kDuplicateFlow, rule,
+                       "shares its flow id with namespace " + Quoted(owner->second));
+  }
+  return {};
+}
+
+Status Verifier::OnSession(const ledger::Session& session) {
+  ++summary_.sessions;
+  sessions_[session.id.value] = session;
+  CheckName(session);
+  if (!seal_.has_value()) return {};
+  if (session.id.value >= seal_->next_fence) {
+    problems_->AddSession(ProblemKind::kSession, session,
+                          "is not below next_fence " + Num(seal_->next_fence));
+  }
+  if (session.opened_ms > seal_->ledger_ms) {
+    problems_->AddSession(ProblemKind::kSession, session,
+                          "was opened at " + std::to_string(session.opened_ms) +
+                              " ms, after the last seal at " + std::to_string(seal_->ledger_ms) +
+                              " ms");
+  }
+  return {};
+}
+
+void Verifier::CheckName(const ledger::Session& session) {
+  if (const Status name = CheckNamespace(session.name_space); !name.ok()) {
+    problems_->AddSession(ProblemKind::kSession, session,
+                          "has a bad namespace: it " + name.message());
+  }
+  if (session.kind == ledger::SessionKind::kConnection) {
+    if (session.client_id.starts_with('@')) return;
+    problems_->AddSession(ProblemKind::kSession, session,
+                          "is of a connection, but its name does not start with '@'");
+    return;
+  }
+  if (const Status name = CheckClientId(session.client_id); !name.ok()) {
+    problems_->AddSession(ProblemKind::kSession, session,
+                          "has a bad client id: it " + name.message());
+  }
+  if (!named_clients_.emplace(session.name_space, session.client_id).second) {
+    problems_->AddSession(ProblemKind::kDuplicateClient, session,
+                          "shares its client id with another session");
+  }
+}
+
+Status Verifier::OnToken(const ledger::Token& token) {
+  progress_->Count();
+  ++summary_.tokens;
+  summary_.now_calls += token.count;
+  fences_.push_back(token.fence.value);
+  fence_sum_ += token.fence.value;
+  CheckTokenId(token);
+  CheckAgainstSeal(token);
+  const int64_t span_ms = token.key.deadline_ms - token.issued_ms;
+  if (token.key.family > ledger::FamilyForHold(span_ms)) {
+    problems_->AddToken(ProblemKind::kTokenFamily, token,
+                        "has its deadline only " + std::to_string(span_ms) +
+                            " ms after its issue, too soon for its family");
+  }
+  if (!sessions_.contains(token.session.value)) {
+    problems_->AddToken(ProblemKind::kTokenSession, token,
+                        "is of a session that is not in the ledger");
+  }
+  if (token.key.deadline_ms < watermark_ms_) {
+    problems_->AddToken(ProblemKind::kWatermark, token,
+                        "has its deadline at " + std::to_string(token.key.deadline_ms) +
+                            " ms, below the watermark at " + std::to_string(watermark_ms_) + " ms");
+  }
+  return {};
+}
+
+void Verifier::CheckTokenId(const ledger::Token& token) {
+  if (!ids_.has_value()) return;
+  if (token.fence.value > core::TokenIds::kMax) {
+    problems_->AddToken(ProblemKind::kTokenId, token, "has a fence above 2^63-1");
+    return;
+  }
+  const TokenId expected = ids_->FromFence(token.fence);
+  if (token.key.id == expected) return;
+  problems_->AddToken(ProblemKind::kTokenId, token,
+                      "has not the id of its fence, which is " + Num(expected.value));
+}
+
+void Verifier::CheckAgainstSeal(const ledger::Token& token) {
+  if (!seal_.has_value()) return;
+  if (token.fence.value >= seal_->next_fence) {
+    problems_->AddToken(ProblemKind::kTokenFence, token,
+                        "is not below next_fence " + Num(seal_->next_fence));
+  }
+  if (token.issued_ms > seal_->ledger_ms) {
+    problems_->AddToken(ProblemKind::kTokenTime, token,
+                        "was issued at " + std::to_string(token.issued_ms) +
+                            " ms, after the last seal at " + std::to_string(seal_->ledger_ms) +
+                            " ms");
+  }
+}
+
+void Verifier::CheckSums() {
+  const ledger::Seal expected = seal_.value_or(ledger::Seal{});
+  const auto compare = [&](std::string_view what, uint64_t found, uint64_t sealed) {
+    if (found == sealed) return;
+    problems_->AddMeta(ProblemKind::kSeal, ledger::kSealKey,
+                       "the " + std::string(what) + " is " + Num(found) + ", but batch " +
+                           Num(expected.batch_number) + " was sealed over " + Num(sealed));
+  };
+  if (!seal_.has_value() && summary_.sessions + summary_.tokens > 0) {
+    problems_->AddMeta(ProblemKind::kSeal, ledger::kSealKey,
+                       "there are sessions or tokens, but no batch was ever sealed");
+  }
+  compare("number of tokens", summary_.tokens, expected.live_tokens);
+  compare("sum of counts", summary_.now_calls, expected.live_count_sum);
+  compare("sum of fences", fence_sum_, expected.live_fence_sum);
+}
+
+// Shrinks fences_ to those that occur more than once.
+std::vector<uint64_t> Verifier::TakeDuplicates() {
+  size_t kept = 0;
+  for (size_t i = 1; i < fences_.size(); ++i) {
+    if (fences_[i] != fences_[i - 1]) continue;
+    if (kept == 0 || fences_[kept - 1] != fences_[i]) fences_[kept++] = fences_[i];
+  }
+  fences_.resize(kept);
+  return std::move(fences_);
+}
+
+std::vector<uint64_t> Verifier::Finish(bool whole) {
+  if (whole) CheckSums();
+  std::sort(fences_.begin(), fences_.end());
+  std::vector<uint64_t> shared;
+  for (const auto& [id, session] : sessions_) {
+    if (std::binary_search(fences_.begin(), fences_.end(), id)) shared.push_back(id);
+  }
+  std::sort(shared.begin(), shared.end());
+  for (const uint64_t id : shared) {
+    problems_->AddSession(ProblemKind::kDuplicateFence, sessions_.at(id),
+                          "has the number of a token's fence");
+  }
+  return TakeDuplicates();
+}
+
+// The second walk: which records carry the fences that occur twice.
+class DuplicateFinder : public store::LedgerVisitor {
+ public:
+  DuplicateFinder(const std::vector<uint64_t>& fences, Problems* problems)
+      : fences_(fences), problems_(problems) {}
+
+  Status OnFormat(const ledger::Format& /*format*/) override { return {}; }
+  Status OnClock(const ledger::ClockMark& /*mark*/) override { return {}; }
+  Status OnSeal(const ledger::Seal& /*seal*/) override { return {}; }
+  Status OnWatermark(int64_t /*deadline_ms*/) override { return {}; }
+  Status OnRule(const ledger::RuleEntry& /*rule*/) override { return {}; }
+  Status OnSession(const ledger::Session& /*session*/) override { return {}; }
+  Status OnBadRecord(Status /*what*/) override { return {}; }
+  Status OnToken(const ledger::Token& token) override {
+    if (std::binary_search(fences_.begin(), fences_.end(), token.fence.value)) {
+      problems_->AddToken(ProblemKind::kDuplicateFence, token,
+                          "has a fence that another token has too");
+    }
+    return {};
+  }
+
+ private:
+  const std::vector<uint64_t>& fences_;
+  Problems* const problems_;
+};
+
+}  // namespace
+
+std::string_view ProblemName(ProblemKind kind) {
+  switch (kind) {
+    case ProblemKind::kUndecodable: return "undecodable";
+    case ProblemKind::kUnreadable: return "unreadable";
+    case ProblemKind::kTokenId: return "token_id";
+    case ProblemKind::kTokenFamily: return "token_family";
+    case ProblemKind::kTokenTime: return "token_time";
+    case ProblemKind::kTokenFence: return "token_fence";
+    case ProblemKind::kTokenSession: return "token_session";
+    case ProblemKind::kDuplicateFence: return "duplicate_fence";
+    case ProblemKind::kWatermark: return "watermark";
+    case ProblemKind::kSession: return "session";
+    case ProblemKind::kDuplicateClient: return "duplicate_client";
+    case ProblemKind::kRule: return "rule";
+    case ProblemKind::kDuplicateFlow: return "duplicate_flow";
+    case ProblemKind::kClock: return "clock";
+    case ProblemKind::kSeal: return "seal";
+  }
+  return "unknown";
+}
+
+Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max, const ProblemSink& sink,
+                             Progress* progress) {
+  Problems problems(problems_max, sink);
+  Verifier verifier(&problems, progress);
+  const Status loaded = store->Load(&verifier);
+  const bool unreadable = loaded.code() == StatusCode::kCorruption;
+  if (!loaded.ok() && !unreadable) return loaded;
+  if (unreadable) problems.Add({ProblemKind::kUnreadable, "", "", loaded.message()});
+  const std::vector<uint64_t> duplicates = verifier.Finish(/*whole=*/!unreadable);
+  if (!duplicates.empty()) {
+    DuplicateFinder finder(duplicates, &problems);
+    const Status again = store->Load(&finder);
+    if (!again.ok() && !unreadable) return again;
+  }
+  VerifySummary summary = verifier.summary();
+  summary.problems = problems.count();
+  summary.by_kind = problems.by_kind();
+  return summary;
+}
+
+}  // namespace nowcalls::admin

@@ -1,0 +1,75 @@
+// Verify: reads a whole ledger and says everything that is wrong with it, and where.
+//
+// Thread: one. Holds the rules' flow ids, the sessions, and 8 bytes a token: the fences, sorted at
+// the end to find those that occur twice. The seal tells how many there are, so they are allocated
+// once. Token ids need no memory: an id is a permutation of the fence, so that equal ids with
+// different fences are found one by one. Only a ledger with duplicates is read a second time, to
+// name the records.
+//
+// Beyond that every record decodes, the relations between records are checked (FORMAT.md). The
+// store hides tokens below the watermark, from the server and from here alike; they show as a
+// difference between the live tokens and the seal.
+#ifndef NOWCALLS_ADMIN_VERIFY_H_
+#define NOWCALLS_ADMIN_VERIFY_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "admin/progress.h"
+#include "nowcalls/status.h"
+#include "store/store.h"
+
+namespace nowcalls::admin {
+
+// Stable names, the first column of verify's output.
+enum class ProblemKind {
+  kUndecodable,      // A record that does not decode, or that nothing should have written.
+  kUnreadable,       // The store could not read on; what lies behind is not checked.
+  kTokenId,          // token_id is not the permutation of the fence.
+  kTokenFamily,      // The token may be held for less time than its family is for.
+  kTokenTime,        // Issued after the last batch was sealed.
+  kTokenFence,       // Not below the seal's next_fence.
+  kTokenSession,     // Its session is not in the ledger.
+  kDuplicateFence,   // Two tokens, or a token and a session, have one number.
+  kWatermark,        // A deadline below it, or it lies after the seal.
+  kSession,          // Id, name or time of a session.
+  kDuplicateClient,  // Two sessions of one client id in a namespace.
+  kRule,             // JSON that is no rule, or a rule of another flow.
+  kDuplicateFlow,    // Two namespaces own one flow id.
+  kClock,            // The clock mark lies after the seal.
+  kSeal,             // The live tokens are not those the last batch was sealed over.
+};
+std::string_view ProblemName(ProblemKind kind);
+
+struct Problem {
+  ProblemKind kind = ProblemKind::kUndecodable;
+  std::string family;  // Column family; empty when the problem is of the ledger as a whole.
+  std::string key;     // In hexadecimal.
+  std::string detail;  // A sentence with the decoded ids.
+};
+
+struct VerifySummary {
+  uint64_t problems = 0;
+  std::map<ProblemKind, uint64_t> by_kind;
+  uint64_t rules = 0;
+  uint64_t sessions = 0;
+  uint64_t tokens = 0;
+  uint64_t now_calls = 0;
+  uint64_t batch_number = 0;
+
+  bool ok() const { return problems == 0; }
+};
+
+// Shows the first `problems_max` problems to `sink` as they are found, and counts the rest. Damage
+// that keeps the store from reading on is a problem too, and leaves the seal's sums unchecked.
+// Other failures of the store, kIoError for one, are returned.
+using ProblemSink = std::function<void(const Problem& problem)>;
+Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max, const ProblemSink& sink,
+                             Progress* progress);
+
+}  // namespace nowcalls::admin
+
+#endif  // NOWCALLS_ADMIN_VERIFY_H_

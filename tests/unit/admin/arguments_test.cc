@@ -1,0 +1,115 @@
+#include "admin/arguments.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+namespace nowcalls::admin {
+namespace {
+
+ParsedArguments Parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "nowcalls-admin");
+  return ParseArguments(static_cast<int>(words.size()), words.data());
+}
+
+// What the first line on stderr says; the exit code must be that of wrong usage.
+std::string ErrorOf(const std::vector<const char*>& words) {
+  const ParsedArguments parsed = Parse(words);
+  CHECK_FALSE(parsed.arguments.has_value());
+  CHECK(parsed.exit_code == 64);
+  CHECK(parsed.out.empty());
+  return parsed.err.substr(0, parsed.err.find('\n'));
+}
+
+TEST_CASE("without a source the default server is asked") {
+  const Arguments arguments = *Parse({"stat"}).arguments;
+  CHECK(arguments.command == Command::kStat);
+  CHECK(arguments.server == "127.0.0.1:18730");
+  CHECK(arguments.data_dir.empty());
+  CHECK(arguments.timeout_ms == 5000);
+  CHECK_FALSE(arguments.format.has_value());
+}
+
+TEST_CASE("all filters of a listing are read") {
+  const Arguments arguments = *Parse({"tokens", "--data-dir", "/var/lib/nowcalls", "--limit", "7",
+                                      "--flow", "101", "--client", "@10.0.0.1:999", "--namespace",
+                                      "shop", "--min-age", "1m30s", "--format", "csv"})
+                                   .arguments;
+  CHECK(arguments.command == Command::kTokens);
+  CHECK(arguments.data_dir == "/var/lib/nowcalls");
+  CHECK(arguments.server.empty());
+  CHECK(arguments.limit == 7);
+  CHECK(arguments.filter.flow_id == 101);
+  CHECK(arguments.filter.client_id == "@10.0.0.1:999");
+  CHECK(arguments.filter.name_space == "shop");
+  CHECK(arguments.filter.min_age_ms == 90'000);
+  CHECK(arguments.format == Format::kCsv);
+}
+
+TEST_CASE("commands with operands read them") {
+  CHECK(Parse({"flow", "101"}).arguments->flow_id == 101);
+  const Arguments reclaim =
+      *Parse({"reclaim", "9223372036854775807", "--reason", "stuck since noon"}).arguments;
+  CHECK(reclaim.command == Command::kReclaim);
+  CHECK(reclaim.token_id == 9223372036854775807u);
+  CHECK(reclaim.reason == "stuck since noon");
+  const Arguments load = *Parse({"rules", "load", "--namespace", "shop", "rules.json"}).arguments;
+  CHECK(load.command == Command::kRulesLoad);
+  CHECK(load.name_space == "shop");
+  CHECK(load.file == "rules.json");
+  CHECK(Parse({"rules", "list"}).arguments->command == Command::kRulesList);
+  CHECK(Parse({"rules", "check", "x"}).arguments->command == Command::kRulesCheck);
+  CHECK(Parse({"verify", "--data-dir", "d", "--max-problems", "0"}).arguments->problems_max == 0);
+}
+
+TEST_CASE("a wrong command line is refused with what is wrong") {
+  CHECK(ErrorOf({}) == "nowcalls-admin: A subcommand is required");
+  CHECK(ErrorOf({"dump", "--data-dir", "d", "--server", "127.0.0.1:1"}) ==
+        "nowcalls-admin: --server excludes --data-dir");
+  CHECK(ErrorOf({"verify"}) == "nowcalls-admin: --data-dir is required");
+  CHECK(ErrorOf({"dump", "--format", "xml"}) ==
+        "nowcalls-admin: --format: 'xml' is none of table, jsonl, csv");
+  CHECK(ErrorOf({"dump", "--min-age", "10"}) ==
+        "nowcalls-admin: --min-age: '10' lacks a unit: ms, s, m, h or d");
+  CHECK(ErrorOf({"dump", "--flow", "0"}) ==
+        "nowcalls-admin: --flow: '0' is not a whole number from 1 to 9223372036854775807");
+  CHECK(ErrorOf({"flow", "010x"}) ==
+        "nowcalls-admin: FLOW_ID: '010x' is not a whole number from 1 to 9223372036854775807");
+  CHECK(ErrorOf({"tokens", "--limit", "1000001"}) ==
+        "nowcalls-admin: --limit: '1000001' is not a whole number from 1 to 1000000");
+  CHECK(ErrorOf({"dump", "--namespace", ""}) ==
+        "nowcalls-admin: --namespace: must be 1..128 bytes, got 0");
+  CHECK(ErrorOf({"stat", "--server", "nowhere"}) ==
+        "nowcalls-admin: --server: 'nowhere' is not HOST:PORT, such as 127.0.0.1:18730 or "
+        "[::1]:18730");
+  CHECK(ErrorOf({"stat", "--server", "127.0.0.1:0"}) ==
+        "nowcalls-admin: --server: port 0 is no server's");
+  CHECK(ErrorOf({"reclaim", "5"}) == "nowcalls-admin: --reason is required");
+  CHECK(ErrorOf({"reclaim", "5", "--reason", "x", "--data-dir", "d"}).find("--data-dir") !=
+        std::string::npos);
+  CHECK(ErrorOf({"reclaim", "5", "--reason", std::string(257, 'x').c_str()}) ==
+        "nowcalls-admin: --reason: must be 1..256 bytes, got 257");
+}
+
+TEST_CASE("leading zeros do not make a number octal") {
+  CHECK(Parse({"flow", "0101"}).arguments->flow_id == 101);
+}
+
+TEST_CASE("the way to a command's help is told") {
+  CHECK(Parse({"rules", "load"})
+            .err.ends_with("\nRun 'nowcalls-admin rules load --help' to see usage.\n"));
+}
+
+TEST_CASE("help and version go to stdout and succeed") {
+  const ParsedArguments help = Parse({"tokens", "--help"});
+  CHECK(help.exit_code == 0);
+  CHECK(help.err.empty());
+  CHECK(help.out.find("--min-age DURATION") != std::string::npos);
+  const ParsedArguments version = Parse({"--version"});
+  CHECK(version.exit_code == 0);
+  CHECK(version.out.find("nowcalls-admin ") == 0);
+}
+
+}  // namespace
+}  // namespace nowcalls::admin

@@ -1,0 +1,213 @@
+#include "admin/offline_source.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "unit/admin/ledger_builder.h"
+
+namespace nowcalls::admin {
+namespace {
+
+using wire::FlowRow;
+using wire::SessionRow;
+using wire::TokenRow;
+
+// A moment two seconds after the clock mark of the sample ledger, on the same boot.
+ClockSample Machine() { return {.boottime_ms = 52'000, .wall_ms = 9'000'000, .boot_id = {1}}; }
+constexpr int64_t kNowMs = kSealedMs - 500 + 2000;
+
+struct Offline {
+  explicit Offline(LedgerBuilder builder) : store(builder.Build()) {}
+
+  std::vector<TokenRow> Tokens(const TokenFilter& filter) {
+    std::vector<TokenRow> rows;
+    status = source.Tokens(filter, [&rows](const TokenRow& row) {
+      rows.push_back(row);
+      return Status::Ok();
+    });
+    std::sort(rows.begin(), rows.end(),
+              [](const TokenRow& a, const TokenRow& b) { return a.fence < b.fence; });
+    return rows;
+  }
+  std::vector<uint64_t> Fences(const TokenFilter& filter) {
+    std::vector<uint64_t> fences;
+    for (const TokenRow& row : Tokens(filter)) fences.push_back(row.fence);
+    return fences;
+  }
+  std::vector<FlowRow> Flows() {
+    std::vector<FlowRow> rows;
+    status = source.Flows([&rows](const FlowRow& row) {
+      rows.push_back(row);
+      return Status::Ok();
+    });
+    return rows;
+  }
+  std::vector<SessionRow> Sessions() {
+    std::vector<SessionRow> rows;
+    status = source.Sessions([&rows](const SessionRow& row) {
+      rows.push_back(row);
+      return Status::Ok();
+    });
+    return rows;
+  }
+
+  store::MemoryStore store;
+  Progress progress{false, "tokens", [](std::string_view) {}};
+  OfflineSource source{&store, Machine(), &progress};
+  Status status;
+};
+
+TEST_CASE("a token read offline names its session's namespace and client, and nothing live") {
+  Offline offline(SampleLedger());
+  const std::vector<TokenRow> rows = offline.Tokens({});
+  REQUIRE(offline.status.ok());
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0] == TokenRow{.token_id = SampleLedger().MakeToken(10, 1, 1, 0).key.id.value,
+                            .flow_id = 101,
+                            .name_space = "shop",
+                            .client_id = "cart-1",
+                            .session = 1,
+                            .count = 2,
+                            .fence = 10,
+                            .issued_ms = kSealedMs - 3000,
+                            .deadline_ms = kSealedMs + 1000,
+                            .online = std::nullopt});
+  CHECK(rows[2].name_space == "bank");
+  CHECK(rows[2].flow_id == 555);
+}
+
+TEST_CASE("now is recovered from the clock mark, as the server does") {
+  CHECK(*Offline(SampleLedger()).source.NowMs() == kNowMs);
+}
+
+TEST_CASE("now is never before the last seal") {
+  LedgerBuilder builder = SampleLedger();
+  builder.seal.ledger_ms = kSealedMs + 60'000;
+  CHECK(*Offline(builder).source.NowMs() == kSealedMs + 60'000);
+}
+
+TEST_CASE("filters select by flow, client, namespace and age, and by all of them") {
+  Offline offline(SampleLedger());
+  using Fences = std::vector<uint64_t>;
+  CHECK(offline.Fences({.flow_id = 101}) == Fences{10, 11});
+  CHECK(offline.Fences({.client_id = "teller-1"}) == Fences{12});
+  CHECK(offline.Fences({.name_space = "shop"}) == Fences{10, 11});
+  CHECK(offline.Fences({.min_age_ms = kNowMs - (kSealedMs - 2000)}) == Fences{10, 12});
+  CHECK(offline.Fences({.min_age_ms = kNowMs - (kSealedMs - 2000) + 1}) == Fences{10});
+  CHECK(offline.Fences({.flow_id = 101, .client_id = "teller-1"}).empty());
+}
+
+TEST_CASE("the oldest tokens come oldest first, as many as asked for") {
+  Offline offline(SampleLedger());
+  std::vector<uint64_t> fences;
+  const auto sink = [&fences](const TokenRow& row) {
+    fences.push_back(row.fence);
+    return Status::Ok();
+  };
+  REQUIRE(offline.source.OldestTokens({}, 2, sink).ok());
+  CHECK(fences == std::vector<uint64_t>{10, 12});
+}
+
+TEST_CASE("flows are the sums of their tokens joined with the rules") {
+  Offline offline(SampleLedger());
+  const std::vector<FlowRow> rows = offline.Flows();
+  REQUIRE(offline.status.ok());
+  REQUIRE(rows.size() == 3);
+  FlowRow global;
+  global.flow_id = 101;
+  global.name_space = "shop";
+  global.resource = "resource-101";
+  global.level = 10;
+  global.now_calls = 3;
+  global.tokens = 2;
+  global.oldest_issued_ms = kSealedMs - 3000;
+  CHECK(rows[0] == global);
+  FlowRow average;
+  average.flow_id = 102;
+  average.name_space = "bank";
+  average.resource = "resource-102";
+  CHECK(rows[1] == average);
+  FlowRow removed;
+  removed.flow_id = 555;
+  removed.removed = true;
+  removed.now_calls = 4;
+  removed.tokens = 1;
+  removed.oldest_issued_ms = kSealedMs - 2000;
+  CHECK(rows[2] == removed);
+}
+
+TEST_CASE("one flow is found by its id, with or without a rule") {
+  Offline offline(SampleLedger());
+  CHECK(offline.source.Flow(101)->now_calls == 3);
+  CHECK(offline.source.Flow(555)->removed);
+  const Result<FlowRow> unknown = offline.source.Flow(77);
+  CHECK(unknown.status().code() == StatusCode::kNotFound);
+  CHECK(unknown.status().message() == "flow 77 has neither a rule nor tokens");
+}
+
+TEST_CASE("sessions show what they hold, also those that hold nothing") {
+  LedgerBuilder builder = SampleLedger();
+  builder.Session(3, "shop", "@10.0.0.1:999", ledger::SessionKind::kConnection);
+  Offline offline(builder);
+  const std::vector<SessionRow> rows = offline.Sessions();
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0].session == 1);
+  CHECK(rows[0].kind == "named");
+  CHECK(rows[0].tokens == 2);
+  CHECK(rows[0].now_calls == 3);
+  CHECK_FALSE(rows[0].online.has_value());
+  CHECK(rows[2].client_id == "@10.0.0.1:999");
+  CHECK(rows[2].kind == "connection");
+  CHECK(rows[2].tokens == 0);
+}
+
+TEST_CASE("rules come by flow id, of one namespace or of all") {
+  Offline offline(SampleLedger());
+  std::vector<std::string> rules;
+  const auto sink = [&rules](const RuleRow& row) {
+    rules.push_back(row.name_space + "/" + std::to_string(row.rule.flow_id.value));
+    return Status::Ok();
+  };
+  REQUIRE(offline.source.Rules(std::nullopt, sink).ok());
+  REQUIRE(offline.source.Rules("bank", sink).ok());
+  CHECK(rules == std::vector<std::string>{"shop/101", "bank/102", "bank/102"});
+}
+
+TEST_CASE("a sink that fails ends the walk with its failure") {
+  Offline offline(SampleLedger());
+  int rows = 0;
+  const Status status = offline.source.Tokens({}, [&rows](const TokenRow&) {
+    ++rows;
+    return Status::IoError("full");
+  });
+  CHECK(status.ToString() == "io_error: full");
+  CHECK(rows == 1);
+}
+
+TEST_CASE("tokens without a session are shown, and the ledger is called damaged") {
+  LedgerBuilder builder = SampleLedger();
+  builder.Token(13, 101, 99, kSealedMs - 100);
+  Offline offline(builder);
+  const std::vector<TokenRow> rows = offline.Tokens({});
+  CHECK(rows.size() == 4);
+  CHECK(rows[3].client_id.empty());
+  CHECK(offline.status.code() == StatusCode::kCorruption);
+  CHECK(offline.status.message().ends_with(
+      " is of session 99, which is not in the ledger; `nowcalls-admin verify` lists all that is "
+      "wrong"));
+}
+
+TEST_CASE("a ledger that was never written to has no rows and a now of zero") {
+  store::MemoryStore store{ledger::Format{}};
+  Progress progress(false, "tokens", [](std::string_view) {});
+  OfflineSource source(&store, Machine(), &progress);
+  CHECK(*source.NowMs() == 0);
+  CHECK(source.Flows([](const FlowRow&) { return Status::IoError("a row"); }).ok());
+  CHECK(source.Tokens({}, [](const TokenRow&) { return Status::IoError("a row"); }).ok());
+}
+
+}  // namespace
+}  // namespace nowcalls::admin

@@ -1,0 +1,204 @@
+#include <doctest/doctest.h>
+
+#include <cerrno>
+#include <string>
+
+#include "admin/commands.h"
+#include "admin/offline_source.h"
+#include "unit/admin/ledger_builder.h"
+#include "unit/admin/string_output.h"
+
+namespace nowcalls::admin {
+namespace {
+
+const ClockSample kMachine{.boottime_ms = 180'500, .wall_ms = 0, .boot_id = {1}};
+
+// One token with a short id, so that expected texts stay readable.
+LedgerBuilder OneToken() {
+  LedgerBuilder builder;
+  builder.Rule("shop", GlobalRule(101, 10)).Session(1, "shop", "cart-1");
+  ledger::Token token = builder.MakeToken(10, 101, 1, kSealedMs - 3000, 2);
+  token.key.id = TokenId(77);
+  return builder.Token(token);
+}
+
+struct Printed {
+  std::string out;
+  std::string err;
+  Status status;
+};
+
+Printed PrintList(Command command, Format format, LedgerBuilder builder,
+                  const TokenFilter& filter = {}) {
+  store::MemoryStore store = builder.Build();
+  Progress progress(false, "tokens", [](std::string_view) {});
+  OfflineSource source(&store, kMachine, &progress);
+  StringOutput out;
+  Arguments arguments;
+  arguments.command = command;
+  arguments.filter = filter;
+  arguments.flow_id = 101;
+  Printed printed;
+  printed.status = PrintListing(arguments, format, &source, out.get());
+  printed.out = out.text();
+  return printed;
+}
+
+Printed PrintVerified(std::optional<Format> format, LedgerBuilder builder, uint64_t problems_max) {
+  store::MemoryStore store = builder.Build();
+  Progress progress(false, "tokens", [](std::string_view) {});
+  StringOutput out;
+  Printed printed;
+  Arguments arguments;
+  arguments.format = format;
+  arguments.problems_max = problems_max;
+  const Streams streams{out.get(), [&](std::string_view bytes) { printed.err += bytes; }};
+  const Result<bool> sound = PrintVerify(arguments, &store, &progress, streams);
+  REQUIRE(sound.ok());
+  if (!*sound) printed.status = Status::Corruption("");
+  printed.out = out.text();
+  return printed;
+}
+
+TEST_CASE("dump prints a token with all its fields") {
+  CHECK(PrintList(Command::kDump, Format::kJsonl, OneToken()).out ==
+        "{\"token_id\":77,\"flow_id\":101,\"namespace\":\"shop\",\"client_id\":\"cart-1\","
+        "\"session\":1,\"count\":2,\"fence\":10,\"issued_ms\":997000,\"deadline_ms\":1001000,"
+        "\"online\":null}\n");
+  CHECK(PrintList(Command::kDump, Format::kCsv, OneToken()).out ==
+        "token_id,flow_id,namespace,client_id,session,count,fence,issued_ms,deadline_ms,online\n"
+        "77,101,shop,cart-1,1,2,10,997000,1001000,\n");
+  CHECK(PrintList(Command::kDump, Format::kTable, OneToken()).out ==
+        "TOKEN_ID  FLOW_ID  NAMESPACE  CLIENT_ID  COUNT  FENCE    AGE  EXPIRES_IN  ONLINE\n"
+        "      77      101  shop       cart-1         2     10  2m13s      -2m09s  -\n");
+}
+
+TEST_CASE("tokens prints what the filters leave") {
+  CHECK(PrintList(Command::kTokens, Format::kJsonl, OneToken(), {.flow_id = 102}).out.empty());
+  CHECK_FALSE(
+      PrintList(Command::kTokens, Format::kJsonl, OneToken(), {.flow_id = 101}).out.empty());
+}
+
+TEST_CASE("stat prints one row a flow, null for what only a server knows") {
+  CHECK(PrintList(Command::kStat, Format::kJsonl, OneToken()).out ==
+        "{\"flow_id\":101,\"namespace\":\"shop\",\"resource\":\"resource-101\",\"now_calls\":2,"
+        "\"level\":10,\"tokens\":1,\"oldest_issued_ms\":997000,\"removed\":false,\"waiters\":0,"
+        "\"sessions\":null,\"granted\":null,\"refused\":null,\"refused_level\":null,"
+        "\"refused_token_limit\":null,\"kept\":null,\"reclaimed\":null,\"ended_released\":null,"
+        "\"ended_released_late\":null,\"ended_client_offline\":null,"
+        "\"ended_resource_timeout\":null,\"ended_rule_removed\":null,\"ended_admin\":null,"
+        "\"ended_cancelled\":null}\n");
+  CHECK(PrintList(Command::kStat, Format::kTable, OneToken()).out ==
+        "FLOW_ID  NAMESPACE  RESOURCE      NOW_CALLS  LEVEL  TOKENS  OLDEST  REMOVED  SESSIONS  "
+        "GRANTED  REFUSED  RECLAIMED\n"
+        "    101  shop       resource-101          2     10       1   2m13s  no              -  "
+        "      -        -          -\n");
+  CHECK(PrintList(Command::kStat, Format::kJsonl, OneToken(), {.name_space = "bank"}).out.empty());
+}
+
+TEST_CASE("the counters of a running server are flattened, with totals") {
+  wire::FlowRow row;
+  row.flow_id = 5;
+  row.counters = {.granted = 20, .refused_level = 3, .refused_token_limit = 4, .kept = 6};
+  row.counters->ended[static_cast<size_t>(EndReason::kReleased)] = 10;
+  row.counters->ended[static_cast<size_t>(EndReason::kClientOffline)] = 2;
+  row.counters->ended[static_cast<size_t>(EndReason::kAdmin)] = 1;
+  StringOutput out;
+  Listing<wire::FlowRow> listing(Format::kJsonl, 0, out.get());
+  REQUIRE(listing.Add(row).ok());
+  CHECK(out.text().find("\"granted\":20,\"refused\":7,\"refused_level\":3,"
+                        "\"refused_token_limit\":4,\"kept\":6,\"reclaimed\":3,"
+                        "\"ended_released\":10,\"ended_released_late\":0,"
+                        "\"ended_client_offline\":2,\"ended_resource_timeout\":0,"
+                        "\"ended_rule_removed\":0,\"ended_admin\":1,\"ended_cancelled\":0}") !=
+        std::string::npos);
+}
+
+TEST_CASE("flow prints details for people and one object for programs") {
+  const std::string detail = PrintList(Command::kFlow, Format::kTable, OneToken()).out;
+  CHECK(detail.find("flow_id                 101\n") == 0);
+  CHECK(detail.find("\noldest_issued_ago       2m13s\n") != std::string::npos);
+  CHECK(PrintList(Command::kFlow, Format::kJsonl, OneToken()).out ==
+        PrintList(Command::kStat, Format::kJsonl, OneToken()).out);
+  CHECK(PrintList(Command::kFlow, Format::kJsonl, LedgerBuilder()).status.code() ==
+        StatusCode::kNotFound);
+}
+
+TEST_CASE("sessions prints who holds what") {
+  CHECK(PrintList(Command::kSessions, Format::kTable, OneToken()).out ==
+        "SESSION  NAMESPACE  CLIENT_ID  KIND   ONLINE  CONNECTIONS  TOKENS  NOW_CALLS    AGE  "
+        "OFFLINE_FOR\n"
+        "      1  shop       cart-1     named  -                 -       1          2  3m10s  "
+        "          -\n");
+}
+
+TEST_CASE("rules list prints Sentinel's form with the namespace, or the main columns") {
+  const std::string json = PrintList(Command::kRulesList, Format::kJsonl, OneToken()).out;
+  CHECK(json ==
+        "{\"namespace\":\"shop\"," + core::RuleToJson(GlobalRule(101, 10)).substr(1) + "\n");
+  CHECK(PrintList(Command::kRulesList, Format::kCsv, OneToken()).out ==
+        "namespace,flow_id,resource,count,threshold_type,resource_timeout_ms,"
+        "client_offline_time_ms\n"
+        "shop,101,resource-101,10,global,2000,2000\n");
+  LedgerBuilder fraction;
+  fraction.Rule("shop", GlobalRule(101, 2.5));
+  CHECK(PrintList(Command::kRulesList, Format::kTable, fraction).out ==
+        "NAMESPACE  FLOW_ID  RESOURCE      COUNT  THRESHOLD  RESOURCE_TIMEOUT  "
+        "CLIENT_OFFLINE_TIME\n"
+        "shop           101  resource-101    2.5  global                 2.0s  "
+        "               2.0s\n");
+}
+
+TEST_CASE("a listing ends when the output fails") {
+  store::MemoryStore store = SampleLedger().Build();
+  Progress progress(false, "tokens", [](std::string_view) {});
+  OfflineSource source(&store, kMachine, &progress);
+  StringOutput out;
+  out.FailWith(EPIPE);
+  out.get()->Write("x");
+  out.get()->Flush();
+  Arguments arguments;
+  arguments.command = Command::kDump;
+  CHECK(PrintListing(arguments, Format::kJsonl, &source, out.get()).code() == StatusCode::kIoError);
+}
+
+TEST_CASE("verify says that a sound ledger is sound") {
+  const Printed text = PrintVerified(std::nullopt, SampleLedger(), 100);
+  CHECK(text.status.ok());
+  CHECK(text.out ==
+        "ledger ok: 3 tokens with nowCalls 7, 2 sessions, 2 rules, sealed by batch 7\n");
+  CHECK(PrintVerified(Format::kJsonl, SampleLedger(), 100).out ==
+        "{\"summary\":\"ok\",\"problems\":0,\"problems_by_kind\":{},\"tokens\":3,\"now_calls\":7,"
+        "\"sessions\":2,\"rules\":2,\"batch_number\":7}\n");
+}
+
+TEST_CASE("verify prints each problem with its place, and how many there are") {
+  LedgerBuilder builder = OneToken();
+  builder.seal.live_count_sum = 1;
+  const Printed text = PrintVerified(Format::kTable, builder, 1);
+  CHECK_FALSE(text.status.ok());
+  CHECK(
+      text.out.find("token_id: tokens_short 00000000000f4628000000000000004d: token 77 (flow 101, "
+                    "session 1, fence 10) has not the id of its fence") == 0);
+  CHECK(text.out.ends_with(
+      "\nand 1 more\nledger damaged: 2 problems (1 token_id, 1 seal) in 1 token with nowCalls 2, "
+      "1 session, 1 rule, sealed by batch 7\n"));
+}
+
+TEST_CASE("verify's problems are rows for programs") {
+  LedgerBuilder builder = SampleLedger();
+  builder.seal.live_count_sum = 1;
+  const Printed json = PrintVerified(Format::kJsonl, builder, 100);
+  CHECK(json.out.find("{\"problem\":\"seal\",\"family\":\"default\",\"key\":\"7365616c\","
+                      "\"detail\":\"the sum of counts is 7, but batch 7 was sealed over 1\"}\n"
+                      "{\"summary\":\"damaged\",\"problems\":1,"
+                      "\"problems_by_kind\":{\"seal\":1},") == 0);
+  const Printed csv = PrintVerified(Format::kCsv, builder, 100);
+  CHECK(csv.out ==
+        "problem,family,key,detail\n"
+        "seal,default,7365616c,\"the sum of counts is 7, but batch 7 was sealed over 1\"\n");
+  CHECK(csv.err.find("ledger damaged: 1 problem (1 seal) in 3 tokens") == 0);
+}
+
+}  // namespace
+}  // namespace nowcalls::admin

@@ -1,0 +1,158 @@
+#include "admin/row_writer.h"
+
+#include <doctest/doctest.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "unit/admin/string_output.h"
+
+namespace nowcalls::admin {
+namespace {
+
+const std::vector<ColumnInfo> kColumns = {
+    {"id", "ID", Kind::kNumber},         {"name", "NAME", Kind::kText},
+    {"hidden", "", Kind::kNumber},       {"on", "ON", Kind::kFlag},
+    {"issued_ms", "AGE", Kind::kAge},    {"until_ms", "LEFT", Kind::kUntil},
+    {"hold_ms", "HOLD", Kind::kDuration}};
+
+std::string Write(Format format, const std::vector<std::vector<Cell>>& rows) {
+  StringOutput out;
+  const auto writer = MakeRowWriter(format, kColumns, 200'000, out.get());
+  for (const auto& row : rows) writer->Write(row);
+  writer->Finish();
+  return out.text();
+}
+
+std::vector<Cell> Row(uint64_t id, std::string_view name) {
+  return {id, name, int64_t{-3}, true, int64_t{67'000}, int64_t{201'500}, int64_t{4000}};
+}
+
+const std::vector<Cell> kAbsent(7);
+
+TEST_CASE("jsonl is one object a line with raw values, null for what is absent") {
+  CHECK(Write(Format::kJsonl, {Row(9223372036854775807u, "cart"), kAbsent}) ==
+        "{\"id\":9223372036854775807,\"name\":\"cart\",\"hidden\":-3,\"on\":true,"
+        "\"issued_ms\":67000,\"until_ms\":201500,\"hold_ms\":4000}\n"
+        "{\"id\":null,\"name\":null,\"hidden\":null,\"on\":null,"
+        "\"issued_ms\":null,\"until_ms\":null,\"hold_ms\":null}\n");
+  CHECK(Write(Format::kJsonl, {}).empty());
+}
+
+TEST_CASE("text in jsonl is escaped, and bytes that are not UTF-8 become U+FFFD") {
+  std::string json;
+  AppendJsonString("a\"b\\c\n\x01", &json);
+  CHECK(json == "\"a\\\"b\\\\c\\n\\u0001\"");
+  json.clear();
+  AppendJsonString("caf\xc3\xa9", &json);
+  CHECK(json == "\"caf\xc3\xa9\"");
+  json.clear();
+  AppendJsonString("\xff!", &json);
+  CHECK(json == "\"\xef\xbf\xbd!\"");
+}
+
+TEST_CASE("csv has a header and quotes what holds commas, quotes or line ends") {
+  CHECK(Write(Format::kCsv, {Row(1, "a,b"), Row(2, "say \"hi\""), Row(3, "two\nlines"),
+                             Row(4, " plain "), kAbsent}) ==
+        "id,name,hidden,on,issued_ms,until_ms,hold_ms\n"
+        "1,\"a,b\",-3,true,67000,201500,4000\n"
+        "2,\"say \"\"hi\"\"\",-3,true,67000,201500,4000\n"
+        "3,\"two\nlines\",-3,true,67000,201500,4000\n"
+        "4, plain ,-3,true,67000,201500,4000\n"
+        ",,,,,,\n");
+  CHECK(Write(Format::kCsv, {}) == "id,name,hidden,on,issued_ms,until_ms,hold_ms\n");
+}
+
+TEST_CASE("a table aligns numbers right and text left, with durations for people") {
+  CHECK(Write(Format::kTable, {Row(1, "cart"), Row(12345, "checkout"), kAbsent}) ==
+        "   ID  NAME      ON     AGE  LEFT  HOLD\n"
+        "    1  cart      yes  2m13s  1.5s  4.0s\n"
+        "12345  checkout  yes  2m13s  1.5s  4.0s\n"
+        "    -  -         -        -     -     -\n");
+  CHECK(Write(Format::kTable, {}) == "ID  NAME  ON  AGE  LEFT  HOLD\n");
+}
+
+TEST_CASE("an age is never negative, a time left may be") {
+  const std::vector<Cell> row = {uint64_t{1},      std::string_view("x"), int64_t{0}, false,
+                                 int64_t{300'000}, int64_t{198'000},      int64_t{1}};
+  CHECK(Write(Format::kTable, {row}) ==
+        "ID  NAME  ON  AGE   LEFT  HOLD\n"
+        " 1  x     no  0ms  -2.0s   1ms\n");
+}
+
+TEST_CASE("a table escapes control characters and counts characters, not bytes") {
+  CHECK(TerminalText("a\x1b[31mb\n") == "a\\x1b[31mb\\x0a");
+  CHECK(TerminalText("\xff") == "\\xff");
+  CHECK(TerminalText("caf\xc3\xa9") == "caf\xc3\xa9");
+  CHECK(TerminalText("") == "-");
+  StringOutput out;
+  const auto writer = MakeRowWriter(
+      Format::kTable, {{"name", "NAME", Kind::kText}, {"n", "N", Kind::kNumber}}, 0, out.get());
+  writer->Write(std::vector<Cell>{std::string_view("caf\xc3\xa9s"), uint64_t{1}});
+  writer->Write(std::vector<Cell>{std::string_view("tables"), uint64_t{2}});
+  writer->Finish();
+  CHECK(out.text() == "NAME    N\ncaf\xc3\xa9s   1\ntables  2\n");
+}
+
+TEST_CASE("a very long cell moves its own line only") {
+  const std::string name(60, 'x');
+  const std::string table = Write(Format::kTable, {Row(1, name), Row(2, "short")});
+  CHECK(table.find("ID  NAME" + std::string(36, ' ') + "  ON") == 0);
+  CHECK(table.find("\n 1  " + name + "  yes") != std::string::npos);
+  CHECK(table.find("\n 2  short" + std::string(35, ' ') + "  yes") != std::string::npos);
+}
+
+TEST_CASE("a table prints rows before it has seen all of them") {
+  std::string seen;
+  Output out([&seen](std::string_view bytes) {
+    seen += bytes;
+    return 0;
+  });
+  const auto writer = MakeRowWriter(Format::kTable, {{"id", "ID", Kind::kNumber}}, 0, &out);
+  uint64_t rows = 0;
+  for (; rows < 1000; ++rows) writer->Write(std::vector<Cell>{rows});
+  out.Flush();
+  CHECK(seen.ends_with("\n998\n999\n"));
+  // 200 sampled rows have at most three digits; a longer number is not cut.
+  writer->Write(std::vector<Cell>{uint64_t{123456}});
+  out.Flush();
+  CHECK(seen.ends_with("\n123456\n"));
+}
+
+TEST_CASE("a detail is one line a column, hidden ones too") {
+  CHECK(Write(Format::kDetail, {Row(1, "cart")}) ==
+        "id          1\n"
+        "name        cart\n"
+        "hidden      -3\n"
+        "on          yes\n"
+        "issued_ago  2m13s\n"
+        "until       1.5s\n"
+        "hold        4.0s\n");
+}
+
+TEST_CASE("an output remembers its first failure and drops the rest") {
+  StringOutput out;
+  out.get()->Write("kept");
+  CHECK(out.text() == "kept");
+  out.FailWith(ENOSPC);
+  out.get()->Write("lost");
+  CHECK(out.get()->status().ok());
+  out.get()->Flush();
+  CHECK(out.get()->status().message() == "writing the output failed: No space left on device");
+  CHECK_FALSE(out.get()->reader_gone());
+  out.FailWith(0);
+  out.get()->Write("more");
+  CHECK(out.text() == "keptlost");
+}
+
+TEST_CASE("an output whose reader has gone says so") {
+  StringOutput out;
+  out.FailWith(EPIPE);
+  out.get()->Write("x");
+  out.get()->Flush();
+  CHECK(out.get()->reader_gone());
+}
+
+}  // namespace
+}  // namespace nowcalls::admin

@@ -1,0 +1,301 @@
+#include "admin/verify.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "unit/admin/ledger_builder.h"
+
+namespace nowcalls::admin {
+namespace {
+
+using ledger::Family;
+
+struct Found {
+  std::vector<Problem> problems;
+  VerifySummary summary;
+
+  // "token_id, seal": the kinds in the order they were shown.
+  std::string Kinds() const {
+    std::string kinds;
+    for (const Problem& problem : problems) {
+      kinds += (kinds.empty() ? "" : ", ") + std::string(ProblemName(problem.kind));
+    }
+    return kinds;
+  }
+};
+
+Found VerifyStore(store::Store* store, uint64_t problems_max = 100) {
+  Found found;
+  Progress progress(false, "tokens", [](std::string_view) {});
+  const Result<VerifySummary> summary = Verify(
+      store, problems_max, [&found](const Problem& p) { found.problems.push_back(p); }, &progress);
+  REQUIRE(summary.ok());
+  found.summary = *summary;
+  return found;
+}
+
+Found VerifyLedger(LedgerBuilder builder, uint64_t problems_max = 100) {
+  store::MemoryStore store = builder.Build();
+  return VerifyStore(&store, problems_max);
+}
+
+// A MemoryStore whose walk also shows what no MemoryStore can hold.
+class OddStore : public store::Store {
+ public:
+  OddStore(LedgerBuilder builder, std::function<Status(store::LedgerVisitor*)> more)
+      : store_(builder.Build()), more_(std::move(more)) {}
+
+  Status Load(store::LedgerVisitor* visitor) override {
+    NOWCALLS_RETURN_IF_ERROR(store_.Load(visitor));
+    return more_(visitor);
+  }
+  Status Commit(const ledger::CommitBatch& /*batch*/) override { return {}; }
+  Status Sync() override { return {}; }
+  void Scan(const ledger::ScanRequest& /*request*/, ledger::ScanResult* /*result*/) override {}
+
+ private:
+  store::MemoryStore store_;
+  std::function<Status(store::LedgerVisitor*)> more_;
+};
+
+TEST_CASE("a sound ledger has no problems and its sums are told") {
+  const Found found = VerifyLedger(SampleLedger());
+  CHECK(found.Kinds().empty());
+  CHECK(found.summary.ok());
+  CHECK(found.summary.rules == 2);
+  CHECK(found.summary.sessions == 2);
+  CHECK(found.summary.tokens == 3);
+  CHECK(found.summary.now_calls == 7);
+  CHECK(found.summary.batch_number == 7);
+}
+
+TEST_CASE("a ledger that was never written to is sound") {
+  store::MemoryStore store{ledger::Format{}};
+  CHECK(VerifyStore(&store).summary.ok());
+}
+
+TEST_CASE("a token id that is not its fence's is found, with its place") {
+  LedgerBuilder builder = SampleLedger();
+  ledger::Token token = builder.MakeToken(13, 101, 1, kSealedMs - 100);
+  const uint64_t right_id = token.key.id.value;
+  token.key.id = TokenId(5);
+  const Found found = VerifyLedger(builder.Token(token));
+  REQUIRE(found.Kinds() == "token_id");
+  CHECK(found.problems[0].family == "tokens_short");
+  CHECK(found.problems[0].key == "00000000000f517c0000000000000005");
+  CHECK(found.problems[0].detail ==
+        "token 5 (flow 101, session 1, fence 13) has not the id of its fence, which is " +
+            std::to_string(right_id));
+}
+
+TEST_CASE("a fence beyond every id is found and not computed with") {
+  LedgerBuilder builder = SampleLedger();
+  ledger::Token token = builder.MakeToken(13, 101, 1, kSealedMs - 100);
+  token.fence = Fence(UINT64_MAX);
+  CHECK(VerifyLedger(builder.Token(token)).Kinds() == "token_id, token_fence");
+}
+
+TEST_CASE("a token in two families is found, and both records are named") {
+  LedgerBuilder builder = SampleLedger();
+  ledger::Token token = builder.MakeToken(11, 101, 1, kSealedMs - 1000);
+  token.key.family = Family::kTokensMedium;
+  token.key.deadline_ms += 60'000;
+  const Found found = VerifyLedger(builder.Token(token));
+  REQUIRE(found.Kinds() == "duplicate_fence, duplicate_fence");
+  CHECK(found.problems[0].family == "tokens_short");
+  CHECK(found.problems[1].family == "tokens_medium");
+  CHECK(found.problems[1].detail.find("fence 11) has a fence that another token has too") !=
+        std::string::npos);
+}
+
+TEST_CASE("a session with the number of a fence is found") {
+  LedgerBuilder builder = SampleLedger();
+  builder.Session(12, "shop", "cart-2");
+  const Found found = VerifyLedger(builder);
+  REQUIRE(found.Kinds() == "duplicate_fence");
+  CHECK(found.problems[0].family == "sessions");
+  CHECK(found.problems[0].key == "000000000000000c");
+}
+
+TEST_CASE("a token that is held for less than its family is for is found") {
+  LedgerBuilder builder = SampleLedger();
+  ledger::Token token = builder.MakeToken(13, 101, 1, kSealedMs - 100);
+  token.key.family = Family::kTokensLong;
+  const Found found = VerifyLedger(builder.Token(token));
+  REQUIRE(found.Kinds() == "token_family");
+  CHECK(found.problems[0].family == "tokens_long");
+}
+
+TEST_CASE("a kept token far from its issue is sound in any family") {
+  LedgerBuilder builder = SampleLedger();
+  ledger::Token token = builder.MakeToken(13, 101, 1, kSealedMs - 900'000);
+  token.key.deadline_ms = kSealedMs + 4000;
+  CHECK(VerifyLedger(builder.Token(token)).summary.ok());
+}
+
+TEST_CASE("a fence or session number not below next_fence is found") {
+  LedgerBuilder builder = SampleLedger();
+  builder.seal.next_fence = 12;
+  CHECK(VerifyLedger(builder).Kinds() == "token_fence");
+  LedgerBuilder other = SampleLedger();
+  other.Session(1000, "shop", "cart-2");
+  CHECK(VerifyLedger(other).Kinds() == "session");
+}
+
+TEST_CASE("a token of an unknown session is found") {
+  LedgerBuilder builder = SampleLedger();
+  builder.Token(13, 101, 99, kSealedMs - 100);
+  CHECK(VerifyLedger(builder).Kinds() == "token_session");
+}
+
+TEST_CASE("a token or session from after the last seal is found") {
+  LedgerBuilder builder = SampleLedger();
+  builder.seal.ledger_ms = kSealedMs - 1500;
+  builder.mark.ledger_ms = kSealedMs - 1500;
+  CHECK(VerifyLedger(builder).Kinds() == "token_time");
+  builder = SampleLedger();
+  builder.seal.ledger_ms = builder.mark.ledger_ms = kSealedMs - 100'000;
+  CHECK(VerifyLedger(builder).Kinds() == "session, session, token_time, token_time, token_time");
+}
+
+TEST_CASE("a clock mark later than the seal is found") {
+  LedgerBuilder builder = SampleLedger();
+  builder.mark.ledger_ms = kSealedMs + 1;
+  const Found found = VerifyLedger(builder);
+  REQUIRE(found.Kinds() == "clock");
+  CHECK(found.problems[0].detail ==
+        "the clock mark says 1000001 ms, later than the seal's 1000000 ms");
+}
+
+TEST_CASE("each sum of the seal is compared with the tokens") {
+  LedgerBuilder builder = SampleLedger();
+  builder.seal.live_count_sum += 1;
+  Found found = VerifyLedger(builder);
+  REQUIRE(found.Kinds() == "seal");
+  CHECK(found.problems[0].detail == "the sum of counts is 7, but batch 7 was sealed over 8");
+  builder = SampleLedger();
+  builder.seal.live_tokens = 0;
+  CHECK(VerifyLedger(builder).problems[0].detail ==
+        "the number of tokens is 3, but batch 7 was sealed over 0");
+  builder = SampleLedger();
+  builder.seal.live_fence_sum = 34;
+  CHECK(VerifyLedger(builder).problems[0].detail ==
+        "the sum of fences is 33, but batch 7 was sealed over 34");
+}
+
+TEST_CASE("a lost token shows as a difference to the seal") {
+  LedgerBuilder builder = SampleLedger();
+  builder.seal.live_tokens += 1;
+  builder.seal.live_count_sum += 1;
+  builder.seal.live_fence_sum += 13;
+  CHECK(VerifyLedger(builder).Kinds() == "seal, seal, seal");
+}
+
+TEST_CASE("a watermark above a deadline or above the seal is found") {
+  LedgerBuilder builder = SampleLedger();
+  builder.watermark_ms = kSealedMs;
+  CHECK(VerifyLedger(builder).summary.ok());
+  const ledger::Token below = builder.MakeToken(13, 101, 1, kSealedMs - 5000);
+  builder.seal.live_tokens += 1;
+  builder.seal.live_count_sum += 1;
+  builder.seal.live_fence_sum += 13;
+  OddStore store(builder, [&](store::LedgerVisitor* visitor) { return visitor->OnToken(below); });
+  CHECK(VerifyStore(&store).Kinds() == "watermark");
+  LedgerBuilder late = SampleLedger();
+  late.watermark_ms = kSealedMs + 1;
+  CHECK(VerifyLedger(late).Kinds() == "watermark");
+}
+
+TEST_CASE("a rule that does not parse, or is another flow's, is found") {
+  LedgerBuilder builder = SampleLedger();
+  builder.RuleText("shop", 103, "{\"resource\":\"x\"}");
+  Found found = VerifyLedger(builder);
+  REQUIRE(found.Kinds() == "rule");
+  CHECK(found.problems[0].detail.find("the rule of flow 103 in namespace 'shop' is no rule: ") ==
+        0);
+  builder = SampleLedger();
+  builder.RuleText("shop", 103, core::RuleToJson(GlobalRule(104, 1)));
+  found = VerifyLedger(builder);
+  REQUIRE(found.Kinds() == "rule");
+  CHECK(found.problems[0].detail == "the rule of flow 103 in namespace 'shop' says flowId 104");
+}
+
+TEST_CASE("a flow id that two namespaces own is found") {
+  LedgerBuilder builder = SampleLedger();
+  builder.Rule("bank", GlobalRule(101, 1));
+  const Found found = VerifyLedger(builder);
+  REQUIRE(found.Kinds() == "duplicate_flow");
+  CHECK(found.problems[0].detail ==
+        "the rule of flow 101 in namespace 'shop' shares its flow id with namespace 'bank'");
+}
+
+TEST_CASE("two sessions of one client id in a namespace are found") {
+  LedgerBuilder builder = SampleLedger();
+  builder.Session(3, "bank", "cart-1");
+  CHECK(VerifyLedger(builder).summary.ok());
+  builder.Session(4, "shop", "cart-1");
+  const Found found = VerifyLedger(builder);
+  REQUIRE(found.Kinds() == "duplicate_client");
+  CHECK(found.problems[0].detail ==
+        "session 4 (namespace 'shop', client 'cart-1') shares its client id with another session");
+}
+
+TEST_CASE("a session whose name cannot be one is found") {
+  LedgerBuilder builder = SampleLedger();
+  builder.Session(3, "shop", "");
+  CHECK(VerifyLedger(builder).Kinds() == "session");
+  builder = SampleLedger();
+  builder.Session(3, "shop", "no-at-sign", ledger::SessionKind::kConnection);
+  CHECK(VerifyLedger(builder).Kinds() == "session");
+}
+
+TEST_CASE("a record that does not decode is found, and the walk goes on") {
+  OddStore store(SampleLedger(), [](store::LedgerVisitor* visitor) {
+    NOWCALLS_RETURN_IF_ERROR(
+        visitor->OnBadRecord(Status::Corruption("tokens_long, key 00ff: token value: fence is 0")));
+    return visitor->OnBadRecord(Status::Corruption("the block has no checksum"));
+  });
+  const Found found = VerifyStore(&store);
+  REQUIRE(found.Kinds() == "undecodable, undecodable");
+  CHECK(found.problems[0].family == "tokens_long");
+  CHECK(found.problems[0].key == "00ff");
+  CHECK(found.problems[0].detail == "token value: fence is 0");
+  CHECK(found.problems[1].family.empty());
+  CHECK(found.problems[1].detail == "the block has no checksum");
+}
+
+TEST_CASE("problems beyond the limit are counted and not shown") {
+  LedgerBuilder builder = SampleLedger();
+  for (uint64_t fence = 13; fence < 23; ++fence) builder.Token(fence, 101, 99, kSealedMs - 100);
+  builder.seal.live_count_sum = 1;
+  const Found found = VerifyLedger(builder, 3);
+  CHECK(found.Kinds() == "token_session, token_session, token_session");
+  CHECK(found.summary.problems == 11);
+  CHECK(found.summary.by_kind.at(ProblemKind::kTokenSession) == 10);
+  CHECK(found.summary.by_kind.at(ProblemKind::kSeal) == 1);
+}
+
+TEST_CASE("damage that ends the walk is a problem, and what was read before is still checked") {
+  LedgerBuilder builder = SampleLedger();
+  builder.Token(11, 101, 99, kSealedMs - 500);
+  builder.seal.live_tokens += 5;
+  OddStore store(builder, [](store::LedgerVisitor*) { return Status::Corruption("000012.sst"); });
+  const Found found = VerifyStore(&store);
+  REQUIRE(found.Kinds() == "token_session, unreadable, duplicate_fence, duplicate_fence");
+  CHECK(found.problems[1].detail == "000012.sst");
+  CHECK(found.summary.tokens == 4);
+}
+
+TEST_CASE("a ledger that the disk refuses to give is not called anything") {
+  OddStore store(SampleLedger(), [](store::LedgerVisitor*) { return Status::IoError("gone"); });
+  Progress progress(false, "tokens", [](std::string_view) {});
+  const auto ignore = [](const Problem&) {};
+  CHECK(Verify(&store, 100, ignore, &progress).status().ToString() == "io_error: gone");
+}
+
+}  // namespace
+}  // namespace nowcalls::admin
