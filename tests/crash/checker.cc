@@ -1,0 +1,384 @@
+#include "crash/checker.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <tuple>
+#include <utility>
+
+namespace nowcalls::crash {
+namespace {
+
+constexpr int64_t kNeverUs = INT64_MAX;
+
+std::string InCycle(int cycle) { return " in cycle " + std::to_string(cycle); }
+
+// The stretches in which a client had no connection, and how each began.
+struct Gap {
+  int64_t from_us = 0;
+  int64_t to_us = 0;
+  bool since_restart = false;
+};
+using Gaps = std::map<std::string, std::vector<Gap>>;
+
+Gaps OfflineGaps(const Cycle& cycle) {
+  auto links = cycle.history.links;
+  std::stable_sort(links.begin(), links.end(),
+                   [](const LinkEvent& a, const LinkEvent& b) { return a.at_us < b.at_us; });
+  Gaps gaps;
+  std::map<std::string, Gap> open;
+  for (const auto& link : links) {
+    const auto [gap, is_first] = open.try_emplace(link.client, Gap{cycle.started_us, 0, true});
+    if (link.up) {
+      gap->second.to_us = link.at_us;
+      gaps[link.client].push_back(gap->second);
+    } else if (!is_first) {
+      gap->second = {link.at_us, cycle.dead_us, false};
+    }
+  }
+  // Clients that are not up at the end have an open gap; one that is up gets a gap of no length.
+  for (auto& [client, gap] : open) {
+    if (!gap.since_restart && gap.to_us == cycle.dead_us) gaps[client].push_back(gap);
+  }
+  return gaps;
+}
+
+}  // namespace
+
+int64_t Checker::Token::MayEndUs() const { return std::min({deadline_us, offline_us, release_us}); }
+
+Checker::Checker(const std::vector<FlowFacts>& flows, int64_t restart_grace_ms)
+    : restart_grace_ms_(restart_grace_ms) {
+  for (const auto& flow : flows) flows_[flow.flow_id] = flow;
+}
+
+void Checker::Report(const std::string& what, uint64_t token_id) {
+  std::string text = what + InCycle(cycle_);
+  const auto token = tokens_.find(token_id);
+  if (token != tokens_.end()) {
+    for (const auto& line : token->second.trail) text += "\n    " + line;
+  }
+  const auto ended = ended_.find(token_id);
+  if (ended != ended_.end()) text += "\n    " + ended->second;
+  violations_.push_back(text);
+}
+
+Violations Checker::CheckCycle(const Cycle& cycle) {
+  ++cycle_;
+  violations_.clear();
+  AskedByToken adopted;
+  BeginCycle(cycle.started_us);
+  AddGrants(cycle.history);
+  AddOfflineGaps(cycle);
+  ApplyRequests(cycle.history);
+  CheckLevels(cycle.started_us);
+  CheckDump(cycle, &adopted);
+  CheckFenceOrder(cycle.history, adopted);
+  CheckSums(cycle.ledger);
+  EndCycle(cycle.ledger);
+  return violations_;
+}
+
+// A restart spares what it finds: no deadline before min(resourceTimeout, grace), no session gone
+// before max(clientOfflineTime, grace), counted from the moment it serves. What is in the ledger
+// was not released, whatever was asked before the kill.
+void Checker::BeginCycle(int64_t started_us) {
+  for (auto& [id, token] : tokens_) {
+    const FlowFacts& flow = flows_[token.flow_id];
+    const int64_t spared_ms = std::min(flow.resource_timeout_ms, restart_grace_ms_);
+    const int64_t offline_ms = std::max(flow.client_offline_ms, restart_grace_ms_);
+    token.deadline_us = std::max(token.deadline_us, started_us + spared_ms * 1000);
+    token.offline_us = started_us + offline_ms * 1000;
+    token.release_us = kNeverUs;
+  }
+}
+
+void Checker::AddGrants(const History& history) {
+  for (const auto& operation : history.operations) {
+    ++(operation.outcome == Outcome::kUnknown ? unknown_ : acknowledged_);
+    if (operation.outcome != Outcome::kGranted) continue;
+    const uint64_t id = operation.token_id;
+    if (tokens_.contains(id) || ended_.contains(id)) {
+      Report("I6 token id " + std::to_string(id) + " was given twice", id);
+      continue;
+    }
+    if (!fences_.insert(operation.fence).second) {
+      Report("I6 fence given twice: " + Describe(operation), id);
+    }
+    if (operation.now_calls > operation.level) {
+      Report("I5 granted above the level: " + Describe(operation), id);
+    }
+    Token token;
+    token.client = operation.client;
+    token.flow_id = operation.flow_id;
+    token.count = operation.count;
+    token.fence = operation.fence;
+    token.asked_us = operation.asked_us;
+    token.held_from_us = operation.answered_us;
+    token.deadline_us = operation.asked_us + operation.hold_ms * 1000;
+    token.offline_us = kNeverUs;
+    token.release_us = kNeverUs;
+    token.trail.push_back(Describe(operation));
+    tokens_.emplace(id, std::move(token));
+  }
+}
+
+void Checker::AddOfflineGaps(const Cycle& cycle) {
+  const Gaps gaps = OfflineGaps(cycle);
+  for (auto& [id, token] : tokens_) {
+    const auto found = gaps.find(token.client);
+    const bool carried = token.held_from_us < cycle.started_us;
+    if (found == gaps.end()) continue;  // A carried token's gap is as BeginCycle left it.
+    if (carried) token.offline_us = kNeverUs;
+    const FlowFacts& flow = flows_[token.flow_id];
+    for (const auto& gap : found->second) {
+      if (!carried && gap.from_us < token.asked_us) continue;
+      int64_t spared_ms = flow.client_offline_ms;
+      if (gap.since_restart) spared_ms = std::max(spared_ms, restart_grace_ms_);
+      const int64_t may_end_us = gap.from_us + spared_ms * 1000;
+      if (may_end_us <= gap.to_us) token.offline_us = std::min(token.offline_us, may_end_us);
+    }
+  }
+}
+
+void Checker::ApplyRequests(const History& history) {
+  std::vector<const Operation*> requests;
+  for (const auto& operation : history.operations) {
+    if (operation.action != Action::kAcquire) requests.push_back(&operation);
+  }
+  std::stable_sort(requests.begin(), requests.end(), [](const Operation* a, const Operation* b) {
+    return a->asked_us < b->asked_us;
+  });
+  for (const auto* operation : requests) ApplyRequest(*operation);
+}
+
+void Checker::ApplyRequest(const Operation& operation) {
+  const uint64_t id = operation.token_id;
+  const auto found = tokens_.find(id);
+  const bool succeeded =
+      operation.outcome == Outcome::kReleased || operation.outcome == Outcome::kKept;
+  if (found == tokens_.end()) {
+    if (succeeded) Report("I2 a request on a token that is gone: " + Describe(operation), id);
+    return;
+  }
+  Token& token = found->second;
+  token.trail.push_back(Describe(operation));
+  if (succeeded && token.gone) {
+    Report("I2 a request on a token that is gone: " + Describe(operation), id);
+  }
+  if (operation.outcome == Outcome::kGone) {
+    if (!token.gone && token.MayEndUs() > operation.answered_us) {
+      Report("I1 a live token is answered as gone: " + Describe(operation), id);
+    }
+    token.gone = true;
+  } else if (operation.outcome == Outcome::kKept) {
+    token.deadline_us = std::max(token.deadline_us, operation.asked_us + operation.hold_ms * 1000);
+  } else if (operation.action == Action::kRelease) {
+    token.release_us = std::min(token.release_us, operation.asked_us);
+    token.gone = token.gone || operation.outcome == Outcome::kReleased;
+  }
+}
+
+void Checker::CheckLevels(int64_t started_us) {
+  using Change = std::tuple<int64_t, int64_t, uint64_t>;  // When, by how much, which token.
+  std::map<int64_t, std::vector<Change>> changes;
+  for (const auto& [id, token] : tokens_) {
+    const int64_t from_us = std::max(token.held_from_us, started_us);
+    if (token.MayEndUs() <= from_us) continue;
+    changes[token.flow_id].emplace_back(from_us, token.count, id);
+    changes[token.flow_id].emplace_back(token.MayEndUs(), -token.count, id);
+  }
+  for (auto& [flow_id, list] : changes) {
+    const int64_t level = flows_[flow_id].level;
+    if (level == 0) continue;
+    std::sort(list.begin(), list.end());  // At one instant, ends come before beginnings.
+    int64_t held = 0;
+    for (const auto& [at_us, delta, id] : list) {
+      held += delta;
+      if (held <= level) continue;
+      Report("I5 flow " + std::to_string(flow_id) + " holds " + std::to_string(held) +
+                 ", more than its level " + std::to_string(level) + ", with token " +
+                 std::to_string(id),
+             id);
+      break;
+    }
+  }
+}
+
+void Checker::CheckDump(const Cycle& cycle, AskedByToken* adopted) {
+  std::set<uint64_t> dumped;
+  std::vector<DumpedToken> strangers;
+  for (const auto& row : cycle.ledger.tokens) {
+    const uint64_t id = row.token_id;
+    if (!dumped.insert(id).second) {
+      Report("I6 the dump shows token " + std::to_string(id) + " twice", id);
+      continue;
+    }
+    const auto known = tokens_.find(id);
+    if (known == tokens_.end()) {
+      strangers.push_back(row);
+    } else if (known->second.gone) {
+      Report("I2 token " + std::to_string(id) + " is gone, and in the ledger", id);
+    } else {
+      CheckPresent(row, known->second);
+    }
+  }
+  for (auto& [id, token] : tokens_) {
+    if (dumped.contains(id)) continue;
+    if (!token.gone && token.MayEndUs() > cycle.dead_us) {
+      Report("I1 token " + std::to_string(id) + " is lost", id);
+    }
+    token.gone = true;
+  }
+  Adopt(cycle, std::move(strangers), adopted);
+}
+
+void Checker::CheckPresent(const DumpedToken& dumped, const Token& token) {
+  const bool same = dumped.client_id == token.client && dumped.flow_id == token.flow_id &&
+                    dumped.count == token.count && dumped.fence == token.fence;
+  if (same) return;
+  Report("I3 token " + std::to_string(dumped.token_id) + " differs: the ledger has client " +
+             dumped.client_id + " flow " + std::to_string(dumped.flow_id) + " count " +
+             std::to_string(dumped.count) + " fence " + std::to_string(dumped.fence),
+         dumped.token_id);
+}
+
+// Tokens that no client was told of must each belong to an acquire without an answer. Any
+// assignment is as good as another, so the oldest request gets the lowest fence: what follows from
+// that holds for every assignment.
+void Checker::Adopt(const Cycle& cycle, std::vector<DumpedToken> strangers, AskedByToken* adopted) {
+  using Wish = std::tuple<std::string, int64_t, int64_t>;  // Client, flow, count.
+  std::map<Wish, std::set<int64_t>> unanswered;            // When each was asked.
+  for (const auto& operation : cycle.history.operations) {
+    if (operation.action != Action::kAcquire || operation.outcome != Outcome::kUnknown) continue;
+    unanswered[{operation.client, operation.flow_id, operation.count}].insert(operation.asked_us);
+  }
+  std::sort(strangers.begin(), strangers.end(),
+            [](const DumpedToken& a, const DumpedToken& b) { return a.fence < b.fence; });
+  for (const auto& row : strangers) {
+    const std::string id = std::to_string(row.token_id);
+    auto& asked = unanswered[{row.client_id, row.flow_id, row.count}];
+    if (ended_.contains(row.token_id)) {
+      Report("I2 token " + id + " came back", row.token_id);
+    } else if (asked.empty()) {
+      Report("I3 nobody asked for token " + id + " of client " + row.client_id + " flow " +
+                 std::to_string(row.flow_id) + " count " + std::to_string(row.count),
+             row.token_id);
+    } else {
+      if (!fences_.insert(row.fence).second) {
+        Report("I6 token " + id + " has a fence given before", row.token_id);
+      }
+      Token token;
+      token.client = row.client_id;
+      token.flow_id = row.flow_id;
+      token.count = row.count;
+      token.fence = row.fence;
+      token.asked_us = *asked.begin();
+      token.held_from_us = cycle.dead_us;
+      token.deadline_us = *asked.begin() + (row.deadline_ms - row.issued_ms) * 1000;
+      token.offline_us = kNeverUs;
+      token.release_us = kNeverUs;
+      token.trail.push_back("never answered, found in the ledger of cycle " +
+                            std::to_string(cycle_));
+      adopted->emplace(row.token_id, *asked.begin());
+      tokens_.emplace(row.token_id, std::move(token));
+      asked.erase(asked.begin());
+      ++adopted_;
+    }
+  }
+}
+
+// What was acknowledged before another grant was asked for has the lower fence.
+void Checker::CheckFenceOrder(const History& history, const AskedByToken& adopted) {
+  std::vector<std::pair<int64_t, uint64_t>> asked;         // With the fence it got.
+  std::vector<std::pair<int64_t, uint64_t>> acknowledged;  // Likewise.
+  for (const auto& operation : history.operations) {
+    if (operation.outcome != Outcome::kGranted) continue;
+    asked.emplace_back(operation.asked_us, operation.fence);
+    acknowledged.emplace_back(operation.answered_us, operation.fence);
+  }
+  for (const auto& [id, asked_us] : adopted) asked.emplace_back(asked_us, tokens_[id].fence);
+  std::sort(asked.begin(), asked.end());
+  std::sort(acknowledged.begin(), acknowledged.end());
+  size_t next = 0;
+  for (const auto& [asked_us, fence] : asked) {
+    for (; next < acknowledged.size() && acknowledged[next].first < asked_us; ++next) {
+      last_fence_ = std::max(last_fence_, acknowledged[next].second);
+    }
+    if (fence > last_fence_) continue;
+    Report("I6 fence " + std::to_string(fence) + " was given after fence " +
+               std::to_string(last_fence_) + " had been acknowledged",
+           0);
+    break;
+  }
+  for (; next < acknowledged.size(); ++next) {
+    last_fence_ = std::max(last_fence_, acknowledged[next].second);
+  }
+}
+
+void Checker::CheckSums(const LedgerView& ledger) {
+  CountByFlow sums;
+  CountByFlow tokens;
+  for (const auto& row : ledger.tokens) {
+    sums[row.flow_id] += row.count;
+    ++tokens[row.flow_id];
+  }
+  std::set<int64_t> flows;
+  for (const auto& [flow_id, count] : sums) flows.insert(flow_id);
+  for (const auto& [flow_id, count] : ledger.now_calls) flows.insert(flow_id);
+  const auto value = [](const CountByFlow& counts, int64_t flow_id) {
+    const auto found = counts.find(flow_id);
+    return found == counts.end() ? 0 : found->second;
+  };
+  for (const int64_t flow_id : flows) {
+    const int64_t sum = value(sums, flow_id);
+    const int64_t level = flows_[flow_id].level;
+    if (sum != value(ledger.now_calls, flow_id) ||
+        value(tokens, flow_id) != value(ledger.token_counts, flow_id)) {
+      Report("I4 flow " + std::to_string(flow_id) + ": stat says nowCalls " +
+                 std::to_string(value(ledger.now_calls, flow_id)) + " over " +
+                 std::to_string(value(ledger.token_counts, flow_id)) + " tokens, the dump has " +
+                 std::to_string(sum) + " over " + std::to_string(value(tokens, flow_id)),
+             0);
+    }
+    if (level != 0 && sum > level) {
+      Report("I5 flow " + std::to_string(flow_id) + " has " + std::to_string(sum) +
+                 " in the ledger, more than its level " + std::to_string(level),
+             0);
+    }
+  }
+  last_sums_ = std::move(sums);
+}
+
+void Checker::EndCycle(const LedgerView& ledger) {
+  std::set<uint64_t> dumped;
+  for (const auto& row : ledger.tokens) dumped.insert(row.token_id);
+  for (auto at = tokens_.begin(); at != tokens_.end();) {
+    if (!at->second.gone && dumped.contains(at->first)) {
+      ++at;
+      continue;
+    }
+    ended_[at->first] =
+        "it ended" + InCycle(cycle_) + ", its last request: " + at->second.trail.back();
+    at = tokens_.erase(at);
+  }
+}
+
+Violations Checker::CheckReported(const CountByFlow& reported, int64_t started_us,
+                                  int64_t due_us) const {
+  Violations violations;
+  for (const auto& [flow_id, flow] : flows_) {
+    const auto before = last_sums_.find(flow_id);
+    const auto now = reported.find(flow_id);
+    const int64_t sum = before == last_sums_.end() ? 0 : before->second;
+    const int64_t report = now == reported.end() ? 0 : now->second;
+    const int64_t spared_ms = std::min(flow.resource_timeout_ms, restart_grace_ms_);
+    const bool exact = due_us < started_us + spared_ms * 1000;
+    if (exact ? report == sum : report <= sum) continue;
+    violations.push_back("I4 flow " + std::to_string(flow_id) + ": the ledger has nowCalls " +
+                         std::to_string(sum) + ", the server that was started on it reports " +
+                         std::to_string(report) + " after cycle " + std::to_string(cycle_));
+  }
+  return violations;
+}
+
+}  // namespace nowcalls::crash

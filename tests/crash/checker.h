@@ -1,0 +1,131 @@
+// Checker: decides from outside whether a killed server kept its promises.
+//
+// It knows what clients logged (history.h) and what the ledger holds after the kill, nothing else:
+// ordered maps and linear scans, no code of the server. An operation without an answer counts as
+// either done or not. The invariants, by the numbers that violations start with:
+//
+//   I1 a token acknowledged, not released and not past its deadline is in the ledger
+//   I2 a token whose release was acknowledged, or that was seen gone, is absent for ever
+//   I3 no token is in the ledger that nobody asked for, and none differs from what was acknowledged
+//   I4 the ledger's nowCalls per flow = sum of the dumped counts = what the server reports
+//   I5 at every instant the tokens definitely held are within the level
+//   I6 fences grow strictly in the order of acknowledgement, ids and fences never repeat
+//
+// Thread: one at a time. Times are microseconds of CLOCK_BOOTTIME on the machine of the run.
+#ifndef NOWCALLS_CRASH_CHECKER_H_
+#define NOWCALLS_CRASH_CHECKER_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "crash/history.h"
+
+namespace nowcalls::crash {
+
+struct FlowFacts {
+  int64_t flow_id = 0;
+  int64_t level = 0;  // 0: depends on the sessions online; then I5 is not checked for it.
+  int64_t resource_timeout_ms = 0;
+  int64_t client_offline_ms = 0;
+};
+
+struct DumpedToken {
+  uint64_t token_id = 0;
+  int64_t flow_id = 0;
+  std::string client_id;
+  int64_t count = 0;
+  uint64_t fence = 0;
+  int64_t issued_ms = 0;
+  int64_t deadline_ms = 0;
+};
+
+using CountByFlow = std::map<int64_t, int64_t>;
+
+// The ledger after a kill, as nowcalls-admin dump and stat print it.
+struct LedgerView {
+  std::vector<DumpedToken> tokens;
+  CountByFlow now_calls;
+  CountByFlow token_counts;
+};
+
+// One life of the server. A cycle in which no client connected has an empty history.
+struct Cycle {
+  int64_t started_us = 0;  // Before the process was started.
+  int64_t dead_us = 0;     // After it was gone.
+  History history;
+  LedgerView ledger;
+};
+
+using Violations = std::vector<std::string>;
+
+class Checker {
+ public:
+  Checker(const std::vector<FlowFacts>& flows, int64_t restart_grace_ms);
+
+  // Checks one cycle; cycles come in order. Each violation names the invariant, the token and what
+  // its clients saw of it.
+  Violations CheckCycle(const Cycle& cycle);
+
+  // I4 against what a server that has just been started reports, before clients connect. `due_us`:
+  // when the report was there; flows whose tokens may have ended by then are compared as a bound.
+  Violations CheckReported(const CountByFlow& reported, int64_t started_us, int64_t due_us) const;
+
+  int64_t acknowledged() const { return acknowledged_; }  // Operations with a definite answer.
+  int64_t unknown() const { return unknown_; }
+  int64_t adopted() const { return adopted_; }  // Tokens of unanswered acquires found in a ledger.
+
+ private:
+  // What is known about one token that is not surely gone.
+  struct Token {
+    std::string client;
+    int64_t flow_id = 0;
+    int64_t count = 0;
+    uint64_t fence = 0;
+    int64_t asked_us = 0;
+    int64_t held_from_us = 0;  // Definitely held from here on,
+    int64_t deadline_us = 0;   // not expired before this,
+    int64_t offline_us = 0;    // not reclaimed with its session before this,
+    int64_t release_us = 0;    // and not released before this.
+    bool gone = false;         // Acknowledged released, or answered gone.
+    std::vector<std::string> trail;
+
+    int64_t MayEndUs() const;
+  };
+  using Tokens = std::map<uint64_t, Token>;
+
+  using AskedByToken = std::map<uint64_t, int64_t>;
+
+  void Report(const std::string& what, uint64_t token_id);
+  void BeginCycle(int64_t started_us);
+  void AddGrants(const History& history);
+  void AddOfflineGaps(const Cycle& cycle);
+  void ApplyRequests(const History& history);
+  void ApplyRequest(const Operation& operation);
+  void CheckLevels(int64_t started_us);
+  void CheckDump(const Cycle& cycle, AskedByToken* adopted);
+  void CheckPresent(const DumpedToken& dumped, const Token& token);
+  void Adopt(const Cycle& cycle, std::vector<DumpedToken> strangers, AskedByToken* adopted);
+  void CheckFenceOrder(const History& history, const AskedByToken& adopted);
+  void CheckSums(const LedgerView& ledger);
+  void EndCycle(const LedgerView& ledger);
+
+  std::map<int64_t, FlowFacts> flows_;
+  int64_t restart_grace_ms_;
+  Tokens tokens_;
+  std::map<uint64_t, std::string> ended_;  // By id: how it ended. Never forgotten.
+  std::set<uint64_t> fences_;
+  uint64_t last_fence_ = 0;  // The greatest one acknowledged in earlier cycles.
+  CountByFlow last_sums_;
+  int cycle_ = 0;
+  int64_t acknowledged_ = 0;
+  int64_t unknown_ = 0;
+  int64_t adopted_ = 0;
+  Violations violations_;
+};
+
+}  // namespace nowcalls::crash
+
+#endif  // NOWCALLS_CRASH_CHECKER_H_

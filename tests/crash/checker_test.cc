@@ -1,0 +1,412 @@
+// The checker must be able to fail: each case gives it one broken promise and sees it named.
+#include "crash/checker.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "crash/history.h"
+
+namespace nowcalls::crash {
+namespace {
+
+constexpr int64_t kMs = 1000;
+constexpr int64_t kGraceMs = 1'000;
+
+// Flow 1: 10 at once, held for two minutes. Flow 2: short times. Flow 3: no fixed level.
+std::vector<FlowFacts> Flows() {
+  return {{1, 10, 60'000, 60'000}, {2, 10, 100, 200}, {3, 0, 60'000, 60'000}};
+}
+
+// A cycle under construction: operations at times in milliseconds, the ledger as it should be.
+class CycleBuilder {
+ public:
+  explicit CycleBuilder(int64_t started_ms = 0, int64_t dead_ms = 1'000) {
+    cycle_.started_us = started_ms * kMs;
+    cycle_.dead_us = dead_ms * kMs;
+  }
+
+  CycleBuilder& Up(int64_t at_ms, const std::string& client) {
+    cycle_.history.links.push_back({client, at_ms * kMs, true});
+    return *this;
+  }
+  CycleBuilder& Down(int64_t at_ms, const std::string& client) {
+    cycle_.history.links.push_back({client, at_ms * kMs, false});
+    return *this;
+  }
+
+  // Asked at `at_ms`, answered one millisecond later. The fence is the token's id.
+  CycleBuilder& Granted(int64_t at_ms, uint64_t token, int64_t flow, int64_t count,
+                        int64_t hold_ms = 120'000) {
+    Operation operation = Ask(at_ms, Action::kAcquire);
+    operation.flow_id = flow;
+    operation.count = count;
+    operation.token_id = token;
+    operation.fence = token;
+    operation.now_calls = count;
+    operation.level = 10;
+    operation.hold_ms = hold_ms;
+    return Answer(operation, Outcome::kGranted);
+  }
+  CycleBuilder& UnansweredAcquire(int64_t at_ms, int64_t flow, int64_t count) {
+    Operation operation = Ask(at_ms, Action::kAcquire);
+    operation.flow_id = flow;
+    operation.count = count;
+    return Answer(operation, Outcome::kUnknown);
+  }
+  CycleBuilder& Release(int64_t at_ms, uint64_t token, Outcome outcome) {
+    Operation operation = Ask(at_ms, Action::kRelease);
+    operation.token_id = token;
+    return Answer(operation, outcome);
+  }
+  CycleBuilder& Keep(int64_t at_ms, uint64_t token, int64_t hold_ms,
+                     Outcome outcome = Outcome::kKept) {
+    Operation operation = Ask(at_ms, Action::kKeep);
+    operation.token_id = token;
+    operation.hold_ms = hold_ms;
+    return Answer(operation, outcome);
+  }
+
+  // In the dump, and counted by stat.
+  CycleBuilder& Dumped(uint64_t token, int64_t flow, int64_t count, int64_t hold_ms = 120'000) {
+    cycle_.ledger.tokens.push_back({token, flow, "alice", count, token, 0, hold_ms});
+    cycle_.ledger.now_calls[flow] += count;
+    ++cycle_.ledger.token_counts[flow];
+    return *this;
+  }
+
+  Cycle& cycle() { return cycle_; }
+  Operation& last() { return cycle_.history.operations.back(); }
+
+ private:
+  Operation Ask(int64_t at_ms, Action action) {
+    Operation operation;
+    operation.number = ++numbers_;
+    operation.client = "alice";
+    operation.action = action;
+    operation.asked_us = at_ms * kMs;
+    return operation;
+  }
+  CycleBuilder& Answer(Operation operation, Outcome outcome) {
+    operation.outcome = outcome;
+    if (outcome != Outcome::kUnknown) operation.answered_us = operation.asked_us + kMs;
+    cycle_.history.operations.push_back(operation);
+    return *this;
+  }
+
+  Cycle cycle_;
+  int64_t numbers_ = 0;
+};
+
+Violations CheckOne(CycleBuilder& builder) {
+  return Checker(Flows(), kGraceMs).CheckCycle(builder.cycle());
+}
+
+// Exactly one violation, of the given invariant and about `what`.
+void RequireOne(const Violations& violations, const std::string& invariant,
+                const std::string& what) {
+  REQUIRE(violations.size() == 1);
+  CAPTURE(violations[0]);
+  CHECK(violations[0].starts_with(invariant));
+  CHECK(violations[0].find(what) != std::string::npos);
+}
+
+TEST_CASE("the checker accepts a run that kept every promise") {
+  CycleBuilder builder;
+  builder.Up(1, "alice").Granted(2, 101, 1, 3).Granted(4, 102, 1, 2).Granted(6, 103, 2, 1, 200);
+  builder.Release(10, 101, Outcome::kReleased).Release(20, 101, Outcome::kGone);
+  builder.UnansweredAcquire(900, 1, 4).Release(901, 102, Outcome::kUnknown);
+  SUBCASE("with the unanswered requests done") { builder.Dumped(104, 1, 4); }
+  SUBCASE("with the unanswered requests not done") { builder.Dumped(102, 1, 2); }
+  CHECK(CheckOne(builder) == Violations{});
+}
+
+TEST_CASE("a lost token is a violation") {
+  CycleBuilder builder;
+  builder.Up(1, "alice").Granted(2, 101, 1, 3).Granted(4, 102, 1, 2).Dumped(102, 1, 2);
+  RequireOne(CheckOne(builder), "I1", "token 101 is lost");
+}
+
+TEST_CASE("a lost token's violation tells its history") {
+  CycleBuilder builder;
+  builder.Granted(2, 102, 2, 1, 200).Keep(100, 102, 2'000).Keep(300, 102, 2'000);
+  const Violations violations = CheckOne(builder);
+  RequireOne(violations, "I1", "alice acquire flow 2 count 1 -> granted token 102");
+  CHECK(violations[0].find("alice keep 102 -> kept hold 2000 ms") != std::string::npos);
+}
+
+TEST_CASE("a token lost in a later cycle than its own is a violation") {
+  Checker checker(Flows(), kGraceMs);
+  CycleBuilder first;
+  first.Granted(2, 101, 1, 3).Dumped(101, 1, 3);
+  CHECK(checker.CheckCycle(first.cycle()) == Violations{});
+  CycleBuilder second(2'000, 3'000);
+  RequireOne(checker.CheckCycle(second.cycle()), "I1", "token 101 is lost in cycle 2");
+}
+
+TEST_CASE("a token whose deadline may have passed may be absent") {
+  CycleBuilder builder;
+  builder.Granted(2, 101, 2, 1, 200);
+  CHECK(CheckOne(builder) == Violations{});
+}
+
+TEST_CASE("a keep moves the deadline of the check") {
+  CycleBuilder builder;
+  builder.Granted(2, 101, 2, 1, 200).Keep(100, 101, 200).Keep(250, 101, 200);
+  SUBCASE("past its new deadline the token may be absent") {
+    CHECK(CheckOne(builder) == Violations{});
+  }
+  SUBCASE("before it the token must be there") {
+    builder.cycle().dead_us = 400 * kMs;
+    RequireOne(CheckOne(builder), "I1", "token 101 is lost");
+  }
+}
+
+TEST_CASE("tokens of a client that stayed away may be absent, of one that came back not") {
+  CycleBuilder builder;
+  builder.Up(1, "alice").Granted(2, 101, 2, 1, 5'000).Down(10, "alice");
+  SUBCASE("it stayed away for its offline time") { CHECK(CheckOne(builder) == Violations{}); }
+  SUBCASE("it came back in time") {
+    builder.Up(205, "alice");
+    RequireOne(CheckOne(builder), "I1", "token 101 is lost");
+  }
+}
+
+TEST_CASE("a restart spares tokens that were in the ledger") {
+  Checker checker(Flows(), kGraceMs);
+  CycleBuilder first;
+  first.Granted(2, 101, 2, 1, 200).Dumped(101, 2, 1, 200);
+  CHECK(checker.CheckCycle(first.cycle()) == Violations{});
+  SUBCASE("a kill within the grace must find them") {
+    CycleBuilder second(5'000, 5'090);
+    RequireOne(checker.CheckCycle(second.cycle()), "I1", "token 101 is lost");
+  }
+  SUBCASE("a kill after it need not") {
+    CycleBuilder second(5'000, 5'200);
+    CHECK(checker.CheckCycle(second.cycle()) == Violations{});
+  }
+}
+
+TEST_CASE("a live token that is answered as gone is a violation") {
+  CycleBuilder builder;
+  builder.Granted(2, 101, 1, 3).Release(10, 101, Outcome::kGone);
+  RequireOne(CheckOne(builder), "I1", "a live token is answered as gone");
+}
+
+TEST_CASE("a released token in the ledger is a violation") {
+  CycleBuilder builder;
+  builder.Granted(2, 101, 1, 3).Release(10, 101, Outcome::kReleased).Dumped(101, 1, 3);
+  RequireOne(CheckOne(builder), "I2", "token 101 is gone, and in the ledger");
+}
+
+TEST_CASE("a token that was absent once and comes back is a violation") {
+  Checker checker(Flows(), kGraceMs);
+  CycleBuilder first;
+  first.Granted(2, 101, 1, 3).Release(10, 101, Outcome::kUnknown);
+  CHECK(checker.CheckCycle(first.cycle()) == Violations{});
+  CycleBuilder second(2'000, 3'000);
+  second.Dumped(101, 1, 3);
+  RequireOne(checker.CheckCycle(second.cycle()), "I2", "token 101 came back");
+}
+
+TEST_CASE("a token that is released twice with success is a violation") {
+  CycleBuilder builder;
+  builder.Granted(2, 101, 1, 3).Release(10, 101, Outcome::kReleased);
+  builder.Release(20, 101, Outcome::kReleased);
+  RequireOne(CheckOne(builder), "I2", "a request on a token that is gone");
+}
+
+TEST_CASE("a token that nobody asked for is a violation") {
+  CycleBuilder builder;
+  builder.UnansweredAcquire(2, 1, 4);
+  SUBCASE("of another count") {
+    builder.Dumped(101, 1, 3);
+    RequireOne(CheckOne(builder), "I3", "nobody asked for token 101");
+  }
+  SUBCASE("of another flow") {
+    builder.Dumped(101, 2, 4);
+    RequireOne(CheckOne(builder), "I3", "nobody asked for token 101");
+  }
+  SUBCASE("a second one for the same request") {
+    builder.Dumped(101, 1, 4).Dumped(102, 1, 4);
+    RequireOne(CheckOne(builder), "I3", "nobody asked for token 102");
+  }
+}
+
+TEST_CASE("an acquire without an answer explains a token of its own cycle only") {
+  Checker checker(Flows(), kGraceMs);
+  CycleBuilder first;
+  first.UnansweredAcquire(2, 1, 4);
+  CHECK(checker.CheckCycle(first.cycle()) == Violations{});
+  CycleBuilder second(2'000, 3'000);
+  second.Dumped(101, 1, 4);
+  RequireOne(checker.CheckCycle(second.cycle()), "I3", "nobody asked for token 101");
+}
+
+TEST_CASE("a token without an answer, once found, must stay like any other") {
+  Checker checker(Flows(), kGraceMs);
+  CycleBuilder first;
+  first.UnansweredAcquire(2, 1, 4).Dumped(101, 1, 4);
+  CHECK(checker.CheckCycle(first.cycle()) == Violations{});
+  CHECK(checker.adopted() == 1);
+  CycleBuilder second(2'000, 3'000);
+  RequireOne(checker.CheckCycle(second.cycle()), "I1", "token 101 is lost");
+}
+
+TEST_CASE("a token that differs from what was acknowledged is a violation") {
+  CycleBuilder builder;
+  builder.Granted(2, 101, 1, 3).Dumped(101, 1, 3);
+  auto& row = builder.cycle().ledger.tokens[0];
+  SUBCASE("in its client") { row.client_id = "bob"; }
+  SUBCASE("in its fence") { row.fence = 7; }
+  RequireOne(CheckOne(builder), "I3", "token 101 differs");
+}
+
+TEST_CASE("a sum that is not that of the dump is a violation") {
+  CycleBuilder builder;
+  builder.Granted(2, 101, 1, 3).Dumped(101, 1, 3);
+  SUBCASE("of counts") { builder.cycle().ledger.now_calls[1] = 4; }
+  SUBCASE("of tokens") { builder.cycle().ledger.token_counts[1] = 2; }
+  SUBCASE("of a flow without tokens") { builder.cycle().ledger.now_calls[2] = 1; }
+  RequireOne(CheckOne(builder), "I4", "stat says");
+}
+
+TEST_CASE("a server that reports another sum than the ledger has is a violation") {
+  Checker checker(Flows(), kGraceMs);
+  CycleBuilder first;
+  first.Granted(2, 101, 1, 3).Granted(3, 102, 2, 5, 5'000).Dumped(101, 1, 3);
+  first.Dumped(102, 2, 5, 5'000);
+  CHECK(checker.CheckCycle(first.cycle()) == Violations{});
+  const int64_t start_us = 2'000 * kMs;
+  CHECK(checker.CheckReported({{1, 3}, {2, 5}}, start_us, start_us + 50 * kMs) == Violations{});
+  RequireOne(checker.CheckReported({{1, 3}}, start_us, start_us + 50 * kMs), "I4", "flow 2");
+  // Flow 2 spares its tokens for 100 ms only; after that fewer are right, and more are wrong.
+  CHECK(checker.CheckReported({{1, 3}}, start_us, start_us + 150 * kMs) == Violations{});
+  RequireOne(checker.CheckReported({{1, 3}, {2, 6}}, start_us, start_us + 150 * kMs), "I4",
+             "flow 2");
+  RequireOne(checker.CheckReported({{1, 2}, {2, 5}}, start_us, start_us + 150 * kMs), "I4",
+             "flow 1");
+}
+
+TEST_CASE("holding more than the level at one instant is a violation") {
+  CycleBuilder builder;
+  builder.Granted(2, 101, 1, 6);
+  SUBCASE("after a release in between it is not") {
+    builder.Release(5, 101, Outcome::kReleased).Granted(10, 102, 1, 5).Dumped(102, 1, 5);
+    CHECK(CheckOne(builder) == Violations{});
+  }
+  SUBCASE("both at once") {
+    builder.Granted(10, 102, 1, 5).Release(20, 101, Outcome::kReleased).Dumped(102, 1, 5);
+    RequireOne(CheckOne(builder), "I5", "flow 1 holds 11, more than its level 10");
+  }
+  SUBCASE("a grant that says so itself") {
+    builder.last().now_calls = 11;
+    builder.Dumped(101, 1, 6);
+    RequireOne(CheckOne(builder), "I5", "granted above the level");
+  }
+}
+
+TEST_CASE("tokens of cycles before count towards the level") {
+  Checker checker(Flows(), kGraceMs);
+  CycleBuilder first;
+  first.Granted(2, 101, 1, 6).Dumped(101, 1, 6);
+  CHECK(checker.CheckCycle(first.cycle()) == Violations{});
+  CycleBuilder second(2'000, 3'000);
+  second.Granted(2'010, 102, 1, 5).Release(2'020, 101, Outcome::kReleased).Dumped(102, 1, 5);
+  RequireOne(checker.CheckCycle(second.cycle()), "I5", "flow 1 holds 11");
+}
+
+TEST_CASE("a ledger above the level is a violation") {
+  CycleBuilder builder;
+  builder.Granted(2, 101, 1, 6).UnansweredAcquire(900, 1, 5).Dumped(101, 1, 6).Dumped(102, 1, 5);
+  RequireOne(CheckOne(builder), "I5", "flow 1 has 11 in the ledger");
+}
+
+TEST_CASE("a repeated fence is a violation") {
+  CycleBuilder builder;
+  builder.Granted(2, 101, 1, 1).Granted(2, 102, 1, 1);
+  builder.last().fence = 101;
+  builder.Dumped(101, 1, 1).Dumped(102, 1, 1);
+  builder.cycle().ledger.tokens[1].fence = 101;
+  RequireOne(CheckOne(builder), "I6", "fence given twice");
+}
+
+TEST_CASE("a fence below one acknowledged before is a violation") {
+  CycleBuilder builder;
+  builder.Granted(2, 105, 1, 1).Granted(10, 104, 1, 1).Dumped(104, 1, 1).Dumped(105, 1, 1);
+  RequireOne(CheckOne(builder), "I6", "fence 104 was given after fence 105");
+}
+
+TEST_CASE("fences of requests that overlap may be in any order") {
+  CycleBuilder builder;
+  builder.Granted(2, 105, 1, 1).Granted(2, 104, 1, 1).Dumped(104, 1, 1).Dumped(105, 1, 1);
+  CHECK(CheckOne(builder) == Violations{});
+}
+
+TEST_CASE("a fence that starts anew after a restart is a violation") {
+  Checker checker(Flows(), kGraceMs);
+  CycleBuilder first;
+  first.Granted(2, 105, 1, 1).Release(5, 105, Outcome::kReleased);
+  CHECK(checker.CheckCycle(first.cycle()) == Violations{});
+  CycleBuilder second(2'000, 3'000);
+  SUBCASE("in an answer") { second.Granted(2'010, 101, 1, 1).Dumped(101, 1, 1); }
+  SUBCASE("in the ledger, without an answer") {
+    second.UnansweredAcquire(2'010, 1, 1).Dumped(101, 1, 1);
+  }
+  RequireOne(checker.CheckCycle(second.cycle()), "I6", "fence 101 was given after fence 105");
+}
+
+TEST_CASE("a repeated token id is a violation") {
+  Checker checker(Flows(), kGraceMs);
+  CycleBuilder first;
+  first.Granted(2, 101, 1, 1).Release(5, 101, Outcome::kReleased);
+  CHECK(checker.CheckCycle(first.cycle()) == Violations{});
+  CycleBuilder second(2'000, 3'000);
+  second.Granted(2'010, 101, 1, 1);
+  second.last().fence = 106;
+  RequireOne(checker.CheckCycle(second.cycle()), "I6", "token id 101 was given twice");
+}
+
+TEST_CASE("a token that the dump shows twice is a violation") {
+  CycleBuilder builder;
+  builder.Granted(2, 101, 1, 1).Dumped(101, 1, 1).Dumped(101, 1, 1);
+  RequireOne(CheckOne(builder), "I6", "the dump shows token 101 twice");
+}
+
+TEST_CASE("a client log reads back as what was written") {
+  History history;
+  ParseHistory(
+      "up 5 alice\nask 1 10 alice acquire 1 3\nask 2 11 alice release 77\n"
+      "answer 1 20 granted 101 9 3 10 120000\nask 3 30 alice keep 101\nanswer 3 31 kept 500\n"
+      "answer 2 32 gone\ndown 40 alice\nask 4 50 alice acquire 1 1\n",
+      &history);
+  REQUIRE(history.operations.size() == 4);
+  REQUIRE(history.links.size() == 2);
+  const Operation& granted = history.operations[0];
+  CHECK(granted.outcome == Outcome::kGranted);
+  CHECK(granted.token_id == 101);
+  CHECK(granted.fence == 9);
+  CHECK(granted.now_calls == 3);
+  CHECK(granted.level == 10);
+  CHECK(granted.hold_ms == 120'000);
+  CHECK(granted.asked_us == 10);
+  CHECK(granted.answered_us == 20);
+  CHECK(history.operations[1].outcome == Outcome::kGone);
+  CHECK(history.operations[2].outcome == Outcome::kKept);
+  CHECK(history.operations[2].hold_ms == 500);
+  CHECK(history.operations[3].outcome == Outcome::kUnknown);
+  CHECK(history.links[0].up);
+  CHECK_FALSE(history.links[1].up);
+}
+
+TEST_CASE("a client log of another form is refused") {
+  for (const char* text : {"hello\n", "ask 1 10 alice steal 1\n", "ask 1 alice acquire 1 1\n",
+                           "answer 9 10 gone\n", "ask 1 10 alice keep 5\nanswer 1 11 perhaps\n"}) {
+    CAPTURE(text);
+    History history;
+    CHECK_THROWS_AS(ParseHistory(text, &history), std::runtime_error);
+  }
+}
+
+}  // namespace
+}  // namespace nowcalls::crash

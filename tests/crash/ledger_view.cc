@@ -1,0 +1,38 @@
+#include "crash/ledger_view.h"
+
+#include <stdexcept>
+
+namespace nowcalls::crash {
+
+LedgerView ReadLedger(const testing::Source& source) {
+  LedgerView view;
+  for (const auto& row : testing::AdminRows(source, {"dump"})) {
+    DumpedToken token;
+    token.token_id = row.at("token_id").get<uint64_t>();
+    token.flow_id = row.at("flow_id").get<int64_t>();
+    token.client_id = row.at("client_id").get<std::string>();
+    token.count = row.at("count").get<int64_t>();
+    token.fence = row.at("fence").get<uint64_t>();
+    token.issued_ms = row.at("issued_ms").get<int64_t>();
+    token.deadline_ms = row.at("deadline_ms").get<int64_t>();
+    view.tokens.push_back(token);
+  }
+  for (const auto& row : testing::AdminRows(source, {"stat"})) {
+    const auto flow_id = row.at("flow_id").get<int64_t>();
+    view.now_calls[flow_id] = row.at("now_calls").get<int64_t>();
+    view.token_counts[flow_id] = row.at("tokens").get<int64_t>();
+  }
+  return view;
+}
+
+CountByFlow ReportedNowCalls(testing::RpcClient* client, const std::vector<int64_t>& flow_ids) {
+  CountByFlow now_calls;
+  for (const int64_t flow_id : flow_ids) {
+    const auto reply = client->Call("flow", testing::Json::array({flow_id}));
+    if (!reply.ok()) throw std::runtime_error("flow: " + reply.ToString());
+    now_calls[flow_id] = reply.result.at("now_calls").get<int64_t>();
+  }
+  return now_calls;
+}
+
+}  // namespace nowcalls::crash

@@ -1,0 +1,77 @@
+// LoadClient: one client of the crash loop, with a log of its own.
+//
+// Thread: Run on a thread of its own; everything else between two runs. It keeps several requests
+// in flight, writes each to its log before it is sent and each answer when it came (history.h), and
+// ends when its connection is closed under it.
+#ifndef NOWCALLS_CRASH_LOAD_CLIENT_H_
+#define NOWCALLS_CRASH_LOAD_CLIENT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/prng.h"
+#include "crash/history.h"
+#include "support/rpc_client.h"
+
+namespace nowcalls::crash {
+
+struct LoadOptions {
+  std::string client_id;  // Empty: a connection without hello.
+  std::string name_space = "default";
+  std::vector<int64_t> flow_ids;     // Those it uses.
+  size_t held_max = 40;              // About as many tokens as it holds at most.
+  uint32_t reconnects_per_10k = 20;  // Of 10,000 requests, how many come behind a reconnect.
+};
+
+// What the loop tells its clients while they run.
+struct LoadSignals {
+  std::atomic<bool> stop{false};    // End.
+  std::atomic<bool> ending{false};  // The server is about to be ended: lost connections are due.
+  std::atomic<bool> drain{false};   // Acquire nothing more, release what is held.
+};
+
+class LoadClient {
+ public:
+  LoadClient(LoadOptions options, uint64_t seed) : options_(std::move(options)), prng_(seed) {}
+
+  const std::string& client_id() const { return options_.client_id; }
+
+  // The tokens it may release and keep from now on.
+  void SetHeld(std::vector<uint64_t> tokens) { held_ = std::move(tokens); }
+
+  // What an honest client should never see (an error, garbage, silence, a connection that the
+  // server closed); empty after a run as it should be.
+  const std::string& problem() const { return problem_; }
+
+  // Drives load against the server until the connection ends or it is told to stop.
+  void Run(const std::string& address, const std::string& log_path, const LoadSignals* signals);
+
+ private:
+  bool Connect(const std::string& address);
+  void Disconnect();
+  void SendOne(bool drain);
+  void SendAcquire(Operation* operation);
+  void SendRelease(Operation* operation, uint64_t token_id);
+  void SendKeep(Operation* operation, uint64_t token_id);
+  bool ReceiveOne(const LoadSignals& signals);
+  void OnAnswer(const Operation& asked, const testing::Reply& reply);
+  uint64_t TakeHeld(bool remove);
+
+  LoadOptions options_;
+  Prng prng_;
+  std::string problem_;
+  std::vector<uint64_t> held_;
+  std::unique_ptr<HistoryWriter> log_;
+  testing::RpcClient rpc_;
+  std::string name_;  // As the ledger has it: the client id, or "@HOST:PORT".
+  std::map<uint64_t, Operation> in_flight_;  // By msgid.
+  int64_t next_number_ = 1;
+};
+
+}  // namespace nowcalls::crash
+
+#endif  // NOWCALLS_CRASH_LOAD_CLIENT_H_

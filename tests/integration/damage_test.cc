@@ -1,0 +1,239 @@
+// Ledgers that must be refused: another format, damaged files. Nothing is ever dropped in silence.
+#include <doctest/doctest.h>
+#include <rocksdb/db.h>
+#include <rocksdb/options.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "integration/calls.h"
+#include "support/admin.h"
+#include "support/server_process.h"
+
+namespace nowcalls::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Opens the ledger with RocksDB alone, as no part of the product does.
+class RawLedger {
+ public:
+  explicit RawLedger(const std::string& data_dir) {
+    const std::string dir = data_dir + "/ledger";
+    std::vector<std::string> names;
+    REQUIRE(rocksdb::DB::ListColumnFamilies({}, dir, &names).ok());
+    std::vector<rocksdb::ColumnFamilyDescriptor> families;
+    families.reserve(names.size());
+    for (const auto& name : names) families.emplace_back(name, rocksdb::ColumnFamilyOptions());
+    rocksdb::DB* db = nullptr;
+    const rocksdb::Status opened = rocksdb::DB::Open({}, dir, families, &handles_, &db);
+    CAPTURE(opened.ToString());
+    REQUIRE(opened.ok());
+    db_.reset(db);
+  }
+  ~RawLedger() {
+    for (auto* handle : handles_) db_->DestroyColumnFamilyHandle(handle);
+  }
+  RawLedger(const RawLedger&) = delete;
+  RawLedger& operator=(const RawLedger&) = delete;
+
+  rocksdb::ColumnFamilyHandle* Family(const std::string& name) {
+    for (auto* handle : handles_) {
+      if (handle->GetName() == name) return handle;
+    }
+    FAIL("no column family " << name);
+    return nullptr;
+  }
+  rocksdb::DB* db() { return db_.get(); }
+
+  // The first key and value of a family.
+  std::pair<std::string, std::string> First(const std::string& family) {
+    const std::unique_ptr<rocksdb::Iterator> it(
+        db_->NewIterator(rocksdb::ReadOptions(), Family(family)));
+    it->SeekToFirst();
+    REQUIRE(it->Valid());
+    return {it->key().ToString(), it->value().ToString()};
+  }
+
+ private:
+  std::unique_ptr<rocksdb::DB> db_;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles_;
+};
+
+// A closed ledger with some tokens in files.
+class LedgerFixture {
+ public:
+  LedgerFixture() : server({RuleJson(1, 100'000)}) {
+    RpcClient alice = server.Connect("alice");
+    AcquireMany(&alice, 1, kTokens);
+    REQUIRE(server.server().Terminate() == 0);
+  }
+
+  Source offline() const { return Source::Offline(server.data_dir()); }
+  std::string Files() const { return server.data_dir() + "/ledger"; }
+
+  // The largest file of the ledger whose name ends or begins so.
+  std::string FileLike(const std::string& part) const {
+    fs::path found;
+    for (const auto& entry : fs::directory_iterator(Files())) {
+      if (!Contains(entry.path().filename().string(), part)) continue;
+      if (found.empty() || entry.file_size() > fs::file_size(found)) found = entry.path();
+    }
+    REQUIRE_FALSE(found.empty());
+    return found.string();
+  }
+
+  // The exit code of a server that is started on it, with what it logged in `err`.
+  int ServerExit(std::string* log) {
+    fs::remove(server.server().log_path());
+    server.server().StartWithoutWaiting();
+    if (server.server().WaitUntilServing()) {
+      server.server().Kill9();
+      *log = server.server().log();
+      return 0;
+    }
+    *log = server.server().log();
+    return server.server().process().Wait().value_or(-1000);
+  }
+
+  static constexpr size_t kTokens = 2'000;
+  TestServer server;
+};
+
+void FlipByte(const std::string& path, size_t offset) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekg(static_cast<std::streamoff>(offset));
+  const auto byte = static_cast<char>(file.get() ^ 0x5a);
+  file.seekp(static_cast<std::streamoff>(offset));
+  file.put(byte);
+  REQUIRE(file.flush().good());
+}
+
+TEST_CASE_FIXTURE(LedgerFixture, "a ledger of another format version is refused, by all programs") {
+  {
+    RawLedger raw(server.data_dir());
+    std::string value;
+    REQUIRE(raw.db()->Get({}, raw.Family("default"), "format", &value).ok());
+    value[3] = 99;  // The version is the first four bytes, big-endian.
+    REQUIRE(raw.db()->Put({}, raw.Family("default"), "format", value).ok());
+  }
+  std::string log;
+  CHECK(ServerExit(&log) == 65);
+  CAPTURE(log);
+  CHECK(Contains(log, "99"));
+  CHECK(Contains(log, "format"));
+  for (const char* command : {"dump", "stat", "verify"}) {
+    const Finished finished = RunAdmin(offline(), {command});
+    CAPTURE(finished.err);
+    CHECK(finished.exit_code == 65);
+    CHECK(Contains(finished.err, "99"));
+    CHECK(finished.out.empty());
+  }
+}
+
+TEST_CASE_FIXTURE(LedgerFixture, "a damaged data file is refused and named") {
+  const std::string file = FileLike(".sst");
+  FlipByte(file, fs::file_size(file) / 3);
+  std::string log;
+  CHECK(ServerExit(&log) == 65);
+  CAPTURE(log);
+  CHECK(Contains(log, fs::path(file).filename().string()));
+  const Finished verified = RunAdmin(offline(), {"verify"});
+  CHECK(verified.exit_code == 65);
+  CHECK(Contains(verified.err + verified.out, fs::path(file).filename().string()));
+  CHECK(RunAdmin(offline(), {"dump"}).exit_code == 65);
+}
+
+TEST_CASE_FIXTURE(LedgerFixture, "a missing data file is refused and named") {
+  const std::string file = FileLike(".sst");
+  fs::remove(file);
+  std::string log;
+  CHECK(ServerExit(&log) == 65);
+  CAPTURE(log);
+  CHECK(Contains(log, fs::path(file).filename().string()));
+  CHECK(RunAdmin(offline(), {"verify"}).exit_code == 65);
+}
+
+TEST_CASE_FIXTURE(LedgerFixture, "a damaged manifest is refused") {
+  const std::string file = FileLike("MANIFEST");
+  FlipByte(file, fs::file_size(file) / 2);
+  std::string log;
+  CHECK(ServerExit(&log) == 65);
+  CAPTURE(log);
+  CHECK(Contains(log, "MANIFEST"));
+  CHECK(RunAdmin(offline(), {"verify"}).exit_code == 65);
+}
+
+TEST_CASE_FIXTURE(LedgerFixture, "a missing CURRENT file is refused, not taken for a new ledger") {
+  fs::remove(Files() + "/CURRENT");
+  std::string log;
+  CHECK(ServerExit(&log) == 65);
+  CAPTURE(log);
+  CHECK(Contains(log, "CURRENT"));
+  CHECK(RunAdmin(offline(), {"verify"}).exit_code == 65);
+}
+
+TEST_CASE_FIXTURE(LedgerFixture, "a token that vanished from the files is noticed") {
+  {
+    RawLedger raw(server.data_dir());
+    const auto [key, value] = raw.First("tokens_medium");
+    REQUIRE(raw.db()->SingleDelete({}, raw.Family("tokens_medium"), key).ok());
+  }
+  std::string log;
+  CHECK(ServerExit(&log) == 65);
+  CAPTURE(log);
+  const Finished verified = RunAdmin(offline(), {"verify"});
+  CAPTURE(verified.out);
+  CHECK(verified.exit_code == 65);
+  CHECK(Contains(verified.out, "seal"));
+}
+
+TEST_CASE_FIXTURE(LedgerFixture, "a token that was copied under another key is noticed") {
+  {
+    RawLedger raw(server.data_dir());
+    auto [key, value] = raw.First("tokens_medium");
+    key[15] = static_cast<char>(key[15] ^ 1);
+    REQUIRE(raw.db()->Put({}, raw.Family("tokens_medium"), key, value).ok());
+  }
+  std::string log;
+  CHECK(ServerExit(&log) == 65);
+  const Finished verified = RunAdmin(offline(), {"verify"});
+  CAPTURE(verified.out);
+  CHECK(verified.exit_code == 65);
+}
+
+TEST_CASE_FIXTURE(LedgerFixture, "a record that does not decode is named with its family and key") {
+  {
+    RawLedger raw(server.data_dir());
+    const auto [key, value] = raw.First("sessions");
+    REQUIRE(raw.db()->SingleDelete({}, raw.Family("sessions"), key).ok());
+    REQUIRE(raw.db()->Put({}, raw.Family("sessions"), key, value.substr(0, 3)).ok());
+  }
+  std::string log;
+  CHECK(ServerExit(&log) == 65);
+  CAPTURE(log);
+  CHECK(Contains(log, "sessions"));
+  const Finished verified = RunAdmin(offline(), {"verify"});
+  CAPTURE(verified.out);
+  CHECK(verified.exit_code == 65);
+  CHECK(Contains(verified.out, "sessions"));
+}
+
+TEST_CASE_FIXTURE(LedgerFixture, "a copy of the files is a ledger of its own") {
+  TempDir other;
+  fs::copy(server.data_dir(), other.Sub("data"), fs::copy_options::recursive);
+  const auto copy = Source::Offline(other.Sub("data"));
+  CHECK(AdminRows(copy, {"dump"}).size() == kTokens);
+  CHECK(RunAdmin(copy, {"verify"}).exit_code == 0);
+}
+
+}  // namespace
+}  // namespace nowcalls::testing

@@ -1,0 +1,122 @@
+// Deadlines: what a token may be held for, and who takes it back.
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "integration/calls.h"
+#include "support/server_process.h"
+
+namespace nowcalls::testing {
+namespace {
+
+TEST_CASE("a token that is not kept is reclaimed, by a client that is online too") {
+  TestServer server({RuleJson(1, 10, {{"resourceTimeout", 100}})});
+  RpcClient alice = server.Connect("alice");
+  const Grant grant = Acquire(&alice, 1, 4);
+  CHECK(grant.hold_ms == 200);
+  REQUIRE(PollUntil(kPatienceMs, [&] { return NowCalls(&alice, 1) == 0; }));
+  CHECK(Release(&alice, grant.token_id) == kStatusAlreadyRelease);
+  CHECK(Keep(&alice, grant.token_id) == kStatusAlreadyRelease);
+  const Json counters = ResultOf(&alice, "flow", Json::array({1})).at("counters");
+  CHECK(counters.at("ended").at("resource_timeout") == 1);
+  CHECK(counters.at("ended").at("released") == 0);
+}
+
+TEST_CASE("a token is not reclaimed before twice its resource timeout") {
+  TestServer server({RuleJson(1, 10, {{"resourceTimeout", 300}})});
+  RpcClient alice = server.Connect("alice");
+  const auto ping_ms = [&] { return ResultOf(&alice, "ping").at(0).get<int64_t>(); };
+  const int64_t before_ms = ping_ms();
+  Acquire(&alice, 1);
+  int64_t seen_ms = before_ms;  // The last moment of the server's clock when it was still there.
+  REQUIRE(PollUntil(kPatienceMs, [&] {
+    if (NowCalls(&alice, 1) == 0) return true;
+    seen_ms = ping_ms();
+    return false;
+  }));
+  CHECK(ping_ms() >= before_ms + 600);
+  CHECK(seen_ms > before_ms);
+}
+
+TEST_CASE("the resource timeout factor can be configured") {
+  TestServer server({RuleJson(1, 10)}, {{"--resource-timeout-factor", "2.5"}, {}});
+  RpcClient alice = server.Connect("alice");
+  CHECK(Acquire(&alice, 1).hold_ms == 150'000);
+}
+
+TEST_CASE("a token that is kept outlives its first deadline") {
+  TestServer server({RuleJson(1, 10, {{"resourceTimeout", 250}})});
+  RpcClient alice = server.Connect("alice");
+  const Grant kept = Acquire(&alice, 1, 2);
+  const Grant left = Acquire(&alice, 1, 1);
+  int keeps = 0;
+  REQUIRE(PollUntil(kPatienceMs, [&] {
+    ++keeps;
+    REQUIRE(Keep(&alice, kept.token_id) == kStatusOk);
+    return NowCalls(&alice, 1) == 2;
+  }));
+  CHECK(keeps > 1);
+  CHECK(Release(&alice, left.token_id) == kStatusAlreadyRelease);
+  CHECK(Release(&alice, kept.token_id) == kStatusReleaseOk);
+}
+
+TEST_CASE("a keep in the listing shows the later deadline") {
+  TestServer server({RuleJson(1, 10)});
+  RpcClient alice = server.Connect("alice");
+  const Grant grant = Acquire(&alice, 1);
+  const auto deadline = [&] {
+    return ListAll(&alice, "tokens", Json::array({nullptr})).at(0).at("deadline_ms").get<int64_t>();
+  };
+  const int64_t before_ms = deadline();
+  REQUIRE(PollUntil(kPatienceMs, [&] {
+    return Keep(&alice, grant.token_id) == kStatusOk && deadline() > before_ms;
+  }));
+  CHECK(NowCalls(&alice, 1) == 1);
+}
+
+TEST_CASE("live tokens in front do not hide an expired one") {
+  constexpr size_t kLive = 3'000;
+  TestServer server({RuleJson(1, 100'000, {{"resourceTimeout", 4'000}}),
+                     RuleJson(2, 10, {{"resourceTimeout", 50}})},
+                    {{"--sweep-keys-max", "10"}, {}});
+  RpcClient alice = server.Connect("alice");
+  AcquireMany(&alice, 1, kLive);
+  const Grant grant = Acquire(&alice, 2);
+  CHECK(PollUntil(kPatienceMs, [&] { return NowCalls(&alice, 2) == 0; }));
+  CHECK(Release(&alice, grant.token_id) == kStatusAlreadyRelease);
+}
+
+TEST_CASE("thousands of tokens that expire at once all go, step by step") {
+  constexpr size_t kTokens = 5'000;
+  TestServer server({RuleJson(1, 100'000, {{"resourceTimeout", 100}}), RuleJson(2, 10)},
+                    {{"--sweep-keys-max", "100"}, {}});
+  RpcClient alice = server.Connect("alice");
+  const Grant other = Acquire(&alice, 2);
+  AcquireMany(&alice, 1, kTokens);
+  REQUIRE(PollUntil(kPatienceMs, [&] { return NowCalls(&alice, 1) == 0; }));
+  const Json counters = ResultOf(&alice, "flow", Json::array({1})).at("counters");
+  CHECK(counters.at("ended").at("resource_timeout") == kTokens);
+  CHECK(Release(&alice, other.token_id) == kStatusReleaseOk);
+}
+
+TEST_CASE("a release after the resource timeout but before the deadline counts as late") {
+  TestServer server(
+      {RuleJson(1, 10, {{"resourceTimeout", 400}}), RuleJson(2, 10, {{"resourceTimeout", 200}})});
+  RpcClient alice = server.Connect("alice");
+  const Grant late = Acquire(&alice, 1);
+  Acquire(&alice, 2);
+  // Flow 2's token ends at 400 ms, when flow 1's is late and has 400 ms left.
+  REQUIRE(PollUntil(kPatienceMs, [&] { return NowCalls(&alice, 2) == 0; }));
+  const int64_t status = Release(&alice, late.token_id);
+  const Json counters = ResultOf(&alice, "flow", Json::array({1})).at("counters");
+  if (status == kStatusReleaseOk) {
+    CHECK(counters.at("ended").at("released_late") == 1);
+    CHECK(counters.at("ended").at("released") == 0);
+  } else {
+    CHECK(counters.at("ended").at("resource_timeout") ==
+          1);  // The machine was too slow to see it late.
+  }
+}
+
+}  // namespace
+}  // namespace nowcalls::testing

@@ -1,0 +1,376 @@
+// What hostile and broken peers send: it costs no more than the limits allow, and an honest client
+// beside them notices nothing.
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/prng.h"
+#include "integration/calls.h"
+#include "integration/honest_client.h"
+#include "support/server_process.h"
+
+namespace nowcalls::testing {
+namespace {
+
+constexpr int64_t kHonestFlow = 1;
+constexpr int64_t kHostileFlow = 2;
+constexpr uint64_t kMiB = 1024 * 1024;
+
+// A literal with all its bytes, NULs too.
+template <size_t size>
+std::string Bytes(const char (&literal)[size]) {
+  return {literal, size - 1};
+}
+
+// [0, 1, "ping", as far as the parameters, which a test adds.
+const std::string kOpenRequest = Bytes("\x94\x00\x01\xa4ping");
+
+// A server, an honest client on it, and at the end the proof that both are well.
+class Hostile {
+ public:
+  Hostile() : Hostile(std::vector<std::string>{}) {}
+  explicit Hostile(std::vector<std::string> arguments)
+      : server({RuleJson(kHonestFlow, 1), RuleJson(kHostileFlow, 100'000)},
+               {WithTimeout(std::move(arguments)), {}}),
+        honest(server.address(), kHonestFlow) {
+    REQUIRE(honest.MakesProgress());
+    resident_before = ResidentBytes(server.server().process().pid());
+  }
+
+  // No more resident memory than `growth_max` bytes beyond what it had at first.
+  void CheckWell(uint64_t growth_max = 48 * kMiB) {
+    CHECK(honest.MakesProgress());
+    CHECK(honest.Finish() == "");
+    REQUIRE(server.server().Running());
+    const uint64_t resident = ResidentBytes(server.server().process().pid());
+    CAPTURE(resident);
+    CHECK(resident < resident_before + growth_max);
+    RpcClient client = server.Connect();
+    CHECK(client.Call("ping").ok());
+    CHECK(NowCalls(&client, kHonestFlow) == 0);
+  }
+
+  TestServer server;
+  HonestClient honest;
+  uint64_t resident_before = 0;
+
+ private:
+  static std::vector<std::string> WithTimeout(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--message-incomplete-ms", "300"});
+    return arguments;
+  }
+};
+
+void AllowManyFiles() {
+  rlimit limit{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  limit.rlim_cur = limit.rlim_max;
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  REQUIRE(limit.rlim_cur > 3'000);
+}
+
+TEST_CASE_FIXTURE(Hostile, "random bytes end their connection and nothing else") {
+  Prng prng(20'201'120);
+  for (int i = 0; i < 150; ++i) {
+    std::string bytes(1 + prng.Below(4096), '\0');
+    for (char& byte : bytes) byte = static_cast<char>(prng.Next());
+    if (i % 2 == 0) bytes[0] = '\x94';  // Past the first byte, as half a request.
+    RpcClient client = server.Connect();
+    client.SendRaw(bytes);
+    CHECK(client.SeesEof());
+  }
+  CheckWell();
+}
+
+TEST_CASE_FIXTURE(Hostile, "a length that the bytes do not pay for ends the connection at once") {
+  const std::string bodies[] = {
+      Bytes("\xdd\xff\xff\xff\xff"),      // array 32
+      Bytes("\xdf\xff\xff\xff\xff"),      // map 32
+      Bytes("\xdb\xff\xff\xff\xff"),      // str 32
+      Bytes("\xc6\xff\xff\xff\xff"),      // bin 32
+      Bytes("\xc9\xff\xff\xff\xff\x01"),  // ext 32
+      Bytes("\xdc\xff\xff"),              // array 16
+      Bytes("\xde\xff\xff"),              // map 16
+      Bytes("\xd4\x01\x00"),              // fixext 1
+      Bytes("\xc1"),                      // never used
+      Bytes("\x91\xdd\x7f\xff\xff\xff"),  // within another array
+      Bytes("\x91\x81\xa1k\xdb\x7f\xff\xff\xff"),
+  };
+  for (const auto& body : bodies) {
+    RpcClient client = server.Connect();
+    CHECK(client.SendRaw(kOpenRequest + body));
+    CHECK(client.SeesEof());
+  }
+  for (const auto& body : bodies) {  // As the first bytes of all.
+    RpcClient client = server.Connect();
+    client.SendRaw(body);
+    CHECK(client.SeesEof());
+  }
+  CheckWell();
+}
+
+TEST_CASE_FIXTURE(Hostile, "100,000 nested arrays end the connection") {
+  for (const auto& start : {kOpenRequest, std::string()}) {
+    for (const char* open : {"\x91", "\x81\xa1k", "\xdd\x00\x00\x00\x01"}) {
+      std::string bytes = start;
+      for (int i = 0; i < 100'000; ++i) bytes += open;
+      RpcClient client = server.Connect();
+      client.SendRaw(bytes);
+      CHECK(client.SeesEof());
+    }
+  }
+  CheckWell();
+}
+
+TEST_CASE_FIXTURE(Hostile,
+                  "half a message and then silence is closed after its time, with a reason") {
+  RpcClient client = server.Connect("half");
+  client.SendRaw(EncodeRequest(7, "acquire", {kHostileFlow, 1}));
+  CHECK(client.Receive().ok());
+  const std::string request = EncodeRequest(8, "acquire", {kHostileFlow, 1});
+  client.SendRaw(request.substr(0, request.size() / 2));
+  CHECK(client.SeesEof());
+  CHECK(PollUntil(kPatienceMs, [&] {
+    return server.server().log().find("did not complete a message") != std::string::npos;
+  }));
+  CheckWell();
+}
+
+TEST_CASE_FIXTURE(Hostile, "a message that arrives byte by byte is answered") {
+  RpcClient client = server.Connect("slow");
+  for (const char byte : EncodeRequest(7, "acquire", {kHostileFlow, 3})) {
+    CHECK(client.SendRaw({&byte, 1}));
+  }
+  const Reply reply = client.Receive();
+  REQUIRE(reply.ok());
+  CHECK(reply.msgid == 7);
+  CHECK(reply.result.at(0) == kStatusOk);
+  CheckWell();
+}
+
+TEST_CASE_FIXTURE(Hostile, "a message above 64 KiB ends the connection, one below does not") {
+  const auto message = [](size_t padding) {
+    Json rules = Json::array({RuleJson(5, 1)});
+    return EncodeRequest(1, "rules_load", {"padded", rules.dump() + std::string(padding, ' ')});
+  };
+  const size_t overhead = message(30'000).size() - 30'000;
+  RpcClient fits = server.Connect();
+  fits.SendRaw(message(65'536 - overhead));
+  CHECK(fits.Receive().ok());
+  RpcClient exceeds = server.Connect();
+  exceeds.SendRaw(message(65'537 - overhead));
+  CHECK(exceeds.SeesEof());
+  RpcClient endless = server.Connect();
+  const std::string block(65'536, ' ');
+  endless.SendRaw(Bytes("\x94\x00\x01\xaarules_load\x92\xa1n\xdb\x40\x00\x00\x00"));
+  while (endless.SendRaw(block, 0)) continue;
+  CHECK(endless.SeesEof());
+  CheckWell();
+}
+
+TEST_CASE_FIXTURE(Hostile, "what is a message but no request ends the connection") {
+  const std::string messages[] = {
+      Bytes("\x94\x01\x01\xc0\xc0"),       // a response
+      Bytes("\x94\x02\x01\xa4ping\x90"),   // type 2 with four elements
+      Bytes("\x93\x00\xa4ping\x90"),       // type 0 with three elements
+      Bytes("\x94\x00\xff\xa4ping\x90"),   // msgid -1
+      Bytes("\x94\x00\xa1x\xa4ping\x90"),  // msgid of another type
+      Bytes("\x94\x00\xcf\x00\x00\x00\x01\x00\x00\x00\x00\xa4ping\x90"),  // msgid 2^32
+      Bytes("\x94\x00\x01\xa4ping\xa1x"),  // parameters of another type
+      Bytes("\x94\x00\x01\x07\x90"),       // method of another type
+      Bytes("\x94\xc0\x01\xa4ping\x90"),   // type nil
+      Bytes("\x94\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00\x01\xa4ping\x90"),  // type NaN
+  };
+  for (const auto& message : messages) {
+    RpcClient client = server.Connect();
+    CHECK(client.SendRaw(message));
+    CHECK(client.SeesEof());
+  }
+  CheckWell();
+}
+
+TEST_CASE_FIXTURE(Hostile, "a Sentinel frame is refused with a line in the log") {
+  RpcClient client = server.Connect();
+  client.SendRaw(
+      Bytes("\x00\x12\x00\x00\x00\x07\x03\x00\x00\x00\x00\x00\x00\x00\x6f\x00\x00\x00\x01\x00"));
+  CHECK(client.SeesEof());
+  CHECK(PollUntil(kPatienceMs,
+                  [&] { return server.server().log().find("Sentinel") != std::string::npos; }));
+  CheckWell();
+}
+
+TEST_CASE_FIXTURE(Hostile, "stray bytes behind a good request are judged by themselves") {
+  RpcClient client = server.Connect();
+  client.SendRaw(EncodeRequest(3, "ping", Json::array()) + Bytes("\xc1\xc1\xc1"));
+  const Reply reply = client.Receive();
+  CHECK(reply.ok());
+  CHECK(reply.msgid == 3);
+  CHECK(client.SeesEof());
+  CheckWell();
+}
+
+TEST_CASE_FIXTURE(Hostile, "requests with one msgid are all answered") {
+  RpcClient client = server.Connect("same");
+  const std::string request = EncodeRequest(9, "acquire", {kHostileFlow, 1});
+  client.SendRaw(request + request + request);
+  std::set<uint64_t> tokens;
+  for (int i = 0; i < 3; ++i) {
+    const Reply reply = client.Receive();
+    REQUIRE(reply.ok());
+    CHECK(reply.msgid == 9);
+    tokens.insert(reply.result.at(1).get<uint64_t>());
+  }
+  CHECK(tokens.size() == 3);
+  CheckWell();
+}
+
+TEST_CASE_FIXTURE(Hostile,
+                  "a notification is never answered; only release and keep mean something") {
+  RpcClient client = server.Connect("notifier");
+  const Grant grant = Acquire(&client, kHostileFlow, 5);
+  client.SendNotification("acquire", {kHostileFlow, 1});
+  client.SendNotification("nonsense", {1, 2, 3});
+  client.SendNotification("release", Json::array({"x"}));
+  client.SendNotification("hello", {1, "default", "other"});
+  client.SendNotification("rules_load", {"default", Json::array()});
+  const uint32_t marker = client.Send("ping");
+  const Reply first = client.Receive();
+  CHECK(first.msgid == marker);
+  CHECK(NowCalls(&client, kHostileFlow) == 5);
+  client.SendNotification("release", Json::array({grant.token_id}));
+  CHECK(NowCalls(&client, kHostileFlow) == 0);
+  CheckWell();
+}
+
+TEST_CASE_FIXTURE(Hostile,
+                  "far more requests in flight than the limit are all answered in the end") {
+  constexpr size_t kRequests = 30'000;
+  RpcClient client = server.Connect("eager");
+  const std::string request = EncodeRequest(1, "acquire", {kHostileFlow, 1});
+  std::string bytes;
+  for (size_t i = 0; i < kRequests; ++i) bytes += request;
+  CHECK(client.SendRaw(bytes));
+  std::set<uint64_t> fences;
+  for (size_t i = 0; i < kRequests; ++i) {
+    const Reply reply = client.Receive();
+    REQUIRE(reply.ok());
+    REQUIRE(reply.result.at(0) == kStatusOk);
+    fences.insert(reply.result.at(2).get<uint64_t>());
+  }
+  CHECK(fences.size() == kRequests);
+  CheckWell();
+}
+
+TEST_CASE("a client that never reads its replies is closed, and its tokens are reclaimed") {
+  Hostile hostile({"--output-bytes-max", "65536"});
+  RpcClient setup = hostile.server.Connect();
+  LoadRules(&setup, {RuleJson(kHonestFlow, 1),
+                     RuleJson(kHostileFlow, 100'000, {{"clientOfflineTime", 1}})});
+  RpcClient client = hostile.server.Connect("deaf");
+  Acquire(&client, kHostileFlow, 5);
+  const std::string request = EncodeRequest(1, "info", Json::array());
+  std::string bytes;
+  while (bytes.size() < 32'768) bytes += request;
+  // The sockets' own buffers take some megabytes before the server notices.
+  size_t sent = 0;
+  while (sent < 256 * kMiB && client.SendRaw(bytes, 2'000)) sent += bytes.size();
+  CHECK(sent < 256 * kMiB);
+  CHECK(PollUntil(kPatienceMs, [&] { return NowCalls(&setup, kHostileFlow) == 0; }));
+  CHECK(hostile.server.server().log().find("does not read its replies") != std::string::npos);
+  hostile.CheckWell();
+}
+
+TEST_CASE_FIXTURE(Hostile, "two thousand idle sockets cost little and keep nobody out") {
+  constexpr size_t kSockets = 2'000;
+  AllowManyFiles();
+  std::vector<RpcClient> idle;
+  for (size_t i = 0; i < kSockets; ++i) {
+    idle.push_back(server.Connect());
+    REQUIRE(idle.back().connected());
+  }
+  RpcClient client = server.Connect();
+  REQUIRE(PollUntil(kPatienceMs, [&] {
+    return ResultOf(&client, "info").at("counts").at("connections") >= kSockets;
+  }));
+  CHECK(idle.front().Call("ping").ok());
+  CHECK(idle.back().Call("ping").ok());
+  CheckWell();
+}
+
+TEST_CASE_FIXTURE(Hostile, "two thousand sockets with half a message each are all closed in time") {
+  constexpr size_t kSockets = 2'000;
+  AllowManyFiles();
+  const std::string request = EncodeRequest(8, "acquire", {kHostileFlow, 1});
+  std::vector<RpcClient> sockets;
+  for (size_t i = 0; i < kSockets; ++i) {
+    sockets.push_back(server.Connect());
+    sockets.back().SendRaw(request.substr(0, 1 + i % (request.size() - 1)));
+  }
+  size_t closed = 0;
+  for (auto& socket : sockets) closed += socket.SeesEof() ? 1 : 0;
+  CHECK(closed == kSockets);
+  CheckWell();
+}
+
+TEST_CASE("connections beyond the limit are closed, and there is room again when one leaves") {
+  TestServer server({RuleJson(1, 10)}, {{"--connections-max", "3"}, {}});
+  std::vector<RpcClient> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(server.Connect());
+    CHECK(clients.back().Call("ping").ok());
+  }
+  RpcClient late = server.Connect();
+  CHECK(late.SeesEof());
+  CHECK(clients[0].Call("ping").ok());
+  clients.pop_back();
+  CHECK(PollUntil(kPatienceMs, [&] { return server.Connect().Call("ping").ok(); }));
+}
+
+TEST_CASE("tokens beyond the server's limit are refused by name") {
+  TestServer server({RuleJson(1, 1'000)}, {{"--tokens-max", "5"}, {}});
+  RpcClient client = server.Connect("alice");
+  std::vector<Grant> grants;
+  grants.reserve(5);
+  for (int i = 0; i < 5; ++i) grants.push_back(Acquire(&client, 1));
+  const Grant refused = Acquire(&client, 1);
+  CHECK(refused.status == kStatusTooManyRequest);
+  CHECK(refused.refused_by == "token_limit");
+  CHECK(Release(&client, grants[0].token_id) == kStatusReleaseOk);
+  CHECK(Acquire(&client, 1).status == kStatusOk);
+}
+
+TEST_CASE_FIXTURE(Hostile, "clients that come and go leave nothing behind") {
+  for (int i = 0; i < 1'500; ++i) {
+    RpcClient client(server.address());
+    client.Send("hello", {1, "default", "visitor-" + std::to_string(i)});
+    if (i % 3 == 0) REQUIRE(client.Receive().ok());
+  }
+  RpcClient client = server.Connect();
+  CHECK(PollUntil(kPatienceMs, [&] {
+    return ResultOf(&client, "info").at("counts").at("sessions") == 1;  // The honest one.
+  }));
+  CheckWell();
+}
+
+TEST_CASE_FIXTURE(Hostile, "listings that are begun and left are forgotten, the newest last") {
+  RpcClient client = server.Connect("lister");
+  for (int i = 0; i < 3; ++i) Acquire(&client, kHostileFlow);
+  std::vector<Json> cursors;
+  for (int i = 0; i < 200; ++i) {
+    const Json page = ResultOf(&client, "tokens", {{{"flow_id", kHostileFlow}}, 1});
+    REQUIRE(page.at(0).size() == 1);
+    cursors.push_back(page.at(1));
+  }
+  const Json filter = {{"flow_id", kHostileFlow}};
+  CHECK(ResultOf(&client, "tokens", {filter, 1, cursors.back()}).at(0).size() == 1);
+  const Reply forgotten = ErrorOf(&client, "tokens", {filter, 1, cursors.front()});
+  CHECK(forgotten.error_message.find("cursor") != std::string::npos);
+  CheckWell();
+}
+
+}  // namespace
+}  // namespace nowcalls::testing

@@ -1,0 +1,243 @@
+// The server as a program: flags, files, exit codes, signals and locks.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "integration/calls.h"
+#include "support/admin.h"
+#include "support/server_process.h"
+
+namespace nowcalls::testing {
+namespace {
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+Finished RunServer(std::vector<std::string> arguments, const Environment& environment = {}) {
+  arguments.insert(arguments.begin(), ProductBinary("nowcalls-server"));
+  return RunProgram(std::move(arguments), environment);
+}
+
+// The line of --check-config about one setting.
+std::string SettingLine(const std::string& text, const std::string& name) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(name + " ")) return line;
+  }
+  return "";
+}
+
+TEST_CASE("help and version print to stdout and exit 0") {
+  const Finished help = RunServer({"--help"});
+  CHECK(help.exit_code == 0);
+  CHECK(help.err.empty());
+  for (const char* flag :
+       {"--listen", "--port-file", "--data-dir", "--rules", "--durability", "--log-level",
+        "--log-format", "--config", "--check-config", "--insecure-listen", "NOWCALLS_DATA_DIR"}) {
+    CAPTURE(flag);
+    CHECK(Contains(help.out, flag));
+  }
+  const Finished version = RunServer({"--version"});
+  CHECK(version.exit_code == 0);
+  CHECK(Contains(version.out, "nowcalls-server "));
+}
+
+TEST_CASE("wrong settings exit 64 and name the setting and where it came from") {
+  TempDir dir;
+  WriteStringToFile(dir.Sub("bad.toml"), "durability = \"sometimes\"\n");
+  WriteStringToFile(dir.Sub("unknown.toml"), "data_dir = \"x\"\ncolour = \"red\"\n");
+  WriteStringToFile(dir.Sub("broken.toml"), "data_dir = \n");
+  WriteStringToFile(dir.Sub("rules.json"), Json::array({RuleJson(1, -5)}).dump());
+  const struct {
+    std::vector<std::string> arguments;
+    Environment environment;
+    std::vector<std::string> named;
+  } cases[] = {
+      {{"--colour"}, {}, {"--colour"}},
+      {{"--listen", "nowhere"}, {}, {"--listen"}},
+      {{"--listen", "127.0.0.1:99999"}, {}, {"--listen"}},
+      {{"--durability", "interval:0"}, {}, {"--durability", "interval:0"}},
+      {{"--log-format", "xml"}, {}, {"--log-format", "xml"}},
+      {{"--log-level", "loud"}, {}, {"--log-level"}},
+      {{"--resource-timeout-factor", "5"}, {}, {"--resource-timeout-factor"}},
+      {{"--connections-max", "many"}, {}, {"--connections-max"}},
+      {{}, {{"NOWCALLS_DURABILITY", "maybe"}}, {"NOWCALLS_DURABILITY"}},
+      {{"--config", dir.Sub("bad.toml")}, {}, {"bad.toml:1", "durability"}},
+      {{"--config", dir.Sub("unknown.toml")}, {}, {"unknown.toml:2", "colour"}},
+      {{"--config", dir.Sub("broken.toml")}, {}, {"broken.toml"}},
+      {{"--config", dir.Sub("absent.toml")}, {}, {"absent.toml"}},
+      {{"--rules", dir.Sub("absent.json")}, {}, {"absent.json"}},
+      {{"--rules", "shop=" + dir.Sub("rules.json")}, {}, {"rules.json", "count"}},
+      {{"stray"}, {}, {"stray"}},
+  };
+  for (const auto& bad : cases) {
+    std::vector<std::string> arguments = {"--data-dir", dir.Sub("data")};
+    arguments.insert(arguments.end(), bad.arguments.begin(), bad.arguments.end());
+    const Finished finished = RunServer(arguments, bad.environment);
+    CAPTURE(finished.err);
+    CHECK(finished.exit_code == 64);
+    for (const auto& named : bad.named) {
+      CAPTURE(named);
+      CHECK(Contains(finished.err, named));
+    }
+    CHECK(finished.out.empty());
+  }
+}
+
+TEST_CASE("flags beat the environment, which beats the file, which beats the default") {
+  TempDir dir;
+  WriteStringToFile(dir.Sub("server.toml"),
+                    "durability = \"none\"\nlog_level = \"error\"\nsweep_interval_ms = 250\n");
+  const Environment environment = {{"NOWCALLS_DURABILITY", "interval:20"},
+                                   {"NOWCALLS_LOG_LEVEL", "warn"},
+                                   {"NOWCALLS_CONFIG", dir.Sub("server.toml")}};
+  const Finished checked =
+      RunServer({"--check-config", "--data-dir", dir.Sub("data"), "--durability", "interval:30"},
+                environment);
+  CAPTURE(checked.out);
+  CAPTURE(checked.err);
+  CHECK(checked.exit_code == 0);
+  CHECK(Contains(SettingLine(checked.out, "durability"), "interval:30"));
+  CHECK(Contains(SettingLine(checked.out, "durability"), "flag --durability"));
+  CHECK(Contains(SettingLine(checked.out, "log-level"), "warn"));
+  CHECK(Contains(SettingLine(checked.out, "log-level"), "NOWCALLS_LOG_LEVEL"));
+  CHECK(Contains(SettingLine(checked.out, "sweep-interval-ms"), "250"));
+  CHECK(Contains(SettingLine(checked.out, "sweep-interval-ms"), "server.toml"));
+  CHECK(Contains(SettingLine(checked.out, "restart-grace-ms"), "10000"));
+  CHECK(Contains(SettingLine(checked.out, "restart-grace-ms"), "default"));
+}
+
+TEST_CASE("the order of settings holds for a server that runs") {
+  TestServer server(nullptr,
+                    {{"--durability", "interval:30"},
+                     {{"NOWCALLS_DURABILITY", "none"}, {"NOWCALLS_CONNECTIONS_MAX", "77"}}});
+  RpcClient client = server.Connect();
+  const Json info = ResultOf(&client, "info");
+  CHECK(info.at("ledger").at("durability") == "interval:30");
+  CHECK(info.at("limits").at("connections_max") == 77);
+}
+
+TEST_CASE("--check-config touches no ledger and serves nothing") {
+  TempDir dir;
+  const Finished checked =
+      RunServer({"--check-config", "--data-dir", dir.Sub("data"), "--port-file", dir.Sub("port")});
+  CHECK(checked.exit_code == 0);
+  struct stat ignored {};
+  CHECK(stat(dir.Sub("data").c_str(), &ignored) != 0);
+  CHECK(stat(dir.Sub("port").c_str(), &ignored) != 0);
+}
+
+TEST_CASE("an address that other machines can reach needs --insecure-listen") {
+  TempDir dir;
+  const std::vector<std::string> listen = {"--data-dir", dir.Sub("data"), "--listen", "0.0.0.0:0"};
+  const Finished refused = RunServer(listen);
+  CHECK(refused.exit_code == 64);
+  CHECK(Contains(refused.err, "--insecure-listen"));
+  auto allowed = listen;
+  allowed.insert(allowed.end(), {"--insecure-listen", "--check-config"});
+  CHECK(RunServer(allowed).exit_code == 0);
+}
+
+TEST_CASE("the port file holds the port while the server serves") {
+  TempDir dir;
+  ServerProcess server(dir.path());
+  server.Start();
+  const std::string port = ReadFileToString(dir.Sub("port"));
+  CHECK("127.0.0.1:" + port == server.address() + "\n");
+  RpcClient client(server.address());
+  CHECK(client.Call("ping").ok());
+  CHECK(server.Terminate() == 0);
+  CHECK(ReadFileToString(dir.Sub("port")).empty());
+}
+
+TEST_CASE("an address in use is an I/O error") {
+  TestServer first;
+  TempDir dir;
+  const Finished second = RunServer({"--data-dir", dir.Sub("data"), "--listen", first.address()});
+  CHECK(second.exit_code == 74);
+  CHECK(Contains(second.err, first.address()));
+}
+
+TEST_CASE("a second server on a data directory is refused with the pid of the first") {
+  TestServer first({RuleJson(1, 10)});
+  RpcClient client = first.Connect("alice");
+  const Finished second = RunServer({"--data-dir", first.data_dir(), "--listen", "127.0.0.1:0",
+                                     "--port-file", first.Sub("second-port")});
+  CAPTURE(second.err);
+  CHECK(second.exit_code == 74);
+  CHECK(Contains(second.err, std::to_string(first.server().process().pid())));
+  CHECK(Acquire(&client, 1).status == kStatusOk);
+  first.server().Kill9();
+  first.server().Start();
+}
+
+TEST_CASE("SIGTERM and SIGINT end the server with exit 0") {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    TestServer server({RuleJson(1, 10)});
+    RpcClient idle = server.Connect("alice");
+    Acquire(&idle, 1);
+    server.server().process().Signal(signal);
+    CHECK(server.server().process().Wait() == 0);
+    CHECK(idle.SeesEof());
+    CHECK(AdminRows(Source::Offline(server.data_dir()), {"dump"}).size() == 1);
+  }
+}
+
+TEST_CASE("a client that does not read does not hold up SIGTERM") {
+  TestServer server({RuleJson(1, 10)});
+  RpcClient client = server.Connect("alice");
+  for (int i = 0; i < 2'000; ++i) client.Send("info");
+  CHECK(server.server().Terminate() == 0);
+}
+
+TEST_CASE("log lines as JSON parse, each with a time, a level and a message") {
+  TestServer server({RuleJson(1, 10)}, {{"--log-format", "json", "--log-level", "debug"}, {}});
+  RpcClient hostile(server.address());
+  hostile.SendRaw("\x90\x81garbage \"with\" quotes\n");
+  CHECK(hostile.SeesEof());
+  CHECK(server.server().Terminate() == 0);
+  const auto lines = ParseJsonLines(server.server().log());
+  REQUIRE(lines.size() > 2);
+  for (const auto& line : lines) {
+    CAPTURE(line.dump());
+    CHECK(line.at("ts").is_string());
+    CHECK(line.at("level").is_string());
+    CHECK(line.at("msg").is_string());
+  }
+}
+
+TEST_CASE("a log level leaves out what is below it") {
+  TestServer server({RuleJson(1, 10)}, {{"--log-level", "error"}, {}});
+  CHECK(server.server().Terminate() == 0);
+  CHECK(server.server().log().empty());
+}
+
+TEST_CASE("a data directory that cannot be made is an I/O error") {
+  TempDir dir;
+  WriteStringToFile(dir.Sub("file"), "not a directory");
+  const Finished finished =
+      RunServer({"--data-dir", dir.Sub("file") + "/data", "--listen", "127.0.0.1:0"});
+  CAPTURE(finished.err);
+  CHECK(finished.exit_code == 74);
+  CHECK(Contains(finished.err, dir.Sub("file")));
+}
+
+TEST_CASE("a rule file that another file contradicts keeps the server from starting") {
+  TempDir dir;
+  WriteStringToFile(dir.Sub("a.json"), Json::array({RuleJson(1, 5)}).dump());
+  WriteStringToFile(dir.Sub("b.json"), Json::array({RuleJson(1, 6)}).dump());
+  const Finished finished =
+      RunServer({"--data-dir", dir.Sub("data"), "--listen", "127.0.0.1:0", "--rules",
+                 "a=" + dir.Sub("a.json"), "--rules", "b=" + dir.Sub("b.json")});
+  CAPTURE(finished.err);
+  CHECK(finished.exit_code == 64);
+  CHECK(Contains(finished.err, "flowId 1"));
+}
+
+}  // namespace
+}  // namespace nowcalls::testing

@@ -1,0 +1,77 @@
+// The README's own examples, run as a reader would run them.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "integration/calls.h"
+#include "support/admin.h"
+#include "support/server_process.h"
+
+namespace nowcalls::testing {
+namespace {
+
+// The text between ```python and ``` in the README; fails the test when there is none.
+std::string PythonExample() {
+  const std::string readme = ReadFileToString(NOWCALLS_SOURCE_DIR "/README.md");
+  const std::string opening = "```python\n";
+  const size_t begin = readme.find(opening);
+  REQUIRE(begin != std::string::npos);
+  const size_t end = readme.find("```", begin + opening.size());
+  REQUIRE(end != std::string::npos);
+  return readme.substr(begin + opening.size(), end - begin - opening.size());
+}
+
+// The reader's keyboard: a pipe that the example reads from and the test presses Enter on.
+class Keyboard {
+ public:
+  explicit Keyboard(const std::string& path) {
+    REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+    fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    REQUIRE(fd_ >= 0);
+  }
+  ~Keyboard() { close(fd_); }
+  Keyboard(const Keyboard&) = delete;
+  Keyboard& operator=(const Keyboard&) = delete;
+
+  void PressEnter() const { REQUIRE(write(fd_, "\n", 1) == 1); }
+
+ private:
+  int fd_ = -1;
+};
+
+TEST_CASE("the README's Python example acquires, is seen by the admin tool and releases on Enter") {
+  TestServer server(nullptr,
+                    {{"--rules", "shop=" NOWCALLS_SOURCE_DIR "/data/rules/shop.json"}, {}});
+  WriteStringToFile(server.Sub("example.py"), PythonExample());
+  const Keyboard keyboard(server.Sub("keyboard"));
+  Process example({{"/usr/bin/python3", server.Sub("example.py"), server.address()},
+                   {},
+                   server.Sub("out"),
+                   server.Sub("err"),
+                   server.Sub("keyboard")});
+  const Source live = Source::Live(server.address());
+  std::vector<Json> rows;
+  REQUIRE(PollUntil(kPatienceMs, [&] {
+    rows = AdminRows(live, {"tokens"});
+    return !rows.empty() || !example.Running();
+  }));
+  CAPTURE(ReadFileToString(server.Sub("err")));
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].at("flow_id") == 1001);
+  keyboard.PressEnter();
+  CHECK(example.Wait() == 0);
+  const std::string printed = ReadFileToString(server.Sub("out"));
+  CHECK(printed.find(rows[0].at("token_id").dump()) != std::string::npos);
+  CHECK(AdminRows(live, {"tokens"}).empty());
+  RpcClient client = server.Connect();
+  const Json flow = ResultOf(&client, "flow", Json::array({1001}));
+  CHECK(flow.at("counters").at("granted") == 1);
+  CHECK(flow.at("counters").at("ended").at("released") == 1);
+}
+
+}  // namespace
+}  // namespace nowcalls::testing

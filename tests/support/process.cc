@@ -1,0 +1,155 @@
+#include "support/process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+namespace nowcalls::testing {
+namespace {
+
+std::vector<std::string> MergedEnvironment(const Environment& changes) {
+  std::vector<std::string> merged;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string name(text.substr(0, text.find('=')));
+    if (text.starts_with("NOWCALLS_") || changes.contains(name)) continue;
+    merged.emplace_back(text);
+  }
+  for (const auto& [name, value] : changes) merged.push_back(name + "=" + value);
+  return merged;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>* strings) {
+  std::vector<char*> pointers;
+  for (auto& string : *strings) pointers.push_back(string.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Between fork and exec only async-signal-safe calls are allowed: other threads may have held
+// locks.
+[[noreturn]] void RunChild(const char* in, const char* out, const char* err, char* const* argv,
+                           char* const* env) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int in_fd = open(in, O_RDONLY);
+  const int out_fd = open(out, O_WRONLY | O_CREAT | O_APPEND, 0644);
+  const int err_fd = open(err, O_WRONLY | O_CREAT | O_APPEND, 0644);
+  if (in_fd < 0 || out_fd < 0 || err_fd < 0) _exit(126);
+  dup2(in_fd, STDIN_FILENO);
+  dup2(out_fd, STDOUT_FILENO);
+  dup2(err_fd, STDERR_FILENO);
+  for (int fd = 3; fd < 4096; ++fd) close(fd);
+  execve(argv[0], argv, env);
+  _exit(127);
+}
+
+}  // namespace
+
+Process::Process(const Options& options) {
+  auto arguments = options.argv;
+  auto environment = MergedEnvironment(options.environment);
+  const auto argv = Pointers(&arguments);
+  const auto env = Pointers(&environment);
+  if (access(argv[0], X_OK) != 0) {
+    throw std::runtime_error(options.argv[0] + ": " + std::strerror(errno));
+  }
+  pid_ = fork();
+  if (pid_ < 0) throw std::runtime_error(std::string("fork: ") + std::strerror(errno));
+  if (pid_ == 0) {
+    RunChild(options.stdin_path.c_str(), options.stdout_path.c_str(), options.stderr_path.c_str(),
+             argv.data(), env.data());
+  }
+}
+
+Process::~Process() { KillAndReap(); }
+
+Process::Process(Process&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), ended_(other.ended_) {}
+
+Process& Process::operator=(Process&& other) noexcept {
+  if (this == &other) return *this;
+  KillAndReap();
+  pid_ = std::exchange(other.pid_, -1);
+  ended_ = other.ended_;
+  return *this;
+}
+
+void Process::KillAndReap() {
+  if (pid_ <= 0 || ended_) return;
+  kill(pid_, SIGKILL);
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
+}
+
+bool Process::Running() { return !Wait(0).has_value(); }
+
+void Process::Signal(int signal) const {
+  if (pid_ > 0 && !ended_) kill(pid_, signal);
+}
+
+std::optional<int> Process::Wait(int64_t timeout_ms) {
+  PollUntil(timeout_ms, [this] {
+    if (ended_ || pid_ <= 0) return true;
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) != pid_) return false;
+    ended_ = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+    return true;
+  });
+  return ended_;
+}
+
+Finished RunProgram(std::vector<std::string> argv, const Environment& environment,
+                    int64_t timeout_ms) {
+  std::string folder = "/tmp/nowcalls-run-XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+  const std::string out = folder + "/out";
+  const std::string err = folder + "/err";
+  const std::string name = argv[0];
+  Process process({std::move(argv), environment, out, err, "/dev/null"});
+  const auto exit_code = process.Wait(timeout_ms);
+  Finished finished{exit_code.value_or(0), ReadFileToString(out), ReadFileToString(err)};
+  unlink(out.c_str());
+  unlink(err.c_str());
+  rmdir(folder.c_str());
+  if (!exit_code) throw std::runtime_error(name + " did not end in time; stderr: " + finished.err);
+  return finished;
+}
+
+std::string ProductBinary(const std::string& name) {
+  return std::string(NOWCALLS_BIN_DIR) + "/" + name;
+}
+
+std::string ReadFileToString(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+void WriteStringToFile(const std::string& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << text;
+  if (!out.flush()) throw std::runtime_error("cannot write " + path);
+}
+
+uint64_t ResidentBytes(pid_t pid) {
+  std::istringstream status(ReadFileToString("/proc/" + std::to_string(pid) + "/status"));
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) return std::stoull(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+
+}  // namespace nowcalls::testing

@@ -1,0 +1,78 @@
+// Process: a child process that cannot outlive the test that started it.
+//
+// Thread: one at a time. The child's stdout and stderr go to files, so that it never blocks on a
+// full pipe. It gets SIGKILL when the object goes and when the thread that spawned it ends, so
+// spawn from a thread that lives long enough.
+#ifndef NOWCALLS_SUPPORT_PROCESS_H_
+#define NOWCALLS_SUPPORT_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/poll_until.h"
+
+namespace nowcalls::testing {
+
+// Replaces or adds environment variables; all NOWCALLS_* of the test's own environment are removed.
+using Environment = std::map<std::string, std::string>;
+
+class Process {
+ public:
+  struct Options {
+    std::vector<std::string> argv;  // argv[0] is the path of the binary.
+    Environment environment;
+    std::string stdout_path = "/dev/null";
+    std::string stderr_path = "/dev/null";  // Both are appended to.
+    std::string stdin_path = "/dev/null";
+  };
+
+  // Throws std::runtime_error when the child cannot be started.
+  explicit Process(const Options& options);
+  ~Process();
+  Process(Process&& other) noexcept;
+  Process& operator=(Process&& other) noexcept;
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  pid_t pid() const { return pid_; }
+  bool Running();
+  void Signal(int signal) const;
+  // How it ended: the exit code, or minus the number of the signal that killed it. Empty when it
+  // still runs after `timeout_ms`.
+  std::optional<int> Wait(int64_t timeout_ms = kPatienceMs);
+
+ private:
+  void KillAndReap();
+
+  pid_t pid_ = -1;
+  std::optional<int> ended_;
+};
+
+struct Finished {
+  int exit_code = 0;  // As Process::Wait.
+  std::string out;
+  std::string err;
+};
+
+// Runs a program to its end and returns what it printed. Throws std::runtime_error when it does not
+// end within `timeout_ms`.
+Finished RunProgram(std::vector<std::string> argv, const Environment& environment = {},
+                    int64_t timeout_ms = 2 * kPatienceMs);
+
+// The path of one of the product's programs.
+std::string ProductBinary(const std::string& name);
+
+std::string ReadFileToString(const std::string& path);  // Empty when there is none.
+void WriteStringToFile(const std::string& path, const std::string& text);
+
+// Resident bytes of a process, from /proc.
+uint64_t ResidentBytes(pid_t pid);
+
+}  // namespace nowcalls::testing
+
+#endif  // NOWCALLS_SUPPORT_PROCESS_H_

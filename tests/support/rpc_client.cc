@@ -1,0 +1,285 @@
+#include "support/rpc_client.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <msgpack.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace nowcalls::testing {
+namespace {
+
+using Packer = msgpack::packer<msgpack::sbuffer>;
+
+// msgpack::packer makes an integer of a whole double, which is not what a test asked for.
+void PackDouble(double value, msgpack::sbuffer* buffer) {
+  constexpr char kFloat64 = '\xcb';
+  auto bits = std::bit_cast<uint64_t>(value);
+  char bytes[9] = {kFloat64};
+  for (int i = 8; i > 0; --i, bits >>= 8) bytes[i] = static_cast<char>(bits & 0xff);
+  buffer->write(bytes, sizeof(bytes));
+}
+
+void Pack(const Json& value, msgpack::sbuffer* buffer) {
+  Packer packer(*buffer);
+  switch (value.type()) {
+    case Json::value_t::boolean: packer.pack(value.get<bool>()); return;
+    case Json::value_t::number_integer: packer.pack(value.get<int64_t>()); return;
+    case Json::value_t::number_unsigned: packer.pack(value.get<uint64_t>()); return;
+    case Json::value_t::number_float: PackDouble(value.get<double>(), buffer); return;
+    case Json::value_t::string: packer.pack(value.get_ref<const std::string&>()); return;
+    case Json::value_t::array:
+      packer.pack_array(static_cast<uint32_t>(value.size()));
+      for (const auto& element : value) Pack(element, buffer);
+      return;
+    case Json::value_t::object:
+      packer.pack_map(static_cast<uint32_t>(value.size()));
+      for (const auto& [name, member] : value.items()) {
+        packer.pack(name);
+        Pack(member, buffer);
+      }
+      return;
+    default: packer.pack_nil();
+  }
+}
+
+Json ToJson(const msgpack::object& object) {
+  switch (object.type) {
+    case msgpack::type::BOOLEAN: return object.via.boolean;
+    case msgpack::type::POSITIVE_INTEGER: return object.via.u64;
+    case msgpack::type::NEGATIVE_INTEGER: return object.via.i64;
+    case msgpack::type::FLOAT32:
+    case msgpack::type::FLOAT64: return object.via.f64;
+    case msgpack::type::STR: return std::string(object.via.str.ptr, object.via.str.size);
+    case msgpack::type::ARRAY: {
+      Json array = Json::array();
+      for (uint32_t i = 0; i < object.via.array.size; ++i) {
+        array.push_back(ToJson(object.via.array.ptr[i]));
+      }
+      return array;
+    }
+    case msgpack::type::MAP: {
+      Json map = Json::object();
+      for (uint32_t i = 0; i < object.via.map.size; ++i) {
+        const auto& entry = object.via.map.ptr[i];
+        map[entry.key.as<std::string>()] = ToJson(entry.val);
+      }
+      return map;
+    }
+    default: return nullptr;
+  }
+}
+
+Reply Garbage(const std::string& what) {
+  Reply reply;
+  reply.kind = Reply::Kind::kGarbage;
+  reply.error_message = what;
+  return reply;
+}
+
+// A response is [1, msgid, error, result], with error nil or [code, name, message].
+Reply ParseResponse(const Json& message) {
+  const bool shaped = message.is_array() && message.size() == 4 && message[0] == 1 &&
+                      message[1].is_number_unsigned();
+  if (!shaped) return Garbage("not a response: " + message.dump());
+  Reply reply;
+  reply.msgid = message[1].get<uint64_t>();
+  if (message[2].is_null()) {
+    reply.kind = Reply::Kind::kResult;
+    reply.result = message[3];
+    return reply;
+  }
+  const Json& error = message[2];
+  if (!error.is_array() || error.size() != 3 || !error[0].is_number_integer() ||
+      !error[1].is_string() || !error[2].is_string() || !message[3].is_null()) {
+    return Garbage("not an error: " + message.dump());
+  }
+  reply.kind = Reply::Kind::kError;
+  reply.error_code = error[0].get<int64_t>();
+  reply.error_name = error[1].get<std::string>();
+  reply.error_message = error[2].get<std::string>();
+  return reply;
+}
+
+bool WaitFor(int fd, int16_t events, int64_t deadline_ms) {
+  for (;;) {
+    const int64_t left_ms = std::max<int64_t>(0, deadline_ms - BoottimeMs());
+    pollfd entry{fd, events, 0};
+    const int ready = poll(&entry, 1, static_cast<int>(left_ms));
+    if (ready > 0) return true;
+    if (ready == 0 && left_ms == 0) return false;
+    if (ready < 0 && errno != EINTR) return false;
+  }
+}
+
+int ConnectTo(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return -1;
+  sockaddr_in peer{};
+  peer.sin_family = AF_INET;
+  peer.sin_port = htons(static_cast<uint16_t>(std::stoul(address.substr(colon + 1))));
+  if (inet_pton(AF_INET, address.substr(0, colon).c_str(), &peer.sin_addr) != 1) return -1;
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  if (connect(fd, reinterpret_cast<sockaddr*>(&peer), sizeof(peer)) != 0) {
+    close(fd);
+    return -1;
+  }
+  const int one = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+  return fd;
+}
+
+}  // namespace
+
+struct RpcClient::Impl {
+  int fd = -1;
+  uint32_t next_msgid = 1;
+  msgpack::unpacker unpacker;
+
+  ~Impl() { Close(); }
+
+  void Close() {
+    if (fd >= 0) close(fd);
+    fd = -1;
+  }
+
+  // Bytes read; 0: the peer closed; -1: nothing came in time.
+  ssize_t Read(int64_t deadline_ms) {
+    constexpr size_t kReadBytes = 64 * 1024;
+    unpacker.reserve_buffer(kReadBytes);
+    for (;;) {
+      const ssize_t count = recv(fd, unpacker.buffer(), kReadBytes, 0);
+      if (count >= 0) return count;
+      if (errno == EINTR) continue;
+      if (errno != EAGAIN) return 0;
+      if (!WaitFor(fd, POLLIN, deadline_ms)) return -1;
+    }
+  }
+};
+
+std::string Reply::ToString() const {
+  switch (kind) {
+    case Kind::kResult: return "result " + result.dump();
+    case Kind::kError:
+      return "error " + std::to_string(error_code) + " " + error_name + ": " + error_message;
+    case Kind::kClosed: return "connection closed";
+    case Kind::kTimeout: return "no answer in time";
+    case Kind::kGarbage: return "garbage: " + error_message;
+  }
+  return "?";
+}
+
+RpcClient::RpcClient() : impl_(std::make_unique<Impl>()) {}
+RpcClient::~RpcClient() = default;
+RpcClient::RpcClient(RpcClient&&) noexcept = default;
+RpcClient& RpcClient::operator=(RpcClient&&) noexcept = default;
+
+RpcClient::RpcClient(const std::string& address) : RpcClient() { impl_->fd = ConnectTo(address); }
+
+bool RpcClient::connected() const { return impl_->fd >= 0; }
+
+void RpcClient::Close() { impl_->Close(); }
+
+std::string RpcClient::local_address() const {
+  sockaddr_in own{};
+  socklen_t size = sizeof(own);
+  if (getsockname(impl_->fd, reinterpret_cast<sockaddr*>(&own), &size) != 0) return "";
+  char host[INET_ADDRSTRLEN] = {};
+  inet_ntop(AF_INET, &own.sin_addr, host, sizeof(host));
+  return std::string(host) + ":" + std::to_string(ntohs(own.sin_port));
+}
+
+std::string EncodeRequest(uint32_t msgid, std::string_view method, const Json& params) {
+  msgpack::sbuffer buffer;
+  Packer packer(buffer);
+  packer.pack_array(4).pack(0).pack(msgid).pack(std::string(method));
+  Pack(params, &buffer);
+  return {buffer.data(), buffer.size()};
+}
+
+uint32_t RpcClient::Send(std::string_view method, const Json& params) {
+  const uint32_t msgid = impl_->next_msgid++;
+  SendRaw(EncodeRequest(msgid, method, params));
+  return msgid;
+}
+
+void RpcClient::SendNotification(std::string_view method, const Json& params) {
+  msgpack::sbuffer buffer;
+  Packer packer(buffer);
+  packer.pack_array(3).pack(2).pack(std::string(method));
+  Pack(params, &buffer);
+  SendRaw({buffer.data(), buffer.size()});
+}
+
+Reply RpcClient::Receive(int64_t timeout_ms) {
+  const int64_t deadline_ms = BoottimeMs() + timeout_ms;
+  Reply reply;
+  reply.kind = Reply::Kind::kClosed;
+  while (impl_->fd >= 0) {
+    try {
+      msgpack::object_handle handle;
+      if (impl_->unpacker.next(handle)) return ParseResponse(ToJson(handle.get()));
+    } catch (const std::exception& error) {
+      return Garbage(error.what());
+    }
+    const ssize_t count = impl_->Read(deadline_ms);
+    if (count < 0) {
+      reply.kind = Reply::Kind::kTimeout;
+      return reply;
+    }
+    if (count == 0) break;
+    impl_->unpacker.buffer_consumed(static_cast<size_t>(count));
+  }
+  impl_->Close();
+  return reply;
+}
+
+Reply RpcClient::Call(std::string_view method, const Json& params, int64_t timeout_ms) {
+  const int64_t deadline_ms = BoottimeMs() + timeout_ms;
+  const uint32_t msgid = Send(method, params);
+  for (;;) {
+    Reply reply = Receive(std::max<int64_t>(0, deadline_ms - BoottimeMs()));
+    if (!reply.answered() || reply.msgid == msgid) return reply;
+  }
+}
+
+bool RpcClient::SendRaw(std::string_view bytes, int64_t timeout_ms) {
+  const int64_t deadline_ms = BoottimeMs() + timeout_ms;
+  while (!bytes.empty()) {
+    if (impl_->fd < 0) return false;
+    const ssize_t sent = send(impl_->fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(sent));
+    } else if (errno == EAGAIN) {
+      if (!WaitFor(impl_->fd, POLLOUT, deadline_ms)) return false;
+    } else if (errno != EINTR) {
+      return false;  // Stays open: answers may still be waiting to be read.
+    }
+  }
+  return true;
+}
+
+bool RpcClient::SeesEof(int64_t timeout_ms) {
+  const int64_t deadline_ms = BoottimeMs() + timeout_ms;
+  while (impl_->fd >= 0) {
+    const ssize_t count = impl_->Read(deadline_ms);
+    if (count < 0 || (count > 0 && BoottimeMs() > deadline_ms)) return false;
+    if (count == 0) impl_->Close();
+  }
+  return true;
+}
+
+}  // namespace nowcalls::testing

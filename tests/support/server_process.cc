@@ -1,0 +1,101 @@
+#include "support/server_process.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <stdexcept>
+
+namespace nowcalls::testing {
+
+ServerProcess::ServerProcess(std::string dir, ServerOptions options)
+    : dir_(std::move(dir)), options_(std::move(options)) {}
+
+std::vector<std::string> ServerProcess::Arguments() const {
+  std::vector<std::string> arguments = {ProductBinary("nowcalls-server"),
+                                        "--listen",
+                                        "127.0.0.1:0",
+                                        "--port-file",
+                                        dir_ + "/port",
+                                        "--data-dir",
+                                        data_dir()};
+  arguments.insert(arguments.end(), options_.arguments.begin(), options_.arguments.end());
+  return arguments;
+}
+
+void ServerProcess::StartWithoutWaiting() {
+  unlink((dir_ + "/port").c_str());
+  address_.clear();
+  process_.emplace(
+      Process::Options{Arguments(), options_.environment, log_path(), log_path(), "/dev/null"});
+}
+
+bool ServerProcess::WaitUntilServing(int64_t timeout_ms) {
+  PollUntil(timeout_ms, [this] {
+    const std::string port = ReadFileToString(dir_ + "/port");
+    if (port.ends_with('\n')) address_ = "127.0.0.1:" + port.substr(0, port.size() - 1);
+    return !address_.empty() || !process_->Running();
+  });
+  return !address_.empty() && process_->Running();
+}
+
+void ServerProcess::Start() {
+  StartWithoutWaiting();
+  if (WaitUntilServing()) return;
+  throw std::runtime_error("the server does not serve; its log: " + log());
+}
+
+void ServerProcess::Kill9() {
+  process_->Signal(SIGKILL);
+  process_->Wait();
+}
+
+int ServerProcess::Terminate() {
+  process_->Signal(SIGTERM);
+  const auto ended = process_->Wait();
+  if (!ended) throw std::runtime_error("the server ignores SIGTERM; its log: " + log());
+  return *ended;
+}
+
+void ServerProcess::Restart() {
+  Kill9();
+  Start();
+}
+
+TestServer::TestServer(const Json& rules, ServerOptions options)
+    : server_(dir_.path(), std::move(options)) {
+  if (!rules.is_null()) {
+    WriteStringToFile(Sub("rules.json"), RuleSet(rules).dump());
+    auto& arguments = server_.options().arguments;
+    arguments.insert(arguments.end(), {"--rules", Sub("rules.json")});
+  }
+  server_.Start();
+}
+
+RpcClient TestServer::Connect() const { return RpcClient(address()); }
+
+RpcClient TestServer::Connect(const std::string& client_id, const std::string& name_space) const {
+  RpcClient client(address());
+  const Reply reply = client.Call("hello", {1, name_space, client_id});
+  if (!reply.ok()) throw std::runtime_error("hello: " + reply.ToString());
+  return client;
+}
+
+Json RuleSet(const Json& rules) { return rules.is_object() ? Json::array({rules}) : rules; }
+
+Json RuleJson(int64_t flow_id, double level, const Json& cluster) {
+  Json rule = {
+      {"resource", "resource-" + std::to_string(flow_id)},
+      {"grade", 0},
+      {"count", level},
+      {"clusterMode", true},
+      {"clusterConfig",
+       {{"flowId", flow_id},
+        {"thresholdType", 1},
+        {"resourceTimeout", 60'000},
+        {"clientOfflineTime", 60'000}}},
+  };
+  rule["clusterConfig"].update(cluster);
+  return rule;
+}
+
+}  // namespace nowcalls::testing

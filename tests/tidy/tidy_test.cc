@@ -1,0 +1,78 @@
+// The rules of the code base, enforced on the real tree. That each rule fires is in rules_test.cc.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tidy/code_rules.h"
+#include "tidy/include_rules.h"
+#include "tidy/source_file.h"
+#include "tidy/tree_rules.h"
+
+namespace nowcalls::tidy {
+namespace {
+
+const std::vector<SourceFile>& Tree() {
+  static const std::vector<SourceFile> tree = LoadTree(NOWCALLS_SOURCE_DIR);
+  return tree;
+}
+
+void Report(const Findings& findings) {
+  for (const auto& finding : findings) FAIL_CHECK(finding);
+}
+
+TEST_CASE("the tree is found, headers and sources of every layer") {
+  std::set<std::string> paths;
+  for (const auto& file : Tree()) paths.insert(file.path);
+  for (const char* path : {"CMakeLists.txt", "tools/dev", "src/base/check.h",
+                           "include/nowcalls/status.h", "tests/tidy/tidy_test.cc"}) {
+    CHECK_MESSAGE(paths.contains(path), std::string(path));
+  }
+}
+
+TEST_CASE("every file includes only what its layer may include") {
+  for (const auto& file : Tree()) {
+    if (file.IsCpp()) Report(CheckIncludes(file));
+  }
+}
+
+TEST_CASE("every source file includes its own header first") {
+  std::set<std::string> headers;
+  for (const auto& file : Tree()) {
+    if (file.IsHeader()) headers.insert(file.path.substr(0, file.path.size() - 2));
+  }
+  for (const auto& file : Tree()) {
+    if (!file.IsCpp() || file.IsHeader()) continue;
+    Report(CheckOwnHeaderFirst(file, headers.contains(file.path.substr(0, file.path.size() - 3))));
+  }
+}
+
+TEST_CASE("lines, functions and files are short") {
+  for (const auto& file : Tree()) {
+    Report(CheckLengths(file));
+    Report(CheckFunctionLengths(file));
+  }
+}
+
+TEST_CASE("headers are guarded by their path and open with a comment") {
+  for (const auto& file : Tree()) Report(CheckHeaderShape(file));
+}
+
+TEST_CASE("nothing banned is used") {
+  for (const auto& file : Tree()) Report(CheckBans(file));
+}
+
+TEST_CASE("the top level holds what it should and nothing else") {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(NOWCALLS_SOURCE_DIR)) {
+    names.push_back(entry.path().filename().string());
+  }
+  Report(CheckTopLevel(names));
+}
+
+TEST_CASE("every test has a name of its own") { Report(CheckTestNames(Tree())); }
+
+}  // namespace
+}  // namespace nowcalls::tidy
