@@ -29,7 +29,7 @@ using testing::RpcClient;
 using testing::Source;
 
 constexpr int kClientsPerNamespace = 3;
-constexpr int kResourceColumns = 32;
+constexpr int kResourceColumns = 36;
 constexpr int64_t kRestartGraceMs = 10'000;  // The server's default.
 
 void Say(const std::string& text) {
