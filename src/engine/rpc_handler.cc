@@ -26,13 +26,18 @@ wire::RequestError ErrorOf(const Status& status) {
   }
 }
 
-// One page of an ordered map of slots: rows for those that `row` accepts, behind the cursor. The
-// cursor is the last key shown.
+// Entries one page looks at, so that a filter that matches little does not hold up the loop; such a
+// page has fewer rows than asked, even none, and goes on.
+constexpr int kLookedAtMax = 2000;
+
+// One page of an ordered map of slots: rows for those that `add_row` accepts, behind the cursor.
+// The cursor is the last key looked at.
 template <typename Map, typename Rows, typename AddRow>
 uint64_t FillPage(const Map& map, const wire::PageParams& page, Rows* rows, AddRow add_row) {
   uint64_t last = 0;
   auto it = map.upper_bound(static_cast<typename Map::key_type>(page.cursor));
-  for (; it != map.end() && rows->size() < page.limit; ++it) {
+  for (int looked_at = 0; it != map.end() && rows->size() < page.limit && looked_at < kLookedAtMax;
+       ++looked_at, ++it) {
     add_row(it->second);
     last = static_cast<uint64_t>(it->first);
   }
