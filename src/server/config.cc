@@ -28,11 +28,18 @@ struct Flags {
 
 CLI::Option* AddFlag(const Setting& setting, std::vector<std::string>* values, CLI::App* app) {
   switch (setting.kind) {
-    case SettingKind::kSwitch: return app->add_flag(setting.flag());
+    case SettingKind::kSwitch: return app->add_flag(setting.flag())->disable_flag_override();
     case SettingKind::kList:
       return app->add_option(setting.flag(), *values)->expected(1)->take_all();
     default: values->resize(1); return app->add_option(setting.flag(), values->front());
   }
+}
+
+// A flag whose value was forgotten takes the next flag for it.
+Status CheckNoFlag(const std::string& flag, const std::string& value) {
+  if (!value.starts_with("--")) return Status::Ok();
+  return Status::InvalidArgument(flag + " needs a value, got " + value + "; write ./" + value +
+                                 " if a file of that name is meant");
 }
 
 // CLI11 only takes the arguments apart; what beats what is decided here.
@@ -41,9 +48,9 @@ Result<Flags> ParseFlags(int argc, const char* const* argv) {
   Flags flags;
   CLI::App app;
   app.set_help_flag("");
-  app.add_flag("-h,--help", flags.help);
-  app.add_flag("-V,--version", flags.version);
-  app.add_flag("--check-config", flags.check_config);
+  app.add_flag("-h,--help", flags.help)->disable_flag_override();
+  app.add_flag("-V,--version", flags.version)->disable_flag_override();
+  app.add_flag("--check-config", flags.check_config)->disable_flag_override();
   app.add_option("--config", flags.config_file);
   std::vector<std::vector<std::string>> values(table.size());
   std::vector<CLI::Option*> options;
@@ -56,9 +63,13 @@ Result<Flags> ParseFlags(int argc, const char* const* argv) {
     if (flags.help || flags.version) return flags;
     return Status::InvalidArgument(error.what());
   }
+  NOWCALLS_RETURN_IF_ERROR(CheckNoFlag("--config", flags.config_file));
   for (size_t i = 0; i < table.size(); ++i) {
     if (options[i]->count() == 0) continue;
     if (table[i].kind == SettingKind::kSwitch) values[i] = {"true"};
+    for (const std::string& value : values[i]) {
+      NOWCALLS_RETURN_IF_ERROR(CheckNoFlag(table[i].flag(), value));
+    }
     flags.values[i] = std::move(values[i]);
   }
   return flags;

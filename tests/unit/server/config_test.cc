@@ -168,6 +168,22 @@ TEST_CASE("a flag that does not exist, has no value or comes twice is refused") 
   CHECK(ErrorOf(Read({"stray"})).find("stray") != std::string::npos);
 }
 
+TEST_CASE("a flag whose value was forgotten does not take the next flag for it") {
+  const auto invocation = Read({"--data-dir", "--check-config"});
+  REQUIRE_FALSE(invocation.ok());
+  CHECK(invocation.status().message() ==
+        "--data-dir needs a value, got --check-config; write ./--check-config if a file of that "
+        "name is meant");
+  CHECK_FALSE(Read({"--config", "--check-config"}).ok());
+  CHECK_FALSE(Read({"--rules", "--check-config"}).ok());
+}
+
+TEST_CASE("a switch takes no value on the command line, so that false cannot mean true") {
+  CHECK_FALSE(Read({"--insecure-listen=false", "--listen", "0.0.0.0:1"}).ok());
+  CHECK_FALSE(Read({"--check-config=false"}).ok());
+  CHECK(Read({"--insecure-listen", "--listen", "0.0.0.0:1"}).ok());
+}
+
 TEST_CASE("an address that is not loopback needs the insecure switch") {
   const std::string error = ErrorOf(Read({"--listen", "0.0.0.0:18730"}));
   CHECK(error.starts_with("flag --listen: 0.0.0.0:18730 can be reached from other machines"));
