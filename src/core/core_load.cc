@@ -9,6 +9,12 @@
 namespace nowcalls::core {
 namespace {
 
+// What a token entry has bits for: more than a million years.
+constexpr int64_t kDeadlineMsEnd = int64_t{1} << 55;
+
+// Listings between two batches that get cursors of their own.
+constexpr int kCursorBits = 24;
+
 std::string TokenText(const ledger::Token& token) {
   return "token " + std::to_string(token.key.id.value) + " (flow " +
          std::to_string(token.flow.value) + ")";
@@ -68,6 +74,10 @@ Status Core::LoadToken(const ledger::Token& token) {
   if (tokens_.Find(token.key.id, token.fence.value) != kNoToken) {
     return Status::Corruption(TokenText(token) + " is in the ledger twice");
   }
+  if (token.key.deadline_ms >= kDeadlineMsEnd) {
+    return Status::Corruption(TokenText(token) +
+                              ": its deadline is beyond what a rule can make it");
+  }
   const SessionSlot session = sessions_.FindById(token.session);
   if (session == kNoSession) {
     return Status::Corruption(TokenText(token) + ": its session " +
@@ -115,6 +125,8 @@ Status Core::FinishLoad(const std::optional<ledger::Seal>& seal, Instant now) {
 
   next_fence_ = first_fence_ = expected.next_fence;
   batch_number_ = expected.batch_number;
+  // Every start commits a batch before it answers anything, so no cursor of an earlier one is met.
+  next_listing_ = (batch_number_ << kCursorBits) + 1;
   ready_ = now;
   for (const auto& [id, slot] : sessions_.by_id()) SetOffline(slot, now.ms);
   return {};

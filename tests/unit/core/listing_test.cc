@@ -168,6 +168,20 @@ TEST_CASE("the clock is asked for the moment at which a listing becomes idle") {
   CHECK(h.core().NextDeadline() > h.now() + 1'000'000);
 }
 
+TEST_CASE("a cursor of before a restart does not go on with somebody's listing of after it") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 10'000'000}});
+  const SessionSlot a = h.Hello("a");
+  for (int i = 0; i < 3; ++i) h.Take(a, 1);
+  const uint64_t before = List(&h, {}, 1).cursor;
+  h.Commit();
+  h.Restart();
+  h.Commit();
+  const uint64_t after = List(&h, {}, 1).cursor;
+  CHECK(after != before);
+  CHECK(h.core().ListTokens(h.now(), {}, 1, before).status().code() == StatusCode::kNotFound);
+}
+
 TEST_CASE("of more listings than listings_max the one unused for longest is forgotten") {
   CoreOptions options = testing::HarnessOptions();
   options.limits.listings_max = 3;
