@@ -25,6 +25,7 @@
 #include "base/time.h"
 #include "core/deadline_counter.h"
 #include "core/flow_table.h"
+#include "core/rule_json.h"
 #include "core/session_table.h"
 #include "core/token_ids.h"
 #include "core/token_table.h"
@@ -91,9 +92,10 @@ struct TokenPage {
   uint64_t next_cursor = 0;       // 0: nothing is left.
 };
 
-struct RulesLoaded {
-  uint32_t loaded = 0;
-  std::vector<std::string> skipped;  // One sentence for each rule that clusterMode=false skips.
+// The rules that a namespace is to have.
+struct RuleSet {
+  std::string name_space;
+  ParsedRules parsed;
 };
 
 // Something an operator wants to read in the log.
@@ -107,7 +109,7 @@ class Core {
   explicit Core(const CoreOptions& options);
 
   // --- Recovery: rules and sessions, then tokens, then FinishLoad; before anything else. ---
-  Status LoadRule(const ledger::RuleEntry& rule);
+  Status LoadRule(const ledger::RuleEntry& entry);
   Status LoadSession(const ledger::Session& session);
   Status LoadToken(const ledger::Token& token);
   // `now` is the moment the server becomes ready: restart grace counts from it. kCorruption when
@@ -122,7 +124,7 @@ class Core {
                             const std::optional<std::string_view>& client_id,
                             std::string_view display_id);
   // One connection of the session is gone.
-  void Goodbye(const Turn& turn, SessionSlot session);
+  void Goodbye(const Turn& turn, SessionSlot slot);
 
   // --- Tokens. ---
   AcquireAnswer Acquire(const Turn& turn, SessionSlot session, FlowId flow, int64_t count);
@@ -133,10 +135,11 @@ class Core {
   TokenStatus Reclaim(const Turn& turn, TokenId token, std::string_view reason);
 
   // --- Rules. ---
-  // Replaces the whole set of a namespace, or changes nothing: kInvalidArgument names the rule and
-  // field, kAlreadyExists the namespace that owns a flowId, kResourceExhausted a limit.
-  Result<RulesLoaded> ReplaceRules(const Turn& turn, std::string_view name_space,
-                                   std::string_view json);
+  // Replaces the whole sets of some namespaces in one step, or changes nothing; a flowId may move
+  // from one of them to another. The error names the namespace: kInvalidArgument for a name that is
+  // none or a flowId in two sets, kAlreadyExists when a namespace that is not in `sets` owns a
+  // flowId, kResourceExhausted for a limit.
+  Status ReplaceRules(const Turn& turn, const std::vector<RuleSet>& sets);
 
   // --- Time. ---
   // Does what has become due, a bounded piece at a time. Call at NextDeadline or later.
@@ -195,12 +198,15 @@ class Core {
   void BeginOfflineWalk(SessionSlot slot);
   uint32_t StepOfflineWalk(const Turn& turn, uint32_t tokens_max);
   void EndOfflineWalk();
-  void LowerOfflineTime(const Flow& flow);
+  void LowerOfflineTime(int64_t client_offline_time_ms);
 
   // Rules.
-  Status CheckRuleSet(std::string_view name_space, const std::vector<Rule>& rules) const;
-  // Whether anything changed.
-  bool InstallRule(const Turn& turn, NamespaceSlot name_space, const Rule& rule);
+  Status CheckRuleLimits(const std::vector<RuleSet>& sets) const;
+  Status CheckFlowOwners(const std::vector<RuleSet>& sets) const;
+  size_t RemoveRulesNotIn(const Turn& turn, const RuleSet& set);
+  // Whether anything changed. A clientOfflineTime that became shorter lowers *lowered_ms to it.
+  bool InstallRule(const Turn& turn, NamespaceSlot name_space, const Rule& rule,
+                   int64_t* lowered_ms);
   void RemoveRule(const Turn& turn, FlowSlot slot);
   void EraseFlowIfUnused(FlowSlot slot);
 

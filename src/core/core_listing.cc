@@ -8,7 +8,7 @@ namespace nowcalls::core {
 namespace {
 
 // Tokens one page looks at; a page may hold fewer rows than asked, even none, and go on.
-constexpr uint32_t kLookedAtMax = 20'000;
+constexpr uint32_t kLookedAtMax = 5000;
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "base/check.h"
 #include "base/text.h"
@@ -11,74 +12,119 @@
 namespace nowcalls::core {
 namespace {
 
-constexpr size_t kSkippedNotesMax = 10;
+std::string InNamespace(std::string_view name_space) {
+  return "namespace " + std::string(name_space) + ": ";
+}
+
+std::string FlowIdOf(const RuleSet& set, const Rule& rule) {
+  return InNamespace(set.name_space) + "rule of resource " + Quoted(rule.resource) +
+         ": clusterConfig.flowId " + std::to_string(rule.flow_id.value);
+}
 
 }  // namespace
 
-Result<RulesLoaded> Core::ReplaceRules(const Turn& turn, std::string_view name_space,
-                                       std::string_view json) {
-  NOWCALLS_RETURN_IF_ERROR(CheckNamespace(name_space).WithContext("namespace"));
-  Result<ParsedRules> parsed = ParseRules(json);
-  if (!parsed.ok()) return parsed.status();
-  NOWCALLS_RETURN_IF_ERROR(CheckRuleSet(name_space, parsed->rules));
-
-  const NamespaceSlot space = flows_.FindOrAddNamespace(name_space);
-  absl::flat_hash_set<int64_t> kept;
-  for (const Rule& rule : parsed->rules) kept.insert(rule.flow_id.value);
-  std::vector<FlowSlot> removed;
-  for (const auto& [id, slot] : flows_.by_id()) {
-    if (flows_.at(slot).name_space == space && !kept.contains(id)) removed.push_back(slot);
+Status Core::ReplaceRules(const Turn& turn, const std::vector<RuleSet>& sets) {
+  for (const RuleSet& set : sets) {
+    NOWCALLS_RETURN_IF_ERROR(CheckNamespace(set.name_space).WithContext("namespace"));
   }
-  for (const FlowSlot slot : removed) RemoveRule(turn, slot);
-  size_t changed = 0;
-  for (const Rule& rule : parsed->rules) changed += InstallRule(turn, space, rule) ? 1 : 0;
+  NOWCALLS_RETURN_IF_ERROR(CheckFlowOwners(sets));
+  NOWCALLS_RETURN_IF_ERROR(CheckRuleLimits(sets));
 
-  Note(false, "namespace " + std::string(name_space) + ": " + std::to_string(parsed->rules.size()) +
-                  " rules, " + std::to_string(changed) + " new or changed, " +
-                  std::to_string(removed.size()) + " removed, " +
-                  std::to_string(parsed->skipped.size()) + " skipped");
-  for (size_t i = 0; i < std::min(parsed->skipped.size(), kSkippedNotesMax); ++i) {
-    Note(true, "namespace " + std::string(name_space) + ": " + parsed->skipped[i]);
+  // All removals come first, so that a flow can move from one namespace to another.
+  std::vector<size_t> removed;
+  for (const RuleSet& set : sets) removed.push_back(RemoveRulesNotIn(turn, set));
+  int64_t lowered_ms = kNotScheduled;
+  for (size_t i = 0; i < sets.size(); ++i) {
+    const RuleSet& set = sets[i];
+    const NamespaceSlot space = flows_.FindOrAddNamespace(set.name_space);
+    size_t changed = 0;
+    for (const Rule& rule : set.parsed.rules) {
+      changed += InstallRule(turn, space, rule, &lowered_ms) ? 1 : 0;
+    }
+    flows_.EraseNamespaceIfUnused(space);
+    Note(false, InNamespace(set.name_space) + std::to_string(set.parsed.rules.size()) + " rules, " +
+                    std::to_string(changed) + " new or changed, " + std::to_string(removed[i]) +
+                    " removed, " + std::to_string(set.parsed.skipped_count) + " skipped");
+    for (const std::string& text : set.parsed.skipped)
+      Note(true, InNamespace(set.name_space) + text);
   }
-  flows_.EraseNamespaceIfUnused(space);
-  return RulesLoaded{static_cast<uint32_t>(parsed->rules.size()), std::move(parsed->skipped)};
+  if (lowered_ms != kNotScheduled) LowerOfflineTime(lowered_ms);
+  return {};
 }
 
-Status Core::CheckRuleSet(std::string_view name_space, const std::vector<Rule>& rules) const {
-  const NamespaceSlot space = flows_.FindNamespace(name_space);
-  if (space == kNoNamespace && flows_.namespaces() >= options_.limits.namespaces_max) {
-    return Status::ResourceExhausted("the server knows " +
-                                     std::to_string(options_.limits.namespaces_max) +
-                                     " namespaces already (namespaces_max)");
+// No flow may be in two sets, nor in the set of a namespace that keeps its rules.
+Status Core::CheckFlowOwners(const std::vector<RuleSet>& sets) const {
+  absl::flat_hash_set<std::string> replaced;
+  for (const RuleSet& set : sets) {
+    if (!replaced.insert(set.name_space).second) {
+      return Status::InvalidArgument(InNamespace(set.name_space) + "is given two sets of rules");
+    }
   }
-  const size_t others =
-      flows_.rules() - (space == kNoNamespace ? 0 : flows_.name_space(space).rules);
-  if (others + rules.size() > options_.limits.rules_max) {
-    return Status::ResourceExhausted(
-        "the set would make " + std::to_string(others + rules.size()) + " rules; at most " +
-        std::to_string(options_.limits.rules_max) + " are allowed (rules_max)");
-  }
-  for (size_t i = 0; i < rules.size(); ++i) {
-    const FlowSlot slot = flows_.Find(rules[i].flow_id);
-    if (slot == kNoFlow || flows_.at(slot).rule == nullptr) continue;
-    if (flows_.at(slot).name_space == space) continue;
-    return Status::AlreadyExists("rule of resource " + Quoted(rules[i].resource) +
-                                 ": clusterConfig.flowId " +
-                                 std::to_string(rules[i].flow_id.value) + " belongs to namespace " +
-                                 flows_.name_space(flows_.at(slot).name_space).name +
-                                 "; flow ids are unique across namespaces");
+  absl::flat_hash_map<int64_t, const RuleSet*> owners;
+  for (const RuleSet& set : sets) {
+    for (const Rule& rule : set.parsed.rules) {
+      const auto [owner, is_new] = owners.emplace(rule.flow_id.value, &set);
+      if (!is_new) {
+        return Status::InvalidArgument(FlowIdOf(set, rule) + " is also in the set of namespace " +
+                                       owner->second->name_space);
+      }
+      const FlowSlot slot = flows_.Find(rule.flow_id);
+      if (slot == kNoFlow || flows_.at(slot).rule == nullptr) continue;
+      const std::string& name = flows_.name_space(flows_.at(slot).name_space).name;
+      if (replaced.contains(name)) continue;
+      return Status::AlreadyExists(FlowIdOf(set, rule) + " belongs to namespace " + name +
+                                   "; flow ids are unique across namespaces (to move it, load a "
+                                   "set without it there first, such as [])");
+    }
   }
   return {};
 }
 
-bool Core::InstallRule(const Turn& turn, NamespaceSlot space, const Rule& rule) {
+Status Core::CheckRuleLimits(const std::vector<RuleSet>& sets) const {
+  size_t namespaces = flows_.namespaces();
+  size_t rules = flows_.rules();
+  for (const RuleSet& set : sets) {
+    const NamespaceSlot space = flows_.FindNamespace(set.name_space);
+    if (space == kNoNamespace) {
+      ++namespaces;
+    } else {
+      rules -= flows_.name_space(space).rule_ids.size();
+    }
+    rules += set.parsed.rules.size();
+  }
+  if (namespaces > std::max<size_t>(flows_.namespaces(), options_.limits.namespaces_max)) {
+    return Status::ResourceExhausted(
+        "the set would make " + std::to_string(namespaces) + " namespaces; at most " +
+        std::to_string(options_.limits.namespaces_max) + " are allowed (namespaces_max)");
+  }
+  if (rules > options_.limits.rules_max) {
+    return Status::ResourceExhausted(
+        "the set would make " + std::to_string(rules) + " rules; at most " +
+        std::to_string(options_.limits.rules_max) + " are allowed (rules_max)");
+  }
+  return {};
+}
+
+size_t Core::RemoveRulesNotIn(const Turn& turn, const RuleSet& set) {
+  const NamespaceSlot space = flows_.FindNamespace(set.name_space);
+  if (space == kNoNamespace) return 0;
+  absl::btree_set<int64_t> removed = flows_.name_space(space).rule_ids;
+  for (const Rule& rule : set.parsed.rules) removed.erase(rule.flow_id.value);
+  for (const int64_t id : removed) RemoveRule(turn, flows_.Find(FlowId{id}));
+  return removed.size();
+}
+
+bool Core::InstallRule(const Turn& turn, NamespaceSlot space, const Rule& rule,
+                       int64_t* lowered_ms) {
   const FlowSlot slot = flows_.FindOrAdd(rule.flow_id);
   Flow& flow = flows_.at(slot);
   if (flow.rule != nullptr && *flow.rule == rule) return false;
   const int64_t offline_time_before_ms = flow.client_offline_time_ms;
   flows_.SetRule(slot, space, rule, options_.resource_timeout_factor);
+  if (flow.client_offline_time_ms < offline_time_before_ms) {
+    *lowered_ms = std::min(*lowered_ms, flow.client_offline_time_ms);
+  }
   turn.batch->RuleSet(flows_.name_space(space).name, rule.flow_id, RuleToJson(rule));
-  if (flow.client_offline_time_ms < offline_time_before_ms) LowerOfflineTime(flow);
   return true;
 }
 

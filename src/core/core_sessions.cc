@@ -106,7 +106,8 @@ void Core::BeginOfflineWalk(SessionSlot slot) {
 // Looks at up to `tokens_max` tokens of the walked session; returns how many.
 uint32_t Core::StepOfflineWalk(const Turn& turn, uint32_t tokens_max) {
   const SessionSlot slot = walk_.session;
-  const std::string client_id = sessions_.at(slot).client_id;
+  const std::string client = "client " + sessions_.at(slot).client_id + " of namespace " +
+                             flows_.name_space(sessions_.at(slot).name_space).name;
   const int64_t offline_ms = turn.now.ms - sessions_.at(slot).offline_since_ms;
   uint64_t reclaimed = walk_.reclaimed;
   uint32_t seen = 0;
@@ -126,9 +127,8 @@ uint32_t Core::StepOfflineWalk(const Turn& turn, uint32_t tokens_max) {
   const bool ended_with_session = walk_.session != slot;
   if (!ended_with_session && walk_.cursor.next != kNoToken) return seen;
   if (reclaimed > 0) {
-    Note(false, "client " + client_id + " has been offline for " + std::to_string(offline_ms) +
-                    " ms: reclaimed " + std::to_string(reclaimed) +
-                    (reclaimed == 1 ? " token" : " tokens"));
+    Note(false, client + " has been offline for " + std::to_string(offline_ms) + " ms: reclaimed " +
+                    std::to_string(reclaimed) + (reclaimed == 1 ? " token" : " tokens"));
   }
   if (!ended_with_session) {
     const int64_t next_due_ms = walk_.next_due_ms;
@@ -144,17 +144,16 @@ void Core::EndOfflineWalk() {
   walk_ = OfflineWalk{};
 }
 
-// A rule's clientOfflineTime became shorter: absent sessions that hold its tokens are looked at
-// when these are due, if that is sooner than planned.
-void Core::LowerOfflineTime(const Flow& flow) {
-  for (TokenSlot token = flow.tokens.head; token != kNoToken;
-       token = tokens_.at(token).next(TokenOrder::kFlow)) {
-    const SessionSlot slot = tokens_.at(token).session;
+// Some rule's clientOfflineTime became this short: absent sessions are looked at when tokens of
+// such a rule would be due, if that is sooner than planned. Which of them hold any is for that look
+// to find out.
+void Core::LowerOfflineTime(int64_t client_offline_time_ms) {
+  for (const auto& [id, slot] : sessions_.by_id()) {
     SessionState& session = sessions_.at(slot);
-    session.client_offline_ms_min =
-        std::min(session.client_offline_ms_min, flow.client_offline_time_ms);
+    if (session.tokens.size == 0) continue;
+    session.client_offline_ms_min = std::min(session.client_offline_ms_min, client_offline_time_ms);
     if (session.online()) continue;
-    const int64_t due_ms = OfflineDueMs(session, flow.client_offline_time_ms);
+    const int64_t due_ms = OfflineDueMs(session, client_offline_time_ms);
     if (walk_.session == slot) {
       walk_.next_due_ms = std::min(walk_.next_due_ms, due_ms);
     } else if (due_ms < session.check_ms) {

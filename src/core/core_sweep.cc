@@ -45,9 +45,12 @@ Status Core::OnScanDone(const Turn& turn, const ledger::ScanResult& result) {
   if (sweep_.resume) {
     sweep_.after = result.expired.back();
   } else if (sweep_.reclaimed + sweep_.spared > 0) {
-    Note(false, "sweep: reclaimed " + std::to_string(sweep_.reclaimed) +
-                    " expired tokens, spared " + std::to_string(sweep_.spared) +
-                    " of before the restart");
+    std::string text = "sweep: reclaimed " + std::to_string(sweep_.reclaimed) +
+                       (sweep_.reclaimed == 1 ? " expired token" : " expired tokens");
+    if (sweep_.spared > 0) {
+      text += ", spared " + std::to_string(sweep_.spared) + " of before the restart";
+    }
+    Note(false, std::move(text));
   }
   return {};
 }

@@ -58,7 +58,7 @@ NamespaceSlot FlowTable::FindOrAddNamespace(std::string_view name) {
 
 void FlowTable::EraseNamespaceIfUnused(NamespaceSlot slot) {
   Namespace& name_space = namespaces_[slot];
-  if (name_space.sessions > 0 || name_space.rules > 0) return;
+  if (name_space.sessions > 0 || !name_space.rule_ids.empty()) return;
   namespace_slots_.erase(name_space.name);
   name_space = Namespace{};
   free_namespaces_.push_back(slot);
@@ -69,7 +69,7 @@ void FlowTable::SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rul
   Flow& flow = flows_[slot];
   if (flow.rule == nullptr) {
     ++rules_;
-    ++namespaces_[name_space].rules;
+    namespaces_[name_space].rule_ids.insert(flow.id.value);
     flow.name_space = name_space;
     flow.rule = std::make_unique<Rule>(rule);
   } else {
@@ -85,7 +85,7 @@ void FlowTable::ClearRule(FlowSlot slot) {
   Flow& flow = flows_[slot];
   NOWCALLS_CHECK(flow.rule != nullptr && rules_ > 0);
   --rules_;
-  --namespaces_[flow.name_space].rules;
+  namespaces_[flow.name_space].rule_ids.erase(flow.id.value);
   flow.rule.reset();
   flow.name_space = kNoNamespace;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "core/rule.h"
 #include "core/token_table.h"
@@ -53,8 +54,8 @@ struct Flow {
 struct Namespace {
   std::string name;
   uint32_t sessions_online = 0;
-  uint32_t sessions = 0;  // Online or offline.
-  uint32_t rules = 0;
+  uint32_t sessions = 0;              // Online or offline.
+  absl::btree_set<int64_t> rule_ids;  // Flow ids of its rules.
 };
 
 class FlowTable {

@@ -1,5 +1,6 @@
 #include "core/rule_json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
@@ -138,12 +139,23 @@ bool IsBlank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
+// Listings show names as they are.
+bool HasControlBytes(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte == 0x7f;
+  });
+}
+
 // What is wrong with the rule; empty if nothing is.
 std::string ReadRule(const json& object, Rule* rule) {
   std::string error;
   FieldReader fields(object, "", &error);
   fields.String("resource", kResourceBytesMax, &rule->resource);
   if (IsBlank(rule->resource)) fields.Fail("resource", "must not be blank");
+  if (HasControlBytes(rule->resource)) {
+    fields.Fail("resource", "must not hold control characters");
+  }
   fields.String("limitApp", kResourceBytesMax, &rule->limit_app);
   fields.Integer("grade", 0, 1, &rule->grade);
   if (fields.Find("count") == nullptr) fields.Fail("count", "is missing; it must be >= 0");
@@ -193,22 +205,39 @@ std::string ParserMessage(std::string_view what) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
+// Where the string or comment that begins at `i` ends, if one does; else `i` itself.
+size_t SkipQuiet(std::string_view text, size_t i) {
+  if (text[i] == '"') {
+    for (++i; i < text.size() && text[i] != '"'; ++i) i += text[i] == '\\' ? 1 : 0;
+    return i;
+  }
+  const std::string_view opening = text.substr(i, 2);
+  if (opening == "//") return std::min(text.find('\n', i), text.size());
+  if (opening == "/*") return std::min(text.find("*/", i + 2), text.size());
+  return i;
+}
+
+// Whether brackets open deeper than the bound. The parser recurses nowhere, but what it builds is
+// destroyed recursively. (Its own callback would bound the depth too, in quadratic time.)
+bool IsTooDeep(std::string_view text) {
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    i = SkipQuiet(text, i);
+    if (i >= text.size()) break;
+    if (text[i] == '[' || text[i] == '{') ++depth;
+    if (text[i] == ']' || text[i] == '}') --depth;
+    if (depth > kRuleJsonNestingMax) return true;
+  }
+  return false;
+}
+
 Result<json> ParseText(std::string_view text) {
-  bool too_deep = false;
-  const json::parser_callback_t bound_depth = [&](int depth, json::parse_event_t event, json&) {
-    const bool opens =
-        event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
-    too_deep = too_deep || (opens && depth >= kRuleJsonNestingMax);
-    return !too_deep;
-  };
+  if (IsTooDeep(text)) {
+    return Status::InvalidArgument("JSON is nested deeper than " +
+                                   std::to_string(kRuleJsonNestingMax) + " levels");
+  }
   try {
-    json document = json::parse(text, bound_depth, /*allow_exceptions=*/true,
-                                /*ignore_comments=*/true);
-    if (too_deep) {
-      return Status::InvalidArgument("JSON is nested deeper than " +
-                                     std::to_string(kRuleJsonNestingMax) + " levels");
-    }
-    return document;
+    return json::parse(text, nullptr, /*allow_exceptions=*/true, /*ignore_comments=*/true);
   } catch (const json::exception& e) {
     return Status::InvalidArgument("not valid JSON: " + ParserMessage(e.what()));
   }
@@ -235,7 +264,9 @@ Result<ParsedRules> ParseRules(std::string_view text) {
     if (!object.is_object()) return Status::InvalidArgument(where + ": must be an object");
     std::string error;
     if (!IsClusterMode(object, &error) && error.empty()) {
-      parsed.skipped.push_back(where + " is skipped: clusterMode is not true");
+      if (++parsed.skipped_count <= kSkippedTextsMax) {
+        parsed.skipped.push_back(where + " is skipped: clusterMode is not true");
+      }
       continue;
     }
     Rule rule;

@@ -7,6 +7,7 @@
 #ifndef NOWCALLS_CORE_RULE_JSON_H_
 #define NOWCALLS_CORE_RULE_JSON_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,15 +19,18 @@ namespace nowcalls::core {
 
 struct ParsedRules {
   std::vector<Rule> rules;
-  std::vector<std::string> skipped;  // A sentence for each rule with clusterMode=false.
+  size_t skipped_count = 0;          // Rules with clusterMode=false.
+  std::vector<std::string> skipped;  // A sentence for each of the first kSkippedTextsMax of them.
 };
+inline constexpr size_t kSkippedTextsMax = 10;
 
 // kInvalidArgument says which rule (its position from 1, resource, flowId), which field and why,
-// or at which line the JSON is wrong. A flowId that appears twice is an error.
-Result<ParsedRules> ParseRules(std::string_view json);
+// or at which line the JSON is wrong. A flowId that appears twice is an error. Time and memory grow
+// linearly with the text.
+Result<ParsedRules> ParseRules(std::string_view text);
 
 // One rule object, as RuleToJson writes it.
-Result<Rule> ParseRule(std::string_view json);
+Result<Rule> ParseRule(std::string_view text);
 
 // One line of JSON with Sentinel's field names, every field present. ParseRule(RuleToJson(r)) == r.
 std::string RuleToJson(const Rule& rule);

@@ -37,7 +37,7 @@ class TokenIds {
   uint64_t Encrypt(uint64_t value) const;
   uint64_t Decrypt(uint64_t value) const;
 
-  std::array<uint64_t, kRounds> round_keys_;
+  std::array<uint64_t, kRounds> round_keys_{};
 };
 
 }  // namespace nowcalls::core

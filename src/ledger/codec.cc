@@ -316,7 +316,7 @@ std::string EncodeWatermark(int64_t deadline_ms) {
 
 Result<int64_t> DecodeWatermark(std::string_view value) {
   NOWCALLS_RETURN_IF_ERROR(CheckFixedValue("watermark", value, kWatermarkBytes));
-  const int64_t deadline_ms = LoadBigEndian<int64_t>(value.data() + 1);
+  const auto deadline_ms = LoadBigEndian<int64_t>(value.data() + 1);
   if (!IsLedgerMs(deadline_ms)) return Corrupt("watermark", "deadline_ms is out of range");
   return deadline_ms;
 }

@@ -89,7 +89,7 @@ class PortFile {
   std::string path_;
 };
 
-Status Run(const ServerConfig& config, const std::vector<RuleText>& rules) {
+Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules) {
   const int64_t began_ms = BoottimeMs();
   spdlog::info("nowcalls-server {} (process {}), ledger in {}, durability {}", NOWCALLS_VERSION,
                getpid(), config.data_dir, config.durability.ToString());
@@ -102,7 +102,7 @@ Status Run(const ServerConfig& config, const std::vector<RuleText>& rules) {
   LogRecovered(*ledger, BoottimeMs() - began_ms);
 
   Server server(config, &*ledger, store->get(), [&] { return (*store)->Close(); });
-  NOWCALLS_RETURN_IF_ERROR(server.LoadRules(rules));
+  NOWCALLS_RETURN_IF_ERROR(server.LoadRules(std::move(rules)));
   auto listener = Listener::Bind(config.listen);
   if (!listener.ok()) return listener.status();
   const HostPort address = (*listener)->address();
@@ -121,9 +121,9 @@ Status Run(const ServerConfig& config, const std::vector<RuleText>& rules) {
 
 }  // namespace
 
-int Serve(ServerConfig config, const std::vector<RuleText>& rules) {
+int Serve(ServerConfig config, std::vector<LoadedRuleFile> rules) {
   PrepareProcess(&config);
-  const Status status = Run(config, rules);
+  const Status status = Run(config, std::move(rules));
   if (status.ok()) return kExitOk;
   LogAt(LogLevel::kError, status.message());
   return ExitCodeOf(status);

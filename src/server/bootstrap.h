@@ -14,7 +14,7 @@
 namespace nowcalls::server {
 
 // Serves until a signal ends it; returns the exit code, having logged the reason if it is not 0.
-int Serve(ServerConfig config, const std::vector<RuleText>& rules);
+int Serve(ServerConfig config, std::vector<LoadedRuleFile> rules);
 
 // kExitUsage for what the operator wrote, kExitCorruption for what the ledger holds, kExitIoError
 // for what the system refused.

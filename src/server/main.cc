@@ -41,7 +41,7 @@ int Main(int argc, const char* const* argv) {
     Print(invocation->command == Command::kHelp ? HelpText() : VersionText());
     return kExitOk;
   }
-  const Result<std::vector<RuleText>> rules = ReadRuleFiles(invocation->config.rules);
+  Result<std::vector<LoadedRuleFile>> rules = ReadRuleFiles(invocation->config.rules);
   if (!rules.ok()) return Refuse(rules.status());
   if (invocation->command == Command::kCheckConfig) {
     Print(DescribeSettings(*invocation) + DescribeRules(*rules) + "The configuration is valid.\n");

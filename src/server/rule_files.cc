@@ -11,8 +11,8 @@
 
 namespace nowcalls::server {
 
-Result<std::vector<RuleText>> ReadRuleFiles(const std::vector<RuleFile>& files) {
-  std::vector<RuleText> texts;
+Result<std::vector<LoadedRuleFile>> ReadRuleFiles(const std::vector<RuleFile>& files) {
+  std::vector<LoadedRuleFile> loaded;
   std::unordered_map<int64_t, const RuleFile*> owners;
   for (const RuleFile& file : files) {
     Result<std::string> json = ReadWholeFile(file.path, kRulesFileBytesMax);
@@ -26,18 +26,22 @@ Result<std::vector<RuleText>> ReadRuleFiles(const std::vector<RuleFile>& files) 
                                      std::to_string(rule.flow_id.value) + " is also in " +
                                      owner->second->path + "; a flowId belongs to one namespace");
     }
-    texts.push_back({file, *std::move(json), parsed->rules.size(), std::move(parsed->skipped)});
+    loaded.push_back({file, *std::move(parsed)});
   }
-  return texts;
+  return loaded;
 }
 
-std::string DescribeRules(const std::vector<RuleText>& texts) {
+std::string DescribeRules(const std::vector<LoadedRuleFile>& files) {
   std::string lines;
-  for (const RuleText& text : texts) {
-    lines += text.file.path + ": " + std::to_string(text.rules) +
-             (text.rules == 1 ? " rule" : " rules") + " for namespace " +
-             Quoted(text.file.name_space) + "\n";
-    for (const std::string& sentence : text.skipped) lines += "  " + sentence + "\n";
+  for (const auto& [file, parsed] : files) {
+    lines += file.path + ": " + std::to_string(parsed.rules.size()) +
+             (parsed.rules.size() == 1 ? " rule" : " rules") + " for namespace " +
+             Quoted(file.name_space) + "\n";
+    for (const std::string& text : parsed.skipped) lines += "  " + text + "\n";
+    if (parsed.skipped_count > parsed.skipped.size()) {
+      lines += "  " + std::to_string(parsed.skipped_count - parsed.skipped.size()) +
+               " more are skipped\n";
+    }
   }
   return lines;
 }

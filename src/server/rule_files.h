@@ -5,28 +5,26 @@
 #ifndef NOWCALLS_SERVER_RULE_FILES_H_
 #define NOWCALLS_SERVER_RULE_FILES_H_
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
+#include "core/rule_json.h"
 #include "nowcalls/status.h"
 #include "server/config.h"
 
 namespace nowcalls::server {
 
-struct RuleText {
+struct LoadedRuleFile {
   RuleFile file;
-  std::string json;
-  size_t rules = 0;
-  std::vector<std::string> skipped;  // A sentence for each rule that is not loaded.
+  core::ParsedRules parsed;
 };
 
 // kInvalidArgument names the file, the rule, the field and the reason; also for a flowId in the
 // files of two namespaces.
-Result<std::vector<RuleText>> ReadRuleFiles(const std::vector<RuleFile>& files);
+Result<std::vector<LoadedRuleFile>> ReadRuleFiles(const std::vector<RuleFile>& files);
 
 // "shop.json: 3 rules for namespace 'shop'", then the skipped ones, a line each.
-std::string DescribeRules(const std::vector<RuleText>& texts);
+std::string DescribeRules(const std::vector<LoadedRuleFile>& files);
 
 }  // namespace nowcalls::server
 

@@ -212,6 +212,14 @@ std::string FindWrongBook(const core::Core& core) {
   return "";
 }
 
+Status ReplaceRules(core::Core* core, const core::Turn& turn, std::string_view name_space,
+                    std::string_view json) {
+  Result<core::ParsedRules> parsed = core::ParseRules(json);
+  if (!parsed.ok()) return parsed.status();
+  return core->ReplaceRules(
+      turn, {{.name_space = std::string(name_space), .parsed = *std::move(parsed)}});
+}
+
 CoreHarness::CoreHarness(const core::CoreOptions& options)
     : options_(options), store_(ledger::Format{.token_id_key = options.token_id_key}) {
   core_ = std::make_unique<core::Core>(options_);
@@ -223,9 +231,12 @@ void CoreHarness::AfterCall() {
 }
 
 void CoreHarness::Rules(const std::vector<RuleOptions>& rules, std::string_view name_space) {
-  const auto loaded = core_->ReplaceRules(turn(), name_space, RulesJson(rules));
-  REQUIRE(loaded.status().ToString() == "ok");
-  REQUIRE(loaded->loaded == rules.size());
+  const Status loaded = ReplaceRules(core_.get(), turn(), name_space, RulesJson(rules));
+  REQUIRE(loaded.ToString() == "ok");
+  const core::NamespaceSlot space = core_->flows().FindNamespace(name_space);
+  const size_t now_there =
+      space == core::kNoNamespace ? 0 : core_->flows().name_space(space).rule_ids.size();
+  REQUIRE(now_there == rules.size());
   AfterCall();
 }
 

@@ -28,6 +28,9 @@ struct RuleOptions {
   int64_t client_offline_ms = 2000;
 };
 std::string RulesJson(const std::vector<RuleOptions>& rules);
+// The rules of one namespace from their JSON, as rules_load does it.
+Status ReplaceRules(core::Core* core, const core::Turn& turn, std::string_view name_space,
+                    std::string_view json);
 
 // Defaults, but that no step of a sweep ends early on a slow machine.
 core::CoreOptions HarnessOptions();

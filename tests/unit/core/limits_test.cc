@@ -58,11 +58,12 @@ TEST_CASE("beyond namespaces_max neither clients nor rules open a new one") {
   CoreHarness h(Tiny());
   h.Rules({{.flow = 1}}, "one");
   const SessionSlot a = h.Hello("a", "two");
-  const std::string full =
-      "resource_exhausted: the server knows 2 namespaces already (namespaces_max)";
-  CHECK(h.core().Hello(h.turn(), "three", "a", "@x").status().ToString() == full);
-  CHECK(h.core().ReplaceRules(h.turn(), "three", "[]").status().ToString() == full);
-  CHECK(h.core().ReplaceRules(h.turn(), "two", "[]").ok());
+  CHECK(h.core().Hello(h.turn(), "three", "a", "@x").status().ToString() ==
+        "resource_exhausted: the server knows 2 namespaces already (namespaces_max)");
+  CHECK(testing::ReplaceRules(&h.core(), h.turn(), "three", "[]").ToString() ==
+        "resource_exhausted: the set would make 3 namespaces; at most 2 are allowed "
+        "(namespaces_max)");
+  CHECK(testing::ReplaceRules(&h.core(), h.turn(), "two", "[]").ok());
   h.Goodbye(a);
   CHECK(h.core().Hello(h.turn(), "three", "a", "@x").ok());
 }
@@ -79,9 +80,7 @@ TEST_CASE("beyond rules_max, over all namespaces, a set is refused as a whole") 
   CoreHarness h(Tiny());
   h.Rules({{.flow = 1}, {.flow = 2}}, "one");
   h.Rules({{.flow = 3}}, "two");
-  CHECK(h.core()
-            .ReplaceRules(h.turn(), "two", RulesJson({{.flow = 3}, {.flow = 4}}))
-            .status()
+  CHECK(testing::ReplaceRules(&h.core(), h.turn(), "two", RulesJson({{.flow = 3}, {.flow = 4}}))
             .ToString() ==
         "resource_exhausted: the set would make 4 rules; at most 3 are allowed (rules_max)");
   CHECK(h.core().flows().rules() == 3);

@@ -79,7 +79,7 @@ TEST_CASE("a rule that was written is read back the same") {
   CHECK(RuleToJson(*again) == RuleToJson(full));
 
   Rule odd;
-  odd.resource = "quote \" backslash \\ newline \n \xe2\x82\xac";
+  odd.resource = "quote \" backslash \\ euro \xe2\x82\xac";
   odd.flow_id = FlowId{1};
   odd.resource_timeout_ms = kRuleTimeMsMax;
   odd.client_offline_time_ms = kRuleTimeMsMax;

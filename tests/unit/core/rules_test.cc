@@ -11,7 +11,7 @@ using testing::ReadLedger;
 using testing::RulesJson;
 
 Status Load(CoreHarness* h, std::string_view name_space, const std::string& json) {
-  return h->core().ReplaceRules(h->turn(), name_space, json).status();
+  return testing::ReplaceRules(&h->core(), h->turn(), name_space, json);
 }
 
 TEST_CASE("a level lowered below nowCalls refuses new grants and lets the rest drain") {
@@ -128,8 +128,10 @@ TEST_CASE("a flowId of another namespace refuses the whole set and names the own
   const Status status = Load(&h, "thief", RulesJson({{.flow = 5}, {.flow = 1}}));
   CHECK(StatusCodeName(status.code()) == "already_exists");
   CHECK(status.message() ==
-        "rule of resource 'r1': clusterConfig.flowId 1 belongs to namespace owner; flow ids are "
-        "unique across namespaces");
+        "namespace thief: rule of resource 'r1': clusterConfig.flowId 1 belongs to namespace "
+        "owner; flow ids are unique across namespaces (to move it, load a set without it there "
+        "first, "
+        "such as [])");
   CHECK(h.batch().empty());
   CHECK(h.core().flows().Find(FlowId{5}) == kNoFlow);
   CHECK(h.core().flows().FindNamespace("thief") == kNoNamespace);
@@ -159,10 +161,7 @@ TEST_CASE("a load is told in the log, skipped rules up to ten") {
   std::string json = "[";
   for (int i = 0; i < 12; ++i) json += R"({"resource":"local"},)";
   json.back() = ']';
-  const auto loaded = h.core().ReplaceRules(h.turn(), "app", json);
-  REQUIRE(loaded.ok());
-  CHECK(loaded->loaded == 0);
-  CHECK(loaded->skipped.size() == 12);
+  REQUIRE(Load(&h, "app", json).ok());
   const auto notices = h.core().TakeNotices();
   REQUIRE(notices.size() == 11);
   CHECK(notices[0].text == "namespace app: 0 rules, 0 new or changed, 0 removed, 12 skipped");
@@ -171,6 +170,54 @@ TEST_CASE("a load is told in the log, skipped rules up to ten") {
         "namespace app: rule 10 (resource \"local\") is skipped: clusterMode is not true");
   CHECK(notices[10].warning);
   CHECK(h.core().TakeNotices().empty());
+}
+
+TEST_CASE("flows move between namespaces whose sets are replaced together") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 5}}, "one");
+  h.Rules({{.flow = 2, .count = 5}, {.flow = 3, .count = 5}}, "two");
+  const SessionSlot a = h.Hello("a");
+  const TokenId token = h.Take(a, 1, 2);
+  const auto parsed = [](const std::vector<testing::RuleOptions>& rules) {
+    return ParseRules(RulesJson(rules)).value();
+  };
+  // One and two swap flows 1 and 2; flow 3 goes; a namespace is renamed in the same step.
+  REQUIRE(h.core()
+              .ReplaceRules(h.turn(), {{"one", parsed({{.flow = 2, .count = 7}})},
+                                       {"two", parsed({})},
+                                       {"three", parsed({{.flow = 1, .count = 3}})}})
+              .ToString() == "ok");
+  CHECK(h.core().flows().rules() == 2);
+  CHECK(h.core().flows().FindNamespace("two") == kNoNamespace);
+  CHECK(h.NowCalls(1) == 2);
+  CHECK(h.Acquire(a, 1, 2).status == TokenStatus::kBlocked);
+  CHECK(h.Release(a, token) == TokenStatus::kReleaseOk);
+  h.Commit();
+  h.Restart();
+  const FlowTable& flows = h.core().flows();
+  CHECK(flows.rules() == 2);
+  CHECK(flows.name_space(flows.at(flows.Find(FlowId{1})).name_space).name == "three");
+  CHECK(flows.name_space(flows.at(flows.Find(FlowId{2})).name_space).name == "one");
+}
+
+TEST_CASE("of several sets none is loaded when one is refused") {
+  CoreHarness h;
+  h.Rules({{.flow = 1}}, "one");
+  h.Rules({{.flow = 9}}, "other");
+  const auto load = [&h](int64_t flow_of_two, std::string second) {
+    return h.core()
+        .ReplaceRules(h.turn(),
+                      {{"one", ParseRules(RulesJson({{.flow = 2}})).value()},
+                       {std::move(second), ParseRules(RulesJson({{.flow = flow_of_two}})).value()}})
+        .ToString();
+  };
+  CHECK(load(2, "two").ends_with("clusterConfig.flowId 2 is also in the set of namespace one"));
+  CHECK(load(9, "two").starts_with("already_exists: namespace two: rule of resource"));
+  CHECK(load(3, "one") == "invalid_argument: namespace one: is given two sets of rules");
+  CHECK(load(3, "").starts_with("invalid_argument: namespace: "));
+  CHECK(h.core().flows().rules() == 2);
+  CHECK(h.core().flows().at(h.core().flows().Find(FlowId{1})).rule != nullptr);
+  CHECK(load(3, "two") == "ok");
 }
 
 // A session that waits for the longer of two clientOfflineTimes is looked at anew.

@@ -52,7 +52,8 @@ TEST_CASE("tokens of a client that stays away for clientOfflineTime are reclaime
   h.Pass(1);
   CHECK(h.NowCalls(1) == 0);
   CHECK(h.Ended(1, EndReason::kClientOffline) == 2);
-  CHECK(h.NoticesText() == "client a has been offline for 3000 ms: reclaimed 2 tokens\n");
+  CHECK(h.NoticesText() ==
+        "client a of namespace app has been offline for 3000 ms: reclaimed 2 tokens\n");
   CHECK(h.core().sessions().size() == 0);
   const auto content = ReadLedger(&h.store());
   CHECK(content.tokens.empty());
@@ -195,7 +196,8 @@ TEST_CASE("5,000 tokens of one absent client are reclaimed in bounded steps that
   CHECK(steps >= 5);
   CHECK(steps <= 7);
   CHECK(h.core().sessions().size() == 0);
-  CHECK(h.NoticesText() == "client a has been offline for 1000 ms: reclaimed 5000 tokens\n");
+  CHECK(h.NoticesText() ==
+        "client a of namespace app has been offline for 1000 ms: reclaimed 5000 tokens\n");
   CHECK(h.core().NextDeadline() == kNever);
 }
 

@@ -40,9 +40,9 @@ TEST_CASE("the sample rule files are valid together, and what they skip is said"
                                     {"llm-gateway", RulesDir() + "llm-gateway.json"},
                                     {"report-batch", RulesDir() + "report-batch.json"}});
   REQUIRE_MESSAGE(texts.ok(), texts.status().ToString());
-  CHECK((*texts)[0].rules == 5);
-  CHECK((*texts)[1].rules == 4);
-  CHECK((*texts)[2].rules == 2);
+  CHECK((*texts)[0].parsed.rules.size() == 5);
+  CHECK((*texts)[1].parsed.rules.size() == 4);
+  CHECK((*texts)[2].parsed.rules.size() == 2);
   const std::string description = DescribeRules(*texts);
   CHECK(description.find("shop.json: 5 rules for namespace 'shop'\n") != std::string::npos);
   CHECK(description.find("product-search") != std::string::npos);

@@ -29,7 +29,7 @@ void FillStore(store::MemoryStore* store, const ClockSample& clock) {
   const core::Turn turn{now, &batch};
   const std::string rules = R"([{"resource": "db", "count": 5, "clusterMode": true,
       "clusterConfig": {"flowId": 7, "thresholdType": 1, "resourceTimeout": 600000}}])";
-  REQUIRE(core.ReplaceRules(turn, "shop", rules).ok());
+  REQUIRE(core.ReplaceRules(turn, {{"shop", core::ParseRules(rules).value()}}).ok());
   const auto hello = core.Hello(turn, "shop", "client-a", "");
   REQUIRE(hello.ok());
   REQUIRE(core.Acquire(turn, hello->session, FlowId{7}, 2).status == TokenStatus::kOk);
