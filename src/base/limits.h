@@ -45,11 +45,14 @@ struct Limits {
   uint32_t tokens_max = 20'000'000;           // Live tokens.
   uint32_t requests_in_flight_max = 1024;     // A connection; then reading stops.
   size_t output_bytes_max = 8 * 1024 * 1024;  // A connection; then it is closed.
-  int64_t message_incomplete_ms = 10'000;     // From first to last byte of a message.
-  size_t batch_bytes_max = 4 * 1024 * 1024;   // The open commit batch; then reading stops.
-  uint32_t listings_max = 64;                 // Listings between two pages.
-  int64_t listing_idle_ms = 30'000;           // Then the cursor is forgotten.
-  uint32_t log_lines_per_second_max = 100;    // About peers' behaviour; the rest is counted.
+  // Replies that sockets do not take yet, over all connections; then the slow ones are closed.
+  size_t output_total_bytes_max = 256 * 1024 * 1024;
+  int64_t output_stalled_ms = 30'000;        // Without a byte of them taken; then it is closed.
+  int64_t message_incomplete_ms = 10'000;    // From first to last byte of a message.
+  size_t batch_bytes_max = 4 * 1024 * 1024;  // The open commit batch; then reading stops.
+  uint32_t listings_max = 64;                // Listings between two pages.
+  int64_t listing_idle_ms = 30'000;          // Then the cursor is forgotten.
+  uint32_t log_lines_per_second_max = 100;   // About peers' behaviour; the rest is counted.
 };
 
 static_assert(kStringBytesMax <= kMessageBytesMax);

@@ -22,6 +22,7 @@ namespace nowcalls::engine {
 struct Connection {
   ConnectionId id = 0;
   bool open = false;     // Between OnConnect and OnDisconnect.
+  bool ending = false;   // Nothing of it is read any more; it is closed once it has its answers.
   bool closing = false;  // The engine has closed it; OnDisconnect is still to come.
   bool paused = false;   // Reading is off: a limit is reached.
   bool dirty = false;    // In the list of those to be flushed.
@@ -37,6 +38,8 @@ struct Connection {
   // Replies that wait for a batch: one buffer for the open batch, one for the one in flight.
   std::array<wire::OutputBuffer, 2> waiting;
   std::array<uint32_t, 2> waiting_replies{};
+  size_t kept = 0;  // Bytes that the driver keeps because the peer does not read them.
+  std::optional<Instant> kept_since;  // Since when none of them has left.
 
   uint32_t requests_in_flight() const { return waiting_replies[0] + waiting_replies[1]; }
   size_t waiting_bytes() const { return waiting[0].size() + waiting[1].size(); }

@@ -21,7 +21,8 @@ class Driver {
   virtual ~Driver() = default;
 
   // Sends `bytes` behind what was sent before, without blocking; keeps a copy of what the socket
-  // does not take at once. Returns the bytes now kept for this connection.
+  // does not take at once. Returns the bytes now kept for this connection; while any are, each time
+  // some have left, Engine::OnSent is told.
   virtual size_t Write(ConnectionId id, std::string_view bytes) = 0;
 
   // Ends the connection after sending what is kept, if `flush`, or at once. The engine calls
@@ -29,7 +30,7 @@ class Driver {
   // later and not from within this call.
   virtual void Close(ConnectionId id, bool flush) = 0;
 
-  // Stops or resumes reading from the connection: backpressure.
+  // Stops or resumes reading from the connection: backpressure. Doing it twice is doing it once.
   virtual void SetReading(ConnectionId id, bool on) = 0;
 
   virtual void Log(LogLevel level, std::string_view message) = 0;

@@ -37,7 +37,22 @@ void Engine::OnBytes(ConnectionId id, std::string_view bytes, Instant now) {
   impl_->current = now;
   Connection& connection = impl_->connections[id];
   NOWCALLS_CHECK(connection.open);
-  if (!connection.closing) impl_->TakeBytes(&connection, bytes, now);
+  if (!connection.closing && !connection.ending) impl_->TakeBytes(&connection, bytes, now);
+}
+
+void Engine::OnEndOfInput(ConnectionId id, Instant now) {
+  impl_->current = now;
+  Connection& connection = impl_->connections[id];
+  NOWCALLS_CHECK(connection.open);
+  if (!connection.closing && !connection.ending) impl_->End(&connection);
+}
+
+void Engine::OnSent(ConnectionId id, size_t kept, Instant now) {
+  impl_->current = now;
+  Connection& connection = impl_->connections[id];
+  NOWCALLS_CHECK(connection.open);
+  impl_->SetKept(&connection, kept);
+  if (!connection.closing) impl_->Resume(&connection, now);
 }
 
 void Engine::OnDisconnect(ConnectionId id, Instant now) {
@@ -45,7 +60,12 @@ void Engine::OnDisconnect(ConnectionId id, Instant now) {
   Connection& connection = impl_->connections[id];
   NOWCALLS_CHECK(connection.open);
   impl_->EndSession(&connection);
+  impl_->SetKept(&connection, 0);
   if (connection.incomplete_since) impl_->incomplete.erase({connection.incomplete_since->ms, id});
+  if (connection.paused) {
+    std::erase(impl_->stalled, id);
+    std::erase(impl_->yielded, id);
+  }
   impl_->buffers.TakeBack(&connection.input);
   impl_->buffers.TakeBack(&connection.ready);
   for (auto& waiting : connection.waiting) impl_->buffers.TakeBack(&waiting);
@@ -57,19 +77,20 @@ void Engine::OnDisconnect(ConnectionId id, Instant now) {
 void Engine::OnTime(Instant now) {
   impl_->current = now;
   impl_->CloseTooSlow(now);
-  for (const ConnectionId id : std::exchange(impl_->yielded, {})) {
-    impl_->Resume(&impl_->connections[id], now);
-  }
+  impl_->ResumeYielded(now);
   // What the core would do adds records; while the batch is full it waits with everything else.
-  if (!impl_->BatchFull()) impl_->core->OnTime(impl_->TurnAt(now));
+  if (!impl_->BatchFull() && !impl_->draining) impl_->core->OnTime(impl_->TurnAt(now));
 }
 
 Instant Engine::NextDeadline() const {
   if (!impl_->yielded.empty()) return Instant{0};
-  Instant next = impl_->BatchFull() ? kNever : impl_->core->NextDeadline();
+  Instant next = impl_->BatchFull() || impl_->draining ? kNever : impl_->core->NextDeadline();
+  const Limits& limits = impl_->options.limits;
   if (!impl_->incomplete.empty()) {
-    next = std::min(next, Instant{impl_->incomplete.begin()->first} +
-                              impl_->options.limits.message_incomplete_ms);
+    next = std::min(next, Instant{impl_->incomplete.begin()->first} + limits.message_incomplete_ms);
+  }
+  if (!impl_->keeping.empty()) {
+    next = std::min(next, Instant{impl_->keeping.begin()->first} + limits.output_stalled_ms);
   }
   return next;
 }
@@ -81,17 +102,17 @@ void Engine::TurnEnd() {
     if (connection.open && connection.dirty) impl_->Flush(&connection);
   }
   impl_->dirty.clear();
+  impl_->work_left = kWorkPerTurn;
   impl_->LogNotices();
 }
 
-Result<uint32_t> Engine::LoadRules(std::string_view name_space, std::string_view json,
-                                   Instant now) {
+void Engine::BeginDrain() { impl_->draining = true; }
+
+Status Engine::LoadRules(const std::vector<core::RuleSet>& sets, Instant now) {
   impl_->current = now;
-  Result<core::RulesLoaded> loaded =
-      impl_->core->ReplaceRules(impl_->TurnAt(now), name_space, json);
+  const Status loaded = impl_->core->ReplaceRules(impl_->TurnAt(now), sets);
   impl_->LogNotices();
-  if (!loaded.ok()) return loaded.status();
-  return loaded->loaded;
+  return loaded;
 }
 
 const ledger::CommitBatch* Engine::BeginCommit(const ClockSample& clock, Instant now) {
@@ -122,6 +143,7 @@ void Engine::OnCommitDone(Instant now) {
   for (const ConnectionId id : waiters) impl.MoveToReady(&impl.connections[id], done);
   for (const ConnectionId id : waiters) {
     Connection& connection = impl.connections[id];
+    if (connection.ending) impl.CloseIfAnswered(&connection);
     if (connection.paused) impl.Resume(&connection, now);
   }
   waiters.clear();
@@ -136,7 +158,7 @@ bool Engine::idle() const {
 }
 
 std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {
-  if (impl_->BatchFull()) return std::nullopt;
+  if (impl_->BatchFull() || impl_->draining) return std::nullopt;
   return impl_->core->BeginScan(now);
 }
 

@@ -16,11 +16,13 @@
 #ifndef NOWCALLS_ENGINE_ENGINE_H_
 #define NOWCALLS_ENGINE_ENGINE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/limits.h"
@@ -50,6 +52,11 @@ class Engine {
   // client id. Empty when connections_max are open: the driver then closes the socket.
   std::optional<ConnectionId> OnConnect(std::string_view peer, Instant now);
   void OnBytes(ConnectionId id, std::string_view bytes, Instant now);
+  // The peer sends no more but may still read: it gets the answers to what it sent, then the
+  // connection is closed.
+  void OnEndOfInput(ConnectionId id, Instant now);
+  // Bytes that Driver::Write kept have left; `kept` still wait. Only for a connection not closed.
+  void OnSent(ConnectionId id, size_t kept, Instant now);
   void OnDisconnect(ConnectionId id, Instant now);
 
   // Time. The driver calls OnTime at (or soon after) NextDeadline; kNever: no timer needed. A
@@ -57,11 +64,12 @@ class Engine {
   void OnTime(Instant now);
   Instant NextDeadline() const;
   void TurnEnd();
+  // The server ends: from now on nothing is done but to answer what was read. Tokens that become
+  // due are left to the next start.
+  void BeginDrain();
 
-  // Rules of a namespace from their JSON text, as a file or rules_load has it. The number loaded;
-  // kInvalidArgument names the rule and field, kAlreadyExists the namespace that owns a flowId;
-  // the old set then stays. The change is durable with the next commit.
-  Result<uint32_t> LoadRules(std::string_view name_space, std::string_view json, Instant now);
+  // Core::ReplaceRules. The change is durable with the next commit.
+  Status LoadRules(const std::vector<core::RuleSet>& sets, Instant now);
 
   // The commit path. BeginCommit seals the open batch and returns it; nullptr when nothing is to be
   // written or a commit is in flight. It stays valid until OnCommitDone. A failed commit is never

@@ -24,6 +24,10 @@
 
 namespace nowcalls::engine {
 
+// Listings and loads of rules are work; acquire, release and keep are not. A turn does this much of
+// it, over all connections, so that those who list never hold up those who acquire for long.
+inline constexpr int kWorkPerTurn = 8;
+
 struct Engine::Impl : ReplyBuffers {
   Impl(EngineOptions engine_options, core::Core* the_core, Driver* the_driver, Instant now);
 
@@ -34,8 +38,10 @@ struct Engine::Impl : ReplyBuffers {
   // Input.
   void TakeBytes(Connection* connection, std::string_view bytes, Instant now);
   size_t TakeMessages(Connection* connection, std::string_view bytes, Instant now);
-  void HandleMessage(Connection* connection, std::string_view message, Instant now);
+  bool HandleMessage(Connection* connection, std::string_view message, Instant now);
+  bool TakeWork(int work);
   void Resume(Connection* connection, Instant now);
+  void ResumeYielded(Instant now);
   bool MustPause(const Connection& connection) const;
   void Pause(Connection* connection);
   void WaitForRoom(const Connection& connection);
@@ -47,9 +53,14 @@ struct Engine::Impl : ReplyBuffers {
   void Flush(Connection* connection);
   void MoveToReady(Connection* connection, size_t which);
 
-  void Close(Connection* connection, bool flush, std::string_view why);
+  void SetKept(Connection* connection, size_t kept);
+
+  void Refuse(Connection* connection, std::string_view message, const std::string& why);
+  void End(Connection* connection);
+  void CloseIfAnswered(Connection* connection);
+  void Abort(Connection* connection, std::string_view why);
   void EndSession(Connection* connection);
-  void LogNotices();
+  void LogNotices() const;
   nlohmann::ordered_json Info(Instant now) const;
 
   core::Turn TurnAt(Instant now) { return {now, &batches[open]}; }
@@ -71,9 +82,14 @@ struct Engine::Impl : ReplyBuffers {
   BufferPool buffers;
   std::vector<ConnectionId> dirty;
   std::vector<ConnectionId> stalled;  // Paused until the open batch has room.
-  std::vector<ConnectionId> yielded;  // Paused until the next turn: they have had their share.
+  std::deque<ConnectionId> yielded;   // Paused until a turn has room for what they ask.
+  int work_left = kWorkPerTurn;
+  bool resuming = false;  // Work is for those that yielded.
   // Connections whose message has begun and not ended, by when it began.
   absl::btree_set<std::pair<int64_t, ConnectionId>> incomplete;
+  // Connections that do not take their replies, by when the last byte was taken.
+  absl::btree_set<std::pair<int64_t, ConnectionId>> keeping;
+  size_t kept_total = 0;
 
   // One batch fills while the other is committed. waiting[i] of a connection belongs to batches[i],
   // and waiters[i] lists the connections that have something there.
@@ -81,6 +97,7 @@ struct Engine::Impl : ReplyBuffers {
   std::array<std::vector<ConnectionId>, 2> waiters;
   size_t open = 0;
   bool committing = false;
+  bool draining = false;
   bool first_commit_due = true;  // Marks the clock of this boot before anything else.
 };
 

@@ -19,6 +19,25 @@ constexpr uint8_t kSentinelByteMax = 0x03;  // High byte of a Sentinel frame's l
 // it; it is listings that do.
 constexpr size_t kReplyBytesPerTurn = 256 * 1024;
 
+// While its socket keeps this much, nothing more is read from a connection.
+constexpr size_t kKeptPauseBytes = 256 * 1024;
+
+// What one connection may keep even when all together keep too much.
+constexpr size_t kKeptAlwaysBytes = 64 * 1024;
+
+// How much of a turn's work a request is. A page of rules costs some 10 us a rule.
+int WorkOf(wire::Method method) {
+  switch (method) {
+    case wire::Method::kRulesList:
+    case wire::Method::kRulesLoad: return kWorkPerTurn;
+    case wire::Method::kFlows:
+    case wire::Method::kTokens:
+    case wire::Method::kSessions:
+    case wire::Method::kInfo: return 1;
+    default: return 0;
+  }
+}
+
 std::string FirstByteError(char first) {
   const auto byte = static_cast<uint8_t>(first);
   if (byte <= kSentinelByteMax) return "speaks Sentinel's protocol, which is not supported yet";
@@ -59,16 +78,17 @@ void Engine::Impl::TakeBytes(Connection* connection, std::string_view bytes, Ins
   size_t taken = 0;
   if (connection->input.empty()) {
     taken = TakeMessages(connection, bytes, now);
-    if (!connection->closing && taken < bytes.size()) {
+    if (!connection->ending && taken < bytes.size()) {
       buffers.Lend(&connection->input);
       connection->input.Append(bytes.substr(taken));
     }
   } else {
     connection->input.Append(bytes);
     taken = TakeMessages(connection, connection->input.view(), now);
-    connection->input.Consume(taken);
+    if (!connection->ending) connection->input.Consume(taken);
   }
-  if (connection->closing || connection->input.empty()) buffers.TakeBack(&connection->input);
+  if (connection->ending) return;
+  if (connection->input.empty()) buffers.TakeBack(&connection->input);
   NoteIncomplete(connection, taken > 0, now);
 }
 
@@ -83,7 +103,7 @@ size_t Engine::Impl::TakeMessages(Connection* connection, std::string_view bytes
         return taken;
       }
       if (rest.front() != kRequestByte && rest.front() != kNotificationByte) {
-        Close(connection, /*flush=*/true, FirstByteError(rest.front()));
+        Refuse(connection, {}, FirstByteError(rest.front()));
         return taken;
       }
     }
@@ -91,34 +111,50 @@ size_t Engine::Impl::TakeMessages(Connection* connection, std::string_view bytes
     const auto outcome = connection->splitter.Next(rest, &size);
     if (outcome == wire::MessageSplitter::Outcome::kIncomplete) return taken;
     if (outcome == wire::MessageSplitter::Outcome::kInvalid) {
-      Close(connection, /*flush=*/true,
-            std::string("sent a message that is refused: ") + connection->splitter.error());
+      Refuse(connection, rest,
+             std::string("sent a message that is refused: ") + connection->splitter.error());
       return taken;
     }
-    HandleMessage(connection, rest.substr(0, size), now);
-    if (connection->closing) return taken;
+    if (!HandleMessage(connection, rest.substr(0, size), now)) {
+      Pause(connection);
+      return taken;
+    }
+    if (connection->ending) return taken;
     taken += size;
   }
   return taken;
 }
 
-void Engine::Impl::HandleMessage(Connection* connection, std::string_view message, Instant now) {
+// False: nothing was done, this turn has no room for it.
+bool Engine::Impl::HandleMessage(Connection* connection, std::string_view message, Instant now) {
   wire::Envelope envelope;
   wire::RequestError error;
   if (!wire::DecodeEnvelope(message, &envelope, &error)) {
-    return Close(connection, /*flush=*/true, "sent what is not a request: " + error.message);
+    Refuse(connection, message, "sent what is not a request: " + error.message);
+    return true;
   }
   const core::Turn turn = TurnAt(now);
   if (envelope.notification) {
     rpc.HandleNotification(connection, envelope, turn);
   } else {
+    if (!TakeWork(WorkOf(envelope.method))) return false;
     rpc.HandleRequest(connection, envelope, turn);
   }
+  return true;
+}
+
+// Newcomers stand behind those that yielded before.
+bool Engine::Impl::TakeWork(int work) {
+  if (work == 0) return true;
+  if (work > work_left || (!resuming && !yielded.empty())) return false;
+  work_left -= work;
+  return true;
 }
 
 bool Engine::Impl::MustPause(const Connection& connection) const {
   return BatchFull() || connection.requests_in_flight() >= options.limits.requests_in_flight_max ||
-         connection.ready.size() + connection.waiting_bytes() >= kReplyBytesPerTurn;
+         connection.ready.size() + connection.waiting_bytes() >= kReplyBytesPerTurn ||
+         connection.kept >= kKeptPauseBytes;
 }
 
 void Engine::Impl::Pause(Connection* connection) {
@@ -128,33 +164,43 @@ void Engine::Impl::Pause(Connection* connection) {
   driver->SetReading(connection->id, false);
 }
 
-// Sees to it that a paused connection is resumed. One that waits for replies is, when their batch
-// is durable.
+// Sees to it that a paused connection is resumed. One whose peer does not read is when it does
+// (OnSent), one that waits for replies when their batch is durable.
 void Engine::Impl::WaitForRoom(const Connection& connection) {
   if (BatchFull()) {
     stalled.push_back(connection.id);
-  } else if (connection.requests_in_flight() == 0) {
+  } else if (connection.kept < kKeptPauseBytes && connection.requests_in_flight() == 0) {
     yielded.push_back(connection.id);
   }
 }
 
 // Goes on with what had arrived when the connection was paused, then reads again.
 void Engine::Impl::Resume(Connection* connection, Instant now) {
-  if (!connection->open || connection->closing || !connection->paused) return;
+  if (!connection->open || connection->ending || !connection->paused) return;
   if (MustPause(*connection)) return WaitForRoom(*connection);
   connection->paused = false;
   const size_t taken = TakeMessages(connection, connection->input.view(), now);
-  if (connection->closing) return buffers.TakeBack(&connection->input);
+  if (connection->ending) return;
   connection->input.Consume(taken);
   if (connection->input.empty()) buffers.TakeBack(&connection->input);
   if (!connection->paused) driver->SetReading(connection->id, true);
   NoteIncomplete(connection, /*progressed=*/true, now);
 }
 
+void Engine::Impl::ResumeYielded(Instant now) {
+  resuming = true;
+  for (size_t n = yielded.size(); n > 0 && work_left > 0; --n) {
+    Connection* connection = &connections[yielded.front()];
+    yielded.pop_front();
+    Resume(connection, now);
+  }
+  resuming = false;
+}
+
 // Keeps the time at which the message that is arriving began. A paused connection has none: it is
 // the server that does not read.
 void Engine::Impl::NoteIncomplete(Connection* connection, bool progressed, Instant now) {
-  const bool due = !connection->closing && !connection->paused && !connection->input.empty();
+  const bool due = !connection->ending && !connection->paused && !connection->input.empty();
   if (connection->incomplete_since && (progressed || !due)) {
     incomplete.erase({connection->incomplete_since->ms, connection->id});
     connection->incomplete_since.reset();
@@ -166,12 +212,16 @@ void Engine::Impl::NoteIncomplete(Connection* connection, bool progressed, Insta
 }
 
 void Engine::Impl::CloseTooSlow(Instant now) {
-  const int64_t limit_ms = options.limits.message_incomplete_ms;
-  while (!incomplete.empty() && incomplete.begin()->first + limit_ms <= now.ms) {
-    Connection& connection = connections[incomplete.begin()->second];
-    Close(&connection, /*flush=*/true,
-          "did not complete a message within " + std::to_string(limit_ms) + " ms");
-    NoteIncomplete(&connection, /*progressed=*/true, now);
+  const int64_t message_ms = options.limits.message_incomplete_ms;
+  while (!incomplete.empty() && incomplete.begin()->first + message_ms <= now.ms) {
+    Connection* connection = &connections[incomplete.begin()->second];
+    Refuse(connection, connection->input.view(),
+           "did not complete a message within " + std::to_string(message_ms) + " ms");
+  }
+  const int64_t stalled_ms = options.limits.output_stalled_ms;
+  while (!keeping.empty() && keeping.begin()->first + stalled_ms <= now.ms) {
+    Abort(&connections[keeping.begin()->second],
+          "has read none of its replies for " + std::to_string(stalled_ms) + " ms");
   }
 }
 
@@ -184,12 +234,30 @@ void Engine::Impl::MarkDirty(Connection* connection) {
 void Engine::Impl::Flush(Connection* connection) {
   connection->dirty = false;
   if (connection->closing || connection->ready.empty()) return;
-  const size_t kept = driver->Write(connection->id, connection->ready.view());
+  SetKept(connection, driver->Write(connection->id, connection->ready.view()));
   buffers.TakeBack(&connection->ready);
-  const size_t queued = kept + connection->waiting_bytes();
+  const size_t queued = connection->kept + connection->waiting_bytes();
   if (queued > options.limits.output_bytes_max) {
-    Close(connection, /*flush=*/false,
-          "does not read its replies: " + std::to_string(queued) + " bytes wait");
+    Abort(connection, "does not read its replies: " + std::to_string(queued) + " bytes wait");
+  } else if (kept_total > options.limits.output_total_bytes_max &&
+             connection->kept > kKeptAlwaysBytes) {
+    Abort(connection, "does not read its replies, nor do others: " + std::to_string(kept_total) +
+                          " bytes wait on all connections");
+  }
+}
+
+void Engine::Impl::SetKept(Connection* connection, size_t kept) {
+  // What was written behind bytes that wait already is no progress.
+  const bool progressed = kept < connection->kept;
+  kept_total += kept - connection->kept;
+  connection->kept = kept;
+  if (connection->kept_since && (progressed || kept == 0)) {
+    keeping.erase({connection->kept_since->ms, connection->id});
+    connection->kept_since.reset();
+  }
+  if (kept > 0 && !connection->kept_since) {
+    connection->kept_since = current;
+    keeping.emplace(current.ms, connection->id);
   }
 }
 
@@ -207,15 +275,44 @@ void Engine::Impl::MoveToReady(Connection* connection, size_t which) {
   MarkDirty(connection);
 }
 
-void Engine::Impl::Close(Connection* connection, bool flush, std::string_view why) {
-  if (connection->closing) return;
-  driver->Log(LogLevel::kWarn,
-              "connection " + connection->peer + " " + std::string(why) + "; closing it");
-  if (flush) Flush(connection);
-  if (connection->closing) return;  // The flush found that it does not read.
+// For a peer that sends what it must not. If that began like a request it is answered, behind the
+// requests before it.
+void Engine::Impl::Refuse(Connection* connection, std::string_view message,
+                          const std::string& why) {
+  if (const auto msgid = wire::FindMsgid(message)) {
+    wire::EncodeError(*msgid, {wire::ErrorCode::kMalformed, "the connection " + why},
+                      Immediate(connection));
+  }
+  driver->Log(LogLevel::kWarn, "connection " + connection->peer + " " + why + "; closing it");
+  End(connection);
+}
+
+// Takes nothing more from the connection; closes it when what it asked is answered.
+void Engine::Impl::End(Connection* connection) {
+  connection->ending = true;
+  NoteIncomplete(connection, /*progressed=*/true, current);
+  CloseIfAnswered(connection);
+}
+
+void Engine::Impl::CloseIfAnswered(Connection* connection) {
+  if (connection->closing || connection->requests_in_flight() > 0) return;
+  Flush(connection);
+  if (connection->closing) return;  // It does not read.
   connection->closing = true;
   EndSession(connection);
-  driver->Close(connection->id, flush);
+  driver->Close(connection->id, /*flush=*/true);
+}
+
+// Closes at once.
+void Engine::Impl::Abort(Connection* connection, std::string_view why) {
+  driver->Log(LogLevel::kWarn,
+              "connection " + connection->peer + " " + std::string(why) + "; closing it");
+  connection->ending = true;
+  connection->closing = true;
+  NoteIncomplete(connection, /*progressed=*/true, current);
+  SetKept(connection, 0);
+  EndSession(connection);
+  driver->Close(connection->id, /*flush=*/false);
 }
 
 void Engine::Impl::EndSession(Connection* connection) {
@@ -224,7 +321,7 @@ void Engine::Impl::EndSession(Connection* connection) {
   connection->session = core::kNoSession;
 }
 
-void Engine::Impl::LogNotices() {
+void Engine::Impl::LogNotices() const {
   for (const core::Notice& notice : core->TakeNotices()) {
     driver->Log(notice.warning ? LogLevel::kWarn : LogLevel::kInfo, notice.text);
   }
@@ -261,6 +358,8 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
         {"requests_in_flight_max", limits.requests_in_flight_max},
         {"message_bytes_max", kMessageBytesMax},
         {"output_bytes_max", limits.output_bytes_max},
+        {"output_total_bytes_max", limits.output_total_bytes_max},
+        {"output_stalled_ms", limits.output_stalled_ms},
         {"message_incomplete_ms", limits.message_incomplete_ms},
         {"batch_bytes_max", limits.batch_bytes_max},
         {"listings_max", limits.listings_max},

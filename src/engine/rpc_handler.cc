@@ -190,9 +190,13 @@ void RpcHandler::RulesLoad(const Call& call) {
   wire::RulesLoadParams params;
   wire::RequestError error;
   if (!wire::DecodeRulesLoad(call.request.params, &params, &error)) return ReplyError(call, error);
-  Result<core::RulesLoaded> loaded = core_->ReplaceRules(call.turn, params.name_space, params.json);
-  if (!loaded.ok()) return ReplyError(call, ErrorOf(loaded.status().WithContext("rules_load")));
-  wire::EncodeRulesLoad(call.request.msgid, loaded->loaded, replies_->AfterCommit(call.connection));
+  Result<core::ParsedRules> parsed = core::ParseRules(params.json);
+  if (!parsed.ok()) return ReplyError(call, ErrorOf(parsed.status().WithContext("rules_load")));
+  const uint64_t loaded = parsed->rules.size();
+  const Status replaced = core_->ReplaceRules(
+      call.turn, {{.name_space = std::string(params.name_space), .parsed = *std::move(parsed)}});
+  if (!replaced.ok()) return ReplyError(call, ErrorOf(replaced.WithContext("rules_load")));
+  wire::EncodeRulesLoad(call.request.msgid, loaded, replies_->AfterCommit(call.connection));
 }
 
 void RpcHandler::Flow(const Call& call) {

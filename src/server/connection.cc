@@ -100,6 +100,11 @@ void Connection::SendNext() {
 }
 
 void Connection::OnRead(ssize_t size) {
+  if (size == UV_EOF && state_ == State::kOpen) {
+    linger_ = false;
+    uv_read_stop(stream());
+    return owner_->OnEndOfInput(id_);
+  }
   if (size < 0) return CloseNow();
   if (size > 0 && state_ == State::kOpen) {
     owner_->OnBytes(id_, {buffer_->bytes, static_cast<size_t>(size)});
@@ -111,8 +116,12 @@ void Connection::OnWritten(int status) {
   sending_ = {};
   if (state_ == State::kClosed) return;
   if (status != 0) return CloseNow();
-  if (!next_.empty()) return SendNext();
-  if (state_ == State::kFlushing) OnFlushed();
+  if (!next_.empty()) {
+    SendNext();
+  } else if (state_ == State::kFlushing) {
+    OnFlushed();
+  }
+  if (state_ == State::kOpen) owner_->OnSent(id_, kept());
 }
 
 void Connection::OnFlushed() {

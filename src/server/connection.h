@@ -36,6 +36,10 @@ class Connection {
     virtual ~Owner() = default;
     // The bytes are gone after the call.
     virtual void OnBytes(engine::ConnectionId id, std::string_view bytes) = 0;
+    // The peer sends no more; it may still read.
+    virtual void OnEndOfInput(engine::ConnectionId id) = 0;
+    // Bytes that were kept have left; `kept` still wait.
+    virtual void OnSent(engine::ConnectionId id, size_t kept) = 0;
     // Exactly once, never from within a call of a member. Deletes the connection.
     virtual void OnClosed(engine::ConnectionId id) = 0;
   };
@@ -75,7 +79,7 @@ class Connection {
   ReadBuffer* const buffer_;
   Owner* const owner_;
   State state_ = State::kOpen;
-  bool linger_ = true;
+  bool linger_ = true;    // Wait for the peer's end of the stream before closing.
   bool writing_ = false;  // sending_ is with libuv.
   uv_tcp_t tcp_{};
   uv_write_t write_{};

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kBacklog = 4096;          // The system caps it (net.core.somaxconn).
 constexpr int kAcceptsPerCallMax = 64;  // Then connections get their turn.
+constexpr uint64_t kRestMs = 100;       // While the system gives no descriptor at all.
 
 // A host that vanished without a word is noticed after 30 + 3 x 10 seconds.
 constexpr int kKeepaliveIdleS = 30;
@@ -73,15 +74,16 @@ void Listener::Start(uv_loop_t* loop, OnAccept on_accept, OnRefuse on_refuse) {
   on_accept_ = std::move(on_accept);
   on_refuse_ = std::move(on_refuse);
   poll_.data = this;
+  rest_.data = this;
   NOWCALLS_CHECK(uv_poll_init(loop, &poll_, fd_) == 0);
-  NOWCALLS_CHECK(uv_poll_start(&poll_, UV_READABLE, [](uv_poll_t* poll, int, int) {
-                   static_cast<Listener*>(poll->data)->AcceptSome();
-                 }) == 0);
+  NOWCALLS_CHECK(uv_timer_init(loop, &rest_) == 0);
+  Poll();
 }
 
 void Listener::Close() {
   uv_poll_stop(&poll_);
   uv_close(reinterpret_cast<uv_handle_t*>(&poll_), nullptr);
+  uv_close(reinterpret_cast<uv_handle_t*>(&rest_), nullptr);
   close(std::exchange(fd_, -1));
 }
 
@@ -101,12 +103,28 @@ bool Listener::AcceptOne() {
   if (errno == EAGAIN) return false;
   if (errno == EMFILE || errno == ENFILE) {
     RefuseOne();
+    if (spare_fd_ < 0) Rest();
     return spare_fd_ >= 0;
   }
   // Errors of the one peer that was next (accept(2)); the following one may be well.
   if (errno == ECONNABORTED || errno == EINTR || errno == EPROTO || errno == EPERM) return true;
   on_refuse_("cannot accept a connection: " + ErrorText(errno));
   return false;
+}
+
+// Nobody can be accepted, not even to be refused: those who wait would wake the loop again at once.
+void Listener::Rest() {
+  uv_poll_stop(&poll_);
+  NOWCALLS_CHECK(uv_timer_start(
+                     &rest_, [](uv_timer_t* timer) { static_cast<Listener*>(timer->data)->Poll(); },
+                     kRestMs, 0) == 0);
+}
+
+void Listener::Poll() {
+  if (spare_fd_ < 0) spare_fd_ = OpenSpare();
+  NOWCALLS_CHECK(uv_poll_start(&poll_, UV_READABLE, [](uv_poll_t* poll, int, int) {
+                   static_cast<Listener*>(poll->data)->AcceptSome();
+                 }) == 0);
 }
 
 void Listener::RefuseOne() {

@@ -42,6 +42,8 @@ class Listener {
 
  private:
   explicit Listener(int fd);
+  void Poll();
+  void Rest();
   void AcceptSome();
   bool AcceptOne();
   void RefuseOne();
@@ -52,6 +54,7 @@ class Listener {
   OnAccept on_accept_;
   OnRefuse on_refuse_;
   uv_poll_t poll_{};
+  uv_timer_t rest_{};
 };
 
 }  // namespace nowcalls::server

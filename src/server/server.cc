@@ -15,8 +15,6 @@ namespace {
 
 // The loop's timers stand still while the machine is suspended; the ledger clock does not.
 constexpr int64_t kSleepMsMax = 5'000;
-// No scan begins during the drain, so a sweep that is due stays due.
-constexpr int64_t kDrainSleepMsMin = 10;
 
 engine::EngineOptions MakeEngineOptions(const ServerConfig& config) {
   return {config.core.limits, NOWCALLS_VERSION, config.durability.ToString(), config.data_dir};
@@ -35,12 +33,13 @@ Server::Server(const ServerConfig& config, RecoveredLedger* ledger, store::Store
 
 Server::~Server() = default;
 
-Status Server::LoadRules(const std::vector<RuleText>& texts) {
-  for (const RuleText& text : texts) {
-    const Result<uint32_t> loaded = engine_.LoadRules(text.file.name_space, text.json, Now());
-    if (loaded.ok()) continue;
-    return Status::InvalidArgument("rules: " + text.file.path + ": " + loaded.status().message());
+Status Server::LoadRules(std::vector<LoadedRuleFile> files) {
+  std::vector<core::RuleSet> sets;
+  for (auto& [file, parsed] : files) {
+    sets.push_back({.name_space = file.name_space, .parsed = std::move(parsed)});
   }
+  const Status loaded = engine_.LoadRules(sets, Now());
+  if (!loaded.ok()) return Status::InvalidArgument("rules: " + loaded.message());
   while (const ledger::CommitBatch* batch = engine_.BeginCommit(Clocks(), Now())) {
     NOWCALLS_RETURN_IF_ERROR(store_->Commit(*batch));
     engine_.OnCommitDone(Now());
@@ -111,6 +110,10 @@ void Server::OnBytes(engine::ConnectionId id, std::string_view bytes) {
   engine_.OnBytes(id, bytes, Now());
 }
 
+void Server::OnEndOfInput(engine::ConnectionId id) { engine_.OnEndOfInput(id, Now()); }
+
+void Server::OnSent(engine::ConnectionId id, size_t kept) { engine_.OnSent(id, kept, Now()); }
+
 void Server::OnClosed(engine::ConnectionId id) {
   SetCloseBy(id, kNever);
   peers_[id].connection.reset();
@@ -158,7 +161,7 @@ void Server::Pump() {
 }
 
 void Server::BeginScan(Instant now) {
-  if (draining() || scan_->busy()) return;
+  if (scan_->busy()) return;
   const auto request = engine_.BeginScan(now);
   if (request.has_value()) scan_->Scan(*request);
 }
@@ -187,8 +190,7 @@ void Server::ArmTimer(Instant now) {
   Instant wake = std::min({now + kSleepMsMax, limiter_.NextReport(), drain_by_});
   if (!closing_.empty()) wake = std::min(wake, Instant{closing_.begin()->first});
   if (engine_runs()) wake = std::min(wake, engine_.NextDeadline());
-  const int64_t sleep_ms_min = draining() ? kDrainSleepMsMin : 0;
-  const auto timeout_ms = static_cast<uint64_t>(std::max(sleep_ms_min, wake - now));
+  const auto timeout_ms = static_cast<uint64_t>(std::max<int64_t>(0, wake - now));
   // The callback has nothing to do: the loop wakes and Pump follows.
   NOWCALLS_CHECK(uv_timer_start(
                      &timer_, [](uv_timer_t*) {}, timeout_ms, 0) == 0);

@@ -52,9 +52,9 @@ class Server final : public engine::Driver, public Connection::Owner {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Makes the texts the rule sets of their namespaces; durable when it returns. REQUIRES: before
-  // Start. kInvalidArgument names file, rule and field; other codes are the store's.
-  Status LoadRules(const std::vector<RuleText>& texts);
+  // Makes the files' rules those of their namespaces, all or none; durable when it returns.
+  // REQUIRES: before Start. kInvalidArgument names namespace and rule; other codes are the store's.
+  Status LoadRules(std::vector<LoadedRuleFile> files);
 
   // Serves from now on: signals are handled and connections accepted, once Run runs.
   void Start(std::unique_ptr<Listener> listener);
@@ -70,6 +70,8 @@ class Server final : public engine::Driver, public Connection::Owner {
 
   // Connection::Owner.
   void OnBytes(engine::ConnectionId id, std::string_view bytes) override;
+  void OnEndOfInput(engine::ConnectionId id) override;
+  void OnSent(engine::ConnectionId id, size_t kept) override;
   void OnClosed(engine::ConnectionId id) override;
 
  private:

@@ -22,6 +22,7 @@ void Server::OnSignal(int signal) {
 void Server::BeginDrain() {
   phase_ = Phase::kAnswering;
   drain_by_ = Now() + kDrainMsMax;
+  engine_.BeginDrain();
   listener_->Close();
   for (const Peer& peer : peers_) {
     if (peer.connection != nullptr) peer.connection->SetReading(false);

@@ -72,6 +72,20 @@ bool ReadHead(Reader* reader, Envelope* envelope, RequestError* error) {
 
 }  // namespace
 
+std::optional<uint32_t> FindMsgid(std::string_view message) {
+  Reader reader(message);
+  uint32_t elements = 0;
+  int64_t type = -1;
+  Envelope envelope;
+  RequestError ignored;
+  if (reader.ReadArray(&elements) != Reader::Outcome::kOk || elements < 2 ||
+      reader.ReadInt(&type) != Reader::Outcome::kOk || type != kRequestType ||
+      !ReadMsgid(&reader, &envelope, &ignored)) {
+    return std::nullopt;
+  }
+  return envelope.msgid;
+}
+
 std::string_view MethodName(Method method) {
   for (const auto& [known, name] : kMethods) {
     if (known == method) return name;

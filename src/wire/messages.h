@@ -70,6 +70,9 @@ struct Envelope {
 // of the envelope what was read before).
 bool DecodeEnvelope(std::string_view message, Envelope* envelope, RequestError* error);
 
+// The msgid of what begins like a request, whatever follows: for telling its sender what is wrong.
+std::optional<uint32_t> FindMsgid(std::string_view message);
+
 // Parameters by method. Missing trailing parameters take the defaults; nil stands for a missing
 // one; more parameters than known and unknown option keys are errors, so that nothing a client
 // asks for is silently ignored. Names are checked here (base/text.h); flow_id and count may be any

@@ -356,6 +356,21 @@ TEST_CASE("an unknown method is an error that names it, and the connection goes 
   CHECK(client.Call("ping").ok());
 }
 
+TEST_CASE("a client that sends all it has and its end of the stream gets every answer") {
+  TestServer server(TwoFlows());
+  RpcClient client = server.Connect("alice");
+  for (int i = 0; i < 100; ++i) client.Send("acquire", {2, 1});
+  client.EndInput();
+  int granted = 0;
+  for (int i = 0; i < 100; ++i) {
+    const Reply reply = client.Receive();
+    REQUIRE_MESSAGE(reply.ok(), reply.ToString());
+    granted += reply.result[0] == kStatusOk ? 1 : 0;
+  }
+  CHECK(granted == 5);
+  CHECK(client.SeesEof());
+}
+
 TEST_CASE("replies to requests in flight carry their own msgids") {
   TestServer server(TwoFlows());
   RpcClient client = server.Connect("alice");

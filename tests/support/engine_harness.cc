@@ -65,7 +65,9 @@ EngineHarness::EngineHarness(const Limits& limits, const std::vector<RuleOptions
   core_options_.limits = limits;
   StartEngine();
   if (rules.empty()) return;
-  REQUIRE(engine_->LoadRules("default", RulesJson(rules), now_).status().ToString() == "ok");
+  auto parsed = core::ParseRules(RulesJson(rules));
+  REQUIRE(parsed.status().ToString() == "ok");
+  REQUIRE(engine_->LoadRules({{"default", *std::move(parsed)}}, now_).ToString() == "ok");
   Settle();
   driver_.TakeLog();
 }

@@ -193,6 +193,8 @@ bool RpcClient::connected() const { return impl_->fd >= 0; }
 
 void RpcClient::Close() { impl_->Close(); }
 
+void RpcClient::EndInput() { shutdown(impl_->fd, SHUT_WR); }
+
 std::string RpcClient::local_address() const {
   sockaddr_in own{};
   socklen_t size = sizeof(own);

@@ -49,6 +49,8 @@ class RpcClient {
   bool connected() const;
   std::string local_address() const;  // HOST:PORT of this end.
   void Close();
+  // Says that nothing more will be sent; what comes can still be received.
+  void EndInput();
 
   // Sends one request and returns its msgid. A failed send shows as kClosed in Receive.
   uint32_t Send(std::string_view method, const Json& params = Json::array());

@@ -168,6 +168,167 @@ TEST_CASE("a client that does not read its replies is closed when too much of th
   CHECK(h.Call(d, PlainRequest(1, Method::kPing)).number() > 0);
 }
 
+std::string TokenPages(uint32_t first, uint32_t last) {
+  wire::OutputBuffer out;
+  for (uint32_t id = first; id <= last; ++id) {
+    wire::TokensParams params;
+    params.page.limit = 1000;
+    wire::EncodeTokensRequest(id, params, &out);
+  }
+  return std::string(out.view());
+}
+
+TEST_CASE("a client that does not read its replies is not read either, until it does") {
+  EngineHarness h({}, {{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000}});
+  const ConnectionId c = h.Connect();
+  h.Send(c, Acquires(1, 1000));
+  h.Settle();
+  h.TakeIds(c);
+  FakeDriver::Socket& socket = h.driver().socket(c);
+  socket.stuck = true;
+  h.Send(c, TokenPages(1, 20));
+  h.Settle();
+  const size_t answered = h.TakeIds(c).size();
+  CHECK(answered >= 1);
+  CHECK(answered < 8);
+  CHECK(socket.kept >= 256 * 1024);
+  CHECK(socket.kept < 768 * 1024);
+  CHECK_FALSE(socket.reading);
+  CHECK(h.engine().idle());
+
+  h.engine().OnSent(c, socket.kept = 256 * 1024, h.now());  // Not enough.
+  h.Settle();
+  CHECK(h.TakeIds(c).empty());
+  socket.stuck = false;
+  h.engine().OnSent(c, socket.kept = 0, h.now());
+  h.Settle();
+  CHECK(h.TakeIds(c).size() == 20 - answered);
+  CHECK(socket.reading);
+}
+
+TEST_CASE("a client that takes no byte of its replies for output_stalled_ms is closed") {
+  Limits limits;
+  limits.output_stalled_ms = 1000;
+  EngineHarness h(limits);
+  const ConnectionId c = h.Connect();
+  FakeDriver::Socket& socket = h.driver().socket(c);
+  socket.stuck = true;
+  h.Send(c, PlainRequest(1, Method::kPing));
+  h.Settle();
+  h.Pass(900);
+  h.engine().OnSent(c, --socket.kept, h.now());  // A byte is progress.
+  h.Pass(500);
+  h.Send(c, PlainRequest(2, Method::kPing));  // More to send is none.
+  h.Settle();
+  h.Pass(450);
+  CHECK_FALSE(socket.closed);
+  h.Pass(50);
+  CHECK(socket.closed);
+  CHECK_FALSE(socket.flushed);
+  CHECK(h.driver().TakeLog() ==
+        "warn: connection 127.0.0.1:1000 has read none of its replies for 1000 ms; closing it\n");
+
+  const ConnectionId d = h.Connect("127.0.0.1:2");
+  h.driver().socket(d).stuck = true;
+  h.Send(d, PlainRequest(1, Method::kPing));
+  h.Settle();
+  h.driver().socket(d).stuck = false;
+  h.engine().OnSent(d, h.driver().socket(d).kept = 0, h.now());
+  h.Pass(5000);
+  CHECK_FALSE(h.driver().socket(d).closed);
+}
+
+TEST_CASE("when all connections keep too much together, those that keep a lot are closed") {
+  Limits limits;
+  limits.output_total_bytes_max = 600 * 1024;
+  EngineHarness h(limits, {{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000}});
+  const ConnectionId filler = h.Connect();
+  h.Send(filler, Acquires(1, 1000));
+  h.Settle();
+  int closed = 0;
+  for (int i = 0; i < 8; ++i) {
+    const ConnectionId c = h.Connect("127.0.0.1:" + std::to_string(i));
+    h.driver().socket(c).stuck = true;
+    h.Send(c, PlainRequest(1, Method::kPing) + TokenPages(2, 20));
+    h.Settle();
+    closed += h.driver().socket(c).closed ? 1 : 0;
+    if (h.driver().socket(c).closed) h.Disconnect(c);
+  }
+  CHECK(closed >= 5);
+  CHECK(closed < 8);
+  CHECK(h.driver().TakeLog().find("nor do others: ") != std::string::npos);
+  const ConnectionId modest = h.Connect("127.0.0.1:99");
+  h.driver().socket(modest).stuck = true;
+  h.Send(modest, PlainRequest(1, Method::kPing));
+  h.Settle();
+  CHECK_FALSE(h.driver().socket(modest).closed);
+}
+
+TEST_CASE("work is spread over turns and over those who ask for it") {
+  EngineHarness h;
+  std::vector<ConnectionId> ids;
+  for (int i = 0; i < 12; ++i) ids.push_back(h.Connect("127.0.0.1:" + std::to_string(i)));
+  wire::OutputBuffer rules;
+  for (uint32_t id = 1; id <= 3; ++id) wire::EncodeRulesListRequest(id, {}, &rules);
+  for (const ConnectionId id : ids) h.Send(id, rules.view());
+  const auto answered = [&] {
+    std::vector<size_t> counts;
+    for (const ConnectionId id : ids) counts.push_back(h.TakeIds(id).size());
+    return counts;
+  };
+  h.engine().TurnEnd();
+  std::vector<size_t> total = answered();
+  CHECK(std::accumulate(total.begin(), total.end(), size_t{0}) == 1);
+  for (int turn = 0; turn < 14; ++turn) {
+    // One that comes later never overtakes those who wait.
+    const ConnectionId late = ids.back();
+    h.Send(late, AcquireRequest(9, 1));
+    h.engine().OnTime(h.now());
+    h.engine().TurnEnd();
+    const std::vector<size_t> counts = answered();
+    CHECK(std::accumulate(counts.begin(), counts.end() - 1, size_t{0}) <= 1);
+    for (size_t i = 0; i < counts.size(); ++i) total[i] += counts[i];
+  }
+  for (size_t i = 0; i + 1 < total.size(); ++i) CHECK(total[i] >= 1);
+  h.Settle();
+  const std::vector<size_t> rest = answered();
+  for (size_t i = 0; i + 1 < rest.size(); ++i) CHECK(total[i] + rest[i] == 3);
+}
+
+TEST_CASE("a connection that is gone while it waits for its turn is forgotten") {
+  EngineHarness h;
+  wire::OutputBuffer rules;
+  wire::EncodeRulesListRequest(1, {}, &rules);
+  wire::EncodeRulesListRequest(2, {}, &rules);
+  const ConnectionId a = h.Connect();
+  h.Send(a, rules.view());
+  CHECK(h.engine().NextDeadline() <= h.now());
+  h.Disconnect(a);
+  CHECK(h.engine().NextDeadline() > h.now());
+  const ConnectionId b = h.Connect();
+  REQUIRE(a == b);
+  h.Settle();
+  CHECK(h.driver().socket(b).written.empty());
+}
+
+TEST_CASE("a draining engine answers what was read and begins nothing else") {
+  EngineHarness h;
+  const ConnectionId c = h.Connect();
+  h.Take(c);
+  h.Sleep(60'000);
+  REQUIRE(h.engine().NextDeadline() <= h.now());
+  h.Send(c, AcquireRequest(2, 1));
+  h.engine().BeginDrain();
+  CHECK(h.engine().NextDeadline() == kNever);
+  CHECK_FALSE(h.engine().BeginScan(h.now()).has_value());
+  h.Settle();
+  CHECK(h.TakeIds(c) == Ids{2});
+  CHECK(h.core().tokens().size() == 2);
+  h.Restart();
+  h.Pass(10'100);
+  CHECK(h.core().tokens().size() == 0);
+}
+
 TEST_CASE("a closed client's session ends with the close, not with the disconnect") {
   Limits limits;
   limits.output_bytes_max = 10;

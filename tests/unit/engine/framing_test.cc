@@ -206,11 +206,88 @@ TEST_CASE("nothing is done of what a connection sends behind its error") {
   CHECK(h.core().tokens().size() == 1);
   h.Send(c, AcquireRequest(3, 1));
   CHECK(h.core().tokens().size() == 1);
-  h.Settle();  // The reply of the first is lost with the connection; its token is not.
+  CHECK_FALSE(h.driver().socket(c).closed);
+  h.Settle();
+  CHECK(h.TakeIds(c) == std::vector<uint32_t>{1});
+  CHECK(h.driver().socket(c).closed);
+  CHECK(h.driver().socket(c).flushed);
   h.Disconnect(c);
   h.Settle();
   h.Pass(2000);
   CHECK(h.core().tokens().size() == 0);  // Its session went with it.
+}
+
+TEST_CASE("a request that is refused for its form is answered when its msgid can be read") {
+  const auto answer = [](const std::string& bytes) {
+    EngineHarness h;
+    const ConnectionId c = h.Connect();
+    h.Send(c, AcquireRequest(1, 1) + bytes);
+    h.Settle();
+    CHECK(h.driver().socket(c).closed);
+    const auto replies = h.TakeReplies(c);
+    REQUIRE_FALSE(replies.empty());
+    std::string text;
+    for (const auto& reply : replies) {
+      if (reply.msgid != 1) text += std::to_string(reply.msgid) + " " + reply.ErrorText();
+    }
+    return text;
+  };
+  CHECK(answer(std::string("\x94\x00\x07\xa4ping\xc0", 9)) ==
+        "7 MALFORMED: the connection sent what is not a request: params must be an array, got nil");
+  CHECK(answer(std::string("\x94\x00\x08\xa4ping\xdd\xff\xff\xff\xff", 13)) ==
+        "8 MALFORMED: the connection sent a message that is refused: array of 4294967295 elements "
+        "exceeds 1024");
+  CHECK(answer(std::string("\x93\x02\x09\xa4ping\xc0", 9)).empty());
+  CHECK(answer("\x94\xc1").empty());
+}
+
+TEST_CASE("a request that never ends is answered before it is given up") {
+  EngineHarness h;
+  const ConnectionId c = h.Connect();
+  h.Send(c, std::string("\x94\x00\x07\xa4pi", 6));
+  h.Pass(Limits().message_incomplete_ms);
+  const auto replies = h.TakeReplies(c);
+  REQUIRE(replies.size() == 1);
+  CHECK(replies[0].msgid == 7);
+  CHECK(replies[0].ErrorText() ==
+        "MALFORMED: the connection did not complete a message within 10000 ms");
+  CHECK(h.driver().socket(c).closed);
+}
+
+TEST_CASE("a client that has said its last word gets all its answers, then the end") {
+  EngineHarness h;
+  const ConnectionId c = h.Connect();
+  h.Send(c, AcquireRequest(1, 1) + PlainRequest(2, wire::Method::kPing) + "\x94");
+  h.engine().OnEndOfInput(c, h.now());
+  h.Turn();
+  CHECK(h.TakeIds(c) == std::vector<uint32_t>{2});
+  CHECK_FALSE(h.driver().socket(c).closed);
+  REQUIRE(h.BeginCommit());
+  h.engine().OnEndOfInput(c, h.now());  // Twice is once.
+  CHECK_FALSE(h.driver().socket(c).closed);
+  h.FinishCommit();
+  CHECK(h.TakeIds(c) == std::vector<uint32_t>{1});
+  CHECK(h.driver().socket(c).closed);
+  CHECK(h.driver().socket(c).flushed);
+  CHECK(h.driver().TakeLog().empty());
+  h.Disconnect(c);
+
+  const ConnectionId idle = h.Connect();
+  h.engine().OnEndOfInput(idle, h.now());
+  CHECK(h.driver().socket(idle).closed);
+}
+
+TEST_CASE("a client may go away while its last answers wait") {
+  EngineHarness h;
+  const ConnectionId c = h.Connect();
+  h.Send(c, AcquireRequest(1, 1));
+  h.engine().OnEndOfInput(c, h.now());
+  REQUIRE(h.BeginCommit());
+  h.Disconnect(c);
+  h.FinishCommit();
+  h.Settle();
+  h.Pass(2000);
+  CHECK(h.core().tokens().size() == 0);
 }
 
 TEST_CASE("a notification of release or keep is executed, any other is ignored, none is answered") {

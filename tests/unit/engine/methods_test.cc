@@ -188,7 +188,7 @@ TEST_CASE("flow shows level, nowCalls, sessions and counters") {
 
 TEST_CASE("a flow whose rule was removed is shown as removed while tokens are out") {
   Server s;
-  REQUIRE(s.h.engine().LoadRules("default", "[]", s.h.now()).ok());
+  REQUIRE(s.h.engine().LoadRules({{"default", {}}}, s.h.now()).ok());
   OutputBuffer out;
   wire::EncodeFlowRequest(1, 1, &out);
   const auto row = wire::DecodeFlowRow(s.Call(out).result);
@@ -265,7 +265,7 @@ TEST_CASE("rules_load says which rule and field is wrong, or who owns a flowId")
   CHECK(load("default", RulesJson({{.flow = 1, .count = -1}})) ==
         "BAD_PARAMS: rules_load: rule 1 (resource \"r1\", flowId 1): count must be >= 0");
   CHECK(load("other", RulesJson({{.flow = 1}}))
-            .starts_with("CONFLICT: rules_load: rule of resource"));
+            .starts_with("CONFLICT: rules_load: namespace other: rule of resource"));
   CHECK(load("default", "[").starts_with("BAD_PARAMS: rules_load: not valid JSON: "));
   CHECK(load("", "[]").starts_with("BAD_PARAMS: rules_load: namespace"));
   CHECK(s.h.core().flows().rules() == 2);
@@ -273,11 +273,15 @@ TEST_CASE("rules_load says which rule and field is wrong, or who owns a flowId")
 
 TEST_CASE("rules of an embedding program are loaded, checked and committed like any other") {
   EngineHarness h({}, {});
-  const auto bad = h.engine().LoadRules("default", "[{}, 5]", h.now());
-  CHECK(bad.status().ToString() == "invalid_argument: rule 2: must be an object");
-  const auto loaded = h.engine().LoadRules("default", RulesJson({{.flow = 1}}), h.now());
-  REQUIRE(loaded.ok());
-  CHECK(*loaded == 1);
+  const auto set = [](std::string name_space) {
+    return core::RuleSet{std::move(name_space), core::ParseRules(RulesJson({{.flow = 1}})).value()};
+  };
+  CHECK(h.engine()
+            .LoadRules({set("default"), set("other")}, h.now())
+            .ToString()
+            .ends_with("flowId 1 is also in the set of namespace default"));
+  CHECK(h.driver().TakeLog().empty());
+  REQUIRE(h.engine().LoadRules({set("default")}, h.now()).ok());
   CHECK(h.driver().TakeLog() ==
         "info: namespace default: 1 rules, 1 new or changed, 0 removed, 0 skipped\n");
   h.Settle();
