@@ -9,49 +9,40 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <memory>
-#include <mutex>
-#include <set>
-#include <sstream>
-#include <vector>
-
-#include "store/rocks_store.h"
+#include <string_view>
 
 namespace nowcalls::store {
 namespace {
 
 namespace fs = std::filesystem;
 
-class FileDescriptor {
- public:
-  FileDescriptor(const std::string& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC)) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
+constexpr std::string_view kLedgerName = "ledger";
 
 Status OsError(const std::string& doing, const std::string& path) {
   return Status::IoError("cannot " + doing + " " + path + ": " + std::strerror(errno));
 }
 
-Status MakeDir(const std::string& path) {
+// True: made now.
+Result<bool> MakeDir(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0) {
     if (errno != EEXIST) return OsError("make directory", path);
     std::error_code error;
     if (!fs::is_directory(path, error)) return Status::IoError(path + " is not a directory");
-    return {};
+    return false;
   }
   std::string parent = fs::path(path).parent_path();
   if (parent.empty()) parent = ".";
-  const FileDescriptor fd(parent, O_RDONLY | O_DIRECTORY);
-  if (fd.get() < 0 || fsync(fd.get()) != 0) return OsError("sync directory", parent);
-  return {};
+  const int fd = open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = fd >= 0 && fsync(fd) == 0;
+  const Status failed = synced ? Status::Ok() : OsError("sync directory", parent);
+  if (fd >= 0) close(fd);
+  if (!synced) return failed;
+  return true;
+}
+
+std::string WithoutEndSlashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
 }
 
 std::vector<std::string> FilesWithSuffix(const std::string& dir, std::string_view suffix) {
@@ -72,27 +63,37 @@ std::string ReadCurrent(const std::string& dir) {
   return name;
 }
 
-struct OpenLedgers {
-  std::mutex mutex;
-  std::set<std::pair<dev_t, ino_t>> dirs;
-};
-
-// Never destroyed, since stores may be closed while the process exits.
-OpenLedgers& LedgersOfThisProcess() {
-  static OpenLedgers& ledgers = *new OpenLedgers;
-  return ledgers;
-}
-
 }  // namespace
 
-std::string LedgerDir(const std::string& data_dir) { return data_dir + "/ledger"; }
+std::string LedgerDir(const std::string& data_dir) {
+  return data_dir + "/" + std::string(kLedgerName);
+}
 
-Status MakeLedgerDir(const std::string& data_dir) {
+Status CheckDataDir(const std::string& data_dir) {
   if (data_dir.empty()) return Status::InvalidArgument("the data directory has no name");
-  std::string trimmed = data_dir;
-  while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();
-  NOWCALLS_RETURN_IF_ERROR(MakeDir(trimmed));
-  return MakeDir(LedgerDir(trimmed));
+  std::error_code error;
+  if (!fs::exists(data_dir + "/CURRENT", error)) return {};
+  const std::string dir = WithoutEndSlashes(data_dir);
+  const fs::path absolute = WithoutEndSlashes(fs::absolute(dir, error).lexically_normal());
+  const std::string why = dir + " holds a database itself, so it is no data directory";
+  if (absolute.filename() == kLedgerName) {
+    return Status::InvalidArgument(
+        why + " but the ledger of one: " + absolute.parent_path().string() + " is probably meant");
+  }
+  return Status::InvalidArgument(why + ": name the directory whose '" + std::string(kLedgerName) +
+                                 "' is the ledger, or an empty one for a new ledger");
+}
+
+Result<std::vector<std::string>> MakeLedgerDir(const std::string& data_dir) {
+  NOWCALLS_RETURN_IF_ERROR(CheckDataDir(data_dir));
+  std::vector<std::string> made;
+  const std::string dir = WithoutEndSlashes(data_dir);
+  for (const std::string& path : {dir, LedgerDir(dir)}) {
+    const Result<bool> now = MakeDir(path);
+    if (!now.ok()) return now.status();
+    if (*now) made.push_back(path);
+  }
+  return made;
 }
 
 Status CheckLedgerPresent(const std::string& dir) {
@@ -125,51 +126,6 @@ std::string DamagedFileIn(const std::string& dir) {
   std::string files = dir + "/" + manifest;
   for (const std::string& name : FilesWithSuffix(dir, ".log")) files += " or " + dir + "/" + name;
   return files;
-}
-
-Result<LedgerMark> LedgerMark::Take(const std::string& dir) {
-  struct stat info {};
-  if (stat(dir.c_str(), &info) != 0) return OsError("look at", dir);
-  const FileId file(info.st_dev, info.st_ino);
-  OpenLedgers& ledgers = LedgersOfThisProcess();
-  const std::lock_guard lock(ledgers.mutex);
-  if (!ledgers.dirs.insert(file).second) {
-    return Status::AlreadyExists("this process (pid " + std::to_string(getpid()) +
-                                 ") already has the ledger in " + dir + " open");
-  }
-  return LedgerMark(file);
-}
-
-LedgerMark::~LedgerMark() {
-  if (file_ == FileId{}) return;
-  OpenLedgers& ledgers = LedgersOfThisProcess();
-  const std::lock_guard lock(ledgers.mutex);
-  ledgers.dirs.erase(file_);
-}
-
-Result<LedgerHolder> FindLedgerHolder(const std::string& data_dir) {
-  const std::string dir = LedgerDir(data_dir);
-  struct stat info {};
-  if (stat(dir.c_str(), &info) != 0) {
-    if (errno == ENOENT) return LedgerHolder{};
-    return OsError("look at", dir);
-  }
-  OpenLedgers& ledgers = LedgersOfThisProcess();
-  // Held to the end, so that no other thread can take the lock between the look and the close.
-  const std::lock_guard lock(ledgers.mutex);
-  if (ledgers.dirs.contains({info.st_dev, info.st_ino})) return LedgerHolder{getpid()};
-  const std::string path = dir + "/LOCK";
-  const FileDescriptor fd(path, O_RDONLY);
-  if (fd.get() < 0) {
-    if (errno == ENOENT) return LedgerHolder{};
-    return OsError("open", path);
-  }
-  struct flock probe {};
-  probe.l_type = F_WRLCK;
-  probe.l_whence = SEEK_SET;
-  if (fcntl(fd.get(), F_GETLK, &probe) != 0) return OsError("probe the lock", path);
-  if (probe.l_type == F_UNLCK) return LedgerHolder{};
-  return LedgerHolder{probe.l_pid > 0 ? probe.l_pid : -1};
 }
 
 }  // namespace nowcalls::store

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "ledger/codec.h"
+#include "store/ledger_files.h"
 #include "store/rocks_options.h"
 #include "store/rocks_status.h"
 #include "store/rocks_store_impl.h"
@@ -31,14 +32,6 @@ Result<std::vector<std::string>> ListFamilies(const rocksdb::DBOptions& options,
   const rocksdb::Status status = rocksdb::DB::ListColumnFamilies(options, dir, &names);
   if (!status.ok()) return FromRocks(status, "read the manifest", dir);
   return names;
-}
-
-Status HeldBy(const LedgerHolder& holder, const std::string& dir) {
-  const std::string who = holder.pid > 0
-                              ? "process " + std::to_string(holder.pid)
-                              : "a process outside this container (its pid is not visible here)";
-  return Status::AlreadyExists("the ledger in " + dir + " is open in " + who +
-                               ": stop it first, or choose another data directory");
 }
 
 Status Damaged(const std::string& dir, const std::string& what) {
@@ -220,28 +213,28 @@ rocksdb::Status RocksStore::Impl::CloseDb() {
     std::filesystem::remove_all(secondary_dir, ignored);
     secondary_dir.clear();
   }
-  mark.reset();
+  lock.reset();
   return status;
+}
+
+Result<std::unique_ptr<RocksStore>> RocksStore::Open(std::unique_ptr<LedgerLock> lock,
+                                                     const RocksStoreOptions& options) {
+  auto impl = std::make_unique<Impl>(lock->ledger_dir());
+  impl->options = options;
+  impl->lock = std::move(lock);
+  NOWCALLS_RETURN_IF_ERROR(impl->OpenForServer());
+  return std::unique_ptr<RocksStore>(new RocksStore(std::move(impl)));
 }
 
 Result<std::unique_ptr<RocksStore>> RocksStore::Open(const std::string& data_dir,
                                                      const RocksStoreOptions& options) {
-  NOWCALLS_RETURN_IF_ERROR(MakeLedgerDir(data_dir));
-  auto impl = std::make_unique<Impl>(LedgerDir(data_dir));
-  const std::string dir = impl->dir;
-  impl->options = options;
-  Result<LedgerMark> mark = LedgerMark::Take(dir);
-  if (!mark.ok()) return mark.status();
-  impl->mark = *std::move(mark);
-  const Status opened = impl->OpenForServer();
-  if (opened.ok()) return std::unique_ptr<RocksStore>(new RocksStore(std::move(impl)));
-  impl.reset();
-  const Result<LedgerHolder> holder = FindLedgerHolder(data_dir);
-  if (holder.ok() && holder->pid != 0) return HeldBy(*holder, dir);
-  return opened;
+  Result<std::unique_ptr<LedgerLock>> lock = LedgerLock::Take(data_dir);
+  if (!lock.ok()) return lock.status();
+  return Open(*std::move(lock), options);
 }
 
 Result<std::unique_ptr<RocksStore>> RocksStore::OpenForRead(const std::string& data_dir) {
+  NOWCALLS_RETURN_IF_ERROR(CheckDataDir(data_dir));
   const std::string dir = LedgerDir(data_dir);
   for (int attempt = 1;; ++attempt) {
     NOWCALLS_RETURN_IF_ERROR(CheckLedgerPresent(dir));

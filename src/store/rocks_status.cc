@@ -5,9 +5,7 @@
 namespace nowcalls::store {
 namespace {
 
-constexpr char kAdviceDamaged[] =
-    "; the ledger is damaged: restore it from a backup, `nowcalls-admin verify` tells what is "
-    "still readable";
+constexpr char kAdviceDamaged[] = "; the ledger is damaged: restore it from a backup";
 constexpr char kAdviceSpace[] = "; free space on the file system and start again";
 constexpr char kAdviceIo[] =
     "; check the disk and the permissions of the directory, then start again";

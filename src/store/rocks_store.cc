@@ -67,31 +67,41 @@ RocksStore::~RocksStore() = default;
 ReadMode RocksStore::read_mode() const { return impl_->read_mode; }
 bool RocksStore::formatted_now() const { return impl_->formatted_now; }
 
+Status RocksStore::Impl::ShowFamily(Family family, const std::string& lower,
+                                    const ShowOne& show) const {
+  rocksdb::ReadOptions read;
+  read.readahead_size = kLoadReadaheadBytes;
+  read.fill_cache = false;
+  const rocksdb::Slice lower_bound = AsSlice(lower);
+  if (!lower.empty()) read.iterate_lower_bound = &lower_bound;
+  const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(read, HandleOf(family)));
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    NOWCALLS_RETURN_IF_ERROR(show(AsView(it->key()), AsView(it->value())));
+  }
+  return FromRocks(it->status(), "read column family " + std::string(FamilyName(family)), dir);
+}
+
 Status RocksStore::Load(LedgerVisitor* visitor) {
   if (impl_->db == nullptr) return Status::FailedPrecondition("the ledger is closed");
   MetaRows meta;
-  // A reader looks at every row, since one below the watermark is just what a verifier is after. A
-  // server starts at the watermark, behind the tombstones of all that has ended.
   std::string lower;
   for (const Family family : ledger::kAllFamilies) {
-    rocksdb::ReadOptions read;
-    read.readahead_size = kLoadReadaheadBytes;
-    read.fill_cache = false;
-    const rocksdb::Slice lower_bound = AsSlice(lower);
-    if (ledger::IsTokenFamily(family) && !impl_->for_read) read.iterate_lower_bound = &lower_bound;
-    const std::unique_ptr<rocksdb::Iterator> it(
-        impl_->db->NewIterator(read, impl_->HandleOf(family)));
-    for (it->SeekToFirst(); it->Valid(); it->Next()) {
-      const std::string_view key = AsView(it->key());
-      const std::string_view value = AsView(it->value());
-      if (family == Family::kMeta) {
-        meta.Add(key, value);
-        continue;
-      }
-      NOWCALLS_RETURN_IF_ERROR(ShowRow(family, key, value, visitor));
+    Status from_visitor;
+    const auto show = [&](std::string_view key, std::string_view value) {
+      if (family == Family::kMeta) meta.Add(key, value);
+      if (family != Family::kMeta) from_visitor = ShowRow(family, key, value, visitor);
+      return from_visitor;
+    };
+    // A reader looks at every row, since one below the watermark is just what a verifier is after.
+    // A server starts at the watermark, behind the tombstones of all that has ended.
+    const bool all = impl_->for_read || !ledger::IsTokenFamily(family);
+    const Status read = impl_->ShowFamily(family, all ? "" : lower, show);
+    if (!from_visitor.ok()) return from_visitor;
+    if (read.code() == StatusCode::kCorruption) {
+      NOWCALLS_RETURN_IF_ERROR(visitor->OnUnreadable(family, read));
+      continue;
     }
-    NOWCALLS_RETURN_IF_ERROR(FromRocks(
-        it->status(), "read column family " + std::string(FamilyName(family)), impl_->dir));
+    NOWCALLS_RETURN_IF_ERROR(read);
     if (family == Family::kMeta) {
       NOWCALLS_RETURN_IF_ERROR(meta.Show(visitor));
       lower = ledger::TokenKeyLowerBound(meta.WatermarkMs());

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "store/ledger_lock.h"
 #include "store/store.h"
 
 namespace rocksdb {
@@ -36,14 +37,6 @@ struct RocksStoreOptions {
   rocksdb::Env* env = nullptr;  // For tests that inject faults; not owned. nullptr: the real one.
 };
 
-// Who holds a ledger's lock. pid is 0 when nobody does, and -1 when it is held by a process that
-// cannot be named from here (another pid namespace).
-struct LedgerHolder {
-  int64_t pid = 0;
-};
-// Changes nothing and takes no lock; also right for a ledger that this process itself has open.
-Result<LedgerHolder> FindLedgerHolder(const std::string& data_dir);
-
 // How a tool reads a ledger without being its server.
 enum class ReadMode {
   kReadOnly,   // Nobody has it open.
@@ -52,18 +45,20 @@ enum class ReadMode {
 
 class RocksStore : public Store {
  public:
-  // Opens the ledger under `data_dir`, or formats one there if the directory is absent or empty.
-  // Errors, each with what to do: kAlreadyExists (another process has it open, with its pid),
-  // kFailedPrecondition (another format version), kCorruption (damaged; the file is named),
-  // kIoError.
+  // Opens the ledger that the lock is of, or formats one there if there is none. Errors, each with
+  // what to do: kFailedPrecondition (another format version), kCorruption (damaged; the file is
+  // named), kIoError.
+  static Result<std::unique_ptr<RocksStore>> Open(std::unique_ptr<LedgerLock> lock,
+                                                  const RocksStoreOptions& options);
+  // Takes the lock first; its errors too.
   static Result<std::unique_ptr<RocksStore>> Open(const std::string& data_dir,
                                                   const RocksStoreOptions& options);
 
   // Opens for Load and Scan only; Commit and Sync fail with kFailedPrecondition. Changes nothing in
   // the ledger's directory. kSecondary when FindLedgerHolder names somebody, kReadOnly otherwise.
   // Load then shows all tokens, where a server's Load starts at the watermark. kNotFound when there
-  // is no ledger, kUnavailable when a busy server changes it faster than it can be read, else as
-  // Open.
+  // is no ledger, kInvalidArgument when `data_dir` cannot be a data directory, kUnavailable when a
+  // busy server changes it faster than it can be read, else as Open.
   static Result<std::unique_ptr<RocksStore>> OpenForRead(const std::string& data_dir);
 
   ~RocksStore() override;

@@ -7,12 +7,13 @@
 #include <rocksdb/write_batch.h>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "store/ledger_files.h"
+#include "store/ledger_lock.h"
 #include "store/rocks_store.h"
 #include "store/scan_walk.h"
 
@@ -52,6 +53,10 @@ struct RocksStore::Impl {
   Status Format();
   Result<bool> IsEmpty(rocksdb::ColumnFamilyHandle* handle) const;
 
+  // Shows the rows of a family from the key `lower` on; the failure of `show` or of the reading.
+  using ShowOne = std::function<Status(std::string_view key, std::string_view value)>;
+  Status ShowFamily(ledger::Family family, const std::string& lower, const ShowOne& show) const;
+
   std::unique_ptr<ScanCursor> NewCursor(ledger::Family family, KeyRange range) const;
 
   rocksdb::Status CloseDb();
@@ -61,7 +66,7 @@ struct RocksStore::Impl {
 
   const std::string dir;
   RocksStoreOptions options;
-  std::optional<LedgerMark> mark;  // Of a server; given up after the database is closed.
+  std::unique_ptr<LedgerLock> lock;  // Of a server; given up after the database is closed.
   std::unique_ptr<rocksdb::DB> db;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;  // All that are open, unknown ones too.
   FamilyHandles families{};

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "support/temp_dir.h"
 #include "unit/store/rocks_fixture.h"
@@ -173,6 +176,70 @@ TEST_CASE("a damaged CURRENT is refused by name") {
   FlipByte(dir.Sub("ledger/CURRENT"), 0, 0x01);
   Dump dump;
   CheckRefused(OpenAndLoad(dir.path(), &dump), dir.Sub("ledger/CURRENT"));
+}
+
+// Every family in one file; the path of that of `family`.
+std::string CompactedFileOf(const std::string& data_dir, const std::string& family) {
+  std::string path;
+  ChangeBare(data_dir, [&](rocksdb::DB* db, auto* handles) {
+    for (rocksdb::ColumnFamilyHandle* handle : *handles) {
+      REQUIRE(db->CompactRange({}, handle, nullptr, nullptr).ok());
+    }
+    std::vector<rocksdb::LiveFileMetaData> files;
+    db->GetLiveFilesMetaData(&files);
+    for (const rocksdb::LiveFileMetaData& file : files) {
+      if (file.column_family_name == family) path = data_dir + "/ledger" + file.name;
+    }
+  });
+  REQUIRE_FALSE(path.empty());
+  return path;
+}
+
+// Counts tokens, and goes on behind what cannot be read.
+struct Survivors : LedgerVisitor {
+  Status OnFormat(const ledger::Format&) override { return {}; }
+  Status OnClock(const ledger::ClockMark&) override { return {}; }
+  Status OnSeal(const ledger::Seal&) override { return {}; }
+  Status OnWatermark(int64_t) override { return {}; }
+  Status OnRule(const ledger::RuleEntry&) override { return {}; }
+  Status OnSession(const ledger::Session&) override { return {}; }
+  Status OnToken(const ledger::Token& token) override {
+    ++tokens[token.key.family];
+    return {};
+  }
+  Status OnUnreadable(ledger::Family family, Status what) override {
+    unreadable.emplace_back(family);
+    reason = std::move(what);
+    return {};
+  }
+
+  std::map<ledger::Family, size_t> tokens;
+  std::vector<ledger::Family> unreadable;
+  Status reason;
+};
+
+TEST_CASE("a visitor may go on behind a family that cannot be read") {
+  const TempDir dir;
+  LedgerScript script(16);
+  MakeFlushed(dir.path(), &script);
+  const std::string file = CompactedFileOf(dir.path(), "tokens_short");
+  Survivors before;
+  REQUIRE(OpenTiny(dir.path())->Load(&before).ok());
+  REQUIRE(before.unreadable.empty());
+  REQUIRE(before.tokens[ledger::Family::kTokensShort] > 0);
+  REQUIRE(before.tokens[ledger::Family::kTokensLong] > 0);
+
+  FlipByte(file, 10, 0x40);
+  auto reader = RocksStore::OpenForRead(dir.path());
+  REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
+  Survivors after;
+  CHECK((*reader)->Load(&after).ok());
+  CHECK(after.unreadable == std::vector{ledger::Family::kTokensShort});
+  CheckRefused(after.reason, fs::path(file).filename());
+  CHECK(after.tokens[ledger::Family::kTokensShort] == 0);
+  CHECK(after.tokens[ledger::Family::kTokensMedium] ==
+        before.tokens[ledger::Family::kTokensMedium]);
+  CHECK(after.tokens[ledger::Family::kTokensLong] == before.tokens[ledger::Family::kTokensLong]);
 }
 
 }  // namespace

@@ -150,6 +150,37 @@ TEST_CASE("looking for the holder of one's own ledger does not give up its lock"
         std::string::npos);
 }
 
+TEST_CASE("a lock is held before the ledger is made, through its opening, and until its close") {
+  const TempDir dir;
+  const std::string data_dir = dir.Sub("data");
+  auto lock = LedgerLock::Take(data_dir);
+  REQUIRE_MESSAGE(lock.ok(), lock.status().ToString());
+  CHECK(HolderPid(data_dir) == getpid());
+  CHECK_FALSE(fs::exists(data_dir + "/ledger/CURRENT"));
+  CHECK(LedgerLock::Take(data_dir).status().code() == StatusCode::kAlreadyExists);
+  const std::string refusal = "open in process " + std::to_string(getpid());
+  CHECK(Holder(dir.path()).WaitForRefusal().find(refusal) != std::string::npos);
+  auto store = RocksStore::Open(*std::move(lock), TinyOptions());
+  REQUIRE_MESSAGE(store.ok(), store.status().ToString());
+  CHECK(Holder(dir.path()).WaitForRefusal().find(refusal) != std::string::npos);
+  REQUIRE((*store)->Close().ok());
+  CHECK(HolderPid(data_dir) == 0);
+  Holder(dir.path()).WaitForBatch(1);
+}
+
+TEST_CASE("a lock under which no ledger was made leaves nothing behind") {
+  const TempDir dir;
+  CHECK(LedgerLock::Take(dir.Sub("data")).ok());
+  CHECK(fs::is_empty(dir.path()));
+  // What was there before stays.
+  fs::create_directory(dir.Sub("data"));
+  CHECK(LedgerLock::Take(dir.Sub("data")).ok());
+  CHECK(fs::is_empty(dir.Sub("data")));
+  OpenTiny(dir.Sub("data")).reset();
+  CHECK(LedgerLock::Take(dir.Sub("data")).ok());
+  CHECK(fs::exists(dir.Sub("data/ledger/CURRENT")));
+}
+
 TEST_CASE("nobody holds a ledger that is absent or closed") {
   const TempDir dir;
   CHECK(HolderPid(dir.Sub("data")) == 0);

@@ -200,6 +200,33 @@ TEST_CASE("reading where there is no ledger is not found, and makes none") {
   CHECK(fs::is_empty(dir.path()));
 }
 
+TEST_CASE("the directory of a ledger is no data directory, and the one meant is named") {
+  const TempDir dir;
+  MakeLedger(dir.path());
+  const std::string ledger = dir.Sub("ledger");
+  for (const std::string& too_deep : {ledger, ledger + "/", dir.path() + "/./ledger//"}) {
+    CAPTURE(too_deep);
+    for (const Status& status : {OpenStatus(too_deep), RocksStore::OpenForRead(too_deep).status(),
+                                 LedgerLock::Take(too_deep).status()}) {
+      CHECK(status.code() == StatusCode::kInvalidArgument);
+      CHECK(Contains(status, "but the ledger of one: " + dir.path() + " is probably meant"));
+    }
+  }
+  CHECK_FALSE(fs::exists(ledger + "/ledger"));
+  CHECK(OpenStatus(dir.path()).ok());
+}
+
+TEST_CASE("a database of another name is no data directory either") {
+  const TempDir dir;
+  MakeLedger(dir.path());
+  fs::rename(dir.Sub("ledger"), dir.Sub("copy"));
+  const Status status = OpenStatus(dir.Sub("copy"));
+  CHECK(status.code() == StatusCode::kInvalidArgument);
+  CHECK(Contains(status, dir.Sub("copy") + " holds a database itself"));
+  CHECK(Contains(status, "name the directory whose 'ledger' is the ledger"));
+  CHECK_FALSE(fs::exists(dir.Sub("copy/ledger")));
+}
+
 TEST_CASE("opening twice in one process is refused with its pid") {
   const TempDir dir;
   const auto store = OpenTiny(dir.path());

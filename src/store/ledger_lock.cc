@@ -1,0 +1,152 @@
+#include "store/ledger_lock.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <set>
+#include <system_error>
+
+#include "store/ledger_files.h"
+
+namespace nowcalls::store {
+namespace {
+
+Status OsError(const std::string& doing, const std::string& path) {
+  return Status::IoError("cannot " + doing + " " + path + ": " + std::strerror(errno));
+}
+
+// The ledgers whose lock this process has, or is about to take.
+//
+// POSIX drops all of a process's locks on a file as soon as the process closes any descriptor of
+// it. So nobody here may even look at the LOCK file of a ledger that is in this set.
+struct OurLedgers {
+  std::mutex mutex;
+  std::set<std::pair<dev_t, ino_t>> dirs;
+};
+
+// Never destroyed, since stores may be closed while the process exits.
+OurLedgers& LedgersOfThisProcess() {
+  static OurLedgers& ledgers = *new OurLedgers;
+  return ledgers;
+}
+
+struct flock WholeFile() {
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return whole;
+}
+
+Result<LedgerHolder> HolderOf(int fd, const std::string& path) {
+  struct flock probe = WholeFile();
+  if (fcntl(fd, F_GETLK, &probe) != 0) return OsError("probe the lock", path);
+  if (probe.l_type == F_UNLCK) return LedgerHolder{};
+  return LedgerHolder{probe.l_pid > 0 ? probe.l_pid : -1};
+}
+
+std::string Describe(const LedgerHolder& holder) {
+  if (holder.pid > 0) return "process " + std::to_string(holder.pid);
+  if (holder.pid == 0) return "a process that is just ending";
+  return "a process outside this container (its pid is not visible here)";
+}
+
+Status HeldByAnother(int fd, const std::string& dir) {
+  const Result<LedgerHolder> holder = HolderOf(fd, dir + "/LOCK");
+  if (!holder.ok()) return holder.status();
+  return Status::AlreadyExists("the ledger in " + dir + " is open in " + Describe(*holder) +
+                               ": stop it first, or choose another data directory");
+}
+
+// Whether `path` still names the file of `fd`.
+bool IsStillNamed(int fd, const std::string& path) {
+  struct stat opened {};
+  struct stat named {};
+  return fstat(fd, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LedgerLock>> LedgerLock::Take(const std::string& data_dir) {
+  Result<std::vector<std::string>> made = MakeLedgerDir(data_dir);
+  if (!made.ok()) return made.status();
+  std::unique_ptr<LedgerLock> lock(new LedgerLock(LedgerDir(data_dir), *std::move(made)));
+  NOWCALLS_RETURN_IF_ERROR(lock->MarkAsOurs());
+  NOWCALLS_RETURN_IF_ERROR(lock->LockFile());
+  return lock;
+}
+
+Status LedgerLock::MarkAsOurs() {
+  struct stat info {};
+  if (stat(dir_.c_str(), &info) != 0) return OsError("look at", dir_);
+  const FileId id(info.st_dev, info.st_ino);
+  OurLedgers& ledgers = LedgersOfThisProcess();
+  const std::lock_guard guard(ledgers.mutex);
+  if (!ledgers.dirs.insert(id).second) {
+    return Status::AlreadyExists("this process (pid " + std::to_string(getpid()) +
+                                 ") already has the ledger in " + dir_ + " open");
+  }
+  marked_ = id;
+  return {};
+}
+
+Status LedgerLock::LockFile() {
+  constexpr mode_t kMode = 0644;  // RocksDB's.
+  for (;;) {
+    fd_ = open(LockPath().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMode);
+    if (fd_ < 0) return OsError("open", LockPath());
+    struct flock whole = WholeFile();
+    if (fcntl(fd_, F_SETLK, &whole) != 0) {
+      const bool held = errno == EACCES || errno == EAGAIN;
+      return held ? HeldByAnother(fd_, dir_) : OsError("lock", LockPath());
+    }
+    if (IsStillNamed(fd_, LockPath())) {
+      locked_ = true;
+      return {};
+    }
+    // Whoever had it has removed the directory that it made for nothing.
+    close(std::exchange(fd_, -1));
+  }
+}
+
+LedgerLock::~LedgerLock() {
+  std::error_code error;
+  if (locked_ && !made_.empty() && !std::filesystem::exists(dir_ + "/CURRENT", error)) {
+    unlink(LockPath().c_str());
+    for (auto dir = made_.rbegin(); dir != made_.rend(); ++dir) rmdir(dir->c_str());
+  }
+  if (fd_ >= 0) close(fd_);
+  if (marked_ == FileId{}) return;
+  OurLedgers& ledgers = LedgersOfThisProcess();
+  const std::lock_guard guard(ledgers.mutex);
+  ledgers.dirs.erase(marked_);
+}
+
+Result<LedgerHolder> FindLedgerHolder(const std::string& data_dir) {
+  const std::string dir = LedgerDir(data_dir);
+  struct stat info {};
+  if (stat(dir.c_str(), &info) != 0) {
+    if (errno == ENOENT) return LedgerHolder{};
+    return OsError("look at", dir);
+  }
+  OurLedgers& ledgers = LedgersOfThisProcess();
+  // Held to the end, so that no other thread can take the lock between the look and the close.
+  const std::lock_guard guard(ledgers.mutex);
+  if (ledgers.dirs.contains({info.st_dev, info.st_ino})) return LedgerHolder{getpid()};
+  const std::string path = dir + "/LOCK";
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    if (errno == ENOENT) return LedgerHolder{};
+    return OsError("open", path);
+  }
+  Result<LedgerHolder> holder = HolderOf(fd, path);
+  close(fd);
+  return holder;
+}
+
+}  // namespace nowcalls::store
