@@ -1,6 +1,7 @@
 #include "admin/ledger_walk.h"
 
 #include <string>
+#include <utility>
 
 #include "base/time.h"
 #include "ledger/clock.h"
@@ -14,10 +15,9 @@ Status LedgerWalk::Run(store::Store* store) {
 
 Status LedgerWalk::damage() const {
   if (damaged_ == 0) return {};
-  const std::string found = damaged_ == 1
-                                ? "one record is damaged"
-                                : std::to_string(damaged_) + " records are damaged, the first is";
-  return Status::Corruption(found + ": " + first_damage_.message() +
+  const std::string places =
+      damaged_ == 1 ? "" : std::to_string(damaged_) + " places are damaged, the first: ";
+  return Status::Corruption(places + first_damage_.message() +
                             "; `nowcalls-admin verify` lists all that is wrong");
 }
 
@@ -69,6 +69,11 @@ Status LedgerWalk::OnToken(const ledger::Token& token) {
 }
 
 Status LedgerWalk::OnBadRecord(Status what) {
+  AddDamage(std::move(what));
+  return {};
+}
+
+Status LedgerWalk::OnUnreadable(ledger::Family /*family*/, Status what) {
   AddDamage(std::move(what));
   return {};
 }

@@ -1,8 +1,9 @@
 // LedgerWalk: one pass over a ledger that keeps what is small (clock, rules, sessions) and shows
 // what is not (tokens) as it goes by.
 //
-// Thread: one. A record that does not decode is counted and the walk goes on, so that an operator
-// sees what is left of a damaged ledger; damage() then says so.
+// Thread: one. A record that does not decode, or a family that cannot be read to its end, is counted
+// and the walk goes on, so that an operator sees what is left of a damaged ledger; damage() then
+// says so.
 #ifndef NOWCALLS_ADMIN_LEDGER_WALK_H_
 #define NOWCALLS_ADMIN_LEDGER_WALK_H_
 
@@ -34,7 +35,7 @@ class LedgerWalk : public store::LedgerVisitor {
   // Walks. The failure of the store or of the token sink; Ok for damage that was stepped over.
   Status Run(store::Store* store);
 
-  // kCorruption when something did not decode or does not belong together; Ok otherwise.
+  // kCorruption when something could not be read or does not belong together; Ok otherwise.
   Status damage() const;
   // Counts damage that the caller found.
   void AddDamage(Status what);
@@ -58,6 +59,7 @@ class LedgerWalk : public store::LedgerVisitor {
   Status OnSession(const ledger::Session& session) override;
   Status OnToken(const ledger::Token& token) override;
   Status OnBadRecord(Status what) override;
+  Status OnUnreadable(ledger::Family family, Status what) override;
 
  private:
   Status Stop();

@@ -18,7 +18,9 @@ ColumnInfo TextColumn(std::string_view name) { return {name, "", Kind::kText}; }
 
 std::string ProblemLine(const Problem& problem) {
   std::string line = std::string(ProblemName(problem.kind)) + ": ";
-  if (!problem.family.empty()) line += problem.family + " " + problem.key + ": ";
+  if (!problem.family.empty()) {
+    line += problem.family + (problem.key.empty() ? ": " : " " + problem.key + ": ");
+  }
   return line + problem.detail + "\n";
 }
 

@@ -27,7 +27,7 @@ namespace nowcalls::admin {
 // Stable names, the first column of verify's output.
 enum class ProblemKind {
   kUndecodable,      // A record that does not decode, or that nothing should have written.
-  kUnreadable,       // The store could not read on; what lies behind is not checked.
+  kUnreadable,       // A family cannot be read on; its records from there on are not checked.
   kTokenId,          // token_id is not the permutation of the fence.
   kTokenFamily,      // The token may be held for less time than its family is for.
   kTokenTime,        // Issued after the last batch was sealed.
@@ -64,8 +64,9 @@ struct VerifySummary {
 };
 
 // Shows the first `problems_max` problems to `sink` as they are found, and counts the rest. Damage
-// that keeps the store from reading on is a problem too, and leaves the seal's sums unchecked.
-// Other failures of the store, kIoError for one, are returned.
+// that keeps the store from reading a family on is a problem too; the families behind it are read,
+// and what needs the missing records (the seal's sums, the sessions of tokens) is left unchecked.
+// Failures of the store, kIoError for one, are returned.
 using ProblemSink = std::function<void(const Problem& problem)>;
 Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max, const ProblemSink& sink,
                              Progress* progress);

@@ -200,6 +200,39 @@ TEST_CASE("tokens without a session are shown, and the ledger is called damaged"
       "wrong"));
 }
 
+// A ledger of which the rules and one family of tokens cannot be read.
+class HalfReadable : public store::Store {
+ public:
+  Status Load(store::LedgerVisitor* visitor) override {
+    NOWCALLS_RETURN_IF_ERROR(
+        visitor->OnUnreadable(ledger::Family::kRules, Status::Corruption("000007.sst")));
+    NOWCALLS_RETURN_IF_ERROR(
+        visitor->OnUnreadable(ledger::Family::kTokensLong, Status::Corruption("000008.sst")));
+    return store_.Load(visitor);
+  }
+  Status Commit(const ledger::CommitBatch& /*batch*/) override { return {}; }
+  Status Sync() override { return {}; }
+  void Scan(const ledger::ScanRequest& /*request*/, ledger::ScanResult* /*result*/) override {}
+
+ private:
+  store::MemoryStore store_ = SampleLedger().Build();
+};
+
+TEST_CASE("what can be read of a damaged ledger is shown, and the damage is told") {
+  HalfReadable store;
+  Progress progress(false, "tokens", [](std::string_view) {});
+  OfflineSource source(&store, Machine(), &progress);
+  int rows = 0;
+  const Status status = source.Tokens({}, [&rows](const TokenRow&) {
+    ++rows;
+    return Status::Ok();
+  });
+  CHECK(rows == 3);
+  CHECK(status.ToString() ==
+        "corruption: 2 places are damaged, the first: 000007.sst; `nowcalls-admin verify` lists "
+        "all that is wrong");
+}
+
 TEST_CASE("a ledger that was never written to has no rows and a now of zero") {
   store::MemoryStore store{ledger::Format{}};
   Progress progress(false, "tokens", [](std::string_view) {});

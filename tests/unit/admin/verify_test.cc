@@ -290,6 +290,49 @@ TEST_CASE("damage that ends the walk is a problem, and what was read before is s
   CHECK(found.summary.tokens == 4);
 }
 
+TEST_CASE("a family that cannot be read to its end is a problem, and those behind it are checked") {
+  LedgerBuilder builder = SampleLedger();
+  const ledger::Token behind = builder.MakeToken(2000, 101, 1, kSealedMs - 100);
+  builder.seal.live_tokens += 7;
+  OddStore store(builder, [&](store::LedgerVisitor* visitor) {
+    NOWCALLS_RETURN_IF_ERROR(
+        visitor->OnUnreadable(Family::kTokensShort, Status::Corruption("000012.sst")));
+    return visitor->OnToken(behind);
+  });
+  const Found found = VerifyStore(&store);
+  // The sums are not compared: nobody knows what is in the part that cannot be read.
+  REQUIRE(found.Kinds() == "unreadable, token_fence");
+  CHECK(found.problems[0].family == "tokens_short");
+  CHECK(found.problems[0].key.empty());
+  CHECK(found.problems[0].detail == "000012.sst");
+  CHECK(found.summary.tokens == 4);
+}
+
+TEST_CASE(
+    "tokens of sessions that cannot be read are not called orphans, and the sums are checked") {
+  LedgerBuilder builder = SampleLedger();
+  builder.seal.live_tokens += 1;
+  const ledger::Token orphan = builder.MakeToken(13, 101, 99, kSealedMs - 100);
+  builder.seal.live_count_sum += 1;
+  builder.seal.live_fence_sum += 14;
+  OddStore store(builder, [&](store::LedgerVisitor* visitor) {
+    NOWCALLS_RETURN_IF_ERROR(visitor->OnUnreadable(Family::kSessions, Status::Corruption("bad")));
+    return visitor->OnToken(orphan);
+  });
+  CHECK(VerifyStore(&store).Kinds() == "unreadable, seal");
+}
+
+TEST_CASE("duplicates are named though a family cannot be read to its end") {
+  LedgerBuilder builder = SampleLedger();
+  const ledger::Token twin = builder.MakeToken(12, 101, 1, kSealedMs - 100);
+  OddStore store(builder, [&](store::LedgerVisitor* visitor) {
+    NOWCALLS_RETURN_IF_ERROR(
+        visitor->OnUnreadable(Family::kTokensShort, Status::Corruption("bad")));
+    return visitor->OnToken(twin);
+  });
+  CHECK(VerifyStore(&store).Kinds() == "unreadable, duplicate_fence, duplicate_fence");
+}
+
 TEST_CASE("a ledger that the disk refuses to give is not called anything") {
   OddStore store(SampleLedger(), [](store::LedgerVisitor*) { return Status::IoError("gone"); });
   Progress progress(false, "tokens", [](std::string_view) {});
