@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -13,12 +14,14 @@
 #include "base/clock.h"
 #include "base/exit_codes.h"
 #include "nowcalls_version.h"
-#include "server/files.h"
+#include "server/address_hold.h"
 #include "server/listener.h"
 #include "server/logging.h"
+#include "server/port_file.h"
 #include "server/recovery.h"
 #include "server/server.h"
 #include "server/system.h"
+#include "store/ledger_lock.h"
 #include "store/rocks_store.h"
 
 namespace nowcalls::server {
@@ -27,6 +30,7 @@ namespace {
 void PrepareProcess(ServerConfig* config) {
   IgnoreSignals();
   const uint64_t file_limit = RaiseFileLimit();
+  spdlog::debug("{} files may be open", file_limit);
   uint32_t& wanted = config->core.limits.connections_max;
   const uint32_t fit = ConnectionsThatFit(wanted, file_limit);
   if (fit < wanted) {
@@ -41,13 +45,31 @@ void PrepareProcess(ServerConfig* config) {
   if (!ignored) config->data_dir = absolute.string();
 }
 
-Result<std::unique_ptr<store::RocksStore>> OpenStore(const ServerConfig& config) {
+class Stopwatch {
+ public:
+  int64_t Ms() const { return BoottimeMs() - began_ms_; }
+
+ private:
+  const int64_t began_ms_ = BoottimeMs();
+};
+
+// A wrong address must be known before a ledger is formatted.
+Status TakeAddress(const HostPort& listen, std::optional<AddressHold>* hold) {
+  Result<AddressHold> taken = AddressHold::Take(listen);
+  if (!taken.ok()) return taken.status();
+  hold->emplace(*std::move(taken));
+  spdlog::debug("the address {} is free", listen.ToString());
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<store::RocksStore>> OpenStore(std::unique_ptr<store::LedgerLock> lock,
+                                                     const ServerConfig& config) {
   store::RocksStoreOptions options;
   options.durability = config.durability.mode;
   options.on_background_error = [](const Status& failure) {
     DieOfIoError("ledger write", failure);
   };
-  auto store = store::RocksStore::Open(config.data_dir, options);
+  auto store = store::RocksStore::Open(std::move(lock), options);
   if (store.ok() && (*store)->formatted_now()) {
     spdlog::info("formatted a new ledger in {}", config.data_dir);
   }
@@ -69,51 +91,60 @@ void LogRecovered(const RecoveredLedger& ledger, int64_t took_ms) {
                ledger.tokens, ledger.sessions, ledger.rules, took_ms, ResidentBytes() >> 20);
 }
 
-class PortFile {
- public:
-  explicit PortFile(std::string path) : path_(std::move(path)) { Remove(); }
-  ~PortFile() { Remove(); }
-  PortFile(const PortFile&) = delete;
-  PortFile& operator=(const PortFile&) = delete;
-
-  Status Write(uint16_t port) const {
-    if (path_.empty()) return Status::Ok();
-    return ReplaceFile(path_, std::to_string(port) + "\n");
+void LogRuleFiles(const std::vector<RuleText>& texts) {
+  for (const RuleText& text : texts) {
+    spdlog::debug("rule file {}: {} rules for namespace '{}', {} skipped", text.file.path,
+                  text.rules, text.file.name_space, text.skipped.size());
   }
+}
 
- private:
-  void Remove() const {
-    if (!path_.empty()) unlink(path_.c_str());
-  }
-
-  std::string path_;
-};
+// Reads what was opened and proves that it is complete.
+Result<RecoveredLedger> RecoverFrom(store::RocksStore* store, const ServerConfig& config) {
+  Result<RecoveredLedger> ledger = Recover(store, config.core);
+  if (ledger.status().code() != StatusCode::kCorruption) return ledger;
+  return Status::Corruption(ledger.status().message() + "; `nowcalls-admin verify --data-dir " +
+                            config.data_dir + "` lists all that is wrong");
+}
 
 Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules) {
-  const int64_t began_ms = BoottimeMs();
+  const Stopwatch watch;
   spdlog::info("nowcalls-server {} (process {}), ledger in {}, durability {}", NOWCALLS_VERSION,
                getpid(), config.data_dir, config.durability.ToString());
-  auto store = OpenStore(config);
-  if (!store.ok()) return store.status();
+  LogRuleFiles(rules);
+  auto lock = store::LedgerLock::Take(config.data_dir);
+  if (!lock.ok()) return lock.status();
+  spdlog::debug("no other server has the ledger in {}", (*lock)->ledger_dir());
   // Only now: the lock on the ledger says that no other server is using this file.
-  const PortFile port_file(config.port_file);
-  Result<RecoveredLedger> ledger = Recover(store->get(), config.core);
+  PortFile port_file(config.port_file);
+  NOWCALLS_RETURN_IF_ERROR(port_file.Prepare());
+  std::optional<AddressHold> hold;
+  NOWCALLS_RETURN_IF_ERROR(TakeAddress(config.listen, &hold));
+  auto store = OpenStore(*std::move(lock), config);
+  if (!store.ok()) return store.status();
+  spdlog::debug("the ledger is open after {} ms", watch.Ms());
+  Result<RecoveredLedger> ledger = RecoverFrom(store->get(), config);
   if (!ledger.ok()) return ledger.status();
-  LogRecovered(*ledger, BoottimeMs() - began_ms);
+  LogRecovered(*ledger, watch.Ms());
 
-  Server server(config, &*ledger, store->get(), [&] { return (*store)->Close(); });
+  Server server(config, &*ledger, store->get(), [&] {
+    port_file.Remove();
+    return (*store)->Close();
+  });
   NOWCALLS_RETURN_IF_ERROR(server.LoadRules(std::move(rules)));
+  spdlog::debug("rule files in force after {} ms", watch.Ms());
   auto listener = Listener::Bind(config.listen);
   if (!listener.ok()) return listener.status();
+  hold.reset();
   const HostPort address = (*listener)->address();
   server.Start(*std::move(listener));
   const Status written = port_file.Write(address.port);
   if (!written.ok()) {
-    LogAt(LogLevel::kError, "port file: " + written.message());
+    LogAt(LogLevel::kError, written.message());
     std::_Exit(kExitIoError);  // The loop's handles are open; a ledger needs no goodbye.
   }
+  if (!config.port_file.empty()) spdlog::debug("port {} is in {}", address.port, config.port_file);
   spdlog::info("serving on {}, {} tokens of {} sessions recovered in {} ms", address.ToString(),
-               ledger->tokens, ledger->sessions, BoottimeMs() - began_ms);
+               ledger->tokens, ledger->sessions, watch.Ms());
   server.Run();
   spdlog::info("closed in good order");
   return Status::Ok();

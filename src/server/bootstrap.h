@@ -1,7 +1,9 @@
 // Bootstrap: from a configuration to a server that serves, and to its exit code.
 //
-// Thread: the main one. Order: ledger opened, loaded and proved complete, clock recovered, rule
-// files committed, listening, port file written. A server that answers has finished its recovery.
+// Thread: the main one. Order: ledger locked, old port file removed, address bound; with that, all
+// is known to be right that can be known before the ledger is touched. Then ledger opened or
+// formatted, loaded and proved complete, clock recovered, rule files committed, listening, port
+// file written. A server that answers has finished its recovery.
 #ifndef NOWCALLS_SERVER_BOOTSTRAP_H_
 #define NOWCALLS_SERVER_BOOTSTRAP_H_
 

@@ -30,6 +30,13 @@ class File {
   int fd_;
 };
 
+std::string FreshName(const std::string& path) { return path + ".new"; }
+
+int CreateFresh(const std::string& name) {
+  constexpr mode_t kReadableByAll = 0644;
+  return open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kReadableByAll);
+}
+
 }  // namespace
 
 Result<std::string> ReadWholeFile(const std::string& path, size_t bytes_max) {
@@ -50,11 +57,21 @@ Result<std::string> ReadWholeFile(const std::string& path, size_t bytes_max) {
   }
 }
 
+Status RemoveFile(const std::string& path) {
+  if (unlink(path.c_str()) == 0 || errno == ENOENT) return Status::Ok();
+  return Failed("remove", path);
+}
+
+Status CheckReplaceable(const std::string& path) {
+  const std::string fresh = FreshName(path);
+  if (const File file(CreateFresh(fresh)); file.fd() < 0) return Failed("create", fresh);
+  return RemoveFile(fresh);
+}
+
 Status ReplaceFile(const std::string& path, std::string_view text) {
-  const std::string fresh = path + ".new";
+  const std::string fresh = FreshName(path);
   {
-    constexpr mode_t kReadableByAll = 0644;
-    const File file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kReadableByAll));
+    const File file(CreateFresh(fresh));
     if (file.fd() < 0) return Failed("create", fresh);
     while (!text.empty()) {
       const ssize_t size = write(file.fd(), text.data(), text.size());

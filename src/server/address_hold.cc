@@ -1,0 +1,31 @@
+#include "server/address_hold.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "server/listen_address.h"
+
+namespace nowcalls::server {
+
+Result<AddressHold> AddressHold::Take(const HostPort& name) {
+  const Result<SocketAddress> address = Resolve(name);
+  if (!address.ok()) return address.status();
+  AddressHold hold(socket(address->bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP));
+  const int on = 1;
+  if (hold.fd_ >= 0 && setsockopt(hold.fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+      bind(hold.fd_, address->get(), address->size) == 0) {
+    return hold;
+  }
+  return Status::IoError("cannot listen on " + name.ToString() + ": " +
+                         std::generic_category().message(errno));
+}
+
+AddressHold::~AddressHold() {
+  if (fd_ >= 0) close(fd_);
+}
+
+}  // namespace nowcalls::server

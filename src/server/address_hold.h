@@ -1,0 +1,37 @@
+// AddressHold: the listen address, taken before the ledger is touched.
+//
+// Thread: any; before the server serves. It is bound and does not listen, so peers are refused as if
+// nobody were there until the recovery is done. The Listener then binds the same address beside it,
+// which Linux allows with SO_REUSEADDR on both while only one of them listens.
+#ifndef NOWCALLS_SERVER_ADDRESS_HOLD_H_
+#define NOWCALLS_SERVER_ADDRESS_HOLD_H_
+
+#include <utility>
+
+#include "base/host_port.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::server {
+
+class AddressHold {
+ public:
+  // kIoError names the address and the reason, kInvalidArgument a host without an address. Of port
+  // 0 only the host is held.
+  static Result<AddressHold> Take(const HostPort& name);
+
+  AddressHold(AddressHold&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  AddressHold& operator=(AddressHold&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~AddressHold();
+
+ private:
+  explicit AddressHold(int fd) : fd_(fd) {}
+
+  int fd_;
+};
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_ADDRESS_HOLD_H_
