@@ -91,10 +91,10 @@ void LogRecovered(const RecoveredLedger& ledger, int64_t took_ms) {
                ledger.tokens, ledger.sessions, ledger.rules, took_ms, ResidentBytes() >> 20);
 }
 
-void LogRuleFiles(const std::vector<RuleText>& texts) {
-  for (const RuleText& text : texts) {
-    spdlog::debug("rule file {}: {} rules for namespace '{}', {} skipped", text.file.path,
-                  text.rules, text.file.name_space, text.skipped.size());
+void LogRuleFiles(const std::vector<LoadedRuleFile>& files) {
+  for (const auto& [file, parsed] : files) {
+    spdlog::debug("rule file {}: {} rules for namespace '{}', {} skipped", file.path,
+                  parsed.rules.size(), file.name_space, parsed.skipped_count);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "server/config_file.h"
 #include "server/files.h"
 #include "server/listen_address.h"
+#include "server/near_name.h"
 #include "server/settings.h"
 
 namespace nowcalls::server {
@@ -42,6 +43,28 @@ Status CheckNoFlag(const std::string& flag, const std::string& value) {
                                  " if a file of that name is meant");
 }
 
+// CLI11's texts about values, in other words.
+std::string Explain(const CLI::ParseError& error) {
+  const std::string_view text = error.what();
+  const std::string flag(text.substr(0, text.find_first_of(": ")));
+  if (text.ends_with("disallowed flag override")) return "--" + flag + " takes no value";
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return std::string(text);
+  return flag + (text.ends_with("missing") ? " needs a value" : " is given more than once");
+}
+
+Status CheckNothingLeft(const CLI::App& app) {
+  const std::vector<std::string> left = app.remaining();
+  if (left.empty()) return Status::Ok();
+  const std::string& first = left.front();
+  if (!first.starts_with("-")) {
+    return Status::InvalidArgument("unexpected argument " + Quoted(first));
+  }
+  const std::string flag = first.substr(0, first.find('='));
+  std::vector<std::string> names = {"--config", "--check-config", "--help", "--version"};
+  for (const Setting& setting : Settings()) names.push_back(setting.flag());
+  return Status::InvalidArgument("unknown flag " + Quoted(flag) + DidYouMean(flag, names));
+}
+
 // CLI11 only takes the arguments apart; what beats what is decided here.
 Result<Flags> ParseFlags(int argc, const char* const* argv) {
   const auto& table = Settings();
@@ -57,12 +80,15 @@ Result<Flags> ParseFlags(int argc, const char* const* argv) {
   for (size_t i = 0; i < table.size(); ++i) {
     options.push_back(AddFlag(table[i], &values[i], &app));
   }
+  app.allow_extras();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (flags.help || flags.version) return flags;
-    return Status::InvalidArgument(error.what());
+    return Status::InvalidArgument(Explain(error));
   }
+  if (flags.help || flags.version) return flags;
+  NOWCALLS_RETURN_IF_ERROR(CheckNothingLeft(app));
   NOWCALLS_RETURN_IF_ERROR(CheckNoFlag("--config", flags.config_file));
   for (size_t i = 0; i < table.size(); ++i) {
     if (options[i]->count() == 0) continue;
@@ -75,16 +101,23 @@ Result<Flags> ParseFlags(int argc, const char* const* argv) {
   return flags;
 }
 
-const char* NonEmpty(const GetEnvironment& get_env, const std::string& name) {
-  const char* value = get_env(name.c_str());
-  return value == nullptr || *value == '\0' ? nullptr : value;
+const std::string* NonEmpty(const Environment& env, const std::string& name) {
+  const auto found = env.find(name);
+  return found == env.end() || found->second.empty() ? nullptr : &found->second;
+}
+
+std::string Trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return std::string(text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin));
 }
 
 std::vector<std::string> SplitAtCommas(std::string_view text) {
   std::vector<std::string> parts;
   while (true) {
     const size_t comma = text.find(',');
-    parts.emplace_back(text.substr(0, comma));
+    parts.push_back(Trimmed(text.substr(0, comma)));
     if (comma == std::string_view::npos) return parts;
     text.remove_prefix(comma + 1);
   }
@@ -97,26 +130,43 @@ Status ApplyFile(const std::string& path, Invocation* invocation) {
   if (!values.ok()) return values.status();
   for (const FileValue& value : *values) {
     const Setting& setting = Settings()[value.setting];
-    NOWCALLS_RETURN_IF_ERROR(
-        setting.set(value.values, &invocation->config)
-            .WithContext(path + ":" + std::to_string(value.line) + ": " + setting.toml_key()));
-    invocation->origins[value.setting] = path + ": " + setting.toml_key();
+    std::string& origin = invocation->origins[value.setting];
+    origin = path + ":" + std::to_string(value.line) + ": " + setting.toml_key();
+    NOWCALLS_RETURN_IF_ERROR(setting.set(value.values, &invocation->config).WithContext(origin));
   }
   return Status::Ok();
 }
 
-Status ApplyEnvironment(const GetEnvironment& get_env, Invocation* invocation) {
+Status ApplyFileOf(const Flags& flags, const Environment& env, Invocation* invocation) {
+  if (!flags.config_file.empty()) return ApplyFile(flags.config_file, invocation);
+  const std::string* file = NonEmpty(env, kConfigEnvironment);
+  if (file == nullptr) return Status::Ok();
+  // Who did not write the name needs to know where it comes from.
+  return ApplyFile(*file, invocation).WithContext("environment " + std::string(kConfigEnvironment));
+}
+
+Status ApplyEnvironment(const Environment& env, Invocation* invocation) {
   const auto& table = Settings();
   for (size_t i = 0; i < table.size(); ++i) {
-    const char* value = NonEmpty(get_env, table[i].environment());
+    const std::string* value = NonEmpty(env, table[i].environment());
     if (value == nullptr) continue;
-    std::vector<std::string> values = {value};
-    if (table[i].kind == SettingKind::kList) values = SplitAtCommas(value);
+    std::vector<std::string> values = {*value};
+    if (table[i].kind == SettingKind::kList) values = SplitAtCommas(*value);
     invocation->origins[i] = "environment " + table[i].environment();
     NOWCALLS_RETURN_IF_ERROR(
         table[i].set(values, &invocation->config).WithContext(invocation->origins[i]));
   }
   return Status::Ok();
+}
+
+void WarnOfUnknown(const Environment& env, Invocation* invocation) {
+  std::vector<std::string> names = {kConfigEnvironment};
+  for (const Setting& setting : Settings()) names.push_back(setting.environment());
+  for (const auto& [name, value] : env) {
+    if (value.empty() || std::find(names.begin(), names.end(), name) != names.end()) continue;
+    invocation->warnings.push_back("environment variable " + name + " is no setting and ignored" +
+                                   DidYouMean(name, names));
+  }
 }
 
 Status ApplyFlags(const Flags& flags, Invocation* invocation) {
@@ -155,8 +205,7 @@ void AppendHelp(std::string_view flag, std::string_view environment, std::string
 
 }  // namespace
 
-Result<Invocation> ReadInvocation(int argc, const char* const* argv,
-                                  const GetEnvironment& get_env) {
+Result<Invocation> ReadInvocation(int argc, const char* const* argv, const Environment& env) {
   Invocation invocation;
   invocation.origins.assign(Settings().size(), "default");
   Result<Flags> flags = ParseFlags(argc, argv);
@@ -166,13 +215,11 @@ Result<Invocation> ReadInvocation(int argc, const char* const* argv,
     return invocation;
   }
   if (flags->check_config) invocation.command = Command::kCheckConfig;
-  std::string file = flags->config_file;
-  const char* file_from_environment = NonEmpty(get_env, kConfigEnvironment);
-  if (file.empty() && file_from_environment != nullptr) file = file_from_environment;
-  if (!file.empty()) NOWCALLS_RETURN_IF_ERROR(ApplyFile(file, &invocation));
-  NOWCALLS_RETURN_IF_ERROR(ApplyEnvironment(get_env, &invocation));
+  NOWCALLS_RETURN_IF_ERROR(ApplyFileOf(*flags, env, &invocation));
+  NOWCALLS_RETURN_IF_ERROR(ApplyEnvironment(env, &invocation));
   NOWCALLS_RETURN_IF_ERROR(ApplyFlags(*flags, &invocation));
   NOWCALLS_RETURN_IF_ERROR(CheckListen(invocation));
+  WarnOfUnknown(env, &invocation);
   return invocation;
 }
 
@@ -222,6 +269,17 @@ std::string DescribeSettings(const Invocation& invocation) {
     text += line + invocation.origins[i] + "\n";
   }
   return text;
+}
+
+std::vector<std::string> SettingSentences(const Invocation& invocation) {
+  std::vector<std::string> sentences;
+  for (size_t i = 0; i < Settings().size(); ++i) {
+    const Setting& setting = Settings()[i];
+    const std::string value = setting.get(invocation.config);
+    sentences.push_back(std::string(setting.name) + " is " + (value.empty() ? "not set" : value) +
+                        " (" + invocation.origins[i] + ")");
+  }
+  return sentences;
 }
 
 }  // namespace nowcalls::server

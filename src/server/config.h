@@ -5,11 +5,14 @@
 // beat the file, the file beats the defaults. Every error (kInvalidArgument) names the setting and
 // where its value came from: "flag --durability", "environment NOWCALLS_DURABILITY",
 // "nowcalls.toml:3: durability".
+//
+// What is unknown among flags and keys of the file is refused; an unknown variable is only warned
+// about, since the environment is not the server's alone.
 #ifndef NOWCALLS_SERVER_CONFIG_H_
 #define NOWCALLS_SERVER_CONFIG_H_
 
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,19 +58,23 @@ enum class Command { kServe, kCheckConfig, kHelp, kVersion };
 struct Invocation {
   Command command = Command::kServe;
   ServerConfig config;
-  std::vector<std::string> origins;  // Where each of Settings() got its value, in their order.
+  std::vector<std::string> origins;   // Where each of Settings() got its value, in their order.
+  std::vector<std::string> warnings;  // Of variables that are no settings, a sentence each.
 };
 
-// The value of an environment variable, or nullptr. An empty value counts as none.
-using GetEnvironment = std::function<const char*(const char* name)>;
+// The environment variables that begin with NOWCALLS_, by name. An empty value counts as none.
+using Environment = std::map<std::string, std::string>;
 
 // Reads the command line, the environment and, if one is named, the configuration file. Help and
 // version win over everything that may be wrong elsewhere.
-Result<Invocation> ReadInvocation(int argc, const char* const* argv, const GetEnvironment& get_env);
+Result<Invocation> ReadInvocation(int argc, const char* const* argv, const Environment& env);
 
 // What --help prints, and what --check-config prints of the settings: value and origin of each.
 std::string HelpText();
 std::string DescribeSettings(const Invocation& invocation);
+
+// The value of each setting for the log: "data-dir is /var/lib/nowcalls (flag --data-dir)".
+std::vector<std::string> SettingSentences(const Invocation& invocation);
 
 }  // namespace nowcalls::server
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "server/near_name.h"
 #include "server/settings.h"
 
 namespace nowcalls::server {
@@ -41,6 +42,23 @@ std::optional<std::vector<std::string>> ArrayText(const toml::array& array) {
     values.push_back(element.as_string()->get());
   }
   return values;
+}
+
+// Of an array it is one of the elements that is wrong.
+std::string GotText(const toml::node& node) {
+  if (!node.is_array()) return ", got " + std::string(TypeName(node));
+  const toml::array& array = *node.as_array();
+  for (size_t i = 0; i < array.size(); ++i) {
+    if (array[i].is_string()) continue;
+    return ", but element " + std::to_string(i + 1) + " is " + std::string(TypeName(array[i]));
+  }
+  return ", got an array";
+}
+
+std::string UnknownKey(std::string_view key) {
+  std::vector<std::string> names;
+  for (const Setting& setting : Settings()) names.push_back(setting.toml_key());
+  return "unknown key " + Quoted(key) + DidYouMean(key, names);
 }
 
 // The node as the texts that a setting of this kind parses; nothing if it has another type.
@@ -84,15 +102,13 @@ Result<std::vector<FileValue>> ParseConfigFile(std::string_view name, std::strin
     const uint32_t line = key.source().begin.line;
     const int setting = FindTomlKey(key.str());
     if (setting < 0) {
-      return Status::InvalidArgument(at(line) + "unknown key " + Quoted(key.str()) +
-                                     "; --help lists the settings");
+      return Status::InvalidArgument(at(line) + UnknownKey(key.str()));
     }
     const SettingKind kind = Settings()[static_cast<size_t>(setting)].kind;
     auto texts = TextOf(node, kind);
     if (!texts.has_value()) {
       return Status::InvalidArgument(at(line) + std::string(key.str()) + " must be " +
-                                     std::string(ExpectedType(kind)) + ", got " +
-                                     std::string(TypeName(node)));
+                                     std::string(ExpectedType(kind)) + GotText(node));
     }
     values.push_back({static_cast<size_t>(setting), *std::move(texts), static_cast<int>(line)});
   }

@@ -1,10 +1,14 @@
 #include "server/main.h"
 
+#include <unistd.h>
 #include <uv.h>
 
+#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
 
 #include "base/exit_codes.h"
 #include "nowcalls_version.h"
@@ -17,12 +21,29 @@
 namespace nowcalls::server {
 namespace {
 
-void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+// What was asked for is the output, so a disk that is full is a failure of the program.
+int Print(const std::string& text) {
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (written) return kExitOk;
+  std::fprintf(stderr, "nowcalls-server: writing the output failed: %s\n",
+               std::generic_category().message(errno).c_str());
+  return kExitIoError;
+}
 
-int Refuse(const Status& failure) {
-  std::fprintf(stderr, "nowcalls-server: %s\nnowcalls-server --help lists all settings.\n",
-               failure.message().c_str());
-  return kExitUsage;
+void PrintError(const std::string& text) {
+  std::fprintf(stderr, "nowcalls-server: %s\n", text.c_str());
+}
+
+Environment OurEnvironment() {
+  Environment ours;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const size_t equals = text.find('=');
+    if (!text.starts_with("NOWCALLS_") || equals == std::string_view::npos) continue;
+    ours.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return ours;
 }
 
 std::string VersionText() {
@@ -33,22 +54,30 @@ std::string VersionText() {
 }  // namespace
 
 int Main(int argc, const char* const* argv) {
-  const Result<Invocation> invocation = ReadInvocation(argc, argv, [](const char* name) {
-    return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no other thread runs yet.
-  });
-  if (!invocation.ok()) return Refuse(invocation.status());
-  if (invocation->command == Command::kHelp || invocation->command == Command::kVersion) {
-    Print(invocation->command == Command::kHelp ? HelpText() : VersionText());
-    return kExitOk;
+  const Result<Invocation> invocation = ReadInvocation(argc, argv, OurEnvironment());
+  if (!invocation.ok()) {
+    PrintError(invocation.status().message());
+    std::fputs("nowcalls-server --help lists all settings.\n", stderr);
+    return kExitUsage;
   }
+  if (invocation->command == Command::kHelp) return Print(HelpText());
+  if (invocation->command == Command::kVersion) return Print(VersionText());
   Result<std::vector<LoadedRuleFile>> rules = ReadRuleFiles(invocation->config.rules);
-  if (!rules.ok()) return Refuse(rules.status());
+  if (!rules.ok()) {
+    PrintError(rules.status().message());
+    return kExitUsage;
+  }
   if (invocation->command == Command::kCheckConfig) {
-    Print(DescribeSettings(*invocation) + DescribeRules(*rules) + "The configuration is valid.\n");
-    return kExitOk;
+    for (const std::string& warning : invocation->warnings) PrintError("warning: " + warning);
+    return Print(DescribeSettings(*invocation) + DescribeRules(*rules) +
+                 "The configuration is valid.\n");
   }
   SetUpLogging(invocation->config.log_level, invocation->config.log_format);
-  return Serve(invocation->config, *rules);
+  for (const std::string& warning : invocation->warnings) LogAt(LogLevel::kWarn, warning);
+  for (const std::string& sentence : SettingSentences(*invocation)) {
+    LogAt(LogLevel::kDebug, sentence);
+  }
+  return Serve(invocation->config, *std::move(rules));
 }
 
 }  // namespace nowcalls::server

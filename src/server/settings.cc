@@ -128,6 +128,18 @@ Status ParseLogFormat(const std::string& text, ServerConfig* config) {
   return Status::Ok();
 }
 
+Status CheckApart(const RuleFile& a, const RuleFile& b) {
+  if (a.name_space == b.name_space) {
+    return Status::InvalidArgument("names two files for namespace " + Quoted(a.name_space) + ", " +
+                                   a.path + " and " + b.path +
+                                   "; a file is the whole rule set of its namespace");
+  }
+  if (a.path != b.path) return Status::Ok();
+  return Status::InvalidArgument("names " + a.path + " for two namespaces, " +
+                                 Quoted(a.name_space) + " and " + Quoted(b.name_space) +
+                                 "; a flowId belongs to one namespace, so each needs its own file");
+}
+
 Status ParseRuleFiles(const std::vector<std::string>& values, ServerConfig* config) {
   std::vector<RuleFile> files;
   for (const std::string& value : values) {
@@ -139,12 +151,7 @@ Status ParseRuleFiles(const std::vector<std::string>& values, ServerConfig* conf
     NOWCALLS_RETURN_IF_ERROR(
         CheckNamespace(file.name_space).WithContext(Quoted(value) + ": the namespace"));
     if (file.path.empty()) return MustBe("[NAMESPACE=]FILE", value);
-    for (const RuleFile& other : files) {
-      if (other.name_space != file.name_space) continue;
-      return Status::InvalidArgument("names two files for namespace " + Quoted(file.name_space) +
-                                     ", " + other.path + " and " + file.path +
-                                     "; a file is the whole rule set of its namespace");
-    }
+    for (const RuleFile& other : files) NOWCALLS_RETURN_IF_ERROR(CheckApart(other, file));
     files.push_back(std::move(file));
   }
   config->rules = std::move(files);
@@ -241,7 +248,8 @@ void AddControl(std::vector<Setting>* table) {
   using core::CoreOptions;
   constexpr int64_t kHourMs = 3'600'000;
   table->push_back(Integer("restart-grace-ms", kControl, "MS",
-                           "How long sessions and tokens of before a restart are spared, at least.",
+                           "How long sessions of before a restart are spared, at least; a token of "
+                           "before it is spared for this or its hold, whichever is shorter.",
                            0, kHourMs, &CoreOptions::restart_grace_ms));
   table->push_back(ResourceTimeoutFactor());
   table->push_back(Integer("sweep-interval-ms", kControl, "MS",

@@ -46,11 +46,10 @@ TEST_CASE("a whole number may stand for a factor") {
 
 TEST_CASE("a key of the file that is no setting is refused with its line") {
   CHECK(ErrorOf("\n\ndatadir = 'x'\n") ==
-        "nowcalls.toml:3: unknown key 'datadir'; --help lists the settings");
-  CHECK(ErrorOf("[limits]\nconnections_max = 1\n") ==
-        "nowcalls.toml:1: unknown key 'limits'; --help lists the settings");
+        "nowcalls.toml:3: unknown key 'datadir'; did you mean data_dir?");
+  CHECK(ErrorOf("[limits]\nconnections_max = 1\n") == "nowcalls.toml:1: unknown key 'limits'");
   CHECK(ErrorOf("data-dir = 'x'\n") ==
-        "nowcalls.toml:1: unknown key 'data-dir'; --help lists the settings");
+        "nowcalls.toml:1: unknown key 'data-dir'; did you mean data_dir?");
 }
 
 TEST_CASE("a value of the file that has the wrong type is refused with its line and both types") {
@@ -64,7 +63,10 @@ TEST_CASE("a value of the file that has the wrong type is refused with its line 
   CHECK(ErrorOf("rules = 'a.json'") ==
         "nowcalls.toml:1: rules must be an array of strings, got a string");
   CHECK(ErrorOf("rules = ['a.json', 5]") ==
-        "nowcalls.toml:1: rules must be an array of strings, got an array");
+        "nowcalls.toml:1: rules must be an array of strings, but element 2 is an integer");
+  CHECK(ErrorOf("rules = [['a.json']]") ==
+        "nowcalls.toml:1: rules must be an array of strings, but element 1 is an array");
+  CHECK(ErrorOf("data_dir = ['a']") == "nowcalls.toml:1: data_dir must be a string, got an array");
   CHECK(ErrorOf("durability = 1979-05-27") ==
         "nowcalls.toml:1: durability must be a string, got a date or time");
 }

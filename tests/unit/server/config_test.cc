@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <map>
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -13,16 +13,11 @@
 namespace nowcalls::server {
 namespace {
 
-using Environment = std::map<std::string, std::string>;
-
 Result<Invocation> Read(const std::vector<std::string>& flags,
                         const Environment& environment = {}) {
   std::vector<const char*> argv = {"nowcalls-server"};
   for (const std::string& flag : flags) argv.push_back(flag.c_str());
-  return ReadInvocation(static_cast<int>(argv.size()), argv.data(), [&](const char* name) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? nullptr : found->second.c_str();
-  });
+  return ReadInvocation(static_cast<int>(argv.size()), argv.data(), environment);
 }
 
 std::string ErrorOf(const Result<Invocation>& result) {
@@ -76,7 +71,7 @@ TEST_CASE("flags beat the environment, which beats the file, which beats the def
   CHECK(config.core.limits.connections_max == Limits{}.connections_max);
   CHECK(OriginOf(*invocation, "data_dir") == "flag --data-dir");
   CHECK(OriginOf(*invocation, "durability") == "environment NOWCALLS_DURABILITY");
-  CHECK(OriginOf(*invocation, "log_level") == file + ": log_level");
+  CHECK(OriginOf(*invocation, "log_level") == file + ":4: log_level");
   CHECK(OriginOf(*invocation, "connections_max") == "default");
 }
 
@@ -106,6 +101,19 @@ TEST_CASE("rule files of a flag replace those of the environment, which are spli
   CHECK(Read({}, environment)->config.rules == both);
   const std::vector<RuleFile> one = {{"z", "3.json"}};
   CHECK(Read({"--rules", "z=3.json"}, environment)->config.rules == one);
+}
+
+TEST_CASE("blanks around the commas of the environment are no part of a name") {
+  const std::vector<RuleFile> both = {{"x", "1.json"}, {"y", "2 b.json"}};
+  CHECK(Read({}, {{"NOWCALLS_RULES", " x=1.json,\t y=2 b.json "}})->config.rules == both);
+  CHECK(ErrorOf(Read({}, {{"NOWCALLS_RULES", "x=1.json, "}})) ==
+        "environment NOWCALLS_RULES: must be [NAMESPACE=]FILE, got ''");
+}
+
+TEST_CASE("one rule file for two namespaces is refused with both") {
+  CHECK(ErrorOf(Read({"--rules", "a=x.json", "--rules", "b=x.json"})) ==
+        "flag --rules: names x.json for two namespaces, 'a' and 'b'; a flowId belongs to one "
+        "namespace, so each needs its own file");
 }
 
 TEST_CASE("two rule files for one namespace are refused") {
@@ -161,11 +169,51 @@ TEST_CASE("a configuration file that cannot be read is refused with the reason")
         "cannot open /nonexistent/c.toml: No such file or directory");
 }
 
+TEST_CASE("what is wrong with a file that the environment names tells so") {
+  const testing::TempDir dir;
+  const std::string file = dir.Sub("c.toml");
+  const Environment environment = {{"NOWCALLS_CONFIG", file}};
+  CHECK(ErrorOf(Read({}, environment)) ==
+        "environment NOWCALLS_CONFIG: cannot open " + file + ": No such file or directory");
+  testing::WriteStringToFile(file, "\nduribility = 'none'\n");
+  CHECK(ErrorOf(Read({}, environment)) ==
+        "environment NOWCALLS_CONFIG: " + file +
+            ":2: unknown key 'duribility'; did you mean durability?");
+  CHECK(ErrorOf(Read({"--config", file})) ==
+        file + ":2: unknown key 'duribility'; did you mean durability?");
+}
+
+TEST_CASE("an address of the file that is refused has its line") {
+  const testing::TempDir dir;
+  const std::string file = dir.Sub("c.toml");
+  testing::WriteStringToFile(file, "\n\nlisten = '0.0.0.0:1'\n");
+  CHECK(ErrorOf(Read({"--config", file})).starts_with(file + ":3: listen: 0.0.0.0:1 can be "));
+}
+
+TEST_CASE("a variable that is no setting is warned about, with the one that is near") {
+  const auto warnings = [](const Environment& environment) {
+    const auto invocation = Read({}, environment);
+    REQUIRE(invocation.ok());
+    return invocation->warnings;
+  };
+  using Warnings = std::vector<std::string>;
+  CHECK(warnings({{"NOWCALLS_DURABILITY", "none"}, {"NOWCALLS_CONFIG", ""}}).empty());
+  CHECK(warnings({{"NOWCALLS_DURIBILITY", "none"}, {"NOWCALLS_COLOUR", "red"}}) ==
+        Warnings{"environment variable NOWCALLS_COLOUR is no setting and ignored",
+                 "environment variable NOWCALLS_DURIBILITY is no setting and ignored; did you mean "
+                 "NOWCALLS_DURABILITY?"});
+  CHECK(warnings({{"NOWCALLS_data_dir", "x"}}) ==
+        Warnings{"environment variable NOWCALLS_data_dir is no setting and ignored; did you mean "
+                 "NOWCALLS_DATA_DIR?"});
+  CHECK(warnings({{"NOWCALLS_COLOUR", ""}}).empty());
+}
+
 TEST_CASE("a flag that does not exist, has no value or comes twice is refused") {
-  CHECK(ErrorOf(Read({"--listne", "x"})).find("--listne") != std::string::npos);
-  CHECK(ErrorOf(Read({"--listen"})).find("--listen") != std::string::npos);
-  CHECK(ErrorOf(Read({"--data-dir=a", "--data-dir=b"})).find("--data-dir") != std::string::npos);
-  CHECK(ErrorOf(Read({"stray"})).find("stray") != std::string::npos);
+  CHECK(ErrorOf(Read({"--listne", "x"})) == "unknown flag '--listne'; did you mean --listen?");
+  CHECK(ErrorOf(Read({"--colour=red", "--x"})) == "unknown flag '--colour'");
+  CHECK(ErrorOf(Read({"--listen"})) == "--listen needs a value");
+  CHECK(ErrorOf(Read({"--data-dir=a", "--data-dir=b"})) == "--data-dir is given more than once");
+  CHECK(ErrorOf(Read({"stray", "second"})) == "unexpected argument 'stray'");
 }
 
 TEST_CASE("a flag whose value was forgotten does not take the next flag for it") {
@@ -179,8 +227,9 @@ TEST_CASE("a flag whose value was forgotten does not take the next flag for it")
 }
 
 TEST_CASE("a switch takes no value on the command line, so that false cannot mean true") {
-  CHECK_FALSE(Read({"--insecure-listen=false", "--listen", "0.0.0.0:1"}).ok());
-  CHECK_FALSE(Read({"--check-config=false"}).ok());
+  CHECK(ErrorOf(Read({"--insecure-listen=false", "--listen", "0.0.0.0:1"})) ==
+        "--insecure-listen takes no value");
+  CHECK(ErrorOf(Read({"--check-config=false"})) == "--check-config takes no value");
   CHECK(Read({"--insecure-listen", "--listen", "0.0.0.0:1"}).ok());
 }
 
@@ -236,6 +285,18 @@ TEST_CASE("a checked configuration is shown with the origin of each value") {
   CHECK(line_of("log-format").find(" json ") != std::string::npos);
   CHECK(line_of("log-format").ends_with("environment NOWCALLS_LOG_FORMAT"));
   CHECK(line_of("data-dir").ends_with("default"));
+}
+
+TEST_CASE("the log can be told each setting with its origin") {
+  const auto invocation = Read({"--sweep-interval-ms=9"});
+  REQUIRE(invocation.ok());
+  const std::vector<std::string> sentences = SettingSentences(*invocation);
+  CHECK(sentences.size() == Settings().size());
+  const auto has = [&](const std::string& sentence) {
+    return std::find(sentences.begin(), sentences.end(), sentence) != sentences.end();
+  };
+  CHECK(has("sweep-interval-ms is 9 (flag --sweep-interval-ms)"));
+  CHECK(has("port-file is not set (default)"));
 }
 
 }  // namespace

@@ -1,0 +1,37 @@
+#include "server/near_name.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+namespace nowcalls::server {
+namespace {
+
+const std::vector<std::string> kNames = {"data_dir", "tokens_max", "sessions_max", "rules"};
+
+TEST_CASE("a name is near that differs by case, hyphens or two letters") {
+  for (const char* wrong :
+       {"data_dir", "data-dir", "DATA_DIR", "datadir", "dta_di", "xdata_dirx"}) {
+    CAPTURE(wrong);
+    CHECK(NearName(wrong, kNames) == "data_dir");
+  }
+  CHECK(NearName("token_max", kNames) == "tokens_max");
+  CHECK(DidYouMean("rule", kNames) == "; did you mean rules?");
+}
+
+TEST_CASE("what differs by more letters is near nothing") {
+  for (const std::string& wrong :
+       {std::string("dat_xx"), std::string("limits"), std::string(""), std::string(100'000, 'x')}) {
+    CHECK(NearName(wrong, kNames).empty());
+    CHECK(DidYouMean(wrong, kNames).empty());
+  }
+}
+
+TEST_CASE("of several near names the nearest is taken") {
+  CHECK(NearName("abce", {"abcd", "abce", "abcf"}) == "abce");
+  CHECK(NearName("abcde", {"abxx", "abcd"}) == "abcd");
+}
+
+}  // namespace
+}  // namespace nowcalls::server
