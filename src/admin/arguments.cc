@@ -113,23 +113,52 @@ class Parser {
   }
 
  private:
-  // The command as far as it was understood: "nowcalls-admin rules load".
-  std::string Path() const {
-    std::string path = "nowcalls-admin";
+  // The command as far as it was understood.
+  const CLI::App& Deepest() const {
     const CLI::App* app = &app_;
-    while (!app->get_subcommands().empty()) {
+    while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+    return *app;
+  }
+
+  // "nowcalls-admin rules load".
+  std::string Path() const {
+    std::string path = app_.get_name();
+    for (const CLI::App* app = &app_; !app->get_subcommands().empty();) {
       app = app->get_subcommands().front();
       path += " " + app->get_name();
     }
     return path;
   }
 
-  // CLI11 complains that a command is missing before it looks at the word that is none.
+  // CLI11's own texts name unexpected words from the last to the first, and a command that is
+  // missing before the word that is none.
   std::string Explain(const CLI::ParseError& error) const {
-    const std::vector<std::string> unknown = app_.remaining(/*recurse=*/true);
-    const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-    if (!missing || unknown.empty()) return error.what();
-    return Quoted(unknown.front()) + " is not a command or option here";
+    const bool required = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+    const bool extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    const std::vector<std::string> unexpected = app_.remaining(/*recurse=*/true);
+    if ((required || extras) && !unexpected.empty()) return ExplainUnexpected(unexpected.front());
+    if (required && Deepest().get_require_subcommand_min() > 0) return "a command is missing";
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return error.what();
+    const std::string_view text = error.what();
+    const std::string option(text.substr(0, text.find(':')));
+    return option + (text.ends_with("missing") ? " needs a value" : " is given more than once");
+  }
+
+  std::string ExplainUnexpected(const std::string& word) const {
+    const bool command_missing = Deepest().get_require_subcommand_min() > 0;
+    if (!word.starts_with("-")) {
+      return Quoted(word) + (command_missing ? " is not a command" : " is one argument too many");
+    }
+    const std::string option = word.substr(0, word.find('='));
+    const bool known = Deepest().get_option_no_throw(option) != nullptr;
+    if (command_missing || known) {
+      return option + " belongs behind the command: " + Path() +
+             (command_missing ? " COMMAND " : " ") + option + " ...";
+    }
+    if (option == "--data-dir")
+      return "'" + Path() + "' asks a running server, not a ledger on disk";
+    if (option == "--server") return "'" + Path() + "' asks no server";
+    return Quoted(option) + " is no option of '" + Path() + "'";
   }
 
   CLI::App* AddCommand(CLI::App* parent, Command command, const std::string& name,
@@ -163,6 +192,8 @@ class Parser {
     return app->add_option("--data-dir", arguments_.data_dir, "Read the ledger in this directory")
         ->type_name("DIR")
         ->check([](const std::string& dir) {
+          // A forgotten value takes the next option for it.
+          if (dir.starts_with("--")) return "needs a value, got " + dir;
           return dir.empty() ? std::string("must not be empty") : std::string();
         });
   }

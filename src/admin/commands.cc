@@ -79,10 +79,12 @@ void NoteSecondary(const Arguments& arguments, const Streams& streams) {
 
 int RunOffline(const Arguments& arguments, const Streams& streams, Progress* progress) {
   Result<std::unique_ptr<RocksStore>> store = RocksStore::OpenForRead(arguments.data_dir);
-  if (!store.ok() && store.status().code() == StatusCode::kNotFound) {
-    return UsageError(streams, store.status().WithContext("--data-dir"));
+  if (!store.ok()) {
+    const StatusCode code = store.status().code();
+    const bool wrong_dir = code == StatusCode::kNotFound || code == StatusCode::kInvalidArgument;
+    return wrong_dir ? UsageError(streams, store.status().WithContext("--data-dir"))
+                     : Finish(streams, store.status());
   }
-  if (!store.ok()) return Finish(streams, store.status());
   if ((*store)->read_mode() == store::ReadMode::kSecondary) NoteSecondary(arguments, streams);
   if (arguments.command == Command::kVerify) {
     const Result<bool> sound = PrintVerify(arguments, store->get(), progress, streams);

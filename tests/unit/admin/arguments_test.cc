@@ -64,7 +64,7 @@ TEST_CASE("commands with operands read them") {
 }
 
 TEST_CASE("a wrong command line is refused with what is wrong") {
-  CHECK(ErrorOf({}) == "nowcalls-admin: A subcommand is required");
+  CHECK(ErrorOf({}) == "nowcalls-admin: a command is missing");
   CHECK(ErrorOf({"dump", "--data-dir", "d", "--server", "127.0.0.1:1"}) ==
         "nowcalls-admin: --server excludes --data-dir");
   CHECK(ErrorOf({"verify"}) == "nowcalls-admin: --data-dir is required");
@@ -86,10 +86,49 @@ TEST_CASE("a wrong command line is refused with what is wrong") {
   CHECK(ErrorOf({"stat", "--server", "127.0.0.1:0"}) ==
         "nowcalls-admin: --server: port 0 is no server's");
   CHECK(ErrorOf({"reclaim", "5"}) == "nowcalls-admin: --reason is required");
-  CHECK(ErrorOf({"reclaim", "5", "--reason", "x", "--data-dir", "d"}).find("--data-dir") !=
-        std::string::npos);
   CHECK(ErrorOf({"reclaim", "5", "--reason", std::string(257, 'x').c_str()}) ==
         "nowcalls-admin: --reason: must be 1..256 bytes, got 257");
+}
+
+TEST_CASE("an option before the command is told where it belongs") {
+  CHECK(
+      ErrorOf({"--data-dir", "d", "dump"}) ==
+      "nowcalls-admin: --data-dir belongs behind the command: nowcalls-admin dump --data-dir ...");
+  CHECK(ErrorOf({"--format=csv", "rules", "list"}) ==
+        "nowcalls-admin: --format belongs behind the command: nowcalls-admin rules list --format "
+        "...");
+  CHECK(ErrorOf({"--server", "127.0.0.1:1"}) ==
+        "nowcalls-admin: --server belongs behind the command: nowcalls-admin COMMAND --server ...");
+  CHECK(ErrorOf({"rules", "--server", "127.0.0.1:1", "list"}) ==
+        "nowcalls-admin: --server belongs behind the command: nowcalls-admin rules list --server "
+        "...");
+}
+
+TEST_CASE("an option that a command does not take is refused with the reason") {
+  CHECK(ErrorOf({"reclaim", "5", "--reason", "x", "--data-dir", "d"}) ==
+        "nowcalls-admin: 'nowcalls-admin reclaim' asks a running server, not a ledger on disk");
+  CHECK(ErrorOf({"rules", "load", "--data-dir", "d", "f"}) ==
+        "nowcalls-admin: 'nowcalls-admin rules load' asks a running server, not a ledger on disk");
+  CHECK(ErrorOf({"verify", "--server", "127.0.0.1:1", "--data-dir", "d"}) ==
+        "nowcalls-admin: 'nowcalls-admin verify' asks no server");
+  CHECK(ErrorOf({"dump", "--limit=5"}) ==
+        "nowcalls-admin: '--limit' is no option of 'nowcalls-admin dump'");
+}
+
+TEST_CASE("of several words too many the first is named") {
+  CHECK(ErrorOf({"dump", "one", "two"}) == "nowcalls-admin: 'one' is one argument too many");
+  CHECK(ErrorOf({"flow", "1", "2", "3"}) == "nowcalls-admin: '2' is one argument too many");
+  CHECK(ErrorOf({"dmup", "--flow", "1"}) == "nowcalls-admin: 'dmup' is not a command");
+  CHECK(ErrorOf({"rules", "lod", "x"}) == "nowcalls-admin: 'lod' is not a command");
+}
+
+TEST_CASE("an option without a value, or given twice, is refused by name") {
+  CHECK(ErrorOf({"dump", "--flow"}) == "nowcalls-admin: --flow needs a value");
+  CHECK(ErrorOf({"verify", "--data-dir"}) == "nowcalls-admin: --data-dir needs a value");
+  CHECK(ErrorOf({"dump", "--data-dir", "--flow", "5"}) ==
+        "nowcalls-admin: --data-dir: needs a value, got --flow");
+  CHECK(ErrorOf({"tokens", "--limit", "5", "--limit", "6"}) ==
+        "nowcalls-admin: --limit is given more than once");
 }
 
 TEST_CASE("leading zeros do not make a number octal") {
