@@ -146,10 +146,18 @@ TEST_CASE_FIXTURE(LedgerFixture, "a damaged data file is refused and named") {
   CHECK(ServerExit(&log) == 65);
   CAPTURE(log);
   CHECK(Contains(log, fs::path(file).filename().string()));
+  CHECK(Contains(log, "nowcalls-admin verify --data-dir " + server.data_dir()));
   const Finished verified = RunAdmin(offline(), {"verify"});
+  CAPTURE(verified.out);
   CHECK(verified.exit_code == 65);
-  CHECK(Contains(verified.err + verified.out, fs::path(file).filename().string()));
-  CHECK(RunAdmin(offline(), {"dump"}).exit_code == 65);
+  CHECK(Contains(verified.out, "unreadable: tokens_medium: "));
+  CHECK(Contains(verified.out, fs::path(file).filename().string()));
+  // The other families are read, and nobody is sent to where he is.
+  CHECK(Contains(verified.out, ", 1 session, 1 rule, "));
+  CHECK_FALSE(Contains(verified.out + verified.err, "nowcalls-admin verify"));
+  const Finished dumped = RunAdmin(offline(), {"dump"});
+  CHECK(dumped.exit_code == 65);
+  CHECK(Contains(dumped.err, "nowcalls-admin verify"));
 }
 
 TEST_CASE_FIXTURE(LedgerFixture, "a missing data file is refused and named") {
@@ -169,7 +177,10 @@ TEST_CASE_FIXTURE(LedgerFixture, "a damaged manifest is refused") {
   CHECK(ServerExit(&log) == 65);
   CAPTURE(log);
   CHECK(Contains(log, "MANIFEST"));
-  CHECK(RunAdmin(offline(), {"verify"}).exit_code == 65);
+  const Finished verified = RunAdmin(offline(), {"verify"});
+  CHECK(verified.exit_code == 65);
+  // Neither program sends anybody to one that cannot open it either.
+  CHECK_FALSE(Contains(log + verified.err, "nowcalls-admin verify"));
 }
 
 TEST_CASE_FIXTURE(LedgerFixture, "a missing CURRENT file is refused, not taken for a new ledger") {

@@ -47,6 +47,17 @@ TEST_CASE("help and version print to stdout and exit 0") {
   CHECK(Contains(version.out, "nowcalls-server "));
 }
 
+TEST_CASE("output that cannot be written is an I/O error") {
+  for (const char* flag : {"--help", "--version", "--check-config"}) {
+    CAPTURE(flag);
+    TempDir dir;
+    Process server(
+        {{ProductBinary("nowcalls-server"), flag}, {}, "/dev/full", dir.Sub("err"), "/dev/null"});
+    CHECK(server.Wait() == 74);
+    CHECK(Contains(ReadFileToString(dir.Sub("err")), "No space left on device"));
+  }
+}
+
 TEST_CASE("wrong settings exit 64 and name the setting and where it came from") {
   TempDir dir;
   WriteStringToFile(dir.Sub("bad.toml"), "durability = \"sometimes\"\n");
@@ -74,6 +85,7 @@ TEST_CASE("wrong settings exit 64 and name the setting and where it came from") 
       {{"--rules", dir.Sub("absent.json")}, {}, {"absent.json"}},
       {{"--rules", "shop=" + dir.Sub("rules.json")}, {}, {"rules.json", "count"}},
       {{"stray"}, {}, {"stray"}},
+      {{}, {{"NOWCALLS_CONFIG", dir.Sub("absent.toml")}}, {"NOWCALLS_CONFIG", "absent.toml"}},
   };
   for (const auto& bad : cases) {
     std::vector<std::string> arguments = {"--data-dir", dir.Sub("data")};
@@ -122,6 +134,19 @@ TEST_CASE("the order of settings holds for a server that runs") {
   CHECK(info.at("limits").at("connections_max") == 77);
 }
 
+TEST_CASE("a variable that is no setting is warned about and changes nothing") {
+  const Environment misspelt = {{"NOWCALLS_DURIBILITY", "none"}};
+  const std::string warning =
+      "environment variable NOWCALLS_DURIBILITY is no setting and ignored; did you mean "
+      "NOWCALLS_DURABILITY?";
+  const Finished checked = RunServer({"--check-config"}, misspelt);
+  CHECK(checked.exit_code == 0);
+  CHECK(checked.err == "nowcalls-server: warning: " + warning + "\n");
+  CHECK(Contains(SettingLine(checked.out, "durability"), "default"));
+  TestServer server(nullptr, {{}, misspelt});
+  CHECK(Contains(server.server().log(), "warn  " + warning));
+}
+
 TEST_CASE("--check-config touches no ledger and serves nothing") {
   TempDir dir;
   const Finished checked =
@@ -163,13 +188,62 @@ TEST_CASE("an address in use is an I/O error") {
   CHECK(Contains(second.err, first.address()));
 }
 
+TEST_CASE("a start that fails leaves neither a new ledger nor an old port file") {
+  TestServer other;
+  const struct {
+    std::vector<std::string> arguments;
+    bool port_file_is_elsewhere;
+  } starts[] = {
+      {{"--listen", other.address()}, false},
+      {{"--listen", "192.0.2.1:0", "--insecure-listen"}, false},  // TEST-NET-1.
+      {{"--listen", "127.0.0.1:0", "--port-file", "/nonexistent/port"}, true},
+  };
+  for (const auto& start : starts) {
+    TempDir dir;
+    WriteStringToFile(dir.Sub("port"), "18730\n");
+    std::vector<std::string> arguments = {"--data-dir", dir.Sub("data")};
+    arguments.insert(arguments.end(), start.arguments.begin(), start.arguments.end());
+    if (!start.port_file_is_elsewhere) {
+      arguments.insert(arguments.end(), {"--port-file", dir.Sub("port")});
+    }
+    const Finished finished = RunServer(arguments);
+    CAPTURE(finished.err);
+    CHECK(finished.exit_code == 74);
+    struct stat ignored {};
+    CHECK(stat(dir.Sub("data").c_str(), &ignored) != 0);
+    CHECK(ReadFileToString(dir.Sub("port")).empty() == !start.port_file_is_elsewhere);
+  }
+}
+
+TEST_CASE("the directory of a ledger is not taken for a data directory") {
+  TestServer server;
+  const std::string ledger = server.data_dir() + "/ledger";
+  for (const bool running : {true, false}) {
+    if (!running) server.server().Kill9();
+    const Finished finished = RunServer({"--data-dir", ledger, "--listen", "127.0.0.1:0"});
+    CAPTURE(finished.err);
+    CHECK(finished.exit_code == 64);
+    CHECK(Contains(finished.err, server.data_dir() + " is probably meant"));
+    const Finished verified = RunAdmin(Source::Offline(ledger), {"verify"});
+    CHECK(verified.exit_code == 64);
+    CHECK(Contains(verified.err, "--data-dir: "));
+    CHECK(Contains(verified.err, server.data_dir() + " is probably meant"));
+    struct stat ignored {};
+    CHECK(stat((ledger + "/ledger").c_str(), &ignored) != 0);
+  }
+}
+
 TEST_CASE("a second server on a data directory is refused with the pid of the first") {
   TestServer first({RuleJson(1, 10)});
   RpcClient client = first.Connect("alice");
+  // Even with the same port file: it stays the first one's.
+  const std::string port = ReadFileToString(first.Sub("port"));
   const Finished second = RunServer({"--data-dir", first.data_dir(), "--listen", "127.0.0.1:0",
-                                     "--port-file", first.Sub("second-port")});
+                                     "--port-file", first.Sub("port")});
   CAPTURE(second.err);
   CHECK(second.exit_code == 74);
+  CHECK_FALSE(port.empty());
+  CHECK(ReadFileToString(first.Sub("port")) == port);
   CHECK(Contains(second.err, std::to_string(first.server().process().pid())));
   CHECK(Acquire(&client, 1).status == kStatusOk);
   first.server().Kill9();
@@ -215,6 +289,24 @@ TEST_CASE("a log level leaves out what is below it") {
   TestServer server({RuleJson(1, 10)}, {{"--log-level", "error"}, {}});
   CHECK(server.server().Terminate() == 0);
   CHECK(server.server().log().empty());
+}
+
+TEST_CASE("the level debug tells the settings, the rule files and the steps of the start") {
+  TestServer server({RuleJson(1, 10), RuleJson(2, 10)}, {{"--log-level", "debug"}, {}});
+  CHECK(server.server().Terminate() == 0);
+  const std::string log = server.server().log();
+  CAPTURE(log);
+  for (const std::string& told :
+       {std::string("debug log-level is debug (flag --log-level)"),
+        std::string("debug durability is sync (default)"),
+        "debug rule file " + server.Sub("rules.json") + ": 2 rules for namespace 'default'",
+        "debug no other server has the ledger in " + server.data_dir() + "/ledger",
+        std::string("debug the address 127.0.0.1:0 is free"),
+        std::string("debug the ledger is open after "),
+        std::string("debug rule files in force: 1, after "), " is in " + server.Sub("port")}) {
+    CAPTURE(told);
+    CHECK(Contains(log, told));
+  }
 }
 
 TEST_CASE("a data directory that cannot be made is an I/O error") {
