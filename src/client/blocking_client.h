@@ -25,8 +25,8 @@ namespace nowcalls::client {
 class BlockingClient {
  public:
   // `address` is HOST:PORT ("127.0.0.1:18730", "[::1]:18730", "localhost:18730"). kInvalidArgument
-  // for another form, kUnavailable when nobody answers there. `timeout_ms` bounds the connecting
-  // and then each call.
+  // for another form, kUnavailable when nobody answers there. `timeout_ms` bounds the connecting,
+  // with the lookup of a name, and then each call.
   static Result<std::unique_ptr<BlockingClient>> Connect(std::string_view address,
                                                          int64_t timeout_ms);
   ~BlockingClient();

@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <memory>
 #include <system_error>
 
 #include "base/clock.h"
+#include "client/resolve.h"
 
 namespace nowcalls::client {
 namespace {
@@ -46,16 +46,10 @@ int ConnectBefore(int fd, const addrinfo& address, int64_t deadline_ms) {
 }  // namespace
 
 Result<Socket> Socket::Connect(const HostPort& peer, int64_t deadline_ms) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const std::string port = std::to_string(peer.port);
-  const int failure = getaddrinfo(peer.host.c_str(), port.c_str(), &hints, &found);
-  if (failure != 0) return Status::Unavailable(gai_strerror(failure));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, &freeaddrinfo);
+  const Result<Addresses> addresses = Resolve(peer, deadline_ms);
+  if (!addresses.ok()) return addresses.status();
   int error = EADDRNOTAVAIL;
-  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
+  for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
     Socket connection(socket(address->ai_family,
                              address->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
                              address->ai_protocol));

@@ -17,7 +17,7 @@ namespace nowcalls::client {
 class Socket {
  public:
   // Tries the addresses of `peer` in turn. kUnavailable says why the last one failed, without the
-  // peer's name. Resolving a host name is not bounded by the deadline.
+  // peer's name. The lookup of a host name counts, too.
   static Result<Socket> Connect(const HostPort& peer, int64_t deadline_ms);
 
   Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}

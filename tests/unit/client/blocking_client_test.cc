@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "unit/client/fake_server.h"
+#include "support/fake_server.h"
 
 namespace nowcalls::client {
 namespace {
 
+using testing::FakeServer;
 using Peer = FakeServer::Peer;
 using wire::Envelope;
 using wire::ErrorCode;

@@ -2,8 +2,8 @@
 //
 // Thread: the test's and its own, which runs the script. The destructor closes both sockets and
 // joins it.
-#ifndef NOWCALLS_UNIT_CLIENT_FAKE_SERVER_H_
-#define NOWCALLS_UNIT_CLIENT_FAKE_SERVER_H_
+#ifndef NOWCALLS_SUPPORT_FAKE_SERVER_H_
+#define NOWCALLS_SUPPORT_FAKE_SERVER_H_
 
 #include <cstdint>
 #include <functional>
@@ -14,7 +14,7 @@
 #include "wire/messages.h"
 #include "wire/output_buffer.h"
 
-namespace nowcalls::client {
+namespace nowcalls::testing {
 
 class FakeServer {
  public:
@@ -50,6 +50,6 @@ class FakeServer {
   std::thread thread_;
 };
 
-}  // namespace nowcalls::client
+}  // namespace nowcalls::testing
 
-#endif  // NOWCALLS_UNIT_CLIENT_FAKE_SERVER_H_
+#endif  // NOWCALLS_SUPPORT_FAKE_SERVER_H_

@@ -1,4 +1,4 @@
-#include "unit/client/fake_server.h"
+#include "support/fake_server.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -9,7 +9,7 @@
 
 #include "wire/splitter.h"
 
-namespace nowcalls::client {
+namespace nowcalls::testing {
 namespace {
 
 // A socket that listens on 127.0.0.1 on a port of the system's choice.
@@ -85,4 +85,4 @@ FakeServer::~FakeServer() {
   close(listener_);
 }
 
-}  // namespace nowcalls::client
+}  // namespace nowcalls::testing

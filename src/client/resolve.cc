@@ -1,0 +1,62 @@
+#include "client/resolve.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace nowcalls::client {
+namespace {
+
+Result<Addresses> LookUp(const Lookup& lookup, const HostPort& peer, int more_flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | more_flags;
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(peer.port);
+  const int failure = lookup(peer.host.c_str(), port.c_str(), &hints, &found);
+  if (failure != 0) return Status::Unavailable(gai_strerror(failure));
+  return Addresses(found, &freeaddrinfo);
+}
+
+// Shared by who waits and who looks up; whoever is last frees it.
+struct Question {
+  std::mutex mutex;
+  std::condition_variable answered;
+  std::optional<Result<Addresses>> answer;
+};
+
+}  // namespace
+
+Result<Addresses> Resolve(const HostPort& peer, int64_t deadline_ms, const Lookup& lookup) {
+  Result<Addresses> in_digits = LookUp(getaddrinfo, peer, AI_NUMERICHOST);
+  if (in_digits.ok()) return in_digits;
+  const auto question = std::make_shared<Question>();
+  try {
+    std::thread([question, peer, lookup] {
+      Result<Addresses> answer = LookUp(lookup, peer, 0);
+      const std::lock_guard lock(question->mutex);
+      question->answer = std::move(answer);
+      question->answered.notify_one();
+    }).detach();
+  } catch (const std::system_error& error) {
+    return Status::Unavailable(std::string("cannot look up its name: ") + error.what());
+  }
+  std::unique_lock lock(question->mutex);
+  const std::chrono::milliseconds left(std::max<int64_t>(0, deadline_ms - BoottimeMs()));
+  if (question->answered.wait_for(lock, left, [&] { return question->answer.has_value(); })) {
+    return std::move(*question->answer);
+  }
+  return Status::Unavailable("the lookup of its name took too long");
+}
+
+}  // namespace nowcalls::client
