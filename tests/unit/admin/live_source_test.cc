@@ -1,0 +1,289 @@
+#include "admin/live_source.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/limits.h"
+#include "core/rule_json.h"
+#include "support/fake_server.h"
+#include "unit/admin/ledger_builder.h"
+#include "wire/json.h"
+
+namespace nowcalls::admin {
+namespace {
+
+using nlohmann::ordered_json;
+using wire::Envelope;
+using wire::FlowRow;
+using wire::Method;
+using wire::OutputBuffer;
+using wire::SessionRow;
+using wire::TokenRow;
+
+constexpr int64_t kPatientMs = 30'000;
+
+using Answer = std::function<void(const Envelope& request, OutputBuffer* out)>;
+
+// A live source whose server answers as a test says.
+class Live {
+ public:
+  explicit Live(const Answer& answer)
+      : server_([answer](testing::FakeServer::Peer* peer) {
+          Envelope request;
+          while (peer->Take(&request)) {
+            peer->Answer([&](OutputBuffer* out) { answer(request, out); });
+          }
+        }),
+        client_(Connect(server_.address())),
+        progress_(false, "rows", [](std::string_view) {}),
+        source_(client_.get(), &progress_) {}
+
+  LiveSource* operator->() { return &source_; }
+
+ private:
+  static std::unique_ptr<client::BlockingClient> Connect(const std::string& address) {
+    auto client = client::BlockingClient::Connect(address, kPatientMs);
+    REQUIRE_MESSAGE(client.ok(), client.status().ToString());
+    return *std::move(client);
+  }
+
+  testing::FakeServer server_;
+  std::unique_ptr<client::BlockingClient> client_;
+  Progress progress_;
+  LiveSource source_;
+};
+
+// What was asked, written down on the server's thread: "1000 from 0".
+class Asked {
+ public:
+  void Add(const wire::PageParams& page) {
+    const std::lock_guard lock(mutex_);
+    pages_.push_back(std::to_string(page.limit) + " from " + std::to_string(page.cursor));
+  }
+  std::vector<std::string> pages() const {
+    const std::lock_guard lock(mutex_);
+    return pages_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> pages_;
+};
+using Pages = std::vector<std::string>;
+
+template <typename Row>
+RowSink<Row> Into(std::vector<Row>* rows) {
+  return [rows](const Row& row) {
+    rows->push_back(row);
+    return Status::Ok();
+  };
+}
+
+TokenRow MakeToken(uint64_t id, const std::string& name_space = "shop") {
+  TokenRow row;
+  row.token_id = id;
+  row.name_space = name_space;
+  return row;
+}
+
+wire::TokensParams TokensParamsOf(const Envelope& request) {
+  wire::TokensParams params;
+  wire::RequestError error;
+  CHECK(request.method == Method::kTokens);
+  CHECK(wire::DecodeTokens(request.params, &params, &error));
+  return params;
+}
+
+// Endless pages, as full as they are asked for; every third token is of namespace "shop".
+Answer EndlessTokens(Asked* asked) {
+  return [asked](const Envelope& request, OutputBuffer* out) {
+    const wire::PageParams page = TokensParamsOf(request).page;
+    asked->Add(page);
+    std::vector<TokenRow> rows;
+    for (uint64_t id = page.cursor; id < page.cursor + page.limit; ++id) {
+      rows.push_back(MakeToken(id, id % 3 == 0 ? "shop" : "bank"));
+    }
+    wire::EncodeTokenPage(request.msgid, rows, page.cursor + page.limit, out);
+  };
+}
+
+TEST_CASE("live tokens come page by page, empty ones too, until the last") {
+  Asked asked;
+  Live live([&asked](const Envelope& request, OutputBuffer* out) {
+    const wire::PageParams page = TokensParamsOf(request).page;
+    asked.Add(page);
+    if (page.cursor == 0) {
+      return wire::EncodeTokenPage(request.msgid, {MakeToken(1), MakeToken(2)}, 7, out);
+    }
+    if (page.cursor == 7) return wire::EncodeTokenPage(request.msgid, {}, 8, out);
+    return wire::EncodeTokenPage(request.msgid, {MakeToken(3)}, 0, out);
+  });
+  std::vector<TokenRow> rows;
+  CHECK(live->Tokens({}, Into(&rows)).ok());
+  CHECK(rows == std::vector{MakeToken(1), MakeToken(2), MakeToken(3)});
+  CHECK(asked.pages() == Pages{"1000 from 0", "1000 from 7", "1000 from 8"});
+}
+
+TEST_CASE("the server is asked for what the filter says, and namespaces are told apart here") {
+  Live live([](const Envelope& request, OutputBuffer* out) {
+    const wire::TokensParams params = TokensParamsOf(request);
+    CHECK(params.flow_id == 101);
+    CHECK(params.client_id == "cart-1");
+    CHECK(params.min_age_ms == 90'000);
+    wire::EncodeTokenPage(request.msgid, {MakeToken(1, "bank"), MakeToken(2, "shop")}, 0, out);
+  });
+  std::vector<TokenRow> rows;
+  const TokenFilter filter{101, "cart-1", "shop", 90'000};
+  CHECK(live->Tokens(filter, Into(&rows)).ok());
+  CHECK(rows == std::vector{MakeToken(2, "shop")});
+}
+
+TEST_CASE("no more of the oldest live tokens are asked for than are wanted") {
+  Asked asked;
+  Live live(EndlessTokens(&asked));
+  std::vector<TokenRow> rows;
+  CHECK(live->OldestTokens({}, 1500, Into(&rows)).ok());
+  CHECK(rows.size() == 1500);
+  CHECK(rows.back().token_id == 1499);
+  CHECK(asked.pages() == Pages{"1000 from 0", "500 from 1000"});
+}
+
+TEST_CASE("the oldest live tokens of a namespace are looked for in full pages") {
+  Asked asked;
+  Live live(EndlessTokens(&asked));
+  std::vector<TokenRow> rows;
+  TokenFilter filter;
+  filter.name_space = "shop";
+  CHECK(live->OldestTokens(filter, 400, Into(&rows)).ok());
+  CHECK(rows.size() == 400);
+  CHECK(rows.back().token_id == 3 * 399);
+  CHECK(asked.pages() == Pages{"1000 from 0", "1000 from 1000"});
+}
+
+TEST_CASE("live flows and sessions come page by page") {
+  Live live([](const Envelope& request, OutputBuffer* out) {
+    wire::PageParams page;
+    wire::RequestError error;
+    CHECK(wire::DecodePage(request.method, request.params, &page, &error));
+    CHECK(page.limit == kListRowsMax);
+    const uint64_t next = page.cursor == 0 ? 5 : 0;
+    FlowRow flow;
+    flow.flow_id = static_cast<int64_t>(page.cursor) + 1;
+    SessionRow session;
+    session.session = page.cursor + 1;
+    if (request.method == Method::kFlows) {
+      return wire::EncodeFlowPage(request.msgid, {flow}, next, out);
+    }
+    CHECK(request.method == Method::kSessions);
+    return wire::EncodeSessionPage(request.msgid, {session}, next, out);
+  });
+  std::vector<FlowRow> flows;
+  CHECK(live->Flows(Into(&flows)).ok());
+  REQUIRE(flows.size() == 2);
+  CHECK(flows[1].flow_id == 6);
+  std::vector<SessionRow> sessions;
+  CHECK(live->Sessions(Into(&sessions)).ok());
+  REQUIRE(sessions.size() == 2);
+  CHECK(sessions[1].session == 6);
+}
+
+ordered_json RuleObject(const std::string& name_space, int64_t flow_id) {
+  ordered_json object = {{"namespace", name_space}};
+  object.update(ordered_json::parse(core::RuleToJson(GlobalRule(flow_id, 10.5))));
+  return object;
+}
+
+TEST_CASE("live rules come with their namespace, page by page") {
+  Live live([](const Envelope& request, OutputBuffer* out) {
+    wire::RulesListParams params;
+    wire::RequestError error;
+    CHECK(wire::DecodeRulesList(request.params, &params, &error));
+    CHECK(params.name_space == "shop");
+    CHECK(params.page.limit == kListRowsMax);
+    if (params.page.cursor == 0) {
+      return wire::EncodeJsonPage(request.msgid, {RuleObject("shop", 101)}, 9, out);
+    }
+    CHECK(params.page.cursor == 9);
+    return wire::EncodeJsonPage(request.msgid, {RuleObject("shop", 102)}, 0, out);
+  });
+  std::vector<RuleRow> rules;
+  CHECK(live->Rules("shop", Into(&rules)).ok());
+  REQUIRE(rules.size() == 2);
+  CHECK(rules[0].name_space == "shop");
+  CHECK(rules[0].rule.flow_id == FlowId(101));
+  CHECK(rules[0].rule.count == 10.5);
+  CHECK(rules[1].rule.flow_id == FlowId(102));
+}
+
+TEST_CASE("an answer that is no page of rules is told, and no rule is made up") {
+  const std::pair<ordered_json, std::string> answers[] = {
+      {ordered_json::object(), "it is no page of rows"},
+      {ordered_json::array({ordered_json::array()}), "it is no page of rows"},
+      {ordered_json::array({5, nullptr}), "it is no page of rows"},
+      {ordered_json::array({ordered_json::array({5}), nullptr}), "a row is no map"},
+      {ordered_json::array({ordered_json::array({ordered_json::object()}), nullptr}),
+       "a row names no namespace"},
+  };
+  for (const auto& [answer, why] : answers) {
+    CAPTURE(answer.dump());
+    Live live([&answer = answer](const Envelope& request, OutputBuffer* out) {
+      wire::EncodeJsonResult(request.msgid, answer, out);
+    });
+    std::vector<RuleRow> rules;
+    const Status status = live->Rules(std::nullopt, Into(&rules));
+    CHECK(status.code() == StatusCode::kOutcomeUnknown);
+    CHECK(status.message() == "the server's answer to rules_list was not understood: " + why);
+    CHECK(rules.empty());
+  }
+}
+
+TEST_CASE("a sink that fails ends a live listing at once") {
+  Asked asked;
+  Live live(EndlessTokens(&asked));
+  int rows = 0;
+  const Status status = live->Tokens({}, [&rows](const TokenRow&) {
+    ++rows;
+    return Status::IoError("full");
+  });
+  CHECK(status.ToString() == "io_error: full");
+  CHECK(rows == 1);
+  CHECK(asked.pages().size() == 1);
+}
+
+TEST_CASE("a live listing that the server refuses halfway ends with its reason") {
+  Live live([](const Envelope& request, OutputBuffer* out) {
+    if (TokensParamsOf(request).page.cursor == 0) {
+      return wire::EncodeTokenPage(request.msgid, {MakeToken(1)}, 7, out);
+    }
+    return wire::EncodeError(request.msgid,
+                             {wire::ErrorCode::kBadParams, "tokens: cursor is not known"}, out);
+  });
+  std::vector<TokenRow> rows;
+  const Status status = live->Tokens({}, Into(&rows));
+  CHECK(status.ToString() == "invalid_argument: BAD_PARAMS: tokens: cursor is not known");
+  CHECK(rows.size() == 1);
+}
+
+TEST_CASE("now is the server's, and a flow is asked for by its id") {
+  Live live([](const Envelope& request, OutputBuffer* out) {
+    if (request.method == Method::kPing) return wire::EncodePing(request.msgid, 77, out);
+    wire::FlowParams params;
+    wire::RequestError error;
+    CHECK(wire::DecodeFlow(request.params, &params, &error));
+    FlowRow flow;
+    flow.flow_id = params.flow_id;
+    return wire::EncodeFlow(request.msgid, flow, out);
+  });
+  CHECK(*live->NowMs() == 77);
+  CHECK(live->Flow(101)->flow_id == 101);
+}
+
+}  // namespace
+}  // namespace nowcalls::admin
