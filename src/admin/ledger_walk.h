@@ -1,9 +1,9 @@
 // LedgerWalk: one pass over a ledger that keeps what is small (clock, rules, sessions) and shows
 // what is not (tokens) as it goes by.
 //
-// Thread: one. A record that does not decode, or a family that cannot be read to its end, is counted
-// and the walk goes on, so that an operator sees what is left of a damaged ledger; damage() then
-// says so.
+// Thread: one. A record that does not decode, or a family that cannot be read to its end, is
+// counted and the walk goes on, so that an operator sees what is left of a damaged ledger;
+// damage() then says so.
 #ifndef NOWCALLS_ADMIN_LEDGER_WALK_H_
 #define NOWCALLS_ADMIN_LEDGER_WALK_H_
 

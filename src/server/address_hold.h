@@ -1,8 +1,8 @@
 // AddressHold: the listen address, taken before the ledger is touched.
 //
-// Thread: any; before the server serves. It is bound and does not listen, so peers are refused as if
-// nobody were there until the recovery is done. The Listener then binds the same address beside it,
-// which Linux allows with SO_REUSEADDR on both while only one of them listens.
+// Thread: any; before the server serves. It is bound and does not listen, so peers are refused as
+// if nobody were there until the recovery is done. The Listener then binds the same address beside
+// it, which Linux allows with SO_REUSEADDR on both while only one of them listens.
 #ifndef NOWCALLS_SERVER_ADDRESS_HOLD_H_
 #define NOWCALLS_SERVER_ADDRESS_HOLD_H_
 

@@ -4,10 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "integration/calls.h"
+#include "server/settings.h"
 #include "support/admin.h"
 #include "support/server_process.h"
 
@@ -71,6 +73,35 @@ TEST_CASE("the README's Python example acquires, is seen by the admin tool and r
   const Json flow = ResultOf(&client, "flow", Json::array({1001}));
   CHECK(flow.at("counters").at("granted") == 1);
   CHECK(flow.at("counters").at("ended").at("released") == 1);
+}
+
+// The line of the README's table of settings about one flag.
+std::string ReadmeRow(const std::string& flag) {
+  std::istringstream lines(ReadFileToString(NOWCALLS_SOURCE_DIR "/README.md"));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("| `" + flag + " ") || line.starts_with("| `" + flag + "`")) return line;
+  }
+  return "";
+}
+
+TEST_CASE("the README's table has every setting with its default and its range") {
+  const server::ServerConfig defaults;
+  for (const server::Setting& setting : server::Settings()) {
+    CAPTURE(setting.name);
+    const std::string row = ReadmeRow(setting.flag());
+    CHECK_FALSE(row.empty());
+    if (setting.kind == server::SettingKind::kSwitch) continue;
+    const std::string fallback = setting.get(defaults);
+    CHECK(row.find("| " + (fallback.empty() ? "none" : fallback) + " |") != std::string::npos);
+    // What a wrong value is answered with ends "... from 1 to 1000, got 'x'".
+    server::ServerConfig config;
+    const std::string refusal = setting.set({"x"}, &config).message();
+    const size_t from = refusal.find(" from ");
+    if (from == std::string::npos) continue;
+    const std::string range = refusal.substr(from + 6, refusal.rfind(", got") - from - 6);
+    CAPTURE(range);
+    CHECK(row.find(range) != std::string::npos);
+  }
 }
 
 }  // namespace
