@@ -183,8 +183,9 @@ class Parser {
   }
 
   void AddTimeout(CLI::App* app) {
-    AddInteger<int64_t>(app, "--timeout", "How long to wait for each answer of the server [5000]",
-                        1, kTimeoutMsMax, [this](int64_t ms) { arguments_.timeout_ms = ms; })
+    AddInteger<int64_t>(app, "--timeout",
+                        "How long to wait for the connection and for each answer [5000]", 1,
+                        kTimeoutMsMax, [this](int64_t ms) { arguments_.timeout_ms = ms; })
         ->type_name("MS");
   }
 

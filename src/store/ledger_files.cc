@@ -91,7 +91,7 @@ Result<std::vector<std::string>> MakeLedgerDir(const std::string& data_dir) {
   for (const std::string& path : {dir, LedgerDir(dir)}) {
     const Result<bool> now = MakeDir(path);
     if (!now.ok()) return now.status();
-    if (*now) made.push_back(path);
+    if (*now) made.insert(made.begin(), path);
   }
   return made;
 }

@@ -20,7 +20,7 @@ std::string LedgerDir(const std::string& data_dir);
 Status CheckDataDir(const std::string& data_dir);
 
 // Makes `data_dir` and the ledger's directory in it, mode 0700, where absent, and makes their names
-// durable; returns those that it made, outermost first. The parent of `data_dir` must exist.
+// durable; returns those that it made, the inner one first. The parent of `data_dir` must exist.
 // kInvalidArgument, kIoError.
 Result<std::vector<std::string>> MakeLedgerDir(const std::string& data_dir);
 

@@ -118,7 +118,7 @@ LedgerLock::~LedgerLock() {
   std::error_code error;
   if (locked_ && !made_.empty() && !std::filesystem::exists(dir_ + "/CURRENT", error)) {
     unlink(LockPath().c_str());
-    for (auto dir = made_.rbegin(); dir != made_.rend(); ++dir) rmdir(dir->c_str());
+    for (const std::string& dir : made_) rmdir(dir.c_str());
   }
   if (fd_ >= 0) close(fd_);
   if (marked_ == FileId{}) return;

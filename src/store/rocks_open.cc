@@ -55,6 +55,7 @@ RocksStore::Impl::~Impl() { CloseDb().PermitUncheckedError(); }
 std::vector<rocksdb::ColumnFamilyDescriptor> RocksStore::Impl::Describe(
     const std::vector<std::string>& names) const {
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  descriptors.reserve(names.size());
   for (const std::string& name : names) {
     descriptors.emplace_back(name, FamilyOptions(options.write_buffer_bytes));
   }
@@ -75,7 +76,7 @@ rocksdb::Status RocksStore::Impl::Adopt(const rocksdb::Status& status, rocksdb::
 Status RocksStore::Impl::OpenForServer() {
   rocksdb::DBOptions db_options = ServerDbOptions(options, dir);
   std::vector<std::string> names = {DefaultFamily()};
-  const Status present = CheckLedgerPresent(dir);
+  Status present = CheckLedgerPresent(dir);
   if (present.ok()) {
     Result<std::vector<std::string>> listed = ListFamilies(db_options, dir);
     if (!listed.ok()) return listed.status();

@@ -87,10 +87,14 @@ Status RocksStore::Load(LedgerVisitor* visitor) {
   std::string lower;
   for (const Family family : ledger::kAllFamilies) {
     Status from_visitor;
-    const auto show = [&](std::string_view key, std::string_view value) {
-      if (family == Family::kMeta) meta.Add(key, value);
-      if (family != Family::kMeta) from_visitor = ShowRow(family, key, value, visitor);
-      return from_visitor;
+    const auto show = [&](std::string_view key, std::string_view value) -> Status {
+      if (family == Family::kMeta) {
+        meta.Add(key, value);
+        return {};
+      }
+      Status shown = ShowRow(family, key, value, visitor);
+      if (!shown.ok()) from_visitor = shown;
+      return shown;
     };
     // A reader looks at every row, since one below the watermark is just what a verifier is after.
     // A server starts at the watermark, behind the tombstones of all that has ended.

@@ -231,15 +231,17 @@ TEST_CASE("an answer that is no page of rules is told, and no rule is made up") 
       {ordered_json::array({ordered_json::array({ordered_json::object()}), nullptr}),
        "a row names no namespace"},
   };
-  for (const auto& [answer, why] : answers) {
+  for (const auto& bad : answers) {
+    const ordered_json& answer = bad.first;
     CAPTURE(answer.dump());
-    Live live([&answer = answer](const Envelope& request, OutputBuffer* out) {
+    Live live([&answer](const Envelope& request, OutputBuffer* out) {
       wire::EncodeJsonResult(request.msgid, answer, out);
     });
     std::vector<RuleRow> rules;
     const Status status = live->Rules(std::nullopt, Into(&rules));
     CHECK(status.code() == StatusCode::kOutcomeUnknown);
-    CHECK(status.message() == "the server's answer to rules_list was not understood: " + why);
+    CHECK(status.message() ==
+          "the server's answer to rules_list was not understood: " + bad.second);
     CHECK(rules.empty());
   }
 }

@@ -52,7 +52,9 @@ Progress ReadProgress(const std::string& path) {
 }
 
 TEST_CASE("helper: hold a ledger and commit to it" * doctest::skip()) {
-  const std::string dir = getenv("HOLDER_DIR");
+  const char* const holder_dir = getenv("HOLDER_DIR");
+  REQUIRE(holder_dir != nullptr);
+  const std::string dir = holder_dir;
   const std::string progress_path = dir + "/progress";
   const bool keep_committing = getenv("HOLDER_GOES_ON") != nullptr;
   auto opened = RocksStore::Open(dir + "/data", TinyOptions());
@@ -77,7 +79,7 @@ class Holder {
   std::string pid() const { return std::to_string(process_.pid()); }
 
   // Waits for batch `number` and returns what the child has committed then.
-  uint64_t WaitForBatch(uint64_t number) {
+  uint64_t WaitForBatch(uint64_t number) const {
     REQUIRE(PollUntil(kPatienceMs, [&] { return Last().batch >= number; }));
     return Last().batch;
   }

@@ -302,8 +302,9 @@ TEST_CASE("rows that do not decode go to the visitor with their place") {
   }
   const Dump expected = {
       "bad corruption: default, key 6578747261: the key is unknown",
-      "bad corruption: rules, key 6b6579: rule key: is not a namespace, a zero byte and 8 bytes of "
-      "flow id",
+      ("bad corruption: rules, key 6b6579: rule key: is not a namespace, a zero byte and 8 bytes "
+       "of "
+       "flow id"),
       "bad corruption: sessions, key 6b6579: session key: has 3 bytes instead of 8",
       "bad corruption: tokens_short, key 6b6579: token key: has 3 bytes instead of 16",
       "bad corruption: tokens_medium, key 6b6579: token key: has 3 bytes instead of 16",
