@@ -23,6 +23,7 @@ namespace nowcalls::admin {
 struct RuleRow {
   std::string name_space;
   core::Rule rule;
+  bool removed = false;  // Kept for its tokens; no listing of rules shows it.
 };
 
 template <typename Row>

@@ -27,7 +27,7 @@ Result<RuleRow> RuleRowOf(const ledger::RuleEntry& entry) {
     return Status::Corruption("rules: namespace " + entry.name_space + ", flow " +
                               std::to_string(entry.flow.value) + ": " + rule.status().message());
   }
-  return RuleRow{entry.name_space, *std::move(rule)};
+  return RuleRow{entry.name_space, *std::move(rule), entry.state == ledger::RuleState::kRemoved};
 }
 
 // `row` is reused from token to token, so that its strings keep their memory.
@@ -54,8 +54,8 @@ void AddRule(const RuleRow& rule, FlowRow* row) {
   row->flow_id = rule.rule.flow_id.value;
   row->name_space = rule.name_space;
   row->resource = rule.rule.resource;
-  row->removed = false;
-  if (rule.rule.threshold_type == core::ThresholdType::kGlobal) {
+  row->removed = rule.removed;
+  if (!rule.removed && rule.rule.threshold_type == core::ThresholdType::kGlobal) {
     row->level = GlobalLevel(rule.rule.count);
   }
 }
@@ -120,10 +120,7 @@ Status OfflineSource::CollectFlows(FlowRows* rows, Status* damage) {
     return Status::Ok();
   });
   NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
-  for (auto& [flow_id, row] : *rows) {
-    row.flow_id = flow_id;
-    row.removed = true;
-  }
+  for (auto& [flow_id, row] : *rows) row.flow_id = flow_id;
   for (const ledger::RuleEntry& entry : walk.rules()) {
     const Result<RuleRow> rule = RuleRowOf(entry);
     if (rule.ok()) {
@@ -187,10 +184,10 @@ Status OfflineSource::Rules(const std::optional<std::string>& name_space,
   for (const ledger::RuleEntry& entry : entries) {
     if (name_space.has_value() && entry.name_space != *name_space) continue;
     const Result<RuleRow> rule = RuleRowOf(entry);
-    if (rule.ok()) {
-      NOWCALLS_RETURN_IF_ERROR(sink(*rule));
-    } else {
+    if (!rule.ok()) {
       walk.AddDamage(rule.status());
+    } else if (!rule->removed) {
+      NOWCALLS_RETURN_IF_ERROR(sink(*rule));
     }
   }
   return walk.damage();

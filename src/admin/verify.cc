@@ -127,7 +127,7 @@ class Verifier : public store::LedgerVisitor {
   void CheckTokenId(const ledger::Token& token);
   void CheckAgainstSeal(const ledger::Token& token);
   void CheckSums();
-  bool SumsCanBeChecked() const;
+  bool AllTokensRead() const;
   std::vector<uint64_t> TakeDuplicates();
 
   Problems* const problems_;
@@ -139,6 +139,7 @@ class Verifier : public store::LedgerVisitor {
   std::optional<ledger::Seal> seal_;
   int64_t watermark_ms_ = 0;
   std::unordered_map<int64_t, std::string> namespace_of_flow_;
+  std::map<int64_t, ledger::RuleEntry> removed_rules_;  // Those no token was seen of.
   std::set<std::pair<std::string, std::string>> named_clients_;
   std::unordered_map<uint64_t, ledger::Session> sessions_;
   std::vector<uint64_t> fences_;
@@ -181,6 +182,7 @@ Status Verifier::OnRule(const ledger::RuleEntry& rule) {
   if (const Status name = CheckNamespace(rule.name_space); !name.ok()) {
     problems_->AddRule(ProblemKind::kRule, rule, "has a bad namespace: it " + name.message());
   }
+  if (rule.state == ledger::RuleState::kRemoved) removed_rules_.emplace(rule.flow.value, rule);
   const auto [owner, is_first] = namespace_of_flow_.emplace(rule.flow.value, rule.name_space);
   if (!is_first) {
     problems_->AddRule(ProblemKind::kDuplicateFlow, rule,
@@ -247,6 +249,10 @@ Status Verifier::OnToken(const ledger::Token& token) {
     problems_->AddToken(ProblemKind::kTokenSession, token,
                         "is of a session that is not in the ledger");
   }
+  if (!unreadable_.contains(Family::kRules) && !namespace_of_flow_.contains(token.flow.value)) {
+    problems_->AddToken(ProblemKind::kTokenRule, token, "is of a flow without a rule");
+  }
+  removed_rules_.erase(token.flow.value);
   if (token.key.deadline_ms < watermark_ms_) {
     problems_->AddToken(ProblemKind::kWatermark, token,
                         "has its deadline at " + std::to_string(token.key.deadline_ms) +
@@ -310,14 +316,19 @@ std::vector<uint64_t> Verifier::TakeDuplicates() {
 }
 
 // Without the seal, or without some tokens, the sums differ by nobody knows what.
-bool Verifier::SumsCanBeChecked() const {
+bool Verifier::AllTokensRead() const {
   return std::none_of(unreadable_.begin(), unreadable_.end(), [](Family family) {
     return family == Family::kMeta || ledger::IsTokenFamily(family);
   });
 }
 
 std::vector<uint64_t> Verifier::Finish(bool whole) {
-  if (whole && SumsCanBeChecked()) CheckSums();
+  if (whole && AllTokensRead()) {
+    CheckSums();
+    for (const auto& [flow, rule] : removed_rules_) {
+      problems_->AddRule(ProblemKind::kRule, rule, "was removed, but no token of it is left");
+    }
+  }
   std::sort(fences_.begin(), fences_.end());
   std::vector<uint64_t> shared;
   for (const auto& [id, session] : sessions_) {
@@ -369,6 +380,7 @@ std::string_view ProblemName(ProblemKind kind) {
     case ProblemKind::kTokenTime: return "token_time";
     case ProblemKind::kTokenFence: return "token_fence";
     case ProblemKind::kTokenSession: return "token_session";
+    case ProblemKind::kTokenRule: return "token_rule";
     case ProblemKind::kDuplicateFence: return "duplicate_fence";
     case ProblemKind::kWatermark: return "watermark";
     case ProblemKind::kSession: return "session";

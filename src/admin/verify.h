@@ -33,11 +33,12 @@ enum class ProblemKind {
   kTokenTime,        // Issued after the last batch was sealed.
   kTokenFence,       // Not below the seal's next_fence.
   kTokenSession,     // Its session is not in the ledger.
+  kTokenRule,        // Its flow has no rule in the ledger, not even one that was removed.
   kDuplicateFence,   // Two tokens, or a token and a session, have one number.
   kWatermark,        // A deadline below it, or it lies after the seal.
   kSession,          // Id, name or time of a session.
   kDuplicateClient,  // Two sessions of one client id in a namespace.
-  kRule,             // JSON that is no rule, or a rule of another flow.
+  kRule,             // JSON that is no rule, a rule of another flow, or one kept for no token.
   kDuplicateFlow,    // Two namespaces own one flow id.
   kClock,            // The clock mark lies after the seal.
   kSeal,             // The live tokens are not those the last batch was sealed over.

@@ -72,7 +72,7 @@ void Core::Seal(const Turn& turn, const ClockSample& clock) {
 }
 
 int64_t Core::LevelOf(const Flow& flow) const {
-  if (flow.rule == nullptr) return 0;
+  if (!flow.active()) return 0;
   double level = flow.rule->count;
   if (flow.rule->threshold_type == ThresholdType::kAvgLocal) {
     level *= flows_.name_space(flow.name_space).sessions_online;

@@ -208,7 +208,9 @@ class Core {
   bool InstallRule(const Turn& turn, NamespaceSlot name_space, const Rule& rule,
                    int64_t* lowered_ms);
   void RemoveRule(const Turn& turn, FlowSlot slot);
-  void EraseFlowIfUnused(FlowSlot slot);
+  void RecordRule(const Turn& turn, const Flow& flow) const;
+  void ForgetRule(const Turn& turn, const Flow& flow) const;
+  void EraseFlow(const Turn& turn, FlowSlot slot);
 
   // Sweep.
   bool DecideExpired(const Turn& turn, TokenSlot slot);

@@ -20,17 +20,6 @@ std::string TokenText(const ledger::Token& token) {
          std::to_string(token.flow.value) + ")";
 }
 
-// The hold time of a token whose rule is gone. From issue to deadline it is longer by all the time
-// that keeps have added, so its family, chosen at the last keep, bounds it.
-int64_t GuessedHold(const TokenEntry& entry) {
-  const int64_t life_ms = std::max<int64_t>(1, entry.deadline_ms - entry.issued_ms);
-  switch (entry.ledger_family()) {
-    case ledger::Family::kTokensShort: return std::min(life_ms, ledger::kShortHoldMs);
-    case ledger::Family::kTokensMedium: return std::min(life_ms, ledger::kMediumHoldMs);
-    default: return life_ms;
-  }
-}
-
 }  // namespace
 
 Status Core::LoadRule(const ledger::RuleEntry& entry) {
@@ -47,6 +36,7 @@ Status Core::LoadRule(const ledger::RuleEntry& entry) {
   }
   flows_.SetRule(slot, flows_.FindOrAddNamespace(entry.name_space), *rule,
                  options_.resource_timeout_factor);
+  if (entry.state == ledger::RuleState::kRemoved) flows_.MarkRemoved(slot);
   return {};
 }
 
@@ -101,7 +91,10 @@ Status Core::FinishLoad(const std::optional<ledger::Seal>& seal, Instant now) {
   for (const auto& [fence, slot] : loaded_) {
     const TokenEntry& entry = tokens_.at(slot);
     Flow& flow = flows_.at(entry.flow);
-    if (flow.rule == nullptr) flow.hold_ms = std::max(flow.hold_ms, GuessedHold(entry));
+    if (flow.rule == nullptr) {
+      return Status::Corruption("flow " + std::to_string(flow.id.value) +
+                                " has tokens, but its rule is missing");
+    }
     tokens_.Link(slot, &flow.tokens, &sessions_.at(entry.session).tokens);
     CountIn(entry);
   }

@@ -69,7 +69,7 @@ Status Core::CheckFlowOwners(const std::vector<RuleSet>& sets) const {
                                        owner->second->name_space);
       }
       const FlowSlot slot = flows_.Find(rule.flow_id);
-      if (slot == kNoFlow || flows_.at(slot).rule == nullptr) continue;
+      if (slot == kNoFlow || !flows_.at(slot).active()) continue;
       const std::string& name = flows_.name_space(flows_.at(slot).name_space).name;
       if (replaced.contains(name)) continue;
       return Status::AlreadyExists(FlowIdOf(set, rule) + " belongs to namespace " + name +
@@ -117,27 +117,45 @@ size_t Core::RemoveRulesNotIn(const Turn& turn, const RuleSet& set) {
 bool Core::InstallRule(const Turn& turn, NamespaceSlot space, const Rule& rule,
                        int64_t* lowered_ms) {
   const FlowSlot slot = flows_.FindOrAdd(rule.flow_id);
-  Flow& flow = flows_.at(slot);
-  if (flow.rule != nullptr && *flow.rule == rule) return false;
+  const Flow& flow = flows_.at(slot);
+  if (flow.active() && *flow.rule == rule) return false;
+  const NamespaceSlot space_before = flow.name_space;
   const int64_t offline_time_before_ms = flow.client_offline_time_ms;
+  if (flow.removed && space_before != space) ForgetRule(turn, flow);
   flows_.SetRule(slot, space, rule, options_.resource_timeout_factor);
+  RecordRule(turn, flow);
+  if (space_before != kNoNamespace) flows_.EraseNamespaceIfUnused(space_before);
   if (flow.client_offline_time_ms < offline_time_before_ms) {
     *lowered_ms = std::min(*lowered_ms, flow.client_offline_time_ms);
   }
-  turn.batch->RuleSet(flows_.name_space(space).name, rule.flow_id, RuleToJson(rule));
   return true;
 }
 
+// Tokens that are out keep the rule in the ledger, for the times they live by and for listings.
 void Core::RemoveRule(const Turn& turn, FlowSlot slot) {
   const Flow& flow = flows_.at(slot);
-  turn.batch->RuleRemoved(flows_.name_space(flow.name_space).name, flow.id);
-  flows_.ClearRule(slot);
-  EraseFlowIfUnused(slot);
+  if (flow.tokens.size == 0) return EraseFlow(turn, slot);
+  flows_.MarkRemoved(slot);
+  RecordRule(turn, flow);
 }
 
-void Core::EraseFlowIfUnused(FlowSlot slot) {
-  const Flow& flow = flows_.at(slot);
-  if (flow.rule == nullptr && flow.tokens.size == 0) flows_.Erase(slot);
+void Core::RecordRule(const Turn& turn, const Flow& flow) const {
+  turn.batch->RuleSet(
+      {.name_space = flows_.name_space(flow.name_space).name,
+       .flow = flow.id,
+       .state = flow.removed ? ledger::RuleState::kRemoved : ledger::RuleState::kActive,
+       .json = RuleToJson(*flow.rule)});
+}
+
+void Core::ForgetRule(const Turn& turn, const Flow& flow) const {
+  turn.batch->RuleRemoved(flows_.name_space(flow.name_space).name, flow.id);
+}
+
+void Core::EraseFlow(const Turn& turn, FlowSlot slot) {
+  const NamespaceSlot space = flows_.at(slot).name_space;
+  ForgetRule(turn, flows_.at(slot));
+  flows_.Erase(slot);
+  flows_.EraseNamespaceIfUnused(space);
 }
 
 }  // namespace nowcalls::core

@@ -14,7 +14,7 @@ AcquireAnswer Core::Acquire(const Turn& turn, SessionSlot session, FlowId flow_i
     return answer;
   }
   const FlowSlot slot = flows_.Find(flow_id);
-  if (slot == kNoFlow || flows_.at(slot).rule == nullptr) {
+  if (slot == kNoFlow || !flows_.at(slot).active()) {
     answer.status = TokenStatus::kNoRuleExists;
     return answer;
   }
@@ -123,7 +123,7 @@ void Core::EndToken(const Turn& turn, TokenSlot slot, EndReason reason) {
   ++flow.counters.ended[static_cast<size_t>(reason)];
   tokens_.Erase(slot, IdOf(entry), &flow.tokens, &session.tokens);
   if (session.tokens.size == 0) session.client_offline_ms_min = kNotScheduled;
-  EraseFlowIfUnused(entry.flow);
+  if (flow.tokens.size == 0 && !flow.active()) EraseFlow(turn, entry.flow);
   RetireIfUnused(turn, entry.session);
 }
 

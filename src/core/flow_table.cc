@@ -29,7 +29,8 @@ FlowSlot FlowTable::FindOrAdd(FlowId id) {
 
 void FlowTable::Erase(FlowSlot slot) {
   Flow& flow = flows_[slot];
-  NOWCALLS_CHECK(flow.rule == nullptr && flow.tokens.size == 0 && flow.now_calls == 0);
+  NOWCALLS_CHECK(flow.tokens.size == 0 && flow.now_calls == 0);
+  CountOut(flow);
   slots_.erase(flow.id.value);
   by_id_.erase(flow.id.value);
   flow = Flow{};
@@ -58,7 +59,9 @@ NamespaceSlot FlowTable::FindOrAddNamespace(std::string_view name) {
 
 void FlowTable::EraseNamespaceIfUnused(NamespaceSlot slot) {
   Namespace& name_space = namespaces_[slot];
-  if (name_space.sessions > 0 || !name_space.rule_ids.empty()) return;
+  if (name_space.sessions > 0 || !name_space.rule_ids.empty() || name_space.removed_rules > 0) {
+    return;
+  }
   namespace_slots_.erase(name_space.name);
   name_space = Namespace{};
   free_namespaces_.push_back(slot);
@@ -67,27 +70,34 @@ void FlowTable::EraseNamespaceIfUnused(NamespaceSlot slot) {
 void FlowTable::SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rule,
                         double timeout_factor) {
   Flow& flow = flows_[slot];
-  if (flow.rule == nullptr) {
-    ++rules_;
-    namespaces_[name_space].rule_ids.insert(flow.id.value);
-    flow.name_space = name_space;
-    flow.rule = std::make_unique<Rule>(rule);
-  } else {
-    NOWCALLS_CHECK(flow.name_space == name_space);
-    *flow.rule = rule;
-  }
+  CountOut(flow);
+  ++rules_;
+  namespaces_[name_space].rule_ids.insert(flow.id.value);
+  flow.name_space = name_space;
+  flow.removed = false;
+  flow.rule = std::make_unique<Rule>(rule);
   flow.resource_timeout_ms = rule.resource_timeout_ms;
   flow.client_offline_time_ms = rule.client_offline_time_ms;
   flow.hold_ms = std::llround(static_cast<double>(rule.resource_timeout_ms) * timeout_factor);
 }
 
-void FlowTable::ClearRule(FlowSlot slot) {
+void FlowTable::MarkRemoved(FlowSlot slot) {
   Flow& flow = flows_[slot];
-  NOWCALLS_CHECK(flow.rule != nullptr && rules_ > 0);
-  --rules_;
-  namespaces_[flow.name_space].rule_ids.erase(flow.id.value);
-  flow.rule.reset();
-  flow.name_space = kNoNamespace;
+  NOWCALLS_CHECK(flow.active());
+  CountOut(flow);
+  ++namespaces_[flow.name_space].removed_rules;
+  flow.removed = true;
+}
+
+void FlowTable::CountOut(const Flow& flow) {
+  if (flow.rule == nullptr) return;
+  Namespace& name_space = namespaces_[flow.name_space];
+  if (flow.removed) {
+    --name_space.removed_rules;
+  } else {
+    --rules_;
+    name_space.rule_ids.erase(flow.id.value);
+  }
 }
 
 }  // namespace nowcalls::core

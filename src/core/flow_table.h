@@ -1,7 +1,8 @@
 // FlowTable: flows by id, with their rule, their counts and the list of their tokens; and the
 // namespaces that own rules and count sessions.
 //
-// Thread: loop. A flow exists while it has a rule or live tokens. Slots are stable and reused.
+// Thread: loop. A flow exists while it has an active rule or live tokens. Slots are stable and
+// reused.
 #ifndef NOWCALLS_CORE_FLOW_TABLE_H_
 #define NOWCALLS_CORE_FLOW_TABLE_H_
 
@@ -36,12 +37,12 @@ struct FlowCounters {
 
 struct Flow {
   FlowId id;
-  NamespaceSlot name_space = kNoNamespace;  // Of the rule; kNoNamespace without one.
-  std::unique_ptr<Rule> rule;               // Null once removed, while tokens are still out.
+  NamespaceSlot name_space = kNoNamespace;  // Of the rule.
+  std::unique_ptr<Rule> rule;               // Null only while the flow is being made.
+  // The namespace has given the rule up while tokens are out: it grants nothing, its times go on.
+  bool removed = false;
 
-  // Copies of the rule's times, kept when the rule is removed: they go on for its tokens. For a
-  // flow whose rule was removed before a restart, hold_ms is guessed from its tokens (FinishLoad),
-  // and the defaults serve for the rest.
+  // Copies of the rule's times.
   int64_t hold_ms = 0;
   int64_t resource_timeout_ms = 2000;
   int64_t client_offline_time_ms = 2000;
@@ -49,13 +50,16 @@ struct Flow {
   int64_t now_calls = 0;  // Sum of count over `tokens`.
   TokenList tokens;
   FlowCounters counters;
+
+  bool active() const { return rule != nullptr && !removed; }
 };
 
 struct Namespace {
   std::string name;
   uint32_t sessions_online = 0;
   uint32_t sessions = 0;              // Online or offline.
-  absl::btree_set<int64_t> rule_ids;  // Flow ids of its rules.
+  absl::btree_set<int64_t> rule_ids;  // Flow ids of its active rules.
+  uint32_t removed_rules = 0;
 };
 
 class FlowTable {
@@ -64,7 +68,7 @@ class FlowTable {
   FlowSlot Find(FlowId id) const;
   // The flow, made now if there is none.
   FlowSlot FindOrAdd(FlowId id);
-  // REQUIRES: no rule and no tokens.
+  // With its rule, if it has one. REQUIRES: no tokens.
   void Erase(FlowSlot slot);
 
   Flow& at(FlowSlot slot) { return flows_[slot]; }
@@ -75,18 +79,22 @@ class FlowTable {
 
   NamespaceSlot FindNamespace(std::string_view name) const;
   NamespaceSlot FindOrAddNamespace(std::string_view name);
-  // Forgets a namespace that has neither sessions nor rules; keeps any other.
+  // Forgets a namespace that has neither sessions nor rules, active or removed; keeps any other.
   void EraseNamespaceIfUnused(NamespaceSlot slot);
   Namespace& name_space(NamespaceSlot slot) { return namespaces_[slot]; }
   const Namespace& name_space(NamespaceSlot slot) const { return namespaces_[slot]; }
   size_t namespaces() const { return namespace_slots_.size(); }
 
-  // Rules over all namespaces.
+  // Active rules over all namespaces.
   size_t rules() const { return rules_; }
+  // Makes the rule the active one of the flow.
   void SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rule, double timeout_factor);
-  void ClearRule(FlowSlot slot);
+  // REQUIRES: an active rule.
+  void MarkRemoved(FlowSlot slot);
 
  private:
+  void CountOut(const Flow& flow);
+
   std::deque<Flow> flows_;
   std::vector<FlowSlot> free_flows_;
   absl::flat_hash_map<int64_t, FlowSlot> slots_;

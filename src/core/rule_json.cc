@@ -139,23 +139,13 @@ bool IsBlank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
-// Listings show names as they are.
-bool HasControlBytes(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < 0x20 || byte == 0x7f;
-  });
-}
-
 // What is wrong with the rule; empty if nothing is.
 std::string ReadRule(const json& object, Rule* rule) {
   std::string error;
   FieldReader fields(object, "", &error);
   fields.String("resource", kResourceBytesMax, &rule->resource);
   if (IsBlank(rule->resource)) fields.Fail("resource", "must not be blank");
-  if (HasControlBytes(rule->resource)) {
-    fields.Fail("resource", "must not hold control characters");
-  }
+  if (!IsPrintable(rule->resource)) fields.Fail("resource", "must not hold control characters");
   fields.String("limitApp", kResourceBytesMax, &rule->limit_app);
   fields.Integer("grade", 0, 1, &rule->grade);
   if (fields.Find("count") == nullptr) fields.Fail("count", "is missing; it must be >= 0");

@@ -21,14 +21,12 @@ wire::TokenRow RowOf(const core::Core& core, const core::TokenEntry& entry) {
 wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow) {
   wire::FlowRow row;
   row.flow_id = flow.id.value;
-  row.removed = flow.rule == nullptr;
-  if (flow.rule != nullptr) {
-    const core::Namespace& name_space = core.flows().name_space(flow.name_space);
-    row.name_space = name_space.name;
-    row.resource = flow.rule->resource;
-    row.level = static_cast<uint64_t>(core.LevelOf(flow));
-    row.sessions = name_space.sessions_online;
-  }
+  row.removed = flow.removed;
+  const core::Namespace& name_space = core.flows().name_space(flow.name_space);
+  row.name_space = name_space.name;
+  row.resource = flow.rule->resource;
+  if (!flow.removed) row.level = static_cast<uint64_t>(core.LevelOf(flow));
+  row.sessions = name_space.sessions_online;
   row.now_calls = static_cast<uint64_t>(flow.now_calls);
   row.tokens = flow.tokens.size;
   if (flow.tokens.head != core::kNoToken) {

@@ -176,7 +176,7 @@ void RpcHandler::RulesList(const Call& call) {
   const uint64_t next =
       FillPage(core_->flows().by_id(), params.page, &rows, [&](core::FlowSlot slot) {
         const core::Flow& flow = core_->flows().at(slot);
-        if (flow.rule == nullptr) return;
+        if (!flow.active()) return;
         const std::string& name_space = core_->flows().name_space(flow.name_space).name;
         if (params.name_space.has_value() && name_space != *params.name_space) return;
         nlohmann::ordered_json row = {{"namespace", name_space}};

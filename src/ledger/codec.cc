@@ -199,9 +199,10 @@ std::string EncodeRuleKey(std::string_view name_space, FlowId flow) {
   return out;
 }
 
-std::string EncodeRuleValue(std::string_view json) {
+std::string EncodeRuleValue(RuleState state, std::string_view json) {
   NOWCALLS_CHECK(!json.empty());
   std::string out(1, static_cast<char>(kValueVersion));
+  out += static_cast<char>(state);
   out += json;
   return out;
 }
@@ -222,9 +223,14 @@ Result<RuleKey> DecodeRuleKey(std::string_view key) {
 Result<RuleEntry> DecodeRule(std::string_view key, std::string_view value) {
   const Result<RuleKey> rule_key = DecodeRuleKey(key);
   if (!rule_key.ok()) return rule_key.status();
-  if (value.size() < 2) return Corrupt("rule value", "holds no JSON text");
+  if (value.size() < 3) return Corrupt("rule value", "holds no JSON text");
   NOWCALLS_RETURN_IF_ERROR(CheckVersion("rule value", static_cast<uint8_t>(value[0])));
-  return RuleEntry{std::string(rule_key->name_space), rule_key->flow, std::string(value.substr(1))};
+  const auto state = static_cast<RuleState>(value[1]);
+  if (state != RuleState::kActive && state != RuleState::kRemoved) {
+    return Corrupt("rule value", "state is neither active nor removed");
+  }
+  return RuleEntry{std::string(rule_key->name_space), rule_key->flow, state,
+                   std::string(value.substr(2))};
 }
 
 std::string EncodeFormat(const Format& format) {

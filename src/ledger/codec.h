@@ -56,19 +56,15 @@ std::string EncodeSessionValue(const Session& session);
 Result<Session> DecodeSession(std::string_view key, std::string_view value);
 
 // namespace | 0x00 | flow_id:be64, so that a namespace's rules lie together. A namespace holds no
-// NUL. The value is a version byte and the rule's JSON text (not empty), which src/core interprets.
+// NUL. The value is a version byte, the state and the rule's JSON text (not empty), which src/core
+// interprets.
 std::string EncodeRuleKey(std::string_view name_space, FlowId flow);
 struct RuleKey {
   std::string_view name_space;  // Points into the decoded bytes.
   FlowId flow;
 };
 Result<RuleKey> DecodeRuleKey(std::string_view key);
-std::string EncodeRuleValue(std::string_view json);
-struct RuleEntry {
-  std::string name_space;
-  FlowId flow;
-  std::string json;
-};
+std::string EncodeRuleValue(RuleState state, std::string_view json);
 Result<RuleEntry> DecodeRule(std::string_view key, std::string_view value);
 
 std::string EncodeFormat(const Format& format);

@@ -76,11 +76,11 @@ void CommitBatch::SessionClosed(SessionId id) {
   Append(record);
 }
 
-void CommitBatch::RuleSet(std::string_view name_space, FlowId flow, std::string_view json) {
+void CommitBatch::RuleSet(const RuleEntry& rule) {
   std::string record;
   AppendType(&record, RecordType::kRuleSet);
-  AppendSized<uint16_t>(&record, EncodeRuleKey(name_space, flow));
-  AppendSized<uint32_t>(&record, EncodeRuleValue(json));
+  AppendSized<uint16_t>(&record, EncodeRuleKey(rule.name_space, rule.flow));
+  AppendSized<uint32_t>(&record, EncodeRuleValue(rule.state, rule.json));
   Append(record);
 }
 

@@ -29,7 +29,7 @@ class CommitBatch {
   void TokenEnded(const TokenKey& key, EndReason reason);
   void SessionOpened(const Session& session);
   void SessionClosed(SessionId id);
-  void RuleSet(std::string_view name_space, FlowId flow, std::string_view json);
+  void RuleSet(const RuleEntry& rule);
   void RuleRemoved(std::string_view name_space, FlowId flow);
   void ClockMarked(const ClockMark& mark);
   // Every live token's deadline is at least `deadline_ms`: where a sweep may start.

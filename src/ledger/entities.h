@@ -59,6 +59,22 @@ struct Session {
   bool operator==(const Session&) const = default;
 };
 
+enum class RuleState : uint8_t {
+  kActive = 1,
+  kRemoved =
+      2,  // By its namespace, while tokens of the flow are out: kept for what it says of them.
+};
+
+// The rule of a flow. Every flow with live tokens has one.
+struct RuleEntry {
+  std::string name_space;
+  FlowId flow;
+  RuleState state = RuleState::kActive;
+  std::string json;  // Not empty; src/core interprets it.
+
+  bool operator==(const RuleEntry&) const = default;
+};
+
 // The ledger clock at one moment, with what the machine's clocks said then (clock.h).
 struct ClockMark {
   int64_t ledger_ms = 0;

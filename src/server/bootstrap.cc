@@ -130,8 +130,9 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules) {
     port_file.Remove();
     return (*store)->Close();
   });
+  const size_t rule_files = rules.size();
   NOWCALLS_RETURN_IF_ERROR(server.LoadRules(std::move(rules)));
-  spdlog::debug("rule files in force after {} ms", watch.Ms());
+  spdlog::debug("rule files in force: {}, after {} ms", rule_files, watch.Ms());
   auto listener = Listener::Bind(config.listen);
   if (!listener.ok()) return listener.status();
   hold.reset();

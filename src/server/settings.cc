@@ -280,6 +280,12 @@ void AddLimits(std::vector<Setting>* table) {
   table->push_back(Integer("output-bytes-max", kLimits, "BYTES",
                            "Unread answers of a connection; then it is closed.", 65'536,
                            int64_t{1} << 30, &Limits::output_bytes_max));
+  table->push_back(Integer("output-total-bytes-max", kLimits, "BYTES",
+                           "Unread answers of all connections; then the slow ones are closed.",
+                           1 << 20, int64_t{1} << 36, &Limits::output_total_bytes_max));
+  table->push_back(Integer("output-stalled-ms", kLimits, "MS",
+                           "A connection that reads nothing of its answers for so long is closed.",
+                           1, 3'600'000, &Limits::output_stalled_ms));
 }
 
 }  // namespace

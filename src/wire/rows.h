@@ -45,7 +45,7 @@ struct FlowCounters {
 
 struct FlowRow {
   int64_t flow_id = 0;
-  std::string name_space;  // "namespace": of the rule; of nobody ("") once removed.
+  std::string name_space;  // "namespace": of the rule.
   std::string resource;
   bool removed = false;           // The rule is gone, its tokens are still out.
   std::optional<uint64_t> level;  // Absent when removed, or when it depends on the sessions

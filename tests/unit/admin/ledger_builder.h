@@ -39,12 +39,14 @@ class LedgerBuilder {
     seal.next_fence = 1000;
   }
 
-  LedgerBuilder& Rule(std::string_view name_space, const core::Rule& rule) {
-    batch_.RuleSet(name_space, rule.flow_id, core::RuleToJson(rule));
+  LedgerBuilder& Rule(std::string_view name_space, const core::Rule& rule,
+                      ledger::RuleState state = ledger::RuleState::kActive) {
+    batch_.RuleSet({std::string(name_space), rule.flow_id, state, core::RuleToJson(rule)});
     return *this;
   }
   LedgerBuilder& RuleText(std::string_view name_space, int64_t flow_id, std::string_view json) {
-    batch_.RuleSet(name_space, FlowId(flow_id), json);
+    batch_.RuleSet(
+        {std::string(name_space), FlowId(flow_id), ledger::RuleState::kActive, std::string(json)});
     return *this;
   }
   LedgerBuilder& Session(uint64_t id, std::string_view name_space, std::string_view client_id,
@@ -100,7 +102,7 @@ class LedgerBuilder {
   ledger::CommitBatch batch_;
 };
 
-// Two flows with rules, one without; three tokens of two clients.
+// Two flows with active rules, one with a removed one; three tokens of two clients.
 inline LedgerBuilder SampleLedger() {
   LedgerBuilder builder;
   builder.Rule("shop", GlobalRule(101, 10.7));
@@ -109,6 +111,7 @@ inline LedgerBuilder SampleLedger() {
   builder.Rule("bank", average);
   builder.Session(1, "shop", "cart-1").Session(2, "bank", "teller-1");
   builder.Token(10, 101, 1, kSealedMs - 3000, 2).Token(11, 101, 1, kSealedMs - 1000);
+  builder.Rule("bank", GlobalRule(555, 9), ledger::RuleState::kRemoved);
   builder.Token(12, 555, 2, kSealedMs - 2000, 4);
   return builder;
 }

@@ -132,6 +132,8 @@ TEST_CASE("flows are the sums of their tokens joined with the rules") {
   CHECK(rows[1] == average);
   FlowRow removed;
   removed.flow_id = 555;
+  removed.name_space = "bank";
+  removed.resource = "resource-555";
   removed.removed = true;
   removed.now_calls = 4;
   removed.tokens = 1;

@@ -166,10 +166,10 @@ TEST_CASE("verify says that a sound ledger is sound") {
   const Printed text = PrintVerified(std::nullopt, SampleLedger(), 100);
   CHECK(text.status.ok());
   CHECK(text.out ==
-        "ledger ok: 3 tokens with nowCalls 7, 2 sessions, 2 rules, sealed by batch 7\n");
+        "ledger ok: 3 tokens with nowCalls 7, 2 sessions, 3 rules, sealed by batch 7\n");
   CHECK(PrintVerified(Format::kJsonl, SampleLedger(), 100).out ==
         "{\"summary\":\"ok\",\"problems\":0,\"problems_by_kind\":{},\"tokens\":3,\"now_calls\":7,"
-        "\"sessions\":2,\"rules\":2,\"batch_number\":7}\n");
+        "\"sessions\":2,\"rules\":3,\"batch_number\":7}\n");
 }
 
 TEST_CASE("verify prints each problem with its place, and how many there are") {

@@ -66,7 +66,7 @@ TEST_CASE("a sound ledger has no problems and its sums are told") {
   const Found found = VerifyLedger(SampleLedger());
   CHECK(found.Kinds().empty());
   CHECK(found.summary.ok());
-  CHECK(found.summary.rules == 2);
+  CHECK(found.summary.rules == 3);
   CHECK(found.summary.sessions == 2);
   CHECK(found.summary.tokens == 3);
   CHECK(found.summary.now_calls == 7);
@@ -222,6 +222,20 @@ TEST_CASE("a rule that does not parse, or is another flow's, is found") {
   found = VerifyLedger(builder);
   REQUIRE(found.Kinds() == "rule");
   CHECK(found.problems[0].detail == "the rule of flow 103 in namespace 'shop' says flowId 104");
+}
+
+TEST_CASE("a token without a rule, and a removed rule without a token, are found") {
+  LedgerBuilder builder = SampleLedger();
+  builder.Token(13, 700, 1, kSealedMs - 100);
+  Found found = VerifyLedger(builder);
+  REQUIRE(found.Kinds() == "token_rule");
+  CHECK(found.problems[0].detail.ends_with("is of a flow without a rule"));
+  builder = SampleLedger();
+  builder.Rule("shop", GlobalRule(104, 1), ledger::RuleState::kRemoved);
+  found = VerifyLedger(builder);
+  REQUIRE(found.Kinds() == "rule");
+  CHECK(found.problems[0].detail ==
+        "the rule of flow 104 in namespace 'shop' was removed, but no token of it is left");
 }
 
 TEST_CASE("a flow id that two namespaces own is found") {

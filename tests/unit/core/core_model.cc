@@ -39,10 +39,7 @@ int64_t CoreModel::ExpiryMs(const ModelToken& token) const {
 }
 
 int64_t CoreModel::SweptByMs(const ModelToken& token) const {
-  const bool guessed = token.old && rules.at(token.flow).hold_guessed;
-  const int64_t latest_ms =
-      guessed ? std::max(token.deadline_ms, ready_ms + kGraceMs) : ExpiryMs(token);
-  return latest_ms + kSweepLateMs;
+  return ExpiryMs(token) + kSweepLateMs;
 }
 
 void CoreModel::EraseToken(uint64_t id) {
@@ -62,11 +59,6 @@ void CoreModel::Goodbye(const std::string& name, int64_t now_ms) {
 void CoreModel::Restart(int64_t now_ms) {
   ready_ms = now_ms;
   for (auto& [id, token] : tokens) token.old = true;
-  for (auto& [flow, rule] : rules) {
-    if (rule.present) continue;
-    rule.hold_guessed = true;
-    rule.client_offline_ms = 2000;
-  }
   std::erase_if(clients, [&](const auto& entry) { return TokensOf(entry.first) == 0; });
   for (auto& [name, client] : clients) client = {0, now_ms, true};
 }

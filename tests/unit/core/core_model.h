@@ -30,7 +30,6 @@ struct ModelRule {
   bool avg_local = false;
   int64_t hold_ms = 0;
   int64_t client_offline_ms = 0;
-  bool hold_guessed = false;  // Removed before a restart: the core no longer knows hold_ms.
 };
 
 struct ModelClient {

@@ -160,11 +160,7 @@ class Life {
     REQUIRE(answer.status == TokenStatus::kOk);
     ModelToken& kept = model_.tokens.at(token);
     const auto& rule = model_.rules.at(kept.flow);
-    if (rule.hold_guessed) {
-      REQUIRE(answer.hold_ms >= std::min(rule.hold_ms, CoreModel::kGraceMs));
-    } else {
-      REQUIRE(answer.hold_ms == rule.hold_ms);
-    }
+    REQUIRE(answer.hold_ms == rule.hold_ms);
     kept.deadline_ms = h_.now().ms + answer.hold_ms;
   }
 

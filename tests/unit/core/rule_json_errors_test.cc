@@ -38,6 +38,21 @@ TEST_CASE("resource must be a string that is not blank and not too long") {
   const std::string long_name = "\"" + std::string(kResourceBytesMax + 1, 'x') + "\"";
   CHECK(with(long_name).ends_with("resource must be at most 1024 bytes long"));
   CHECK(with(long_name).size() < 200);
+  for (const char* text : {R"("a\nb")", R"("a\u001b[2J")", R"("\u0085")"}) {
+    CHECK(with(text).ends_with("resource must not hold control characters"));
+  }
+}
+
+TEST_CASE("nesting is bounded whatever strings and comments look like") {
+  const std::string rule =
+      R"({"resource":"[[[[[[[[[[[[[[[[[[[[\"[[","count":1,"clusterMode":true,/*[[[[[[[[[[[[[[[[[[*/
+          "clusterConfig":{"flowId":7}} //{{{{{{{{{{{{{{{{{{{{{{{{
+      )";
+  CHECK(ParseRules("[" + rule + "]").status().ToString() == "ok");
+  CHECK(ErrorOf("[" + rule + "," + std::string(16, '[')) == "JSON is nested deeper than 16 levels");
+  CHECK(ErrorOf("[" + std::string(1'000'000, '[')) == "JSON is nested deeper than 16 levels");
+  CHECK(ErrorOf("[\"open").starts_with("not valid JSON: "));
+  CHECK(ErrorOf("[/* open").starts_with("not valid JSON: "));
 }
 
 TEST_CASE("count must be there and not negative") {

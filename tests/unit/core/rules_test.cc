@@ -81,7 +81,10 @@ TEST_CASE("a removed rule may be added again by another namespace, with tokens s
   h.Rules({{.flow = 1, .count = 6}}, "heir");
   CHECK(h.NowCalls(1) == 4);
   CHECK(h.Acquire(a, 1, 2).level == 6);
-  CHECK(ReadLedger(&h.store()).rules.at(0).name_space == "heir");
+  const auto rules = ReadLedger(&h.store()).rules;
+  REQUIRE(rules.size() == 1);
+  CHECK(rules[0].name_space == "heir");
+  CHECK(rules[0].state == ledger::RuleState::kActive);
 }
 
 TEST_CASE("a set replaces only the rules of its own namespace") {

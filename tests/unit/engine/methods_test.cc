@@ -194,7 +194,9 @@ TEST_CASE("a flow whose rule was removed is shown as removed while tokens are ou
   const auto row = wire::DecodeFlowRow(s.Call(out).result);
   REQUIRE(row.status().ToString() == "ok");
   CHECK(row->removed);
-  CHECK(row->name_space == "");
+  CHECK(row->name_space == "default");
+  CHECK(row->resource == "r1");
+  CHECK_FALSE(row->level.has_value());
   CHECK(row->now_calls == 3);
   CHECK_FALSE(row->level.has_value());
 }

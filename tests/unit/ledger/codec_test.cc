@@ -88,7 +88,7 @@ Recode RecodeOf(const std::string& name) {
   if (name == "rule_value") {
     return [&](std::string_view b) {
       const auto rule = DecodeRule(rule_key, b);
-      return rule.ok() ? EncodeRuleValue(rule->json) : std::string();
+      return rule.ok() ? EncodeRuleValue(rule->state, rule->json) : std::string();
     };
   }
   return {};
@@ -144,7 +144,8 @@ TEST_CASE("every entity has exactly its golden bytes") {
   const Session nameless{SessionId(1), SessionKind::kConnection, 0, "", ""};
   CHECK(ToHex(EncodeSessionValue(nameless)) == ToHex(Golden().at("session_value_empty_names")));
   CHECK(ToHex(EncodeRuleKey("orders", FlowId(1001))) == ToHex(Golden().at("rule_key")));
-  CHECK(ToHex(EncodeRuleValue(kSampleJson)) == ToHex(Golden().at("rule_value")));
+  CHECK(ToHex(EncodeRuleValue(RuleState::kActive, kSampleJson)) ==
+        ToHex(Golden().at("rule_value")));
   CHECK(ToHex(EncodeFormat(SampleFormat())) == ToHex(Golden().at("format")));
   CHECK(ToHex(EncodeClockMark(SampleClockMark())) == ToHex(Golden().at("clock")));
   CHECK(ToHex(EncodeSeal(SampleSeal())) == ToHex(Golden().at("seal")));
@@ -167,6 +168,7 @@ TEST_CASE("golden bytes decode to the entities they were made from") {
   REQUIRE(rule.ok());
   CHECK(rule->name_space == "orders");
   CHECK(rule->flow == FlowId(1001));
+  CHECK(rule->state == RuleState::kActive);
   CHECK(rule->json == kSampleJson);
   const auto format = DecodeFormat(Golden().at("format"));
   REQUIRE(format.ok());
@@ -194,7 +196,7 @@ TEST_CASE("a truncated or extended value is refused, but a JSON text of any leng
     const Recode recode = RecoderFor(name);
     REQUIRE(recode(bytes) == bytes);
     const bool open_ended = name == "rule_value";
-    for (size_t size = 0; size < (open_ended ? 2 : bytes.size()); ++size) {
+    for (size_t size = 0; size < (open_ended ? 3 : bytes.size()); ++size) {
       CAPTURE(size);
       CHECK(recode(std::string_view(bytes).substr(0, size)).empty());
     }

@@ -84,7 +84,9 @@ std::vector<RecordCase> RecordCases() {
        [](CommitBatch* b) { b->SessionClosed(SessionId(42)); },
        {"end sessions " + Hex("session_key")}},
       {"rule_set",
-       [](CommitBatch* b) { b->RuleSet("orders", FlowId(1001), kSampleJson); },
+       [](CommitBatch* b) {
+         b->RuleSet({"orders", FlowId(1001), RuleState::kActive, kSampleJson});
+       },
        {"put rules " + Hex("rule_key") + " = " + Hex("rule_value")}},
       {"rule_removed",
        [](CommitBatch* b) { b->RuleRemoved("orders", FlowId(1001)); },

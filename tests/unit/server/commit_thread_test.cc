@@ -57,7 +57,7 @@ class Harness {
   // Commits one rule and waits until it is done.
   void CommitOne() {
     batch_.Clear();
-    batch_.RuleSet("shop", FlowId{++rules_}, "{}");
+    batch_.RuleSet({"shop", FlowId{++rules_}, ledger::RuleState::kActive, "{}"});
     batch_.Sealed({.batch_number = static_cast<uint64_t>(rules_)});
     const int before = done;
     thread.Commit(&batch_);

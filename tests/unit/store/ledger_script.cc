@@ -167,7 +167,7 @@ void LedgerScript::ChangeRule(CommitBatch* batch) {
     return;
   }
   const std::string json = R"({"count":)" + std::to_string(random_.Next() % 100) + "}";
-  batch->RuleSet(name_space, flow, json);
+  batch->RuleSet({name_space, flow, ledger::RuleState::kActive, json});
   rules_[{name_space, flow.value}] = json;
 }
 
@@ -216,7 +216,8 @@ Dump LedgerScript::Expected() const {
   if (clock_) dump.push_back("clock " + ToHex(ledger::EncodeClockMark(*clock_)));
   if (seal_) dump.push_back("seal " + ToHex(ledger::EncodeSeal(*seal_)));
   for (const auto& [key, json] : rules_) {
-    dump.push_back(LineOf(ledger::RuleEntry{key.first, FlowId(key.second), json}));
+    dump.push_back(
+        LineOf(ledger::RuleEntry{key.first, FlowId(key.second), ledger::RuleState::kActive, json}));
   }
   for (const auto& [id, session] : sessions_) dump.push_back(LineOf(session));
   for (const auto& [key, token] : tokens_) dump.push_back(LineOf(token));
