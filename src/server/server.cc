@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,8 @@ namespace {
 
 // The loop's timers stand still while the machine is suspended; the ledger clock does not.
 constexpr int64_t kSleepMsMax = 5'000;
+// A commit that takes so long is worth a line: clients see it as latency.
+constexpr int64_t kSlowCommitMs = 1'000;
 
 engine::EngineOptions MakeEngineOptions(const ServerConfig& config) {
   return {config.core.limits, NOWCALLS_VERSION, config.durability.ToString(), config.data_dir};
@@ -118,6 +121,7 @@ void Server::OnClosed(engine::ConnectionId id) {
   SetCloseBy(id, kNever);
   peers_[id].connection.reset();
   --connections_;
+  spdlog::debug("connection {} is closed, {} are open", id, connections_);
   engine_.OnDisconnect(id, Now());
 }
 
@@ -132,11 +136,18 @@ void Server::OnAccept(int fd, const std::string& peer) {
   if (*id >= peers_.size()) peers_.resize(*id + 1);
   NOWCALLS_CHECK(peers_[*id].connection == nullptr);
   ++connections_;
+  spdlog::debug("connection {} from {}, {} are open", *id, peer, connections_);
   peers_[*id].connection = std::make_unique<Connection>(&loop_, fd, *id, &read_buffer_, this);
 }
 
 void Server::OnCommitDone() {
-  if (engine_runs()) engine_.OnCommitDone(Now());
+  if (!engine_runs()) return;
+  const Instant now = Now();
+  if (now - commit_began_ >= kSlowCommitMs) {
+    Log(LogLevel::kWarn, "a commit took " + std::to_string(now - commit_began_) +
+                             " ms; grants wait for the disk under " + config_.data_dir);
+  }
+  engine_.OnCommitDone(now);
 }
 
 void Server::OnScanDone(const ledger::ScanResult& result) {
@@ -169,7 +180,9 @@ void Server::BeginScan(Instant now) {
 void Server::BeginCommit(Instant now) {
   if (commit_->busy()) return;
   const ledger::CommitBatch* batch = engine_.BeginCommit(Clocks(), now);
-  if (batch != nullptr) commit_->Commit(batch);
+  if (batch == nullptr) return;
+  commit_began_ = now;
+  commit_->Commit(batch);
 }
 
 void Server::CloseOverdue(Instant now) {

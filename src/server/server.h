@@ -126,6 +126,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   size_t connections_ = 0;
   std::set<std::pair<int64_t, engine::ConnectionId>> closing_;  // By close_by.
 
+  Instant commit_began_{};
   Phase phase_ = Phase::kServing;
   Instant drain_by_ = kNever;
 };
