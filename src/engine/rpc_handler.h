@@ -60,6 +60,7 @@ class RpcHandler {
   void Sessions(const Call& call);
   void Info(const Call& call);
 
+  static wire::RequestError ErrorOf(const Status& status);
   void ReplyError(const Call& call, const wire::RequestError& error);
   void ReplyStatus(const Call& call, TokenStatus status);
 

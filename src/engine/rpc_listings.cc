@@ -1,0 +1,120 @@
+// What a request may ask to see: rules, flows, tokens, sessions, and the server itself.
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/rule_json.h"
+#include "engine/rows.h"
+#include "engine/rpc_handler.h"
+#include "wire/json.h"
+#include "wire/rows.h"
+
+namespace nowcalls::engine {
+namespace {
+
+// Entries one page looks at, so that a filter that matches little does not hold up the loop; such a
+// page has fewer rows than asked, even none, and goes on.
+constexpr int kLookedAtMax = 2000;
+
+// One page of an ordered map of slots: rows for those that `add_row` accepts, behind the cursor.
+// The cursor is the last key looked at.
+template <typename Map, typename Rows, typename AddRow>
+uint64_t FillPage(const Map& map, const wire::PageParams& page, Rows* rows, AddRow add_row) {
+  uint64_t last = 0;
+  auto it = map.upper_bound(static_cast<typename Map::key_type>(page.cursor));
+  for (int looked_at = 0; it != map.end() && rows->size() < page.limit && looked_at < kLookedAtMax;
+       ++looked_at, ++it) {
+    add_row(it->second);
+    last = static_cast<uint64_t>(it->first);
+  }
+  return it == map.end() ? 0 : last;
+}
+
+}  // namespace
+
+void RpcHandler::RulesList(const Call& call) {
+  wire::RulesListParams params;
+  wire::RequestError error;
+  if (!wire::DecodeRulesList(call.request.params, &params, &error)) return ReplyError(call, error);
+  std::vector<nlohmann::ordered_json> rows;
+  const uint64_t next =
+      FillPage(core_->flows().by_id(), params.page, &rows, [&](core::FlowSlot slot) {
+        const core::Flow& flow = core_->flows().at(slot);
+        if (!flow.active()) return;
+        const std::string& name_space = core_->flows().name_space(flow.name_space).name;
+        if (params.name_space.has_value() && name_space != *params.name_space) return;
+        nlohmann::ordered_json row = {{"namespace", name_space}};
+        row.update(nlohmann::ordered_json::parse(core::RuleToJson(*flow.rule)));
+        rows.push_back(std::move(row));
+      });
+  wire::EncodeJsonPage(call.request.msgid, rows, next, replies_->AfterCommit(call.connection));
+}
+
+void RpcHandler::Flow(const Call& call) {
+  wire::FlowParams params;
+  wire::RequestError error;
+  if (!wire::DecodeFlow(call.request.params, &params, &error)) return ReplyError(call, error);
+  const core::FlowSlot slot = core_->flows().Find(FlowId{params.flow_id});
+  if (slot == core::kNoFlow) {
+    return ReplyError(
+        call, {wire::ErrorCode::kBadParams, "flow: flow_id " + std::to_string(params.flow_id) +
+                                                " has neither a rule nor tokens"});
+  }
+  wire::EncodeFlow(call.request.msgid, RowOf(*core_, core_->flows().at(slot)),
+                   replies_->AfterCommit(call.connection));
+}
+
+void RpcHandler::Flows(const Call& call) {
+  wire::PageParams page;
+  wire::RequestError error;
+  if (!wire::DecodePage(call.request.method, call.request.params, &page, &error))
+    return ReplyError(call, error);
+  std::vector<wire::FlowRow> rows;
+  const uint64_t next = FillPage(core_->flows().by_id(), page, &rows, [&](core::FlowSlot slot) {
+    rows.push_back(RowOf(*core_, core_->flows().at(slot)));
+  });
+  wire::EncodeFlowPage(call.request.msgid, rows, next, replies_->AfterCommit(call.connection));
+}
+
+void RpcHandler::Tokens(const Call& call) {
+  wire::TokensParams params;
+  wire::RequestError error;
+  if (!wire::DecodeTokens(call.request.params, &params, &error)) return ReplyError(call, error);
+  core::TokenFilter filter;
+  if (params.flow_id.has_value()) filter.flow = FlowId{*params.flow_id};
+  if (params.client_id.has_value()) filter.client_id = std::string(*params.client_id);
+  filter.min_age_ms = params.min_age_ms;
+  Result<core::TokenPage> page =
+      core_->ListTokens(call.turn.now, filter, params.page.limit, params.page.cursor);
+  if (!page.ok()) return ReplyError(call, ErrorOf(page.status().WithContext("tokens")));
+  std::vector<wire::TokenRow> rows;
+  rows.reserve(page->tokens.size());
+  for (const core::TokenSlot slot : page->tokens) {
+    rows.push_back(RowOf(*core_, core_->tokens().at(slot)));
+  }
+  wire::EncodeTokenPage(call.request.msgid, rows, page->next_cursor,
+                        replies_->AfterCommit(call.connection));
+}
+
+void RpcHandler::Sessions(const Call& call) {
+  wire::PageParams page;
+  wire::RequestError error;
+  if (!wire::DecodePage(call.request.method, call.request.params, &page, &error))
+    return ReplyError(call, error);
+  std::vector<wire::SessionRow> rows;
+  const uint64_t next = FillPage(
+      core_->sessions().by_id(), page, &rows,
+      [&](core::SessionSlot slot) { rows.push_back(RowOf(*core_, core_->sessions().at(slot))); });
+  wire::EncodeSessionPage(call.request.msgid, rows, next, replies_->AfterCommit(call.connection));
+}
+
+void RpcHandler::Info(const Call& call) {
+  wire::RequestError error;
+  if (!wire::DecodeNoParams(call.request.method, call.request.params, &error))
+    return ReplyError(call, error);
+  wire::EncodeJsonResult(call.request.msgid, info_(call.turn.now),
+                         replies_->Immediate(call.connection));
+}
+
+}  // namespace nowcalls::engine
