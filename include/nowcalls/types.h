@@ -70,13 +70,24 @@ constexpr std::string_view TokenStatusName(TokenStatus status) {
   return "UNKNOWN";
 }
 
-// Which limit refused an acquire. kNone for a granted one.
+// Which limit refused an acquire. kNone for a granted one. Numbers are for counting only; the wire
+// has the words.
 enum class RefusedBy : uint8_t {
   kNone = 0,
   kLevel = 1,       // The rule's concurrency level.
   kTokenLimit = 2,  // The server's own bound on live tokens.
-  kOther = 255,     // Clients only: a limit that a later server knows and this client does not.
+  // 3 is for flows that are being drained.
+  kClientCap = 4,     // The rule's maxPerClient, for this session.
+  kWaitersAhead = 5,  // Others wait for the room there is, and come first.
+  kQueueFull = 6,     // The rule, the connection or the server has as many waiters as it may.
+  kQueueTimeout = 7,  // The time to wait passed.
+  kCancelled = 8,     // The request id was cancelled.
+  kSuperseded = 9,    // The same request id was asked again; that one is answered instead.
+  kRequestId = 10,    // The request id is in use for another flow or count.
+  kOther = 255,       // Clients only: a limit that a later server knows and this client does not.
 };
+
+inline constexpr int kRefusedByCount = 11;  // Below it all that servers know.
 
 // The word of the wire for it; empty for kNone.
 constexpr std::string_view RefusedByName(RefusedBy limit) {
@@ -84,6 +95,13 @@ constexpr std::string_view RefusedByName(RefusedBy limit) {
     case RefusedBy::kNone: return "";
     case RefusedBy::kLevel: return "level";
     case RefusedBy::kTokenLimit: return "token_limit";
+    case RefusedBy::kClientCap: return "client_cap";
+    case RefusedBy::kWaitersAhead: return "waiters_ahead";
+    case RefusedBy::kQueueFull: return "queue_full";
+    case RefusedBy::kQueueTimeout: return "queue_timeout";
+    case RefusedBy::kCancelled: return "cancelled";
+    case RefusedBy::kSuperseded: return "superseded";
+    case RefusedBy::kRequestId: return "request_id";
     case RefusedBy::kOther: return "other";
   }
   return "";

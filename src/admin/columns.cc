@@ -47,8 +47,18 @@ Cell Ended(const FlowRow& row) {
   return Counter(row, [](const FlowCounters& c) { return c.ended[static_cast<size_t>(reason)]; });
 }
 
+template <RefusedBy limit>
+Cell RefusedByLimit(const FlowRow& row) {
+  return Counter(row, [](const FlowCounters& c) { return c.refused[static_cast<size_t>(limit)]; });
+}
+
+uint64_t ShadowRefused(const FlowCounters& counters) {
+  return std::accumulate(std::begin(counters.shadow_refused), std::end(counters.shadow_refused),
+                         uint64_t{0});
+}
+
 uint64_t Refused(const FlowCounters& counters) {
-  return counters.refused_level + counters.refused_token_limit;
+  return std::accumulate(std::begin(counters.refused), std::end(counters.refused), uint64_t{0});
 }
 
 // Tokens that ended otherwise than by their owner.
@@ -71,18 +81,32 @@ constexpr Column<FlowRow> kFlowColumns[] = {
     {{"oldest_issued_ms", "OLDEST", Kind::kAge},
      [](const FlowRow& r) { return Optional(r.oldest_issued_ms); }},
     {{"removed", "REMOVED", Kind::kFlag}, [](const FlowRow& r) -> Cell { return r.removed; }},
-    {{"waiters", "", Kind::kNumber}, [](const FlowRow& r) -> Cell { return r.waiters; }},
+    {{"waiters", "WAITERS", Kind::kNumber}, [](const FlowRow& r) -> Cell { return r.waiters; }},
+    {{"waiting_since_ms", "", Kind::kAge},
+     [](const FlowRow& r) { return Optional(r.waiting_since_ms); }},
     {{"sessions", "SESSIONS", Kind::kNumber},
      [](const FlowRow& r) { return Optional(r.sessions); }},
     {{"granted", "GRANTED", Kind::kNumber},
      [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.granted; }); }},
     {{"refused", "REFUSED", Kind::kNumber}, [](const FlowRow& r) { return Counter(r, Refused); }},
-    {{"refused_level", "", Kind::kNumber},
-     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.refused_level; }); }},
-    {{"refused_token_limit", "", Kind::kNumber},
+    {{"refused_level", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kLevel>},
+    {{"refused_token_limit", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kTokenLimit>},
+    {{"refused_client_cap", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kClientCap>},
+    {{"refused_waiters_ahead", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kWaitersAhead>},
+    {{"refused_queue_full", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kQueueFull>},
+    {{"refused_queue_timeout", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kQueueTimeout>},
+    {{"refused_cancelled", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kCancelled>},
+    {{"refused_superseded", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kSuperseded>},
+    {{"shadow_refused", "", Kind::kNumber},
+     [](const FlowRow& r) { return Counter(r, ShadowRefused); }},
+    {{"queued", "", Kind::kNumber},
+     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.queued; }); }},
+    {{"granted_from_queue", "", Kind::kNumber},
      [](const FlowRow& r) {
-       return Counter(r, [](const auto& c) { return c.refused_token_limit; });
+       return Counter(r, [](const auto& c) { return c.granted_from_queue; });
      }},
+    {{"longest_wait_ms", "", Kind::kNumber},
+     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.longest_wait_ms; }); }},
     {{"kept", "", Kind::kNumber},
      [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.kept; }); }},
     {{"reclaimed", "RECLAIMED", Kind::kNumber},
@@ -94,6 +118,14 @@ constexpr Column<FlowRow> kFlowColumns[] = {
     {{"ended_rule_removed", "", Kind::kNumber}, Ended<EndReason::kRuleRemoved>},
     {{"ended_admin", "", Kind::kNumber}, Ended<EndReason::kAdmin>},
     {{"ended_cancelled", "", Kind::kNumber}, Ended<EndReason::kCancelled>},
+    {{"held_p50_ms", "", Kind::kNumber},
+     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.held_p50_ms; }); }},
+    {{"held_p90_ms", "", Kind::kNumber},
+     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.held_p90_ms; }); }},
+    {{"held_p99_ms", "", Kind::kNumber},
+     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.held_p99_ms; }); }},
+    {{"held_longest_ms", "", Kind::kNumber},
+     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.held_longest_ms; }); }},
 };
 
 constexpr Column<SessionRow> kSessionColumns[] = {

@@ -28,7 +28,8 @@ inline constexpr size_t kClientIdBytesMax = 128;
 inline constexpr size_t kReasonBytesMax = 256;
 
 // Requests.
-inline constexpr int64_t kCountMax = INT32_MAX;  // Of one acquire; the least is 1.
+inline constexpr int64_t kCountMax = INT32_MAX;   // Of one acquire; the least is 1.
+inline constexpr int64_t kWaitMsMax = 3'600'000;  // For room, an acquire.
 
 // Rules.
 inline constexpr size_t kRulesFileBytesMax = 64 * 1024 * 1024;
@@ -50,9 +51,14 @@ struct Limits {
   int64_t output_stalled_ms = 30'000;        // Without a byte of them taken; then it is closed.
   int64_t message_incomplete_ms = 10'000;    // From first to last byte of a message.
   size_t batch_bytes_max = 4 * 1024 * 1024;  // The open commit batch; then reading stops.
-  uint32_t listings_max = 64;                // Listings between two pages.
-  int64_t listing_idle_ms = 30'000;          // Then the cursor is forgotten.
-  uint32_t log_lines_per_second_max = 100;   // About peers' behaviour; the rest is counted.
+  uint32_t waiters_per_rule_max = 1000;      // Acquires that wait for room.
+  uint32_t waiters_per_connection_max = 1024;
+  uint32_t waiters_max = 100'000;
+  uint32_t cancels_max = 100'000;           // Cancelled request ids that are remembered,
+  int64_t cancel_remembered_ms = 60'000;    // for so long.
+  uint32_t listings_max = 64;               // Listings between two pages.
+  int64_t listing_idle_ms = 30'000;         // Then the cursor is forgotten.
+  uint32_t log_lines_per_second_max = 100;  // About peers' behaviour; the rest is counted.
 };
 
 static_assert(kStringBytesMax <= kMessageBytesMax);

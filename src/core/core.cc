@@ -15,12 +15,15 @@ constexpr int64_t kMarkEveryMs = 1000;
 constexpr size_t kNoticesMax = 1000;
 
 constexpr uint32_t kTokensPerTimeStep = 1000;
+constexpr uint32_t kWaitersPerTimeStep = 1000;
 
 }  // namespace
 
-Core::Core(const CoreOptions& options) : options_(options), ids_(options.token_id_key) {}
+Core::Core(const CoreOptions& options)
+    : options_(options), ids_(options.token_id_key), requests_(options.limits.cancels_max) {}
 
 void Core::OnTime(const Turn& turn) {
+  ExpireWaiters(turn, kWaitersPerTimeStep);
   uint32_t budget = kTokensPerTimeStep;
   while (budget > 0) {
     if (walk_.session == kNoSession) {
@@ -30,6 +33,7 @@ void Core::OnTime(const Turn& turn) {
     }
     budget -= StepOfflineWalk(turn, budget);
   }
+  GrantWaiters(turn);
   std::erase_if(listings_, [&](const std::unique_ptr<Listing>& listing) {
     const bool idle = turn.now.ms - listing->used_ms >= options_.limits.listing_idle_ms;
     if (idle) tokens_.Detach(&listing->cursor);
@@ -39,8 +43,8 @@ void Core::OnTime(const Turn& turn) {
 
 Instant Core::NextDeadline() const {
   if (walk_.session != kNoSession) return Instant{0};
-  Instant next = kNever;
-  if (!offline_checks_.empty()) next = Instant{offline_checks_.begin()->first};
+  Instant next{waiters_.earliest_deadline_ms()};
+  if (!offline_checks_.empty()) next = std::min(next, Instant{offline_checks_.begin()->first});
   if (!sweep_.in_flight && sweep_.resume) return Instant{0};
   if (!sweep_.in_flight && !deadlines_.empty()) {
     next = std::min(next, std::max(sweep_.next, Instant{deadlines_.lowest_due_ms()}));

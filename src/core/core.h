@@ -25,10 +25,12 @@
 #include "base/time.h"
 #include "core/deadline_counter.h"
 #include "core/flow_table.h"
+#include "core/request_ids.h"
 #include "core/rule_json.h"
 #include "core/session_table.h"
 #include "core/token_ids.h"
 #include "core/token_table.h"
+#include "core/wait_queues.h"
 #include "ledger/codec.h"
 #include "ledger/commit_batch.h"
 #include "ledger/entities.h"
@@ -59,14 +61,29 @@ struct Turn {
   ledger::CommitBatch* batch = nullptr;
 };
 
+struct AcquireRequest {
+  FlowId flow;
+  int64_t count = 1;
+  bool prioritized = false;
+  // For room, at most; 0: not at all. Unset: as long as the rule says.
+  std::optional<int64_t> wait_ms{};
+  uint64_t request_id = 0;  // Of the session; 0: none.
+};
+
 struct AcquireAnswer {
   TokenStatus status = TokenStatus::kFail;
   RefusedBy refused_by = RefusedBy::kNone;
-  TokenId token_id;
-  Fence fence;
+  TokenId token_id{};
+  Fence fence{};
   int64_t now_calls = 0;
   int64_t level = 0;
   int64_t hold_ms = 0;
+};
+
+// The answer to an acquire that waited.
+struct LateAnswer {
+  WaitTicket ticket;
+  AcquireAnswer answer;
 };
 
 struct KeepAnswer {
@@ -127,7 +144,20 @@ class Core {
   void Goodbye(const Turn& turn, SessionSlot slot);
 
   // --- Tokens. ---
-  AcquireAnswer Acquire(const Turn& turn, SessionSlot session, FlowId flow, int64_t count);
+  // Nothing when the acquire waits for room: then exactly one LateAnswer with its ticket follows,
+  // unless DropWaiters comes first.
+  std::optional<AcquireAnswer> Acquire(const Turn& turn, SessionSlot session,
+                                       const AcquireRequest& request, WaitTicket ticket);
+  // Ends what the request id of the session stands for, token or waiter: kReleaseOk. Whatever it
+  // stood for, an acquire with it is refused for cancel_remembered_ms: kAlreadyRelease if nothing.
+  TokenStatus Cancel(const Turn& turn, SessionSlot session, uint64_t request_id);
+  // Nobody listens any more to the answers with this owner.
+  void DropWaiters(const Turn& turn, uint32_t owner);
+  // All who wait are answered NOT_AVAILABLE, and from now on nobody waits: the server ends.
+  void CloseQueues(const Turn& turn);
+  // In the order in which they were decided. To be taken after each call that takes a Turn.
+  std::vector<LateAnswer> TakeLateAnswers();
+  bool has_late_answers() const { return !late_answers_.empty(); }
   // kReleaseOk, or kAlreadyRelease for a token that is unknown, ended or of another session.
   TokenStatus Release(const Turn& turn, SessionSlot session, TokenId token);
   KeepAnswer Keep(const Turn& turn, SessionSlot session, TokenId token);
@@ -167,6 +197,8 @@ class Core {
   uint64_t next_fence() const { return next_fence_; }
   uint64_t batch_number() const { return batch_number_; }
   uint64_t live_count_sum() const { return live_count_sum_; }
+  size_t waiters() const { return waiters_.size(); }
+  const Waiter& waiter(WaiterSlot slot) const { return waiters_.at(slot); }
   int64_t oldest_issued_ms() const;
 
  private:
@@ -177,15 +209,43 @@ class Core {
     int64_t used_ms = 0;
   };
 
+  // Admission.
+  bool AnswerByRequestId(const Turn& turn, SessionSlot session, const AcquireRequest& request,
+                         WaitTicket ticket, std::optional<AcquireAnswer>* answer);
+  AcquireAnswer AnswerOfToken(const Turn& turn, const AcquireRequest& request, TokenSlot token);
+  RefusedBy LimitOf(const Flow& flow, SessionSlot session, int64_t count) const;
+  int64_t CapOf(const Flow& flow) const;
+  bool ExceedsCap(const Flow& flow, SessionSlot session, int64_t count) const;
+  bool CannotGo(const Flow& flow, const Waiter& waiter) const;
+  bool WaitersAhead(const Flow& flow, bool prioritized) const;
+  int64_t WaitOf(const Flow& flow, const AcquireRequest& request) const;
+  bool QueueIsFull(const Flow& flow, WaitTicket ticket) const;
+  void Enqueue(const Turn& turn, SessionSlot session, FlowSlot flow, const AcquireRequest& request,
+               int64_t wait_ms, WaitTicket ticket);
+  AcquireAnswer Grant(const Turn& turn, SessionSlot session, FlowSlot flow, uint32_t count,
+                      uint64_t request_id);
+  AcquireAnswer Refuse(FlowSlot flow, TokenStatus status, RefusedBy limit);
+  void AnswerLate(const Turn& turn, WaiterSlot slot, const AcquireAnswer& answer);
+  void RemoveWaiter(WaiterSlot slot);
+  void RefuseWaiters(const Turn& turn, FlowSlot flow, TokenStatus status);
+  void ExpireWaiters(const Turn& turn, uint32_t waiters_max);
+  void Wake(FlowSlot flow);
+  void WakeNamespace(NamespaceSlot name_space);
+  void GrantWaiters(const Turn& turn);
+  void GrantWaitersOf(const Turn& turn, FlowSlot flow);
+  bool GrantWaiter(const Turn& turn, WaiterSlot slot);
+  void TrackSessions(Flow* flow);
+
   // Tokens.
-  TokenSlot IssueToken(const Turn& turn, SessionSlot session, FlowSlot flow, uint32_t count);
+  TokenSlot IssueToken(const Turn& turn, SessionSlot session, FlowSlot flow, uint32_t count,
+                       uint64_t request_id);
   void EndToken(const Turn& turn, TokenSlot slot, EndReason reason);
   void MoveToken(const Turn& turn, TokenSlot slot, int64_t deadline_ms, int64_t hold_ms);
   TokenSlot FindOwned(SessionSlot session, TokenId token) const;
   bool IsLate(const TokenEntry& entry, Instant now) const;
   int64_t HoldOf(const TokenEntry& entry) const;
   ledger::TokenKey KeyOf(const TokenEntry& entry) const;
-  ledger::Token LedgerToken(const TokenEntry& entry) const;
+  ledger::Token LedgerToken(TokenSlot slot) const;
   void CountIn(const TokenEntry& entry);
 
   // Sessions.
@@ -225,6 +285,11 @@ class Core {
 
   const CoreOptions options_;
   const TokenIds ids_;
+  WaitQueues waiters_;
+  bool queues_closed_ = false;
+  RequestIds requests_;
+  std::vector<FlowSlot> to_wake_;
+  std::vector<LateAnswer> late_answers_;
   FlowTable flows_;
   SessionTable sessions_;
   TokenTable tokens_;

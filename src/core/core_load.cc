@@ -36,6 +36,7 @@ Status Core::LoadRule(const ledger::RuleEntry& entry) {
   }
   flows_.SetRule(slot, flows_.FindOrAddNamespace(entry.name_space), *rule,
                  options_.resource_timeout_factor);
+  TrackSessions(&flows_.at(slot));
   if (entry.state == ledger::RuleState::kRemoved) flows_.MarkRemoved(slot);
   return {};
 }
@@ -81,6 +82,15 @@ Status Core::LoadToken(const ledger::Token& token) {
   entry.count = token.count;
   entry.flow = flows_.FindOrAdd(token.flow);
   entry.session = session;
+  if (token.request_id != 0) {
+    if (requests_.FindToken(token.session, token.request_id) != kNoToken) {
+      return Status::Corruption(TokenText(token) + " has the request id " +
+                                std::to_string(token.request_id) +
+                                " of another token of its session");
+    }
+    entry.has_request = 1;
+    requests_.AddToken(token.session, token.request_id, slot);
+  }
   loaded_.emplace_back(token.fence.value, slot);
   return {};
 }

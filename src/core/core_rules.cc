@@ -32,6 +32,7 @@ Status Core::ReplaceRules(const Turn& turn, const std::vector<RuleSet>& sets) {
 
   // All removals come first, so that a flow can move from one namespace to another.
   std::vector<size_t> removed;
+  removed.reserve(sets.size());
   for (const RuleSet& set : sets) removed.push_back(RemoveRulesNotIn(turn, set));
   int64_t lowered_ms = kNotScheduled;
   for (size_t i = 0; i < sets.size(); ++i) {
@@ -49,6 +50,7 @@ Status Core::ReplaceRules(const Turn& turn, const std::vector<RuleSet>& sets) {
       Note(true, InNamespace(set.name_space) + text);
   }
   if (lowered_ms != kNotScheduled) LowerOfflineTime(lowered_ms);
+  GrantWaiters(turn);
   return {};
 }
 
@@ -123,6 +125,8 @@ bool Core::InstallRule(const Turn& turn, NamespaceSlot space, const Rule& rule,
   const int64_t offline_time_before_ms = flow.client_offline_time_ms;
   if (flow.removed && space_before != space) ForgetRule(turn, flow);
   flows_.SetRule(slot, space, rule, options_.resource_timeout_factor);
+  TrackSessions(&flows_.at(slot));
+  Wake(slot);
   RecordRule(turn, flow);
   if (space_before != kNoNamespace) flows_.EraseNamespaceIfUnused(space_before);
   if (flow.client_offline_time_ms < offline_time_before_ms) {
@@ -134,9 +138,25 @@ bool Core::InstallRule(const Turn& turn, NamespaceSlot space, const Rule& rule,
 // Tokens that are out keep the rule in the ledger, for the times they live by and for listings.
 void Core::RemoveRule(const Turn& turn, FlowSlot slot) {
   const Flow& flow = flows_.at(slot);
+  RefuseWaiters(turn, slot, TokenStatus::kNoRuleExists);
   if (flow.tokens.size == 0) return EraseFlow(turn, slot);
   flows_.MarkRemoved(slot);
   RecordRule(turn, flow);
+}
+
+// Counts what each session holds, while the rule has a cap for it. Tokens are walked when a cap is
+// new, once.
+void Core::TrackSessions(Flow* flow) {
+  if (!flow->rule->capped()) {
+    flow->held_by_session.reset();
+    return;
+  }
+  if (flow->held_by_session != nullptr) return;
+  flow->held_by_session = std::make_unique<absl::flat_hash_map<SessionSlot, int64_t>>();
+  for (TokenSlot token = flow->tokens.head; token != kNoToken;
+       token = tokens_.at(token).next(TokenOrder::kFlow)) {
+    (*flow->held_by_session)[tokens_.at(token).session] += tokens_.at(token).count;
+  }
 }
 
 void Core::RecordRule(const Turn& turn, const Flow& flow) const {

@@ -32,6 +32,7 @@ Result<HelloAnswer> Core::Hello(const Turn& turn, std::string_view name_space,
     ++flows_.name_space(space).sessions;
   }
   SetOnline(slot);
+  GrantWaiters(turn);
   const SessionState& session = sessions_.at(slot);
   return HelloAnswer{slot, session.id, flows_.name_space(session.name_space).sessions_online,
                      session.tokens.size};
@@ -42,8 +43,10 @@ void Core::Goodbye(const Turn& turn, SessionSlot slot) {
   NOWCALLS_CHECK(session.connections > 0);
   if (--session.connections > 0) return;
   --flows_.name_space(session.name_space).sessions_online;
+  WakeNamespace(session.name_space);
   SetOffline(slot, turn.now.ms);
   RetireIfUnused(turn, slot);
+  GrantWaiters(turn);
 }
 
 void Core::SetOnline(SessionSlot slot) {
@@ -51,7 +54,9 @@ void Core::SetOnline(SessionSlot slot) {
   if (walk_.session == slot) EndOfflineWalk();
   DisarmOfflineCheck(slot);
   session.from_before_restart = false;
-  if (++session.connections == 1) ++flows_.name_space(session.name_space).sessions_online;
+  if (++session.connections > 1) return;
+  ++flows_.name_space(session.name_space).sessions_online;
+  WakeNamespace(session.name_space);
 }
 
 void Core::SetOffline(SessionSlot slot, int64_t since_ms) {

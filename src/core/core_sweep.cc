@@ -41,6 +41,7 @@ Status Core::OnScanDone(const Turn& turn, const ledger::ScanResult& result) {
       ++sweep_.spared;
     }
   }
+  GrantWaiters(turn);
   sweep_.resume = result.more && !result.expired.empty();
   if (sweep_.resume) {
     sweep_.after = result.expired.back();

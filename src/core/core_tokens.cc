@@ -1,4 +1,4 @@
-// Tokens: acquire, release, keep, reclaim, and the one way in which a token begins, moves and ends.
+// Tokens: release, keep, reclaim, and the one way in which a token begins, moves and ends.
 #include <algorithm>
 #include <string>
 
@@ -7,47 +7,12 @@
 
 namespace nowcalls::core {
 
-AcquireAnswer Core::Acquire(const Turn& turn, SessionSlot session, FlowId flow_id, int64_t count) {
-  AcquireAnswer answer;
-  if (flow_id.value <= 0 || count < 1 || count > kCountMax) {
-    answer.status = TokenStatus::kBadRequest;
-    return answer;
-  }
-  const FlowSlot slot = flows_.Find(flow_id);
-  if (slot == kNoFlow || !flows_.at(slot).active()) {
-    answer.status = TokenStatus::kNoRuleExists;
-    return answer;
-  }
-  Flow& flow = flows_.at(slot);
-  answer.level = LevelOf(flow);
-  answer.now_calls = flow.now_calls;
-  if (count > answer.level - flow.now_calls) {
-    ++flow.counters.refused_level;
-    answer.status = TokenStatus::kBlocked;
-    answer.refused_by = RefusedBy::kLevel;
-    return answer;
-  }
-  if (tokens_.size() >= options_.limits.tokens_max) {
-    ++flow.counters.refused_token_limit;
-    answer.status = TokenStatus::kTooManyRequest;
-    answer.refused_by = RefusedBy::kTokenLimit;
-    return answer;
-  }
-  const TokenEntry& entry =
-      tokens_.at(IssueToken(turn, session, slot, static_cast<uint32_t>(count)));
-  answer.status = TokenStatus::kOk;
-  answer.fence = Fence{entry.fence};
-  answer.token_id = IdOf(entry);
-  answer.now_calls = flow.now_calls;
-  answer.hold_ms = flow.hold_ms;
-  return answer;
-}
-
 TokenStatus Core::Release(const Turn& turn, SessionSlot session, TokenId token) {
   const TokenSlot slot = FindOwned(session, token);
   if (slot == kNoToken) return TokenStatus::kAlreadyRelease;
   EndToken(turn, slot,
            IsLate(tokens_.at(slot), turn.now) ? EndReason::kReleasedLate : EndReason::kReleased);
+  GrantWaiters(turn);
   return TokenStatus::kReleaseOk;
 }
 
@@ -68,11 +33,12 @@ TokenStatus Core::Reclaim(const Turn& turn, TokenId token, std::string_view reas
                   std::to_string(flows_.at(entry.flow).id.value) + " from client " +
                   sessions_.at(entry.session).client_id + ": " + std::string(reason));
   EndToken(turn, slot, EndReason::kAdmin);
+  GrantWaiters(turn);
   return TokenStatus::kReleaseOk;
 }
 
 TokenSlot Core::IssueToken(const Turn& turn, SessionSlot session_slot, FlowSlot flow_slot,
-                           uint32_t count) {
+                           uint32_t count, uint64_t request_id) {
   SessionState& session = sessions_.at(session_slot);
   const Flow& flow = flows_.at(flow_slot);
   if (!session.in_ledger) {
@@ -89,10 +55,14 @@ TokenSlot Core::IssueToken(const Turn& turn, SessionSlot session_slot, FlowSlot 
   entry.count = count;
   entry.flow = flow_slot;
   entry.session = session_slot;
+  if (request_id != 0) {
+    entry.has_request = 1;
+    requests_.AddToken(session.id, request_id, slot);
+  }
   tokens_.Link(slot, &flows_.at(flow_slot).tokens, &session.tokens);
   CountIn(entry);
   ++flows_.at(flow_slot).counters.granted;
-  turn.batch->TokenIssued(LedgerToken(entry));
+  turn.batch->TokenIssued(LedgerToken(slot));
   return slot;
 }
 
@@ -102,6 +72,7 @@ void Core::CountIn(const TokenEntry& entry) {
   SessionState& session = sessions_.at(entry.session);
   flow.now_calls += entry.count;
   session.now_calls += entry.count;
+  if (flow.held_by_session != nullptr) (*flow.held_by_session)[entry.session] += entry.count;
   session.client_offline_ms_min =
       std::min(session.client_offline_ms_min, flow.client_offline_time_ms);
   live_count_sum_ += entry.count;
@@ -120,10 +91,21 @@ void Core::EndToken(const Turn& turn, TokenSlot slot, EndReason reason) {
   flow.now_calls -= entry.count;
   session.now_calls -= entry.count;
   NOWCALLS_CHECK(flow.now_calls >= 0 && session.now_calls >= 0);
+  if (flow.held_by_session != nullptr) {
+    const auto held = flow.held_by_session->find(entry.session);
+    if ((held->second -= entry.count) == 0) flow.held_by_session->erase(held);
+  }
+  if (entry.has_request != 0) requests_.RemoveToken(session.id, slot);
   ++flow.counters.ended[static_cast<size_t>(reason)];
+  if (flow.held_times == nullptr) flow.held_times = std::make_unique<HeldTimes>();
+  flow.held_times->Add(turn.now.ms - entry.issued_ms);
   tokens_.Erase(slot, IdOf(entry), &flow.tokens, &session.tokens);
   if (session.tokens.size == 0) session.client_offline_ms_min = kNotScheduled;
-  if (flow.tokens.size == 0 && !flow.active()) EraseFlow(turn, entry.flow);
+  if (flow.tokens.size == 0 && !flow.active()) {
+    EraseFlow(turn, entry.flow);
+  } else {
+    Wake(entry.flow);
+  }
   RetireIfUnused(turn, entry.session);
 }
 
@@ -136,7 +118,7 @@ void Core::MoveToken(const Turn& turn, TokenSlot slot, int64_t deadline_ms, int6
   deadlines_.Add(deadline_ms);
   entry.deadline_ms = deadline_ms;
   entry.family = static_cast<uint8_t>(family);
-  turn.batch->TokenKept(before, LedgerToken(entry));
+  turn.batch->TokenKept(before, LedgerToken(slot));
 }
 
 TokenSlot Core::FindOwned(SessionSlot session, TokenId token) const {
@@ -158,13 +140,15 @@ ledger::TokenKey Core::KeyOf(const TokenEntry& entry) const {
   return {entry.ledger_family(), entry.deadline_ms, IdOf(entry)};
 }
 
-ledger::Token Core::LedgerToken(const TokenEntry& entry) const {
+ledger::Token Core::LedgerToken(TokenSlot slot) const {
+  const TokenEntry& entry = tokens_.at(slot);
   return {.key = KeyOf(entry),
           .flow = flows_.at(entry.flow).id,
           .session = sessions_.at(entry.session).id,
           .count = entry.count,
           .issued_ms = entry.issued_ms,
-          .fence = Fence{entry.fence}};
+          .fence = Fence{entry.fence},
+          .request_id = entry.has_request == 0 ? 0 : requests_.OfToken(slot)};
 }
 
 }  // namespace nowcalls::core

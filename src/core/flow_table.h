@@ -17,8 +17,10 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
+#include "core/held_times.h"
 #include "core/rule.h"
 #include "core/token_table.h"
+#include "core/wait_queues.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
@@ -28,9 +30,12 @@ inline constexpr NamespaceSlot kNoNamespace = UINT32_MAX;
 
 // Since the server started.
 struct FlowCounters {
-  uint64_t granted = 0;
-  uint64_t refused_level = 0;
-  uint64_t refused_token_limit = 0;
+  uint64_t granted = 0;  // Also from the queue, also beyond a limit in shadow mode.
+  std::array<uint64_t, kRefusedByCount> refused{};         // By RefusedBy.
+  std::array<uint64_t, kRefusedByCount> shadow_refused{};  // What shadow mode let pass.
+  uint64_t queued = 0;
+  uint64_t granted_from_queue = 0;
+  int64_t longest_wait_ms = 0;  // Of those that were answered, whatever the answer.
   uint64_t kept = 0;
   std::array<uint64_t, kEndReasonCount> ended{};  // By EndReason.
 };
@@ -49,7 +54,13 @@ struct Flow {
 
   int64_t now_calls = 0;  // Sum of count over `tokens`.
   TokenList tokens;
+  // The same by session, while the rule has a cap for clients.
+  std::unique_ptr<absl::flat_hash_map<SessionSlot, int64_t>> held_by_session;
+  WaitQueue waiters;
+  bool to_wake = false;  // In the list of flows whose waiters are to be looked at.
+
   FlowCounters counters;
+  std::unique_ptr<HeldTimes> held_times;  // Since the server started; from the first end on.
 
   bool active() const { return rule != nullptr && !removed; }
 };
@@ -60,6 +71,7 @@ struct Namespace {
   uint32_t sessions = 0;              // Online or offline.
   absl::btree_set<int64_t> rule_ids;  // Flow ids of its active rules.
   uint32_t removed_rules = 0;
+  absl::btree_set<int64_t> waiting;  // Flow ids of its rules that have waiters.
 };
 
 class FlowTable {

@@ -1,8 +1,9 @@
 // Rule: a limit on a resource, with the fields, defaults and validity checks of Sentinel's FlowRule
 // and ClusterFlowConfig.
 //
-// Thread: any; a plain value. The concurrency core uses flow_id, count, threshold_type and the
-// three times; the other fields are kept so that a rule list shows what was loaded.
+// Thread: any; a plain value. The concurrency core uses flow_id, count, threshold_type, the times,
+// acquire_refuse_strategy 3 and our own additions; the other fields are kept so that a rule list
+// shows what was loaded, or are the client's to act on.
 #ifndef NOWCALLS_CORE_RULE_H_
 #define NOWCALLS_CORE_RULE_H_
 
@@ -42,6 +43,12 @@ struct Rule {
   int32_t acquire_refuse_strategy = 0;
   int64_t client_offline_time_ms = 2000;
 
+  // Our own additions.
+  int64_t max_per_client = 0;         // Of the count one session may hold; 0: no cap.
+  double max_per_client_percent = 0;  // The same in percent of the level; 0: no cap.
+  bool shadow = false;                // Count what would be refused, but grant it.
+
+  bool capped() const { return max_per_client > 0 || max_per_client_percent > 0; }
   bool operator==(const Rule&) const = default;
 };
 

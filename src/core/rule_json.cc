@@ -1,8 +1,11 @@
 #include "core/rule_json.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
 #include <unordered_set>
 #include <utility>
 
@@ -106,11 +109,24 @@ class FieldReader {
   std::string* error_;
 };
 
-void RefuseUnlessOff(FieldReader* fields, const char* key) {
-  const json* value = fields->Find(key);
-  if (value == nullptr || (value->is_boolean() && !value->get<bool>())) return;
-  if (value->is_number() && value->get<double>() == 0) return;
-  fields->Fail(key, "is not supported by this version; remove it, since it would not be enforced");
+// A count, 0 for no cap, or a share of the level: "25%".
+void ReadMaxPerClient(FieldReader* fields, Rule* rule) {
+  constexpr char kKey[] = "maxPerClient";
+  const json* value = fields->Find(kKey);
+  if (value == nullptr) return;
+  if (!value->is_string()) return fields->Integer(kKey, 0, kCountMax, &rule->max_per_client);
+  const std::string& text = value->get_ref<const std::string&>();
+  const char* const end = text.data() + text.size();
+  double percent = 0;
+  const auto [rest, error] = std::from_chars(text.data(), end, percent);
+  const bool parsed = error == std::errc() && std::string_view(rest, end) == "%";
+  if (!parsed || !(percent > 0 && percent <= 100)) {
+    return fields->Fail(kKey,
+                        "must be a count or a share of the level above 0% and up to 100%, "
+                        "such as \"25%\", got " +
+                            Excerpt(*value));
+  }
+  rule->max_per_client_percent = percent;
 }
 
 void ReadClusterConfig(const json& object, Rule* rule, std::string* error) {
@@ -127,8 +143,8 @@ void ReadClusterConfig(const json& object, Rule* rule, std::string* error) {
   fields.Integer("resourceTimeoutStrategy", 0, 2, &rule->resource_timeout_strategy);
   fields.Integer("acquireRefuseStrategy", 0, 3, &rule->acquire_refuse_strategy);
   fields.Integer("clientOfflineTime", 1, kRuleTimeMsMax, &rule->client_offline_time_ms);
-  RefuseUnlessOff(&fields, "maxPerClient");
-  RefuseUnlessOff(&fields, "shadow");
+  ReadMaxPerClient(&fields, rule);
+  fields.Bool("shadow", &rule->shadow);
   rule->threshold_type = static_cast<ThresholdType>(threshold_type);
   if (rule->window_interval_ms % rule->sample_count != 0) {
     fields.Fail("windowIntervalMs", "must be divisible by sampleCount");
@@ -280,6 +296,15 @@ Result<Rule> ParseRule(std::string_view text) {
   return rule;
 }
 
+namespace {
+
+ordered_json MaxPerClientJson(const Rule& rule) {
+  if (rule.max_per_client_percent == 0) return rule.max_per_client;
+  return ordered_json(rule.max_per_client_percent).dump() + "%";
+}
+
+}  // namespace
+
 std::string RuleToJson(const Rule& rule) {
   ordered_json cluster = {
       {"flowId", rule.flow_id.value},
@@ -292,6 +317,8 @@ std::string RuleToJson(const Rule& rule) {
       {"resourceTimeoutStrategy", rule.resource_timeout_strategy},
       {"acquireRefuseStrategy", rule.acquire_refuse_strategy},
       {"clientOfflineTime", rule.client_offline_time_ms},
+      {"maxPerClient", MaxPerClientJson(rule)},
+      {"shadow", rule.shadow},
   };
   const ordered_json object = {
       {"resource", rule.resource},

@@ -1,9 +1,8 @@
 // Rules from and to JSON: the one parser for files, rules_load and the ledger.
 //
 // Thread: any. The form is what Sentinel's dashboard writes: an array of FlowRule objects with a
-// clusterConfig. Keys come in any order, unknown keys are tolerated, comments are allowed. Fields
-// that this version would have to enforce and does not (maxPerClient, shadow) are refused unless
-// they are off, so that no limit is silently missing.
+// clusterConfig. Keys come in any order, unknown keys are tolerated, comments are allowed. Our own
+// additions, maxPerClient and shadow, are keys of clusterConfig.
 #ifndef NOWCALLS_CORE_RULE_JSON_H_
 #define NOWCALLS_CORE_RULE_JSON_H_
 

@@ -34,7 +34,8 @@ struct TokenLink {
 struct TokenEntry {
   uint64_t fence = 0;  // 0: the slot is free.
   int64_t deadline_ms : 56 = 0;
-  uint64_t family : 8 = 0;
+  uint64_t family : 7 = 0;
+  uint64_t has_request : 1 = 0;  // A request id, kept elsewhere.
   int64_t issued_ms = 0;
   uint32_t count = 0;
   FlowSlot flow = kNoFlow;

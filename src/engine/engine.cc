@@ -80,6 +80,7 @@ void Engine::OnTime(Instant now) {
   impl_->ResumeYielded(now);
   // What the core would do adds records; while the batch is full it waits with everything else.
   if (!impl_->BatchFull() && !impl_->draining) impl_->core->OnTime(impl_->TurnAt(now));
+  impl_->SendLateAnswers();
 }
 
 Instant Engine::NextDeadline() const {
@@ -106,12 +107,18 @@ void Engine::TurnEnd() {
   impl_->LogNotices();
 }
 
-void Engine::BeginDrain() { impl_->draining = true; }
+void Engine::BeginDrain(Instant now) {
+  impl_->current = now;
+  impl_->draining = true;
+  impl_->core->CloseQueues(impl_->TurnAt(now));
+  impl_->SendLateAnswers();
+}
 
 Status Engine::LoadRules(const std::vector<core::RuleSet>& sets, Instant now) {
   impl_->current = now;
-  const Status loaded = impl_->core->ReplaceRules(impl_->TurnAt(now), sets);
+  Status loaded = impl_->core->ReplaceRules(impl_->TurnAt(now), sets);
   impl_->LogNotices();
+  impl_->SendLateAnswers();
   return loaded;
 }
 
@@ -164,7 +171,9 @@ std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {
 
 Status Engine::OnScanDone(const ledger::ScanResult& result, Instant now) {
   impl_->current = now;
-  return impl_->core->OnScanDone(impl_->TurnAt(now), result);
+  Status status = impl_->core->OnScanDone(impl_->TurnAt(now), result);
+  impl_->SendLateAnswers();
+  return status;
 }
 
 }  // namespace nowcalls::engine

@@ -64,9 +64,9 @@ class Engine {
   void OnTime(Instant now);
   Instant NextDeadline() const;
   void TurnEnd();
-  // The server ends: from now on nothing is done but to answer what was read. Tokens that become
-  // due are left to the next start.
-  void BeginDrain();
+  // The server ends: from now on nothing is done but to answer what was read; who waits for room is
+  // answered NOT_AVAILABLE. Tokens that become due are left to the next start.
+  void BeginDrain(Instant now);
 
   // Core::ReplaceRules. The change is durable with the next commit.
   Status LoadRules(const std::vector<core::RuleSet>& sets, Instant now);

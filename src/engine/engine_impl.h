@@ -53,6 +53,7 @@ struct Engine::Impl : ReplyBuffers {
   void Flush(Connection* connection);
   void MoveToReady(Connection* connection, size_t which);
 
+  void SendLateAnswers();
   void SetKept(Connection* connection, size_t kept);
 
   void Refuse(Connection* connection, std::string_view message, const std::string& why);

@@ -140,7 +140,18 @@ bool Engine::Impl::HandleMessage(Connection* connection, std::string_view messag
     if (!TakeWork(WorkOf(envelope.method))) return false;
     rpc.HandleRequest(connection, envelope, turn);
   }
+  SendLateAnswers();
   return true;
+}
+
+// To those whose wait the last call of the core has ended.
+void Engine::Impl::SendLateAnswers() {
+  if (!core->has_late_answers()) return;
+  for (const core::LateAnswer& late : core->TakeLateAnswers()) {
+    Connection* connection = &connections[late.ticket.owner];
+    NOWCALLS_CHECK(connection->open && !connection->closing);
+    rpc.ReplyAcquire(connection, late.ticket.tag, late.answer);
+  }
 }
 
 // Newcomers stand behind those that yielded before.
@@ -291,6 +302,9 @@ void Engine::Impl::Refuse(Connection* connection, std::string_view message,
 void Engine::Impl::End(Connection* connection) {
   connection->ending = true;
   NoteIncomplete(connection, /*progressed=*/true, current);
+  // It cannot take back what it is given, so it is given no more.
+  core->DropWaiters(TurnAt(current), connection->id);
+  SendLateAnswers();
   CloseIfAnswered(connection);
 }
 
@@ -317,8 +331,10 @@ void Engine::Impl::Abort(Connection* connection, std::string_view why) {
 
 void Engine::Impl::EndSession(Connection* connection) {
   if (connection->session == core::kNoSession) return;
+  core->DropWaiters(TurnAt(current), connection->id);
   core->Goodbye(TurnAt(current), connection->session);
   connection->session = core::kNoSession;
+  SendLateAnswers();
 }
 
 void Engine::Impl::LogNotices() const {
@@ -346,6 +362,7 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
         {"rules", core->flows().rules()},
         {"flows", core->flows().size()},
         {"tokens", core->tokens().size()},
+        {"waiters", core->waiters()},
         {"now_calls", core->live_count_sum()},
         {"oldest_issued_ms", core->oldest_issued_ms()},
         {"token_table_bytes", core->tokens().MemoryBytes()}}},
@@ -356,6 +373,9 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
         {"namespaces_max", limits.namespaces_max},
         {"tokens_max", limits.tokens_max},
         {"requests_in_flight_max", limits.requests_in_flight_max},
+        {"waiters_per_rule_max", limits.waiters_per_rule_max},
+        {"waiters_per_connection_max", limits.waiters_per_connection_max},
+        {"waiters_max", limits.waiters_max},
         {"message_bytes_max", kMessageBytesMax},
         {"output_bytes_max", limits.output_bytes_max},
         {"output_total_bytes_max", limits.output_total_bytes_max},

@@ -18,6 +18,30 @@ wire::TokenRow RowOf(const core::Core& core, const core::TokenEntry& entry) {
           .online = session.online()};
 }
 
+namespace {
+
+wire::FlowCounters CountersOf(const core::Flow& flow) {
+  wire::FlowCounters counters;
+  const core::FlowCounters& from = flow.counters;
+  counters.granted = from.granted;
+  std::copy(from.refused.begin(), from.refused.end(), counters.refused);
+  std::copy(from.shadow_refused.begin(), from.shadow_refused.end(), counters.shadow_refused);
+  counters.queued = from.queued;
+  counters.granted_from_queue = from.granted_from_queue;
+  counters.longest_wait_ms = static_cast<uint64_t>(from.longest_wait_ms);
+  counters.kept = from.kept;
+  std::copy(from.ended.begin(), from.ended.end(), counters.ended);
+  if (flow.held_times != nullptr) {
+    counters.held_p50_ms = flow.held_times->Quantile(0.5);
+    counters.held_p90_ms = flow.held_times->Quantile(0.9);
+    counters.held_p99_ms = flow.held_times->Quantile(0.99);
+    counters.held_longest_ms = flow.held_times->longest_ms();
+  }
+  return counters;
+}
+
+}  // namespace
+
 wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow) {
   wire::FlowRow row;
   row.flow_id = flow.id.value;
@@ -32,13 +56,13 @@ wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow) {
   if (flow.tokens.head != core::kNoToken) {
     row.oldest_issued_ms = core.tokens().at(flow.tokens.head).issued_ms;
   }
-  wire::FlowCounters counters;
-  counters.granted = flow.counters.granted;
-  counters.refused_level = flow.counters.refused_level;
-  counters.refused_token_limit = flow.counters.refused_token_limit;
-  counters.kept = flow.counters.kept;
-  std::copy(flow.counters.ended.begin(), flow.counters.ended.end(), counters.ended);
-  row.counters = counters;
+  row.waiters = flow.waiters.size();
+  for (const core::WaiterList& waiters : flow.waiters.classes) {
+    if (waiters.head == core::kNoWaiter) continue;
+    const int64_t since_ms = core.waiter(waiters.head).since_ms;
+    row.waiting_since_ms = std::min(row.waiting_since_ms.value_or(since_ms), since_ms);
+  }
+  row.counters = CountersOf(flow);
   return row;
 }
 

@@ -36,6 +36,7 @@ void RpcHandler::HandleRequest(Connection* connection, const wire::Envelope& req
     case wire::Method::kHello: return Hello(call);
     case wire::Method::kPing: return Ping(call);
     case wire::Method::kReclaim: return Reclaim(call);
+    case wire::Method::kCancel: return Cancel(call);
     case wire::Method::kRulesList: return RulesList(call);
     case wire::Method::kRulesLoad: return RulesLoad(call);
     case wire::Method::kFlow: return Flow(call);
@@ -102,9 +103,20 @@ void RpcHandler::Acquire(const Call& call) {
     if (!session.ok()) return ReplyError(call, ErrorOf(session.status()));
     call.connection->session = session->session;
   }
-  const core::AcquireAnswer answer =
-      core_->Acquire(call.turn, call.connection->session, FlowId{params.flow_id}, params.count);
-  wire::EncodeAcquire(call.request.msgid,
+  core::AcquireRequest request{.flow = FlowId{params.flow_id},
+                               .count = params.count,
+                               .prioritized = params.prioritized,
+                               .request_id = params.request_id};
+  if (params.wait_ms) request.wait_ms = static_cast<int64_t>(*params.wait_ms);
+  const std::optional<core::AcquireAnswer> answer =
+      core_->Acquire(call.turn, call.connection->session, request,
+                     {.owner = call.connection->id, .tag = call.request.msgid});
+  if (answer.has_value()) ReplyAcquire(call.connection, call.request.msgid, *answer);
+}
+
+void RpcHandler::ReplyAcquire(Connection* connection, uint32_t msgid,
+                              const core::AcquireAnswer& answer) {
+  wire::EncodeAcquire(msgid,
                       {.status = answer.status,
                        .token_id = answer.token_id.value,
                        .fence = answer.fence.value,
@@ -112,8 +124,19 @@ void RpcHandler::Acquire(const Call& call) {
                        .level = static_cast<uint64_t>(answer.level),
                        .hold_ms = static_cast<uint64_t>(answer.hold_ms),
                        .refused_by = answer.refused_by},
-                      answer.status == TokenStatus::kOk ? replies_->AfterCommit(call.connection)
-                                                        : replies_->Immediate(call.connection));
+                      answer.status == TokenStatus::kOk ? replies_->AfterCommit(connection)
+                                                        : replies_->Immediate(connection));
+}
+
+// ALREADY_RELEASE waits too, as it does for a release.
+void RpcHandler::Cancel(const Call& call) {
+  wire::CancelParams params;
+  wire::RequestError error;
+  if (!wire::DecodeCancel(call.request.params, &params, &error)) return ReplyError(call, error);
+  const core::SessionSlot session = call.connection->session;
+  ReplyStatus(call, session == core::kNoSession
+                        ? TokenStatus::kAlreadyRelease
+                        : core_->Cancel(call.turn, session, params.request_id));
 }
 
 // Also for ALREADY_RELEASE the reply waits: the record that ended the token may still be on its

@@ -38,6 +38,9 @@ class RpcHandler {
   void HandleNotification(Connection* connection, const wire::Envelope& notification,
                           const core::Turn& turn);
 
+  // The answer to an acquire, now or later.
+  void ReplyAcquire(Connection* connection, uint32_t msgid, const core::AcquireAnswer& answer);
+
  private:
   // What a handler needs of the request it answers.
   struct Call {
@@ -52,6 +55,7 @@ class RpcHandler {
   void Release(const Call& call);
   void Keep(const Call& call);
   void Reclaim(const Call& call);
+  void Cancel(const Call& call);
   void RulesList(const Call& call);
   void RulesLoad(const Call& call);
   void Flow(const Call& call);

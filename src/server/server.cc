@@ -37,9 +37,9 @@ Server::Server(const ServerConfig& config, RecoveredLedger* ledger, store::Store
 Server::~Server() = default;
 
 Status Server::LoadRules(std::vector<LoadedRuleFile> files) {
-  std::vector<core::RuleSet> sets;
-  for (auto& [file, parsed] : files) {
-    sets.push_back({.name_space = file.name_space, .parsed = std::move(parsed)});
+  std::vector<core::RuleSet> sets(files.size());
+  for (size_t i = 0; i < files.size(); ++i) {
+    sets[i] = {.name_space = files[i].file.name_space, .parsed = std::move(files[i].parsed)};
   }
   const Status loaded = engine_.LoadRules(sets, Now());
   if (!loaded.ok()) return Status::InvalidArgument("rules: " + loaded.message());

@@ -22,7 +22,7 @@ void Server::OnSignal(int signal) {
 void Server::BeginDrain() {
   phase_ = Phase::kAnswering;
   drain_by_ = Now() + kDrainMsMax;
-  engine_.BeginDrain();
+  engine_.BeginDrain(Now());
   listener_->Close();
   for (const Peer& peer : peers_) {
     if (peer.connection != nullptr) peer.connection->SetReading(false);

@@ -274,6 +274,9 @@ void AddLimits(std::vector<Setting>* table) {
   table->push_back(Integer("requests-in-flight-max", kLimits, "N",
                            "Unanswered requests of a connection; then its bytes wait.", 1,
                            1'000'000, &Limits::requests_in_flight_max));
+  table->push_back(Integer("waiters-per-rule-max", kLimits, "N",
+                           "Acquires that wait for room under one rule.", 1, 1'000'000,
+                           &Limits::waiters_per_rule_max));
   table->push_back(Integer("message-incomplete-ms", kLimits, "MS",
                            "From the first to the last byte of a message; then it is closed.", 1,
                            3'600'000, &Limits::message_incomplete_ms));

@@ -30,7 +30,8 @@ bool ReadStatus(FieldReader* fields, TokenStatus* status) {
 }
 
 RefusedBy RefusedByFromName(std::string_view name) {
-  for (const RefusedBy limit : {RefusedBy::kLevel, RefusedBy::kTokenLimit}) {
+  for (int number = 1; number < kRefusedByCount; ++number) {
+    const auto limit = static_cast<RefusedBy>(number);
     if (name == RefusedByName(limit)) return limit;
   }
   return RefusedBy::kOther;
@@ -86,13 +87,31 @@ void EncodePlainRequest(uint32_t msgid, Method method, OutputBuffer* out) {
 
 void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kAcquire, params.prioritized ? 3 : 2, &packer);
+  const int options = (params.prioritized ? 1 : 0) + (params.wait_ms.has_value() ? 1 : 0) +
+                      (params.request_id != 0 ? 1 : 0);
+  BeginRequest(msgid, Method::kAcquire, options > 0 ? 3 : 2, &packer);
   packer.pack_int64(params.flow_id);
   packer.pack_int64(params.count);
-  if (!params.prioritized) return;
-  packer.pack_map(1);
-  PackString("prioritized", &packer);
-  packer.pack_true();
+  if (options == 0) return;
+  packer.pack_map(static_cast<uint32_t>(options));
+  if (params.prioritized) {
+    PackString("prioritized", &packer);
+    packer.pack_true();
+  }
+  if (params.wait_ms.has_value()) {
+    PackString("wait_ms", &packer);
+    packer.pack_uint64(*params.wait_ms);
+  }
+  if (params.request_id != 0) {
+    PackString("request_id", &packer);
+    packer.pack_uint64(params.request_id);
+  }
+}
+
+void EncodeCancelRequest(uint32_t msgid, uint64_t request_id, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kCancel, 1, &packer);
+  packer.pack_uint64(request_id);
 }
 
 void EncodeTokenRequest(uint32_t msgid, Method method, uint64_t token_id, OutputBuffer* out) {

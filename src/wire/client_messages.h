@@ -19,6 +19,7 @@ void EncodeHelloRequest(uint32_t msgid, std::string_view name_space,
                         std::optional<std::string_view> client_id, OutputBuffer* out);
 void EncodePlainRequest(uint32_t msgid, Method method, OutputBuffer* out);  // ping, info
 void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuffer* out);
+void EncodeCancelRequest(uint32_t msgid, uint64_t request_id, OutputBuffer* out);
 void EncodeTokenRequest(uint32_t msgid, Method method, uint64_t token_id, OutputBuffer* out);
 void EncodeReclaimRequest(uint32_t msgid, const ReclaimParams& params, OutputBuffer* out);
 void EncodeFlowRequest(uint32_t msgid, int64_t flow_id, OutputBuffer* out);

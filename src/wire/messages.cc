@@ -10,7 +10,7 @@
 namespace nowcalls::wire {
 namespace {
 
-constexpr std::array<std::pair<Method, std::string_view>, 13> kMethods = {{
+constexpr std::array<std::pair<Method, std::string_view>, 14> kMethods = {{
     {Method::kAcquire, "acquire"},
     {Method::kRelease, "release"},
     {Method::kKeep, "keep"},
@@ -24,6 +24,7 @@ constexpr std::array<std::pair<Method, std::string_view>, 13> kMethods = {{
     {Method::kSessions, "sessions"},
     {Method::kInfo, "info"},
     {Method::kReclaim, "reclaim"},
+    {Method::kCancel, "cancel"},
 }};
 
 bool Malformed(std::string message, RequestError* error) {

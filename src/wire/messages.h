@@ -34,6 +34,7 @@ enum class Method : uint8_t {
   kSessions,
   kInfo,
   kReclaim,
+  kCancel,
 };
 
 std::string_view MethodName(Method method);
@@ -86,6 +87,11 @@ struct AcquireParams {
   int64_t flow_id = 0;
   int64_t count = 0;
   bool prioritized = false;
+  std::optional<uint64_t> wait_ms{};  // 0 .. kWaitMsMax
+  uint64_t request_id = 0;          // 0: none.
+};
+struct CancelParams {
+  uint64_t request_id = 0;  // >= 1
 };
 struct TokenParams {  // release, keep
   uint64_t token_id = 0;
@@ -120,6 +126,7 @@ bool DecodeHello(std::string_view params, HelloParams* out, RequestError* error)
 // Those that several methods share are told which, for the message of an error.
 bool DecodeNoParams(Method method, std::string_view params, RequestError* error);  // ping, info
 bool DecodeAcquire(std::string_view params, AcquireParams* out, RequestError* error);
+bool DecodeCancel(std::string_view params, CancelParams* out, RequestError* error);
 bool DecodeToken(Method method, std::string_view params, TokenParams* out, RequestError* error);
 bool DecodeReclaim(std::string_view params, ReclaimParams* out, RequestError* error);
 bool DecodeFlow(std::string_view params, FlowParams* out, RequestError* error);
@@ -149,7 +156,8 @@ void EncodeError(uint32_t msgid, const RequestError& error, OutputBuffer* out);
 void EncodeHello(uint32_t msgid, const HelloReply& reply, OutputBuffer* out);
 void EncodePing(uint32_t msgid, uint64_t ledger_ms, OutputBuffer* out);
 void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out);
-void EncodeStatus(uint32_t msgid, TokenStatus status, OutputBuffer* out);  // release, reclaim
+void EncodeStatus(uint32_t msgid, TokenStatus status,
+                  OutputBuffer* out);  // release, reclaim, cancel
 void EncodeKeep(uint32_t msgid, TokenStatus status, uint64_t hold_ms, OutputBuffer* out);
 void EncodeRulesLoad(uint32_t msgid, uint64_t loaded, OutputBuffer* out);
 

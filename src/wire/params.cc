@@ -42,15 +42,17 @@ bool Unsupported(std::string_view name, FieldReader* fields) {
   return fields->Fail(ErrorCode::kUnsupported, name, "is not supported by this server yet");
 }
 
-// An option of later versions, whose zero means that it is not asked for.
-bool ReadUnsupportedNumber(std::string_view name, FieldReader* fields) {
-  uint64_t value = 0;
-  return fields->Optional(name, &value) && (value == 0 || Unsupported(name, fields));
+bool ReadWait(std::string_view name, FieldReader* fields, std::optional<uint64_t>* wait_ms) {
+  if (!fields->Optional(name, wait_ms)) return false;
+  if (wait_ms->value_or(0) <= static_cast<uint64_t>(kWaitMsMax)) return true;
+  return fields->Fail(
+      name, "must be 0.." + std::to_string(kWaitMsMax) + ", got " + std::to_string(**wait_ms));
 }
 
 bool ReadAcquireOption(std::string_view key, FieldReader* fields, AcquireParams* out) {
   if (key == "prioritized") return fields->Optional(key, &out->prioritized);
-  if (key == "wait_ms" || key == "request_id") return ReadUnsupportedNumber(key, fields);
+  if (key == "wait_ms") return ReadWait(key, fields, &out->wait_ms);
+  if (key == "request_id") return fields->Optional(key, &out->request_id);
   if (key == "param") return fields->TakeMissing() || Unsupported(key, fields);
   return fields->FailUnknown(key);
 }
@@ -97,6 +99,14 @@ bool DecodeAcquire(std::string_view params, AcquireParams* out, RequestError* er
   }
   const auto option = [&](std::string_view key) { return ReadAcquireOption(key, &fields, out); };
   return (fields.TakeMissing() || fields.ForEachKey("options", option)) && fields.Close();
+}
+
+bool DecodeCancel(std::string_view params, CancelParams* out, RequestError* error) {
+  Params fields(Method::kCancel, params, error);
+  *out = CancelParams{};
+  if (!fields.OpenArray(1) || !fields.Required("request_id", &out->request_id)) return false;
+  if (out->request_id == 0) return fields.Fail("request_id", "must be above 0, got 0");
+  return fields.Close();
 }
 
 bool DecodeToken(Method method, std::string_view params, TokenParams* out, RequestError* error) {

@@ -1,6 +1,8 @@
 #include "wire/rows.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "base/limits.h"
 #include "wire/field_reader.h"
@@ -51,24 +53,42 @@ void PackRow(const TokenRow& row, Packer* packer) {
   PackField("online", row.online, packer);
 }
 
+// Those that are not zero: a flow meets few of its limits.
+void PackLimits(std::string_view key, const uint64_t (&counts)[kRefusedByCount], Packer* packer) {
+  PackString(key, packer);
+  packer->pack_map(static_cast<uint32_t>(std::count_if(std::begin(counts), std::end(counts),
+                                                       [](uint64_t count) { return count > 0; })));
+  for (size_t i = 0; i < std::size(counts); ++i) {
+    if (counts[i] > 0) PackField(RefusedByName(static_cast<RefusedBy>(i)), counts[i], packer);
+  }
+}
+
 void PackCounters(const FlowCounters& counters, Packer* packer) {
-  packer->pack_map(4);
+  packer->pack_map(9);
   PackField("granted", counters.granted, packer);
-  PackString("refused", packer);
-  packer->pack_map(2);
-  PackField("level", counters.refused_level, packer);
-  PackField("token_limit", counters.refused_token_limit, packer);
+  PackLimits("refused", counters.refused, packer);
+  PackLimits("shadow_refused", counters.shadow_refused, packer);
+  PackField("queued", counters.queued, packer);
+  PackField("granted_from_queue", counters.granted_from_queue, packer);
+  PackField("longest_wait_ms", counters.longest_wait_ms, packer);
   PackField("kept", counters.kept, packer);
   PackString("ended", packer);
   packer->pack_map(static_cast<uint32_t>(kEndReasons.size()));
   for (const EndReason reason : kEndReasons) {
     PackField(EndReasonName(reason), counters.ended[static_cast<size_t>(reason)], packer);
   }
+  PackString("held_ms", packer);
+  packer->pack_map(4);
+  PackField("p50", counters.held_p50_ms, packer);
+  PackField("p90", counters.held_p90_ms, packer);
+  PackField("p99", counters.held_p99_ms, packer);
+  PackField("longest", counters.held_longest_ms, packer);
 }
 
 void PackRow(const FlowRow& row, Packer* packer) {
   const int optional_fields = (row.level ? 1 : 0) + (row.sessions ? 1 : 0) +
-                              (row.oldest_issued_ms ? 1 : 0) + (row.counters ? 1 : 0);
+                              (row.oldest_issued_ms ? 1 : 0) + (row.waiting_since_ms ? 1 : 0) +
+                              (row.counters ? 1 : 0);
   packer->pack_map(static_cast<uint32_t>(7 + optional_fields));
   PackField("flow_id", row.flow_id, packer);
   PackField("namespace", row.name_space, packer);
@@ -78,6 +98,7 @@ void PackRow(const FlowRow& row, Packer* packer) {
   PackField("now_calls", row.now_calls, packer);
   PackField("tokens", row.tokens, packer);
   PackField("waiters", row.waiters, packer);
+  PackField("waiting_since_ms", row.waiting_since_ms, packer);
   PackField("sessions", row.sessions, packer);
   PackField("oldest_issued_ms", row.oldest_issued_ms, packer);
   if (row.counters) {
@@ -132,15 +153,36 @@ bool ReadEnded(std::string_view key, FieldReader* fields, FlowCounters* counters
   return fields->Skip(key);
 }
 
+bool ReadLimits(std::string_view key, FieldReader* fields, uint64_t (&counts)[kRefusedByCount]) {
+  return fields->ForEachKey(key, [&](std::string_view limit) {
+    for (size_t i = 1; i < std::size(counts); ++i) {
+      if (limit == RefusedByName(static_cast<RefusedBy>(i))) {
+        return fields->Required(limit, &counts[i]);
+      }
+    }
+    return fields->Skip(limit);
+  });
+}
+
+bool ReadHeld(std::string_view key, FieldReader* fields, FlowCounters* counters) {
+  if (key == "p50") return fields->Required(key, &counters->held_p50_ms);
+  if (key == "p90") return fields->Required(key, &counters->held_p90_ms);
+  if (key == "p99") return fields->Required(key, &counters->held_p99_ms);
+  if (key == "longest") return fields->Required(key, &counters->held_longest_ms);
+  return fields->Skip(key);
+}
+
 bool ReadCounter(std::string_view key, FieldReader* fields, FlowCounters* counters) {
   if (key == "granted") return fields->Required(key, &counters->granted);
   if (key == "kept") return fields->Required(key, &counters->kept);
-  if (key == "refused") {
-    return fields->ForEachKey(key, [&](std::string_view limit) {
-      if (limit == "level") return fields->Required(limit, &counters->refused_level);
-      if (limit == "token_limit") return fields->Required(limit, &counters->refused_token_limit);
-      return fields->Skip(limit);
-    });
+  if (key == "queued") return fields->Required(key, &counters->queued);
+  if (key == "granted_from_queue") return fields->Required(key, &counters->granted_from_queue);
+  if (key == "longest_wait_ms") return fields->Required(key, &counters->longest_wait_ms);
+  if (key == "refused") return ReadLimits(key, fields, counters->refused);
+  if (key == "shadow_refused") return ReadLimits(key, fields, counters->shadow_refused);
+  if (key == "held_ms") {
+    return fields->ForEachKey(
+        key, [&](std::string_view name) { return ReadHeld(name, fields, counters); });
   }
   if (key == "ended") {
     return fields->ForEachKey(
@@ -158,6 +200,7 @@ bool ReadField(std::string_view key, FieldReader* fields, FlowRow* row) {
   if (key == "now_calls") return fields->Required(key, &row->now_calls);
   if (key == "tokens") return fields->Required(key, &row->tokens);
   if (key == "waiters") return fields->Required(key, &row->waiters);
+  if (key == "waiting_since_ms") return fields->Optional(key, &row->waiting_since_ms);
   if (key == "sessions") return fields->Optional(key, &row->sessions);
   if (key == "oldest_issued_ms") return fields->Optional(key, &row->oldest_issued_ms);
   if (key != "counters") return fields->Skip(key);

@@ -34,11 +34,19 @@ struct TokenRow {
 
 // Counters since the server started.
 struct FlowCounters {
-  uint64_t granted = 0;
-  uint64_t refused_level = 0;
-  uint64_t refused_token_limit = 0;
+  uint64_t granted = 0;  // Also from the queue, also beyond a limit in shadow mode.
+  uint64_t refused[kRefusedByCount] = {};         // By RefusedBy; on the wire by its name.
+  uint64_t shadow_refused[kRefusedByCount] = {};  // What shadow mode let pass, likewise.
+  uint64_t queued = 0;
+  uint64_t granted_from_queue = 0;
+  uint64_t longest_wait_ms = 0;
   uint64_t kept = 0;
   uint64_t ended[kEndReasonCount] = {};  // By EndReason; on the wire by its name.
+  // How long ended tokens were held: "held_ms" on the wire.
+  uint64_t held_p50_ms = 0;
+  uint64_t held_p90_ms = 0;
+  uint64_t held_p99_ms = 0;
+  uint64_t held_longest_ms = 0;
 
   bool operator==(const FlowCounters&) const = default;
 };
@@ -53,7 +61,8 @@ struct FlowRow {
   uint64_t now_calls = 0;
   uint64_t tokens = 0;
   uint64_t waiters = 0;
-  std::optional<uint64_t> sessions;  // Online, of the rule's namespace; absent offline.
+  std::optional<int64_t> waiting_since_ms;  // The waiter that has waited longest.
+  std::optional<uint64_t> sessions;         // Online, of the rule's namespace; absent offline.
   std::optional<int64_t> oldest_issued_ms;
   std::optional<FlowCounters> counters;  // Absent offline.
 

@@ -106,9 +106,17 @@ std::string RulesJson(const std::vector<RuleOptions>& rules) {
   out << std::setprecision(17) << "[";
   for (const RuleOptions& rule : rules) {
     out << (&rule == rules.data() ? "" : ",") << R"({"resource":"r)" << rule.flow << R"(","count":)"
-        << rule.count << R"(,"clusterMode":true,"clusterConfig":{"flowId":)" << rule.flow
+        << rule.count << R"(,"maxQueueingTimeMs":)" << rule.max_queueing_ms
+        << R"(,"clusterMode":true,"clusterConfig":{"flowId":)" << rule.flow
         << R"(,"thresholdType":)" << (rule.avg_local ? 0 : 1) << R"(,"resourceTimeout":)"
-        << rule.resource_timeout_ms << R"(,"clientOfflineTime":)" << rule.client_offline_ms << "}}";
+        << rule.resource_timeout_ms << R"(,"clientOfflineTime":)" << rule.client_offline_ms
+        << R"(,"acquireRefuseStrategy":)" << rule.refuse_strategy << R"(,"shadow":)"
+        << (rule.shadow ? "true" : "false");
+    if (rule.max_per_client > 0) out << R"(,"maxPerClient":)" << rule.max_per_client;
+    if (rule.max_per_client_percent > 0) {
+      out << R"(,"maxPerClient":")" << rule.max_per_client_percent << "%\"";
+    }
+    out << "}}";
   }
   out << "]";
   return out.str();
@@ -260,9 +268,40 @@ void CoreHarness::Goodbye(core::SessionSlot session) {
 }
 
 core::AcquireAnswer CoreHarness::Acquire(core::SessionSlot session, int64_t flow, int64_t count) {
-  const core::AcquireAnswer answer = core_->Acquire(turn(), session, FlowId{flow}, count);
+  const auto answer = Ask(session, {.flow = FlowId{flow}, .count = count}, 0);
+  REQUIRE(answer.has_value());
+  return *answer;
+}
+
+std::optional<core::AcquireAnswer> CoreHarness::Ask(core::SessionSlot session,
+                                                    const core::AcquireRequest& request,
+                                                    uint32_t tag, uint32_t owner) {
+  const auto answer = core_->Acquire(turn(), session, request, {.owner = owner, .tag = tag});
   AfterCall();
   return answer;
+}
+
+TokenStatus CoreHarness::Cancel(core::SessionSlot session, uint64_t request_id) {
+  const TokenStatus status = core_->Cancel(turn(), session, request_id);
+  AfterCall();
+  return status;
+}
+
+void CoreHarness::DropWaiters(uint32_t owner) {
+  core_->DropWaiters(turn(), owner);
+  AfterCall();
+}
+
+std::string CoreHarness::LateText() {
+  std::string text;
+  for (const auto& [ticket, answer] : core_->TakeLateAnswers()) {
+    text += (text.empty() ? "" : ", ") + std::to_string(ticket.tag) + " ";
+    text += TokenStatusName(answer.status);
+    if (answer.refused_by != RefusedBy::kNone) {
+      text += " " + std::string(RefusedByName(answer.refused_by));
+    }
+  }
+  return text;
 }
 
 TokenId CoreHarness::Take(core::SessionSlot session, int64_t flow, int64_t count) {

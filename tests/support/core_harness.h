@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/core.h"
@@ -26,6 +27,11 @@ struct RuleOptions {
   bool avg_local = false;
   int64_t resource_timeout_ms = 2000;
   int64_t client_offline_ms = 2000;
+  int64_t max_per_client = 0;
+  double max_per_client_percent = 0;
+  bool shadow = false;
+  int refuse_strategy = 0;
+  int64_t max_queueing_ms = 500;
 };
 std::string RulesJson(const std::vector<RuleOptions>& rules);
 // The rules of one namespace from their JSON, as rules_load does it.
@@ -77,7 +83,16 @@ class CoreHarness {
   core::SessionSlot HelloUnnamed(std::string_view peer, std::string_view name_space = "app");
   void Goodbye(core::SessionSlot session);
 
+  // One that does not wait.
   core::AcquireAnswer Acquire(core::SessionSlot session, int64_t flow, int64_t count = 1);
+  // Nothing: it waits. `owner` stands for a connection.
+  std::optional<core::AcquireAnswer> Ask(core::SessionSlot session,
+                                         const core::AcquireRequest& request, uint32_t tag,
+                                         uint32_t owner = 0);
+  TokenStatus Cancel(core::SessionSlot session, uint64_t request_id);
+  void DropWaiters(uint32_t owner);
+  // "1 OK, 2 BLOCKED queue_timeout": the answers that came late, by tag.
+  std::string LateText();
   // A token that must be granted.
   TokenId Take(core::SessionSlot session, int64_t flow, int64_t count = 1);
   TokenStatus Release(core::SessionSlot session, TokenId token);

@@ -83,15 +83,24 @@ TEST_CASE("stat prints one row a flow, null for what only a server knows") {
   CHECK(PrintList(Command::kStat, Format::kJsonl, OneToken()).out ==
         "{\"flow_id\":101,\"namespace\":\"shop\",\"resource\":\"resource-101\",\"now_calls\":2,"
         "\"level\":10,\"tokens\":1,\"oldest_issued_ms\":997000,\"removed\":false,\"waiters\":0,"
+        "\"waiting_since_ms\":null,"
         "\"sessions\":null,\"granted\":null,\"refused\":null,\"refused_level\":null,"
-        "\"refused_token_limit\":null,\"kept\":null,\"reclaimed\":null,\"ended_released\":null,"
+        "\"refused_token_limit\":null,\"refused_client_cap\":null,"
+        "\"refused_waiters_ahead\":null,\"refused_queue_full\":null,"
+        "\"refused_queue_timeout\":null,\"refused_cancelled\":null,"
+        "\"refused_superseded\":null,\"shadow_refused\":null,\"queued\":null,"
+        "\"granted_from_queue\":null,\"longest_wait_ms\":null,\"kept\":null,\"reclaimed\":null,"
+        "\"ended_released\":null,"
         "\"ended_released_late\":null,\"ended_client_offline\":null,"
         "\"ended_resource_timeout\":null,\"ended_rule_removed\":null,\"ended_admin\":null,"
-        "\"ended_cancelled\":null}\n");
+        "\"ended_cancelled\":null,\"held_p50_ms\":null,\"held_p90_ms\":null,"
+        "\"held_p99_ms\":null,\"held_longest_ms\":null}\n");
   CHECK(PrintList(Command::kStat, Format::kTable, OneToken()).out ==
-        "FLOW_ID  NAMESPACE  RESOURCE      NOW_CALLS  LEVEL  TOKENS  OLDEST  REMOVED  SESSIONS  "
+        "FLOW_ID  NAMESPACE  RESOURCE      NOW_CALLS  LEVEL  TOKENS  OLDEST  REMOVED  WAITERS  "
+        "SESSIONS  "
         "GRANTED  REFUSED  RECLAIMED\n"
-        "    101  shop       resource-101          2     10       1   2m13s  no              -  "
+        "    101  shop       resource-101          2     10       1   2m13s  no             0      "
+        "   -  "
         "      -        -          -\n");
   CHECK(PrintList(Command::kStat, Format::kJsonl, OneToken(), {.name_space = "bank"}).out.empty());
 }
@@ -99,7 +108,11 @@ TEST_CASE("stat prints one row a flow, null for what only a server knows") {
 TEST_CASE("the counters of a running server are flattened, with totals") {
   wire::FlowRow row;
   row.flow_id = 5;
-  row.counters = {.granted = 20, .refused_level = 3, .refused_token_limit = 4, .kept = 6};
+  row.counters.emplace();
+  row.counters->granted = 20;
+  row.counters->refused[static_cast<size_t>(RefusedBy::kLevel)] = 3;
+  row.counters->refused[static_cast<size_t>(RefusedBy::kTokenLimit)] = 4;
+  row.counters->kept = 6;
   row.counters->ended[static_cast<size_t>(EndReason::kReleased)] = 10;
   row.counters->ended[static_cast<size_t>(EndReason::kClientOffline)] = 2;
   row.counters->ended[static_cast<size_t>(EndReason::kAdmin)] = 1;
@@ -107,10 +120,14 @@ TEST_CASE("the counters of a running server are flattened, with totals") {
   Listing<wire::FlowRow> listing(Format::kJsonl, 0, out.get());
   REQUIRE(listing.Add(row).ok());
   CHECK(out.text().find("\"granted\":20,\"refused\":7,\"refused_level\":3,"
-                        "\"refused_token_limit\":4,\"kept\":6,\"reclaimed\":3,"
+                        "\"refused_token_limit\":4,\"refused_client_cap\":0,"
+                        "\"refused_waiters_ahead\":0,\"refused_queue_full\":0,"
+                        "\"refused_queue_timeout\":0,\"refused_cancelled\":0,"
+                        "\"refused_superseded\":0,\"shadow_refused\":0,\"queued\":0,"
+                        "\"granted_from_queue\":0,\"longest_wait_ms\":0,\"kept\":6,\"reclaimed\":3,"
                         "\"ended_released\":10,\"ended_released_late\":0,"
                         "\"ended_client_offline\":2,\"ended_resource_timeout\":0,"
-                        "\"ended_rule_removed\":0,\"ended_admin\":1,\"ended_cancelled\":0}") !=
+                        "\"ended_rule_removed\":0,\"ended_admin\":1,\"ended_cancelled\":0,") !=
         std::string::npos);
 }
 

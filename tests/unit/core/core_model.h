@@ -63,7 +63,7 @@ struct CoreModel {
   int64_t SweptByMs(const ModelToken& token) const;
 
   void EraseToken(uint64_t id);
-  void Goodbye(const std::string& client, int64_t now_ms);
+  void Goodbye(const std::string& name, int64_t now_ms);
   void Restart(int64_t now_ms);
 };
 

@@ -30,7 +30,10 @@ TEST_CASE("beyond tokens_max an acquire is refused with TOO_MANY_REQUEST") {
   CHECK(answer.refused_by == RefusedBy::kTokenLimit);
   CHECK(answer.token_id.value == 0);
   CHECK(answer.now_calls == 32);
-  CHECK(h.core().flows().at(h.core().flows().Find(FlowId{1})).counters.refused_token_limit == 1);
+  CHECK(h.core()
+            .flows()
+            .at(h.core().flows().Find(FlowId{1}))
+            .counters.refused[static_cast<size_t>(RefusedBy::kTokenLimit)] == 1);
   h.Release(a, token);
   CHECK(h.Acquire(a, 1).status == TokenStatus::kOk);
 }

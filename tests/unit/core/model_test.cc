@@ -210,7 +210,9 @@ class Life {
   void FollowExpiry() {
     const int64_t now_ms = h_.now().ms;
     std::vector<uint64_t> gone;
-    for (const auto& [id, token] : model_.tokens) {
+    for (const auto& entry : model_.tokens) {
+      const uint64_t id = entry.first;
+      const ModelToken& token = entry.second;
       CAPTURE(id);
       const int64_t offline_due_ms = model_.OfflineDueMs(token);
       if (h_.IsLive(TokenId{id})) {

@@ -9,7 +9,6 @@
 namespace nowcalls::core {
 namespace {
 
-using ledger::Family;
 using testing::CoreHarness;
 using testing::FindWrongBook;
 using testing::LoadCore;

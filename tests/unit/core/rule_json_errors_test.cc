@@ -132,14 +132,20 @@ TEST_CASE("clusterMode must be a boolean, and true asks for a clusterConfig obje
         R"(rule 1 (resource "r"): clusterConfig must be an object)");
 }
 
-TEST_CASE("limits that this version would not enforce are refused") {
-  for (const std::string addition :
-       {R"("maxPerClient":2)", R"("maxPerClient":"50%")", R"("shadow":true)", R"("shadow":1)"}) {
-    const std::string error = ErrorWith("", addition);
-    CAPTURE(error);
-    CHECK(error.ends_with(
-        " is not supported by this version; remove it, since it would not be enforced"));
+TEST_CASE("maxPerClient is a count or a share of the level, shadow a boolean") {
+  const std::string where = kWhere;
+  CHECK(ErrorWith("", R"("maxPerClient":-1)") ==
+        where + "clusterConfig.maxPerClient must be an integer >= 0, got -1");
+  for (const char* value : {R"("0%")", R"("101%")", R"("-5%")", R"("25")", R"("%")", R"("25 %")",
+                            R"("")", R"("nan%")", R"("25%x")"}) {
+    CHECK(ErrorWith("", std::string(R"("maxPerClient":)") + value) ==
+          where +
+              "clusterConfig.maxPerClient must be a count or a share of the level above 0% and " +
+              R"(up to 100%, such as "25%", got )" + value);
   }
+  CHECK(ErrorWith("", R"("maxPerClient":true)").find("must be an integer") != std::string::npos);
+  CHECK(ErrorWith("", R"("shadow":1)") ==
+        where + "clusterConfig.shadow must be true or false, got 1");
 }
 
 TEST_CASE("the rule that is wrong is told by its position, counting skipped ones") {

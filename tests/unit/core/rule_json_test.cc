@@ -91,6 +91,25 @@ TEST_CASE("a rule that was written is read back the same") {
   }
 }
 
+TEST_CASE("a cap is read as a count or as a share, and written as it was") {
+  const auto rule = [](const std::string& cap) {
+    return ParseOne(R"([{"resource":"r","count":1,"clusterMode":true,"clusterConfig":{"flowId":7,
+                        "shadow":true,"maxPerClient":)" +
+                    cap + "}}]");
+  };
+  CHECK(rule("5").max_per_client == 5);
+  CHECK(rule("5").max_per_client_percent == 0);
+  CHECK(rule("5").shadow);
+  CHECK(rule(R"("12.5%")").max_per_client_percent == 12.5);
+  CHECK(rule(R"("12.5%")").max_per_client == 0);
+  CHECK(rule(R"("100%")").capped());
+  CHECK_FALSE(rule("0").capped());
+  CHECK_FALSE(rule("null").capped());
+  for (const char* cap : {"5", "0", R"("12.5%")", R"("33.3%")"}) {
+    CHECK(ParseRule(RuleToJson(rule(cap))).value() == rule(cap));
+  }
+}
+
 TEST_CASE("a written rule is one line with every field") {
   Rule rule;
   rule.resource = "a\nb";
@@ -101,7 +120,8 @@ TEST_CASE("a written rule is one line with every field") {
         R"("controlBehavior":0,"warmUpPeriodSec":10,"maxQueueingTimeMs":500,"clusterMode":true,)"
         R"("clusterConfig":{"flowId":5,"thresholdType":0,"fallbackToLocalWhenFail":true,)"
         R"("strategy":0,"sampleCount":10,"windowIntervalMs":1000,"resourceTimeout":2000,)"
-        R"("resourceTimeoutStrategy":0,"acquireRefuseStrategy":0,"clientOfflineTime":2000}})");
+        R"("resourceTimeoutStrategy":0,"acquireRefuseStrategy":0,"clientOfflineTime":2000,)"
+        R"("maxPerClient":0,"shadow":false}})");
 }
 
 TEST_CASE("comments and unknown keys are tolerated") {

@@ -64,8 +64,10 @@ void CompareWithMap(uint64_t seed, uint64_t homes, uint64_t homes_from) {
       const uint64_t fence = next_fence++;
       model.emplace(fence, books.Add(id_of(fence), fence, prng.Below(3), prng.Below(3)));
     } else {
-      uint64_t fence = 1 + prng.Below(next_fence - 1);
-      while (!model.contains(fence)) fence = fence % (next_fence - 1) + 1;
+      const uint64_t newest = next_fence - 1;
+      REQUIRE(newest > 0);
+      uint64_t fence = 1 + prng.Below(newest);
+      while (!model.contains(fence)) fence = fence % newest + 1;
       books.Remove(model.at(fence), id_of(fence));
       model.erase(fence);
     }

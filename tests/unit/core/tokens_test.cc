@@ -80,7 +80,10 @@ TEST_CASE("nothing is granted beyond the level") {
   CHECK(h.NowCalls(1) == 3);
   CHECK(h.Acquire(a, 1, 2).status == TokenStatus::kOk);
   CHECK(h.Acquire(a, 1, 1).status == TokenStatus::kBlocked);
-  CHECK(h.core().flows().at(h.core().flows().Find(FlowId{1})).counters.refused_level == 2);
+  CHECK(h.core()
+            .flows()
+            .at(h.core().flows().Find(FlowId{1}))
+            .counters.refused[static_cast<size_t>(RefusedBy::kLevel)] == 2);
 }
 
 TEST_CASE("a count of 2^31-1 is granted whole, and one more call is refused") {

@@ -318,7 +318,7 @@ TEST_CASE("a draining engine answers what was read and begins nothing else") {
   h.Sleep(60'000);
   REQUIRE(h.engine().NextDeadline() <= h.now());
   h.Send(c, AcquireRequest(2, 1));
-  h.engine().BeginDrain();
+  h.engine().BeginDrain(h.now());
   CHECK(h.engine().NextDeadline() == kNever);
   CHECK_FALSE(h.engine().BeginScan(h.now()).has_value());
   h.Settle();

@@ -33,8 +33,8 @@ TEST_CASE("bytes split at every point give the same replies") {
     CAPTURE(split);
     EngineHarness h;
     const ConnectionId c = h.Connect();
-    h.Send(c, std::string_view(bytes).substr(0, split));
-    h.Send(c, std::string_view(bytes).substr(split));
+    h.Send(c, bytes.substr(0, split));
+    h.Send(c, bytes.substr(split));
     h.Settle();
     CHECK((h.driver().socket(c).written == expected));
   }

@@ -178,7 +178,7 @@ TEST_CASE("flow shows level, nowCalls, sessions and counters") {
   CHECK(row->oldest_issued_ms == s.h.now().ms - 100);
   REQUIRE(row->counters.has_value());
   CHECK(row->counters->granted == 1);
-  CHECK(row->counters->refused_level == 1);
+  CHECK(row->counters->refused[static_cast<size_t>(RefusedBy::kLevel)] == 1);
   CHECK(row->counters->kept == 1);
 
   out.Clear();

@@ -274,7 +274,7 @@ TEST_CASE("fields out of their range are refused by name") {
     CHECK(token.status().code() == StatusCode::kCorruption);
     CHECK(token.status().message() == c.message);
   }
-  const auto key_problem = [](std::string key) {
+  const auto key_problem = [](const std::string& key) {
     return DecodeTokenKey(Family::kTokensShort, key).status().message();
   };
   const std::string& key = Golden().at("token_key");
@@ -334,7 +334,7 @@ TEST_CASE("a format of another version is refused before its other bytes are loo
 TEST_CASE("token keys sort by deadline, then by id") {
   Prng random(7);
   const auto any_key = [&random] {
-    const int64_t deadline_ms = static_cast<int64_t>(random.Next() >> (2 + random.Next() % 62));
+    const auto deadline_ms = static_cast<int64_t>(random.Next() >> (2 + random.Next() % 62));
     const uint64_t id = (random.Next() >> (1 + random.Next() % 63)) | 1;
     return TokenKey{Family::kTokensShort, deadline_ms, TokenId(id)};
   };

@@ -32,7 +32,9 @@ void FillStore(store::MemoryStore* store, const ClockSample& clock) {
   REQUIRE(core.ReplaceRules(turn, {{"shop", core::ParseRules(rules).value()}}).ok());
   const auto hello = core.Hello(turn, "shop", "client-a", "");
   REQUIRE(hello.ok());
-  REQUIRE(core.Acquire(turn, hello->session, FlowId{7}, 2).status == TokenStatus::kOk);
+  const auto answer = core.Acquire(turn, hello->session, {.flow = FlowId{7}, .count = 2}, {});
+  REQUIRE(answer.has_value());
+  REQUIRE(answer->status == TokenStatus::kOk);
   core.Seal(turn, clock);
   REQUIRE(store->Commit(batch).ok());
 }

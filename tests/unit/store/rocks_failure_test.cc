@@ -53,8 +53,7 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* file,
                                     rocksdb::IODebugContext* context) override {
-    const rocksdb::IOStatus status =
-        FileSystemWrapper::NewWritableFile(path, options, file, context);
+    rocksdb::IOStatus status = FileSystemWrapper::NewWritableFile(path, options, file, context);
     if (status.ok() && faults_.Concerns(path)) {
       *file = std::make_unique<FaultyFile>(std::move(*file), faults_);
     }

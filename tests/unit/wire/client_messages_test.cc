@@ -31,7 +31,7 @@ TEST_CASE("answers of later versions, with more behind, are understood") {
 }
 
 TEST_CASE("a limit that this client does not know is still a refusal") {
-  const Result<AcquireReply> reply = DecodeAcquireReply(PackArray(1, 0, 0, 5, 5, 0, "client_cap"));
+  const Result<AcquireReply> reply = DecodeAcquireReply(PackArray(1, 0, 0, 5, 5, 0, "moon"));
   REQUIRE(reply.ok());
   CHECK(reply->refused_by == RefusedBy::kOther);
   CHECK(RefusedByName(reply->refused_by) == "other");
@@ -72,7 +72,7 @@ TEST_CASE("rows may hold keys that this client does not know, and may lack other
   const std::string row = "\x84" + Pair("flow_id", 5) + Pair("future", Raw{PackArray(EmptyMap())}) +
                           Pair("level", Nil()) +
                           Pair("counters", Raw{"\x82" + Pair("ended", PackMap("moved", 1)) +
-                                               Pair("refused", PackMap("client_cap", 2))});
+                                               Pair("refused", PackMap("moon", 2))});
   const Result<FlowRow> flow = DecodeFlowRow(row);
   REQUIRE(flow.ok());
   CHECK(flow->flow_id == 5);
@@ -104,9 +104,17 @@ TEST_CASE("the largest page that rows allow fits a client's limit") {
   row.level = row.now_calls = row.tokens = row.waiters = UINT64_MAX;
   row.sessions = UINT64_MAX;
   row.oldest_issued_ms = INT64_MAX;
-  row.counters = FlowCounters{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, {}};
-  for (uint64_t& ended : row.counters->ended) ended = UINT64_MAX;
-  row.counters->ended[0] = 0;
+  row.waiting_since_ms = INT64_MAX;
+  FlowCounters& counters = row.counters.emplace();
+  counters.granted = counters.queued = counters.granted_from_queue = UINT64_MAX;
+  counters.longest_wait_ms = counters.kept = UINT64_MAX;
+  counters.held_p50_ms = counters.held_p90_ms = UINT64_MAX;
+  counters.held_p99_ms = counters.held_longest_ms = UINT64_MAX;
+  for (size_t i = 1; i < std::size(counters.ended); ++i) counters.ended[i] = UINT64_MAX;
+  for (size_t i = 1; i < std::size(counters.refused); ++i) {
+    if (RefusedByName(static_cast<RefusedBy>(i)).empty()) continue;
+    counters.refused[i] = counters.shadow_refused[i] = UINT64_MAX;
+  }
   const std::vector<FlowRow> rows(kListRowsMax, row);
   OutputBuffer out;
   EncodeFlowPage(1, rows, UINT64_MAX, &out);

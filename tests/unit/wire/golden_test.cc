@@ -85,7 +85,21 @@ FlowRow SampleFlow() {
   row.tokens = 1;
   row.sessions = 1;
   row.oldest_issued_ms = 1'700'000'000'123;
-  row.counters = FlowCounters{.granted = 7, .refused_level = 3, .kept = 1};
+  row.waiters = 1;
+  row.waiting_since_ms = 1'700'000'000'200;
+  row.counters.emplace();
+  row.counters->granted = 7;
+  row.counters->refused[static_cast<size_t>(RefusedBy::kLevel)] = 3;
+  row.counters->refused[static_cast<size_t>(RefusedBy::kClientCap)] = 2;
+  row.counters->shadow_refused[static_cast<size_t>(RefusedBy::kLevel)] = 5;
+  row.counters->queued = 6;
+  row.counters->granted_from_queue = 4;
+  row.counters->longest_wait_ms = 900;
+  row.counters->kept = 1;
+  row.counters->held_p50_ms = 10;
+  row.counters->held_p90_ms = 200;
+  row.counters->held_p99_ms = 3000;
+  row.counters->held_longest_ms = 3001;
   row.counters->ended[static_cast<size_t>(EndReason::kReleased)] = 4;
   row.counters->ended[static_cast<size_t>(EndReason::kReleasedLate)] = 1;
   row.counters->ended[static_cast<size_t>(EndReason::kAdmin)] = 1;
@@ -95,6 +109,7 @@ FlowRow SampleFlow() {
 FlowRow RemovedFlow() {
   FlowRow row;
   row.flow_id = 222;
+  row.name_space = "shop";
   row.resource = "old";
   row.removed = true;
   row.now_calls = 1;
@@ -145,8 +160,10 @@ TEST_CASE("a client's requests are the golden bytes") {
   check("hello", [](Out* o) { EncodeHelloRequest(1, "shop", "worker-7", o); });
   check("hello_without_client_id", [](Out* o) { EncodeHelloRequest(1, "shop", {}, o); });
   check("ping", [](Out* o) { EncodePlainRequest(2, Method::kPing, o); });
-  check("acquire", [](Out* o) { EncodeAcquireRequest(3, {111, 1, false}, o); });
+  check("acquire", [](Out* o) { EncodeAcquireRequest(3, {111, 1}, o); });
   check("acquire_prioritized", [](Out* o) { EncodeAcquireRequest(4, {111, 2, true}, o); });
+  check("acquire_waiting", [](Out* o) { EncodeAcquireRequest(17, {111, 2, true, 1500, 77}, o); });
+  check("cancel", [](Out* o) { EncodeCancelRequest(18, 77, o); });
   check("release", [](Out* o) { EncodeTokenRequest(5, Method::kRelease, kToken, o); });
   check("keep", [](Out* o) { EncodeTokenRequest(6, Method::kKeep, kToken, o); });
   check("reclaim", [](Out* o) { EncodeReclaimRequest(7, {kToken, "hung job"}, o); });
@@ -175,6 +192,12 @@ TEST_CASE("the server reads the golden requests of calls") {
   REQUIRE(DecodeAcquire(Params("acquire_prioritized", Method::kAcquire), &acquire, &error));
   CHECK(acquire.count == 2);
   CHECK(acquire.prioritized);
+  REQUIRE(DecodeAcquire(Params("acquire_waiting", Method::kAcquire), &acquire, &error));
+  CHECK(acquire.wait_ms == 1500);
+  CHECK(acquire.request_id == 77);
+  CancelParams cancel;
+  REQUIRE(DecodeCancel(Params("cancel", Method::kCancel), &cancel, &error));
+  CHECK(cancel.request_id == 77);
   TokenParams token;
   for (const char* name : {"release", "release_notification"}) {
     REQUIRE(DecodeToken(Method::kRelease, Params(name, Method::kRelease), &token, &error));

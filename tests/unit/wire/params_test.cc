@@ -176,20 +176,43 @@ TEST_CASE("acquire says what is wrong with which parameter") {
         "BAD_PARAMS acquire takes at most 3 parameters, got 4");
 }
 
-TEST_CASE("options of later versions are refused unless they ask for nothing") {
-  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("wait_ms", 5))) ==
-        "UNSUPPORTED acquire: options.wait_ms is not supported by this server yet");
-  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("request_id", 5))) ==
-        "UNSUPPORTED acquire: options.request_id is not supported by this server yet");
-  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("param", "user-5"))) ==
-        "UNSUPPORTED acquire: options.param is not supported by this server yet");
+TEST_CASE("an acquire may wait up to an hour and carry any request id") {
+  AcquireParams out;
+  RequestError error;
+  REQUIRE(DecodeAcquire(PackArray(1, 1), &out, &error));
+  CHECK_FALSE(out.wait_ms.has_value());
+  CHECK(out.request_id == 0);
+  REQUIRE(DecodeAcquire(PackArray(1, 1, PackMap("wait_ms", 0)), &out, &error));
+  CHECK(out.wait_ms == 0);
+  REQUIRE(DecodeAcquire(PackArray(1, 1, PackMap("wait_ms", kWaitMsMax)), &out, &error));
+  CHECK(out.wait_ms == kWaitMsMax);
+  REQUIRE(DecodeAcquire(PackArray(1, 1, PackMap("request_id", UINT64_MAX)), &out, &error));
+  CHECK(out.request_id == UINT64_MAX);
+  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("wait_ms", kWaitMsMax + 1))) ==
+        "BAD_PARAMS acquire: options.wait_ms must be 0..3600000, got 3600001");
+  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("wait_ms", -1))) ==
+        "BAD_PARAMS acquire: options.wait_ms must fit an unsigned 64-bit integer");
   for (const char* name : {"wait_ms", "request_id"}) {
-    CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap(name, 0))).empty());
     CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap(name, Nil()))).empty());
     CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap(name, "5"))) ==
           "BAD_PARAMS acquire: options." + std::string(name) + " must be an integer, got str");
   }
+}
+
+TEST_CASE("options of later versions are refused unless they ask for nothing") {
+  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("param", "user-5"))) ==
+        "UNSUPPORTED acquire: options.param is not supported by this server yet");
   CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("param", Nil()))).empty());
+}
+
+TEST_CASE("cancel wants a request id, which is not 0") {
+  CHECK(Refusal(DecodeCancel, PackArray(0)) ==
+        "BAD_PARAMS cancel: request_id must be above 0, got 0");
+  CHECK(Refusal(DecodeCancel, PackArray()) == "BAD_PARAMS cancel: request_id is missing");
+  CHECK(Refusal(DecodeCancel, PackArray("7")) ==
+        "BAD_PARAMS cancel: request_id must be an integer, got str");
+  CHECK(Refusal(DecodeCancel, PackArray(7, 8)) ==
+        "BAD_PARAMS cancel takes at most 1 parameter, got 2");
 }
 
 TEST_CASE("release and keep take any unsigned number as a token id") {

@@ -1,0 +1,323 @@
+// Admission: who gets a token now, who waits for one, and who is told which limit is in the way.
+//
+// Order among waiters: prioritized ones first, first come first served within a class. One that
+// needs more than there is room for stops all behind it, so that it is served in the end. Only
+// those that no room would help are passed over: at their own cap, or asking for more than the
+// level.
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "core/core.h"
+
+namespace nowcalls::core {
+
+std::optional<AcquireAnswer> Core::Acquire(const Turn& turn, SessionSlot session,
+                                           const AcquireRequest& request, WaitTicket ticket) {
+  if (request.flow.value <= 0 || request.count < 1 || request.count > kCountMax) {
+    return AcquireAnswer{.status = TokenStatus::kBadRequest};
+  }
+  if (request.request_id != 0) {
+    std::optional<AcquireAnswer> answer;
+    if (AnswerByRequestId(turn, session, request, ticket, &answer)) return answer;
+  }
+  const FlowSlot slot = flows_.Find(request.flow);
+  if (slot == kNoFlow || !flows_.at(slot).active()) {
+    return AcquireAnswer{.status = TokenStatus::kNoRuleExists};
+  }
+  Flow& flow = flows_.at(slot);
+  if (tokens_.size() >= options_.limits.tokens_max) {
+    return Refuse(slot, TokenStatus::kTooManyRequest, RefusedBy::kTokenLimit);
+  }
+  RefusedBy limit = LimitOf(flow, session, request.count);
+  if (limit == RefusedBy::kNone && WaitersAhead(flow, request.prioritized)) {
+    limit = RefusedBy::kWaitersAhead;
+  }
+  if (limit != RefusedBy::kNone && flow.rule->shadow) {
+    ++flow.counters.shadow_refused[static_cast<size_t>(limit)];
+    limit = RefusedBy::kNone;
+  }
+  const auto count = static_cast<uint32_t>(request.count);
+  if (limit == RefusedBy::kNone) return Grant(turn, session, slot, count, request.request_id);
+
+  const int64_t wait_ms = WaitOf(flow, request);
+  // Room alone would not help those who ask for more than there can be.
+  const bool can_fit = request.count <= LevelOf(flow) && request.count <= CapOf(flow);
+  if (wait_ms == 0 || !can_fit) return Refuse(slot, TokenStatus::kBlocked, limit);
+  if (QueueIsFull(flow, ticket)) {
+    return Refuse(slot, TokenStatus::kBlocked, RefusedBy::kQueueFull);
+  }
+  Enqueue(turn, session, slot, request, wait_ms, ticket);
+  return std::nullopt;
+}
+
+// False: the request id stands for nothing, the request is one like any other. Otherwise `answer`
+// is what Acquire returns.
+bool Core::AnswerByRequestId(const Turn& turn, SessionSlot session, const AcquireRequest& request,
+                             WaitTicket ticket, std::optional<AcquireAnswer>* answer) {
+  const SessionId id = sessions_.at(session).id;
+  const FlowSlot flow = flows_.Find(request.flow);
+  const TokenSlot token = requests_.FindToken(id, request.request_id);
+  if (token != kNoToken) {
+    *answer = AnswerOfToken(turn, request, token);
+    return true;
+  }
+  if (requests_.IsCancelled(id, request.request_id, turn.now.ms)) {
+    *answer = flow == kNoFlow ? AcquireAnswer{TokenStatus::kBlocked, RefusedBy::kCancelled}
+                              : Refuse(flow, TokenStatus::kBlocked, RefusedBy::kCancelled);
+    return true;
+  }
+  const WaiterSlot waiting = requests_.FindWaiter(id, request.request_id);
+  if (waiting == kNoWaiter) return false;
+  const Waiter waiter = waiters_.at(waiting);
+  if (waiter.flow != flow || waiter.count != request.count) {
+    *answer = AcquireAnswer{TokenStatus::kBadRequest, RefusedBy::kRequestId};
+    return true;
+  }
+  // The client has given the first call up; this one takes its place in the queue.
+  const AcquireAnswer superseded = Refuse(flow, TokenStatus::kBlocked, RefusedBy::kSuperseded);
+  const int64_t wait_ms = WaitOf(flows_.at(flow), request);
+  if (wait_ms == 0) {
+    AnswerLate(turn, waiting, superseded);
+    GrantWaiters(turn);
+    return false;
+  }
+  late_answers_.push_back({waiter.ticket, superseded});
+  waiters_.Readdress(waiting, ticket, turn.now.ms + wait_ms);
+  return true;
+}
+
+AcquireAnswer Core::AnswerOfToken(const Turn& turn, const AcquireRequest& request,
+                                  TokenSlot token) {
+  const TokenEntry& entry = tokens_.at(token);
+  const Flow& flow = flows_.at(entry.flow);
+  if (flow.id != request.flow || entry.count != request.count) {
+    return {TokenStatus::kBadRequest, RefusedBy::kRequestId};
+  }
+  return {.status = TokenStatus::kOk,
+          .token_id = IdOf(entry),
+          .fence = Fence{entry.fence},
+          .now_calls = flow.now_calls,
+          .level = LevelOf(flow),
+          .hold_ms = std::max<int64_t>(0, entry.deadline_ms - turn.now.ms)};
+}
+
+TokenStatus Core::Cancel(const Turn& turn, SessionSlot session, uint64_t request_id) {
+  const SessionId id = sessions_.at(session).id;
+  requests_.ForgetCancelled(turn.now.ms);
+  requests_.Cancel(id, request_id, turn.now.ms + options_.limits.cancel_remembered_ms);
+  const TokenSlot token = requests_.FindToken(id, request_id);
+  const WaiterSlot waiting = requests_.FindWaiter(id, request_id);
+  if (token != kNoToken) {
+    EndToken(turn, token, EndReason::kCancelled);
+  } else if (waiting != kNoWaiter) {
+    const FlowSlot flow = waiters_.at(waiting).flow;
+    AnswerLate(turn, waiting, Refuse(flow, TokenStatus::kBlocked, RefusedBy::kCancelled));
+  } else {
+    return TokenStatus::kAlreadyRelease;
+  }
+  GrantWaiters(turn);
+  return TokenStatus::kReleaseOk;
+}
+
+RefusedBy Core::LimitOf(const Flow& flow, SessionSlot session, int64_t count) const {
+  if (count > LevelOf(flow) - flow.now_calls) return RefusedBy::kLevel;
+  return ExceedsCap(flow, session, count) ? RefusedBy::kClientCap : RefusedBy::kNone;
+}
+
+// What one session may hold. A share of the level is one call at least: with none a client could
+// never do anything.
+int64_t Core::CapOf(const Flow& flow) const {
+  if (!flow.rule->capped()) return INT64_MAX;
+  if (flow.rule->max_per_client > 0) return flow.rule->max_per_client;
+  const double share = static_cast<double>(LevelOf(flow)) * flow.rule->max_per_client_percent / 100;
+  return std::max<int64_t>(1, static_cast<int64_t>(share));
+}
+
+bool Core::ExceedsCap(const Flow& flow, SessionSlot session, int64_t count) const {
+  if (flow.held_by_session == nullptr) return false;
+  const auto held = flow.held_by_session->find(session);
+  return count + (held == flow.held_by_session->end() ? 0 : held->second) > CapOf(flow);
+}
+
+// Whether no room that others make would let the waiter go.
+bool Core::CannotGo(const Flow& flow, const Waiter& waiter) const {
+  return waiter.count > LevelOf(flow) || ExceedsCap(flow, waiter.session, waiter.count);
+}
+
+bool Core::WaitersAhead(const Flow& flow, bool prioritized) const {
+  for (size_t i = 0; i < (prioritized ? 1 : 2); ++i) {
+    for (WaiterSlot slot = flow.waiters.classes[i].head; slot != kNoWaiter;
+         slot = waiters_.Next(slot)) {
+      if (!CannotGo(flow, waiters_.at(slot))) return true;
+    }
+  }
+  return false;
+}
+
+// Sentinel's acquireRefuseStrategy 3 queues prioritized requests; a request may ask for it itself.
+int64_t Core::WaitOf(const Flow& flow, const AcquireRequest& request) const {
+  constexpr int32_t kQueueOnServer = 3;
+  if (queues_closed_ || !flow.active()) return 0;
+  if (request.wait_ms.has_value()) return std::clamp<int64_t>(*request.wait_ms, 0, kWaitMsMax);
+  const bool by_rule = request.prioritized && flow.rule->acquire_refuse_strategy == kQueueOnServer;
+  return by_rule ? flow.rule->max_queueing_time_ms : 0;
+}
+
+bool Core::QueueIsFull(const Flow& flow, WaitTicket ticket) const {
+  const Limits& limits = options_.limits;
+  return flow.waiters.size() >= limits.waiters_per_rule_max ||
+         waiters_.size() >= limits.waiters_max ||
+         waiters_.SizeOf(ticket.owner) >= limits.waiters_per_connection_max;
+}
+
+void Core::Enqueue(const Turn& turn, SessionSlot session, FlowSlot slot,
+                   const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket) {
+  Flow& flow = flows_.at(slot);
+  ++flow.counters.queued;
+  if (flow.waiters.size() == 0) {
+    flows_.name_space(flow.name_space).waiting.insert(flow.id.value);
+  }
+  const WaiterSlot waiter = waiters_.Add({.ticket = ticket,
+                                          .flow = slot,
+                                          .session = session,
+                                          .count = static_cast<uint32_t>(request.count),
+                                          .prioritized = request.prioritized,
+                                          .request_id = request.request_id,
+                                          .since_ms = turn.now.ms,
+                                          .deadline_ms = turn.now.ms + wait_ms},
+                                         &flow.waiters);
+  if (request.request_id != 0) {
+    requests_.AddWaiter(sessions_.at(session).id, request.request_id, waiter);
+  }
+}
+
+AcquireAnswer Core::Grant(const Turn& turn, SessionSlot session, FlowSlot slot, uint32_t count,
+                          uint64_t request_id) {
+  const TokenEntry& entry = tokens_.at(IssueToken(turn, session, slot, count, request_id));
+  const Flow& flow = flows_.at(slot);
+  return {.status = TokenStatus::kOk,
+          .token_id = IdOf(entry),
+          .fence = Fence{entry.fence},
+          .now_calls = flow.now_calls,
+          .level = LevelOf(flow),
+          .hold_ms = flow.hold_ms};
+}
+
+AcquireAnswer Core::Refuse(FlowSlot slot, TokenStatus status, RefusedBy limit) {
+  Flow& flow = flows_.at(slot);
+  ++flow.counters.refused[static_cast<size_t>(limit)];
+  return {
+      .status = status, .refused_by = limit, .now_calls = flow.now_calls, .level = LevelOf(flow)};
+}
+
+// Ends the wait with an answer.
+void Core::AnswerLate(const Turn& turn, WaiterSlot slot, const AcquireAnswer& answer) {
+  const Waiter waiter = waiters_.at(slot);
+  int64_t& longest_ms = flows_.at(waiter.flow).counters.longest_wait_ms;
+  longest_ms = std::max(longest_ms, turn.now.ms - waiter.since_ms);
+  late_answers_.push_back({waiter.ticket, answer});
+  RemoveWaiter(slot);
+}
+
+void Core::RemoveWaiter(WaiterSlot slot) {
+  const Waiter waiter = waiters_.at(slot);
+  Flow& flow = flows_.at(waiter.flow);
+  if (waiter.request_id != 0) {
+    requests_.RemoveWaiter(sessions_.at(waiter.session).id, waiter.request_id);
+  }
+  waiters_.Remove(slot, &flow.waiters);
+  if (flow.waiters.size() == 0) {
+    flows_.name_space(flow.name_space).waiting.erase(flow.id.value);
+  } else {
+    Wake(waiter.flow);  // It may have stood in the way of others.
+  }
+}
+
+void Core::DropWaiters(const Turn& turn, uint32_t owner) {
+  for (;;) {
+    const WaiterSlot slot = waiters_.FirstOf(owner);
+    if (slot == kNoWaiter) break;
+    RemoveWaiter(slot);
+  }
+  GrantWaiters(turn);
+}
+
+void Core::CloseQueues(const Turn& turn) {
+  queues_closed_ = true;
+  for (;;) {
+    const WaiterSlot slot = waiters_.Earliest();
+    if (slot == kNoWaiter) return;
+    AnswerLate(turn, slot, {.status = TokenStatus::kNotAvailable});
+  }
+}
+
+void Core::RefuseWaiters(const Turn& turn, FlowSlot flow, TokenStatus status) {
+  for (size_t i = 0; i < flows_.at(flow).waiters.classes.size(); ++i) {
+    for (;;) {
+      const WaiterSlot slot = flows_.at(flow).waiters.classes[i].head;
+      if (slot == kNoWaiter) break;
+      AnswerLate(turn, slot, {.status = status});
+    }
+  }
+}
+
+void Core::ExpireWaiters(const Turn& turn, uint32_t waiters_max) {
+  for (; waiters_max > 0 && waiters_.earliest_deadline_ms() <= turn.now.ms; --waiters_max) {
+    const WaiterSlot slot = waiters_.Earliest();
+    const FlowSlot flow = waiters_.at(slot).flow;
+    AnswerLate(turn, slot, Refuse(flow, TokenStatus::kBlocked, RefusedBy::kQueueTimeout));
+  }
+}
+
+std::vector<LateAnswer> Core::TakeLateAnswers() { return std::exchange(late_answers_, {}); }
+
+// The flow has more room, or other waiters than before.
+void Core::Wake(FlowSlot slot) {
+  Flow& flow = flows_.at(slot);
+  if (flow.to_wake || flow.waiters.size() == 0) return;
+  flow.to_wake = true;
+  to_wake_.push_back(slot);
+}
+
+// Levels that are shared among sessions have changed.
+void Core::WakeNamespace(NamespaceSlot name_space) {
+  for (const int64_t id : flows_.name_space(name_space).waiting) Wake(flows_.Find(FlowId{id}));
+}
+
+void Core::GrantWaiters(const Turn& turn) {
+  for (size_t i = 0; i < to_wake_.size(); ++i) GrantWaitersOf(turn, to_wake_[i]);
+  to_wake_.clear();
+}
+
+void Core::GrantWaitersOf(const Turn& turn, FlowSlot slot) {
+  Flow& flow = flows_.at(slot);
+  bool room = true;
+  for (size_t i = 0; i < flow.waiters.classes.size() && room; ++i) {
+    WaiterSlot next = flow.waiters.classes[i].head;
+    while (next != kNoWaiter && room) {
+      const WaiterSlot candidate = next;
+      next = waiters_.Next(candidate);
+      room = GrantWaiter(turn, candidate) || CannotGo(flow, waiters_.at(candidate));
+    }
+  }
+  flow.to_wake = false;
+}
+
+// Whether the wait is over.
+bool Core::GrantWaiter(const Turn& turn, WaiterSlot slot) {
+  const Waiter waiter = waiters_.at(slot);
+  Flow& flow = flows_.at(waiter.flow);
+  const RefusedBy limit = LimitOf(flow, waiter.session, waiter.count);
+  if (limit != RefusedBy::kNone && !flow.rule->shadow) return false;
+  if (tokens_.size() >= options_.limits.tokens_max) {
+    AnswerLate(turn, slot,
+               Refuse(waiter.flow, TokenStatus::kTooManyRequest, RefusedBy::kTokenLimit));
+    return true;
+  }
+  ++flow.counters.granted_from_queue;
+  AnswerLate(turn, slot, Grant(turn, waiter.session, waiter.flow, waiter.count, waiter.request_id));
+  return true;
+}
+
+}  // namespace nowcalls::core

@@ -1,0 +1,62 @@
+// RequestIds: what became of the acquires that carried a request id of their session.
+//
+// Thread: loop. A live token or a waiter is found by (session, request id), so that an acquire that
+// is asked again finds what it got. Cancelled ids are remembered for a while, so that an acquire
+// that is overtaken by its own cancel is refused: at most `cancelled_max` of them, the oldest go
+// first. Memory: an entry for each live token and waiter with an id, and those.
+#ifndef NOWCALLS_CORE_REQUEST_IDS_H_
+#define NOWCALLS_CORE_REQUEST_IDS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/token_table.h"
+#include "core/wait_queues.h"
+#include "nowcalls/types.h"
+
+namespace nowcalls::core {
+
+class RequestIds {
+ public:
+  explicit RequestIds(size_t cancelled_max) : cancelled_max_(cancelled_max) {}
+
+  // kNoToken, kNoWaiter if there is none.
+  TokenSlot FindToken(SessionId session, uint64_t request_id) const;
+  WaiterSlot FindWaiter(SessionId session, uint64_t request_id) const;
+  // The request id of a token; 0 if it was added without.
+  uint64_t OfToken(TokenSlot token) const;
+
+  // REQUIRES: request_id is not 0 and is not known of the session.
+  void AddToken(SessionId session, uint64_t request_id, TokenSlot token);
+  void RemoveToken(SessionId session, TokenSlot token);
+  void AddWaiter(SessionId session, uint64_t request_id, WaiterSlot waiter);
+  void RemoveWaiter(SessionId session, uint64_t request_id);
+
+  // Remembered until then; a second time counts from the second.
+  void Cancel(SessionId session, uint64_t request_id, int64_t until_ms);
+  bool IsCancelled(SessionId session, uint64_t request_id, int64_t now_ms) const;
+  void ForgetCancelled(int64_t now_ms);
+
+  size_t tokens() const { return request_of_token_.size(); }
+  size_t cancelled() const { return cancelled_.size(); }
+
+ private:
+  using Key = std::pair<uint64_t, uint64_t>;  // Session, request id.
+
+  void ForgetOldest();
+
+  const size_t cancelled_max_;
+  absl::flat_hash_map<Key, TokenSlot> tokens_;
+  absl::flat_hash_map<TokenSlot, uint64_t> request_of_token_;
+  absl::flat_hash_map<Key, WaiterSlot> waiters_;
+  absl::flat_hash_map<Key, int64_t> cancelled_;  // Until when.
+  std::deque<std::pair<int64_t, Key>>
+      cancelled_order_;  // In the order in which they are forgotten.
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_REQUEST_IDS_H_

@@ -1,0 +1,124 @@
+// Per-client caps and shadow mode; how long tokens were held.
+#include <doctest/doctest.h>
+
+#include "core/held_times.h"
+#include "support/core_harness.h"
+
+namespace nowcalls::core {
+namespace {
+
+using testing::CoreHarness;
+
+const Flow& FlowOf(CoreHarness* h) {
+  return h->core().flows().at(h->core().flows().Find(FlowId{1}));
+}
+
+TEST_CASE("one session may hold no more than maxPerClient, others the rest") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 10, .max_per_client = 3}});
+  const SessionSlot a = h.Hello("a");
+  const SessionSlot b = h.Hello("b");
+  const TokenId two = h.Take(a, 1, 2);
+  h.Take(a, 1);
+  const AcquireAnswer refused = h.Acquire(a, 1);
+  CHECK(refused.status == TokenStatus::kBlocked);
+  CHECK(refused.refused_by == RefusedBy::kClientCap);
+  CHECK(refused.now_calls == 3);
+  CHECK(h.Acquire(b, 1, 3).status == TokenStatus::kOk);
+  CHECK(h.Acquire(b, 1).refused_by == RefusedBy::kClientCap);
+  h.Release(a, two);
+  CHECK(h.Acquire(a, 1, 2).status == TokenStatus::kOk);
+  CHECK(FlowOf(&h).counters.refused[static_cast<size_t>(RefusedBy::kClientCap)] == 2);
+}
+
+TEST_CASE("a share of the level follows the level and is one call at least") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 10, .max_per_client_percent = 25}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1, 2);
+  CHECK(h.Acquire(a, 1).refused_by == RefusedBy::kClientCap);
+  h.Rules({{.flow = 1, .count = 12, .max_per_client_percent = 25}});
+  CHECK(h.Acquire(a, 1).status == TokenStatus::kOk);
+  h.Rules({{.flow = 1, .count = 5, .max_per_client_percent = 1}});
+  CHECK(h.Acquire(h.Hello("b"), 1).status == TokenStatus::kOk);
+}
+
+TEST_CASE("a cap that is new counts what is out; one that goes is forgotten; a restart keeps it") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 10, .client_offline_ms = 60'000}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1, 3);
+  h.Rules({{.flow = 1, .count = 10, .client_offline_ms = 60'000, .max_per_client = 4}});
+  CHECK(h.Acquire(a, 1, 2).refused_by == RefusedBy::kClientCap);
+  h.Take(a, 1);
+  h.Restart();
+  const SessionSlot back = h.Hello("a");
+  CHECK(h.Acquire(back, 1).refused_by == RefusedBy::kClientCap);
+  h.Rules({{.flow = 1, .count = 10, .client_offline_ms = 60'000}});
+  CHECK(h.Acquire(back, 1).status == TokenStatus::kOk);
+  CHECK(FlowOf(&h).held_by_session == nullptr);
+}
+
+TEST_CASE("shadow mode grants what it would have refused, and counts it by limit") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 2, .max_per_client = 1, .shadow = true}});
+  const SessionSlot a = h.Hello("a");
+  for (int i = 0; i < 4; ++i) CHECK(h.Acquire(a, 1).status == TokenStatus::kOk);
+  CHECK(h.NowCalls(1) == 4);
+  const FlowCounters& counters = FlowOf(&h).counters;
+  CHECK(counters.granted == 4);
+  CHECK(counters.shadow_refused[static_cast<size_t>(RefusedBy::kClientCap)] == 1);
+  CHECK(counters.shadow_refused[static_cast<size_t>(RefusedBy::kLevel)] == 2);
+  CHECK(counters.refused[static_cast<size_t>(RefusedBy::kLevel)] == 0);
+  h.Rules({{.flow = 1, .count = 2}});
+  CHECK(h.Acquire(a, 1).status == TokenStatus::kBlocked);
+}
+
+TEST_CASE("shadow mode does not lift the limit of the server") {
+  auto options = testing::HarnessOptions();
+  options.limits.tokens_max = 1;
+  CoreHarness h(options);
+  h.Rules({{.flow = 1, .count = 1, .shadow = true}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1);
+  CHECK(h.Acquire(a, 1).refused_by == RefusedBy::kTokenLimit);
+}
+
+TEST_CASE("held times: exact when short, at most a quarter too long otherwise, never too short") {
+  HeldTimes held;
+  CHECK(held.Quantile(0.5) == 0);
+  for (int64_t ms = 1; ms <= 1000; ++ms) held.Add(ms);
+  for (const double quantile : {0.001, 0.005, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0}) {
+    CAPTURE(quantile);
+    const auto exact = static_cast<double>(1000) * quantile;
+    const auto told = static_cast<double>(held.Quantile(quantile));
+    CHECK(told >= exact);
+    CHECK(told <= exact * 1.25);
+  }
+  CHECK(held.Quantile(0.005) == 5);
+  CHECK(held.longest_ms() == 1000);
+  CHECK(held.Quantile(1) == 1000);
+  held.Add(-5);
+  CHECK(held.Quantile(0.0001) == 0);
+  HeldTimes extreme;
+  extreme.Add(INT64_MAX);
+  CHECK(extreme.Quantile(0.5) == INT64_MAX);
+}
+
+TEST_CASE("a flow tells how long its tokens were held") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 100'000}});
+  const SessionSlot a = h.Hello("a");
+  for (const int64_t ms : {5, 5, 5, 4000}) {
+    const TokenId token = h.Take(a, 1);
+    h.Sleep(ms);
+    h.Release(a, token);
+  }
+  const HeldTimes& held = *FlowOf(&h).held_times;
+  CHECK(held.count() == 4);
+  CHECK(held.Quantile(0.5) == 5);
+  CHECK(held.longest_ms() == 4000);
+}
+
+}  // namespace
+}  // namespace nowcalls::core

@@ -1,0 +1,505 @@
+// Admission against a model: random acquires that wait or not, with and without request ids, under
+// caps, shadow mode and changing rules and levels, with clients that come and go and servers that
+// restart. Nothing expires here (model_test.cc is for that), so every single answer is foretold.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/prng.h"
+#include "support/core_harness.h"
+
+namespace nowcalls::core {
+namespace {
+
+using testing::CoreHarness;
+using testing::FindWrongBook;
+using testing::RuleOptions;
+
+constexpr int64_t kLongMs = 20LL * 24 * 3600 * 1000;
+constexpr int64_t kFlows = 3;
+
+struct ModelToken {
+  int64_t flow = 0;
+  std::string client;
+  int64_t count = 0;
+  uint64_t request_id = 0;
+};
+
+struct ModelWaiter {
+  uint32_t tag = 0;
+  uint32_t owner = 0;
+  int64_t flow = 0;
+  std::string client;
+  int64_t count = 0;
+  bool prioritized = false;
+  uint64_t request_id = 0;
+  int64_t deadline_ms = 0;
+};
+
+struct Foretold {
+  TokenStatus status = TokenStatus::kOk;
+  RefusedBy refused_by = RefusedBy::kNone;
+};
+
+class QueueModel {
+ public:
+  std::map<int64_t, RuleOptions> rules;  // Those that are there; all of namespace "app".
+  std::map<std::string, std::set<uint32_t>> clients;  // Their connections.
+  std::map<uint64_t, ModelToken> tokens;
+  std::vector<ModelWaiter> waiters;  // In the order of arrival.
+  std::map<std::pair<std::string, uint64_t>, int64_t> cancelled;
+  // Late answers by flow, in order: a grant is followed by the token's details.
+  std::map<int64_t, std::vector<std::pair<uint32_t, Foretold>>> late;
+  std::vector<ModelWaiter> granted;  // In the same order as the grants in `late`.
+
+  int64_t NowCalls(int64_t flow) const {
+    int64_t sum = 0;
+    for (const auto& [id, token] : tokens) sum += token.flow == flow ? token.count : 0;
+    return sum + Pending(flow, "");
+  }
+  int64_t Held(int64_t flow, const std::string& client) const {
+    int64_t sum = 0;
+    for (const auto& [id, token] : tokens) {
+      sum += token.flow == flow && token.client == client ? token.count : 0;
+    }
+    return sum + Pending(flow, client);
+  }
+  int64_t Online() const {
+    return std::count_if(clients.begin(), clients.end(),
+                         [](const auto& client) { return !client.second.empty(); });
+  }
+  int64_t Level(int64_t flow) const {
+    const RuleOptions& rule = rules.at(flow);
+    return static_cast<int64_t>(rule.avg_local ? rule.count * static_cast<double>(Online())
+                                               : rule.count);
+  }
+  int64_t Cap(int64_t flow) const {
+    const RuleOptions& rule = rules.at(flow);
+    if (rule.max_per_client > 0) return rule.max_per_client;
+    if (rule.max_per_client_percent == 0) return INT64_MAX;
+    return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(Level(flow)) *
+                                                     rule.max_per_client_percent / 100));
+  }
+  RefusedBy Limit(int64_t flow, const std::string& client, int64_t count) const {
+    if (NowCalls(flow) + count > Level(flow)) return RefusedBy::kLevel;
+    return Held(flow, client) + count > Cap(flow) ? RefusedBy::kClientCap : RefusedBy::kNone;
+  }
+  bool Hopeless(const ModelWaiter& waiter) const {
+    return waiter.count > Level(waiter.flow) ||
+           Held(waiter.flow, waiter.client) + waiter.count > Cap(waiter.flow);
+  }
+  bool SomebodyAhead(int64_t flow, bool prioritized) const {
+    return std::any_of(waiters.begin(), waiters.end(), [&](const ModelWaiter& waiter) {
+      return waiter.flow == flow && (waiter.prioritized || !prioritized) && !Hopeless(waiter);
+    });
+  }
+
+  void AnswerLate(const ModelWaiter& waiter, Foretold answer) {
+    late[waiter.flow].emplace_back(waiter.tag, answer);
+  }
+  void Forget(uint32_t tag) {
+    std::erase_if(waiters, [&](const ModelWaiter& waiter) { return waiter.tag == tag; });
+  }
+
+  // Whoever may go now goes.
+  void Serve(int64_t flow) {
+    if (!rules.contains(flow)) return;
+    for (bool again = true; again;) {
+      again = false;
+      for (const ModelWaiter& waiter : InOrder(flow)) {
+        const RefusedBy limit = Limit(flow, waiter.client, waiter.count);
+        if (limit == RefusedBy::kNone || rules.at(flow).shadow) {
+          AnswerLate(waiter, {});
+          granted.push_back(waiter);
+          Forget(waiter.tag);
+          again = true;
+          break;
+        }
+        if (!Hopeless(waiter)) return;
+      }
+    }
+  }
+  void ServeAll() {
+    for (int64_t flow = 1; flow <= kFlows; ++flow) Serve(flow);
+  }
+
+ private:
+  std::vector<ModelWaiter> InOrder(int64_t flow) const {
+    std::vector<ModelWaiter> order;
+    for (const bool prioritized : {true, false}) {
+      for (const ModelWaiter& waiter : waiters) {
+        if (waiter.flow == flow && waiter.prioritized == prioritized) order.push_back(waiter);
+      }
+    }
+    return order;
+  }
+  // Granted, but their ids are not known yet. Of one client, or of all for "".
+  int64_t Pending(int64_t flow, const std::string& client) const {
+    int64_t sum = 0;
+    for (const ModelWaiter& waiter : granted) {
+      if (waiter.flow == flow && (client.empty() || waiter.client == client)) sum += waiter.count;
+    }
+    return sum;
+  }
+};
+
+class Life {
+ public:
+  explicit Life(uint64_t seed) : prng_(seed) {
+    ChangeRules();
+    Connect();
+  }
+
+  void Step() {
+    const uint64_t dice = prng_.Below(100);
+    if (dice < 45) {
+      Acquire();
+    } else if (dice < 65) {
+      Release();
+    } else if (dice < 71) {
+      Cancel();
+    } else if (dice < 79) {
+      Connect();
+    } else if (dice < 85) {
+      Disconnect();
+    } else if (dice < 93) {
+      Pass();
+    } else if (dice < 98) {
+      ChangeRules();
+    } else {
+      Restart();
+    }
+    TakeLateAnswers();
+    Compare();
+  }
+
+ private:
+  struct Connection {
+    uint32_t owner = 0;
+    std::string client;
+  };
+
+  static RuleOptions Shape(int64_t flow) {
+    return {.flow = flow, .resource_timeout_ms = kLongMs, .client_offline_ms = kLongMs};
+  }
+
+  const Connection* Any() {
+    return connections_.empty() ? nullptr : &connections_[prng_.Below(connections_.size())];
+  }
+
+  SessionSlot SlotOf(const std::string& client) { return slots_.at(client); }
+
+  uint64_t AnyRequestId() { return prng_.Below(3) > 0 ? 0 : 1 + prng_.Below(6); }
+
+  void ChangeRules() {
+    std::vector<RuleOptions> set;
+    for (int64_t flow = 1; flow <= kFlows; ++flow) {
+      if (prng_.Below(8) == 0) continue;
+      RuleOptions rule = Shape(flow);
+      rule.count = static_cast<double>(prng_.Between(0, 12)) / 2;
+      rule.avg_local = prng_.Below(3) == 0;
+      if (prng_.Below(3) == 0) rule.max_per_client = prng_.Between(1, 4);
+      if (prng_.Below(4) == 0 && rule.max_per_client == 0) {
+        rule.max_per_client_percent = static_cast<double>(prng_.Between(1, 100));
+      }
+      rule.shadow = prng_.Below(8) == 0;
+      rule.refuse_strategy = static_cast<int>(prng_.Between(0, 3));
+      rule.max_queueing_ms = prng_.Between(0, 400);
+      set.push_back(rule);
+    }
+    h_.Rules(set);
+    model_.rules.clear();
+    for (const RuleOptions& rule : set) model_.rules[rule.flow] = rule;
+    for (const ModelWaiter& waiter : std::vector<ModelWaiter>(model_.waiters)) {
+      if (model_.rules.contains(waiter.flow)) continue;
+      // Prioritized ones are told first.
+      for (const bool prioritized : {true, false}) {
+        for (const ModelWaiter& told : std::vector<ModelWaiter>(model_.waiters)) {
+          if (told.flow != waiter.flow || told.prioritized != prioritized) continue;
+          model_.AnswerLate(told, {TokenStatus::kNoRuleExists, RefusedBy::kNone});
+          model_.Forget(told.tag);
+        }
+      }
+    }
+    model_.ServeAll();
+  }
+
+  void Connect() {
+    const std::string client(1, static_cast<char>('a' + prng_.Below(4)));
+    slots_[client] = h_.Hello(client);
+    connections_.push_back({++last_owner_, client});
+    model_.clients[client].insert(last_owner_);
+    model_.ServeAll();
+  }
+
+  void Disconnect() {
+    if (connections_.empty()) return;
+    const size_t index = prng_.Below(connections_.size());
+    const Connection gone = connections_[index];
+    connections_.erase(connections_.begin() + static_cast<int64_t>(index));
+    h_.DropWaiters(gone.owner);
+    std::erase_if(model_.waiters, [&](const auto& waiter) { return waiter.owner == gone.owner; });
+    model_.ServeAll();
+    TakeLateAnswers();
+    h_.Goodbye(SlotOf(gone.client));
+    std::set<uint32_t>& left = model_.clients[gone.client];
+    left.erase(gone.owner);
+    const bool holds = std::any_of(model_.tokens.begin(), model_.tokens.end(),
+                                   [&](const auto& t) { return t.second.client == gone.client; });
+    if (left.empty() && !holds) Retire(gone.client);
+    model_.ServeAll();
+  }
+
+  // A session that is offline and holds nothing is gone, with the ids it has cancelled.
+  void Retire(const std::string& client) {
+    model_.clients.erase(client);
+    std::erase_if(model_.cancelled, [&](const auto& entry) { return entry.first.first == client; });
+  }
+
+  void Acquire() {
+    const Connection* from = Any();
+    if (from == nullptr) return Connect();
+    AcquireRequest request{.flow = FlowId{prng_.Between(1, kFlows)},
+                           .count = prng_.Between(1, 3),
+                           .prioritized = prng_.Below(3) == 0};
+    if (prng_.Below(3) > 0) request.wait_ms = prng_.Below(4) == 0 ? 0 : prng_.Between(1, 600);
+    request.request_id = AnyRequestId();
+    const uint32_t tag = ++last_tag_;
+    const auto foretold = Foretell(*from, request, tag);
+    const auto answer = h_.Ask(SlotOf(from->client), request, tag, from->owner);
+    REQUIRE(answer.has_value() == foretold.has_value());
+    if (!answer.has_value()) return;
+    REQUIRE(TokenStatusName(answer->status) == TokenStatusName(foretold->status));
+    REQUIRE(RefusedByName(answer->refused_by) == RefusedByName(foretold->refused_by));
+    if (answer->status != TokenStatus::kOk) return;
+    const ModelToken token{request.flow.value, from->client, request.count, request.request_id};
+    const auto [known, is_new] = model_.tokens.emplace(answer->token_id.value, token);
+    if (!is_new) {
+      REQUIRE(known->second.request_id == request.request_id);
+      REQUIRE(request.request_id != 0);
+    } else {
+      REQUIRE(issued_.insert(answer->token_id.value).second);
+    }
+  }
+
+  std::optional<Foretold> Foretell(const Connection& from, const AcquireRequest& request,
+                                   uint32_t tag) {
+    const int64_t flow = request.flow.value;
+    if (request.request_id != 0) {
+      for (const auto& [id, token] : model_.tokens) {
+        if (token.client != from.client || token.request_id != request.request_id) continue;
+        if (token.flow == flow && token.count == request.count) return Foretold{};
+        return Foretold{TokenStatus::kBadRequest, RefusedBy::kRequestId};
+      }
+      const auto cancelled = model_.cancelled.find({from.client, request.request_id});
+      if (cancelled != model_.cancelled.end() && cancelled->second > h_.now().ms) {
+        return Foretold{TokenStatus::kBlocked, RefusedBy::kCancelled};
+      }
+      for (ModelWaiter& waiter : model_.waiters) {
+        if (waiter.client != from.client || waiter.request_id != request.request_id) continue;
+        if (waiter.flow != flow || waiter.count != request.count) {
+          return Foretold{TokenStatus::kBadRequest, RefusedBy::kRequestId};
+        }
+        model_.AnswerLate(waiter, {TokenStatus::kBlocked, RefusedBy::kSuperseded});
+        const int64_t wait_ms = WaitOf(request);
+        if (wait_ms > 0) {
+          waiter.tag = tag;
+          waiter.owner = from.owner;
+          waiter.deadline_ms = h_.now().ms + wait_ms;
+          return std::nullopt;
+        }
+        model_.Forget(waiter.tag);
+        model_.Serve(flow);
+        break;
+      }
+    }
+    if (!model_.rules.contains(flow)) return Foretold{TokenStatus::kNoRuleExists, {}};
+    RefusedBy limit = model_.Limit(flow, from.client, request.count);
+    if (limit == RefusedBy::kNone && model_.SomebodyAhead(flow, request.prioritized)) {
+      limit = RefusedBy::kWaitersAhead;
+    }
+    if (limit == RefusedBy::kNone || model_.rules.at(flow).shadow) return Foretold{};
+    const bool hope = request.count <= model_.Level(flow) && request.count <= model_.Cap(flow);
+    const int64_t wait_ms = WaitOf(request);
+    if (wait_ms == 0 || !hope) return Foretold{TokenStatus::kBlocked, limit};
+    model_.waiters.push_back({tag, from.owner, flow, from.client, request.count,
+                              request.prioritized, request.request_id, h_.now().ms + wait_ms});
+    return std::nullopt;
+  }
+
+  int64_t WaitOf(const AcquireRequest& request) {
+    if (request.wait_ms.has_value()) return *request.wait_ms;
+    const RuleOptions& rule = model_.rules.at(request.flow.value);
+    return request.prioritized && rule.refuse_strategy == 3 ? rule.max_queueing_ms : 0;
+  }
+
+  void Erase(uint64_t id) {
+    const ModelToken token = model_.tokens.at(id);
+    model_.tokens.erase(id);
+    const bool holds = std::any_of(model_.tokens.begin(), model_.tokens.end(),
+                                   [&](const auto& t) { return t.second.client == token.client; });
+    if (!holds && model_.clients[token.client].empty()) Retire(token.client);
+    model_.Serve(token.flow);
+  }
+
+  void Release() {
+    const Connection* from = Any();
+    if (from == nullptr || model_.tokens.empty()) return;
+    const auto it =
+        std::next(model_.tokens.begin(), static_cast<int64_t>(prng_.Below(model_.tokens.size())));
+    const uint64_t id = it->first;
+    const bool own = it->second.client == from->client;
+    const bool by_admin = prng_.Below(4) == 0;
+    const TokenStatus status =
+        by_admin ? h_.Reclaim(TokenId{id}) : h_.Release(SlotOf(from->client), TokenId{id});
+    REQUIRE(TokenStatusName(status) == (own || by_admin ? "RELEASE_OK" : "ALREADY_RELEASE"));
+    if (own || by_admin) Erase(id);
+  }
+
+  void Cancel() {
+    const Connection* from = Any();
+    if (from == nullptr) return;
+    const std::string client = from->client;
+    const uint64_t request_id = 1 + prng_.Below(6);
+    const TokenStatus status = h_.Cancel(SlotOf(client), request_id);
+    model_.cancelled[{client, request_id}] = h_.now().ms + Limits().cancel_remembered_ms;
+    for (const auto& [id, token] : model_.tokens) {
+      if (token.client != client || token.request_id != request_id) continue;
+      REQUIRE(TokenStatusName(status) == "RELEASE_OK");
+      return Erase(id);
+    }
+    for (const ModelWaiter& waiter : std::vector<ModelWaiter>(model_.waiters)) {
+      if (waiter.client != client || waiter.request_id != request_id) continue;
+      REQUIRE(TokenStatusName(status) == "RELEASE_OK");
+      model_.AnswerLate(waiter, {TokenStatus::kBlocked, RefusedBy::kCancelled});
+      model_.Forget(waiter.tag);
+      return model_.Serve(waiter.flow);
+    }
+    REQUIRE(TokenStatusName(status) == "ALREADY_RELEASE");
+  }
+
+  void Pass() {
+    const int64_t until_ms = h_.now().ms + prng_.Between(0, prng_.Below(10) == 0 ? 70'000 : 400);
+    for (;;) {
+      std::vector<ModelWaiter> due = model_.waiters;
+      std::erase_if(due, [&](const ModelWaiter& w) { return w.deadline_ms > until_ms; });
+      if (due.empty()) break;
+      int64_t next_ms = until_ms;
+      for (const ModelWaiter& waiter : due) next_ms = std::min(next_ms, waiter.deadline_ms);
+      h_.Pass(next_ms - h_.now().ms);
+      ExpireAt(next_ms);
+    }
+    h_.Pass(until_ms - h_.now().ms);
+  }
+
+  // Those with one deadline are told in an order of no meaning, so the core's is taken.
+  void ExpireAt(int64_t now_ms) {
+    for (const LateAnswer& late : h_.core().TakeLateAnswers()) {
+      got_.push_back(late);
+      if (late.answer.refused_by != RefusedBy::kQueueTimeout) continue;
+      const auto waiter = std::find_if(model_.waiters.begin(), model_.waiters.end(),
+                                       [&](const auto& w) { return w.tag == late.ticket.tag; });
+      REQUIRE(waiter != model_.waiters.end());
+      REQUIRE(waiter->deadline_ms == now_ms);
+      model_.AnswerLate(*waiter, {TokenStatus::kBlocked, RefusedBy::kQueueTimeout});
+      model_.Forget(waiter->tag);
+    }
+    model_.ServeAll();
+    TakeLateAnswers();
+  }
+
+  void Restart() {
+    h_.Restart(prng_.Between(0, 100));
+    model_.waiters.clear();
+    model_.cancelled.clear();
+    connections_.clear();
+    slots_.clear();
+    std::set<std::string> holders;
+    for (const auto& [id, token] : model_.tokens) holders.insert(token.client);
+    model_.clients.clear();
+    for (const std::string& holder : holders) model_.clients[holder];
+  }
+
+  // Takes what the core said late, and compares it with what was foretold, flow by flow.
+  void TakeLateAnswers() {
+    for (const LateAnswer& late : h_.core().TakeLateAnswers()) got_.push_back(late);
+    std::map<uint32_t, int64_t> flow_of;
+    for (const auto& [flow, answers] : model_.late) {
+      for (const auto& [tag, answer] : answers) flow_of[tag] = flow;
+    }
+    std::map<int64_t, std::vector<LateAnswer>> got;
+    for (const LateAnswer& late : got_) {
+      CAPTURE(late.ticket.tag);
+      REQUIRE(flow_of.contains(late.ticket.tag));
+      got[flow_of[late.ticket.tag]].push_back(late);
+    }
+    for (const auto& [flow, answers] : model_.late) {
+      REQUIRE(got[flow].size() == answers.size());
+      for (size_t i = 0; i < answers.size(); ++i) {
+        CAPTURE(i);
+        REQUIRE(got[flow][i].ticket.tag == answers[i].first);
+        const AcquireAnswer& answer = got[flow][i].answer;
+        REQUIRE(TokenStatusName(answer.status) == TokenStatusName(answers[i].second.status));
+        REQUIRE(RefusedByName(answer.refused_by) == RefusedByName(answers[i].second.refused_by));
+        if (answer.status == TokenStatus::kOk) TakeGrant(answers[i].first, answer);
+      }
+    }
+    REQUIRE(model_.granted.empty());
+    model_.late.clear();
+    got_.clear();
+  }
+
+  void TakeGrant(uint32_t tag, const AcquireAnswer& answer) {
+    const auto waiter = std::find_if(model_.granted.begin(), model_.granted.end(),
+                                     [&](const auto& w) { return w.tag == tag; });
+    REQUIRE(waiter != model_.granted.end());
+    REQUIRE(issued_.insert(answer.token_id.value).second);
+    model_.tokens[answer.token_id.value] = {waiter->flow, waiter->client, waiter->count,
+                                            waiter->request_id};
+    model_.granted.erase(waiter);
+  }
+
+  void Compare() {
+    REQUIRE(h_.core().tokens().size() == model_.tokens.size());
+    REQUIRE(h_.core().waiters() == model_.waiters.size());
+    for (int64_t flow = 1; flow <= kFlows; ++flow) {
+      REQUIRE(h_.NowCalls(flow) == model_.NowCalls(flow));
+    }
+    REQUIRE(FindWrongBook(h_.core()).empty());
+    REQUIRE(testing::TokensText(testing::ReadLedger(&h_.store())) ==
+            testing::TokensText(h_.core()));
+  }
+
+  Prng prng_;
+  CoreHarness h_;
+  QueueModel model_;
+  std::vector<Connection> connections_;
+  std::map<std::string, SessionSlot> slots_;
+  std::set<uint64_t> issued_;
+  std::vector<LateAnswer> got_;
+  uint32_t last_owner_ = 0;
+  uint32_t last_tag_ = 0;
+};
+
+// More with NOWCALLS_MODEL_RUNS.
+TEST_CASE("1,000 random lives of 200 operations are admitted as the model says") {
+  const char* more = std::getenv("NOWCALLS_MODEL_RUNS");  // NOLINT(concurrency-mt-unsafe)
+  const uint64_t runs = more == nullptr ? 1000 : std::strtoull(more, nullptr, 10);
+  for (uint64_t seed = 1; seed <= runs; ++seed) {
+    CAPTURE(seed);
+    Life life(seed);
+    for (int step = 0; step < 200; ++step) {
+      CAPTURE(step);
+      life.Step();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nowcalls::core

@@ -1,0 +1,190 @@
+// Acquires that wait, through connections: who hears what, and when.
+#include <doctest/doctest.h>
+
+#include "support/engine_harness.h"
+#include "wire/rows.h"
+
+namespace nowcalls::engine {
+namespace {
+
+using testing::AcquireRequest;
+using testing::EngineHarness;
+using testing::EngineReply;
+using testing::HelloRequest;
+using testing::PlainRequest;
+using testing::TokenRequest;
+using wire::Method;
+using Ids = std::vector<uint32_t>;
+
+std::string Waiting(uint32_t msgid, uint64_t wait_ms, uint64_t request_id = 0) {
+  wire::OutputBuffer out;
+  wire::EncodeAcquireRequest(
+      msgid, {.flow_id = 1, .count = 1, .wait_ms = wait_ms, .request_id = request_id}, &out);
+  return std::string(out.view());
+}
+
+std::string Cancel(uint32_t msgid, uint64_t request_id) {
+  wire::OutputBuffer out;
+  wire::EncodeCancelRequest(msgid, request_id, &out);
+  return std::string(out.view());
+}
+
+std::vector<testing::RuleOptions> OneCall() {
+  return {{.flow = 1, .count = 1, .resource_timeout_ms = 60'000, .client_offline_ms = 1000}};
+}
+
+TEST_CASE("a waiter hears of its grant when the grant is durable, other requests go on meanwhile") {
+  EngineHarness h({}, OneCall());
+  const ConnectionId a = h.Connect();
+  const ConnectionId b = h.Connect("127.0.0.1:2");
+  const uint64_t token = h.Take(a);
+  h.Send(b, Waiting(1, 5000) + PlainRequest(2, Method::kPing));
+  h.Settle();
+  CHECK(h.TakeIds(b) == Ids{2});
+  h.Send(a, TokenRequest(3, Method::kRelease, token));
+  h.Turn();
+  CHECK(h.TakeIds(b).empty());
+  REQUIRE(h.BeginCommit());
+  h.Turn();
+  CHECK(h.TakeIds(b).empty());
+  h.FinishCommit();
+  h.Turn();
+  const auto replies = h.TakeReplies(b);
+  REQUIRE(replies.size() == 1);
+  CHECK(replies[0].msgid == 1);
+  CHECK(replies[0].acquire().status == TokenStatus::kOk);
+  CHECK(replies[0].acquire().now_calls == 1);
+}
+
+TEST_CASE("a wait that is over for nothing is answered with the limit") {
+  EngineHarness h({}, OneCall());
+  const ConnectionId a = h.Connect();
+  h.Take(a);
+  h.Send(a, Waiting(1, 300));
+  h.Pass(250);
+  CHECK(h.TakeIds(a).empty());
+  h.Pass(50);
+  const auto replies = h.TakeReplies(a);
+  REQUIRE(replies.size() == 1);
+  CHECK(replies[0].acquire().status == TokenStatus::kBlocked);
+  CHECK(replies[0].acquire().refused_by == RefusedBy::kQueueTimeout);
+  CHECK(replies[0].acquire().level == 1);
+}
+
+TEST_CASE("waiting does not count as a request in flight, so a client can release and cancel") {
+  Limits limits;
+  limits.requests_in_flight_max = 2;
+  EngineHarness h(limits, OneCall());
+  const ConnectionId a = h.Connect();
+  h.Take(a);
+  std::string bytes;
+  for (uint32_t id = 1; id <= 10; ++id) bytes += Waiting(id, 5000, 100 + id);
+  h.Send(a, bytes);
+  h.Settle();
+  CHECK(h.driver().socket(a).reading);
+  CHECK(h.core().waiters() == 10);
+  const EngineReply cancelled = [&] {
+    h.Send(a, Cancel(50, 103));
+    h.Settle();
+    auto replies = h.TakeReplies(a);
+    REQUIRE(replies.size() == 2);
+    CHECK(replies[0].msgid + replies[1].msgid == 53);
+    return replies[0].msgid == 3 ? replies[0] : replies[1];
+  }();
+  CHECK(cancelled.acquire().refused_by == RefusedBy::kCancelled);
+  CHECK(h.core().waiters() == 9);
+}
+
+TEST_CASE("a connection that closes leaves the queue, and the next one is served") {
+  EngineHarness h({}, OneCall());
+  const ConnectionId a = h.Connect();
+  const uint64_t token = h.Take(a);
+  const ConnectionId b = h.Connect("127.0.0.1:2");
+  const ConnectionId c = h.Connect("127.0.0.1:3");
+  const ConnectionId d = h.Connect("127.0.0.1:4");
+  h.Send(b, Waiting(1, 5000));
+  h.Send(c, Waiting(1, 5000));
+  h.Send(d, Waiting(1, 5000));
+  h.Settle();
+  SUBCASE("by being cut") { h.Disconnect(b); }
+  SUBCASE("by its end of the stream") { h.engine().OnEndOfInput(b, h.now()); }
+  SUBCASE("by an error of its own") { h.Send(b, "\xff"); }
+  h.Settle();
+  CHECK(h.core().waiters() == 2);
+  CHECK(h.Call(a, TokenRequest(2, Method::kRelease, token)).status() == TokenStatus::kReleaseOk);
+  h.Settle();
+  CHECK(h.TakeIds(c) == Ids{1});
+  CHECK(h.core().waiters() == 1);
+}
+
+TEST_CASE("a client that comes back asks again and gets the token it was granted unheard") {
+  EngineHarness h({}, OneCall());
+  const ConnectionId a = h.Connect();
+  h.Send(a, HelloRequest(1, "default", "a") + Waiting(2, 0, 77));
+  REQUIRE(h.BeginCommit());
+  h.Disconnect(a);  // The answer is lost.
+  h.FinishCommit();
+  h.Settle();
+  const ConnectionId again = h.Connect();
+  h.Call(again, HelloRequest(1, "default", "a"));
+  const wire::AcquireReply reply = h.Call(again, Waiting(2, 0, 77)).acquire();
+  CHECK(reply.status == TokenStatus::kOk);
+  CHECK(h.core().tokens().size() == 1);
+  CHECK(h.Call(again, TokenRequest(3, Method::kRelease, reply.token_id)).status() ==
+        TokenStatus::kReleaseOk);
+}
+
+TEST_CASE("the answer to a request asked again waits for the token's record like the first") {
+  EngineHarness h({}, OneCall());
+  const ConnectionId a = h.Connect();
+  h.Send(a, Waiting(1, 0, 77));
+  REQUIRE(h.BeginCommit());
+  h.Send(a, Waiting(2, 0, 77));
+  h.Turn();
+  CHECK(h.TakeIds(a).empty());
+  h.FinishCommit();
+  h.Turn();
+  const auto replies = h.TakeReplies(a);
+  REQUIRE(replies.size() == 2);
+  CHECK(replies[0].acquire().token_id == replies[1].acquire().token_id);
+}
+
+TEST_CASE("cancel before any acquire has nothing to end") {
+  EngineHarness h;
+  const ConnectionId a = h.Connect();
+  CHECK(h.Call(a, Cancel(1, 7)).status() == TokenStatus::kAlreadyRelease);
+}
+
+TEST_CASE("who waits when the server ends is told NOT_AVAILABLE") {
+  EngineHarness h({}, OneCall());
+  const ConnectionId a = h.Connect();
+  h.Take(a);
+  h.Send(a, Waiting(1, 5000));
+  h.Settle();
+  h.engine().BeginDrain(h.now());
+  h.Settle();
+  const auto replies = h.TakeReplies(a);
+  REQUIRE(replies.size() == 1);
+  CHECK(replies[0].acquire().status == TokenStatus::kNotAvailable);
+  CHECK(h.engine().idle());
+}
+
+TEST_CASE("a flow shows who waits and since when") {
+  EngineHarness h({}, OneCall());
+  const ConnectionId a = h.Connect();
+  h.Take(a);
+  h.Send(a, Waiting(1, 5000));
+  const int64_t since_ms = h.now().ms;
+  h.Pass(100);
+  h.Send(a, Waiting(2, 5000));
+  wire::OutputBuffer out;
+  wire::EncodeFlowRequest(3, 1, &out);
+  const auto row = wire::DecodeFlowRow(h.Call(a, out.view()).result);
+  REQUIRE(row.ok());
+  CHECK(row->waiters == 2);
+  CHECK(row->waiting_since_ms == since_ms);
+  CHECK(row->counters->queued == 2);
+}
+
+}  // namespace
+}  // namespace nowcalls::engine
