@@ -20,7 +20,15 @@ constexpr uint32_t kWaitersPerTimeStep = 1000;
 }  // namespace
 
 Core::Core(const CoreOptions& options)
-    : options_(options), ids_(options.token_id_key), requests_(options.limits.cancels_max) {}
+    : options_(options),
+      ids_(options.token_id_key),
+      requests_(options.limits.cancels_max),
+      expire_strategy_(options.expire_strategy),
+      guard_(options.mass_expiry) {
+  if (expire_strategy_ != nullptr) return;
+  expire_strategy_ = std::make_shared<DefaultExpireStrategy>(ExpireOptions{
+      .restart_grace_ms = options.restart_grace_ms, .mass_factor = options.mass_expiry_factor});
+}
 
 void Core::OnTime(const Turn& turn) {
   ExpireWaiters(turn, kWaitersPerTimeStep);

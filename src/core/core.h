@@ -25,6 +25,7 @@
 #include "base/time.h"
 #include "core/deadline_counter.h"
 #include "core/flow_table.h"
+#include "core/mass_expiry_guard.h"
 #include "core/request_ids.h"
 #include "core/rule_json.h"
 #include "core/session_table.h"
@@ -35,6 +36,7 @@
 #include "ledger/commit_batch.h"
 #include "ledger/entities.h"
 #include "ledger/scan.h"
+#include "nowcalls/expire_strategy.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
 
@@ -47,6 +49,11 @@ struct CoreOptions {
   // How long the sessions and tokens of before a restart are spared, at least. Longer than a
   // Sentinel client's reconnect delay (2 s), with room for a supervisor's restart.
   int64_t restart_grace_ms = 10'000;
+  // Sessions that go offline in a mass, and how many times clientOfflineTime they are waited for.
+  MassExpiryOptions mass_expiry;
+  double mass_expiry_factor = 5;
+  // Null: DefaultExpireStrategy with these.
+  std::shared_ptr<ExpireStrategy> expire_strategy;
   // A token may be held for resourceTimeout times this without a keep: 2 .. 3.
   double resource_timeout_factor = 2.0;
   // Sentinel's executeRate, executeCount and executeDuration of the expiry task.
@@ -198,6 +205,9 @@ class Core {
   uint64_t batch_number() const { return batch_number_; }
   uint64_t live_count_sum() const { return live_count_sum_; }
   size_t waiters() const { return waiters_.size(); }
+  // Since the server started: how often sessions went offline in a mass, and how many.
+  uint64_t mass_expiries() const { return mass_expiries_; }
+  uint64_t mass_sessions() const { return mass_sessions_; }
   const Waiter& waiter(WaiterSlot slot) const { return waiters_.at(slot); }
   int64_t oldest_issued_ms() const;
 
@@ -251,7 +261,9 @@ class Core {
   // Sessions.
   void SetOnline(SessionSlot slot);
   void SetOffline(SessionSlot slot, int64_t since_ms);
-  int64_t OfflineDueMs(const SessionState& session, int64_t client_offline_time_ms) const;
+  void JudgeMass(SessionSlot slot);
+  int64_t OfflineDueMs(const Turn& turn, TokenSlot slot);
+  ExpireDecision Decide(const Turn& turn, TokenSlot slot, ExpireCause cause);
   void RetireIfUnused(const Turn& turn, SessionSlot slot);
   void ArmOfflineCheck(SessionSlot slot, int64_t due_ms);
   void DisarmOfflineCheck(SessionSlot slot);
@@ -273,7 +285,7 @@ class Core {
   void EraseFlow(const Turn& turn, FlowSlot slot);
 
   // Sweep.
-  bool DecideExpired(const Turn& turn, TokenSlot slot);
+  void EndOrSpare(const Turn& turn, TokenSlot slot);
 
   // Listings.
   Result<Listing*> FindListing(uint64_t id);
@@ -304,6 +316,13 @@ class Core {
   uint64_t live_count_sum_ = 0;
   uint64_t live_fence_sum_ = 0;
   Instant ready_{};
+
+  std::shared_ptr<ExpireStrategy> expire_strategy_;
+  MassExpiryGuard guard_;
+  uint64_t sessions_online_ = 0;
+  uint64_t mass_expiries_ = 0;
+  uint64_t mass_sessions_ = 0;
+  int64_t mass_told_until_ms_ = 0;  // Who went offline before belongs to the mass last told.
 
   // Offline sessions by the moment they must be looked at.
   absl::btree_set<std::pair<int64_t, SessionSlot>> offline_checks_;

@@ -42,6 +42,8 @@ void Core::Goodbye(const Turn& turn, SessionSlot slot) {
   SessionState& session = sessions_.at(slot);
   NOWCALLS_CHECK(session.connections > 0);
   if (--session.connections > 0) return;
+  --sessions_online_;
+  guard_.WentOffline(turn.now.ms);
   --flows_.name_space(session.name_space).sessions_online;
   WakeNamespace(session.name_space);
   SetOffline(slot, turn.now.ms);
@@ -54,7 +56,10 @@ void Core::SetOnline(SessionSlot slot) {
   if (walk_.session == slot) EndOfflineWalk();
   DisarmOfflineCheck(slot);
   session.from_before_restart = false;
+  session.mass_offline = false;
   if (++session.connections > 1) return;
+  ++sessions_online_;
+  guard_.CameBack(session.offline_since_ms);
   ++flows_.name_space(session.name_space).sessions_online;
   WakeNamespace(session.name_space);
 }
@@ -63,15 +68,8 @@ void Core::SetOffline(SessionSlot slot, int64_t since_ms) {
   SessionState& session = sessions_.at(slot);
   session.offline_since_ms = since_ms;
   // Without tokens there is nothing to wait for: the check retires the session.
-  ArmOfflineCheck(slot, session.tokens.size == 0
-                            ? since_ms
-                            : OfflineDueMs(session, session.client_offline_ms_min));
-}
-
-// When the tokens of a rule with this clientOfflineTime are taken from the offline session.
-int64_t Core::OfflineDueMs(const SessionState& session, int64_t client_offline_time_ms) const {
-  const int64_t grace_ms = session.from_before_restart ? options_.restart_grace_ms : 0;
-  return session.offline_since_ms + std::max(client_offline_time_ms, grace_ms);
+  ArmOfflineCheck(slot,
+                  session.tokens.size == 0 ? since_ms : since_ms + session.client_offline_ms_min);
 }
 
 // Nothing is left of a session that is offline and holds nothing.
@@ -104,6 +102,7 @@ void Core::BeginOfflineWalk(SessionSlot slot) {
   DisarmOfflineCheck(slot);
   walk_ = OfflineWalk{};
   walk_.session = slot;
+  if (sessions_.at(slot).tokens.size > 0) JudgeMass(slot);
   walk_.cursor = {TokenOrder::kSession, sessions_.at(slot).tokens.head};
   tokens_.Attach(&walk_.cursor);
 }
@@ -118,12 +117,10 @@ uint32_t Core::StepOfflineWalk(const Turn& turn, uint32_t tokens_max) {
   uint32_t seen = 0;
   for (; seen < tokens_max && walk_.session == slot && walk_.cursor.next != kNoToken; ++seen) {
     const TokenSlot token = walk_.cursor.next;
-    const TokenEntry& entry = tokens_.at(token);
-    const int64_t due_ms =
-        OfflineDueMs(sessions_.at(slot), flows_.at(entry.flow).client_offline_time_ms);
+    const int64_t due_ms = OfflineDueMs(turn, token);
     if (due_ms > turn.now.ms) {
       walk_.next_due_ms = std::min(walk_.next_due_ms, due_ms);
-      walk_.cursor.next = entry.next(TokenOrder::kSession);
+      walk_.cursor.next = tokens_.at(token).next(TokenOrder::kSession);
       continue;
     }
     walk_.reclaimed = ++reclaimed;
@@ -144,6 +141,20 @@ uint32_t Core::StepOfflineWalk(const Turn& turn, uint32_t tokens_max) {
   return seen;
 }
 
+// When the token is taken from its offline session, or is to be looked at again; not in the future:
+// now.
+int64_t Core::OfflineDueMs(const Turn& turn, TokenSlot slot) {
+  const TokenEntry& entry = tokens_.at(slot);
+  const int64_t due_ms =
+      sessions_.at(entry.session).offline_since_ms + flows_.at(entry.flow).client_offline_time_ms;
+  if (due_ms > turn.now.ms) return due_ms;
+  const ExpireDecision decision = Decide(turn, slot, ExpireCause::kClientOffline);
+  if (decision.kind() == ExpireDecision::Kind::kReclaim) return turn.now.ms;
+  const int64_t leave_until_ms = turn.now.ms + options_.sweep_interval_ms;
+  if (decision.kind() == ExpireDecision::Kind::kLeave) return leave_until_ms;
+  return decision.until_ms() > turn.now.ms ? decision.until_ms() : leave_until_ms;
+}
+
 void Core::EndOfflineWalk() {
   tokens_.Detach(&walk_.cursor);
   walk_ = OfflineWalk{};
@@ -158,7 +169,7 @@ void Core::LowerOfflineTime(int64_t client_offline_time_ms) {
     if (session.tokens.size == 0) continue;
     session.client_offline_ms_min = std::min(session.client_offline_ms_min, client_offline_time_ms);
     if (session.online()) continue;
-    const int64_t due_ms = OfflineDueMs(session, client_offline_time_ms);
+    const int64_t due_ms = session.offline_since_ms + client_offline_time_ms;
     if (walk_.session == slot) {
       walk_.next_due_ms = std::min(walk_.next_due_ms, due_ms);
     } else if (due_ms < session.check_ms) {

@@ -35,11 +35,7 @@ Status Core::OnScanDone(const Turn& turn, const ledger::ScanResult& result) {
     const TokenSlot slot = tokens_.Find(key.id, ids_.ToFence(key.id).value);
     // Released or kept since the scan began, or the record of that is still on its way.
     if (slot == kNoToken || KeyOf(tokens_.at(slot)) != key) continue;
-    if (DecideExpired(turn, slot)) {
-      ++sweep_.reclaimed;
-    } else {
-      ++sweep_.spared;
-    }
+    EndOrSpare(turn, slot);
   }
   GrantWaiters(turn);
   sweep_.resume = result.more && !result.expired.empty();
@@ -49,26 +45,65 @@ Status Core::OnScanDone(const Turn& turn, const ledger::ScanResult& result) {
     std::string text = "sweep: reclaimed " + std::to_string(sweep_.reclaimed) +
                        (sweep_.reclaimed == 1 ? " expired token" : " expired tokens");
     if (sweep_.spared > 0) {
-      text += ", spared " + std::to_string(sweep_.spared) + " of before the restart";
+      text += ", spared " + std::to_string(sweep_.spared);
     }
     Note(false, std::move(text));
   }
   return {};
 }
 
-// Reclaims an expired token, or gives one of before the restart the time that its holder needs to
-// come back. True if reclaimed.
-bool Core::DecideExpired(const Turn& turn, TokenSlot slot) {
-  const TokenEntry& entry = tokens_.at(slot);
-  if (entry.fence < first_fence_) {
-    const int64_t spared_ms = ready_.ms + std::min(HoldOf(entry), options_.restart_grace_ms);
-    if (spared_ms > turn.now.ms) {
-      MoveToken(turn, slot, spared_ms, spared_ms - turn.now.ms);
-      return false;
-    }
+void Core::EndOrSpare(const Turn& turn, TokenSlot slot) {
+  if (!sessions_.at(tokens_.at(slot).session).online()) JudgeMass(tokens_.at(slot).session);
+  const ExpireDecision decision = Decide(turn, slot, ExpireCause::kResourceTimeout);
+  if (decision.kind() == ExpireDecision::Kind::kReclaim) {
+    ++sweep_.reclaimed;
+    return EndToken(turn, slot, EndReason::kResourceTimeout);
   }
-  EndToken(turn, slot, EndReason::kResourceTimeout);
-  return true;
+  ++sweep_.spared;
+  const int64_t until_ms = decision.until_ms();
+  if (decision.kind() == ExpireDecision::Kind::kExtend && until_ms > turn.now.ms) {
+    MoveToken(turn, slot, until_ms, until_ms - turn.now.ms);
+  }
+}
+
+// What the strategy says of a token whose time is over.
+ExpireDecision Core::Decide(const Turn& turn, TokenSlot slot, ExpireCause cause) {
+  const TokenEntry& entry = tokens_.at(slot);
+  const Flow& flow = flows_.at(entry.flow);
+  const SessionState& session = sessions_.at(entry.session);
+  const ExpiredToken token{.cause = cause,
+                           .id = IdOf(entry),
+                           .flow = flow.id,
+                           .count = entry.count,
+                           .issued_ms = entry.issued_ms,
+                           .deadline_ms = entry.deadline_ms,
+                           .hold_ms = flow.hold_ms,
+                           .client_offline_time_ms = flow.client_offline_time_ms,
+                           .restarted_ms = entry.fence < first_fence_ ? ready_.ms : 0};
+  const TokenHolder holder{.online = session.online(),
+                           .offline_since_ms = session.offline_since_ms,
+                           .from_before_restart = session.from_before_restart,
+                           .mass_offline = session.mass_offline};
+  return expire_strategy_->Decide(token, holder, turn.now.ms);
+}
+
+// Whether the offline session went offline in a mass. Once it did, it stays so until it is back.
+void Core::JudgeMass(SessionSlot slot) {
+  SessionState& session = sessions_.at(slot);
+  if (session.mass_offline || session.from_before_restart) return;
+  const int64_t window_ms = std::min(session.client_offline_ms_min, MassExpiryGuard::kWindowMsMax);
+  const auto verdict = guard_.Judge(session.offline_since_ms, window_ms, sessions_online_);
+  if (!verdict.mass) return;
+  session.mass_offline = true;
+  ++mass_sessions_;
+  if (session.offline_since_ms <= mass_told_until_ms_) return;
+  mass_told_until_ms_ = session.offline_since_ms + 2 * window_ms;
+  ++mass_expiries_;
+  Note(true, "mass expiry guard: " + std::to_string(verdict.lost) + " of " +
+                 std::to_string(verdict.sessions) + " sessions went offline within " +
+                 std::to_string(window_ms) +
+                 " ms of each other, rather a network cut than a mass death; the expire strategy "
+                 "may keep their tokens longer");
 }
 
 }  // namespace nowcalls::core

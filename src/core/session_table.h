@@ -34,6 +34,8 @@ struct SessionState {
   int64_t offline_since_ms = 0;  // Meaningful while connections == 0.
   // Not back since the server started: its tokens are spared for restart_grace at least.
   bool from_before_restart = false;
+  // Went offline in a mass, as the guard has judged.
+  bool mass_offline = false;
   bool in_ledger = false;            // A SessionOpened record was written: with its first token.
   int64_t check_ms = kNotScheduled;  // When its offline time is looked at next.
   // No token it holds has a rule with a shorter clientOfflineTime.

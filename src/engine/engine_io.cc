@@ -363,6 +363,8 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
         {"flows", core->flows().size()},
         {"tokens", core->tokens().size()},
         {"waiters", core->waiters()},
+        {"mass_expiries", core->mass_expiries()},
+        {"mass_sessions", core->mass_sessions()},
         {"now_calls", core->live_count_sum()},
         {"oldest_issued_ms", core->oldest_issued_ms()},
         {"token_table_bytes", core->tokens().MemoryBytes()}}},

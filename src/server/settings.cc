@@ -49,6 +49,11 @@ auto& Field(Config& config, T Limits::*member) {
   return config.core.limits.*member;
 }
 
+template <typename Config, typename T>
+auto& Field(Config& config, T core::MassExpiryOptions::*member) {
+  return config.core.mass_expiry.*member;
+}
+
 template <typename Part, typename T>
 Setting Integer(std::string_view name, std::string_view group, std::string_view value_name,
                 std::string_view doc, int64_t min, int64_t max, T Part::*member) {
@@ -198,6 +203,35 @@ Setting RuleFiles() {
           ShowRuleFiles};
 }
 
+Status ParseExpireStrategy(const std::string& text, ServerConfig* config) {
+  if (text != "default" && text != "strict") return MustBe("default or strict", text);
+  config->core.expire_strategy =
+      text == "strict" ? std::make_shared<StrictExpireStrategy>() : nullptr;
+  return Status::Ok();
+}
+
+Setting MassExpiryFactor() {
+  Setting setting{"mass-expiry-factor",
+                  kControl,
+                  "N",
+                  "Such clients have N times clientOfflineTime to come back; 1 to 1000.",
+                  SettingKind::kNumber,
+                  {},
+                  {}};
+  setting.set = [](const std::vector<std::string>& values, ServerConfig* config) {
+    double value = 0;
+    if (!ParseNumber(values.front(), &value) || !(value >= 1 && value <= 1000)) {
+      return MustBe("a number from 1 to 1000", values.front());
+    }
+    config->core.mass_expiry_factor = value;
+    return Status::Ok();
+  };
+  setting.get = [](const ServerConfig& config) {
+    return NumberText(config.core.mass_expiry_factor);
+  };
+  return setting;
+}
+
 Setting ResourceTimeoutFactor() {
   Setting setting{"resource-timeout-factor",
                   kControl,
@@ -252,6 +286,20 @@ void AddControl(std::vector<Setting>* table) {
                            "before it is spared for this or its hold, whichever is shorter.",
                            0, kHourMs, &CoreOptions::restart_grace_ms));
   table->push_back(ResourceTimeoutFactor());
+  table->push_back(Text("expire-strategy", kControl, "NAME",
+                        "default: spare tokens after restarts and network cuts; strict: reclaim "
+                        "at once.",
+                        ParseExpireStrategy, [](const ServerConfig& c) {
+                          return c.core.expire_strategy == nullptr ? "default" : "strict";
+                        }));
+  table->push_back(Integer("mass-expiry-percent", kControl, "N",
+                           "When this part of all sessions goes offline within clientOfflineTime, "
+                           "it is taken for a network cut; 0: never.",
+                           0, 100, &core::MassExpiryOptions::percent));
+  table->push_back(Integer("mass-expiry-sessions-min", kControl, "N",
+                           "But only if they are so many.", 1, 1'000'000,
+                           &core::MassExpiryOptions::sessions_min));
+  table->push_back(MassExpiryFactor());
   table->push_back(Integer("sweep-interval-ms", kControl, "MS",
                            "How often expired tokens are looked for.", 1, 60'000,
                            &CoreOptions::sweep_interval_ms));

@@ -1,0 +1,127 @@
+// ExpireStrategy: what becomes of a token whose time is over.
+//
+// A token's time is over in two ways: its hold has passed without a keep (2 x resourceTimeout), or
+// its holder has been offline for the rule's clientOfflineTime. The server finds such tokens and
+// asks the strategy, once for each token and each time; the strategy says what to do and does
+// nothing itself. After Sentinel's ExpireStrategy, which is handed the whole token map instead.
+//
+// Thread: the server's loop. A call must be quick (it is made for every expired token, up to a
+// thousand in a row), must not block, and must decide by its arguments alone if replays are to give
+// the same results. The strategy outlives the server that uses it.
+//
+// A strategy of one's own, which never takes the tokens of flow 7 from a holder that is online:
+//
+//   class PatientWithSeven : public nowcalls::ExpireStrategy {
+//    public:
+//     nowcalls::ExpireDecision Decide(const nowcalls::ExpiredToken& token,
+//                                     const nowcalls::TokenHolder& holder,
+//                                     int64_t now_ms) override {
+//       if (token.flow.value == 7 && holder.online) {
+//         return nowcalls::ExpireDecision::ExtendUntil(now_ms + 60'000);
+//       }
+//       return default_.Decide(token, holder, now_ms);
+//     }
+//
+//    private:
+//     nowcalls::DefaultExpireStrategy default_;
+//   };
+#ifndef NOWCALLS_EXPIRE_STRATEGY_H_
+#define NOWCALLS_EXPIRE_STRATEGY_H_
+
+#include <cstdint>
+
+#include "nowcalls/types.h"
+
+namespace nowcalls {
+
+enum class ExpireCause : uint8_t {
+  kResourceTimeout,  // deadline_ms has passed.
+  kClientOffline,    // The holder has been offline for client_offline_time_ms.
+};
+
+// Times are milliseconds on the ledger clock; durations are milliseconds.
+struct ExpiredToken {
+  ExpireCause cause = ExpireCause::kResourceTimeout;
+  TokenId id;
+  FlowId flow;
+  uint32_t count = 0;
+  int64_t issued_ms = 0;
+  int64_t deadline_ms = 0;
+  int64_t hold_ms = 0;                 // How long the rule lets it be held without a keep.
+  int64_t client_offline_time_ms = 0;  // Of the rule.
+  // When the server became ready, if the token was issued before that; else 0.
+  int64_t restarted_ms = 0;
+};
+
+struct TokenHolder {
+  bool online = false;
+  int64_t offline_since_ms = 0;  // Meaningful while offline; at least restarted_ms.
+  // It has not been back since the server became ready.
+  bool from_before_restart = false;
+  // It went offline together with a large part of all sessions: rather a network cut than a mass
+  // death (the server's mass_expiry_* options).
+  bool mass_offline = false;
+};
+
+class ExpireDecision {
+ public:
+  enum class Kind : uint8_t { kReclaim, kExtend, kLeave };
+
+  // Take the token back, for the reason of the cause.
+  static constexpr ExpireDecision Reclaim() { return ExpireDecision(Kind::kReclaim, 0); }
+  // Ask again at `until_ms`. For kResourceTimeout that becomes the token's deadline, durably. A
+  // moment that is not in the future is Leave.
+  static constexpr ExpireDecision ExtendUntil(int64_t until_ms) {
+    return ExpireDecision(Kind::kExtend, until_ms);
+  }
+  // Ask again at the next sweep, an interval later, which costs a scan each time.
+  static constexpr ExpireDecision Leave() { return ExpireDecision(Kind::kLeave, 0); }
+
+  constexpr Kind kind() const { return kind_; }
+  constexpr int64_t until_ms() const { return until_ms_; }
+
+ private:
+  constexpr ExpireDecision(Kind kind, int64_t until_ms) : kind_(kind), until_ms_(until_ms) {}
+
+  Kind kind_;
+  int64_t until_ms_;
+};
+
+class ExpireStrategy {
+ public:
+  virtual ~ExpireStrategy() = default;
+  virtual ExpireDecision Decide(const ExpiredToken& token, const TokenHolder& holder,
+                                int64_t now_ms) = 0;
+};
+
+struct ExpireOptions {
+  // What is from before a restart is spared for this long after it, at least: sessions to come
+  // back, and tokens whose hold has passed (these for their hold, if that is shorter).
+  int64_t restart_grace_ms = 10'000;
+  // Sessions that went offline in a mass have this many times clientOfflineTime to come back, and
+  // until then their tokens do not time out either. At least 1.
+  double mass_factor = 5;
+};
+
+// The default: reclaims, but for the two graces of ExpireOptions.
+class DefaultExpireStrategy : public ExpireStrategy {
+ public:
+  explicit DefaultExpireStrategy(const ExpireOptions& options = ExpireOptions())
+      : options_(options) {}
+  ExpireDecision Decide(const ExpiredToken& token, const TokenHolder& holder,
+                        int64_t now_ms) override;
+
+ private:
+  const ExpireOptions options_;
+};
+
+// Reclaims at once, whatever happened.
+class StrictExpireStrategy : public ExpireStrategy {
+ public:
+  ExpireDecision Decide(const ExpiredToken& token, const TokenHolder& holder,
+                        int64_t now_ms) override;
+};
+
+}  // namespace nowcalls
+
+#endif  // NOWCALLS_EXPIRE_STRATEGY_H_
