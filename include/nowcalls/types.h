@@ -76,7 +76,7 @@ enum class RefusedBy : uint8_t {
   kNone = 0,
   kLevel = 1,       // The rule's concurrency level.
   kTokenLimit = 2,  // The server's own bound on live tokens.
-  // 3 is for flows that are being drained.
+  kDraining = 3,      // An administrator has stopped the rule's grants.
   kClientCap = 4,     // The rule's maxPerClient, for this session.
   kWaitersAhead = 5,  // Others wait for the room there is, and come first.
   kQueueFull = 6,     // The rule, the connection or the server has as many waiters as it may.
@@ -95,6 +95,7 @@ constexpr std::string_view RefusedByName(RefusedBy limit) {
     case RefusedBy::kNone: return "";
     case RefusedBy::kLevel: return "level";
     case RefusedBy::kTokenLimit: return "token_limit";
+    case RefusedBy::kDraining: return "draining";
     case RefusedBy::kClientCap: return "client_cap";
     case RefusedBy::kWaitersAhead: return "waiters_ahead";
     case RefusedBy::kQueueFull: return "queue_full";

@@ -11,6 +11,7 @@
 #include "base/host_port.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "ledger/history_entry.h"
 #include "nowcalls_version.h"
 
 namespace nowcalls::admin {
@@ -78,6 +79,16 @@ Status CheckText(std::string_view text, size_t bytes_max) {
   return Status::InvalidArgument("must be UTF-8 without control characters, got " + Quoted(text));
 }
 
+Status CheckEndReason(std::string_view text) {
+  for (int reason = 1; reason < kEndReasonCount; ++reason) {
+    const auto end = static_cast<EndReason>(reason);
+    if (ledger::IsKeptInHistory(end) && text == EndReasonName(end)) return {};
+  }
+  return Status::InvalidArgument(Quoted(text) +
+                                 " is none of released_late, client_offline, resource_timeout, "
+                                 "rule_removed, admin");
+}
+
 class Parser {
  public:
   Parser() : app_("Looks into a nowcalls ledger, live or on disk.", "nowcalls-admin") {
@@ -88,6 +99,8 @@ class Parser {
     AddVerify();
     AddRules();
     AddReclaim();
+    AddPurge();
+    AddDrain();
   }
 
   ParsedArguments Parse(int argc, const char* const* argv) {
@@ -255,6 +268,12 @@ class Parser {
     return app;
   }
 
+  void AddLimit(CLI::App* app) {
+    AddInteger<size_t>(app, "--limit", "How many at most [100]", 1, kLimitMax,
+                       [this](size_t limit) { arguments_.limit = limit; })
+        ->type_name("N");
+  }
+
   void AddListings() {
     AddTokenFilters(AddListing(&app_, Command::kDump, "dump",
                                "Print every live token, in no particular order"));
@@ -267,13 +286,12 @@ class Parser {
     })->required();
     CLI::App* tokens =
         AddListing(&app_, Command::kTokens, "tokens", "Print the oldest live tokens, oldest first");
-    AddInteger<size_t>(tokens, "--limit", "How many at most [100]", 1, kLimitMax,
-                       [this](size_t limit) { arguments_.limit = limit; })
-        ->type_name("N");
+    AddLimit(tokens);
     AddTokenFilters(tokens);
     AddNamespaceFilter(AddListing(&app_, Command::kSessions, "sessions",
                                   "Print the sessions of clients and what they hold"),
                        "Only sessions of this namespace");
+    AddHistory();
   }
 
   void AddVerify() {
@@ -314,24 +332,122 @@ class Parser {
     }
   }
 
-  void AddReclaim() {
-    CLI::App* reclaim =
-        AddCommand(&app_, Command::kReclaim, "reclaim", "Take a token back from whoever holds it");
-    AddServer(reclaim);
-    AddTimeout(reclaim);
-    AddInteger<uint64_t>(reclaim, "TOKEN_ID", "The token", 1, kTokenIdMax, [this](uint64_t id) {
-      arguments_.token_id = id;
-    })->required();
-    reclaim
+  CLI::Option* AddFlow(CLI::App* app, const std::string& help) {
+    return AddInteger<int64_t>(app, "--flow", help, 1, INT64_MAX,
+                               [this](int64_t id) { arguments_.flow_id = id; })
+        ->type_name("ID");
+  }
+
+  void AddYes(CLI::App* app) {
+    app->add_flag("--yes", arguments_.yes, "Do not ask whether many tokens are to be taken back");
+  }
+
+  CLI::Option* AddReason(CLI::App* app) {
+    return app
         ->add_option_function<std::string>(
             "--reason",
             [this](const std::string& text) {
               Require("--reason", CheckText(text, kReasonBytesMax));
               arguments_.reason = text;
             },
-            "Why, for the server's log")
-        ->type_name("TEXT")
-        ->required();
+            "Why, for the server's log and the history")
+        ->type_name("TEXT");
+  }
+
+  // One token, or those of a client or flow.
+  void AddReclaim() {
+    CLI::App* reclaim = AddCommand(&app_, Command::kReclaim, "reclaim",
+                                   "Take back a token, or all tokens of a client or a flow");
+    AddServer(reclaim);
+    AddTimeout(reclaim);
+    AddInteger<uint64_t>(reclaim, "TOKEN_ID", "The token", 1, kTokenIdMax,
+                         [this](uint64_t id) { arguments_.token_id = id; });
+    CLI::Option* client =
+        reclaim
+            ->add_option_function<std::string>(
+                "--client",
+                [this](const std::string& id) {
+                  Require("--client", CheckText(id, kClientIdBytesMax));
+                  arguments_.client_id = id;
+                },
+                "All tokens of this client id, or of @HOST:PORT as sessions shows it")
+            ->type_name("ID");
+    CLI::Option* name_space = reclaim
+                                  ->add_option_function<std::string>(
+                                      "--namespace",
+                                      [this](const std::string& name) {
+                                        Require("--namespace", CheckNamespace(name));
+                                        arguments_.name_space = name;
+                                      },
+                                      "The namespace of the client")
+                                  ->type_name("NS");
+    client->needs(name_space);
+    name_space->needs(client);
+    AddFlow(reclaim, "All tokens of this flow");
+    AddReason(reclaim)->required();
+    AddYes(reclaim);
+    reclaim->callback([this] { arguments_.command = WhichReclaim(); });
+  }
+
+  Command WhichReclaim() const {
+    const bool client = !arguments_.client_id.empty();
+    const bool flow = arguments_.flow_id != 0;
+    if ((arguments_.token_id != 0 ? 1 : 0) + (client ? 1 : 0) + (flow ? 1 : 0) != 1) {
+      throw CLI::ValidationError(
+          "reclaim", "takes one of TOKEN_ID, --client ID with --namespace NS, and --flow ID");
+    }
+    if (client) return Command::kReclaimClient;
+    return flow ? Command::kReclaimFlow : Command::kReclaim;
+  }
+
+  void AddPurge() {
+    CLI::App* purge = AddCommand(&app_, Command::kPurge, "purge",
+                                 "Take back all tokens of a flow whose rule was removed");
+    AddServer(purge);
+    AddTimeout(purge);
+    AddFlow(purge, "The flow")->required();
+    AddYes(purge);
+  }
+
+  void AddDrain() {
+    CLI::App* drain = AddCommand(&app_, Command::kDrain, "drain",
+                                 "Let a flow grant nothing more until its tokens are back");
+    AddServer(drain);
+    AddTimeout(drain);
+    AddFlow(drain, "The flow")->required();
+    drain->add_flag("--off", arguments_.off, "Let it grant again");
+  }
+
+  void AddHistory() {
+    CLI::App* history = AddListing(&app_, Command::kHistory, "history",
+                                   "Print how tokens ended that were not released in time, the "
+                                   "newest first");
+    AddLimit(history);
+    HistoryFilter* filter = &arguments_.history_filter;
+    AddInteger<int64_t>(history, "--flow", "Only tokens of this flow", 1, INT64_MAX,
+                        [filter](int64_t id) { filter->flow_id = id; })
+        ->type_name("ID");
+    AddFilter(history, "--client", "ID", "Only tokens of this client id", &filter->client_id,
+              [](const std::string& id) { return CheckText(id, kClientIdBytesMax); });
+    AddFilter(history, "--namespace", "NS", "Only tokens of clients in this namespace",
+              &filter->name_space, CheckNamespace);
+    AddFilter(history, "--reason", "REASON",
+              "Only ends for this reason: released_late, client_offline, resource_timeout, "
+              "rule_removed or admin",
+              &filter->reason, CheckEndReason);
+  }
+
+  template <typename Check>
+  static void AddFilter(CLI::App* app, const std::string& name, const std::string& type,
+                        const std::string& help, std::optional<std::string>* value, Check check) {
+    app->add_option_function<std::string>(
+           name,
+           [name, value, check](const std::string& text) {
+             Require(name, check(text));
+             *value = text;
+           },
+           help)
+        ->type_name(type);
   }
 
   CLI::App app_;

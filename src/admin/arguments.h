@@ -24,6 +24,11 @@ enum class Command {
   kRulesLoad,
   kRulesCheck,
   kReclaim,
+  kReclaimClient,
+  kReclaimFlow,
+  kPurge,
+  kDrain,
+  kHistory,
 };
 
 inline constexpr char kDefaultServer[] = "127.0.0.1:18730";
@@ -38,11 +43,15 @@ struct Arguments {
 
   std::optional<Format> format;  // Absent: a table on a terminal, jsonl otherwise.
   TokenFilter filter;            // Its name_space also serves stat, sessions and rules list.
+  HistoryFilter history_filter;
   size_t limit = 100;
   int64_t flow_id = 0;
   uint64_t token_id = 0;
   std::string reason;
-  std::string name_space;  // Of rules load.
+  std::string name_space;  // Of rules load and reclaim --client.
+  std::string client_id;   // Of reclaim --client.
+  bool yes = false;        // Confirmed.
+  bool off = false;        // Of drain.
   std::string file;
   uint64_t problems_max = 100;
 };

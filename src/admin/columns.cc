@@ -10,6 +10,7 @@ namespace {
 
 using wire::FlowCounters;
 using wire::FlowRow;
+using wire::HistoryRow;
 using wire::SessionRow;
 using wire::TokenRow;
 
@@ -126,6 +127,8 @@ constexpr Column<FlowRow> kFlowColumns[] = {
      [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.held_p99_ms; }); }},
     {{"held_longest_ms", "", Kind::kNumber},
      [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.held_longest_ms; }); }},
+    {{"draining", "DRAINING", Kind::kFlag}, [](const FlowRow& r) -> Cell { return r.draining; }},
+    {{"refused_draining", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kDraining>},
 };
 
 constexpr Column<SessionRow> kSessionColumns[] = {
@@ -144,6 +147,25 @@ constexpr Column<SessionRow> kSessionColumns[] = {
     {{"opened_ms", "AGE", Kind::kAge}, [](const SessionRow& r) -> Cell { return r.opened_ms; }},
     {{"offline_since_ms", "OFFLINE_FOR", Kind::kAge},
      [](const SessionRow& r) { return Optional(r.offline_since_ms); }},
+};
+
+constexpr Column<HistoryRow> kHistoryColumns[] = {
+    {{"sequence", "", Kind::kNumber}, [](const HistoryRow& r) -> Cell { return r.sequence; }},
+    {{"ended_ms", "ENDED_AGO", Kind::kAge}, [](const HistoryRow& r) -> Cell { return r.ended_ms; }},
+    {{"reason", "REASON", Kind::kText}, [](const HistoryRow& r) { return Text(r.reason); }},
+    {{"token_id", "TOKEN_ID", Kind::kNumber},
+     [](const HistoryRow& r) -> Cell { return r.token_id; }},
+    {{"flow_id", "FLOW_ID", Kind::kNumber}, [](const HistoryRow& r) -> Cell { return r.flow_id; }},
+    {{"namespace", "NAMESPACE", Kind::kText},
+     [](const HistoryRow& r) { return Text(r.name_space); }},
+    {{"client_id", "CLIENT_ID", Kind::kText},
+     [](const HistoryRow& r) { return Text(r.client_id); }},
+    {{"session", "", Kind::kNumber}, [](const HistoryRow& r) -> Cell { return r.session; }},
+    {{"count", "COUNT", Kind::kNumber}, [](const HistoryRow& r) { return Unsigned(r.count); }},
+    {{"fence", "FENCE", Kind::kNumber}, [](const HistoryRow& r) -> Cell { return r.fence; }},
+    {{"issued_ms", "", Kind::kAge}, [](const HistoryRow& r) -> Cell { return r.issued_ms; }},
+    {{"held_ms", "HELD", Kind::kDuration}, [](const HistoryRow& r) -> Cell { return r.held_ms; }},
+    {{"note", "NOTE", Kind::kText}, [](const HistoryRow& r) { return Text(r.note); }},
 };
 
 constexpr Column<RuleRow> kRuleColumns[] = {
@@ -175,6 +197,11 @@ std::span<const Column<FlowRow>> ColumnsOf() {
 template <>
 std::span<const Column<SessionRow>> ColumnsOf() {
   return kSessionColumns;
+}
+
+template <>
+std::span<const Column<HistoryRow>> ColumnsOf() {
+  return kHistoryColumns;
 }
 
 template <>

@@ -24,6 +24,7 @@ struct RuleRow {
   std::string name_space;
   core::Rule rule;
   bool removed = false;  // Kept for its tokens; no listing of rules shows it.
+  bool draining = false;
 };
 
 template <typename Row>
@@ -33,7 +34,7 @@ struct Column {
   Cell (*get)(const Row& row);
 };
 
-// The columns of a row type: TokenRow, FlowRow, SessionRow (wire/rows.h), RuleRow.
+// The columns of a row type: TokenRow, FlowRow, SessionRow, HistoryRow (wire/rows.h), RuleRow.
 template <typename Row>
 std::span<const Column<Row>> ColumnsOf();
 template <>
@@ -42,6 +43,8 @@ template <>
 std::span<const Column<wire::FlowRow>> ColumnsOf();
 template <>
 std::span<const Column<wire::SessionRow>> ColumnsOf();
+template <>
+std::span<const Column<wire::HistoryRow>> ColumnsOf();
 template <>
 std::span<const Column<RuleRow>> ColumnsOf();
 

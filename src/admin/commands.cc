@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "admin/actions.h"
 #include "admin/live_source.h"
 #include "admin/offline_source.h"
 #include "admin/rules_file.h"
@@ -59,6 +60,7 @@ bool WantsProgress(const Arguments& arguments, const Streams& streams) {
 
 std::string CountedNoun(const Arguments& arguments) {
   if (arguments.command == Command::kRulesList) return "rules";
+  if (arguments.command == Command::kHistory) return "entries";
   if (!arguments.data_dir.empty()) return "tokens";
   if (arguments.command == Command::kStat) return "flows";
   return arguments.command == Command::kSessions ? "sessions" : "tokens";
@@ -174,12 +176,24 @@ int Reclaim(const Arguments& arguments, const Streams& streams) {
   }
 }
 
+int RunAction(const Arguments& arguments, const Streams& streams) {
+  const Status confirmable = CheckConfirmable(arguments, streams);
+  if (!confirmable.ok()) return UsageError(streams, confirmable);
+  const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
+  if (!client.ok()) return Finish(streams, client.status());
+  const Result<std::string> done = Act(arguments, streams, client->get());
+  if (!done.ok()) return Finish(streams, done.status());
+  streams.out->Write(*done);
+  return Finish(streams, {});
+}
+
 }  // namespace
 
 int Run(const Arguments& arguments, const Streams& streams) {
   if (arguments.command == Command::kRulesCheck) return RulesCheck(arguments, streams);
   if (arguments.command == Command::kRulesLoad) return RulesLoad(arguments, streams);
   if (arguments.command == Command::kReclaim) return Reclaim(arguments, streams);
+  if (IsAction(arguments.command)) return RunAction(arguments, streams);
   Progress progress(WantsProgress(arguments, streams), CountedNoun(arguments), streams.err);
   return arguments.data_dir.empty() ? RunLive(arguments, streams, &progress)
                                     : RunOffline(arguments, streams, &progress);

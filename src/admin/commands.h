@@ -21,13 +21,16 @@ struct Streams {
   std::function<void(std::string_view bytes)> err;
   bool out_is_terminal = false;
   bool err_is_terminal = false;
+  bool in_is_terminal = false;
+  // The next line of stdin, without its end; empty at the end. Called only if it is a terminal.
+  std::function<std::string()> read_line = nullptr;
 };
 
 // Does what the arguments ask and returns the exit code (base/exit_codes.h). What goes wrong is
 // printed to `err`, but for a failure of `out`, which the caller finds in its status.
 int Run(const Arguments& arguments, const Streams& streams);
 
-// The listing commands (dump, stat, flow, tokens, sessions, rules list), for any source.
+// The listing commands (dump, stat, flow, tokens, sessions, history, rules list), for any source.
 Status PrintListing(const Arguments& arguments, Format format, Source* source, Output* out);
 
 // `verify` for any store: prints problems and a summary. True when there are no problems; a failure

@@ -57,9 +57,14 @@ Status LedgerWalk::OnRule(const ledger::RuleEntry& rule) {
 }
 
 Status LedgerWalk::OnSession(const ledger::Session& session) {
-  if (until_ != Until::kEnd) return Stop();
+  if (until_ < Until::kHistory) return Stop();
   sessions_[session.id.value] = session;
   return {};
+}
+
+Status LedgerWalk::OnHistory(const ledger::HistoryEntry& entry) {
+  if (until_ < Until::kHistory) return Stop();
+  return history_ ? history_(entry) : Status::Ok();
 }
 
 Status LedgerWalk::OnToken(const ledger::Token& token) {

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "ledger/codec.h"
 #include "ledger/entities.h"
+#include "ledger/history_entry.h"
 #include "nowcalls/status.h"
 #include "store/store.h"
 
@@ -26,11 +27,15 @@ namespace nowcalls::admin {
 class LedgerWalk : public store::LedgerVisitor {
  public:
   // How far to go; all that comes on the way is kept.
-  enum class Until { kSeal, kRules, kEnd };
+  enum class Until { kSeal, kRules, kHistory, kEnd };
   using TokenSink = std::function<Status(const ledger::Token& token)>;
 
   LedgerWalk(Until until, Progress* progress, TokenSink tokens = nullptr)
       : until_(until), progress_(progress), tokens_(std::move(tokens)) {}
+
+  // Shows the history too, oldest first; without a sink it is passed over.
+  using HistorySink = std::function<Status(const ledger::HistoryEntry& entry)>;
+  void set_history(HistorySink sink) { history_ = std::move(sink); }
 
   // Walks. The failure of the store or of the token sink; Ok for damage that was stepped over.
   Status Run(store::Store* store);
@@ -57,6 +62,7 @@ class LedgerWalk : public store::LedgerVisitor {
   Status OnWatermark(int64_t deadline_ms) override;
   Status OnRule(const ledger::RuleEntry& rule) override;
   Status OnSession(const ledger::Session& session) override;
+  Status OnHistory(const ledger::HistoryEntry& entry) override;
   Status OnToken(const ledger::Token& token) override;
   Status OnBadRecord(Status what) override;
   Status OnUnreadable(ledger::Family family, Status what) override;
@@ -67,6 +73,7 @@ class LedgerWalk : public store::LedgerVisitor {
   const Until until_;
   Progress* const progress_;
   const TokenSink tokens_;
+  HistorySink history_;
   bool stopped_ = false;
   std::optional<ledger::ClockMark> mark_;
   std::optional<ledger::Seal> seal_;

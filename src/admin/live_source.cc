@@ -15,6 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 using wire::FlowRow;
+using wire::HistoryRow;
 using wire::SessionRow;
 using wire::TokenRow;
 
@@ -121,6 +122,25 @@ Status LiveSource::Sessions(const RowSink<SessionRow>& sink) {
   return ShowPages(progress_, sink, [this](uint64_t cursor) {
     return client_->Sessions({kListRowsMax, cursor});
   });
+}
+
+// The protocol has no filters here: the whole history is a few pages.
+Status LiveSource::History(const HistoryFilter& filter, size_t limit,
+                           const RowSink<HistoryRow>& sink) {
+  wire::PageParams params{kListRowsMax, 0};
+  for (size_t left = limit; left > 0;) {
+    const Result<wire::Page<HistoryRow>> page = client_->History(params);
+    if (!page.ok()) return page.status();
+    for (const HistoryRow& row : page->rows) {
+      progress_->Count();
+      if (left == 0 || !filter.Matches(row)) continue;
+      --left;
+      NOWCALLS_RETURN_IF_ERROR(sink(row));
+    }
+    params.cursor = page->next_cursor;
+    if (params.cursor == 0) break;
+  }
+  return {};
 }
 
 Status LiveSource::Rules(const std::optional<std::string>& name_space,

@@ -28,6 +28,8 @@ class LiveSource : public Source {
   Status Flows(const RowSink<wire::FlowRow>& sink) override;
   Result<wire::FlowRow> Flow(int64_t flow_id) override;
   Status Sessions(const RowSink<wire::SessionRow>& sink) override;
+  Status History(const HistoryFilter& filter, size_t limit,
+                 const RowSink<wire::HistoryRow>& sink) override;
   Status Rules(const std::optional<std::string>& name_space, const RowSink<RuleRow>& sink) override;
 
  private:

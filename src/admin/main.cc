@@ -4,6 +4,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <string>
 #include <string_view>
 
 #include "admin/arguments.h"
@@ -24,6 +27,18 @@ void OccupyStandardDescriptors() {
   }
 }
 
+// One line from the terminal, which gives no more than a line at a time.
+std::string ReadLine() {
+  constexpr size_t kLineBytesMax = 1024;
+  char line[kLineBytesMax];
+  ssize_t size = -1;
+  do {
+    size = ::read(STDIN_FILENO, line, sizeof(line));
+  } while (size < 0 && errno == EINTR);
+  std::string text(line, static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  return text.substr(0, text.find('\n'));
+}
+
 }  // namespace
 
 int Main(int argc, const char* const* argv) {
@@ -34,7 +49,12 @@ int Main(int argc, const char* const* argv) {
   const auto err = [sink = DescriptorSink(STDERR_FILENO)](std::string_view bytes) {
     static_cast<void>(sink(bytes));
   };
-  const Streams streams{&out, err, ::isatty(STDOUT_FILENO) == 1, ::isatty(STDERR_FILENO) == 1};
+  const Streams streams{&out,
+                        err,
+                        ::isatty(STDOUT_FILENO) == 1,
+                        ::isatty(STDERR_FILENO) == 1,
+                        ::isatty(STDIN_FILENO) == 1,
+                        ReadLine};
 
   const ParsedArguments parsed = ParseArguments(argc, argv);
   out.Write(parsed.out);

@@ -1,6 +1,7 @@
 #include "admin/offline_source.h"
 
 #include <algorithm>
+#include <deque>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@ namespace nowcalls::admin {
 namespace {
 
 using wire::FlowRow;
+using wire::HistoryRow;
 using wire::SessionRow;
 using wire::TokenRow;
 
@@ -27,7 +29,8 @@ Result<RuleRow> RuleRowOf(const ledger::RuleEntry& entry) {
     return Status::Corruption("rules: namespace " + entry.name_space + ", flow " +
                               std::to_string(entry.flow.value) + ": " + rule.status().message());
   }
-  return RuleRow{entry.name_space, *std::move(rule), entry.state == ledger::RuleState::kRemoved};
+  return RuleRow{entry.name_space, *std::move(rule), entry.state == ledger::RuleState::kRemoved,
+                 entry.state == ledger::RuleState::kDraining};
 }
 
 // `row` is reused from token to token, so that its strings keep their memory.
@@ -55,6 +58,7 @@ void AddRule(const RuleRow& rule, FlowRow* row) {
   row->name_space = rule.name_space;
   row->resource = rule.rule.resource;
   row->removed = rule.removed;
+  row->draining = rule.draining;
   if (!rule.removed && rule.rule.threshold_type == core::ThresholdType::kGlobal) {
     row->level = GlobalLevel(rule.rule.count);
   }
@@ -74,6 +78,24 @@ SessionRow SessionRowOf(const ledger::Session& session, const SessionSums& sums)
   row.tokens = sums.tokens;
   row.now_calls = sums.now_calls;
   row.opened_ms = session.opened_ms;
+  return row;
+}
+
+HistoryRow HistoryRowOf(const ledger::HistoryEntry& entry) {
+  HistoryRow row;
+  row.sequence = entry.sequence;
+  row.ended_ms = entry.ended_ms;
+  row.reason = EndReasonName(entry.reason);
+  row.token_id = entry.token_id.value;
+  row.flow_id = entry.flow.value;
+  row.name_space = entry.name_space;
+  row.client_id = entry.client_id;
+  row.session = entry.session.value;
+  row.count = entry.count;
+  row.fence = entry.fence.value;
+  row.issued_ms = entry.issued_ms;
+  row.held_ms = entry.ended_ms - entry.issued_ms;
+  row.note = entry.note;
   return row;
 }
 
@@ -170,6 +192,27 @@ Status OfflineSource::Sessions(const RowSink<SessionRow>& sink) {
   std::sort(ids.begin(), ids.end());
   for (const uint64_t id : ids) {
     NOWCALLS_RETURN_IF_ERROR(sink(SessionRowOf(walk.sessions().at(id), sums[id])));
+  }
+  return walk.damage();
+}
+
+// The ledger has the oldest first, so the last ones that match are held until its end.
+Status OfflineSource::History(const HistoryFilter& filter, size_t limit,
+                              const RowSink<HistoryRow>& sink) {
+  std::deque<HistoryRow> newest;
+  LedgerWalk walk(LedgerWalk::Until::kHistory, progress_);
+  walk.set_history([&](const ledger::HistoryEntry& entry) {
+    progress_->Count();
+    HistoryRow row = HistoryRowOf(entry);
+    if (!filter.Matches(row)) return Status::Ok();
+    newest.push_back(std::move(row));
+    if (newest.size() > limit) newest.pop_front();
+    return Status::Ok();
+  });
+  NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
+  progress_->Erase();
+  for (auto row = newest.rbegin(); row != newest.rend(); ++row) {
+    NOWCALLS_RETURN_IF_ERROR(sink(*row));
   }
   return walk.damage();
 }

@@ -1,7 +1,8 @@
 // OfflineSource: answers from a ledger on disk, without its server.
 //
 // Thread: one. Every answer is one pass over the ledger. Tokens stream; what is held is the
-// sessions, the rules and one row a flow, which the server's limits bound.
+// sessions, the rules, one row a flow and the wanted part of the history, which the server's limits
+// bound.
 #ifndef NOWCALLS_ADMIN_OFFLINE_SOURCE_H_
 #define NOWCALLS_ADMIN_OFFLINE_SOURCE_H_
 
@@ -30,6 +31,8 @@ class OfflineSource : public Source {
   Status Flows(const RowSink<wire::FlowRow>& sink) override;
   Result<wire::FlowRow> Flow(int64_t flow_id) override;
   Status Sessions(const RowSink<wire::SessionRow>& sink) override;
+  Status History(const HistoryFilter& filter, size_t limit,
+                 const RowSink<wire::HistoryRow>& sink) override;
   Status Rules(const std::optional<std::string>& name_space, const RowSink<RuleRow>& sink) override;
 
  private:

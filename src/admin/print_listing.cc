@@ -8,6 +8,7 @@ namespace nowcalls::admin {
 namespace {
 
 using wire::FlowRow;
+using wire::HistoryRow;
 using wire::SessionRow;
 using wire::TokenRow;
 
@@ -77,12 +78,20 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
       return Print<SessionRow>(format, now_ms, out, [&](const RowSink<SessionRow>& sink) {
         return source->Sessions(InNamespace(arguments, sink));
       });
+    case Command::kHistory:
+      return Print<HistoryRow>(format, now_ms, out, [&](const RowSink<HistoryRow>& sink) {
+        return source->History(arguments.history_filter, arguments.limit, sink);
+      });
     case Command::kFlow: return PrintFlow(arguments, format, now_ms, source, out);
     case Command::kRulesList: return PrintRules(arguments, format, now_ms, source, out);
     case Command::kVerify:
     case Command::kRulesLoad:
     case Command::kRulesCheck:
-    case Command::kReclaim: break;
+    case Command::kReclaim:
+    case Command::kReclaimClient:
+    case Command::kReclaimFlow:
+    case Command::kPurge:
+    case Command::kDrain: break;
   }
   return Status::InvalidArgument("the command lists nothing");
 }

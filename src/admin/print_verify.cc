@@ -38,8 +38,8 @@ std::string SummaryText(const VerifySummary& summary, uint64_t shown_max) {
   if (!kinds.empty()) text += " (" + kinds + ") in ";
   return text + Counted(summary.tokens, "token") + " with nowCalls " +
          std::to_string(summary.now_calls) + ", " + Counted(summary.sessions, "session") + ", " +
-         Counted(summary.rules, "rule") + ", sealed by batch " +
-         std::to_string(summary.batch_number) + "\n";
+         Counted(summary.rules, "rule") + ", " + Counted(summary.history, "history row") +
+         ", sealed by batch " + std::to_string(summary.batch_number) + "\n";
 }
 
 std::string SummaryJson(const VerifySummary& summary) {
@@ -52,6 +52,7 @@ std::string SummaryJson(const VerifySummary& summary) {
                                          {"now_calls", summary.now_calls},
                                          {"sessions", summary.sessions},
                                          {"rules", summary.rules},
+                                         {"history", summary.history},
                                          {"batch_number", summary.batch_number}};
   return object.dump() + "\n";
 }

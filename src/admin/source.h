@@ -31,6 +31,20 @@ struct TokenFilter {
   }
 };
 
+struct HistoryFilter {
+  std::optional<int64_t> flow_id = std::nullopt;
+  std::optional<std::string> client_id = std::nullopt;
+  std::optional<std::string> name_space = std::nullopt;
+  std::optional<std::string> reason = std::nullopt;  // EndReasonName.
+
+  bool Matches(const wire::HistoryRow& row) const {
+    return (!flow_id.has_value() || row.flow_id == *flow_id) &&
+           (!client_id.has_value() || row.client_id == *client_id) &&
+           (!name_space.has_value() || row.name_space == *name_space) &&
+           (!reason.has_value() || row.reason == *reason);
+  }
+};
+
 template <typename Row>
 using RowSink = std::function<Status(const Row& row)>;
 
@@ -54,6 +68,9 @@ class Source {
   virtual Result<wire::FlowRow> Flow(int64_t flow_id) = 0;
   // By ascending session id.
   virtual Status Sessions(const RowSink<wire::SessionRow>& sink) = 0;
+  // The `limit` last matching ends of tokens, newest first.
+  virtual Status History(const HistoryFilter& filter, size_t limit,
+                         const RowSink<wire::HistoryRow>& sink) = 0;
   // By ascending flow id; of all namespaces when none is given.
   virtual Status Rules(const std::optional<std::string>& name_space,
                        const RowSink<RuleRow>& sink) = 0;

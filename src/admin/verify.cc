@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/hex.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "core/rule_json.h"
 #include "core/token_ids.h"
@@ -40,6 +41,11 @@ std::string Describe(const ledger::Session& session) {
          ", client " + Quoted(session.client_id) + ") ";
 }
 
+std::string Describe(const ledger::HistoryEntry& entry) {
+  return "entry " + Num(entry.sequence) + " (token " + Num(entry.token_id.value) + ", flow " +
+         std::to_string(entry.flow.value) + ", fence " + Num(entry.fence.value) + ") ";
+}
+
 // Counts problems, and shows the first of them.
 class Problems {
  public:
@@ -61,6 +67,13 @@ class Problems {
   void AddSession(ProblemKind kind, const ledger::Session& session, const std::string& detail) {
     Add({kind, std::string(FamilyName(Family::kSessions)),
          ToHex(ledger::EncodeSessionKey(session.id)), Describe(session) + detail});
+  }
+  void AddHistory(const ledger::HistoryEntry& entry, const std::string& detail) {
+    AddHistory(entry.sequence, Describe(entry) + detail);
+  }
+  void AddHistory(uint64_t sequence, const std::string& detail) {
+    Add({ProblemKind::kHistory, std::string(FamilyName(Family::kHistory)),
+         ToHex(ledger::EncodeHistoryKey(sequence)), detail});
   }
   void AddToken(ProblemKind kind, const ledger::Token& token, const std::string& detail) {
     Add({kind, std::string(FamilyName(token.key.family)), KeyHex(token.key),
@@ -111,9 +124,13 @@ class Verifier : public store::LedgerVisitor {
   Status OnWatermark(int64_t deadline_ms) override;
   Status OnRule(const ledger::RuleEntry& rule) override;
   Status OnSession(const ledger::Session& session) override;
+  Status OnHistory(const ledger::HistoryEntry& entry) override;
   Status OnToken(const ledger::Token& token) override;
   Status OnBadRecord(Status what) override {
-    problems_->Add(UndecodableProblem(what));
+    const Problem problem = UndecodableProblem(what);
+    // It may be the entry that would seem to be missing.
+    if (problem.family == FamilyName(Family::kHistory)) last_entry_.reset();
+    problems_->Add(problem);
     return {};
   }
   Status OnUnreadable(Family family, Status what) override {
@@ -124,6 +141,8 @@ class Verifier : public store::LedgerVisitor {
 
  private:
   void CheckName(const ledger::Session& session);
+  void CheckHistorySeal(const ledger::HistoryEntry& entry);
+  void CheckEnded();
   void CheckTokenId(const ledger::Token& token);
   void CheckAgainstSeal(const ledger::Token& token);
   void CheckSums();
@@ -142,6 +161,8 @@ class Verifier : public store::LedgerVisitor {
   std::map<int64_t, ledger::RuleEntry> removed_rules_;  // Those no token was seen of.
   std::set<std::pair<std::string, std::string>> named_clients_;
   std::unordered_map<uint64_t, ledger::Session> sessions_;
+  std::optional<ledger::HistoryEntry> last_entry_;
+  std::vector<std::pair<uint64_t, uint64_t>> ended_;  // Fence and sequence of each history entry.
   std::vector<uint64_t> fences_;
   uint64_t fence_sum_ = 0;  // Modulo 2^64, as the seal's.
 };
@@ -227,6 +248,63 @@ void Verifier::CheckName(const ledger::Session& session) {
   if (!named_clients_.emplace(session.name_space, session.client_id).second) {
     problems_->AddSession(ProblemKind::kDuplicateClient, session,
                           "shares its client id with another session");
+  }
+}
+
+Status Verifier::OnHistory(const ledger::HistoryEntry& entry) {
+  ++summary_.history;
+  ended_.emplace_back(entry.fence.value, entry.sequence);
+  if (last_entry_.has_value()) {
+    if (entry.sequence != last_entry_->sequence + 1) {
+      problems_->AddHistory(
+          entry, "follows entry " + Num(last_entry_->sequence) + ": those between are missing");
+    }
+    if (entry.ended_ms < last_entry_->ended_ms) {
+      problems_->AddHistory(entry, "tells of an end at " + std::to_string(entry.ended_ms) +
+                                       " ms, before that of the entry before it at " +
+                                       std::to_string(last_entry_->ended_ms) + " ms");
+    }
+  }
+  if (ids_.has_value() && (entry.fence.value > core::TokenIds::kMax ||
+                           ids_->FromFence(entry.fence) != entry.token_id)) {
+    problems_->AddHistory(entry, "has not the id of its fence");
+  }
+  CheckHistorySeal(entry);
+  last_entry_ = entry;
+  return {};
+}
+
+void Verifier::CheckHistorySeal(const ledger::HistoryEntry& entry) {
+  if (!seal_.has_value()) return;
+  if (std::max(entry.fence.value, entry.session.value) >= seal_->next_fence) {
+    problems_->AddHistory(
+        entry, "has a fence or session that is not below next_fence " + Num(seal_->next_fence));
+  }
+  if (entry.ended_ms > seal_->ledger_ms) {
+    problems_->AddHistory(entry, "tells of an end at " + std::to_string(entry.ended_ms) +
+                                     " ms, after the last seal at " +
+                                     std::to_string(seal_->ledger_ms) + " ms");
+  }
+}
+
+// A token ends once, and is not live then. REQUIRES: fences_ are sorted.
+void Verifier::CheckEnded() {
+  std::sort(ended_.begin(), ended_.end());
+  for (size_t i = 0; i < ended_.size(); ++i) {
+    const auto& [fence, sequence] = ended_[i];
+    const std::string entry = "entry " + Num(sequence) + " (fence " + Num(fence) + ") ";
+    if (i > 0 && ended_[i - 1].first == fence) {
+      problems_->AddHistory(sequence, entry + "tells of an end that entry " +
+                                          Num(ended_[i - 1].second) + " tells of too");
+    }
+    if (std::binary_search(fences_.begin(), fences_.end(), fence)) {
+      problems_->AddHistory(sequence, entry + "tells of the end of a token that is live");
+    }
+  }
+  if (ended_.size() > kHistoryEntriesMax) {
+    problems_->Add({ProblemKind::kHistory, std::string(FamilyName(Family::kHistory)), "",
+                    Num(ended_.size()) + " entries are more than any server keeps, " +
+                        Num(kHistoryEntriesMax)});
   }
 }
 
@@ -330,6 +408,7 @@ std::vector<uint64_t> Verifier::Finish(bool whole) {
     }
   }
   std::sort(fences_.begin(), fences_.end());
+  CheckEnded();
   std::vector<uint64_t> shared;
   for (const auto& [id, session] : sessions_) {
     if (std::binary_search(fences_.begin(), fences_.end(), id)) shared.push_back(id);
@@ -388,6 +467,7 @@ std::string_view ProblemName(ProblemKind kind) {
     case ProblemKind::kRule: return "rule";
     case ProblemKind::kDuplicateFlow: return "duplicate_flow";
     case ProblemKind::kClock: return "clock";
+    case ProblemKind::kHistory: return "history";
     case ProblemKind::kSeal: return "seal";
   }
   return "unknown";

@@ -1,10 +1,10 @@
 // Verify: reads a whole ledger and says everything that is wrong with it, and where.
 //
-// Thread: one. Holds the rules' flow ids, the sessions, and 8 bytes a token: the fences, sorted at
-// the end to find those that occur twice. The seal tells how many there are, so they are allocated
-// once. Token ids need no memory: an id is a permutation of the fence, so that equal ids with
-// different fences are found one by one. Only a ledger with duplicates is read a second time, to
-// name the records.
+// Thread: one. Holds the rules' flow ids, the sessions, fence and number of each entry of the
+// history, and 8 bytes a token: the fences, sorted at the end to find those that occur twice. The
+// seal tells how many there are, so they are allocated once. Token ids need no memory: an id is a
+// permutation of the fence, so that equal ids with different fences are found one by one. Only a
+// ledger with duplicates is read a second time, to name the records.
 //
 // Beyond that every record decodes, the relations between records are checked (FORMAT.md). The
 // store hides tokens below the watermark, from the server and from here alike; they show as a
@@ -41,6 +41,7 @@ enum class ProblemKind {
   kRule,             // JSON that is no rule, a rule of another flow, or one kept for no token.
   kDuplicateFlow,    // Two namespaces own one flow id.
   kClock,            // The clock mark lies after the seal.
+  kHistory,          // An entry that is missing, or that tells of what cannot have happened.
   kSeal,             // The live tokens are not those the last batch was sealed over.
 };
 std::string_view ProblemName(ProblemKind kind);
@@ -59,6 +60,7 @@ struct VerifySummary {
   uint64_t sessions = 0;
   uint64_t tokens = 0;
   uint64_t now_calls = 0;
+  uint64_t history = 0;  // Entries.
   uint64_t batch_number = 0;
 
   bool ok() const { return problems == 0; }

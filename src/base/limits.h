@@ -30,6 +30,11 @@ inline constexpr size_t kReasonBytesMax = 256;
 // Requests.
 inline constexpr int64_t kCountMax = INT32_MAX;   // Of one acquire; the least is 1.
 inline constexpr int64_t kWaitMsMax = 3'600'000;  // For room, an acquire.
+// Tokens that one call of an administrator takes back; it says whether there are more.
+inline constexpr uint32_t kReclaimTokensMax = 1000;
+
+// History.
+inline constexpr uint32_t kHistoryEntriesMax = 1'000'000;  // What history_max may be at most.
 
 // Rules.
 inline constexpr size_t kRulesFileBytesMax = 64 * 1024 * 1024;
@@ -58,11 +63,13 @@ struct Limits {
   int64_t cancel_remembered_ms = 60'000;    // for so long.
   uint32_t listings_max = 64;               // Listings between two pages.
   int64_t listing_idle_ms = 30'000;         // Then the cursor is forgotten.
+  uint32_t history_max = 10'000;            // Entries of the history; 0: none.
   uint32_t log_lines_per_second_max = 100;  // About peers' behaviour; the rest is counted.
 };
 
 static_assert(kStringBytesMax <= kMessageBytesMax);
 static_assert(kListRowsMax <= kElementsMax);
+static_assert(Limits{}.history_max <= kHistoryEntriesMax);
 static_assert(kClientIdBytesMax <= kStringBytesMax && kNamespaceBytesMax <= kStringBytesMax);
 
 }  // namespace nowcalls

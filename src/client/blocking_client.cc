@@ -157,6 +157,31 @@ Result<TokenStatus> BlockingClient::Reclaim(uint64_t token_id, std::string_view 
   });
 }
 
+Result<wire::ReclaimedReply> BlockingClient::ReclaimClient(
+    const wire::ReclaimClientParams& params) {
+  return impl_->Call(wire::DecodeReclaimedReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeReclaimClientRequest(msgid, params, out);
+  });
+}
+
+Result<wire::ReclaimedReply> BlockingClient::ReclaimFlow(const wire::ReclaimFlowParams& params) {
+  return impl_->Call(wire::DecodeReclaimedReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeReclaimFlowRequest(msgid, params, out);
+  });
+}
+
+Result<wire::ReclaimedReply> BlockingClient::Purge(const wire::PurgeParams& params) {
+  return impl_->Call(wire::DecodeReclaimedReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodePurgeRequest(msgid, params, out);
+  });
+}
+
+Result<wire::DrainReply> BlockingClient::Drain(const wire::DrainParams& params) {
+  return impl_->Call(wire::DecodeDrainReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeDrainRequest(msgid, params, out);
+  });
+}
+
 Result<wire::FlowRow> BlockingClient::Flow(int64_t flow_id) {
   return impl_->Call(wire::DecodeFlowRow, [&](uint32_t msgid, OutputBuffer* out) {
     wire::EncodeFlowRequest(msgid, flow_id, out);
@@ -178,6 +203,12 @@ Result<wire::Page<wire::TokenRow>> BlockingClient::Tokens(const wire::TokensPara
 Result<wire::Page<wire::SessionRow>> BlockingClient::Sessions(const wire::PageParams& page) {
   return impl_->Call(wire::DecodeSessionPage, [&](uint32_t msgid, OutputBuffer* out) {
     wire::EncodePageRequest(msgid, Method::kSessions, page, out);
+  });
+}
+
+Result<wire::Page<wire::HistoryRow>> BlockingClient::History(const wire::PageParams& page) {
+  return impl_->Call(wire::DecodeHistoryPage, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodePageRequest(msgid, Method::kHistory, page, out);
   });
 }
 

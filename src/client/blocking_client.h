@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "nowcalls/status.h"
+#include "wire/admin_messages.h"
 #include "wire/client_messages.h"
 #include "wire/rows.h"
 
@@ -39,11 +40,17 @@ class BlockingClient {
   Result<TokenStatus> Release(uint64_t token_id);
   Result<wire::KeepReply> Keep(uint64_t token_id);
   Result<TokenStatus> Reclaim(uint64_t token_id, std::string_view reason);
+  // One piece of a reclaim; `more` of the answer asks for another call.
+  Result<wire::ReclaimedReply> ReclaimClient(const wire::ReclaimClientParams& params);
+  Result<wire::ReclaimedReply> ReclaimFlow(const wire::ReclaimFlowParams& params);
+  Result<wire::ReclaimedReply> Purge(const wire::PurgeParams& params);
+  Result<wire::DrainReply> Drain(const wire::DrainParams& params);
   // kInvalidArgument too when neither a rule nor a live token has this id.
   Result<wire::FlowRow> Flow(int64_t flow_id);
   Result<wire::Page<wire::FlowRow>> Flows(const wire::PageParams& page);
   Result<wire::Page<wire::TokenRow>> Tokens(const wire::TokensParams& params);
   Result<wire::Page<wire::SessionRow>> Sessions(const wire::PageParams& page);
+  Result<wire::Page<wire::HistoryRow>> History(const wire::PageParams& page);
   // The number of rules that are in force now.
   Result<uint64_t> RulesLoad(std::string_view name_space, std::string_view json);
 

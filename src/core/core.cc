@@ -23,6 +23,7 @@ Core::Core(const CoreOptions& options)
     : options_(options),
       ids_(options.token_id_key),
       requests_(options.limits.cancels_max),
+      history_(options.limits.history_max),
       expire_strategy_(options.expire_strategy),
       guard_(options.mass_expiry) {
   if (expire_strategy_ != nullptr) return;
@@ -42,6 +43,7 @@ void Core::OnTime(const Turn& turn) {
     budget -= StepOfflineWalk(turn, budget);
   }
   GrantWaiters(turn);
+  history_.DropSurplus(kTokensPerTimeStep, turn.batch);
   std::erase_if(listings_, [&](const std::unique_ptr<Listing>& listing) {
     const bool idle = turn.now.ms - listing->used_ms >= options_.limits.listing_idle_ms;
     if (idle) tokens_.Detach(&listing->cursor);
@@ -50,7 +52,7 @@ void Core::OnTime(const Turn& turn) {
 }
 
 Instant Core::NextDeadline() const {
-  if (walk_.session != kNoSession) return Instant{0};
+  if (walk_.session != kNoSession || history_.has_surplus()) return Instant{0};
   Instant next{waiters_.earliest_deadline_ms()};
   if (!offline_checks_.empty()) next = std::min(next, Instant{offline_checks_.begin()->first});
   if (!sweep_.in_flight && sweep_.resume) return Instant{0};

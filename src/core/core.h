@@ -25,6 +25,7 @@
 #include "base/time.h"
 #include "core/deadline_counter.h"
 #include "core/flow_table.h"
+#include "core/history.h"
 #include "core/mass_expiry_guard.h"
 #include "core/request_ids.h"
 #include "core/rule_json.h"
@@ -93,6 +94,24 @@ struct LateAnswer {
   AcquireAnswer answer;
 };
 
+// Who asks for an administrator's action, and why.
+struct AdminAct {
+  std::string_view by;      // HOST:PORT of the connection, for the log.
+  std::string_view reason;  // For the log and the history; at most kReasonBytesMax.
+};
+
+// One piece of a reclaim.
+struct ReclaimAnswer {
+  uint32_t reclaimed = 0;
+  bool more = false;  // Tokens are left.
+};
+
+struct DrainAnswer {
+  TokenStatus status = TokenStatus::kNoRuleExists;  // Or kOk.
+  int64_t now_calls = 0;
+  uint32_t tokens = 0;
+};
+
 struct KeepAnswer {
   TokenStatus status = TokenStatus::kFail;
   int64_t hold_ms = 0;
@@ -132,9 +151,10 @@ class Core {
  public:
   explicit Core(const CoreOptions& options);
 
-  // --- Recovery: rules and sessions, then tokens, then FinishLoad; before anything else. ---
+  // --- Recovery: rules, sessions, history, tokens, then FinishLoad; before anything else. ---
   Status LoadRule(const ledger::RuleEntry& entry);
   Status LoadSession(const ledger::Session& session);
+  Status LoadHistory(const ledger::HistoryEntry& entry);  // By ascending sequence.
   Status LoadToken(const ledger::Token& token);
   // `now` is the moment the server becomes ready: restart grace counts from it. kCorruption when
   // the live tokens are not those the seal was written over. A new ledger has no seal.
@@ -142,8 +162,9 @@ class Core {
 
   // --- Sessions. ---
   // Opens or rejoins the session of (name_space, client_id); without a client id, one that ends
-  // with its connection and is shown as `display_id`. REQUIRES: both names pass CheckNamespace and
-  // CheckClientId (base/text.h). kResourceExhausted: sessions_max or namespaces_max is reached.
+  // with its connection and is shown as `display_id`. REQUIRES: both names pass CheckNamespace
+  // and CheckClientId (base/text.h). kResourceExhausted: sessions_max or namespaces_max is
+  // reached.
   Result<HelloAnswer> Hello(const Turn& turn, std::string_view name_space,
                             const std::optional<std::string_view>& client_id,
                             std::string_view display_id);
@@ -156,7 +177,8 @@ class Core {
   std::optional<AcquireAnswer> Acquire(const Turn& turn, SessionSlot session,
                                        const AcquireRequest& request, WaitTicket ticket);
   // Ends what the request id of the session stands for, token or waiter: kReleaseOk. Whatever it
-  // stood for, an acquire with it is refused for cancel_remembered_ms: kAlreadyRelease if nothing.
+  // stood for, an acquire with it is refused for cancel_remembered_ms: kAlreadyRelease if
+  // nothing.
   TokenStatus Cancel(const Turn& turn, SessionSlot session, uint64_t request_id);
   // Nobody listens any more to the answers with this owner.
   void DropWaiters(const Turn& turn, uint32_t owner);
@@ -168,13 +190,27 @@ class Core {
   // kReleaseOk, or kAlreadyRelease for a token that is unknown, ended or of another session.
   TokenStatus Release(const Turn& turn, SessionSlot session, TokenId token);
   KeepAnswer Keep(const Turn& turn, SessionSlot session, TokenId token);
-  // An administrator takes a token back. kReleaseOk or kAlreadyRelease.
-  TokenStatus Reclaim(const Turn& turn, TokenId token, std::string_view reason);
+
+  // --- Administrators. ---
+  // Takes a token back. kReleaseOk or kAlreadyRelease.
+  TokenStatus Reclaim(const Turn& turn, TokenId token, const AdminAct& act);
+  // Take back up to `tokens_max` tokens, the oldest first. A client id that begins with '@' names
+  // the sessions of connections. kNotFound for a flow without a rule and tokens; Purge is for
+  // flows whose rule was removed, and kInvalidArgument for others.
+  ReclaimAnswer ReclaimClient(const Turn& turn, std::string_view name_space,
+                              std::string_view client_id, uint32_t tokens_max, const AdminAct& act);
+  Result<ReclaimAnswer> ReclaimFlow(const Turn& turn, FlowId flow, uint32_t tokens_max,
+                                    const AdminAct& act);
+  Result<ReclaimAnswer> Purge(const Turn& turn, FlowId flow, uint32_t tokens_max,
+                              const AdminAct& act);
+  // Stops the grants of a rule, or lets them go on. It holds across restarts and changes of the
+  // rule, and ends when the rule is removed. kOk, also when nothing changes; kNoRuleExists.
+  DrainAnswer Drain(const Turn& turn, FlowId flow, bool on, const AdminAct& act);
 
   // --- Rules. ---
   // Replaces the whole sets of some namespaces in one step, or changes nothing; a flowId may move
-  // from one of them to another. The error names the namespace: kInvalidArgument for a name that is
-  // none or a flowId in two sets, kAlreadyExists when a namespace that is not in `sets` owns a
+  // from one of them to another. The error names the namespace: kInvalidArgument for a name that
+  // is none or a flowId in two sets, kAlreadyExists when a namespace that is not in `sets` owns a
   // flowId, kResourceExhausted for a limit.
   Status ReplaceRules(const Turn& turn, const std::vector<RuleSet>& sets);
 
@@ -194,6 +230,7 @@ class Core {
   const FlowTable& flows() const { return flows_; }
   const SessionTable& sessions() const { return sessions_; }
   const TokenTable& tokens() const { return tokens_; }
+  const History& history() const { return history_; }
   TokenId IdOf(const TokenEntry& entry) const { return ids_.FromFence(Fence{entry.fence}); }
   int64_t LevelOf(const Flow& flow) const;
   // Goes on behind `cursor`, or begins with 0. kNotFound when the cursor was forgotten: listings
@@ -237,7 +274,7 @@ class Core {
   AcquireAnswer Refuse(FlowSlot flow, TokenStatus status, RefusedBy limit);
   void AnswerLate(const Turn& turn, WaiterSlot slot, const AcquireAnswer& answer);
   void RemoveWaiter(WaiterSlot slot);
-  void RefuseWaiters(const Turn& turn, FlowSlot flow, TokenStatus status);
+  void RefuseWaiters(const Turn& turn, FlowSlot flow, TokenStatus status, RefusedBy limit);
   void ExpireWaiters(const Turn& turn, uint32_t waiters_max);
   void Wake(FlowSlot flow);
   void WakeNamespace(NamespaceSlot name_space);
@@ -249,7 +286,8 @@ class Core {
   // Tokens.
   TokenSlot IssueToken(const Turn& turn, SessionSlot session, FlowSlot flow, uint32_t count,
                        uint64_t request_id);
-  void EndToken(const Turn& turn, TokenSlot slot, EndReason reason);
+  // `note` is what the history keeps as the administrator's reason.
+  void EndToken(const Turn& turn, TokenSlot slot, EndReason reason, std::string_view note = {});
   void MoveToken(const Turn& turn, TokenSlot slot, int64_t deadline_ms, int64_t hold_ms);
   TokenSlot FindOwned(SessionSlot session, TokenId token) const;
   bool IsLate(const TokenEntry& entry, Instant now) const;
@@ -257,6 +295,14 @@ class Core {
   ledger::TokenKey KeyOf(const TokenEntry& entry) const;
   ledger::Token LedgerToken(TokenSlot slot) const;
   void CountIn(const TokenEntry& entry);
+
+  // History and administrators.
+  Status CheckHistory(uint64_t next_fence) const;
+  void RecordEnd(const Turn& turn, const TokenEntry& entry, EndReason reason,
+                 std::string_view note);
+  ReclaimAnswer EndTokensOf(const Turn& turn, FlowSlot slot, uint32_t tokens_max, EndReason reason,
+                            std::string_view note);
+  void NoteAct(const AdminAct& act, const std::string& text);
 
   // Sessions.
   void SetOnline(SessionSlot slot);
@@ -306,6 +352,7 @@ class Core {
   SessionTable sessions_;
   TokenTable tokens_;
   DeadlineCounter deadlines_;
+  History history_;
 
   // Fence and slot of each token, between LoadToken and FinishLoad.
   std::vector<std::pair<uint64_t, TokenSlot>> loaded_;

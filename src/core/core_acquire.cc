@@ -26,6 +26,7 @@ std::optional<AcquireAnswer> Core::Acquire(const Turn& turn, SessionSlot session
     return AcquireAnswer{.status = TokenStatus::kNoRuleExists};
   }
   Flow& flow = flows_.at(slot);
+  if (flow.draining) return Refuse(slot, TokenStatus::kBlocked, RefusedBy::kDraining);
   if (tokens_.size() >= options_.limits.tokens_max) {
     return Refuse(slot, TokenStatus::kTooManyRequest, RefusedBy::kTokenLimit);
   }
@@ -252,12 +253,14 @@ void Core::CloseQueues(const Turn& turn) {
   }
 }
 
-void Core::RefuseWaiters(const Turn& turn, FlowSlot flow, TokenStatus status) {
+void Core::RefuseWaiters(const Turn& turn, FlowSlot flow, TokenStatus status, RefusedBy limit) {
   for (size_t i = 0; i < flows_.at(flow).waiters.classes.size(); ++i) {
     for (;;) {
       const WaiterSlot slot = flows_.at(flow).waiters.classes[i].head;
       if (slot == kNoWaiter) break;
-      AnswerLate(turn, slot, {.status = status});
+      AnswerLate(turn, slot,
+                 limit == RefusedBy::kNone ? AcquireAnswer{.status = status}
+                                           : Refuse(flow, status, limit));
     }
   }
 }

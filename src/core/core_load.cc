@@ -38,6 +38,7 @@ Status Core::LoadRule(const ledger::RuleEntry& entry) {
                  options_.resource_timeout_factor);
   TrackSessions(&flows_.at(slot));
   if (entry.state == ledger::RuleState::kRemoved) flows_.MarkRemoved(slot);
+  flows_.at(slot).draining = entry.state == ledger::RuleState::kDraining;
   return {};
 }
 
@@ -125,6 +126,7 @@ Status Core::FinishLoad(const std::optional<ledger::Seal>& seal, Instant now) {
     return Status::Corruption("a fence or session number is not below the sealed bound " +
                               std::to_string(expected.next_fence));
   }
+  NOWCALLS_RETURN_IF_ERROR(CheckHistory(expected.next_fence));
 
   next_fence_ = first_fence_ = expected.next_fence;
   batch_number_ = expected.batch_number;

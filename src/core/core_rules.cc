@@ -138,7 +138,7 @@ bool Core::InstallRule(const Turn& turn, NamespaceSlot space, const Rule& rule,
 // Tokens that are out keep the rule in the ledger, for the times they live by and for listings.
 void Core::RemoveRule(const Turn& turn, FlowSlot slot) {
   const Flow& flow = flows_.at(slot);
-  RefuseWaiters(turn, slot, TokenStatus::kNoRuleExists);
+  RefuseWaiters(turn, slot, TokenStatus::kNoRuleExists, RefusedBy::kNone);
   if (flow.tokens.size == 0) return EraseFlow(turn, slot);
   flows_.MarkRemoved(slot);
   RecordRule(turn, flow);
@@ -160,11 +160,12 @@ void Core::TrackSessions(Flow* flow) {
 }
 
 void Core::RecordRule(const Turn& turn, const Flow& flow) const {
-  turn.batch->RuleSet(
-      {.name_space = flows_.name_space(flow.name_space).name,
-       .flow = flow.id,
-       .state = flow.removed ? ledger::RuleState::kRemoved : ledger::RuleState::kActive,
-       .json = RuleToJson(*flow.rule)});
+  auto state = flow.draining ? ledger::RuleState::kDraining : ledger::RuleState::kActive;
+  if (flow.removed) state = ledger::RuleState::kRemoved;
+  turn.batch->RuleSet({.name_space = flows_.name_space(flow.name_space).name,
+                       .flow = flow.id,
+                       .state = state,
+                       .json = RuleToJson(*flow.rule)});
 }
 
 void Core::ForgetRule(const Turn& turn, const Flow& flow) const {

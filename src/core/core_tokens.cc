@@ -1,4 +1,4 @@
-// Tokens: release, keep, reclaim, and the one way in which a token begins, moves and ends.
+// Tokens: release, keep, and the one way in which a token begins, moves and ends.
 #include <algorithm>
 #include <string>
 
@@ -23,18 +23,6 @@ KeepAnswer Core::Keep(const Turn& turn, SessionSlot session, TokenId token) {
   ++flows_.at(tokens_.at(slot).flow).counters.kept;
   MoveToken(turn, slot, turn.now.ms + hold_ms, hold_ms);
   return {TokenStatus::kOk, hold_ms};
-}
-
-TokenStatus Core::Reclaim(const Turn& turn, TokenId token, std::string_view reason) {
-  const TokenSlot slot = tokens_.Find(token, ids_.ToFence(token).value);
-  if (slot == kNoToken) return TokenStatus::kAlreadyRelease;
-  const TokenEntry& entry = tokens_.at(slot);
-  Note(false, "an administrator reclaimed token " + std::to_string(token.value) + " of flow " +
-                  std::to_string(flows_.at(entry.flow).id.value) + " from client " +
-                  sessions_.at(entry.session).client_id + ": " + std::string(reason));
-  EndToken(turn, slot, EndReason::kAdmin);
-  GrantWaiters(turn);
-  return TokenStatus::kReleaseOk;
 }
 
 TokenSlot Core::IssueToken(const Turn& turn, SessionSlot session_slot, FlowSlot flow_slot,
@@ -80,11 +68,12 @@ void Core::CountIn(const TokenEntry& entry) {
   deadlines_.Add(entry.deadline_ms);
 }
 
-void Core::EndToken(const Turn& turn, TokenSlot slot, EndReason reason) {
+void Core::EndToken(const Turn& turn, TokenSlot slot, EndReason reason, std::string_view note) {
   const TokenEntry entry = tokens_.at(slot);
   Flow& flow = flows_.at(entry.flow);
   SessionState& session = sessions_.at(entry.session);
   turn.batch->TokenEnded(KeyOf(entry), reason);
+  RecordEnd(turn, entry, reason, note);
   deadlines_.Remove(entry.deadline_ms);
   live_count_sum_ -= entry.count;
   live_fence_sum_ -= entry.fence;

@@ -87,6 +87,7 @@ void FlowTable::MarkRemoved(FlowSlot slot) {
   CountOut(flow);
   ++namespaces_[flow.name_space].removed_rules;
   flow.removed = true;
+  flow.draining = false;
 }
 
 void FlowTable::CountOut(const Flow& flow) {

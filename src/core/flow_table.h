@@ -46,6 +46,7 @@ struct Flow {
   std::unique_ptr<Rule> rule;               // Null only while the flow is being made.
   // The namespace has given the rule up while tokens are out: it grants nothing, its times go on.
   bool removed = false;
+  bool draining = false;  // In force, but an administrator has stopped its grants.
 
   // Copies of the rule's times.
   int64_t hold_ms = 0;

@@ -14,6 +14,18 @@ SessionSlot SessionTable::FindById(SessionId id) const {
   return it == by_id_.end() ? kNoSession : it->second;
 }
 
+std::vector<SessionSlot> SessionTable::FindAll(NamespaceSlot name_space,
+                                               std::string_view name) const {
+  if (const SessionSlot named = FindNamed(name_space, name); named != kNoSession) return {named};
+  std::vector<SessionSlot> slots;
+  const Name wanted{name_space, std::string(name)};
+  for (auto it = unnamed_.lower_bound({wanted, 0}); it != unnamed_.end(); ++it) {
+    if (it->first.first != wanted) break;
+    slots.push_back(it->second);
+  }
+  return slots;
+}
+
 SessionSlot SessionTable::Add(SessionId id, ledger::SessionKind kind, NamespaceSlot name_space,
                               std::string_view client_id, int64_t opened_ms) {
   SessionSlot slot = 0;
@@ -33,6 +45,8 @@ SessionSlot SessionTable::Add(SessionId id, ledger::SessionKind kind, NamespaceS
   NOWCALLS_CHECK(by_id_.emplace(id.value, slot).second);
   if (kind == ledger::SessionKind::kNamed) {
     NOWCALLS_CHECK(by_name_.emplace(Name{name_space, session.client_id}, slot).second);
+  } else {
+    unnamed_.emplace(std::pair(Name{name_space, session.client_id}, id.value), slot);
   }
   return slot;
 }
@@ -44,6 +58,8 @@ void SessionTable::Erase(SessionSlot slot) {
   by_id_.erase(session.id.value);
   if (session.kind == ledger::SessionKind::kNamed) {
     by_name_.erase(Name{session.name_space, session.client_id});
+  } else {
+    unnamed_.erase({Name{session.name_space, session.client_id}, session.id.value});
   }
   session = SessionState{};
   free_.push_back(slot);

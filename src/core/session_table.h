@@ -52,6 +52,9 @@ class SessionTable {
   // The session of a client id; kNoSession if there is none.
   SessionSlot FindNamed(NamespaceSlot name_space, std::string_view client_id) const;
   SessionSlot FindById(SessionId id) const;
+  // All that are shown under the name: one of a client id, or those of connections that were made
+  // from the address "@HOST:PORT" one after the other. By ascending id.
+  std::vector<SessionSlot> FindAll(NamespaceSlot name_space, std::string_view name) const;
 
   // A new session without connections. REQUIRES: the id and, for kNamed, the name are free.
   SessionSlot Add(SessionId id, ledger::SessionKind kind, NamespaceSlot name_space,
@@ -72,6 +75,7 @@ class SessionTable {
   std::vector<SessionSlot> free_;
   absl::btree_map<uint64_t, SessionSlot> by_id_;
   absl::flat_hash_map<Name, SessionSlot> by_name_;
+  absl::btree_map<std::pair<Name, uint64_t>, SessionSlot> unnamed_;  // By display name and id.
 };
 
 }  // namespace nowcalls::core

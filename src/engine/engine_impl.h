@@ -24,8 +24,9 @@
 
 namespace nowcalls::engine {
 
-// Listings and loads of rules are work; acquire, release and keep are not. A turn does this much of
-// it, over all connections, so that those who list never hold up those who acquire for long.
+// Listings, loads of rules and mass reclaims are work; acquire, release and keep are not. A turn
+// does this much of it, over all connections, so that those who list never hold up those who
+// acquire for long.
 inline constexpr int kWorkPerTurn = 8;
 
 struct Engine::Impl : ReplyBuffers {

@@ -25,14 +25,20 @@ constexpr size_t kKeptPauseBytes = 256 * 1024;
 // What one connection may keep even when all together keep too much.
 constexpr size_t kKeptAlwaysBytes = 64 * 1024;
 
-// How much of a turn's work a request is. A page of rules costs some 10 us a rule.
+// How much of a turn's work a request is. A page of rules costs some 10 us a rule, the end of a
+// token some 1 us.
 int WorkOf(wire::Method method) {
   switch (method) {
     case wire::Method::kRulesList:
     case wire::Method::kRulesLoad: return kWorkPerTurn;
+    case wire::Method::kReclaimClient:
+    case wire::Method::kReclaimFlow:
+    case wire::Method::kPurge: return kWorkPerTurn / 4;
     case wire::Method::kFlows:
     case wire::Method::kTokens:
     case wire::Method::kSessions:
+    case wire::Method::kHistory:
+    case wire::Method::kDrain:
     case wire::Method::kInfo: return 1;
     default: return 0;
   }
@@ -366,6 +372,7 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
         {"mass_expiries", core->mass_expiries()},
         {"mass_sessions", core->mass_sessions()},
         {"now_calls", core->live_count_sum()},
+        {"history", core->history().size()},
         {"oldest_issued_ms", core->oldest_issued_ms()},
         {"token_table_bytes", core->tokens().MemoryBytes()}}},
       {"limits",
@@ -385,7 +392,8 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
         {"message_incomplete_ms", limits.message_incomplete_ms},
         {"batch_bytes_max", limits.batch_bytes_max},
         {"listings_max", limits.listings_max},
-        {"listing_idle_ms", limits.listing_idle_ms}}},
+        {"listing_idle_ms", limits.listing_idle_ms},
+        {"history_max", limits.history_max}}},
   };
 }
 

@@ -46,6 +46,7 @@ wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow) {
   wire::FlowRow row;
   row.flow_id = flow.id.value;
   row.removed = flow.removed;
+  row.draining = flow.draining;
   const core::Namespace& name_space = core.flows().name_space(flow.name_space);
   row.name_space = name_space.name;
   row.resource = flow.rule->resource;
@@ -64,6 +65,22 @@ wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow) {
   }
   row.counters = CountersOf(flow);
   return row;
+}
+
+wire::HistoryRow RowOf(const ledger::HistoryEntry& entry) {
+  return {.sequence = entry.sequence,
+          .ended_ms = entry.ended_ms,
+          .reason = std::string(EndReasonName(entry.reason)),
+          .token_id = entry.token_id.value,
+          .flow_id = entry.flow.value,
+          .name_space = entry.name_space,
+          .client_id = entry.client_id,
+          .session = entry.session.value,
+          .count = entry.count,
+          .fence = entry.fence.value,
+          .issued_ms = entry.issued_ms,
+          .held_ms = entry.ended_ms - entry.issued_ms,
+          .note = entry.note};
 }
 
 wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session) {

@@ -11,6 +11,7 @@ namespace nowcalls::engine {
 
 wire::TokenRow RowOf(const core::Core& core, const core::TokenEntry& entry);
 wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow);
+wire::HistoryRow RowOf(const ledger::HistoryEntry& entry);
 wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session);
 
 }  // namespace nowcalls::engine

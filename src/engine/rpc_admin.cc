@@ -1,9 +1,10 @@
-// What an administrator may change: rules, and tokens of others.
+// What an administrator may change: rules, tokens of others, and whether a rule grants any.
 #include <string>
 #include <utility>
 
 #include "core/rule_json.h"
 #include "engine/rpc_handler.h"
+#include "wire/admin_messages.h"
 
 namespace nowcalls::engine {
 
@@ -11,7 +12,57 @@ void RpcHandler::Reclaim(const Call& call) {
   wire::ReclaimParams params;
   wire::RequestError error;
   if (!wire::DecodeReclaim(call.request.params, &params, &error)) return ReplyError(call, error);
-  ReplyStatus(call, core_->Reclaim(call.turn, TokenId{params.token_id}, params.reason));
+  ReplyStatus(call, core_->Reclaim(call.turn, TokenId{params.token_id},
+                                   {call.connection->peer, params.reason}));
+}
+
+void RpcHandler::ReclaimClient(const Call& call) {
+  wire::ReclaimClientParams params;
+  wire::RequestError error;
+  if (!wire::DecodeReclaimClient(call.request.params, &params, &error))
+    return ReplyError(call, error);
+  ReplyReclaimed(call, core_->ReclaimClient(call.turn, params.name_space, params.client_id,
+                                            params.limit, {call.connection->peer, params.reason}));
+}
+
+void RpcHandler::ReclaimFlow(const Call& call) {
+  wire::ReclaimFlowParams params;
+  wire::RequestError error;
+  if (!wire::DecodeReclaimFlow(call.request.params, &params, &error))
+    return ReplyError(call, error);
+  ReplyReclaimed(call, core_->ReclaimFlow(call.turn, FlowId{params.flow_id}, params.limit,
+                                          {call.connection->peer, params.reason}));
+}
+
+void RpcHandler::Purge(const Call& call) {
+  wire::PurgeParams params;
+  wire::RequestError error;
+  if (!wire::DecodePurge(call.request.params, &params, &error)) return ReplyError(call, error);
+  ReplyReclaimed(call, core_->Purge(call.turn, FlowId{params.flow_id}, params.limit,
+                                    {call.connection->peer, {}}));
+}
+
+void RpcHandler::Drain(const Call& call) {
+  wire::DrainParams params;
+  wire::RequestError error;
+  if (!wire::DecodeDrain(call.request.params, &params, &error)) return ReplyError(call, error);
+  const core::DrainAnswer answer =
+      core_->Drain(call.turn, FlowId{params.flow_id}, params.on, {call.connection->peer, {}});
+  wire::EncodeDrain(call.request.msgid,
+                    {.status = answer.status,
+                     .now_calls = static_cast<uint64_t>(answer.now_calls),
+                     .tokens = answer.tokens},
+                    replies_->AfterCommit(call.connection));
+}
+
+// Also "nothing was left" waits: what ended the tokens may still be on its way.
+void RpcHandler::ReplyReclaimed(const Call& call, const Result<core::ReclaimAnswer>& answer) {
+  if (!answer.ok()) {
+    const std::string_view method = wire::MethodName(call.request.method);
+    return ReplyError(call, ErrorOf(answer.status().WithContext(std::string(method))));
+  }
+  wire::EncodeReclaimed(call.request.msgid, {answer->reclaimed, answer->more},
+                        replies_->AfterCommit(call.connection));
 }
 
 void RpcHandler::RulesLoad(const Call& call) {

@@ -44,6 +44,11 @@ void RpcHandler::HandleRequest(Connection* connection, const wire::Envelope& req
     case wire::Method::kTokens: return Tokens(call);
     case wire::Method::kSessions: return Sessions(call);
     case wire::Method::kInfo: return Info(call);
+    case wire::Method::kHistory: return History(call);
+    case wire::Method::kReclaimClient: return ReclaimClient(call);
+    case wire::Method::kReclaimFlow: return ReclaimFlow(call);
+    case wire::Method::kPurge: return Purge(call);
+    case wire::Method::kDrain: return Drain(call);
     case wire::Method::kUnknown: break;
   }
   ReplyError(call, {wire::ErrorCode::kUnknownMethod,

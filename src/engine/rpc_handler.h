@@ -56,17 +56,23 @@ class RpcHandler {
   void Keep(const Call& call);
   void Reclaim(const Call& call);
   void Cancel(const Call& call);
+  void ReclaimClient(const Call& call);
+  void ReclaimFlow(const Call& call);
+  void Purge(const Call& call);
+  void Drain(const Call& call);
   void RulesList(const Call& call);
   void RulesLoad(const Call& call);
   void Flow(const Call& call);
   void Flows(const Call& call);
   void Tokens(const Call& call);
   void Sessions(const Call& call);
+  void History(const Call& call);
   void Info(const Call& call);
 
   static wire::RequestError ErrorOf(const Status& status);
   void ReplyError(const Call& call, const wire::RequestError& error);
   void ReplyStatus(const Call& call, TokenStatus status);
+  void ReplyReclaimed(const Call& call, const Result<core::ReclaimAnswer>& answer);
 
   core::Core* const core_;
   ReplyBuffers* const replies_;

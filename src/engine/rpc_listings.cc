@@ -1,4 +1,4 @@
-// What a request may ask to see: rules, flows, tokens, sessions, and the server itself.
+// What a request may ask to see: rules, flows, tokens, sessions, history, and the server itself.
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -107,6 +107,19 @@ void RpcHandler::Sessions(const Call& call) {
       core_->sessions().by_id(), page, &rows,
       [&](core::SessionSlot slot) { rows.push_back(RowOf(*core_, core_->sessions().at(slot))); });
   wire::EncodeSessionPage(call.request.msgid, rows, next, replies_->AfterCommit(call.connection));
+}
+
+void RpcHandler::History(const Call& call) {
+  wire::PageParams params;
+  wire::RequestError error;
+  if (!wire::DecodePage(call.request.method, call.request.params, &params, &error))
+    return ReplyError(call, error);
+  const core::HistoryPage page = core_->history().Page(params.cursor, params.limit);
+  std::vector<wire::HistoryRow> rows;
+  rows.reserve(page.entries.size());
+  for (const ledger::HistoryEntry* entry : page.entries) rows.push_back(RowOf(*entry));
+  wire::EncodeHistoryPage(call.request.msgid, rows, page.next_cursor,
+                          replies_->AfterCommit(call.connection));
 }
 
 void RpcHandler::Info(const Call& call) {

@@ -41,6 +41,8 @@ class RecordReader {
       case RecordType::kClockMarked: return PutMeta(kClockKey, kClockMarkBytes, DecodeClockMark);
       case RecordType::kWatermarkRaised:
         return PutMeta(kWatermarkKey, kWatermarkBytes, DecodeWatermark);
+      case RecordType::kHistoryAdded: return HistoryAdded();
+      case RecordType::kHistoryDropped: return HistoryDropped();
       case RecordType::kSealed: sealed_ = true; return PutMeta(kSealKey, kSealBytes, DecodeSeal);
     }
     return Status::Corruption("record type " + std::to_string(static_cast<int>(type)) +
@@ -108,6 +110,21 @@ class RecordReader {
     const std::string_view key = in_.ReadBytes(in_.Read<uint16_t>());
     NOWCALLS_RETURN_IF_ERROR(DecodeRuleKey(key).status());
     sink_->Delete(Family::kRules, key);
+    return {};
+  }
+
+  Status HistoryAdded() {
+    const std::string_view key = in_.ReadBytes(kHistoryKeyBytes);
+    const std::string_view value = in_.ReadBytes(in_.Read<uint16_t>());
+    NOWCALLS_RETURN_IF_ERROR(DecodeHistory(key, value).status());
+    sink_->Put(Family::kHistory, key, value);
+    return {};
+  }
+
+  Status HistoryDropped() {
+    const std::string_view key = in_.ReadBytes(kHistoryKeyBytes);
+    NOWCALLS_RETURN_IF_ERROR(DecodeHistoryKey(key).status());
+    sink_->SingleDelete(Family::kHistory, key);
     return {};
   }
 

@@ -226,8 +226,9 @@ Result<RuleEntry> DecodeRule(std::string_view key, std::string_view value) {
   if (value.size() < 3) return Corrupt("rule value", "holds no JSON text");
   NOWCALLS_RETURN_IF_ERROR(CheckVersion("rule value", static_cast<uint8_t>(value[0])));
   const auto state = static_cast<RuleState>(value[1]);
-  if (state != RuleState::kActive && state != RuleState::kRemoved) {
-    return Corrupt("rule value", "state is neither active nor removed");
+  if (state != RuleState::kActive && state != RuleState::kRemoved &&
+      state != RuleState::kDraining) {
+    return Corrupt("rule value", "state is none of active, removed and draining");
   }
   return RuleEntry{std::string(rule_key->name_space), rule_key->flow, state,
                    std::string(value.substr(2))};

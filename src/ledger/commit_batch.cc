@@ -91,6 +91,21 @@ void CommitBatch::RuleRemoved(std::string_view name_space, FlowId flow) {
   Append(record);
 }
 
+void CommitBatch::HistoryAdded(const HistoryEntry& entry) {
+  std::string record;
+  AppendType(&record, RecordType::kHistoryAdded);
+  record += EncodeHistoryKey(entry.sequence);
+  AppendSized<uint16_t>(&record, EncodeHistoryValue(entry));
+  Append(record);
+}
+
+void CommitBatch::HistoryDropped(uint64_t sequence) {
+  std::string record;
+  AppendType(&record, RecordType::kHistoryDropped);
+  record += EncodeHistoryKey(sequence);
+  Append(record);
+}
+
 void CommitBatch::ClockMarked(const ClockMark& mark) {
   std::string record;
   AppendType(&record, RecordType::kClockMarked);

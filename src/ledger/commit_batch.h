@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "ledger/entities.h"
+#include "ledger/history_entry.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::ledger {
@@ -31,6 +32,8 @@ class CommitBatch {
   void SessionClosed(SessionId id);
   void RuleSet(const RuleEntry& rule);
   void RuleRemoved(std::string_view name_space, FlowId flow);
+  void HistoryAdded(const HistoryEntry& entry);
+  void HistoryDropped(uint64_t sequence);
   void ClockMarked(const ClockMark& mark);
   // Every live token's deadline is at least `deadline_ms`: where a sweep may start.
   void WatermarkRaised(int64_t deadline_ms);
@@ -60,7 +63,7 @@ class KeyValueSink {
  public:
   virtual ~KeyValueSink() = default;
   virtual void Put(Family family, std::string_view key, std::string_view value) = 0;
-  // For keys that are put exactly once and deleted exactly once (tokens, sessions).
+  // For keys that are put exactly once and deleted exactly once (tokens, sessions, history).
   virtual void SingleDelete(Family family, std::string_view key) = 0;
   // For keys that may have been put more than once (rules).
   virtual void Delete(Family family, std::string_view key) = 0;

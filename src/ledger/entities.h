@@ -63,6 +63,7 @@ enum class RuleState : uint8_t {
   kActive = 1,
   kRemoved =
       2,  // By its namespace, while tokens of the flow are out: kept for what it says of them.
+  kDraining = 3,  // In force, but an administrator has stopped its grants.
 };
 
 // The rule of a flow. Every flow with live tokens has one.

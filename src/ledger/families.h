@@ -17,13 +17,17 @@ enum class Family : uint8_t {
   kTokensShort = 3,   // Hold of at most kShortHoldMs when put.
   kTokensMedium = 4,  // Hold of at most kMediumHoldMs.
   kTokensLong = 5,
-  kHistory = 6,  // Reclaimed tokens. Reserved: nothing is written yet.
+  kHistory = 6,  // The last ends of tokens that their holders did not bring about in time.
 };
 
 inline constexpr int kFamilyCount = 7;
 inline constexpr std::array<Family, kFamilyCount> kAllFamilies = {
     Family::kMeta,         Family::kRules,      Family::kSessions, Family::kTokensShort,
     Family::kTokensMedium, Family::kTokensLong, Family::kHistory};
+// The order in which a ledger is read: the tokens, which may be millions, come last.
+inline constexpr std::array<Family, kFamilyCount> kLoadOrder = {
+    Family::kMeta,        Family::kRules,        Family::kSessions,  Family::kHistory,
+    Family::kTokensShort, Family::kTokensMedium, Family::kTokensLong};
 inline constexpr std::array<Family, 3> kTokenFamilies = {
     Family::kTokensShort, Family::kTokensMedium, Family::kTokensLong};
 

@@ -19,6 +19,8 @@ enum class RecordType : uint8_t {
   kClockMarked = 8,
   kWatermarkRaised = 9,
   kSealed = 10,
+  kHistoryAdded = 11,
+  kHistoryDropped = 12,
 };
 
 }  // namespace nowcalls::ledger

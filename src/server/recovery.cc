@@ -36,6 +36,10 @@ class Loader : public store::LedgerVisitor {
     SawTime(session.opened_ms);
     return core_->LoadSession(session);
   }
+  Status OnHistory(const ledger::HistoryEntry& entry) override {
+    SawTime(entry.ended_ms);
+    return core_->LoadHistory(entry);
+  }
   Status OnToken(const ledger::Token& token) override {
     ++tokens_;
     SawTime(token.issued_ms);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/text.h"
 
 namespace nowcalls::server {
@@ -337,6 +338,9 @@ void AddLimits(std::vector<Setting>* table) {
   table->push_back(Integer("output-stalled-ms", kLimits, "MS",
                            "A connection that reads nothing of its answers for so long is closed.",
                            1, 3'600'000, &Limits::output_stalled_ms));
+  table->push_back(Integer("history-max", kLimits, "N",
+                           "Reclaimed tokens that are remembered; 0: none.", 0, kHistoryEntriesMax,
+                           &Limits::history_max));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 using ledger::Family;
 
 bool IsPutOnce(Family family) {
-  return family == Family::kSessions || ledger::IsTokenFamily(family);
+  return family == Family::kSessions || family == Family::kHistory || ledger::IsTokenFamily(family);
 }
 
 // Only reads, so that a batch that cannot be applied changes nothing.
@@ -59,7 +59,7 @@ Status MemoryStore::Load(LedgerVisitor* visitor) {
   for (const auto& [key, value] : rows(Family::kMeta)) meta.Add(key, value);
   NOWCALLS_RETURN_IF_ERROR(meta.Show(visitor));
   const std::string lower = ledger::TokenKeyLowerBound(meta.WatermarkMs());
-  for (const Family family : ledger::kAllFamilies) {
+  for (const Family family : ledger::kLoadOrder) {
     if (family == Family::kMeta) continue;
     const Rows& in = rows(family);
     auto it = ledger::IsTokenFamily(family) ? in.lower_bound(lower) : in.begin();

@@ -85,7 +85,7 @@ Status RocksStore::Load(LedgerVisitor* visitor) {
   if (impl_->db == nullptr) return Status::FailedPrecondition("the ledger is closed");
   MetaRows meta;
   std::string lower;
-  for (const Family family : ledger::kAllFamilies) {
+  for (const Family family : ledger::kLoadOrder) {
     Status from_visitor;
     const auto show = [&](std::string_view key, std::string_view value) -> Status {
       if (family == Family::kMeta) {

@@ -52,8 +52,10 @@ Status ShowRow(Family family, std::string_view key, std::string_view value,
     case Family::kTokensLong:
       return ShowDecoded(family, key, ledger::DecodeToken(family, key, value), visitor,
                          &LedgerVisitor::OnToken);
-    case Family::kMeta:
-    case Family::kHistory: break;
+    case Family::kHistory:
+      return ShowDecoded(family, key, ledger::DecodeHistory(key, value), visitor,
+                         &LedgerVisitor::OnHistory);
+    case Family::kMeta: break;
   }
   return ShowUnknown(family, key, "nothing is stored in this family", visitor);
 }

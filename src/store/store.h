@@ -11,6 +11,7 @@
 #include "ledger/commit_batch.h"
 #include "ledger/entities.h"
 #include "ledger/families.h"
+#include "ledger/history_entry.h"
 #include "ledger/scan.h"
 #include "nowcalls/status.h"
 
@@ -27,6 +28,8 @@ class LedgerVisitor {
   virtual Status OnWatermark(int64_t deadline_ms) = 0;
   virtual Status OnRule(const ledger::RuleEntry& rule) = 0;
   virtual Status OnSession(const ledger::Session& session) = 0;
+  // By ascending sequence. The default passes over it: most readers want what is live.
+  virtual Status OnHistory(const ledger::HistoryEntry& /*entry*/) { return {}; }
   virtual Status OnToken(const ledger::Token& token) = 0;
   // A record that does not decode, with the place ("tokens_short, key 0000...") in the status. The
   // default ends the walk with it; a verifier may count it and return Ok to go on.

@@ -10,7 +10,7 @@
 namespace nowcalls::wire {
 namespace {
 
-constexpr std::array<std::pair<Method, std::string_view>, 14> kMethods = {{
+constexpr std::array<std::pair<Method, std::string_view>, 19> kMethods = {{
     {Method::kAcquire, "acquire"},
     {Method::kRelease, "release"},
     {Method::kKeep, "keep"},
@@ -25,6 +25,11 @@ constexpr std::array<std::pair<Method, std::string_view>, 14> kMethods = {{
     {Method::kInfo, "info"},
     {Method::kReclaim, "reclaim"},
     {Method::kCancel, "cancel"},
+    {Method::kHistory, "history"},
+    {Method::kReclaimClient, "reclaim_client"},
+    {Method::kReclaimFlow, "reclaim_flow"},
+    {Method::kPurge, "purge"},
+    {Method::kDrain, "drain"},
 }};
 
 bool Malformed(std::string message, RequestError* error) {

@@ -35,6 +35,11 @@ enum class Method : uint8_t {
   kInfo,
   kReclaim,
   kCancel,
+  kHistory,
+  kReclaimClient,
+  kReclaimFlow,
+  kPurge,
+  kDrain,
 };
 
 std::string_view MethodName(Method method);
@@ -88,7 +93,7 @@ struct AcquireParams {
   int64_t count = 0;
   bool prioritized = false;
   std::optional<uint64_t> wait_ms{};  // 0 .. kWaitMsMax
-  uint64_t request_id = 0;          // 0: none.
+  uint64_t request_id = 0;            // 0: none.
 };
 struct CancelParams {
   uint64_t request_id = 0;  // >= 1
@@ -103,7 +108,7 @@ struct ReclaimParams {
 struct FlowParams {
   int64_t flow_id = 0;
 };
-struct PageParams {  // flows, sessions
+struct PageParams {  // flows, sessions, history
   uint32_t limit = 0;
   uint64_t cursor = 0;  // 0: from the beginning.
 };

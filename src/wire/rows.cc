@@ -89,11 +89,12 @@ void PackRow(const FlowRow& row, Packer* packer) {
   const int optional_fields = (row.level ? 1 : 0) + (row.sessions ? 1 : 0) +
                               (row.oldest_issued_ms ? 1 : 0) + (row.waiting_since_ms ? 1 : 0) +
                               (row.counters ? 1 : 0);
-  packer->pack_map(static_cast<uint32_t>(7 + optional_fields));
+  packer->pack_map(static_cast<uint32_t>(8 + optional_fields));
   PackField("flow_id", row.flow_id, packer);
   PackField("namespace", row.name_space, packer);
   PackField("resource", row.resource, packer);
   PackField("removed", row.removed, packer);
+  PackField("draining", row.draining, packer);
   PackField("level", row.level, packer);
   PackField("now_calls", row.now_calls, packer);
   PackField("tokens", row.tokens, packer);
@@ -120,6 +121,23 @@ void PackRow(const SessionRow& row, Packer* packer) {
   PackField("now_calls", row.now_calls, packer);
   PackField("opened_ms", row.opened_ms, packer);
   PackField("offline_since_ms", row.offline_since_ms, packer);
+}
+
+void PackRow(const HistoryRow& row, Packer* packer) {
+  packer->pack_map(13);
+  PackField("sequence", row.sequence, packer);
+  PackField("ended_ms", row.ended_ms, packer);
+  PackField("reason", row.reason, packer);
+  PackField("token_id", row.token_id, packer);
+  PackField("flow_id", row.flow_id, packer);
+  PackField("namespace", row.name_space, packer);
+  PackField("client_id", row.client_id, packer);
+  PackField("session", row.session, packer);
+  PackField("count", uint64_t{row.count}, packer);
+  PackField("fence", row.fence, packer);
+  PackField("issued_ms", row.issued_ms, packer);
+  PackField("held_ms", row.held_ms, packer);
+  PackField("note", row.note, packer);
 }
 
 template <typename Row>
@@ -196,6 +214,7 @@ bool ReadField(std::string_view key, FieldReader* fields, FlowRow* row) {
   if (key == "namespace") return fields->Required(key, &row->name_space);
   if (key == "resource") return fields->Required(key, &row->resource);
   if (key == "removed") return fields->Required(key, &row->removed);
+  if (key == "draining") return fields->Required(key, &row->draining);
   if (key == "level") return fields->Optional(key, &row->level);
   if (key == "now_calls") return fields->Required(key, &row->now_calls);
   if (key == "tokens") return fields->Required(key, &row->tokens);
@@ -221,6 +240,23 @@ bool ReadField(std::string_view key, FieldReader* fields, SessionRow* row) {
   if (key == "now_calls") return fields->Required(key, &row->now_calls);
   if (key == "opened_ms") return fields->Required(key, &row->opened_ms);
   if (key == "offline_since_ms") return fields->Optional(key, &row->offline_since_ms);
+  return fields->Skip(key);
+}
+
+bool ReadField(std::string_view key, FieldReader* fields, HistoryRow* row) {
+  if (key == "sequence") return fields->Required(key, &row->sequence);
+  if (key == "ended_ms") return fields->Required(key, &row->ended_ms);
+  if (key == "reason") return fields->Required(key, &row->reason);
+  if (key == "token_id") return fields->Required(key, &row->token_id);
+  if (key == "flow_id") return fields->Required(key, &row->flow_id);
+  if (key == "namespace") return fields->Required(key, &row->name_space);
+  if (key == "client_id") return fields->Required(key, &row->client_id);
+  if (key == "session") return fields->Required(key, &row->session);
+  if (key == "count") return fields->Required(key, &row->count);
+  if (key == "fence") return fields->Required(key, &row->fence);
+  if (key == "issued_ms") return fields->Required(key, &row->issued_ms);
+  if (key == "held_ms") return fields->Required(key, &row->held_ms);
+  if (key == "note") return fields->Required(key, &row->note);
   return fields->Skip(key);
 }
 
@@ -263,6 +299,11 @@ void EncodeSessionPage(uint32_t msgid, const std::vector<SessionRow>& rows, uint
   EncodePage(msgid, rows, next_cursor, out);
 }
 
+void EncodeHistoryPage(uint32_t msgid, const std::vector<HistoryRow>& rows, uint64_t next_cursor,
+                       OutputBuffer* out) {
+  EncodePage(msgid, rows, next_cursor, out);
+}
+
 void EncodeFlow(uint32_t msgid, const FlowRow& row, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);
@@ -279,6 +320,10 @@ Result<Page<FlowRow>> DecodeFlowPage(std::string_view result) {
 
 Result<Page<SessionRow>> DecodeSessionPage(std::string_view result) {
   return DecodeRows<SessionRow>("sessions answer", result);
+}
+
+Result<Page<HistoryRow>> DecodeHistoryPage(std::string_view result) {
+  return DecodeRows<HistoryRow>("history answer", result);
 }
 
 Result<FlowRow> DecodeFlowRow(std::string_view result) {

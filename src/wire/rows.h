@@ -56,6 +56,7 @@ struct FlowRow {
   std::string name_space;  // "namespace": of the rule.
   std::string resource;
   bool removed = false;           // The rule is gone, its tokens are still out.
+  bool draining = false;          // An administrator has stopped its grants.
   std::optional<uint64_t> level;  // Absent when removed, or when it depends on the sessions
                                   // online and the row was read offline.
   uint64_t now_calls = 0;
@@ -84,12 +85,33 @@ struct SessionRow {
   bool operator==(const SessionRow&) const = default;
 };
 
+// The end of a token that its holder did not bring about in time.
+struct HistoryRow {
+  uint64_t sequence = 0;
+  int64_t ended_ms = 0;
+  std::string reason;  // EndReasonName; a later server may know more.
+  uint64_t token_id = 0;
+  int64_t flow_id = 0;
+  std::string name_space;  // "namespace": of the session that held it.
+  std::string client_id;
+  uint64_t session = 0;
+  uint32_t count = 0;
+  uint64_t fence = 0;
+  int64_t issued_ms = 0;
+  int64_t held_ms = 0;  // From issued_ms to ended_ms.
+  std::string note;     // The administrator's reason; empty without one.
+
+  bool operator==(const HistoryRow&) const = default;
+};
+
 // One page: [rows, next_cursor or nil] as the result of the response. next_cursor 0 encodes as nil.
 void EncodeTokenPage(uint32_t msgid, const std::vector<TokenRow>& rows, uint64_t next_cursor,
                      OutputBuffer* out);
 void EncodeFlowPage(uint32_t msgid, const std::vector<FlowRow>& rows, uint64_t next_cursor,
                     OutputBuffer* out);
 void EncodeSessionPage(uint32_t msgid, const std::vector<SessionRow>& rows, uint64_t next_cursor,
+                       OutputBuffer* out);
+void EncodeHistoryPage(uint32_t msgid, const std::vector<HistoryRow>& rows, uint64_t next_cursor,
                        OutputBuffer* out);
 // The result of `flow`: one row as a map.
 void EncodeFlow(uint32_t msgid, const FlowRow& row, OutputBuffer* out);
@@ -104,6 +126,7 @@ struct Page {
 Result<Page<TokenRow>> DecodeTokenPage(std::string_view result);
 Result<Page<FlowRow>> DecodeFlowPage(std::string_view result);
 Result<Page<SessionRow>> DecodeSessionPage(std::string_view result);
+Result<Page<HistoryRow>> DecodeHistoryPage(std::string_view result);
 Result<FlowRow> DecodeFlowRow(std::string_view result);
 
 }  // namespace nowcalls::wire

@@ -29,7 +29,7 @@ std::multiset<std::string> Comparable(std::vector<Json> rows) {
       member = dropped ? row.erase(member) : std::next(member);
     }
     for (const char* counter : {"granted", "refused", "refused_level", "refused_token_limit",
-                                "kept", "reclaimed", "waiters"}) {
+                                "refused_draining", "kept", "reclaimed", "waiters"}) {
       row.erase(counter);
     }
     for (auto member = row.begin(); member != row.end();) {

@@ -35,6 +35,10 @@ class ContentReader : public store::LedgerVisitor {
     content.sessions.push_back(session);
     return {};
   }
+  Status OnHistory(const ledger::HistoryEntry& entry) override {
+    content.history.push_back(entry);
+    return {};
+  }
   Status OnToken(const ledger::Token& token) override {
     content.tokens.push_back(token);
     return {};
@@ -56,6 +60,7 @@ class CoreLoader : public store::LedgerVisitor {
   Status OnWatermark(int64_t) override { return {}; }
   Status OnRule(const ledger::RuleEntry& rule) override { return core_->LoadRule(rule); }
   Status OnSession(const ledger::Session& session) override { return core_->LoadSession(session); }
+  Status OnHistory(const ledger::HistoryEntry& entry) override { return core_->LoadHistory(entry); }
   Status OnToken(const ledger::Token& token) override { return core_->LoadToken(token); }
 
   std::optional<ledger::Seal> seal;
@@ -323,7 +328,7 @@ core::KeepAnswer CoreHarness::Keep(core::SessionSlot session, TokenId token) {
 }
 
 TokenStatus CoreHarness::Reclaim(TokenId token) {
-  const TokenStatus status = core_->Reclaim(turn(), token, "test");
+  const TokenStatus status = core_->Reclaim(turn(), token, {.by = "127.0.0.1:9", .reason = "test"});
   AfterCall();
   return status;
 }

@@ -46,6 +46,7 @@ struct LedgerContent {
   std::vector<ledger::Token> tokens;  // In ascending order of fence.
   std::vector<ledger::Session> sessions;
   std::vector<ledger::RuleEntry> rules;
+  std::vector<ledger::HistoryEntry> history;  // In ascending order of sequence.
   std::optional<ledger::Seal> seal;
   int64_t watermark_ms = 0;
 };

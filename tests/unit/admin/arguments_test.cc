@@ -63,6 +63,66 @@ TEST_CASE("commands with operands read them") {
   CHECK(Parse({"verify", "--data-dir", "d", "--max-problems", "0"}).arguments->problems_max == 0);
 }
 
+TEST_CASE("reclaims, purges and drains name what they are about") {
+  const Arguments client =
+      *Parse({"reclaim", "--client", "cart-1", "--namespace", "shop", "--reason", "hung", "--yes"})
+           .arguments;
+  CHECK(client.command == Command::kReclaimClient);
+  CHECK(client.client_id == "cart-1");
+  CHECK(client.name_space == "shop");
+  CHECK(client.reason == "hung");
+  CHECK(client.yes);
+  const Arguments flow = *Parse({"reclaim", "--flow", "7", "--reason", "hung"}).arguments;
+  CHECK(flow.command == Command::kReclaimFlow);
+  CHECK(flow.flow_id == 7);
+  CHECK_FALSE(flow.yes);
+  const Arguments purge = *Parse({"purge", "--flow", "7"}).arguments;
+  CHECK(purge.command == Command::kPurge);
+  CHECK(purge.flow_id == 7);
+  CHECK(Parse({"drain", "--flow", "7"}).arguments->command == Command::kDrain);
+  CHECK_FALSE(Parse({"drain", "--flow", "7"}).arguments->off);
+  CHECK(Parse({"drain", "--flow", "7", "--off"}).arguments->off);
+}
+
+TEST_CASE("a reclaim of everything, of nothing or of two things at once is refused") {
+  constexpr char kChoice[] =
+      "nowcalls-admin: reclaim: takes one of TOKEN_ID, --client ID with --namespace NS, and --flow "
+      "ID";
+  CHECK(ErrorOf({"reclaim", "--reason", "x"}) == kChoice);
+  CHECK(ErrorOf({"reclaim", "5", "--flow", "7", "--reason", "x"}) == kChoice);
+  CHECK(ErrorOf({"reclaim", "--client", "c", "--namespace", "n", "--flow", "7", "--reason", "x"}) ==
+        kChoice);
+  CHECK(ErrorOf({"reclaim", "--client", "c", "--reason", "x"}) ==
+        "nowcalls-admin: --client requires --namespace");
+  CHECK(ErrorOf({"reclaim", "5", "--namespace", "n", "--reason", "x"}) ==
+        "nowcalls-admin: --namespace requires --client");
+  CHECK(ErrorOf({"reclaim", "--flow", "7"}) == "nowcalls-admin: --reason is required");
+  CHECK(ErrorOf({"reclaim", "--flow", "0", "--reason", "x"}) ==
+        "nowcalls-admin: --flow: '0' is not a whole number from 1 to 9223372036854775807");
+  CHECK(ErrorOf({"purge"}) == "nowcalls-admin: --flow is required");
+  CHECK(ErrorOf({"purge", "--flow", "7", "--data-dir", "d"}) ==
+        "nowcalls-admin: 'nowcalls-admin purge' asks a running server, not a ledger on disk");
+  CHECK(ErrorOf({"drain"}) == "nowcalls-admin: --flow is required");
+}
+
+TEST_CASE("the history is filtered by flow, client, namespace and reason") {
+  const Arguments arguments =
+      *Parse({"history", "--data-dir", "d", "--limit", "7", "--flow", "101", "--client", "c",
+              "--namespace", "shop", "--reason", "client_offline"})
+           .arguments;
+  CHECK(arguments.command == Command::kHistory);
+  CHECK(arguments.limit == 7);
+  CHECK(arguments.history_filter.flow_id == 101);
+  CHECK(arguments.history_filter.client_id == "c");
+  CHECK(arguments.history_filter.name_space == "shop");
+  CHECK(arguments.history_filter.reason == "client_offline");
+  for (const char* reason : {"released", "cancelled", "Admin", ""}) {
+    CHECK(ErrorOf({"history", "--reason", reason}) ==
+          "nowcalls-admin: --reason: '" + std::string(reason) +
+              "' is none of released_late, client_offline, resource_timeout, rule_removed, admin");
+  }
+}
+
 TEST_CASE("a wrong command line is refused with what is wrong") {
   CHECK(ErrorOf({}) == "nowcalls-admin: a command is missing");
   CHECK(ErrorOf({"dump", "--data-dir", "d", "--server", "127.0.0.1:1"}) ==

@@ -83,6 +83,28 @@ class LedgerBuilder {
     return Token(MakeToken(fence, flow_id, session, issued_ms, count));
   }
 
+  // The end of the token of `fence`, of flow 101 and session 1, three seconds after its issue.
+  ledger::HistoryEntry MakeEnd(uint64_t sequence, uint64_t fence, int64_t ended_ms,
+                               EndReason reason) const {
+    ledger::HistoryEntry entry;
+    entry.sequence = sequence;
+    entry.ended_ms = ended_ms;
+    entry.reason = reason;
+    entry.token_id = core::TokenIds(format_.token_id_key).FromFence(Fence(fence));
+    entry.flow = FlowId(101);
+    entry.session = SessionId(1);
+    entry.count = 2;
+    entry.fence = Fence(fence);
+    entry.issued_ms = ended_ms - 3000;
+    entry.name_space = "shop";
+    entry.client_id = "cart-1";
+    return entry;
+  }
+  LedgerBuilder& End(const ledger::HistoryEntry& entry) {
+    batch_.HistoryAdded(entry);
+    return *this;
+  }
+
   store::MemoryStore Build() {
     store::MemoryStore store(format_);
     if (watermark_ms.has_value()) batch_.WatermarkRaised(*watermark_ms);

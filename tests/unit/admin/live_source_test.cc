@@ -194,6 +194,36 @@ TEST_CASE("live flows and sessions come page by page") {
   CHECK(sessions[1].session == 6);
 }
 
+TEST_CASE("live history comes page by page, filtered here, and no further than wanted") {
+  Asked asked;
+  Live live([&asked](const Envelope& request, OutputBuffer* out) {
+    wire::PageParams page;
+    wire::RequestError error;
+    CHECK(request.method == Method::kHistory);
+    CHECK(wire::DecodePage(request.method, request.params, &page, &error));
+    asked.Add(page);
+    const uint64_t newest = page.cursor == 0 ? 3000 : page.cursor - 1;
+    std::vector<wire::HistoryRow> rows;
+    for (uint64_t n = newest; n > newest - page.limit; --n) {
+      wire::HistoryRow row;
+      row.sequence = n;
+      row.reason = n % 3 == 0 ? "admin" : "client_offline";
+      rows.push_back(row);
+    }
+    const uint64_t oldest = newest - page.limit + 1;
+    wire::EncodeHistoryPage(request.msgid, rows, oldest > 1 ? oldest : 0, out);
+  });
+  std::vector<wire::HistoryRow> rows;
+  CHECK(live->History({.reason = "admin"}, 400, Into(&rows)).ok());
+  REQUIRE(rows.size() == 400);
+  CHECK(rows.front().sequence == 3000);
+  CHECK(rows.back().sequence == 3000 - 3 * 399);
+  CHECK(asked.pages() == Pages{"1000 from 0", "1000 from 2001"});
+  rows.clear();
+  CHECK(live->History({}, 1'000'000, Into(&rows)).ok());
+  CHECK(rows.size() == 3000);
+}
+
 ordered_json RuleObject(const std::string& name_space, int64_t flow_id) {
   ordered_json object = {{"namespace", name_space}};
   object.update(ordered_json::parse(core::RuleToJson(GlobalRule(flow_id, 10.5))));

@@ -166,6 +166,76 @@ TEST_CASE("sessions show what they hold, also those that hold nothing") {
   CHECK(rows[2].tokens == 0);
 }
 
+TEST_CASE("the history comes newest first, as much as asked for, and filtered") {
+  LedgerBuilder builder = SampleLedger();
+  builder.End(builder.MakeEnd(5, 20, kSealedMs - 400, EndReason::kAdmin));
+  builder.End(builder.MakeEnd(6, 21, kSealedMs - 300, EndReason::kClientOffline));
+  ledger::HistoryEntry other = builder.MakeEnd(7, 22, kSealedMs - 200, EndReason::kAdmin);
+  other.flow = FlowId(102);
+  other.name_space = "bank";
+  other.client_id = "teller-1";
+  other.note = "stuck";
+  builder.End(other);
+  Offline offline(builder);
+  const auto sequences = [&](const HistoryFilter& filter, size_t limit = 100) {
+    std::vector<uint64_t> numbers;
+    const Status status = offline.source.History(filter, limit, [&](const wire::HistoryRow& row) {
+      numbers.push_back(row.sequence);
+      return Status::Ok();
+    });
+    CHECK(status.ToString() == "ok");
+    return numbers;
+  };
+  using Numbers = std::vector<uint64_t>;
+  CHECK(sequences({}) == Numbers{7, 6, 5});
+  CHECK(sequences({}, 2) == Numbers{7, 6});
+  CHECK(sequences({.flow_id = 101}) == Numbers{6, 5});
+  CHECK(sequences({.flow_id = 101}, 1) == Numbers{6});
+  CHECK(sequences({.client_id = "teller-1"}) == Numbers{7});
+  CHECK(sequences({.name_space = "shop"}) == Numbers{6, 5});
+  CHECK(sequences({.reason = "admin"}) == Numbers{7, 5});
+  CHECK(sequences({.flow_id = 101, .reason = "admin"}) == Numbers{5});
+  CHECK(sequences({.reason = "rule_removed"}).empty());
+  wire::HistoryRow row;
+  const auto keep_last = [&](const wire::HistoryRow& shown) {
+    row = shown;
+    return Status::Ok();
+  };
+  REQUIRE(offline.source.History({.client_id = "teller-1"}, 1, keep_last).ok());
+  CHECK(row == wire::HistoryRow{.sequence = 7,
+                                .ended_ms = kSealedMs - 200,
+                                .reason = "admin",
+                                .token_id = other.token_id.value,
+                                .flow_id = 102,
+                                .name_space = "bank",
+                                .client_id = "teller-1",
+                                .session = 1,
+                                .count = 2,
+                                .fence = 22,
+                                .issued_ms = kSealedMs - 3200,
+                                .held_ms = 3000,
+                                .note = "stuck"});
+}
+
+TEST_CASE("a walk for the clock, the rules or the history does not go through the tokens") {
+  LedgerBuilder builder = SampleLedger();
+  builder.Token(13, 101, 99, kSealedMs - 100);  // An orphan would be damage.
+  builder.End(builder.MakeEnd(5, 20, kSealedMs - 400, EndReason::kAdmin));
+  Offline offline(builder);
+  CHECK(offline.source.History({}, 10, [](const wire::HistoryRow&) { return Status::Ok(); }).ok());
+  CHECK(offline.source.NowMs().ok());
+  CHECK(offline.source.Rules(std::nullopt, [](const RuleRow&) { return Status::Ok(); }).ok());
+}
+
+TEST_CASE("a draining flow is shown as draining offline") {
+  LedgerBuilder builder = SampleLedger();
+  builder.Rule("shop", GlobalRule(104, 1), ledger::RuleState::kDraining);
+  Offline offline(builder);
+  CHECK(offline.source.Flow(104)->draining);
+  CHECK(offline.source.Flow(104)->level == 1);
+  CHECK_FALSE(offline.source.Flow(101)->draining);
+}
+
 TEST_CASE("rules come by flow id, of one namespace or of all") {
   Offline offline(SampleLedger());
   std::vector<std::string> rules;

@@ -94,24 +94,25 @@ TEST_CASE("stat prints one row a flow, null for what only a server knows") {
         "\"ended_released_late\":null,\"ended_client_offline\":null,"
         "\"ended_resource_timeout\":null,\"ended_rule_removed\":null,\"ended_admin\":null,"
         "\"ended_cancelled\":null,\"held_p50_ms\":null,\"held_p90_ms\":null,"
-        "\"held_p99_ms\":null,\"held_longest_ms\":null}\n");
+        "\"held_p99_ms\":null,\"held_longest_ms\":null,\"draining\":false,"
+        "\"refused_draining\":null}\n");
   CHECK(PrintList(Command::kStat, Format::kTable, OneToken()).out ==
         "FLOW_ID  NAMESPACE  RESOURCE      NOW_CALLS  LEVEL  TOKENS  OLDEST  REMOVED  WAITERS  "
-        "SESSIONS  "
-        "GRANTED  REFUSED  RECLAIMED\n"
-        "    101  shop       resource-101          2     10       1   2m13s  no             0      "
-        "   -  "
-        "      -        -          -\n");
+        "SESSIONS  GRANTED  REFUSED  RECLAIMED  DRAINING\n"
+        "    101  shop       resource-101          2     10       1   2m13s  no             0  "
+        "       -        -        -          -  no\n");
   CHECK(PrintList(Command::kStat, Format::kJsonl, OneToken(), {.name_space = "bank"}).out.empty());
 }
 
 TEST_CASE("the counters of a running server are flattened, with totals") {
   wire::FlowRow row;
   row.flow_id = 5;
+  row.draining = true;
   row.counters.emplace();
   row.counters->granted = 20;
   row.counters->refused[static_cast<size_t>(RefusedBy::kLevel)] = 3;
   row.counters->refused[static_cast<size_t>(RefusedBy::kTokenLimit)] = 4;
+  row.counters->refused[static_cast<size_t>(RefusedBy::kDraining)] = 5;
   row.counters->kept = 6;
   row.counters->ended[static_cast<size_t>(EndReason::kReleased)] = 10;
   row.counters->ended[static_cast<size_t>(EndReason::kClientOffline)] = 2;
@@ -119,7 +120,7 @@ TEST_CASE("the counters of a running server are flattened, with totals") {
   StringOutput out;
   Listing<wire::FlowRow> listing(Format::kJsonl, 0, out.get());
   REQUIRE(listing.Add(row).ok());
-  CHECK(out.text().find("\"granted\":20,\"refused\":7,\"refused_level\":3,"
+  CHECK(out.text().find("\"granted\":20,\"refused\":12,\"refused_level\":3,"
                         "\"refused_token_limit\":4,\"refused_client_cap\":0,"
                         "\"refused_waiters_ahead\":0,\"refused_queue_full\":0,"
                         "\"refused_queue_timeout\":0,\"refused_cancelled\":0,"
@@ -129,6 +130,7 @@ TEST_CASE("the counters of a running server are flattened, with totals") {
                         "\"ended_client_offline\":2,\"ended_resource_timeout\":0,"
                         "\"ended_rule_removed\":0,\"ended_admin\":1,\"ended_cancelled\":0,") !=
         std::string::npos);
+  CHECK(out.text().find("\"draining\":true,\"refused_draining\":5}") != std::string::npos);
 }
 
 TEST_CASE("flow prints details for people and one object for programs") {
@@ -147,6 +149,27 @@ TEST_CASE("sessions prints who holds what") {
         "OFFLINE_FOR\n"
         "      1  shop       cart-1     named  -                 -       1          2  3m10s  "
         "          -\n");
+}
+
+TEST_CASE("history prints each end with all its fields") {
+  LedgerBuilder builder = OneToken();
+  ledger::HistoryEntry entry = builder.MakeEnd(1, 9, kSealedMs - 1000, EndReason::kAdmin);
+  entry.token_id = TokenId(76);
+  entry.note = "hung, \"again\"";
+  builder.End(entry);
+  CHECK(PrintList(Command::kHistory, Format::kJsonl, builder).out ==
+        "{\"sequence\":1,\"ended_ms\":999000,\"reason\":\"admin\",\"token_id\":76,"
+        "\"flow_id\":101,\"namespace\":\"shop\",\"client_id\":\"cart-1\",\"session\":1,"
+        "\"count\":2,\"fence\":9,\"issued_ms\":996000,\"held_ms\":3000,"
+        "\"note\":\"hung, \\\"again\\\"\"}\n");
+  CHECK(PrintList(Command::kHistory, Format::kCsv, builder).out ==
+        "sequence,ended_ms,reason,token_id,flow_id,namespace,client_id,session,count,fence,"
+        "issued_ms,held_ms,note\n"
+        "1,999000,admin,76,101,shop,cart-1,1,2,9,996000,3000,\"hung, \"\"again\"\"\"\n");
+  CHECK(PrintList(Command::kHistory, Format::kTable, builder).out ==
+        "ENDED_AGO  REASON  TOKEN_ID  FLOW_ID  NAMESPACE  CLIENT_ID  COUNT  FENCE  HELD  NOTE\n"
+        "    2m11s  admin         76      101  shop       cart-1         2      9  3.0s  hung, "
+        "\"again\"\n");
 }
 
 TEST_CASE("rules list prints Sentinel's form with the namespace, or the main columns") {
@@ -183,10 +206,11 @@ TEST_CASE("verify says that a sound ledger is sound") {
   const Printed text = PrintVerified(std::nullopt, SampleLedger(), 100);
   CHECK(text.status.ok());
   CHECK(text.out ==
-        "ledger ok: 3 tokens with nowCalls 7, 2 sessions, 3 rules, sealed by batch 7\n");
+        "ledger ok: 3 tokens with nowCalls 7, 2 sessions, 3 rules, 0 history rows, sealed by batch "
+        "7\n");
   CHECK(PrintVerified(Format::kJsonl, SampleLedger(), 100).out ==
         "{\"summary\":\"ok\",\"problems\":0,\"problems_by_kind\":{},\"tokens\":3,\"now_calls\":7,"
-        "\"sessions\":2,\"rules\":3,\"batch_number\":7}\n");
+        "\"sessions\":2,\"rules\":3,\"history\":0,\"batch_number\":7}\n");
 }
 
 TEST_CASE("verify prints each problem with its place, and how many there are") {
@@ -199,7 +223,7 @@ TEST_CASE("verify prints each problem with its place, and how many there are") {
                     "session 1, fence 10) has not the id of its fence") == 0);
   CHECK(text.out.ends_with(
       "\nand 1 more\nledger damaged: 2 problems (1 token_id, 1 seal) in 1 token with nowCalls 2, "
-      "1 session, 1 rule, sealed by batch 7\n"));
+      "1 session, 1 rule, 0 history rows, sealed by batch 7\n"));
 }
 
 TEST_CASE("verify's problems are rows for programs") {

@@ -267,6 +267,81 @@ TEST_CASE("a session whose name cannot be one is found") {
   CHECK(VerifyLedger(builder).Kinds() == "session");
 }
 
+// The sample ledger with three ends.
+LedgerBuilder WithHistory() {
+  LedgerBuilder builder = SampleLedger();
+  builder.End(builder.MakeEnd(7, 20, kSealedMs - 300, EndReason::kClientOffline));
+  builder.End(builder.MakeEnd(8, 21, kSealedMs - 200, EndReason::kAdmin));
+  builder.End(builder.MakeEnd(9, 22, kSealedMs - 200, EndReason::kResourceTimeout));
+  return builder;
+}
+
+TEST_CASE("a history of ends is sound and counted") {
+  const Found found = VerifyLedger(WithHistory());
+  CHECK(found.Kinds().empty());
+  CHECK(found.summary.history == 3);
+}
+
+TEST_CASE("a gap in the history, and ends out of order, are found with their place") {
+  LedgerBuilder builder = WithHistory();
+  builder.End(builder.MakeEnd(11, 23, kSealedMs - 100, EndReason::kAdmin));
+  Found found = VerifyLedger(builder);
+  REQUIRE(found.Kinds() == "history");
+  CHECK(found.problems[0].family == "history");
+  CHECK(found.problems[0].key == "000000000000000b");
+  CHECK(found.problems[0].detail.ends_with(
+      "flow 101, fence 23) follows entry 9: those between are missing"));
+  builder = WithHistory();
+  builder.End(builder.MakeEnd(10, 23, kSealedMs - 201, EndReason::kAdmin));
+  found = VerifyLedger(builder);
+  REQUIRE(found.Kinds() == "history");
+  CHECK(found.problems[0].detail.ends_with(
+      "tells of an end at 999799 ms, before that of the entry before it at 999800 ms"));
+}
+
+TEST_CASE("the end of a live token, and a second end of one token, are found") {
+  LedgerBuilder builder = WithHistory();
+  builder.End(builder.MakeEnd(10, 11, kSealedMs - 100, EndReason::kAdmin));
+  Found found = VerifyLedger(builder);
+  REQUIRE(found.Kinds() == "history");
+  CHECK(found.problems[0].detail == "entry 10 (fence 11) tells of the end of a token that is live");
+  builder = WithHistory();
+  builder.End(builder.MakeEnd(10, 21, kSealedMs - 100, EndReason::kAdmin));
+  found = VerifyLedger(builder);
+  REQUIRE(found.Kinds() == "history");
+  CHECK(found.problems[0].detail ==
+        "entry 10 (fence 21) tells of an end that entry 8 tells of too");
+}
+
+TEST_CASE("an end of a token that was never granted, or in the future, is found") {
+  LedgerBuilder builder = WithHistory();
+  builder.End(builder.MakeEnd(10, 1000, kSealedMs - 100, EndReason::kAdmin));
+  CHECK(VerifyLedger(builder).Kinds() == "history");
+  builder = WithHistory();
+  builder.End(builder.MakeEnd(10, 23, kSealedMs + 1, EndReason::kAdmin));
+  CHECK(VerifyLedger(builder).Kinds() == "history");
+  builder = WithHistory();
+  ledger::HistoryEntry entry = builder.MakeEnd(10, 23, kSealedMs, EndReason::kAdmin);
+  CHECK(VerifyLedger(LedgerBuilder(builder).End(entry)).summary.ok());
+  entry.token_id = TokenId(5);
+  CHECK(VerifyLedger(LedgerBuilder(builder).End(entry)).Kinds() == "history");
+}
+
+TEST_CASE("an entry that does not decode is not called missing too") {
+  OddStore store(WithHistory(), [](store::LedgerVisitor* visitor) {
+    NOWCALLS_RETURN_IF_ERROR(visitor->OnBadRecord(
+        Status::Corruption("history, key 000000000000000a: history value: fence is 0")));
+    return visitor->OnHistory(LedgerBuilder().MakeEnd(11, 23, kSealedMs - 100, EndReason::kAdmin));
+  });
+  CHECK(VerifyStore(&store).Kinds() == "undecodable");
+}
+
+TEST_CASE("a draining rule is sound without a token, unlike a removed one") {
+  LedgerBuilder builder = SampleLedger();
+  builder.Rule("shop", GlobalRule(104, 1), ledger::RuleState::kDraining);
+  CHECK(VerifyLedger(builder).summary.ok());
+}
+
 TEST_CASE("a record that does not decode is found, and the walk goes on") {
   OddStore store(SampleLedger(), [](store::LedgerVisitor* visitor) {
     NOWCALLS_RETURN_IF_ERROR(

@@ -69,6 +69,28 @@ void AnswerCall(const Envelope& request, OutputBuffer* out) {
       CHECK(wire::DecodeToken(request.method, request.params, &token, &error));
       return wire::EncodeKeep(request.msgid, TokenStatus::kOk, token.token_id, out);
     case Method::kRelease: return wire::EncodeStatus(request.msgid, TokenStatus::kReleaseOk, out);
+    case Method::kReclaimClient: {
+      wire::ReclaimClientParams params;
+      CHECK(wire::DecodeReclaimClient(request.params, &params, &error));
+      return wire::EncodeReclaimed(request.msgid, {params.limit, params.client_id == "worker-7"},
+                                   out);
+    }
+    case Method::kReclaimFlow: {
+      wire::ReclaimFlowParams params;
+      CHECK(wire::DecodeReclaimFlow(request.params, &params, &error));
+      return wire::EncodeReclaimed(request.msgid, {params.limit, false}, out);
+    }
+    case Method::kPurge: {
+      wire::PurgeParams params;
+      CHECK(wire::DecodePurge(request.params, &params, &error));
+      return wire::EncodeReclaimed(request.msgid, {params.limit, false}, out);
+    }
+    case Method::kDrain: {
+      wire::DrainParams params;
+      CHECK(wire::DecodeDrain(request.params, &params, &error));
+      return wire::EncodeDrain(
+          request.msgid, {TokenStatus::kOk, static_cast<uint64_t>(params.flow_id), params.on}, out);
+    }
     case Method::kReclaim:
       return wire::EncodeStatus(request.msgid, TokenStatus::kAlreadyRelease, out);
     default:
@@ -91,6 +113,10 @@ TEST_CASE("calls go to the server and their answers come back") {
   CHECK(client->Keep(5)->hold_ms == 5);
   CHECK(*client->Release(5) == TokenStatus::kReleaseOk);
   CHECK(*client->Reclaim(5, "test") == TokenStatus::kAlreadyRelease);
+  CHECK(*client->ReclaimClient({"shop", "worker-7", "test", 10}) == wire::ReclaimedReply{10, true});
+  CHECK(*client->ReclaimFlow({7, "test", 11}) == wire::ReclaimedReply{11, false});
+  CHECK(*client->Purge({7, 12}) == wire::ReclaimedReply{12, false});
+  CHECK(*client->Drain({7, true}) == wire::DrainReply{TokenStatus::kOk, 7, 1});
   // The answer to hello is the caller's own, not a view of bytes that are gone.
   CHECK(hello->server_version == "1.2.3");
 }
@@ -108,6 +134,9 @@ TEST_CASE("listings come back as rows") {
     if (request.method == Method::kFlows) return wire::EncodeFlowPage(id, {flow, flow}, 8, out);
     if (request.method == Method::kTokens) return wire::EncodeTokenPage(id, {token}, 9, out);
     if (request.method == Method::kSessions) return wire::EncodeSessionPage(id, {session}, 0, out);
+    wire::HistoryRow end;
+    end.sequence = 8;
+    if (request.method == Method::kHistory) return wire::EncodeHistoryPage(id, {end}, 8, out);
     return wire::EncodeRulesLoad(id, 3, out);
   }));
   const auto client = Connect(server);
@@ -118,6 +147,7 @@ TEST_CASE("listings come back as rows") {
   CHECK(flows->next_cursor == 8);
   CHECK(client->Tokens({})->rows.at(0).token_id == 6);
   CHECK(client->Sessions({})->rows.at(0).session == 7);
+  CHECK(client->History({})->rows.at(0).sequence == 8);
   CHECK(*client->RulesLoad("shop", "[]") == 3);
   CHECK(*client->Info() == "\x91\x03");
   CHECK(*client->RulesList({}) == "\x91\x03");

@@ -42,6 +42,13 @@ int64_t CoreModel::SweptByMs(const ModelToken& token) const {
   return ExpiryMs(token) + kSweepLateMs;
 }
 
+std::set<std::string> CoreModel::ReleaseReasons(const ModelToken& token, int64_t now_ms) const {
+  const int64_t hold_ms = rules.at(token.flow).hold_ms;
+  if (token.old && token.deadline_ms <= now_ms) return {"released", "released_late"};
+  const bool late = now_ms - (token.deadline_ms - hold_ms) > hold_ms / 2;
+  return {late ? "released_late" : "released"};
+}
+
 void CoreModel::EraseToken(uint64_t id) {
   const std::string client = tokens.at(id).client;
   tokens.erase(id);

@@ -19,12 +19,21 @@ struct ModelToken {
   int64_t flow = 0;
   std::string client;  // NAMESPACE/NAME
   int64_t count = 0;
+  int64_t issued_ms = 0;
   int64_t deadline_ms = 0;
   bool old = false;  // Issued before the last restart.
 };
 
+// An end that the history has to tell of.
+struct ModelEnd {
+  uint64_t token = 0;
+  ModelToken was;
+  std::set<std::string> reasons;  // One of them.
+};
+
 struct ModelRule {
   bool present = false;
+  bool draining = false;
   std::string name_space;
   double count = 0;
   bool avg_local = false;
@@ -47,7 +56,8 @@ struct CoreModel {
   std::map<uint64_t, ModelToken> tokens;  // By token id.
   std::map<int64_t, ModelRule> rules;     // By flow; also those removed.
   std::map<std::string, ModelClient> clients;
-  std::set<uint64_t> issued;  // Ids ever given out.
+  std::set<uint64_t> issued;   // Ids ever given out.
+  std::vector<ModelEnd> ends;  // In the order of their numbers in the history, from 1.
   uint64_t newest_fence = 0;
   int64_t ready_ms = 0;
 
@@ -61,6 +71,9 @@ struct CoreModel {
   // The sweep may take the token from the first moment on, and must have by the second.
   int64_t ExpiryMs(const ModelToken& token) const;
   int64_t SweptByMs(const ModelToken& token) const;
+
+  // "released", "released_late", or either for a token whose deadline the sweep may have moved.
+  std::set<std::string> ReleaseReasons(const ModelToken& token, int64_t now_ms) const;
 
   void EraseToken(uint64_t id);
   void Goodbye(const std::string& name, int64_t now_ms);

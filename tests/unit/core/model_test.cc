@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/prng.h"
@@ -17,19 +19,27 @@ using testing::CoreHarness;
 using testing::CoreModel;
 using testing::FindWrongBook;
 using testing::ModelClient;
+using testing::ModelEnd;
 using testing::ModelRule;
 using testing::ModelToken;
 using testing::ReadLedger;
 using testing::TokensText;
 
 constexpr int64_t kFlows = 5;
+constexpr uint32_t kHistoryMax = 12;
 constexpr int64_t kTimeoutsMs[kFlows + 1] = {0, 200, 1000, 3000, 20'000, 200'000};
 
 std::string NamespaceOf(int64_t flow) { return flow <= 3 ? "one" : "two"; }
 
+CoreOptions Options() {
+  CoreOptions options = testing::HarnessOptions();
+  options.limits.history_max = kHistoryMax;
+  return options;
+}
+
 class Life {
  public:
-  explicit Life(uint64_t seed) : prng_(seed) {
+  explicit Life(uint64_t seed) : prng_(seed), h_(Options()) {
     h_.auto_commit = false;
     ReplaceRules("one", /*all=*/true);
     ReplaceRules("two", /*all=*/true);
@@ -37,7 +47,7 @@ class Life {
   }
 
   void Step() {
-    switch (prng_.Below(20)) {
+    switch (prng_.Below(23)) {
       case 0:
       case 1:
       case 2:
@@ -58,6 +68,9 @@ class Life {
       case 17: h_.Sleep(prng_.Between(0, 3000)); break;
       case 18: Rules(); break;
       case 19: Restart(); break;
+      case 20: ReclaimMany(); break;
+      case 21:
+      case 22: DrainFlow(); break;
     }
     if (prng_.Below(2) == 0) Commit();
     CompareBooks();
@@ -80,6 +93,9 @@ class Life {
     if (!h_.batch().empty()) h_.Commit();
     committed_ = model_;
     REQUIRE(TokensText(ReadLedger(&h_.store())) == TokensText(h_.core()));
+    const auto& kept = h_.core().history().entries();
+    REQUIRE(ReadLedger(&h_.store()).history ==
+            std::vector<ledger::HistoryEntry>(kept.begin(), kept.end()));
   }
 
   Handle* AnyHandle() {
@@ -110,6 +126,11 @@ class Life {
       return;
     }
     const int64_t now_calls = model_.NowCalls(flow);
+    if (rule.draining) {
+      REQUIRE(answer.status == TokenStatus::kBlocked);
+      REQUIRE(answer.refused_by == RefusedBy::kDraining);
+      return;
+    }
     // Invariant 3, as requirements put it.
     if (static_cast<double>(now_calls + count) > model_.Level(flow)) {
       REQUIRE(answer.status == TokenStatus::kBlocked);
@@ -127,6 +148,7 @@ class Life {
                                             .flow = flow,
                                             .client = handle->client,
                                             .count = count,
+                                            .issued_ms = h_.now().ms,
                                             .deadline_ms = h_.now().ms + answer.hold_ms};
   }
 
@@ -145,7 +167,47 @@ class Life {
       return;
     }
     REQUIRE(status == TokenStatus::kReleaseOk);
+    End(token, model_.ReleaseReasons(model_.tokens.at(token), h_.now().ms));
+    FollowHistory();
+  }
+
+  // The token is gone for one of these reasons.
+  void End(uint64_t token, std::set<std::string> reasons) {
+    ended_[token] = {token, model_.tokens.at(token), std::move(reasons)};
     model_.EraseToken(token);
+  }
+
+  // What the history has got since the last look are the ends since then, but for releases.
+  void FollowHistory() {
+    const auto& entries = h_.core().history().entries();
+    const uint64_t newest = entries.empty() ? 0 : entries.back().sequence;
+    REQUIRE(newest >= model_.ends.size());
+    REQUIRE(entries.size() == std::min<uint64_t>(newest, kHistoryMax));
+    const uint64_t oldest = newest - entries.size() + 1;
+    // Ends that came and went between two looks are known to the model only as a number.
+    const uint64_t unseen = oldest > model_.ends.size() ? oldest - 1 - model_.ends.size() : 0;
+    for (uint64_t n = 0; n < unseen; ++n) model_.ends.push_back({});
+    for (uint64_t sequence = model_.ends.size() + 1; sequence <= newest; ++sequence) {
+      const uint64_t token = entries[sequence - oldest].token_id.value;
+      REQUIRE(ended_.contains(token));
+      model_.ends.push_back(ended_.extract(token).mapped());
+    }
+    // Of those left some were released in time, and the others are the unseen ones.
+    uint64_t to_tell = 0;
+    for (const auto& [token, end] : ended_) to_tell += end.reasons.contains("released") ? 0 : 1;
+    REQUIRE(to_tell <= unseen);
+    ended_.clear();
+    for (const auto& entry : entries) CompareEnd(entry, model_.ends[entry.sequence - 1]);
+  }
+
+  static void CompareEnd(const ledger::HistoryEntry& entry, const ModelEnd& end) {
+    REQUIRE(entry.token_id.value == end.token);
+    REQUIRE(end.reasons.contains(std::string(EndReasonName(entry.reason))));
+    REQUIRE(entry.fence.value == end.was.fence);
+    REQUIRE(entry.flow.value == end.was.flow);
+    REQUIRE(int64_t{entry.count} == end.was.count);
+    REQUIRE(entry.issued_ms == end.was.issued_ms);
+    REQUIRE(entry.name_space + "/" + entry.client_id == end.was.client);
   }
 
   void Keep() {
@@ -169,7 +231,51 @@ class Life {
     const bool live = model_.tokens.contains(token);
     REQUIRE(h_.Reclaim(TokenId{token}) ==
             (live ? TokenStatus::kReleaseOk : TokenStatus::kAlreadyRelease));
-    if (live) model_.EraseToken(token);
+    if (live) End(token, {"admin"});
+    FollowHistory();
+  }
+
+  // Of a client, of a flow, or of a flow whose rule is gone: the oldest go, at most five.
+  void ReclaimMany() {
+    constexpr uint32_t kTokensMax = 5;
+    constexpr AdminAct kAct{"test", "because"};
+    const uint64_t what = prng_.Below(3);
+    const int64_t flow = prng_.Between(1, kFlows);
+    const std::string client = std::string(prng_.Below(3) > 0 ? "one" : "two") + "/" +
+                               static_cast<char>('a' + prng_.Below(4));
+    std::map<uint64_t, uint64_t> affected;  // Ids by fence.
+    for (const auto& [id, token] : model_.tokens) {
+      if (what == 0 ? token.client == client : token.flow == flow) affected[token.fence] = id;
+    }
+    Result<ReclaimAnswer> answer = ReclaimAnswer{};
+    if (what == 0) {
+      answer = h_.core().ReclaimClient(h_.turn(), client.substr(0, 3), client.substr(4), kTokensMax,
+                                       kAct);
+    } else if (what == 1) {
+      answer = h_.core().ReclaimFlow(h_.turn(), FlowId(flow), kTokensMax, kAct);
+    } else {
+      answer = h_.core().Purge(h_.turn(), FlowId(flow), kTokensMax, kAct);
+    }
+    const bool known = model_.rules.at(flow).present || !affected.empty();
+    const bool refused = what == 2 ? model_.rules.at(flow).present || !known : what == 1 && !known;
+    REQUIRE(answer.ok() == !refused);
+    if (refused) return;
+    REQUIRE(answer->reclaimed == std::min<size_t>(affected.size(), kTokensMax));
+    REQUIRE(answer->more == (affected.size() > kTokensMax));
+    for (uint32_t n = 0; n < answer->reclaimed; ++n) {
+      const uint64_t token = affected.extract(affected.begin()).mapped();
+      End(token, {what == 2 ? "rule_removed" : "admin"});
+    }
+    FollowHistory();
+  }
+
+  void DrainFlow() {
+    const int64_t flow = prng_.Between(1, kFlows);
+    const bool on = prng_.Below(2) == 0;
+    ModelRule& rule = model_.rules.at(flow);
+    const DrainAnswer answer = h_.core().Drain(h_.turn(), FlowId(flow), on, {"test", ""});
+    REQUIRE(answer.status == (rule.present ? TokenStatus::kOk : TokenStatus::kNoRuleExists));
+    if (rule.present) rule.draining = on;
   }
 
   void Hello() {
@@ -209,7 +315,7 @@ class Life {
   // Invariant 5: what the core has taken back was due; what had to be taken back is gone.
   void FollowExpiry() {
     const int64_t now_ms = h_.now().ms;
-    std::vector<uint64_t> gone;
+    std::map<uint64_t, std::set<std::string>> gone;
     for (const auto& entry : model_.tokens) {
       const uint64_t id = entry.first;
       const ModelToken& token = entry.second;
@@ -220,10 +326,12 @@ class Life {
         REQUIRE(model_.SweptByMs(token) >= now_ms);
       } else {
         REQUIRE(std::min(offline_due_ms, model_.ExpiryMs(token)) <= now_ms);
-        gone.push_back(id);
+        if (offline_due_ms <= now_ms) gone[id].insert("client_offline");
+        if (model_.ExpiryMs(token) <= now_ms) gone[id].insert("resource_timeout");
       }
     }
-    for (const uint64_t id : gone) model_.EraseToken(id);
+    for (const auto& [id, reasons] : gone) End(id, reasons);
+    FollowHistory();
   }
 
   void Rules() { ReplaceRules(prng_.Below(2) == 0 ? "one" : "two", /*all=*/false); }
@@ -233,10 +341,13 @@ class Life {
     for (int64_t flow = 1; flow <= kFlows; ++flow) {
       if (NamespaceOf(flow) != name_space) continue;
       ModelRule& rule = model_.rules[flow];
+      const bool draining = rule.draining;
+      rule.draining = false;
       rule.present = all || prng_.Below(4) > 0;
       if (!rule.present) continue;
       constexpr int64_t kOfflineMs[] = {500, 2000, 15'000};
       rule = {.present = true,
+              .draining = draining,
               .name_space = name_space,
               .count = static_cast<double>(prng_.Between(0, 24)) / 2,
               .avg_local = prng_.Below(3) == 0,
@@ -279,6 +390,7 @@ class Life {
   CoreModel model_;
   CoreModel committed_;
   std::vector<Handle> handles_;
+  std::map<uint64_t, ModelEnd> ended_;  // Since the last look at the history.
   int unnamed_ = 0;
 };
 

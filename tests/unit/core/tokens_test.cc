@@ -297,9 +297,11 @@ TEST_CASE("an administrator reclaims any token once, and says why in the log") {
   const SessionSlot a = h.Hello("a");
   const TokenId token = h.Take(a, 1);
   h.NoticesText();
-  CHECK(h.core().Reclaim(h.turn(), token, "stuck since noon") == TokenStatus::kReleaseOk);
+  CHECK(h.core().Reclaim(h.turn(), token, {"10.0.0.1:5", "stuck since noon"}) ==
+        TokenStatus::kReleaseOk);
   h.Commit();
-  CHECK(h.NoticesText() == "an administrator reclaimed token " + std::to_string(token.value) +
+  CHECK(h.NoticesText() == "administrator 10.0.0.1:5 reclaimed token " +
+                               std::to_string(token.value) +
                                " of flow 1 from client a: stuck since noon\n");
   CHECK(h.Reclaim(token) == TokenStatus::kAlreadyRelease);
   CHECK(h.Release(a, token) == TokenStatus::kAlreadyRelease);

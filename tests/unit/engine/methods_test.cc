@@ -99,7 +99,7 @@ TEST_CASE("reclaim takes any token back, needs a reason, and is logged") {
             .starts_with("BAD_PARAMS: reclaim: reason"));
   CHECK(reclaim(s.acquired[1].token_id, "stuck").status() == TokenStatus::kReleaseOk);
   CHECK(reclaim(s.acquired[1].token_id, "stuck").status() == TokenStatus::kAlreadyRelease);
-  CHECK(s.h.driver().TakeLog() == "info: an administrator reclaimed token " +
+  CHECK(s.h.driver().TakeLog() == "info: administrator 127.0.0.1:1 reclaimed token " +
                                       std::to_string(s.acquired[1].token_id) +
                                       " of flow 1 from client @127.0.0.1:2: stuck\n");
 }

@@ -146,6 +146,8 @@ TEST_CASE("every entity has exactly its golden bytes") {
   CHECK(ToHex(EncodeRuleKey("orders", FlowId(1001))) == ToHex(Golden().at("rule_key")));
   CHECK(ToHex(EncodeRuleValue(RuleState::kActive, kSampleJson)) ==
         ToHex(Golden().at("rule_value")));
+  CHECK(ToHex(EncodeRuleValue(RuleState::kDraining, kSampleJson)) ==
+        ToHex(Golden().at("rule_value_draining")));
   CHECK(ToHex(EncodeFormat(SampleFormat())) == ToHex(Golden().at("format")));
   CHECK(ToHex(EncodeClockMark(SampleClockMark())) == ToHex(Golden().at("clock")));
   CHECK(ToHex(EncodeSeal(SampleSeal())) == ToHex(Golden().at("seal")));
@@ -170,6 +172,8 @@ TEST_CASE("golden bytes decode to the entities they were made from") {
   CHECK(rule->flow == FlowId(1001));
   CHECK(rule->state == RuleState::kActive);
   CHECK(rule->json == kSampleJson);
+  CHECK(DecodeRule(Golden().at("rule_key"), Golden().at("rule_value_draining"))->state ==
+        RuleState::kDraining);
   const auto format = DecodeFormat(Golden().at("format"));
   REQUIRE(format.ok());
   CHECK(format->version == 1);
@@ -283,6 +287,20 @@ TEST_CASE("fields out of their range are refused by name") {
   CHECK(key_problem(negative8 + key.substr(8)) == "token key: deadline_ms is out of range");
   CHECK(DecodeTokenKey(Family::kSessions, key).status().message() ==
         "token key: the family does not hold tokens");
+}
+
+TEST_CASE("a rule is active, removed or draining, and nothing else") {
+  for (int state = 0; state < 256; ++state) {
+    CAPTURE(state);
+    std::string value = Golden().at("rule_value");
+    value[1] = static_cast<char>(state);
+    const auto rule = DecodeRule(Golden().at("rule_key"), value);
+    CHECK(rule.ok() == (state >= 1 && state <= 3));
+    if (rule.ok()) CHECK(static_cast<int>(rule->state) == state);
+    if (state == 4) {
+      CHECK(rule.status().message() == "rule value: state is none of active, removed and draining");
+    }
+  }
 }
 
 TEST_CASE("names at their longest fit and one byte more is refused") {

@@ -91,6 +91,12 @@ std::vector<RecordCase> RecordCases() {
       {"rule_removed",
        [](CommitBatch* b) { b->RuleRemoved("orders", FlowId(1001)); },
        {"delete rules " + Hex("rule_key")}},
+      {"history_added",
+       [](CommitBatch* b) { b->HistoryAdded(SampleHistoryEntry()); },
+       {"put history " + Hex("history_key") + " = " + Hex("history_value")}},
+      {"history_dropped",
+       [](CommitBatch* b) { b->HistoryDropped(12); },
+       {"end history " + Hex("history_key")}},
       {"clock_marked",
        [](CommitBatch* b) { b->ClockMarked(SampleClockMark()); },
        {"put default " + ToHex(kClockKey) + " = " + Hex("clock")}},
@@ -178,7 +184,7 @@ TEST_CASE("anything behind the seal is refused") {
 
 TEST_CASE("unknown record types, families and reasons are refused") {
   const std::string& seal = Records().at("sealed");
-  for (const int type : {0, 11, 12, 255}) {
+  for (const int type : {0, 13, 14, 255}) {
     const std::string record(1, static_cast<char>(type));
     CHECK(Apply(record + seal).message() == "record type " + std::to_string(type) + " is unknown");
   }

@@ -3,6 +3,7 @@
 #define NOWCALLS_UNIT_LEDGER_SAMPLES_H_
 
 #include "ledger/entities.h"
+#include "ledger/history_entry.h"
 
 namespace nowcalls::ledger {
 
@@ -42,6 +43,24 @@ inline ClockMark SampleClockMark() {
   uint8_t next = 0x10;
   for (uint8_t& byte : mark.machine.boot_id) byte = next++;
   return mark;
+}
+
+// The sample token, taken back by an administrator.
+inline HistoryEntry SampleHistoryEntry() {
+  HistoryEntry entry;
+  entry.sequence = 12;
+  entry.ended_ms = kSampleMs + 3000;
+  entry.reason = EndReason::kAdmin;
+  entry.token_id = SampleToken().key.id;
+  entry.flow = SampleToken().flow;
+  entry.session = SampleToken().session;
+  entry.count = SampleToken().count;
+  entry.fence = SampleToken().fence;
+  entry.issued_ms = SampleToken().issued_ms;
+  entry.name_space = SampleSession().name_space;
+  entry.client_id = SampleSession().client_id;
+  entry.note = "hung job";
+  return entry;
 }
 
 inline Seal SampleSeal() { return {3, 44, kSampleMs, 1, 2, 43}; }

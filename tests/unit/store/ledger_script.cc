@@ -17,6 +17,9 @@ using ledger::TokenKey;
 // Keeps long scripts cheap to follow.
 constexpr size_t kTokensMax = 2000;
 
+// Some batches add this many, so that entries are dropped in the batch that added them too.
+constexpr size_t kHistoryMax = 15;
+
 std::string LineOf(const Token& token) {
   char key[ledger::kTokenKeyBytes];
   char value[ledger::kTokenValueBytes];
@@ -33,6 +36,11 @@ std::string LineOf(const ledger::Session& session) {
 
 std::string LineOf(const ledger::RuleEntry& rule) {
   return "rule " + rule.name_space + " " + std::to_string(rule.flow.value) + " " + rule.json;
+}
+
+std::string LineOf(const ledger::HistoryEntry& entry) {
+  return "history " + std::to_string(entry.sequence) + " " +
+         ToHex(ledger::EncodeHistoryValue(entry));
 }
 
 class DumpVisitor : public LedgerVisitor {
@@ -53,6 +61,7 @@ class DumpVisitor : public LedgerVisitor {
   }
   Status OnRule(const ledger::RuleEntry& rule) override { return Add(LineOf(rule)); }
   Status OnSession(const ledger::Session& session) override { return Add(LineOf(session)); }
+  Status OnHistory(const ledger::HistoryEntry& entry) override { return Add(LineOf(entry)); }
   Status OnToken(const Token& token) override { return Add(LineOf(token)); }
   Status OnBadRecord(Status what) override { return Add("bad " + what.ToString()); }
 
@@ -139,10 +148,33 @@ void LedgerScript::Keep(CommitBatch* batch) {
 void LedgerScript::End(CommitBatch* batch) {
   if (tokens_.empty()) return;
   const auto ended = tokens_.find(AnyTokenKey());
-  batch->TokenEnded(ended->first, EndReason::kReleased);
+  const auto reason = static_cast<EndReason>(1 + random_.Next() % (kEndReasonCount - 1));
+  batch->TokenEnded(ended->first, reason);
+  if (ledger::IsKeptInHistory(reason)) AddHistory(ended->second, reason, batch);
   count_sum_ -= ended->second.count;
   fence_sum_ -= ended->second.fence.value;
   tokens_.erase(ended);
+}
+
+void LedgerScript::AddHistory(const Token& token, EndReason reason, CommitBatch* batch) {
+  ledger::HistoryEntry entry;
+  entry.sequence = ++last_history_;
+  entry.ended_ms = now_ms_;
+  entry.reason = reason;
+  entry.token_id = token.key.id;
+  entry.flow = token.flow;
+  entry.session = token.session;
+  entry.count = token.count;
+  entry.fence = token.fence;
+  entry.issued_ms = token.issued_ms;
+  entry.name_space = "orders";
+  entry.client_id = "client-" + std::to_string(token.session.value);
+  if (reason == EndReason::kAdmin) entry.note = "stuck";
+  batch->HistoryAdded(entry);
+  history_.push_back(entry);
+  if (history_.size() <= kHistoryMax) return;
+  batch->HistoryDropped(history_.front().sequence);
+  history_.pop_front();
 }
 
 void LedgerScript::OpenSession(CommitBatch* batch) {
@@ -220,6 +252,7 @@ Dump LedgerScript::Expected() const {
         LineOf(ledger::RuleEntry{key.first, FlowId(key.second), ledger::RuleState::kActive, json}));
   }
   for (const auto& [id, session] : sessions_) dump.push_back(LineOf(session));
+  for (const ledger::HistoryEntry& entry : history_) dump.push_back(LineOf(entry));
   for (const auto& [key, token] : tokens_) dump.push_back(LineOf(token));
   return dump;
 }

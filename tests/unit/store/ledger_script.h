@@ -4,6 +4,7 @@
 #define NOWCALLS_UNIT_STORE_LEDGER_SCRIPT_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -49,6 +50,7 @@ class LedgerScript {
   void Issue(ledger::CommitBatch* batch);
   void Keep(ledger::CommitBatch* batch);
   void End(ledger::CommitBatch* batch);
+  void AddHistory(const ledger::Token& token, EndReason reason, ledger::CommitBatch* batch);
   void OpenSession(ledger::CommitBatch* batch);
   void CloseSession(ledger::CommitBatch* batch);
   void ChangeRule(ledger::CommitBatch* batch);
@@ -65,6 +67,8 @@ class LedgerScript {
   std::map<ledger::TokenKey, ledger::Token> tokens_;
   std::map<uint64_t, ledger::Session> sessions_;
   std::map<std::pair<std::string, int64_t>, std::string> rules_;
+  uint64_t last_history_ = 0;
+  std::deque<ledger::HistoryEntry> history_;
   std::optional<ledger::ClockMark> clock_;
   std::optional<ledger::Seal> seal_;
 };

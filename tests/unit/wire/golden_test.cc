@@ -80,6 +80,7 @@ FlowRow SampleFlow() {
   row.flow_id = 111;
   row.name_space = "shop";
   row.resource = "db";
+  row.draining = true;
   row.level = 2;
   row.now_calls = 2;
   row.tokens = 1;
@@ -90,6 +91,7 @@ FlowRow SampleFlow() {
   row.counters.emplace();
   row.counters->granted = 7;
   row.counters->refused[static_cast<size_t>(RefusedBy::kLevel)] = 3;
+  row.counters->refused[static_cast<size_t>(RefusedBy::kDraining)] = 2;
   row.counters->refused[static_cast<size_t>(RefusedBy::kClientCap)] = 2;
   row.counters->shadow_refused[static_cast<size_t>(RefusedBy::kLevel)] = 5;
   row.counters->queued = 6;
@@ -361,7 +363,7 @@ TEST_CASE("PROTOCOL.md quotes golden bytes and no others") {
     ++quoted;
   }
   CHECK(message.empty());
-  CHECK(quoted == 14);
+  CHECK(quoted == 16);
 }
 
 }  // namespace

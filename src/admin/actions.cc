@@ -1,0 +1,136 @@
+#include "admin/actions.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/limits.h"
+#include "base/text.h"
+
+namespace nowcalls::admin {
+namespace {
+
+using client::BlockingClient;
+using wire::ReclaimedReply;
+
+// What an action is about to take back.
+struct Affected {
+  std::string whose;  // "flow 7", "client 'a' of namespace 'shop'"
+  uint64_t tokens = 0;
+  uint64_t now_calls = 0;
+};
+
+std::string Tokens(uint64_t count) {
+  return std::to_string(count) + (count == 1 ? " token" : " tokens");
+}
+
+std::string FlowName(const Arguments& arguments) {
+  return "flow " + std::to_string(arguments.flow_id);
+}
+
+// Sessions without a client id share a name when their connections came from one address.
+Result<Affected> OfClient(const Arguments& arguments, BlockingClient* client) {
+  Affected affected;
+  affected.whose = "client " + Quoted(arguments.client_id, kClientIdBytesMax) + " of namespace " +
+                   Quoted(arguments.name_space, kNamespaceBytesMax);
+  wire::PageParams page{kListRowsMax, 0};
+  do {
+    const Result<wire::Page<wire::SessionRow>> sessions = client->Sessions(page);
+    if (!sessions.ok()) return sessions.status();
+    for (const wire::SessionRow& row : sessions->rows) {
+      if (row.name_space != arguments.name_space || row.client_id != arguments.client_id) continue;
+      affected.tokens += row.tokens;
+      affected.now_calls += row.now_calls;
+    }
+    page.cursor = sessions->next_cursor;
+  } while (page.cursor != 0);
+  return affected;
+}
+
+Result<Affected> OfFlow(const Arguments& arguments, BlockingClient* client) {
+  const Result<wire::FlowRow> flow = client->Flow(arguments.flow_id);
+  if (!flow.ok()) return flow.status();
+  if (arguments.command == Command::kPurge && !flow->removed) {
+    return Status::InvalidArgument(FlowName(arguments) +
+                                   " has a rule in force; purge takes back what removed rules have "
+                                   "left behind: remove the rule first, or use reclaim --flow");
+  }
+  return Affected{FlowName(arguments), flow->tokens, flow->now_calls};
+}
+
+Status Confirm(const Affected& affected, const Streams& streams) {
+  streams.err(affected.whose + " has " + Tokens(affected.tokens) + " with nowCalls " +
+              std::to_string(affected.now_calls) + " out. Take back all of them? [y/N] ");
+  const std::string answer = streams.read_line();
+  if (answer == "y" || answer == "Y" || answer == "yes") return {};
+  return Status::InvalidArgument("not confirmed; nothing was taken back");
+}
+
+Result<ReclaimedReply> AskOnce(const Arguments& arguments, uint32_t limit, BlockingClient* client) {
+  switch (arguments.command) {
+    case Command::kReclaimClient:
+      return client->ReclaimClient(
+          {arguments.name_space, arguments.client_id, arguments.reason, limit});
+    case Command::kReclaimFlow:
+      return client->ReclaimFlow({arguments.flow_id, arguments.reason, limit});
+    default: return client->Purge({arguments.flow_id, limit});
+  }
+}
+
+Result<std::string> TakeBack(const Arguments& arguments, const Streams& streams,
+                             BlockingClient* client) {
+  const Result<Affected> affected = arguments.command == Command::kReclaimClient
+                                        ? OfClient(arguments, client)
+                                        : OfFlow(arguments, client);
+  if (!affected.ok()) return affected.status();
+  if (affected->tokens == 0) return Status::NotFound(affected->whose + " has no live token");
+  if (!arguments.yes) NOWCALLS_RETURN_IF_ERROR(Confirm(*affected, streams));
+  ReclaimedReply total{.reclaimed = 0, .more = true};
+  while (total.more && total.reclaimed < affected->tokens) {
+    const uint64_t left = affected->tokens - total.reclaimed;
+    const auto limit = static_cast<uint32_t>(std::min<uint64_t>(left, kReclaimTokensMax));
+    const Result<ReclaimedReply> piece = AskOnce(arguments, limit, client);
+    if (!piece.ok()) {
+      if (total.reclaimed == 0) return piece.status();
+      return piece.status().WithContext(affected->whose + ": " + Tokens(total.reclaimed) +
+                                        " taken back, then");
+    }
+    total.reclaimed += piece->reclaimed;
+    total.more = piece->more && piece->reclaimed > 0;
+  }
+  return affected->whose + ": " + Tokens(total.reclaimed) + " taken back" +
+         (total.more ? "; more were granted meanwhile\n" : "\n");
+}
+
+Result<std::string> Drain(const Arguments& arguments, BlockingClient* client) {
+  const Result<wire::DrainReply> drained = client->Drain({arguments.flow_id, !arguments.off});
+  if (!drained.ok()) return drained.status();
+  if (drained->status != TokenStatus::kOk) {
+    return Status::NotFound(FlowName(arguments) + " has no rule in force, so it grants nothing");
+  }
+  const std::string out =
+      Tokens(drained->tokens) + " with nowCalls " + std::to_string(drained->now_calls);
+  return FlowName(arguments) + (arguments.off ? " grants again, " : " grants nothing more, ") +
+         out + " out\n";
+}
+
+}  // namespace
+
+bool IsAction(Command command) {
+  return command == Command::kReclaimClient || command == Command::kReclaimFlow ||
+         command == Command::kPurge || command == Command::kDrain;
+}
+
+Status CheckConfirmable(const Arguments& arguments, const Streams& streams) {
+  const bool asks = arguments.command != Command::kDrain && !arguments.yes;
+  if (!asks || (streams.in_is_terminal && streams.err_is_terminal)) return {};
+  return Status::InvalidArgument(
+      "taking back many tokens must be confirmed, and there is no terminal to ask at: add --yes");
+}
+
+Result<std::string> Act(const Arguments& arguments, const Streams& streams,
+                        BlockingClient* client) {
+  if (arguments.command == Command::kDrain) return Drain(arguments, client);
+  return TakeBack(arguments, streams, client);
+}
+
+}  // namespace nowcalls::admin

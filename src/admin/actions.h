@@ -1,0 +1,31 @@
+// What nowcalls-admin does to many tokens at once, or to a rule, on a running server: reclaims of a
+// client or a flow, purges, drains.
+//
+// Thread: one. The server does a bounded piece a call; this loops. A reclaim ends when as many
+// tokens are taken back as were out when it began, so that it also ends while others acquire.
+#ifndef NOWCALLS_ADMIN_ACTIONS_H_
+#define NOWCALLS_ADMIN_ACTIONS_H_
+
+#include <string>
+
+#include "admin/arguments.h"
+#include "admin/commands.h"
+#include "client/blocking_client.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::admin {
+
+bool IsAction(Command command);
+
+// kInvalidArgument: the command must be confirmed, --yes is not given, and there is no terminal to
+// ask at.
+Status CheckConfirmable(const Arguments& arguments, const Streams& streams);
+
+// Does what the arguments ask, after confirmation where it is due. What to print, a line.
+// REQUIRES: IsAction and CheckConfirmable.
+Result<std::string> Act(const Arguments& arguments, const Streams& streams,
+                        client::BlockingClient* client);
+
+}  // namespace nowcalls::admin
+
+#endif  // NOWCALLS_ADMIN_ACTIONS_H_

@@ -1,0 +1,141 @@
+#include "wire/admin_messages.h"
+
+#include <string>
+
+#include "base/text.h"
+#include "wire/field_reader.h"
+#include "wire/packing.h"
+
+namespace nowcalls::wire {
+namespace {
+
+// A name of up to `bytes_max` bytes (base/text.h).
+bool ReadName(std::string_view name, size_t bytes_max, FieldReader* fields,
+              std::string_view* value) {
+  if (!fields->Required(name, value)) return false;
+  const Status checked = CheckName(*value, bytes_max);
+  return checked.ok() || fields->Fail(name, checked.message());
+}
+
+bool ReadLimit(FieldReader* fields, uint32_t* limit) {
+  uint64_t wanted = kReclaimTokensMax;
+  if (!fields->Optional("limit", &wanted)) return false;
+  if (wanted == 0 || wanted > kReclaimTokensMax) {
+    return fields->Fail("limit", "must be 1.." + std::to_string(kReclaimTokensMax) + ", got " +
+                                     std::to_string(wanted));
+  }
+  *limit = static_cast<uint32_t>(wanted);
+  return true;
+}
+
+}  // namespace
+
+bool DecodeReclaimClient(std::string_view params, ReclaimClientParams* out, RequestError* error) {
+  FieldReader fields(MethodName(Method::kReclaimClient), params, kStringBytesMax, error);
+  *out = ReclaimClientParams{};
+  return fields.OpenArray(4) &&
+         ReadName("namespace", kNamespaceBytesMax, &fields, &out->name_space) &&
+         ReadName("client_id", kClientIdBytesMax, &fields, &out->client_id) &&
+         ReadName("reason", kReasonBytesMax, &fields, &out->reason) &&
+         ReadLimit(&fields, &out->limit) && fields.Close();
+}
+
+bool DecodeReclaimFlow(std::string_view params, ReclaimFlowParams* out, RequestError* error) {
+  FieldReader fields(MethodName(Method::kReclaimFlow), params, kStringBytesMax, error);
+  *out = ReclaimFlowParams{};
+  return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
+         ReadName("reason", kReasonBytesMax, &fields, &out->reason) &&
+         ReadLimit(&fields, &out->limit) && fields.Close();
+}
+
+bool DecodePurge(std::string_view params, PurgeParams* out, RequestError* error) {
+  FieldReader fields(MethodName(Method::kPurge), params, kStringBytesMax, error);
+  *out = PurgeParams{};
+  return fields.OpenArray(2) && fields.Required("flow_id", &out->flow_id) &&
+         ReadLimit(&fields, &out->limit) && fields.Close();
+}
+
+bool DecodeDrain(std::string_view params, DrainParams* out, RequestError* error) {
+  FieldReader fields(MethodName(Method::kDrain), params, kStringBytesMax, error);
+  *out = DrainParams{};
+  return fields.OpenArray(2) && fields.Required("flow_id", &out->flow_id) &&
+         fields.Required("on", &out->on) && fields.Close();
+}
+
+void EncodeReclaimClientRequest(uint32_t msgid, const ReclaimClientParams& params,
+                                OutputBuffer* out) {
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kReclaimClient, 4, &packer);
+  PackString(params.name_space, &packer);
+  PackString(params.client_id, &packer);
+  PackString(params.reason, &packer);
+  packer.pack_uint32(params.limit);
+}
+
+void EncodeReclaimFlowRequest(uint32_t msgid, const ReclaimFlowParams& params, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kReclaimFlow, 3, &packer);
+  packer.pack_int64(params.flow_id);
+  PackString(params.reason, &packer);
+  packer.pack_uint32(params.limit);
+}
+
+void EncodePurgeRequest(uint32_t msgid, const PurgeParams& params, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kPurge, 2, &packer);
+  packer.pack_int64(params.flow_id);
+  packer.pack_uint32(params.limit);
+}
+
+void EncodeDrainRequest(uint32_t msgid, const DrainParams& params, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kDrain, 2, &packer);
+  packer.pack_int64(params.flow_id);
+  params.on ? packer.pack_true() : packer.pack_false();
+}
+
+void EncodeReclaimed(uint32_t msgid, const ReclaimedReply& reply, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(2);
+  packer.pack_uint64(reply.reclaimed);
+  reply.more ? packer.pack_true() : packer.pack_false();
+}
+
+void EncodeDrain(uint32_t msgid, const DrainReply& reply, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(3);
+  packer.pack_int64(static_cast<int64_t>(reply.status));
+  packer.pack_uint64(reply.now_calls);
+  packer.pack_uint64(reply.tokens);
+}
+
+Result<ReclaimedReply> DecodeReclaimedReply(std::string_view result) {
+  RequestError error;
+  FieldReader fields("reclaim answer", result, kReplyBytesMax, &error);
+  ReclaimedReply reply;
+  const bool decoded = fields.OpenArray() && fields.Required("reclaimed", &reply.reclaimed) &&
+                       fields.Required("more", &reply.more) && fields.Close();
+  if (!decoded) return Status::Corruption(error.message);
+  return reply;
+}
+
+Result<DrainReply> DecodeDrainReply(std::string_view result) {
+  RequestError error;
+  FieldReader fields("drain answer", result, kReplyBytesMax, &error);
+  DrainReply reply;
+  int64_t status = 0;
+  const bool decoded = fields.OpenArray() && fields.Required("status", &status) &&
+                       fields.Required("now_calls", &reply.now_calls) &&
+                       fields.Required("tokens", &reply.tokens) && fields.Close();
+  if (!decoded) return Status::Corruption(error.message);
+  for (const TokenStatus known : {TokenStatus::kOk, TokenStatus::kNoRuleExists}) {
+    if (status != static_cast<int64_t>(known)) continue;
+    reply.status = known;
+    return reply;
+  }
+  return Status::Corruption("drain answer: status " + std::to_string(status) + " is not known");
+}
+
+}  // namespace nowcalls::wire

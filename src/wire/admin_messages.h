@@ -1,0 +1,74 @@
+// What administrators ask beyond a single token, in both directions: reclaims of many tokens,
+// purges, drains.
+//
+// Thread: any. Views in decoded parameters point into the message they were decoded from. As with
+// the other methods (messages.h) the decoders of requests say which parameter is wrong.
+#ifndef NOWCALLS_WIRE_ADMIN_MESSAGES_H_
+#define NOWCALLS_WIRE_ADMIN_MESSAGES_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/limits.h"
+#include "nowcalls/status.h"
+#include "nowcalls/types.h"
+#include "wire/messages.h"
+#include "wire/output_buffer.h"
+
+namespace nowcalls::wire {
+
+struct ReclaimClientParams {
+  std::string_view name_space;
+  std::string_view client_id;  // "@HOST:PORT" for sessions of connections.
+  std::string_view reason;
+  uint32_t limit = kReclaimTokensMax;
+};
+struct ReclaimFlowParams {
+  int64_t flow_id = 0;
+  std::string_view reason;
+  uint32_t limit = kReclaimTokensMax;
+};
+struct PurgeParams {
+  int64_t flow_id = 0;
+  uint32_t limit = kReclaimTokensMax;
+};
+struct DrainParams {
+  int64_t flow_id = 0;
+  bool on = false;
+};
+
+bool DecodeReclaimClient(std::string_view params, ReclaimClientParams* out, RequestError* error);
+bool DecodeReclaimFlow(std::string_view params, ReclaimFlowParams* out, RequestError* error);
+bool DecodePurge(std::string_view params, PurgeParams* out, RequestError* error);
+bool DecodeDrain(std::string_view params, DrainParams* out, RequestError* error);
+
+void EncodeReclaimClientRequest(uint32_t msgid, const ReclaimClientParams& params,
+                                OutputBuffer* out);
+void EncodeReclaimFlowRequest(uint32_t msgid, const ReclaimFlowParams& params, OutputBuffer* out);
+void EncodePurgeRequest(uint32_t msgid, const PurgeParams& params, OutputBuffer* out);
+void EncodeDrainRequest(uint32_t msgid, const DrainParams& params, OutputBuffer* out);
+
+struct ReclaimedReply {  // reclaim_client, reclaim_flow, purge
+  uint64_t reclaimed = 0;
+  bool more = false;  // Tokens are left: ask again.
+
+  bool operator==(const ReclaimedReply&) const = default;
+};
+struct DrainReply {
+  TokenStatus status = TokenStatus::kFail;  // kOk or kNoRuleExists.
+  uint64_t now_calls = 0;
+  uint64_t tokens = 0;
+
+  bool operator==(const DrainReply&) const = default;
+};
+
+void EncodeReclaimed(uint32_t msgid, const ReclaimedReply& reply, OutputBuffer* out);
+void EncodeDrain(uint32_t msgid, const DrainReply& reply, OutputBuffer* out);
+
+// kCorruption when the server sent something else.
+Result<ReclaimedReply> DecodeReclaimedReply(std::string_view result);
+Result<DrainReply> DecodeDrainReply(std::string_view result);
+
+}  // namespace nowcalls::wire
+
+#endif  // NOWCALLS_WIRE_ADMIN_MESSAGES_H_

@@ -1,0 +1,284 @@
+// Mass reclaims, purges and drains against a server that a test writes: what is asked, in which
+// pieces, and what the operator is asked before.
+#include "admin/actions.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/fake_server.h"
+#include "unit/admin/string_output.h"
+
+namespace nowcalls::admin {
+namespace {
+
+using testing::FakeServer;
+using wire::Envelope;
+using wire::Method;
+using wire::OutputBuffer;
+
+constexpr int64_t kPatientMs = 30'000;
+
+// A server with tokens of one flow, held by client "a" of namespace "shop"; its state is read by
+// the test only between calls.
+class Server {
+ public:
+  explicit Server(uint64_t tokens)
+      : tokens_(tokens), server_([this](FakeServer::Peer* peer) {
+          Envelope request;
+          while (peer->Take(&request)) {
+            peer->Answer([&](OutputBuffer* out) { Answer(request, out); });
+          }
+        }) {}
+
+  void set_removed() { removed_ = true; }
+  // So many are granted behind each piece that is taken back.
+  void set_granted_meanwhile(uint64_t tokens) { granted_ = tokens; }
+  void set_failing_behind(size_t pieces) { fail_behind_ = pieces; }
+
+  std::vector<std::string> asked() const {
+    const std::lock_guard lock(mutex_);
+    return asked_;
+  }
+  // The one connection that a FakeServer takes.
+  client::BlockingClient* client() {
+    if (client_ == nullptr) {
+      auto client = client::BlockingClient::Connect(server_.address(), kPatientMs);
+      REQUIRE_MESSAGE(client.ok(), client.status().ToString());
+      client_ = *std::move(client);
+    }
+    return client_.get();
+  }
+
+ private:
+  void Answer(const Envelope& request, OutputBuffer* out) {
+    const std::lock_guard lock(mutex_);
+    wire::RequestError error;
+    switch (request.method) {
+      case Method::kFlow: {
+        wire::FlowRow row;
+        row.removed = removed_;
+        row.tokens = tokens_;
+        row.now_calls = 3 * tokens_;
+        return wire::EncodeFlow(request.msgid, row, out);
+      }
+      case Method::kSessions: return AnswerSessions(request, out);
+      case Method::kReclaimFlow: {
+        wire::ReclaimFlowParams params;
+        CHECK(wire::DecodeReclaimFlow(request.params, &params, &error));
+        return Take("flow " + std::to_string(params.flow_id) + " " + std::string(params.reason),
+                    params.limit, request, out);
+      }
+      case Method::kReclaimClient: {
+        wire::ReclaimClientParams params;
+        CHECK(wire::DecodeReclaimClient(request.params, &params, &error));
+        return Take(std::string(params.name_space) + "/" + std::string(params.client_id) + " " +
+                        std::string(params.reason),
+                    params.limit, request, out);
+      }
+      case Method::kPurge: {
+        wire::PurgeParams params;
+        CHECK(wire::DecodePurge(request.params, &params, &error));
+        return Take("purge " + std::to_string(params.flow_id), params.limit, request, out);
+      }
+      case Method::kDrain: {
+        wire::DrainParams params;
+        CHECK(wire::DecodeDrain(request.params, &params, &error));
+        asked_.push_back(std::string("drain ") + (params.on ? "on" : "off"));
+        const auto status = removed_ ? TokenStatus::kNoRuleExists : TokenStatus::kOk;
+        return wire::EncodeDrain(request.msgid, {status, 3 * tokens_, tokens_}, out);
+      }
+      default:
+        return wire::EncodeError(request.msgid, {wire::ErrorCode::kUnknownMethod, "what?"}, out);
+    }
+  }
+
+  // Two pages; the client is on the second, beside others.
+  void AnswerSessions(const Envelope& request, OutputBuffer* out) const {
+    wire::PageParams page;
+    wire::RequestError error;
+    CHECK(wire::DecodePage(request.method, request.params, &page, &error));
+    wire::SessionRow row;
+    row.name_space = "shop";
+    row.client_id = "b";
+    row.tokens = 1000;
+    if (page.cursor == 0) return wire::EncodeSessionPage(request.msgid, {row}, 7, out);
+    wire::SessionRow ours = row;
+    ours.client_id = "a";
+    ours.tokens = tokens_;
+    ours.now_calls = 3 * tokens_;
+    row.client_id = "a";
+    row.name_space = "bank";
+    wire::EncodeSessionPage(request.msgid, {row, ours}, 0, out);
+  }
+
+  void Take(const std::string& what, uint32_t limit, const Envelope& request, OutputBuffer* out) {
+    asked_.push_back(what + ", " + std::to_string(limit));
+    if (asked_.size() > fail_behind_) {
+      return wire::EncodeError(request.msgid, {wire::ErrorCode::kOverloaded, "too much"}, out);
+    }
+    const uint64_t taken = std::min<uint64_t>(limit, tokens_);
+    tokens_ = tokens_ - taken + granted_;
+    wire::EncodeReclaimed(request.msgid, {taken, tokens_ > 0}, out);
+  }
+
+  mutable std::mutex mutex_;
+  uint64_t tokens_;
+  uint64_t granted_ = 0;
+  size_t fail_behind_ = SIZE_MAX;
+  bool removed_ = false;
+  std::vector<std::string> asked_;
+  FakeServer server_;
+  std::unique_ptr<client::BlockingClient> client_;
+};
+
+struct Done {
+  std::string text;  // What is printed, or the status.
+  std::string err;
+};
+
+// `answer`: what the operator types when asked; nullptr: there is no terminal.
+Done Do(Server* server, Arguments arguments, const char* answer = nullptr) {
+  Done done;
+  StringOutput out;
+  const Streams streams{.out = out.get(),
+                        .err = [&](std::string_view bytes) { done.err += bytes; },
+                        .err_is_terminal = answer != nullptr,
+                        .in_is_terminal = answer != nullptr,
+                        .read_line = [&] { return std::string(answer); }};
+  const Status confirmable = CheckConfirmable(arguments, streams);
+  if (!confirmable.ok()) return {confirmable.ToString(), done.err};
+  const Result<std::string> acted = Act(arguments, streams, server->client());
+  done.text = acted.ok() ? *acted : acted.status().ToString();
+  return done;
+}
+
+Arguments OfFlow(bool yes = true) {
+  Arguments arguments;
+  arguments.command = Command::kReclaimFlow;
+  arguments.flow_id = 7;
+  arguments.reason = "hung";
+  arguments.yes = yes;
+  return arguments;
+}
+
+Arguments OfClient(bool yes = true) {
+  Arguments arguments;
+  arguments.command = Command::kReclaimClient;
+  arguments.name_space = "shop";
+  arguments.client_id = "a";
+  arguments.reason = "hung";
+  arguments.yes = yes;
+  return arguments;
+}
+
+Arguments OfPurge(bool yes = true) {
+  Arguments arguments;
+  arguments.command = Command::kPurge;
+  arguments.flow_id = 7;
+  arguments.yes = yes;
+  return arguments;
+}
+
+using Asked = std::vector<std::string>;
+
+TEST_CASE("a flow is reclaimed in pieces until as many are back as were out") {
+  Server server(2300);
+  CHECK(Do(&server, OfFlow()).text == "flow 7: 2300 tokens taken back\n");
+  CHECK(server.asked() == Asked{"flow 7 hung, 1000", "flow 7 hung, 1000", "flow 7 hung, 300"});
+}
+
+TEST_CASE("a reclaim ends though others acquire all the while, and says so") {
+  Server server(1500);
+  server.set_granted_meanwhile(400);
+  CHECK(Do(&server, OfFlow()).text ==
+        "flow 7: 1500 tokens taken back; more were granted meanwhile\n");
+  CHECK(server.asked() == Asked{"flow 7 hung, 1000", "flow 7 hung, 500"});
+}
+
+TEST_CASE("a client's tokens are counted over the pages of sessions, and taken back") {
+  Server server(1);
+  CHECK(Do(&server, OfClient()).text == "client 'a' of namespace 'shop': 1 token taken back\n");
+  CHECK(server.asked() == Asked{"shop/a hung, 1"});
+}
+
+TEST_CASE("a purge needs no reason, and a flow whose rule is gone") {
+  Server server(3);
+  CHECK(Do(&server, OfPurge()).text ==
+        "invalid_argument: flow 7 has a rule in force; purge takes back what removed rules have "
+        "left behind: remove the rule first, or use reclaim --flow");
+  server.set_removed();
+  CHECK(Do(&server, OfPurge()).text == "flow 7: 3 tokens taken back\n");
+  CHECK(server.asked() == Asked{"purge 7, 3"});
+}
+
+TEST_CASE("where nothing is out nothing is asked for, and nobody is asked") {
+  Server server(0);
+  const Done flow = Do(&server, OfFlow(/*yes=*/false), "y");
+  CHECK(flow.text == "not_found: flow 7 has no live token");
+  CHECK(flow.err.empty());
+  CHECK(Do(&server, OfClient()).text ==
+        "not_found: client 'a' of namespace 'shop' has no live token");
+  CHECK(server.asked().empty());
+}
+
+TEST_CASE("the operator sees how much it is and decides") {
+  Server server(5);
+  const Done no = Do(&server, OfFlow(/*yes=*/false), "n");
+  CHECK(no.err == "flow 7 has 5 tokens with nowCalls 15 out. Take back all of them? [y/N] ");
+  CHECK(no.text == "invalid_argument: not confirmed; nothing was taken back");
+  for (const char* answer : {"", "no", "yess", " y"}) {
+    CHECK(Do(&server, OfClient(/*yes=*/false), answer).text.starts_with("invalid_argument: not"));
+  }
+  CHECK(server.asked().empty());
+  const Done yes = Do(&server, OfClient(/*yes=*/false), "y");
+  CHECK(yes.err ==
+        "client 'a' of namespace 'shop' has 5 tokens with nowCalls 15 out. Take back all of them? "
+        "[y/N] ");
+  CHECK(yes.text == "client 'a' of namespace 'shop': 5 tokens taken back\n");
+}
+
+TEST_CASE("without a terminal --yes is needed, but not to drain") {
+  Server server(5);
+  for (const Arguments& arguments : {OfFlow(false), OfClient(false), OfPurge(false)}) {
+    const Done done = Do(&server, arguments);
+    CHECK(done.text ==
+          "invalid_argument: taking back many tokens must be confirmed, and there is no terminal "
+          "to ask at: add --yes");
+  }
+  CHECK(server.asked().empty());
+  Arguments drain;
+  drain.command = Command::kDrain;
+  drain.flow_id = 7;
+  CHECK(Do(&server, drain).text == "flow 7 grants nothing more, 5 tokens with nowCalls 15 out\n");
+  drain.off = true;
+  CHECK(Do(&server, drain).text == "flow 7 grants again, 5 tokens with nowCalls 15 out\n");
+  CHECK(server.asked() == Asked{"drain on", "drain off"});
+  server.set_removed();
+  CHECK(Do(&server, drain).text == "not_found: flow 7 has no rule in force, so it grants nothing");
+}
+
+TEST_CASE("a failure on the way says how much was taken back before") {
+  Server server(2300);
+  server.set_failing_behind(2);
+  CHECK(Do(&server, OfFlow()).text ==
+        "resource_exhausted: flow 7: 2000 tokens taken back, then: OVERLOADED: too much");
+  Server at_once(5);
+  at_once.set_failing_behind(0);
+  CHECK(Do(&at_once, OfFlow()).text == "resource_exhausted: OVERLOADED: too much");
+}
+
+TEST_CASE("only actions are actions") {
+  CHECK(IsAction(Command::kReclaimClient));
+  CHECK(IsAction(Command::kDrain));
+  CHECK_FALSE(IsAction(Command::kReclaim));
+  CHECK_FALSE(IsAction(Command::kHistory));
+}
+
+}  // namespace
+}  // namespace nowcalls::admin

@@ -1,0 +1,204 @@
+// What administrators ask over a connection: answers, log lines with who and why, and that the
+// loop's turns stay short.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/engine_harness.h"
+#include "wire/admin_messages.h"
+#include "wire/rows.h"
+
+namespace nowcalls::engine {
+namespace {
+
+using testing::AcquireRequest;
+using testing::EngineHarness;
+using testing::EngineReply;
+using testing::HelloRequest;
+using testing::PlainRequest;
+using wire::Method;
+using wire::OutputBuffer;
+
+std::string ReclaimClientRequest(uint32_t msgid, const wire::ReclaimClientParams& params) {
+  OutputBuffer out;
+  wire::EncodeReclaimClientRequest(msgid, params, &out);
+  return std::string(out.view());
+}
+std::string ReclaimFlowRequest(uint32_t msgid, const wire::ReclaimFlowParams& params) {
+  OutputBuffer out;
+  wire::EncodeReclaimFlowRequest(msgid, params, &out);
+  return std::string(out.view());
+}
+std::string PurgeRequest(uint32_t msgid, const wire::PurgeParams& params) {
+  OutputBuffer out;
+  wire::EncodePurgeRequest(msgid, params, &out);
+  return std::string(out.view());
+}
+std::string DrainRequest(uint32_t msgid, const wire::DrainParams& params) {
+  OutputBuffer out;
+  wire::EncodeDrainRequest(msgid, params, &out);
+  return std::string(out.view());
+}
+std::string HistoryRequest(uint32_t msgid, const wire::PageParams& page) {
+  OutputBuffer out;
+  wire::EncodePageRequest(msgid, Method::kHistory, page, &out);
+  return std::string(out.view());
+}
+
+// "3 more", "0", or the error.
+std::string Reclaimed(const EngineReply& reply) {
+  if (reply.error) return reply.ErrorText();
+  const auto answer = wire::DecodeReclaimedReply(reply.result);
+  REQUIRE(answer.status().ToString() == "ok");
+  return std::to_string(answer->reclaimed) + (answer->more ? " more" : "");
+}
+
+// An administrator and a client with five tokens of flow 1 and one of flow 2.
+struct Server {
+  Server() : h({}, {{.flow = 1, .count = 10'000}, {.flow = 2}}) {
+    admin = h.Connect("10.0.0.1:5");
+    client = h.Connect("127.0.0.1:2");
+    h.Call(client, HelloRequest(1, "shop", "a"));
+    for (int i = 0; i < 5; ++i) tokens.push_back(h.Take(client));
+    tokens.push_back(h.Take(client, 2));
+    h.driver().TakeLog();
+  }
+
+  EngineHarness h;
+  ConnectionId admin = 0;
+  ConnectionId client = 0;
+  std::vector<uint64_t> tokens;
+};
+
+TEST_CASE("reclaim_client and reclaim_flow answer how many and whether there are more") {
+  Server s;
+  CHECK(Reclaimed(s.h.Call(s.admin, ReclaimClientRequest(1, {"shop", "a", "hung", 2}))) ==
+        "2 more");
+  CHECK(Reclaimed(s.h.Call(s.admin, ReclaimClientRequest(1, {"shop", "b", "hung", 2}))) == "0");
+  CHECK(Reclaimed(s.h.Call(s.admin, ReclaimFlowRequest(1, {1, "hung", 1000}))) == "3");
+  CHECK(Reclaimed(s.h.Call(s.admin, ReclaimFlowRequest(1, {3, "hung", 1000}))) ==
+        "BAD_PARAMS: reclaim_flow: flow_id 3 has neither a rule nor tokens");
+  CHECK(s.h.core().tokens().size() == 1);
+  CHECK(s.h.driver().TakeLog() ==
+        "info: administrator 10.0.0.1:5 reclaimed 2 tokens of client a of namespace shop: hung; "
+        "more are left\n"
+        "info: administrator 10.0.0.1:5 reclaimed 3 tokens of flow 1: hung\n");
+}
+
+TEST_CASE("purge is refused while the rule is in force, and takes the rest when it is gone") {
+  Server s;
+  CHECK(Reclaimed(s.h.Call(s.admin, PurgeRequest(1, {1, 1000}))) ==
+        "BAD_PARAMS: purge: flow_id 1 has a rule in force; purge is for flows whose rule was "
+        "removed: remove the rule first, or use reclaim_flow");
+  REQUIRE(s.h.engine().LoadRules({{"default", {}}}, s.h.now()).ok());
+  CHECK(Reclaimed(s.h.Call(s.admin, PurgeRequest(1, {1, 4}))) == "4 more");
+  CHECK(Reclaimed(s.h.Call(s.admin, PurgeRequest(1, {1, 4}))) == "1");
+  CHECK(Reclaimed(s.h.Call(s.admin, PurgeRequest(1, {1, 4}))) ==
+        "BAD_PARAMS: purge: flow_id 1 has neither a rule nor tokens");
+}
+
+TEST_CASE("drain stops a flow's grants until it ends, and the flow's row says so") {
+  Server s;
+  const auto drain = [&](int64_t flow, bool on) {
+    const auto reply =
+        wire::DecodeDrainReply(s.h.Call(s.admin, DrainRequest(1, {flow, on})).result);
+    REQUIRE(reply.status().ToString() == "ok");
+    return *reply;
+  };
+  const auto row = [&] {
+    OutputBuffer out;
+    wire::EncodeFlowRequest(1, 1, &out);
+    return wire::DecodeFlowRow(s.h.Call(s.admin, out.view()).result).value();
+  };
+  CHECK_FALSE(row().draining);
+  CHECK(drain(1, true) == wire::DrainReply{TokenStatus::kOk, 5, 5});
+  CHECK(drain(3, true).status == TokenStatus::kNoRuleExists);
+  const wire::AcquireReply refused = s.h.Call(s.client, AcquireRequest(1, 1)).acquire();
+  CHECK(refused.status == TokenStatus::kBlocked);
+  CHECK(refused.refused_by == RefusedBy::kDraining);
+  CHECK(row().draining);
+  CHECK(row().counters->refused[static_cast<size_t>(RefusedBy::kDraining)] == 1);
+  CHECK(drain(1, false).status == TokenStatus::kOk);
+  CHECK(s.h.Call(s.client, AcquireRequest(1, 1)).acquire().status == TokenStatus::kOk);
+  CHECK(s.h.driver().TakeLog() ==
+        "info: administrator 10.0.0.1:5 began to drain flow 1, 5 tokens with nowCalls 5 are out\n"
+        "info: administrator 10.0.0.1:5 ended the drain of flow 1\n");
+}
+
+TEST_CASE("history shows ends whole, newest first, page by page") {
+  Server s;
+  s.h.Sleep(700);
+  s.h.Call(s.admin, ReclaimFlowRequest(1, {1, "hung", 2}));
+  s.h.Call(s.admin, ReclaimFlowRequest(1, {2, "late", 2}));
+  const auto page = [&](const wire::PageParams& params) {
+    const auto reply = wire::DecodeHistoryPage(s.h.Call(s.admin, HistoryRequest(1, params)).result);
+    REQUIRE(reply.status().ToString() == "ok");
+    return *reply;
+  };
+  const auto first = page({2, 0});
+  REQUIRE(first.rows.size() == 2);
+  const wire::HistoryRow& row = first.rows[0];
+  CHECK(row.sequence == 3);
+  CHECK(row.token_id == s.tokens[5]);
+  CHECK(row.flow_id == 2);
+  CHECK(row.reason == "admin");
+  CHECK(row.note == "late");
+  CHECK(row.name_space == "shop");
+  CHECK(row.client_id == "a");
+  CHECK(row.count == 1);
+  CHECK(row.ended_ms == s.h.now().ms);
+  CHECK(row.held_ms == 700);
+  CHECK(row.issued_ms == row.ended_ms - 700);
+  CHECK(first.rows[1].token_id == s.tokens[1]);
+  const auto rest = page({2, first.next_cursor});
+  REQUIRE(rest.rows.size() == 1);
+  CHECK(rest.rows[0].token_id == s.tokens[0]);
+  CHECK(rest.rows[0].sequence == 1);
+  CHECK(rest.next_cursor == 0);
+}
+
+TEST_CASE("an answer to a reclaim waits until the ends are durable") {
+  Server s;
+  s.h.Send(s.admin, ReclaimFlowRequest(7, {1, "hung", 1000}));
+  s.h.Turn();
+  REQUIRE(s.h.BeginCommit());
+  s.h.Turn();
+  CHECK(s.h.TakeIds(s.admin).empty());
+  s.h.FinishCommit();
+  s.h.Turn();
+  CHECK(s.h.TakeIds(s.admin) == std::vector<uint32_t>{7});
+}
+
+TEST_CASE("a turn does only a few mass reclaims, and acquires go on in between") {
+  Server s;
+  for (int i = 0; i < 8000; ++i) s.h.Send(s.client, AcquireRequest(1, 1));
+  s.h.Settle();
+  s.h.TakeIds(s.client);
+  const size_t before = s.h.core().tokens().size();
+  REQUIRE(before > 7000);
+  std::string requests;
+  for (uint32_t n = 0; n < 7; ++n) requests += ReclaimFlowRequest(n, {1, "hung", 1000});
+  s.h.Send(s.admin, requests);
+  const size_t first_turn = before - s.h.core().tokens().size();
+  CHECK(first_turn > 0);
+  CHECK(first_turn <= 4000);
+  s.h.Send(s.client, PlainRequest(99, Method::kPing));
+  s.h.Turn();
+  CHECK(s.h.TakeIds(s.client) == std::vector<uint32_t>{99});
+  s.h.Settle();
+  CHECK(s.h.TakeIds(s.admin).size() == 7);
+  CHECK(s.h.core().tokens().size() == before - 7000);
+}
+
+TEST_CASE("what was reclaimed is in the history of the next start") {
+  Server s;
+  s.h.Call(s.admin, ReclaimFlowRequest(1, {1, "hung", 2}));
+  s.h.Restart();
+  CHECK(s.h.core().history().size() == 2);
+  CHECK(s.h.core().history().entries()[0].note == "hung");
+  CHECK(s.h.core().tokens().size() == 4);
+}
+
+}  // namespace
+}  // namespace nowcalls::engine

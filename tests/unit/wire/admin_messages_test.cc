@@ -1,0 +1,225 @@
+// The methods of administrators and the history: golden bytes in both directions, and what is
+// refused.
+#include "wire/admin_messages.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/hex.h"
+#include "base/limits.h"
+#include "support/golden.h"
+#include "unit/wire/pack.h"
+#include "wire/client_messages.h"
+#include "wire/rows.h"
+#include "wire/splitter.h"
+
+namespace nowcalls::wire {
+namespace {
+
+constexpr uint64_t kToken = 0x1122334455667788;
+
+using Vectors = std::map<std::string, std::string>;
+
+const Vectors& Requests() {
+  static const Vectors vectors = testing::LoadGolden(testing::GoldenPath("wire_requests.hex"));
+  return vectors;
+}
+const Vectors& Replies() {
+  static const Vectors vectors = testing::LoadGolden(testing::GoldenPath("wire_replies.hex"));
+  return vectors;
+}
+
+std::string HexOf(const std::function<void(OutputBuffer*)>& encode) {
+  OutputBuffer out;
+  encode(&out);
+  return ToHex(out.view());
+}
+
+std::string_view Params(const std::string& name, Method method) {
+  Envelope envelope;
+  RequestError error;
+  REQUIRE(DecodeEnvelope(Requests().at(name), &envelope, &error));
+  CHECK(envelope.method == method);
+  CHECK(MethodName(method) == name);
+  return envelope.params;
+}
+
+std::string_view ResultOf(const std::string& name) {
+  const Result<Response> response = DecodeResponse(Replies().at(name));
+  REQUIRE(response.ok());
+  return response->result;
+}
+
+// What is wrong with parameters; empty when nothing is.
+template <typename Params>
+std::string Refusal(bool (*decode)(std::string_view, Params*, RequestError*),
+                    const std::string& params) {
+  Params out;
+  RequestError error;
+  if (decode(params, &out, &error)) return "";
+  return std::string(ErrorCodeName(error.code)) + " " + error.message;
+}
+
+HistoryRow SampleRow() {
+  HistoryRow row;
+  row.sequence = 41;
+  row.ended_ms = 1'700'000'005'123;
+  row.reason = "admin";
+  row.token_id = kToken;
+  row.flow_id = 111;
+  row.name_space = "shop";
+  row.client_id = "worker-7";
+  row.session = 12;
+  row.count = 2;
+  row.fence = 13;
+  row.issued_ms = 1'700'000'000'123;
+  row.held_ms = 5000;
+  row.note = "hung job";
+  return row;
+}
+
+TEST_CASE("a client's requests to administrate are the golden bytes") {
+  CHECK(HexOf([](auto* o) {
+          EncodePageRequest(17, Method::kHistory, {100, 42}, o);
+        }) == ToHex(Requests().at("history")));
+  CHECK(HexOf([](auto* o) {
+          EncodeReclaimClientRequest(18, {"shop", "worker-7", "hung job", 1000}, o);
+        }) == ToHex(Requests().at("reclaim_client")));
+  CHECK(HexOf([](auto* o) {
+          EncodeReclaimFlowRequest(19, {111, "hung job", 500}, o);
+        }) == ToHex(Requests().at("reclaim_flow")));
+  CHECK(HexOf([](auto* o) {
+          EncodePurgeRequest(20, {111, 1000}, o);
+        }) == ToHex(Requests().at("purge")));
+  CHECK(HexOf([](auto* o) {
+          EncodeDrainRequest(21, {111, true}, o);
+        }) == ToHex(Requests().at("drain")));
+}
+
+TEST_CASE("the server reads the golden requests to administrate") {
+  RequestError error;
+  PageParams page;
+  REQUIRE(DecodePage(Method::kHistory, Params("history", Method::kHistory), &page, &error));
+  CHECK(page.limit == 100);
+  CHECK(page.cursor == 42);
+  ReclaimClientParams client;
+  REQUIRE(DecodeReclaimClient(Params("reclaim_client", Method::kReclaimClient), &client, &error));
+  CHECK(client.name_space == "shop");
+  CHECK(client.client_id == "worker-7");
+  CHECK(client.reason == "hung job");
+  CHECK(client.limit == 1000);
+  ReclaimFlowParams flow;
+  REQUIRE(DecodeReclaimFlow(Params("reclaim_flow", Method::kReclaimFlow), &flow, &error));
+  CHECK(flow.flow_id == 111);
+  CHECK(flow.reason == "hung job");
+  CHECK(flow.limit == 500);
+  PurgeParams purge;
+  REQUIRE(DecodePurge(Params("purge", Method::kPurge), &purge, &error));
+  CHECK(purge.flow_id == 111);
+  CHECK(purge.limit == 1000);
+  DrainParams drain;
+  REQUIRE(DecodeDrain(Params("drain", Method::kDrain), &drain, &error));
+  CHECK(drain.flow_id == 111);
+  CHECK(drain.on);
+}
+
+TEST_CASE("the server's answers to administrators are the golden bytes, and a client reads them") {
+  CHECK(HexOf([](auto* o) { EncodeHistoryPage(17, {SampleRow()}, 41, o); }) ==
+        ToHex(Replies().at("history")));
+  CHECK(HexOf([](auto* o) {
+          EncodeReclaimed(18, {1000, true}, o);
+        }) == ToHex(Replies().at("reclaim_client")));
+  CHECK(HexOf([](auto* o) {
+          EncodeDrain(21, {TokenStatus::kOk, 2, 1}, o);
+        }) == ToHex(Replies().at("drain")));
+  CHECK(HexOf([](auto* o) {
+          EncodeAcquire(4, {TokenStatus::kBlocked, 0, 0, 1, 2, 0, RefusedBy::kDraining}, o);
+        }) == ToHex(Replies().at("acquire_draining")));
+  const Result<Page<HistoryRow>> history = DecodeHistoryPage(ResultOf("history"));
+  REQUIRE(history.ok());
+  CHECK(history->rows == std::vector<HistoryRow>{SampleRow()});
+  CHECK(history->next_cursor == 41);
+  CHECK(*DecodeReclaimedReply(ResultOf("reclaim_client")) == ReclaimedReply{1000, true});
+  CHECK(*DecodeDrainReply(ResultOf("drain")) == DrainReply{TokenStatus::kOk, 2, 1});
+  CHECK(DecodeAcquireReply(ResultOf("acquire_draining"))->refused_by == RefusedBy::kDraining);
+}
+
+TEST_CASE("a limit may be left out and is within bounds") {
+  ReclaimFlowParams flow;
+  RequestError error;
+  for (const std::string& params : {PackArray(5, "why"), PackArray(5, "why", Nil())}) {
+    REQUIRE(DecodeReclaimFlow(params, &flow, &error));
+    CHECK(flow.limit == 1000);
+  }
+  REQUIRE(DecodeReclaimFlow(PackArray(5, "why", 1), &flow, &error));
+  CHECK(flow.limit == 1);
+  CHECK(Refusal(DecodeReclaimFlow, PackArray(5, "why", 0)) ==
+        "BAD_PARAMS reclaim_flow: limit must be 1..1000, got 0");
+  CHECK(Refusal(DecodePurge, PackArray(5, 1001)) ==
+        "BAD_PARAMS purge: limit must be 1..1000, got 1001");
+  CHECK(Refusal(DecodeReclaimClient, PackArray("n", "c", "why", uint64_t{1} << 40)) ==
+        "BAD_PARAMS reclaim_client: limit must be 1..1000, got 1099511627776");
+  CHECK(Refusal(DecodePurge, PackArray(5, -1)) ==
+        "BAD_PARAMS purge: limit must fit an unsigned 64-bit integer");
+}
+
+TEST_CASE("wrong parameters of administrators are named") {
+  CHECK(Refusal(DecodeReclaimClient, PackArray("n")) ==
+        "BAD_PARAMS reclaim_client: client_id is missing");
+  CHECK(Refusal(DecodeReclaimClient, PackArray("", "c", "why")) ==
+        "BAD_PARAMS reclaim_client: namespace must be 1..128 bytes, got 0");
+  CHECK(Refusal(DecodeReclaimClient, PackArray("n", std::string(129, 'c'), "why")) ==
+        "BAD_PARAMS reclaim_client: client_id must be 1..128 bytes, got 129");
+  CHECK(Refusal(DecodeReclaimClient, PackArray("n", "c")) ==
+        "BAD_PARAMS reclaim_client: reason is missing");
+  CHECK(Refusal(DecodeReclaimClient, PackArray("n", "@127.0.0.1:5", "why")).empty());
+  CHECK(Refusal(DecodeReclaimFlow, PackArray(5)) == "BAD_PARAMS reclaim_flow: reason is missing");
+  CHECK(Refusal(DecodeReclaimFlow, PackArray(5, std::string(257, 'r'))) ==
+        "BAD_PARAMS reclaim_flow: reason must be 1..256 bytes, got 257");
+  CHECK(Refusal(DecodeReclaimFlow, PackArray(5, "a\nb"))
+            .starts_with("BAD_PARAMS reclaim_flow: reason must be UTF-8 without control"));
+  CHECK(Refusal(DecodePurge, PackArray()) == "BAD_PARAMS purge: flow_id is missing");
+  CHECK(Refusal(DecodePurge, PackArray(5, 6, 7)) ==
+        "BAD_PARAMS purge takes at most 2 parameters, got 3");
+  CHECK(Refusal(DecodeDrain, PackArray(5)) == "BAD_PARAMS drain: on is missing");
+  CHECK(Refusal(DecodeDrain, PackArray(5, 1)) == "BAD_PARAMS drain: on must be a bool, got int");
+}
+
+TEST_CASE("what is no answer to an administrator is corrupt, and more than known is ignored") {
+  const auto why = [](const auto& result) {
+    CHECK(result.status().code() == StatusCode::kCorruption);
+    return result.status().message();
+  };
+  CHECK(why(DecodeReclaimedReply(PackArray(5))) == "reclaim answer: more is missing");
+  CHECK(why(DecodeDrainReply(PackArray(1, 0, 0))) == "drain answer: status 1 is not known");
+  CHECK(why(DecodeDrainReply("\xc0")) == "drain answer: it must be an array, got nil");
+  CHECK(why(DecodeHistoryPage(PackArray(Raw{PackArray(PackMap("reason", 2))}, Nil()))) ==
+        "history answer: row.reason must be a str, got int");
+  CHECK(*DecodeReclaimedReply(PackArray(5, false, "later")) == ReclaimedReply{5, false});
+  CHECK(DecodeDrainReply(PackArray(3, 0, 0, Nil()))->status == TokenStatus::kNoRuleExists);
+}
+
+TEST_CASE("the largest page of the history fits a client's limit") {
+  HistoryRow row = SampleRow();
+  row.sequence = row.token_id = row.session = row.fence = UINT64_MAX;
+  row.ended_ms = row.issued_ms = row.held_ms = row.flow_id = INT64_MAX;
+  row.reason = "resource_timeout";
+  row.name_space = std::string(kNamespaceBytesMax, 'n');
+  row.client_id = std::string(kClientIdBytesMax, 'c');
+  row.note = std::string(kReasonBytesMax, 'r');
+  const std::vector<HistoryRow> rows(kListRowsMax, row);
+  OutputBuffer out;
+  EncodeHistoryPage(1, rows, UINT64_MAX, &out);
+  CHECK(out.size() <= kReplyBytesMax);
+  MessageSplitter splitter(kReplyBytesMax);
+  size_t size = 0;
+  REQUIRE(splitter.Next(out.view(), &size) == MessageSplitter::Outcome::kMessage);
+  CHECK(DecodeHistoryPage(DecodeResponse(out.view())->result)->rows == rows);
+}
+
+}  // namespace
+}  // namespace nowcalls::wire
