@@ -366,7 +366,7 @@ class Core {
 
   std::shared_ptr<ExpireStrategy> expire_strategy_;
   MassExpiryGuard guard_;
-  uint64_t sessions_online_ = 0;
+  uint64_t named_online_ = 0;  // The guard is for sessions that can come back.
   uint64_t mass_expiries_ = 0;
   uint64_t mass_sessions_ = 0;
   int64_t mass_told_until_ms_ = 0;  // Who went offline before belongs to the mass last told.

@@ -42,8 +42,10 @@ void Core::Goodbye(const Turn& turn, SessionSlot slot) {
   SessionState& session = sessions_.at(slot);
   NOWCALLS_CHECK(session.connections > 0);
   if (--session.connections > 0) return;
-  --sessions_online_;
-  guard_.WentOffline(turn.now.ms);
+  if (session.kind == ledger::SessionKind::kNamed) {
+    --named_online_;
+    guard_.WentOffline(turn.now.ms);
+  }
   --flows_.name_space(session.name_space).sessions_online;
   WakeNamespace(session.name_space);
   SetOffline(slot, turn.now.ms);
@@ -58,8 +60,10 @@ void Core::SetOnline(SessionSlot slot) {
   session.from_before_restart = false;
   session.mass_offline = false;
   if (++session.connections > 1) return;
-  ++sessions_online_;
-  guard_.CameBack(session.offline_since_ms);
+  if (session.kind == ledger::SessionKind::kNamed) {
+    ++named_online_;
+    guard_.CameBack(session.offline_since_ms);
+  }
   ++flows_.name_space(session.name_space).sessions_online;
   WakeNamespace(session.name_space);
 }

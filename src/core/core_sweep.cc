@@ -90,9 +90,10 @@ ExpireDecision Core::Decide(const Turn& turn, TokenSlot slot, ExpireCause cause)
 // Whether the offline session went offline in a mass. Once it did, it stays so until it is back.
 void Core::JudgeMass(SessionSlot slot) {
   SessionState& session = sessions_.at(slot);
+  if (session.kind != ledger::SessionKind::kNamed) return;
   if (session.mass_offline || session.from_before_restart) return;
   const int64_t window_ms = std::min(session.client_offline_ms_min, MassExpiryGuard::kWindowMsMax);
-  const auto verdict = guard_.Judge(session.offline_since_ms, window_ms, sessions_online_);
+  const auto verdict = guard_.Judge(session.offline_since_ms, window_ms, named_online_);
   if (!verdict.mass) return;
   session.mass_offline = true;
   ++mass_sessions_;
