@@ -306,7 +306,7 @@ class Parser {
   }
 
   void AddRules() {
-    CLI::App* rules = app_.add_subcommand("rules", "List, load or check rules");
+    CLI::App* rules = app_.add_subcommand("rules", "List, load, compare or check rules");
     rules->footer("");
     rules->require_subcommand(1);
     AddNamespaceFilter(AddListing(rules, Command::kRulesList, "list",
@@ -316,18 +316,25 @@ class Parser {
                                 "Replace the rules of a namespace on a running server");
     AddServer(load);
     AddTimeout(load);
-    load->add_option_function<std::string>(
-            "--namespace",
-            [this](const std::string& name) {
-              Require("--namespace", CheckNamespace(name));
-              arguments_.name_space = name;
-            },
-            "The namespace whose rules the file holds")
-        ->type_name("NS")
-        ->required();
+    CLI::App* diff = AddListing(rules, Command::kRulesDiff, "diff",
+                                "Show what a load would change; exit 0: nothing, 1: something");
+    for (CLI::App* app : {load, diff}) {
+      app->add_option_function<std::string>(
+             "--namespace",
+             [this](const std::string& name) {
+               Require("--namespace", CheckNamespace(name));
+               arguments_.name_space = name;
+             },
+             "The namespace whose rules the file holds")
+          ->type_name("NS")
+          ->required();
+    }
+    AddNamespaceFilter(AddListing(rules, Command::kRulesSources, "sources",
+                                  "Print where the rules of each namespace come from"),
+                       "Only this namespace");
     CLI::App* check = AddCommand(rules, Command::kRulesCheck, "check",
                                  "Say whether a file of rules could be loaded; needs no server");
-    for (CLI::App* app : {load, check}) {
+    for (CLI::App* app : {load, diff, check}) {
       app->add_option("FILE", arguments_.file, "Sentinel's JSON array of rules")->required();
     }
   }

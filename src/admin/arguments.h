@@ -29,6 +29,8 @@ enum class Command {
   kPurge,
   kDrain,
   kHistory,
+  kRulesDiff,
+  kRulesSources,
 };
 
 inline constexpr char kDefaultServer[] = "127.0.0.1:18730";
@@ -42,13 +44,14 @@ struct Arguments {
   int64_t timeout_ms = 5000;
 
   std::optional<Format> format;  // Absent: a table on a terminal, jsonl otherwise.
-  TokenFilter filter;            // Its name_space also serves stat, sessions and rules list.
+  // Its name_space also serves stat, sessions, rules list and sources.
+  TokenFilter filter;
   HistoryFilter history_filter;
   size_t limit = 100;
   int64_t flow_id = 0;
   uint64_t token_id = 0;
   std::string reason;
-  std::string name_space;  // Of rules load and reclaim --client.
+  std::string name_space;  // Of rules load, rules diff and reclaim --client.
   std::string client_id;   // Of reclaim --client.
   bool yes = false;        // Confirmed.
   bool off = false;        // Of drain.

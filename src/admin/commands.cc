@@ -1,7 +1,9 @@
 #include "admin/commands.h"
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "admin/actions.h"
 #include "admin/live_source.h"
@@ -59,7 +61,10 @@ bool WantsProgress(const Arguments& arguments, const Streams& streams) {
 }
 
 std::string CountedNoun(const Arguments& arguments) {
-  if (arguments.command == Command::kRulesList) return "rules";
+  if (arguments.command == Command::kRulesList || arguments.command == Command::kRulesDiff) {
+    return "rules";
+  }
+  if (arguments.command == Command::kRulesSources) return "namespaces";
   if (arguments.command == Command::kHistory) return "entries";
   if (!arguments.data_dir.empty()) return "tokens";
   if (arguments.command == Command::kStat) return "flows";
@@ -79,7 +84,25 @@ void NoteSecondary(const Arguments& arguments, const Streams& streams) {
               " has this ledger open; reading beside it what it has logged so far\n");
 }
 
-int RunOffline(const Arguments& arguments, const Streams& streams, Progress* progress) {
+// `file` is of `rules diff`; null for others.
+int Show(const Arguments& arguments, const Streams& streams, const RulesFile* file, Source* source,
+         Progress* progress, const std::string& hint = {}) {
+  const Format format = FormatOf(arguments, streams);
+  Result<bool> same = true;
+  if (file != nullptr) {
+    same = PrintRulesDiff(arguments, format, file->parsed, source, progress, streams);
+  } else if (const Status status = PrintListing(arguments, format, source, streams.out);
+             !status.ok()) {
+    same = status;
+  }
+  progress->Erase();
+  const bool silent = same.status().code() == StatusCode::kOutcomeUnknown;
+  const int exit_code = Finish(streams, same.status(), silent ? hint : "");
+  return exit_code != kExitOk || *same ? exit_code : kExitFailure;
+}
+
+int RunOffline(const Arguments& arguments, const Streams& streams, const RulesFile* file,
+               Progress* progress) {
   Result<std::unique_ptr<RocksStore>> store = RocksStore::OpenForRead(arguments.data_dir);
   if (!store.ok()) {
     const StatusCode code = store.status().code();
@@ -96,28 +119,24 @@ int RunOffline(const Arguments& arguments, const Streams& streams, Progress* pro
   const Result<ClockSample> machine = SampleClocks();
   if (!machine.ok()) return Finish(streams, machine.status());
   OfflineSource source(store->get(), *machine, progress);
-  const Status status = PrintListing(arguments, FormatOf(arguments, streams), &source, streams.out);
-  progress->Erase();
-  return Finish(streams, status);
+  return Show(arguments, streams, file, &source, progress);
 }
 
 Result<std::unique_ptr<BlockingClient>> Connect(const Arguments& arguments) {
   return BlockingClient::Connect(arguments.server, arguments.timeout_ms);
 }
 
-int RunLive(const Arguments& arguments, const Streams& streams, Progress* progress) {
+int RunLive(const Arguments& arguments, const Streams& streams, const RulesFile* file,
+            Progress* progress) {
   constexpr char kHint[] = " (--data-dir DIR reads its ledger without it)";
   const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
   if (!client.ok()) return Finish(streams, client.status(), kHint);
   LiveSource source(client->get(), progress);
-  const Status status = PrintListing(arguments, FormatOf(arguments, streams), &source, streams.out);
-  progress->Erase();
-  const bool silent = status.code() == StatusCode::kOutcomeUnknown;
-  return Finish(streams, status, silent ? kHint : "");
+  return Show(arguments, streams, file, &source, progress, kHint);
 }
 
-std::string SkippedText(const core::ParsedRules& rules) {
-  std::string text = std::to_string(rules.skipped.size()) + " skipped\n";
+std::string SkippedLines(const core::ParsedRules& rules) {
+  std::string text;
   for (const std::string& sentence : rules.skipped) text += "  " + sentence + "\n";
   return text;
 }
@@ -126,7 +145,8 @@ int RulesCheck(const Arguments& arguments, const Streams& streams) {
   const Result<RulesFile> file = ReadRulesFile(arguments.file);
   if (!file.ok()) return UsageError(streams, file.status());
   streams.out->Write(std::to_string(file->parsed.rules.size()) + " rules ok, " +
-                     SkippedText(file->parsed));
+                     std::to_string(file->parsed.skipped_count) + " skipped\n" +
+                     SkippedLines(file->parsed));
   return Finish(streams, {});
 }
 
@@ -149,10 +169,15 @@ int RulesLoad(const Arguments& arguments, const Streams& streams) {
   }
   const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
   if (!client.ok()) return Finish(streams, client.status());
+  Progress silent(/*enabled=*/false, "rules", streams.err);
+  LiveSource source(client->get(), &silent);
+  const Result<RulesDiff> diff = DiffAgainst(&source, arguments.name_space, file->parsed);
+  if (!diff.ok()) return Finish(streams, diff.status());
   const Result<uint64_t> loaded = (*client)->RulesLoad(arguments.name_space, file->json);
   if (!loaded.ok()) return Finish(streams, loaded.status());
   streams.out->Write("namespace " + Quoted(arguments.name_space, kNamespaceBytesMax) + ": " +
-                     std::to_string(*loaded) + " rules loaded, " + SkippedText(file->parsed));
+                     std::to_string(*loaded) + " rules loaded: " + diff->Summary() + "\n" +
+                     SkippedLines(file->parsed));
   return Finish(streams, {});
 }
 
@@ -194,9 +219,16 @@ int Run(const Arguments& arguments, const Streams& streams) {
   if (arguments.command == Command::kRulesLoad) return RulesLoad(arguments, streams);
   if (arguments.command == Command::kReclaim) return Reclaim(arguments, streams);
   if (IsAction(arguments.command)) return RunAction(arguments, streams);
+  std::optional<RulesFile> file;
+  if (arguments.command == Command::kRulesDiff) {
+    Result<RulesFile> read = ReadRulesFile(arguments.file);
+    if (!read.ok()) return UsageError(streams, read.status());
+    file = *std::move(read);
+  }
   Progress progress(WantsProgress(arguments, streams), CountedNoun(arguments), streams.err);
-  return arguments.data_dir.empty() ? RunLive(arguments, streams, &progress)
-                                    : RunOffline(arguments, streams, &progress);
+  const RulesFile* compared = file.has_value() ? &*file : nullptr;
+  return arguments.data_dir.empty() ? RunLive(arguments, streams, compared, &progress)
+                                    : RunOffline(arguments, streams, compared, &progress);
 }
 
 }  // namespace nowcalls::admin

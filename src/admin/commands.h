@@ -5,11 +5,13 @@
 #define NOWCALLS_ADMIN_COMMANDS_H_
 
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "admin/arguments.h"
 #include "admin/output.h"
 #include "admin/progress.h"
+#include "admin/rules_diff.h"
 #include "admin/source.h"
 #include "nowcalls/status.h"
 #include "store/store.h"
@@ -32,6 +34,16 @@ int Run(const Arguments& arguments, const Streams& streams);
 
 // The listing commands (dump, stat, flow, tokens, sessions, history, rules list), for any source.
 Status PrintListing(const Arguments& arguments, Format format, Source* source, Output* out);
+
+// `rules diff` for any source. True when a load would change nothing.
+Result<bool> PrintRulesDiff(const Arguments& arguments, Format format,
+                            const core::ParsedRules& file, Source* source, Progress* progress,
+                            const Streams& streams);
+Result<RulesDiff> DiffAgainst(Source* source, const std::string& name_space,
+                              const core::ParsedRules& file);
+
+// `rules sources` for any source.
+Status PrintRulesSources(const Arguments& arguments, Format format, Source* source, Output* out);
 
 // `verify` for any store: prints problems and a summary. True when there are no problems; a failure
 // when the ledger cannot be read to its end.

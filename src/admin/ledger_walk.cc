@@ -50,6 +50,12 @@ Status LedgerWalk::OnSeal(const ledger::Seal& seal) {
 
 Status LedgerWalk::OnWatermark(int64_t /*deadline_ms*/) { return {}; }
 
+Status LedgerWalk::OnNamespace(const ledger::NamespaceEntry& entry) {
+  if (until_ == Until::kSeal) return Stop();
+  namespaces_.push_back(entry);
+  return {};
+}
+
 Status LedgerWalk::OnRule(const ledger::RuleEntry& rule) {
   if (until_ == Until::kSeal) return Stop();
   rules_.push_back(rule);
@@ -57,7 +63,7 @@ Status LedgerWalk::OnRule(const ledger::RuleEntry& rule) {
 }
 
 Status LedgerWalk::OnSession(const ledger::Session& session) {
-  if (until_ < Until::kHistory) return Stop();
+  if (until_ < Until::kSessions) return Stop();
   sessions_[session.id.value] = session;
   return {};
 }

@@ -27,7 +27,7 @@ namespace nowcalls::admin {
 class LedgerWalk : public store::LedgerVisitor {
  public:
   // How far to go; all that comes on the way is kept.
-  enum class Until { kSeal, kRules, kHistory, kEnd };
+  enum class Until { kSeal, kRules, kSessions, kHistory, kEnd };
   using TokenSink = std::function<Status(const ledger::Token& token)>;
 
   LedgerWalk(Until until, Progress* progress, TokenSink tokens = nullptr)
@@ -50,6 +50,7 @@ class LedgerWalk : public store::LedgerVisitor {
   int64_t NowMs(const ClockSample& machine) const;
 
   const std::optional<ledger::Seal>& seal() const { return seal_; }
+  const std::vector<ledger::NamespaceEntry>& namespaces() const { return namespaces_; }
   const std::vector<ledger::RuleEntry>& rules() const { return rules_; }
   // nullptr when the ledger has no such session.
   const ledger::Session* FindSession(SessionId id) const;
@@ -60,6 +61,7 @@ class LedgerWalk : public store::LedgerVisitor {
   Status OnClock(const ledger::ClockMark& mark) override;
   Status OnSeal(const ledger::Seal& seal) override;
   Status OnWatermark(int64_t deadline_ms) override;
+  Status OnNamespace(const ledger::NamespaceEntry& entry) override;
   Status OnRule(const ledger::RuleEntry& rule) override;
   Status OnSession(const ledger::Session& session) override;
   Status OnHistory(const ledger::HistoryEntry& entry) override;
@@ -77,6 +79,7 @@ class LedgerWalk : public store::LedgerVisitor {
   bool stopped_ = false;
   std::optional<ledger::ClockMark> mark_;
   std::optional<ledger::Seal> seal_;
+  std::vector<ledger::NamespaceEntry> namespaces_;
   std::vector<ledger::RuleEntry> rules_;
   std::unordered_map<uint64_t, ledger::Session> sessions_;
   uint64_t damaged_ = 0;

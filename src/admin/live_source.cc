@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -153,6 +154,20 @@ Status LiveSource::Rules(const std::optional<std::string>& name_space,
     if (!result.ok()) return result.status();
     return DecodeRulePage(*result);
   });
+}
+
+// The server lists them in no particular order; there are few, so they are sorted here.
+Status LiveSource::Namespaces(const RowSink<wire::NamespaceRow>& sink) {
+  std::map<std::string, wire::NamespaceRow> rows;
+  const RowSink<wire::NamespaceRow> collect = [&rows](const wire::NamespaceRow& row) {
+    rows[row.name_space] = row;
+    return Status::Ok();
+  };
+  NOWCALLS_RETURN_IF_ERROR(ShowPages(progress_, collect, [this](uint64_t cursor) {
+    return client_->Namespaces({kListRowsMax, cursor});
+  }));
+  for (const auto& [name_space, row] : rows) NOWCALLS_RETURN_IF_ERROR(sink(row));
+  return {};
 }
 
 }  // namespace nowcalls::admin

@@ -31,6 +31,7 @@ class LiveSource : public Source {
   Status History(const HistoryFilter& filter, size_t limit,
                  const RowSink<wire::HistoryRow>& sink) override;
   Status Rules(const std::optional<std::string>& name_space, const RowSink<RuleRow>& sink) override;
+  Status Namespaces(const RowSink<wire::NamespaceRow>& sink) override;
 
  private:
   // Matching tokens, oldest first, at most `limit`.

@@ -34,6 +34,7 @@ class OfflineSource : public Source {
   Status History(const HistoryFilter& filter, size_t limit,
                  const RowSink<wire::HistoryRow>& sink) override;
   Status Rules(const std::optional<std::string>& name_space, const RowSink<RuleRow>& sink) override;
+  Status Namespaces(const RowSink<wire::NamespaceRow>& sink) override;
 
  private:
   using FlowRows = std::map<int64_t, wire::FlowRow>;

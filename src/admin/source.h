@@ -13,6 +13,7 @@
 
 #include "admin/columns.h"
 #include "nowcalls/status.h"
+#include "wire/namespace_rows.h"
 #include "wire/rows.h"
 
 namespace nowcalls::admin {
@@ -74,6 +75,8 @@ class Source {
   // By ascending flow id; of all namespaces when none is given.
   virtual Status Rules(const std::optional<std::string>& name_space,
                        const RowSink<RuleRow>& sink) = 0;
+  // By name.
+  virtual Status Namespaces(const RowSink<wire::NamespaceRow>& sink) = 0;
 };
 
 }  // namespace nowcalls::admin

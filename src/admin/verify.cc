@@ -14,6 +14,7 @@
 #include "core/token_ids.h"
 #include "ledger/codec.h"
 #include "ledger/entities.h"
+#include "ledger/namespace_codec.h"
 
 namespace nowcalls::admin {
 namespace {
@@ -63,6 +64,12 @@ class Problems {
          ToHex(ledger::EncodeRuleKey(rule.name_space, rule.flow)),
          "the rule of flow " + std::to_string(rule.flow.value) + " in namespace " +
              Quoted(rule.name_space) + " " + detail});
+  }
+  void AddNamespace(const ledger::NamespaceEntry& entry, const std::string& detail) {
+    Add({ProblemKind::kNamespace, std::string(FamilyName(Family::kRules)),
+         ToHex(ledger::EncodeNamespaceKey(entry.name_space)),
+         "namespace " + Quoted(entry.name_space) + " with rules from " + Quoted(entry.source) +
+             " " + detail});
   }
   void AddSession(ProblemKind kind, const ledger::Session& session, const std::string& detail) {
     Add({kind, std::string(FamilyName(Family::kSessions)),
@@ -122,6 +129,7 @@ class Verifier : public store::LedgerVisitor {
   }
   Status OnSeal(const ledger::Seal& seal) override;
   Status OnWatermark(int64_t deadline_ms) override;
+  Status OnNamespace(const ledger::NamespaceEntry& entry) override;
   Status OnRule(const ledger::RuleEntry& rule) override;
   Status OnSession(const ledger::Session& session) override;
   Status OnHistory(const ledger::HistoryEntry& entry) override;
@@ -157,6 +165,7 @@ class Verifier : public store::LedgerVisitor {
   std::optional<ledger::ClockMark> mark_;
   std::optional<ledger::Seal> seal_;
   int64_t watermark_ms_ = 0;
+  std::map<std::string, ledger::NamespaceEntry> empty_namespaces_;  // Those no rule was seen of.
   std::unordered_map<int64_t, std::string> namespace_of_flow_;
   std::map<int64_t, ledger::RuleEntry> removed_rules_;  // Those no token was seen of.
   std::set<std::pair<std::string, std::string>> named_clients_;
@@ -191,8 +200,20 @@ Status Verifier::OnWatermark(int64_t deadline_ms) {
   return {};
 }
 
+Status Verifier::OnNamespace(const ledger::NamespaceEntry& entry) {
+  if (const Status name = CheckNamespace(entry.name_space); !name.ok()) {
+    problems_->AddNamespace(entry, "has a bad name: it " + name.message());
+  }
+  if (const Status source = CheckRuleSource(entry.source); !source.ok()) {
+    problems_->AddNamespace(entry, "has a bad source: it " + source.message());
+  }
+  empty_namespaces_.emplace(entry.name_space, entry);
+  return {};
+}
+
 Status Verifier::OnRule(const ledger::RuleEntry& rule) {
   ++summary_.rules;
+  if (rule.state == ledger::RuleState::kActive) empty_namespaces_.erase(rule.name_space);
   const Result<core::Rule> parsed = core::ParseRule(rule.json);
   if (!parsed.ok()) {
     problems_->AddRule(ProblemKind::kRule, rule, "is no rule: " + parsed.status().message());
@@ -401,6 +422,11 @@ bool Verifier::AllTokensRead() const {
 }
 
 std::vector<uint64_t> Verifier::Finish(bool whole) {
+  if (whole && !unreadable_.contains(Family::kRules)) {
+    for (const auto& [name, entry] : empty_namespaces_) {
+      problems_->AddNamespace(entry, "has no active rule");
+    }
+  }
   if (whole && AllTokensRead()) {
     CheckSums();
     for (const auto& [flow, rule] : removed_rules_) {
@@ -466,6 +492,7 @@ std::string_view ProblemName(ProblemKind kind) {
     case ProblemKind::kDuplicateClient: return "duplicate_client";
     case ProblemKind::kRule: return "rule";
     case ProblemKind::kDuplicateFlow: return "duplicate_flow";
+    case ProblemKind::kNamespace: return "namespace";
     case ProblemKind::kClock: return "clock";
     case ProblemKind::kHistory: return "history";
     case ProblemKind::kSeal: return "seal";

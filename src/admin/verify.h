@@ -40,6 +40,7 @@ enum class ProblemKind {
   kDuplicateClient,  // Two sessions of one client id in a namespace.
   kRule,             // JSON that is no rule, a rule of another flow, or one kept for no token.
   kDuplicateFlow,    // Two namespaces own one flow id.
+  kNamespace,        // Its name or source, or a record of it without a rule.
   kClock,            // The clock mark lies after the seal.
   kHistory,          // An entry that is missing, or that tells of what cannot have happened.
   kSeal,             // The live tokens are not those the last batch was sealed over.

@@ -26,6 +26,7 @@ inline constexpr uint32_t kListRowsDefault = 100;
 inline constexpr size_t kNamespaceBytesMax = 128;
 inline constexpr size_t kClientIdBytesMax = 128;
 inline constexpr size_t kReasonBytesMax = 256;
+inline constexpr size_t kRuleSourceBytesMax = 4200;  // "file:" and a path as long as Linux has it.
 
 // Requests.
 inline constexpr int64_t kCountMax = INT32_MAX;   // Of one acquire; the least is 1.

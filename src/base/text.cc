@@ -44,6 +44,8 @@ Status CheckName(std::string_view name, size_t bytes_max) {
 
 Status CheckNamespace(std::string_view name) { return CheckName(name, kNamespaceBytesMax); }
 
+Status CheckRuleSource(std::string_view name) { return CheckName(name, kRuleSourceBytesMax); }
+
 Status CheckClientId(std::string_view id) {
   if (id.starts_with('@')) return Status::InvalidArgument("must not start with '@'");
   return CheckName(id, kClientIdBytesMax);

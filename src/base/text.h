@@ -23,6 +23,8 @@ std::string Quoted(std::string_view text, size_t bytes_max = 64);
 // that begins with the field's name: "must be 1..128 bytes, got 0".
 Status CheckName(std::string_view name, size_t bytes_max);
 Status CheckNamespace(std::string_view name);
+// Of a rule source (nowcalls/rule_source.h).
+Status CheckRuleSource(std::string_view name);
 // Nor does a client id start with '@', which marks the sessions of connections that declared none.
 Status CheckClientId(std::string_view id);
 

@@ -212,6 +212,12 @@ Result<wire::Page<wire::HistoryRow>> BlockingClient::History(const wire::PagePar
   });
 }
 
+Result<wire::Page<wire::NamespaceRow>> BlockingClient::Namespaces(const wire::PageParams& page) {
+  return impl_->Call(wire::DecodeNamespacePage, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodePageRequest(msgid, Method::kNamespaces, page, out);
+  });
+}
+
 Result<uint64_t> BlockingClient::RulesLoad(std::string_view name_space, std::string_view json) {
   return impl_->Call(wire::DecodeUintReply, [&](uint32_t msgid, OutputBuffer* out) {
     wire::EncodeRulesLoadRequest(msgid, name_space, json, out);

@@ -19,6 +19,7 @@
 #include "nowcalls/status.h"
 #include "wire/admin_messages.h"
 #include "wire/client_messages.h"
+#include "wire/namespace_rows.h"
 #include "wire/rows.h"
 
 namespace nowcalls::client {
@@ -51,6 +52,7 @@ class BlockingClient {
   Result<wire::Page<wire::TokenRow>> Tokens(const wire::TokensParams& params);
   Result<wire::Page<wire::SessionRow>> Sessions(const wire::PageParams& page);
   Result<wire::Page<wire::HistoryRow>> History(const wire::PageParams& page);
+  Result<wire::Page<wire::NamespaceRow>> Namespaces(const wire::PageParams& page);
   // The number of rules that are in force now.
   Result<uint64_t> RulesLoad(std::string_view name_space, std::string_view json);
 

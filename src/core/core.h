@@ -38,6 +38,7 @@
 #include "ledger/entities.h"
 #include "ledger/scan.h"
 #include "nowcalls/expire_strategy.h"
+#include "nowcalls/rule_source.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
 
@@ -139,7 +140,9 @@ struct TokenPage {
 struct RuleSet {
   std::string name_space;
   ParsedRules parsed;
+  std::string source = std::string(kRpcRuleSource);  // nowcalls/rule_source.h
 };
+using RuleSetRefs = std::vector<const RuleSet*>;
 
 // Something an operator wants to read in the log.
 struct Notice {
@@ -151,7 +154,9 @@ class Core {
  public:
   explicit Core(const CoreOptions& options);
 
-  // --- Recovery: rules, sessions, history, tokens, then FinishLoad; before anything else. ---
+  // --- Recovery: namespaces and rules, sessions, history, tokens, then FinishLoad; before anything
+  // else. ---
+  Status LoadNamespace(const ledger::NamespaceEntry& entry);
   Status LoadRule(const ledger::RuleEntry& entry);
   Status LoadSession(const ledger::Session& session);
   Status LoadHistory(const ledger::HistoryEntry& entry);  // By ascending sequence.
@@ -209,10 +214,13 @@ class Core {
 
   // --- Rules. ---
   // Replaces the whole sets of some namespaces in one step, or changes nothing; a flowId may move
-  // from one of them to another. The error names the namespace: kInvalidArgument for a name that
-  // is none or a flowId in two sets, kAlreadyExists when a namespace that is not in `sets` owns a
-  // flowId, kResourceExhausted for a limit.
+  // from one of them to another. The error names the namespace: kInvalidArgument for a name that is
+  // none or a flowId in two sets, kAlreadyExists when a namespace that is not in `sets` owns a
+  // flowId or another source owns a namespace, kResourceExhausted for a limit.
   Status ReplaceRules(const Turn& turn, const std::vector<RuleSet>& sets);
+  Status ReplaceRules(const Turn& turn, const RuleSetRefs& sets);
+  // RuleSink::Claim.
+  Status ClaimNamespace(const RuleClaim& claim);
 
   // --- Time. ---
   // Does what has become due, a bounded piece at a time. Call at NextDeadline or later.
@@ -319,8 +327,8 @@ class Core {
   void LowerOfflineTime(int64_t client_offline_time_ms);
 
   // Rules.
-  Status CheckRuleLimits(const std::vector<RuleSet>& sets) const;
-  Status CheckFlowOwners(const std::vector<RuleSet>& sets) const;
+  Status CheckRuleLimits(const RuleSetRefs& sets) const;
+  Status CheckFlowOwners(const RuleSetRefs& sets) const;
   size_t RemoveRulesNotIn(const Turn& turn, const RuleSet& set);
   // Whether anything changed. A clientOfflineTime that became shorter lowers *lowered_ms to it.
   bool InstallRule(const Turn& turn, NamespaceSlot name_space, const Rule& rule,
@@ -329,6 +337,12 @@ class Core {
   void RecordRule(const Turn& turn, const Flow& flow) const;
   void ForgetRule(const Turn& turn, const Flow& flow) const;
   void EraseFlow(const Turn& turn, FlowSlot slot);
+
+  // Sources of rules.
+  Status CheckSources(const RuleSetRefs& sets) const;
+  Status CheckNamespacesHaveRules() const;
+  std::string SourceOf(std::string_view name_space) const;
+  void RecordSource(const Turn& turn, const RuleSet& set, const std::string& before);
 
   // Sweep.
   void EndOrSpare(const Turn& turn, TokenSlot slot);

@@ -121,6 +121,7 @@ Status Core::FinishLoad(const std::optional<ledger::Seal>& seal, Instant now) {
         " was sealed over " + std::to_string(expected.live_tokens) + " with a count of " +
         std::to_string(expected.live_count_sum) + ": records were lost or changed");
   }
+  NOWCALLS_RETURN_IF_ERROR(CheckNamespacesHaveRules());
   const uint64_t newest_session = sessions_.by_id().empty() ? 0 : sessions_.by_id().rbegin()->first;
   if (std::max(newest, newest_session) >= expected.next_fence) {
     return Status::Corruption("a fence or session number is not below the sealed bound " +

@@ -24,25 +24,35 @@ std::string FlowIdOf(const RuleSet& set, const Rule& rule) {
 }  // namespace
 
 Status Core::ReplaceRules(const Turn& turn, const std::vector<RuleSet>& sets) {
-  for (const RuleSet& set : sets) {
-    NOWCALLS_RETURN_IF_ERROR(CheckNamespace(set.name_space).WithContext("namespace"));
+  RuleSetRefs refs;
+  for (const RuleSet& set : sets) refs.push_back(&set);
+  return ReplaceRules(turn, refs);
+}
+
+Status Core::ReplaceRules(const Turn& turn, const RuleSetRefs& sets) {
+  for (const RuleSet* set : sets) {
+    NOWCALLS_RETURN_IF_ERROR(CheckNamespace(set->name_space).WithContext("namespace"));
   }
+  NOWCALLS_RETURN_IF_ERROR(CheckSources(sets));
   NOWCALLS_RETURN_IF_ERROR(CheckFlowOwners(sets));
   NOWCALLS_RETURN_IF_ERROR(CheckRuleLimits(sets));
 
   // All removals come first, so that a flow can move from one namespace to another.
+  std::vector<std::string> sources;
+  for (const RuleSet* set : sets) sources.push_back(SourceOf(set->name_space));
   std::vector<size_t> removed;
   removed.reserve(sets.size());
-  for (const RuleSet& set : sets) removed.push_back(RemoveRulesNotIn(turn, set));
+  for (const RuleSet* set : sets) removed.push_back(RemoveRulesNotIn(turn, *set));
   int64_t lowered_ms = kNotScheduled;
   for (size_t i = 0; i < sets.size(); ++i) {
-    const RuleSet& set = sets[i];
+    const RuleSet& set = *sets[i];
     const NamespaceSlot space = flows_.FindOrAddNamespace(set.name_space);
     size_t changed = 0;
     for (const Rule& rule : set.parsed.rules) {
       changed += InstallRule(turn, space, rule, &lowered_ms) ? 1 : 0;
     }
     flows_.EraseNamespaceIfUnused(space);
+    RecordSource(turn, set, sources[i]);
     Note(false, InNamespace(set.name_space) + std::to_string(set.parsed.rules.size()) + " rules, " +
                     std::to_string(changed) + " new or changed, " + std::to_string(removed[i]) +
                     " removed, " + std::to_string(set.parsed.skipped_count) + " skipped");
@@ -55,26 +65,26 @@ Status Core::ReplaceRules(const Turn& turn, const std::vector<RuleSet>& sets) {
 }
 
 // No flow may be in two sets, nor in the set of a namespace that keeps its rules.
-Status Core::CheckFlowOwners(const std::vector<RuleSet>& sets) const {
+Status Core::CheckFlowOwners(const RuleSetRefs& sets) const {
   absl::flat_hash_set<std::string> replaced;
-  for (const RuleSet& set : sets) {
-    if (!replaced.insert(set.name_space).second) {
-      return Status::InvalidArgument(InNamespace(set.name_space) + "is given two sets of rules");
+  for (const RuleSet* set : sets) {
+    if (!replaced.insert(set->name_space).second) {
+      return Status::InvalidArgument(InNamespace(set->name_space) + "is given two sets of rules");
     }
   }
   absl::flat_hash_map<int64_t, const RuleSet*> owners;
-  for (const RuleSet& set : sets) {
-    for (const Rule& rule : set.parsed.rules) {
-      const auto [owner, is_new] = owners.emplace(rule.flow_id.value, &set);
+  for (const RuleSet* set : sets) {
+    for (const Rule& rule : set->parsed.rules) {
+      const auto [owner, is_new] = owners.emplace(rule.flow_id.value, set);
       if (!is_new) {
-        return Status::InvalidArgument(FlowIdOf(set, rule) + " is also in the set of namespace " +
+        return Status::InvalidArgument(FlowIdOf(*set, rule) + " is also in the set of namespace " +
                                        owner->second->name_space);
       }
       const FlowSlot slot = flows_.Find(rule.flow_id);
       if (slot == kNoFlow || !flows_.at(slot).active()) continue;
       const std::string& name = flows_.name_space(flows_.at(slot).name_space).name;
       if (replaced.contains(name)) continue;
-      return Status::AlreadyExists(FlowIdOf(set, rule) + " belongs to namespace " + name +
+      return Status::AlreadyExists(FlowIdOf(*set, rule) + " belongs to namespace " + name +
                                    "; flow ids are unique across namespaces (to move it, load a "
                                    "set without it there first, such as [])");
     }
@@ -82,17 +92,17 @@ Status Core::CheckFlowOwners(const std::vector<RuleSet>& sets) const {
   return {};
 }
 
-Status Core::CheckRuleLimits(const std::vector<RuleSet>& sets) const {
+Status Core::CheckRuleLimits(const RuleSetRefs& sets) const {
   size_t namespaces = flows_.namespaces();
   size_t rules = flows_.rules();
-  for (const RuleSet& set : sets) {
-    const NamespaceSlot space = flows_.FindNamespace(set.name_space);
+  for (const RuleSet* set : sets) {
+    const NamespaceSlot space = flows_.FindNamespace(set->name_space);
     if (space == kNoNamespace) {
       ++namespaces;
     } else {
       rules -= flows_.name_space(space).rule_ids.size();
     }
-    rules += set.parsed.rules.size();
+    rules += set->parsed.rules.size();
   }
   if (namespaces > std::max<size_t>(flows_.namespaces(), options_.limits.namespaces_max)) {
     return Status::ResourceExhausted(

@@ -62,6 +62,7 @@ void FlowTable::EraseNamespaceIfUnused(NamespaceSlot slot) {
   if (name_space.sessions > 0 || !name_space.rule_ids.empty() || name_space.removed_rules > 0) {
     return;
   }
+  if (!name_space.claimed_by.empty()) return;
   namespace_slots_.erase(name_space.name);
   name_space = Namespace{};
   free_namespaces_.push_back(slot);

@@ -73,6 +73,10 @@ struct Namespace {
   absl::btree_set<int64_t> rule_ids;  // Flow ids of its active rules.
   uint32_t removed_rules = 0;
   absl::btree_set<int64_t> waiting;  // Flow ids of its rules that have waiters.
+  // Where its active rules come from, as the ledger has it; empty while it has none, or when they
+  // were loaded by a server that did not keep their source.
+  std::string source;
+  std::string claimed_by;  // The source that claimed it in this run; empty: none has.
 };
 
 class FlowTable {
@@ -92,11 +96,14 @@ class FlowTable {
 
   NamespaceSlot FindNamespace(std::string_view name) const;
   NamespaceSlot FindOrAddNamespace(std::string_view name);
-  // Forgets a namespace that has neither sessions nor rules, active or removed; keeps any other.
+  // Forgets a namespace that has neither sessions nor rules, active or removed, and is not claimed;
+  // keeps any other.
   void EraseNamespaceIfUnused(NamespaceSlot slot);
   Namespace& name_space(NamespaceSlot slot) { return namespaces_[slot]; }
   const Namespace& name_space(NamespaceSlot slot) const { return namespaces_[slot]; }
   size_t namespaces() const { return namespace_slots_.size(); }
+  // Slots are below this; those that are free have no name.
+  size_t namespace_slots() const { return namespaces_.size(); }
 
   // Active rules over all namespaces.
   size_t rules() const { return rules_; }

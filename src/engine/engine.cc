@@ -122,6 +122,11 @@ Status Engine::LoadRules(const std::vector<core::RuleSet>& sets, Instant now) {
   return loaded;
 }
 
+RuleSink* Engine::RulesAt(Instant now) {
+  impl_->current = now;
+  return &impl_->intake;
+}
+
 const ledger::CommitBatch* Engine::BeginCommit(const ClockSample& clock, Instant now) {
   Impl& impl = *impl_;
   impl.current = now;

@@ -31,6 +31,7 @@
 #include "engine/driver.h"
 #include "ledger/commit_batch.h"
 #include "ledger/scan.h"
+#include "nowcalls/rule_source.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::engine {
@@ -70,6 +71,11 @@ class Engine {
 
   // Core::ReplaceRules. The change is durable with the next commit.
   Status LoadRules(const std::vector<core::RuleSet>& sets, Instant now);
+
+  // The way in for rule sources (nowcalls/rule_source.h) whose calls happen at `now`: use it for
+  // them at once and do not keep it. Check needs no engine: any thread may call
+  // core::CheckRuleSet.
+  RuleSink* RulesAt(Instant now);
 
   // The commit path. BeginCommit seals the open batch and returns it; nullptr when nothing is to be
   // written or a commit is in flight. It stays valid until OnCommitDone. A failed commit is never

@@ -20,6 +20,7 @@
 #include "engine/driver.h"
 #include "engine/engine.h"
 #include "engine/rpc_handler.h"
+#include "engine/rule_intake.h"
 #include "ledger/commit_batch.h"
 
 namespace nowcalls::engine {
@@ -65,6 +66,7 @@ struct Engine::Impl : ReplyBuffers {
   void LogNotices() const;
   nlohmann::ordered_json Info(Instant now) const;
 
+  core::Turn TurnNow() { return TurnAt(current); }
   core::Turn TurnAt(Instant now) { return {now, &batches[open]}; }
   bool BatchFull() const { return batches[open].bytes().size() >= options.limits.batch_bytes_max; }
   size_t in_flight() const { return 1 - open; }
@@ -72,6 +74,7 @@ struct Engine::Impl : ReplyBuffers {
   EngineOptions options;
   core::Core* core;
   Driver* driver;
+  RuleIntake intake;
   RpcHandler rpc;
   Instant started;
   // The time of the call that is being worked on: what ends a session without a call of its own

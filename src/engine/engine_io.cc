@@ -39,6 +39,7 @@ int WorkOf(wire::Method method) {
     case wire::Method::kSessions:
     case wire::Method::kHistory:
     case wire::Method::kDrain:
+    case wire::Method::kNamespaces:
     case wire::Method::kInfo: return 1;
     default: return 0;
   }
@@ -59,7 +60,8 @@ Engine::Impl::Impl(EngineOptions engine_options, core::Core* the_core, Driver* t
     : options(std::move(engine_options)),
       core(the_core),
       driver(the_driver),
-      rpc(the_core, this, options.version, [this](Instant at) { return Info(at); }),
+      intake(the_core, [this] { return TurnNow(); }),
+      rpc(the_core, &intake, this, options.version, [this](Instant at) { return Info(at); }),
       started(now),
       current(now) {}
 

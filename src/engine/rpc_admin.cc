@@ -1,8 +1,8 @@
 // What an administrator may change: rules, tokens of others, and whether a rule grants any.
+#include <cstdint>
 #include <string>
 #include <utility>
 
-#include "core/rule_json.h"
 #include "engine/rpc_handler.h"
 #include "wire/admin_messages.h"
 
@@ -69,13 +69,9 @@ void RpcHandler::RulesLoad(const Call& call) {
   wire::RulesLoadParams params;
   wire::RequestError error;
   if (!wire::DecodeRulesLoad(call.request.params, &params, &error)) return ReplyError(call, error);
-  Result<core::ParsedRules> parsed = core::ParseRules(params.json);
-  if (!parsed.ok()) return ReplyError(call, ErrorOf(parsed.status().WithContext("rules_load")));
-  const uint64_t loaded = parsed->rules.size();
-  const Status replaced = core_->ReplaceRules(
-      call.turn, {{.name_space = std::string(params.name_space), .parsed = *std::move(parsed)}});
-  if (!replaced.ok()) return ReplyError(call, ErrorOf(replaced.WithContext("rules_load")));
-  wire::EncodeRulesLoad(call.request.msgid, loaded, replies_->AfterCommit(call.connection));
+  const Result<uint64_t> loaded = rules_.Load(params.name_space, params.json);
+  if (!loaded.ok()) return ReplyError(call, ErrorOf(loaded.status().WithContext("rules_load")));
+  wire::EncodeRulesLoad(call.request.msgid, *loaded, replies_->AfterCommit(call.connection));
 }
 
 }  // namespace nowcalls::engine

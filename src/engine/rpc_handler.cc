@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
 #include "base/text.h"
 
 namespace nowcalls::engine {
@@ -22,9 +23,11 @@ wire::RequestError RpcHandler::ErrorOf(const Status& status) {
   }
 }
 
-RpcHandler::RpcHandler(core::Core* core, ReplyBuffers* replies, std::string version,
-                       std::function<nlohmann::ordered_json(Instant)> info)
-    : core_(core), replies_(replies), version_(std::move(version)), info_(std::move(info)) {}
+RpcHandler::RpcHandler(core::Core* core, RuleSink* rules, ReplyBuffers* replies,
+                       std::string version, std::function<nlohmann::ordered_json(Instant)> info)
+    : core_(core), replies_(replies), version_(std::move(version)), info_(std::move(info)) {
+  NOWCALLS_CHECK(rules_.Start(rules).ok());
+}
 
 void RpcHandler::HandleRequest(Connection* connection, const wire::Envelope& request,
                                const core::Turn& turn) {
@@ -49,6 +52,7 @@ void RpcHandler::HandleRequest(Connection* connection, const wire::Envelope& req
     case wire::Method::kReclaimFlow: return ReclaimFlow(call);
     case wire::Method::kPurge: return Purge(call);
     case wire::Method::kDrain: return Drain(call);
+    case wire::Method::kNamespaces: return Namespaces(call);
     case wire::Method::kUnknown: break;
   }
   ReplyError(call, {wire::ErrorCode::kUnknownMethod,

@@ -11,6 +11,8 @@
 
 #include "core/core.h"
 #include "engine/connection.h"
+#include "engine/rpc_rule_source.h"
+#include "nowcalls/rule_source.h"
 #include "wire/messages.h"
 
 namespace nowcalls::engine {
@@ -28,8 +30,8 @@ class ReplyBuffers {
 
 class RpcHandler {
  public:
-  // `info` answers the info method.
-  RpcHandler(core::Core* core, ReplyBuffers* replies, std::string version,
+  // `rules` takes what rules_load brings; `info` answers the info method.
+  RpcHandler(core::Core* core, RuleSink* rules, ReplyBuffers* replies, std::string version,
              std::function<nlohmann::ordered_json(Instant)> info);
 
   void HandleRequest(Connection* connection, const wire::Envelope& request, const core::Turn& turn);
@@ -68,6 +70,7 @@ class RpcHandler {
   void Sessions(const Call& call);
   void History(const Call& call);
   void Info(const Call& call);
+  void Namespaces(const Call& call);
 
   static wire::RequestError ErrorOf(const Status& status);
   void ReplyError(const Call& call, const wire::RequestError& error);
@@ -75,6 +78,7 @@ class RpcHandler {
   void ReplyReclaimed(const Call& call, const Result<core::ReclaimAnswer>& answer);
 
   core::Core* const core_;
+  RpcRuleSource rules_;
   ReplyBuffers* const replies_;
   const std::string version_;
   const std::function<nlohmann::ordered_json(Instant)> info_;

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "ledger/codec.h"
 #include "ledger/commit_batch.h"
+#include "ledger/namespace_codec.h"
 #include "ledger/record_types.h"
 
 namespace nowcalls::ledger {
@@ -38,6 +39,8 @@ class RecordReader {
       case RecordType::kSessionClosed: return SessionClosed();
       case RecordType::kRuleSet: return RuleSet();
       case RecordType::kRuleRemoved: return RuleRemoved();
+      case RecordType::kNamespaceSet: return NamespaceSet();
+      case RecordType::kNamespaceRemoved: return NamespaceRemoved();
       case RecordType::kClockMarked: return PutMeta(kClockKey, kClockMarkBytes, DecodeClockMark);
       case RecordType::kWatermarkRaised:
         return PutMeta(kWatermarkKey, kWatermarkBytes, DecodeWatermark);
@@ -125,6 +128,21 @@ class RecordReader {
     const std::string_view key = in_.ReadBytes(kHistoryKeyBytes);
     NOWCALLS_RETURN_IF_ERROR(DecodeHistoryKey(key).status());
     sink_->SingleDelete(Family::kHistory, key);
+    return {};
+  }
+
+  Status NamespaceSet() {
+    const std::string_view key = in_.ReadBytes(in_.Read<uint16_t>());
+    const std::string_view value = in_.ReadBytes(in_.Read<uint16_t>());
+    NOWCALLS_RETURN_IF_ERROR(DecodeNamespace(key, value).status());
+    sink_->Put(Family::kRules, key, value);
+    return {};
+  }
+
+  Status NamespaceRemoved() {
+    const std::string_view key = in_.ReadBytes(in_.Read<uint16_t>());
+    NOWCALLS_RETURN_IF_ERROR(DecodeNamespaceKey(key).status());
+    sink_->Delete(Family::kRules, key);
     return {};
   }
 

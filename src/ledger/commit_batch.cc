@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "ledger/codec.h"
+#include "ledger/namespace_codec.h"
 #include "ledger/record_types.h"
 
 namespace nowcalls::ledger {
@@ -103,6 +104,21 @@ void CommitBatch::HistoryDropped(uint64_t sequence) {
   std::string record;
   AppendType(&record, RecordType::kHistoryDropped);
   record += EncodeHistoryKey(sequence);
+  Append(record);
+}
+
+void CommitBatch::NamespaceSet(const NamespaceEntry& entry) {
+  std::string record;
+  AppendType(&record, RecordType::kNamespaceSet);
+  AppendSized<uint16_t>(&record, EncodeNamespaceKey(entry.name_space));
+  AppendSized<uint16_t>(&record, EncodeNamespaceValue(entry.source));
+  Append(record);
+}
+
+void CommitBatch::NamespaceRemoved(std::string_view name_space) {
+  std::string record;
+  AppendType(&record, RecordType::kNamespaceRemoved);
+  AppendSized<uint16_t>(&record, EncodeNamespaceKey(name_space));
   Append(record);
 }
 

@@ -34,6 +34,8 @@ class CommitBatch {
   void RuleRemoved(std::string_view name_space, FlowId flow);
   void HistoryAdded(const HistoryEntry& entry);
   void HistoryDropped(uint64_t sequence);
+  void NamespaceSet(const NamespaceEntry& entry);
+  void NamespaceRemoved(std::string_view name_space);
   void ClockMarked(const ClockMark& mark);
   // Every live token's deadline is at least `deadline_ms`: where a sweep may start.
   void WatermarkRaised(int64_t deadline_ms);
@@ -65,7 +67,7 @@ class KeyValueSink {
   virtual void Put(Family family, std::string_view key, std::string_view value) = 0;
   // For keys that are put exactly once and deleted exactly once (tokens, sessions, history).
   virtual void SingleDelete(Family family, std::string_view key) = 0;
-  // For keys that may have been put more than once (rules).
+  // For keys that may have been put more than once (rules, namespaces).
   virtual void Delete(Family family, std::string_view key) = 0;
 };
 

@@ -76,6 +76,15 @@ struct RuleEntry {
   bool operator==(const RuleEntry&) const = default;
 };
 
+// Where the active rules of a namespace come from; only their source may replace them. One for each
+// namespace that has an active rule.
+struct NamespaceEntry {
+  std::string name_space;
+  std::string source;  // "rpc", "file:/etc/nowcalls/shop.json" (nowcalls/rule_source.h).
+
+  bool operator==(const NamespaceEntry&) const = default;
+};
+
 // The ledger clock at one moment, with what the machine's clocks said then (clock.h).
 struct ClockMark {
   int64_t ledger_ms = 0;

@@ -21,6 +21,8 @@ enum class RecordType : uint8_t {
   kSealed = 10,
   kHistoryAdded = 11,
   kHistoryDropped = 12,
+  kNamespaceSet = 16,
+  kNamespaceRemoved = 17,
 };
 
 }  // namespace nowcalls::ledger

@@ -92,7 +92,7 @@ void LogRecovered(const RecoveredLedger& ledger, int64_t took_ms) {
 }
 
 void LogRuleFiles(const std::vector<LoadedRuleFile>& files) {
-  for (const auto& [file, parsed] : files) {
+  for (const auto& [file, parsed, fingerprint] : files) {
     spdlog::debug("rule file {}: {} rules for namespace '{}', {} skipped", file.path,
                   parsed.rules.size(), file.name_space, parsed.skipped_count);
   }

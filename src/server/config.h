@@ -48,6 +48,7 @@ struct ServerConfig {
   std::string data_dir = "./nowcalls-data";
   DurabilityChoice durability;
   std::vector<RuleFile> rules;
+  bool rules_takeover = false;  // The files may have namespaces whose rules came by RPC.
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
   core::CoreOptions core;  // Carries the limits; the ledger fills in its token_id_key.

@@ -27,6 +27,9 @@ class Loader : public store::LedgerVisitor {
     return Status::Ok();
   }
   Status OnWatermark(int64_t /*deadline_ms*/) override { return Status::Ok(); }
+  Status OnNamespace(const ledger::NamespaceEntry& entry) override {
+    return core_->LoadNamespace(entry);
+  }
   Status OnRule(const ledger::RuleEntry& rule) override {
     ++rules_;
     return core_->LoadRule(rule);

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/fingerprint.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/rule_json.h"
@@ -26,14 +27,14 @@ Result<std::vector<LoadedRuleFile>> ReadRuleFiles(const std::vector<RuleFile>& f
                                      std::to_string(rule.flow_id.value) + " is also in " +
                                      owner->second->path + "; a flowId belongs to one namespace");
     }
-    loaded.push_back({file, *std::move(parsed)});
+    loaded.push_back({file, *std::move(parsed), Fingerprint(*json)});
   }
   return loaded;
 }
 
 std::string DescribeRules(const std::vector<LoadedRuleFile>& files) {
   std::string lines;
-  for (const auto& [file, parsed] : files) {
+  for (const auto& [file, parsed, fingerprint] : files) {
     lines += file.path + ": " + std::to_string(parsed.rules.size()) +
              (parsed.rules.size() == 1 ? " rule" : " rules") + " for namespace " +
              Quoted(file.name_space) + "\n";

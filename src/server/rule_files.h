@@ -5,6 +5,7 @@
 #ifndef NOWCALLS_SERVER_RULE_FILES_H_
 #define NOWCALLS_SERVER_RULE_FILES_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace nowcalls::server {
 struct LoadedRuleFile {
   RuleFile file;
   core::ParsedRules parsed;
+  uint64_t fingerprint = 0;  // Of the file's content.
 };
 
 // kInvalidArgument names the file, the rule, the field and the reason; also for a flowId in the

@@ -32,23 +32,10 @@ Server::Server(const ServerConfig& config, RecoveredLedger* ledger, store::Store
       store_(store),
       close_store_(std::move(close_store)),
       engine_(MakeEngineOptions(config), ledger->core.get(), this, ledger->Now()),
-      limiter_(config.core.limits.log_lines_per_second_max) {}
+      limiter_(config.core.limits.log_lines_per_second_max),
+      rule_sink_(&engine_, [this] { return Now(); }) {}
 
 Server::~Server() = default;
-
-Status Server::LoadRules(std::vector<LoadedRuleFile> files) {
-  std::vector<core::RuleSet> sets(files.size());
-  for (size_t i = 0; i < files.size(); ++i) {
-    sets[i] = {.name_space = files[i].file.name_space, .parsed = std::move(files[i].parsed)};
-  }
-  const Status loaded = engine_.LoadRules(sets, Now());
-  if (!loaded.ok()) return Status::InvalidArgument("rules: " + loaded.message());
-  while (const ledger::CommitBatch* batch = engine_.BeginCommit(Clocks(), Now())) {
-    NOWCALLS_RETURN_IF_ERROR(store_->Commit(*batch));
-    engine_.OnCommitDone(Now());
-  }
-  return store_->Sync();
-}
 
 void Server::Start(std::unique_ptr<Listener> listener) {
   NOWCALLS_CHECK(uv_loop_init(&loop_) == 0);
@@ -64,7 +51,7 @@ void Server::Start(std::unique_ptr<Listener> listener) {
                  }) == 0);
   NOWCALLS_CHECK(uv_timer_init(&loop_, &timer_) == 0);
   for (const auto& [handle, signal] :
-       {std::pair(&sigterm_, SIGTERM), std::pair(&sigint_, SIGINT)}) {
+       {std::pair(&sigterm_, SIGTERM), std::pair(&sigint_, SIGINT), std::pair(&sighup_, SIGHUP)}) {
     handle->data = this;
     NOWCALLS_CHECK(uv_signal_init(&loop_, handle) == 0);
     NOWCALLS_CHECK(uv_signal_start(
@@ -74,6 +61,7 @@ void Server::Start(std::unique_ptr<Listener> listener) {
                        },
                        signal) == 0);
   }
+  WatchRules();
   listener_ = std::move(listener);
   listener_->Start(
       &loop_, [this](int fd, const std::string& peer) { OnAccept(fd, peer); },

@@ -30,8 +30,10 @@
 #include "server/commit_thread.h"
 #include "server/config.h"
 #include "server/connection.h"
+#include "server/file_rule_source.h"
 #include "server/listener.h"
 #include "server/log_limiter.h"
+#include "server/loop_rule_sink.h"
 #include "server/recovery.h"
 #include "server/rule_files.h"
 #include "server/scan_thread.h"
@@ -53,7 +55,8 @@ class Server final : public engine::Driver, public Connection::Owner {
   Server& operator=(const Server&) = delete;
 
   // Makes the files' rules those of their namespaces, all or none; durable when it returns.
-  // REQUIRES: before Start. kInvalidArgument names namespace and rule; other codes are the store's.
+  // REQUIRES: before Start. kInvalidArgument names namespace and rule, or who owns the namespace;
+  // other codes are the store's.
   Status LoadRules(std::vector<LoadedRuleFile> files);
 
   // Serves from now on: signals are handled and connections accepted, once Run runs.
@@ -86,6 +89,9 @@ class Server final : public engine::Driver, public Connection::Owner {
   void OnCommitDone();
   void OnScanDone(const ledger::ScanResult& result);
   void OnSignal(int signal);
+  void OnHangup();
+
+  void WatchRules();
 
   void Pump();
   void BeginScan(Instant now);
@@ -117,9 +123,14 @@ class Server final : public engine::Driver, public Connection::Owner {
   uv_timer_t timer_{};
   uv_signal_t sigterm_{};
   uv_signal_t sigint_{};
+  uv_signal_t sighup_{};
   std::unique_ptr<Listener> listener_;
   std::optional<CommitThread> commit_;
   std::optional<ScanThread> scan_;
+
+  LoopRuleSink rule_sink_;
+  std::vector<uint64_t> rule_fingerprints_;      // Of config_.rules, as loaded at the start.
+  std::unique_ptr<FileRuleSource> rule_source_;  // None before Start.
 
   ReadBuffer read_buffer_;
   std::vector<Peer> peers_;  // By connection id: the engine numbers them densely.

@@ -10,6 +10,7 @@
 namespace nowcalls::server {
 
 void Server::OnSignal(int signal) {
+  if (signal == SIGHUP) return OnHangup();
   const std::string name = signal == SIGINT ? "SIGINT" : "SIGTERM";
   if (draining()) {
     LogAt(LogLevel::kWarn, "second signal (" + name + "): exiting at once");
@@ -24,6 +25,7 @@ void Server::BeginDrain() {
   drain_by_ = Now() + kDrainMsMax;
   engine_.BeginDrain(Now());
   listener_->Close();
+  rule_source_->Stop();
   for (const Peer& peer : peers_) {
     if (peer.connection != nullptr) peer.connection->SetReading(false);
   }
@@ -42,7 +44,8 @@ void Server::ContinueDrain(Instant now) {
       peers_[id].connection->CloseWhenFlushed();
     }
   }
-  const bool quiet = connections_ == 0 && !commit_->busy() && !scan_->busy();
+  const bool quiet =
+      connections_ == 0 && !commit_->busy() && !scan_->busy() && rule_source_->idle();
   if (phase_ == Phase::kDisconnecting && quiet && engine_.idle()) {
     phase_ = Phase::kClosingStore;
     commit_->Finish([this] {
@@ -62,6 +65,7 @@ void Server::CloseHandles() {
   uv_close(reinterpret_cast<uv_handle_t*>(&timer_), nullptr);
   uv_close(reinterpret_cast<uv_handle_t*>(&sigterm_), nullptr);
   uv_close(reinterpret_cast<uv_handle_t*>(&sigint_), nullptr);
+  uv_close(reinterpret_cast<uv_handle_t*>(&sighup_), nullptr);
 }
 
 }  // namespace nowcalls::server

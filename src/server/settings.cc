@@ -172,24 +172,17 @@ std::string ShowRuleFiles(const ServerConfig& config) {
   return text;
 }
 
-Setting InsecureListen() {
-  Setting setting{"insecure-listen",
-                  kServing,
-                  "",
-                  "Allow an address that other machines can reach. There is no authentication yet.",
-                  SettingKind::kSwitch,
-                  {},
-                  {}};
-  setting.set = [](const std::vector<std::string>& values, ServerConfig* config) {
+Setting Switch(std::string_view name, std::string_view group, std::string_view doc,
+               bool ServerConfig::*member) {
+  Setting setting{name, group, "", doc, SettingKind::kSwitch, {}, {}};
+  setting.set = [=](const std::vector<std::string>& values, ServerConfig* config) {
     if (values.front() != "true" && values.front() != "false") {
       return MustBe("true or false", values.front());
     }
-    config->insecure_listen = values.front() == "true";
+    config->*member = values.front() == "true";
     return Status::Ok();
   };
-  setting.get = [](const ServerConfig& config) {
-    return config.insecure_listen ? "true" : "false";
-  };
+  setting.get = [=](const ServerConfig& config) { return config.*member ? "true" : "false"; };
   return setting;
 }
 
@@ -260,7 +253,10 @@ void AddMain(std::vector<Setting>* table) {
   table->push_back(Text("listen", kServing, "HOST:PORT",
                         "Where to listen. Port 0 picks a free one; IPv6 is written [::1]:PORT.",
                         ParseListen, [](const Config& c) { return c.listen.ToString(); }));
-  table->push_back(InsecureListen());
+  table->push_back(
+      Switch("insecure-listen", kServing,
+             "Allow an address that other machines can reach. There is no authentication yet.",
+             &Config::insecure_listen));
   table->push_back(Text("port-file", kServing, "FILE",
                         "Write the port here once the server serves; removed at its end.",
                         ParsePortFile, [](const Config& c) { return c.port_file; }));
@@ -271,6 +267,9 @@ void AddMain(std::vector<Setting>* table) {
                         "the system likes.",
                         ParseDurability, [](const Config& c) { return c.durability.ToString(); }));
   table->push_back(RuleFiles());
+  table->push_back(Switch("rules-takeover", kLedger,
+                          "Let the rule files have namespaces whose rules came by rules_load.",
+                          &Config::rules_takeover));
   table->push_back(Text("log-level", kLogging, "LEVEL", "debug, info, warn or error.",
                         ParseLogLevel,
                         [](const Config& c) { return std::string(LogLevelName(c.log_level)); }));

@@ -12,6 +12,8 @@ namespace nowcalls::server {
 void IgnoreSignals() {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
+  // Until the server handles it; its rule files are read at the start anyway.
+  signal(SIGHUP, SIG_IGN);
 }
 
 uint64_t RaiseFileLimit() {

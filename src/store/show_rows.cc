@@ -4,6 +4,7 @@
 
 #include "base/hex.h"
 #include "ledger/codec.h"
+#include "ledger/namespace_codec.h"
 
 namespace nowcalls::store {
 namespace {
@@ -42,6 +43,10 @@ Status ShowRow(Family family, std::string_view key, std::string_view value,
                LedgerVisitor* visitor) {
   switch (family) {
     case Family::kRules:
+      if (ledger::IsNamespaceKey(key)) {
+        return ShowDecoded(family, key, ledger::DecodeNamespace(key, value), visitor,
+                           &LedgerVisitor::OnNamespace);
+      }
       return ShowDecoded(family, key, ledger::DecodeRule(key, value), visitor,
                          &LedgerVisitor::OnRule);
     case Family::kSessions:

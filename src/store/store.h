@@ -26,6 +26,8 @@ class LedgerVisitor {
   virtual Status OnClock(const ledger::ClockMark& mark) = 0;
   virtual Status OnSeal(const ledger::Seal& seal) = 0;
   virtual Status OnWatermark(int64_t deadline_ms) = 0;
+  // Before the rules of the namespace. The default ignores it.
+  virtual Status OnNamespace(const ledger::NamespaceEntry& /*entry*/) { return {}; }
   virtual Status OnRule(const ledger::RuleEntry& rule) = 0;
   virtual Status OnSession(const ledger::Session& session) = 0;
   // By ascending sequence. The default passes over it: most readers want what is live.

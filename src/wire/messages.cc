@@ -10,7 +10,7 @@
 namespace nowcalls::wire {
 namespace {
 
-constexpr std::array<std::pair<Method, std::string_view>, 19> kMethods = {{
+constexpr std::array<std::pair<Method, std::string_view>, 20> kMethods = {{
     {Method::kAcquire, "acquire"},
     {Method::kRelease, "release"},
     {Method::kKeep, "keep"},
@@ -30,6 +30,7 @@ constexpr std::array<std::pair<Method, std::string_view>, 19> kMethods = {{
     {Method::kReclaimFlow, "reclaim_flow"},
     {Method::kPurge, "purge"},
     {Method::kDrain, "drain"},
+    {Method::kNamespaces, "namespaces"},
 }};
 
 bool Malformed(std::string message, RequestError* error) {

@@ -40,6 +40,7 @@ enum class Method : uint8_t {
   kReclaimFlow,
   kPurge,
   kDrain,
+  kNamespaces,
 };
 
 std::string_view MethodName(Method method);
@@ -54,7 +55,7 @@ enum class ErrorCode : int8_t {
   kHelloState = 4,     // hello twice, or after the first acquire.
   kOverloaded = 5,     // A limit of the server; the message names it.
   kUnsupported = 6,    // A parameter or protocol version this server does not have.
-  kConflict = 7,       // rules_load: a flowId belongs to another namespace.
+  kConflict = 7,       // rules_load: a flowId or the namespace belongs to another.
   kInternal = 8,
 };
 std::string_view ErrorCodeName(ErrorCode code);
@@ -108,7 +109,7 @@ struct ReclaimParams {
 struct FlowParams {
   int64_t flow_id = 0;
 };
-struct PageParams {  // flows, sessions, history
+struct PageParams {  // flows, sessions, history, namespaces
   uint32_t limit = 0;
   uint64_t cursor = 0;  // 0: from the beginning.
 };

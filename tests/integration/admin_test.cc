@@ -259,7 +259,9 @@ TEST_CASE_FIXTURE(Fixture, "rules load replaces a namespace's rules, and refuses
       RunAdmin(live(), {"rules", "load", "--namespace", "default", server.Sub("new.json")});
   CAPTURE(loaded.err);
   CHECK(loaded.exit_code == 0);
-  CHECK(loaded.out.find("2 rules") != std::string::npos);
+  CHECK(loaded.out ==
+        "namespace 'default': 2 rules loaded: 1 added, 1 removed, 1 changed, 0 unchanged, 0 "
+        "skipped\n");
   CHECK(Acquire(&alice, 1).status == kStatusBlocked);
   CHECK(Acquire(&alice, 8).level == 80);
 
@@ -380,6 +382,7 @@ TEST_CASE("wrong usage of the admin tool exits 64 and says what is wrong") {
       {{"flow"}, "FLOW_ID"},
       {{"verify"}, "--data-dir"},
       {{"rules", "load", "x.json"}, "--namespace"},
+      {{"rules", "diff", "x.json"}, "--namespace"},
   };
   for (const auto& bad : cases) {
     std::vector<std::string> argv = {admin};

@@ -292,14 +292,17 @@ TEST_CASE("a log level leaves out what is below it") {
 }
 
 TEST_CASE("the level debug tells the settings, the rule files and the steps of the start") {
-  TestServer server({RuleJson(1, 10), RuleJson(2, 10)}, {{"--log-level", "debug"}, {}});
+  TempDir dir;
+  const std::string rules = dir.Sub("rules.json");
+  WriteStringToFile(rules, Json::array({RuleJson(1, 10), RuleJson(2, 10)}).dump());
+  TestServer server(nullptr, {{"--log-level", "debug", "--rules", rules}, {}});
   CHECK(server.server().Terminate() == 0);
   const std::string log = server.server().log();
   CAPTURE(log);
   for (const std::string& told :
        {std::string("debug log-level is debug (flag --log-level)"),
         std::string("debug durability is sync (default)"),
-        "debug rule file " + server.Sub("rules.json") + ": 2 rules for namespace 'default'",
+        "debug rule file " + rules + ": 2 rules for namespace 'default'",
         "debug no other server has the ledger in " + server.data_dir() + "/ledger",
         std::string("debug the address 127.0.0.1:0 is free"),
         std::string("debug the ledger is open after "),

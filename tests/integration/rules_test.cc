@@ -206,7 +206,7 @@ TEST_CASE("a removed rule refuses grants, its tokens stay listed and can be rele
     server.server().Restart();
     RpcClient again(server.address());
     CHECK(ResultOf(&again, "hello", {1, "default", "alice"}).at(3) == 2);
-    // The rule file that the server is started with has the rule again.
+    LoadRules(&again, {RuleJson(1, 10), RuleJson(2, 5)});
     CHECK(Acquire(&again, 1, 5).status == kStatusBlocked);
     CHECK(Release(&again, one.token_id) == kStatusReleaseOk);
     CHECK(Release(&again, two.token_id) == kStatusReleaseOk);
@@ -233,7 +233,9 @@ TEST_CASE("tokens of a removed rule survive a restart and are swept in the end")
 }
 
 TEST_CASE("rules live in the ledger: a restart without the file still has them") {
-  TestServer server({RuleJson(1, 10), RuleJson(2, 5)});
+  TempDir dir;
+  WriteStringToFile(dir.Sub("rules.json"), RuleSet({RuleJson(1, 10), RuleJson(2, 5)}).dump());
+  TestServer server(nullptr, {{"--rules", dir.Sub("rules.json")}, {}});
   server.server().options().arguments.clear();
   server.server().Restart();
   RpcClient client = server.Connect();

@@ -27,6 +27,10 @@ class ContentReader : public store::LedgerVisitor {
     content.watermark_ms = deadline_ms;
     return {};
   }
+  Status OnNamespace(const ledger::NamespaceEntry& entry) override {
+    content.namespaces.push_back(entry);
+    return {};
+  }
   Status OnRule(const ledger::RuleEntry& rule) override {
     content.rules.push_back(rule);
     return {};
@@ -58,6 +62,9 @@ class CoreLoader : public store::LedgerVisitor {
     return {};
   }
   Status OnWatermark(int64_t) override { return {}; }
+  Status OnNamespace(const ledger::NamespaceEntry& entry) override {
+    return core_->LoadNamespace(entry);
+  }
   Status OnRule(const ledger::RuleEntry& rule) override { return core_->LoadRule(rule); }
   Status OnSession(const ledger::Session& session) override { return core_->LoadSession(session); }
   Status OnHistory(const ledger::HistoryEntry& entry) override { return core_->LoadHistory(entry); }

@@ -45,6 +45,7 @@ core::CoreOptions HarnessOptions();
 struct LedgerContent {
   std::vector<ledger::Token> tokens;  // In ascending order of fence.
   std::vector<ledger::Session> sessions;
+  std::vector<ledger::NamespaceEntry> namespaces;
   std::vector<ledger::RuleEntry> rules;
   std::vector<ledger::HistoryEntry> history;  // In ascending order of sequence.
   std::optional<ledger::Seal> seal;

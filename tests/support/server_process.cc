@@ -63,12 +63,10 @@ void ServerProcess::Restart() {
 
 TestServer::TestServer(const Json& rules, ServerOptions options)
     : server_(dir_.path(), std::move(options)) {
-  if (!rules.is_null()) {
-    WriteStringToFile(Sub("rules.json"), RuleSet(rules).dump());
-    auto& arguments = server_.options().arguments;
-    arguments.insert(arguments.end(), {"--rules", Sub("rules.json")});
-  }
   server_.Start();
+  if (rules.is_null()) return;
+  const Reply loaded = Connect().Call("rules_load", {"default", RuleSet(rules).dump()});
+  if (!loaded.ok()) throw std::runtime_error("rules_load: " + loaded.ToString());
 }
 
 RpcClient TestServer::Connect() const { return RpcClient(address()); }

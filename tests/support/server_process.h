@@ -61,7 +61,8 @@ class ServerProcess {
 // A server that serves, in a directory of its own; how most integration tests begin.
 class TestServer {
  public:
-  // `rules` (one, or an array) go to namespace "default" from a file if they are not null.
+  // `rules` (one, or an array) are loaded for namespace "default" by RPC if they are not null, so
+  // that a test may load others.
   explicit TestServer(const Json& rules = nullptr, ServerOptions options = {});
 
   RpcClient Connect() const;  // Without hello.

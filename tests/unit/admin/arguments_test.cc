@@ -58,6 +58,12 @@ TEST_CASE("commands with operands read them") {
   CHECK(load.command == Command::kRulesLoad);
   CHECK(load.name_space == "shop");
   CHECK(load.file == "rules.json");
+  const Arguments diff = *Parse({"rules", "diff", "x.json", "--namespace", "shop"}).arguments;
+  CHECK(diff.command == Command::kRulesDiff);
+  CHECK(diff.name_space == "shop");
+  CHECK(diff.file == "x.json");
+  CHECK(diff.server == kDefaultServer);
+  CHECK(Parse({"rules", "sources", "--data-dir", "d"}).arguments->data_dir == "d");
   CHECK(Parse({"rules", "list"}).arguments->command == Command::kRulesList);
   CHECK(Parse({"rules", "check", "x"}).arguments->command == Command::kRulesCheck);
   CHECK(Parse({"verify", "--data-dir", "d", "--max-problems", "0"}).arguments->problems_max == 0);

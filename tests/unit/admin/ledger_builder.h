@@ -49,6 +49,10 @@ class LedgerBuilder {
         {std::string(name_space), FlowId(flow_id), ledger::RuleState::kActive, std::string(json)});
     return *this;
   }
+  LedgerBuilder& Namespace(std::string_view name_space, std::string_view source) {
+    batch_.NamespaceSet({std::string(name_space), std::string(source)});
+    return *this;
+  }
   LedgerBuilder& Session(uint64_t id, std::string_view name_space, std::string_view client_id,
                          ledger::SessionKind kind = ledger::SessionKind::kNamed) {
     batch_.SessionOpened({.id = SessionId(id),

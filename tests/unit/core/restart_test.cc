@@ -160,6 +160,9 @@ class DamagedStore : public store::Store {
       changed.next_fence -= damage_->lower_next_fence;
       return damage_->drop_seal ? Status() : to_->OnSeal(changed);
     }
+    Status OnNamespace(const ledger::NamespaceEntry& entry) override {
+      return to_->OnNamespace(entry);
+    }
     Status OnRule(const ledger::RuleEntry& rule) override {
       ledger::RuleEntry changed = rule;
       if (damage_->bad_rule) changed.json = "{}";

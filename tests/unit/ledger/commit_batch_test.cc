@@ -97,6 +97,14 @@ std::vector<RecordCase> RecordCases() {
       {"history_dropped",
        [](CommitBatch* b) { b->HistoryDropped(12); },
        {"end history " + Hex("history_key")}},
+      {"namespace_set",
+       [](CommitBatch* b) {
+         b->NamespaceSet({"orders", kSampleSource});
+       },
+       {"put rules " + Hex("namespace_key") + " = " + Hex("namespace_value")}},
+      {"namespace_removed",
+       [](CommitBatch* b) { b->NamespaceRemoved("orders"); },
+       {"delete rules " + Hex("namespace_key")}},
       {"clock_marked",
        [](CommitBatch* b) { b->ClockMarked(SampleClockMark()); },
        {"put default " + ToHex(kClockKey) + " = " + Hex("clock")}},

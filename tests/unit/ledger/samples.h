@@ -10,6 +10,8 @@ namespace nowcalls::ledger {
 inline constexpr int64_t kSampleMs = 1'700'000'000'000;
 inline constexpr char kSampleJson[] = R"({"resource":"db","count":10})";
 
+inline constexpr char kSampleSource[] = "file:/etc/nowcalls/orders.json";
+
 inline Token SampleToken() {
   Token token;
   token.key = {Family::kTokensShort, kSampleMs + 4000, TokenId(0x0123456789abcdef)};

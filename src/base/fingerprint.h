@@ -1,0 +1,24 @@
+// Fingerprint: 64 bits that tell whether a text has changed.
+//
+// Thread: any; pure. FNV-1a (Fowler, Noll, Vo): two texts that were not made to collide have the
+// same one by chance once in 2^64. No protection against somebody who wants them to.
+#ifndef NOWCALLS_BASE_FINGERPRINT_H_
+#define NOWCALLS_BASE_FINGERPRINT_H_
+
+#include <cstdint>
+#include <string_view>
+
+namespace nowcalls {
+
+constexpr uint64_t Fingerprint(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) {
+    hash ^= static_cast<uint8_t>(c);
+    hash *= 0x100000001b3;
+  }
+  return hash;
+}
+
+}  // namespace nowcalls
+
+#endif  // NOWCALLS_BASE_FINGERPRINT_H_

@@ -1,0 +1,22 @@
+// CheckRuleSet: from the text that a rule source delivers to a set that Core can put in force.
+//
+// Thread: any. The one way in for files, rules_load and sources of others (nowcalls/rule_source.h):
+// what every RuleSink does in its Check.
+#ifndef NOWCALLS_CORE_RULE_CHECK_H_
+#define NOWCALLS_CORE_RULE_CHECK_H_
+
+#include <string_view>
+
+#include "nowcalls/rule_source.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::core {
+
+// kInvalidArgument names what is wrong with the source's name, the namespace, or the rules
+// (core/rule_json.h).
+Result<RuleSink::CheckedSet> CheckRuleSet(std::string_view source, std::string_view name_space,
+                                          std::string_view json);
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_RULE_CHECK_H_

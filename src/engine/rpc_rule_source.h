@@ -1,0 +1,30 @@
+// RpcRuleSource: the rules that come with rules_load.
+//
+// Thread: loop. It claims nothing: which namespaces are fed by RPC shows when they are, and the
+// ledger remembers it.
+#ifndef NOWCALLS_ENGINE_RPC_RULE_SOURCE_H_
+#define NOWCALLS_ENGINE_RPC_RULE_SOURCE_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "nowcalls/rule_source.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::engine {
+
+class RpcRuleSource final : public RuleSource {
+ public:
+  Status Start(RuleSink* sink) override;
+  void Stop() override { sink_ = nullptr; }
+
+  // How many rules are in force now, or what the sink says is wrong.
+  Result<uint64_t> Load(std::string_view name_space, std::string_view json);
+
+ private:
+  RuleSink* sink_ = nullptr;
+};
+
+}  // namespace nowcalls::engine
+
+#endif  // NOWCALLS_ENGINE_RPC_RULE_SOURCE_H_

@@ -1,0 +1,25 @@
+#include "engine/rule_intake.h"
+
+#include <utility>
+
+#include "core/rule_check.h"
+
+namespace nowcalls::engine {
+
+RuleIntake::RuleIntake(core::Core* core, std::function<core::Turn()> turn)
+    : core_(core), turn_(std::move(turn)) {}
+
+Result<RuleSink::CheckedSet> RuleIntake::Check(std::string_view source, std::string_view name_space,
+                                               std::string_view json) const {
+  return core::CheckRuleSet(source, name_space, json);
+}
+
+Status RuleIntake::Claim(const RuleClaim& claim) { return core_->ClaimNamespace(claim); }
+
+Status RuleIntake::Replace(const std::vector<CheckedSet>& sets) {
+  core::RuleSetRefs refs;
+  for (const CheckedSet& set : sets) refs.push_back(set.get());
+  return core_->ReplaceRules(turn_(), refs);
+}
+
+}  // namespace nowcalls::engine

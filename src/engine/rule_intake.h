@@ -1,0 +1,34 @@
+// RuleIntake: the RuleSink in front of a core. All rules come in through it, but those of recovery.
+//
+// Thread: loop, Check excepted. What it puts in force is recorded in the open commit batch.
+#ifndef NOWCALLS_ENGINE_RULE_INTAKE_H_
+#define NOWCALLS_ENGINE_RULE_INTAKE_H_
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "core/core.h"
+#include "nowcalls/rule_source.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::engine {
+
+class RuleIntake final : public RuleSink {
+ public:
+  // `turn` tells the moment of the call that is being worked on, and its batch.
+  RuleIntake(core::Core* core, std::function<core::Turn()> turn);
+
+  Result<CheckedSet> Check(std::string_view source, std::string_view name_space,
+                           std::string_view json) const override;
+  Status Claim(const RuleClaim& claim) override;
+  Status Replace(const std::vector<CheckedSet>& sets) override;
+
+ private:
+  core::Core* const core_;
+  const std::function<core::Turn()> turn_;
+};
+
+}  // namespace nowcalls::engine
+
+#endif  // NOWCALLS_ENGINE_RULE_INTAKE_H_

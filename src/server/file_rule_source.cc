@@ -1,0 +1,343 @@
+#include "server/file_rule_source.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "core/core.h"
+
+namespace nowcalls::server {
+
+// One file in one look: what is asked, and what was found.
+struct FileRuleSource::Item {
+  size_t file = 0;
+  Due due = Due::kNo;
+  std::string name_space;
+  std::string path;
+  std::string source;
+  uint64_t fingerprint = 0;
+  std::optional<FileSignature> known;
+
+  FileLook found;
+  bool changed = false;  // Another content than before, or to be loaded all the same.
+  Status invalid;        // What is wrong with it.
+  RuleSink::CheckedSet set;
+};
+
+struct FileRuleSource::Look {
+  uv_work_t work{};
+  FileRuleSource* owner = nullptr;
+  const RuleSink* sink = nullptr;
+  std::vector<Item> items;
+};
+
+namespace {
+
+std::string CountText(size_t rules) {
+  return std::to_string(rules) + (rules == 1 ? " rule" : " rules");
+}
+
+// Looks at a file that is different each time, before the log says so.
+constexpr int kUnsettledLooksMax = 50;
+
+// Rounds of trying sets one by one, since one that is put in force may make room for another.
+constexpr int kRoundsMax = 4;
+
+constexpr char kBeforeStay[] = "the rules of before stay in force";
+
+std::string DirectoryName(const std::string& directory) {
+  return directory.substr(directory.rfind('/') + 1);
+}
+
+}  // namespace
+
+std::string FileSourceName(const std::string& path) {
+  std::error_code ignored;  // Then it is named as the operator wrote it.
+  const auto absolute = std::filesystem::absolute(path, ignored);
+  return "file:" + (ignored ? path : absolute.lexically_normal().string());
+}
+
+FileRuleSource::FileRuleSource(uv_loop_t* loop, const std::vector<RuleFile>& files,
+                               const std::vector<uint64_t>& fingerprints,
+                               const FileRuleSourceOptions& options, Log log)
+    : loop_(loop),
+      options_(options),
+      log_(std::move(log)),
+      watches_(loop, options.watches_max,
+               [this](const std::string& directory, const std::string& name) {
+                 OnChange(directory, name);
+               }) {
+  NOWCALLS_CHECK(files.size() == fingerprints.size());
+  for (size_t i = 0; i < files.size(); ++i) {
+    File file;
+    file.name_space = files[i].name_space;
+    file.path = files[i].path;
+    file.source = FileSourceName(files[i].path);
+    file.fingerprint = fingerprints[i];
+    files_.push_back(std::move(file));
+  }
+  for (uv_timer_t* timer : {&settle_, &idle_look_}) {
+    timer->data = this;
+    NOWCALLS_CHECK(uv_timer_init(loop_, timer) == 0);
+  }
+}
+
+FileRuleSource::~FileRuleSource() { NOWCALLS_CHECK(stopped_ && !looking_); }
+
+Status FileRuleSource::Start(RuleSink* sink) {
+  sink_ = sink;
+  for (const File& file : files_) {
+    NOWCALLS_RETURN_IF_ERROR(sink->Claim(
+        {.source = file.source, .name_space = file.name_space, .takeover = options_.takeover}));
+  }
+  MarkAll(Due::kRead);
+  BeginLook();
+  return Status::Ok();
+}
+
+void FileRuleSource::Stop() {
+  if (std::exchange(stopped_, true)) return;
+  watches_.Close();
+  uv_close(reinterpret_cast<uv_handle_t*>(&settle_), nullptr);
+  uv_close(reinterpret_cast<uv_handle_t*>(&idle_look_), nullptr);
+}
+
+void FileRuleSource::ReloadAll() {
+  MarkAll(Due::kReload);
+  BeginLook();
+}
+
+void FileRuleSource::MarkAll(Due due) {
+  for (File& file : files_) file.due = std::max(file.due, due);
+}
+
+void FileRuleSource::OnChange(const std::string& directory, const std::string& name) {
+  bool any = false;
+  for (File& file : files_) {
+    for (const PathEntry& entry : file.entries) {
+      const bool concerned = name.empty() || name == entry.name || name == DirectoryName(directory);
+      if (entry.directory != directory || !concerned) continue;
+      file.due = std::max(file.due, Due::kRead);
+      any = true;
+    }
+  }
+  if (any) SettleThenLook();
+}
+
+// Each change puts the look off, so that what belongs together is seen together, but not for ever.
+void FileRuleSource::SettleThenLook() {
+  const uint64_t now_ms = uv_now(loop_);
+  if (!first_change_ms_.has_value()) first_change_ms_ = now_ms;
+  const uint64_t latest_ms = *first_change_ms_ + options_.settle_ms_max;
+  const uint64_t left_ms = latest_ms > now_ms ? latest_ms - now_ms : 0;
+  NOWCALLS_CHECK(
+      uv_timer_start(
+          &settle_,
+          [](uv_timer_t* timer) { static_cast<FileRuleSource*>(timer->data)->BeginLook(); },
+          std::min(options_.settle_ms, left_ms), 0) == 0);
+}
+
+void FileRuleSource::BeginLook() {
+  if (looking_ || stopped_) return;  // OnLooked goes on with what is due then.
+  first_change_ms_.reset();
+  auto look = std::make_unique<Look>();
+  for (size_t i = 0; i < files_.size(); ++i) {
+    File& file = files_[i];
+    if (file.due == Due::kNo) continue;
+    Item item;
+    item.file = i;
+    item.due = std::exchange(file.due, Due::kNo);
+    item.name_space = file.name_space;
+    item.path = file.path;
+    item.source = file.source;
+    item.fingerprint = file.fingerprint;
+    if (item.due == Due::kIfChanged && file.rests) item.known = file.signature;
+    look->items.push_back(std::move(item));
+  }
+  if (look->items.empty()) return ArmIdleLook();
+  look->owner = this;
+  look->sink = sink_;
+  look->work.data = look.get();
+  looking_ = true;
+  NOWCALLS_CHECK(uv_queue_work(
+                     loop_, &look.release()->work,
+                     [](uv_work_t* work) { Work(static_cast<Look*>(work->data)); },
+                     [](uv_work_t* work, int /*status*/) {
+                       const std::unique_ptr<Look> done(static_cast<Look*>(work->data));
+                       done->owner->OnLooked(done.get());
+                     }) == 0);
+}
+
+// Thread: a worker of libuv. Nothing here touches the source but through the look.
+void FileRuleSource::Work(Look* look) {
+  for (Item& item : look->items) {
+    item.found = LookAtFile(item.path, item.known);
+    if (item.found.outcome != FileLook::Outcome::kRead) continue;
+    item.changed = item.found.fingerprint != item.fingerprint || item.due == Due::kReload;
+    if (!item.changed) continue;
+    Result<RuleSink::CheckedSet> set =
+        look->sink->Check(item.source, item.name_space, item.found.text);
+    item.invalid = set.status();
+    if (set.ok()) item.set = *std::move(set);
+    item.found.text = {};
+  }
+}
+
+void FileRuleSource::OnLooked(Look* look) {
+  looking_ = false;
+  if (stopped_) return;
+  Files reloaded;
+  for (Item& item : look->items) {
+    File* file = &files_[item.file];
+    if (item.due == Due::kReload) reloaded.insert(file);
+    TakeIn(file, &item);
+  }
+  Deliver(reloaded);
+  Watch();
+  const bool due =
+      std::any_of(files_.begin(), files_.end(), [](const File& f) { return f.due != Due::kNo; });
+  const bool settling = uv_is_active(reinterpret_cast<uv_handle_t*>(&settle_)) != 0;
+  if (due && !settling) BeginLook();
+  ArmIdleLook();
+}
+
+void FileRuleSource::TakeIn(File* file, Item* item) {
+  using Outcome = FileLook::Outcome;
+  const FileLook& found = item->found;
+  const bool again = item->due == Due::kReload;
+  file->entries = found.entries;
+  const bool seen = found.outcome == Outcome::kRead || found.outcome == Outcome::kUnchanged;
+  file->rests = seen && found.signature == file->signature;
+  file->signature = found.signature;
+  if (found.outcome == Outcome::kUnsettled) {
+    file->due = std::max(file->due, item->due);
+    if (++file->unsettled_looks >= kUnsettledLooksMax) {
+      Complain(file, std::string("never comes to rest; ") + kBeforeStay, &file->trouble, again);
+    }
+    return SettleThenLook();
+  }
+  file->unsettled_looks = 0;
+  switch (found.outcome) {
+    case Outcome::kUnchanged:
+    case Outcome::kUnsettled: return;
+    case Outcome::kRead: return TakeContent(file, item);
+    case Outcome::kMissing:
+      return Complain(file, "is gone; its rules stay in force until it is back with others",
+                      &file->trouble, again);
+    case Outcome::kUnreadable:
+      return Complain(file, found.problem + "; " + kBeforeStay, &file->trouble, again);
+    case Outcome::kNotAFile:
+      return Complain(file, "is no regular file: it is read at the start of the server only",
+                      &file->trouble, again);
+  }
+}
+
+void FileRuleSource::TakeContent(File* file, Item* item) {
+  const bool was_in_trouble = !std::exchange(file->trouble, {}).empty();
+  if (!item->changed) {
+    if (was_in_trouble) log_(LogLevel::kInfo, "rule file " + file->path + ": is back, unchanged");
+    return;
+  }
+  file->fingerprint = item->found.fingerprint;
+  file->waiting = std::move(item->set);
+  if (!item->invalid.ok()) Refused(file, item->invalid, /*again=*/true);
+}
+
+void FileRuleSource::Deliver(const Files& reloaded) {
+  std::vector<File*> files;
+  std::vector<RuleSink::CheckedSet> sets;
+  for (File& file : files_) {
+    if (file.waiting == nullptr) continue;
+    files.push_back(&file);
+    sets.push_back(file.waiting);
+  }
+  if (files.empty()) return;
+  const Status together = sink_->Replace(sets);
+  if (!together.ok()) {
+    if (files.size() > 1) return DeliverEachAlone(std::move(files), reloaded);
+    return Refused(files[0], together, reloaded.contains(files[0]));
+  }
+  for (File* file : files) InForce(file, reloaded.contains(file));
+}
+
+// So that one that is refused does not hold the others up.
+void FileRuleSource::DeliverEachAlone(std::vector<File*> files, const Files& reloaded) {
+  std::map<File*, Status> refused;
+  for (int round = 0; round < kRoundsMax; ++round) {
+    const size_t before = files.size();
+    std::erase_if(files, [&](File* file) {
+      refused[file] = sink_->Replace({file->waiting});
+      if (refused[file].ok()) InForce(file, reloaded.contains(file));
+      return refused[file].ok();
+    });
+    if (files.empty() || files.size() == before) break;
+  }
+  for (File* file : files) Refused(file, refused[file], reloaded.contains(file));
+}
+
+void FileRuleSource::InForce(File* file, bool reloaded) {
+  const core::RuleSet& set = *file->waiting;
+  log_(LogLevel::kInfo, "rule file " + file->path + ": " + (reloaded ? "reloaded, " : "loaded, ") +
+                            CountText(set.parsed.rules.size()) + " of namespace " +
+                            Quoted(file->name_space) + " in force");
+  file->waiting.reset();
+  file->refusal.clear();
+}
+
+void FileRuleSource::Refused(File* file, const Status& why, bool again) {
+  Complain(file, why.message() + "; " + kBeforeStay, &file->refusal, again);
+}
+
+// What goes on is logged once, or when somebody asks.
+void FileRuleSource::Complain(File* file, const std::string& what, std::string* before,
+                              bool again) {
+  if (*before == what && !again) return;
+  *before = what;
+  log_(LogLevel::kWarn, "rule file " + file->path + ": " + what);
+}
+
+void FileRuleSource::Watch() {
+  std::map<std::string, DirectoryWatches::Identity> directories;
+  for (const File& file : files_) {
+    for (const PathEntry& entry : file.entries) {
+      directories[entry.directory] = {entry.device, entry.inode};
+    }
+  }
+  const DirectoryWatches::Changes changes = watches_.Watch(directories);
+  // What happened between the look and the watch has been seen by neither.
+  for (File& file : files_) {
+    for (const PathEntry& entry : file.entries) {
+      if (changes.added.contains(entry.directory)) file.due = std::max(file.due, Due::kRead);
+    }
+  }
+  NoteUnwatched(changes.failed);
+}
+
+void FileRuleSource::NoteUnwatched(const std::map<std::string, std::string>& failed) {
+  std::set<std::string> unwatched;
+  for (const auto& [directory, why] : failed) {
+    unwatched.insert(directory);
+    if (unwatched_.contains(directory)) continue;
+    log_(LogLevel::kWarn, "cannot watch " + directory + " (" + why +
+                              "); the rule files there are looked at every " +
+                              std::to_string(options_.poll_ms) + " ms instead");
+  }
+  unwatched_ = std::move(unwatched);
+}
+
+void FileRuleSource::ArmIdleLook() {
+  NOWCALLS_CHECK(uv_timer_start(
+                     &idle_look_,
+                     [](uv_timer_t* timer) {
+                       auto* source = static_cast<FileRuleSource*>(timer->data);
+                       source->MarkAll(Due::kIfChanged);
+                       source->BeginLook();
+                     },
+                     unwatched_.empty() ? options_.idle_look_ms : options_.poll_ms, 0) == 0);
+}
+
+}  // namespace nowcalls::server

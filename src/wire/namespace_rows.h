@@ -1,0 +1,37 @@
+// Rows of `namespaces`: where the rules of a namespace come from, and how many sessions it has.
+//
+// Thread: any. On the wire a row is a map, as those of wire/rows.h.
+#ifndef NOWCALLS_WIRE_NAMESPACE_ROWS_H_
+#define NOWCALLS_WIRE_NAMESPACE_ROWS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nowcalls/status.h"
+#include "wire/output_buffer.h"
+#include "wire/rows.h"
+
+namespace nowcalls::wire {
+
+struct NamespaceRow {
+  std::string name_space;                   // "namespace"
+  std::optional<std::string> source;        // nowcalls/rule_source.h; absent when it is nobody's.
+  uint64_t rules = 0;                       // Active ones.
+  uint64_t sessions = 0;                    // Online, or offline with tokens.
+  std::optional<uint64_t> sessions_online;  // Absent offline.
+
+  bool operator==(const NamespaceRow&) const = default;
+};
+
+// One page: [rows, next_cursor or nil] as the result of the response. next_cursor 0 encodes as nil.
+void EncodeNamespacePage(uint32_t msgid, const std::vector<NamespaceRow>& rows,
+                         uint64_t next_cursor, OutputBuffer* out);
+// kCorruption when the server sent something else.
+Result<Page<NamespaceRow>> DecodeNamespacePage(std::string_view result);
+
+}  // namespace nowcalls::wire
+
+#endif  // NOWCALLS_WIRE_NAMESPACE_ROWS_H_

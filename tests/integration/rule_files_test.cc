@@ -1,0 +1,281 @@
+// Rule files while the server runs: edited, broken, deleted, reloaded; and whose a namespace is.
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "integration/calls.h"
+#include "support/admin.h"
+#include "support/server_process.h"
+
+namespace nowcalls::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A server whose namespace "default" is fed by a file.
+class Fixture {
+ public:
+  explicit Fixture(const Json& rules = {RuleJson(1, 10)}) {
+    Write(rules);
+    server.options().arguments = {"--rules", path()};
+    server.Start();
+    client = RpcClient(server.address());
+  }
+
+  std::string path() const { return dir.Sub("rules.json"); }
+  void Write(const Json& rules) const { WriteStringToFile(path(), RuleSet(rules).dump()); }
+  void AwaitLevel(int64_t flow_id, int64_t level) {
+    const bool seen = PollUntil(kPatienceMs, [&] {
+      const Reply flow = client.Call("flow", Json::array({flow_id}));
+      return flow.ok() && flow.result.contains("level") && flow.result.at("level") == level;
+    });
+    INFO(server.log());
+    REQUIRE(seen);
+  }
+  void AwaitLog(const std::string& text) {
+    const bool seen =
+        PollUntil(kPatienceMs, [&] { return server.log().find(text) != std::string::npos; });
+    INFO(server.log());
+    REQUIRE_MESSAGE(seen, text);
+  }
+  Source live() const { return Source::Live(server.address()); }
+
+  TempDir dir;
+  ServerProcess server{dir.path()};
+  RpcClient client;
+};
+
+// A start that must fail; what it printed.
+Finished FailedStart(ServerProcess* server) { return RunProgram(server->Arguments()); }
+
+bool Contains(const std::string& text, const std::string& what) {
+  return text.find(what) != std::string::npos;
+}
+
+TEST_CASE_FIXTURE(Fixture, "an edited rule file is in force without a restart, and durable") {
+  Write({RuleJson(1, 20), RuleJson(2, 5)});
+  AwaitLevel(1, 20);
+  AwaitLevel(2, 5);
+  WriteStringToFile(path() + "~", RuleSet({RuleJson(1, 30)}).dump());
+  fs::rename(path() + "~", path());
+  AwaitLevel(1, 30);
+  CHECK(Acquire(&client, 2).status == kStatusNoRuleExists);
+  server.Kill9();
+  server.options().arguments.clear();
+  server.Start();
+  client = RpcClient(server.address());
+  CHECK(Acquire(&client, 1).level == 30);
+}
+
+TEST_CASE_FIXTURE(Fixture, "tokens of a rule that an edit removes stay counted and releasable") {
+  const Grant grant = Acquire(&client, 1, 4);
+  Write({RuleJson(2, 5)});
+  AwaitLevel(2, 5);
+  CHECK(NowCalls(&client, 1) == 4);
+  CHECK(Release(&client, grant.token_id) == kStatusReleaseOk);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a bad edit keeps the rules of before and logs the rule and the field") {
+  Write({RuleJson(1, 20), RuleJson(2, 5, {{"resourceTimeout", -1}})});
+  AwaitLog("rule file " + path() +
+           ": rule 2 (resource \"resource-2\", flowId 2): clusterConfig.resourceTimeout must be an "
+           "integer");
+  CHECK(Acquire(&client, 1).level == 10);
+  WriteStringToFile(path(), "[{\"resource\": \"half of a fi");
+  AwaitLog("not valid JSON");
+  CHECK(Acquire(&client, 1).level == 10);
+  Write({RuleJson(1, 30)});
+  AwaitLevel(1, 30);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a deleted rule file keeps its rules and is loaded when it is back") {
+  fs::remove(path());
+  AwaitLog("rule file " + path() + ": is gone; its rules stay in force");
+  CHECK(Acquire(&client, 1).level == 10);
+  Write({RuleJson(1, 11)});
+  AwaitLevel(1, 11);
+}
+
+TEST_CASE_FIXTURE(Fixture, "SIGHUP reloads all rule files and logs how each went") {
+  server.process().Signal(SIGHUP);
+  AwaitLog("SIGHUP: reloading the rule files");
+  AwaitLog("rule file " + path() + ": reloaded, 1 rule of namespace 'default' in force");
+  fs::remove(path());
+  AwaitLog("is gone");
+  CHECK(Acquire(&client, 1).level == 10);
+  CHECK(server.Terminate() == 0);
+}
+
+TEST_CASE("SIGHUP without rule files does no harm") {
+  TestServer server;
+  server.server().process().Signal(SIGHUP);
+  CHECK(PollUntil(kPatienceMs, [&] {
+    return Contains(server.server().log(), "SIGHUP: no rule files are configured");
+  }));
+  RpcClient client = server.Connect();
+  CHECK(client.Call("ping").ok());
+  CHECK(server.server().Terminate() == 0);
+}
+
+TEST_CASE("flows are swapped between the files of two namespaces in one step") {
+  TempDir dir;
+  const auto write = [&](const std::string& name, const Json& rules) {
+    WriteStringToFile(dir.Sub(name), RuleSet(rules).dump());
+  };
+  write("a.json", RuleJson(1, 1));
+  write("b.json", RuleJson(2, 2));
+  TestServer server(
+      nullptr, {{"--rules", "a=" + dir.Sub("a.json"), "--rules", "b=" + dir.Sub("b.json")}, {}});
+  write("a.json", RuleJson(2, 20));
+  write("b.json", RuleJson(1, 10));
+  RpcClient client = server.Connect();
+  CHECK(PollUntil(kPatienceMs, [&] {
+    const auto rows = ListAll(&client, "rules_list", Json::array({nullptr}));
+    return rows.size() == 2 && rows[0].at("namespace") == "b" && rows[1].at("namespace") == "a";
+  }));
+  CHECK_FALSE(Contains(server.server().log(), " warn "));
+}
+
+TEST_CASE("a ConfigMap that Kubernetes publishes anew is in force") {
+  TempDir dir;
+  const fs::path mount = dir.Sub("mount");
+  const auto publish = [&](const std::string& version, double level) {
+    fs::create_directories(mount / version);
+    WriteStringToFile((mount / version / "rules.json").string(),
+                      RuleSet(RuleJson(1, level)).dump());
+    fs::create_symlink(version, mount / "..data_tmp");
+    fs::rename(mount / "..data_tmp", mount / "..data");
+  };
+  publish("..v1", 1);
+  fs::create_symlink("..data/rules.json", mount / "rules.json");
+  TestServer server(nullptr, {{"--rules", (mount / "rules.json").string()}, {}});
+  RpcClient client = server.Connect();
+  CHECK(Acquire(&client, 1).level == 1);
+  publish("..v2", 2);
+  fs::remove_all(mount / "..v1");
+  CHECK(PollUntil(kPatienceMs,
+                  [&] { return ResultOf(&client, "flow", Json::array({1})).at("level") == 2; }));
+}
+
+TEST_CASE_FIXTURE(Fixture, "rules_load for a namespace that a file feeds is refused, by its name") {
+  const Reply error = ErrorOf(&client, "rules_load", {"default", RuleSet(RuleJson(1, 99))});
+  CHECK(error.error_code == kErrorConflict);
+  CHECK(Contains(error.error_message, "file:" + path()));
+  CHECK(Acquire(&client, 1).level == 10);
+  // Other namespaces are free, and a file that is configured no more has no say.
+  LoadRules(&client, RuleJson(7, 70), "orders");
+  server.Terminate();
+  server.options().arguments.clear();
+  server.Start();
+  client = RpcClient(server.address());
+  LoadRules(&client, RuleJson(1, 99));
+  CHECK(Acquire(&client, 1).level == 99);
+}
+
+TEST_CASE("a file for a namespace of the RPC keeps the server from starting until it takes over") {
+  TestServer server({RuleJson(1, 10)});
+  server.server().Terminate();
+  WriteStringToFile(server.Sub("mine.json"), RuleSet(RuleJson(1, 20)).dump());
+  auto& arguments = server.server().options().arguments;
+  arguments = {"--rules", server.Sub("mine.json")};
+  const Finished refused = FailedStart(&server.server());
+  CAPTURE(refused.err);
+  CHECK(refused.exit_code == 64);
+  CHECK(Contains(refused.err, "namespace default takes its rules from rpc and not from file:" +
+                                  server.Sub("mine.json")));
+  CHECK(Contains(refused.err, "--rules-takeover"));
+
+  arguments.emplace_back("--rules-takeover");
+  server.server().Start();
+  {
+    RpcClient client = server.Connect();
+    CHECK(Acquire(&client, 1).level == 20);
+    CHECK(ErrorOf(&client, "rules_load", {"default", Json::array()}).error_code == kErrorConflict);
+  }
+  CHECK(Contains(server.server().log(), "its rules came from rpc and come from file:"));
+  // From now on it is the file's.
+  server.server().Kill9();
+  arguments.pop_back();
+  server.server().Start();
+  RpcClient client = server.Connect();
+  CHECK(Acquire(&client, 1).level == 20);
+}
+
+TEST_CASE("a namespace that the RPC has emptied may be had by a file") {
+  TestServer server({RuleJson(1, 10)});
+  RpcClient client = server.Connect();
+  LoadRules(&client, Json::array());
+  server.server().Terminate();
+  WriteStringToFile(server.Sub("mine.json"), RuleSet(RuleJson(1, 20)).dump());
+  server.server().options().arguments = {"--rules", server.Sub("mine.json")};
+  server.server().Start();
+  RpcClient again = server.Connect();
+  CHECK(Acquire(&again, 1).level == 20);
+}
+
+TEST_CASE_FIXTURE(Fixture, "rules sources tells whose each namespace is, live and on disk") {
+  LoadRules(&client, {RuleJson(7, 70), RuleJson(8, 80)}, "orders");
+  RpcClient bob(server.address());
+  ResultOf(&bob, "hello", {1, "orders", "bob"});
+  Acquire(&bob, 7);
+  for (const bool is_live : {true, false}) {
+    if (!is_live) server.Kill9();
+    const auto rows =
+        AdminRows(is_live ? live() : Source::Offline(server.data_dir()), {"rules", "sources"});
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[0] == Json({{"namespace", "default"},
+                           {"source", "file:" + path()},
+                           {"rules", 1},
+                           {"sessions", 0},
+                           {"sessions_online", is_live ? Json(0) : Json()}}));
+    CHECK(rows[1] == Json({{"namespace", "orders"},
+                           {"source", "rpc"},
+                           {"rules", 2},
+                           {"sessions", 1},
+                           {"sessions_online", is_live ? Json(1) : Json()}}));
+  }
+  const Finished verified = RunAdmin(Source::Offline(server.data_dir()), {"verify"});
+  CHECK(verified.exit_code == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "rules diff tells what a load would change, live and on disk") {
+  LoadRules(&client, RuleJson(7, 70), "orders");
+  const std::string file = dir.Sub("next.json");
+  const auto diff = [&](bool is_live, const std::string& format) {
+    return RunAdmin(is_live ? live() : Source::Offline(server.data_dir()),
+                    {"rules", "diff", file, "--namespace", "default", "--format", format});
+  };
+  for (const bool is_live : {true, false}) {
+    if (!is_live) server.Kill9();
+    WriteStringToFile(file, RuleSet(RuleJson(1, 10)).dump());
+    const Finished same = diff(is_live, "table");
+    CHECK(same.exit_code == 0);
+    CHECK(same.out == "0 added, 0 removed, 0 changed, 1 unchanged, 0 skipped\n");
+    CHECK(Contains(same.err, "takes its rules from file:" + path()));
+
+    WriteStringToFile(file, RuleSet({RuleJson(1, 12), RuleJson(2, 5), RuleJson(7, 1)}).dump());
+    const Finished different = diff(is_live, "jsonl");
+    CHECK(different.exit_code == 1);
+    const auto rows = ParseJsonLines(different.out);
+    REQUIRE(rows.size() == 3);
+    CHECK(rows[0].at("change") == "changed");
+    CHECK(rows[0].at("field") == "count");
+    CHECK(rows[0].at("old") == "10");
+    CHECK(rows[0].at("new") == "12");
+    CHECK(rows[1].at("change") == "added");
+    CHECK(rows[1].at("flow_id") == 2);
+    CHECK(rows[2].at("change") == "conflict");
+    CHECK(ParseCsv(diff(is_live, "csv").out).size() == 4);
+  }
+  WriteStringToFile(file, "[");
+  CHECK(diff(false, "table").exit_code == 64);
+  CHECK(diff(true, "table").exit_code == 64);
+  WriteStringToFile(file, "[]");
+  CHECK(diff(true, "table").exit_code == 69);
+}
+
+}  // namespace
+}  // namespace nowcalls::testing

@@ -1,0 +1,172 @@
+// Rule sources in front of an engine: the RPC, and one of a user's own, the example of the header.
+#include "nowcalls/rule_source.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "support/engine_harness.h"
+#include "support/process.h"
+#include "wire/namespace_rows.h"
+
+namespace nowcalls::engine {
+namespace {
+
+using testing::EngineHarness;
+using testing::RulesJson;
+
+// The example of nowcalls/rule_source.h begins here.
+class PolledRules final : public RuleSource {
+ public:
+  explicit PolledRules(std::function<std::string()> fetch) : fetch_(std::move(fetch)) {}
+
+  Status Start(RuleSink* sink) override {
+    sink_ = sink;
+    return sink->Claim({.source = kName, .name_space = "shop"});
+  }
+  void Stop() override { sink_ = nullptr; }
+
+  // A refusal leaves the rules of before in force; the next poll tries again.
+  Status Poll() {
+    if (sink_ == nullptr) return Status::Ok();
+    std::string json = fetch_();
+    if (json == in_force_) return Status::Ok();
+    const Result<RuleSink::CheckedSet> set = sink_->Check(kName, "shop", json);
+    if (!set.ok()) return set.status();
+    NOWCALLS_RETURN_IF_ERROR(sink_->Replace({*set}));
+    in_force_ = std::move(json);
+    return Status::Ok();
+  }
+
+ private:
+  static constexpr char kName[] = "inventory:shop";
+  const std::function<std::string()> fetch_;
+  RuleSink* sink_ = nullptr;
+  std::string in_force_;
+};
+// The example of nowcalls/rule_source.h ends here.
+
+std::string Load(EngineHarness* h, std::string_view name_space, const std::string& json) {
+  wire::OutputBuffer out;
+  wire::EncodeRulesLoadRequest(1, name_space, json, &out);
+  const ConnectionId connection = h->Connect();
+  const std::string text = h->Call(connection, out.view()).ErrorText();
+  h->Disconnect(connection);
+  return text;
+}
+
+wire::Page<wire::NamespaceRow> Namespaces(EngineHarness* h, const wire::PageParams& page = {}) {
+  wire::OutputBuffer out;
+  wire::EncodePageRequest(1, wire::Method::kNamespaces, page, &out);
+  const ConnectionId connection = h->Connect();
+  const auto rows = wire::DecodeNamespacePage(h->Call(connection, out.view()).result);
+  h->Disconnect(connection);
+  REQUIRE(rows.status().ToString() == "ok");
+  return *rows;
+}
+
+// Lines of a text between two of them, which are left out, without `prefix`.
+std::string Between(const std::string& text, const std::string& first, const std::string& last,
+                    const std::string& prefix) {
+  std::istringstream in(text);
+  std::string cut;
+  bool inside = false;
+  for (std::string line; std::getline(in, line);) {
+    if (inside && line == last) return cut;
+    if (inside) cut += (line.starts_with(prefix) ? line.substr(prefix.size()) : "") + "\n";
+    inside = inside || line == first;
+  }
+  return "not found";
+}
+
+TEST_CASE("the example of rule_source.h is the code that is tested here") {
+  const std::string root = NOWCALLS_SOURCE_DIR;
+  const std::string header = testing::ReadFileToString(root + "/include/nowcalls/rule_source.h");
+  const std::string here =
+      testing::ReadFileToString(root + "/tests/unit/engine/" + "rule_source_test.cc");
+  const std::string shown = Between(
+      header, "// server, on the server's thread:", "#ifndef NOWCALLS_RULE_SOURCE_H_", "//   ");
+  const std::string compiled =
+      Between(here, "// The example of nowcalls/rule_source.h begins here.",
+              "// The example of nowcalls/rule_source.h ends here.", "");
+  CHECK(shown == "\n" + compiled);
+}
+
+TEST_CASE("a source of a user's own puts rules in force, and owns its namespace") {
+  EngineHarness h({}, {});
+  std::string json = RulesJson({{.flow = 1, .count = 3}});
+  PolledRules source([&] { return json; });
+  REQUIRE(source.Start(h.engine().RulesAt(h.now())).ok());
+  REQUIRE(source.Poll().ToString() == "ok");
+  h.Settle();
+  CHECK(Load(&h, "shop", "[]") ==
+        "CONFLICT: rules_load: namespace shop takes its rules from inventory:shop and not from "
+        "rpc; change them there");
+  const ConnectionId client = h.Connect();
+  CHECK(h.Call(client, testing::AcquireRequest(1, 1)).acquire().level == 3);
+
+  json = "[{]";
+  CHECK(source.Poll().message().starts_with("not valid JSON"));
+  json = RulesJson({{.flow = 1, .count = -3}});
+  CHECK(source.Poll().message().find("count must be >= 0") != std::string::npos);
+  CHECK(h.Call(client, testing::AcquireRequest(2, 1)).acquire().level == 3);
+
+  json = RulesJson({{.flow = 1, .count = 4}});
+  REQUIRE(source.Poll().ok());
+  CHECK(h.Call(client, testing::AcquireRequest(3, 1)).acquire().level == 4);
+  source.Stop();
+  json = RulesJson({{.flow = 1, .count = 5}});
+  REQUIRE(source.Poll().ok());
+  CHECK(h.Call(client, testing::AcquireRequest(4, 1)).acquire().level == 4);
+}
+
+TEST_CASE("what a source delivers is durable with the next commit") {
+  EngineHarness h({}, {});
+  PolledRules source([] { return RulesJson({{.flow = 1, .count = 3}}); });
+  REQUIRE(source.Start(h.engine().RulesAt(h.now())).ok());
+  REQUIRE(source.Poll().ok());
+  h.Settle();
+  h.Restart();
+  CHECK(h.core().flows().rules() == 1);
+  const auto page = Namespaces(&h);
+  REQUIRE(page.rows.size() == 1);
+  CHECK(page.rows[0].source == "inventory:shop");
+  // Nobody has claimed it since, so it may be taken.
+  CHECK(Load(&h, "shop", RulesJson({{.flow = 2}})) == "ok");
+  CHECK(Namespaces(&h).rows[0].source == "rpc");
+}
+
+TEST_CASE("namespaces tells source, rules and sessions of each, page by page") {
+  EngineHarness h({}, {});
+  REQUIRE(h.engine()
+              .RulesAt(h.now())
+              ->Claim({.source = "file:/etc/bank.json", .name_space = "bank"})
+              .ok());
+  CHECK(Load(&h, "shop", RulesJson({{.flow = 1}, {.flow = 2}})) == "ok");
+  const ConnectionId shop = h.Connect();
+  h.Call(shop, testing::HelloRequest(1, "shop", "till-1"));
+  const ConnectionId solo = h.Connect();
+  h.Call(solo, testing::HelloRequest(1, "solo", "a"));
+  const auto all = Namespaces(&h);
+  REQUIRE(all.rows.size() == 3);
+  CHECK(all.next_cursor == 0);
+  CHECK(all.rows[0] == wire::NamespaceRow{"bank", "file:/etc/bank.json", 0, 0, 0});
+  CHECK(all.rows[1] == wire::NamespaceRow{"shop", "rpc", 2, 1, 1});
+  CHECK(all.rows[2] == wire::NamespaceRow{"solo", std::nullopt, 0, 1, 1});
+
+  const auto first = Namespaces(&h, {.limit = 2, .cursor = 0});
+  CHECK(first.rows.size() == 2);
+  REQUIRE(first.next_cursor != 0);
+  const auto rest = Namespaces(&h, {.limit = 2, .cursor = first.next_cursor});
+  REQUIRE(rest.rows.size() == 1);
+  CHECK(rest.rows[0] == all.rows[2]);
+  CHECK(rest.next_cursor == 0);
+  CHECK(Namespaces(&h, {.limit = 2, .cursor = UINT64_MAX}).rows.empty());
+}
+
+}  // namespace
+}  // namespace nowcalls::engine

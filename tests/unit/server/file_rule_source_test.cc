@@ -1,0 +1,392 @@
+// Watched rule files: real files and a real loop in front of a real core.
+#include "server/file_rule_source.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fingerprint.h"
+#include "engine/rule_intake.h"
+#include "support/core_harness.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+#include "unit/server/loop_fixture.h"
+
+namespace nowcalls::server {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::RuleOptions;
+using testing::RulesJson;
+using testing::WriteStringToFile;
+
+// A sink that counts what gets through.
+class CountingSink final : public RuleSink {
+ public:
+  explicit CountingSink(testing::CoreHarness* h) : intake_(&h->core(), [h] { return h->turn(); }) {}
+
+  Result<CheckedSet> Check(std::string_view source, std::string_view name_space,
+                           std::string_view json) const override {
+    return intake_.Check(source, name_space, json);
+  }
+  Status Claim(const RuleClaim& claim) override { return intake_.Claim(claim); }
+  Status Replace(const std::vector<CheckedSet>& sets) override {
+    Status status = intake_.Replace(sets);
+    if (status.ok()) ++replaced;
+    return status;
+  }
+
+  int replaced = 0;
+
+ private:
+  engine::RuleIntake intake_;
+};
+
+// Files NAMESPACE.json in a directory of its own; at the start all are empty sets and loaded.
+class Watched {
+ public:
+  explicit Watched(const std::vector<std::string>& namespaces, size_t watches_max = 100)
+      : sink(&h) {
+    for (const std::string& name_space : namespaces) {
+      files_.push_back({name_space, Path(name_space)});
+      Write(name_space, {});
+    }
+    options_.settle_ms = 5;
+    options_.poll_ms = 5;
+    options_.watches_max = watches_max;
+  }
+  ~Watched() {
+    if (source == nullptr) return;
+    source->Stop();
+    uv_run(loop.get(), UV_RUN_DEFAULT);
+  }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+  std::string Path(const std::string& name_space) const { return dir.Sub(name_space + ".json"); }
+  void Write(const std::string& name_space, const std::vector<RuleOptions>& rules) const {
+    WriteStringToFile(Path(name_space), RulesJson(rules));
+  }
+  // As editors do.
+  void Rename(const std::string& name_space, const std::string& text) const {
+    WriteStringToFile(Path(name_space) + "~", text);
+    fs::rename(Path(name_space) + "~", Path(name_space));
+  }
+
+  // Begins to watch; what the files hold now counts as loaded. Returns when all is quiet.
+  void Start() {
+    std::vector<uint64_t> fingerprints;
+    for (const RuleFile& file : files_) {
+      fingerprints.push_back(Fingerprint(testing::ReadFileToString(file.path)));
+    }
+    source = std::make_unique<FileRuleSource>(loop.get(), files_, fingerprints, options_,
+                                              [this](LogLevel level, const std::string& text) {
+                                                log += std::string(LogLevelName(level)) + " " +
+                                                       text + "\n";
+                                              });
+    REQUIRE(source->Start(&sink).ToString() == "ok");
+    // The look of the start, and the one after the watches are set.
+    Await([this] { return source->idle(); });
+  }
+
+  void Await(const std::function<bool()>& holds) {
+    const bool held = loop.RunUntil(holds);
+    INFO(log);
+    REQUIRE(held);
+  }
+  void AwaitLevel(int64_t flow, double count) {
+    Await([=, this] { return Level(flow) == count; });
+  }
+  void AwaitLog(const std::string& text) {
+    Await([&] { return log.find(text) != std::string::npos; });
+  }
+  // -1: it has no rule.
+  double Level(int64_t flow) {
+    const core::FlowTable& flows = h.core().flows();
+    const core::FlowSlot slot = flows.Find(FlowId{flow});
+    return slot == core::kNoFlow ? -1 : flows.at(slot).rule->count;
+  }
+  int Logged(const std::string& text) const {
+    int count = 0;
+    for (size_t at = log.find(text); at != std::string::npos; at = log.find(text, at + 1)) ++count;
+    return count;
+  }
+
+  testing::TempDir dir;
+  testing::CoreHarness h;
+  CountingSink sink;
+  TestLoop loop;
+  std::string log;
+  std::unique_ptr<FileRuleSource> source;
+
+ private:
+  std::vector<RuleFile> files_;
+  FileRuleSourceOptions options_;
+};
+
+TEST_CASE("a file that is renamed over, as editors do, is loaded") {
+  Watched w({"shop"});
+  w.Start();
+  w.Rename("shop", RulesJson({{.flow = 1, .count = 7}}));
+  w.AwaitLevel(1, 7);
+  w.Rename("shop", RulesJson({{.flow = 1, .count = 8}, {.flow = 2}}));
+  w.AwaitLevel(1, 8);
+  CHECK(w.Logged("info rule file " + w.Path("shop") +
+                 ": loaded, 2 rules of namespace 'shop' in force\n") == 1);
+  CHECK(w.log.find("warn") == std::string::npos);
+}
+
+TEST_CASE("a file that is truncated and written is loaded, and a half of it is not") {
+  Watched w({"shop"});
+  w.Write("shop", {{.flow = 1, .count = 3}});
+  w.Start();
+  const std::string text = RulesJson({{.flow = 1, .count = 4}});
+  WriteStringToFile(w.Path("shop"), text.substr(0, text.size() / 2));
+  w.AwaitLog("not valid JSON");
+  CHECK(w.Level(1) == -1);  // Not loaded by anybody yet: what is there counts as loaded.
+  WriteStringToFile(w.Path("shop"), text);
+  w.AwaitLevel(1, 4);
+}
+
+TEST_CASE("a bad set is refused once, by file, rule and field, and the rules of before stay") {
+  Watched w({"shop", "bank"});
+  w.Start();
+  w.Write("shop", {{.flow = 1, .count = 7}});
+  w.AwaitLevel(1, 7);
+  w.Write("shop", {{.flow = 1, .count = 8}, {.flow = 2, .count = -1}});
+  const std::string refusal = "warn rule file " + w.Path("shop") +
+                              ": rule 2 (resource \"r2\", flowId 2): count must be >= 0; the rules "
+                              "of before stay in force\n";
+  w.AwaitLog(refusal);
+  CHECK(w.Level(1) == 7);
+  // Written again without a change it is looked at, together with another, and not told again.
+  w.Write("shop", {{.flow = 1, .count = 8}, {.flow = 2, .count = -1}});
+  w.Write("bank", {{.flow = 3, .count = 1}});
+  w.AwaitLevel(3, 1);
+  CHECK(w.Logged(refusal) == 1);
+  CHECK(w.Level(1) == 7);
+  w.Write("shop", {{.flow = 1, .count = 9}});
+  w.AwaitLevel(1, 9);
+}
+
+TEST_CASE("a file that is written without a change of its content does nothing") {
+  Watched w({"shop", "bank"});
+  w.Write("shop", {{.flow = 1, .count = 7}});
+  w.Start();
+  w.Write("shop", {{.flow = 1, .count = 7}});
+  w.Rename("shop", RulesJson({{.flow = 1, .count = 7}}));
+  w.Write("bank", {{.flow = 3, .count = 1}});
+  w.AwaitLevel(3, 1);
+  CHECK(w.sink.replaced == 1);
+  CHECK(w.Logged("shop.json") == 0);
+}
+
+TEST_CASE("the rules of a deleted file stay, and it is loaded when it is back with others") {
+  Watched w({"shop"});
+  w.Start();
+  w.Write("shop", {{.flow = 1, .count = 7}});
+  w.AwaitLevel(1, 7);
+  fs::remove(w.Path("shop"));
+  w.AwaitLog("warn rule file " + w.Path("shop") +
+             ": is gone; its rules stay in force until it is back with others\n");
+  CHECK(w.Level(1) == 7);
+  SUBCASE("with other rules") {
+    w.Write("shop", {{.flow = 1, .count = 8}});
+    w.AwaitLevel(1, 8);
+  }
+  SUBCASE("with the same") {
+    const int replaced = w.sink.replaced;
+    w.Write("shop", {{.flow = 1, .count = 7}});
+    w.AwaitLog("info rule file " + w.Path("shop") + ": is back, unchanged\n");
+    CHECK(w.sink.replaced == replaced);
+  }
+}
+
+TEST_CASE("a symbolic link that is swapped on the way to the file, as Kubernetes does, is seen") {
+  testing::TempDir other;
+  Watched w({"shop"});
+  const fs::path dir = w.dir.path();
+  const auto publish = [&](const std::string& version, double count) {
+    fs::create_directory(dir / version);
+    WriteStringToFile((dir / version / "shop.json").string(),
+                      RulesJson({{.flow = 1, .count = count}}));
+    fs::create_symlink(version, dir / "..data_tmp");
+    fs::rename(dir / "..data_tmp", dir / "..data");
+  };
+  publish("..v1", 1);
+  fs::remove(w.Path("shop"));
+  fs::create_symlink("..data/shop.json", w.Path("shop"));
+  w.Start();
+  publish("..v2", 2);
+  w.AwaitLevel(1, 2);
+  fs::remove_all(dir / "..v1");
+  publish("..v3", 3);
+  w.AwaitLevel(1, 3);
+  // A link that leads elsewhere, and a change there.
+  WriteStringToFile(other.Sub("shop.json"), RulesJson({{.flow = 1, .count = 4}}));
+  fs::create_symlink(other.path(), dir / "..data_tmp");
+  fs::rename(dir / "..data_tmp", dir / "..data");
+  w.AwaitLevel(1, 4);
+  WriteStringToFile(other.Sub("shop.json"), RulesJson({{.flow = 1, .count = 5}}));
+  w.AwaitLevel(1, 5);
+}
+
+TEST_CASE("a directory that is removed and made again is watched again") {
+  Watched w({"shop"});
+  const fs::path dir = w.dir.Sub("sub");
+  const auto write = [&](double count) {
+    fs::create_directories(dir);
+    WriteStringToFile((dir / "shop.json").string(), RulesJson({{.flow = 1, .count = count}}));
+  };
+  write(1);
+  fs::remove(w.Path("shop"));
+  fs::create_symlink("sub/shop.json", w.Path("shop"));
+  w.Start();
+  fs::remove_all(dir);
+  w.AwaitLog("is gone");
+  write(2);
+  w.AwaitLevel(1, 2);
+  write(3);
+  w.AwaitLevel(1, 3);
+  // Another one in its place at one stroke.
+  fs::rename(dir, w.dir.Sub("old"));
+  write(4);
+  w.AwaitLevel(1, 4);
+  write(5);
+  w.AwaitLevel(1, 5);
+}
+
+TEST_CASE("files that change together are put in force together, so that flows can be swapped") {
+  Watched w({"shop", "bank"});
+  w.Start();
+  w.Write("shop", {{.flow = 1, .count = 1}});
+  w.Write("bank", {{.flow = 2, .count = 2}});
+  w.AwaitLevel(2, 2);
+  CHECK(w.Level(1) == 1);
+  const int replaced = w.sink.replaced;
+  w.Write("shop", {{.flow = 2, .count = 20}});
+  w.Write("bank", {{.flow = 1, .count = 10}});
+  w.AwaitLevel(2, 20);
+  CHECK(w.Level(1) == 10);
+  CHECK(w.sink.replaced == replaced + 1);
+  CHECK(w.log.find("warn") == std::string::npos);
+}
+
+TEST_CASE("a set that is refused does not hold the others up, and waits for what is in its way") {
+  Watched w({"shop", "bank", "zoo"});
+  REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.turn(), "taken", RulesJson({{.flow = 9}})).ok());
+  w.Start();
+  w.Write("shop", {{.flow = 1, .count = 1}});
+  w.Write("bank", {{.flow = 9, .count = 9}});
+  w.Write("zoo", {{.flow = 3, .count = 3}});
+  w.AwaitLevel(3, 3);
+  CHECK(w.Level(1) == 1);
+  w.AwaitLog("clusterConfig.flowId 9 belongs to namespace taken");
+  // Once the flow is free, the next look finds that the set fits.
+  REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.turn(), "taken", "[]").ok());
+  w.Write("zoo", {{.flow = 3, .count = 4}});
+  w.AwaitLevel(9, 9);
+  CHECK(w.Level(3) == 4);
+  CHECK(w.Logged("belongs to namespace taken") == 1);
+}
+
+TEST_CASE("where nothing can be watched the files are looked at from time to time") {
+  Watched w({"shop"}, /*watches_max=*/0);
+  w.Start();
+  w.AwaitLog("warn cannot watch " + w.dir.path() +
+             " (at most 0 directories are watched); the rule files there are looked at every 5 ms "
+             "instead\n");
+  w.Write("shop", {{.flow = 1, .count = 7}});
+  w.AwaitLevel(1, 7);
+  fs::remove(w.Path("shop"));
+  w.AwaitLog("is gone");
+  w.Write("shop", {{.flow = 1, .count = 8}});
+  w.AwaitLevel(1, 8);
+  CHECK(w.Logged("cannot watch") == 1);
+  CHECK(w.Logged("is gone") == 1);
+}
+
+TEST_CASE("changes that leave the size of the file as it is are seen by looking, too") {
+  Watched w({"shop"}, /*watches_max=*/0);
+  w.Start();
+  for (int count = 1; count < 10; ++count) {
+    w.Write("shop", {{.flow = 1, .count = static_cast<double>(count)}});
+    w.AwaitLevel(1, count);
+  }
+}
+
+TEST_CASE("a reload loads every file, changed or not, and tells how each went") {
+  Watched w({"shop", "bank", "zoo"});
+  w.Write("shop", {{.flow = 1, .count = 7}});
+  w.Start();
+  WriteStringToFile(w.Path("bank"), "[]]");
+  w.AwaitLog("bank.json: not valid JSON");
+  fs::remove(w.Path("zoo"));
+  w.AwaitLog("zoo.json: is gone");
+  w.log.clear();
+  w.source->ReloadAll();
+  w.AwaitLog("zoo.json: is gone");
+  w.AwaitLog("bank.json: not valid JSON");
+  w.AwaitLog("info rule file " + w.Path("shop") +
+             ": reloaded, 1 rule of namespace 'shop' in force\n");
+  CHECK(w.Level(1) == 7);
+}
+
+TEST_CASE("a pipe in the place of a file is neither waited for nor read") {
+  Watched w({"shop", "bank"});
+  w.Start();
+  fs::remove(w.Path("shop"));
+  REQUIRE(mkfifo(w.Path("shop").c_str(), 0600) == 0);
+  w.AwaitLog("warn rule file " + w.Path("shop") +
+             ": is no regular file: it is read at the start of the server only\n");
+  w.Write("bank", {{.flow = 3, .count = 1}});
+  w.AwaitLevel(3, 1);
+}
+
+TEST_CASE("a change between the loading of a file and the first look at it is not missed") {
+  Watched w({"shop"});
+  w.Start();
+  w.source->Stop();
+  uv_run(w.loop.get(), UV_RUN_DEFAULT);
+  w.source.reset();
+  // What Start takes for loaded is what the file held then.
+  FileRuleSource late(w.loop.get(), {{"shop", w.Path("shop")}}, {Fingerprint("[]")}, {},
+                      [](LogLevel, const std::string&) {});
+  w.Write("shop", {{.flow = 1, .count = 7}});
+  REQUIRE(late.Start(&w.sink).ok());
+  w.AwaitLevel(1, 7);
+  late.Stop();
+  uv_run(w.loop.get(), UV_RUN_DEFAULT);
+}
+
+TEST_CASE(
+    "a source whose namespace is another's does not start, and one that is stopped is quiet") {
+  Watched w({"shop"});
+  REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.turn(), "shop", RulesJson({{.flow = 1}})).ok());
+  FileRuleSource refused(w.loop.get(), {{"shop", w.Path("shop")}}, {0}, {},
+                         [](LogLevel, const std::string&) {});
+  CHECK(refused.Start(&w.sink).code() == StatusCode::kAlreadyExists);
+  FileRuleSourceOptions options;
+  options.takeover = true;
+  FileRuleSource stopped(w.loop.get(), {{"shop", w.Path("shop")}}, {0}, options,
+                         [](LogLevel, const std::string&) {});
+  REQUIRE(stopped.Start(&w.sink).ok());
+  // Its first look is on its way, and finds a content that is not the one loaded.
+  stopped.Stop();
+  refused.Stop();
+  uv_run(w.loop.get(), UV_RUN_DEFAULT);
+  CHECK(stopped.idle());
+  CHECK(w.sink.replaced == 0);
+}
+
+TEST_CASE("a file's name as a source is its absolute path") {
+  CHECK(FileSourceName("/etc/nowcalls/./shop.json") == "file:/etc/nowcalls/shop.json");
+  CHECK(FileSourceName("shop.json") == "file:" + fs::current_path().string() + "/shop.json");
+}
+
+}  // namespace
+}  // namespace nowcalls::server

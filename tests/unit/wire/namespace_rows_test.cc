@@ -1,0 +1,76 @@
+// Rows of `namespaces`: golden bytes in both directions, and answers that are none.
+#include "wire/namespace_rows.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/hex.h"
+#include "support/golden.h"
+#include "wire/client_messages.h"
+
+namespace nowcalls::wire {
+namespace {
+
+const std::vector<NamespaceRow>& SampleRows() {
+  static const std::vector<NamespaceRow> rows = {
+      {.name_space = "shop",
+       .source = "file:/etc/nowcalls/shop.json",
+       .rules = 5,
+       .sessions = 3,
+       .sessions_online = 2},
+      {.name_space = "default", .source = {}, .rules = 0, .sessions = 1, .sessions_online = 1}};
+  return rows;
+}
+
+std::string Golden(const char* file) {
+  return testing::LoadGolden(testing::GoldenPath(file)).at("namespaces");
+}
+
+TEST_CASE("namespaces has its golden bytes, asked and answered") {
+  OutputBuffer request;
+  EncodePageRequest(17, Method::kNamespaces, {}, &request);
+  CHECK(ToHex(request.view()) == ToHex(Golden("wire_requests.hex")));
+  OutputBuffer reply;
+  EncodeNamespacePage(17, SampleRows(), 7, &reply);
+  CHECK(ToHex(reply.view()) == ToHex(Golden("wire_replies.hex")));
+}
+
+TEST_CASE("the golden namespaces are read on both sides") {
+  const std::string request = Golden("wire_requests.hex");
+  Envelope envelope;
+  RequestError error;
+  REQUIRE(DecodeEnvelope(request, &envelope, &error));
+  CHECK(envelope.method == Method::kNamespaces);
+  PageParams params;
+  REQUIRE(DecodePage(Method::kNamespaces, envelope.params, &params, &error));
+  const std::string reply = Golden("wire_replies.hex");
+  const auto response = DecodeResponse(reply);
+  REQUIRE(response.ok());
+  const auto page = DecodeNamespacePage(response->result);
+  REQUIRE(page.ok());
+  CHECK(page->rows == SampleRows());
+  CHECK(page->next_cursor == 7);
+}
+
+TEST_CASE("a row read offline leaves out what only a server knows") {
+  NamespaceRow row = SampleRows()[0];
+  row.sessions_online.reset();
+  OutputBuffer out;
+  EncodeNamespacePage(1, {row}, 0, &out);
+  const auto page = DecodeNamespacePage(DecodeResponse(out.view())->result);
+  REQUIRE(page.ok());
+  CHECK(page->rows == std::vector<NamespaceRow>{row});
+  CHECK(page->next_cursor == 0);
+}
+
+TEST_CASE("an answer that is no page of namespaces is refused by field") {
+  CHECK(DecodeNamespacePage("\x01").status().code() == StatusCode::kCorruption);
+  const std::string bad_rules("\x92\x91\x81\xa5rules\xa1x\xc0", 12);
+  CHECK(DecodeNamespacePage(bad_rules).status().message().find("rules must be an integer") !=
+        std::string::npos);
+}
+
+}  // namespace
+}  // namespace nowcalls::wire
