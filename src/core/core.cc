@@ -77,6 +77,7 @@ void Core::Seal(const Turn& turn, const ClockSample& clock) {
     watermark_ms_ = bound_ms;
     turn.batch->WatermarkRaised(bound_ms);
   }
+  history_.Record(turn.batch);
   turn.batch->Sealed({.batch_number = ++batch_number_,
                       .next_fence = next_fence_,
                       .ledger_ms = turn.now.ms,

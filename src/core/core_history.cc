@@ -1,6 +1,7 @@
 // The ends of tokens that are kept for operators, and their recovery.
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "core/core.h"
 
@@ -46,7 +47,7 @@ void Core::RecordEnd(const Turn& turn, const TokenEntry& entry, EndReason reason
   end.name_space = flows_.name_space(session.name_space).name;
   end.client_id = session.client_id;
   end.note = note;
-  history_.Add(std::move(end), turn.batch);
+  history_.Add(std::move(end));
 }
 
 }  // namespace nowcalls::core

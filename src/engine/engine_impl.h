@@ -68,7 +68,11 @@ struct Engine::Impl : ReplyBuffers {
 
   core::Turn TurnNow() { return TurnAt(current); }
   core::Turn TurnAt(Instant now) { return {now, &batches[open]}; }
-  bool BatchFull() const { return batches[open].bytes().size() >= options.limits.batch_bytes_max; }
+  // Ends of tokens are in the history first, and in the batch when it is sealed.
+  bool BatchFull() const {
+    return batches[open].bytes().size() + core->history().unrecorded_bytes() >=
+           options.limits.batch_bytes_max;
+  }
   size_t in_flight() const { return 1 - open; }
 
   EngineOptions options;

@@ -9,7 +9,6 @@ namespace {
 
 constexpr uint8_t kValueVersion = 1;
 constexpr int64_t kLedgerMsMax = int64_t{1} << 62;  // base/time.h: the end of valid instants.
-constexpr size_t kFixedValueBytes = 58;             // All but the bytes of the three texts.
 
 static_assert(kReasonBytesMax <= UINT16_MAX);
 
@@ -63,7 +62,7 @@ Result<uint64_t> DecodeHistoryKey(std::string_view key) {
 std::string EncodeHistoryValue(const HistoryEntry& entry) {
   NOWCALLS_CHECK(ProblemOf(entry) == nullptr);
   std::string out;
-  out.reserve(kFixedValueBytes + entry.name_space.size() + entry.client_id.size() +
+  out.reserve(kHistoryFixedBytes + entry.name_space.size() + entry.client_id.size() +
               entry.note.size());
   AppendBigEndian(&out, kValueVersion);
   AppendBigEndian(&out, static_cast<uint8_t>(entry.reason));

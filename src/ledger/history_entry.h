@@ -39,6 +39,8 @@ struct HistoryEntry {
 };
 
 inline constexpr size_t kHistoryKeyBytes = 8;
+// Of a value, but for the bytes of its three texts.
+inline constexpr size_t kHistoryFixedBytes = 58;
 
 // sequence:be64, so that keys sort from old to new.
 std::string EncodeHistoryKey(uint64_t sequence);

@@ -25,9 +25,12 @@ std::vector<std::string> Reasons(const std::vector<Json>& rows) {
   return reasons;
 }
 
-// A rule whose tokens time out and whose clients are given up quickly.
-Json QuickRule(int64_t flow_id) {
-  return RuleJson(flow_id, 100, {{"resourceTimeout", 400}, {"clientOfflineTime", 300}});
+// Three rules: tokens of 1 time out soon, absent clients lose those of 2 soon, and those of 3 may
+// be released late for a long while.
+Json QuickRules() {
+  return {RuleJson(1, 100, {{"resourceTimeout", 200}}),
+          RuleJson(2, 100, {{"clientOfflineTime", 300}}),
+          RuleJson(3, 100, {{"resourceTimeout", 1500}})};
 }
 
 size_t HistorySize(RpcClient* client) { return ListAll(client, "history").size(); }
@@ -37,13 +40,15 @@ void WaitForHistory(RpcClient* client, size_t entries) {
 }
 
 TEST_CASE("every way a token ends but a release in time is told, live and after kill -9 alike") {
-  TestServer server({QuickRule(1), RuleJson(2, 100), RuleJson(3, 100)});
+  Json rules = QuickRules();
+  rules.push_back(RuleJson(4, 100));
+  TestServer server(rules, {{"--resource-timeout-factor", "3"}, {}});
   RpcClient alice = server.Connect("alice");
   RpcClient watcher = server.Connect();
   Release(&alice, Acquire(&alice, 2).token_id);
   {
     RpcClient bob = server.Connect("bob");
-    Acquire(&bob, 1, 2);
+    Acquire(&bob, 2, 2);
   }
   WaitForHistory(&watcher, 1);
   Acquire(&alice, 1, 3);
@@ -51,13 +56,12 @@ TEST_CASE("every way a token ends but a release in time is told, live and after 
   const uint64_t stuck = Acquire(&alice, 2, 4).token_id;
   CHECK(RunAdmin(Live(server), {"reclaim", std::to_string(stuck), "--reason", "job, \"died\""})
             .exit_code == 0);
-  Acquire(&alice, 3, 5);
-  LoadRules(&watcher, {QuickRule(1), RuleJson(2, 100)});
-  CHECK(RunAdmin(Live(server), {"purge", "--flow", "3", "--yes"}).exit_code == 0);
-  const uint64_t late = Acquire(&alice, 1, 6).token_id;
+  Acquire(&alice, 4, 5);
+  LoadRules(&watcher, QuickRules());
+  CHECK(RunAdmin(Live(server), {"purge", "--flow", "4", "--yes"}).exit_code == 0);
+  const uint64_t late = Acquire(&alice, 3, 6).token_id;
   REQUIRE(PollUntil(kPatienceMs, [&] {
-    const Json rows = ResultOf(&watcher, "tokens", {{{"min_age_ms", 420}}})[0];
-    return !rows.empty();
+    return !ResultOf(&watcher, "tokens", {{{"min_age_ms", 1501}}})[0].empty();
   }));
   CHECK(Release(&alice, late) == kStatusReleaseOk);
 

@@ -42,8 +42,8 @@ std::string Text(const HistoryPage& page) {
   return text + "next " + std::to_string(page.next_cursor);
 }
 
-void AddMany(uint64_t first, uint64_t last, History* history, CommitBatch* batch) {
-  for (uint64_t token = first; token <= last; ++token) history->Add(EntryOf(token), batch);
+void AddMany(uint64_t first, uint64_t last, History* history) {
+  for (uint64_t token = first; token <= last; ++token) history->Add(EntryOf(token));
 }
 
 // "3 4 5": what a ledger holds after the batch.
@@ -59,45 +59,85 @@ std::string Stored(CommitBatch* batch, store::MemoryStore* store) {
   return text;
 }
 
-TEST_CASE("ends are numbered one after the other from 1") {
+TEST_CASE("ends are numbered one after the other from 1, and recorded once") {
   History history(10);
   CommitBatch batch;
-  AddMany(100, 102, &history, &batch);
+  AddMany(100, 102, &history);
   REQUIRE(history.size() == 3);
   CHECK(history.entries()[0].sequence == 1);
   CHECK(history.entries()[2].sequence == 3);
   CHECK(history.entries()[2].token_id == TokenId(102));
+  history.Record(&batch);
+  CHECK(batch.records() == 3);
+  history.Record(&batch);
   CHECK(batch.records() == 3);
 }
 
-TEST_CASE("beyond the bound each end drops the oldest in the batch that adds it") {
+TEST_CASE("beyond the bound each end drops the oldest, in the batch that adds it") {
   History history(3);
   CommitBatch batch;
   store::MemoryStore store{ledger::Format{}};
-  AddMany(1, 3, &history, &batch);
+  AddMany(1, 3, &history);
+  history.Record(&batch);
   CHECK(Stored(&batch, &store) == "1 2 3 ");
-  AddMany(4, 5, &history, &batch);
+  AddMany(4, 5, &history);
+  history.Record(&batch);
   CHECK(batch.records() == 4);
   CHECK(Stored(&batch, &store) == "3 4 5 ");
   CHECK(history.size() == 3);
-  // More than the bound in one batch: what it adds and drops itself is gone behind it.
-  AddMany(6, 20, &history, &batch);
-  CHECK(Stored(&batch, &store) == "18 19 20 ");
+  AddMany(6, 6, &history);
+  history.Record(&batch);
+  CHECK(Stored(&batch, &store) == "4 5 6 ");
+}
+
+TEST_CASE("what comes and goes within one batch is not written") {
+  History history(3);
+  CommitBatch batch;
+  store::MemoryStore store{ledger::Format{}};
+  AddMany(1, 2, &history);
+  history.Record(&batch);
+  CHECK(Stored(&batch, &store) == "1 2 ");
+  AddMany(3, 100'002, &history);
+  history.Record(&batch);
+  CHECK(batch.records() == 2 + 3);
+  CHECK(Stored(&batch, &store) == "100000 100001 100002 ");
+}
+
+TEST_CASE("the bytes that a batch will get are known before it gets them") {
+  History history(3);
+  CHECK(history.unrecorded_bytes() == 0);
+  for (uint64_t last = 1; last <= 3; ++last) {
+    CommitBatch batch;
+    AddMany(1, last, &history);
+    const size_t expected = history.unrecorded_bytes();
+    CHECK(expected == last * (1 + 8 + 2 + 58 + 4));
+    store::MemoryStore store{ledger::Format{}};
+    History other(3);
+    AddMany(1, last, &other);
+    other.Record(&batch);
+    CHECK(batch.bytes().size() == expected);
+    CommitBatch ignored;
+    history.Record(&ignored);
+    CHECK(history.unrecorded_bytes() == 0);
+  }
+  AddMany(1, 500, &history);
+  CHECK(history.unrecorded_bytes() == 3 * (1 + 8 + 2 + 58 + 4));
 }
 
 TEST_CASE("a history of 0 entries keeps and records nothing") {
   History history(0);
   CommitBatch batch;
-  AddMany(1, 3, &history, &batch);
+  AddMany(1, 3, &history);
+  history.Record(&batch);
   CHECK(history.size() == 0);
+  CHECK(history.unrecorded_bytes() == 0);
   CHECK(batch.empty());
   CHECK(Text(history.Page(0, 10)) == "next 0");
 }
 
 TEST_CASE("pages come newest first and go on where the page before ended") {
   History history(10);
-  CommitBatch batch;
-  AddMany(1, 7, &history, &batch);
+  AddMany(1, 7, &history);
   CHECK(Text(history.Page(0, 3)) == "7 6 5 next 5");
   CHECK(Text(history.Page(5, 3)) == "4 3 2 next 2");
   CHECK(Text(history.Page(2, 3)) == "1 next 0");
@@ -107,10 +147,9 @@ TEST_CASE("pages come newest first and go on where the page before ended") {
 
 TEST_CASE("a cursor stays true while entries come, and ends when those behind it are dropped") {
   History history(4);
-  CommitBatch batch;
-  AddMany(1, 4, &history, &batch);
+  AddMany(1, 4, &history);
   CHECK(Text(history.Page(0, 2)) == "4 3 next 3");
-  AddMany(5, 6, &history, &batch);
+  AddMany(5, 6, &history);
   CHECK(Text(history.Page(3, 2)) == "next 0");
   CHECK(Text(history.Page(4, 2)) == "3 next 0");
   CHECK(Text(history.Page(UINT64_MAX, 2)) == "6 5 next 5");
@@ -120,8 +159,7 @@ TEST_CASE("a cursor stays true while entries come, and ends when those behind it
 TEST_CASE("a loaded history goes on with the next number") {
   History history(10);
   for (const uint64_t sequence : {7, 8, 9}) REQUIRE(history.Load(NumberedEntry(sequence)).ok());
-  CommitBatch batch;
-  history.Add(EntryOf(100), &batch);
+  history.Add(EntryOf(100));
   CHECK(Text(history.Page(0, 10)) == "10 9 8 7 next 0");
 }
 
@@ -146,16 +184,25 @@ TEST_CASE("more than this server keeps is dropped in pieces, the oldest first") 
   CommitBatch batch;
   store::MemoryStore store{ledger::Format{}};
   History before(10);
-  AddMany(1, 7, &before, &batch);
+  AddMany(1, 7, &before);
+  before.Record(&batch);
   CHECK(Stored(&batch, &store) == "1 2 3 4 5 6 7 ");
   for (const HistoryEntry& entry : ReadLedger(&store).history) REQUIRE(history.Load(entry).ok());
   CHECK(history.has_surplus());
   history.DropSurplus(3, &batch);
   CHECK(Stored(&batch, &store) == "4 5 6 7 ");
   CHECK(history.has_surplus());
+  // An end in between displaces one more.
+  AddMany(100, 100, &history);
+  history.Record(&batch);
+  CHECK(Stored(&batch, &store) == "5 6 7 8 ");
+  AddMany(101, 101, &history);
+  history.DropSurplus(1, &batch);
+  history.Record(&batch);
+  CHECK(Stored(&batch, &store) == "7 8 9 ");
   history.DropSurplus(3, &batch);
   CHECK_FALSE(history.has_surplus());
-  CHECK(Stored(&batch, &store) == "6 7 ");
+  CHECK(Stored(&batch, &store) == "8 9 ");
   history.DropSurplus(3, &batch);
   CHECK(batch.empty());
 }

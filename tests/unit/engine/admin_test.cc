@@ -191,6 +191,26 @@ TEST_CASE("a turn does only a few mass reclaims, and acquires go on in between")
   CHECK(s.h.core().tokens().size() == before - 7000);
 }
 
+TEST_CASE("a batch is full with the history it will get, before it has got it") {
+  // The ends of 1000 tokens are 19,000 bytes, and their history is some 80,000 more.
+  Limits limits;
+  limits.batch_bytes_max = 30'000;
+  EngineHarness h(limits);
+  const ConnectionId client = h.Connect();
+  for (int i = 0; i < 1000; ++i) h.Send(client, AcquireRequest(1, 1));
+  h.Settle();
+  h.TakeIds(client);
+  REQUIRE(h.core().tokens().size() == 1000);
+  const ConnectionId admin = h.Connect("10.0.0.1:5");
+  h.Send(admin, ReclaimFlowRequest(1, {1, "hung", 1000}));
+  CHECK(h.core().tokens().size() == 0);
+  h.Send(client, PlainRequest(99, Method::kPing));
+  CHECK_FALSE(h.driver().socket(client).reading);
+  h.Settle();
+  CHECK(h.driver().socket(client).reading);
+  CHECK(h.TakeIds(client) == std::vector<uint32_t>{99});
+}
+
 TEST_CASE("what was reclaimed is in the history of the next start") {
   Server s;
   s.h.Call(s.admin, ReclaimFlowRequest(1, {1, "hung", 2}));
