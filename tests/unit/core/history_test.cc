@@ -101,6 +101,11 @@ TEST_CASE("what comes and goes within one batch is not written") {
   history.Record(&batch);
   CHECK(batch.records() == 2 + 3);
   CHECK(Stored(&batch, &store) == "100000 100001 100002 ");
+  // Nor is it dropped later on.
+  AddMany(100'003, 100'003, &history);
+  history.Record(&batch);
+  CHECK(batch.records() == 2);
+  CHECK(Stored(&batch, &store) == "100001 100002 100003 ");
 }
 
 TEST_CASE("the bytes that a batch will get are known before it gets them") {
