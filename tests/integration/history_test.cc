@@ -21,6 +21,7 @@ Source Offline(const TestServer& server) { return Source::Offline(server.data_di
 
 std::vector<std::string> Reasons(const std::vector<Json>& rows) {
   std::vector<std::string> reasons;
+  reasons.reserve(rows.size());
   for (const auto& row : rows) reasons.push_back(row.at("reason").get<std::string>());
   return reasons;
 }
@@ -167,7 +168,7 @@ TEST_CASE("thousands of a client's tokens are taken back in pieces, and others k
   CHECK(unasked.err.find("--yes") != std::string::npos);
   CHECK(NowCalls(&bob, 1) == 3505);
   auto confirmed = command;
-  confirmed.push_back("--yes");
+  confirmed.emplace_back("--yes");
   const Finished done = RunAdmin(Live(server), confirmed);
   CAPTURE(done.err);
   CHECK(done.exit_code == 0);

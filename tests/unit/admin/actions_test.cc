@@ -143,7 +143,7 @@ struct Done {
 };
 
 // `answer`: what the operator types when asked; nullptr: there is no terminal.
-Done Do(Server* server, Arguments arguments, const char* answer = nullptr) {
+Done Do(Server* server, const Arguments& arguments, const char* answer = nullptr) {
   Done done;
   StringOutput out;
   const Streams streams{.out = out.get(),

@@ -25,10 +25,8 @@ std::string Text(const Result<ReclaimAnswer>& answer) {
 
 // Flows 1 and 2; clients a and b of namespace app with tokens of both.
 struct Fixture {
-  Fixture() {
+  Fixture() : a(h.Hello("a")), b(h.Hello("b")) {
     h.Rules({{.flow = 1, .count = 100}, {.flow = 2, .count = 100}});
-    a = h.Hello("a");
-    b = h.Hello("b");
     for (int i = 0; i < 5; ++i) of_a.push_back(h.Take(a, 1 + i % 2, 2));
     for (int i = 0; i < 3; ++i) of_b.push_back(h.Take(b, 1));
     h.NoticesText();
@@ -63,8 +61,8 @@ struct Fixture {
   }
 
   CoreHarness h;
-  SessionSlot a = kNoSession;
-  SessionSlot b = kNoSession;
+  SessionSlot a;
+  SessionSlot b;
   std::vector<TokenId> of_a;
   std::vector<TokenId> of_b;
 };

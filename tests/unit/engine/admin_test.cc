@@ -56,9 +56,10 @@ std::string Reclaimed(const EngineReply& reply) {
 
 // An administrator and a client with five tokens of flow 1 and one of flow 2.
 struct Server {
-  Server() : h({}, {{.flow = 1, .count = 10'000}, {.flow = 2}}) {
-    admin = h.Connect("10.0.0.1:5");
-    client = h.Connect("127.0.0.1:2");
+  Server()
+      : h({}, {{.flow = 1, .count = 10'000}, {.flow = 2}}),
+        admin(h.Connect("10.0.0.1:5")),
+        client(h.Connect("127.0.0.1:2")) {
     h.Call(client, HelloRequest(1, "shop", "a"));
     for (int i = 0; i < 5; ++i) tokens.push_back(h.Take(client));
     tokens.push_back(h.Take(client, 2));
@@ -66,8 +67,8 @@ struct Server {
   }
 
   EngineHarness h;
-  ConnectionId admin = 0;
-  ConnectionId client = 0;
+  ConnectionId admin;
+  ConnectionId client;
   std::vector<uint64_t> tokens;
 };
 
