@@ -250,6 +250,7 @@ std::string HelpText() {
   text +=
       "\nSignals: SIGTERM and SIGINT finish what is in flight and exit with 0; a second one ends\n"
       "the server at once, as kill -9 does, without losing what was acknowledged.\n"
+      "SIGHUP loads the rule files again, which are watched anyway.\n"
       "Exit codes: 0 orderly end, 64 wrong flags, configuration or rules, 65 damaged or unknown\n"
       "ledger, 74 disk, lock or socket error.\n";
   return text;
