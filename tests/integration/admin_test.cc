@@ -28,12 +28,14 @@ std::multiset<std::string> Comparable(std::vector<Json> rows) {
       const bool dropped = member->is_null() || kLiveOnly.contains(member.key());
       member = dropped ? row.erase(member) : std::next(member);
     }
-    for (const char* counter : {"granted", "refused", "refused_level", "refused_token_limit",
-                                "refused_draining", "kept", "reclaimed", "waiters"}) {
+    for (const char* counter : {"granted", "granted_from_queue", "queued", "longest_wait_ms", "kept",
+                                "reclaimed", "waiters"}) {
       row.erase(counter);
     }
-    for (auto member = row.begin(); member != row.end();) {
-      member = member.key().starts_with("ended_") ? row.erase(member) : std::next(member);
+    for (const char* counters : {"refused", "shadow_refused", "ended_", "held_"}) {
+      for (auto member = row.begin(); member != row.end();) {
+        member = member.key().starts_with(counters) ? row.erase(member) : std::next(member);
+      }
     }
     texts.insert(row.dump());
   }
