@@ -74,8 +74,8 @@ constexpr std::string_view TokenStatusName(TokenStatus status) {
 // has the words.
 enum class RefusedBy : uint8_t {
   kNone = 0,
-  kLevel = 1,       // The rule's concurrency level.
-  kTokenLimit = 2,  // The server's own bound on live tokens.
+  kLevel = 1,         // The rule's concurrency level.
+  kTokenLimit = 2,    // The server's own bound on live tokens.
   kDraining = 3,      // An administrator has stopped the rule's grants.
   kClientCap = 4,     // The rule's maxPerClient, for this session.
   kWaitersAhead = 5,  // Others wait for the room there is, and come first.

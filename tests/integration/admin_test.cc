@@ -28,8 +28,8 @@ std::multiset<std::string> Comparable(std::vector<Json> rows) {
       const bool dropped = member->is_null() || kLiveOnly.contains(member.key());
       member = dropped ? row.erase(member) : std::next(member);
     }
-    for (const char* counter : {"granted", "granted_from_queue", "queued", "longest_wait_ms", "kept",
-                                "reclaimed", "waiters"}) {
+    for (const char* counter : {"granted", "granted_from_queue", "queued", "longest_wait_ms",
+                                "kept", "reclaimed", "waiters"}) {
       row.erase(counter);
     }
     for (const char* counters : {"refused", "shadow_refused", "ended_", "held_"}) {
