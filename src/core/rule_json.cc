@@ -16,7 +16,6 @@ namespace nowcalls::core {
 namespace {
 
 using nlohmann::json;
-using nlohmann::ordered_json;
 
 constexpr int64_t kInt32Max = INT32_MAX;
 
@@ -298,41 +297,78 @@ Result<Rule> ParseRule(std::string_view text) {
 
 namespace {
 
-ordered_json MaxPerClientJson(const Rule& rule) {
-  if (rule.max_per_client_percent == 0) return rule.max_per_client;
-  return ordered_json(rule.max_per_client_percent).dump() + "%";
+// Writes an object member by member. Rules are written by the hundred thousand on the loop thread,
+// where building a document for each would be felt; strings and doubles are the library's.
+class ObjectWriter {
+ public:
+  explicit ObjectWriter(std::string* out) : out_(out) { *out_ += '{'; }
+
+  void Member(std::string_view key, int64_t value) {
+    Key(key);
+    *out_ += std::to_string(value);
+  }
+  void Member(std::string_view key, double value) {
+    Key(key);
+    *out_ += json(value).dump();
+  }
+  void Member(std::string_view key, bool value) {
+    Key(key);
+    *out_ += value ? "true" : "false";
+  }
+  void Member(std::string_view key, const std::string& value) {
+    Key(key);
+    *out_ += json(value).dump();
+  }
+  // The caller writes the value.
+  void Key(std::string_view key) {
+    if (out_->back() != '{') *out_ += ',';
+    out_->append("\"").append(key).append("\":");
+  }
+  void Close() { *out_ += '}'; }
+
+ private:
+  std::string* const out_;
+};
+
+void WriteClusterConfig(const Rule& rule, std::string* out) {
+  ObjectWriter cluster(out);
+  cluster.Member("flowId", rule.flow_id.value);
+  cluster.Member("thresholdType", int64_t{static_cast<uint8_t>(rule.threshold_type)});
+  cluster.Member("fallbackToLocalWhenFail", rule.fallback_to_local_when_fail);
+  cluster.Member("strategy", int64_t{rule.cluster_strategy});
+  cluster.Member("sampleCount", int64_t{rule.sample_count});
+  cluster.Member("windowIntervalMs", int64_t{rule.window_interval_ms});
+  cluster.Member("resourceTimeout", rule.resource_timeout_ms);
+  cluster.Member("resourceTimeoutStrategy", int64_t{rule.resource_timeout_strategy});
+  cluster.Member("acquireRefuseStrategy", int64_t{rule.acquire_refuse_strategy});
+  cluster.Member("clientOfflineTime", rule.client_offline_time_ms);
+  if (rule.max_per_client_percent == 0) {
+    cluster.Member("maxPerClient", rule.max_per_client);
+  } else {
+    cluster.Member("maxPerClient", json(rule.max_per_client_percent).dump() + "%");
+  }
+  cluster.Member("shadow", rule.shadow);
+  cluster.Close();
 }
 
 }  // namespace
 
 std::string RuleToJson(const Rule& rule) {
-  ordered_json cluster = {
-      {"flowId", rule.flow_id.value},
-      {"thresholdType", static_cast<int>(rule.threshold_type)},
-      {"fallbackToLocalWhenFail", rule.fallback_to_local_when_fail},
-      {"strategy", rule.cluster_strategy},
-      {"sampleCount", rule.sample_count},
-      {"windowIntervalMs", rule.window_interval_ms},
-      {"resourceTimeout", rule.resource_timeout_ms},
-      {"resourceTimeoutStrategy", rule.resource_timeout_strategy},
-      {"acquireRefuseStrategy", rule.acquire_refuse_strategy},
-      {"clientOfflineTime", rule.client_offline_time_ms},
-      {"maxPerClient", MaxPerClientJson(rule)},
-      {"shadow", rule.shadow},
-  };
-  const ordered_json object = {
-      {"resource", rule.resource},
-      {"limitApp", rule.limit_app},
-      {"grade", rule.grade},
-      {"count", rule.count},
-      {"strategy", rule.strategy},
-      {"controlBehavior", rule.control_behavior},
-      {"warmUpPeriodSec", rule.warm_up_period_sec},
-      {"maxQueueingTimeMs", rule.max_queueing_time_ms},
-      {"clusterMode", true},
-      {"clusterConfig", std::move(cluster)},
-  };
-  return object.dump();
+  std::string out;
+  ObjectWriter object(&out);
+  object.Member("resource", rule.resource);
+  object.Member("limitApp", rule.limit_app);
+  object.Member("grade", int64_t{rule.grade});
+  object.Member("count", rule.count);
+  object.Member("strategy", int64_t{rule.strategy});
+  object.Member("controlBehavior", int64_t{rule.control_behavior});
+  object.Member("warmUpPeriodSec", int64_t{rule.warm_up_period_sec});
+  object.Member("maxQueueingTimeMs", int64_t{rule.max_queueing_time_ms});
+  object.Member("clusterMode", true);
+  object.Key("clusterConfig");
+  WriteClusterConfig(rule, &out);
+  object.Close();
+  return out;
 }
 
 }  // namespace nowcalls::core

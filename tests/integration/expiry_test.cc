@@ -118,5 +118,32 @@ TEST_CASE("a release after the resource timeout but before the deadline counts a
   }
 }
 
+TEST_CASE(
+    "when half of 100 clients are cut off at once their tokens are kept, and the log says so") {
+  TestServer server(RuleJson(1, 1000, {{"resourceTimeout", 60'000}, {"clientOfflineTime", 300}}),
+                    {{"--mass-expiry-factor", "1000"}, {}});
+  std::vector<RpcClient> clients;
+  for (int i = 0; i < 100; ++i) {
+    clients.push_back(server.Connect("c" + std::to_string(i)));
+    Acquire(&clients.back(), 1);
+  }
+  const auto guarded = [&] {
+    const Json info = ResultOf(&clients.back(), "info");
+    return info.at("counts").at("mass_sessions").get<int64_t>();
+  };
+  SUBCASE("ten are too few: they are reclaimed on time") {
+    clients.erase(clients.begin(), clients.begin() + 10);
+    CHECK(PollUntil(kPatienceMs, [&] { return NowCalls(&clients.back(), 1) == 90; }));
+    CHECK(guarded() == 0);
+  }
+  SUBCASE("half are a mass") {
+    clients.erase(clients.begin(), clients.begin() + 50);
+    CHECK(PollUntil(kPatienceMs, [&] { return guarded() == 50; }));
+    CHECK(NowCalls(&clients.back(), 1) == 100);
+    CHECK(server.server().log().find("mass expiry guard: 50 of 100 sessions went offline") !=
+          std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace nowcalls::testing
