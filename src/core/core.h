@@ -249,6 +249,8 @@ class Core {
   uint64_t next_fence() const { return next_fence_; }
   uint64_t batch_number() const { return batch_number_; }
   uint64_t live_count_sum() const { return live_count_sum_; }
+  // Of all flows, also of those that are gone.
+  const FlowCounters& totals() const { return totals_; }
   size_t waiters() const { return waiters_.size(); }
   // Since the server started: how often sessions went offline in a mass, and how many.
   uint64_t mass_expiries() const { return mass_expiries_; }
@@ -354,6 +356,12 @@ class Core {
   bool Matches(const Listing& listing, const TokenEntry& entry) const;
 
   void Note(bool warning, std::string text);
+  // Changes the flow's counters, and the totals likewise.
+  template <typename Change>
+  void Count(Flow* flow, Change change) {
+    change(&flow->counters);
+    change(&totals_);
+  }
 
   const CoreOptions options_;
   const TokenIds ids_;
@@ -413,6 +421,7 @@ class Core {
   std::vector<std::unique_ptr<Listing>> listings_;
   uint64_t next_listing_ = 1;
   std::vector<Notice> notices_;
+  FlowCounters totals_;
 };
 
 }  // namespace nowcalls::core

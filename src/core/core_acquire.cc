@@ -35,7 +35,7 @@ std::optional<AcquireAnswer> Core::Acquire(const Turn& turn, SessionSlot session
     limit = RefusedBy::kWaitersAhead;
   }
   if (limit != RefusedBy::kNone && flow.rule->shadow) {
-    ++flow.counters.shadow_refused[static_cast<size_t>(limit)];
+    Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[static_cast<size_t>(limit)]; });
     limit = RefusedBy::kNone;
   }
   const auto count = static_cast<uint32_t>(request.count);
@@ -175,7 +175,7 @@ bool Core::QueueIsFull(const Flow& flow, WaitTicket ticket) const {
 void Core::Enqueue(const Turn& turn, SessionSlot session, FlowSlot slot,
                    const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket) {
   Flow& flow = flows_.at(slot);
-  ++flow.counters.queued;
+  Count(&flow, [](FlowCounters* c) { ++c->queued; });
   if (flow.waiters.size() == 0) {
     flows_.name_space(flow.name_space).waiting.insert(flow.id.value);
   }
@@ -207,7 +207,7 @@ AcquireAnswer Core::Grant(const Turn& turn, SessionSlot session, FlowSlot slot, 
 
 AcquireAnswer Core::Refuse(FlowSlot slot, TokenStatus status, RefusedBy limit) {
   Flow& flow = flows_.at(slot);
-  ++flow.counters.refused[static_cast<size_t>(limit)];
+  Count(&flow, [&](FlowCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
   return {
       .status = status, .refused_by = limit, .now_calls = flow.now_calls, .level = LevelOf(flow)};
 }
@@ -215,8 +215,9 @@ AcquireAnswer Core::Refuse(FlowSlot slot, TokenStatus status, RefusedBy limit) {
 // Ends the wait with an answer.
 void Core::AnswerLate(const Turn& turn, WaiterSlot slot, const AcquireAnswer& answer) {
   const Waiter waiter = waiters_.at(slot);
-  int64_t& longest_ms = flows_.at(waiter.flow).counters.longest_wait_ms;
-  longest_ms = std::max(longest_ms, turn.now.ms - waiter.since_ms);
+  const int64_t waited_ms = turn.now.ms - waiter.since_ms;
+  Count(&flows_.at(waiter.flow),
+        [&](FlowCounters* c) { c->longest_wait_ms = std::max(c->longest_wait_ms, waited_ms); });
   late_answers_.push_back({waiter.ticket, answer});
   RemoveWaiter(slot);
 }
@@ -318,7 +319,7 @@ bool Core::GrantWaiter(const Turn& turn, WaiterSlot slot) {
                Refuse(waiter.flow, TokenStatus::kTooManyRequest, RefusedBy::kTokenLimit));
     return true;
   }
-  ++flow.counters.granted_from_queue;
+  Count(&flow, [](FlowCounters* c) { ++c->granted_from_queue; });
   AnswerLate(turn, slot, Grant(turn, waiter.session, waiter.flow, waiter.count, waiter.request_id));
   return true;
 }

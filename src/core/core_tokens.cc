@@ -20,7 +20,7 @@ KeepAnswer Core::Keep(const Turn& turn, SessionSlot session, TokenId token) {
   const TokenSlot slot = FindOwned(session, token);
   if (slot == kNoToken) return {TokenStatus::kAlreadyRelease, 0};
   const int64_t hold_ms = HoldOf(tokens_.at(slot));
-  ++flows_.at(tokens_.at(slot).flow).counters.kept;
+  Count(&flows_.at(tokens_.at(slot).flow), [](FlowCounters* c) { ++c->kept; });
   MoveToken(turn, slot, turn.now.ms + hold_ms, hold_ms);
   return {TokenStatus::kOk, hold_ms};
 }
@@ -49,7 +49,7 @@ TokenSlot Core::IssueToken(const Turn& turn, SessionSlot session_slot, FlowSlot 
   }
   tokens_.Link(slot, &flows_.at(flow_slot).tokens, &session.tokens);
   CountIn(entry);
-  ++flows_.at(flow_slot).counters.granted;
+  Count(&flows_.at(flow_slot), [](FlowCounters* c) { ++c->granted; });
   turn.batch->TokenIssued(LedgerToken(slot));
   return slot;
 }
@@ -85,7 +85,7 @@ void Core::EndToken(const Turn& turn, TokenSlot slot, EndReason reason, std::str
     if ((held->second -= entry.count) == 0) flow.held_by_session->erase(held);
   }
   if (entry.has_request != 0) requests_.RemoveToken(session.id, slot);
-  ++flow.counters.ended[static_cast<size_t>(reason)];
+  Count(&flow, [&](FlowCounters* c) { ++c->ended[static_cast<size_t>(reason)]; });
   if (flow.held_times == nullptr) flow.held_times = std::make_unique<HeldTimes>();
   flow.held_times->Add(turn.now.ms - entry.issued_ms);
   tokens_.Erase(slot, IdOf(entry), &flow.tokens, &session.tokens);

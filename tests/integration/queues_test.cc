@@ -95,6 +95,10 @@ TEST_CASE("200 clients that wait for 10 calls are all served, and never more tha
   CHECK(flow.at("counters").at("granted") == kClients * kRounds);
   CHECK(flow.at("counters").at("refused").empty());
   CHECK(flow.at("counters").at("queued") == flow.at("counters").at("granted_from_queue"));
+  const Json totals = ResultOf(&client, "info").at("totals");
+  CHECK(totals.at("granted") == kClients * kRounds);
+  CHECK(totals.at("ended").at("released") == kClients * kRounds);
+  CHECK(totals.at("queued") == flow.at("counters").at("queued"));
 }
 
 TEST_CASE("waiters are granted prioritized first, in the order in which they came") {

@@ -312,6 +312,9 @@ TEST_CASE("info tells version, ledger, counts and limits") {
   CHECK(info["ledger"]["batches"] == h.core().batch_number());
   CHECK(info["ledger"]["next_fence"] == h.core().next_fence());
   CHECK(info["counts"]["connections"] == 1);
+  CHECK(info["totals"]["granted"] == 1);
+  CHECK(info["totals"]["refused"]["level"] == 0);
+  CHECK(info["totals"]["ended"]["released"] == 0);
   CHECK(info["counts"]["sessions"] == 1);
   CHECK(info["counts"]["rules"] == 1);
   CHECK(info["limits"]["connections_max"] == 123);

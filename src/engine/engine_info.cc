@@ -1,0 +1,90 @@
+// What the info method tells: the server, its ledger, what is in it, what has happened, and its
+// limits.
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "engine/engine_impl.h"
+
+namespace nowcalls::engine {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json ByLimit(const std::array<uint64_t, kRefusedByCount>& counts) {
+  ordered_json object = ordered_json::object();
+  for (size_t i = 1; i < counts.size(); ++i) {
+    object[std::string(RefusedByName(static_cast<RefusedBy>(i)))] = counts[i];
+  }
+  return object;
+}
+
+ordered_json TotalsOf(const core::FlowCounters& totals) {
+  ordered_json ended = ordered_json::object();
+  for (int reason = 1; reason < kEndReasonCount; ++reason) {
+    ended[std::string(EndReasonName(static_cast<EndReason>(reason)))] =
+        totals.ended[static_cast<size_t>(reason)];
+  }
+  return {{"granted", totals.granted},
+          {"refused", ByLimit(totals.refused)},
+          {"shadow_refused", ByLimit(totals.shadow_refused)},
+          {"queued", totals.queued},
+          {"granted_from_queue", totals.granted_from_queue},
+          {"longest_wait_ms", totals.longest_wait_ms},
+          {"kept", totals.kept},
+          {"ended", std::move(ended)}};
+}
+
+}  // namespace
+
+nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
+  const Limits& limits = options.limits;
+  return {
+      {"version", options.version},
+      {"uptime_ms", now - started},
+      {"ledger",
+       {{"data_dir", options.data_dir},
+        {"durability", options.durability},
+        {"format", ledger::kFormatVersion},
+        {"ledger_ms", now.ms},
+        {"batches", core->batch_number()},
+        {"next_fence", core->next_fence()}}},
+      {"counts",
+       {{"connections", connections_open},
+        {"sessions", core->sessions().size()},
+        {"namespaces", core->flows().namespaces()},
+        {"rules", core->flows().rules()},
+        {"flows", core->flows().size()},
+        {"tokens", core->tokens().size()},
+        {"waiters", core->waiters()},
+        {"mass_expiries", core->mass_expiries()},
+        {"mass_sessions", core->mass_sessions()},
+        {"now_calls", core->live_count_sum()},
+        {"history", core->history().size()},
+        {"oldest_issued_ms", core->oldest_issued_ms()},
+        {"token_table_bytes", core->tokens().MemoryBytes()}}},
+      {"totals", TotalsOf(core->totals())},
+      {"limits",
+       {{"connections_max", limits.connections_max},
+        {"sessions_max", limits.sessions_max},
+        {"rules_max", limits.rules_max},
+        {"namespaces_max", limits.namespaces_max},
+        {"tokens_max", limits.tokens_max},
+        {"requests_in_flight_max", limits.requests_in_flight_max},
+        {"waiters_per_rule_max", limits.waiters_per_rule_max},
+        {"waiters_per_connection_max", limits.waiters_per_connection_max},
+        {"waiters_max", limits.waiters_max},
+        {"message_bytes_max", kMessageBytesMax},
+        {"output_bytes_max", limits.output_bytes_max},
+        {"output_total_bytes_max", limits.output_total_bytes_max},
+        {"output_stalled_ms", limits.output_stalled_ms},
+        {"message_incomplete_ms", limits.message_incomplete_ms},
+        {"batch_bytes_max", limits.batch_bytes_max},
+        {"listings_max", limits.listings_max},
+        {"listing_idle_ms", limits.listing_idle_ms},
+        {"history_max", limits.history_max}}},
+  };
+}
+
+}  // namespace nowcalls::engine
