@@ -277,19 +277,19 @@ class Core {
   bool WaitersAhead(const Flow& flow, bool prioritized) const;
   int64_t WaitOf(const Flow& flow, const AcquireRequest& request) const;
   bool QueueIsFull(const Flow& flow, WaitTicket ticket) const;
-  void Enqueue(const Turn& turn, SessionSlot session, FlowSlot flow, const AcquireRequest& request,
+  void Enqueue(const Turn& turn, SessionSlot session, FlowSlot slot, const AcquireRequest& request,
                int64_t wait_ms, WaitTicket ticket);
-  AcquireAnswer Grant(const Turn& turn, SessionSlot session, FlowSlot flow, uint32_t count,
+  AcquireAnswer Grant(const Turn& turn, SessionSlot session, FlowSlot slot, uint32_t count,
                       uint64_t request_id);
-  AcquireAnswer Refuse(FlowSlot flow, TokenStatus status, RefusedBy limit);
+  AcquireAnswer Refuse(FlowSlot slot, TokenStatus status, RefusedBy limit);
   void AnswerLate(const Turn& turn, WaiterSlot slot, const AcquireAnswer& answer);
   void RemoveWaiter(WaiterSlot slot);
   void RefuseWaiters(const Turn& turn, FlowSlot flow, TokenStatus status, RefusedBy limit);
   void ExpireWaiters(const Turn& turn, uint32_t waiters_max);
-  void Wake(FlowSlot flow);
+  void Wake(FlowSlot slot);
   void WakeNamespace(NamespaceSlot name_space);
   void GrantWaiters(const Turn& turn);
-  void GrantWaitersOf(const Turn& turn, FlowSlot flow);
+  void GrantWaitersOf(const Turn& turn, FlowSlot slot);
   bool GrantWaiter(const Turn& turn, WaiterSlot slot);
   void TrackSessions(Flow* flow);
 

@@ -290,8 +290,14 @@ void Core::WakeNamespace(NamespaceSlot name_space) {
 }
 
 void Core::GrantWaiters(const Turn& turn) {
-  for (size_t i = 0; i < to_wake_.size(); ++i) GrantWaitersOf(turn, to_wake_[i]);
-  to_wake_.clear();
+  if (to_wake_.empty()) return;
+  std::vector<FlowSlot> flows;
+  while (!to_wake_.empty()) {
+    flows.swap(to_wake_);
+    for (const FlowSlot flow : flows) GrantWaitersOf(turn, flow);
+    flows.clear();
+  }
+  flows.swap(to_wake_);  // Its memory serves again.
 }
 
 void Core::GrantWaitersOf(const Turn& turn, FlowSlot slot) {
