@@ -114,7 +114,7 @@ void ReadMaxPerClient(FieldReader* fields, Rule* rule) {
   const json* value = fields->Find(kKey);
   if (value == nullptr) return;
   if (!value->is_string()) return fields->Integer(kKey, 0, kCountMax, &rule->max_per_client);
-  const std::string& text = value->get_ref<const std::string&>();
+  const auto& text = value->get_ref<const std::string&>();
   const char* const end = text.data() + text.size();
   double percent = 0;
   const auto [rest, error] = std::from_chars(text.data(), end, percent);

@@ -7,7 +7,6 @@
 namespace nowcalls::engine {
 namespace {
 
-using testing::AcquireRequest;
 using testing::EngineHarness;
 using testing::EngineReply;
 using testing::HelloRequest;
