@@ -97,12 +97,18 @@ Instant Engine::NextDeadline() const {
 }
 
 void Engine::TurnEnd() {
-  // Flushing may close a connection, never make another dirty.
-  for (const ConnectionId id : impl_->dirty) {
-    Connection& connection = impl_->connections[id];
-    if (connection.open && connection.dirty) impl_->Flush(&connection);
+  impl_->SendLateAnswers();  // Of rules that a source has replaced.
+  // Flushing may close a connection, which may end waits of others and so make them dirty.
+  std::vector<ConnectionId> flushing;
+  while (!impl_->dirty.empty()) {
+    flushing.swap(impl_->dirty);
+    for (const ConnectionId id : flushing) {
+      Connection& connection = impl_->connections[id];
+      if (connection.open && connection.dirty) impl_->Flush(&connection);
+    }
+    flushing.clear();
   }
-  impl_->dirty.clear();
+  if (flushing.capacity() > 0) flushing.swap(impl_->dirty);
   impl_->work_left = kWorkPerTurn;
   impl_->LogNotices();
 }

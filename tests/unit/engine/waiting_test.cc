@@ -185,5 +185,58 @@ TEST_CASE("a flow shows who waits and since when") {
   CHECK(row->counters->queued == 2);
 }
 
+TEST_CASE("a level that a source of rules raises is answered to the waiter in the same turn") {
+  EngineHarness h({}, OneCall());
+  const ConnectionId a = h.Connect();
+  h.Take(a);
+  h.Send(a, Waiting(1, 5000));
+  h.Settle();
+  RuleSink* sink = h.engine().RulesAt(h.now());
+  const auto set = sink->Check("rpc", "default", testing::RulesJson({{.flow = 1, .count = 2}}));
+  REQUIRE(set.ok());
+  REQUIRE(sink->Replace({*set}).ToString() == "ok");
+  h.Turn();
+  CHECK(h.TakeIds(a).empty());
+  REQUIRE(h.BeginCommit());
+  h.FinishCommit();
+  h.Turn();
+  CHECK(h.TakeIds(a) == Ids{1});
+}
+
+// Found by a peer that does not read, while the answers of others are being flushed.
+TEST_CASE("a connection that is closed while answers leave may end the waits of others") {
+  Limits limits;
+  limits.output_bytes_max = 10;
+  limits.tokens_max = 2;
+  EngineHarness h(limits, {{.flow = 1, .count = 3, .resource_timeout_ms = 60'000},
+                           {.flow = 2, .count = 3, .resource_timeout_ms = 60'000}});
+  const auto waiting = [](int64_t count) {
+    wire::OutputBuffer out;
+    wire::EncodeAcquireRequest(1, {.flow_id = 1, .count = count, .wait_ms = 5000}, &out);
+    return std::string(out.view());
+  };
+  const ConnectionId stuck = h.Connect();
+  const ConnectionId holder = h.Connect("127.0.0.1:2");
+  h.Take(holder, 1);
+  h.Send(stuck, waiting(3));
+  std::vector<ConnectionId> crowd;
+  for (int i = 0; i < 40; ++i) {
+    crowd.push_back(h.Connect("127.0.0.1:" + std::to_string(100 + i)));
+    h.Send(crowd.back(), waiting(1));
+  }
+  h.Settle();
+  h.Take(holder, 2);
+  REQUIRE(h.core().waiters() == 41);
+  h.driver().socket(stuck).stuck = true;
+  h.Send(stuck, PlainRequest(9, Method::kPing) + PlainRequest(10, Method::kPing));
+  h.Turn();
+  CHECK(h.driver().socket(stuck).closed);
+  for (const ConnectionId id : crowd) {
+    const auto replies = h.TakeReplies(id);
+    REQUIRE(replies.size() == 1);
+    CHECK(replies[0].acquire().refused_by == RefusedBy::kTokenLimit);
+  }
+}
+
 }  // namespace
 }  // namespace nowcalls::engine
