@@ -1,6 +1,9 @@
 // Admission against a model: random acquires that wait or not, with and without request ids, under
 // caps, shadow mode and changing rules and levels, with clients that come and go and servers that
-// restart. Nothing expires here (model_test.cc is for that), so every single answer is foretold.
+// restart; administrators drain flows and take tokens back. No token expires here (model_test.cc is
+// for that), so every single answer is foretold.
+#include "unit/core/queue_model.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,135 +22,11 @@ namespace {
 
 using testing::CoreHarness;
 using testing::FindWrongBook;
+using testing::QueueModel;
 using testing::RuleOptions;
 
 constexpr int64_t kLongMs = 20LL * 24 * 3600 * 1000;
 constexpr int64_t kFlows = 3;
-
-struct ModelToken {
-  int64_t flow = 0;
-  std::string client;
-  int64_t count = 0;
-  uint64_t request_id = 0;
-};
-
-struct ModelWaiter {
-  uint32_t tag = 0;
-  uint32_t owner = 0;
-  int64_t flow = 0;
-  std::string client;
-  int64_t count = 0;
-  bool prioritized = false;
-  uint64_t request_id = 0;
-  int64_t deadline_ms = 0;
-};
-
-struct Foretold {
-  TokenStatus status = TokenStatus::kOk;
-  RefusedBy refused_by = RefusedBy::kNone;
-};
-
-class QueueModel {
- public:
-  std::map<int64_t, RuleOptions> rules;  // Those that are there; all of namespace "app".
-  std::map<std::string, std::set<uint32_t>> clients;  // Their connections.
-  std::map<uint64_t, ModelToken> tokens;
-  std::vector<ModelWaiter> waiters;  // In the order of arrival.
-  std::map<std::pair<std::string, uint64_t>, int64_t> cancelled;
-  // Late answers by flow, in order: a grant is followed by the token's details.
-  std::map<int64_t, std::vector<std::pair<uint32_t, Foretold>>> late;
-  std::vector<ModelWaiter> granted;  // In the same order as the grants in `late`.
-
-  int64_t NowCalls(int64_t flow) const {
-    int64_t sum = 0;
-    for (const auto& [id, token] : tokens) sum += token.flow == flow ? token.count : 0;
-    return sum + Pending(flow, "");
-  }
-  int64_t Held(int64_t flow, const std::string& client) const {
-    int64_t sum = 0;
-    for (const auto& [id, token] : tokens) {
-      sum += token.flow == flow && token.client == client ? token.count : 0;
-    }
-    return sum + Pending(flow, client);
-  }
-  int64_t Online() const {
-    return std::count_if(clients.begin(), clients.end(),
-                         [](const auto& client) { return !client.second.empty(); });
-  }
-  int64_t Level(int64_t flow) const {
-    const RuleOptions& rule = rules.at(flow);
-    return static_cast<int64_t>(rule.avg_local ? rule.count * static_cast<double>(Online())
-                                               : rule.count);
-  }
-  int64_t Cap(int64_t flow) const {
-    const RuleOptions& rule = rules.at(flow);
-    if (rule.max_per_client > 0) return rule.max_per_client;
-    if (rule.max_per_client_percent == 0) return INT64_MAX;
-    return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(Level(flow)) *
-                                                     rule.max_per_client_percent / 100));
-  }
-  RefusedBy Limit(int64_t flow, const std::string& client, int64_t count) const {
-    if (NowCalls(flow) + count > Level(flow)) return RefusedBy::kLevel;
-    return Held(flow, client) + count > Cap(flow) ? RefusedBy::kClientCap : RefusedBy::kNone;
-  }
-  bool Hopeless(const ModelWaiter& waiter) const {
-    return waiter.count > Level(waiter.flow) ||
-           Held(waiter.flow, waiter.client) + waiter.count > Cap(waiter.flow);
-  }
-  bool SomebodyAhead(int64_t flow, bool prioritized) const {
-    return std::any_of(waiters.begin(), waiters.end(), [&](const ModelWaiter& waiter) {
-      return waiter.flow == flow && (waiter.prioritized || !prioritized) && !Hopeless(waiter);
-    });
-  }
-
-  void AnswerLate(const ModelWaiter& waiter, Foretold answer) {
-    late[waiter.flow].emplace_back(waiter.tag, answer);
-  }
-  void Forget(uint32_t tag) {
-    std::erase_if(waiters, [&](const ModelWaiter& waiter) { return waiter.tag == tag; });
-  }
-
-  // Whoever may go now goes.
-  void Serve(int64_t flow) {
-    if (!rules.contains(flow)) return;
-    for (bool again = true; again;) {
-      again = false;
-      for (const ModelWaiter& waiter : InOrder(flow)) {
-        const RefusedBy limit = Limit(flow, waiter.client, waiter.count);
-        if (limit == RefusedBy::kNone || rules.at(flow).shadow) {
-          AnswerLate(waiter, {});
-          granted.push_back(waiter);
-          Forget(waiter.tag);
-          again = true;
-          break;
-        }
-        if (!Hopeless(waiter)) return;
-      }
-    }
-  }
-  void ServeAll() {
-    for (int64_t flow = 1; flow <= kFlows; ++flow) Serve(flow);
-  }
-
- private:
-  std::vector<ModelWaiter> InOrder(int64_t flow) const {
-    std::vector<ModelWaiter> order;
-    for (const bool prioritized : {true, false}) {
-      for (const ModelWaiter& waiter : waiters) {
-        if (waiter.flow == flow && waiter.prioritized == prioritized) order.push_back(waiter);
-      }
-    }
-    return order;
-  }
-  // Granted, but their ids are not known yet. Of one client, or of all for "".
-  int64_t Pending(int64_t flow, const std::string& client) const {
-    int64_t sum = 0;
-    for (const ModelWaiter& waiter : granted) {
-      if (waiter.flow == flow && (client.empty() || waiter.client == client)) sum += waiter.count;
-    }
-    return sum;
-  }
-};
 
 class Life {
  public:
@@ -160,13 +39,17 @@ class Life {
     const uint64_t dice = prng_.Below(100);
     if (dice < 45) {
       Acquire();
-    } else if (dice < 65) {
+    } else if (dice < 63) {
       Release();
-    } else if (dice < 71) {
+    } else if (dice < 68) {
       Cancel();
-    } else if (dice < 79) {
+    } else if (dice < 72) {
+      Drain();
+    } else if (dice < 75) {
+      ReclaimMany();
+    } else if (dice < 81) {
       Connect();
-    } else if (dice < 85) {
+    } else if (dice < 86) {
       Disconnect();
     } else if (dice < 93) {
       Pass();
@@ -193,6 +76,8 @@ class Life {
     return connections_.empty() ? nullptr : &connections_[prng_.Below(connections_.size())];
   }
 
+  std::string AnyName() { return std::string(1, static_cast<char>('a' + prng_.Below(4))); }
+
   SessionSlot SlotOf(const std::string& client) { return slots_.at(client); }
 
   uint64_t AnyRequestId() { return prng_.Below(3) > 0 ? 0 : 1 + prng_.Below(6); }
@@ -214,24 +99,20 @@ class Life {
       set.push_back(rule);
     }
     h_.Rules(set);
-    model_.rules.clear();
-    for (const RuleOptions& rule : set) model_.rules[rule.flow] = rule;
-    for (const ModelWaiter& waiter : std::vector<ModelWaiter>(model_.waiters)) {
-      if (model_.rules.contains(waiter.flow)) continue;
-      // Prioritized ones are told first.
-      for (const bool prioritized : {true, false}) {
-        for (const ModelWaiter& told : std::vector<ModelWaiter>(model_.waiters)) {
-          if (told.flow != waiter.flow || told.prioritized != prioritized) continue;
-          model_.AnswerLate(told, {TokenStatus::kNoRuleExists, RefusedBy::kNone});
-          model_.Forget(told.tag);
-        }
+    for (int64_t flow = 1; flow <= kFlows; ++flow) {
+      const auto rule = std::find_if(
+          set.begin(), set.end(), [&](const RuleOptions& option) { return option.flow == flow; });
+      if (rule == set.end()) {
+        model_.RemoveRule(flow);
+      } else {
+        model_.rules[flow] = *rule;
       }
     }
     model_.ServeAll();
   }
 
   void Connect() {
-    const std::string client(1, static_cast<char>('a' + prng_.Below(4)));
+    const std::string client = AnyName();
     slots_[client] = h_.Hello(client);
     connections_.push_back({++last_owner_, client});
     model_.clients[client].insert(last_owner_);
@@ -248,18 +129,8 @@ class Life {
     model_.ServeAll();
     TakeLateAnswers();
     h_.Goodbye(SlotOf(gone.client));
-    std::set<uint32_t>& left = model_.clients[gone.client];
-    left.erase(gone.owner);
-    const bool holds = std::any_of(model_.tokens.begin(), model_.tokens.end(),
-                                   [&](const auto& t) { return t.second.client == gone.client; });
-    if (left.empty() && !holds) Retire(gone.client);
+    model_.Disconnect(gone.client, gone.owner);
     model_.ServeAll();
-  }
-
-  // A session that is offline and holds nothing is gone, with the ids it has cancelled.
-  void Retire(const std::string& client) {
-    model_.clients.erase(client);
-    std::erase_if(model_.cancelled, [&](const auto& entry) { return entry.first.first == client; });
   }
 
   void Acquire() {
@@ -278,7 +149,8 @@ class Life {
     REQUIRE(TokenStatusName(answer->status) == TokenStatusName(foretold->status));
     REQUIRE(RefusedByName(answer->refused_by) == RefusedByName(foretold->refused_by));
     if (answer->status != TokenStatus::kOk) return;
-    const ModelToken token{request.flow.value, from->client, request.count, request.request_id};
+    const QueueModel::Token token{request.flow.value, from->client, request.count,
+                                  request.request_id};
     const auto [known, is_new] = model_.tokens.emplace(answer->token_id.value, token);
     if (!is_new) {
       REQUIRE(known->second.request_id == request.request_id);
@@ -288,23 +160,23 @@ class Life {
     }
   }
 
-  std::optional<Foretold> Foretell(const Connection& from, const AcquireRequest& request,
-                                   uint32_t tag) {
+  std::optional<QueueModel::Foretold> Foretell(const Connection& from,
+                                               const AcquireRequest& request, uint32_t tag) {
     const int64_t flow = request.flow.value;
     if (request.request_id != 0) {
       for (const auto& [id, token] : model_.tokens) {
         if (token.client != from.client || token.request_id != request.request_id) continue;
-        if (token.flow == flow && token.count == request.count) return Foretold{};
-        return Foretold{TokenStatus::kBadRequest, RefusedBy::kRequestId};
+        if (token.flow == flow && token.count == request.count) return QueueModel::Foretold{};
+        return QueueModel::Foretold{TokenStatus::kBadRequest, RefusedBy::kRequestId};
       }
       const auto cancelled = model_.cancelled.find({from.client, request.request_id});
       if (cancelled != model_.cancelled.end() && cancelled->second > h_.now().ms) {
-        return Foretold{TokenStatus::kBlocked, RefusedBy::kCancelled};
+        return QueueModel::Foretold{TokenStatus::kBlocked, RefusedBy::kCancelled};
       }
-      for (ModelWaiter& waiter : model_.waiters) {
+      for (QueueModel::Waiter& waiter : model_.waiters) {
         if (waiter.client != from.client || waiter.request_id != request.request_id) continue;
         if (waiter.flow != flow || waiter.count != request.count) {
-          return Foretold{TokenStatus::kBadRequest, RefusedBy::kRequestId};
+          return QueueModel::Foretold{TokenStatus::kBadRequest, RefusedBy::kRequestId};
         }
         model_.AnswerLate(waiter, {TokenStatus::kBlocked, RefusedBy::kSuperseded});
         const int64_t wait_ms = WaitOf(request);
@@ -319,15 +191,18 @@ class Life {
         break;
       }
     }
-    if (!model_.rules.contains(flow)) return Foretold{TokenStatus::kNoRuleExists, {}};
+    if (!model_.rules.contains(flow)) return QueueModel::Foretold{TokenStatus::kNoRuleExists, {}};
+    if (model_.draining.contains(flow)) {
+      return QueueModel::Foretold{TokenStatus::kBlocked, RefusedBy::kDraining};
+    }
     RefusedBy limit = model_.Limit(flow, from.client, request.count);
     if (limit == RefusedBy::kNone && model_.SomebodyAhead(flow, request.prioritized)) {
       limit = RefusedBy::kWaitersAhead;
     }
-    if (limit == RefusedBy::kNone || model_.rules.at(flow).shadow) return Foretold{};
+    if (limit == RefusedBy::kNone || model_.rules.at(flow).shadow) return QueueModel::Foretold{};
     const bool hope = request.count <= model_.Level(flow) && request.count <= model_.Cap(flow);
     const int64_t wait_ms = WaitOf(request);
-    if (wait_ms == 0 || !hope) return Foretold{TokenStatus::kBlocked, limit};
+    if (wait_ms == 0 || !hope) return QueueModel::Foretold{TokenStatus::kBlocked, limit};
     model_.waiters.push_back({tag, from.owner, flow, from.client, request.count,
                               request.prioritized, request.request_id, h_.now().ms + wait_ms});
     return std::nullopt;
@@ -340,12 +215,9 @@ class Life {
   }
 
   void Erase(uint64_t id) {
-    const ModelToken token = model_.tokens.at(id);
-    model_.tokens.erase(id);
-    const bool holds = std::any_of(model_.tokens.begin(), model_.tokens.end(),
-                                   [&](const auto& t) { return t.second.client == token.client; });
-    if (!holds && model_.clients[token.client].empty()) Retire(token.client);
-    model_.Serve(token.flow);
+    const int64_t flow = model_.tokens.at(id).flow;
+    model_.EraseToken(id);
+    model_.Serve(flow);
   }
 
   void Release() {
@@ -359,7 +231,58 @@ class Life {
     const TokenStatus status =
         by_admin ? h_.Reclaim(TokenId{id}) : h_.Release(SlotOf(from->client), TokenId{id});
     REQUIRE(TokenStatusName(status) == (own || by_admin ? "RELEASE_OK" : "ALREADY_RELEASE"));
+    if (by_admin) model_.history[id] = "admin";
     if (own || by_admin) Erase(id);
+  }
+
+  void Drain() {
+    const int64_t flow = prng_.Between(1, kFlows);
+    const bool on = prng_.Below(2) == 0;
+    const DrainAnswer answer = h_.core().Drain(h_.turn(), FlowId{flow}, on, {"test", ""});
+    h_.Commit();
+    if (!model_.rules.contains(flow)) {
+      REQUIRE(TokenStatusName(answer.status) == "NO_RULE_EXISTS");
+      return;
+    }
+    REQUIRE(TokenStatusName(answer.status) == "OK");
+    REQUIRE(answer.now_calls == model_.NowCalls(flow));
+    if (!on) {
+      model_.draining.erase(flow);
+    } else if (model_.draining.insert(flow).second) {
+      model_.RefuseAll(flow, {TokenStatus::kBlocked, RefusedBy::kDraining});
+    }
+  }
+
+  // All tokens of a client, of a flow, or of a flow whose rule was removed.
+  void ReclaimMany() {
+    constexpr uint32_t kTokensMax = 100;
+    constexpr AdminAct kAct{"test", "because"};
+    const uint64_t what = prng_.Below(3);
+    const int64_t flow = prng_.Between(1, kFlows);
+    const std::string client = AnyName();
+    std::vector<uint64_t> affected;
+    for (const auto& [id, token] : model_.tokens) {
+      if (what == 0 ? token.client == client : token.flow == flow) affected.push_back(id);
+    }
+    const bool in_force = model_.rules.contains(flow);
+    Result<ReclaimAnswer> answer = ReclaimAnswer{};
+    if (what == 0) {
+      answer = h_.core().ReclaimClient(h_.turn(), "app", client, kTokensMax, kAct);
+    } else if (what == 1) {
+      answer = h_.core().ReclaimFlow(h_.turn(), FlowId{flow}, kTokensMax, kAct);
+    } else {
+      answer = h_.core().Purge(h_.turn(), FlowId{flow}, kTokensMax, kAct);
+    }
+    h_.Commit();
+    const bool known = in_force || !affected.empty();
+    REQUIRE(answer.ok() == (what == 0 || (known && (what == 1 || !in_force))));
+    if (!answer.ok()) return;
+    REQUIRE(answer->reclaimed == affected.size());
+    for (const uint64_t id : affected) {
+      model_.history[id] = what == 2 ? "rule_removed" : "admin";
+      model_.EraseToken(id);
+    }
+    model_.ServeAll();
   }
 
   void Cancel() {
@@ -374,7 +297,7 @@ class Life {
       REQUIRE(TokenStatusName(status) == "RELEASE_OK");
       return Erase(id);
     }
-    for (const ModelWaiter& waiter : std::vector<ModelWaiter>(model_.waiters)) {
+    for (const QueueModel::Waiter& waiter : std::vector<QueueModel::Waiter>(model_.waiters)) {
       if (waiter.client != client || waiter.request_id != request_id) continue;
       REQUIRE(TokenStatusName(status) == "RELEASE_OK");
       model_.AnswerLate(waiter, {TokenStatus::kBlocked, RefusedBy::kCancelled});
@@ -387,11 +310,11 @@ class Life {
   void Pass() {
     const int64_t until_ms = h_.now().ms + prng_.Between(0, prng_.Below(10) == 0 ? 70'000 : 400);
     for (;;) {
-      std::vector<ModelWaiter> due = model_.waiters;
-      std::erase_if(due, [&](const ModelWaiter& w) { return w.deadline_ms > until_ms; });
+      std::vector<QueueModel::Waiter> due = model_.waiters;
+      std::erase_if(due, [&](const QueueModel::Waiter& w) { return w.deadline_ms > until_ms; });
       if (due.empty()) break;
       int64_t next_ms = until_ms;
-      for (const ModelWaiter& waiter : due) next_ms = std::min(next_ms, waiter.deadline_ms);
+      for (const QueueModel::Waiter& waiter : due) next_ms = std::min(next_ms, waiter.deadline_ms);
       h_.Pass(next_ms - h_.now().ms);
       ExpireAt(next_ms);
     }
@@ -416,14 +339,9 @@ class Life {
 
   void Restart() {
     h_.Restart(prng_.Between(0, 100));
-    model_.waiters.clear();
-    model_.cancelled.clear();
+    model_.Restart();
     connections_.clear();
     slots_.clear();
-    std::set<std::string> holders;
-    for (const auto& [id, token] : model_.tokens) holders.insert(token.client);
-    model_.clients.clear();
-    for (const std::string& holder : holders) model_.clients[holder];
   }
 
   // Takes what the core said late, and compares it with what was foretold, flow by flow.
@@ -471,9 +389,20 @@ class Life {
     for (int64_t flow = 1; flow <= kFlows; ++flow) {
       REQUIRE(h_.NowCalls(flow) == model_.NowCalls(flow));
     }
+    CompareHistory();
     REQUIRE(FindWrongBook(h_.core()).empty());
     REQUIRE(testing::TokensText(testing::ReadLedger(&h_.store())) ==
             testing::TokensText(h_.core()));
+  }
+
+  void CompareHistory() {
+    const auto& entries = h_.core().history().entries();
+    REQUIRE(entries.size() == model_.history.size());
+    for (; history_seen_ < entries.size(); ++history_seen_) {
+      const ledger::HistoryEntry& entry = entries[history_seen_];
+      REQUIRE(model_.history.contains(entry.token_id.value));
+      REQUIRE(EndReasonName(entry.reason) == model_.history.at(entry.token_id.value));
+    }
   }
 
   Prng prng_;
@@ -483,6 +412,7 @@ class Life {
   std::map<std::string, SessionSlot> slots_;
   std::set<uint64_t> issued_;
   std::vector<LateAnswer> got_;
+  size_t history_seen_ = 0;
   uint32_t last_owner_ = 0;
   uint32_t last_tag_ = 0;
 };

@@ -1,0 +1,89 @@
+// QueueModel: who must be granted, refused or left waiting, kept the simplest way: vectors, maps
+// and linear scans. It shares no code with the core.
+//
+// Thread: one at a time. Nothing expires here but waits, so that every answer is exact. What the
+// core has granted to a waiter counts in `granted` until the test tells the model the token's id.
+#ifndef NOWCALLS_UNIT_CORE_QUEUE_MODEL_H_
+#define NOWCALLS_UNIT_CORE_QUEUE_MODEL_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nowcalls/types.h"
+#include "support/core_harness.h"
+
+namespace nowcalls::testing {
+
+struct QueueModel {
+  struct Token {
+    int64_t flow = 0;
+    std::string client;
+    int64_t count = 0;
+    uint64_t request_id = 0;
+  };
+  struct Waiter {
+    uint32_t tag = 0;
+    uint32_t owner = 0;
+    int64_t flow = 0;
+    std::string client;
+    int64_t count = 0;
+    bool prioritized = false;
+    uint64_t request_id = 0;
+    int64_t deadline_ms = 0;
+  };
+  struct Foretold {
+    TokenStatus status = TokenStatus::kOk;
+    RefusedBy refused_by = RefusedBy::kNone;
+  };
+
+  std::map<int64_t, RuleOptions> rules;               // In force.
+  std::set<int64_t> draining;                         // Flows.
+  std::map<std::string, std::set<uint32_t>> clients;  // Their connections.
+  std::map<uint64_t, Token> tokens;
+  std::vector<Waiter> waiters;  // In the order of arrival.
+  // Until when the request ids of clients are refused.
+  std::map<std::pair<std::string, uint64_t>, int64_t> cancelled;
+  // Late answers by flow and tag, in order.
+  std::map<int64_t, std::vector<std::pair<uint32_t, Foretold>>> late;
+  std::vector<Waiter> granted;              // In the same order as the grants in `late`.
+  std::map<uint64_t, std::string> history;  // The reason of each end that it tells of, by token.
+
+  int64_t NowCalls(int64_t flow) const;
+  int64_t Held(int64_t flow, const std::string& client) const;
+  bool HoldsAny(const std::string& client) const;
+  int64_t Online() const;
+  int64_t Level(int64_t flow) const;
+  int64_t Cap(int64_t flow) const;
+  RefusedBy Limit(int64_t flow, const std::string& client, int64_t count) const;
+  // No room that others make would help.
+  bool Hopeless(const Waiter& waiter) const;
+  bool SomebodyAhead(int64_t flow, bool prioritized) const;
+
+  void AnswerLate(const Waiter& waiter, Foretold answer);
+  void Forget(uint32_t tag);
+  // All who wait for the flow are told the same, prioritized ones first.
+  void RefuseAll(int64_t flow, Foretold answer);
+  // Whoever may go now goes.
+  void Serve(int64_t flow);
+  void ServeAll();
+
+  void EraseToken(uint64_t id);
+  void Disconnect(const std::string& client, uint32_t owner);
+  void RemoveRule(int64_t flow);
+  void Restart();
+
+ private:
+  std::vector<Waiter> InOrder(int64_t flow) const;
+  // Granted, but their ids are not known yet. Of one client, or of all for "".
+  int64_t Pending(int64_t flow, const std::string& client) const;
+  // A session that is offline and holds nothing is gone, with the ids it has cancelled.
+  void RetireIfUnused(const std::string& client);
+};
+
+}  // namespace nowcalls::testing
+
+#endif  // NOWCALLS_UNIT_CORE_QUEUE_MODEL_H_
