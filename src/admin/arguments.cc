@@ -86,7 +86,8 @@ Status CheckEndReason(std::string_view text) {
   }
   return Status::InvalidArgument(Quoted(text) +
                                  " is none of released_late, client_offline, resource_timeout, "
-                                 "rule_removed, admin");
+                                 "rule_removed, admin; tokens released in time or cancelled are "
+                                 "counted, not kept");
 }
 
 class Parser {
@@ -292,6 +293,12 @@ class Parser {
                                   "Print the sessions of clients and what they hold"),
                        "Only sessions of this namespace");
     AddHistory();
+    CLI::App* info = AddCommand(&app_, Command::kInfo, "info",
+                                "Print what a running server says of itself: version, ledger, "
+                                "counts, totals and limits");
+    AddServer(info);
+    AddTimeout(info);
+    AddFormat(info, "table on a terminal, jsonl otherwise");
   }
 
   void AddVerify() {
@@ -417,8 +424,9 @@ class Parser {
   }
 
   void AddDrain() {
-    CLI::App* drain = AddCommand(&app_, Command::kDrain, "drain",
-                                 "Let a flow grant nothing more until its tokens are back");
+    CLI::App* drain =
+        AddCommand(&app_, Command::kDrain, "drain",
+                   "Stop the grants of a flow until `drain --off`; tokens that are out stay");
     AddServer(drain);
     AddTimeout(drain);
     AddFlow(drain, "The flow")->required();

@@ -31,6 +31,7 @@ enum class Command {
   kHistory,
   kRulesDiff,
   kRulesSources,
+  kInfo,
 };
 
 inline constexpr char kDefaultServer[] = "127.0.0.1:18730";

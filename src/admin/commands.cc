@@ -201,6 +201,13 @@ int Reclaim(const Arguments& arguments, const Streams& streams) {
   }
 }
 
+int Info(const Arguments& arguments, Format format, const Streams& streams) {
+  const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
+  if (!client.ok()) return Finish(streams, client.status());
+  const Result<std::string_view> info = (*client)->Info();
+  return Finish(streams, info.ok() ? PrintInfo(format, *info, streams.out) : info.status());
+}
+
 int RunAction(const Arguments& arguments, const Streams& streams) {
   const Status confirmable = CheckConfirmable(arguments, streams);
   if (!confirmable.ok()) return UsageError(streams, confirmable);
@@ -218,6 +225,9 @@ int Run(const Arguments& arguments, const Streams& streams) {
   if (arguments.command == Command::kRulesCheck) return RulesCheck(arguments, streams);
   if (arguments.command == Command::kRulesLoad) return RulesLoad(arguments, streams);
   if (arguments.command == Command::kReclaim) return Reclaim(arguments, streams);
+  if (arguments.command == Command::kInfo) {
+    return Info(arguments, FormatOf(arguments, streams), streams);
+  }
   if (IsAction(arguments.command)) return RunAction(arguments, streams);
   std::optional<RulesFile> file;
   if (arguments.command == Command::kRulesDiff) {

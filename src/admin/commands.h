@@ -45,6 +45,9 @@ Result<RulesDiff> DiffAgainst(Source* source, const std::string& name_space,
 // `rules sources` for any source.
 Status PrintRulesSources(const Arguments& arguments, Format format, Source* source, Output* out);
 
+// `info`, from the encoded answer of a server.
+Status PrintInfo(Format format, std::string_view encoded, Output* out);
+
 // `verify` for any store: prints problems and a summary. True when there are no problems; a failure
 // when the ledger cannot be read to its end.
 Result<bool> PrintVerify(const Arguments& arguments, store::Store* store, Progress* progress,

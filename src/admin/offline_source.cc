@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <ranges>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -211,9 +212,7 @@ Status OfflineSource::History(const HistoryFilter& filter, size_t limit,
   });
   NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
   progress_->Erase();
-  for (auto row = newest.rbegin(); row != newest.rend(); ++row) {
-    NOWCALLS_RETURN_IF_ERROR(sink(*row));
-  }
+  for (const HistoryRow& row : std::views::reverse(newest)) NOWCALLS_RETURN_IF_ERROR(sink(row));
   return walk.damage();
 }
 

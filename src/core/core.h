@@ -44,6 +44,10 @@
 
 namespace nowcalls::core {
 
+// More than are granted between two syncs of the log: nine hours at two million a second. Few
+// enough for 2^53, the integers that JSON readers keep, to last for 131,072 reboots.
+inline constexpr uint64_t kFencesSkipped = uint64_t{1} << 36;
+
 struct CoreOptions {
   Limits limits;
   // Keys the permutation from fences to token ids; the ledger's format record holds it.
@@ -164,6 +168,10 @@ class Core {
   // `now` is the moment the server becomes ready: restart grace counts from it. kCorruption when
   // the live tokens are not those the seal was written over. A new ledger has no seal.
   Status FinishLoad(const std::optional<ledger::Seal>& seal, Instant now);
+  // Grants that were answered may be missing from what was loaded: the machine went down, and not
+  // every batch was on disk (Durability). Goes on kFencesSkipped further, so that neither their
+  // fences nor their ids are given out again. After FinishLoad.
+  void SkipLostFences() { next_fence_ = first_fence_ = next_fence_ + kFencesSkipped; }
 
   // --- Sessions. ---
   // Opens or rejoins the session of (name_space, client_id); without a client id, one that ends
@@ -235,6 +243,7 @@ class Core {
   void Seal(const Turn& turn, const ClockSample& clock);
 
   // --- Views, for listings and info. ---
+  const CoreOptions& options() const { return options_; }
   const FlowTable& flows() const { return flows_; }
   const SessionTable& sessions() const { return sessions_; }
   const TokenTable& tokens() const { return tokens_; }
@@ -282,6 +291,7 @@ class Core {
   AcquireAnswer Grant(const Turn& turn, SessionSlot session, FlowSlot slot, uint32_t count,
                       uint64_t request_id);
   AcquireAnswer Refuse(FlowSlot slot, TokenStatus status, RefusedBy limit);
+  AcquireAnswer RefuseIfKnown(FlowSlot slot, TokenStatus status, RefusedBy limit);
   void AnswerLate(const Turn& turn, WaiterSlot slot, const AcquireAnswer& answer);
   void RemoveWaiter(WaiterSlot slot);
   void RefuseWaiters(const Turn& turn, FlowSlot flow, TokenStatus status, RefusedBy limit);

@@ -64,15 +64,14 @@ bool Core::AnswerByRequestId(const Turn& turn, SessionSlot session, const Acquir
     return true;
   }
   if (requests_.IsCancelled(id, request.request_id, turn.now.ms)) {
-    *answer = flow == kNoFlow ? AcquireAnswer{TokenStatus::kBlocked, RefusedBy::kCancelled}
-                              : Refuse(flow, TokenStatus::kBlocked, RefusedBy::kCancelled);
+    *answer = RefuseIfKnown(flow, TokenStatus::kBlocked, RefusedBy::kCancelled);
     return true;
   }
   const WaiterSlot waiting = requests_.FindWaiter(id, request.request_id);
   if (waiting == kNoWaiter) return false;
   const Waiter waiter = waiters_.at(waiting);
   if (waiter.flow != flow || waiter.count != request.count) {
-    *answer = AcquireAnswer{TokenStatus::kBadRequest, RefusedBy::kRequestId};
+    *answer = RefuseIfKnown(flow, TokenStatus::kBadRequest, RefusedBy::kRequestId);
     return true;
   }
   // The client has given the first call up; this one takes its place in the queue.
@@ -93,7 +92,8 @@ AcquireAnswer Core::AnswerOfToken(const Turn& turn, const AcquireRequest& reques
   const TokenEntry& entry = tokens_.at(token);
   const Flow& flow = flows_.at(entry.flow);
   if (flow.id != request.flow || entry.count != request.count) {
-    return {TokenStatus::kBadRequest, RefusedBy::kRequestId};
+    return RefuseIfKnown(flows_.Find(request.flow), TokenStatus::kBadRequest,
+                         RefusedBy::kRequestId);
   }
   return {.status = TokenStatus::kOk,
           .token_id = IdOf(entry),
@@ -203,6 +203,12 @@ AcquireAnswer Core::Grant(const Turn& turn, SessionSlot session, FlowSlot slot, 
           .now_calls = flow.now_calls,
           .level = LevelOf(flow),
           .hold_ms = flow.hold_ms};
+}
+
+// A request id may be asked for with a flow that does not exist: nowhere to count that.
+AcquireAnswer Core::RefuseIfKnown(FlowSlot slot, TokenStatus status, RefusedBy limit) {
+  if (slot == kNoFlow) return {.status = status, .refused_by = limit};
+  return Refuse(slot, status, limit);
 }
 
 AcquireAnswer Core::Refuse(FlowSlot slot, TokenStatus status, RefusedBy limit) {

@@ -86,7 +86,8 @@ Status Core::CheckFlowOwners(const RuleSetRefs& sets) const {
       if (replaced.contains(name)) continue;
       return Status::AlreadyExists(FlowIdOf(*set, rule) + " belongs to namespace " + name +
                                    "; flow ids are unique across namespaces (to move it, load a "
-                                   "set without it there first, such as [])");
+                                   "set without it there first, such as []; to give a namespace "
+                                   "another name, configure both, the old one with [])");
     }
   }
   return {};

@@ -1,6 +1,7 @@
 #include "core/rule_json.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/check.h"
 #include "base/limits.h"
 #include "base/text.h"
 
@@ -107,6 +109,14 @@ class FieldReader {
   std::string prefix_;
   std::string* error_;
 };
+
+// The shortest text that ReadMaxPerClient reads as the same share.
+std::string PercentText(double percent) {
+  std::array<char, 32> digits{};
+  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), percent);
+  NOWCALLS_CHECK(error == std::errc());
+  return std::string(digits.data(), end) + "%";
+}
 
 // A count, 0 for no cap, or a share of the level: "25%".
 void ReadMaxPerClient(FieldReader* fields, Rule* rule) {
@@ -345,7 +355,7 @@ void WriteClusterConfig(const Rule& rule, std::string* out) {
   if (rule.max_per_client_percent == 0) {
     cluster.Member("maxPerClient", rule.max_per_client);
   } else {
-    cluster.Member("maxPerClient", json(rule.max_per_client_percent).dump() + "%");
+    cluster.Member("maxPerClient", PercentText(rule.max_per_client_percent));
   }
   cluster.Member("shadow", rule.shadow);
   cluster.Close();

@@ -36,6 +36,16 @@ ordered_json TotalsOf(const core::FlowCounters& totals) {
           {"ended", std::move(ended)}};
 }
 
+ordered_json SettingsOf(const core::CoreOptions& options) {
+  return {{"restart_grace_ms", options.restart_grace_ms},
+          {"resource_timeout_factor", options.resource_timeout_factor},
+          {"mass_expiry_percent", options.mass_expiry.percent},
+          {"mass_expiry_sessions_min", options.mass_expiry.sessions_min},
+          {"mass_expiry_factor", options.mass_expiry_factor},
+          {"sweep_interval_ms", options.sweep_interval_ms},
+          {"sweep_keys_max", options.sweep_keys_max}};
+}
+
 }  // namespace
 
 nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
@@ -65,6 +75,7 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
         {"oldest_issued_ms", core->oldest_issued_ms()},
         {"token_table_bytes", core->tokens().MemoryBytes()}}},
       {"totals", TotalsOf(core->totals())},
+      {"settings", SettingsOf(core->options())},
       {"limits",
        {{"connections_max", limits.connections_max},
         {"sessions_max", limits.sessions_max},
@@ -83,6 +94,8 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
         {"batch_bytes_max", limits.batch_bytes_max},
         {"listings_max", limits.listings_max},
         {"listing_idle_ms", limits.listing_idle_ms},
+        {"cancels_max", limits.cancels_max},
+        {"cancel_remembered_ms", limits.cancel_remembered_ms},
         {"history_max", limits.history_max}}},
   };
 }

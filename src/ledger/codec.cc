@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 
 namespace nowcalls::ledger {
 namespace {
@@ -51,7 +52,9 @@ const char* ProblemOf(const Session& session) {
   if (!IsSessionKind(session.kind)) return "kind is unknown";
   if (!IsLedgerMs(session.opened_ms)) return "opened_ms is out of range";
   if (session.name_space.size() > kNamespaceBytesMax) return "namespace is too long";
+  if (!IsUtf8(session.name_space)) return "namespace is not UTF-8";
   if (session.client_id.size() > kClientIdBytesMax) return "client_id is too long";
+  if (!IsUtf8(session.client_id)) return "client_id is not UTF-8";
   return nullptr;
 }
 
@@ -64,7 +67,7 @@ const char* ProblemOf(const ClockMark& mark) {
 
 const char* ProblemOf(const Seal& seal) {
   if (seal.batch_number == 0) return "batch_number is 0";
-  if (seal.next_fence == 0) return "next_fence is 0";
+  if (seal.next_fence == 0 || seal.next_fence > kFenceMax) return "next_fence is out of range";
   if (!IsLedgerMs(seal.ledger_ms)) return "ledger_ms is out of range";
   return nullptr;
 }

@@ -91,12 +91,15 @@ struct ClockMark {
   ClockSample machine;
 };
 
+// Leaves room for numbers to be skipped without leaving the range of token ids, 2^63 - 1.
+inline constexpr uint64_t kFenceMax = uint64_t{1} << 62;
+
 // Written at the end of every batch. The sums let recovery prove that the live tokens it found are
 // exactly those that were live at that batch; nowCalls itself is never stored.
 struct Seal {
   uint64_t batch_number = 0;  // Consecutive from 1.
-  uint64_t next_fence = 1;    // The least number never yet given to a grant or a session.
-  int64_t ledger_ms = 0;      // The clock when the batch was sealed.
+  uint64_t next_fence = 1;  // Below it is every number given to a grant or a session; <= kFenceMax.
+  int64_t ledger_ms = 0;    // The clock when the batch was sealed.
   uint64_t live_tokens = 0;
   uint64_t live_count_sum = 0;  // Sum of count over live tokens.
   uint64_t live_fence_sum = 0;  // Sum of fences of live tokens, modulo 2^64.

@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 
 namespace nowcalls::ledger {
 namespace {
@@ -33,6 +34,9 @@ const char* ProblemOf(const HistoryEntry& entry) {
   if (entry.name_space.size() > kNamespaceBytesMax) return "namespace is too long";
   if (entry.client_id.size() > kClientIdBytesMax) return "client_id is too long";
   if (entry.note.size() > kReasonBytesMax) return "note is too long";
+  if (!IsUtf8(entry.name_space)) return "namespace is not UTF-8";
+  if (!IsUtf8(entry.client_id)) return "client_id is not UTF-8";
+  if (!IsUtf8(entry.note)) return "note is not UTF-8";
   return nullptr;
 }
 

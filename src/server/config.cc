@@ -244,7 +244,8 @@ std::string HelpText() {
   text += "\nProgram\n";
   AppendHelp("--config FILE", kConfigEnvironment, "", "Read settings from a TOML file.", &text);
   AppendHelp("--check-config", "", "",
-             "Check everything, rule files too, print the settings in effect and exit.", &text);
+             "Check the settings and the rule files, print the settings in effect and exit.",
+             &text);
   AppendHelp("-h, --help", "", "", "Print this and exit.", &text);
   AppendHelp("-V, --version", "", "", "Print the version and exit.", &text);
   text +=

@@ -226,6 +226,9 @@ void FileRuleSource::TakeIn(File* file, Item* item) {
     case Outcome::kUnsettled: return;
     case Outcome::kRead: return TakeContent(file, item);
     case Outcome::kMissing:
+      // What the operator has taken away is not put in force any more; were it to come back, it
+      // would be new.
+      if (std::exchange(file->waiting, nullptr) != nullptr) file->fingerprint = 0;
       return Complain(file, "is gone; its rules stay in force until it is back with others",
                       &file->trouble, again);
     case Outcome::kUnreadable:

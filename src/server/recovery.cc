@@ -64,6 +64,7 @@ class Loader : public store::LedgerVisitor {
       now = time->now;
     }
     NOWCALLS_RETURN_IF_ERROR(core_->FinishLoad(seal_, now));
+    if (time.has_value() && !time->same_boot) core_->SkipLostFences();
     return RecoveredLedger{std::move(core_), ledger::LedgerClock(now, sample->boottime_ms),
                            sample->boot_id,  time,
                            rules_,           sessions_,

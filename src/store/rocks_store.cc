@@ -125,9 +125,14 @@ Status RocksStore::Commit(const ledger::CommitBatch& batch) {
   Status status = ledger::ApplyRecords(batch.bytes(), &sink);
   if (status.ok()) status = FromRocks(sink.status(), "build a batch", impl_->dir);
   if (status.ok()) {
-    status = FromRocks(impl_->db->Write(impl_->write_options, &writes), "commit", impl_->dir);
+    rocksdb::WriteOptions options = impl_->write_options;
+    options.sync = options.sync || !impl_->has_committed;
+    status = FromRocks(impl_->db->Write(options, &writes), "commit", impl_->dir);
   }
-  if (status.ok()) return status;
+  if (status.ok()) {
+    impl_->has_committed = true;
+    return status;
+  }
   status = status.WithContext("batch " + std::to_string(batch.number()));
   impl_->failed = status;
   return status;

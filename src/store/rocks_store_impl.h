@@ -78,6 +78,7 @@ struct RocksStore::Impl {
   // Owned by the commit thread.
   rocksdb::WriteOptions write_options;
   rocksdb::WriteBatch batch;
+  bool has_committed = false;
   Status failed;  // Of the first batch that failed; none is taken after it.
 
   // Owned by the scan thread. nullptr unless the last step left `more`.

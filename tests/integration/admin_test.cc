@@ -227,6 +227,16 @@ TEST_CASE_FIXTURE(Fixture, "a removed rule's flow is shown as removed, live and 
   CHECK(RunAdmin(offline(), {"verify"}).exit_code == 0);
 }
 
+TEST_CASE_FIXTURE(Fixture, "info shows what the server says of itself, and asks no ledger") {
+  const auto info = AdminRows(live(), {"info"});
+  REQUIRE(info.size() == 1);
+  CHECK(info[0].at("ledger").at("durability") == "sync");
+  CHECK(info[0].at("settings").at("restart_grace_ms") == 10'000);
+  const std::string figures = RunAdmin(live(), {"info", "--format", "csv"}).out;
+  CHECK(figures.find("\ncounts.rules,3\n") != std::string::npos);
+  CHECK(RunAdmin(offline(), {"info"}).exit_code == 64);
+}
+
 TEST_CASE_FIXTURE(Fixture, "sessions shows what each client holds") {
   for (const bool is_live : {true, false}) {
     if (!is_live) server.server().Kill9();

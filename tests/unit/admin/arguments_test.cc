@@ -125,7 +125,8 @@ TEST_CASE("the history is filtered by flow, client, namespace and reason") {
   for (const char* reason : {"released", "cancelled", "Admin", ""}) {
     CHECK(ErrorOf({"history", "--reason", reason}) ==
           "nowcalls-admin: --reason: '" + std::string(reason) +
-              "' is none of released_late, client_offline, resource_timeout, rule_removed, admin");
+              "' is none of released_late, client_offline, resource_timeout, rule_removed, admin; "
+              "tokens released in time or cancelled are counted, not kept");
   }
 }
 

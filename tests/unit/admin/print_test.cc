@@ -1,12 +1,14 @@
 #include <doctest/doctest.h>
 
 #include <cerrno>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "admin/commands.h"
 #include "admin/offline_source.h"
 #include "unit/admin/ledger_builder.h"
 #include "unit/admin/string_output.h"
+#include "wire/json.h"
 
 namespace nowcalls::admin {
 namespace {
@@ -187,6 +189,27 @@ TEST_CASE("rules list prints Sentinel's form with the namespace, or the main col
         "CLIENT_OFFLINE_TIME\n"
         "shop           101  resource-101    2.5  global                 2.0s  "
         "               2.0s\n");
+}
+
+TEST_CASE("info prints each figure by its path, or the document as it came") {
+  const nlohmann::ordered_json info = {
+      {"version", "1.2"}, {"ledger", {{"format", 1}}}, {"totals", {{"ended", {{"admin", 3}}}}}};
+  wire::OutputBuffer reply;
+  wire::EncodeJsonResult(7, info, &reply);
+  // [1, 7, nil, result]: four bytes come before the result.
+  const std::string_view encoded = std::string_view(reply.view()).substr(4);
+  const auto print = [&](Format format) {
+    StringOutput out;
+    REQUIRE(PrintInfo(format, encoded, out.get()).ok());
+    return out.text();
+  };
+  CHECK(print(Format::kJsonl) == info.dump() + "\n");
+  CHECK(print(Format::kCsv) == "name,value\nversion,1.2\nledger.format,1\ntotals.ended.admin,3\n");
+  CHECK(print(Format::kTable) ==
+        "NAME                VALUE\n"
+        "version             1.2\n"
+        "ledger.format       1\n"
+        "totals.ended.admin  3\n");
 }
 
 TEST_CASE("a listing ends when the output fails") {

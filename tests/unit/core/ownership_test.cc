@@ -28,7 +28,7 @@ RuleSink::CheckedSet Checked(std::string_view source, const std::vector<RuleOpti
 Status Load(CoreHarness* h, std::string_view source, const std::vector<RuleOptions>& rules,
             std::string_view name_space = "shop") {
   const RuleSink::CheckedSet set = Checked(source, rules, name_space);
-  const Status status = h->core().ReplaceRules(h->turn(), RuleSetRefs{set.get()});
+  Status status = h->core().ReplaceRules(h->turn(), RuleSetRefs{set.get()});
   if (!h->batch().empty()) h->Commit();
   return status;
 }
@@ -177,10 +177,10 @@ TEST_CASE("what is no name of a source, of a namespace or no rules is refused by
 }
 
 TEST_CASE("a namespace without its rules, one that is there twice or of no source is damage") {
-  const auto load = [](const std::vector<ledger::NamespaceEntry>& entries) {
+  const auto load = [](const std::vector<ledger::NamespaceEntry>& entries) -> Status {
     Core core(testing::HarnessOptions());
     for (const auto& entry : entries) {
-      if (const Status status = core.LoadNamespace(entry); !status.ok()) return status;
+      NOWCALLS_RETURN_IF_ERROR(core.LoadNamespace(entry));
     }
     return core.FinishLoad(std::nullopt, Instant{1});
   };

@@ -82,6 +82,10 @@ TEST_CASE("a request id that is in use for another flow or count is refused by n
   other.flow = FlowId{2};
   CHECK(h.Ask(a, other, 5)->refused_by == RefusedBy::kRequestId);
   CHECK(h.core().waiters() == 1);
+  // Counted where it was asked for, if there is such a flow.
+  const auto& refused = h.core().flows().at(h.core().flows().Find(FlowId{1})).counters.refused;
+  CHECK(refused[static_cast<size_t>(RefusedBy::kRequestId)] == 1);
+  CHECK(h.core().totals().refused[static_cast<size_t>(RefusedBy::kRequestId)] == 1);
 }
 
 TEST_CASE("a waiting request that is asked again keeps its place; the new call is answered") {

@@ -105,8 +105,9 @@ TEST_CASE("a cap is read as a count or as a share, and written as it was") {
   CHECK(rule(R"("100%")").capped());
   CHECK_FALSE(rule("0").capped());
   CHECK_FALSE(rule("null").capped());
-  for (const char* cap : {"5", "0", R"("12.5%")", R"("33.3%")"}) {
+  for (const std::string cap : {"5", "0", R"("25%")", R"("12.5%")", R"("0.001%")", R"("1e-07%")"}) {
     CHECK(ParseRule(RuleToJson(rule(cap))).value() == rule(cap));
+    CHECK(RuleToJson(rule(cap)).find("\"maxPerClient\":" + cap + ",") != std::string::npos);
   }
 }
 

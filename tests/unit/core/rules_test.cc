@@ -134,7 +134,7 @@ TEST_CASE("a flowId of another namespace refuses the whole set and names the own
         "namespace thief: rule of resource 'r1': clusterConfig.flowId 1 belongs to namespace "
         "owner; flow ids are unique across namespaces (to move it, load a set without it there "
         "first, "
-        "such as [])");
+        "such as []; to give a namespace another name, configure both, the old one with [])");
   CHECK(h.batch().empty());
   CHECK(h.core().flows().Find(FlowId{5}) == kNoFlow);
   CHECK(h.core().flows().FindNamespace("thief") == kNoNamespace);

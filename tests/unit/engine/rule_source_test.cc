@@ -54,7 +54,7 @@ std::string Load(EngineHarness* h, std::string_view name_space, const std::strin
   wire::OutputBuffer out;
   wire::EncodeRulesLoadRequest(1, name_space, json, &out);
   const ConnectionId connection = h->Connect();
-  const std::string text = h->Call(connection, out.view()).ErrorText();
+  std::string text = h->Call(connection, out.view()).ErrorText();
   h->Disconnect(connection);
   return text;
 }

@@ -287,6 +287,14 @@ TEST_CASE("fields out of their range are refused by name") {
   CHECK(key_problem(negative8 + key.substr(8)) == "token key: deadline_ms is out of range");
   CHECK(DecodeTokenKey(Family::kSessions, key).status().message() ==
         "token key: the family does not hold tokens");
+  for (const std::string& fence : {zero8, std::string("\x40\0\0\0\0\0\0\1", 8)}) {
+    std::string seal = Golden().at("seal");
+    seal.replace(9, 8, fence);
+    CHECK(DecodeSeal(seal).status().message() == "seal: next_fence is out of range");
+  }
+  std::string session = Golden().at("session_value");
+  session.back() = '\xff';
+  CHECK_FALSE(DecodeSession(Golden().at("session_key"), session).ok());
 }
 
 TEST_CASE("a rule is active, removed or draining, and nothing else") {

@@ -115,6 +115,23 @@ TEST_CASE("fields of an entry out of their range are refused by name") {
   }
 }
 
+TEST_CASE("texts of an entry that are not UTF-8 are refused by name") {
+  const HistoryEntry sample = SampleHistoryEntry();
+  const struct {
+    const std::string& text;
+    const char* problem;
+  } cases[] = {{sample.name_space, "namespace is not UTF-8"},
+               {sample.client_id, "client_id is not UTF-8"},
+               {sample.note, "note is not UTF-8"}};
+  for (const auto& c : cases) {
+    std::string value = Golden().at("history_value");
+    const size_t at = value.rfind(c.text);
+    REQUIRE(at != std::string::npos);
+    value[at] = '\xff';
+    CHECK(ProblemOf(value) == std::string("history value: ") + c.problem);
+  }
+}
+
 TEST_CASE("texts of an entry at their longest fit, and one byte more is refused") {
   HistoryEntry entry = SampleHistoryEntry();
   entry.name_space = std::string(128, 'n');

@@ -294,6 +294,23 @@ TEST_CASE("a set that is refused does not hold the others up, and waits for what
   CHECK(w.Logged("belongs to namespace taken") == 1);
 }
 
+TEST_CASE("a set that is refused goes with its file, and comes with it again") {
+  Watched w({"shop", "bank"});
+  REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.turn(), "taken", RulesJson({{.flow = 9}})).ok());
+  w.Start();
+  w.Write("bank", {{.flow = 9, .count = 9}});
+  w.AwaitLog("clusterConfig.flowId 9 belongs to namespace taken");
+  REQUIRE(fs::remove(w.Path("bank")));
+  w.AwaitLog(w.Path("bank") + ": is gone");
+  // Though the flow is free now, nobody asks for the rule any more.
+  REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.turn(), "taken", "[]").ok());
+  w.Write("shop", {{.flow = 1, .count = 4}});
+  w.AwaitLevel(1, 4);
+  CHECK(w.Level(9) == -1);  // There is no such rule.
+  w.Write("bank", {{.flow = 9, .count = 9}});
+  w.AwaitLevel(9, 9);
+}
+
 TEST_CASE("where nothing can be watched the files are looked at from time to time") {
   Watched w({"shop"}, /*watches_max=*/0);
   w.Start();

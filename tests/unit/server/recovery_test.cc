@@ -80,6 +80,20 @@ TEST_CASE("the ledger clock does not go back when the machine's clocks did") {
   CHECK(ledger->time->clamped);
 }
 
+TEST_CASE("after a reboot fences go on behind those that a power cut may have taken") {
+  for (const bool rebooted : {false, true}) {
+    CAPTURE(rebooted);
+    store::MemoryStore store(TestFormat());
+    Result<ClockSample> clock = SampleClocks();
+    REQUIRE(clock.ok());
+    if (rebooted) clock->boot_id[0] ^= 1;
+    FillStore(&store, *clock);  // One session and one token.
+    const Result<RecoveredLedger> ledger = Recover(&store, {});
+    REQUIRE(ledger.ok());
+    CHECK(ledger->core->next_fence() == (rebooted ? 3 + core::kFencesSkipped : 3));
+  }
+}
+
 TEST_CASE("a ledger whose tokens do not add up to its seal is refused as corrupt") {
   store::MemoryStore store(TestFormat());
   const Result<ClockSample> clock = SampleClocks();

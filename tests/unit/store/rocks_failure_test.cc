@@ -150,6 +150,19 @@ TEST_CASE("a failed sync between commits ends the store too") {
   CHECK(ledger.store().Sync().message() == failed.message());
 }
 
+TEST_CASE("the first batch of a process is synced in every durability, later ones as it says") {
+  for (const Durability durability : {Durability::kInterval, Durability::kNone}) {
+    FaultyLedger refused(".log", durability);
+    refused.faults().sync = true;
+    CHECK(refused.CommitOne().code() == StatusCode::kIoError);
+
+    FaultyLedger ledger(".log", durability);
+    REQUIRE(ledger.CommitOne().ok());
+    ledger.faults().sync = true;
+    CHECK(ledger.CommitOne().ok());
+  }
+}
+
 TEST_CASE("a full disk is told as such") {
   FaultyLedger ledger(".log", Durability::kSync);
   ledger.faults().error = rocksdb::IOStatus::NoSpace("no space left");
