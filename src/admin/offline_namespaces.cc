@@ -19,7 +19,7 @@ Status OfflineSource::Namespaces(const RowSink<wire::NamespaceRow>& sink) {
     row_of(entry.name_space).source = entry.source;
   }
   for (const ledger::RuleEntry& rule : walk.rules()) {
-    if (rule.state == ledger::RuleState::kActive) ++row_of(rule.name_space).rules;
+    if (ledger::IsInForce(rule.state)) ++row_of(rule.name_space).rules;
   }
   for (const auto& [id, session] : walk.sessions()) ++row_of(session.name_space).sessions;
   progress_->Erase();

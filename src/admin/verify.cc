@@ -213,7 +213,7 @@ Status Verifier::OnNamespace(const ledger::NamespaceEntry& entry) {
 
 Status Verifier::OnRule(const ledger::RuleEntry& rule) {
   ++summary_.rules;
-  if (rule.state == ledger::RuleState::kActive) empty_namespaces_.erase(rule.name_space);
+  if (ledger::IsInForce(rule.state)) empty_namespaces_.erase(rule.name_space);
   const Result<core::Rule> parsed = core::ParseRule(rule.json);
   if (!parsed.ok()) {
     problems_->AddRule(ProblemKind::kRule, rule, "is no rule: " + parsed.status().message());
@@ -224,7 +224,7 @@ Status Verifier::OnRule(const ledger::RuleEntry& rule) {
   if (const Status name = CheckNamespace(rule.name_space); !name.ok()) {
     problems_->AddRule(ProblemKind::kRule, rule, "has a bad namespace: it " + name.message());
   }
-  if (rule.state == ledger::RuleState::kRemoved) removed_rules_.emplace(rule.flow.value, rule);
+  if (!ledger::IsInForce(rule.state)) removed_rules_.emplace(rule.flow.value, rule);
   const auto [owner, is_first] = namespace_of_flow_.emplace(rule.flow.value, rule.name_space);
   if (!is_first) {
     problems_->AddRule(ProblemKind::kDuplicateFlow, rule,

@@ -32,6 +32,7 @@ Core::Core(const CoreOptions& options)
 }
 
 void Core::OnTime(const Turn& turn) {
+  const Waking waking(this, turn);
   ExpireWaiters(turn, kWaitersPerTimeStep);
   uint32_t budget = kTokensPerTimeStep;
   while (budget > 0) {
@@ -42,7 +43,6 @@ void Core::OnTime(const Turn& turn) {
     }
     budget -= StepOfflineWalk(turn, budget);
   }
-  GrantWaiters(turn);
   history_.DropSurplus(kTokensPerTimeStep, turn.batch);
   std::erase_if(listings_, [&](const std::unique_ptr<Listing>& listing) {
     const bool idle = turn.now.ms - listing->used_ms >= options_.limits.listing_idle_ms;

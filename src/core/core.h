@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_set.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/time.h"
@@ -181,8 +182,8 @@ class Core {
   Result<HelloAnswer> Hello(const Turn& turn, std::string_view name_space,
                             const std::optional<std::string_view>& client_id,
                             std::string_view display_id);
-  // One connection of the session is gone.
-  void Goodbye(const Turn& turn, SessionSlot slot);
+  // One connection of the session is gone, and its waiters, which have this owner, with it.
+  void Goodbye(const Turn& turn, SessionSlot slot, uint32_t owner);
 
   // --- Tokens. ---
   // Nothing when the acquire waits for room: then exactly one LateAnswer with its ticket follows,
@@ -275,6 +276,20 @@ class Core {
     int64_t used_ms = 0;
   };
 
+  // At the end of its scope those who wait are given the room that was made in it. Each call that
+  // may make room begins with one.
+  class Waking {
+   public:
+    Waking(Core* core, const Turn& turn) : core_(core), turn_(turn) {}
+    ~Waking() { core_->GrantWaiters(turn_); }
+    Waking(const Waking&) = delete;
+    Waking& operator=(const Waking&) = delete;
+
+   private:
+    Core* const core_;
+    const Turn& turn_;
+  };
+
   // Admission.
   bool AnswerByRequestId(const Turn& turn, SessionSlot session, const AcquireRequest& request,
                          WaitTicket ticket, std::optional<AcquireAnswer>* answer);
@@ -294,8 +309,10 @@ class Core {
   AcquireAnswer RefuseIfKnown(FlowSlot slot, TokenStatus status, RefusedBy limit);
   void AnswerLate(const Turn& turn, WaiterSlot slot, const AcquireAnswer& answer);
   void RemoveWaiter(WaiterSlot slot);
+  void RemoveWaitersOf(uint32_t owner);
   void RefuseWaiters(const Turn& turn, FlowSlot flow, TokenStatus status, RefusedBy limit);
   void ExpireWaiters(const Turn& turn, uint32_t waiters_max);
+  void TrackWaiting(const Flow& flow);
   void Wake(FlowSlot slot);
   void WakeNamespace(NamespaceSlot name_space);
   void GrantWaiters(const Turn& turn);
@@ -341,7 +358,8 @@ class Core {
   // Rules.
   Status CheckRuleLimits(const RuleSetRefs& sets) const;
   Status CheckFlowOwners(const RuleSetRefs& sets) const;
-  size_t RemoveRulesNotIn(const Turn& turn, const RuleSet& set);
+  size_t RemoveRulesNotIn(const Turn& turn, const RuleSet& set,
+                          const absl::flat_hash_set<int64_t>& wanted);
   // Whether anything changed. A clientOfflineTime that became shorter lowers *lowered_ms to it.
   bool InstallRule(const Turn& turn, NamespaceSlot name_space, const Rule& rule,
                    int64_t* lowered_ms);

@@ -14,6 +14,7 @@ namespace nowcalls::core {
 
 std::optional<AcquireAnswer> Core::Acquire(const Turn& turn, SessionSlot session,
                                            const AcquireRequest& request, WaitTicket ticket) {
+  const Waking waking(this, turn);
   if (request.flow.value <= 0 || request.count < 1 || request.count > kCountMax) {
     return AcquireAnswer{.status = TokenStatus::kBadRequest};
   }
@@ -39,7 +40,12 @@ std::optional<AcquireAnswer> Core::Acquire(const Turn& turn, SessionSlot session
     limit = RefusedBy::kNone;
   }
   const auto count = static_cast<uint32_t>(request.count);
-  if (limit == RefusedBy::kNone) return Grant(turn, session, slot, count, request.request_id);
+  if (limit == RefusedBy::kNone) {
+    const AcquireAnswer granted = Grant(turn, session, slot, count, request.request_id);
+    // At its cap now, the session may have waiters that no longer stand in the way of others.
+    if (flow.held_by_session != nullptr) Wake(slot);
+    return granted;
+  }
 
   const int64_t wait_ms = WaitOf(flow, request);
   // Room alone would not help those who ask for more than there can be.
@@ -104,6 +110,7 @@ AcquireAnswer Core::AnswerOfToken(const Turn& turn, const AcquireRequest& reques
 }
 
 TokenStatus Core::Cancel(const Turn& turn, SessionSlot session, uint64_t request_id) {
+  const Waking waking(this, turn);
   const SessionId id = sessions_.at(session).id;
   requests_.ForgetCancelled(turn.now.ms);
   requests_.Cancel(id, request_id, turn.now.ms + options_.limits.cancel_remembered_ms);
@@ -117,7 +124,6 @@ TokenStatus Core::Cancel(const Turn& turn, SessionSlot session, uint64_t request
   } else {
     return TokenStatus::kAlreadyRelease;
   }
-  GrantWaiters(turn);
   return TokenStatus::kReleaseOk;
 }
 
@@ -162,7 +168,7 @@ int64_t Core::WaitOf(const Flow& flow, const AcquireRequest& request) const {
   if (queues_closed_ || !flow.active()) return 0;
   if (request.wait_ms.has_value()) return std::clamp<int64_t>(*request.wait_ms, 0, kWaitMsMax);
   const bool by_rule = request.prioritized && flow.rule->acquire_refuse_strategy == kQueueOnServer;
-  return by_rule ? flow.rule->max_queueing_time_ms : 0;
+  return by_rule ? std::min<int64_t>(flow.rule->max_queueing_time_ms, kWaitMsMax) : 0;
 }
 
 bool Core::QueueIsFull(const Flow& flow, WaitTicket ticket) const {
@@ -176,9 +182,6 @@ void Core::Enqueue(const Turn& turn, SessionSlot session, FlowSlot slot,
                    const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket) {
   Flow& flow = flows_.at(slot);
   Count(&flow, [](FlowCounters* c) { ++c->queued; });
-  if (flow.waiters.size() == 0) {
-    flows_.name_space(flow.name_space).waiting.insert(flow.id.value);
-  }
   const WaiterSlot waiter = waiters_.Add({.ticket = ticket,
                                           .flow = slot,
                                           .session = session,
@@ -190,6 +193,16 @@ void Core::Enqueue(const Turn& turn, SessionSlot session, FlowSlot slot,
                                          &flow.waiters);
   if (request.request_id != 0) {
     requests_.AddWaiter(sessions_.at(session).id, request.request_id, waiter);
+  }
+  TrackWaiting(flow);
+}
+
+void Core::TrackWaiting(const Flow& flow) {
+  auto& waiting = flows_.name_space(flow.name_space).waiting_for_sessions;
+  if (flow.waiters.size() > 0 && flow.rule->threshold_type == ThresholdType::kAvgLocal) {
+    waiting.insert(flow.id.value);
+  } else {
+    waiting.erase(flow.id.value);
   }
 }
 
@@ -235,20 +248,21 @@ void Core::RemoveWaiter(WaiterSlot slot) {
     requests_.RemoveWaiter(sessions_.at(waiter.session).id, waiter.request_id);
   }
   waiters_.Remove(slot, &flow.waiters);
-  if (flow.waiters.size() == 0) {
-    flows_.name_space(flow.name_space).waiting.erase(flow.id.value);
-  } else {
-    Wake(waiter.flow);  // It may have stood in the way of others.
-  }
+  TrackWaiting(flow);
+  Wake(waiter.flow);  // It may have stood in the way of others.
 }
 
 void Core::DropWaiters(const Turn& turn, uint32_t owner) {
+  const Waking waking(this, turn);
+  RemoveWaitersOf(owner);
+}
+
+void Core::RemoveWaitersOf(uint32_t owner) {
   for (;;) {
     const WaiterSlot slot = waiters_.FirstOf(owner);
-    if (slot == kNoWaiter) break;
+    if (slot == kNoWaiter) return;
     RemoveWaiter(slot);
   }
-  GrantWaiters(turn);
 }
 
 void Core::CloseQueues(const Turn& turn) {
@@ -292,7 +306,9 @@ void Core::Wake(FlowSlot slot) {
 
 // Levels that are shared among sessions have changed.
 void Core::WakeNamespace(NamespaceSlot name_space) {
-  for (const int64_t id : flows_.name_space(name_space).waiting) Wake(flows_.Find(FlowId{id}));
+  for (const int64_t id : flows_.name_space(name_space).waiting_for_sessions) {
+    Wake(flows_.Find(FlowId{id}));
+  }
 }
 
 void Core::GrantWaiters(const Turn& turn) {

@@ -26,6 +26,7 @@ Status NoSuchFlow(FlowId flow) {
 }  // namespace
 
 TokenStatus Core::Reclaim(const Turn& turn, TokenId token, const AdminAct& act) {
+  const Waking waking(this, turn);
   const TokenSlot slot = tokens_.Find(token, ids_.ToFence(token).value);
   if (slot == kNoToken) return TokenStatus::kAlreadyRelease;
   const TokenEntry& entry = tokens_.at(slot);
@@ -33,13 +34,13 @@ TokenStatus Core::Reclaim(const Turn& turn, TokenId token, const AdminAct& act) 
                    std::to_string(flows_.at(entry.flow).id.value) + " from client " +
                    sessions_.at(entry.session).client_id + ": " + std::string(act.reason));
   EndToken(turn, slot, EndReason::kAdmin, act.reason);
-  GrantWaiters(turn);
   return TokenStatus::kReleaseOk;
 }
 
 ReclaimAnswer Core::ReclaimClient(const Turn& turn, std::string_view name_space,
                                   std::string_view client_id, uint32_t tokens_max,
                                   const AdminAct& act) {
+  const Waking waking(this, turn);
   ReclaimAnswer answer;
   const NamespaceSlot space = flows_.FindNamespace(name_space);
   if (space == kNoNamespace) return answer;
@@ -54,12 +55,12 @@ ReclaimAnswer Core::ReclaimClient(const Turn& turn, std::string_view name_space,
   if (answer.reclaimed == 0) return answer;
   NoteAct(act, "reclaimed " + Tokens(answer.reclaimed) + " of client " + std::string(client_id) +
                    " of namespace " + std::string(name_space) + Behind(answer, act.reason));
-  GrantWaiters(turn);
   return answer;
 }
 
 Result<ReclaimAnswer> Core::ReclaimFlow(const Turn& turn, FlowId flow, uint32_t tokens_max,
                                         const AdminAct& act) {
+  const Waking waking(this, turn);
   const FlowSlot slot = flows_.Find(flow);
   if (slot == kNoFlow) return NoSuchFlow(flow);
   const ReclaimAnswer answer = EndTokensOf(turn, slot, tokens_max, EndReason::kAdmin, act.reason);
@@ -67,12 +68,12 @@ Result<ReclaimAnswer> Core::ReclaimFlow(const Turn& turn, FlowId flow, uint32_t 
     NoteAct(act, "reclaimed " + Tokens(answer.reclaimed) + " of flow " +
                      std::to_string(flow.value) + Behind(answer, act.reason));
   }
-  GrantWaiters(turn);
   return answer;
 }
 
 Result<ReclaimAnswer> Core::Purge(const Turn& turn, FlowId flow, uint32_t tokens_max,
                                   const AdminAct& act) {
+  const Waking waking(this, turn);
   const FlowSlot slot = flows_.Find(flow);
   if (slot == kNoFlow) return NoSuchFlow(flow);
   if (!flows_.at(slot).removed) {
@@ -99,6 +100,7 @@ ReclaimAnswer Core::EndTokensOf(const Turn& turn, FlowSlot slot, uint32_t tokens
 }
 
 DrainAnswer Core::Drain(const Turn& turn, FlowId flow_id, bool on, const AdminAct& act) {
+  const Waking waking(this, turn);
   const FlowSlot slot = flows_.Find(flow_id);
   if (slot == kNoFlow || !flows_.at(slot).active()) return {};
   Flow& flow = flows_.at(slot);

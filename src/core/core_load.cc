@@ -37,7 +37,7 @@ Status Core::LoadRule(const ledger::RuleEntry& entry) {
   flows_.SetRule(slot, flows_.FindOrAddNamespace(entry.name_space), *rule,
                  options_.resource_timeout_factor);
   TrackSessions(&flows_.at(slot));
-  if (entry.state == ledger::RuleState::kRemoved) flows_.MarkRemoved(slot);
+  if (!ledger::IsInForce(entry.state)) flows_.MarkRemoved(slot);
   flows_.at(slot).draining = entry.state == ledger::RuleState::kDraining;
   return {};
 }

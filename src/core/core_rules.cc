@@ -30,6 +30,7 @@ Status Core::ReplaceRules(const Turn& turn, const std::vector<RuleSet>& sets) {
 }
 
 Status Core::ReplaceRules(const Turn& turn, const RuleSetRefs& sets) {
+  const Waking waking(this, turn);
   for (const RuleSet* set : sets) {
     NOWCALLS_RETURN_IF_ERROR(CheckNamespace(set->name_space).WithContext("namespace"));
   }
@@ -37,12 +38,17 @@ Status Core::ReplaceRules(const Turn& turn, const RuleSetRefs& sets) {
   NOWCALLS_RETURN_IF_ERROR(CheckFlowOwners(sets));
   NOWCALLS_RETURN_IF_ERROR(CheckRuleLimits(sets));
 
-  // All removals come first, so that a flow can move from one namespace to another.
+  // All removals come first, so that there is room; a flow that is in the set of another namespace
+  // is not removed, but moves there with all that belongs to it.
+  absl::flat_hash_set<int64_t> wanted;
+  for (const RuleSet* set : sets) {
+    for (const Rule& rule : set->parsed.rules) wanted.insert(rule.flow_id.value);
+  }
   std::vector<std::string> sources;
   for (const RuleSet* set : sets) sources.push_back(SourceOf(set->name_space));
   std::vector<size_t> removed;
   removed.reserve(sets.size());
-  for (const RuleSet* set : sets) removed.push_back(RemoveRulesNotIn(turn, *set));
+  for (const RuleSet* set : sets) removed.push_back(RemoveRulesNotIn(turn, *set, wanted));
   int64_t lowered_ms = kNotScheduled;
   for (size_t i = 0; i < sets.size(); ++i) {
     const RuleSet& set = *sets[i];
@@ -60,7 +66,6 @@ Status Core::ReplaceRules(const Turn& turn, const RuleSetRefs& sets) {
       Note(true, InNamespace(set.name_space) + text);
   }
   if (lowered_ms != kNotScheduled) LowerOfflineTime(lowered_ms);
-  GrantWaiters(turn);
   return {};
 }
 
@@ -118,12 +123,16 @@ Status Core::CheckRuleLimits(const RuleSetRefs& sets) const {
   return {};
 }
 
-size_t Core::RemoveRulesNotIn(const Turn& turn, const RuleSet& set) {
+// How many are no longer the namespace's, those that move included.
+size_t Core::RemoveRulesNotIn(const Turn& turn, const RuleSet& set,
+                              const absl::flat_hash_set<int64_t>& wanted) {
   const NamespaceSlot space = flows_.FindNamespace(set.name_space);
   if (space == kNoNamespace) return 0;
   absl::btree_set<int64_t> removed = flows_.name_space(space).rule_ids;
   for (const Rule& rule : set.parsed.rules) removed.erase(rule.flow_id.value);
-  for (const int64_t id : removed) RemoveRule(turn, flows_.Find(FlowId{id}));
+  for (const int64_t id : removed) {
+    if (!wanted.contains(id)) RemoveRule(turn, flows_.Find(FlowId{id}));
+  }
   return removed.size();
 }
 
@@ -131,12 +140,17 @@ bool Core::InstallRule(const Turn& turn, NamespaceSlot space, const Rule& rule,
                        int64_t* lowered_ms) {
   const FlowSlot slot = flows_.FindOrAdd(rule.flow_id);
   const Flow& flow = flows_.at(slot);
-  if (flow.active() && *flow.rule == rule) return false;
   const NamespaceSlot space_before = flow.name_space;
+  const bool moves = space_before != kNoNamespace && space_before != space;
+  if (flow.active() && !moves && *flow.rule == rule) return false;
   const int64_t offline_time_before_ms = flow.client_offline_time_ms;
-  if (flow.removed && space_before != space) ForgetRule(turn, flow);
+  if (moves) {
+    ForgetRule(turn, flow);
+    flows_.name_space(space_before).waiting_for_sessions.erase(flow.id.value);
+  }
   flows_.SetRule(slot, space, rule, options_.resource_timeout_factor);
   TrackSessions(&flows_.at(slot));
+  TrackWaiting(flow);
   Wake(slot);
   RecordRule(turn, flow);
   if (space_before != kNoNamespace) flows_.EraseNamespaceIfUnused(space_before);
@@ -149,6 +163,9 @@ bool Core::InstallRule(const Turn& turn, NamespaceSlot space, const Rule& rule,
 // Tokens that are out keep the rule in the ledger, for the times they live by and for listings.
 void Core::RemoveRule(const Turn& turn, FlowSlot slot) {
   const Flow& flow = flows_.at(slot);
+  if (flow.draining) {
+    Note(false, "the drain of flow " + std::to_string(flow.id.value) + " ended with its rule");
+  }
   RefuseWaiters(turn, slot, TokenStatus::kNoRuleExists, RefusedBy::kNone);
   if (flow.tokens.size == 0) return EraseFlow(turn, slot);
   flows_.MarkRemoved(slot);

@@ -10,6 +10,7 @@ namespace nowcalls::core {
 Result<HelloAnswer> Core::Hello(const Turn& turn, std::string_view name_space,
                                 const std::optional<std::string_view>& client_id,
                                 std::string_view display_id) {
+  const Waking waking(this, turn);
   NamespaceSlot space = flows_.FindNamespace(name_space);
   if (space == kNoNamespace && flows_.namespaces() >= options_.limits.namespaces_max) {
     return Status::ResourceExhausted("the server knows " +
@@ -32,13 +33,14 @@ Result<HelloAnswer> Core::Hello(const Turn& turn, std::string_view name_space,
     ++flows_.name_space(space).sessions;
   }
   SetOnline(slot);
-  GrantWaiters(turn);
   const SessionState& session = sessions_.at(slot);
   return HelloAnswer{slot, session.id, flows_.name_space(session.name_space).sessions_online,
                      session.tokens.size};
 }
 
-void Core::Goodbye(const Turn& turn, SessionSlot slot) {
+void Core::Goodbye(const Turn& turn, SessionSlot slot, uint32_t owner) {
+  const Waking waking(this, turn);
+  RemoveWaitersOf(owner);
   SessionState& session = sessions_.at(slot);
   NOWCALLS_CHECK(session.connections > 0);
   if (--session.connections > 0) return;
@@ -50,7 +52,6 @@ void Core::Goodbye(const Turn& turn, SessionSlot slot) {
   WakeNamespace(session.name_space);
   SetOffline(slot, turn.now.ms);
   RetireIfUnused(turn, slot);
-  GrantWaiters(turn);
 }
 
 void Core::SetOnline(SessionSlot slot) {

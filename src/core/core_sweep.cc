@@ -28,6 +28,7 @@ std::optional<ledger::ScanRequest> Core::BeginScan(Instant now) {
 }
 
 Status Core::OnScanDone(const Turn& turn, const ledger::ScanResult& result) {
+  const Waking waking(this, turn);
   NOWCALLS_CHECK(sweep_.in_flight);
   sweep_.in_flight = false;
   NOWCALLS_RETURN_IF_ERROR(result.status);
@@ -37,7 +38,6 @@ Status Core::OnScanDone(const Turn& turn, const ledger::ScanResult& result) {
     if (slot == kNoToken || KeyOf(tokens_.at(slot)) != key) continue;
     EndOrSpare(turn, slot);
   }
-  GrantWaiters(turn);
   sweep_.resume = result.more && !result.expired.empty();
   if (sweep_.resume) {
     sweep_.after = result.expired.back();

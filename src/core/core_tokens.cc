@@ -8,11 +8,11 @@
 namespace nowcalls::core {
 
 TokenStatus Core::Release(const Turn& turn, SessionSlot session, TokenId token) {
+  const Waking waking(this, turn);
   const TokenSlot slot = FindOwned(session, token);
   if (slot == kNoToken) return TokenStatus::kAlreadyRelease;
   EndToken(turn, slot,
            IsLate(tokens_.at(slot), turn.now) ? EndReason::kReleasedLate : EndReason::kReleased);
-  GrantWaiters(turn);
   return TokenStatus::kReleaseOk;
 }
 

@@ -72,7 +72,8 @@ struct Namespace {
   uint32_t sessions = 0;              // Online or offline.
   absl::btree_set<int64_t> rule_ids;  // Flow ids of its active rules.
   uint32_t removed_rules = 0;
-  absl::btree_set<int64_t> waiting;  // Flow ids of its rules that have waiters.
+  // Flow ids of its rules that have waiters and a level that changes with the sessions online.
+  absl::btree_set<int64_t> waiting_for_sessions;
   // Where its active rules come from, as the ledger has it; empty while it has none, or when they
   // were loaded by a server that did not keep their source.
   std::string source;

@@ -1,7 +1,7 @@
 // HeldTimes: how long the tokens of a flow were held, as quantiles.
 //
 // Thread: loop. Four buckets to each doubling of the time, so a quantile is at most 25 % above the
-// true one. 512 bytes.
+// true one. 1 KiB.
 #ifndef NOWCALLS_CORE_HELD_TIMES_H_
 #define NOWCALLS_CORE_HELD_TIMES_H_
 
@@ -58,7 +58,7 @@ class HeldTimes {
     return ((4 + quarter + 1) << (exponent - 2)) - 1;
   }
 
-  std::array<uint32_t, kBuckets> buckets_{};
+  std::array<uint64_t, kBuckets> buckets_{};
   uint64_t count_ = 0;
   uint64_t longest_ms_ = 0;
 };

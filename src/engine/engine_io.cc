@@ -310,9 +310,12 @@ void Engine::Impl::Refuse(Connection* connection, std::string_view message,
 void Engine::Impl::End(Connection* connection) {
   connection->ending = true;
   NoteIncomplete(connection, /*progressed=*/true, current);
-  // It cannot take back what it is given, so it is given no more.
-  core->DropWaiters(TurnAt(current), connection->id);
-  SendLateAnswers();
+  // It cannot take back what it is given, so it is given no more. Where nothing keeps it open,
+  // EndSession does the same.
+  if (connection->requests_in_flight() > 0) {
+    core->DropWaiters(TurnAt(current), connection->id);
+    SendLateAnswers();
+  }
   CloseIfAnswered(connection);
 }
 
@@ -339,8 +342,7 @@ void Engine::Impl::Abort(Connection* connection, std::string_view why) {
 
 void Engine::Impl::EndSession(Connection* connection) {
   if (connection->session == core::kNoSession) return;
-  core->DropWaiters(TurnAt(current), connection->id);
-  core->Goodbye(TurnAt(current), connection->session);
+  core->Goodbye(TurnAt(current), connection->session, connection->id);
   connection->session = core::kNoSession;
   SendLateAnswers();
 }

@@ -61,10 +61,13 @@ struct Session {
 
 enum class RuleState : uint8_t {
   kActive = 1,
-  kRemoved =
-      2,  // By its namespace, while tokens of the flow are out: kept for what it says of them.
+  // By its namespace, while tokens of the flow are out: kept for what it says of them.
+  kRemoved = 2,
   kDraining = 3,  // In force, but an administrator has stopped its grants.
 };
+
+// Whether its namespace has the rule now.
+constexpr bool IsInForce(RuleState state) { return state != RuleState::kRemoved; }
 
 // The rule of a flow. Every flow with live tokens has one.
 struct RuleEntry {

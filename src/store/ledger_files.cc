@@ -24,20 +24,24 @@ Status OsError(const std::string& doing, const std::string& path) {
 
 // True: made now.
 Result<bool> MakeDir(const std::string& path) {
+  bool made = true;
   if (mkdir(path.c_str(), 0700) != 0) {
     if (errno != EEXIST) return OsError("make directory", path);
     std::error_code error;
     if (!fs::is_directory(path, error)) return Status::IoError(path + " is not a directory");
-    return false;
+    made = false;
   }
+  // Also of one that is there: it may have been made by a process that ended here.
   std::string parent = fs::path(path).parent_path();
   if (parent.empty()) parent = ".";
   const int fd = open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // Who may not read the parent has not made anything in it either.
+  if (fd < 0 && errno == EACCES && !made) return false;
   const bool synced = fd >= 0 && fsync(fd) == 0;
   const Status failed = synced ? Status::Ok() : OsError("sync directory", parent);
   if (fd >= 0) close(fd);
   if (!synced) return failed;
-  return true;
+  return made;
 }
 
 std::string WithoutEndSlashes(std::string path) {

@@ -274,8 +274,8 @@ core::SessionSlot CoreHarness::HelloUnnamed(std::string_view peer, std::string_v
   return hello->session;
 }
 
-void CoreHarness::Goodbye(core::SessionSlot session) {
-  core_->Goodbye(turn(), session);
+void CoreHarness::Goodbye(core::SessionSlot session, uint32_t owner) {
+  core_->Goodbye(turn(), session, owner);
   AfterCall();
 }
 

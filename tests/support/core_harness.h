@@ -83,7 +83,8 @@ class CoreHarness {
   void Rules(const std::vector<RuleOptions>& rules, std::string_view name_space = "app");
   core::SessionSlot Hello(std::string_view client_id, std::string_view name_space = "app");
   core::SessionSlot HelloUnnamed(std::string_view peer, std::string_view name_space = "app");
-  void Goodbye(core::SessionSlot session);
+  // One connection of the session, with the waiters of this owner; by default there are none.
+  void Goodbye(core::SessionSlot session, uint32_t owner = UINT32_MAX);
 
   // One that does not wait.
   core::AcquireAnswer Acquire(core::SessionSlot session, int64_t flow, int64_t count = 1);

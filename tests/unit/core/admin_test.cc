@@ -12,6 +12,7 @@ namespace {
 using testing::CoreHarness;
 using testing::FindWrongBook;
 using testing::ReadLedger;
+using testing::RulesJson;
 
 const AdminAct kAct{"10.0.0.1:5", "job died"};
 
@@ -242,9 +243,33 @@ TEST_CASE_FIXTURE(Fixture, "a drain holds when the rule is loaded again, as it w
   CHECK(FlowOf(1).draining);
 }
 
+TEST_CASE_FIXTURE(Fixture, "a drain goes with its flow to another namespace, as do its tokens") {
+  h.Take(a, 2);
+  Drain(1, true);
+  const auto batches = h.core().batch_number();
+  const Status moved = h.core().ReplaceRules(
+      h.turn(), {{.name_space = "app", .parsed = ParseRules("[]").value()},
+                 {.name_space = "other",
+                  .parsed = ParseRules(RulesJson({{.flow = 1}, {.flow = 2}})).value()}});
+  REQUIRE(moved.ToString() == "ok");
+  h.Commit();
+  for (const bool restarted : {false, true}) {
+    CAPTURE(restarted);
+    if (restarted) h.Restart();
+    CHECK(h.core().batch_number() > batches);
+    CHECK(FlowOf(1).draining);
+    CHECK(h.core().flows().name_space(FlowOf(1).name_space).name == "other");
+    CHECK(h.Acquire(h.Hello("b"), 1).refused_by == RefusedBy::kDraining);
+    CHECK(testing::ReadLedger(&h.store()).rules.size() == 2);
+    CHECK(testing::ReadLedger(&h.store()).namespaces.size() == 1);
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "a drain ends when the rule is removed, with tokens out or without") {
   Drain(1, true);
+  h.NoticesText();
   h.Rules({{.flow = 2, .count = 100}});
+  CHECK(h.NoticesText().starts_with("the drain of flow 1 ended with its rule\n"));
   h.Rules({{.flow = 1, .count = 100}, {.flow = 2, .count = 100}});
   CHECK(h.Acquire(a, 1).status == TokenStatus::kOk);
   Drain(2, true);

@@ -66,6 +66,10 @@ void QueueModel::Forget(uint32_t tag) {
   std::erase_if(waiters, [&](const Waiter& waiter) { return waiter.tag == tag; });
 }
 
+void QueueModel::DropWaiters(uint32_t owner) {
+  std::erase_if(waiters, [&](const Waiter& waiter) { return waiter.owner == owner; });
+}
+
 void QueueModel::RefuseAll(int64_t flow, Foretold answer) {
   for (const Waiter& waiter : InOrder(flow)) {
     AnswerLate(waiter, answer);

@@ -65,6 +65,7 @@ struct QueueModel {
 
   void AnswerLate(const Waiter& waiter, Foretold answer);
   void Forget(uint32_t tag);
+  void DropWaiters(uint32_t owner);
   // All who wait for the flow are told the same, prioritized ones first.
   void RefuseAll(int64_t flow, Foretold answer);
   // Whoever may go now goes.

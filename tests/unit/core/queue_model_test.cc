@@ -124,11 +124,14 @@ class Life {
     const size_t index = prng_.Below(connections_.size());
     const Connection gone = connections_[index];
     connections_.erase(connections_.begin() + static_cast<int64_t>(index));
-    h_.DropWaiters(gone.owner);
-    std::erase_if(model_.waiters, [&](const auto& waiter) { return waiter.owner == gone.owner; });
-    model_.ServeAll();
-    TakeLateAnswers();
-    h_.Goodbye(SlotOf(gone.client));
+    if (prng_.Below(4) == 0) {
+      h_.DropWaiters(gone.owner);  // Its waiters first, as when what it has asked keeps it open.
+      model_.DropWaiters(gone.owner);
+      model_.ServeAll();
+      TakeLateAnswers();
+    }
+    h_.Goodbye(SlotOf(gone.client), gone.owner);
+    model_.DropWaiters(gone.owner);
     model_.Disconnect(gone.client, gone.owner);
     model_.ServeAll();
   }
@@ -152,6 +155,7 @@ class Life {
     const QueueModel::Token token{request.flow.value, from->client, request.count,
                                   request.request_id};
     const auto [known, is_new] = model_.tokens.emplace(answer->token_id.value, token);
+    model_.Serve(token.flow);
     if (!is_new) {
       REQUIRE(known->second.request_id == request.request_id);
       REQUIRE(request.request_id != 0);

@@ -245,6 +245,41 @@ TEST_CASE("under AVG_LOCAL a new client makes room, and one that leaves takes it
   CHECK(answer.status == TokenStatus::kBlocked);
 }
 
+TEST_CASE("a client that leaves takes its waiters and its share of the level in one step") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 1, .avg_local = true, .client_offline_ms = 100'000}});
+  const SessionSlot a = h.Hello("a");
+  const SessionSlot b = h.Hello("b");
+  const SessionSlot c = h.Hello("c");
+  h.Take(a, 1);
+  h.Take(b, 1);
+  REQUIRE_FALSE(h.Ask(c, Wait(2), 1, /*owner=*/3).has_value());
+  REQUIRE_FALSE(h.Ask(b, Wait(1), 2, /*owner=*/2).has_value());
+  h.Goodbye(c, /*owner=*/3);
+  CHECK(h.LateText().empty());
+  CHECK(h.NowCalls(1) == 2);
+  CHECK(h.core().waiters() == 1);
+}
+
+TEST_CASE("a grant that brings a session to its cap lets those behind its waiters go") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 10, .max_per_client = 5}});
+  const SessionSlot u = h.Hello("u");
+  const SessionSlot v = h.Hello("v");
+  const SessionSlot s = h.Hello("s");
+  const SessionSlot n = h.Hello("n");
+  h.Take(u, 1, 5);
+  h.Take(v, 1);
+  h.Take(s, 1);
+  REQUIRE_FALSE(h.Ask(s, Wait(4), 1).has_value());
+  REQUIRE_FALSE(h.Ask(n, Wait(1), 2).has_value());
+  const auto granted = h.Ask(s, Wait(1, 1000, /*prioritized=*/true), 3);
+  REQUIRE(granted.has_value());
+  CHECK(granted->status == TokenStatus::kOk);
+  CHECK(granted->now_calls == 8);
+  CHECK(h.LateText() == "2 OK");
+}
+
 // A level that falls below what the first waiter asks for must not let it block all others.
 TEST_CASE("a waiter that has come to ask for more than the level is passed over") {
   CoreHarness h;
