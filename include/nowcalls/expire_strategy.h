@@ -1,15 +1,22 @@
 // ExpireStrategy: what becomes of a token whose time is over.
 //
-// A token's time is over in two ways: its hold has passed without a keep (2 x resourceTimeout), or
-// its holder has been offline for the rule's clientOfflineTime. The server finds such tokens and
-// asks the strategy, once for each token and each time; the strategy says what to do and does
-// nothing itself. After Sentinel's ExpireStrategy, which is handed the whole token map instead.
+// A token's time is over in two ways: its hold has passed without a keep
+// (resource_timeout_factor x resourceTimeout), or its holder has been offline for the rule's
+// clientOfflineTime. The server finds such tokens and asks the strategy, once for each token and
+// each time; the strategy says what to do and does nothing itself. After Sentinel's ExpireStrategy,
+// which is handed the whole token map instead.
 //
-// Thread: the server's loop. A call must be quick (it is made for every expired token, up to a
-// thousand in a row), must not block, and must decide by its arguments alone if replays are to give
-// the same results. The strategy outlives the server that uses it.
+// Thread: the server's loop. A call must be quick (it is made for every expired token, up to
+// sweep-keys-max in a row, 1000 by default), must not block, and must decide by its arguments alone
+// if replays are to give the same results.
 //
-// A strategy of one's own, which never takes the tokens of flow 7 from a holder that is online:
+// The server uses the strategy in core::CoreOptions::expire_strategy, and a DefaultExpireStrategy
+// with the configured options when there is none. README.md, "How tokens end", explains the two
+// graces of the default with an example.
+//
+// A strategy of your own, which never takes the tokens of flow 7 from a holder that is online. Its
+// default_ has the default options; give it the ExpireOptions of the server for what was configured
+// as restart-grace-ms and mass-expiry-factor to stay in force.
 //
 //   class PatientWithSeven : public nowcalls::ExpireStrategy {
 //    public:
@@ -56,7 +63,7 @@ struct ExpiredToken {
 struct TokenHolder {
   bool online = false;
   int64_t offline_since_ms = 0;  // Meaningful while offline; at least restarted_ms.
-  // It has not been back since the server became ready.
+  // It held tokens when the server stopped, and has not been back since the server became ready.
   bool from_before_restart = false;
   // It went offline together with a large part of all sessions: rather a network cut than a mass
   // death (the server's mass_expiry_* options).
@@ -95,8 +102,9 @@ class ExpireStrategy {
 };
 
 struct ExpireOptions {
-  // What is from before a restart is spared for this long after it, at least: sessions to come
-  // back, and tokens whose hold has passed (these for their hold, if that is shorter).
+  // Counted from the moment the server became ready. A session that was recovered has the longer of
+  // this and clientOfflineTime to come back; a token that was recovered does not time out before
+  // the shorter of this and its hold.
   int64_t restart_grace_ms = 10'000;
   // Sessions that went offline in a mass have this many times clientOfflineTime to come back, and
   // until then their tokens do not time out either. At least 1.

@@ -2,24 +2,26 @@
 //
 // A source delivers whole rule sets, as Sentinel's JSON, for namespaces. The sink checks a set and
 // makes it that of its namespace, or refuses it with a Status that names the rule, the field or
-// the owner that stands against it; the set of before then stays in force. nowcalls has two
-// sources: watched files (--rules) and the RPC (rules_load).
+// the owner that stands against it; the old set then stays in force. nowcalls has two sources:
+// watched files (--rules) and the RPC (rules_load).
 //
 // Ownership. Every delivery names its source: "rpc", "file:/etc/nowcalls/shop.json", or whatever a
 // source of your own calls itself, 1..4200 bytes of UTF-8 without control characters. The name is
 // written into the ledger with the rules, and only one source at a time may replace the rules of a
-// namespace:
-//  - A namespace that a source has claimed since the server started takes rules from that source
-//    only. The configured files claim theirs before the server serves.
-//  - A namespace whose rules came by RPC takes rules from the RPC only, across restarts too, until
-//    it has none left ([] was loaded), or until a claim with `takeover`.
-//  - Any other namespace takes rules from anybody, also one whose file is configured no more.
+// namespace: the one that has claimed it since the server started; else "rpc", if its rules came
+// that way; else any. A source claims its namespaces in Start, and takes those of "rpc" with
+// `takeover` only. README.md, "One source for each namespace", tells operators what follows.
 //
 // Threads. Check may be called on any thread, also on several at once; parse there what is large.
 // Claim and Replace are for the thread of the server's loop, in which Start and Stop are called
 // too.
 //
-// A source of your own that asks some service for rules, polled by the program that embeds the
+// Installing. The server starts its sources in src/server/server_rules.cc, before it accepts
+// connections; a source of your own goes there too: source.Start(&sink) with a sink that tells the
+// engine the time of each call (server::LoopRuleSink). A test that drives an engine itself says
+// source.Start(engine.RulesAt(now)). There is no public target to embed the engine from yet.
+//
+// A source of your own that asks some service for rules, polled by the program that runs the
 // server, on the server's thread:
 //
 //   class PolledRules final : public RuleSource {

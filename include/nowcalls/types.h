@@ -113,7 +113,7 @@ enum class EndReason : uint8_t {
   kReleased = 1,         // By its owner, in time.
   kReleasedLate = 2,     // By its owner, after the rule's resourceTimeout.
   kClientOffline = 3,    // Its session stayed offline for clientOfflineTime.
-  kResourceTimeout = 4,  // Not kept within 2 x resourceTimeout.
+  kResourceTimeout = 4,  // Not kept within resource_timeout_factor x resourceTimeout.
   kRuleRemoved = 5,      // Purged by an administrator after its rule was removed.
   kAdmin = 6,            // Reclaimed by an administrator.
   kCancelled = 7,        // Its acquire was cancelled by request id.
