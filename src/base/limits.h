@@ -60,8 +60,10 @@ struct Limits {
   uint32_t waiters_per_rule_max = 1000;      // Acquires that wait for room.
   uint32_t waiters_per_connection_max = 1024;
   uint32_t waiters_max = 100'000;
-  uint32_t cancels_max = 100'000;           // Cancelled request ids that are remembered,
-  int64_t cancel_remembered_ms = 60'000;    // for so long.
+  // Cancelled request ids that are remembered, and for how long.
+  uint32_t cancels_per_session_max = 10'000;
+  uint32_t cancels_max = 1'000'000;
+  int64_t cancel_remembered_ms = 60'000;
   uint32_t listings_max = 64;               // Listings between two pages.
   int64_t listing_idle_ms = 30'000;         // Then the cursor is forgotten.
   uint32_t history_max = 10'000;            // Entries of the history; 0: none.

@@ -10,8 +10,9 @@ namespace {
 
 // How often the clock mark is renewed, and how far the watermark moves before it is written.
 constexpr int64_t kMarkEveryMs = 1000;
+constexpr int64_t kIdleMarkMs = 60'000;
 
-// Notices nobody has taken yet; more are dropped, since they are only for the log.
+// Notices nobody has taken yet; more are only counted.
 constexpr size_t kNoticesMax = 1000;
 
 constexpr uint32_t kTokensPerTimeStep = 1000;
@@ -22,7 +23,7 @@ constexpr uint32_t kWaitersPerTimeStep = 1000;
 Core::Core(const CoreOptions& options)
     : options_(options),
       ids_(options.token_id_key),
-      requests_(options.limits.cancels_max),
+      requests_(options.limits.cancels_per_session_max, options.limits.cancels_max),
       history_(options.limits.history_max),
       expire_strategy_(options.expire_strategy),
       guard_(options.mass_expiry) {
@@ -65,6 +66,8 @@ Instant Core::NextDeadline() const {
   return next;
 }
 
+Instant Core::NextMark() const { return Instant{clock_marked_ms_.value_or(0) + kIdleMarkMs}; }
+
 void Core::Seal(const Turn& turn, const ClockSample& clock) {
   if (!clock_marked_ms_ || turn.now.ms - *clock_marked_ms_ >= kMarkEveryMs) {
     clock_marked_ms_ = turn.now.ms;
@@ -102,10 +105,19 @@ int64_t Core::oldest_issued_ms() const {
   return oldest == kNoToken ? 0 : tokens_.at(oldest).issued_ms;
 }
 
-std::vector<Notice> Core::TakeNotices() { return std::exchange(notices_, {}); }
+std::vector<Notice> Core::TakeNotices() {
+  if (const uint64_t dropped = std::exchange(notices_dropped_, 0); dropped > 0) {
+    notices_.push_back({true, std::to_string(dropped) + " more notices at once are not shown"});
+  }
+  return std::exchange(notices_, {});
+}
 
 void Core::Note(bool warning, std::string text) {
-  if (notices_.size() < kNoticesMax) notices_.push_back({warning, std::move(text)});
+  if (notices_.size() >= kNoticesMax) {
+    ++notices_dropped_;
+  } else {
+    notices_.push_back({warning, std::move(text)});
+  }
 }
 
 }  // namespace nowcalls::core

@@ -159,20 +159,22 @@ class Core {
  public:
   explicit Core(const CoreOptions& options);
 
-  // --- Recovery: namespaces and rules, sessions, history, tokens, then FinishLoad; before anything
-  // else. ---
+  // --- Recovery, before anything else: namespaces and rules, sessions, history, tokens, then
+  // FinishLoad and Begin. ---
   Status LoadNamespace(const ledger::NamespaceEntry& entry);
   Status LoadRule(const ledger::RuleEntry& entry);
   Status LoadSession(const ledger::Session& session);
   Status LoadHistory(const ledger::HistoryEntry& entry);  // By ascending sequence.
   Status LoadToken(const ledger::Token& token);
-  // `now` is the moment the server becomes ready: restart grace counts from it. kCorruption when
-  // the live tokens are not those the seal was written over. A new ledger has no seal.
-  Status FinishLoad(const std::optional<ledger::Seal>& seal, Instant now);
+  // kCorruption when the live tokens are not those the seal was written over. A new ledger has no
+  // seal.
+  Status FinishLoad(const std::optional<ledger::Seal>& seal);
   // Grants that were answered may be missing from what was loaded: the machine went down, and not
   // every batch was on disk (Durability). Goes on kFencesSkipped further, so that neither their
   // fences nor their ids are given out again. After FinishLoad.
   void SkipLostFences() { next_fence_ = first_fence_ = next_fence_ + kFencesSkipped; }
+  // The server is ready: restart grace counts from now. Last of all, since loading takes its time.
+  void Begin(Instant now);
 
   // --- Sessions. ---
   // Opens or rejoins the session of (name_space, client_id); without a client id, one that ends
@@ -240,6 +242,9 @@ class Core {
   std::optional<ledger::ScanRequest> BeginScan(Instant now);
   Status OnScanDone(const Turn& turn, const ledger::ScanResult& result);
 
+  // When a batch is to be sealed though nothing has happened: what the machine's clocks say is
+  // written each minute, so that the time that a reboot takes can be told from idle time.
+  Instant NextMark() const;
   // Ends the batch: a clock mark at most once a second, the watermark, the seal.
   void Seal(const Turn& turn, const ClockSample& clock);
 
@@ -449,6 +454,7 @@ class Core {
   std::vector<std::unique_ptr<Listing>> listings_;
   uint64_t next_listing_ = 1;
   std::vector<Notice> notices_;
+  uint64_t notices_dropped_ = 0;
   FlowCounters totals_;
 };
 

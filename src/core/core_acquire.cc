@@ -80,6 +80,12 @@ bool Core::AnswerByRequestId(const Turn& turn, SessionSlot session, const Acquir
     *answer = RefuseIfKnown(flow, TokenStatus::kBadRequest, RefusedBy::kRequestId);
     return true;
   }
+  const bool other_connection = waiter.ticket.owner != ticket.owner;
+  if (other_connection &&
+      waiters_.SizeOf(ticket.owner) >= options_.limits.waiters_per_connection_max) {
+    *answer = Refuse(flow, TokenStatus::kBlocked, RefusedBy::kQueueFull);
+    return true;
+  }
   // The client has given the first call up; this one takes its place in the queue.
   const AcquireAnswer superseded = Refuse(flow, TokenStatus::kBlocked, RefusedBy::kSuperseded);
   const int64_t wait_ms = WaitOf(flows_.at(flow), request);

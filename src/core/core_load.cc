@@ -83,6 +83,9 @@ Status Core::LoadToken(const ledger::Token& token) {
   entry.count = token.count;
   entry.flow = flows_.FindOrAdd(token.flow);
   entry.session = session;
+  // The ledger has the deadline. If it was set under another rule or by the expire strategy, this is
+  // not quite when the hold began; it matters only for telling late releases.
+  entry.SetHeldSince(entry.deadline_ms - flows_.at(entry.flow).hold_ms);
   if (token.request_id != 0) {
     if (requests_.FindToken(token.session, token.request_id) != kNoToken) {
       return Status::Corruption(TokenText(token) + " has the request id " +
@@ -96,7 +99,7 @@ Status Core::LoadToken(const ledger::Token& token) {
   return {};
 }
 
-Status Core::FinishLoad(const std::optional<ledger::Seal>& seal, Instant now) {
+Status Core::FinishLoad(const std::optional<ledger::Seal>& seal) {
   // The ledger keeps tokens by deadline; listings want them by age.
   std::sort(loaded_.begin(), loaded_.end());
   for (const auto& [fence, slot] : loaded_) {
@@ -108,6 +111,12 @@ Status Core::FinishLoad(const std::optional<ledger::Seal>& seal, Instant now) {
     }
     tokens_.Link(slot, &flow.tokens, &sessions_.at(entry.session).tokens);
     CountIn(entry);
+  }
+  for (const auto& [id, slot] : flows_.by_id()) {
+    if (flows_.at(slot).removed && flows_.at(slot).tokens.size == 0) {
+      return Status::Corruption("flow " + std::to_string(id) +
+                                " has a rule that was removed, and no tokens to keep it for");
+    }
   }
   const uint64_t newest = loaded_.empty() ? 0 : loaded_.back().first;
   loaded_ = {};
@@ -133,9 +142,12 @@ Status Core::FinishLoad(const std::optional<ledger::Seal>& seal, Instant now) {
   batch_number_ = expected.batch_number;
   // Every start commits a batch before it answers anything, so no cursor of an earlier one is met.
   next_listing_ = (batch_number_ << kCursorBits) + 1;
+  return {};
+}
+
+void Core::Begin(Instant now) {
   ready_ = now;
   for (const auto& [id, slot] : sessions_.by_id()) SetOffline(slot, now.ms);
-  return {};
 }
 
 }  // namespace nowcalls::core

@@ -85,6 +85,7 @@ void Core::RetireIfUnused(const Turn& turn, SessionSlot slot) {
   DisarmOfflineCheck(slot);
   if (session.in_ledger) turn.batch->SessionClosed(session.id);
   const NamespaceSlot space = session.name_space;
+  requests_.ForgetSession(session.id);
   --flows_.name_space(space).sessions;
   sessions_.Erase(slot);
   flows_.EraseNamespaceIfUnused(space);

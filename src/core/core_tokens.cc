@@ -20,6 +20,7 @@ KeepAnswer Core::Keep(const Turn& turn, SessionSlot session, TokenId token) {
   const TokenSlot slot = FindOwned(session, token);
   if (slot == kNoToken) return {TokenStatus::kAlreadyRelease, 0};
   const int64_t hold_ms = HoldOf(tokens_.at(slot));
+  tokens_.at(slot).SetHeldSince(turn.now.ms);
   Count(&flows_.at(tokens_.at(slot).flow), [](FlowCounters* c) { ++c->kept; });
   MoveToken(turn, slot, turn.now.ms + hold_ms, hold_ms);
   return {TokenStatus::kOk, hold_ms};
@@ -121,8 +122,7 @@ int64_t Core::HoldOf(const TokenEntry& entry) const { return flows_.at(entry.flo
 
 // Later than resourceTimeout after it was issued or last kept.
 bool Core::IsLate(const TokenEntry& entry, Instant now) const {
-  const int64_t held_since_ms = entry.deadline_ms - HoldOf(entry);
-  return now.ms - held_since_ms > flows_.at(entry.flow).resource_timeout_ms;
+  return now.ms - entry.held_since_ms() > flows_.at(entry.flow).resource_timeout_ms;
 }
 
 ledger::TokenKey Core::KeyOf(const TokenEntry& entry) const {

@@ -40,11 +40,13 @@ void RequestIds::RemoveWaiter(SessionId session, uint64_t request_id) {
 }
 
 void RequestIds::Cancel(SessionId session, uint64_t request_id, int64_t until_ms) {
-  const Key key{session.value, request_id};
-  cancelled_[key] = until_ms;
-  cancelled_order_.emplace_back(until_ms, key);
-  // An id that is cancelled again stands in the order twice, so that is what is bounded.
-  if (cancelled_order_.size() > cancelled_max_) ForgetOldest();
+  cancelled_[Key{session.value, request_id}] = until_ms;
+  CancelOrder& order = cancel_orders_[session.value];
+  if (order.empty()) oldest_cancels_.emplace(until_ms, session.value);
+  order.emplace_back(until_ms, request_id);
+  ++cancel_entries_;
+  if (order.size() > of_session_max_) ForgetOldestOf(session.value);
+  if (cancel_entries_ > cancelled_max_) ForgetOldestOf(oldest_cancels_.begin()->second);
 }
 
 bool RequestIds::IsCancelled(SessionId session, uint64_t request_id, int64_t now_ms) const {
@@ -54,14 +56,29 @@ bool RequestIds::IsCancelled(SessionId session, uint64_t request_id, int64_t now
 }
 
 void RequestIds::ForgetCancelled(int64_t now_ms) {
-  while (!cancelled_order_.empty() && cancelled_order_.front().first <= now_ms) ForgetOldest();
+  while (!oldest_cancels_.empty() && oldest_cancels_.begin()->first <= now_ms) {
+    ForgetOldestOf(oldest_cancels_.begin()->second);
+  }
 }
 
-void RequestIds::ForgetOldest() {
-  const auto [until_ms, key] = cancelled_order_.front();
-  cancelled_order_.pop_front();
-  const auto it = cancelled_.find(key);
+void RequestIds::ForgetSession(SessionId session) {
+  while (cancel_orders_.contains(session.value)) ForgetOldestOf(session.value);
+}
+
+void RequestIds::ForgetOldestOf(uint64_t session) {
+  const auto order = cancel_orders_.find(session);
+  NOWCALLS_CHECK(order != cancel_orders_.end() && !order->second.empty());
+  const auto [until_ms, request_id] = order->second.front();
+  order->second.pop_front();
+  --cancel_entries_;
+  const auto it = cancelled_.find(Key{session, request_id});
   if (it != cancelled_.end() && it->second == until_ms) cancelled_.erase(it);
+  oldest_cancels_.erase({until_ms, session});
+  if (order->second.empty()) {
+    cancel_orders_.erase(order);
+  } else {
+    oldest_cancels_.emplace(order->second.front().first, session);
+  }
 }
 
 }  // namespace nowcalls::core

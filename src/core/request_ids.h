@@ -2,8 +2,8 @@
 //
 // Thread: loop. A live token or a waiter is found by (session, request id), so that an acquire that
 // is asked again finds what it got. Cancelled ids are remembered for a while, so that an acquire
-// that is overtaken by its own cancel is refused: at most `cancelled_max` of them, the oldest go
-// first. Memory: an entry for each live token and waiter with an id, and those.
+// that is overtaken by its own cancel is refused: so many of a session, and so many of all, the
+// oldest of each go first. Memory: an entry for each live token and waiter with an id, and those.
 #ifndef NOWCALLS_CORE_REQUEST_IDS_H_
 #define NOWCALLS_CORE_REQUEST_IDS_H_
 
@@ -12,6 +12,7 @@
 #include <deque>
 #include <utility>
 
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "core/token_table.h"
 #include "core/wait_queues.h"
@@ -21,7 +22,8 @@ namespace nowcalls::core {
 
 class RequestIds {
  public:
-  explicit RequestIds(size_t cancelled_max) : cancelled_max_(cancelled_max) {}
+  RequestIds(size_t of_session_max, size_t cancelled_max)
+      : of_session_max_(of_session_max), cancelled_max_(cancelled_max) {}
 
   // kNoToken, kNoWaiter if there is none.
   TokenSlot FindToken(SessionId session, uint64_t request_id) const;
@@ -39,6 +41,8 @@ class RequestIds {
   void Cancel(SessionId session, uint64_t request_id, int64_t until_ms);
   bool IsCancelled(SessionId session, uint64_t request_id, int64_t now_ms) const;
   void ForgetCancelled(int64_t now_ms);
+  // The session is gone, and what it has cancelled with it.
+  void ForgetSession(SessionId session);
 
   size_t tokens() const { return request_of_token_.size(); }
   size_t cancelled() const { return cancelled_.size(); }
@@ -46,15 +50,21 @@ class RequestIds {
  private:
   using Key = std::pair<uint64_t, uint64_t>;  // Session, request id.
 
-  void ForgetOldest();
+  // In the order in which they are forgotten. An id that is cancelled again stands there twice.
+  using CancelOrder = std::deque<std::pair<int64_t, uint64_t>>;  // Until when, request id.
 
+  void ForgetOldestOf(uint64_t session);
+
+  const size_t of_session_max_;
   const size_t cancelled_max_;
   absl::flat_hash_map<Key, TokenSlot> tokens_;
   absl::flat_hash_map<TokenSlot, uint64_t> request_of_token_;
   absl::flat_hash_map<Key, WaiterSlot> waiters_;
-  absl::flat_hash_map<Key, int64_t> cancelled_;  // Until when.
-  std::deque<std::pair<int64_t, Key>>
-      cancelled_order_;  // In the order in which they are forgotten.
+  absl::flat_hash_map<Key, int64_t> cancelled_;              // Until when.
+  absl::flat_hash_map<uint64_t, CancelOrder> cancel_orders_;  // By session; none is empty.
+  // The oldest of each session, so that the oldest of all is found.
+  absl::btree_set<std::pair<int64_t, uint64_t>> oldest_cancels_;
+  size_t cancel_entries_ = 0;  // In all orders.
 };
 
 }  // namespace nowcalls::core

@@ -1,25 +1,26 @@
 // TokenTable: every live token in memory, compactly, with the orders in which they are walked.
 //
-// Thread: loop. An entry is 64 bytes at a slot that never moves; an open-addressing index finds it
+// Thread: loop. An entry is 64 bytes at a slot that never moves; an index (token_index.h) finds it
 // by token id, and three lists thread through it in order of issue: all tokens, those of its flow,
 // those of its session. The table knows nothing of rules or sessions beyond their slots.
 #ifndef NOWCALLS_CORE_TOKEN_TABLE_H_
 #define NOWCALLS_CORE_TOKEN_TABLE_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
+#include "core/token_index.h"
 #include "ledger/families.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
 
-using TokenSlot = uint32_t;
 using FlowSlot = uint32_t;
 using SessionSlot = uint32_t;
-inline constexpr TokenSlot kNoToken = UINT32_MAX;
 inline constexpr FlowSlot kNoFlow = UINT32_MAX;
 inline constexpr SessionSlot kNoSession = UINT32_MAX;
 
@@ -37,11 +38,19 @@ struct TokenEntry {
   uint64_t family : 7 = 0;
   uint64_t has_request : 1 = 0;  // A request id, kept elsewhere.
   int64_t issued_ms = 0;
+  uint32_t held_since_issue_ms = 0;  // See held_since_ms.
   uint32_t count = 0;
   FlowSlot flow = kNoFlow;
   SessionSlot session = kNoSession;
   std::array<TokenLink, 3> links;
 
+  // When the present hold began, with the grant or the last keep. Exact for 49 days after the issue;
+  // a keep later than that counts as one at their end.
+  int64_t held_since_ms() const { return issued_ms + held_since_issue_ms; }
+  void SetHeldSince(int64_t ms) {
+    held_since_issue_ms = static_cast<uint32_t>(
+        std::clamp<int64_t>(ms - issued_ms, 0, std::numeric_limits<uint32_t>::max()));
+  }
   ledger::Family ledger_family() const { return static_cast<ledger::Family>(family); }
   TokenSlot next(TokenOrder order) const { return links[static_cast<size_t>(order)].next; }
 };
@@ -89,9 +98,6 @@ class TokenTable {
   // Memory held, in bytes.
   size_t MemoryBytes() const;
 
-  // Room for `tokens` without growing the index again.
-  void Reserve(uint32_t tokens);
-
   void Attach(TokenCursor* cursor) { cursors_.push_back(cursor); }
   void Detach(TokenCursor* cursor);
 
@@ -99,17 +105,7 @@ class TokenTable {
   // A chunk is 1 MiB: memory grows in steps that a reader of the process size does not notice.
   static constexpr uint32_t kChunkSize = 16384;
 
-  struct IndexEntry {
-    uint32_t hash = 0;
-    TokenSlot slot = kNoToken;
-  };
-
-  // Ids are already evenly distributed, so their low half serves as the hash.
-  static uint32_t HashOf(TokenId id) { return static_cast<uint32_t>(id.value); }
   TokenSlot TakeSlot();
-  void IndexInsert(uint32_t hash, TokenSlot slot);
-  void IndexErase(uint32_t hash, TokenSlot slot);
-  void Rehash(size_t buckets);
   void Append(TokenList* list, TokenOrder order, TokenSlot slot);
   void Unlink(TokenList* list, TokenOrder order, TokenSlot slot);
 
@@ -117,7 +113,7 @@ class TokenTable {
   TokenSlot free_ = kNoToken;  // Free slots are chained through links[0].next.
   uint32_t slots_used_ = 0;    // Slots ever taken; those beyond were never touched.
   uint32_t size_ = 0;
-  std::vector<IndexEntry> index_;
+  TokenIndex index_;
   TokenList all_;
   std::vector<TokenCursor*> cursors_;
 };

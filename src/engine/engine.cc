@@ -86,6 +86,7 @@ void Engine::OnTime(Instant now) {
 Instant Engine::NextDeadline() const {
   if (!impl_->yielded.empty()) return Instant{0};
   Instant next = impl_->BatchFull() || impl_->draining ? kNever : impl_->core->NextDeadline();
+  if (!impl_->committing) next = std::min(next, impl_->core->NextMark());
   const Limits& limits = impl_->options.limits;
   if (!impl_->incomplete.empty()) {
     next = std::min(next, Instant{impl_->incomplete.begin()->first} + limits.message_incomplete_ms);
@@ -116,6 +117,7 @@ void Engine::TurnEnd() {
 void Engine::BeginDrain(Instant now) {
   impl_->current = now;
   impl_->draining = true;
+  impl_->commit_due = true;  // For the next start: until when this server ran.
   impl_->core->CloseQueues(impl_->TurnAt(now));
   impl_->SendLateAnswers();
 }
@@ -137,8 +139,9 @@ const ledger::CommitBatch* Engine::BeginCommit(const ClockSample& clock, Instant
   Impl& impl = *impl_;
   impl.current = now;
   if (impl.committing) return nullptr;
-  if (impl.batches[impl.open].empty() && !impl.first_commit_due) return nullptr;
-  impl.first_commit_due = false;
+  const bool due = impl.commit_due || impl.core->NextMark() <= now;
+  if (impl.batches[impl.open].empty() && !due) return nullptr;
+  impl.commit_due = false;
   impl.core->Seal(impl.TurnAt(now), clock);
   impl.committing = true;
   impl.open = impl.in_flight();
@@ -171,7 +174,7 @@ void Engine::OnCommitDone(Instant now) {
 bool Engine::commit_in_flight() const { return impl_->committing; }
 
 bool Engine::idle() const {
-  return !impl_->committing && impl_->batches[impl_->open].empty() && !impl_->first_commit_due &&
+  return !impl_->committing && impl_->batches[impl_->open].empty() && !impl_->commit_due &&
          impl_->dirty.empty() && impl_->yielded.empty();
 }
 

@@ -107,7 +107,7 @@ struct Engine::Impl : ReplyBuffers {
   size_t open = 0;
   bool committing = false;
   bool draining = false;
-  bool first_commit_due = true;  // Marks the clock of this boot before anything else.
+  bool commit_due = true;  // At the start and the end: marks the clock.
 };
 
 }  // namespace nowcalls::engine

@@ -94,6 +94,7 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
         {"batch_bytes_max", limits.batch_bytes_max},
         {"listings_max", limits.listings_max},
         {"listing_idle_ms", limits.listing_idle_ms},
+        {"cancels_per_session_max", limits.cancels_per_session_max},
         {"cancels_max", limits.cancels_max},
         {"cancel_remembered_ms", limits.cancel_remembered_ms},
         {"history_max", limits.history_max}}},

@@ -102,16 +102,24 @@ void RpcHandler::Ping(const Call& call) {
                    replies_->Immediate(call.connection));
 }
 
+// A client that did not say hello gets a session of its own; false: it was told that it cannot.
+bool RpcHandler::HasSession(const Call& call) {
+  if (call.connection->session != core::kNoSession) return true;
+  Result<core::HelloAnswer> session =
+      core_->Hello(call.turn, kDefaultNamespace, std::nullopt, "@" + call.connection->peer);
+  if (!session.ok()) {
+    ReplyError(call, ErrorOf(session.status()));
+    return false;
+  }
+  call.connection->session = session->session;
+  return true;
+}
+
 void RpcHandler::Acquire(const Call& call) {
   wire::AcquireParams params;
   wire::RequestError error;
   if (!wire::DecodeAcquire(call.request.params, &params, &error)) return ReplyError(call, error);
-  if (call.connection->session == core::kNoSession) {
-    Result<core::HelloAnswer> session =
-        core_->Hello(call.turn, kDefaultNamespace, std::nullopt, "@" + call.connection->peer);
-    if (!session.ok()) return ReplyError(call, ErrorOf(session.status()));
-    call.connection->session = session->session;
-  }
+  if (!HasSession(call)) return;
   core::AcquireRequest request{.flow = FlowId{params.flow_id},
                                .count = params.count,
                                .prioritized = params.prioritized,
@@ -142,10 +150,8 @@ void RpcHandler::Cancel(const Call& call) {
   wire::CancelParams params;
   wire::RequestError error;
   if (!wire::DecodeCancel(call.request.params, &params, &error)) return ReplyError(call, error);
-  const core::SessionSlot session = call.connection->session;
-  ReplyStatus(call, session == core::kNoSession
-                        ? TokenStatus::kAlreadyRelease
-                        : core_->Cancel(call.turn, session, params.request_id));
+  if (!HasSession(call)) return;
+  ReplyStatus(call, core_->Cancel(call.turn, call.connection->session, params.request_id));
 }
 
 // Also for ALREADY_RELEASE the reply waits: the record that ended the token may still be on its

@@ -53,6 +53,7 @@ class RpcHandler {
 
   void Hello(const Call& call);
   void Ping(const Call& call);
+  bool HasSession(const Call& call);
   void Acquire(const Call& call);
   void Release(const Call& call);
   void Keep(const Call& call);

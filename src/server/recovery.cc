@@ -54,6 +54,7 @@ class Loader : public store::LedgerVisitor {
     if (seal_.has_value() != mark_.has_value()) {
       return Status::Corruption("the ledger has a clock without a seal, or a seal without a clock");
     }
+    NOWCALLS_RETURN_IF_ERROR(core_->FinishLoad(seal_));
     const Result<ClockSample> sample = SampleClocks();
     if (!sample.ok()) return sample.status();
     std::optional<ledger::RecoveredTime> time;
@@ -62,9 +63,9 @@ class Loader : public store::LedgerVisitor {
     if (mark_.has_value()) {
       time = ledger::RecoverTime(*mark_, latest_, *sample);
       now = time->now;
+      if (!time->same_boot) core_->SkipLostFences();
     }
-    NOWCALLS_RETURN_IF_ERROR(core_->FinishLoad(seal_, now));
-    if (time.has_value() && !time->same_boot) core_->SkipLostFences();
+    core_->Begin(now);
     return RecoveredLedger{std::move(core_), ledger::LedgerClock(now, sample->boottime_ms),
                            sample->boot_id,  time,
                            rules_,           sessions_,

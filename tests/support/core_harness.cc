@@ -152,7 +152,9 @@ LedgerContent ReadLedger(store::Store* store) {
 Status LoadCore(store::Store* store, Instant now, core::Core* core) {
   CoreLoader loader(core);
   NOWCALLS_RETURN_IF_ERROR(store->Load(&loader));
-  return core->FinishLoad(loader.seal, now);
+  NOWCALLS_RETURN_IF_ERROR(core->FinishLoad(loader.seal));
+  core->Begin(now);
+  return {};
 }
 
 std::string TokensText(const core::Core& core) {

@@ -211,7 +211,7 @@ std::string LoadError(const std::function<void(HistoryEntry*)>& change) {
   change(&entry);
   REQUIRE(core.LoadHistory(entry).ok());
   for (const auto& token : content.tokens) REQUIRE(core.LoadToken(token).ok());
-  return core.FinishLoad(content.seal, h.now()).ToString();
+  return core.FinishLoad(content.seal).ToString();
 }
 
 TEST_CASE("a history that cannot be true is refused at start") {

@@ -182,7 +182,7 @@ TEST_CASE("a namespace without its rules, one that is there twice or of no sourc
     for (const auto& entry : entries) {
       NOWCALLS_RETURN_IF_ERROR(core.LoadNamespace(entry));
     }
-    return core.FinishLoad(std::nullopt, Instant{1});
+    return core.FinishLoad(std::nullopt);
   };
   CHECK(load({}).ok());
   CHECK(load({{"shop", "rpc"}}).ToString() ==

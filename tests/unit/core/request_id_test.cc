@@ -177,7 +177,7 @@ TEST_CASE("a ledger with two tokens of one request is refused") {
 }
 
 TEST_CASE("cancelled ids are few: the oldest is forgotten first, time forgets the rest") {
-  RequestIds ids(3);
+  RequestIds ids(3, 100);
   for (uint64_t id = 1; id <= 4; ++id) ids.Cancel(SessionId{1}, id, static_cast<int64_t>(100 * id));
   CHECK(ids.cancelled() == 3);
   CHECK_FALSE(ids.IsCancelled(SessionId{1}, 1, 0));
@@ -189,6 +189,47 @@ TEST_CASE("cancelled ids are few: the oldest is forgotten first, time forgets th
   ids.ForgetCancelled(400);
   CHECK(ids.IsCancelled(SessionId{1}, 4, 899));
   CHECK_FALSE(ids.IsCancelled(SessionId{2}, 4, 0));
+}
+
+TEST_CASE("a session's cancelled ids are not forgotten for another's, until all are too many") {
+  RequestIds ids(3, 5);
+  const auto remembered = [&](uint64_t session) {
+    std::string text;
+    for (uint64_t id = 1; id <= 9; ++id) {
+      if (ids.IsCancelled(SessionId{session}, id, 0)) text += std::to_string(id);
+    }
+    return text;
+  };
+  ids.Cancel(SessionId{1}, 1, 100);
+  for (uint64_t id = 1; id <= 9; ++id) ids.Cancel(SessionId{2}, id, 200);
+  CHECK(remembered(1) == "1");
+  CHECK(remembered(2) == "789");
+  ids.Cancel(SessionId{1}, 2, 300);
+  ids.Cancel(SessionId{1}, 3, 300);  // Six would be too many: the oldest of all goes.
+  CHECK(remembered(1) == "23");
+  CHECK(remembered(2) == "789");
+  ids.ForgetSession(SessionId{2});
+  CHECK(remembered(2).empty());
+  CHECK(ids.cancelled() == 2);
+  ids.ForgetCancelled(300);
+  CHECK(ids.cancelled() == 0);
+}
+
+TEST_CASE("asking again on another connection does not get round the bound of its waiters") {
+  CoreOptions options = testing::HarnessOptions();
+  options.limits.waiters_per_connection_max = 2;
+  CoreHarness h(options);
+  h.Rules(OneRule(1));
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1);
+  REQUIRE_FALSE(h.Ask(a, With(7, 1000), 1, /*owner=*/1).has_value());
+  REQUIRE_FALSE(h.Ask(a, With(8, 1000), 2, /*owner=*/2).has_value());
+  REQUIRE_FALSE(h.Ask(a, With(9, 1000), 3, /*owner=*/2).has_value());
+  const auto full = h.Ask(a, With(7, 1000), 4, /*owner=*/2);
+  REQUIRE(full.has_value());
+  CHECK(full->refused_by == RefusedBy::kQueueFull);
+  CHECK(h.LateText().empty());  // The first goes on waiting.
+  CHECK(h.core().waiters() == 3);
 }
 
 }  // namespace

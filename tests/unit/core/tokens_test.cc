@@ -11,6 +11,7 @@ namespace {
 using testing::CoreHarness;
 using testing::FindWrongBook;
 using testing::ReadLedger;
+using testing::RuleOptions;
 using testing::TokensText;
 
 TEST_CASE("a granted acquire tells the token, the fence, nowCalls, the level and the hold time") {
@@ -324,6 +325,42 @@ TEST_CASE("fences grow with each grant") {
     if (i % 7 == 0) h.Hello("b" + std::to_string(i));
   }
   CHECK(FindWrongBook(h.core()) == "");
+}
+
+TEST_CASE("whether a release is late is told from the grant or keep, whatever the rule was then") {
+  const auto rule = [](int64_t timeout_ms) {
+    return std::vector<RuleOptions>{{.flow = 1, .resource_timeout_ms = timeout_ms}};
+  };
+  CoreHarness h;
+  h.Rules(rule(1000));
+  const SessionSlot a = h.Hello("a");
+  const TokenId soon = h.Take(a, 1);
+  h.Rules(rule(60'000));
+  h.Sleep(9);
+  h.Release(a, soon);
+  CHECK(h.Ended(1, EndReason::kReleased) == 1);
+  const TokenId late = h.Take(a, 1);
+  const TokenId kept = h.Take(a, 1);
+  h.Rules(rule(1000));
+  h.Sleep(1001);
+  h.Keep(a, kept);
+  h.Release(a, late);
+  CHECK(h.Ended(1, EndReason::kReleasedLate) == 1);
+  h.Sleep(1000);
+  h.Release(a, kept);
+  CHECK(h.Ended(1, EndReason::kReleased) == 2);
+}
+
+TEST_CASE("a token that was spared is still released late") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 2000, .client_offline_ms = 60'000}});
+  const TokenId token = h.Take(h.Hello("a"), 1);
+  h.Restart(5000);
+  const SessionSlot back = h.Hello("a");
+  h.Pass(1000);  // Restart grace moved its deadline.
+  REQUIRE(h.IsLive(token));
+  h.Release(back, token);
+  CHECK(h.Ended(1, EndReason::kReleasedLate) == 1);
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ void FillStore(store::MemoryStore* store, const ClockSample& clock) {
   options.token_id_key = TestFormat().token_id_key;
   core::Core core(options);
   const Instant now{clock.wall_ms};
-  REQUIRE(core.FinishLoad(std::nullopt, now).ok());
+  REQUIRE(core.FinishLoad(std::nullopt).ok());
+  core.Begin(now);
   ledger::CommitBatch batch;
   const core::Turn turn{now, &batch};
   const std::string rules = R"([{"resource": "db", "count": 5, "clusterMode": true,

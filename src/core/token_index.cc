@@ -1,0 +1,62 @@
+#include "core/token_index.h"
+
+#include <algorithm>
+
+namespace nowcalls::core {
+namespace {
+
+constexpr size_t kEntriesMin = 8;
+
+// A shard grows when more than 3/4 of it is used.
+bool IsFull(size_t used, size_t entries) { return used * 4 > entries * 3; }
+
+}  // namespace
+
+void TokenIndex::Shard::Insert(uint32_t hash, TokenSlot slot) {
+  if (IsFull(used + 1, entries.size())) Grow();
+  Place({hash, slot});
+  ++used;
+}
+
+void TokenIndex::Shard::Place(const Entry& entry) {
+  const size_t mask = entries.size() - 1;
+  size_t i = entry.hash & mask;
+  while (entries[i].slot != kNoToken) i = (i + 1) & mask;
+  entries[i] = entry;
+}
+
+// Linear probing without tombstones: entries behind the hole move back when their probe passed it
+// (Knuth, TAOCP 6.4, algorithm R).
+void TokenIndex::Shard::Erase(uint32_t hash, TokenSlot slot) {
+  NOWCALLS_CHECK(used > 0);
+  const size_t mask = entries.size() - 1;
+  size_t hole = hash & mask;
+  while (entries[hole].slot != slot) {
+    NOWCALLS_CHECK(entries[hole].slot != kNoToken);
+    hole = (hole + 1) & mask;
+  }
+  for (size_t i = (hole + 1) & mask; entries[i].slot != kNoToken; i = (i + 1) & mask) {
+    const size_t home = entries[i].hash & mask;
+    if (((i - home) & mask) < ((i - hole) & mask)) continue;
+    entries[hole] = entries[i];
+    hole = i;
+  }
+  entries[hole] = Entry{};
+  --used;
+}
+
+void TokenIndex::Shard::Grow() {
+  std::vector<Entry> old(std::max(kEntriesMin, entries.size() * 2));
+  old.swap(entries);
+  for (const Entry& entry : old) {
+    if (entry.slot != kNoToken) Place(entry);
+  }
+}
+
+size_t TokenIndex::MemoryBytes() const {
+  size_t bytes = shards_.capacity() * sizeof(Shard);
+  for (const Shard& shard : shards_) bytes += shard.entries.capacity() * sizeof(Entry);
+  return bytes;
+}
+
+}  // namespace nowcalls::core
