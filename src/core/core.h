@@ -301,9 +301,10 @@ class Core {
   AcquireAnswer AnswerOfToken(const Turn& turn, const AcquireRequest& request, TokenSlot token);
   RefusedBy LimitOf(const Flow& flow, SessionSlot session, int64_t count) const;
   int64_t CapOf(const Flow& flow) const;
-  bool ExceedsCap(const Flow& flow, SessionSlot session, int64_t count) const;
-  bool CannotGo(const Flow& flow, const Waiter& waiter) const;
-  bool WaitersAhead(const Flow& flow, bool prioritized) const;
+  int64_t CapLeft(const Flow& flow, SessionSlot session) const;
+  WaiterSlot FirstInLine(Flow* flow, size_t queue_class);
+  bool WaitersAhead(Flow* flow, bool prioritized);
+  void ReturnToLine(Flow* flow, SessionSlot session);
   int64_t WaitOf(const Flow& flow, const AcquireRequest& request) const;
   bool QueueIsFull(const Flow& flow, WaitTicket ticket) const;
   void Enqueue(const Turn& turn, SessionSlot session, FlowSlot slot, const AcquireRequest& request,

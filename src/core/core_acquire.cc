@@ -32,7 +32,7 @@ std::optional<AcquireAnswer> Core::Acquire(const Turn& turn, SessionSlot session
     return Refuse(slot, TokenStatus::kTooManyRequest, RefusedBy::kTokenLimit);
   }
   RefusedBy limit = LimitOf(flow, session, request.count);
-  if (limit == RefusedBy::kNone && WaitersAhead(flow, request.prioritized)) {
+  if (limit == RefusedBy::kNone && WaitersAhead(&flow, request.prioritized)) {
     limit = RefusedBy::kWaitersAhead;
   }
   if (limit != RefusedBy::kNone && flow.rule->shadow) {
@@ -135,7 +135,7 @@ TokenStatus Core::Cancel(const Turn& turn, SessionSlot session, uint64_t request
 
 RefusedBy Core::LimitOf(const Flow& flow, SessionSlot session, int64_t count) const {
   if (count > LevelOf(flow) - flow.now_calls) return RefusedBy::kLevel;
-  return ExceedsCap(flow, session, count) ? RefusedBy::kClientCap : RefusedBy::kNone;
+  return count > CapLeft(flow, session) ? RefusedBy::kClientCap : RefusedBy::kNone;
 }
 
 // What one session may hold. A share of the level is one call at least: with none a client could
@@ -147,25 +147,40 @@ int64_t Core::CapOf(const Flow& flow) const {
   return std::max<int64_t>(1, static_cast<int64_t>(share));
 }
 
-bool Core::ExceedsCap(const Flow& flow, SessionSlot session, int64_t count) const {
-  if (flow.held_by_session == nullptr) return false;
+// What the session may be granted under the rule until it is at its cap; INT64_MAX without one.
+int64_t Core::CapLeft(const Flow& flow, SessionSlot session) const {
+  if (flow.held_by_session == nullptr) return INT64_MAX;
   const auto held = flow.held_by_session->find(session);
-  return count + (held == flow.held_by_session->end() ? 0 : held->second) > CapOf(flow);
+  return CapOf(flow) - (held == flow.held_by_session->end() ? 0 : held->second);
 }
 
-// Whether no room that others make would let the waiter go.
-bool Core::CannotGo(const Flow& flow, const Waiter& waiter) const {
-  return waiter.count > LevelOf(flow) || ExceedsCap(flow, waiter.session, waiter.count);
-}
-
-bool Core::WaitersAhead(const Flow& flow, bool prioritized) const {
-  for (size_t i = 0; i < (prioritized ? 1 : 2); ++i) {
-    for (WaiterSlot slot = flow.waiters.classes[i].head; slot != kNoWaiter;
-         slot = waiters_.Next(slot)) {
-      if (!CannotGo(flow, waiters_.at(slot))) return true;
+// The first of the class that room would let go; those that no room that others make would help are
+// set aside on the way.
+WaiterSlot Core::FirstInLine(Flow* flow, size_t queue_class) {
+  for (;;) {
+    const WaiterSlot slot = WaitQueues::First(flow->waiters, queue_class);
+    if (slot == kNoWaiter || flow->rule->shadow) return slot;
+    const Waiter& waiter = waiters_.at(slot);
+    if (waiter.count > LevelOf(*flow)) {
+      waiters_.SetAsideAsTooLarge(slot, &flow->waiters);
+      continue;
     }
+    const int64_t cap_left = CapLeft(*flow, waiter.session);
+    if (waiter.count <= cap_left) return slot;
+    waiters_.SetAsideAtCap(slot, &flow->waiters);
+    waiters_.ReturnFirstOf(waiter.session, cap_left, &flow->waiters);  // A smaller one, it may be.
   }
-  return false;
+}
+
+bool Core::WaitersAhead(Flow* flow, bool prioritized) {
+  if (flow->waiters.size() == 0) return false;
+  return FirstInLine(flow, 0) != kNoWaiter || (!prioritized && FirstInLine(flow, 1) != kNoWaiter);
+}
+
+// A session holds less under the rule than before, or has one waiter less.
+void Core::ReturnToLine(Flow* flow, SessionSlot session) {
+  if (flow->waiters.set_aside == nullptr) return;
+  waiters_.ReturnFirstOf(session, CapLeft(*flow, session), &flow->waiters);
 }
 
 // Sentinel's acquireRefuseStrategy 3 queues prioritized requests; a request may ask for it itself.
@@ -254,6 +269,7 @@ void Core::RemoveWaiter(WaiterSlot slot) {
     requests_.RemoveWaiter(sessions_.at(waiter.session).id, waiter.request_id);
   }
   waiters_.Remove(slot, &flow.waiters);
+  ReturnToLine(&flow, waiter.session);
   TrackWaiting(flow);
   Wake(waiter.flow);  // It may have stood in the way of others.
 }
@@ -330,16 +346,22 @@ void Core::GrantWaiters(const Turn& turn) {
 
 void Core::GrantWaitersOf(const Turn& turn, FlowSlot slot) {
   Flow& flow = flows_.at(slot);
-  bool room = true;
-  for (size_t i = 0; i < flow.waiters.classes.size() && room; ++i) {
-    WaiterSlot next = flow.waiters.classes[i].head;
-    while (next != kNoWaiter && room) {
-      const WaiterSlot candidate = next;
-      next = waiters_.Next(candidate);
-      room = GrantWaiter(turn, candidate) || CannotGo(flow, waiters_.at(candidate));
+  flow.to_wake = false;
+  if (flow.waiters.size() == 0) return;
+  waiters_.ReturnUpTo(LevelOf(flow), &flow.waiters);
+  if (flow.rule->threshold_type == ThresholdType::kAvgLocal &&
+      flow.rule->max_per_client_percent > 0) {
+    // Shares of a level that may have changed.
+    waiters_.ReturnFirstOfEach([&](SessionSlot session) { return CapLeft(flow, session); },
+                               &flow.waiters);
+  }
+  for (size_t i = 0; i < flow.waiters.classes.size(); ++i) {
+    for (;;) {
+      const WaiterSlot first = FirstInLine(&flow, i);
+      if (first == kNoWaiter) break;
+      if (!GrantWaiter(turn, first)) return;  // All behind it wait for the same room.
     }
   }
-  flow.to_wake = false;
 }
 
 // Whether the wait is over.

@@ -83,8 +83,8 @@ Status Core::LoadToken(const ledger::Token& token) {
   entry.count = token.count;
   entry.flow = flows_.FindOrAdd(token.flow);
   entry.session = session;
-  // The ledger has the deadline. If it was set under another rule or by the expire strategy, this is
-  // not quite when the hold began; it matters only for telling late releases.
+  // The ledger has the deadline. If it was set under another rule or by the expire strategy, this
+  // is not quite when the hold began; it matters only for telling late releases.
   entry.SetHeldSince(entry.deadline_ms - flows_.at(entry.flow).hold_ms);
   if (token.request_id != 0) {
     if (requests_.FindToken(token.session, token.request_id) != kNoToken) {

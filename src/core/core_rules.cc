@@ -151,6 +151,7 @@ bool Core::InstallRule(const Turn& turn, NamespaceSlot space, const Rule& rule,
   flows_.SetRule(slot, space, rule, options_.resource_timeout_factor);
   TrackSessions(&flows_.at(slot));
   TrackWaiting(flow);
+  waiters_.ReturnAll(&flows_.at(slot).waiters);
   Wake(slot);
   RecordRule(turn, flow);
   if (space_before != kNoNamespace) flows_.EraseNamespaceIfUnused(space_before);

@@ -84,6 +84,7 @@ void Core::EndToken(const Turn& turn, TokenSlot slot, EndReason reason, std::str
   if (flow.held_by_session != nullptr) {
     const auto held = flow.held_by_session->find(entry.session);
     if ((held->second -= entry.count) == 0) flow.held_by_session->erase(held);
+    ReturnToLine(&flow, entry.session);
   }
   if (entry.has_request != 0) requests_.RemoveToken(session.id, slot);
   Count(&flow, [&](FlowCounters* c) { ++c->ended[static_cast<size_t>(reason)]; });

@@ -60,7 +60,7 @@ class RequestIds {
   absl::flat_hash_map<Key, TokenSlot> tokens_;
   absl::flat_hash_map<TokenSlot, uint64_t> request_of_token_;
   absl::flat_hash_map<Key, WaiterSlot> waiters_;
-  absl::flat_hash_map<Key, int64_t> cancelled_;              // Until when.
+  absl::flat_hash_map<Key, int64_t> cancelled_;               // Until when.
   absl::flat_hash_map<uint64_t, CancelOrder> cancel_orders_;  // By session; none is empty.
   // The oldest of each session, so that the oldest of all is found.
   absl::btree_set<std::pair<int64_t, uint64_t>> oldest_cancels_;

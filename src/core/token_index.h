@@ -29,8 +29,8 @@ class TokenIndex {
   // REQUIRES: it is there.
   void Erase(TokenId id, TokenSlot slot) { ShardOf(id).Erase(HashOf(id), slot); }
 
-  // The first slot under this id that `is_it` accepts; kNoToken if there is none. Other ids may have
-  // the same hash, so `is_it` has to look.
+  // The first slot under this id that `is_it` accepts; kNoToken if there is none. Other ids may
+  // have the same hash, so `is_it` has to look.
   template <typename Predicate>
   TokenSlot Find(TokenId id, Predicate is_it) const {
     const std::vector<Entry>& entries = ShardOf(id).entries;

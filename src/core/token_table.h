@@ -44,8 +44,8 @@ struct TokenEntry {
   SessionSlot session = kNoSession;
   std::array<TokenLink, 3> links;
 
-  // When the present hold began, with the grant or the last keep. Exact for 49 days after the issue;
-  // a keep later than that counts as one at their end.
+  // When the present hold began, with the grant or the last keep. Exact for 49 days after the
+  // issue; a keep later than that counts as one at their end.
   int64_t held_since_ms() const { return issued_ms + held_since_issue_ms; }
   void SetHeldSince(int64_t ms) {
     held_since_issue_ms = static_cast<uint32_t>(

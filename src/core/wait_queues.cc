@@ -1,5 +1,7 @@
 #include "core/wait_queues.h"
 
+#include "base/check.h"
+
 namespace nowcalls::core {
 
 WaiterSlot WaitQueues::Add(const Waiter& waiter, WaitQueue* queue) {
@@ -12,7 +14,9 @@ WaiterSlot WaitQueues::Add(const Waiter& waiter, WaitQueue* queue) {
     free_.pop_back();
   }
   nodes_[slot].waiter = waiter;
+  nodes_[slot].number = ++last_number_;
   Append(&queue->classes[waiter.queue_class()], kInQueue, slot);
+  PutInLine(slot, queue);
   Append(&owners_[waiter.ticket.owner], kOfOwner, slot);
   deadlines_.emplace(waiter.deadline_ms, slot);
   ++size_;
@@ -22,6 +26,7 @@ WaiterSlot WaitQueues::Add(const Waiter& waiter, WaitQueue* queue) {
 void WaitQueues::Remove(WaiterSlot slot, WaitQueue* queue) {
   const Waiter& waiter = nodes_[slot].waiter;
   deadlines_.erase({waiter.deadline_ms, slot});
+  LeavePlace(slot, queue);
   Unlink(&queue->classes[waiter.queue_class()], kInQueue, slot);
   LeaveOwner(slot);
   free_.push_back(slot);
@@ -36,6 +41,92 @@ void WaitQueues::Readdress(WaiterSlot slot, WaitTicket ticket, int64_t deadline_
   waiter.deadline_ms = deadline_ms;
   Append(&owners_[ticket.owner], kOfOwner, slot);
   deadlines_.emplace(deadline_ms, slot);
+}
+
+WaiterSlot WaitQueues::First(const WaitQueue& queue, size_t queue_class) {
+  const WaiterPlaces& places = queue.in_line[queue_class];
+  return places.empty() ? kNoWaiter : places.begin()->second;
+}
+
+void WaitQueues::SetAsideAsTooLarge(WaiterSlot slot, WaitQueue* queue) {
+  LeavePlace(slot, queue);
+  if (queue->set_aside == nullptr) queue->set_aside = std::make_unique<WaitQueue::SetAside>();
+  nodes_[slot].place = Place::kTooLarge;
+  queue->set_aside->too_large.emplace(nodes_[slot].waiter.count, slot);
+}
+
+void WaitQueues::SetAsideAtCap(WaiterSlot slot, WaitQueue* queue) {
+  LeavePlace(slot, queue);
+  if (queue->set_aside == nullptr) queue->set_aside = std::make_unique<WaitQueue::SetAside>();
+  Node& node = nodes_[slot];
+  node.place = Place::kAtCap;
+  queue->set_aside->at_cap[node.waiter.session][node.waiter.queue_class()].emplace(node.number,
+                                                                                   slot);
+}
+
+void WaitQueues::ReturnUpTo(int64_t level, WaitQueue* queue) {
+  while (queue->set_aside != nullptr && !queue->set_aside->too_large.empty()) {
+    const auto [count, slot] = *queue->set_aside->too_large.begin();
+    if (count > level) return;
+    LeavePlace(slot, queue);
+    PutInLine(slot, queue);
+  }
+}
+
+void WaitQueues::ReturnFirstOf(SessionSlot session, int64_t count_max, WaitQueue* queue) {
+  if (queue->set_aside == nullptr || count_max <= 0) return;
+  const auto of_session = queue->set_aside->at_cap.find(session);
+  if (of_session == queue->set_aside->at_cap.end()) return;
+  std::array<WaiterSlot, 2> first{kNoWaiter, kNoWaiter};
+  for (size_t i = 0; i < first.size(); ++i) {
+    for (const auto& [number, slot] : of_session->second[i]) {
+      if (nodes_[slot].waiter.count > count_max) continue;
+      first[i] = slot;
+      break;
+    }
+  }
+  for (const WaiterSlot slot : first) {
+    if (slot == kNoWaiter) continue;
+    LeavePlace(slot, queue);
+    PutInLine(slot, queue);
+  }
+}
+
+void WaitQueues::ReturnAll(WaitQueue* queue) {
+  if (queue->set_aside == nullptr) return;
+  const std::unique_ptr<WaitQueue::SetAside> back = std::move(queue->set_aside);
+  for (const auto& [count, slot] : back->too_large) PutInLine(slot, queue);
+  for (const auto& [session, classes] : back->at_cap) {
+    for (const WaiterPlaces& places : classes) {
+      for (const auto& [number, slot] : places) PutInLine(slot, queue);
+    }
+  }
+}
+
+void WaitQueues::PutInLine(WaiterSlot slot, WaitQueue* queue) {
+  Node& node = nodes_[slot];
+  node.place = Place::kInLine;
+  queue->in_line[node.waiter.queue_class()].emplace(node.number, slot);
+}
+
+void WaitQueues::LeavePlace(WaiterSlot slot, WaitQueue* queue) {
+  const Node& node = nodes_[slot];
+  const size_t queue_class = node.waiter.queue_class();
+  if (node.place == Place::kInLine) {
+    queue->in_line[queue_class].erase({node.number, slot});
+    return;
+  }
+  WaitQueue::SetAside& set_aside = *queue->set_aside;
+  if (node.place == Place::kTooLarge) {
+    set_aside.too_large.erase({node.waiter.count, slot});
+  } else {
+    const auto of_session = set_aside.at_cap.find(node.waiter.session);
+    NOWCALLS_CHECK(of_session != set_aside.at_cap.end());
+    auto& classes = of_session->second;
+    classes[queue_class].erase({node.number, slot});
+    if (classes[0].empty() && classes[1].empty()) set_aside.at_cap.erase(of_session);
+  }
+  if (set_aside.too_large.empty() && set_aside.at_cap.empty()) queue->set_aside.reset();
 }
 
 uint32_t WaitQueues::SizeOf(uint32_t owner) const {

@@ -4,6 +4,11 @@
 // out; its owner (an engine's connection) knows its waiters too, and the earliest deadline of all
 // is known. Slots are stable and reused. The table decides nothing: who may go is the core's to
 // say.
+//
+// Waiters that no room that others make would help are set aside, so that nobody steps over them
+// again and again: those that ask for more than the level until it is raised, those at the cap of
+// their session until that holds less. Of a session's waiters that its cap lets go again the first
+// comes back; the next when that has gone. A waiter that comes back has its old place.
 #ifndef NOWCALLS_CORE_WAIT_QUEUES_H_
 #define NOWCALLS_CORE_WAIT_QUEUES_H_
 
@@ -11,9 +16,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "core/token_table.h"
@@ -37,9 +44,19 @@ struct WaiterList {
   uint32_t size = 0;
 };
 
-// The waiters of one flow; a member of the flow.
+// Waiters by when they came.
+using WaiterPlaces = absl::btree_set<std::pair<uint64_t, WaiterSlot>>;
+
+// The waiters of one flow; a member of the flow. Index 0 is for prioritized ones, 1 for the others.
 struct WaitQueue {
-  std::array<WaiterList, 2> classes;  // Prioritized ones, then the others.
+  std::array<WaiterList, 2> classes;    // All of them, in the order in which they came.
+  std::array<WaiterPlaces, 2> in_line;  // Those that are not set aside.
+
+  struct SetAside {
+    absl::btree_set<std::pair<uint32_t, WaiterSlot>> too_large;  // By count.
+    absl::btree_map<SessionSlot, std::array<WaiterPlaces, 2>> at_cap;
+  };
+  std::unique_ptr<SetAside> set_aside;  // Null while none are.
 
   uint32_t size() const { return classes[0].size + classes[1].size; }
 };
@@ -70,12 +87,28 @@ class WaitQueues {
   void Readdress(WaiterSlot slot, WaitTicket ticket, int64_t deadline_ms);
 
   const Waiter& at(WaiterSlot slot) const { return nodes_[slot].waiter; }
-  // Behind it in its class; kNoWaiter at the end.
-  WaiterSlot Next(WaiterSlot slot) const { return nodes_[slot].links[kInQueue].next; }
   size_t size() const { return size_; }
 
+  // The first in line of a class; kNoWaiter when nobody is.
+  static WaiterSlot First(const WaitQueue& queue, size_t queue_class);
+  // REQUIRES: the waiter is in line.
+  void SetAsideAsTooLarge(WaiterSlot slot, WaitQueue* queue);
+  void SetAsideAtCap(WaiterSlot slot, WaitQueue* queue);
+  // Back into line: those of count up to `level`; of each class the first of the session with a
+  // count up to `count_max`; the same for every session, with what `count_max` says of it; all.
+  void ReturnUpTo(int64_t level, WaitQueue* queue);
+  void ReturnFirstOf(SessionSlot session, int64_t count_max, WaitQueue* queue);
+  template <typename CountMax>
+  void ReturnFirstOfEach(CountMax count_max, WaitQueue* queue) {
+    if (queue->set_aside == nullptr) return;
+    std::vector<SessionSlot> sessions;
+    for (const auto& [session, places] : queue->set_aside->at_cap) sessions.push_back(session);
+    for (const SessionSlot session : sessions) ReturnFirstOf(session, count_max(session), queue);
+  }
+  void ReturnAll(WaitQueue* queue);
+
   uint32_t SizeOf(uint32_t owner) const;
-  // The one of the owner that has waited longest; kNoWaiter without any.
+  // One of the owner's waiters, the same until it is removed; kNoWaiter without any.
   WaiterSlot FirstOf(uint32_t owner) const;
 
   // By deadline; kNoWaiter and INT64_MAX when nobody waits.
@@ -84,22 +117,28 @@ class WaitQueues {
 
  private:
   enum Order : uint8_t { kInQueue = 0, kOfOwner = 1 };
+  enum class Place : uint8_t { kInLine, kTooLarge, kAtCap };
   struct Link {
     WaiterSlot previous = kNoWaiter;
     WaiterSlot next = kNoWaiter;
   };
   struct Node {
     Waiter waiter;
+    uint64_t number = 0;  // In the order in which they came.
+    Place place = Place::kInLine;
     std::array<Link, 2> links;
   };
 
   void Append(WaiterList* list, Order order, WaiterSlot slot);
   void Unlink(WaiterList* list, Order order, WaiterSlot slot);
   void LeaveOwner(WaiterSlot slot);
+  void PutInLine(WaiterSlot slot, WaitQueue* queue);
+  void LeavePlace(WaiterSlot slot, WaitQueue* queue);
 
   std::deque<Node> nodes_;
   std::vector<WaiterSlot> free_;
   size_t size_ = 0;
+  uint64_t last_number_ = 0;
   absl::flat_hash_map<uint32_t, WaiterList> owners_;
   absl::btree_set<std::pair<int64_t, WaiterSlot>> deadlines_;
 };

@@ -96,7 +96,11 @@ TEST_CASE("notices that nobody takes are bounded") {
   h.Rules({{.flow = 1, .count = 1e6}});
   const SessionSlot a = h.Hello("a");
   for (int i = 0; i < 3000; ++i) h.Reclaim(h.Take(a, 1));
-  CHECK(h.core().TakeNotices().size() == 1000);
+  const auto notices = h.core().TakeNotices();
+  CHECK(notices.size() == 1001);
+  CHECK(notices.back().text == "2001 more notices at once are not shown");
+  CHECK(notices.back().warning);
+  CHECK(h.core().TakeNotices().empty());
 }
 
 }  // namespace

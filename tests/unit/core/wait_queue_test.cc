@@ -378,5 +378,50 @@ TEST_CASE("waiters are not in the ledger: a restart forgets them and nothing els
   CHECK(h.LateText().empty());
 }
 
+// Waiters at the cap of their session are set aside, and come back one by one.
+TEST_CASE("when the first of a session's waiters gives up, the next one is thought of") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 3, .resource_timeout_ms = 100'000, .max_per_client = 2}});
+  const SessionSlot s = h.Hello("s");
+  const TokenId first = h.Take(s, 1);
+  h.Take(s, 1);
+  h.Ask(s, Wait(1, 500), 1);
+  h.Ask(s, Wait(1, 5000), 2);
+  const SessionSlot u = h.Hello("u");
+  h.Take(u, 1);  // Passes over both.
+  const SessionSlot n = h.Hello("n");
+  h.Ask(n, Wait(2, 1000, /*prioritized=*/true), 3);
+  h.Release(s, first);
+  CHECK(h.LateText().empty());  // There is room for one, and the prioritized one needs two.
+  h.Pass(500);
+  CHECK(h.LateText() == "1 BLOCKED queue_timeout");
+  h.Pass(500);
+  CHECK(h.LateText() == "3 BLOCKED queue_timeout, 2 OK");
+}
+
+TEST_CASE("when a session's first waiter asks for too much again, a smaller one is thought of") {
+  CoreHarness h;
+  h.Rules({{.flow = 1,
+            .count = 2,
+            .avg_local = true,
+            .resource_timeout_ms = 100'000,
+            .client_offline_ms = 100'000,
+            .max_per_client = 3}});
+  const SessionSlot s = h.Hello("s");
+  const SessionSlot u = h.Hello("u");
+  const SessionSlot x = h.Hello("x");
+  const TokenId of_s = h.Take(s, 1, 3);
+  const TokenId of_u = h.Take(u, 1, 3);
+  h.Ask(s, Wait(3, 5000), 1);
+  h.Ask(s, Wait(2, 5000), 2);
+  h.Goodbye(x);  // The level is 4: both are looked at, and are at the cap.
+  h.Release(s, of_s);
+  CHECK(h.LateText().empty());  // There is room for one.
+  CHECK(h.Ask(s, Wait(1, 0, /*prioritized=*/true), 3)->status == TokenStatus::kOk);
+  h.Release(u, of_u);
+  CHECK(h.LateText() == "2 OK");
+  CHECK(h.NowCalls(1) == 3);
+}
+
 }  // namespace
 }  // namespace nowcalls::core
