@@ -1,8 +1,8 @@
 // TokenIndex: from a token id to its slot, in steps that are small at any size.
 //
-// Thread: loop. Open addressing, split by the id into kShards tables that each grow on their own, so
-// that no insert ever moves more than a kShards-th of the entries: with twenty million tokens some
-// twenty thousand. Ids are evenly distributed, so their bits serve as the hash.
+// Thread: loop. Open addressing, split by the id into kShards tables that grow one by one, so that
+// no insert ever moves more than a kShards-th of the entries: some twenty thousand of twenty
+// million. Ids are evenly distributed, so their bits serve as the hash.
 #ifndef NOWCALLS_CORE_TOKEN_INDEX_H_
 #define NOWCALLS_CORE_TOKEN_INDEX_H_
 

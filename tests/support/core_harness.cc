@@ -18,7 +18,10 @@ using core::TokenSlot;
 class ContentReader : public store::LedgerVisitor {
  public:
   Status OnFormat(const ledger::Format&) override { return {}; }
-  Status OnClock(const ledger::ClockMark&) override { return {}; }
+  Status OnClock(const ledger::ClockMark& mark) override {
+    content.clock = mark;
+    return {};
+  }
   Status OnSeal(const ledger::Seal& seal) override {
     content.seal = seal;
     return {};

@@ -50,6 +50,7 @@ struct LedgerContent {
   std::vector<ledger::HistoryEntry> history;  // In ascending order of sequence.
   std::optional<ledger::Seal> seal;
   int64_t watermark_ms = 0;
+  std::optional<ledger::ClockMark> clock;
 };
 LedgerContent ReadLedger(store::Store* store);
 

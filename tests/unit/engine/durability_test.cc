@@ -273,5 +273,24 @@ TEST_CASE("the same calls give the same bytes on every connection") {
   CHECK((outputs[0] == outputs[1]));
 }
 
+TEST_CASE("an idle server marks the clock each minute, and one that ends marks it at the end") {
+  EngineHarness h;
+  h.Settle();
+  const auto marked_ms = [&] { return ReadLedger(&h.store()).clock.value().ledger_ms; };
+  const int64_t started_ms = marked_ms();
+  CHECK(started_ms == h.now().ms);
+  h.Pass(59'950);
+  CHECK(marked_ms() == started_ms);
+  h.Pass(50);
+  CHECK(marked_ms() == h.now().ms);
+  h.Pass(15'000);
+  CHECK(marked_ms() == h.now().ms - 15'000);
+  h.engine().BeginDrain(h.now());
+  CHECK_FALSE(h.engine().idle());
+  h.Settle();
+  CHECK(h.engine().idle());
+  CHECK(marked_ms() == h.now().ms);
+}
+
 }  // namespace
 }  // namespace nowcalls::engine

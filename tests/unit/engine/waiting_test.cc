@@ -148,10 +148,13 @@ TEST_CASE("the answer to a request asked again waits for the token's record like
   CHECK(replies[0].acquire().token_id == replies[1].acquire().token_id);
 }
 
-TEST_CASE("cancel before any acquire has nothing to end") {
+TEST_CASE("cancel before any acquire has nothing to end, and is remembered, also without hello") {
   EngineHarness h;
   const ConnectionId a = h.Connect();
   CHECK(h.Call(a, Cancel(1, 7)).status() == TokenStatus::kAlreadyRelease);
+  const wire::AcquireReply late = h.Call(a, Waiting(2, 0, 7)).acquire();
+  CHECK(late.status == TokenStatus::kBlocked);
+  CHECK(late.refused_by == RefusedBy::kCancelled);
 }
 
 TEST_CASE("who waits when the server ends is told NOT_AVAILABLE") {
