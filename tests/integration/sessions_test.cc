@@ -2,9 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/prng.h"
 #include "integration/calls.h"
 #include "support/server_process.h"
 
@@ -157,6 +160,83 @@ TEST_CASE("under AVG_LOCAL the level follows the sessions of the namespace") {
   CHECK(Acquire(&alice, 1, 1).status == kStatusBlocked);
   CHECK(Release(&alice, second.token_id) == kStatusReleaseOk);
   CHECK(Acquire(&alice, 1, 1).status == kStatusBlocked);
+}
+
+// Clients of one namespace that come and go at random, with tokens in their hands or without.
+class Flapping {
+ public:
+  Flapping() : server_({RuleJson(1, 2, {{"thresholdType", 0}, {"clientOfflineTime", 600'000}})}) {}
+
+  void Step() {
+    const size_t index = prng_.Below(clients_.size());
+    std::unique_ptr<RpcClient>& client = clients_[index];
+    if (client == nullptr) {
+      client = std::make_unique<RpcClient>(server_.Connect("client-" + std::to_string(index)));
+    } else if (prng_.Below(4) == 0) {
+      client.reset();
+    } else if (prng_.Below(3) == 0 && !held_[index].empty()) {
+      REQUIRE(Release(client.get(), held_[index].back()) == kStatusReleaseOk);
+      held_[index].pop_back();
+    } else {
+      Ask(client.get(), index);
+    }
+    AwaitOnline();
+  }
+
+  void Ask(RpcClient* client, size_t index) {
+    const int64_t out = Out();
+    const int64_t level = 2 * Online();
+    const Grant grant = Acquire(client, 1);
+    REQUIRE(grant.level == level);
+    REQUIRE(grant.status == (out < level ? kStatusOk : kStatusBlocked));
+    REQUIRE(grant.now_calls == (out < level ? out + 1 : out));
+    if (out >= level) {
+      ++(out > level ? refused_above_ : refused_at_);
+      return;
+    }
+    held_[index].push_back(grant.token_id);
+  }
+
+  int refused_at() const { return refused_at_; }
+  int refused_above() const { return refused_above_; }
+
+ private:
+  int64_t Online() const {
+    return std::count_if(clients_.begin(), clients_.end(),
+                         [](const auto& client) { return client != nullptr; });
+  }
+  int64_t Out() const {
+    int64_t sum = 0;
+    for (const auto& tokens : held_) sum += static_cast<int64_t>(tokens.size());
+    return sum;
+  }
+  // The server hears of a close in its own time.
+  void AwaitOnline() {
+    REQUIRE(PollUntil(kPatienceMs, [&] {
+      return ResultOf(&watcher_, "flow", Json::array({1})).at("sessions") == Online();
+    }));
+    REQUIRE(NowCalls(&watcher_, 1) == Out());
+  }
+
+  Prng prng_{7};
+  TestServer server_;
+  RpcClient watcher_ = server_.Connect("watcher", "elsewhere");
+  std::array<std::unique_ptr<RpcClient>, 8> clients_;
+  std::array<std::vector<uint64_t>, 8> held_;
+  int refused_at_ = 0;
+  int refused_above_ = 0;
+};
+
+TEST_CASE(
+    "under AVG_LOCAL sessions that flap move the level, and each grant fits the one it meets") {
+  Flapping flapping;
+  for (int step = 0; step < 1500; ++step) {
+    CAPTURE(step);
+    flapping.Step();
+  }
+  // Refused also while the level was below what is out.
+  CHECK(flapping.refused_at() > 10);
+  CHECK(flapping.refused_above() > 10);
 }
 
 TEST_CASE("an offline client loses its tokens after clientOfflineTime, others keep theirs") {
