@@ -256,10 +256,13 @@ class Core {
   const History& history() const { return history_; }
   TokenId IdOf(const TokenEntry& entry) const { return ids_.FromFence(Fence{entry.fence}); }
   int64_t LevelOf(const Flow& flow) const;
-  // Goes on behind `cursor`, or begins with 0. kNotFound when the cursor was forgotten: listings
-  // between two pages are few (listings_max) and short-lived (listing_idle_ms).
-  Result<TokenPage> ListTokens(Instant now, const TokenFilter& filter, uint32_t limit,
-                               uint64_t cursor);
+  // Goes on behind `cursor`, or begins with 0. Each page has a cursor of its own, good for one call
+  // of the owner it was given to (a connection), so that no page is lost to a call that is repeated
+  // or to somebody else. kNotFound for any other, and when it was forgotten: listings between two
+  // pages are few (listings_max; listings_per_connection_max of an owner) and short-lived
+  // (listing_idle_ms).
+  Result<TokenPage> ListTokens(Instant now, uint32_t owner, const TokenFilter& filter,
+                               uint32_t limit, uint64_t cursor);
   std::vector<Notice> TakeNotices();
   uint64_t next_fence() const { return next_fence_; }
   uint64_t batch_number() const { return batch_number_; }
@@ -275,7 +278,8 @@ class Core {
 
  private:
   struct Listing {
-    uint64_t id = 0;
+    uint64_t id = 0;  // Its cursor.
+    uint32_t owner = 0;
     TokenFilter filter;
     TokenCursor cursor;
     int64_t used_ms = 0;
@@ -384,8 +388,9 @@ class Core {
   void EndOrSpare(const Turn& turn, TokenSlot slot);
 
   // Listings.
-  Result<Listing*> FindListing(uint64_t id);
-  Listing* OpenListing(const TokenFilter& filter);
+  Result<Listing*> FindListing(uint64_t id, uint32_t owner);
+  Listing* OpenListing(uint32_t owner, const TokenFilter& filter);
+  void CloseOldestListing(std::optional<uint32_t> owner);
   void CloseListing(Listing* listing);
   bool Matches(const Listing& listing, const TokenEntry& entry) const;
 

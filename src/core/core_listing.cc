@@ -12,13 +12,13 @@ constexpr uint32_t kLookedAtMax = 5000;
 
 }  // namespace
 
-Result<TokenPage> Core::ListTokens(Instant now, const TokenFilter& filter, uint32_t limit,
-                                   uint64_t cursor) {
+Result<TokenPage> Core::ListTokens(Instant now, uint32_t owner, const TokenFilter& filter,
+                                   uint32_t limit, uint64_t cursor) {
   Listing* listing = nullptr;
   if (cursor == 0) {
-    listing = OpenListing(filter);
+    listing = OpenListing(owner, filter);
   } else {
-    Result<Listing*> found = FindListing(cursor);
+    Result<Listing*> found = FindListing(cursor, owner);
     if (!found.ok()) return found.status();
     listing = *found;
   }
@@ -38,27 +38,32 @@ Result<TokenPage> Core::ListTokens(Instant now, const TokenFilter& filter, uint3
   if (next == kNoToken) {
     CloseListing(listing);
   } else {
+    listing->id = next_listing_++;
     page.next_cursor = listing->id;
   }
   return page;
 }
 
-Result<Core::Listing*> Core::FindListing(uint64_t id) {
+Result<Core::Listing*> Core::FindListing(uint64_t id, uint32_t owner) {
   for (const auto& listing : listings_) {
-    if (listing->id == id) return listing.get();
+    if (listing->id == id && listing->owner == owner) return listing.get();
   }
-  return Status::NotFound("cursor " + std::to_string(id) +
-                          " is not known any more; list again from the beginning");
+  return Status::NotFound(
+      "cursor " + std::to_string(id) +
+      " is none of this connection, or is used up or forgotten; list again from "
+      "the beginning");
 }
 
-Core::Listing* Core::OpenListing(const TokenFilter& filter) {
-  if (listings_.size() >= options_.limits.listings_max) {
-    CloseListing(std::min_element(listings_.begin(), listings_.end(), [](auto& a, auto& b) {
-                   return a->used_ms < b->used_ms;
-                 })->get());
+Core::Listing* Core::OpenListing(uint32_t owner, const TokenFilter& filter) {
+  const auto of_owner = std::count_if(listings_.begin(), listings_.end(),
+                                      [&](const auto& l) { return l->owner == owner; });
+  if (of_owner >= options_.limits.listings_per_connection_max) {
+    CloseOldestListing(owner);
+  } else if (listings_.size() >= options_.limits.listings_max) {
+    CloseOldestListing(std::nullopt);
   }
   auto listing = std::make_unique<Listing>();
-  listing->id = next_listing_++;
+  listing->owner = owner;
   listing->filter = filter;
   listing->cursor = {TokenOrder::kAll, tokens_.all().head};
   if (filter.flow.has_value()) {
@@ -68,6 +73,16 @@ Core::Listing* Core::OpenListing(const TokenFilter& filter) {
   tokens_.Attach(&listing->cursor);
   listings_.push_back(std::move(listing));
   return listings_.back().get();
+}
+
+// Of the owner, or of all.
+void Core::CloseOldestListing(std::optional<uint32_t> owner) {
+  Listing* oldest = nullptr;
+  for (const auto& listing : listings_) {
+    if (owner.has_value() && listing->owner != *owner) continue;
+    if (oldest == nullptr || listing->used_ms < oldest->used_ms) oldest = listing.get();
+  }
+  CloseListing(oldest);
 }
 
 void Core::CloseListing(Listing* listing) {

@@ -93,6 +93,7 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
         {"message_incomplete_ms", limits.message_incomplete_ms},
         {"batch_bytes_max", limits.batch_bytes_max},
         {"listings_max", limits.listings_max},
+        {"listings_per_connection_max", limits.listings_per_connection_max},
         {"listing_idle_ms", limits.listing_idle_ms},
         {"cancels_per_session_max", limits.cancels_per_session_max},
         {"cancels_max", limits.cancels_max},

@@ -85,8 +85,8 @@ void RpcHandler::Tokens(const Call& call) {
   if (params.flow_id.has_value()) filter.flow = FlowId{*params.flow_id};
   if (params.client_id.has_value()) filter.client_id = std::string(*params.client_id);
   filter.min_age_ms = params.min_age_ms;
-  Result<core::TokenPage> page =
-      core_->ListTokens(call.turn.now, filter, params.page.limit, params.page.cursor);
+  Result<core::TokenPage> page = core_->ListTokens(call.turn.now, call.connection->id, filter,
+                                                   params.page.limit, params.page.cursor);
   if (!page.ok()) return ReplyError(call, ErrorOf(page.status().WithContext("tokens")));
   std::vector<wire::TokenRow> rows;
   rows.reserve(page->tokens.size());

@@ -176,10 +176,10 @@ TEST_CASE_FIXTURE(Fixture, "purge refuses a flow whose rule is in force") {
 }
 
 TEST_CASE_FIXTURE(Fixture, "a listing between two pages goes on behind what is taken back") {
-  const auto first = h.core().ListTokens(h.now(), {}, 2, 0);
+  const auto first = h.core().ListTokens(h.now(), 1, {}, 2, 0);
   REQUIRE(first.ok());
   ReclaimClient("a", 5);
-  const auto rest = h.core().ListTokens(h.now(), {}, 10, first->next_cursor);
+  const auto rest = h.core().ListTokens(h.now(), 1, {}, 10, first->next_cursor);
   REQUIRE(rest.ok());
   CHECK(rest->tokens.size() == 3);
 }

@@ -19,7 +19,7 @@ struct Page {
 };
 
 Page List(CoreHarness* h, const TokenFilter& filter, uint32_t limit, uint64_t cursor = 0) {
-  const auto page = h->core().ListTokens(h->now(), filter, limit, cursor);
+  const auto page = h->core().ListTokens(h->now(), 1, filter, limit, cursor);
   REQUIRE(page.status().ToString() == "ok");
   Page result;
   for (const TokenSlot slot : page->tokens) {
@@ -137,10 +137,12 @@ TEST_CASE("a kept token keeps its place") {
 TEST_CASE("a cursor that is unknown, finished or idle for too long is not found") {
   TenTokens t;
   const auto status = [&](uint64_t cursor) {
-    return t.h.core().ListTokens(t.h.now(), {}, 3, cursor).status();
+    return t.h.core().ListTokens(t.h.now(), 1, {}, 3, cursor).status();
   };
-  CHECK(status(12345).ToString() ==
-        "not_found: cursor 12345 is not known any more; list again from the beginning");
+  CHECK(
+      status(12345).ToString() ==
+      "not_found: cursor 12345 is none of this connection, or is used up or forgotten; list again "
+      "from the beginning");
   const Page first = List(&t.h, {}, 9);
   List(&t.h, {}, 9, first.cursor);
   CHECK(status(first.cursor).code() == StatusCode::kNotFound);
@@ -150,9 +152,22 @@ TEST_CASE("a cursor that is unknown, finished or idle for too long is not found"
   const Page used = List(&t.h, {}, 3, idle.cursor);
   CHECK(used.tokens.size() == 3);
   t.h.Pass(29'999);
-  CHECK(List(&t.h, {}, 1, idle.cursor).tokens.size() == 1);
+  const Page last = List(&t.h, {}, 1, used.cursor);
+  CHECK(last.tokens.size() == 1);
   t.h.Pass(30'000);
-  CHECK(status(idle.cursor).code() == StatusCode::kNotFound);
+  CHECK(status(last.cursor).code() == StatusCode::kNotFound);
+}
+
+TEST_CASE("a cursor is good for one request of its connection") {
+  TenTokens t;
+  const Page first = List(&t.h, {}, 3);
+  CHECK(t.h.core().ListTokens(t.h.now(), 2, {}, 3, first.cursor).status().code() ==
+        StatusCode::kNotFound);
+  const Page second = List(&t.h, {}, 3, first.cursor);
+  CHECK(second.tokens == std::vector<TokenId>(t.tokens.begin() + 3, t.tokens.begin() + 6));
+  CHECK(second.cursor != first.cursor);
+  CHECK(t.h.core().ListTokens(t.h.now(), 1, {}, 3, first.cursor).status().code() ==
+        StatusCode::kNotFound);
 }
 
 TEST_CASE("the clock is asked for the moment at which a listing becomes idle") {
@@ -179,7 +194,7 @@ TEST_CASE("a cursor of before a restart does not go on with somebody's listing o
   h.Commit();
   const uint64_t after = List(&h, {}, 1).cursor;
   CHECK(after != before);
-  CHECK(h.core().ListTokens(h.now(), {}, 1, before).status().code() == StatusCode::kNotFound);
+  CHECK(h.core().ListTokens(h.now(), 1, {}, 1, before).status().code() == StatusCode::kNotFound);
 }
 
 TEST_CASE("of more listings than listings_max the one unused for longest is forgotten") {
@@ -194,13 +209,30 @@ TEST_CASE("of more listings than listings_max the one unused for longest is forg
     cursors.push_back(List(&h, {}, 1).cursor);
     h.Sleep(10);
   }
-  List(&h, {}, 1, cursors[0]);
+  cursors[0] = List(&h, {}, 1, cursors[0]).cursor;
   h.Sleep(10);
   const uint64_t newest = List(&h, {}, 1).cursor;
-  CHECK(h.core().ListTokens(h.now(), {}, 1, cursors[1]).status().code() == StatusCode::kNotFound);
+  CHECK(h.core().ListTokens(h.now(), 1, {}, 1, cursors[1]).status().code() ==
+        StatusCode::kNotFound);
   for (const uint64_t cursor : {cursors[0], cursors[2], newest}) {
-    CHECK(h.core().ListTokens(h.now(), {}, 1, cursor).ok());
+    CHECK(h.core().ListTokens(h.now(), 1, {}, 1, cursor).ok());
   }
+}
+
+TEST_CASE("a connection with many listings loses its own, not those of others") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 10'000'000}});
+  const SessionSlot a = h.Hello("a");
+  for (int i = 0; i < 3; ++i) h.Take(a, 1);
+  const uint64_t others = h.core().ListTokens(h.now(), 2, {}, 1, 0)->next_cursor;
+  h.Sleep(10);
+  const uint64_t first = List(&h, {}, 1).cursor;
+  for (int i = 0; i < 100; ++i) {
+    h.Sleep(10);
+    List(&h, {}, 1);
+  }
+  CHECK(h.core().ListTokens(h.now(), 1, {}, 1, first).status().code() == StatusCode::kNotFound);
+  CHECK(h.core().ListTokens(h.now(), 2, {}, 1, others).ok());
 }
 
 TEST_CASE("a page that finds nothing in a long list ends early and goes on with its cursor") {

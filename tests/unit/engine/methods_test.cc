@@ -135,9 +135,10 @@ TEST_CASE("tokens shows each token whole, oldest first, page by page") {
   REQUIRE(second.rows.size() == 1);
   CHECK(second.rows[0].token_id == s.acquired[2].token_id);
   CHECK(second.next_cursor == 0);
-  CHECK(s.Call(out).ErrorText() == "BAD_PARAMS: tokens: cursor " +
-                                       std::to_string(first.next_cursor) +
-                                       " is not known any more; list again from the beginning");
+  CHECK(
+      s.Call(out).ErrorText() ==
+      "BAD_PARAMS: tokens: cursor " + std::to_string(first.next_cursor) +
+          " is none of this connection, or is used up or forgotten; list again from the beginning");
 }
 
 TEST_CASE("tokens filters by flow, client and age") {
