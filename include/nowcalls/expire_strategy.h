@@ -6,9 +6,12 @@
 // each time; the strategy says what to do and does nothing itself. After Sentinel's ExpireStrategy,
 // which is handed the whole token map instead.
 //
+// Times are milliseconds on the ledger clock, which starts as Unix time, never goes back, and goes
+// on across restarts. Durations are milliseconds.
+//
 // Thread: the server's loop. A call must be quick (it is made for every expired token, up to
 // sweep-keys-max in a row, 1000 by default), must not block, and must decide by its arguments alone
-// if replays are to give the same results.
+// if replays are to give the same results. The strategy outlives the server that uses it.
 //
 // The server uses the strategy in core::CoreOptions::expire_strategy, and a DefaultExpireStrategy
 // with the configured options when there is none. README.md, "How tokens end", explains the two
@@ -46,7 +49,9 @@ enum class ExpireCause : uint8_t {
   kClientOffline,    // The holder has been offline for client_offline_time_ms.
 };
 
-// Times are milliseconds on the ledger clock; durations are milliseconds.
+// The longest extension, one year.
+inline constexpr int64_t kExtendMsMax = int64_t{365} * 24 * 3600 * 1000;
+
 struct ExpiredToken {
   ExpireCause cause = ExpireCause::kResourceTimeout;
   TokenId id;
@@ -65,8 +70,9 @@ struct TokenHolder {
   int64_t offline_since_ms = 0;  // Meaningful while offline; at least restarted_ms.
   // It held tokens when the server stopped, and has not been back since the server became ready.
   bool from_before_restart = false;
-  // It went offline together with a large part of all sessions: rather a network cut than a mass
-  // death (the server's mass_expiry_* options).
+  // It went offline with tokens, together with a large part of all sessions that had some: rather a
+  // network cut than a mass death (the server's mass_expiry_* options). Once it is set it stays so
+  // until the holder is back.
   bool mass_offline = false;
 };
 
@@ -76,12 +82,15 @@ class ExpireDecision {
 
   // Take the token back, for the reason of the cause.
   static constexpr ExpireDecision Reclaim() { return ExpireDecision(Kind::kReclaim, 0); }
-  // Ask again at `until_ms`. For kResourceTimeout that becomes the token's deadline, durably. A
-  // moment that is not in the future is Leave.
+  // Ask again at `until_ms` or soon after; not before, for the same cause, whatever else becomes
+  // due meanwhile. At most now_ms + kExtendMsMax: what is later is taken for that. A moment that is
+  // not after now_ms is Leave. For kResourceTimeout it becomes the token's deadline, durably, and a
+  // keep replaces it. For kClientOffline it holds until the holder is back or the server restarts;
+  // then its absence begins anew.
   static constexpr ExpireDecision ExtendUntil(int64_t until_ms) {
     return ExpireDecision(Kind::kExtend, until_ms);
   }
-  // Ask again at the next sweep, an interval later, which costs a scan each time.
+  // Ask again a sweep interval later. For kResourceTimeout that is a scan of the ledger each time.
   static constexpr ExpireDecision Leave() { return ExpireDecision(Kind::kLeave, 0); }
 
   constexpr Kind kind() const { return kind_; }

@@ -39,7 +39,7 @@ void Core::OnTime(const Turn& turn) {
   while (budget > 0) {
     if (walk_.session == kNoSession) {
       if (offline_checks_.empty() || offline_checks_.begin()->first > turn.now.ms) break;
-      BeginOfflineWalk(offline_checks_.begin()->second);
+      BeginOfflineWalk(turn, offline_checks_.begin()->second);
       --budget;
     }
     budget -= StepOfflineWalk(turn, budget);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "base/clock.h"
 #include "base/limits.h"
@@ -354,23 +355,32 @@ class Core {
   // Sessions.
   void SetOnline(SessionSlot slot);
   void SetOffline(SessionSlot slot, int64_t since_ms);
-  void JudgeMass(SessionSlot slot);
-  int64_t OfflineDueMs(const Turn& turn, TokenSlot slot);
-  ExpireDecision Decide(const Turn& turn, TokenSlot slot, ExpireCause cause);
   void RetireIfUnused(const Turn& turn, SessionSlot slot);
-  void ArmOfflineCheck(SessionSlot slot, int64_t due_ms);
+
+  // Absence.
+  void ArmOfflineCheck(SessionSlot slot);
   void DisarmOfflineCheck(SessionSlot slot);
-  void BeginOfflineWalk(SessionSlot slot);
+  void BeginOfflineWalk(const Turn& turn, SessionSlot slot);
   uint32_t StepOfflineWalk(const Turn& turn, uint32_t tokens_max);
+  bool WalkHasMore();
+  TokenSlot NextDueInWalk();
+  bool EndOrSpareOffline(const Turn& turn, TokenSlot slot);
   void EndOfflineWalk();
+  int64_t OfflineDueMs(SessionSlot session, FlowSlot flow) const;
+  int64_t NextCheckMs(const SessionState& session) const;
   void LowerOfflineTime(int64_t client_offline_time_ms);
+  bool CanBeMass(const SessionState& session) const;
+  int64_t JudgeDueMs(const SessionState& session) const;
+  void JudgeMass(const Turn& turn, SessionSlot slot, int64_t window_ms);
+  uint64_t HoldersOnline(int64_t now_ms, uint64_t sessions_max);
 
   // Rules.
   Status CheckRuleLimits(const RuleSetRefs& sets) const;
   Status CheckFlowOwners(const RuleSetRefs& sets) const;
   size_t RemoveRulesNotIn(const Turn& turn, const RuleSet& set,
                           const absl::flat_hash_set<int64_t>& wanted);
-  // Whether anything changed. A clientOfflineTime that became shorter lowers *lowered_ms to it.
+  // Whether anything changed. A clientOfflineTime that became shorter, for tokens that are out,
+  // lowers *lowered_ms to it.
   bool InstallRule(const Turn& turn, NamespaceSlot name_space, const Rule& rule,
                    int64_t* lowered_ms);
   void RemoveRule(const Turn& turn, FlowSlot slot);
@@ -386,6 +396,7 @@ class Core {
 
   // Sweep.
   void EndOrSpare(const Turn& turn, TokenSlot slot);
+  ExpireDecision Decide(const Turn& turn, TokenSlot slot, ExpireCause cause);
 
   // Listings.
   Result<Listing*> FindListing(uint64_t id, uint32_t owner);
@@ -427,18 +438,27 @@ class Core {
 
   std::shared_ptr<ExpireStrategy> expire_strategy_;
   MassExpiryGuard guard_;
-  uint64_t named_online_ = 0;  // The guard is for sessions that can come back.
+  // Counted for the guard. Good for a moment, and until somebody comes or goes.
+  struct HolderCount {
+    std::optional<int64_t> since_ms;
+    SessionSlot next = 0;  // Those below it were looked at.
+    uint64_t sessions = 0;
+  } holders_online_;
   uint64_t mass_expiries_ = 0;
   uint64_t mass_sessions_ = 0;
   int64_t mass_told_until_ms_ = 0;  // Who went offline before belongs to the mass last told.
 
   // Offline sessions by the moment they must be looked at.
   absl::btree_set<std::pair<int64_t, SessionSlot>> offline_checks_;
-  // The session whose tokens are being looked at, a bounded piece at each OnTime.
+  // The session whose tokens are being looked at, a bounded piece at each OnTime: first those that
+  // were never due, then those that were spared for long enough.
   struct OfflineWalk {
     SessionSlot session = kNoSession;
+    int64_t began_ms = 0;  // What was due then is asked about.
     TokenCursor cursor;
-    int64_t next_due_ms = kNotScheduled;  // The earliest moment one of the spared tokens is due.
+    absl::flat_hash_map<FlowSlot, int64_t> due_ms;  // Of the flows met; the same for all of a flow.
+    std::vector<uint64_t> spared;                   // Fences.
+    size_t spared_next = 0;
     uint64_t reclaimed = 0;
   } walk_;
 

@@ -155,7 +155,7 @@ bool Core::InstallRule(const Turn& turn, NamespaceSlot space, const Rule& rule,
   Wake(slot);
   RecordRule(turn, flow);
   if (space_before != kNoNamespace) flows_.EraseNamespaceIfUnused(space_before);
-  if (flow.client_offline_time_ms < offline_time_before_ms) {
+  if (flow.tokens.size > 0 && flow.client_offline_time_ms < offline_time_before_ms) {
     *lowered_ms = std::min(*lowered_ms, flow.client_offline_time_ms);
   }
   return true;

@@ -53,24 +53,24 @@ Status Core::OnScanDone(const Turn& turn, const ledger::ScanResult& result) {
 }
 
 void Core::EndOrSpare(const Turn& turn, TokenSlot slot) {
-  if (!sessions_.at(tokens_.at(slot).session).online()) JudgeMass(tokens_.at(slot).session);
   const ExpireDecision decision = Decide(turn, slot, ExpireCause::kResourceTimeout);
   if (decision.kind() == ExpireDecision::Kind::kReclaim) {
     ++sweep_.reclaimed;
     return EndToken(turn, slot, EndReason::kResourceTimeout);
   }
   ++sweep_.spared;
-  const int64_t until_ms = decision.until_ms();
-  if (decision.kind() == ExpireDecision::Kind::kExtend && until_ms > turn.now.ms) {
-    MoveToken(turn, slot, until_ms, until_ms - turn.now.ms);
+  if (decision.kind() == ExpireDecision::Kind::kExtend) {
+    MoveToken(turn, slot, decision.until_ms(), decision.until_ms() - turn.now.ms);
   }
 }
 
-// What the strategy says of a token whose time is over.
+// What the strategy says of a token whose time is over. An extension is into the future, and not
+// further than its header promises.
 ExpireDecision Core::Decide(const Turn& turn, TokenSlot slot, ExpireCause cause) {
   const TokenEntry& entry = tokens_.at(slot);
   const Flow& flow = flows_.at(entry.flow);
   const SessionState& session = sessions_.at(entry.session);
+  if (!session.online()) JudgeMass(turn, entry.session, flow.client_offline_time_ms);
   const ExpiredToken token{.cause = cause,
                            .id = IdOf(entry),
                            .flow = flow.id,
@@ -83,28 +83,11 @@ ExpireDecision Core::Decide(const Turn& turn, TokenSlot slot, ExpireCause cause)
   const TokenHolder holder{.online = session.online(),
                            .offline_since_ms = session.offline_since_ms,
                            .from_before_restart = session.from_before_restart,
-                           .mass_offline = session.mass_offline};
-  return expire_strategy_->Decide(token, holder, turn.now.ms);
-}
-
-// Whether the offline session went offline in a mass. Once it did, it stays so until it is back.
-void Core::JudgeMass(SessionSlot slot) {
-  SessionState& session = sessions_.at(slot);
-  if (session.kind != ledger::SessionKind::kNamed) return;
-  if (session.mass_offline || session.from_before_restart) return;
-  const int64_t window_ms = std::min(session.client_offline_ms_min, MassExpiryGuard::kWindowMsMax);
-  const auto verdict = guard_.Judge(session.offline_since_ms, window_ms, named_online_);
-  if (!verdict.mass) return;
-  session.mass_offline = true;
-  ++mass_sessions_;
-  if (session.offline_since_ms <= mass_told_until_ms_) return;
-  mass_told_until_ms_ = session.offline_since_ms + 2 * window_ms;
-  ++mass_expiries_;
-  Note(true, "mass expiry guard: " + std::to_string(verdict.lost) + " of " +
-                 std::to_string(verdict.sessions) + " sessions went offline within " +
-                 std::to_string(window_ms) +
-                 " ms of each other, rather a network cut than a mass death; the expire strategy "
-                 "may keep their tokens longer");
+                           .mass_offline = session.mass.mass};
+  const ExpireDecision decision = expire_strategy_->Decide(token, holder, turn.now.ms);
+  if (decision.kind() != ExpireDecision::Kind::kExtend) return decision;
+  if (decision.until_ms() <= turn.now.ms) return ExpireDecision::Leave();
+  return ExpireDecision::ExtendUntil(std::min(decision.until_ms(), turn.now.ms + kExtendMsMax));
 }
 
 }  // namespace nowcalls::core

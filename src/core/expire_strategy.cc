@@ -8,7 +8,8 @@ namespace {
 
 int64_t MassDueMs(const ExpiredToken& token, const TokenHolder& holder, double factor) {
   const double wait_ms = static_cast<double>(token.client_offline_time_ms) * std::max(1.0, factor);
-  return holder.offline_since_ms + std::llround(wait_ms);
+  constexpr double kWaitMsMax = 1e15;  // Whole milliseconds, and more than any extension.
+  return holder.offline_since_ms + std::llround(std::min(wait_ms, kWaitMsMax));
 }
 
 }  // namespace

@@ -2,41 +2,59 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace nowcalls::core {
 
-void MassExpiryGuard::WentOffline(int64_t now_ms) {
-  while (!moments_.empty() && moments_.front().at_ms + 2 * kWindowMsMax < now_ms) {
-    moments_.pop_front();
-  }
+void MassExpiryGuard::WentOffline(Loss* loss, int64_t now_ms) {
+  Forget(loss);
   const int64_t at_ms = MomentOf(now_ms);
-  if (moments_.empty() || moments_.back().at_ms != at_ms) moments_.push_back({.at_ms = at_ms});
-  ++moments_.back().lost;
-  ++moments_.back().away;
-}
-
-void MassExpiryGuard::CameBack(int64_t offline_since_ms) {
-  const int64_t wanted_ms = MomentOf(offline_since_ms);
-  const auto moment = std::lower_bound(
-      moments_.begin(), moments_.end(), wanted_ms,
-      [](const Moment& candidate, int64_t at_ms) { return candidate.at_ms < at_ms; });
-  const bool found = moment != moments_.end() && moment->at_ms == wanted_ms;
-  if (found && moment->away > 0) --moment->away;
-}
-
-MassExpiryGuard::Verdict MassExpiryGuard::Judge(int64_t offline_since_ms, int64_t window_ms,
-                                                uint64_t online) const {
-  window_ms = std::min(window_ms, kWindowMsMax);
-  Verdict verdict;
-  verdict.sessions = online;
-  for (const Moment& moment : moments_) {
-    if (moment.at_ms < MomentOf(offline_since_ms - window_ms)) continue;
-    if (moment.at_ms > offline_since_ms + window_ms) break;
-    verdict.lost += moment.lost;
-    verdict.sessions += moment.away;
+  while (!moments_.empty() && moments_.front().at_ms + kRememberedMs < at_ms) moments_.pop_front();
+  if (moments_.empty() || moments_.back().at_ms < at_ms) {
+    moments_.push_back({.at_ms = at_ms, .tally = {}});
   }
-  verdict.mass = options_.percent > 0 && verdict.lost >= options_.sessions_min &&
-                 verdict.lost * 100 >= verdict.sessions * options_.percent;
-  return verdict;
+  NOWCALLS_CHECK(moments_.back().at_ms == at_ms);
+  ++moments_.back().tally.lost;
+  ++moments_.back().tally.away;
+  *loss = {.at_ms = now_ms, .away = true};
+}
+
+void MassExpiryGuard::CameBack(Loss* loss) {
+  if (!loss->away) return;
+  loss->away = false;
+  if (Moment* moment = Find(*loss)) --moment->tally.away;
+}
+
+void MassExpiryGuard::Forget(Loss* loss) {
+  CameBack(loss);
+  if (Moment* moment = Find(*loss)) --moment->tally.lost;
+  *loss = Loss{};
+}
+
+MassExpiryGuard::Tally MassExpiryGuard::Count(int64_t offline_since_ms, int64_t window_ms) const {
+  window_ms = std::min(window_ms, kWindowMsMax);
+  Tally sum;
+  auto moment = std::lower_bound(
+      moments_.begin(), moments_.end(), MomentOf(offline_since_ms - window_ms),
+      [](const Moment& candidate, int64_t at_ms) { return candidate.at_ms < at_ms; });
+  for (; moment != moments_.end() && moment->at_ms <= offline_since_ms + window_ms; ++moment) {
+    sum.lost += moment->tally.lost;
+    sum.away += moment->tally.away;
+  }
+  return sum;
+}
+
+uint64_t MassExpiryGuard::SessionsMax(uint64_t lost) const {
+  return enabled() && lost >= options_.sessions_min ? lost * 100 / options_.percent : 0;
+}
+
+MassExpiryGuard::Moment* MassExpiryGuard::Find(const Loss& loss) {
+  if (loss.at_ms == Loss::kNone) return nullptr;
+  const int64_t at_ms = MomentOf(loss.at_ms);
+  const auto moment = std::lower_bound(
+      moments_.begin(), moments_.end(), at_ms,
+      [](const Moment& candidate, int64_t wanted_ms) { return candidate.at_ms < wanted_ms; });
+  return moment != moments_.end() && moment->at_ms == at_ms ? &*moment : nullptr;
 }
 
 }  // namespace nowcalls::core

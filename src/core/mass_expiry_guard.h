@@ -1,8 +1,12 @@
 // MassExpiryGuard: tells a network cut from clients that die one by one.
 //
-// Thread: loop. It counts the sessions that go offline, by moment, and those of them that come
-// back. When a large part of all sessions went offline within one clientOfflineTime of each other,
-// they were rather cut off than dead, and the expire strategy may want to wait for them longer.
+// Thread: loop. It counts the sessions that went offline while they held tokens, by moment: each
+// session once, with the last time it did, for as long as the session exists. When they are a large
+// part of all sessions that hold tokens, and went within one clientOfflineTime of each other, they
+// were rather cut off than dead, and the expire strategy may want to wait for them longer. Sessions
+// that hold nothing when they leave say nothing: so does every client that is done.
+//
+// Times are milliseconds on the ledger clock and may not go back.
 #ifndef NOWCALLS_CORE_MASS_EXPIRY_GUARD_H_
 #define NOWCALLS_CORE_MASS_EXPIRY_GUARD_H_
 
@@ -19,38 +23,60 @@ struct MassExpiryOptions {
 class MassExpiryGuard {
  public:
   // Sessions that go offline further apart than this are never one event, whatever their rules say.
+  // So a verdict can be passed this long after a session went offline, at the latest.
   static constexpr int64_t kWindowMsMax = 60'000;
+  // How long a loss is remembered: whoever is judged when its window has passed finds all that went
+  // offline within a window before it. The rest is for a loop that is late.
+  static constexpr int64_t kRememberedMs = 3 * kWindowMsMax;
 
-  explicit MassExpiryGuard(const MassExpiryOptions& options) : options_(options) {}
-
-  // Moments must not go back.
-  void WentOffline(int64_t now_ms);
-  // A session that went offline at that moment is online again.
-  void CameBack(int64_t offline_since_ms);
-
-  struct Verdict {
-    bool mass = false;
-    uint64_t lost = 0;      // Sessions that went offline within the window.
-    uint64_t sessions = 0;  // Of so many.
+  // What the guard has counted for one session; kept with the session, changed by the guard only.
+  struct Loss {
+    static constexpr int64_t kNone = INT64_MIN;
+    int64_t at_ms = kNone;  // When it last went offline with tokens.
+    bool away = false;      // And has not come back.
   };
-  // Whether who went offline at `offline_since_ms` did so in a mass: with others within
-  // `window_ms` before or after. `online` sessions are online now.
-  Verdict Judge(int64_t offline_since_ms, int64_t window_ms, uint64_t online) const;
 
- private:
-  static constexpr int64_t kMomentMs = 50;
-
-  // Sessions lost within kMomentMs.
-  struct Moment {
-    int64_t at_ms = 0;  // A multiple of it.
+  // Of those that went offline within a window.
+  struct Tally {
     uint64_t lost = 0;
     uint64_t away = 0;  // Those of them that have not come back.
   };
 
+  explicit MassExpiryGuard(const MassExpiryOptions& options) : options_(options) {}
+
+  bool enabled() const { return options_.percent > 0; }
+
+  // The session of `loss` went offline and holds tokens. A loss it had before is forgotten.
+  void WentOffline(Loss* loss, int64_t now_ms);
+  // It is online again.
+  void CameBack(Loss* loss);
+  // It is gone.
+  void Forget(Loss* loss);
+
+  static bool Remembers(const Loss& loss, int64_t now_ms) {
+    return loss.at_ms != Loss::kNone && loss.at_ms + kRememberedMs >= now_ms;
+  }
+
+  // Those that went offline within `window_ms`, or kWindowMsMax if that is less, before or after.
+  Tally Count(int64_t offline_since_ms, int64_t window_ms) const;
+  // So many lost sessions are a mass if there were no more sessions than this; 0: they are none.
+  uint64_t SessionsMax(uint64_t lost) const;
+
+ private:
+  static constexpr int64_t kMomentMs = 50;
+
+  // Losses within kMomentMs.
+  struct Moment {
+    int64_t at_ms = 0;  // A multiple of it.
+    Tally tally;
+  };
+
   static int64_t MomentOf(int64_t at_ms) { return at_ms - at_ms % kMomentMs; }
+  // Null when it is no longer remembered.
+  Moment* Find(const Loss& loss);
 
   const MassExpiryOptions options_;
-  std::deque<Moment> moments_;  // Of the last two windows: some thousands at most.
+  std::deque<Moment> moments_;  // By time; kRememberedMs / kMomentMs at most, and one.
 };
 
 }  // namespace nowcalls::core

@@ -7,13 +7,17 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "core/flow_table.h"
+#include "core/mass_expiry_guard.h"
 #include "core/token_table.h"
 #include "ledger/entities.h"
 #include "nowcalls/types.h"
@@ -22,6 +26,30 @@ namespace nowcalls::core {
 
 // For moments and durations that are not set.
 inline constexpr int64_t kNotScheduled = INT64_MAX;
+
+// What the mass expiry guard has said of an offline session.
+struct MassVerdict {
+  bool mass = false;      // It went offline in one. Once it did, it stays so until it is back.
+  int64_t asked_ms = 0;   // When the guard was last asked; 0: not yet.
+  int64_t window_ms = 0;  // For which window.
+
+  // Whether asking now about this window would say nothing that is not known. A longer window finds
+  // a mass wherever a shorter one does, and what it finds can change only until it has passed.
+  bool Covers(int64_t offline_since_ms, int64_t wanted_window_ms, int64_t now_ms) const {
+    if (mass) return true;
+    return window_ms >= wanted_window_ms &&
+           (asked_ms == now_ms || asked_ms >= offline_since_ms + wanted_window_ms);
+  }
+};
+
+// The tokens of an offline session that the expire strategy has spared.
+struct SparedTokens {
+  // Their flows. All tokens that the session has of such a flow were asked about, since it is the
+  // flow that says when they are due.
+  absl::flat_hash_set<FlowSlot> flows;
+  // When they are asked about again, by fence; also those that have ended meanwhile.
+  absl::btree_map<int64_t, std::vector<uint64_t>> fences_by_ms;
+};
 
 struct SessionState {
   SessionId id;
@@ -34,11 +62,15 @@ struct SessionState {
   int64_t offline_since_ms = 0;  // Meaningful while connections == 0.
   // Not back since the server started: its tokens are spared for restart_grace at least.
   bool from_before_restart = false;
-  // Went offline in a mass, as the guard has judged.
-  bool mass_offline = false;
+  MassVerdict mass;                  // While offline.
+  MassExpiryGuard::Loss loss;        // The guard's.
   bool in_ledger = false;            // A SessionOpened record was written: with its first token.
   int64_t check_ms = kNotScheduled;  // When its offline time is looked at next.
-  // No token it holds has a rule with a shorter clientOfflineTime.
+  // While offline: none of its tokens is due before, but for those in `spared`.
+  int64_t walk_ms = kNotScheduled;
+  std::unique_ptr<SparedTokens> spared;  // While offline; null: none.
+  // A lower bound: no token it holds has a rule with a shorter clientOfflineTime, though none may
+  // have one as short.
   int64_t client_offline_ms_min = kNotScheduled;
 
   int64_t now_calls = 0;  // Sum of count over `tokens`.
@@ -65,6 +97,8 @@ class SessionTable {
   SessionState& at(SessionSlot slot) { return sessions_[slot]; }
   const SessionState& at(SessionSlot slot) const { return sessions_[slot]; }
   size_t size() const { return by_id_.size(); }
+  // Slots are below this; those that are free are offline.
+  SessionSlot slots() const { return static_cast<SessionSlot>(sessions_.size()); }
   // In ascending order of session id.
   const absl::btree_map<uint64_t, SessionSlot>& by_id() const { return by_id_; }
 

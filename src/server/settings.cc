@@ -293,12 +293,12 @@ void AddControl(std::vector<Setting>* table) {
                           return c.core.expire_strategy == nullptr ? "default" : "strict";
                         }));
   table->push_back(Integer("mass-expiry-percent", kControl, "N",
-                           "When this part of all sessions goes offline within clientOfflineTime, "
-                           "it is taken for a network cut; 0: never.",
+                           "When this part of the clients that hold tokens goes offline within "
+                           "clientOfflineTime, it is taken for a network cut; 0: never.",
                            0, 100, &core::MassExpiryOptions::percent));
   table->push_back(Integer("mass-expiry-sessions-min", kControl, "N",
-                           "But only if they are so many.", 1, 1'000'000,
-                           &core::MassExpiryOptions::sessions_min));
+                           "Fewer clients that go offline together are no network cut.", 1,
+                           1'000'000, &core::MassExpiryOptions::sessions_min));
   table->push_back(MassExpiryFactor());
   table->push_back(Integer("sweep-interval-ms", kControl, "MS",
                            "How often expired tokens are looked for.", 1, 60'000,

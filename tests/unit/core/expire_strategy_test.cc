@@ -1,13 +1,14 @@
-// Expire strategies and the mass expiry guard.
+// Expire strategies, and what they do for clients that were cut off together.
 #include "nowcalls/expire_strategy.h"
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/mass_expiry_guard.h"
 #include "support/core_harness.h"
 
 namespace nowcalls::core {
@@ -37,9 +38,11 @@ TEST_CASE("when half of 100 clients are cut off their tokens are kept five times
   for (int i = 0; i < 50; ++i) h.Goodbye(crowd[static_cast<size_t>(i)]);
   h.Pass(2000);
   CHECK(h.NowCalls(1) == 100);
-  CHECK(h.NoticesText() ==
-        "mass expiry guard: 50 of 100 sessions went offline within 2000 ms of each other, rather a "
-        "network cut than a mass death; the expire strategy may keep their tokens longer\n");
+  CHECK(
+      h.NoticesText() ==
+      "mass expiry guard: 50 of 100 sessions with tokens went offline within 2000 ms of each "
+      "other, "
+      "rather a network cut than a mass death; the expire strategy may keep their tokens longer\n");
   CHECK(h.core().mass_expiries() == 1);
   CHECK(h.core().mass_sessions() == 50);
   h.Pass(7999);
@@ -222,26 +225,193 @@ TEST_CASE("a token that is left is asked about again at the next sweep") {
   CHECK(h.NowCalls(1) == 0);
 }
 
-TEST_CASE("the guard counts within a window and forgets what is long ago") {
-  MassExpiryGuard guard({.sessions_min = 3, .percent = 50});
-  guard.WentOffline(1000);
-  guard.WentOffline(1000);
-  CHECK_FALSE(guard.Judge(1000, 500, 0).mass);
-  guard.WentOffline(1400);
-  CHECK(guard.Judge(1000, 500, 3).mass);
-  CHECK(guard.Judge(1400, 500, 3).mass);
-  CHECK(guard.Judge(1000, 500, 3).lost == 3);
-  CHECK(guard.Judge(1000, 500, 3).sessions == 6);
-  CHECK_FALSE(guard.Judge(1000, 500, 4).mass);
-  CHECK_FALSE(guard.Judge(1000, 300, 0).mass);
-  guard.CameBack(1400);
-  CHECK(guard.Judge(1000, 500, 3).lost == 3);
-  CHECK(guard.Judge(1000, 500, 3).sessions == 5);
-  guard.CameBack(77);  // Never lost: nothing happens.
-  const int64_t later_ms = 1000 + 3 * MassExpiryGuard::kWindowMsMax;
-  guard.WentOffline(later_ms);
-  CHECK(guard.Judge(1000, 500, 0).lost == 0);
-  CHECK(guard.Judge(later_ms, INT64_MAX / 4, 0).lost == 1);
+// Extends as it is told for each flow, once, and then reclaims.
+class ExtendsByFlow : public ExpireStrategy {
+ public:
+  ExpireDecision Decide(const ExpiredToken& token, const TokenHolder& holder,
+                        int64_t now_ms) override {
+    asked.push_back(std::to_string(token.flow.value) + " after " +
+                    std::to_string(now_ms - holder.offline_since_ms));
+    const auto wait = wait_ms.extract(token.flow.value);
+    if (wait.empty()) return ExpireDecision::Reclaim();
+    return ExpireDecision::ExtendUntil(wait.mapped() == 0 ? 0 : now_ms + wait.mapped());
+  }
+  std::map<int64_t, int64_t> wait_ms;
+  std::vector<std::string> asked;
+};
+
+std::vector<testing::RuleOptions> RulesWithOfflineTimes(const std::vector<int64_t>& times_ms) {
+  std::vector<testing::RuleOptions> rules;
+  for (const int64_t time_ms : times_ms) {
+    rules.push_back({.flow = static_cast<int64_t>(rules.size()) + 1,
+                     .count = 1e6,
+                     .resource_timeout_ms = 100'000'000,
+                     .client_offline_ms = time_ms});
+  }
+  return rules;
+}
+
+TEST_CASE("an extended token of an absent client is asked about at that moment and not before") {
+  auto strategy = std::make_shared<ExtendsByFlow>();
+  strategy->wait_ms = {{1, 4000}, {2, 500}};
+  auto options = testing::HarnessOptions();
+  options.expire_strategy = strategy;
+  CoreHarness h(options);
+  h.Rules(RulesWithOfflineTimes({1000, 2000, 3000}));
+  const SessionSlot a = h.Hello("a");
+  for (int64_t flow = 1; flow <= 3; ++flow) h.Take(a, flow);
+  h.Goodbye(a);
+  SUBCASE("while other tokens of it become due") {
+    h.Pass(10'000);
+    CHECK(strategy->asked == std::vector<std::string>{"1 after 1000", "2 after 2000",
+                                                      "2 after 2500", "3 after 3000",
+                                                      "1 after 5000"});
+  }
+  SUBCASE("while rules change") {
+    h.Pass(1500);
+    auto rules = RulesWithOfflineTimes({500, 1600, 3000});
+    h.Rules(rules);
+    h.Pass(400);
+    CHECK(strategy->asked == std::vector<std::string>{"1 after 1000", "2 after 1600"});
+    rules[0].client_offline_ms = 6000;
+    h.Rules(rules);
+    h.Pass(10'000);
+    CHECK(strategy->asked == std::vector<std::string>{"1 after 1000", "2 after 1600",
+                                                      "2 after 2100", "3 after 3000",
+                                                      "1 after 6000"});
+  }
+  CHECK(h.core().tokens().size() == 0);
+  CHECK(h.core().sessions().size() == 0);
+}
+
+TEST_CASE("what was extended for an absence does not count in the next one") {
+  auto strategy = std::make_shared<ExtendsByFlow>();
+  strategy->wait_ms = {{1, 60'000}};
+  auto options = testing::HarnessOptions();
+  options.expire_strategy = strategy;
+  CoreHarness h(options);
+  h.Rules(RulesWithOfflineTimes({1000}));
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1);
+  h.Goodbye(a);
+  h.Pass(5000);
+  REQUIRE(h.NowCalls(1) == 1);
+  h.Hello("a");
+  h.Goodbye(a);
+  h.Pass(999);
+  CHECK(h.NowCalls(1) == 1);
+  h.Pass(1);
+  CHECK(h.NowCalls(1) == 0);
+}
+
+TEST_CASE("a token that ends while it is spared is not asked about again") {
+  auto strategy = std::make_shared<ExtendsByFlow>();
+  strategy->wait_ms = {{1, 1000}};
+  auto options = testing::HarnessOptions();
+  options.expire_strategy = strategy;
+  CoreHarness h(options);
+  h.Rules(RulesWithOfflineTimes({1000, 60'000}));
+  const SessionSlot a = h.Hello("a");
+  const TokenId spared = h.Take(a, 1);
+  h.Take(a, 2);
+  h.Goodbye(a);
+  h.Pass(1500);
+  h.Reclaim(spared);
+  h.Pass(20'000);
+  CHECK(strategy->asked == std::vector<std::string>{"1 after 1000"});
+  CHECK(h.core().sessions().size() == 1);
+}
+
+// Leaves the oldest token each time and extends the others.
+class LeavesTheOldest : public ExpireStrategy {
+ public:
+  ExpireDecision Decide(const ExpiredToken& token, const TokenHolder& /*holder*/,
+                        int64_t now_ms) override {
+    ++asked;
+    if (oldest.value == 0) oldest = token.id;
+    if (token.id == oldest) return ExpireDecision::Leave();
+    return ExpireDecision::ExtendUntil(now_ms + 10'000 + asked % 500);
+  }
+  TokenId oldest{0};
+  int64_t asked = 0;
+};
+
+// Invariant 8.
+TEST_CASE("asking again about one token of an absent client costs no look at its others") {
+  constexpr int64_t kTokens = 5000;
+  auto strategy = std::make_shared<LeavesTheOldest>();
+  auto options = testing::HarnessOptions();
+  options.expire_strategy = strategy;
+  CoreHarness h(options);
+  h.Rules(RulesWithOfflineTimes({1000}));
+  const SessionSlot a = h.Hello("a");
+  for (int64_t i = 0; i < kTokens; ++i) h.Take(a, 1);
+  h.Goodbye(a);
+  h.Pass(1000);
+  CHECK(strategy->asked == kTokens);
+  h.Sleep(100);
+  h.core().OnTime(h.turn());  // One step, which sees a thousand tokens at most.
+  CHECK(strategy->asked == kTokens + 1);
+  CHECK(h.core().NextDeadline() == h.now() + 100);
+  h.Pass(8800);
+  CHECK(strategy->asked == kTokens + 1 + 88);
+  h.Pass(10'000);
+  CHECK(strategy->asked > 2 * kTokens);
+  CHECK(h.NowCalls(1) == kTokens);
+}
+
+class ExtendsForever : public ExpireStrategy {
+ public:
+  ExpireDecision Decide(const ExpiredToken& token, const TokenHolder& /*holder*/,
+                        int64_t /*now_ms*/) override {
+    causes.push_back(token.cause);
+    return ExpireDecision::ExtendUntil(INT64_MAX);
+  }
+  std::vector<ExpireCause> causes;
+};
+
+TEST_CASE("an extension lasts a year at most, whatever the strategy says") {
+  auto strategy = std::make_shared<ExtendsForever>();
+  auto options = testing::HarnessOptions();
+  options.expire_strategy = strategy;
+  CoreHarness h(options);
+  h.Rules({{.flow = 1, .resource_timeout_ms = 500, .client_offline_ms = 300}});
+  const SessionSlot a = h.Hello("a");
+  const TokenId token = h.Take(a, 1);
+  SUBCASE("of a token whose hold has passed") {
+    h.Pass(1200);
+    const int64_t deadline_ms = testing::ReadLedger(&h.store()).tokens.at(0).key.deadline_ms;
+    CHECK(deadline_ms > h.now().ms + kExtendMsMax - 300);
+    CHECK(deadline_ms <= h.now().ms + kExtendMsMax);
+    h.Restart();
+    CHECK(h.IsLive(token));
+    CHECK(strategy->causes == std::vector(1, ExpireCause::kResourceTimeout));
+  }
+  SUBCASE("of a token of an absent client") {
+    h.Goodbye(a);
+    h.Pass(300);
+    REQUIRE(strategy->causes == std::vector(1, ExpireCause::kClientOffline));
+    h.Pass(1200);  // Its hold passes.
+    CHECK(strategy->causes.size() == 2);
+    CHECK(h.core().NextDeadline() == h.now() + (kExtendMsMax - 1200));
+    h.Sleep(kExtendMsMax - 1200);
+    h.core().OnTime(h.turn());
+    CHECK(strategy->causes.size() == 3);
+    CHECK(h.IsLive(token));
+  }
+}
+
+TEST_CASE("a grace that no clock reaches is an extension too") {
+  DefaultExpireStrategy strategy({.restart_grace_ms = 0, .mass_factor = 1e300});
+  ExpiredToken token;
+  token.cause = ExpireCause::kClientOffline;
+  token.client_offline_time_ms = 2000;
+  TokenHolder holder;
+  holder.offline_since_ms = 1000;
+  holder.mass_offline = true;
+  const ExpireDecision decision = strategy.Decide(token, holder, 5000);
+  CHECK(decision.kind() == ExpireDecision::Kind::kExtend);
+  CHECK(decision.until_ms() > 5000 + kExtendMsMax);
 }
 
 }  // namespace

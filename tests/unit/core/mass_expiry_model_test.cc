@@ -1,0 +1,278 @@
+// The core against a model of absences: who is judged to have been cut off together, when, and what
+// becomes of the tokens. The model counts everything anew each time and shares no code with the
+// core. Times are multiples of 50 ms, the guard's resolution, and tokens never time out by
+// themselves, so that everything is exact.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/prng.h"
+#include "support/core_harness.h"
+
+namespace nowcalls::core {
+namespace {
+
+using testing::CoreHarness;
+
+constexpr int64_t kWindowMsMax = 60'000;
+constexpr int64_t kRememberedMs = 3 * kWindowMsMax;
+constexpr int64_t kNever = INT64_MAX;
+constexpr uint64_t kSessionsMin = 3;
+constexpr int64_t kFactor = 3;
+constexpr int64_t kFlows = 4;
+constexpr int kClients = 9;
+
+struct ModelToken {
+  TokenId id;
+  int64_t flow = 0;
+  int64_t ask_ms = kNever;  // While its client is away.
+  bool asked = false;
+};
+
+struct ModelClient {
+  bool exists = false;
+  bool online = false;
+  bool named = true;
+  bool lost = false;  // At since_ms, the last time that it went offline with tokens.
+  int64_t since_ms = 0;
+  bool mass = false;
+  std::vector<ModelToken> tokens;
+};
+
+class Absences {
+ public:
+  explicit Absences(uint64_t seed) : prng_(seed), h_(Options()) { ReplaceRules(); }
+
+  void Step() {
+    const uint64_t what = prng_.Below(24);
+    const auto any = static_cast<SessionSlot>(prng_.Below(kClients));
+    if (what < 6) {
+      Take(any);
+    } else if (what < 8) {
+      Release(any);
+    } else if (what < 13) {
+      Hello(any);
+    } else if (what < 16) {
+      Goodbye(any);
+    } else if (what == 16) {
+      for (SessionSlot slot = 0; slot < kClients; ++slot) Hello(slot);
+    } else if (what == 17) {
+      for (SessionSlot slot = 0; slot < kClients; ++slot) {
+        if (prng_.Below(4) > 0) Goodbye(slot);
+        if (prng_.Below(4) == 0) Pass(50 * prng_.Between(0, 40));
+      }
+    } else if (what == 18) {
+      ReplaceRules();
+    } else {
+      constexpr int64_t kSteps[] = {1, 5, 40, 400, 1500, 4000};
+      Pass(50 * prng_.Between(0, kSteps[prng_.Below(6)]));
+    }
+    Compare();
+  }
+
+  void Drain() {
+    Pass(2 * kFactor * 100'000);
+    for (SessionSlot slot = 0; slot < kClients; ++slot) Goodbye(slot);
+    Pass(2 * kFactor * 100'000);
+    Compare();
+    REQUIRE(h_.core().tokens().size() == 0);
+    REQUIRE(h_.core().sessions().size() == 0);
+  }
+
+  uint64_t masses() const { return masses_; }
+  uint64_t reclaimed() const { return reclaimed_; }
+
+ private:
+  static CoreOptions Options() {
+    CoreOptions options = testing::HarnessOptions();
+    options.mass_expiry = {.sessions_min = kSessionsMin, .percent = 50};
+    options.mass_expiry_factor = kFactor;
+    return options;
+  }
+
+  // Only while nobody is away: what a change means for the absent has tests of its own.
+  void ReplaceRules() {
+    const auto is_away = [](const ModelClient& client) { return client.exists && !client.online; };
+    if (std::any_of(std::begin(clients_), std::end(clients_), is_away)) return;
+    // Tokens of one client are never due together, so that the order within one does not matter.
+    constexpr int64_t kTimesMs[kFlows][2] = {
+        {500, 650}, {2000, 2300}, {7000, 59'000}, {70'000, 100'000}};
+    std::vector<testing::RuleOptions> rules;
+    for (int64_t flow = 1; flow <= kFlows; ++flow) {
+      wait_ms_[flow] = kTimesMs[flow - 1][prng_.Below(2)];
+      rules.push_back({.flow = flow,
+                       .count = 1e6,
+                       .resource_timeout_ms = 1'000'000'000,
+                       .client_offline_ms = wait_ms_[flow]});
+    }
+    h_.Rules(rules);
+    h_.Rules({{.flow = 99, .client_offline_ms = prng_.Between(1, 1000)}}, "other");
+  }
+
+  static std::string NameOf(SessionSlot client) { return "c" + std::to_string(client); }
+
+  void Hello(SessionSlot slot) {
+    ModelClient& client = clients_[slot];
+    if (client.online) return;
+    if (!client.exists) {
+      client = ModelClient{};
+      client.named = prng_.Below(8) > 0;
+    } else if (!client.named) {
+      return;
+    }
+    sessions_[slot] = client.named ? h_.Hello(NameOf(slot)) : h_.HelloUnnamed("@" + NameOf(slot));
+    client.exists = client.online = true;
+    client.mass = false;
+    for (ModelToken& token : client.tokens) {
+      token.ask_ms = kNever;
+      token.asked = false;
+    }
+  }
+
+  void Goodbye(SessionSlot slot) {
+    ModelClient& client = clients_[slot];
+    if (!client.online) return;
+    h_.Goodbye(sessions_[slot]);
+    client.online = false;
+    client.since_ms = h_.now().ms;
+    client.lost = client.named;
+    for (ModelToken& token : client.tokens) token.ask_ms = client.since_ms + wait_ms_[token.flow];
+    if (client.tokens.empty()) client = ModelClient{};
+  }
+
+  void Take(SessionSlot slot) {
+    ModelClient& client = clients_[slot];
+    if (!client.online) return;
+    ModelToken token;
+    token.flow = prng_.Between(1, kFlows);
+    token.id = h_.Take(sessions_[slot], token.flow);
+    client.tokens.push_back(token);
+  }
+
+  void Release(SessionSlot slot) {
+    ModelClient& client = clients_[slot];
+    if (!client.online || client.tokens.empty()) return;
+    REQUIRE(h_.Release(sessions_[slot], client.tokens.back().id) == TokenStatus::kReleaseOk);
+    client.tokens.pop_back();
+  }
+
+  // When the client is looked at next: for a token, or to be judged before that.
+  int64_t LookMs(const ModelClient& client) const {
+    if (!client.exists || client.online) return kNever;
+    int64_t fresh_ms = kNever;
+    int64_t next_ms = kNever;
+    for (const ModelToken& token : client.tokens) {
+      next_ms = std::min(next_ms, token.ask_ms);
+      if (!token.asked) fresh_ms = std::min(fresh_ms, token.ask_ms);
+    }
+    const int64_t judge_ms = client.since_ms + kWindowMsMax;
+    const bool judge = fresh_ms != kNever && fresh_ms > judge_ms && judge_ms > h_.now().ms;
+    return judge ? std::min(next_ms, judge_ms) : next_ms;
+  }
+
+  void Pass(int64_t duration_ms) {
+    const Instant end = h_.now() + duration_ms;
+    while (true) {
+      int64_t next_ms = kNever;
+      for (const ModelClient& client : clients_) next_ms = std::min(next_ms, LookMs(client));
+      if (next_ms > end.ms) break;
+      // The core looks at those that are due at one moment by their session slots.
+      std::map<SessionSlot, SessionSlot> due;
+      for (SessionSlot slot = 0; slot < kClients; ++slot) {
+        if (LookMs(clients_[slot]) == next_ms) due[sessions_[slot]] = slot;
+      }
+      h_.Pass(next_ms - h_.now().ms);
+      for (const auto& [session, slot] : due) Look(&clients_[slot]);
+    }
+    h_.Pass(end.ms - h_.now().ms);
+  }
+
+  void Look(ModelClient* client) {
+    const int64_t now_ms = h_.now().ms;
+    if (now_ms == client->since_ms + kWindowMsMax) {
+      const bool later = std::any_of(client->tokens.begin(), client->tokens.end(),
+                                     [&](const ModelToken& t) { return !t.asked; });
+      if (later) Judge(client, kWindowMsMax);
+    }
+    std::vector<ModelToken> left;
+    for (ModelToken token : client->tokens) {
+      if (token.ask_ms == now_ms) {
+        const int64_t wait_ms = wait_ms_[token.flow];
+        if (!token.asked) Judge(client, std::min(wait_ms, kWindowMsMax));
+        token.asked = true;
+        token.ask_ms = client->since_ms + (client->mass ? kFactor : 1) * wait_ms;
+        if (token.ask_ms <= now_ms) {
+          ++reclaimed_;
+          continue;
+        }
+      }
+      left.push_back(token);
+    }
+    client->tokens = left;
+    if (left.empty()) *client = ModelClient{};
+  }
+
+  void Judge(ModelClient* client, int64_t window_ms) {
+    if (client->mass || !client->named) return;
+    if (h_.now().ms > client->since_ms + kWindowMsMax) return;  // Judged already.
+    uint64_t lost = 0;
+    uint64_t sessions = 0;
+    for (const ModelClient& other : clients_) {
+      if (!other.exists || !other.named) continue;
+      const bool in_window = other.lost && other.since_ms >= client->since_ms - window_ms &&
+                             other.since_ms <= client->since_ms + window_ms;
+      lost += in_window ? 1 : 0;
+      const bool remembered = other.lost && other.since_ms + kRememberedMs >= h_.now().ms;
+      if (other.online ? remembered || !other.tokens.empty() : in_window) ++sessions;
+    }
+    if (lost < kSessionsMin || lost * 2 < sessions) return;
+    client->mass = true;
+    ++masses_;
+  }
+
+  void Compare() {
+    REQUIRE(testing::FindWrongBook(h_.core()) == "");
+    REQUIRE(h_.core().mass_sessions() == masses_);
+    size_t tokens = 0;
+    for (const ModelClient& client : clients_) {
+      for (const ModelToken& token : client.tokens) REQUIRE(h_.IsLive(token.id));
+      tokens += client.tokens.size();
+    }
+    REQUIRE(h_.core().tokens().size() == tokens);
+  }
+
+  Prng prng_;
+  CoreHarness h_;
+  std::map<int64_t, int64_t> wait_ms_;
+  ModelClient clients_[kClients];
+  SessionSlot sessions_[kClients] = {};
+  uint64_t masses_ = 0;
+  uint64_t reclaimed_ = 0;
+};
+
+TEST_CASE("200 random lives with cuts and deaths agree with the model of absences") {
+  uint64_t masses = 0;
+  uint64_t reclaimed = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    Absences life(seed);
+    for (int step = 0; step < 300; ++step) {
+      CAPTURE(step);
+      life.Step();
+    }
+    life.Drain();
+    masses += life.masses();
+    reclaimed += life.reclaimed();
+  }
+  // Both happen often enough to be compared.
+  CHECK(masses > 2000);
+  CHECK(reclaimed > 2000);
+}
+
+}  // namespace
+}  // namespace nowcalls::core
