@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "admin/paging.h"
 #include "base/limits.h"
 #include "base/text.h"
 
@@ -32,17 +33,18 @@ Result<Affected> OfClient(const Arguments& arguments, BlockingClient* client) {
   Affected affected;
   affected.whose = "client " + Quoted(arguments.client_id, kClientIdBytesMax) + " of namespace " +
                    Quoted(arguments.name_space, kNamespaceBytesMax);
-  wire::PageParams page{kListRowsMax, 0};
-  do {
-    const Result<wire::Page<wire::SessionRow>> sessions = client->Sessions(page);
+  Paging paging("sessions");
+  while (!paging.at_end()) {
+    const Result<wire::Page<wire::SessionRow>> sessions =
+        client->Sessions({kListRowsMax, paging.cursor()});
     if (!sessions.ok()) return sessions.status();
     for (const wire::SessionRow& row : sessions->rows) {
       if (row.name_space != arguments.name_space || row.client_id != arguments.client_id) continue;
       affected.tokens += row.tokens;
       affected.now_calls += row.now_calls;
     }
-    page.cursor = sessions->next_cursor;
-  } while (page.cursor != 0);
+    NOWCALLS_RETURN_IF_ERROR(paging.Take(sessions->rows.size(), sessions->next_cursor));
+  }
   return affected;
 }
 
@@ -90,9 +92,10 @@ Result<std::string> TakeBack(const Arguments& arguments, const Streams& streams,
     const auto limit = static_cast<uint32_t>(std::min<uint64_t>(left, kReclaimTokensMax));
     const Result<ReclaimedReply> piece = AskOnce(arguments, limit, client);
     if (!piece.ok()) {
-      if (total.reclaimed == 0) return piece.status();
-      return piece.status().WithContext(affected->whose + ": " + Tokens(total.reclaimed) +
-                                        " taken back, then");
+      const Status failed = MaybeDone(arguments, piece.status());
+      if (total.reclaimed == 0) return failed;
+      return failed.WithContext(affected->whose + ": " + Tokens(total.reclaimed) +
+                                " taken back, then");
     }
     total.reclaimed += piece->reclaimed;
     total.more = piece->more && piece->reclaimed > 0;
@@ -103,7 +106,7 @@ Result<std::string> TakeBack(const Arguments& arguments, const Streams& streams,
 
 Result<std::string> Drain(const Arguments& arguments, BlockingClient* client) {
   const Result<wire::DrainReply> drained = client->Drain({arguments.flow_id, !arguments.off});
-  if (!drained.ok()) return drained.status();
+  if (!drained.ok()) return MaybeDone(arguments, drained.status());
   if (drained->status != TokenStatus::kOk) {
     return Status::NotFound(FlowName(arguments) + " has no rule in force, so it grants nothing");
   }
@@ -118,6 +121,17 @@ Result<std::string> Drain(const Arguments& arguments, BlockingClient* client) {
 bool IsAction(Command command) {
   return command == Command::kReclaimClient || command == Command::kReclaimFlow ||
          command == Command::kPurge || command == Command::kDrain;
+}
+
+Status MaybeDone(const Arguments& arguments, const Status& failed) {
+  if (failed.code() != StatusCode::kOutcomeUnknown) return failed;
+  std::string look = "flow " + std::to_string(arguments.flow_id);
+  if (arguments.command == Command::kReclaim) look = "tokens";
+  if (arguments.command == Command::kReclaimClient) look = "sessions";
+  if (arguments.command == Command::kRulesLoad) look = "rules diff";
+  return Status::OutcomeUnknown(failed.message() +
+                                "; it may have been carried out: look with `nowcalls-admin " +
+                                look + "`, then repeat");
 }
 
 Status CheckConfirmable(const Arguments& arguments, const Streams& streams) {

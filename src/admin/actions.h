@@ -21,6 +21,10 @@ bool IsAction(Command command);
 // ask at.
 Status CheckConfirmable(const Arguments& arguments, const Streams& streams);
 
+// What an action came to. Of one without an answer (kOutcomeUnknown) nobody knows whether it was
+// carried out, so the message says how to find out.
+Status MaybeDone(const Arguments& arguments, const Status& failed);
+
 // Does what the arguments ask, after confirmation where it is due. What to print, a line.
 // REQUIRES: IsAction and CheckConfirmable.
 Result<std::string> Act(const Arguments& arguments, const Streams& streams,

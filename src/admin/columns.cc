@@ -129,6 +129,7 @@ constexpr Column<FlowRow> kFlowColumns[] = {
      [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.held_longest_ms; }); }},
     {{"draining", "DRAINING", Kind::kFlag}, [](const FlowRow& r) -> Cell { return r.draining; }},
     {{"refused_draining", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kDraining>},
+    {{"refused_request_id", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kRequestId>},
 };
 
 constexpr Column<SessionRow> kSessionColumns[] = {

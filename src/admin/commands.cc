@@ -8,6 +8,7 @@
 #include "admin/actions.h"
 #include "admin/live_source.h"
 #include "admin/offline_source.h"
+#include "admin/row_writer.h"
 #include "admin/rules_file.h"
 #include "base/clock.h"
 #include "base/exit_codes.h"
@@ -39,16 +40,31 @@ int ExitCodeOf(StatusCode code) {
   return kExitFailure;
 }
 
+// A message may quote what a server said, and this is the operator's terminal.
+void PrintError(const Streams& streams, const std::string& message) {
+  streams.err("nowcalls-admin: " + TerminalText(message) + "\n");
+}
+
 // Prints what went wrong, if anything, and says what exit code that makes.
 int Finish(const Streams& streams, const Status& status, const std::string& hint = {}) {
   streams.out->Flush();
   if (!streams.out->status().ok()) return kExitIoError;
-  if (!status.ok()) streams.err("nowcalls-admin: " + status.message() + hint + "\n");
+  if (!status.ok()) PrintError(streams, status.message() + hint);
   return ExitCodeOf(status.code());
 }
 
+// Prints what was done; where that fails, the operator must hear it all the same.
+int FinishDone(const Streams& streams, const std::string& done) {
+  streams.out->Write(done);
+  streams.out->Flush();
+  if (streams.out->status().ok()) return kExitOk;
+  PrintError(streams,
+             "it was carried out, only telling so failed: " + done.substr(0, done.find('\n')));
+  return kExitIoError;
+}
+
 int UsageError(const Streams& streams, const Status& status) {
-  streams.err("nowcalls-admin: " + status.message() + "\n");
+  PrintError(streams, status.message());
   return kExitUsage;
 }
 
@@ -174,23 +190,20 @@ int RulesLoad(const Arguments& arguments, const Streams& streams) {
   const Result<RulesDiff> diff = DiffAgainst(&source, arguments.name_space, file->parsed);
   if (!diff.ok()) return Finish(streams, diff.status());
   const Result<uint64_t> loaded = (*client)->RulesLoad(arguments.name_space, file->json);
-  if (!loaded.ok()) return Finish(streams, loaded.status());
-  streams.out->Write("namespace " + Quoted(arguments.name_space, kNamespaceBytesMax) + ": " +
-                     std::to_string(*loaded) + " rules loaded: " + diff->Summary() + "\n" +
-                     SkippedLines(file->parsed));
-  return Finish(streams, {});
+  if (!loaded.ok()) return Finish(streams, MaybeDone(arguments, loaded.status()));
+  return FinishDone(streams, "namespace " + Quoted(arguments.name_space, kNamespaceBytesMax) +
+                                 ": " + std::to_string(*loaded) + " rules loaded: " +
+                                 diff->Summary() + "\n" + SkippedLines(file->parsed));
 }
 
 int Reclaim(const Arguments& arguments, const Streams& streams) {
   const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
   if (!client.ok()) return Finish(streams, client.status());
   const Result<TokenStatus> status = (*client)->Reclaim(arguments.token_id, arguments.reason);
-  if (!status.ok()) return Finish(streams, status.status());
+  if (!status.ok()) return Finish(streams, MaybeDone(arguments, status.status()));
   const std::string token = "token " + std::to_string(arguments.token_id);
   switch (*status) {
-    case TokenStatus::kReleaseOk:
-      streams.out->Write(token + " reclaimed\n");
-      return Finish(streams, {});
+    case TokenStatus::kReleaseOk: return FinishDone(streams, token + " reclaimed\n");
     case TokenStatus::kAlreadyRelease:
       return Finish(streams, Status::NotFound(token + " is not live: it was never issued, or has "
                                                       "been released or reclaimed"));
@@ -214,9 +227,7 @@ int RunAction(const Arguments& arguments, const Streams& streams) {
   const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
   if (!client.ok()) return Finish(streams, client.status());
   const Result<std::string> done = Act(arguments, streams, client->get());
-  if (!done.ok()) return Finish(streams, done.status());
-  streams.out->Write(*done);
-  return Finish(streams, {});
+  return done.ok() ? FinishDone(streams, *done) : Finish(streams, done.status());
 }
 
 }  // namespace

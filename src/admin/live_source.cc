@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "admin/paging.h"
 #include "base/limits.h"
 #include "core/rule_json.h"
 #include "wire/json.h"
@@ -22,17 +23,17 @@ using wire::TokenRow;
 
 // Asks for page after page and shows their rows. `ask(cursor)` answers Result<Page<Row>>.
 template <typename Row, typename Ask>
-Status ShowPages(Progress* progress, const RowSink<Row>& sink, Ask ask) {
-  uint64_t cursor = 0;
-  do {
-    const Result<wire::Page<Row>> page = ask(cursor);
+Status ShowPages(std::string method, Progress* progress, const RowSink<Row>& sink, Ask ask) {
+  Paging paging(std::move(method));
+  while (!paging.at_end()) {
+    const Result<wire::Page<Row>> page = ask(paging.cursor());
     if (!page.ok()) return page.status();
     for (const Row& row : page->rows) {
       progress->Count();
       NOWCALLS_RETURN_IF_ERROR(sink(row));
     }
-    cursor = page->next_cursor;
-  } while (cursor != 0);
+    NOWCALLS_RETURN_IF_ERROR(paging.Take(page->rows.size(), page->next_cursor));
+  }
   return {};
 }
 
@@ -84,8 +85,9 @@ Status LiveSource::ListTokens(const TokenFilter& filter, size_t limit,
   params.min_age_ms = filter.min_age_ms;
   // The protocol has no filter by namespace, so those rows are dropped here.
   const bool all_match = !filter.name_space.has_value();
-  size_t left = limit;
-  while (left > 0) {
+  Paging paging = Paging::OfTokens(/*may_be_sparse=*/filter.client_id.has_value());
+  for (size_t left = limit; left > 0 && !paging.at_end();) {
+    params.page.cursor = paging.cursor();
     params.page.limit =
         static_cast<uint32_t>(std::min<size_t>(all_match ? left : kListRowsMax, kListRowsMax));
     const Result<wire::Page<TokenRow>> page = client_->Tokens(params);
@@ -96,8 +98,7 @@ Status LiveSource::ListTokens(const TokenFilter& filter, size_t limit,
       --left;
       NOWCALLS_RETURN_IF_ERROR(sink(row));
     }
-    params.page.cursor = page->next_cursor;
-    if (page->next_cursor == 0) break;
+    NOWCALLS_RETURN_IF_ERROR(paging.Take(page->rows.size(), page->next_cursor));
   }
   return {};
 }
@@ -112,7 +113,7 @@ Status LiveSource::OldestTokens(const TokenFilter& filter, size_t limit,
 }
 
 Status LiveSource::Flows(const RowSink<FlowRow>& sink) {
-  return ShowPages(progress_, sink, [this](uint64_t cursor) {
+  return ShowPages("flows", progress_, sink, [this](uint64_t cursor) {
     return client_->Flows({kListRowsMax, cursor});
   });
 }
@@ -120,7 +121,7 @@ Status LiveSource::Flows(const RowSink<FlowRow>& sink) {
 Result<FlowRow> LiveSource::Flow(int64_t flow_id) { return client_->Flow(flow_id); }
 
 Status LiveSource::Sessions(const RowSink<SessionRow>& sink) {
-  return ShowPages(progress_, sink, [this](uint64_t cursor) {
+  return ShowPages("sessions", progress_, sink, [this](uint64_t cursor) {
     return client_->Sessions({kListRowsMax, cursor});
   });
 }
@@ -128,9 +129,9 @@ Status LiveSource::Sessions(const RowSink<SessionRow>& sink) {
 // The protocol has no filters here: the whole history is a few pages.
 Status LiveSource::History(const HistoryFilter& filter, size_t limit,
                            const RowSink<HistoryRow>& sink) {
-  wire::PageParams params{kListRowsMax, 0};
-  for (size_t left = limit; left > 0;) {
-    const Result<wire::Page<HistoryRow>> page = client_->History(params);
+  Paging paging("history");
+  for (size_t left = limit; left > 0 && !paging.at_end();) {
+    const Result<wire::Page<HistoryRow>> page = client_->History({kListRowsMax, paging.cursor()});
     if (!page.ok()) return page.status();
     for (const HistoryRow& row : page->rows) {
       progress_->Count();
@@ -138,22 +139,22 @@ Status LiveSource::History(const HistoryFilter& filter, size_t limit,
       --left;
       NOWCALLS_RETURN_IF_ERROR(sink(row));
     }
-    params.cursor = page->next_cursor;
-    if (params.cursor == 0) break;
+    NOWCALLS_RETURN_IF_ERROR(paging.Take(page->rows.size(), page->next_cursor));
   }
   return {};
 }
 
 Status LiveSource::Rules(const std::optional<std::string>& name_space,
                          const RowSink<RuleRow>& sink) {
-  return ShowPages(progress_, sink, [&](uint64_t cursor) -> Result<wire::Page<RuleRow>> {
-    wire::RulesListParams params;
-    if (name_space.has_value()) params.name_space = *name_space;
-    params.page = {kListRowsMax, cursor};
-    const Result<std::string_view> result = client_->RulesList(params);
-    if (!result.ok()) return result.status();
-    return DecodeRulePage(*result);
-  });
+  return ShowPages("rules_list", progress_, sink,
+                   [&](uint64_t cursor) -> Result<wire::Page<RuleRow>> {
+                     wire::RulesListParams params;
+                     if (name_space.has_value()) params.name_space = *name_space;
+                     params.page = {kListRowsMax, cursor};
+                     const Result<std::string_view> result = client_->RulesList(params);
+                     if (!result.ok()) return result.status();
+                     return DecodeRulePage(*result);
+                   });
 }
 
 // The server lists them in no particular order; there are few, so they are sorted here.
@@ -163,7 +164,7 @@ Status LiveSource::Namespaces(const RowSink<wire::NamespaceRow>& sink) {
     rows[row.name_space] = row;
     return Status::Ok();
   };
-  NOWCALLS_RETURN_IF_ERROR(ShowPages(progress_, collect, [this](uint64_t cursor) {
+  NOWCALLS_RETURN_IF_ERROR(ShowPages("namespaces", progress_, collect, [this](uint64_t cursor) {
     return client_->Namespaces({kListRowsMax, cursor});
   }));
   for (const auto& [name_space, row] : rows) NOWCALLS_RETURN_IF_ERROR(sink(row));

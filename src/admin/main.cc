@@ -1,6 +1,5 @@
 #include "admin/main.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -13,19 +12,10 @@
 #include "admin/commands.h"
 #include "admin/output.h"
 #include "base/exit_codes.h"
+#include "base/standard_descriptors.h"
 
 namespace nowcalls::admin {
 namespace {
-
-// A standard descriptor that our caller closed would go to the next file opened, and what is
-// printed would end up there. The placeholder's mode makes using it fail instead.
-void OccupyStandardDescriptors() {
-  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (::fcntl(descriptor, F_GETFD) != -1) continue;
-    const int mode = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
-    if (::open("/dev/null", mode | O_CLOEXEC) != descriptor) ::_exit(kExitIoError);
-  }
-}
 
 // One line from the terminal, which gives no more than a line at a time.
 std::string ReadLine() {

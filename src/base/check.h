@@ -8,7 +8,8 @@
 
 namespace nowcalls {
 
-// Prints "fatal: FILE:LINE: check failed: EXPR" to stderr and ends the process with exit code 74.
+// Prints "fatal: FILE:LINE: check failed: EXPR" to stderr and ends the process with exit code 74,
+// after a second also if stderr takes nothing.
 [[noreturn]] void CheckFailed(const char* file, int line, const char* expression);
 
 }  // namespace nowcalls

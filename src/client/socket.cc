@@ -13,7 +13,6 @@
 #include <system_error>
 
 #include "base/clock.h"
-#include "client/resolve.h"
 
 namespace nowcalls::client {
 namespace {
@@ -45,15 +44,21 @@ int ConnectBefore(int fd, const addrinfo& address, int64_t deadline_ms) {
 
 }  // namespace
 
-Result<Socket> Socket::Connect(const HostPort& peer, int64_t deadline_ms) {
-  const Result<Addresses> addresses = Resolve(peer, deadline_ms);
+Result<Socket> Socket::Connect(const HostPort& peer, int64_t deadline_ms, const Lookup& lookup) {
+  const Result<Addresses> addresses = Resolve(peer, deadline_ms, lookup);
   if (!addresses.ok()) return addresses.status();
+  int64_t untried = 0;
+  for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
+    ++untried;
+  }
   int error = EADDRNOTAVAIL;
   for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
     Socket connection(socket(address->ai_family,
                              address->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
                              address->ai_protocol));
-    error = connection.fd_ < 0 ? errno : ConnectBefore(connection.fd_, *address, deadline_ms);
+    const int64_t now_ms = BoottimeMs();
+    const int64_t share_ms = std::max<int64_t>(0, deadline_ms - now_ms) / untried--;
+    error = connection.fd_ < 0 ? errno : ConnectBefore(connection.fd_, *address, now_ms + share_ms);
     if (error != 0) continue;
     const int on = 1;
     // Without it small requests may wait for earlier answers; a failure only costs speed.

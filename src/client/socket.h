@@ -10,15 +10,18 @@
 #include <utility>
 
 #include "base/host_port.h"
+#include "client/resolve.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::client {
 
 class Socket {
  public:
-  // Tries the addresses of `peer` in turn. kUnavailable says why the last one failed, without the
-  // peer's name. The lookup of a host name counts, too.
-  static Result<Socket> Connect(const HostPort& peer, int64_t deadline_ms);
+  // Tries the addresses of `peer` in turn, each for its share of the time that is left, so that one
+  // that swallows packets does not hide those behind it. kUnavailable says why the last one failed,
+  // without the peer's name. The lookup of a host name counts, too.
+  static Result<Socket> Connect(const HostPort& peer, int64_t deadline_ms,
+                                const Lookup& lookup = getaddrinfo);
 
   Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Socket& operator=(Socket&& other) noexcept {

@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -27,10 +26,16 @@
 namespace nowcalls::server {
 namespace {
 
-void PrepareProcess(ServerConfig* config) {
+Status PrepareProcess(ServerConfig* config) {
   IgnoreSignals();
   const uint64_t file_limit = RaiseFileLimit();
   spdlog::debug("{} files may be open", file_limit);
+  if (file_limit < kFileLimitMin) {
+    return Status::IoError("only " + std::to_string(file_limit) + " files may be open, and " +
+                           std::to_string(kFileLimitMin) +
+                           " are needed at least: raise the limit (ulimit -n, or LimitNOFILE= of "
+                           "the service)");
+  }
   uint32_t& wanted = config->core.limits.connections_max;
   const uint32_t fit = ConnectionsThatFit(wanted, file_limit);
   if (fit < wanted) {
@@ -43,6 +48,11 @@ void PrepareProcess(ServerConfig* config) {
   std::error_code ignored;  // Then it is shown as the operator wrote it.
   const auto absolute = std::filesystem::absolute(config->data_dir, ignored).lexically_normal();
   if (!ignored) config->data_dir = absolute.string();
+  return Status::Ok();
+}
+
+std::string Counted(uint64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 class Stopwatch {
@@ -87,14 +97,16 @@ void LogRecovered(const RecoveredLedger& ledger, int64_t took_ms) {
   } else if (!time.same_boot) {
     spdlog::info("the machine was started anew; {} ms passed by the wall clock", time.wall_gap_ms);
   }
-  spdlog::info("recovered {} tokens of {} sessions and {} rules in {} ms, {} MiB resident",
-               ledger.tokens, ledger.sessions, ledger.rules, took_ms, ResidentBytes() >> 20);
+  spdlog::info("recovered {} of {} and {} in {} ms, {} MiB resident",
+               Counted(ledger.tokens, "token"), Counted(ledger.sessions, "session"),
+               Counted(ledger.rules, "rule"), took_ms, ResidentBytes() >> 20);
 }
 
 void LogRuleFiles(const std::vector<LoadedRuleFile>& files) {
-  for (const auto& [file, parsed, fingerprint] : files) {
-    spdlog::debug("rule file {}: {} rules for namespace '{}', {} skipped", file.path,
-                  parsed.rules.size(), file.name_space, parsed.skipped_count);
+  for (const auto& [file, problem, parsed, fingerprint] : files) {
+    if (!problem.ok()) continue;
+    spdlog::debug("rule file {}: {} for namespace '{}', {} skipped", file.path,
+                  Counted(parsed.rules.size(), "rule"), file.name_space, parsed.skipped_count);
   }
 }
 
@@ -114,11 +126,11 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules) {
   auto lock = store::LedgerLock::Take(config.data_dir);
   if (!lock.ok()) return lock.status();
   spdlog::debug("no other server has the ledger in {}", (*lock)->ledger_dir());
-  // Only now: the lock on the ledger says that no other server is using this file.
-  PortFile port_file(config.port_file);
-  NOWCALLS_RETURN_IF_ERROR(port_file.Prepare());
   std::optional<AddressHold> hold;
   NOWCALLS_RETURN_IF_ERROR(TakeAddress(config.listen, &hold));
+  // Only now: a server with another ledger that has the address may have this very file.
+  PortFile port_file(config.port_file);
+  NOWCALLS_RETURN_IF_ERROR(port_file.Prepare());
   auto store = OpenStore(*std::move(lock), config);
   if (!store.ok()) return store.status();
   spdlog::debug("the ledger is open after {} ms", watch.Ms());
@@ -130,9 +142,8 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules) {
     port_file.Remove();
     return (*store)->Close();
   });
-  const size_t rule_files = rules.size();
   NOWCALLS_RETURN_IF_ERROR(server.LoadRules(std::move(rules)));
-  spdlog::debug("rule files in force: {}, after {} ms", rule_files, watch.Ms());
+  spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());
   auto listener = Listener::Bind(config.listen);
   if (!listener.ok()) return listener.status();
   hold.reset();
@@ -141,11 +152,11 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules) {
   const Status written = port_file.Write(address.port);
   if (!written.ok()) {
     LogAt(LogLevel::kError, written.message());
-    std::_Exit(kExitIoError);  // The loop's handles are open; a ledger needs no goodbye.
+    ExitNow(kExitIoError);  // The loop's handles are open; a ledger needs no goodbye.
   }
   if (!config.port_file.empty()) spdlog::debug("port {} is in {}", address.port, config.port_file);
-  spdlog::info("serving on {}, {} tokens of {} sessions recovered in {} ms", address.ToString(),
-               ledger->tokens, ledger->sessions, watch.Ms());
+  spdlog::info("serving on {}, {} of {} recovered in {} ms", address.ToString(),
+               Counted(ledger->tokens, "token"), Counted(ledger->sessions, "session"), watch.Ms());
   server.Run();
   spdlog::info("closed in good order");
   return Status::Ok();
@@ -154,8 +165,8 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules) {
 }  // namespace
 
 int Serve(ServerConfig config, std::vector<LoadedRuleFile> rules) {
-  PrepareProcess(&config);
-  const Status status = Run(config, std::move(rules));
+  Status status = PrepareProcess(&config);
+  if (status.ok()) status = Run(config, std::move(rules));
   if (status.ok()) return kExitOk;
   LogAt(LogLevel::kError, status.message());
   return ExitCodeOf(status);

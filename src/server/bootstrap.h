@@ -1,6 +1,6 @@
 // Bootstrap: from a configuration to a server that serves, and to its exit code.
 //
-// Thread: the main one. Order: ledger locked, old port file removed, address bound; with that, all
+// Thread: the main one. Order: ledger locked, address bound, old port file removed; with that, all
 // is known to be right that can be known before the ledger is touched. Then ledger opened or
 // formatted, loaded and proved complete, clock recovered, rule files committed, listening, port
 // file written. A server that answers has finished its recovery.

@@ -226,17 +226,23 @@ void FileRuleSource::TakeIn(File* file, Item* item) {
     case Outcome::kUnsettled: return;
     case Outcome::kRead: return TakeContent(file, item);
     case Outcome::kMissing:
-      // What the operator has taken away is not put in force any more; were it to come back, it
-      // would be new.
-      if (std::exchange(file->waiting, nullptr) != nullptr) file->fingerprint = 0;
+      ForgetWaiting(file);
       return Complain(file, "is gone; its rules stay in force until it is back with others",
                       &file->trouble, again);
     case Outcome::kUnreadable:
+      ForgetWaiting(file);
       return Complain(file, found.problem + "; " + kBeforeStay, &file->trouble, again);
     case Outcome::kNotAFile:
+      ForgetWaiting(file);
       return Complain(file, "is no regular file: it is read at the start of the server only",
                       &file->trouble, again);
   }
+}
+
+// What the path does not hold any more is not put in force later; were it to come back, it would be
+// new.
+void FileRuleSource::ForgetWaiting(File* file) {
+  if (std::exchange(file->waiting, nullptr) != nullptr) file->fingerprint = 0;
 }
 
 void FileRuleSource::TakeContent(File* file, Item* item) {

@@ -10,8 +10,8 @@
 //  - The content is no valid set: refused with line, or rule and field, until it changes.
 //  - The sink refuses the sets together: each is tried alone. Those still refused are tried again
 //    with every later look, since what stands against them may have gone.
-//  - The file is gone or cannot be read: it is loaded when it is back. A set that was refused goes
-//    with its file.
+//  - The file is gone, cannot be read or is no regular file: it is loaded when it is back. A set
+//    that was refused goes with its file.
 //  - A directory cannot be watched: its files are looked at every poll_ms. All files are looked at
 //    every idle_look_ms in any case: inotify knows nothing of changes that other machines make in a
 //    network file system, nor of a directory further up that is renamed.
@@ -107,6 +107,7 @@ class FileRuleSource final : public RuleSource {
   static void Work(Look* look);
   void OnLooked(Look* look);
   void TakeIn(File* file, Item* item);
+  static void ForgetWaiting(File* file);
   void TakeContent(File* file, Item* item);
   using Files = std::set<File*>;
   void Deliver(const Files& reloaded);

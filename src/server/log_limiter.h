@@ -1,4 +1,8 @@
-// LogLimiter: bounds how many lines a second peers can make the server log.
+// LogLimiter: bounds how many lines a second peers can make the server log, and which lines that
+// concerns.
+//
+// What administrators do, rules and the guard against mass expiry are told in any case: those lines
+// cost whoever causes them a write to the ledger each, and nobody may hide them behind noise.
 //
 // Thread: loop. Time comes in with each call; any clock in milliseconds that does not go back will
 // do. Seconds are counted from the first line of a burst.
@@ -6,11 +10,19 @@
 #define NOWCALLS_SERVER_LOG_LIMITER_H_
 
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "base/time.h"
 
 namespace nowcalls::server {
+
+// Whether a line is about one peer, whose behaviour alone caused it. The engine gives all its lines
+// through one call, and begins these with what they are about: a connection that did what it must
+// not, a client that stayed away.
+inline bool IsAboutPeer(std::string_view line) {
+  return line.starts_with("connection ") || line.starts_with("client ");
+}
 
 class LogLimiter {
  public:

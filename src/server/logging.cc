@@ -1,8 +1,8 @@
 #include "server/logging.h"
 
-#include <spdlog/formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/sink.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -10,7 +10,9 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/exit_codes.h"
+#include "server/line_writer.h"
 
 namespace nowcalls::server {
 namespace {
@@ -32,33 +34,49 @@ LogLevel LevelOf(spdlog::level::level_enum level) {
   return LogLevel::kError;
 }
 
-class LineFormatter : public spdlog::formatter {
- public:
-  explicit LineFormatter(LogFormat format) : format_(format) {}
+// Some 40,000 lines, twice.
+constexpr size_t kWaitingBytesMax = 4 * 1024 * 1024;
 
-  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
+// How long the end of the process waits for whoever reads the log.
+constexpr int64_t kFlushMsMax = 1'000;
+
+// Threads do not wait for each other here either: it has no lock but the writer's, which is never
+// held while something is written.
+class LineSink : public spdlog::sinks::sink {
+ public:
+  explicit LineSink(LogFormat format)
+      : format_(format), writer_(STDERR_FILENO, kWaitingBytesMax, [format](uint64_t lines) {
+          return FormatLogLine(format, WallMs(), LogLevel::kWarn, LostText(lines));
+        }) {}
+
+  void log(const spdlog::details::log_msg& message) override {
     using std::chrono::milliseconds;
     const auto since_epoch = message.time.time_since_epoch();
-    const std::string line =
+    writer_.Append(
         FormatLogLine(format_, std::chrono::duration_cast<milliseconds>(since_epoch).count(),
-                      LevelOf(message.level), {message.payload.data(), message.payload.size()});
-    out.append(line.data(), line.data() + line.size());
+                      LevelOf(message.level), {message.payload.data(), message.payload.size()}),
+        message.level == kUrgent);
   }
+  void flush() override { writer_.Flush(kFlushMsMax); }
+  void set_pattern(const std::string& /*pattern*/) override {}
+  void set_formatter(std::unique_ptr<spdlog::formatter> /*formatter*/) override {}
 
-  std::unique_ptr<spdlog::formatter> clone() const override {
-    return std::make_unique<LineFormatter>(format_);
-  }
+  static constexpr auto kUrgent = spdlog::level::critical;
 
  private:
-  LogFormat format_;
+  static std::string LostText(uint64_t lines) {
+    return std::to_string(lines) + (lines == 1 ? " log line was" : " log lines were") +
+           " lost here: stderr took no more";
+  }
+
+  const LogFormat format_;
+  LineWriter writer_;
 };
 
 }  // namespace
 
 void SetUpLogging(LogLevel level, LogFormat format) {
-  auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-  auto logger = std::make_shared<spdlog::logger>("nowcalls", std::move(sink));
-  logger->set_formatter(std::make_unique<LineFormatter>(format));
+  auto logger = std::make_shared<spdlog::logger>("nowcalls", std::make_shared<LineSink>(format));
   logger->set_level(SpdlogLevel(level));
   spdlog::set_default_logger(std::move(logger));
 }
@@ -68,9 +86,17 @@ void LogAt(LogLevel level, std::string_view text) {
                                     spdlog::string_view_t(text.data(), text.size()));
 }
 
+void FlushLog() { spdlog::default_logger_raw()->flush(); }
+
+void ExitNow(int exit_code) {
+  FlushLog();
+  std::_Exit(exit_code);
+}
+
 void DieOfIoError(std::string_view what, const Status& failure) {
-  spdlog::error("{} failed: {}; exiting, a restart recovers the ledger", what, failure.message());
-  std::_Exit(kExitIoError);
+  spdlog::log(LineSink::kUrgent, "{} failed: {}; exiting, a restart recovers the ledger", what,
+              failure.message());
+  ExitNow(kExitIoError);
 }
 
 }  // namespace nowcalls::server

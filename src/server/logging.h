@@ -1,5 +1,7 @@
 // The server's log: spdlog's default logger on stderr, one line a message, in the format that the
-// configuration chose. After SetUpLogging any thread may call spdlog::info and its like.
+// configuration chose. After SetUpLogging any thread may call spdlog::info and its like; none waits
+// for whoever reads stderr (server/line_writer.h), and the process ends through FlushLog or
+// ExitNow.
 #ifndef NOWCALLS_SERVER_LOGGING_H_
 #define NOWCALLS_SERVER_LOGGING_H_
 
@@ -14,6 +16,12 @@ namespace nowcalls::server {
 void SetUpLogging(LogLevel level, LogFormat format);
 
 void LogAt(LogLevel level, std::string_view text);
+
+// Waits until all lines are written, but for no more than a second.
+void FlushLog();
+
+// FlushLog, and the end of the process without destructors.
+[[noreturn]] void ExitNow(int exit_code);
 
 // Logs "WHAT failed: reason; exiting, a restart recovers the ledger" and ends the process with exit
 // code 74, without destructors: memory may no longer say what the ledger says, so nothing may be

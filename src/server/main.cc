@@ -8,14 +8,17 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/exit_codes.h"
+#include "base/standard_descriptors.h"
 #include "nowcalls_version.h"
 #include "server/bootstrap.h"
 #include "server/config.h"
 #include "server/logging.h"
 #include "server/rule_files.h"
+#include "store/ledger_files.h"
 #include "store/version.h"
 
 namespace nowcalls::server {
@@ -51,9 +54,16 @@ std::string VersionText() {
          store::RocksDbVersion() + ", libuv " + uv_version_string() + ")\n";
 }
 
+// Without one, no rules are kept that could stay in force in place of a file that is wrong.
+bool HasLedger(const ServerConfig& config) {
+  const Status present = store::CheckLedgerPresent(store::LedgerDir(config.data_dir));
+  return present.code() != StatusCode::kNotFound;
+}
+
 }  // namespace
 
 int Main(int argc, const char* const* argv) {
+  OccupyStandardDescriptors();
   const Result<Invocation> invocation = ReadInvocation(argc, argv, OurEnvironment());
   if (!invocation.ok()) {
     PrintError(invocation.status().message());
@@ -62,14 +72,16 @@ int Main(int argc, const char* const* argv) {
   }
   if (invocation->command == Command::kHelp) return Print(HelpText());
   if (invocation->command == Command::kVersion) return Print(VersionText());
-  Result<std::vector<LoadedRuleFile>> rules = ReadRuleFiles(invocation->config.rules);
-  if (!rules.ok()) {
-    PrintError(rules.status().message());
+  std::vector<LoadedRuleFile> rules = ReadRuleFiles(invocation->config.rules);
+  const bool checks = invocation->command == Command::kCheckConfig;
+  if (const Status wrong = CheckRuleFiles(rules);
+      !wrong.ok() && (checks || !HasLedger(invocation->config))) {
+    PrintError(wrong.message());
     return kExitUsage;
   }
-  if (invocation->command == Command::kCheckConfig) {
+  if (checks) {
     for (const std::string& warning : invocation->warnings) PrintError("warning: " + warning);
-    return Print(DescribeSettings(*invocation) + DescribeRules(*rules) +
+    return Print(DescribeSettings(*invocation) + DescribeRules(rules) +
                  "The configuration is valid.\n");
   }
   SetUpLogging(invocation->config.log_level, invocation->config.log_format);
@@ -77,7 +89,9 @@ int Main(int argc, const char* const* argv) {
   for (const std::string& sentence : SettingSentences(*invocation)) {
     LogAt(LogLevel::kDebug, sentence);
   }
-  return Serve(invocation->config, *std::move(rules));
+  const int exit_code = Serve(invocation->config, std::move(rules));
+  FlushLog();
+  return exit_code;
 }
 
 }  // namespace nowcalls::server

@@ -1,8 +1,10 @@
 // PortFile: the file that tells scripts the port of a server that serves.
 //
-// Thread: one at a time. It must never name the port of a server that is gone or of one that does
-// not serve yet, so whoever holds the lock of the ledger removes what an earlier server left behind
-// before it does anything else, and removes its own before it gives the lock up.
+// Thread: one at a time. It must name neither the port of a server that does not serve yet nor, for
+// longer than can be helped, of one that is gone. So whoever has the lock of the ledger and the
+// address removes what an earlier server left behind, before it touches the ledger, and removes its
+// own before it gives the lock up. Who is refused lock or address leaves the file alone: it may be
+// that of the server that has them.
 #ifndef NOWCALLS_SERVER_PORT_FILE_H_
 #define NOWCALLS_SERVER_PORT_FILE_H_
 

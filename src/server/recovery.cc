@@ -1,6 +1,8 @@
 #include "server/recovery.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "base/time.h"
@@ -28,6 +30,7 @@ class Loader : public store::LedgerVisitor {
   }
   Status OnWatermark(int64_t /*deadline_ms*/) override { return Status::Ok(); }
   Status OnNamespace(const ledger::NamespaceEntry& entry) override {
+    rule_sources_.emplace(entry.name_space, entry.source);
     return core_->LoadNamespace(entry);
   }
   Status OnRule(const ledger::RuleEntry& rule) override {
@@ -69,7 +72,7 @@ class Loader : public store::LedgerVisitor {
     return RecoveredLedger{std::move(core_), ledger::LedgerClock(now, sample->boottime_ms),
                            sample->boot_id,  time,
                            rules_,           sessions_,
-                           tokens_};
+                           tokens_,          std::move(rule_sources_)};
   }
 
  private:
@@ -83,6 +86,7 @@ class Loader : public store::LedgerVisitor {
   uint64_t rules_ = 0;
   uint64_t sessions_ = 0;
   uint64_t tokens_ = 0;
+  std::map<std::string, std::string> rule_sources_;
 };
 
 }  // namespace

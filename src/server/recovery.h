@@ -5,8 +5,10 @@
 #define NOWCALLS_SERVER_RECOVERY_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/clock.h"
 #include "core/core.h"
@@ -24,6 +26,7 @@ struct RecoveredLedger {
   uint64_t rules = 0;
   uint64_t sessions = 0;
   uint64_t tokens = 0;
+  std::map<std::string, std::string> rule_sources;  // By namespace; those that have rules.
 
   Instant Now() const { return clock.At(BoottimeMs()); }
 };

@@ -12,29 +12,53 @@
 
 namespace nowcalls::server {
 
-Result<std::vector<LoadedRuleFile>> ReadRuleFiles(const std::vector<RuleFile>& files) {
+namespace {
+
+LoadedRuleFile ReadRuleFile(const RuleFile& file) {
+  LoadedRuleFile loaded;
+  loaded.file = file;
+  const Result<std::string> json = ReadWholeFile(file.path, kRulesFileBytesMax);
+  if (!json.ok()) {
+    loaded.problem = Status::InvalidArgument("rules: " + json.status().message());
+    return loaded;
+  }
+  Result<core::ParsedRules> parsed = core::ParseRules(*json);
+  if (!parsed.ok()) {
+    loaded.problem = parsed.status().WithContext("rules: " + file.path);
+    return loaded;
+  }
+  loaded.parsed = *std::move(parsed);
+  loaded.fingerprint = Fingerprint(*json);
+  return loaded;
+}
+
+}  // namespace
+
+std::vector<LoadedRuleFile> ReadRuleFiles(const std::vector<RuleFile>& files) {
   std::vector<LoadedRuleFile> loaded;
+  loaded.reserve(files.size());
+  for (const RuleFile& file : files) loaded.push_back(ReadRuleFile(file));
+  return loaded;
+}
+
+Status CheckRuleFiles(const std::vector<LoadedRuleFile>& files) {
   std::unordered_map<int64_t, const RuleFile*> owners;
-  for (const RuleFile& file : files) {
-    Result<std::string> json = ReadWholeFile(file.path, kRulesFileBytesMax);
-    if (!json.ok()) return Status::InvalidArgument("rules: " + json.status().message());
-    Result<core::ParsedRules> parsed = core::ParseRules(*json);
-    if (!parsed.ok()) return parsed.status().WithContext("rules: " + file.path);
-    for (const core::Rule& rule : parsed->rules) {
-      const auto [owner, is_new] = owners.emplace(rule.flow_id.value, &file);
+  for (const LoadedRuleFile& loaded : files) {
+    NOWCALLS_RETURN_IF_ERROR(loaded.problem);
+    for (const core::Rule& rule : loaded.parsed.rules) {
+      const auto [owner, is_new] = owners.emplace(rule.flow_id.value, &loaded.file);
       if (is_new) continue;
-      return Status::InvalidArgument("rules: " + file.path + ": flowId " +
+      return Status::InvalidArgument("rules: " + loaded.file.path + ": flowId " +
                                      std::to_string(rule.flow_id.value) + " is also in " +
                                      owner->second->path + "; a flowId belongs to one namespace");
     }
-    loaded.push_back({file, *std::move(parsed), Fingerprint(*json)});
   }
-  return loaded;
+  return {};
 }
 
 std::string DescribeRules(const std::vector<LoadedRuleFile>& files) {
   std::string lines;
-  for (const auto& [file, parsed, fingerprint] : files) {
+  for (const auto& [file, problem, parsed, fingerprint] : files) {
     lines += file.path + ": " + std::to_string(parsed.rules.size()) +
              (parsed.rules.size() == 1 ? " rule" : " rules") + " for namespace " +
              Quoted(file.name_space) + "\n";

@@ -17,13 +17,16 @@ namespace nowcalls::server {
 
 struct LoadedRuleFile {
   RuleFile file;
+  // Why there is no set: kInvalidArgument names the file, and the rule, the field and the reason.
+  Status problem;
   core::ParsedRules parsed;
-  uint64_t fingerprint = 0;  // Of the file's content.
+  uint64_t fingerprint = 0;  // Of the file's content; 0 with a problem.
 };
 
-// kInvalidArgument names the file, the rule, the field and the reason; also for a flowId in the
-// files of two namespaces.
-Result<std::vector<LoadedRuleFile>> ReadRuleFiles(const std::vector<RuleFile>& files);
+std::vector<LoadedRuleFile> ReadRuleFiles(const std::vector<RuleFile>& files);
+
+// The first problem; kInvalidArgument also for a flowId in the files of two namespaces.
+Status CheckRuleFiles(const std::vector<LoadedRuleFile>& files);
 
 // "shop.json: 3 rules for namespace 'shop'", then the skipped ones, a line each.
 std::string DescribeRules(const std::vector<LoadedRuleFile>& files);

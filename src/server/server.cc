@@ -16,8 +16,6 @@ namespace {
 
 // The loop's timers stand still while the machine is suspended; the ledger clock does not.
 constexpr int64_t kSleepMsMax = 5'000;
-// A commit that takes so long is worth a line: clients see it as latency.
-constexpr int64_t kSlowCommitMs = 1'000;
 
 engine::EngineOptions MakeEngineOptions(const ServerConfig& config) {
   return {config.core.limits, NOWCALLS_VERSION, config.durability.ToString(), config.data_dir};
@@ -65,7 +63,7 @@ void Server::Start(std::unique_ptr<Listener> listener) {
   listener_ = std::move(listener);
   listener_->Start(
       &loop_, [this](int fd, const std::string& peer) { OnAccept(fd, peer); },
-      [this](const std::string& reason) { Log(LogLevel::kWarn, reason); });
+      [this](const std::string& reason) { LogAboutPeer(LogLevel::kWarn, reason); });
 }
 
 void Server::Run() {
@@ -92,9 +90,14 @@ void Server::SetReading(engine::ConnectionId id, bool on) {
   peers_[id].connection->SetReading(on);
 }
 
-// Most of what the engine logs is caused by peers, who must not be able to fill the disk with it.
 void Server::Log(engine::LogLevel level, std::string_view message) {
-  if (level == LogLevel::kError || limiter_.Admit(Now())) LogAt(level, message);
+  if (IsAboutPeer(message)) return LogAboutPeer(level, message);
+  LogAt(level, message);
+}
+
+// Peers must not be able to fill the disk.
+void Server::LogAboutPeer(engine::LogLevel level, std::string_view message) {
+  if (limiter_.Admit(Now())) LogAt(level, message);
 }
 
 void Server::OnBytes(engine::ConnectionId id, std::string_view bytes) {
@@ -117,8 +120,8 @@ void Server::OnAccept(int fd, const std::string& peer) {
   const auto id = engine_.OnConnect(peer, Now());
   if (!id.has_value()) {
     close(fd);
-    Log(LogLevel::kWarn, "refused a connection from " + peer + ": connections-max is " +
-                             std::to_string(config_.core.limits.connections_max));
+    LogAboutPeer(LogLevel::kWarn, "refused a connection from " + peer + ": connections-max is " +
+                                      std::to_string(config_.core.limits.connections_max));
     return;
   }
   if (*id >= peers_.size()) peers_.resize(*id + 1);
@@ -131,10 +134,7 @@ void Server::OnAccept(int fd, const std::string& peer) {
 void Server::OnCommitDone() {
   if (!engine_runs()) return;
   const Instant now = Now();
-  if (now - commit_began_ >= kSlowCommitMs) {
-    Log(LogLevel::kWarn, "a commit took " + std::to_string(now - commit_began_) +
-                             " ms; grants wait for the disk under " + config_.data_dir);
-  }
+  LogCommit(commit_watch_.Ended(now));
   engine_.OnCommitDone(now);
 }
 
@@ -147,6 +147,7 @@ void Server::Pump() {
   const Instant now = Now();
   CloseOverdue(now);
   ReportSuppressed(now);
+  LogCommit(commit_watch_.UnderWay(now));
   if (engine_runs()) {
     if (engine_.NextDeadline() <= now) engine_.OnTime(now);
     BeginScan(now);
@@ -169,8 +170,13 @@ void Server::BeginCommit(Instant now) {
   if (commit_->busy()) return;
   const ledger::CommitBatch* batch = engine_.BeginCommit(Clocks(), now);
   if (batch == nullptr) return;
-  commit_began_ = now;
+  commit_watch_.Began(now);
   commit_->Commit(batch);
+}
+
+void Server::LogCommit(const std::optional<std::string>& what) const {
+  if (!what.has_value()) return;
+  LogAt(LogLevel::kWarn, *what + "; grants wait for the disk under " + config_.data_dir);
 }
 
 void Server::CloseOverdue(Instant now) {
@@ -188,7 +194,8 @@ void Server::ReportSuppressed(Instant now) {
 }
 
 void Server::ArmTimer(Instant now) {
-  Instant wake = std::min({now + kSleepMsMax, limiter_.NextReport(), drain_by_});
+  Instant wake =
+      std::min({now + kSleepMsMax, limiter_.NextReport(), commit_watch_.NextReport(), drain_by_});
   if (!closing_.empty()) wake = std::min(wake, Instant{closing_.begin()->first});
   if (engine_runs()) wake = std::min(wake, engine_.NextDeadline());
   const auto timeout_ms = static_cast<uint64_t>(std::max<int64_t>(0, wake - now));

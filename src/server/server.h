@@ -6,7 +6,8 @@
 // callback only has to tell the engine what happened.
 //
 // Happy path: Start, Run until a signal, drain: answer what was read, commit, close the
-// connections, close the store, close every handle; Run returns.
+// connections, close the store, close every handle; Run returns. If a look at a rule file is still
+// under way then, the process ends with exit code 0 instead.
 // Failure modes: a failed commit, sync or scan ends the process with exit code 74 at once, and so
 // does a drain that takes longer than kDrainMsMax. A second signal ends it at once with exit code
 // 1; that loses nothing acknowledged, as kill -9 does not.
@@ -28,6 +29,7 @@
 #include "engine/engine.h"
 #include "nowcalls/status.h"
 #include "server/commit_thread.h"
+#include "server/commit_watch.h"
 #include "server/config.h"
 #include "server/connection.h"
 #include "server/file_rule_source.h"
@@ -54,9 +56,11 @@ class Server final : public engine::Driver, public Connection::Owner {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Makes the files' rules those of their namespaces, all or none; durable when it returns.
-  // REQUIRES: before Start. kInvalidArgument names namespace and rule, or who owns the namespace;
-  // other codes are the store's.
+  // Makes the files' rules those of their namespaces, together if possible; durable when it
+  // returns. A file that cannot be put in force leaves its namespace the rules that the ledger has
+  // from that very file, and is tried again while the server runs. Where there are none the start
+  // fails, and nothing is changed: kInvalidArgument names file, namespace and rule, or who owns the
+  // namespace. Other codes are the store's. REQUIRES: before Start.
   Status LoadRules(std::vector<LoadedRuleFile> files);
 
   // Serves from now on: signals are handled and connections accepted, once Run runs.
@@ -90,12 +94,16 @@ class Server final : public engine::Driver, public Connection::Owner {
   void OnScanDone(const ledger::ScanResult& result);
   void OnSignal(int signal);
   void OnHangup();
+  void LogAboutPeer(engine::LogLevel level, std::string_view message);
 
+  Status PutInForce(std::vector<core::RuleSet> sets);
+  Status KeepRules(const std::string& name_space, const Status& why);
   void WatchRules();
 
   void Pump();
   void BeginScan(Instant now);
   void BeginCommit(Instant now);
+  void LogCommit(const std::optional<std::string>& what) const;
   void CloseOverdue(Instant now);
   void ReportSuppressed(Instant now);
   void ArmTimer(Instant now);
@@ -103,6 +111,7 @@ class Server final : public engine::Driver, public Connection::Owner {
 
   void BeginDrain();
   void ContinueDrain(Instant now);
+  [[noreturn]] static void LeaveLookBehind();
   void CloseHandles();
   bool draining() const { return phase_ != Phase::kServing; }
   // The engine is finished before its store is.
@@ -129,7 +138,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   std::optional<ScanThread> scan_;
 
   LoopRuleSink rule_sink_;
-  std::vector<uint64_t> rule_fingerprints_;      // Of config_.rules, as loaded at the start.
+  std::vector<uint64_t> rule_fingerprints_;      // Of config_.rules, as put in force; else 0.
   std::unique_ptr<FileRuleSource> rule_source_;  // None before Start.
 
   ReadBuffer read_buffer_;
@@ -137,7 +146,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   size_t connections_ = 0;
   std::set<std::pair<int64_t, engine::ConnectionId>> closing_;  // By close_by.
 
-  Instant commit_began_{};
+  CommitWatch commit_watch_;
   Phase phase_ = Phase::kServing;
   Instant drain_by_ = kNever;
 };

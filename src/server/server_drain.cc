@@ -1,5 +1,4 @@
 // The orderly end: from the first signal to the last closed handle.
-#include <cstdlib>
 #include <string>
 
 #include "base/check.h"
@@ -14,7 +13,7 @@ void Server::OnSignal(int signal) {
   const std::string name = signal == SIGINT ? "SIGINT" : "SIGTERM";
   if (draining()) {
     LogAt(LogLevel::kWarn, "second signal (" + name + "): exiting at once");
-    std::_Exit(kExitFailure);
+    ExitNow(kExitFailure);
   }
   LogAt(LogLevel::kInfo, name + ": finishing what is in flight");
   BeginDrain();
@@ -44,8 +43,7 @@ void Server::ContinueDrain(Instant now) {
       peers_[id].connection->CloseWhenFlushed();
     }
   }
-  const bool quiet =
-      connections_ == 0 && !commit_->busy() && !scan_->busy() && rule_source_->idle();
+  const bool quiet = connections_ == 0 && !commit_->busy() && !scan_->busy();
   if (phase_ == Phase::kDisconnecting && quiet && engine_.idle()) {
     phase_ = Phase::kClosingStore;
     commit_->Finish([this] {
@@ -54,8 +52,16 @@ void Server::ContinueDrain(Instant now) {
     });
   } else if (phase_ == Phase::kClosingStore && !commit_->busy()) {
     phase_ = Phase::kClosed;
+    if (!rule_source_->idle()) LeaveLookBehind();
     CloseHandles();
   }
+}
+
+// A look at a rule file may take long: a huge file, a file server that is gone. Nothing depends on
+// it any more, but its thread uses what would be destroyed now, and libuv would wait for it.
+void Server::LeaveLookBehind() {
+  LogAt(LogLevel::kInfo, "closed in good order; a look at a rule file is left unfinished");
+  ExitNow(kExitOk);
 }
 
 void Server::CloseHandles() {

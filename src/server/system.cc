@@ -26,9 +26,8 @@ uint64_t RaiseFileLimit() {
 
 uint32_t ConnectionsThatFit(uint32_t wanted, uint64_t file_limit) {
   constexpr uint64_t kReservedFiles = 256;
-  const uint64_t reserved = std::min(kReservedFiles, file_limit / 2);
-  const uint64_t fit = std::max<uint64_t>(1, file_limit - reserved);
-  return static_cast<uint32_t>(std::min<uint64_t>(wanted, fit));
+  static_assert(kReservedFiles < kFileLimitMin);
+  return static_cast<uint32_t>(std::min<uint64_t>(wanted, file_limit - kReservedFiles));
 }
 
 uint64_t ResidentBytes() {

@@ -14,8 +14,12 @@ void IgnoreSignals();
 // Raises the limit of open files as far as it goes and returns it.
 uint64_t RaiseFileLimit();
 
+// Fewer files than these are not enough: those of the store and of the server itself, and a few
+// connections.
+inline constexpr uint64_t kFileLimitMin = 300;
+
 // How many of `wanted` connections fit when `file_limit` files may be open: the store and the
-// sockets of the server itself need some too.
+// sockets of the server itself need some too. REQUIRES: file_limit >= kFileLimitMin.
 uint32_t ConnectionsThatFit(uint32_t wanted, uint64_t file_limit);
 
 // Memory in use, from /proc; 0 if that cannot be told.

@@ -318,7 +318,7 @@ TEST_CASE_FIXTURE(Fixture, "reclaim takes a token back and says so") {
   CHECK(RunAdmin(live(), {"reclaim", token, "--reason", "again"}).exit_code == 1);
   CHECK(RunAdmin(live(), {"reclaim", token}).exit_code == 64);
   CHECK(RunAdmin(live(), {"reclaim", "x", "--reason", "y"}).exit_code == 64);
-  CHECK(server.server().log().find("job died") != std::string::npos);
+  CHECK(server.server().LogHas("job died"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "verify finds a ledger sound after kill -9 and beside its server") {

@@ -1,8 +1,11 @@
 // The server as a program: flags, files, exit codes, signals and locks.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -13,6 +16,8 @@
 
 namespace nowcalls::testing {
 namespace {
+
+namespace fs = std::filesystem;
 
 bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -144,7 +149,7 @@ TEST_CASE("a variable that is no setting is warned about and changes nothing") {
   CHECK(checked.err == "nowcalls-server: warning: " + warning + "\n");
   CHECK(Contains(SettingLine(checked.out, "durability"), "default"));
   TestServer server(nullptr, {{}, misspelt});
-  CHECK(Contains(server.server().log(), "warn  " + warning));
+  CHECK(server.server().LogHas("warn  " + warning));
 }
 
 TEST_CASE("--check-config touches no ledger and serves nothing") {
@@ -180,6 +185,19 @@ TEST_CASE("the port file holds the port while the server serves") {
   CHECK(ReadFileToString(dir.Sub("port")).empty());
 }
 
+TEST_CASE("too few open files for a server are an I/O error at the start, not under load") {
+  TempDir dir;
+  ServerProcess server(dir.path());
+  std::vector<std::string> shell = {"/bin/sh", "-c", R"(ulimit -n 64; exec "$0" "$@")"};
+  for (const std::string& argument : server.Arguments()) shell.push_back(argument);
+  const Finished refused = RunProgram(shell);
+  CAPTURE(refused.err);
+  CHECK(refused.exit_code == 74);
+  CHECK(Contains(refused.err, "only 64 files may be open, and 300 are needed at least"));
+  CHECK(Contains(refused.err, "ulimit -n"));
+  CHECK_FALSE(fs::exists(dir.Sub("data")));
+}
+
 TEST_CASE("an address in use is an I/O error") {
   TestServer first;
   TempDir dir;
@@ -188,31 +206,39 @@ TEST_CASE("an address in use is an I/O error") {
   CHECK(Contains(second.err, first.address()));
 }
 
-TEST_CASE("a start that fails leaves neither a new ledger nor an old port file") {
+TEST_CASE("a start that fails leaves no new ledger, and the port file to whoever may have it") {
   TestServer other;
-  const struct {
-    std::vector<std::string> arguments;
-    bool port_file_is_elsewhere;
-  } starts[] = {
-      {{"--listen", other.address()}, false},
-      {{"--listen", "192.0.2.1:0", "--insecure-listen"}, false},  // TEST-NET-1.
-      {{"--listen", "127.0.0.1:0", "--port-file", "/nonexistent/port"}, true},
+  const std::vector<std::string> starts[] = {
+      {"--listen", other.address()},
+      {"--listen", "192.0.2.1:0", "--insecure-listen"},  // TEST-NET-1.
+      {"--listen", "127.0.0.1:0", "--port-file", "/nonexistent/port"},
   };
   for (const auto& start : starts) {
     TempDir dir;
-    WriteStringToFile(dir.Sub("port"), "18730\n");
     std::vector<std::string> arguments = {"--data-dir", dir.Sub("data")};
-    arguments.insert(arguments.end(), start.arguments.begin(), start.arguments.end());
-    if (!start.port_file_is_elsewhere) {
-      arguments.insert(arguments.end(), {"--port-file", dir.Sub("port")});
+    if (start.size() < 4) {
+      arguments.insert(arguments.end(), {"--port-file", other.Sub("port")});
     }
+    arguments.insert(arguments.end(), start.begin(), start.end());
     const Finished finished = RunServer(arguments);
     CAPTURE(finished.err);
     CHECK(finished.exit_code == 74);
     struct stat ignored {};
     CHECK(stat(dir.Sub("data").c_str(), &ignored) != 0);
-    CHECK(ReadFileToString(dir.Sub("port")).empty() == !start.port_file_is_elsewhere);
+    CHECK("127.0.0.1:" + ReadFileToString(other.Sub("port")) == other.address() + "\n");
   }
+}
+
+TEST_CASE("a start that has its address removes the port file that a killed server left") {
+  TempDir dir;
+  WriteStringToFile(dir.Sub("port"), "18730\n");
+  fs::create_directories(dir.Sub("data/ledger"));
+  WriteStringToFile(dir.Sub("data/ledger/CURRENT"), "no manifest\n");
+  const Finished finished = RunServer(
+      {"--data-dir", dir.Sub("data"), "--listen", "127.0.0.1:0", "--port-file", dir.Sub("port")});
+  CAPTURE(finished.err);
+  CHECK(finished.exit_code == 65);
+  CHECK(ReadFileToString(dir.Sub("port")).empty());
 }
 
 TEST_CASE("the directory of a ledger is not taken for a data directory") {
@@ -269,6 +295,71 @@ TEST_CASE("a client that does not read does not hold up SIGTERM") {
   CHECK(server.server().Terminate() == 0);
 }
 
+// A pipe by name whose reader is there and does not read; the server's stderr.
+class StalledReader {
+ public:
+  explicit StalledReader(const std::string& path) {
+    REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+    fd_ = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    REQUIRE(fd_ >= 0);
+    fcntl(fd_, F_SETPIPE_SZ, 4096);
+  }
+  ~StalledReader() { close(fd_); }
+  StalledReader(const StalledReader&) = delete;
+  StalledReader& operator=(const StalledReader&) = delete;
+
+  std::string Read() const {
+    std::string text;
+    char chunk[4096];
+    ssize_t size = 0;
+    while ((size = read(fd_, chunk, sizeof(chunk))) > 0) {
+      text.append(chunk, static_cast<size_t>(size));
+    }
+    return text;
+  }
+
+ private:
+  int fd_;
+};
+
+TEST_CASE("a stderr that nobody reads holds up neither clients nor the end") {
+  TempDir dir;
+  const StalledReader reader(dir.Sub("server.log"));
+  ServerProcess server(dir.path(), {{"--log-level", "debug"}, {}});
+  server.Start();
+  RpcClient client(server.address());
+  LoadRules(&client, {RuleJson(1, 10)});
+  // Two lines each, far more than the pipe takes.
+  for (int i = 0; i < 200; ++i) {
+    RpcClient guest(server.address());
+    REQUIRE(guest.Call("ping").ok());
+  }
+  CHECK(Acquire(&client, 1).status == kStatusOk);
+  SUBCASE("SIGTERM") { CHECK(server.Terminate() == 0); }
+  SUBCASE("a second SIGTERM") {
+    server.process().Signal(SIGTERM);
+    server.process().Signal(SIGTERM);
+    const auto ended = server.process().Wait();
+    CHECK((ended == 0 || ended == 1));
+  }
+  CHECK(Contains(reader.Read(), "nowcalls-server "));
+}
+
+TEST_CASE("standard descriptors that the caller closed do not become files of the ledger") {
+  TempDir dir;
+  ServerProcess arguments(dir.path());
+  std::vector<std::string> shell = {"/bin/sh", "-c", R"(exec "$0" "$@" <&- >&- 2>&-)"};
+  for (const std::string& argument : arguments.Arguments()) shell.push_back(argument);
+  Process server({shell, {}, dir.Sub("log"), dir.Sub("log"), "/dev/null"});
+  REQUIRE(PollUntil(kPatienceMs, [&] { return !ReadFileToString(dir.Sub("port")).empty(); }));
+  for (const char* descriptor : {"0", "1", "2"}) {
+    const std::string link = "/proc/" + std::to_string(server.pid()) + "/fd/" + descriptor;
+    CHECK(fs::read_symlink(link) == "/dev/null");
+  }
+  server.Signal(SIGTERM);
+  CHECK(server.Wait() == 0);
+}
+
 TEST_CASE("log lines as JSON parse, each with a time, a level and a message") {
   TestServer server({RuleJson(1, 10)}, {{"--log-format", "json", "--log-level", "debug"}, {}});
   RpcClient hostile(server.address());
@@ -306,7 +397,8 @@ TEST_CASE("the level debug tells the settings, the rule files and the steps of t
         "debug no other server has the ledger in " + server.data_dir() + "/ledger",
         std::string("debug the address 127.0.0.1:0 is free"),
         std::string("debug the ledger is open after "),
-        std::string("debug rule files in force: 1, after "), " is in " + server.Sub("port")}) {
+        std::string("debug the rule files are dealt with after "),
+        " is in " + server.Sub("port")}) {
     CAPTURE(told);
     CHECK(Contains(log, told));
   }

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,9 +36,8 @@ class Fixture {
     INFO(server.log());
     REQUIRE(seen);
   }
-  void AwaitLog(const std::string& text) {
-    const bool seen =
-        PollUntil(kPatienceMs, [&] { return server.log().find(text) != std::string::npos; });
+  void AwaitLog(const std::string& text) const {
+    const bool seen = server.LogHas(text);
     INFO(server.log());
     REQUIRE_MESSAGE(seen, text);
   }
@@ -112,9 +112,7 @@ TEST_CASE_FIXTURE(Fixture, "SIGHUP reloads all rule files and logs how each went
 TEST_CASE("SIGHUP without rule files does no harm") {
   TestServer server;
   server.server().process().Signal(SIGHUP);
-  CHECK(PollUntil(kPatienceMs, [&] {
-    return Contains(server.server().log(), "SIGHUP: no rule files are configured");
-  }));
+  CHECK(server.server().LogHas("SIGHUP: no rule files are configured"));
   RpcClient client = server.Connect();
   CHECK(client.Call("ping").ok());
   CHECK(server.server().Terminate() == 0);
@@ -195,13 +193,113 @@ TEST_CASE("a file for a namespace of the RPC keeps the server from starting unti
     CHECK(Acquire(&client, 1).level == 20);
     CHECK(ErrorOf(&client, "rules_load", {"default", Json::array()}).error_code == kErrorConflict);
   }
-  CHECK(Contains(server.server().log(), "its rules came from rpc and come from file:"));
+  CHECK(server.server().LogHas("its rules came from rpc and come from file:"));
   // From now on it is the file's.
   server.server().Kill9();
   arguments.pop_back();
   server.server().Start();
   RpcClient client = server.Connect();
   CHECK(Acquire(&client, 1).level == 20);
+}
+
+// Two namespaces that are fed by files, and a client that takes flowIds by RPC.
+class TwoFiles {
+ public:
+  TwoFiles() {
+    Write("a", RuleJson(1, 10));
+    Write("b", RuleJson(2, 20));
+    server.options().arguments = {"--rules", "a=" + path("a"), "--rules", "b=" + path("b")};
+    server.Start();
+  }
+
+  std::string path(const std::string& name) const { return dir.Sub(name + ".json"); }
+  void Write(const std::string& name, const Json& rules) const {
+    WriteStringToFile(path(name), RuleSet(rules).dump());
+  }
+  // flowId and level of all rules.
+  std::map<int64_t, int64_t> Levels() const {
+    RpcClient client(server.address());
+    std::map<int64_t, int64_t> levels;
+    for (const Json& flow : ListAll(&client, "flows")) levels[flow["flow_id"]] = flow["level"];
+    return levels;
+  }
+  bool AwaitLevels(const std::map<int64_t, int64_t>& levels) const {
+    return PollUntil(kPatienceMs, [&] { return Levels() == levels; });
+  }
+
+  TempDir dir;
+  ServerProcess server{dir.path()};
+};
+
+TEST_CASE_FIXTURE(TwoFiles, "a client that takes a flowId of a file does not stop the next start") {
+  RpcClient evil(server.address());
+  LoadRules(&evil, RuleJson(77, 1), "evil");
+  Write("b", {RuleJson(2, 21), RuleJson(77, 21)});
+  REQUIRE(server.LogHas("belongs to namespace evil"));
+  for (const bool takeover : {false, true}) {
+    if (takeover) server.options().arguments.emplace_back("--rules-takeover");
+    server.Kill9();
+    fs::remove(server.log_path());
+    Write("a", RuleJson(1, takeover ? 12 : 11));  // Files without fault are loaded all the same.
+    server.Start();
+    CHECK(Levels() == std::map<int64_t, int64_t>{{1, takeover ? 12 : 11}, {2, 20}, {77, 1}});
+    CHECK(server.LogHas("warn  rules: file:" + path("b") +
+                        ": namespace b: rule of resource 'resource-77': clusterConfig.flowId "
+                        "77 belongs to namespace evil; "));
+    CHECK(server.LogHas("; namespace 'b' keeps the rules that the ledger has from " + path("b") +
+                        ". Put that right: the file is loaded as soon as it can be"));
+  }
+  // What stood in the way goes, and the file is loaded when any is looked at.
+  evil = RpcClient(server.address());
+  LoadRules(&evil, Json::array(), "evil");
+  server.process().Signal(SIGHUP);
+  CHECK(AwaitLevels({{1, 12}, {2, 21}, {77, 21}}));
+}
+
+TEST_CASE_FIXTURE(TwoFiles, "a file that a crash left half written or missing is waited for") {
+  server.Kill9();
+  const std::string whole = ReadFileToString(path("b"));
+  SUBCASE("half written") { WriteStringToFile(path("b"), whole.substr(0, whole.size() / 2)); }
+  SUBCASE("empty") { WriteStringToFile(path("b"), ""); }
+  SUBCASE("missing") { fs::remove(path("b")); }
+  SUBCASE("unreadable") {
+    fs::remove(path("b"));
+    fs::create_directory(path("b"));
+  }
+  std::vector<std::string> check = server.Arguments();
+  check.emplace_back("--check-config");
+  const Finished checked = RunProgram(check);
+  CHECK(checked.exit_code == 64);
+  CHECK(Contains(checked.err, path("b")));
+  server.Start();
+  CHECK(Levels() == std::map<int64_t, int64_t>{{1, 10}, {2, 20}});
+  CHECK(server.LogHas("namespace 'b' keeps the rules that the ledger has from "));
+  fs::remove(path("b"));
+  Write("b", RuleJson(2, 22));
+  CHECK(AwaitLevels({{1, 10}, {2, 22}}));
+}
+
+TEST_CASE_FIXTURE(TwoFiles, "a file that is new for its namespace must be right for a start") {
+  server.Kill9();
+  WriteStringToFile(dir.Sub("typo.json"), "[{");
+  auto& arguments = server.options().arguments;
+  const std::vector<std::string> before = arguments;
+  SUBCASE("another file") { arguments[3] = "b=" + dir.Sub("typo.json"); }
+  SUBCASE("another file, missing") { arguments[3] = "b=" + dir.Sub("missing.json"); }
+  SUBCASE("another namespace") {
+    arguments.insert(arguments.end(), {"--rules", "c=" + dir.Sub("typo.json")});
+  }
+  SUBCASE("another namespace, a flowId that is taken") {
+    Write("c", RuleJson(2, 5));
+    arguments.insert(arguments.end(), {"--rules", "c=" + path("c")});
+  }
+  const Finished refused = FailedStart(&server);
+  CAPTURE(refused.err);
+  CHECK(refused.exit_code == 64);
+  CHECK_FALSE(Contains(refused.err, "keeps the rules"));
+  arguments = before;
+  server.Start();
+  CHECK(Levels() == std::map<int64_t, int64_t>{{1, 10}, {2, 20}});
 }
 
 TEST_CASE("a namespace that the RPC has emptied may be had by a file") {

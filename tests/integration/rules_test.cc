@@ -268,7 +268,7 @@ TEST_CASE("a rule file as Sentinel's dashboard writes it, with its extra keys, i
   CHECK(grant.level == 12);
   CHECK(grant.hold_ms == 4'000);
   CHECK(ListAll(&client, "rules_list", Json::array({"shop"})).size() == 1);
-  CHECK(server.server().log().find("/local-only") != std::string::npos);
+  CHECK(server.server().LogHas("/local-only"));
 }
 
 TEST_CASE("the sample rules of the source tree are loaded") {

@@ -44,6 +44,10 @@ void ServerProcess::Start() {
   throw std::runtime_error("the server does not serve; its log: " + log());
 }
 
+bool ServerProcess::LogHas(const std::string& text) const {
+  return PollUntil(kPatienceMs, [&] { return log().find(text) != std::string::npos; });
+}
+
 void ServerProcess::Kill9() {
   process_->Signal(SIGKILL);
   process_->Wait();

@@ -46,6 +46,9 @@ class ServerProcess {
   std::string data_dir() const { return dir_ + "/data"; }
   std::string log_path() const { return dir_ + "/server.log"; }
   std::string log() const { return ReadFileToString(log_path()); }
+  // True: the log has `text`, at least after a while. A server writes its log beside its work, so
+  // an answer may be there before the line about it.
+  bool LogHas(const std::string& text) const;
   ServerOptions& options() { return options_; }
 
   // The argument vector it is started with.

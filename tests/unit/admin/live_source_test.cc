@@ -15,6 +15,7 @@
 #include "support/fake_server.h"
 #include "unit/admin/ledger_builder.h"
 #include "wire/json.h"
+#include "wire/namespace_rows.h"
 
 namespace nowcalls::admin {
 namespace {
@@ -165,6 +166,42 @@ TEST_CASE("the oldest live tokens of a namespace are looked for in full pages") 
   CHECK(rows.size() == 400);
   CHECK(rows.back().token_id == 3 * 399);
   CHECK(asked.pages() == Pages{"1000 from 0", "1000 from 1000"});
+}
+
+TEST_CASE("a listing whose server leads nowhere ends, and says so") {
+  // The same cursor for ever, or a new one each time and never a row.
+  for (const bool moves : {false, true}) {
+    CAPTURE(moves);
+    Live live([moves, next = uint64_t{7}](const Envelope& request, OutputBuffer* out) mutable {
+      next += moves ? 1 : 0;
+      switch (request.method) {
+        case Method::kFlows: return wire::EncodeFlowPage(request.msgid, {}, next, out);
+        case Method::kSessions: return wire::EncodeSessionPage(request.msgid, {}, next, out);
+        case Method::kHistory: return wire::EncodeHistoryPage(request.msgid, {}, next, out);
+        case Method::kNamespaces: return wire::EncodeNamespacePage(request.msgid, {}, next, out);
+        case Method::kTokens: return wire::EncodeTokenPage(request.msgid, {}, next, out);
+        default: return wire::EncodeJsonPage(request.msgid, {}, next, out);
+      }
+    });
+    const auto ended = [moves](const Status& status, const std::string& method) {
+      CHECK(status.code() == StatusCode::kOutcomeUnknown);
+      CHECK(status.message().starts_with("the server's answers to " + method + " lead nowhere: "));
+      const bool stood = status.message().find("cursor 7 and says to go on") != std::string::npos;
+      CHECK(stood == (!moves && method != "tokens"));
+    };
+    std::vector<FlowRow> flows;
+    ended(live->Flows(Into(&flows)), "flows");
+    std::vector<SessionRow> sessions;
+    ended(live->Sessions(Into(&sessions)), "sessions");
+    std::vector<wire::HistoryRow> history;
+    ended(live->History({}, 10, Into(&history)), "history");
+    std::vector<RuleRow> rules;
+    ended(live->Rules(std::nullopt, Into(&rules)), "rules_list");
+    std::vector<wire::NamespaceRow> namespaces;
+    ended(live->Namespaces(Into(&namespaces)), "namespaces");
+    std::vector<TokenRow> tokens;
+    ended(live->Tokens({}, Into(&tokens)), "tokens");
+  }
 }
 
 TEST_CASE("live flows and sessions come page by page") {

@@ -97,7 +97,7 @@ TEST_CASE("stat prints one row a flow, null for what only a server knows") {
         "\"ended_resource_timeout\":null,\"ended_rule_removed\":null,\"ended_admin\":null,"
         "\"ended_cancelled\":null,\"held_p50_ms\":null,\"held_p90_ms\":null,"
         "\"held_p99_ms\":null,\"held_longest_ms\":null,\"draining\":false,"
-        "\"refused_draining\":null}\n");
+        "\"refused_draining\":null,\"refused_request_id\":null}\n");
   CHECK(PrintList(Command::kStat, Format::kTable, OneToken()).out ==
         "FLOW_ID  NAMESPACE  RESOURCE      NOW_CALLS  LEVEL  TOKENS  OLDEST  REMOVED  WAITERS  "
         "SESSIONS  GRANTED  REFUSED  RECLAIMED  DRAINING\n"
@@ -132,7 +132,29 @@ TEST_CASE("the counters of a running server are flattened, with totals") {
                         "\"ended_client_offline\":2,\"ended_resource_timeout\":0,"
                         "\"ended_rule_removed\":0,\"ended_admin\":1,\"ended_cancelled\":0,") !=
         std::string::npos);
-  CHECK(out.text().find("\"draining\":true,\"refused_draining\":5}") != std::string::npos);
+  CHECK(out.text().find("\"draining\":true,\"refused_draining\":5,") != std::string::npos);
+}
+
+TEST_CASE("each kind of refusal has a column, and together they are the sum") {
+  wire::FlowRow row;
+  row.counters.emplace();
+  uint64_t sum = 0;
+  for (size_t kind = 1; kind < kRefusedByCount; ++kind) {
+    row.counters->refused[kind] = kind * 100;
+    sum += kind * 100;
+  }
+  StringOutput out;
+  Listing<wire::FlowRow> listing(Format::kJsonl, 0, out.get());
+  REQUIRE(listing.Add(row).ok());
+  const auto object = nlohmann::json::parse(out.text());
+  CHECK(object.at("refused") == sum);
+  for (size_t kind = 1; kind < kRefusedByCount; ++kind) {
+    const std::string column =
+        "refused_" + std::string(RefusedByName(static_cast<RefusedBy>(kind)));
+    CAPTURE(column);
+    REQUIRE(object.contains(column));
+    CHECK(object.at(column) == kind * 100);
+  }
 }
 
 TEST_CASE("flow prints details for people and one object for programs") {
@@ -197,7 +219,7 @@ TEST_CASE("info prints each figure by its path, or the document as it came") {
   wire::OutputBuffer reply;
   wire::EncodeJsonResult(7, info, &reply);
   // [1, 7, nil, result]: four bytes come before the result.
-  const std::string_view encoded = std::string_view(reply.view()).substr(4);
+  const std::string_view encoded = reply.view().substr(4);
   const auto print = [&](Format format) {
     StringOutput out;
     REQUIRE(PrintInfo(format, encoded, out.get()).ok());

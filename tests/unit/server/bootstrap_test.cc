@@ -25,9 +25,8 @@ TEST_CASE("each kind of failure has the exit code that tells a supervisor what t
 TEST_CASE("the server's own files are reserved before connections are counted") {
   CHECK(ConnectionsThatFit(10'000, 1'000'000) == 10'000);
   CHECK(ConnectionsThatFit(10'000, 1024) == 768);
-  CHECK(ConnectionsThatFit(10'000, 64) == 32);
+  CHECK(ConnectionsThatFit(10'000, kFileLimitMin) == 44);
   CHECK(ConnectionsThatFit(10, 1024) == 10);
-  CHECK(ConnectionsThatFit(10, 0) == 1);
 }
 
 const std::string& RulesDir() {
@@ -39,36 +38,37 @@ TEST_CASE("the sample rule files are valid together, and what they skip is said"
   const auto texts = ReadRuleFiles({{"shop", RulesDir() + "shop.json"},
                                     {"llm-gateway", RulesDir() + "llm-gateway.json"},
                                     {"report-batch", RulesDir() + "report-batch.json"}});
-  REQUIRE_MESSAGE(texts.ok(), texts.status().ToString());
-  CHECK((*texts)[0].parsed.rules.size() == 5);
-  CHECK((*texts)[1].parsed.rules.size() == 4);
-  CHECK((*texts)[2].parsed.rules.size() == 2);
-  const std::string description = DescribeRules(*texts);
+  CHECK(CheckRuleFiles(texts).ok());
+  CHECK(texts[0].parsed.rules.size() == 5);
+  CHECK(texts[1].parsed.rules.size() == 4);
+  CHECK(texts[2].parsed.rules.size() == 2);
+  const std::string description = DescribeRules(texts);
   CHECK(description.find("shop.json: 5 rules for namespace 'shop'\n") != std::string::npos);
   CHECK(description.find("product-search") != std::string::npos);
 }
 
 TEST_CASE("a rule file that is missing or wrong is refused by name") {
-  const auto missing = ReadRuleFiles({{"shop", "/nonexistent.json"}});
-  CHECK(missing.status().code() == StatusCode::kInvalidArgument);
-  CHECK(missing.status().message() ==
-        "rules: cannot open /nonexistent.json: No such file or directory");
+  const Status missing = CheckRuleFiles(ReadRuleFiles({{"shop", "/nonexistent.json"}}));
+  CHECK(missing.code() == StatusCode::kInvalidArgument);
+  CHECK(missing.message() == "rules: cannot open /nonexistent.json: No such file or directory");
 
   const testing::TempDir dir;
   const std::string file = dir.Sub("bad.json");
   testing::WriteStringToFile(file, R"([{"resource": "r", "count": -1, "clusterMode": true,
                                         "clusterConfig": {"flowId": 1}}])");
-  const auto wrong = ReadRuleFiles({{"shop", file}});
-  CHECK(wrong.status().code() == StatusCode::kInvalidArgument);
-  CHECK(wrong.status().message().starts_with("rules: " + file + ": rule 1"));
-  CHECK(wrong.status().message().find("count must be >= 0") != std::string::npos);
+  const auto files = ReadRuleFiles({{"shop", file}});
+  CHECK(files[0].fingerprint == 0);
+  const Status wrong = CheckRuleFiles(files);
+  CHECK(wrong.code() == StatusCode::kInvalidArgument);
+  CHECK(wrong.message().starts_with("rules: " + file + ": rule 1"));
+  CHECK(wrong.message().find("count must be >= 0") != std::string::npos);
 }
 
 TEST_CASE("a flowId in the rule files of two namespaces is refused before the ledger is touched") {
   const std::string file = RulesDir() + "shop.json";
-  const auto texts = ReadRuleFiles({{"a", file}, {"b", file}});
-  CHECK(texts.status().code() == StatusCode::kInvalidArgument);
-  CHECK(texts.status().message().find("flowId 1001 is also in") != std::string::npos);
+  const Status both = CheckRuleFiles(ReadRuleFiles({{"a", file}, {"b", file}}));
+  CHECK(both.code() == StatusCode::kInvalidArgument);
+  CHECK(both.message().find("flowId 1001 is also in") != std::string::npos);
 }
 
 }  // namespace

@@ -301,12 +301,21 @@ TEST_CASE("a set that is refused goes with its file, and comes with it again") {
   w.Write("bank", {{.flow = 9, .count = 9}});
   w.AwaitLog("clusterConfig.flowId 9 belongs to namespace taken");
   REQUIRE(fs::remove(w.Path("bank")));
-  w.AwaitLog(w.Path("bank") + ": is gone");
+  SUBCASE("gone") { w.AwaitLog(w.Path("bank") + ": is gone"); }
+  SUBCASE("unreadable") {
+    fs::create_symlink("bank.json", w.Path("bank"));
+    w.AwaitLog(w.Path("bank") + ": cannot be opened: Too many levels of symbolic links");
+  }
+  SUBCASE("no regular file") {
+    REQUIRE(mkfifo(w.Path("bank").c_str(), 0600) == 0);
+    w.AwaitLog(w.Path("bank") + ": is no regular file");
+  }
   // Though the flow is free now, nobody asks for the rule any more.
   REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.turn(), "taken", "[]").ok());
   w.Write("shop", {{.flow = 1, .count = 4}});
   w.AwaitLevel(1, 4);
   CHECK(w.Level(9) == -1);  // There is no such rule.
+  fs::remove(w.Path("bank"));
   w.Write("bank", {{.flow = 9, .count = 9}});
   w.AwaitLevel(9, 9);
 }

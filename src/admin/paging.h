@@ -1,0 +1,47 @@
+// Paging: from page to page of a server's listing, to its end.
+//
+// Thread: one. A server that leads nowhere, broken or hostile, must not hold the tool for ever: it
+// is told by a cursor that does not move, or by too many empty pages in a row.
+#ifndef NOWCALLS_ADMIN_PAGING_H_
+#define NOWCALLS_ADMIN_PAGING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "nowcalls/status.h"
+
+namespace nowcalls::admin {
+
+class Paging {
+ public:
+  // `method` is what is asked for. In most listings the cursor is the last key looked at, so it
+  // moves with every page.
+  explicit Paging(std::string method) : method_(std::move(method)) {}
+
+  // The cursor of `tokens` names the listing and stays. `may_be_sparse`: with its filters a page
+  // may be empty for as long as the table of tokens is.
+  static Paging OfTokens(bool may_be_sparse);
+
+  // What to ask for next; 0 begins.
+  uint64_t cursor() const { return cursor_; }
+  bool at_end() const { return at_end_; }
+
+  // Takes in a page of `rows`. kOutcomeUnknown: it leads nowhere.
+  Status Take(size_t rows, uint64_t next_cursor);
+
+ private:
+  Status LeadsNowhere(const std::string& why) const;
+
+  std::string method_;
+  bool cursor_moves_ = true;
+  uint32_t empty_pages_max_ = 1000;
+  uint32_t empty_pages_ = 0;  // In a row.
+  uint64_t cursor_ = 0;
+  bool at_end_ = false;
+};
+
+}  // namespace nowcalls::admin
+
+#endif  // NOWCALLS_ADMIN_PAGING_H_

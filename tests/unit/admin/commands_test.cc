@@ -1,0 +1,186 @@
+// What the operator is told at the end of a command, whatever the server or the disk does.
+#include "admin/commands.h"
+
+#include <doctest/doctest.h>
+
+#include <cerrno>
+#include <functional>
+#include <string>
+
+#include "base/exit_codes.h"
+#include "support/fake_server.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+#include "unit/admin/string_output.h"
+#include "wire/admin_messages.h"
+#include "wire/namespace_rows.h"
+#include "wire/rows.h"
+
+namespace nowcalls::admin {
+namespace {
+
+using testing::FakeServer;
+using wire::Envelope;
+using wire::Method;
+using wire::OutputBuffer;
+
+constexpr uint32_t kPatientMs = 30'000;
+
+// False: it closes the connection instead.
+using Answer = std::function<bool(const Envelope& request, OutputBuffer* out)>;
+
+struct Ended {
+  int exit_code = 0;
+  std::string out;
+  std::string err;
+};
+
+// Runs a command against a server; `out_error`: what writing the output fails with.
+Ended RunAgainst(const Answer& answer, Arguments arguments, int out_error = 0) {
+  FakeServer server([&answer](FakeServer::Peer* peer) {
+    Envelope request;
+    while (peer->Take(&request)) {
+      OutputBuffer bytes;
+      if (!answer(request, &bytes)) return;
+      peer->Send(bytes.view());
+    }
+  });
+  arguments.server = server.address();
+  arguments.timeout_ms = kPatientMs;
+  StringOutput out;
+  if (out_error != 0) out.FailWith(out_error);
+  Ended ended;
+  const Streams streams{.out = out.get(), .err = [&](std::string_view b) { ended.err += b; }};
+  ended.exit_code = Run(arguments, streams);
+  ended.out = out.text();
+  return ended;
+}
+
+Arguments Of(Command command) {
+  Arguments arguments;
+  arguments.command = command;
+  arguments.flow_id = 7;
+  arguments.token_id = 77;
+  arguments.name_space = "shop";
+  arguments.client_id = "a";
+  arguments.reason = "hung";
+  arguments.yes = true;
+  return arguments;
+}
+
+// A server with one token of flow 7 and of client a, which does what it is asked.
+bool Obliging(const Envelope& request, OutputBuffer* out) {
+  switch (request.method) {
+    case Method::kFlow: {
+      wire::FlowRow row;
+      row.tokens = 1;
+      row.removed = true;
+      wire::EncodeFlow(request.msgid, row, out);
+      return true;
+    }
+    case Method::kSessions: {
+      wire::SessionRow row;
+      row.name_space = "shop";
+      row.client_id = "a";
+      row.tokens = 1;
+      wire::EncodeSessionPage(request.msgid, {row}, 0, out);
+      return true;
+    }
+    case Method::kRulesList: wire::EncodeSessionPage(request.msgid, {}, 0, out); return true;
+    case Method::kFlows: wire::EncodeFlowPage(request.msgid, {}, 0, out); return true;
+    case Method::kNamespaces: wire::EncodeNamespacePage(request.msgid, {}, 0, out); return true;
+    case Method::kReclaim:
+      wire::EncodeStatus(request.msgid, TokenStatus::kReleaseOk, out);
+      return true;
+    case Method::kReclaimFlow:
+    case Method::kReclaimClient:
+    case Method::kPurge: wire::EncodeReclaimed(request.msgid, {1, false}, out); return true;
+    case Method::kDrain:
+      wire::EncodeDrain(request.msgid, {TokenStatus::kOk, 1, 1}, out);
+      return true;
+    default: return false;
+  }
+}
+
+TEST_CASE("what a server says cannot drive the operator's terminal") {
+  const Ended ended = RunAgainst(
+      [](const Envelope& request, OutputBuffer* out) {
+        wire::EncodeError(request.msgid,
+                          {wire::ErrorCode::kBadParams,
+                           "\x1b]0;pwned\x07\x1b[31mred\nnowcalls-admin: a line of its own"},
+                          out);
+        return true;
+      },
+      Of(Command::kDrain));
+  CHECK(ended.exit_code == kExitFailure);
+  CHECK(ended.err ==
+        "nowcalls-admin: BAD_PARAMS: \\x1b]0;pwned\\x07\\x1b[31mred\\x0anowcalls-admin: a line of "
+        "its own\n");
+}
+
+TEST_CASE("what was carried out is told, also when the output cannot be written") {
+  const struct {
+    Command command;
+    std::string done;
+  } cases[] = {
+      {Command::kReclaim, "token 77 reclaimed"},
+      {Command::kReclaimFlow, "flow 7: 1 token taken back"},
+      {Command::kReclaimClient, "client 'a' of namespace 'shop': 1 token taken back"},
+      {Command::kPurge, "flow 7: 1 token taken back"},
+      {Command::kDrain, "flow 7 grants nothing more, 1 token with nowCalls 1 out"},
+  };
+  for (const auto& item : cases) {
+    const std::string& done = item.done;
+    CAPTURE(done);
+    const Ended told = RunAgainst(Obliging, Of(item.command));
+    CHECK(told.exit_code == kExitOk);
+    CHECK(told.out == done + "\n");
+    CHECK(told.err.empty());
+    for (const int error : {ENOSPC, EPIPE}) {
+      const Ended ended = RunAgainst(Obliging, Of(item.command), error);
+      CHECK(ended.exit_code == kExitIoError);
+      CHECK(ended.err ==
+            "nowcalls-admin: it was carried out, only telling so failed: " + done + "\n");
+    }
+  }
+}
+
+TEST_CASE("an action without an answer may have been carried out, and how to see is told") {
+  const testing::TempDir dir;
+  testing::WriteStringToFile(dir.Sub("rules.json"), "[]");
+  const struct {
+    Command command;
+    Method unanswered;
+    std::string look;
+  } cases[] = {
+      {Command::kReclaim, Method::kReclaim, "tokens"},
+      {Command::kReclaimFlow, Method::kReclaimFlow, "flow 7"},
+      {Command::kReclaimClient, Method::kReclaimClient, "sessions"},
+      {Command::kPurge, Method::kPurge, "flow 7"},
+      {Command::kDrain, Method::kDrain, "flow 7"},
+      {Command::kRulesLoad, Method::kRulesLoad, "rules diff"},
+  };
+  for (const auto& item : cases) {
+    const std::string& look = item.look;
+    CAPTURE(look);
+    Arguments arguments = Of(item.command);
+    arguments.file = dir.Sub("rules.json");
+    const Ended ended = RunAgainst(
+        [silent = item.unanswered](const Envelope& request, OutputBuffer* out) {
+          return request.method != silent && Obliging(request, out);
+        },
+        arguments);
+    CHECK(ended.exit_code == kExitUnavailable);
+    CAPTURE(ended.err);
+    CHECK(ended.err.ends_with("; it may have been carried out: look with `nowcalls-admin " + look +
+                              "`, then repeat\n"));
+  }
+  // Asking alone changes nothing.
+  const Ended asked =
+      RunAgainst([](const Envelope&, OutputBuffer*) { return false; }, Of(Command::kReclaimFlow));
+  CHECK(asked.exit_code == kExitUnavailable);
+  CHECK(asked.err.find("may have been") == std::string::npos);
+}
+
+}  // namespace
+}  // namespace nowcalls::admin

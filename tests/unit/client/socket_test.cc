@@ -1,0 +1,90 @@
+#include "client/socket.h"
+
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace nowcalls::client {
+namespace {
+
+// A port of 127.0.0.1 that connections go to; a full one swallows them, as a firewall does.
+class Port {
+ public:
+  explicit Port(bool full) {
+    sockaddr_in address = Loopback(0);
+    socklen_t size = sizeof(address);
+    const int listener = Open();
+    REQUIRE(bind(listener, As(&address), size) == 0);
+    REQUIRE(listen(listener, full ? 0 : 16) == 0);
+    REQUIRE(getsockname(listener, As(&address), &size) == 0);
+    number_ = ntohs(address.sin_port);
+    // More than the queue of one takes.
+    for (int i = 0; full && i < 4; ++i) {
+      static_cast<void>(connect(Open(), As(&address), size));  // In progress.
+    }
+  }
+  ~Port() {
+    for (const int fd : fds_) close(fd);
+  }
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+
+  std::string number() const { return std::to_string(number_); }
+
+ private:
+  static sockaddr_in Loopback(uint16_t port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    return address;
+  }
+  static sockaddr* As(sockaddr_in* address) { return reinterpret_cast<sockaddr*>(address); }
+  int Open() {
+    fds_.push_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    REQUIRE(fds_.back() >= 0);
+    return fds_.back();
+  }
+
+  std::vector<int> fds_;
+  uint16_t number_ = 0;
+};
+
+// A name with an address for each port, in this order.
+Lookup NameOf(const std::vector<std::string>& ports) {
+  return [ports](const char*, const char*, const addrinfo* hints, addrinfo** found) {
+    *found = nullptr;
+    addrinfo** end = found;
+    for (const std::string& port : ports) {
+      const int failure = getaddrinfo("127.0.0.1", port.c_str(), hints, end);
+      if (failure != 0) return failure;
+      end = &(*end)->ai_next;
+    }
+    return 0;
+  };
+}
+
+TEST_CASE("an address that swallows packets does not hide a good one behind it") {
+  const Port swallows(/*full=*/true);
+  const Port good(/*full=*/false);
+  const HostPort name{"db.example", 1};
+  const auto lookup = NameOf({swallows.number(), swallows.number(), good.number()});
+  const Result<Socket> socket = Socket::Connect(name, BoottimeMs() + 3'000, lookup);
+  CHECK(socket.status().ToString() == "ok");
+}
+
+TEST_CASE("when no address answers in time the connecting fails") {
+  const Port swallows(/*full=*/true);
+  const auto lookup = NameOf({swallows.number(), swallows.number()});
+  const Result<Socket> socket = Socket::Connect({"db.example", 1}, BoottimeMs() + 100, lookup);
+  CHECK(socket.status().ToString() == "unavailable: Connection timed out");
+}
+
+}  // namespace
+}  // namespace nowcalls::client
