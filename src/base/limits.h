@@ -49,10 +49,14 @@ struct Limits {
   uint32_t sessions_max = 100'000;  // Online, or offline with tokens.
   uint32_t rules_max = 200'000;     // Over all namespaces.
   uint32_t namespaces_max = 10'000;
-  uint32_t tokens_max = 20'000'000;           // Live tokens.
-  uint32_t requests_in_flight_max = 1024;     // A connection; then reading stops.
+  uint32_t tokens_max = 20'000'000;        // Live tokens.
+  uint32_t requests_in_flight_max = 1024;  // A connection; then reading stops.
+  // Input that is incomplete or waits for its turn, over all connections; then those that hold most
+  // are closed.
+  size_t input_total_bytes_max = 128 * 1024 * 1024;
   size_t output_bytes_max = 8 * 1024 * 1024;  // A connection; then it is closed.
-  // Replies that sockets do not take yet, over all connections; then the slow ones are closed.
+  // Replies that sockets do not take yet, over all connections; then those that hold
+  // most are closed.
   size_t output_total_bytes_max = 256 * 1024 * 1024;
   int64_t output_stalled_ms = 30'000;        // Without a byte of them taken; then it is closed.
   int64_t message_incomplete_ms = 10'000;    // From first to last byte of a message.

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
@@ -19,19 +21,46 @@
 
 namespace nowcalls::engine {
 
+// What becomes of a connection. Whatever the state, the driver may report it gone (free).
+//
+//   free -> open -> ending -> closed -> free
+//           open -----------> closed            (Abort: at once, answers are lost)
+enum class ConnectionState : uint8_t {
+  kFree,    // The id belongs to nobody.
+  kOpen,    //
+  kEnding,  // Nothing of it is taken any more; it is closed once it has its answers.
+  kClosed,  // The engine has closed it; OnDisconnect is still to come.
+};
+
+// What an open connection's input waits for; while it waits, the driver does not read. Those that
+// wait for kTurn, kWork or kBatch stand in the queue of that name, and in no other.
+//
+//   kNothing -> any other -> kTurn -> kNothing, or any other if it still cannot go on
+enum class InputWaits : uint8_t {
+  kNothing,     // Messages are taken as they come.
+  kForTurn,     // A place in a turn: it comes round.
+  kForWork,     // The same for a listing or another request that is work.
+  kForBatch,    // Room in the open batch: BeginCommit.
+  kForReplies,  // Its replies, which wait for a commit: OnCommitDone.
+  kForPeer,     // The peer, which does not read its replies: OnSent.
+};
+
 struct Connection {
   ConnectionId id = 0;
-  bool open = false;     // Between OnConnect and OnDisconnect.
-  bool ending = false;   // Nothing of it is read any more; it is closed once it has its answers.
-  bool closing = false;  // The engine has closed it; OnDisconnect is still to come.
-  bool paused = false;   // Reading is off: a limit is reached.
-  bool dirty = false;    // In the list of those to be flushed.
-  std::string peer;      // HOST:PORT
+  ConnectionState state = ConnectionState::kFree;
+  InputWaits input_waits = InputWaits::kNothing;
+  bool dirty = false;                // In the list of those to be flushed.
+  Connection* queue_prev = nullptr;  // Of the ConnectionQueue that it stands in.
+  Connection* queue_next = nullptr;
+  std::string peer;  // HOST:PORT
 
   core::SessionSlot session = core::kNoSession;
 
   wire::MessageSplitter splitter = wire::MessageSplitter();
-  wire::OutputBuffer input;  // Bytes of a message that is not complete, or not taken yet.
+  // Bytes of a message that is not complete, or not taken yet, behind `input_taken` that are.
+  wire::OutputBuffer input;
+  size_t input_taken = 0;
+  size_t input_counted = 0;  // What the engine's sum holds of it.
   std::optional<Instant> incomplete_since;
 
   wire::OutputBuffer ready;  // May leave at the end of the turn.
@@ -41,8 +70,42 @@ struct Connection {
   size_t kept = 0;  // Bytes that the driver keeps because the peer does not read them.
   std::optional<Instant> kept_since;  // Since when none of them has left.
 
+  bool open() const { return state == ConnectionState::kOpen; }
+  bool closed() const { return state == ConnectionState::kClosed; }
+  std::string_view input_left() const { return input.view().substr(input_taken); }
   uint32_t requests_in_flight() const { return waiting_replies[0] + waiting_replies[1]; }
   size_t waiting_bytes() const { return waiting[0].size() + waiting[1].size(); }
+};
+
+// Connections in a row, first come first served. A connection is in at most one at a time.
+class ConnectionQueue {
+ public:
+  bool empty() const { return first_ == nullptr; }
+  size_t size() const { return size_; }
+
+  void PushBack(Connection* connection) {
+    connection->queue_prev = last_;
+    connection->queue_next = nullptr;
+    (last_ == nullptr ? first_ : last_->queue_next) = connection;
+    last_ = connection;
+    ++size_;
+  }
+
+  // REQUIRES: it is in this queue.
+  void Remove(Connection* connection) {
+    Connection* prev = std::exchange(connection->queue_prev, nullptr);
+    Connection* next = std::exchange(connection->queue_next, nullptr);
+    (prev == nullptr ? first_ : prev->queue_next) = next;
+    (next == nullptr ? last_ : next->queue_prev) = prev;
+    --size_;
+  }
+
+  Connection* front() const { return first_; }  // nullptr when it is empty.
+
+ private:
+  Connection* first_ = nullptr;
+  Connection* last_ = nullptr;
+  size_t size_ = 0;
 };
 
 // Buffers between two uses, so that the hot path allocates nothing and idle connections hold

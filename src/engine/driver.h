@@ -26,8 +26,8 @@ class Driver {
   virtual size_t Write(ConnectionId id, std::string_view bytes) = 0;
 
   // Ends the connection after sending what is kept, if `flush`, or at once. The engine calls
-  // neither Write nor anything else for it afterwards; the driver still calls OnDisconnect once,
-  // later and not from within this call.
+  // nothing else for it afterwards, but may find that flushing takes too much and end it at once.
+  // The driver still calls OnDisconnect once, later and not from within this call.
   virtual void Close(ConnectionId id, bool flush) = 0;
 
   // Stops or resumes reading from the connection: backpressure. Doing it twice is doing it once.

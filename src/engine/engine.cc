@@ -27,7 +27,7 @@ std::optional<ConnectionId> Engine::OnConnect(std::string_view peer, Instant now
   }
   Connection& connection = impl_->connections[id];
   connection.id = id;
-  connection.open = true;
+  connection.state = ConnectionState::kOpen;
   connection.peer = std::string(peer);
   ++impl_->connections_open;
   return id;
@@ -36,37 +36,34 @@ std::optional<ConnectionId> Engine::OnConnect(std::string_view peer, Instant now
 void Engine::OnBytes(ConnectionId id, std::string_view bytes, Instant now) {
   impl_->current = now;
   Connection& connection = impl_->connections[id];
-  NOWCALLS_CHECK(connection.open);
-  if (!connection.closing && !connection.ending) impl_->TakeBytes(&connection, bytes, now);
+  NOWCALLS_CHECK(connection.state != ConnectionState::kFree);
+  if (connection.open()) impl_->TakeBytes(&connection, bytes, now);
 }
 
 void Engine::OnEndOfInput(ConnectionId id, Instant now) {
   impl_->current = now;
   Connection& connection = impl_->connections[id];
-  NOWCALLS_CHECK(connection.open);
-  if (!connection.closing && !connection.ending) impl_->End(&connection);
+  NOWCALLS_CHECK(connection.state != ConnectionState::kFree);
+  if (connection.open()) impl_->End(&connection);
 }
 
 void Engine::OnSent(ConnectionId id, size_t kept, Instant now) {
   impl_->current = now;
   Connection& connection = impl_->connections[id];
-  NOWCALLS_CHECK(connection.open);
+  NOWCALLS_CHECK(connection.state != ConnectionState::kFree);
   impl_->SetKept(&connection, kept);
-  if (!connection.closing) impl_->Resume(&connection, now);
+  if (connection.input_waits == InputWaits::kForPeer && kept < kKeptPauseBytes) {
+    impl_->WaitForTurn(&connection);
+  }
 }
 
 void Engine::OnDisconnect(ConnectionId id, Instant now) {
   impl_->current = now;
   Connection& connection = impl_->connections[id];
-  NOWCALLS_CHECK(connection.open);
+  NOWCALLS_CHECK(connection.state != ConnectionState::kFree);
   impl_->EndSession(&connection);
   impl_->SetKept(&connection, 0);
-  if (connection.incomplete_since) impl_->incomplete.erase({connection.incomplete_since->ms, id});
-  if (connection.paused) {
-    std::erase(impl_->stalled, id);
-    std::erase(impl_->yielded, id);
-  }
-  impl_->buffers.TakeBack(&connection.input);
+  impl_->DropInput(&connection);
   impl_->buffers.TakeBack(&connection.ready);
   for (auto& waiting : connection.waiting) impl_->buffers.TakeBack(&waiting);
   connection = Connection{};
@@ -74,17 +71,23 @@ void Engine::OnDisconnect(ConnectionId id, Instant now) {
   --impl_->connections_open;
 }
 
+void Engine::ResumeInput(Instant now) {
+  impl_->current = now;
+  impl_->ResumeInput(now);
+}
+
+bool Engine::input_waits() const { return !impl_->for_turn.empty() || !impl_->for_work.empty(); }
+
 void Engine::OnTime(Instant now) {
   impl_->current = now;
   impl_->CloseTooSlow(now);
-  impl_->ResumeYielded(now);
   // What the core would do adds records; while the batch is full it waits with everything else.
   if (!impl_->BatchFull() && !impl_->draining) impl_->core->OnTime(impl_->TurnAt(now));
   impl_->SendLateAnswers();
 }
 
 Instant Engine::NextDeadline() const {
-  if (!impl_->yielded.empty()) return Instant{0};
+  if (input_waits()) return Instant{0};
   Instant next = impl_->BatchFull() || impl_->draining ? kNever : impl_->core->NextDeadline();
   if (!impl_->committing) next = std::min(next, impl_->core->NextMark());
   const Limits& limits = impl_->options.limits;
@@ -99,17 +102,20 @@ Instant Engine::NextDeadline() const {
 
 void Engine::TurnEnd() {
   impl_->SendLateAnswers();  // Of rules that a source has replaced.
-  // Flushing may close a connection, which may end waits of others and so make them dirty.
+  // Closing a connection may end waits of others and so make them dirty.
   std::vector<ConnectionId> flushing;
   while (!impl_->dirty.empty()) {
     flushing.swap(impl_->dirty);
     for (const ConnectionId id : flushing) {
       Connection& connection = impl_->connections[id];
-      if (connection.open && connection.dirty) impl_->Flush(&connection);
+      if (connection.dirty) impl_->Flush(&connection);
     }
     flushing.clear();
+    impl_->BoundKept();
   }
   if (flushing.capacity() > 0) flushing.swap(impl_->dirty);
+  impl_->new_input_left = kCostPerTurn;
+  impl_->old_input_left = kCostPerTurn;
   impl_->work_left = kWorkPerTurn;
   impl_->LogNotices();
 }
@@ -146,9 +152,7 @@ const ledger::CommitBatch* Engine::BeginCommit(const ClockSample& clock, Instant
   impl.committing = true;
   impl.open = impl.in_flight();
   NOWCALLS_CHECK(impl.batches[impl.open].empty());
-  for (const ConnectionId id : std::exchange(impl.stalled, {})) {
-    impl.Resume(&impl.connections[id], now);
-  }
+  while (!impl.for_batch.empty()) impl.WaitForTurn(impl.for_batch.front());
   return &impl.batches[impl.in_flight()];
 }
 
@@ -164,8 +168,8 @@ void Engine::OnCommitDone(Instant now) {
   for (const ConnectionId id : waiters) impl.MoveToReady(&impl.connections[id], done);
   for (const ConnectionId id : waiters) {
     Connection& connection = impl.connections[id];
-    if (connection.ending) impl.CloseIfAnswered(&connection);
-    if (connection.paused) impl.Resume(&connection, now);
+    if (connection.state == ConnectionState::kEnding) impl.CloseIfAnswered(&connection);
+    if (connection.input_waits == InputWaits::kForReplies) impl.WaitForTurn(&connection);
   }
   waiters.clear();
   impl.waiters[done].swap(waiters);
@@ -175,7 +179,7 @@ bool Engine::commit_in_flight() const { return impl_->committing; }
 
 bool Engine::idle() const {
   return !impl_->committing && impl_->batches[impl_->open].empty() && !impl_->commit_due &&
-         impl_->dirty.empty() && impl_->yielded.empty();
+         impl_->dirty.empty() && !input_waits();
 }
 
 std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {

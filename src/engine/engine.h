@@ -2,9 +2,11 @@
 // bytes come out.
 //
 // Thread: loop. It owns the core, the protocol state of every connection and the open commit
-// batch. The libuv server, the simulator and an embedding program all drive this one class:
+// batch. Whoever drives it, the libuv server or a test, does so in turns:
 //
-//   OnBytes ... OnBytes, OnTime      any number of events of one loop turn
+//   OnBytes ... OnBytes              any number of events
+//   ResumeInput                      input for which earlier turns had no room
+//   OnTime                           when a deadline has passed
 //   TurnEnd                          sends what may leave at once
 //   BeginCommit -> batch             when no commit is in flight and something is to be written
 //   (commit thread: store.Commit)
@@ -12,7 +14,9 @@
 //
 // A reply that depends on a record leaves only when the batch with that record is durable
 // (invariant 1); other replies leave at the end of the turn. While one batch is being committed the
-// next one fills. The same calls with the same arguments give the same outputs, byte for byte.
+// next one fills. What a turn does is bounded however much has arrived; connections whose input is
+// left over are not read until they have had their turns, first come first served. The same calls
+// with the same arguments give the same outputs, byte for byte.
 #ifndef NOWCALLS_ENGINE_ENGINE_H_
 #define NOWCALLS_ENGINE_ENGINE_H_
 
@@ -53,17 +57,22 @@ class Engine {
   // client id. Empty when connections_max are open: the driver then closes the socket.
   std::optional<ConnectionId> OnConnect(std::string_view peer, Instant now);
   void OnBytes(ConnectionId id, std::string_view bytes, Instant now);
-  // The peer sends no more but may still read: it gets the answers to what it sent, then the
-  // connection is closed.
+  // The peer sends no more but may still read: it gets the answers to what it sent, except to
+  // acquires that still wait, which leave the queue unanswered; then the connection is closed.
   void OnEndOfInput(ConnectionId id, Instant now);
   // Bytes that Driver::Write kept have left; `kept` still wait. Only for a connection not closed.
   void OnSent(ConnectionId id, size_t kept, Instant now);
   void OnDisconnect(ConnectionId id, Instant now);
 
   // Time. The driver calls OnTime at (or soon after) NextDeadline; kNever: no timer needed. A
-  // moment in the past means in the next turn, after others' input was read.
+  // moment in the past means in the next turn, after others' input was read. A driver that comes
+  // late reads what has arrived meanwhile before it calls OnTime, or those who were in time would
+  // suffer for it.
   void OnTime(Instant now);
   Instant NextDeadline() const;
+  // Input is left over for the next turn.
+  bool input_waits() const;
+  void ResumeInput(Instant now);
   void TurnEnd();
   // The server ends: from now on nothing is done but to answer what was read; who waits for room is
   // answered NOT_AVAILABLE. Tokens that become due are left to the next start.

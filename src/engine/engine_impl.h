@@ -25,10 +25,17 @@
 
 namespace nowcalls::engine {
 
+// A turn of the loop has room for so much, over all connections, in units of about half a
+// microsecond; the last message may exceed it. What has just been read and what waited have their
+// own share each, so that neither starves the other.
+inline constexpr int kCostPerTurn = 4096;
+
 // Listings, loads of rules and mass reclaims are work; acquire, release and keep are not. A turn
-// does this much of it, over all connections, so that those who list never hold up those who
-// acquire for long.
-inline constexpr int kWorkPerTurn = 8;
+// does this much of it, so that those who list never hold up those who acquire for long.
+inline constexpr int kWorkPerTurn = 8192;
+
+// While its socket keeps this much, nothing more is taken from a connection.
+inline constexpr size_t kKeptPauseBytes = 256 * 1024;
 
 struct Engine::Impl : ReplyBuffers {
   Impl(EngineOptions engine_options, core::Core* the_core, Driver* the_driver, Instant now);
@@ -39,20 +46,27 @@ struct Engine::Impl : ReplyBuffers {
 
   // Input.
   void TakeBytes(Connection* connection, std::string_view bytes, Instant now);
-  size_t TakeMessages(Connection* connection, std::string_view bytes, Instant now);
-  bool HandleMessage(Connection* connection, std::string_view message, Instant now);
-  bool TakeWork(int work);
-  void Resume(Connection* connection, Instant now);
-  void ResumeYielded(Instant now);
-  bool MustPause(const Connection& connection) const;
-  void Pause(Connection* connection);
-  void WaitForRoom(const Connection& connection);
+  void ResumeInput(Instant now);
+  void Resume(Connection* connection, int* turn_left, Instant now);
+  size_t TakeMessages(Connection* connection, std::string_view bytes, int* turn_left, Instant now);
+  std::optional<int> HandleMessage(Connection* connection, std::string_view message, Instant now);
+  bool MayWork(const Connection* connection) const;
+  InputWaits WaitsFor(const Connection& connection) const;
+  ConnectionQueue* QueueOf(InputWaits waits);
+  void Wait(Connection* connection, InputWaits waits);
+  void StopWaiting(Connection* connection);
+  void WaitForTurn(Connection* connection);
+  void SettleInput(Connection* connection, bool progressed, Instant now);
+  void DropInput(Connection* connection);
+  void CountInput(Connection* connection);
+  void BoundInput();
   void NoteIncomplete(Connection* connection, bool progressed, Instant now);
   void CloseTooSlow(Instant now);
 
   // Output.
   void MarkDirty(Connection* connection);
   void Flush(Connection* connection);
+  void BoundKept();
   void MoveToReady(Connection* connection, size_t which);
 
   void SendLateAnswers();
@@ -74,6 +88,11 @@ struct Engine::Impl : ReplyBuffers {
            options.limits.batch_bytes_max;
   }
   size_t in_flight() const { return 1 - open; }
+  // Replies to the connection and records: what its last message made is the difference.
+  size_t BytesMade(const Connection& connection) const {
+    return connection.ready.size() + connection.waiting_bytes() + batches[open].bytes().size() +
+           core->history().unrecorded_bytes();
+  }
 
   EngineOptions options;
   core::Core* core;
@@ -90,15 +109,23 @@ struct Engine::Impl : ReplyBuffers {
   uint32_t connections_open = 0;
   BufferPool buffers;
   std::vector<ConnectionId> dirty;
-  std::vector<ConnectionId> stalled;  // Paused until the open batch has room.
-  std::deque<ConnectionId> yielded;   // Paused until a turn has room for what they ask.
+  ConnectionQueue for_turn;  // See InputWaits.
+  ConnectionQueue for_work;
+  ConnectionQueue for_batch;
+  const Connection* first_in_line = nullptr;  // For work: its turn has come.
+  // What is left of the turn.
+  int new_input_left = kCostPerTurn;
+  int old_input_left = kCostPerTurn;
   int work_left = kWorkPerTurn;
-  bool resuming = false;  // Work is for those that yielded.
+  // Connections by the size of their input, and of what their driver keeps.
+  absl::btree_set<std::pair<size_t, ConnectionId>> input_sizes;
+  size_t input_total = 0;
+  absl::btree_set<std::pair<size_t, ConnectionId>> kept_sizes;
+  size_t kept_total = 0;
   // Connections whose message has begun and not ended, by when it began.
   absl::btree_set<std::pair<int64_t, ConnectionId>> incomplete;
   // Connections that do not take their replies, by when the last byte was taken.
   absl::btree_set<std::pair<int64_t, ConnectionId>> keeping;
-  size_t kept_total = 0;
 
   // One batch fills while the other is committed. waiting[i] of a connection belongs to batches[i],
   // and waiters[i] lists the connections that have something there.

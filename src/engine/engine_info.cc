@@ -87,6 +87,7 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
         {"waiters_per_connection_max", limits.waiters_per_connection_max},
         {"waiters_max", limits.waiters_max},
         {"message_bytes_max", kMessageBytesMax},
+        {"input_total_bytes_max", limits.input_total_bytes_max},
         {"output_bytes_max", limits.output_bytes_max},
         {"output_total_bytes_max", limits.output_total_bytes_max},
         {"output_stalled_ms", limits.output_stalled_ms},

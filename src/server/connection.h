@@ -24,9 +24,9 @@
 namespace nowcalls::server {
 
 // Where all connections read into: libuv fills it and hands it over within one call, so one is
-// enough.
+// enough. Small, because what a turn has no room for is kept for each connection.
 struct ReadBuffer {
-  char bytes[64 * 1024] = {};
+  char bytes[16 * 1024] = {};
 };
 
 class Connection {

@@ -54,6 +54,14 @@ bool IsLoopback(const SocketAddress& address) {
   return IN6_IS_ADDR_V4MAPPED(&v6) && IsLoopbackV4(v4);
 }
 
+bool IsFromThisHost(int fd) {
+  SocketAddress ours;
+  SocketAddress theirs;
+  return getsockname(fd, ours.get(), &ours.size) == 0 &&
+         getpeername(fd, theirs.get(), &theirs.size) == 0 &&
+         ToHostPort(ours).host == ToHostPort(theirs).host;
+}
+
 HostPort ToHostPort(const SocketAddress& address) {
   char text[INET6_ADDRSTRLEN] = "";
   if (address.bytes.ss_family == AF_INET6) {

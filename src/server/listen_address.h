@@ -27,6 +27,9 @@ Result<SocketAddress> Resolve(const HostPort& name);
 // 127.0.0.0/8, ::1, or the former written as an IPv6 address.
 bool IsLoopback(const SocketAddress& address);
 
+// Both ends of the connected socket have the same address, so its peer is on this machine.
+bool IsFromThisHost(int fd);
+
 // "127.0.0.1:18730", "[::1]:18730"; the address in digits.
 HostPort ToHostPort(const SocketAddress& address);
 

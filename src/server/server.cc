@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "nowcalls_version.h"
+#include "server/listen_address.h"
 #include "server/logging.h"
 
 namespace nowcalls::server {
@@ -16,6 +17,9 @@ namespace {
 
 // The loop's timers stand still while the machine is suspended; the ledger clock does not.
 constexpr int64_t kSleepMsMax = 5'000;
+// Those who open all connections there are must not lock the operator out, who can come from the
+// machine itself. Of few connections a tenth.
+constexpr uint32_t kReservedConnections = 16;
 
 engine::EngineOptions MakeEngineOptions(const ServerConfig& config) {
   return {config.core.limits, NOWCALLS_VERSION, config.durability.ToString(), config.data_dir};
@@ -117,11 +121,16 @@ void Server::OnClosed(engine::ConnectionId id) {
 }
 
 void Server::OnAccept(int fd, const std::string& peer) {
-  const auto id = engine_.OnConnect(peer, Now());
+  accepted_ = true;
+  const uint32_t connections_max = config_.core.limits.connections_max;
+  const uint32_t reserved = std::min(kReservedConnections, connections_max / 10);
+  const bool room = connections_ + reserved < connections_max || IsFromThisHost(fd);
+  const auto id = room ? engine_.OnConnect(peer, Now()) : std::nullopt;
   if (!id.has_value()) {
     close(fd);
     LogAboutPeer(LogLevel::kWarn, "refused a connection from " + peer + ": connections-max is " +
-                                      std::to_string(config_.core.limits.connections_max));
+                                      std::to_string(connections_max) + ", of which " +
+                                      std::to_string(reserved) + " are for this machine");
     return;
   }
   if (*id >= peers_.size()) peers_.resize(*id + 1);
@@ -145,19 +154,22 @@ void Server::OnScanDone(const ledger::ScanResult& result) {
 
 void Server::Pump() {
   const Instant now = Now();
-  CloseOverdue(now);
+  if (engine_runs()) engine_.ResumeInput(now);
+  const bool more_input = std::exchange(accepted_, false) || engine_.input_waits();
+  const bool hold = catch_up_.Holds(now, more_input);
+  if (!hold) CloseOverdue(now);
   ReportSuppressed(now);
   LogCommit(commit_watch_.UnderWay(now));
   if (engine_runs()) {
-    if (engine_.NextDeadline() <= now) engine_.OnTime(now);
-    BeginScan(now);
+    if (!hold && engine_.NextDeadline() <= now) engine_.OnTime(now);
+    if (!hold) BeginScan(now);
     BeginCommit(now);
     engine_.TurnEnd();
     // TurnEnd may have ended sessions of peers that do not read.
     BeginCommit(now);
   }
-  if (draining()) ContinueDrain(now);
-  if (phase_ != Phase::kClosed) ArmTimer(now);
+  if (draining() && !hold) ContinueDrain(now);
+  if (phase_ != Phase::kClosed) ArmTimer(now, /*poll_at_once=*/hold);
 }
 
 void Server::BeginScan(Instant now) {
@@ -193,15 +205,16 @@ void Server::ReportSuppressed(Instant now) {
                              " log lines about peers were suppressed in the last second");
 }
 
-void Server::ArmTimer(Instant now) {
+void Server::ArmTimer(Instant now, bool poll_at_once) {
   Instant wake =
       std::min({now + kSleepMsMax, limiter_.NextReport(), commit_watch_.NextReport(), drain_by_});
   if (!closing_.empty()) wake = std::min(wake, Instant{closing_.begin()->first});
   if (engine_runs()) wake = std::min(wake, engine_.NextDeadline());
-  const auto timeout_ms = static_cast<uint64_t>(std::max<int64_t>(0, wake - now));
+  wake = poll_at_once ? now : std::max(wake, now);
+  catch_up_.BeforePoll(wake);
   // The callback has nothing to do: the loop wakes and Pump follows.
   NOWCALLS_CHECK(uv_timer_start(
-                     &timer_, [](uv_timer_t*) {}, timeout_ms, 0) == 0);
+                     &timer_, [](uv_timer_t*) {}, static_cast<uint64_t>(wake - now), 0) == 0);
 }
 
 void Server::SetCloseBy(engine::ConnectionId id, Instant when) {

@@ -2,8 +2,8 @@
 //
 // Thread: loop (the one that calls Start and Run). The engine's calls happen in callbacks of the
 // loop; Pump runs once a loop turn, just before the loop sleeps, and does what a turn ends with:
-// deadlines, the next scan, the next commit, replies that may leave, arming the timer. So every
-// callback only has to tell the engine what happened.
+// input left over, deadlines, the next scan, the next commit, replies that may leave, arming the
+// timer. So every callback only has to tell the engine what happened.
 //
 // Happy path: Start, Run until a signal, drain: answer what was read, commit, close the
 // connections, close the store, close every handle; Run returns. If a look at a rule file is still
@@ -28,6 +28,7 @@
 
 #include "engine/engine.h"
 #include "nowcalls/status.h"
+#include "server/catch_up.h"
 #include "server/commit_thread.h"
 #include "server/commit_watch.h"
 #include "server/config.h"
@@ -106,7 +107,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   void LogCommit(const std::optional<std::string>& what) const;
   void CloseOverdue(Instant now);
   void ReportSuppressed(Instant now);
-  void ArmTimer(Instant now);
+  void ArmTimer(Instant now, bool poll_at_once);
   void SetCloseBy(engine::ConnectionId id, Instant when);
 
   void BeginDrain();
@@ -147,6 +148,8 @@ class Server final : public engine::Driver, public Connection::Owner {
   std::set<std::pair<int64_t, engine::ConnectionId>> closing_;  // By close_by.
 
   CommitWatch commit_watch_;
+  CatchUp catch_up_;
+  bool accepted_ = false;  // Since the last turn.
   Phase phase_ = Phase::kServing;
   Instant drain_by_ = kNever;
 };

@@ -328,11 +328,14 @@ void AddLimits(std::vector<Setting>* table) {
   table->push_back(Integer("message-incomplete-ms", kLimits, "MS",
                            "From the first to the last byte of a message; then it is closed.", 1,
                            3'600'000, &Limits::message_incomplete_ms));
+  table->push_back(Integer("input-total-bytes-max", kLimits, "BYTES",
+                           "Unhandled input of all connections; then who holds most is closed.",
+                           1 << 20, int64_t{1} << 36, &Limits::input_total_bytes_max));
   table->push_back(Integer("output-bytes-max", kLimits, "BYTES",
                            "Unread answers of a connection; then it is closed.", 65'536,
                            int64_t{1} << 30, &Limits::output_bytes_max));
   table->push_back(Integer("output-total-bytes-max", kLimits, "BYTES",
-                           "Unread answers of all connections; then the slow ones are closed.",
+                           "Unread answers of all connections; then who has most is closed.",
                            1 << 20, int64_t{1} << 36, &Limits::output_total_bytes_max));
   table->push_back(Integer("output-stalled-ms", kLimits, "MS",
                            "A connection that reads nothing of its answers for so long is closed.",

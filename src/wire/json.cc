@@ -1,6 +1,7 @@
 #include "wire/json.h"
 
 #include <cmath>
+#include <map>
 #include <msgpack/unpack.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -62,13 +63,19 @@ Status ArrayToJson(const msgpack::object_array& array, Json* json) {
   return Status::Ok();
 }
 
+// Appended here, without Json's own look-up of the key, which walks all keys before it.
 Status MapToJson(const msgpack::object_map& map, Json* json) {
   *json = Json::object();
+  auto& pairs = json->get_ref<Json::object_t&>();
+  pairs.reserve(map.size);
+  std::map<std::string_view, Json*> values;
   for (const msgpack::object_kv* pair = map.ptr; pair != map.ptr + map.size; ++pair) {
     if (pair->key.type != msgpack::type::STR) return NotJson("a map key is not a str");
-    Json key;
-    NOWCALLS_RETURN_IF_ERROR(TextToJson(pair->key.via.str, &key));
-    NOWCALLS_RETURN_IF_ERROR(ToJson(pair->val, &(*json)[key.get_ref<const std::string&>()]));
+    const std::string_view key(pair->key.via.str.ptr, pair->key.via.str.size);
+    if (!IsUtf8(key)) return NotJson("a str is not UTF-8: " + Quoted(key));
+    Json*& value = values[key];
+    if (value == nullptr) value = &pairs.emplace_back(std::string(key), Json()).second;
+    NOWCALLS_RETURN_IF_ERROR(ToJson(pair->val, value));
   }
   return Status::Ok();
 }

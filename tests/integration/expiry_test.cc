@@ -1,8 +1,10 @@
 // Deadlines: what a token may be held for, and who takes it back.
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <vector>
 
+#include "base/clock.h"
 #include "integration/calls.h"
 #include "support/server_process.h"
 
@@ -142,6 +144,32 @@ TEST_CASE(
     CHECK(NowCalls(&clients.back(), 1) == 100);
     CHECK(server.server().LogHas("mass expiry guard: 50 of 100 sessions with tokens went offline"));
   }
+}
+
+TEST_CASE("who was in time before a server was stopped does not suffer for it") {
+  TestServer server({RuleJson(1, 10, {{"clientOfflineTime", 2'000}}),
+                     RuleJson(2, 10, {{"resourceTimeout", 1'500}})},
+                    {{"--mass-expiry-percent", "0"}, {}});
+  RpcClient keeper = server.Connect("keeper");
+  const Grant kept = Acquire(&keeper, 2);
+  RpcClient leaver = server.Connect("leaver");
+  Acquire(&leaver, 1);
+  leaver.Close();
+  REQUIRE(PollUntil(kPatienceMs,
+                    [&] { return ResultOf(&keeper, "info").at("counts").at("connections") == 1; }));
+  server.server().process().Signal(SIGSTOP);
+  const int64_t stopped_ms = BoottimeMs();
+  RpcClient back(server.address());
+  const uint32_t hello = back.Send("hello", {1, "default", "leaver"});
+  const uint32_t keep = keeper.Send("keep", {kept.token_id});
+  REQUIRE(PollUntil(kPatienceMs, [&] { return BoottimeMs() > stopped_ms + 3'200; }));
+  server.server().process().Signal(SIGCONT);
+  const Reply resumed = back.Receive();
+  REQUIRE(resumed.msgid == hello);
+  CHECK(resumed.result.at(3) == 1);
+  const Reply answer = keeper.Receive();
+  REQUIRE(answer.msgid == keep);
+  CHECK(answer.result.at(0) == kStatusOk);
 }
 
 }  // namespace

@@ -321,6 +321,49 @@ TEST_CASE_FIXTURE(Hostile, "two thousand sockets with half a message each are al
   CheckWell();
 }
 
+TEST_CASE_FIXTURE(Hostile, "floods of notifications and pings leave room for others") {
+  const std::string messages[] = {Bytes("\x93\x02\xa0\x90"),
+                                  EncodeRequest(1, "ping", Json::array()),
+                                  EncodeRequest(1, "acquire", {kHostileFlow + 1, 1})};
+  std::vector<RpcClient> flooders;
+  for (int i = 0; i < 60; ++i) {
+    const std::string& message = messages[i % 3];
+    std::string flood;
+    while (flood.size() < kMiB) flood += message;
+    flooders.push_back(server.Connect());
+    flooders.back().SendRaw(flood, 0);  // As much as the sockets take.
+  }
+  RpcClient client = server.Connect("modest");
+  for (int i = 0; i < 20; ++i) {
+    const Grant grant = Acquire(&client, kHostileFlow);
+    CHECK(Release(&client, grant.token_id) == kStatusReleaseOk);
+  }
+  CheckWell();
+}
+
+TEST_CASE("input that is never completed is bounded over all connections") {
+  AllowManyFiles();
+  TestServer server({RuleJson(kHonestFlow, 1)},
+                    {{"--input-total-bytes-max", std::to_string(4 * kMiB)}, {}});
+  HonestClient honest(server.address(), kHonestFlow);
+  const uint64_t resident_before = ResidentBytes(server.server().process().pid());
+  const std::string half = Bytes("\x94\x00\x01\xa4ping\x91\xda\xf0\x00") + std::string(60'000, 'x');
+  constexpr size_t kSockets = 1'000;  // 60 MB.
+  std::vector<RpcClient> sockets;
+  for (size_t i = 0; i < kSockets; ++i) {
+    sockets.push_back(server.Connect());
+    sockets.back().SendRaw(half);
+  }
+  RpcClient client = server.Connect();
+  REQUIRE(PollUntil(kPatienceMs, [&] {
+    return ResultOf(&client, "info").at("counts").at("connections") < kSockets / 10;
+  }));
+  CHECK(server.server().log().find("that are not handled yet") != std::string::npos);
+  CHECK(ResidentBytes(server.server().process().pid()) < resident_before + kGrowthMax);
+  CHECK(honest.MakesProgress());
+  CHECK(honest.Finish() == "");
+}
+
 TEST_CASE("connections beyond the limit are closed, and there is room again when one leaves") {
   TestServer server({RuleJson(1, 10)}, {{"--connections-max", "3"}, {}});
   std::vector<RpcClient> clients;
@@ -333,6 +376,23 @@ TEST_CASE("connections beyond the limit are closed, and there is room again when
   CHECK(clients[0].Call("ping").ok());
   clients.pop_back();
   CHECK(PollUntil(kPatienceMs, [&] { return server.Connect().Call("ping").ok(); }));
+}
+
+TEST_CASE("who comes from elsewhere cannot take all connections there are") {
+  TestServer server({RuleJson(1, 10)}, {{"--connections-max", "20"}, {}});
+  std::vector<RpcClient> others;
+  for (int i = 0; i < 18; ++i) {
+    others.emplace_back(server.address(), "127.0.0.2");
+    REQUIRE(others.back().Call("ping").ok());
+  }
+  CHECK(RpcClient(server.address(), "127.0.0.2").SeesEof());
+  RpcClient first = server.Connect();
+  CHECK(first.Call("ping").ok());
+  RpcClient second = server.Connect();
+  CHECK(second.Call("ping").ok());
+  CHECK(server.Connect().SeesEof());
+  CHECK(server.server().log().find("connections-max is 20, of which 2 are for this machine") !=
+        std::string::npos);
 }
 
 TEST_CASE("tokens beyond the server's limit are refused by name") {

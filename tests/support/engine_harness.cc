@@ -112,6 +112,7 @@ uint64_t EngineHarness::Take(engine::ConnectionId id, int64_t flow) {
 }
 
 void EngineHarness::Turn() {
+  engine_->ResumeInput(now_);
   if (engine_->NextDeadline() <= now_) engine_->OnTime(now_);
   if (const auto request = engine_->BeginScan(now_)) {
     ledger::ScanResult result;

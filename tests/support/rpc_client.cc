@@ -123,7 +123,7 @@ bool WaitFor(int fd, int16_t events, int64_t deadline_ms) {
   }
 }
 
-int ConnectTo(const std::string& address) {
+int ConnectTo(const std::string& address, const std::string& source) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos) return -1;
   sockaddr_in peer{};
@@ -132,7 +132,12 @@ int ConnectTo(const std::string& address) {
   if (inet_pton(AF_INET, address.substr(0, colon).c_str(), &peer.sin_addr) != 1) return -1;
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
-  if (connect(fd, reinterpret_cast<sockaddr*>(&peer), sizeof(peer)) != 0) {
+  sockaddr_in from{};
+  from.sin_family = AF_INET;
+  const bool bound =
+      source.empty() || (inet_pton(AF_INET, source.c_str(), &from.sin_addr) == 1 &&
+                         bind(fd, reinterpret_cast<sockaddr*>(&from), sizeof(from)) == 0);
+  if (!bound || connect(fd, reinterpret_cast<sockaddr*>(&peer), sizeof(peer)) != 0) {
     close(fd);
     return -1;
   }
@@ -187,7 +192,9 @@ RpcClient::~RpcClient() = default;
 RpcClient::RpcClient(RpcClient&&) noexcept = default;
 RpcClient& RpcClient::operator=(RpcClient&&) noexcept = default;
 
-RpcClient::RpcClient(const std::string& address) : RpcClient() { impl_->fd = ConnectTo(address); }
+RpcClient::RpcClient(const std::string& address, const std::string& source) : RpcClient() {
+  impl_->fd = ConnectTo(address, source);
+}
 
 bool RpcClient::connected() const { return impl_->fd >= 0; }
 

@@ -44,7 +44,8 @@ class RpcClient {
   RpcClient& operator=(RpcClient&&) noexcept;
 
   // `address` is 127.0.0.1:PORT. A refused connection gives an unconnected client.
-  explicit RpcClient(const std::string& address);
+  // `source`, an address of this machine, is where it then comes from.
+  explicit RpcClient(const std::string& address, const std::string& source = {});
 
   bool connected() const;
   std::string local_address() const;  // HOST:PORT of this end.

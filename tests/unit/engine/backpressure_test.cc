@@ -88,8 +88,8 @@ TEST_CASE("requests in flight in both batches count together") {
   CHECK(h.core().tokens().size() == 4);
   CHECK_FALSE(h.driver().socket(c).reading);
   h.FinishCommit();
-  CHECK(h.core().tokens().size() == 6);
   h.Turn();
+  CHECK(h.core().tokens().size() == 6);
   CHECK(h.TakeIds(c) == Ids{1, 2});
   h.Settle();
   CHECK(h.TakeIds(c) == Sequence(3, 6));
@@ -116,6 +116,7 @@ TEST_CASE("a full batch stops everybody's input until the next one opens") {
   CHECK(h.TakeIds(d).empty());
 
   REQUIRE(h.BeginCommit());
+  h.Turn();
   CHECK(h.core().tokens().size() > granted);
   h.FinishCommit();
   h.Settle();
@@ -133,9 +134,9 @@ TEST_CASE("a batch that fills again while the one before is in flight stops inpu
   h.Send(c, Acquires(1, 200));
   for (int i = 0; i < 3; ++i) {
     REQUIRE(h.BeginCommit());
+    h.Turn();
     CHECK_FALSE(h.driver().socket(c).reading);
     CHECK(h.core().tokens().size() < 200);
-    h.Turn();
     h.FinishCommit();
     h.Turn();
   }
@@ -168,11 +169,11 @@ TEST_CASE("a client that does not read its replies is closed when too much of th
   CHECK(h.Call(d, PlainRequest(1, Method::kPing)).number() > 0);
 }
 
-std::string TokenPages(uint32_t first, uint32_t last) {
+std::string TokenPages(uint32_t first, uint32_t last, uint32_t rows = 1000) {
   wire::OutputBuffer out;
   for (uint32_t id = first; id <= last; ++id) {
     wire::TokensParams params;
-    params.page.limit = 1000;
+    params.page.limit = rows;
     wire::EncodeTokensRequest(id, params, &out);
   }
   return std::string(out.view());
@@ -238,77 +239,61 @@ TEST_CASE("a client that takes no byte of its replies for output_stalled_ms is c
   CHECK_FALSE(h.driver().socket(d).closed);
 }
 
-TEST_CASE("when all connections keep too much together, those that keep a lot are closed") {
+TEST_CASE("when all connections keep too much together, the one that keeps most is closed") {
   Limits limits;
   limits.output_total_bytes_max = 600 * 1024;
   EngineHarness h(limits, {{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000}});
   const ConnectionId filler = h.Connect();
   h.Send(filler, Acquires(1, 1000));
   h.Settle();
-  int closed = 0;
-  for (int i = 0; i < 8; ++i) {
-    const ConnectionId c = h.Connect("127.0.0.1:" + std::to_string(i));
-    h.driver().socket(c).stuck = true;
-    h.Send(c, PlainRequest(1, Method::kPing) + TokenPages(2, 20));
-    h.Settle();
-    closed += h.driver().socket(c).closed ? 1 : 0;
-    if (h.driver().socket(c).closed) h.Disconnect(c);
-  }
-  CHECK(closed >= 5);
-  CHECK(closed < 8);
-  CHECK(h.driver().TakeLog().find("nor do others: ") != std::string::npos);
-  const ConnectionId modest = h.Connect("127.0.0.1:99");
-  h.driver().socket(modest).stuck = true;
-  h.Send(modest, PlainRequest(1, Method::kPing));
-  h.Settle();
-  CHECK_FALSE(h.driver().socket(modest).closed);
-}
-
-TEST_CASE("work is spread over turns and over those who ask for it") {
-  EngineHarness h;
   std::vector<ConnectionId> ids;
-  for (int i = 0; i < 12; ++i) ids.push_back(h.Connect("127.0.0.1:" + std::to_string(i)));
-  wire::OutputBuffer rules;
-  for (uint32_t id = 1; id <= 3; ++id) wire::EncodeRulesListRequest(id, {}, &rules);
-  for (const ConnectionId id : ids) h.Send(id, rules.view());
-  const auto answered = [&] {
-    std::vector<size_t> counts;
-    for (const ConnectionId id : ids) counts.push_back(h.TakeIds(id).size());
-    return counts;
+  const auto keep = [&](uint32_t pages) {
+    ids.push_back(h.Connect("127.0.0.1:" + std::to_string(ids.size())));
+    h.driver().socket(ids.back()).stuck = true;
+    h.Send(ids.back(), TokenPages(1, pages));
+    h.Settle();
+    return h.driver().socket(ids.back()).kept;
   };
-  h.engine().TurnEnd();
-  std::vector<size_t> total = answered();
-  CHECK(std::accumulate(total.begin(), total.end(), size_t{0}) == 1);
-  for (int turn = 0; turn < 14; ++turn) {
-    // One that comes later never overtakes those who wait.
-    const ConnectionId late = ids.back();
-    h.Send(late, AcquireRequest(9, 1));
-    h.engine().OnTime(h.now());
-    h.engine().TurnEnd();
-    const std::vector<size_t> counts = answered();
-    CHECK(std::accumulate(counts.begin(), counts.end() - 1, size_t{0}) <= 1);
-    for (size_t i = 0; i < counts.size(); ++i) total[i] += counts[i];
-  }
-  for (size_t i = 0; i + 1 < total.size(); ++i) CHECK(total[i] >= 1);
+  const size_t one = keep(1);
+  const size_t two = keep(2);
+  REQUIRE(two > one);
+  for (size_t total = one + two; total <= 600 * 1024; total += one) REQUIRE(keep(1) == one);
+  for (const ConnectionId id : ids) CHECK(h.driver().socket(id).closed == (id == ids[1]));
+  CHECK_FALSE(h.driver().socket(ids[1]).flushed);
+  CHECK(h.driver().TakeLog() ==
+        "warn: connection 127.0.0.1:1 does not read its replies: " + std::to_string(two) +
+            " bytes wait, the most of all connections, which together "
+            "exceed 614400; closing it\n");
+  h.Disconnect(ids[1]);
+  h.driver().socket(filler).stuck = true;
+  h.Send(filler, PlainRequest(1, Method::kPing));
   h.Settle();
-  const std::vector<size_t> rest = answered();
-  for (size_t i = 0; i + 1 < rest.size(); ++i) CHECK(total[i] + rest[i] == 3);
+  CHECK_FALSE(h.driver().socket(filler).closed);
 }
 
-TEST_CASE("a connection that is gone while it waits for its turn is forgotten") {
-  EngineHarness h;
-  wire::OutputBuffer rules;
-  wire::EncodeRulesListRequest(1, {}, &rules);
-  wire::EncodeRulesListRequest(2, {}, &rules);
-  const ConnectionId a = h.Connect();
-  h.Send(a, rules.view());
-  CHECK(h.engine().NextDeadline() <= h.now());
-  h.Disconnect(a);
-  CHECK(h.engine().NextDeadline() > h.now());
-  const ConnectionId b = h.Connect();
-  REQUIRE(a == b);
+TEST_CASE("what is kept of a connection that is being flushed counts, and it may be ended") {
+  Limits limits;
+  limits.output_total_bytes_max = 600 * 1024;
+  limits.output_stalled_ms = 1000;
+  EngineHarness h(limits, {{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000}});
+  const ConnectionId c = h.Connect();
+  h.Send(c, Acquires(1, 1000));
   h.Settle();
-  CHECK(h.driver().socket(b).written.empty());
+  h.driver().socket(c).stuck = true;
+  h.Send(c, TokenPages(1, 1) + "x");
+  h.Settle();
+  CHECK(h.driver().socket(c).flushed);
+  h.Pass(1500);  // The driver's business.
+  CHECK(h.driver().socket(c).flushed);
+  std::vector<ConnectionId> others;
+  while (h.driver().socket(c).flushed) {
+    REQUIRE(others.size() < 20);
+    others.push_back(h.Connect("127.0.0.1:2"));
+    h.driver().socket(others.back()).stuck = true;
+    h.Send(others.back(), TokenPages(1, 1, 900));
+    h.Settle();
+  }
+  for (const ConnectionId id : others) CHECK_FALSE(h.driver().socket(id).closed);
 }
 
 TEST_CASE("a draining engine answers what was read and begins nothing else") {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/limits.h"
 #include "unit/wire/pack.h"
 #include "wire/client_messages.h"
 
@@ -71,8 +72,22 @@ TEST_CASE("lengths that the bytes have not paid for are refused") {
   CHECK_FALSE(Why(std::string(100'000, '\x91')).empty());
 }
 
-TEST_CASE("of a key that comes twice the last counts") {
+TEST_CASE("of a key that comes twice the last counts, in the place of the first") {
   CHECK(JsonFromMessagePack(Bytes("82 a16b 01 a16b 02"))->dump() == R"({"k":2})");
+  CHECK(JsonFromMessagePack(Bytes("83 a16b 01 a16a 03 a16b 02"))->dump() == R"({"k":2,"j":3})");
+}
+
+TEST_CASE("a map with as many keys as a map may have keeps them all, in their order") {
+  Json document;
+  for (uint32_t i = 0; i < kElementsMax; ++i) {
+    document[std::to_string(i * 7919 % kElementsMax)] = {{"value", i}};
+  }
+  REQUIRE(document.size() == kElementsMax);
+  OutputBuffer out;
+  EncodeJsonResult(5, document, &out);
+  const Result<Json> back = JsonFromMessagePack(ResultOf(out));
+  REQUIRE(back.ok());
+  CHECK(back->dump() == document.dump());
 }
 
 }  // namespace
