@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <unordered_set>
@@ -232,25 +234,34 @@ size_t SkipQuiet(std::string_view text, size_t i) {
   return i;
 }
 
-// Whether brackets open deeper than the bound. The parser recurses nowhere, but what it builds is
-// destroyed recursively. (Its own callback would bound the depth too, in quadratic time.)
-bool IsTooDeep(std::string_view text) {
+// In a text: twice those of rules_max rules as Sentinel's dashboard writes them.
+constexpr size_t kValuesMax = 10'000'000;
+
+// What makes the text too much to build documents of, or nullopt. The parser recurses nowhere, but
+// what it builds is destroyed recursively, and takes many times the memory of a short text like
+// "{},{}". (The parser's own callback would bound the depth too, in quadratic time.)
+std::optional<std::string> Excess(std::string_view text) {
   int depth = 0;
+  size_t values = 1;  // As many as commas and opening brackets, or fewer.
   for (size_t i = 0; i < text.size(); ++i) {
     i = SkipQuiet(text, i);
     if (i >= text.size()) break;
-    if (text[i] == '[' || text[i] == '{') ++depth;
-    if (text[i] == ']' || text[i] == '}') --depth;
-    if (depth > kRuleJsonNestingMax) return true;
+    const char c = text[i];
+    if (c == '[' || c == '{') ++depth;
+    if (c == ']' || c == '}') --depth;
+    if (c == '[' || c == '{' || c == ',') ++values;
+    if (depth > kRuleJsonNestingMax) {
+      return "is nested deeper than " + std::to_string(kRuleJsonNestingMax) + " levels";
+    }
+    if (values > kValuesMax) {
+      return "holds more than " + std::to_string(kValuesMax) + " values";
+    }
   }
-  return false;
+  return std::nullopt;
 }
 
 Result<json> ParseText(std::string_view text) {
-  if (IsTooDeep(text)) {
-    return Status::InvalidArgument("JSON is nested deeper than " +
-                                   std::to_string(kRuleJsonNestingMax) + " levels");
-  }
+  if (const auto excess = Excess(text)) return Status::InvalidArgument("JSON " + *excess);
   try {
     return json::parse(text, nullptr, /*allow_exceptions=*/true, /*ignore_comments=*/true);
   } catch (const json::exception& e) {

@@ -180,6 +180,15 @@ TEST_CASE("text that is not JSON is refused with its place") {
   CHECK(ErrorOf("[\n\n  }").starts_with("not valid JSON: parse error at line 3, column 3"));
 }
 
+TEST_CASE("a text of more values than any set has is refused before documents are built of it") {
+  std::string text = "[";
+  for (int i = 0; i < 5'000'000; ++i) text += "{},";
+  CHECK(ErrorOf(text) == "JSON holds more than 10000000 values");
+  // What is in a string is one value.
+  const std::string commas(20'000'000, ',');
+  CHECK(ErrorOf("[\"" + commas + "\"]") == "rule 1: must be an object");
+}
+
 TEST_CASE("numbers too large for any type are refused") {
   CHECK(ErrorWith(R"("warmUpPeriodSec":2147483648)").find("warmUpPeriodSec") != std::string::npos);
   CHECK(ErrorOf(R"([{"resource":"r","count":1e400,"clusterMode":true}])")
