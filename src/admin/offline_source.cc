@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <ranges>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -212,7 +211,7 @@ Status OfflineSource::History(const HistoryFilter& filter, size_t limit,
   });
   NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
   progress_->Erase();
-  for (const HistoryRow& row : std::views::reverse(newest)) NOWCALLS_RETURN_IF_ERROR(sink(row));
+  for (; !newest.empty(); newest.pop_back()) NOWCALLS_RETURN_IF_ERROR(sink(newest.back()));
   return walk.damage();
 }
 

@@ -21,9 +21,9 @@ struct InfoRow {
 
 constexpr Column<InfoRow> kInfoColumns[] = {
     {{"name", "NAME", Kind::kText},
-     [](const InfoRow& r) -> Cell { return std::string_view(r.name); }},
+     [](const InfoRow& r) -> Cell { return std::string_view{r.name}; }},
     {{"value", "VALUE", Kind::kText},
-     [](const InfoRow& r) -> Cell { return std::string_view(r.value); }},
+     [](const InfoRow& r) -> Cell { return std::string_view{r.value}; }},
 };
 
 Status AddFigures(const std::string& path, const ordered_json& value, Listing<InfoRow>* listing) {

@@ -68,7 +68,8 @@ struct Limits {
   uint32_t cancels_per_session_max = 10'000;
   uint32_t cancels_max = 1'000'000;
   int64_t cancel_remembered_ms = 60'000;
-  uint32_t listings_max = 64;               // Listings between two pages,
+  // Listings of tokens between two pages: of all connections, and of one.
+  uint32_t listings_max = 64;
   uint32_t listings_per_connection_max = 4;
   int64_t listing_idle_ms = 30'000;         // Then the cursor is forgotten.
   uint32_t history_max = 10'000;            // Entries of the history; 0: none.
