@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "wire/splitter.h"
@@ -43,6 +44,26 @@ std::string TokenRequest(uint32_t msgid, wire::Method method, uint64_t token) {
   wire::OutputBuffer out;
   wire::EncodeTokenRequest(msgid, method, token, &out);
   return Text(out);
+}
+
+std::string AcquireRequests(uint32_t first, uint32_t last) {
+  std::string bytes;
+  for (uint32_t id = first; id <= last; ++id) bytes += AcquireRequest(id, 1);
+  return bytes;
+}
+
+std::string TokenPageRequests(uint32_t first, uint32_t last, uint32_t rows) {
+  wire::TokensParams params;
+  params.page.limit = rows;
+  wire::OutputBuffer out;
+  for (uint32_t id = first; id <= last; ++id) wire::EncodeTokensRequest(id, params, &out);
+  return Text(out);
+}
+
+std::vector<uint32_t> Ids(uint32_t first, uint32_t last) {
+  std::vector<uint32_t> ids(last - first + 1);
+  std::iota(ids.begin(), ids.end(), first);
+  return ids;
 }
 
 wire::AcquireReply EngineReply::acquire() const {

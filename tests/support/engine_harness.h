@@ -26,6 +26,13 @@ std::string HelloRequest(uint32_t msgid, std::string_view name_space,
 std::string PlainRequest(uint32_t msgid, wire::Method method);
 std::string AcquireRequest(uint32_t msgid, int64_t flow, int64_t count = 1);
 std::string TokenRequest(uint32_t msgid, wire::Method method, uint64_t token);
+// One request for each id from `first` to `last`: an acquire of one unit of flow 1, a page of
+// `tokens` with at most `rows` rows.
+std::string AcquireRequests(uint32_t first, uint32_t last);
+std::string TokenPageRequests(uint32_t first, uint32_t last, uint32_t rows = 1000);
+
+// first, first + 1, ..., last.
+std::vector<uint32_t> Ids(uint32_t first, uint32_t last);
 
 struct EngineReply {
   uint32_t msgid = 0;

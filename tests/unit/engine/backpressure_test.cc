@@ -1,33 +1,20 @@
 // Invariant 8 at the border: what one client may have in flight, and what happens when it is more.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <numeric>
-
 #include "support/engine_harness.h"
 
 namespace nowcalls::engine {
 namespace {
 
 using testing::AcquireRequest;
+using testing::AcquireRequests;
 using testing::EngineHarness;
 using testing::FakeDriver;
+using testing::Ids;
 using testing::PlainRequest;
+using testing::TokenPageRequests;
 using testing::TokenRequest;
 using wire::Method;
-using Ids = std::vector<uint32_t>;
-
-Ids Sequence(uint32_t first, uint32_t last) {
-  Ids ids(last - first + 1);
-  std::iota(ids.begin(), ids.end(), first);
-  return ids;
-}
-
-std::string Acquires(uint32_t first, uint32_t last) {
-  std::string bytes;
-  for (uint32_t id = first; id <= last; ++id) bytes += AcquireRequest(id, 1);
-  return bytes;
-}
 
 TEST_CASE("beyond requests_in_flight_max reading stops, goes on, and each request has one answer") {
   Limits limits;
@@ -35,9 +22,9 @@ TEST_CASE("beyond requests_in_flight_max reading stops, goes on, and each reques
   EngineHarness h(limits);
   const ConnectionId c = h.Connect();
   const FakeDriver::Socket& socket = h.driver().socket(c);
-  h.Send(c, Acquires(1, 10));
+  h.Send(c, AcquireRequests(1, 10));
   CHECK(socket.reading);
-  h.Send(c, Acquires(11, 35));
+  h.Send(c, AcquireRequests(11, 35));
   CHECK_FALSE(socket.reading);
   CHECK(h.core().tokens().size() == 10);
   h.Turn();
@@ -47,16 +34,16 @@ TEST_CASE("beyond requests_in_flight_max reading stops, goes on, and each reques
   CHECK(h.core().tokens().size() == 10);
   h.FinishCommit();
   h.Turn();
-  CHECK(h.TakeIds(c) == Sequence(1, 10));
+  CHECK(h.TakeIds(c) == Ids(1, 10));
   CHECK(h.core().tokens().size() == 20);
   CHECK_FALSE(socket.reading);
   h.Settle();
   CHECK(socket.reading);
-  CHECK(h.TakeIds(c) == Sequence(11, 35));
+  CHECK(h.TakeIds(c) == Ids(11, 35));
   CHECK(h.core().tokens().size() == 35);
-  h.Send(c, Acquires(36, 36));
+  h.Send(c, AcquireRequests(36, 36));
   h.Settle();
-  CHECK(h.TakeIds(c) == Ids{36});
+  CHECK(h.TakeIds(c) == Ids(36, 36));
 }
 
 TEST_CASE("one client that floods does not stop another") {
@@ -65,16 +52,16 @@ TEST_CASE("one client that floods does not stop another") {
   EngineHarness h(limits);
   const ConnectionId c = h.Connect();
   const ConnectionId d = h.Connect("127.0.0.1:2");
-  h.Send(c, Acquires(1, 50));
-  h.Send(d, Acquires(100, 102));
+  h.Send(c, AcquireRequests(1, 50));
+  h.Send(d, AcquireRequests(100, 102));
   CHECK(h.driver().socket(d).reading);
   REQUIRE(h.BeginCommit());
   h.FinishCommit();
   h.Turn();
-  CHECK(h.TakeIds(d) == Sequence(100, 102));
-  CHECK(h.TakeIds(c) == Sequence(1, 5));
+  CHECK(h.TakeIds(d) == Ids(100, 102));
+  CHECK(h.TakeIds(c) == Ids(1, 5));
   h.Settle();
-  CHECK(h.TakeIds(c) == Sequence(6, 50));
+  CHECK(h.TakeIds(c) == Ids(6, 50));
 }
 
 TEST_CASE("requests in flight in both batches count together") {
@@ -82,17 +69,17 @@ TEST_CASE("requests in flight in both batches count together") {
   limits.requests_in_flight_max = 4;
   EngineHarness h(limits);
   const ConnectionId c = h.Connect();
-  h.Send(c, Acquires(1, 2));
+  h.Send(c, AcquireRequests(1, 2));
   REQUIRE(h.BeginCommit());
-  h.Send(c, Acquires(3, 6));
+  h.Send(c, AcquireRequests(3, 6));
   CHECK(h.core().tokens().size() == 4);
   CHECK_FALSE(h.driver().socket(c).reading);
   h.FinishCommit();
   h.Turn();
   CHECK(h.core().tokens().size() == 6);
-  CHECK(h.TakeIds(c) == Ids{1, 2});
+  CHECK(h.TakeIds(c) == Ids(1, 2));
   h.Settle();
-  CHECK(h.TakeIds(c) == Sequence(3, 6));
+  CHECK(h.TakeIds(c) == Ids(3, 6));
   CHECK(h.driver().socket(c).reading);
 }
 
@@ -102,12 +89,12 @@ TEST_CASE("a full batch stops everybody's input until the next one opens") {
   EngineHarness h(limits);
   const ConnectionId c = h.Connect();
   const ConnectionId d = h.Connect("127.0.0.1:2");
-  h.Send(c, Acquires(1, 100));
+  h.Send(c, AcquireRequests(1, 100));
   const uint32_t granted = h.core().tokens().size();
   CHECK(granted >= 5);
   CHECK(granted < 40);
   CHECK_FALSE(h.driver().socket(c).reading);
-  h.Send(d, Acquires(101, 103));
+  h.Send(d, AcquireRequests(101, 103));
   CHECK(h.core().tokens().size() == granted);
   CHECK_FALSE(h.driver().socket(d).reading);
   CHECK(h.engine().NextDeadline() == h.core().NextMark());
@@ -120,8 +107,8 @@ TEST_CASE("a full batch stops everybody's input until the next one opens") {
   CHECK(h.core().tokens().size() > granted);
   h.FinishCommit();
   h.Settle();
-  CHECK(h.TakeIds(c) == Sequence(1, 100));
-  CHECK(h.TakeIds(d) == Sequence(101, 103));
+  CHECK(h.TakeIds(c) == Ids(1, 100));
+  CHECK(h.TakeIds(d) == Ids(101, 103));
   CHECK(h.driver().socket(c).reading);
   CHECK(h.driver().socket(d).reading);
 }
@@ -131,7 +118,7 @@ TEST_CASE("a batch that fills again while the one before is in flight stops inpu
   limits.batch_bytes_max = 600;
   EngineHarness h(limits);
   const ConnectionId c = h.Connect();
-  h.Send(c, Acquires(1, 200));
+  h.Send(c, AcquireRequests(1, 200));
   for (int i = 0; i < 3; ++i) {
     REQUIRE(h.BeginCommit());
     h.Turn();
@@ -141,7 +128,7 @@ TEST_CASE("a batch that fills again while the one before is in flight stops inpu
     h.Turn();
   }
   h.Settle();
-  CHECK(h.TakeIds(c) == Sequence(1, 200));
+  CHECK(h.TakeIds(c) == Ids(1, 200));
   CHECK(h.driver().socket(c).reading);
 }
 
@@ -169,25 +156,15 @@ TEST_CASE("a client that does not read its replies is closed when too much of th
   CHECK(h.Call(d, PlainRequest(1, Method::kPing)).number() > 0);
 }
 
-std::string TokenPages(uint32_t first, uint32_t last, uint32_t rows = 1000) {
-  wire::OutputBuffer out;
-  for (uint32_t id = first; id <= last; ++id) {
-    wire::TokensParams params;
-    params.page.limit = rows;
-    wire::EncodeTokensRequest(id, params, &out);
-  }
-  return std::string(out.view());
-}
-
 TEST_CASE("a client that does not read its replies is not read either, until it does") {
   EngineHarness h({}, {{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000}});
   const ConnectionId c = h.Connect();
-  h.Send(c, Acquires(1, 1000));
+  h.Send(c, AcquireRequests(1, 1000));
   h.Settle();
   h.TakeIds(c);
   FakeDriver::Socket& socket = h.driver().socket(c);
   socket.stuck = true;
-  h.Send(c, TokenPages(1, 20));
+  h.Send(c, TokenPageRequests(1, 20));
   h.Settle();
   const size_t answered = h.TakeIds(c).size();
   CHECK(answered >= 1);
@@ -244,13 +221,13 @@ TEST_CASE("when all connections keep too much together, the one that keeps most 
   limits.output_total_bytes_max = 600 * 1024;
   EngineHarness h(limits, {{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000}});
   const ConnectionId filler = h.Connect();
-  h.Send(filler, Acquires(1, 1000));
+  h.Send(filler, AcquireRequests(1, 1000));
   h.Settle();
   std::vector<ConnectionId> ids;
   const auto keep = [&](uint32_t pages) {
     ids.push_back(h.Connect("127.0.0.1:" + std::to_string(ids.size())));
     h.driver().socket(ids.back()).stuck = true;
-    h.Send(ids.back(), TokenPages(1, pages));
+    h.Send(ids.back(), TokenPageRequests(1, pages));
     h.Settle();
     return h.driver().socket(ids.back()).kept;
   };
@@ -277,10 +254,10 @@ TEST_CASE("what is kept of a connection that is being flushed counts, and it may
   limits.output_stalled_ms = 1000;
   EngineHarness h(limits, {{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000}});
   const ConnectionId c = h.Connect();
-  h.Send(c, Acquires(1, 1000));
+  h.Send(c, AcquireRequests(1, 1000));
   h.Settle();
   h.driver().socket(c).stuck = true;
-  h.Send(c, TokenPages(1, 1) + "x");
+  h.Send(c, TokenPageRequests(1, 1) + "x");
   h.Settle();
   CHECK(h.driver().socket(c).flushed);
   h.Pass(1500);  // The driver's business.
@@ -290,7 +267,7 @@ TEST_CASE("what is kept of a connection that is being flushed counts, and it may
     REQUIRE(others.size() < 20);
     others.push_back(h.Connect("127.0.0.1:2"));
     h.driver().socket(others.back()).stuck = true;
-    h.Send(others.back(), TokenPages(1, 1, 900));
+    h.Send(others.back(), TokenPageRequests(1, 1, 900));
     h.Settle();
   }
   for (const ConnectionId id : others) CHECK_FALSE(h.driver().socket(id).closed);
@@ -307,7 +284,7 @@ TEST_CASE("a draining engine answers what was read and begins nothing else") {
   CHECK(h.engine().NextDeadline() == h.core().NextMark());
   CHECK_FALSE(h.engine().BeginScan(h.now()).has_value());
   h.Settle();
-  CHECK(h.TakeIds(c) == Ids{2});
+  CHECK(h.TakeIds(c) == Ids(2, 2));
   CHECK(h.core().tokens().size() == 2);
   h.Restart();
   h.Pass(10'100);
@@ -331,19 +308,13 @@ TEST_CASE("a closed client's session ends with the close, not with the disconnec
 TEST_CASE("a flood of listings yields to others at the end of each turn") {
   EngineHarness h({}, {{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000}});
   const ConnectionId c = h.Connect();
-  h.Send(c, Acquires(1, 1000));
+  h.Send(c, AcquireRequests(1, 1000));
   h.Settle();
   h.TakeIds(c);
-  wire::OutputBuffer out;
-  for (uint32_t id = 1; id <= 40; ++id) {
-    wire::TokensParams params;
-    params.page.limit = 1000;
-    wire::EncodeTokensRequest(id, params, &out);
-  }
-  h.Send(c, out.view());
+  h.Send(c, TokenPageRequests(1, 40));
   CHECK_FALSE(h.driver().socket(c).reading);
   CHECK(h.engine().NextDeadline() <= h.now());
-  Ids all;
+  std::vector<uint32_t> all;
   int turns = 0;
   for (; all.size() < 40; ++turns) {
     REQUIRE(turns < 100);
@@ -354,7 +325,7 @@ TEST_CASE("a flood of listings yields to others at the end of each turn") {
     for (const uint32_t id : h.TakeIds(c)) all.push_back(id);
   }
   CHECK(turns >= 10);
-  CHECK(all == Sequence(1, 40));
+  CHECK(all == Ids(1, 40));
   h.Settle();
   CHECK(h.driver().socket(c).reading);
   CHECK(h.engine().NextDeadline() > h.now());
@@ -363,42 +334,30 @@ TEST_CASE("a flood of listings yields to others at the end of each turn") {
 TEST_CASE("listings that wait for a commit yield too and are all answered") {
   EngineHarness h({}, {{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000}});
   const ConnectionId c = h.Connect();
-  h.Send(c, Acquires(1, 1000));
+  h.Send(c, AcquireRequests(1, 1000));
   h.Settle();
   h.TakeIds(c);
   h.Send(c, AcquireRequest(1, 1));
-  wire::OutputBuffer out;
-  for (uint32_t id = 2; id <= 12; ++id) {
-    wire::TokensParams params;
-    params.page.limit = 1000;
-    wire::EncodeTokensRequest(id, params, &out);
-  }
-  h.Send(c, out.view());
+  h.Send(c, TokenPageRequests(2, 12));
   CHECK_FALSE(h.driver().socket(c).reading);
   h.Turn();
   CHECK(h.driver().socket(c).written.empty());
   h.Settle();
-  CHECK(h.TakeIds(c) == Sequence(1, 12));
+  CHECK(h.TakeIds(c) == Ids(1, 12));
   CHECK(h.driver().socket(c).reading);
 }
 
 TEST_CASE("requests that a paused client has sent are not forgotten when the engine goes idle") {
   EngineHarness h({}, {{.flow = 1, .count = 1e6, .resource_timeout_ms = 600'000}});
   const ConnectionId c = h.Connect();
-  h.Send(c, Acquires(1, 1000));
+  h.Send(c, AcquireRequests(1, 1000));
   h.Settle();
   h.TakeIds(c);
-  wire::OutputBuffer out;
-  for (uint32_t id = 1; id <= 8; ++id) {
-    wire::TokensParams params;
-    params.page.limit = 1000;
-    wire::EncodeTokensRequest(id, params, &out);
-  }
-  h.Send(c, out.view());
+  h.Send(c, TokenPageRequests(1, 8));
   h.engine().TurnEnd();
   CHECK_FALSE(h.engine().idle());  // Answers are still due to what has been received.
   h.Settle();
-  CHECK(h.TakeIds(c) == Sequence(1, 8));
+  CHECK(h.TakeIds(c) == Ids(1, 8));
 }
 
 }  // namespace

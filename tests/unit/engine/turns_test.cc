@@ -1,8 +1,6 @@
 // What one turn of the loop does is bounded, however much has arrived, and everybody has a turn.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -12,28 +10,17 @@ namespace nowcalls::engine {
 namespace {
 
 using testing::AcquireRequest;
+using testing::AcquireRequests;
 using testing::EngineHarness;
+using testing::Ids;
 using testing::PlainRequest;
 using testing::RuleOptions;
 using wire::Method;
-using Ids = std::vector<uint32_t>;
 
 // Grants of one turn: what has just been read and what waited have room for some 2,000 each.
 constexpr uint32_t kGrantsMax = 4'200;
 // What the driver reads at once.
 constexpr size_t kReadBytes = 16 * 1024;
-
-Ids Sequence(uint32_t first, uint32_t last) {
-  Ids ids(last - first + 1);
-  std::iota(ids.begin(), ids.end(), first);
-  return ids;
-}
-
-std::string Acquires(uint32_t first, uint32_t last) {
-  std::string bytes;
-  for (uint32_t id = first; id <= last; ++id) bytes += AcquireRequest(id, 1);
-  return bytes;
-}
 
 std::string Repeated(const std::string& message) {
   std::string bytes;
@@ -68,7 +55,7 @@ TEST_CASE("a flood of notifications on 100 connections leaves room for others in
   while (h.engine().input_waits()) {
     h.Send(honest, PlainRequest(++turns, Method::kPing));
     h.Turn();
-    REQUIRE(h.TakeIds(honest) == Ids{turns});
+    REQUIRE(h.TakeIds(honest) == Ids(turns, turns));
     REQUIRE(turns < 1'000);
   }
   CHECK(turns >= 100 * flood.size() / unknown.size() / 8'500);
@@ -80,7 +67,7 @@ TEST_CASE("a turn grants so many acquires, over all connections, and leaves none
   std::vector<ConnectionId> ids;
   for (int i = 0; i < 200; ++i) {
     ids.push_back(h.Connect("127.0.0.1:2"));
-    h.Send(ids.back(), Acquires(1, 60));
+    h.Send(ids.back(), AcquireRequests(1, 60));
   }
   CHECK(h.core().tokens().size() <= kGrantsMax / 2);
   CHECK(h.core().tokens().size() >= kGrantsMax / 4);
@@ -91,20 +78,20 @@ TEST_CASE("a turn grants so many acquires, over all connections, and leaves none
     before = h.core().tokens().size();
   }
   h.Settle();
-  for (const ConnectionId id : ids) CHECK(h.TakeIds(id) == Sequence(1, 60));
+  for (const ConnectionId id : ids) CHECK(h.TakeIds(id) == Ids(1, 60));
 }
 
 TEST_CASE("a pipeline of 64 requests on 50 connections is one turn and one batch") {
   EngineHarness h({}, WideRule());
   std::vector<ConnectionId> ids;
   for (int i = 0; i < 50; ++i) ids.push_back(h.Connect("127.0.0.1:2"));
-  for (const ConnectionId id : ids) h.Send(id, Acquires(1, 64));
+  for (const ConnectionId id : ids) h.Send(id, AcquireRequests(1, 64));
   h.Turn();
   REQUIRE(h.BeginCommit());
   h.FinishCommit();
   h.Turn();
   for (const ConnectionId id : ids) {
-    CHECK(h.TakeIds(id) == Sequence(1, 64));
+    CHECK(h.TakeIds(id) == Ids(1, 64));
     CHECK(h.driver().socket(id).reading);
   }
 }
@@ -114,36 +101,36 @@ TEST_CASE("who sent little before is not behind who sent much") {
   std::vector<ConnectionId> greedy;
   for (int i = 0; i < 40; ++i) {
     greedy.push_back(h.Connect("127.0.0.1:2"));
-    h.Send(greedy.back(), Acquires(1, 500));
+    h.Send(greedy.back(), AcquireRequests(1, 500));
   }
   const ConnectionId modest = h.Connect("127.0.0.1:3");
-  h.Send(modest, Acquires(1, 20));  // The turn is full, so it waits behind them.
+  h.Send(modest, AcquireRequests(1, 20));  // The turn is full, so it waits behind them.
   CHECK_FALSE(h.driver().socket(modest).reading);
   h.Turn();
   h.Turn();
   CHECK(h.driver().socket(modest).reading);
   for (const ConnectionId id : greedy) CHECK_FALSE(h.driver().socket(id).reading);
   h.Settle();
-  CHECK(h.TakeIds(modest) == Sequence(1, 20));
-  for (const ConnectionId id : greedy) CHECK(h.TakeIds(id) == Sequence(1, 500));
+  CHECK(h.TakeIds(modest) == Ids(1, 20));
+  for (const ConnectionId id : greedy) CHECK(h.TakeIds(id) == Ids(1, 500));
 }
 
 TEST_CASE("newcomers that fill each turn do not starve those that wait") {
   EngineHarness h({}, WideRule());
   const ConnectionId waits = h.Connect();
-  h.Send(waits, Acquires(1, 500));
+  h.Send(waits, AcquireRequests(1, 500));
   std::vector<ConnectionId> newcomers;
   newcomers.reserve(400);
   for (int i = 0; i < 400; ++i) newcomers.push_back(h.Connect("127.0.0.1:2"));
   int turns = 0;
   while (!h.driver().socket(waits).reading) {
     REQUIRE(++turns < 40);
-    for (const ConnectionId id : newcomers) h.Send(id, Acquires(1, 10));
+    for (const ConnectionId id : newcomers) h.Send(id, AcquireRequests(1, 10));
     h.Turn();
   }
   CHECK(turns > 1);
   h.Settle();
-  CHECK(h.TakeIds(waits) == Sequence(1, 500));
+  CHECK(h.TakeIds(waits) == Ids(1, 500));
 }
 
 TEST_CASE("whatever may let a connection go on, each request is answered once and in order") {
@@ -153,9 +140,9 @@ TEST_CASE("whatever may let a connection go on, each request is answered once an
   const ConnectionId c = h.Connect();
   const ConnectionId d = h.Connect("127.0.0.1:2");
   h.driver().socket(c).stuck = true;
-  h.Send(c, PlainRequest(1, Method::kPing) + Acquires(2, 30));
-  h.Send(d, Acquires(1, 30));
-  Ids ids;
+  h.Send(c, PlainRequest(1, Method::kPing) + AcquireRequests(2, 30));
+  h.Send(d, AcquireRequests(1, 30));
+  std::vector<uint32_t> ids;
   for (int i = 0; i < 40; ++i) {
     h.engine().OnSent(c, h.driver().socket(c).kept, h.now());
     if (i % 3 != 0) h.Turn();
@@ -168,8 +155,8 @@ TEST_CASE("whatever may let a connection go on, each request is answered once an
     h.engine().OnSent(c, h.driver().socket(c).kept, h.now());
   }
   h.Settle();
-  CHECK(h.TakeIds(c) == Sequence(1, 30));
-  CHECK(h.TakeIds(d) == Sequence(1, 30));
+  CHECK(h.TakeIds(c) == Ids(1, 30));
+  CHECK(h.TakeIds(d) == Ids(1, 30));
   CHECK(h.driver().socket(c).reading);
 }
 
@@ -205,7 +192,7 @@ TEST_CASE("work is spread over turns and over those who ask for it") {
 TEST_CASE("a listing is as much work as it shows") {
   EngineHarness h({}, WideRule());
   const ConnectionId c = h.Connect();
-  h.Send(c, Acquires(1, 1000));
+  h.Send(c, AcquireRequests(1, 1000));
   h.Settle();
   const auto answered = [&](uint32_t rows) {
     std::vector<ConnectionId> ids;
@@ -232,7 +219,7 @@ TEST_CASE("a listing is as much work as it shows") {
 
 TEST_CASE("a connection that is gone while it waits for its turn is forgotten") {
   EngineHarness h;
-  const std::string kinds[] = {RulesLoad(1) + RulesLoad(2), Acquires(1, 900)};
+  const std::string kinds[] = {RulesLoad(1) + RulesLoad(2), AcquireRequests(1, 900)};
   for (const std::string& bytes : kinds) {
     const ConnectionId a = h.Connect();
     h.Send(a, bytes);

@@ -4,14 +4,11 @@
 
 #include <doctest/doctest.h>
 
-#include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "base/hex.h"
 #include "base/limits.h"
-#include "support/golden.h"
+#include "unit/wire/golden_vectors.h"
 #include "unit/wire/pack.h"
 #include "wire/client_messages.h"
 #include "wire/rows.h"
@@ -21,38 +18,6 @@ namespace nowcalls::wire {
 namespace {
 
 constexpr uint64_t kToken = 0x1122334455667788;
-
-using Vectors = std::map<std::string, std::string>;
-
-const Vectors& Requests() {
-  static const Vectors vectors = testing::LoadGolden(testing::GoldenPath("wire_requests.hex"));
-  return vectors;
-}
-const Vectors& Replies() {
-  static const Vectors vectors = testing::LoadGolden(testing::GoldenPath("wire_replies.hex"));
-  return vectors;
-}
-
-std::string HexOf(const std::function<void(OutputBuffer*)>& encode) {
-  OutputBuffer out;
-  encode(&out);
-  return ToHex(out.view());
-}
-
-std::string_view Params(const std::string& name, Method method) {
-  Envelope envelope;
-  RequestError error;
-  REQUIRE(DecodeEnvelope(Requests().at(name), &envelope, &error));
-  CHECK(envelope.method == method);
-  CHECK(MethodName(method) == name);
-  return envelope.params;
-}
-
-std::string_view ResultOf(const std::string& name) {
-  const Result<Response> response = DecodeResponse(Replies().at(name));
-  REQUIRE(response.ok());
-  return response->result;
-}
 
 // What is wrong with parameters; empty when nothing is.
 template <typename Params>
@@ -83,21 +48,17 @@ HistoryRow SampleRow() {
 }
 
 TEST_CASE("a client's requests to administrate are the golden bytes") {
-  CHECK(HexOf([](auto* o) {
-          EncodePageRequest(17, Method::kHistory, {100, 42}, o);
-        }) == ToHex(Requests().at("history")));
-  CHECK(HexOf([](auto* o) {
-          EncodeReclaimClientRequest(18, {"shop", "worker-7", "hung job", 1000}, o);
-        }) == ToHex(Requests().at("reclaim_client")));
-  CHECK(HexOf([](auto* o) {
-          EncodeReclaimFlowRequest(19, {111, "hung job", 500}, o);
-        }) == ToHex(Requests().at("reclaim_flow")));
-  CHECK(HexOf([](auto* o) {
-          EncodePurgeRequest(20, {111, 1000}, o);
-        }) == ToHex(Requests().at("purge")));
-  CHECK(HexOf([](auto* o) {
-          EncodeDrainRequest(21, {111, true}, o);
-        }) == ToHex(Requests().at("drain")));
+  CheckBytes(Requests(), "history", [](auto* o) {
+    EncodePageRequest(17, Method::kHistory, {100, 42}, o);
+  });
+  CheckBytes(Requests(), "reclaim_client", [](auto* o) {
+    EncodeReclaimClientRequest(18, {"shop", "worker-7", "hung job", 1000}, o);
+  });
+  CheckBytes(Requests(), "reclaim_flow", [](auto* o) {
+    EncodeReclaimFlowRequest(19, {111, "hung job", 500}, o);
+  });
+  CheckBytes(Requests(), "purge", [](auto* o) { EncodePurgeRequest(20, {111, 1000}, o); });
+  CheckBytes(Requests(), "drain", [](auto* o) { EncodeDrainRequest(21, {111, true}, o); });
 }
 
 TEST_CASE("the server reads the golden requests to administrate") {
@@ -128,17 +89,12 @@ TEST_CASE("the server reads the golden requests to administrate") {
 }
 
 TEST_CASE("the server's answers to administrators are the golden bytes, and a client reads them") {
-  CHECK(HexOf([](auto* o) { EncodeHistoryPage(17, {SampleRow()}, 41, o); }) ==
-        ToHex(Replies().at("history")));
-  CHECK(HexOf([](auto* o) {
-          EncodeReclaimed(18, {1000, true}, o);
-        }) == ToHex(Replies().at("reclaim_client")));
-  CHECK(HexOf([](auto* o) {
-          EncodeDrain(21, {TokenStatus::kOk, 2, 1}, o);
-        }) == ToHex(Replies().at("drain")));
-  CHECK(HexOf([](auto* o) {
-          EncodeAcquire(4, {TokenStatus::kBlocked, 0, 0, 1, 2, 0, RefusedBy::kDraining}, o);
-        }) == ToHex(Replies().at("acquire_draining")));
+  CheckBytes(Replies(), "history", [](auto* o) { EncodeHistoryPage(17, {SampleRow()}, 41, o); });
+  CheckBytes(Replies(), "reclaim_client", [](auto* o) { EncodeReclaimed(18, {1000, true}, o); });
+  CheckBytes(Replies(), "drain", [](auto* o) { EncodeDrain(21, {TokenStatus::kOk, 2, 1}, o); });
+  CheckBytes(Replies(), "acquire_draining", [](auto* o) {
+    EncodeAcquire(4, {TokenStatus::kBlocked, 0, 0, 1, 2, 0, RefusedBy::kDraining}, o);
+  });
   const Result<Page<HistoryRow>> history = DecodeHistoryPage(ResultOf("history"));
   REQUIRE(history.ok());
   CHECK(history->rows == std::vector<HistoryRow>{SampleRow()});

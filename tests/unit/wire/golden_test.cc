@@ -1,6 +1,4 @@
 // The vectors of data/golden/wire_*.hex, encoded and decoded: the bytes that PROTOCOL.md quotes.
-#include "support/golden.h"
-
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "base/hex.h"
+#include "unit/wire/golden_vectors.h"
 #include "wire/client_messages.h"
 #include "wire/json.h"
 #include "wire/messages.h"
@@ -23,42 +22,6 @@ namespace {
 constexpr uint64_t kToken = 0x1122334455667788;
 constexpr char kRulesJson[] =
     R"([{"resource":"db","count":2,"clusterMode":true,"clusterConfig":{"flowId":111}}])";
-
-using Vectors = std::map<std::string, std::string>;
-
-const Vectors& Requests() {
-  static const Vectors vectors = testing::LoadGolden(testing::GoldenPath("wire_requests.hex"));
-  return vectors;
-}
-const Vectors& Replies() {
-  static const Vectors vectors = testing::LoadGolden(testing::GoldenPath("wire_replies.hex"));
-  return vectors;
-}
-
-void CheckBytes(const Vectors& vectors, const std::string& name,
-                const std::function<void(OutputBuffer*)>& encode) {
-  CAPTURE(name);
-  OutputBuffer out;
-  encode(&out);
-  REQUIRE(vectors.contains(name));
-  CHECK(ToHex(out.view()) == ToHex(vectors.at(name)));
-}
-
-// The parameters of a golden request, which is one to `method`.
-std::string_view Params(const std::string& name, Method method) {
-  Envelope envelope;
-  RequestError error;
-  REQUIRE(DecodeEnvelope(Requests().at(name), &envelope, &error));
-  CHECK(envelope.method == method);
-  return envelope.params;
-}
-
-std::string_view ResultOf(const std::string& name) {
-  const Result<Response> response = DecodeResponse(Replies().at(name));
-  REQUIRE(response.ok());
-  CHECK_FALSE(response->error.has_value());
-  return response->result;
-}
 
 TokenRow SampleToken() {
   TokenRow row;

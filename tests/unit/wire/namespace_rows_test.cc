@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/hex.h"
-#include "support/golden.h"
+#include "unit/wire/golden_vectors.h"
 #include "wire/client_messages.h"
 
 namespace nowcalls::wire {
@@ -24,31 +23,18 @@ const std::vector<NamespaceRow>& SampleRows() {
   return rows;
 }
 
-std::string Golden(const char* file) {
-  return testing::LoadGolden(testing::GoldenPath(file)).at("namespaces");
-}
-
 TEST_CASE("namespaces has its golden bytes, asked and answered") {
-  OutputBuffer request;
-  EncodePageRequest(17, Method::kNamespaces, {}, &request);
-  CHECK(ToHex(request.view()) == ToHex(Golden("wire_requests.hex")));
-  OutputBuffer reply;
-  EncodeNamespacePage(17, SampleRows(), 7, &reply);
-  CHECK(ToHex(reply.view()) == ToHex(Golden("wire_replies.hex")));
+  CheckBytes(Requests(), "namespaces",
+             [](auto* o) { EncodePageRequest(17, Method::kNamespaces, {}, o); });
+  CheckBytes(Replies(), "namespaces", [](auto* o) { EncodeNamespacePage(17, SampleRows(), 7, o); });
 }
 
 TEST_CASE("the golden namespaces are read on both sides") {
-  const std::string request = Golden("wire_requests.hex");
-  Envelope envelope;
   RequestError error;
-  REQUIRE(DecodeEnvelope(request, &envelope, &error));
-  CHECK(envelope.method == Method::kNamespaces);
   PageParams params;
-  REQUIRE(DecodePage(Method::kNamespaces, envelope.params, &params, &error));
-  const std::string reply = Golden("wire_replies.hex");
-  const auto response = DecodeResponse(reply);
-  REQUIRE(response.ok());
-  const auto page = DecodeNamespacePage(response->result);
+  REQUIRE(
+      DecodePage(Method::kNamespaces, Params("namespaces", Method::kNamespaces), &params, &error));
+  const auto page = DecodeNamespacePage(ResultOf("namespaces"));
   REQUIRE(page.ok());
   CHECK(page->rows == SampleRows());
   CHECK(page->next_cursor == 7);
