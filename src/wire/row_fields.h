@@ -32,6 +32,9 @@ struct Field {
   std::string_view key;
   Value Row::*member;
 };
+// clang 14 does not deduce the arguments of an aggregate.
+template <typename Row, typename Value>
+Field(std::string_view, Value Row::*) -> Field<Row, Value>;
 
 // std::tuple of Field, by specialisation.
 template <typename Row>
