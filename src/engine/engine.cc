@@ -78,6 +78,8 @@ void Engine::ResumeInput(Instant now) {
 
 bool Engine::input_waits() const { return !impl_->for_turn.empty() || !impl_->for_work.empty(); }
 
+bool Engine::input_held() const { return impl_->held > 0; }
+
 void Engine::OnTime(Instant now) {
   impl_->current = now;
   impl_->CloseTooSlow(now);

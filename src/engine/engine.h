@@ -42,9 +42,10 @@ namespace nowcalls::engine {
 
 struct EngineOptions {
   Limits limits;
-  std::string version;     // As told by hello and info.
-  std::string durability;  // As told by info: "sync", "interval:50", "none".
-  std::string data_dir;    // As told by info.
+  std::string version;                      // As told by hello and info.
+  std::string durability;                   // As told by info: "sync", "interval:50", "none".
+  std::string data_dir;                     // As told by info.
+  std::string expire_strategy = "default";  // As told by info: "default", "strict".
 };
 
 class Engine {
@@ -72,6 +73,8 @@ class Engine {
   Instant NextDeadline() const;
   // Input is left over for the next turn.
   bool input_waits() const;
+  // Input waits for a turn, for room in the batch or for a commit: for this server, not for peers.
+  bool input_held() const;
   void ResumeInput(Instant now);
   void TurnEnd();
   // The server ends: from now on nothing is done but to answer what was read; who waits for room is

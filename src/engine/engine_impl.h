@@ -112,6 +112,7 @@ struct Engine::Impl : ReplyBuffers {
   ConnectionQueue for_turn;  // See InputWaits.
   ConnectionQueue for_work;
   ConnectionQueue for_batch;
+  size_t held = 0;                            // Connections whose input waits for this server.
   const Connection* first_in_line = nullptr;  // For work: its turn has come.
   // What is left of the turn.
   int new_input_left = kCostPerTurn;

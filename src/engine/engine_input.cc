@@ -60,6 +60,10 @@ std::string FirstByteError(char first) {
          kDigits[byte >> 4] + kDigits[byte & 15];
 }
 
+bool IsHeld(InputWaits waits) {
+  return waits != InputWaits::kNothing && waits != InputWaits::kForPeer;
+}
+
 }  // namespace
 
 void Engine::Impl::TakeBytes(Connection* connection, std::string_view bytes, Instant now) {
@@ -218,11 +222,13 @@ ConnectionQueue* Engine::Impl::QueueOf(InputWaits waits) {
 // REQUIRES: it does not wait.
 void Engine::Impl::Wait(Connection* connection, InputWaits waits) {
   connection->input_waits = waits;
+  if (IsHeld(waits)) ++held;
   if (ConnectionQueue* queue = QueueOf(waits)) queue->PushBack(connection);
 }
 
 void Engine::Impl::StopWaiting(Connection* connection) {
   if (ConnectionQueue* queue = QueueOf(connection->input_waits)) queue->Remove(connection);
+  if (IsHeld(connection->input_waits)) --held;
   connection->input_waits = InputWaits::kNothing;
 }
 

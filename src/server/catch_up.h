@@ -1,16 +1,17 @@
 // CatchUp: when what is due may be done after the loop was held up.
 //
 // Thread: loop. A loop that was stopped (SIGSTOP, a machine that was suspended) or kept busy finds
-// deadlines that have passed and, in its sockets, input that had arrived before they did. Whoever
-// was in time must not suffer for the server's delay, so what is due waits until that input has
-// been taken: until a poll has accepted nobody, since who is accepted is read by the next one only,
-// and until no input waits for its turn. It waits for kHoldMsMax at most, or a flood could hold
-// deadlines up for ever.
+// deadlines that have passed and, in its sockets, input that had arrived before they did. While the
+// disk stalls, input is left unread: a connection may have only so much unanswered. Whoever was in
+// time must not suffer for the server's delay, so what is due waits until that input has been
+// taken: until a poll has brought no more to read, and none waits for its turn or for a commit.
+// Nothing is lost by it while a commit is under way, since what would be decided could not be
+// recorded before its end. Once the disk and the loop go on it waits for kHoldMsMax at most, or a
+// flood could hold deadlines up for ever.
 #ifndef NOWCALLS_SERVER_CATCH_UP_H_
 #define NOWCALLS_SERVER_CATCH_UP_H_
 
 #include <cstdint>
-#include <optional>
 
 #include "base/time.h"
 
@@ -24,22 +25,35 @@ class CatchUp {
   // The loop polls next, until `wake` at the latest.
   void BeforePoll(Instant wake) { wake_ = wake; }
 
-  // The loop has polled. True: what is due waits for another poll. `more_input`: the last one
-  // accepted somebody, or input waits for its turn.
-  bool Holds(Instant now, bool more_input) {
-    if (!hold_until_) {
-      if (now - wake_ <= kLateMs) return false;
-      hold_until_ = now + kHoldMsMax;
+  // The loop has polled. True: what is due waits for another poll. `more_input`: there may be more
+  // to read at once, or input waits for the server. `stalled`: input waits for a commit that takes
+  // longer than kLateMs.
+  bool Holds(Instant now, bool more_input, bool stalled) {
+    if (stage_ == Stage::kNone) {
+      if (!stalled && now - wake_ <= kLateMs) return false;
+      Begin(stalled ? Stage::kStalled : Stage::kReading, now);
       return true;
     }
-    if (more_input && now < *hold_until_) return true;
-    hold_until_.reset();
+    if (stage_ == Stage::kStalled) {
+      if (stalled) return true;
+      Begin(Stage::kReading, now);
+    }
+    if ((more_input || stalled) && now < until_) return true;
+    stage_ = Stage::kNone;
     return false;
   }
 
  private:
+  enum class Stage : uint8_t { kNone, kStalled, kReading };
+
+  void Begin(Stage stage, Instant now) {
+    stage_ = stage;
+    until_ = now + kHoldMsMax;
+  }
+
   Instant wake_ = kNever;
-  std::optional<Instant> hold_until_;
+  Stage stage_ = Stage::kNone;
+  Instant until_{0};  // Of kReading.
 };
 
 }  // namespace nowcalls::server

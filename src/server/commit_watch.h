@@ -28,6 +28,9 @@ class CommitWatch {
     return "a commit took " + std::to_string(took_ms) + " ms";
   }
 
+  // How long the commit that is under way has taken; 0 if there is none.
+  int64_t UnderWayMs(Instant now) const { return began_ ? now - *began_ : 0; }
+
   // When UnderWay has something to say; kNever: not of this commit.
   Instant NextReport() const { return began_ && !told_ ? *began_ + kHangsMs : kNever; }
 

@@ -11,6 +11,7 @@
 #include "nowcalls_version.h"
 #include "server/listen_address.h"
 #include "server/logging.h"
+#include "server/settings.h"
 
 namespace nowcalls::server {
 namespace {
@@ -21,8 +22,15 @@ constexpr int64_t kSleepMsMax = 5'000;
 // machine itself. Of few connections a tenth.
 constexpr uint32_t kReservedConnections = 16;
 
+// How often the loop looks around while input waits for a commit.
+constexpr int64_t kHeldPollMs = 10;
+
 engine::EngineOptions MakeEngineOptions(const ServerConfig& config) {
-  return {config.core.limits, NOWCALLS_VERSION, config.durability.ToString(), config.data_dir};
+  return {.limits = config.core.limits,
+          .version = NOWCALLS_VERSION,
+          .durability = config.durability.ToString(),
+          .data_dir = config.data_dir,
+          .expire_strategy = ExpireStrategyName(config)};
 }
 
 }  // namespace
@@ -91,6 +99,7 @@ void Server::Close(engine::ConnectionId id, bool flush) {
 
 void Server::SetReading(engine::ConnectionId id, bool on) {
   if (on && draining()) return;
+  to_read_ |= on;
   peers_[id].connection->SetReading(on);
 }
 
@@ -121,7 +130,7 @@ void Server::OnClosed(engine::ConnectionId id) {
 }
 
 void Server::OnAccept(int fd, const std::string& peer) {
-  accepted_ = true;
+  to_read_ = true;
   const uint32_t connections_max = config_.core.limits.connections_max;
   const uint32_t reserved = std::min(kReservedConnections, connections_max / 10);
   const bool room = connections_ + reserved < connections_max || IsFromThisHost(fd);
@@ -155,8 +164,9 @@ void Server::OnScanDone(const ledger::ScanResult& result) {
 void Server::Pump() {
   const Instant now = Now();
   if (engine_runs()) engine_.ResumeInput(now);
-  const bool more_input = std::exchange(accepted_, false) || engine_.input_waits();
-  const bool hold = catch_up_.Holds(now, more_input);
+  const bool poll_at_once = std::exchange(to_read_, false) || engine_.input_waits();
+  const bool stalled = engine_.input_held() && commit_watch_.UnderWayMs(now) > CatchUp::kLateMs;
+  const bool hold = catch_up_.Holds(now, poll_at_once || engine_.input_held(), stalled);
   if (!hold) CloseOverdue(now);
   ReportSuppressed(now);
   LogCommit(commit_watch_.UnderWay(now));
@@ -169,7 +179,7 @@ void Server::Pump() {
     BeginCommit(now);
   }
   if (draining() && !hold) ContinueDrain(now);
-  if (phase_ != Phase::kClosed) ArmTimer(now, /*poll_at_once=*/hold);
+  if (phase_ != Phase::kClosed) ArmTimer(now, hold);
 }
 
 void Server::BeginScan(Instant now) {
@@ -205,12 +215,15 @@ void Server::ReportSuppressed(Instant now) {
                              " log lines about peers were suppressed in the last second");
 }
 
-void Server::ArmTimer(Instant now, bool poll_at_once) {
+// While what is due waits for input, its moment has passed and says nothing; a commit wakes the
+// loop when it is done.
+void Server::ArmTimer(Instant now, bool hold) {
   Instant wake =
       std::min({now + kSleepMsMax, limiter_.NextReport(), commit_watch_.NextReport(), drain_by_});
   if (!closing_.empty()) wake = std::min(wake, Instant{closing_.begin()->first});
   if (engine_runs()) wake = std::min(wake, engine_.NextDeadline());
-  wake = poll_at_once ? now : std::max(wake, now);
+  if (hold) wake = engine_.input_held() && !engine_.input_waits() ? now + kHeldPollMs : now;
+  wake = std::max(wake, now);
   catch_up_.BeforePoll(wake);
   // The callback has nothing to do: the loop wakes and Pump follows.
   NOWCALLS_CHECK(uv_timer_start(

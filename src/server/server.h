@@ -107,7 +107,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   void LogCommit(const std::optional<std::string>& what) const;
   void CloseOverdue(Instant now);
   void ReportSuppressed(Instant now);
-  void ArmTimer(Instant now, bool poll_at_once);
+  void ArmTimer(Instant now, bool hold);
   void SetCloseBy(engine::ConnectionId id, Instant when);
 
   void BeginDrain();
@@ -149,7 +149,7 @@ class Server final : public engine::Driver, public Connection::Owner {
 
   CommitWatch commit_watch_;
   CatchUp catch_up_;
-  bool accepted_ = false;  // Since the last turn.
+  bool to_read_ = false;  // Since the last turn a socket has joined those that a poll reads.
   Phase phase_ = Phase::kServing;
   Instant drain_by_ = kNever;
 };

@@ -172,5 +172,27 @@ TEST_CASE("who was in time before a server was stopped does not suffer for it") 
   CHECK(answer.result.at(0) == kStatusOk);
 }
 
+TEST_CASE(
+    "more keeps than a connection may have unanswered are in time when they were sent in time") {
+  constexpr uint32_t kTokens = 1'100;  // requests_in_flight_max is 1024.
+  TestServer server({RuleJson(1, 10'000, {{"resourceTimeout", 1'500}})});
+  RpcClient keeper = server.Connect("keeper");
+  std::vector<uint64_t> tokens;
+  for (uint32_t i = 0; i < kTokens; ++i) keeper.Send("acquire", {1, 1});
+  for (uint32_t i = 0; i < kTokens; ++i) {
+    tokens.push_back(keeper.Receive().result.at(1).get<uint64_t>());
+  }
+  server.server().process().Signal(SIGSTOP);
+  const int64_t stopped_ms = BoottimeMs();
+  for (const uint64_t token : tokens) keeper.Send("keep", {token});
+  REQUIRE(PollUntil(kPatienceMs, [&] { return BoottimeMs() > stopped_ms + 3'200; }));
+  server.server().process().Signal(SIGCONT);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < kTokens; ++i) {
+    if (keeper.Receive().result.at(0) == kStatusOk) ++kept;
+  }
+  CHECK(kept == kTokens);
+}
+
 }  // namespace
 }  // namespace nowcalls::testing

@@ -10,37 +10,64 @@ constexpr Instant kWake{1'000'000};
 
 TEST_CASE("a loop that wakes in time holds nothing back") {
   CatchUp catch_up;
-  CHECK_FALSE(catch_up.Holds(kWake, true));  // It has not slept yet.
+  CHECK_FALSE(catch_up.Holds(kWake, true, false));  // It has not slept yet.
   catch_up.BeforePoll(kWake);
-  CHECK_FALSE(catch_up.Holds(kWake + -500, true));
-  CHECK_FALSE(catch_up.Holds(kWake + CatchUp::kLateMs, true));
+  CHECK_FALSE(catch_up.Holds(kWake + -500, true, false));
+  CHECK_FALSE(catch_up.Holds(kWake + CatchUp::kLateMs, true, false));
 }
 
 TEST_CASE("a loop that wakes late polls once more before it does what is due") {
   CatchUp catch_up;
   catch_up.BeforePoll(kWake);
   const Instant late = kWake + CatchUp::kLateMs + 1;
-  CHECK(catch_up.Holds(late, false));
+  CHECK(catch_up.Holds(late, false, false));
   catch_up.BeforePoll(late);
-  CHECK_FALSE(catch_up.Holds(late, false));
+  CHECK_FALSE(catch_up.Holds(late, false, false));
   catch_up.BeforePoll(late);
-  CHECK_FALSE(catch_up.Holds(late + 1, true));
+  CHECK_FALSE(catch_up.Holds(late + 1, true, false));
 }
 
 TEST_CASE("it goes on polling as long as there is more input, but not for ever") {
   CatchUp catch_up;
   catch_up.BeforePoll(kWake);
   const Instant late = kWake + 60'000;
-  CHECK(catch_up.Holds(late, true));
+  CHECK(catch_up.Holds(late, true, false));
   for (int64_t ms = 0; ms < CatchUp::kHoldMsMax; ms += 10) {
     catch_up.BeforePoll(late + ms);
-    CHECK(catch_up.Holds(late + ms, true));
+    CHECK(catch_up.Holds(late + ms, true, false));
   }
   const Instant end = late + CatchUp::kHoldMsMax;
   catch_up.BeforePoll(end);
-  CHECK_FALSE(catch_up.Holds(end, true));
+  CHECK_FALSE(catch_up.Holds(end, true, false));
   catch_up.BeforePoll(end);
-  CHECK(catch_up.Holds(end + 200, true));  // Late again: again for a while only.
+  CHECK(catch_up.Holds(end + 200, true, false));  // Late again: again for a while only.
+}
+
+TEST_CASE(
+    "while the disk stalls and afterwards, until what it kept from being read has been read") {
+  CatchUp catch_up;
+  catch_up.BeforePoll(kWake);
+  CHECK(catch_up.Holds(kWake, true, true));
+  const Instant end = kWake + 60'000;
+  for (Instant now = kWake; now < end; now = now + 500) {
+    catch_up.BeforePoll(now);
+    CHECK(catch_up.Holds(now, true, true));
+  }
+  catch_up.BeforePoll(end);
+  CHECK(catch_up.Holds(end, true, false));
+  CHECK_FALSE(catch_up.Holds(end + 1, false, false));
+}
+
+TEST_CASE("a disk that stalls at each commit does not hold deadlines up for ever") {
+  CatchUp catch_up;
+  Instant now = kWake;
+  int done = 0;
+  for (int turn = 0; turn < 1'000; ++turn) {
+    now = now + 10;
+    catch_up.BeforePoll(now);
+    if (!catch_up.Holds(now, true, turn % 10 >= 5)) ++done;
+  }
+  CHECK(done >= 9);
 }
 
 TEST_CASE("a loop that is late at each turn does what is due at every other one at least") {
@@ -50,7 +77,7 @@ TEST_CASE("a loop that is late at each turn does what is due at every other one 
   for (int turn = 0; turn < 100; ++turn) {
     catch_up.BeforePoll(now);
     now = now + 2 * CatchUp::kLateMs;
-    if (!catch_up.Holds(now, false)) ++done;
+    if (!catch_up.Holds(now, false, false)) ++done;
   }
   CHECK(done == 50);
 }
