@@ -1,7 +1,10 @@
 #include "base/text.h"
 
+#include <array>
+#include <charconv>
 #include <cstdint>
 
+#include "base/check.h"
 #include "base/hex.h"
 #include "base/limits.h"
 #include "base/utf8.h"
@@ -29,6 +32,13 @@ std::string Quoted(std::string_view text, size_t bytes_max) {
   }
   quoted += text.size() > bytes_max ? "...'" : "'";
   return quoted;
+}
+
+std::string NumberText(double value) {
+  std::array<char, 32> digits{};
+  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), value);
+  NOWCALLS_CHECK(error == std::errc());
+  return {digits.data(), end};
 }
 
 Status CheckName(std::string_view name, size_t bytes_max) {

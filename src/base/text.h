@@ -19,6 +19,9 @@ bool IsPrintable(std::string_view text);
 // ("..." says that there is more), bytes that are not printable ASCII as \xNN.
 std::string Quoted(std::string_view text, size_t bytes_max = 64);
 
+// The shortest text that reads as the same number: "2", "2.5".
+std::string NumberText(double value);
+
 // What a name may be: 1..bytes_max bytes of printable UTF-8. kInvalidArgument completes a sentence
 // that begins with the field's name: "must be 1..128 bytes, got 0".
 Status CheckName(std::string_view name, size_t bytes_max);

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "core/core.h"
 
 namespace nowcalls::core {
@@ -197,8 +198,11 @@ void Core::JudgeMass(const Turn& turn, SessionSlot slot, int64_t window_ms) {
   Note(true, "mass expiry guard: " + std::to_string(tally.lost) + " of " +
                  std::to_string(sessions) + " sessions with tokens went offline within " +
                  std::to_string(window_ms) +
-                 " ms of each other, rather a network cut than a mass death; the expire strategy "
-                 "may keep their tokens longer");
+                 " ms of each other, rather a network cut than a mass death; " +
+                 (options_.expire_strategy == nullptr
+                      ? "their tokens are kept for " + NumberText(options_.mass_expiry_factor) +
+                            " times the clientOfflineTime of their rules"
+                      : "the expire strategy decides how long their tokens are kept"));
 }
 
 // How many sessions with a client id are online and hold tokens, or did when they last went

@@ -59,9 +59,11 @@ Status Core::ReplaceRules(const Turn& turn, const RuleSetRefs& sets) {
     }
     flows_.EraseNamespaceIfUnused(space);
     RecordSource(turn, set, sources[i]);
-    Note(false, InNamespace(set.name_space) + std::to_string(set.parsed.rules.size()) + " rules, " +
-                    std::to_string(changed) + " new or changed, " + std::to_string(removed[i]) +
-                    " removed, " + std::to_string(set.parsed.skipped_count) + " skipped");
+    const size_t rules = set.parsed.rules.size();
+    Note(false, InNamespace(set.name_space) + std::to_string(rules) +
+                    (rules == 1 ? " rule, " : " rules, ") + std::to_string(changed) +
+                    " new or changed, " + std::to_string(removed[i]) + " removed, " +
+                    std::to_string(set.parsed.skipped_count) + " skipped");
     for (const std::string& text : set.parsed.skipped)
       Note(true, InNamespace(set.name_space) + text);
   }

@@ -1,7 +1,6 @@
 #include "core/rule_json.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -103,7 +102,7 @@ class FieldReader {
   }
 
   static std::string RangeText(int64_t min, int64_t max) {
-    if (max == INT64_MAX || max == kInt32Max) return ">= " + std::to_string(min);
+    if (max == INT64_MAX) return ">= " + std::to_string(min);
     return "from " + std::to_string(min) + " to " + std::to_string(max);
   }
 
@@ -113,12 +112,7 @@ class FieldReader {
 };
 
 // The shortest text that ReadMaxPerClient reads as the same share.
-std::string PercentText(double percent) {
-  std::array<char, 32> digits{};
-  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), percent);
-  NOWCALLS_CHECK(error == std::errc());
-  return std::string(digits.data(), end) + "%";
-}
+std::string PercentText(double percent) { return NumberText(percent) + "%"; }
 
 // A count, 0 for no cap, or a share of the level: "25%".
 void ReadMaxPerClient(FieldReader* fields, Rule* rule) {
@@ -261,6 +255,10 @@ std::optional<std::string> Excess(std::string_view text) {
 }
 
 Result<json> ParseText(std::string_view text) {
+  // The parser takes it for the end of the text.
+  if (text.find('\0') != std::string_view::npos) {
+    return Status::InvalidArgument("not valid JSON: it contains a NUL byte");
+  }
   if (const auto excess = Excess(text)) return Status::InvalidArgument("JSON " + *excess);
   try {
     return json::parse(text, nullptr, /*allow_exceptions=*/true, /*ignore_comments=*/true);

@@ -36,8 +36,9 @@ ordered_json TotalsOf(const core::FlowCounters& totals) {
           {"ended", std::move(ended)}};
 }
 
-ordered_json SettingsOf(const core::CoreOptions& options) {
-  return {{"restart_grace_ms", options.restart_grace_ms},
+ordered_json SettingsOf(const std::string& expire_strategy, const core::CoreOptions& options) {
+  return {{"expire_strategy", expire_strategy},
+          {"restart_grace_ms", options.restart_grace_ms},
           {"resource_timeout_factor", options.resource_timeout_factor},
           {"mass_expiry_percent", options.mass_expiry.percent},
           {"mass_expiry_sessions_min", options.mass_expiry.sessions_min},
@@ -75,7 +76,7 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
         {"oldest_issued_ms", core->oldest_issued_ms()},
         {"token_table_bytes", core->tokens().MemoryBytes()}}},
       {"totals", TotalsOf(core->totals())},
-      {"settings", SettingsOf(core->options())},
+      {"settings", SettingsOf(options.expire_strategy, core->options())},
       {"limits",
        {{"connections_max", limits.connections_max},
         {"sessions_max", limits.sessions_max},

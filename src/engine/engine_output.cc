@@ -15,7 +15,8 @@ Engine::Impl::Impl(EngineOptions engine_options, core::Core* the_core, Driver* t
       core(the_core),
       driver(the_driver),
       intake(the_core, [this] { return TurnNow(); }),
-      rpc(the_core, &intake, this, options.version, [this](Instant at) { return Info(at); }),
+      rpc(the_core, &intake, this, the_driver, options.version,
+          [this](Instant at) { return Info(at); }),
       started(now),
       current(now) {}
 

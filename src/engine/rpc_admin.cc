@@ -70,7 +70,14 @@ void RpcHandler::RulesLoad(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodeRulesLoad(call.request.params, &params, &error)) return ReplyError(call, error);
   const Result<uint64_t> loaded = rules_.Load(params.name_space, params.json);
-  if (!loaded.ok()) return ReplyError(call, ErrorOf(loaded.status().WithContext("rules_load")));
+  const std::string& peer = call.connection->peer;
+  const std::string name_space = "namespace " + std::string(params.name_space);
+  if (!loaded.ok()) {
+    driver_->Log(LogLevel::kWarn, "connection " + peer + " was refused a set of rules: " +
+                                      name_space + ": " + loaded.status().message());
+    return ReplyError(call, ErrorOf(loaded.status().WithContext("rules_load")));
+  }
+  driver_->Log(LogLevel::kInfo, "administrator " + peer + " loaded the rules of " + name_space);
   wire::EncodeRulesLoad(call.request.msgid, *loaded, replies_->AfterCommit(call.connection));
 }
 

@@ -23,9 +23,13 @@ wire::RequestError RpcHandler::ErrorOf(const Status& status) {
   }
 }
 
-RpcHandler::RpcHandler(core::Core* core, RuleSink* rules, ReplyBuffers* replies,
+RpcHandler::RpcHandler(core::Core* core, RuleSink* rules, ReplyBuffers* replies, Driver* driver,
                        std::string version, std::function<nlohmann::ordered_json(Instant)> info)
-    : core_(core), replies_(replies), version_(std::move(version)), info_(std::move(info)) {
+    : core_(core),
+      replies_(replies),
+      driver_(driver),
+      version_(std::move(version)),
+      info_(std::move(info)) {
   NOWCALLS_CHECK(rules_.Start(rules).ok());
 }
 

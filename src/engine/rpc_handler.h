@@ -11,6 +11,7 @@
 
 #include "core/core.h"
 #include "engine/connection.h"
+#include "engine/driver.h"
 #include "engine/rpc_rule_source.h"
 #include "nowcalls/rule_source.h"
 #include "wire/messages.h"
@@ -30,9 +31,10 @@ class ReplyBuffers {
 
 class RpcHandler {
  public:
-  // `rules` takes what rules_load brings; `info` answers the info method.
-  RpcHandler(core::Core* core, RuleSink* rules, ReplyBuffers* replies, std::string version,
-             std::function<nlohmann::ordered_json(Instant)> info);
+  // `rules` takes what rules_load brings; `info` answers the info method; `driver` logs who loaded
+  // rules.
+  RpcHandler(core::Core* core, RuleSink* rules, ReplyBuffers* replies, Driver* driver,
+             std::string version, std::function<nlohmann::ordered_json(Instant)> info);
 
   void HandleRequest(Connection* connection, const wire::Envelope& request, const core::Turn& turn);
   // Executes release and keep; ignores other methods, since nobody would hear of the token an
@@ -81,6 +83,7 @@ class RpcHandler {
   core::Core* const core_;
   RpcRuleSource rules_;
   ReplyBuffers* const replies_;
+  Driver* const driver_;
   const std::string version_;
   const std::function<nlohmann::ordered_json(Instant)> info_;
 };

@@ -36,6 +36,22 @@ CLI::Option* AddFlag(const Setting& setting, std::vector<std::string>* values, C
   }
 }
 
+// A shell makes both of a variable that is not set: --data-dir= and --data-dir "". Of the first
+// CLI11 would take the next argument for the value.
+Status EmptyValue(const std::string& flag) {
+  return Status::InvalidArgument(flag + " is empty; give it a value, or leave it out");
+}
+
+Status CheckNoneEmpty(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument.starts_with("--") && argument.find('=') + 1 == argument.size()) {
+      return EmptyValue(std::string(argument));
+    }
+  }
+  return Status::Ok();
+}
+
 // A flag whose value was forgotten takes the next flag for it.
 Status CheckNoFlag(const std::string& flag, const std::string& value) {
   if (!value.starts_with("--")) return Status::Ok();
@@ -69,12 +85,13 @@ Status CheckNothingLeft(const CLI::App& app) {
 Result<Flags> ParseFlags(int argc, const char* const* argv) {
   const auto& table = Settings();
   Flags flags;
+  NOWCALLS_RETURN_IF_ERROR(CheckNoneEmpty(argc, argv));
   CLI::App app;
   app.set_help_flag("");
   app.add_flag("-h,--help", flags.help)->disable_flag_override();
   app.add_flag("-V,--version", flags.version)->disable_flag_override();
   app.add_flag("--check-config", flags.check_config)->disable_flag_override();
-  app.add_option("--config", flags.config_file);
+  const CLI::Option* config = app.add_option("--config", flags.config_file);
   std::vector<std::vector<std::string>> values(table.size());
   std::vector<CLI::Option*> options;
   for (size_t i = 0; i < table.size(); ++i) {
@@ -90,6 +107,7 @@ Result<Flags> ParseFlags(int argc, const char* const* argv) {
   if (flags.help || flags.version) return flags;
   NOWCALLS_RETURN_IF_ERROR(CheckNothingLeft(app));
   NOWCALLS_RETURN_IF_ERROR(CheckNoFlag("--config", flags.config_file));
+  if (config->count() > 0 && flags.config_file.empty()) return EmptyValue("--config");
   for (size_t i = 0; i < table.size(); ++i) {
     if (options[i]->count() == 0) continue;
     if (table[i].kind == SettingKind::kSwitch) values[i] = {"true"};

@@ -142,8 +142,11 @@ void Read(const std::string& path, const std::optional<FileSignature>& known, Fi
     look->problem = "cannot be opened: " + ErrorText();
     return;
   }
-  look->outcome = Outcome::kNotAFile;
-  if (!S_ISREG(before.st_mode)) return;
+  if (!S_ISREG(before.st_mode)) {
+    look->outcome = S_ISDIR(before.st_mode) ? Outcome::kUnreadable : Outcome::kNotAFile;
+    look->problem = "is a directory";
+    return;
+  }
   look->signature = SignatureOf(before);
   look->outcome = Outcome::kUnchanged;
   if (look->signature == known) return;

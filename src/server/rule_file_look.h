@@ -43,7 +43,7 @@ struct FileLook {
     kRead,        // `text`, `fingerprint`
     kMissing,     //
     kUnreadable,  // `problem`; also when it is too long.
-    kNotAFile,    // A pipe, a device or a directory.
+    kNotAFile,    // A pipe or a device.
     kUnsettled,   // It changed while it was being read.
   };
   Outcome outcome = Outcome::kMissing;

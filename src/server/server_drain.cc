@@ -8,10 +8,16 @@
 
 namespace nowcalls::server {
 
+// A signal that comes again so soon is the same one: who ends a process and then its group, as
+// timeout(1) does, sends it twice.
+constexpr int64_t kSameSignalMs = 500;
+
 void Server::OnSignal(int signal) {
   if (signal == SIGHUP) return OnHangup();
   const std::string name = signal == SIGINT ? "SIGINT" : "SIGTERM";
   if (draining()) {
+    const Instant began = drain_by_ + -kDrainMsMax;
+    if (Now() - began < kSameSignalMs) return;
     LogAt(LogLevel::kWarn, "second signal (" + name + "): exiting at once");
     ExitNow(kExitFailure);
   }

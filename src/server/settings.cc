@@ -289,9 +289,7 @@ void AddControl(std::vector<Setting>* table) {
   table->push_back(Text("expire-strategy", kControl, "NAME",
                         "default: spare tokens after restarts and network cuts; strict: reclaim "
                         "at once.",
-                        ParseExpireStrategy, [](const ServerConfig& c) {
-                          return c.core.expire_strategy == nullptr ? "default" : "strict";
-                        }));
+                        ParseExpireStrategy, ExpireStrategyName));
   table->push_back(Integer("mass-expiry-percent", kControl, "N",
                            "When this part of the clients that hold tokens goes offline within "
                            "clientOfflineTime, it is taken for a network cut; 0: never.",
@@ -371,17 +369,15 @@ const std::vector<Setting>& Settings() {
   return table;
 }
 
-std::string NumberText(double value) {
-  char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof(text), value);
-  return error == std::errc() ? std::string(text, end) : std::string();
-}
-
 int FindTomlKey(std::string_view key) {
   const auto& table = Settings();
   const auto found = std::find_if(table.begin(), table.end(),
                                   [&](const Setting& s) { return s.toml_key() == key; });
   return found == table.end() ? -1 : static_cast<int>(found - table.begin());
+}
+
+std::string ExpireStrategyName(const ServerConfig& config) {
+  return config.core.expire_strategy == nullptr ? "default" : "strict";
 }
 
 }  // namespace nowcalls::server

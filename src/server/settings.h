@@ -46,8 +46,8 @@ const std::vector<Setting>& Settings();
 // The position in Settings() of the setting with this TOML key, or -1.
 int FindTomlKey(std::string_view key);
 
-// A number as a kNumber setting reads it: "2", "2.5".
-std::string NumberText(double value);
+// "default" or "strict".
+std::string ExpireStrategyName(const ServerConfig& config);
 
 }  // namespace nowcalls::server
 

@@ -38,11 +38,10 @@ TEST_CASE("when half of 100 clients are cut off their tokens are kept five times
   for (int i = 0; i < 50; ++i) h.Goodbye(crowd[static_cast<size_t>(i)]);
   h.Pass(2000);
   CHECK(h.NowCalls(1) == 100);
-  CHECK(
-      h.NoticesText() ==
-      "mass expiry guard: 50 of 100 sessions with tokens went offline within 2000 ms of each "
-      "other, "
-      "rather a network cut than a mass death; the expire strategy may keep their tokens longer\n");
+  CHECK(h.NoticesText() ==
+        "mass expiry guard: 50 of 100 sessions with tokens went offline within 2000 ms of each "
+        "other, rather a network cut than a mass death; their tokens are kept for 5 times the "
+        "clientOfflineTime of their rules\n");
   CHECK(h.core().mass_expiries() == 1);
   CHECK(h.core().mass_sessions() == 50);
   h.Pass(7999);

@@ -286,7 +286,7 @@ TEST_CASE("rules of an embedding program are loaded, checked and committed like 
   CHECK(h.driver().TakeLog().empty());
   REQUIRE(h.engine().LoadRules({set("default")}, h.now()).ok());
   CHECK(h.driver().TakeLog() ==
-        "info: namespace default: 1 rules, 1 new or changed, 0 removed, 0 skipped\n");
+        "info: namespace default: 1 rule, 1 new or changed, 0 removed, 0 skipped\n");
   h.Settle();
   h.Restart();
   CHECK(h.core().flows().rules() == 1);

@@ -96,6 +96,19 @@ TEST_CASE("the example of rule_source.h is the code that is tested here") {
   CHECK(shown == "\n" + compiled);
 }
 
+TEST_CASE("the log tells who loads rules, and who is refused") {
+  EngineHarness h({}, {});
+  h.driver().TakeLog();
+  CHECK(Load(&h, "shop", RulesJson({{.flow = 1, .count = 3}})) == "ok");
+  CHECK(h.driver().TakeLog().starts_with(
+      "info: administrator 127.0.0.1:1000 loaded the rules of namespace shop\n"
+      "info: namespace shop: 1 rule, 1 new or changed, 0 removed, 0 skipped\n"));
+  CHECK(Load(&h, "shop", "{}") == "BAD_PARAMS: rules_load: rules must be a JSON array of objects");
+  CHECK(h.driver().TakeLog() ==
+        "warn: connection 127.0.0.1:1000 was refused a set of rules: namespace shop: rules must be "
+        "a JSON array of objects\n");
+}
+
 TEST_CASE("a source of a user's own puts rules in force, and owns its namespace") {
   EngineHarness h({}, {});
   std::string json = RulesJson({{.flow = 1, .count = 3}});

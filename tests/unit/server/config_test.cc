@@ -226,6 +226,15 @@ TEST_CASE("a flag whose value was forgotten does not take the next flag for it")
   CHECK_FALSE(Read({"--rules", "--check-config"}).ok());
 }
 
+TEST_CASE("a value that a shell left empty is refused, and takes no other argument for it") {
+  CHECK(ErrorOf(Read({"--data-dir=", "/tmp"})) ==
+        "--data-dir= is empty; give it a value, or leave it out");
+  CHECK(ErrorOf(Read({"--log-level=", "debug"})) ==
+        "--log-level= is empty; give it a value, or leave it out");
+  CHECK(ErrorOf(Read({"--config", ""})) == "--config is empty; give it a value, or leave it out");
+  CHECK_FALSE(Read({"--data-dir", ""}).ok());
+}
+
 TEST_CASE("a switch takes no value on the command line, so that false cannot mean true") {
   CHECK(ErrorOf(Read({"--insecure-listen=false", "--listen", "0.0.0.0:1"})) ==
         "--insecure-listen takes no value");
