@@ -15,11 +15,14 @@
 //
 // The server uses the strategy in core::CoreOptions::expire_strategy, and a DefaultExpireStrategy
 // with the configured options when there is none. README.md, "How tokens end", explains the two
-// graces of the default with an example.
+// graces of the default with an example. `--expire-strategy` chooses; its names are read in
+// src/server/settings.cc (ParseExpireStrategy), where one of your own gets one. There the options
+// of a DefaultExpireStrategy are config->core.restart_grace_ms and .mass_expiry_factor.
 //
 // A strategy of your own, which never takes the tokens of flow 7 from a holder that is online. Its
-// default_ has the default options; give it the ExpireOptions of the server for what was configured
-// as restart-grace-ms and mass-expiry-factor to stay in force.
+// default_ has the default options; give it those of the server for what was configured as
+// restart-grace-ms and mass-expiry-factor to stay in force. That is complete when all settings have
+// been read, so build it where the server is made (server/server.cc) if it needs them.
 //
 //   class PatientWithSeven : public nowcalls::ExpireStrategy {
 //    public:

@@ -17,9 +17,10 @@ std::string OwnerOf(const Namespace& name_space) {
 }
 
 Status NotYours(std::string_view name_space, const std::string& owner, std::string_view source) {
-  const std::string advice = owner == kRpcRuleSource
-                                 ? "load them with rules_load, or load [] to give it up"
-                                 : "change them there";
+  const std::string advice =
+      owner == kRpcRuleSource
+          ? "load them by RPC (nowcalls-admin rules load), or load [] to give it up"
+          : "change them there";
   return Status::AlreadyExists(Name(name_space) + " takes its rules from " + owner +
                                " and not from " + std::string(source) + "; " + advice);
 }

@@ -67,7 +67,8 @@ Status Server::KeepRules(const std::string& name_space, const Status& why) {
   NOWCALLS_CHECK(file != config_.rules.end());
   const auto recovered = ledger_->rule_sources.find(name_space);
   if (recovered == ledger_->rule_sources.end() || recovered->second != FileSourceName(file->path)) {
-    return Status::InvalidArgument(why.message());
+    return Status::InvalidArgument(why.message() + "; and the ledger has no rules of namespace " +
+                                   Quoted(name_space) + " from this file that could stay in force");
   }
   rule_fingerprints_[static_cast<size_t>(file - config_.rules.begin())] = 0;
   LogAt(LogLevel::kWarn, why.message() + "; namespace " + Quoted(name_space) +

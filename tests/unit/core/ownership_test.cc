@@ -56,7 +56,7 @@ TEST_CASE("the ledger keeps the source of each namespace's rules, and knows it a
   h.Restart();
   CHECK(Load(&h, kFile, {{.flow = 1}}).message() ==
         "namespace shop takes its rules from rpc and not from file:/etc/nowcalls/shop.json; load "
-        "them with rules_load, or load [] to give it up");
+        "them by RPC (nowcalls-admin rules load), or load [] to give it up");
   REQUIRE(Load(&h, "rpc", {{.flow = 3}}).ok());
   CHECK(Recorded(&h) == "bank " + std::string(kFile) + "\nshop rpc\n");
 }
