@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -401,7 +402,8 @@ class Core {
   // Listings.
   Result<Listing*> FindListing(uint64_t id, uint32_t owner);
   Listing* OpenListing(uint32_t owner, const TokenFilter& filter);
-  void CloseOldestListing(std::optional<uint32_t> owner);
+  int64_t ListingsOf(uint32_t owner) const;
+  void CloseOldestListing(const std::function<bool(uint32_t owner)>& among);
   void CloseListing(Listing* listing);
   bool Matches(const Listing& listing, const TokenEntry& entry) const;
 

@@ -1,5 +1,6 @@
 // Listings: tokens page by page, oldest first, while tokens come and go.
 #include <algorithm>
+#include <functional>
 #include <string>
 
 #include "core/core.h"
@@ -55,12 +56,13 @@ Result<Core::Listing*> Core::FindListing(uint64_t id, uint32_t owner) {
 }
 
 Core::Listing* Core::OpenListing(uint32_t owner, const TokenFilter& filter) {
-  const auto of_owner = std::count_if(listings_.begin(), listings_.end(),
-                                      [&](const auto& l) { return l->owner == owner; });
-  if (of_owner >= options_.limits.listings_per_connection_max) {
-    CloseOldestListing(owner);
+  if (ListingsOf(owner) >= options_.limits.listings_per_connection_max) {
+    CloseOldestListing([&](uint32_t of) { return of == owner; });
   } else if (listings_.size() >= options_.limits.listings_max) {
-    CloseOldestListing(std::nullopt);
+    // Of an owner that has most: many who leave listings behind do not end that of one who goes on.
+    int64_t most = 0;
+    for (const auto& listing : listings_) most = std::max(most, ListingsOf(listing->owner));
+    CloseOldestListing([&](uint32_t of) { return ListingsOf(of) == most; });
   }
   auto listing = std::make_unique<Listing>();
   listing->owner = owner;
@@ -75,11 +77,16 @@ Core::Listing* Core::OpenListing(uint32_t owner, const TokenFilter& filter) {
   return listings_.back().get();
 }
 
-// Of the owner, or of all.
-void Core::CloseOldestListing(std::optional<uint32_t> owner) {
+int64_t Core::ListingsOf(uint32_t owner) const {
+  return std::count_if(listings_.begin(), listings_.end(),
+                       [&](const auto& listing) { return listing->owner == owner; });
+}
+
+// The one unused for longest of those whose owner is `among`.
+void Core::CloseOldestListing(const std::function<bool(uint32_t owner)>& among) {
   Listing* oldest = nullptr;
   for (const auto& listing : listings_) {
-    if (owner.has_value() && listing->owner != *owner) continue;
+    if (!among(listing->owner)) continue;
     if (oldest == nullptr || listing->used_ms < oldest->used_ms) oldest = listing.get();
   }
   CloseListing(oldest);

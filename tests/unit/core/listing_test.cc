@@ -235,6 +235,27 @@ TEST_CASE("a connection with many listings loses its own, not those of others") 
   CHECK(h.core().ListTokens(h.now(), 2, {}, 1, others).ok());
 }
 
+TEST_CASE("many connections that leave listings behind do not end that of one who goes on") {
+  CoreOptions options = testing::HarnessOptions();
+  options.limits.listings_max = 8;
+  options.limits.listings_per_connection_max = 2;
+  CoreHarness h(options);
+  h.Rules({{.flow = 1, .resource_timeout_ms = 10'000'000}});
+  const SessionSlot a = h.Hello("a");
+  for (int i = 0; i < 4; ++i) h.Take(a, 1);
+  constexpr uint32_t kDump = 100;
+  uint64_t cursor = h.core().ListTokens(h.now(), kDump, {}, 1, 0)->next_cursor;
+  for (int page = 0; page < 2; ++page) {
+    for (uint32_t owner = 1; owner <= 10; ++owner) {
+      h.Sleep(10);
+      for (int i = 0; i < 3; ++i) REQUIRE(h.core().ListTokens(h.now(), owner, {}, 1, 0).ok());
+    }
+    const auto next = h.core().ListTokens(h.now(), kDump, {}, 1, cursor);
+    REQUIRE(next.ok());
+    cursor = next->next_cursor;
+  }
+}
+
 TEST_CASE("a page that finds nothing in a long list ends early and goes on with its cursor") {
   CoreHarness h;
   h.Rules({{.flow = 1, .count = 1e6, .resource_timeout_ms = 10'000'000}});
