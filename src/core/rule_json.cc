@@ -326,7 +326,12 @@ class ObjectWriter {
     Key(key);
     *out_ += std::to_string(value);
   }
+  // A whole number is written as one, as far as every reader keeps its digits.
   void Member(std::string_view key, double value) {
+    constexpr double kWholeMax = 9007199254740992;  // 2^53
+    if (value >= 0 && value < kWholeMax && std::floor(value) == value) {
+      return Member(key, static_cast<int64_t>(value));
+    }
     Key(key);
     *out_ += json(value).dump();
   }
@@ -364,13 +369,18 @@ void WriteClusterConfig(const Rule& rule, std::string* out) {
   if (rule.max_per_client_percent == 0) {
     cluster.Member("maxPerClient", rule.max_per_client);
   } else {
-    cluster.Member("maxPerClient", PercentText(rule.max_per_client_percent));
+    cluster.Member("maxPerClient", MaxPerClientText(rule));
   }
   cluster.Member("shadow", rule.shadow);
   cluster.Close();
 }
 
 }  // namespace
+
+std::string MaxPerClientText(const Rule& rule) {
+  return rule.max_per_client_percent == 0 ? std::to_string(rule.max_per_client)
+                                          : PercentText(rule.max_per_client_percent);
+}
 
 std::string RuleToJson(const Rule& rule) {
   std::string out;

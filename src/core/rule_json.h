@@ -34,6 +34,9 @@ Result<Rule> ParseRule(std::string_view text);
 // One line of JSON with Sentinel's field names, every field present. ParseRule(RuleToJson(r)) == r.
 std::string RuleToJson(const Rule& rule);
 
+// maxPerClient as a rule file has it, without quotes: "0" for no cap, "5", "25%".
+std::string MaxPerClientText(const Rule& rule);
+
 }  // namespace nowcalls::core
 
 #endif  // NOWCALLS_CORE_RULE_JSON_H_

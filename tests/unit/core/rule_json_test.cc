@@ -83,12 +83,31 @@ TEST_CASE("a rule that was written is read back the same") {
   odd.flow_id = FlowId{1};
   odd.resource_timeout_ms = kRuleTimeMsMax;
   odd.client_offline_time_ms = kRuleTimeMsMax;
-  for (const double count : {0.0, 0.1, 1.0 / 3, 1e15, 1e300, 2147483647.5}) {
+  for (const double count : {0.0, 0.1, 1.0 / 3, 1e15, 9007199254740992.0, 1e300, 2147483647.5}) {
     odd.count = count;
     const auto parsed = ParseRule(RuleToJson(odd));
     REQUIRE(parsed.status().ToString() == "ok");
     CHECK(*parsed == odd);
   }
+}
+
+TEST_CASE("a whole count is written as an integer as far as every reader keeps its digits") {
+  const auto written = [](double count) {
+    Rule rule;
+    rule.resource = "r";
+    rule.flow_id = FlowId{1};
+    rule.count = count;
+    const std::string json = RuleToJson(rule);
+    const size_t begin = json.find("\"count\":") + 8;
+    return json.substr(begin, json.find(',', begin) - begin);
+  };
+  CHECK(written(0) == "0");
+  CHECK(written(-0.0) == "0");
+  CHECK(written(10'000) == "10000");
+  CHECK(written(2.5) == "2.5");
+  CHECK(written(9007199254740991.0) == "9007199254740991");
+  CHECK(written(9007199254740992.0) == "9.007199254740992e+15");
+  CHECK(written(1e300) == "1e+300");
 }
 
 TEST_CASE("a cap is read as a count or as a share, and written as it was") {
@@ -117,7 +136,7 @@ TEST_CASE("a written rule is one line with every field") {
   rule.flow_id = FlowId{5};
   rule.count = 3;
   CHECK(RuleToJson(rule) ==
-        R"({"resource":"a\nb","limitApp":"default","grade":1,"count":3.0,"strategy":0,)"
+        R"({"resource":"a\nb","limitApp":"default","grade":1,"count":3,"strategy":0,)"
         R"("controlBehavior":0,"warmUpPeriodSec":10,"maxQueueingTimeMs":500,"clusterMode":true,)"
         R"("clusterConfig":{"flowId":5,"thresholdType":0,"fallbackToLocalWhenFail":true,)"
         R"("strategy":0,"sampleCount":10,"windowIntervalMs":1000,"resourceTimeout":2000,)"
