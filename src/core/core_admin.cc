@@ -13,9 +13,12 @@ std::string Tokens(uint32_t count) {
   return std::to_string(count) + (count == 1 ? " token" : " tokens");
 }
 
+std::string Because(std::string_view reason) {
+  return reason.empty() ? "" : ": " + std::string(reason);
+}
+
 std::string Behind(const ReclaimAnswer& answer, std::string_view reason) {
-  return (reason.empty() ? "" : ": " + std::string(reason)) +
-         (answer.more ? "; more are left" : "");
+  return Because(reason) + (answer.more ? "; more are left" : "");
 }
 
 Status NoSuchFlow(FlowId flow) {
@@ -81,9 +84,10 @@ Result<ReclaimAnswer> Core::Purge(const Turn& turn, FlowId flow, uint32_t tokens
                                    " has a rule in force; purge is for flows whose rule was "
                                    "removed: remove the rule first, or use reclaim_flow");
   }
-  const ReclaimAnswer answer = EndTokensOf(turn, slot, tokens_max, EndReason::kRuleRemoved, {});
+  const ReclaimAnswer answer =
+      EndTokensOf(turn, slot, tokens_max, EndReason::kRuleRemoved, act.reason);
   NoteAct(act, "purged " + Tokens(answer.reclaimed) + " of flow " + std::to_string(flow.value) +
-                   ", whose rule was removed" + Behind(answer, {}));
+                   ", whose rule was removed" + Behind(answer, act.reason));
   return answer;
 }
 
@@ -110,9 +114,10 @@ DrainAnswer Core::Drain(const Turn& turn, FlowId flow_id, bool on, const AdminAc
   RecordRule(turn, flow);
   if (on) RefuseWaiters(turn, slot, TokenStatus::kBlocked, RefusedBy::kDraining);
   const std::string id = std::to_string(flow_id.value);
-  NoteAct(act, on ? "began to drain flow " + id + ", " + Tokens(flow.tokens.size) +
-                        " with nowCalls " + std::to_string(flow.now_calls) + " are out"
-                  : "ended the drain of flow " + id);
+  NoteAct(act, (on ? "began to drain flow " + id + ", " + Tokens(flow.tokens.size) +
+                         " with nowCalls " + std::to_string(flow.now_calls) + " are out"
+                   : "ended the drain of flow " + id) +
+                   Because(act.reason));
   return answer;
 }
 

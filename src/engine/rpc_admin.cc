@@ -39,15 +39,15 @@ void RpcHandler::Purge(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodePurge(call.request.params, &params, &error)) return ReplyError(call, error);
   ReplyReclaimed(call, core_->Purge(call.turn, FlowId{params.flow_id}, params.limit,
-                                    {call.connection->peer, {}}));
+                                    {call.connection->peer, params.reason}));
 }
 
 void RpcHandler::Drain(const Call& call) {
   wire::DrainParams params;
   wire::RequestError error;
   if (!wire::DecodeDrain(call.request.params, &params, &error)) return ReplyError(call, error);
-  const core::DrainAnswer answer =
-      core_->Drain(call.turn, FlowId{params.flow_id}, params.on, {call.connection->peer, {}});
+  const core::DrainAnswer answer = core_->Drain(call.turn, FlowId{params.flow_id}, params.on,
+                                                {call.connection->peer, params.reason});
   wire::EncodeDrain(call.request.msgid,
                     {.status = answer.status,
                      .now_calls = static_cast<uint64_t>(answer.now_calls),

@@ -33,7 +33,7 @@ struct HistoryEntry {
   int64_t issued_ms = 0;
   std::string name_space;  // Of the session, as is client_id.
   std::string client_id;
-  std::string note;  // What the administrator gave as the reason; empty for other reasons.
+  std::string note;  // What the administrator gave as the reason; empty for other ends.
 
   bool operator==(const HistoryEntry&) const = default;
 };

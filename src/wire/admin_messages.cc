@@ -1,5 +1,6 @@
 #include "wire/admin_messages.h"
 
+#include <optional>
 #include <string>
 
 #include "base/text.h"
@@ -15,6 +16,16 @@ bool ReadName(std::string_view name, size_t bytes_max, FieldReader* fields,
   if (!fields->Required(name, value)) return false;
   const Status checked = CheckName(*value, bytes_max);
   return checked.ok() || fields->Fail(name, checked.message());
+}
+
+// Of acts that need none.
+bool ReadReason(FieldReader* fields, std::string_view* reason) {
+  std::optional<std::string_view> given;
+  if (!fields->Optional("reason", &given)) return false;
+  if (!given) return true;
+  *reason = *given;
+  const Status checked = CheckName(*reason, kReasonBytesMax);
+  return checked.ok() || fields->Fail("reason", checked.message());
 }
 
 bool ReadLimit(FieldReader* fields, uint32_t* limit) {
@@ -51,15 +62,15 @@ bool DecodeReclaimFlow(std::string_view params, ReclaimFlowParams* out, RequestE
 bool DecodePurge(std::string_view params, PurgeParams* out, RequestError* error) {
   FieldReader fields(MethodName(Method::kPurge), params, kStringBytesMax, error);
   *out = PurgeParams{};
-  return fields.OpenArray(2) && fields.Required("flow_id", &out->flow_id) &&
-         ReadLimit(&fields, &out->limit) && fields.Close();
+  return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
+         ReadLimit(&fields, &out->limit) && ReadReason(&fields, &out->reason) && fields.Close();
 }
 
 bool DecodeDrain(std::string_view params, DrainParams* out, RequestError* error) {
   FieldReader fields(MethodName(Method::kDrain), params, kStringBytesMax, error);
   *out = DrainParams{};
-  return fields.OpenArray(2) && fields.Required("flow_id", &out->flow_id) &&
-         fields.Required("on", &out->on) && fields.Close();
+  return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
+         fields.Required("on", &out->on) && ReadReason(&fields, &out->reason) && fields.Close();
 }
 
 void EncodeReclaimClientRequest(uint32_t msgid, const ReclaimClientParams& params,
@@ -82,16 +93,18 @@ void EncodeReclaimFlowRequest(uint32_t msgid, const ReclaimFlowParams& params, O
 
 void EncodePurgeRequest(uint32_t msgid, const PurgeParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kPurge, 2, &packer);
+  BeginRequest(msgid, Method::kPurge, params.reason.empty() ? 2 : 3, &packer);
   packer.pack_int64(params.flow_id);
   packer.pack_uint32(params.limit);
+  if (!params.reason.empty()) PackString(params.reason, &packer);
 }
 
 void EncodeDrainRequest(uint32_t msgid, const DrainParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kDrain, 2, &packer);
+  BeginRequest(msgid, Method::kDrain, params.reason.empty() ? 2 : 3, &packer);
   packer.pack_int64(params.flow_id);
   params.on ? packer.pack_true() : packer.pack_false();
+  if (!params.reason.empty()) PackString(params.reason, &packer);
 }
 
 void EncodeReclaimed(uint32_t msgid, const ReclaimedReply& reply, OutputBuffer* out) {

@@ -31,10 +31,12 @@ struct ReclaimFlowParams {
 struct PurgeParams {
   int64_t flow_id = 0;
   uint32_t limit = kReclaimTokensMax;
+  std::string_view reason{};  // Empty: none.
 };
 struct DrainParams {
   int64_t flow_id = 0;
   bool on = false;
+  std::string_view reason{};  // Empty: none.
 };
 
 bool DecodeReclaimClient(std::string_view params, ReclaimClientParams* out, RequestError* error);
@@ -45,6 +47,7 @@ bool DecodeDrain(std::string_view params, DrainParams* out, RequestError* error)
 void EncodeReclaimClientRequest(uint32_t msgid, const ReclaimClientParams& params,
                                 OutputBuffer* out);
 void EncodeReclaimFlowRequest(uint32_t msgid, const ReclaimFlowParams& params, OutputBuffer* out);
+// Without a reason the message is one that servers of before reasons understand.
 void EncodePurgeRequest(uint32_t msgid, const PurgeParams& params, OutputBuffer* out);
 void EncodeDrainRequest(uint32_t msgid, const DrainParams& params, OutputBuffer* out);
 

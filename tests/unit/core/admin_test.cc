@@ -154,12 +154,12 @@ TEST_CASE_FIXTURE(Fixture, "purge takes back what a removed rule has left behind
   CHECK(h.Ended(1, EndReason::kRuleRemoved) == 4);
   CHECK(Purge(1, 4) == "2");
   CHECK(h.NoticesText() ==
-        "administrator 10.0.0.1:5 purged 4 tokens of flow 1, whose rule was removed; more are "
-        "left\n"
-        "administrator 10.0.0.1:5 purged 2 tokens of flow 1, whose rule was removed\n");
+        "administrator 10.0.0.1:5 purged 4 tokens of flow 1, whose rule was removed: job died; "
+        "more are left\n"
+        "administrator 10.0.0.1:5 purged 2 tokens of flow 1, whose rule was removed: job died\n");
   for (const auto& entry : h.core().history().entries()) {
     CHECK(entry.reason == EndReason::kRuleRemoved);
-    CHECK(entry.note == "");
+    CHECK(entry.note == "job died");
   }
   CHECK(h.core().history().size() == 6);
   CHECK(Purge(1, 4) == "not_found: flow_id 1 has neither a rule nor tokens");
@@ -190,7 +190,8 @@ TEST_CASE_FIXTURE(Fixture, "a draining flow grants nothing, and what is out is r
   CHECK(answer.tokens == 6);
   CHECK(answer.now_calls == 9);
   CHECK(h.NoticesText() ==
-        "administrator 10.0.0.1:5 began to drain flow 1, 6 tokens with nowCalls 9 are out\n");
+        "administrator 10.0.0.1:5 began to drain flow 1, 6 tokens with nowCalls 9 are out: job "
+        "died\n");
   const AcquireAnswer refused = h.Acquire(a, 1);
   CHECK(refused.status == TokenStatus::kBlocked);
   CHECK(refused.refused_by == RefusedBy::kDraining);
@@ -202,7 +203,7 @@ TEST_CASE_FIXTURE(Fixture, "a draining flow grants nothing, and what is out is r
   CHECK(h.Keep(a, of_a[0]).status == TokenStatus::kOk);
   CHECK(h.Release(a, of_a[0]) == TokenStatus::kReleaseOk);
   CHECK(Drain(1, false).status == TokenStatus::kOk);
-  CHECK(h.NoticesText() == "administrator 10.0.0.1:5 ended the drain of flow 1\n");
+  CHECK(h.NoticesText() == "administrator 10.0.0.1:5 ended the drain of flow 1: job died\n");
   CHECK(h.Acquire(a, 1).status == TokenStatus::kOk);
 }
 

@@ -93,8 +93,16 @@ TEST_CASE("purge is refused while the rule is in force, and takes the rest when 
         "BAD_PARAMS: purge: flow_id 1 has a rule in force; purge is for flows whose rule was "
         "removed: remove the rule first, or use reclaim_flow");
   REQUIRE(s.h.engine().LoadRules({{"default", {}}}, s.h.now()).ok());
+  s.h.driver().TakeLog();
   CHECK(Reclaimed(s.h.Call(s.admin, PurgeRequest(1, {1, 4}))) == "4 more");
-  CHECK(Reclaimed(s.h.Call(s.admin, PurgeRequest(1, {1, 4}))) == "1");
+  CHECK(Reclaimed(s.h.Call(s.admin, PurgeRequest(1, {1, 4, "old rule"}))) == "1");
+  CHECK(s.h.driver().TakeLog() ==
+        "info: administrator 10.0.0.1:5 purged 4 tokens of flow 1, whose rule was removed; more "
+        "are left\n"
+        "info: administrator 10.0.0.1:5 purged 1 token of flow 1, whose rule was removed: old "
+        "rule\n");
+  CHECK(s.h.core().history().entries()[3].note.empty());
+  CHECK(s.h.core().history().entries()[4].note == "old rule");
   CHECK(Reclaimed(s.h.Call(s.admin, PurgeRequest(1, {1, 4}))) ==
         "BAD_PARAMS: purge: flow_id 1 has neither a rule nor tokens");
 }
@@ -120,11 +128,11 @@ TEST_CASE("drain stops a flow's grants until it ends, and the flow's row says so
   CHECK(refused.refused_by == RefusedBy::kDraining);
   CHECK(row().draining);
   CHECK(row().counters->refused[static_cast<size_t>(RefusedBy::kDraining)] == 1);
-  CHECK(drain(1, false).status == TokenStatus::kOk);
+  s.h.Call(s.admin, DrainRequest(1, {1, false, "all done"}));
   CHECK(s.h.Call(s.client, AcquireRequest(1, 1)).acquire().status == TokenStatus::kOk);
   CHECK(s.h.driver().TakeLog() ==
         "info: administrator 10.0.0.1:5 began to drain flow 1, 5 tokens with nowCalls 5 are out\n"
-        "info: administrator 10.0.0.1:5 ended the drain of flow 1\n");
+        "info: administrator 10.0.0.1:5 ended the drain of flow 1: all done\n");
 }
 
 TEST_CASE("history shows ends whole, newest first, page by page") {

@@ -58,7 +58,13 @@ TEST_CASE("a client's requests to administrate are the golden bytes") {
     EncodeReclaimFlowRequest(19, {111, "hung job", 500}, o);
   });
   CheckBytes(Requests(), "purge", [](auto* o) { EncodePurgeRequest(20, {111, 1000}, o); });
+  CheckBytes(Requests(), "purge_with_reason", [](auto* o) {
+    EncodePurgeRequest(20, {111, 1000, "old rule"}, o);
+  });
   CheckBytes(Requests(), "drain", [](auto* o) { EncodeDrainRequest(21, {111, true}, o); });
+  CheckBytes(Requests(), "drain_with_reason", [](auto* o) {
+    EncodeDrainRequest(21, {111, true, "upgrade"}, o);
+  });
 }
 
 TEST_CASE("the server reads the golden requests to administrate") {
@@ -82,10 +88,18 @@ TEST_CASE("the server reads the golden requests to administrate") {
   REQUIRE(DecodePurge(Params("purge", Method::kPurge), &purge, &error));
   CHECK(purge.flow_id == 111);
   CHECK(purge.limit == 1000);
+  CHECK(purge.reason.empty());
+  REQUIRE(DecodePurge(Params("purge_with_reason", Method::kPurge), &purge, &error));
+  CHECK(purge.limit == 1000);
+  CHECK(purge.reason == "old rule");
   DrainParams drain;
   REQUIRE(DecodeDrain(Params("drain", Method::kDrain), &drain, &error));
   CHECK(drain.flow_id == 111);
   CHECK(drain.on);
+  CHECK(drain.reason.empty());
+  REQUIRE(DecodeDrain(Params("drain_with_reason", Method::kDrain), &drain, &error));
+  CHECK(drain.on);
+  CHECK(drain.reason == "upgrade");
 }
 
 TEST_CASE("the server's answers to administrators are the golden bytes, and a client reads them") {
@@ -123,6 +137,31 @@ TEST_CASE("a limit may be left out and is within bounds") {
         "BAD_PARAMS purge: limit must fit an unsigned 64-bit integer");
 }
 
+TEST_CASE("a reason may be left out where none is needed, but not be empty") {
+  PurgeParams purge;
+  DrainParams drain;
+  RequestError error;
+  for (const std::string& params : {PackArray(5), PackArray(5, 7), PackArray(5, Nil(), Nil())}) {
+    REQUIRE(DecodePurge(params, &purge, &error));
+    CHECK(purge.reason.empty());
+  }
+  const std::string unlimited = PackArray(5, Nil(), "why");
+  REQUIRE(DecodePurge(unlimited, &purge, &error));
+  CHECK(purge.limit == 1000);
+  CHECK(purge.reason == "why");
+  REQUIRE(DecodeDrain(PackArray(5, false, Nil()), &drain, &error));
+  CHECK(drain.reason.empty());
+  const std::string longest = PackArray(5, false, std::string(256, 'r'));
+  REQUIRE(DecodeDrain(longest, &drain, &error));
+  CHECK(drain.reason == std::string(256, 'r'));
+  CHECK(Refusal(DecodePurge, PackArray(5, 6, "")) ==
+        "BAD_PARAMS purge: reason must be 1..256 bytes, got 0");
+  CHECK(Refusal(DecodeDrain, PackArray(5, true, std::string(257, 'r'))) ==
+        "BAD_PARAMS drain: reason must be 1..256 bytes, got 257");
+  CHECK(Refusal(DecodeDrain, PackArray(5, true, "a\nb"))
+            .starts_with("BAD_PARAMS drain: reason must be UTF-8 without control"));
+}
+
 TEST_CASE("wrong parameters of administrators are named") {
   CHECK(Refusal(DecodeReclaimClient, PackArray("n")) ==
         "BAD_PARAMS reclaim_client: client_id is missing");
@@ -140,7 +179,11 @@ TEST_CASE("wrong parameters of administrators are named") {
             .starts_with("BAD_PARAMS reclaim_flow: reason must be UTF-8 without control"));
   CHECK(Refusal(DecodePurge, PackArray()) == "BAD_PARAMS purge: flow_id is missing");
   CHECK(Refusal(DecodePurge, PackArray(5, 6, 7)) ==
-        "BAD_PARAMS purge takes at most 2 parameters, got 3");
+        "BAD_PARAMS purge: reason must be a str, got int");
+  CHECK(Refusal(DecodePurge, PackArray(5, 6, "why", 8)) ==
+        "BAD_PARAMS purge takes at most 3 parameters, got 4");
+  CHECK(Refusal(DecodeDrain, PackArray(5, true, "why", 8)) ==
+        "BAD_PARAMS drain takes at most 3 parameters, got 4");
   CHECK(Refusal(DecodeDrain, PackArray(5)) == "BAD_PARAMS drain: on is missing");
   CHECK(Refusal(DecodeDrain, PackArray(5, 1)) == "BAD_PARAMS drain: on must be a bool, got int");
 }
