@@ -82,7 +82,7 @@ constexpr Column<FlowRow> kFlowColumns[] = {
     {{"oldest_issued_ms", "OLDEST", Kind::kAge},
      [](const FlowRow& r) { return Optional(r.oldest_issued_ms); }},
     {{"removed", "REMOVED", Kind::kFlag}, [](const FlowRow& r) -> Cell { return r.removed; }},
-    {{"waiters", "WAITERS", Kind::kNumber}, [](const FlowRow& r) -> Cell { return r.waiters; }},
+    {{"waiters", "WAITERS", Kind::kNumber}, [](const FlowRow& r) { return Optional(r.waiters); }},
     {{"waiting_since_ms", "", Kind::kAge},
      [](const FlowRow& r) { return Optional(r.waiting_since_ms); }},
     {{"sessions", "SESSIONS", Kind::kNumber},

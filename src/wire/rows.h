@@ -61,7 +61,7 @@ struct FlowRow {
                                   // online and the row was read offline.
   uint64_t now_calls = 0;
   uint64_t tokens = 0;
-  uint64_t waiters = 0;
+  std::optional<uint64_t> waiters;          // Absent offline.
   std::optional<int64_t> waiting_since_ms;  // The waiter that has waited longest.
   std::optional<uint64_t> sessions;         // Online, of the rule's namespace; absent offline.
   std::optional<int64_t> oldest_issued_ms;

@@ -203,6 +203,7 @@ TEST_CASE_FIXTURE(Fixture, "stat and flow show nowCalls, tokens and level") {
     CHECK(rows[0].at("tokens") == 5);
     CHECK(rows[0].at("level") == 100);
     CHECK(rows[0].at("resource") == "resource-1");
+    CHECK(rows[0].at("waiters").is_null() == !is_live);
     CHECK(rows[1].at("now_calls") == 7);
     CHECK(rows[2].at("namespace") == "orders");
     CHECK(rows[2].at("now_calls") == 6);

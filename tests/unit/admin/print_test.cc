@@ -84,7 +84,7 @@ TEST_CASE("tokens prints what the filters leave") {
 TEST_CASE("stat prints one row a flow, null for what only a server knows") {
   CHECK(PrintList(Command::kStat, Format::kJsonl, OneToken()).out ==
         "{\"flow_id\":101,\"namespace\":\"shop\",\"resource\":\"resource-101\",\"now_calls\":2,"
-        "\"level\":10,\"tokens\":1,\"oldest_issued_ms\":997000,\"removed\":false,\"waiters\":0,"
+        "\"level\":10,\"tokens\":1,\"oldest_issued_ms\":997000,\"removed\":false,\"waiters\":null,"
         "\"waiting_since_ms\":null,"
         "\"sessions\":null,\"granted\":null,\"refused\":null,\"refused_level\":null,"
         "\"refused_token_limit\":null,\"refused_client_cap\":null,"
@@ -101,7 +101,7 @@ TEST_CASE("stat prints one row a flow, null for what only a server knows") {
   CHECK(PrintList(Command::kStat, Format::kTable, OneToken()).out ==
         "FLOW_ID  NAMESPACE  RESOURCE      NOW_CALLS  LEVEL  TOKENS  OLDEST  REMOVED  WAITERS  "
         "SESSIONS  GRANTED  REFUSED  RECLAIMED  DRAINING\n"
-        "    101  shop       resource-101          2     10       1   2m13s  no             0  "
+        "    101  shop       resource-101          2     10       1   2m13s  no             -  "
         "       -        -        -          -  no\n");
   CHECK(PrintList(Command::kStat, Format::kJsonl, OneToken(), {.name_space = "bank"}).out.empty());
 }

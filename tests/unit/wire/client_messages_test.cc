@@ -101,8 +101,8 @@ TEST_CASE("the largest page that rows allow fits a client's limit") {
   row.flow_id = INT64_MAX;
   row.name_space = std::string(kNamespaceBytesMax, 'n');
   row.resource = std::string(kResourceBytesMax, 'r');
-  row.level = row.now_calls = row.tokens = row.waiters = UINT64_MAX;
-  row.sessions = UINT64_MAX;
+  row.level = row.now_calls = row.tokens = UINT64_MAX;
+  row.waiters = row.sessions = UINT64_MAX;
   row.oldest_issued_ms = INT64_MAX;
   row.waiting_since_ms = INT64_MAX;
   FlowCounters& counters = row.counters.emplace();
