@@ -41,6 +41,16 @@ std::string NumberText(double value) {
   return {digits.data(), end};
 }
 
+std::optional<std::string> EmptyOption(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--") break;
+    if (!word.starts_with("--") || word.find('=') != word.size() - 1) continue;
+    return std::string(word) + " is empty; give it a value, or leave it out";
+  }
+  return std::nullopt;
+}
+
 Status CheckName(std::string_view name, size_t bytes_max) {
   if (name.empty() || name.size() > bytes_max) {
     return Status::InvalidArgument("must be 1.." + std::to_string(bytes_max) + " bytes, got " +

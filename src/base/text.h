@@ -1,10 +1,11 @@
-// Text that peers send: what may become a name, and how to show the rest.
+// Text that peers and operators send: what may become a name, and how to show the rest.
 //
 // Thread: any.
 #ifndef NOWCALLS_BASE_TEXT_H_
 #define NOWCALLS_BASE_TEXT_H_
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,11 @@ std::string Quoted(std::string_view text, size_t bytes_max = 64);
 
 // The shortest text that reads as the same number: "2", "2.5".
 std::string NumberText(double value);
+
+// What is wrong with a command line that has an option with '=' and no value, for the first such
+// option: "--data-dir= is empty; give it a value, or leave it out". A parser would take the next
+// word for the value. nullopt when there is none; words behind "--" are no options.
+std::optional<std::string> EmptyOption(int argc, const char* const* argv);
 
 // What a name may be: 1..bytes_max bytes of printable UTF-8. kInvalidArgument completes a sentence
 // that begins with the field's name: "must be 1..128 bytes, got 0".

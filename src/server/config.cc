@@ -36,22 +36,6 @@ CLI::Option* AddFlag(const Setting& setting, std::vector<std::string>* values, C
   }
 }
 
-// A shell makes both of a variable that is not set: --data-dir= and --data-dir "". Of the first
-// CLI11 would take the next argument for the value.
-Status EmptyValue(const std::string& flag) {
-  return Status::InvalidArgument(flag + " is empty; give it a value, or leave it out");
-}
-
-Status CheckNoneEmpty(int argc, const char* const* argv) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    if (argument.starts_with("--") && argument.find('=') + 1 == argument.size()) {
-      return EmptyValue(std::string(argument));
-    }
-  }
-  return Status::Ok();
-}
-
 // A flag whose value was forgotten takes the next flag for it.
 Status CheckNoFlag(const std::string& flag, const std::string& value) {
   if (!value.starts_with("--")) return Status::Ok();
@@ -85,7 +69,7 @@ Status CheckNothingLeft(const CLI::App& app) {
 Result<Flags> ParseFlags(int argc, const char* const* argv) {
   const auto& table = Settings();
   Flags flags;
-  NOWCALLS_RETURN_IF_ERROR(CheckNoneEmpty(argc, argv));
+  if (const auto empty = EmptyOption(argc, argv)) return Status::InvalidArgument(*empty);
   CLI::App app;
   app.set_help_flag("");
   app.add_flag("-h,--help", flags.help)->disable_flag_override();
@@ -107,7 +91,9 @@ Result<Flags> ParseFlags(int argc, const char* const* argv) {
   if (flags.help || flags.version) return flags;
   NOWCALLS_RETURN_IF_ERROR(CheckNothingLeft(app));
   NOWCALLS_RETURN_IF_ERROR(CheckNoFlag("--config", flags.config_file));
-  if (config->count() > 0 && flags.config_file.empty()) return EmptyValue("--config");
+  if (config->count() > 0 && flags.config_file.empty()) {
+    return Status::InvalidArgument("--config is empty; give it a value, or leave it out");
+  }
   for (size_t i = 0; i < table.size(); ++i) {
     if (options[i]->count() == 0) continue;
     if (table[i].kind == SettingKind::kSwitch) values[i] = {"true"};

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+#include <vector>
+
 #include "base/utf8.h"
 
 namespace nowcalls {
@@ -35,6 +38,20 @@ TEST_CASE("quoted text shows bytes that could harm a terminal as hex and is boun
   CHECK(Quoted("a\x1b\xff") == "'a\\x1b\\xff'");
   CHECK(Quoted("abcdef", 3) == "'abc...'");
   CHECK(Quoted("abc", 3) == "'abc'");
+}
+
+TEST_CASE("an option with nothing behind its '=' is found, the first of them") {
+  const auto find = [](std::vector<const char*> words) {
+    words.insert(words.begin(), "program");
+    return EmptyOption(static_cast<int>(words.size()), words.data()).value_or("none");
+  };
+  CHECK(find({"dump", "--data-dir=", "next"}) ==
+        "--data-dir= is empty; give it a value, or leave it out");
+  CHECK(find({"--flow=1", "--format=", "--server="}) ==
+        "--format= is empty; give it a value, or leave it out");
+  CHECK(find({}) == "none");
+  CHECK(find({"--rules=shop=", "--off", "-", "x=", "-f=", "="}) == "none");
+  CHECK(find({"--data-dir", "", "--", "--flow="}) == "none");
 }
 
 TEST_CASE("names are 1..128 bytes of printable UTF-8") {
