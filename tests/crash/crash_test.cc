@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "crash/crash_loop.h"
+#include "support/process.h"
 
 namespace nowcalls::crash {
 namespace {
@@ -18,6 +19,17 @@ TEST_CASE("twenty kills under load lose nothing, invent nothing and repeat nothi
   CHECK(result.cycles == 20);
   CHECK(result.acknowledged > 1'000);
   CHECK(result.unknown > 0);
+}
+
+TEST_CASE("the demo takes no arguments, and says so before it begins") {
+  const std::string demo = std::string(NOWCALLS_TEST_BIN_DIR) + "/nowcalls-demo";
+  const testing::Finished help = testing::RunProgram({demo, "--help"});
+  CHECK(help.exit_code == 0);
+  CHECK(help.out.starts_with("usage: nowcalls-demo\n"));
+  const testing::Finished wrong = testing::RunProgram({demo, "--fast"});
+  CHECK(wrong.exit_code == 64);
+  CHECK(wrong.err.starts_with("nowcalls-demo: '--fast' is no argument of the demo\nusage: "));
+  CHECK(wrong.out.empty());
 }
 
 }  // namespace
