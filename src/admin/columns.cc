@@ -169,18 +169,27 @@ constexpr Column<HistoryRow> kHistoryColumns[] = {
     {{"note", "NOTE", Kind::kText}, [](const HistoryRow& r) { return Text(r.note); }},
 };
 
-constexpr Column<RuleRow> kRuleColumns[] = {
-    {{"namespace", "NAMESPACE", Kind::kText}, [](const RuleRow& r) { return Text(r.name_space); }},
+constexpr Column<ListedRule> kRuleColumns[] = {
+    {{"namespace", "NAMESPACE", Kind::kText},
+     [](const ListedRule& r) { return Text(r.row.name_space); }},
     {{"flow_id", "FLOW_ID", Kind::kNumber},
-     [](const RuleRow& r) -> Cell { return r.rule.flow_id.value; }},
-    {{"resource", "RESOURCE", Kind::kText}, [](const RuleRow& r) { return Text(r.rule.resource); }},
-    {{"count", "COUNT", Kind::kNumber}, [](const RuleRow& r) -> Cell { return r.rule.count; }},
+     [](const ListedRule& r) -> Cell { return r.row.rule.flow_id.value; }},
+    {{"resource", "RESOURCE", Kind::kText},
+     [](const ListedRule& r) { return Text(r.row.rule.resource); }},
+    {{"count", "COUNT", Kind::kNumber},
+     [](const ListedRule& r) -> Cell { return r.row.rule.count; }},
     {{"threshold_type", "THRESHOLD", Kind::kText},
-     [](const RuleRow& r) { return Text(ThresholdTypeName(r.rule.threshold_type)); }},
+     [](const ListedRule& r) { return Text(ThresholdTypeName(r.row.rule.threshold_type)); }},
     {{"resource_timeout_ms", "RESOURCE_TIMEOUT", Kind::kDuration},
-     [](const RuleRow& r) -> Cell { return r.rule.resource_timeout_ms; }},
+     [](const ListedRule& r) -> Cell { return r.row.rule.resource_timeout_ms; }},
     {{"client_offline_time_ms", "CLIENT_OFFLINE_TIME", Kind::kDuration},
-     [](const RuleRow& r) -> Cell { return r.rule.client_offline_time_ms; }},
+     [](const ListedRule& r) -> Cell { return r.row.rule.client_offline_time_ms; }},
+    {{"max_per_client", "MAX_PER_CLIENT", Kind::kNumber},
+     [](const ListedRule& r) { return Text(r.max_per_client); }},
+    {{"shadow", "SHADOW", Kind::kFlag},
+     [](const ListedRule& r) -> Cell { return r.row.rule.shadow; }},
+    {{"acquire_refuse_strategy", "REFUSE_STRATEGY", Kind::kNumber},
+     [](const ListedRule& r) { return Unsigned(r.row.rule.acquire_refuse_strategy); }},
 };
 
 }  // namespace
@@ -206,7 +215,7 @@ std::span<const Column<HistoryRow>> ColumnsOf() {
 }
 
 template <>
-std::span<const Column<RuleRow>> ColumnsOf() {
+std::span<const Column<ListedRule>> ColumnsOf() {
   return kRuleColumns;
 }
 

@@ -27,6 +27,12 @@ struct RuleRow {
   bool draining = false;
 };
 
+// As `rules list` shows it; lives no longer than the row.
+struct ListedRule {
+  const RuleRow& row;
+  std::string max_per_client;  // core::MaxPerClientText
+};
+
 template <typename Row>
 struct Column {
   ColumnInfo info;
@@ -34,7 +40,8 @@ struct Column {
   Cell (*get)(const Row& row);
 };
 
-// The columns of a row type: TokenRow, FlowRow, SessionRow, HistoryRow (wire/rows.h), RuleRow.
+// The columns of a row type: TokenRow, FlowRow, SessionRow, HistoryRow (wire/rows.h),
+// ListedRule.
 template <typename Row>
 std::span<const Column<Row>> ColumnsOf();
 template <>
@@ -46,7 +53,7 @@ std::span<const Column<wire::SessionRow>> ColumnsOf();
 template <>
 std::span<const Column<wire::HistoryRow>> ColumnsOf();
 template <>
-std::span<const Column<RuleRow>> ColumnsOf();
+std::span<const Column<ListedRule>> ColumnsOf();
 
 // Rows of one type on their way to the output.
 template <typename Row>

@@ -12,8 +12,6 @@ Cell Text(std::string_view text) { return text; }
 constexpr Column<NamespaceRow> kNamespaceColumns[] = {
     {{"namespace", "NAMESPACE", Kind::kText},
      [](const NamespaceRow& r) { return Text(r.name_space); }},
-    {{"source", "SOURCE", Kind::kText},
-     [](const NamespaceRow& r) { return r.source.has_value() ? Cell(*r.source) : Cell(); }},
     {{"rules", "RULES", Kind::kNumber}, [](const NamespaceRow& r) -> Cell { return r.rules; }},
     {{"sessions", "SESSIONS", Kind::kNumber},
      [](const NamespaceRow& r) -> Cell { return r.sessions; }},
@@ -21,6 +19,9 @@ constexpr Column<NamespaceRow> kNamespaceColumns[] = {
      [](const NamespaceRow& r) {
        return r.sessions_online.has_value() ? Cell(*r.sessions_online) : Cell();
      }},
+    // The last, since a path may be long.
+    {{"source", "SOURCE", Kind::kText},
+     [](const NamespaceRow& r) { return r.source.has_value() ? Cell(*r.source) : Cell(); }},
 };
 
 }  // namespace

@@ -38,8 +38,10 @@ Status PrintRules(const Arguments& arguments, Format format, int64_t now_ms, Sou
       return out->status();
     });
   }
-  return Print<RuleRow>(format, now_ms, out, [&](const RowSink<RuleRow>& sink) {
-    return source->Rules(arguments.filter.name_space, sink);
+  return Print<ListedRule>(format, now_ms, out, [&](const RowSink<ListedRule>& sink) {
+    return source->Rules(arguments.filter.name_space, [&sink](const RuleRow& row) {
+      return sink({row, core::MaxPerClientText(row.rule)});
+    });
   });
 }
 

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "admin/commands.h"
 #include "admin/offline_source.h"
@@ -202,15 +203,19 @@ TEST_CASE("rules list prints Sentinel's form with the namespace, or the main col
         "{\"namespace\":\"shop\"," + core::RuleToJson(GlobalRule(101, 10)).substr(1) + "\n");
   CHECK(PrintList(Command::kRulesList, Format::kCsv, OneToken()).out ==
         "namespace,flow_id,resource,count,threshold_type,resource_timeout_ms,"
-        "client_offline_time_ms\n"
-        "shop,101,resource-101,10,global,2000,2000\n");
+        "client_offline_time_ms,max_per_client,shadow,acquire_refuse_strategy\n"
+        "shop,101,resource-101,10,global,2000,2000,0,false,0\n");
+  core::Rule rule = GlobalRule(101, 2.5);
+  rule.max_per_client_percent = 25;
+  rule.shadow = true;
+  rule.acquire_refuse_strategy = 3;
   LedgerBuilder fraction;
-  fraction.Rule("shop", GlobalRule(101, 2.5));
+  fraction.Rule("shop", rule);
   CHECK(PrintList(Command::kRulesList, Format::kTable, fraction).out ==
         "NAMESPACE  FLOW_ID  RESOURCE      COUNT  THRESHOLD  RESOURCE_TIMEOUT  "
-        "CLIENT_OFFLINE_TIME\n"
+        "CLIENT_OFFLINE_TIME  MAX_PER_CLIENT  SHADOW  REFUSE_STRATEGY\n"
         "shop           101  resource-101    2.5  global                 2.0s  "
-        "               2.0s\n");
+        "               2.0s             25%  yes                   3\n");
 }
 
 TEST_CASE("info prints each figure by its path, or the document as it came") {
@@ -232,6 +237,42 @@ TEST_CASE("info prints each figure by its path, or the document as it came") {
         "version             1.2\n"
         "ledger.format       1\n"
         "totals.ended.admin  3\n");
+}
+
+TEST_CASE("info tells people how old the oldest token is, if there is one") {
+  const auto print = [](Format format, int64_t oldest_ms) {
+    const nlohmann::ordered_json info = {{"ledger", {{"ledger_ms", 10'000}}},
+                                         {"counts", {{"oldest_issued_ms", oldest_ms}}}};
+    wire::OutputBuffer reply;
+    wire::EncodeJsonResult(7, info, &reply);
+    StringOutput out;
+    REQUIRE(PrintInfo(format, reply.view().substr(4), out.get()).ok());
+    return out.text();
+  };
+  CHECK(print(Format::kTable, 4'800)
+            .ends_with("\ncounts.oldest_issued_ms  4800  oldest token 5.2s\n"));
+  CHECK(print(Format::kTable, 10'500).ends_with("  10500  oldest token 0ms\n"));
+  CHECK(print(Format::kTable, 0).ends_with("\ncounts.oldest_issued_ms  0\n"));
+  CHECK(print(Format::kCsv, 4'800).ends_with("\ncounts.oldest_issued_ms,4800\n"));
+  CHECK(print(Format::kJsonl, 4'800).ends_with("{\"oldest_issued_ms\":4800}}\n"));
+}
+
+TEST_CASE("info shows any document of a server") {
+  using nlohmann::ordered_json;
+  const ordered_json strange[] = {5,
+                                  ordered_json::array({1}),
+                                  {{"counts", ordered_json::array({1})}, {"ledger", 7}},
+                                  {{"counts", {{"oldest_issued_ms", "x"}}}},
+                                  {{"counts", {{"oldest_issued_ms", 5}}}}};
+  for (const ordered_json& info : strange) {
+    CAPTURE(info.dump());
+    wire::OutputBuffer reply;
+    wire::EncodeJsonResult(7, info, &reply);
+    StringOutput out;
+    CHECK(PrintInfo(Format::kTable, reply.view().substr(4), out.get()).ok());
+    CHECK(out.text().starts_with("NAME"));
+    CHECK(out.text().find("oldest token") == std::string::npos);
+  }
 }
 
 TEST_CASE("a listing ends when the output fails") {

@@ -148,7 +148,8 @@ TEST_CASE("no difference is a line in a table and nothing in jsonl") {
 
 TEST_CASE("rules sources of a ledger on disk counts rules and sessions of each namespace") {
   LedgerBuilder builder = SampleLedger();
-  builder.Namespace("shop", "rpc");
+  const std::string path = "file:/" + std::string(60, 'p');
+  builder.Namespace("shop", path);
   builder.Session(3, "solo", "a");
   store::MemoryStore store = builder.Build();
   Progress progress(false, "namespaces", [](std::string_view) {});
@@ -158,10 +159,12 @@ TEST_CASE("rules sources of a ledger on disk counts rules and sessions of each n
   arguments.command = Command::kRulesSources;
   REQUIRE(PrintListing(arguments, Format::kTable, &source, out.get()).ok());
   CHECK(out.text() ==
-        "NAMESPACE  SOURCE  RULES  SESSIONS  ONLINE\n"
-        "bank       -           1         1       -\n"
-        "shop       rpc         1         1       -\n"
-        "solo       -           0         1       -\n");
+        "NAMESPACE  RULES  SESSIONS  ONLINE  SOURCE\n"
+        "bank           1         1       -  -\n"
+        "shop           1         1       -  " +
+            path +
+            "\n"
+            "solo           0         1       -  -\n");
 }
 
 TEST_CASE("rules sources of one namespace shows no other") {
@@ -174,7 +177,7 @@ TEST_CASE("rules sources of one namespace shows no other") {
   arguments.command = Command::kRulesSources;
   arguments.filter.name_space = "bank";
   REQUIRE(PrintListing(arguments, Format::kCsv, &source, out.get()).ok());
-  CHECK(out.text() == "namespace,source,rules,sessions,sessions_online\nbank,,1,1,\n");
+  CHECK(out.text() == "namespace,rules,sessions,sessions_online,source\nbank,1,1,,\n");
 }
 
 }  // namespace
