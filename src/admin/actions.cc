@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "admin/live_source.h"
 #include "admin/paging.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -12,13 +13,6 @@ namespace {
 
 using client::BlockingClient;
 using wire::ReclaimedReply;
-
-// What an action is about to take back.
-struct Affected {
-  std::string whose;  // "flow 7", "client 'a' of namespace 'shop'"
-  uint64_t tokens = 0;
-  uint64_t now_calls = 0;
-};
 
 std::string Tokens(uint64_t count) {
   return std::to_string(count) + (count == 1 ? " token" : " tokens");
@@ -49,7 +43,7 @@ Result<Affected> OfClient(const Arguments& arguments, BlockingClient* client) {
 }
 
 Result<Affected> OfFlow(const Arguments& arguments, BlockingClient* client) {
-  const Result<wire::FlowRow> flow = client->Flow(arguments.flow_id);
+  const Result<wire::FlowRow> flow = AskFlow(arguments.flow_id, client);
   if (!flow.ok()) return flow.status();
   if (arguments.command == Command::kPurge && !flow->removed) {
     return Status::InvalidArgument(FlowName(arguments) +
@@ -59,9 +53,14 @@ Result<Affected> OfFlow(const Arguments& arguments, BlockingClient* client) {
   return Affected{FlowName(arguments), flow->tokens, flow->now_calls};
 }
 
+// "flow 7 has 5 tokens with nowCalls 15 out"
+std::string Described(const Affected& affected) {
+  return affected.whose + " has " + Tokens(affected.tokens) + " with nowCalls " +
+         std::to_string(affected.now_calls) + " out";
+}
+
 Status Confirm(const Affected& affected, const Streams& streams) {
-  streams.err(affected.whose + " has " + Tokens(affected.tokens) + " with nowCalls " +
-              std::to_string(affected.now_calls) + " out. Take back all of them? [y/N] ");
+  streams.err(Described(affected) + ". Take back all of them? [y/N] ");
   const std::string answer = streams.read_line();
   if (answer == "y" || answer == "Y" || answer == "yes") return {};
   return Status::InvalidArgument("not confirmed; nothing was taken back");
@@ -74,38 +73,34 @@ Result<ReclaimedReply> AskOnce(const Arguments& arguments, uint32_t limit, Block
           {arguments.name_space, arguments.client_id, arguments.reason, limit});
     case Command::kReclaimFlow:
       return client->ReclaimFlow({arguments.flow_id, arguments.reason, limit});
-    default: return client->Purge({arguments.flow_id, limit});
+    default: return client->Purge({arguments.flow_id, limit, arguments.reason});
   }
 }
 
-Result<std::string> TakeBack(const Arguments& arguments, const Streams& streams,
-                             BlockingClient* client) {
-  const Result<Affected> affected = arguments.command == Command::kReclaimClient
-                                        ? OfClient(arguments, client)
-                                        : OfFlow(arguments, client);
-  if (!affected.ok()) return affected.status();
-  if (affected->tokens == 0) return Status::NotFound(affected->whose + " has no live token");
-  if (!arguments.yes) NOWCALLS_RETURN_IF_ERROR(Confirm(*affected, streams));
+Result<std::string> TakeBack(const Arguments& arguments, const Affected& affected,
+                             const Streams& streams, BlockingClient* client) {
+  if (!arguments.yes) NOWCALLS_RETURN_IF_ERROR(Confirm(affected, streams));
   ReclaimedReply total{.reclaimed = 0, .more = true};
-  while (total.more && total.reclaimed < affected->tokens) {
-    const uint64_t left = affected->tokens - total.reclaimed;
+  while (total.more && total.reclaimed < affected.tokens) {
+    const uint64_t left = affected.tokens - total.reclaimed;
     const auto limit = static_cast<uint32_t>(std::min<uint64_t>(left, kReclaimTokensMax));
     const Result<ReclaimedReply> piece = AskOnce(arguments, limit, client);
     if (!piece.ok()) {
       const Status failed = MaybeDone(arguments, piece.status());
       if (total.reclaimed == 0) return failed;
-      return failed.WithContext(affected->whose + ": " + Tokens(total.reclaimed) +
+      return failed.WithContext(affected.whose + ": " + Tokens(total.reclaimed) +
                                 " taken back, then");
     }
     total.reclaimed += piece->reclaimed;
     total.more = piece->more && piece->reclaimed > 0;
   }
-  return affected->whose + ": " + Tokens(total.reclaimed) + " taken back" +
+  return affected.whose + ": " + Tokens(total.reclaimed) + " taken back" +
          (total.more ? "; more were granted meanwhile\n" : "\n");
 }
 
 Result<std::string> Drain(const Arguments& arguments, BlockingClient* client) {
-  const Result<wire::DrainReply> drained = client->Drain({arguments.flow_id, !arguments.off});
+  const Result<wire::DrainReply> drained =
+      client->Drain({arguments.flow_id, !arguments.off, arguments.reason});
   if (!drained.ok()) return MaybeDone(arguments, drained.status());
   if (drained->status != TokenStatus::kOk) {
     return Status::NotFound(FlowName(arguments) + " has no rule in force, so it grants nothing");
@@ -134,17 +129,28 @@ Status MaybeDone(const Arguments& arguments, const Status& failed) {
                                 look + "`, then repeat");
 }
 
-Status CheckConfirmable(const Arguments& arguments, const Streams& streams) {
-  const bool asks = arguments.command != Command::kDrain && !arguments.yes;
-  if (!asks || (streams.in_is_terminal && streams.err_is_terminal)) return {};
-  return Status::InvalidArgument(
-      "taking back many tokens must be confirmed, and there is no terminal to ask at: add --yes");
+Result<Affected> FindAffected(const Arguments& arguments, BlockingClient* client) {
+  if (arguments.command == Command::kDrain) return Affected{FlowName(arguments)};
+  Result<Affected> affected = arguments.command == Command::kReclaimClient
+                                  ? OfClient(arguments, client)
+                                  : OfFlow(arguments, client);
+  if (!affected.ok() || affected->tokens > 0) return affected;
+  return Status::NotFound(affected->whose + " has no live token");
 }
 
-Result<std::string> Act(const Arguments& arguments, const Streams& streams,
-                        BlockingClient* client) {
+Status CheckConfirmable(const Arguments& arguments, const Affected& affected,
+                        const Streams& streams) {
+  const bool asks = arguments.command != Command::kDrain && !arguments.yes;
+  if (!asks || (streams.in_is_terminal && streams.err_is_terminal)) return {};
+  return Status::InvalidArgument(Described(affected) +
+                                 "; taking back all of them must be confirmed, and there is no "
+                                 "terminal to ask at: add --yes");
+}
+
+Result<std::string> Act(const Arguments& arguments, const Affected& affected,
+                        const Streams& streams, BlockingClient* client) {
   if (arguments.command == Command::kDrain) return Drain(arguments, client);
-  return TakeBack(arguments, streams, client);
+  return TakeBack(arguments, affected, streams, client);
 }
 
 }  // namespace nowcalls::admin

@@ -6,6 +6,7 @@
 #ifndef NOWCALLS_ADMIN_ACTIONS_H_
 #define NOWCALLS_ADMIN_ACTIONS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "admin/arguments.h"
@@ -17,9 +18,21 @@ namespace nowcalls::admin {
 
 bool IsAction(Command command);
 
+// What an action is about to take back.
+struct Affected {
+  std::string whose;  // "flow 7", "client 'a' of namespace 'shop'"
+  uint64_t tokens = 0;
+  uint64_t now_calls = 0;
+};
+
+// Asks the server; of a drain it asks nothing. kNotFound when there is nothing to take back.
+// REQUIRES: IsAction.
+Result<Affected> FindAffected(const Arguments& arguments, client::BlockingClient* client);
+
 // kInvalidArgument: the command must be confirmed, --yes is not given, and there is no terminal to
 // ask at.
-Status CheckConfirmable(const Arguments& arguments, const Streams& streams);
+Status CheckConfirmable(const Arguments& arguments, const Affected& affected,
+                        const Streams& streams);
 
 // What an action came to. Of one without an answer (kOutcomeUnknown) nobody knows whether it was
 // carried out, so the message says how to find out.
@@ -27,8 +40,8 @@ Status MaybeDone(const Arguments& arguments, const Status& failed);
 
 // Does what the arguments ask, after confirmation where it is due. What to print, a line.
 // REQUIRES: IsAction and CheckConfirmable.
-Result<std::string> Act(const Arguments& arguments, const Streams& streams,
-                        client::BlockingClient* client);
+Result<std::string> Act(const Arguments& arguments, const Affected& affected,
+                        const Streams& streams, client::BlockingClient* client);
 
 }  // namespace nowcalls::admin
 

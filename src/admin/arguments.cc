@@ -20,6 +20,7 @@ namespace {
 constexpr size_t kLimitMax = 1'000'000;
 constexpr int64_t kTimeoutMsMax = 3'600'000;
 constexpr uint64_t kTokenIdMax = INT64_MAX;
+constexpr char kReasonHelp[] = "Why, for the server's log and the history";
 
 constexpr char kFooter[] =
     "The source is a running server (--server HOST:PORT, 127.0.0.1:18730 unless told otherwise) "
@@ -356,7 +357,7 @@ class Parser {
     app->add_flag("--yes", arguments_.yes, "Do not ask whether many tokens are to be taken back");
   }
 
-  CLI::Option* AddReason(CLI::App* app) {
+  CLI::Option* AddReason(CLI::App* app, const std::string& help) {
     return app
         ->add_option_function<std::string>(
             "--reason",
@@ -364,7 +365,7 @@ class Parser {
               Require("--reason", CheckText(text, kReasonBytesMax));
               arguments_.reason = text;
             },
-            "Why, for the server's log and the history")
+            help)
         ->type_name("TEXT");
   }
 
@@ -398,7 +399,7 @@ class Parser {
     client->needs(name_space);
     name_space->needs(client);
     AddFlow(reclaim, "All tokens of this flow");
-    AddReason(reclaim)->required();
+    AddReason(reclaim, kReasonHelp)->required();
     AddYes(reclaim);
     reclaim->callback([this] { arguments_.command = WhichReclaim(); });
   }
@@ -420,6 +421,7 @@ class Parser {
     AddServer(purge);
     AddTimeout(purge);
     AddFlow(purge, "The flow")->required();
+    AddReason(purge, kReasonHelp);
     AddYes(purge);
   }
 
@@ -431,6 +433,7 @@ class Parser {
     AddTimeout(drain);
     AddFlow(drain, "The flow")->required();
     drain->add_flag("--off", arguments_.off, "Let it grant again");
+    AddReason(drain, "Why, for the server's log");
   }
 
   void AddHistory() {

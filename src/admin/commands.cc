@@ -222,11 +222,13 @@ int Info(const Arguments& arguments, Format format, const Streams& streams) {
 }
 
 int RunAction(const Arguments& arguments, const Streams& streams) {
-  const Status confirmable = CheckConfirmable(arguments, streams);
-  if (!confirmable.ok()) return UsageError(streams, confirmable);
   const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
   if (!client.ok()) return Finish(streams, client.status());
-  const Result<std::string> done = Act(arguments, streams, client->get());
+  const Result<Affected> affected = FindAffected(arguments, client->get());
+  if (!affected.ok()) return Finish(streams, affected.status());
+  const Status confirmable = CheckConfirmable(arguments, *affected, streams);
+  if (!confirmable.ok()) return UsageError(streams, confirmable);
+  const Result<std::string> done = Act(arguments, *affected, streams, client->get());
   return done.ok() ? FinishDone(streams, *done) : Finish(streams, done.status());
 }
 

@@ -71,6 +71,13 @@ Result<wire::Page<RuleRow>> DecodeRulePage(std::string_view result) {
 
 }  // namespace
 
+// The server's words are about a parameter of a method; the operator has named a flow.
+Result<FlowRow> AskFlow(int64_t flow_id, client::BlockingClient* client) {
+  Result<FlowRow> flow = client->Flow(flow_id);
+  if (flow.ok() || !flow.status().message().starts_with("BAD_PARAMS: ")) return flow;
+  return Status::NotFound("flow " + std::to_string(flow_id) + " has neither a rule nor tokens");
+}
+
 Result<int64_t> LiveSource::NowMs() {
   const Result<uint64_t> ledger_ms = client_->Ping();
   if (!ledger_ms.ok()) return ledger_ms.status();
@@ -118,7 +125,7 @@ Status LiveSource::Flows(const RowSink<FlowRow>& sink) {
   });
 }
 
-Result<FlowRow> LiveSource::Flow(int64_t flow_id) { return client_->Flow(flow_id); }
+Result<FlowRow> LiveSource::Flow(int64_t flow_id) { return AskFlow(flow_id, client_); }
 
 Status LiveSource::Sessions(const RowSink<SessionRow>& sink) {
   return ShowPages("sessions", progress_, sink, [this](uint64_t cursor) {

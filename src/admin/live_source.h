@@ -15,6 +15,9 @@
 
 namespace nowcalls::admin {
 
+// The row of a flow. kNotFound when it has neither a rule nor tokens.
+Result<wire::FlowRow> AskFlow(int64_t flow_id, client::BlockingClient* client);
+
 class LiveSource : public Source {
  public:
   // `client` and `progress` outlive the source.

@@ -198,10 +198,25 @@ TEST_CASE("reclaim --flow and purge take a flow's tokens, purge only those of re
   CHECK(refused.exit_code == 1);
   CHECK(refused.err.find("flow 1 has a rule in force") != std::string::npos);
   LoadRules(&alice, {RuleJson(2, 100)});
-  CHECK(RunAdmin(Live(server), {"purge", "--flow", "1"}).exit_code == 64);
-  const Finished purged = RunAdmin(Live(server), {"purge", "--flow", "1", "--yes"});
+  const Finished unasked = RunAdmin(Live(server), {"purge", "--flow", "1"});
+  CHECK(unasked.exit_code == 64);
+  CHECK(unasked.err.find("flow 1 has 1 token with nowCalls 1 out") != std::string::npos);
+  const Finished purged =
+      RunAdmin(Live(server), {"purge", "--flow", "1", "--yes", "--reason", "old rule"});
   CHECK(purged.out == "flow 1: 1 token taken back\n");
-  CHECK(RunAdmin(Live(server), {"purge", "--flow", "1", "--yes"}).exit_code == 1);
+  CHECK(AdminRows(Live(server), {"history", "--limit", "1"})[0].at("note") == "old rule");
+  CHECK(server.server().LogHas("whose rule was removed: old rule"));
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"purge", "--flow", "1"},
+                                                  {"purge", "--flow", "1", "--yes"},
+                                                  {"reclaim", "--flow", "1", "--reason", "x"},
+                                                  {"flow", "1"}}) {
+    const Finished unknown = RunAdmin(Live(server), command);
+    CHECK(unknown.exit_code == 1);
+    CHECK(unknown.err == "nowcalls-admin: flow 1 has neither a rule nor tokens\n");
+  }
+  const Finished nothing = RunAdmin(Live(server), {"reclaim", "--flow", "2", "--reason", "x"});
+  CHECK(nothing.exit_code == 1);
+  CHECK(nothing.err == "nowcalls-admin: flow 2 has no live token\n");
   CHECK(Reasons(AdminRows(Live(server), {"history", "--limit", "2"})) ==
         std::vector<std::string>{"rule_removed", "admin"});
 }
@@ -292,8 +307,9 @@ TEST_CASE("a drained flow grants nothing across a restart and a reload, until it
   TestServer server({RuleJson(1, 100), RuleJson(2, 100)});
   RpcClient alice = server.Connect("alice");
   const uint64_t token = Acquire(&alice, 1, 5).token_id;
-  const Finished drained = RunAdmin(Live(server), {"drain", "--flow", "1"});
+  const Finished drained = RunAdmin(Live(server), {"drain", "--flow", "1", "--reason", "upgrade"});
   CHECK(drained.exit_code == 0);
+  CHECK(server.server().LogHas("1 token with nowCalls 5 are out: upgrade"));
   CHECK(drained.out == "flow 1 grants nothing more, 1 token with nowCalls 5 out\n");
   const auto draining = [&](const Source& source) {
     return AdminRows(source, {"flow", "1"}).at(0).at("draining").get<bool>();
@@ -334,7 +350,9 @@ TEST_CASE("methods of administrators name what is wrong with their parameters") 
       {"reclaim_flow", {9, "why"}, "flow_id 9"},
       {"purge", {1}, "rule in force"},
       {"purge", Json::array(), "flow_id"},
+      {"purge", {1, 10, 5}, "reason"},
       {"drain", {1}, "on"},
+      {"drain", {1, true, ""}, "reason"},
   };
   for (const auto& bad : cases) {
     const Reply reply = ErrorOf(&client, bad.method, bad.params);

@@ -37,6 +37,7 @@ class Server {
         }) {}
 
   void set_removed() { removed_ = true; }
+  void set_unknown() { unknown_ = true; }
   // So many are granted behind each piece that is taken back.
   void set_granted_meanwhile(uint64_t tokens) { granted_ = tokens; }
   void set_failing_behind(size_t pieces) { fail_behind_ = pieces; }
@@ -61,6 +62,11 @@ class Server {
     wire::RequestError error;
     switch (request.method) {
       case Method::kFlow: {
+        if (unknown_) {
+          return wire::EncodeError(
+              request.msgid,
+              {wire::ErrorCode::kBadParams, "flow: flow_id 7 has neither a rule nor tokens"}, out);
+        }
         wire::FlowRow row;
         row.removed = removed_;
         row.tokens = tokens_;
@@ -84,12 +90,14 @@ class Server {
       case Method::kPurge: {
         wire::PurgeParams params;
         CHECK(wire::DecodePurge(request.params, &params, &error));
-        return Take("purge " + std::to_string(params.flow_id), params.limit, request, out);
+        const std::string why = params.reason.empty() ? "" : " " + std::string(params.reason);
+        return Take("purge " + std::to_string(params.flow_id) + why, params.limit, request, out);
       }
       case Method::kDrain: {
         wire::DrainParams params;
         CHECK(wire::DecodeDrain(request.params, &params, &error));
-        asked_.push_back(std::string("drain ") + (params.on ? "on" : "off"));
+        asked_.push_back(std::string("drain ") + (params.on ? "on" : "off") +
+                         std::string(params.reason));
         const auto status = removed_ ? TokenStatus::kNoRuleExists : TokenStatus::kOk;
         return wire::EncodeDrain(request.msgid, {status, 3 * tokens_, tokens_}, out);
       }
@@ -132,6 +140,7 @@ class Server {
   uint64_t granted_ = 0;
   size_t fail_behind_ = SIZE_MAX;
   bool removed_ = false;
+  bool unknown_ = false;
   std::vector<std::string> asked_;
   FakeServer server_;
   std::unique_ptr<client::BlockingClient> client_;
@@ -151,9 +160,11 @@ Done Do(Server* server, const Arguments& arguments, const char* answer = nullptr
                         .err_is_terminal = answer != nullptr,
                         .in_is_terminal = answer != nullptr,
                         .read_line = [&] { return std::string(answer); }};
-  const Status confirmable = CheckConfirmable(arguments, streams);
+  const Result<Affected> affected = FindAffected(arguments, server->client());
+  if (!affected.ok()) return {affected.status().ToString(), done.err};
+  const Status confirmable = CheckConfirmable(arguments, *affected, streams);
   if (!confirmable.ok()) return {confirmable.ToString(), done.err};
-  const Result<std::string> acted = Act(arguments, streams, server->client());
+  const Result<std::string> acted = Act(arguments, *affected, streams, server->client());
   done.text = acted.ok() ? *acted : acted.status().ToString();
   return done;
 }
@@ -217,12 +228,38 @@ TEST_CASE("a purge needs no reason, and a flow whose rule is gone") {
   CHECK(server.asked() == Asked{"purge 7, 3"});
 }
 
+TEST_CASE("a purge and a drain pass on the reason, if there is one") {
+  Server server(3);
+  Arguments drain;
+  drain.command = Command::kDrain;
+  drain.reason = ", upgrade";
+  Do(&server, drain);
+  server.set_removed();
+  Arguments purge = OfPurge();
+  purge.reason = "old rule";
+  CHECK(Do(&server, purge).text == "flow 7: 3 tokens taken back\n");
+  CHECK(server.asked() == Asked{"drain on, upgrade", "purge 7 old rule, 3"});
+}
+
 TEST_CASE("where nothing is out nothing is asked for, and nobody is asked") {
   Server server(0);
   const Done flow = Do(&server, OfFlow(/*yes=*/false), "y");
   CHECK(flow.text == "not_found: flow 7 has no live token");
   CHECK(flow.err.empty());
   CHECK(Do(&server, OfClient()).text ==
+        "not_found: client 'a' of namespace 'shop' has no live token");
+  CHECK(server.asked().empty());
+}
+
+TEST_CASE("a flow that is not there is told before anything else, with or without a terminal") {
+  Server server(0);
+  server.set_unknown();
+  for (const bool yes : {false, true}) {
+    for (const Arguments& arguments : {OfFlow(yes), OfPurge(yes)}) {
+      CHECK(Do(&server, arguments).text == "not_found: flow 7 has neither a rule nor tokens");
+    }
+  }
+  CHECK(Do(&server, OfClient(false)).text ==
         "not_found: client 'a' of namespace 'shop' has no live token");
   CHECK(server.asked().empty());
 }
@@ -245,12 +282,13 @@ TEST_CASE("the operator sees how much it is and decides") {
 
 TEST_CASE("without a terminal --yes is needed, but not to drain") {
   Server server(5);
-  for (const Arguments& arguments : {OfFlow(false), OfClient(false), OfPurge(false)}) {
-    const Done done = Do(&server, arguments);
-    CHECK(done.text ==
-          "invalid_argument: taking back many tokens must be confirmed, and there is no terminal "
-          "to ask at: add --yes");
-  }
+  constexpr char kUnconfirmed[] =
+      " has 5 tokens with nowCalls 15 out; taking back all of them must be confirmed, and there is "
+      "no terminal to ask at: add --yes";
+  CHECK(Do(&server, OfFlow(false)).text == std::string("invalid_argument: flow 7") + kUnconfirmed);
+  CHECK(Do(&server, OfClient(false)).text ==
+        std::string("invalid_argument: client 'a' of namespace 'shop'") + kUnconfirmed);
+  CHECK(Do(&server, OfPurge(false)).text.starts_with("invalid_argument: flow 7 has a rule in "));
   CHECK(server.asked().empty());
   Arguments drain;
   drain.command = Command::kDrain;

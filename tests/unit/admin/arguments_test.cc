@@ -85,6 +85,9 @@ TEST_CASE("reclaims, purges and drains name what they are about") {
   const Arguments purge = *Parse({"purge", "--flow", "7"}).arguments;
   CHECK(purge.command == Command::kPurge);
   CHECK(purge.flow_id == 7);
+  CHECK(purge.reason.empty());
+  CHECK(Parse({"purge", "--flow", "7", "--reason", "old"}).arguments->reason == "old");
+  CHECK(Parse({"drain", "--flow", "7", "--reason", "old"}).arguments->reason == "old");
   CHECK(Parse({"drain", "--flow", "7"}).arguments->command == Command::kDrain);
   CHECK_FALSE(Parse({"drain", "--flow", "7"}).arguments->off);
   CHECK(Parse({"drain", "--flow", "7", "--off"}).arguments->off);
