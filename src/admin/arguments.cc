@@ -343,7 +343,9 @@ class Parser {
     CLI::App* check = AddCommand(rules, Command::kRulesCheck, "check",
                                  "Say whether a file of rules could be loaded; needs no server");
     for (CLI::App* app : {load, diff, check}) {
-      app->add_option("FILE", arguments_.file, "Sentinel's JSON array of rules")->required();
+      app->add_option("FILE", arguments_.file,
+                      "Sentinel's JSON array of rules; '-': standard input")
+          ->required();
     }
   }
 

@@ -172,9 +172,10 @@ Status CheckFitsMessage(const Arguments& arguments, const RulesFile& file) {
   wire::EncodeRulesLoadRequest(UINT32_MAX, arguments.name_space, file.json, &message);
   if (message.size() <= kMessageBytesMax) return {};
   return Status::ResourceExhausted(
-      arguments.file + " makes a message of " + std::to_string(message.size()) +
+      RulesFileName(arguments.file) + " makes a message of " + std::to_string(message.size()) +
       " bytes, and the protocol allows " + std::to_string(kMessageBytesMax) +
-      ": start the server with --rules " + arguments.name_space + "=" + arguments.file);
+      ": start the server with --rules " + arguments.name_space + "=" +
+      (IsStandardInput(arguments.file) ? "FILE" : arguments.file));
 }
 
 int RulesLoad(const Arguments& arguments, const Streams& streams) {

@@ -14,10 +14,14 @@ namespace {
 constexpr size_t kChunkBytes = 64 * 1024;
 
 Result<std::string> ReadText(const std::string& path) {
+  const std::string name = RulesFileName(path);
   const auto unreadable = [&] {
-    return Status::InvalidArgument("cannot read " + path + ": " + std::strerror(errno));
+    return Status::InvalidArgument("cannot read " + name + ": " + std::strerror(errno));
   };
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rbe"), std::fclose);
+  const bool standard = IsStandardInput(path);
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(
+      standard ? stdin : std::fopen(path.c_str(), "rbe"),
+      standard ? [](FILE*) { return 0; } : std::fclose);
   if (file == nullptr) return unreadable();
   std::string text;
   size_t got = 0;
@@ -27,7 +31,7 @@ Result<std::string> ReadText(const std::string& path) {
     got = std::fread(text.data() + had, 1, kChunkBytes, file.get());
     text.resize(had + got);
     if (text.size() > kRulesFileBytesMax) {
-      return Status::InvalidArgument(path + " is longer than " +
+      return Status::InvalidArgument(name + " is longer than " +
                                      std::to_string(kRulesFileBytesMax) + " bytes");
     }
   } while (got > 0);
@@ -37,11 +41,17 @@ Result<std::string> ReadText(const std::string& path) {
 
 }  // namespace
 
+bool IsStandardInput(const std::string& path) { return path == "-"; }
+
+std::string RulesFileName(const std::string& path) {
+  return IsStandardInput(path) ? "standard input" : path;
+}
+
 Result<RulesFile> ReadRulesFile(const std::string& path) {
   Result<std::string> json = ReadText(path);
   if (!json.ok()) return json.status();
   Result<core::ParsedRules> parsed = core::ParseRules(*json);
-  if (!parsed.ok()) return parsed.status().WithContext(path);
+  if (!parsed.ok()) return parsed.status().WithContext(RulesFileName(path));
   return RulesFile{*std::move(json), *std::move(parsed)};
 }
 

@@ -1,4 +1,4 @@
-// A file of rules as `rules check` and `rules load` take it.
+// A file of rules as `rules check`, `rules diff` and `rules load` take it.
 //
 // Thread: any; blocking.
 #ifndef NOWCALLS_ADMIN_RULES_FILE_H_
@@ -15,6 +15,11 @@ struct RulesFile {
   std::string json;
   core::ParsedRules parsed;
 };
+
+// "-" stands for standard input.
+bool IsStandardInput(const std::string& path);
+// The path for a message: "standard input" for that.
+std::string RulesFileName(const std::string& path);
 
 // kInvalidArgument, with the file's name: it cannot be read, is longer than kRulesFileBytesMax, or
 // holds something else than rules; then with the rule and field.
