@@ -23,9 +23,10 @@ constexpr uint64_t kTokenIdMax = INT64_MAX;
 constexpr char kReasonHelp[] = "Why, for the server's log and the history";
 
 constexpr char kFooter[] =
-    "The source is a running server (--server HOST:PORT, 127.0.0.1:18730 unless told otherwise) "
-    "or\nthe ledger on disk (--data-dir DIR), which is read without its server; if that is running "
-    "or\nhung, it is left alone and the ledger is followed from outside.\n\n"
+    "The source is a running server (--server HOST:PORT; else the environment's NOWCALLS_SERVER; "
+    "else\n127.0.0.1:18730) or the ledger on disk (--data-dir DIR), which is read without its "
+    "server; if\nthat is running or hung, it is left alone and the ledger is followed from "
+    "outside.\n\n"
     "Formats: table, jsonl (one JSON object a line), csv. A terminal gets a table, a file or pipe "
     "gets\njsonl. Times in jsonl and csv are milliseconds of the ledger clock.\n\n"
     "Exit codes: 0 done; 1 the request was refused; 64 usage or rules are wrong; 65 the ledger is\n"
@@ -71,6 +72,12 @@ Result<Format> ParseFormat(std::string_view text) {
   return Status::InvalidArgument(Quoted(text) + " is none of table, jsonl, csv");
 }
 
+Status CheckServer(const std::string& address) {
+  const Result<HostPort> peer = ParseHostPort(address);
+  if (!peer.ok()) return peer.status();
+  return peer->port != 0 ? Status::Ok() : Status::InvalidArgument("port 0 is no server's");
+}
+
 Status CheckText(std::string_view text, size_t bytes_max) {
   if (text.empty() || text.size() > bytes_max) {
     return Status::InvalidArgument("must be 1.." + std::to_string(bytes_max) + " bytes, got " +
@@ -91,9 +98,18 @@ Status CheckEndReason(std::string_view text) {
                                  "counted, not kept");
 }
 
+ParsedArguments UsageError(const std::string& what, const std::string& path) {
+  ParsedArguments parsed;
+  parsed.exit_code = kExitUsage;
+  parsed.err = "nowcalls-admin: " + what + "\nRun '" + path + " --help' to see usage.\n";
+  return parsed;
+}
+
 class Parser {
  public:
-  Parser() : app_("Looks into a nowcalls ledger, live or on disk.", "nowcalls-admin") {
+  explicit Parser(std::string_view environment_server)
+      : app_("Looks into a nowcalls ledger, live or on disk.", "nowcalls-admin"),
+        environment_server_(environment_server) {
     app_.set_version_flag("--version", "nowcalls-admin " NOWCALLS_VERSION);
     app_.footer(kFooter);
     app_.require_subcommand(1);
@@ -111,16 +127,12 @@ class Parser {
     std::ostringstream err;
     try {
       app_.parse(argc, argv);
-      if (arguments_.server.empty() && arguments_.data_dir.empty()) {
-        arguments_.server = kDefaultServer;
-      }
+      Complete();
       parsed.arguments = arguments_;
     } catch (const CLI::Success& help_or_version) {
       parsed.exit_code = app_.exit(help_or_version, out, err);
     } catch (const CLI::ParseError& error) {
-      parsed.exit_code = kExitUsage;
-      err << "nowcalls-admin: " << Explain(error) << "\nRun '" << Path()
-          << " --help' to see usage.\n";
+      return UsageError(Explain(error), Path());
     }
     parsed.out = out.str();
     parsed.err = err.str();
@@ -128,6 +140,22 @@ class Parser {
   }
 
  private:
+  // What one option alone does not tell.
+  void Complete() {
+    if (arguments_.online.has_value() && !arguments_.data_dir.empty()) {
+      throw CLI::ValidationError(*arguments_.online ? "--online" : "--offline",
+                                 "a ledger on disk does not tell who is online; ask the server");
+    }
+    const HistoryFilter& history = arguments_.history_filter;
+    if (history.max_age_ms.has_value() && *history.max_age_ms < history.min_age_ms) {
+      throw CLI::ValidationError("--since", "is later than --until, so nothing lies between them");
+    }
+    if (!arguments_.server.empty() || !arguments_.data_dir.empty()) return;
+    if (arguments_.command == Command::kRulesCheck) return;
+    if (!environment_server_.empty()) Require(kServerVariable, CheckServer(environment_server_));
+    arguments_.server = environment_server_.empty() ? kDefaultServer : environment_server_;
+  }
+
   // The command as far as it was understood.
   const CLI::App& Deepest() const {
     const CLI::App* app = &app_;
@@ -189,11 +217,10 @@ class Parser {
         ->add_option_function<std::string>(
             "--server",
             [this](const std::string& address) {
-              const HostPort peer = RequireValue("--server", ParseHostPort(address));
-              if (peer.port == 0) throw CLI::ValidationError("--server", "port 0 is no server's");
+              Require("--server", CheckServer(address));
               arguments_.server = address;
             },
-            "Ask the server that listens there [127.0.0.1:18730]")
+            "Ask the server that listens there [$NOWCALLS_SERVER, else 127.0.0.1:18730]")
         ->type_name("HOST:PORT");
   }
 
@@ -240,26 +267,19 @@ class Parser {
         ->type_name("NS");
   }
 
+  void AddClientFilter(CLI::App* app, const std::string& help) {
+    AddFilter(app, "--client", "ID", help, &arguments_.filter.client_id,
+              [](const std::string& id) { return CheckText(id, kClientIdBytesMax); });
+  }
+
   void AddTokenFilters(CLI::App* app) {
     AddInteger<int64_t>(app, "--flow", "Only tokens of this flow", 1, INT64_MAX,
                         [this](int64_t id) { arguments_.filter.flow_id = id; })
         ->type_name("ID");
-    app->add_option_function<std::string>(
-           "--client",
-           [this](const std::string& id) {
-             Require("--client", CheckText(id, kClientIdBytesMax));
-             arguments_.filter.client_id = id;
-           },
-           "Only tokens of this client id")
-        ->type_name("ID");
+    AddClientFilter(app, "Only tokens of this client id");
     AddNamespaceFilter(app, "Only tokens of clients in this namespace");
-    app->add_option_function<std::string>(
-           "--min-age",
-           [this](const std::string& text) {
-             arguments_.filter.min_age_ms = RequireValue("--min-age", ParseDuration(text));
-           },
-           "Only tokens issued at least this long ago, e.g. 500ms, 10s, 5m, 2h")
-        ->type_name("DURATION");
+    AddAge(app, "--min-age", "Only tokens issued at least this long ago, e.g. 500ms, 10s, 5m, 2h",
+           [this](int64_t ms) { arguments_.filter.min_age_ms = ms; });
   }
 
   CLI::App* AddListing(CLI::App* parent, Command command, const std::string& name,
@@ -290,16 +310,37 @@ class Parser {
         AddListing(&app_, Command::kTokens, "tokens", "Print the oldest live tokens, oldest first");
     AddLimit(tokens);
     AddTokenFilters(tokens);
-    AddNamespaceFilter(AddListing(&app_, Command::kSessions, "sessions",
-                                  "Print the sessions of clients and what they hold"),
-                       "Only sessions of this namespace");
+    AddSessions();
     AddHistory();
+    AddInfo();
+  }
+
+  void AddSessions() {
+    CLI::App* sessions = AddListing(&app_, Command::kSessions, "sessions",
+                                    "Print the sessions of clients and what they hold");
+    AddClientFilter(sessions, "Only sessions of this client id, or of @HOST:PORT");
+    AddNamespaceFilter(sessions, "Only sessions of this namespace");
+    CLI::Option* online = sessions->add_flag_callback(
+        "--online", [this] { arguments_.online = true; },
+        "Only clients that are connected; asks a running server");
+    sessions
+        ->add_flag_callback(
+            "--offline", [this] { arguments_.online = false; },
+            "Only clients that are not connected; asks a running server")
+        ->excludes(online);
+  }
+
+  void AddInfo() {
     CLI::App* info = AddCommand(&app_, Command::kInfo, "info",
                                 "Print what a running server says of itself: version, ledger, "
                                 "counts, totals and limits");
     AddServer(info);
     AddTimeout(info);
     AddFormat(info, "table on a terminal, jsonl otherwise");
+    CLI::App* ping = AddCommand(&app_, Command::kPing, "ping",
+                                "Say whether a server answers; exit 0 or 69: a readiness probe");
+    AddServer(ping);
+    AddTimeout(ping);
   }
 
   void AddVerify() {
@@ -455,6 +496,19 @@ class Parser {
               "Only ends for this reason: released_late, client_offline, resource_timeout, "
               "rule_removed or admin",
               &filter->reason, CheckEndReason);
+    AddAge(history, "--since", "Only ends of at most this long ago, e.g. 500ms, 10s, 5m, 2h",
+           [filter](int64_t ms) { filter->max_age_ms = ms; });
+    AddAge(history, "--until", "Only ends of at least this long ago",
+           [filter](int64_t ms) { filter->min_age_ms = ms; });
+  }
+
+  static void AddAge(CLI::App* app, const std::string& name, const std::string& help,
+                     const std::function<void(int64_t ms)>& set) {
+    app->add_option_function<std::string>(
+           name,
+           [name, set](const std::string& text) { set(RequireValue(name, ParseDuration(text))); },
+           help)
+        ->type_name("DURATION");
   }
 
   template <typename Check>
@@ -471,13 +525,16 @@ class Parser {
   }
 
   CLI::App app_;
+  const std::string environment_server_;
   Arguments arguments_;
 };
 
 }  // namespace
 
-ParsedArguments ParseArguments(int argc, const char* const* argv) {
-  return Parser().Parse(argc, argv);
+ParsedArguments ParseArguments(int argc, const char* const* argv,
+                               std::string_view environment_server) {
+  if (const auto empty = EmptyOption(argc, argv)) return UsageError(*empty, "nowcalls-admin");
+  return Parser(environment_server).Parse(argc, argv);
 }
 
 }  // namespace nowcalls::admin

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "admin/row_writer.h"
 #include "admin/source.h"
@@ -32,21 +33,25 @@ enum class Command {
   kRulesDiff,
   kRulesSources,
   kInfo,
+  kPing,
 };
 
 inline constexpr char kDefaultServer[] = "127.0.0.1:18730";
+// The environment's default for --server.
+inline constexpr char kServerVariable[] = "NOWCALLS_SERVER";
 
 struct Arguments {
   Command command = Command::kDump;
 
   // Where from: exactly one of them is not empty, or none for commands that need no source.
   std::string data_dir;
-  std::string server;  // kDefaultServer unless told otherwise.
+  std::string server;  // What the environment says, or kDefaultServer, unless told otherwise.
   int64_t timeout_ms = 5000;
 
   std::optional<Format> format;  // Absent: a table on a terminal, jsonl otherwise.
-  // Its name_space also serves stat, sessions, rules list and sources.
+  // Its name_space also serves stat, sessions, rules list and sources; its client_id sessions.
   TokenFilter filter;
+  std::optional<bool> online;  // Of sessions.
   HistoryFilter history_filter;
   size_t limit = 100;
   int64_t flow_id = 0;
@@ -67,7 +72,9 @@ struct ParsedArguments {
   std::string err;  // What is wrong with the command line.
 };
 
-ParsedArguments ParseArguments(int argc, const char* const* argv);
+// `environment_server` is the value of kServerVariable; empty when it is not set.
+ParsedArguments ParseArguments(int argc, const char* const* argv,
+                               std::string_view environment_server = {});
 
 }  // namespace nowcalls::admin
 

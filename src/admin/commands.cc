@@ -215,6 +215,15 @@ int Reclaim(const Arguments& arguments, const Streams& streams) {
   }
 }
 
+int Ping(const Arguments& arguments, const Streams& streams) {
+  const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
+  if (!client.ok()) return Finish(streams, client.status());
+  const Result<uint64_t> ledger_ms = (*client)->Ping();
+  if (!ledger_ms.ok()) return Finish(streams, ledger_ms.status());
+  streams.out->Write(arguments.server + " answers\n");
+  return Finish(streams, {});
+}
+
 int Info(const Arguments& arguments, Format format, const Streams& streams) {
   const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
   if (!client.ok()) return Finish(streams, client.status());
@@ -239,6 +248,7 @@ int Run(const Arguments& arguments, const Streams& streams) {
   if (arguments.command == Command::kRulesCheck) return RulesCheck(arguments, streams);
   if (arguments.command == Command::kRulesLoad) return RulesLoad(arguments, streams);
   if (arguments.command == Command::kReclaim) return Reclaim(arguments, streams);
+  if (arguments.command == Command::kPing) return Ping(arguments, streams);
   if (arguments.command == Command::kInfo) {
     return Info(arguments, FormatOf(arguments, streams), streams);
   }

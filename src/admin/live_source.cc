@@ -133,16 +133,23 @@ Status LiveSource::Sessions(const RowSink<SessionRow>& sink) {
   });
 }
 
-// The protocol has no filters here: the whole history is a few pages.
+// The protocol has no filters here: the whole history is a few pages, the newest first.
 Status LiveSource::History(const HistoryFilter& filter, size_t limit,
                            const RowSink<HistoryRow>& sink) {
+  int64_t now_ms = 0;
+  if (filter.NeedsNow()) {
+    const Result<int64_t> now = NowMs();
+    if (!now.ok()) return now.status();
+    now_ms = *now;
+  }
   Paging paging("history");
   for (size_t left = limit; left > 0 && !paging.at_end();) {
     const Result<wire::Page<HistoryRow>> page = client_->History({kListRowsMax, paging.cursor()});
     if (!page.ok()) return page.status();
     for (const HistoryRow& row : page->rows) {
       progress_->Count();
-      if (left == 0 || !filter.Matches(row)) continue;
+      if (filter.IsTooOld(row, now_ms)) return {};
+      if (left == 0 || !filter.Matches(row, now_ms)) continue;
       --left;
       NOWCALLS_RETURN_IF_ERROR(sink(row));
     }

@@ -1,6 +1,7 @@
 #include "admin/main.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,7 +47,8 @@ int Main(int argc, const char* const* argv) {
                         ::isatty(STDIN_FILENO) == 1,
                         ReadLine};
 
-  const ParsedArguments parsed = ParseArguments(argc, argv);
+  const char* const server = ::getenv(kServerVariable);  // NOLINT(concurrency-mt-unsafe)
+  const ParsedArguments parsed = ParseArguments(argc, argv, server == nullptr ? "" : server);
   out.Write(parsed.out);
   err(parsed.err);
   const int exit_code =

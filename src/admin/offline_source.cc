@@ -200,11 +200,13 @@ Status OfflineSource::Sessions(const RowSink<SessionRow>& sink) {
 Status OfflineSource::History(const HistoryFilter& filter, size_t limit,
                               const RowSink<HistoryRow>& sink) {
   std::deque<HistoryRow> newest;
+  std::optional<int64_t> now_ms;
   LedgerWalk walk(LedgerWalk::Until::kHistory, progress_);
   walk.set_history([&](const ledger::HistoryEntry& entry) {
     progress_->Count();
     HistoryRow row = HistoryRowOf(entry);
-    if (!filter.Matches(row)) return Status::Ok();
+    if (!now_ms.has_value()) now_ms = walk.NowMs(machine_);
+    if (!filter.Matches(row, *now_ms)) return Status::Ok();
     newest.push_back(std::move(row));
     if (newest.size() > limit) newest.pop_front();
     return Status::Ok();

@@ -21,6 +21,17 @@ Status Print(Format format, int64_t now_ms, Output* out, Walk walk) {
   return status;
 }
 
+// `sink` for those sessions only that the arguments ask for.
+RowSink<SessionRow> Wanted(const Arguments& arguments, const RowSink<SessionRow>& sink) {
+  return [&arguments, sink](const SessionRow& row) {
+    const TokenFilter& filter = arguments.filter;
+    const bool wanted = (!filter.client_id.has_value() || row.client_id == *filter.client_id) &&
+                        (!filter.name_space.has_value() || row.name_space == *filter.name_space) &&
+                        (!arguments.online.has_value() || row.online == *arguments.online);
+    return wanted ? sink(row) : Status::Ok();
+  };
+}
+
 // `sink` for the rows of one namespace only, if the arguments name one.
 template <typename Row>
 RowSink<Row> InNamespace(const Arguments& arguments, RowSink<Row> sink) {
@@ -78,7 +89,7 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
       });
     case Command::kSessions:
       return Print<SessionRow>(format, now_ms, out, [&](const RowSink<SessionRow>& sink) {
-        return source->Sessions(InNamespace(arguments, sink));
+        return source->Sessions(Wanted(arguments, sink));
       });
     case Command::kHistory:
       return Print<HistoryRow>(format, now_ms, out, [&](const RowSink<HistoryRow>& sink) {
@@ -89,6 +100,7 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
     case Command::kRulesSources: return PrintRulesSources(arguments, format, source, out);
     case Command::kRulesDiff:
     case Command::kInfo:
+    case Command::kPing:
     case Command::kVerify:
     case Command::kRulesLoad:
     case Command::kRulesCheck:

@@ -37,12 +37,22 @@ struct HistoryFilter {
   std::optional<std::string> client_id = std::nullopt;
   std::optional<std::string> name_space = std::nullopt;
   std::optional<std::string> reason = std::nullopt;  // EndReasonName.
+  // How long ago it ended.
+  std::optional<int64_t> max_age_ms = std::nullopt;
+  int64_t min_age_ms = 0;
 
-  bool Matches(const wire::HistoryRow& row) const {
+  // Whether `now_ms` is looked at.
+  bool NeedsNow() const { return max_age_ms.has_value() || min_age_ms > 0; }
+  // Of the row, and so of all that ended before it.
+  bool IsTooOld(const wire::HistoryRow& row, int64_t now_ms) const {
+    return max_age_ms.has_value() && now_ms - row.ended_ms > *max_age_ms;
+  }
+  bool Matches(const wire::HistoryRow& row, int64_t now_ms) const {
     return (!flow_id.has_value() || row.flow_id == *flow_id) &&
            (!client_id.has_value() || row.client_id == *client_id) &&
            (!name_space.has_value() || row.name_space == *name_space) &&
-           (!reason.has_value() || row.reason == *reason);
+           (!reason.has_value() || row.reason == *reason) && !IsTooOld(row, now_ms) &&
+           (min_age_ms == 0 || now_ms - row.ended_ms >= min_age_ms);
   }
 };
 

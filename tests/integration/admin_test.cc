@@ -249,6 +249,84 @@ TEST_CASE_FIXTURE(Fixture, "sessions shows what each client holds") {
   }
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "sessions are filtered by client and namespace, and live by who is online") {
+  quoted.Close();
+  const auto clients = [&](const Source& source, std::vector<std::string> filter) {
+    filter.insert(filter.begin(), "sessions");
+    return Column<std::string>(AdminRows(source, filter), "client_id");
+  };
+  using Clients = std::multiset<std::string>;
+  REQUIRE(PollUntil(kPatienceMs, [&] { return clients(live(), {"--offline"}).size() == 1; }));
+  CHECK(clients(live(), {"--offline"}) == Clients{"bob, \"the builder\""});
+  CHECK(clients(live(), {"--online", "--client", "alice"}) == Clients{"alice"});
+  CHECK(clients(live(), {"--offline", "--client", "alice"}).empty());
+  CHECK(RunAdmin(offline(), {"sessions", "--online"}).exit_code == 64);
+  for (const bool is_live : {true, false}) {
+    if (!is_live) server.server().Kill9();
+    const Source source = is_live ? live() : offline();
+    CHECK(clients(source, {"--client", "alice"}) == Clients{"alice"});
+    CHECK(clients(source, {"--namespace", "orders"}) == Clients{"bob, \"the builder\""});
+    CHECK(clients(source, {"--namespace", "orders", "--client", "alice"}).empty());
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "ping says whether the server answers") {
+  const Finished answers = RunAdmin(live(), {"ping"});
+  CHECK(answers.exit_code == 0);
+  CHECK(answers.out == server.address() + " answers\n");
+  server.server().process().Signal(SIGSTOP);
+  const Finished hung = RunAdmin(live(), {"ping", "--timeout", "200"});
+  CHECK(hung.exit_code == 69);
+  CHECK(hung.out.empty());
+  server.server().Kill9();
+  CHECK(RunAdmin(live(), {"ping"}).exit_code == 69);
+}
+
+TEST_CASE_FIXTURE(Fixture, "the environment names the server, and --server beats it") {
+  const std::string admin = ProductBinary("nowcalls-admin");
+  const Environment environment = {{"NOWCALLS_SERVER", server.address()}};
+  CHECK(RunProgram({admin, "ping"}, environment).out == server.address() + " answers\n");
+  CHECK(RunProgram({admin, "ping", "--server", "127.0.0.1:1"}, environment).exit_code == 69);
+  const Finished bad = RunProgram({admin, "ping"}, {{"NOWCALLS_SERVER", "nowhere"}});
+  CHECK(bad.exit_code == 64);
+  CHECK(bad.err.find("NOWCALLS_SERVER: 'nowhere'") != std::string::npos);
+}
+
+// Runs the tool with `input` on its standard input.
+Finished RunWithInput(const TestServer& server, const std::vector<std::string>& command,
+                      const std::string& input) {
+  std::vector<std::string> argv = {ProductBinary("nowcalls-admin")};
+  argv.insert(argv.end(), command.begin(), command.end());
+  const std::string out = server.Sub("piped.out");
+  const std::string err = server.Sub("piped.err");
+  for (const std::string& file : {out, err}) WriteStringToFile(file, "");
+  WriteStringToFile(server.Sub("piped.in"), input);
+  Process process({argv, {}, out, err, server.Sub("piped.in")});
+  const int exit_code = process.Wait().value();
+  return {exit_code, ReadFileToString(out), ReadFileToString(err)};
+}
+
+TEST_CASE_FIXTURE(Fixture, "rules come from standard input too") {
+  const std::string rules = Json::array({RuleJson(1, 15), RuleJson(2, 100)}).dump();
+  const auto run = [&](std::vector<std::string> command, const std::string& input) {
+    if (command[1] != "check") {
+      command.insert(command.end(), {"--namespace", "default", "--server", server.address()});
+    }
+    return RunWithInput(server, command, input);
+  };
+  CHECK(run({"rules", "check", "-"}, rules).out == "2 rules ok, 0 skipped\n");
+  const Finished bad = run({"rules", "check", "-"}, "[");
+  CHECK(bad.exit_code == 64);
+  CHECK(bad.err.starts_with("nowcalls-admin: standard input: not valid JSON"));
+  CHECK(run({"rules", "diff", "-"}, rules).exit_code == 1);
+  CHECK(run({"rules", "load", "-"}, rules).exit_code == 0);
+  CHECK(run({"rules", "diff", "-"}, rules).exit_code == 0);
+  const Finished large = run({"rules", "load", "-"}, rules + std::string(70'000, ' '));
+  CHECK(large.exit_code == 1);
+  CHECK(large.err.find("--rules default=FILE") != std::string::npos);
+}
+
 TEST_CASE_FIXTURE(Fixture, "rules list prints what rules load takes") {
   for (const bool is_live : {true, false}) {
     if (!is_live) {
@@ -260,6 +338,7 @@ TEST_CASE_FIXTURE(Fixture, "rules list prints what rules load takes") {
     CHECK(rows[0].at("clusterConfig").at("flowId") == 1);
     CHECK(rows[0].at("namespace") == "default");
     CHECK(rows[1].at("count") == 100);
+    CHECK(rows[1].at("count").is_number_integer());
     WriteStringToFile(server.Sub("listed.json"), Json(rows).dump());
     const std::string admin = ProductBinary("nowcalls-admin");
     CHECK(RunProgram({admin, "rules", "check", server.Sub("listed.json")}).exit_code == 0);
@@ -392,6 +471,8 @@ TEST_CASE("wrong usage of the admin tool exits 64 and says what is wrong") {
       {{"dump", "--server", "nowhere"}, "--server"},
       {{"dump", "--server", "127.0.0.1:1", "--data-dir", "/tmp"}, "--data-dir"},
       {{"tokens", "--limit", "0"}, "--limit"},
+      {{"dump", "--data-dir=", "--flow", "1"}, "--data-dir= is empty"},
+      {{"stat", "--format=", "csv"}, "--format= is empty"},
       {{"flow"}, "FLOW_ID"},
       {{"verify"}, "--data-dir"},
       {{"rules", "load", "x.json"}, "--namespace"},

@@ -117,6 +117,9 @@ TEST_CASE("history is filtered and limited alike, live and offline") {
     CHECK(numbers({"--namespace", "other", "--flow", "2"}) == Numbers{4});
     CHECK(numbers({"--reason", "admin"}) == Numbers{4, 3, 2, 1});
     CHECK(numbers({"--reason", "client_offline"}).empty());
+    CHECK(numbers({"--since", "1h"}) == Numbers{4, 3, 2, 1});
+    CHECK(numbers({"--since", "2h", "--until", "1h"}).empty());
+    CHECK(numbers({"--until", "1h"}).empty());
   }
   const std::string table = RunAdmin(Offline(server), {"history", "--format", "table"}).out;
   CHECK(table.starts_with("ENDED_AGO  REASON "));

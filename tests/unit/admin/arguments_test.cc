@@ -3,14 +3,15 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace nowcalls::admin {
 namespace {
 
-ParsedArguments Parse(std::vector<const char*> words) {
+ParsedArguments Parse(std::vector<const char*> words, std::string_view environment_server = {}) {
   words.insert(words.begin(), "nowcalls-admin");
-  return ParseArguments(static_cast<int>(words.size()), words.data());
+  return ParseArguments(static_cast<int>(words.size()), words.data(), environment_server);
 }
 
 // What the first line on stderr says; the exit code must be that of wrong usage.
@@ -29,6 +30,46 @@ TEST_CASE("without a source the default server is asked") {
   CHECK(arguments.data_dir.empty());
   CHECK(arguments.timeout_ms == 5000);
   CHECK_FALSE(arguments.format.has_value());
+}
+
+TEST_CASE("the environment names the server that is asked unless the command line says otherwise") {
+  constexpr char kOther[] = "[::1]:7";
+  CHECK(Parse({"stat"}, kOther).arguments->server == kOther);
+  CHECK(Parse({"ping"}, kOther).arguments->server == kOther);
+  CHECK(Parse({"stat", "--server", "localhost:9"}, kOther).arguments->server == "localhost:9");
+  CHECK(Parse({"stat", "--data-dir", "d"}, kOther).arguments->server.empty());
+  for (const char* wrong : {"nowhere", "127.0.0.1:0"}) {
+    const ParsedArguments parsed = Parse({"stat"}, wrong);
+    CHECK(parsed.exit_code == 64);
+    CHECK(parsed.err.starts_with("nowcalls-admin: NOWCALLS_SERVER: "));
+    CHECK(Parse({"stat", "--server", "localhost:9"}, wrong).arguments.has_value());
+    CHECK(Parse({"stat", "--data-dir", "d"}, wrong).arguments.has_value());
+    CHECK(Parse({"rules", "check", "f"}, wrong).arguments.has_value());
+  }
+}
+
+TEST_CASE("an option with nothing behind its '=' does not swallow the next word") {
+  CHECK(ErrorOf({"dump", "--data-dir=", "--flow", "7"}) ==
+        "nowcalls-admin: --data-dir= is empty; give it a value, or leave it out");
+  CHECK(ErrorOf({"stat", "--format=", "csv"}) ==
+        "nowcalls-admin: --format= is empty; give it a value, or leave it out");
+  CHECK(Parse({"stat", "--format=csv"}).arguments->format == Format::kCsv);
+}
+
+TEST_CASE("sessions are filtered by client, namespace and whether they are online") {
+  const Arguments online =
+      *Parse({"sessions", "--client", "a", "--namespace", "shop", "--online"}).arguments;
+  CHECK(online.filter.client_id == "a");
+  CHECK(online.filter.name_space == "shop");
+  CHECK(online.online == true);
+  CHECK(Parse({"sessions", "--offline"}).arguments->online == false);
+  CHECK_FALSE(Parse({"sessions"}).arguments->online.has_value());
+  CHECK(ErrorOf({"sessions", "--offline", "--online"}) ==
+        "nowcalls-admin: --online excludes --offline");
+  CHECK(ErrorOf({"sessions", "--offline", "--data-dir", "d"}) ==
+        "nowcalls-admin: --offline: a ledger on disk does not tell who is online; ask the server");
+  CHECK(ErrorOf({"sessions", "--client", ""}) ==
+        "nowcalls-admin: --client: must be 1..128 bytes, got 0");
 }
 
 TEST_CASE("all filters of a listing are read") {
@@ -66,6 +107,11 @@ TEST_CASE("commands with operands read them") {
   CHECK(Parse({"rules", "sources", "--data-dir", "d"}).arguments->data_dir == "d");
   CHECK(Parse({"rules", "list"}).arguments->command == Command::kRulesList);
   CHECK(Parse({"rules", "check", "x"}).arguments->command == Command::kRulesCheck);
+  CHECK(Parse({"rules", "check", "-"}).arguments->file == "-");
+  const Arguments ping = *Parse({"ping", "--timeout", "100"}).arguments;
+  CHECK(ping.command == Command::kPing);
+  CHECK(ping.server == kDefaultServer);
+  CHECK(ping.timeout_ms == 100);
   CHECK(Parse({"verify", "--data-dir", "d", "--max-problems", "0"}).arguments->problems_max == 0);
 }
 
@@ -125,6 +171,15 @@ TEST_CASE("the history is filtered by flow, client, namespace and reason") {
   CHECK(arguments.history_filter.client_id == "c");
   CHECK(arguments.history_filter.name_space == "shop");
   CHECK(arguments.history_filter.reason == "client_offline");
+  CHECK_FALSE(arguments.history_filter.NeedsNow());
+  const HistoryFilter between =
+      Parse({"history", "--since", "1h", "--until", "10m"}).arguments->history_filter;
+  CHECK(between.max_age_ms == 3'600'000);
+  CHECK(between.min_age_ms == 600'000);
+  CHECK(between.NeedsNow());
+  CHECK(ErrorOf({"history", "--since", "10m", "--until", "1h"}) ==
+        "nowcalls-admin: --since: is later than --until, so nothing lies between them");
+  CHECK(ErrorOf({"history", "--until", "noon"}).starts_with("nowcalls-admin: --until: 'noon' "));
   for (const char* reason : {"released", "cancelled", "Admin", ""}) {
     CHECK(ErrorOf({"history", "--reason", reason}) ==
           "nowcalls-admin: --reason: '" + std::string(reason) +

@@ -118,6 +118,56 @@ TEST_CASE("what a server says cannot drive the operator's terminal") {
         "its own\n");
 }
 
+TEST_CASE("ping says in a line that the server answers, or that it does not") {
+  const Ended answered = RunAgainst(
+      [](const Envelope& request, OutputBuffer* out) {
+        CHECK(request.method == Method::kPing);
+        wire::EncodePing(request.msgid, 1'700'000'000'000, out);
+        return true;
+      },
+      Of(Command::kPing));
+  CHECK(answered.exit_code == kExitOk);
+  CHECK(answered.out.starts_with("127.0.0.1:"));
+  CHECK(answered.out.ends_with(" answers\n"));
+  CHECK(answered.err.empty());
+  const Ended silent =
+      RunAgainst([](const Envelope&, OutputBuffer*) { return false; }, Of(Command::kPing));
+  CHECK(silent.exit_code == kExitUnavailable);
+  CHECK(silent.out.empty());
+}
+
+TEST_CASE("what cannot be confirmed is wrong usage, but not where there is nothing to take") {
+  const auto run = [](Command command, uint64_t tokens, bool known) {
+    Arguments arguments = Of(command);
+    arguments.yes = false;
+    return RunAgainst(
+        [&](const Envelope& request, OutputBuffer* out) {
+          if (!known) {
+            wire::EncodeError(request.msgid, {wire::ErrorCode::kBadParams, "flow: what?"}, out);
+            return true;
+          }
+          wire::FlowRow row;
+          row.removed = true;
+          row.tokens = tokens;
+          CHECK(request.method == Method::kFlow);
+          wire::EncodeFlow(request.msgid, row, out);
+          return true;
+        },
+        arguments);
+  };
+  for (const Command command : {Command::kReclaimFlow, Command::kPurge}) {
+    const Ended some = run(command, 2, true);
+    CHECK(some.exit_code == kExitUsage);
+    CHECK(some.err.find("flow 7 has 2 tokens") != std::string::npos);
+    const Ended none = run(command, 0, true);
+    CHECK(none.exit_code == kExitFailure);
+    CHECK(none.err == "nowcalls-admin: flow 7 has no live token\n");
+    const Ended unknown = run(command, 0, false);
+    CHECK(unknown.exit_code == kExitFailure);
+    CHECK(unknown.err == "nowcalls-admin: flow 7 has neither a rule nor tokens\n");
+  }
+}
+
 TEST_CASE("what was carried out is told, also when the output cannot be written") {
   const struct {
     Command command;

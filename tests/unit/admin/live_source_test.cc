@@ -261,6 +261,40 @@ TEST_CASE("live history comes page by page, filtered here, and no further than w
   CHECK(rows.size() == 3000);
 }
 
+TEST_CASE("live history of an age ends at the first entry that is too old") {
+  Asked asked;
+  Live live([&asked](const Envelope& request, OutputBuffer* out) {
+    if (request.method == Method::kPing) return wire::EncodePing(request.msgid, 100'000, out);
+    wire::PageParams page;
+    wire::RequestError error;
+    CHECK(wire::DecodePage(request.method, request.params, &page, &error));
+    asked.Add(page);
+    std::vector<wire::HistoryRow> rows;
+    for (int i = 0; i < 5; ++i) {
+      wire::HistoryRow row;
+      row.sequence = (page.cursor == 0 ? 100 : page.cursor) - 1 - static_cast<uint64_t>(i);
+      row.ended_ms = static_cast<int64_t>(row.sequence) * 1000;
+      rows.push_back(row);
+    }
+    wire::EncodeHistoryPage(request.msgid, rows, rows.back().sequence, out);
+  });
+  std::vector<wire::HistoryRow> rows;
+  CHECK(live->History({.max_age_ms = 8'000, .min_age_ms = 3'000}, 100, Into(&rows)).ok());
+  REQUIRE(rows.size() == 6);
+  CHECK(rows.front().sequence == 97);
+  CHECK(rows.back().sequence == 92);
+  CHECK(asked.pages() == Pages{"1000 from 0", "1000 from 95"});
+}
+
+TEST_CASE("a flow that a server does not know is told in the operator's words") {
+  Live live([](const Envelope& request, OutputBuffer* out) {
+    wire::EncodeError(
+        request.msgid,
+        {wire::ErrorCode::kBadParams, "flow: flow_id 7 has neither a rule nor tokens"}, out);
+  });
+  CHECK(live->Flow(7).status().ToString() == "not_found: flow 7 has neither a rule nor tokens");
+}
+
 ordered_json RuleObject(const std::string& name_space, int64_t flow_id) {
   ordered_json object = {{"namespace", name_space}};
   object.update(ordered_json::parse(core::RuleToJson(GlobalRule(flow_id, 10.5))));

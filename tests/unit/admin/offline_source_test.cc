@@ -196,6 +196,12 @@ TEST_CASE("the history comes newest first, as much as asked for, and filtered") 
   CHECK(sequences({.reason = "admin"}) == Numbers{7, 5});
   CHECK(sequences({.flow_id = 101, .reason = "admin"}) == Numbers{5});
   CHECK(sequences({.reason = "rule_removed"}).empty());
+  // The ages of the entries now.
+  const int64_t sealed_ago_ms = offline.source.NowMs().value() - kSealedMs;
+  CHECK(sequences({.max_age_ms = sealed_ago_ms + 300}) == Numbers{7, 6});
+  CHECK(sequences({.min_age_ms = sealed_ago_ms + 300}) == Numbers{6, 5});
+  CHECK(sequences({.max_age_ms = sealed_ago_ms + 399, .min_age_ms = sealed_ago_ms + 201}) ==
+        Numbers{6});
   wire::HistoryRow row;
   const auto keep_last = [&](const wire::HistoryRow& shown) {
     row = shown;

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -174,6 +175,24 @@ TEST_CASE("sessions prints who holds what") {
         "OFFLINE_FOR\n"
         "      1  shop       cart-1     named  -                 -       1          2  3m10s  "
         "          -\n");
+}
+
+TEST_CASE("sessions prints those that are asked for") {
+  LedgerBuilder builder = OneToken();
+  builder.Session(2, "bank", "cart-1").Session(3, "shop", "cart-2");
+  const auto clients = [&](const TokenFilter& filter) {
+    std::vector<int> sessions;
+    std::istringstream lines(PrintList(Command::kSessions, Format::kJsonl, builder, filter).out);
+    for (std::string line; std::getline(lines, line);) {
+      sessions.push_back(nlohmann::json::parse(line).at("session"));
+    }
+    return sessions;
+  };
+  using Sessions = std::vector<int>;
+  CHECK(clients({}) == Sessions{1, 2, 3});
+  CHECK(clients({.client_id = "cart-1"}) == Sessions{1, 2});
+  CHECK(clients({.name_space = "shop"}) == Sessions{1, 3});
+  CHECK(clients({.client_id = "cart-1", .name_space = "shop"}) == Sessions{1});
 }
 
 TEST_CASE("history prints each end with all its fields") {

@@ -205,7 +205,7 @@ TEST_CASE("a variable that is no setting is warned about, with the one that is n
   CHECK(warnings({{"NOWCALLS_data_dir", "x"}}) ==
         Warnings{"environment variable NOWCALLS_data_dir is no setting and ignored; did you mean "
                  "NOWCALLS_DATA_DIR?"});
-  CHECK(warnings({{"NOWCALLS_COLOUR", ""}}).empty());
+  CHECK(warnings({{"NOWCALLS_COLOUR", ""}, {"NOWCALLS_SERVER", "localhost:1"}}).empty());
 }
 
 TEST_CASE("a flag that does not exist, has no value or comes twice is refused") {
