@@ -6,7 +6,6 @@ Paging Paging::OfTokens(bool may_be_sparse) {
   // A page looks at 5000 tokens, and a server may have a thousand million.
   constexpr uint32_t kSparsePagesMax = 200'000;
   Paging paging("tokens");
-  paging.cursor_moves_ = false;
   if (may_be_sparse) paging.empty_pages_max_ = kSparsePagesMax;
   return paging;
 }
@@ -14,7 +13,7 @@ Paging Paging::OfTokens(bool may_be_sparse) {
 Status Paging::Take(size_t rows, uint64_t next_cursor) {
   at_end_ = next_cursor == 0;
   if (at_end_) return {};
-  if (cursor_moves_ && next_cursor == cursor_) {
+  if (next_cursor == cursor_) {
     return LeadsNowhere("it was asked for what is behind cursor " + std::to_string(cursor_) +
                         " and says to go on from there");
   }

@@ -16,12 +16,10 @@ namespace nowcalls::admin {
 
 class Paging {
  public:
-  // `method` is what is asked for. In most listings the cursor is the last key looked at, so it
-  // moves with every page.
+  // `method` is what is asked for. Its cursor moves with every page.
   explicit Paging(std::string method) : method_(std::move(method)) {}
 
-  // The cursor of `tokens` names the listing and stays. `may_be_sparse`: with its filters a page
-  // may be empty for as long as the table of tokens is.
+  // `may_be_sparse`: with its filters a page of `tokens` may be empty for as long as the table is.
   static Paging OfTokens(bool may_be_sparse);
 
   // What to ask for next; 0 begins.
@@ -35,7 +33,6 @@ class Paging {
   Status LeadsNowhere(const std::string& why) const;
 
   std::string method_;
-  bool cursor_moves_ = true;
   uint32_t empty_pages_max_ = 1000;
   uint32_t empty_pages_ = 0;  // In a row.
   uint64_t cursor_ = 0;

@@ -73,6 +73,9 @@ std::span<const Column<InfoRow>> ColumnsOf() {
 Status PrintInfo(Format format, std::string_view encoded, Output* out) {
   const Result<ordered_json> info = wire::JsonFromMessagePack(encoded);
   if (!info.ok()) return info.status();
+  if (!info->is_object()) {
+    return Status::OutcomeUnknown("the server's answer to info was not understood: it is no map");
+  }
   if (format == Format::kJsonl) {
     out->Write(info->dump() + "\n");
     return {};

@@ -6,9 +6,10 @@
 //   inline constexpr auto kFieldsOf<TokenRow> = std::tuple{
 //       Field{"token_id", &TokenRow::token_id}, Field{"online", &TokenRow::online}};
 //
-// A member that is std::optional is left out of the map when it is absent; the others are always
-// there, and nil in their place is an error. A member whose value is a map of its own has its own
-// PackValue and ReadValue beside its type.
+// The first field is what names the row; a map without it is none. A member that is std::optional
+// is left out of the map when it is absent; the others are always there, and nil in their place is
+// an error. A member whose value is a map of its own has its own PackValue and ReadValue beside its
+// type.
 #ifndef NOWCALLS_WIRE_ROW_FIELDS_H_
 #define NOWCALLS_WIRE_ROW_FIELDS_H_
 
@@ -111,8 +112,13 @@ bool ReadField(std::string_view key, FieldReader* fields, Row* row) {
 
 template <typename Row>
 bool ReadRow(FieldReader* fields, Row* row) {
-  return fields->ForEachKey("row",
-                            [&](std::string_view key) { return ReadField(key, fields, row); });
+  constexpr std::string_view kName = std::get<0>(kFieldsOf<Row>).key;
+  bool named = false;
+  const auto read = [&](std::string_view key) {
+    named = named || key == kName;
+    return ReadField(key, fields, row);
+  };
+  return fields->ForEachKey("row", read) && (named || fields->Fail(kName, "is missing in a row"));
 }
 
 // What EncodeRows has written, as the result of a response. kCorruption when it is something else;

@@ -276,11 +276,23 @@ TEST_CASE("info tells people how old the oldest token is, if there is one") {
   CHECK(print(Format::kJsonl, 4'800).ends_with("{\"oldest_issued_ms\":4800}}\n"));
 }
 
-TEST_CASE("info shows any document of a server") {
+TEST_CASE("an answer to info that is no map is none, whatever the format") {
+  for (const nlohmann::ordered_json& info :
+       {nlohmann::ordered_json(), nlohmann::ordered_json(7), nlohmann::ordered_json::array({1})}) {
+    wire::OutputBuffer reply;
+    wire::EncodeJsonResult(7, info, &reply);
+    for (const Format format : {Format::kTable, Format::kJsonl}) {
+      StringOutput out;
+      CHECK(PrintInfo(format, reply.view().substr(4), out.get()).ToString() ==
+            "outcome_unknown: the server's answer to info was not understood: it is no map");
+      CHECK(out.text().empty());
+    }
+  }
+}
+
+TEST_CASE("info shows any map of a server") {
   using nlohmann::ordered_json;
-  const ordered_json strange[] = {5,
-                                  ordered_json::array({1}),
-                                  {{"counts", ordered_json::array({1})}, {"ledger", 7}},
+  const ordered_json strange[] = {{{"counts", ordered_json::array({1})}, {"ledger", 7}},
                                   {{"counts", {{"oldest_issued_ms", "x"}}}},
                                   {{"counts", {{"oldest_issued_ms", 5}}}}};
   for (const ordered_json& info : strange) {

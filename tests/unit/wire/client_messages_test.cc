@@ -80,6 +80,13 @@ TEST_CASE("rows may hold keys that this client does not know, and may lack other
   CHECK(flow->counters == FlowCounters{});
 }
 
+TEST_CASE("a map that does not name its row is no row") {
+  CHECK(DecodeTokenPage(PackArray(Raw{PackArray(PackMap("count", 2))}, Nil())).status().message() ==
+        "tokens answer: rows.token_id is missing in a row");
+  CHECK(DecodeFlowRow(EmptyMap().bytes).status().message() ==
+        "flow answer: flow_id is missing in a row");
+}
+
 TEST_CASE("a row with a wrong value is corrupt") {
   const std::string page = PackArray(Raw{PackArray(PackMap("count", "2"))}, Nil());
   CHECK(DecodeTokenPage(page).status().message() ==
