@@ -64,7 +64,7 @@ bool Core::AnswerByRequestId(const Turn& turn, SessionSlot session, const Acquir
                              WaitTicket ticket, std::optional<AcquireAnswer>* answer) {
   const SessionId id = sessions_.at(session).id;
   const FlowSlot flow = flows_.Find(request.flow);
-  const TokenSlot token = requests_.FindToken(id, request.request_id);
+  const TokenSlot token = tokens_.FindRequest(session, request.request_id);
   if (token != kNoToken) {
     *answer = AnswerOfToken(turn, request, token);
     return true;
@@ -120,7 +120,7 @@ TokenStatus Core::Cancel(const Turn& turn, SessionSlot session, uint64_t request
   const SessionId id = sessions_.at(session).id;
   requests_.ForgetCancelled(turn.now.ms);
   requests_.Cancel(id, request_id, turn.now.ms + options_.limits.cancel_remembered_ms);
-  const TokenSlot token = requests_.FindToken(id, request_id);
+  const TokenSlot token = tokens_.FindRequest(session, request_id);
   const WaiterSlot waiting = requests_.FindWaiter(id, request_id);
   if (token != kNoToken) {
     EndToken(turn, token, EndReason::kCancelled);

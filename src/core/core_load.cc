@@ -87,13 +87,12 @@ Status Core::LoadToken(const ledger::Token& token) {
   // is not quite when the hold began; it matters only for telling late releases.
   entry.SetHeldSince(entry.deadline_ms - flows_.at(entry.flow).hold_ms);
   if (token.request_id != 0) {
-    if (requests_.FindToken(token.session, token.request_id) != kNoToken) {
+    if (tokens_.FindRequest(session, token.request_id) != kNoToken) {
       return Status::Corruption(TokenText(token) + " has the request id " +
                                 std::to_string(token.request_id) +
                                 " of another token of its session");
     }
-    entry.has_request = 1;
-    requests_.AddToken(token.session, token.request_id, slot);
+    tokens_.SetRequest(slot, token.request_id);
   }
   loaded_.emplace_back(token.fence.value, slot);
   return {};

@@ -44,10 +44,7 @@ TokenSlot Core::IssueToken(const Turn& turn, SessionSlot session_slot, FlowSlot 
   entry.count = count;
   entry.flow = flow_slot;
   entry.session = session_slot;
-  if (request_id != 0) {
-    entry.has_request = 1;
-    requests_.AddToken(session.id, request_id, slot);
-  }
+  if (request_id != 0) tokens_.SetRequest(slot, request_id);
   tokens_.Link(slot, &flows_.at(flow_slot).tokens, &session.tokens);
   CountIn(entry);
   Count(&flows_.at(flow_slot), [](FlowCounters* c) { ++c->granted; });
@@ -86,7 +83,6 @@ void Core::EndToken(const Turn& turn, TokenSlot slot, EndReason reason, std::str
     if ((held->second -= entry.count) == 0) flow.held_by_session->erase(held);
     ReturnToLine(&flow, entry.session);
   }
-  if (entry.has_request != 0) requests_.RemoveToken(session.id, slot);
   Count(&flow, [&](FlowCounters* c) { ++c->ended[static_cast<size_t>(reason)]; });
   if (flow.held_times == nullptr) flow.held_times = std::make_unique<HeldTimes>();
   flow.held_times->Add(turn.now.ms - entry.issued_ms);
@@ -138,7 +134,7 @@ ledger::Token Core::LedgerToken(TokenSlot slot) const {
           .count = entry.count,
           .issued_ms = entry.issued_ms,
           .fence = Fence{entry.fence},
-          .request_id = entry.has_request == 0 ? 0 : requests_.OfToken(slot)};
+          .request_id = tokens_.RequestIdOf(slot)};
 }
 
 }  // namespace nowcalls::core

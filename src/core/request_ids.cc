@@ -4,31 +4,9 @@
 
 namespace nowcalls::core {
 
-TokenSlot RequestIds::FindToken(SessionId session, uint64_t request_id) const {
-  const auto it = tokens_.find(Key{session.value, request_id});
-  return it == tokens_.end() ? kNoToken : it->second;
-}
-
 WaiterSlot RequestIds::FindWaiter(SessionId session, uint64_t request_id) const {
   const auto it = waiters_.find(Key{session.value, request_id});
   return it == waiters_.end() ? kNoWaiter : it->second;
-}
-
-uint64_t RequestIds::OfToken(TokenSlot token) const {
-  const auto it = request_of_token_.find(token);
-  return it == request_of_token_.end() ? 0 : it->second;
-}
-
-void RequestIds::AddToken(SessionId session, uint64_t request_id, TokenSlot token) {
-  NOWCALLS_CHECK(tokens_.emplace(Key{session.value, request_id}, token).second);
-  request_of_token_.emplace(token, request_id);
-}
-
-void RequestIds::RemoveToken(SessionId session, TokenSlot token) {
-  const auto it = request_of_token_.find(token);
-  NOWCALLS_CHECK(it != request_of_token_.end());
-  tokens_.erase(Key{session.value, it->second});
-  request_of_token_.erase(it);
 }
 
 void RequestIds::AddWaiter(SessionId session, uint64_t request_id, WaiterSlot waiter) {

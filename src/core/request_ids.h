@@ -1,9 +1,10 @@
-// RequestIds: what became of the acquires that carried a request id of their session.
+// RequestIds: acquires with a request id of their session that wait or were cancelled.
 //
-// Thread: loop. A live token or a waiter is found by (session, request id), so that an acquire that
-// is asked again finds what it got. Cancelled ids are remembered for a while, so that an acquire
-// that is overtaken by its own cancel is refused: so many of a session, and so many of all, the
-// oldest of each go first. Memory: an entry for each live token and waiter with an id, and those.
+// Thread: loop. A waiter is found by (session, request id), so that an acquire that is asked again
+// finds its place; the token that one got is the token table's to find. Cancelled ids are
+// remembered for a while, so that an acquire that is overtaken by its own cancel is refused: so
+// many of a session, and so many of all, the oldest of each go first. Memory: an entry for each
+// waiter with an id, and those.
 #ifndef NOWCALLS_CORE_REQUEST_IDS_H_
 #define NOWCALLS_CORE_REQUEST_IDS_H_
 
@@ -14,7 +15,6 @@
 
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
-#include "core/token_table.h"
 #include "core/wait_queues.h"
 #include "nowcalls/types.h"
 
@@ -25,15 +25,10 @@ class RequestIds {
   RequestIds(size_t of_session_max, size_t cancelled_max)
       : of_session_max_(of_session_max), cancelled_max_(cancelled_max) {}
 
-  // kNoToken, kNoWaiter if there is none.
-  TokenSlot FindToken(SessionId session, uint64_t request_id) const;
+  // kNoWaiter if there is none.
   WaiterSlot FindWaiter(SessionId session, uint64_t request_id) const;
-  // The request id of a token; 0 if it was added without.
-  uint64_t OfToken(TokenSlot token) const;
 
-  // REQUIRES: request_id is not 0 and is not known of the session.
-  void AddToken(SessionId session, uint64_t request_id, TokenSlot token);
-  void RemoveToken(SessionId session, TokenSlot token);
+  // REQUIRES: request_id is not 0, and no waiter of the session has it.
   void AddWaiter(SessionId session, uint64_t request_id, WaiterSlot waiter);
   void RemoveWaiter(SessionId session, uint64_t request_id);
 
@@ -44,7 +39,6 @@ class RequestIds {
   // The session is gone, and what it has cancelled with it.
   void ForgetSession(SessionId session);
 
-  size_t tokens() const { return request_of_token_.size(); }
   size_t cancelled() const { return cancelled_.size(); }
 
  private:
@@ -57,8 +51,6 @@ class RequestIds {
 
   const size_t of_session_max_;
   const size_t cancelled_max_;
-  absl::flat_hash_map<Key, TokenSlot> tokens_;
-  absl::flat_hash_map<TokenSlot, uint64_t> request_of_token_;
   absl::flat_hash_map<Key, WaiterSlot> waiters_;
   absl::flat_hash_map<Key, int64_t> cancelled_;               // Until when.
   absl::flat_hash_map<uint64_t, CancelOrder> cancel_orders_;  // By session; none is empty.

@@ -11,7 +11,7 @@ TokenSlot TokenTable::Insert(TokenId id, uint64_t fence) {
   TokenEntry& entry = at(slot);
   entry = TokenEntry{};
   entry.fence = fence;
-  index_.Insert(id, slot);
+  index_.Insert(id.value, slot);
   ++size_;
   return slot;
 }
@@ -23,7 +23,30 @@ void TokenTable::Link(TokenSlot slot, TokenList* of_flow, TokenList* of_session)
 }
 
 TokenSlot TokenTable::Find(TokenId id, uint64_t fence) const {
-  return index_.Find(id, [&](TokenSlot slot) { return at(slot).fence == fence; });
+  return index_.Find(id.value, [&](TokenSlot slot) { return at(slot).fence == fence; });
+}
+
+TokenSlot TokenTable::FindRequest(SessionSlot session, uint64_t request_id) const {
+  return by_request_.Find(RequestHash(session, request_id), [&](TokenSlot slot) {
+    return at(slot).session == session && RequestIdOf(slot) == request_id;
+  });
+}
+
+void TokenTable::SetRequest(TokenSlot slot, uint64_t request_id) {
+  TokenEntry& entry = at(slot);
+  NOWCALLS_CHECK(request_id != 0 && entry.has_request == 0 && entry.session != kNoSession);
+  RequestChunk& chunk = request_chunks_[slot / kChunkSize];
+  if (chunk == nullptr) {
+    chunk = std::make_unique<uint64_t[]>(kChunkSize);
+    ++request_chunks_made_;
+  }
+  chunk[slot % kChunkSize] = request_id;
+  entry.has_request = 1;
+  by_request_.Insert(RequestHash(entry.session, request_id), slot);
+}
+
+uint64_t TokenTable::RequestIdOf(TokenSlot slot) const {
+  return at(slot).has_request == 0 ? 0 : request_chunks_[slot / kChunkSize][slot % kChunkSize];
 }
 
 void TokenTable::Erase(TokenSlot slot, TokenId id, TokenList* of_flow, TokenList* of_session) {
@@ -32,7 +55,9 @@ void TokenTable::Erase(TokenSlot slot, TokenId id, TokenList* of_flow, TokenList
   for (TokenCursor* cursor : cursors_) {
     if (cursor->next == slot) cursor->next = entry.next(cursor->order);
   }
-  index_.Erase(id, slot);
+  index_.Erase(id.value, slot);
+  if (entry.has_request != 0)
+    by_request_.Erase(RequestHash(entry.session, RequestIdOf(slot)), slot);
   Unlink(&all_, TokenOrder::kAll, slot);
   Unlink(of_flow, TokenOrder::kFlow, slot);
   Unlink(of_session, TokenOrder::kSession, slot);
@@ -43,7 +68,9 @@ void TokenTable::Erase(TokenSlot slot, TokenId id, TokenList* of_flow, TokenList
 }
 
 size_t TokenTable::MemoryBytes() const {
-  return chunks_.size() * kChunkSize * sizeof(TokenEntry) + index_.MemoryBytes();
+  return chunks_.size() * kChunkSize * sizeof(TokenEntry) +
+         request_chunks_made_ * kChunkSize * sizeof(uint64_t) + index_.MemoryBytes() +
+         by_request_.MemoryBytes();
 }
 
 void TokenTable::Detach(TokenCursor* cursor) { std::erase(cursors_, cursor); }
@@ -56,6 +83,7 @@ TokenSlot TokenTable::TakeSlot() {
   }
   if (slots_used_ == chunks_.size() * kChunkSize) {
     chunks_.push_back(std::make_unique<TokenEntry[]>(kChunkSize));
+    request_chunks_.emplace_back();
   }
   return slots_used_++;
 }

@@ -3,9 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <map>
 #include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/prng.h"
@@ -34,7 +37,14 @@ struct Books {
     return fences;
   }
 
-  TokenTable table;
+  // With a request id of its session.
+  TokenSlot AddRequest(uint64_t id, uint64_t fence, size_t session, uint64_t request_id) {
+    const TokenSlot slot = Add(id, fence, 0, session);
+    table.SetRequest(slot, request_id);
+    return slot;
+  }
+
+  TokenTable table{{1, 2}};
   std::array<TokenList, 3> flows;
   std::array<TokenList, 3> sessions;
 };
@@ -42,8 +52,9 @@ struct Books {
 using Fences = std::vector<uint64_t>;
 
 TEST_CASE("an empty table finds nothing") {
-  const TokenTable table;
+  const TokenTable table({1, 2});
   CHECK(table.Find(TokenId{7}, 7) == kNoToken);
+  CHECK(table.FindRequest(0, 7) == kNoToken);
   CHECK(table.size() == 0);
   CHECK(table.all().head == kNoToken);
 }
@@ -55,7 +66,7 @@ void CompareWithMap(uint64_t seed, uint64_t homes, uint64_t homes_from) {
   Books books;
   std::unordered_map<uint64_t, TokenSlot> model;  // By fence.
   const auto id_of = [&](uint64_t fence) {
-    return ((fence * TokenIndex::kShards) << 32) | ((homes_from + fence % homes) & 0xffffffff);
+    return ((fence * SlotIndex::kShards) << 32) | ((homes_from + fence % homes) & 0xffffffff);
   };
   uint64_t next_fence = 1;
   for (int step = 0; step < 6000; ++step) {
@@ -212,20 +223,96 @@ TEST_CASE("a cursor follows its own list, not that of all tokens") {
   books.table.Detach(&cursor);
 }
 
-TEST_CASE("no insert makes more of the index grow than a shard") {
+// The most that one insert made the table grow, but for new chunks, of 300,000 with the request ids
+// 1, 2, 3 and so on, or with none; shifted, as clients may choose them.
+size_t LargestStep(bool with_requests, int shift = 0) {
   Books books;
   size_t largest_step = 0;
   size_t before = books.table.MemoryBytes();
   for (uint64_t fence = 1; fence <= 300'000; ++fence) {
     // Spread over the shards and their buckets as a permutation spreads ids.
-    books.Add((fence * 0x9e3779b97f4a7c15) >> 1, fence);
+    const uint64_t id = (fence * 0x9e3779b97f4a7c15) >> 1;
+    if (with_requests) {
+      books.AddRequest(id, fence, 0, std::rotl(fence, shift));
+    } else {
+      books.Add(id, fence);
+    }
     const size_t now = books.table.MemoryBytes();
     const bool new_chunk = fence % 16'384 == 1;
     if (!new_chunk) largest_step = std::max(largest_step, now - before);
     before = now;
   }
+  return largest_step;
+}
+
+TEST_CASE("no insert makes more of the index grow than a shard") {
+  const size_t largest_step = LargestStep(/*with_requests=*/false);
   CHECK(largest_step > 0);
   CHECK(largest_step <= 8 * 1024);
+}
+
+TEST_CASE("no insert of a request id makes more grow than a shard, whatever ids a client chooses") {
+  for (const int shift : {0, 10, 32, 42, 54}) {
+    CAPTURE(shift);
+    const size_t largest_step = LargestStep(/*with_requests=*/true, shift);
+    CHECK(largest_step > 0);
+    CHECK(largest_step <= 8 * 1024);
+  }
+}
+
+TEST_CASE("a request id finds the token of its session, until that ends") {
+  Books books;
+  const TokenSlot a = books.AddRequest(1, 1, /*session=*/0, /*request_id=*/7);
+  const TokenSlot b = books.AddRequest(2, 2, /*session=*/1, /*request_id=*/7);
+  const TokenSlot c = books.AddRequest(3, 3, /*session=*/0, /*request_id=*/8);
+  const TokenSlot none = books.Add(4, 4);
+  CHECK(books.table.FindRequest(0, 7) == a);
+  CHECK(books.table.FindRequest(1, 7) == b);
+  CHECK(books.table.FindRequest(0, 8) == c);
+  CHECK(books.table.FindRequest(1, 8) == kNoToken);
+  CHECK(books.table.RequestIdOf(c) == 8);
+  CHECK(books.table.RequestIdOf(none) == 0);
+  books.Remove(a, 1);
+  CHECK(books.table.FindRequest(0, 7) == kNoToken);
+  CHECK(books.table.FindRequest(1, 7) == b);
+  const TokenSlot again = books.Add(5, 5);
+  REQUIRE(again == a);
+  CHECK(books.table.RequestIdOf(again) == 0);
+  CHECK(books.table.FindRequest(0, 7) == kNoToken);
+  books.table.SetRequest(again, 7);
+  CHECK(books.table.FindRequest(0, 7) == again);
+}
+
+TEST_CASE("random request ids come and go as in std::map") {
+  Prng prng(1);
+  Books books;
+  std::map<std::pair<size_t, uint64_t>, std::pair<TokenSlot, uint64_t>> model;  // Slot and fence.
+  for (uint64_t fence = 1; fence <= 40'000; ++fence) {
+    const std::pair<size_t, uint64_t> key{prng.Below(3), 1 + prng.Below(4000)};
+    const auto known = model.find(key);
+    const TokenSlot expected = known == model.end() ? kNoToken : known->second.first;
+    const TokenSlot found =
+        books.table.FindRequest(static_cast<SessionSlot>(key.first), key.second);
+    if (found != expected) FAIL("fence " << fence);
+    if (known == model.end()) {
+      model[key] = {books.AddRequest(fence * 1000, fence, key.first, key.second), fence};
+    } else {
+      books.Remove(known->second.first, known->second.second * 1000);
+      model.erase(known);
+    }
+  }
+  CHECK(model.size() == books.table.size());
+}
+
+TEST_CASE("the table counts the memory of request ids from the first of a chunk on") {
+  Books books;
+  books.Add(1, 1);
+  const size_t without = books.table.MemoryBytes();
+  books.AddRequest(2, 2, 0, 7);
+  const size_t with = books.table.MemoryBytes();
+  CHECK(with >= without + 16'384 * sizeof(uint64_t));
+  books.AddRequest(3, 3, 0, 8);
+  CHECK(books.table.MemoryBytes() < with + 1024);
 }
 
 TEST_CASE("an entry is one cache line and the table knows what it holds") {

@@ -1,4 +1,4 @@
-#include "core/token_index.h"
+#include "core/slot_index.h"
 
 #include <algorithm>
 
@@ -12,13 +12,13 @@ bool IsFull(size_t used, size_t entries) { return used * 4 > entries * 3; }
 
 }  // namespace
 
-void TokenIndex::Shard::Insert(uint32_t hash, TokenSlot slot) {
+void SlotIndex::Shard::Insert(uint32_t hash, TokenSlot slot) {
   if (IsFull(used + 1, entries.size())) Grow();
   Place({hash, slot});
   ++used;
 }
 
-void TokenIndex::Shard::Place(const Entry& entry) {
+void SlotIndex::Shard::Place(const Entry& entry) {
   const size_t mask = entries.size() - 1;
   size_t i = entry.hash & mask;
   while (entries[i].slot != kNoToken) i = (i + 1) & mask;
@@ -27,7 +27,7 @@ void TokenIndex::Shard::Place(const Entry& entry) {
 
 // Linear probing without tombstones: entries behind the hole move back when their probe passed it
 // (Knuth, TAOCP 6.4, algorithm R).
-void TokenIndex::Shard::Erase(uint32_t hash, TokenSlot slot) {
+void SlotIndex::Shard::Erase(uint32_t hash, TokenSlot slot) {
   NOWCALLS_CHECK(used > 0);
   const size_t mask = entries.size() - 1;
   size_t hole = hash & mask;
@@ -45,7 +45,7 @@ void TokenIndex::Shard::Erase(uint32_t hash, TokenSlot slot) {
   --used;
 }
 
-void TokenIndex::Shard::Grow() {
+void SlotIndex::Shard::Grow() {
   std::vector<Entry> old(std::max(kEntriesMin, entries.size() * 2));
   old.swap(entries);
   for (const Entry& entry : old) {
@@ -53,7 +53,7 @@ void TokenIndex::Shard::Grow() {
   }
 }
 
-size_t TokenIndex::MemoryBytes() const {
+size_t SlotIndex::MemoryBytes() const {
   size_t bytes = shards_.capacity() * sizeof(Shard);
   for (const Shard& shard : shards_) bytes += shard.entries.capacity() * sizeof(Entry);
   return bytes;

@@ -1,0 +1,73 @@
+// SlotIndex: from the hash of a key to the slot of a token, in steps that are small at any size.
+//
+// Thread: loop. Open addressing, split by the hash into kShards tables that grow one by one, so
+// that no insert ever moves more than a kShards-th of the entries: some twenty thousand of twenty
+// million. An entry is 8 bytes and does not have the key. Hashes must be evenly distributed,
+// whatever keys a peer may choose.
+#ifndef NOWCALLS_CORE_SLOT_INDEX_H_
+#define NOWCALLS_CORE_SLOT_INDEX_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/check.h"
+
+namespace nowcalls::core {
+
+using TokenSlot = uint32_t;
+inline constexpr TokenSlot kNoToken = UINT32_MAX;
+
+class SlotIndex {
+ public:
+  static constexpr size_t kShards = 1024;
+
+  SlotIndex() : shards_(kShards) {}
+
+  // REQUIRES: the slot is not in the index.
+  void Insert(uint64_t hash, TokenSlot slot) { ShardOf(hash).Insert(InShard(hash), slot); }
+  // REQUIRES: it is there, with this hash.
+  void Erase(uint64_t hash, TokenSlot slot) { ShardOf(hash).Erase(InShard(hash), slot); }
+
+  // The first slot under this hash that `is_it` accepts; kNoToken if there is none. Other keys may
+  // have the same hash, so `is_it` has to look.
+  template <typename Predicate>
+  TokenSlot Find(uint64_t hash, Predicate is_it) const {
+    const std::vector<Entry>& entries = ShardOf(hash).entries;
+    if (entries.empty()) return kNoToken;
+    const size_t mask = entries.size() - 1;
+    const uint32_t in_shard = InShard(hash);
+    for (size_t i = in_shard & mask; entries[i].slot != kNoToken; i = (i + 1) & mask) {
+      if (entries[i].hash == in_shard && is_it(entries[i].slot)) return entries[i].slot;
+    }
+    return kNoToken;
+  }
+
+  size_t MemoryBytes() const;
+
+ private:
+  struct Entry {
+    uint32_t hash = 0;
+    TokenSlot slot = kNoToken;
+  };
+  struct Shard {
+    std::vector<Entry> entries;  // None, or a power of two.
+    size_t used = 0;
+
+    void Insert(uint32_t hash, TokenSlot slot);
+    void Erase(uint32_t hash, TokenSlot slot);
+    void Place(const Entry& entry);
+    void Grow();
+  };
+
+  static uint32_t InShard(uint64_t hash) { return static_cast<uint32_t>(hash); }
+  static size_t ShardNumber(uint64_t hash) { return (hash >> 32) % kShards; }
+  Shard& ShardOf(uint64_t hash) { return shards_[ShardNumber(hash)]; }
+  const Shard& ShardOf(uint64_t hash) const { return shards_[ShardNumber(hash)]; }
+
+  std::vector<Shard> shards_;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_SLOT_INDEX_H_
