@@ -17,6 +17,7 @@ constexpr size_t kNoticesMax = 1000;
 
 constexpr uint32_t kTokensPerTimeStep = 1000;
 constexpr uint32_t kWaitersPerTimeStep = 1000;
+constexpr uint32_t kCancelsPerTimeStep = 1000;
 
 }  // namespace
 
@@ -36,6 +37,7 @@ Core::Core(const CoreOptions& options)
 void Core::OnTime(const Turn& turn) {
   const Waking waking(this, turn);
   ExpireWaiters(turn, kWaitersPerTimeStep);
+  requests_.ForgetCancelled(turn.now.ms, kCancelsPerTimeStep);
   uint32_t budget = kTokensPerTimeStep;
   while (budget > 0) {
     if (walk_.session == kNoSession) {
@@ -55,7 +57,7 @@ void Core::OnTime(const Turn& turn) {
 
 Instant Core::NextDeadline() const {
   if (walk_.session != kNoSession || history_.has_surplus()) return Instant{0};
-  Instant next{waiters_.earliest_deadline_ms()};
+  Instant next{std::min(waiters_.earliest_deadline_ms(), requests_.forget_ms())};
   if (!offline_checks_.empty()) next = std::min(next, Instant{offline_checks_.begin()->first});
   if (!sweep_.in_flight && sweep_.resume) return Instant{0};
   if (!sweep_.in_flight && !deadlines_.empty()) {

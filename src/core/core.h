@@ -272,6 +272,8 @@ class Core {
   // Of all flows, also of those that are gone.
   const FlowCounters& totals() const { return totals_; }
   size_t waiters() const { return waiters_.size(); }
+  // Request ids that are remembered as cancelled.
+  size_t cancelled() const { return requests_.cancelled(); }
   // Since the server started: how often sessions went offline in a mass, and how many.
   uint64_t mass_expiries() const { return mass_expiries_; }
   uint64_t mass_sessions() const { return mass_sessions_; }

@@ -116,9 +116,11 @@ AcquireAnswer Core::AnswerOfToken(const Turn& turn, const AcquireRequest& reques
 }
 
 TokenStatus Core::Cancel(const Turn& turn, SessionSlot session, uint64_t request_id) {
+  // More than one comes to be remembered; OnTime has the rest.
+  constexpr uint32_t kForgottenPerCancel = 8;
   const Waking waking(this, turn);
   const SessionId id = sessions_.at(session).id;
-  requests_.ForgetCancelled(turn.now.ms);
+  requests_.ForgetCancelled(turn.now.ms, kForgottenPerCancel);
   requests_.Cancel(id, request_id, turn.now.ms + options_.limits.cancel_remembered_ms);
   const TokenSlot token = tokens_.FindRequest(session, request_id);
   const WaiterSlot waiting = requests_.FindWaiter(id, request_id);

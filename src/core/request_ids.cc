@@ -33,10 +33,16 @@ bool RequestIds::IsCancelled(SessionId session, uint64_t request_id, int64_t now
   return it != cancelled_.end() && it->second > now_ms;
 }
 
-void RequestIds::ForgetCancelled(int64_t now_ms) {
-  while (!oldest_cancels_.empty() && oldest_cancels_.begin()->first <= now_ms) {
+void RequestIds::ForgetCancelled(int64_t now_ms, uint32_t entries_max) {
+  for (; entries_max > 0 && !oldest_cancels_.empty(); --entries_max) {
+    if (oldest_cancels_.begin()->first > now_ms) return;
     ForgetOldestOf(oldest_cancels_.begin()->second);
   }
+}
+
+int64_t RequestIds::forget_ms() const {
+  constexpr int64_t kAfterMs = 1000;
+  return oldest_cancels_.empty() ? INT64_MAX : oldest_cancels_.begin()->first + kAfterMs;
 }
 
 void RequestIds::ForgetSession(SessionId session) {

@@ -35,7 +35,11 @@ class RequestIds {
   // Remembered until then; a second time counts from the second.
   void Cancel(SessionId session, uint64_t request_id, int64_t until_ms);
   bool IsCancelled(SessionId session, uint64_t request_id, int64_t now_ms) const;
-  void ForgetCancelled(int64_t now_ms);
+  // Up to `entries_max` of those whose time is over, the oldest first.
+  void ForgetCancelled(int64_t now_ms, uint32_t entries_max);
+  // When some are to be forgotten though nobody cancels: a while after their time is over, so that
+  // one look is for many. INT64_MAX: none are remembered.
+  int64_t forget_ms() const;
   // The session is gone, and what it has cancelled with it.
   void ForgetSession(SessionId session);
 

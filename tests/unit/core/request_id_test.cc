@@ -183,10 +183,12 @@ TEST_CASE("cancelled ids are few: the oldest is forgotten first, time forgets th
   CHECK_FALSE(ids.IsCancelled(SessionId{1}, 1, 0));
   CHECK(ids.IsCancelled(SessionId{1}, 2, 199));
   CHECK_FALSE(ids.IsCancelled(SessionId{1}, 2, 200));
-  ids.ForgetCancelled(300);
+  ids.ForgetCancelled(300, /*entries_max=*/1);
+  CHECK(ids.cancelled() == 2);
+  ids.ForgetCancelled(300, 100);
   CHECK(ids.cancelled() == 1);
   ids.Cancel(SessionId{1}, 4, 900);  // A second time counts from the second.
-  ids.ForgetCancelled(400);
+  ids.ForgetCancelled(400, 100);
   CHECK(ids.IsCancelled(SessionId{1}, 4, 899));
   CHECK_FALSE(ids.IsCancelled(SessionId{2}, 4, 0));
 }
@@ -211,8 +213,31 @@ TEST_CASE("a session's cancelled ids are not forgotten for another's, until all 
   ids.ForgetSession(SessionId{2});
   CHECK(remembered(2).empty());
   CHECK(ids.cancelled() == 2);
-  ids.ForgetCancelled(300);
+  ids.ForgetCancelled(300, 100);
   CHECK(ids.cancelled() == 0);
+}
+
+TEST_CASE("a cancel forgets only a few of those whose time is over, and time forgets the rest") {
+  CoreHarness h;
+  h.Rules(OneRule());
+  const SessionSlot a = h.Hello("a");
+  for (uint64_t id = 1; id <= 5000; ++id) h.Cancel(a, id);
+  REQUIRE(h.core().cancelled() == 5000);
+  h.Sleep(Limits().cancel_remembered_ms);
+  h.Cancel(a, 9999);
+  CHECK(h.core().cancelled() > 4900);
+  CHECK(h.core().cancelled() < 5000);  // Fewer come than go.
+  h.Sleep(1000);
+  REQUIRE(h.core().NextDeadline() <= h.now());
+  const size_t before = h.core().cancelled();
+  h.core().OnTime(h.turn());
+  CHECK(before - h.core().cancelled() >= 100);
+  CHECK(before - h.core().cancelled() <= 1000);
+  h.DoDue();
+  CHECK(h.core().cancelled() == 1);
+  h.Pass(Limits().cancel_remembered_ms + 1000);
+  CHECK(h.core().cancelled() == 0);
+  CHECK(h.core().NextDeadline() == kNever);
 }
 
 TEST_CASE("asking again on another connection does not get round the bound of its waiters") {
