@@ -6,7 +6,8 @@
 // is asked. The check walks the session's tokens for those that are due for the first time. Those
 // that the strategy spares wait in the session's SparedTokens for the moment it named, so that no
 // walk asks about them earlier, and asking again costs what is asked, however much the session
-// holds.
+// holds. Rules may change meanwhile: the strategy's moment holds, but nothing is asked of a token
+// before its rule says that it is due.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -33,10 +34,7 @@ void Core::DisarmOfflineCheck(SessionSlot slot) {
 
 int64_t Core::NextCheckMs(const SessionState& session) const {
   int64_t next_ms = std::min(session.walk_ms, JudgeDueMs(session));
-  if (session.spared != nullptr && !session.spared->fences_by_ms.empty()) {
-    next_ms = std::min(next_ms, session.spared->fences_by_ms.begin()->first);
-  }
-  return next_ms;
+  return session.spared == nullptr ? next_ms : std::min(next_ms, session.spared->next_ms());
 }
 
 void Core::BeginOfflineWalk(const Turn& turn, SessionSlot slot) {
@@ -87,13 +85,10 @@ uint32_t Core::StepOfflineWalk(const Turn& turn, uint32_t tokens_max) {
 bool Core::WalkHasMore() {
   if (walk_.cursor.next != kNoToken || walk_.spared_next < walk_.spared.size()) return true;
   SparedTokens* spared = sessions_.at(walk_.session).spared.get();
-  if (spared == nullptr || spared->fences_by_ms.empty()) return false;
-  const auto first = spared->fences_by_ms.begin();
-  if (first->first > walk_.began_ms) return false;
-  walk_.spared = std::move(first->second);
+  if (spared == nullptr) return false;
+  walk_.spared = spared->TakeDue(walk_.began_ms);
   walk_.spared_next = 0;
-  spared->fences_by_ms.erase(first);
-  return true;
+  return !walk_.spared.empty();
 }
 
 // The next token, or kNoToken when it is not due or gone. REQUIRES: WalkHasMore().
@@ -108,7 +103,7 @@ TokenSlot Core::NextDueInWalk() {
   const auto [due_ms, is_new] = walk_.due_ms.try_emplace(flow, kNotScheduled);
   if (is_new) {
     SessionState& session = sessions_.at(walk_.session);
-    const bool asked = session.spared != nullptr && session.spared->flows.contains(flow);
+    const bool asked = session.spared != nullptr && session.spared->Has(flow);
     if (!asked) due_ms->second = OfflineDueMs(walk_.session, flow);
     if (due_ms->second > walk_.began_ms) {
       session.walk_ms = std::min(session.walk_ms, due_ms->second);
@@ -120,21 +115,24 @@ TokenSlot Core::NextDueInWalk() {
 // Whether the token was taken from its offline session.
 bool Core::EndOrSpareOffline(const Turn& turn, TokenSlot slot) {
   const TokenEntry& entry = tokens_.at(slot);
-  // Not due after all when its rule has become more patient meanwhile.
-  int64_t ask_ms = OfflineDueMs(entry.session, entry.flow);
-  if (ask_ms <= turn.now.ms) {
-    const ExpireDecision decision = Decide(turn, slot, ExpireCause::kClientOffline);
-    if (decision.kind() == ExpireDecision::Kind::kReclaim) {
-      EndToken(turn, slot, EndReason::kClientOffline);
-      return true;
-    }
-    const bool extend = decision.kind() == ExpireDecision::Kind::kExtend;
-    ask_ms = extend ? decision.until_ms() : turn.now.ms + options_.sweep_interval_ms;
+  const auto spared = [&session = sessions_.at(entry.session)] {
+    if (session.spared == nullptr) session.spared = std::make_unique<SparedTokens>();
+    return session.spared.get();
+  };
+  const int64_t due_ms = OfflineDueMs(entry.session, entry.flow);
+  if (due_ms > turn.now.ms) {  // Its rule has become more patient meanwhile.
+    spared()->WaitForRule(entry.flow, entry.fence, due_ms);
+    return false;
   }
-  SessionState& session = sessions_.at(entry.session);
-  if (session.spared == nullptr) session.spared = std::make_unique<SparedTokens>();
-  session.spared->flows.insert(entry.flow);
-  session.spared->fences_by_ms[ask_ms].push_back(entry.fence);
+  const ExpireDecision decision = Decide(turn, slot, ExpireCause::kClientOffline);
+  if (decision.kind() == ExpireDecision::Kind::kReclaim) {
+    EndToken(turn, slot, EndReason::kClientOffline);
+    return true;
+  }
+  const bool extend = decision.kind() == ExpireDecision::Kind::kExtend;
+  spared()->WaitForStrategy(
+      entry.flow, entry.fence,
+      extend ? decision.until_ms() : turn.now.ms + options_.sweep_interval_ms);
   return false;
 }
 
@@ -149,7 +147,7 @@ int64_t Core::OfflineDueMs(SessionSlot session, FlowSlot flow) const {
 
 // The clientOfflineTime of some flow with tokens became this short: absent sessions are looked at
 // when tokens of such a flow would be due, if that is sooner than planned. Which of them hold any
-// is for that look to find out.
+// is for that look to find out; those that were spared and wait for their rule are due with it.
 void Core::LowerOfflineTime(int64_t client_offline_time_ms) {
   for (const auto& [id, slot] : sessions_.by_id()) {
     SessionState& session = sessions_.at(slot);
@@ -157,6 +155,10 @@ void Core::LowerOfflineTime(int64_t client_offline_time_ms) {
     session.client_offline_ms_min = std::min(session.client_offline_ms_min, client_offline_time_ms);
     if (session.online()) continue;
     session.walk_ms = std::min(session.walk_ms, session.offline_since_ms + client_offline_time_ms);
+    if (session.spared != nullptr) {
+      session.spared->BringForward(
+          [&, at = slot](FlowSlot flow) { return OfflineDueMs(at, flow); });
+    }
     if (walk_.session != slot) ArmOfflineCheck(slot);
   }
 }

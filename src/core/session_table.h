@@ -15,9 +15,9 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "core/flow_table.h"
 #include "core/mass_expiry_guard.h"
+#include "core/spared_tokens.h"
 #include "core/token_table.h"
 #include "ledger/entities.h"
 #include "nowcalls/types.h"
@@ -40,15 +40,6 @@ struct MassVerdict {
     return window_ms >= wanted_window_ms &&
            (asked_ms == now_ms || asked_ms >= offline_since_ms + wanted_window_ms);
   }
-};
-
-// The tokens of an offline session that the expire strategy has spared.
-struct SparedTokens {
-  // Their flows. All tokens that the session has of such a flow were asked about, since it is the
-  // flow that says when they are due.
-  absl::flat_hash_set<FlowSlot> flows;
-  // When they are asked about again, by fence; also those that have ended meanwhile.
-  absl::btree_map<int64_t, std::vector<uint64_t>> fences_by_ms;
 };
 
 struct SessionState {

@@ -8,6 +8,7 @@ namespace {
 
 using testing::CoreHarness;
 using testing::ReadLedger;
+using testing::RuleOptions;
 
 TEST_CASE("an old token that expired is spared until ready + its hold time, a new one is not") {
   CoreHarness h;
@@ -196,6 +197,71 @@ TEST_CASE("a rule removed before the restart still says how long its tokens may 
   CHECK(ReadLedger(&h.store()).rules.empty());
   h.Goodbye(back);
   CHECK(h.core().flows().namespaces() == 0);
+}
+
+// The client is away all the time.
+RuleOptions PatientFor(int64_t client_offline_ms, int64_t flow = 1) {
+  return {.flow = flow, .resource_timeout_ms = 3'600'000, .client_offline_ms = client_offline_ms};
+}
+
+TEST_CASE("a spared token whose rule became more patient and less so again goes by the last") {
+  CoreOptions options = testing::HarnessOptions();
+  options.restart_grace_ms = 3000;
+  CoreHarness h(options);
+  h.Rules({PatientFor(1000)});
+  h.Take(h.Hello("a"), 1);
+  h.Restart();
+  h.Pass(1500);  // Asked at 1 s, spared until 3 s.
+  h.Rules({PatientFor(600'000)});
+  h.Pass(2500);
+  CHECK(h.NowCalls(1) == 1);
+  SUBCASE("at once, when it would have been due by then") {
+    h.Rules({PatientFor(1000)});
+    h.Pass(0);
+    CHECK(h.NowCalls(1) == 0);
+    CHECK(h.core().sessions().size() == 0);
+  }
+  SUBCASE("at its time, when that is to come") {
+    h.Rules({PatientFor(5000)});
+    h.Pass(999);
+    CHECK(h.NowCalls(1) == 1);
+    h.Pass(1);
+    CHECK(h.NowCalls(1) == 0);
+  }
+  SUBCASE("when it became more patient twice") {
+    h.Rules({PatientFor(900'000)});
+    h.Pass(600'000 - 4000);
+    h.Rules({PatientFor(700'000)});
+    h.Pass(99'999);
+    CHECK(h.NowCalls(1) == 1);
+    h.Pass(1);
+    CHECK(h.NowCalls(1) == 0);
+  }
+  SUBCASE("and not by another rule's") {
+    h.Rules({PatientFor(600'000), PatientFor(1000, /*flow=*/2)});
+    h.Take(h.Hello("b"), 2);
+    h.Rules({PatientFor(600'000), PatientFor(500, 2)});
+    h.Pass(595'999);
+    CHECK(h.NowCalls(1) == 1);
+    h.Pass(1);
+    CHECK(h.NowCalls(1) == 0);
+  }
+}
+
+TEST_CASE("a rule that becomes less patient does not shorten what the strategy has spared") {
+  CoreOptions options = testing::HarnessOptions();
+  options.restart_grace_ms = 3000;
+  CoreHarness h(options);
+  h.Rules({PatientFor(1000)});
+  h.Take(h.Hello("a"), 1);
+  h.Restart();
+  h.Pass(1500);
+  h.Rules({PatientFor(600'000)});
+  h.Rules({PatientFor(500)});
+  h.Pass(1499);
+  CHECK(h.NowCalls(1) == 1);
+  h.Pass(1);
+  CHECK(h.NowCalls(1) == 0);
 }
 
 }  // namespace
