@@ -36,6 +36,7 @@ Core::Core(const CoreOptions& options)
 
 void Core::OnTime(const Turn& turn) {
   const Waking waking(this, turn);
+  if (grants_behind_) GrantSomeWaiters(turn);
   ExpireWaiters(turn, kWaitersPerTimeStep);
   requests_.ForgetCancelled(turn.now.ms, kCancelsPerTimeStep);
   uint32_t budget = kTokensPerTimeStep;
@@ -56,7 +57,7 @@ void Core::OnTime(const Turn& turn) {
 }
 
 Instant Core::NextDeadline() const {
-  if (walk_.session != kNoSession || history_.has_surplus()) return Instant{0};
+  if (grants_behind_ || walk_.session != kNoSession || history_.has_surplus()) return Instant{0};
   Instant next{std::min(waiters_.earliest_deadline_ms(), requests_.forget_ms())};
   if (!offline_checks_.empty()) next = std::min(next, Instant{offline_checks_.begin()->first});
   if (!sweep_.in_flight && sweep_.resume) return Instant{0};

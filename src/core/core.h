@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -69,6 +70,8 @@ struct CoreOptions {
   int64_t sweep_interval_ms = 100;
   uint32_t sweep_keys_max = 1000;
   int64_t sweep_budget_us = 20'000;
+  // Waiters that one call lets go when it has made room for more; the others follow at OnTime.
+  uint32_t grants_per_call_max = 1000;
 };
 
 // The moment of a call and where its records go.
@@ -289,8 +292,8 @@ class Core {
     int64_t used_ms = 0;
   };
 
-  // At the end of its scope those who wait are given the room that was made in it. Each call that
-  // may make room begins with one.
+  // At the end of its scope those who wait are given the room that was made in it, unless others
+  // are before them. Each call that may make room begins with one.
   class Waking {
    public:
     Waking(Core* core, const Turn& turn) : core_(core), turn_(turn) {}
@@ -330,7 +333,9 @@ class Core {
   void Wake(FlowSlot slot);
   void WakeNamespace(NamespaceSlot name_space);
   void GrantWaiters(const Turn& turn);
-  void GrantWaitersOf(const Turn& turn, FlowSlot slot);
+  void GrantSomeWaiters(const Turn& turn);
+  uint32_t GrantWaitersOf(const Turn& turn, FlowSlot slot, uint32_t waiters_max);
+  void RestoreLine(Flow* flow);
   bool GrantWaiter(const Turn& turn, WaiterSlot slot);
   void TrackSessions(Flow* flow);
 
@@ -422,7 +427,8 @@ class Core {
   WaitQueues waiters_;
   bool queues_closed_ = false;
   RequestIds requests_;
-  std::vector<FlowSlot> to_wake_;
+  std::deque<FlowSlot> to_wake_;
+  bool grants_behind_ = false;  // A call has left some of them to OnTime.
   std::vector<LateAnswer> late_answers_;
   FlowTable flows_;
   SessionTable sessions_;

@@ -176,6 +176,7 @@ WaiterSlot Core::FirstInLine(Flow* flow, size_t queue_class) {
 
 bool Core::WaitersAhead(Flow* flow, bool prioritized) {
   if (flow->waiters.size() == 0) return false;
+  if (flow->to_wake) RestoreLine(flow);  // Those who are about to be granted are ahead.
   return FirstInLine(flow, 0) != kNoWaiter || (!prioritized && FirstInLine(flow, 1) != kNoWaiter);
 }
 
@@ -335,34 +336,52 @@ void Core::WakeNamespace(NamespaceSlot name_space) {
   }
 }
 
+// While some calls' waiters are left to OnTime, those of later calls stand behind them: otherwise
+// calls that are bounded each would let all go in one turn.
 void Core::GrantWaiters(const Turn& turn) {
-  if (to_wake_.empty()) return;
-  std::vector<FlowSlot> flows;
-  while (!to_wake_.empty()) {
-    flows.swap(to_wake_);
-    for (const FlowSlot flow : flows) GrantWaitersOf(turn, flow);
-    flows.clear();
-  }
-  flows.swap(to_wake_);  // Its memory serves again.
+  if (!grants_behind_) GrantSomeWaiters(turn);
 }
 
-void Core::GrantWaitersOf(const Turn& turn, FlowSlot slot) {
+void Core::GrantSomeWaiters(const Turn& turn) {
+  uint32_t left = options_.grants_per_call_max;
+  while (left > 0 && !to_wake_.empty()) {
+    const FlowSlot flow = to_wake_.front();
+    to_wake_.pop_front();
+    // A look that finds nobody to grant counts too: there may be as many flows as waiters.
+    left -= std::max<uint32_t>(1, GrantWaitersOf(turn, flow, left));
+  }
+  grants_behind_ = !to_wake_.empty();
+}
+
+// Ends the waits of up to `waiters_max`; returns how many.
+uint32_t Core::GrantWaitersOf(const Turn& turn, FlowSlot slot, uint32_t waiters_max) {
   Flow& flow = flows_.at(slot);
   flow.to_wake = false;
-  if (flow.waiters.size() == 0) return;
-  waiters_.ReturnUpTo(LevelOf(flow), &flow.waiters);
-  if (flow.rule->threshold_type == ThresholdType::kAvgLocal &&
-      flow.rule->max_per_client_percent > 0) {
-    // Shares of a level that may have changed.
-    waiters_.ReturnFirstOfEach([&](SessionSlot session) { return CapLeft(flow, session); },
-                               &flow.waiters);
-  }
+  if (flow.waiters.size() == 0) return 0;
+  RestoreLine(&flow);
+  uint32_t ended = 0;
   for (size_t i = 0; i < flow.waiters.classes.size(); ++i) {
     for (;;) {
       const WaiterSlot first = FirstInLine(&flow, i);
       if (first == kNoWaiter) break;
-      if (!GrantWaiter(turn, first)) return;  // All behind it wait for the same room.
+      if (ended == waiters_max) {
+        Wake(slot);
+        return ended;
+      }
+      if (!GrantWaiter(turn, first)) return ended;  // All behind it wait for the same room.
+      ++ended;
     }
+  }
+  return ended;
+}
+
+// Back into line come those that were set aside for a level that was lower, or a share of one.
+void Core::RestoreLine(Flow* flow) {
+  waiters_.ReturnUpTo(LevelOf(*flow), &flow->waiters);
+  if (flow->rule->threshold_type == ThresholdType::kAvgLocal &&
+      flow->rule->max_per_client_percent > 0) {
+    waiters_.ReturnFirstOfEach([&](SessionSlot session) { return CapLeft(*flow, session); },
+                               &flow->waiters);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "unit/core/queue_model.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace nowcalls::testing {
 
@@ -71,28 +72,33 @@ void QueueModel::DropWaiters(uint32_t owner) {
 }
 
 void QueueModel::RefuseAll(int64_t flow, Foretold answer) {
-  for (const Waiter& waiter : InOrder(flow)) {
+  std::vector<Waiter> refused;
+  for (const Waiter* waiter : InOrder(flow)) refused.push_back(*waiter);
+  for (const Waiter& waiter : refused) {
     AnswerLate(waiter, answer);
     Forget(waiter.tag);
   }
 }
 
-void QueueModel::Serve(int64_t flow) {
-  if (!rules.contains(flow)) return;
-  for (bool again = true; again;) {
-    again = false;
-    for (const Waiter& waiter : InOrder(flow)) {
-      const RefusedBy limit = Limit(flow, waiter.client, waiter.count);
-      if (limit == RefusedBy::kNone || rules.at(flow).shadow) {
-        AnswerLate(waiter, {});
-        granted.push_back(waiter);
-        Forget(waiter.tag);
-        again = true;
-        break;
-      }
-      if (!Hopeless(waiter)) return;
-    }
+const QueueModel::Waiter* QueueModel::Next(int64_t flow) const {
+  if (!rules.contains(flow)) return nullptr;
+  for (const Waiter* waiter : InOrder(flow)) {
+    const RefusedBy limit = Limit(flow, waiter->client, waiter->count);
+    if (limit == RefusedBy::kNone || rules.at(flow).shadow) return waiter;
+    if (!Hopeless(*waiter)) return nullptr;
   }
+  return nullptr;
+}
+
+void QueueModel::Grant(Waiter waiter) {
+  AnswerLate(waiter, {});
+  Forget(waiter.tag);
+  granted.push_back(std::move(waiter));
+}
+
+void QueueModel::Serve(int64_t flow) {
+  if (serves_later) return;
+  while (const Waiter* next = Next(flow)) Grant(*next);
 }
 
 void QueueModel::ServeAll() {
@@ -123,11 +129,11 @@ void QueueModel::Restart() {
   for (const auto& [id, token] : tokens) clients[token.client];
 }
 
-std::vector<QueueModel::Waiter> QueueModel::InOrder(int64_t flow) const {
-  std::vector<Waiter> order;
+std::vector<const QueueModel::Waiter*> QueueModel::InOrder(int64_t flow) const {
+  std::vector<const Waiter*> order;
   for (const bool prioritized : {true, false}) {
     for (const Waiter& waiter : waiters) {
-      if (waiter.flow == flow && waiter.prioritized == prioritized) order.push_back(waiter);
+      if (waiter.flow == flow && waiter.prioritized == prioritized) order.push_back(&waiter);
     }
   }
   return order;

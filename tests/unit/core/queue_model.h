@@ -40,6 +40,10 @@ struct QueueModel {
     RefusedBy refused_by = RefusedBy::kNone;
   };
 
+  // A core that grants a bounded number a call may be late: Serve and ServeAll do nothing, and the
+  // test grants by Next what the core did.
+  bool serves_later = false;
+
   std::map<int64_t, RuleOptions> rules;               // In force.
   std::set<int64_t> draining;                         // Flows.
   std::map<std::string, std::set<uint32_t>> clients;  // Their connections.
@@ -71,6 +75,9 @@ struct QueueModel {
   // Whoever may go now goes.
   void Serve(int64_t flow);
   void ServeAll();
+  // The one who may go now before all others of the flow; null: nobody may.
+  const Waiter* Next(int64_t flow) const;
+  void Grant(Waiter waiter);
 
   void EraseToken(uint64_t id);
   void Disconnect(const std::string& client, uint32_t owner);
@@ -78,7 +85,7 @@ struct QueueModel {
   void Restart();
 
  private:
-  std::vector<Waiter> InOrder(int64_t flow) const;
+  std::vector<const Waiter*> InOrder(int64_t flow) const;
   // Granted, but their ids are not known yet. Of one client, or of all for "".
   int64_t Pending(int64_t flow, const std::string& client) const;
   // A session that is offline and holds nothing is gone, with the ids it has cancelled.

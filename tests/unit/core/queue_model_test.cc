@@ -1,7 +1,9 @@
 // Admission against a model: random acquires that wait or not, with and without request ids, under
 // caps, shadow mode and changing rules and levels, with clients that come and go and servers that
 // restart; administrators drain flows and take tokens back. No token expires here (model_test.cc is
-// for that), so every single answer is foretold.
+// for that), so every single answer is foretold. A core that grants only a few waiters a call is
+// late with them: then what it grants must be what the model would grant next, and when it says
+// that it is no longer behind, nobody may be left who could go.
 #include "unit/core/queue_model.h"
 
 #include <doctest/doctest.h>
@@ -30,7 +32,10 @@ constexpr int64_t kFlows = 3;
 
 class Life {
  public:
-  explicit Life(uint64_t seed) : prng_(seed) {
+  // As many waiters are granted by one call; 0: as many as there are.
+  explicit Life(uint64_t seed, uint32_t grants_max = 0)
+      : prng_(seed), grants_max_(grants_max), h_(Options(grants_max)) {
+    model_.serves_later = grants_max > 0;
     ChangeRules();
     Connect();
   }
@@ -59,14 +64,30 @@ class Life {
       Restart();
     }
     TakeLateAnswers();
+    if (prng_.Below(3) == 0) {
+      h_.DoDue();
+      REQUIRE_FALSE(Behind());
+      TakeLateAnswers();
+    }
     Compare();
   }
+
+  uint64_t times_behind() const { return times_behind_; }
 
  private:
   struct Connection {
     uint32_t owner = 0;
     std::string client;
   };
+
+  static CoreOptions Options(uint32_t grants_max) {
+    CoreOptions options = testing::HarnessOptions();
+    if (grants_max > 0) options.grants_per_call_max = grants_max;
+    return options;
+  }
+
+  // Nothing else is ever due at once.
+  bool Behind() { return h_.core().NextDeadline() == Instant{0}; }
 
   static RuleOptions Shape(int64_t flow) {
     return {.flow = flow, .resource_timeout_ms = kLongMs, .client_offline_ms = kLongMs};
@@ -191,7 +212,7 @@ class Life {
           return std::nullopt;
         }
         model_.Forget(waiter.tag);
-        model_.Serve(flow);
+        ServeBefore(flow);
         break;
       }
     }
@@ -210,6 +231,15 @@ class Life {
     model_.waiters.push_back({tag, from.owner, flow, from.client, request.count,
                               request.prioritized, request.request_id, h_.now().ms + wait_ms});
     return std::nullopt;
+  }
+
+  // Those whom the place of a call that was given up lets go, before the new one is looked at.
+  void ServeBefore(int64_t flow) {
+    model_.Serve(flow);
+    if (grants_max_ == 0 || Behind()) return;
+    for (uint32_t left = grants_max_; left > 0; --left) {
+      if (const QueueModel::Waiter* next = model_.Next(flow)) model_.Grant(*next);
+    }
   }
 
   int64_t WaitOf(const AcquireRequest& request) {
@@ -329,6 +359,7 @@ class Life {
   void ExpireAt(int64_t now_ms) {
     for (const LateAnswer& late : h_.core().TakeLateAnswers()) {
       got_.push_back(late);
+      if (late.answer.status == TokenStatus::kOk) FollowGrant(late);
       if (late.answer.refused_by != RefusedBy::kQueueTimeout) continue;
       const auto waiter = std::find_if(model_.waiters.begin(), model_.waiters.end(),
                                        [&](const auto& w) { return w.tag == late.ticket.tag; });
@@ -350,7 +381,10 @@ class Life {
 
   // Takes what the core said late, and compares it with what was foretold, flow by flow.
   void TakeLateAnswers() {
-    for (const LateAnswer& late : h_.core().TakeLateAnswers()) got_.push_back(late);
+    for (const LateAnswer& late : h_.core().TakeLateAnswers()) {
+      got_.push_back(late);
+      if (late.answer.status == TokenStatus::kOk) FollowGrant(late);
+    }
     std::map<uint32_t, int64_t> flow_of;
     for (const auto& [flow, answers] : model_.late) {
       for (const auto& [tag, answer] : answers) flow_of[tag] = flow;
@@ -375,6 +409,23 @@ class Life {
     REQUIRE(model_.granted.empty());
     model_.late.clear();
     got_.clear();
+    if (Behind()) {
+      ++times_behind_;
+      REQUIRE(grants_max_ > 0);
+    } else {
+      for (int64_t flow = 1; flow <= kFlows; ++flow) REQUIRE(model_.Next(flow) == nullptr);
+    }
+  }
+
+  // A grant that was not foretold must be the next one of its flow.
+  void FollowGrant(const LateAnswer& late) {
+    if (grants_max_ == 0) return;
+    const auto has_tag = [&](const QueueModel::Waiter& w) { return w.tag == late.ticket.tag; };
+    if (std::any_of(model_.granted.begin(), model_.granted.end(), has_tag)) return;
+    const auto waiter = std::find_if(model_.waiters.begin(), model_.waiters.end(), has_tag);
+    REQUIRE(waiter != model_.waiters.end());
+    REQUIRE(model_.Next(waiter->flow) == &*waiter);
+    model_.Grant(*waiter);
   }
 
   void TakeGrant(uint32_t tag, const AcquireAnswer& answer) {
@@ -410,6 +461,7 @@ class Life {
   }
 
   Prng prng_;
+  const uint32_t grants_max_;
   CoreHarness h_;
   QueueModel model_;
   std::vector<Connection> connections_;
@@ -417,15 +469,19 @@ class Life {
   std::set<uint64_t> issued_;
   std::vector<LateAnswer> got_;
   size_t history_seen_ = 0;
+  uint64_t times_behind_ = 0;
   uint32_t last_owner_ = 0;
   uint32_t last_tag_ = 0;
 };
 
 // More with NOWCALLS_MODEL_RUNS.
-TEST_CASE("1,000 random lives of 200 operations are admitted as the model says") {
+uint64_t Runs() {
   const char* more = std::getenv("NOWCALLS_MODEL_RUNS");  // NOLINT(concurrency-mt-unsafe)
-  const uint64_t runs = more == nullptr ? 1000 : std::strtoull(more, nullptr, 10);
-  for (uint64_t seed = 1; seed <= runs; ++seed) {
+  return more == nullptr ? 1000 : std::strtoull(more, nullptr, 10);
+}
+
+TEST_CASE("1,000 random lives of 200 operations are admitted as the model says") {
+  for (uint64_t seed = 1; seed <= Runs(); ++seed) {
     CAPTURE(seed);
     Life life(seed);
     for (int step = 0; step < 200; ++step) {
@@ -433,6 +489,20 @@ TEST_CASE("1,000 random lives of 200 operations are admitted as the model says")
       life.Step();
     }
   }
+}
+
+TEST_CASE("1,000 random lives with few grants a call are admitted in the order of the model") {
+  uint64_t times_behind = 0;
+  for (uint64_t seed = 1; seed <= Runs(); ++seed) {
+    CAPTURE(seed);
+    Life life(seed, /*grants_max=*/1 + seed % 3);
+    for (int step = 0; step < 200; ++step) {
+      CAPTURE(step);
+      life.Step();
+    }
+    times_behind += life.times_behind();
+  }
+  CHECK(times_behind > Runs());
 }
 
 }  // namespace

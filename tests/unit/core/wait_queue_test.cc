@@ -423,5 +423,101 @@ TEST_CASE("when a session's first waiter asks for too much again, a smaller one 
   CHECK(h.NowCalls(1) == 3);
 }
 
+CoreOptions WithGrants(uint32_t grants_per_call_max) {
+  CoreOptions options = testing::HarnessOptions();
+  options.grants_per_call_max = grants_per_call_max;
+  return options;
+}
+
+TEST_CASE("a call lets so many go, and OnTime the others, each flow in its order") {
+  CoreHarness h(WithGrants(3));
+  h.Rules({{.flow = 1, .count = 4, .avg_local = true, .client_offline_ms = 100'000},
+           {.flow = 2, .count = 4, .avg_local = true, .client_offline_ms = 100'000}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1, 4);
+  const TokenId token = h.Take(a, 2, 4);
+  for (const uint32_t tag : {11, 12, 13, 14, 15}) h.Ask(a, Wait(), tag);
+  AcquireRequest other = Wait();
+  other.flow = FlowId{2};
+  for (const uint32_t tag : {21, 22, 23}) h.Ask(a, other, tag);
+  const SessionSlot b = h.Hello("b");
+  CHECK(h.LateText() == "11 OK, 12 OK, 13 OK");
+  CHECK(h.core().NextDeadline() <= h.now());
+  h.Release(a, token);  // Another call does not go on with them, nor with its own.
+  CHECK(h.LateText().empty());
+  // There is room, but not for those who came later.
+  const auto refused = h.Acquire(b, 1);
+  CHECK(refused.status == TokenStatus::kBlocked);
+  CHECK(refused.refused_by == RefusedBy::kWaitersAhead);
+  CHECK(h.Acquire(b, 2).refused_by == RefusedBy::kWaitersAhead);
+  REQUIRE_FALSE(h.Ask(b, Wait(), 16).has_value());
+  h.core().OnTime(h.turn());
+  CHECK(h.LateText() == "21 OK, 22 OK, 23 OK");
+  h.DoDue();
+  CHECK(h.LateText() == "14 OK");
+  CHECK(h.core().NextDeadline() > h.now());
+  CHECK(h.core().waiters() == 2);
+  CHECK(h.NowCalls(1) == 8);
+}
+
+TEST_CASE("those who were set aside are not overtaken while their turn is still to come") {
+  CoreHarness h(WithGrants(1));
+  h.Rules({{.flow = 1, .count = 1, .avg_local = true, .client_offline_ms = 100'000},
+           {.flow = 2, .count = 2, .avg_local = true, .client_offline_ms = 100'000}});
+  const SessionSlot a = h.Hello("a");
+  const SessionSlot b = h.Hello("b");
+  const TokenId token = h.Take(a, 2, 2);
+  AcquireRequest large = Wait(4);
+  large.flow = FlowId{2};
+  REQUIRE_FALSE(h.Ask(a, large, 1).has_value());
+  h.Take(a, 1, 2);
+  for (const uint32_t tag : {2, 3}) h.Ask(a, Wait(), tag);
+  h.Goodbye(b);  // Now 4 is more than the level of flow 2.
+  h.Release(a, token);
+  CHECK(h.LateText().empty());
+  h.Hello("b");
+  h.Hello("c");
+  CHECK(h.LateText() == "2 OK");
+  CHECK(h.core().NextDeadline() <= h.now());
+  CHECK(h.Acquire(a, 2).refused_by == RefusedBy::kWaitersAhead);
+  h.DoDue();
+  CHECK(h.LateText() == "1 OK");
+}
+
+TEST_CASE("a wait that ends while its turn is to come is answered once") {
+  CoreHarness h(WithGrants(1));
+  h.Rules({{.flow = 1, .count = 3}});
+  const SessionSlot a = h.Hello("a");
+  const TokenId token = h.Take(a, 1, 3);
+  for (const uint32_t tag : {1, 2, 3, 4}) {
+    AcquireRequest request = Wait();
+    request.request_id = tag;
+    REQUIRE_FALSE(h.Ask(a, request, tag, /*owner=*/tag).has_value());
+  }
+  h.Release(a, token);
+  CHECK(h.LateText() == "1 OK");
+  CHECK(h.Cancel(a, 2) == TokenStatus::kReleaseOk);
+  CHECK(h.LateText() == "2 BLOCKED cancelled");
+  h.DropWaiters(3);
+  SUBCASE("granted at last") {
+    h.DoDue();
+    CHECK(h.LateText() == "4 OK");
+  }
+  SUBCASE("when the server ends") {
+    h.core().CloseQueues(h.turn());
+    CHECK(h.LateText() == "4 NOT_AVAILABLE");
+    h.DoDue();
+    CHECK(h.LateText().empty());
+  }
+  SUBCASE("when the rule is removed") {
+    h.Rules({});
+    CHECK(h.LateText() == "4 NO_RULE_EXISTS");
+    h.DoDue();
+    CHECK(h.LateText().empty());
+  }
+  CHECK(h.core().waiters() == 0);
+  CHECK(FindWrongBook(h.core()).empty());
+}
+
 }  // namespace
 }  // namespace nowcalls::core
