@@ -275,6 +275,7 @@ class Core {
   // Of all flows, also of those that are gone.
   const FlowCounters& totals() const { return totals_; }
   size_t waiters() const { return waiters_.size(); }
+  const WaitQueues& wait_queues() const { return waiters_; }
   // Request ids that are remembered as cancelled.
   size_t cancelled() const { return requests_.cancelled(); }
   // Since the server started: how often sessions went offline in a mass, and how many.

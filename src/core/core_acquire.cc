@@ -6,6 +6,7 @@
 // level.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/check.h"
 #include "core/core.h"
@@ -332,7 +333,9 @@ void Core::Wake(FlowSlot slot) {
 // Levels that are shared among sessions have changed.
 void Core::WakeNamespace(NamespaceSlot name_space) {
   for (const int64_t id : flows_.name_space(name_space).waiting_for_sessions) {
-    Wake(flows_.Find(FlowId{id}));
+    const FlowSlot slot = flows_.Find(FlowId{id});
+    flows_.at(slot).shares_changed = true;
+    Wake(slot);
   }
 }
 
@@ -378,8 +381,7 @@ uint32_t Core::GrantWaitersOf(const Turn& turn, FlowSlot slot, uint32_t waiters_
 // Back into line come those that were set aside for a level that was lower, or a share of one.
 void Core::RestoreLine(Flow* flow) {
   waiters_.ReturnUpTo(LevelOf(*flow), &flow->waiters);
-  if (flow->rule->threshold_type == ThresholdType::kAvgLocal &&
-      flow->rule->max_per_client_percent > 0) {
+  if (std::exchange(flow->shares_changed, false) && flow->rule->max_per_client_percent > 0) {
     waiters_.ReturnFirstOfEach([&](SessionSlot session) { return CapLeft(*flow, session); },
                                &flow->waiters);
   }

@@ -59,6 +59,9 @@ struct Flow {
   std::unique_ptr<absl::flat_hash_map<SessionSlot, int64_t>> held_by_session;
   WaitQueue waiters;
   bool to_wake = false;  // In the list of flows whose waiters are to be looked at.
+  // The level was changed by sessions that came or left since waiters at their cap, which may be a
+  // share of it, were looked at.
+  bool shares_changed = false;
 
   FlowCounters counters;
   std::unique_ptr<HeldTimes> held_times;  // Since the server started; from the first end on.

@@ -74,9 +74,11 @@ void WaitQueues::ReturnUpTo(int64_t level, WaitQueue* queue) {
 }
 
 void WaitQueues::ReturnFirstOf(SessionSlot session, int64_t count_max, WaitQueue* queue) {
-  if (queue->set_aside == nullptr || count_max <= 0) return;
+  if (queue->set_aside == nullptr) return;
   const auto of_session = queue->set_aside->at_cap.find(session);
   if (of_session == queue->set_aside->at_cap.end()) return;
+  ++looks_;
+  if (count_max <= 0) return;
   std::array<WaiterSlot, 2> first{kNoWaiter, kNoWaiter};
   for (size_t i = 0; i < first.size(); ++i) {
     for (const auto& [number, slot] : of_session->second[i]) {

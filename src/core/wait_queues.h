@@ -106,6 +106,9 @@ class WaitQueues {
     for (const SessionSlot session : sessions) ReturnFirstOf(session, count_max(session), queue);
   }
   void ReturnAll(WaitQueue* queue);
+  // How often the waiters of some session were looked at for that: what waiters that are set aside
+  // cost.
+  uint64_t looks() const { return looks_; }
 
   uint32_t SizeOf(uint32_t owner) const;
   // One of the owner's waiters, the same until it is removed; kNoWaiter without any.
@@ -139,6 +142,7 @@ class WaitQueues {
   std::vector<WaiterSlot> free_;
   size_t size_ = 0;
   uint64_t last_number_ = 0;
+  uint64_t looks_ = 0;
   absl::flat_hash_map<uint32_t, WaiterList> owners_;
   absl::btree_set<std::pair<int64_t, WaiterSlot>> deadlines_;
 };

@@ -495,14 +495,14 @@ TEST_CASE("1,000 random lives with few grants a call are admitted in the order o
   uint64_t times_behind = 0;
   for (uint64_t seed = 1; seed <= Runs(); ++seed) {
     CAPTURE(seed);
-    Life life(seed, /*grants_max=*/1 + seed % 3);
+    Life life(seed, /*grants_max=*/1 + seed % 2);
     for (int step = 0; step < 200; ++step) {
       CAPTURE(step);
       life.Step();
     }
     times_behind += life.times_behind();
   }
-  CHECK(times_behind > Runs());
+  CHECK(times_behind > Runs() / 2);
 }
 
 }  // namespace
