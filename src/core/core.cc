@@ -72,8 +72,8 @@ Instant Core::NextDeadline() const {
 
 Instant Core::NextMark() const { return Instant{clock_marked_ms_.value_or(0) + kIdleMarkMs}; }
 
-void Core::Seal(const Turn& turn, const ClockSample& clock) {
-  if (!clock_marked_ms_ || turn.now.ms - *clock_marked_ms_ >= kMarkEveryMs) {
+void Core::Seal(const Turn& turn, const ClockSample& clock, bool may_be_last) {
+  if (may_be_last || !clock_marked_ms_ || turn.now.ms - *clock_marked_ms_ >= kMarkEveryMs) {
     clock_marked_ms_ = turn.now.ms;
     turn.batch->ClockMarked({turn.now.ms, clock});
   }

@@ -250,8 +250,9 @@ class Core {
   // When a batch is to be sealed though nothing has happened: what the machine's clocks say is
   // written each minute, so that the time that a reboot takes can be told from idle time.
   Instant NextMark() const;
-  // Ends the batch: a clock mark at most once a second, the watermark, the seal.
-  void Seal(const Turn& turn, const ClockSample& clock);
+  // Ends the batch: a clock mark at most once a second, but in any case when it may be the last one
+  // of the process; the watermark, the seal.
+  void Seal(const Turn& turn, const ClockSample& clock, bool may_be_last = false);
 
   // --- Views, for listings and info. ---
   const CoreOptions& options() const { return options_; }

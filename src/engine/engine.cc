@@ -150,7 +150,7 @@ const ledger::CommitBatch* Engine::BeginCommit(const ClockSample& clock, Instant
   const bool due = impl.commit_due || impl.core->NextMark() <= now;
   if (impl.batches[impl.open].empty() && !due) return nullptr;
   impl.commit_due = false;
-  impl.core->Seal(impl.TurnAt(now), clock);
+  impl.core->Seal(impl.TurnAt(now), clock, /*may_be_last=*/impl.draining);
   impl.committing = true;
   impl.open = impl.in_flight();
   NOWCALLS_CHECK(impl.batches[impl.open].empty());

@@ -292,5 +292,20 @@ TEST_CASE("an idle server marks the clock each minute, and one that ends marks i
   CHECK(marked_ms() == h.now().ms);
 }
 
+TEST_CASE("the last batch marks the clock, however short after the last mark and after others") {
+  EngineHarness h;
+  const ConnectionId c = h.Connect();
+  h.Take(c);
+  h.Sleep(10);
+  h.Send(c, AcquireRequest(1, 1));
+  REQUIRE(h.BeginCommit());  // In flight while the server is told to end.
+  h.Sleep(10);
+  h.engine().BeginDrain(h.now());
+  h.FinishCommit();
+  h.Settle();
+  CHECK(h.engine().idle());
+  CHECK(ReadLedger(&h.store()).clock.value().ledger_ms == h.now().ms);
+}
+
 }  // namespace
 }  // namespace nowcalls::engine
