@@ -55,11 +55,12 @@ void RpcHandler::Drain(const Call& call) {
                     replies_->AfterCommit(call.connection));
 }
 
-// Also "nothing was left" waits: what ended the tokens may still be on its way.
+// Also "nothing was left" and "there is no such flow" wait: what ended the tokens may still be on
+// its way.
 void RpcHandler::ReplyReclaimed(const Call& call, const Result<core::ReclaimAnswer>& answer) {
   if (!answer.ok()) {
     const std::string_view method = wire::MethodName(call.request.method);
-    return ReplyError(call, ErrorOf(answer.status().WithContext(std::string(method))));
+    return ReplyErrorAfterCommit(call, ErrorOf(answer.status().WithContext(std::string(method))));
   }
   wire::EncodeReclaimed(call.request.msgid, {answer->reclaimed, answer->more},
                         replies_->AfterCommit(call.connection));

@@ -183,6 +183,10 @@ void RpcHandler::ReplyError(const Call& call, const wire::RequestError& error) {
   wire::EncodeError(call.request.msgid, error, replies_->Immediate(call.connection));
 }
 
+void RpcHandler::ReplyErrorAfterCommit(const Call& call, const wire::RequestError& error) {
+  wire::EncodeError(call.request.msgid, error, replies_->AfterCommit(call.connection));
+}
+
 void RpcHandler::ReplyStatus(const Call& call, TokenStatus status) {
   wire::EncodeStatus(call.request.msgid, status, replies_->AfterCommit(call.connection));
 }

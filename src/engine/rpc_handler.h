@@ -22,8 +22,8 @@ namespace nowcalls::engine {
 class ReplyBuffers {
  public:
   virtual ~ReplyBuffers() = default;
-  // For answers that rest on nothing: errors, and refusals, which stay true enough if the records
-  // behind them are lost.
+  // For answers that rest on nothing: errors of the request, and refusals, which stay true enough
+  // if the records behind them are lost.
   virtual wire::OutputBuffer* Immediate(Connection* connection) = 0;
   // For answers that tell of a record, or of state that records on their way have made.
   virtual wire::OutputBuffer* AfterCommit(Connection* connection) = 0;
@@ -77,6 +77,8 @@ class RpcHandler {
 
   static wire::RequestError ErrorOf(const Status& status);
   void ReplyError(const Call& call, const wire::RequestError& error);
+  // For an error that tells of what is there: what has made it so may still be on its way.
+  void ReplyErrorAfterCommit(const Call& call, const wire::RequestError& error);
   void ReplyStatus(const Call& call, TokenStatus status);
   void ReplyReclaimed(const Call& call, const Result<core::ReclaimAnswer>& answer);
 

@@ -57,7 +57,7 @@ void RpcHandler::Flow(const Call& call) {
   if (!wire::DecodeFlow(call.request.params, &params, &error)) return ReplyError(call, error);
   const core::FlowSlot slot = core_->flows().Find(FlowId{params.flow_id});
   if (slot == core::kNoFlow) {
-    return ReplyError(
+    return ReplyErrorAfterCommit(
         call, {wire::ErrorCode::kBadParams, "flow: flow_id " + std::to_string(params.flow_id) +
                                                 " has neither a rule nor tokens"});
   }

@@ -179,6 +179,28 @@ TEST_CASE("an answer to a reclaim waits until the ends are durable") {
   CHECK(s.h.TakeIds(s.admin) == std::vector<uint32_t>{7});
 }
 
+TEST_CASE("that a flow is gone is told when its end is durable, not before") {
+  Server s;
+  REQUIRE(s.h.engine().LoadRules({{"default", {}}}, s.h.now()).ok());
+  s.h.Settle();
+  const ConnectionId other = s.h.Connect("10.0.0.2:5");
+  s.h.Send(s.admin, PurgeRequest(1, {1, 1000}));
+  REQUIRE(s.h.BeginCommit());
+  OutputBuffer flow;
+  wire::EncodeFlowRequest(4, 1, &flow);
+  s.h.Send(other, PurgeRequest(2, {1, 1000}) + ReclaimFlowRequest(3, {1, "hung", 1000}) +
+                      std::string(flow.view()));
+  s.h.Turn();
+  CHECK(s.h.TakeIds(other).empty());
+  s.h.FinishCommit();
+  s.h.Turn();
+  const auto replies = s.h.TakeReplies(other);
+  REQUIRE(replies.size() == 3);
+  for (const EngineReply& reply : replies) {
+    CHECK(reply.ErrorText().ends_with("flow_id 1 has neither a rule nor tokens"));
+  }
+}
+
 TEST_CASE("a turn does only a few mass reclaims, and acquires go on in between") {
   Server s;
   for (int i = 0; i < 8000; ++i) s.h.Send(s.client, AcquireRequest(1, 1));
