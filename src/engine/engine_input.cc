@@ -172,7 +172,9 @@ std::optional<int> Engine::Impl::HandleMessage(Connection* connection, std::stri
     rpc.HandleRequest(connection, envelope, turn);
   }
   SendLateAnswers();
-  const size_t bytes = message.size() + BytesMade(*connection) - bytes_before;
+  // An entry of the history may displace a longer one that was not recorded yet.
+  const size_t bytes_after = std::max(BytesMade(*connection), bytes_before);
+  const size_t bytes = message.size() + bytes_after - bytes_before;
   const int spent = cost.base + static_cast<int>(bytes * static_cast<size_t>(cost.per_kib) / 1024);
   if (!cost.work) return spent;
   work_left -= spent;

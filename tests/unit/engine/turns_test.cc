@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "support/engine_harness.h"
+#include "wire/admin_messages.h"
 
 namespace nowcalls::engine {
 namespace {
@@ -289,6 +290,32 @@ TEST_CASE("input that has been handled does not count, nor that of connections t
   }
   CHECK(h.TakeIds(a).size() == 10);
   CHECK_FALSE(h.driver().socket(a).closed);
+}
+
+TEST_CASE("ends that displace longer entries of the history cost their turn like any others") {
+  constexpr uint32_t kTokens = 300;
+  Limits limits;
+  limits.history_max = kTokens;
+  EngineHarness h(limits, {{.flow = 1, .count = 1000, .resource_timeout_ms = 10'000},
+                           {.flow = 2, .count = 1000, .resource_timeout_ms = 600'000}});
+  const ConnectionId client = h.Connect();
+  std::string releases;
+  for (uint32_t id = 1; id <= kTokens; ++id) {
+    releases += testing::TokenRequest(id, Method::kRelease, h.Take(client, 1));
+    h.Take(client, 2);
+  }
+  h.Sleep(15'000);  // Late, but not expired.
+  wire::OutputBuffer reclaim;
+  wire::EncodeReclaimFlowRequest(1, {2, std::string(kReasonBytesMax, 'r'), kTokens}, &reclaim);
+  h.Send(h.Connect("10.0.0.1:5"), reclaim.view());
+  REQUIRE(h.core().tokens().size() == kTokens);
+  h.Send(client, releases);
+  CHECK_FALSE(h.driver().socket(client).reading);
+  CHECK(h.core().tokens().size() < kTokens);
+  CHECK(h.core().tokens().size() >= kTokens / 2);
+  h.Settle();
+  CHECK(h.TakeIds(client) == Ids(1, kTokens));
+  CHECK(h.core().tokens().size() == 0);
 }
 
 }  // namespace
