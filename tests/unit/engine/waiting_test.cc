@@ -241,5 +241,50 @@ TEST_CASE("a connection that is closed while answers leave may end the waits of 
   }
 }
 
+TEST_CASE("a hello that makes room for 3,000 waiters lets them go over several turns and batches") {
+  Limits limits;
+  limits.batch_bytes_max = 100'000;
+  std::vector<testing::RuleOptions> rules;
+  for (int64_t flow = 1; flow <= 6; ++flow) {
+    rules.push_back({.flow = flow,
+                     .count = 500,
+                     .avg_local = true,
+                     .resource_timeout_ms = 600'000,
+                     .client_offline_ms = 600'000});
+  }
+  EngineHarness h(limits, rules);
+  const ConnectionId holder = h.Connect();
+  std::vector<ConnectionId> crowd;
+  for (int64_t flow = 1; flow <= 6; ++flow) {
+    REQUIRE(h.Call(holder, testing::AcquireRequest(1, flow, 500)).acquire().status ==
+            TokenStatus::kOk);
+    crowd.push_back(h.Connect("127.0.0.1:2"));
+    // In a namespace of their own, so that they do not raise the level.
+    h.Call(crowd.back(), HelloRequest(1, "others", "c" + std::to_string(flow)));
+    std::string requests;
+    for (uint32_t id = 1; id <= 500; ++id) {
+      wire::OutputBuffer out;
+      wire::EncodeAcquireRequest(id, {.flow_id = flow, .count = 1, .wait_ms = 600'000}, &out);
+      requests += out.view();
+    }
+    h.Send(crowd.back(), requests);
+    h.Settle();
+  }
+  REQUIRE(h.core().waiters() == 3000);
+  const size_t before = h.core().tokens().size();
+  h.Send(h.Connect("127.0.0.1:3"), HelloRequest(1, "default", "new"));
+  CHECK(h.core().tokens().size() - before <= 1000);
+  CHECK(h.engine().NextDeadline() <= h.now());
+  h.Turn();
+  h.Turn();
+  h.Turn();
+  // The batch is full by then, and who waits for more stays where he is.
+  CHECK(h.core().waiters() > 0);
+  h.Settle();
+  CHECK(h.core().waiters() == 0);
+  CHECK(h.core().tokens().size() - before == 3000);
+  for (const ConnectionId id : crowd) CHECK(h.TakeIds(id) == testing::Ids(1, 500));
+}
+
 }  // namespace
 }  // namespace nowcalls::engine
