@@ -501,6 +501,7 @@ TEST_CASE("those who were set aside are not overtaken while their turn is still 
   h.Take(a, 1, 2);
   for (const uint32_t tag : {2, 3}) h.Ask(a, Wait(), tag);
   h.Goodbye(b);  // Now 4 is more than the level of flow 2.
+  h.DoDue();
   h.Release(a, token);
   CHECK(h.LateText().empty());
   h.Hello("b");  // A look at flow 1 is all that the call does.
