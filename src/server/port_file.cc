@@ -1,27 +1,138 @@
 #include "server/port_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/files.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 
 namespace nowcalls::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kTextBytesMax = 6;  // "65535\n"
+
+Status Failed(std::string_view what, const std::string& path) {
+  return Status::IoError("port file: cannot " + std::string(what) + " " + path + ": " +
+                         std::generic_category().message(errno));
+}
+
+Status NotOurs(const std::string& path, std::string_view what) {
+  return Status::InvalidArgument("port-file: " + path + " " + std::string(what) +
+                                 ", so it is left as it is: remove it, or name another file");
+}
+
+const char* KindOf(mode_t mode) {
+  if (S_ISDIR(mode)) return "is a directory";
+  if (S_ISLNK(mode)) return "is a symbolic link";
+  if (S_ISFIFO(mode)) return "is a pipe";
+  return "is a device or a socket";
+}
+
+// The first bytes of a regular file, one more than a port file has.
+Result<std::string> ReadStart(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return Failed("open", path);
+  char text[kTextBytesMax + 1];
+  const ssize_t size = pread(fd, text, sizeof(text), 0);
+  const Status failed = size < 0 ? Failed("read", path) : Status::Ok();
+  close(fd);
+  if (size < 0) return failed;
+  return std::string(text, static_cast<size_t>(size));
+}
+
+// Also a part of one, of a server that was killed while it wrote, and an empty file that a script
+// has made to have a name of its own.
+bool IsPortText(std::string_view text) {
+  if (text.size() > kTextBytesMax) return false;
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+Status RemoveOld(const std::string& path) {
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) {
+    return errno == ENOENT ? Status::Ok() : Failed("look at", path);
+  }
+  if (!S_ISREG(info.st_mode)) return NotOurs(path, KindOf(info.st_mode));
+  const Result<std::string> text = ReadStart(path);
+  if (!text.ok()) return text.status();
+  if (!IsPortText(*text)) return NotOurs(path, "holds more than a port");
+  if (unlink(path.c_str()) == 0 || errno == ENOENT) return Status::Ok();
+  return Failed("remove", path);
+}
+
+// LOCK and logs of a ledger are empty at times, and so could be taken for a port file.
+Status CheckDirectory(const std::string& path) {
+  std::error_code ignored;
+  const fs::path dir = fs::path(path).parent_path();
+  if (!fs::exists(dir / "LOCK", ignored) && !fs::exists(dir / "CURRENT", ignored)) return {};
+  return Status::InvalidArgument("port-file: " + path +
+                                 " would be among the files of a database: name a file elsewhere");
+}
+
+}  // namespace
 
 Status PortFile::Prepare() {
   if (path_.empty()) return Status::Ok();
-  NOWCALLS_RETURN_IF_ERROR(RemoveFile(path_).WithContext("port file"));
-  return CheckReplaceable(path_).WithContext("port file");
+  NOWCALLS_RETURN_IF_ERROR(CheckDirectory(path_));
+  NOWCALLS_RETURN_IF_ERROR(RemoveOld(path_));
+  const Result<int> fresh = OpenFresh();
+  if (!fresh.ok()) return fresh.status();
+  close(*fresh);
+  return unlink(FreshPath().c_str()) == 0 ? Status::Ok() : Failed("remove", FreshPath());
+}
+
+Result<int> PortFile::OpenFresh() const {
+  constexpr mode_t kReadableByAll = 0644;
+  const std::string fresh = FreshPath();
+  NOWCALLS_RETURN_IF_ERROR(RemoveOld(fresh));
+  const int fd =
+      open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kReadableByAll);
+  if (fd < 0) return Failed("create", fresh);
+  return fd;
 }
 
 Status PortFile::Write(uint16_t port) {
   if (path_.empty()) return Status::Ok();
-  NOWCALLS_RETURN_IF_ERROR(
-      ReplaceFile(path_, std::to_string(port) + "\n").WithContext("port file"));
-  written_ = true;
-  return Status::Ok();
+  Remove();
+  const Result<int> fresh = OpenFresh();
+  if (!fresh.ok()) return fresh.status();
+  fd_ = *fresh;
+  text_ = std::to_string(port) + "\n";
+  Status failed;
+  // So short a text is written whole or not at all.
+  if (write(fd_, text_.data(), text_.size()) != static_cast<ssize_t>(text_.size())) {
+    failed = Failed("write", FreshPath());
+  } else if (std::rename(FreshPath().c_str(), path_.c_str()) != 0) {
+    failed = Failed("rename a file to", path_);
+  }
+  if (failed.ok()) return failed;
+  unlink(FreshPath().c_str());
+  close(std::exchange(fd_, -1));
+  return failed;
+}
+
+bool PortFile::IsOurs() const {
+  struct stat ours {};
+  struct stat named {};
+  char text[kTextBytesMax + 1];
+  const ssize_t size = pread(fd_, text, sizeof(text), 0);
+  return size >= 0 && std::string_view(text, static_cast<size_t>(size)) == text_ &&
+         fstat(fd_, &ours) == 0 && lstat(path_.c_str(), &named) == 0 &&
+         ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
 }
 
 void PortFile::Remove() {
-  if (std::exchange(written_, false)) unlink(path_.c_str());
+  if (fd_ < 0) return;
+  if (IsOurs()) unlink(path_.c_str());
+  close(std::exchange(fd_, -1));
 }
 
 }  // namespace nowcalls::server

@@ -5,6 +5,10 @@
 // address removes what an earlier server left behind, before it touches the ledger, and removes its
 // own before it gives the lock up. Who is refused lock or address leaves the file alone: it may be
 // that of the server that has them.
+//
+// The path is the operator's and may be mistaken. Only what a server may have left there is ever
+// replaced or removed: a regular file with a port in it, or with nothing. Symbolic links are not
+// followed. Nothing is written into a directory that is a ledger.
 #ifndef NOWCALLS_SERVER_PORT_FILE_H_
 #define NOWCALLS_SERVER_PORT_FILE_H_
 
@@ -24,15 +28,23 @@ class PortFile {
   PortFile(const PortFile&) = delete;
   PortFile& operator=(const PortFile&) = delete;
 
-  // Removes an old file and finds out whether a new one can be written. kIoError.
+  // Removes an old file and finds out whether a new one can be written. kInvalidArgument: there is
+  // something else at the path; it is left as it is. kIoError.
   Status Prepare();
+  // Errors as those of Prepare. A reader sees all of the file or none.
   Status Write(uint16_t port);
-  // What Write wrote.
+  // What Write wrote, unless another server has put its own there since.
   void Remove();
 
  private:
+  std::string FreshPath() const { return path_ + ".new"; }
+  // The empty file from which ours is made.
+  Result<int> OpenFresh() const;
+  bool IsOurs() const;
+
   const std::string path_;
-  bool written_ = false;
+  std::string text_;  // What Write wrote.
+  int fd_ = -1;       // Of that file. Kept open, so that no other file can get its inode.
 };
 
 }  // namespace nowcalls::server

@@ -241,6 +241,25 @@ TEST_CASE("a start that has its address removes the port file that a killed serv
   CHECK(ReadFileToString(dir.Sub("port")).empty());
 }
 
+TEST_CASE("a port file that names something else is a wrong setting, and what it names stays") {
+  TempDir dir;
+  WriteStringToFile(dir.Sub("rules.json"), "[]");
+  REQUIRE(mkfifo(dir.Sub("pipe").c_str(), 0600) == 0);
+  fs::create_symlink("/dev/null", dir.Sub("link"));
+  for (const char* name : {"rules.json", "pipe", "link", "data/ledger/CURRENT"}) {
+    CAPTURE(name);
+    const Finished finished = RunServer(
+        {"--data-dir", dir.Sub("data"), "--listen", "127.0.0.1:0", "--port-file", dir.Sub(name)});
+    CAPTURE(finished.err);
+    CHECK(finished.exit_code == 64);
+    CHECK(Contains(finished.err, "port-file: " + dir.Sub(name)));
+    CHECK_FALSE(fs::exists(dir.Sub("data")));
+  }
+  CHECK(ReadFileToString(dir.Sub("rules.json")) == "[]");
+  CHECK(fs::is_fifo(dir.Sub("pipe")));
+  CHECK(fs::is_symlink(fs::symlink_status(dir.Sub("link"))));
+}
+
 TEST_CASE("the directory of a ledger is not taken for a data directory") {
   TestServer server;
   const std::string ledger = server.data_dir() + "/ledger";
