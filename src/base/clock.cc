@@ -50,6 +50,17 @@ int64_t BoottimeMs() { return ReadClockUs(CLOCK_BOOTTIME) / 1000; }
 int64_t BoottimeUs() { return ReadClockUs(CLOCK_BOOTTIME); }
 int64_t WallMs() { return ReadClockUs(CLOCK_REALTIME) / 1000; }
 
+std::string WallText(int64_t wall_ms) {
+  const auto seconds = static_cast<time_t>(wall_ms / 1000);
+  tm utc{};
+  gmtime_r(&seconds, &utc);
+  char text[64];
+  std::snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900,
+                utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+                static_cast<int>(wall_ms % 1000));
+  return text;
+}
+
 std::array<uint64_t, 2> RandomBits128() {
   std::array<uint64_t, 2> bits{};
   NOWCALLS_CHECK(getrandom(bits.data(), sizeof(bits), 0) == static_cast<ssize_t>(sizeof(bits)));

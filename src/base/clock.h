@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "nowcalls/status.h"
 
@@ -31,6 +32,8 @@ int64_t BoottimeUs();
 
 // CLOCK_REALTIME in milliseconds since the Unix epoch. For display only.
 int64_t WallMs();
+// As RFC 3339 has it, in UTC: "2024-05-01T12:00:00.123Z".
+std::string WallText(int64_t wall_ms);
 
 // 128 bits from the kernel's random source. Ends the process if there is none.
 std::array<uint64_t, 2> RandomBits128();

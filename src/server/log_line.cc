@@ -1,26 +1,12 @@
 #include "server/log_line.h"
 
-#include <time.h>
-
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/hex.h"
 
 namespace nowcalls::server {
 namespace {
-
-// RFC 3339 in UTC with milliseconds.
-std::string Timestamp(int64_t wall_ms) {
-  const auto seconds = static_cast<time_t>(wall_ms / 1000);
-  tm utc{};
-  gmtime_r(&seconds, &utc);
-  char text[64];
-  std::snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900,
-                utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
-                static_cast<int>(wall_ms % 1000));
-  return text;
-}
 
 void AppendEscaped(std::string_view text, std::string* line) {
   for (const char c : text) {
@@ -49,11 +35,11 @@ std::string FormatLogLine(LogFormat format, int64_t wall_ms, LogLevel level,
                           std::string_view text) {
   if (format == LogFormat::kJson) {
     const nlohmann::ordered_json object = {
-        {"ts", Timestamp(wall_ms)}, {"level", LogLevelName(level)}, {"msg", text}};
+        {"ts", WallText(wall_ms)}, {"level", LogLevelName(level)}, {"msg", text}};
     using Handler = nlohmann::ordered_json::error_handler_t;
     return object.dump(-1, ' ', /*ensure_ascii=*/false, Handler::replace) + "\n";
   }
-  std::string line = Timestamp(wall_ms) + " ";
+  std::string line = WallText(wall_ms) + " ";
   line += LogLevelName(level);
   line.resize(line.size() + 6 - LogLevelName(level).size(), ' ');
   AppendEscaped(text, &line);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "store/info_log.h"
 #include "store/rocks_status.h"
 #include "store/tombstone_collector.h"
 
@@ -18,8 +19,6 @@ namespace {
 
 constexpr size_t kBlockCacheBytes = 8 * 1024 * 1024;
 constexpr uint64_t kManifestBytesMax = 16 * 1024 * 1024;
-constexpr size_t kInfoLogBytesMax = 4 * 1024 * 1024;
-constexpr size_t kInfoLogFiles = 4;
 constexpr uint64_t kBytesPerSync = 1024 * 1024;
 constexpr int kWriteBuffersMax = 4;
 
@@ -88,10 +87,9 @@ rocksdb::DBOptions ServerDbOptions(const RocksStoreOptions& options, const std::
   // Flushed files trickle to the disk, so that no commit waits behind a burst of them.
   db.bytes_per_sync = kBytesPerSync;
   db.max_manifest_file_size = kManifestBytesMax;
-  // RocksDB's own log: its level would depend on how the library was built.
+  // RocksDB's own log. Its level would depend on how the library was built.
+  db.info_log = std::make_shared<InfoLog>(dir);
   db.info_log_level = rocksdb::InfoLogLevel::INFO_LEVEL;
-  db.max_log_file_size = kInfoLogBytesMax;
-  db.keep_log_file_num = kInfoLogFiles;
   return db;
 }
 

@@ -1,0 +1,95 @@
+// RocksDB's own log: bounded, kept over some starts, and never a reason to end.
+#include "store/info_log.h"
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace nowcalls::store {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ReadFileToString;
+using testing::TempDir;
+using testing::WriteStringToFile;
+
+bool Contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("each start begins a log, the last four are kept, and those of RocksDB's own go") {
+  const TempDir dir;
+  WriteStringToFile(dir.Sub("LOG.old.1700000000000000"), "made by RocksDB");
+  for (int start = 1; start <= 6; ++start) {
+    InfoLog log(dir.path());
+    rocksdb::Info(&log, "start %d", start);
+  }
+  CHECK(Contains(ReadFileToString(dir.Sub("LOG")), "start 6\n"));
+  CHECK(Contains(ReadFileToString(dir.Sub("LOG.old.1")), "start 5\n"));
+  CHECK(Contains(ReadFileToString(dir.Sub("LOG.old.3")), "start 3\n"));
+  size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(dir.path())) ++files;
+  CHECK(files == 4);
+}
+
+TEST_CASE("a log that is full makes room for the next, and none grows beyond its bound") {
+  constexpr size_t kBytesMax = 1000;
+  const TempDir dir;
+  InfoLog log(dir.path(), kBytesMax);
+  for (int line = 0; line < 500; ++line) rocksdb::Warn(&log, "line %d.", line);
+  std::string all;
+  for (const char* name : {"LOG.old.3", "LOG.old.2", "LOG.old.1", "LOG"}) {
+    const std::string text = ReadFileToString(dir.Sub(name));
+    CHECK(text.size() <= kBytesMax);
+    all += text;
+  }
+  CHECK(all.size() > 3 * kBytesMax);
+  CHECK(Contains(all, "[WARN] line 499.\n"));
+  CHECK_FALSE(Contains(all, "line 1."));
+  CHECK_FALSE(fs::exists(dir.Sub("LOG.old.4")));
+}
+
+// While it lives, no file of this process can grow beyond `bytes`.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    REQUIRE(getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    const rlimit limit{bytes, before_.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  ~FileSizeLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_CASE("lines that cannot be written are counted in the next that can") {
+  const TempDir dir;
+  InfoLog log(dir.path());
+  rocksdb::Info(&log, "before");
+  {
+    const FileSizeLimit none(1);
+    for (int i = 0; i < 3; ++i) rocksdb::Info(&log, "lost");
+  }
+  rocksdb::Info(&log, "after");
+  const std::string text = ReadFileToString(dir.Sub("LOG"));
+  CHECK(Contains(text, "before\n(3 lines were lost here)\n"));
+  CHECK(Contains(text, "after\n"));
+  CHECK_FALSE(Contains(text, " lost\n"));
+}
+
+TEST_CASE("where there is no directory, lines go nowhere") {
+  InfoLog log("/nonexistent/ledger");
+  rocksdb::Info(&log, "unheard");
+}
+
+}  // namespace
+}  // namespace nowcalls::store
