@@ -19,13 +19,17 @@ Status FromRocks(const rocksdb::Status& status, std::string_view doing, const st
   if (const size_t ldb = message.find(".ldb"); ldb != std::string::npos) {
     message.replace(ldb, 4, ".sst");
   }
+  // Found by LedgerFileSystem; nothing is wrong with the disk or the bytes.
+  if (status.IsIOFenced()) return Status::IoError(std::move(message));
   const bool damaged = status.IsCorruption() || status.IsPathNotFound();
   if (message.find(dir) == std::string::npos) {
     message += damaged ? " in " + DamagedFileIn(dir) : " in " + dir;
   }
   if (damaged) return Status::Corruption(message + kAdviceDamaged);
   if (status.IsNoSpace()) return Status::IoError(message + kAdviceSpace);
-  if (status.IsNotSupported() || status.IsInvalidArgument()) {
+  // A file that cannot be read while options are checked becomes an invalid argument on its way.
+  const bool refused = message.find("IO error") != std::string::npos;
+  if (!refused && (status.IsNotSupported() || status.IsInvalidArgument())) {
     return Status::FailedPrecondition(std::move(message));
   }
   return Status::IoError(message + kAdviceIo);

@@ -64,6 +64,49 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
   const Faults& faults_;
 };
 
+// Refuses to open CURRENT for reading the n-th time.
+class UnreadableCurrent : public rocksdb::FileSystemWrapper {
+ public:
+  explicit UnreadableCurrent(int nth)
+      : rocksdb::FileSystemWrapper(rocksdb::FileSystem::Default()), left_(nth) {}
+
+  const char* Name() const override { return "UnreadableCurrent"; }
+  rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSSequentialFile>* file,
+                                      rocksdb::IODebugContext* context) override {
+    if (path.ends_with("/CURRENT") && --left_ == 0) {
+      return rocksdb::IOStatus::IOError("bad sector in " + path);
+    }
+    return FileSystemWrapper::NewSequentialFile(path, options, file, context);
+  }
+  bool refused() const { return left_ <= 0; }
+
+ private:
+  int left_;
+};
+
+TEST_CASE("a file that cannot be read is an I/O error, at whatever step of the open") {
+  const TempDir dir;
+  REQUIRE(OpenTiny(dir.path())->Close().ok());
+  bool refused = true;
+  for (int nth = 1; refused; ++nth) {
+    CAPTURE(nth);
+    const auto files = std::make_shared<UnreadableCurrent>(nth);
+    const auto env = rocksdb::NewCompositeEnv(files);
+    RocksStoreOptions options = TinyOptions();
+    options.env = env.get();
+    const Status status = RocksStore::Open(dir.path(), options).status();
+    refused = files->refused();
+    CHECK(status.ok() == !refused);
+    if (!refused) break;
+    CAPTURE(status.message());
+    CHECK(status.code() == StatusCode::kIoError);
+    CHECK(status.message().find("bad sector") != std::string::npos);
+    CHECK(status.message().find("check the disk") != std::string::npos);
+    REQUIRE(nth < 20);
+  }
+}
+
 class FaultyLedger {
  public:
   FaultyLedger(std::string suffix, Durability durability) {
