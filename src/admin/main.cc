@@ -13,6 +13,7 @@
 #include "admin/commands.h"
 #include "admin/output.h"
 #include "base/exit_codes.h"
+#include "base/last_words.h"
 #include "base/standard_descriptors.h"
 
 namespace nowcalls::admin {
@@ -33,6 +34,7 @@ std::string ReadLine() {
 }  // namespace
 
 int Main(int argc, const char* const* argv) {
+  InstallLastWords();
   OccupyStandardDescriptors();
   ::signal(SIGPIPE, SIG_IGN);
   Output out(DescriptorSink(STDOUT_FILENO));

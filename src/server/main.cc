@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/exit_codes.h"
+#include "base/last_words.h"
 #include "base/standard_descriptors.h"
 #include "nowcalls_version.h"
 #include "server/bootstrap.h"
@@ -63,6 +64,7 @@ bool HasLedger(const ServerConfig& config) {
 }  // namespace
 
 int Main(int argc, const char* const* argv) {
+  InstallLastWords();
   OccupyStandardDescriptors();
   const Result<Invocation> invocation = ReadInvocation(argc, argv, OurEnvironment());
   if (!invocation.ok()) {
