@@ -136,6 +136,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules) {
   spdlog::debug("the ledger is open after {} ms", watch.Ms());
   Result<RecoveredLedger> ledger = RecoverFrom(store->get(), config);
   if (!ledger.ok()) return ledger.status();
+  NOWCALLS_RETURN_IF_ERROR((*store)->Keep());
   LogRecovered(*ledger, watch.Ms());
 
   Server server(config, &*ledger, store->get(), [&] {

@@ -2,8 +2,8 @@
 //
 // Thread: the main one. Order: ledger locked, address bound, old port file removed; with that, all
 // is known to be right that can be known before the ledger is touched. Then ledger opened or
-// formatted, loaded and proved complete, clock recovered, rule files committed, listening, port
-// file written. A server that answers has finished its recovery.
+// formatted, loaded, proved complete and only then changed, clock recovered, rule files committed,
+// listening, port file written. A server that answers has finished its recovery.
 #ifndef NOWCALLS_SERVER_BOOTSTRAP_H_
 #define NOWCALLS_SERVER_BOOTSTRAP_H_
 

@@ -7,6 +7,11 @@
 #include "base/clock.h"
 
 namespace nowcalls::server {
+namespace {
+
+constexpr int64_t kCheckEveryMs = 1'000;
+
+}  // namespace
 
 CommitThread::CommitThread(uv_loop_t* loop, store::Store* store, const DurabilityChoice& durability,
                            std::function<void()> done, Fail fail)
@@ -14,7 +19,8 @@ CommitThread::CommitThread(uv_loop_t* loop, store::Store* store, const Durabilit
       durability_(durability),
       fail_(std::move(fail)),
       worker_(
-          loop, "nc-commit", [this](bool job) { return Work(job); }, std::move(done)) {}
+          loop, "nc-commit", [this](bool job) { return Work(job); }, std::move(done),
+          kCheckEveryMs) {}
 
 void CommitThread::Commit(const ledger::CommitBatch* batch) {
   NOWCALLS_CHECK(!busy());
@@ -30,18 +36,21 @@ void CommitThread::Finish(std::function<Status()> close) {
 }
 
 int64_t CommitThread::Work(bool job) {
-  if (sync_due_ms_.has_value() && (!job || BoottimeMs() >= *sync_due_ms_)) {
+  if (sync_due_ms_.has_value() && BoottimeMs() >= *sync_due_ms_) {
     Try("sync", store_->Sync());
     sync_due_ms_.reset();
   }
   if (job) Do();
-  if (!sync_due_ms_.has_value()) return WorkerThread::kUntilSubmit;
-  return std::max<int64_t>(0, *sync_due_ms_ - BoottimeMs());
+  if (closed_) return WorkerThread::kUntilSubmit;
+  if (!job) Try("check", store_->CheckPlace());
+  if (!sync_due_ms_.has_value()) return kCheckEveryMs;
+  return std::clamp<int64_t>(*sync_due_ms_ - BoottimeMs(), 0, kCheckEveryMs);
 }
 
 void CommitThread::Do() {
   if (batch_ == nullptr) {
     Try("close", close_());
+    closed_ = true;
     sync_due_ms_.reset();
     return;
   }

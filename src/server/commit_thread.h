@@ -20,12 +20,13 @@ namespace nowcalls::server {
 
 class CommitThread {
  public:
-  // Called on the commit thread with what failed ("commit", "sync", "close"). The server's does not
-  // return.
+  // Called on the commit thread with what failed ("commit", "sync", "check", "close"). The server's
+  // does not return.
   using Fail = std::function<void(const char* what, const Status& failure)>;
 
-  // With kInterval everything committed is synced after at most `durability.interval_ms`; while
-  // there is nothing unsynced the thread sleeps without waking.
+  // With kInterval everything committed is synced after at most `durability.interval_ms`. Once a
+  // second the thread looks whether the store is still where it was opened, so that a server whose
+  // ledger was replaced ends soon, also when it has nothing to commit.
   CommitThread(uv_loop_t* loop, store::Store* store, const DurabilityChoice& durability,
                std::function<void()> done, Fail fail);
 
@@ -54,6 +55,7 @@ class CommitThread {
 
   // Commit thread: when what is not synced yet has to be, on the boot clock.
   std::optional<int64_t> sync_due_ms_;
+  bool closed_ = false;
 
   WorkerThread worker_;  // Last, since its thread uses all of the above.
 };

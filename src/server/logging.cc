@@ -94,9 +94,10 @@ void ExitNow(int exit_code) {
 }
 
 void DieOfIoError(std::string_view what, const Status& failure) {
-  spdlog::log(LineSink::kUrgent, "{} failed: {}; exiting, a restart recovers the ledger", what,
-              failure.message());
-  ExitNow(kExitIoError);
+  const bool damaged = failure.code() == StatusCode::kCorruption;
+  spdlog::log(LineSink::kUrgent, "{} failed: {}; exiting{}", what, failure.message(),
+              damaged ? "" : ", a restart recovers the ledger");
+  ExitNow(damaged ? kExitCorruption : kExitIoError);
 }
 
 }  // namespace nowcalls::server

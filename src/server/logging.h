@@ -25,7 +25,7 @@ void FlushLog();
 
 // Logs "WHAT failed: reason; exiting, a restart recovers the ledger" and ends the process with exit
 // code 74, without destructors: memory may no longer say what the ledger says, so nothing may be
-// written or answered any more.
+// written or answered any more. Of kCorruption, which no restart repairs, the code is 65.
 [[noreturn]] void DieOfIoError(std::string_view what, const Status& failure);
 
 }  // namespace nowcalls::server

@@ -9,13 +9,14 @@
 
 namespace nowcalls::server {
 
-WorkerThread::WorkerThread(uv_loop_t* loop, const std::string& name, Work work, Done done)
+WorkerThread::WorkerThread(uv_loop_t* loop, const std::string& name, Work work, Done done,
+                           int64_t first_ms)
     : work_(std::move(work)), done_(std::move(done)) {
   async_.data = this;
   NOWCALLS_CHECK(uv_async_init(loop, &async_, [](uv_async_t* async) {
                    static_cast<WorkerThread*>(async->data)->OnFinished();
                  }) == 0);
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this, first_ms] { Run(first_ms); });
   pthread_setname_np(thread_.native_handle(), name.c_str());
 }
 
@@ -42,8 +43,7 @@ void WorkerThread::Stop() {
            [](uv_handle_t* handle) { static_cast<WorkerThread*>(handle->data)->closed_ = true; });
 }
 
-void WorkerThread::Run() {
-  int64_t wait_ms = kUntilSubmit;
+void WorkerThread::Run(int64_t wait_ms) {
   const auto has_news = [this] { return submitted_ || stop_; };
   std::unique_lock lock(mutex_);
   while (true) {

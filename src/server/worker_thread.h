@@ -28,8 +28,10 @@ class WorkerThread {
   using Work = std::function<int64_t(bool job)>;
   using Done = std::function<void()>;
 
-  // `name` shows in ps and debuggers; at most 15 characters.
-  WorkerThread(uv_loop_t* loop, const std::string& name, Work work, Done done);
+  // `name` shows in ps and debuggers; at most 15 characters. `first_ms`: when to be called first,
+  // if there is no job before, as `work` says of later calls.
+  WorkerThread(uv_loop_t* loop, const std::string& name, Work work, Done done,
+               int64_t first_ms = kUntilSubmit);
 
   // REQUIRES: Stop was called and the loop ran once since.
   ~WorkerThread();
@@ -45,7 +47,7 @@ class WorkerThread {
   void Stop();
 
  private:
-  void Run();
+  void Run(int64_t wait_ms);
   void OnFinished();
 
   const Work work_;

@@ -113,6 +113,19 @@ Status CheckLedgerPresent(const std::string& dir) {
   return Status::NotFound("there is no ledger in " + dir);
 }
 
+Status CheckLogPresent(const std::string& dir) {
+  // RocksDB makes its first manifest before its first log, and a crash may fall between the two.
+  constexpr std::string_view kFirstManifest = "MANIFEST-000001";
+  if (ReadCurrent(dir) == kFirstManifest) return {};
+  std::error_code error;
+  for (const std::string& name : FilesWithSuffix(dir, ".log")) {
+    if (fs::is_regular_file(dir + "/" + name, error)) return {};
+  }
+  return Status::Corruption("the ledger in " + dir +
+                            " has lost its log: there is no file *.log, not even an empty one; "
+                            "restore it from a backup");
+}
+
 std::string ManifestState(const std::string& dir) {
   const std::string name = ReadCurrent(dir);
   struct stat info {};

@@ -28,6 +28,10 @@ Result<std::vector<std::string>> MakeLedgerDir(const std::string& data_dir);
 // absent and so is all data. kCorruption when only CURRENT is absent.
 Status CheckLedgerPresent(const std::string& dir);
 
+// kCorruption when the log of the ledger in `dir` is gone: there is always one, if only an empty
+// one, once CURRENT names a manifest other than the first. REQUIRES: no server has it open.
+Status CheckLogPresent(const std::string& dir);
+
 // CURRENT's text and the size of the manifest it names: changes whenever the set of data files
 // does. Empty when they cannot be read.
 std::string ManifestState(const std::string& dir);

@@ -62,14 +62,6 @@ Status HeldByAnother(int fd, const std::string& dir) {
                                ": stop it first, or choose another data directory");
 }
 
-// Whether `path` still names the file of `fd`.
-bool IsStillNamed(int fd, const std::string& path) {
-  struct stat opened {};
-  struct stat named {};
-  return fstat(fd, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<LedgerLock>> LedgerLock::Take(const std::string& data_dir) {
@@ -105,18 +97,34 @@ Status LedgerLock::LockFile() {
       const bool held = errno == EACCES || errno == EAGAIN;
       return held ? HeldByAnother(fd_, dir_) : OsError("lock", LockPath());
     }
-    if (IsStillNamed(fd_, LockPath())) {
-      locked_ = true;
-      return {};
-    }
+    struct stat opened {};
+    if (fstat(fd_, &opened) != 0) return OsError("look at", LockPath());
+    locked_ = {opened.st_dev, opened.st_ino};
+    if (CheckStillOurs().ok()) return {};
     // Whoever had it has removed the directory that it made for nothing.
+    locked_ = {};
     close(std::exchange(fd_, -1));
   }
 }
 
+Status LedgerLock::CheckStillOurs() const {
+  struct stat named {};
+  // The file is open, so no other can have its inode.
+  if (stat(LockPath().c_str(), &named) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) return OsError("look at", LockPath());
+  } else if (FileId(named.st_dev, named.st_ino) == locked_) {
+    return {};
+  }
+  return Status::IoError("the ledger in " + dir_ +
+                         " is no longer the one that this server opened: the directory or its "
+                         "LOCK file was moved, removed or replaced while the server was running. "
+                         "Nothing more is written there; stop a server before its files are moved");
+}
+
 LedgerLock::~LedgerLock() {
   std::error_code error;
-  if (locked_ && !made_.empty() && !std::filesystem::exists(dir_ + "/CURRENT", error)) {
+  const bool locked = locked_ != FileId{} && CheckStillOurs().ok();
+  if (locked && !made_.empty() && !std::filesystem::exists(dir_ + "/CURRENT", error)) {
     unlink(LockPath().c_str());
     for (const std::string& dir : made_) rmdir(dir.c_str());
   }

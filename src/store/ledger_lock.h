@@ -40,6 +40,11 @@ class LedgerLock {
 
   const std::string& ledger_dir() const { return dir_; }
 
+  // Ok while DATA_DIR/ledger is the directory that was locked: one look at a name, some
+  // microseconds. kIoError when it was moved, removed or replaced; then another server may have
+  // what is there now.
+  Status CheckStillOurs() const;
+
  private:
   using FileId = std::pair<dev_t, ino_t>;
 
@@ -53,7 +58,7 @@ class LedgerLock {
   const std::vector<std::string> made_;
   FileId marked_{};  // {0, 0}: not yet.
   int fd_ = -1;
-  bool locked_ = false;
+  FileId locked_{};  // The LOCK file; {0, 0}: not yet.
 };
 
 }  // namespace nowcalls::store

@@ -1,5 +1,7 @@
 // How a ledger is opened, made and closed.
 //
+// Opening one changes nothing that could not be undone, until Keep (see ledger_file_system.h).
+//
 // Making one is three steps, and a crash may fall between any two: RocksDB makes the database, the
 // families are created, the format record is written with a sync. Until the third is done the
 // ledger is empty, so an empty database without a format record is simply finished; one that holds
@@ -74,10 +76,17 @@ rocksdb::Status RocksStore::Impl::Adopt(const rocksdb::Status& status, rocksdb::
 }
 
 Status RocksStore::Impl::OpenForServer() {
+  const std::shared_ptr<rocksdb::FileSystem> real =
+      options.env != nullptr ? options.env->GetFileSystem() : rocksdb::FileSystem::Default();
+  files = std::make_shared<LedgerFileSystem>(real, lock.get());
+  env = rocksdb::NewCompositeEnv(files);
   rocksdb::DBOptions db_options = ServerDbOptions(options, dir);
+  db_options.env = env.get();
   std::vector<std::string> names = {DefaultFamily()};
   Status present = CheckLedgerPresent(dir);
   if (present.ok()) {
+    NOWCALLS_RETURN_IF_ERROR(CheckLogPresent(dir));
+    files->BeginOpen();
     Result<std::vector<std::string>> listed = ListFamilies(db_options, dir);
     if (!listed.ok()) return listed.status();
     names = *std::move(listed);
@@ -96,7 +105,15 @@ Status RocksStore::Impl::OpenForServer() {
   return formatted ? Status::Ok() : Format();
 }
 
+Status RocksStore::Impl::KeepOpened() {
+  if (kept) return {};
+  const Status status = FromRocks(files->Keep(), "keep what was recovered", dir);
+  kept = status.ok();
+  return status;
+}
+
 Status RocksStore::Impl::OpenReadOnly() {
+  NOWCALLS_RETURN_IF_ERROR(CheckLogPresent(dir));
   const rocksdb::DBOptions db_options = ReaderDbOptions();
   const Result<std::vector<std::string>> names = ListFamilies(db_options, dir);
   if (!names.ok()) return names.status();
@@ -173,6 +190,7 @@ Status RocksStore::Impl::CheckFamilyNames() const {
 }
 
 Status RocksStore::Impl::Format() {
+  NOWCALLS_RETURN_IF_ERROR(KeepOpened());
   for (const Family family : ledger::kAllFamilies) {
     if (HandleOf(family) != nullptr) continue;
     rocksdb::ColumnFamilyHandle* handle = nullptr;
@@ -193,6 +211,9 @@ Status RocksStore::Impl::Format() {
               rocksdb::Slice(ledger::kFormatKey.data(), ledger::kFormatKey.size()),
               ledger::EncodeFormat(format));
   if (!written.ok()) return FromRocks(written, "write the format record", dir);
+  // Into a data file, so that a lost log cannot make a ledger look like one that was never made.
+  const rocksdb::Status flushed = db->Flush(rocksdb::FlushOptions(), HandleOf(Family::kMeta));
+  if (!flushed.ok()) return FromRocks(flushed, "write the format record", dir);
   formatted_now = true;
   return {};
 }
@@ -209,6 +230,7 @@ rocksdb::Status RocksStore::Impl::CloseDb() {
     status = db->Close();
     db.reset();
   }
+  if (files != nullptr) files->Undo();
   if (!secondary_dir.empty()) {
     std::error_code ignored;
     std::filesystem::remove_all(secondary_dir, ignored);

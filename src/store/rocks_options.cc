@@ -64,7 +64,6 @@ rocksdb::DBOptions CommonDbOptions() {
 
 rocksdb::DBOptions ServerDbOptions(const RocksStoreOptions& options, const std::string& dir) {
   rocksdb::DBOptions db = CommonDbOptions();
-  if (options.env != nullptr) db.env = options.env;
   // After a failed write nobody knows what is on the disk, so nothing is tried again: the process
   // ends and recovery decides.
   db.max_bgerror_resume_count = 0;

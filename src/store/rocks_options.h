@@ -10,7 +10,7 @@
 
 namespace nowcalls::store {
 
-// Of a server. `dir` is named in the message of a background error.
+// Of a server, but for its `env`. `dir` is named in the message of a background error.
 rocksdb::DBOptions ServerDbOptions(const RocksStoreOptions& options, const std::string& dir);
 
 // Of a tool that reads, in either ReadMode. Writes no file, not even RocksDB's own log.

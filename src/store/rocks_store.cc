@@ -118,6 +118,10 @@ Status RocksStore::Commit(const ledger::CommitBatch& batch) {
   NOWCALLS_CHECK(batch.sealed());
   if (impl_->db == nullptr || impl_->for_read) return NotForWriting(impl_->dir);
   if (!impl_->failed.ok()) return impl_->failed;
+  // The log is written through a descriptor, wherever it has gone.
+  impl_->failed = impl_->lock->CheckStillOurs();
+  if (impl_->failed.ok()) impl_->failed = impl_->KeepOpened();
+  if (!impl_->failed.ok()) return impl_->failed;
   rocksdb::WriteBatch& writes = impl_->batch;
   if (writes.Data().capacity() > kKeptBatchBytesMax) writes = rocksdb::WriteBatch();
   writes.Clear();
@@ -143,6 +147,17 @@ Status RocksStore::Sync() {
   if (!impl_->failed.ok() || impl_->write_options.sync) return impl_->failed;
   impl_->failed = FromRocks(impl_->db->SyncWAL(), "sync the log", impl_->dir);
   return impl_->failed;
+}
+
+Status RocksStore::CheckPlace() {
+  if (impl_->db == nullptr || impl_->for_read) return NotForWriting(impl_->dir);
+  if (impl_->failed.ok()) impl_->failed = impl_->lock->CheckStillOurs();
+  return impl_->failed;
+}
+
+Status RocksStore::Keep() {
+  if (impl_->db == nullptr || impl_->for_read) return NotForWriting(impl_->dir);
+  return impl_->KeepOpened();
 }
 
 std::unique_ptr<ScanCursor> RocksStore::Impl::NewCursor(Family family, KeyRange range) const {
@@ -196,6 +211,10 @@ Status RocksStore::Close() {
   if (impl_->db == nullptr) return {};
   Status status;
   if (!impl_->for_read && impl_->failed.ok()) {
+    status = CheckPlace();
+    if (status.ok()) status = impl_->KeepOpened();
+  }
+  if (!impl_->for_read && impl_->failed.ok() && status.ok()) {
     status = FromRocks(impl_->db->Flush(rocksdb::FlushOptions(), impl_->handles),
                        "flush the ledger", impl_->dir);
   }

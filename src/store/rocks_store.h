@@ -1,6 +1,6 @@
 // RocksStore: the ledger in RocksDB, one column family for each ledger::Family.
 //
-// Threads: Open and Load on the thread that starts the server; Commit and Sync on the commit
+// Threads: Open, Load and Keep on the thread that starts the server; Commit and Sync on the commit
 // thread; Scan on the scan thread. Options and their reasons are in rocks_options.cc and
 // src/README.md. The directory is DATA_DIR/ledger.
 #ifndef NOWCALLS_STORE_ROCKS_STORE_H_
@@ -70,11 +70,21 @@ class RocksStore : public Store {
   Status Sync() override;
   void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) override;
 
+  // Whether the ledger is where it was opened: kIoError when its directory was moved, removed or
+  // replaced. Commit and Close look for themselves. Commit thread.
+  Status CheckPlace() override;
+
+  // To be called when what was loaded has been proved to be complete. Until then the directory has
+  // lost nothing; a store that is destroyed before leaves it as it was found. Commit and Close
+  // imply it. kIoError.
+  Status Keep();
+
   ReadMode read_mode() const;  // Of a store from OpenForRead.
   bool formatted_now() const;  // Open found nothing and made a new ledger.
 
   // Flushes the memtables and closes, so that the next start has no log to replay. kIoError. After
-  // a failed batch it only closes. A store that is destroyed without it loses nothing either.
+  // a failed batch, or when CheckPlace fails, it only closes. A store that is destroyed without it
+  // loses nothing either.
   Status Close();
 
  private:

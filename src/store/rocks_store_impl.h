@@ -4,6 +4,7 @@
 #define NOWCALLS_STORE_ROCKS_STORE_IMPL_H_
 
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
 #include <rocksdb/write_batch.h>
 
 #include <array>
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "store/ledger_file_system.h"
 #include "store/ledger_lock.h"
 #include "store/rocks_store.h"
 #include "store/scan_walk.h"
@@ -44,6 +46,8 @@ struct RocksStore::Impl {
   rocksdb::Status Adopt(const rocksdb::Status& status, rocksdb::DB* opened);
 
   Status OpenForServer();
+  // See RocksStore::Keep.
+  Status KeepOpened();
   Status OpenReadOnly();
   Status OpenSecondary();
 
@@ -66,11 +70,14 @@ struct RocksStore::Impl {
 
   const std::string dir;
   RocksStoreOptions options;
-  std::unique_ptr<LedgerLock> lock;  // Of a server; given up after the database is closed.
+  std::unique_ptr<LedgerLock> lock;         // Of a server; given up after the database is closed.
+  std::shared_ptr<LedgerFileSystem> files;  // Of a server, as is the next.
+  std::unique_ptr<rocksdb::Env> env;
   std::unique_ptr<rocksdb::DB> db;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;  // All that are open, unknown ones too.
   FamilyHandles families{};
   bool formatted_now = false;
+  bool kept = false;  // What BeginOpen of `files` began is done.
   bool for_read = false;
   ReadMode read_mode = ReadMode::kReadOnly;
   std::string secondary_dir;  // Made for a secondary, empty otherwise.

@@ -57,6 +57,9 @@ class Store {
   // Makes durable what Commit has applied without syncing. A no-op when each Commit syncs.
   virtual Status Sync() = 0;
 
+  // Whether Commit would still write to the ledger that was loaded. Commit thread, like Commit.
+  virtual Status CheckPlace() { return {}; }
+
   // One step of a sweep over committed records.
   virtual void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) = 0;
 };

@@ -32,11 +32,14 @@ class WatchedStore : public store::MemoryStore {
     return fail_syncs ? Status::IoError("bad sector") : Status::Ok();
   }
 
+  Status CheckPlace() override { return displaced ? Status::IoError("moved away") : Status::Ok(); }
+
   std::atomic<int> commits = 0;
   std::atomic<int> syncs = 0;
   std::atomic<int> synced_commits = 0;
   std::atomic<bool> fail_commits = false;
   std::atomic<bool> fail_syncs = false;
+  std::atomic<bool> displaced = false;
 };
 
 // What a test's commit thread reports.
@@ -132,6 +135,13 @@ TEST_CASE("a sync that fails is reported as failed") {
   harness.CommitOne();
   CHECK(testing::PollUntil(testing::kPatienceMs, [&] { return !harness.failures().empty(); }));
   CHECK(harness.failures().front() == "sync: bad sector");
+}
+
+TEST_CASE("a store that is no longer in its place is found without a commit") {
+  Harness harness({Durability::kSync, 0});
+  harness.store.displaced = true;
+  CHECK(testing::PollUntil(testing::kPatienceMs, [&] { return !harness.failures().empty(); }));
+  CHECK(harness.failures().front() == "check: moved away");
 }
 
 TEST_CASE("the last job of the commit thread closes the store") {

@@ -1,5 +1,7 @@
 // Opening a ledger: making one, finishing a half-made one, refusing what is not ours.
 #include <doctest/doctest.h>
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -176,10 +178,69 @@ TEST_CASE("a ledger whose making was cut short at any step is finished by the ne
 
 TEST_CASE("leftovers of a database that was never finished do not stop a new one") {
   const TempDir dir;
-  OpenTiny(dir.path()).reset();
+  ChangeBare(dir.path(), [](rocksdb::DB*, auto*) {});
   fs::remove(dir.path() + "/ledger/CURRENT");
   for (const std::string& log : LedgerFiles(dir.path(), ".log")) fs::remove(log);
   CHECK(OpenTiny(dir.path())->formatted_now());
+}
+
+// Cannot make a log, as if the process had been killed just before it does.
+class NoLogs : public rocksdb::FileSystemWrapper {
+ public:
+  NoLogs() : rocksdb::FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "NoLogs"; }
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* context) override {
+    if (path.ends_with(".log")) return rocksdb::IOStatus::IOError("killed");
+    return FileSystemWrapper::NewWritableFile(path, options, file, context);
+  }
+};
+
+TEST_CASE("a ledger whose making was cut short before its first log is finished") {
+  const TempDir dir;
+  const auto env = rocksdb::NewCompositeEnv(std::make_shared<NoLogs>());
+  RocksStoreOptions options = TinyOptions();
+  options.env = env.get();
+  CHECK(RocksStore::Open(dir.path(), options).status().code() == StatusCode::kIoError);
+  REQUIRE(fs::exists(dir.Sub("ledger/CURRENT")));
+  REQUIRE(LedgerFiles(dir.path(), ".log").empty());
+  CHECK(OpenTiny(dir.path())->formatted_now());
+}
+
+TEST_CASE("a ledger without a log is refused, whether it is new, was killed or was closed") {
+  for (const std::string state : {"new", "killed", "closed"}) {
+    CAPTURE(state);
+    const TempDir dir;
+    LedgerScript script(9);
+    auto store = OpenTiny(dir.path());
+    if (state != "new") CommitMany(&script, 3, 50, store.get());
+    if (state == "closed") REQUIRE(store->Close().ok());
+    store.reset();
+    REQUIRE(OpenStatus(dir.path()).ok());
+    for (const std::string& log : LedgerFiles(dir.path(), ".log")) fs::remove(log);
+    for (const Status& status :
+         {OpenStatus(dir.path()), RocksStore::OpenForRead(dir.path()).status()}) {
+      CHECK(status.code() == StatusCode::kCorruption);
+      CHECK(Contains(status, dir.path() + "/ledger has lost its log"));
+    }
+    // A directory of such a name is none.
+    fs::create_directory(dir.Sub("ledger/000099.log"));
+    CHECK(OpenStatus(dir.path()).code() == StatusCode::kCorruption);
+  }
+}
+
+TEST_CASE("a new ledger whose log was emptied is not made anew") {
+  const TempDir dir;
+  auto store = OpenTiny(dir.path());
+  const ledger::Format format = FormatOf(store.get());
+  LedgerScript script(9);
+  CommitMany(&script, 3, 50, store.get());
+  store.reset();
+  for (const std::string& log : LedgerFiles(dir.path(), ".log")) fs::resize_file(log, 0);
+  store = OpenTiny(dir.path());
+  CHECK_FALSE(store->formatted_now());
+  CHECK(FormatOf(store.get()).token_id_key == format.token_id_key);
 }
 
 TEST_CASE("data without CURRENT is refused instead of being formatted over") {

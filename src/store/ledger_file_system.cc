@@ -1,0 +1,107 @@
+#include "store/ledger_file_system.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace nowcalls::store {
+
+using rocksdb::FileSystemWrapper;
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+
+LedgerFileSystem::LedgerFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target,
+                                   const LedgerLock* lock)
+    : FileSystemWrapper(target), lock_(lock), current_path_(lock->ledger_dir() + "/CURRENT") {}
+
+void LedgerFileSystem::BeginOpen() {
+  const std::lock_guard lock(mutex_);
+  NOWCALLS_CHECK(!opening_);
+  opening_ = true;
+}
+
+IOStatus LedgerFileSystem::CheckOurs() const {
+  const Status ours = lock_->CheckStillOurs();
+  return ours.ok() ? IOStatus::OK() : IOStatus::IOFenced(ours.message());
+}
+
+IOStatus LedgerFileSystem::ReplaceCurrent() {
+  IOStatus status = target()->RenameFile(next_current_, current_path_, IOOptions(), nullptr);
+  if (!status.ok()) return status;
+  next_current_.clear();
+  std::unique_ptr<rocksdb::FSDirectory> dir;
+  status = target()->NewDirectory(lock_->ledger_dir(), IOOptions(), &dir, nullptr);
+  return status.ok() ? dir->Fsync(IOOptions(), nullptr) : status;
+}
+
+IOStatus LedgerFileSystem::Keep() {
+  const std::lock_guard lock(mutex_);
+  if (!opening_) return IOStatus::OK();
+  IOStatus status = CheckOurs();
+  if (status.ok() && !next_current_.empty()) status = ReplaceCurrent();
+  if (!status.ok()) return status;
+  opening_ = false;
+  made_.clear();
+  // Of a file that cannot be deleted the next open takes care.
+  for (const std::string& path : std::exchange(doomed_, {})) {
+    target()->DeleteFile(path, IOOptions(), nullptr).PermitUncheckedError();
+  }
+  return status;
+}
+
+void LedgerFileSystem::Undo() {
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(opening_, false)) return;
+  doomed_.clear();
+  if (!next_current_.empty()) made_.insert(std::exchange(next_current_, {}));
+  for (const std::string& path : std::exchange(made_, {})) {
+    if (!CheckOurs().ok()) return;
+    target()->DeleteFile(path, IOOptions(), nullptr).PermitUncheckedError();
+  }
+}
+
+IOStatus LedgerFileSystem::NewWritableFile(const std::string& path,
+                                           const rocksdb::FileOptions& options,
+                                           std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                           IODebugContext* context) {
+  IOStatus status = CheckOurs();
+  if (!status.ok()) return status;
+  const std::lock_guard lock(mutex_);
+  // A temporary file may be there, of a process that was killed; it is nobody's.
+  const bool made = opening_ && target()->FileExists(path, IOOptions(), nullptr).IsNotFound();
+  status = FileSystemWrapper::NewWritableFile(path, options, file, context);
+  if (made && status.ok()) made_.insert(path);
+  doomed_.erase(path);
+  return status;
+}
+
+IOStatus LedgerFileSystem::RenameFile(const std::string& from, const std::string& to,
+                                      const IOOptions& options, IODebugContext* context) {
+  IOStatus status = CheckOurs();
+  if (!status.ok()) return status;
+  const std::lock_guard lock(mutex_);
+  const bool made = made_.erase(from) > 0;
+  if (opening_ && to == current_path_) {
+    if (!next_current_.empty()) made_.insert(next_current_);
+    next_current_ = from;
+    return IOStatus::OK();
+  }
+  status = FileSystemWrapper::RenameFile(from, to, options, context);
+  if (made) made_.insert(status.ok() ? to : from);
+  return status;
+}
+
+IOStatus LedgerFileSystem::DeleteFile(const std::string& path, const IOOptions& options,
+                                      IODebugContext* context) {
+  const IOStatus status = CheckOurs();
+  if (!status.ok()) return status;
+  const std::lock_guard lock(mutex_);
+  if (opening_ && made_.erase(path) == 0) {
+    doomed_.insert(path);
+    return IOStatus::OK();
+  }
+  return FileSystemWrapper::DeleteFile(path, options, context);
+}
+
+}  // namespace nowcalls::store

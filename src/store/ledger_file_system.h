@@ -1,0 +1,69 @@
+// LedgerFileSystem: what RocksDB may do to the files of a ledger, and when.
+//
+// Thread: any. It adds two rules to the real file system.
+//
+// Nothing of a ledger is lost before it is proved. RocksDB tidies up while it opens a database: it
+// writes a new manifest, and deletes the files that the old one does not name. If the old one is
+// damaged, these are the ledger. So from BeginOpen on CURRENT keeps naming the old manifest, and
+// deletions of files that were there before wait. Keep, called when the ledger has been proved to
+// be complete, does both; Undo, called when it was refused and the database is closed, removes what
+// was made instead, and the directory is as it was. A process that is killed in between leaves what
+// RocksDB leaves when it is killed while it opens: an old manifest, and files beside it that the
+// next open removes.
+//
+// Nothing is done to a ledger that is not ours. RocksDB makes, renames and deletes files by their
+// paths. When another directory has taken the place of ours, these calls fail (IOFenced).
+#ifndef NOWCALLS_STORE_LEDGER_FILE_SYSTEM_H_
+#define NOWCALLS_STORE_LEDGER_FILE_SYSTEM_H_
+
+#include <rocksdb/file_system.h>
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "store/ledger_lock.h"
+
+namespace nowcalls::store {
+
+class LedgerFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  // `lock` is that of the ledger; it outlives all calls.
+  LedgerFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target, const LedgerLock* lock);
+
+  // REQUIRES: there is a ledger with a CURRENT file, and it is not open yet.
+  void BeginOpen();
+  // Ends what BeginOpen began; does nothing if nothing is begun. After a failure it is unknown
+  // whether CURRENT names the new manifest, and only Undo may follow.
+  rocksdb::IOStatus Keep();
+  // REQUIRES: the database is closed.
+  void Undo();
+
+  const char* Name() const override { return "nowcalls.LedgerFileSystem"; }
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
+                               const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus DeleteFile(const std::string& path, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* context) override;
+
+ private:
+  rocksdb::IOStatus CheckOurs() const;
+  rocksdb::IOStatus ReplaceCurrent();
+
+  const LedgerLock* const lock_;
+  const std::string current_path_;
+
+  std::mutex mutex_;
+  bool opening_ = false;          // Guarded by mutex_, as are the next three.
+  std::set<std::string> made_;    // By this open.
+  std::set<std::string> doomed_;  // Deletions that wait.
+  std::string next_current_;      // What is to be CURRENT; empty: nothing.
+};
+
+}  // namespace nowcalls::store
+
+#endif  // NOWCALLS_STORE_LEDGER_FILE_SYSTEM_H_

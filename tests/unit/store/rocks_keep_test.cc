@@ -1,0 +1,151 @@
+// What an open does to a ledger before it is proved: nothing that is not undone.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "support/process.h"
+#include "support/temp_dir.h"
+#include "unit/store/rocks_fixture.h"
+
+namespace nowcalls::store {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ReadFileToString;
+using testing::TempDir;
+
+// Names and bytes of the files, but for RocksDB's own log.
+std::map<std::string, std::string> FilesOf(const std::string& data_dir) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::directory_iterator(data_dir + "/ledger")) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with("LOG")) files[name] = ReadFileToString(entry.path());
+  }
+  return files;
+}
+
+size_t CountOf(const std::map<std::string, std::string>& files, std::string_view part) {
+  return static_cast<size_t>(std::count_if(files.begin(), files.end(), [&](const auto& file) {
+    return file.first.find(part) != std::string::npos;
+  }));
+}
+
+std::string ManifestOf(const std::string& data_dir) {
+  const std::string current = ReadFileToString(data_dir + "/ledger/CURRENT");
+  return data_dir + "/ledger/" + current.substr(0, current.size() - 1);
+}
+
+// A ledger of several data files and a log that is not empty, as after a crash.
+void MakeCrashed(const std::string& data_dir, LedgerScript* script) {
+  for (int run = 0; run < 2; ++run) {
+    const auto store = OpenTiny(data_dir);
+    CommitMany(script, 30, 60, store.get());
+  }
+}
+
+void Copy(const std::string& from, const std::string& to) {
+  fs::remove_all(to);
+  fs::copy(from, to, fs::copy_options::recursive);
+}
+
+TEST_CASE("a ledger that was opened and not kept is as it was") {
+  const TempDir dir;
+  LedgerScript script(31);
+  MakeCrashed(dir.path(), &script);
+  const auto before = FilesOf(dir.path());
+  REQUIRE(CountOf(before, ".sst") > 1);
+  for (int start = 0; start < 3; ++start) {
+    const auto store = OpenTiny(dir.path());
+    CHECK(DifferenceOf(DumpOf(store.get()), script.Expected()) == "");
+  }
+  CHECK((FilesOf(dir.path()) == before));
+}
+
+TEST_CASE("a ledger that was kept has one manifest, which CURRENT names, and no old log") {
+  const TempDir dir;
+  LedgerScript script(32);
+  MakeCrashed(dir.path(), &script);
+  const auto before = FilesOf(dir.path());
+  {
+    const auto store = OpenTiny(dir.path());
+    CHECK(CountOf(FilesOf(dir.path()), "MANIFEST") == 2);
+    REQUIRE(store->Keep().ok());
+    CHECK(store->Keep().ok());
+  }
+  const auto after = FilesOf(dir.path());
+  CHECK(CountOf(after, "MANIFEST") == 1);
+  CHECK(CountOf(after, ".log") == 1);
+  CHECK(CountOf(after, ".dbtmp") == 0);
+  CHECK(after.at("CURRENT") != before.at("CURRENT"));
+  CHECK(fs::exists(ManifestOf(dir.path())));
+  CHECK(DifferenceOf(DumpOf(OpenTiny(dir.path()).get()), script.Expected()) == "");
+}
+
+TEST_CASE("a commit keeps what was opened, and so does a close") {
+  for (const bool commits : {true, false}) {
+    const TempDir dir;
+    LedgerScript script(33);
+    MakeCrashed(dir.path(), &script);
+    const auto before = FilesOf(dir.path());
+    const auto store = OpenTiny(dir.path());
+    if (commits) {
+      CommitMany(&script, 1, 20, store.get());
+    } else {
+      CHECK(store->Close().ok());
+    }
+    CHECK(FilesOf(dir.path()).at("CURRENT") != before.at("CURRENT"));
+    CHECK(CountOf(FilesOf(dir.path()), "MANIFEST") == 1);
+  }
+}
+
+TEST_CASE("what a process leaves that is killed before it kept is the ledger, and is tidied up") {
+  const TempDir dir;
+  LedgerScript script(34);
+  MakeCrashed(dir.Sub("whole"), &script);
+  for (int kill = 0; kill < 3; ++kill) {
+    const auto store = OpenTiny(dir.Sub("whole"));
+    Copy(dir.Sub("whole"), dir.Sub("killed"));
+    fs::remove_all(dir.Sub("next"));
+    fs::rename(dir.Sub("killed"), dir.Sub("next"));
+  }
+  Copy(dir.Sub("next"), dir.Sub("whole"));
+  auto reader = RocksStore::OpenForRead(dir.Sub("whole"));
+  REQUIRE(reader.ok());
+  CHECK(DifferenceOf(DumpOf(reader->get()), script.Expected()) == "");
+  const auto store = OpenTiny(dir.Sub("whole"));
+  CHECK(DifferenceOf(DumpOf(store.get()), script.Expected()) == "");
+  REQUIRE(store->Keep().ok());
+  CHECK(CountOf(FilesOf(dir.Sub("whole")), "MANIFEST") == 1);
+  CommitMany(&script, 5, 50, store.get());
+  CHECK(DifferenceOf(DumpOf(store.get()), script.Expected()) == "");
+}
+
+TEST_CASE("an open with a manifest that lost its end takes nothing, and the ledger can be mended") {
+  const TempDir dir;
+  LedgerScript script(35);
+  MakeCrashed(dir.Sub("whole"), &script);
+  const std::vector<uint64_t> records = PayloadOffsets(ManifestOf(dir.Sub("whole")));
+  REQUIRE(records.size() > 6);
+  const std::string whole = ReadFileToString(ManifestOf(dir.Sub("whole")));
+  size_t opened = 0;
+  for (size_t i = 0; i < records.size(); ++i) {
+    CAPTURE(i);
+    Copy(dir.Sub("whole"), dir.Sub("bad"));
+    fs::resize_file(ManifestOf(dir.Sub("bad")), records[i]);
+    const auto before = FilesOf(dir.Sub("bad"));
+    for (int start = 0; start < 2; ++start) {
+      opened += RocksStore::Open(dir.Sub("bad"), TinyOptions()).ok() ? 1 : 0;
+    }
+    REQUIRE((FilesOf(dir.Sub("bad")) == before));
+    testing::WriteStringToFile(ManifestOf(dir.Sub("bad")), whole);
+    const auto store = OpenTiny(dir.Sub("bad"));
+    CHECK(DifferenceOf(DumpOf(store.get()), script.Expected()) == "");
+  }
+  CHECK(opened > 0);
+}
+
+}  // namespace
+}  // namespace nowcalls::store
