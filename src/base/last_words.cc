@@ -2,19 +2,21 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <system_error>
 
-#include "base/exit_codes.h"
-
 namespace nowcalls {
 namespace {
 
 constexpr unsigned kLastWordsSeconds = 1;
 constexpr size_t kTextBytesMax = 1024;
+
+std::atomic<int> g_ledgers_being_read{0};
+std::atomic<int> g_exit_code{kExitIoError};
 
 void EndWith(const char* what, const char* reason) {
   char text[kTextBytesMax];
@@ -46,13 +48,18 @@ void EndWith(const char* what, const char* reason) {
 
 void InstallLastWords() { std::set_terminate(OnTerminate); }
 
-void EndWithLastWords(std::string_view text) {
+AssertionsMeanDamage::AssertionsMeanDamage() { ++g_ledgers_being_read; }
+
+AssertionsMeanDamage::~AssertionsMeanDamage() { --g_ledgers_being_read; }
+
+void EndWithLastWords(std::string_view text, int exit_code) {
   // Nobody may read stderr; the process ends all the same.
-  std::signal(SIGALRM, [](int) { _exit(kExitIoError); });
+  g_exit_code = exit_code;
+  std::signal(SIGALRM, [](int) { _exit(g_exit_code); });
   alarm(kLastWordsSeconds);
   std::fprintf(stderr, "fatal: %.*s\n", static_cast<int>(text.size()), text.data());
   std::fflush(stderr);
-  _exit(kExitIoError);
+  _exit(exit_code);
 }
 
 }  // namespace nowcalls
@@ -60,10 +67,12 @@ void EndWithLastWords(std::string_view text) {
 // The C library's, which the LSB lets programs replace: every failed assert() calls it.
 extern "C" void __assert_fail(const char* assertion, const char* file, unsigned line,
                               const char* /*function*/) noexcept {
+  const bool damage = nowcalls::g_ledgers_being_read > 0;
   char text[nowcalls::kTextBytesMax];
-  std::snprintf(text, sizeof(text),
-                "%s:%u: assertion '%s' failed in a library. If a restart ends so too, the ledger "
-                "is damaged or the disk refuses: look into LOG in the ledger's directory",
-                file, line, assertion);
-  nowcalls::EndWithLastWords(text);
+  std::snprintf(text, sizeof(text), "%s:%u: assertion '%s' failed in a library%s", file, line,
+                assertion,
+                damage ? " that reads the ledger; the ledger is damaged: restore it from a backup"
+                       : ". The server's memory is no longer trusted; restart it to recover from "
+                         "the ledger");
+  nowcalls::EndWithLastWords(text, damage ? nowcalls::kExitCorruption : nowcalls::kExitIoError);
 }

@@ -9,15 +9,28 @@
 
 #include <string_view>
 
+#include "base/exit_codes.h"
+
 namespace nowcalls {
 
 // From here on this process ends so. To be called first in main. Debian's RocksDB has its
 // assertions on; a program that calls this has them end with 74 instead of SIGABRT (134).
 void InstallLastWords();
 
-// Writes "fatal: TEXT" and a newline to stderr and ends the process with exit code 74, after a
+// While one lives, anywhere in the process, a failed assertion of a library is taken for what it
+// most likely is: bytes of a ledger that is being read and that are not what was written. The exit
+// code is then 65 (kExitCorruption).
+class AssertionsMeanDamage {
+ public:
+  AssertionsMeanDamage();
+  ~AssertionsMeanDamage();
+  AssertionsMeanDamage(const AssertionsMeanDamage&) = delete;
+  AssertionsMeanDamage& operator=(const AssertionsMeanDamage&) = delete;
+};
+
+// Writes "fatal: TEXT" and a newline to stderr and ends the process with `exit_code`, after a
 // second also if stderr takes nothing. Takes no memory.
-[[noreturn]] void EndWithLastWords(std::string_view text);
+[[noreturn]] void EndWithLastWords(std::string_view text, int exit_code = kExitIoError);
 
 }  // namespace nowcalls
 

@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "base/clock.h"
+#include "base/last_words.h"
 #include "ledger/codec.h"
 #include "store/ledger_files.h"
 #include "store/rocks_options.h"
@@ -76,6 +77,7 @@ rocksdb::Status RocksStore::Impl::Adopt(const rocksdb::Status& status, rocksdb::
 }
 
 Status RocksStore::Impl::OpenForServer() {
+  const AssertionsMeanDamage reading;
   const std::shared_ptr<rocksdb::FileSystem> real =
       options.env != nullptr ? options.env->GetFileSystem() : rocksdb::FileSystem::Default();
   files = std::make_shared<LedgerFileSystem>(real, lock.get());
@@ -258,6 +260,7 @@ Result<std::unique_ptr<RocksStore>> RocksStore::Open(const std::string& data_dir
 
 Result<std::unique_ptr<RocksStore>> RocksStore::OpenForRead(const std::string& data_dir) {
   NOWCALLS_RETURN_IF_ERROR(CheckDataDir(data_dir));
+  const AssertionsMeanDamage reading;
   const std::string dir = LedgerDir(data_dir);
   for (int attempt = 1;; ++attempt) {
     NOWCALLS_RETURN_IF_ERROR(CheckLedgerPresent(dir));

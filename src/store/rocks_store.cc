@@ -1,6 +1,7 @@
 #include "store/rocks_store.h"
 
 #include "base/check.h"
+#include "base/last_words.h"
 #include "ledger/codec.h"
 #include "store/rocks_status.h"
 #include "store/rocks_store_impl.h"
@@ -83,6 +84,7 @@ Status RocksStore::Impl::ShowFamily(Family family, const std::string& lower,
 
 Status RocksStore::Load(LedgerVisitor* visitor) {
   if (impl_->db == nullptr) return Status::FailedPrecondition("the ledger is closed");
+  const AssertionsMeanDamage reading;
   MetaRows meta;
   std::string lower;
   for (const Family family : ledger::kLoadOrder) {

@@ -160,6 +160,29 @@ TEST_CASE_FIXTURE(LedgerFixture, "a damaged data file is refused and named") {
   CHECK(Contains(dumped.err, "nowcalls-admin verify"));
 }
 
+// RocksDB takes a data file's last blocks apart before it looks at their checksums, and asserts.
+TEST_CASE_FIXTURE(LedgerFixture, "a bit that changed at the end of a data file aborts no program") {
+  constexpr uint64_t kFooterBytes = 53;
+  const std::string file = FileLike(".sst");
+  const uint64_t size = fs::file_size(file);
+  const std::string whole = ReadFileToString(file);
+  for (uint64_t before_end = kFooterBytes + 1; before_end < kFooterBytes + 60; ++before_end) {
+    CAPTURE(before_end);
+    std::string bytes = whole;
+    bytes[size - before_end] = static_cast<char>(bytes[size - before_end] ^ 0x80);
+    WriteStringToFile(file, bytes);
+    const Finished verified = RunAdmin(offline(), {"verify"});
+    CAPTURE(verified.err);
+    const bool sound = verified.exit_code == 0;
+    CHECK((sound || verified.exit_code == 65));
+    if (!Contains(verified.err, "fatal: ")) continue;
+    CHECK(Contains(verified.err, "damaged"));
+    std::string log;
+    CHECK(ServerExit(&log) == 65);
+    CHECK(Contains(log, "fatal: "));
+  }
+}
+
 TEST_CASE_FIXTURE(LedgerFixture, "a missing data file is refused and named") {
   const std::string file = FileLike(".sst");
   fs::remove(file);
@@ -181,6 +204,52 @@ TEST_CASE_FIXTURE(LedgerFixture, "a damaged manifest is refused") {
   CHECK(verified.exit_code == 65);
   // Neither program sends anybody to one that cannot open it either.
   CHECK_FALSE(Contains(log + verified.err, "nowcalls-admin verify"));
+}
+
+TEST_CASE_FIXTURE(LedgerFixture, "a missing log is refused, whether the ledger was closed or not") {
+  for (const bool closed : {true, false}) {
+    if (!closed) {
+      server.server().Start();
+      server.server().Kill9();
+    }
+    std::vector<fs::path> logs;
+    for (const auto& entry : fs::directory_iterator(Files())) {
+      if (entry.path().extension() == ".log") logs.push_back(entry.path());
+    }
+    REQUIRE_FALSE(logs.empty());
+    for (const fs::path& path : logs) fs::rename(path, path.string() + ".away");
+    std::string log;
+    CHECK(ServerExit(&log) == 65);
+    CAPTURE(log);
+    CHECK(Contains(log, Files() + " has lost its log"));
+    CHECK_FALSE(Contains(log, "formatted"));
+    CHECK(RunAdmin(offline(), {"verify"}).exit_code == 65);
+    for (const fs::path& path : logs) fs::rename(path.string() + ".away", path);
+    CHECK(RunAdmin(offline(), {"verify"}).exit_code == 0);
+  }
+}
+
+TEST_CASE_FIXTURE(LedgerFixture, "starts refused for a manifest without its end take nothing") {
+  server.server().Start();
+  {
+    RpcClient alice = server.Connect("alice");
+    AcquireMany(&alice, 1, 50);
+  }
+  server.server().Kill9();
+  const std::string manifest = FileLike("MANIFEST");
+  const std::string whole = ReadFileToString(manifest);
+  const std::string current = ReadFileToString(Files() + "/CURRENT");
+  for (size_t cut = 1; cut < 8; ++cut) {
+    CAPTURE(cut);
+    fs::resize_file(manifest, whole.size() * cut / 8);
+    std::string log;
+    CHECK(ServerExit(&log) == 65);
+    CAPTURE(log);
+    CHECK(ReadFileToString(Files() + "/CURRENT") == current);
+    WriteStringToFile(manifest, whole);
+    CHECK(AdminRows(offline(), {"dump"}).size() == kTokens + 50);
+    CHECK(RunAdmin(offline(), {"verify"}).exit_code == 0);
+  }
 }
 
 TEST_CASE_FIXTURE(LedgerFixture, "a missing CURRENT file is refused, not taken for a new ledger") {

@@ -198,27 +198,6 @@ TEST_CASE("too few open files for a server are an I/O error at the start, not un
   CHECK_FALSE(fs::exists(dir.Sub("data")));
 }
 
-TEST_CASE(
-    "a server whose files cannot grow says so and ends with 74, however often that is logged") {
-  TempDir dir;
-  ServerProcess server(dir.path());
-  // RocksDB's own log is the first to reach it, when the ledger is opened: units of 512 bytes.
-  std::vector<std::string> argv = {"/bin/sh", "-c", R"(ulimit -f 32; exec "$0" "$@")"};
-  for (const std::string& argument : server.Arguments()) argv.push_back(argument);
-  Process process({argv, {}, "/dev/null", dir.Sub("log"), "/dev/null"});
-  REQUIRE(PollUntil(kPatienceMs, [&] { return !ReadFileToString(dir.Sub("port")).empty(); }));
-  const std::string port = ReadFileToString(dir.Sub("port"));
-  RpcClient client("127.0.0.1:" + port.substr(0, port.size() - 1));
-  // Until one change finds no room, and the server goes without an answer to it.
-  int64_t flow = 1;
-  while (client.Call("rules_load", {"default", Json::array({RuleJson(flow, 1)})}).ok()) ++flow;
-  CHECK(process.Wait() == 74);
-  const std::string log = ReadFileToString(dir.Sub("log"));
-  CAPTURE(log);
-  CHECK(Contains(log, "File too large"));
-  CHECK(Contains(log, "exiting, a restart recovers the ledger"));
-}
-
 TEST_CASE("an address in use is an I/O error") {
   TestServer first;
   TempDir dir;

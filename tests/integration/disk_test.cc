@@ -1,0 +1,165 @@
+// What happens to the ground under a server: disks that are full, directories that are replaced,
+// memory that runs out. Whatever it is, the end is one line and an exit code that says what to do.
+#include <doctest/doctest.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "integration/calls.h"
+#include "support/admin.h"
+#include "support/server_process.h"
+
+namespace nowcalls::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// A shell that sets a limit and becomes the server.
+std::vector<std::string> Limited(const std::string& limit, const ServerProcess& server) {
+  std::vector<std::string> argv = {"/bin/sh", "-c", "ulimit " + limit + R"(; exec "$0" "$@")"};
+  for (const std::string& argument : server.Arguments()) argv.push_back(argument);
+  return argv;
+}
+
+std::string AddressIn(const std::string& port_file) {
+  const std::string port = ReadFileToString(port_file);
+  return port.ends_with('\n') ? "127.0.0.1:" + port.substr(0, port.size() - 1) : "";
+}
+
+// Changes rules until one change finds no room, and the server goes without an answer to it.
+void ChangeUntilTheEnd(const std::string& address) {
+  RpcClient client(address);
+  Json rules = Json::array();
+  for (int64_t flow = 1; flow <= 50; ++flow) rules.push_back(RuleJson(flow, 1));
+  int64_t level = 2;
+  do {
+    for (Json& rule : rules) rule["count"] = level;
+    ++level;
+  } while (client.Call("rules_load", {"default", rules}).ok());
+}
+
+TEST_CASE(
+    "a server whose files cannot grow says so and ends with 74, however often that is logged") {
+  TempDir dir;
+  ServerProcess server(dir.path());
+  // RocksDB's own log is the first to reach it, when the ledger is opened: units of 512 bytes.
+  Process process({Limited("-f 32", server), {}, "/dev/null", dir.Sub("log"), "/dev/null"});
+  REQUIRE(PollUntil(kPatienceMs, [&] { return !AddressIn(dir.Sub("port")).empty(); }));
+  ChangeUntilTheEnd(AddressIn(dir.Sub("port")));
+  CHECK(process.Wait() == 74);
+  const std::string log = ReadFileToString(dir.Sub("log"));
+  CAPTURE(log);
+  CHECK(Contains(log, "File too large"));
+  CHECK(Contains(log, "exiting, a restart recovers the ledger"));
+}
+
+// A small file system in memory; gone with its object.
+class SmallDisk {
+ public:
+  explicit SmallDisk(std::string path) : path_(std::move(path)) { fs::create_directory(path_); }
+  ~SmallDisk() {
+    if (mounted_) umount2(path_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  // False: only root may, and not everywhere.
+  bool Mount(const std::string& size) {
+    mounted_ = mount("tmpfs", path_.c_str(), "tmpfs", 0, ("size=" + size).c_str()) == 0;
+    return mounted_;
+  }
+  bool Grow(const std::string& size) const {
+    return mount("tmpfs", path_.c_str(), "tmpfs", MS_REMOUNT, ("size=" + size).c_str()) == 0;
+  }
+
+ private:
+  const std::string path_;
+  bool mounted_ = false;
+};
+
+TEST_CASE("a full disk ends a server with 74 and one line, and takes nothing acknowledged") {
+  for (const std::string size : {"300k", "1m", "3m"}) {
+    CAPTURE(size);
+    TempDir dir;
+    SmallDisk disk(dir.Sub("disk"));
+    if (!disk.Mount(size)) {
+      MESSAGE("skipped: only root may mount a file system");
+      return;
+    }
+    ServerProcess server(dir.Sub("disk"));
+    server.Start();
+    ChangeUntilTheEnd(server.address());
+    CHECK(server.process().Wait() == 74);
+    REQUIRE(disk.Grow("100m"));
+    server.Start();
+    // The log of the server was on the disk too, so what it said may have found no room.
+    RpcClient client(server.address());
+    CHECK(ListAll(&client, "rules_list", {"default"}).size() == 50);
+    CHECK(server.Terminate() == 0);
+    CHECK(RunAdmin(Source::Offline(server.data_dir()), {"verify"}).exit_code == 0);
+  }
+}
+
+TEST_CASE("a server whose ledger is replaced ends by itself and leaves the new one alone") {
+  TestServer first({RuleJson(1, 1000)});
+  RpcClient alice = first.Connect("alice");
+  AcquireMany(&alice, 1, 10);
+  const std::string ledger = first.data_dir() + "/ledger";
+  fs::create_directory(first.Sub("backup"));
+  {
+    TestServer other({RuleJson(1, 1000)});
+    RpcClient bob = other.Connect("bob");
+    AcquireMany(&bob, 1, 20);
+    REQUIRE(other.server().Terminate() == 0);
+    fs::copy(other.data_dir(), first.Sub("backup"), fs::copy_options::recursive);
+  }
+  fs::rename(ledger, first.data_dir() + "/ledger.old");
+  fs::rename(first.Sub("backup") + "/ledger", ledger);
+  // Nobody asks it for anything.
+  CHECK(first.server().process().Wait() == 74);
+  CAPTURE(first.server().log());
+  CHECK(first.server().LogHas("is no longer the one that this server opened"));
+  CHECK_FALSE(Contains(first.server().log(), "damaged"));
+  CHECK(AdminRows(Source::Offline(first.data_dir()), {"dump"}).size() == 20);
+  CHECK(RunAdmin(Source::Offline(first.data_dir()), {"verify"}).exit_code == 0);
+}
+
+TEST_CASE("too little memory for a server is told, and exits with 74") {
+  int refused = 0;
+  for (int megabytes = 100; megabytes <= 700; megabytes += 50) {
+    CAPTURE(megabytes);
+    TempDir dir;
+    ServerProcess server(dir.path());
+    Process process({Limited("-v " + std::to_string(megabytes * 1024), server),
+                     {},
+                     "/dev/null",
+                     dir.Sub("log"),
+                     "/dev/null"});
+    PollUntil(kPatienceMs,
+              [&] { return !process.Running() || !AddressIn(dir.Sub("port")).empty(); });
+    if (process.Running()) process.Signal(SIGTERM);
+    const std::optional<int> ended = process.Wait();
+    const std::string log = ReadFileToString(dir.Sub("log"));
+    CAPTURE(log);
+    if (ended == 0) continue;
+    // So little that the shell or the dynamic linker has none is no matter of the server's.
+    if (ended == 127 || ended == 2) continue;
+    CHECK(ended == 74);
+    CHECK(Contains(log, "fatal: "));
+    CHECK(Contains(log, "raise the limits of the process"));
+    ++refused;
+  }
+  CHECK(refused > 0);
+}
+
+}  // namespace
+}  // namespace nowcalls::testing

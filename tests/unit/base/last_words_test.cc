@@ -1,0 +1,89 @@
+#include "base/last_words.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "base/exit_codes.h"
+
+// As in a library that was built with its assertions on.
+#undef NDEBUG
+#include <assert.h>
+
+namespace nowcalls {
+namespace {
+
+struct End {
+  int exit_code = -1;  // -1: killed by a signal.
+  std::string words;
+};
+
+// How a process of its own ends that does this.
+End EndOf(const std::function<void()>& what) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    InstallLastWords();
+    // On a thread, where nothing of doctest's catches.
+    std::thread(what).join();
+    _exit(0);
+  }
+  close(ends[1]);
+  End end;
+  char text[256];
+  for (ssize_t size = 0; (size = read(ends[0], text, sizeof(text))) > 0;) {
+    end.words.append(text, static_cast<size_t>(size));
+  }
+  close(ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
+  return end;
+}
+
+TEST_CASE("an exception that nobody catches ends the process with 74 and says what it was") {
+  const End memory = EndOf([] { throw std::bad_alloc(); });
+  CHECK(memory.exit_code == kExitIoError);
+  CHECK(memory.words.starts_with("fatal: out of memory: raise the limits of the process"));
+  const End thread = EndOf([] {
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  });
+  CHECK(thread.exit_code == kExitIoError);
+  CHECK(thread.words.find("Resource temporarily unavailable") != std::string::npos);
+  const End other = EndOf([] { throw std::runtime_error("no such luck"); });
+  CHECK(other.exit_code == kExitIoError);
+  CHECK(other.words == "fatal: unexpected exception: no such luck\n");
+}
+
+TEST_CASE("a failed assertion of a library ends with 74, and while a ledger is read with 65") {
+  const auto fail = [] { assert(getpid() < 0); };
+  const End running = EndOf(fail);
+  CHECK(running.exit_code == kExitIoError);
+  CHECK(running.words.starts_with("fatal: "));
+  CHECK(running.words.find("last_words_test.cc:") != std::string::npos);
+  CHECK(running.words.find("assertion 'getpid() < 0' failed") != std::string::npos);
+  const End reading = EndOf([&] {
+    const AssertionsMeanDamage damage;
+    fail();
+  });
+  CHECK(reading.exit_code == kExitCorruption);
+  CHECK(reading.words.find("the ledger is damaged: restore it from a backup") != std::string::npos);
+  const End after = EndOf([&] {
+    { const AssertionsMeanDamage damage; }
+    fail();
+  });
+  CHECK(after.exit_code == kExitIoError);
+}
+
+}  // namespace
+}  // namespace nowcalls
