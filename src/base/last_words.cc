@@ -65,6 +65,7 @@ void EndWithLastWords(std::string_view text, int exit_code) {
 }  // namespace nowcalls
 
 // The C library's, which the LSB lets programs replace: every failed assert() calls it.
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" void __assert_fail(const char* assertion, const char* file, unsigned line,
                               const char* /*function*/) noexcept {
   const bool damage = nowcalls::g_ledgers_being_read > 0;

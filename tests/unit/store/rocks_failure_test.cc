@@ -64,7 +64,7 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
   const Faults& faults_;
 };
 
-// Refuses to open CURRENT for reading the n-th time.
+// Refuses to open CURRENT for reading from the n-th time on.
 class UnreadableCurrent : public rocksdb::FileSystemWrapper {
  public:
   explicit UnreadableCurrent(int nth)
@@ -74,14 +74,21 @@ class UnreadableCurrent : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
                                       std::unique_ptr<rocksdb::FSSequentialFile>* file,
                                       rocksdb::IODebugContext* context) override {
-    if (path.ends_with("/CURRENT") && --left_ == 0) {
-      return rocksdb::IOStatus::IOError("bad sector in " + path);
-    }
+    if (Refuses(path)) return rocksdb::IOStatus::IOError("bad sector in " + path);
     return FileSystemWrapper::NewSequentialFile(path, options, file, context);
+  }
+  rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
+                                        const rocksdb::FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                                        rocksdb::IODebugContext* context) override {
+    if (Refuses(path)) return rocksdb::IOStatus::IOError("bad sector in " + path);
+    return FileSystemWrapper::NewRandomAccessFile(path, options, file, context);
   }
   bool refused() const { return left_ <= 0; }
 
  private:
+  bool Refuses(const std::string& path) { return path.ends_with("/CURRENT") && --left_ <= 0; }
+
   int left_;
 };
 
