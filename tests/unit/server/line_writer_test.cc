@@ -178,6 +178,7 @@ int ExitCodeWithFullStderr(void (*end)()) {
 
 TEST_CASE("a process ends though nobody reads its stderr") {
   CHECK(ExitCodeWithFullStderr([] { DieOfIoError("commit", Status::IoError("EIO")); }) == 74);
+  CHECK(ExitCodeWithFullStderr([] { DieOfIoError("scan", Status::Corruption("sst")); }) == 65);
   CHECK(ExitCodeWithFullStderr([] { ExitNow(kExitFailure); }) == 1);
   CHECK(ExitCodeWithFullStderr([] {
           for (int i = 0; i < 200'000; ++i) LogAt(LogLevel::kInfo, "noise");
