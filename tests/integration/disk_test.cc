@@ -154,7 +154,7 @@ TEST_CASE("too little memory for a server is told, and exits with 74") {
     PollUntil(kPatienceMs,
               [&] { return !process.Running() || !AddressIn(dir.Sub("port")).empty(); });
     if (process.Running()) process.Signal(SIGTERM);
-    const std::optional<int> ended = process.Wait();
+    const int ended = process.Wait().value_or(-1000);
     const std::string log = ReadFileToString(dir.Sub("log"));
     CAPTURE(log);
     if (ended == 0) continue;
