@@ -16,11 +16,13 @@ namespace {
 
 constexpr char kBootIdPath[] = "/proc/sys/kernel/random/boot_id";
 
-int64_t ReadClockUs(clockid_t id) {
+int64_t ReadClockNs(clockid_t id) {
   timespec now{};
   NOWCALLS_CHECK(clock_gettime(id, &now) == 0);
-  return static_cast<int64_t>(now.tv_sec) * 1'000'000 + now.tv_nsec / 1000;
+  return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
+
+int64_t ReadClockUs(clockid_t id) { return ReadClockNs(id) / 1000; }
 
 Result<BootId> ReadBootId() {
   std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(kBootIdPath, "re"), &std::fclose);
@@ -48,6 +50,7 @@ Result<ClockSample> SampleClocks() {
 
 int64_t BoottimeMs() { return ReadClockUs(CLOCK_BOOTTIME) / 1000; }
 int64_t BoottimeUs() { return ReadClockUs(CLOCK_BOOTTIME); }
+int64_t MonotonicNs() { return ReadClockNs(CLOCK_MONOTONIC); }
 int64_t WallMs() { return ReadClockUs(CLOCK_REALTIME) / 1000; }
 
 std::string WallText(int64_t wall_ms) {

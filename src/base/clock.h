@@ -30,6 +30,9 @@ Result<ClockSample> SampleClocks();
 int64_t BoottimeMs();
 int64_t BoottimeUs();
 
+// CLOCK_MONOTONIC in nanoseconds, for measuring. Stands still while the machine is suspended.
+int64_t MonotonicNs();
+
 // CLOCK_REALTIME in milliseconds since the Unix epoch. For display only.
 int64_t WallMs();
 // As RFC 3339 has it, in UTC: "2024-05-01T12:00:00.123Z".

@@ -22,6 +22,7 @@ const std::map<std::string, Names, std::less<>>& Matrix() {
       {"client", {"base", "wire"}},
       {"server", {"base", "wire", "ledger", "core", "engine", "store"}},
       {"admin", {"base", "wire", "ledger", "core", "store", "client"}},
+      {"bench", {"base", "wire", "client"}},
   };
   return matrix;
 }
@@ -35,11 +36,11 @@ const std::vector<ThirdParty>& ThirdParties() {
   static const std::vector<ThirdParty> libraries = {
       {"rocksdb/", {"store"}},
       {"msgpack", {"wire"}},
-      {"uv.h", {"server", "client"}},
+      {"uv.h", {"server", "client", "bench"}},
       {"spdlog/", {"server"}},
       {"fmt/", {"server"}},
-      {"nlohmann/", {"core", "wire", "engine", "admin", "server"}},
-      {"CLI/", {"tools", "server", "admin"}},
+      {"nlohmann/", {"core", "wire", "engine", "admin", "bench", "server"}},
+      {"CLI/", {"tools", "server", "admin", "bench"}},
       {"absl/", {"core", "engine"}},
       {"toml++/", {"server"}},
       {"doctest/", {}},

@@ -1,0 +1,57 @@
+#include "bench/alarm.h"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+
+namespace nowcalls::bench {
+namespace {
+
+constexpr int64_t kSecondNs = 1'000'000'000;
+
+}  // namespace
+
+Alarm::~Alarm() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Status Alarm::Start(uv_loop_t* loop, std::function<void()> ring) {
+  ring_ = std::move(ring);
+  fd_ = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+  if (fd_ < 0) {
+    return Status::IoError("cannot make a timer: " + std::generic_category().message(errno));
+  }
+  poll_.data = this;
+  NOWCALLS_CHECK(uv_poll_init(loop, &poll_, fd_) == 0);
+  NOWCALLS_CHECK(uv_poll_start(&poll_, UV_READABLE, [](uv_poll_t* poll, int, int) {
+                   static_cast<Alarm*>(poll->data)->OnExpired();
+                 }) == 0);
+  return {};
+}
+
+void Alarm::Set(int64_t at_ns) {
+  if (at_ns == at_ns_) return;
+  at_ns_ = at_ns;
+  itimerspec when{};  // All zero: disarmed.
+  if (at_ns != kNever) {
+    const int64_t bounded_ns = std::max<int64_t>(at_ns, 1);
+    when.it_value = {bounded_ns / kSecondNs, bounded_ns % kSecondNs};
+  }
+  NOWCALLS_CHECK(timerfd_settime(fd_, TFD_TIMER_ABSTIME, &when, nullptr) == 0);
+}
+
+void Alarm::OnExpired() {
+  uint64_t expirations = 0;
+  // Nothing to read: it was set anew since.
+  if (read(fd_, &expirations, sizeof(expirations)) != sizeof(expirations)) return;
+  at_ns_ = kNever;
+  ring_();
+}
+
+}  // namespace nowcalls::bench

@@ -1,0 +1,42 @@
+// Alarm: wakes a loop at a nanosecond instead of libuv's millisecond.
+//
+// Thread: the loop's. A schedule of 100,000 requests a second that is kept by millisecond is one of
+// bursts of 100, and would measure its own bursts.
+#ifndef NOWCALLS_BENCH_ALARM_H_
+#define NOWCALLS_BENCH_ALARM_H_
+
+#include <uv.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "nowcalls/status.h"
+
+namespace nowcalls::bench {
+
+class Alarm {
+ public:
+  static constexpr int64_t kNever = INT64_MAX;
+
+  Alarm() = default;
+  ~Alarm();
+  Alarm(const Alarm&) = delete;
+  Alarm& operator=(const Alarm&) = delete;
+
+  // The loop must have ended with all handles closed before the alarm goes.
+  Status Start(uv_loop_t* loop, std::function<void()> ring);
+  // Rings once, at or after `at_ns` on MonotonicNs, in place of what was set before.
+  void Set(int64_t at_ns);
+
+ private:
+  void OnExpired();
+
+  int fd_ = -1;
+  int64_t at_ns_ = kNever;
+  uv_poll_t poll_{};
+  std::function<void()> ring_;
+};
+
+}  // namespace nowcalls::bench
+
+#endif  // NOWCALLS_BENCH_ALARM_H_

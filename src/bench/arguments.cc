@@ -1,0 +1,293 @@
+#include "bench/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <sstream>
+#include <string_view>
+
+#include "base/exit_codes.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "nowcalls_version.h"
+
+namespace nowcalls::bench {
+namespace {
+
+constexpr uint32_t kConnectionsMax = 100'000;
+constexpr uint32_t kInFlightMax = 10'000;
+constexpr uint32_t kFlowsMax = 10'000;
+constexpr double kRateMax = 100e6;
+constexpr uint64_t kTokensMax = 1'000'000'000;
+constexpr double kSecondsMax = 86'400;
+constexpr int64_t kHoldMsMax = 3'600'000;
+constexpr int64_t kFillHoldMsDefault = 3'600'000;
+constexpr int64_t kBehindMsMax = 90'000;  // What the histograms can tell.
+// Of all connections together: 2 GB of memory.
+constexpr double kLanesMax = 50e6;
+constexpr size_t kSuffixBytesMax = 8;  // ".39", see bench/nowcalls_target.h.
+
+constexpr char kFooter[] =
+    "Without a command it puts a load on the server: acquires and releases tokens, as fast as the\n"
+    "answers come (closed loop), or with --rate on a fixed schedule (open loop), where latencies\n"
+    "count from when a request was due. An acquire and its release are two operations.\n\n"
+    "A terminal gets a table, a file or pipe one JSON object; --format table|json says "
+    "otherwise.\n\n"
+    "Exit codes: 0 done; 1 the server refused, could not keep up, or answered errors; 64 usage is\n"
+    "wrong; 69 the server cannot be reached or was lost; 74 input or output failed.\n";
+
+template <typename T>
+T RequireValue(const std::string& option, const Result<T>& result) {
+  if (!result.ok()) throw CLI::ValidationError(option, result.status().message());
+  return *result;
+}
+
+std::string Shown(double value) {
+  std::ostringstream text;
+  text << std::fixed;
+  text.precision(value == std::floor(value) ? 0 : 3);
+  text << value;
+  return text.str();
+}
+template <typename T>
+std::string Shown(T value) {
+  return std::to_string(value);
+}
+
+template <typename T>
+Result<T> ParseNumber(std::string_view text, T min, T max) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (whole && value >= min && value <= max) return value;
+  return Status::InvalidArgument(Quoted(text) + " is not a " +
+                                 (std::is_integral_v<T> ? "whole " : "") + "number from " +
+                                 Shown(min) + " to " + Shown(max));
+}
+
+Result<FlowDistribution> ParseDistribution(std::string_view text) {
+  if (text == "round-robin") return FlowDistribution::kRoundRobin;
+  if (text == "uniform") return FlowDistribution::kUniform;
+  return Status::InvalidArgument(Quoted(text) + " is neither round-robin nor uniform");
+}
+
+Result<Format> ParseFormat(std::string_view text) {
+  if (text == "table") return Format::kTable;
+  if (text == "json") return Format::kJson;
+  return Status::InvalidArgument(Quoted(text) + " is neither table nor json");
+}
+
+// What single options cannot tell. Empty: all is well.
+std::string Contradiction(const Options& options) {
+  if (options.command != Command::kLoad) return "";
+  if (options.rate == 0) {
+    const double lanes = static_cast<double>(options.connections) * options.in_flight;
+    return lanes <= kLanesMax ? "" : "--connections times --in-flight exceeds 50000000";
+  }
+  const double held = options.rate / 2 * static_cast<double>(options.hold_ms) / 1000;
+  return held <= kLanesMax ? "" : "--rate and --hold-ms would keep more than 50000000 tokens";
+}
+
+class Parser {
+ public:
+  explicit Parser(bool out_is_terminal)
+      : app_("Measures a nowcalls server, or Redis used as one, under load.", "nowcalls-bench") {
+    options_.format = out_is_terminal ? Format::kTable : Format::kJson;
+    app_.set_version_flag("--version", "nowcalls-bench " NOWCALLS_VERSION);
+    app_.footer(kFooter);
+    app_.require_subcommand(0, 1);
+    AddCommon(&app_);
+    AddFlows(&app_);
+    AddLoad();
+    AddFill();
+    AddIdle();
+  }
+
+  ParsedArguments Parse(int argc, const char* const* argv) {
+    ParsedArguments parsed;
+    std::ostringstream out;
+    std::ostringstream err;
+    try {
+      app_.parse(argc, argv);
+      RequirePlaces();
+      const std::string contradiction = Contradiction(options_);
+      if (!contradiction.empty()) throw CLI::ValidationError(contradiction);
+      parsed.options = options_;
+    } catch (const CLI::Success& help_or_version) {
+      parsed.exit_code = app_.exit(help_or_version, out, err);
+    } catch (const CLI::ParseError& error) {
+      parsed.exit_code = kExitUsage;
+      err << "nowcalls-bench: " << Explain(error) << "\nRun '" << Path()
+          << " --help' to see usage.\n";
+    }
+    parsed.out = out.str();
+    parsed.err = err.str();
+    return parsed;
+  }
+
+ private:
+  std::string Path() const {
+    const auto commands = app_.get_subcommands();
+    return app_.get_name() + (commands.empty() ? "" : " " + commands.front()->get_name());
+  }
+
+  std::string Explain(const CLI::ParseError& error) const {
+    const std::vector<std::string> unexpected = app_.remaining(/*recurse=*/true);
+    if (!unexpected.empty()) {
+      const std::string& word = unexpected.front();
+      return word.starts_with("-") ? Quoted(word) + " is no option of '" + Path() + "'"
+                                   : Quoted(word) + " is not a command";
+    }
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return error.what();
+    const std::string_view text = error.what();
+    const std::string option(text.substr(0, text.find(':')));
+    return option + (text.ends_with("missing") ? " needs a value" : " is given more than once");
+  }
+
+  // Options before a command would be those of a load, and could contradict those behind it.
+  void RequirePlaces() const {
+    if (app_.get_subcommands().empty()) return;
+    for (const CLI::Option* option : app_.get_options()) {
+      if (option->count() == 0) continue;
+      throw CLI::ValidationError(option->get_name() +
+                                 " belongs behind the command, if it takes it: " + Path() + " " +
+                                 option->get_name() + " ...");
+    }
+  }
+
+  template <typename T, typename U>
+  void AddNumber(CLI::App* app, const std::string& name, const std::string& type,
+                 const std::string& help, T min, T max, U* value) {
+    app->add_option_function<std::string>(
+           name,
+           [name, min, max, value](const std::string& text) {
+             *value = static_cast<U>(RequireValue(name, ParseNumber<T>(text, min, max)));
+           },
+           help)
+        ->type_name(type);
+  }
+
+  void AddSeconds(CLI::App* app, const std::string& name, const std::string& help, double min,
+                  int64_t* ms) {
+    app->add_option_function<std::string>(
+           name,
+           [name, min, ms](const std::string& text) {
+             const double s = RequireValue(name, ParseNumber<double>(text, min, kSecondsMax));
+             *ms = std::llround(s * 1000);
+           },
+           help)
+        ->type_name("SECONDS");
+  }
+
+  void AddCommon(CLI::App* app) {
+    app->add_option_function<std::string>(
+           "--target",
+           [this](const std::string& text) {
+             options_.target = RequireValue("--target", ParseTarget(text));
+           },
+           "nowcalls://HOST:PORT or redis://HOST:PORT [nowcalls://127.0.0.1:18730]")
+        ->type_name("URL");
+    AddNumber<uint32_t>(app, "--connections", "N", "Connections [16]", 1, kConnectionsMax,
+                        &options_.connections);
+    app->add_option_function<std::string>(
+           "--format",
+           [this](const std::string& text) {
+             options_.format = RequireValue("--format", ParseFormat(text));
+           },
+           "table or json [table on a terminal, json otherwise]")
+        ->type_name("FORMAT");
+    AddNumber<int64_t>(app, "--server-pid", "PID",
+                       "Also show what this process, the server on this machine, uses", 1,
+                       INT32_MAX, &options_.server_pid);
+  }
+
+  void AddFlows(CLI::App* app) {
+    app->add_option_function<std::string>(
+           "--namespace",
+           [this](const std::string& name) {
+             const Status checked = CheckName(name, kNamespaceBytesMax - kSuffixBytesMax);
+             if (!checked.ok()) throw CLI::ValidationError("--namespace", checked.message());
+             options_.name_space = name;
+           },
+           "Where the rules are loaded, replacing those that are there [bench]")
+        ->type_name("NS");
+    AddNumber<uint32_t>(app, "--flows", "N", "Flows that are acquired [1]", 1, kFlowsMax,
+                        &options_.flows);
+    AddNumber<int64_t>(app, "--first-flow", "ID", "Id of the first flow [1000001]", 1,
+                       int64_t{1} << 53, &options_.first_flow);
+    AddNumber<int64_t>(app, "--level", "N", "Level of each flow [2147483647]", 0, INT32_MAX,
+                       &options_.level);
+    AddNumber<uint32_t>(app, "--in-flight", "N",
+                        "Requests of a connection that are in flight, or held tokens [16]", 1,
+                        kInFlightMax, &options_.in_flight);
+  }
+
+  void AddLoad() {
+    AddNumber<double>(&app_, "--rate", "N",
+                      "Open loop: operations a second in total, whatever the server does", 0.1,
+                      kRateMax, &options_.rate);
+    app_.add_option_function<std::string>(
+            "--flow-distribution",
+            [this](const std::string& text) {
+              options_.flow_distribution =
+                  RequireValue("--flow-distribution", ParseDistribution(text));
+            },
+            "round-robin or uniform [round-robin]")
+        ->type_name("NAME");
+    AddNumber<uint64_t>(&app_, "--seed", "N", "Of uniform [1]", 0, UINT64_MAX, &options_.seed);
+    AddNumber<int64_t>(&app_, "--hold-ms", "MS", "How long a token is held [0]", 0, kHoldMsMax,
+                       &options_.hold_ms);
+    AddSeconds(&app_, "--duration", "How long is counted [10]", 0.1, &options_.duration_ms);
+    AddSeconds(&app_, "--warm-up", "Load before that is not counted [1]", 0, &options_.warm_up_ms);
+    AddNumber<int64_t>(&app_, "--behind-max-ms", "MS",
+                       "Open loop: give up when a request is so late [10000]", 1, kBehindMsMax,
+                       &options_.behind_ms_max);
+    AddNumber<uint32_t>(&app_, "--expire-rate", "N",
+                        "Besides, acquire N tokens a second that expire [0]", 0, kInFlightMax,
+                        &options_.expire_rate);
+    AddNumber<int64_t>(&app_, "--expire-after-ms", "MS", "How long those live [2000]", 2,
+                       kHoldMsMax, &options_.expire_after_ms);
+    app_.add_flag("--keep-rules", options_.keep_rules, "Leave the rules loaded at the end");
+  }
+
+  void AddFill() {
+    CLI::App* fill = app_.add_subcommand(
+        "fill", "Acquire tokens and leave them, for measuring memory and recovery");
+    fill->footer(
+        "The rules stay. The tokens belong to the client id nowcalls-bench-fill and "
+        "outlive its connections.\n");
+    AddCommon(fill);
+    AddFlows(fill);
+    AddNumber<uint64_t>(fill, "--tokens", "N", "How many", 1, kTokensMax, &options_.tokens);
+    fill->get_option("--tokens")->required();
+    fill_hold_ms_ = kFillHoldMsDefault;
+    AddNumber<int64_t>(fill, "--hold-ms", "MS", "How long they live [3600000]", 2, kRuleTimeMsMax,
+                       &fill_hold_ms_);
+    fill->callback([this] {
+      options_.command = Command::kFill;
+      options_.hold_ms = fill_hold_ms_;
+    });
+  }
+
+  void AddIdle() {
+    CLI::App* idle =
+        app_.add_subcommand("idle", "Open connections that say hello and then nothing");
+    idle->footer("");
+    AddCommon(idle);
+    AddSeconds(idle, "--duration", "How long they stay [10]", 0.1, &options_.duration_ms);
+    idle->callback([this] { options_.command = Command::kIdle; });
+  }
+
+  CLI::App app_;
+  Options options_;
+  int64_t fill_hold_ms_ = 0;
+};
+
+}  // namespace
+
+ParsedArguments ParseArguments(int argc, const char* const* argv, bool out_is_terminal) {
+  return Parser(out_is_terminal).Parse(argc, argv);
+}
+
+}  // namespace nowcalls::bench

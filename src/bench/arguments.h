@@ -1,0 +1,26 @@
+// The command line of nowcalls-bench as a struct.
+//
+// Thread: any.
+#ifndef NOWCALLS_BENCH_ARGUMENTS_H_
+#define NOWCALLS_BENCH_ARGUMENTS_H_
+
+#include <optional>
+#include <string>
+
+#include "bench/options.h"
+
+namespace nowcalls::bench {
+
+struct ParsedArguments {
+  std::optional<Options> options;  // Absent: print `out` and `err` and exit.
+  int exit_code = 0;
+  std::string out;  // Help or version.
+  std::string err;  // What is wrong with the command line.
+};
+
+// Without --format a terminal gets a table, everything else JSON.
+ParsedArguments ParseArguments(int argc, const char* const* argv, bool out_is_terminal);
+
+}  // namespace nowcalls::bench
+
+#endif  // NOWCALLS_BENCH_ARGUMENTS_H_

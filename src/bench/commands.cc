@@ -1,0 +1,89 @@
+#include "bench/commands.h"
+
+#include <string>
+
+#include "base/exit_codes.h"
+#include "bench/driver.h"
+#include "bench/nowcalls_target.h"
+#include "bench/plan.h"
+#include "bench/process_usage.h"
+#include "bench/redis_target.h"
+#include "bench/report.h"
+#include "bench/status_line.h"
+#include "bench/summary.h"
+
+namespace nowcalls::bench {
+namespace {
+
+int ExitCodeOf(StatusCode code) {
+  switch (code) {
+    case StatusCode::kOk: return kExitOk;
+    case StatusCode::kUnavailable:
+    case StatusCode::kOutcomeUnknown: return kExitUnavailable;
+    case StatusCode::kIoError: return kExitIoError;
+    default: return kExitFailure;
+  }
+}
+
+int Fail(const Status& status, const Streams& streams) {
+  streams.err("nowcalls-bench: " + status.message() + "\n");
+  return ExitCodeOf(status.code());
+}
+
+// Whether the run did all that was asked for. Refusals are what a level is for, except for fill.
+Status Judge(const Options& options, const DriverResult& result) {
+  if (options.command == Command::kFill && result.granted_ever < options.tokens) {
+    return Status::FailedPrecondition("only " + std::to_string(result.granted_ever) + " of " +
+                                      std::to_string(options.tokens) + " tokens were granted" +
+                                      (result.interrupted ? " until it was interrupted" : ""));
+  }
+  if (Sum(result.seconds).errors == 0) return {};
+  return Status::FailedPrecondition("requests were answered with errors; see above");
+}
+
+int Measure(const Options& options, Target* target, const Streams& streams) {
+  DriverPlan plan = PlanRun(options);
+  plan.new_protocol = [target](uint32_t lanes) { return target->NewProtocol(lanes); };
+  StatusLine line(streams.err_is_terminal, streams.err);
+  plan.show = [&line](std::string_view text) { line.Show(text); };
+  Driver driver(std::move(plan));
+  const Status run = driver.Run();
+  line.Erase();
+  if (!run.ok()) return Fail(run, streams);
+  const std::unique_ptr<DriverResult> result = driver.TakeResult();
+  const bool json = options.format == Format::kJson;
+  if (!streams.out(json ? ReportJson(options, target->facts(), *result)
+                        : ReportTable(options, target->facts(), *result))) {
+    return Fail(Status::IoError("the figures cannot be written to stdout"), streams);
+  }
+  const Status judged = Judge(options, *result);
+  return judged.ok() ? kExitOk : Fail(judged, streams);
+}
+
+}  // namespace
+
+std::unique_ptr<Target> MakeTarget(const Options& options) {
+  if (options.target.kind == TargetKind::kRedis) return std::make_unique<RedisTarget>(options);
+  return std::make_unique<NowcallsTarget>(options);
+}
+
+int Run(const Options& options, const Streams& streams) {
+  if (options.server_pid != 0) {
+    const Result<ProcessUsage> server = ReadProcessUsage(options.server_pid);
+    if (!server.ok()) {
+      streams.err("nowcalls-bench: --server-pid " + std::to_string(options.server_pid) + ": " +
+                  server.status().message() + "\n");
+      return kExitUsage;
+    }
+  }
+  const std::unique_ptr<Target> target = MakeTarget(options);
+  const Status prepared = target->Prepare(PlanFlows(options));
+  const int exit_code =
+      prepared.ok() ? Measure(options, target.get(), streams) : Fail(prepared, streams);
+  if (options.keep_rules || options.command == Command::kFill) return exit_code;
+  const Status cleaned = target->CleanUp();
+  // After a failure the server is likely not to be there; the first message says more.
+  return cleaned.ok() || exit_code != kExitOk ? exit_code : Fail(cleaned, streams);
+}
+
+}  // namespace nowcalls::bench

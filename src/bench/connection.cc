@@ -1,0 +1,129 @@
+#include "bench/connection.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+namespace nowcalls::bench {
+namespace {
+
+Moment Now() { return {MonotonicNs(), WallMs()}; }
+
+Status UvError(const std::string& what, ssize_t error) {
+  return Status::Unavailable(what + ": " + uv_strerror(static_cast<int>(error)));
+}
+
+}  // namespace
+
+void Connection::Open(uv_loop_t* loop, const sockaddr* address) {
+  tcp_.data = connect_.data = write_.data = this;
+  NOWCALLS_CHECK(uv_tcp_init(loop, &tcp_) == 0);
+  open_ = true;
+  const int error =
+      uv_tcp_connect(&connect_, &tcp_, address, [](uv_connect_t* request, int status) {
+        static_cast<Connection*>(request->data)->OnConnected(status);
+      });
+  if (error != 0) Lose(UvError("could not be opened", error));
+}
+
+void Connection::Close() {
+  if (!open_) return;
+  open_ = false;
+  uv_close(reinterpret_cast<uv_handle_t*>(&tcp_), nullptr);
+}
+
+void Connection::Lose(const Status& reason) {
+  if (!open_) return;
+  Close();
+  owner_->OnLost(this, reason);
+}
+
+void Connection::OnConnected(int status) {
+  if (!open_) return;
+  if (status != 0) return Lose(UvError("could not be opened", status));
+  uv_tcp_nodelay(&tcp_, 1);
+  const int error = uv_read_start(
+      stream(),
+      [](uv_handle_t* handle, size_t, uv_buf_t* buffer) {
+        ReadBuffer* shared = static_cast<Connection*>(handle->data)->buffer_;
+        *buffer = uv_buf_init(shared->bytes, sizeof(shared->bytes));
+      },
+      [](uv_stream_t* stream, ssize_t size, const uv_buf_t*) {
+        static_cast<Connection*>(stream->data)->OnRead(size);
+      });
+  if (error != 0) return Lose(UvError("cannot be read", error));
+  protocol_->Greet(&out_);
+  Flush();
+}
+
+void Connection::Flush() {
+  if (!open_ || writing_ || out_.empty()) return;
+  uv_buf_t bytes = uv_buf_init(const_cast<char*>(out_.data()),  // NOLINT: libuv only reads it.
+                               static_cast<unsigned>(out_.size()));
+  const int sent = uv_try_write(stream(), &bytes, 1);
+  if (sent < 0 && sent != UV_EAGAIN) return Lose(UvError("was lost", sent));
+  if (sent == static_cast<int>(out_.size())) return out_.Clear();
+  if (sent > 0) out_.Consume(static_cast<size_t>(sent));
+  sending_.Clear();
+  sending_.swap(out_);
+  bytes = uv_buf_init(const_cast<char*>(sending_.data()),  // NOLINT: libuv only reads it.
+                      static_cast<unsigned>(sending_.size()));
+  writing_ = true;
+  const int error = uv_write(&write_, stream(), &bytes, 1, [](uv_write_t* request, int status) {
+    static_cast<Connection*>(request->data)->OnWritten(status);
+  });
+  if (error == 0) return;
+  writing_ = false;
+  Lose(UvError("was lost", error));
+}
+
+void Connection::OnWritten(int status) {
+  writing_ = false;
+  if (status != 0) return Lose(UvError("was lost", status));
+  Flush();
+}
+
+void Connection::OnRead(ssize_t size) {
+  const Moment now = Now();
+  if (size == UV_EOF) {
+    return Lose(Status::Unavailable(
+        greeted_ ? "was closed by the server; its log may say why"
+                 : "was closed by the server at once; it may be at its limit of connections"));
+  }
+  if (size < 0) return Lose(UvError("was lost", size));
+  const std::string_view bytes(buffer_->bytes, static_cast<size_t>(size));
+  if (rest_.empty()) {
+    rest_.assign(bytes.substr(TakeAnswers(bytes, now)));
+  } else {
+    rest_.append(bytes);
+    rest_.erase(0, TakeAnswers(rest_, now));
+  }
+  if (open_) owner_->OnAnswersTaken(this, now);
+}
+
+size_t Connection::TakeAnswers(std::string_view bytes, const Moment& now) {
+  std::string_view input = bytes;
+  Answer answer;
+  while (open_) {
+    const Protocol::Outcome outcome = protocol_->Take(&input, &answer);
+    if (outcome == Protocol::Outcome::kIncomplete) break;
+    const Status taken = outcome == Protocol::Outcome::kAnswer
+                             ? TakeAnswer(answer, now)
+                             : Status::Unavailable("brought an answer that is not understood: " +
+                                                   protocol_->error());
+    if (!taken.ok()) Lose(taken);
+  }
+  return bytes.size() - input.size();
+}
+
+Status Connection::TakeAnswer(const Answer& answer, const Moment& now) {
+  if (greeted_) return owner_->OnAnswer(this, answer, now);
+  if (answer.kind != AnswerKind::kGreeted) {
+    return Status::Unavailable("was refused: " + std::string(answer.error_name) + ": " +
+                               std::string(answer.error_text));
+  }
+  greeted_ = true;
+  owner_->OnGreeted(this);
+  return {};
+}
+
+}  // namespace nowcalls::bench

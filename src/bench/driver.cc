@@ -1,0 +1,326 @@
+#include "bench/driver.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "bench/reachable_address.h"
+
+namespace nowcalls::bench {
+namespace {
+
+constexpr int64_t kMsNs = 1'000'000;
+constexpr size_t kConnectingMax = 64;
+constexpr int64_t kConnectTimeoutMs = 10'000;  // Without another connection being ready.
+constexpr int64_t kDrainTimeoutMs = 10'000;
+constexpr uint64_t kTickMs = 200;
+constexpr uint64_t kDescriptorsBesides = 32;
+
+Moment Now() { return {MonotonicNs(), WallMs()}; }
+
+// Every connection is an open file; the soft limit is often 1024 and may be raised.
+Status AllowOpenFiles(uint64_t files) {
+  rlimit limit{};
+  NOWCALLS_CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  if (limit.rlim_cur >= files) return {};
+  if (limit.rlim_max < files) {
+    return Status::IoError("the system allows " + std::to_string(limit.rlim_max) +
+                           " open files, too few for so many connections; raise 'ulimit -n' to " +
+                           std::to_string(files));
+  }
+  limit.rlim_cur = files;
+  NOWCALLS_CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  return {};
+}
+
+}  // namespace
+
+Status Driver::Run() {
+  const size_t connections = plan_.connections + (plan_.expire_rate > 0 ? 1 : 0);
+  NOWCALLS_RETURN_IF_ERROR(AllowOpenFiles(connections + kDescriptorsBesides));
+  const Result<sockaddr_storage> address =
+      ReachableAddress(plan_.peer, BoottimeMs() + kConnectTimeoutMs);
+  if (!address.ok()) {
+    return address.status().WithContext("cannot reach " + plan_.peer.ToString());
+  }
+  address_ = *address;
+  if (plan_.load) load_.emplace(*plan_.load, plan_.flows, &result_->load);
+  if (plan_.expire_rate > 0) {
+    const LoadOptions options{plan_.expire_rate, double(plan_.expire_rate), 0, 0, false};
+    const FlowPicker flow(plan_.expire_flow, 1, FlowDistribution::kRoundRobin, 0);
+    expiring_.emplace(options, flow, &result_->expiring);
+  }
+  for (uint32_t i = 0; i < connections; ++i) {
+    const uint32_t lanes = i >= plan_.connections ? plan_.expire_rate
+                           : plan_.load           ? plan_.load->lanes
+                                                  : 1;
+    connections_.push_back(
+        std::make_unique<Connection>(i, plan_.new_protocol(lanes), &buffer_, this));
+    Connection* const added = connections_.back().get();
+    if (i >= plan_.connections) {
+      expiring_->AddConnection(added->protocol(), added->out());
+    } else if (load_) {
+      load_->AddConnection(added->protocol(), added->out());
+    }
+  }
+  const Status ready = OpenLoop();
+  if (ready.ok()) {
+    opened_ns_ = MonotonicNs();
+    OpenConnections();
+  } else {
+    End(ready);
+  }
+  uv_run(&loop_, UV_RUN_DEFAULT);
+  NOWCALLS_CHECK(uv_loop_close(&loop_) == 0);
+  return status_;
+}
+
+Status Driver::OpenLoop() {
+  NOWCALLS_CHECK(uv_loop_init(&loop_) == 0);
+  loop_.data = this;
+  phase_timer_.data = tick_.data = turn_end_.data = this;
+  NOWCALLS_CHECK(uv_timer_init(&loop_, &phase_timer_) == 0);
+  NOWCALLS_CHECK(uv_timer_init(&loop_, &tick_) == 0);
+  NOWCALLS_CHECK(uv_timer_start(
+                     &tick_, [](uv_timer_t* t) { static_cast<Driver*>(t->data)->OnTick(); },
+                     kTickMs, kTickMs) == 0);
+  NOWCALLS_CHECK(uv_check_init(&loop_, &turn_end_) == 0);
+  NOWCALLS_CHECK(uv_check_start(&turn_end_, [](uv_check_t* check) {
+                   static_cast<Driver*>(check->data)->OnTurnEnd();
+                 }) == 0);
+  const int numbers[] = {SIGINT, SIGTERM};
+  for (size_t i = 0; i < std::size(numbers); ++i) {
+    signals_[i].data = this;
+    NOWCALLS_CHECK(uv_signal_init(&loop_, &signals_[i]) == 0);
+    NOWCALLS_CHECK(uv_signal_start(
+                       &signals_[i],
+                       [](uv_signal_t* s, int) { static_cast<Driver*>(s->data)->OnSignal(); },
+                       numbers[i]) == 0);
+  }
+  // The end of the turn does what has become due.
+  return alarm_.Start(&loop_, [] {});
+}
+
+void Driver::OpenConnections() {
+  SetPhaseTimer(kConnectTimeoutMs * kMsNs);
+  while (phase_ == Phase::kConnecting && opened_ < connections_.size() &&
+         opened_ - greeted_ < kConnectingMax) {
+    connections_[opened_++]->Open(&loop_, reinterpret_cast<const sockaddr*>(&address_));
+  }
+}
+
+void Driver::OnGreeted(Connection* /*connection*/) {
+  ++greeted_;
+  if (greeted_ == connections_.size()) return Start();
+  OpenConnections();
+}
+
+void Driver::Start() {
+  const Moment now = Now();
+  result_->connect_ns = now.ns - opened_ns_;
+  phase_ = Phase::kWarmingUp;
+  const int64_t begin_ns = now.ns + plan_.warm_up_ns;
+  const bool until_done = plan_.load && plan_.load->cycles_max > 0;
+  const int64_t end_ns = until_done ? Load::kNever : begin_ns + plan_.duration_ns;
+  result_->load.Count(begin_ns, end_ns);
+  result_->expiring.Count(begin_ns, end_ns);
+  ForEachLoad([&now](Load* load) { load->Start(now); });
+  if (plan_.warm_up_ns == 0) return BeginCounting();
+  SetPhaseTimer(plan_.warm_up_ns);
+}
+
+void Driver::BeginCounting() {
+  phase_ = Phase::kCounting;
+  result_->before = ReadUsage();
+  const bool until_done = plan_.load && plan_.load->cycles_max > 0;
+  uv_timer_stop(&phase_timer_);
+  if (!until_done) SetPhaseTimer(result_->load.end_ns() - MonotonicNs());
+}
+
+void Driver::EndCounting() {
+  const Moment now = Now();
+  phase_ = Phase::kDraining;
+  result_->load.EndAt(now.ns);
+  result_->expiring.EndAt(now.ns);
+  result_->counted_ns = result_->load.end_ns() - result_->load.begin_ns();
+  result_->after = ReadUsage();
+  ForEachLoad([&now](Load* load) { load->Finish(now); });
+  SetPhaseTimer(kDrainTimeoutMs * kMsNs);
+}
+
+void Driver::OnPhaseTimer() {
+  switch (phase_) {
+    case Phase::kConnecting:
+      return End(Status::Unavailable("only " + std::to_string(greeted_) + " of " +
+                                     std::to_string(connections_.size()) + " connections to " +
+                                     plan_.peer.ToString() + " were answered within " +
+                                     std::to_string(kConnectTimeoutMs / 1000) + " s"));
+    case Phase::kWarmingUp: return BeginCounting();
+    case Phase::kCounting: return EndCounting();
+    case Phase::kDraining: {
+      uint32_t unanswered = 0;
+      ForEachLoad([&](Load* load) { unanswered += load->busy_lanes(); });
+      return End(Status::Unavailable(std::to_string(unanswered) +
+                                     " requests were not answered within " +
+                                     std::to_string(kDrainTimeoutMs / 1000) +
+                                     " s after the end; the server hangs or is overloaded"));
+    }
+    case Phase::kClosing: return;
+  }
+}
+
+// Once a turn, when all answers that have come are taken.
+void Driver::OnTurnEnd() {
+  if (phase_ == Phase::kConnecting || phase_ == Phase::kClosing) return;
+  const Moment now = Now();
+  int64_t next_due_ns = Load::kNever;
+  ForEachLoad([&](Load* load) {
+    if (load->next_due_ns() <= now.ns) load->Advance(now);
+    next_due_ns = std::min(next_due_ns, load->next_due_ns());
+  });
+  if (load_) load_->TakeTouched([this](uint32_t i) { connections_[i]->Flush(); });
+  if (expiring_) expiring_->TakeTouched([this](uint32_t) { connections_.back()->Flush(); });
+  if (phase_ == Phase::kClosing) return;  // A flush has found a connection lost.
+  alarm_.Set(next_due_ns);
+  CheckDone();
+}
+
+void Driver::CheckDone() {
+  if (phase_ == Phase::kCounting && load_ && plan_.load->cycles_max > 0) {
+    const bool refused = load_->refused() + result_->load.errors_ever() > 0;
+    if (refused || load_->idle()) EndCounting();
+  }
+  if (phase_ != Phase::kDraining) return;
+  if ((!load_ || load_->idle()) && (!expiring_ || expiring_->idle())) End(Status::Ok());
+}
+
+void Driver::OnTick() {
+  const Status keeping_up = CheckBehind();
+  if (!keeping_up.ok()) return End(keeping_up);
+  if (plan_.show) Show();
+}
+
+Status Driver::CheckBehind() const {
+  const int64_t now_ns = MonotonicNs();
+  int64_t behind_ns = load_ ? load_->BehindNs(now_ns) : 0;
+  uint64_t waiting = load_ ? load_->waiting() : 0;
+  if (expiring_) {
+    behind_ns = std::max(behind_ns, expiring_->BehindNs(now_ns));
+    waiting += expiring_->waiting();
+  }
+  if (behind_ns <= plan_.behind_ns_max) return {};
+  return Status::ResourceExhausted(
+      "the server cannot keep up with the schedule: " + std::to_string(waiting) +
+      " requests are waiting, the oldest for " + std::to_string(behind_ns / kMsNs) +
+      " ms, more than --behind-max-ms; lower --rate, or raise --connections or --in-flight if it "
+      "is the requests in flight that hold it up");
+}
+
+void Driver::Show() const {
+  const auto since_s = [](int64_t ns) {
+    return std::to_string(std::max<int64_t>(MonotonicNs() - ns, 0) / 1'000'000'000) + " s";
+  };
+  const std::string connections = std::to_string(greeted_) + " connections";
+  switch (phase_) {
+    case Phase::kConnecting: return plan_.show(connections);
+    case Phase::kWarmingUp: return plan_.show(connections + ", warming up");
+    case Phase::kDraining: return plan_.show("awaiting the last answers");
+    case Phase::kClosing: return;
+    case Phase::kCounting: break;
+  }
+  std::string line = since_s(result_->load.begin_ns());
+  if (load_) {
+    const SecondRow& second = result_->load.last_second();
+    char figures[128];
+    std::snprintf(figures, sizeof(figures), ": %llu op/s, p99 %.3f ms, %llu refused, %llu errors",
+                  static_cast<unsigned long long>(second.granted + second.released),  // NOLINT
+                  static_cast<double>(second.p99_ns) / 1e6,
+                  static_cast<unsigned long long>(second.refused),  // NOLINT: what %llu takes
+                  static_cast<unsigned long long>(second.errors));  // NOLINT
+    line += figures;
+  }
+  plan_.show(line);
+}
+
+void Driver::OnSignal() {
+  for (uv_signal_t& signal : signals_) uv_signal_stop(&signal);
+  result_->interrupted = true;
+  if (phase_ == Phase::kCounting) return EndCounting();
+  if (phase_ == Phase::kDraining) return;
+  End(Status::Unavailable("interrupted before anything was counted"));
+}
+
+Status Driver::OnAnswer(Connection* connection, const Answer& answer, const Moment& now) {
+  const bool asked = IsExpiring(*connection)
+                         ? expiring_->OnAnswer(0, answer, now)
+                         : load_ && load_->OnAnswer(connection->number(), answer, now);
+  if (asked) return {};
+  return Status::Unavailable("brought an answer to a request that was not sent");
+}
+
+void Driver::OnAnswersTaken(Connection* connection, const Moment& now) {
+  if (IsExpiring(*connection)) return expiring_->StartWaiting(0, now);
+  if (load_ && phase_ != Phase::kConnecting) load_->StartWaiting(connection->number(), now);
+}
+
+void Driver::OnLost(Connection* connection, const Status& reason) {
+  End({reason.code(), "connection " + std::to_string(connection->number() + 1) + " of " +
+                          std::to_string(connections_.size()) + " to " + plan_.peer.ToString() +
+                          " " + reason.message()});
+}
+
+void Driver::End(const Status& status) {
+  if (phase_ == Phase::kClosing) return;
+  phase_ = Phase::kClosing;
+  status_ = status;
+  for (const auto& connection : connections_) connection->Close();
+  uv_walk(
+      &loop_,
+      [](uv_handle_t* handle, void*) {
+        if (uv_is_closing(handle) == 0) uv_close(handle, nullptr);
+      },
+      nullptr);
+}
+
+void Driver::SetPhaseTimer(int64_t delay_ns) {
+  // libuv counts from the last turn's beginning, in whole milliseconds of which one may be over.
+  uv_update_time(&loop_);
+  const int64_t delay_ms = std::max<int64_t>(delay_ns, 0) / kMsNs + 2;
+  NOWCALLS_CHECK(uv_timer_start(
+                     &phase_timer_,
+                     [](uv_timer_t* t) { static_cast<Driver*>(t->data)->OnPhaseTimer(); },
+                     static_cast<uint64_t>(delay_ms), 0) == 0);
+}
+
+Usage Driver::ReadUsage() const {
+  Usage usage{OwnCpuSeconds(), {}};
+  if (plan_.server_pid == 0) return usage;
+  const Result<ProcessUsage> server = ReadProcessUsage(plan_.server_pid);
+  if (server.ok()) usage.server = *server;
+  return usage;
+}
+
+template <typename Visit>
+void Driver::ForEachLoad(Visit&& visit) {
+  if (load_) visit(&*load_);
+  if (expiring_) visit(&*expiring_);
+}
+
+std::unique_ptr<DriverResult> Driver::TakeResult() {
+  const int64_t now_ns = MonotonicNs();
+  result_->seconds = result_->load.TakeSeconds(now_ns);
+  result_->expiring_seconds = result_->expiring.TakeSeconds(now_ns);
+  if (load_) {
+    result_->granted_ever = load_->granted();
+    result_->refused_ever = load_->refused();
+  }
+  return std::move(result_);
+}
+
+}  // namespace nowcalls::bench

@@ -1,0 +1,131 @@
+// Driver: one libuv loop that puts a load on a server through many connections, and times it.
+//
+// Thread: the one that calls Run, for as long as Run lasts. Per turn of the loop a connection is
+// read and written once. SIGINT and SIGTERM end the counting early; a second one ends the process.
+//
+// A run: all connections are opened and greeted; the load starts; after the warm-up it is counted;
+// at the end nothing new begins, and what has begun is awaited.
+#ifndef NOWCALLS_BENCH_DRIVER_H_
+#define NOWCALLS_BENCH_DRIVER_H_
+
+#include <uv.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/host_port.h"
+#include "bench/alarm.h"
+#include "bench/connection.h"
+#include "bench/load.h"
+#include "bench/process_usage.h"
+#include "bench/recorder.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::bench {
+
+struct DriverPlan {
+  HostPort peer;
+  std::function<std::unique_ptr<Protocol>(uint32_t lanes)> new_protocol;
+  uint32_t connections = 1;
+  // Absent: the connections stay idle.
+  std::optional<LoadOptions> load;
+  FlowPicker flows{0, 1, FlowDistribution::kRoundRobin, 0};
+  // Acquires of tokens that expire, on a connection of their own. 0: none.
+  uint32_t expire_rate = 0;
+  uint32_t expire_flow = 0;
+  int64_t warm_up_ns = 0;
+  int64_t duration_ns = 0;  // Of a load with cycles_max: until all of them are done.
+  int64_t behind_ns_max = 0;
+  int64_t server_pid = 0;                      // 0: not known.
+  std::function<void(std::string_view)> show;  // The state in a few words, some times a second.
+};
+
+struct Usage {
+  double client_cpu_s = 0;
+  std::optional<ProcessUsage> server;
+};
+
+struct DriverResult {
+  Recorder load;
+  Recorder expiring;
+  std::vector<SecondRow> seconds;
+  std::vector<SecondRow> expiring_seconds;
+  int64_t connect_ns = 0;
+  int64_t counted_ns = 0;
+  Usage before;  // The counted interval.
+  Usage after;
+  uint64_t granted_ever = 0;
+  uint64_t refused_ever = 0;
+  bool interrupted = false;
+};
+
+class Driver : public Connection::Owner {
+ public:
+  explicit Driver(DriverPlan plan) : plan_(std::move(plan)) {}
+  ~Driver() override = default;
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  // Once. kUnavailable: the server cannot be reached, or a connection was lost. kResourceExhausted:
+  // it cannot keep up with the schedule. kIoError: the system refuses what a run needs.
+  Status Run();
+  // REQUIRES: Run was ok.
+  std::unique_ptr<DriverResult> TakeResult();
+
+ private:
+  enum class Phase : uint8_t { kConnecting, kWarmingUp, kCounting, kDraining, kClosing };
+
+  Status OpenLoop();
+  void OpenConnections();
+  void Start();
+  void BeginCounting();
+  void EndCounting();
+  void OnPhaseTimer();
+  void OnTick();
+  void OnTurnEnd();
+  void OnSignal();
+  void CheckDone();
+  Status CheckBehind() const;
+  void Show() const;
+  void End(const Status& status);
+  void SetPhaseTimer(int64_t delay_ns);
+  Usage ReadUsage() const;
+  template <typename Visit>
+  void ForEachLoad(Visit&& visit);
+  bool IsExpiring(const Connection& connection) const {
+    return connection.number() >= plan_.connections;
+  }
+
+  void OnGreeted(Connection* connection) override;
+  Status OnAnswer(Connection* connection, const Answer& answer, const Moment& now) override;
+  void OnAnswersTaken(Connection* connection, const Moment& now) override;
+  void OnLost(Connection* connection, const Status& reason) override;
+
+  DriverPlan plan_;
+  std::unique_ptr<DriverResult> result_ = std::make_unique<DriverResult>();
+  Status status_;
+  Phase phase_ = Phase::kConnecting;
+  int64_t opened_ns_ = 0;
+  sockaddr_storage address_{};
+  uv_loop_t loop_{};
+  uv_timer_t phase_timer_{};
+  uv_timer_t tick_{};
+  uv_check_t turn_end_{};
+  uv_signal_t signals_[2]{};
+  Alarm alarm_;
+  ReadBuffer buffer_{};
+  std::vector<std::unique_ptr<Connection>> connections_;
+  size_t opened_ = 0;
+  size_t greeted_ = 0;
+  std::optional<Load> load_;
+  std::optional<Load> expiring_;
+};
+
+}  // namespace nowcalls::bench
+
+#endif  // NOWCALLS_BENCH_DRIVER_H_

@@ -1,0 +1,45 @@
+#include "bench/main.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+
+#include "base/exit_codes.h"
+#include "base/standard_descriptors.h"
+#include "bench/arguments.h"
+#include "bench/commands.h"
+
+namespace nowcalls::bench {
+namespace {
+
+bool WriteAll(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(written));
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+int Main(int argc, const char* const* argv) {
+  OccupyStandardDescriptors();
+  ::signal(SIGPIPE, SIG_IGN);
+  const Streams streams{
+      [](std::string_view bytes) { return WriteAll(STDOUT_FILENO, bytes); },
+      // Nobody can be told when stderr itself fails.
+      [](std::string_view bytes) { static_cast<void>(WriteAll(STDERR_FILENO, bytes)); },
+      ::isatty(STDERR_FILENO) == 1};
+  const ParsedArguments parsed = ParseArguments(argc, argv, ::isatty(STDOUT_FILENO) == 1);
+  streams.err(parsed.err);
+  if (!streams.out(parsed.out)) return kExitIoError;
+  return parsed.options ? Run(*parsed.options, streams) : parsed.exit_code;
+}
+
+}  // namespace nowcalls::bench

@@ -1,0 +1,92 @@
+#include "bench/nowcalls_protocol.h"
+
+#include <utility>
+
+namespace nowcalls::bench {
+namespace {
+
+constexpr uint32_t kGreetMsgid = UINT32_MAX;
+
+void SetError(std::string_view name, std::string_view text, Answer* answer) {
+  answer->kind = AnswerKind::kError;
+  answer->error_name = name;
+  answer->error_text = text;
+}
+
+}  // namespace
+
+void NowcallsProtocol::Greet(wire::OutputBuffer* out) {
+  wire::EncodeHelloRequest(kGreetMsgid, setup_->name_space, setup_->client_id, out);
+}
+
+void NowcallsProtocol::Acquire(uint32_t lane, uint32_t flow, int64_t /*wall_ms*/,
+                               wire::OutputBuffer* out) {
+  wire::EncodeAcquireRequest(2 * lane, {setup_->flows[flow].id, 1}, out);
+}
+
+void NowcallsProtocol::Release(uint32_t lane, uint32_t /*flow*/, uint64_t token,
+                               wire::OutputBuffer* out) {
+  wire::EncodeTokenRequest(2 * lane + 1, wire::Method::kRelease, token, out);
+}
+
+Protocol::Outcome NowcallsProtocol::Take(std::string_view* input, Answer* answer) {
+  size_t message_bytes = 0;
+  switch (splitter_.Next(*input, &message_bytes)) {
+    case wire::MessageSplitter::Outcome::kIncomplete: return Outcome::kIncomplete;
+    case wire::MessageSplitter::Outcome::kInvalid: error_ = splitter_.error(); break;
+    case wire::MessageSplitter::Outcome::kMessage: {
+      const Status read = Read(input->substr(0, message_bytes), answer);
+      input->remove_prefix(message_bytes);
+      if (read.ok()) return Outcome::kAnswer;
+      error_ = read.message();
+    }
+  }
+  return Outcome::kInvalid;
+}
+
+Status NowcallsProtocol::Read(std::string_view message, Answer* answer) {
+  Result<wire::Response> response = wire::DecodeResponse(message);
+  if (!response.ok()) return response.status();
+  answer->lane = response->msgid / 2;
+  if (response->error) {
+    response_ = *std::move(response);
+    SetError(wire::ErrorCodeName(response_.error->code), response_.error->message, answer);
+    return {};
+  }
+  if (response->msgid == kGreetMsgid) {
+    answer->kind = AnswerKind::kGreeted;
+    return {};
+  }
+  return response->msgid % 2 == 0 ? ReadAcquired(response->result, answer)
+                                  : ReadReleased(response->result, answer);
+}
+
+Status NowcallsProtocol::ReadAcquired(std::string_view result, Answer* answer) {
+  const Result<wire::AcquireReply> reply = wire::DecodeAcquireReply(result);
+  if (!reply.ok()) return reply.status();
+  switch (reply->status) {
+    case TokenStatus::kOk:
+      answer->kind = AnswerKind::kGranted;
+      answer->token = reply->token_id;
+      break;
+    case TokenStatus::kBlocked:
+    case TokenStatus::kTooManyRequest:
+      answer->kind = AnswerKind::kRefused;
+      answer->refused_by = reply->refused_by;
+      break;
+    default: SetError(TokenStatusName(reply->status), "answer to an acquire", answer);
+  }
+  return {};
+}
+
+Status NowcallsProtocol::ReadReleased(std::string_view result, Answer* answer) {
+  const Result<TokenStatus> status = wire::DecodeStatusReply(result);
+  if (!status.ok()) return status.status();
+  answer->kind = AnswerKind::kReleased;
+  if (*status != TokenStatus::kReleaseOk) {
+    SetError(TokenStatusName(*status), "answer to a release: the token had ended before", answer);
+  }
+  return {};
+}
+
+}  // namespace nowcalls::bench

@@ -1,0 +1,50 @@
+// NowcallsProtocol: MessagePack-RPC as nowcalls-server speaks it (wire/PROTOCOL.md).
+//
+// Thread: one at a time. The msgid of a request is twice its lane, plus one for a release, so an
+// answer says by itself whose it is and what it answers.
+#ifndef NOWCALLS_BENCH_NOWCALLS_PROTOCOL_H_
+#define NOWCALLS_BENCH_NOWCALLS_PROTOCOL_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/limits.h"
+#include "bench/protocol.h"
+#include "nowcalls/status.h"
+#include "wire/client_messages.h"
+#include "wire/splitter.h"
+
+namespace nowcalls::bench {
+
+class NowcallsProtocol : public Protocol {
+ public:
+  // What the connections of a run have in common.
+  struct Setup {
+    std::vector<Flow> flows;
+    std::string name_space;
+    std::optional<std::string> client_id;
+  };
+  explicit NowcallsProtocol(std::shared_ptr<const Setup> setup) : setup_(std::move(setup)) {}
+
+  void Greet(wire::OutputBuffer* out) override;
+  void Acquire(uint32_t lane, uint32_t flow, int64_t wall_ms, wire::OutputBuffer* out) override;
+  void Release(uint32_t lane, uint32_t flow, uint64_t token, wire::OutputBuffer* out) override;
+  Outcome Take(std::string_view* input, Answer* answer) override;
+  std::string error() const override { return error_; }
+
+ private:
+  Status ReadAcquired(std::string_view result, Answer* answer);
+  Status ReadReleased(std::string_view result, Answer* answer);
+  Status Read(std::string_view message, Answer* answer);
+
+  std::shared_ptr<const Setup> setup_;
+  wire::MessageSplitter splitter_{kReplyBytesMax};
+  wire::Response response_;
+  std::string error_;
+};
+
+}  // namespace nowcalls::bench
+
+#endif  // NOWCALLS_BENCH_NOWCALLS_PROTOCOL_H_

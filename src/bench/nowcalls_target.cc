@@ -1,0 +1,107 @@
+#include "bench/nowcalls_target.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/limits.h"
+#include "wire/json.h"
+
+namespace nowcalls::bench {
+namespace {
+
+constexpr int64_t kTimeoutMs = 5000;
+constexpr size_t kRulesPerNamespace = 256;
+
+Result<std::unique_ptr<client::BlockingClient>> Connect(const Options& options) {
+  return client::BlockingClient::Connect(options.target.peer.ToString(), kTimeoutMs);
+}
+
+}  // namespace
+
+std::string RulesJson(const std::vector<Flow>& flows, size_t begin, size_t end,
+                      double timeout_factor) {
+  auto rules = nlohmann::json::array();
+  for (size_t i = begin; i < end; ++i) {
+    const Flow& flow = flows[i];
+    const auto lifetime_ms = static_cast<double>(flow.lifetime_ms);
+    const auto timeout_ms = static_cast<int64_t>(std::ceil(lifetime_ms / timeout_factor));
+    rules.push_back({{"resource", "nowcalls-bench:" + std::to_string(flow.id)},
+                     {"count", flow.level},
+                     {"clusterMode", true},
+                     {"clusterConfig",
+                      {{"flowId", flow.id},
+                       {"thresholdType", 1},
+                       {"resourceTimeout", timeout_ms},
+                       {"clientOfflineTime", std::min(flow.lifetime_ms, kRuleTimeMsMax)}}}});
+  }
+  return rules.dump();
+}
+
+Status NowcallsTarget::Prepare(const std::vector<Flow>& flows) {
+  Result<std::unique_ptr<client::BlockingClient>> client = Connect(options_);
+  if (!client.ok()) return client.status();
+  NOWCALLS_RETURN_IF_ERROR(ReadFacts(client->get()));
+  for (size_t begin = 0; begin < flows.size(); begin += kRulesPerNamespace) {
+    const size_t end = std::min(begin + kRulesPerNamespace, flows.size());
+    const std::string suffix = begin == 0 ? "" : "." + std::to_string(begin / kRulesPerNamespace);
+    NOWCALLS_RETURN_IF_ERROR(LoadRules(options_.name_space + suffix,
+                                       RulesJson(flows, begin, end, timeout_factor_),
+                                       client->get()));
+  }
+  auto setup = std::make_shared<NowcallsProtocol::Setup>();
+  setup->flows = flows;
+  setup->name_space = options_.name_space;
+  if (options_.command == Command::kFill) setup->client_id = kFillClientId;
+  setup_ = std::move(setup);
+  return {};
+}
+
+Status NowcallsTarget::ReadFacts(client::BlockingClient* client) {
+  const Result<std::string_view> bytes = client->Info();
+  if (!bytes.ok()) return bytes.status();
+  const Result<nlohmann::ordered_json> info = wire::JsonFromMessagePack(*bytes);
+  if (!info.ok()) return info.status().WithContext("the server's info");
+  try {
+    facts_ = {info->at("version"), info->at("ledger").at("durability")};
+    timeout_factor_ = info->at("settings").at("resource_timeout_factor");
+  } catch (const nlohmann::json::exception& error) {
+    return Status::Unavailable(std::string("the server's info is not understood: ") + error.what());
+  }
+  return {};
+}
+
+Status NowcallsTarget::LoadRules(const std::string& name_space, const std::string& json,
+                                 client::BlockingClient* client) {
+  const Result<uint64_t> loaded = client->RulesLoad(name_space, json);
+  if (loaded.ok()) {
+    loaded_.push_back(name_space);
+    return {};
+  }
+  const Status status =
+      loaded.status().WithContext("the rules of namespace '" + name_space + "' cannot be loaded");
+  if (status.code() != StatusCode::kAlreadyExists) return status;
+  return {status.code(), status.message() +
+                             "\nChoose a namespace that has no rules of its own with --namespace "
+                             "NS, and flow ids that no other has with --first-flow ID."};
+}
+
+std::unique_ptr<Protocol> NowcallsTarget::NewProtocol(uint32_t /*lanes*/) {
+  return std::make_unique<NowcallsProtocol>(setup_);
+}
+
+Status NowcallsTarget::CleanUp() {
+  if (loaded_.empty()) return {};
+  Result<std::unique_ptr<client::BlockingClient>> client = Connect(options_);
+  if (!client.ok()) return client.status();
+  for (; !loaded_.empty(); loaded_.pop_back()) {
+    const Result<uint64_t> removed = (*client)->RulesLoad(loaded_.back(), "[]");
+    if (!removed.ok()) {
+      return removed.status().WithContext("the rules of namespace '" + loaded_.back() +
+                                          "' could not be removed");
+    }
+  }
+  return {};
+}
+
+}  // namespace nowcalls::bench

@@ -1,0 +1,46 @@
+// NowcallsTarget: a nowcalls-server. Its flows are rules that are loaded by RPC.
+//
+// Thread: see target.h. The rules of a message are few (64 KiB), so sets of more than 256 flows are
+// spread over the namespaces NS, NS.1, NS.2 and so on. Sessions are all in NS.
+#ifndef NOWCALLS_BENCH_NOWCALLS_TARGET_H_
+#define NOWCALLS_BENCH_NOWCALLS_TARGET_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/nowcalls_protocol.h"
+#include "bench/target.h"
+#include "client/blocking_client.h"
+
+namespace nowcalls::bench {
+
+class NowcallsTarget : public Target {
+ public:
+  // The client id of fill, whose tokens must outlive its connections.
+  static constexpr char kFillClientId[] = "nowcalls-bench-fill";
+
+  explicit NowcallsTarget(const Options& options) : options_(options) {}
+
+  Status Prepare(const std::vector<Flow>& flows) override;
+  std::unique_ptr<Protocol> NewProtocol(uint32_t lanes) override;
+  Status CleanUp() override;
+
+ private:
+  Status ReadFacts(client::BlockingClient* client);
+  Status LoadRules(const std::string& name_space, const std::string& json,
+                   client::BlockingClient* client);
+
+  Options options_;
+  double timeout_factor_ = 2;        // A token lives for its rule's resourceTimeout times this.
+  std::vector<std::string> loaded_;  // Namespaces.
+  std::shared_ptr<const NowcallsProtocol::Setup> setup_;
+};
+
+// Sentinel's JSON for flows[begin..end). A token lives for resourceTimeout x `timeout_factor`.
+std::string RulesJson(const std::vector<Flow>& flows, size_t begin, size_t end,
+                      double timeout_factor);
+
+}  // namespace nowcalls::bench
+
+#endif  // NOWCALLS_BENCH_NOWCALLS_TARGET_H_

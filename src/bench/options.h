@@ -1,0 +1,58 @@
+// What nowcalls-bench was asked to do.
+//
+// Thread: any.
+#ifndef NOWCALLS_BENCH_OPTIONS_H_
+#define NOWCALLS_BENCH_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/host_port.h"
+#include "bench/flow_picker.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::bench {
+
+enum class Command : uint8_t { kLoad, kFill, kIdle };
+enum class TargetKind : uint8_t { kNowcalls, kRedis };
+enum class Format : uint8_t { kTable, kJson };
+
+struct TargetAddress {
+  TargetKind kind = TargetKind::kNowcalls;
+  HostPort peer{"127.0.0.1", 18730};
+
+  // "redis://127.0.0.1:6379"
+  std::string ToString() const;
+};
+
+// Reads nowcalls://HOST:PORT or redis://HOST:PORT with a port above 0. kInvalidArgument otherwise.
+Result<TargetAddress> ParseTarget(std::string_view text);
+
+struct Options {
+  Command command = Command::kLoad;
+  TargetAddress target;
+  std::string name_space = "bench";
+  uint32_t connections = 16;
+  uint32_t in_flight = 16;  // Lanes of a connection, see bench/load.h.
+  double rate = 0;          // Operations a second in total; 0: closed loop.
+  uint32_t flows = 1;
+  FlowDistribution flow_distribution = FlowDistribution::kRoundRobin;
+  uint64_t seed = 1;
+  int64_t first_flow = 1'000'001;
+  int64_t level = INT32_MAX;
+  int64_t hold_ms = 0;  // Of fill: how long its tokens live.
+  int64_t duration_ms = 10'000;
+  int64_t warm_up_ms = 1'000;
+  int64_t behind_ms_max = 10'000;
+  uint32_t expire_rate = 0;
+  int64_t expire_after_ms = 2'000;
+  uint64_t tokens = 0;  // Of fill.
+  bool keep_rules = false;
+  Format format = Format::kTable;
+  int64_t server_pid = 0;  // 0: none.
+};
+
+}  // namespace nowcalls::bench
+
+#endif  // NOWCALLS_BENCH_OPTIONS_H_

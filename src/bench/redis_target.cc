@@ -1,0 +1,110 @@
+#include "bench/redis_target.h"
+
+#include <utility>
+
+#include "base/clock.h"
+#include "bench/resp.h"
+
+namespace nowcalls::bench {
+namespace {
+
+constexpr int64_t kTimeoutMs = 5000;
+
+// The strings of an answer; of an integer its digits.
+Result<std::vector<std::string>> Ask(const client::Socket& socket, const std::string& command) {
+  const int64_t deadline_ms = BoottimeMs() + kTimeoutMs;
+  NOWCALLS_RETURN_IF_ERROR(socket.Send(command, deadline_ms));
+  std::string input;
+  std::vector<std::string> values;
+  size_t taken_bytes = 0;
+  for (int64_t due = 1; due > 0;) {
+    std::string_view rest = std::string_view(input).substr(taken_bytes);
+    RespValue value;
+    const RespOutcome outcome = TakeResp(&rest, &value);
+    if (outcome == RespOutcome::kInvalid) return Status::Unavailable("it does not speak RESP2");
+    if (outcome == RespOutcome::kIncomplete) {
+      NOWCALLS_RETURN_IF_ERROR(socket.Receive(&input, deadline_ms));
+      continue;
+    }
+    taken_bytes = input.size() - rest.size();
+    --due;
+    if (value.kind == RespKind::kError) return Status::InvalidArgument(std::string(value.text));
+    if (value.kind == RespKind::kArray) {
+      due += value.integer;
+    } else if (value.kind == RespKind::kInteger) {
+      values.push_back(std::to_string(value.integer));
+    } else {
+      values.emplace_back(value.text);
+    }
+  }
+  return values;
+}
+
+// The value of one setting; "unknown" where the server does not tell.
+std::string AskSetting(const client::Socket& socket, std::string_view name) {
+  const Result<std::vector<std::string>> pair = Ask(socket, RespCommand({"CONFIG", "GET", name}));
+  return pair.ok() && pair->size() == 2 ? (*pair)[1] : "unknown";
+}
+
+}  // namespace
+
+std::string InfoField(const std::string& info, const std::string& name) {
+  const std::string head = "\n" + name + ":";
+  const size_t at = info.find(head);
+  if (at == std::string::npos) return "";
+  const size_t begin = at + head.size();
+  return info.substr(begin, info.find_first_of("\r\n", begin) - begin);
+}
+
+Result<client::Socket> RedisTarget::Connect() const {
+  Result<client::Socket> socket =
+      client::Socket::Connect(options_.target.peer, BoottimeMs() + kTimeoutMs);
+  if (socket.ok()) return socket;
+  return Status::Unavailable("cannot reach " + options_.target.ToString() + ": " +
+                             socket.status().message() + "; is redis-server running there?");
+}
+
+Status RedisTarget::ReadFacts(const client::Socket& socket) {
+  const Result<std::vector<std::string>> info = Ask(socket, RespCommand({"INFO", "server"}));
+  if (!info.ok()) return info.status();
+  facts_.version = info->empty() ? "" : InfoField(info->front(), "redis_version");
+  const std::string append_only = AskSetting(socket, "appendonly");
+  facts_.durability = "appendonly " + append_only;
+  if (append_only == "yes")
+    facts_.durability += ", appendfsync " + AskSetting(socket, "appendfsync");
+  return {};
+}
+
+Status RedisTarget::Prepare(const std::vector<Flow>& flows) {
+  const Result<client::Socket> socket = Connect();
+  if (!socket.ok()) return socket.status();
+  NOWCALLS_RETURN_IF_ERROR(ReadFacts(*socket).WithContext(options_.target.ToString()));
+  const Result<std::vector<std::string>> sha =
+      Ask(*socket, RespCommand({"SCRIPT", "LOAD", kAcquireScript}));
+  if (!sha.ok()) return sha.status().WithContext("the script cannot be loaded");
+  if (sha->size() != 1) return Status::Unavailable("SCRIPT LOAD answered no name of the script");
+  for (const Flow& flow : flows) {
+    keys_.push_back(RedisProtocol::KeyOf(options_.name_space, flow.id));
+  }
+  setup_ = std::make_shared<RedisProtocol::Setup>(flows, options_.name_space, sha->front(),
+                                                  RandomBits128()[0]);
+  return {};
+}
+
+std::unique_ptr<Protocol> RedisTarget::NewProtocol(uint32_t lanes) {
+  return std::make_unique<RedisProtocol>(setup_, lanes);
+}
+
+Status RedisTarget::CleanUp() {
+  if (keys_.empty()) return {};
+  const Result<client::Socket> socket = Connect();
+  if (!socket.ok()) return socket.status();
+  std::string command;
+  AppendRespArray(keys_.size() + 1, &command);
+  AppendRespBulk("DEL", &command);
+  for (const std::string& key : keys_) AppendRespBulk(key, &command);
+  keys_.clear();
+  return Ask(*socket, command).status().WithContext("the keys could not be deleted");
+}
+
+}  // namespace nowcalls::bench

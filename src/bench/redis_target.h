@@ -1,0 +1,39 @@
+// RedisTarget: a Redis server, without password or TLS, whose sorted sets are used as semaphores.
+//
+// Thread: see target.h.
+#ifndef NOWCALLS_BENCH_REDIS_TARGET_H_
+#define NOWCALLS_BENCH_REDIS_TARGET_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/redis_protocol.h"
+#include "bench/target.h"
+#include "client/socket.h"
+
+namespace nowcalls::bench {
+
+class RedisTarget : public Target {
+ public:
+  explicit RedisTarget(const Options& options) : options_(options) {}
+
+  Status Prepare(const std::vector<Flow>& flows) override;
+  std::unique_ptr<Protocol> NewProtocol(uint32_t lanes) override;
+  Status CleanUp() override;
+
+ private:
+  Result<client::Socket> Connect() const;
+  Status ReadFacts(const client::Socket& socket);
+
+  Options options_;
+  std::vector<std::string> keys_;
+  std::shared_ptr<RedisProtocol::Setup> setup_;
+};
+
+// "redis_version:7.0.15" of INFO's text for "redis_version"; empty when it is not there.
+std::string InfoField(const std::string& info, const std::string& name);
+
+}  // namespace nowcalls::bench
+
+#endif  // NOWCALLS_BENCH_REDIS_TARGET_H_

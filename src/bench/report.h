@@ -1,0 +1,24 @@
+// What a run has found, for people and for programs.
+//
+// Thread: any.
+#ifndef NOWCALLS_BENCH_REPORT_H_
+#define NOWCALLS_BENCH_REPORT_H_
+
+#include <string>
+
+#include "bench/driver.h"
+#include "bench/options.h"
+#include "bench/target.h"
+
+namespace nowcalls::bench {
+
+// Lines that fit a terminal.
+std::string ReportTable(const Options& options, const ServerFacts& facts,
+                        const DriverResult& result);
+// One JSON object and a newline. Latencies are in microseconds.
+std::string ReportJson(const Options& options, const ServerFacts& facts,
+                       const DriverResult& result);
+
+}  // namespace nowcalls::bench
+
+#endif  // NOWCALLS_BENCH_REPORT_H_

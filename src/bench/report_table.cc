@@ -1,0 +1,123 @@
+#include <cstdarg>
+#include <cstdio>
+
+#include "bench/report.h"
+#include "bench/summary.h"
+
+namespace nowcalls::bench {
+namespace {
+
+__attribute__((format(printf, 1, 2))) std::string Printed(const char* format, ...) {
+  char text[256];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  return text;
+}
+
+double Seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+std::string LoopLine(const Options& options) {
+  if (options.command == Command::kIdle) {
+    return Printed("%u idle connections\n", options.connections);
+  }
+  const std::string flows = Printed("%u %s, level %lld, hold %lld ms", options.flows,
+                                    options.flows == 1 ? "flow" : "flows",
+                                    static_cast<long long>(options.level),     // NOLINT: %lld
+                                    static_cast<long long>(options.hold_ms));  // NOLINT: %lld
+  if (options.rate > 0) {
+    return Printed("open loop: %.0f operations a second over %u connections; %s\n", options.rate,
+                   options.connections, flows.c_str());
+  }
+  return Printed("closed loop: %u connections with %u in flight each; %s\n", options.connections,
+                 options.in_flight, flows.c_str());
+}
+
+std::string CountLine(const char* name, uint64_t count, int64_t ns) {
+  return Printed("  %-22s %14.0f  %14.1f /s\n", name, static_cast<double>(count),
+                 PerSecond(count, ns));
+}
+
+std::string CountLines(const Recorder& recorder, const std::vector<SecondRow>& seconds,
+                       int64_t ns) {
+  const Totals totals = Sum(seconds);
+  std::string lines = CountLine("operations", totals.operations(), ns);
+  lines += CountLine("  acquires granted", totals.granted, ns);
+  lines += CountLine("  releases", totals.released, ns);
+  lines += CountLine("refused", totals.refused, ns);
+  for (size_t i = 1; i < recorder.refusals().size(); ++i) {
+    if (recorder.refusals()[i] == 0) continue;
+    const bool known = i < kRefusedByCount;
+    const auto word = known ? RefusedByName(static_cast<RefusedBy>(i)) : std::string_view("other");
+    lines += CountLine(("  " + std::string(word)).c_str(), recorder.refusals()[i], ns);
+  }
+  lines += CountLine("errors", totals.errors, ns);
+  for (const auto& [name, error] : recorder.errors()) {
+    lines += CountLine(("  " + name).c_str(), error.count, ns);
+    lines += "    the first: " + error.first_text + "\n";
+  }
+  return lines;
+}
+
+std::string QuantilesHead() {
+  std::string line = Printed("  %-12s %12s", "latency, us", "count");
+  for (const Quantile& quantile : kQuantiles) line += Printed(" %10s", quantile.name.data());
+  return line + Printed(" %10s\n", "max");
+}
+
+std::string QuantilesLine(const char* name, const Histogram& histogram) {
+  if (histogram.count() == 0) return "";
+  std::string line = Printed("  %-12s %12.0f", name, static_cast<double>(histogram.count()));
+  for (const Quantile& quantile : kQuantiles) {
+    line += Printed(" %10.1f", Microseconds(histogram.Quantile(quantile.parts_per_million)));
+  }
+  return line + Printed(" %10.1f\n", Microseconds(histogram.max()));
+}
+
+std::string LatencyLines(const Recorder& recorder) {
+  Histogram both = recorder.acquire();
+  both.Merge(recorder.release());
+  return QuantilesHead() + QuantilesLine("acquire", recorder.acquire()) +
+         QuantilesLine("release", recorder.release()) + QuantilesLine("both", both) +
+         QuantilesLine("refused", recorder.refused()) +
+         QuantilesLine("send delay", recorder.send_delay());
+}
+
+std::string UsageLines(const DriverResult& result) {
+  const double counted_s = Seconds(result.counted_ns);
+  const auto line = [&](const char* who, double cpu_s) {
+    return Printed("  %s CPU %.2f s (%.0f %%)", who, cpu_s, 100 * cpu_s / counted_s);
+  };
+  std::string lines = line("client", result.after.client_cpu_s - result.before.client_cpu_s) + "\n";
+  if (!result.before.server || !result.after.server) return lines;
+  constexpr double kMiB = 1024 * 1024;
+  return lines + line("server", result.after.server->cpu_s - result.before.server->cpu_s) +
+         Printed(", memory %.1f MiB, %.1f MiB before\n",
+                 static_cast<double>(result.after.server->resident_bytes) / kMiB,
+                 static_cast<double>(result.before.server->resident_bytes) / kMiB);
+}
+
+}  // namespace
+
+std::string ReportTable(const Options& options, const ServerFacts& facts,
+                        const DriverResult& result) {
+  std::string text =
+      options.target.ToString() + ", version " + facts.version + ", " + facts.durability + "\n";
+  text += LoopLine(options);
+  text +=
+      Printed("%.2f s counted%s, %.2f s to connect\n\n", Seconds(result.counted_ns),
+              result.interrupted ? " until it was interrupted" : "", Seconds(result.connect_ns));
+  if (options.command != Command::kIdle) {
+    text += CountLines(result.load, result.seconds, result.counted_ns) + "\n";
+    text += LatencyLines(result.load) + "\n";
+  }
+  if (options.expire_rate > 0) {
+    text += "  never released, beside it:\n";
+    text += CountLines(result.expiring, result.expiring_seconds, result.counted_ns);
+    text += QuantilesLine("acquire", result.expiring.acquire()) + "\n";
+  }
+  return text + UsageLines(result);
+}
+
+}  // namespace nowcalls::bench

@@ -1,0 +1,37 @@
+// RESP2, the language of Redis: commands to bytes, replies from bytes.
+//
+// Thread: any. Reading allocates nothing; views point into the bytes that are read.
+#ifndef NOWCALLS_BENCH_RESP_H_
+#define NOWCALLS_BENCH_RESP_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace nowcalls::bench {
+
+// A command is an array of bulk strings.
+void AppendRespArray(size_t elements, std::string* out);
+void AppendRespBulk(std::string_view text, std::string* out);
+std::string RespCommand(std::initializer_list<std::string_view> words);
+
+enum class RespKind : uint8_t { kSimple, kError, kInteger, kBulk, kNull, kArray };
+
+struct RespValue {
+  RespKind kind = RespKind::kNull;
+  int64_t integer = 0;    // Of an integer; of an array its number of elements.
+  std::string_view text;  // Of a simple string, an error or a bulk string.
+};
+
+enum class RespOutcome : uint8_t { kValue, kIncomplete, kInvalid };
+
+inline constexpr int64_t kRespBulkBytesMax = 64 * 1024 * 1024;
+
+// Takes one value off the front of *input; of an array only the head, and its elements are the next
+// values. *input is left alone unless the outcome is kValue. kInvalid: the bytes are no RESP2.
+RespOutcome TakeResp(std::string_view* input, RespValue* value);
+
+}  // namespace nowcalls::bench
+
+#endif  // NOWCALLS_BENCH_RESP_H_
