@@ -253,7 +253,7 @@ void Driver::OnSignal() {
   result_->interrupted = true;
   if (phase_ == Phase::kCounting) return EndCounting();
   if (phase_ == Phase::kDraining) return;
-  End(Status::Unavailable("interrupted before anything was counted"));
+  End(Status::FailedPrecondition("interrupted before anything was counted"));
 }
 
 Status Driver::OnAnswer(Connection* connection, const Answer& answer, const Moment& now) {

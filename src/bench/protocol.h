@@ -31,8 +31,8 @@ struct Answer {
   uint32_t lane = 0;
   uint64_t token = 0;  // Of a grant.
   // Of an error; valid until the next Take.
-  std::string_view error_name;
-  std::string_view error_text;
+  std::string_view error_name{};
+  std::string_view error_text{};
 };
 
 class Protocol {

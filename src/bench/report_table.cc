@@ -1,6 +1,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "base/text.h"
 #include "bench/report.h"
 #include "bench/summary.h"
 
@@ -15,6 +16,8 @@ __attribute__((format(printf, 1, 2))) std::string Printed(const char* format, ..
   va_end(arguments);
   return text;
 }
+
+constexpr size_t kErrorBytesShown = 200;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
@@ -55,7 +58,7 @@ std::string CountLines(const Recorder& recorder, const std::vector<SecondRow>& s
   lines += CountLine("errors", totals.errors, ns);
   for (const auto& [name, error] : recorder.errors()) {
     lines += CountLine(("  " + name).c_str(), error.count, ns);
-    lines += "    the first: " + error.first_text + "\n";
+    lines += "      the first: " + Quoted(error.first_text, kErrorBytesShown) + "\n";
   }
   return lines;
 }
@@ -102,8 +105,8 @@ std::string UsageLines(const DriverResult& result) {
 
 std::string ReportTable(const Options& options, const ServerFacts& facts,
                         const DriverResult& result) {
-  std::string text =
-      options.target.ToString() + ", version " + facts.version + ", " + facts.durability + "\n";
+  std::string text = options.target.ToString() + ", version " + facts.version + ", durability " +
+                     facts.durability + "\n";
   text += LoopLine(options);
   text +=
       Printed("%.2f s counted%s, %.2f s to connect\n\n", Seconds(result.counted_ns),

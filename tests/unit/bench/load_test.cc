@@ -1,0 +1,296 @@
+#include "bench/load.h"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace nowcalls::bench {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+struct Request {
+  bool release = false;
+  uint32_t connection = 0;
+  uint32_t lane = 0;
+  uint32_t flow = 0;
+  uint64_t token = 0;
+};
+
+// Writes down what it is asked for.
+class NotingProtocol : public Protocol {
+ public:
+  NotingProtocol(uint32_t connection, std::vector<Request>* requests)
+      : connection_(connection), requests_(requests) {}
+  void Greet(wire::OutputBuffer* /*out*/) override {}
+  void Acquire(uint32_t lane, uint32_t flow, int64_t /*wall_ms*/,
+               wire::OutputBuffer* /*out*/) override {
+    requests_->push_back({false, connection_, lane, flow, 0});
+  }
+  void Release(uint32_t lane, uint32_t flow, uint64_t token, wire::OutputBuffer* /*out*/) override {
+    requests_->push_back({true, connection_, lane, flow, token});
+  }
+  Outcome Take(std::string_view* /*input*/, Answer* /*answer*/) override {
+    return Outcome::kIncomplete;
+  }
+  std::string error() const override { return ""; }
+
+ private:
+  uint32_t connection_;
+  std::vector<Request>* requests_;
+};
+
+// A load whose server is the test.
+class Stage {
+ public:
+  Stage(uint32_t connections, const LoadOptions& options, uint32_t flows = 1)
+      : recorder(std::make_unique<Recorder>()),
+        load(options, FlowPicker(0, flows, FlowDistribution::kRoundRobin, 0), recorder.get()) {
+    recorder->Count(0, 1000 * kMs);
+    for (uint32_t i = 0; i < connections; ++i) {
+      protocols_.push_back(std::make_unique<NotingProtocol>(i, &requests));
+      load.AddConnection(protocols_.back().get(), &out_);
+    }
+  }
+
+  static Moment At(int64_t ms) { return {ms * kMs, ms}; }
+  // The requests since the last call.
+  std::vector<Request> Take() { return std::exchange(requests, {}); }
+  void Grant(const Request& request, int64_t ms, uint64_t token = 1) {
+    CHECK(
+        load.OnAnswer(request.connection, {AnswerKind::kGranted, {}, request.lane, token}, At(ms)));
+    load.StartWaiting(request.connection, At(ms));
+  }
+  void Answered(const Request& request, AnswerKind kind, int64_t ms) {
+    Answer answer;
+    answer.kind = kind;
+    answer.lane = request.lane;
+    answer.refused_by = RefusedBy::kLevel;
+    answer.error_name = "OVERLOADED";
+    CHECK(load.OnAnswer(request.connection, answer, At(ms)));
+    load.StartWaiting(request.connection, At(ms));
+  }
+
+  std::vector<Request> requests;
+  std::unique_ptr<Recorder> recorder;
+  Load load;
+
+ private:
+  wire::OutputBuffer out_;
+  std::vector<std::unique_ptr<NotingProtocol>> protocols_;
+};
+
+LoadOptions Closed(uint32_t lanes, int64_t hold_ms = 0) {
+  LoadOptions options;
+  options.lanes = lanes;
+  options.hold_ns = hold_ms * kMs;
+  return options;
+}
+
+LoadOptions Open(uint32_t lanes, double arrivals_per_s) {
+  LoadOptions options;
+  options.lanes = lanes;
+  options.arrivals_per_s = arrivals_per_s;
+  return options;
+}
+
+TEST_CASE("a closed loop starts every lane at once, and each goes on when it is answered") {
+  Stage stage(2, Closed(3));
+  stage.load.Start(Stage::At(0));
+  const std::vector<Request> first = stage.Take();
+  REQUIRE(first.size() == 6);
+  CHECK(stage.load.busy_lanes() == 6);
+  CHECK(stage.load.next_due_ns() == Load::kNever);
+  stage.Grant(first[4], 5, 77);
+  const std::vector<Request> release = stage.Take();
+  REQUIRE(release.size() == 1);
+  CHECK(release[0].release);
+  CHECK(release[0].token == 77);
+  CHECK(release[0].connection == first[4].connection);
+  CHECK(release[0].lane == first[4].lane);
+  stage.Answered(release[0], AnswerKind::kReleased, 8);
+  const std::vector<Request> next = stage.Take();
+  REQUIRE(next.size() == 1);
+  CHECK_FALSE(next[0].release);
+  CHECK(stage.recorder->acquire().max() == 5 * kMs);
+  CHECK(stage.recorder->release().max() == 3 * kMs);
+  CHECK(stage.recorder->send_delay().max() == 0);
+}
+
+TEST_CASE("a held token is released when its time is over, and its latency begins then") {
+  Stage stage(1, Closed(2, 10));
+  stage.load.Start(Stage::At(0));
+  const std::vector<Request> first = stage.Take();
+  stage.Grant(first[0], 1, 100);
+  stage.Grant(first[1], 3, 200);
+  CHECK(stage.Take().empty());
+  CHECK(stage.load.next_due_ns() == 11 * kMs);
+  stage.load.Advance(Stage::At(10));
+  CHECK(stage.Take().empty());
+  stage.load.Advance(Stage::At(12));
+  const std::vector<Request> release = stage.Take();
+  REQUIRE(release.size() == 1);
+  CHECK(release[0].token == 100);
+  CHECK(stage.load.next_due_ns() == 13 * kMs);
+  stage.Answered(release[0], AnswerKind::kReleased, 15);
+  CHECK(stage.recorder->release().max() == 4 * kMs);  // From 11, not from 12.
+  CHECK(stage.recorder->send_delay().max() == 1 * kMs);
+}
+
+TEST_CASE("a refused or failed lane of a closed loop asks again at once") {
+  Stage stage(1, Closed(1));
+  stage.load.Start(Stage::At(0));
+  stage.Answered(stage.Take()[0], AnswerKind::kRefused, 1);
+  const std::vector<Request> second = stage.Take();
+  REQUIRE(second.size() == 1);
+  CHECK_FALSE(second[0].release);
+  stage.Answered(second[0], AnswerKind::kError, 2);
+  CHECK(stage.Take().size() == 1);
+  CHECK(stage.load.refused() == 1);
+  CHECK(stage.recorder->refusals()[static_cast<size_t>(RefusedBy::kLevel)] == 1);
+  CHECK(stage.recorder->errors().at("OVERLOADED").count == 1);
+  CHECK(stage.recorder->acquire().count() == 0);
+}
+
+TEST_CASE("flows take turns over all connections") {
+  Stage stage(2, Closed(2), 3);
+  stage.load.Start(Stage::At(0));
+  std::vector<uint32_t> flows;
+  for (const Request& request : stage.Take()) flows.push_back(request.flow);
+  CHECK(flows == std::vector<uint32_t>{0, 1, 2, 0});
+}
+
+TEST_CASE("a load that keeps its tokens ends after as many as were asked for") {
+  LoadOptions options = Closed(2);
+  options.release = false;
+  options.cycles_max = 3;
+  Stage stage(1, options);
+  stage.load.Start(Stage::At(0));
+  const std::vector<Request> first = stage.Take();
+  stage.Grant(first[0], 1);
+  const std::vector<Request> third = stage.Take();
+  REQUIRE(third.size() == 1);
+  CHECK_FALSE(third[0].release);
+  stage.Grant(first[1], 1);
+  CHECK(stage.Take().empty());
+  CHECK_FALSE(stage.load.idle());
+  stage.Grant(third[0], 2);
+  CHECK(stage.load.idle());
+  CHECK(stage.load.granted() == 3);
+}
+
+TEST_CASE("arrivals of an open loop come on a fixed schedule, to the connections in turn") {
+  Stage stage(3, Open(10, 500));  // One each 2 ms.
+  stage.load.Start(Stage::At(0));
+  CHECK(stage.Take().size() == 1);
+  CHECK(stage.load.next_due_ns() == 2 * kMs);
+  stage.load.Advance(Stage::At(1));
+  CHECK(stage.Take().empty());
+  stage.load.Advance(Stage::At(9));
+  std::vector<uint32_t> connections;
+  for (const Request& request : stage.Take()) connections.push_back(request.connection);
+  CHECK(connections == std::vector<uint32_t>{1, 2, 0, 1});
+  CHECK(stage.load.next_due_ns() == 10 * kMs);
+  CHECK(stage.recorder->send_delay().max() == 7 * kMs);  // The one that was due at 2.
+}
+
+TEST_CASE("an arrival that finds no lane waits, and its latency runs from when it was due") {
+  Stage stage(1, Open(1, 1000));  // One each ms.
+  stage.load.Start(Stage::At(0));
+  const std::vector<Request> first = stage.Take();
+  REQUIRE(first.size() == 1);
+  stage.load.Advance(Stage::At(5));
+  CHECK(stage.Take().empty());
+  CHECK(stage.load.waiting() == 5);
+  CHECK(stage.load.BehindNs(5 * kMs) == 4 * kMs);
+  CHECK_FALSE(stage.load.idle());
+  stage.Answered(first[0], AnswerKind::kRefused, 7);
+  const std::vector<Request> second = stage.Take();
+  REQUIRE(second.size() == 1);
+  CHECK(stage.load.waiting() == 4);
+  stage.Grant(second[0], 10);
+  CHECK(stage.recorder->acquire().max() == 9 * kMs);  // Due at 1.
+  CHECK(stage.load.BehindNs(10 * kMs) == 8 * kMs);
+}
+
+TEST_CASE("a load that is finished does what was due and releases what is held") {
+  LoadOptions options = Open(2, 1000);
+  options.hold_ns = 50 * kMs;
+  Stage stage(1, options);
+  stage.load.Start(Stage::At(0));
+  stage.load.Advance(Stage::At(2));
+  const std::vector<Request> acquires = stage.Take();
+  REQUIRE(acquires.size() == 2);
+  stage.Grant(acquires[0], 3, 100);
+  stage.load.Finish(Stage::At(4));
+  CHECK(stage.load.next_due_ns() == Load::kNever);
+  const std::vector<Request> release = stage.Take();
+  REQUIRE(release.size() == 1);
+  CHECK(release[0].token == 100);
+  CHECK(stage.load.waiting() == 3);  // Due at 2, 3 and 4.
+  stage.Answered(release[0], AnswerKind::kReleased, 5);
+  stage.Grant(acquires[1], 5, 200);
+  std::vector<Request> open = stage.Take();
+  CHECK(open.size() == 2);  // The release of 200, and the first that waited.
+  for (int64_t ms = 6; !open.empty(); ++ms) {
+    const Request request = open.front();
+    open.erase(open.begin());
+    if (request.release) {
+      stage.Answered(request, AnswerKind::kReleased, ms);
+    } else {
+      stage.Grant(request, ms);
+    }
+    for (const Request& more : stage.Take()) open.push_back(more);
+    stage.load.Advance(Stage::At(ms));
+  }
+  CHECK(stage.load.idle());
+  CHECK(stage.load.granted() == 5);
+}
+
+TEST_CASE("an answer to what was not asked is not taken") {
+  Stage stage(1, Closed(2, 10));
+  stage.load.Start(Stage::At(0));
+  const Moment now = Stage::At(1);
+  CHECK_FALSE(stage.load.OnAnswer(0, {AnswerKind::kGranted, {}, 2, 1}, now));
+  CHECK_FALSE(stage.load.OnAnswer(0, {AnswerKind::kReleased, {}, 0, 1}, now));
+  CHECK(stage.load.OnAnswer(0, {AnswerKind::kGranted, {}, 0, 1}, now));
+  CHECK_FALSE(stage.load.OnAnswer(0, {AnswerKind::kGranted, {}, 0, 1}, now));
+  CHECK_FALSE(stage.load.OnAnswer(0, {AnswerKind::kError, {}, 0, 1}, now));
+}
+
+TEST_CASE("connections with new requests are handed out once") {
+  Stage stage(3, Closed(2));
+  stage.load.Start(Stage::At(0));
+  std::vector<uint32_t> touched;
+  const auto note = [&touched](uint32_t connection) { touched.push_back(connection); };
+  stage.load.TakeTouched(note);
+  CHECK(touched == std::vector<uint32_t>{0, 1, 2});
+  stage.Grant(stage.Take()[2], 1);
+  touched.clear();
+  stage.load.TakeTouched(note);
+  CHECK(touched == std::vector<uint32_t>{1});
+  touched.clear();
+  stage.load.TakeTouched(note);
+  CHECK(touched.empty());
+}
+
+TEST_CASE("over a long time an open loop starts exactly its rate") {
+  Stage stage(7, Open(1000, 3333));
+  stage.load.Start(Stage::At(0));
+  uint64_t started = 0;
+  for (int64_t ms = 0; ms < 3000; ms += 13) {
+    stage.load.Advance(Stage::At(ms));
+    for (const Request& request : stage.Take()) {
+      ++started;
+      stage.Answered(request, AnswerKind::kRefused, ms);
+    }
+  }
+  stage.load.Advance({3000 * kMs - 1, 0});
+  started += stage.Take().size();
+  CHECK(started == 9999);
+}
+
+}  // namespace
+}  // namespace nowcalls::bench

@@ -1,0 +1,143 @@
+#include "bench/nowcalls_protocol.h"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+
+#include "wire/messages.h"
+
+namespace nowcalls::bench {
+namespace {
+
+std::shared_ptr<const NowcallsProtocol::Setup> Setup() {
+  return std::make_shared<NowcallsProtocol::Setup>(
+      NowcallsProtocol::Setup{{{1001, 10, 5000}, {1002, 7, 60'000}}, "bench", "me"});
+}
+
+wire::Envelope Decode(const wire::OutputBuffer& out) {
+  wire::Envelope envelope;
+  wire::RequestError error;
+  REQUIRE(wire::DecodeEnvelope(out.view(), &envelope, &error));
+  return envelope;
+}
+
+// The msgid under which `lane` acquires or releases.
+uint32_t MsgidOf(NowcallsProtocol* protocol, uint32_t lane, bool release) {
+  wire::OutputBuffer out;
+  if (release) {
+    protocol->Release(lane, 0, 5, &out);
+  } else {
+    protocol->Acquire(lane, 0, 0, &out);
+  }
+  return Decode(out).msgid;
+}
+
+Answer TakeOne(NowcallsProtocol* protocol, std::string_view bytes) {
+  Answer answer;
+  std::string_view input = bytes;
+  REQUIRE(protocol->Take(&input, &answer) == Protocol::Outcome::kAnswer);
+  CHECK(input.empty());
+  return answer;
+}
+
+TEST_CASE("nowcalls is greeted with the namespace and the client id") {
+  NowcallsProtocol protocol(Setup());
+  wire::OutputBuffer out;
+  protocol.Greet(&out);
+  const wire::Envelope envelope = Decode(out);
+  CHECK(envelope.method == wire::Method::kHello);
+  wire::HelloParams params;
+  wire::RequestError error;
+  REQUIRE(wire::DecodeHello(envelope.params, &params, &error));
+  CHECK(params.name_space == "bench");
+  CHECK(params.client_id == "me");
+  out.Clear();
+  wire::EncodeHello(envelope.msgid, {"0.1.0", 1, 1, 0}, &out);
+  CHECK(TakeOne(&protocol, out.view()).kind == AnswerKind::kGreeted);
+}
+
+TEST_CASE("nowcalls is asked for one call of the flow, and to release the token") {
+  NowcallsProtocol protocol(Setup());
+  wire::OutputBuffer out;
+  wire::RequestError error;
+  protocol.Acquire(500, 1, 0, &out);
+  wire::AcquireParams acquire;
+  REQUIRE(wire::DecodeAcquire(Decode(out).params, &acquire, &error));
+  CHECK(acquire.flow_id == 1002);
+  CHECK(acquire.count == 1);
+  out.Clear();
+  protocol.Release(500, 1, 0x1122334455667788, &out);
+  CHECK(Decode(out).method == wire::Method::kRelease);
+  wire::TokenParams release;
+  REQUIRE(wire::DecodeToken(wire::Method::kRelease, Decode(out).params, &release, &error));
+  CHECK(release.token_id == 0x1122334455667788);
+}
+
+TEST_CASE("answers of nowcalls are told apart in any order, also byte by byte") {
+  NowcallsProtocol protocol(Setup());
+  wire::OutputBuffer out;
+  wire::EncodeStatus(MsgidOf(&protocol, 9, true), TokenStatus::kReleaseOk, &out);
+  wire::EncodeAcquire(MsgidOf(&protocol, 300, false), {TokenStatus::kOk, 77, 5, 1, 10, 9}, &out);
+  wire::EncodeAcquire(MsgidOf(&protocol, 0, false),
+                      {TokenStatus::kBlocked, 0, 0, 10, 10, 0, RefusedBy::kLevel}, &out);
+  std::vector<Answer> answers;
+  std::string input;
+  for (const char byte : out.view()) {
+    input += byte;
+    std::string_view rest = input;
+    Answer answer;
+    const Protocol::Outcome outcome = protocol.Take(&rest, &answer);
+    REQUIRE(outcome != Protocol::Outcome::kInvalid);
+    if (outcome != Protocol::Outcome::kAnswer) continue;
+    answers.push_back(answer);
+    input = rest;
+  }
+  REQUIRE(answers.size() == 3);
+  CHECK(answers[0].kind == AnswerKind::kReleased);
+  CHECK(answers[0].lane == 9);
+  CHECK(answers[1].kind == AnswerKind::kGranted);
+  CHECK(answers[1].lane == 300);
+  CHECK(answers[1].token == 77);
+  CHECK(answers[2].kind == AnswerKind::kRefused);
+  CHECK(answers[2].lane == 0);
+  CHECK(answers[2].refused_by == RefusedBy::kLevel);
+}
+
+TEST_CASE("a server's errors and statuses are named as PROTOCOL.md names them") {
+  NowcallsProtocol protocol(Setup());
+  wire::OutputBuffer out;
+  wire::EncodeError(MsgidOf(&protocol, 4, false), {wire::ErrorCode::kOverloaded, "sessions_max"},
+                    &out);
+  const Answer error = TakeOne(&protocol, out.view());
+  CHECK(error.kind == AnswerKind::kError);
+  CHECK(error.lane == 4);
+  CHECK(error.error_name == "OVERLOADED");
+  CHECK(error.error_text == "sessions_max");
+  out.Clear();
+  wire::EncodeAcquire(MsgidOf(&protocol, 4, false), {TokenStatus::kNoRuleExists}, &out);
+  CHECK(TakeOne(&protocol, out.view()).error_name == "NO_RULE_EXISTS");
+  out.Clear();
+  wire::EncodeStatus(MsgidOf(&protocol, 4, true), TokenStatus::kAlreadyRelease, &out);
+  CHECK(TakeOne(&protocol, out.view()).error_name == "ALREADY_RELEASE");
+  out.Clear();
+  wire::EncodeAcquire(MsgidOf(&protocol, 4, false),
+                      {TokenStatus::kTooManyRequest, 0, 0, 0, 0, 0, RefusedBy::kTokenLimit}, &out);
+  CHECK(TakeOne(&protocol, out.view()).refused_by == RefusedBy::kTokenLimit);
+}
+
+TEST_CASE("what is no answer of nowcalls ends the connection") {
+  for (const std::string_view bytes :
+       {std::string_view("HTTP/1.1 400 Bad Request\r\n"), std::string_view("\x94\x01\x02\xc0\x07"),
+        std::string_view("\x94\x00\x02\xa1x\x90", 6), std::string_view("\x93\x02\xa1x\x90")}) {
+    CAPTURE(bytes);
+    NowcallsProtocol protocol(Setup());
+    std::string_view input = bytes;
+    Answer answer;
+    CHECK(protocol.Take(&input, &answer) == Protocol::Outcome::kInvalid);
+    CHECK_FALSE(protocol.error().empty());
+  }
+}
+
+}  // namespace
+}  // namespace nowcalls::bench
