@@ -18,7 +18,7 @@ namespace {
 constexpr uint32_t kConnectionsMax = 100'000;
 constexpr uint32_t kInFlightMax = 10'000;
 constexpr uint32_t kFlowsMax = 10'000;
-constexpr double kRateMax = 100e6;
+constexpr double kRateMax = 10e6;
 constexpr uint64_t kTokensMax = 1'000'000'000;
 constexpr double kSecondsMax = 86'400;
 constexpr int64_t kHoldMsMax = 3'600'000;

@@ -1,11 +1,10 @@
 // Recorder: what is counted of a load, and when.
 //
 // Thread: one at a time. Times are MonotonicNs values, and those of answers never go back. An
-// operation counts towards the rates when
-// its answer comes within the counted interval, and its latency is recorded when it should have
-// begun within it; so no request is left out because its answer took longer than the interval. A
-// latency runs from the intended start to the answer. Nothing is allocated per operation, but once
-// for each name of an error.
+// operation counts towards the rates when its answer comes within the counted interval, and its
+// latency is recorded when it should have begun within it; so no request is left out because its
+// answer took longer than the interval. A latency runs from the intended start to the answer.
+// Nothing is allocated per operation, but once for each name of an error.
 #ifndef NOWCALLS_BENCH_RECORDER_H_
 #define NOWCALLS_BENCH_RECORDER_H_
 

@@ -115,7 +115,7 @@ TEST_CASE("what is wrong with an option of nowcalls-bench is said with its range
   CHECK(ErrorOf({"--connections", "0"}) ==
         "nowcalls-bench: --connections: '0' is not a whole number from 1 to 100000");
   CHECK(ErrorOf({"--rate", "fast"}) ==
-        "nowcalls-bench: --rate: 'fast' is not a number from 0.100 to 100000000");
+        "nowcalls-bench: --rate: 'fast' is not a number from 0.100 to 10000000");
   CHECK(ErrorOf({"--rate", "nan"}).find("is not a number") != std::string::npos);
   CHECK(ErrorOf({"--duration", "1e9"}).find("from 0.100 to 86400") != std::string::npos);
   CHECK(ErrorOf({"--in-flight", "2.5"}).find("whole number") != std::string::npos);

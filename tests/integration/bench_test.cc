@@ -1,0 +1,297 @@
+// nowcalls-bench against real servers. What is fast is not asked here; what is counted is.
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "integration/calls.h"
+#include "support/admin.h"
+#include "support/server_process.h"
+
+namespace nowcalls::testing {
+namespace {
+
+constexpr int64_t kFirstFlow = 1'000'001;
+
+std::vector<std::string> BenchCommand(std::vector<std::string> words, const std::string& target) {
+  words.insert(words.begin(), ProductBinary("nowcalls-bench"));
+  words.insert(words.end(), {"--target", target});
+  return words;
+}
+
+Finished RunBench(const std::vector<std::string>& words, const std::string& target) {
+  return RunProgram(BenchCommand(words, target));
+}
+
+std::string Nowcalls(const TestServer& server) { return "nowcalls://" + server.address(); }
+
+// The JSON of a run that must have ended well.
+Json Figures(const std::vector<std::string>& words, const std::string& target) {
+  const Finished run = RunBench(words, target);
+  CAPTURE(run.err);
+  REQUIRE(run.exit_code == 0);
+  return Json::parse(run.out);
+}
+
+uint64_t SumOf(const Json& rows, const std::string& name) {
+  return std::accumulate(
+      rows.begin(), rows.end(), uint64_t{0},
+      [&name](uint64_t sum, const Json& row) { return sum + row.at(name).get<uint64_t>(); });
+}
+
+void CheckAddsUp(const Json& figures) {
+  CAPTURE(figures.dump());
+  const Json& counts = figures.at("counts");
+  const auto granted = counts.at("granted").get<uint64_t>();
+  const auto released = counts.at("released").get<uint64_t>();
+  CHECK(figures.at("operations") == granted + released);
+  for (const char* name : {"operations", "granted", "released", "refused", "errors"}) {
+    const Json& total = counts.contains(name) ? counts.at(name) : figures.at(name);
+    CHECK(SumOf(figures.at("seconds"), name) == total);
+  }
+  uint64_t refused = 0;
+  for (const auto& [name, count] : counts.at("refused_by").items())
+    refused += count.get<uint64_t>();
+  CHECK(counts.at("refused") == refused);
+  const Json& latency = figures.at("latency_us");
+  CHECK(latency.at("both").at("count").get<uint64_t>() ==
+        latency.at("acquire").at("count").get<uint64_t>() +
+            latency.at("release").at("count").get<uint64_t>());
+  for (const auto& [kind, quantiles] : latency.items()) {
+    CAPTURE(kind);
+    double before = 0;
+    for (const char* name : {"p50", "p90", "p99", "p99.9", "p99.99", "max"}) {
+      CHECK(quantiles.at(name).get<double>() >= before);
+      before = quantiles.at(name).get<double>();
+    }
+  }
+}
+
+TEST_CASE("nowcalls-bench in a closed loop counts what the server counts, and leaves nothing") {
+  TestServer server;
+  const Json figures =
+      Figures({"--connections", "3", "--in-flight", "4", "--flows", "2", "--duration", "0.5",
+               "--warm-up", "0", "--server-pid", std::to_string(server.server().process().pid())},
+              Nowcalls(server));
+  CheckAddsUp(figures);
+  CHECK(figures.at("counts").at("granted") > 0);
+  CHECK(figures.at("counts").at("errors") == 0);
+  CHECK(figures.at("target").at("durability") == "sync");
+  CHECK(figures.at("server").at("resident_bytes") > 0);
+  RpcClient client = server.Connect();
+  const Json info = ResultOf(&client, "info");
+  // What was answered after the interval was not counted by the tool.
+  CHECK(info.at("totals").at("granted") >= figures.at("counts").at("granted"));
+  CHECK(info.at("totals").at("granted") == info.at("totals").at("ended").at("released"));
+  CHECK(info.at("counts").at("tokens") == 0);
+  CHECK(info.at("counts").at("rules") == 0);
+}
+
+TEST_CASE("nowcalls-bench in an open loop does every operation of its schedule") {
+  TestServer server;
+  const Json figures =
+      Figures({"--connections", "4", "--rate", "2000", "--hold-ms", "20", "--flows", "3",
+               "--flow-distribution", "uniform", "--duration", "1", "--warm-up", "0.2",
+               "--expire-rate", "100", "--expire-after-ms", "200"},
+              Nowcalls(server));
+  CheckAddsUp(figures);
+  const Json& latency = figures.at("latency_us");
+  CHECK(latency.at("acquire").at("count") == 1000);
+  CHECK(latency.at("send_delay").at("count") == latency.at("both").at("count"));
+  const Json& expiring = figures.at("expiring");
+  CHECK(expiring.at("latency_us").at("count") == 100);
+  CHECK(expiring.at("counts").at("released") == 0);
+  RpcClient client = server.Connect();
+  CHECK(PollUntil(kPatienceMs, [&client] {
+    const Json info = ResultOf(&client, "info");
+    return info.at("counts").at("tokens") == 0 &&
+           info.at("totals").at("ended").at("resource_timeout") > 0;
+  }));
+}
+
+TEST_CASE("nowcalls-bench counts refusals by their limit") {
+  TestServer server;
+  const Json figures = Figures({"--level", "1", "--connections", "2", "--in-flight", "3",
+                                "--hold-ms", "5", "--duration", "0.3", "--keep-rules"},
+                               Nowcalls(server));
+  CheckAddsUp(figures);
+  CHECK(figures.at("counts").at("refused_by").at("level") > 0);
+  CHECK(figures.at("latency_us").at("refused").at("count") > 0);
+  RpcClient client = server.Connect();
+  CHECK(ResultOf(&client, "info").at("counts").at("rules") == 1);
+}
+
+TEST_CASE("nowcalls-bench fill leaves its tokens, also over kill -9") {
+  TestServer server;
+  const Json figures = Figures({"fill", "--tokens", "1000", "--flows", "2"}, Nowcalls(server));
+  CheckAddsUp(figures);
+  CHECK(figures.at("counts").at("granted") == 1000);
+  server.server().Restart();
+  const Source live = Source::Live(server.address());
+  const std::vector<Json> flows = AdminRows(live, {"stat"});
+  REQUIRE(flows.size() == 2);
+  for (const Json& flow : flows) {
+    CHECK(flow.at("tokens") == 500);
+    CHECK(flow.at("flow_id") >= kFirstFlow);
+  }
+  CHECK(AdminRows(live, {"sessions"}).at(0).at("client_id") == "nowcalls-bench-fill");
+}
+
+TEST_CASE("nowcalls-bench fill fails when it cannot have all its tokens") {
+  TestServer server;
+  const Finished run = RunBench({"fill", "--tokens", "100", "--level", "60"}, Nowcalls(server));
+  CHECK(run.exit_code == 1);
+  CHECK(run.err.find("only 60 of 100 tokens were granted") != std::string::npos);
+  CHECK(Json::parse(run.out).at("counts").at("refused_by").contains("level"));
+}
+
+TEST_CASE("nowcalls-bench idle only keeps connections open") {
+  TestServer server;
+  const Json figures =
+      Figures({"idle", "--connections", "50", "--duration", "0.2"}, Nowcalls(server));
+  CHECK(figures.at("options").at("connections") == 50);
+  CHECK(figures.at("counted_s") >= 0.2);
+  CHECK_FALSE(figures.contains("operations"));
+}
+
+TEST_CASE("nowcalls-bench prints a table when it is asked to") {
+  TestServer server;
+  const Finished run = RunBench({"--duration", "0.2", "--format", "table"}, Nowcalls(server));
+  CHECK(run.exit_code == 0);
+  CHECK(run.out.find("closed loop: 16 connections with 16 in flight each") != std::string::npos);
+  CHECK(run.out.find("latency, us") != std::string::npos);
+  CHECK(run.err.empty());
+}
+
+TEST_CASE("nowcalls-bench says that nobody listens") {
+  const Finished run = RunBench({}, "nowcalls://127.0.0.1:1");
+  CHECK(run.exit_code == 69);
+  CHECK(run.err.find("is nowcalls-server running there?") != std::string::npos);
+}
+
+TEST_CASE("nowcalls-bench does not take a namespace from its file") {
+  TestServer server(nullptr,
+                    {{"--rules", "shop=" NOWCALLS_SOURCE_DIR "/data/rules/shop.json"}, {}});
+  const Finished run = RunBench({"--namespace", "shop"}, Nowcalls(server));
+  CHECK(run.exit_code == 1);
+  CHECK(run.err.find("CONFLICT") != std::string::npos);
+  CHECK(run.err.find("shop.json") != std::string::npos);
+  CHECK(run.err.find("--namespace NS") != std::string::npos);
+  const Finished taken = RunBench({"--first-flow", "1001"}, Nowcalls(server));
+  CHECK(taken.exit_code == 1);
+  CHECK(taken.err.find("--first-flow ID") != std::string::npos);
+}
+
+TEST_CASE("nowcalls-bench gives up a schedule that the server cannot keep") {
+  TestServer server;
+  const Finished run = RunBench(
+      {"--rate", "5000000", "--connections", "1", "--in-flight", "1", "--behind-max-ms", "1"},
+      Nowcalls(server));
+  CHECK(run.exit_code == 1);
+  CHECK(run.err.find("cannot keep up with the schedule") != std::string::npos);
+}
+
+// A run that would last for minutes, once it has been granted tokens.
+Process StartLongRun(TestServer* server) {
+  Process bench({BenchCommand({"--duration", "600", "--warm-up", "0"}, Nowcalls(*server)),
+                 {},
+                 server->Sub("out"),
+                 server->Sub("err")});
+  RpcClient client = server->Connect();
+  REQUIRE(PollUntil(
+      kPatienceMs, [&client] { return ResultOf(&client, "info").at("totals").at("granted") > 0; }));
+  return bench;
+}
+
+TEST_CASE("nowcalls-bench ends with an error when the server goes away") {
+  TestServer server;
+  Process bench = StartLongRun(&server);
+  server.server().Kill9();
+  CHECK(bench.Wait() == 69);
+  const std::string said = ReadFileToString(server.Sub("err"));
+  CAPTURE(said);
+  CHECK(said.find("nowcalls-bench: connection ") == 0);
+  CHECK(said.find(server.address()) != std::string::npos);
+}
+
+TEST_CASE("nowcalls-bench prints what it has when it is interrupted") {
+  TestServer server;
+  Process bench = StartLongRun(&server);
+  bench.Signal(SIGINT);
+  CHECK(bench.Wait() == 0);
+  const Json figures = Json::parse(ReadFileToString(server.Sub("out")));
+  CHECK(figures.at("interrupted") == true);
+  CheckAddsUp(figures);
+  RpcClient client = server.Connect();
+  CHECK(ResultOf(&client, "info").at("counts").at("rules") == 0);
+}
+
+// Empty: there is none on PATH.
+std::string FindRedisServer() {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string program = folder + "/redis-server";
+    if (access(program.c_str(), X_OK) == 0) return program;
+  }
+  return "";
+}
+
+// A port that was free just now; Redis cannot choose one itself.
+uint16_t FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  REQUIRE(bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  REQUIRE(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+TEST_CASE("nowcalls-bench measures Redis in the same way") {
+  const std::string program = FindRedisServer();
+  if (program.empty()) {
+    MESSAGE("skipped: there is no redis-server on PATH");
+    return;
+  }
+  const TempDir dir;
+  const std::string port = std::to_string(FreePort());
+  Process redis(
+      {{program, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", dir.path()}, {}});
+  const std::string target = "redis://127.0.0.1:" + port;
+  REQUIRE(PollUntil(kPatienceMs, [&target] {
+    return RunBench({"idle", "--duration", "0.1"}, target).exit_code == 0;
+  }));
+  const Json closed = Figures({"--connections", "2", "--level", "3", "--in-flight", "4",
+                               "--duration", "0.3", "--warm-up", "0"},
+                              target);
+  CheckAddsUp(closed);
+  CHECK(closed.at("target").at("durability") == "appendonly no");
+  CHECK(closed.at("counts").at("granted") > 0);
+  CHECK(closed.at("counts").at("refused_by").contains("level"));
+  CHECK(closed.at("counts").at("errors") == 0);
+  const Json open = Figures({"--connections", "2", "--rate", "1000", "--hold-ms", "5", "--duration",
+                             "1", "--expire-rate", "50"},
+                            target);
+  CheckAddsUp(open);
+  CHECK(open.at("latency_us").at("acquire").at("count") == 500);
+  CHECK(open.at("expiring").at("latency_us").at("count") == 50);
+  CHECK(Figures({"fill", "--tokens", "200"}, target).at("counts").at("granted") == 200);
+  // The tokens of fill are still there, and fill the level.
+  const Finished refused = RunBench({"fill", "--tokens", "60", "--level", "250"}, target);
+  CHECK(refused.exit_code == 1);
+  CHECK(refused.err.find("only 50 of 60 tokens") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace nowcalls::testing
