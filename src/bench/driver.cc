@@ -52,7 +52,8 @@ Status Driver::Run() {
   address_ = *address;
   if (plan_.load) load_.emplace(*plan_.load, plan_.flows, &result_->load);
   if (plan_.expire_rate > 0) {
-    const LoadOptions options{plan_.expire_rate, double(plan_.expire_rate), 0, 0, false};
+    const LoadOptions options{plan_.expire_rate, static_cast<double>(plan_.expire_rate), 0, 0,
+                              false};
     const FlowPicker flow(plan_.expire_flow, 1, FlowDistribution::kRoundRobin, 0);
     expiring_.emplace(options, flow, &result_->expiring);
   }

@@ -18,6 +18,7 @@ __attribute__((format(printf, 1, 2))) std::string Printed(const char* format, ..
 }
 
 constexpr size_t kErrorBytesShown = 200;
+constexpr double kBusyPart = 0.9;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
@@ -92,7 +93,12 @@ std::string UsageLines(const DriverResult& result) {
   const auto line = [&](const char* who, double cpu_s) {
     return Printed("  %s CPU %.2f s (%.0f %%)", who, cpu_s, 100 * cpu_s / counted_s);
   };
-  std::string lines = line("client", result.after.client_cpu_s - result.before.client_cpu_s) + "\n";
+  const double client_cpu_s = result.after.client_cpu_s - result.before.client_cpu_s;
+  std::string lines = line("client", client_cpu_s) + "\n";
+  // One loop is one core.
+  if (client_cpu_s > kBusyPart * counted_s) {
+    lines += "  the client was busy all the time: the server could do more than it was asked for\n";
+  }
   if (!result.before.server || !result.after.server) return lines;
   constexpr double kMiB = 1024 * 1024;
   return lines + line("server", result.after.server->cpu_s - result.before.server->cpu_s) +

@@ -92,5 +92,13 @@ TEST_CASE("the table of a run names refusals and errors, and leaves out what did
   CHECK(table.find("send delay") == std::string::npos);
 }
 
+TEST_CASE("the table of a run says when the client itself was the limit") {
+  const auto result = SomeResult();
+  const std::string busy = "the client was busy all the time";
+  CHECK(ReportTable({}, {}, *result).find(busy) == std::string::npos);
+  result->after.client_cpu_s = result->before.client_cpu_s + 1.9;
+  CHECK(ReportTable({}, {}, *result).find(busy) != std::string::npos);
+}
+
 }  // namespace
 }  // namespace nowcalls::bench
