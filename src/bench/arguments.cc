@@ -1,6 +1,7 @@
 #include "bench/arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <functional>
@@ -17,6 +18,10 @@ namespace {
 
 constexpr uint32_t kConnectionsMax = 100'000;
 constexpr uint32_t kInFlightMax = 10'000;
+// Of an open loop unless told otherwise: what a nowcalls server takes of a connection by default,
+// but not memory without end for very many connections.
+constexpr uint32_t kOpenInFlight = 1000;
+constexpr uint32_t kOpenInFlightTotal = 1'000'000;
 constexpr uint32_t kFlowsMax = 10'000;
 constexpr double kRateMax = 10e6;
 constexpr uint64_t kTokensMax = 1'000'000'000;
@@ -78,15 +83,20 @@ Result<Format> ParseFormat(std::string_view text) {
   return Status::InvalidArgument(Quoted(text) + " is neither table nor json");
 }
 
+uint32_t OpenInFlight(const Options& options) {
+  return std::min(kOpenInFlight, std::max(kOpenInFlightTotal / options.connections, 1U));
+}
+
 // What single options cannot tell. Empty: all is well.
 std::string Contradiction(const Options& options) {
-  if (options.command != Command::kLoad) return "";
-  if (options.rate == 0) {
-    const double lanes = static_cast<double>(options.connections) * options.in_flight;
-    return lanes <= kLanesMax ? "" : "--connections times --in-flight exceeds 50000000";
+  const double lanes = static_cast<double>(options.connections) * options.in_flight;
+  if (lanes > kLanesMax) {
+    return "--connections times --in-flight is " + Shown(lanes) + ", more than " + Shown(kLanesMax);
   }
   const double held = options.rate / 2 * static_cast<double>(options.hold_ms) / 1000;
-  return held <= kLanesMax ? "" : "--rate and --hold-ms would keep more than 50000000 tokens";
+  if (held <= kLanesMax) return "";
+  return "--rate and --hold-ms would hold " + Shown(held) + " tokens at a time, more than " +
+         Shown(kLanesMax);
 }
 
 class Parser {
@@ -111,6 +121,8 @@ class Parser {
     try {
       app_.parse(argc, argv);
       RequirePlaces();
+      const bool in_flight_given = app_.get_option("--in-flight")->count() > 0;
+      if (options_.rate > 0 && !in_flight_given) options_.in_flight = OpenInFlight(options_);
       const std::string contradiction = Contradiction(options_);
       if (!contradiction.empty()) throw CLI::ValidationError(contradiction);
       parsed.options = options_;
@@ -218,9 +230,10 @@ class Parser {
                        int64_t{1} << 53, &options_.first_flow);
     AddNumber<int64_t>(app, "--level", "N", "Level of each flow [2147483647]", 0, INT32_MAX,
                        &options_.level);
-    AddNumber<uint32_t>(app, "--in-flight", "N",
-                        "Requests of a connection that are in flight, or held tokens [16]", 1,
-                        kInFlightMax, &options_.in_flight);
+    AddNumber<uint32_t>(
+        app, "--in-flight", "N",
+        "Requests of a connection that are in flight at most [16; with --rate 1000]", 1,
+        kInFlightMax, &options_.in_flight);
   }
 
   void AddLoad() {

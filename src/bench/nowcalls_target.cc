@@ -78,7 +78,7 @@ Status NowcallsTarget::LoadRules(const std::string& name_space, const std::strin
     loaded_.push_back(name_space);
     return {};
   }
-  const Status status =
+  Status status =
       loaded.status().WithContext("the rules of namespace '" + name_space + "' cannot be loaded");
   if (status.code() != StatusCode::kAlreadyExists) return status;
   return {status.code(), status.message() +

@@ -27,8 +27,8 @@ class RedisProtocol : public Protocol {
  public:
   // What the connections of a run have in common.
   struct Setup {
-    Setup(const std::vector<Flow>& flows, std::string_view name_space, std::string_view script_sha,
-          uint64_t first_token);
+    Setup(const std::vector<Flow>& flow_list, std::string_view name_space,
+          std::string_view script_sha, uint64_t first_token);
 
     // Encoded once; now, deadline and token are written over before each use.
     struct Requests {

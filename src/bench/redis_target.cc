@@ -18,7 +18,8 @@ Result<std::vector<std::string>> Ask(const client::Socket& socket, const std::st
   std::vector<std::string> values;
   size_t taken_bytes = 0;
   for (int64_t due = 1; due > 0;) {
-    std::string_view rest = std::string_view(input).substr(taken_bytes);
+    std::string_view rest = input;
+    rest.remove_prefix(taken_bytes);
     RespValue value;
     const RespOutcome outcome = TakeResp(&rest, &value);
     if (outcome == RespOutcome::kInvalid) return Status::Unavailable("it does not speak RESP2");

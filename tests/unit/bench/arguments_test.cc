@@ -99,6 +99,12 @@ TEST_CASE("all options of a load are read") {
   CHECK(options.keep_rules);
 }
 
+TEST_CASE("an open loop has many requests in flight unless told otherwise") {
+  CHECK(OptionsOf({"--rate", "100"}).in_flight == 1000);
+  CHECK(OptionsOf({"--rate", "100", "--connections", "10000"}).in_flight == 100);
+  CHECK(OptionsOf({"--rate", "100", "--in-flight", "5"}).in_flight == 5);
+}
+
 TEST_CASE("fill and idle have options of their own") {
   const Options fill = OptionsOf({"fill", "--tokens", "1000", "--hold-ms", "60000"});
   CHECK(fill.command == Command::kFill);
@@ -147,8 +153,8 @@ TEST_CASE("options and commands that nowcalls-bench does not know are named") {
 }
 
 TEST_CASE("loads that no machine could hold are refused") {
-  CHECK(ErrorOf({"--connections", "100000", "--in-flight", "10000"}).find("exceeds") !=
-        std::string::npos);
+  CHECK(ErrorOf({"--connections", "100000", "--in-flight", "10000"})
+            .find("1000000000, more than 50000000") != std::string::npos);
   CHECK(ErrorOf({"--rate", "1000000", "--hold-ms", "3600000"}).find("--hold-ms") !=
         std::string::npos);
 }
