@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -16,6 +15,7 @@ namespace nowcalls::bench {
 namespace {
 
 constexpr int64_t kMsNs = 1'000'000;
+constexpr int64_t kSecondNs = 1000 * kMsNs;
 constexpr size_t kConnectingMax = 64;
 constexpr int64_t kConnectTimeoutMs = 10'000;  // Without another connection being ready.
 constexpr int64_t kDrainTimeoutMs = 10'000;
@@ -224,9 +224,6 @@ Status Driver::CheckBehind() const {
 }
 
 void Driver::Show() const {
-  const auto since_s = [](int64_t ns) {
-    return std::to_string(std::max<int64_t>(MonotonicNs() - ns, 0) / 1'000'000'000) + " s";
-  };
   const std::string connections = std::to_string(greeted_) + " connections";
   switch (phase_) {
     case Phase::kConnecting: return plan_.show(connections);
@@ -235,16 +232,18 @@ void Driver::Show() const {
     case Phase::kClosing: return;
     case Phase::kCounting: break;
   }
-  std::string line = since_s(result_->load.begin_ns());
-  if (load_) {
+  const int64_t counted_s = (MonotonicNs() - result_->load.begin_ns()) / kSecondNs;
+  const int64_t end_ns = result_->load.end_ns();
+  std::string line = std::to_string(counted_s);
+  if (end_ns != Load::kNever) {
+    line += " of " + std::to_string((end_ns - result_->load.begin_ns()) / kSecondNs);
+  }
+  line += " s";
+  if (load_ && counted_s > 0) {
     const SecondRow& second = result_->load.last_second();
-    char figures[128];
-    std::snprintf(figures, sizeof(figures), ": %llu op/s, p99 %.3f ms, %llu refused, %llu errors",
-                  static_cast<unsigned long long>(second.granted + second.released),  // NOLINT
-                  static_cast<double>(second.p99_ns) / 1e6,
-                  static_cast<unsigned long long>(second.refused),  // NOLINT: what %llu takes
-                  static_cast<unsigned long long>(second.errors));  // NOLINT
-    line += figures;
+    line += ": " + std::to_string(second.granted + second.released) + " operations/s, p99 " +
+            std::to_string(second.p99_ns / 1000) + " us, " + std::to_string(second.refused) +
+            " refused, " + std::to_string(second.errors) + " errors";
   }
   plan_.show(line);
 }
