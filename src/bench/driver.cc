@@ -50,26 +50,7 @@ Status Driver::Run() {
     return address.status().WithContext("cannot reach " + plan_.peer.ToString());
   }
   address_ = *address;
-  if (plan_.load) load_.emplace(*plan_.load, plan_.flows, &result_->load);
-  if (plan_.expire_rate > 0) {
-    const LoadOptions options{plan_.expire_rate, static_cast<double>(plan_.expire_rate), 0, 0,
-                              false};
-    const FlowPicker flow(plan_.expire_flow, 1, FlowDistribution::kRoundRobin, 0);
-    expiring_.emplace(options, flow, &result_->expiring);
-  }
-  for (uint32_t i = 0; i < connections; ++i) {
-    const uint32_t lanes = i >= plan_.connections ? plan_.expire_rate
-                           : plan_.load           ? plan_.load->lanes
-                                                  : 1;
-    connections_.push_back(
-        std::make_unique<Connection>(i, plan_.new_protocol(lanes), &buffer_, this));
-    Connection* const added = connections_.back().get();
-    if (i >= plan_.connections) {
-      expiring_->AddConnection(added->protocol(), added->out());
-    } else if (load_) {
-      load_->AddConnection(added->protocol(), added->out());
-    }
-  }
+  MakeConnections(static_cast<uint32_t>(connections));
   const Status ready = OpenLoop();
   if (ready.ok()) {
     opened_ns_ = MonotonicNs();
@@ -80,6 +61,25 @@ Status Driver::Run() {
   uv_run(&loop_, UV_RUN_DEFAULT);
   NOWCALLS_CHECK(uv_loop_close(&loop_) == 0);
   return status_;
+}
+
+void Driver::MakeConnections(uint32_t connections) {
+  if (plan_.load) load_.emplace(*plan_.load, plan_.flows, &result_->load);
+  if (plan_.expire_rate > 0) {
+    LoadOptions options;
+    options.lanes = plan_.expire_rate;
+    options.arrivals_per_s = plan_.expire_rate;
+    options.release = false;
+    const FlowPicker flow(plan_.expire_flow, 1, FlowDistribution::kRoundRobin, 0);
+    expiring_.emplace(options, flow, &result_->expiring);
+  }
+  for (uint32_t i = 0; i < connections; ++i) {
+    std::optional<Load>& load = i < plan_.connections ? load_ : expiring_;
+    const uint32_t lanes = load ? load->lanes() : 1;
+    connections_.push_back(
+        std::make_unique<Connection>(i, plan_.new_protocol(lanes), &buffer_, this));
+    if (load) load->AddConnection(connections_[i]->protocol(), connections_[i]->out());
+  }
 }
 
 Status Driver::OpenLoop() {
@@ -153,6 +153,8 @@ void Driver::EndCounting() {
   result_->after = ReadUsage();
   ForEachLoad([&now](Load* load) { load->Finish(now); });
   SetPhaseTimer(kDrainTimeoutMs * kMsNs);
+  Flush();
+  CheckDone();
 }
 
 void Driver::OnPhaseTimer() {
@@ -185,17 +187,21 @@ void Driver::OnTurnEnd() {
     if (load->next_due_ns() <= now.ns) load->Advance(now);
     next_due_ns = std::min(next_due_ns, load->next_due_ns());
   });
-  if (load_) load_->TakeTouched([this](uint32_t i) { connections_[i]->Flush(); });
-  if (expiring_) expiring_->TakeTouched([this](uint32_t) { connections_.back()->Flush(); });
-  if (phase_ == Phase::kClosing) return;  // A flush has found a connection lost.
+  Flush();
+  if (phase_ == Phase::kClosing) return;  // It has found a connection lost.
   alarm_.Set(next_due_ns);
   CheckDone();
+}
+
+void Driver::Flush() {
+  if (load_) load_->TakeTouched([this](uint32_t i) { connections_[i]->Flush(); });
+  if (expiring_) expiring_->TakeTouched([this](uint32_t) { connections_.back()->Flush(); });
 }
 
 void Driver::CheckDone() {
   if (phase_ == Phase::kCounting && load_ && plan_.load->cycles_max > 0) {
     const bool refused = load_->refused() + result_->load.errors_ever() > 0;
-    if (refused || load_->idle()) EndCounting();
+    if (refused || load_->idle()) return EndCounting();
   }
   if (phase_ != Phase::kDraining) return;
   if ((!load_ || load_->idle()) && (!expiring_ || expiring_->idle())) End(Status::Ok());

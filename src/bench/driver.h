@@ -80,6 +80,7 @@ class Driver : public Connection::Owner {
  private:
   enum class Phase : uint8_t { kConnecting, kWarmingUp, kCounting, kDraining, kClosing };
 
+  void MakeConnections(uint32_t connections);
   Status OpenLoop();
   void OpenConnections();
   void Start();
@@ -89,6 +90,7 @@ class Driver : public Connection::Owner {
   void OnTick();
   void OnTurnEnd();
   void OnSignal();
+  void Flush();
   void CheckDone();
   Status CheckBehind() const;
   void Show() const;

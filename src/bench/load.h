@@ -77,6 +77,7 @@ class Load {
 
   uint64_t granted() const { return granted_; }  // Ever, also while nothing was counted.
   uint64_t refused() const { return refused_; }
+  uint32_t lanes() const { return options_.lanes; }  // Of a connection.
   uint32_t busy_lanes() const { return busy_lanes_; }
 
   // Calls visit(connection) for those that have got requests since the last time.
