@@ -6,7 +6,6 @@
 
 namespace nowcalls::store {
 
-using rocksdb::FileSystemWrapper;
 using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
@@ -23,7 +22,8 @@ void LedgerFileSystem::BeginOpen() {
 
 IOStatus LedgerFileSystem::CheckOurs() const {
   const Status ours = lock_->CheckStillOurs();
-  return ours.ok() ? IOStatus::OK() : IOStatus::IOFenced(ours.message());
+  if (ours.ok()) return IOStatus::OK();
+  return IOStatus::IOFenced(ours.message());
 }
 
 IOStatus LedgerFileSystem::ReplaceCurrent() {
@@ -94,7 +94,7 @@ IOStatus LedgerFileSystem::RenameFile(const std::string& from, const std::string
 
 IOStatus LedgerFileSystem::DeleteFile(const std::string& path, const IOOptions& options,
                                       IODebugContext* context) {
-  const IOStatus status = CheckOurs();
+  IOStatus status = CheckOurs();
   if (!status.ok()) return status;
   const std::lock_guard lock(mutex_);
   if (opening_ && made_.erase(path) == 0) {

@@ -109,7 +109,7 @@ Status RocksStore::Impl::OpenForServer() {
 
 Status RocksStore::Impl::KeepOpened() {
   if (kept) return {};
-  const Status status = FromRocks(files->Keep(), "keep what was recovered", dir);
+  Status status = FromRocks(files->Keep(), "keep what was recovered", dir);
   kept = status.ok();
   return status;
 }

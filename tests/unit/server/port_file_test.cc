@@ -66,13 +66,14 @@ TEST_CASE("what is no regular file is neither removed, nor followed, nor waited 
                {"link", "is a symbolic link"},
                {"dangling", "is a symbolic link"},
                {"pipe", "is a pipe"}};
-  for (const auto& [name, kind] : cases) {
-    CAPTURE(name);
-    PortFile file(dir.Sub(name));
+  for (const auto& wrong : cases) {
+    CAPTURE(wrong.name);
+    const std::string path = dir.Sub(wrong.name);
+    PortFile file(path);
     const Status status = file.Prepare();
     CHECK(status.code() == StatusCode::kInvalidArgument);
-    CHECK(status.message().starts_with("port-file: " + dir.Sub(name) + " " + kind));
-    CHECK(fs::exists(fs::symlink_status(dir.Sub(name))));
+    CHECK(status.message().starts_with("port-file: " + path + " " + wrong.kind));
+    CHECK(fs::exists(fs::symlink_status(path)));
   }
   CHECK(PortFile("/dev/null").Prepare().message().starts_with("port-file: /dev/null is a device"));
   fs::create_symlink(dir.Sub("target"), dir.Sub("port.new"));
