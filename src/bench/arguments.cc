@@ -119,6 +119,7 @@ class Parser {
     std::ostringstream out;
     std::ostringstream err;
     try {
+      if (const auto empty = EmptyOption(argc, argv)) throw CLI::ValidationError(*empty);
       app_.parse(argc, argv);
       RequirePlaces();
       const bool in_flight_given = app_.get_option("--in-flight")->count() > 0;

@@ -141,6 +141,11 @@ TEST_CASE("a target is a scheme, a host and a port") {
   CHECK(ErrorOf({"--target", "redis://somewhere:0"}).find("port 0") != std::string::npos);
 }
 
+TEST_CASE("an option that a shell left empty takes no other argument for its value") {
+  CHECK(ErrorOf({"--target=", "redis://127.0.0.1:6379"}) ==
+        "nowcalls-bench: --target= is empty; give it a value, or leave it out");
+}
+
 TEST_CASE("options and commands that nowcalls-bench does not know are named") {
   CHECK(ErrorOf({"--foo"}) == "nowcalls-bench: '--foo' is no option of 'nowcalls-bench'");
   CHECK(ErrorOf({"fly"}) == "nowcalls-bench: 'fly' is not a command");
