@@ -1,0 +1,261 @@
+#include "store/append_memtable.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "store/memtable_items.h"
+
+namespace nowcalls::store {
+namespace {
+
+using rocksdb::MemTableRep;
+using rocksdb::Slice;
+
+// Entries in the order in which they came. Readers see those that were there when they began.
+class EntryLog {
+ public:
+  EntryLog() = default;
+  ~EntryLog() {
+    for (Chunk* chunk = first_.next.load(); chunk != nullptr;) {
+      const std::unique_ptr<Chunk> gone(chunk);
+      chunk = gone->next.load();
+    }
+  }
+  EntryLog(const EntryLog&) = delete;
+  EntryLog& operator=(const EntryLog&) = delete;
+
+  // Thread: the writer.
+  void Append(const char* entry) {
+    const size_t size = size_.load(std::memory_order_relaxed);
+    if (size > 0 && size % kChunkEntries == 0) {
+      last_->next.store(std::make_unique<Chunk>().release(), std::memory_order_release);
+      last_ = last_->next.load(std::memory_order_relaxed);
+    }
+    last_->entries[size % kChunkEntries] = entry;
+    size_.store(size + 1, std::memory_order_release);
+  }
+
+  size_t size() const { return size_.load(std::memory_order_acquire); }
+  size_t MemoryUsage() const { return size() * sizeof(const char*); }
+
+  // REQUIRES: `to` is at most a size() that this thread has seen.
+  template <typename Visit>
+  void ForEach(size_t from, size_t to, Visit visit) const {
+    const Chunk* chunk = &first_;
+    for (size_t begin = 0; begin < to; begin += kChunkEntries) {
+      if (begin > 0) chunk = chunk->next.load(std::memory_order_acquire);
+      const size_t end = std::min(begin + kChunkEntries, to);
+      for (size_t i = std::max(begin, from); i < end; ++i) visit(chunk->entries[i - begin]);
+    }
+  }
+
+ private:
+  static constexpr size_t kChunkEntries = 1024;
+  struct Chunk {
+    std::array<const char*, kChunkEntries> entries;
+    std::atomic<Chunk*> next{nullptr};
+  };
+
+  Chunk first_;
+  Chunk* last_ = &first_;  // The writer's.
+  std::atomic<size_t> size_{0};
+};
+
+// Where iterators live. RocksDB passes an arena for them, but its public headers do not say how to
+// allocate from one, and with an arena it destroys an iterator without deleting it. So they get
+// memory of ours, which is used again when they have been destroyed.
+class Shells {
+ public:
+  static constexpr size_t kBytes = 96;
+
+  void* Take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) {
+      all_.push_back(std::make_unique<Shell>());
+      return all_.back()->bytes;
+    }
+    void* shell = free_.back();
+    free_.pop_back();
+    return shell;
+  }
+
+  void GiveBack(void* shell) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(shell);
+  }
+
+ private:
+  struct Shell {
+    alignas(std::max_align_t) char bytes[kBytes];
+  };
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Shell>> all_;  // Guarded by mutex_, as is the next.
+  std::vector<void*> free_;
+};
+
+// A first base: it is destroyed last, when nobody touches the memory any more.
+class ShellReturner {
+ public:
+  ShellReturner(Shells* shells, void* shell) : shells_(shells), shell_(shell) {}
+  ~ShellReturner() { shells_->GiveBack(shell_); }
+  ShellReturner(const ShellReturner&) = delete;
+  ShellReturner& operator=(const ShellReturner&) = delete;
+
+ private:
+  Shells* const shells_;
+  void* const shell_;
+};
+
+class AppendMemtable : public MemTableRep {
+ public:
+  AppendMemtable(const KeyComparator& compare, rocksdb::Allocator* allocator)
+      : MemTableRep(allocator), compare_(compare) {}
+
+  void Insert(rocksdb::KeyHandle handle) override { log_.Append(static_cast<const char*>(handle)); }
+  bool Contains(const char* key) const override;
+  void MarkReadOnly() override { read_only_.store(true, std::memory_order_release); }
+  size_t ApproximateMemoryUsage() override { return log_.MemoryUsage(); }
+  Iterator* GetIterator(rocksdb::Arena* arena) override;
+
+ private:
+  class SortedIterator;
+
+  std::shared_ptr<const MemtableItems> Sorted(size_t entries, bool read_only);
+  void Sort(MemtableItems* items, size_t from) const;
+
+  const KeyComparator& compare_;
+  EntryLog log_;
+  std::atomic<bool> read_only_{false};
+  Shells shells_;
+
+  std::mutex mutex_;
+  // Guarded by mutex_: the first `sorted_entries_` of the log, without the pairs among them if
+  // `pairs_erased_`.
+  std::shared_ptr<const MemtableItems> sorted_ = std::make_shared<MemtableItems>();
+  size_t sorted_entries_ = 0;
+  bool pairs_erased_ = false;
+};
+
+// Sorts when it is positioned for the first time, on the thread that reads.
+class AppendMemtable::SortedIterator final : public ShellReturner, public MemTableRep::Iterator {
+ public:
+  SortedIterator(AppendMemtable* table, void* shell)
+      : ShellReturner(&table->shells_, shell),
+        table_(table),
+        read_only_(table->read_only_.load(std::memory_order_acquire)),
+        entries_(table->log_.size()) {}
+  static void operator delete(void*) {}  // The memory has been given back.
+
+  bool Valid() const override { return at_ < size_; }
+  const char* key() const override { return items_[at_].entry; }
+  void Next() override { ++at_; }
+  void Prev() override { at_ = at_ == 0 ? size_ : at_ - 1; }
+  void Seek(const Slice& internal_key, const char* memtable_key) override {
+    at_ = LowerBound(internal_key, memtable_key);
+  }
+  void SeekForPrev(const Slice& internal_key, const char* memtable_key) override {
+    at_ = LowerBound(internal_key, memtable_key);
+    if (!Valid() || Compare(at_, internal_key, memtable_key) != 0) Prev();
+  }
+  void SeekToFirst() override {
+    Prepare();
+    at_ = 0;
+  }
+  void SeekToLast() override {
+    Prepare();
+    at_ = size_;
+    Prev();
+  }
+
+ private:
+  void Prepare() {
+    if (sorted_ != nullptr) return;
+    sorted_ = table_->Sorted(entries_, read_only_);
+    items_ = sorted_->data();
+    size_ = sorted_->size();
+  }
+  int Compare(size_t at, const Slice& internal_key, const char* memtable_key) const {
+    return memtable_key != nullptr ? table_->compare_(items_[at].entry, memtable_key)
+                                   : table_->compare_(items_[at].entry, internal_key);
+  }
+  size_t LowerBound(const Slice& internal_key, const char* memtable_key) {
+    Prepare();
+    size_t begin = 0;
+    for (size_t left = size_; left > 0;) {
+      const size_t half = left / 2;
+      const bool before = Compare(begin + half, internal_key, memtable_key) < 0;
+      if (before) begin += half + 1;
+      left = before ? left - half - 1 : half;
+    }
+    return begin;
+  }
+
+  AppendMemtable* const table_;
+  const bool read_only_;
+  const size_t entries_;
+  std::shared_ptr<const MemtableItems> sorted_;
+  const MemtableItem* items_ = nullptr;  // Into *sorted_.
+  size_t size_ = 0;
+  size_t at_ = 0;
+};
+
+bool AppendMemtable::Contains(const char* key) const {
+  bool found = false;
+  log_.ForEach(0, log_.size(), [&](const char* entry) { found |= compare_(entry, key) == 0; });
+  return found;
+}
+
+MemTableRep::Iterator* AppendMemtable::GetIterator(rocksdb::Arena*) {
+  static_assert(sizeof(SortedIterator) <= Shells::kBytes);
+  void* shell = shells_.Take();
+  return new (shell) SortedIterator(this, shell);
+}
+
+// Of a table that grows, what came since the last look is merged into what was sorted then.
+std::shared_ptr<const MemtableItems> AppendMemtable::Sorted(size_t entries, bool read_only) {
+  const std::lock_guard lock(mutex_);
+  if (sorted_entries_ == entries && pairs_erased_ == read_only) return sorted_;
+  const bool grows = !read_only && !pairs_erased_ && sorted_entries_ < entries;
+  const size_t from = grows ? sorted_entries_ : 0;
+  auto items = std::make_shared<MemtableItems>();
+  items->reserve(entries);
+  if (grows) *items = *sorted_;
+  log_.ForEach(from, entries, [&](const char* entry) { items->push_back(MemtableItemOf(entry)); });
+  if (read_only) ErasePairs(items.get());
+  Sort(items.get(), from);
+  if (!grows && !read_only) return items;  // For one who began long ago.
+  sorted_ = items;
+  sorted_entries_ = entries;
+  pairs_erased_ = read_only;
+  return items;
+}
+
+// REQUIRES: those before `from` are sorted.
+void AppendMemtable::Sort(MemtableItems* items, size_t from) const {
+  const auto less = [this](const MemtableItem& a, const MemtableItem& b) {
+    if (a.high != b.high) return a.high < b.high;
+    if (a.low != b.low) return a.low < b.low;
+    return compare_(a.entry, b.entry) < 0;
+  };
+  const auto middle = items->begin() + static_cast<ptrdiff_t>(from);
+  std::sort(middle, items->end(), less);
+  std::inplace_merge(items->begin(), middle, items->end(), less);
+}
+
+}  // namespace
+
+MemTableRep* AppendMemtableFactory::CreateMemTableRep(const MemTableRep::KeyComparator& compare,
+                                                      rocksdb::Allocator* allocator,
+                                                      const rocksdb::SliceTransform*,
+                                                      rocksdb::Logger*) {
+  return new AppendMemtable(compare, allocator);
+}
+
+}  // namespace nowcalls::store
