@@ -6,7 +6,9 @@
 #define NOWCALLS_ENGINE_CONNECTION_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +47,9 @@ enum class InputWaits : uint8_t {
   kForPeer,     // The peer, which does not read its replies: OnSent.
 };
 
+// Commit batches: the open one, and before it up to two that have begun.
+inline constexpr size_t kBatches = 3;
+
 struct Connection {
   ConnectionId id = 0;
   ConnectionState state = ConnectionState::kFree;
@@ -64,17 +69,23 @@ struct Connection {
   std::optional<Instant> incomplete_since;
 
   wire::OutputBuffer ready;  // May leave at the end of the turn.
-  // Replies that wait for a batch: one buffer for the open batch, one for the one in flight.
-  std::array<wire::OutputBuffer, 2> waiting;
-  std::array<uint32_t, 2> waiting_replies{};
+  // Replies that wait for a batch: a buffer for each.
+  std::array<wire::OutputBuffer, kBatches> waiting;
+  std::array<uint32_t, kBatches> waiting_replies{};
   size_t kept = 0;  // Bytes that the driver keeps because the peer does not read them.
   std::optional<Instant> kept_since;  // Since when none of them has left.
 
   bool open() const { return state == ConnectionState::kOpen; }
   bool closed() const { return state == ConnectionState::kClosed; }
   std::string_view input_left() const { return input.view().substr(input_taken); }
-  uint32_t requests_in_flight() const { return waiting_replies[0] + waiting_replies[1]; }
-  size_t waiting_bytes() const { return waiting[0].size() + waiting[1].size(); }
+  uint32_t requests_in_flight() const {
+    return std::accumulate(waiting_replies.begin(), waiting_replies.end(), 0U);
+  }
+  size_t waiting_bytes() const {
+    size_t bytes = 0;
+    for (const wire::OutputBuffer& buffer : waiting) bytes += buffer.size();
+    return bytes;
+  }
 };
 
 // Connections in a row, first come first served. A connection is in at most one at a time.

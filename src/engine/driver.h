@@ -33,6 +33,10 @@ class Driver {
   // Stops or resumes reading from the connection: backpressure. Doing it twice is doing it once.
   virtual void SetReading(ConnectionId id, bool on) = 0;
 
+  // Asks for the batch back that Engine::BeginCommit returned last. True: its commit has not been
+  // started, and will not be until BeginCommit returns the batch again.
+  virtual bool TakeCommitBack() = 0;
+
   virtual void Log(LogLevel level, std::string_view message) = 0;
 };
 

@@ -91,7 +91,7 @@ void Engine::OnTime(Instant now) {
 Instant Engine::NextDeadline() const {
   if (input_waits()) return Instant{0};
   Instant next = impl_->BatchFull() || impl_->draining ? kNever : impl_->core->NextDeadline();
-  if (!impl_->committing) next = std::min(next, impl_->core->NextMark());
+  if (impl_->begun == 0) next = std::min(next, impl_->core->NextMark());
   const Limits& limits = impl_->options.limits;
   if (!impl_->incomplete.empty()) {
     next = std::min(next, Instant{impl_->incomplete.begin()->first} + limits.message_incomplete_ms);
@@ -146,24 +146,26 @@ RuleSink* Engine::RulesAt(Instant now) {
 const ledger::CommitBatch* Engine::BeginCommit(const ClockSample& clock, Instant now) {
   Impl& impl = *impl_;
   impl.current = now;
-  if (impl.committing) return nullptr;
+  if (impl.begun == kBatches - 1) return nullptr;
   const bool due = impl.commit_due || impl.core->NextMark() <= now;
   if (impl.batches[impl.open].empty() && !due) return nullptr;
   impl.commit_due = false;
   impl.core->Seal(impl.TurnAt(now), clock, /*may_be_last=*/impl.draining);
-  impl.committing = true;
-  impl.open = impl.in_flight();
+  impl.may_reopen = impl.begun > 0;
+  ++impl.begun;
+  impl.open = (impl.open + 1) % kBatches;
   NOWCALLS_CHECK(impl.batches[impl.open].empty());
   while (!impl.for_batch.empty()) impl.WaitForTurn(impl.for_batch.front());
-  return &impl.batches[impl.in_flight()];
+  return &impl.batches[impl.Before(1)];
 }
 
 void Engine::OnCommitDone(Instant now) {
   Impl& impl = *impl_;
   impl.current = now;
-  NOWCALLS_CHECK(impl.committing);
-  impl.committing = false;
-  const size_t done = impl.in_flight();
+  NOWCALLS_CHECK(impl.begun > 0);
+  const size_t done = impl.Before(impl.begun);
+  --impl.begun;
+  impl.may_reopen = false;
   impl.batches[done].Clear();
   std::vector<ConnectionId> waiters;
   waiters.swap(impl.waiters[done]);
@@ -177,10 +179,10 @@ void Engine::OnCommitDone(Instant now) {
   impl.waiters[done].swap(waiters);
 }
 
-bool Engine::commit_in_flight() const { return impl_->committing; }
+bool Engine::commit_in_flight() const { return impl_->begun > 0; }
 
 bool Engine::idle() const {
-  return !impl_->committing && impl_->batches[impl_->open].empty() && !impl_->commit_due &&
+  return impl_->begun == 0 && impl_->batches[impl_->open].empty() && !impl_->commit_due &&
          impl_->dirty.empty() && !input_waits();
 }
 

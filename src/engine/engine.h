@@ -8,15 +8,18 @@
 //   ResumeInput                      input for which earlier turns had no room
 //   OnTime                           when a deadline has passed
 //   TurnEnd                          sends what may leave at once
-//   BeginCommit -> batch             when no commit is in flight and something is to be written
-//   (commit thread: store.Commit)
+//   BeginCommit -> batch             when something is to be written
+//   (commit thread: store.Commit, one batch after the other)
 //   OnCommitDone                     sends the replies that waited for that batch
 //
 // A reply that depends on a record leaves only when the batch with that record is durable
 // (invariant 1); other replies leave at the end of the turn. While one batch is being committed the
-// next one fills. What a turn does is bounded however much has arrived; connections whose input is
-// left over are not read until they have had their turns, first come first served. The same calls
-// with the same arguments give the same outputs, byte for byte.
+// next one fills. It is given to the driver at the end of each turn, so that its commit can start
+// as soon as the disk is free, and taken back when there is more to go into it before that.
+//
+// What a turn does is bounded however much has arrived; connections whose input is left over are
+// not read until they have had their turns, first come first served. The same calls with the same
+// arguments give the same outputs, byte for byte.
 #ifndef NOWCALLS_ENGINE_ENGINE_H_
 #define NOWCALLS_ENGINE_ENGINE_H_
 
@@ -90,8 +93,9 @@ class Engine {
   RuleSink* RulesAt(Instant now);
 
   // The commit path. BeginCommit seals the open batch and returns it; nullptr when nothing is to be
-  // written or a commit is in flight. It stays valid until OnCommitDone. A failed commit is never
-  // reported here: the process ends.
+  // written or two batches have begun and are not done. It stays valid until OnCommitDone, or until
+  // the driver gives it back (Driver::TakeCommitBack). OnCommitDone is about the first that began.
+  // A failed commit is never reported here: the process ends.
   const ledger::CommitBatch* BeginCommit(const ClockSample& clock, Instant now);
   void OnCommitDone(Instant now);
   bool commit_in_flight() const;

@@ -69,6 +69,7 @@ struct Engine::Impl : ReplyBuffers {
   void BoundKept();
   void MoveToReady(Connection* connection, size_t which);
 
+  void Reopen();
   void SendLateAnswers();
   void SetKept(Connection* connection, size_t kept);
 
@@ -81,13 +82,18 @@ struct Engine::Impl : ReplyBuffers {
   nlohmann::ordered_json Info(Instant now) const;
 
   core::Turn TurnNow() { return TurnAt(current); }
-  core::Turn TurnAt(Instant now) { return {now, &batches[open]}; }
+  // REQUIRES: the core is called with it before anything else happens here.
+  core::Turn TurnAt(Instant now) {
+    if (may_reopen && batches[open].empty()) Reopen();
+    return {now, &batches[open]};
+  }
   // Ends of tokens are in the history first, and in the batch when it is sealed.
   bool BatchFull() const {
     return batches[open].bytes().size() + core->history().unrecorded_bytes() >=
            options.limits.batch_bytes_max;
   }
-  size_t in_flight() const { return 1 - open; }
+  // The batch that began `n` before the open one; 0 is that itself.
+  size_t Before(size_t n) const { return (open + kBatches - n) % kBatches; }
   // Replies to the connection and records: what its last message made is the difference.
   size_t BytesMade(const Connection& connection) const {
     return connection.ready.size() + connection.waiting_bytes() + batches[open].bytes().size() +
@@ -128,12 +134,14 @@ struct Engine::Impl : ReplyBuffers {
   // Connections that do not take their replies, by when the last byte was taken.
   absl::btree_set<std::pair<int64_t, ConnectionId>> keeping;
 
-  // One batch fills while the other is committed. waiting[i] of a connection belongs to batches[i],
-  // and waiters[i] lists the connections that have something there.
-  std::array<ledger::CommitBatch, 2> batches;
-  std::array<std::vector<ConnectionId>, 2> waiters;
+  // A ring: one batch fills, and the `begun` ones before it were given to the driver. waiting[i] of
+  // a connection belongs to batches[i], and waiters[i] lists the connections that have something
+  // there.
+  std::array<ledger::CommitBatch, kBatches> batches;
+  std::array<std::vector<ConnectionId>, kBatches> waiters;
   size_t open = 0;
-  bool committing = false;
+  size_t begun = 0;
+  bool may_reopen = false;  // The last of them may not have been started yet.
   bool draining = false;
   bool commit_due = true;  // At the start and the end: marks the clock.
 };

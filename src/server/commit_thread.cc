@@ -23,14 +23,20 @@ CommitThread::CommitThread(uv_loop_t* loop, store::Store* store, const Durabilit
           kCheckEveryMs) {}
 
 void CommitThread::Commit(const ledger::CommitBatch* batch) {
-  NOWCALLS_CHECK(!busy());
-  batch_ = batch;
+  NOWCALLS_CHECK(!full());
+  batches_[submitted_++ % kBatchesMax] = batch;
   worker_.Submit();
+}
+
+bool CommitThread::TakeBack() {
+  if (!worker_.TakeBack()) return false;
+  --submitted_;
+  return true;
 }
 
 void CommitThread::Finish(std::function<Status()> close) {
   NOWCALLS_CHECK(!busy());
-  batch_ = nullptr;
+  batches_[submitted_++ % kBatchesMax] = nullptr;
   close_ = std::move(close);
   worker_.Submit();
 }
@@ -48,7 +54,8 @@ int64_t CommitThread::Work(bool job) {
 }
 
 void CommitThread::Do() {
-  if (batch_ == nullptr) {
+  const ledger::CommitBatch* batch = batches_[begun_++ % kBatchesMax];
+  if (batch == nullptr) {
     Try("close", close_());
     closed_ = true;
     sync_due_ms_.reset();
@@ -58,7 +65,7 @@ void CommitThread::Do() {
       durability_.mode == store::Durability::kInterval && !sync_due_ms_.has_value();
   // Before the commit, so that its own time counts.
   const int64_t due_ms = first_unsynced ? BoottimeMs() + durability_.interval_ms : 0;
-  Try("commit", store_->Commit(*batch_));
+  Try("commit", store_->Commit(*batch));
   if (first_unsynced) sync_due_ms_ = due_ms;
 }
 

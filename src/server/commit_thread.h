@@ -2,10 +2,13 @@
 //
 // Thread: members are called on the loop thread; Commit, Sync and the last job run on the commit
 // thread. One batch is in flight while the loop fills the next (group commit as in leveldb's
-// DBImpl::Write, but without waiting writers: their replies wait instead).
+// DBImpl::Write, but without waiting writers: their replies wait instead). The next is submitted
+// whenever the loop pauses and taken back when it goes on, so that the disk never waits for it.
 #ifndef NOWCALLS_SERVER_COMMIT_THREAD_H_
 #define NOWCALLS_SERVER_COMMIT_THREAD_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -30,8 +33,14 @@ class CommitThread {
   CommitThread(uv_loop_t* loop, store::Store* store, const DurabilityChoice& durability,
                std::function<void()> done, Fail fail);
 
-  // REQUIRES: !busy(). `batch` is sealed and stays as it is until `done`.
+  static constexpr int kBatchesMax = 2;
+
+  // REQUIRES: !full(). `batch` is sealed and stays as it is until `done`, or until it is taken
+  // back.
   void Commit(const ledger::CommitBatch* batch);
+  // True: the batch that came last is not committed unless it comes again.
+  bool TakeBack();
+  bool full() const { return worker_.jobs() == kBatchesMax; }
 
   // The last job: `close` runs on the thread, so that the loop can still keep its deadlines.
   // REQUIRES: !busy(), and nothing is submitted afterwards.
@@ -49,8 +58,10 @@ class CommitThread {
   const DurabilityChoice durability_;
   const Fail fail_;
 
-  // The job.
-  const ledger::CommitBatch* batch_ = nullptr;
+  // The jobs: a ring of batches; nullptr means close_.
+  std::array<const ledger::CommitBatch*, kBatchesMax> batches_{};
+  size_t submitted_ = 0;  // Loop thread: how many have been.
+  size_t begun_ = 0;      // Commit thread.
   std::function<Status()> close_;
 
   // Commit thread: when what is not synced yet has to be, on the boot clock.

@@ -113,6 +113,8 @@ void Server::LogAboutPeer(engine::LogLevel level, std::string_view message) {
   if (limiter_.Admit(Now())) LogAt(level, message);
 }
 
+bool Server::TakeCommitBack() { return commit_->TakeBack(); }
+
 void Server::OnBytes(engine::ConnectionId id, std::string_view bytes) {
   engine_.OnBytes(id, bytes, Now());
 }
@@ -153,6 +155,7 @@ void Server::OnCommitDone() {
   if (!engine_runs()) return;
   const Instant now = Now();
   LogCommit(commit_watch_.Ended(now));
+  if (commit_->busy()) commit_watch_.Began(now);
   engine_.OnCommitDone(now);
 }
 
@@ -189,10 +192,10 @@ void Server::BeginScan(Instant now) {
 }
 
 void Server::BeginCommit(Instant now) {
-  if (commit_->busy()) return;
+  if (commit_->full()) return;
   const ledger::CommitBatch* batch = engine_.BeginCommit(Clocks(), now);
   if (batch == nullptr) return;
-  commit_watch_.Began(now);
+  if (!commit_watch_.under_way()) commit_watch_.Began(now);
   commit_->Commit(batch);
 }
 

@@ -75,6 +75,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   void Close(engine::ConnectionId id, bool flush) override;
   void SetReading(engine::ConnectionId id, bool on) override;
   void Log(engine::LogLevel level, std::string_view message) override;
+  bool TakeCommitBack() override;
 
   // Connection::Owner.
   void OnBytes(engine::ConnectionId id, std::string_view bytes) override;

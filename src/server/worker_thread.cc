@@ -23,13 +23,22 @@ WorkerThread::WorkerThread(uv_loop_t* loop, const std::string& name, Work work, 
 WorkerThread::~WorkerThread() { NOWCALLS_CHECK(closed_); }
 
 void WorkerThread::Submit() {
-  NOWCALLS_CHECK(!busy_);
-  busy_ = true;
+  ++jobs_;
+  bool asleep = false;
   {
     const std::lock_guard lock(mutex_);
-    submitted_ = true;
+    ++submitted_;
+    asleep = asleep_;
   }
-  changed_.notify_one();
+  if (asleep) changed_.notify_one();
+}
+
+bool WorkerThread::TakeBack() {
+  const std::lock_guard lock(mutex_);
+  if (submitted_ == 0) return false;
+  --submitted_;
+  --jobs_;
+  return true;
 }
 
 void WorkerThread::Stop() {
@@ -44,32 +53,38 @@ void WorkerThread::Stop() {
 }
 
 void WorkerThread::Run(int64_t wait_ms) {
-  const auto has_news = [this] { return submitted_ || stop_; };
+  const auto has_news = [this] { return submitted_ > 0 || stop_; };
   std::unique_lock lock(mutex_);
   while (true) {
+    asleep_ = true;
     if (wait_ms == kUntilSubmit) {
       changed_.wait(lock, has_news);
     } else {
       changed_.wait_for(lock, std::chrono::milliseconds(wait_ms), has_news);
     }
+    asleep_ = false;
     if (stop_) return;
-    const bool job = std::exchange(submitted_, false);
+    const bool job = submitted_ > 0;
+    if (job) --submitted_;
     lock.unlock();
     wait_ms = work_(job);
     lock.lock();
     if (!job) continue;
-    finished_ = true;
+    ++finished_;
     uv_async_send(&async_);
   }
 }
 
 void WorkerThread::OnFinished() {
+  int finished = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (!std::exchange(finished_, false)) return;
+    finished = std::exchange(finished_, 0);
   }
-  busy_ = false;
-  done_();
+  for (; finished > 0; --finished) {
+    --jobs_;
+    done_();
+  }
 }
 
 }  // namespace nowcalls::server

@@ -1,9 +1,9 @@
-// WorkerThread: a thread beside the loop that works on one job at a time.
+// WorkerThread: a thread beside the loop that works on one job at a time, in the order in which
+// they were submitted.
 //
 // Thread: every member is called on the loop thread. The loop puts a job into a place of its own
 // and calls Submit; `work` runs on the worker; then `done` runs on the loop. The place belongs to
-// the worker between the two, so it needs no lock. One slot and no queue: what the loop has not
-// submitted yet it can still add to.
+// the worker between the two, so it needs no lock; unless TakeBack says that work has not begun.
 #ifndef NOWCALLS_SERVER_WORKER_THREAD_H_
 #define NOWCALLS_SERVER_WORKER_THREAD_H_
 
@@ -38,10 +38,12 @@ class WorkerThread {
   WorkerThread(const WorkerThread&) = delete;
   WorkerThread& operator=(const WorkerThread&) = delete;
 
-  // REQUIRES: !busy().
   void Submit();
-  // From Submit until just before `done`.
-  bool busy() const { return busy_; }
+  // True: the job that was submitted last has not been begun, and belongs to the loop again.
+  bool TakeBack();
+  // Jobs from Submit until just before `done`.
+  int jobs() const { return jobs_; }
+  bool busy() const { return jobs_ > 0; }
 
   // Ends the thread after the call it is in, and closes the handle; `done` is not called any more.
   void Stop();
@@ -53,14 +55,15 @@ class WorkerThread {
   const Work work_;
   const Done done_;
   uv_async_t async_{};
-  bool busy_ = false;    // Loop thread.
+  int jobs_ = 0;         // Loop thread.
   bool closed_ = false;  // Loop thread.
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool submitted_ = false;  // Guarded by mutex_, as are the next two.
-  bool finished_ = false;
+  int submitted_ = 0;  // And not begun. Guarded by mutex_, as are the next three.
+  int finished_ = 0;   // And not told to the loop.
   bool stop_ = false;
+  bool asleep_ = false;
 
   std::thread thread_;
 };

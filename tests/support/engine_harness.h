@@ -69,8 +69,8 @@ class EngineHarness {
 
   // The end of a loop turn; timers that are due run first.
   void Turn();
-  bool BeginCommit();   // True: a commit is in flight now.
-  void FinishCommit();  // The batch is durable.
+  bool BeginCommit();   // True: one more batch is with the driver now.
+  void FinishCommit();  // The first of them is durable.
   void Settle();        // Turns and commits until nothing waits.
   // Time passes; every 50 ms of it a loop turn, with sweeps.
   void Pass(int64_t duration_ms);
@@ -93,7 +93,6 @@ class EngineHarness {
   Instant now_{CoreHarness::kStartMs};
   std::unique_ptr<core::Core> core_;
   std::unique_ptr<engine::Engine> engine_;
-  const ledger::CommitBatch* in_flight_ = nullptr;
 };
 
 }  // namespace nowcalls::testing

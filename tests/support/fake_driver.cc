@@ -35,6 +35,12 @@ void FakeDriver::Log(engine::LogLevel level, std::string_view message) {
   log_ += '\n';
 }
 
+bool FakeDriver::TakeCommitBack() {
+  if (!gives_back || commits.size() < 2) return false;
+  commits.pop_back();
+  return true;
+}
+
 std::string FakeDriver::TakeLog() { return std::exchange(log_, {}); }
 
 }  // namespace nowcalls::testing

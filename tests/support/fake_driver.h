@@ -6,12 +6,14 @@
 #define NOWCALLS_SUPPORT_FAKE_DRIVER_H_
 
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/driver.h"
+#include "ledger/commit_batch.h"
 
 namespace nowcalls::testing {
 
@@ -30,6 +32,12 @@ class FakeDriver : public engine::Driver {
   void Close(engine::ConnectionId id, bool flush) override;
   void SetReading(engine::ConnectionId id, bool on) override;
   void Log(engine::LogLevel level, std::string_view message) override;
+  bool TakeCommitBack() override;
+
+  // Batches that the engine gave and that are not committed, the oldest first. The first is being
+  // committed; the others are given back if `gives_back`.
+  std::deque<const ledger::CommitBatch*> commits;
+  bool gives_back = true;
 
   Socket& socket(engine::ConnectionId id) { return sockets_[id]; }
   void Forget(engine::ConnectionId id) { sockets_.erase(id); }

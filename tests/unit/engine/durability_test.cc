@@ -1,6 +1,10 @@
 // Invariant 1: no reply leaves before the batch it depends on is durable.
 #include <doctest/doctest.h>
 
+#include <map>
+#include <set>
+
+#include "base/prng.h"
 #include "support/engine_harness.h"
 
 namespace nowcalls::engine {
@@ -161,7 +165,6 @@ TEST_CASE("while one batch is committed the next one fills, and its replies wait
   h.Send(d, AcquireRequest(3, 1));
   h.Turn();
   CHECK(h.engine().commit_in_flight());
-  CHECK(h.engine().BeginCommit({}, h.now()) == nullptr);  // One at a time.
   h.FinishCommit();
   h.Turn();
   CHECK(h.TakeIds(c) == Ids{1});
@@ -175,6 +178,110 @@ TEST_CASE("while one batch is committed the next one fills, and its replies wait
   CHECK(h.TakeIds(d) == Ids{3});
   h.Settle();
   CHECK(h.TakeIds(c) == Ids{4});
+}
+
+TEST_CASE("a batch that was given to the driver goes on filling until its commit starts") {
+  EngineHarness h;
+  const ConnectionId c = h.Connect();
+  h.Send(c, AcquireRequest(1, 1));
+  REQUIRE(h.BeginCommit());  // Being committed.
+  h.Send(c, AcquireRequest(2, 1));
+  REQUIRE(h.BeginCommit());  // Waits for the disk.
+  CHECK_FALSE(h.BeginCommit());
+  h.Send(c, AcquireRequest(3, 1));  // Takes it back.
+  CHECK(h.driver().commits.size() == 1);
+  REQUIRE(h.BeginCommit());
+  h.FinishCommit();
+  h.Turn();
+  CHECK(h.TakeIds(c) == Ids{1});
+  h.Send(c, AcquireRequest(4, 1));  // The second is being committed now.
+  CHECK(h.driver().commits.size() == 1);
+  h.FinishCommit();
+  h.Turn();
+  CHECK(h.TakeIds(c) == Ids{2, 3});
+  h.Settle();
+  CHECK(h.TakeIds(c) == Ids{4});
+  CHECK(ReadLedger(&h.store()).seal->batch_number == h.core().batch_number());
+}
+
+TEST_CASE("at most two batches are with the driver, and a third fills behind them") {
+  EngineHarness h;
+  h.driver().gives_back = false;
+  const ConnectionId c = h.Connect();
+  h.Send(c, AcquireRequest(1, 1));
+  REQUIRE(h.BeginCommit());
+  h.Send(c, AcquireRequest(2, 1));
+  REQUIRE(h.BeginCommit());
+  h.Send(c, AcquireRequest(3, 1));
+  CHECK_FALSE(h.BeginCommit());
+  CHECK(h.driver().commits.size() == 2);
+  h.FinishCommit();
+  h.FinishCommit();
+  h.Turn();
+  CHECK(h.TakeIds(c) == Ids{1, 2});
+  h.Settle();
+  CHECK(h.TakeIds(c) == Ids{3});
+}
+
+TEST_CASE("a batch that is full is not taken back") {
+  Limits limits;
+  limits.batch_bytes_max = 100;
+  EngineHarness h(limits);
+  const ConnectionId c = h.Connect();
+  h.Send(c, AcquireRequest(1, 1));
+  REQUIRE(h.BeginCommit());
+  h.Send(c, AcquireRequest(2, 1) + AcquireRequest(3, 1));  // One too many: it waits.
+  REQUIRE(h.BeginCommit());
+  h.Turn();
+  CHECK(h.driver().commits.size() == 2);
+  h.Settle();
+  CHECK(h.TakeIds(c) == Ids{1, 2, 3});
+}
+
+// Whatever the disk is doing when a request comes, its answer leaves with its own batch.
+TEST_CASE("in random lives an answered grant is in the ledger and an answered release is not") {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    CAPTURE(seed);
+    Prng prng(seed);
+    EngineHarness h;
+    const ConnectionId c = h.Connect();
+    std::vector<uint64_t> held;
+    std::map<uint32_t, uint64_t> releasing;
+    uint32_t msgid = 0;
+    for (int step = 0; step < 200; ++step) {
+      h.driver().gives_back = prng.Below(4) > 0;
+      switch (prng.Below(6)) {
+        case 0:
+        case 1: h.Send(c, AcquireRequest(++msgid, 1)); break;
+        case 2: {
+          if (held.empty()) break;
+          releasing[++msgid] = held.back();
+          h.Send(c, TokenRequest(msgid, Method::kRelease, held.back()));
+          held.pop_back();
+          break;
+        }
+        case 3: h.BeginCommit(); break;
+        case 4:
+          if (!h.driver().commits.empty()) h.FinishCommit();
+          break;
+        default: h.Turn(); break;
+      }
+      std::set<uint64_t> stored;
+      for (const auto& token : ReadLedger(&h.store()).tokens) stored.insert(token.key.id.value);
+      for (const auto& reply : h.TakeReplies(c)) {
+        const auto released = releasing.find(reply.msgid);
+        if (released == releasing.end()) {
+          held.push_back(reply.acquire().token_id);
+          REQUIRE(stored.contains(held.back()));
+        } else {
+          REQUIRE(reply.status() == TokenStatus::kReleaseOk);
+          REQUIRE_FALSE(stored.contains(released->second));
+        }
+      }
+    }
+    h.Settle();
+    REQUIRE(ReadLedger(&h.store()).seal->live_tokens == h.core().tokens().size());
+  }
 }
 
 TEST_CASE("a reply that rests on the batch in flight leaves with it, not with the next") {
