@@ -11,6 +11,14 @@
 
 namespace nowcalls {
 
+// The finalizer of splitmix64 (Steele, Lea, Flood 2014): one-to-one, and every input bit reaches
+// every output bit. For numbers that peers cannot choose.
+constexpr uint64_t MixBits(uint64_t v) {
+  v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9;
+  v = (v ^ (v >> 27)) * 0x94d049bb133111eb;
+  return v ^ (v >> 31);
+}
+
 constexpr uint64_t KeyedHash(const std::array<uint64_t, 2>& key, uint64_t first, uint64_t second) {
   uint64_t v0 = key[0] ^ 0x736f6d6570736575;
   uint64_t v1 = key[1] ^ 0x646f72616e646f6d;

@@ -95,7 +95,7 @@ bool Core::WalkHasMore() {
 TokenSlot Core::NextDueInWalk() {
   if (walk_.cursor.next == kNoToken) {
     const uint64_t fence = walk_.spared[walk_.spared_next++];
-    return tokens_.Find(ids_.FromFence(Fence{fence}), fence);
+    return tokens_.Find(fence);
   }
   const TokenSlot token = walk_.cursor.next;
   const FlowSlot flow = tokens_.at(token).flow;

@@ -30,7 +30,7 @@ Status NoSuchFlow(FlowId flow) {
 
 TokenStatus Core::Reclaim(const Turn& turn, TokenId token, const AdminAct& act) {
   const Waking waking(this, turn);
-  const TokenSlot slot = tokens_.Find(token, ids_.ToFence(token).value);
+  const TokenSlot slot = tokens_.Find(ids_.ToFence(token).value);
   if (slot == kNoToken) return TokenStatus::kAlreadyRelease;
   const TokenEntry& entry = tokens_.at(slot);
   NoteAct(act, "reclaimed token " + std::to_string(token.value) + " of flow " +

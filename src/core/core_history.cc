@@ -24,7 +24,7 @@ Status Core::CheckHistory(uint64_t next_fence) const {
       return corrupt("has a fence or session number that is not below the sealed bound " +
                      std::to_string(next_fence));
     }
-    if (tokens_.Find(entry.token_id, entry.fence.value) != kNoToken) {
+    if (tokens_.Find(entry.fence.value) != kNoToken) {
       return corrupt("tells of its end, but the token is live");
     }
   }

@@ -63,7 +63,7 @@ Status Core::LoadToken(const ledger::Token& token) {
     return Status::Corruption(TokenText(token) + ": its id does not belong to fence " +
                               std::to_string(token.fence.value));
   }
-  if (tokens_.Find(token.key.id, token.fence.value) != kNoToken) {
+  if (tokens_.Find(token.fence.value) != kNoToken) {
     return Status::Corruption(TokenText(token) + " is in the ledger twice");
   }
   if (token.key.deadline_ms >= kDeadlineMsEnd) {
@@ -75,7 +75,7 @@ Status Core::LoadToken(const ledger::Token& token) {
     return Status::Corruption(TokenText(token) + ": its session " +
                               std::to_string(token.session.value) + " is missing");
   }
-  const TokenSlot slot = tokens_.Insert(token.key.id, token.fence.value);
+  const TokenSlot slot = tokens_.Insert(token.fence.value);
   TokenEntry& entry = tokens_.at(slot);
   entry.deadline_ms = token.key.deadline_ms;
   entry.family = static_cast<uint8_t>(token.key.family);

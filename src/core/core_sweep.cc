@@ -33,7 +33,7 @@ Status Core::OnScanDone(const Turn& turn, const ledger::ScanResult& result) {
   sweep_.in_flight = false;
   NOWCALLS_RETURN_IF_ERROR(result.status);
   for (const ledger::TokenKey& key : result.expired) {
-    const TokenSlot slot = tokens_.Find(key.id, ids_.ToFence(key.id).value);
+    const TokenSlot slot = tokens_.Find(ids_.ToFence(key.id).value);
     // Released or kept since the scan began, or the record of that is still on its way.
     if (slot == kNoToken || KeyOf(tokens_.at(slot)) != key) continue;
     EndOrSpare(turn, slot);

@@ -36,7 +36,7 @@ TokenSlot Core::IssueToken(const Turn& turn, SessionSlot session_slot, FlowSlot 
                                flows_.name_space(session.name_space).name, session.client_id});
   }
   const Fence fence{next_fence_++};
-  const TokenSlot slot = tokens_.Insert(ids_.FromFence(fence), fence.value);
+  const TokenSlot slot = tokens_.Insert(fence.value);
   TokenEntry& entry = tokens_.at(slot);
   entry.deadline_ms = turn.now.ms + flow.hold_ms;
   entry.family = static_cast<uint8_t>(ledger::FamilyForHold(flow.hold_ms));
@@ -86,7 +86,7 @@ void Core::EndToken(const Turn& turn, TokenSlot slot, EndReason reason, std::str
   Count(&flow, [&](FlowCounters* c) { ++c->ended[static_cast<size_t>(reason)]; });
   if (flow.held_times == nullptr) flow.held_times = std::make_unique<HeldTimes>();
   flow.held_times->Add(turn.now.ms - entry.issued_ms);
-  tokens_.Erase(slot, IdOf(entry), &flow.tokens, &session.tokens);
+  tokens_.Erase(slot, &flow.tokens, &session.tokens);
   if (session.tokens.size == 0) session.client_offline_ms_min = kNotScheduled;
   if (flow.tokens.size == 0 && !flow.active()) {
     EraseFlow(turn, entry.flow);
@@ -110,7 +110,7 @@ void Core::MoveToken(const Turn& turn, TokenSlot slot, int64_t deadline_ms, int6
 
 TokenSlot Core::FindOwned(SessionSlot session, TokenId token) const {
   if (session == kNoSession) return kNoToken;
-  const TokenSlot slot = tokens_.Find(token, ids_.ToFence(token).value);
+  const TokenSlot slot = tokens_.Find(ids_.ToFence(token).value);
   if (slot == kNoToken || tokens_.at(slot).session != session) return kNoToken;
   return slot;
 }

@@ -1,6 +1,6 @@
 // TokenIds: the one-to-one map between fences and token ids.
 //
-// Thread: any. A token id must look random and must never repeat. Random 63-bit numbers repeat
+// Thread: one at a time. A token id must look random and must never repeat. Random 63-bit numbers repeat
 // after about 2^31 draws, which a busy server reaches within hours; so the id of a grant is its
 // fence sent through a keyed permutation of 1 .. 2^63-1. Fences never repeat, therefore ids do not
 // either, and the fence need not be stored beside the id. The key is drawn once for each ledger.
@@ -37,7 +37,13 @@ class TokenIds {
   uint64_t Encrypt(uint64_t value) const;
   uint64_t Decrypt(uint64_t value) const;
 
+  struct Pair {
+    Fence fence;
+    TokenId id;
+  };
+
   std::array<uint64_t, kRounds> round_keys_{};
+  mutable Pair last_{};  // Whoever asks for one asks again and again.
 };
 
 }  // namespace nowcalls::core

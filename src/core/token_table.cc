@@ -6,12 +6,15 @@
 
 namespace nowcalls::core {
 
-TokenSlot TokenTable::Insert(TokenId id, uint64_t fence) {
+TokenSlot TokenTable::Insert(uint64_t fence) {
+  NOWCALLS_CHECK(fence != 0);
   const TokenSlot slot = TakeSlot();
   TokenEntry& entry = at(slot);
   entry = TokenEntry{};
   entry.fence = fence;
-  index_.Insert(id.value, slot);
+  TokenSlot& recent = recent_[fence % kRecent];
+  if (recent != kNoToken) index_.Insert(FenceHash(at(recent).fence), recent);
+  recent = slot;
   ++size_;
   return slot;
 }
@@ -20,10 +23,6 @@ void TokenTable::Link(TokenSlot slot, TokenList* of_flow, TokenList* of_session)
   Append(&all_, TokenOrder::kAll, slot);
   Append(of_flow, TokenOrder::kFlow, slot);
   Append(of_session, TokenOrder::kSession, slot);
-}
-
-TokenSlot TokenTable::Find(TokenId id, uint64_t fence) const {
-  return index_.Find(id.value, [&](TokenSlot slot) { return at(slot).fence == fence; });
 }
 
 TokenSlot TokenTable::FindRequest(SessionSlot session, uint64_t request_id) const {
@@ -49,13 +48,17 @@ uint64_t TokenTable::RequestIdOf(TokenSlot slot) const {
   return at(slot).has_request == 0 ? 0 : request_chunks_[slot / kChunkSize][slot % kChunkSize];
 }
 
-void TokenTable::Erase(TokenSlot slot, TokenId id, TokenList* of_flow, TokenList* of_session) {
+void TokenTable::Erase(TokenSlot slot, TokenList* of_flow, TokenList* of_session) {
   TokenEntry& entry = at(slot);
   NOWCALLS_CHECK(entry.fence != 0);
   for (TokenCursor* cursor : cursors_) {
     if (cursor->next == slot) cursor->next = entry.next(cursor->order);
   }
-  index_.Erase(id.value, slot);
+  if (TokenSlot& recent = recent_[entry.fence % kRecent]; recent == slot) {
+    recent = kNoToken;
+  } else {
+    index_.Erase(FenceHash(entry.fence), slot);
+  }
   if (entry.has_request != 0)
     by_request_.Erase(RequestHash(entry.session, RequestIdOf(slot)), slot);
   Unlink(&all_, TokenOrder::kAll, slot);
@@ -69,8 +72,8 @@ void TokenTable::Erase(TokenSlot slot, TokenId id, TokenList* of_flow, TokenList
 
 size_t TokenTable::MemoryBytes() const {
   return chunks_.size() * kChunkSize * sizeof(TokenEntry) +
-         request_chunks_made_ * kChunkSize * sizeof(uint64_t) + index_.MemoryBytes() +
-         by_request_.MemoryBytes();
+         request_chunks_made_ * kChunkSize * sizeof(uint64_t) + kRecent * sizeof(TokenSlot) +
+         index_.MemoryBytes() + by_request_.MemoryBytes();
 }
 
 void TokenTable::Detach(TokenCursor* cursor) { std::erase(cursors_, cursor); }

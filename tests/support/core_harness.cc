@@ -210,7 +210,7 @@ std::string FindWrongBook(const core::Core& core) {
   for (const TokenSlot slot : *all) {
     const core::TokenEntry& entry = core.tokens().at(slot);
     if (entry.fence <= fence_before) return "the order of fences";
-    if (core.tokens().Find(core.IdOf(entry), entry.fence) != slot) return "the index of tokens";
+    if (core.tokens().Find(entry.fence) != slot) return "the index of tokens";
     fence_before = entry.fence;
     total += entry.count;
     flow_sums[entry.flow] += entry.count;

@@ -374,7 +374,7 @@ class Life {
     REQUIRE(FindWrongBook(h_.core()) == "");
     REQUIRE(h_.core().tokens().size() == model_.tokens.size());
     for (const auto& [id, token] : model_.tokens) {
-      const TokenSlot slot = h_.core().tokens().Find(TokenId{id}, token.fence);
+      const TokenSlot slot = h_.core().tokens().Find(token.fence);
       REQUIRE(slot != kNoToken);
       const TokenEntry& entry = h_.core().tokens().at(slot);
       REQUIRE(entry.count == token.count);

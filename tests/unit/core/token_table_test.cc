@@ -6,8 +6,6 @@
 #include <array>
 #include <bit>
 #include <map>
-#include <set>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,18 +14,18 @@
 namespace nowcalls::core {
 namespace {
 
-// A table with three flows and three sessions, and ids that a test may choose.
+// A table with three flows and three sessions.
 struct Books {
-  TokenSlot Add(uint64_t id, uint64_t fence, size_t flow = 0, size_t session = 0) {
-    const TokenSlot slot = table.Insert(TokenId{id}, fence);
+  TokenSlot Add(uint64_t fence, size_t flow = 0, size_t session = 0) {
+    const TokenSlot slot = table.Insert(fence);
     table.at(slot).flow = static_cast<FlowSlot>(flow);
     table.at(slot).session = static_cast<SessionSlot>(session);
     table.Link(slot, &flows[flow], &sessions[session]);
     return slot;
   }
-  void Remove(TokenSlot slot, uint64_t id) {
+  void Remove(TokenSlot slot) {
     const TokenEntry& entry = table.at(slot);
-    table.Erase(slot, TokenId{id}, &flows[entry.flow], &sessions[entry.session]);
+    table.Erase(slot, &flows[entry.flow], &sessions[entry.session]);
   }
   std::vector<uint64_t> Fences(const TokenList& list, TokenOrder order) const {
     std::vector<uint64_t> fences;
@@ -38,8 +36,8 @@ struct Books {
   }
 
   // With a request id of its session.
-  TokenSlot AddRequest(uint64_t id, uint64_t fence, size_t session, uint64_t request_id) {
-    const TokenSlot slot = Add(id, fence, 0, session);
+  TokenSlot AddRequest(uint64_t fence, size_t session, uint64_t request_id) {
+    const TokenSlot slot = Add(fence, 0, session);
     table.SetRequest(slot, request_id);
     return slot;
   }
@@ -53,83 +51,73 @@ using Fences = std::vector<uint64_t>;
 
 TEST_CASE("an empty table finds nothing") {
   const TokenTable table({1, 2});
-  CHECK(table.Find(TokenId{7}, 7) == kNoToken);
+  CHECK(table.Find(7) == kNoToken);
   CHECK(table.FindRequest(0, 7) == kNoToken);
   CHECK(table.size() == 0);
   CHECK(table.all().head == kNoToken);
 }
 
-// All in one shard of the index. Few home buckets make long probe sequences, so that an erase must
-// move entries back over the end of the shard too.
-void CompareWithMap(uint64_t seed, uint64_t homes, uint64_t homes_from) {
+// Fences that are `stride` apart; short lives, or long ones when many are wanted at a time.
+void CompareWithMap(uint64_t seed, uint64_t stride, size_t tokens) {
   Prng prng(seed);
   Books books;
-  std::unordered_map<uint64_t, TokenSlot> model;  // By fence.
-  const auto id_of = [&](uint64_t fence) {
-    return ((fence * SlotIndex::kShards) << 32) | ((homes_from + fence % homes) & 0xffffffff);
-  };
-  uint64_t next_fence = 1;
-  for (int step = 0; step < 6000; ++step) {
-    const bool grow = model.size() < 10 || (model.size() < 700 && prng.Below(2) == 0);
+  std::map<uint64_t, TokenSlot> model;  // By fence.
+  uint64_t issued = 0;
+  for (int step = 0; step < 30'000; ++step) {
+    const bool grow = model.size() < 10 || (model.size() < tokens && prng.Below(2) == 0);
     if (grow) {
-      const uint64_t fence = next_fence++;
-      model.emplace(fence, books.Add(id_of(fence), fence, prng.Below(3), prng.Below(3)));
+      const uint64_t fence = ++issued * stride;
+      model.emplace(fence, books.Add(fence, prng.Below(3), prng.Below(3)));
     } else {
-      const uint64_t newest = next_fence - 1;
-      REQUIRE(newest > 0);
-      uint64_t fence = 1 + prng.Below(newest);
-      while (!model.contains(fence)) fence = fence % newest + 1;
-      books.Remove(model.at(fence), id_of(fence));
-      model.erase(fence);
+      auto it = model.lower_bound(prng.Below(issued * stride));
+      if (it == model.end()) it = model.begin();
+      books.Remove(it->second);
+      model.erase(it);
     }
     REQUIRE(books.table.size() == model.size());
-    if (step % 50 != 0) continue;
-    for (uint64_t fence = 1; fence < next_fence; ++fence) {
+    if (step % 1000 != 0) continue;
+    for (uint64_t fence = stride; fence <= (issued + 1) * stride; fence += stride) {
       const auto it = model.find(fence);
       const TokenSlot expected = it == model.end() ? kNoToken : it->second;
-      if (books.table.Find(TokenId{id_of(fence)}, fence) != expected) FAIL("fence " << fence);
+      if (books.table.Find(fence) != expected) FAIL("fence " << fence);
     }
   }
 }
 
-TEST_CASE("random inserts, finds and erases agree with std::unordered_map") {
-  for (uint64_t seed = 1; seed <= 3; ++seed) {
-    CAPTURE(seed);
-    CompareWithMap(seed, /*homes=*/UINT32_MAX, 0);
+TEST_CASE("random inserts, finds and erases agree with std::map") {
+  for (const uint64_t stride : {1, 7, 4096, 16'384, 1 << 20}) {
+    for (const size_t tokens : {size_t{20}, size_t{700}, size_t{100'000}}) {
+      CAPTURE(stride);
+      CAPTURE(tokens);
+      CompareWithMap(stride + tokens, stride, tokens);
+    }
   }
 }
 
-TEST_CASE("tokens that share home buckets are all found after any erase") {
-  for (uint64_t seed = 1; seed <= 3; ++seed) {
-    CAPTURE(seed);
-    CompareWithMap(seed, /*homes=*/5, 0);
-    // 1020 .. 1030 wrap around the end of a shard of 1024 buckets.
-    CompareWithMap(seed, /*homes=*/11, 1020);
-  }
-}
-
-TEST_CASE("ids with the same low half are told apart by their fence") {
+TEST_CASE("a token is found as well when many younger ones have come") {
   Books books;
-  const TokenSlot a = books.Add(0x1'0000'0007, 1);
-  const TokenSlot b = books.Add(0x2'0000'0007, 2);
-  CHECK(books.table.Find(TokenId{0x1'0000'0007}, 1) == a);
-  CHECK(books.table.Find(TokenId{0x2'0000'0007}, 2) == b);
-  CHECK(books.table.Find(TokenId{0x3'0000'0007}, 3) == kNoToken);
-  books.Remove(a, 0x1'0000'0007);
-  CHECK(books.table.Find(TokenId{0x1'0000'0007}, 1) == kNoToken);
-  CHECK(books.table.Find(TokenId{0x2'0000'0007}, 2) == b);
+  const TokenSlot old = books.Add(5);
+  const TokenSlot other = books.Add(6);
+  for (uint64_t fence = 7; fence < 100'000; ++fence) books.Remove(books.Add(fence));
+  CHECK(books.table.Find(5) == old);
+  books.Remove(other);
+  CHECK(books.table.Find(6) == kNoToken);
+  CHECK(books.table.Find(5) == old);
+  CHECK(books.table.Find(5 + 16'384) == kNoToken);
+  books.Remove(old);
+  CHECK(books.table.Find(5) == kNoToken);
 }
 
 TEST_CASE("each list keeps the order of issue while tokens come and go") {
   Books books;
   std::map<uint64_t, TokenSlot> slots;
   for (uint64_t fence = 1; fence <= 9; ++fence) {
-    slots[fence] = books.Add(fence * 1000, fence, fence % 3, fence % 2);
+    slots[fence] = books.Add(fence, fence % 3, fence % 2);
   }
-  books.Remove(slots[1], 1000);  // Head of all.
-  books.Remove(slots[9], 9000);  // Tail of all.
-  books.Remove(slots[5], 5000);  // In the middle.
-  books.Add(10'000, 10, 0, 0);
+  books.Remove(slots[1]);  // Head of all.
+  books.Remove(slots[9]);  // Tail of all.
+  books.Remove(slots[5]);  // In the middle.
+  books.Add(10);
   CHECK(books.Fences(books.table.all(), TokenOrder::kAll) == Fences{2, 3, 4, 6, 7, 8, 10});
   CHECK(books.Fences(books.flows[0], TokenOrder::kFlow) == Fences{3, 6, 10});
   CHECK(books.Fences(books.flows[1], TokenOrder::kFlow) == Fences{4, 7});
@@ -143,8 +131,8 @@ TEST_CASE("each list keeps the order of issue while tokens come and go") {
 
 TEST_CASE("a list whose last token ends is empty at both ends") {
   Books books;
-  const TokenSlot slot = books.Add(5, 1, 1, 1);
-  books.Remove(slot, 5);
+  const TokenSlot slot = books.Add(1, 1, 1);
+  books.Remove(slot);
   CHECK(books.flows[1].head == kNoToken);
   CHECK(books.flows[1].tail == kNoToken);
   CHECK(books.flows[1].size == 0);
@@ -153,39 +141,38 @@ TEST_CASE("a list whose last token ends is empty at both ends") {
 
 TEST_CASE("a freed slot is used again, and begins with nothing of its last token") {
   Books books;
-  const TokenSlot first = books.Add(5, 1);
+  const TokenSlot first = books.Add(1);
   books.table.at(first).count = 77;
   books.table.at(first).deadline_ms = 99;
-  books.Remove(first, 5);
-  const TokenSlot again = books.table.Insert(TokenId{6}, 2);
+  books.Remove(first);
+  const TokenSlot again = books.table.Insert(2);
   CHECK(again == first);
   CHECK(books.table.at(again).count == 0);
   CHECK(int64_t{books.table.at(again).deadline_ms} == 0);
   CHECK(books.table.at(again).fence == 2);
-  CHECK(books.table.Find(TokenId{5}, 1) == kNoToken);
+  CHECK(books.table.Find(1) == kNoToken);
 }
 
 TEST_CASE("slots do not leak: a million short calls fit in the first chunk") {
   Books books;
-  const TokenSlot stays = books.Add(1, 1);
+  const TokenSlot stays = books.Add(1);
   uint64_t fence = 2;
   const auto call = [&] {
-    const uint64_t id = fence * 0x9e3779b97f4a7c15;
-    books.Remove(books.Add(id, fence), id);
+    books.Remove(books.Add(fence));
     ++fence;
   };
-  while (fence <= 20'000) call();  // Each shard of the index has been used.
+  while (fence <= 20'000) call();
   const size_t memory = books.table.MemoryBytes();
   while (fence <= 1'000'000) call();
   CHECK(books.table.MemoryBytes() == memory);
-  CHECK(books.table.Find(TokenId{1}, 1) == stays);
+  CHECK(books.table.Find(1) == stays);
   CHECK(books.table.size() == 1);
 }
 
 TEST_CASE("a cursor moves on when its token ends, and keeps its place when others end") {
   Books books;
   std::vector<TokenSlot> slots;
-  for (uint64_t fence = 1; fence <= 5; ++fence) slots.push_back(books.Add(fence, fence));
+  for (uint64_t fence = 1; fence <= 5; ++fence) slots.push_back(books.Add(fence));
   TokenCursor all{TokenOrder::kAll, slots[1]};
   TokenCursor flow{TokenOrder::kFlow, slots[3]};
   TokenCursor last{TokenOrder::kSession, slots[4]};
@@ -194,17 +181,17 @@ TEST_CASE("a cursor moves on when its token ends, and keeps its place when other
   books.table.Attach(&detached);
   books.table.Detach(&detached);
 
-  books.Remove(slots[0], 1);
+  books.Remove(slots[0]);
   CHECK(all.next == slots[1]);
-  books.Remove(slots[1], 2);
+  books.Remove(slots[1]);
   CHECK(all.next == slots[2]);
   CHECK(detached.next == slots[1]);
-  books.Remove(slots[2], 3);
+  books.Remove(slots[2]);
   CHECK(all.next == slots[3]);
-  books.Remove(slots[3], 4);
+  books.Remove(slots[3]);
   CHECK(all.next == slots[4]);
   CHECK(flow.next == slots[4]);
-  books.Remove(slots[4], 5);
+  books.Remove(slots[4]);
   CHECK(all.next == kNoToken);
   CHECK(flow.next == kNoToken);
   CHECK(last.next == kNoToken);
@@ -213,12 +200,12 @@ TEST_CASE("a cursor moves on when its token ends, and keeps its place when other
 
 TEST_CASE("a cursor follows its own list, not that of all tokens") {
   Books books;
-  const TokenSlot a = books.Add(1, 1, /*flow=*/0);
-  books.Add(2, 2, /*flow=*/1);
-  const TokenSlot c = books.Add(3, 3, /*flow=*/0);
+  const TokenSlot a = books.Add(1, /*flow=*/0);
+  books.Add(2, /*flow=*/1);
+  const TokenSlot c = books.Add(3, /*flow=*/0);
   TokenCursor cursor{TokenOrder::kFlow, a};
   books.table.Attach(&cursor);
-  books.Remove(a, 1);
+  books.Remove(a);
   CHECK(cursor.next == c);
   books.table.Detach(&cursor);
 }
@@ -230,12 +217,10 @@ size_t LargestStep(bool with_requests, int shift = 0) {
   size_t largest_step = 0;
   size_t before = books.table.MemoryBytes();
   for (uint64_t fence = 1; fence <= 300'000; ++fence) {
-    // Spread over the shards and their buckets as a permutation spreads ids.
-    const uint64_t id = (fence * 0x9e3779b97f4a7c15) >> 1;
     if (with_requests) {
-      books.AddRequest(id, fence, 0, std::rotl(fence, shift));
+      books.AddRequest(fence, 0, std::rotl(fence, shift));
     } else {
-      books.Add(id, fence);
+      books.Add(fence);
     }
     const size_t now = books.table.MemoryBytes();
     const bool new_chunk = fence % 16'384 == 1;
@@ -262,20 +247,20 @@ TEST_CASE("no insert of a request id makes more grow than a shard, whatever ids 
 
 TEST_CASE("a request id finds the token of its session, until that ends") {
   Books books;
-  const TokenSlot a = books.AddRequest(1, 1, /*session=*/0, /*request_id=*/7);
-  const TokenSlot b = books.AddRequest(2, 2, /*session=*/1, /*request_id=*/7);
-  const TokenSlot c = books.AddRequest(3, 3, /*session=*/0, /*request_id=*/8);
-  const TokenSlot none = books.Add(4, 4);
+  const TokenSlot a = books.AddRequest(1, /*session=*/0, /*request_id=*/7);
+  const TokenSlot b = books.AddRequest(2, /*session=*/1, /*request_id=*/7);
+  const TokenSlot c = books.AddRequest(3, /*session=*/0, /*request_id=*/8);
+  const TokenSlot none = books.Add(4);
   CHECK(books.table.FindRequest(0, 7) == a);
   CHECK(books.table.FindRequest(1, 7) == b);
   CHECK(books.table.FindRequest(0, 8) == c);
   CHECK(books.table.FindRequest(1, 8) == kNoToken);
   CHECK(books.table.RequestIdOf(c) == 8);
   CHECK(books.table.RequestIdOf(none) == 0);
-  books.Remove(a, 1);
+  books.Remove(a);
   CHECK(books.table.FindRequest(0, 7) == kNoToken);
   CHECK(books.table.FindRequest(1, 7) == b);
-  const TokenSlot again = books.Add(5, 5);
+  const TokenSlot again = books.Add(5);
   REQUIRE(again == a);
   CHECK(books.table.RequestIdOf(again) == 0);
   CHECK(books.table.FindRequest(0, 7) == kNoToken);
@@ -286,18 +271,18 @@ TEST_CASE("a request id finds the token of its session, until that ends") {
 TEST_CASE("random request ids come and go as in std::map") {
   Prng prng(1);
   Books books;
-  std::map<std::pair<size_t, uint64_t>, std::pair<TokenSlot, uint64_t>> model;  // Slot and fence.
+  std::map<std::pair<size_t, uint64_t>, TokenSlot> model;
   for (uint64_t fence = 1; fence <= 40'000; ++fence) {
     const std::pair<size_t, uint64_t> key{prng.Below(3), 1 + prng.Below(4000)};
     const auto known = model.find(key);
-    const TokenSlot expected = known == model.end() ? kNoToken : known->second.first;
+    const TokenSlot expected = known == model.end() ? kNoToken : known->second;
     const TokenSlot found =
         books.table.FindRequest(static_cast<SessionSlot>(key.first), key.second);
     if (found != expected) FAIL("fence " << fence);
     if (known == model.end()) {
-      model[key] = {books.AddRequest(fence * 1000, fence, key.first, key.second), fence};
+      model[key] = books.AddRequest(fence, key.first, key.second);
     } else {
-      books.Remove(known->second.first, known->second.second * 1000);
+      books.Remove(known->second);
       model.erase(known);
     }
   }
@@ -306,21 +291,21 @@ TEST_CASE("random request ids come and go as in std::map") {
 
 TEST_CASE("the table counts the memory of request ids from the first of a chunk on") {
   Books books;
-  books.Add(1, 1);
+  books.Add(1);
   const size_t without = books.table.MemoryBytes();
-  books.AddRequest(2, 2, 0, 7);
+  books.AddRequest(2, 0, 7);
   const size_t with = books.table.MemoryBytes();
   CHECK(with >= without + 16'384 * sizeof(uint64_t));
-  books.AddRequest(3, 3, 0, 8);
+  books.AddRequest(3, 0, 8);
   CHECK(books.table.MemoryBytes() < with + 1024);
 }
 
 TEST_CASE("an entry is one cache line and the table knows what it holds") {
   CHECK(sizeof(TokenEntry) == 64);
   Books books;
-  for (uint64_t fence = 1; fence <= 16'384; ++fence) books.Add(fence, fence);
+  for (uint64_t fence = 1; fence <= 16'384; ++fence) books.Add(fence);
   const size_t one_chunk = books.table.MemoryBytes();
-  books.Add(16'385, 16'385);
+  books.Add(16'385);
   CHECK(books.table.MemoryBytes() >= one_chunk + 1024 * 1024);
   CHECK(books.table.size() == 16'385);
 }
