@@ -1,9 +1,11 @@
 // TokenIds: the one-to-one map between fences and token ids.
 //
-// Thread: one at a time. A token id must look random and must never repeat. Random 63-bit numbers repeat
-// after about 2^31 draws, which a busy server reaches within hours; so the id of a grant is its
-// fence sent through a keyed permutation of 1 .. 2^63-1. Fences never repeat, therefore ids do not
-// either, and the fence need not be stored beside the id. The key is drawn once for each ledger.
+// Thread: one at a time.
+//
+// A token id must look random and must never repeat. Random 63-bit numbers repeat after about 2^31
+// draws, which a busy server reaches within hours; so the id of a grant is its fence sent through a
+// keyed permutation of 1 .. 2^63-1. Fences never repeat, therefore ids do not either, and the fence
+// need not be stored beside the id. The key is drawn once for each ledger.
 //
 // The permutation is an unbalanced Feistel network of six rounds over halves of 31 and 32 bits,
 // with zero stepped over. It hides the order of grants from a casual reader; it is not a secret

@@ -67,6 +67,73 @@ class EntryLog {
   std::atomic<size_t> size_{0};
 };
 
+// Blocks of memory between two tables, as much as one table needs: with fresh memory a busy server
+// would spend more on page faults than on entries.
+class BlockPool {
+ public:
+  using Block = std::unique_ptr<char[]>;
+  static constexpr size_t kBlockBytes = 128 * 1024;
+
+  explicit BlockPool(size_t bytes_max) : blocks_max_(bytes_max / kBlockBytes) {}
+
+  Block Take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) return std::make_unique_for_overwrite<char[]>(kBlockBytes);
+    Block block = std::move(free_.back());
+    free_.pop_back();
+    return block;
+  }
+
+  void GiveBack(std::vector<Block> blocks) {
+    const std::lock_guard lock(mutex_);
+    for (Block& block : blocks) {
+      if (free_.size() < blocks_max_) free_.push_back(std::move(block));
+    }
+  }
+
+ private:
+  const size_t blocks_max_;
+  std::mutex mutex_;
+  std::vector<Block> free_;  // Guarded by mutex_.
+};
+
+// Where entries live.
+class EntryArena {
+ public:
+  explicit EntryArena(std::shared_ptr<BlockPool> pool) : pool_(std::move(pool)) {}
+  ~EntryArena() { pool_->GiveBack(std::move(blocks_)); }
+  EntryArena(const EntryArena&) = delete;
+  EntryArena& operator=(const EntryArena&) = delete;
+
+  // Thread: the writer. Not aligned; entries are bytes.
+  char* Allocate(size_t bytes) {
+    used_.store(bytes_used() + bytes, std::memory_order_relaxed);
+    if (bytes > BlockPool::kBlockBytes / 4) return AllocateApart(bytes);
+    if (bytes > left_) {
+      blocks_.push_back(pool_->Take());
+      next_ = blocks_.back().get();
+      left_ = BlockPool::kBlockBytes;
+    }
+    left_ -= bytes;
+    return std::exchange(next_, next_ + bytes);
+  }
+
+  size_t bytes_used() const { return used_.load(std::memory_order_relaxed); }
+
+ private:
+  char* AllocateApart(size_t bytes) {
+    apart_.push_back(std::make_unique_for_overwrite<char[]>(bytes));
+    return apart_.back().get();
+  }
+
+  const std::shared_ptr<BlockPool> pool_;
+  std::vector<BlockPool::Block> blocks_;
+  std::vector<std::unique_ptr<char[]>> apart_;
+  char* next_ = nullptr;
+  size_t left_ = 0;
+  std::atomic<size_t> used_{0};
+};
+
 // Where iterators live. RocksDB passes an arena for them, but its public headers do not say how to
 // allocate from one, and with an arena it destroys an iterator without deleting it. So they get
 // memory of ours, which is used again when they have been destroyed.
@@ -115,13 +182,18 @@ class ShellReturner {
 
 class AppendMemtable : public MemTableRep {
  public:
-  AppendMemtable(const KeyComparator& compare, rocksdb::Allocator* allocator)
-      : MemTableRep(allocator), compare_(compare) {}
+  AppendMemtable(const KeyComparator& compare, rocksdb::Allocator* allocator,
+                 std::shared_ptr<BlockPool> pool)
+      : MemTableRep(allocator), compare_(compare), arena_(std::move(pool)) {}
 
+  rocksdb::KeyHandle Allocate(size_t bytes, char** buffer) override {
+    *buffer = arena_.Allocate(bytes);
+    return *buffer;
+  }
   void Insert(rocksdb::KeyHandle handle) override { log_.Append(static_cast<const char*>(handle)); }
   bool Contains(const char* key) const override;
   void MarkReadOnly() override { read_only_.store(true, std::memory_order_release); }
-  size_t ApproximateMemoryUsage() override { return log_.MemoryUsage(); }
+  size_t ApproximateMemoryUsage() override { return log_.MemoryUsage() + arena_.bytes_used(); }
   Iterator* GetIterator(rocksdb::Arena* arena) override;
 
  private:
@@ -131,6 +203,7 @@ class AppendMemtable : public MemTableRep {
   void Sort(MemtableItems* items, size_t from) const;
 
   const KeyComparator& compare_;
+  EntryArena arena_;
   EntryLog log_;
   std::atomic<bool> read_only_{false};
   Shells shells_;
@@ -251,11 +324,20 @@ void AppendMemtable::Sort(MemtableItems* items, size_t from) const {
 
 }  // namespace
 
+struct AppendMemtableFactory::Impl {
+  std::shared_ptr<BlockPool> pool;
+};
+
+AppendMemtableFactory::AppendMemtableFactory(size_t pool_bytes_max)
+    : impl_(std::make_unique<Impl>(Impl{std::make_shared<BlockPool>(pool_bytes_max)})) {}
+
+AppendMemtableFactory::~AppendMemtableFactory() = default;
+
 MemTableRep* AppendMemtableFactory::CreateMemTableRep(const MemTableRep::KeyComparator& compare,
                                                       rocksdb::Allocator* allocator,
                                                       const rocksdb::SliceTransform*,
                                                       rocksdb::Logger*) {
-  return new AppendMemtable(compare, allocator);
+  return new AppendMemtable(compare, allocator, impl_->pool);
 }
 
 }  // namespace nowcalls::store

@@ -18,16 +18,27 @@
 
 #include <rocksdb/memtablerep.h>
 
+#include <cstddef>
+#include <memory>
+
 namespace nowcalls::store {
 
 class AppendMemtableFactory : public rocksdb::MemTableRepFactory {
  public:
+  // Keeps up to `pool_bytes_max` of flushed tables' memory for later ones.
+  explicit AppendMemtableFactory(size_t pool_bytes_max = 0);
+  ~AppendMemtableFactory() override;
+
   using rocksdb::MemTableRepFactory::CreateMemTableRep;
   rocksdb::MemTableRep* CreateMemTableRep(const rocksdb::MemTableRep::KeyComparator& compare,
                                           rocksdb::Allocator* allocator,
                                           const rocksdb::SliceTransform* transform,
                                           rocksdb::Logger* logger) override;
   const char* Name() const override { return "nowcalls.AppendMemtable"; }
+
+ private:
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace nowcalls::store

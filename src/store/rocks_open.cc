@@ -60,7 +60,7 @@ std::vector<rocksdb::ColumnFamilyDescriptor> RocksStore::Impl::Describe(
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   descriptors.reserve(names.size());
   for (const std::string& name : names) {
-    descriptors.emplace_back(name, FamilyOptions(options.write_buffer_bytes));
+    descriptors.emplace_back(name, FamilyOptions(options.write_buffer_bytes, memtables));
   }
   return descriptors;
 }
@@ -179,9 +179,12 @@ Status RocksStore::Impl::CheckFormat(bool* formatted) {
   return {};
 }
 
-Status RocksStore::Impl::CheckFamilyNames() const {
+Status RocksStore::Impl::CheckFamilyNames() {
   for (const Family family : ledger::kAllFamilies) {
-    if (HandleOf(family) != nullptr) continue;
+    if (HandleOf(family) != nullptr) {
+      family_numbers[static_cast<size_t>(family)] = HandleOf(family)->GetID();
+      continue;
+    }
     return Damaged(dir, "lacks the column family '" + std::string(FamilyName(family)) + "'");
   }
   for (rocksdb::ColumnFamilyHandle* handle : handles) {
@@ -196,8 +199,9 @@ Status RocksStore::Impl::Format() {
   for (const Family family : ledger::kAllFamilies) {
     if (HandleOf(family) != nullptr) continue;
     rocksdb::ColumnFamilyHandle* handle = nullptr;
-    const rocksdb::Status created = db->CreateColumnFamily(
-        FamilyOptions(options.write_buffer_bytes), std::string(FamilyName(family)), &handle);
+    const rocksdb::Status created =
+        db->CreateColumnFamily(FamilyOptions(options.write_buffer_bytes, memtables),
+                               std::string(FamilyName(family)), &handle);
     if (!created.ok()) return FromRocks(created, "make a column family", dir);
     handles.push_back(handle);
     families[static_cast<size_t>(family)] = handle;

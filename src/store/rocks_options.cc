@@ -100,10 +100,11 @@ rocksdb::DBOptions ReaderDbOptions() {
   return db;
 }
 
-rocksdb::ColumnFamilyOptions FamilyOptions(size_t write_buffer_bytes) {
+rocksdb::ColumnFamilyOptions FamilyOptions(size_t write_buffer_bytes,
+                                           std::shared_ptr<AppendMemtableFactory> memtables) {
   rocksdb::ColumnFamilyOptions family;
   // The price is a sort for each iterator, which the small buffer bounds.
-  family.memtable_factory = std::make_shared<AppendMemtableFactory>();
+  family.memtable_factory = std::move(memtables);
   family.write_buffer_size = write_buffer_bytes;
   family.max_write_buffer_number = kWriteBuffersMax;
   // Integers do not compress, and the hot path never reads, so no filter and hardly any cache.

@@ -4,8 +4,10 @@
 
 #include <rocksdb/options.h>
 
+#include <memory>
 #include <string>
 
+#include "store/append_memtable.h"
 #include "store/rocks_store.h"
 
 namespace nowcalls::store {
@@ -17,7 +19,8 @@ rocksdb::DBOptions ServerDbOptions(const RocksStoreOptions& options, const std::
 rocksdb::DBOptions ReaderDbOptions();
 
 // Of every column family.
-rocksdb::ColumnFamilyOptions FamilyOptions(size_t write_buffer_bytes);
+rocksdb::ColumnFamilyOptions FamilyOptions(size_t write_buffer_bytes,
+                                           std::shared_ptr<AppendMemtableFactory> memtables);
 
 rocksdb::WriteOptions CommitOptions(Durability durability);
 

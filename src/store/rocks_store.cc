@@ -7,6 +7,7 @@
 #include "store/rocks_store_impl.h"
 #include "store/scan_walk.h"
 #include "store/show_rows.h"
+#include "store/write_batch_builder.h"
 
 namespace nowcalls::store {
 namespace {
@@ -14,40 +15,9 @@ namespace {
 using ledger::Family;
 
 constexpr size_t kLoadReadaheadBytes = 2 * 1024 * 1024;
-constexpr size_t kKeptBatchBytesMax = 16 * 1024 * 1024;
 
 rocksdb::Slice AsSlice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
 std::string_view AsView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
-
-class BatchSink : public ledger::KeyValueSink {
- public:
-  BatchSink(const FamilyHandles& families, rocksdb::WriteBatch* batch)
-      : families_(families), batch_(*batch) {}
-
-  void Put(Family family, std::string_view key, std::string_view value) override {
-    Note(batch_.Put(In(family), AsSlice(key), AsSlice(value)));
-  }
-  void SingleDelete(Family family, std::string_view key) override {
-    Note(batch_.SingleDelete(In(family), AsSlice(key)));
-  }
-  void Delete(Family family, std::string_view key) override {
-    Note(batch_.Delete(In(family), AsSlice(key)));
-  }
-
-  const rocksdb::Status& status() const { return status_; }
-
- private:
-  rocksdb::ColumnFamilyHandle* In(Family family) const {
-    return families_[static_cast<size_t>(family)];
-  }
-  void Note(const rocksdb::Status& status) {
-    if (!status.ok() && status_.ok()) status_ = status;
-  }
-
-  const FamilyHandles& families_;
-  rocksdb::WriteBatch& batch_;
-  rocksdb::Status status_;
-};
 
 // Whether `cursor` stands where the step before `request` ended, in `family`.
 bool GoesOn(const ScanCursor* cursor, const ledger::ScanRequest& request, Family family) {
@@ -124,15 +94,13 @@ Status RocksStore::Commit(const ledger::CommitBatch& batch) {
   impl_->failed = impl_->lock->CheckStillOurs();
   if (impl_->failed.ok()) impl_->failed = impl_->KeepOpened();
   if (!impl_->failed.ok()) return impl_->failed;
-  rocksdb::WriteBatch& writes = impl_->batch;
-  if (writes.Data().capacity() > kKeptBatchBytesMax) writes = rocksdb::WriteBatch();
-  writes.Clear();
-  BatchSink sink(impl_->families, &writes);
-  Status status = ledger::ApplyRecords(batch.bytes(), &sink);
-  if (status.ok()) status = FromRocks(sink.status(), "build a batch", impl_->dir);
+  // RocksDB's form takes about as much room as the records do.
+  WriteBatchBuilder builder(impl_->family_numbers, batch.bytes().size() * 5 / 4);
+  Status status = ledger::ApplyRecords(batch.bytes(), &builder);
   if (status.ok()) {
     rocksdb::WriteOptions options = impl_->write_options;
     options.sync = options.sync || !impl_->has_committed;
+    rocksdb::WriteBatch writes = builder.Finish();
     status = FromRocks(impl_->db->Write(options, &writes), "commit", impl_->dir);
   }
   if (status.ok()) {

@@ -5,7 +5,6 @@
 
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
-#include <rocksdb/write_batch.h>
 
 #include <array>
 #include <functional>
@@ -14,10 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "store/append_memtable.h"
 #include "store/ledger_file_system.h"
 #include "store/ledger_lock.h"
 #include "store/rocks_store.h"
 #include "store/scan_walk.h"
+#include "store/write_batch_builder.h"
 
 namespace nowcalls::store {
 
@@ -53,7 +54,7 @@ struct RocksStore::Impl {
 
   // Ok with `formatted` telling whether there is a format record; then everything fits it.
   Status CheckFormat(bool* formatted);
-  Status CheckFamilyNames() const;
+  Status CheckFamilyNames();
   Status Format();
   Result<bool> IsEmpty(rocksdb::ColumnFamilyHandle* handle) const;
 
@@ -70,12 +71,16 @@ struct RocksStore::Impl {
 
   const std::string dir;
   RocksStoreOptions options;
+  // Of all families, which share what flushed tables leave: as much as one needs.
+  std::shared_ptr<AppendMemtableFactory> memtables =
+      std::make_shared<AppendMemtableFactory>(RocksStoreOptions().write_buffer_bytes);
   std::unique_ptr<LedgerLock> lock;         // Of a server; given up after the database is closed.
   std::shared_ptr<LedgerFileSystem> files;  // Of a server, as is the next.
   std::unique_ptr<rocksdb::Env> env;
   std::unique_ptr<rocksdb::DB> db;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;  // All that are open, unknown ones too.
   FamilyHandles families{};
+  FamilyNumbers family_numbers{};  // Of these.
   bool formatted_now = false;
   bool kept = false;  // What BeginOpen of `files` began is done.
   bool for_read = false;
@@ -84,7 +89,6 @@ struct RocksStore::Impl {
 
   // Owned by the commit thread.
   rocksdb::WriteOptions write_options;
-  rocksdb::WriteBatch batch;
   bool has_committed = false;
   Status failed;  // Of the first batch that failed; none is taken after it.
 

@@ -1,0 +1,58 @@
+// WriteBatchBuilder: a batch in the form in which RocksDB logs it.
+//
+// Thread: one at a time. rocksdb::WriteBatch takes each change through several layers, which cost
+// more than the bytes; this writes the bytes. The form is that of the log, so it does not change:
+//
+//   sequence (8, set by RocksDB) | count (4, little-endian) | count times:
+//     tag | family, unless the tag says it is 0 | key | value, if it is a put
+//
+// where the family is a varint, and keys and values follow their lengths as varints.
+#ifndef NOWCALLS_STORE_WRITE_BATCH_BUILDER_H_
+#define NOWCALLS_STORE_WRITE_BATCH_BUILDER_H_
+
+#include <rocksdb/write_batch.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ledger/commit_batch.h"
+#include "ledger/families.h"
+
+namespace nowcalls::store {
+
+// RocksDB's number of each family.
+using FamilyNumbers = std::array<uint32_t, ledger::kFamilyCount>;
+
+class WriteBatchBuilder : public ledger::KeyValueSink {
+ public:
+  // `bytes_expected`: of the whole batch; a wrong guess costs time only.
+  WriteBatchBuilder(const FamilyNumbers& families, size_t bytes_expected);
+
+  void Put(ledger::Family family, std::string_view key, std::string_view value) override;
+  void SingleDelete(ledger::Family family, std::string_view key) override;
+  void Delete(ledger::Family family, std::string_view key) override;
+
+  // Nothing may follow.
+  rocksdb::WriteBatch Finish();
+
+ private:
+  // As RocksDB tags a change of family 0, and one of another family.
+  struct Tags {
+    char of_default;
+    char of_other;
+  };
+
+  void Begin(Tags tags, ledger::Family family);
+  void Append(std::string_view sized);
+  void AppendVarint(uint32_t value);
+
+  const FamilyNumbers& families_;
+  std::string rep_;
+  uint32_t count_ = 0;
+};
+
+}  // namespace nowcalls::store
+
+#endif  // NOWCALLS_STORE_WRITE_BATCH_BUILDER_H_
