@@ -22,7 +22,7 @@ constexpr uint32_t kInFlightMax = 10'000;
 // but not memory without end for very many connections.
 constexpr uint32_t kOpenInFlight = 1000;
 constexpr uint32_t kOpenInFlightTotal = 1'000'000;
-constexpr uint32_t kFlowsMax = 10'000;
+constexpr uint32_t kFlowsMax = 100'000;
 constexpr double kRateMax = 10e6;
 constexpr uint64_t kTokensMax = 1'000'000'000;
 constexpr double kSecondsMax = 86'400;
@@ -278,6 +278,9 @@ class Parser {
     fill_hold_ms_ = kFillHoldMsDefault;
     AddNumber<int64_t>(fill, "--hold-ms", "MS", "How long they live [3600000]", 2, kRuleTimeMsMax,
                        &fill_hold_ms_);
+    AddNumber<int64_t>(fill, "--client-offline-ms", "MS",
+                       "How long they live at most once the fill has ended [as --hold-ms]", 1,
+                       kRuleTimeMsMax, &options_.client_offline_ms);
     fill->callback([this] {
       options_.command = Command::kFill;
       options_.hold_ms = fill_hold_ms_;

@@ -26,6 +26,8 @@ std::string RulesJson(const std::vector<Flow>& flows, size_t begin, size_t end,
     const Flow& flow = flows[i];
     const auto lifetime_ms = static_cast<double>(flow.lifetime_ms);
     const auto timeout_ms = static_cast<int64_t>(std::ceil(lifetime_ms / timeout_factor));
+    const int64_t offline_ms =
+        flow.client_offline_ms > 0 ? flow.client_offline_ms : flow.lifetime_ms;
     rules.push_back({{"resource", "nowcalls-bench:" + std::to_string(flow.id)},
                      {"count", flow.level},
                      {"clusterMode", true},
@@ -33,7 +35,7 @@ std::string RulesJson(const std::vector<Flow>& flows, size_t begin, size_t end,
                       {{"flowId", flow.id},
                        {"thresholdType", 1},
                        {"resourceTimeout", timeout_ms},
-                       {"clientOfflineTime", std::min(flow.lifetime_ms, kRuleTimeMsMax)}}}});
+                       {"clientOfflineTime", std::min(offline_ms, kRuleTimeMsMax)}}}});
   }
   return rules.dump();
 }

@@ -47,7 +47,8 @@ struct Options {
   int64_t behind_ms_max = 10'000;
   uint32_t expire_rate = 0;
   int64_t expire_after_ms = 2'000;
-  uint64_t tokens = 0;  // Of fill.
+  uint64_t tokens = 0;            // Of fill.
+  int64_t client_offline_ms = 0;  // Of fill; 0: as hold_ms.
   bool keep_rules = false;
   Format format = Format::kTable;
   int64_t server_pid = 0;  // 0: none.

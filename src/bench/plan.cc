@@ -21,10 +21,11 @@ std::vector<Flow> PlanFlows(const Options& options) {
   if (options.command == Command::kIdle) return {};
   std::vector<Flow> flows;
   for (uint32_t i = 0; i < options.flows; ++i) {
-    flows.push_back({options.first_flow + i, options.level, LifetimeMs(options)});
+    flows.push_back(
+        {options.first_flow + i, options.level, LifetimeMs(options), options.client_offline_ms});
   }
   if (options.expire_rate > 0) {
-    flows.push_back({options.first_flow + options.flows, INT32_MAX, options.expire_after_ms});
+    flows.push_back({options.first_flow + options.flows, INT32_MAX, options.expire_after_ms, 0});
   }
   return flows;
 }

@@ -21,6 +21,8 @@ struct Flow {
   int64_t id = 0;
   int64_t level = 0;
   int64_t lifetime_ms = 0;  // Of a token that nobody releases.
+  // How long it lives without its client at most; 0: as long as with it.
+  int64_t client_offline_ms = 0;
 };
 
 enum class AnswerKind : uint8_t { kGreeted, kGranted, kRefused, kReleased, kError };

@@ -111,6 +111,9 @@ TEST_CASE("fill and idle have options of their own") {
   CHECK(fill.tokens == 1000);
   CHECK(fill.hold_ms == 60'000);
   CHECK(OptionsOf({"fill", "--tokens", "1"}).hold_ms == 3'600'000);
+  CHECK(OptionsOf({"fill", "--tokens", "1"}).client_offline_ms == 0);
+  CHECK(OptionsOf({"fill", "--tokens", "1", "--client-offline-ms", "5000"}).client_offline_ms ==
+        5000);
   const Options idle = OptionsOf({"idle", "--connections", "9", "--duration", "1"});
   CHECK(idle.command == Command::kIdle);
   CHECK(idle.connections == 9);

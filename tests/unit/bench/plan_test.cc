@@ -55,6 +55,9 @@ TEST_CASE("fill keeps its tokens for as long as it was told, and is done after t
   options.tokens = 1000;
   options.hold_ms = 7000;
   CHECK(PlanFlows(options).at(0).lifetime_ms == 7000);
+  CHECK(PlanFlows(options).at(0).client_offline_ms == 0);
+  options.client_offline_ms = 300;
+  CHECK(PlanFlows(options).at(0).client_offline_ms == 300);
   const DriverPlan plan = PlanRun(options);
   CHECK(plan.load->cycles_max == 1000);
   CHECK_FALSE(plan.load->release);
