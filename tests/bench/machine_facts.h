@@ -1,0 +1,45 @@
+// What a figure is worth nothing without: the machine, the disk and the versions.
+//
+// Thread: any.
+#ifndef NOWCALLS_BENCH_MACHINE_FACTS_H_
+#define NOWCALLS_BENCH_MACHINE_FACTS_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/bench_figures.h"
+
+namespace nowcalls::compare {
+
+struct MachineFacts {
+  std::string date;
+  std::string cpu;
+  unsigned cores = 0;
+  uint64_t memory_bytes = 0;
+  std::string kernel;
+  std::string disk;         // File system and device of the directory.
+  double fdatasync_us = 0;  // Median of some, each of 4 KiB appended to a file there.
+  std::string load;         // Of the last minute, from /proc/loadavg.
+  std::string nowcalls;     // Versions.
+  std::string redis;
+  std::string commit;      // Of the source; empty when git does not tell.
+  bool in_memory = false;  // The directory is no disk at all.
+
+  std::vector<std::pair<std::string, std::string>> Lines() const;
+  std::string Table() const;
+  Json ToJson() const;
+};
+
+// Looks at the machine, and writes and removes a file in `dir`.
+MachineFacts ReadMachineFacts(const std::string& dir, const std::string& redis_program);
+
+// The value of the first line "NAME : VALUE" of /proc/cpuinfo; empty when there is none.
+std::string CpuInfoField(const std::string& cpuinfo, const std::string& name);
+
+// "ext4 on /dev/vda" for the mount of `path` in the text of /proc/self/mountinfo.
+std::string DiskOf(const std::string& mountinfo, const std::string& path);
+
+}  // namespace nowcalls::compare
+
+#endif  // NOWCALLS_BENCH_MACHINE_FACTS_H_
