@@ -45,6 +45,7 @@ Comparison RunScenario(const Scenario& scenario, int rounds, Lab* lab,
       } catch (const Overload& overload) {
         comparison.AddOverload(side, where + ": " + overload.what());
       } catch (const std::exception& error) {
+        ThrowIfInterrupted();  // Which is why it failed.
         comparison.AddFailure(scenario.sides[side] + ", " + where + ": " + error.what());
         measurement.reset();
       }
