@@ -81,6 +81,7 @@ int Compare(const CompareOptions& options, const std::vector<Scenario>& scenario
       testing::WriteStringToFile(options.json_path, json.dump(2) + "\n");
     }
   }
+  Say("afterwards   load " + ReadLoad() + ", " + FdatasyncText(MeasureFdatasync(lab.dir())) + "\n");
   Say(SumLine(comparisons));
   if (options.keep_dir) Say("kept: " + lab.dir() + "\n");
   return failed ? kExitFailure : kExitOk;

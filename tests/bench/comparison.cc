@@ -80,7 +80,7 @@ size_t Comparison::Count(Verdict verdict) const {
 std::string Comparison::SpreadCell(size_t side, const FigureKind& kind) const {
   const std::optional<Spread> spread = SpreadOf(side, kind.key);
   if (!spread) return kUnknown;
-  const std::string median = Decimal(spread->median, kind.digits);
+  std::string median = Decimal(spread->median, kind.digits);
   if (rounds_[side].size() < 2) return median;
   return median + "  (" + Decimal(spread->min, kind.digits) + ".." +
          Decimal(spread->max, kind.digits) + ")";

@@ -50,7 +50,7 @@ std::string WithoutNewlines(std::string text) {
 
 }  // namespace
 
-BenchRun::BenchRun(std::vector<std::string> words, std::string output_prefix)
+BenchRun::BenchRun(std::vector<std::string> words, const std::string& output_prefix)
     : words_(std::move(words)),
       out_(output_prefix + ".json"),
       err_(output_prefix + ".err"),

@@ -30,7 +30,7 @@ struct LabOptions {
 // A run of nowcalls-bench that may go on beside others.
 class BenchRun {
  public:
-  BenchRun(std::vector<std::string> words, std::string output_prefix);
+  BenchRun(std::vector<std::string> words, const std::string& output_prefix);
 
   // Waits for its end, `timeout_ms` at most, and reads what it printed. Throws Overload, or
   // std::runtime_error with what it said on stderr.

@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "bench/contender.h"
-#include "bench/statistics.h"
 #include "support/process.h"
 
 namespace nowcalls::compare {
@@ -31,23 +30,6 @@ std::string FirstLineOf(const std::vector<std::string>& command) {
   }
 }
 
-double FdatasyncUs(const std::string& dir) {
-  const std::string path = dir + "/fdatasync";
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd < 0) return 0;
-  const std::string block(kSyncBytes, 'x');
-  std::vector<double> took_us;
-  for (int i = 0; i < kSyncs; ++i) {
-    const int64_t begin_ns = MonotonicNs();
-    if (::write(fd, block.data(), block.size()) < 0 || ::fdatasync(fd) != 0) break;
-    took_us.push_back(static_cast<double>(MonotonicNs() - begin_ns) / 1e3);
-  }
-  ::close(fd);
-  ::unlink(path.c_str());
-  const std::optional<Spread> spread = SpreadOf(took_us);
-  return spread ? spread->median : 0;
-}
-
 std::string RedisVersion(const std::string& program) {
   const std::string line = program.empty() ? "" : FirstLineOf({program, "--version"});
   const size_t at = line.find("v=");
@@ -62,6 +44,32 @@ bool Contains(const std::string& mount, const std::string& path) {
 }
 
 }  // namespace
+
+Spread MeasureFdatasync(const std::string& dir) {
+  const std::string path = dir + "/fdatasync";
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return {};
+  const std::string block(kSyncBytes, 'x');
+  std::vector<double> took_us;
+  for (int i = 0; i < kSyncs; ++i) {
+    const int64_t begin_ns = MonotonicNs();
+    if (::write(fd, block.data(), block.size()) < 0 || ::fdatasync(fd) != 0) break;
+    took_us.push_back(static_cast<double>(MonotonicNs() - begin_ns) / 1e3);
+  }
+  ::close(fd);
+  ::unlink(path.c_str());
+  return SpreadOf(std::move(took_us)).value_or(Spread{});
+}
+
+std::string FdatasyncText(const Spread& took_us) {
+  return "fdatasync of 4 KiB in " + Decimal(took_us.median, 0) + " us, at most " +
+         Decimal(took_us.max, 0);
+}
+
+std::string ReadLoad() {
+  const std::string load = testing::ReadFileToString("/proc/loadavg");
+  return load.substr(0, load.find(' '));
+}
 
 std::string CpuInfoField(const std::string& cpuinfo, const std::string& name) {
   std::istringstream lines(cpuinfo);
@@ -113,9 +121,8 @@ MachineFacts ReadMachineFacts(const std::string& dir, const std::string& redis_p
   }
   facts.disk = DiskOf(testing::ReadFileToString("/proc/self/mountinfo"), dir);
   facts.in_memory = facts.disk.starts_with("tmpfs") || facts.disk.starts_with("ramfs");
-  facts.fdatasync_us = FdatasyncUs(dir);
-  const std::string load = testing::ReadFileToString("/proc/loadavg");
-  facts.load = load.substr(0, load.find(' '));
+  facts.fdatasync_us = MeasureFdatasync(dir);
+  facts.load = ReadLoad();
   facts.nowcalls = FirstLineOf({testing::ProductBinary("nowcalls-server"), "--version"});
   facts.redis = RedisVersion(redis_program);
   const std::string git = FindProgram("git");
@@ -131,7 +138,7 @@ std::vector<std::pair<std::string, std::string>> MachineFacts::Lines() const {
           {"cpu", cpu + ", " + std::to_string(cores) + " cores"},
           {"memory", Decimal(static_cast<double>(memory_bytes) / kGiB, 1) + " GiB"},
           {"kernel", kernel},
-          {"disk", disk + ", fdatasync of 4 KiB in " + Decimal(fdatasync_us, 0) + " us"},
+          {"disk", disk + ", " + FdatasyncText(fdatasync_us)},
           {"load before", load},
           {"servers", nowcalls + ", durability sync; " + redis + ", appendfsync always"},
           {"source", commit.empty() ? "commit unknown" : commit}};
@@ -154,7 +161,8 @@ Json MachineFacts::ToJson() const {
           {"memory_bytes", memory_bytes},
           {"kernel", kernel},
           {"disk", disk},
-          {"fdatasync_us", fdatasync_us},
+          {"fdatasync_us", fdatasync_us.median},
+          {"fdatasync_max_us", fdatasync_us.max},
           {"load", load},
           {"nowcalls", nowcalls},
           {"redis", redis},

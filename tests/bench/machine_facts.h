@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/bench_figures.h"
+#include "bench/statistics.h"
 
 namespace nowcalls::compare {
 
@@ -18,10 +19,10 @@ struct MachineFacts {
   unsigned cores = 0;
   uint64_t memory_bytes = 0;
   std::string kernel;
-  std::string disk;         // File system and device of the directory.
-  double fdatasync_us = 0;  // Median of some, each of 4 KiB appended to a file there.
-  std::string load;         // Of the last minute, from /proc/loadavg.
-  std::string nowcalls;     // Versions.
+  std::string disk;      // File system and device of the directory.
+  Spread fdatasync_us;   // Of some, each of 4 KiB appended to a file there.
+  std::string load;      // Of the last minute, from /proc/loadavg.
+  std::string nowcalls;  // Versions.
   std::string redis;
   std::string commit;      // Of the source; empty when git does not tell.
   bool in_memory = false;  // The directory is no disk at all.
@@ -33,6 +34,13 @@ struct MachineFacts {
 
 // Looks at the machine, and writes and removes a file in `dir`.
 MachineFacts ReadMachineFacts(const std::string& dir, const std::string& redis_program);
+
+// How long an fdatasync in `dir` takes, in microseconds. The longest tells of a disk that others
+// use.
+Spread MeasureFdatasync(const std::string& dir);
+std::string FdatasyncText(const Spread& took_us);
+// The machine's load of the last minute.
+std::string ReadLoad();
 
 // The value of the first line "NAME : VALUE" of /proc/cpuinfo; empty when there is none.
 std::string CpuInfoField(const std::string& cpuinfo, const std::string& name);

@@ -45,11 +45,15 @@ std::string XTics(const Plot& plot) {
   std::vector<double> tics(values.begin(), values.end());
   if (!plot.x_tics_at_points) {
     tics.clear();
-    for (double tic = 1; tic <= *values.rbegin() * 10; tic *= 10) tics.push_back(tic);
+    double tic = 1;
+    while (tic <= *values.rbegin() * 10) {
+      tics.push_back(tic);
+      tic *= 10;
+    }
   }
   std::string text;
-  for (const double tic : tics) {
-    text += (text.empty() ? "" : ", ") + GnuplotText(Short(tic)) + " " + Exact(tic);
+  for (const double at : tics) {
+    text += (text.empty() ? "" : ", ") + GnuplotText(Short(at)) + " " + Exact(at);
   }
   // Half a step of air on both sides.
   constexpr double kAir = 1.4;
