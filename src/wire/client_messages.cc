@@ -1,10 +1,13 @@
 #include "wire/client_messages.h"
 
+#include <cstring>
 #include <optional>
 
+#include "base/bytes.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "wire/field_reader.h"
+#include "wire/format.h"
 #include "wire/packing.h"
 
 namespace nowcalls::wire {
@@ -54,6 +57,128 @@ bool ReadError(FieldReader* fields, RequestError* error) {
   return true;
 }
 
+// Requests that are sent by the million are written by hand, msgpack-c does the others. Integers
+// take the shortest form, as msgpack-c has it.
+constexpr size_t kUintBytesMax = 9;
+
+// A method's name and the head of its parameters, in octal: a letter would continue a \x.
+constexpr char kAcquireOfTwo[] = "\247acquire\222";
+constexpr char kReleaseOfOne[] = "\247release\221";
+constexpr size_t kHeadBytesMax = 2 + kUintBytesMax + sizeof(kAcquireOfTwo);
+
+char* PutByte(uint8_t byte, char* out) { return StoreBigEndian(out, byte); }
+
+char* PutUint(uint64_t value, char* out) {
+  if (value <= kPositiveFixintLast) return PutByte(static_cast<uint8_t>(value), out);
+  if (value <= UINT8_MAX) {
+    return PutByte(static_cast<uint8_t>(value), PutByte(kUint8, out));
+  }
+  if (value <= UINT16_MAX) {
+    return StoreBigEndian(PutByte(kUint16, out), static_cast<uint16_t>(value));
+  }
+  if (value <= UINT32_MAX) {
+    return StoreBigEndian(PutByte(kUint32, out), static_cast<uint32_t>(value));
+  }
+  return StoreBigEndian(PutByte(kUint64, out), value);
+}
+
+// [0, msgid, NAME, [ and the parameters follow.
+template <size_t kSize>
+char* PutHead(uint32_t msgid, const char (&name_and_array)[kSize], char* out) {
+  out = PutUint(msgid, PutUint(kRequestType, PutByte(kRequestByte, out)));
+  std::memcpy(out, name_and_array, kSize - 1);
+  return out + kSize - 1;
+}
+
+// Takes the parts of a response off its front as long as they are what is expected.
+class CommonReader {
+ public:
+  explicit CommonReader(std::string_view input)
+      : at_(input.data()), end_(input.data() + input.size()) {}
+
+  template <size_t kSize>
+  bool Take(const char (&bytes)[kSize]) {
+    if (left() < kSize - 1 || std::memcmp(at_, bytes, kSize - 1) != 0) return false;
+    at_ += kSize - 1;
+    return true;
+  }
+
+  // Branches rather than a table of sizes: the same field has the same size nearly always, so the
+  // processor knows where the next one begins before this one is read.
+  bool TakeUint(uint64_t* value) {
+    if (left() == 0) return false;
+    const auto type = static_cast<uint8_t>(*at_);
+    if (type <= kPositiveFixintLast) {
+      *value = type;
+      ++at_;
+      return true;
+    }
+    switch (type) {
+      case kUint8: return TakeFixed<uint8_t>(value);
+      case kUint16: return TakeFixed<uint16_t>(value);
+      case kUint32: return TakeFixed<uint32_t>(value);
+      case kUint64: return TakeFixed<uint64_t>(value);
+      default: return false;
+    }
+  }
+
+  bool TakeShortString(std::string_view* value) {
+    if (left() == 0) return false;
+    const auto type = static_cast<uint8_t>(*at_);
+    if (type < kFixstrFirst || type > kFixstrLast) return false;
+    const size_t size = type - kFixstrFirst;
+    if (left() < 1 + size) return false;
+    *value = {at_ + 1, size};
+    at_ += 1 + size;
+    return true;
+  }
+
+  std::string_view rest() const { return {at_, left()}; }
+
+ private:
+  size_t left() const { return static_cast<size_t>(end_ - at_); }
+
+  template <typename T>
+  bool TakeFixed(uint64_t* value) {
+    if (left() < 1 + sizeof(T)) return false;
+    *value = LoadBigEndian<T>(at_ + 1);
+    at_ += 1 + sizeof(T);
+    return true;
+  }
+
+  const char* at_;
+  const char* end_;
+};
+
+// The result of an acquire behind its status.
+bool TakeAcquired(CommonReader* in, CommonReply* reply) {
+  uint64_t ignored = 0;  // Fence, now_calls, level, hold_ms.
+  if (!in->TakeUint(&reply->token_id) || !in->TakeUint(&ignored) || !in->TakeUint(&ignored) ||
+      !in->TakeUint(&ignored) || !in->TakeUint(&ignored)) {
+    return false;
+  }
+  reply->refused_by = RefusedBy::kNone;
+  if (in->Take("\xc0")) return true;
+  std::string_view name;
+  if (!in->TakeShortString(&name)) return false;
+  reply->refused_by = RefusedByFromName(name);
+  return true;
+}
+
+bool TakeResult(CommonReader* in, CommonReply* reply) {
+  if (in->Take("\x91\x06")) {
+    reply->status = TokenStatus::kReleaseOk;
+    return true;
+  }
+  if (in->Take("\x97\x00")) {
+    reply->status = TokenStatus::kOk;
+    return TakeAcquired(in, reply);
+  }
+  if (!in->Take("\x97\x01")) return false;
+  reply->status = TokenStatus::kBlocked;
+  return TakeAcquired(in, reply);
+}
+
 template <typename Reply, typename ReadRest>
 Result<Reply> DecodeArray(std::string_view subject, std::string_view result, ReadRest&& read) {
   RequestError error;
@@ -86,9 +211,16 @@ void EncodePlainRequest(uint32_t msgid, Method method, OutputBuffer* out) {
 }
 
 void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuffer* out) {
-  Packer packer(*out);
   const int options = (params.prioritized ? 1 : 0) + (params.wait_ms.has_value() ? 1 : 0) +
                       (params.request_id != 0 ? 1 : 0);
+  if (options == 0 && params.flow_id >= 0 && params.count >= 0) {
+    char request[kHeadBytesMax + 2 * kUintBytesMax];
+    char* end = PutHead(msgid, kAcquireOfTwo, request);
+    end = PutUint(static_cast<uint64_t>(params.flow_id), end);
+    end = PutUint(static_cast<uint64_t>(params.count), end);
+    return out->write(request, static_cast<size_t>(end - request));
+  }
+  Packer packer(*out);
   BeginRequest(msgid, Method::kAcquire, options > 0 ? 3 : 2, &packer);
   packer.pack_int64(params.flow_id);
   packer.pack_int64(params.count);
@@ -115,6 +247,11 @@ void EncodeCancelRequest(uint32_t msgid, uint64_t request_id, OutputBuffer* out)
 }
 
 void EncodeTokenRequest(uint32_t msgid, Method method, uint64_t token_id, OutputBuffer* out) {
+  if (method == Method::kRelease) {
+    char request[kHeadBytesMax + kUintBytesMax];
+    char* end = PutUint(token_id, PutHead(msgid, kReleaseOfOne, request));
+    return out->write(request, static_cast<size_t>(end - request));
+  }
   Packer packer(*out);
   BeginRequest(msgid, method, 1, &packer);
   packer.pack_uint64(token_id);
@@ -194,6 +331,18 @@ Result<Response> DecodeResponse(std::string_view message) {
   if (!decoded.ok()) return decoded.status();
   response->error = *std::move(decoded);
   return response;
+}
+
+bool TakeCommonReply(std::string_view* input, CommonReply* reply) {
+  CommonReader in(*input);
+  uint64_t msgid = 0;
+  if (!in.Take("\x94\x01") || !in.TakeUint(&msgid) || msgid > UINT32_MAX || !in.Take("\xc0") ||
+      !TakeResult(&in, reply)) {
+    return false;
+  }
+  reply->msgid = static_cast<uint32_t>(msgid);
+  *input = in.rest();
+  return true;
 }
 
 Result<HelloReply> DecodeHelloReply(std::string_view result) {

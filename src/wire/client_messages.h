@@ -37,6 +37,18 @@ struct Response {
 };
 Result<Response> DecodeResponse(std::string_view message);
 
+// A grant, a refusal or a release in the form in which servers send them.
+struct CommonReply {
+  uint32_t msgid = 0;
+  TokenStatus status = TokenStatus::kFail;  // kOk or kBlocked of an acquire, or kReleaseOk.
+  RefusedBy refused_by = RefusedBy::kNone;
+  uint64_t token_id = 0;  // Of a grant.
+};
+// Takes one off the front of a stream of responses, in one pass. False, with nothing taken: it is
+// another response, in another form, or not all there; MessageSplitter, DecodeResponse and the
+// decoders below understand whatever there is. For clients that have very many answers to take.
+bool TakeCommonReply(std::string_view* input, CommonReply* reply);
+
 Result<HelloReply> DecodeHelloReply(std::string_view result);
 Result<AcquireReply> DecodeAcquireReply(std::string_view result);
 Result<TokenStatus> DecodeStatusReply(std::string_view result);

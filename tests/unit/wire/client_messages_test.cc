@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/hex.h"
 #include "base/limits.h"
+#include "base/prng.h"
 #include "unit/wire/pack.h"
 #include "wire/rows.h"
 #include "wire/splitter.h"
@@ -28,6 +30,127 @@ TEST_CASE("answers of later versions, with more behind, are understood") {
   CHECK(*DecodeUintReply(PackArray(77, 78)) == 77);
   const std::string response = PackArray(1, 7, Nil(), std::vector<int>{6}, "more");
   CHECK(DecodeResponse(response)->msgid == 7);
+}
+
+// As clients take whatever comes.
+CommonReply TakeInGeneral(std::string_view message) {
+  MessageSplitter splitter;
+  size_t size = 0;
+  REQUIRE(splitter.Next(message, &size) == MessageSplitter::Outcome::kMessage);
+  REQUIRE(size == message.size());
+  const Result<Response> response = DecodeResponse(message);
+  REQUIRE(response.ok());
+  REQUIRE_FALSE(response->error.has_value());
+  if (const auto acquired = DecodeAcquireReply(response->result); acquired.ok()) {
+    return {response->msgid, acquired->status, acquired->refused_by, acquired->token_id};
+  }
+  const Result<TokenStatus> status = DecodeStatusReply(response->result);
+  REQUIRE(status.ok());
+  return {response->msgid, *status};
+}
+
+// Takes one common answer off the front of `bytes`, which decoders in general must take alike.
+bool TakesCommon(std::string_view bytes) {
+  std::string_view rest = bytes;
+  CommonReply reply;
+  if (!TakeCommonReply(&rest, &reply)) {
+    CHECK(rest == bytes);
+    return false;
+  }
+  const CommonReply same = TakeInGeneral(bytes.substr(0, bytes.size() - rest.size()));
+  CHECK(reply.msgid == same.msgid);
+  CHECK(reply.status == same.status);
+  if (reply.status == TokenStatus::kReleaseOk) return true;
+  CHECK(reply.refused_by == same.refused_by);
+  CHECK(reply.token_id == same.token_id);
+  return true;
+}
+
+constexpr uint64_t kNumbers[] = {
+    0, 1, 127, 128, 255, 256, 65'535, 65'536, UINT32_MAX, uint64_t{1} << 32, INT64_MAX};
+
+std::vector<std::string> CommonReplies() {
+  std::vector<std::string> replies;
+  for (const uint64_t number : kNumbers) {
+    OutputBuffer out;
+    const auto msgid = static_cast<uint32_t>(number);
+    EncodeAcquire(msgid, {TokenStatus::kOk, number, number, number, number, number}, &out);
+    replies.emplace_back(out.view());
+    out.Clear();
+    EncodeAcquire(msgid, {TokenStatus::kBlocked, 0, 0, number, number, 0, RefusedBy::kLevel}, &out);
+    replies.emplace_back(out.view());
+    out.Clear();
+    EncodeStatus(msgid, TokenStatus::kReleaseOk, &out);
+    replies.emplace_back(out.view());
+  }
+  return replies;
+}
+
+TEST_CASE("a grant, a refusal and a release are taken in one pass as the decoders take them") {
+  for (const std::string& reply : CommonReplies()) {
+    CAPTURE(ToHex(reply));
+    CHECK(TakesCommon(reply));
+    CHECK(TakesCommon(reply + "\x94"));
+    for (size_t size = 0; size < reply.size(); ++size) {
+      CHECK_FALSE(TakesCommon(std::string_view(reply).substr(0, size)));
+    }
+  }
+}
+
+TEST_CASE("whatever bytes are taken in one pass the decoders take alike") {
+  Prng prng(1);
+  int taken = 0;
+  for (int run = 0; run < 300; ++run) {
+    for (std::string reply : CommonReplies()) {
+      reply[prng.Below(reply.size())] = static_cast<char>(prng.Next());
+      CAPTURE(ToHex(reply));
+      if (TakesCommon(reply)) ++taken;
+    }
+  }
+  CHECK(taken > 1000);
+}
+
+TEST_CASE("answers in other forms are left to the decoders") {
+  const auto result = [](const auto&... values) { return Raw{PackArray(values...)}; };
+  for (const std::string& message : {
+           PackArray(1, 7, "error", Nil()),
+           PackArray(0, 7, Nil(), result(6)),
+           PackArray(1, uint64_t{1} << 32, Nil(), result(6)),
+           PackArray(1, 7, Nil(), result(7)),
+           PackArray(1, 7, Nil(), result(6, "more")),
+           PackArray(1, 7, Nil(), result(6), "more"),
+           PackArray(1, 7, Nil(), result(0, 5, 6, 1, 2, 4000)),
+           PackArray(1, 7, Nil(), result(0, 5, 6, 1, 2, 4000, Nil(), "more")),
+           PackArray(1, 7, Nil(), result(0, -5, 6, 1, 2, 4000, Nil())),
+           PackArray(1, 7, Nil(), result(-2, 0, 0, 5, 5, 0, "token_limit")),
+           PackArray(1, 7, Nil(), result(1, 0, 0, 5, 5, 0, std::string(32, 'x'))),
+       }) {
+    CAPTURE(ToHex(message));
+    CHECK_FALSE(TakesCommon(message));
+  }
+}
+
+TEST_CASE("acquires and releases are encoded as msgpack-c would") {
+  for (const uint64_t number : kNumbers) {
+    CAPTURE(number);
+    const auto msgid = static_cast<uint32_t>(number);
+    const auto flow = static_cast<int64_t>(number);
+    OutputBuffer out;
+    EncodeAcquireRequest(msgid, {.flow_id = flow, .count = flow}, &out);
+    CHECK(out.view() == PackArray(0, msgid, "acquire", std::vector<int64_t>{flow, flow}));
+    out.Clear();
+    EncodeAcquireRequest(msgid, {.flow_id = -flow, .count = 1}, &out);
+    CHECK(out.view() == PackArray(0, msgid, "acquire", std::vector<int64_t>{-flow, 1}));
+    out.Clear();
+    EncodeAcquireRequest(msgid, {.flow_id = 1, .count = -flow}, &out);
+    CHECK(out.view() == PackArray(0, msgid, "acquire", std::vector<int64_t>{1, -flow}));
+    out.Clear();
+    EncodeTokenRequest(msgid, Method::kRelease, number, &out);
+    CHECK(out.view() == PackArray(0, msgid, "release", std::vector<uint64_t>{number}));
+    out.Clear();
+    EncodeTokenRequest(msgid, Method::kKeep, UINT64_MAX, &out);
+    CHECK(out.view() == PackArray(0, msgid, "keep", std::vector<uint64_t>{UINT64_MAX}));
+  }
 }
 
 TEST_CASE("a limit that this client does not know is still a refusal") {
