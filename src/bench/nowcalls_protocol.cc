@@ -30,6 +30,8 @@ void NowcallsProtocol::Release(uint32_t lane, uint32_t /*flow*/, uint64_t token,
 }
 
 Protocol::Outcome NowcallsProtocol::Take(std::string_view* input, Answer* answer) {
+  // The splitter goes on with what it has begun.
+  if (!splitter_.in_message() && TakeCommon(input, answer)) return Outcome::kAnswer;
   size_t message_bytes = 0;
   switch (splitter_.Next(*input, &message_bytes)) {
     case wire::MessageSplitter::Outcome::kIncomplete: return Outcome::kIncomplete;
@@ -42,6 +44,24 @@ Protocol::Outcome NowcallsProtocol::Take(std::string_view* input, Answer* answer
     }
   }
   return Outcome::kInvalid;
+}
+
+bool NowcallsProtocol::TakeCommon(std::string_view* input, Answer* answer) {
+  std::string_view rest = *input;
+  wire::CommonReply reply;
+  if (!wire::TakeCommonReply(&rest, &reply)) return false;
+  const bool of_release = reply.msgid % 2 != 0;
+  if (of_release != (reply.status == TokenStatus::kReleaseOk)) return false;
+  *input = rest;
+  answer->lane = reply.msgid / 2;
+  answer->token = reply.token_id;
+  answer->refused_by = reply.refused_by;
+  if (of_release) {
+    answer->kind = AnswerKind::kReleased;
+  } else {
+    answer->kind = reply.status == TokenStatus::kOk ? AnswerKind::kGranted : AnswerKind::kRefused;
+  }
+  return true;
 }
 
 Status NowcallsProtocol::Read(std::string_view message, Answer* answer) {

@@ -35,6 +35,8 @@ class NowcallsProtocol : public Protocol {
   std::string error() const override { return error_; }
 
  private:
+  // What nearly every answer is. False: it has to be taken by the splitter, or is not all there.
+  bool TakeCommon(std::string_view* input, Answer* answer);
   Status ReadAcquired(std::string_view result, Answer* answer);
   Status ReadReleased(std::string_view result, Answer* answer);
   Status Read(std::string_view message, Answer* answer);
