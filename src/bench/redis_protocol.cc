@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "base/bytes.h"
 #include "bench/resp.h"
 
 namespace nowcalls::bench {
@@ -9,21 +10,43 @@ namespace {
 
 constexpr size_t kMsDigits = 13;     // Unix time until the year 2286.
 constexpr size_t kTokenDigits = 16;  // Hexadecimal.
-constexpr size_t kEndOfLineBytes = 2;
-// Where the fixed-width fields begin, counted from the end of an encoded command.
-constexpr size_t kTokenFromEnd = kTokenDigits + kEndOfLineBytes;
+constexpr std::string_view kEndOfLine = "\r\n";
+// Where the times begin, counted from the end of an acquire without its token.
 constexpr size_t kDeadlineFromEnd =
-    kTokenFromEnd + std::string_view("$16\r\n").size() + kEndOfLineBytes + kMsDigits;
+    std::string_view("$16\r\n").size() + kEndOfLine.size() + kMsDigits;
 constexpr size_t kNowFromEnd =
-    kDeadlineFromEnd + std::string_view("$13\r\n").size() + kEndOfLineBytes + kMsDigits;
+    kDeadlineFromEnd + std::string_view("$13\r\n").size() + kEndOfLine.size() + kMsDigits;
 
 void WriteDecimal(int64_t value, char* digits) {
   for (size_t i = kMsDigits; i-- > 0; value /= 10) digits[i] = static_cast<char>('0' + value % 10);
 }
 
-void WriteHex(uint64_t value, char* digits) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  for (size_t i = kTokenDigits; i-- > 0; value >>= 4) digits[i] = kDigits[value & 0xf];
+// Eight hexadecimal digits as the bytes of a number, the first digit in the highest: each nibble is
+// spread to a byte of its own, then all of them become digits at once.
+uint64_t HexDigits(uint32_t value) {
+  uint64_t nibbles = value;
+  nibbles = (nibbles << 16 | nibbles) & 0x0000ffff0000ffff;
+  nibbles = (nibbles << 8 | nibbles) & 0x00ff00ff00ff00ff;
+  nibbles = (nibbles << 4 | nibbles) & 0x0f0f0f0f0f0f0f0f;
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  const uint64_t above_nine = (nibbles + 6 * kOnes) >> 4 & kOnes;
+  return nibbles + '0' * kOnes + above_nine * ('a' - '0' - 10);
+}
+
+// The last word of both commands. In three steps, since bytes that are stored in parts and loaded
+// as a whole stall the processor.
+void AppendToken(uint64_t token, wire::OutputBuffer* out) {
+  const uint64_t high = ToBigEndian(HexDigits(static_cast<uint32_t>(token >> 32)));
+  const uint64_t low = ToBigEndian(HexDigits(static_cast<uint32_t>(token)));
+  out->write(reinterpret_cast<const char*>(&high), sizeof(high));
+  out->write(reinterpret_cast<const char*>(&low), sizeof(low));
+  out->Append(kEndOfLine);
+}
+
+// A command without its last word, the token.
+std::string HeadOf(std::string command) {
+  command.resize(command.size() - kTokenDigits - kEndOfLine.size());
+  return command;
 }
 
 // "OOM" of "OOM command not allowed when used memory > 'maxmemory'."
@@ -43,9 +66,9 @@ RedisProtocol::Setup::Setup(const std::vector<Flow>& flow_list, std::string_view
   flows.reserve(flow_list.size());
   for (const Flow& flow : flow_list) {
     const std::string key = KeyOf(name_space, flow.id);
-    flows.push_back({RespCommand({"EVALSHA", script_sha, "1", key, std::to_string(flow.level),
-                                  no_time, no_time, no_token}),
-                     RespCommand({"ZREM", key, no_token}), flow.lifetime_ms});
+    flows.push_back({HeadOf(RespCommand({"EVALSHA", script_sha, "1", key,
+                                         std::to_string(flow.level), no_time, no_time, no_token})),
+                     HeadOf(RespCommand({"ZREM", key, no_token})), flow.lifetime_ms, 0});
   }
 }
 
@@ -61,18 +84,20 @@ void RedisProtocol::Acquire(uint32_t lane, uint32_t flow, int64_t wall_ms,
                             wire::OutputBuffer* out) {
   Setup::Requests& requests = setup_->flows[flow];
   const uint64_t token = setup_->next_token++;
-  char* const end = requests.acquire.data() + requests.acquire.size();
-  WriteDecimal(wall_ms, end - kNowFromEnd);
-  WriteDecimal(wall_ms + requests.lifetime_ms, end - kDeadlineFromEnd);
-  WriteHex(token, end - kTokenFromEnd);
+  if (wall_ms != requests.wall_ms) {
+    char* const end = requests.acquire.data() + requests.acquire.size();
+    WriteDecimal(wall_ms, end - kNowFromEnd);
+    WriteDecimal(wall_ms + requests.lifetime_ms, end - kDeadlineFromEnd);
+    requests.wall_ms = wall_ms;
+  }
   out->Append(requests.acquire);
+  AppendToken(token, out);
   Await({Request::kAcquire, lane, token});
 }
 
 void RedisProtocol::Release(uint32_t lane, uint32_t flow, uint64_t token, wire::OutputBuffer* out) {
-  std::string& request = setup_->flows[flow].release;
-  WriteHex(token, request.data() + request.size() - kTokenFromEnd);
-  out->Append(request);
+  out->Append(setup_->flows[flow].release);
+  AppendToken(token, out);
   Await({Request::kRelease, lane, token});
 }
 

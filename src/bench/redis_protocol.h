@@ -3,7 +3,7 @@
 //
 // Thread: one at a time. An acquire is one script call (kAcquireScript), a release one ZREM. Redis
 // answers in the order in which it was asked, so a ring of the requests in flight tells whose an
-// answer is. Requests are encoded once; only their fixed-width fields are written anew.
+// answer is. Requests are encoded once; only their tokens and times are written anew.
 #ifndef NOWCALLS_BENCH_REDIS_PROTOCOL_H_
 #define NOWCALLS_BENCH_REDIS_PROTOCOL_H_
 
@@ -30,11 +30,13 @@ class RedisProtocol : public Protocol {
     Setup(const std::vector<Flow>& flow_list, std::string_view name_space,
           std::string_view script_sha, uint64_t first_token);
 
-    // Encoded once; now, deadline and token are written over before each use.
+    // Encoded once, but for the token at their end. Now and deadline are written over when another
+    // millisecond has begun.
     struct Requests {
       std::string acquire;
       std::string release;
       int64_t lifetime_ms = 0;
+      int64_t wall_ms = 0;  // What `acquire` says.
     };
     std::vector<Requests> flows;
     uint64_t next_token;  // Counts up from a random number, so that two runs share no tokens.

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace nowcalls::bench {
 namespace {
@@ -35,6 +36,31 @@ TEST_CASE("Redis is asked for a token with its level, the time, its deadline and
   CHECK(out.view() ==
         "*8\r\n$7\r\nEVALSHA\r\n$6\r\nc0ffee\r\n$1\r\n1\r\n$9\r\nns:flow:1\r\n$2\r\n10\r\n"
         "$13\r\n1700000000124\r\n$13\r\n1700000005124\r\n$16\r\n00000000000000ac\r\n");
+}
+
+TEST_CASE("a request to Redis has the time of its own millisecond, whatever it had before") {
+  RedisProtocol protocol(TwoFlows(), 4);
+  wire::OutputBuffer out;
+  for (const int64_t ms : {1'700'000'000'123, 1'700'000'000'123, 1'700'000'000'999}) {
+    out.Clear();
+    protocol.Acquire(0, 0, ms, &out);
+    CHECK(out.view().find("\r\n" + std::to_string(ms) + "\r\n") != std::string_view::npos);
+    CHECK(out.view().find("\r\n" + std::to_string(ms + 5000) + "\r\n") != std::string_view::npos);
+  }
+}
+
+TEST_CASE("Redis is told a token in sixteen hexadecimal digits") {
+  RedisProtocol protocol(TwoFlows(), 4);
+  for (const auto& [token, digits] :
+       {std::pair<uint64_t, std::string>{0x0123456789abcdef, "0123456789abcdef"},
+        {0xfedcba9876543210, "fedcba9876543210"},
+        {0, "0000000000000000"},
+        {UINT64_MAX, "ffffffffffffffff"}}) {
+    wire::OutputBuffer out;
+    protocol.Release(0, 0, token, &out);
+    CHECK(out.view() == "*3\r\n$4\r\nZREM\r\n$9\r\nns:flow:1\r\n$16\r\n" + digits + "\r\n");
+    TakeOne(&protocol, ":1\r\n");
+  }
 }
 
 TEST_CASE("Redis is asked to release the token that it granted") {
