@@ -47,10 +47,7 @@ void Alarm::Set(int64_t at_ns) {
 }
 
 void Alarm::OnExpired() {
-  uint64_t expirations = 0;
-  // Nothing to read: it was set anew since.
-  if (read(fd_, &expirations, sizeof(expirations)) != sizeof(expirations)) return;
-  at_ns_ = kNever;
+  at_ns_ = kRung;
   ring_();
 }
 

@@ -25,10 +25,14 @@ class Alarm {
 
   // The loop must have ended with all handles closed before the alarm goes.
   Status Start(uv_loop_t* loop, std::function<void()> ring);
-  // Rings once, at or after `at_ns` on MonotonicNs, in place of what was set before.
+  // Rings at or after `at_ns` on MonotonicNs, in place of what was set before. When it has rung it
+  // must be set again in the same turn of the loop, be it to kNever, or it goes on ringing: setting
+  // takes back the expiry, which saves the call that would read it.
   void Set(int64_t at_ns);
 
  private:
+  static constexpr int64_t kRung = INT64_MIN;  // Differs from whatever is set next.
+
   void OnExpired();
 
   int fd_ = -1;
