@@ -1,12 +1,9 @@
 #include "bench/connection.h"
 
 #include "base/check.h"
-#include "base/clock.h"
 
 namespace nowcalls::bench {
 namespace {
-
-Moment Now() { return {MonotonicNs(), WallMs()}; }
 
 Status UvError(const std::string& what, ssize_t error) {
   return Status::Unavailable(what + ": " + uv_strerror(static_cast<int>(error)));
@@ -103,27 +100,27 @@ void Connection::OnRead(ssize_t size) {
 size_t Connection::TakeAnswers(std::string_view bytes, const Moment& now) {
   std::string_view input = bytes;
   Answer answer;
-  while (open_) {
+  while (open_ && !input.empty()) {
     const Protocol::Outcome outcome = protocol_->Take(&input, &answer);
     if (outcome == Protocol::Outcome::kIncomplete) break;
-    const Status taken = outcome == Protocol::Outcome::kAnswer
-                             ? TakeAnswer(answer, now)
-                             : Status::Unavailable("brought an answer that is not understood: " +
-                                                   protocol_->error());
-    if (!taken.ok()) Lose(taken);
+    if (outcome == Protocol::Outcome::kInvalid) {
+      Lose(Status::Unavailable("brought an answer that is not understood: " + protocol_->error()));
+    } else if (!greeted_) {
+      TakeGreeting(answer);
+    } else if (!owner_->OnAnswer(this, answer, now)) {
+      Lose(Status::Unavailable("brought an answer to a request that was not sent"));
+    }
   }
   return bytes.size() - input.size();
 }
 
-Status Connection::TakeAnswer(const Answer& answer, const Moment& now) {
-  if (greeted_) return owner_->OnAnswer(this, answer, now);
+void Connection::TakeGreeting(const Answer& answer) {
   if (answer.kind != AnswerKind::kGreeted) {
-    return Status::Unavailable("was refused: " + std::string(answer.error_name) + ": " +
-                               std::string(answer.error_text));
+    return Lose(Status::Unavailable("was refused: " + std::string(answer.error_name) + ": " +
+                                    std::string(answer.error_text)));
   }
   greeted_ = true;
   owner_->OnGreeted(this);
-  return {};
 }
 
 }  // namespace nowcalls::bench

@@ -32,8 +32,8 @@ class Connection {
    public:
     virtual ~Owner() = default;
     virtual void OnGreeted(Connection* connection) = 0;
-    // kUnavailable ends the connection.
-    virtual Status OnAnswer(Connection* connection, const Answer& answer, const Moment& now) = 0;
+    // False: nothing was asked that this could answer. It ends the connection.
+    virtual bool OnAnswer(Connection* connection, const Answer& answer, const Moment& now) = 0;
     // After the last answer of a read.
     virtual void OnAnswersTaken(Connection* connection, const Moment& now) = 0;
     // It is closed, or could not be opened; the reason continues "connection N to HOST:PORT ".
@@ -61,7 +61,7 @@ class Connection {
   void OnWritten(int status);
   // Returns how many of the bytes were whole answers.
   size_t TakeAnswers(std::string_view bytes, const Moment& now);
-  Status TakeAnswer(const Answer& answer, const Moment& now);
+  void TakeGreeting(const Answer& answer);
   void Lose(const Status& reason);
   uv_stream_t* stream() { return reinterpret_cast<uv_stream_t*>(&tcp_); }
 

@@ -22,8 +22,6 @@ constexpr int64_t kDrainTimeoutMs = 10'000;
 constexpr uint64_t kTickMs = 200;
 constexpr uint64_t kDescriptorsBesides = 32;
 
-Moment Now() { return {MonotonicNs(), WallMs()}; }
-
 // Every connection is an open file; the soft limit is often 1024 and may be raised.
 Status AllowOpenFiles(uint64_t files) {
   rlimit limit{};
@@ -181,16 +179,27 @@ void Driver::OnPhaseTimer() {
 // Once a turn, when all answers that have come are taken.
 void Driver::OnTurnEnd() {
   if (phase_ == Phase::kConnecting || phase_ == Phase::kClosing) return;
-  const Moment now = Now();
-  int64_t next_due_ns = Load::kNever;
-  ForEachLoad([&](Load* load) {
-    if (load->next_due_ns() <= now.ns) load->Advance(now);
-    next_due_ns = std::min(next_due_ns, load->next_due_ns());
-  });
+  const int64_t next_due_ns = AdvanceLoads();
   Flush();
   if (phase_ == Phase::kClosing) return;  // It has found a connection lost.
   alarm_.Set(next_due_ns);
   CheckDone();
+}
+
+// Sends what has become due; returns when the next is.
+int64_t Driver::AdvanceLoads() {
+  const auto next_due_ns = [this] {
+    int64_t next_ns = Load::kNever;
+    ForEachLoad([&](Load* load) { next_ns = std::min(next_ns, load->next_due_ns()); });
+    return next_ns;
+  };
+  // A closed loop that holds no tokens has no use for the clock.
+  if (next_due_ns() == Load::kNever) return Load::kNever;
+  const Moment now = Now();
+  ForEachLoad([&](Load* load) {
+    if (load->next_due_ns() <= now.ns) load->Advance(now);
+  });
+  return next_due_ns();
 }
 
 void Driver::Flush() {
@@ -262,12 +271,9 @@ void Driver::OnSignal() {
   End(Status::FailedPrecondition("interrupted before anything was counted"));
 }
 
-Status Driver::OnAnswer(Connection* connection, const Answer& answer, const Moment& now) {
-  const bool asked = IsExpiring(*connection)
-                         ? expiring_->OnAnswer(0, answer, now)
-                         : load_ && load_->OnAnswer(connection->number(), answer, now);
-  if (asked) return {};
-  return Status::Unavailable("brought an answer to a request that was not sent");
+bool Driver::OnAnswer(Connection* connection, const Answer& answer, const Moment& now) {
+  if (IsExpiring(*connection)) return expiring_->OnAnswer(0, answer, now);
+  return load_ && load_->OnAnswer(connection->number(), answer, now);
 }
 
 void Driver::OnAnswersTaken(Connection* connection, const Moment& now) {

@@ -89,6 +89,7 @@ class Driver : public Connection::Owner {
   void OnPhaseTimer();
   void OnTick();
   void OnTurnEnd();
+  int64_t AdvanceLoads();
   void OnSignal();
   void Flush();
   void CheckDone();
@@ -104,7 +105,7 @@ class Driver : public Connection::Owner {
   }
 
   void OnGreeted(Connection* connection) override;
-  Status OnAnswer(Connection* connection, const Answer& answer, const Moment& now) override;
+  bool OnAnswer(Connection* connection, const Answer& answer, const Moment& now) override;
   void OnAnswersTaken(Connection* connection, const Moment& now) override;
   void OnLost(Connection* connection, const Status& reason) override;
 

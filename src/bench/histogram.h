@@ -18,13 +18,20 @@ class Histogram {
  public:
   static constexpr int64_t kLongestNs = int64_t{1} << 37;  // 137 s.
 
-  // A negative duration counts as 0.
-  void Record(int64_t ns) {
-    const auto value = static_cast<uint64_t>(std::max<int64_t>(ns, 0));
-    ++buckets_[IndexOf(value)];
+  // A duration and where it is counted; one serves several histograms. A negative one counts as 0.
+  struct Duration {
+    explicit Duration(int64_t duration_ns)
+        : ns(static_cast<uint64_t>(std::max<int64_t>(duration_ns, 0))), bucket(IndexOf(ns)) {}
+    uint64_t ns;
+    size_t bucket;
+  };
+
+  void Record(const Duration& duration) {
+    ++buckets_[duration.bucket];
     ++count_;
-    max_ = std::max(max_, value);
+    max_ = std::max(max_, duration.ns);
   }
+  void Record(int64_t ns) { Record(Duration(ns)); }
   void Merge(const Histogram& other);
   void Clear();
 

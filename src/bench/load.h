@@ -19,17 +19,12 @@
 #include <vector>
 
 #include "bench/flow_picker.h"
+#include "bench/moment.h"
 #include "bench/protocol.h"
 #include "bench/recorder.h"
 #include "wire/output_buffer.h"
 
 namespace nowcalls::bench {
-
-// One reading of the clocks.
-struct Moment {
-  int64_t ns = 0;  // MonotonicNs.
-  int64_t wall_ms = 0;
-};
 
 struct LoadOptions {
   uint32_t lanes = 1;         // A connection.

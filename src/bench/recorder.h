@@ -50,16 +50,18 @@ class Recorder {
     if (InInterval(intended_ns)) send_delay_.Record(now_ns - intended_ns);
   }
   void Granted(int64_t intended_ns, int64_t now_ns) {
-    if (InInterval(intended_ns)) acquire_.Record(now_ns - intended_ns);
+    const Histogram::Duration latency(now_ns - intended_ns);
+    if (InInterval(intended_ns)) acquire_.Record(latency);
     if (!Roll(now_ns)) return;
     ++current_.granted;
-    second_.Record(now_ns - intended_ns);
+    second_.Record(latency);
   }
   void Released(int64_t intended_ns, int64_t now_ns) {
-    if (InInterval(intended_ns)) release_.Record(now_ns - intended_ns);
+    const Histogram::Duration latency(now_ns - intended_ns);
+    if (InInterval(intended_ns)) release_.Record(latency);
     if (!Roll(now_ns)) return;
     ++current_.released;
-    second_.Record(now_ns - intended_ns);
+    second_.Record(latency);
   }
   void Refused(RefusedBy limit, int64_t intended_ns, int64_t now_ns);
   void Failed(std::string_view name, std::string_view text, int64_t now_ns);
