@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "bench/flow_picker.h"
 #include "bench/load.h"
 #include "bench/micro/items.h"
@@ -24,9 +23,7 @@ namespace {
 
 using bench::Protocol;
 
-constexpr uint32_t kConnections = 50;
 constexpr int64_t kTurnNs = 500'000;  // From one batch of answers to the next.
-constexpr double kSecondNs = 1e9;
 
 const std::vector<bench::Flow>& Flows() {
   static const std::vector<bench::Flow> flows = {{1'000'001, INT32_MAX, 600'000}};
@@ -77,18 +74,18 @@ struct Redis {
   }
 };
 
-// A closed loop of 50 connections whose server is Server.
+// A closed loop whose server is Server.
 template <typename Server>
 class LoadedClient {
  public:
-  explicit LoadedClient(uint32_t lanes)
+  LoadedClient(uint32_t connections, uint32_t lanes)
       : lanes_(lanes),
+        out_(connections),
+        answers_(connections),
         load_({.lanes = lanes}, bench::FlowPicker(0, 1, bench::FlowDistribution::kRoundRobin, 0),
               &recorder_) {
     recorder_.Count(0, INT64_MAX);
-    out_.resize(kConnections);
-    answers_.resize(kConnections);
-    for (uint32_t i = 0; i < kConnections; ++i) {
+    for (uint32_t i = 0; i < out_.size(); ++i) {
       protocols_.push_back(Server::NewProtocol(lanes));
       load_.AddConnection(protocols_[i].get(), &out_[i]);
     }
@@ -96,7 +93,7 @@ class LoadedClient {
   }
 
   void PrepareAnswers() {
-    for (uint32_t i = 0; i < kConnections; ++i) {
+    for (uint32_t i = 0; i < out_.size(); ++i) {
       answers_[i].Clear();
       server_.Answer(out_[i].view(), lanes_, &answers_[i]);
       out_[i].Clear();
@@ -105,7 +102,7 @@ class LoadedClient {
 
   void TakeAnswers() {
     now_ = {now_.ns + kTurnNs, now_.wall_ms + 1};
-    for (uint32_t i = 0; i < kConnections; ++i) {
+    for (uint32_t i = 0; i < out_.size(); ++i) {
       std::string_view input = answers_[i].view();
       bench::Answer answer;
       while (protocols_[i]->Take(&input, &answer) == Protocol::Outcome::kAnswer) {
@@ -121,35 +118,35 @@ class LoadedClient {
 
  private:
   uint32_t lanes_;
+  std::vector<wire::OutputBuffer> out_;
+  std::vector<wire::OutputBuffer> answers_;
   Server server_;
   bench::Recorder recorder_;
   bench::Load load_;
   bench::Moment now_{0, 1'700'000'000'000};
   std::vector<std::unique_ptr<Protocol>> protocols_;
-  std::vector<wire::OutputBuffer> out_;
-  std::vector<wire::OutputBuffer> answers_;
 };
 
-// The time is that of the client's part alone.
 template <typename Server>
 void ClientOperation(benchmark::State& state) {
-  const auto client = std::make_unique<LoadedClient<Server>>(static_cast<uint32_t>(state.range(0)));
+  const auto client = std::make_unique<LoadedClient<Server>>(static_cast<uint32_t>(state.range(0)),
+                                                             static_cast<uint32_t>(state.range(1)));
   for ([[maybe_unused]] auto iteration : state) {
+    state.PauseTiming();
     client->PrepareAnswers();
-    const int64_t begin_ns = MonotonicNs();
+    state.ResumeTiming();
     client->TakeAnswers();
-    state.SetIterationTime(static_cast<double>(MonotonicNs() - begin_ns) / kSecondNs);
   }
   NOWCALLS_CHECK(client->NothingFailed());
-  CountItems(&state, state.iterations() * kConnections * state.range(0));
+  CountItems(&state, state.iterations() * state.range(0) * state.range(1));
 }
 
-BENCHMARK_TEMPLATE(ClientOperation, Nowcalls)
-    ->ArgName("in_flight")
-    ->Arg(64)
-    ->Arg(1)
-    ->UseManualTime();
-BENCHMARK_TEMPLATE(ClientOperation, Redis)->ArgName("in_flight")->Arg(64)->Arg(1)->UseManualTime();
+void Shapes(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"connections", "in_flight"})->Args({50, 64})->Args({500, 4});
+}
+
+BENCHMARK_TEMPLATE(ClientOperation, Nowcalls)->Apply(Shapes);
+BENCHMARK_TEMPLATE(ClientOperation, Redis)->Apply(Shapes);
 
 }  // namespace
 }  // namespace nowcalls::microbench

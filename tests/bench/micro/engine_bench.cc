@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/prng.h"
 #include "bench/micro/items.h"
 #include "bench/micro/loaded_core.h"
@@ -21,7 +20,6 @@ namespace nowcalls::microbench {
 namespace {
 
 constexpr uint32_t kFlows = 1000;
-constexpr double kSecondNs = 1e9;
 
 // Sockets that take everything.
 class CountingDriver : public engine::Driver {
@@ -135,14 +133,13 @@ LoadedEngine& EngineOf(const benchmark::State& state) {
   return *engine;
 }
 
-// The time is that of the engine's calls alone.
 void EngineAcquireRelease(benchmark::State& state) {
   LoadedEngine& engine = EngineOf(state);
   for ([[maybe_unused]] auto iteration : state) {
+    state.PauseTiming();
     engine.EncodeRequests();
-    const int64_t begin_ns = MonotonicNs();
+    state.ResumeTiming();
     engine.Turn();
-    state.SetIterationTime(static_cast<double>(MonotonicNs() - begin_ns) / kSecondNs);
   }
   CountItems(&state, state.iterations() * state.range(0) * state.range(1) * 2);
 }
@@ -154,7 +151,6 @@ BENCHMARK(EngineAcquireRelease)
     ->Args({64, 8, 1024})
     ->Args({16, 16, 1024})
     ->Args({64, 8, 1'048'576})
-    ->UseManualTime()
     ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
