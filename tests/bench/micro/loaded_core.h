@@ -42,7 +42,9 @@ class LoadedCore {
   };
 
   core::Turn turn() { return {now_, &batch_}; }
-  Held Acquire();
+  Held Acquire();  // Of some flow.
+  Held AcquireOf(int64_t flow);
+  void Release(const Held& held);
   // A token, whichever. What it takes to find the next one is asked of the memory ahead of time,
   // so that this list, which a server does not have, costs the measurement little.
   Held& NextHeld();
