@@ -30,6 +30,8 @@ class CountingDriver : public engine::Driver {
   }
   void Close(engine::ConnectionId /*id*/, bool /*flush*/) override { NOWCALLS_CHECK(false); }
   void SetReading(engine::ConnectionId /*id*/, bool on) override { NOWCALLS_CHECK(on); }
+  // Each is done before the next turn.
+  bool TakeCommitBack() override { return false; }
   void Log(engine::LogLevel level, std::string_view /*message*/) override {
     NOWCALLS_CHECK(level <= engine::LogLevel::kInfo);
   }

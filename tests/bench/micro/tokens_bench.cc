@@ -103,18 +103,17 @@ class FilledTable {
     uint64_t& fence = held_[next_];
     next_ = prng_.Below(held_.size());
     __builtin_prefetch(&held_[next_]);
-    const TokenId id = ids_.FromFence(Fence{fence});
-    const core::TokenSlot slot = table_.Find(id, fence);
+    const core::TokenSlot slot = table_.Find(fence);
     NOWCALLS_CHECK(slot != core::kNoToken);
     const core::TokenEntry& entry = table_.at(slot);
-    table_.Erase(slot, id, &of_flow_[entry.flow], &of_session_[entry.session]);
+    table_.Erase(slot, &of_flow_[entry.flow], &of_session_[entry.session]);
     fence = Insert();
   }
 
  private:
   uint64_t Insert() {
     ++fence_;
-    const core::TokenSlot slot = table_.Insert(ids_.FromFence(Fence{fence_}), fence_);
+    const core::TokenSlot slot = table_.Insert(fence_);
     core::TokenEntry& entry = table_.at(slot);
     entry.flow = static_cast<core::FlowSlot>(prng_.Below(of_flow_.size()));
     entry.session = static_cast<core::SessionSlot>(prng_.Below(of_session_.size()));
@@ -122,7 +121,6 @@ class FilledTable {
     return fence_;
   }
 
-  core::TokenIds ids_{kKey};
   core::TokenTable table_;
   std::vector<uint64_t> held_;
   std::vector<core::TokenList> of_flow_;
