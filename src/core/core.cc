@@ -100,8 +100,8 @@ void Core::Unseal(ledger::CommitBatch* batch) {
 
 int64_t Core::LevelOf(const Flow& flow) const {
   if (!flow.active()) return 0;
-  double level = flow.rule->count;
-  if (flow.rule->threshold_type == ThresholdType::kAvgLocal) {
+  double level = flow.level_count;
+  if (flow.level_by_session) {
     level *= flows_.name_space(flow.name_space).sessions_online;
   }
   // Counts are whole, so comparing with the floor is comparing with the level.

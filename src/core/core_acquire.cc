@@ -36,7 +36,7 @@ std::optional<AcquireAnswer> Core::Acquire(const Turn& turn, SessionSlot session
   if (limit == RefusedBy::kNone && WaitersAhead(&flow, request.prioritized)) {
     limit = RefusedBy::kWaitersAhead;
   }
-  if (limit != RefusedBy::kNone && flow.rule->shadow) {
+  if (limit != RefusedBy::kNone && flow.shadow) {
     Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[static_cast<size_t>(limit)]; });
     limit = RefusedBy::kNone;
   }
@@ -162,7 +162,7 @@ int64_t Core::CapLeft(const Flow& flow, SessionSlot session) const {
 WaiterSlot Core::FirstInLine(Flow* flow, size_t queue_class) {
   for (;;) {
     const WaiterSlot slot = WaitQueues::First(flow->waiters, queue_class);
-    if (slot == kNoWaiter || flow->rule->shadow) return slot;
+    if (slot == kNoWaiter || flow->shadow) return slot;
     const Waiter& waiter = waiters_.at(slot);
     if (waiter.count > LevelOf(*flow)) {
       waiters_.SetAsideAsTooLarge(slot, &flow->waiters);
@@ -224,7 +224,7 @@ void Core::Enqueue(const Turn& turn, SessionSlot session, FlowSlot slot,
 
 void Core::TrackWaiting(const Flow& flow) {
   auto& waiting = flows_.name_space(flow.name_space).waiting_for_sessions;
-  if (flow.waiters.size() > 0 && flow.rule->threshold_type == ThresholdType::kAvgLocal) {
+  if (flow.waiters.size() > 0 && flow.level_by_session) {
     waiting.insert(flow.id.value);
   } else {
     waiting.erase(flow.id.value);
@@ -392,7 +392,7 @@ bool Core::GrantWaiter(const Turn& turn, WaiterSlot slot) {
   const Waiter waiter = waiters_.at(slot);
   Flow& flow = flows_.at(waiter.flow);
   const RefusedBy limit = LimitOf(flow, waiter.session, waiter.count);
-  if (limit != RefusedBy::kNone && !flow.rule->shadow) return false;
+  if (limit != RefusedBy::kNone && !flow.shadow) return false;
   if (tokens_.size() >= options_.limits.tokens_max) {
     AnswerLate(turn, slot,
                Refuse(waiter.flow, TokenStatus::kTooManyRequest, RefusedBy::kTokenLimit));

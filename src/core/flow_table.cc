@@ -15,20 +15,22 @@ FlowSlot FlowTable::FindOrAdd(FlowId id) {
   if (const FlowSlot found = Find(id); found != kNoFlow) return found;
   FlowSlot slot = 0;
   if (free_flows_.empty()) {
-    slot = static_cast<FlowSlot>(flows_.size());
-    flows_.emplace_back();
+    if (flows_used_ == flows_.size() * kChunkSize) {
+      flows_.push_back(std::make_unique<Flow[]>(kChunkSize));
+    }
+    slot = flows_used_++;
   } else {
     slot = free_flows_.back();
     free_flows_.pop_back();
   }
-  flows_[slot].id = id;
+  at(slot).id = id;
   slots_.emplace(id.value, slot);
   by_id_.emplace(id.value, slot);
   return slot;
 }
 
 void FlowTable::Erase(FlowSlot slot) {
-  Flow& flow = flows_[slot];
+  Flow& flow = at(slot);
   NOWCALLS_CHECK(flow.tokens.size == 0 && flow.now_calls == 0);
   CountOut(flow);
   slots_.erase(flow.id.value);
@@ -70,20 +72,23 @@ void FlowTable::EraseNamespaceIfUnused(NamespaceSlot slot) {
 
 void FlowTable::SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rule,
                         double timeout_factor) {
-  Flow& flow = flows_[slot];
+  Flow& flow = at(slot);
   CountOut(flow);
   ++rules_;
   namespaces_[name_space].rule_ids.insert(flow.id.value);
   flow.name_space = name_space;
   flow.removed = false;
   flow.rule = std::make_unique<Rule>(rule);
+  flow.level_count = rule.count;
+  flow.level_by_session = rule.threshold_type == ThresholdType::kAvgLocal;
+  flow.shadow = rule.shadow;
   flow.resource_timeout_ms = rule.resource_timeout_ms;
   flow.client_offline_time_ms = rule.client_offline_time_ms;
   flow.hold_ms = std::llround(static_cast<double>(rule.resource_timeout_ms) * timeout_factor);
 }
 
 void FlowTable::MarkRemoved(FlowSlot slot) {
-  Flow& flow = flows_[slot];
+  Flow& flow = at(slot);
   NOWCALLS_CHECK(flow.active());
   CountOut(flow);
   ++namespaces_[flow.name_space].removed_rules;

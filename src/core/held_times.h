@@ -1,7 +1,7 @@
 // HeldTimes: how long the tokens of a flow were held, as quantiles.
 //
 // Thread: loop. Four buckets to each doubling of the time, so a quantile is at most 25 % above the
-// true one. 1 KiB.
+// true one. 1 KiB; the shortest times share a cache line with the longest.
 #ifndef NOWCALLS_CORE_HELD_TIMES_H_
 #define NOWCALLS_CORE_HELD_TIMES_H_
 
@@ -11,25 +11,25 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 
 namespace nowcalls::core {
 
-class HeldTimes {
+class alignas(64) HeldTimes {
  public:
   void Add(int64_t held_ms) {
     const auto ms = static_cast<uint64_t>(std::max<int64_t>(0, held_ms));
     ++buckets_[BucketOf(ms)];
-    ++count_;
     longest_ms_ = std::max(longest_ms_, ms);
   }
 
-  uint64_t count() const { return count_; }
+  uint64_t count() const { return std::accumulate(buckets_.begin(), buckets_.end(), uint64_t{0}); }
   uint64_t longest_ms() const { return longest_ms_; }
 
   // The upper end of the bucket in which the quantile lies, in milliseconds, never above the
   // longest; 0 when nothing was added. REQUIRES: 0 < quantile <= 1.
   uint64_t Quantile(double quantile) const {
-    const auto rank = static_cast<uint64_t>(std::ceil(quantile * static_cast<double>(count_)));
+    const auto rank = static_cast<uint64_t>(std::ceil(quantile * static_cast<double>(count())));
     uint64_t seen = 0;
     for (size_t i = 0; i < buckets_.size(); ++i) {
       seen += buckets_[i];
@@ -58,9 +58,8 @@ class HeldTimes {
     return ((4 + quarter + 1) << (exponent - 2)) - 1;
   }
 
-  std::array<uint64_t, kBuckets> buckets_{};
-  uint64_t count_ = 0;
   uint64_t longest_ms_ = 0;
+  std::array<uint64_t, kBuckets> buckets_{};
 };
 
 }  // namespace nowcalls::core
