@@ -302,6 +302,15 @@ std::string EncodeSeal(const Seal& seal) {
   return out;
 }
 
+std::string EncodeLogData(uint64_t batch_number) {
+  constexpr uint8_t kEnd = 0x01;
+  std::string out;
+  AppendBigEndian(&out, kValueVersion);
+  AppendBigEndian(&out, batch_number);
+  AppendBigEndian(&out, kEnd);
+  return out;
+}
+
 Result<Seal> DecodeSeal(std::string_view value) {
   NOWCALLS_RETURN_IF_ERROR(CheckFixedValue("seal", value, kSealBytes));
   ByteReader reader(value.substr(1));

@@ -74,6 +74,10 @@ std::string EncodeClockMark(const ClockMark& mark);
 Result<ClockMark> DecodeClockMark(std::string_view value);
 std::string EncodeSeal(const Seal& seal);
 Result<Seal> DecodeSeal(std::string_view value);
+
+// What a store writes into its log behind the changes of a batch; 0: behind those of no batch. Its
+// last byte is not zero, so a log that zeros follow ends behind its last byte that is none.
+std::string EncodeLogData(uint64_t batch_number);
 std::string EncodeWatermark(int64_t deadline_ms);
 Result<int64_t> DecodeWatermark(std::string_view value);
 

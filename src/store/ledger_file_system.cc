@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "store/log_file.h"
 
 namespace nowcalls::store {
 
@@ -11,8 +12,18 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
 LedgerFileSystem::LedgerFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target,
-                                   const LedgerLock* lock)
-    : FileSystemWrapper(target), lock_(lock), current_path_(lock->ledger_dir() + "/CURRENT") {}
+                                   const LedgerLock* lock, uint64_t spare_bytes,
+                                   std::shared_ptr<rocksdb::Logger> log)
+    : LedgerFileSystem(std::make_shared<LogViews>(target, LogViews::State::kAtRest), lock,
+                       spare_bytes, std::move(log)) {}
+
+LedgerFileSystem::LedgerFileSystem(const std::shared_ptr<LogViews>& views, const LedgerLock* lock,
+                                   uint64_t spare_bytes, std::shared_ptr<rocksdb::Logger> log)
+    : FileSystemWrapper(views),
+      lock_(lock),
+      current_path_(lock->ledger_dir() + "/CURRENT"),
+      views_(views),
+      spares_(views, lock, spare_bytes, std::move(log)) {}
 
 void LedgerFileSystem::BeginOpen() {
   const std::lock_guard lock(mutex_);
@@ -37,9 +48,8 @@ IOStatus LedgerFileSystem::ReplaceCurrent() {
 
 IOStatus LedgerFileSystem::Keep() {
   const std::lock_guard lock(mutex_);
-  if (!opening_) return IOStatus::OK();
   IOStatus status = CheckOurs();
-  if (status.ok() && !next_current_.empty()) status = ReplaceCurrent();
+  if (status.ok() && opening_ && !next_current_.empty()) status = ReplaceCurrent();
   if (!status.ok()) return status;
   opening_ = false;
   made_.clear();
@@ -47,6 +57,8 @@ IOStatus LedgerFileSystem::Keep() {
   for (const std::string& path : std::exchange(doomed_, {})) {
     target()->DeleteFile(path, IOOptions(), nullptr).PermitUncheckedError();
   }
+  spares_.RemoveLeftOver();
+  views_->SetState(LogViews::State::kBeingWritten);
   return status;
 }
 
@@ -61,6 +73,19 @@ void LedgerFileSystem::Undo() {
   }
 }
 
+IOStatus LedgerFileSystem::NewLog(const std::string& path, const rocksdb::FileOptions& options,
+                                  std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                  IODebugContext* context) {
+  std::unique_ptr<rocksdb::FSWritableFile> made;
+  IOStatus status = spares_.Take(path, options, &made);
+  const uint64_t zeros = status.ok() ? spares_.bytes() : 0;
+  if (status.IsNotFound()) {
+    status = FileSystemWrapper::NewWritableFile(path, options, &made, context);
+  }
+  if (status.ok()) *file = std::make_unique<LogFile>(std::move(made), zeros, &spares_);
+  return status;
+}
+
 IOStatus LedgerFileSystem::NewWritableFile(const std::string& path,
                                            const rocksdb::FileOptions& options,
                                            std::unique_ptr<rocksdb::FSWritableFile>* file,
@@ -70,7 +95,8 @@ IOStatus LedgerFileSystem::NewWritableFile(const std::string& path,
   const std::lock_guard lock(mutex_);
   // A temporary file may be there, of a process that was killed; it is nobody's.
   const bool made = opening_ && target()->FileExists(path, IOOptions(), nullptr).IsNotFound();
-  status = FileSystemWrapper::NewWritableFile(path, options, file, context);
+  status = IsLog(path) ? NewLog(path, options, file, context)
+                       : FileSystemWrapper::NewWritableFile(path, options, file, context);
   if (made && status.ok()) made_.insert(path);
   doomed_.erase(path);
   return status;

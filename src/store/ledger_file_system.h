@@ -1,6 +1,6 @@
 // LedgerFileSystem: what RocksDB may do to the files of a ledger, and when.
 //
-// Thread: any. It adds two rules to the real file system.
+// Thread: any. It adds three rules to the real file system.
 //
 // Nothing of a ledger is lost before it is proved. RocksDB tidies up while it opens a database: it
 // writes a new manifest, and deletes the files that the old one does not name. If the old one is
@@ -13,32 +13,41 @@
 //
 // Nothing is done to a ledger that is not ours. RocksDB makes, renames and deletes files by their
 // paths. When another directory has taken the place of ours, these calls fail (IOFenced).
+//
+// Logs are written over zeros where possible (log_file.h), and read without them (log_views.h).
 #ifndef NOWCALLS_STORE_LEDGER_FILE_SYSTEM_H_
 #define NOWCALLS_STORE_LEDGER_FILE_SYSTEM_H_
 
 #include <rocksdb/file_system.h>
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 
 #include "store/ledger_lock.h"
+#include "store/log_views.h"
+#include "store/spare_logs.h"
 
 namespace nowcalls::store {
 
 class LedgerFileSystem : public rocksdb::FileSystemWrapper {
  public:
-  // `lock` is that of the ledger; it outlives all calls.
-  LedgerFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target, const LedgerLock* lock);
+  // `lock` is that of the ledger; it outlives all calls. Logs are begun in spares of `spare_bytes`;
+  // 0: in new files. `log` is told of spares that cannot be made; may be nullptr.
+  LedgerFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target, const LedgerLock* lock,
+                   uint64_t spare_bytes = 0, std::shared_ptr<rocksdb::Logger> log = nullptr);
 
   // REQUIRES: there is a ledger with a CURRENT file, and it is not open yet.
   void BeginOpen();
-  // Ends what BeginOpen began; does nothing if nothing is begun. After a failure it is unknown
-  // whether CURRENT names the new manifest, and only Undo may follow.
+  // Ends what BeginOpen began, if it was called; from now on the ledger is written. After a failure
+  // it is unknown whether CURRENT names the new manifest, and only Undo may follow.
   rocksdb::IOStatus Keep();
   // REQUIRES: the database is closed.
   void Undo();
+  // Ends what runs beside RocksDB, and removes the spare log. REQUIRES: the database is closed.
+  void StopSpares() { spares_.Stop(); }
 
   const char* Name() const override { return "nowcalls.LedgerFileSystem"; }
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
@@ -51,11 +60,18 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
                                rocksdb::IODebugContext* context) override;
 
  private:
+  LedgerFileSystem(const std::shared_ptr<LogViews>& views, const LedgerLock* lock,
+                   uint64_t spare_bytes, std::shared_ptr<rocksdb::Logger> log);
   rocksdb::IOStatus CheckOurs() const;
+  rocksdb::IOStatus NewLog(const std::string& path, const rocksdb::FileOptions& options,
+                           std::unique_ptr<rocksdb::FSWritableFile>* file,
+                           rocksdb::IODebugContext* context);
   rocksdb::IOStatus ReplaceCurrent();
 
   const LedgerLock* const lock_;
   const std::string current_path_;
+  const std::shared_ptr<LogViews> views_;
+  SpareLogs spares_;
 
   std::mutex mutex_;
   bool opening_ = false;          // Guarded by mutex_, as are the next three.

@@ -80,9 +80,10 @@ Status RocksStore::Impl::OpenForServer() {
   const AssertionsMeanDamage reading;
   const std::shared_ptr<rocksdb::FileSystem> real =
       options.env != nullptr ? options.env->GetFileSystem() : rocksdb::FileSystem::Default();
-  files = std::make_shared<LedgerFileSystem>(real, lock.get());
-  env = rocksdb::NewCompositeEnv(files);
   rocksdb::DBOptions db_options = ServerDbOptions(options, dir);
+  files = std::make_shared<LedgerFileSystem>(real, lock.get(), SpareLogBytes(options),
+                                             db_options.info_log);
+  env = rocksdb::NewCompositeEnv(files);
   db_options.env = env.get();
   std::vector<std::string> names = {DefaultFamily()};
   Status present = CheckLedgerPresent(dir);
@@ -114,9 +115,16 @@ Status RocksStore::Impl::KeepOpened() {
   return status;
 }
 
+rocksdb::DBOptions RocksStore::Impl::OptionsForRead(LogViews::State state) {
+  env = rocksdb::NewCompositeEnv(std::make_shared<LogViews>(rocksdb::FileSystem::Default(), state));
+  rocksdb::DBOptions db_options = ReaderDbOptions();
+  db_options.env = env.get();
+  return db_options;
+}
+
 Status RocksStore::Impl::OpenReadOnly() {
   NOWCALLS_RETURN_IF_ERROR(CheckLogPresent(dir));
-  const rocksdb::DBOptions db_options = ReaderDbOptions();
+  const rocksdb::DBOptions db_options = OptionsForRead(LogViews::State::kAtRest);
   const Result<std::vector<std::string>> names = ListFamilies(db_options, dir);
   if (!names.ok()) return names.status();
   read_mode = ReadMode::kReadOnly;
@@ -127,7 +135,7 @@ Status RocksStore::Impl::OpenReadOnly() {
 }
 
 Status RocksStore::Impl::OpenSecondary() {
-  const rocksdb::DBOptions db_options = ReaderDbOptions();
+  const rocksdb::DBOptions db_options = OptionsForRead(LogViews::State::kBeingWritten);
   const Result<std::vector<std::string>> names = ListFamilies(db_options, dir);
   if (!names.ok()) return names.status();
   Result<std::string> made = MakeSecondaryDir();
@@ -210,12 +218,14 @@ Status RocksStore::Impl::Format() {
   ledger::Format format;
   format.token_id_key = RandomBits128();
   format.created_wall_ms = WallMs();
+  rocksdb::WriteBatch writes;
+  rocksdb::Status written = writes.Put(
+      HandleOf(Family::kMeta), rocksdb::Slice(ledger::kFormatKey.data(), ledger::kFormatKey.size()),
+      ledger::EncodeFormat(format));
+  if (written.ok()) written = writes.PutLogData(ledger::EncodeLogData(0));
   rocksdb::WriteOptions synced;
   synced.sync = true;
-  const rocksdb::Status written =
-      db->Put(synced, HandleOf(Family::kMeta),
-              rocksdb::Slice(ledger::kFormatKey.data(), ledger::kFormatKey.size()),
-              ledger::EncodeFormat(format));
+  if (written.ok()) written = db->Write(synced, &writes);
   if (!written.ok()) return FromRocks(written, "write the format record", dir);
   // Into a data file, so that a lost log cannot make a ledger look like one that was never made.
   const rocksdb::Status flushed = db->Flush(rocksdb::FlushOptions(), HandleOf(Family::kMeta));
@@ -236,7 +246,10 @@ rocksdb::Status RocksStore::Impl::CloseDb() {
     status = db->Close();
     db.reset();
   }
-  if (files != nullptr) files->Undo();
+  if (files != nullptr) {
+    files->StopSpares();
+    files->Undo();
+  }
   if (!secondary_dir.empty()) {
     std::error_code ignored;
     std::filesystem::remove_all(secondary_dir, ignored);

@@ -124,4 +124,12 @@ rocksdb::WriteOptions CommitOptions(Durability durability) {
   return write;
 }
 
+uint64_t SpareLogBytes(const RocksStoreOptions& options) {
+  // Only who waits for the disk gains by them. And without a sync for each batch, a power cut could
+  // leave zeros before several batches that are whole; a file that grows just ends earlier.
+  if (options.durability != Durability::kSync) return 0;
+  // A log is about as long as the memtable that it feeds.
+  return options.write_buffer_bytes;
+}
+
 }  // namespace nowcalls::store

@@ -4,6 +4,7 @@
 
 #include <rocksdb/options.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,9 @@ rocksdb::ColumnFamilyOptions FamilyOptions(size_t write_buffer_bytes,
                                            std::shared_ptr<AppendMemtableFactory> memtables);
 
 rocksdb::WriteOptions CommitOptions(Durability durability);
+
+// The size of the files of zeros that logs are begun in; 0: none.
+uint64_t SpareLogBytes(const RocksStoreOptions& options);
 
 }  // namespace nowcalls::store
 

@@ -16,6 +16,7 @@
 #include "store/append_memtable.h"
 #include "store/ledger_file_system.h"
 #include "store/ledger_lock.h"
+#include "store/log_views.h"
 #include "store/rocks_store.h"
 #include "store/scan_walk.h"
 #include "store/write_batch_builder.h"
@@ -49,6 +50,8 @@ struct RocksStore::Impl {
   Status OpenForServer();
   // See RocksStore::Keep.
   Status KeepOpened();
+  // With an `env` that shows the logs of a ledger in `state`.
+  rocksdb::DBOptions OptionsForRead(LogViews::State state);
   Status OpenReadOnly();
   Status OpenSecondary();
 
@@ -75,7 +78,7 @@ struct RocksStore::Impl {
   std::shared_ptr<AppendMemtableFactory> memtables =
       std::make_shared<AppendMemtableFactory>(RocksStoreOptions().write_buffer_bytes);
   std::unique_ptr<LedgerLock> lock;         // Of a server; given up after the database is closed.
-  std::shared_ptr<LedgerFileSystem> files;  // Of a server, as is the next.
+  std::shared_ptr<LedgerFileSystem> files;  // Of a server.
   std::unique_ptr<rocksdb::Env> env;
   std::unique_ptr<rocksdb::DB> db;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;  // All that are open, unknown ones too.

@@ -1,0 +1,47 @@
+#include "store/log_file.h"
+
+#include <utility>
+
+namespace nowcalls::store {
+
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+
+LogFile::LogFile(std::unique_ptr<rocksdb::FSWritableFile> file, uint64_t zeros, SpareLogs* spares)
+    : FSWritableFileOwnerWrapper(std::move(file)), zeros_(zeros), spares_(spares) {}
+
+void LogFile::Grow(size_t bytes) {
+  size_ += bytes;
+  if (asked_ || size_ < spares_->ask_from_bytes()) return;
+  asked_ = true;
+  spares_->Ask();
+}
+
+IOStatus LogFile::Append(const rocksdb::Slice& data, const IOOptions& options,
+                         IODebugContext* context) {
+  IOStatus status = target()->Append(data, options, context);
+  if (status.ok()) Grow(data.size());
+  return status;
+}
+
+IOStatus LogFile::Append(const rocksdb::Slice& data, const IOOptions& options,
+                         const rocksdb::DataVerificationInfo& verification,
+                         IODebugContext* context) {
+  IOStatus status = target()->Append(data, options, verification, context);
+  if (status.ok()) Grow(data.size());
+  return status;
+}
+
+IOStatus LogFile::Close(const IOOptions& options, IODebugContext* context) {
+  // A log that keeps its zeros is read just as well.
+  if (size_ < zeros_) target()->Truncate(size_, options, context).PermitUncheckedError();
+  return target()->Close(options, context);
+}
+
+void LogFile::PrepareWrite(size_t offset, size_t bytes, const IOOptions& options,
+                           IODebugContext* context) {
+  if (offset + bytes > zeros_) target()->PrepareWrite(offset, bytes, options, context);
+}
+
+}  // namespace nowcalls::store

@@ -1,0 +1,180 @@
+#include "store/log_scan.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "store/crc32c.h"
+
+namespace nowcalls::store {
+namespace {
+
+using rocksdb::IOStatus;
+
+constexpr uint64_t kHeaderBytes = 7;
+constexpr uint64_t kTypeOffset = 6;
+constexpr int kFull = 1;
+constexpr int kFirst = 2;
+constexpr int kLast = 4;
+
+uint32_t Byte(const char* at) { return static_cast<uint8_t>(*at); }
+
+uint64_t LengthIn(const char* header) { return Byte(header + 4) | Byte(header + 5) << 8; }
+
+uint32_t ChecksumIn(const char* header) {
+  return Byte(header) | Byte(header + 1) << 8 | Byte(header + 2) << 16 | Byte(header + 3) << 24;
+}
+
+bool IsType(int type) { return type >= kFull && type <= kLast; }
+bool Begins(int type) { return type == kFull || type == kFirst; }
+bool Ends(int type) { return type == kFull || type == kLast; }
+
+// Where a piece begins that follows what ends at `at`.
+uint64_t SkipPadding(uint64_t at) {
+  const uint64_t left = LogScan::kBlockBytes - at % LogScan::kBlockBytes;
+  return left < kHeaderBytes ? at + left : at;
+}
+
+bool IsZeros(std::string_view bytes) {
+  return bytes.find_first_not_of('\0') == std::string_view::npos;
+}
+
+}  // namespace
+
+IOStatus FindLastNonZero(const rocksdb::FSRandomAccessFile& file, uint64_t from, uint64_t size,
+                         uint64_t* end) {
+  std::vector<char> buffer(LogScan::kBlockBytes);
+  uint64_t to = size;
+  while (to > from) {
+    const uint64_t begin = std::max(from, (to - 1) / buffer.size() * buffer.size());
+    rocksdb::Slice read;
+    IOStatus status =
+        file.Read(begin, to - begin, rocksdb::IOOptions(), &read, buffer.data(), nullptr);
+    if (!status.ok()) return status;
+    const size_t last = std::string_view(read.data(), read.size()).find_last_not_of('\0');
+    if (last != std::string_view::npos) {
+      *end = begin + last + 1;
+      return status;
+    }
+    to = begin;
+  }
+  *end = from;
+  return IOStatus::OK();
+}
+
+LogScan::LogScan(const rocksdb::FSRandomAccessFile* file) : file_(file), block_(kBlockBytes) {}
+
+IOStatus LogScan::Load(uint64_t at) {
+  const uint64_t begin = at / kBlockBytes * kBlockBytes;
+  if (begin == loaded_) return IOStatus::OK();
+  Forget();
+  rocksdb::Slice read;
+  IOStatus status =
+      file_->Read(begin, kBlockBytes, rocksdb::IOOptions(), &read, block_.data(), nullptr);
+  if (!status.ok()) return status;
+  if (read.data() != block_.data()) std::copy_n(read.data(), read.size(), block_.data());
+  loaded_ = begin;
+  loaded_bytes_ = read.size();
+  return status;
+}
+
+IOStatus LogScan::ReadPiece(uint64_t at, Piece* piece) {
+  *piece = {};
+  IOStatus status = Load(at);
+  const uint64_t offset = at - loaded_;
+  if (!status.ok() || offset + kHeaderBytes > loaded_bytes_) return status;
+  const char* header = block_.data() + offset;
+  const uint64_t length = LengthIn(header);
+  piece->type = static_cast<int>(Byte(header + kTypeOffset));
+  piece->end = at + kHeaderBytes + length;
+  if (!IsType(piece->type) || piece->end > loaded_ + loaded_bytes_) return status;
+  const std::string_view covered(header + kTypeOffset, 1 + length);
+  piece->sound = MaskedCrc32c(Crc32c(covered)) == ChecksumIn(header);
+  return status;
+}
+
+IOStatus LogScan::ReadRecord(uint64_t at, uint64_t* end) {
+  *end = 0;
+  for (bool inside = false;; inside = true) {
+    at = SkipPadding(at);
+    Piece piece;
+    IOStatus status = ReadPiece(at, &piece);
+    if (!status.ok()) return status;
+    if (!piece.sound || Begins(piece.type) == inside) {
+      failed_at_ = at;
+      return status;
+    }
+    at = piece.end;
+    if (Ends(piece.type)) {
+      *end = at;
+      return status;
+    }
+  }
+}
+
+IOStatus LogScan::Advance() {
+  Forget();
+  for (;;) {
+    uint64_t end = 0;
+    IOStatus status = ReadRecord(end_, &end);
+    if (!status.ok() || end == 0) return status;
+    end_ = end;
+  }
+}
+
+IOStatus LogScan::FindRecord(uint64_t from, uint64_t to, bool* found) {
+  *found = false;
+  for (uint64_t at = from; at + kHeaderBytes <= to; ++at) {
+    IOStatus status = Load(at);
+    if (!status.ok()) return status;
+    const uint64_t offset = at - loaded_;
+    if (offset + kHeaderBytes > loaded_bytes_) continue;
+    if (!Begins(static_cast<int>(Byte(block_.data() + offset + kTypeOffset)))) continue;
+    uint64_t end = 0;
+    status = ReadRecord(at, &end);
+    *found = end != 0;
+    if (!status.ok() || *found) return status;
+  }
+  return IOStatus::OK();
+}
+
+IOStatus LogScan::FindZeroSector(uint64_t from, uint64_t to, bool* found) {
+  *found = false;
+  for (uint64_t at = from; at < to && !*found;) {
+    IOStatus status = Load(at);
+    if (!status.ok()) return status;
+    const uint64_t next = std::min(at / kSectorBytes * kSectorBytes + kSectorBytes, to);
+    *found = IsZeros({block_.data() + (at - loaded_), next - at});
+    at = next;
+  }
+  return IOStatus::OK();
+}
+
+IOStatus LogScan::IsCutShort(uint64_t content_end, bool* cut_short) {
+  *cut_short = failed_at_ + kHeaderBytes > content_end;
+  if (*cut_short) return IOStatus::OK();
+  Piece piece;
+  IOStatus status = ReadPiece(failed_at_, &piece);
+  const uint64_t block_end = failed_at_ / kBlockBytes * kBlockBytes + kBlockBytes;
+  *cut_short = IsType(piece.type) && piece.end > content_end && piece.end <= block_end;
+  return status;
+}
+
+IOStatus LogScan::LookBehind(uint64_t size, Rest* rest, uint64_t* content_end) {
+  *rest = Rest::kNothing;
+  IOStatus status = FindLastNonZero(*file_, end_, size, content_end);
+  const uint64_t begin = SkipPadding(end_);
+  if (!status.ok() || *content_end <= begin) return status;
+  bool cut_short = false;
+  status = IsCutShort(*content_end, &cut_short);
+  if (!status.ok()) return status;
+  bool found = false;
+  status = FindRecord(begin + 1, *content_end, &found);
+  if (!status.ok()) return status;
+  *rest = found ? Rest::kRecord : Rest::kCutShort;
+  if (found || cut_short) return status;
+  status = FindZeroSector(begin, *content_end, &found);
+  *rest = found ? Rest::kTorn : Rest::kDamaged;
+  return status;
+}
+
+}  // namespace nowcalls::store

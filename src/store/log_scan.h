@@ -1,0 +1,79 @@
+// LogScan: where a log ends, told from its bytes.
+//
+// Thread: one. A log is blocks of 32 KiB. A record, which is one batch, is one piece or several,
+// none of which crosses a block: a masked CRC-32C (4 bytes), a length (2) and a type (1), both
+// numbers little-endian, then the bytes, which the checksum covers together with the type. Zeros
+// fill a block with less room than such a header.
+//
+// The files of logs may be longer than what was written to them, by zeros (spare_logs.h). So what a
+// power cut left of the write that was under way is not only a record cut short: of the sectors
+// that it covers, any may still be zeros while others behind them are written.
+#ifndef NOWCALLS_STORE_LOG_SCAN_H_
+#define NOWCALLS_STORE_LOG_SCAN_H_
+
+#include <rocksdb/file_system.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace nowcalls::store {
+
+class LogScan {
+ public:
+  static constexpr uint64_t kBlockBytes = 32768;
+  // What a disk writes as a whole; of larger ones it is a part.
+  static constexpr uint64_t kSectorBytes = 512;
+
+  // `file` outlives it.
+  explicit LogScan(const rocksdb::FSRandomAccessFile* file);
+
+  // Moves the end behind every complete record that follows it, also what was written since.
+  rocksdb::IOStatus Advance();
+  // Behind the last record before the first one that is not complete and sound.
+  uint64_t end() const { return end_; }
+
+  enum class Rest {
+    kNothing,   // Zeros, or no byte.
+    kCutShort,  // The beginning of one record.
+    kTorn,      // One record, in which at least one sector is zeros.
+    kRecord,    // A complete record, behind what is none: damage.
+    kDamaged,   // Anything else.
+  };
+  // What is behind end(), in a file of `size` bytes; `content_end` is behind its last byte that is
+  // not zero, or end(). Follows an Advance.
+  rocksdb::IOStatus LookBehind(uint64_t size, Rest* rest, uint64_t* content_end);
+
+ private:
+  struct Piece {
+    bool sound = false;
+    int type = 0;
+    uint64_t end = 0;  // As its header says.
+  };
+
+  // The block that holds `at`, in block_. Loaded once until Forget.
+  rocksdb::IOStatus Load(uint64_t at);
+  void Forget() { loaded_ = UINT64_MAX; }
+  rocksdb::IOStatus ReadPiece(uint64_t at, Piece* piece);
+  // The end of the complete record at `at`; 0 if there is none, and then failed_at_ is where its
+  // first unsound piece is.
+  rocksdb::IOStatus ReadRecord(uint64_t at, uint64_t* end);
+  rocksdb::IOStatus FindRecord(uint64_t from, uint64_t to, bool* found);
+  rocksdb::IOStatus FindZeroSector(uint64_t from, uint64_t to, bool* found);
+  rocksdb::IOStatus IsCutShort(uint64_t content_end, bool* cut_short);
+
+  const rocksdb::FSRandomAccessFile* const file_;
+  uint64_t end_ = 0;
+  uint64_t failed_at_ = 0;
+
+  std::vector<char> block_;
+  uint64_t loaded_ = UINT64_MAX;  // Where block_ begins in the file.
+  uint64_t loaded_bytes_ = 0;
+};
+
+// Behind the last byte of the first `size` of `file` that is not zero, or `from` if that is larger.
+rocksdb::IOStatus FindLastNonZero(const rocksdb::FSRandomAccessFile& file, uint64_t from,
+                                  uint64_t size, uint64_t* end);
+
+}  // namespace nowcalls::store
+
+#endif  // NOWCALLS_STORE_LOG_SCAN_H_

@@ -1,0 +1,207 @@
+#include "store/log_views.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "store/log_scan.h"
+
+namespace nowcalls::store {
+namespace {
+
+using rocksdb::FSRandomAccessFile;
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+
+// Looks at a log that grows meanwhile, before what is found behind its end is believed.
+constexpr int kLooksMax = 100;
+
+// The number of a log; 0: the file is none.
+uint64_t LogNumber(std::string_view path) {
+  constexpr std::string_view kSuffix = ".log";
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  if (!name.ends_with(kSuffix)) return 0;
+  name.remove_suffix(kSuffix.size());
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  return error == std::errc() && end == name.data() + name.size() ? number : 0;
+}
+
+class LogView : public rocksdb::FSSequentialFile {
+ public:
+  // Shows what is in `file` up to the end of its last record.
+  LogView(std::string path, std::unique_ptr<FSRandomAccessFile> file)
+      : path_(std::move(path)), file_(std::move(file)), scan_(file_.get()) {}
+
+  // Finds the end of a log to which nothing is added. `size` is that of its file; of the newest the
+  // last write may be missing in part.
+  IOStatus FixEnd(uint64_t size, bool newest);
+  // Finds the end of a log that a server may be writing.
+  IOStatus FollowEnd(rocksdb::FileSystem* files);
+  uint64_t end() const { return end_; }
+
+  IOStatus Read(size_t bytes, const IOOptions& options, rocksdb::Slice* result, char* scratch,
+                IODebugContext* context) override;
+  IOStatus Skip(uint64_t bytes) override {
+    at_ += bytes;
+    return IOStatus::OK();
+  }
+  IOStatus InvalidateCache(size_t offset, size_t length) override {
+    return file_->InvalidateCache(offset, length);
+  }
+
+ private:
+  IOStatus Damaged() const {
+    return IOStatus::Corruption(path_, "is damaged at byte " + std::to_string(scan_.end()));
+  }
+
+  const std::string path_;
+  const std::unique_ptr<FSRandomAccessFile> file_;
+  LogScan scan_;
+  bool grows_ = false;
+  uint64_t end_ = 0;
+  uint64_t at_ = 0;
+};
+
+IOStatus LogView::FixEnd(uint64_t size, bool newest) {
+  IOStatus status = scan_.Advance();
+  LogScan::Rest rest{};
+  uint64_t content_end = 0;
+  if (status.ok()) status = scan_.LookBehind(size, &rest, &content_end);
+  if (!status.ok()) return status;
+  end_ = scan_.end();
+  switch (rest) {
+    case LogScan::Rest::kNothing: return status;
+    // Of an older log RocksDB decides.
+    case LogScan::Rest::kCutShort:
+      if (!newest) end_ = content_end;
+      return status;
+    case LogScan::Rest::kTorn: return newest ? status : Damaged();
+    case LogScan::Rest::kRecord:
+    case LogScan::Rest::kDamaged: break;
+  }
+  return Damaged();
+}
+
+IOStatus LogView::FollowEnd(rocksdb::FileSystem* files) {
+  grows_ = true;
+  for (int look = 0; look < kLooksMax; ++look) {
+    IOStatus status = scan_.Advance();
+    if (!status.ok()) return status;
+    const bool moved = look == 0 || scan_.end() > end_;
+    end_ = scan_.end();
+    if (!moved) return Damaged();
+    uint64_t size = 0;
+    status = files->GetFileSize(path_, IOOptions(), &size, nullptr);
+    if (status.IsNotFound() || status.IsPathNotFound()) return IOStatus::OK();
+    LogScan::Rest rest{};
+    uint64_t content_end = 0;
+    if (status.ok()) status = scan_.LookBehind(size, &rest, &content_end);
+    // A record behind what is none was perhaps not there yet when that was looked at.
+    if (!status.ok() || rest != LogScan::Rest::kRecord) return status;
+  }
+  return IOStatus::OK();
+}
+
+IOStatus LogView::Read(size_t bytes, const IOOptions& options, rocksdb::Slice* result,
+                       char* scratch, IODebugContext* context) {
+  *result = rocksdb::Slice(scratch, 0);
+  if (grows_ && at_ + bytes > end_) {
+    IOStatus status = scan_.Advance();
+    if (!status.ok()) return status;
+    end_ = scan_.end();
+  }
+  const uint64_t shown = at_ < end_ ? std::min<uint64_t>(bytes, end_ - at_) : 0;
+  if (shown == 0) return IOStatus::OK();
+  IOStatus status = file_->Read(at_, shown, options, result, scratch, context);
+  if (status.ok()) at_ += result->size();
+  return status;
+}
+
+}  // namespace
+
+bool IsLog(std::string_view path) { return LogNumber(path) != 0; }
+
+IOStatus LogViews::HasContent(const std::string& path, bool* content) const {
+  *content = false;
+  uint64_t size = 0;
+  IOStatus status = target()->GetFileSize(path, IOOptions(), &size, nullptr);
+  if (!status.ok() || size == 0) return status;
+  std::unique_ptr<FSRandomAccessFile> file;
+  status = target()->NewRandomAccessFile(path, rocksdb::FileOptions(), &file, nullptr);
+  uint64_t end = 0;
+  if (status.ok()) status = FindLastNonZero(*file, 0, size, &end);
+  *content = end > 0;
+  return status;
+}
+
+IOStatus LogViews::IsNewest(const std::string& path, bool* newest) const {
+  *newest = true;
+  const std::string dir = path.substr(0, path.rfind('/') + 1);
+  std::vector<std::string> names;
+  IOStatus status = target()->GetChildren(dir, IOOptions(), &names, nullptr);
+  if (!status.ok()) return status;
+  for (const std::string& name : names) {
+    if (LogNumber(name) <= LogNumber(path)) continue;
+    bool content = false;
+    status = HasContent(dir + name, &content);
+    if (content) *newest = false;
+    // A server may have taken it away since.
+    const bool gone = status.IsNotFound() || status.IsPathNotFound();
+    if (!status.ok() && !gone) return status;
+  }
+  return IOStatus::OK();
+}
+
+IOStatus LogViews::OpenLog(const std::string& path, const rocksdb::FileOptions& options,
+                           std::unique_ptr<rocksdb::FSSequentialFile>* file, uint64_t* end) const {
+  std::unique_ptr<FSRandomAccessFile> opened;
+  IOStatus status = target()->NewRandomAccessFile(path, options, &opened, nullptr);
+  if (!status.ok()) return status;
+  auto view = std::make_unique<LogView>(path, std::move(opened));
+  bool newest = false;
+  status = IsNewest(path, &newest);
+  if (!status.ok()) return status;
+  if (newest && state_ == State::kBeingWritten) {
+    status = view->FollowEnd(target());
+  } else {
+    uint64_t size = 0;
+    status = target()->GetFileSize(path, IOOptions(), &size, nullptr);
+    if (status.ok()) status = view->FixEnd(size, newest);
+  }
+  if (!status.ok()) return status;
+  *end = view->end();
+  *file = std::move(view);
+  return status;
+}
+
+IOStatus LogViews::NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
+                                     std::unique_ptr<rocksdb::FSSequentialFile>* file,
+                                     IODebugContext* context) {
+  if (!IsLog(path)) return FileSystemWrapper::NewSequentialFile(path, options, file, context);
+  uint64_t end = 0;
+  return OpenLog(path, options, file, &end);
+}
+
+IOStatus LogViews::GetFileSize(const std::string& path, const IOOptions& options, uint64_t* bytes,
+                               IODebugContext* context) {
+  if (!IsLog(path)) return FileSystemWrapper::GetFileSize(path, options, bytes, context);
+  std::unique_ptr<rocksdb::FSSequentialFile> file;
+  return OpenLog(path, rocksdb::FileOptions(), &file, bytes);
+}
+
+IOStatus LogViews::GetChildrenFileAttributes(const std::string& dir, const IOOptions& options,
+                                             std::vector<rocksdb::FileAttributes>* attributes,
+                                             IODebugContext* context) {
+  IOStatus status = FileSystemWrapper::GetChildrenFileAttributes(dir, options, attributes, context);
+  if (!status.ok()) return status;
+  for (rocksdb::FileAttributes& file : *attributes) {
+    if (!IsLog(file.name)) continue;
+    status = GetFileSize(dir + "/" + file.name, options, &file.size_bytes, context);
+    if (!status.ok()) return status;
+  }
+  return status;
+}
+
+}  // namespace nowcalls::store

@@ -1,0 +1,67 @@
+// LogViews: shows the logs of a ledger without the zeros behind them (spare_logs.h).
+//
+// Thread: any; each file it opens is for one thread. It lies under RocksDB wherever that reads a
+// ledger, and sees to three things:
+//
+// A log ends behind its last record, wherever its file does; its size is told accordingly. While a
+// server writes it, the end moves on, and what is half written is not shown.
+//
+// A power cut may have left the last write of the newest log in part, in any order of its sectors
+// (log_scan.h). Nobody was answered on account of it, so the log ends before it. That is true of
+// the newest log only: before a batch is answered, the logs before that of the batch are synced
+// too.
+//
+// What is damaged otherwise is refused. RocksDB takes zeros in the place of a record for the end of
+// a block, and goes on behind them.
+#ifndef NOWCALLS_STORE_LOG_VIEWS_H_
+#define NOWCALLS_STORE_LOG_VIEWS_H_
+
+#include <rocksdb/file_system.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nowcalls::store {
+
+// Whether `path` is that of a log, by its name: a number and ".log".
+bool IsLog(std::string_view path);
+
+class LogViews : public rocksdb::FileSystemWrapper {
+ public:
+  // Whether a server writes the ledger meanwhile.
+  enum class State { kAtRest, kBeingWritten };
+
+  LogViews(const std::shared_ptr<rocksdb::FileSystem>& target, State state)
+      : FileSystemWrapper(target), state_(state) {}
+
+  // Of the logs that are opened from now on.
+  void SetState(State state) { state_ = state; }
+
+  const char* Name() const override { return "nowcalls.LogViews"; }
+  rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSSequentialFile>* file,
+                                      rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus GetFileSize(const std::string& path, const rocksdb::IOOptions& options,
+                                uint64_t* bytes, rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus GetChildrenFileAttributes(const std::string& dir,
+                                              const rocksdb::IOOptions& options,
+                                              std::vector<rocksdb::FileAttributes>* attributes,
+                                              rocksdb::IODebugContext* context) override;
+
+ private:
+  rocksdb::IOStatus OpenLog(const std::string& path, const rocksdb::FileOptions& options,
+                            std::unique_ptr<rocksdb::FSSequentialFile>* file, uint64_t* end) const;
+  // Whether no log with a greater number has anything in it.
+  rocksdb::IOStatus IsNewest(const std::string& path, bool* newest) const;
+  rocksdb::IOStatus HasContent(const std::string& path, bool* content) const;
+
+  std::atomic<State> state_;
+};
+
+}  // namespace nowcalls::store
+
+#endif  // NOWCALLS_STORE_LOG_VIEWS_H_
