@@ -1,0 +1,287 @@
+// Logs with zeros behind them, and what a power cut leaves of their last write: where they end.
+#include "store/log_views.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "store/crc32c.h"
+#include "store/log_scan.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+#include "unit/store/rocks_fixture.h"
+
+namespace nowcalls::store {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ReadFileToString;
+using testing::TempDir;
+using testing::WriteStringToFile;
+using State = LogViews::State;
+
+constexpr uint64_t kSector = LogScan::kSectorBytes;
+
+// What is shown of the log at `path`; nothing if it is refused as damaged.
+std::optional<std::string> Shown(const std::string& path, State state = State::kAtRest) {
+  LogViews views(rocksdb::FileSystem::Default(), state);
+  std::unique_ptr<rocksdb::FSSequentialFile> file;
+  const rocksdb::IOStatus opened = views.NewSequentialFile(path, {}, &file, nullptr);
+  uint64_t size = 0;
+  const rocksdb::IOStatus sized = views.GetFileSize(path, {}, &size, nullptr);
+  REQUIRE(opened.code() == sized.code());
+  if (opened.IsCorruption()) {
+    CHECK(opened.ToString().find(path) != std::string::npos);
+    return std::nullopt;
+  }
+  REQUIRE_MESSAGE(opened.ok(), opened.ToString());
+  std::string shown;
+  std::vector<char> buffer(10'000);
+  rocksdb::Slice read;
+  do {
+    REQUIRE(file->Read(buffer.size(), {}, &read, buffer.data(), nullptr).ok());
+    shown.append(read.data(), read.size());
+  } while (!read.empty());
+  CHECK(shown.size() == size);
+  return shown;
+}
+
+// A log, and where each of its batches ends.
+struct Log {
+  std::string bytes;
+  std::vector<uint64_t> ends;
+
+  uint64_t BeginOfLast() const { return ends[ends.size() - 2]; }
+};
+
+// `last` records are in the last batch.
+Log MakeLog(int batches, int last) {
+  const TempDir dir;
+  const auto store = RocksStore::Open(dir.path(), {});
+  REQUIRE(store.ok());
+  LedgerScript script(71);
+  const std::string path = LedgerFiles(dir.path(), ".log").back();
+  Log log;
+  log.ends.push_back(SizeOf(path));
+  for (int i = 1; i <= batches; ++i) {
+    CommitMany(&script, 1, i == batches ? last : 40, store->get());
+    log.ends.push_back(SizeOf(path));
+  }
+  log.bytes = ReadFileToString(path);
+  return log;
+}
+
+// The log with zeros behind it.
+std::string Padded(std::string bytes, size_t size) {
+  bytes.resize(size);
+  return bytes;
+}
+
+// A file that is changed in place, since so many are tried.
+class LogOnDisk {
+ public:
+  LogOnDisk(const Log& log, size_t zeros)
+      : whole_(Padded(log.bytes, log.bytes.size() + zeros)), path_(dir_.Sub("000012.log")) {
+    WriteStringToFile(path_, whole_);
+    file_.open(path_, std::ios::in | std::ios::out | std::ios::binary);
+  }
+  // Zeros from `begin` to `end`.
+  void Zero(uint64_t begin, uint64_t end) { Put(begin, std::string(end - begin, '\0')); }
+  void Flip(uint64_t at, int mask) {
+    Put(at, std::string(1, static_cast<char>(whole_[at] ^ mask)));
+  }
+  void Restore(uint64_t begin, uint64_t end) { Put(begin, whole_.substr(begin, end - begin)); }
+  const std::string& path() const { return path_; }
+
+ private:
+  void Put(uint64_t at, const std::string& bytes) {
+    file_.seekp(static_cast<std::streamoff>(at));
+    file_ << bytes << std::flush;
+    REQUIRE(file_.good());
+  }
+
+  const TempDir dir_;
+  const std::string whole_;
+  const std::string path_;
+  std::fstream file_;
+};
+
+// Calls `visit` with the part of each sector that [begin, end) covers.
+template <typename Visit>
+void ForEachSector(uint64_t begin, uint64_t end, const Visit& visit) {
+  for (uint64_t at = begin; at < end;) {
+    const uint64_t next = std::min(at / kSector * kSector + kSector, end);
+    visit(at, next);
+    at = next;
+  }
+}
+
+TEST_CASE("checksums are those of RFC 3720, with and without the processor's help") {
+  const std::string zeros(32, '\0');
+  const std::string ones(32, '\xff');
+  std::string rising;
+  for (char byte = 0; byte < 32; ++byte) rising.push_back(byte);
+  for (const auto& crc : {Crc32c, Crc32cByTable}) {
+    CHECK(crc(zeros) == 0x8a9136aa);
+    CHECK(crc(ones) == 0x62a8ab43);
+    CHECK(crc(rising) == 0x46dd794e);
+    CHECK(crc("123456789") == 0xe3069283);
+    CHECK(crc("") == 0);
+  }
+}
+
+TEST_CASE("only a number and .log is the name of a log") {
+  for (const char* path : {"/a/000012.log", "000012.log", "/a/1234567.log"}) CHECK(IsLog(path));
+  for (const char* path : {"/a/LOG", "/a/.log", "/a/x.log", "/a/12x.log", "/a/12.log.away",
+                           "/a/12.sst", "/a/12.log/MANIFEST-000001"}) {
+    CHECK_FALSE(IsLog(path));
+  }
+}
+
+TEST_CASE("zeros behind a log are not shown, however many") {
+  const Log log = MakeLog(40, 40);
+  REQUIRE(log.bytes.size() > 2 * LogScan::kBlockBytes);
+  for (const size_t zeros : {0, 1, 6, 7, 511, 512, 40'000, 1'000'000}) {
+    CAPTURE(zeros);
+    const LogOnDisk disk(log, zeros);
+    CHECK(Shown(disk.path()) == log.bytes);
+    CHECK(Shown(disk.path(), State::kBeingWritten) == log.bytes);
+  }
+}
+
+TEST_CASE("a log without a record is empty") {
+  for (const size_t zeros : {0, 1, 100'000}) CHECK(Shown(LogOnDisk({}, zeros).path()) == "");
+}
+
+TEST_CASE("of a last batch that is written in part only what is before it is shown") {
+  for (const int last : {1, 40, 3000}) {
+    CAPTURE(last);
+    const Log log = MakeLog(20, last);
+    const std::string before = log.bytes.substr(0, log.BeginOfLast());
+    LogOnDisk disk(log, 5000);
+    const uint64_t step = 1 + (log.bytes.size() - before.size()) / 1000;
+    for (uint64_t cut = before.size(); cut < log.bytes.size(); cut += step) {
+      CAPTURE(cut);
+      disk.Zero(cut, log.bytes.size());
+      REQUIRE(Shown(disk.path()) == before);
+      REQUIRE(Shown(disk.path(), State::kBeingWritten) == before);
+      disk.Restore(cut, log.bytes.size());
+    }
+    REQUIRE(Shown(disk.path()) == log.bytes);
+  }
+}
+
+TEST_CASE("of a last batch that lacks sectors anywhere only what is before it is shown") {
+  for (const int last : {40, 150, 1500}) {
+    CAPTURE(last);
+    const Log log = MakeLog(20, last);
+    const uint64_t begin = log.BeginOfLast();
+    const uint64_t end = log.bytes.size();
+    const std::string before = log.bytes.substr(0, begin);
+    LogOnDisk disk(log, 5000);
+    const uint64_t stride = 1 + (end - begin) / 20'000;
+    ForEachSector(begin, end, [&](uint64_t first, uint64_t first_end) {
+      disk.Zero(first, first_end);
+      ForEachSector(first, end, [&](uint64_t second, uint64_t second_end) {
+        if (second > first_end && second / kSector % stride != 0) return;
+        CAPTURE(first);
+        CAPTURE(second);
+        disk.Zero(second, second_end);
+        REQUIRE(Shown(disk.path()) == before);
+        disk.Restore(second, second_end);
+        disk.Zero(first, first_end);
+      });
+      disk.Restore(first, first_end);
+    });
+    REQUIRE(Shown(disk.path()) == log.bytes);
+  }
+}
+
+TEST_CASE("a sector that is missing before the last batch is damage") {
+  const Log log = MakeLog(40, 40);
+  LogOnDisk disk(log, 5000);
+  ForEachSector(0, log.BeginOfLast(), [&](uint64_t begin, uint64_t end) {
+    CAPTURE(begin);
+    disk.Zero(begin, end);
+    REQUIRE(Shown(disk.path()) == std::nullopt);
+    disk.Restore(begin, end);
+  });
+}
+
+TEST_CASE("a bit that changed before the last batch is damage, or where nothing is") {
+  const Log log = MakeLog(60, 40);
+  LogOnDisk disk(log, 5000);
+  int refused = 0;
+  int tried = 0;
+  for (uint64_t at = 0; at < log.BeginOfLast(); at += 13) {
+    CAPTURE(at);
+    disk.Flip(at, 1 << (at % 8));
+    const std::optional<std::string> shown = Shown(disk.path());
+    ++tried;
+    refused += shown ? 0 : 1;
+    if (shown) REQUIRE(shown->size() == log.bytes.size());
+    disk.Restore(at, at + 1);
+  }
+  CHECK(refused > tried * 99 / 100);
+}
+
+TEST_CASE("a bit that changed in the last batch does not make it one that was cut off") {
+  const Log log = MakeLog(20, 40);
+  LogOnDisk disk(log, 5000);
+  constexpr uint64_t kHeaderBytes = 7;
+  for (uint64_t at = log.BeginOfLast() + kHeaderBytes; at < log.bytes.size(); ++at) {
+    CAPTURE(at);
+    disk.Flip(at, 1 << (at % 8));
+    REQUIRE(Shown(disk.path()) == std::nullopt);
+    disk.Restore(at, at + 1);
+  }
+}
+
+TEST_CASE("only of the newest log that has anything in it the last batch may be missing in part") {
+  const Log log = MakeLog(20, 100);
+  LogOnDisk disk(log, 5000);
+  const uint64_t sector = (log.BeginOfLast() / kSector + 2) * kSector;
+  disk.Zero(sector, sector + kSector);
+  const std::string before = log.bytes.substr(0, log.BeginOfLast());
+  const std::string newer = fs::path(disk.path()).parent_path() / "000015.log";
+  CHECK(Shown(disk.path()) == before);
+  WriteStringToFile(newer, "");
+  CHECK(Shown(disk.path()) == before);
+  WriteStringToFile(newer, std::string(70'000, '\0'));
+  CHECK(Shown(disk.path()) == before);
+  WriteStringToFile(newer, log.bytes);
+  CHECK(Shown(disk.path()) == std::nullopt);
+  CHECK(Shown(newer) == log.bytes);
+}
+
+TEST_CASE("a log that grows over zeros is shown batch by batch, none in part") {
+  const Log log = MakeLog(30, 700);
+  const TempDir dir;
+  const std::string path = dir.Sub("000012.log");
+  WriteStringToFile(path, std::string(log.bytes.size() + 5000, '\0'));
+  LogViews views(rocksdb::FileSystem::Default(), State::kBeingWritten);
+  std::unique_ptr<rocksdb::FSSequentialFile> file;
+  REQUIRE(views.NewSequentialFile(path, {}, &file, nullptr).ok());
+  std::fstream writer(path, std::ios::in | std::ios::out | std::ios::binary);
+  std::string shown;
+  std::vector<char> buffer(LogScan::kBlockBytes);
+  for (uint64_t written = 0; written < log.bytes.size();) {
+    const uint64_t next = std::min<uint64_t>(written + 333, log.bytes.size());
+    writer << log.bytes.substr(written, next - written) << std::flush;
+    written = next;
+    rocksdb::Slice read;
+    do {
+      REQUIRE(file->Read(buffer.size(), {}, &read, buffer.data(), nullptr).ok());
+      shown.append(read.data(), read.size());
+    } while (!read.empty());
+    uint64_t whole = 0;
+    for (const uint64_t end : log.ends) whole = end <= written ? end : whole;
+    REQUIRE(shown == log.bytes.substr(0, whole));
+  }
+  CHECK(shown == log.bytes);
+}
+
+}  // namespace
+}  // namespace nowcalls::store

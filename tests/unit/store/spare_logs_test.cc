@@ -1,0 +1,301 @@
+// Files of zeros for the logs to come: made ahead, used, removed, and never missed.
+#include "store/spare_logs.h"
+
+#include <doctest/doctest.h>
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+
+#include "store/ledger_file_system.h"
+#include "support/poll_until.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+#include "unit/store/rocks_fixture.h"
+
+namespace nowcalls::store {
+namespace {
+
+namespace fs = std::filesystem;
+using rocksdb::IOStatus;
+using testing::kPatienceMs;
+using testing::PollUntil;
+using testing::ReadFileToString;
+using testing::TempDir;
+using testing::WriteStringToFile;
+
+constexpr uint64_t kSpareBytes = 200'000;
+
+// Calls `on_append` for each piece of a spare.
+class SpareFile : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  SpareFile(std::unique_ptr<rocksdb::FSWritableFile> file,
+            const std::function<IOStatus()>& on_append)
+      : FSWritableFileOwnerWrapper(std::move(file)), on_append_(on_append) {}
+  using rocksdb::FSWritableFileOwnerWrapper::Append;
+  IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
+                  rocksdb::IODebugContext* context) override {
+    IOStatus status = on_append_();
+    return status.ok() ? target()->Append(data, options, context) : status;
+  }
+
+ private:
+  const std::function<IOStatus()>& on_append_;
+};
+
+class SpareFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  SpareFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+
+  const char* Name() const override { return "SpareFileSystem"; }
+  IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                           std::unique_ptr<rocksdb::FSWritableFile>* file,
+                           rocksdb::IODebugContext* context) override {
+    if (!path.ends_with("/spare_log")) {
+      return FileSystemWrapper::NewWritableFile(path, options, file, context);
+    }
+    ++begun;
+    if (!on_new.ok()) return on_new;
+    IOStatus status = FileSystemWrapper::NewWritableFile(path, options, file, context);
+    if (status.ok()) *file = std::make_unique<SpareFile>(std::move(*file), on_append);
+    return status;
+  }
+  IOStatus GetFreeSpace(const std::string& path, const rocksdb::IOOptions& options, uint64_t* bytes,
+                        rocksdb::IODebugContext* context) override {
+    IOStatus status = FileSystemWrapper::GetFreeSpace(path, options, bytes, context);
+    ++asked_for_room;
+    *bytes = std::min(*bytes, room.load());
+    return status;
+  }
+
+  IOStatus on_new;
+  std::function<IOStatus()> on_append = [] { return IOStatus::OK(); };
+  std::atomic<int> begun{0};
+  std::atomic<int> asked_for_room{0};
+  std::atomic<uint64_t> room{UINT64_MAX};
+};
+
+struct Spares {
+  Spares() : lock(*LedgerLock::Take(dir.path())) {}
+  // The lock's directory goes with it unless there is a ledger in it.
+  std::string path() const { return dir.Sub("ledger/spare_log"); }
+
+  const TempDir dir;
+  const std::unique_ptr<LedgerLock> lock;
+  const std::shared_ptr<SpareFileSystem> files = std::make_shared<SpareFileSystem>();
+  SpareLogs spares{files, lock.get(), kSpareBytes, nullptr};
+};
+
+bool IsZeros(const std::string& bytes) {
+  return bytes.find_first_not_of('\0') == std::string::npos;
+}
+
+TEST_CASE_FIXTURE(Spares, "a spare is made when it is asked for, becomes a log, and is made anew") {
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  CHECK(spares.Take(dir.Sub("ledger/000001.log"), {}, &file).IsNotFound());
+  CHECK_FALSE(fs::exists(path()));
+  for (int i = 2; i < 5; ++i) {
+    spares.Ask();
+    spares.Ask();
+    REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
+    const std::string bytes = ReadFileToString(path());
+    CHECK(bytes.size() == kSpareBytes);
+    CHECK(IsZeros(bytes));
+    const std::string log = dir.Sub("ledger/00000" + std::to_string(i) + ".log");
+    REQUIRE(spares.Take(log, {}, &file).ok());
+    CHECK_FALSE(fs::exists(path()));
+    CHECK(spares.Take(log, {}, &file).IsNotFound());
+    REQUIRE(file->Append("hello", {}, nullptr).ok());
+    CHECK(ReadFileToString(log).substr(0, 6) == std::string("hello\0", 6));
+    CHECK(SizeOf(log) == kSpareBytes);
+  }
+  CHECK(files->begun == 3);
+}
+
+TEST_CASE_FIXTURE(Spares, "a spare is removed when it is not needed any more, also half made") {
+  spares.Ask();
+  SUBCASE("made") {
+    REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
+  }
+  SUBCASE("begun") {
+    REQUIRE(PollUntil(kPatienceMs, [&] { return fs::exists(path()); }));
+  }
+  SUBCASE("at once") {}
+  spares.Stop();
+  CHECK_FALSE(fs::exists(path()));
+  spares.Ask();
+  CHECK_FALSE(spares.ready());
+}
+
+TEST_CASE_FIXTURE(Spares,
+                  "a spare that cannot be made leaves nothing and is not tried again soon") {
+  SUBCASE("no file") { files->on_new = IOStatus::IOError("no"); }
+  SUBCASE("no room while it is written") {
+    files->on_append = [] { return IOStatus::NoSpace("full"); };
+  }
+  SUBCASE("hardly any room before it is begun") { files->room = 10 * kSpareBytes; }
+  spares.Ask();
+  REQUIRE(PollUntil(kPatienceMs, [&] {
+    spares.Ask();
+    return files->asked_for_room == 1 && (files->begun == 1 || files->room < UINT64_MAX);
+  }));
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  CHECK(spares.Take(dir.Sub("ledger/000001.log"), {}, &file).IsNotFound());
+  PollUntil(50, [&] {
+    spares.Ask();
+    return false;
+  });
+  CHECK_FALSE(spares.ready());
+  CHECK(files->asked_for_room == 1);
+  CHECK_FALSE(fs::exists(path()));
+}
+
+TEST_CASE_FIXTURE(Spares, "a spare that somebody deleted is not missed") {
+  spares.Ask();
+  REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
+  fs::remove(path());
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  CHECK(spares.Take(dir.Sub("ledger/000001.log"), {}, &file).IsNotFound());
+  CHECK_FALSE(fs::exists(dir.Sub("ledger/000001.log")));
+}
+
+TEST_CASE_FIXTURE(Spares, "a ledger that takes the place of ours gets no spare and keeps its own") {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool waits = false;
+  bool go = false;
+  bool fails = false;
+  SUBCASE("it is made to the end") {}
+  SUBCASE("it fails") { fails = true; }
+  files->on_append = [&] {
+    std::unique_lock guard(mutex);
+    waits = true;
+    changed.notify_all();
+    changed.wait(guard, [&] { return go; });
+    return fails ? IOStatus::IOError("no") : IOStatus::OK();
+  };
+  spares.Ask();
+  {
+    std::unique_lock guard(mutex);
+    changed.wait(guard, [&] { return waits; });
+  }
+  fs::rename(dir.Sub("ledger"), dir.Sub("ledger.old"));
+  fs::create_directory(dir.Sub("ledger"));
+  WriteStringToFile(dir.Sub("ledger/LOCK"), "");
+  WriteStringToFile(path(), "another's");
+  const auto before = SnapshotOf(dir.path());
+  {
+    const std::lock_guard guard(mutex);
+    go = true;
+  }
+  changed.notify_all();
+  if (!fails) PollUntil(kPatienceMs, [&] { return spares.ready(); });
+  spares.Stop();
+  CHECK((SnapshotOf(dir.path()) == before));
+  if (!fails) CHECK(SizeOf(dir.Sub("ledger.old/spare_log")) == kSpareBytes);
+}
+
+RocksStoreOptions Synced() {
+  RocksStoreOptions options;
+  options.write_buffer_bytes = kTinyBufferBytes;
+  return options;
+}
+
+bool HasLogOfZeros(const std::string& data_dir) {
+  const std::vector<std::string> logs = LedgerFiles(data_dir, ".log");
+  return std::any_of(logs.begin(), logs.end(), [](const std::string& log) {
+    return SizeOf(log) == kTinyBufferBytes && ReadFileToString(log).back() == '\0';
+  });
+}
+
+// Commits until a log is written into a spare.
+void CommitIntoSpare(const std::string& data_dir, LedgerScript* script, Store* store) {
+  for (int i = 0; i < 5000 && !HasLogOfZeros(data_dir); ++i) CommitMany(script, 1, 30, store);
+  REQUIRE(HasLogOfZeros(data_dir));
+}
+
+TEST_CASE("a store writes its logs into spares, and a closed one leaves neither these nor zeros") {
+  const TempDir dir;
+  LedgerScript script(91);
+  for (int run = 0; run < 2; ++run) {
+    const auto store = RocksStore::Open(dir.path(), Synced());
+    REQUIRE(store.ok());
+    CommitIntoSpare(dir.path(), &script, store->get());
+    CHECK(DifferenceOf(DumpOf(RocksStore::OpenForRead(dir.path())->get()), script.Expected()) ==
+          "");
+    const std::string log = LedgerFiles(dir.path(), ".log").back();
+    struct stat made {};
+    struct stat other {};
+    REQUIRE(stat(log.c_str(), &made) == 0);
+    REQUIRE(stat(dir.Sub("ledger/CURRENT").c_str(), &other) == 0);
+    CHECK(made.st_mode == other.st_mode);
+    REQUIRE((*store)->Close().ok());
+    CHECK_FALSE(fs::exists(dir.Sub("ledger/spare_log")));
+    for (const std::string& path : LedgerFiles(dir.path(), ".log")) CHECK(SizeOf(path) == 0);
+  }
+  CHECK(DifferenceOf(DumpOf(OpenTiny(dir.path()).get()), script.Expected()) == "");
+}
+
+TEST_CASE("what a kill leaves of a store with spares is the ledger, and the spare goes") {
+  const TempDir dir;
+  LedgerScript script(92);
+  const auto store = RocksStore::Open(dir.Sub("whole"), Synced());
+  REQUIRE(store.ok());
+  CommitIntoSpare(dir.Sub("whole"), &script, store->get());
+  fs::copy(dir.Sub("whole"), dir.Sub("killed"), fs::copy_options::recursive);
+  const std::string left_over = dir.Sub("killed/ledger/spare_log");
+  WriteStringToFile(left_over, "half");
+  {
+    const auto refused = RocksStore::Open(dir.Sub("killed"), Synced());
+    REQUIRE(refused.ok());
+    CHECK(DifferenceOf(DumpOf(refused->get()), script.Expected()) == "");
+  }
+  CHECK(ReadFileToString(left_over) == "half");
+  const auto next = RocksStore::Open(dir.Sub("killed"), Synced());
+  REQUIRE(next.ok());
+  REQUIRE((*next)->Keep().ok());
+  CHECK_FALSE(fs::exists(left_over));
+  CommitIntoSpare(dir.Sub("killed"), &script, next->get());
+  CHECK(DifferenceOf(DumpOf(next->get()), script.Expected()) == "");
+}
+
+TEST_CASE("a store without spares goes on: they fail, or nobody waits for the disk") {
+  const TempDir dir;
+  const auto files = std::make_shared<SpareFileSystem>();
+  files->on_append = [] { return IOStatus::NoSpace("full"); };
+  const auto env = rocksdb::NewCompositeEnv(files);
+  RocksStoreOptions options = Synced();
+  options.env = env.get();
+  bool asks = true;
+  SUBCASE("they fail") {}
+  SUBCASE("interval") {
+    options.durability = Durability::kInterval;
+    asks = false;
+  }
+  SUBCASE("none") {
+    options.durability = Durability::kNone;
+    asks = false;
+  }
+  LedgerScript script(93);
+  const auto store = RocksStore::Open(dir.path(), options);
+  REQUIRE(store.ok());
+  const std::string first = LedgerFiles(dir.path(), ".log").back();
+  for (int i = 0; i < 5000 && LedgerFiles(dir.path(), ".log").back() == first; ++i) {
+    CommitMany(&script, 1, 30, store->get());
+  }
+  CHECK(LedgerFiles(dir.path(), ".log").back() != first);
+  CHECK(files->begun == (asks ? 1 : 0));
+  CHECK_FALSE(HasLogOfZeros(dir.path()));
+  CHECK(DifferenceOf(DumpOf(store->get()), script.Expected()) == "");
+  CHECK((*store)->Close().ok());
+  CHECK_FALSE(fs::exists(dir.Sub("ledger/spare_log")));
+}
+
+}  // namespace
+}  // namespace nowcalls::store
