@@ -152,6 +152,7 @@ TEST_CASE("every entity has exactly its golden bytes") {
   CHECK(ToHex(EncodeClockMark(SampleClockMark())) == ToHex(Golden().at("clock")));
   CHECK(ToHex(EncodeSeal(SampleSeal())) == ToHex(Golden().at("seal")));
   CHECK(ToHex(EncodeWatermark(kSampleMs + 4000)) == ToHex(Golden().at("watermark")));
+  CHECK(ToHex(EncodeLogData(3)) == ToHex(Golden().at("log_data")));
 }
 
 TEST_CASE("golden bytes decode to the entities they were made from") {

@@ -161,7 +161,7 @@ TEST_CASE("of a last batch that is written in part only what is before it is sho
     const Log log = MakeLog(20, last);
     const std::string before = log.bytes.substr(0, log.BeginOfLast());
     LogOnDisk disk(log, 5000);
-    const uint64_t step = 1 + (log.bytes.size() - before.size()) / 1000;
+    const uint64_t step = 1 + (log.bytes.size() - before.size()) / 150;
     for (uint64_t cut = before.size(); cut < log.bytes.size(); cut += step) {
       CAPTURE(cut);
       disk.Zero(cut, log.bytes.size());
@@ -181,7 +181,7 @@ TEST_CASE("of a last batch that lacks sectors anywhere only what is before it is
     const uint64_t end = log.bytes.size();
     const std::string before = log.bytes.substr(0, begin);
     LogOnDisk disk(log, 5000);
-    const uint64_t stride = 1 + (end - begin) / 20'000;
+    const uint64_t stride = 1 + (end - begin) / 5'000;
     ForEachSector(begin, end, [&](uint64_t first, uint64_t first_end) {
       disk.Zero(first, first_end);
       ForEachSector(first, end, [&](uint64_t second, uint64_t second_end) {

@@ -53,7 +53,7 @@ struct Ledger {
 Dump Found(const std::string& data_dir) {
   auto reader = RocksStore::OpenForRead(data_dir);
   REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
-  const Dump dump = DumpOf(reader->get());
+  Dump dump = DumpOf(reader->get());
   for (int start = 0; start < 2; ++start) {
     const auto store = RocksStore::Open(data_dir, {});
     REQUIRE_MESSAGE(store.ok(), store.status().ToString());
