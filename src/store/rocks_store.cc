@@ -97,10 +97,7 @@ Status RocksStore::Commit(const ledger::CommitBatch& batch) {
   // RocksDB's form takes about as much room as the records do.
   WriteBatchBuilder builder(impl_->family_numbers, batch.bytes().size() * 5 / 4);
   Status status = ledger::ApplyRecords(batch.bytes(), &builder);
-  if (status.ok()) {
-    const rocksdb::Status ended = writes.PutLogData(ledger::EncodeLogData(batch.number()));
-    status = FromRocks(ended, "build a batch", impl_->dir);
-  }
+  builder.LogData(ledger::EncodeLogData(batch.number()));
   if (status.ok()) {
     rocksdb::WriteOptions options = impl_->write_options;
     options.sync = options.sync || !impl_->has_committed;

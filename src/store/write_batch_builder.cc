@@ -32,6 +32,11 @@ void WriteBatchBuilder::Delete(ledger::Family family, std::string_view key) {
   Append(key);
 }
 
+void WriteBatchBuilder::LogData(std::string_view blob) {
+  rep_ += '\x03';
+  Append(blob);
+}
+
 rocksdb::WriteBatch WriteBatchBuilder::Finish() {
   for (size_t i = 0; i < sizeof(count_); ++i) {
     rep_[kCountOffset + i] = static_cast<char>(count_ >> (8 * i));

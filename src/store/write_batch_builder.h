@@ -6,6 +6,7 @@
 //   sequence (8, set by RocksDB) | count (4, little-endian) | count times:
 //     tag | family, unless the tag says it is 0 | key | value, if it is a put
 //
+// with tagged data for readers of the log in between, which do not count,
 // where the family is a varint, and keys and values follow their lengths as varints.
 #ifndef NOWCALLS_STORE_WRITE_BATCH_BUILDER_H_
 #define NOWCALLS_STORE_WRITE_BATCH_BUILDER_H_
@@ -33,6 +34,9 @@ class WriteBatchBuilder : public ledger::KeyValueSink {
   void Put(ledger::Family family, std::string_view key, std::string_view value) override;
   void SingleDelete(ledger::Family family, std::string_view key) override;
   void Delete(ledger::Family family, std::string_view key) override;
+
+  // For who reads the log; the database never sees it.
+  void LogData(std::string_view blob);
 
   // Nothing may follow.
   rocksdb::WriteBatch Finish();
