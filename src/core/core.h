@@ -170,6 +170,8 @@ class Core {
   Status LoadRule(const ledger::RuleEntry& entry);
   Status LoadSession(const ledger::Session& session);
   Status LoadHistory(const ledger::HistoryEntry& entry);  // By ascending sequence.
+  // A hint, before the first token, of how many there are.
+  void ExpectTokens(uint64_t tokens);
   Status LoadToken(const ledger::Token& token);
   // kCorruption when the live tokens are not those the seal was written over. A new ledger has no
   // seal.
@@ -354,6 +356,7 @@ class Core {
   int64_t HoldOf(const TokenEntry& entry) const;
   ledger::TokenKey KeyOf(const TokenEntry& entry) const;
   ledger::Token LedgerToken(TokenSlot slot) const;
+  Status IndexLoaded();
   void CountIn(const TokenEntry& entry);
 
   // History and administrators.
@@ -440,8 +443,9 @@ class Core {
   DeadlineCounter deadlines_;
   History history_;
 
-  // Fence and slot of each token, between LoadToken and FinishLoad.
+  // Until FinishLoad: the tokens by fence, and the sessions by id.
   std::vector<std::pair<uint64_t, TokenSlot>> loaded_;
+  absl::flat_hash_map<uint64_t, SessionSlot> loaded_sessions_;
 
   uint64_t next_fence_ = 1;
   uint64_t first_fence_ = 1;  // The least given out since the server started.

@@ -1,6 +1,7 @@
 #include "core/slot_index.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace nowcalls::core {
 namespace {
@@ -45,11 +46,23 @@ void SlotIndex::Shard::Erase(uint32_t hash, TokenSlot slot) {
   --used;
 }
 
-void SlotIndex::Shard::Grow() {
-  std::vector<Entry> old(std::max(kEntriesMin, entries.size() * 2));
+void SlotIndex::Shard::Grow() { Resize(std::max(kEntriesMin, entries.size() * 2)); }
+
+void SlotIndex::Shard::Resize(size_t size) {
+  std::vector<Entry> old(size);
   old.swap(entries);
   for (const Entry& entry : old) {
     if (entry.slot != kNoToken) Place(entry);
+  }
+}
+
+void SlotIndex::Reserve(size_t slots) {
+  const size_t in_shard = slots / kShards;
+  if (in_shard == 0) return;
+  size_t size = std::bit_ceil(in_shard);
+  if (IsFull(in_shard, size)) size *= 2;
+  for (Shard& shard : shards_) {
+    if (shard.entries.size() < size) shard.Resize(size);
   }
 }
 

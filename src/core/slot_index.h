@@ -26,6 +26,13 @@ class SlotIndex {
 
   // REQUIRES: the slot is not in the index.
   void Insert(uint64_t hash, TokenSlot slot) { ShardOf(hash).Insert(InShard(hash), slot); }
+  // Room for about `slots` in all, so that inserting them moves hardly any.
+  void Reserve(size_t slots);
+  // Begins to load what Insert or Find will touch first.
+  void Prefetch(uint64_t hash) const {
+    const std::vector<Entry>& entries = ShardOf(hash).entries;
+    if (!entries.empty()) __builtin_prefetch(&entries[InShard(hash) & (entries.size() - 1)], 1);
+  }
   // REQUIRES: it is there, with this hash.
   void Erase(uint64_t hash, TokenSlot slot) { ShardOf(hash).Erase(InShard(hash), slot); }
 
@@ -58,6 +65,7 @@ class SlotIndex {
     void Erase(uint32_t hash, TokenSlot slot);
     void Place(const Entry& entry);
     void Grow();
+    void Resize(size_t size);
   };
 
   static uint32_t InShard(uint64_t hash) { return static_cast<uint32_t>(hash); }

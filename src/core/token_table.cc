@@ -1,6 +1,7 @@
 #include "core/token_table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -19,6 +20,48 @@ TokenSlot TokenTable::Insert(uint64_t fence) {
   return slot;
 }
 
+// The places in the index are all over the memory, so those of a group are on their way together.
+// None is given a place in the ring, which is for those that come now.
+TokenSlot TokenTable::InsertLoaded(uint64_t fence) {
+  NOWCALLS_CHECK(fence != 0 && free_ == kNoToken);
+  const TokenSlot slot = TakeSlot();
+  at(slot).fence = fence;  // All else is as it was made.
+  ++size_;
+  const uint64_t hash = FenceHash(fence);
+  index_.Prefetch(hash);
+  loaded_group_[loaded_grouped_++] = {hash, slot};
+  if (loaded_grouped_ == kGroup) IndexLoadedGroup();
+  return slot;
+}
+
+void TokenTable::IndexLoadedGroup() {
+  for (size_t i = 0; i < loaded_grouped_; ++i) {
+    index_.Insert(loaded_group_[i].first, loaded_group_[i].second);
+  }
+  loaded_grouped_ = 0;
+}
+
+TokenSlot TokenTable::IndexLoaded() {
+  IndexLoadedGroup();
+  const std::vector<TokenSlot> slots = std::exchange(loaded_requests_, {});
+  by_request_.Reserve(slots.size());
+  std::array<uint64_t, kGroup> hashes;
+  for (size_t begin = 0; begin < slots.size(); begin += kGroup) {
+    const size_t end = std::min(begin + kGroup, slots.size());
+    for (size_t i = begin; i < end; ++i) {
+      hashes[i - begin] = RequestHash(at(slots[i]).session, RequestIdOf(slots[i]));
+      by_request_.Prefetch(hashes[i - begin]);
+    }
+    for (size_t i = begin; i < end; ++i) {
+      const TokenSlot slot = slots[i];
+      const uint64_t hash = hashes[i - begin];
+      if (FindRequest(hash, at(slot).session, RequestIdOf(slot)) != kNoToken) return slot;
+      by_request_.Insert(hash, slot);
+    }
+  }
+  return kNoToken;
+}
+
 void TokenTable::Link(TokenSlot slot, TokenList* of_flow, TokenList* of_session) {
   Append(&all_, TokenOrder::kAll, slot);
   Append(of_flow, TokenOrder::kFlow, slot);
@@ -26,12 +69,26 @@ void TokenTable::Link(TokenSlot slot, TokenList* of_flow, TokenList* of_session)
 }
 
 TokenSlot TokenTable::FindRequest(SessionSlot session, uint64_t request_id) const {
-  return by_request_.Find(RequestHash(session, request_id), [&](TokenSlot slot) {
+  return FindRequest(RequestHash(session, request_id), session, request_id);
+}
+
+TokenSlot TokenTable::FindRequest(uint64_t hash, SessionSlot session, uint64_t request_id) const {
+  return by_request_.Find(hash, [&](TokenSlot slot) {
     return at(slot).session == session && RequestIdOf(slot) == request_id;
   });
 }
 
 void TokenTable::SetRequest(TokenSlot slot, uint64_t request_id) {
+  KeepRequest(slot, request_id);
+  by_request_.Insert(RequestHash(at(slot).session, request_id), slot);
+}
+
+void TokenTable::SetLoadedRequest(TokenSlot slot, uint64_t request_id) {
+  KeepRequest(slot, request_id);
+  loaded_requests_.push_back(slot);
+}
+
+void TokenTable::KeepRequest(TokenSlot slot, uint64_t request_id) {
   TokenEntry& entry = at(slot);
   NOWCALLS_CHECK(request_id != 0 && entry.has_request == 0 && entry.session != kNoSession);
   RequestChunk& chunk = request_chunks_[slot / kChunkSize];
@@ -41,7 +98,6 @@ void TokenTable::SetRequest(TokenSlot slot, uint64_t request_id) {
   }
   chunk[slot % kChunkSize] = request_id;
   entry.has_request = 1;
-  by_request_.Insert(RequestHash(entry.session, request_id), slot);
 }
 
 uint64_t TokenTable::RequestIdOf(TokenSlot slot) const {

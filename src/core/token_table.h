@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/keyed_hash.h"
@@ -39,7 +40,7 @@ struct TokenLink {
   TokenSlot next = kNoToken;
 };
 
-struct TokenEntry {
+struct alignas(64) TokenEntry {
   uint64_t fence = 0;  // 0: the slot is free.
   int64_t deadline_ms : 56 = 0;
   uint64_t family : 7 = 0;
@@ -87,6 +88,17 @@ class TokenTable {
   // A new entry, found from now on; the caller fills the other members and links it.
   // REQUIRES: `fence` is not 0 and not in the table.
   TokenSlot Insert(uint64_t fence);
+  // Room for about so many tokens more.
+  void Reserve(uint32_t tokens) { index_.Reserve(size_t{size_} + tokens); }
+  // The same as Insert for many at once, as when a ledger is loaded: nothing finds the entries, by
+  // fence or request id, until IndexLoaded. Whether a fence comes twice the caller has to see.
+  TokenSlot InsertLoaded(uint64_t fence);
+  // REQUIRES: as SetRequest, but that the id may stand for something already.
+  void SetLoadedRequest(TokenSlot slot, uint64_t request_id);
+  // Ends what InsertLoaded began. kNoToken, or an entry that has the request id of another of its
+  // session: then the load has failed.
+  TokenSlot IndexLoaded();
+
   // Puts the entry at the end of all three lists. REQUIRES: not linked yet.
   void Link(TokenSlot slot, TokenList* of_flow, TokenList* of_session);
 
@@ -113,6 +125,9 @@ class TokenTable {
     return chunks_[slot / kChunkSize][slot % kChunkSize];
   }
 
+  // Begins to load an entry that is wanted soon.
+  void Prefetch(TokenSlot slot) const { __builtin_prefetch(&at(slot), 1); }
+
   const TokenList& all() const { return all_; }
   uint32_t size() const { return size_; }
   // Memory held, in bytes.
@@ -125,6 +140,7 @@ class TokenTable {
   // A chunk is 1 MiB: memory grows in steps that a reader of the process size does not notice.
   static constexpr uint32_t kChunkSize = 16384;
   static constexpr uint32_t kRecent = 16384;
+  static constexpr size_t kGroup = 32;  // Of places in an index that are loaded together.
 
   // The request ids of one chunk, from the first that one of its entries gets; as long as the chunk
   // itself, which is for ever.
@@ -137,6 +153,9 @@ class TokenTable {
   }
 
   TokenSlot TakeSlot();
+  TokenSlot FindRequest(uint64_t hash, SessionSlot session, uint64_t request_id) const;
+  void KeepRequest(TokenSlot slot, uint64_t request_id);
+  void IndexLoadedGroup();
   void Append(TokenList* list, TokenOrder order, TokenSlot slot);
   void Unlink(TokenList* list, TokenOrder order, TokenSlot slot);
 
@@ -151,6 +170,9 @@ class TokenTable {
   std::vector<TokenSlot> recent_ = std::vector<TokenSlot>(kRecent, kNoToken);
   SlotIndex index_;  // By fence: all others.
   SlotIndex by_request_;
+  std::array<std::pair<uint64_t, TokenSlot>, kGroup> loaded_group_;  // Hashes of fences.
+  size_t loaded_grouped_ = 0;
+  std::vector<TokenSlot> loaded_requests_;  // Those that have any, until IndexLoaded.
   TokenList all_;
   std::vector<TokenCursor*> cursors_;
 };

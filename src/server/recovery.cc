@@ -25,6 +25,7 @@ class Loader : public store::LedgerVisitor {
   }
   Status OnSeal(const ledger::Seal& seal) override {
     seal_ = seal;
+    core_->ExpectTokens(seal.live_tokens);
     SawTime(seal.ledger_ms);
     return Status::Ok();
   }

@@ -171,7 +171,8 @@ TEST_CASE("a ledger with two tokens of one request is refused") {
   ledger::Token twin = content.tokens[0];
   twin.fence.value += 1;
   twin.key.id = TokenIds(testing::HarnessOptions().token_id_key).FromFence(twin.fence);
-  const Status refused = core.LoadToken(twin);
+  REQUIRE(core.LoadToken(twin).ok());
+  const Status refused = core.FinishLoad(content.seal);
   CHECK(refused.code() == StatusCode::kCorruption);
   CHECK(refused.message().ends_with("has the request id 7 of another token of its session"));
 }

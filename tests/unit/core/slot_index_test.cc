@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "base/keyed_hash.h"
 #include "base/prng.h"
 
 namespace nowcalls::core {
@@ -65,6 +66,25 @@ TEST_CASE("slots under the same hash are told apart by whoever looks") {
   index.Erase(7, 1);
   CHECK(index.Find(7, [](TokenSlot slot) { return slot == 1; }) == kNoToken);
   CHECK(index.Find(7, [](TokenSlot slot) { return slot == 2; }) == 2);
+}
+
+TEST_CASE("room that is reserved spares growing, and moves what is there") {
+  constexpr TokenSlot kSlots = 40'000;
+  SlotIndex index;
+  for (TokenSlot slot = 0; slot < 100; ++slot) index.Insert(MixBits(slot), slot);
+  index.Reserve(kSlots);
+  const size_t reserved_bytes = index.MemoryBytes();
+  for (TokenSlot slot = 100; slot < kSlots; ++slot) {
+    index.Prefetch(MixBits(slot));
+    index.Insert(MixBits(slot), slot);
+  }
+  CHECK(index.MemoryBytes() < reserved_bytes * 5 / 4);
+  for (TokenSlot slot = 0; slot < kSlots; ++slot) {
+    const TokenSlot found = index.Find(MixBits(slot), [&](TokenSlot s) { return s == slot; });
+    if (found != slot) FAIL("slot " << slot);
+  }
+  index.Reserve(1);
+  CHECK(index.MemoryBytes() >= reserved_bytes);
 }
 
 }  // namespace

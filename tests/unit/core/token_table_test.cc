@@ -310,5 +310,48 @@ TEST_CASE("an entry is one cache line and the table knows what it holds") {
   CHECK(books.table.size() == 16'385);
 }
 
+TEST_CASE("tokens that were loaded are found and end like others") {
+  constexpr uint64_t kTokens = 1000;
+  Books books;
+  books.table.Reserve(kTokens);
+  std::vector<TokenSlot> slots;
+  for (uint64_t i = 0; i < kTokens; ++i) {
+    const uint64_t fence = 1 + (i * 7919) % kTokens;  // In no order.
+    const TokenSlot slot = books.table.InsertLoaded(fence);
+    books.table.at(slot).flow = 0;
+    books.table.at(slot).session = static_cast<SessionSlot>(i % 3);
+    if (i % 2 == 0) books.table.SetLoadedRequest(slot, fence);
+    slots.push_back(slot);
+  }
+  REQUIRE(books.table.IndexLoaded() == kNoToken);
+  CHECK(books.table.size() == kTokens);
+  for (const TokenSlot slot : slots) {
+    const TokenEntry& entry = books.table.at(slot);
+    books.table.Link(slot, &books.flows[0], &books.sessions[entry.session]);
+    if (books.table.Find(entry.fence) != slot) FAIL("fence " << entry.fence);
+    const TokenSlot with = entry.has_request != 0 ? slot : kNoToken;
+    if (books.table.FindRequest(entry.session, entry.fence) != with) FAIL("slot " << slot);
+  }
+  books.Add(kTokens + 1);
+  for (const TokenSlot slot : slots) books.Remove(slot);
+  CHECK(books.table.size() == 1);
+  CHECK(books.table.Find(1) == kNoToken);
+  CHECK(books.table.Find(kTokens + 1) != kNoToken);
+}
+
+TEST_CASE("of two loaded tokens of a session with one request id one is named") {
+  TokenTable table({1, 2});
+  const auto load = [&](uint64_t fence, SessionSlot session) {
+    const TokenSlot slot = table.InsertLoaded(fence);
+    table.at(slot).session = session;
+    table.SetLoadedRequest(slot, 7);
+    return slot;
+  };
+  load(1, 0);
+  load(2, 1);
+  const TokenSlot twin = load(3, 0);
+  CHECK(table.IndexLoaded() == twin);
+}
+
 }  // namespace
 }  // namespace nowcalls::core
