@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/last_words.h"
 #include "ledger/codec.h"
+#include "store/read_ahead.h"
 #include "store/rocks_status.h"
 #include "store/rocks_store_impl.h"
 #include "store/scan_walk.h"
@@ -46,8 +47,16 @@ Status RocksStore::Impl::ShowFamily(Family family, const std::string& lower,
   const rocksdb::Slice lower_bound = AsSlice(lower);
   if (!lower.empty()) read.iterate_lower_bound = &lower_bound;
   const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(read, HandleOf(family)));
-  for (it->SeekToFirst(); it->Valid(); it->Next()) {
-    NOWCALLS_RETURN_IF_ERROR(show(AsView(it->key()), AsView(it->value())));
+  it->SeekToFirst();
+  RowBlock first;
+  first.Fill(it.get());
+  NOWCALLS_RETURN_IF_ERROR(first.ForEach(show));
+  // Most families have no more than that, and need no thread.
+  if (it->Valid()) {
+    ReadAhead rows(it.get());
+    while (const RowBlock* block = rows.Next()) {
+      NOWCALLS_RETURN_IF_ERROR(block->ForEach(show));
+    }
   }
   return FromRocks(it->status(), "read column family " + std::string(FamilyName(family)), dir);
 }
