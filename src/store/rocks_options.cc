@@ -11,6 +11,7 @@
 
 #include "store/append_memtable.h"
 #include "store/info_log.h"
+#include "store/rocks_crc32c.h"
 #include "store/rocks_status.h"
 #include "store/tombstone_collector.h"
 
@@ -53,6 +54,8 @@ rocksdb::DBOptions CommonDbOptions() {
   db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   // Every file stays open: a secondary needs it, and no sweep waits for an open.
   db.max_open_files = -1;
+  // At open each family would start sixteen threads, for a handful of files.
+  db.max_file_opening_threads = 1;
   // Our memtable takes no concurrent writers; there is only one anyway.
   db.allow_concurrent_memtable_write = false;
   // Counts also what the memtable leaves out of a flush; it counts itself (append_memtable.h).
@@ -73,6 +76,7 @@ rocksdb::DBOptions ServerDbOptions(const RocksStoreOptions& options, const std::
       std::make_shared<BackgroundErrorListener>(options.on_background_error, dir));
   // One rarely written family would pin the log for ever; this bounds the replay at start.
   db.max_total_wal_size = options.wal_bytes_max;
+  // Logs that were kept would pile up where a server crashes and is started again and again.
   db.avoid_flush_during_recovery = false;
   db.max_background_jobs = 2;
   // Families need no common flush, because the log is always on and replayed behind each.
@@ -91,6 +95,8 @@ rocksdb::DBOptions ServerDbOptions(const RocksStoreOptions& options, const std::
   // RocksDB's own log. Its level would depend on how the library was built.
   db.info_log = std::make_shared<InfoLog>(dir);
   db.info_log_level = rocksdb::InfoLogLevel::INFO_LEVEL;
+  rocksdb::Info(db.info_log, "CRC-32C is that of %s",
+                RocksCallsOurCrc32c() ? "nowcalls" : "RocksDB");
   return db;
 }
 
