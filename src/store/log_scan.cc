@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "store/crc32c.h"
+#include "base/crc32c.h"
 
 namespace nowcalls::store {
 namespace {
@@ -22,6 +22,12 @@ uint64_t LengthIn(const char* header) { return Byte(header + 4) | Byte(header + 
 
 uint32_t ChecksumIn(const char* header) {
   return Byte(header) | Byte(header + 1) << 8 | Byte(header + 2) << 16 | Byte(header + 3) << 24;
+}
+
+// As it is stored: a checksum over bytes that hold checksums is weak, so RocksDB turns it around.
+uint32_t MaskedCrc32c(std::string_view bytes) {
+  const uint32_t crc = Crc32c(bytes);
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }
 
 bool IsType(int type) { return type >= kFull && type <= kLast; }
@@ -88,7 +94,7 @@ IOStatus LogScan::ReadPiece(uint64_t at, Piece* piece) {
   piece->end = at + kHeaderBytes + length;
   if (!IsType(piece->type) || piece->end > loaded_ + loaded_bytes_) return status;
   const std::string_view covered(header + kTypeOffset, 1 + length);
-  piece->sound = MaskedCrc32c(Crc32c(covered)) == ChecksumIn(header);
+  piece->sound = MaskedCrc32c(covered) == ChecksumIn(header);
   return status;
 }
 
