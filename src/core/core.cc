@@ -15,7 +15,7 @@ constexpr int64_t kIdleMarkMs = 60'000;
 // Notices nobody has taken yet; more are only counted.
 constexpr size_t kNoticesMax = 1000;
 
-constexpr uint32_t kTokensPerTimeStep = 1000;
+constexpr uint32_t kHistoryPerTimeStep = 1000;
 constexpr uint32_t kWaitersPerTimeStep = 1000;
 constexpr uint32_t kCancelsPerTimeStep = 1000;
 
@@ -39,8 +39,9 @@ void Core::OnTime(const Turn& turn) {
   if (grants_behind_) GrantSomeWaiters(turn);
   ExpireWaiters(turn, kWaitersPerTimeStep);
   requests_.ForgetCancelled(turn.now.ms, kCancelsPerTimeStep);
-  uint32_t budget = kTokensPerTimeStep;
-  while (budget > 0) {
+  StepFound(turn, kDuePerStep);
+  uint32_t budget = kDuePerStep;
+  while (budget > 0 && turn.has_room_for_due()) {
     if (walk_.session == kNoSession) {
       if (offline_checks_.empty() || offline_checks_.begin()->first > turn.now.ms) break;
       BeginOfflineWalk(turn, offline_checks_.begin()->second);
@@ -48,7 +49,7 @@ void Core::OnTime(const Turn& turn) {
     }
     budget -= StepOfflineWalk(turn, budget);
   }
-  history_.DropSurplus(kTokensPerTimeStep, turn.batch);
+  history_.DropSurplus(kHistoryPerTimeStep, turn.batch);
   std::erase_if(listings_, [&](const std::unique_ptr<Listing>& listing) {
     const bool idle = turn.now.ms - listing->used_ms >= options_.limits.listing_idle_ms;
     if (idle) tokens_.Detach(&listing->cursor);
@@ -56,13 +57,18 @@ void Core::OnTime(const Turn& turn) {
   });
 }
 
-Instant Core::NextDeadline() const {
-  if (grants_behind_ || walk_.session != kNoSession || history_.has_surplus()) return Instant{0};
+Instant Core::NextDeadline(bool has_room) const {
+  if (grants_behind_ || history_.has_surplus()) return Instant{0};
   Instant next{std::min(waiters_.earliest_deadline_ms(), requests_.forget_ms())};
-  if (!offline_checks_.empty()) next = std::min(next, Instant{offline_checks_.begin()->first});
-  if (!sweep_.in_flight && sweep_.resume) return Instant{0};
-  if (!sweep_.in_flight && !deadlines_.empty()) {
-    next = std::min(next, std::max(sweep_.next, Instant{deadlines_.lowest_due_ms()}));
+  if (has_room) {
+    if (walk_.session != kNoSession || found_left() > 0) return Instant{0};
+    if (!offline_checks_.empty()) next = std::min(next, Instant{offline_checks_.begin()->first});
+  }
+  if (MayScan()) {
+    if (sweep_.resume) return Instant{0};
+    if (!deadlines_.empty()) {
+      next = std::min(next, std::max(sweep_.next, Instant{deadlines_.lowest_due_ms()}));
+    }
   }
   for (const auto& listing : listings_) {
     next = std::min(next, Instant{listing->used_ms + options_.limits.listing_idle_ms});

@@ -78,6 +78,11 @@ struct CoreOptions {
 struct Turn {
   Instant now;
   ledger::CommitBatch* batch = nullptr;
+  // When the batch has records of so many tokens that were due (CommitBatch::due), OnTime and
+  // OnScanDone leave the others to later turns.
+  uint32_t due_max = UINT32_MAX;
+
+  bool has_room_for_due() const { return batch->due() < due_max; }
 };
 
 struct AcquireRequest {
@@ -243,9 +248,10 @@ class Core {
   // --- Time. ---
   // Does what has become due, a bounded piece at a time. Call at NextDeadline or later.
   void OnTime(const Turn& turn);
-  Instant NextDeadline() const;
+  // `has_room`: whether the batch of the next OnTime takes more due tokens (Turn::due_max).
+  Instant NextDeadline(bool has_room = true) const;
 
-  // --- Sweep: at most one scan at a time. ---
+  // --- Sweep: at most one scan at a time. What it finds waits for room in a batch. ---
   std::optional<ledger::ScanRequest> BeginScan(Instant now);
   Status OnScanDone(const Turn& turn, const ledger::ScanResult& result);
 
@@ -410,6 +416,11 @@ class Core {
   void RecordSource(const Turn& turn, const RuleSet& set, const std::string& before);
 
   // Sweep.
+  static constexpr uint32_t kDuePerStep = 1000;  // What a call looks at of due tokens.
+  size_t found_left() const { return sweep_.found.size() - sweep_.found_next; }
+  void StepFound(const Turn& turn, uint32_t tokens_max);
+  void NoteSweep();
+  bool MayScan() const;
   void EndOrSpare(const Turn& turn, TokenSlot slot);
   ExpireDecision Decide(const Turn& turn, TokenSlot slot, ExpireCause cause);
 
@@ -487,6 +498,9 @@ class Core {
     int64_t lower_ms = 0;
     int64_t upper_ms = 0;
     Instant next{};  // Not before this, unless it resumes.
+    // What steps have found and was not looked at yet, from `found_next` on.
+    std::vector<ledger::TokenKey> found;
+    size_t found_next = 0;
     uint64_t reclaimed = 0;
     uint64_t spared = 0;
   } sweep_;

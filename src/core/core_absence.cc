@@ -61,7 +61,7 @@ uint32_t Core::StepOfflineWalk(const Turn& turn, uint32_t tokens_max) {
   uint64_t reclaimed = walk_.reclaimed;
   uint32_t seen = 0;
   bool more = WalkHasMore();
-  while (more && seen < tokens_max) {
+  while (more && seen < tokens_max && turn.has_room_for_due()) {
     ++seen;
     const TokenSlot token = NextDueInWalk();
     if (token != kNoToken && EndOrSpareOffline(turn, token)) ++reclaimed;
@@ -126,6 +126,7 @@ bool Core::EndOrSpareOffline(const Turn& turn, TokenSlot slot) {
   }
   const ExpireDecision decision = Decide(turn, slot, ExpireCause::kClientOffline);
   if (decision.kind() == ExpireDecision::Kind::kReclaim) {
+    turn.batch->CountDue();
     EndToken(turn, slot, EndReason::kClientOffline);
     return true;
   }

@@ -1,14 +1,22 @@
 // The sweep: when a scan of the ledger's expired range is due, and what becomes of what it finds.
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 #include "core/core.h"
 
 namespace nowcalls::core {
 
+// The next step is begun before all that the last one found has been looked at, so that batches
+// need not wait for scans.
+bool Core::MayScan() const {
+  if (sweep_.in_flight) return false;
+  return sweep_.resume ? found_left() < 2 * size_t{options_.sweep_keys_max} : found_left() == 0;
+}
+
 std::optional<ledger::ScanRequest> Core::BeginScan(Instant now) {
-  if (sweep_.in_flight) return std::nullopt;
+  if (!MayScan()) return std::nullopt;
   if (!sweep_.resume) {
     if (deadlines_.empty() || now < sweep_.next || now.ms < deadlines_.lowest_due_ms()) {
       return std::nullopt;
@@ -32,34 +40,48 @@ Status Core::OnScanDone(const Turn& turn, const ledger::ScanResult& result) {
   NOWCALLS_CHECK(sweep_.in_flight);
   sweep_.in_flight = false;
   NOWCALLS_RETURN_IF_ERROR(result.status);
-  for (const ledger::TokenKey& key : result.expired) {
+  sweep_.resume = result.more && !result.expired.empty();
+  if (sweep_.resume) sweep_.after = result.expired.back();
+  sweep_.found.erase(sweep_.found.begin(),
+                     sweep_.found.begin() + static_cast<ptrdiff_t>(sweep_.found_next));
+  sweep_.found_next = 0;
+  sweep_.found.insert(sweep_.found.end(), result.expired.begin(), result.expired.end());
+  StepFound(turn, kDuePerStep);
+  return {};
+}
+
+// Looks at what scans have found, as long as the batch has room for it.
+void Core::StepFound(const Turn& turn, uint32_t tokens_max) {
+  for (; tokens_max > 0 && found_left() > 0 && turn.has_room_for_due(); --tokens_max) {
+    const ledger::TokenKey& key = sweep_.found[sweep_.found_next++];
     const TokenSlot slot = tokens_.Find(ids_.ToFence(key.id).value);
     // Released or kept since the scan began, or the record of that is still on its way.
     if (slot == kNoToken || KeyOf(tokens_.at(slot)) != key) continue;
     EndOrSpare(turn, slot);
   }
-  sweep_.resume = result.more && !result.expired.empty();
-  if (sweep_.resume) {
-    sweep_.after = result.expired.back();
-  } else if (sweep_.reclaimed + sweep_.spared > 0) {
-    std::string text = "sweep: reclaimed " + std::to_string(sweep_.reclaimed) +
-                       (sweep_.reclaimed == 1 ? " expired token" : " expired tokens");
-    if (sweep_.spared > 0) {
-      text += ", spared " + std::to_string(sweep_.spared);
-    }
-    Note(false, std::move(text));
-  }
-  return {};
+  if (found_left() == 0 && !sweep_.in_flight && !sweep_.resume) NoteSweep();
+}
+
+void Core::NoteSweep() {
+  const uint64_t reclaimed = std::exchange(sweep_.reclaimed, 0);
+  const uint64_t spared = std::exchange(sweep_.spared, 0);
+  if (reclaimed + spared == 0) return;
+  std::string text = "sweep: reclaimed " + std::to_string(reclaimed) +
+                     (reclaimed == 1 ? " expired token" : " expired tokens");
+  if (spared > 0) text += ", spared " + std::to_string(spared);
+  Note(false, std::move(text));
 }
 
 void Core::EndOrSpare(const Turn& turn, TokenSlot slot) {
   const ExpireDecision decision = Decide(turn, slot, ExpireCause::kResourceTimeout);
   if (decision.kind() == ExpireDecision::Kind::kReclaim) {
     ++sweep_.reclaimed;
+    turn.batch->CountDue();
     return EndToken(turn, slot, EndReason::kResourceTimeout);
   }
   ++sweep_.spared;
   if (decision.kind() == ExpireDecision::Kind::kExtend) {
+    turn.batch->CountDue();
     MoveToken(turn, slot, decision.until_ms(), decision.until_ms() - turn.now.ms);
   }
 }

@@ -90,7 +90,11 @@ void Engine::OnTime(Instant now) {
 
 Instant Engine::NextDeadline() const {
   if (input_waits()) return Instant{0};
-  Instant next = impl_->BatchFull() || impl_->draining ? kNever : impl_->core->NextDeadline();
+  Instant next = kNever;
+  if (!impl_->BatchFull() && !impl_->draining) {
+    next = std::min(impl_->core->NextDeadline(false),
+                    std::max(impl_->core->NextDeadline(true), impl_->RoomForDueAt()));
+  }
   if (impl_->begun == 0) next = std::min(next, impl_->core->NextMark());
   const Limits& limits = impl_->options.limits;
   if (!impl_->incomplete.empty()) {
@@ -154,6 +158,7 @@ const ledger::CommitBatch* Engine::BeginCommit(const ClockSample& clock, Instant
   impl.may_reopen = impl.begun > 0;
   ++impl.begun;
   impl.open = (impl.open + 1) % kBatches;
+  impl.opened[impl.open] = now;
   NOWCALLS_CHECK(impl.batches[impl.open].empty());
   while (!impl.for_batch.empty()) impl.WaitForTurn(impl.for_batch.front());
   return &impl.batches[impl.Before(1)];

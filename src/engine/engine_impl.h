@@ -5,6 +5,7 @@
 #ifndef NOWCALLS_ENGINE_ENGINE_IMPL_H_
 #define NOWCALLS_ENGINE_ENGINE_IMPL_H_
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <nlohmann/json_fwd.hpp>
@@ -33,6 +34,11 @@ inline constexpr int kCostPerTurn = 4096;
 // Listings, loads of rules and mass reclaims are work; acquire, release and keep are not. A turn
 // does this much of it, so that those who list never hold up those who acquire for long.
 inline constexpr int kWorkPerTurn = 8192;
+
+// Tokens that were due, and have an end or a new deadline in a batch: so many for each millisecond
+// that the batch has been open, and in all. See "Due tokens have a pace" in ../README.md.
+inline constexpr int64_t kDuePerMs = 700;
+inline constexpr uint32_t kDuePerBatchMax = 8000;
 
 // While its socket keeps this much, nothing more is taken from a connection.
 inline constexpr size_t kKeptPauseBytes = 256 * 1024;
@@ -85,7 +91,17 @@ struct Engine::Impl : ReplyBuffers {
   // REQUIRES: the core is called with it before anything else happens here.
   core::Turn TurnAt(Instant now) {
     if (may_reopen && batches[open].empty()) Reopen();
-    return {now, &batches[open]};
+    return {now, &batches[open], DueMax(opened[open], now)};
+  }
+  static uint32_t DueMax(Instant opened, Instant now) {
+    return static_cast<uint32_t>(
+        std::min<int64_t>((now - opened + 1) * kDuePerMs, kDuePerBatchMax));
+  }
+  // When the batch of the next TurnAt, if the driver gives it back, has room for due tokens.
+  Instant RoomForDueAt() const {
+    const size_t which = may_reopen && batches[open].empty() ? Before(1) : open;
+    const uint32_t due = batches[which].due();
+    return due >= kDuePerBatchMax ? kNever : opened[which] + due / kDuePerMs;
   }
   // Ends of tokens are in the history first, and in the batch when it is sealed.
   bool BatchFull() const {
@@ -139,6 +155,7 @@ struct Engine::Impl : ReplyBuffers {
   // there.
   std::array<ledger::CommitBatch, kBatches> batches;
   std::array<std::vector<ConnectionId>, kBatches> waiters;
+  std::array<Instant, kBatches> opened{};  // When they last were the open one for the first time.
   size_t open = 0;
   size_t begun = 0;
   bool may_reopen = false;  // The last of them may not have been started yet.

@@ -155,6 +155,7 @@ void CommitBatch::Clear() {
   bytes_.clear();
   if (bytes_.capacity() > kKeptBytesMax) bytes_.shrink_to_fit();
   records_ = 0;
+  due_ = 0;
   number_ = 0;
 }
 

@@ -52,6 +52,11 @@ class CommitBatch {
   uint32_t records() const { return records_; }
   std::string_view bytes() const { return bytes_; }
 
+  // Tokens that were due and have a record of what became of them in this batch, for whoever bounds
+  // them.
+  uint32_t due() const { return due_; }
+  void CountDue() { ++due_; }
+
   // Empty and unsealed again; keeps the buffer unless one huge batch made it huge.
   void Clear();
 
@@ -60,6 +65,7 @@ class CommitBatch {
 
   std::string bytes_;
   uint32_t records_ = 0;
+  uint32_t due_ = 0;
   uint64_t number_ = 0;
 };
 
