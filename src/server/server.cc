@@ -174,8 +174,8 @@ void Server::Pump() {
   ReportSuppressed(now);
   LogCommit(commit_watch_.UnderWay(now));
   if (engine_runs()) {
+    if (!hold) BeginScan(now);  // First, so that it goes on beside what is done here.
     if (!hold && engine_.NextDeadline() <= now) engine_.OnTime(now);
-    if (!hold) BeginScan(now);
     BeginCommit(now);
     engine_.TurnEnd();
     // TurnEnd may have ended sessions of peers that do not read.
