@@ -85,6 +85,9 @@ Status RocksStore::Impl::OpenForServer() {
                                              db_options.info_log);
   env = rocksdb::NewCompositeEnv(files);
   db_options.env = env.get();
+  // A compaction can wait; who waits for a commit, or for the loop, cannot.
+  env->LowerThreadPoolCPUPriority(rocksdb::Env::LOW, rocksdb::CpuPriority::kLow)
+      .PermitUncheckedError();
   std::vector<std::string> names = {DefaultFamily()};
   Status present = CheckLedgerPresent(dir);
   if (present.ok()) {
