@@ -100,6 +100,7 @@ TokenSlot Core::NextDueInWalk() {
   const TokenSlot token = walk_.cursor.next;
   const FlowSlot flow = tokens_.at(token).flow;
   walk_.cursor.next = tokens_.at(token).next(TokenOrder::kSession);
+  if (walk_.cursor.next != kNoToken) tokens_.Prefetch(tokens_.at(walk_.cursor.next).fence);
   const auto [due_ms, is_new] = walk_.due_ms.try_emplace(flow, kNotScheduled);
   if (is_new) {
     SessionState& session = sessions_.at(walk_.session);

@@ -1,5 +1,6 @@
 // The sweep: when a scan of the ledger's expired range is due, and what becomes of what it finds.
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -52,11 +53,25 @@ Status Core::OnScanDone(const Turn& turn, const ledger::ScanResult& result) {
 
 // Looks at what scans have found, as long as the batch has room for it.
 void Core::StepFound(const Turn& turn, uint32_t tokens_max) {
+  constexpr size_t kAhead = 16;
+  std::array<uint64_t, kAhead> fences{};
+  size_t fences_left = 0;
   for (; tokens_max > 0 && found_left() > 0 && turn.has_room_for_due(); --tokens_max) {
+    if (fences_left == 0) {
+      fences_left = std::min(kAhead, found_left());
+      for (size_t i = 0; i < fences_left; ++i) {
+        const ledger::TokenKey& ahead = sweep_.found[sweep_.found_next + i];
+        fences[fences_left - 1 - i] = ids_.ToFence(ahead.id).value;
+        tokens_.Prefetch(fences[fences_left - 1 - i]);
+      }
+    }
     const ledger::TokenKey& key = sweep_.found[sweep_.found_next++];
-    const TokenSlot slot = tokens_.Find(ids_.ToFence(key.id).value);
+    const TokenSlot slot = tokens_.Find(fences[--fences_left]);
     // Released or kept since the scan began, or the record of that is still on its way.
-    if (slot == kNoToken || KeyOf(tokens_.at(slot)) != key) continue;
+    if (slot == kNoToken || tokens_.at(slot).deadline_ms != key.deadline_ms ||
+        tokens_.at(slot).ledger_family() != key.family) {
+      continue;
+    }
     EndOrSpare(turn, slot);
   }
   if (found_left() == 0 && !sweep_.in_flight && !sweep_.resume) NoteSweep();

@@ -109,6 +109,9 @@ class TokenTable {
     return index_.Find(FenceHash(fence), [&](TokenSlot slot) { return at(slot).fence == fence; });
   }
 
+  // That this fence will be looked for, or its token ended, soon.
+  void Prefetch(uint64_t fence) const { index_.Prefetch(FenceHash(fence)); }
+
   // What the request id of the session stands for; kNoToken if nothing.
   TokenSlot FindRequest(SessionSlot session, uint64_t request_id) const;
   // REQUIRES: the entry has its session and no request id yet; this one is not 0, and stands for

@@ -119,7 +119,7 @@ class RecordReader {
   Status HistoryAdded() {
     const std::string_view key = in_.ReadBytes(kHistoryKeyBytes);
     const std::string_view value = in_.ReadBytes(in_.Read<uint16_t>());
-    NOWCALLS_RETURN_IF_ERROR(DecodeHistory(key, value).status());
+    NOWCALLS_RETURN_IF_ERROR(CheckHistory(key, value));
     sink_->Put(Family::kHistory, key, value);
     return {};
   }

@@ -93,10 +93,12 @@ void CommitBatch::RuleRemoved(std::string_view name_space, FlowId flow) {
 }
 
 void CommitBatch::HistoryAdded(const HistoryEntry& entry) {
+  const std::string value = EncodeHistoryValue(entry);
   std::string record;
+  record.reserve(1 + kHistoryKeyBytes + sizeof(uint16_t) + value.size());
   AppendType(&record, RecordType::kHistoryAdded);
   record += EncodeHistoryKey(entry.sequence);
-  AppendSized<uint16_t>(&record, EncodeHistoryValue(entry));
+  AppendSized<uint16_t>(&record, value);
   Append(record);
 }
 

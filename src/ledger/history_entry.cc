@@ -15,7 +15,8 @@ static_assert(kReasonBytesMax <= UINT16_MAX);
 
 // What is wrong with an entry, or nullptr. Encoder and decoder share it, so that what can be
 // written can be read back.
-const char* ProblemOf(const HistoryEntry& entry) {
+template <typename Entry>
+const char* ProblemOf(const Entry& entry) {
   const auto reason = static_cast<uint8_t>(entry.reason);
   if (reason == 0 || reason >= kEndReasonCount || !IsKeptInHistory(entry.reason)) {
     return "reason is none that is kept";
@@ -42,6 +43,53 @@ const char* ProblemOf(const HistoryEntry& entry) {
 
 Status Corrupt(std::string_view what, const std::string& problem) {
   return Status::Corruption(std::string(what) + ": " + problem);
+}
+
+// A HistoryEntry whose texts are those of a value.
+struct EntryView {
+  uint64_t sequence = 0;
+  int64_t ended_ms = 0;
+  EndReason reason = EndReason::kAdmin;
+  TokenId token_id;
+  FlowId flow;
+  SessionId session;
+  uint32_t count = 0;
+  Fence fence;
+  int64_t issued_ms = 0;
+  std::string_view name_space;
+  std::string_view client_id;
+  std::string_view note;
+};
+
+Result<EntryView> ReadHistory(std::string_view key, std::string_view value) {
+  const Result<uint64_t> sequence = DecodeHistoryKey(key);
+  if (!sequence.ok()) return sequence.status();
+  if (value.empty()) return Corrupt("history value", "has 0 bytes");
+  ByteReader reader(value);
+  const auto version = reader.Read<uint8_t>();
+  if (version != kValueVersion) {
+    return Corrupt("history value", "version is " + std::to_string(version) + " instead of " +
+                                        std::to_string(kValueVersion));
+  }
+  EntryView entry;
+  entry.sequence = *sequence;
+  entry.reason = static_cast<EndReason>(reader.Read<uint8_t>());
+  entry.ended_ms = reader.Read<int64_t>();
+  entry.token_id = TokenId(reader.Read<uint64_t>());
+  entry.flow = FlowId(reader.Read<int64_t>());
+  entry.session = SessionId(reader.Read<uint64_t>());
+  entry.count = reader.Read<uint32_t>();
+  entry.fence = Fence(reader.Read<uint64_t>());
+  entry.issued_ms = reader.Read<int64_t>();
+  entry.name_space = reader.ReadBytes(reader.Read<uint8_t>());
+  entry.client_id = reader.ReadBytes(reader.Read<uint8_t>());
+  entry.note = reader.ReadBytes(reader.Read<uint16_t>());
+  if (!reader.Finished()) {
+    return Corrupt("history value",
+                   std::to_string(value.size()) + " bytes do not fit the lengths it states");
+  }
+  if (const char* problem = ProblemOf(entry)) return Corrupt("history value", problem);
+  return entry;
 }
 
 }  // namespace
@@ -86,34 +134,26 @@ std::string EncodeHistoryValue(const HistoryEntry& entry) {
   return out;
 }
 
+Status CheckHistory(std::string_view key, std::string_view value) {
+  return ReadHistory(key, value).status();
+}
+
 Result<HistoryEntry> DecodeHistory(std::string_view key, std::string_view value) {
-  const Result<uint64_t> sequence = DecodeHistoryKey(key);
-  if (!sequence.ok()) return sequence.status();
-  if (value.empty()) return Corrupt("history value", "has 0 bytes");
-  ByteReader reader(value);
-  const auto version = reader.Read<uint8_t>();
-  if (version != kValueVersion) {
-    return Corrupt("history value", "version is " + std::to_string(version) + " instead of " +
-                                        std::to_string(kValueVersion));
-  }
+  const Result<EntryView> view = ReadHistory(key, value);
+  if (!view.ok()) return view.status();
   HistoryEntry entry;
-  entry.sequence = *sequence;
-  entry.reason = static_cast<EndReason>(reader.Read<uint8_t>());
-  entry.ended_ms = reader.Read<int64_t>();
-  entry.token_id = TokenId(reader.Read<uint64_t>());
-  entry.flow = FlowId(reader.Read<int64_t>());
-  entry.session = SessionId(reader.Read<uint64_t>());
-  entry.count = reader.Read<uint32_t>();
-  entry.fence = Fence(reader.Read<uint64_t>());
-  entry.issued_ms = reader.Read<int64_t>();
-  entry.name_space = reader.ReadBytes(reader.Read<uint8_t>());
-  entry.client_id = reader.ReadBytes(reader.Read<uint8_t>());
-  entry.note = reader.ReadBytes(reader.Read<uint16_t>());
-  if (!reader.Finished()) {
-    return Corrupt("history value",
-                   std::to_string(value.size()) + " bytes do not fit the lengths it states");
-  }
-  if (const char* problem = ProblemOf(entry)) return Corrupt("history value", problem);
+  entry.sequence = view->sequence;
+  entry.ended_ms = view->ended_ms;
+  entry.reason = view->reason;
+  entry.token_id = view->token_id;
+  entry.flow = view->flow;
+  entry.session = view->session;
+  entry.count = view->count;
+  entry.fence = view->fence;
+  entry.issued_ms = view->issued_ms;
+  entry.name_space = view->name_space;
+  entry.client_id = view->client_id;
+  entry.note = view->note;
   return entry;
 }
 

@@ -50,7 +50,8 @@ Result<uint64_t> DecodeHistoryKey(std::string_view key);
 // and client id, each behind its length in one byte | note behind its length in two
 // REQUIRES: an entry within the ranges that the decoder checks.
 std::string EncodeHistoryValue(const HistoryEntry& entry);
-// kCorruption, naming the field.
+// kCorruption, naming the field. CheckHistory finds the same without making an entry.
+Status CheckHistory(std::string_view key, std::string_view value);
 Result<HistoryEntry> DecodeHistory(std::string_view key, std::string_view value);
 
 }  // namespace nowcalls::ledger
