@@ -84,7 +84,11 @@ void Engine::OnTime(Instant now) {
   impl_->current = now;
   impl_->CloseTooSlow(now);
   // What the core would do adds records; while the batch is full it waits with everything else.
-  if (!impl_->BatchFull() && !impl_->draining) impl_->core->OnTime(impl_->TurnAt(now));
+  if (!impl_->BatchFull() && !impl_->draining) {
+    const core::Turn turn = impl_->TurnForDue(now);
+    impl_->core->OnTime(turn);
+    impl_->CountDue(turn);
+  }
   impl_->SendLateAnswers();
 }
 
@@ -158,7 +162,6 @@ const ledger::CommitBatch* Engine::BeginCommit(const ClockSample& clock, Instant
   impl.may_reopen = impl.begun > 0;
   ++impl.begun;
   impl.open = (impl.open + 1) % kBatches;
-  impl.opened[impl.open] = now;
   NOWCALLS_CHECK(impl.batches[impl.open].empty());
   while (!impl.for_batch.empty()) impl.WaitForTurn(impl.for_batch.front());
   return &impl.batches[impl.Before(1)];
@@ -191,6 +194,27 @@ bool Engine::idle() const {
          impl_->dirty.empty() && !input_waits();
 }
 
+// A turn in which due tokens may be decided upon; CountDue follows.
+core::Turn Engine::Impl::TurnForDue(Instant now) {
+  core::Turn turn = TurnAt(now);
+  const int64_t passed_ms = std::min(now - due_left_at, kDueAtOnce / kDuePerMs);
+  due_left = std::min(due_left + passed_ms * kDuePerMs, kDueAtOnce);
+  due_left_at = now;
+  due_before = turn.batch->due();
+  turn.due_max = std::min(due_before + static_cast<uint32_t>(due_left), kDuePerBatchMax);
+  return turn;
+}
+
+void Engine::Impl::CountDue(const core::Turn& turn) { due_left -= turn.batch->due() - due_before; }
+
+// When there is room for due tokens in the batch of the next turn: that which the driver gives
+// back, if it does.
+Instant Engine::Impl::RoomForDueAt() const {
+  const size_t which = may_reopen && batches[open].empty() ? Before(1) : open;
+  if (batches[which].due() >= kDuePerBatchMax) return kNever;
+  return due_left > 0 ? due_left_at : due_left_at + 1;
+}
+
 std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {
   if (impl_->BatchFull() || impl_->draining) return std::nullopt;
   return impl_->core->BeginScan(now);
@@ -198,7 +222,9 @@ std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {
 
 Status Engine::OnScanDone(const ledger::ScanResult& result, Instant now) {
   impl_->current = now;
-  Status status = impl_->core->OnScanDone(impl_->TurnAt(now), result);
+  const core::Turn turn = impl_->TurnForDue(now);
+  Status status = impl_->core->OnScanDone(turn, result);
+  impl_->CountDue(turn);
   impl_->SendLateAnswers();
   return status;
 }

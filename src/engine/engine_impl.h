@@ -5,7 +5,6 @@
 #ifndef NOWCALLS_ENGINE_ENGINE_IMPL_H_
 #define NOWCALLS_ENGINE_ENGINE_IMPL_H_
 
-#include <algorithm>
 #include <array>
 #include <deque>
 #include <nlohmann/json_fwd.hpp>
@@ -35,9 +34,10 @@ inline constexpr int kCostPerTurn = 4096;
 // does this much of it, so that those who list never hold up those who acquire for long.
 inline constexpr int kWorkPerTurn = 8192;
 
-// Tokens that were due, and have an end or a new deadline in a batch: so many for each millisecond
-// that the batch has been open, and in all. See "Due tokens have a pace" in ../README.md.
+// Tokens that were due, and get an end or a new deadline: so many a millisecond, at once when there
+// were fewer before, and in one batch. See "Due tokens have a pace" in ../README.md.
 inline constexpr int64_t kDuePerMs = 700;
+inline constexpr int64_t kDueAtOnce = 5 * kDuePerMs;
 inline constexpr uint32_t kDuePerBatchMax = 8000;
 
 // While its socket keeps this much, nothing more is taken from a connection.
@@ -91,18 +91,11 @@ struct Engine::Impl : ReplyBuffers {
   // REQUIRES: the core is called with it before anything else happens here.
   core::Turn TurnAt(Instant now) {
     if (may_reopen && batches[open].empty()) Reopen();
-    return {now, &batches[open], DueMax(opened[open], now)};
+    return {now, &batches[open]};
   }
-  static uint32_t DueMax(Instant opened, Instant now) {
-    return static_cast<uint32_t>(
-        std::min<int64_t>((now - opened + 1) * kDuePerMs, kDuePerBatchMax));
-  }
-  // When the batch of the next TurnAt, if the driver gives it back, has room for due tokens.
-  Instant RoomForDueAt() const {
-    const size_t which = may_reopen && batches[open].empty() ? Before(1) : open;
-    const uint32_t due = batches[which].due();
-    return due >= kDuePerBatchMax ? kNever : opened[which] + due / kDuePerMs;
-  }
+  core::Turn TurnForDue(Instant now);
+  void CountDue(const core::Turn& turn);
+  Instant RoomForDueAt() const;
   // Ends of tokens are in the history first, and in the batch when it is sealed.
   bool BatchFull() const {
     return batches[open].bytes().size() + core->history().unrecorded_bytes() >=
@@ -155,9 +148,11 @@ struct Engine::Impl : ReplyBuffers {
   // there.
   std::array<ledger::CommitBatch, kBatches> batches;
   std::array<std::vector<ConnectionId>, kBatches> waiters;
-  std::array<Instant, kBatches> opened{};  // When they last were the open one for the first time.
   size_t open = 0;
   size_t begun = 0;
+  int64_t due_left = kDueAtOnce;  // Of the pace of due tokens, at that moment.
+  Instant due_left_at{};
+  uint32_t due_before = 0;  // CommitBatch::due() when the turn began.
   bool may_reopen = false;  // The last of them may not have been started yet.
   bool draining = false;
   bool commit_due = true;  // At the start and the end: marks the clock.

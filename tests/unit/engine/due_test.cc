@@ -14,12 +14,11 @@ using testing::EngineHarness;
 using testing::HelloRequest;
 using testing::Ids;
 
-constexpr uint32_t kTokens = 10'000;
-// What a batch takes in the millisecond in which it was opened.
-constexpr uint32_t kDueAtOnce = 700;
+constexpr uint32_t kTokens = 20'000;
+constexpr uint32_t kDuePerMs = 700;
 
-// Of flow 1, all due, and a batch that has just been opened; `away`: because their client is gone,
-// otherwise because nobody kept them.
+// Of flow 1, all due and more than 10,000 of them left, of which none may end at this moment;
+// `away`: because their client is gone, otherwise because nobody kept them. The open batch is new.
 void MakeTokensDue(EngineHarness* h, bool away) {
   const ConnectionId c = h->Connect();
   h->Send(c, HelloRequest(1, "default", "client"));
@@ -31,7 +30,8 @@ void MakeTokensDue(EngineHarness* h, bool away) {
   if (away) h->Disconnect(c);
   h->Settle();
   h->Sleep(60'000);
-  h->Turn();
+  for (int i = 0; i < 20; ++i) h->Turn();
+  REQUIRE(h->core().tokens().size() > 10'000);
   REQUIRE(h->BeginCommit());
   h->FinishCommit();
 }
@@ -51,57 +51,58 @@ uint32_t EndedIn(int turns, EngineHarness* h) {
   return before - h->core().tokens().size();
 }
 
-TEST_CASE("a batch takes due tokens by how long it has been open") {
+TEST_CASE("so many due tokens end in a millisecond, however many turns and batches it has") {
   for (const bool away : {false, true}) {
     CAPTURE(away);
     EngineHarness h(Limits(), Rules(away));
     MakeTokensDue(&h, away);
-    CHECK(h.engine().NextDeadline() <= h.now());
-    CHECK(EndedIn(10, &h) == kDueAtOnce);
+    CHECK(EndedIn(10, &h) == 0);
     CHECK(h.engine().NextDeadline() == h.now() + 1);
     h.Sleep(1);
-    CHECK(EndedIn(10, &h) == kDueAtOnce);
-    h.Sleep(3);
-    CHECK(EndedIn(20, &h) == 3 * kDueAtOnce);
-    REQUIRE(h.BeginCommit());
     CHECK(h.engine().NextDeadline() <= h.now());
-    CHECK(EndedIn(10, &h) == kDueAtOnce);
+    CHECK(EndedIn(10, &h) == kDuePerMs);
+    CHECK(h.engine().NextDeadline() == h.now() + 1);
+    REQUIRE(h.BeginCommit());
+    CHECK(EndedIn(10, &h) == 0);
+    h.Sleep(3);
+    CHECK(EndedIn(20, &h) == 3 * kDuePerMs);
   }
 }
 
-TEST_CASE("a batch that is given back takes no more due tokens than if it had not been begun") {
-  EngineHarness h(Limits(), Rules(true));
-  MakeTokensDue(&h, true);
-  CHECK(EndedIn(10, &h) == kDueAtOnce);
-  REQUIRE(h.BeginCommit());
-  h.Sleep(1);
-  CHECK(EndedIn(10, &h) == 2 * kDueAtOnce);
-  REQUIRE(h.BeginCommit());
-  CHECK(h.engine().NextDeadline() == h.now() + 1);
-  CHECK(EndedIn(10, &h) == 0);
-  CHECK(h.driver().commits.size() == 2);
-  h.FinishCommit();
-  CHECK(h.engine().NextDeadline() <= h.now());
-  CHECK(EndedIn(10, &h) == kDueAtOnce);
-}
-
-TEST_CASE("a batch has a last due token, however long its commit has to wait") {
+TEST_CASE("what a pause has left to end does not end at once") {
   EngineHarness h(Limits(), Rules(true));
   MakeTokensDue(&h, true);
   h.Sleep(10'000);
-  const uint32_t ended = EndedIn(100, &h);
-  CHECK(ended > 5 * kDueAtOnce);
-  CHECK(ended < kTokens - 2 * kDueAtOnce);
-  CHECK(h.engine().NextDeadline() > h.now() + 1000);
-  h.Settle();
+  CHECK(EndedIn(100, &h) == 5 * kDuePerMs);
+  h.Pass(1000);
   CHECK(h.core().tokens().size() == 0);
 }
 
-TEST_CASE("others are granted in the batch that has no room for due tokens") {
+TEST_CASE("a batch has a last due token, also when it is given back, and the next goes on") {
+  EngineHarness h(Limits(), Rules(true));
+  MakeTokensDue(&h, true);
+  h.Sleep(1);
+  CHECK(EndedIn(10, &h) == kDuePerMs);
+  REQUIRE(h.BeginCommit());
+  uint32_t ended = 0;
+  for (int i = 0; i < 30; ++i) {
+    h.Sleep(1);
+    ended += EndedIn(2, &h);
+    h.BeginCommit();
+  }
+  CHECK(ended == 8000);
+  CHECK(h.driver().commits.size() == 2);
+  CHECK(h.engine().NextDeadline() > h.now() + 1000);
+  h.FinishCommit();
+  CHECK(h.engine().NextDeadline() <= h.now());
+  CHECK(EndedIn(10, &h) > 0);
+}
+
+TEST_CASE("others are granted in the millisecond that has no room for due tokens") {
   EngineHarness h(Limits(), Rules(true));
   MakeTokensDue(&h, true);
   const ConnectionId d = h.Connect("127.0.0.1:2");
-  CHECK(EndedIn(10, &h) == kDueAtOnce);
+  CHECK(EndedIn(10, &h) == 0);
   h.Send(d, AcquireRequest(1, 2));
   REQUIRE(h.BeginCommit());
   h.FinishCommit();
