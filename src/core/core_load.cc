@@ -160,7 +160,7 @@ Status Core::FinishLoad(const std::optional<ledger::Seal>& seal) {
   // The ledger keeps tokens by deadline; listings want them by age.
   NOWCALLS_RETURN_IF_ERROR(IndexLoaded());
   for (size_t i = 0; i < loaded_.size(); ++i) {
-    if (i + kAhead < loaded_.size()) tokens_.Prefetch(loaded_[i + kAhead].second);
+    if (i + kAhead < loaded_.size()) tokens_.PrefetchAt(loaded_[i + kAhead].second);
     const TokenSlot slot = loaded_[i].second;
     const TokenEntry& entry = tokens_.at(slot);
     tokens_.Link(slot, &flows_.at(entry.flow).tokens, &sessions_.at(entry.session).tokens);

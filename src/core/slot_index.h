@@ -50,12 +50,6 @@ class SlotIndex {
     return kNoToken;
   }
 
-  // That this hash will be looked for soon: its place is rarely in a cache.
-  void Prefetch(uint64_t hash) const {
-    const std::vector<Entry>& entries = ShardOf(hash).entries;
-    if (!entries.empty()) __builtin_prefetch(&entries[InShard(hash) & (entries.size() - 1)]);
-  }
-
   size_t MemoryBytes() const;
 
  private:

@@ -129,7 +129,7 @@ class TokenTable {
   }
 
   // Begins to load an entry that is wanted soon.
-  void Prefetch(TokenSlot slot) const { __builtin_prefetch(&at(slot), 1); }
+  void PrefetchAt(TokenSlot slot) const { __builtin_prefetch(&at(slot), 1); }
 
   const TokenList& all() const { return all_; }
   uint32_t size() const { return size_; }
