@@ -21,8 +21,8 @@ namespace {
 constexpr size_t kBlockCacheBytes = 8 * 1024 * 1024;
 constexpr uint64_t kManifestBytesMax = 16 * 1024 * 1024;
 constexpr uint64_t kBytesPerSync = 1024 * 1024;
-// From one less on RocksDB slows commits down to 16 MB/s. A flush of tokens that end by the hundred
-// thousand takes long enough for three more to fill.
+// With one less of them full RocksDB slows commits down to 16 MB/s; three waited for their flush
+// while a million tokens were acquired.
 constexpr int kWriteBuffersMax = 6;
 
 class BackgroundErrorListener : public rocksdb::EventListener {
