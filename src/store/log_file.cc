@@ -13,6 +13,7 @@ LogFile::LogFile(std::unique_ptr<rocksdb::FSWritableFile> file, uint64_t zeros, 
 
 void LogFile::Grow(size_t bytes) {
   size_ += bytes;
+  spares_->LogHas(size_);
   if (asked_ || size_ < spares_->ask_from_bytes()) return;
   asked_ = true;
   spares_->Ask();

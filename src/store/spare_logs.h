@@ -3,6 +3,8 @@
 // Thread: Ask and Take from any; a thread of its own, "nc-spare", writes the zeros. It is started
 // by the first Ask, so a server that writes little has neither the thread nor the file.
 //
+// It is filled twice as fast as the log of the moment grows, so that it is ready in time.
+//
 // There is one such file at most: spare_log in the ledger's directory, which RocksDB leaves alone.
 // It is an optimisation and nothing else. One that is not ready in time is used for a later log;
 // one that cannot be made is not missed, and not tried again for a while.
@@ -12,6 +14,8 @@
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -22,6 +26,10 @@
 #include "store/ledger_lock.h"
 
 namespace nowcalls::store {
+
+// How long to wait before the next piece of a spare of which so much is filled, while the log of the
+// moment has so many bytes.
+std::chrono::microseconds SparePause(uint64_t filled_bytes, uint64_t log_bytes);
 
 class SpareLogs {
  public:
@@ -37,6 +45,8 @@ class SpareLogs {
   // A log of this size shows that it will be followed by another.
   uint64_t ask_from_bytes() const { return bytes_ / 32; }
 
+  // The log of the moment is so long now.
+  void LogHas(uint64_t bytes) { log_bytes_.store(bytes, std::memory_order_relaxed); }
   // Has one made, unless there is one.
   void Ask();
   bool ready();
@@ -59,7 +69,7 @@ class SpareLogs {
   rocksdb::IOStatus Fill(rocksdb::FSWritableFile* file);
   rocksdb::IOStatus CheckRoom() const;
   // False: it is time to stop.
-  bool Pause();
+  bool PauseBehind(uint64_t filled_bytes);
   void Remove();
 
   const std::shared_ptr<rocksdb::FileSystem> files_;
@@ -67,6 +77,7 @@ class SpareLogs {
   const std::string path_;
   const uint64_t bytes_;
   const std::shared_ptr<rocksdb::Logger> log_;
+  std::atomic<uint64_t> log_bytes_{0};
 
   std::mutex mutex_;
   std::condition_variable changed_;

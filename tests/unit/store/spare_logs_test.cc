@@ -117,6 +117,15 @@ TEST_CASE_FIXTURE(Spares, "a spare is made when it is asked for, becomes a log, 
   CHECK(files->begun == 3);
 }
 
+TEST_CASE("a spare is filled in haste only while it is behind the log, which it is to outrun") {
+  constexpr uint64_t kMiB = 1 << 20;
+  CHECK(SparePause(0, 0) == SparePause(8 * kMiB, 4 * kMiB));
+  CHECK(SparePause(kMiB, 4 * kMiB) < SparePause(8 * kMiB, 4 * kMiB));
+  CHECK(SparePause(5 * kMiB, 4 * kMiB) == SparePause(kMiB, 4 * kMiB));
+  // The last piece is there when half of the log is written.
+  CHECK(SparePause(8 * kMiB - 1, 4 * kMiB) < SparePause(8 * kMiB, 4 * kMiB));
+}
+
 TEST_CASE_FIXTURE(Spares, "a spare is removed when it is not needed any more, also half made") {
   spares.Ask();
   SUBCASE("made") {
