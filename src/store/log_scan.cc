@@ -46,6 +46,19 @@ bool IsZeros(std::string_view bytes) {
 
 }  // namespace
 
+IOStatus HasNonZero(const rocksdb::FSRandomAccessFile& file, uint64_t size, bool* found) {
+  *found = false;
+  std::vector<char> buffer(LogScan::kBlockBytes);
+  for (uint64_t at = 0; at < size && !*found; at += buffer.size()) {
+    const size_t bytes = std::min<uint64_t>(buffer.size(), size - at);
+    rocksdb::Slice read;
+    IOStatus status = file.Read(at, bytes, rocksdb::IOOptions(), &read, buffer.data(), nullptr);
+    if (!status.ok()) return status;
+    *found = !IsZeros({read.data(), read.size()});
+  }
+  return IOStatus::OK();
+}
+
 IOStatus FindLastNonZero(const rocksdb::FSRandomAccessFile& file, uint64_t from, uint64_t size,
                          uint64_t* end) {
   std::vector<char> buffer(LogScan::kBlockBytes);

@@ -70,6 +70,10 @@ class LogScan {
   uint64_t loaded_bytes_ = 0;
 };
 
+// Whether any byte of the first `size` of `file` is not zero. In a log that holds anything it is
+// one of the first.
+rocksdb::IOStatus HasNonZero(const rocksdb::FSRandomAccessFile& file, uint64_t size, bool* found);
+
 // Behind the last byte of the first `size` of `file` that is not zero, or `from` if that is larger.
 rocksdb::IOStatus FindLastNonZero(const rocksdb::FSRandomAccessFile& file, uint64_t from,
                                   uint64_t size, uint64_t* end);

@@ -130,9 +130,7 @@ IOStatus LogViews::HasContent(const std::string& path, bool* content) const {
   if (!status.ok() || size == 0) return status;
   std::unique_ptr<FSRandomAccessFile> file;
   status = target()->NewRandomAccessFile(path, rocksdb::FileOptions(), &file, nullptr);
-  uint64_t end = 0;
-  if (status.ok()) status = FindLastNonZero(*file, 0, size, &end);
-  *content = end > 0;
+  if (status.ok()) status = HasNonZero(*file, size, content);
   return status;
 }
 
@@ -146,7 +144,10 @@ IOStatus LogViews::IsNewest(const std::string& path, bool* newest) const {
     if (LogNumber(name) <= LogNumber(path)) continue;
     bool content = false;
     status = HasContent(dir + name, &content);
-    if (content) *newest = false;
+    if (content) {
+      *newest = false;
+      return status;
+    }
     // A server may have taken it away since.
     const bool gone = status.IsNotFound() || status.IsPathNotFound();
     if (!status.ok() && !gone) return status;
