@@ -45,23 +45,8 @@ Status Corrupt(std::string_view what, const std::string& problem) {
   return Status::Corruption(std::string(what) + ": " + problem);
 }
 
-// A HistoryEntry whose texts are those of a value.
-struct EntryView {
-  uint64_t sequence = 0;
-  int64_t ended_ms = 0;
-  EndReason reason = EndReason::kAdmin;
-  TokenId token_id;
-  FlowId flow;
-  SessionId session;
-  uint32_t count = 0;
-  Fence fence;
-  int64_t issued_ms = 0;
-  std::string_view name_space;
-  std::string_view client_id;
-  std::string_view note;
-};
-
-Result<EntryView> ReadHistory(std::string_view key, std::string_view value) {
+template <typename Entry>
+Result<Entry> ReadHistory(std::string_view key, std::string_view value) {
   const Result<uint64_t> sequence = DecodeHistoryKey(key);
   if (!sequence.ok()) return sequence.status();
   if (value.empty()) return Corrupt("history value", "has 0 bytes");
@@ -71,7 +56,7 @@ Result<EntryView> ReadHistory(std::string_view key, std::string_view value) {
     return Corrupt("history value", "version is " + std::to_string(version) + " instead of " +
                                         std::to_string(kValueVersion));
   }
-  EntryView entry;
+  Entry entry;
   entry.sequence = *sequence;
   entry.reason = static_cast<EndReason>(reader.Read<uint8_t>());
   entry.ended_ms = reader.Read<int64_t>();
@@ -135,26 +120,11 @@ std::string EncodeHistoryValue(const HistoryEntry& entry) {
 }
 
 Status CheckHistory(std::string_view key, std::string_view value) {
-  return ReadHistory(key, value).status();
+  return ReadHistory<HistoryEntryOf<std::string_view>>(key, value).status();
 }
 
 Result<HistoryEntry> DecodeHistory(std::string_view key, std::string_view value) {
-  const Result<EntryView> view = ReadHistory(key, value);
-  if (!view.ok()) return view.status();
-  HistoryEntry entry;
-  entry.sequence = view->sequence;
-  entry.ended_ms = view->ended_ms;
-  entry.reason = view->reason;
-  entry.token_id = view->token_id;
-  entry.flow = view->flow;
-  entry.session = view->session;
-  entry.count = view->count;
-  entry.fence = view->fence;
-  entry.issued_ms = view->issued_ms;
-  entry.name_space = view->name_space;
-  entry.client_id = view->client_id;
-  entry.note = view->note;
-  return entry;
+  return ReadHistory<HistoryEntry>(key, value);
 }
 
 }  // namespace nowcalls::ledger

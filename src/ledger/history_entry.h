@@ -21,7 +21,9 @@ constexpr bool IsKeptInHistory(EndReason reason) {
   return reason != EndReason::kReleased && reason != EndReason::kCancelled;
 }
 
-struct HistoryEntry {
+// Text: std::string, or std::string_view for one that is only looked at.
+template <typename Text>
+struct HistoryEntryOf {
   uint64_t sequence = 0;  // >= 1.
   int64_t ended_ms = 0;   // Ledger clock; never below that of an entry before, or issued_ms.
   EndReason reason = EndReason::kAdmin;  // One that IsKeptInHistory.
@@ -31,12 +33,14 @@ struct HistoryEntry {
   uint32_t count = 0;
   Fence fence;
   int64_t issued_ms = 0;
-  std::string name_space;  // Of the session, as is client_id.
-  std::string client_id;
-  std::string note;  // What the administrator gave as the reason; empty for other ends.
+  Text name_space;  // Of the session, as is client_id.
+  Text client_id;
+  Text note;  // What the administrator gave as the reason; empty for other ends.
 
-  bool operator==(const HistoryEntry&) const = default;
+  bool operator==(const HistoryEntryOf&) const = default;
 };
+
+using HistoryEntry = HistoryEntryOf<std::string>;
 
 inline constexpr size_t kHistoryKeyBytes = 8;
 // Of a value, but for the bytes of its three texts.

@@ -46,51 +46,47 @@ int64_t ForEachMessage(std::string_view bytes, Visit&& visit) {
   return messages;
 }
 
-void SplitRequests(benchmark::State& state) {
-  const wire::OutputBuffer requests = Requests(static_cast<size_t>(state.range(0)));
+// Splits reads of so many bytes, and calls visit(message) for each message.
+template <typename Visit>
+void SplitReads(benchmark::State* state, Visit&& visit) {
+  const wire::OutputBuffer requests = Requests(static_cast<size_t>(state->range(0)));
   int64_t messages = 0;
-  for ([[maybe_unused]] auto iteration : state) {
-    messages += ForEachMessage(requests.view(), [](std::string_view message) {
-      benchmark::DoNotOptimize(message.size());
-    });
+  for ([[maybe_unused]] auto iteration : *state) {
+    messages += ForEachMessage(requests.view(), visit);
   }
-  CountItems(&state, messages);
+  CountItems(state, messages);
+}
+
+wire::Envelope EnvelopeOf(std::string_view message) {
+  wire::Envelope envelope;
+  wire::RequestError error;
+  NOWCALLS_CHECK(wire::DecodeEnvelope(message, &envelope, &error));
+  return envelope;
+}
+
+void SplitRequests(benchmark::State& state) {
+  SplitReads(&state, [](std::string_view message) { benchmark::DoNotOptimize(message.size()); });
 }
 
 void SplitRequestsAndEnvelopes(benchmark::State& state) {
-  const wire::OutputBuffer requests = Requests(static_cast<size_t>(state.range(0)));
-  int64_t messages = 0;
-  wire::RequestError error;
-  for ([[maybe_unused]] auto iteration : state) {
-    messages += ForEachMessage(requests.view(), [&](std::string_view message) {
-      wire::Envelope envelope;
-      NOWCALLS_CHECK(wire::DecodeEnvelope(message, &envelope, &error));
-      benchmark::DoNotOptimize(envelope);
-    });
-  }
-  CountItems(&state, messages);
+  SplitReads(&state,
+             [](std::string_view message) { benchmark::DoNotOptimize(EnvelopeOf(message)); });
 }
 
 void DecodeRequests(benchmark::State& state) {
-  const wire::OutputBuffer requests = Requests(static_cast<size_t>(state.range(0)));
-  int64_t messages = 0;
-  wire::RequestError error;
-  for ([[maybe_unused]] auto iteration : state) {
-    messages += ForEachMessage(requests.view(), [&](std::string_view message) {
-      wire::Envelope envelope;
-      NOWCALLS_CHECK(wire::DecodeEnvelope(message, &envelope, &error));
-      if (envelope.method == wire::Method::kAcquire) {
-        wire::AcquireParams params;
-        NOWCALLS_CHECK(wire::DecodeAcquire(envelope.params, &params, &error));
-        benchmark::DoNotOptimize(params);
-      } else {
-        wire::TokenParams params;
-        NOWCALLS_CHECK(wire::DecodeToken(envelope.method, envelope.params, &params, &error));
-        benchmark::DoNotOptimize(params);
-      }
-    });
-  }
-  CountItems(&state, messages);
+  SplitReads(&state, [](std::string_view message) {
+    const wire::Envelope envelope = EnvelopeOf(message);
+    wire::RequestError error;
+    if (envelope.method == wire::Method::kAcquire) {
+      wire::AcquireParams params;
+      NOWCALLS_CHECK(wire::DecodeAcquire(envelope.params, &params, &error));
+      benchmark::DoNotOptimize(params);
+    } else {
+      wire::TokenParams params;
+      NOWCALLS_CHECK(wire::DecodeToken(envelope.method, envelope.params, &params, &error));
+      benchmark::DoNotOptimize(params);
+    }
+  });
 }
 
 // Into a buffer that is used again and again, as a connection's is.
