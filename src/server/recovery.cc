@@ -53,13 +53,13 @@ class Loader : public store::LedgerVisitor {
     return core_->LoadToken(token);
   }
 
-  Result<RecoveredLedger> Finish() {
+  Result<RecoveredLedger> Finish(const std::function<Result<ClockSample>()>& sample_clocks) {
     if (core_ == nullptr) return Status::Corruption("the ledger has no format record");
     if (seal_.has_value() != mark_.has_value()) {
       return Status::Corruption("the ledger has a clock without a seal, or a seal without a clock");
     }
     NOWCALLS_RETURN_IF_ERROR(core_->FinishLoad(seal_));
-    const Result<ClockSample> sample = SampleClocks();
+    const Result<ClockSample> sample = sample_clocks();
     if (!sample.ok()) return sample.status();
     std::optional<ledger::RecoveredTime> time;
     // The clock of a new ledger begins with the wall clock.
@@ -92,10 +92,11 @@ class Loader : public store::LedgerVisitor {
 
 }  // namespace
 
-Result<RecoveredLedger> Recover(store::Store* store, const core::CoreOptions& options) {
+Result<RecoveredLedger> Recover(store::Store* store, const core::CoreOptions& options,
+                                const std::function<Result<ClockSample>()>& sample_clocks) {
   Loader loader(options);
   NOWCALLS_RETURN_IF_ERROR(store->Load(&loader));
-  return loader.Finish();
+  return loader.Finish(sample_clocks);
 }
 
 }  // namespace nowcalls::server

@@ -5,6 +5,7 @@
 #define NOWCALLS_SERVER_RECOVERY_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,8 +33,11 @@ struct RecoveredLedger {
 };
 
 // Loads everything and proves that it is complete. The moment it returns is the one from which
-// restart grace counts. kCorruption when the ledger is damaged, or whatever the store reports.
-Result<RecoveredLedger> Recover(store::Store* store, const core::CoreOptions& options);
+// restart grace counts; `sample_clocks`, or what stands for it in a test, tells when that is.
+// kCorruption when the ledger is damaged, or whatever the store reports.
+Result<RecoveredLedger> Recover(
+    store::Store* store, const core::CoreOptions& options,
+    const std::function<Result<ClockSample>()>& sample_clocks = SampleClocks);
 
 }  // namespace nowcalls::server
 
