@@ -1,0 +1,83 @@
+#include "sim/admin_life.h"
+
+#include <algorithm>
+
+namespace nowcalls::sim {
+
+AdminLife::AdminLife(World* world, uint64_t seed)
+    : world_(world), prng_(seed), initial_rules_(world->options().rules) {
+  for (const SimRule& rule : initial_rules_) {
+    const auto found = std::find(name_spaces_.begin(), name_spaces_.end(), rule.name_space);
+    if (found == name_spaces_.end()) name_spaces_.push_back(rule.name_space);
+  }
+  pace_us_ = prng_.Between(100, 3'000) * kMs;
+}
+
+void AdminLife::ActLater() {
+  const bool soon = restoring_ || loaded_ < name_spaces_.size();
+  world_->timeline().After(soon ? 20 * kMs : prng_.Between(1, 2 * pace_us_), [this] { Act(); });
+}
+
+void AdminLife::Act() {
+  ActLater();
+  if (!world_->admin().Ready()) return;
+  if (restoring_) return ContinueRestoring();
+  if (loaded_ < name_spaces_.size()) {
+    return world_->admin().LoadRules(world_->rules(), name_spaces_[loaded_++]);
+  }
+  Change();
+}
+
+const std::string& AdminLife::SomeNamespace() {
+  return name_spaces_[prng_.Below(name_spaces_.size())];
+}
+
+void AdminLife::Change() {
+  SimAdmin& admin = world_->admin();
+  std::vector<SimRule>& rules = world_->rules();
+  const size_t place = prng_.Below(rules.size());
+  SimRule& rule = rules[place];
+  const auto limit = static_cast<uint32_t>(prng_.Below(2) == 0 ? 1 : kReclaimTokensMax);
+  const uint64_t what = prng_.Below(100);
+  if (what < 30) {
+    const auto by = static_cast<double>(prng_.Between(-4, 2));
+    rule.count = std::max(0.0, initial_rules_[place].count + by);
+    admin.LoadRules(rules, rule.name_space);
+  } else if (what < 45 || !rule.present) {
+    rule.present = !rule.present;
+    admin.LoadRules(rules, rule.name_space);
+  } else if (what < 60) {
+    admin.Drain(rule.flow, prng_.Below(4) == 0);
+  } else if (what < 75) {
+    admin.ReclaimFlow(rule.flow, limit);
+  } else if (what < 80) {
+    admin.Purge(rule.flow);
+  } else {
+    const auto& clients = world_->clients();
+    const SimClient& client = *clients[prng_.Below(clients.size())];
+    if (what < 90 && !client.held().empty()) return admin.Reclaim(client.held().front().token);
+    const std::string owner = client.owner();
+    const size_t slash = owner.find('/');
+    admin.ReclaimClient(owner.substr(0, slash), owner.substr(slash + 1), limit);
+  }
+}
+
+void AdminLife::Restore() {
+  restoring_ = true;
+  world_->rules() = initial_rules_;
+  for (const std::string& name_space : name_spaces_) {
+    to_restore_.emplace_back(
+        [this, name_space] { world_->admin().LoadRules(world_->rules(), name_space); });
+  }
+  for (const SimRule& rule : initial_rules_) {
+    to_restore_.emplace_back([this, flow = rule.flow] { world_->admin().Drain(flow, false); });
+  }
+}
+
+void AdminLife::ContinueRestoring() {
+  if (asked_ && world_->admin().last_was_answered()) to_restore_.erase(to_restore_.begin());
+  asked_ = !to_restore_.empty();
+  if (asked_) to_restore_.front()();
+}
+
+}  // namespace nowcalls::sim

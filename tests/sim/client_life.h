@@ -1,0 +1,57 @@
+// ClientLife: what a simulated client does all day, by seed.
+//
+// Thread: one at a time. It acquires, waits, keeps, releases, and does what clients should not:
+// pauses past its deadlines, gives up, cancels, releases twice, or what is another's, reuses
+// request ids, hangs up in the middle of everything. Back on a connection it settles what was left
+// unanswered, as wire/PROTOCOL.md asks: by asking again or by cancelling.
+#ifndef NOWCALLS_SIM_CLIENT_LIFE_H_
+#define NOWCALLS_SIM_CLIENT_LIFE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "base/prng.h"
+#include "sim/sim_client.h"
+#include "sim/world.h"
+
+namespace nowcalls::sim {
+
+class ClientLife {
+ public:
+  // Request ids are from `first_request_id` on.
+  ClientLife(World* world, SimClient* client, uint64_t first_request_id, uint64_t seed);
+
+  void Begin() { ActLater(); }
+  // Nothing is begun any more; what has been asked goes on.
+  void Stop() { stopped_ = true; }
+
+ private:
+  void ActLater();
+  void Act();
+  void Reconnect();
+  void Settle();
+  void DoSomething();
+  const SimClient::Held* SomeHeld();  // Null: none.
+  void AcquireNew();
+  void ReleaseWrongly();
+  void AskAgain();
+  void CancelSomething();
+  bool MayPauseOrLeave();
+  SimClient::Wanted Draw();
+
+  World* const world_;
+  SimClient* const client_;
+  Prng prng_;
+  uint64_t next_request_id_;
+  bool stopped_ = false;
+
+  // The character of this client.
+  int64_t pace_us_;
+  size_t held_max_;
+  uint32_t request_id_chance_;
+  uint32_t wait_chance_;
+};
+
+}  // namespace nowcalls::sim
+
+#endif  // NOWCALLS_SIM_CLIENT_LIFE_H_

@@ -1,0 +1,73 @@
+#include "sim/draw_world.h"
+
+#include <memory>
+#include <utility>
+
+namespace nowcalls::sim {
+namespace {
+
+template <typename T>
+T OneOf(Prng* prng, T usual, T rare) {
+  return prng->Below(3) == 0 ? rare : usual;
+}
+
+Limits DrawLimits(Prng* prng) {
+  Limits limits;
+  limits.tokens_max = OneOf<uint32_t>(prng, limits.tokens_max, 12);
+  limits.requests_in_flight_max = OneOf<uint32_t>(prng, limits.requests_in_flight_max, 2);
+  limits.batch_bytes_max = OneOf<size_t>(prng, limits.batch_bytes_max, 400);
+  limits.waiters_per_rule_max = OneOf<uint32_t>(prng, limits.waiters_per_rule_max, 2);
+  limits.waiters_per_connection_max = OneOf<uint32_t>(prng, limits.waiters_per_connection_max, 2);
+  limits.cancels_per_session_max = OneOf<uint32_t>(prng, limits.cancels_per_session_max, 2);
+  limits.history_max =
+      OneOf<uint32_t>(prng, limits.history_max, static_cast<uint32_t>(prng->Below(6)));
+  return limits;
+}
+
+core::CoreOptions DrawCore(Prng* prng) {
+  core::CoreOptions options;
+  options.limits = DrawLimits(prng);
+  options.token_id_key = {prng->Next(), prng->Next()};
+  options.restart_grace_ms = OneOf<int64_t>(prng, 10'000, prng->Between(0, 3'000));
+  options.mass_expiry.sessions_min = OneOf<uint32_t>(prng, 10, 2);
+  options.mass_expiry_factor = static_cast<double>(prng->Between(1, 5));
+  options.resource_timeout_factor = static_cast<double>(prng->Between(4, 6)) / 2;
+  options.sweep_interval_ms = OneOf<int64_t>(prng, 100, prng->Between(1, 1'000));
+  options.sweep_keys_max = OneOf<uint32_t>(prng, 1'000, static_cast<uint32_t>(prng->Between(1, 4)));
+  options.sweep_budget_us = 0;  // It would be measured by the real clock.
+  options.grants_per_call_max = OneOf<uint32_t>(prng, 1'000, 1);
+  if (prng->Below(5) == 0) options.expire_strategy = std::make_shared<StrictExpireStrategy>();
+  return options;
+}
+
+std::vector<SimRule> DrawRules(Prng* prng) {
+  std::vector<SimRule> rules(static_cast<size_t>(prng->Between(1, 4)));
+  for (size_t i = 0; i < rules.size(); ++i) {
+    SimRule& rule = rules[i];
+    rule.flow = static_cast<int64_t>(i) + 1;
+    rule.name_space = prng->Below(3) == 0 ? "default" : "shop";
+    rule.for_each_session = prng->Below(3) == 0;
+    rule.count =
+        static_cast<double>(rule.for_each_session ? prng->Between(1, 3) : prng->Between(1, 12));
+    rule.resource_timeout_ms = 2 * prng->Between(50, 2'500);
+    rule.client_offline_ms = prng->Between(50, 5'000);
+    rule.client_cap = prng->Below(3) == 0 ? prng->Between(1, 4) : 0;
+    rule.shadow = prng->Below(8) == 0;
+    rule.queues = prng->Below(2) == 0;
+  }
+  return rules;
+}
+
+}  // namespace
+
+WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
+  Prng prng(seed ^ 0x5eed);
+  WorldOptions options{.seed = seed, .plan = DrawFaultPlan(&prng), .core = DrawCore(&prng)};
+  options.grace_ms = options.core.expire_strategy == nullptr ? options.core.restart_grace_ms : 0;
+  options.rules = DrawRules(&prng);
+  options.sabotage = sabotage;
+  options.keeps_lines = keeps_lines;
+  return options;
+}
+
+}  // namespace nowcalls::sim

@@ -1,0 +1,79 @@
+// What goes wrong in a run, how often, and how often it did.
+//
+// Thread: one at a time. Each seed draws its own plan; each kind of fault is absent from a part of
+// the seeds, so that none hides what only happens without it.
+#ifndef NOWCALLS_SIM_FAULTS_H_
+#define NOWCALLS_SIM_FAULTS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/prng.h"
+
+namespace nowcalls::sim {
+
+enum class Fault : uint8_t {
+  kCrash,                   // kill -9 between any two calls of the engine.
+  kReboot,                  // The same with the whole machine.
+  kTerminate,               // SIGTERM.
+  kCommitSlow,              // For up to seconds.
+  kCommitFailed,            // The process ends; of the batch nothing is on disk.
+  kCommitFailedWithEffect,  // The process ends; the batch is on disk.
+  kScanFailed,              // The process ends.
+  kServerStall,             // The loop is held up (SIGSTOP, no processor).
+  kClockStep,               // Somebody sets the wall clock.
+  kReset,                   // A connection breaks, in the middle of a message, it may be.
+  kVanish,                  // A client's host is gone; the server hears of it a minute later.
+  kNetworkStall,            // One direction of a connection stands still for up to seconds.
+  kSplit,                   // Bytes arrive in pieces.
+  kSlowReader,              // A socket takes little at a time.
+  kClientPause,             // A client does nothing, past its deadlines.
+  kClientEnds,              // A client closes its connection, politely or not.
+};
+inline constexpr size_t kFaultCount = 16;
+
+std::string_view FaultName(Fault fault);
+
+struct FaultCounts {
+  std::array<uint64_t, kFaultCount> counts{};
+
+  void Count(Fault fault) { ++counts[static_cast<size_t>(fault)]; }
+  void Add(const FaultCounts& other);
+};
+
+// Mean times between two of a kind are milliseconds, 0: never. Chances are parts of a million.
+struct FaultPlan {
+  int64_t process_every_ms = 0;  // Crash, reboot or SIGTERM.
+  uint32_t reboot_chance = 0;    // That it is a reboot.
+  uint32_t terminate_chance = 0;
+  int64_t down_ms_max = 100;  // How long until the server is started again.
+  uint32_t commit_slow_chance = 0;
+  int64_t commit_slow_ms_max = 0;
+  uint32_t commit_failed_chance = 0;
+  uint32_t scan_failed_chance = 0;
+  int64_t server_stall_every_ms = 0;
+  int64_t server_stall_ms_max = 0;
+  int64_t clock_step_every_ms = 0;
+  int64_t reset_every_ms = 0;
+  uint32_t vanish_chance = 0;  // That a reset is a vanished host.
+  uint32_t network_stall_chance = 0;
+  int64_t network_stall_ms_max = 0;
+  uint32_t split_chance = 0;
+  uint32_t slow_reader_chance = 0;  // Of a connection.
+  uint32_t client_pause_chance = 0;
+  int64_t client_pause_ms_max = 0;
+  uint32_t client_ends_chance = 0;
+
+  // How long things take when nothing is wrong.
+  int64_t network_delay_us_max = 1'000;
+  int64_t commit_us_max = 1'000;
+  int64_t turn_us_max = 100;
+};
+
+FaultPlan DrawFaultPlan(Prng* prng);
+
+}  // namespace nowcalls::sim
+
+#endif  // NOWCALLS_SIM_FAULTS_H_

@@ -1,0 +1,74 @@
+// LevelHistory: how many calls of each flow may have been allowed, and when.
+//
+// Thread: one at a time. Moments are the oracle's numbers of events. A change that was asked for
+// and not answered may be in force or not, so several settings may hold at a moment; one that is
+// replaced is possible until the answer. Sessions count, for levels that depend on them, from when
+// they may be online until the server surely knows that they are not.
+#ifndef NOWCALLS_SIM_LEVEL_HISTORY_H_
+#define NOWCALLS_SIM_LEVEL_HISTORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/network.h"
+
+namespace nowcalls::sim {
+
+struct LevelSetting {
+  bool in_force = false;
+  bool draining = false;
+  double count = 0;
+  bool for_each_session = false;  // Of the namespace.
+  std::string name_space{};
+
+  bool operator==(const LevelSetting&) const = default;
+};
+
+class LevelHistory {
+ public:
+  using Change = std::function<LevelSetting(LevelSetting)>;
+
+  // One change at a time; it is over when it is answered, or the server died.
+  void Asked(uint64_t at, const std::map<int64_t, Change>& changes);
+  void Answered(uint64_t at, bool applied);
+  void Lost() { pending_.clear(); }
+
+  void SessionMayOpen(uint64_t at, LinkId link, const std::string& owner);
+  void SessionSettled(uint64_t at, LinkId link);
+
+  // The highest level that the flow may have had at a moment in [from, until].
+  int64_t Highest(int64_t flow, uint64_t from, uint64_t until) const;
+
+ private:
+  static constexpr uint64_t kStill = UINT64_MAX;
+
+  struct Possible {
+    LevelSetting setting;
+    uint64_t from = 0;
+    uint64_t until = kStill;
+  };
+  struct Presence {
+    std::string owner;  // NAMESPACE/CLIENT
+    uint64_t from = 0;
+    uint64_t until = kStill;
+  };
+  struct Pending {
+    int64_t flow = 0;
+    std::vector<size_t> before;  // Places in possible_[flow].
+    std::vector<size_t> after;
+  };
+
+  int64_t Sessions(const std::string& name_space, uint64_t from, uint64_t until) const;
+
+  std::map<int64_t, std::vector<Possible>> possible_;
+  std::vector<Pending> pending_;
+  std::map<LinkId, Presence> presences_;
+};
+
+}  // namespace nowcalls::sim
+
+#endif  // NOWCALLS_SIM_LEVEL_HISTORY_H_

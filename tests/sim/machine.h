@@ -1,0 +1,42 @@
+// Machine: the clocks of the host that the server runs on.
+//
+// Thread: one at a time. The boot clock begins anew with each boot, which has an id of its own; the
+// wall clock may be set by anybody.
+#ifndef NOWCALLS_SIM_MACHINE_H_
+#define NOWCALLS_SIM_MACHINE_H_
+
+#include <cstdint>
+
+#include "base/clock.h"
+#include "sim/timeline.h"
+
+namespace nowcalls::sim {
+
+class Machine {
+ public:
+  explicit Machine(const Timeline* timeline) : timeline_(timeline) {}
+
+  int64_t BoottimeMs() const { return timeline_->now_ms() - booted_ms_; }
+  ClockSample Sample() const {
+    return {.boottime_ms = BoottimeMs(),
+            .wall_ms = timeline_->now_ms() + wall_ahead_ms_,
+            .boot_id = boot_id_};
+  }
+
+  void Reboot() {
+    booted_ms_ = timeline_->now_ms();
+    ++boot_id_[0];
+    if (boot_id_[0] == 0) ++boot_id_[1];
+  }
+  void StepWall(int64_t by_ms) { wall_ahead_ms_ += by_ms; }
+
+ private:
+  const Timeline* const timeline_;
+  int64_t booted_ms_ = -3'600'000;  // An hour before the world begins.
+  int64_t wall_ahead_ms_ = 1'700'000'000'000;
+  BootId boot_id_{1};
+};
+
+}  // namespace nowcalls::sim
+
+#endif  // NOWCALLS_SIM_MACHINE_H_

@@ -1,0 +1,474 @@
+#include "sim/oracle.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace nowcalls::sim {
+namespace {
+
+constexpr int64_t kNeverMs = std::numeric_limits<int64_t>::max();
+constexpr size_t kViolationsMax = 20;
+
+std::string Text(const SeenToken& seen) {
+  return "token " + std::to_string(seen.id) + " (fence " + std::to_string(seen.fence) + ", " +
+         seen.owner + ", flow " + std::to_string(seen.flow) + ", count " +
+         std::to_string(seen.count) + ", request id " + std::to_string(seen.request_id) + ")";
+}
+
+}  // namespace
+
+void Oracle::Violation(const std::string& what) {
+  if (violations_.size() >= kViolationsMax) return;
+  violations_.push_back(what + " at " + std::to_string(timeline_->now_ms()) + " ms");
+}
+
+Oracle::Wish Oracle::WishOf(const SeenToken& seen) {
+  return {seen.owner, seen.flow, seen.count, seen.request_id};
+}
+
+Oracle::Operation& Oracle::Ask(Kind kind, const std::string& owner) {
+  Operation& op = operations_[++last_op_];
+  op.kind = kind;
+  op.owner = owner;
+  op.asked = Tick();
+  op.asked_ms = timeline_->now_ms();
+  op.life = life_;
+  return op;
+}
+
+Oracle::Token* Oracle::Find(uint64_t id) {
+  const auto found = tokens_.find(id);
+  return found == tokens_.end() ? nullptr : &found->second;
+}
+
+bool Oracle::IsOwners(const Operation& op, const Token& token) const {
+  return op.owner.empty() || op.owner == token.seen.owner;
+}
+
+// Whether it must be there now, unless the operation `but_for` has ended it.
+bool Oracle::IsLive(const Token& token, OpId but_for) const {
+  const int64_t now_ms = timeline_->now_ms();
+  if (token.gone != 0 || now_ms >= token.deadline_ms || now_ms >= token.offline_ms) return false;
+  return token.enders.empty() || (token.enders.size() == 1 && token.enders.contains(but_for));
+}
+
+void Oracle::SetGone(Token* token) {
+  token->gone = order_;
+  present_.erase(token->seen.id);
+  adopted_[WishOf(token->seen)].erase(token->seen.id);
+}
+
+// --- Connections and sessions. ---
+
+int64_t Oracle::OfflineDueMs(const std::string& owner, int64_t flow) {
+  const Owner& of = owners_[owner];
+  if (!of.links.empty()) return kNeverMs;
+  const int64_t offline_ms = flows_[flow].client_offline_ms;
+  return of.offline_since_ms + (of.since_restart ? std::max(offline_ms, grace_ms_) : offline_ms);
+}
+
+void Oracle::SessionSeen(LinkId link, const std::string& owner) {
+  Owner& of = owners_[owner];
+  link_owners_[link] = owner;
+  const auto broken = broken_ms_.find(link);
+  if (broken != broken_ms_.end()) {
+    if (broken->second <= of.offline_since_ms) return;
+    of.offline_since_ms = broken->second;
+    of.since_restart = false;
+    return;
+  }
+  if (!of.links.insert(link).second) return;
+  for (const uint64_t id : present_) {
+    Token& token = tokens_[id];
+    if (token.seen.owner == owner && token.offline_ms > timeline_->now_ms()) {
+      token.offline_ms = kNeverMs;
+    }
+  }
+}
+
+void Oracle::LinkBroken(LinkId link) {
+  broken_ms_.try_emplace(link, timeline_->now_ms());
+  const auto found = link_owners_.find(link);
+  if (found == link_owners_.end()) return;
+  const std::string& owner = found->second;
+  Owner& of = owners_[owner];
+  if (of.links.erase(link) == 0 || !of.links.empty()) return;
+  of.offline_since_ms = timeline_->now_ms();
+  of.since_restart = false;
+  for (const uint64_t id : present_) {
+    Token& token = tokens_[id];
+    if (token.seen.owner != owner) continue;
+    token.offline_ms = std::min(token.offline_ms, OfflineDueMs(owner, token.seen.flow));
+  }
+}
+
+// --- Acquires. ---
+
+OpId Oracle::AcquireAsked(const std::string& owner, int64_t flow, int64_t count,
+                          uint64_t request_id) {
+  Operation& op = Ask(Kind::kAcquire, owner);
+  op.flow = flow;
+  op.count = count;
+  op.request_id = request_id;
+  open_acquires_[{owner, flow, count, request_id}].insert(last_op_);
+  return last_op_;
+}
+
+// A token of a request id may come from any request with it that is open.
+uint64_t Oracle::FirstAsked(const Wish& wish, uint64_t asked) const {
+  const auto open = open_acquires_.find(wish);
+  if (open == open_acquires_.end()) return asked;
+  for (const OpId op : open->second) asked = std::min(asked, operations_.at(op).asked);
+  return asked;
+}
+
+void Oracle::AddEnders(Token* token) {
+  for (const OpId id : ender_ops_) {
+    const Operation& op = operations_[id];
+    if (!op.may_end_tokens || op.answered < token->asked) continue;
+    const bool hits = op.kind == Kind::kCancel
+                          ? op.owner == token->seen.owner && op.request_id == token->seen.request_id
+                          : op.flow == token->seen.flow || op.owner == token->seen.owner;
+    if (hits) token->enders.insert(id);
+  }
+}
+
+Oracle::Token* Oracle::AddToken(const SeenToken& seen, uint64_t asked) {
+  Token& token = tokens_[seen.id];
+  token.seen = seen;
+  token.asked = asked;
+  token.offline_ms = OfflineDueMs(seen.owner, seen.flow);
+  present_.insert(seen.id);
+  AddEnders(&token);
+  if (!fences_.emplace(seen.fence, seen.id).second) {
+    Violation("I6 a fence is given twice: " + Text(seen));
+  }
+  const auto later = acknowledged_.lower_bound(asked);
+  if (later != acknowledged_.begin() && std::prev(later)->second >= seen.fence) {
+    Violation("I6 " + Text(seen) + " was asked for after fence " +
+              std::to_string(std::prev(later)->second) + " had been acknowledged");
+  }
+  return &token;
+}
+
+bool Oracle::IsSame(const SeenToken& one, const SeenToken& other) {
+  return WishOf(one) == WishOf(other) && one.fence == other.fence;
+}
+
+void Oracle::AcquireGranted(OpId op, LinkId link, uint64_t id, uint64_t fence, int64_t hold_ms) {
+  Operation& acquire = operations_.at(op);
+  acquire.answered = Tick();
+  const SeenToken seen{id, fence, acquire.owner, acquire.flow, acquire.count, acquire.request_id};
+  const Wish wish = WishOf(seen);
+  const uint64_t asked = seen.request_id == 0 ? acquire.asked : FirstAsked(wish, acquire.asked);
+  open_acquires_[wish].erase(op);
+  const bool late = acquire.life != life_ || !runs_;
+  Token* token = Find(id);
+  if (token == nullptr) {
+    token = AddToken(seen, asked);
+    token->answered = order_;
+    if (late) {
+      CheckLateGrant(acquire, link, hold_ms, token);
+    } else {
+      CheckRequestId(*token);
+    }
+  } else {
+    if (!IsSame(token->seen, seen)) {
+      Violation("I6 " + Text(seen) + " was given before as " + Text(token->seen));
+    }
+    if (token->gone != 0 && token->gone < acquire.asked) {
+      Violation("I2 " + Text(seen) + " is given again after its end");
+    }
+    adopted_[WishOf(token->seen)].erase(id);
+    token->answered = std::min(token->answered, order_);
+  }
+  const uint64_t highest = acknowledged_.empty() ? 0 : acknowledged_.rbegin()->second;
+  acknowledged_[order_] = std::max(highest, fence);
+  if (token->gone != 0) return;
+  if (!late) token->deadline_ms = std::max(token->deadline_ms, acquire.asked_ms + hold_ms);
+  CheckCap(*token);
+  CheckLevel(seen.flow);
+}
+
+// The answer of a server that has died since, about a token that it did not leave in its ledger:
+// so it had ended before.
+void Oracle::CheckLateGrant(const Operation& acquire, LinkId link, int64_t hold_ms, Token* token) {
+  const auto died = died_ms_.find(acquire.life);
+  const auto broken = broken_ms_.find(link);
+  const int64_t died_ms = died == died_ms_.end() ? 0 : died->second;
+  const int64_t offline_ms = flows_[acquire.flow].client_offline_ms;
+  const bool may_have_ended =
+      !token->enders.empty() || acquire.asked_ms + hold_ms <= died_ms ||
+      (broken != broken_ms_.end() && broken->second + offline_ms <= died_ms);
+  if (!may_have_ended) {
+    Violation("I1 " + Text(token->seen) + " was acknowledged, and its server left no trace of it");
+  }
+  SetGone(token);
+}
+
+void Oracle::CheckRequestId(const Token& token) {
+  if (token.seen.request_id == 0) return;
+  for (const uint64_t id : present_) {
+    const Token& other = tokens_[id];
+    const bool same =
+        other.seen.owner == token.seen.owner && other.seen.request_id == token.seen.request_id;
+    if (same && other.seen.fence < token.seen.fence && IsLive(other)) {
+      Violation("I3 " + Text(token.seen) + " is the second for its request id, beside " +
+                Text(other.seen));
+    }
+  }
+}
+
+void Oracle::CheckCap(const Token& token) {
+  const FlowFacts& facts = flows_[token.seen.flow];
+  if (facts.client_cap == 0 || facts.shadow) return;
+  int64_t held = 0;
+  for (const uint64_t id : present_) {
+    const Token& other = tokens_[id];
+    const bool counts = other.seen.owner == token.seen.owner && other.seen.flow == token.seen.flow;
+    if (counts && IsLive(other)) held += other.seen.count;
+  }
+  if (held > facts.client_cap) {
+    Violation("I5 with " + Text(token.seen) + " its client holds " + std::to_string(held) +
+              " of at most " + std::to_string(facts.client_cap));
+  }
+}
+
+// Those that are live now were so when the last of them was granted.
+void Oracle::CheckLevel(int64_t flow) {
+  if (flows_[flow].shadow) return;
+  int64_t held = 0;
+  const Token* last = nullptr;
+  for (const uint64_t id : present_) {
+    const Token& token = tokens_[id];
+    if (token.seen.flow != flow || !IsLive(token)) continue;
+    held += token.seen.count;
+    if (last == nullptr || token.seen.fence > last->seen.fence) last = &token;
+  }
+  if (last == nullptr) return;
+  const int64_t level = levels_.Highest(flow, last->asked, std::min(last->answered, order_));
+  if (held > level) {
+    Violation("I5 with " + Text(last->seen) + " its flow had " + std::to_string(held) +
+              " calls in progress, and a level of at most " + std::to_string(level));
+  }
+}
+
+void Oracle::AcquireRefused(OpId op) {
+  Operation& acquire = operations_.at(op);
+  acquire.answered = Tick();
+  const Wish wish{acquire.owner, acquire.flow, acquire.count, acquire.request_id};
+  std::set<OpId>& open = open_acquires_[wish];
+  open.erase(op);
+  if (acquire.life != life_ || !runs_) return;
+  const auto may = std::count_if(open.begin(), open.end(),
+                                 [&](OpId id) { return operations_[id].life == life_; });
+  if (adopted_[wish].size() > static_cast<size_t>(may)) {
+    Violation("I3 " + Text(tokens_[*adopted_[wish].begin()].seen) +
+              " is in the ledger, and its acquire was refused");
+  }
+}
+
+// --- Ends. ---
+
+OpId Oracle::ReleaseAsked(const std::string& owner, uint64_t id) {
+  Operation& op = Ask(Kind::kRelease, owner);
+  op.token = id;
+  Token* const token = Find(id);
+  if (token != nullptr && IsOwners(op, *token)) token->enders.insert(last_op_);
+  return last_op_;
+}
+
+void Oracle::ReleaseAnswered(OpId id, bool released) {
+  Operation& op = operations_.at(id);
+  op.answered = Tick();
+  Token* const token = Find(op.token);
+  if (token == nullptr) return;
+  if (!IsOwners(op, *token)) {
+    if (released) Violation("I1 " + op.owner + " has released " + Text(token->seen));
+    return;
+  }
+  if (released) {
+    if (token->released || (token->gone != 0 && token->gone < op.asked)) {
+      Violation("I2 " + Text(token->seen) + " is released again after its end");
+    }
+    token->released = true;
+  } else if (IsLive(*token, id)) {
+    Violation("I1 " + Text(token->seen) + " is not known any more when it is released");
+  }
+  if (token->gone == 0) SetGone(token);
+}
+
+OpId Oracle::KeepAsked(const std::string& owner, uint64_t id) {
+  Ask(Kind::kKeep, owner).token = id;
+  return last_op_;
+}
+
+void Oracle::KeepAnswered(OpId id, bool kept, int64_t hold_ms) {
+  Operation& op = operations_.at(id);
+  op.answered = Tick();
+  Token* const token = Find(op.token);
+  if (token == nullptr) return;
+  if (!IsOwners(op, *token)) {
+    if (kept) Violation("I1 " + op.owner + " has kept " + Text(token->seen));
+    return;
+  }
+  if (!kept) {
+    if (IsLive(*token)) Violation("I1 " + Text(token->seen) + " is not known when it is kept");
+    if (token->gone == 0) SetGone(token);
+    return;
+  }
+  if (token->gone != 0) {
+    if (token->gone < op.asked) Violation("I2 " + Text(token->seen) + " is kept after its end");
+    return;
+  }
+  if (op.life != life_ || !runs_) return;
+  token->deadline_ms = std::max(token->deadline_ms, op.asked_ms + hold_ms);
+  if (token->offline_ms <= timeline_->now_ms()) {
+    token->offline_ms = OfflineDueMs(token->seen.owner, token->seen.flow);
+  }
+}
+
+OpId Oracle::CancelAsked(const std::string& owner, uint64_t request_id) {
+  Operation& op = Ask(Kind::kCancel, owner);
+  op.request_id = request_id;
+  ender_ops_.push_back(last_op_);
+  for (const uint64_t id : present_) {
+    const SeenToken& seen = tokens_[id].seen;
+    if (seen.owner == owner && seen.request_id == request_id) tokens_[id].enders.insert(last_op_);
+  }
+  return last_op_;
+}
+
+void Oracle::CancelAnswered(OpId id, bool ended) {
+  Operation& op = operations_.at(id);
+  op.answered = Tick();
+  for (const uint64_t token_id : std::set<uint64_t>(present_)) {
+    Token& token = tokens_[token_id];
+    const bool its = token.seen.owner == op.owner && token.seen.request_id == op.request_id;
+    if (!its || token.answered > op.asked) continue;
+    if (!ended && IsLive(token, id)) {
+      Violation("I1 " + Text(token.seen) + " is not known when its request id is cancelled");
+    }
+    SetGone(&token);
+  }
+}
+
+OpId Oracle::ReclaimAllAsked(int64_t flow, const std::string& owner) {
+  Operation& op = Ask(Kind::kReclaimAll, owner.empty() ? "-" : owner);
+  op.flow = flow;
+  ender_ops_.push_back(last_op_);
+  for (const uint64_t id : present_) {
+    const SeenToken& seen = tokens_[id].seen;
+    if (seen.owner == op.owner || seen.flow == flow) tokens_[id].enders.insert(last_op_);
+  }
+  return last_op_;
+}
+
+void Oracle::ReclaimAllAnswered(OpId id, bool carried_out, bool more) {
+  Operation& op = operations_.at(id);
+  op.answered = Tick();
+  op.may_end_tokens = carried_out;
+  for (const uint64_t token_id : std::set<uint64_t>(present_)) {
+    Token& token = tokens_[token_id];
+    if (!carried_out) token.enders.erase(id);
+    const bool its = token.seen.owner == op.owner || token.seen.flow == op.flow;
+    if (carried_out && !more && its && token.answered < op.asked) SetGone(&token);
+  }
+}
+
+// --- The ledger and the server. ---
+
+// Any assignment of such tokens to open acquires is as good as another.
+void Oracle::Adopt(const SeenToken& seen) {
+  const Wish wish = WishOf(seen);
+  const std::set<OpId>& open = open_acquires_[wish];
+  const auto may = std::count_if(open.begin(), open.end(),
+                                 [&](OpId id) { return operations_[id].life == life_; });
+  if (adopted_[wish].size() >= static_cast<size_t>(may)) {
+    Violation("I3 nobody has asked for " + Text(seen));
+  }
+  AddToken(seen, FirstAsked(wish, order_));
+  adopted_[wish].insert(seen.id);
+}
+
+void Oracle::Audit(const std::vector<SeenToken>& ledger) {
+  Tick();
+  std::set<uint64_t> ids;
+  std::set<std::pair<std::string, uint64_t>> requests;
+  for (const SeenToken& seen : ledger) {
+    if (!ids.insert(seen.id).second) Violation("I6 the ledger has twice " + Text(seen));
+    if (seen.request_id != 0 && !requests.emplace(seen.owner, seen.request_id).second) {
+      Violation("I3 a second token for a request id: " + Text(seen));
+    }
+    const Token* const known = Find(seen.id);
+    if (known == nullptr) {
+      Adopt(seen);
+    } else if (known->gone != 0) {
+      Violation("I2 in the ledger after its end: " + Text(seen));
+    } else if (!IsSame(known->seen, seen)) {
+      Violation("I3 the ledger has " + Text(seen) + ", acknowledged as " + Text(known->seen));
+    }
+  }
+  for (const uint64_t id : std::set<uint64_t>(present_)) {
+    if (ids.contains(id)) continue;
+    Token& token = tokens_[id];
+    if (IsLive(token)) Violation("I1 not in the ledger: " + Text(token.seen));
+    SetGone(&token);
+  }
+  CheckLedgerLevels(ledger);
+}
+
+void Oracle::CheckLedgerLevels(const std::vector<SeenToken>& ledger) {
+  std::map<int64_t, int64_t> held;
+  std::map<int64_t, const SeenToken*> last;
+  for (const SeenToken& seen : ledger) {
+    held[seen.flow] += seen.count;
+    const SeenToken*& newest = last[seen.flow];
+    if (newest == nullptr || seen.fence > newest->fence) newest = &seen;
+  }
+  for (const auto& [flow, newest] : last) {
+    if (flows_[flow].shadow) continue;
+    const Token& token = tokens_[newest->id];
+    const int64_t level = levels_.Highest(flow, token.asked, std::min(token.answered, order_));
+    if (held[flow] > level) {
+      Violation("I5 the ledger has " + std::to_string(held[flow]) + " calls in progress with " +
+                Text(*newest) + ", and a level of at most " + std::to_string(level));
+    }
+  }
+}
+
+void Oracle::ServerDied(const std::vector<SeenToken>& ledger) {
+  Audit(ledger);
+  runs_ = false;
+  died_ms_[life_] = timeline_->now_ms();
+  for (const OpId id : ender_ops_) {
+    operations_[id].answered = std::min(operations_[id].answered, order_);
+  }
+  for (const uint64_t id : present_) tokens_[id].enders.clear();
+  adopted_.clear();
+  levels_.Lost();
+}
+
+void Oracle::ServerReady(bool rebooted, const std::vector<SeenToken>& ledger,
+                         const std::map<int64_t, int64_t>& reported) {
+  Audit(ledger);
+  ++life_;
+  runs_ = true;
+  const int64_t ready_ms = timeline_->now_ms();
+  for (auto& [name, owner] : owners_) {
+    owner.links.clear();
+    owner.offline_since_ms = ready_ms;
+    owner.since_restart = true;
+  }
+  for (const uint64_t id : present_) {
+    Token& token = tokens_[id];
+    const int64_t spared_ms = ready_ms + std::min(flows_[token.seen.flow].hold_ms, grace_ms_);
+    token.deadline_ms = std::max(rebooted ? 0 : token.deadline_ms, spared_ms);
+    token.offline_ms = OfflineDueMs(token.seen.owner, token.seen.flow);
+  }
+  std::map<int64_t, int64_t> sums;
+  for (const SeenToken& seen : ledger) sums[seen.flow] += seen.count;
+  if (sums != reported) Violation("I4 the server reports other counts than those of its ledger");
+}
+
+}  // namespace nowcalls::sim

@@ -1,0 +1,178 @@
+// Oracle: judges from outside whether a server kept its promises.
+//
+// It hears what clients asked and were told, when connections broke, and what the ledger holds; of
+// the server it knows nothing, and shares no code with it: ordered maps and linear scans. What was
+// asked and not answered may have been done or not. A violation begins with its invariant:
+//
+//   I1 a token acknowledged, not released and not past its deadline is in the ledger, and is its
+//      holder's
+//   I2 a token that was released, or seen gone, is gone for ever
+//   I3 no token is in the ledger that nobody asked for, none twice for one request id, and none
+//      differs from what was acknowledged
+//   I4 the counts of the ledger's tokens are what the server reports
+//   I5 no grant beyond the level, the client's cap, a drain or the end of a rule
+//   I6 fences grow in the order of acknowledgement, ids and fences never repeat
+//
+// Thread: one at a time. Milliseconds are those of the timeline. Where only the order of two events
+// counts, events are numbered: what has the lower number came first.
+#ifndef NOWCALLS_SIM_ORACLE_H_
+#define NOWCALLS_SIM_ORACLE_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sim/level_history.h"
+#include "sim/network.h"
+#include "sim/timeline.h"
+
+namespace nowcalls::sim {
+
+using OpId = uint64_t;
+
+// What of a rule stays as it is for a whole run.
+struct FlowFacts {
+  int64_t hold_ms = 0;
+  int64_t client_offline_ms = 0;
+  int64_t client_cap = 0;  // 0: none.
+  bool shadow = false;
+};
+
+// A token as the ledger has it, or as an answer tells of it.
+struct SeenToken {
+  uint64_t id = 0;
+  uint64_t fence = 0;
+  std::string owner;  // NAMESPACE/CLIENT of its session.
+  int64_t flow = 0;
+  int64_t count = 0;
+  uint64_t request_id = 0;
+};
+
+class Oracle {
+ public:
+  // `grace_ms`: what a restart spares its tokens and sessions at least; 0: nothing.
+  Oracle(const Timeline* timeline, int64_t grace_ms) : timeline_(timeline), grace_ms_(grace_ms) {}
+
+  void AddFlow(int64_t flow, const FlowFacts& facts) { flows_[flow] = facts; }
+  LevelHistory& levels() { return levels_; }
+  // Numbers the event that happens now.
+  uint64_t Tick() { return ++order_; }
+
+  // --- Connections and sessions. ---
+  // The server has answered for the session of `owner` on this connection.
+  void SessionSeen(LinkId link, const std::string& owner);
+  // From now on the server may find the connection gone.
+  void LinkBroken(LinkId link);
+
+  // --- What clients ask. An operation that is never answered stays open. ---
+  OpId AcquireAsked(const std::string& owner, int64_t flow, int64_t count, uint64_t request_id);
+  void AcquireGranted(OpId op, LinkId link, uint64_t token, uint64_t fence, int64_t hold_ms);
+  void AcquireRefused(OpId op);
+  // By its owner, by a stranger, or, with an empty `owner`, by an administrator.
+  OpId ReleaseAsked(const std::string& owner, uint64_t token);
+  void ReleaseAnswered(OpId op, bool released);
+  OpId KeepAsked(const std::string& owner, uint64_t token);
+  void KeepAnswered(OpId op, bool kept, int64_t hold_ms);
+  OpId CancelAsked(const std::string& owner, uint64_t request_id);
+  void CancelAnswered(OpId op, bool ended);
+  // Of all tokens of a flow, or of an owner; the other is 0 or empty.
+  OpId ReclaimAllAsked(int64_t flow, const std::string& owner);
+  void ReclaimAllAnswered(OpId op, bool carried_out, bool more);
+
+  // --- The ledger and the server. ---
+  void Audit(const std::vector<SeenToken>& ledger);
+  void ServerDied(const std::vector<SeenToken>& ledger);
+  // `reported`: nowCalls by flow; those that are 0 are left out.
+  void ServerReady(bool rebooted, const std::vector<SeenToken>& ledger,
+                   const std::map<int64_t, int64_t>& reported);
+
+  void Violation(const std::string& what);
+  const std::vector<std::string>& violations() const { return violations_; }
+
+ private:
+  enum class Kind : uint8_t { kAcquire, kRelease, kKeep, kCancel, kReclaimAll };
+
+  struct Operation {
+    Kind kind = Kind::kAcquire;
+    std::string owner;
+    int64_t flow = 0;
+    int64_t count = 0;
+    uint64_t request_id = 0;
+    uint64_t token = 0;
+    uint64_t asked = 0;          // Number of the event,
+    int64_t asked_ms = 0;        // and its time.
+    uint64_t answered = kOpen;   // Until then it may be carried out.
+    uint64_t life = 0;           // Of the server, in which it was asked.
+    bool may_end_tokens = true;  // Not those that were surely not carried out.
+  };
+
+  struct Token {
+    SeenToken seen;
+    uint64_t asked = 0;         // It was granted after this event,
+    uint64_t answered = kOpen;  // and before this one.
+    int64_t deadline_ms = 0;    // Not timed out before,
+    int64_t offline_ms = 0;     // nor reclaimed with its session before,
+    std::set<OpId> enders;      // unless by one of these.
+    uint64_t gone = 0;          // Since this event it is known to be gone; 0: it is not.
+    bool released = false;      // A release was answered RELEASE_OK.
+  };
+
+  struct Owner {
+    std::set<LinkId> links;  // On which the server has answered for it, and not broken.
+    int64_t offline_since_ms = 0;
+    bool since_restart = false;
+  };
+
+  // What acquires of one kind ask for: any of them may have got a token of it.
+  using Wish = std::tuple<std::string, int64_t, int64_t, uint64_t>;
+  static Wish WishOf(const SeenToken& seen);
+  static bool IsSame(const SeenToken& one, const SeenToken& other);
+
+  static constexpr uint64_t kOpen = UINT64_MAX;
+
+  Operation& Ask(Kind kind, const std::string& owner);
+  bool IsLive(const Token& token, OpId but_for = 0) const;
+  int64_t OfflineDueMs(const std::string& owner, int64_t flow);
+  void SetGone(Token* token);
+  Token* Find(uint64_t id);
+  bool IsOwners(const Operation& op, const Token& token) const;
+  uint64_t FirstAsked(const Wish& wish, uint64_t asked) const;
+  void AddEnders(Token* token);
+  Token* AddToken(const SeenToken& seen, uint64_t asked);
+  void CheckLateGrant(const Operation& acquire, LinkId link, int64_t hold_ms, Token* token);
+  void CheckRequestId(const Token& token);
+  void CheckLevel(int64_t flow);
+  void CheckCap(const Token& token);
+  void Adopt(const SeenToken& seen);
+  void CheckLedgerLevels(const std::vector<SeenToken>& ledger);
+
+  const Timeline* const timeline_;
+  const int64_t grace_ms_;
+  std::map<int64_t, FlowFacts> flows_;
+  LevelHistory levels_;
+  uint64_t order_ = 0;
+  OpId last_op_ = 0;
+  std::map<OpId, Operation> operations_;  // Also those that are answered.
+  std::vector<OpId> ender_ops_;           // Those that may end tokens they do not name.
+  std::map<Wish, std::set<OpId>> open_acquires_;
+  std::map<Wish, std::set<uint64_t>> adopted_;  // Tokens in the ledger that no answer told of yet.
+  std::map<uint64_t, Token> tokens_;            // By id, also those that are gone.
+  std::set<uint64_t> present_;                  // Those that are not.
+  std::map<uint64_t, uint64_t> fences_;         // Their tokens.
+  std::map<uint64_t, uint64_t> acknowledged_;   // The highest fence, by event.
+  std::map<std::string, Owner> owners_;
+  std::map<LinkId, std::string> link_owners_;
+  std::map<LinkId, int64_t> broken_ms_;
+
+  uint64_t life_ = 0;
+  std::map<uint64_t, int64_t> died_ms_;  // By life.
+  bool runs_ = false;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace nowcalls::sim
+
+#endif  // NOWCALLS_SIM_ORACLE_H_

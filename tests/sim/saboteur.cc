@@ -1,0 +1,152 @@
+#include "sim/saboteur.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "wire/client_messages.h"
+
+namespace nowcalls::sim {
+namespace {
+
+constexpr uint32_t kOftenEnough = 100'000;  // In a million.
+
+// Forwards everything; the seal says that the newest fence found was the newest ever.
+class FenceForgetter : public store::LedgerVisitor {
+ public:
+  FenceForgetter(uint64_t next_fence, store::LedgerVisitor* to)
+      : next_fence_(next_fence), to_(to) {}
+
+  Status OnFormat(const ledger::Format& format) override { return to_->OnFormat(format); }
+  Status OnClock(const ledger::ClockMark& mark) override { return to_->OnClock(mark); }
+  Status OnSeal(const ledger::Seal& seal) override {
+    ledger::Seal tampered = seal;
+    tampered.next_fence = next_fence_;
+    return to_->OnSeal(tampered);
+  }
+  Status OnWatermark(int64_t deadline_ms) override { return to_->OnWatermark(deadline_ms); }
+  Status OnNamespace(const ledger::NamespaceEntry& entry) override {
+    return to_->OnNamespace(entry);
+  }
+  Status OnRule(const ledger::RuleEntry& rule) override { return to_->OnRule(rule); }
+  Status OnSession(const ledger::Session& session) override { return to_->OnSession(session); }
+  Status OnHistory(const ledger::HistoryEntry& entry) override { return to_->OnHistory(entry); }
+  Status OnToken(const ledger::Token& token) override { return to_->OnToken(token); }
+
+ private:
+  const uint64_t next_fence_;
+  store::LedgerVisitor* const to_;
+};
+
+// The least next_fence that recovery accepts.
+class FenceFinder : public store::LedgerVisitor {
+ public:
+  Status OnFormat(const ledger::Format&) override { return {}; }
+  Status OnClock(const ledger::ClockMark&) override { return {}; }
+  Status OnSeal(const ledger::Seal&) override { return {}; }
+  Status OnWatermark(int64_t) override { return {}; }
+  Status OnRule(const ledger::RuleEntry&) override { return {}; }
+  Status OnSession(const ledger::Session& session) override { return Saw(session.id.value); }
+  Status OnHistory(const ledger::HistoryEntry& entry) override {
+    return Saw(std::max(entry.fence.value, entry.session.value));
+  }
+  Status OnToken(const ledger::Token& token) override { return Saw(token.fence.value); }
+
+  uint64_t next_fence = 1;
+
+ private:
+  Status Saw(uint64_t fence) {
+    next_fence = std::max(next_fence, fence + 1);
+    return {};
+  }
+};
+
+// Every "count":N of the rules, one higher.
+std::string WithHigherCounts(const std::string& json) {
+  constexpr std::string_view kKey = R"("count":)";
+  std::string higher;
+  size_t done = 0;
+  for (size_t at = json.find(kKey); at != std::string::npos; at = json.find(kKey, done)) {
+    at += kKey.size();
+    higher.append(json, done, at - done);
+    double count = 0;
+    const auto end = std::from_chars(json.data() + at, json.data() + json.size(), count).ptr;
+    higher += std::to_string(count + 1);
+    done = static_cast<size_t>(end - json.data());
+  }
+  return higher.append(json, done);
+}
+
+std::string Text(const wire::OutputBuffer& buffer) { return std::string(buffer.view()); }
+
+}  // namespace
+
+std::string Saboteur::In(LinkId link, std::string_view bytes, std::string* replies) {
+  if (kind_ != Sabotage::kLostRelease && kind_ != Sabotage::kHighLevel) return std::string(bytes);
+  Stream& stream = streams_[link];
+  stream.rest += bytes;
+  std::string forwarded;
+  size_t size = 0;
+  while (stream.splitter.Next(stream.rest, &size) == wire::MessageSplitter::Outcome::kMessage) {
+    forwarded += Request(std::string_view(stream.rest).substr(0, size), replies);
+    stream.rest.erase(0, size);
+  }
+  return forwarded;
+}
+
+std::string Saboteur::Request(std::string_view message, std::string* replies) {
+  std::string as_it_is(message);
+  wire::Envelope envelope;
+  wire::RequestError error;
+  wire::OutputBuffer out;
+  if (!wire::DecodeEnvelope(message, &envelope, &error)) return as_it_is;
+  if (kind_ == Sabotage::kLostRelease) {
+    const bool release = envelope.method == wire::Method::kRelease && !envelope.notification;
+    if (!release || !prng_.ChancePerMillion(kOftenEnough)) return as_it_is;
+    wire::EncodeStatus(envelope.msgid, TokenStatus::kReleaseOk, &out);
+    *replies += out.view();
+    return {};
+  }
+  wire::RulesLoadParams params;
+  if (envelope.method != wire::Method::kRulesLoad) return as_it_is;
+  if (!wire::DecodeRulesLoad(envelope.params, &params, &error)) return as_it_is;
+  wire::EncodeRulesLoadRequest(envelope.msgid, params.name_space, WithHigherCounts(params.json),
+                               &out);
+  return Text(out);
+}
+
+std::string Saboteur::Out(std::string_view bytes) {
+  if (kind_ != Sabotage::kDoubleGrant) return std::string(bytes);
+  wire::MessageSplitter splitter(kReplyBytesMax, UINT32_MAX / 2);
+  std::string forwarded;
+  size_t size = 0;
+  while (!bytes.empty() &&
+         splitter.Next(bytes, &size) == wire::MessageSplitter::Outcome::kMessage) {
+    forwarded += Reply(bytes.substr(0, size));
+    bytes.remove_prefix(size);
+  }
+  return forwarded;
+}
+
+std::string Saboteur::Reply(std::string_view message) {
+  std::string as_it_is(message);
+  const auto response = wire::DecodeResponse(message);
+  if (!response.ok() || response->error) return as_it_is;
+  const auto reply = wire::DecodeAcquireReply(response->result);
+  if (!reply.ok()) return as_it_is;
+  if (reply->status == TokenStatus::kOk) granted_ = *reply;
+  const bool twice = reply->refused_by == RefusedBy::kLevel && granted_.token_id != 0;
+  if (!twice || !prng_.ChancePerMillion(kOftenEnough)) return as_it_is;
+  wire::OutputBuffer out;
+  wire::EncodeAcquire(response->msgid, granted_, &out);
+  return Text(out);
+}
+
+Status Saboteur::Load(store::Store* store, store::LedgerVisitor* visitor) const {
+  if (kind_ != Sabotage::kFenceReused) return store->Load(visitor);
+  FenceFinder finder;
+  NOWCALLS_RETURN_IF_ERROR(store->Load(&finder));
+  FenceForgetter forgetter(finder.next_fence, visitor);
+  return store->Load(&forgetter);
+}
+
+}  // namespace nowcalls::sim

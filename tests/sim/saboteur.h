@@ -1,0 +1,64 @@
+// Saboteur: breaks one promise of the server on purpose, at the borders of the engine and the
+// store, so that a test can demand that the simulator notices.
+//
+// Thread: one at a time. The product itself has no part in it. With kNone it does nothing.
+#ifndef NOWCALLS_SIM_SABOTEUR_H_
+#define NOWCALLS_SIM_SABOTEUR_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/prng.h"
+#include "ledger/commit_batch.h"
+#include "sim/network.h"
+#include "store/store.h"
+#include "wire/messages.h"
+#include "wire/splitter.h"
+
+namespace nowcalls::sim {
+
+enum class Sabotage : uint8_t {
+  kNone,
+  kReplyBeforeCommit,  // Batches are called durable when they are submitted.
+  kLostRelease,        // Now and then a release is answered and forgotten.
+  kDoubleGrant,        // Now and then who is refused is given the token of another.
+  kFenceReused,  // A restart goes on behind the newest fence that it finds, not the sealed one.
+  kHighLevel,    // Every rule lets one more in.
+  kNoSweep,      // Scans find nothing.
+};
+
+class Saboteur {
+ public:
+  Saboteur(Sabotage kind, uint64_t seed) : kind_(kind), prng_(seed) {}
+
+  bool replies_early() const { return kind_ == Sabotage::kReplyBeforeCommit; }
+  bool sweeps() const { return kind_ != Sabotage::kNoSweep; }
+
+  // What the engine is given instead of `bytes`; answers of its own are appended to *replies.
+  std::string In(LinkId link, std::string_view bytes, std::string* replies);
+  // What the client is given instead of whole replies.
+  std::string Out(std::string_view bytes);
+  // What recovery is shown of `store`.
+  Status Load(store::Store* store, store::LedgerVisitor* visitor) const;
+
+ private:
+  // What is left of a stream that has not come to a whole message.
+  struct Stream {
+    std::string rest;
+    wire::MessageSplitter splitter;
+  };
+
+  std::string Request(std::string_view message, std::string* replies);
+  std::string Reply(std::string_view message);
+
+  const Sabotage kind_;
+  Prng prng_;
+  std::map<LinkId, Stream> streams_;
+  wire::AcquireReply granted_;  // The last grant that was seen.
+};
+
+}  // namespace nowcalls::sim
+
+#endif  // NOWCALLS_SIM_SABOTEUR_H_

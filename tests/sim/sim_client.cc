@@ -1,0 +1,177 @@
+#include "sim/sim_client.h"
+
+#include <algorithm>
+
+namespace nowcalls::sim {
+namespace {
+
+std::string Text(const SimClient::Wanted& wanted) {
+  std::string text =
+      "flow " + std::to_string(wanted.flow) + " count " + std::to_string(wanted.count);
+  if (wanted.request_id != 0) text += " request id " + std::to_string(wanted.request_id);
+  if (wanted.wait_ms) text += " wait " + std::to_string(*wanted.wait_ms);
+  if (wanted.prioritized) text += " prioritized";
+  return text;
+}
+
+}  // namespace
+
+std::string SimClient::owner() const {
+  return identity_.name_space + "/" + (named() ? identity_.client_id : "@" + peer());
+}
+
+void SimClient::Open(bool steady) {
+  Connect(steady);
+  if (!may_send()) return;
+  Say("connects as " + owner());
+  if (!identity_.says_hello) return;
+  oracle_->levels().SessionMayOpen(oracle_->Tick(), link(), owner());
+  const std::optional<std::string_view> id =
+      named() ? std::optional<std::string_view>(identity_.client_id) : std::nullopt;
+  Call(
+      [&](uint32_t msgid, wire::OutputBuffer* out) {
+        wire::EncodeHelloRequest(msgid, identity_.name_space, id, out);
+      },
+      [this, at = link(), session = owner()](const wire::Response* response) {
+        if (response == nullptr) return;
+        if (response->error) return Misunderstood(response->error->message);
+        const auto hello = wire::DecodeHelloReply(response->result);
+        if (!hello.ok()) return Misunderstood(hello.status().message());
+        Say("has " + std::to_string(hello->resumed_tokens) + " tokens back");
+        oracle_->SessionSeen(at, session);
+      });
+}
+
+void SimClient::Acquire(const Wanted& wanted) {
+  if (!identity_.says_hello) {
+    oracle_->levels().SessionMayOpen(oracle_->Tick(), link(), owner());
+  }
+  const OpId op = oracle_->AcquireAsked(owner(), wanted.flow, wanted.count, wanted.request_id);
+  if (wanted.request_id != 0) unsettled_[wanted.request_id] = wanted;
+  Say("acquires " + Text(wanted));
+  const wire::AcquireParams params{.flow_id = wanted.flow,
+                                   .count = wanted.count,
+                                   .prioritized = wanted.prioritized,
+                                   .wait_ms = wanted.wait_ms,
+                                   .request_id = wanted.request_id};
+  Call([&](uint32_t msgid,
+           wire::OutputBuffer* out) { wire::EncodeAcquireRequest(msgid, params, out); },
+       [this, op, wanted, at = link(), session = owner()](const wire::Response* response) {
+         if (response == nullptr) return;
+         if (response->error) {
+           Say("is told " + response->error->message);
+           return oracle_->AcquireRefused(op);
+         }
+         const auto reply = wire::DecodeAcquireReply(response->result);
+         if (!reply.ok()) return Misunderstood(reply.status().message());
+         oracle_->SessionSeen(at, session);
+         if (reply->status == TokenStatus::kOk) {
+           Granted(wanted, *reply);
+           return oracle_->AcquireGranted(op, at, reply->token_id, reply->fence,
+                                          static_cast<int64_t>(reply->hold_ms));
+         }
+         Say("is refused flow " + std::to_string(wanted.flow) + ": " +
+             std::string(TokenStatusName(reply->status)) + " " +
+             std::string(RefusedByName(reply->refused_by)));
+         // Another request with the same id may still be answered.
+         if (reply->refused_by != RefusedBy::kSuperseded) unsettled_.erase(wanted.request_id);
+         oracle_->AcquireRefused(op);
+       });
+}
+
+void SimClient::Granted(const Wanted& wanted, const wire::AcquireReply& reply) {
+  Say("has fence " + std::to_string(reply.fence) + " of flow " + std::to_string(wanted.flow) +
+      ", now " + std::to_string(reply.now_calls) + " of " + std::to_string(reply.level) +
+      ", to hold " + std::to_string(reply.hold_ms) + " ms");
+  ++granted_;
+  unsettled_.erase(wanted.request_id);
+  const auto is_it = [&](const Held& held) { return held.token == reply.token_id; };
+  if (std::any_of(held_.begin(), held_.end(), is_it)) return;
+  held_.push_back({.token = reply.token_id, .wanted = wanted});
+}
+
+void SimClient::Forget(uint64_t token) {
+  const auto is_it = [&](const Held& held) { return held.token == token; };
+  held_.erase(std::remove_if(held_.begin(), held_.end(), is_it), held_.end());
+  constexpr size_t kPastMax = 20;
+  if (past_.size() >= kPastMax) past_.erase(past_.begin());
+  past_.push_back(token);
+}
+
+void SimClient::Release(uint64_t token) {
+  const OpId op = oracle_->ReleaseAsked(owner(), token);
+  Say("releases");
+  for (Held& held : held_) held.releasing |= held.token == token;
+  Call(
+      [&](uint32_t msgid, wire::OutputBuffer* out) {
+        wire::EncodeTokenRequest(msgid, wire::Method::kRelease, token, out);
+      },
+      [this, op, token](const wire::Response* response) {
+        if (response == nullptr) return;
+        if (response->error) return Misunderstood(response->error->message);
+        const auto status = wire::DecodeStatusReply(response->result);
+        if (!status.ok()) return Misunderstood(status.status().message());
+        Say("released: " + std::string(TokenStatusName(*status)));
+        Forget(token);
+        oracle_->ReleaseAnswered(op, *status == TokenStatus::kReleaseOk);
+      });
+}
+
+void SimClient::Keep(uint64_t token) {
+  const OpId op = oracle_->KeepAsked(owner(), token);
+  Say("keeps");
+  Call(
+      [&](uint32_t msgid, wire::OutputBuffer* out) {
+        wire::EncodeTokenRequest(msgid, wire::Method::kKeep, token, out);
+      },
+      [this, op, token](const wire::Response* response) {
+        if (response == nullptr) return;
+        if (response->error) return Misunderstood(response->error->message);
+        const auto reply = wire::DecodeKeepReply(response->result);
+        if (!reply.ok()) return Misunderstood(reply.status().message());
+        const bool kept = reply->status == TokenStatus::kOk;
+        Say("kept: " + std::string(TokenStatusName(reply->status)));
+        if (!kept) Forget(token);
+        oracle_->KeepAnswered(op, kept, static_cast<int64_t>(reply->hold_ms));
+      });
+}
+
+void SimClient::Cancel(uint64_t request_id) {
+  const OpId op = oracle_->CancelAsked(owner(), request_id);
+  Say("cancels request id " + std::to_string(request_id));
+  Call([&](uint32_t msgid,
+           wire::OutputBuffer* out) { wire::EncodeCancelRequest(msgid, request_id, out); },
+       [this, op, request_id](const wire::Response* response) {
+         if (response == nullptr) return;
+         if (response->error) return Misunderstood(response->error->message);
+         const auto status = wire::DecodeStatusReply(response->result);
+         if (!status.ok()) return Misunderstood(status.status().message());
+         Say("cancelled: " + std::string(TokenStatusName(*status)));
+         unsettled_.erase(request_id);
+         for (const Held& held : std::vector<Held>(held_)) {
+           if (held.wanted.request_id == request_id) Forget(held.token);
+         }
+         oracle_->CancelAnswered(op, *status == TokenStatus::kReleaseOk);
+       });
+}
+
+void SimClient::Ping() {
+  Call([&](uint32_t msgid,
+           wire::OutputBuffer* out) { wire::EncodePlainRequest(msgid, wire::Method::kPing, out); },
+       [this](const wire::Response* response) {
+         if (response != nullptr && response->error) Misunderstood(response->error->message);
+       });
+}
+
+void SimClient::Disconnected() {
+  Say("is disconnected");
+  if (named()) return;
+  held_.clear();
+  unsettled_.clear();
+}
+
+void SimClient::Misunderstood(const std::string& what) {
+  oracle_->Violation("I3 " + identity_.name + " was sent what it did not ask for: " + what);
+}
+
+}  // namespace nowcalls::sim

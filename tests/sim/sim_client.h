@@ -1,0 +1,91 @@
+// SimClient: a client that acquires, keeps and releases tokens, and tells the oracle of all that it
+// asks and hears.
+//
+// Thread: one at a time. It does what it is told and decides nothing; whoever tells it is
+// client_life.h or a scenario.
+#ifndef NOWCALLS_SIM_SIM_CLIENT_H_
+#define NOWCALLS_SIM_SIM_CLIENT_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/caller.h"
+#include "sim/oracle.h"
+#include "sim/trace.h"
+
+namespace nowcalls::sim {
+
+struct ClientIdentity {
+  std::string name;  // In the trace.
+  std::string name_space = "default";
+  std::string client_id{};  // Empty: a session of the connection.
+  bool says_hello = true;
+};
+
+class SimClient : public Caller {
+ public:
+  struct Wanted {
+    int64_t flow = 0;
+    int64_t count = 1;
+    std::optional<uint64_t> wait_ms{};
+    bool prioritized = false;
+    uint64_t request_id = 0;
+  };
+  struct Held {
+    uint64_t token = 0;
+    Wanted wanted;
+    bool releasing = false;  // Asked for, and not answered.
+  };
+
+  SimClient(ClientIdentity identity, std::string host, Network* network, Oracle* oracle,
+            Trace* trace)
+      : Caller(network, std::move(host)),
+        identity_(std::move(identity)),
+        oracle_(oracle),
+        trace_(trace) {}
+
+  // Connects, and says hello if it does that at all.
+  void Open(bool steady);
+  void Acquire(const Wanted& wanted);
+  void Release(uint64_t token);
+  void Keep(uint64_t token);
+  void Cancel(uint64_t request_id);
+  void Ping();
+
+  bool named() const { return !identity_.client_id.empty(); }
+  // NAMESPACE/CLIENT of the session, as listings show it.
+  std::string owner() const;
+  const std::string& name() const { return identity_.name; }
+
+  // Granted, and neither released nor known to be gone. Of a session that nobody can come back to
+  // they are forgotten with the connection.
+  const std::vector<Held>& held() const { return held_; }
+  // Acquires with a request id that were not answered: on a connection that broke, or still open.
+  const std::map<uint64_t, Wanted>& unsettled() const { return unsettled_; }
+  // Tokens that are over, for those who release twice.
+  const std::vector<uint64_t>& past() const { return past_; }
+  uint64_t granted() const { return granted_; }
+
+ private:
+  void Disconnected() override;
+  void Misunderstood(const std::string& what) override;
+  void Granted(const Wanted& wanted, const wire::AcquireReply& reply);
+  void Forget(uint64_t token);
+  void Say(std::string_view what) { trace_->Add(identity_.name, ": ", what); }
+
+  const ClientIdentity identity_;
+  Oracle* const oracle_;
+  Trace* const trace_;
+  std::vector<Held> held_;
+  std::map<uint64_t, Wanted> unsettled_;
+  std::vector<uint64_t> past_;
+  uint64_t granted_ = 0;
+};
+
+}  // namespace nowcalls::sim
+
+#endif  // NOWCALLS_SIM_SIM_CLIENT_H_

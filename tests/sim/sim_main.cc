@@ -1,0 +1,125 @@
+// nowcalls-sim: runs seeds of the simulator, and says what they did.
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/exit_codes.h"
+#include "sim/simulation.h"
+
+namespace {
+
+using nowcalls::sim::FaultCounts;
+using nowcalls::sim::RunResult;
+
+constexpr const char* kUsage =
+    "usage: nowcalls-sim SEEDS [--from FIRST]   SEEDS seeds, of which FIRST is the first\n"
+    "       nowcalls-sim --seed N               one seed, with its trace\n";
+
+struct Arguments {
+  uint64_t seeds = 0;
+  std::optional<uint64_t> from;
+  std::optional<uint64_t> seed;
+};
+
+template <typename T>
+bool ParseNumber(std::string_view text, T* out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool ParseArguments(int argc, char** argv, Arguments* arguments) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    uint64_t number = 0;
+    if (argument == "--seed" || argument == "--from") {
+      if (i + 1 >= argc || !ParseNumber(argv[++i], &number)) return false;
+      (argument == "--seed" ? arguments->seed : arguments->from) = number;
+    } else if (arguments->seeds != 0 || !ParseNumber(argument, &arguments->seeds)) {
+      return false;
+    }
+  }
+  return arguments->seed.has_value() != (arguments->seeds > 0);
+}
+
+void Say(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+void SayViolations(uint64_t seed, const RunResult& result) {
+  Say("SEED " + std::to_string(seed) +
+      " failed; again with: " + nowcalls::sim::ReplayCommand(seed));
+  for (const std::string& violation : result.violations) Say("  VIOLATION " + violation);
+}
+
+void SayFaults(const FaultCounts& faults) {
+  std::string text = "faults:";
+  for (size_t i = 0; i < nowcalls::sim::kFaultCount; ++i) {
+    text += std::string(i == 0 ? " " : ", ") + std::to_string(faults.counts[i]) + " " +
+            std::string(nowcalls::sim::FaultName(static_cast<nowcalls::sim::Fault>(i)));
+  }
+  Say(text);
+}
+
+int RunOne(uint64_t seed) {
+  Say("SEED " + std::to_string(seed));
+  const RunResult result = nowcalls::sim::Run({.seed = seed, .keeps_lines = true});
+  for (const std::string& line : result.lines) Say(line);
+  SayFaults(result.faults);
+  Say("trace hash " + std::to_string(result.hash));
+  if (result.violations.empty()) return nowcalls::kExitOk;
+  SayViolations(seed, result);
+  return nowcalls::kExitFailure;
+}
+
+// A process that ends in the middle (a failed check) has told its seed.
+int RunMany(uint64_t from, uint64_t seeds) {
+  constexpr uint64_t kToldEvery = 1'000;
+  FaultCounts faults;
+  uint64_t requests = 0;
+  uint64_t granted = 0;
+  uint64_t failures = 0;
+  Say("SEED " + std::to_string(from) + " and the " + std::to_string(seeds - 1) + " after it");
+  for (uint64_t done = 0; done < seeds; ++done) {
+    std::fprintf(stderr, "\rseed %llu ", static_cast<unsigned long long>(from + done));  // NOLINT
+    const RunResult result = nowcalls::sim::Run({.seed = from + done});
+    faults.Add(result.faults);
+    requests += result.requests;
+    granted += result.granted;
+    if (!result.violations.empty()) {
+      ++failures;
+      SayViolations(from + done, result);
+    }
+    if ((done + 1) % kToldEvery == 0) Say(std::to_string(done + 1) + " seeds done");
+  }
+  std::fprintf(stderr, "\r");
+  SayFaults(faults);
+  Say(std::to_string(seeds) + " seeds, " + std::to_string(requests) + " requests, " +
+      std::to_string(granted) + " grants, " + std::to_string(failures) + " failures" +
+      (failures == 0 ? "; the failure rate per seed is below 3/" + std::to_string(seeds) + " (95%)"
+                     : ""));
+  return failures == 0 ? nowcalls::kExitOk : nowcalls::kExitFailure;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  if (!ParseArguments(argc, argv, &arguments)) {
+    std::fputs(kUsage, stderr);
+    return nowcalls::kExitUsage;
+  }
+  try {
+    if (arguments.seed) return RunOne(*arguments.seed);
+    return RunMany(arguments.from.value_or(1), arguments.seeds);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "nowcalls-sim: %s\n", error.what());
+    return nowcalls::kExitFailure;
+  }
+}

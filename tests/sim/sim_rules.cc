@@ -1,0 +1,50 @@
+#include "sim/sim_rules.h"
+
+#include <sstream>
+
+namespace nowcalls::sim {
+
+FlowFacts SimRule::Facts(double resource_timeout_factor) const {
+  const double hold_ms = static_cast<double>(resource_timeout_ms) * resource_timeout_factor;
+  return {.hold_ms = static_cast<int64_t>(hold_ms),
+          .client_offline_ms = client_offline_ms,
+          .client_cap = client_cap,
+          .shadow = shadow};
+}
+
+std::string RulesJson(const std::vector<SimRule>& rules, std::string_view name_space) {
+  std::ostringstream out;
+  out << "[";
+  const char* separator = "";
+  for (const SimRule& rule : rules) {
+    if (!rule.present || rule.name_space != name_space) continue;
+    out << separator << R"({"resource":"r)" << rule.flow << R"(","count":)" << rule.count
+        << R"(,"maxQueueingTimeMs":700,"clusterMode":true,"clusterConfig":{"flowId":)" << rule.flow
+        << R"(,"thresholdType":)" << (rule.for_each_session ? 0 : 1) << R"(,"resourceTimeout":)"
+        << rule.resource_timeout_ms << R"(,"clientOfflineTime":)" << rule.client_offline_ms
+        << R"(,"maxPerClient":)" << rule.client_cap << R"(,"acquireRefuseStrategy":)"
+        << (rule.queues ? 3 : 0) << R"(,"shadow":)" << (rule.shadow ? "true" : "false") << "}}";
+    separator = ",";
+  }
+  out << "]";
+  return out.str();
+}
+
+std::map<int64_t, LevelHistory::Change> LoadChanges(const std::vector<SimRule>& rules,
+                                                    std::string_view name_space) {
+  std::map<int64_t, LevelHistory::Change> changes;
+  for (const SimRule& rule : rules) {
+    if (rule.name_space != name_space) continue;
+    changes[rule.flow] = [rule](const LevelSetting& before) {
+      if (!rule.present) return LevelSetting{};
+      return LevelSetting{.in_force = true,
+                          .draining = before.draining,
+                          .count = rule.count,
+                          .for_each_session = rule.for_each_session,
+                          .name_space = rule.name_space};
+    };
+  }
+  return changes;
+}
+
+}  // namespace nowcalls::sim

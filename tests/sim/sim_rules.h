@@ -1,0 +1,40 @@
+// The rules of a simulated ledger: JSON for the server, settings for the oracle.
+//
+// Thread: any.
+#ifndef NOWCALLS_SIM_SIM_RULES_H_
+#define NOWCALLS_SIM_SIM_RULES_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/oracle.h"
+
+namespace nowcalls::sim {
+
+struct SimRule {
+  int64_t flow = 0;
+  std::string name_space = "default";
+  double count = 1;
+  bool for_each_session = false;
+  int64_t resource_timeout_ms = 2'000;
+  int64_t client_offline_ms = 2'000;
+  int64_t client_cap = 0;
+  bool shadow = false;
+  bool queues = false;  // Prioritized acquires wait by rule.
+  bool present = true;  // In the namespace's set.
+
+  FlowFacts Facts(double resource_timeout_factor) const;
+};
+
+// Those of the namespace that are present.
+std::string RulesJson(const std::vector<SimRule>& rules, std::string_view name_space);
+
+// What loading them makes of the levels of the namespace's flows.
+std::map<int64_t, LevelHistory::Change> LoadChanges(const std::vector<SimRule>& rules,
+                                                    std::string_view name_space);
+
+}  // namespace nowcalls::sim
+
+#endif  // NOWCALLS_SIM_SIM_RULES_H_

@@ -1,0 +1,444 @@
+#include "sim/sim_server.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "wire/client_messages.h"
+#include "wire/rows.h"
+
+namespace nowcalls::sim {
+namespace {
+
+constexpr size_t kCommitsMax = 2;       // server::CommitThread::kBatchesMax
+constexpr int64_t kSleepMsMax = 5'000;  // As in server/server.cc.
+constexpr int64_t kHeldPollMs = 10;
+constexpr int64_t kTerminateMsMax = 10'000;  // server::Server::kDrainMsMax
+constexpr engine::ConnectionId kNobody = UINT32_MAX;
+
+// The store as recovery sees it.
+class LoadingStore : public store::Store {
+ public:
+  LoadingStore(store::Store* store, const Saboteur* saboteur)
+      : store_(store), saboteur_(saboteur) {}
+  Status Load(store::LedgerVisitor* visitor) override { return saboteur_->Load(store_, visitor); }
+  Status Commit(const ledger::CommitBatch& batch) override { return store_->Commit(batch); }
+  Status Sync() override { return store_->Sync(); }
+  void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) override {
+    store_->Scan(request, result);
+  }
+
+ private:
+  store::Store* const store_;
+  const Saboteur* const saboteur_;
+};
+
+}  // namespace
+
+// What ends with the process.
+struct SimServer::Process {
+  Process(server::RecoveredLedger recovered, engine::Driver* driver, Instant now)
+      : ledger(std::move(recovered)),
+        engine(engine::EngineOptions{.limits = ledger.core->options().limits,
+                                     .version = "0.1.0",
+                                     .durability = "sync",
+                                     .data_dir = "/data",
+                                     .expire_strategy = "default"},
+               ledger.core.get(), driver, now) {}
+
+  server::RecoveredLedger ledger;
+  engine::Engine engine;
+  server::CatchUp catch_up;
+  std::map<engine::ConnectionId, LinkId> links;
+  engine::ConnectionId observer = kNobody;
+  std::string observed;
+
+  // The commit thread: copies of the batches that are submitted and not durable, the first one
+  // under way if `committing`. `commits_done`: durable, and the loop does not know yet.
+  std::deque<ledger::CommitBatch> commits;
+  bool committing = false;
+  int64_t commit_began_ms = 0;
+  size_t commits_done = 0;
+  size_t commits_reported = 0;  // By a saboteur, before their time.
+
+  // The scan thread.
+  bool scanning = false;
+  std::optional<ledger::ScanResult> scanned;
+
+  bool terminating = false;
+  bool disconnecting = false;
+  int64_t terminate_by_ms = 0;
+
+  bool to_read = false;
+  int64_t busy_until_us = 0;
+  std::optional<int64_t> turn_at_us;
+};
+
+SimServer::SimServer(const ServerWorld& world, const core::CoreOptions& options, uint64_t seed)
+    : world_(world), options_(options), prng_(seed) {}
+
+SimServer::~SimServer() = default;
+
+Instant SimServer::Now() const { return process_->ledger.clock.At(world_.machine->BoottimeMs()); }
+
+Status SimServer::Start() {
+  LoadingStore store(world_.store, world_.saboteur);
+  const auto sample = [this]() -> Result<ClockSample> { return world_.machine->Sample(); };
+  Result<server::RecoveredLedger> ledger = server::Recover(&store, options_, sample);
+  if (!ledger.ok()) return ledger.status();
+  ++incarnation_;
+  rebooted_ = ledger->time.has_value() && !ledger->time->same_boot;
+  const Instant now = ledger->clock.At(world_.machine->BoottimeMs());
+  process_ = std::make_unique<Process>(*std::move(ledger), this, now);
+  world_.trace->Add("server: ready with ", process_->ledger.tokens, " tokens, ",
+                    process_->ledger.sessions, " sessions", rebooted_ ? ", after a reboot" : "");
+  if (watch_.ready) watch_.ready();
+  world_.network->ServerStarted();
+  RequestTurn(world_.timeline->now_us());
+  return {};
+}
+
+std::map<int64_t, int64_t> SimServer::AskFlows() {
+  Process& process = *process_;
+  const auto id = process.engine.OnConnect("127.0.0.1:1", Now());
+  NOWCALLS_CHECK(id.has_value());
+  process.observer = *id;
+  wire::OutputBuffer request;
+  wire::EncodePageRequest(1, wire::Method::kFlows, {.limit = kListRowsMax}, &request);
+  process.engine.OnBytes(*id, request.view(), Now());
+  process.engine.TurnEnd();
+  process.engine.OnDisconnect(*id, Now());
+  process.observer = kNobody;
+  const auto response = wire::DecodeResponse(process.observed);
+  NOWCALLS_CHECK(response.ok() && !response->error);
+  const auto page = wire::DecodeFlowPage(response->result);
+  NOWCALLS_CHECK(page.ok());
+  std::map<int64_t, int64_t> now_calls;
+  for (const wire::FlowRow& row : page->rows) {
+    if (row.now_calls > 0) now_calls[row.flow_id] = static_cast<int64_t>(row.now_calls);
+  }
+  return now_calls;
+}
+
+void SimServer::Arrived() {
+  if (runs()) RequestTurn(world_.timeline->now_us());
+}
+
+void SimServer::Kill() {
+  if (runs()) Die(Fault::kCrash);
+}
+
+void SimServer::KillSoon(int calls) { calls_left_ = calls; }
+
+void SimServer::RebootSoon(int calls) {
+  calls_left_ = calls;
+  reboots_ = true;
+}
+
+void SimServer::Terminate() {
+  if (!runs() || process_->terminating) return;
+  world_.faults->Count(Fault::kTerminate);
+  world_.trace->Add("server: SIGTERM");
+  process_->terminating = true;
+  process_->terminate_by_ms = Now().ms + kTerminateMsMax;
+  process_->engine.BeginDrain(Now());
+  for (const auto& [id, link] : process_->links) world_.network->link(link).reading = false;
+  RequestTurn(world_.timeline->now_us());
+}
+
+void SimServer::Stall(int64_t duration_us) {
+  if (!runs()) return;
+  world_.faults->Count(Fault::kServerStall);
+  world_.trace->Add("server: stalls for ", duration_us / kMs, " ms");
+  int64_t& until = process_->busy_until_us;
+  until = std::max(until, world_.timeline->now_us() + duration_us);
+}
+
+bool SimServer::Lives() {
+  if (calls_left_ < 0 || calls_left_-- > 0) return true;
+  Die(reboots_ ? Fault::kReboot : Fault::kCrash);
+  return false;
+}
+
+void SimServer::Die(Fault cause) {
+  Process& process = *process_;
+  size_t survivors = process.commits.size();
+  if (cause == Fault::kCommitFailed) {
+    survivors = 0;
+  } else if (cause == Fault::kCommitFailedWithEffect) {
+    survivors = 1;
+  } else if (survivors_) {
+    survivors = std::min(survivors, *survivors_);
+  } else {
+    survivors = prng_.Below(survivors + 1);
+  }
+  if (cause != Fault::kTerminate) world_.faults->Count(cause);
+  world_.trace->Add("server: dies of ", FaultName(cause), ", of ", process.commits.size(),
+                    " batches under way ", survivors, " survive");
+  for (size_t i = 0; i < survivors; ++i) {
+    NOWCALLS_CHECK(world_.store->Commit(process.commits[i]).ok());
+  }
+  process_.reset();
+  ++incarnation_;
+  calls_left_ = -1;
+  survivors_.reset();
+  if (std::exchange(reboots_, false)) world_.machine->Reboot();
+  world_.network->ServerDied();
+  if (watch_.died) watch_.died();
+}
+
+// A loop that is busy, or held up, takes its turn as soon as it can.
+void SimServer::RequestTurn(int64_t at_us) {
+  Process& process = *process_;
+  at_us = std::max({at_us, process.busy_until_us, world_.timeline->now_us()});
+  if (process.turn_at_us && *process.turn_at_us <= at_us) return;
+  process.turn_at_us = at_us;
+  world_.timeline->At(at_us, [this, at_us, incarnation = incarnation_] {
+    if (incarnation != incarnation_ || process_->turn_at_us != at_us) return;
+    process_->turn_at_us.reset();
+    if (process_->busy_until_us > at_us) return RequestTurn(process_->busy_until_us);
+    Turn();
+  });
+}
+
+void SimServer::Turn() {
+  if (!Poll() || !Pump()) return;
+  if (process_->terminating && !ContinueTerminating()) return;
+  process_->busy_until_us =
+      std::max(process_->busy_until_us,
+               world_.timeline->now_us() + prng_.Between(1, world_.plan->turn_us_max));
+}
+
+bool SimServer::Poll() {
+  Process& process = *process_;
+  for (const LinkId id : world_.network->TakeNews()) {
+    if (!PollLink(id)) return false;
+  }
+  for (; process.commits_done > 0; --process.commits_done) {
+    if (!Lives()) return false;
+    process.engine.OnCommitDone(Now());
+  }
+  if (process.scanned) {
+    if (!Lives()) return false;
+    const ledger::ScanResult result = *std::exchange(process.scanned, {});
+    process.scanning = false;
+    if (!process.engine.OnScanDone(result, Now()).ok()) {
+      Die(Fault::kScanFailed);
+      return false;
+    }
+  }
+  return true;
+}
+
+bool SimServer::PollLink(LinkId id) {
+  Process& process = *process_;
+  Network::Link& link = world_.network->link(id);
+  if (link.gone) return true;
+  if (link.arrived && !link.connection) {
+    if (process.terminating) {
+      world_.network->CloseByServer(id, /*flush=*/false);
+      world_.network->Settle(id);
+      return true;
+    }
+    if (!Lives()) return false;
+    process.to_read = true;
+    link.connection = process.engine.OnConnect(link.peer, Now());
+    if (!link.connection) {
+      world_.network->CloseByServer(id, /*flush=*/false);
+      world_.network->Settle(id);
+      return true;
+    }
+    process.links[*link.connection] = id;
+  }
+  if (!link.connection) return true;
+  if (std::exchange(link.drained, false) && !link.closed) {
+    if (!Lives()) return false;
+    process.engine.OnSent(*link.connection, link.outbox.size(), Now());
+  }
+  if (!ReadLink(id)) return false;
+  if (link.reset && (link.closed || link.inbox.empty() || !link.reading)) {
+    if (!Lives()) return false;
+    process.links.erase(*link.connection);
+    process.engine.OnDisconnect(*link.connection, Now());
+    world_.network->Settle(id);
+  }
+  return true;
+}
+
+bool SimServer::ReadLink(LinkId id) {
+  Process& process = *process_;
+  Network::Link& link = world_.network->link(id);
+  if (!link.reading || link.closed) return true;
+  if (!link.inbox.empty()) {
+    if (!Lives()) return false;
+    std::string replies;
+    const std::string bytes = world_.saboteur->In(id, std::exchange(link.inbox, {}), &replies);
+    if (!bytes.empty()) process.engine.OnBytes(*link.connection, bytes, Now());
+    if (!replies.empty()) world_.network->Write(id, replies);
+    process.to_read = true;
+  }
+  // The engine may have stopped the reading or closed the connection meanwhile.
+  if (link.end_of_input && !link.ended && link.reading && !link.closed) {
+    if (!Lives()) return false;
+    link.ended = true;
+    process.engine.OnEndOfInput(*link.connection, Now());
+  }
+  return true;
+}
+
+// As Server::Pump.
+bool SimServer::Pump() {
+  Process& process = *process_;
+  const Instant now = Now();
+  if (!Lives()) return false;
+  process.engine.ResumeInput(now);
+  const bool poll_at_once = std::exchange(process.to_read, false) || process.engine.input_waits();
+  const bool stalled = process.engine.input_held() && process.committing &&
+                       now.ms - process.commit_began_ms > server::CatchUp::kLateMs;
+  const bool hold =
+      process.catch_up.Holds(now, poll_at_once || process.engine.input_held(), stalled);
+  if (!hold) BeginScan(now);
+  if (!hold && process.engine.NextDeadline() <= now) {
+    if (!Lives()) return false;
+    process.engine.OnTime(now);
+  }
+  BeginCommit(now);
+  if (!Lives()) return false;
+  process.engine.TurnEnd();
+  BeginCommit(now);
+  if (!Lives()) return false;
+
+  Instant wake = std::min(now + kSleepMsMax, process.engine.NextDeadline());
+  if (hold)
+    wake = process.engine.input_held() && !process.engine.input_waits() ? now + kHeldPollMs : now;
+  wake = std::max(wake, now);
+  process.catch_up.BeforePoll(wake);
+  // A timer that is due comes with the next poll, not within this one.
+  const int64_t now_us = world_.timeline->now_us();
+  const int64_t to_wake_us = (wake - now) * kMs - now_us % kMs;
+  RequestTurn(now_us + std::max<int64_t>(1, to_wake_us));
+  return true;
+}
+
+// As Server::ContinueDrain. False: the process has ended.
+bool SimServer::ContinueTerminating() {
+  Process& process = *process_;
+  if (Now().ms >= process.terminate_by_ms) {
+    Die(Fault::kCrash);
+    return false;
+  }
+  if (!process.disconnecting && process.engine.idle()) {
+    process.disconnecting = true;
+    for (const auto& [id, link] : process.links) {
+      if (!world_.network->link(link).closed) world_.network->CloseByServer(link, /*flush=*/true);
+    }
+  }
+  const bool quiet = process.links.empty() && process.commits.empty() && !process.scanning;
+  if (!process.disconnecting || !quiet || !process.engine.idle()) return true;
+  Die(Fault::kTerminate);
+  return false;
+}
+
+void SimServer::BeginScan(Instant now) {
+  Process& process = *process_;
+  if (process.scanning) return;
+  const auto request = process.engine.BeginScan(now);
+  if (!request) return;
+  process.scanning = true;
+  const int64_t begin_us = prng_.Between(1, world_.plan->commit_us_max);
+  const int64_t end_us = begin_us + prng_.Between(1, world_.plan->commit_us_max);
+  const auto result = std::make_shared<ledger::ScanResult>();
+  world_.timeline->After(begin_us, [this, result, request, incarnation = incarnation_] {
+    if (incarnation != incarnation_ || !world_.saboteur->sweeps()) return;
+    world_.store->Scan(*request, result.get());
+    if (Happens(world_.plan->scan_failed_chance)) result->status = Status::IoError("simulated");
+  });
+  world_.timeline->After(end_us, [this, result, incarnation = incarnation_] {
+    if (incarnation != incarnation_) return;
+    process_->scanned = *result;
+    RequestTurn(world_.timeline->now_us());
+  });
+}
+
+void SimServer::BeginCommit(Instant now) {
+  Process& process = *process_;
+  if (process.commits.size() + process.commits_done >= kCommitsMax) return;
+  const ledger::CommitBatch* batch = process.engine.BeginCommit(world_.machine->Sample(), now);
+  if (batch == nullptr) return;
+  process.commits.push_back(*batch);
+  if (world_.saboteur->replies_early()) {
+    ++process.commits_reported;
+    ++process.commits_done;
+    RequestTurn(world_.timeline->now_us());
+  }
+  if (!process.committing) StartCommit();
+}
+
+void SimServer::StartCommit() {
+  Process& process = *process_;
+  process.committing = true;
+  process.commit_began_ms = Now().ms;
+  if (hold_commits_) return;
+  int64_t duration_us = prng_.Between(1, world_.plan->commit_us_max);
+  if (Happens(world_.plan->commit_slow_chance)) {
+    world_.faults->Count(Fault::kCommitSlow);
+    duration_us += prng_.Between(0, world_.plan->commit_slow_ms_max) * kMs;
+  }
+  world_.timeline->After(duration_us, [this, incarnation = incarnation_] {
+    if (incarnation == incarnation_) FinishCommit();
+  });
+}
+
+void SimServer::FinishCommit() {
+  Process& process = *process_;
+  if (Happens(world_.plan->commit_failed_chance)) {
+    return Die(prng_.Below(2) == 0 ? Fault::kCommitFailed : Fault::kCommitFailedWithEffect);
+  }
+  NOWCALLS_CHECK(world_.store->Commit(process.commits.front()).ok());
+  world_.trace->Add("server: batch ", process.commits.front().number(), " is durable, ",
+                    process.commits.front().records(), " records");
+  process.commits.pop_front();
+  process.committing = false;
+  if (process.commits_reported > 0) {
+    --process.commits_reported;
+  } else {
+    ++process.commits_done;
+    RequestTurn(world_.timeline->now_us());
+  }
+  if (!process.commits.empty()) StartCommit();
+}
+
+size_t SimServer::Write(engine::ConnectionId id, std::string_view bytes) {
+  if (id == process_->observer) {
+    process_->observed += bytes;
+    return 0;
+  }
+  return world_.network->Write(process_->links.at(id), world_.saboteur->Out(bytes));
+}
+
+void SimServer::Close(engine::ConnectionId id, bool flush) {
+  world_.network->CloseByServer(process_->links.at(id), flush);
+}
+
+void SimServer::SetReading(engine::ConnectionId id, bool on) {
+  if (id == process_->observer || (on && process_->terminating)) return;
+  Network::Link& link = world_.network->link(process_->links.at(id));
+  link.reading = on;
+  if (!on) return;
+  process_->to_read = true;
+  if (!link.inbox.empty() || link.end_of_input || link.reset) world_.network->MarkNews(link.id);
+}
+
+void SimServer::Log(engine::LogLevel level, std::string_view message) {
+  if (level >= engine::LogLevel::kWarn) world_.trace->Add("server: log: ", message);
+}
+
+bool SimServer::TakeCommitBack() {
+  Process& process = *process_;
+  if (process.commits.empty() || (process.commits.size() == 1 && process.committing)) return false;
+  if (world_.saboteur->replies_early()) return false;
+  process.commits.pop_back();
+  return true;
+}
+
+}  // namespace nowcalls::sim

@@ -1,0 +1,128 @@
+// SimServer: one machine with a server process on it that is killed and started again.
+//
+// Thread: one at a time. The real recovery, core and engine, driven in the order in which
+// server/server.cc does it (poll, Pump), with the simulated network and store in the place of
+// sockets, commit thread and scan thread. What the driver decides by itself, such as holding back
+// what is due after a stall, is the real code too (server/catch_up.h).
+//
+// A process dies between any two calls of the engine. Of the batches that were submitted then, the
+// first few survive, whole: none, one or both.
+#ifndef NOWCALLS_SIM_SIM_SERVER_H_
+#define NOWCALLS_SIM_SIM_SERVER_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/prng.h"
+#include "core/core.h"
+#include "engine/engine.h"
+#include "server/catch_up.h"
+#include "server/recovery.h"
+#include "sim/faults.h"
+#include "sim/machine.h"
+#include "sim/network.h"
+#include "sim/saboteur.h"
+#include "sim/sim_store.h"
+#include "sim/timeline.h"
+#include "sim/trace.h"
+
+namespace nowcalls::sim {
+
+// What a simulated server shares with the world.
+struct ServerWorld {
+  Timeline* timeline = nullptr;
+  Trace* trace = nullptr;
+  const FaultPlan* plan = nullptr;
+  FaultCounts* faults = nullptr;
+  Machine* machine = nullptr;
+  SimStore* store = nullptr;
+  Network* network = nullptr;
+  Saboteur* saboteur = nullptr;
+};
+
+class SimServer final : public engine::Driver {
+ public:
+  struct Watch {
+    std::function<void()> died;   // The ledger is what the process left.
+    std::function<void()> ready;  // Recovered; no client has been heard yet.
+  };
+
+  SimServer(const ServerWorld& world, const core::CoreOptions& options, uint64_t seed);
+  ~SimServer() override;
+
+  void SetWatch(Watch watch) { watch_ = std::move(watch); }
+
+  // Not ok: the server refuses to start, and never will.
+  Status Start();
+  bool runs() const { return process_ != nullptr; }
+  bool rebooted() const { return rebooted_; }  // Since the process before.
+
+  // The network has something to poll.
+  void Arrived();
+
+  // --- What happens to the process. ---
+  void Kill();
+  void KillSoon(int calls);  // Between two of the next calls of the engine.
+  void RebootSoon(int calls);
+  void Terminate();  // SIGTERM.
+  void Stall(int64_t duration_us);
+  // Until told otherwise batches take this long, instead of what the plan says.
+  void HoldCommits(bool on) { hold_commits_ = on; }
+  // How many of the batches under way survive the next death; by seed unless told.
+  void SurviveNext(size_t batches) { survivors_ = batches; }
+  void Heal() { healed_ = true; }
+
+  // nowCalls by flow, as the method `flows` tells it. REQUIRES: runs(), and nothing has happened
+  // since Start.
+  std::map<int64_t, int64_t> AskFlows();
+
+  // engine::Driver.
+  size_t Write(engine::ConnectionId id, std::string_view bytes) override;
+  void Close(engine::ConnectionId id, bool flush) override;
+  void SetReading(engine::ConnectionId id, bool on) override;
+  void Log(engine::LogLevel level, std::string_view message) override;
+  bool TakeCommitBack() override;
+
+ private:
+  struct Process;
+
+  void RequestTurn(int64_t at_us);
+  void Turn();
+  bool Poll();
+  bool PollLink(LinkId id);
+  bool ReadLink(LinkId id);
+  bool Pump();
+  bool ContinueTerminating();
+  void BeginScan(Instant now);
+  void BeginCommit(Instant now);
+  void StartCommit();
+  void FinishCommit();
+  void Die(Fault cause);
+  // Counts a call; false: the process died instead of making it.
+  bool Lives();
+  bool Happens(uint32_t chance) { return !healed_ && prng_.ChancePerMillion(chance); }
+  Instant Now() const;
+
+  const ServerWorld world_;
+  const core::CoreOptions options_;
+  Prng prng_;
+  Watch watch_;
+  std::unique_ptr<Process> process_;
+  uint64_t incarnation_ = 0;  // Of what was planned for a process.
+  int calls_left_ = -1;       // Until it is killed; below 0: it is not.
+  bool reboots_ = false;      // It is the machine that will go down.
+  bool rebooted_ = false;
+  bool hold_commits_ = false;
+  bool healed_ = false;
+  std::optional<size_t> survivors_;
+};
+
+}  // namespace nowcalls::sim
+
+#endif  // NOWCALLS_SIM_SIM_SERVER_H_

@@ -1,0 +1,159 @@
+#include "sim/simulation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "sim/admin_life.h"
+#include "sim/client_life.h"
+#include "sim/draw_world.h"
+#include "sim/fault_injector.h"
+#include "sim/world.h"
+
+namespace nowcalls::sim {
+namespace {
+
+// Longer than anything waits or stalls, and than any deadline that was given.
+constexpr int64_t kSettleUs = 40 * kSecond;
+constexpr int64_t kDrainUs = 100 * kSecond;
+constexpr int64_t kAuditEveryUs = 200 * kMs;
+
+class Simulation {
+ public:
+  explicit Simulation(const RunOptions& options)
+      : prng_(options.seed),
+        world_(DrawWorld(options.seed, options.sabotage, options.keeps_lines)),
+        admin_(&world_, prng_.Next()),
+        injector_(&world_, prng_.Next()) {}
+
+  RunResult Run();
+
+ private:
+  void AddClients();
+  void AuditNowAndThen();
+  void LiveWithFaults();
+  void Settle();
+  void Drain();
+  void GrantAgain();
+  void Expect(bool holds, const std::string& what) {
+    if (!holds) world_.oracle().Violation("I7 " + what);
+  }
+  bool broken() { return !world_.oracle().violations().empty(); }
+
+  Prng prng_;
+  World world_;
+  AdminLife admin_;
+  FaultInjector injector_;
+  std::vector<std::unique_ptr<ClientLife>> lives_;
+};
+
+RunResult Simulation::Run() {
+  AddClients();
+  LiveWithFaults();
+  if (!broken()) Settle();
+  if (!broken()) Drain();
+  if (!broken()) GrantAgain();
+  RunResult result{.hash = world_.trace().hash(),
+                   .faults = world_.faults(),
+                   .violations = world_.oracle().violations(),
+                   .lines = world_.trace().lines()};
+  result.requests = world_.admin().requests();
+  for (const auto& client : world_.clients()) {
+    result.requests += client->requests();
+    result.granted += client->granted();
+  }
+  return result;
+}
+
+// Some share a client id, as processes of one host may; their request ids differ.
+void Simulation::AddClients() {
+  constexpr uint64_t kRequestIds = 1'000'000;
+  const auto count = static_cast<uint64_t>(prng_.Between(3, 10));
+  for (uint64_t i = 1; i <= count; ++i) {
+    ClientIdentity identity{.name = "client-" + std::to_string(i)};
+    identity.name_space = prng_.Below(3) == 0 ? "default" : "shop";
+    const uint64_t kind = prng_.Below(10);
+    if (kind < 7) {
+      identity.client_id = "c" + std::to_string(prng_.Below(5) == 0 ? 1 : i);
+    } else if (kind == 9) {
+      identity.name_space = "default";
+      identity.says_hello = false;
+    }
+    SimClient& client = world_.AddClient(identity);
+    lives_.push_back(std::make_unique<ClientLife>(&world_, &client, i * kRequestIds, prng_.Next()));
+  }
+}
+
+void Simulation::AuditNowAndThen() {
+  world_.Audit();
+  world_.timeline().After(prng_.Between(1, 2 * kAuditEveryUs), [this] { AuditNowAndThen(); });
+}
+
+void Simulation::LiveWithFaults() {
+  world_.StartServer();
+  admin_.Begin();
+  injector_.Begin();
+  for (const auto& life : lives_) life->Begin();
+  AuditNowAndThen();
+  world_.RunFor(prng_.Between(5, 40) * kSecond);
+}
+
+void Simulation::Settle() {
+  injector_.Stop();
+  world_.Heal();
+  for (const auto& life : lives_) life->Stop();
+  admin_.Restore();
+  world_.RunFor(kSettleUs);
+  if (broken()) return;
+  Expect(world_.server().runs(), "the server does not run");
+  Expect(admin_.restored(), "the rules cannot be restored");
+  for (const auto& client : world_.clients()) {
+    Expect(client->unanswered() == 0,
+           client->name() + " waits for " + std::to_string(client->unanswered()) + " answers");
+  }
+}
+
+// Half of the clients leave; nobody keeps or releases anything.
+void Simulation::Drain() {
+  for (const auto& client : world_.clients()) {
+    if (prng_.Below(2) == 0) client->Hangup(/*politely=*/prng_.Below(2) == 0);
+  }
+  world_.RunFor(kDrainUs);
+  if (broken()) return;
+  const size_t tokens = DumpLedger(&world_.store()).tokens.size();
+  Expect(tokens == 0, std::to_string(tokens) + " tokens are left when every deadline has passed");
+}
+
+void Simulation::GrantAgain() {
+  for (const auto& client : world_.clients()) client->Hangup(/*politely=*/false);
+  world_.RunFor(kSecond);
+  SimClient& last = world_.AddClient({.name = "last", .name_space = "shop", .client_id = "last"});
+  last.Open(/*steady=*/true);
+  uint64_t flows = 0;
+  for (const SimRule& rule : world_.rules()) {
+    // Of the namespace's own sessions one is surely online if it is that of this client.
+    if (rule.for_each_session && rule.name_space != "shop") continue;
+    const auto level = static_cast<int64_t>(rule.count);
+    ++flows;
+    last.Acquire({.flow = rule.flow,
+                  .count = rule.client_cap == 0 ? level : std::min(level, rule.client_cap)});
+  }
+  world_.RunFor(kSecond);
+  if (broken()) return;
+  Expect(last.granted() == flows, "only " + std::to_string(last.granted()) + " of " +
+                                      std::to_string(flows) + " flows grant their level again");
+  last.Hangup(/*politely=*/true);
+  world_.RunFor(kDrainUs);
+  if (broken()) return;
+  const LedgerDump left = DumpLedger(&world_.store());
+  Expect(left.tokens.empty() && left.sessions == 0,
+         std::to_string(left.sessions) + " sessions are left when all clients are gone");
+}
+
+}  // namespace
+
+RunResult Run(const RunOptions& options) { return Simulation(options).Run(); }
+
+std::string ReplayCommand(uint64_t seed) { return "tools/dev sim --seed " + std::to_string(seed); }
+
+}  // namespace nowcalls::sim

@@ -1,0 +1,96 @@
+// World: everything of a simulation, wired together: machine, server, network, ledger, oracle.
+//
+// Thread: one at a time. A world does by itself what a supervisor does: a server that has died is
+// started again; and the oracle is shown the ledger at each death and start, and when asked.
+#ifndef NOWCALLS_SIM_WORLD_H_
+#define NOWCALLS_SIM_WORLD_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/prng.h"
+#include "core/core.h"
+#include "sim/faults.h"
+#include "sim/ledger_dump.h"
+#include "sim/machine.h"
+#include "sim/network.h"
+#include "sim/oracle.h"
+#include "sim/saboteur.h"
+#include "sim/sim_admin.h"
+#include "sim/sim_client.h"
+#include "sim/sim_rules.h"
+#include "sim/sim_server.h"
+#include "sim/sim_store.h"
+#include "sim/timeline.h"
+#include "sim/trace.h"
+
+namespace nowcalls::sim {
+
+struct WorldOptions {
+  uint64_t seed = 0;
+  FaultPlan plan;
+  core::CoreOptions core;
+  // What a restart spares, at least: 0 under the strict expire strategy.
+  int64_t grace_ms = 10'000;
+  std::vector<SimRule> rules{};
+  Sabotage sabotage = Sabotage::kNone;
+  bool keeps_lines = false;
+  // A server that has died is started by hand.
+  bool supervised = true;
+};
+
+class World {
+ public:
+  explicit World(const WorldOptions& options);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  Timeline& timeline() { return timeline_; }
+  Trace& trace() { return trace_; }
+  Network& network() { return network_; }
+  Machine& machine() { return machine_; }
+  SimServer& server() { return server_; }
+  SimStore& store() { return store_; }
+  Oracle& oracle() { return oracle_; }
+  SimAdmin& admin() { return admin_; }
+  FaultCounts& faults() { return faults_; }
+  const WorldOptions& options() const { return options_; }
+  std::vector<SimRule>& rules() { return rules_; }
+
+  SimClient& AddClient(const ClientIdentity& identity);
+  const std::vector<std::unique_ptr<SimClient>>& clients() const { return clients_; }
+
+  void StartServer();
+  // Ends early once a promise is broken: what follows from that is noise.
+  void RunUntil(int64_t at_us);
+  void RunFor(int64_t duration_us) { RunUntil(timeline_.now_us() + duration_us); }
+  // Shows the oracle the ledger.
+  void Audit() { oracle_.Audit(DumpLedger(&store_).tokens); }
+  // No fault from now on.
+  void Heal();
+
+ private:
+  void OnDied();
+  void OnReady();
+
+  const WorldOptions options_;
+  Prng prng_;
+  Timeline timeline_;
+  Trace trace_;
+  FaultCounts faults_;
+  Machine machine_;
+  SimStore store_;
+  Saboteur saboteur_;
+  Network network_;
+  Oracle oracle_;
+  SimServer server_;
+  SimAdmin admin_;
+  std::vector<SimRule> rules_;
+  std::vector<std::unique_ptr<SimClient>> clients_;
+};
+
+}  // namespace nowcalls::sim
+
+#endif  // NOWCALLS_SIM_WORLD_H_
