@@ -64,12 +64,18 @@ int64_t Oracle::OfflineDueMs(const std::string& owner, int64_t flow) {
   const Owner& of = owners_[owner];
   if (!of.links.empty()) return kNeverMs;
   const int64_t offline_ms = flows_[flow].client_offline_ms;
-  return of.offline_since_ms + (of.since_restart ? std::max(offline_ms, grace_ms_) : offline_ms);
+  if (!of.since_restart) return of.offline_since_ms + offline_ms;
+  const int64_t spared_ms = of.offline_since_ms + std::max(offline_ms, grace_ms_);
+  return of.left_again_ms ? std::min(spared_ms, *of.left_again_ms + offline_ms) : spared_ms;
+}
+
+void Oracle::SessionAsked(LinkId link, const std::string& owner) {
+  levels_.SessionMayOpen(Tick(), link, owner);
+  link_owners_[link] = owner;
 }
 
 void Oracle::SessionSeen(LinkId link, const std::string& owner) {
   Owner& of = owners_[owner];
-  link_owners_[link] = owner;
   const auto broken = broken_ms_.find(link);
   if (broken != broken_ms_.end()) {
     if (broken->second <= of.offline_since_ms) return;
@@ -92,9 +98,14 @@ void Oracle::LinkBroken(LinkId link) {
   if (found == link_owners_.end()) return;
   const std::string& owner = found->second;
   Owner& of = owners_[owner];
-  if (of.links.erase(link) == 0 || !of.links.empty()) return;
-  of.offline_since_ms = timeline_->now_ms();
-  of.since_restart = false;
+  const bool was_seen = of.links.erase(link) > 0;
+  if (!of.links.empty()) return;
+  if (was_seen) {
+    of.offline_since_ms = timeline_->now_ms();
+    of.since_restart = false;
+  } else if (!of.left_again_ms) {
+    of.left_again_ms = timeline_->now_ms();
+  }
   for (const uint64_t id : present_) {
     Token& token = tokens_[id];
     if (token.seen.owner != owner) continue;
@@ -459,6 +470,7 @@ void Oracle::ServerReady(bool rebooted, const std::vector<SeenToken>& ledger,
     owner.links.clear();
     owner.offline_since_ms = ready_ms;
     owner.since_restart = true;
+    owner.left_again_ms.reset();
   }
   for (const uint64_t id : present_) {
     Token& token = tokens_[id];

@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -62,7 +63,9 @@ class Oracle {
   uint64_t Tick() { return ++order_; }
 
   // --- Connections and sessions. ---
-  // The server has answered for the session of `owner` on this connection.
+  // The session of `owner` is asked for on this connection: it may be online from now on.
+  void SessionAsked(LinkId link, const std::string& owner);
+  // The server has answered for it: it was online by then.
   void SessionSeen(LinkId link, const std::string& owner);
   // From now on the server may find the connection gone.
   void LinkBroken(LinkId link);
@@ -124,6 +127,8 @@ class Oracle {
     std::set<LinkId> links;  // On which the server has answered for it, and not broken.
     int64_t offline_since_ms = 0;
     bool since_restart = false;
+    // It may have been back since, on a connection that broke then without an answer.
+    std::optional<int64_t> left_again_ms;
   };
 
   // What acquires of one kind ask for: any of them may have got a token of it.

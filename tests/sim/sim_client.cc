@@ -25,7 +25,7 @@ void SimClient::Open(bool steady) {
   if (!may_send()) return;
   Say("connects as " + owner());
   if (!identity_.says_hello) return;
-  oracle_->levels().SessionMayOpen(oracle_->Tick(), link(), owner());
+  oracle_->SessionAsked(link(), owner());
   const std::optional<std::string_view> id =
       named() ? std::optional<std::string_view>(identity_.client_id) : std::nullopt;
   Call(
@@ -44,7 +44,7 @@ void SimClient::Open(bool steady) {
 
 void SimClient::Acquire(const Wanted& wanted) {
   if (!identity_.says_hello) {
-    oracle_->levels().SessionMayOpen(oracle_->Tick(), link(), owner());
+    oracle_->SessionAsked(link(), owner());
   }
   const OpId op = oracle_->AcquireAsked(owner(), wanted.flow, wanted.count, wanted.request_id);
   if (wanted.request_id != 0) unsettled_[wanted.request_id] = wanted;

@@ -154,6 +154,12 @@ void SimServer::Stall(int64_t duration_us) {
   until = std::max(until, world_.timeline->now_us() + duration_us);
 }
 
+void SimServer::Heal() {
+  healed_ = true;
+  calls_left_ = -1;
+  reboots_ = false;
+}
+
 bool SimServer::Lives() {
   if (calls_left_ < 0 || calls_left_-- > 0) return true;
   Die(reboots_ ? Fault::kReboot : Fault::kCrash);

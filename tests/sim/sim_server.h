@@ -76,7 +76,8 @@ class SimServer final : public engine::Driver {
   void HoldCommits(bool on) { hold_commits_ = on; }
   // How many of the batches under way survive the next death; by seed unless told.
   void SurviveNext(size_t batches) { survivors_ = batches; }
-  void Heal() { healed_ = true; }
+  // No fault from now on, also of those that were announced.
+  void Heal();
 
   // nowCalls by flow, as the method `flows` tells it. REQUIRES: runs(), and nothing has happened
   // since Start.
