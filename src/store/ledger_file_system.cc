@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "store/log_file.h"
+#include "store/manifest_file.h"
 
 namespace nowcalls::store {
 
@@ -97,6 +98,7 @@ IOStatus LedgerFileSystem::NewWritableFile(const std::string& path,
   const bool made = opening_ && target()->FileExists(path, IOOptions(), nullptr).IsNotFound();
   status = IsLog(path) ? NewLog(path, options, file, context)
                        : FileSystemWrapper::NewWritableFile(path, options, file, context);
+  if (status.ok() && IsManifest(path)) *file = std::make_unique<ManifestFile>(std::move(*file));
   if (made && status.ok()) made_.insert(path);
   doomed_.erase(path);
   return status;

@@ -15,6 +15,7 @@
 // paths. When another directory has taken the place of ours, these calls fail (IOFenced).
 //
 // Logs are written over zeros where possible (log_file.h), and read without them (log_views.h).
+// Manifests are written record by record (manifest_file.h).
 #ifndef NOWCALLS_STORE_LEDGER_FILE_SYSTEM_H_
 #define NOWCALLS_STORE_LEDGER_FILE_SYSTEM_H_
 

@@ -28,6 +28,8 @@ uint64_t LogNumber(std::string_view path) {
   return error == std::errc() && end == name.data() + name.size() ? number : 0;
 }
 
+bool IsShown(std::string_view path) { return IsLog(path) || IsManifest(path); }
+
 class LogView : public rocksdb::FSSequentialFile {
  public:
   // Shows what is in `file` up to the end of its last record.
@@ -123,6 +125,10 @@ IOStatus LogView::Read(size_t bytes, const IOOptions& options, rocksdb::Slice* r
 
 bool IsLog(std::string_view path) { return LogNumber(path) != 0; }
 
+bool IsManifest(std::string_view path) {
+  return path.substr(path.rfind('/') + 1).starts_with("MANIFEST-");
+}
+
 IOStatus LogViews::HasContent(const std::string& path, bool* content) const {
   *content = false;
   uint64_t size = 0;
@@ -161,8 +167,8 @@ IOStatus LogViews::OpenLog(const std::string& path, const rocksdb::FileOptions& 
   IOStatus status = target()->NewRandomAccessFile(path, options, &opened, nullptr);
   if (!status.ok()) return status;
   auto view = std::make_unique<LogView>(path, std::move(opened));
-  bool newest = false;
-  status = IsNewest(path, &newest);
+  bool newest = true;
+  if (!IsManifest(path)) status = IsNewest(path, &newest);
   if (!status.ok()) return status;
   if (newest && state_ == State::kBeingWritten) {
     status = view->FollowEnd(target());
@@ -180,14 +186,14 @@ IOStatus LogViews::OpenLog(const std::string& path, const rocksdb::FileOptions& 
 IOStatus LogViews::NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
                                      std::unique_ptr<rocksdb::FSSequentialFile>* file,
                                      IODebugContext* context) {
-  if (!IsLog(path)) return FileSystemWrapper::NewSequentialFile(path, options, file, context);
+  if (!IsShown(path)) return FileSystemWrapper::NewSequentialFile(path, options, file, context);
   uint64_t end = 0;
   return OpenLog(path, options, file, &end);
 }
 
 IOStatus LogViews::GetFileSize(const std::string& path, const IOOptions& options, uint64_t* bytes,
                                IODebugContext* context) {
-  if (!IsLog(path)) return FileSystemWrapper::GetFileSize(path, options, bytes, context);
+  if (!IsShown(path)) return FileSystemWrapper::GetFileSize(path, options, bytes, context);
   std::unique_ptr<rocksdb::FSSequentialFile> file;
   return OpenLog(path, rocksdb::FileOptions(), &file, bytes);
 }
@@ -198,7 +204,7 @@ IOStatus LogViews::GetChildrenFileAttributes(const std::string& dir, const IOOpt
   IOStatus status = FileSystemWrapper::GetChildrenFileAttributes(dir, options, attributes, context);
   if (!status.ok()) return status;
   for (rocksdb::FileAttributes& file : *attributes) {
-    if (!IsLog(file.name)) continue;
+    if (!IsShown(file.name)) continue;
     status = GetFileSize(dir + "/" + file.name, options, &file.size_bytes, context);
     if (!status.ok()) return status;
   }

@@ -13,6 +13,9 @@
 //
 // What is damaged otherwise is refused. RocksDB takes zeros in the place of a record for the end of
 // a block, and goes on behind them.
+//
+// A manifest has the form of a log, and is shown as the newest one is: of its records too only the
+// last can be unsynced (manifest_file.h). RocksDB refuses one of which sectors are missing.
 #ifndef NOWCALLS_STORE_LOG_VIEWS_H_
 #define NOWCALLS_STORE_LOG_VIEWS_H_
 
@@ -29,6 +32,8 @@ namespace nowcalls::store {
 
 // Whether `path` is that of a log, by its name: a number and ".log".
 bool IsLog(std::string_view path);
+// Whether `path` is that of a manifest.
+bool IsManifest(std::string_view path);
 
 class LogViews : public rocksdb::FileSystemWrapper {
  public:
@@ -53,6 +58,7 @@ class LogViews : public rocksdb::FileSystemWrapper {
                                               rocksdb::IODebugContext* context) override;
 
  private:
+  // Of a log or a manifest.
   rocksdb::IOStatus OpenLog(const std::string& path, const rocksdb::FileOptions& options,
                             std::unique_ptr<rocksdb::FSSequentialFile>* file, uint64_t* end) const;
   // Whether no log with a greater number has anything in it.

@@ -81,8 +81,8 @@ std::string Padded(std::string bytes, size_t size) {
 // A file that is changed in place, since so many are tried.
 class LogOnDisk {
  public:
-  LogOnDisk(const Log& log, size_t zeros)
-      : whole_(Padded(log.bytes, log.bytes.size() + zeros)), path_(dir_.Sub("000012.log")) {
+  LogOnDisk(const Log& log, size_t zeros, const std::string& name = "000012.log")
+      : whole_(Padded(log.bytes, log.bytes.size() + zeros)), path_(dir_.Sub(name)) {
     WriteStringToFile(path_, whole_);
     file_.open(path_, std::ios::in | std::ios::out | std::ios::binary);
   }
@@ -239,6 +239,28 @@ TEST_CASE("only of the newest log that has anything in it the last batch may be 
   WriteStringToFile(newer, log.bytes);
   CHECK(Shown(disk.path()) == std::nullopt);
   CHECK(Shown(newer) == log.bytes);
+}
+
+TEST_CASE("a manifest is shown as the newest log is, whatever else there is") {
+  const Log log = MakeLog(20, 100);
+  LogOnDisk disk(log, 5000, "MANIFEST-000012");
+  const std::string before = log.bytes.substr(0, log.BeginOfLast());
+  WriteStringToFile(fs::path(disk.path()).parent_path() / "000015.log", log.bytes);
+  for (const State state : {State::kAtRest, State::kBeingWritten}) {
+    CHECK(Shown(disk.path(), state) == log.bytes);
+    ForEachSector(log.BeginOfLast(), log.bytes.size(), [&](uint64_t begin, uint64_t end) {
+      CAPTURE(begin);
+      disk.Zero(begin, end);
+      REQUIRE(Shown(disk.path(), state) == before);
+      disk.Restore(begin, end);
+    });
+  }
+  ForEachSector(0, log.BeginOfLast(), [&](uint64_t begin, uint64_t end) {
+    CAPTURE(begin);
+    disk.Zero(begin, end);
+    REQUIRE(Shown(disk.path()) == std::nullopt);
+    disk.Restore(begin, end);
+  });
 }
 
 TEST_CASE("a log that grows over zeros is shown batch by batch, none in part") {
