@@ -126,6 +126,9 @@ int RunOffline(const Arguments& arguments, const Streams& streams, const RulesFi
     return wrong_dir ? UsageError(streams, store.status().WithContext("--data-dir"))
                      : Finish(streams, store.status());
   }
+  for (const std::string& note : (*store)->notes()) {
+    streams.err("nowcalls-admin: note: " + TerminalText(note) + "\n");
+  }
   if ((*store)->read_mode() == store::ReadMode::kSecondary) NoteSecondary(arguments, streams);
   if (arguments.command == Command::kVerify) {
     const Result<bool> sound = PrintVerify(arguments, store->get(), progress, streams);

@@ -311,6 +311,12 @@ std::string EncodeLogData(uint64_t batch_number) {
   return out;
 }
 
+std::optional<uint64_t> DecodeLogData(std::string_view bytes) {
+  if (bytes.size() != kLogDataBytes || bytes.front() != static_cast<char>(kValueVersion)) return {};
+  const auto number = LoadBigEndian<uint64_t>(bytes.data() + 1);
+  return bytes == EncodeLogData(number) ? std::optional(number) : std::nullopt;
+}
+
 Result<Seal> DecodeSeal(std::string_view value) {
   NOWCALLS_RETURN_IF_ERROR(CheckFixedValue("seal", value, kSealBytes));
   ByteReader reader(value.substr(1));

@@ -12,6 +12,7 @@
 #define NOWCALLS_LEDGER_CODEC_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,6 +34,7 @@ inline constexpr size_t kFormatBytes = 28;
 inline constexpr size_t kClockMarkBytes = 41;
 inline constexpr size_t kSealBytes = 49;
 inline constexpr size_t kWatermarkBytes = 9;
+inline constexpr size_t kLogDataBytes = 10;
 
 // deadline_ms:be64 | token_id:be64. Keys sort by deadline.
 void EncodeTokenKey(const TokenKey& key, char out[kTokenKeyBytes]);
@@ -78,6 +80,8 @@ Result<Seal> DecodeSeal(std::string_view value);
 // What a store writes into its log behind the changes of a batch; 0: behind those of no batch. Its
 // last byte is not zero, so a log that zeros follow ends behind its last byte that is none.
 std::string EncodeLogData(uint64_t batch_number);
+// Nothing for what is no log data, or that of another version.
+std::optional<uint64_t> DecodeLogData(std::string_view bytes);
 std::string EncodeWatermark(int64_t deadline_ms);
 Result<int64_t> DecodeWatermark(std::string_view value);
 

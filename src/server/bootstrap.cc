@@ -83,6 +83,9 @@ Result<std::unique_ptr<store::RocksStore>> OpenStore(std::unique_ptr<store::Ledg
   if (store.ok() && (*store)->formatted_now()) {
     spdlog::info("formatted a new ledger in {}", config.data_dir);
   }
+  if (store.ok()) {
+    for (const std::string& note : (*store)->notes()) spdlog::warn("{}", note);
+  }
   return store;
 }
 

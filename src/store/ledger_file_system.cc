@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "store/ledger_files.h"
 #include "store/log_file.h"
 #include "store/manifest_file.h"
 
@@ -14,17 +15,19 @@ using rocksdb::IOStatus;
 
 LedgerFileSystem::LedgerFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target,
                                    const LedgerLock* lock, uint64_t spare_bytes,
-                                   std::shared_ptr<rocksdb::Logger> log)
+                                   std::shared_ptr<rocksdb::Logger> log, WitnessFile::Report report)
     : LedgerFileSystem(std::make_shared<LogViews>(target, LogViews::State::kAtRest), lock,
-                       spare_bytes, std::move(log)) {}
+                       spare_bytes, std::move(log), std::move(report)) {}
 
 LedgerFileSystem::LedgerFileSystem(const std::shared_ptr<LogViews>& views, const LedgerLock* lock,
-                                   uint64_t spare_bytes, std::shared_ptr<rocksdb::Logger> log)
+                                   uint64_t spare_bytes, std::shared_ptr<rocksdb::Logger> log,
+                                   WitnessFile::Report report)
     : FileSystemWrapper(views),
       lock_(lock),
       current_path_(lock->ledger_dir() + "/CURRENT"),
       views_(views),
-      spares_(views, lock, spare_bytes, std::move(log)) {}
+      spares_(views, lock, spare_bytes, std::move(log)),
+      witness_(views, lock, std::move(report)) {}
 
 void LedgerFileSystem::BeginOpen() {
   const std::lock_guard lock(mutex_);
@@ -47,10 +50,13 @@ IOStatus LedgerFileSystem::ReplaceCurrent() {
   return status.ok() ? dir->Fsync(IOOptions(), nullptr) : status;
 }
 
-IOStatus LedgerFileSystem::Keep() {
+IOStatus LedgerFileSystem::Keep(uint64_t batch_number) {
   const std::lock_guard lock(mutex_);
   IOStatus status = CheckOurs();
   if (status.ok() && opening_ && !next_current_.empty()) status = ReplaceCurrent();
+  committed_ = batch_number;
+  for (auto& [number, first] : first_batches_) first = batch_number + 1;
+  if (status.ok()) status = witness_.Begin(batch_number);
   if (!status.ok()) return status;
   opening_ = false;
   made_.clear();
@@ -61,6 +67,16 @@ IOStatus LedgerFileSystem::Keep() {
   spares_.RemoveLeftOver();
   views_->SetState(LogViews::State::kBeingWritten);
   return status;
+}
+
+void LedgerFileSystem::Committed(uint64_t batch_number, bool durable) {
+  committed_ = batch_number;
+  if (durable) witness_.Advance(batch_number);
+}
+
+void LedgerFileSystem::StopHelpers() {
+  spares_.Stop();
+  witness_.Stop();
 }
 
 void LedgerFileSystem::Undo() {
@@ -98,9 +114,15 @@ IOStatus LedgerFileSystem::NewWritableFile(const std::string& path,
   const bool made = opening_ && target()->FileExists(path, IOOptions(), nullptr).IsNotFound();
   status = IsLog(path) ? NewLog(path, options, file, context)
                        : FileSystemWrapper::NewWritableFile(path, options, file, context);
-  if (status.ok() && IsManifest(path)) *file = std::make_unique<ManifestFile>(std::move(*file));
   if (made && status.ok()) made_.insert(path);
   doomed_.erase(path);
+  if (!status.ok()) return status;
+  // RocksDB begins a log before it writes a batch to it, on the thread that commits.
+  if (IsLog(path)) first_batches_[LogNumber(path)] = opening_ ? 0 : committed_ + 1;
+  if (const uint64_t number = ManifestNumber(path); number != 0) {
+    *file = std::make_unique<ManifestFile>(
+        std::move(*file), [this, number](uint64_t bytes) { witness_.SetManifest(number, bytes); });
+  }
   return status;
 }
 
@@ -124,12 +146,24 @@ IOStatus LedgerFileSystem::DeleteFile(const std::string& path, const IOOptions& 
                                       IODebugContext* context) {
   IOStatus status = CheckOurs();
   if (!status.ok()) return status;
-  const std::lock_guard lock(mutex_);
-  if (opening_ && made_.erase(path) == 0) {
-    doomed_.insert(path);
-    return IOStatus::OK();
+  uint64_t floor = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (opening_ && made_.erase(path) == 0) {
+      doomed_.insert(path);
+      return IOStatus::OK();
+    }
+    if (IsLog(path) && !opening_) floor = LastBatchBefore(LogNumber(path));
   }
-  return FileSystemWrapper::DeleteFile(path, options, context);
+  // Without the lock, since a log is begun on the thread that commits.
+  status = witness_.RaiseFloor(floor);
+  return status.ok() ? FileSystemWrapper::DeleteFile(path, options, context) : status;
+}
+
+uint64_t LedgerFileSystem::LastBatchBefore(uint64_t number) {
+  first_batches_.erase(number);
+  const auto next = first_batches_.upper_bound(number);
+  return next == first_batches_.end() ? 0 : next->second - 1;
 }
 
 }  // namespace nowcalls::store

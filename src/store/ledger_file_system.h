@@ -14,6 +14,9 @@
 // Nothing is done to a ledger that is not ours. RocksDB makes, renames and deletes files by their
 // paths. When another directory has taken the place of ours, these calls fail (IOFenced).
 //
+// What is certain of the ledger's end is in the witness before anything relies on it
+// (witness_file.h): a log goes only when the witness says that it may be gone.
+//
 // Logs are written over zeros where possible (log_file.h), and read without them (log_views.h).
 // Manifests are written record by record (manifest_file.h).
 #ifndef NOWCALLS_STORE_LEDGER_FILE_SYSTEM_H_
@@ -21,7 +24,9 @@
 
 #include <rocksdb/file_system.h>
 
+#include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -30,25 +35,40 @@
 #include "store/ledger_lock.h"
 #include "store/log_views.h"
 #include "store/spare_logs.h"
+#include "store/witness_file.h"
 
 namespace nowcalls::store {
 
 class LedgerFileSystem : public rocksdb::FileSystemWrapper {
  public:
   // `lock` is that of the ledger; it outlives all calls. Logs are begun in spares of `spare_bytes`;
-  // 0: in new files. `log` is told of spares that cannot be made; may be nullptr.
+  // 0: in new files. `log` is told of spares that cannot be made; may be nullptr. `report` is told
+  // of a witness that cannot be written.
   LedgerFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target, const LedgerLock* lock,
-                   uint64_t spare_bytes = 0, std::shared_ptr<rocksdb::Logger> log = nullptr);
+                   uint64_t spare_bytes = 0, std::shared_ptr<rocksdb::Logger> log = nullptr,
+                   WitnessFile::Report report = nullptr);
 
   // REQUIRES: there is a ledger with a CURRENT file, and it is not open yet.
   void BeginOpen();
-  // Ends what BeginOpen began, if it was called; from now on the ledger is written. After a failure
-  // it is unknown whether CURRENT names the new manifest, and only Undo may follow.
-  rocksdb::IOStatus Keep();
+  // Ends what BeginOpen began, if it was called; from now on the ledger is written. Data files have
+  // all up to `batch_number`, the last. After a failure it is unknown whether CURRENT names the new
+  // manifest, and only Undo may follow.
+  rocksdb::IOStatus Keep(uint64_t batch_number = 0);
   // REQUIRES: the database is closed.
   void Undo();
-  // Ends what runs beside RocksDB, and removes the spare log. REQUIRES: the database is closed.
-  void StopSpares() { spares_.Stop(); }
+  // Batch `batch_number` is in the log, and on the disk if it is `durable`. Commit thread.
+  void Committed(uint64_t batch_number, bool durable);
+  // All that was committed is on the disk. Commit thread.
+  void Synced() { witness_.Advance(committed_); }
+  // All that was committed is in data files. Commit thread.
+  rocksdb::IOStatus Flushed() { return witness_.RaiseFloor(committed_); }
+
+  // Ends what runs beside RocksDB, removes the spare log, and writes the witness. REQUIRES: the
+  // database is closed.
+  void StopHelpers();
+
+  // Those that were replayed.
+  std::map<uint64_t, LogSegment> Segments() const { return views_->Segments(); }
 
   const char* Name() const override { return "nowcalls.LedgerFileSystem"; }
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
@@ -62,23 +82,30 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
 
  private:
   LedgerFileSystem(const std::shared_ptr<LogViews>& views, const LedgerLock* lock,
-                   uint64_t spare_bytes, std::shared_ptr<rocksdb::Logger> log);
+                   uint64_t spare_bytes, std::shared_ptr<rocksdb::Logger> log,
+                   WitnessFile::Report report);
   rocksdb::IOStatus CheckOurs() const;
   rocksdb::IOStatus NewLog(const std::string& path, const rocksdb::FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* file,
                            rocksdb::IODebugContext* context);
   rocksdb::IOStatus ReplaceCurrent();
+  // The last batch before the logs that follow log `number`.
+  uint64_t LastBatchBefore(uint64_t number);
 
   const LedgerLock* const lock_;
   const std::string current_path_;
   const std::shared_ptr<LogViews> views_;
   SpareLogs spares_;
+  WitnessFile witness_;
+  std::atomic<uint64_t> committed_{0};
 
   std::mutex mutex_;
   bool opening_ = false;          // Guarded by mutex_, as are the next three.
   std::set<std::string> made_;    // By this open.
   std::set<std::string> doomed_;  // Deletions that wait.
   std::string next_current_;      // What is to be CURRENT; empty: nothing.
+  // The first batch of each log that was made, guarded by mutex_; 0 until Keep.
+  std::map<uint64_t, uint64_t> first_batches_;
 };
 
 }  // namespace nowcalls::store

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -59,14 +60,6 @@ std::vector<std::string> FilesWithSuffix(const std::string& dir, std::string_vie
   return names;
 }
 
-// The text of CURRENT without its newline: the name of the manifest.
-std::string ReadCurrent(const std::string& dir) {
-  std::ifstream file(dir + "/CURRENT", std::ios::binary);
-  std::string name;
-  std::getline(file, name);
-  return name;
-}
-
 }  // namespace
 
 std::string LedgerDir(const std::string& data_dir) {
@@ -116,7 +109,7 @@ Status CheckLedgerPresent(const std::string& dir) {
 Status CheckLogPresent(const std::string& dir) {
   // RocksDB makes its first manifest before its first log, and a crash may fall between the two.
   constexpr std::string_view kFirstManifest = "MANIFEST-000001";
-  if (ReadCurrent(dir) == kFirstManifest) return {};
+  if (CurrentManifest(dir) == kFirstManifest) return {};
   std::error_code error;
   for (const std::string& name : FilesWithSuffix(dir, ".log")) {
     if (fs::is_regular_file(dir + "/" + name, error)) return {};
@@ -126,15 +119,32 @@ Status CheckLogPresent(const std::string& dir) {
                             "restore it from a backup");
 }
 
+std::string CurrentManifest(const std::string& dir) {
+  std::ifstream file(dir + "/CURRENT", std::ios::binary);
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+uint64_t ManifestNumber(std::string_view path) {
+  constexpr std::string_view kPrefix = "MANIFEST-";
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  if (!name.starts_with(kPrefix)) return 0;
+  name.remove_prefix(kPrefix.size());
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  return error == std::errc() && end == name.data() + name.size() ? number : 0;
+}
+
 std::string ManifestState(const std::string& dir) {
-  const std::string name = ReadCurrent(dir);
+  const std::string name = CurrentManifest(dir);
   struct stat info {};
   if (name.empty() || stat((dir + "/" + name).c_str(), &info) != 0) return {};
   return name + " " + std::to_string(info.st_size);
 }
 
 std::string DamagedFileIn(const std::string& dir) {
-  const std::string manifest = ReadCurrent(dir);
+  const std::string manifest = CurrentManifest(dir);
   std::error_code error;
   if (!manifest.starts_with("MANIFEST-") || !fs::exists(dir + "/" + manifest, error)) {
     return dir + "/CURRENT";

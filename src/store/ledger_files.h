@@ -5,7 +5,9 @@
 #ifndef NOWCALLS_STORE_LEDGER_FILES_H_
 #define NOWCALLS_STORE_LEDGER_FILES_H_
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nowcalls/status.h"
@@ -31,6 +33,12 @@ Status CheckLedgerPresent(const std::string& dir);
 // kCorruption when the log of the ledger in `dir` is gone: there is always one, if only an empty
 // one, once CURRENT names a manifest other than the first. REQUIRES: no server has it open.
 Status CheckLogPresent(const std::string& dir);
+
+// The name of the manifest that CURRENT names; empty when that cannot be read.
+std::string CurrentManifest(const std::string& dir);
+
+// The number of a manifest, by its name or path; 0: it is none.
+uint64_t ManifestNumber(std::string_view path);
 
 // CURRENT's text and the size of the manifest it names: changes whenever the set of data files
 // does. Empty when they cannot be read.

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/crc32c.h"
+#include "ledger/codec.h"
 
 namespace nowcalls::store {
 namespace {
@@ -24,21 +25,13 @@ uint32_t ChecksumIn(const char* header) {
   return Byte(header) | Byte(header + 1) << 8 | Byte(header + 2) << 16 | Byte(header + 3) << 24;
 }
 
-// As it is stored: a checksum over bytes that hold checksums is weak, so RocksDB turns it around.
-uint32_t MaskedCrc32c(std::string_view bytes) {
-  const uint32_t crc = Crc32c(bytes);
-  return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
-}
+// Log data as RocksDB logs it: a tag, a length, the bytes; the last of a record.
+constexpr std::string_view kLogDataHead = "\x03\x0a";
+constexpr size_t kTailBytes = kLogDataHead.size() + ledger::kLogDataBytes;
 
 bool IsType(int type) { return type >= kFull && type <= kLast; }
 bool Begins(int type) { return type == kFull || type == kFirst; }
 bool Ends(int type) { return type == kFull || type == kLast; }
-
-// Where a piece begins that follows what ends at `at`.
-uint64_t SkipPadding(uint64_t at) {
-  const uint64_t left = LogScan::kBlockBytes - at % LogScan::kBlockBytes;
-  return left < kHeaderBytes ? at + left : at;
-}
 
 bool IsZeros(std::string_view bytes) {
   return bytes.find_first_not_of('\0') == std::string_view::npos;
@@ -57,6 +50,24 @@ IOStatus HasNonZero(const rocksdb::FSRandomAccessFile& file, uint64_t size, bool
     *found = !IsZeros({read.data(), read.size()});
   }
   return IOStatus::OK();
+}
+
+uint64_t LogScan::SkipPadding(uint64_t at) {
+  const uint64_t left = kBlockBytes - at % kBlockBytes;
+  return left < kHeaderBytes ? at + left : at;
+}
+
+// As it is stored: a checksum over bytes that hold checksums is weak, so RocksDB turns it around.
+uint32_t LogScan::MaskedChecksum(std::string_view covered) {
+  const uint32_t crc = Crc32c(covered);
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
+}
+
+void BatchRun::Add(uint64_t number, uint64_t at) {
+  if (empty) first = number;
+  if (!empty && number != last + 1 && !broken.has_value()) broken = Break{at, last, number};
+  empty = false;
+  last = number;
 }
 
 IOStatus FindLastNonZero(const rocksdb::FSRandomAccessFile& file, uint64_t from, uint64_t size,
@@ -107,12 +118,15 @@ IOStatus LogScan::ReadPiece(uint64_t at, Piece* piece) {
   piece->end = at + kHeaderBytes + length;
   if (!IsType(piece->type) || piece->end > loaded_ + loaded_bytes_) return status;
   const std::string_view covered(header + kTypeOffset, 1 + length);
-  piece->sound = MaskedCrc32c(covered) == ChecksumIn(header);
+  piece->sound = MaskedChecksum(covered) == ChecksumIn(header);
+  piece->payload = covered.substr(1);
   return status;
 }
 
 IOStatus LogScan::ReadRecord(uint64_t at, uint64_t* end) {
   *end = 0;
+  tail_.clear();
+  if (bytes_ != nullptr) bytes_->clear();
   for (bool inside = false;; inside = true) {
     at = SkipPadding(at);
     Piece piece;
@@ -122,6 +136,10 @@ IOStatus LogScan::ReadRecord(uint64_t at, uint64_t* end) {
       failed_at_ = at;
       return status;
     }
+    tail_.append(
+        piece.payload.substr(piece.payload.size() - std::min(piece.payload.size(), kTailBytes)));
+    if (tail_.size() > kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
+    if (bytes_ != nullptr) bytes_->append(piece.payload);
     at = piece.end;
     if (Ends(piece.type)) {
       *end = at;
@@ -136,11 +154,28 @@ IOStatus LogScan::Advance() {
     uint64_t end = 0;
     IOStatus status = ReadRecord(end_, &end);
     if (!status.ok() || end == 0) return status;
+    if (const auto number = NumberRead(); number.has_value()) batches_.Add(*number, end_);
     end_ = end;
   }
 }
 
-IOStatus LogScan::FindRecord(uint64_t from, uint64_t to, bool* found) {
+std::optional<uint64_t> LogScan::NumberRead() const {
+  if (!tail_.starts_with(kLogDataHead)) return {};
+  return ledger::DecodeLogData(std::string_view(tail_).substr(kLogDataHead.size()));
+}
+
+IOStatus LogScan::NextRecord(uint64_t from, uint64_t to, Record* record, bool* found) {
+  Forget();
+  *record = {};
+  bytes_ = &record->bytes;
+  IOStatus status = FindRecord(SkipPadding(from), to, found, &record->begin);
+  if (status.ok() && *found) status = ReadRecord(record->begin, &record->end);
+  bytes_ = nullptr;
+  record->batch = NumberRead();
+  return status;
+}
+
+IOStatus LogScan::FindRecord(uint64_t from, uint64_t to, bool* found, uint64_t* place) {
   *found = false;
   for (uint64_t at = from; at + kHeaderBytes <= to; ++at) {
     IOStatus status = Load(at);
@@ -151,6 +186,7 @@ IOStatus LogScan::FindRecord(uint64_t from, uint64_t to, bool* found) {
     uint64_t end = 0;
     status = ReadRecord(at, &end);
     *found = end != 0;
+    if (*found && place != nullptr) *place = at;
     if (!status.ok() || *found) return status;
   }
   return IOStatus::OK();

@@ -14,15 +14,40 @@
 #include <rocksdb/file_system.h>
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace nowcalls::store {
+
+// The batches of a log, in the order of its records. Records without a number are passed over.
+struct BatchRun {
+  // The first record whose number does not follow the one before it, by 1.
+  struct Break {
+    uint64_t at = 0;  // Where it begins in the file.
+    uint64_t before = 0;
+    uint64_t found = 0;
+  };
+
+  void Add(uint64_t number, uint64_t at);
+
+  bool empty = true;
+  uint64_t first = 0;
+  uint64_t last = 0;
+  std::optional<Break> broken;
+};
 
 class LogScan {
  public:
   static constexpr uint64_t kBlockBytes = 32768;
   // What a disk writes as a whole; of larger ones it is a part.
   static constexpr uint64_t kSectorBytes = 512;
+
+  // Where a piece begins that follows what ends at `at`.
+  static uint64_t SkipPadding(uint64_t at);
+  // Of the type and the bytes of a piece.
+  static uint32_t MaskedChecksum(std::string_view covered);
 
   // `file` outlives it.
   explicit LogScan(const rocksdb::FSRandomAccessFile* file);
@@ -31,6 +56,8 @@ class LogScan {
   rocksdb::IOStatus Advance();
   // Behind the last record before the first one that is not complete and sound.
   uint64_t end() const { return end_; }
+  // Those of the records up to the end.
+  const BatchRun& batches() const { return batches_; }
 
   enum class Rest {
     kNothing,   // Zeros, or no byte.
@@ -43,11 +70,22 @@ class LogScan {
   // not zero, or end(). Follows an Advance.
   rocksdb::IOStatus LookBehind(uint64_t size, Rest* rest, uint64_t* content_end);
 
+  struct Record {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    std::string bytes;
+    std::optional<uint64_t> batch;  // Its number, if it has one.
+  };
+  // The first complete record that begins at `from` or later, and before `to`. Does not move the
+  // end.
+  rocksdb::IOStatus NextRecord(uint64_t from, uint64_t to, Record* record, bool* found);
+
  private:
   struct Piece {
     bool sound = false;
     int type = 0;
-    uint64_t end = 0;  // As its header says.
+    uint64_t end = 0;          // As its header says.
+    std::string_view payload;  // Until the next Load; of a sound one.
   };
 
   // The block that holds `at`, in block_. Loaded once until Forget.
@@ -57,13 +95,19 @@ class LogScan {
   // The end of the complete record at `at`; 0 if there is none, and then failed_at_ is where its
   // first unsound piece is.
   rocksdb::IOStatus ReadRecord(uint64_t at, uint64_t* end);
-  rocksdb::IOStatus FindRecord(uint64_t from, uint64_t to, bool* found);
+  // `place`, if not null, is where it begins.
+  rocksdb::IOStatus FindRecord(uint64_t from, uint64_t to, bool* found, uint64_t* place = nullptr);
+  // The number in the log data of the record that was read last.
+  std::optional<uint64_t> NumberRead() const;
   rocksdb::IOStatus FindZeroSector(uint64_t from, uint64_t to, bool* found);
   rocksdb::IOStatus IsCutShort(uint64_t content_end, bool* cut_short);
 
   const rocksdb::FSRandomAccessFile* const file_;
   uint64_t end_ = 0;
   uint64_t failed_at_ = 0;
+  std::string tail_;              // The last bytes of the record that was read last.
+  std::string* bytes_ = nullptr;  // Where all of its bytes go, if anywhere.
+  BatchRun batches_;
 
   std::vector<char> block_;
   uint64_t loaded_ = UINT64_MAX;  // Where block_ begins in the file.

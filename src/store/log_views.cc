@@ -17,17 +17,6 @@ using rocksdb::IOStatus;
 // Looks at a log that grows meanwhile, before what is found behind its end is believed.
 constexpr int kLooksMax = 100;
 
-// The number of a log; 0: the file is none.
-uint64_t LogNumber(std::string_view path) {
-  constexpr std::string_view kSuffix = ".log";
-  std::string_view name = path.substr(path.rfind('/') + 1);
-  if (!name.ends_with(kSuffix)) return 0;
-  name.remove_suffix(kSuffix.size());
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  return error == std::errc() && end == name.data() + name.size() ? number : 0;
-}
-
 bool IsShown(std::string_view path) { return IsLog(path) || IsManifest(path); }
 
 class LogView : public rocksdb::FSSequentialFile {
@@ -42,6 +31,7 @@ class LogView : public rocksdb::FSSequentialFile {
   // Finds the end of a log that a server may be writing.
   IOStatus FollowEnd(rocksdb::FileSystem* files);
   uint64_t end() const { return end_; }
+  const BatchRun& batches() const { return scan_.batches(); }
 
   IOStatus Read(size_t bytes, const IOOptions& options, rocksdb::Slice* result, char* scratch,
                 IODebugContext* context) override;
@@ -123,7 +113,20 @@ IOStatus LogView::Read(size_t bytes, const IOOptions& options, rocksdb::Slice* r
 
 }  // namespace
 
-bool IsLog(std::string_view path) { return LogNumber(path) != 0; }
+uint64_t LogNumber(std::string_view path) {
+  constexpr std::string_view kSuffix = ".log";
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  if (!name.ends_with(kSuffix)) return 0;
+  name.remove_suffix(kSuffix.size());
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  return error == std::errc() && end == name.data() + name.size() ? number : 0;
+}
+
+std::map<uint64_t, LogSegment> LogViews::Segments() const {
+  const std::lock_guard lock(mutex_);
+  return segments_;
+}
 
 bool IsManifest(std::string_view path) {
   return path.substr(path.rfind('/') + 1).starts_with("MANIFEST-");
@@ -162,7 +165,8 @@ IOStatus LogViews::IsNewest(const std::string& path, bool* newest) const {
 }
 
 IOStatus LogViews::OpenLog(const std::string& path, const rocksdb::FileOptions& options,
-                           std::unique_ptr<rocksdb::FSSequentialFile>* file, uint64_t* end) const {
+                           std::unique_ptr<rocksdb::FSSequentialFile>* file,
+                           LogSegment* segment) const {
   std::unique_ptr<FSRandomAccessFile> opened;
   IOStatus status = target()->NewRandomAccessFile(path, options, &opened, nullptr);
   if (!status.ok()) return status;
@@ -178,7 +182,7 @@ IOStatus LogViews::OpenLog(const std::string& path, const rocksdb::FileOptions& 
     if (status.ok()) status = view->FixEnd(size, newest);
   }
   if (!status.ok()) return status;
-  *end = view->end();
+  *segment = {path, view->end(), view->batches()};
   *file = std::move(view);
   return status;
 }
@@ -187,15 +191,22 @@ IOStatus LogViews::NewSequentialFile(const std::string& path, const rocksdb::Fil
                                      std::unique_ptr<rocksdb::FSSequentialFile>* file,
                                      IODebugContext* context) {
   if (!IsShown(path)) return FileSystemWrapper::NewSequentialFile(path, options, file, context);
-  uint64_t end = 0;
-  return OpenLog(path, options, file, &end);
+  LogSegment segment;
+  IOStatus status = OpenLog(path, options, file, &segment);
+  if (!status.ok() || !IsLog(path)) return status;
+  const std::lock_guard lock(mutex_);
+  segments_[LogNumber(path)] = std::move(segment);
+  return status;
 }
 
 IOStatus LogViews::GetFileSize(const std::string& path, const IOOptions& options, uint64_t* bytes,
                                IODebugContext* context) {
   if (!IsShown(path)) return FileSystemWrapper::GetFileSize(path, options, bytes, context);
   std::unique_ptr<rocksdb::FSSequentialFile> file;
-  return OpenLog(path, rocksdb::FileOptions(), &file, bytes);
+  LogSegment segment;
+  IOStatus status = OpenLog(path, rocksdb::FileOptions(), &file, &segment);
+  if (status.ok()) *bytes = segment.end;
+  return status;
 }
 
 IOStatus LogViews::GetChildrenFileAttributes(const std::string& dir, const IOOptions& options,

@@ -16,6 +16,8 @@
 //
 // A manifest has the form of a log, and is shown as the newest one is: of its records too only the
 // last can be unsynced (manifest_file.h). RocksDB refuses one of which sectors are missing.
+//
+// It also remembers which batches it has shown, for log_chain.h.
 #ifndef NOWCALLS_STORE_LOG_VIEWS_H_
 #define NOWCALLS_STORE_LOG_VIEWS_H_
 
@@ -23,17 +25,30 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "store/log_scan.h"
+
 namespace nowcalls::store {
 
-// Whether `path` is that of a log, by its name: a number and ".log".
-bool IsLog(std::string_view path);
+// The number of a log, by its name: a number and ".log". 0: the file is none.
+uint64_t LogNumber(std::string_view path);
+inline bool IsLog(std::string_view path) { return LogNumber(path) != 0; }
+
 // Whether `path` is that of a manifest.
 bool IsManifest(std::string_view path);
+
+// A log that was read.
+struct LogSegment {
+  std::string path;
+  uint64_t end = 0;  // Behind its last record.
+  BatchRun batches;
+};
 
 class LogViews : public rocksdb::FileSystemWrapper {
  public:
@@ -45,6 +60,9 @@ class LogViews : public rocksdb::FileSystemWrapper {
 
   // Of the logs that are opened from now on.
   void SetState(State state) { state_ = state; }
+
+  // The logs that were opened to be read, by their numbers, as they were then.
+  std::map<uint64_t, LogSegment> Segments() const;
 
   const char* Name() const override { return "nowcalls.LogViews"; }
   rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
@@ -60,12 +78,16 @@ class LogViews : public rocksdb::FileSystemWrapper {
  private:
   // Of a log or a manifest.
   rocksdb::IOStatus OpenLog(const std::string& path, const rocksdb::FileOptions& options,
-                            std::unique_ptr<rocksdb::FSSequentialFile>* file, uint64_t* end) const;
+                            std::unique_ptr<rocksdb::FSSequentialFile>* file,
+                            LogSegment* segment) const;
   // Whether no log with a greater number has anything in it.
   rocksdb::IOStatus IsNewest(const std::string& path, bool* newest) const;
   rocksdb::IOStatus HasContent(const std::string& path, bool* content) const;
 
   std::atomic<State> state_;
+
+  mutable std::mutex mutex_;
+  std::map<uint64_t, LogSegment> segments_;  // Guarded by mutex_.
 };
 
 }  // namespace nowcalls::store

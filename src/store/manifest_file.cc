@@ -8,8 +8,8 @@ using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
-ManifestFile::ManifestFile(std::unique_ptr<rocksdb::FSWritableFile> file)
-    : FSWritableFileOwnerWrapper(std::move(file)) {}
+ManifestFile::ManifestFile(std::unique_ptr<rocksdb::FSWritableFile> file, Synced synced)
+    : FSWritableFileOwnerWrapper(std::move(file)), synced_to_(std::move(synced)) {}
 
 IOStatus ManifestFile::SyncLast(const IOOptions& options, IODebugContext* context) {
   if (!begun_ || synced_) return IOStatus::OK();
@@ -21,6 +21,7 @@ IOStatus ManifestFile::Append(const rocksdb::Slice& data, const IOOptions& optio
   IOStatus status = SyncLast(options, context);
   if (!status.ok()) return status;
   synced_ = false;
+  size_ += data.size();
   return target()->Append(data, options, context);
 }
 
@@ -30,19 +31,23 @@ IOStatus ManifestFile::Append(const rocksdb::Slice& data, const IOOptions& optio
   IOStatus status = SyncLast(options, context);
   if (!status.ok()) return status;
   synced_ = false;
+  size_ += data.size();
   return target()->Append(data, options, verification, context);
 }
 
-IOStatus ManifestFile::Sync(const IOOptions& options, IODebugContext* context) {
-  IOStatus status = target()->Sync(options, context);
-  if (status.ok()) begun_ = synced_ = true;
+IOStatus ManifestFile::Tell(IOStatus status) {
+  if (!status.ok()) return status;
+  begun_ = synced_ = true;
+  if (synced_to_) synced_to_(size_);
   return status;
 }
 
+IOStatus ManifestFile::Sync(const IOOptions& options, IODebugContext* context) {
+  return Tell(target()->Sync(options, context));
+}
+
 IOStatus ManifestFile::Fsync(const IOOptions& options, IODebugContext* context) {
-  IOStatus status = target()->Fsync(options, context);
-  if (status.ok()) begun_ = synced_ = true;
-  return status;
+  return Tell(target()->Fsync(options, context));
 }
 
 }  // namespace nowcalls::store

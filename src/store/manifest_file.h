@@ -13,13 +13,17 @@
 
 #include <rocksdb/file_system.h>
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 
 namespace nowcalls::store {
 
 class ManifestFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
-  explicit ManifestFile(std::unique_ptr<rocksdb::FSWritableFile> file);
+  // `synced` is called with the size of what is on the disk; may be empty.
+  using Synced = std::function<void(uint64_t bytes)>;
+  explicit ManifestFile(std::unique_ptr<rocksdb::FSWritableFile> file, Synced synced = {});
 
   // RocksDB appends a record with one call.
   rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
@@ -35,6 +39,10 @@ class ManifestFile : public rocksdb::FSWritableFileOwnerWrapper {
  private:
   rocksdb::IOStatus SyncLast(const rocksdb::IOOptions& options, rocksdb::IODebugContext* context);
 
+  rocksdb::IOStatus Tell(rocksdb::IOStatus status);
+
+  const Synced synced_to_;
+  uint64_t size_ = 0;
   bool begun_ = false;  // It was synced before.
   bool synced_ = true;  // All that was appended is.
 };

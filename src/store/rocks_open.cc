@@ -15,9 +15,11 @@
 #include "base/last_words.h"
 #include "ledger/codec.h"
 #include "store/ledger_files.h"
+#include "store/log_chain.h"
 #include "store/rocks_options.h"
 #include "store/rocks_status.h"
 #include "store/rocks_store_impl.h"
+#include "store/witness_file.h"
 
 namespace nowcalls::store {
 namespace {
@@ -81,8 +83,11 @@ Status RocksStore::Impl::OpenForServer() {
   const std::shared_ptr<rocksdb::FileSystem> real =
       options.env != nullptr ? options.env->GetFileSystem() : rocksdb::FileSystem::Default();
   rocksdb::DBOptions db_options = ServerDbOptions(options, dir);
-  files = std::make_shared<LedgerFileSystem>(real, lock.get(), SpareLogBytes(options),
-                                             db_options.info_log);
+  files = std::make_shared<LedgerFileSystem>(
+      real, lock.get(), SpareLogBytes(options), db_options.info_log,
+      [report = options.on_background_error, where = dir](const rocksdb::IOStatus& failure) {
+        if (report) report(FromRocks(failure, "write the witness", where));
+      });
   env = rocksdb::NewCompositeEnv(files);
   db_options.env = env.get();
   // A compaction can wait; who waits for a commit, or for the loop, cannot.
@@ -90,6 +95,9 @@ Status RocksStore::Impl::OpenForServer() {
       .PermitUncheckedError();
   std::vector<std::string> names = {DefaultFamily()};
   Status present = CheckLedgerPresent(dir);
+  if (present.ok() || present.code() == StatusCode::kNotFound) {
+    NOWCALLS_RETURN_IF_ERROR(FindWitness(real.get(), ReadMode::kReadOnly));
+  }
   if (present.ok()) {
     NOWCALLS_RETURN_IF_ERROR(CheckLogPresent(dir));
     files->BeginOpen();
@@ -97,6 +105,11 @@ Status RocksStore::Impl::OpenForServer() {
     if (!listed.ok()) return listed.status();
     names = *std::move(listed);
   } else if (present.code() == StatusCode::kNotFound) {
+    if (witness.has_value() && witness->batch_number > 0) {
+      return Damaged(dir, "is gone: there is no CURRENT, though " + WitnessPath(dir) +
+                              " tells that batch " + std::to_string(witness->batch_number) +
+                              " was on the disk");
+    }
     db_options.create_if_missing = true;
   } else {
     return present;
@@ -108,18 +121,65 @@ Status RocksStore::Impl::OpenForServer() {
   write_options = CommitOptions(options.durability);
   bool formatted = false;
   NOWCALLS_RETURN_IF_ERROR(CheckFormat(&formatted));
-  return formatted ? Status::Ok() : Format();
+  return formatted ? CheckBatches(files->Segments(), ReadMode::kReadOnly) : Format();
+}
+
+Status RocksStore::Impl::FindWitness(rocksdb::FileSystem* real, ReadMode mode) {
+  std::optional<ledger::WitnessFound> found;
+  const rocksdb::IOStatus read = ReadWitness(real, dir, &found);
+  if (!read.ok()) return FromRocks(read, "read the witness", dir);
+  if (found.has_value()) witness = found->witness;
+  const std::string path = WitnessPath(dir);
+  if (found.has_value() && !witness.has_value()) {
+    notes.push_back(path +
+                    " is damaged in both places: whether the ledger has lost its last batches "
+                    "cannot be told; a server writes it anew");
+  } else if (found.has_value() && found->damaged) {
+    notes.push_back("one of two places in " + path +
+                    " is damaged, as a power cut may leave it; the other is used");
+  }
+  // While a server writes, the manifest grows.
+  if (mode == ReadMode::kSecondary) return {};
+  return CheckManifest(real, dir, witness, &witness_is_of_manifest);
+}
+
+Result<uint64_t> RocksStore::Impl::SealedBatch() const {
+  std::string value;
+  const rocksdb::Status found =
+      db->Get(rocksdb::ReadOptions(), HandleOf(Family::kMeta),
+              rocksdb::Slice(ledger::kSealKey.data(), ledger::kSealKey.size()), &value);
+  if (found.IsNotFound()) return uint64_t{0};
+  if (!found.ok()) return FromRocks(found, "read the seal", dir);
+  const Result<ledger::Seal> seal = ledger::DecodeSeal(value);
+  if (!seal.ok()) return seal.status().WithContext(dir);
+  return seal->batch_number;
+}
+
+Status RocksStore::Impl::CheckBatches(const std::map<uint64_t, LogSegment>& segments,
+                                      ReadMode mode) {
+  const Result<uint64_t> sealed = SealedBatch();
+  // A seal that cannot be read is for whoever loads the ledger to tell.
+  if (sealed.status().code() == StatusCode::kCorruption) return {};
+  if (!sealed.ok()) return sealed.status();
+  last_batch = *sealed;
+  KnownBatches known;
+  known.sealed = last_batch;
+  if (witness.has_value()) known.witnessed = witness->batch_number;
+  if (mode == ReadMode::kSecondary) return CheckReach(dir, segments, known);
+  if (witness_is_of_manifest) known.floor = witness->floor;
+  return CheckChain(dir, segments, known);
 }
 
 Status RocksStore::Impl::KeepOpened() {
   if (kept) return {};
-  Status status = FromRocks(files->Keep(), "keep what was recovered", dir);
+  Status status = FromRocks(files->Keep(last_batch), "keep what was recovered", dir);
   kept = status.ok();
   return status;
 }
 
 rocksdb::DBOptions RocksStore::Impl::OptionsForRead(LogViews::State state) {
-  env = rocksdb::NewCompositeEnv(std::make_shared<LogViews>(rocksdb::FileSystem::Default(), state));
+  views = std::make_shared<LogViews>(rocksdb::FileSystem::Default(), state);
+  env = rocksdb::NewCompositeEnv(views);
   rocksdb::DBOptions db_options = ReaderDbOptions();
   db_options.env = env.get();
   return db_options;
@@ -127,6 +187,7 @@ rocksdb::DBOptions RocksStore::Impl::OptionsForRead(LogViews::State state) {
 
 Status RocksStore::Impl::OpenReadOnly() {
   NOWCALLS_RETURN_IF_ERROR(CheckLogPresent(dir));
+  NOWCALLS_RETURN_IF_ERROR(FindWitness(rocksdb::FileSystem::Default().get(), ReadMode::kReadOnly));
   const rocksdb::DBOptions db_options = OptionsForRead(LogViews::State::kAtRest);
   const Result<std::vector<std::string>> names = ListFamilies(db_options, dir);
   if (!names.ok()) return names.status();
@@ -138,6 +199,8 @@ Status RocksStore::Impl::OpenReadOnly() {
 }
 
 Status RocksStore::Impl::OpenSecondary() {
+  // First: what it says of is in the log by then.
+  NOWCALLS_RETURN_IF_ERROR(FindWitness(rocksdb::FileSystem::Default().get(), ReadMode::kSecondary));
   const rocksdb::DBOptions db_options = OptionsForRead(LogViews::State::kBeingWritten);
   const Result<std::vector<std::string>> names = ListFamilies(db_options, dir);
   if (!names.ok()) return names.status();
@@ -250,7 +313,7 @@ rocksdb::Status RocksStore::Impl::CloseDb() {
     db.reset();
   }
   if (files != nullptr) {
-    files->StopSpares();
+    files->StopHelpers();
     files->Undo();
   }
   if (!secondary_dir.empty()) {
@@ -293,6 +356,9 @@ Result<std::unique_ptr<RocksStore>> RocksStore::OpenForRead(const std::string& d
     Status opened = held ? impl->OpenSecondary() : impl->OpenReadOnly();
     bool formatted = false;
     if (opened.ok()) opened = impl->CheckFormat(&formatted);
+    if (opened.ok() && formatted) {
+      opened = impl->CheckBatches(impl->views->Segments(), impl->read_mode);
+    }
     // A server that started or flushed meanwhile may have taken files away under the open.
     const bool disturbed = ManifestState(dir) != before && !(held && opened.ok());
     if (disturbed && attempt < kReadAttemptsMax) continue;

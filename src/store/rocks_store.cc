@@ -38,6 +38,7 @@ RocksStore::~RocksStore() = default;
 
 ReadMode RocksStore::read_mode() const { return impl_->read_mode; }
 bool RocksStore::formatted_now() const { return impl_->formatted_now; }
+const std::vector<std::string>& RocksStore::notes() const { return impl_->notes; }
 
 Status RocksStore::Impl::ShowFamily(Family family, const std::string& lower,
                                     const ShowOne& show) const {
@@ -103,6 +104,12 @@ Status RocksStore::Commit(const ledger::CommitBatch& batch) {
   impl_->failed = impl_->lock->CheckStillOurs();
   if (impl_->failed.ok()) impl_->failed = impl_->KeepOpened();
   if (!impl_->failed.ok()) return impl_->failed;
+  if (batch.number() != impl_->last_batch + 1) {
+    impl_->failed =
+        Status::InvalidArgument("batch " + std::to_string(batch.number()) +
+                                " does not follow batch " + std::to_string(impl_->last_batch));
+    return impl_->failed;
+  }
   // RocksDB's form takes about as much room as the records do.
   WriteBatchBuilder builder(impl_->family_numbers, batch.bytes().size() * 5 / 4);
   Status status = ledger::ApplyRecords(batch.bytes(), &builder);
@@ -114,7 +121,10 @@ Status RocksStore::Commit(const ledger::CommitBatch& batch) {
     status = FromRocks(impl_->db->Write(options, &writes), "commit", impl_->dir);
   }
   if (status.ok()) {
+    const bool synced = impl_->write_options.sync || !impl_->has_committed;
     impl_->has_committed = true;
+    impl_->last_batch = batch.number();
+    impl_->files->Committed(batch.number(), synced);
     return status;
   }
   status = status.WithContext("batch " + std::to_string(batch.number()));
@@ -126,6 +136,7 @@ Status RocksStore::Sync() {
   if (impl_->db == nullptr || impl_->for_read) return NotForWriting(impl_->dir);
   if (!impl_->failed.ok() || impl_->write_options.sync) return impl_->failed;
   impl_->failed = FromRocks(impl_->db->SyncWAL(), "sync the log", impl_->dir);
+  if (impl_->failed.ok()) impl_->files->Synced();
   return impl_->failed;
 }
 
@@ -197,6 +208,10 @@ Status RocksStore::Close() {
   if (!impl_->for_read && impl_->failed.ok() && status.ok()) {
     status = FromRocks(impl_->db->Flush(rocksdb::FlushOptions(), impl_->handles),
                        "flush the ledger", impl_->dir);
+    if (status.ok()) {
+      impl_->files->Synced();
+      status = FromRocks(impl_->files->Flushed(), "write the witness", impl_->dir);
+    }
   }
   const Status closed = FromRocks(impl_->CloseDb(), "close the ledger", impl_->dir);
   return status.ok() ? closed : status;

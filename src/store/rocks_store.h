@@ -81,6 +81,8 @@ class RocksStore : public Store {
 
   ReadMode read_mode() const;  // Of a store from OpenForRead.
   bool formatted_now() const;  // Open found nothing and made a new ledger.
+  // What an operator should know of what was opened though it was not refused, as sentences.
+  const std::vector<std::string>& notes() const;
 
   // Flushes the memtables and closes, so that the next start has no log to replay. kIoError. After
   // a failed batch, or when CheckPlace fails, it only closes. A store that is destroyed without it

@@ -8,11 +8,13 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "ledger/witness.h"
 #include "store/append_memtable.h"
 #include "store/ledger_file_system.h"
 #include "store/ledger_lock.h"
@@ -48,6 +50,11 @@ struct RocksStore::Impl {
   rocksdb::Status Adopt(const rocksdb::Status& status, rocksdb::DB* opened);
 
   Status OpenForServer();
+  // What the witness says, before the ledger is opened; tells of a damaged one in `notes`.
+  Status FindWitness(rocksdb::FileSystem* real, ReadMode mode);
+  // That what was opened has all of its batches. REQUIRES: there is a format record.
+  Status CheckBatches(const std::map<uint64_t, LogSegment>& segments, ReadMode mode);
+  Result<uint64_t> SealedBatch() const;
   // See RocksStore::Keep.
   Status KeepOpened();
   // With an `env` that shows the logs of a ledger in `state`.
@@ -89,6 +96,11 @@ struct RocksStore::Impl {
   bool for_read = false;
   ReadMode read_mode = ReadMode::kReadOnly;
   std::string secondary_dir;  // Made for a secondary, empty otherwise.
+  std::optional<ledger::Witness> witness;
+  bool witness_is_of_manifest = false;
+  uint64_t last_batch = 0;          // As the ledger was opened; then of the last commit.
+  std::vector<std::string> notes;   // See RocksStore::notes.
+  std::shared_ptr<LogViews> views;  // Of a reader.
 
   // Owned by the commit thread.
   rocksdb::WriteOptions write_options;

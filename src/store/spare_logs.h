@@ -27,8 +27,8 @@
 
 namespace nowcalls::store {
 
-// How long to wait before the next piece of a spare of which so much is filled, while the log of the
-// moment has so many bytes.
+// How long to wait before the next piece of a spare of which so much is filled, while the log of
+// the moment has so many bytes.
 std::chrono::microseconds SparePause(uint64_t filled_bytes, uint64_t log_bytes);
 
 class SpareLogs {

@@ -230,7 +230,7 @@ TEST_CASE("a ledger without a log is refused, whether it is new, was killed or w
   }
 }
 
-TEST_CASE("a new ledger whose log was emptied is not made anew") {
+TEST_CASE("a new ledger whose log was emptied is refused, and without a witness not made anew") {
   const TempDir dir;
   auto store = OpenTiny(dir.path());
   const ledger::Format format = FormatOf(store.get());
@@ -238,6 +238,8 @@ TEST_CASE("a new ledger whose log was emptied is not made anew") {
   CommitMany(&script, 3, 50, store.get());
   store.reset();
   for (const std::string& log : LedgerFiles(dir.path(), ".log")) fs::resize_file(log, 0);
+  CHECK(OpenStatus(dir.path()).code() == StatusCode::kCorruption);
+  fs::remove(dir.Sub("ledger/witness"));
   store = OpenTiny(dir.path());
   CHECK_FALSE(store->formatted_now());
   CHECK(FormatOf(store.get()).token_id_key == format.token_id_key);

@@ -18,15 +18,21 @@ using testing::ReadFileToString;
 using testing::TempDir;
 using testing::WriteStringToFile;
 
-// A ledger whose batches are all in its one log, with zeros behind them.
+// A ledger whose batches are all in its one log, with zeros behind them. Its witness does not know
+// of the last one, which was being written when the power was cut.
 struct Ledger {
   explicit Ledger(int last_records) {
+    Write(last_records);
+    WriteStringToFile(dir.Sub("ledger/witness"), witness);
+  }
+  void Write(int last_records) {
     const auto store = RocksStore::Open(dir.path(), {});
     REQUIRE(store.ok());
     name = fs::path(LedgerFiles(dir.path(), ".log").back()).filename();
     LedgerScript script(81);
     CommitMany(&script, 20, 40, store->get());
     before = script.Expected();
+    witness = ReadFileToString(dir.Sub("ledger/witness"));
     begin_of_last = SizeOf(Path(dir));
     CommitMany(&script, 1, last_records, store->get());
     after = script.Expected();
@@ -44,6 +50,7 @@ struct Ledger {
   const TempDir dir;
   std::string name;
   std::string bytes;
+  std::string witness;
   uint64_t begin_of_last = 0;
   Dump before;
   Dump after;

@@ -48,7 +48,8 @@ Entries EntriesIn(const std::string& data_dir) {
 
 class Writer {
  public:
-  explicit Writer(RocksStore* store) : store_(*store) {}
+  // Goes on behind batch `number`.
+  explicit Writer(RocksStore* store, uint64_t number = 0) : store_(*store), number_(number) {}
 
   void Issue(uint64_t first, uint64_t last) {
     for (uint64_t id = first; id <= last; ++id) batch_.TokenIssued(TokenAt(1000, id));
@@ -70,7 +71,7 @@ class Writer {
 
   RocksStore& store_;
   ledger::CommitBatch batch_;
-  uint64_t number_ = 0;
+  uint64_t number_;
 };
 
 std::unique_ptr<RocksStore> OpenLarge(const std::string& data_dir) {
@@ -113,7 +114,7 @@ TEST_CASE("files know how many tombstones they hold") {
   Writer(store.get()).Issue(1, 1000);
   REQUIRE(store->Close().ok());
   store = OpenLarge(dir.path());
-  Writer(store.get()).End(1, 100);
+  Writer(store.get(), 1).End(1, 100);
   REQUIRE(store->Close().ok());
   const Entries entries = EntriesIn(dir.path());
   CHECK(entries.all == 1100);

@@ -1,0 +1,175 @@
+#include "store/witness_file.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+namespace nowcalls::store {
+namespace {
+
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+
+constexpr auto kPause = std::chrono::seconds(1);
+
+IOStatus SyncDirectory(rocksdb::FileSystem* files, const std::string& path) {
+  std::unique_ptr<rocksdb::FSDirectory> dir;
+  IOStatus status = files->NewDirectory(path, IOOptions(), &dir, nullptr);
+  return status.ok() ? dir->Fsync(IOOptions(), nullptr) : status;
+}
+
+}  // namespace
+
+std::string WitnessPath(const std::string& ledger_dir) {
+  return ledger_dir + "/" + std::string(ledger::kWitnessName);
+}
+
+IOStatus ReadWitness(rocksdb::FileSystem* files, const std::string& ledger_dir,
+                     std::optional<ledger::WitnessFound>* found) {
+  found->reset();
+  std::unique_ptr<rocksdb::FSRandomAccessFile> file;
+  IOStatus status =
+      files->NewRandomAccessFile(WitnessPath(ledger_dir), rocksdb::FileOptions(), &file, nullptr);
+  if (status.IsNotFound() || status.IsPathNotFound()) return IOStatus::OK();
+  if (!status.ok()) return status;
+  std::vector<char> buffer(ledger::kWitnessFileBytes);
+  rocksdb::Slice read;
+  status = file->Read(0, buffer.size(), IOOptions(), &read, buffer.data(), nullptr);
+  if (status.ok()) *found = ledger::DecodeWitnessFile({read.data(), read.size()});
+  return status;
+}
+
+WitnessFile::WitnessFile(std::shared_ptr<rocksdb::FileSystem> files, const LedgerLock* lock,
+                         Report report)
+    : files_(std::move(files)), lock_(lock), report_(std::move(report)) {}
+
+WitnessFile::~WitnessFile() { Stop(); }
+
+IOStatus WitnessFile::Begin(uint64_t batch_number) {
+  {
+    const std::lock_guard lock(mutex_);
+    now_.batch_number = batch_number;
+    now_.floor = batch_number;
+  }
+  {
+    const std::lock_guard writing(write_mutex_);
+    IOStatus status = Make();
+    if (!status.ok()) return status;
+  }
+  const std::lock_guard lock(mutex_);
+  begun_ = true;
+  thread_ = std::thread([this] { Run(); });
+  pthread_setname_np(thread_.native_handle(), "nc-witness");
+  return IOStatus::OK();
+}
+
+// Under another name first: what there is of an old one stays whole until the new one is.
+IOStatus WitnessFile::Make() {
+  const std::string path = WitnessPath(lock_->ledger_dir());
+  const std::string made = path + ".new";
+  ledger::Witness witness;
+  {
+    const std::lock_guard lock(mutex_);
+    witness = now_;
+    written_ = written_before_ = now_.batch_number;
+  }
+  std::string bytes(ledger::kWitnessFileBytes, '\0');
+  for (size_t i = 0; i < ledger::kWitnessSlots; ++i) {
+    witness.sequence = ++sequence_;
+    const std::string slot = ledger::EncodeWitnessSlot(witness);
+    bytes.replace(sequence_ % ledger::kWitnessSlots * ledger::kWitnessSlotStride, slot.size(),
+                  slot);
+  }
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  IOStatus status = files_->NewWritableFile(made, rocksdb::FileOptions(), &file, nullptr);
+  if (status.ok()) status = file->Append(bytes, IOOptions(), nullptr);
+  if (status.ok()) status = file->Sync(IOOptions(), nullptr);
+  if (status.ok()) status = file->Close(IOOptions(), nullptr);
+  if (status.ok()) status = files_->RenameFile(made, path, IOOptions(), nullptr);
+  if (status.ok()) status = SyncDirectory(files_.get(), lock_->ledger_dir());
+  if (status.ok()) status = files_->NewRandomRWFile(path, rocksdb::FileOptions(), &file_, nullptr);
+  return status;
+}
+
+void WitnessFile::SetManifest(uint64_t number, uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  now_.manifest = number;
+  now_.manifest_bytes = bytes;
+}
+
+void WitnessFile::Advance(uint64_t batch_number) {
+  bool idle = false;
+  {
+    const std::lock_guard lock(mutex_);
+    idle = !Due();
+    now_.batch_number = std::max(now_.batch_number, batch_number);
+  }
+  if (idle) changed_.notify_all();
+}
+
+IOStatus WitnessFile::RaiseFloor(uint64_t batch_number) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!begun_ || batch_number <= now_.floor) return IOStatus::OK();
+    now_.floor = batch_number;
+  }
+  // Whichever slot is damaged later, the other has it too.
+  for (size_t i = 0; i < ledger::kWitnessSlots; ++i) {
+    IOStatus status = WriteSlot();
+    if (!status.ok()) return status;
+  }
+  return IOStatus::OK();
+}
+
+IOStatus WitnessFile::WriteSlot() {
+  IOStatus status;
+  {
+    const std::lock_guard writing(write_mutex_);
+    if (failed_) return IOStatus::IOError("the witness could not be written before");
+    ledger::Witness witness;
+    {
+      const std::lock_guard lock(mutex_);
+      witness = now_;
+      written_before_ = std::exchange(written_, now_.batch_number);
+    }
+    witness.sequence = ++sequence_;
+    const uint64_t at = sequence_ % ledger::kWitnessSlots * ledger::kWitnessSlotStride;
+    status = file_->Write(at, ledger::EncodeWitnessSlot(witness), IOOptions(), nullptr);
+    if (status.ok()) status = file_->Sync(IOOptions(), nullptr);
+    failed_ = !status.ok();
+  }
+  if (!status.ok() && report_) report_(status);
+  return status;
+}
+
+void WitnessFile::Run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stop_ || Due(); });
+    if (stop_) return;
+    lock.unlock();
+    const bool written = WriteSlot().ok();
+    lock.lock();
+    if (!written || changed_.wait_for(lock, kPause, [this] { return stop_; })) return;
+  }
+}
+
+void WitnessFile::Stop() {
+  bool begun = false;
+  {
+    const std::lock_guard lock(mutex_);
+    begun = std::exchange(begun_, false);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  // No other thread is left.
+  while (begun && Due() && WriteSlot().ok()) {
+  }
+  file_.reset();
+}
+
+}  // namespace nowcalls::store
