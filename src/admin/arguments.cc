@@ -352,6 +352,13 @@ class Parser {
     AddInteger<uint64_t>(verify, "--max-problems", "Print this many, count the others [100]", 0,
                          UINT64_MAX, [this](uint64_t max) { arguments_.problems_max = max; })
         ->type_name("N");
+    CLI::App* repair = AddCommand(&app_, Command::kRepair, "repair",
+                                  "Salvage what can be read of a refused ledger into a new data "
+                                  "directory, and say what was lost");
+    AddDataDir(repair)->required();
+    repair->add_option("--to", arguments_.to, "The new data directory; it must not exist")
+        ->type_name("NEWDIR")
+        ->required();
   }
 
   void AddRules() {

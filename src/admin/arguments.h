@@ -34,6 +34,7 @@ enum class Command {
   kRulesSources,
   kInfo,
   kPing,
+  kRepair,
 };
 
 inline constexpr char kDefaultServer[] = "127.0.0.1:18730";
@@ -62,6 +63,7 @@ struct Arguments {
   bool yes = false;        // Confirmed.
   bool off = false;        // Of drain.
   std::string file;
+  std::string to;  // Of repair.
   uint64_t problems_max = 100;
 };
 

@@ -117,6 +117,15 @@ int Show(const Arguments& arguments, const Streams& streams, const RulesFile* fi
   return exit_code != kExitOk || *same ? exit_code : kExitFailure;
 }
 
+int RunRepair(const Arguments& arguments, const Streams& streams) {
+  const Status status = PrintRepair(arguments, streams.out);
+  const StatusCode code = status.code();
+  if (code == StatusCode::kAlreadyExists) return UsageError(streams, status);
+  const bool wrong_dir = code == StatusCode::kNotFound || code == StatusCode::kInvalidArgument;
+  return wrong_dir ? UsageError(streams, status.WithContext("--data-dir"))
+                   : Finish(streams, status);
+}
+
 int RunOffline(const Arguments& arguments, const Streams& streams, const RulesFile* file,
                Progress* progress) {
   Result<std::unique_ptr<RocksStore>> store = RocksStore::OpenForRead(arguments.data_dir);
@@ -250,6 +259,7 @@ int RunAction(const Arguments& arguments, const Streams& streams) {
 int Run(const Arguments& arguments, const Streams& streams) {
   if (arguments.command == Command::kRulesCheck) return RulesCheck(arguments, streams);
   if (arguments.command == Command::kRulesLoad) return RulesLoad(arguments, streams);
+  if (arguments.command == Command::kRepair) return RunRepair(arguments, streams);
   if (arguments.command == Command::kReclaim) return Reclaim(arguments, streams);
   if (arguments.command == Command::kPing) return Ping(arguments, streams);
   if (arguments.command == Command::kInfo) {

@@ -53,6 +53,9 @@ Status PrintInfo(Format format, std::string_view encoded, Output* out);
 Result<bool> PrintVerify(const Arguments& arguments, store::Store* store, Progress* progress,
                          const Streams& streams);
 
+// `repair`: prints what was lost, changed and kept.
+Status PrintRepair(const Arguments& arguments, Output* out);
+
 }  // namespace nowcalls::admin
 
 #endif  // NOWCALLS_ADMIN_COMMANDS_H_

@@ -101,6 +101,7 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
     case Command::kRulesDiff:
     case Command::kInfo:
     case Command::kPing:
+    case Command::kRepair:
     case Command::kVerify:
     case Command::kRulesLoad:
     case Command::kRulesCheck:

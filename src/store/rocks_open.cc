@@ -284,6 +284,7 @@ Status RocksStore::Impl::Format() {
   ledger::Format format;
   format.token_id_key = RandomBits128();
   format.created_wall_ms = WallMs();
+  if (options.format.has_value()) format = *options.format;
   rocksdb::WriteBatch writes;
   rocksdb::Status written = writes.Put(
       HandleOf(Family::kMeta), rocksdb::Slice(ledger::kFormatKey.data(), ledger::kFormatKey.size()),
@@ -339,6 +340,22 @@ Result<std::unique_ptr<RocksStore>> RocksStore::Open(const std::string& data_dir
   Result<std::unique_ptr<LedgerLock>> lock = LedgerLock::Take(data_dir);
   if (!lock.ok()) return lock.status();
   return Open(*std::move(lock), options);
+}
+
+Result<std::unique_ptr<RocksStore>> RocksStore::OpenCopy(const std::string& dir) {
+  auto impl = std::make_unique<Impl>(dir);
+  impl->for_read = true;
+  impl->for_salvage = true;
+  const rocksdb::DBOptions db_options = ReaderDbOptions();
+  const Result<std::vector<std::string>> names = ListFamilies(db_options, dir);
+  if (!names.ok()) return names.status();
+  rocksdb::DB* opened = nullptr;
+  const rocksdb::Status status = rocksdb::DB::OpenForReadOnly(
+      db_options, dir, impl->Describe(*names), &impl->handles, &opened);
+  NOWCALLS_RETURN_IF_ERROR(
+      FromRocks(impl->Adopt(status, opened), "open a copy of the ledger", dir));
+  NOWCALLS_RETURN_IF_ERROR(impl->CheckFamilyNames());
+  return std::unique_ptr<RocksStore>(new RocksStore(std::move(impl)));
 }
 
 Result<std::unique_ptr<RocksStore>> RocksStore::OpenForRead(const std::string& data_dir) {

@@ -1,5 +1,8 @@
 #include "store/rocks_store.h"
 
+#include <algorithm>
+
+#include "base/bytes.h"
 #include "base/check.h"
 #include "base/last_words.h"
 #include "ledger/codec.h"
@@ -25,6 +28,46 @@ bool GoesOn(const ScanCursor* cursor, const ledger::ScanRequest& request, Family
   return cursor != nullptr && request.resume && request.after.family == family &&
          cursor->last == request.after && cursor->lower_ms == request.lower_ms &&
          cursor->upper_ms == request.upper_ms;
+}
+
+// What a key begins with, as a number; of tokens that is all of it.
+__extension__ using Prefix = unsigned __int128;
+constexpr Prefix kPrefixMax = ~Prefix{0};
+
+Prefix PrefixOf(const rocksdb::Slice& key) {
+  char bytes[sizeof(Prefix)] = {};
+  std::copy_n(key.data(), std::min(key.size(), sizeof(bytes)), bytes);
+  return Prefix{LoadBigEndian<uint64_t>(bytes)} << 64 | LoadBigEndian<uint64_t>(bytes + 8);
+}
+
+using NewIterator = std::function<std::unique_ptr<rocksdb::Iterator>()>;
+
+// An iterator at `prefix`, the first row behind it, or the end; nullptr when that cannot be read.
+// Each is new, since one that has met damage does not go on.
+std::unique_ptr<rocksdb::Iterator> SeekTo(Prefix prefix, const NewIterator& make) {
+  char bytes[sizeof(prefix)];
+  StoreBigEndian(bytes, static_cast<uint64_t>(prefix >> 64));
+  StoreBigEndian(bytes + 8, static_cast<uint64_t>(prefix));
+  std::unique_ptr<rocksdb::Iterator> it = make();
+  it->Seek({bytes, sizeof(bytes)});
+  return it->Valid() || it->status().ok() ? std::move(it) : nullptr;
+}
+
+// The same for the least place behind `prefix` that can be read.
+std::unique_ptr<rocksdb::Iterator> SeekBehindDamage(Prefix prefix, const NewIterator& make) {
+  Prefix step = 1;
+  while (step <= kPrefixMax - prefix && SeekTo(prefix + step, make) == nullptr) {
+    if (step > kPrefixMax / 2) return nullptr;
+    step *= 2;
+  }
+  if (step > kPrefixMax - prefix) return nullptr;
+  Prefix bad = prefix + step / 2;
+  Prefix good = prefix + step;
+  while (good - bad > 1) {
+    const Prefix middle = bad + (good - bad) / 2;
+    (SeekTo(middle, make) != nullptr ? good : bad) = middle;
+  }
+  return SeekTo(good, make);
 }
 
 Status NotForWriting(const std::string& dir) {
@@ -62,6 +105,28 @@ Status RocksStore::Impl::ShowFamily(Family family, const std::string& lower,
   return FromRocks(it->status(), "read column family " + std::string(FamilyName(family)), dir);
 }
 
+Status RocksStore::Impl::ShowReadable(Family family, const ShowOne& show,
+                                      LedgerVisitor* visitor) const {
+  const std::string place = "read column family " + std::string(FamilyName(family));
+  const NewIterator make = [&] {
+    return std::unique_ptr<rocksdb::Iterator>(
+        db->NewIterator(rocksdb::ReadOptions(), HandleOf(family)));
+  };
+  Prefix prefix = 0;
+  std::unique_ptr<rocksdb::Iterator> it = make();
+  it->SeekToFirst();
+  while (it != nullptr) {
+    for (; it->Valid(); it->Next()) {
+      prefix = PrefixOf(it->key());
+      NOWCALLS_RETURN_IF_ERROR(show(AsView(it->key()), AsView(it->value())));
+    }
+    if (it->status().ok()) return {};
+    NOWCALLS_RETURN_IF_ERROR(visitor->OnUnreadable(family, FromRocks(it->status(), place, dir)));
+    it = SeekBehindDamage(prefix, make);
+  }
+  return {};
+}
+
 Status RocksStore::Load(LedgerVisitor* visitor) {
   if (impl_->db == nullptr) return Status::FailedPrecondition("the ledger is closed");
   const AssertionsMeanDamage reading;
@@ -81,7 +146,8 @@ Status RocksStore::Load(LedgerVisitor* visitor) {
     // A reader looks at every row, since one below the watermark is just what a verifier is after.
     // A server starts at the watermark, behind the tombstones of all that has ended.
     const bool all = impl_->for_read || !ledger::IsTokenFamily(family);
-    const Status read = impl_->ShowFamily(family, all ? "" : lower, show);
+    const Status read = impl_->for_salvage ? impl_->ShowReadable(family, show, visitor)
+                                           : impl_->ShowFamily(family, all ? "" : lower, show);
     if (!from_visitor.ok()) return from_visitor;
     if (read.code() == StatusCode::kCorruption) {
       NOWCALLS_RETURN_IF_ERROR(visitor->OnUnreadable(family, read));

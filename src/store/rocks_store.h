@@ -36,6 +36,7 @@ struct RocksStoreOptions {
   // Called once, when a write fails: on a RocksDB thread for a background one, inside Commit for
   // the log. The process must end.
   std::function<void(Status)> on_background_error;
+  std::optional<ledger::Format> format;  // Of a ledger that Open makes; else with a key of its own.
   rocksdb::Env* env = nullptr;  // For tests that inject faults; not owned. nullptr: the real one.
 };
 
@@ -62,6 +63,10 @@ class RocksStore : public Store {
   // is no ledger, kInvalidArgument when `data_dir` cannot be a data directory, kUnavailable when a
   // busy server changes it faster than it can be read, else as Open.
   static Result<std::unique_ptr<RocksStore>> OpenForRead(const std::string& data_dir);
+
+  // For salvage: opens the copy of a ledger in `dir` as OpenForRead would, but without its checks,
+  // and so that Load goes on behind what cannot be read.
+  static Result<std::unique_ptr<RocksStore>> OpenCopy(const std::string& dir);
 
   ~RocksStore() override;
 

@@ -71,6 +71,8 @@ struct RocksStore::Impl {
   // Shows the rows of a family from the key `lower` on; the failure of `show` or of the reading.
   using ShowOne = std::function<Status(std::string_view key, std::string_view value)>;
   Status ShowFamily(ledger::Family family, const std::string& lower, const ShowOne& show) const;
+  // Shows what can be read of it, and tells the visitor of each place that cannot.
+  Status ShowReadable(ledger::Family family, const ShowOne& show, LedgerVisitor* visitor) const;
 
   std::unique_ptr<ScanCursor> NewCursor(ledger::Family family, KeyRange range) const;
 
@@ -94,6 +96,7 @@ struct RocksStore::Impl {
   bool formatted_now = false;
   bool kept = false;  // What BeginOpen of `files` began is done.
   bool for_read = false;
+  bool for_salvage = false;
   ReadMode read_mode = ReadMode::kReadOnly;
   std::string secondary_dir;  // Made for a secondary, empty otherwise.
   std::optional<ledger::Witness> witness;

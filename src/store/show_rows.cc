@@ -81,7 +81,8 @@ Status MetaRows::Show(LedgerVisitor* visitor) const {
     return ShowDecoded(Family::kMeta, key, decode(*value), visitor, member);
   };
   if (Find(ledger::kFormatKey) == nullptr) {
-    return Status::Corruption("the ledger has no format record");
+    NOWCALLS_RETURN_IF_ERROR(
+        visitor->OnBadRecord(Status::Corruption("the ledger has no format record")));
   }
   NOWCALLS_RETURN_IF_ERROR(
       show(ledger::kFormatKey, ledger::DecodeFormat, &LedgerVisitor::OnFormat));

@@ -1,0 +1,50 @@
+// repair: what was lost, what was changed and what was kept, for people.
+#include <string>
+
+#include "admin/commands.h"
+#include "admin/repair.h"
+#include "base/text.h"
+
+namespace nowcalls::admin {
+namespace {
+
+std::string Counted(uint64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string SealLine(const RepairSummary& summary) {
+  if (!summary.seal.has_value()) {
+    return "lost: the seal; which batch was the last, and how many tokens it left, is unknown\n";
+  }
+  const ledger::Seal& seal = *summary.seal;
+  std::string lines;
+  if (summary.newest_batch > seal.batch_number) {
+    lines = "lost: batches " + std::to_string(seal.batch_number + 1) + " to " +
+            std::to_string(summary.newest_batch) + ": the last that is left is batch " +
+            std::to_string(seal.batch_number) + "\n";
+  }
+  if (seal.live_tokens == summary.tokens && seal.live_count_sum == summary.now_calls) return lines;
+  return lines + "differs: batch " + std::to_string(seal.batch_number) + " was sealed over " +
+         Counted(seal.live_tokens, "token") + " with nowCalls " +
+         std::to_string(seal.live_count_sum) + "\n";
+}
+
+}  // namespace
+
+Status PrintRepair(const Arguments& arguments, Output* out) {
+  const Result<RepairSummary> summary = Repair(arguments.data_dir, arguments.to);
+  if (!summary.ok()) return summary.status();
+  for (const std::string& what : summary->lost) out->Write("lost: " + TerminalText(what) + "\n");
+  out->Write(SealLine(*summary));
+  for (const std::string& what : summary->changes) {
+    out->Write("changed: " + TerminalText(what) + "\n");
+  }
+  out->Write("salvaged into " + arguments.to + ": " + Counted(summary->tokens, "token") +
+             " with nowCalls " + std::to_string(summary->now_calls) + ", " +
+             Counted(summary->sessions, "session") + ", " + Counted(summary->rules, "rule") + ", " +
+             Counted(summary->history, "history row") + "; fences go on at " +
+             std::to_string(summary->next_fence) + "\n");
+  return {};
+}
+
+}  // namespace nowcalls::admin

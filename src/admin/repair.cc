@@ -1,0 +1,341 @@
+#include "admin/repair.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "base/text.h"
+#include "base/time.h"
+#include "core/rule_json.h"
+#include "core/token_ids.h"
+#include "ledger/clock.h"
+
+namespace nowcalls::admin {
+namespace {
+
+// What no rule can make (core/core_load.cc).
+constexpr int64_t kDeadlineMsEnd = int64_t{1} << 55;
+constexpr char kMadeUp[] = "salvaged";
+
+std::string Num(uint64_t value) { return std::to_string(value); }
+
+std::string Describe(const ledger::Token& token) {
+  return "token " + Num(token.key.id.value) + " (flow " + std::to_string(token.flow.value) +
+         ", session " + Num(token.session.value) + ", fence " + Num(token.fence.value) +
+         ", count " + Num(token.count) + ")";
+}
+
+std::string Describe(const ledger::RuleEntry& rule) {
+  return "the rule of flow " + std::to_string(rule.flow.value) + " in namespace " +
+         Quoted(rule.name_space);
+}
+
+// Makes what was read belong together, in the order of what refers to what.
+class Salvage {
+ public:
+  Salvage(const ReadEntities& read, SalvagedEntities* out) : read_(read), out_(*out) {}
+
+  void Run(const ClockSample& now) {
+    TakeFormat();
+    TakeRules();
+    TakeSessions();
+    TakeTokens();
+    FillIn();
+    TakeHistory();
+    DropIdleRules();
+    TakeNamespaces();
+    SetClock(now);
+    SkipFences();
+  }
+
+ private:
+  void Change(std::string what) { out_.changes.push_back(std::move(what)); }
+  void TakeFormat();
+  void TakeRules();
+  void TakeSessions();
+  void TakeTokens();
+  void FillIn();
+  void TakeHistory();
+  void DropIdleRules();
+  void TakeNamespaces();
+  void SetClock(const ClockSample& now);
+  void SkipFences();
+  bool HasIdOfItsFence(Fence fence, TokenId id) const;
+  void FillInSession(const ledger::Token& token);
+  void FillInRule(const ledger::Token& token);
+
+  const ReadEntities& read_;
+  SalvagedEntities& out_;
+  std::optional<core::TokenIds> ids_;
+  std::unordered_map<uint64_t, uint64_t> session_instead_;
+  std::set<uint64_t> ended_;  // Fences in the history.
+};
+
+void Salvage::TakeFormat() {
+  if (read_.format.has_value()) {
+    out_.format = *read_.format;
+    ids_.emplace(out_.format.token_id_key);
+    return;
+  }
+  out_.format.token_id_key = RandomBits128();
+  out_.format.created_wall_ms = WallMs();
+  Change("the format record with the key of the token ids is lost: all " +
+         Num(read_.tokens.size()) + " tokens and the history are left out");
+}
+
+bool Salvage::HasIdOfItsFence(Fence fence, TokenId id) const {
+  return ids_.has_value() && fence.value <= core::TokenIds::kMax && ids_->FromFence(fence) == id;
+}
+
+void Salvage::TakeRules() {
+  for (const ledger::RuleEntry& rule : read_.rules) {
+    const Result<core::Rule> parsed = core::ParseRule(rule.json);
+    if (!parsed.ok() || parsed->flow_id != rule.flow) {
+      Change(Describe(rule) + " is no rule, and is left out");
+      continue;
+    }
+    const auto [taken, is_first] = out_.rules.emplace(rule.flow.value, rule);
+    if (is_first) continue;
+    ledger::RuleEntry dropped = rule;
+    if (!ledger::IsInForce(taken->second.state)) std::swap(taken->second, dropped);
+    Change(Describe(dropped) + " is left out: namespace " + Quoted(taken->second.name_space) +
+           " has a rule of this flow too");
+  }
+}
+
+// Of two sessions of one client the later one stays, and gets the tokens of both.
+void Salvage::TakeSessions() {
+  std::map<std::pair<std::string, std::string>, uint64_t> named;
+  std::map<uint64_t, ledger::Session> sorted;
+  for (const ledger::Session& session : read_.sessions) sorted.emplace(session.id.value, session);
+  for (const auto& [id, session] : sorted) {
+    out_.sessions.emplace(id, session);
+    if (session.kind != ledger::SessionKind::kNamed) continue;
+    const auto [first, is_first] =
+        named.emplace(std::pair(session.name_space, session.client_id), id);
+    if (is_first) continue;
+    const uint64_t before = std::exchange(first->second, id);
+    for (auto& [from, to] : session_instead_) {
+      if (to == before) to = id;
+    }
+    session_instead_[before] = id;
+    out_.sessions.erase(before);
+    Change("session " + Num(before) + " of client " + Quoted(session.client_id) +
+           " is left out: session " + Num(id) + " of the same client gets its tokens");
+  }
+}
+
+void Salvage::TakeTokens() {
+  for (const ledger::HistoryEntry& entry : read_.history) ended_.insert(entry.fence.value);
+  std::set<std::pair<uint64_t, uint64_t>> requests;
+  for (ledger::Token token : read_.tokens) {
+    const std::string text = Describe(token);
+    if (!HasIdOfItsFence(token.fence, token.key.id)) {
+      if (ids_.has_value()) Change(text + " has not the id of its fence, and is left out");
+      continue;
+    }
+    if (token.key.deadline_ms >= kDeadlineMsEnd) {
+      Change(text + " has a deadline that no rule makes, and is left out");
+      continue;
+    }
+    if (ended_.contains(token.fence.value)) {
+      Change(text + " is left out: the history tells of its end");
+      continue;
+    }
+    if (const auto other = session_instead_.find(token.session.value);
+        other != session_instead_.end()) {
+      token.session = SessionId(other->second);
+    }
+    const auto [kept, is_first] = out_.tokens.emplace(token.fence.value, token);
+    if (!is_first) {
+      Change(text + " is there twice: the later deadline counts");
+      if (kept->second.key.deadline_ms < token.key.deadline_ms) kept->second = token;
+    }
+  }
+  for (auto& [fence, token] : out_.tokens) {
+    token.key.family = ledger::FamilyForHold(token.key.deadline_ms - token.issued_ms);
+    if (token.request_id == 0) continue;
+    if (requests.emplace(token.session.value, token.request_id).second) continue;
+    Change(Describe(token) + " loses its request id, which another token of its session has");
+    token.request_id = 0;
+  }
+}
+
+void Salvage::FillInSession(const ledger::Token& token) {
+  if (out_.sessions.contains(token.session.value)) return;
+  const auto rule = out_.rules.find(token.flow.value);
+  ledger::Session session;
+  session.id = token.session;
+  session.kind = ledger::SessionKind::kConnection;
+  session.opened_ms = token.issued_ms;
+  session.name_space = rule != out_.rules.end() ? rule->second.name_space : "default";
+  session.client_id = "@" + std::string(kMadeUp) + ":" + Num(token.session.value);
+  Change("session " + Num(token.session.value) + " is lost: its tokens belong to " +
+         session.client_id + ", and nobody can come back to it");
+  out_.sessions.emplace(token.session.value, session);
+}
+
+void Salvage::FillInRule(const ledger::Token& token) {
+  if (out_.rules.contains(token.flow.value)) return;
+  core::Rule rule;
+  rule.resource = kMadeUp;
+  rule.flow_id = token.flow;
+  rule.threshold_type = core::ThresholdType::kGlobal;
+  const ledger::RuleEntry entry{out_.sessions.at(token.session.value).name_space, token.flow,
+                                ledger::RuleState::kRemoved, core::RuleToJson(rule)};
+  Change(Describe(entry) + " is lost: its tokens have one that counts as removed");
+  out_.rules.emplace(token.flow.value, entry);
+}
+
+void Salvage::FillIn() {
+  for (auto it = out_.tokens.begin(); it != out_.tokens.end();) {
+    // A number is either a fence or that of a session.
+    if (out_.tokens.contains(it->second.session.value)) {
+      Change(Describe(it->second) + " is left out: its session has the number of a token's fence");
+      it = out_.tokens.erase(it);
+      continue;
+    }
+    FillInSession(it->second);
+    FillInRule(it->second);
+    ++it;
+  }
+  for (auto it = out_.sessions.begin(); it != out_.sessions.end();) {
+    const bool taken = out_.tokens.contains(it->first);
+    if (taken) Change("session " + Num(it->first) + " is left out: a token has its number");
+    it = taken ? out_.sessions.erase(it) : std::next(it);
+  }
+}
+
+void Salvage::TakeHistory() {
+  std::vector<ledger::HistoryEntry> sorted = read_.history;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.ended_ms, a.sequence) < std::tie(b.ended_ms, b.sequence);
+  });
+  std::set<uint64_t> seen;
+  for (ledger::HistoryEntry& entry : sorted) {
+    if (!HasIdOfItsFence(entry.fence, entry.token_id) || !seen.insert(entry.fence.value).second) {
+      if (ids_.has_value()) {
+        Change("entry " + Num(entry.sequence) +
+               " of the history contradicts itself or another "
+               "one, and is left out");
+      }
+      continue;
+    }
+    entry.sequence = out_.history.size() + 1;
+    out_.history.push_back(std::move(entry));
+  }
+}
+
+void Salvage::DropIdleRules() {
+  std::set<int64_t> with_tokens;
+  for (const auto& [fence, token] : out_.tokens) with_tokens.insert(token.flow.value);
+  for (auto it = out_.rules.begin(); it != out_.rules.end();) {
+    const bool idle = !ledger::IsInForce(it->second.state) && !with_tokens.contains(it->first);
+    if (idle) Change(Describe(it->second) + " was removed, and no token of it is left");
+    it = idle ? out_.rules.erase(it) : std::next(it);
+  }
+}
+
+void Salvage::TakeNamespaces() {
+  std::set<std::string> in_force;
+  for (const auto& [flow, rule] : out_.rules) {
+    if (ledger::IsInForce(rule.state)) in_force.insert(rule.name_space);
+  }
+  for (const ledger::NamespaceEntry& entry : read_.namespaces) {
+    if (in_force.contains(entry.name_space)) {
+      out_.namespaces.push_back(entry);
+    } else {
+      Change("namespace " + Quoted(entry.name_space) + " with rules from " + Quoted(entry.source) +
+             " has no rule any more");
+    }
+  }
+}
+
+void Salvage::SetClock(const ClockSample& now) {
+  Instant floor{read_.seal.has_value() ? read_.seal->ledger_ms : 0};
+  const auto see = [&floor](int64_t ms) { floor = std::max(floor, Instant{ms}); };
+  for (const auto& [fence, token] : out_.tokens) see(token.issued_ms);
+  for (const auto& [id, session] : out_.sessions) see(session.opened_ms);
+  for (const ledger::HistoryEntry& entry : out_.history) see(entry.ended_ms);
+  out_.mark.machine = now;
+  if (read_.mark.has_value()) {
+    out_.mark.ledger_ms = ledger::RecoverTime(*read_.mark, floor, now).now.ms;
+  } else {
+    out_.mark.ledger_ms = std::max<int64_t>(floor.ms, now.wall_ms);
+    Change("the clock is lost: it goes on with the wall clock");
+  }
+}
+
+void Salvage::SkipFences() {
+  uint64_t next = read_.seal.has_value() ? read_.seal->next_fence : 1;
+  const auto see = [&next](uint64_t number) { next = std::max(next, number + 1); };
+  for (const auto& [fence, token] : out_.tokens) see(std::max(fence, token.session.value));
+  for (const auto& [id, session] : out_.sessions) see(id);
+  for (const ledger::HistoryEntry& entry : out_.history) {
+    see(std::max(entry.fence.value, entry.session.value));
+  }
+  out_.next_fence =
+      std::min(next, ledger::kFenceMax - kFencesSkippedByRepair) + kFencesSkippedByRepair;
+}
+
+}  // namespace
+
+Status ReadEntities::OnFormat(const ledger::Format& read) {
+  format = read;
+  return {};
+}
+Status ReadEntities::OnClock(const ledger::ClockMark& read) {
+  mark = read;
+  return {};
+}
+Status ReadEntities::OnSeal(const ledger::Seal& read) {
+  seal = read;
+  return {};
+}
+Status ReadEntities::OnWatermark(int64_t /*deadline_ms*/) { return {}; }
+Status ReadEntities::OnNamespace(const ledger::NamespaceEntry& entry) {
+  namespaces.push_back(entry);
+  return {};
+}
+Status ReadEntities::OnRule(const ledger::RuleEntry& rule) {
+  rules.push_back(rule);
+  return {};
+}
+Status ReadEntities::OnSession(const ledger::Session& session) {
+  sessions.push_back(session);
+  return {};
+}
+Status ReadEntities::OnHistory(const ledger::HistoryEntry& entry) {
+  history.push_back(entry);
+  return {};
+}
+Status ReadEntities::OnToken(const ledger::Token& token) {
+  tokens.push_back(token);
+  return {};
+}
+Status ReadEntities::OnBadRecord(Status what) {
+  // Of another format version nothing can be understood.
+  if (what.code() == StatusCode::kFailedPrecondition) return what;
+  damage.push_back(what.message());
+  return {};
+}
+Status ReadEntities::OnUnreadable(ledger::Family /*family*/, Status what) {
+  damage.push_back(what.message());
+  return {};
+}
+
+uint64_t SalvagedEntities::now_calls() const {
+  uint64_t sum = 0;
+  for (const auto& [fence, token] : tokens) sum += token.count;
+  return sum;
+}
+
+SalvagedEntities SalvageEntities(const ReadEntities& read, const ClockSample& now) {
+  SalvagedEntities salvaged;
+  Salvage(read, &salvaged).Run(now);
+  return salvaged;
+}
+
+}  // namespace nowcalls::admin

@@ -1,0 +1,97 @@
+// repair: what can be salvaged of a ledger that is refused, as a new ledger.
+//
+// Thread: one. Two steps: SalvageEntities makes what was read belong together again (FORMAT.md says
+// what a ledger must be), and WriteSalvaged writes it. The damaged ledger is never written to.
+//
+// Where records contradict each other, or lack what they refer to, a token is rather kept than
+// dropped: one that counts too long ends by its deadline, one that is missing lets too many calls
+// through.
+#ifndef NOWCALLS_ADMIN_REPAIR_H_
+#define NOWCALLS_ADMIN_REPAIR_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "ledger/codec.h"
+#include "ledger/entities.h"
+#include "ledger/history_entry.h"
+#include "nowcalls/status.h"
+#include "store/store.h"
+
+namespace nowcalls::admin {
+
+// More than can be granted in eighteen days at a million grants a second, and few enough that
+// thousands of repairs leave fences below 2^53.
+inline constexpr uint64_t kFencesSkippedByRepair = uint64_t{1} << 40;
+
+// What was read, as it was found; damage in sentences.
+struct ReadEntities : store::LedgerVisitor {
+  std::optional<ledger::Format> format;
+  std::optional<ledger::ClockMark> mark;
+  std::optional<ledger::Seal> seal;
+  std::vector<ledger::NamespaceEntry> namespaces;
+  std::vector<ledger::RuleEntry> rules;
+  std::vector<ledger::Session> sessions;
+  std::vector<ledger::HistoryEntry> history;
+  std::vector<ledger::Token> tokens;
+  std::vector<std::string> damage;
+
+  Status OnFormat(const ledger::Format& read) override;
+  Status OnClock(const ledger::ClockMark& read) override;
+  Status OnSeal(const ledger::Seal& read) override;
+  Status OnWatermark(int64_t deadline_ms) override;
+  Status OnNamespace(const ledger::NamespaceEntry& entry) override;
+  Status OnRule(const ledger::RuleEntry& rule) override;
+  Status OnSession(const ledger::Session& session) override;
+  Status OnHistory(const ledger::HistoryEntry& entry) override;
+  Status OnToken(const ledger::Token& token) override;
+  Status OnBadRecord(Status what) override;
+  Status OnUnreadable(ledger::Family family, Status what) override;
+};
+
+// What is written: all of it belongs together.
+struct SalvagedEntities {
+  ledger::Format format;
+  ledger::ClockMark mark;
+  uint64_t next_fence = 1;
+  std::vector<ledger::NamespaceEntry> namespaces;
+  std::map<int64_t, ledger::RuleEntry> rules;    // By flow.
+  std::map<uint64_t, ledger::Session> sessions;  // By number.
+  std::vector<ledger::HistoryEntry> history;
+  std::map<uint64_t, ledger::Token> tokens;  // By fence.
+  std::vector<std::string> changes;          // What was left out or made up, in sentences.
+
+  uint64_t now_calls() const;
+};
+
+// `now` is what the machine's clocks say.
+SalvagedEntities SalvageEntities(const ReadEntities& read, const ClockSample& now);
+
+// Formats a ledger in `data_dir`, which has none, commits everything and closes it. kIoError.
+Status WriteSalvaged(const SalvagedEntities& salvaged, const std::string& data_dir);
+
+struct RepairSummary {
+  std::vector<std::string> lost;     // Files, byte ranges, batches.
+  std::vector<std::string> changes;  // Of SalvagedEntities.
+  std::optional<ledger::Seal> seal;  // The last that was found.
+  uint64_t newest_batch = 0;         // See store::SalvageReport.
+  uint64_t tokens = 0;
+  uint64_t now_calls = 0;
+  uint64_t sessions = 0;
+  uint64_t rules = 0;
+  uint64_t history = 0;
+  uint64_t next_fence = 0;
+};
+
+// From `data_dir` to `to`, which must not exist. kAlreadyExists when it does; kIoError when a
+// server has the ledger; kNotFound without a ledger; kCorruption when nothing can be read of it;
+// kFailedPrecondition when it has another format version; kIoError.
+Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to);
+
+}  // namespace nowcalls::admin
+
+#endif  // NOWCALLS_ADMIN_REPAIR_H_

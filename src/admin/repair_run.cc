@@ -1,0 +1,193 @@
+// repair: the steps on disk, from a refused ledger to a new one.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "admin/repair.h"
+#include "store/ledger_files.h"
+#include "store/ledger_lock.h"
+#include "store/rocks_store.h"
+#include "store/salvage.h"
+
+namespace nowcalls::admin {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint32_t kRecordsPerBatch = 4096;
+
+// Commits records in batches that are sealed over the tokens so far.
+class Writer {
+ public:
+  Writer(const SalvagedEntities& salvaged, store::RocksStore* store) : store_(*store) {
+    seal_.next_fence = salvaged.next_fence;
+    seal_.ledger_ms = salvaged.mark.ledger_ms;
+    batch_.ClockMarked(salvaged.mark);
+  }
+
+  ledger::CommitBatch& batch() { return batch_; }
+  void Count(const ledger::Token& token) {
+    ++seal_.live_tokens;
+    seal_.live_count_sum += token.count;
+    seal_.live_fence_sum += token.fence.value;
+  }
+  Status CommitIfFull() { return batch_.records() < kRecordsPerBatch ? Status::Ok() : Commit(); }
+  Status Commit() {
+    ++seal_.batch_number;
+    batch_.Sealed(seal_);
+    NOWCALLS_RETURN_IF_ERROR(store_.Commit(batch_));
+    batch_.Clear();
+    return {};
+  }
+
+ private:
+  store::RocksStore& store_;
+  ledger::CommitBatch batch_;
+  ledger::Seal seal_;
+};
+
+Status CommitAll(const SalvagedEntities& salvaged, store::RocksStore* store) {
+  Writer writer(salvaged, store);
+  for (const ledger::NamespaceEntry& entry : salvaged.namespaces) {
+    writer.batch().NamespaceSet(entry);
+  }
+  for (const auto& [flow, rule] : salvaged.rules) {
+    writer.batch().RuleSet(rule);
+    NOWCALLS_RETURN_IF_ERROR(writer.CommitIfFull());
+  }
+  for (const auto& [id, session] : salvaged.sessions) {
+    writer.batch().SessionOpened(session);
+    NOWCALLS_RETURN_IF_ERROR(writer.CommitIfFull());
+  }
+  for (const ledger::HistoryEntry& entry : salvaged.history) {
+    writer.batch().HistoryAdded(entry);
+    NOWCALLS_RETURN_IF_ERROR(writer.CommitIfFull());
+  }
+  for (const auto& [fence, token] : salvaged.tokens) {
+    writer.batch().TokenIssued(token);
+    writer.Count(token);
+    NOWCALLS_RETURN_IF_ERROR(writer.CommitIfFull());
+  }
+  return writer.Commit();
+}
+
+Status SyncDirectory(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = fd >= 0 && fsync(fd) == 0;
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  if (synced) return {};
+  return Status::IoError("cannot sync directory " + path + ": " + std::strerror(error));
+}
+
+// Made beside the target, and renamed to it when all is done, so that half a ledger has no name.
+class Workplace {
+ public:
+  explicit Workplace(const std::string& to) : to_(fs::absolute(to).lexically_normal()) {
+    if (to_.filename().empty()) to_ = to_.parent_path();
+  }
+  ~Workplace() {
+    std::error_code ignored;
+    if (made_) fs::remove_all(path(), ignored);
+  }
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+
+  std::string path() const { return to_.string() + ".partial"; }
+  std::string scratch() const { return path() + "/scratch"; }
+
+  Status Make() {
+    std::error_code error;
+    if (fs::exists(fs::symlink_status(to_, error))) {
+      return Status::AlreadyExists("--to: " + to_.string() +
+                                   " exists: name a directory that does not");
+    }
+    made_ = fs::create_directory(path(), error);
+    if (!error && made_) {
+      fs::permissions(path(), fs::perms::owner_all, error);
+      return {};
+    }
+    if (!error) {
+      return Status::AlreadyExists("--to: " + path() +
+                                   " exists, perhaps of a repair that was cut short: remove it");
+    }
+    return Status::IoError("cannot make directory " + path() + ": " + error.message());
+  }
+
+  Status Finish() {
+    std::error_code error;
+    fs::remove_all(scratch(), error);
+    NOWCALLS_RETURN_IF_ERROR(SyncDirectory(path()));
+    fs::rename(path(), to_, error);
+    if (error) return Status::IoError("cannot rename to " + to_.string() + ": " + error.message());
+    made_ = false;
+    return SyncDirectory(to_.parent_path());
+  }
+
+ private:
+  fs::path to_;
+  bool made_ = false;
+};
+
+Status CheckSource(const std::string& data_dir) {
+  NOWCALLS_RETURN_IF_ERROR(store::CheckDataDir(data_dir));
+  std::error_code error;
+  if (!fs::is_directory(store::LedgerDir(data_dir), error)) {
+    return Status::NotFound("there is no ledger in " + store::LedgerDir(data_dir));
+  }
+  const Result<store::LedgerHolder> holder = store::FindLedgerHolder(data_dir);
+  if (!holder.ok()) return holder.status();
+  if (holder->pid == 0) return {};
+  return Status::IoError("process " + std::to_string(holder->pid) + " has the ledger in " +
+                         data_dir + " open: stop it first");
+}
+
+}  // namespace
+
+Status WriteSalvaged(const SalvagedEntities& salvaged, const std::string& data_dir) {
+  store::RocksStoreOptions options;
+  options.format = salvaged.format;
+  const auto store = store::RocksStore::Open(data_dir, options);
+  if (!store.ok()) return store.status();
+  NOWCALLS_RETURN_IF_ERROR(CommitAll(salvaged, store->get()));
+  return (*store)->Close();
+}
+
+Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to) {
+  NOWCALLS_RETURN_IF_ERROR(CheckSource(data_dir));
+  Workplace place(to);
+  NOWCALLS_RETURN_IF_ERROR(place.Make());
+  const Result<ClockSample> now = SampleClocks();
+  if (!now.ok()) return now.status();
+  store::SalvageReport report;
+  ReadEntities read;
+  {
+    const auto opened = store::OpenSalvaged(data_dir, place.scratch(), &report);
+    if (!opened.ok()) return opened.status();
+    NOWCALLS_RETURN_IF_ERROR((*opened)->Load(&read));
+  }
+  const SalvagedEntities salvaged = SalvageEntities(read, *now);
+  NOWCALLS_RETURN_IF_ERROR(WriteSalvaged(salvaged, place.path()));
+  NOWCALLS_RETURN_IF_ERROR(place.Finish());
+  RepairSummary summary;
+  summary.lost = std::move(report.lost);
+  summary.lost.insert(summary.lost.end(), read.damage.begin(), read.damage.end());
+  summary.changes = salvaged.changes;
+  summary.seal = read.seal;
+  summary.newest_batch = report.newest_batch;
+  summary.tokens = salvaged.tokens.size();
+  summary.now_calls = salvaged.now_calls();
+  summary.sessions = salvaged.sessions.size();
+  summary.rules = salvaged.rules.size();
+  summary.history = salvaged.history.size();
+  summary.next_fence = salvaged.next_fence;
+  return summary;
+}
+
+}  // namespace nowcalls::admin

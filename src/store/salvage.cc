@@ -1,0 +1,280 @@
+#include "store/salvage.h"
+
+#include <fcntl.h>
+#include <rocksdb/db.h>
+#include <rocksdb/sst_file_reader.h>
+#include <rocksdb/write_batch.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/last_words.h"
+#include "store/ledger_files.h"
+#include "store/log_chain.h"
+#include "store/log_salvage.h"
+#include "store/log_views.h"
+#include "store/rocks_options.h"
+#include "store/rocks_status.h"
+#include "store/rocks_store_impl.h"
+#include "store/witness_file.h"
+
+namespace nowcalls::store {
+namespace {
+
+namespace fs = std::filesystem;
+using ledger::Family;
+
+std::string Batches(uint64_t first, uint64_t last) {
+  if (first == last) return "batch " + std::to_string(first);
+  return "batches " + std::to_string(first) + " to " + std::to_string(last);
+}
+
+// What went wrong, without what to do about it, which is being done.
+std::string WithoutAdvice(const Status& status) {
+  return status.message().substr(0, status.message().find("; the ledger is damaged"));
+}
+
+bool IsData(std::string_view name) { return name.ends_with(".sst"); }
+
+// What else RocksDB needs.
+bool IsCopied(std::string_view name) {
+  return IsData(name) || name == "CURRENT" || name == "IDENTITY" || name.starts_with("MANIFEST-");
+}
+
+// In a process of its own: RocksDB's assertions end it where the last blocks are damaged.
+bool CanBeOpened(const std::string& path) {
+  const pid_t child = fork();
+  if (child < 0) return true;
+  if (child == 0) {
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    dup2(nowhere, STDERR_FILENO);
+    const AssertionsMeanDamage reading;
+    rocksdb::Options options;
+    rocksdb::SstFileReader reader(options);
+    _exit(reader.Open(path).ok() ? 0 : 1);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// Puts the changes of logged batches under the numbers of another database's families.
+class Translator : public rocksdb::WriteBatch::Handler {
+ public:
+  explicit Translator(const FamilyHandles& families) : families_(families) {}
+
+  rocksdb::Status PutCF(uint32_t family, const rocksdb::Slice& key,
+                        const rocksdb::Slice& value) override {
+    return family < families_.size() ? writes.Put(families_[family], key, value) : Unknown();
+  }
+  rocksdb::Status DeleteCF(uint32_t family, const rocksdb::Slice& key) override {
+    return family < families_.size() ? writes.Delete(families_[family], key) : Unknown();
+  }
+  rocksdb::Status SingleDeleteCF(uint32_t family, const rocksdb::Slice& key) override {
+    return family < families_.size() ? writes.SingleDelete(families_[family], key) : Unknown();
+  }
+  void LogData(const rocksdb::Slice& /*blob*/) override {}
+
+  rocksdb::WriteBatch writes;
+
+ private:
+  static rocksdb::Status Unknown() { return rocksdb::Status::Corruption("an unknown family"); }
+
+  const FamilyHandles& families_;
+};
+
+class Salvager {
+ public:
+  Salvager(std::string dir, std::string scratch, SalvageReport* report)
+      : dir_(std::move(dir)), scratch_(std::move(scratch)), report_(*report) {}
+
+  Status Copy();
+  // That the manifest is whole, as far as the witness knows. REQUIRES: Copy was called.
+  Status CheckManifestWhole() const;
+  // Makes what was copied a database that can be opened.
+  Status Rebuild();
+
+ private:
+  void Lose(std::string what) { report_.lost.push_back(std::move(what)); }
+  void CopyFile(const std::string& name);
+  Status CopyLog(const std::string& path);
+  // Tells of what lies between the batch that was read last and `next`.
+  void TellGap(const std::string& path, const std::optional<uint64_t>& next);
+  void FindWitnessed();
+  Status ApplyLogs(rocksdb::DB* db, const FamilyHandles& families);
+
+  const std::string dir_;
+  const std::string scratch_;
+  SalvageReport& report_;
+  std::optional<uint64_t> last_batch_;  // Of the records that were read.
+  std::optional<SkippedBytes> skipped_;
+  std::optional<ledger::Witness> witness_;
+};
+
+void Salvager::CopyFile(const std::string& name) {
+  const std::string from = dir_ + "/" + name;
+  if (IsData(name) && !CanBeOpened(from)) {
+    return Lose(from + ": the data file cannot be read, and is left out");
+  }
+  std::error_code error;
+  fs::copy_file(from, scratch_ + "/" + name, error);
+  if (!error) return;
+  fs::remove(scratch_ + "/" + name, error);
+  Lose(from + ": the file cannot be read, and is left out");
+}
+
+void Salvager::TellGap(const std::string& path, const std::optional<uint64_t>& next) {
+  std::string batches;
+  const bool gap = next.has_value() && last_batch_.has_value() && *next > *last_batch_ + 1;
+  if (gap) batches = Batches(*last_batch_ + 1, *next - 1);
+  if (skipped_.has_value()) {
+    Lose(path + ": bytes " + std::to_string(skipped_->begin) + " to " +
+         std::to_string(skipped_->end - 1) + " are no sound record" +
+         (gap ? ", " + batches + " are missing there" : ""));
+  } else if (gap) {
+    Lose(batches + ": in no log, before " + path);
+  }
+  skipped_.reset();
+}
+
+Status Salvager::CopyLog(const std::string& path) {
+  std::string sound;
+  const auto show = [&](const SalvagedRecord& record) {
+    TellGap(path, record.batch);
+    AppendLogRecord(record.bytes, &sound);
+    if (record.batch.has_value()) last_batch_ = record.batch;
+  };
+  const Status read =
+      SalvageLog(path, show, [&](const SkippedBytes& skipped) { skipped_ = skipped; });
+  TellGap(path, std::nullopt);
+  if (!read.ok()) Lose(read.message());
+  if (last_batch_.has_value()) {
+    report_.newest_batch = std::max(report_.newest_batch, *last_batch_);
+  }
+  const std::string to = scratch_ + "/" + fs::path(path).filename().string();
+  std::ofstream file(to, std::ios::binary);
+  file << sound << std::flush;
+  return file.good() ? Status::Ok() : Status::IoError("cannot write " + to);
+}
+
+void Salvager::FindWitnessed() {
+  std::optional<ledger::WitnessFound> found;
+  const rocksdb::IOStatus read = ReadWitness(rocksdb::FileSystem::Default().get(), dir_, &found);
+  if (!read.ok() || !found.has_value() || !found->witness.has_value()) return;
+  witness_ = found->witness;
+  report_.newest_batch = witness_->batch_number;
+  // All later ones should be in the logs.
+  if (ManifestNumber(CurrentManifest(dir_)) == witness_->manifest) last_batch_ = witness_->floor;
+}
+
+Status Salvager::CheckManifestWhole() const {
+  bool same = false;
+  return CheckManifest(rocksdb::FileSystem::Default().get(), dir_, witness_, &same);
+}
+
+Status Salvager::Copy() {
+  std::error_code error;
+  if (!fs::create_directory(scratch_, error)) {
+    return Status::IoError("cannot make directory " + scratch_ + ": " + error.message());
+  }
+  std::map<uint64_t, std::string> logs;
+  for (fs::directory_iterator it(dir_, error), end; !error && it != end; it.increment(error)) {
+    const std::string path = it->path();
+    const std::string name = it->path().filename();
+    if (IsLog(path)) logs.emplace(LogNumber(path), path);
+    if (IsCopied(name)) CopyFile(name);
+  }
+  if (error) return Status::IoError("cannot read directory " + dir_ + ": " + error.message());
+  FindWitnessed();
+  for (const auto& [number, path] : logs) NOWCALLS_RETURN_IF_ERROR(CopyLog(path));
+  return {};
+}
+
+Status Salvager::ApplyLogs(rocksdb::DB* db, const FamilyHandles& families) {
+  std::map<uint64_t, std::string> logs;
+  for (const auto& entry : fs::directory_iterator(scratch_ + "/logs")) {
+    logs.emplace(LogNumber(entry.path().string()), entry.path());
+  }
+  Status failed;
+  for (const auto& [number, path] : logs) {
+    const auto apply = [&](const SalvagedRecord& record) {
+      Translator translator(families);
+      rocksdb::Status status = rocksdb::WriteBatch(std::string(record.bytes)).Iterate(&translator);
+      if (status.ok()) status = db->Write(rocksdb::WriteOptions(), &translator.writes);
+      if (!status.ok()) failed = FromRocks(status, "apply a log", scratch_);
+    };
+    NOWCALLS_RETURN_IF_ERROR(SalvageLog(path, apply, [](const SkippedBytes&) {}));
+  }
+  return failed;
+}
+
+Status Salvager::Rebuild() {
+  report_.rebuilt = true;
+  fs::create_directory(scratch_ + "/logs");
+  std::vector<fs::path> logs;
+  for (const auto& entry : fs::directory_iterator(scratch_)) {
+    if (IsLog(entry.path().string())) logs.push_back(entry.path());
+  }
+  for (const fs::path& log : logs) fs::rename(log, fs::path(scratch_) / "logs" / log.filename());
+  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  for (const Family family : ledger::kAllFamilies) {
+    descriptors.emplace_back(std::string(FamilyName(family)), rocksdb::ColumnFamilyOptions());
+  }
+  rocksdb::DBOptions options = ReaderDbOptions();
+  const rocksdb::Status repaired =
+      rocksdb::RepairDB(scratch_, options, descriptors, rocksdb::ColumnFamilyOptions());
+  if (!repaired.ok()) return FromRocks(repaired, "rebuild a copy of the ledger", scratch_);
+  std::error_code ignored;
+  for (fs::directory_iterator it(scratch_ + "/lost", ignored), end; !ignored && it != end;
+       it.increment(ignored)) {
+    if (!IsData(it->path().filename().string())) continue;
+    Lose(dir_ + "/" + it->path().filename().string() + ": the data file cannot be used");
+  }
+  options.create_if_missing = true;
+  options.create_missing_column_families = true;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* raw = nullptr;
+  const rocksdb::Status opened = rocksdb::DB::Open(options, scratch_, descriptors, &handles, &raw);
+  if (!opened.ok()) return FromRocks(opened, "open a copy of the ledger", scratch_);
+  const std::unique_ptr<rocksdb::DB> db(raw);
+  FamilyHandles families{};
+  std::copy_n(handles.begin(), families.size(), families.begin());
+  Status status = ApplyLogs(db.get(), families);
+  for (rocksdb::ColumnFamilyHandle* handle : handles) {
+    db->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+  }
+  const rocksdb::Status closed = db->Close();
+  return status.ok() ? FromRocks(closed, "close a copy of the ledger", scratch_) : status;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RocksStore>> OpenSalvaged(const std::string& data_dir,
+                                                 const std::string& scratch_dir,
+                                                 SalvageReport* report) {
+  const AssertionsMeanDamage reading;
+  const std::string dir = LedgerDir(data_dir);
+  Salvager salvager(dir, scratch_dir, report);
+  NOWCALLS_RETURN_IF_ERROR(salvager.Copy());
+  // RocksDB would open it as it was before what the manifest lacks.
+  Status status = salvager.CheckManifestWhole();
+  if (status.ok()) {
+    Result<std::unique_ptr<RocksStore>> opened = RocksStore::OpenCopy(scratch_dir);
+    if (opened.ok()) return opened;
+    status = opened.status();
+  }
+  report->lost.push_back("the ledger could not be opened as it is (" + WithoutAdvice(status) +
+                         "): it is put together from the data files that can be read, so tokens "
+                         "that had ended may have come back");
+  NOWCALLS_RETURN_IF_ERROR(salvager.Rebuild());
+  return RocksStore::OpenCopy(scratch_dir);
+}
+
+}  // namespace nowcalls::store

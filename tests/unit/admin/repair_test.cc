@@ -1,0 +1,169 @@
+// What becomes of entities that contradict each other: SalvageEntities makes a ledger of them, and
+// rather keeps a token than drops it.
+#include "admin/repair.h"
+
+#include <doctest/doctest.h>
+
+#include "core/rule_json.h"
+#include "core/token_ids.h"
+
+namespace nowcalls::admin {
+namespace {
+
+constexpr int64_t kNowMs = 1'700'000'000'000;
+
+class Entities {
+ public:
+  Entities() {
+    read.format.emplace();
+    read.format->token_id_key = {11, 22};
+    read.mark = ledger::ClockMark{kNowMs, {1000, kNowMs, {1}}};
+    read.seal = ledger::Seal{.batch_number = 9, .next_fence = 1000, .ledger_ms = kNowMs};
+    Rule("shop", 7);
+    Session(1, "cart");
+  }
+
+  void Rule(const std::string& name_space, int64_t flow,
+            ledger::RuleState state = ledger::RuleState::kActive) {
+    core::Rule rule;
+    rule.resource = "db";
+    rule.flow_id = FlowId(flow);
+    read.rules.push_back({name_space, FlowId(flow), state, core::RuleToJson(rule)});
+  }
+  void Session(uint64_t id, const std::string& client) {
+    read.sessions.push_back(
+        {SessionId(id), ledger::SessionKind::kNamed, kNowMs - 5000, "shop", client});
+  }
+  ledger::Token& Token(uint64_t fence, uint64_t session = 1, int64_t flow = 7) {
+    ledger::Token token;
+    const core::TokenIds ids({11, 22});
+    token.key = {ledger::Family::kTokensMedium, kNowMs + 60'000, ids.FromFence(Fence(fence))};
+    token.flow = FlowId(flow);
+    token.session = SessionId(session);
+    token.count = 2;
+    token.issued_ms = kNowMs - 1000;
+    token.fence = Fence(fence);
+    read.tokens.push_back(token);
+    return read.tokens.back();
+  }
+  void End(uint64_t fence, uint64_t sequence) {
+    ledger::HistoryEntry entry;
+    const core::TokenIds ids({11, 22});
+    entry.sequence = sequence;
+    entry.ended_ms = kNowMs - 500;
+    entry.token_id = ids.FromFence(Fence(fence));
+    entry.fence = Fence(fence);
+    entry.flow = FlowId(7);
+    entry.session = SessionId(1);
+    entry.count = 1;
+    entry.issued_ms = kNowMs - 1000;
+    read.history.push_back(entry);
+  }
+  SalvagedEntities Salvage() const { return SalvageEntities(read, {2000, kNowMs + 1000, {1}}); }
+
+  ReadEntities read;
+};
+
+TEST_CASE("entities that belong together are kept as they are, and fences skip") {
+  Entities entities;
+  entities.Token(20);
+  entities.End(21, 4);
+  const SalvagedEntities salvaged = entities.Salvage();
+  CHECK(salvaged.changes.empty());
+  CHECK(salvaged.tokens.at(20) == entities.read.tokens[0]);
+  CHECK(salvaged.sessions.size() == 1);
+  CHECK(salvaged.history.at(0).sequence == 1);
+  CHECK(salvaged.now_calls() == 2);
+  CHECK(salvaged.next_fence == 1000 + kFencesSkippedByRepair);
+  CHECK(salvaged.mark.ledger_ms == kNowMs + 1000);
+}
+
+TEST_CASE("without a seal fences skip behind every number that was found") {
+  Entities entities;
+  entities.read.seal.reset();
+  entities.Token(20);
+  entities.Session(3000, "till");
+  CHECK(entities.Salvage().next_fence == 3001 + kFencesSkippedByRepair);
+}
+
+TEST_CASE("a token keeps counting when its session or its rule is lost") {
+  Entities entities;
+  entities.Token(20, 5, 7);
+  entities.Token(21, 1, 8);
+  const SalvagedEntities salvaged = entities.Salvage();
+  CHECK(salvaged.tokens.size() == 2);
+  CHECK(salvaged.changes.size() == 2);
+  CHECK(salvaged.sessions.at(5).kind == ledger::SessionKind::kConnection);
+  CHECK(salvaged.sessions.at(5).name_space == "shop");
+  CHECK(salvaged.rules.at(8).state == ledger::RuleState::kRemoved);
+}
+
+TEST_CASE("of a token that is there twice the later deadline counts") {
+  Entities entities;
+  entities.Token(20);
+  entities.Token(20).key.deadline_ms += 400'000;
+  const SalvagedEntities salvaged = entities.Salvage();
+  CHECK(salvaged.tokens.size() == 1);
+  CHECK(salvaged.tokens.at(20).key.deadline_ms == kNowMs + 460'000);
+  CHECK(salvaged.tokens.at(20).key.family == ledger::Family::kTokensLong);
+}
+
+TEST_CASE(
+    "a token whose end is in the history, or whose id is not that of its fence, is left out") {
+  Entities entities;
+  entities.Token(20);
+  entities.End(20, 1);
+  entities.Token(21).key.id = TokenId(5);
+  const SalvagedEntities salvaged = entities.Salvage();
+  CHECK(salvaged.tokens.empty());
+  CHECK(salvaged.history.size() == 1);
+  CHECK(salvaged.changes.size() == 2);
+}
+
+TEST_CASE("two sessions of one client become the later one, with the tokens of both") {
+  Entities entities;
+  entities.Session(5, "cart");
+  entities.Session(9, "cart");
+  for (const uint64_t session : {1, 5, 9}) {
+    entities.Token(20 + session, session).request_id = 77;
+  }
+  const SalvagedEntities salvaged = entities.Salvage();
+  CHECK(salvaged.sessions.size() == 1);
+  CHECK(salvaged.sessions.contains(9));
+  size_t with_request = 0;
+  for (const auto& [fence, token] : salvaged.tokens) {
+    CHECK(token.session == SessionId(9));
+    with_request += token.request_id == 77 ? 1 : 0;
+  }
+  CHECK(salvaged.tokens.size() == 3);
+  CHECK(with_request == 1);
+}
+
+TEST_CASE("rules that are none, of two namespaces or of no token are left out") {
+  Entities entities;
+  entities.Rule("other", 7);
+  entities.Rule("shop", 8, ledger::RuleState::kRemoved);
+  entities.read.rules.push_back({"shop", FlowId(9), ledger::RuleState::kActive, "{"});
+  entities.read.namespaces = {{"shop", "rpc"}, {"gone", "rpc"}};
+  const SalvagedEntities salvaged = entities.Salvage();
+  CHECK(salvaged.rules.size() == 1);
+  CHECK(salvaged.rules.at(7).name_space == "shop");
+  CHECK(salvaged.namespaces.size() == 1);
+  CHECK(salvaged.changes.size() == 4);
+}
+
+TEST_CASE("without the format record no token can be kept, but the rules are") {
+  Entities entities;
+  entities.read.format.reset();
+  entities.Token(20);
+  entities.End(21, 1);
+  const SalvagedEntities salvaged = entities.Salvage();
+  CHECK(salvaged.tokens.empty());
+  CHECK(salvaged.history.empty());
+  CHECK(salvaged.rules.size() == 1);
+  CHECK(salvaged.changes.size() == 1);
+  CHECK(salvaged.next_fence >= 1000 + kFencesSkippedByRepair);
+}
+
+}  // namespace
+}  // namespace nowcalls::admin

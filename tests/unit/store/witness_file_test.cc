@@ -1,0 +1,116 @@
+// When the witness is written, what is in its slots then, and what becomes of a disk that refuses.
+#include "store/witness_file.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+
+#include "support/poll_until.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace nowcalls::store {
+namespace {
+
+using testing::kPatienceMs;
+using testing::PollUntil;
+using testing::ReadFileToString;
+using testing::TempDir;
+
+// Refuses to write in place while armed.
+class RefusingFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  RefusingFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+
+  const char* Name() const override { return "RefusingFileSystem"; }
+  rocksdb::IOStatus NewRandomRWFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSRandomRWFile>* file,
+                                    rocksdb::IODebugContext* context) override {
+    rocksdb::IOStatus status = FileSystemWrapper::NewRandomRWFile(path, options, file, context);
+    if (status.ok()) *file = std::make_unique<File>(std::move(*file), refuses);
+    return status;
+  }
+
+  std::atomic<bool> refuses{false};
+
+ private:
+  class File : public rocksdb::FSRandomRWFileOwnerWrapper {
+   public:
+    File(std::unique_ptr<rocksdb::FSRandomRWFile> file, const std::atomic<bool>& refuses)
+        : FSRandomRWFileOwnerWrapper(std::move(file)), refuses_(refuses) {}
+    rocksdb::IOStatus Write(uint64_t at, const rocksdb::Slice& data,
+                            const rocksdb::IOOptions& options,
+                            rocksdb::IODebugContext* context) override {
+      if (refuses_) return rocksdb::IOStatus::IOError("the disk is on fire");
+      return FSRandomRWFileOwnerWrapper::Write(at, data, options, context);
+    }
+
+   private:
+    const std::atomic<bool>& refuses_;
+  };
+};
+
+struct Fixture {
+  Fixture() {
+    auto taken = LedgerLock::Take(dir.path());
+    REQUIRE(taken.ok());
+    lock = *std::move(taken);
+    witness.emplace(files, lock.get(), [this](const rocksdb::IOStatus&) { ++reports; });
+  }
+  std::string Bytes() const { return ReadFileToString(dir.Sub("ledger/witness")); }
+  // Of one place.
+  std::optional<ledger::Witness> Slot(size_t place) const {
+    return ledger::DecodeWitnessSlot(Bytes().substr(place * ledger::kWitnessSlotStride));
+  }
+
+  const TempDir dir;
+  std::unique_ptr<LedgerLock> lock;
+  std::shared_ptr<RefusingFileSystem> files = std::make_shared<RefusingFileSystem>();
+  std::atomic<int> reports{0};
+  std::optional<WitnessFile> witness;
+};
+
+TEST_CASE_FIXTURE(Fixture, "a witness is written soon, and by its end in both places") {
+  witness->SetManifest(5, 416);
+  REQUIRE(witness->Begin(7).ok());
+  for (const size_t place : {0, 1}) CHECK(Slot(place)->floor == 7);
+  witness->Advance(8);
+  CHECK(PollUntil(kPatienceMs, [this] {
+    return ledger::DecodeWitnessFile(Bytes()).witness->batch_number == 8;
+  }));
+  witness->Advance(9);
+  witness->Stop();
+  for (const size_t place : {0, 1}) {
+    REQUIRE(Slot(place).has_value());
+    CHECK(Slot(place)->batch_number == 9);
+    CHECK(Slot(place)->floor == 7);
+    CHECK(Slot(place)->manifest == 5);
+    CHECK(Slot(place)->manifest_bytes == 416);
+  }
+  CHECK(reports == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a floor is in both places when it may be relied on") {
+  CHECK(witness->RaiseFloor(3).ok());
+  REQUIRE(witness->Begin(4).ok());
+  for (const uint64_t floor : {6, 5, 9}) {
+    REQUIRE(witness->RaiseFloor(floor).ok());
+    for (const size_t place : {0, 1}) CHECK(Slot(place)->floor == std::max<uint64_t>(floor, 6));
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a witness that cannot be written is told once, and no floor is raised") {
+  REQUIRE(witness->Begin(4).ok());
+  files->refuses = true;
+  witness->Advance(5);
+  CHECK(PollUntil(kPatienceMs, [this] { return reports == 1; }));
+  CHECK_FALSE(witness->RaiseFloor(5).ok());
+  CHECK_FALSE(witness->RaiseFloor(6).ok());
+  witness->Stop();
+  CHECK(reports == 1);
+  for (const size_t place : {0, 1}) CHECK(Slot(place)->batch_number == 4);
+}
+
+}  // namespace
+}  // namespace nowcalls::store
