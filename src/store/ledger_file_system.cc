@@ -13,6 +13,33 @@ using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
+namespace {
+
+// In the place of a log that is to be cut: it stays as it is.
+class UntouchedFile : public rocksdb::FSWritableFile {
+ public:
+  using FSWritableFile::Append;
+  IOStatus Append(const rocksdb::Slice& /*data*/, const IOOptions& /*options*/,
+                  IODebugContext* /*context*/) override {
+    return IOStatus::NotSupported("a log that is recovered is not written");
+  }
+  IOStatus Truncate(uint64_t /*size*/, const IOOptions& /*options*/,
+                    IODebugContext* /*context*/) override {
+    return IOStatus::OK();
+  }
+  IOStatus Flush(const IOOptions& /*options*/, IODebugContext* /*context*/) override {
+    return IOStatus::OK();
+  }
+  IOStatus Sync(const IOOptions& /*options*/, IODebugContext* /*context*/) override {
+    return IOStatus::OK();
+  }
+  IOStatus Close(const IOOptions& /*options*/, IODebugContext* /*context*/) override {
+    return IOStatus::OK();
+  }
+};
+
+}  // namespace
+
 LedgerFileSystem::LedgerFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target,
                                    const LedgerLock* lock, uint64_t spare_bytes,
                                    std::shared_ptr<rocksdb::Logger> log, WitnessFile::Report report)
@@ -123,6 +150,20 @@ IOStatus LedgerFileSystem::NewWritableFile(const std::string& path,
     *file = std::make_unique<ManifestFile>(
         std::move(*file), [this, number](uint64_t bytes) { witness_.SetManifest(number, bytes); });
   }
+  return status;
+}
+
+IOStatus LedgerFileSystem::ReopenWritableFile(const std::string& path,
+                                              const rocksdb::FileOptions& options,
+                                              std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                              IODebugContext* context) {
+  IOStatus status = CheckOurs();
+  if (!status.ok()) return status;
+  const std::lock_guard lock(mutex_);
+  if (!opening_ || !IsLog(path)) {
+    return FileSystemWrapper::ReopenWritableFile(path, options, file, context);
+  }
+  *file = std::make_unique<UntouchedFile>();
   return status;
 }
 

@@ -4,8 +4,9 @@
 //
 // Nothing of a ledger is lost before it is proved. RocksDB tidies up while it opens a database: it
 // writes a new manifest, and deletes the files that the old one does not name. If the old one is
-// damaged, these are the ledger. So from BeginOpen on CURRENT keeps naming the old manifest, and
-// deletions of files that were there before wait. Keep, called when the ledger has been proved to
+// damaged, these are the ledger. It also cuts off what follows the last record of a log. So from
+// BeginOpen on CURRENT keeps naming the old manifest, logs keep their ends, and deletions of files
+// that were there before wait. Keep, called when the ledger has been proved to
 // be complete, does both; Undo, called when it was refused and the database is closed, removes what
 // was made instead, and the directory is as it was. A process that is killed in between leaves what
 // RocksDB leaves when it is killed while it opens: an old manifest, and files beside it that the
@@ -74,6 +75,9 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* file,
                                     rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus ReopenWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                       std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                       rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
                                const rocksdb::IOOptions& options,
                                rocksdb::IODebugContext* context) override;
