@@ -171,6 +171,7 @@ TEST_CASE("a ledger of which any bit has changed is the same or is refused") {
     options.environment["FLIPS_BEGIN"] = std::to_string(tally.all());
     options.environment["FLIPS_END"] =
         std::to_string(std::min(flips, tally.all() + kFlipsOfAChild));
+    options.stdout_path = dir.Sub("stdout");
     options.stderr_path = dir.Sub("stderr");
     Process child(options);
     const std::optional<int> code = child.Wait();
@@ -178,8 +179,10 @@ TEST_CASE("a ledger of which any bit has changed is the same or is refused") {
     const uint64_t before = tally.all();
     if (*code != 0) {
       // An assertion of RocksDB, while the ledger was read.
+      const std::string results = ReadFileToString(dir.Sub("results"));
+      CAPTURE(results.substr(results.size() - std::min<size_t>(results.size(), 200)));
+      CAPTURE(ReadFileToString(dir.Sub("stdout")));
       CAPTURE(ReadFileToString(dir.Sub("stderr")));
-      CAPTURE(ReadFileToString(dir.Sub("results")).substr(0, 2000));
       REQUIRE(*code == kExitCorruption);
       std::ofstream(dir.Sub("results"), std::ios::app) << "died"
                                                        << "\n"
