@@ -68,13 +68,20 @@ IOStatus LedgerFileSystem::CheckOurs() const {
   return IOStatus::IOFenced(ours.message());
 }
 
+IOStatus LedgerFileSystem::SyncDirectory() {
+  std::unique_ptr<rocksdb::FSDirectory> dir;
+  IOStatus status = target()->NewDirectory(lock_->ledger_dir(), IOOptions(), &dir, nullptr);
+  return status.ok() ? dir->Fsync(IOOptions(), nullptr) : status;
+}
+
 IOStatus LedgerFileSystem::ReplaceCurrent() {
-  IOStatus status = target()->RenameFile(next_current_, current_path_, IOOptions(), nullptr);
+  IOStatus status = SyncDirectory();
+  if (status.ok()) {
+    status = target()->RenameFile(next_current_, current_path_, IOOptions(), nullptr);
+  }
   if (!status.ok()) return status;
   next_current_.clear();
-  std::unique_ptr<rocksdb::FSDirectory> dir;
-  status = target()->NewDirectory(lock_->ledger_dir(), IOOptions(), &dir, nullptr);
-  return status.ok() ? dir->Fsync(IOOptions(), nullptr) : status;
+  return SyncDirectory();
 }
 
 IOStatus LedgerFileSystem::Keep(uint64_t batch_number) {
@@ -178,7 +185,8 @@ IOStatus LedgerFileSystem::RenameFile(const std::string& from, const std::string
     next_current_ = from;
     return IOStatus::OK();
   }
-  status = FileSystemWrapper::RenameFile(from, to, options, context);
+  if (to == current_path_) status = SyncDirectory();
+  if (status.ok()) status = FileSystemWrapper::RenameFile(from, to, options, context);
   if (made) made_.insert(status.ok() ? to : from);
   return status;
 }

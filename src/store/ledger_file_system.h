@@ -1,6 +1,6 @@
 // LedgerFileSystem: what RocksDB may do to the files of a ledger, and when.
 //
-// Thread: any. It adds three rules to the real file system.
+// Thread: any. It adds four rules to the real file system.
 //
 // Nothing of a ledger is lost before it is proved. RocksDB tidies up while it opens a database: it
 // writes a new manifest, and deletes the files that the old one does not name. If the old one is
@@ -17,6 +17,10 @@
 //
 // What is certain of the ledger's end is in the witness before anything relies on it
 // (witness_file.h): a log goes only when the witness says that it may be gone.
+//
+// What CURRENT names is there. RocksDB makes a manifest, renames CURRENT, and syncs the directory
+// once, for both. A power cut may then leave the second without the first where a file system does
+// not keep their order. So the directory is synced before CURRENT is renamed, too.
 //
 // Logs are written over zeros where possible (log_file.h), and read without them (log_views.h).
 // Manifests are written record by record (manifest_file.h).
@@ -92,6 +96,7 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus NewLog(const std::string& path, const rocksdb::FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* file,
                            rocksdb::IODebugContext* context);
+  rocksdb::IOStatus SyncDirectory();
   rocksdb::IOStatus ReplaceCurrent();
   // The last batch before the logs that follow log `number`.
   uint64_t LastBatchBefore(uint64_t number);
