@@ -97,7 +97,7 @@ std::string CheckForeignInclude(std::string_view unit, const std::string& target
 }
 
 std::string CheckInclude(std::string_view unit, const std::string& target, bool quoted) {
-  static const Names test_folders = {"support", "unit", "integration", "crash",
+  static const Names test_folders = {"support", "unit", "integration", "crash", "faults",
                                      "tidy",    "sim",  "fuzz",        "bench"};
   const std::string_view folder = FirstFolder(target);
   if (folder == "nowcalls") return {};

@@ -1,0 +1,183 @@
+// Power cuts at every change that a life of a ledger makes to its files, and at every change of the
+// recoveries after them.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/prng.h"
+#include "faults/life.h"
+
+namespace nowcalls::faults {
+namespace {
+
+using Kind = DiskChange::Kind;
+
+// Seeds for each cut; the first two leave nothing and all of what is pending.
+uint64_t SeedCount(uint64_t usual) {
+  const char* wanted = std::getenv("NOWCALLS_POWER_CUT_SEEDS");
+  return wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : usual;
+}
+
+struct Bounds {
+  uint64_t acknowledged = 0;
+  uint64_t begun = 0;
+
+  void Follow(const DiskChange& change) {
+    if (change.kind == Kind::kBegun) begun = change.offset;
+    if (change.kind == Kind::kAcknowledged) acknowledged = change.offset;
+  }
+};
+
+struct Counts {
+  uint64_t points = 0;
+  uint64_t cuts = 0;
+  uint64_t lost = 0;  // Cuts that took the batch that was not acknowledged.
+  uint64_t kept = 0;  // Cuts that left it.
+};
+
+std::string Keep(const DiskImage& image) {
+  const std::string path = (std::filesystem::temp_directory_path() / "nowcalls-power-cut").string();
+  WriteImage(image, path + "/ledger");
+  return path;
+}
+
+// Cuts the power before each of `changes` and after the last.
+class Cutter {
+ public:
+  Cutter(Judge* judge, uint64_t seeds, uint64_t base)
+      : judge_(*judge), seeds_(seeds), base_(base) {}
+
+  // False: a cut did what it must not, and the test has failed.
+  bool CutEverywhere(const DiskImage& before, const std::vector<DiskChange>& changes,
+                     uint64_t batch) {
+    Disk disk(before);
+    Bounds bounds{batch, batch};
+    bool fine = CutAt(disk, 0, bounds);
+    for (size_t i = 0; fine && i < changes.size(); ++i) {
+      disk.Apply(changes[i]);
+      bounds.Follow(changes[i]);
+      fine = CutAt(disk, i + 1, bounds);
+    }
+    return fine;
+  }
+
+  const Counts& counts() const { return counts_; }
+
+ private:
+  bool CutAt(const Disk& disk, size_t point, const Bounds& bounds) {
+    ++counts_.points;
+    for (uint64_t i = 0; i < seeds_; ++i) {
+      const uint64_t seed = i < 2 ? i : (base_ + point) * seeds_ + i;
+      const DiskImage image = disk.CutPower(seed);
+      const Judge::Verdict& verdict = judge_.Look(image);
+      ++counts_.cuts;
+      std::string problem = verdict.problem;
+      if (problem.empty() && verdict.batch < bounds.acknowledged) problem = "batches are lost";
+      if (problem.empty() && verdict.batch > bounds.begun) problem = "batches came too early";
+      if (bounds.begun > bounds.acknowledged) {
+        ++(verdict.batch == bounds.begun ? counts_.kept : counts_.lost);
+      }
+      if (problem.empty()) continue;
+      FAIL_CHECK("cut ", point, ", seed ", seed, ", acknowledged ", bounds.acknowledged, ", begun ",
+                 bounds.begun, ", found ", verdict.batch, ": ", problem, "; see ", Keep(image));
+      return false;
+    }
+    return true;
+  }
+
+  Judge& judge_;
+  const uint64_t seeds_;
+  const uint64_t base_;
+  Counts counts_;
+};
+
+size_t CountOf(const std::vector<DiskChange>& changes, Kind kind, const std::string& suffix) {
+  size_t count = 0;
+  for (const DiskChange& change : changes) {
+    count += change.kind == kind && change.name.ends_with(suffix) ? 1 : 0;
+  }
+  return count;
+}
+
+void Report(const Cutter& cutter, const Judge& judge) {
+  const Counts& counts = cutter.counts();
+  MESSAGE(counts.points, " points, ", counts.cuts, " power cuts, ", judge.images(),
+          " different disks; the batch in flight was lost ", counts.lost, " times and kept ",
+          counts.kept);
+}
+
+struct ShortLife {
+  ShortLife() {
+    recorded =
+        Record(life, {}, {.from = 0, .to = life.size() - 5, .closes = true, .wants_spares = true});
+    REQUIRE(recorded.problem == "");
+  }
+
+  const Life life{7, 200, 60};
+  Recorded recorded;
+  Judge judge{&life};
+};
+
+TEST_CASE_FIXTURE(ShortLife, "a power cut at any moment loses nothing that was acknowledged") {
+  // What it could hit is there.
+  CHECK(CountOf(recorded.changes, Kind::kMake, ".sst") > 20);
+  CHECK(CountOf(recorded.changes, Kind::kDelete, ".sst") > 3);
+  CHECK(CountOf(recorded.changes, Kind::kDelete, ".log") > 3);
+  CHECK(CountOf(recorded.changes, Kind::kRename, "spare_log") > 1);
+  Cutter cutter(&judge, SeedCount(3), 0);
+  cutter.CutEverywhere({}, recorded.changes, 0);
+  CHECK(cutter.counts().kept > 0);
+  CHECK(cutter.counts().lost > 0);
+  Report(cutter, judge);
+}
+
+// What is left after the power was cut before change `point`.
+DiskImage LeftAt(const DiskImage& before, const std::vector<DiskChange>& changes, size_t point,
+                 uint64_t seed) {
+  Disk disk(before);
+  for (size_t i = 0; i < point; ++i) disk.Apply(changes[i]);
+  return disk.CutPower(seed);
+}
+
+// The first open after a cut, and three batches.
+Recorded Recover(const Life& life, const DiskImage& image, uint64_t batch) {
+  constexpr uint64_t kBatches = 3;
+  return Record(life, image, {.from = batch, .to = std::min(batch + kBatches, life.size())});
+}
+
+TEST_CASE_FIXTURE(ShortLife, "power cuts while a ledger recovers from power cuts lose nothing") {
+  constexpr uint64_t kSeeds = 3;
+  const uint64_t chains = SeedCount(kSeeds);
+  Cutter cutter(&judge, kSeeds, 1'000'000);
+  Prng random(11);
+  bool fine = true;
+  for (uint64_t chain = 0; fine && chain < chains; ++chain) {
+    // The first of them is cut off while it makes its ledger.
+    const size_t formatted = 40;
+    size_t point = chain == 0 ? random.Below(formatted)
+                              : formatted + random.Below(recorded.changes.size() - formatted);
+    DiskImage image;
+    std::vector<DiskChange> changes = recorded.changes;
+    for (int recovery = 0; fine && recovery < 2; ++recovery) {
+      const DiskImage left = LeftAt(image, changes, point, random.Next());
+      const Judge::Verdict verdict = judge.Look(left);
+      REQUIRE(verdict.problem == "");
+      const Recorded recovered = Recover(life, left, verdict.batch);
+      REQUIRE(recovered.problem == "");
+      CHECK(recovered.changes.size() > 20);
+      fine = cutter.CutEverywhere(left, recovered.changes, verdict.batch);
+      image = left;
+      changes = recovered.changes;
+      point = random.Below(changes.size());
+    }
+  }
+  CHECK(cutter.counts().kept > 0);
+  Report(cutter, judge);
+}
+
+}  // namespace
+}  // namespace nowcalls::faults
