@@ -73,8 +73,8 @@ Status TakeAddress(const HostPort& listen, std::optional<AddressHold>* hold) {
 }
 
 Result<std::unique_ptr<store::RocksStore>> OpenStore(std::unique_ptr<store::LedgerLock> lock,
-                                                     const ServerConfig& config) {
-  store::RocksStoreOptions options;
+                                                     const ServerConfig& config,
+                                                     store::RocksStoreOptions options) {
   options.durability = config.durability.mode;
   options.on_background_error = [](const Status& failure) {
     DieOfIoError("ledger write", failure);
@@ -121,7 +121,8 @@ Result<RecoveredLedger> RecoverFrom(store::RocksStore* store, const ServerConfig
                             config.data_dir + "` lists all that is wrong");
 }
 
-Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules) {
+Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
+           const store::RocksStoreOptions& options) {
   const Stopwatch watch;
   spdlog::info("nowcalls-server {} (process {}), ledger in {}, durability {}", NOWCALLS_VERSION,
                getpid(), config.data_dir, config.durability.ToString());
@@ -134,7 +135,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules) {
   // Only now: a server with another ledger that has the address may have this very file.
   PortFile port_file(config.port_file);
   NOWCALLS_RETURN_IF_ERROR(port_file.Prepare());
-  auto store = OpenStore(*std::move(lock), config);
+  auto store = OpenStore(*std::move(lock), config, options);
   if (!store.ok()) return store.status();
   spdlog::debug("the ledger is open after {} ms", watch.Ms());
   Result<RecoveredLedger> ledger = RecoverFrom(store->get(), config);
@@ -168,9 +169,10 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules) {
 
 }  // namespace
 
-int Serve(ServerConfig config, std::vector<LoadedRuleFile> rules) {
+int Serve(ServerConfig config, std::vector<LoadedRuleFile> rules,
+          const store::RocksStoreOptions& store) {
   Status status = PrepareProcess(&config);
-  if (status.ok()) status = Run(config, std::move(rules));
+  if (status.ok()) status = Run(config, std::move(rules), store);
   if (status.ok()) return kExitOk;
   LogAt(LogLevel::kError, status.message());
   return ExitCodeOf(status);

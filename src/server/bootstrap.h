@@ -12,11 +12,14 @@
 #include "nowcalls/status.h"
 #include "server/config.h"
 #include "server/rule_files.h"
+#include "store/rocks_store.h"
 
 namespace nowcalls::server {
 
 // Serves until a signal ends it; returns the exit code, having logged the reason if it is not 0.
-int Serve(ServerConfig config, std::vector<LoadedRuleFile> rules);
+// The store is opened with `store`, but for its durability, which is that of `config`.
+int Serve(ServerConfig config, std::vector<LoadedRuleFile> rules,
+          const store::RocksStoreOptions& store);
 
 // kExitUsage for what the operator wrote, kExitCorruption for what the ledger holds, kExitIoError
 // for what the system refused.

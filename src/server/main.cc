@@ -63,7 +63,7 @@ bool HasLedger(const ServerConfig& config) {
 
 }  // namespace
 
-int Main(int argc, const char* const* argv) {
+int Main(int argc, const char* const* argv, const store::RocksStoreOptions& store) {
   InstallLastWords();
   OccupyStandardDescriptors();
   const Result<Invocation> invocation = ReadInvocation(argc, argv, OurEnvironment());
@@ -91,7 +91,7 @@ int Main(int argc, const char* const* argv) {
   for (const std::string& sentence : SettingSentences(*invocation)) {
     LogAt(LogLevel::kDebug, sentence);
   }
-  const int exit_code = Serve(invocation->config, std::move(rules));
+  const int exit_code = Serve(invocation->config, std::move(rules), store);
   FlushLog();
   return exit_code;
 }

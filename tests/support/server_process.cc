@@ -11,7 +11,8 @@ ServerProcess::ServerProcess(std::string dir, ServerOptions options)
     : dir_(std::move(dir)), options_(std::move(options)) {}
 
 std::vector<std::string> ServerProcess::Arguments() const {
-  std::vector<std::string> arguments = {ProductBinary("nowcalls-server"),
+  const std::string& other = options_.program;
+  std::vector<std::string> arguments = {other.empty() ? ProductBinary("nowcalls-server") : other,
                                         "--listen",
                                         "127.0.0.1:0",
                                         "--port-file",

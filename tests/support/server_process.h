@@ -20,6 +20,7 @@ namespace nowcalls::testing {
 struct ServerOptions {
   std::vector<std::string> arguments;  // Added to --listen, --port-file and --data-dir.
   Environment environment;
+  std::string program;  // Its path; empty: nowcalls-server.
 };
 
 class ServerProcess {
