@@ -5,12 +5,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <utility>
+
+#include "store/log_views.h"
 
 namespace nowcalls::store {
 namespace {
@@ -62,8 +66,29 @@ std::vector<std::string> FilesWithSuffix(const std::string& dir, std::string_vie
 
 }  // namespace
 
+std::vector<std::string> LogNames(const std::string& dir) {
+  std::vector<std::string> names = FilesWithSuffix(dir, ".log");
+  std::erase_if(names, [](const std::string& name) { return !IsLog(name); });
+  // Numbers have six digits at least, and are not filled up beyond.
+  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    return std::pair(a.size(), a) < std::pair(b.size(), b);
+  });
+  return names;
+}
+
 std::string LedgerDir(const std::string& data_dir) {
   return data_dir + "/" + std::string(kLedgerName);
+}
+
+Status CheckNoBackup(const std::string& data_dir) {
+  for (const char* name : {kBackupManifestName, kBackupUnfinishedName}) {
+    std::error_code error;
+    if (!fs::exists(data_dir + "/" + name, error)) continue;
+    return Status::InvalidArgument(data_dir +
+                                   " is a backup, which must stay as it is: make a ledger of it "
+                                   "with `nowcalls-admin restore`, in a directory of its own");
+  }
+  return {};
 }
 
 Status CheckDataDir(const std::string& data_dir) {

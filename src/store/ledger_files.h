@@ -14,6 +14,14 @@
 
 namespace nowcalls::store {
 
+// What makes a directory that is laid out like a data directory a backup (backup/manifest.h), and
+// what stands in its place until that is finished.
+inline constexpr char kBackupManifestName[] = "backup.json";
+inline constexpr char kBackupUnfinishedName[] = "backup.unfinished";
+
+// kInvalidArgument when `data_dir` is a backup: a ledger that is served changes.
+Status CheckNoBackup(const std::string& data_dir);
+
 // DATA_DIR/ledger.
 std::string LedgerDir(const std::string& data_dir);
 
@@ -39,6 +47,9 @@ std::string CurrentManifest(const std::string& dir);
 
 // The number of a manifest, by its name or path; 0: it is none.
 uint64_t ManifestNumber(std::string_view path);
+
+// The names of the logs, the oldest first.
+std::vector<std::string> LogNames(const std::string& dir);
 
 // CURRENT's text and the size of the manifest it names: changes whenever the set of data files
 // does. Empty when they cannot be read.

@@ -65,6 +65,7 @@ Status HeldByAnother(int fd, const std::string& dir) {
 }  // namespace
 
 Result<std::unique_ptr<LedgerLock>> LedgerLock::Take(const std::string& data_dir) {
+  NOWCALLS_RETURN_IF_ERROR(CheckNoBackup(data_dir));
   Result<std::vector<std::string>> made = MakeLedgerDir(data_dir);
   if (!made.ok()) return made.status();
   std::unique_ptr<LedgerLock> lock(new LedgerLock(LedgerDir(data_dir), *std::move(made)));

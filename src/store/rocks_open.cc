@@ -45,6 +45,11 @@ Status Damaged(const std::string& dir, const std::string& what) {
                             "was running, or made by another program?");
 }
 
+Status NeverFinished(const std::string& dir) {
+  return Status::NotFound("the ledger in " + dir +
+                          " was never finished: start the server once to finish it");
+}
+
 Result<std::string> MakeSecondaryDir() {
   const char* base = getenv("TMPDIR");
   std::string path =
@@ -380,12 +385,21 @@ Result<std::unique_ptr<RocksStore>> RocksStore::OpenForRead(const std::string& d
     const bool disturbed = ManifestState(dir) != before && !(held && opened.ok());
     if (disturbed && attempt < kReadAttemptsMax) continue;
     if (!opened.ok()) return opened;
-    if (!formatted) {
-      return Status::NotFound("the ledger in " + dir +
-                              " was never finished: start the server once to finish it");
-    }
+    if (!formatted) return NeverFinished(dir);
     return std::unique_ptr<RocksStore>(new RocksStore(std::move(impl)));
   }
+}
+
+Result<std::unique_ptr<RocksStore>> RocksStore::OpenForRead(const LedgerLock& lock) {
+  const AssertionsMeanDamage reading;
+  auto impl = std::make_unique<Impl>(lock.ledger_dir());
+  NOWCALLS_RETURN_IF_ERROR(CheckLedgerPresent(impl->dir));
+  impl->for_read = true;
+  NOWCALLS_RETURN_IF_ERROR(impl->OpenReadOnly());
+  bool formatted = false;
+  NOWCALLS_RETURN_IF_ERROR(impl->CheckFormat(&formatted));
+  if (!formatted) return NeverFinished(impl->dir);
+  return std::unique_ptr<RocksStore>(new RocksStore(std::move(impl)));
 }
 
 }  // namespace nowcalls::store

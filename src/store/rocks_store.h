@@ -1,16 +1,19 @@
 // RocksStore: the ledger in RocksDB, one column family for each ledger::Family.
 //
 // Threads: Open, Load and Keep on the thread that starts the server; Commit and Sync on the commit
-// thread; Scan on the scan thread. Options and their reasons are in rocks_options.cc and
-// src/README.md. The directory is DATA_DIR/ledger.
+// thread; Scan on the scan thread; CopyTo on any. Options and their reasons are in rocks_options.cc
+// and src/README.md. The directory is DATA_DIR/ledger.
 #ifndef NOWCALLS_STORE_ROCKS_STORE_H_
 #define NOWCALLS_STORE_ROCKS_STORE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "store/file_copy.h"
 #include "store/ledger_lock.h"
 #include "store/store.h"
 
@@ -63,6 +66,8 @@ class RocksStore : public Store {
   // is no ledger, kInvalidArgument when `data_dir` cannot be a data directory, kUnavailable when a
   // busy server changes it faster than it can be read, else as Open.
   static Result<std::unique_ptr<RocksStore>> OpenForRead(const std::string& data_dir);
+  // The same of the ledger whose lock this process has, so that nobody writes it: kReadOnly.
+  static Result<std::unique_ptr<RocksStore>> OpenForRead(const LedgerLock& lock);
 
   // For salvage: opens the copy of a ledger in `dir` as OpenForRead would, but without its checks,
   // and so that Load goes on behind what cannot be read.
@@ -83,6 +88,14 @@ class RocksStore : public Store {
   // lost nothing; a store that is destroyed before leaves it as it was found. Commit and Close
   // imply it. kIoError.
   Status Keep();
+
+  // Makes a copy of the ledger in `dir`, an empty directory: what a crash at some moment of the
+  // call would have left, with all that was committed before it. Commits go on beside it. The files
+  // and their names are on disk when it returns them. kIoError; kUnavailable: `stop` was set.
+  // REQUIRES: Keep was called, or the store is for reading; then kFailedPrecondition if a server
+  // has the ledger open.
+  Result<std::vector<CopiedFile>> CopyTo(const std::string& dir,
+                                         const std::atomic<bool>& stop) const;
 
   ReadMode read_mode() const;  // Of a store from OpenForRead.
   bool formatted_now() const;  // Open found nothing and made a new ledger.

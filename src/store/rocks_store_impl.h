@@ -74,6 +74,15 @@ struct RocksStore::Impl {
   // Shows what can be read of it, and tells the visitor of each place that cannot.
   Status ShowReadable(ledger::Family family, const ShowOne& show, LedgerVisitor* visitor) const;
 
+  // Of CopyTo.
+  struct CopyPlan;
+  Status PlanLive(CopyPlan* plan) const;
+  Status PlanAtRest(CopyPlan* plan) const;
+  Result<CopiedFile> CopyLog(const std::string& name, uint64_t bytes_max, const std::string& to,
+                             const std::atomic<bool>& stop) const;
+  Status CopyParts(const CopyPlan& plan, const std::string& to, const std::atomic<bool>& stop,
+                   std::vector<CopiedFile>* copied) const;
+
   std::unique_ptr<ScanCursor> NewCursor(ledger::Family family, KeyRange range) const;
 
   rocksdb::Status CloseDb();

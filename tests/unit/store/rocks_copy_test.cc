@@ -1,0 +1,262 @@
+// Copies of a ledger's files: whole, of one moment, and without what belongs to its server.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/crc32c.h"
+#include "store/file_copy.h"
+#include "store/ledger_files.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+#include "unit/store/rocks_fixture.h"
+
+namespace nowcalls::store {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ReadFileToString;
+using testing::TempDir;
+
+const std::atomic<bool> kNever{false};
+
+// Copies the ledger of `store` to `data_dir`, which does not exist.
+std::vector<CopiedFile> CopyOf(const RocksStore& store, const std::string& data_dir) {
+  fs::create_directories(data_dir + "/ledger");
+  Result<std::vector<CopiedFile>> copied = store.CopyTo(data_dir + "/ledger", kNever);
+  REQUIRE_MESSAGE(copied.ok(), copied.status().ToString());
+  return *std::move(copied);
+}
+
+Dump DumpAt(const std::string& data_dir) {
+  const auto store = RocksStore::OpenForRead(data_dir);
+  REQUIRE_MESSAGE(store.ok(), store.status().ToString());
+  return DumpOf(store->get());
+}
+
+std::unique_ptr<RocksStore> OpenKept(const std::string& data_dir,
+                                     const RocksStoreOptions& options) {
+  auto opened = RocksStore::Open(data_dir, options);
+  REQUIRE_MESSAGE(opened.ok(), opened.status().ToString());
+  REQUIRE((*opened)->Keep().ok());
+  return *std::move(opened);
+}
+
+RocksStoreOptions Synced() {
+  RocksStoreOptions options;
+  options.write_buffer_bytes = kTinyBufferBytes;
+  return options;
+}
+
+TEST_CASE("a copy is the ledger, each file of it is told, and there are no others") {
+  const TempDir dir;
+  LedgerScript script(101);
+  const auto store = OpenKept(dir.Sub("data"), TinyOptions());
+  for (int round = 0; round < 4; ++round) {
+    CAPTURE(round);
+    const std::string to = dir.Sub("copy" + std::to_string(round));
+    const std::vector<CopiedFile> files = CopyOf(*store, to);
+    CHECK(DifferenceOf(DumpAt(to), script.Expected()) == "");
+    size_t found = 0;
+    for (const auto& entry : fs::directory_iterator(to + "/ledger")) {
+      ++found;
+      const std::string bytes = ReadFileToString(entry.path());
+      const CopiedFile wanted{entry.path().filename(), bytes.size(), Crc32c(bytes)};
+      CAPTURE(wanted.name);
+      CHECK(std::count(files.begin(), files.end(), wanted) == 1);
+    }
+    CHECK(found == files.size());
+    CommitMany(&script, 40, 50, store.get());
+  }
+}
+
+TEST_CASE("a copy can be opened by a server and written to, and the original does not notice") {
+  const TempDir dir;
+  LedgerScript script(102);
+  const auto store = OpenKept(dir.Sub("data"), TinyOptions());
+  CommitMany(&script, 60, 60, store.get());
+  CopyOf(*store, dir.Sub("copy"));
+  LedgerScript branch = script;
+  {
+    const auto copy = OpenKept(dir.Sub("copy"), TinyOptions());
+    CHECK(DifferenceOf(DumpOf(copy.get()), script.Expected()) == "");
+    CommitMany(&branch, 60, 60, copy.get());
+    CHECK(DifferenceOf(DumpOf(copy.get()), branch.Expected()) == "");
+  }
+  CommitMany(&script, 30, 60, store.get());
+  REQUIRE(store->Close().ok());
+  CHECK(DifferenceOf(DumpAt(dir.Sub("data")), script.Expected()) == "");
+}
+
+TEST_CASE(
+    "a copy made while batches are committed is what one of them left, of those since it began") {
+  const TempDir dir;
+  LedgerScript script(103);
+  const auto store = OpenKept(dir.Sub("data"), Synced());
+  constexpr int kBatches = 600;
+  std::vector<Dump> after = {script.Expected()};
+  std::vector<ledger::CommitBatch> batches(kBatches);
+  for (ledger::CommitBatch& batch : batches) {
+    script.NextBatch(20, &batch);
+    after.push_back(script.Expected());
+  }
+  std::atomic<size_t> committed{0};
+  std::thread writer([&] {
+    for (const ledger::CommitBatch& batch : batches) {
+      if (!store->Commit(batch).ok()) return;
+      ++committed;
+    }
+  });
+  int copies = 0;
+  for (; copies < 3 || (committed < kBatches && copies < 50); ++copies) {
+    const std::string to = dir.Sub("copy" + std::to_string(copies));
+    const size_t before = committed;
+    CopyOf(*store, to);
+    const size_t behind = committed;
+    const Dump got = DumpAt(to);
+    const uint64_t number = BatchNumberOf(got);
+    CHECK(number >= before);
+    CHECK(number <= behind + 1);
+    REQUIRE(number < after.size());
+    CHECK(DifferenceOf(got, after[number]) == "");
+  }
+  writer.join();
+  CHECK(committed == kBatches);
+  CHECK(copies >= 3);
+}
+
+bool HasZeros(const std::string& path) {
+  const std::string bytes = ReadFileToString(path);
+  return !bytes.empty() && bytes.back() == '\0';
+}
+
+bool AnyHasZeros(const std::string& data_dir) {
+  const std::vector<std::string> logs = LedgerFiles(data_dir, ".log");
+  return std::any_of(logs.begin(), logs.end(), HasZeros);
+}
+
+TEST_CASE("the zeros behind a log and the spare stay behind, beside a server and after its kill") {
+  const TempDir dir;
+  LedgerScript script(104);
+  const auto store = OpenKept(dir.Sub("data"), Synced());
+  for (int i = 0; i < 5000 && !AnyHasZeros(dir.Sub("data")); ++i) {
+    CommitMany(&script, 1, 30, store.get());
+  }
+  REQUIRE(AnyHasZeros(dir.Sub("data")));
+  fs::copy(dir.Sub("data"), dir.Sub("killed"), fs::copy_options::recursive);
+  testing::WriteStringToFile(dir.Sub("killed/ledger/spare_log"), "half");
+  // Of the record that was being written a power cut left the first half.
+  const std::string log = LedgerFiles(dir.Sub("killed"), ".log").back();
+  std::string bytes = ReadFileToString(log);
+  const size_t end = bytes.find_last_not_of('\0') + 1;
+  bytes.insert(end, bytes.substr(0, 20));
+  testing::WriteStringToFile(log, "");
+  fs::remove(log);
+  testing::WriteStringToFile(log, bytes);
+
+  CopyOf(*store, dir.Sub("live"));
+  {
+    const auto lock = LedgerLock::Take(dir.Sub("killed"));
+    REQUIRE(lock.ok());
+    const auto killed = RocksStore::OpenForRead(**lock);
+    REQUIRE_MESSAGE(killed.ok(), killed.status().ToString());
+    CopyOf(**killed, dir.Sub("at_rest"));
+  }
+  for (const std::string& copy : {dir.Sub("live"), dir.Sub("at_rest")}) {
+    CAPTURE(copy);
+    CHECK_FALSE(fs::exists(copy + "/ledger/spare_log"));
+    CHECK_FALSE(AnyHasZeros(copy));
+    CHECK_FALSE(LedgerFiles(copy, ".log").empty());
+    CHECK(DifferenceOf(DumpAt(copy), script.Expected()) == "");
+  }
+  CHECK(ReadFileToString(LedgerFiles(dir.Sub("at_rest"), ".log").back()) == bytes.substr(0, end));
+}
+
+TEST_CASE("data files are linked within a file system and copied to another") {
+  const TempDir dir;
+  LedgerScript script(105);
+  const auto store = OpenKept(dir.Sub("data"), TinyOptions());
+  CommitMany(&script, 60, 60, store.get());
+  CopyOf(*store, dir.Sub("copy"));
+  const auto inode = [](const std::string& path) {
+    struct stat info {};
+    REQUIRE(stat(path.c_str(), &info) == 0);
+    return std::pair(info.st_dev, info.st_ino);
+  };
+  const auto tables = LedgerFiles(dir.Sub("copy"), ".sst");
+  REQUIRE_FALSE(tables.empty());
+  for (const std::string& table : tables) {
+    CHECK(inode(table) == inode(dir.Sub("data/ledger/" + fs::path(table).filename().string())));
+  }
+  for (const std::string& log : LedgerFiles(dir.Sub("copy"), ".log")) {
+    CHECK(inode(log) != inode(dir.Sub("data/ledger/" + fs::path(log).filename().string())));
+  }
+  char elsewhere[] = "/dev/shm/nowcalls-copy-XXXXXX";
+  if (mkdtemp(elsewhere) == nullptr || inode(elsewhere).first == inode(dir.path()).first) {
+    MESSAGE("skipped: there is no other file system");
+    return;
+  }
+  const std::string other = std::string(elsewhere) + "/copy";
+  CopyOf(*store, other);
+  CHECK(DifferenceOf(DumpAt(other), script.Expected()) == "");
+  fs::remove_all(elsewhere);
+}
+
+TEST_CASE("a copy that is stopped says so, and one beside a server that is not ours is refused") {
+  const TempDir dir;
+  LedgerScript script(106);
+  const auto store = OpenKept(dir.Sub("data"), TinyOptions());
+  CommitMany(&script, 10, 60, store.get());
+  const std::atomic<bool> stop{true};
+  fs::create_directories(dir.Sub("copy"));
+  CHECK(store->CopyTo(dir.Sub("copy"), stop).status().code() == StatusCode::kUnavailable);
+  const auto reader = RocksStore::OpenForRead(dir.Sub("data"));
+  REQUIRE(reader.ok());
+  REQUIRE((*reader)->read_mode() == ReadMode::kSecondary);
+  fs::create_directories(dir.Sub("other"));
+  const Status refused = (*reader)->CopyTo(dir.Sub("other"), kNever).status();
+  CHECK(refused.code() == StatusCode::kFailedPrecondition);
+  CHECK(fs::is_empty(dir.Sub("other")));
+}
+
+TEST_CASE(
+    "a directory that is a backup, finished or not, is opened for reading and not for writing") {
+  const TempDir dir;
+  LedgerScript script(107);
+  {
+    const auto store = OpenKept(dir.path(), TinyOptions());
+    CommitMany(&script, 3, 20, store.get());
+  }
+  for (const char* name : {kBackupManifestName, kBackupUnfinishedName}) {
+    testing::WriteStringToFile(dir.Sub(name), "{}");
+    const Status refused = RocksStore::Open(dir.path(), TinyOptions()).status();
+    CHECK(refused.code() == StatusCode::kInvalidArgument);
+    CHECK(refused.message().find("nowcalls-admin restore") != std::string::npos);
+    CHECK(DifferenceOf(DumpAt(dir.path()), script.Expected()) == "");
+    fs::remove(dir.Sub(name));
+  }
+}
+
+TEST_CASE("a copied file has the checksum of its bytes, and one that is too short is refused") {
+  const TempDir dir;
+  const std::string bytes(700'000, 'x');
+  testing::WriteStringToFile(dir.Sub("from"), bytes);
+  const auto copied = CopyFile(dir.Sub("from"), dir.Sub("to"), 600'000, kNever);
+  REQUIRE(copied.ok());
+  CHECK(*copied == CopiedFile{"to", 600'000, Crc32c(bytes.substr(0, 600'000))});
+  CHECK(ReadFileToString(dir.Sub("to")) == bytes.substr(0, 600'000));
+  CHECK(CopyFile(dir.Sub("from"), dir.Sub("to"), 1, kNever).status().code() ==
+        StatusCode::kAlreadyExists);
+  CHECK(CopyFile(dir.Sub("from"), dir.Sub("longer"), 700'001, kNever).status().code() ==
+        StatusCode::kIoError);
+  CHECK(CheckRoom(dir.path(), UINT64_MAX / 2).code() == StatusCode::kIoError);
+  CHECK(CheckRoom(dir.path(), 1).ok());
+}
+
+}  // namespace
+}  // namespace nowcalls::store
