@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t kLimitMax = 1'000'000;
 constexpr int64_t kTimeoutMsMax = 3'600'000;
+constexpr int64_t kBackupTimeoutMs = kTimeoutMsMax;
 constexpr uint64_t kTokenIdMax = INT64_MAX;
 constexpr char kReasonHelp[] = "Why, for the server's log and the history";
 
@@ -119,6 +120,7 @@ class Parser {
     AddReclaim();
     AddPurge();
     AddDrain();
+    AddBackup();
   }
 
   ParsedArguments Parse(int argc, const char* const* argv) {
@@ -231,14 +233,17 @@ class Parser {
         ->type_name("MS");
   }
 
+  static CLI::Option* AddPath(CLI::App* app, const std::string& name, const std::string& help,
+                              std::string* path) {
+    return app->add_option(name, *path, help)->type_name("DIR")->check([](const std::string& dir) {
+      // A forgotten value takes the next option for it.
+      if (dir.starts_with("--")) return "needs a value, got " + dir;
+      return dir.empty() ? std::string("must not be empty") : std::string();
+    });
+  }
+
   CLI::Option* AddDataDir(CLI::App* app) {
-    return app->add_option("--data-dir", arguments_.data_dir, "Read the ledger in this directory")
-        ->type_name("DIR")
-        ->check([](const std::string& dir) {
-          // A forgotten value takes the next option for it.
-          if (dir.starts_with("--")) return "needs a value, got " + dir;
-          return dir.empty() ? std::string("must not be empty") : std::string();
-        });
+    return AddPath(app, "--data-dir", "Read the ledger in this directory", &arguments_.data_dir);
   }
 
   void AddSource(CLI::App* app) {
@@ -484,6 +489,31 @@ class Parser {
     AddFlow(drain, "The flow")->required();
     drain->add_flag("--off", arguments_.off, "Let it grant again");
     AddReason(drain, "Why, for the server's log");
+  }
+
+  void AddBackup() {
+    CLI::App* backup = AddCommand(&app_, Command::kBackup, "backup",
+                                  "Copy the ledger, verify the copy, and say what it holds");
+    AddServer(backup)->excludes(
+        AddPath(backup, "--data-dir", "Copy the ledger in this directory, which no server has open",
+                &arguments_.data_dir));
+    CLI::Option* timeout =
+        AddInteger<int64_t>(backup, "--timeout", "How long to wait for the backup [3600000]", 1,
+                            kTimeoutMsMax, [this](int64_t ms) { arguments_.timeout_ms = ms; })
+            ->type_name("MS");
+    AddPath(backup, "--to",
+            "Where to: an absolute path on the machine of the ledger, which does not exist yet",
+            &arguments_.to)
+        ->required();
+    backup->callback([this, timeout] {
+      arguments_.command = Command::kBackup;
+      if (timeout->empty()) arguments_.timeout_ms = kBackupTimeoutMs;
+    });
+    CLI::App* restore = AddCommand(&app_, Command::kRestore, "restore",
+                                   "Make a new ledger of a backup, after checking every file");
+    AddPath(restore, "--from", "The backup", &arguments_.from)->required();
+    AddPath(restore, "--data-dir", "The new data directory: absent or empty", &arguments_.data_dir)
+        ->required();
   }
 
   void AddHistory() {

@@ -35,6 +35,8 @@ enum class Command {
   kInfo,
   kPing,
   kRepair,
+  kBackup,
+  kRestore,
 };
 
 inline constexpr char kDefaultServer[] = "127.0.0.1:18730";
@@ -47,7 +49,7 @@ struct Arguments {
   // Where from: exactly one of them is not empty, or none for commands that need no source.
   std::string data_dir;
   std::string server;  // What the environment says, or kDefaultServer, unless told otherwise.
-  int64_t timeout_ms = 5000;
+  int64_t timeout_ms = 5000;  // An hour for a backup.
 
   std::optional<Format> format;  // Absent: a table on a terminal, jsonl otherwise.
   // Its name_space also serves stat, sessions, rules list and sources; its client_id sessions.
@@ -63,7 +65,8 @@ struct Arguments {
   bool yes = false;        // Confirmed.
   bool off = false;        // Of drain.
   std::string file;
-  std::string to;  // Of repair.
+  std::string to;    // Of backup and repair.
+  std::string from;  // Of restore, whose data_dir is the new one.
   uint64_t problems_max = 100;
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "admin/actions.h"
+#include "admin/backups.h"
 #include "admin/live_source.h"
 #include "admin/offline_source.h"
 #include "admin/row_writer.h"
@@ -243,6 +244,22 @@ int Info(const Arguments& arguments, Format format, const Streams& streams) {
   return Finish(streams, info.ok() ? PrintInfo(format, *info, streams.out) : info.status());
 }
 
+int RunRestore(const Arguments& arguments, const Streams& streams) {
+  const Result<std::string> done = Restore(arguments);
+  return done.ok() ? FinishDone(streams, *done) : Finish(streams, done.status());
+}
+
+int RunBackup(const Arguments& arguments, const Streams& streams) {
+  if (!arguments.data_dir.empty()) {
+    const Result<std::string> done = BackupAtRest(arguments);
+    return done.ok() ? FinishDone(streams, *done) : Finish(streams, done.status());
+  }
+  const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
+  if (!client.ok()) return Finish(streams, client.status());
+  const Result<std::string> done = BackupLive(arguments, client->get());
+  return done.ok() ? FinishDone(streams, *done) : Finish(streams, done.status());
+}
+
 int RunAction(const Arguments& arguments, const Streams& streams) {
   const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
   if (!client.ok()) return Finish(streams, client.status());
@@ -261,6 +278,8 @@ int Run(const Arguments& arguments, const Streams& streams) {
   if (arguments.command == Command::kRulesLoad) return RulesLoad(arguments, streams);
   if (arguments.command == Command::kRepair) return RunRepair(arguments, streams);
   if (arguments.command == Command::kReclaim) return Reclaim(arguments, streams);
+  if (arguments.command == Command::kBackup) return RunBackup(arguments, streams);
+  if (arguments.command == Command::kRestore) return RunRestore(arguments, streams);
   if (arguments.command == Command::kPing) return Ping(arguments, streams);
   if (arguments.command == Command::kInfo) {
     return Info(arguments, FormatOf(arguments, streams), streams);

@@ -103,6 +103,8 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
     case Command::kPing:
     case Command::kRepair:
     case Command::kVerify:
+    case Command::kBackup:
+    case Command::kRestore:
     case Command::kRulesLoad:
     case Command::kRulesCheck:
     case Command::kReclaim:

@@ -1,4 +1,4 @@
-#include "admin/verify.h"
+#include "backup/verify.h"
 
 #include <algorithm>
 #include <optional>
@@ -16,7 +16,7 @@
 #include "ledger/entities.h"
 #include "ledger/namespace_codec.h"
 
-namespace nowcalls::admin {
+namespace nowcalls::backup {
 namespace {
 
 using ledger::Family;
@@ -111,7 +111,7 @@ Problem UndecodableProblem(const Status& what) {
 // The first walk: everything but where duplicates lie.
 class Verifier : public store::LedgerVisitor {
  public:
-  Verifier(Problems* problems, Progress* progress) : problems_(problems), progress_(progress) {}
+  Verifier(Problems* problems, VerifyWatcher* watcher) : problems_(problems), watcher_(watcher) {}
 
   // The checks over all records; those of the sums only if the `whole` ledger was walked and all
   // its tokens could be read. Returns the fences that occur twice, sorted.
@@ -158,7 +158,7 @@ class Verifier : public store::LedgerVisitor {
   std::vector<uint64_t> TakeDuplicates();
 
   Problems* const problems_;
-  Progress* const progress_;
+  VerifyWatcher* const watcher_;
   VerifySummary summary_;
   std::set<Family> unreadable_;
   std::optional<core::TokenIds> ids_;
@@ -178,9 +178,10 @@ class Verifier : public store::LedgerVisitor {
 
 Status Verifier::OnSeal(const ledger::Seal& seal) {
   seal_ = seal;
+  summary_.seal = seal;
   summary_.batch_number = seal.batch_number;
   fences_.reserve(std::min(seal.live_tokens, kReservedTokensMax));
-  progress_->set_total(seal.live_tokens);
+  watcher_->ExpectTokens(seal.live_tokens);
   if (mark_.has_value() && mark_->ledger_ms > seal.ledger_ms) {
     problems_->AddMeta(ProblemKind::kClock, ledger::kClockKey,
                        "the clock mark says " + std::to_string(mark_->ledger_ms) +
@@ -330,7 +331,7 @@ void Verifier::CheckEnded() {
 }
 
 Status Verifier::OnToken(const ledger::Token& token) {
-  progress_->Count();
+  NOWCALLS_RETURN_IF_ERROR(watcher_->OnToken());
   ++summary_.tokens;
   summary_.now_calls += token.count;
   fences_.push_back(token.fence.value);
@@ -501,9 +502,9 @@ std::string_view ProblemName(ProblemKind kind) {
 }
 
 Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max, const ProblemSink& sink,
-                             Progress* progress) {
+                             VerifyWatcher* watcher) {
   Problems problems(problems_max, sink);
-  Verifier verifier(&problems, progress);
+  Verifier verifier(&problems, watcher);
   const Status loaded = store->Load(&verifier);
   const bool ended_early = loaded.code() == StatusCode::kCorruption;
   if (!loaded.ok() && !ended_early) return loaded;
@@ -520,4 +521,4 @@ Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max, const P
   return summary;
 }
 
-}  // namespace nowcalls::admin
+}  // namespace nowcalls::backup

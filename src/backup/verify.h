@@ -9,20 +9,21 @@
 // Beyond that every record decodes, the relations between records are checked (FORMAT.md). The
 // store hides tokens below the watermark, from the server and from here alike; they show as a
 // difference between the live tokens and the seal.
-#ifndef NOWCALLS_ADMIN_VERIFY_H_
-#define NOWCALLS_ADMIN_VERIFY_H_
+#ifndef NOWCALLS_BACKUP_VERIFY_H_
+#define NOWCALLS_BACKUP_VERIFY_H_
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "admin/progress.h"
+#include "ledger/entities.h"
 #include "nowcalls/status.h"
 #include "store/store.h"
 
-namespace nowcalls::admin {
+namespace nowcalls::backup {
 
 // Stable names, the first column of verify's output.
 enum class ProblemKind {
@@ -63,18 +64,28 @@ struct VerifySummary {
   uint64_t now_calls = 0;
   uint64_t history = 0;  // Entries.
   uint64_t batch_number = 0;
+  std::optional<ledger::Seal> seal;  // None: nothing was ever committed.
 
   bool ok() const { return problems == 0; }
+};
+
+// Is told how far a verification has come, and may end it.
+class VerifyWatcher {
+ public:
+  virtual ~VerifyWatcher() = default;
+  virtual void ExpectTokens(uint64_t total) = 0;
+  // One more token. A failure ends the verification with it.
+  virtual Status OnToken() = 0;
 };
 
 // Shows the first `problems_max` problems to `sink` as they are found, and counts the rest. Damage
 // that keeps the store from reading a family on is a problem too; the families behind it are read,
 // and what needs the missing records (the seal's sums, the sessions of tokens) is left unchecked.
-// Failures of the store, kIoError for one, are returned.
+// Failures of the store, kIoError for one, and of `watcher` are returned.
 using ProblemSink = std::function<void(const Problem& problem)>;
 Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max, const ProblemSink& sink,
-                             Progress* progress);
+                             VerifyWatcher* watcher);
 
-}  // namespace nowcalls::admin
+}  // namespace nowcalls::backup
 
-#endif  // NOWCALLS_ADMIN_VERIFY_H_
+#endif  // NOWCALLS_BACKUP_VERIFY_H_

@@ -182,6 +182,12 @@ Result<wire::DrainReply> BlockingClient::Drain(const wire::DrainParams& params) 
   });
 }
 
+Result<wire::BackupReply> BlockingClient::Backup(const wire::BackupParams& params) {
+  return impl_->Call(wire::DecodeBackupReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeBackupRequest(msgid, params, out);
+  });
+}
+
 Result<wire::FlowRow> BlockingClient::Flow(int64_t flow_id) {
   return impl_->Call(wire::DecodeFlowRow, [&](uint32_t msgid, OutputBuffer* out) {
     wire::EncodeFlowRequest(msgid, flow_id, out);

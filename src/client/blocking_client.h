@@ -46,6 +46,8 @@ class BlockingClient {
   Result<wire::ReclaimedReply> ReclaimFlow(const wire::ReclaimFlowParams& params);
   Result<wire::ReclaimedReply> Purge(const wire::PurgeParams& params);
   Result<wire::DrainReply> Drain(const wire::DrainParams& params);
+  // Takes as long as copying and reading the ledger does.
+  Result<wire::BackupReply> Backup(const wire::BackupParams& params);
   // kInvalidArgument too when neither a rule nor a live token has this id.
   Result<wire::FlowRow> Flow(int64_t flow_id);
   Result<wire::Page<wire::FlowRow>> Flows(const wire::PageParams& page);

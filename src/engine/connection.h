@@ -72,6 +72,7 @@ struct Connection {
   // Replies that wait for a batch: a buffer for each.
   std::array<wire::OutputBuffer, kBatches> waiting;
   std::array<uint32_t, kBatches> waiting_replies{};
+  std::optional<uint32_t> backup_msgid;  // Of the backup that it waits for.
   size_t kept = 0;  // Bytes that the driver keeps because the peer does not read them.
   std::optional<Instant> kept_since;  // Since when none of them has left.
 

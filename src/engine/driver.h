@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "nowcalls/status.h"
+
 namespace nowcalls::engine {
 
 // Names an open connection; given by Engine::OnConnect, free for reuse after OnDisconnect.
@@ -36,6 +38,10 @@ class Driver {
   // Asks for the batch back that Engine::BeginCommit returned last. True: its commit has not been
   // started, and will not be until BeginCommit returns the batch again.
   virtual bool TakeCommitBack() = 0;
+
+  // Begins a backup to the directory `to` beside all else; Engine::OnBackupDone tells of its end.
+  // kResourceExhausted: one is under way, or none is begun any more.
+  virtual Status BeginBackup(ConnectionId asker, std::string_view to) = 0;
 
   virtual void Log(LogLevel level, std::string_view message) = 0;
 };

@@ -215,6 +215,12 @@ Instant Engine::Impl::RoomForDueAt() const {
   return due_left > 0 ? due_left_at : due_left_at + 1;
 }
 
+void Engine::OnBackupDone(ConnectionId asker, const Result<wire::BackupReply>& made, Instant now) {
+  impl_->current = now;
+  // Only one backup is made at a time, so whoever has this id now and waits for one has asked.
+  impl_->rpc.ReplyBackup(&impl_->connections[asker], made);
+}
+
 std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {
   if (impl_->BatchFull() || impl_->draining) return std::nullopt;
   return impl_->core->BeginScan(now);

@@ -40,6 +40,7 @@
 #include "ledger/scan.h"
 #include "nowcalls/rule_source.h"
 #include "nowcalls/status.h"
+#include "wire/admin_messages.h"
 
 namespace nowcalls::engine {
 
@@ -101,6 +102,10 @@ class Engine {
   bool commit_in_flight() const;
   // Nothing waits: no open records, no commit, no unsent reply.
   bool idle() const;
+
+  // A backup that Driver::BeginBackup began has ended. `asker`, whose connection may have gone,
+  // gets the answer at once: what is in a backup was committed before.
+  void OnBackupDone(ConnectionId asker, const Result<wire::BackupReply>& made, Instant now);
 
   // The sweep. A request when one is due and none is in flight.
   std::optional<ledger::ScanRequest> BeginScan(Instant now);

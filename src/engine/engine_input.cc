@@ -48,6 +48,8 @@ Cost CostOf(wire::Method method) {
     case wire::Method::kPurge: return {.base = 100, .per_kib = 32, .work = true};
     // All its waiters are answered.
     case wire::Method::kDrain: return {.base = kWorkPerTurn / 8, .work = true};
+    // Threads and files are begun.
+    case wire::Method::kBackup: return {.base = kWorkPerTurn / 8, .work = true};
     default: return {};
   }
 }

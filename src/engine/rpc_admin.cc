@@ -1,5 +1,7 @@
-// What an administrator may change: rules, tokens of others, and whether a rule grants any.
+// What an administrator may do: change rules, end tokens of others, stop a rule's grants, have a
+// backup made.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -80,6 +82,26 @@ void RpcHandler::RulesLoad(const Call& call) {
   }
   driver_->Log(LogLevel::kInfo, "administrator " + peer + " loaded the rules of " + name_space);
   wire::EncodeRulesLoad(call.request.msgid, *loaded, replies_->AfterCommit(call.connection));
+}
+
+// Whether the directory can be made is found out beside the loop, since a file system may hang.
+void RpcHandler::Backup(const Call& call) {
+  wire::BackupParams params;
+  wire::RequestError error;
+  if (!wire::DecodeBackup(call.request.params, &params, &error)) return ReplyError(call, error);
+  const Status begun = driver_->BeginBackup(call.connection->id, params.to);
+  if (!begun.ok()) return ReplyError(call, ErrorOf(begun.WithContext("backup")));
+  call.connection->backup_msgid = call.request.msgid;
+  driver_->Log(LogLevel::kInfo, "administrator " + call.connection->peer + " began a backup to " +
+                                    std::string(params.to));
+}
+
+void RpcHandler::ReplyBackup(Connection* connection, const Result<wire::BackupReply>& made) {
+  const std::optional<uint32_t> msgid = std::exchange(connection->backup_msgid, std::nullopt);
+  if (!connection->open() || !msgid.has_value()) return;
+  wire::OutputBuffer* const out = replies_->Immediate(connection);
+  if (made.ok()) return wire::EncodeBackup(*msgid, *made, out);
+  wire::EncodeError(*msgid, ErrorOf(made.status().WithContext("backup")), out);
 }
 
 }  // namespace nowcalls::engine

@@ -57,6 +57,7 @@ void RpcHandler::HandleRequest(Connection* connection, const wire::Envelope& req
     case wire::Method::kPurge: return Purge(call);
     case wire::Method::kDrain: return Drain(call);
     case wire::Method::kNamespaces: return Namespaces(call);
+    case wire::Method::kBackup: return Backup(call);
     case wire::Method::kUnknown: break;
   }
   ReplyError(call, {wire::ErrorCode::kUnknownMethod,

@@ -14,6 +14,7 @@
 #include "engine/driver.h"
 #include "engine/rpc_rule_source.h"
 #include "nowcalls/rule_source.h"
+#include "wire/admin_messages.h"
 #include "wire/messages.h"
 
 namespace nowcalls::engine {
@@ -44,6 +45,8 @@ class RpcHandler {
 
   // The answer to an acquire, now or later.
   void ReplyAcquire(Connection* connection, uint32_t msgid, const core::AcquireAnswer& answer);
+  // The answer to a backup, if the connection still waits for it.
+  void ReplyBackup(Connection* connection, const Result<wire::BackupReply>& made);
 
  private:
   // What a handler needs of the request it answers.
@@ -74,6 +77,7 @@ class RpcHandler {
   void History(const Call& call);
   void Info(const Call& call);
   void Namespaces(const Call& call);
+  void Backup(const Call& call);
 
   static wire::RequestError ErrorOf(const Status& status);
   void ReplyError(const Call& call, const wire::RequestError& error);

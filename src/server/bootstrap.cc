@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "backup/backup.h"
 #include "base/clock.h"
 #include "base/exit_codes.h"
 #include "nowcalls_version.h"
@@ -143,10 +144,16 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   NOWCALLS_RETURN_IF_ERROR((*store)->Keep());
   LogRecovered(*ledger, watch.Ms());
 
-  Server server(config, &*ledger, store->get(), [&] {
-    port_file.Remove();
-    return (*store)->Close();
-  });
+  Server server(
+      config, &*ledger, store->get(),
+      [&](const std::string& to, const std::atomic<bool>& stop) {
+        return backup::MakeBackup(**store, config.data_dir, to,
+                                  std::string("nowcalls-server ") + NOWCALLS_VERSION, stop);
+      },
+      [&] {
+        port_file.Remove();
+        return (*store)->Close();
+      });
   NOWCALLS_RETURN_IF_ERROR(server.LoadRules(std::move(rules)));
   spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());
   auto listener = Listener::Bind(config.listen);

@@ -36,13 +36,16 @@ engine::EngineOptions MakeEngineOptions(const ServerConfig& config) {
 }  // namespace
 
 Server::Server(const ServerConfig& config, RecoveredLedger* ledger, store::Store* store,
-               std::function<Status()> close_store)
+               BackupThread::Make make_backup, std::function<Status()> close_store)
     : config_(config),
       ledger_(ledger),
       store_(store),
       close_store_(std::move(close_store)),
       engine_(MakeEngineOptions(config), ledger->core.get(), this, ledger->Now()),
       limiter_(config.core.limits.log_lines_per_second_max),
+      backup_(std::move(make_backup),
+              [this](engine::ConnectionId asker, const std::string& to,
+                     const Result<backup::Manifest>& made) { OnBackupDone(asker, to, made); }),
       rule_sink_(&engine_, [this] { return Now(); }) {}
 
 Server::~Server() = default;
@@ -115,6 +118,10 @@ void Server::LogAboutPeer(engine::LogLevel level, std::string_view message) {
 
 bool Server::TakeCommitBack() { return commit_->TakeBack(); }
 
+Status Server::BeginBackup(engine::ConnectionId asker, std::string_view to) {
+  return backup_.Begin(&loop_, asker, to);
+}
+
 void Server::OnBytes(engine::ConnectionId id, std::string_view bytes) {
   engine_.OnBytes(id, bytes, Now());
 }
@@ -162,6 +169,27 @@ void Server::OnCommitDone() {
 void Server::OnScanDone(const ledger::ScanResult& result) {
   const Status status = engine_.OnScanDone(result, Now());
   if (!status.ok()) DieOfIoError("scan", status);
+}
+
+void Server::OnBackupDone(engine::ConnectionId asker, const std::string& to,
+                          const Result<backup::Manifest>& made) {
+  if (made.ok()) {
+    LogAt(LogLevel::kInfo, "backup to " + to + " done, " + made->CountsText());
+  } else {
+    LogAt(LogLevel::kWarn, "backup failed: " + made.status().message());
+  }
+  if (!engine_runs()) return;
+  if (!made.ok()) return engine_.OnBackupDone(asker, made.status(), Now());
+  engine_.OnBackupDone(asker,
+                       wire::BackupReply{.batch_number = made->batch_number,
+                                         .tokens = made->tokens,
+                                         .now_calls = made->now_calls,
+                                         .sessions = made->sessions,
+                                         .rules = made->rules,
+                                         .history = made->history,
+                                         .files = made->files.size(),
+                                         .bytes = made->bytes()},
+                       Now());
 }
 
 void Server::Pump() {

@@ -1,4 +1,5 @@
-// Server: drives the engine with libuv, sockets and two worker threads.
+// Server: drives the engine with libuv, sockets and two worker threads; a third while there is a
+// backup to be made.
 //
 // Thread: loop (the one that calls Start and Run). The engine's calls happen in callbacks of the
 // loop; Pump runs once a loop turn, just before the loop sleeps, and does what a turn ends with:
@@ -28,6 +29,7 @@
 
 #include "engine/engine.h"
 #include "nowcalls/status.h"
+#include "server/backup_thread.h"
 #include "server/catch_up.h"
 #include "server/commit_thread.h"
 #include "server/commit_watch.h"
@@ -50,9 +52,10 @@ class Server final : public engine::Driver, public Connection::Owner {
   // A connection that is being closed has this long to read its last replies.
   static constexpr int64_t kCloseMsMax = 2'000;
 
-  // `ledger` and `store` outlive the server. `close_store` runs on the commit thread at the end.
+  // `ledger` and `store` outlive the server. `make_backup` runs on the backup thread, and
+  // `close_store` on the commit thread at the end.
   Server(const ServerConfig& config, RecoveredLedger* ledger, store::Store* store,
-         std::function<Status()> close_store);
+         BackupThread::Make make_backup, std::function<Status()> close_store);
   ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -76,6 +79,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   void SetReading(engine::ConnectionId id, bool on) override;
   void Log(engine::LogLevel level, std::string_view message) override;
   bool TakeCommitBack() override;
+  Status BeginBackup(engine::ConnectionId asker, std::string_view to) override;
 
   // Connection::Owner.
   void OnBytes(engine::ConnectionId id, std::string_view bytes) override;
@@ -94,6 +98,8 @@ class Server final : public engine::Driver, public Connection::Owner {
   void OnAccept(int fd, const std::string& peer);
   void OnCommitDone();
   void OnScanDone(const ledger::ScanResult& result);
+  void OnBackupDone(engine::ConnectionId asker, const std::string& to,
+                    const Result<backup::Manifest>& made);
   void OnSignal(int signal);
   void OnHangup();
   void LogAboutPeer(engine::LogLevel level, std::string_view message);
@@ -138,6 +144,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   std::unique_ptr<Listener> listener_;
   std::optional<CommitThread> commit_;
   std::optional<ScanThread> scan_;
+  BackupThread backup_;
 
   LoopRuleSink rule_sink_;
   std::vector<uint64_t> rule_fingerprints_;      // Of config_.rules, as put in force; else 0.

@@ -31,6 +31,7 @@ void Server::BeginDrain() {
   engine_.BeginDrain(Now());
   listener_->Close();
   rule_source_->Stop();
+  backup_.End();
   for (const Peer& peer : peers_) {
     if (peer.connection != nullptr) peer.connection->SetReading(false);
   }
@@ -41,7 +42,8 @@ void Server::ContinueDrain(Instant now) {
     DieOfIoError("shutdown", Status::Unavailable("not done after " + std::to_string(kDrainMsMax) +
                                                  " ms; the disk may hang"));
   }
-  if (phase_ == Phase::kAnswering && engine_.idle()) {
+  // Who asked for the backup is told that it was stopped.
+  if (phase_ == Phase::kAnswering && engine_.idle() && !backup_.busy()) {
     phase_ = Phase::kDisconnecting;
     for (size_t id = 0; id < peers_.size(); ++id) {
       if (peers_[id].connection == nullptr || peers_[id].close_by != kNever) continue;
@@ -73,6 +75,7 @@ void Server::LeaveLookBehind() {
 void Server::CloseHandles() {
   commit_->Stop();
   scan_->Stop();
+  backup_.Stop();
   uv_close(reinterpret_cast<uv_handle_t*>(&prepare_), nullptr);
   uv_close(reinterpret_cast<uv_handle_t*>(&timer_), nullptr);
   uv_close(reinterpret_cast<uv_handle_t*>(&sigterm_), nullptr);

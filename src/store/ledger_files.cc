@@ -144,6 +144,7 @@ Status CheckLogPresent(const std::string& dir) {
                             "restore it from a backup");
 }
 
+// The text of CURRENT is that name and a newline.
 std::string CurrentManifest(const std::string& dir) {
   std::ifstream file(dir + "/CURRENT", std::ios::binary);
   std::string name;

@@ -73,6 +73,17 @@ bool DecodeDrain(std::string_view params, DrainParams* out, RequestError* error)
          fields.Required("on", &out->on) && ReadReason(&fields, &out->reason) && fields.Close();
 }
 
+bool DecodeBackup(std::string_view params, BackupParams* out, RequestError* error) {
+  FieldReader fields(MethodName(Method::kBackup), params, kStringBytesMax, error);
+  *out = BackupParams{};
+  if (!fields.OpenArray(1) || !ReadName("to", kStringBytesMax, &fields, &out->to)) return false;
+  if (!out->to.starts_with('/')) {
+    return fields.Fail("to",
+                       "must be an absolute path on the server's machine, got " + Quoted(out->to));
+  }
+  return fields.Close();
+}
+
 void EncodeReclaimClientRequest(uint32_t msgid, const ReclaimClientParams& params,
                                 OutputBuffer* out) {
   Packer packer(*out);
@@ -107,6 +118,12 @@ void EncodeDrainRequest(uint32_t msgid, const DrainParams& params, OutputBuffer*
   if (!params.reason.empty()) PackString(params.reason, &packer);
 }
 
+void EncodeBackupRequest(uint32_t msgid, const BackupParams& params, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kBackup, 1, &packer);
+  PackString(params.to, &packer);
+}
+
 void EncodeReclaimed(uint32_t msgid, const ReclaimedReply& reply, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);
@@ -122,6 +139,16 @@ void EncodeDrain(uint32_t msgid, const DrainReply& reply, OutputBuffer* out) {
   packer.pack_int64(static_cast<int64_t>(reply.status));
   packer.pack_uint64(reply.now_calls);
   packer.pack_uint64(reply.tokens);
+}
+
+void EncodeBackup(uint32_t msgid, const BackupReply& reply, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(8);
+  for (const uint64_t value : {reply.batch_number, reply.tokens, reply.now_calls, reply.sessions,
+                               reply.rules, reply.history, reply.files, reply.bytes}) {
+    packer.pack_uint64(value);
+  }
 }
 
 Result<ReclaimedReply> DecodeReclaimedReply(std::string_view result) {
@@ -149,6 +176,20 @@ Result<DrainReply> DecodeDrainReply(std::string_view result) {
     return reply;
   }
   return Status::Corruption("drain answer: status " + std::to_string(status) + " is not known");
+}
+
+Result<BackupReply> DecodeBackupReply(std::string_view result) {
+  RequestError error;
+  FieldReader fields("backup answer", result, kReplyBytesMax, &error);
+  BackupReply reply;
+  const bool decoded =
+      fields.OpenArray() && fields.Required("batch_number", &reply.batch_number) &&
+      fields.Required("tokens", &reply.tokens) && fields.Required("now_calls", &reply.now_calls) &&
+      fields.Required("sessions", &reply.sessions) && fields.Required("rules", &reply.rules) &&
+      fields.Required("history", &reply.history) && fields.Required("files", &reply.files) &&
+      fields.Required("bytes", &reply.bytes) && fields.Close();
+  if (!decoded) return Status::Corruption(error.message);
+  return reply;
 }
 
 }  // namespace nowcalls::wire

@@ -1,5 +1,5 @@
 // What administrators ask beyond a single token, in both directions: reclaims of many tokens,
-// purges, drains.
+// purges, drains, backups.
 //
 // Thread: any. Views in decoded parameters point into the message they were decoded from. As with
 // the other methods (messages.h) the decoders of requests say which parameter is wrong.
@@ -39,10 +39,15 @@ struct DrainParams {
   std::string_view reason{};  // Empty: none.
 };
 
+struct BackupParams {
+  std::string_view to;  // An absolute path on the server's machine.
+};
+
 bool DecodeReclaimClient(std::string_view params, ReclaimClientParams* out, RequestError* error);
 bool DecodeReclaimFlow(std::string_view params, ReclaimFlowParams* out, RequestError* error);
 bool DecodePurge(std::string_view params, PurgeParams* out, RequestError* error);
 bool DecodeDrain(std::string_view params, DrainParams* out, RequestError* error);
+bool DecodeBackup(std::string_view params, BackupParams* out, RequestError* error);
 
 void EncodeReclaimClientRequest(uint32_t msgid, const ReclaimClientParams& params,
                                 OutputBuffer* out);
@@ -50,6 +55,7 @@ void EncodeReclaimFlowRequest(uint32_t msgid, const ReclaimFlowParams& params, O
 // Without a reason the message is one that servers of before reasons understand.
 void EncodePurgeRequest(uint32_t msgid, const PurgeParams& params, OutputBuffer* out);
 void EncodeDrainRequest(uint32_t msgid, const DrainParams& params, OutputBuffer* out);
+void EncodeBackupRequest(uint32_t msgid, const BackupParams& params, OutputBuffer* out);
 
 struct ReclaimedReply {  // reclaim_client, reclaim_flow, purge
   uint64_t reclaimed = 0;
@@ -65,12 +71,27 @@ struct DrainReply {
   bool operator==(const DrainReply&) const = default;
 };
 
+struct BackupReply {  // What the backup holds.
+  uint64_t batch_number = 0;
+  uint64_t tokens = 0;
+  uint64_t now_calls = 0;
+  uint64_t sessions = 0;
+  uint64_t rules = 0;
+  uint64_t history = 0;
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+
+  bool operator==(const BackupReply&) const = default;
+};
+
 void EncodeReclaimed(uint32_t msgid, const ReclaimedReply& reply, OutputBuffer* out);
 void EncodeDrain(uint32_t msgid, const DrainReply& reply, OutputBuffer* out);
+void EncodeBackup(uint32_t msgid, const BackupReply& reply, OutputBuffer* out);
 
 // kCorruption when the server sent something else.
 Result<ReclaimedReply> DecodeReclaimedReply(std::string_view result);
 Result<DrainReply> DecodeDrainReply(std::string_view result);
+Result<BackupReply> DecodeBackupReply(std::string_view result);
 
 }  // namespace nowcalls::wire
 

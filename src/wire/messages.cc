@@ -10,7 +10,7 @@
 namespace nowcalls::wire {
 namespace {
 
-constexpr std::array<std::pair<Method, std::string_view>, 20> kMethods = {{
+constexpr std::array<std::pair<Method, std::string_view>, 21> kMethods = {{
     {Method::kAcquire, "acquire"},
     {Method::kRelease, "release"},
     {Method::kKeep, "keep"},
@@ -31,6 +31,7 @@ constexpr std::array<std::pair<Method, std::string_view>, 20> kMethods = {{
     {Method::kPurge, "purge"},
     {Method::kDrain, "drain"},
     {Method::kNamespaces, "namespaces"},
+    {Method::kBackup, "backup"},
 }};
 
 bool Malformed(std::string message, RequestError* error) {

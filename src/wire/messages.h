@@ -41,6 +41,7 @@ enum class Method : uint8_t {
   kPurge,
   kDrain,
   kNamespaces,
+  kBackup,
 };
 
 std::string_view MethodName(Method method);

@@ -41,6 +41,12 @@ bool FakeDriver::TakeCommitBack() {
   return true;
 }
 
+Status FakeDriver::BeginBackup(engine::ConnectionId asker, std::string_view to) {
+  if (backup.has_value()) return Status::ResourceExhausted("one is being made already");
+  backup = Backup{asker, std::string(to)};
+  return {};
+}
+
 std::string FakeDriver::TakeLog() { return std::exchange(log_, {}); }
 
 }  // namespace nowcalls::testing

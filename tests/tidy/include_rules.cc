@@ -18,10 +18,11 @@ const std::map<std::string, Names, std::less<>>& Matrix() {
       {"ledger", {"base"}},
       {"core", {"base", "ledger"}},
       {"store", {"base", "ledger"}},
+      {"backup", {"base", "ledger", "core", "store"}},
       {"engine", {"base", "wire", "ledger", "core"}},
       {"client", {"base", "wire"}},
-      {"server", {"base", "wire", "ledger", "core", "engine", "store"}},
-      {"admin", {"base", "wire", "ledger", "core", "store", "client"}},
+      {"server", {"base", "wire", "ledger", "core", "engine", "store", "backup"}},
+      {"admin", {"base", "wire", "ledger", "core", "store", "backup", "client"}},
       {"bench", {"base", "wire", "client"}},
   };
   return matrix;
@@ -39,7 +40,7 @@ const std::vector<ThirdParty>& ThirdParties() {
       {"uv.h", {"server", "client", "bench"}},
       {"spdlog/", {"server"}},
       {"fmt/", {"server"}},
-      {"nlohmann/", {"core", "wire", "engine", "admin", "bench", "server"}},
+      {"nlohmann/", {"core", "wire", "engine", "backup", "admin", "bench", "server"}},
       {"CLI/", {"tools", "server", "admin", "bench"}},
       {"absl/", {"core", "engine"}},
       {"toml++/", {"server"}},

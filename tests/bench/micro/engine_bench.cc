@@ -32,6 +32,9 @@ class CountingDriver : public engine::Driver {
   void SetReading(engine::ConnectionId /*id*/, bool on) override { NOWCALLS_CHECK(on); }
   // Each is done before the next turn.
   bool TakeCommitBack() override { return false; }
+  Status BeginBackup(engine::ConnectionId /*asker*/, std::string_view /*to*/) override {
+    return Status::ResourceExhausted("none here");
+  }
   void Log(engine::LogLevel level, std::string_view /*message*/) override {
     NOWCALLS_CHECK(level <= engine::LogLevel::kInfo);
   }

@@ -139,6 +139,27 @@ TEST_CASE("reclaims, purges and drains name what they are about") {
   CHECK(Parse({"drain", "--flow", "7", "--off"}).arguments->off);
 }
 
+TEST_CASE("a backup and a restore name where from and where to") {
+  const Arguments live = *Parse({"backup", "--to", "/b"}).arguments;
+  CHECK(live.command == Command::kBackup);
+  CHECK(live.to == "/b");
+  CHECK(live.server == kDefaultServer);
+  CHECK(live.data_dir.empty());
+  CHECK(live.timeout_ms == 3'600'000);
+  CHECK(Parse({"backup", "--to", "/b", "--timeout", "7"}).arguments->timeout_ms == 7);
+  CHECK(Parse({"ping"}).arguments->timeout_ms == 5000);
+  const Arguments at_rest = *Parse({"backup", "--data-dir", "d", "--to", "/b"}).arguments;
+  CHECK(at_rest.data_dir == "d");
+  CHECK(at_rest.server.empty());
+  const Arguments restore = *Parse({"restore", "--from", "/b", "--data-dir", "d"}).arguments;
+  CHECK(restore.command == Command::kRestore);
+  CHECK(restore.from == "/b");
+  CHECK(restore.data_dir == "d");
+  CHECK(ErrorOf({"backup"}) == "nowcalls-admin: --to is required");
+  CHECK(ErrorOf({"restore", "--from", "/b"}) == "nowcalls-admin: --data-dir is required");
+  CHECK(ErrorOf({"restore", "--data-dir", "d"}) == "nowcalls-admin: --from is required");
+}
+
 TEST_CASE("a reclaim of everything, of nothing or of two things at once is refused") {
   constexpr char kChoice[] =
       "nowcalls-admin: reclaim: takes one of TOKEN_ID, --client ID with --namespace NS, and --flow "

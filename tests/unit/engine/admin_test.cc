@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/engine_harness.h"
@@ -249,6 +250,62 @@ TEST_CASE("what was reclaimed is in the history of the next start") {
   CHECK(s.h.core().history().size() == 2);
   CHECK(s.h.core().history().entries()[0].note == "hung");
   CHECK(s.h.core().tokens().size() == 4);
+}
+
+std::string BackupRequest(uint32_t msgid, std::string_view to) {
+  OutputBuffer out;
+  wire::EncodeBackupRequest(msgid, {to}, &out);
+  return std::string(out.view());
+}
+
+TEST_CASE("a backup is answered when it is done, and others are served meanwhile") {
+  Server s;
+  s.h.Send(s.admin, BackupRequest(7, "/backups/1"));
+  s.h.Settle();
+  CHECK(s.h.TakeReplies(s.admin).empty());
+  REQUIRE(s.h.driver().backup.has_value());
+  CHECK(s.h.driver().backup->to == "/backups/1");
+  CHECK(s.h.driver().TakeLog() == "info: administrator 10.0.0.1:5 began a backup to /backups/1\n");
+  s.h.Take(s.client);
+  CHECK(s.h.Call(s.client, BackupRequest(8, "/backups/2")).ErrorText() ==
+        "OVERLOADED: backup: one is being made already");
+  const wire::BackupReply made{.batch_number = 3, .tokens = 6, .now_calls = 6, .files = 4};
+  s.h.engine().OnBackupDone(s.admin, made, s.h.now());
+  s.h.Turn();
+  const std::vector<EngineReply> replies = s.h.TakeReplies(s.admin);
+  REQUIRE(replies.size() == 1);
+  CHECK(replies[0].msgid == 7);
+  CHECK(*wire::DecodeBackupReply(replies[0].result) == made);
+}
+
+TEST_CASE("a backup that failed is told with its reason, and only to whoever asked") {
+  Server s;
+  const struct {
+    Status status;
+    std::string text;
+  } cases[] = {
+      {Status::InvalidArgument("/b exists"), "BAD_PARAMS: backup: /b exists"},
+      {Status::IoError("no room"), "INTERNAL: io_error: backup: no room"},
+      {Status::Corruption("bad"), "INTERNAL: corruption: backup: bad"},
+  };
+  for (const auto& c : cases) {
+    s.h.Send(s.admin, BackupRequest(9, "/b"));
+    s.h.Settle();
+    s.h.driver().backup.reset();
+    s.h.engine().OnBackupDone(s.admin, c.status, s.h.now());
+    s.h.Turn();
+    const std::vector<EngineReply> replies = s.h.TakeReplies(s.admin);
+    REQUIRE(replies.size() == 1);
+    CHECK(replies[0].ErrorText() == c.text);
+  }
+  // Its connection goes, and another one gets its id.
+  s.h.Send(s.admin, BackupRequest(9, "/b"));
+  s.h.Settle();
+  s.h.Disconnect(s.admin);
+  REQUIRE(s.h.Connect("10.0.0.2:6") == s.admin);
+  s.h.engine().OnBackupDone(s.admin, wire::BackupReply{}, s.h.now());
+  s.h.Turn();
+  CHECK(s.h.TakeReplies(s.admin).empty());
 }
 
 }  // namespace

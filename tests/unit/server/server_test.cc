@@ -39,7 +39,10 @@ void HangWorkers() {
   auto ledger = Recover(&store, {});
   ServerConfig config;
   config.rules = {{"default", rule_file}};
-  Server server(config, &*ledger, &store, [] { return Status::Ok(); });
+  const auto no_backup = [](const std::string&, const std::atomic<bool>&) {
+    return Status::FailedPrecondition("a ledger in memory has no files");
+  };
+  Server server(config, &*ledger, &store, no_backup, [] { return Status::Ok(); });
   const Status loaded = server.LoadRules(ReadRuleFiles(config.rules));
   auto listener = Listener::Bind({"127.0.0.1", 0});
   if (!loaded.ok() || !listener.ok()) _exit(1);

@@ -65,6 +65,8 @@ TEST_CASE("a client's requests to administrate are the golden bytes") {
   CheckBytes(Requests(), "drain_with_reason", [](auto* o) {
     EncodeDrainRequest(21, {111, true, "upgrade"}, o);
   });
+  CheckBytes(Requests(), "backup",
+             [](auto* o) { EncodeBackupRequest(22, {"/var/backups/nowcalls-1"}, o); });
 }
 
 TEST_CASE("the server reads the golden requests to administrate") {
@@ -100,12 +102,18 @@ TEST_CASE("the server reads the golden requests to administrate") {
   REQUIRE(DecodeDrain(Params("drain_with_reason", Method::kDrain), &drain, &error));
   CHECK(drain.on);
   CHECK(drain.reason == "upgrade");
+  BackupParams backup;
+  REQUIRE(DecodeBackup(Params("backup", Method::kBackup), &backup, &error));
+  CHECK(backup.to == "/var/backups/nowcalls-1");
 }
 
 TEST_CASE("the server's answers to administrators are the golden bytes, and a client reads them") {
   CheckBytes(Replies(), "history", [](auto* o) { EncodeHistoryPage(17, {SampleRow()}, 41, o); });
   CheckBytes(Replies(), "reclaim_client", [](auto* o) { EncodeReclaimed(18, {1000, true}, o); });
   CheckBytes(Replies(), "drain", [](auto* o) { EncodeDrain(21, {TokenStatus::kOk, 2, 1}, o); });
+  const BackupReply made{7, 3, 5, 2, 4, 1, 9, 123456};
+  CheckBytes(Replies(), "backup", [&](auto* o) { EncodeBackup(22, made, o); });
+  CHECK(*DecodeBackupReply(ResultOf("backup")) == made);
   CheckBytes(Replies(), "acquire_draining", [](auto* o) {
     EncodeAcquire(4, {TokenStatus::kBlocked, 0, 0, 1, 2, 0, RefusedBy::kDraining}, o);
   });
@@ -163,6 +171,13 @@ TEST_CASE("a reason may be left out where none is needed, but not be empty") {
 }
 
 TEST_CASE("wrong parameters of administrators are named") {
+  CHECK(Refusal(DecodeBackup, PackArray()) == "BAD_PARAMS backup: to is missing");
+  CHECK(Refusal(DecodeBackup, PackArray("")) ==
+        "BAD_PARAMS backup: to must be 1..4096 bytes, got 0");
+  CHECK(Refusal(DecodeBackup, PackArray("here")) ==
+        "BAD_PARAMS backup: to must be an absolute path on the server's machine, got 'here'");
+  CHECK(Refusal(DecodeBackup, PackArray("/a\nb"))
+            .starts_with("BAD_PARAMS backup: to must be UTF-8 without control"));
   CHECK(Refusal(DecodeReclaimClient, PackArray("n")) ==
         "BAD_PARAMS reclaim_client: client_id is missing");
   CHECK(Refusal(DecodeReclaimClient, PackArray("", "c", "why")) ==

@@ -327,7 +327,7 @@ TEST_CASE("PROTOCOL.md quotes golden bytes and no others") {
     ++quoted;
   }
   CHECK(message.empty());
-  CHECK(quoted == 22);
+  CHECK(quoted == 24);
 }
 
 }  // namespace

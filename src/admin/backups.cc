@@ -1,0 +1,94 @@
+#include "admin/backups.h"
+
+#include <atomic>
+#include <filesystem>
+#include <system_error>
+
+#include "backup/backup.h"
+#include "backup/restore.h"
+#include "base/clock.h"
+#include "nowcalls_version.h"
+#include "wire/messages.h"
+
+namespace nowcalls::admin {
+namespace {
+
+// nowcalls-admin ends when it is killed, and leaves no backup and no ledger then.
+const std::atomic<bool> kNeverStops{false};
+
+std::string BackupText(const std::string& to, const backup::Manifest& manifest, uint64_t files,
+                       uint64_t bytes) {
+  return "backup to " + to + " done and verified, " + manifest.CountsText() + "; " +
+         std::to_string(files) + " files with " + std::to_string(bytes) + " bytes\n";
+}
+
+std::string AgeText(int64_t age_ms) {
+  if (age_ms < 0) {
+    return "of the future, by the clock of this machine: set it right and restore again";
+  }
+  const int64_t minutes = age_ms / 60'000;
+  return std::to_string(minutes / 60) + " h " + std::to_string(minutes % 60) + " min ago";
+}
+
+}  // namespace
+
+Result<std::string> BackupLive(const Arguments& arguments, client::BlockingClient* client) {
+  const Result<wire::BackupReply> made = client->Backup({arguments.to});
+  if (made.ok()) {
+    backup::Manifest manifest;
+    manifest.batch_number = made->batch_number;
+    manifest.tokens = made->tokens;
+    manifest.now_calls = made->now_calls;
+    manifest.sessions = made->sessions;
+    manifest.rules = made->rules;
+    manifest.history = made->history;
+    return BackupText(arguments.to, manifest, made->files, made->bytes);
+  }
+  const Status& failed = made.status();
+  if (failed.code() == StatusCode::kOutcomeUnknown) {
+    return Status::OutcomeUnknown(failed.message() +
+                                  "; it may still be under way: it is done when there is " +
+                                  backup::ManifestPath(arguments.to));
+  }
+  // The server was reached; it is the backup that failed.
+  if (failed.message().starts_with(wire::ErrorCodeName(wire::ErrorCode::kInternal))) {
+    return Status::IoError(failed.message());
+  }
+  return failed;
+}
+
+Result<std::string> BackupAtRest(const Arguments& arguments) {
+  std::error_code ignored;
+  const std::string to = std::filesystem::absolute(arguments.to, ignored).string();
+  const Result<backup::Manifest> made = backup::MakeBackupAtRest(
+      arguments.data_dir, to, std::string("nowcalls-admin ") + NOWCALLS_VERSION, kNeverStops);
+  if (made.status().code() == StatusCode::kAlreadyExists) {
+    return Status(StatusCode::kAlreadyExists,
+                  made.status().message() +
+                      "; or have the server make the backup: nowcalls-admin backup --server "
+                      "HOST:PORT --to DIR");
+  }
+  if (!made.ok()) return made.status();
+  return BackupText(to, *made, made->files.size(), made->bytes());
+}
+
+Result<std::string> Restore(const Arguments& arguments) {
+  const Result<ClockSample> now = SampleClocks();
+  if (!now.ok()) return now.status();
+  const Result<backup::Restored> restored =
+      backup::Restore(arguments.from, arguments.data_dir, *now, kNeverStops);
+  if (!restored.ok()) return restored.status();
+  return "restored to " + arguments.data_dir + " and verified, " + restored->manifest.CountsText() +
+         "\n" + "the backup was made at " + WallText(restored->manifest.made_wall_ms) + ", " +
+         AgeText(restored->age_ms) +
+         "; what happened since is not in it:\n"
+         "  tokens that ended since count again, until they time out or their clients are found "
+         "to be offline\n"
+         "  tokens granted since are unknown: levels may be exceeded until their calls are over\n"
+         "  fences go on from " +
+         std::to_string(restored->next_fence) +
+         ", so no fence, token id or session number is given out twice\n"
+         "  rules that came by RPC are those of the backup\n";
+}
+
+}  // namespace nowcalls::admin

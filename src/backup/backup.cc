@@ -1,0 +1,167 @@
+#include "backup/backup.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "store/file_copy.h"
+#include "store/ledger_files.h"
+#include "store/ledger_lock.h"
+
+namespace nowcalls::backup {
+namespace {
+
+namespace fs = std::filesystem;
+
+using store::RocksStore;
+
+constexpr mode_t kDirMode = 0700;
+constexpr char kUnfinished[] =
+    "A backup was begun here and is not finished. If no backup is being made, remove this "
+    "directory.\n";
+
+class StopWatcher : public VerifyWatcher {
+ public:
+  explicit StopWatcher(const std::atomic<bool>& stop) : stop_(stop) {}
+
+  void ExpectTokens(uint64_t /*total*/) override {}
+  Status OnToken() override { return store::CheckStop(stop_); }
+
+ private:
+  const std::atomic<bool>& stop_;
+};
+
+// As VerifyCopy, on a thread that gets the processor when no other wants it: a server needs it
+// more. What comes before must not wait so, since it takes locks that commits take too.
+Result<VerifySummary> VerifyCopyInBackground(const std::string& data_dir,
+                                             const std::atomic<bool>& stop) {
+  Result<VerifySummary> summary = VerifySummary{};
+  try {
+    std::thread verifier([&] {
+      constexpr int kLowest = 19;
+      // Of this thread alone, as Linux has it. One that cannot be lowered does its work too.
+      static_cast<void>(setpriority(PRIO_PROCESS, 0, kLowest));
+      summary = VerifyCopy(data_dir, stop);
+    });
+    verifier.join();
+  } catch (const std::system_error&) {
+    summary = VerifyCopy(data_dir, stop);
+  }
+  return summary;
+}
+
+bool IsWithin(const fs::path& path, const fs::path& dir) {
+  const fs::path relative = path.lexically_relative(dir);
+  return !relative.empty() && *relative.begin() != "..";
+}
+
+// What a caller can be wrong about is told from what the disk does.
+Status MakeTarget(const std::string& to, const std::string& data_dir) {
+  const fs::path path = to;
+  if (!path.is_absolute()) {
+    return Status::InvalidArgument(to +
+                                   " is not an absolute path; the backup is made on the "
+                                   "machine of the ledger, whose directories are meant");
+  }
+  std::error_code error;
+  const fs::path ledger = fs::canonical(store::LedgerDir(data_dir), error);
+  if (!error && IsWithin(fs::weakly_canonical(path, error), ledger)) {
+    return Status::InvalidArgument(to + " lies within the ledger: choose a directory outside of " +
+                                   ledger.string());
+  }
+  if (mkdir(to.c_str(), kDirMode) == 0) return {};
+  switch (errno) {
+    case EEXIST:
+      return Status::InvalidArgument(to + " exists already: name a directory that does not");
+    case ENOENT:
+      return Status::InvalidArgument(to + " cannot be made: its parent directory does not exist");
+    case ENOTDIR:
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ENAMETOOLONG:
+    case ELOOP: return Status::InvalidArgument(to + " cannot be made: " + std::strerror(errno));
+    default: return Status::IoError("cannot make directory " + to + ": " + std::strerror(errno));
+  }
+}
+
+Result<Manifest> FillTarget(const RocksStore& store, const std::string& to,
+                            const std::string& made_by, const std::atomic<bool>& stop) {
+  NOWCALLS_RETURN_IF_ERROR(store::ReplaceFile(UnfinishedPath(to), kUnfinished));
+  const std::string ledger = store::LedgerDir(to);
+  if (mkdir(ledger.c_str(), kDirMode) != 0) {
+    return Status::IoError("cannot make directory " + ledger + ": " + std::strerror(errno));
+  }
+  Manifest manifest;
+  manifest.made_by = made_by;
+  manifest.made_wall_ms = WallMs();
+  Result<std::vector<store::CopiedFile>> files = store.CopyTo(ledger, stop);
+  if (!files.ok()) return files.status();
+  manifest.files = *std::move(files);
+  const Result<VerifySummary> summary = VerifyCopyInBackground(to, stop);
+  if (!summary.ok()) return summary.status();
+  manifest.SetCounts(*summary);
+  // From here on it counts.
+  NOWCALLS_RETURN_IF_ERROR(store::ReplaceFile(ManifestPath(to), EncodeManifest(manifest)));
+  NOWCALLS_RETURN_IF_ERROR(store::SyncDir(fs::path(to).parent_path()));
+  std::error_code ignored;
+  fs::remove(UnfinishedPath(to), ignored);
+  return manifest;
+}
+
+}  // namespace
+
+Result<VerifySummary> VerifyCopy(const std::string& data_dir, const std::atomic<bool>& stop) {
+  const Result<std::unique_ptr<RocksStore>> copy = RocksStore::OpenForRead(data_dir);
+  if (!copy.ok()) return copy.status().WithContext("the copy cannot be read");
+  StopWatcher watcher(stop);
+  std::string first;
+  Result<VerifySummary> summary = Verify(
+      copy->get(), /*problems_max=*/1,
+      [&](const Problem& problem) {
+        first = std::string(ProblemName(problem.kind)) + ": " + problem.detail;
+      },
+      &watcher);
+  if (!summary.ok() || summary->ok()) return summary;
+  return Status::Corruption("the copy does not verify: " + std::to_string(summary->problems) +
+                            " problems, the first is " + first +
+                            "; look with `nowcalls-admin verify` at the ledger itself");
+}
+
+Result<Manifest> MakeBackup(const RocksStore& store, const std::string& data_dir,
+                            const std::string& to, const std::string& made_by,
+                            const std::atomic<bool>& stop) {
+  std::string dir = to;
+  while (dir.size() > 1 && dir.back() == '/') dir.pop_back();
+  NOWCALLS_RETURN_IF_ERROR(MakeTarget(dir, data_dir));
+  Result<Manifest> made = FillTarget(store, dir, made_by, stop);
+  if (made.ok()) return made;
+  std::error_code error;
+  fs::remove(ManifestPath(dir), error);
+  fs::remove_all(dir, error);
+  return Status(made.status().code(),
+                "no backup was made in " + dir + ": " + made.status().message() +
+                    (error ? "; what is left there could not be removed and is no backup" : ""));
+}
+
+Result<Manifest> MakeBackupAtRest(const std::string& data_dir, const std::string& to,
+                                  const std::string& made_by, const std::atomic<bool>& stop) {
+  NOWCALLS_RETURN_IF_ERROR(store::CheckDataDir(data_dir));
+  NOWCALLS_RETURN_IF_ERROR(store::CheckLedgerPresent(store::LedgerDir(data_dir)));
+  // Nobody starts a server on it meanwhile.
+  const Result<std::unique_ptr<store::LedgerLock>> lock = store::LedgerLock::Take(data_dir);
+  if (!lock.ok()) return lock.status();
+  const Result<std::unique_ptr<RocksStore>> store = RocksStore::OpenForRead(**lock);
+  if (!store.ok()) return store.status();
+  return MakeBackup(**store, data_dir, to, made_by, stop);
+}
+
+}  // namespace nowcalls::backup

@@ -1,0 +1,37 @@
+// Makes a backup: a copy of a ledger that was verified, with a manifest.
+//
+// Thread: any but the loop; takes as long as reading and copying the ledger does. DIR/ledger is the
+// copy. Whoever is killed in between leaves DIR without its manifest, which Restore refuses; who
+// fails removes it.
+#ifndef NOWCALLS_BACKUP_BACKUP_H_
+#define NOWCALLS_BACKUP_BACKUP_H_
+
+#include <atomic>
+#include <string>
+
+#include "backup/manifest.h"
+#include "nowcalls/status.h"
+#include "store/rocks_store.h"
+
+namespace nowcalls::backup {
+
+// Of the ledger in `store` (RocksStore::CopyTo), which lies in `data_dir`; `made_by` is for the
+// manifest. kInvalidArgument: `to` cannot be made: not absolute, there already, in a directory that
+// is absent or may not be written to, or within the ledger. kCorruption: the copy does not verify.
+// kUnavailable: `stop` was set. kIoError: no room, or another failure of the disk.
+Result<Manifest> MakeBackup(const store::RocksStore& store, const std::string& data_dir,
+                            const std::string& to, const std::string& made_by,
+                            const std::atomic<bool>& stop);
+
+// Of a ledger that no server has open; it is locked meanwhile. kAlreadyExists when one has, with
+// its process id.
+Result<Manifest> MakeBackupAtRest(const std::string& data_dir, const std::string& to,
+                                  const std::string& made_by, const std::atomic<bool>& stop);
+
+// Verifies the ledger in `data_dir`, which no server has open. kCorruption with the first problem
+// and how many there are.
+Result<VerifySummary> VerifyCopy(const std::string& data_dir, const std::atomic<bool>& stop);
+
+}  // namespace nowcalls::backup
+
+#endif  // NOWCALLS_BACKUP_BACKUP_H_

@@ -1,0 +1,175 @@
+#include "backup/restore.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "backup/backup.h"
+#include "ledger/commit_batch.h"
+#include "store/file_copy.h"
+#include "store/ledger_files.h"
+#include "store/rocks_store.h"
+
+namespace nowcalls::backup {
+namespace {
+
+namespace fs = std::filesystem;
+
+using store::RocksStore;
+
+constexpr mode_t kDirMode = 0700;
+
+Status OsError(const std::string& doing, const std::string& path) {
+  return Status::IoError("cannot " + doing + " " + path + ": " + std::strerror(errno));
+}
+
+std::string ParentOf(const std::string& path) {
+  const fs::path parent = fs::path(path).parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+// True: it was made now.
+Result<bool> MakeDataDir(const std::string& data_dir) {
+  if (mkdir(data_dir.c_str(), kDirMode) == 0) {
+    NOWCALLS_RETURN_IF_ERROR(store::SyncDir(ParentOf(data_dir)));
+    return true;
+  }
+  if (errno != EEXIST) {
+    return Status::InvalidArgument(data_dir + " cannot be made: " + std::strerror(errno));
+  }
+  std::error_code error;
+  fs::directory_iterator entries(data_dir, error);
+  if (error) return Status::InvalidArgument(data_dir + " cannot be used: " + error.message());
+  if (entries == fs::directory_iterator()) return false;
+  const std::string found = entries->path().filename();
+  return Status::InvalidArgument(data_dir + " is not empty: it holds " + found +
+                                 (found == "restoring"
+                                      ? ", what a restore left that did not end: remove that first"
+                                      : ". Nothing is ever overwritten: name a new directory"));
+}
+
+Status CopyVerbatim(const Manifest& manifest, const std::string& from, const std::string& to,
+                    const std::atomic<bool>& stop) {
+  NOWCALLS_RETURN_IF_ERROR(store::CheckRoom(to, manifest.bytes()));
+  for (const store::CopiedFile& wanted : manifest.files) {
+    const std::string path = from + "/" + wanted.name;
+    std::error_code error;
+    if (!fs::is_regular_file(path, error)) {
+      return Status::Corruption("the backup is damaged: " + path + " is missing");
+    }
+    const Result<uint64_t> bytes = store::FileBytes(path);
+    if (!bytes.ok()) return bytes.status();
+    if (*bytes != wanted.bytes) {
+      return Status::Corruption("the backup is damaged: " + path + " has " +
+                                std::to_string(*bytes) + " bytes instead of " +
+                                std::to_string(wanted.bytes));
+    }
+    const Result<store::CopiedFile> copied =
+        store::CopyFile(path, to + "/" + wanted.name, wanted.bytes, stop);
+    if (!copied.ok()) return copied.status();
+    if (copied->crc32c != wanted.crc32c) {
+      return Status::Corruption("the backup is damaged: " + path +
+                                " has not the checksum that its manifest tells");
+    }
+  }
+  return store::SyncDir(to);
+}
+
+Status CheckCounts(const Manifest& manifest, const VerifySummary& summary) {
+  Manifest found = manifest;
+  found.SetCounts(summary);
+  if (found == manifest) return {};
+  return Status::Corruption("the backup is damaged: its manifest tells of " +
+                            manifest.CountsText() + ", and its files hold " + found.CountsText());
+}
+
+// Writes the batch that makes fences go on from `next_fence`.
+Status Mark(const std::string& data_dir, const std::optional<ledger::Seal>& last,
+            uint64_t next_fence, const ClockSample& now) {
+  Result<std::unique_ptr<RocksStore>> store = RocksStore::Open(data_dir, {});
+  if (!store.ok()) return store.status();
+  ledger::CommitBatch batch;
+  ledger::Seal seal = last.value_or(ledger::Seal{});
+  if (!last.has_value()) {
+    // A clock comes with the first seal. As for a new ledger it begins with the wall clock.
+    seal.ledger_ms = std::max<int64_t>(0, now.wall_ms);
+    batch.ClockMarked({.ledger_ms = seal.ledger_ms, .machine = now});
+  }
+  ++seal.batch_number;
+  seal.next_fence = next_fence;
+  batch.Sealed(seal);
+  NOWCALLS_RETURN_IF_ERROR((*store)->Commit(batch));
+  return (*store)->Close();
+}
+
+// In `work`, a data directory of its own.
+Result<Restored> RestoreTo(const std::string& from, const std::string& work, Manifest manifest,
+                           const ClockSample& now, const std::atomic<bool>& stop) {
+  const std::string ledger = store::LedgerDir(work);
+  for (const std::string& dir : {work, ledger}) {
+    if (mkdir(dir.c_str(), kDirMode) != 0) return OsError("make directory", dir);
+  }
+  NOWCALLS_RETURN_IF_ERROR(CopyVerbatim(manifest, store::LedgerDir(from), ledger, stop));
+  const Result<VerifySummary> summary = VerifyCopy(work, stop);
+  if (!summary.ok()) return summary.status();
+  NOWCALLS_RETURN_IF_ERROR(CheckCounts(manifest, *summary));
+  Restored restored;
+  restored.age_ms = now.wall_ms - manifest.made_wall_ms;
+  const uint64_t skipped = FencesToSkip(restored.age_ms);
+  restored.next_fence = (summary->seal ? summary->seal->next_fence : 1) + skipped;
+  if (restored.next_fence > ledger::kFenceMax) {
+    return Status::Corruption("the fences of the backup are used up, or the wall clock is wrong");
+  }
+  NOWCALLS_RETURN_IF_ERROR(Mark(work, summary->seal, restored.next_fence, now));
+  NOWCALLS_RETURN_IF_ERROR(store::SyncDir(ledger));
+  restored.manifest = std::move(manifest);
+  return restored;
+}
+
+Status MoveIntoPlace(const std::string& work, const std::string& data_dir) {
+  const std::string ledger = store::LedgerDir(data_dir);
+  if (rename(store::LedgerDir(work).c_str(), ledger.c_str()) != 0) {
+    return OsError("rename the restored ledger to", ledger);
+  }
+  NOWCALLS_RETURN_IF_ERROR(store::SyncDir(data_dir));
+  std::error_code ignored;
+  fs::remove(work, ignored);
+  return {};
+}
+
+}  // namespace
+
+uint64_t FencesToSkip(int64_t age_ms) {
+  constexpr int64_t kCenturiesMs = int64_t{1} << 43;  // Two, and then some.
+  const auto seconds =
+      static_cast<uint64_t>(std::clamp<int64_t>(age_ms, 0, kCenturiesMs)) / 1000 + 1;
+  return kFencesSkipped + seconds * kFencesPerSecond;
+}
+
+Result<Restored> Restore(const std::string& from, const std::string& data_dir,
+                         const ClockSample& now, const std::atomic<bool>& stop) {
+  Result<Manifest> manifest = ReadManifest(from);
+  if (!manifest.ok()) return manifest.status();
+  std::string dir = data_dir;
+  while (dir.size() > 1 && dir.back() == '/') dir.pop_back();
+  const Result<bool> made = MakeDataDir(dir);
+  if (!made.ok()) return made.status();
+  const std::string work = dir + "/restoring";
+  Result<Restored> restored = RestoreTo(from, work, *std::move(manifest), now, stop);
+  Status status = restored.status();
+  if (status.ok()) status = MoveIntoPlace(work, dir);
+  if (status.ok()) return restored;
+  std::error_code ignored;
+  fs::remove_all(work, ignored);
+  if (*made) fs::remove(dir, ignored);
+  return status;
+}
+
+}  // namespace nowcalls::backup
