@@ -1,0 +1,137 @@
+// Keys, values and commit records of the ledger: a decoder takes what the encoder writes, byte for
+// byte, and refuses everything else.
+//
+// The first byte chooses the decoder. Keys of a fixed size come first, others behind their length
+// in one byte.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "fuzz/targets.h"
+#include "ledger/codec.h"
+#include "ledger/commit_batch.h"
+#include "ledger/history_entry.h"
+#include "ledger/namespace_codec.h"
+
+namespace nowcalls::fuzz {
+namespace {
+
+using ledger::Family;
+
+// Takes what is applied, and nothing that does not fit its family.
+class CheckingSink : public ledger::KeyValueSink {
+ public:
+  void Put(Family family, std::string_view key, std::string_view value) override {
+    REQUIRE_FALSE(key.empty());
+    REQUIRE_FALSE(value.empty());
+    if (ledger::IsTokenFamily(family)) REQUIRE(ledger::DecodeToken(family, key, value).ok());
+    if (family == Family::kSessions) REQUIRE(ledger::DecodeSession(key, value).ok());
+    if (family == Family::kHistory) REQUIRE(ledger::DecodeHistory(key, value).ok());
+  }
+  void SingleDelete(Family family, std::string_view key) override {
+    REQUIRE_FALSE(key.empty());
+    if (ledger::IsTokenFamily(family)) REQUIRE(ledger::DecodeTokenKey(family, key).ok());
+  }
+  void Delete(Family family, std::string_view key) override {
+    REQUIRE_FALSE(key.empty());
+    REQUIRE(family == Family::kRules);
+  }
+};
+
+std::string_view Split(std::string_view* input, size_t size) {
+  const std::string_view head = input->substr(0, size);
+  input->remove_prefix(head.size());
+  return head;
+}
+
+std::string_view SplitSized(std::string_view* input) {
+  if (input->empty()) return {};
+  const auto size = static_cast<uint8_t>(input->front());
+  input->remove_prefix(1);
+  return Split(input, size);
+}
+
+void Token(Family family, std::string_view input) {
+  const std::string_view key = Split(&input, ledger::kTokenKeyBytes);
+  const Result<ledger::Token> token = ledger::DecodeToken(family, key, input);
+  if (!token.ok()) return;
+  char again_key[ledger::kTokenKeyBytes];
+  char again_value[ledger::kTokenValueBytes];
+  ledger::EncodeTokenKey(token->key, again_key);
+  ledger::EncodeTokenValue(*token, again_value);
+  REQUIRE(std::string_view(again_key, sizeof(again_key)) == key);
+  REQUIRE(std::string_view(again_value, sizeof(again_value)) == input);
+}
+
+void Session(std::string_view input) {
+  const std::string_view key = Split(&input, ledger::kSessionKeyBytes);
+  const Result<ledger::Session> session = ledger::DecodeSession(key, input);
+  if (!session.ok()) return;
+  REQUIRE(ledger::EncodeSessionKey(session->id) == key);
+  REQUIRE(ledger::EncodeSessionValue(*session) == input);
+}
+
+void Rule(std::string_view input) {
+  const std::string_view key = SplitSized(&input);
+  const Result<ledger::RuleEntry> rule = ledger::DecodeRule(key, input);
+  if (!rule.ok()) return;
+  REQUIRE(ledger::EncodeRuleKey(rule->name_space, rule->flow) == key);
+  REQUIRE(ledger::EncodeRuleValue(rule->state, rule->json) == input);
+}
+
+void Namespace(std::string_view input) {
+  const std::string_view key = SplitSized(&input);
+  const Result<ledger::NamespaceEntry> entry = ledger::DecodeNamespace(key, input);
+  if (!entry.ok()) return;
+  REQUIRE(ledger::EncodeNamespaceKey(entry->name_space) == key);
+  REQUIRE(ledger::EncodeNamespaceValue(entry->source) == input);
+}
+
+void History(std::string_view input) {
+  const std::string_view key = Split(&input, 8);
+  const Result<ledger::HistoryEntry> entry = ledger::DecodeHistory(key, input);
+  if (!entry.ok()) return;
+  REQUIRE(ledger::EncodeHistoryKey(entry->sequence) == key);
+  REQUIRE(ledger::EncodeHistoryValue(*entry) == input);
+}
+
+void Meta(uint8_t which, std::string_view input) {
+  if (which == 0) {
+    const auto format = ledger::DecodeFormat(input);
+    if (format.ok()) REQUIRE(ledger::EncodeFormat(*format) == input);
+  } else if (which == 1) {
+    const auto mark = ledger::DecodeClockMark(input);
+    if (mark.ok()) REQUIRE(ledger::EncodeClockMark(*mark) == input);
+  } else if (which == 2) {
+    const auto seal = ledger::DecodeSeal(input);
+    if (seal.ok()) REQUIRE(ledger::EncodeSeal(*seal) == input);
+  } else {
+    const auto watermark = ledger::DecodeWatermark(input);
+    if (watermark.ok()) REQUIRE(ledger::EncodeWatermark(*watermark) == input);
+  }
+}
+
+}  // namespace
+
+void FuzzLedger(std::string_view input) {
+  if (input.empty()) return;
+  const uint8_t which = static_cast<uint8_t>(input.front()) % 12;
+  input.remove_prefix(1);
+  switch (which) {
+    case 0: return Token(Family::kTokensShort, input);
+    case 1: return Token(Family::kTokensMedium, input);
+    case 2: return Token(Family::kTokensLong, input);
+    case 3: return Session(input);
+    case 4: return Rule(input);
+    case 5: return Namespace(input);
+    case 6: return History(input);
+    case 11: {
+      CheckingSink sink;
+      static_cast<void>(ledger::ApplyRecords(input, &sink));
+      return;
+    }
+    default: return Meta(which - 7, input);
+  }
+}
+
+}  // namespace nowcalls::fuzz
