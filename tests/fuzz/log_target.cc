@@ -28,7 +28,7 @@ using store::LogScan;
 using store::LogViews;
 
 constexpr size_t kHeaderBytes = 7;
-constexpr size_t kBytesMax = 200'000;
+constexpr size_t kBytesMax = 80'000;  // Some blocks.
 
 class BytesFile : public rocksdb::FSRandomAccessFile {
  public:

@@ -30,7 +30,7 @@ const Target& Named(std::string_view name) {
   return Targets().front();
 }
 
-// Whole, cut short, and with single bytes that are others.
+// Whole, longer, cut short, and with single bytes that are others.
 void Replay(const std::string& name) {
   const Target& target = Named(name);
   const std::vector<std::string> seeds = SeedsOf(name);
@@ -38,6 +38,7 @@ void Replay(const std::string& name) {
   constexpr size_t kVariants = 12;
   for (const std::string& seed : seeds) {
     RunOn(target, seed);
+    for (const char more : {'\0', 'x'}) RunOn(target, seed + more);
     for (size_t i = 1; i < kVariants; ++i) {
       const size_t at = seed.size() * i / kVariants;
       RunOn(target, seed.substr(0, at));

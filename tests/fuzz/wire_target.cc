@@ -64,7 +64,7 @@ class Script {
       ReplaceClosed();
     }
     Rest();
-    Restart();
+    if (h_.core().tokens().size() > 0) Restart();
   }
 
  private:
