@@ -84,10 +84,11 @@ enum class RefusedBy : uint8_t {
   kCancelled = 8,     // The request id was cancelled.
   kSuperseded = 9,    // The same request id was asked again; that one is answered instead.
   kRequestId = 10,    // The request id is in use for another flow or count.
+  kDiskLow = 11,      // The ledger's file system has too little space left.
   kOther = 255,       // Clients only: a limit that a later server knows and this client does not.
 };
 
-inline constexpr int kRefusedByCount = 11;  // Below it all that servers know.
+inline constexpr int kRefusedByCount = 12;  // Below it all that servers know.
 
 // The word of the wire for it; empty for kNone.
 constexpr std::string_view RefusedByName(RefusedBy limit) {
@@ -103,6 +104,7 @@ constexpr std::string_view RefusedByName(RefusedBy limit) {
     case RefusedBy::kCancelled: return "cancelled";
     case RefusedBy::kSuperseded: return "superseded";
     case RefusedBy::kRequestId: return "request_id";
+    case RefusedBy::kDiskLow: return "disk_low";
     case RefusedBy::kOther: return "other";
   }
   return "";

@@ -130,6 +130,7 @@ constexpr Column<FlowRow> kFlowColumns[] = {
     {{"draining", "DRAINING", Kind::kFlag}, [](const FlowRow& r) -> Cell { return r.draining; }},
     {{"refused_draining", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kDraining>},
     {{"refused_request_id", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kRequestId>},
+    {{"refused_disk_low", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kDiskLow>},
 };
 
 constexpr Column<SessionRow> kSessionColumns[] = {

@@ -74,6 +74,16 @@ struct Limits {
   int64_t listing_idle_ms = 30'000;         // Then the cursor is forgotten.
   uint32_t history_max = 10'000;            // Entries of the history; 0: none.
   uint32_t log_lines_per_second_max = 100;  // About peers' behaviour; the rest is counted.
+  // What is free on the ledger's file system: with less than the first nothing is granted until it
+  // is the second. 0: never refused for that; a quarter more than the first. The defaults are what
+  // a server needs for the tokens that are out (src/README.md, "Nothing is granted").
+  uint64_t disk_free_low_bytes = 256 * 1024 * 1024;
+  uint64_t disk_free_high_bytes = 0;
+
+  uint64_t disk_free_high() const {
+    return disk_free_high_bytes > 0 ? disk_free_high_bytes
+                                    : disk_free_low_bytes + disk_free_low_bytes / 4;
+  }
 };
 
 static_assert(kStringBytesMax <= kMessageBytesMax);

@@ -235,6 +235,11 @@ class Core {
   // rule, and ends when the rule is removed. kOk, also when nothing changes; kNoRuleExists.
   DrainAnswer Drain(const Turn& turn, FlowId flow, bool on, const AdminAct& act);
 
+  // The ledger's disk is nearly full, or has room again. While it is nearly full nothing is
+  // granted: kTooManyRequest, also to waiters whose turn comes; all that ends or keeps tokens goes
+  // on.
+  void SetDiskLow(bool low) { disk_low_ = low; }
+
   // --- Rules. ---
   // Replaces the whole sets of some namespaces in one step, or changes nothing; a flowId may move
   // from one of them to another. The error names the namespace: kInvalidArgument for a name that is
@@ -322,6 +327,7 @@ class Core {
   bool AnswerByRequestId(const Turn& turn, SessionSlot session, const AcquireRequest& request,
                          WaitTicket ticket, std::optional<AcquireAnswer>* answer);
   AcquireAnswer AnswerOfToken(const Turn& turn, const AcquireRequest& request, TokenSlot token);
+  RefusedBy ServerLimit() const;
   RefusedBy LimitOf(const Flow& flow, SessionSlot session, int64_t count) const;
   int64_t CapOf(const Flow& flow) const;
   int64_t CapLeft(const Flow& flow, SessionSlot session) const;
@@ -444,6 +450,7 @@ class Core {
   const TokenIds ids_;
   WaitQueues waiters_;
   bool queues_closed_ = false;
+  bool disk_low_ = false;
   RequestIds requests_;
   std::deque<FlowSlot> to_wake_;
   bool grants_behind_ = false;  // A call has left some of them to OnTime.

@@ -29,8 +29,8 @@ std::optional<AcquireAnswer> Core::Acquire(const Turn& turn, SessionSlot session
   }
   Flow& flow = flows_.at(slot);
   if (flow.draining) return Refuse(slot, TokenStatus::kBlocked, RefusedBy::kDraining);
-  if (tokens_.size() >= options_.limits.tokens_max) {
-    return Refuse(slot, TokenStatus::kTooManyRequest, RefusedBy::kTokenLimit);
+  if (const RefusedBy full = ServerLimit(); full != RefusedBy::kNone) {
+    return Refuse(slot, TokenStatus::kTooManyRequest, full);
   }
   RefusedBy limit = LimitOf(flow, session, request.count);
   if (limit == RefusedBy::kNone && WaitersAhead(&flow, request.prioritized)) {
@@ -134,6 +134,12 @@ TokenStatus Core::Cancel(const Turn& turn, SessionSlot session, uint64_t request
     return TokenStatus::kAlreadyRelease;
   }
   return TokenStatus::kReleaseOk;
+}
+
+// What stands in the way of every grant, whatever its rule.
+RefusedBy Core::ServerLimit() const {
+  if (disk_low_) return RefusedBy::kDiskLow;
+  return tokens_.size() >= options_.limits.tokens_max ? RefusedBy::kTokenLimit : RefusedBy::kNone;
 }
 
 RefusedBy Core::LimitOf(const Flow& flow, SessionSlot session, int64_t count) const {
@@ -393,9 +399,8 @@ bool Core::GrantWaiter(const Turn& turn, WaiterSlot slot) {
   Flow& flow = flows_.at(waiter.flow);
   const RefusedBy limit = LimitOf(flow, waiter.session, waiter.count);
   if (limit != RefusedBy::kNone && !flow.shadow) return false;
-  if (tokens_.size() >= options_.limits.tokens_max) {
-    AnswerLate(turn, slot,
-               Refuse(waiter.flow, TokenStatus::kTooManyRequest, RefusedBy::kTokenLimit));
+  if (const RefusedBy full = ServerLimit(); full != RefusedBy::kNone) {
+    AnswerLate(turn, slot, Refuse(waiter.flow, TokenStatus::kTooManyRequest, full));
     return true;
   }
   Count(&flow, [](FlowCounters* c) { ++c->granted_from_queue; });

@@ -76,6 +76,12 @@ void Engine::ResumeInput(Instant now) {
   impl_->ResumeInput(now);
 }
 
+void Engine::OnDiskSpace(std::optional<uint64_t> free_bytes) {
+  const std::string news = impl_->disk.Update(free_bytes);
+  impl_->core->SetDiskLow(impl_->disk.low());
+  if (!news.empty()) impl_->driver->Log(LogLevel::kWarn, news);
+}
+
 bool Engine::input_waits() const { return !impl_->for_turn.empty() || !impl_->for_work.empty(); }
 
 bool Engine::input_held() const { return impl_->held > 0; }

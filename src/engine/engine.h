@@ -69,6 +69,10 @@ class Engine {
   void OnSent(ConnectionId id, size_t kept, Instant now);
   void OnDisconnect(ConnectionId id, Instant now);
 
+  // What is free on the ledger's file system; nothing if it does not tell. Decides whether tokens
+  // are granted (Limits::disk_free_low_bytes).
+  void OnDiskSpace(std::optional<uint64_t> free_bytes);
+
   // Time. The driver calls OnTime at (or soon after) NextDeadline; kNever: no timer needed. A
   // moment in the past means in the next turn, after others' input was read. A driver that comes
   // late reads what has arrived meanwhile before it calls OnTime, or those who were in time would

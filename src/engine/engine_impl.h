@@ -17,6 +17,7 @@
 #include "absl/container/btree_set.h"
 #include "core/core.h"
 #include "engine/connection.h"
+#include "engine/disk_room.h"
 #include "engine/driver.h"
 #include "engine/engine.h"
 #include "engine/rpc_handler.h"
@@ -154,6 +155,7 @@ struct Engine::Impl : ReplyBuffers {
   Instant due_left_at{};
   uint32_t due_before = 0;  // CommitBatch::due() when the turn began.
   bool may_reopen = false;  // The last of them may not have been started yet.
+  DiskRoom disk;
   bool draining = false;
   bool commit_due = true;  // At the start and the end: marks the clock.
 };

@@ -60,7 +60,9 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
         {"format", ledger::kFormatVersion},
         {"ledger_ms", now.ms},
         {"batches", core->batch_number()},
-        {"next_fence", core->next_fence()}}},
+        {"next_fence", core->next_fence()},
+        {"disk_free_bytes", disk.free_bytes() ? ordered_json(*disk.free_bytes()) : nullptr},
+        {"disk_low", disk.low()}}},
       {"counts",
        {{"connections", connections_open},
         {"sessions", core->sessions().size()},
@@ -100,7 +102,9 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
         {"cancels_per_session_max", limits.cancels_per_session_max},
         {"cancels_max", limits.cancels_max},
         {"cancel_remembered_ms", limits.cancel_remembered_ms},
-        {"history_max", limits.history_max}}},
+        {"history_max", limits.history_max},
+        {"disk_free_low_bytes", limits.disk_free_low_bytes},
+        {"disk_free_high_bytes", limits.disk_free_high()}}},
   };
 }
 

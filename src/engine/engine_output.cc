@@ -18,7 +18,8 @@ Engine::Impl::Impl(EngineOptions engine_options, core::Core* the_core, Driver* t
       rpc(the_core, &intake, this, the_driver, options.version,
           [this](Instant at) { return Info(at); }),
       started(now),
-      current(now) {}
+      current(now),
+      disk(options.limits) {}
 
 wire::OutputBuffer* Engine::Impl::Immediate(Connection* connection) {
   MarkDirty(connection);

@@ -8,6 +8,7 @@
 #define NOWCALLS_SERVER_COMMIT_THREAD_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -21,6 +22,13 @@
 
 namespace nowcalls::server {
 
+// Who hears what the ledger's disk has left: `told`, on the loop thread, whenever a look sees
+// something else than the one before. With less than `near_bytes` looks come ten times as often.
+struct DiskWatch {
+  uint64_t near_bytes = 0;
+  std::function<void(std::optional<uint64_t> free_bytes)> told;
+};
+
 class CommitThread {
  public:
   // Called on the commit thread with what failed ("commit", "sync", "check", "close"). The server's
@@ -29,9 +37,10 @@ class CommitThread {
 
   // With kInterval everything committed is synced after at most `durability.interval_ms`. Once a
   // second the thread looks whether the store is still where it was opened, so that a server whose
-  // ledger was replaced ends soon, also when it has nothing to commit.
+  // ledger was replaced ends soon, also when it has nothing to commit; and how much space its disk
+  // has left, also when it is busy.
   CommitThread(uv_loop_t* loop, store::Store* store, const DurabilityChoice& durability,
-               std::function<void()> done, Fail fail);
+               std::function<void()> done, Fail fail, DiskWatch disk_watch);
 
   static constexpr int kBatchesMax = 2;
 
@@ -52,11 +61,14 @@ class CommitThread {
  private:
   int64_t Work(bool job);
   void Do();
+  void LookAtDisk(int64_t now_ms);
+  void TellDiskSpace() const;
   void Try(const char* what, const Status& result);
 
   store::Store* const store_;
   const DurabilityChoice durability_;
   const Fail fail_;
+  const DiskWatch disk_watch_;
 
   // The jobs: a ring of batches; nullptr means close_.
   std::array<const ledger::CommitBatch*, kBatchesMax> batches_{};
@@ -67,6 +79,10 @@ class CommitThread {
   // Commit thread: when what is not synced yet has to be, on the boot clock.
   std::optional<int64_t> sync_due_ms_;
   bool closed_ = false;
+  int64_t look_due_ms_ = 0;
+
+  static constexpr uint64_t kUntold = UINT64_MAX;
+  std::atomic<uint64_t> free_bytes_ = kUntold;  // As seen at the last look.
 
   WorkerThread worker_;  // Last, since its thread uses all of the above.
 };

@@ -199,6 +199,17 @@ Status CheckListen(const Invocation& invocation) {
       "--insecure-listen if everybody on that network may do so");
 }
 
+// Watermarks the wrong way round would have the server change its mind with each look.
+Status CheckDiskFree(const Invocation& invocation) {
+  const Limits& limits = invocation.config.core.limits;
+  if (limits.disk_free_high() >= limits.disk_free_low_bytes) return Status::Ok();
+  return Status::InvalidArgument(
+      invocation.origins[static_cast<size_t>(FindTomlKey("disk_free_high_bytes"))] +
+      ": must be at least disk-free-low-bytes, which is " +
+      std::to_string(limits.disk_free_low_bytes) + ", or 0 for a quarter more than that; got " +
+      std::to_string(limits.disk_free_high_bytes));
+}
+
 void AppendHelp(std::string_view flag, std::string_view environment, std::string_view default_text,
                 std::string_view doc, std::string* text) {
   constexpr size_t kFlagColumns = 32;
@@ -225,6 +236,7 @@ Result<Invocation> ReadInvocation(int argc, const char* const* argv, const Envir
   NOWCALLS_RETURN_IF_ERROR(ApplyEnvironment(env, &invocation));
   NOWCALLS_RETURN_IF_ERROR(ApplyFlags(*flags, &invocation));
   NOWCALLS_RETURN_IF_ERROR(CheckListen(invocation));
+  NOWCALLS_RETURN_IF_ERROR(CheckDiskFree(invocation));
   WarnOfUnknown(env, &invocation);
   return invocation;
 }

@@ -52,9 +52,12 @@ Server::~Server() = default;
 
 void Server::Start(std::unique_ptr<Listener> listener) {
   NOWCALLS_CHECK(uv_loop_init(&loop_) == 0);
+  engine_.OnDiskSpace(store_->FreeBytes());
   commit_.emplace(
       &loop_, store_, config_.durability, [this] { OnCommitDone(); },
-      [](const char* what, const Status& failure) { DieOfIoError(what, failure); });
+      [](const char* what, const Status& failure) { DieOfIoError(what, failure); },
+      DiskWatch{2 * config_.core.limits.disk_free_high(),
+                [this](std::optional<uint64_t> free_bytes) { OnDiskSpace(free_bytes); }});
   scan_.emplace(&loop_, store_, [this](const ledger::ScanResult& result) { OnScanDone(result); });
 
   prepare_.data = this;
@@ -164,6 +167,10 @@ void Server::OnCommitDone() {
   LogCommit(commit_watch_.Ended(now));
   if (commit_->busy()) commit_watch_.Began(now);
   engine_.OnCommitDone(now);
+}
+
+void Server::OnDiskSpace(std::optional<uint64_t> free_bytes) {
+  if (engine_runs()) engine_.OnDiskSpace(free_bytes);
 }
 
 void Server::OnScanDone(const ledger::ScanResult& result) {

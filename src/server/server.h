@@ -97,6 +97,7 @@ class Server final : public engine::Driver, public Connection::Owner {
 
   void OnAccept(int fd, const std::string& peer);
   void OnCommitDone();
+  void OnDiskSpace(std::optional<uint64_t> free_bytes);
   void OnScanDone(const ledger::ScanResult& result);
   void OnBackupDone(engine::ConnectionId asker, const std::string& to,
                     const Result<backup::Manifest>& made);

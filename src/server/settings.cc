@@ -13,6 +13,7 @@ namespace nowcalls::server {
 namespace {
 
 constexpr int64_t kIntervalMsMax = 10'000;
+constexpr int64_t kDiskBytesMax = int64_t{1} << 50;
 
 constexpr std::string_view kServing = "Serving";
 constexpr std::string_view kLedger = "Ledger and rules";
@@ -341,6 +342,12 @@ void AddLimits(std::vector<Setting>* table) {
   table->push_back(Integer("history-max", kLimits, "N",
                            "Reclaimed tokens that are remembered; 0: none.", 0, kHistoryEntriesMax,
                            &Limits::history_max));
+  table->push_back(Integer("disk-free-low-bytes", kLimits, "BYTES",
+                           "With less free for the ledger nothing is granted; 0: no such limit.", 0,
+                           kDiskBytesMax, &Limits::disk_free_low_bytes));
+  table->push_back(Integer("disk-free-high-bytes", kLimits, "BYTES",
+                           "With so much free it is again; 0: a quarter more than the low one.", 0,
+                           kDiskBytesMax, &Limits::disk_free_high_bytes));
 }
 
 }  // namespace

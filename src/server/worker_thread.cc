@@ -10,8 +10,8 @@
 namespace nowcalls::server {
 
 WorkerThread::WorkerThread(uv_loop_t* loop, const std::string& name, Work work, Done done,
-                           int64_t first_ms)
-    : work_(std::move(work)), done_(std::move(done)) {
+                           int64_t first_ms, Done nudged)
+    : work_(std::move(work)), done_(std::move(done)), nudged_(std::move(nudged)) {
   async_.data = this;
   NOWCALLS_CHECK(uv_async_init(loop, &async_, [](uv_async_t* async) {
                    static_cast<WorkerThread*>(async->data)->OnFinished();
@@ -39,6 +39,14 @@ bool WorkerThread::TakeBack() {
   --submitted_;
   --jobs_;
   return true;
+}
+
+void WorkerThread::Nudge() {
+  {
+    const std::lock_guard lock(mutex_);
+    nudge_ = true;
+  }
+  uv_async_send(&async_);
 }
 
 void WorkerThread::Stop() {
@@ -77,10 +85,13 @@ void WorkerThread::Run(int64_t wait_ms) {
 
 void WorkerThread::OnFinished() {
   int finished = 0;
+  bool nudge = false;
   {
     const std::lock_guard lock(mutex_);
     finished = std::exchange(finished_, 0);
+    nudge = std::exchange(nudge_, false);
   }
+  if (nudge) nudged_();
   for (; finished > 0; --finished) {
     --jobs_;
     done_();

@@ -28,10 +28,11 @@ class WorkerThread {
   using Work = std::function<int64_t(bool job)>;
   using Done = std::function<void()>;
 
+  // `nudged` runs on the loop after `work` has called Nudge; several nudges may become one.
   // `name` shows in ps and debuggers; at most 15 characters. `first_ms`: when to be called first,
   // if there is no job before, as `work` says of later calls.
   WorkerThread(uv_loop_t* loop, const std::string& name, Work work, Done done,
-               int64_t first_ms = kUntilSubmit);
+               int64_t first_ms = kUntilSubmit, Done nudged = {});
 
   // REQUIRES: Stop was called and the loop ran once since.
   ~WorkerThread();
@@ -45,6 +46,9 @@ class WorkerThread {
   int jobs() const { return jobs_; }
   bool busy() const { return jobs_ > 0; }
 
+  // Worker: something has changed that the loop should look at.
+  void Nudge();
+
   // Ends the thread after the call it is in, and closes the handle; `done` is not called any more.
   void Stop();
 
@@ -54,16 +58,18 @@ class WorkerThread {
 
   const Work work_;
   const Done done_;
+  const Done nudged_;
   uv_async_t async_{};
   int jobs_ = 0;         // Loop thread.
   bool closed_ = false;  // Loop thread.
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  int submitted_ = 0;  // And not begun. Guarded by mutex_, as are the next three.
+  int submitted_ = 0;  // And not begun. Guarded by mutex_, as are the next four.
   int finished_ = 0;   // And not told to the loop.
   bool stop_ = false;
   bool asleep_ = false;
+  bool nudge_ = false;  // And nudged_ has not run.
 
   std::thread thread_;
 };

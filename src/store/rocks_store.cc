@@ -212,6 +212,17 @@ Status RocksStore::CheckPlace() {
   return impl_->failed;
 }
 
+std::optional<uint64_t> RocksStore::FreeBytes() {
+  uint64_t free_bytes = 0;
+  if (impl_->db == nullptr ||
+      !impl_->db->GetFileSystem()
+           ->GetFreeSpace(impl_->dir, rocksdb::IOOptions(), &free_bytes, nullptr)
+           .ok()) {
+    return std::nullopt;
+  }
+  return free_bytes;
+}
+
 Status RocksStore::Keep() {
   if (impl_->db == nullptr || impl_->for_read) return NotForWriting(impl_->dir);
   return impl_->KeepOpened();

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,8 @@ class RocksStore : public Store {
   // Whether the ledger is where it was opened: kIoError when its directory was moved, removed or
   // replaced. Commit and Close look for themselves. Commit thread.
   Status CheckPlace() override;
+
+  std::optional<uint64_t> FreeBytes() override;
 
   // To be called when what was loaded has been proved to be complete. Until then the directory has
   // lost nothing; a store that is destroyed before leaves it as it was found. Commit and Close

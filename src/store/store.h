@@ -5,6 +5,7 @@
 #ifndef NOWCALLS_STORE_STORE_H_
 #define NOWCALLS_STORE_STORE_H_
 
+#include <cstdint>
 #include <optional>
 
 #include "ledger/codec.h"
@@ -59,6 +60,10 @@ class Store {
 
   // Whether Commit would still write to the ledger that was loaded. Commit thread, like Commit.
   virtual Status CheckPlace() { return {}; }
+
+  // What the file system of the ledger has left; nothing if it does not tell. Commit thread, or
+  // before there is one.
+  virtual std::optional<uint64_t> FreeBytes() { return {}; }
 
   // One step of a sweep over committed records.
   virtual void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) = 0;

@@ -99,7 +99,7 @@ TEST_CASE("stat prints one row a flow, null for what only a server knows") {
         "\"ended_resource_timeout\":null,\"ended_rule_removed\":null,\"ended_admin\":null,"
         "\"ended_cancelled\":null,\"held_p50_ms\":null,\"held_p90_ms\":null,"
         "\"held_p99_ms\":null,\"held_longest_ms\":null,\"draining\":false,"
-        "\"refused_draining\":null,\"refused_request_id\":null}\n");
+        "\"refused_draining\":null,\"refused_request_id\":null,\"refused_disk_low\":null}\n");
   CHECK(PrintList(Command::kStat, Format::kTable, OneToken()).out ==
         "FLOW_ID  NAMESPACE  RESOURCE      NOW_CALLS  LEVEL  TOKENS  OLDEST  REMOVED  WAITERS  "
         "SESSIONS  GRANTED  REFUSED  RECLAIMED  DRAINING\n"

@@ -74,7 +74,7 @@ TEST_CASE("shadow mode grants what it would have refused, and counts it by limit
   CHECK(h.Acquire(a, 1).status == TokenStatus::kBlocked);
 }
 
-TEST_CASE("shadow mode does not lift the limit of the server") {
+TEST_CASE("shadow mode does not lift the limits of the server") {
   auto options = testing::HarnessOptions();
   options.limits.tokens_max = 1;
   CoreHarness h(options);
@@ -82,6 +82,8 @@ TEST_CASE("shadow mode does not lift the limit of the server") {
   const SessionSlot a = h.Hello("a");
   h.Take(a, 1);
   CHECK(h.Acquire(a, 1).refused_by == RefusedBy::kTokenLimit);
+  h.core().SetDiskLow(true);
+  CHECK(h.Acquire(a, 1).refused_by == RefusedBy::kDiskLow);
 }
 
 TEST_CASE("held times: exact when short, at most a quarter too long otherwise, never too short") {

@@ -38,6 +38,24 @@ TEST_CASE("beyond tokens_max an acquire is refused with TOO_MANY_REQUEST") {
   CHECK(h.Acquire(a, 1).status == TokenStatus::kOk);
 }
 
+TEST_CASE("while the disk is nearly full nothing is granted, and all else goes on") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 2}});
+  const SessionSlot a = h.Hello("a");
+  const TokenId token = h.Take(a, 1);
+  const TokenId other = h.Take(a, 1);
+  h.core().SetDiskLow(true);
+  CHECK(h.Keep(a, other).status == TokenStatus::kOk);
+  CHECK(h.Release(a, token) == TokenStatus::kReleaseOk);
+  const AcquireAnswer answer = h.Acquire(a, 1);
+  CHECK(answer.status == TokenStatus::kTooManyRequest);
+  CHECK(answer.refused_by == RefusedBy::kDiskLow);
+  CHECK(answer.token_id.value == 0);
+  CHECK(answer.now_calls == 1);
+  h.core().SetDiskLow(false);
+  CHECK(h.Acquire(a, 1).status == TokenStatus::kOk);
+}
+
 TEST_CASE("beyond sessions_max a new client is refused, one that is known is not") {
   CoreHarness h(Tiny());
   h.Rules({{.flow = 1, .count = 100, .client_offline_ms = 1000}});

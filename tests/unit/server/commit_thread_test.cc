@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,10 @@ class WatchedStore : public store::MemoryStore {
     return fail_syncs ? Status::IoError("bad sector") : Status::Ok();
   }
 
+  std::optional<uint64_t> FreeBytes() override {
+    if (free_bytes == 0) return std::nullopt;
+    return free_bytes.load();
+  }
   Status CheckPlace() override { return displaced ? Status::IoError("moved away") : Status::Ok(); }
 
   std::atomic<int> commits = 0;
@@ -40,6 +45,7 @@ class WatchedStore : public store::MemoryStore {
   std::atomic<bool> fail_commits = false;
   std::atomic<bool> fail_syncs = false;
   std::atomic<bool> displaced = false;
+  std::atomic<uint64_t> free_bytes = 1'000;
 };
 
 // What a test's commit thread reports.
@@ -51,7 +57,9 @@ class Harness {
             [this](const char* what, const Status& failure) {
               const std::lock_guard lock(mutex_);
               failures_.push_back(std::string(what) + ": " + failure.message());
-            }) {}
+            },
+            {.near_bytes = 2'000,
+             .told = [this](std::optional<uint64_t> free_bytes) { told.push_back(free_bytes); }}) {}
   ~Harness() {
     thread.Stop();
     uv_run(loop.get(), UV_RUN_DEFAULT);
@@ -75,6 +83,7 @@ class Harness {
   TestLoop loop;
   WatchedStore store;
   int done = 0;
+  std::vector<std::optional<uint64_t>> told;  // Of the disk.
   CommitThread thread;
 
  private:
@@ -142,6 +151,27 @@ TEST_CASE("a store that is no longer in its place is found without a commit") {
   harness.store.displaced = true;
   CHECK(testing::PollUntil(testing::kPatienceMs, [&] { return !harness.failures().empty(); }));
   CHECK(harness.failures().front() == "check: moved away");
+}
+
+TEST_CASE("what the disk has left is told when it changes, with commits and without") {
+  Harness harness({Durability::kSync, 0});
+  std::vector<std::optional<uint64_t>> expected = {1'000};
+  const auto tells = [&] { return harness.told.size() == expected.size(); };
+  REQUIRE(harness.loop.RunUntil(tells));
+  expected.emplace_back(500);
+  harness.store.free_bytes = 500;
+  REQUIRE(harness.loop.RunUntil(tells));
+  expected.emplace_back(400);
+  harness.store.free_bytes = 400;
+  // One commit behind the other, so that the thread is never without a job.
+  REQUIRE(testing::PollUntil(testing::kPatienceMs, [&] {
+    harness.CommitOne();
+    return tells();
+  }));
+  expected.emplace_back(std::nullopt);  // It does not tell any more.
+  harness.store.free_bytes = 0;
+  REQUIRE(harness.loop.RunUntil(tells));
+  CHECK(harness.told == expected);
 }
 
 TEST_CASE("the last job of the commit thread closes the store") {

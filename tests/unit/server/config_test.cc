@@ -147,6 +147,20 @@ TEST_CASE("a value that is wrong is refused with the setting, its source and wha
   CHECK(ErrorOf(Read({"--data-dir", ""})) == "flag --data-dir: must name a directory, got ''");
 }
 
+TEST_CASE("the watermarks of the disk are a pair, the high one not below the low one") {
+  const Limits defaults;
+  CHECK(defaults.disk_free_high() == 320 * 1024 * 1024);
+  const auto low = Read({"--disk-free-low-bytes", "4000"});
+  REQUIRE(low.ok());
+  CHECK(low->config.core.limits.disk_free_low_bytes == 4000);
+  CHECK(low->config.core.limits.disk_free_high() == 5000);
+  CHECK(Read({"--disk-free-low-bytes", "7", "--disk-free-high-bytes", "7"}).ok());
+  CHECK(Read({"--disk-free-low-bytes", "0", "--disk-free-high-bytes", "7"}).ok());
+  CHECK(ErrorOf(Read({"--disk-free-low-bytes", "4000", "--disk-free-high-bytes", "3999"})) ==
+        "flag --disk-free-high-bytes: must be at least disk-free-low-bytes, which is 4000, or 0 "
+        "for a quarter more than that; got 3999");
+}
+
 TEST_CASE("an interval durability is taken from 1 to 10000 milliseconds") {
   CHECK(Read({"--durability=interval:1"})->config.durability.interval_ms == 1);
   CHECK(Read({"--durability=interval:10000"})->config.durability.interval_ms == 10'000);

@@ -1,0 +1,48 @@
+// DiskRoom: whether the ledger's file system has room for new tokens, with two watermarks, so that
+// a disk that stays near one of them does not make the answer change with each look.
+//
+// Thread: loop. It is told what is free and keeps no clock.
+#ifndef NOWCALLS_ENGINE_DISK_ROOM_H_
+#define NOWCALLS_ENGINE_DISK_ROOM_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/limits.h"
+
+namespace nowcalls::engine {
+
+class DiskRoom {
+ public:
+  explicit DiskRoom(const Limits& limits)
+      : low_bytes_(limits.disk_free_low_bytes), high_bytes_(limits.disk_free_high()) {}
+
+  // What to log: nothing, unless `low` has changed. A file system that does not tell what is free
+  // changes nothing.
+  std::string Update(std::optional<uint64_t> free_bytes) {
+    free_bytes_ = free_bytes;
+    if (!free_bytes.has_value()) return "";
+    const bool was_low = low_;
+    low_ = *free_bytes < (was_low ? high_bytes_ : low_bytes_);
+    if (low_ == was_low) return "";
+    const std::string free = std::to_string(*free_bytes) + " bytes are free for the ledger";
+    if (!low_) return free + " again: tokens are granted";
+    return "only " + free + ", fewer than disk-free-low-bytes (" + std::to_string(low_bytes_) +
+           "): no token is granted until " + std::to_string(high_bytes_) +
+           " are free; tokens that are out can be kept and released. Make room on that disk";
+  }
+
+  bool low() const { return low_; }
+  std::optional<uint64_t> free_bytes() const { return free_bytes_; }
+
+ private:
+  const uint64_t low_bytes_;
+  const uint64_t high_bytes_;
+  std::optional<uint64_t> free_bytes_;  // At the last look.
+  bool low_ = false;
+};
+
+}  // namespace nowcalls::engine
+
+#endif  // NOWCALLS_ENGINE_DISK_ROOM_H_
