@@ -99,7 +99,7 @@ std::string CheckForeignInclude(std::string_view unit, const std::string& target
 
 std::string CheckInclude(std::string_view unit, const std::string& target, bool quoted) {
   static const Names test_folders = {"support", "unit", "integration", "crash", "faults",
-                                     "tidy",    "sim",  "fuzz",        "bench"};
+                                     "tidy",    "sim",  "fuzz",        "bench", "shim"};
   const std::string_view folder = FirstFolder(target);
   if (folder == "nowcalls") return {};
   if (target == "nowcalls_version.h") return unit == "include" ? "not part of the public API" : "";

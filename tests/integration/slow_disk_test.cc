@@ -1,0 +1,118 @@
+// A disk that takes hundreds of milliseconds for each sync: who pushes is held back, nobody is told
+// what is not so, and what was granted is there afterwards.
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "integration/calls.h"
+#include "support/admin.h"
+#include "support/machine.h"
+#include "support/server_process.h"
+
+namespace nowcalls::testing {
+namespace {
+
+constexpr int64_t kFlow = 1;
+constexpr int64_t kOtherFlow = 2;
+constexpr uint64_t kMiB = 1024 * 1024;
+#ifdef __SANITIZE_ADDRESS__
+constexpr uint64_t kGrowthMax = 512 * kMiB;
+#else
+constexpr uint64_t kGrowthMax = 32 * kMiB;
+#endif
+
+TEST_CASE("on a slow disk clients that push are held back, memory is bounded, nothing is lost") {
+  constexpr int64_t kClients = 16;
+  constexpr int64_t kRequests = 1'000;  // Of each.
+  constexpr int64_t kInFlightMax = 50;
+  constexpr int64_t kSlowSyncs = 6;
+  Machine machine;
+  TestServer server(
+      {RuleJson(kFlow, 1'000'000), RuleJson(kOtherFlow, 10)},
+      {{"--requests-in-flight-max", std::to_string(kInFlightMax)}, machine.environment()});
+  RpcClient watcher = server.Connect("watcher");
+  const Grant early = Acquire(&watcher, kOtherFlow);
+  const uint64_t resident_before = ResidentBytes(server.server().process().pid());
+  machine.control().sync_takes_ms = 200;
+  std::vector<RpcClient> clients;
+  std::string flood;
+  for (int64_t i = 0; i < kRequests; ++i) {
+    flood += EncodeRequest(static_cast<uint32_t>(i), "acquire", {kFlow, 1});
+  }
+  for (int64_t i = 0; i < kClients; ++i) {
+    clients.emplace_back(server.address());
+    REQUIRE(clients.back().SendRaw(flood));
+  }
+  const int64_t syncs_before = machine.control().syncs;
+  int64_t granted = 0;
+  REQUIRE(PollUntil(kPatienceMs, [&] {
+    granted = NowCalls(&watcher, kFlow);
+    // What is unanswered, and what the syncs since have answered; three batches are on their way.
+    const int64_t syncs = machine.control().syncs - syncs_before;
+    CHECK(granted <= kClients * kInFlightMax * (syncs + 3));
+    CHECK(ResidentBytes(server.server().process().pid()) < resident_before + kGrowthMax);
+    return syncs >= kSlowSyncs;
+  }));
+  CHECK(granted > 0);
+  CHECK(granted < kClients * kRequests);
+  // Who does not push is served meanwhile, one sync or two later.
+  CHECK(Release(&watcher, early.token_id) == kStatusReleaseOk);
+  CHECK(ResultOf(&watcher, "ping").at(0).get<int64_t>() > 0);
+
+  machine.control().sync_takes_ms = 0;
+  std::multiset<uint64_t> tokens;
+  for (RpcClient& client : clients) {
+    for (int64_t i = 0; i < kRequests; ++i) {
+      const Reply reply = client.Receive();
+      REQUIRE(reply.ok());
+      REQUIRE(reply.result.at(0) == kStatusOk);
+      tokens.insert(reply.result.at(1).get<uint64_t>());
+    }
+  }
+  CHECK(NowCalls(&watcher, kFlow) == kClients * kRequests);
+  server.server().Kill9();
+  CHECK(Column<uint64_t>(AdminRows(Source::Offline(server.data_dir()), {"dump"}), "token_id") ==
+        tokens);
+  CHECK(RunAdmin(Source::Offline(server.data_dir()), {"verify"}).exit_code == 0);
+}
+
+TEST_CASE("what depends on the disk is answered after a sync, and all else while it lasts") {
+  Machine machine;
+  TestServer server({RuleJson(kFlow, 3), RuleJson(kOtherFlow, 1)}, {{}, machine.environment()});
+  RpcClient alice = server.Connect("alice");
+  RpcClient bob = server.Connect("bob");
+  Acquire(&bob, kOtherFlow);
+  machine.control().sync_takes_ms = 300;
+  std::set<uint64_t> held;
+  for (int i = 0; i < 3; ++i) {
+    const int64_t syncs_before = machine.control().syncs;
+    alice.Send("acquire", {kFlow, 1});
+    // The disk is busy with it, and with nothing else.
+    REQUIRE(PollUntil(kPatienceMs, [&] { return NowCalls(&bob, kFlow) == i + 1; }));
+    CHECK(Acquire(&bob, kOtherFlow).status == kStatusBlocked);
+    CHECK(ResultOf(&bob, "info").at("counts").at("tokens") == i + 2);
+    const Reply reply = alice.Receive();
+    REQUIRE(reply.ok());
+    CHECK(machine.control().syncs > syncs_before);
+    held.insert(reply.result.at(1).get<uint64_t>());
+  }
+  const int64_t syncs_before = machine.control().syncs;
+  CHECK(Release(&alice, *held.begin()) == kStatusReleaseOk);
+  CHECK(machine.control().syncs > syncs_before);
+}
+
+TEST_CASE("a disk that hangs for longer than a second is in the log, and passes") {
+  Machine machine;
+  TestServer server(RuleJson(kFlow, 3), {{}, machine.environment()});
+  RpcClient alice = server.Connect("alice");
+  machine.control().sync_takes_ms = 1'100;
+  CHECK(Acquire(&alice, kFlow).status == kStatusOk);
+  machine.control().sync_takes_ms = 0;
+  CHECK(Acquire(&alice, kFlow).status == kStatusOk);
+  CHECK(server.server().LogHas("grants wait for the disk under "));
+}
+
+}  // namespace
+}  // namespace nowcalls::testing

@@ -1,0 +1,112 @@
+// A library that is loaded before all others (LD_PRELOAD) and gives the server a machine whose wall
+// clock is set, that was booted anew, whose disk is slow or that gives dead peers up sooner. The
+// calls below are those of the C library; the rest of the server is the real one.
+//
+// Thread: any of the server's. Without the file that the environment names it changes nothing.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "shim/machine_control.h"
+
+namespace {
+
+using nowcalls::testing::MachineControl;
+
+MachineControl* MapControl() {
+  static MachineControl none{};
+  const char* path = std::getenv(nowcalls::testing::kMachineControlVariable);
+  const int fd = path == nullptr ? -1 : open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return &none;
+  void* mapped = mmap(nullptr, sizeof(MachineControl), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  return mapped == MAP_FAILED ? &none : static_cast<MachineControl*>(mapped);
+}
+
+MachineControl& Control() {
+  static MachineControl* const control = MapControl();
+  return *control;
+}
+
+// The function that would have been called without this library.
+template <typename Function>
+Function* Next(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+void Add(int64_t offset_ms, timespec* time) {
+  constexpr int64_t kNsPerS = 1'000'000'000;
+  const int64_t ns = time->tv_nsec + offset_ms % 1'000 * 1'000'000 + kNsPerS;
+  time->tv_sec += offset_ms / 1'000 + ns / kNsPerS - 1;
+  time->tv_nsec = ns % kNsPerS;
+}
+
+int Sync(int (*next)(int), int fd) {
+  const int64_t ms = Control().sync_takes_ms;
+  timespec left{ms / 1'000, ms % 1'000 * 1'000'000};
+  while (ms > 0 && nanosleep(&left, &left) != 0) continue;
+  const int result = next(fd);
+  ++Control().syncs;
+  return result;
+}
+
+}  // namespace
+
+extern "C" {
+
+int clock_gettime(clockid_t id, timespec* time) noexcept {
+  static auto* const next = Next<int(clockid_t, timespec*)>("clock_gettime");
+  const int result = next(id, time);
+  if (result != 0) return result;
+  if (id == CLOCK_REALTIME) Add(Control().wall_offset_ms, time);
+  if (id == CLOCK_BOOTTIME) Add(Control().boot_offset_ms, time);
+  return result;
+}
+
+FILE* fopen(const char* path, const char* mode) {
+  static auto* const next = Next<FILE*(const char*, const char*)>("fopen");
+  const int64_t boot = Control().boot;
+  if (boot == 0 || path != std::string_view("/proc/sys/kernel/random/boot_id")) {
+    return next(path, mode);
+  }
+  char id[64];
+  std::snprintf(id, sizeof(id), "00000000-0000-0000-0000-%012d\n", static_cast<int>(boot));
+  FILE* file = std::tmpfile();
+  if (file == nullptr) return nullptr;
+  std::fputs(id, file);
+  std::rewind(file);
+  return file;
+}
+
+int fdatasync(int fd) {
+  static auto* const next = Next<int(int)>("fdatasync");
+  return Sync(next, fd);
+}
+
+int fsync(int fd) {
+  static auto* const next = Next<int(int)>("fsync");
+  return Sync(next, fd);
+}
+
+int setsockopt(int fd, int level, int option, const void* value, socklen_t size) noexcept {
+  static auto* const next = Next<int(int, int, int, const void*, socklen_t)>("setsockopt");
+  const int64_t hurry = Control().tcp_hurry;
+  const bool is_time =
+      option == TCP_KEEPIDLE || option == TCP_KEEPINTVL || option == TCP_USER_TIMEOUT;
+  if (hurry == 0 || level != IPPROTO_TCP || !is_time || size != sizeof(int)) {
+    return next(fd, level, option, value, size);
+  }
+  const int sooner = static_cast<int>(*static_cast<const int*>(value) / hurry);
+  return next(fd, level, option, &sooner, size);
+}
+
+}  // extern "C"
