@@ -1,7 +1,6 @@
 // What hostile and broken peers send: it costs no more than the limits allow, and an honest client
 // beside them notices nothing.
 #include <doctest/doctest.h>
-#include <sys/resource.h>
 
 #include <set>
 #include <string>
@@ -70,14 +69,6 @@ class Hostile {
     return arguments;
   }
 };
-
-void AllowManyFiles() {
-  rlimit limit{};
-  REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
-  limit.rlim_cur = limit.rlim_max;
-  REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-  REQUIRE(limit.rlim_cur > 3'000);
-}
 
 TEST_CASE_FIXTURE(Hostile, "random bytes end their connection and nothing else") {
   Prng prng(20'201'120);
@@ -291,7 +282,7 @@ TEST_CASE("a client that never reads its replies is closed, and its tokens are r
 
 TEST_CASE_FIXTURE(Hostile, "two thousand idle sockets cost little and keep nobody out") {
   constexpr size_t kSockets = 2'000;
-  AllowManyFiles();
+  AllowManyFiles(3'000);
   std::vector<RpcClient> idle;
   for (size_t i = 0; i < kSockets; ++i) {
     idle.push_back(server.Connect());
@@ -308,7 +299,7 @@ TEST_CASE_FIXTURE(Hostile, "two thousand idle sockets cost little and keep nobod
 
 TEST_CASE_FIXTURE(Hostile, "two thousand sockets with half a message each are all closed in time") {
   constexpr size_t kSockets = 2'000;
-  AllowManyFiles();
+  AllowManyFiles(3'000);
   const std::string request = EncodeRequest(8, "acquire", {kHostileFlow, 1});
   std::vector<RpcClient> sockets;
   for (size_t i = 0; i < kSockets; ++i) {
@@ -342,7 +333,7 @@ TEST_CASE_FIXTURE(Hostile, "floods of notifications and pings leave room for oth
 }
 
 TEST_CASE("input that is never completed is bounded over all connections") {
-  AllowManyFiles();
+  AllowManyFiles(3'000);
   TestServer server({RuleJson(kHonestFlow, 1)},
                     {{"--input-total-bytes-max", std::to_string(4 * kMiB)}, {}});
   HonestClient honest(server.address(), kHonestFlow);

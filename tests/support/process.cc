@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -142,6 +143,14 @@ void WriteStringToFile(const std::string& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out << text;
   if (!out.flush()) throw std::runtime_error("cannot write " + path);
+}
+
+void AllowManyFiles(uint64_t files) {
+  rlimit limit{};
+  bool raised = getrlimit(RLIMIT_NOFILE, &limit) == 0;
+  limit.rlim_cur = limit.rlim_max;
+  raised = raised && setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= files;
+  if (!raised) throw std::runtime_error("fewer than " + std::to_string(files) + " files");
 }
 
 uint64_t ResidentBytes(pid_t pid) {

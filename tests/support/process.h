@@ -70,6 +70,10 @@ std::string ProductBinary(const std::string& name);
 std::string ReadFileToString(const std::string& path);  // Empty when there is none.
 void WriteStringToFile(const std::string& path, const std::string& text);
 
+// Raises this process's own limit of open files. Throws std::runtime_error when it stays below
+// `files`.
+void AllowManyFiles(uint64_t files);
+
 // Resident bytes of a process, from /proc.
 uint64_t ResidentBytes(pid_t pid);
 

@@ -14,7 +14,7 @@ std::vector<std::string> ServerProcess::Arguments() const {
   const std::string& other = options_.program;
   std::vector<std::string> arguments = {other.empty() ? ProductBinary("nowcalls-server") : other,
                                         "--listen",
-                                        "127.0.0.1:0",
+                                        options_.host + ":0",
                                         "--port-file",
                                         dir_ + "/port",
                                         "--data-dir",
@@ -33,7 +33,7 @@ void ServerProcess::StartWithoutWaiting() {
 bool ServerProcess::WaitUntilServing(int64_t timeout_ms) {
   PollUntil(timeout_ms, [this] {
     const std::string port = ReadFileToString(dir_ + "/port");
-    if (port.ends_with('\n')) address_ = "127.0.0.1:" + port.substr(0, port.size() - 1);
+    if (port.ends_with('\n')) address_ = options_.host + ":" + port.substr(0, port.size() - 1);
     return !address_.empty() || !process_->Running();
   });
   return !address_.empty() && process_->Running();

@@ -21,6 +21,7 @@ struct ServerOptions {
   std::vector<std::string> arguments;  // Added to --listen, --port-file and --data-dir.
   Environment environment;
   std::string program;  // Its path; empty: nowcalls-server.
+  std::string host = "127.0.0.1";  // Where it listens, on a port of its own.
 };
 
 class ServerProcess {
@@ -76,6 +77,7 @@ class TestServer {
   ServerProcess& server() { return server_; }
   const std::string& address() const { return server_.address(); }
   std::string data_dir() const { return server_.data_dir(); }
+  const std::string& dir() const { return dir_.path(); }
   std::string Sub(std::string_view name) const { return dir_.Sub(name); }
 
  private:
