@@ -1,14 +1,12 @@
 // The README's own examples, run as a reader would run them.
 #include <doctest/doctest.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "integration/calls.h"
+#include "integration/readme_client.h"
 #include "server/settings.h"
 #include "support/admin.h"
 #include "support/server_process.h"
@@ -16,57 +14,22 @@
 namespace nowcalls::testing {
 namespace {
 
-// The text between ```python and ``` in the README; fails the test when there is none.
-std::string PythonExample() {
-  const std::string readme = ReadFileToString(NOWCALLS_SOURCE_DIR "/README.md");
-  const std::string opening = "```python\n";
-  const size_t begin = readme.find(opening);
-  REQUIRE(begin != std::string::npos);
-  const size_t end = readme.find("```", begin + opening.size());
-  REQUIRE(end != std::string::npos);
-  return readme.substr(begin + opening.size(), end - begin - opening.size());
-}
-
-// The reader's keyboard: a pipe that the example reads from and the test presses Enter on.
-class Keyboard {
- public:
-  explicit Keyboard(const std::string& path) {
-    REQUIRE(mkfifo(path.c_str(), 0600) == 0);
-    fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
-    REQUIRE(fd_ >= 0);
-  }
-  ~Keyboard() { close(fd_); }
-  Keyboard(const Keyboard&) = delete;
-  Keyboard& operator=(const Keyboard&) = delete;
-
-  void PressEnter() const { REQUIRE(write(fd_, "\n", 1) == 1); }
-
- private:
-  int fd_ = -1;
-};
-
 TEST_CASE("the README's Python example acquires, is seen by the admin tool and releases on Enter") {
   TestServer server(nullptr,
                     {{"--rules", "shop=" NOWCALLS_SOURCE_DIR "/data/rules/shop.json"}, {}});
-  WriteStringToFile(server.Sub("example.py"), PythonExample());
-  const Keyboard keyboard(server.Sub("keyboard"));
-  Process example({{"/usr/bin/python3", server.Sub("example.py"), server.address()},
-                   {},
-                   server.Sub("out"),
-                   server.Sub("err"),
-                   server.Sub("keyboard")});
+  ReadmeClient example(server.dir(), server.address());
   const Source live = Source::Live(server.address());
   std::vector<Json> rows;
   REQUIRE(PollUntil(kPatienceMs, [&] {
     rows = AdminRows(live, {"tokens"});
-    return !rows.empty() || !example.Running();
+    return !rows.empty() || !example.process().Running();
   }));
-  CAPTURE(ReadFileToString(server.Sub("err")));
+  CAPTURE(example.err());
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].at("flow_id") == 1001);
-  keyboard.PressEnter();
-  CHECK(example.Wait() == 0);
-  const std::string printed = ReadFileToString(server.Sub("out"));
+  example.PressEnter();
+  CHECK(example.process().Wait() == 0);
+  const std::string printed = example.out();
   CHECK(printed.find(rows[0].at("token_id").dump()) != std::string::npos);
   CHECK(AdminRows(live, {"tokens"}).empty());
   RpcClient client = server.Connect();

@@ -1,0 +1,271 @@
+// What becomes of tokens when clocks are set, machines are booted anew, and processes are stopped.
+//
+// The wall clock, the boot clock and the boot id of the real server are those of a Machine
+// (support/machine.h). This process has the real boot clock, which the ledger clock must follow.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "integration/calls.h"
+#include "integration/readme_client.h"
+#include "support/admin.h"
+#include "support/machine.h"
+#include "support/server_process.h"
+
+namespace nowcalls::testing {
+namespace {
+
+constexpr int64_t kHourMs = 3'600'000;
+constexpr int64_t kTenYearsMs = int64_t{3'652} * 24 * kHourMs;
+// As someone sets a wall clock that was right at first.
+constexpr int64_t kWallOffsetsMs[] = {kHourMs, -kHourMs, kTenYearsMs, -kTenYearsMs};
+constexpr int64_t kLongFlow = 1;
+constexpr int64_t kShortFlow = 2;
+constexpr int64_t kMomentFlow = 3;
+constexpr int64_t kShortHoldMs = 600;
+
+Json Rules() {
+  return {RuleJson(kLongFlow, 1'000, {{"resourceTimeout", 24 * kHourMs}}),
+          RuleJson(kShortFlow, 1'000, {{"resourceTimeout", kShortHoldMs / 2}}),
+          RuleJson(kMomentFlow, 1'000, {{"resourceTimeout", 1}})};
+}
+
+int64_t LedgerMs(RpcClient* client) { return ResultOf(client, "ping").at(0).get<int64_t>(); }
+
+// Proves that the ledger clock goes as fast as the boot clock, between two calls of Check. A
+// machine that is booted anew may add something.
+class Pace {
+ public:
+  explicit Pace(RpcClient* client) { Take(client); }
+
+  void Check(RpcClient* client, int64_t least_jump_ms = 0, int64_t most_jump_ms = 0) {
+    const Pace before = *this;
+    Take(client);
+    const int64_t passed_ms = ledger_ms_ - before.ledger_ms_;
+    CHECK(passed_ms >= before_to_ms_ - before.after_from_ms_ + least_jump_ms);
+    CHECK(passed_ms <= after_from_ms_ - before.before_to_ms_ + most_jump_ms);
+  }
+
+ private:
+  // The ledger was read between the two; each is a millisecond wider than it looks.
+  void Take(RpcClient* client) {
+    before_to_ms_ = BoottimeMs() - 1;
+    ledger_ms_ = LedgerMs(client);
+    after_from_ms_ = BoottimeMs() + 1;
+  }
+
+  int64_t before_to_ms_ = 0;
+  int64_t ledger_ms_ = 0;
+  int64_t after_from_ms_ = 0;
+};
+
+// Tokens that end by themselves, each not before its hold is over on the real boot clock.
+class ShortTokens {
+ public:
+  void Take(RpcClient* client) {
+    since_ms_ = BoottimeMs();
+    REQUIRE(Acquire(client, kShortFlow).status == kStatusOk);
+  }
+  void CheckEnd(RpcClient* client) const {
+    REQUIRE(PollUntil(kPatienceMs, [&] { return NowCalls(client, kShortFlow) == 0; }));
+    CHECK(BoottimeMs() >= since_ms_ + kShortHoldMs);
+  }
+
+ private:
+  int64_t since_ms_ = 0;
+};
+
+// The sweep has looked around.
+void WaitForSweep(RpcClient* client) {
+  REQUIRE(Acquire(client, kMomentFlow).status == kStatusOk);
+  REQUIRE(PollUntil(kPatienceMs, [&] { return NowCalls(client, kMomentFlow) == 0; }));
+}
+
+TEST_CASE("a wall clock that is set under a server ends no token and keeps none") {
+  Machine machine;
+  TestServer server(Rules(), {{}, machine.environment()});
+  RpcClient alice = server.Connect("alice");
+  Pace pace(&alice);
+  std::multiset<uint64_t> held;
+  uint64_t last_fence = 0;
+  int64_t round = 0;
+  for (const int64_t offset_ms : kWallOffsetsMs) {
+    CAPTURE(offset_ms);
+    ShortTokens short_tokens;
+    short_tokens.Take(&alice);
+    const Grant grant = Acquire(&alice, kLongFlow);
+    CHECK(grant.fence > last_fence);
+    last_fence = grant.fence;
+    held.insert(grant.token_id);
+    machine.control().wall_offset_ms = offset_ms;
+    WaitForSweep(&alice);
+    short_tokens.CheckEnd(&alice);
+    CHECK(Column<uint64_t>(ListAll(&alice, "tokens", Json::array({nullptr})), "token_id") == held);
+    pace.Check(&alice);
+    // What the server says of the time shows that it was set.
+    ++round;
+    LoadRules(&alice, RuleJson(100 + round, 1), "round-" + std::to_string(round));
+    CHECK(server.server().LogHas(WallText(WallMs() + offset_ms).substr(0, 11)));
+  }
+  for (const uint64_t token : held) CHECK(Release(&alice, token) == kStatusReleaseOk);
+}
+
+TEST_CASE("a wall clock that is set while no server runs ends no token and keeps none") {
+  Machine machine;
+  TestServer server(Rules(), {{"--restart-grace-ms", "100"}, machine.environment()});
+  RpcClient alice = server.Connect("alice");
+  Pace pace(&alice);
+  std::multiset<uint64_t> held;
+  uint64_t last_fence = 0;
+  for (const int64_t offset_ms : kWallOffsetsMs) {
+    CAPTURE(offset_ms);
+    const Grant grant = Acquire(&alice, kLongFlow);
+    CHECK(grant.fence > last_fence);
+    last_fence = grant.fence;
+    held.insert(grant.token_id);
+    ShortTokens short_tokens;
+    short_tokens.Take(&alice);
+    server.server().Kill9();
+    machine.control().wall_offset_ms = offset_ms;
+    server.server().Start();
+    alice = server.Connect("alice");
+    WaitForSweep(&alice);
+    short_tokens.CheckEnd(&alice);
+    CHECK(Column<uint64_t>(ListAll(&alice, "tokens", Json::array({nullptr})), "token_id") == held);
+    pace.Check(&alice);
+  }
+  CHECK(server.server().log().find("the machine was started anew") == std::string::npos);
+}
+
+TEST_CASE(
+    "a boot with any wall clock takes an hour of a token at most, keeps none for ever, and goes on "
+    "with higher fences") {
+  constexpr uint64_t kFencesSkipped = uint64_t{1} << 36;
+  Machine machine;
+  machine.control().boot = 1;
+  TestServer server(Rules(), {{"--restart-grace-ms", "100"}, machine.environment()});
+  RpcClient alice = server.Connect("alice");
+  Pace pace(&alice);
+  std::multiset<uint64_t> held;
+  uint64_t last_fence = 0;
+  for (const int64_t step_ms : {int64_t{0}, kHourMs / 2, -kHourMs, kTenYearsMs, -2 * kTenYearsMs}) {
+    CAPTURE(step_ms);
+    const Grant grant = Acquire(&alice, kLongFlow);
+    CHECK(grant.fence > last_fence);
+    last_fence = grant.fence;
+    held.insert(grant.token_id);
+    REQUIRE(Acquire(&alice, kShortFlow).status == kStatusOk);
+    server.server().Kill9();
+    machine.Reboot(step_ms);
+    server.server().Start();
+    alice = server.Connect("alice");
+    WaitForSweep(&alice);
+    // Each is out for its hold, or the grace; the time that is counted for the boot may be either.
+    REQUIRE(PollUntil(kPatienceMs, [&] { return NowCalls(&alice, kShortFlow) == 0; }));
+    CHECK(Column<uint64_t>(ListAll(&alice, "tokens", Json::array({nullptr})), "token_id") == held);
+    // A mark is up to a second old, and set back the clock counts no time at all.
+    const bool back = step_ms < 0;
+    pace.Check(&alice, back ? -kPatienceMs : std::min(step_ms, kHourMs) - 2'000,
+               back ? 0 : std::min(step_ms, kHourMs) + 2'000);
+    const Grant after = Acquire(&alice, kLongFlow);
+    CHECK(after.fence >= last_fence + kFencesSkipped);
+    last_fence = after.fence;
+    CHECK(Release(&alice, after.token_id) == kStatusReleaseOk);
+  }
+  const std::string log = server.server().log();
+  CHECK(log.find("the machine was started anew; ") != std::string::npos);
+  CHECK(log.find("the machine was started anew and its wall clock differs by ") !=
+        std::string::npos);
+}
+
+TEST_CASE("a server that was stopped past deadlines ends those tokens when it goes on, no others") {
+  TestServer server(Rules());
+  RpcClient alice = server.Connect("alice");
+  Pace pace(&alice);
+  const Grant kept = Acquire(&alice, kLongFlow);
+  ShortTokens short_tokens;
+  short_tokens.Take(&alice);
+  server.server().process().Signal(SIGSTOP);
+  const int64_t stopped_ms = BoottimeMs();
+  REQUIRE(PollUntil(kPatienceMs, [&] { return BoottimeMs() > stopped_ms + 2 * kShortHoldMs; }));
+  server.server().process().Signal(SIGCONT);
+  short_tokens.CheckEnd(&alice);
+  pace.Check(&alice);
+  CHECK(NowCalls(&alice, kLongFlow) == 1);
+  CHECK(Release(&alice, kept.token_id) == kStatusReleaseOk);
+}
+
+// The README's client under rules of its own, which takes its token and is stopped.
+class StoppedClient {
+ public:
+  explicit StoppedClient(const Json& times, std::vector<std::string> settings = {})
+      : server(nullptr, {std::move(settings), {}}), watcher(server.Connect("watcher")) {
+    LoadRules(&watcher, RuleJson(1001, 1, times), "shop");
+    client_.emplace(server.dir(), server.address());
+    REQUIRE(PollUntil(kPatienceMs, [&] { return NowCalls(&watcher, 1001) == 1; }));
+    REQUIRE(PollUntil(kPatienceMs, [&] { return Printed("token "); }));
+    client_->process().Signal(SIGSTOP);
+  }
+
+  // It goes on and gives its token back.
+  void GoOn() {
+    client_->process().Signal(SIGCONT);
+    client_->PressEnter();
+    exit_code = client_->process().Wait().value_or(-1000);
+  }
+  bool Printed(const std::string& text) const {
+    return (client_->out() + client_->err()).find(text) != std::string::npos;
+  }
+
+  TestServer server;
+  RpcClient watcher;
+  int exit_code = 0;
+
+ private:
+  std::optional<ReadmeClient> client_;
+};
+
+TEST_CASE("a client that is stopped past its hold loses its token, and hears of it") {
+  StoppedClient client(Json{{"resourceTimeout", 400}});
+  REQUIRE(PollUntil(kPatienceMs, [&] { return NowCalls(&client.watcher, 1001) == 0; }));
+  const Grant next = Acquire(&client.watcher, 1001);
+  CHECK(next.status == kStatusOk);
+  const auto history = AdminRows(Source::Live(client.server.address()), {"history"});
+  REQUIRE(history.size() == 1);
+  CHECK(history[0].at("reason") == "resource_timeout");
+  CHECK(history[0].at("client_id") == "worker-1");
+  CHECK(history[0].at("fence") < next.fence);
+  client.GoOn();
+  CHECK(client.exit_code == 0);
+  CHECK(client.Printed("already gone"));
+  CHECK(NowCalls(&client.watcher, 1001) <= 1);  // It took nobody else's.
+  CHECK(ResultOf(&client.watcher, "flow", Json::array({1001}))
+            .at("counters")
+            .at("ended")
+            .at("released") == 0);
+}
+
+TEST_CASE("a client that is stopped while its server restarts is offline, and loses its token") {
+  StoppedClient client(Json{{"clientOfflineTime", 1}}, {"--restart-grace-ms", "300"});
+  client.server.server().Restart();
+  client.watcher = client.server.Connect("watcher");
+  REQUIRE(PollUntil(kPatienceMs, [&] { return NowCalls(&client.watcher, 1001) == 0; }));
+  const auto history = AdminRows(Source::Live(client.server.address()), {"history"});
+  REQUIRE(history.size() == 1);
+  CHECK(history[0].at("reason") == "client_offline");
+  const Grant next = Acquire(&client.watcher, 1001);
+  CHECK(next.fence > history[0].at("fence"));
+  client.GoOn();
+  CHECK(client.exit_code != 0);
+  CHECK(NowCalls(&client.watcher, 1001) == 1);
+  CHECK(Release(&client.watcher, next.token_id) == kStatusReleaseOk);
+}
+
+}  // namespace
+}  // namespace nowcalls::testing
