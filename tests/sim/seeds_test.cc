@@ -2,11 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "sim/seed_runner.h"
 #include "sim/simulation.h"
 
 namespace nowcalls::sim {
@@ -37,19 +39,15 @@ std::vector<uint64_t> Regressions() {
 }
 
 TEST_CASE("no promise is broken under 200 seeds of faults") {
-  FaultCounts faults;
-  uint64_t granted = 0;
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    const RunResult result = Run({.seed = seed});
-    CHECK_MESSAGE(result.violations.empty(), Told(seed, result));
-    faults.Add(result.faults);
-    granted += result.granted;
-  }
+  const SeedTotals totals = RunSeeds(
+      1, kSeeds, [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); });
+  CHECK(totals.failures == 0);
+  CHECK(totals.seeds == kSeeds);
   // Faults that do not happen prove nothing.
   for (size_t i = 0; i < kFaultCount; ++i) {
-    CHECK_MESSAGE(faults.counts[i] > 0, FaultName(static_cast<Fault>(i)));
+    CHECK_MESSAGE(totals.faults.counts[i] > 0, FaultName(static_cast<Fault>(i)));
   }
-  CHECK(granted > 100 * kSeeds);
+  CHECK(totals.granted > 100 * kSeeds);
 }
 
 TEST_CASE("seeds that once failed do not fail again") {

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/exit_codes.h"
+#include "sim/seed_runner.h"
 #include "sim/simulation.h"
 
 namespace {
@@ -52,12 +53,6 @@ void Say(const std::string& line) {
   std::fflush(stdout);
 }
 
-void SayViolations(uint64_t seed, const RunResult& result) {
-  Say("SEED " + std::to_string(seed) +
-      " failed; again with: " + nowcalls::sim::ReplayCommand(seed));
-  for (const std::string& violation : result.violations) Say("  VIOLATION " + violation);
-}
-
 void SayFaults(const FaultCounts& faults) {
   std::string text = "faults:";
   for (size_t i = 0; i < nowcalls::sim::kFaultCount; ++i) {
@@ -74,37 +69,23 @@ int RunOne(uint64_t seed) {
   SayFaults(result.faults);
   Say("trace hash " + std::to_string(result.hash));
   if (result.violations.empty()) return nowcalls::kExitOk;
-  SayViolations(seed, result);
+  for (const std::string& violation : result.violations) Say("VIOLATION " + violation);
   return nowcalls::kExitFailure;
 }
 
-// A process that ends in the middle (a failed check) has told its seed.
 int RunMany(uint64_t from, uint64_t seeds) {
-  constexpr uint64_t kToldEvery = 1'000;
-  FaultCounts faults;
-  uint64_t requests = 0;
-  uint64_t granted = 0;
-  uint64_t failures = 0;
   Say("SEED " + std::to_string(from) + " and the " + std::to_string(seeds - 1) + " after it");
-  for (uint64_t done = 0; done < seeds; ++done) {
-    std::fprintf(stderr, "\rseed %llu ", static_cast<unsigned long long>(from + done));  // NOLINT
-    const RunResult result = nowcalls::sim::Run({.seed = from + done});
-    faults.Add(result.faults);
-    requests += result.requests;
-    granted += result.granted;
-    if (!result.violations.empty()) {
-      ++failures;
-      SayViolations(from + done, result);
-    }
-    if ((done + 1) % kToldEvery == 0) Say(std::to_string(done + 1) + " seeds done");
+  const nowcalls::sim::SeedTotals totals = nowcalls::sim::RunSeeds(from, seeds, Say);
+  SayFaults(totals.faults);
+  const std::string counts =
+      std::to_string(totals.seeds) + " seeds, " + std::to_string(totals.requests) + " requests, " +
+      std::to_string(totals.granted) + " grants, " + std::to_string(totals.failures) + " failures";
+  if (totals.failures > 0) {
+    Say(counts);
+    return nowcalls::kExitFailure;
   }
-  std::fprintf(stderr, "\r");
-  SayFaults(faults);
-  Say(std::to_string(seeds) + " seeds, " + std::to_string(requests) + " requests, " +
-      std::to_string(granted) + " grants, " + std::to_string(failures) + " failures" +
-      (failures == 0 ? "; the failure rate per seed is below 3/" + std::to_string(seeds) + " (95%)"
-                     : ""));
-  return failures == 0 ? nowcalls::kExitOk : nowcalls::kExitFailure;
+  Say(counts + "; the failure rate per seed is below 3/" + std::to_string(seeds) + " (95%)");
+  return nowcalls::kExitOk;
 }
 
 }  // namespace

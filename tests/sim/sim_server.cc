@@ -128,6 +128,11 @@ void SimServer::Kill() {
   if (runs()) Die(Fault::kCrash);
 }
 
+void SimServer::Reboot() {
+  reboots_ = true;
+  if (runs()) Die(Fault::kReboot);
+}
+
 void SimServer::KillSoon(int calls) { calls_left_ = calls; }
 
 void SimServer::RebootSoon(int calls) {

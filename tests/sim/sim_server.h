@@ -68,6 +68,7 @@ class SimServer final : public engine::Driver {
 
   // --- What happens to the process. ---
   void Kill();
+  void Reboot();
   void KillSoon(int calls);  // Between two of the next calls of the engine.
   void RebootSoon(int calls);
   void Terminate();  // SIGTERM.

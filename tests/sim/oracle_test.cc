@@ -1,0 +1,228 @@
+// The oracle by itself: each broken promise is named, and none that was kept.
+#include "sim/oracle.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace nowcalls::sim {
+namespace {
+
+constexpr LinkId kLink = 1;
+constexpr int64_t kGraceMs = 10'000;
+
+// Flow 1 lets two in, each for 4 s, offline for 2 s; "shop/anna" is online.
+class Court {
+ public:
+  Court() {
+    oracle.AddFlow(1, {.hold_ms = 4'000, .client_offline_ms = 2'000});
+    const LevelSetting two{.in_force = true, .count = 2};
+    oracle.levels().Asked(oracle.Tick(), {{1, [two](const LevelSetting&) { return two; }}});
+    oracle.levels().Answered(oracle.Tick(), true);
+    oracle.ServerReady(false, {}, {});
+    oracle.SessionAsked(kLink, "shop/anna");
+    oracle.SessionSeen(kLink, "shop/anna");
+  }
+
+  // A token whose id is its fence.
+  SeenToken Grant(uint64_t fence, uint64_t request_id = 0) {
+    const OpId op = oracle.AcquireAsked("shop/anna", 1, 1, request_id);
+    oracle.AcquireGranted(op, kLink, fence, fence, 4'000);
+    return {fence, fence, "shop/anna", 1, 1, request_id};
+  }
+  void Pass(int64_t duration_ms) {
+    timeline.RunUntil(timeline.now_us() + duration_ms * kMs, [] { return false; });
+  }
+  // The invariant of the first violation; empty when there is none.
+  std::string Verdict() const {
+    return oracle.violations().empty() ? "" : oracle.violations().front().substr(0, 2);
+  }
+
+  Timeline timeline;
+  Oracle oracle{&timeline, kGraceMs};
+};
+
+TEST_CASE("an acknowledged token must be in the ledger until its deadline") {
+  Court court;
+  court.Grant(5);
+  SUBCASE("lost") {
+    court.Pass(3'999);
+    court.oracle.Audit({});
+    CHECK(court.Verdict() == "I1");
+  }
+  SUBCASE("timed out") {
+    court.Pass(4'000);
+    court.oracle.Audit({});
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("kept and lost") {
+    court.Pass(3'000);
+    court.oracle.KeepAnswered(court.oracle.KeepAsked("shop/anna", 5), true, 4'000);
+    court.Pass(3'000);
+    court.oracle.Audit({});
+    CHECK(court.Verdict() == "I1");
+  }
+  SUBCASE("its client was gone for too long") {
+    court.oracle.LinkBroken(kLink);
+    court.Pass(2'000);
+    court.oracle.Audit({});
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("its release may have been carried out") {
+    court.oracle.ReleaseAsked("shop/anna", 5);
+    court.oracle.Audit({});
+    CHECK(court.Verdict().empty());
+  }
+}
+
+TEST_CASE("a live token is known to its holder, and nobody else can end it") {
+  Court court;
+  court.Grant(5);
+  SUBCASE("not known") {
+    court.oracle.ReleaseAnswered(court.oracle.ReleaseAsked("shop/anna", 5), false);
+    CHECK(court.Verdict() == "I1");
+  }
+  SUBCASE("released by a stranger") {
+    court.oracle.ReleaseAnswered(court.oracle.ReleaseAsked("shop/bert", 5), true);
+    CHECK(court.Verdict() == "I1");
+  }
+  SUBCASE("refused to a stranger") {
+    court.oracle.ReleaseAnswered(court.oracle.ReleaseAsked("shop/bert", 5), false);
+    CHECK(court.Verdict().empty());
+  }
+}
+
+TEST_CASE("a token that has ended does not come back") {
+  Court court;
+  const SeenToken token = court.Grant(5);
+  court.oracle.ReleaseAnswered(court.oracle.ReleaseAsked("shop/anna", 5), true);
+  CHECK(court.Verdict().empty());
+  SUBCASE("in the ledger") { court.oracle.Audit({token}); }
+  SUBCASE("released twice") {
+    court.oracle.ReleaseAnswered(court.oracle.ReleaseAsked("shop/anna", 5), true);
+  }
+  SUBCASE("kept") {
+    court.oracle.KeepAnswered(court.oracle.KeepAsked("shop/anna", 5), true, 4'000);
+  }
+  CHECK(court.Verdict() == "I2");
+}
+
+TEST_CASE("no token is there that nobody asked for") {
+  Court court;
+  const SeenToken found{7, 7, "shop/anna", 1, 1, 9};
+  SUBCASE("never asked for") {
+    court.oracle.Audit({found});
+    CHECK(court.Verdict() == "I3");
+  }
+  SUBCASE("asked for and not answered") {
+    court.oracle.AcquireAsked("shop/anna", 1, 1, 9);
+    court.oracle.Audit({found});
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("refused") {
+    const OpId op = court.oracle.AcquireAsked("shop/anna", 1, 1, 9);
+    court.oracle.Audit({found});
+    court.oracle.AcquireRefused(op);
+    CHECK(court.Verdict() == "I3");
+  }
+  SUBCASE("asked for by another") {
+    court.oracle.AcquireAsked("shop/bert", 1, 1, 9);
+    court.oracle.Audit({found});
+    CHECK(court.Verdict() == "I3");
+  }
+  SUBCASE("with another count than was acknowledged") {
+    SeenToken token = court.Grant(5);
+    token.count = 2;
+    court.oracle.Audit({token});
+    CHECK(court.Verdict() == "I3");
+  }
+  SUBCASE("a second one for a request id") {
+    court.Grant(5, 9);
+    court.Grant(6, 9);
+    CHECK(court.Verdict() == "I3");
+  }
+}
+
+TEST_CASE("the server reports what the ledger holds") {
+  Court court;
+  const SeenToken token = court.Grant(5);
+  court.oracle.ServerDied({token});
+  SUBCASE("the same") {
+    court.oracle.ServerReady(false, {token}, {{1, 1}});
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("more") {
+    court.oracle.ServerReady(false, {token}, {{1, 2}});
+    CHECK(court.Verdict() == "I4");
+  }
+}
+
+TEST_CASE("no grant goes beyond the level") {
+  Court court;
+  const SeenToken first = court.Grant(5);
+  const SeenToken second = court.Grant(6);
+  CHECK(court.Verdict().empty());
+  SUBCASE("acknowledged") {
+    court.Grant(7);
+    CHECK(court.Verdict() == "I5");
+  }
+  SUBCASE("in the ledger alone") {
+    court.oracle.AcquireAsked("shop/anna", 1, 1, 0);
+    court.oracle.Audit({first, second, {7, 7, "shop/anna", 1, 1, 0}});
+    CHECK(court.Verdict() == "I5");
+  }
+  SUBCASE("a level that has fallen ends nothing") {
+    court.oracle.levels().Asked(court.oracle.Tick(),
+                                {{1, [](const LevelSetting&) { return LevelSetting{}; }}});
+    court.oracle.levels().Answered(court.oracle.Tick(), true);
+    court.oracle.Audit({first, second});
+    CHECK(court.Verdict().empty());
+  }
+}
+
+TEST_CASE("fences grow, and are given once") {
+  Court court;
+  court.Grant(5);
+  SUBCASE("smaller") { court.Grant(4); }
+  SUBCASE("given to another") {
+    const OpId op = court.oracle.AcquireAsked("shop/bert", 1, 1, 0);
+    court.oracle.AcquireGranted(op, kLink, 5, 5, 4'000);
+  }
+  CHECK(court.Verdict() == "I6");
+}
+
+TEST_CASE("a restart spares tokens, and loses none that was acknowledged") {
+  Court court;
+  const SeenToken token = court.Grant(5);
+  SUBCASE("lost with the server") {
+    court.oracle.ServerDied({});
+    CHECK(court.Verdict() == "I1");
+  }
+  SUBCASE("gone before the shorter of its hold and the grace") {
+    court.oracle.ServerDied({token});
+    court.Pass(60'000);
+    court.oracle.ServerReady(true, {token}, {{1, 1}});
+    court.Pass(3'999);
+    court.oracle.Audit({});
+    CHECK(court.Verdict() == "I1");
+  }
+  SUBCASE("gone after it") {
+    court.oracle.ServerDied({token});
+    court.Pass(60'000);
+    court.oracle.ServerReady(true, {token}, {{1, 1}});
+    court.Pass(4'000);
+    court.oracle.Audit({});
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("acknowledged by the dead, and not in their ledger") {
+    const OpId op = court.oracle.AcquireAsked("shop/anna", 1, 1, 0);
+    court.oracle.ServerDied({token});
+    court.oracle.AcquireGranted(op, kLink, 6, 6, 4'000);
+    CHECK(court.Verdict() == "I1");
+  }
+}
+
+}  // namespace
+}  // namespace nowcalls::sim
