@@ -40,7 +40,8 @@ struct RocksStoreOptions {
   // Called once, when a write fails: on a RocksDB thread for a background one, inside Commit for
   // the log. The process must end.
   std::function<void(Status)> on_background_error;
-  std::optional<ledger::Format> format;  // Of a ledger that Open makes; else with a key of its own.
+  // Of a ledger that Open makes; else one with a key of its own.
+  std::optional<ledger::Format> format = {};
   rocksdb::Env* env = nullptr;  // For tests that inject faults; not owned. nullptr: the real one.
 };
 
