@@ -87,11 +87,13 @@ Status RocksStore::Impl::OpenForServer() {
   const AssertionsMeanDamage reading;
   const std::shared_ptr<rocksdb::FileSystem> real =
       options.env != nullptr ? options.env->GetFileSystem() : rocksdb::FileSystem::Default();
-  rocksdb::DBOptions db_options = ServerDbOptions(options, dir);
+  RocksStoreOptions heard = options;
+  heard.on_background_error = [this](const Status& failure) { FailInBackground(failure); };
+  rocksdb::DBOptions db_options = ServerDbOptions(heard, dir);
   files = std::make_shared<LedgerFileSystem>(
       real, lock.get(), SpareLogBytes(options), db_options.info_log,
-      [report = options.on_background_error, where = dir](const rocksdb::IOStatus& failure) {
-        if (report) report(FromRocks(failure, "write the witness", where));
+      [report = heard.on_background_error, where = dir](const rocksdb::IOStatus& failure) {
+        report(FromRocks(failure, "write the witness", where));
       });
   env = rocksdb::NewCompositeEnv(files);
   db_options.env = env.get();

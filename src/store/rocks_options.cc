@@ -34,6 +34,11 @@ class BackgroundErrorListener : public rocksdb::EventListener {
     if (!report_ || reported_.exchange(true)) return;
     report_(FromRocks(*error, "write the ledger in the background", dir_));
   }
+  // Of a full disk RocksDB waits for room and then tries again, whatever max_bgerror_resume_count.
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status,
+                            bool* auto_recovery) override {
+    *auto_recovery = false;
+  }
 
  private:
   const std::function<void(Status)> report_;

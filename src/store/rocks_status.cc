@@ -27,8 +27,11 @@ Status FromRocks(const rocksdb::Status& status, std::string_view doing, const st
   }
   if (damaged) return Status::Corruption(message + kAdviceDamaged);
   if (status.IsNoSpace()) return Status::IoError(message + kAdviceSpace);
-  // A file that cannot be read while options are checked becomes an invalid argument on its way.
-  const bool refused = message.find("IO error") != std::string::npos;
+  // A file that cannot be read while options are checked becomes an invalid argument on its way;
+  // one that can be at a second try is taken for proof that there is no direct I/O, which nobody
+  // uses.
+  const bool refused = message.find("IO error") != std::string::npos ||
+                       message.find("Direct I/O is not supported") != std::string::npos;
   if (!refused && (status.IsNotSupported() || status.IsInvalidArgument())) {
     return Status::FailedPrecondition(std::move(message));
   }

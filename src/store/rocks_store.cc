@@ -162,10 +162,25 @@ Status RocksStore::Load(LedgerVisitor* visitor) {
   return {};
 }
 
+void RocksStore::Impl::FailInBackground(const Status& failure) {
+  {
+    const std::lock_guard guard(background_mutex);
+    background_failure = failure;
+  }
+  if (options.on_background_error) options.on_background_error(failure);
+}
+
+const Status& RocksStore::Impl::CheckFailed() {
+  if (!failed.ok()) return failed;
+  const std::lock_guard guard(background_mutex);
+  failed = background_failure;
+  return failed;
+}
+
 Status RocksStore::Commit(const ledger::CommitBatch& batch) {
   NOWCALLS_CHECK(batch.sealed());
   if (impl_->db == nullptr || impl_->for_read) return NotForWriting(impl_->dir);
-  if (!impl_->failed.ok()) return impl_->failed;
+  NOWCALLS_RETURN_IF_ERROR(impl_->CheckFailed());
   // The log is written through a descriptor, wherever it has gone.
   impl_->failed = impl_->lock->CheckStillOurs();
   if (impl_->failed.ok()) impl_->failed = impl_->KeepOpened();
@@ -191,7 +206,8 @@ Status RocksStore::Commit(const ledger::CommitBatch& batch) {
     impl_->has_committed = true;
     impl_->last_batch = batch.number();
     impl_->files->Committed(batch.number(), synced);
-    return status;
+    // RocksDB takes batches behind some failures: a compaction without space is one.
+    return impl_->CheckFailed();
   }
   status = status.WithContext("batch " + std::to_string(batch.number()));
   impl_->failed = status;
@@ -200,10 +216,10 @@ Status RocksStore::Commit(const ledger::CommitBatch& batch) {
 
 Status RocksStore::Sync() {
   if (impl_->db == nullptr || impl_->for_read) return NotForWriting(impl_->dir);
-  if (!impl_->failed.ok() || impl_->write_options.sync) return impl_->failed;
+  if (!impl_->CheckFailed().ok() || impl_->write_options.sync) return impl_->failed;
   impl_->failed = FromRocks(impl_->db->SyncWAL(), "sync the log", impl_->dir);
   if (impl_->failed.ok()) impl_->files->Synced();
-  return impl_->failed;
+  return impl_->CheckFailed();
 }
 
 Status RocksStore::CheckPlace() {

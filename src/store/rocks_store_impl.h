@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -85,6 +86,11 @@ struct RocksStore::Impl {
 
   std::unique_ptr<ScanCursor> NewCursor(ledger::Family family, KeyRange range) const;
 
+  // What RocksDB reports, on a thread of its own.
+  void FailInBackground(const Status& failure);
+  // The first failure of the commit thread or in the background; it ends the store. Commit thread.
+  const Status& CheckFailed();
+
   rocksdb::Status CloseDb();
   rocksdb::ColumnFamilyHandle* HandleOf(ledger::Family family) const {
     return families[static_cast<size_t>(family)];
@@ -117,7 +123,10 @@ struct RocksStore::Impl {
   // Owned by the commit thread.
   rocksdb::WriteOptions write_options;
   bool has_committed = false;
-  Status failed;  // Of the first batch that failed; none is taken after it.
+  Status failed;  // None is taken after it.
+
+  std::mutex background_mutex;
+  Status background_failure;  // Guarded by background_mutex.
 
   // Owned by the scan thread. nullptr unless the last step left `more`.
   std::unique_ptr<ScanCursor> cursor;
