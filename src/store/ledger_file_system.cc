@@ -76,9 +76,10 @@ IOStatus LedgerFileSystem::SyncDirectory() {
 
 IOStatus LedgerFileSystem::ReplaceCurrent() {
   IOStatus status = SyncDirectory();
-  if (status.ok()) {
-    status = target()->RenameFile(next_current_, current_path_, IOOptions(), nullptr);
-  }
+  if (!status.ok()) return status;
+  // From here on CURRENT may name what was made.
+  made_.clear();
+  status = target()->RenameFile(next_current_, current_path_, IOOptions(), nullptr);
   if (!status.ok()) return status;
   next_current_.clear();
   return SyncDirectory();
@@ -86,11 +87,13 @@ IOStatus LedgerFileSystem::ReplaceCurrent() {
 
 IOStatus LedgerFileSystem::Keep(uint64_t batch_number) {
   const std::lock_guard lock(mutex_);
-  IOStatus status = CheckOurs();
-  if (status.ok() && opening_ && !next_current_.empty()) status = ReplaceCurrent();
+  if (!kept_.ok()) return kept_;
+  kept_ = CheckOurs();
+  if (kept_.ok() && opening_ && !next_current_.empty()) kept_ = ReplaceCurrent();
   committed_ = batch_number;
   for (auto& [number, first] : first_batches_) first = batch_number + 1;
-  if (status.ok()) status = witness_.Begin(batch_number);
+  if (kept_.ok()) kept_ = witness_.Begin(batch_number);
+  IOStatus status = kept_;
   if (!status.ok()) return status;
   opening_ = false;
   made_.clear();

@@ -56,8 +56,8 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   // REQUIRES: there is a ledger with a CURRENT file, and it is not open yet.
   void BeginOpen();
   // Ends what BeginOpen began, if it was called; from now on the ledger is written. Data files have
-  // all up to `batch_number`, the last. After a failure it is unknown whether CURRENT names the new
-  // manifest, and only Undo may follow.
+  // all up to `batch_number`, the last. After a failure it may be unknown which manifest CURRENT
+  // names: both are left, and no later call changes that.
   rocksdb::IOStatus Keep(uint64_t batch_number = 0);
   // REQUIRES: the database is closed.
   void Undo();
@@ -109,7 +109,8 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   std::atomic<uint64_t> committed_{0};
 
   std::mutex mutex_;
-  bool opening_ = false;          // Guarded by mutex_, as are the next three.
+  bool opening_ = false;          // Guarded by mutex_, as are the next four.
+  rocksdb::IOStatus kept_;        // Of the first Keep that failed.
   std::set<std::string> made_;    // By this open.
   std::set<std::string> doomed_;  // Deletions that wait.
   std::string next_current_;      // What is to be CURRENT; empty: nothing.

@@ -90,6 +90,7 @@ class SimServer final : public engine::Driver {
   void SetReading(engine::ConnectionId id, bool on) override;
   void Log(engine::LogLevel level, std::string_view message) override;
   bool TakeCommitBack() override;
+  Status BeginBackup(engine::ConnectionId asker, std::string_view to) override;
 
  private:
   struct Process;
