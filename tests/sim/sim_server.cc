@@ -444,6 +444,11 @@ void SimServer::Log(engine::LogLevel level, std::string_view message) {
   if (level >= engine::LogLevel::kWarn) world_.trace->Add("server: log: ", message);
 }
 
+// Backups are not simulated.
+Status SimServer::BeginBackup(engine::ConnectionId /*asker*/, std::string_view /*to*/) {
+  return Status::ResourceExhausted("no backup is begun any more");
+}
+
 bool SimServer::TakeCommitBack() {
   Process& process = *process_;
   if (process.commits.empty() || (process.commits.size() == 1 && process.committing)) return false;

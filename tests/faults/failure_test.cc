@@ -1,0 +1,195 @@
+// A store on a disk of which any call fails: it says so, takes nothing more, and loses nothing.
+#include <doctest/doctest.h>
+#include <rocksdb/env.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "faults/faulty_file_system.h"
+#include "faults/life.h"
+#include "faults/recording_file_system.h"
+#include "support/temp_dir.h"
+
+namespace nowcalls::faults {
+namespace {
+
+using store::RocksStore;
+
+// Where a store begins, and how far it gets.
+struct Beginning {
+  DiskImage image;
+  uint64_t from = 0;  // The last batch in it.
+  uint64_t to = 0;
+};
+
+struct Outcome {
+  std::string call;  // That failed; empty: there were not so many.
+  bool reported = false;
+  uint64_t acknowledged = 0;
+  uint64_t begun = 0;
+  std::string problem;
+};
+
+// One life of a store on a disk with a failure.
+class FailingRun {
+ public:
+  // `beginning` is in `data_dir`.
+  FailingRun(const Life& life, const Beginning& beginning, const std::string& data_dir,
+             const Failure& failure)
+      : life_(life),
+        beginning_(beginning),
+        data_dir_(data_dir),
+        files_(std::make_shared<FaultyFileSystem>(
+            std::make_shared<RecordingFileSystem>(data_dir + "/ledger", beginning.image), failure,
+            [this](const std::string& call) { SetCall(call); })),
+        env_(rocksdb::NewCompositeEnv(files_)) {}
+
+  Outcome Run() {
+    store::RocksStoreOptions options = SmallOptions();
+    options.env = env_.get();
+    options.on_background_error = [this](const Status& /*failure*/) { reported_ = true; };
+    auto opened = RocksStore::Open(data_dir_, options);
+    outcome_.acknowledged = outcome_.begun = beginning_.from;
+    if (!opened.ok() || !Loads(opened->get())) {
+      reported_ = true;
+    } else {
+      CommitAll(opened->get());
+      if (!(*opened)->Close().ok()) reported_ = true;
+    }
+    if (opened.ok()) opened->reset();
+    const std::lock_guard lock(mutex_);
+    outcome_.reported = reported_;
+    return outcome_;
+  }
+
+ private:
+  void SetCall(const std::string& call) {
+    const std::lock_guard lock(mutex_);
+    outcome_.call = call;
+  }
+
+  // False: it could not, and said so.
+  bool Loads(RocksStore* opened) {
+    const store::Dump dump = store::DumpOf(opened);
+    if (dump.size() == 1 && dump[0].find("cannot read") != std::string::npos) return false;
+    outcome_.problem = store::DifferenceOf(dump, life_.states[beginning_.from]);
+    return true;
+  }
+
+  // Goes on after a failure, as no server would, to see that nothing is taken any more.
+  void CommitAll(RocksStore* opened) {
+    bool failed = false;
+    for (uint64_t batch = beginning_.from + 1; batch <= beginning_.to; ++batch) {
+      const bool over = failed || reported_;
+      if (!over) outcome_.begun = batch;
+      const Status status = opened->Commit(life_.Batch(batch));
+      if (status.ok() && over) outcome_.problem = "a batch was taken after a failure was reported";
+      if (status.ok() && !over) outcome_.acknowledged = batch;
+      failed = failed || !status.ok();
+    }
+    reported_ = reported_ || failed;
+  }
+
+  const Life& life_;
+  const Beginning& beginning_;
+  const std::string data_dir_;
+  const std::shared_ptr<FaultyFileSystem> files_;
+  const std::unique_ptr<rocksdb::Env> env_;
+  std::atomic<bool> reported_{false};
+  std::mutex mutex_;
+  Outcome outcome_;
+};
+
+// Empty when the ledger is there, with all that was acknowledged and nothing that was not asked.
+std::string CheckAfterwards(const Life& life, const std::string& data_dir, const Outcome& outcome) {
+  const auto env =
+      rocksdb::NewCompositeEnv(std::make_shared<RecordingFileSystem>(data_dir + "/ledger"));
+  store::RocksStoreOptions options = SmallOptions();
+  options.env = env.get();
+  const auto opened = RocksStore::Open(data_dir, options);
+  if (!opened.ok()) return opened.status().ToString();
+  uint64_t number = 0;
+  std::string problem = CheckState(life, opened->get(), &number);
+  if (problem.empty() && number < outcome.acknowledged) problem = "batches are lost";
+  if (problem.empty() && number > outcome.begun) problem = "there are batches nobody asked for";
+  return problem;
+}
+
+struct Counts {
+  uint64_t failures = 0;
+  uint64_t reported = 0;
+  std::set<std::string> kinds;  // Of calls that were reported: their names.
+};
+
+// False: it has failed the test.
+bool FailOnce(const Life& life, const Beginning& beginning, const Failure& failure, Counts* counts,
+              bool* reached) {
+  const testing::TempDir dir;
+  WriteImage(beginning.image, dir.Sub("ledger"));
+  const Outcome outcome = FailingRun(life, beginning, dir.path(), failure).Run();
+  *reached = !outcome.call.empty();
+  std::string problem = outcome.problem;
+  if (*reached) {
+    ++counts->failures;
+    counts->reported += outcome.reported ? 1 : 0;
+    if (outcome.reported) counts->kinds.insert(outcome.call.substr(0, outcome.call.rfind(' ')));
+    if (problem.empty() && !outcome.reported && !MayPass(outcome.call)) problem = "no word of it";
+  } else if (outcome.acknowledged != beginning.to) {
+    problem = "it fails by itself";
+  }
+  if (problem.empty()) problem = CheckAfterwards(life, dir.path(), outcome);
+  if (problem.empty()) return true;
+  FAIL_CHECK(failure.ToString(), ", ", outcome.call, ", acknowledged ", outcome.acknowledged,
+             ", begun ", outcome.begun, ": ", problem);
+  return false;
+}
+
+// A store that makes its ledger, and one that goes on after a kill, with flushes and a compaction.
+std::vector<Beginning> Beginnings(const Life& life) {
+  constexpr uint64_t kKilled = 14;
+  const Recorded recorded = Record(life, {}, {.from = 0, .to = kKilled});
+  REQUIRE(recorded.problem == "");
+  Disk disk;
+  for (const DiskChange& change : recorded.changes) disk.Apply(change);
+  return {{{}, 0, 3}, {disk.CutPower(Disk::kSeedAll), kKilled, life.size()}};
+}
+
+void FailEach(bool sticky, bool disk_full) {
+  constexpr int kBadMax = 10;
+  const Life life(17, 26, 60);
+  Counts counts;
+  int bad = 0;
+  for (const Beginning& beginning : Beginnings(life)) {
+    bool reached = true;
+    for (uint64_t nth = 1; reached && bad < kBadMax; ++nth) {
+      if (!FailOnce(life, beginning, {nth, sticky, disk_full}, &counts, &reached)) ++bad;
+    }
+  }
+  CHECK(counts.failures > 100);
+  for (const char* kind : {"append", "sync", "make", "rename", "sync directory"}) {
+    CAPTURE(kind);
+    CHECK(counts.kinds.contains(kind));
+  }
+  MESSAGE(counts.failures, " failures injected, ", counts.reported, " reported");
+}
+
+TEST_CASE("a store of which any call fails once says so and loses nothing") {
+  FailEach(false, false);
+}
+
+TEST_CASE("a store on a disk that fails for good says so and loses nothing") {
+  FailEach(true, false);
+}
+
+TEST_CASE("a store on a disk that is full for a moment says so and loses nothing") {
+  FailEach(false, true);
+}
+
+TEST_CASE("a store on a disk that is full says so and loses nothing") { FailEach(true, true); }
+
+}  // namespace
+}  // namespace nowcalls::faults

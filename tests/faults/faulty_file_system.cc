@@ -1,0 +1,257 @@
+#include "faults/faulty_file_system.h"
+
+#include <utility>
+
+namespace nowcalls::faults {
+namespace {
+
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+
+class FaultyWritableFile : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  FaultyWritableFile(std::unique_ptr<rocksdb::FSWritableFile> file, FaultyFileSystem* files,
+                     std::string path)
+      : FSWritableFileOwnerWrapper(std::move(file)), files_(files), path_(std::move(path)) {}
+
+  IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
+                  IODebugContext* context) override {
+    IOStatus status = files_->Check("append", path_, true);
+    if (status.ok()) return target()->Append(data, options, context);
+    const rocksdb::Slice half(data.data(), data.size() / 2);
+    target()->Append(half, options, context).PermitUncheckedError();
+    return status;
+  }
+  IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
+                  const rocksdb::DataVerificationInfo& /*verification*/,
+                  IODebugContext* context) override {
+    return Append(data, options, context);
+  }
+  IOStatus Truncate(uint64_t size, const IOOptions& options, IODebugContext* context) override {
+    IOStatus status = files_->Check("truncate", path_, true);
+    return status.ok() ? target()->Truncate(size, options, context) : status;
+  }
+  // A file that cannot be closed in good order is closed all the same.
+  IOStatus Close(const IOOptions& options, IODebugContext* context) override {
+    IOStatus status = files_->Check("close", path_, true);
+    const IOStatus closed = target()->Close(options, context);
+    return status.ok() ? closed : status;
+  }
+  IOStatus Sync(const IOOptions& options, IODebugContext* context) override {
+    IOStatus status = files_->Check("sync", path_, true);
+    return status.ok() ? target()->Sync(options, context) : status;
+  }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* context) override {
+    IOStatus status = files_->Check("fsync", path_, true);
+    return status.ok() ? target()->Fsync(options, context) : status;
+  }
+  IOStatus RangeSync(uint64_t offset, uint64_t bytes, const IOOptions& options,
+                     IODebugContext* context) override {
+    IOStatus status = files_->Check("range sync", path_, true);
+    return status.ok() ? target()->RangeSync(offset, bytes, options, context) : status;
+  }
+  IOStatus Allocate(uint64_t offset, uint64_t bytes, const IOOptions& options,
+                    IODebugContext* context) override {
+    IOStatus status = files_->Check("allocate", path_, true);
+    return status.ok() ? target()->Allocate(offset, bytes, options, context) : status;
+  }
+
+ private:
+  FaultyFileSystem* const files_;
+  const std::string path_;
+};
+
+class FaultySequentialFile : public rocksdb::FSSequentialFileOwnerWrapper {
+ public:
+  FaultySequentialFile(std::unique_ptr<rocksdb::FSSequentialFile> file, FaultyFileSystem* files,
+                       std::string path)
+      : FSSequentialFileOwnerWrapper(std::move(file)), files_(files), path_(std::move(path)) {}
+
+  IOStatus Read(size_t bytes, const IOOptions& options, rocksdb::Slice* result, char* scratch,
+                IODebugContext* context) override {
+    IOStatus status = files_->Check("read", path_, false);
+    return status.ok() ? target()->Read(bytes, options, result, scratch, context) : status;
+  }
+
+ private:
+  FaultyFileSystem* const files_;
+  const std::string path_;
+};
+
+class FaultyRandomAccessFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
+ public:
+  FaultyRandomAccessFile(std::unique_ptr<rocksdb::FSRandomAccessFile> file, FaultyFileSystem* files,
+                         std::string path)
+      : FSRandomAccessFileOwnerWrapper(std::move(file)), files_(files), path_(std::move(path)) {}
+
+  IOStatus Read(uint64_t offset, size_t bytes, const IOOptions& options, rocksdb::Slice* result,
+                char* scratch, IODebugContext* context) const override {
+    IOStatus status = files_->Check("read", path_, false);
+    return status.ok() ? target()->Read(offset, bytes, options, result, scratch, context) : status;
+  }
+  IOStatus Prefetch(uint64_t offset, size_t bytes, const IOOptions& options,
+                    IODebugContext* context) override {
+    IOStatus status = files_->Check("prefetch", path_, false);
+    return status.ok() ? target()->Prefetch(offset, bytes, options, context) : status;
+  }
+
+ private:
+  FaultyFileSystem* const files_;
+  const std::string path_;
+};
+
+class FaultyDirectory : public rocksdb::FSDirectoryWrapper {
+ public:
+  FaultyDirectory(std::unique_ptr<rocksdb::FSDirectory> directory, FaultyFileSystem* files)
+      : FSDirectoryWrapper(std::move(directory)), files_(files) {}
+
+  IOStatus Fsync(const IOOptions& options, IODebugContext* context) override {
+    IOStatus status = files_->Check("sync directory", files_->LastNamed(), true);
+    return status.ok() ? FSDirectoryWrapper::Fsync(options, context) : status;
+  }
+  IOStatus FsyncWithDirOptions(const IOOptions& options, IODebugContext* context,
+                               const rocksdb::DirFsyncOptions& why) override {
+    IOStatus status = files_->Check("sync directory", files_->LastNamed(), true);
+    return status.ok() ? FSDirectoryWrapper::FsyncWithDirOptions(options, context, why) : status;
+  }
+
+ private:
+  FaultyFileSystem* const files_;
+};
+
+}  // namespace
+
+std::string Failure::ToString() const {
+  return std::string(disk_full ? "ENOSPC" : "EIO") + (sticky ? " from call " : " at call ") +
+         std::to_string(nth) + (sticky ? " on" : "");
+}
+
+bool MayPass(const std::string& call) {
+  if (call.ends_with(" spare_log") || call.find(" OPTIONS-") != std::string::npos) return true;
+  for (const char* harmless : {"delete ", "truncate ", "allocate ", "close MANIFEST-", "open ",
+                               "read ", "size ", "list ", "look for ", "prefetch "}) {
+    if (call.starts_with(harmless)) return true;
+  }
+  return call.starts_with("close ") && call.ends_with(".log");
+}
+
+FaultyFileSystem::FaultyFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target,
+                                   const Failure& failure,
+                                   std::function<void(const std::string&)> on_failure)
+    : FileSystemWrapper(target), failure_(failure), on_failure_(std::move(on_failure)) {}
+
+void FaultyFileSystem::SetLastNamed(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  last_named_ = path;
+}
+
+std::string FaultyFileSystem::LastNamed() {
+  const std::lock_guard lock(mutex_);
+  return last_named_;
+}
+
+IOStatus FaultyFileSystem::Check(const char* name, const std::string& path, bool takes_space) {
+  if (failure_.disk_full && !takes_space) return IOStatus::OK();
+  const uint64_t call = ++calls_;
+  if (failure_.nth == 0 || call < failure_.nth) return IOStatus::OK();
+  if (call > failure_.nth && !failure_.sticky) return IOStatus::OK();
+  const std::string file = path.substr(path.rfind('/') + 1);
+  if (call == failure_.nth) on_failure_(std::string(name) + " " + file);
+  if (!failure_.disk_full)
+    return IOStatus::IOError("While " + std::string(name) + ": " + path, "Input/output error");
+  IOStatus full =
+      IOStatus::NoSpace("While " + std::string(name) + ": " + path, "No space left on device");
+  full.SetRetryable(true);
+  return full;
+}
+
+IOStatus FaultyFileSystem::NewSequentialFile(const std::string& path,
+                                             const rocksdb::FileOptions& options,
+                                             std::unique_ptr<rocksdb::FSSequentialFile>* file,
+                                             IODebugContext* context) {
+  IOStatus status = Check("open", path, false);
+  if (status.ok()) status = FileSystemWrapper::NewSequentialFile(path, options, file, context);
+  if (!status.ok()) return status;
+  *file = std::make_unique<FaultySequentialFile>(std::move(*file), this, path);
+  return status;
+}
+
+IOStatus FaultyFileSystem::NewRandomAccessFile(const std::string& path,
+                                               const rocksdb::FileOptions& options,
+                                               std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                                               IODebugContext* context) {
+  IOStatus status = Check("open", path, false);
+  if (status.ok()) status = FileSystemWrapper::NewRandomAccessFile(path, options, file, context);
+  if (!status.ok()) return status;
+  *file = std::make_unique<FaultyRandomAccessFile>(std::move(*file), this, path);
+  return status;
+}
+
+IOStatus FaultyFileSystem::NewWritableFile(const std::string& path,
+                                           const rocksdb::FileOptions& options,
+                                           std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                           IODebugContext* context) {
+  SetLastNamed(path);
+  IOStatus status = Check("make", path, true);
+  if (status.ok()) status = FileSystemWrapper::NewWritableFile(path, options, file, context);
+  if (!status.ok()) return status;
+  *file = std::make_unique<FaultyWritableFile>(std::move(*file), this, path);
+  return status;
+}
+
+IOStatus FaultyFileSystem::ReuseWritableFile(const std::string& path, const std::string& old_path,
+                                             const rocksdb::FileOptions& options,
+                                             std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                             IODebugContext* context) {
+  IOStatus status = Check("reuse", old_path, true);
+  if (status.ok()) {
+    status = FileSystemWrapper::ReuseWritableFile(path, old_path, options, file, context);
+  }
+  if (!status.ok()) return status;
+  *file = std::make_unique<FaultyWritableFile>(std::move(*file), this, path);
+  return status;
+}
+
+IOStatus FaultyFileSystem::NewDirectory(const std::string& path, const IOOptions& options,
+                                        std::unique_ptr<rocksdb::FSDirectory>* directory,
+                                        IODebugContext* context) {
+  IOStatus status = Check("open directory", LastNamed(), false);
+  if (status.ok()) status = FileSystemWrapper::NewDirectory(path, options, directory, context);
+  if (!status.ok()) return status;
+  *directory = std::make_unique<FaultyDirectory>(std::move(*directory), this);
+  return status;
+}
+
+IOStatus FaultyFileSystem::FileExists(const std::string& path, const IOOptions& options,
+                                      IODebugContext* context) {
+  IOStatus status = Check("look for", path, false);
+  return status.ok() ? FileSystemWrapper::FileExists(path, options, context) : status;
+}
+
+IOStatus FaultyFileSystem::GetChildren(const std::string& path, const IOOptions& options,
+                                       std::vector<std::string>* names, IODebugContext* context) {
+  IOStatus status = Check("list", path, false);
+  return status.ok() ? FileSystemWrapper::GetChildren(path, options, names, context) : status;
+}
+
+IOStatus FaultyFileSystem::GetFileSize(const std::string& path, const IOOptions& options,
+                                       uint64_t* bytes, IODebugContext* context) {
+  IOStatus status = Check("size", path, false);
+  return status.ok() ? FileSystemWrapper::GetFileSize(path, options, bytes, context) : status;
+}
+
+IOStatus FaultyFileSystem::RenameFile(const std::string& from, const std::string& to,
+                                      const IOOptions& options, IODebugContext* context) {
+  SetLastNamed(to);
+  IOStatus status = Check("rename", to, true);
+  return status.ok() ? FileSystemWrapper::RenameFile(from, to, options, context) : status;
+}
+
+IOStatus FaultyFileSystem::DeleteFile(const std::string& path, const IOOptions& options,
+                                      IODebugContext* context) {
+  IOStatus status = Check("delete", path, false);
+  return status.ok() ? FileSystemWrapper::DeleteFile(path, options, context) : status;
+}
+
+}  // namespace nowcalls::faults

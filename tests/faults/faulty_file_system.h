@@ -1,0 +1,89 @@
+// FaultyFileSystem: a file system of which one call fails, or all from one on.
+//
+// Thread: any. Every call that RocksDB makes is counted, those that read too. A write that fails
+// has written the first half. Those that a full disk does not refuse (reads, deletions) are not
+// counted for ENOSPC. The error is made as RocksDB's own file system makes it of errno.
+#ifndef NOWCALLS_FAULTS_FAULTY_FILE_SYSTEM_H_
+#define NOWCALLS_FAULTS_FAULTY_FILE_SYSTEM_H_
+
+#include <rocksdb/file_system.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace nowcalls::faults {
+
+struct Failure {
+  uint64_t nth = 0;  // Counted from 1; 0: none.
+  bool sticky = false;
+  bool disk_full = false;  // ENOSPC instead of EIO.
+
+  std::string ToString() const;
+};
+
+// Whether a store may go on without a word after `call` failed, as nothing that it promised depends
+// on it: spares, RocksDB's notes of its options, files that nobody needs any more, zeros behind a
+// log that stay, the closing of a log or a manifest, which was synced. Reads too (statistics, a
+// second try), since what a store shows is compared.
+bool MayPass(const std::string& call);
+
+class FaultyFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  // `on_failure` is told which call fails ("append 000012.log"), before the first that does.
+  FaultyFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target, const Failure& failure,
+                   std::function<void(const std::string&)> on_failure);
+
+  // What a call on a directory is for: the file in it that was made or renamed last.
+  std::string LastNamed();
+  // Of the call `name` on the file at `path`.
+  rocksdb::IOStatus Check(const char* name, const std::string& path, bool takes_space);
+
+  const char* Name() const override { return "FaultyFileSystem"; }
+  rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSSequentialFile>* file,
+                                      rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
+                                        const rocksdb::FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                                        rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus ReuseWritableFile(const std::string& path, const std::string& old_path,
+                                      const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                      rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus NewDirectory(const std::string& path, const rocksdb::IOOptions& options,
+                                 std::unique_ptr<rocksdb::FSDirectory>* directory,
+                                 rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus FileExists(const std::string& path, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus GetChildren(const std::string& path, const rocksdb::IOOptions& options,
+                                std::vector<std::string>* names,
+                                rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus GetFileSize(const std::string& path, const rocksdb::IOOptions& options,
+                                uint64_t* bytes, rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
+                               const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus DeleteFile(const std::string& path, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* context) override;
+
+ private:
+  void SetLastNamed(const std::string& path);
+
+  const Failure failure_;
+  const std::function<void(const std::string&)> on_failure_;
+  std::atomic<uint64_t> calls_{0};
+  std::mutex mutex_;
+  std::string last_named_;  // Guarded by mutex_.
+};
+
+}  // namespace nowcalls::faults
+
+#endif  // NOWCALLS_FAULTS_FAULTY_FILE_SYSTEM_H_
