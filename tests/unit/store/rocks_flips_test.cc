@@ -14,6 +14,7 @@
 #include "base/last_words.h"
 #include "base/prng.h"
 #include "ledger/witness.h"
+#include "support/poll_until.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/store/rocks_fixture.h"
@@ -29,7 +30,8 @@ using testing::WriteStringToFile;
 
 constexpr uint64_t kSeed = 4711;
 constexpr uint64_t kFlipsByDefault = 400;
-constexpr uint64_t kFlipsOfAChild = 200;
+constexpr uint64_t kFlipsOfAChild = 100;
+constexpr int64_t kChildMs = 4 * testing::kPatienceMs;
 
 // One with a small log only, one with data files and several logs, one that was closed.
 constexpr int kLedgers = 3;
@@ -174,7 +176,7 @@ TEST_CASE("a ledger of which any bit has changed is the same or is refused") {
     options.stdout_path = dir.Sub("stdout");
     options.stderr_path = dir.Sub("stderr");
     Process child(options);
-    const std::optional<int> code = child.Wait();
+    const std::optional<int> code = child.Wait(kChildMs);
     REQUIRE(code.has_value());
     const uint64_t before = tally.all();
     if (*code != 0) {
