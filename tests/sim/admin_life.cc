@@ -28,10 +28,6 @@ void AdminLife::Act() {
   Change();
 }
 
-const std::string& AdminLife::SomeNamespace() {
-  return name_spaces_[prng_.Below(name_spaces_.size())];
-}
-
 void AdminLife::Change() {
   SimAdmin& admin = world_->admin();
   std::vector<SimRule>& rules = world_->rules();

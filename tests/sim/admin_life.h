@@ -28,9 +28,7 @@ class AdminLife {
   void ActLater();
   void Act();
   void Change();
-  void LoadAll();
   void ContinueRestoring();
-  const std::string& SomeNamespace();
 
   World* const world_;
   Prng prng_;

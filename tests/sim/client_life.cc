@@ -32,7 +32,7 @@ void ClientLife::Act() {
   ActLater();
   if (!client_->connected()) {
     Reconnect();
-  } else if (client_->may_send() && !MayPauseOrLeave()) {
+  } else if (client_->may_send() && !Leaves()) {
     DoSomething();
   }
 }
@@ -55,7 +55,7 @@ void ClientLife::Settle() {
   }
 }
 
-bool ClientLife::MayPauseOrLeave() {
+bool ClientLife::Leaves() {
   if (!prng_.ChancePerMillion(world_->options().plan.client_ends_chance)) return false;
   world_->faults().Count(Fault::kClientEnds);
   client_->Hangup(/*politely=*/prng_.Below(2) == 0);

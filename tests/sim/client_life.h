@@ -36,7 +36,7 @@ class ClientLife {
   void ReleaseWrongly();
   void AskAgain();
   void CancelSomething();
-  bool MayPauseOrLeave();
+  bool Leaves();
   SimClient::Wanted Draw();
 
   World* const world_;

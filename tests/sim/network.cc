@@ -156,7 +156,7 @@ std::vector<LinkId> Network::OpenLinks() const {
   return open;
 }
 
-void Network::NoteBroken(Link* link) {
+void Network::NoteBroken(Link* link) const {
   if (std::exchange(link->broken, true)) return;
   if (watch_.broken) watch_.broken(link->id);
 }

@@ -115,7 +115,7 @@ class Network {
   void ArriveUp(LinkId id, const std::string& bytes);
   void ArriveDown(LinkId id, const std::string& bytes);
   void PumpDown(Link* link);
-  void NoteBroken(Link* link);
+  void NoteBroken(Link* link) const;
   void TellClient(Link* link, int64_t delay_us);
   void TellServer(Link* link, int64_t delay_us);
   void EndDown(Link* link);

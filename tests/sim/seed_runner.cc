@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <new>
+
 #include "base/check.h"
 #include "sim/simulation.h"
 
