@@ -1,6 +1,8 @@
 #include "sim/seed_runner.h"
 
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,6 +49,8 @@ SeedTotals RunSeeds(uint64_t first, uint64_t seeds,
     const pid_t child = fork();
     NOWCALLS_CHECK(child >= 0);
     if (child == 0) {
+      // It ends with the runner, also when that is killed.
+      NOWCALLS_CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
       while (totals->seeds < seeds) RunSeed(first + totals->seeds, totals, say);
       _exit(0);
     }
