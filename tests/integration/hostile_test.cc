@@ -190,6 +190,41 @@ TEST_CASE_FIXTURE(Hostile, "what is a message but no request ends the connection
   CheckWell();
 }
 
+TEST_CASE_FIXTURE(Hostile, "numbers that count nothing are refused, and the connection goes on") {
+  const std::string acquire = Bytes(
+      "\x94\x00\x01\xa7"
+      "acquire\x92\x02");
+  const std::string no_integers[] = {
+      Bytes("\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00"),  // NaN
+      Bytes("\xcb\x7f\xf0\x00\x00\x00\x00\x00\x00"),  // infinity
+      Bytes("\xca\x3f\x80\x00\x00"),                  // 1.0
+      Bytes("\xcf\xff\xff\xff\xff\xff\xff\xff\xff"),  // 2^64-1
+      Bytes("\xc2"),
+      Bytes("\xc4\x01\x01"),
+      Bytes("\x91\x01"),
+      Bytes("\x80"),
+  };
+  const std::string no_counts[] = {
+      Bytes("\x00"), Bytes("\xff"), Bytes("\xd3\x80\x00\x00\x00\x00\x00\x00\x00"),
+      Bytes("\xce\x80\x00\x00\x00"),  // 2^31
+  };
+  RpcClient client = server.Connect("counter");
+  for (const std::string& count : no_integers) {
+    REQUIRE(client.SendRaw(acquire + count));
+    const Reply reply = client.Receive();
+    CHECK(reply.error_code == kErrorBadParams);
+    CHECK(reply.error_message.starts_with("acquire: count "));
+  }
+  for (const std::string& count : no_counts) {
+    REQUIRE(client.SendRaw(acquire + count));
+    const Reply reply = client.Receive();
+    REQUIRE(reply.ok());
+    CHECK(reply.result.at(0) == kStatusBadRequest);
+  }
+  CHECK(NowCalls(&client, kHostileFlow) == 0);
+  CheckWell();
+}
+
 TEST_CASE_FIXTURE(Hostile, "a Sentinel frame is refused with a line in the log") {
   RpcClient client = server.Connect();
   client.SendRaw(
