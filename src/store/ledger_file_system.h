@@ -72,8 +72,8 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   // database is closed.
   void StopHelpers();
 
-  // Those that were replayed.
-  std::map<uint64_t, LogSegment> Segments() const { return views_->Segments(); }
+  // See LogViews.
+  std::map<uint64_t, LogSegment> Segments() const { return views_->Segments(lock_->ledger_dir()); }
 
   const char* Name() const override { return "nowcalls.LedgerFileSystem"; }
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,

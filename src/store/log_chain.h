@@ -26,7 +26,8 @@ struct KnownBatches {
   std::optional<uint64_t> floor;  // Those of all later batches must be in the logs.
 };
 
-// kCorruption unless the `segments` that were replayed are whole. REQUIRES: no server writes them.
+// kCorruption unless the `segments`, of all logs that are there, are whole. REQUIRES: no server
+// writes them.
 Status CheckChain(const std::string& ledger_dir, const std::map<uint64_t, LogSegment>& segments,
                   const KnownBatches& known);
 

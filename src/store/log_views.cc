@@ -123,9 +123,22 @@ uint64_t LogNumber(std::string_view path) {
   return error == std::errc() && end == name.data() + name.size() ? number : 0;
 }
 
-std::map<uint64_t, LogSegment> LogViews::Segments() const {
-  const std::lock_guard lock(mutex_);
-  return segments_;
+std::map<uint64_t, LogSegment> LogViews::Segments(const std::string& dir) const {
+  std::map<uint64_t, LogSegment> segments;
+  {
+    const std::lock_guard lock(mutex_);
+    segments = segments_;
+  }
+  std::vector<std::string> names;
+  target()->GetChildren(dir, IOOptions(), &names, nullptr).PermitUncheckedError();
+  for (const std::string& name : names) {
+    if (!IsLog(name) || segments.contains(LogNumber(name))) continue;
+    LogSegment segment;
+    std::unique_ptr<rocksdb::FSSequentialFile> file;
+    const IOStatus read = OpenLog(dir + "/" + name, rocksdb::FileOptions(), &file, &segment);
+    if (read.ok()) segments[LogNumber(name)] = std::move(segment);
+  }
+  return segments;
 }
 
 bool IsManifest(std::string_view path) {

@@ -61,8 +61,10 @@ class LogViews : public rocksdb::FileSystemWrapper {
   // Of the logs that are opened from now on.
   void SetState(State state) { state_ = state; }
 
-  // The logs that were opened to be read, by their numbers, as they were then.
-  std::map<uint64_t, LogSegment> Segments() const;
+  // The logs of `dir` by their numbers: those that were opened to be read, as they were then, and
+  // those that RocksDB passed over, since data files have all that is in them, and it died before
+  // it could delete them. Of the latter damaged ones are left out.
+  std::map<uint64_t, LogSegment> Segments(const std::string& dir) const;
 
   const char* Name() const override { return "nowcalls.LogViews"; }
   rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,

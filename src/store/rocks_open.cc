@@ -381,7 +381,7 @@ Result<std::unique_ptr<RocksStore>> RocksStore::OpenForRead(const std::string& d
     bool formatted = false;
     if (opened.ok()) opened = impl->CheckFormat(&formatted);
     if (opened.ok() && formatted) {
-      opened = impl->CheckBatches(impl->views->Segments(), impl->read_mode);
+      opened = impl->CheckBatches(impl->views->Segments(dir), impl->read_mode);
     }
     // A server that started or flushed meanwhile may have taken files away under the open.
     const bool disturbed = ManifestState(dir) != before && !(held && opened.ok());

@@ -78,6 +78,36 @@ class RecordedFile : public rocksdb::FSWritableFileOwnerWrapper {
   uint64_t offset_;
 };
 
+class RecordedRandomRWFile : public rocksdb::FSRandomRWFileOwnerWrapper {
+ public:
+  RecordedRandomRWFile(std::unique_ptr<rocksdb::FSRandomRWFile> file, RecordingFileSystem* files,
+                       std::string name, uint64_t number)
+      : FSRandomRWFileOwnerWrapper(std::move(file)),
+        files_(files),
+        name_(std::move(name)),
+        number_(number) {}
+
+  IOStatus Write(uint64_t offset, const rocksdb::Slice& data, const IOOptions& options,
+                 IODebugContext* context) override {
+    return files_->Do({Kind::kWrite, number_, offset, {}, {}, data.ToString()},
+                      [&] { return target()->Write(offset, data, options, context); });
+  }
+  IOStatus Sync(const IOOptions& /*options*/, IODebugContext* /*context*/) override {
+    return files_->Do({Kind::kSyncFile, number_, 0, {}, {}, {}}, [&] {
+      ++files_->syncs_[name_];
+      return IOStatus::OK();
+    });
+  }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* context) override {
+    return Sync(options, context);
+  }
+
+ private:
+  RecordingFileSystem* const files_;
+  const std::string name_;
+  const uint64_t number_;
+};
+
 class RecordedDirectory : public rocksdb::FSDirectoryWrapper {
  public:
   RecordedDirectory(std::unique_ptr<rocksdb::FSDirectory> directory, RecordingFileSystem* files)
@@ -147,7 +177,7 @@ IOStatus RecordingFileSystem::NewWritableFile(const std::string& path,
   return status;
 }
 
-// RocksDB uses neither of these for the ledger's files; if it begins to, this has to learn it.
+// Nobody does this to the ledger's files; if somebody begins to, this has to learn it.
 IOStatus RecordingFileSystem::ReopenWritableFile(const std::string& path,
                                                  const rocksdb::FileOptions& /*options*/,
                                                  std::unique_ptr<rocksdb::FSWritableFile>* /*file*/,
@@ -156,12 +186,18 @@ IOStatus RecordingFileSystem::ReopenWritableFile(const std::string& path,
 }
 
 IOStatus RecordingFileSystem::NewRandomRWFile(const std::string& path,
-                                              const rocksdb::FileOptions& /*options*/,
-                                              std::unique_ptr<rocksdb::FSRandomRWFile>* /*file*/,
-                                              IODebugContext* /*context*/) {
-  return IOStatus::NotSupported("opened for reading and writing", path);
+                                              const rocksdb::FileOptions& options,
+                                              std::unique_ptr<rocksdb::FSRandomRWFile>* file,
+                                              IODebugContext* context) {
+  const std::string name = NameOf(path);
+  const std::lock_guard lock(mutex_);
+  IOStatus status = FileSystemWrapper::NewRandomRWFile(path, options, file, context);
+  if (!status.ok()) return status;
+  *file = std::make_unique<RecordedRandomRWFile>(std::move(*file), this, name, names_.at(name));
+  return status;
 }
 
+// Backups link files, which are not recorded.
 IOStatus RecordingFileSystem::LinkFile(const std::string& from, const std::string& /*to*/,
                                        const IOOptions& /*options*/, IODebugContext* /*context*/) {
   return IOStatus::NotSupported("linked", from);

@@ -64,6 +64,7 @@ class RecordingFileSystem : public rocksdb::FileSystemWrapper {
 
  private:
   friend class RecordedFile;
+  friend class RecordedRandomRWFile;
   friend class RecordedDirectory;
 
   // Carries `change` out by way of `act` and records it if that succeeds.

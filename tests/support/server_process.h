@@ -20,8 +20,8 @@ namespace nowcalls::testing {
 struct ServerOptions {
   std::vector<std::string> arguments;  // Added to --listen, --port-file and --data-dir.
   Environment environment;
-  std::string program = {};        // Its path; empty: nowcalls-server.
   std::string host = "127.0.0.1";  // Where it listens, on a port of its own.
+  std::string program = {};        // Its path; empty: nowcalls-server.
 };
 
 class ServerProcess {
