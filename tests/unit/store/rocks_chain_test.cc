@@ -277,6 +277,45 @@ TEST_CASE("logs that went because data files have their batches are not missed")
   CHECK(seen.size() > LedgerFiles(dir.path(), ".log").size() + 5);
 }
 
+// As when the process dies between a flush and the deletion of the log that it made needless.
+TEST_CASE("a log that data files have made needless is not missed, and may still be there") {
+  const TempDir dir;
+  RocksStoreOptions options = Synced();
+  options.wal_bytes_max = 4 * kTinyBufferBytes;
+  LedgerScript script(96);
+  const std::string witness = dir.Sub("ledger/witness");
+  std::map<std::string, std::string> before;
+  std::string gone;
+  {
+    const auto store = RocksStore::Open(dir.path(), options);
+    REQUIRE(store.ok());
+    for (int i = 0; i < 400 && gone.empty(); ++i) {
+      std::vector<std::string> logs = LedgerFiles(dir.path(), ".log");
+      logs.pop_back();  // It may still grow.
+      before = {{witness, ReadFileToString(witness)}};
+      bool whole = true;
+      for (const std::string& log : logs) {
+        before[log] = ReadFileToString(log);
+        whole = whole && fs::exists(log);
+      }
+      CommitMany(&script, 1, 60, store->get());
+      for (const std::string& log : logs) {
+        if (whole && !fs::exists(log)) gone = log;
+      }
+    }
+  }
+  REQUIRE(gone != "");
+  for (const auto& [path, bytes] : before) {
+    if (!fs::exists(path) || path == witness) WriteStringToFile(path, bytes);
+  }
+  auto reader = RocksStore::OpenForRead(dir.path());
+  REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
+  CHECK(DifferenceOf(DumpOf(reader->get()), script.Expected()) == "");
+  const auto store = RocksStore::Open(dir.path(), options);
+  REQUIRE_MESSAGE(store.ok(), store.status().ToString());
+  CHECK(DifferenceOf(DumpOf(store->get()), script.Expected()) == "");
+}
+
 TEST_CASE("the witness knows the last batch of a ledger that was closed, and needs no log of it") {
   const TempDir dir;
   LedgerScript script(94);
