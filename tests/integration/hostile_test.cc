@@ -18,13 +18,7 @@ namespace {
 constexpr int64_t kHonestFlow = 1;
 constexpr int64_t kHostileFlow = 2;
 constexpr uint64_t kMiB = 1024 * 1024;
-
-// By how much the server's memory may grow. AddressSanitizer holds freed memory back (256 MiB).
-#ifdef __SANITIZE_ADDRESS__
-constexpr uint64_t kGrowthMax = 512 * kMiB;
-#else
-constexpr uint64_t kGrowthMax = 48 * kMiB;
-#endif
+constexpr uint64_t kGrowthMax = GrowthMax(48 * kMiB);
 
 // A literal with all its bytes, NULs too.
 template <size_t size>

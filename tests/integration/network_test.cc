@@ -22,12 +22,7 @@ namespace {
 
 constexpr int64_t kHonestFlow = 1;
 constexpr int64_t kFlow = 2;
-constexpr uint64_t kMiB = 1024 * 1024;
-#ifdef __SANITIZE_ADDRESS__
-constexpr uint64_t kGrowthMax = 512 * kMiB;
-#else
-constexpr uint64_t kGrowthMax = 48 * kMiB;
-#endif
+constexpr uint64_t kGrowthMax = GrowthMax(48 << 20);
 
 Json Rules() {
   return {RuleJson(kHonestFlow, 1), RuleJson(kFlow, 1'000, {{"clientOfflineTime", 1}})};

@@ -16,12 +16,7 @@ namespace {
 
 constexpr int64_t kFlow = 1;
 constexpr int64_t kOtherFlow = 2;
-constexpr uint64_t kMiB = 1024 * 1024;
-#ifdef __SANITIZE_ADDRESS__
-constexpr uint64_t kGrowthMax = 512 * kMiB;
-#else
-constexpr uint64_t kGrowthMax = 32 * kMiB;
-#endif
+constexpr uint64_t kGrowthMax = GrowthMax(32 << 20);
 
 TEST_CASE("on a slow disk clients that push are held back, memory is bounded, nothing is lost") {
   constexpr int64_t kClients = 16;

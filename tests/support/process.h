@@ -77,6 +77,17 @@ void AllowManyFiles(uint64_t files);
 // Resident bytes of a process, from /proc.
 uint64_t ResidentBytes(pid_t pid);
 
+// By how much that may grow where `bytes` are allowed: AddressSanitizer holds freed memory back
+// (256 MiB).
+constexpr uint64_t GrowthMax(uint64_t bytes) {
+#ifdef __SANITIZE_ADDRESS__
+  constexpr uint64_t kAtLeast = 512 << 20;
+  return bytes < kAtLeast ? kAtLeast : bytes;
+#else
+  return bytes;
+#endif
+}
+
 }  // namespace nowcalls::testing
 
 #endif  // NOWCALLS_SUPPORT_PROCESS_H_
