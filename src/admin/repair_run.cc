@@ -1,15 +1,11 @@
 // repair: the steps on disk, from a refused ledger to a new one.
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <system_error>
 #include <utility>
 
 #include "admin/repair.h"
+#include "store/file_copy.h"
 #include "store/ledger_files.h"
 #include "store/ledger_lock.h"
 #include "store/rocks_store.h"
@@ -77,15 +73,6 @@ Status CommitAll(const SalvagedEntities& salvaged, store::RocksStore* store) {
   return writer.Commit();
 }
 
-Status SyncDirectory(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool synced = fd >= 0 && fsync(fd) == 0;
-  const int error = errno;
-  if (fd >= 0) close(fd);
-  if (synced) return {};
-  return Status::IoError("cannot sync directory " + path + ": " + std::strerror(error));
-}
-
 // Made beside the target, and renamed to it when all is done, so that half a ledger has no name.
 class Workplace {
  public:
@@ -123,11 +110,11 @@ class Workplace {
   Status Finish() {
     std::error_code error;
     fs::remove_all(scratch(), error);
-    NOWCALLS_RETURN_IF_ERROR(SyncDirectory(path()));
+    NOWCALLS_RETURN_IF_ERROR(store::SyncDir(path()));
     fs::rename(path(), to_, error);
     if (error) return Status::IoError("cannot rename to " + to_.string() + ": " + error.message());
     made_ = false;
-    return SyncDirectory(to_.parent_path());
+    return store::SyncDir(to_.parent_path());
   }
 
  private:
@@ -161,6 +148,8 @@ Status WriteSalvaged(const SalvagedEntities& salvaged, const std::string& data_d
 
 Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to) {
   NOWCALLS_RETURN_IF_ERROR(CheckSource(data_dir));
+  const Status outside = store::CheckOutside(to, store::LedgerDir(data_dir), "the ledger");
+  if (!outside.ok()) return outside.WithContext("--to");
   Workplace place(to);
   NOWCALLS_RETURN_IF_ERROR(place.Make());
   const Result<ClockSample> now = SampleClocks();

@@ -58,25 +58,14 @@ Result<VerifySummary> VerifyCopyInBackground(const std::string& data_dir,
   return summary;
 }
 
-bool IsWithin(const fs::path& path, const fs::path& dir) {
-  const fs::path relative = path.lexically_relative(dir);
-  return !relative.empty() && *relative.begin() != "..";
-}
-
 // What a caller can be wrong about is told from what the disk does.
 Status MakeTarget(const std::string& to, const std::string& data_dir) {
-  const fs::path path = to;
-  if (!path.is_absolute()) {
+  if (!fs::path(to).is_absolute()) {
     return Status::InvalidArgument(to +
                                    " is not an absolute path; the backup is made on the "
                                    "machine of the ledger, whose directories are meant");
   }
-  std::error_code error;
-  const fs::path ledger = fs::canonical(store::LedgerDir(data_dir), error);
-  if (!error && IsWithin(fs::weakly_canonical(path, error), ledger)) {
-    return Status::InvalidArgument(to + " lies within the ledger: choose a directory outside of " +
-                                   ledger.string());
-  }
+  NOWCALLS_RETURN_IF_ERROR(store::CheckOutside(to, store::LedgerDir(data_dir), "the ledger"));
   if (mkdir(to.c_str(), kDirMode) == 0) return {};
   switch (errno) {
     case EEXIST:

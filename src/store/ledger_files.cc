@@ -106,6 +106,17 @@ Status CheckDataDir(const std::string& data_dir) {
                                  "' is the ledger, or an empty one for a new ledger");
 }
 
+Status CheckOutside(const std::string& path, const std::string& dir, const std::string& name) {
+  std::error_code error;
+  const fs::path outer = fs::canonical(dir, error);
+  if (error) return {};
+  const fs::path inner = fs::weakly_canonical(fs::absolute(WithoutEndSlashes(path)), error);
+  const fs::path relative = inner.lexically_relative(outer);
+  if (error || relative.empty() || *relative.begin() == "..") return {};
+  return Status::InvalidArgument(path + " lies within " + name +
+                                 ": choose a directory outside of " + outer.string());
+}
+
 Result<std::vector<std::string>> MakeLedgerDir(const std::string& data_dir) {
   NOWCALLS_RETURN_IF_ERROR(CheckDataDir(data_dir));
   std::vector<std::string> made;
@@ -172,7 +183,7 @@ std::string ManifestState(const std::string& dir) {
 std::string DamagedFileIn(const std::string& dir) {
   const std::string manifest = CurrentManifest(dir);
   std::error_code error;
-  if (!manifest.starts_with("MANIFEST-") || !fs::exists(dir + "/" + manifest, error)) {
+  if (!IsManifest(manifest) || !fs::exists(dir + "/" + manifest, error)) {
     return dir + "/CURRENT";
   }
   // The manifest was read when the open began; only the logs have been replayed since.

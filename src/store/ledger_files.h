@@ -29,6 +29,10 @@ std::string LedgerDir(const std::string& data_dir);
 // too deep. The message names the directory that was probably meant.
 Status CheckDataDir(const std::string& data_dir);
 
+// kInvalidArgument when `path`, which need not exist, is the directory `dir` or lies within it. The
+// message calls that `name`.
+Status CheckOutside(const std::string& path, const std::string& dir, const std::string& name);
+
 // Makes `data_dir` and the ledger's directory in it, mode 0700, where absent, and makes their names
 // durable; returns those that it made, the inner one first. The parent of `data_dir` must exist.
 // kInvalidArgument, kIoError.
@@ -47,6 +51,7 @@ std::string CurrentManifest(const std::string& dir);
 
 // The number of a manifest, by its name or path; 0: it is none.
 uint64_t ManifestNumber(std::string_view path);
+inline bool IsManifest(std::string_view path) { return ManifestNumber(path) != 0; }
 
 // The names of the logs, the oldest first.
 std::vector<std::string> LogNames(const std::string& dir);

@@ -113,7 +113,7 @@ Status CheckManifest(rocksdb::FileSystem* files, const std::string& ledger_dir,
       files->NewRandomAccessFile(path, rocksdb::FileOptions(), &file, nullptr);
   if (status.ok()) status = files->GetFileSize(path, rocksdb::IOOptions(), &size, nullptr);
   // RocksDB has the words for it.
-  if (!status.ok() || ManifestNumber(name) == 0) return {};
+  if (!status.ok() || !IsManifest(name)) return {};
   LogScan scan(file.get());
   LogScan::Rest rest{};
   uint64_t content_end = 0;

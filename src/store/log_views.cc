@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "store/ledger_files.h"
 #include "store/log_scan.h"
 
 namespace nowcalls::store {
@@ -139,10 +140,6 @@ std::map<uint64_t, LogSegment> LogViews::Segments(const std::string& dir) const 
     if (read.ok()) segments[LogNumber(name)] = std::move(segment);
   }
   return segments;
-}
-
-bool IsManifest(std::string_view path) {
-  return path.substr(path.rfind('/') + 1).starts_with("MANIFEST-");
 }
 
 IOStatus LogViews::HasContent(const std::string& path, bool* content) const {

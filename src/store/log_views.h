@@ -40,9 +40,6 @@ namespace nowcalls::store {
 uint64_t LogNumber(std::string_view path);
 inline bool IsLog(std::string_view path) { return LogNumber(path) != 0; }
 
-// Whether `path` is that of a manifest.
-bool IsManifest(std::string_view path);
-
 // A log that was read.
 struct LogSegment {
   std::string path;

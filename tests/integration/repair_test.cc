@@ -204,6 +204,11 @@ TEST_CASE_FIXTURE(DamagedLedger, "repair refuses a target that exists, no ledger
   CHECK(refused.exit_code == 64);
   CHECK(Contains(refused.err, "there is no ledger"));
   CHECK_FALSE(fs::exists(to() + "2"));
+  refused = RunAdmin(Source::Offline(from()), {"repair", "--to", from() + "/ledger/repaired"});
+  CHECK(refused.exit_code == 64);
+  CHECK(Contains(refused.err, "--to: "));
+  CHECK(Contains(refused.err, "lies within the ledger"));
+  CHECK_FALSE(fs::exists(from() + "/ledger/repaired.partial"));
   ServerProcess server(fs::path(from()).parent_path().string());
   server.Start();
   refused = RunAdmin(Source::Offline(from()), {"repair", "--to", to() + "2"});

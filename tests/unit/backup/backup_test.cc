@@ -281,6 +281,9 @@ TEST_CASE_FIXTURE(BackedUp, "a restore overwrites nothing") {
     CHECK(RestoreTo(name).status().code() == StatusCode::kInvalidArgument);
   }
   CHECK(Contains(RestoreTo("cut").status().message(), "remove that first"));
+  const Status within = RestoreTo("backup/new").status();
+  CHECK(within.code() == StatusCode::kInvalidArgument);
+  CHECK(Contains(within.message(), "lies within the backup"));
   CHECK((FilesBelow(dir.path()) == before));
   fs::create_directory(dir.Sub("empty"));
   CHECK(RestoreTo("empty").ok());
