@@ -1,7 +1,9 @@
 // A store on a disk of which any call fails: it says so, takes nothing more, and loses nothing.
 #include <doctest/doctest.h>
+#include <pthread.h>
 #include <rocksdb/env.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -13,6 +15,8 @@
 #include "faults/faulty_file_system.h"
 #include "faults/life.h"
 #include "faults/recording_file_system.h"
+#include "store/ledger_files.h"
+#include "support/poll_until.h"
 #include "support/temp_dir.h"
 
 namespace nowcalls::faults {
@@ -199,6 +203,54 @@ TEST_CASE("a store on a disk that is full for a moment says so and loses nothing
 }
 
 TEST_CASE("a store on a disk that is full says so and loses nothing") { FailEach(true, true); }
+
+// Has no room for what compactions make, which run on threads of this name.
+class NoRoomToCompact : public rocksdb::FileSystemWrapper {
+ public:
+  using FileSystemWrapper::FileSystemWrapper;
+  const char* Name() const override { return "nowcalls.NoRoomToCompact"; }
+
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* context) override {
+    std::array<char, 16> thread{};
+    pthread_getname_np(pthread_self(), thread.data(), thread.size());
+    if (path.ends_with(".sst") && std::string_view(thread.data()).starts_with("rocksdb:low")) {
+      return rocksdb::IOStatus::NoSpace("none for compactions");
+    }
+    return FileSystemWrapper::NewWritableFile(path, options, file, context);
+  }
+};
+
+// RocksDB itself goes on behind this failure.
+TEST_CASE("a store whose compaction has no room takes no more batches") {
+  constexpr int kBatches = 400;
+  const Life life(18, kBatches, 60);
+  const testing::TempDir dir;
+  const auto env =
+      rocksdb::NewCompositeEnv(std::make_shared<NoRoomToCompact>(rocksdb::FileSystem::Default()));
+  std::atomic<bool> reported{false};
+  store::RocksStoreOptions options = SmallOptions();
+  options.durability = store::Durability::kNone;
+  options.env = env.get();
+  options.on_background_error = [&](const Status& /*failure*/) { reported = true; };
+  const auto opened = RocksStore::Open(dir.path(), options);
+  REQUIRE(opened.ok());
+  uint64_t batch = 0;
+  Status status;
+  while (status.ok() && !reported && batch < life.size() - 1) {
+    status = (*opened)->Commit(life.Batch(++batch));
+    // It refuses batches that come faster than it can flush.
+    testing::PollUntil(testing::kPatienceMs, [&] {
+      return reported || store::LogNames(store::LedgerDir(dir.path())).size() <= 2;
+    });
+  }
+  REQUIRE((status.ok() || reported));
+  REQUIRE(testing::PollUntil(testing::kPatienceMs, [&] { return reported.load(); }));
+  status = (*opened)->Commit(life.Batch(batch + 1));
+  CHECK_FALSE(status.ok());
+  CHECK(status.message().find("none for compactions") != std::string::npos);
+}
 
 }  // namespace
 }  // namespace nowcalls::faults
