@@ -17,19 +17,41 @@ constexpr int64_t kCheckNearlyFullEveryMs = 100;
 }  // namespace
 
 CommitThread::CommitThread(uv_loop_t* loop, store::Store* store, const DurabilityChoice& durability,
-                           std::function<void()> done, Fail fail, DiskWatch disk_watch)
+                           Events events, DiskWatch disk_watch)
     : store_(store),
       durability_(durability),
-      fail_(std::move(fail)),
+      events_(std::move(events)),
       disk_watch_(std::move(disk_watch)),
       worker_(
-          loop, "nc-commit", [this](bool job) { return Work(job); }, std::move(done),
+          loop, "nc-commit", [this](bool job) { return Work(job); }, events_.done,
           kCheckNearlyFullEveryMs, [this] { TellDiskSpace(); }) {}
 
 void CommitThread::Commit(const ledger::CommitBatch* batch) {
   NOWCALLS_CHECK(!full());
   batches_[submitted_++ % kBatchesMax] = batch;
   worker_.Submit();
+}
+
+bool CommitThread::CommitHere(const ledger::CommitBatch& batch) {
+  // What is synced later needs the thread awake.
+  if (durability_.mode == store::Durability::kInterval || worker_.busy() ||
+      batch.records() > durability_.inline_records_max) {
+    return false;
+  }
+  const std::unique_lock store_lock(store_mutex_, std::try_to_lock);
+  if (!store_lock.owns_lock() || !pace_.quick()) return false;
+  {
+    const std::lock_guard lock(watch_mutex_);
+    watch_here_.Began(Instant{BoottimeMs()});
+  }
+  CommitTimed(batch);
+  std::optional<std::string> slow;
+  {
+    const std::lock_guard lock(watch_mutex_);
+    slow = watch_here_.Ended(Instant{BoottimeMs()});
+  }
+  TellIfSlow(slow);
+  return true;
 }
 
 bool CommitThread::TakeBack() {
@@ -46,6 +68,14 @@ void CommitThread::Finish(std::function<Status()> close) {
 }
 
 int64_t CommitThread::Work(bool job) {
+  std::unique_lock store_lock(store_mutex_, std::defer_lock);
+  if (job) {
+    store_lock.lock();
+  } else if (!store_lock.try_lock()) {
+    const std::lock_guard lock(watch_mutex_);
+    TellIfSlow(watch_here_.UnderWay(Instant{BoottimeMs()}));
+    return kCheckEveryMs;
+  }
   if (sync_due_ms_.has_value() && BoottimeMs() >= *sync_due_ms_) {
     Try("sync", store_->Sync());
     sync_due_ms_.reset();
@@ -82,12 +112,22 @@ void CommitThread::Do() {
       durability_.mode == store::Durability::kInterval && !sync_due_ms_.has_value();
   // Before the commit, so that its own time counts.
   const int64_t due_ms = first_unsynced ? BoottimeMs() + durability_.interval_ms : 0;
-  Try("commit", store_->Commit(*batch));
+  CommitTimed(*batch);
   if (first_unsynced) sync_due_ms_ = due_ms;
 }
 
+void CommitThread::CommitTimed(const ledger::CommitBatch& batch) {
+  const int64_t began_ns = MonotonicNs();
+  Try("commit", store_->Commit(batch));
+  pace_.Took((MonotonicNs() - began_ns) / 1'000);
+}
+
+void CommitThread::TellIfSlow(const std::optional<std::string>& what) const {
+  if (what.has_value()) events_.slow(*what);
+}
+
 void CommitThread::Try(const char* what, const Status& result) {
-  if (!result.ok()) fail_(what, result);
+  if (!result.ok()) events_.fail(what, result);
 }
 
 }  // namespace nowcalls::server

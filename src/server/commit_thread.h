@@ -1,9 +1,11 @@
 // CommitThread: the only writer of the store.
 //
-// Thread: members are called on the loop thread; Commit, Sync and the last job run on the commit
-// thread. One batch is in flight while the loop fills the next (group commit as in leveldb's
-// DBImpl::Write, but without waiting writers: their replies wait instead). The next is submitted
-// whenever the loop pauses and taken back when it goes on, so that the disk never waits for it.
+// Thread: members are called on the loop thread; the store's Commit, Sync and the last job run on
+// the commit thread. One batch is in flight while the loop fills the next (group commit as in
+// leveldb's DBImpl::Write, but without waiting writers: their replies wait instead). The next is
+// submitted whenever the loop pauses and taken back when it goes on, so that the disk never waits
+// for it. A batch for which all that would take longer than its commit is committed on the loop
+// thread (CommitHere).
 #ifndef NOWCALLS_SERVER_COMMIT_THREAD_H_
 #define NOWCALLS_SERVER_COMMIT_THREAD_H_
 
@@ -12,10 +14,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
+#include <string>
 
 #include "ledger/commit_batch.h"
 #include "nowcalls/status.h"
+#include "server/commit_pace.h"
+#include "server/commit_watch.h"
 #include "server/config.h"
 #include "server/worker_thread.h"
 #include "store/store.h"
@@ -31,16 +37,26 @@ struct DiskWatch {
 
 class CommitThread {
  public:
-  // Called on the commit thread with what failed ("commit", "sync", "check", "close"). The server's
-  // does not return.
-  using Fail = std::function<void(const char* what, const Status& failure)>;
+  struct Events {
+    std::function<void()> done;  // On the loop thread, for each Commit.
+    // On the thread where it failed, with what failed ("commit", "sync", "check", "close"). The
+    // server's does not return.
+    std::function<void(const char* what, const Status& failure)> fail;
+    // On either thread, with what CommitWatch says of a commit on the loop thread.
+    std::function<void(const std::string& what)> slow;
+  };
 
   // With kInterval everything committed is synced after at most `durability.interval_ms`. Once a
   // second the thread looks whether the store is still where it was opened, so that a server whose
   // ledger was replaced ends soon, also when it has nothing to commit; and how much space its disk
   // has left, also when it is busy.
   CommitThread(uv_loop_t* loop, store::Store* store, const DurabilityChoice& durability,
-               std::function<void()> done, Fail fail, DiskWatch disk_watch);
+               Events events, DiskWatch disk_watch);
+
+  // Commits a sealed batch before it returns, on the loop thread, if it is small
+  // (DurabilityChoice::inline_records_max), nothing is submitted and commits have been quick
+  // lately. False: Commit has to be called.
+  bool CommitHere(const ledger::CommitBatch& batch);
 
   static constexpr int kBatchesMax = 2;
 
@@ -61,13 +77,15 @@ class CommitThread {
  private:
   int64_t Work(bool job);
   void Do();
+  void CommitTimed(const ledger::CommitBatch& batch);
+  void TellIfSlow(const std::optional<std::string>& what) const;
   void LookAtDisk(int64_t now_ms);
   void TellDiskSpace() const;
   void Try(const char* what, const Status& result);
 
   store::Store* const store_;
   const DurabilityChoice durability_;
-  const Fail fail_;
+  const Events events_;
   const DiskWatch disk_watch_;
 
   // The jobs: a ring of batches; nullptr means close_.
@@ -75,6 +93,13 @@ class CommitThread {
   size_t submitted_ = 0;  // Loop thread: how many have been.
   size_t begun_ = 0;      // Commit thread.
   std::function<Status()> close_;
+
+  // Held by who uses the store. The loop thread never waits for it.
+  std::mutex store_mutex_;
+  CommitPace pace_;  // Guarded by store_mutex_.
+
+  std::mutex watch_mutex_;
+  CommitWatch watch_here_;  // Of the commit on the loop thread. Guarded by watch_mutex_.
 
   // Commit thread: when what is not synced yet has to be, on the boot clock.
   std::optional<int64_t> sync_due_ms_;

@@ -1,7 +1,7 @@
 // CommitWatch: what the log says of commits that take long. Grants wait for them, so an operator
 // must hear of a disk that is slow, and of one that hangs while it does.
 //
-// Thread: loop. Time comes in with each call.
+// Thread: one at a time. Time comes in with each call.
 #ifndef NOWCALLS_SERVER_COMMIT_WATCH_H_
 #define NOWCALLS_SERVER_COMMIT_WATCH_H_
 

@@ -36,6 +36,8 @@ struct RuleFile {
 struct DurabilityChoice {
   store::Durability mode = store::Durability::kSync;
   int64_t interval_ms = 0;  // 1 .. 10000 with kInterval.
+  // Batches of at most so many records may be committed on the loop's thread; 0: none.
+  uint32_t inline_records_max = 256;
 
   // "sync", "interval:50", "none".
   std::string ToString() const;

@@ -54,8 +54,11 @@ void Server::Start(std::unique_ptr<Listener> listener) {
   NOWCALLS_CHECK(uv_loop_init(&loop_) == 0);
   engine_.OnDiskSpace(store_->FreeBytes());
   commit_.emplace(
-      &loop_, store_, config_.durability, [this] { OnCommitDone(); },
-      [](const char* what, const Status& failure) { DieOfIoError(what, failure); },
+      &loop_, store_, config_.durability,
+      CommitThread::Events{
+          .done = [this] { OnCommitDone(); },
+          .fail = [](const char* what, const Status& failure) { DieOfIoError(what, failure); },
+          .slow = [this](const std::string& what) { LogCommit(what); }},
       DiskWatch{2 * config_.core.limits.disk_free_high(),
                 [this](std::optional<uint64_t> free_bytes) { OnDiskSpace(free_bytes); }});
   scan_.emplace(&loop_, store_, [this](const ledger::ScanResult& result) { OnScanDone(result); });
@@ -214,7 +217,7 @@ void Server::Pump() {
     BeginCommit(now);
     engine_.TurnEnd();
     // TurnEnd may have ended sessions of peers that do not read.
-    BeginCommit(now);
+    while (BeginCommit(now)) engine_.TurnEnd();
   }
   if (draining() && !hold) ContinueDrain(now);
   if (phase_ != Phase::kClosed) ArmTimer(now, hold);
@@ -226,12 +229,18 @@ void Server::BeginScan(Instant now) {
   if (request.has_value()) scan_->Scan(*request);
 }
 
-void Server::BeginCommit(Instant now) {
-  if (commit_->full()) return;
+// True: it is done already, and there may be answers to send.
+bool Server::BeginCommit(Instant now) {
+  if (commit_->full()) return false;
   const ledger::CommitBatch* batch = engine_.BeginCommit(Clocks(), now);
-  if (batch == nullptr) return;
+  if (batch == nullptr) return false;
+  if (commit_->CommitHere(*batch)) {
+    engine_.OnCommitDone(Now());
+    return true;
+  }
   if (!commit_watch_.under_way()) commit_watch_.Began(now);
   commit_->Commit(batch);
+  return false;
 }
 
 void Server::LogCommit(const std::optional<std::string>& what) const {
@@ -261,6 +270,8 @@ void Server::ArmTimer(Instant now, bool hold) {
   if (!closing_.empty()) wake = std::min(wake, Instant{closing_.begin()->first});
   if (engine_runs()) wake = std::min(wake, engine_.NextDeadline());
   if (hold) wake = engine_.input_held() && !engine_.input_waits() ? now + kHeldPollMs : now;
+  // What came while a commit of this turn stalled is read before what is due is looked at.
+  if (Now() - now > CatchUp::kLateMs) wake = now;
   wake = std::max(wake, now);
   catch_up_.BeforePoll(wake);
   // The callback has nothing to do: the loop wakes and Pump follows.

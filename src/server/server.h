@@ -111,7 +111,7 @@ class Server final : public engine::Driver, public Connection::Owner {
 
   void Pump();
   void BeginScan(Instant now);
-  void BeginCommit(Instant now);
+  bool BeginCommit(Instant now);
   void LogCommit(const std::optional<std::string>& what) const;
   void CloseOverdue(Instant now);
   void ReportSuppressed(Instant now);

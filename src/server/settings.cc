@@ -56,6 +56,11 @@ auto& Field(Config& config, T core::MassExpiryOptions::*member) {
   return config.core.mass_expiry.*member;
 }
 
+template <typename Config, typename T>
+auto& Field(Config& config, T DurabilityChoice::*member) {
+  return config.durability.*member;
+}
+
 template <typename Part, typename T>
 Setting Integer(std::string_view name, std::string_view group, std::string_view value_name,
                 std::string_view doc, int64_t min, int64_t max, T Part::*member) {
@@ -267,6 +272,10 @@ void AddMain(std::vector<Setting>* table) {
                         "sync: answers wait for the disk; interval:MS: synced every MS; none: when "
                         "the system likes.",
                         ParseDurability, [](const Config& c) { return c.durability.ToString(); }));
+  table->push_back(Integer("commit-inline-records-max", kLedger, "N",
+                           "Of a quick disk, commits of at most so many records are made by the "
+                           "thread that serves; 0: none.",
+                           0, 100'000, &DurabilityChoice::inline_records_max));
   table->push_back(RuleFiles());
   table->push_back(Switch("rules-takeover", kLedger,
                           "Let the rule files have namespaces whose rules came by rules_load.",

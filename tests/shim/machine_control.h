@@ -17,10 +17,11 @@ struct MachineControl {
   std::atomic<int64_t> wall_offset_ms;  // Added to CLOCK_REALTIME.
   std::atomic<int64_t> boot_offset_ms;  // Added to CLOCK_BOOTTIME.
   std::atomic<int64_t> boot;            // Above 0: which boot of the machine this is.
-  std::atomic<int64_t> sync_takes_ms;   // What each sync of a file takes besides.
-  std::atomic<int64_t> syncs;           // How many have ended.
-  std::atomic<int64_t> tcp_hurry;       // Above 0: TCP's times by which dead peers are found are
-                                        // divided by it.
+  std::atomic<int64_t> sync_takes_ms;  // What each sync of a file takes besides, also of those that
+                                       // have begun.
+  std::atomic<int64_t> syncs;          // How many have ended.
+  std::atomic<int64_t> tcp_hurry;      // Above 0: TCP's times by which dead peers are found are
+                                       // divided by it.
 };
 static_assert(std::atomic<int64_t>::is_always_lock_free);
 

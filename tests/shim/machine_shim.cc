@@ -51,9 +51,9 @@ void Add(int64_t offset_ms, timespec* time) {
 }
 
 int Sync(int (*next)(int), int fd) {
-  const int64_t ms = Control().sync_takes_ms;
-  timespec left{ms / 1'000, ms % 1'000 * 1'000'000};
-  while (ms > 0 && nanosleep(&left, &left) != 0) continue;
+  constexpr int64_t kLookMs = 5;
+  const timespec look{0, kLookMs * 1'000'000};
+  for (int64_t ms = 0; ms < Control().sync_takes_ms; ms += kLookMs) nanosleep(&look, nullptr);
   const int result = next(fd);
   ++Control().syncs;
   return result;

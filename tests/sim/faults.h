@@ -69,6 +69,7 @@ struct FaultPlan {
   // How long things take when nothing is wrong.
   int64_t network_delay_us_max = 1'000;
   int64_t commit_us_max = 1'000;
+  uint32_t commit_inline_chance = 0;  // That the loop commits a batch itself.
   int64_t turn_us_max = 100;
 };
 

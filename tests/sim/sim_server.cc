@@ -313,11 +313,11 @@ bool SimServer::Pump() {
     if (!Lives()) return false;
     process.engine.OnTime(now);
   }
-  BeginCommit(now);
-  if (!Lives()) return false;
-  process.engine.TurnEnd();
-  BeginCommit(now);
-  if (!Lives()) return false;
+  for (bool first = true, done = true; done; first = false) {
+    done = BeginCommit(now) || first;
+    if (!runs() || !Lives()) return false;
+    if (done) process.engine.TurnEnd();
+  }
 
   Instant wake = std::min(now + kSleepMsMax, process.engine.NextDeadline());
   if (hold)
@@ -371,11 +371,17 @@ void SimServer::BeginScan(Instant now) {
   });
 }
 
-void SimServer::BeginCommit(Instant now) {
+// True: it is done already, or the process has died of it.
+bool SimServer::BeginCommit(Instant now) {
   Process& process = *process_;
-  if (process.commits.size() + process.commits_done >= kCommitsMax) return;
+  if (process.commits.size() + process.commits_done >= kCommitsMax) return false;
   const ledger::CommitBatch* batch = process.engine.BeginCommit(world_.machine->Sample(), now);
-  if (batch == nullptr) return;
+  if (batch == nullptr) return false;
+  const bool free = process.commits.empty() && process.commits_done == 0 && !hold_commits_;
+  if (free && !world_.saboteur->replies_early() &&
+      prng_.ChancePerMillion(world_.plan->commit_inline_chance)) {
+    return CommitHere(*batch);
+  }
   process.commits.push_back(*batch);
   if (world_.saboteur->replies_early()) {
     ++process.commits_reported;
@@ -383,6 +389,35 @@ void SimServer::BeginCommit(Instant now) {
     RequestTurn(world_.timeline->now_us());
   }
   if (!process.committing) StartCommit();
+  return false;
+}
+
+// As server::CommitThread::CommitHere, but that the loop is held up behind it. True.
+bool SimServer::CommitHere(const ledger::CommitBatch& batch) {
+  Process& process = *process_;
+  process.commits.push_back(batch);
+  if (!Lives()) return true;
+  if (Happens(world_.plan->commit_failed_chance)) {
+    Die(prng_.Below(2) == 0 ? Fault::kCommitFailed : Fault::kCommitFailedWithEffect);
+    return true;
+  }
+  NOWCALLS_CHECK(world_.store->Commit(process.commits.front()).ok());
+  world_.trace->Add("server: batch ", batch.number(), " is durable at once, ", batch.records(),
+                    " records");
+  process.commits.pop_front();
+  process.busy_until_us = world_.timeline->now_us() + DrawCommitUs();
+  if (!Lives()) return true;
+  process.engine.OnCommitDone(Now());
+  return true;
+}
+
+int64_t SimServer::DrawCommitUs() {
+  int64_t duration_us = prng_.Between(1, world_.plan->commit_us_max);
+  if (Happens(world_.plan->commit_slow_chance)) {
+    world_.faults->Count(Fault::kCommitSlow);
+    duration_us += prng_.Between(0, world_.plan->commit_slow_ms_max) * kMs;
+  }
+  return duration_us;
 }
 
 void SimServer::StartCommit() {
@@ -390,12 +425,7 @@ void SimServer::StartCommit() {
   process.committing = true;
   process.commit_began_ms = Now().ms;
   if (hold_commits_) return;
-  int64_t duration_us = prng_.Between(1, world_.plan->commit_us_max);
-  if (Happens(world_.plan->commit_slow_chance)) {
-    world_.faults->Count(Fault::kCommitSlow);
-    duration_us += prng_.Between(0, world_.plan->commit_slow_ms_max) * kMs;
-  }
-  world_.timeline->After(duration_us, [this, incarnation = incarnation_] {
+  world_.timeline->After(DrawCommitUs(), [this, incarnation = incarnation_] {
     if (incarnation == incarnation_) FinishCommit();
   });
 }

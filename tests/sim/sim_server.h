@@ -103,7 +103,9 @@ class SimServer final : public engine::Driver {
   bool Pump();
   bool ContinueTerminating();
   void BeginScan(Instant now);
-  void BeginCommit(Instant now);
+  bool BeginCommit(Instant now);
+  bool CommitHere(const ledger::CommitBatch& batch);
+  int64_t DrawCommitUs();
   void StartCommit();
   void FinishCommit();
   void Die(Fault cause);

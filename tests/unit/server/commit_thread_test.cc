@@ -3,11 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "server/scan_thread.h"
 #include "store/memory_store.h"
 #include "unit/server/loop_fixture.h"
@@ -24,6 +27,10 @@ class WatchedStore : public store::MemoryStore {
 
   Status Commit(const ledger::CommitBatch& batch) override {
     if (fail_commits) return Status::IoError("no space");
+    if (until_commit_ends) until_commit_ends();
+    const int64_t began_ms = BoottimeMs();
+    testing::PollUntil(commit_takes_ms, [&] { return BoottimeMs() >= began_ms + commit_takes_ms; });
+    committed_on = std::this_thread::get_id();
     ++commits;
     return MemoryStore::Commit(batch);
   }
@@ -39,6 +46,9 @@ class WatchedStore : public store::MemoryStore {
   }
   Status CheckPlace() override { return displaced ? Status::IoError("moved away") : Status::Ok(); }
 
+  std::function<bool()> until_commit_ends;  // Set while nothing is committed.
+  std::atomic<int64_t> commit_takes_ms = 0;
+  std::atomic<std::thread::id> committed_on;
   std::atomic<int> commits = 0;
   std::atomic<int> syncs = 0;
   std::atomic<int> synced_commits = 0;
@@ -52,32 +62,55 @@ class WatchedStore : public store::MemoryStore {
 class Harness {
  public:
   explicit Harness(DurabilityChoice durability)
-      : thread(
-            loop.get(), &store, durability, [this] { ++done; },
-            [this](const char* what, const Status& failure) {
-              const std::lock_guard lock(mutex_);
-              failures_.push_back(std::string(what) + ": " + failure.message());
-            },
-            {.near_bytes = 2'000,
-             .told = [this](std::optional<uint64_t> free_bytes) { told.push_back(free_bytes); }}) {}
+      : thread(loop.get(), &store, durability,
+               {.done = [this] { ++done; },
+                .fail =
+                    [this](const char* what, const Status& failure) {
+                      const std::lock_guard lock(mutex_);
+                      failures_.push_back(std::string(what) + ": " + failure.message());
+                    },
+                .slow =
+                    [this](const std::string& what) {
+                      const std::lock_guard lock(mutex_);
+                      slow_.push_back(what);
+                    }},
+               {.near_bytes = 2'000, .told = [this](std::optional<uint64_t> free_bytes) {
+                  told.push_back(free_bytes);
+                }}) {}
   ~Harness() {
     thread.Stop();
     uv_run(loop.get(), UV_RUN_DEFAULT);
   }
 
+  // One with `rules` rules.
+  const ledger::CommitBatch& NextBatch(int rules = 1) {
+    batch_.Clear();
+    for (; rules > 0; --rules) {
+      batch_.RuleSet({"shop", FlowId{++rules_}, ledger::RuleState::kActive, "{}"});
+    }
+    batch_.Sealed({.batch_number = ++batches_});
+    return batch_;
+  }
   // Commits one rule and waits until it is done.
   void CommitOne() {
-    batch_.Clear();
-    batch_.RuleSet({"shop", FlowId{++rules_}, ledger::RuleState::kActive, "{}"});
-    batch_.Sealed({.batch_number = static_cast<uint64_t>(rules_)});
+    NextBatch();
     const int before = done;
     thread.Commit(&batch_);
     REQUIRE(loop.RunUntil([&] { return done == before + 1; }));
   }
 
+  // Until commits have been quick for long enough.
+  void CommitSome() {
+    for (int i = 0; i < 100; ++i) CommitOne();
+  }
+
   std::vector<std::string> failures() {
     const std::lock_guard lock(mutex_);
     return failures_;
+  }
+  std::vector<std::string> slow() {
+    const std::lock_guard lock(mutex_);
+    return slow_;
   }
 
   TestLoop loop;
@@ -89,9 +122,79 @@ class Harness {
  private:
   std::mutex mutex_;
   std::vector<std::string> failures_;
+  std::vector<std::string> slow_;
   ledger::CommitBatch batch_;
   int64_t rules_ = 0;
+  uint64_t batches_ = 0;
 };
+
+TEST_CASE("a small batch is committed at once when commits have been quick") {
+  Harness harness({Durability::kSync, 0});
+  CHECK_FALSE(harness.thread.CommitHere(harness.NextBatch()));
+  harness.CommitSome();
+  const int before = harness.store.commits;
+  REQUIRE(testing::PollUntil(testing::kPatienceMs,
+                             [&] { return harness.thread.CommitHere(harness.NextBatch()); }));
+  CHECK(harness.store.commits == before + 1);
+  CHECK(harness.store.committed_on == std::this_thread::get_id());
+  CHECK(harness.failures().empty());
+}
+
+TEST_CASE("a batch is not committed at once if it is large, or behind another, or synced later") {
+  DurabilityChoice choice{Durability::kSync, 0, 10};
+  Harness harness(choice);
+  harness.CommitSome();
+  CHECK_FALSE(harness.thread.CommitHere(harness.NextBatch(11)));
+  const ledger::CommitBatch& batch = harness.NextBatch();
+  harness.thread.Commit(&batch);
+  CHECK_FALSE(harness.thread.CommitHere(batch));
+  REQUIRE(harness.loop.RunUntil([&] { return harness.done == 101; }));
+  CHECK(harness.store.commits == 101);
+
+  Harness later({Durability::kInterval, 10'000});
+  later.CommitSome();
+  CHECK_FALSE(later.thread.CommitHere(later.NextBatch()));
+  Harness never({Durability::kSync, 0, 0});
+  never.CommitSome();
+  CHECK_FALSE(never.thread.CommitHere(never.NextBatch()));
+}
+
+TEST_CASE("after a commit that took long the next ones are not made at once") {
+  Harness harness({Durability::kSync, 0});
+  harness.CommitSome();
+  harness.store.commit_takes_ms = 50;
+  REQUIRE(testing::PollUntil(testing::kPatienceMs,
+                             [&] { return harness.thread.CommitHere(harness.NextBatch()); }));
+  CHECK_FALSE(harness.thread.CommitHere(harness.NextBatch()));
+  harness.store.commit_takes_ms = 0;
+  CHECK_FALSE(harness.thread.CommitHere(harness.NextBatch()));
+  harness.CommitSome();
+  CHECK(testing::PollUntil(testing::kPatienceMs,
+                           [&] { return harness.thread.CommitHere(harness.NextBatch()); }));
+}
+
+TEST_CASE("a commit made at once that hangs is told of while it does, and when it has ended") {
+  Harness harness({Durability::kSync, 0});
+  harness.CommitSome();
+  harness.store.until_commit_ends = [&] {
+    return testing::PollUntil(testing::kPatienceMs, [&] { return !harness.slow().empty(); });
+  };
+  REQUIRE(testing::PollUntil(testing::kPatienceMs,
+                             [&] { return harness.thread.CommitHere(harness.NextBatch()); }));
+  const std::vector<std::string> slow = harness.slow();
+  REQUIRE(slow.size() == 2);
+  CHECK(slow[0].starts_with("a commit has not ended for "));
+  CHECK(slow[1].starts_with("a commit took "));
+}
+
+TEST_CASE("a commit made at once that fails is reported as failed") {
+  Harness harness({Durability::kSync, 0});
+  harness.CommitSome();
+  harness.store.fail_commits = true;
+  REQUIRE(testing::PollUntil(testing::kPatienceMs,
+                             [&] { return harness.thread.CommitHere(harness.NextBatch()); }));
+  CHECK(harness.failures() == std::vector<std::string>{"commit: no space"});
+}
 
 TEST_CASE("a batch that the commit thread reports is in the store") {
   Harness harness({Durability::kSync, 0});

@@ -1,0 +1,29 @@
+// CommitPace: whether commits are quick, from how long the last ones took.
+//
+// Thread: one at a time.
+#ifndef NOWCALLS_SERVER_COMMIT_PACE_H_
+#define NOWCALLS_SERVER_COMMIT_PACE_H_
+
+#include <cstdint>
+
+namespace nowcalls::server {
+
+class CommitPace {
+ public:
+  // An fdatasync of a good disk takes a tenth of this.
+  static constexpr int64_t kQuickUs = 1'000;
+
+  void Took(int64_t commit_us) { mean_us_ += (static_cast<double>(commit_us) - mean_us_) / kLast; }
+
+  // Some commits in a row have to say so first; after one that stalled for a second, about seventy.
+  bool quick() const { return mean_us_ < kQuickUs; }
+
+ private:
+  static constexpr double kLast = 16;  // What a commit took counts for about so many.
+
+  double mean_us_ = 2 * kQuickUs;
+};
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_COMMIT_PACE_H_
