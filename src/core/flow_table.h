@@ -19,6 +19,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "core/held_times.h"
 #include "core/rule.h"
+#include "core/table_sizes.h"
 #include "core/token_table.h"
 #include "core/wait_queues.h"
 #include "nowcalls/types.h"
@@ -120,7 +121,7 @@ class FlowTable {
   void MarkRemoved(FlowSlot slot);
 
  private:
-  static constexpr uint32_t kChunkSize = 128;
+  static constexpr uint32_t kChunkSize = kTableSizes.flow_chunk;
 
   void CountOut(const Flow& flow);
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "core/table_sizes.h"
 
 namespace nowcalls::core {
 
@@ -20,7 +21,7 @@ inline constexpr TokenSlot kNoToken = UINT32_MAX;
 
 class SlotIndex {
  public:
-  static constexpr size_t kShards = 1024;
+  static constexpr size_t kShards = kTableSizes.index_shards;
 
   SlotIndex() : shards_(kShards) {}
 

@@ -23,6 +23,7 @@
 
 #include "base/keyed_hash.h"
 #include "core/slot_index.h"
+#include "core/table_sizes.h"
 #include "ledger/families.h"
 
 namespace nowcalls::core {
@@ -141,8 +142,8 @@ class TokenTable {
 
  private:
   // A chunk is 1 MiB: memory grows in steps that a reader of the process size does not notice.
-  static constexpr uint32_t kChunkSize = 16384;
-  static constexpr uint32_t kRecent = 16384;
+  static constexpr uint32_t kChunkSize = kTableSizes.token_chunk;
+  static constexpr uint32_t kRecent = kTableSizes.recent;
   static constexpr size_t kGroup = 32;  // Of places in an index that are loaded together.
 
   // The request ids of one chunk, from the first that one of its entries gets; as long as the chunk

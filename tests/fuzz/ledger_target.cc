@@ -1,17 +1,24 @@
 // Keys, values and commit records of the ledger: a decoder takes what the encoder writes, byte for
 // byte, and refuses everything else.
 //
+// So for the log data of a batch and the slots of a witness.
+//
 // The first byte chooses the decoder. Keys of a fixed size come first, others behind their length
 // in one byte.
 #include <doctest/doctest.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 
+#include "base/bytes.h"
+#include "base/crc32c.h"
 #include "fuzz/targets.h"
 #include "ledger/codec.h"
 #include "ledger/commit_batch.h"
 #include "ledger/history_entry.h"
 #include "ledger/namespace_codec.h"
+#include "ledger/witness.h"
 
 namespace nowcalls::fuzz {
 namespace {
@@ -111,11 +118,48 @@ void Meta(uint8_t which, std::string_view input) {
   }
 }
 
+// `bytes`, with a checksum that is right.
+std::string SoundSlot(std::string_view bytes) {
+  std::string slot(bytes.substr(0, ledger::kWitnessSlotBytes - sizeof(uint32_t)));
+  AppendBigEndian(&slot, Crc32c(slot));
+  return slot;
+}
+
+void WitnessSlot(std::string_view input) {
+  for (const std::string& slot : {std::string(input), SoundSlot(input)}) {
+    const auto witness = ledger::DecodeWitnessSlot(slot);
+    if (!witness.has_value()) continue;
+    REQUIRE(ledger::EncodeWitnessSlot(*witness) == slot.substr(0, ledger::kWitnessSlotBytes));
+  }
+}
+
+// Of two slots the later one that is sound, and in its place, counts.
+void WitnessFile(std::string_view input) {
+  std::string file(ledger::kWitnessFileBytes, '\0');
+  std::optional<ledger::Witness> latest;
+  for (size_t place = 0; place < ledger::kWitnessSlots; ++place) {
+    const bool sound = !input.empty() && Split(&input, 1).front() % 4 != 0;
+    const std::string_view bytes = Split(&input, ledger::kWitnessSlotBytes);
+    const std::string slot = sound ? SoundSlot(bytes) : std::string(bytes);
+    file.replace(place * ledger::kWitnessSlotStride, slot.size(), slot);
+    const auto witness = ledger::DecodeWitnessSlot(slot);
+    if (!witness.has_value() || witness->sequence % ledger::kWitnessSlots != place) continue;
+    if (!latest.has_value() || witness->sequence > latest->sequence) latest = witness;
+  }
+  const ledger::WitnessFound found = ledger::DecodeWitnessFile(file);
+  REQUIRE((found.witness == latest));
+}
+
+void LogData(std::string_view input) {
+  const auto batch = ledger::DecodeLogData(input);
+  if (batch.has_value()) REQUIRE(ledger::EncodeLogData(*batch) == input);
+}
+
 }  // namespace
 
 void FuzzLedger(std::string_view input) {
   if (input.empty()) return;
-  const uint8_t which = static_cast<uint8_t>(input.front()) % 12;
+  const uint8_t which = static_cast<uint8_t>(input.front()) % 15;
   input.remove_prefix(1);
   switch (which) {
     case 0: return Token(Family::kTokensShort, input);
@@ -130,6 +174,9 @@ void FuzzLedger(std::string_view input) {
       static_cast<void>(ledger::ApplyRecords(input, &sink));
       return;
     }
+    case 12: return WitnessSlot(input);
+    case 13: return WitnessFile(input);
+    case 14: return LogData(input);
     default: return Meta(which - 7, input);
   }
 }

@@ -1,21 +1,30 @@
-// Logs on their way to RocksDB: LogScan and LogViews over any bytes.
+// Logs on their way to RocksDB: LogScan, LogViews and the chain of batches, over any bytes.
 //
 // The first byte says what the file is. Even: the rest of the input. Odd: records that are sound,
-// then damage. Behind it come the number of records and for each its size (two bytes); then damage
-// of three bytes each, which say what happens where: a byte is flipped, a sector or the rest
-// becomes zeros, the file is cut, zeros follow.
+// then damage. Behind it come what else is in the directory (one byte) and the number of records,
+// and for each two bytes: the first says how it is numbered and where it ends (see TakeSize), the
+// second how long it is; then damage of three bytes each, which say what happens where: a byte is
+// flipped, a sector or the rest becomes zeros, the file is cut, zeros follow, sectors of the last
+// record are zeros as a power cut leaves them.
 #include <doctest/doctest.h>
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/crc32c.h"
+#include "fuzz/byte_source.h"
 #include "fuzz/targets.h"
+#include "ledger/codec.h"
+#include "store/log_chain.h"
+#include "store/log_salvage.h"
 #include "store/log_scan.h"
 #include "store/log_views.h"
 
@@ -24,11 +33,13 @@ namespace {
 
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
+using store::BatchRun;
 using store::LogScan;
 using store::LogViews;
 
 constexpr size_t kHeaderBytes = 7;
-constexpr size_t kBytesMax = 80'000;  // Some blocks.
+constexpr size_t kBytesMax = 70'000;  // More than two blocks.
+constexpr uint64_t kFirstBatch = 5;
 
 class BytesFile : public rocksdb::FSRandomAccessFile {
  public:
@@ -75,67 +86,186 @@ void AppendRecord(std::string_view payload, std::string* log) {
   } while (!payload.empty());
 }
 
-uint16_t TakeNumber(std::string_view* input) {
-  uint16_t number = 0;
-  for (int i = 0; i < 2 && !input->empty(); ++i) {
-    number = static_cast<uint16_t>(number << 8 | static_cast<uint8_t>(input->front()));
-    input->remove_prefix(1);
-  }
-  return number;
-}
+struct Record {
+  uint64_t begin = 0;  // Of its first piece.
+  uint64_t end = 0;
+  std::optional<uint64_t> batch;
+};
 
 struct Log {
   std::string bytes;
-  std::vector<uint64_t> ends = {0};  // Of its records.
-  uint64_t sound = 0;                // Before it nothing was changed.
+  std::string sound;  // As it was before the damage.
+  std::vector<Record> records;
+  bool torn = false;  // As a power cut leaves it, or not damaged at all.
+  uint8_t beside = 0;
 };
 
-void Damage(char how, uint64_t at, Log* log) {
-  const auto step = static_cast<uint8_t>(how);
+bool IsIntact(const Log& log, const Record& record) {
+  const size_t size = record.end - record.begin;
+  return record.end <= log.bytes.size() &&
+         log.bytes.compare(record.begin, size, log.sound, record.begin, size) == 0;
+}
+
+// A record is so long, or ends so close to the end of its block.
+size_t TakeSize(uint8_t how, ByteSource* input, uint64_t log_bytes) {
+  const size_t number = input->Byte();
+  switch (how % 4) {
+    case 0: return number;
+    case 1: return number * 20;
+    case 2: return number * 256;
+    default: {
+      const uint64_t place = log_bytes % LogScan::kBlockBytes + 2 * kHeaderBytes;
+      const uint64_t left = LogScan::kBlockBytes + number % 64 - 32;
+      return left > place ? left - place : number;
+    }
+  }
+}
+
+// In the last record that a power cut interrupted, sectors may be zeros, in any order.
+void Tear(uint64_t which, Log* log) {
+  if (log->records.empty()) return;
+  const Record& last = log->records.back();
+  const uint64_t from = log->records.size() < 2 ? 0 : log->records[log->records.size() - 2].end;
+  uint64_t at = std::max(last.begin, from);
+  for (int sector = 0; at < std::min<uint64_t>(last.end, log->bytes.size()); ++sector) {
+    const uint64_t next =
+        at / LogScan::kSectorBytes * LogScan::kSectorBytes + LogScan::kSectorBytes;
+    const uint64_t to = std::min({next, last.end, uint64_t{log->bytes.size()}});
+    if ((which >> (sector % 16)) % 2 == 1) {
+      std::fill(log->bytes.begin() + static_cast<int64_t>(at),
+                log->bytes.begin() + static_cast<int64_t>(to), '\0');
+    }
+    at = next;
+  }
+}
+
+void Damage(uint8_t step, uint64_t at, Log* log) {
   // Places are thousandths of the file, or counted from its end.
   const uint64_t size = log->bytes.size();
+  const uint64_t number = at;
   at = step >= 128 ? size - std::min(at, size) : std::min(at * size / 1000, size);
-  switch (step % 5) {
+  const bool harmless = step % 6 >= 4;
+  log->torn = log->torn && harmless;
+  switch (step % 6) {
     case 0:
-      if (at < size) log->bytes[at] = static_cast<char>(log->bytes[at] ^ (1 << (step / 5 % 8)));
+      if (at < size) log->bytes[at] = static_cast<char>(log->bytes[at] ^ (1 << (step / 6 % 8)));
       break;
     case 1: {
       const uint64_t from = at / LogScan::kSectorBytes * LogScan::kSectorBytes;
       for (uint64_t i = from; i < std::min(size, from + LogScan::kSectorBytes); ++i) {
         log->bytes[i] = '\0';
       }
-      at = from;
       break;
     }
     case 2: std::fill(log->bytes.begin() + static_cast<int64_t>(at), log->bytes.end(), '\0'); break;
     case 3: log->bytes.resize(at); break;
-    default:
-      log->bytes.append(1000, '\0');
-      at = size;
-      break;
+    case 4: log->bytes.append(1000, '\0'); break;
+    default: Tear(number, log);
   }
-  log->sound = std::min(log->sound, at);
 }
 
-Log MakeLog(std::string_view input) {
-  Log log;
-  const size_t records = input.empty() ? 0 : static_cast<uint8_t>(input.front()) % 32;
-  if (!input.empty()) input.remove_prefix(1);
-  for (size_t i = 0; i < records && log.bytes.size() < kBytesMax; ++i) {
-    // The last byte of a record is not zero; of those before some may be.
-    std::string payload(TakeNumber(&input) + 1, static_cast<char>(i % 3));
-    payload.back() = 1;
-    AppendRecord(payload, &log.bytes);
-    log.ends.push_back(log.bytes.size());
+// The number of a record; nothing if it has none.
+std::optional<uint64_t> NumberOf(uint8_t how, uint64_t* next) {
+  switch (how / 4 % 16) {
+    case 1: return {};
+    case 2: *next += 2; break;  // One is missing.
+    case 3: break;              // It is there twice.
+    default: ++*next;
   }
-  log.sound = log.bytes.size();
-  while (input.size() >= 3 && log.bytes.size() < kBytesMax) {
-    const char how = input.front();
-    input.remove_prefix(1);
-    Damage(how, TakeNumber(&input), &log);
+  return *next - 1;
+}
+
+void AddRecord(ByteSource* input, uint64_t* next_batch, Log* log) {
+  // Bytes that are no header, and some that could be one.
+  constexpr char kFills[] = {'\0', 'x', '\xff', '\1'};
+  const uint8_t how = input->Byte();
+  const std::optional<uint64_t> batch = NumberOf(how, next_batch);
+  const size_t size = TakeSize(how, input, log->bytes.size());
+  const char fill = size < 600 ? kFills[log->records.size() % 4] : 'x';
+  std::string payload(size, fill);
+  // The last byte of a record is not zero; of those before some may be.
+  payload += batch.has_value() ? "\x03\x0a" + ledger::EncodeLogData(*batch) : "\1";
+  const uint64_t begin = LogScan::SkipPadding(log->bytes.size());
+  AppendRecord(payload, &log->bytes);
+  store::AppendLogRecord(payload, &log->sound);
+  log->records.push_back({begin, log->bytes.size(), batch});
+}
+
+Log MakeLog(ByteSource input) {
+  Log log;
+  log.torn = true;
+  log.beside = input.Byte();
+  const size_t records = input.Byte() % 32;
+  uint64_t next_batch = kFirstBatch;
+  for (size_t i = 0; i < records && log.bytes.size() < kBytesMax; ++i) {
+    AddRecord(&input, &next_batch, &log);
+  }
+  REQUIRE((log.bytes == log.sound));
+  while (input.size() >= 3 && log.bytes.size() < kBytesMax + 4000) {
+    const uint8_t how = input.Byte();
+    Damage(how, input.Number(), &log);
   }
   return log;
 }
+
+// What is told of batches must be this.
+BatchRun RunOf(const Log& log, uint64_t end) {
+  BatchRun run;
+  for (const Record& record : log.records) {
+    if (record.end <= end && record.batch.has_value()) run.Add(*record.batch, record.begin);
+  }
+  return run;
+}
+
+void RequireSame(const BatchRun& found, const BatchRun& wanted) {
+  REQUIRE(found.empty == wanted.empty);
+  if (found.empty) return;
+  REQUIRE(found.first == wanted.first);
+  REQUIRE(found.last == wanted.last);
+  REQUIRE(found.broken.has_value() == wanted.broken.has_value());
+  if (!found.broken.has_value()) return;
+  REQUIRE(found.broken->before == wanted.broken->before);
+  REQUIRE(found.broken->found == wanted.broken->found);
+}
+
+// A directory in memory, with the log, and perhaps others.
+class Directory {
+ public:
+  explicit Directory(const Log& log)
+      : env_(rocksdb::NewMemEnv(rocksdb::Env::Default())), files_(env_->GetFileSystem()) {
+    REQUIRE(files_->CreateDirIfMissing("/ledger", IOOptions(), nullptr).ok());
+    Write(path(), log.bytes);
+    std::string another;
+    switch (log.beside % 8) {
+      case 1: Write("/ledger/000008.log", std::string(700, '\0')); break;
+      case 2: Write("/ledger/000008.log", ""); break;
+      case 3:
+        AppendRecord("\x03\x0a" + ledger::EncodeLogData(kFirstBatch + 1), &another);
+        Write("/ledger/000008.log", another);
+        newest_ = false;
+        break;
+      case 4: Write("/ledger/000006.log", "damage"); break;
+      case 5: Write("/ledger/MANIFEST-000004", log.bytes); break;
+      default: break;
+    }
+  }
+
+  static std::string path() { return "/ledger/000007.log"; }
+  const std::shared_ptr<rocksdb::FileSystem>& files() const { return files_; }
+  bool newest() const { return newest_; }
+
+ private:
+  void Write(const std::string& path, const std::string& bytes) {
+    std::unique_ptr<rocksdb::FSWritableFile> file;
+    REQUIRE(files_->NewWritableFile(path, {}, &file, nullptr).ok());
+    REQUIRE(file->Append(bytes, IOOptions(), nullptr).ok());
+    REQUIRE(file->Close(IOOptions(), nullptr).ok());
+  }
+
+  const std::unique_ptr<rocksdb::Env> env_;
+  const std::shared_ptr<rocksdb::FileSystem> files_;
+  bool newest_ = true;
+};
 
 // What the views show of the log, and whether they refuse it.
 IOStatus ReadView(LogViews* views, const std::string& path, std::string* shown) {
@@ -151,58 +281,127 @@ IOStatus ReadView(LogViews* views, const std::string& path, std::string* shown) 
   return status;
 }
 
-void WriteFile(rocksdb::FileSystem* files, const std::string& path, const std::string& bytes) {
-  std::unique_ptr<rocksdb::FSWritableFile> file;
-  REQUIRE(files->NewWritableFile(path, {}, &file, nullptr).ok());
-  REQUIRE(file->Append(bytes, IOOptions(), nullptr).ok());
-  REQUIRE(file->Close(IOOptions(), nullptr).ok());
-}
+// What was found out about the log without a view.
+struct Truth {
+  uint64_t end = 0;
+  uint64_t content_end = 0;
+  LogScan::Rest rest{};
+  BatchRun batches;
+};
 
-void CheckViews(const std::string& bytes, uint64_t end, LogScan::Rest rest) {
-  const std::unique_ptr<rocksdb::Env> env(rocksdb::NewMemEnv(rocksdb::Env::Default()));
-  const std::shared_ptr<rocksdb::FileSystem> files = env->GetFileSystem();
-  REQUIRE(files->CreateDirIfMissing("/ledger", IOOptions(), nullptr).ok());
-  WriteFile(files.get(), "/ledger/000007.log", bytes);
-  for (const LogViews::State state : {LogViews::State::kAtRest, LogViews::State::kBeingWritten}) {
-    LogViews views(files, state);
-    std::string shown;
-    const IOStatus read = ReadView(&views, "/ledger/000007.log", &shown);
-    uint64_t size = 0;
-    const IOStatus sized = views.GetFileSize("/ledger/000007.log", IOOptions(), &size, nullptr);
-    REQUIRE(read.ok() == sized.ok());
-    if (read.ok()) {
-      REQUIRE(size == end);
-      REQUIRE(shown == bytes.substr(0, end));
-    } else {
-      REQUIRE(read.IsCorruption());
-    }
-    const bool damaged = rest == LogScan::Rest::kRecord || rest == LogScan::Rest::kDamaged;
-    if (state == LogViews::State::kAtRest) REQUIRE(read.ok() != damaged);
+// What RocksDB is shown of the log, at rest.
+void CheckShown(const Directory& directory, const Log& log, const Truth& truth) {
+  const bool damaged = truth.rest == LogScan::Rest::kRecord ||
+                       truth.rest == LogScan::Rest::kDamaged ||
+                       (truth.rest == LogScan::Rest::kTorn && !directory.newest());
+  LogViews views(directory.files(), LogViews::State::kAtRest);
+  std::string shown;
+  const IOStatus read = ReadView(&views, Directory::path(), &shown);
+  REQUIRE(read.ok() != damaged);
+  uint64_t size = 0;
+  REQUIRE(views.GetFileSize(Directory::path(), IOOptions(), &size, nullptr).ok() == read.ok());
+  const auto segments = views.Segments("/ledger");
+  REQUIRE(segments.contains(7) == read.ok());
+  REQUIRE(segments.contains(8) == (log.beside % 8 >= 1 && log.beside % 8 <= 3));
+  if (!read.ok()) {
+    REQUIRE(read.IsCorruption());
+    return;
   }
+  // Of an older log RocksDB is to see that it is cut short.
+  const bool whole = directory.newest() || truth.rest != LogScan::Rest::kCutShort;
+  const uint64_t end = whole ? truth.end : truth.content_end;
+  REQUIRE(size == end);
+  REQUIRE((shown == log.bytes.substr(0, end)));
+  RequireSame(segments.at(7).batches, truth.batches);
+  // Sound alone when no batch is missing: those of the log follow each other, up to the last.
+  if (segments.size() > 1 || truth.batches.empty || truth.batches.last == UINT64_MAX) return;
+  store::KnownBatches known{.sealed = truth.batches.last,
+                            .witnessed = truth.batches.last,
+                            .floor = truth.batches.first - 1};
+  REQUIRE(store::CheckChain("/ledger", segments, known).ok() == !truth.batches.broken.has_value());
+  ++known.witnessed;
+  REQUIRE_FALSE(store::CheckChain("/ledger", segments, known).ok());
 }
 
-void Check(const Log& log) {
+// The same while a server writes it.
+void CheckFollowed(const Directory& directory, const Log& log, const Truth& truth) {
+  if (!directory.newest()) return;
+  LogViews views(directory.files(), LogViews::State::kBeingWritten);
+  std::string shown;
+  const IOStatus read = ReadView(&views, Directory::path(), &shown);
+  REQUIRE(read.ok() == (truth.rest != LogScan::Rest::kRecord));
+  if (read.ok()) REQUIRE((shown == log.bytes.substr(0, truth.end)));
+}
+
+// A manifest is shown like the newest log.
+void CheckManifest(const Directory& directory, const Log& log, const Truth& truth) {
+  if (log.beside % 8 != 5) return;
+  LogViews views(directory.files(), LogViews::State::kAtRest);
+  std::string shown;
+  const IOStatus read = ReadView(&views, "/ledger/MANIFEST-000004", &shown);
+  const bool damaged =
+      truth.rest == LogScan::Rest::kRecord || truth.rest == LogScan::Rest::kDamaged;
+  REQUIRE(read.ok() == !damaged);
+  if (read.ok()) REQUIRE((shown == log.bytes.substr(0, truth.end)));
+}
+
+// What a repair finds: every record that is intact, and no other.
+void CheckSalvage(const Log& log) {
+  const BytesFile file(&log.bytes);
+  LogScan scan(&file);
+  uint64_t at = 0;
+  for (const Record& record : log.records) {
+    if (!IsIntact(log, record)) continue;
+    LogScan::Record found;
+    bool is_found = false;
+    REQUIRE(scan.NextRecord(at, log.bytes.size(), &found, &is_found).ok());
+    REQUIRE(is_found);
+    REQUIRE(found.begin == record.begin);
+    REQUIRE(found.end == record.end);
+    REQUIRE((found.batch == record.batch));
+    at = found.end;
+  }
+  LogScan::Record found;
+  bool is_found = false;
+  REQUIRE(scan.NextRecord(at, log.bytes.size(), &found, &is_found).ok());
+  REQUIRE_FALSE(is_found);
+}
+
+// The scan finds the intact records before the first that is none, and says of the rest what it is.
+void CheckMade(const Log& log, const Truth& truth) {
+  uint64_t end = 0;
+  bool intact = true;
+  bool more = false;
+  for (const Record& record : log.records) {
+    intact = intact && IsIntact(log, record);
+    if (intact) end = record.end;
+    more = more || (!intact && IsIntact(log, record));
+  }
+  REQUIRE(truth.end == end);
+  RequireSame(truth.batches, RunOf(log, end));
+  REQUIRE((truth.rest == LogScan::Rest::kRecord) == more);
+  if (log.torn) REQUIRE(truth.rest != LogScan::Rest::kDamaged);
+  CheckSalvage(log);
+}
+
+void Check(const Log& log, bool made) {
   const BytesFile file(&log.bytes);
   LogScan scan(&file);
   REQUIRE(scan.Advance().ok());
-  const uint64_t end = scan.end();
-  REQUIRE(end <= log.bytes.size());
-  // Every record before the first damage is found.
-  uint64_t whole = 0;
-  for (const uint64_t record_end : log.ends) {
-    if (record_end <= log.sound) whole = record_end;
-  }
-  REQUIRE(end >= whole);
-  LogScan::Rest rest{};
-  uint64_t content_end = 0;
-  REQUIRE(scan.LookBehind(log.bytes.size(), &rest, &content_end).ok());
+  Truth truth{.end = scan.end(), .batches = scan.batches()};
+  REQUIRE(truth.end <= log.bytes.size());
+  REQUIRE(scan.LookBehind(log.bytes.size(), &truth.rest, &truth.content_end).ok());
   REQUIRE(scan.Advance().ok());
-  REQUIRE(scan.end() == end);
-  REQUIRE(content_end >= end);
-  REQUIRE(content_end <= log.bytes.size());
-  const bool zeros = log.bytes.find_first_not_of('\0', end) == std::string::npos;
-  REQUIRE(zeros == (rest == LogScan::Rest::kNothing));
-  CheckViews(log.bytes, end, rest);
+  REQUIRE(scan.end() == truth.end);
+  REQUIRE(truth.content_end >= truth.end);
+  REQUIRE(truth.content_end <= log.bytes.size());
+  const bool zeros = log.bytes.find_first_not_of('\0', truth.end) == std::string::npos;
+  REQUIRE(zeros == (truth.rest == LogScan::Rest::kNothing));
+  if (made) CheckMade(log, truth);
+  const Directory directory(log);
+  CheckShown(directory, log, truth);
+  CheckFollowed(directory, log, truth);
+  CheckManifest(directory, log, truth);
 }
 
 }  // namespace
@@ -211,13 +410,10 @@ void FuzzLog(std::string_view input) {
   if (input.empty()) return;
   const bool any = input.front() % 2 == 0;
   input.remove_prefix(1);
+  if (!any) return Check(MakeLog(ByteSource(input)), true);
   Log log;
-  if (any) {
-    log.bytes = input.substr(0, kBytesMax);
-  } else {
-    log = MakeLog(input);
-  }
-  Check(log);
+  log.bytes = input.substr(0, kBytesMax);
+  Check(log, false);
 }
 
 }  // namespace nowcalls::fuzz

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "fuzz/targets.h"
+#include "fuzz/wire_requests.h"
 #include "support/golden.h"
 #include "support/process.h"
 
@@ -16,6 +17,9 @@ constexpr char kCommit = 4;
 constexpr char kPass = 5;
 constexpr char kRest = 7;
 
+// A few values of the bits of a step that say how it happens.
+std::string Step(int step, int how) { return std::string(1, static_cast<char>(step | how << 5)); }
+
 // Steps of wire_target.cc: connection 0 sends these bytes, in as many pieces as it takes.
 std::string Sends(std::string_view bytes) {
   std::string script;
@@ -25,6 +29,39 @@ std::string Sends(std::string_view bytes) {
     bytes.remove_prefix(piece.size());
   }
   return script;
+}
+
+// Steps: connection 0 asks for what these bytes make (wire_requests.cc).
+std::string Asks(int choice, std::string_view parameters) {
+  return std::string("\1") + static_cast<char>(choice) + std::string(parameters);
+}
+
+// Each method, when a session has two tokens; with parameters that are good, and with others.
+void AddMadeRequests(std::vector<std::string>* seeds) {
+  using namespace std::string_literals;  // NOLINT(google-build-using-namespace)
+  const std::string done = {kTurn, kCommit, kCommit};
+  const std::string begin = Asks(13, "\1"s) + Asks(0, "\0\2"s) + Asks(0, "\1\4"s) + done;
+  std::string all = begin;
+  for (size_t choice = 0; choice < kMethodChoices; ++choice) {
+    const auto byte = static_cast<int>(choice);
+    for (const std::string& parameters : {"\0\0\0\0\0"s, "\x41\x01\x0a\x03\x20"s, "\xff\xfe"s}) {
+      seeds->push_back(begin + Asks(byte, parameters) + done + kRest);
+    }
+    all += Asks(byte, "\0\0\0\0\0"s) + kTurn;
+  }
+  // As notifications, and in two pieces.
+  seeds->push_back(begin + Asks(198, "\0"s) + Asks(201, "\1"s) + done + kRest);
+  seeds->push_back(begin + Step(1, 1) + "\0\0\0\3"s + kTurn + Asks(0, "\1\0"s) + done + kRest);
+  // Everything; rules without whom tokens are out; queues; a peer that does not read, a full disk,
+  // a backup, a drain, a kill.
+  seeds->push_back(all + kRest + Step(kRest, 4) + kPass + '\x20' + kRest);
+  seeds->push_back(begin + Asks(17, "\0\0"s) + Asks(28, "\0"s) + done + kRest);
+  seeds->push_back(begin + Asks(0, "\x58\x30"s) + Asks(0, "\x40\x41"s) + done + Asks(6, "\0"s) +
+                   kPass + '\1' + kRest);
+  seeds->push_back(begin + Step(3, 1) + all + kRest + Step(3, 5) + kRest);
+  seeds->push_back(begin + Step(3, 2) + Asks(0, "\0\0"s) + done + Step(3, 6) + kRest);
+  seeds->push_back(begin + Asks(31, "\0"s) + kTurn + Step(3, 7) + done + kRest);
+  seeds->push_back(begin + Step(kRest, 5) + Asks(0, "\0\0"s) + done + Step(kRest, 7) + kRest);
 }
 
 std::vector<std::string> WireSeeds() {
@@ -43,6 +80,7 @@ std::vector<std::string> WireSeeds() {
   for (const auto& [name, bytes] : LoadGolden(GoldenPath("wire_refused.hex"))) {
     seeds.push_back(Sends(bytes) + kRest);
   }
+  AddMadeRequests(&seeds);
   return seeds;
 }
 
@@ -59,6 +97,8 @@ int DecoderOf(const std::string& name, std::string* key) {
   if (name == "clock") return 8;
   if (name == "seal") return 9;
   if (name == "watermark") return 10;
+  if (name == "witness_slot") return 12;
+  if (name == "log_data") return 14;
   return -1;
 }
 
@@ -74,6 +114,9 @@ std::vector<std::string> LedgerSeeds() {
     const std::string size = sized ? std::string(1, static_cast<char>(key.size())) : "";
     seeds.push_back(static_cast<char>(decoder) + size + key + value);
   }
+  const std::string& slot = values.at("witness_slot");
+  seeds.push_back("\x0d\x01" + slot);
+  seeds.push_back(std::string("\x0d\0", 2) + slot + "\1" + slot);
   // Each record with a seal behind it, and all of them.
   std::string all;
   std::string seal;
@@ -123,16 +166,26 @@ std::vector<std::string> ConfigSeeds() {
 
 std::vector<std::string> LogSeeds() {
   using namespace std::string_literals;  // NOLINT(google-build-using-namespace)
-  // Three records; the same with each kind of damage in the middle and near the end; one that fills
-  // more than a block; logs whose bytes are given.
-  const std::string three = "\1\3\0\x40\1\0\0\7"s;
-  std::vector<std::string> seeds = {three, "\1\2\xff\xff\0\1"s, "\1\1\x7f\xf1"s, "\0"s,
-                                    "\0\0\0\0"s};
-  for (int how = 0; how < 5; ++how) {
+  // Three records; some that fill blocks, or end just before and behind the end of one; numbers
+  // that are missing, twice, or no batch's; logs whose bytes are given.
+  const std::string three = "\1\0\3\0\x40\0\1\0\7"s;
+  const std::string blocks = "\1\0\3\2\xff\3\x1f\0\1"s;
+  std::vector<std::string> seeds = {
+      three, blocks, "\1\0\2\2\xff\0\1"s, "\1\0\4\4\1\0\2\x08\3\x0c\4"s, "\0"s, "\0\0\0\0"s};
+  for (char left = 0; left < 16; ++left) {
+    seeds.push_back("\1\0\2\3"s + static_cast<char>(24 + left) + "\0\1"s);
+  }
+  for (int how = 0; how < 6; ++how) {
     seeds.push_back(three + static_cast<char>(how) + "\1\xf4"s);
-    seeds.push_back(three + static_cast<char>(130 + how) + "\0\x10"s);
-    seeds.push_back("\1\2\0\1\x20\0"s + static_cast<char>(130 + how) + "\4\0"s);
+    seeds.push_back(three + static_cast<char>(132 + how) + "\0\x10"s);
+    seeds.push_back(blocks + static_cast<char>(132 + how) + "\4\0"s);
     seeds.push_back(three + "\4\0\0"s + static_cast<char>(how) + "\1\xf4"s);
+  }
+  // Others beside it.
+  for (char beside = 1; beside < 6; ++beside) {
+    seeds.push_back("\1"s + beside + three.substr(2));
+    seeds.push_back("\1"s + beside + blocks.substr(2) + "\x84\4\0"s);
+    seeds.push_back("\1"s + beside + three.substr(2) + "\x87\0\x04"s);
   }
   return seeds;
 }

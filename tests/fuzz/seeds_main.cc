@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "fuzz/targets.h"
 #include "support/process.h"
@@ -14,11 +15,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: nowcalls-fuzz-seeds DIR\n");
     return 64;
   }
-  for (const auto& target : nowcalls::fuzz::Targets()) {
-    const std::string dir = std::string(argv[1]) + "/" + std::string(target.name);
+  for (const std::string_view target : nowcalls::fuzz::kTargets) {
+    const std::string dir = std::string(argv[1]) + "/" + std::string(target);
     std::filesystem::create_directories(dir);
     int number = 0;
-    for (const std::string& seed : nowcalls::fuzz::SeedsOf(target.name)) {
+    for (const std::string& seed : nowcalls::fuzz::SeedsOf(target)) {
       nowcalls::testing::WriteStringToFile(dir + "/seed-" + std::to_string(number++), seed);
     }
   }

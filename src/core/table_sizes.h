@@ -1,0 +1,31 @@
+// TableSizes: into what pieces the tables of the core are cut.
+//
+// Thread: any; constants. NOWCALLS_SMALL_TABLES, which the preset fuzz defines, makes them small:
+// there the whole core is built and thrown away some thousand times a second, and a dozen tokens
+// are to reach what otherwise some ten thousand do.
+#ifndef NOWCALLS_CORE_TABLE_SIZES_H_
+#define NOWCALLS_CORE_TABLE_SIZES_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace nowcalls::core {
+
+struct TableSizes {
+  uint32_t token_chunk;  // Tokens that get their memory together: 1 MiB.
+  uint32_t recent;       // Fences that are found without an index.
+  size_t index_shards;   // A power of two.
+  uint32_t flow_chunk;   // Flows that get their memory together.
+};
+
+#ifdef NOWCALLS_SMALL_TABLES
+inline constexpr TableSizes kTableSizes{
+    .token_chunk = 4, .recent = 4, .index_shards = 2, .flow_chunk = 2};
+#else
+inline constexpr TableSizes kTableSizes{
+    .token_chunk = 16'384, .recent = 16'384, .index_shards = 1024, .flow_chunk = 128};
+#endif
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_TABLE_SIZES_H_
