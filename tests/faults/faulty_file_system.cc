@@ -1,5 +1,8 @@
 #include "faults/faulty_file_system.h"
 
+#include <unistd.h>
+
+#include <csignal>
 #include <utility>
 
 namespace nowcalls::faults {
@@ -17,11 +20,12 @@ class FaultyWritableFile : public rocksdb::FSWritableFileOwnerWrapper {
 
   IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
                   IODebugContext* context) override {
-    IOStatus status = files_->Check("append", path_, true);
-    if (status.ok()) return target()->Append(data, options, context);
-    const rocksdb::Slice half(data.data(), data.size() / 2);
-    target()->Append(half, options, context).PermitUncheckedError();
-    return status;
+    const auto all = [&] { return target()->Append(data, options, context); };
+    const auto half = [&] {
+      const rocksdb::Slice first(data.data(), data.size() / 2);
+      target()->Append(first, options, context).PermitUncheckedError();
+    };
+    return files_->Do("append", path_, true, all, half);
   }
   IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
                   const rocksdb::DataVerificationInfo& /*verification*/,
@@ -29,32 +33,29 @@ class FaultyWritableFile : public rocksdb::FSWritableFileOwnerWrapper {
     return Append(data, options, context);
   }
   IOStatus Truncate(uint64_t size, const IOOptions& options, IODebugContext* context) override {
-    IOStatus status = files_->Check("truncate", path_, true);
-    return status.ok() ? target()->Truncate(size, options, context) : status;
+    return files_->Do("truncate", path_, true,
+                      [&] { return target()->Truncate(size, options, context); });
   }
   // A file that cannot be closed in good order is closed all the same.
   IOStatus Close(const IOOptions& options, IODebugContext* context) override {
-    IOStatus status = files_->Check("close", path_, true);
-    const IOStatus closed = target()->Close(options, context);
-    return status.ok() ? closed : status;
+    const auto close = [&] { return target()->Close(options, context); };
+    return files_->Do("close", path_, true, close, [&] { close().PermitUncheckedError(); });
   }
   IOStatus Sync(const IOOptions& options, IODebugContext* context) override {
-    IOStatus status = files_->Check("sync", path_, true);
-    return status.ok() ? target()->Sync(options, context) : status;
+    return files_->Do("sync", path_, true, [&] { return target()->Sync(options, context); });
   }
   IOStatus Fsync(const IOOptions& options, IODebugContext* context) override {
-    IOStatus status = files_->Check("fsync", path_, true);
-    return status.ok() ? target()->Fsync(options, context) : status;
+    return files_->Do("fsync", path_, true, [&] { return target()->Fsync(options, context); });
   }
   IOStatus RangeSync(uint64_t offset, uint64_t bytes, const IOOptions& options,
                      IODebugContext* context) override {
-    IOStatus status = files_->Check("range sync", path_, true);
-    return status.ok() ? target()->RangeSync(offset, bytes, options, context) : status;
+    return files_->Do("range sync", path_, true,
+                      [&] { return target()->RangeSync(offset, bytes, options, context); });
   }
   IOStatus Allocate(uint64_t offset, uint64_t bytes, const IOOptions& options,
                     IODebugContext* context) override {
-    IOStatus status = files_->Check("allocate", path_, true);
-    return status.ok() ? target()->Allocate(offset, bytes, options, context) : status;
+    return files_->Do("allocate", path_, true,
+                      [&] { return target()->Allocate(offset, bytes, options, context); });
   }
 
  private:
@@ -70,8 +71,8 @@ class FaultySequentialFile : public rocksdb::FSSequentialFileOwnerWrapper {
 
   IOStatus Read(size_t bytes, const IOOptions& options, rocksdb::Slice* result, char* scratch,
                 IODebugContext* context) override {
-    IOStatus status = files_->Check("read", path_, false);
-    return status.ok() ? target()->Read(bytes, options, result, scratch, context) : status;
+    return files_->Do("read", path_, false,
+                      [&] { return target()->Read(bytes, options, result, scratch, context); });
   }
 
  private:
@@ -87,13 +88,14 @@ class FaultyRandomAccessFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
 
   IOStatus Read(uint64_t offset, size_t bytes, const IOOptions& options, rocksdb::Slice* result,
                 char* scratch, IODebugContext* context) const override {
-    IOStatus status = files_->Check("read", path_, false);
-    return status.ok() ? target()->Read(offset, bytes, options, result, scratch, context) : status;
+    return files_->Do("read", path_, false, [&] {
+      return target()->Read(offset, bytes, options, result, scratch, context);
+    });
   }
   IOStatus Prefetch(uint64_t offset, size_t bytes, const IOOptions& options,
                     IODebugContext* context) override {
-    IOStatus status = files_->Check("prefetch", path_, false);
-    return status.ok() ? target()->Prefetch(offset, bytes, options, context) : status;
+    return files_->Do("prefetch", path_, false,
+                      [&] { return target()->Prefetch(offset, bytes, options, context); });
   }
 
  private:
@@ -107,13 +109,14 @@ class FaultyDirectory : public rocksdb::FSDirectoryWrapper {
       : FSDirectoryWrapper(std::move(directory)), files_(files) {}
 
   IOStatus Fsync(const IOOptions& options, IODebugContext* context) override {
-    IOStatus status = files_->Check("sync directory", files_->LastNamed(), true);
-    return status.ok() ? FSDirectoryWrapper::Fsync(options, context) : status;
+    return files_->Do("sync directory", files_->LastNamed(), true,
+                      [&] { return FSDirectoryWrapper::Fsync(options, context); });
   }
   IOStatus FsyncWithDirOptions(const IOOptions& options, IODebugContext* context,
                                const rocksdb::DirFsyncOptions& why) override {
-    IOStatus status = files_->Check("sync directory", files_->LastNamed(), true);
-    return status.ok() ? FSDirectoryWrapper::FsyncWithDirOptions(options, context, why) : status;
+    return files_->Do("sync directory", files_->LastNamed(), true, [&] {
+      return FSDirectoryWrapper::FsyncWithDirOptions(options, context, why);
+    });
   }
 
  private:
@@ -123,6 +126,12 @@ class FaultyDirectory : public rocksdb::FSDirectoryWrapper {
 }  // namespace
 
 std::string Failure::ToString() const {
+  switch (kill) {
+    case KillAt::kNever: break;
+    case KillAt::kBefore: return "killed before call " + std::to_string(nth);
+    case KillAt::kMiddle: return "killed in the middle of call " + std::to_string(nth);
+    case KillAt::kAfter: return "killed after call " + std::to_string(nth);
+  }
   return std::string(disk_full ? "ENOSPC" : "EIO") + (sticky ? " from call " : " at call ") +
          std::to_string(nth) + (sticky ? " on" : "");
 }
@@ -151,13 +160,22 @@ std::string FaultyFileSystem::LastNamed() {
   return last_named_;
 }
 
-IOStatus FaultyFileSystem::Check(const char* name, const std::string& path, bool takes_space) {
+void FaultyFileSystem::Die() {
+  kill(getpid(), SIGKILL);
+  for (;;) pause();
+}
+
+IOStatus FaultyFileSystem::Check(const char* name, const std::string& path, bool takes_space,
+                                 bool* dies) {
   if (failure_.disk_full && !takes_space) return IOStatus::OK();
   const uint64_t call = ++calls_;
   if (failure_.nth == 0 || call < failure_.nth) return IOStatus::OK();
   if (call > failure_.nth && !failure_.sticky) return IOStatus::OK();
   const std::string file = path.substr(path.rfind('/') + 1);
   if (call == failure_.nth) on_failure_(std::string(name) + " " + file);
+  if (failure_.kill == KillAt::kBefore) Die();
+  *dies = failure_.kill != KillAt::kNever;
+  if (failure_.kill == KillAt::kAfter) return IOStatus::OK();
   if (!failure_.disk_full)
     return IOStatus::IOError("While " + std::string(name) + ": " + path, "Input/output error");
   IOStatus full =
@@ -170,8 +188,9 @@ IOStatus FaultyFileSystem::NewSequentialFile(const std::string& path,
                                              const rocksdb::FileOptions& options,
                                              std::unique_ptr<rocksdb::FSSequentialFile>* file,
                                              IODebugContext* context) {
-  IOStatus status = Check("open", path, false);
-  if (status.ok()) status = FileSystemWrapper::NewSequentialFile(path, options, file, context);
+  IOStatus status = Do("open", path, false, [&] {
+    return FileSystemWrapper::NewSequentialFile(path, options, file, context);
+  });
   if (!status.ok()) return status;
   *file = std::make_unique<FaultySequentialFile>(std::move(*file), this, path);
   return status;
@@ -181,8 +200,9 @@ IOStatus FaultyFileSystem::NewRandomAccessFile(const std::string& path,
                                                const rocksdb::FileOptions& options,
                                                std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
                                                IODebugContext* context) {
-  IOStatus status = Check("open", path, false);
-  if (status.ok()) status = FileSystemWrapper::NewRandomAccessFile(path, options, file, context);
+  IOStatus status = Do("open", path, false, [&] {
+    return FileSystemWrapper::NewRandomAccessFile(path, options, file, context);
+  });
   if (!status.ok()) return status;
   *file = std::make_unique<FaultyRandomAccessFile>(std::move(*file), this, path);
   return status;
@@ -193,8 +213,9 @@ IOStatus FaultyFileSystem::NewWritableFile(const std::string& path,
                                            std::unique_ptr<rocksdb::FSWritableFile>* file,
                                            IODebugContext* context) {
   SetLastNamed(path);
-  IOStatus status = Check("make", path, true);
-  if (status.ok()) status = FileSystemWrapper::NewWritableFile(path, options, file, context);
+  IOStatus status = Do("make", path, true, [&] {
+    return FileSystemWrapper::NewWritableFile(path, options, file, context);
+  });
   if (!status.ok()) return status;
   *file = std::make_unique<FaultyWritableFile>(std::move(*file), this, path);
   return status;
@@ -204,10 +225,9 @@ IOStatus FaultyFileSystem::ReuseWritableFile(const std::string& path, const std:
                                              const rocksdb::FileOptions& options,
                                              std::unique_ptr<rocksdb::FSWritableFile>* file,
                                              IODebugContext* context) {
-  IOStatus status = Check("reuse", old_path, true);
-  if (status.ok()) {
-    status = FileSystemWrapper::ReuseWritableFile(path, old_path, options, file, context);
-  }
+  IOStatus status = Do("reuse", old_path, true, [&] {
+    return FileSystemWrapper::ReuseWritableFile(path, old_path, options, file, context);
+  });
   if (!status.ok()) return status;
   *file = std::make_unique<FaultyWritableFile>(std::move(*file), this, path);
   return status;
@@ -216,8 +236,9 @@ IOStatus FaultyFileSystem::ReuseWritableFile(const std::string& path, const std:
 IOStatus FaultyFileSystem::NewDirectory(const std::string& path, const IOOptions& options,
                                         std::unique_ptr<rocksdb::FSDirectory>* directory,
                                         IODebugContext* context) {
-  IOStatus status = Check("open directory", LastNamed(), false);
-  if (status.ok()) status = FileSystemWrapper::NewDirectory(path, options, directory, context);
+  IOStatus status = Do("open directory", LastNamed(), false, [&] {
+    return FileSystemWrapper::NewDirectory(path, options, directory, context);
+  });
   if (!status.ok()) return status;
   *directory = std::make_unique<FaultyDirectory>(std::move(*directory), this);
   return status;
@@ -225,33 +246,33 @@ IOStatus FaultyFileSystem::NewDirectory(const std::string& path, const IOOptions
 
 IOStatus FaultyFileSystem::FileExists(const std::string& path, const IOOptions& options,
                                       IODebugContext* context) {
-  IOStatus status = Check("look for", path, false);
-  return status.ok() ? FileSystemWrapper::FileExists(path, options, context) : status;
+  return Do("look for", path, false,
+            [&] { return FileSystemWrapper::FileExists(path, options, context); });
 }
 
 IOStatus FaultyFileSystem::GetChildren(const std::string& path, const IOOptions& options,
                                        std::vector<std::string>* names, IODebugContext* context) {
-  IOStatus status = Check("list", path, false);
-  return status.ok() ? FileSystemWrapper::GetChildren(path, options, names, context) : status;
+  return Do("list", path, false,
+            [&] { return FileSystemWrapper::GetChildren(path, options, names, context); });
 }
 
 IOStatus FaultyFileSystem::GetFileSize(const std::string& path, const IOOptions& options,
                                        uint64_t* bytes, IODebugContext* context) {
-  IOStatus status = Check("size", path, false);
-  return status.ok() ? FileSystemWrapper::GetFileSize(path, options, bytes, context) : status;
+  return Do("size", path, false,
+            [&] { return FileSystemWrapper::GetFileSize(path, options, bytes, context); });
 }
 
 IOStatus FaultyFileSystem::RenameFile(const std::string& from, const std::string& to,
                                       const IOOptions& options, IODebugContext* context) {
   SetLastNamed(to);
-  IOStatus status = Check("rename", to, true);
-  return status.ok() ? FileSystemWrapper::RenameFile(from, to, options, context) : status;
+  return Do("rename", to, true,
+            [&] { return FileSystemWrapper::RenameFile(from, to, options, context); });
 }
 
 IOStatus FaultyFileSystem::DeleteFile(const std::string& path, const IOOptions& options,
                                       IODebugContext* context) {
-  IOStatus status = Check("delete", path, false);
-  return status.ok() ? FileSystemWrapper::DeleteFile(path, options, context) : status;
+  return Do("delete", path, false,
+            [&] { return FileSystemWrapper::DeleteFile(path, options, context); });
 }
 
 }  // namespace nowcalls::faults

@@ -1,4 +1,5 @@
-// FaultyFileSystem: a file system of which one call fails, or all from one on.
+// FaultyFileSystem: a file system of which one call fails, or all from one on, or at one call of
+// which the process is killed.
 //
 // Thread: any. Every call that RocksDB makes is counted, those that read too. A write that fails
 // has written the first half. Those that a full disk does not refuse (reads, deletions) are not
@@ -18,10 +19,15 @@
 
 namespace nowcalls::faults {
 
+// When the process gets SIGKILL. In the middle of a write half of it has been written; in the
+// middle of any other call nothing has been done.
+enum class KillAt { kNever, kBefore, kMiddle, kAfter };
+
 struct Failure {
   uint64_t nth = 0;  // Counted from 1; 0: none.
   bool sticky = false;
-  bool disk_full = false;  // ENOSPC instead of EIO.
+  bool disk_full = false;        // ENOSPC instead of EIO.
+  KillAt kill = KillAt::kNever;  // Instead of a failure.
 
   std::string ToString() const;
 };
@@ -40,8 +46,26 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
 
   // What a call on a directory is for: the file in it that was made or renamed last.
   std::string LastNamed();
-  // Of the call `name` on the file at `path`.
-  rocksdb::IOStatus Check(const char* name, const std::string& path, bool takes_space);
+  // The call `name` on the file at `path`: does `call` (to IOStatus), or `in_part` if it is to
+  // fail.
+  template <typename Call, typename Part>
+  rocksdb::IOStatus Do(const char* name, const std::string& path, bool takes_space,
+                       const Call& call, const Part& in_part) {
+    bool dies = false;
+    rocksdb::IOStatus status = Check(name, path, takes_space, &dies);
+    if (status.ok()) {
+      status = call();
+    } else {
+      in_part();
+    }
+    if (dies) Die();
+    return status;
+  }
+  template <typename Call>
+  rocksdb::IOStatus Do(const char* name, const std::string& path, bool takes_space,
+                       const Call& call) {
+    return Do(name, path, takes_space, call, [] {});
+  }
 
   const char* Name() const override { return "FaultyFileSystem"; }
   rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
@@ -75,6 +99,9 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
                                rocksdb::IODebugContext* context) override;
 
  private:
+  // `*dies`: the process is to be killed once the call has been made, or half of it.
+  rocksdb::IOStatus Check(const char* name, const std::string& path, bool takes_space, bool* dies);
+  [[noreturn]] static void Die();
   void SetLastNamed(const std::string& path);
 
   const Failure failure_;

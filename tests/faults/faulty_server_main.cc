@@ -1,10 +1,16 @@
-// nowcalls-faulty-server: nowcalls-server as it is, but for a disk of which a call fails, and
-// buffers so small that a few hundred calls flush and compact.
+// nowcalls-faulty-server: nowcalls-server as it is, but for a disk of which a call fails or at one
+// call of which it is killed, and buffers so small that a few hundred calls flush and compact.
 //
 //   FAULTY_DISK="NTH[ sticky][ full]"   which call of RocksDB fails, from there on, with ENOSPC
-//   FAULTY_DISK_NOTE=FILE               gets the time (CLOCK_BOOTTIME, us) and the call that failed
+//   FAULTY_DISK="NTH kill-WHEN"         at which call it gets SIGKILL; WHEN: before, middle, after
+//   FAULTY_DISK_NOTE=FILE               gets the time (CLOCK_BOOTTIME, us) and that call
+//   ROCKSDB_KILL_ODDS=N                 RocksDB's kill points end it once in N times
 #include <rocksdb/env.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <sstream>
@@ -13,6 +19,7 @@
 #include "base/clock.h"
 #include "faults/faulty_file_system.h"
 #include "faults/life.h"
+#include "faults/rocks_kill_points.h"
 #include "server/main.h"
 #include "support/process.h"
 
@@ -30,11 +37,21 @@ nowcalls::faults::Failure WantedFailure() {
   for (std::string word; words >> word;) {
     if (word == "sticky") failure.sticky = true;
     if (word == "full") failure.disk_full = true;
+    if (word == "kill-before") failure.kill = nowcalls::faults::KillAt::kBefore;
+    if (word == "kill-middle") failure.kill = nowcalls::faults::KillAt::kMiddle;
+    if (word == "kill-after") failure.kill = nowcalls::faults::KillAt::kAfter;
   }
   return failure;
 }
 
 }  // namespace
+
+// A kill point of RocksDB sends SIGTERM to its own process, which a server takes for a request to
+// end in good order. In place of the library's function, so that it kills.
+extern "C" int kill(pid_t pid, int signal) noexcept {
+  if (pid == getpid() && signal == SIGTERM) signal = SIGKILL;
+  return static_cast<int>(syscall(SYS_kill, pid, signal));
+}
 
 int main(int argc, char** argv) {
   const std::string note = Setting("FAULTY_DISK_NOTE");
@@ -47,5 +64,6 @@ int main(int argc, char** argv) {
   nowcalls::store::RocksStoreOptions store = nowcalls::faults::SmallOptions();
   store.wal_bytes_max = 4 * 1024;
   store.env = env.get();
+  nowcalls::faults::SetRocksKillOdds(std::max(0, std::atoi(Setting("ROCKSDB_KILL_ODDS").c_str())));
   return nowcalls::server::Main(argc, argv, store);
 }
