@@ -42,6 +42,16 @@ Gaps OfflineGaps(const Cycle& cycle) {
   return gaps;
 }
 
+// Whether the level that a grant names was in force at some moment of the request.
+bool MayHaveBeen(const std::vector<LevelChange>& changes, const Operation& granted) {
+  bool possible = false;
+  for (const auto& change : changes) {
+    if (change.since_us <= granted.asked_us) possible = false;
+    if (change.level == granted.level && change.from_us <= granted.answered_us) possible = true;
+  }
+  return possible;
+}
+
 }  // namespace
 
 int64_t Checker::Token::MayEndUs() const { return std::min({deadline_us, offline_us, release_us}); }
@@ -71,9 +81,11 @@ Violations Checker::CheckCycle(const Cycle& cycle) {
   AddOfflineGaps(cycle);
   ApplyRequests(cycle.history);
   CheckLevels(cycle.started_us);
+  CheckMovingLevels(cycle);
   CheckDump(cycle, &adopted);
   CheckFenceOrder(cycle.history, adopted);
-  CheckSums(cycle.ledger);
+  last_sums_ = CheckSums(cycle.ledger, "the ledger");
+  if (cycle.backup) CheckBackup(cycle, adopted);
   EndCycle(cycle.ledger);
   return violations_;
 }
@@ -170,11 +182,15 @@ void Checker::ApplyRequest(const Operation& operation) {
       Report("I1 a live token is answered as gone: " + Describe(operation), id);
     }
     token.gone = true;
+    token.gone_us = std::min(token.gone_us, operation.answered_us);
   } else if (operation.outcome == Outcome::kKept) {
     token.deadline_us = std::max(token.deadline_us, operation.asked_us + operation.hold_ms * 1000);
   } else if (operation.action == Action::kRelease) {
     token.release_us = std::min(token.release_us, operation.asked_us);
-    token.gone = token.gone || operation.outcome == Outcome::kReleased;
+    if (operation.outcome == Outcome::kReleased) {
+      token.gone = true;
+      token.gone_us = std::min(token.gone_us, operation.answered_us);
+    }
   }
 }
 
@@ -201,6 +217,42 @@ void Checker::CheckLevels(int64_t started_us) {
              id);
       break;
     }
+  }
+}
+
+// Tokens may be held above a level that was lowered, so each grant is judged by itself: the server
+// must have counted what was definitely held all the while that it was asked.
+void Checker::CheckMovingLevels(const Cycle& cycle) {
+  std::map<int64_t, std::vector<LevelChange>> levels;
+  for (const auto& change : cycle.levels) levels[change.flow_id].push_back(change);
+  std::map<int64_t, std::map<int64_t, int64_t>> begun;  // Sums of counts, by flow and time.
+  std::map<int64_t, std::map<int64_t, int64_t>> ended;
+  for (const auto& [id, token] : tokens_) {
+    if (!levels.contains(token.flow_id) || token.MayEndUs() <= token.held_from_us) continue;
+    begun[token.flow_id][token.held_from_us] += token.count;
+    ended[token.flow_id][token.MayEndUs()] += token.count;
+  }
+  for (auto* sums : {&begun, &ended}) {
+    for (auto& [flow_id, by_time] : *sums) {
+      int64_t sum = 0;
+      for (auto& [at_us, count] : by_time) count = sum += count;
+    }
+  }
+  const auto up_to = [](const std::map<int64_t, int64_t>& sums, int64_t at_us) {
+    const auto after = sums.upper_bound(at_us);
+    return after == sums.begin() ? 0 : std::prev(after)->second;
+  };
+  for (const auto& operation : cycle.history.operations) {
+    if (operation.outcome != Outcome::kGranted || !levels.contains(operation.flow_id)) continue;
+    if (!MayHaveBeen(levels[operation.flow_id], operation)) {
+      Report("I5 granted by a level that was not in force: " + Describe(operation),
+             operation.token_id);
+    }
+    const int64_t held = up_to(begun[operation.flow_id], operation.asked_us - 1) -
+                         up_to(ended[operation.flow_id], operation.answered_us);
+    if (operation.now_calls >= held + operation.count) continue;
+    Report("I5 granted while " + std::to_string(held) + " were held: " + Describe(operation),
+           operation.token_id);
   }
 }
 
@@ -315,7 +367,7 @@ void Checker::CheckFenceOrder(const History& history, const AskedByToken& adopte
   }
 }
 
-void Checker::CheckSums(const LedgerView& ledger) {
+CountByFlow Checker::CheckSums(const LedgerView& ledger, const std::string& where) {
   CountByFlow sums;
   CountByFlow tokens;
   for (const auto& row : ledger.tokens) {
@@ -334,19 +386,72 @@ void Checker::CheckSums(const LedgerView& ledger) {
     const int64_t level = flows_[flow_id].level;
     if (sum != value(ledger.now_calls, flow_id) ||
         value(tokens, flow_id) != value(ledger.token_counts, flow_id)) {
-      Report("I4 flow " + std::to_string(flow_id) + ": stat says nowCalls " +
+      Report("I4 flow " + std::to_string(flow_id) + " in " + where + ": stat says nowCalls " +
                  std::to_string(value(ledger.now_calls, flow_id)) + " over " +
                  std::to_string(value(ledger.token_counts, flow_id)) + " tokens, the dump has " +
                  std::to_string(sum) + " over " + std::to_string(value(tokens, flow_id)),
              0);
     }
     if (level != 0 && sum > level) {
-      Report("I5 flow " + std::to_string(flow_id) + " has " + std::to_string(sum) +
-                 " in the ledger, more than its level " + std::to_string(level),
+      Report("I5 flow " + std::to_string(flow_id) + " has " + std::to_string(sum) + " in " + where +
+                 ", more than its level " + std::to_string(level),
              0);
     }
   }
-  last_sums_ = std::move(sums);
+  return sums;
+}
+
+// It is what the ledger was at some moment of the call, and each token of it must be explained as
+// one of the ledger's is.
+void Checker::CheckBackup(const Cycle& cycle, const AskedByToken& adopted) {
+  using Wish = std::tuple<std::string, int64_t, int64_t>;  // Client, flow, count.
+  const LedgerCopy& copy = *cycle.backup;
+  std::map<Wish, int> unanswered;
+  for (const auto& operation : cycle.history.operations) {
+    if (operation.action != Action::kAcquire || operation.outcome != Outcome::kUnknown) continue;
+    ++unanswered[{operation.client, operation.flow_id, operation.count}];
+  }
+  for (const auto& [id, asked_us] : adopted) {
+    const Token& token = tokens_[id];
+    --unanswered[{token.client, token.flow_id, token.count}];
+  }
+  std::set<uint64_t> copied;
+  std::vector<DumpedToken> strangers;
+  for (const auto& row : copy.ledger.tokens) {
+    if (!copied.insert(row.token_id).second) {
+      Report("I6 the backup has token " + std::to_string(row.token_id) + " twice", row.token_id);
+    }
+    CheckInBackup(row, copy.asked_us, &strangers);
+  }
+  for (const auto& row : strangers) {
+    if (--unanswered[{row.client_id, row.flow_id, row.count}] >= 0) continue;
+    Report("I3 nobody asked for token " + std::to_string(row.token_id) + " of the backup, client " +
+               row.client_id + " flow " + std::to_string(row.flow_id) + " count " +
+               std::to_string(row.count),
+           row.token_id);
+  }
+  for (const auto& [id, token] : tokens_) {
+    if (copied.contains(id) || token.held_from_us > copy.asked_us) continue;
+    if (token.MayEndUs() <= cycle.dead_us || token.gone_us <= cycle.dead_us) continue;
+    Report("I1 token " + std::to_string(id) + " is not in the backup", id);
+  }
+  CheckSums(copy.ledger, "the backup");
+}
+
+void Checker::CheckInBackup(const DumpedToken& row, int64_t asked_us,
+                            std::vector<DumpedToken>* strangers) {
+  const std::string id = std::to_string(row.token_id);
+  const auto known = tokens_.find(row.token_id);
+  if (ended_.contains(row.token_id)) {
+    Report("I2 token " + id + " came back in the backup", row.token_id);
+  } else if (known == tokens_.end()) {
+    strangers->push_back(row);
+  } else if (known->second.gone_us < asked_us) {
+    Report("I2 token " + id + " was gone before the backup was asked for, and is in it",
+           row.token_id);
+  } else {
+    CheckPresent(row, known->second);
+  }
 }
 
 void Checker::EndCycle(const LedgerView& ledger) {

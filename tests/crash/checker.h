@@ -8,8 +8,12 @@
 //   I2 a token whose release was acknowledged, or that was seen gone, is absent for ever
 //   I3 no token is in the ledger that nobody asked for, and none differs from what was acknowledged
 //   I4 the ledger's nowCalls per flow = sum of the dumped counts = what the server reports
-//   I5 at every instant the tokens definitely held are within the level
+//   I5 at every instant the tokens definitely held are within the level; where levels move, each
+//      grant names a level that may have been in force, and counts all that was definitely held
 //   I6 fences grow strictly in the order of acknowledgement, ids and fences never repeat
+//
+// A backup that was made meanwhile is held to I1 .. I5 as the ledger is, for some moment between
+// the request for it and the end of the cycle.
 //
 // Thread: one at a time. Times are microseconds of CLOCK_BOOTTIME on the machine of the run.
 #ifndef NOWCALLS_CRASH_CHECKER_H_
@@ -17,6 +21,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,7 +32,8 @@ namespace nowcalls::crash {
 
 struct FlowFacts {
   int64_t flow_id = 0;
-  int64_t level = 0;  // 0: depends on the sessions online; then I5 is not checked for it.
+  // The highest that it has. 0: depends on the sessions online; then I5 is not checked for it.
+  int64_t level = 0;
   int64_t resource_timeout_ms = 0;
   int64_t client_offline_ms = 0;
 };
@@ -51,12 +57,28 @@ struct LedgerView {
   CountByFlow token_counts;
 };
 
+// A level that a flow may have had.
+struct LevelChange {
+  int64_t flow_id = 0;
+  int64_t level = 0;
+  int64_t from_us = 0;   // May be in force from here on,
+  int64_t since_us = 0;  // and is, in place of those before it, from here on.
+};
+
+// What was restored from a backup that was made in a cycle.
+struct LedgerCopy {
+  int64_t asked_us = 0;
+  LedgerView ledger;
+};
+
 // One life of the server. A cycle in which no client connected has an empty history.
 struct Cycle {
   int64_t started_us = 0;  // Before the process was started.
   int64_t dead_us = 0;     // After it was gone.
   History history;
   LedgerView ledger;
+  std::vector<LevelChange> levels;   // Of the flows whose levels move, in order.
+  std::optional<LedgerCopy> backup;  // If one was finished.
 };
 
 using Violations = std::vector<std::string>;
@@ -85,11 +107,12 @@ class Checker {
     int64_t count = 0;
     uint64_t fence = 0;
     int64_t asked_us = 0;
-    int64_t held_from_us = 0;  // Definitely held from here on,
-    int64_t deadline_us = 0;   // not expired before this,
-    int64_t offline_us = 0;    // not reclaimed with its session before this,
-    int64_t release_us = 0;    // and not released before this.
-    bool gone = false;         // Acknowledged released, or answered gone.
+    int64_t held_from_us = 0;     // Definitely held from here on,
+    int64_t deadline_us = 0;      // not expired before this,
+    int64_t offline_us = 0;       // not reclaimed with its session before this,
+    int64_t release_us = 0;       // and not released before this.
+    bool gone = false;            // Acknowledged released, or answered gone,
+    int64_t gone_us = INT64_MAX;  // and by when a client knew.
     std::vector<std::string> trail;
 
     int64_t MayEndUs() const;
@@ -105,11 +128,14 @@ class Checker {
   void ApplyRequests(const History& history);
   void ApplyRequest(const Operation& operation);
   void CheckLevels(int64_t started_us);
+  void CheckMovingLevels(const Cycle& cycle);
   void CheckDump(const Cycle& cycle, AskedByToken* adopted);
   void CheckPresent(const DumpedToken& dumped, const Token& token);
   void Adopt(const Cycle& cycle, std::vector<DumpedToken> strangers, AskedByToken* adopted);
   void CheckFenceOrder(const History& history, const AskedByToken& adopted);
-  void CheckSums(const LedgerView& ledger);
+  CountByFlow CheckSums(const LedgerView& ledger, const std::string& where);
+  void CheckBackup(const Cycle& cycle, const AskedByToken& adopted);
+  void CheckInBackup(const DumpedToken& row, int64_t asked_us, std::vector<DumpedToken>* strangers);
   void EndCycle(const LedgerView& ledger);
 
   std::map<int64_t, FlowFacts> flows_;

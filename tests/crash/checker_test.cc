@@ -373,6 +373,132 @@ TEST_CASE("a token that the dump shows twice is a violation") {
   RequireOne(CheckOne(builder), "I6", "the dump shows token 101 twice");
 }
 
+// Flow 1 had the level 10, and was asked to have 5 from 100 ms on, which is sure at 102 ms.
+CycleBuilder WithMovingLevel() {
+  CycleBuilder builder;
+  builder.cycle().levels = {{1, 10, 0, 0}, {1, 5, 100 * kMs, 102 * kMs}};
+  return builder;
+}
+
+TEST_CASE("a grant by a level that was not in force is a violation") {
+  CycleBuilder builder = WithMovingLevel();
+  SUBCASE("the old one before, and while the new one is asked for") {
+    builder.Granted(50, 101, 1, 2).Granted(101, 102, 1, 2).Dumped(101, 1, 2).Dumped(102, 1, 2);
+    builder.last().now_calls = 4;
+    CHECK(CheckOne(builder) == Violations{});
+  }
+  SUBCASE("the new one, though more is held") {
+    builder.Granted(50, 101, 1, 9).Release(60, 101, Outcome::kReleased);
+    builder.Granted(101, 102, 1, 2).Dumped(102, 1, 2);
+    builder.last().level = 5;
+    CHECK(CheckOne(builder) == Violations{});
+  }
+  SUBCASE("the old one afterwards") {
+    builder.Granted(103, 101, 1, 2).Dumped(101, 1, 2);
+    RequireOne(CheckOne(builder), "I5", "a level that was not in force");
+  }
+  SUBCASE("the new one before") {
+    builder.Granted(98, 101, 1, 2).Dumped(101, 1, 2);
+    builder.last().level = 5;
+    RequireOne(CheckOne(builder), "I5", "a level that was not in force");
+  }
+  SUBCASE("one that never was") {
+    builder.Granted(101, 101, 1, 2).Dumped(101, 1, 2);
+    builder.last().level = 7;
+    RequireOne(CheckOne(builder), "I5", "a level that was not in force");
+  }
+}
+
+TEST_CASE("where levels move, a grant that does not count what is held is a violation") {
+  CycleBuilder builder = WithMovingLevel();
+  builder.Granted(2, 101, 1, 4);
+  SUBCASE("held all the while") {
+    builder.Granted(50, 102, 1, 1).Dumped(101, 1, 4).Dumped(102, 1, 1);
+    RequireOne(CheckOne(builder), "I5", "granted while 4 were held");
+  }
+  SUBCASE("released meanwhile it may not be counted") {
+    builder.Release(50, 101, Outcome::kReleased).Granted(50, 102, 1, 1).Dumped(102, 1, 1);
+    CHECK(CheckOne(builder) == Violations{});
+  }
+}
+
+// What was restored from a backup that was asked for at 100 ms.
+class BackupBuilder : public CycleBuilder {
+ public:
+  BackupBuilder() { cycle().backup = LedgerCopy{100 * kMs, {}}; }
+
+  BackupBuilder& InBackup(uint64_t token, int64_t flow, int64_t count) {
+    LedgerView& view = cycle().backup->ledger;
+    view.tokens.push_back({token, flow, "alice", count, token, 0, 120'000});
+    view.now_calls[flow] += count;
+    ++view.token_counts[flow];
+    return *this;
+  }
+};
+
+TEST_CASE("a backup may be of any moment between its request and the kill") {
+  BackupBuilder builder;
+  builder.Granted(2, 101, 1, 3).Granted(150, 102, 1, 2).Dumped(102, 1, 2);
+  builder.Release(200, 101, Outcome::kReleased).UnansweredAcquire(300, 1, 1);
+  SUBCASE("the first") { builder.InBackup(101, 1, 3); }
+  SUBCASE("one in between") { builder.InBackup(101, 1, 3).InBackup(102, 1, 2); }
+  SUBCASE("the last") { builder.InBackup(102, 1, 2); }
+  SUBCASE("with a token that nobody was told of, and that ended") {
+    builder.InBackup(102, 1, 2).InBackup(103, 1, 1);
+  }
+  SUBCASE("with a token that nobody was told of, and that is there") {
+    builder.Dumped(103, 1, 1);
+    builder.InBackup(102, 1, 2).InBackup(103, 1, 1);
+  }
+  CHECK(CheckOne(builder) == Violations{});
+}
+
+TEST_CASE("a backup without a token that was held is a violation") {
+  BackupBuilder builder;
+  builder.Granted(2, 101, 1, 3).Dumped(101, 1, 3);
+  RequireOne(CheckOne(builder), "I1", "token 101 is not in the backup");
+}
+
+TEST_CASE("a backup with a token that had ended before is a violation") {
+  BackupBuilder builder;
+  builder.Granted(2, 101, 1, 3).Release(50, 101, Outcome::kReleased);
+  builder.InBackup(101, 1, 3);
+  RequireOne(CheckOne(builder), "I2", "token 101 was gone before the backup was asked for");
+}
+
+TEST_CASE("a backup with a token that ended in a cycle before is a violation") {
+  Checker checker(Flows(), kGraceMs);
+  CycleBuilder first;
+  first.Granted(2, 101, 1, 3).Release(50, 101, Outcome::kReleased);
+  CHECK(checker.CheckCycle(first.cycle()) == Violations{});
+  BackupBuilder second;
+  second.InBackup(101, 1, 3);
+  RequireOne(checker.CheckCycle(second.cycle()), "I2", "token 101 came back in the backup");
+}
+
+TEST_CASE("a backup with a token that nobody asked for is a violation") {
+  BackupBuilder builder;
+  SUBCASE("at all") {}
+  SUBCASE("so often") { builder.UnansweredAcquire(90, 1, 3).Dumped(102, 1, 3); }
+  builder.InBackup(101, 1, 3);
+  if (!builder.cycle().ledger.tokens.empty()) builder.InBackup(102, 1, 3);
+  RequireOne(CheckOne(builder), "I3", "nobody asked for token 101 of the backup");
+}
+
+TEST_CASE("a backup with a token that differs, or with wrong sums, is a violation") {
+  BackupBuilder builder;
+  builder.Granted(2, 101, 1, 3).Dumped(101, 1, 3);
+  SUBCASE("another count") {
+    builder.InBackup(101, 1, 4);
+    RequireOne(CheckOne(builder), "I3", "token 101 differs");
+  }
+  SUBCASE("another sum") {
+    builder.InBackup(101, 1, 3);
+    builder.cycle().backup->ledger.now_calls[1] = 5;
+    RequireOne(CheckOne(builder), "I4", "flow 1 in the backup: stat says");
+  }
+}
+
 TEST_CASE("a client log reads back as what was written") {
   History history;
   ParseHistory(

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/exit_codes.h"
 #include "crash/crash_loop.h"
+#include "faults/rocks_kill_points.h"
 
 namespace {
 
@@ -24,6 +25,8 @@ bool ParseArguments(int argc, char** argv, nowcalls::crash::CrashLoopOptions* op
     const std::string_view argument = argv[i];
     if (argument == "--keep-dir") {
       options->keep_dir = true;
+    } else if (argument == "--whitebox") {
+      options->whitebox = true;
     } else if (argument == "--seed" && i + 1 < argc) {
       if (!ParseNumber(argv[++i], &options->seed)) return false;
     } else if (options->cycles != 0 || !ParseNumber(argument, &options->cycles)) {
@@ -47,15 +50,24 @@ int Run(const nowcalls::crash::CrashLoopOptions& options) {
     Say("VIOLATION " + result.violations[i]);
   }
   if (!result.dir.empty()) Say("kept: " + result.dir);
-  Say(std::to_string(result.kills_during_recovery) + " of the kills came during recovery; " +
-      std::to_string(result.unknown) + " operations were left unanswered, " +
+  for (const auto& [moment, cycles] : result.moments) {
+    Say(std::to_string(cycles) + " cycles ended during " + moment);
+  }
+  for (const auto& [point, cycles] : result.fired) {
+    Say(std::to_string(cycles) + " cycles were ended by " + point);
+  }
+  if (options.whitebox && !nowcalls::faults::RocksKillPointsAvailable()) {
+    Say("kill points of RocksDB: not available, version " + nowcalls::faults::RocksVersion() +
+        " was built without them");
+  }
+  Say(std::to_string(result.unknown) + " operations were left unanswered, " +
       std::to_string(result.adopted) + " of them had been granted");
   const std::string counts = std::to_string(result.cycles) + " cycles, " +
                              std::to_string(result.acknowledged) + " operations acknowledged, " +
                              std::to_string(result.violations.size()) + " violations; ";
   if (!result.violations.empty()) {
-    Say(counts + "again with: tools/dev crash " + std::to_string(options.cycles) + " --seed " +
-        seed);
+    Say(counts + "again with: tools/dev crash " + std::to_string(options.cycles) +
+        (options.whitebox ? " --whitebox" : "") + " --seed " + seed);
     return nowcalls::kExitFailure;
   }
   Say(counts + "the failure rate per cycle is below 3/" + std::to_string(result.cycles) + " (95%)");
@@ -69,7 +81,8 @@ int main(int argc, char** argv) {
   options.seed = nowcalls::RandomBits128()[0];
   options.progress = Say;
   if (!ParseArguments(argc, argv, &options)) {
-    std::fprintf(stderr, "usage: nowcalls-crash-loop CYCLES [--seed N] [--keep-dir]\n");
+    std::fprintf(stderr,
+                 "usage: nowcalls-crash-loop CYCLES [--whitebox] [--seed N] [--keep-dir]\n");
     return nowcalls::kExitUsage;
   }
   try {

@@ -9,6 +9,14 @@
 namespace nowcalls::crash {
 namespace {
 
+int CyclesDuring(const CrashLoopResult& result, const std::string& moment) {
+  int cycles = 0;
+  for (const auto& [name, count] : result.moments) {
+    if (name.starts_with(moment)) cycles += count;
+  }
+  return cycles;
+}
+
 TEST_CASE("twenty kills under load lose nothing, invent nothing and repeat nothing") {
   CrashLoopOptions options;
   options.seed = RandomBits128()[0];
@@ -19,6 +27,25 @@ TEST_CASE("twenty kills under load lose nothing, invent nothing and repeat nothi
   CHECK(result.cycles == 20);
   CHECK(result.acknowledged > 1'000);
   CHECK(result.unknown > 0);
+  for (const char* moment : {"recovery", "backup", "rules load", "sweep"}) {
+    CAPTURE(moment);
+    CHECK(CyclesDuring(result, moment) == 3);
+  }
+}
+
+TEST_CASE("kills from within, between any two calls on files, lose nothing either") {
+  CrashLoopOptions options;
+  options.whitebox = true;
+  options.cycles = 10;
+  options.seed = RandomBits128()[0];
+  MESSAGE("SEED ", options.seed, "; again with: nowcalls-crash-loop 10 --whitebox --seed ",
+          options.seed);
+  const CrashLoopResult result = RunCrashLoop(options);
+  CAPTURE(result.dir);
+  for (const auto& violation : result.violations) FAIL_CHECK(violation);
+  CHECK(result.cycles == 10);
+  const auto by_timer = result.fired.find("timer");
+  CHECK((by_timer == result.fired.end() || by_timer->second < 10));
 }
 
 TEST_CASE("the demo takes no arguments, and says so before it begins") {

@@ -167,7 +167,7 @@ void FaultyFileSystem::Die() {
 
 IOStatus FaultyFileSystem::Check(const char* name, const std::string& path, bool takes_space,
                                  bool* dies) {
-  if (failure_.disk_full && !takes_space) return IOStatus::OK();
+  if ((failure_.disk_full || failure_.writes_only) && !takes_space) return IOStatus::OK();
   const uint64_t call = ++calls_;
   if (failure_.nth == 0 || call < failure_.nth) return IOStatus::OK();
   if (call > failure_.nth && !failure_.sticky) return IOStatus::OK();

@@ -28,6 +28,7 @@ struct Failure {
   bool sticky = false;
   bool disk_full = false;        // ENOSPC instead of EIO.
   KillAt kill = KillAt::kNever;  // Instead of a failure.
+  bool writes_only = false;      // Only calls that a full disk may refuse are counted.
 
   std::string ToString() const;
 };

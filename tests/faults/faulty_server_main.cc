@@ -2,7 +2,8 @@
 // call of which it is killed, and buffers so small that a few hundred calls flush and compact.
 //
 //   FAULTY_DISK="NTH[ sticky][ full]"   which call of RocksDB fails, from there on, with ENOSPC
-//   FAULTY_DISK="NTH kill-WHEN"         at which call it gets SIGKILL; WHEN: before, middle, after
+//   FAULTY_DISK="NTH[ writes] kill-WHEN"  at which call, of those that write, it gets SIGKILL;
+//                                       WHEN: before, middle, after
 //   FAULTY_DISK_NOTE=FILE               gets the time (CLOCK_BOOTTIME, us) and that call
 //   ROCKSDB_KILL_ODDS=N                 RocksDB's kill points end it once in N times
 #include <rocksdb/env.h>
@@ -37,6 +38,7 @@ nowcalls::faults::Failure WantedFailure() {
   for (std::string word; words >> word;) {
     if (word == "sticky") failure.sticky = true;
     if (word == "full") failure.disk_full = true;
+    if (word == "writes") failure.writes_only = true;
     if (word == "kill-before") failure.kill = nowcalls::faults::KillAt::kBefore;
     if (word == "kill-middle") failure.kill = nowcalls::faults::KillAt::kMiddle;
     if (word == "kill-after") failure.kill = nowcalls::faults::KillAt::kAfter;

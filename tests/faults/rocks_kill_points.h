@@ -7,10 +7,15 @@
 #ifndef NOWCALLS_FAULTS_ROCKS_KILL_POINTS_H_
 #define NOWCALLS_FAULTS_ROCKS_KILL_POINTS_H_
 
+#include <string>
+
 namespace nowcalls::faults {
 
 // Whether the library that this process is linked with has them.
 bool RocksKillPointsAvailable();
+
+// Of that library, as "7.8.3".
+std::string RocksVersion();
 
 // From now on each point ends the process once in `odds` times (some, which are passed often, a
 // multiple of it); 0: never. Does nothing where they are not available.
