@@ -90,7 +90,7 @@ IOStatus LedgerFileSystem::Keep(uint64_t batch_number) {
   if (!kept_.ok()) return kept_;
   kept_ = CheckOurs();
   if (kept_.ok() && opening_ && !next_current_.empty()) kept_ = ReplaceCurrent();
-  committed_ = batch_number;
+  begun_ = logged_ = committed_ = batch_number;
   for (auto& [number, first] : first_batches_) first = batch_number + 1;
   if (kept_.ok()) kept_ = witness_.Begin(batch_number);
   IOStatus status = kept_;
@@ -136,7 +136,10 @@ IOStatus LedgerFileSystem::NewLog(const std::string& path, const rocksdb::FileOp
   if (status.IsNotFound()) {
     status = FileSystemWrapper::NewWritableFile(path, options, &made, context);
   }
-  if (status.ok()) *file = std::make_unique<LogFile>(std::move(made), zeros, &spares_);
+  if (status.ok()) {
+    *file = std::make_unique<LogFile>(std::move(made), zeros, &spares_,
+                                      [this] { logged_ = begun_.load(); });
+  }
   return status;
 }
 
@@ -154,8 +157,10 @@ IOStatus LedgerFileSystem::NewWritableFile(const std::string& path,
   if (made && status.ok()) made_.insert(path);
   doomed_.erase(path);
   if (!status.ok()) return status;
-  // RocksDB begins a log before it writes a batch to it, on the thread that commits.
-  if (IsLog(path)) first_batches_[LogNumber(path)] = opening_ ? 0 : committed_ + 1;
+  // RocksDB begins a log before it writes a batch to it, on the thread that commits or, for a
+  // backup, on another, where Committed may still have to be called for the last batch of the log
+  // before.
+  if (IsLog(path)) first_batches_[LogNumber(path)] = opening_ ? 0 : logged_ + 1;
   if (const uint64_t number = ManifestNumber(path); number != 0) {
     *file = std::make_unique<ManifestFile>(
         std::move(*file), [this, number](uint64_t bytes) { witness_.SetManifest(number, bytes); });

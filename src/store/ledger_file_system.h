@@ -61,6 +61,8 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus Keep(uint64_t batch_number = 0);
   // REQUIRES: the database is closed.
   void Undo();
+  // Batch `batch_number` is about to be written to the log. Commit thread.
+  void Begun(uint64_t batch_number) { begun_ = batch_number; }
   // Batch `batch_number` is in the log, and on the disk if it is `durable`. Commit thread.
   void Committed(uint64_t batch_number, bool durable);
   // All that was committed is on the disk. Commit thread.
@@ -107,6 +109,8 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   SpareLogs spares_;
   WitnessFile witness_;
   std::atomic<uint64_t> committed_{0};
+  std::atomic<uint64_t> begun_{0};
+  std::atomic<uint64_t> logged_{0};  // The last batch of which a log has something.
 
   std::mutex mutex_;
   bool opening_ = false;          // Guarded by mutex_, as are the next four.

@@ -8,10 +8,15 @@ using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
-LogFile::LogFile(std::unique_ptr<rocksdb::FSWritableFile> file, uint64_t zeros, SpareLogs* spares)
-    : FSWritableFileOwnerWrapper(std::move(file)), zeros_(zeros), spares_(spares) {}
+LogFile::LogFile(std::unique_ptr<rocksdb::FSWritableFile> file, uint64_t zeros, SpareLogs* spares,
+                 std::function<void()> appended)
+    : FSWritableFileOwnerWrapper(std::move(file)),
+      zeros_(zeros),
+      spares_(spares),
+      appended_(std::move(appended)) {}
 
 void LogFile::Grow(size_t bytes) {
+  appended_();
   size_ += bytes;
   spares_->LogHas(size_);
   if (asked_ || size_ < spares_->ask_from_bytes()) return;

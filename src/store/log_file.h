@@ -13,6 +13,7 @@
 #include <rocksdb/file_system.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "store/spare_logs.h"
@@ -22,7 +23,9 @@ namespace nowcalls::store {
 class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   // `file` writes from its beginning on over `zeros` bytes, all of them 0. `spares` outlives it.
-  LogFile(std::unique_ptr<rocksdb::FSWritableFile> file, uint64_t zeros, SpareLogs* spares);
+  // `appended` is called after each Append that succeeded, on its thread.
+  LogFile(std::unique_ptr<rocksdb::FSWritableFile> file, uint64_t zeros, SpareLogs* spares,
+          std::function<void()> appended);
 
   rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
                            rocksdb::IODebugContext* context) override;
@@ -39,6 +42,7 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
 
   const uint64_t zeros_;
   SpareLogs* const spares_;
+  const std::function<void()> appended_;
   uint64_t size_ = 0;
   bool asked_ = false;
 };

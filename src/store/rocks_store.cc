@@ -199,6 +199,7 @@ Status RocksStore::Commit(const ledger::CommitBatch& batch) {
     rocksdb::WriteOptions options = impl_->write_options;
     options.sync = options.sync || !impl_->has_committed;
     rocksdb::WriteBatch writes = builder.Finish();
+    impl_->files->Begun(batch.number());
     status = FromRocks(impl_->db->Write(options, &writes), "commit", impl_->dir);
   }
   if (status.ok()) {

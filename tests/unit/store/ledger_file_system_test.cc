@@ -1,0 +1,74 @@
+// Which batches the witness says may be gone, when a log is deleted.
+#include "store/ledger_file_system.h"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace nowcalls::store {
+namespace {
+
+using rocksdb::IOOptions;
+
+using Log = std::unique_ptr<rocksdb::FSWritableFile>;
+
+struct Fixture {
+  Fixture() {
+    auto taken = LedgerLock::Take(dir.path());
+    REQUIRE(taken.ok());
+    lock = *std::move(taken);
+    files = std::make_unique<LedgerFileSystem>(rocksdb::FileSystem::Default(), lock.get());
+    REQUIRE(files->Keep(6).ok());
+  }
+  ~Fixture() { files->StopHelpers(); }
+
+  std::string Path(const std::string& name) const { return dir.Sub("ledger/" + name); }
+  Log NewLog(const std::string& name) {
+    Log log;
+    REQUIRE(files->NewWritableFile(Path(name), {}, &log, nullptr).ok());
+    return log;
+  }
+  void Write(const Log& log, uint64_t batch) {
+    files->Begun(batch);
+    REQUIRE(log->Append("a batch", IOOptions(), nullptr).ok());
+  }
+  uint64_t Floor() const {
+    return ledger::DecodeWitnessFile(testing::ReadFileToString(Path("witness"))).witness->floor;
+  }
+
+  const testing::TempDir dir;
+  std::unique_ptr<LedgerLock> lock;
+  std::unique_ptr<LedgerFileSystem> files;
+};
+
+TEST_CASE_FIXTURE(Fixture, "when a log goes, all that was in it may be gone, and nothing else") {
+  const Log first = NewLog("000007.log");
+  Write(first, 7);
+  files->Committed(7, true);
+  Write(first, 8);
+  Log second;
+  SUBCASE("the next was begun between two commits") {
+    files->Committed(8, true);
+    second = NewLog("000009.log");
+  }
+  SUBCASE("the next was begun by a commit, for its batch") {
+    files->Committed(8, true);
+    files->Begun(9);
+    second = NewLog("000009.log");
+  }
+  SUBCASE("the next was begun by a backup, before the store knew of its last batch") {
+    second = NewLog("000009.log");
+    files->Committed(8, true);
+  }
+  Write(second, 9);
+  files->Committed(9, true);
+  REQUIRE(files->DeleteFile(Path("000007.log"), IOOptions(), nullptr).ok());
+  CHECK(Floor() == 8);
+}
+
+}  // namespace
+}  // namespace nowcalls::store
