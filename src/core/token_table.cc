@@ -45,7 +45,7 @@ TokenSlot TokenTable::IndexLoaded() {
   IndexLoadedGroup();
   const std::vector<TokenSlot> slots = std::exchange(loaded_requests_, {});
   by_request_.Reserve(slots.size());
-  std::array<uint64_t, kGroup> hashes;
+  std::array<uint64_t, kGroup> hashes{};
   for (size_t begin = 0; begin < slots.size(); begin += kGroup) {
     const size_t end = std::min(begin + kGroup, slots.size());
     for (size_t i = begin; i < end; ++i) {

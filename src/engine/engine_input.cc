@@ -46,10 +46,9 @@ Cost CostOf(wire::Method method) {
     case wire::Method::kReclaimClient:
     case wire::Method::kReclaimFlow:
     case wire::Method::kPurge: return {.base = 100, .per_kib = 32, .work = true};
-    // All its waiters are answered.
-    case wire::Method::kDrain: return {.base = kWorkPerTurn / 8, .work = true};
-    // Threads and files are begun.
-    case wire::Method::kBackup: return {.base = kWorkPerTurn / 8, .work = true};
+    case wire::Method::kDrain:   // All its waiters are answered.
+    case wire::Method::kBackup:  // Threads and files are begun.
+      return {.base = kWorkPerTurn / 8, .work = true};
     default: return {};
   }
 }

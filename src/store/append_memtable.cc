@@ -58,7 +58,7 @@ class EntryLog {
  private:
   static constexpr size_t kChunkEntries = 1024;
   struct Chunk {
-    std::array<const char*, kChunkEntries> entries;
+    std::array<const char*, kChunkEntries> entries{};
     std::atomic<Chunk*> next{nullptr};
   };
 
@@ -224,7 +224,8 @@ class AppendMemtable::SortedIterator final : public ShellReturner, public MemTab
         table_(table),
         read_only_(table->read_only_.load(std::memory_order_acquire)),
         entries_(table->log_.size()) {}
-  static void operator delete(void*) {}  // The memory has been given back.
+  static void* operator new(size_t) = delete;  // It is made in a shell.
+  static void operator delete(void*) {}        // The memory has been given back.
 
   bool Valid() const override { return at_ < size_; }
   const char* key() const override { return items_[at_].entry; }
@@ -288,7 +289,7 @@ bool AppendMemtable::Contains(const char* key) const {
 MemTableRep::Iterator* AppendMemtable::GetIterator(rocksdb::Arena*) {
   static_assert(sizeof(SortedIterator) <= Shells::kBytes);
   void* shell = shells_.Take();
-  return new (shell) SortedIterator(this, shell);
+  return ::new (shell) SortedIterator(this, shell);
 }
 
 // Of a table that grows, what came since the last look is merged into what was sorted then.

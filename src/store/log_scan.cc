@@ -160,8 +160,9 @@ IOStatus LogScan::Advance() {
 }
 
 std::optional<uint64_t> LogScan::NumberRead() const {
-  if (!tail_.starts_with(kLogDataHead)) return {};
-  return ledger::DecodeLogData(std::string_view(tail_).substr(kLogDataHead.size()));
+  const std::string_view tail = tail_;
+  if (!tail.starts_with(kLogDataHead)) return {};
+  return ledger::DecodeLogData(tail.substr(kLogDataHead.size()));
 }
 
 IOStatus LogScan::NextRecord(uint64_t from, uint64_t to, Record* record, bool* found) {

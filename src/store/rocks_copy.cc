@@ -124,7 +124,7 @@ Status RocksStore::Impl::CopyParts(const CopyPlan& plan, const std::string& to,
                                    const std::atomic<bool>& stop,
                                    std::vector<CopiedFile>* copied) const {
   const auto add = [&](Result<CopiedFile> file) {
-    if (file.ok()) copied->push_back(*std::move(file));
+    if (file.ok()) copied->push_back(std::move(*file));
     return file.status();
   };
   for (const CopyPlan::Part& table : plan.tables) {

@@ -93,12 +93,12 @@ class RocksStore : public Store {
   // imply it. kIoError.
   Status Keep();
 
-  // Makes a copy of the ledger in `dir`, an empty directory: what a crash at some moment of the
+  // Makes a copy of the ledger in `to`, an empty directory: what a crash at some moment of the
   // call would have left, with all that was committed before it. Commits go on beside it. The files
   // and their names are on disk when it returns them. kIoError; kUnavailable: `stop` was set.
   // REQUIRES: Keep was called, or the store is for reading; then kFailedPrecondition if a server
   // has the ledger open.
-  Result<std::vector<CopiedFile>> CopyTo(const std::string& dir,
+  Result<std::vector<CopiedFile>> CopyTo(const std::string& to,
                                          const std::atomic<bool>& stop) const;
 
   ReadMode read_mode() const;  // Of a store from OpenForRead.

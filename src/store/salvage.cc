@@ -224,6 +224,7 @@ Status Salvager::Rebuild() {
   }
   for (const fs::path& log : logs) fs::rename(log, fs::path(scratch_) / "logs" / log.filename());
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  descriptors.reserve(ledger::kAllFamilies.size());
   for (const Family family : ledger::kAllFamilies) {
     descriptors.emplace_back(std::string(FamilyName(family)), rocksdb::ColumnFamilyOptions());
   }
