@@ -40,7 +40,7 @@ struct Counts {
 };
 
 std::string Keep(const DiskImage& image) {
-  const std::string path = (std::filesystem::temp_directory_path() / "nowcalls-power-cut").string();
+  std::string path = (std::filesystem::temp_directory_path() / "nowcalls-power-cut").string();
   WriteImage(image, path + "/ledger");
   return path;
 }

@@ -32,8 +32,8 @@ class RecordedFile : public rocksdb::FSWritableFileOwnerWrapper {
 
   IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
                   IODebugContext* context) override {
-    const IOStatus status = files_->Do({Kind::kWrite, number_, offset_, {}, {}, data.ToString()},
-                                       [&] { return target()->Append(data, options, context); });
+    IOStatus status = files_->Do({Kind::kWrite, number_, offset_, {}, {}, data.ToString()},
+                                 [&] { return target()->Append(data, options, context); });
     if (status.ok()) offset_ += data.size();
     return status;
   }
@@ -248,7 +248,7 @@ IOStatus RecordingFileSystem::DeleteFile(const std::string& path, const IOOption
                                          IODebugContext* context) {
   const std::string name = NameOf(path);
   return Do({Kind::kDelete, 0, 0, name, {}, {}}, [&] {
-    const IOStatus status = FileSystemWrapper::DeleteFile(path, options, context);
+    IOStatus status = FileSystemWrapper::DeleteFile(path, options, context);
     if (status.ok()) names_.erase(name);
     return status;
   });

@@ -64,7 +64,7 @@ class DamagedLedger {
   }
 
   std::string to() const { return server_.Sub("salvaged"); }
-  const std::string from() const { return server_.data_dir(); }
+  std::string from() const { return server_.data_dir(); }
   const std::vector<Json>& before() const { return before_; }
 
   Finished Repair() const {
@@ -94,7 +94,7 @@ class DamagedLedger {
   }
 
  private:
-  void CheckServes(size_t tokens) {
+  void CheckServes(size_t tokens) const {
     const TempDir dir;
     fs::copy(to(), dir.Sub("data"), fs::copy_options::recursive);
     ServerProcess server(dir.path());

@@ -61,22 +61,23 @@ int Sync(int (*next)(int), int fd) {
 
 }  // namespace
 
+// Parameters have the names that the C library's headers give them.
 extern "C" {
 
-int clock_gettime(clockid_t id, timespec* time) noexcept {
+int clock_gettime(clockid_t clock_id, timespec* tp) noexcept {
   static auto* const next = Next<int(clockid_t, timespec*)>("clock_gettime");
-  const int result = next(id, time);
+  const int result = next(clock_id, tp);
   if (result != 0) return result;
-  if (id == CLOCK_REALTIME) Add(Control().wall_offset_ms, time);
-  if (id == CLOCK_BOOTTIME) Add(Control().boot_offset_ms, time);
+  if (clock_id == CLOCK_REALTIME) Add(Control().wall_offset_ms, tp);
+  if (clock_id == CLOCK_BOOTTIME) Add(Control().boot_offset_ms, tp);
   return result;
 }
 
-FILE* fopen(const char* path, const char* mode) {
+FILE* fopen(const char* filename, const char* modes) {
   static auto* const next = Next<FILE*(const char*, const char*)>("fopen");
   const int64_t boot = Control().boot;
-  if (boot == 0 || path != std::string_view("/proc/sys/kernel/random/boot_id")) {
-    return next(path, mode);
+  if (boot == 0 || filename != std::string_view("/proc/sys/kernel/random/boot_id")) {
+    return next(filename, modes);
   }
   char id[64];
   std::snprintf(id, sizeof(id), "00000000-0000-0000-0000-%012d\n", static_cast<int>(boot));
@@ -87,9 +88,9 @@ FILE* fopen(const char* path, const char* mode) {
   return file;
 }
 
-int fdatasync(int fd) {
+int fdatasync(int fildes) {
   static auto* const next = Next<int(int)>("fdatasync");
-  return Sync(next, fd);
+  return Sync(next, fildes);
 }
 
 int fsync(int fd) {
@@ -97,16 +98,16 @@ int fsync(int fd) {
   return Sync(next, fd);
 }
 
-int setsockopt(int fd, int level, int option, const void* value, socklen_t size) noexcept {
+int setsockopt(int fd, int level, int optname, const void* optval, socklen_t optlen) noexcept {
   static auto* const next = Next<int(int, int, int, const void*, socklen_t)>("setsockopt");
   const int64_t hurry = Control().tcp_hurry;
   const bool is_time =
-      option == TCP_KEEPIDLE || option == TCP_KEEPINTVL || option == TCP_USER_TIMEOUT;
-  if (hurry == 0 || level != IPPROTO_TCP || !is_time || size != sizeof(int)) {
-    return next(fd, level, option, value, size);
+      optname == TCP_KEEPIDLE || optname == TCP_KEEPINTVL || optname == TCP_USER_TIMEOUT;
+  if (hurry == 0 || level != IPPROTO_TCP || !is_time || optlen != sizeof(int)) {
+    return next(fd, level, optname, optval, optlen);
   }
-  const int sooner = static_cast<int>(*static_cast<const int*>(value) / hurry);
-  return next(fd, level, option, &sooner, size);
+  const int sooner = static_cast<int>(*static_cast<const int*>(optval) / hurry);
+  return next(fd, level, optname, &sooner, optlen);
 }
 
 }  // extern "C"

@@ -166,15 +166,17 @@ bool Oracle::IsSame(const SeenToken& one, const SeenToken& other) {
   return WishOf(one) == WishOf(other) && one.fence == other.fence;
 }
 
-void Oracle::AcquireGranted(OpId op, LinkId link, uint64_t id, uint64_t fence, int64_t hold_ms) {
-  Operation& acquire = operations_.at(op);
+void Oracle::AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t fence,
+                            int64_t hold_ms) {
+  Operation& acquire = operations_.at(op_id);
   acquire.answered = Tick();
-  const SeenToken seen{id, fence, acquire.owner, acquire.flow, acquire.count, acquire.request_id};
+  const SeenToken seen{token_id,     fence,         acquire.owner,
+                       acquire.flow, acquire.count, acquire.request_id};
   const Wish wish = WishOf(seen);
   const uint64_t asked = seen.request_id == 0 ? acquire.asked : FirstAsked(wish, acquire.asked);
-  open_acquires_[wish].erase(op);
+  open_acquires_[wish].erase(op_id);
   const bool late = acquire.life != life_ || !runs_;
-  Token* token = Find(id);
+  Token* token = Find(token_id);
   if (token == nullptr) {
     token = AddToken(seen, asked);
     token->answered = order_;
@@ -190,7 +192,7 @@ void Oracle::AcquireGranted(OpId op, LinkId link, uint64_t id, uint64_t fence, i
     if (token->gone != 0 && token->gone < acquire.asked) {
       Violation("I2 " + Text(seen) + " is given again after its end");
     }
-    adopted_[WishOf(token->seen)].erase(id);
+    adopted_[WishOf(token->seen)].erase(token_id);
     token->answered = std::min(token->answered, order_);
   }
   const uint64_t highest = acknowledged_.empty() ? 0 : acknowledged_.rbegin()->second;
@@ -264,12 +266,12 @@ void Oracle::CheckLevel(int64_t flow) {
   }
 }
 
-void Oracle::AcquireRefused(OpId op) {
-  Operation& acquire = operations_.at(op);
+void Oracle::AcquireRefused(OpId op_id) {
+  Operation& acquire = operations_.at(op_id);
   acquire.answered = Tick();
   const Wish wish{acquire.owner, acquire.flow, acquire.count, acquire.request_id};
   std::set<OpId>& open = open_acquires_[wish];
-  open.erase(op);
+  open.erase(op_id);
   if (acquire.life != life_ || !runs_) return;
   const auto may = std::count_if(open.begin(), open.end(),
                                  [&](OpId id) { return operations_[id].life == life_; });
@@ -281,16 +283,16 @@ void Oracle::AcquireRefused(OpId op) {
 
 // --- Ends. ---
 
-OpId Oracle::ReleaseAsked(const std::string& owner, uint64_t id) {
+OpId Oracle::ReleaseAsked(const std::string& owner, uint64_t token_id) {
   Operation& op = Ask(Kind::kRelease, owner);
-  op.token = id;
-  Token* const token = Find(id);
+  op.token = token_id;
+  Token* const token = Find(token_id);
   if (token != nullptr && IsOwners(op, *token)) token->enders.insert(last_op_);
   return last_op_;
 }
 
-void Oracle::ReleaseAnswered(OpId id, bool released) {
-  Operation& op = operations_.at(id);
+void Oracle::ReleaseAnswered(OpId op_id, bool released) {
+  Operation& op = operations_.at(op_id);
   op.answered = Tick();
   Token* const token = Find(op.token);
   if (token == nullptr) return;
@@ -303,19 +305,19 @@ void Oracle::ReleaseAnswered(OpId id, bool released) {
       Violation("I2 " + Text(token->seen) + " is released again after its end");
     }
     token->released = true;
-  } else if (IsLive(*token, id)) {
+  } else if (IsLive(*token, op_id)) {
     Violation("I1 " + Text(token->seen) + " is not known any more when it is released");
   }
   if (token->gone == 0) SetGone(token);
 }
 
-OpId Oracle::KeepAsked(const std::string& owner, uint64_t id) {
-  Ask(Kind::kKeep, owner).token = id;
+OpId Oracle::KeepAsked(const std::string& owner, uint64_t token_id) {
+  Ask(Kind::kKeep, owner).token = token_id;
   return last_op_;
 }
 
-void Oracle::KeepAnswered(OpId id, bool kept, int64_t hold_ms) {
-  Operation& op = operations_.at(id);
+void Oracle::KeepAnswered(OpId op_id, bool kept, int64_t hold_ms) {
+  Operation& op = operations_.at(op_id);
   op.answered = Tick();
   Token* const token = Find(op.token);
   if (token == nullptr) return;
@@ -350,14 +352,14 @@ OpId Oracle::CancelAsked(const std::string& owner, uint64_t request_id) {
   return last_op_;
 }
 
-void Oracle::CancelAnswered(OpId id, bool ended) {
-  Operation& op = operations_.at(id);
+void Oracle::CancelAnswered(OpId op_id, bool ended) {
+  Operation& op = operations_.at(op_id);
   op.answered = Tick();
   for (const uint64_t token_id : std::set<uint64_t>(present_)) {
     Token& token = tokens_[token_id];
     const bool its = token.seen.owner == op.owner && token.seen.request_id == op.request_id;
     if (!its || token.answered > op.asked) continue;
-    if (!ended && IsLive(token, id)) {
+    if (!ended && IsLive(token, op_id)) {
       Violation("I1 " + Text(token.seen) + " is not known when its request id is cancelled");
     }
     SetGone(&token);
@@ -375,13 +377,13 @@ OpId Oracle::ReclaimAllAsked(int64_t flow, const std::string& owner) {
   return last_op_;
 }
 
-void Oracle::ReclaimAllAnswered(OpId id, bool carried_out, bool more) {
-  Operation& op = operations_.at(id);
+void Oracle::ReclaimAllAnswered(OpId op_id, bool carried_out, bool more) {
+  Operation& op = operations_.at(op_id);
   op.answered = Tick();
   op.may_end_tokens = carried_out;
   for (const uint64_t token_id : std::set<uint64_t>(present_)) {
     Token& token = tokens_[token_id];
-    if (!carried_out) token.enders.erase(id);
+    if (!carried_out) token.enders.erase(op_id);
     const bool its = token.seen.owner == op.owner || token.seen.flow == op.flow;
     if (carried_out && !more && its && token.answered < op.asked) SetGone(&token);
   }

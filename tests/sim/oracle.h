@@ -72,18 +72,18 @@ class Oracle {
 
   // --- What clients ask. An operation that is never answered stays open. ---
   OpId AcquireAsked(const std::string& owner, int64_t flow, int64_t count, uint64_t request_id);
-  void AcquireGranted(OpId op, LinkId link, uint64_t token, uint64_t fence, int64_t hold_ms);
-  void AcquireRefused(OpId op);
+  void AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t fence, int64_t hold_ms);
+  void AcquireRefused(OpId op_id);
   // By its owner, by a stranger, or, with an empty `owner`, by an administrator.
-  OpId ReleaseAsked(const std::string& owner, uint64_t token);
-  void ReleaseAnswered(OpId op, bool released);
-  OpId KeepAsked(const std::string& owner, uint64_t token);
-  void KeepAnswered(OpId op, bool kept, int64_t hold_ms);
+  OpId ReleaseAsked(const std::string& owner, uint64_t token_id);
+  void ReleaseAnswered(OpId op_id, bool released);
+  OpId KeepAsked(const std::string& owner, uint64_t token_id);
+  void KeepAnswered(OpId op_id, bool kept, int64_t hold_ms);
   OpId CancelAsked(const std::string& owner, uint64_t request_id);
-  void CancelAnswered(OpId op, bool ended);
+  void CancelAnswered(OpId op_id, bool ended);
   // Of all tokens of a flow, or of an owner; the other is 0 or empty.
   OpId ReclaimAllAsked(int64_t flow, const std::string& owner);
-  void ReclaimAllAnswered(OpId op, bool carried_out, bool more);
+  void ReclaimAllAnswered(OpId op_id, bool carried_out, bool more);
 
   // --- The ledger and the server. ---
   void Audit(const std::vector<SeenToken>& ledger);

@@ -69,7 +69,7 @@ std::string WithHigherCounts(const std::string& json) {
     at += kKey.size();
     higher.append(json, done, at - done);
     double count = 0;
-    const auto end = std::from_chars(json.data() + at, json.data() + json.size(), count).ptr;
+    const char* const end = std::from_chars(json.data() + at, json.data() + json.size(), count).ptr;
     higher += std::to_string(count + 1);
     done = static_cast<size_t>(end - json.data());
   }
@@ -87,7 +87,7 @@ std::string Saboteur::In(LinkId link, std::string_view bytes, std::string* repli
   std::string forwarded;
   size_t size = 0;
   while (stream.splitter.Next(stream.rest, &size) == wire::MessageSplitter::Outcome::kMessage) {
-    forwarded += Request(std::string_view(stream.rest).substr(0, size), replies);
+    forwarded += Request(stream.rest.substr(0, size), replies);
     stream.rest.erase(0, size);
   }
   return forwarded;

@@ -40,7 +40,7 @@ class Trace {
     if constexpr (std::is_arithmetic_v<Part>) {
       line_ += std::to_string(part);
     } else {
-      line_ += std::string_view(part);
+      line_ += part;
     }
   }
   void Finish();

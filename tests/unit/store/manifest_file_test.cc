@@ -52,7 +52,7 @@ struct Manifest {
     noted = made.get();
     manifest = std::make_unique<ManifestFile>(std::move(made));
   }
-  void Write() { REQUIRE(manifest->Append("record", {}, nullptr).ok()); }
+  void Write() const { REQUIRE(manifest->Append("record", {}, nullptr).ok()); }
 
   const TempDir dir;
   std::string notes;
