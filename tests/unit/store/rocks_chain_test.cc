@@ -58,7 +58,7 @@ struct Killed {
     CHECK(reader.ok() == store.ok());
     if (!store.ok()) return false;
     CHECK(DifferenceOf(DumpOf(reader->get()), DumpOf(store->get())) == "");
-    return DifferenceOf(DumpOf(store->get()), script.Expected()) == "";
+    return DifferenceOf(DumpOf(store->get()), script.Expected()).empty();
   }
 
   const TempDir dir;
