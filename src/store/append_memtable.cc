@@ -180,6 +180,26 @@ class ShellReturner {
   void* const shell_;
 };
 
+// Looks one key up in another table, as RocksDB's Get does by default. That takes an iterator and
+// never deletes it, and its key is of a type that no public header declares.
+class Lookup final : public MemTableRep {
+ public:
+  Lookup(MemTableRep* table, rocksdb::Allocator* allocator)
+      : MemTableRep(allocator), table_(table) {}
+
+  Iterator* GetIterator(rocksdb::Arena*) override {
+    iterator_.reset(table_->GetIterator());
+    return iterator_.get();
+  }
+  void Insert(rocksdb::KeyHandle handle) override { table_->Insert(handle); }
+  bool Contains(const char* key) const override { return table_->Contains(key); }
+  size_t ApproximateMemoryUsage() override { return 0; }
+
+ private:
+  MemTableRep* const table_;
+  std::unique_ptr<Iterator> iterator_;
+};
+
 class AppendMemtable : public MemTableRep {
  public:
   AppendMemtable(const KeyComparator& compare, rocksdb::Allocator* allocator,
@@ -192,6 +212,10 @@ class AppendMemtable : public MemTableRep {
   }
   void Insert(rocksdb::KeyHandle handle) override { log_.Append(static_cast<const char*>(handle)); }
   bool Contains(const char* key) const override;
+  void Get(const rocksdb::LookupKey& key, void* context,
+           bool (*visit)(void*, const char*)) override {
+    Lookup(this, allocator_).Get(key, context, visit);
+  }
   void MarkReadOnly() override { read_only_.store(true, std::memory_order_release); }
   size_t ApproximateMemoryUsage() override { return log_.MemoryUsage() + arena_.bytes_used(); }
   Iterator* GetIterator(rocksdb::Arena* arena) override;
