@@ -248,8 +248,8 @@ class AppendMemtable::SortedIterator final : public ShellReturner, public MemTab
         table_(table),
         read_only_(table->read_only_.load(std::memory_order_acquire)),
         entries_(table->log_.size()) {}
-  static void* operator new(size_t) = delete;  // It is made in a shell.
-  static void operator delete(void*) {}        // The memory has been given back.
+  // The memory has been given back.
+  static void operator delete(void*) {}  // NOLINT(misc-new-delete-overloads): made in a shell.
 
   bool Valid() const override { return at_ < size_; }
   const char* key() const override { return items_[at_].entry; }
@@ -313,7 +313,7 @@ bool AppendMemtable::Contains(const char* key) const {
 MemTableRep::Iterator* AppendMemtable::GetIterator(rocksdb::Arena*) {
   static_assert(sizeof(SortedIterator) <= Shells::kBytes);
   void* shell = shells_.Take();
-  return ::new (shell) SortedIterator(this, shell);
+  return new (shell) SortedIterator(this, shell);
 }
 
 // Of a table that grows, what came since the last look is merged into what was sorted then.
