@@ -30,7 +30,8 @@ class NotedFile : public rocksdb::FSWritableFileOwnerWrapper {
   }
   IOStatus Sync(const rocksdb::IOOptions& options, rocksdb::IODebugContext* context) override {
     notes_ += 's';
-    return sync_fails ? IOStatus::IOError("no") : target()->Sync(options, context);
+    if (sync_fails) return IOStatus::IOError("no");
+    return target()->Sync(options, context);
   }
   IOStatus Fsync(const rocksdb::IOOptions& options, rocksdb::IODebugContext* context) override {
     notes_ += 'f';
