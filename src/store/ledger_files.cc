@@ -110,7 +110,8 @@ Status CheckOutside(const std::string& path, const std::string& dir, const std::
   std::error_code error;
   const fs::path outer = fs::canonical(dir, error);
   if (error) return {};
-  const fs::path inner = fs::weakly_canonical(fs::absolute(WithoutEndSlashes(path)), error);
+  fs::path inner = fs::absolute(WithoutEndSlashes(path), error);
+  if (!error) inner = fs::weakly_canonical(inner, error);
   const fs::path relative = inner.lexically_relative(outer);
   if (error || relative.empty() || *relative.begin() == "..") return {};
   return Status::InvalidArgument(path + " lies within " + name +
