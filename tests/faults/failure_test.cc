@@ -241,7 +241,8 @@ TEST_CASE("a store whose compaction has no room takes no more batches") {
   while (status.ok() && !reported && batch < life.size() - 1) {
     status = (*opened)->Commit(life.Batch(++batch));
     // It refuses batches that come faster than it can flush.
-    testing::PollUntil(testing::kPatienceMs, [&] {
+    constexpr int64_t kFlushMs = 1'000;
+    testing::PollUntil(kFlushMs, [&] {
       return reported || store::LogNames(store::LedgerDir(dir.path())).size() <= 2;
     });
   }
