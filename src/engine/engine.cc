@@ -159,7 +159,8 @@ RuleSink* Engine::RulesAt(Instant now) {
 
 const ledger::CommitBatch* Engine::BeginCommit(const ClockSample& clock, Instant now) {
   Impl& impl = *impl_;
-  impl.current = now;
+  // A batch is sealed no earlier than what is in it was decided, whichever clock the driver reads.
+  now = impl.current = std::max(impl.current, now);
   if (impl.begun == kBatches - 1) return nullptr;
   const bool due = impl.commit_due || impl.core->NextMark() <= now;
   if (impl.batches[impl.open].empty() && !due) return nullptr;

@@ -9,7 +9,7 @@
 //   OnTime                           when a deadline has passed
 //   TurnEnd                          sends what may leave at once
 //   BeginCommit -> batch             when something is to be written
-//   (commit thread: store.Commit, one batch after the other)
+//   (store.Commit, one batch after the other, on another thread or within the turn)
 //   OnCommitDone                     sends the replies that waited for that batch
 //
 // A reply that depends on a record leaves only when the batch with that record is durable

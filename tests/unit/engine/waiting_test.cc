@@ -206,6 +206,54 @@ TEST_CASE("a level that a source of rules raises is answered to the waiter in th
   CHECK(h.TakeIds(a) == Ids{1});
 }
 
+// Remembers when the last batch was sealed, and when the youngest token was issued.
+struct Times : store::LedgerVisitor {
+  Status OnFormat(const ledger::Format& /*format*/) override { return {}; }
+  Status OnClock(const ledger::ClockMark& /*mark*/) override { return {}; }
+  Status OnSeal(const ledger::Seal& seal) override {
+    sealed_ms = seal.ledger_ms;
+    return {};
+  }
+  Status OnWatermark(int64_t /*deadline_ms*/) override { return {}; }
+  Status OnRule(const ledger::RuleEntry& /*rule*/) override { return {}; }
+  Status OnSession(const ledger::Session& /*session*/) override { return {}; }
+  Status OnToken(const ledger::Token& token) override {
+    issued_ms = std::max(issued_ms, token.issued_ms);
+    return {};
+  }
+
+  int64_t sealed_ms = 0;
+  int64_t issued_ms = 0;
+};
+
+// A driver may have read its clock before something that took its time within the turn.
+TEST_CASE("a batch is not sealed before what is in it, whichever time its driver reads") {
+  Limits limits;
+  limits.output_bytes_max = 10;
+  EngineHarness h(limits, {{.flow = 1, .count = 3, .resource_timeout_ms = 60'000}});
+  wire::OutputBuffer all;
+  wire::EncodeAcquireRequest(1, {.flow_id = 1, .count = 3, .wait_ms = 5000}, &all);
+  const ConnectionId stuck = h.Connect();
+  const ConnectionId holder = h.Connect("127.0.0.1:2");
+  const ConnectionId next = h.Connect("127.0.0.1:3");
+  h.Take(holder, 1);
+  h.Send(stuck, all.view());
+  h.Send(next, Waiting(1, 5000));
+  h.Settle();
+  REQUIRE(h.core().waiters() == 2);
+  h.driver().socket(stuck).stuck = true;
+  h.Send(stuck, PlainRequest(9, Method::kPing) + PlainRequest(10, Method::kPing));
+  h.engine().ResumeInput(h.now() + 5);
+  h.engine().TurnEnd();
+  REQUIRE(h.driver().socket(stuck).closed);
+  REQUIRE(h.BeginCommit());
+  h.FinishCommit();
+  Times times;
+  REQUIRE(h.store().Load(&times).ok());
+  CHECK(times.issued_ms == h.now().ms + 5);
+  CHECK(times.sealed_ms >= times.issued_ms);
+}
+
 // Found by a peer that does not read, while the answers of others are being flushed.
 TEST_CASE("a connection that is closed while answers leave may end the waits of others") {
   Limits limits;
