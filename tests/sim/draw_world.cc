@@ -67,10 +67,12 @@ WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
   options.rules = DrawRules(&prng);
   options.sabotage = sabotage;
   options.keeps_lines = keeps_lines;
-  // Drawn last, so that seeds mean what they meant before this was drawn.
+  // Drawn last, so that seeds mean what they meant before these were drawn.
   if (prng.Below(3) > 0) {
     options.plan.commit_inline_chance = static_cast<uint32_t>(prng.Between(100'000, 1'000'000));
   }
+  Limits& limits = options.core.limits;
+  limits.output_bytes_max = OneOf<size_t>(&prng, limits.output_bytes_max, prng.Between(200, 1'000));
   return options;
 }
 

@@ -79,7 +79,18 @@ SimServer::SimServer(const ServerWorld& world, const core::CoreOptions& options,
 
 SimServer::~SimServer() = default;
 
-Instant SimServer::Now() const { return process_->ledger.clock.At(world_.machine->BoottimeMs()); }
+int64_t SimServer::AheadMs() const {
+  return std::max<int64_t>(0, ahead_until_us_ - world_.timeline->now_us()) / kMs;
+}
+
+Instant SimServer::Now() const { return process_->ledger.clock.At(Clocks().boottime_ms); }
+
+ClockSample SimServer::Clocks() const {
+  ClockSample clocks = world_.machine->Sample();
+  clocks.boottime_ms += AheadMs();
+  clocks.wall_ms += AheadMs();
+  return clocks;
+}
 
 Status SimServer::Start() {
   LoadingStore store(world_.store, world_.saboteur);
@@ -300,7 +311,7 @@ bool SimServer::ReadLink(LinkId id) {
 // As Server::Pump.
 bool SimServer::Pump() {
   Process& process = *process_;
-  const Instant now = Now();
+  Instant now = Now();
   if (!Lives()) return false;
   process.engine.ResumeInput(now);
   const bool poll_at_once = std::exchange(process.to_read, false) || process.engine.input_waits();
@@ -313,19 +324,22 @@ bool SimServer::Pump() {
     if (!Lives()) return false;
     process.engine.OnTime(now);
   }
+  const bool may_be_inline = !hold && !process.terminating;
   for (bool first = true, done = true; done; first = false) {
-    done = BeginCommit(now) || first;
+    done = BeginCommit(may_be_inline) || first;
     if (!runs() || !Lives()) return false;
     if (done) process.engine.TurnEnd();
   }
+  const Instant began = std::exchange(now, Now());
 
   Instant wake = std::min(now + kSleepMsMax, process.engine.NextDeadline());
   if (hold)
     wake = process.engine.input_held() && !process.engine.input_waits() ? now + kHeldPollMs : now;
-  wake = std::max(wake, now);
-  process.catch_up.BeforePoll(wake);
+  const bool stalled_here = now - began > server::CatchUp::kLateMs;
+  wake = stalled_here ? now : std::max(wake, now);
+  process.catch_up.BeforePoll(stalled_here ? began : wake);
   // A timer that is due comes with the next poll, not within this one.
-  const int64_t now_us = world_.timeline->now_us();
+  const int64_t now_us = std::max(world_.timeline->now_us(), ahead_until_us_);
   const int64_t to_wake_us = (wake - now) * kMs - now_us % kMs;
   RequestTurn(now_us + std::max<int64_t>(1, to_wake_us));
   return true;
@@ -372,13 +386,13 @@ void SimServer::BeginScan(Instant now) {
 }
 
 // True: it is done already, or the process has died of it.
-bool SimServer::BeginCommit(Instant now) {
+bool SimServer::BeginCommit(bool may_be_inline) {
   Process& process = *process_;
   if (process.commits.size() + process.commits_done >= kCommitsMax) return false;
-  const ledger::CommitBatch* batch = process.engine.BeginCommit(world_.machine->Sample(), now);
+  const ledger::CommitBatch* batch = process.engine.BeginCommit(Clocks(), Now());
   if (batch == nullptr) return false;
   const bool free = process.commits.empty() && process.commits_done == 0 && !hold_commits_;
-  if (free && !world_.saboteur->replies_early() &&
+  if (free && may_be_inline && !world_.saboteur->replies_early() &&
       prng_.ChancePerMillion(world_.plan->commit_inline_chance)) {
     return CommitHere(*batch);
   }
@@ -392,7 +406,7 @@ bool SimServer::BeginCommit(Instant now) {
   return false;
 }
 
-// As server::CommitThread::CommitHere, but that the loop is held up behind it. True.
+// As server::CommitThread::CommitHere. The process is ahead of the world by what it took. True.
 bool SimServer::CommitHere(const ledger::CommitBatch& batch) {
   Process& process = *process_;
   process.commits.push_back(batch);
@@ -405,7 +419,8 @@ bool SimServer::CommitHere(const ledger::CommitBatch& batch) {
   world_.trace->Add("server: batch ", batch.number(), " is durable at once, ", batch.records(),
                     " records");
   process.commits.pop_front();
-  process.busy_until_us = world_.timeline->now_us() + DrawCommitUs();
+  ahead_until_us_ = std::max(ahead_until_us_, world_.timeline->now_us()) + DrawCommitUs();
+  process.busy_until_us = std::max(process.busy_until_us, ahead_until_us_);
   if (!Lives()) return true;
   process.engine.OnCommitDone(Now());
   return true;

@@ -58,7 +58,10 @@ class SimServer final : public engine::Driver {
 
   void SetWatch(Watch watch) { watch_ = std::move(watch); }
 
-  // Not ok: the server refuses to start, and never will.
+  // The process is in the middle of a turn that lasts until then: it has seen it, the world not.
+  int64_t ahead_until_us() const { return ahead_until_us_; }
+
+  // Not ok: the server refuses to start, and never will. REQUIRES: ahead_until_us() has come.
   Status Start();
   bool runs() const { return process_ != nullptr; }
   bool rebooted() const { return rebooted_; }  // Since the process before.
@@ -103,7 +106,7 @@ class SimServer final : public engine::Driver {
   bool Pump();
   bool ContinueTerminating();
   void BeginScan(Instant now);
-  bool BeginCommit(Instant now);
+  bool BeginCommit(bool may_be_inline);
   bool CommitHere(const ledger::CommitBatch& batch);
   int64_t DrawCommitUs();
   void StartCommit();
@@ -112,7 +115,9 @@ class SimServer final : public engine::Driver {
   // Counts a call; false: the process died instead of making it.
   bool Lives();
   bool Happens(uint32_t chance) { return !healed_ && prng_.ChancePerMillion(chance); }
+  int64_t AheadMs() const;
   Instant Now() const;
+  ClockSample Clocks() const;
 
   const ServerWorld world_;
   const core::CoreOptions options_;
@@ -126,6 +131,7 @@ class SimServer final : public engine::Driver {
   bool hold_commits_ = false;
   bool healed_ = false;
   std::optional<size_t> survivors_;
+  int64_t ahead_until_us_ = 0;
 };
 
 }  // namespace nowcalls::sim

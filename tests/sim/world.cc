@@ -2,7 +2,18 @@
 
 #include <utility>
 
+#include "backup/verify.h"
+
 namespace nowcalls::sim {
+namespace {
+
+class Unwatched : public backup::VerifyWatcher {
+ public:
+  void ExpectTokens(uint64_t /*total*/) override {}
+  Status OnToken() override { return {}; }
+};
+
+}  // namespace
 
 World::World(const WorldOptions& options)
     : options_(options),
@@ -41,6 +52,9 @@ SimClient& World::AddClient(const ClientIdentity& identity) {
 }
 
 void World::StartServer() {
+  if (timeline_.now_us() < server_.ahead_until_us()) {
+    return timeline_.At(server_.ahead_until_us(), [this] { StartServer(); });
+  }
   const Status started = server_.Start();
   if (!started.ok()) {
     oracle_.Violation("I1 the server refuses the ledger that it left: " + started.ToString());
@@ -49,8 +63,23 @@ void World::StartServer() {
 
 void World::OnDied() {
   oracle_.ServerDied(DumpLedger(&store_).tokens);
+  Verify();
   if (!options_.supervised) return;
   timeline_.After(prng_.Between(1, options_.plan.down_ms_max) * kMs, [this] { StartServer(); });
+}
+
+// As nowcalls-admin does it.
+void World::Verify() {
+  constexpr uint64_t kProblemsMax = 1;
+  Unwatched unwatched;
+  const auto summary = backup::Verify(
+      &store_, kProblemsMax,
+      [this](const backup::Problem& problem) {
+        oracle_.Violation("verify: " + std::string(backup::ProblemName(problem.kind)) + ", " +
+                          problem.detail);
+      },
+      &unwatched);
+  if (!summary.ok()) oracle_.Violation("verify: " + summary.status().ToString());
 }
 
 void World::OnReady() {

@@ -73,6 +73,7 @@ class World {
 
  private:
   void OnDied();
+  void Verify();
   void OnReady();
 
   const WorldOptions options_;
