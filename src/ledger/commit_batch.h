@@ -1,6 +1,6 @@
 // CommitBatch: what one group commit makes durable, as self-contained redo records.
 //
-// Thread: one at a time. The loop thread fills it, hands it to the commit thread, and gets it back
+// Thread: one at a time. The loop thread fills it, hands it to whoever commits it, and has it back
 // when it is durable. Every record carries all that is needed to apply it; times and random numbers
 // were decided before. The ledger is a pure fold over the records of consecutive batches, so that
 // any store (RocksDB, memory, one day a replicated log) can take the same bytes.

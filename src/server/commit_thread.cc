@@ -1,6 +1,7 @@
 #include "server/commit_thread.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/check.h"
@@ -34,7 +35,7 @@ void CommitThread::Commit(const ledger::CommitBatch* batch) {
 
 bool CommitThread::CommitHere(const ledger::CommitBatch& batch) {
   // What is synced later needs the thread awake.
-  if (durability_.mode == store::Durability::kInterval || worker_.busy() ||
+  if (durability_.mode == store::Durability::kInterval || worker_.busy() || wants_store_ ||
       batch.records() > durability_.inline_records_max) {
     return false;
   }
@@ -71,10 +72,14 @@ int64_t CommitThread::Work(bool job) {
   std::unique_lock store_lock(store_mutex_, std::defer_lock);
   if (job) {
     store_lock.lock();
-  } else if (!store_lock.try_lock()) {
-    const std::lock_guard lock(watch_mutex_);
-    TellIfSlow(watch_here_.UnderWay(Instant{BoottimeMs()}));
-    return kCheckEveryMs;
+  } else {
+    wants_store_ = true;
+    const bool locked = store_lock.try_lock_for(std::chrono::milliseconds(kCheckEveryMs));
+    if (!locked) {
+      TellIfHung();
+      return 0;
+    }
+    wants_store_ = false;
   }
   if (sync_due_ms_.has_value() && BoottimeMs() >= *sync_due_ms_) {
     Try("sync", store_->Sync());
@@ -120,6 +125,15 @@ void CommitThread::CommitTimed(const ledger::CommitBatch& batch) {
   const int64_t began_ns = MonotonicNs();
   Try("commit", store_->Commit(batch));
   pace_.Took((MonotonicNs() - began_ns) / 1'000);
+}
+
+void CommitThread::TellIfHung() {
+  std::optional<std::string> hung;
+  {
+    const std::lock_guard lock(watch_mutex_);
+    hung = watch_here_.UnderWay(Instant{BoottimeMs()});
+  }
+  TellIfSlow(hung);
 }
 
 void CommitThread::TellIfSlow(const std::optional<std::string>& what) const {

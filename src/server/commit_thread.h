@@ -78,6 +78,7 @@ class CommitThread {
   int64_t Work(bool job);
   void Do();
   void CommitTimed(const ledger::CommitBatch& batch);
+  void TellIfHung();
   void TellIfSlow(const std::optional<std::string>& what) const;
   void LookAtDisk(int64_t now_ms);
   void TellDiskSpace() const;
@@ -94,8 +95,10 @@ class CommitThread {
   size_t begun_ = 0;      // Commit thread.
   std::function<Status()> close_;
 
-  // Held by who uses the store. The loop thread never waits for it.
-  std::mutex store_mutex_;
+  // Held by who uses the store. The loop thread never waits for it, and leaves it to the commit
+  // thread when that wants it for a look.
+  std::timed_mutex store_mutex_;
+  std::atomic<bool> wants_store_ = false;
   CommitPace pace_;  // Guarded by store_mutex_.
 
   std::mutex watch_mutex_;

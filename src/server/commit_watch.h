@@ -1,4 +1,5 @@
-// CommitWatch: what the log says of commits that take long. Grants wait for them, so an operator
+// CommitWatch: what the log says of commits that take long. Grants wait for them, and all else for
+// those that the loop makes, so an operator
 // must hear of a disk that is slow, and of one that hangs while it does.
 //
 // Thread: one at a time. Time comes in with each call.

@@ -58,7 +58,7 @@ void Server::Start(std::unique_ptr<Listener> listener) {
       CommitThread::Events{
           .done = [this] { OnCommitDone(); },
           .fail = [](const char* what, const Status& failure) { DieOfIoError(what, failure); },
-          .slow = [this](const std::string& what) { LogCommit(what); }},
+          .slow = [this](const std::string& what) { LogInlineCommit(what); }},
       DiskWatch{2 * config_.core.limits.disk_free_high(),
                 [this](std::optional<uint64_t> free_bytes) { OnDiskSpace(free_bytes); }});
   scan_.emplace(&loop_, store_, [this](const ledger::ScanResult& result) { OnScanDone(result); });
@@ -203,7 +203,7 @@ void Server::OnBackupDone(engine::ConnectionId asker, const std::string& to,
 }
 
 void Server::Pump() {
-  const Instant now = Now();
+  Instant now = Now();
   if (engine_runs()) engine_.ResumeInput(now);
   const bool poll_at_once = std::exchange(to_read_, false) || engine_.input_waits();
   const bool stalled = engine_.input_held() && commit_watch_.UnderWayMs(now) > CatchUp::kLateMs;
@@ -214,13 +214,17 @@ void Server::Pump() {
   if (engine_runs()) {
     if (!hold) BeginScan(now);  // First, so that it goes on beside what is done here.
     if (!hold && engine_.NextDeadline() <= now) engine_.OnTime(now);
-    BeginCommit(now);
+    // Who catches up must not be held up again, and who drains keeps a limit.
+    const bool may_be_inline = !hold && !draining();
+    BeginCommit(may_be_inline);
     engine_.TurnEnd();
     // TurnEnd may have ended sessions of peers that do not read.
-    while (BeginCommit(now)) engine_.TurnEnd();
+    while (BeginCommit(may_be_inline)) engine_.TurnEnd();
   }
+  const Instant began = std::exchange(now, Now());
+  if (now != began) uv_update_time(&loop_);
   if (draining() && !hold) ContinueDrain(now);
-  if (phase_ != Phase::kClosed) ArmTimer(now, hold);
+  if (phase_ != Phase::kClosed) ArmTimer(began, now, hold);
 }
 
 void Server::BeginScan(Instant now) {
@@ -230,11 +234,13 @@ void Server::BeginScan(Instant now) {
 }
 
 // True: it is done already, and there may be answers to send.
-bool Server::BeginCommit(Instant now) {
+bool Server::BeginCommit(bool may_be_inline) {
   if (commit_->full()) return false;
+  // Not the beginning of the turn: a commit within it may have taken long.
+  const Instant now = Now();
   const ledger::CommitBatch* batch = engine_.BeginCommit(Clocks(), now);
   if (batch == nullptr) return false;
-  if (commit_->CommitHere(*batch)) {
+  if (may_be_inline && commit_->CommitHere(*batch)) {
     engine_.OnCommitDone(Now());
     return true;
   }
@@ -246,6 +252,11 @@ bool Server::BeginCommit(Instant now) {
 void Server::LogCommit(const std::optional<std::string>& what) const {
   if (!what.has_value()) return;
   LogAt(LogLevel::kWarn, *what + "; grants wait for the disk under " + config_.data_dir);
+}
+
+void Server::LogInlineCommit(const std::string& what) const {
+  LogAt(LogLevel::kWarn, what + "; all requests wait for the disk under " + config_.data_dir +
+                             " until this commit ends");
 }
 
 void Server::CloseOverdue(Instant now) {
@@ -264,16 +275,16 @@ void Server::ReportSuppressed(Instant now) {
 
 // While what is due waits for input, its moment has passed and says nothing; a commit wakes the
 // loop when it is done.
-void Server::ArmTimer(Instant now, bool hold) {
+void Server::ArmTimer(Instant began, Instant now, bool hold) {
   Instant wake =
       std::min({now + kSleepMsMax, limiter_.NextReport(), commit_watch_.NextReport(), drain_by_});
   if (!closing_.empty()) wake = std::min(wake, Instant{closing_.begin()->first});
   if (engine_runs()) wake = std::min(wake, engine_.NextDeadline());
   if (hold) wake = engine_.input_held() && !engine_.input_waits() ? now + kHeldPollMs : now;
   // What came while a commit of this turn stalled is read before what is due is looked at.
-  if (Now() - now > CatchUp::kLateMs) wake = now;
-  wake = std::max(wake, now);
-  catch_up_.BeforePoll(wake);
+  const bool stalled = now - began > CatchUp::kLateMs;
+  wake = stalled ? now : std::max(wake, now);
+  catch_up_.BeforePoll(stalled ? began : wake);
   // The callback has nothing to do: the loop wakes and Pump follows.
   NOWCALLS_CHECK(uv_timer_start(
                      &timer_, [](uv_timer_t*) {}, static_cast<uint64_t>(wake - now), 0) == 0);

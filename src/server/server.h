@@ -111,11 +111,12 @@ class Server final : public engine::Driver, public Connection::Owner {
 
   void Pump();
   void BeginScan(Instant now);
-  bool BeginCommit(Instant now);
+  bool BeginCommit(bool may_be_inline);
   void LogCommit(const std::optional<std::string>& what) const;
+  void LogInlineCommit(const std::string& what) const;
   void CloseOverdue(Instant now);
   void ReportSuppressed(Instant now);
-  void ArmTimer(Instant now, bool hold);
+  void ArmTimer(Instant began, Instant now, bool hold);
   void SetCloseBy(engine::ConnectionId id, Instant when);
 
   void BeginDrain();

@@ -1,6 +1,6 @@
 // AppendMemtable: a memtable for what is written far more often than it is read.
 //
-// Thread: one writer (the commit thread, or recovery); any number of readers beside it.
+// Thread: one writer (the store's, or recovery); any number of readers beside it.
 //
 // An insertion appends a pointer. Order is made when somebody asks for it: a flush, or the sweep. A
 // skiplist pays for order with every insertion; RocksDB's own vector sorts with a virtual call for

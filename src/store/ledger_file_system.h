@@ -61,13 +61,13 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus Keep(uint64_t batch_number = 0);
   // REQUIRES: the database is closed.
   void Undo();
-  // Batch `batch_number` is about to be written to the log. Commit thread.
+  // Batch `batch_number` is about to be written to the log. The writer.
   void Begun(uint64_t batch_number) { begun_ = batch_number; }
-  // Batch `batch_number` is in the log, and on the disk if it is `durable`. Commit thread.
+  // Batch `batch_number` is in the log, and on the disk if it is `durable`. The writer.
   void Committed(uint64_t batch_number, bool durable);
-  // All that was committed is on the disk. Commit thread.
+  // All that was committed is on the disk. The writer.
   void Synced() { witness_.Advance(committed_); }
-  // All that was committed is in data files. Commit thread.
+  // All that was committed is in data files. The writer.
   rocksdb::IOStatus Flushed() { return witness_.RaiseFloor(committed_); }
 
   // Ends what runs beside RocksDB, removes the spare log, and writes the witness. REQUIRES: the

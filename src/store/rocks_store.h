@@ -83,7 +83,7 @@ class RocksStore : public Store {
   void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) override;
 
   // Whether the ledger is where it was opened: kIoError when its directory was moved, removed or
-  // replaced. Commit and Close look for themselves. Commit thread.
+  // replaced. Commit and Close look for themselves. The writer.
   Status CheckPlace() override;
 
   std::optional<uint64_t> FreeBytes() override;

@@ -88,7 +88,7 @@ struct RocksStore::Impl {
 
   // What RocksDB reports, on a thread of its own.
   void FailInBackground(const Status& failure);
-  // The first failure of the commit thread or in the background; it ends the store. Commit thread.
+  // The first failure of the writer or in the background; it ends the store. The writer.
   const Status& CheckFailed();
 
   rocksdb::Status CloseDb();
@@ -120,7 +120,7 @@ struct RocksStore::Impl {
   std::vector<std::string> notes;   // See RocksStore::notes.
   std::shared_ptr<LogViews> views;  // Of a reader.
 
-  // Owned by the commit thread.
+  // Owned by the writer.
   rocksdb::WriteOptions write_options;
   bool has_committed = false;
   Status failed;  // None is taken after it.

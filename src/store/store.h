@@ -1,7 +1,9 @@
 // Store: the seam between the engine and whatever keeps the ledger.
 //
-// Commit is called by one thread (commit) only, Scan by one other (scan); both may run at once.
-// Load runs before either. A store never interprets records beyond ledger::ApplyRecords.
+// Commit, Sync, CheckPlace and FreeBytes are called by one thread at a time, the writer, whichever
+// thread that is at the moment; the caller sees to it (server/commit_thread.h). Scan is called by
+// one other thread, also at the same time. Load runs before either. A store never interprets
+// records beyond ledger::ApplyRecords.
 #ifndef NOWCALLS_STORE_STORE_H_
 #define NOWCALLS_STORE_STORE_H_
 
@@ -58,11 +60,11 @@ class Store {
   // Makes durable what Commit has applied without syncing. A no-op when each Commit syncs.
   virtual Status Sync() = 0;
 
-  // Whether Commit would still write to the ledger that was loaded. Commit thread, like Commit.
+  // Whether Commit would still write to the ledger that was loaded. The writer.
   virtual Status CheckPlace() { return {}; }
 
-  // What the file system of the ledger has left; nothing if it does not tell. Commit thread, or
-  // before there is one.
+  // What the file system of the ledger has left; nothing if it does not tell. The writer, or before
+  // there is one.
   virtual std::optional<uint64_t> FreeBytes() { return {}; }
 
   // One step of a sweep over committed records.

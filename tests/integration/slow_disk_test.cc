@@ -2,6 +2,7 @@
 // what is not so, and what was granted is there afterwards.
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +18,21 @@ namespace {
 constexpr int64_t kFlow = 1;
 constexpr int64_t kOtherFlow = 2;
 constexpr uint64_t kGrowthMax = GrowthMax(32 << 20);
+
+void TakeAndRelease(RpcClient* client, int times) {
+  for (int i = 0; i < times; ++i) {
+    REQUIRE(Release(client, Acquire(client, kOtherFlow).token_id) == kStatusReleaseOk);
+  }
+}
+
+// Waits until commits are so quick that the loop makes them.
+bool CommitsInline(RpcClient* client, Machine* machine) {
+  return PollUntil(kPatienceMs, [&] {
+    const int64_t before = machine->control().loop_syncs;
+    TakeAndRelease(client, 1);
+    return machine->control().loop_syncs == before + 2;
+  });
+}
 
 TEST_CASE("on a slow disk clients that push are held back, memory is bounded, nothing is lost") {
   constexpr int64_t kClients = 16;
@@ -75,6 +91,7 @@ TEST_CASE("on a slow disk clients that push are held back, memory is bounded, no
 
 TEST_CASE("what depends on the disk is answered after a sync, and all else while it lasts") {
   Machine machine;
+  machine.control().sync_is_free = 1;
   bool inline_before = false;
   std::vector<std::string> settings;
   SUBCASE("commits are never inline") { settings = {"--commit-inline-records-max", "0"}; }
@@ -83,9 +100,10 @@ TEST_CASE("what depends on the disk is answered after a sync, and all else while
                     {settings, machine.environment()});
   RpcClient alice = server.Connect("alice");
   RpcClient bob = server.Connect("bob");
-  for (int i = 0; i < 100; ++i) {
-    REQUIRE(Release(&bob, Acquire(&bob, kOtherFlow).token_id) == kStatusReleaseOk);
-  }
+  const int64_t loop_syncs = machine.control().loop_syncs;
+  TakeAndRelease(&bob, 100);
+  if (inline_before) REQUIRE(CommitsInline(&bob, &machine));
+  CHECK((machine.control().loop_syncs > loop_syncs) == inline_before);
   Acquire(&bob, kOtherFlow);
   machine.control().sync_takes_ms = 300;
   if (inline_before) Release(&alice, Acquire(&alice, kFlow).token_id);
@@ -107,6 +125,35 @@ TEST_CASE("what depends on the disk is answered after a sync, and all else while
   const int64_t syncs_before = machine.control().syncs;
   CHECK(Release(&alice, *held.begin()) == kStatusReleaseOk);
   CHECK(machine.control().syncs > syncs_before);
+}
+
+TEST_CASE("what came while an inline commit hung is answered, and the log tells of it") {
+  Machine machine;
+  machine.control().sync_is_free = 1;
+  TestServer server({RuleJson(kFlow, 3, {{"resourceTimeout", 2'000}}), RuleJson(kOtherFlow, 1)},
+                    {{}, machine.environment()});
+  RpcClient alice = server.Connect("alice");
+  RpcClient bob = server.Connect("bob");
+  REQUIRE(CommitsInline(&bob, &machine));
+  machine.control().sync_takes_ms = 2 * kPatienceMs;
+  alice.Send("acquire", {kOtherFlow, 1});
+  REQUIRE(server.server().LogHas("; all requests wait for the disk under "));
+  bob.Send("ping");
+  machine.control().sync_takes_ms = 0;
+  CHECK(alice.Receive().result.at(0) == kStatusOk);
+  CHECK(bob.Receive().ok());
+  CHECK(server.server().LogHas("a commit took "));
+}
+
+TEST_CASE("a server whose disk hangs ends by itself when it is told to") {
+  Machine machine;
+  machine.control().sync_is_free = 1;
+  TestServer server({RuleJson(kFlow, 3), RuleJson(kOtherFlow, 1)}, {{}, machine.environment()});
+  RpcClient bob = server.Connect("bob");
+  REQUIRE(CommitsInline(&bob, &machine));
+  machine.control().sync_takes_ms = 2 * kPatienceMs;
+  server.server().process().Signal(SIGTERM);
+  CHECK(server.server().process().Wait() == 74);
 }
 
 TEST_CASE("a disk that hangs for longer than a second is in the log, and passes") {

@@ -19,7 +19,9 @@ struct MachineControl {
   std::atomic<int64_t> boot;            // Above 0: which boot of the machine this is.
   std::atomic<int64_t> sync_takes_ms;  // What each sync of a file takes besides, also of those that
                                        // have begun.
+  std::atomic<int64_t> sync_is_free;   // Above 0: nothing is synced really.
   std::atomic<int64_t> syncs;          // How many have ended.
+  std::atomic<int64_t> loop_syncs;     // And how many of them on the process's first thread.
   std::atomic<int64_t> tcp_hurry;      // Above 0: TCP's times by which dead peers are found are
                                        // divided by it.
 };

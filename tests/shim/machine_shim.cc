@@ -54,8 +54,9 @@ int Sync(int (*next)(int), int fd) {
   constexpr int64_t kLookMs = 5;
   const timespec look{0, kLookMs * 1'000'000};
   for (int64_t ms = 0; ms < Control().sync_takes_ms; ms += kLookMs) nanosleep(&look, nullptr);
-  const int result = next(fd);
+  const int result = Control().sync_is_free > 0 ? 0 : next(fd);
   ++Control().syncs;
+  if (gettid() == getpid()) ++Control().loop_syncs;
   return result;
 }
 
