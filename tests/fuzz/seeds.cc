@@ -136,10 +136,10 @@ std::vector<std::string> LedgerSeeds() {
 std::vector<std::string> RulesSeeds() {
   std::vector<std::string> seeds = {
       "[]",
-      R"([{"resource":"r","count":2.5,"clusterMode":true,"clusterConfig":{"flowId":1,)"
-      R"("thresholdType":1,"maxPerClient":"25%","shadow":true,"acquireRefuseStrategy":3}}])",
-      R"({"resource":"r","count":1e9,"clusterMode":true,)"
-      R"("clusterConfig":{"flowId":9223372036854775807}})",
+      (R"([{"resource":"r","count":2.5,"clusterMode":true,"clusterConfig":{"flowId":1,)"
+       R"("thresholdType":1,"maxPerClient":"25%","shadow":true,"acquireRefuseStrategy":3}}])"),
+      (R"({"resource":"r","count":1e9,"clusterMode":true,)"
+       R"("clusterConfig":{"flowId":9223372036854775807}})"),
       "// c\n[/* x */{\"resource\":\"\\u00e9\",\"count\":0,\"clusterMode\":false}]",
       std::string(100, '['),
   };
