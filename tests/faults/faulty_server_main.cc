@@ -50,6 +50,7 @@ nowcalls::faults::Failure WantedFailure() {
 
 // A kill point of RocksDB sends SIGTERM to its own process, which a server takes for a request to
 // end in good order. In place of the library's function, so that it kills.
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): glibc's names are reserved.
 extern "C" int kill(pid_t pid, int signal) noexcept {
   if (pid == getpid() && signal == SIGTERM) signal = SIGKILL;
   return static_cast<int>(syscall(SYS_kill, pid, signal));

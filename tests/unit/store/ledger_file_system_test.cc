@@ -27,12 +27,12 @@ struct Fixture {
   ~Fixture() { files->StopHelpers(); }
 
   std::string Path(const std::string& name) const { return dir.Sub("ledger/" + name); }
-  Log NewLog(const std::string& name) {
+  Log NewLog(const std::string& name) const {
     Log log;
     REQUIRE(files->NewWritableFile(Path(name), {}, &log, nullptr).ok());
     return log;
   }
-  void Write(const Log& log, uint64_t batch) {
+  void Write(const Log& log, uint64_t batch) const {
     files->Begun(batch);
     REQUIRE(log->Append("a batch", IOOptions(), nullptr).ok());
   }
