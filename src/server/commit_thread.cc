@@ -35,24 +35,53 @@ void CommitThread::Commit(const ledger::CommitBatch* batch) {
 
 bool CommitThread::CommitHere(const ledger::CommitBatch& batch) {
   // What is synced later needs the thread awake.
-  if (durability_.mode == store::Durability::kInterval || worker_.busy() || wants_store_ ||
-      batch.records() > durability_.inline_records_max) {
+  if (durability_.mode == store::Durability::kInterval || worker_.busy() ||
+      batch.records() > durability_.inline_records_max || !LoopTakesStore()) {
     return false;
   }
-  const std::unique_lock store_lock(store_mutex_, std::try_to_lock);
-  if (!store_lock.owns_lock() || !pace_.quick()) return false;
-  {
-    const std::lock_guard lock(watch_mutex_);
-    watch_here_.Began(Instant{BoottimeMs()});
-  }
   CommitTimed(batch);
+  LoopReturnsStore();
+  return true;
+}
+
+bool CommitThread::LoopTakesStore() {
+  const std::lock_guard lock(mutex_);
+  if (thread_has_store_ || !pace_.quick()) return false;
+  loop_has_store_ = true;
+  watch_here_.Began(Instant{BoottimeMs()});
+  return true;
+}
+
+void CommitThread::LoopReturnsStore() {
+  std::optional<std::string> slow;
+  bool awaited = false;
+  {
+    const std::lock_guard lock(mutex_);
+    slow = watch_here_.Ended(Instant{BoottimeMs()});
+    loop_has_store_ = false;
+    awaited = thread_has_store_;
+  }
+  if (awaited) returned_.notify_one();
+  TellIfSlow(slow);
+}
+
+// False: the loop has not returned it for a while.
+bool CommitThread::ThreadTakesStore() {
   std::optional<std::string> slow;
   {
-    const std::lock_guard lock(watch_mutex_);
-    slow = watch_here_.Ended(Instant{BoottimeMs()});
+    std::unique_lock lock(mutex_);
+    thread_has_store_ = true;
+    const auto patience = std::chrono::milliseconds(kCheckEveryMs);
+    if (returned_.wait_for(lock, patience, [this] { return !loop_has_store_; })) return true;
+    slow = watch_here_.UnderWay(Instant{BoottimeMs()});
   }
   TellIfSlow(slow);
-  return true;
+  return false;
+}
+
+void CommitThread::ThreadReturnsStore() {
+  const std::lock_guard lock(mutex_);
+  thread_has_store_ = false;
 }
 
 bool CommitThread::TakeBack() {
@@ -69,18 +98,16 @@ void CommitThread::Finish(std::function<Status()> close) {
 }
 
 int64_t CommitThread::Work(bool job) {
-  std::unique_lock store_lock(store_mutex_, std::defer_lock);
-  if (job) {
-    store_lock.lock();
-  } else {
-    wants_store_ = true;
-    const bool locked = store_lock.try_lock_for(std::chrono::milliseconds(kCheckEveryMs));
-    if (!locked) {
-      TellIfHung();
-      return 0;
-    }
-    wants_store_ = false;
-  }
+  // While there is a job the loop commits nothing itself, so one never comes in vain.
+  const bool taken = ThreadTakesStore();
+  NOWCALLS_CHECK(taken || !job);
+  if (!taken) return 0;
+  const int64_t wait_ms = WorkOnStore(job);
+  ThreadReturnsStore();
+  return wait_ms;
+}
+
+int64_t CommitThread::WorkOnStore(bool job) {
   if (sync_due_ms_.has_value() && BoottimeMs() >= *sync_due_ms_) {
     Try("sync", store_->Sync());
     sync_due_ms_.reset();
@@ -125,15 +152,6 @@ void CommitThread::CommitTimed(const ledger::CommitBatch& batch) {
   const int64_t began_ns = MonotonicNs();
   Try("commit", store_->Commit(batch));
   pace_.Took((MonotonicNs() - began_ns) / 1'000);
-}
-
-void CommitThread::TellIfHung() {
-  std::optional<std::string> hung;
-  {
-    const std::lock_guard lock(watch_mutex_);
-    hung = watch_here_.UnderWay(Instant{BoottimeMs()});
-  }
-  TellIfSlow(hung);
 }
 
 void CommitThread::TellIfSlow(const std::optional<std::string>& what) const {

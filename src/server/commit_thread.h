@@ -11,6 +11,7 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -75,10 +76,14 @@ class CommitThread {
   void Stop() { worker_.Stop(); }
 
  private:
+  bool LoopTakesStore();
+  void LoopReturnsStore();
+  bool ThreadTakesStore();
+  void ThreadReturnsStore();
   int64_t Work(bool job);
+  int64_t WorkOnStore(bool job);
   void Do();
   void CommitTimed(const ledger::CommitBatch& batch);
-  void TellIfHung();
   void TellIfSlow(const std::optional<std::string>& what) const;
   void LookAtDisk(int64_t now_ms);
   void TellDiskSpace() const;
@@ -95,14 +100,14 @@ class CommitThread {
   size_t begun_ = 0;      // Commit thread.
   std::function<Status()> close_;
 
-  // Held by who uses the store. The loop thread never waits for it, and leaves it to the commit
-  // thread when that wants it for a look.
-  std::timed_mutex store_mutex_;
-  std::atomic<bool> wants_store_ = false;
-  CommitPace pace_;  // Guarded by store_mutex_.
-
-  std::mutex watch_mutex_;
-  CommitWatch watch_here_;  // Of the commit on the loop thread. Guarded by watch_mutex_.
+  // Who has the store: one thread at a time. The commit thread waits for it; the loop does without
+  // when the commit thread has it, or waits.
+  std::mutex mutex_;
+  std::condition_variable returned_;
+  bool loop_has_store_ = false;    // Guarded by mutex_, as are the next two.
+  bool thread_has_store_ = false;  // Or waits for it.
+  CommitWatch watch_here_;         // Of the commit on the loop thread.
+  CommitPace pace_;                // Of who has the store.
 
   // Commit thread: when what is not synced yet has to be, on the boot clock.
   std::optional<int64_t> sync_due_ms_;
