@@ -172,7 +172,13 @@ IOStatus FaultyFileSystem::Check(const char* name, const std::string& path, bool
   if (failure_.nth == 0 || call < failure_.nth) return IOStatus::OK();
   if (call > failure_.nth && !failure_.sticky) return IOStatus::OK();
   const std::string file = path.substr(path.rfind('/') + 1);
-  if (call == failure_.nth) on_failure_(std::string(name) + " " + file);
+  // No other call fails, and may end the process, before the first one was told.
+  if (call == failure_.nth) {
+    on_failure_(std::string(name) + " " + file);
+    told_ = true;
+    told_.notify_all();
+  }
+  told_.wait(false);
   if (failure_.kill == KillAt::kBefore) Die();
   *dies = failure_.kill != KillAt::kNever;
   if (failure_.kill == KillAt::kAfter) return IOStatus::OK();

@@ -108,6 +108,7 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
   const Failure failure_;
   const std::function<void(const std::string&)> on_failure_;
   std::atomic<uint64_t> calls_{0};
+  std::atomic<bool> told_ = false;
   std::mutex mutex_;
   std::string last_named_;  // Guarded by mutex_.
 };
