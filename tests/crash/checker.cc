@@ -12,6 +12,14 @@ constexpr int64_t kNeverUs = INT64_MAX;
 
 std::string InCycle(int cycle) { return " in cycle " + std::to_string(cycle); }
 
+// When what lasts `duration_ms` from then on may be over. The ledger clock counts whole
+// milliseconds of the clock that `from_us` is of, so that may be up to one sooner than by a finer
+// clock.
+int64_t DueUs(int64_t from_us, int64_t duration_ms) {
+  constexpr int64_t kUsPerMs = 1'000;
+  return (from_us / kUsPerMs + duration_ms) * kUsPerMs;
+}
+
 // The stretches in which a client had no connection, and how each began.
 struct Gap {
   int64_t from_us = 0;
@@ -98,8 +106,8 @@ void Checker::BeginCycle(int64_t started_us) {
     const FlowFacts& flow = flows_[token.flow_id];
     const int64_t spared_ms = std::min(flow.resource_timeout_ms, restart_grace_ms_);
     const int64_t offline_ms = std::max(flow.client_offline_ms, restart_grace_ms_);
-    token.deadline_us = std::max(token.deadline_us, started_us + spared_ms * 1000);
-    token.offline_us = started_us + offline_ms * 1000;
+    token.deadline_us = std::max(token.deadline_us, DueUs(started_us, spared_ms));
+    token.offline_us = DueUs(started_us, offline_ms);
     token.release_us = kNeverUs;
   }
 }
@@ -126,7 +134,7 @@ void Checker::AddGrants(const History& history) {
     token.fence = operation.fence;
     token.asked_us = operation.asked_us;
     token.held_from_us = operation.answered_us;
-    token.deadline_us = operation.asked_us + operation.hold_ms * 1000;
+    token.deadline_us = DueUs(operation.asked_us, operation.hold_ms);
     token.offline_us = kNeverUs;
     token.release_us = kNeverUs;
     token.trail.push_back(Describe(operation));
@@ -146,7 +154,7 @@ void Checker::AddOfflineGaps(const Cycle& cycle) {
       if (!carried && gap.from_us < token.asked_us) continue;
       int64_t spared_ms = flow.client_offline_ms;
       if (gap.since_restart) spared_ms = std::max(spared_ms, restart_grace_ms_);
-      const int64_t may_end_us = gap.from_us + spared_ms * 1000;
+      const int64_t may_end_us = DueUs(gap.from_us, spared_ms);
       if (may_end_us <= gap.to_us) token.offline_us = std::min(token.offline_us, may_end_us);
     }
   }
@@ -184,7 +192,7 @@ void Checker::ApplyRequest(const Operation& operation) {
     token.gone = true;
     token.gone_us = std::min(token.gone_us, operation.answered_us);
   } else if (operation.outcome == Outcome::kKept) {
-    token.deadline_us = std::max(token.deadline_us, operation.asked_us + operation.hold_ms * 1000);
+    token.deadline_us = std::max(token.deadline_us, DueUs(operation.asked_us, operation.hold_ms));
   } else if (operation.action == Action::kRelease) {
     token.release_us = std::min(token.release_us, operation.asked_us);
     if (operation.outcome == Outcome::kReleased) {
@@ -326,7 +334,7 @@ void Checker::Adopt(const Cycle& cycle, std::vector<DumpedToken> strangers, Aske
       token.fence = row.fence;
       token.asked_us = *asked.begin();
       token.held_from_us = cycle.dead_us;
-      token.deadline_us = *asked.begin() + (row.deadline_ms - row.issued_ms) * 1000;
+      token.deadline_us = DueUs(*asked.begin(), row.deadline_ms - row.issued_ms);
       token.offline_us = kNeverUs;
       token.release_us = kNeverUs;
       token.trail.push_back("never answered, found in the ledger of cycle " +
@@ -477,7 +485,7 @@ Violations Checker::CheckReported(const CountByFlow& reported, int64_t started_u
     const int64_t sum = before == last_sums_.end() ? 0 : before->second;
     const int64_t report = now == reported.end() ? 0 : now->second;
     const int64_t spared_ms = std::min(flow.resource_timeout_ms, restart_grace_ms_);
-    const bool exact = due_us < started_us + spared_ms * 1000;
+    const bool exact = due_us < DueUs(started_us, spared_ms);
     if (exact ? report == sum : report <= sum) continue;
     violations.push_back("I4 flow " + std::to_string(flow_id) + ": the ledger has nowCalls " +
                          std::to_string(sum) + ", the server that was started on it reports " +

@@ -172,6 +172,21 @@ TEST_CASE("tokens of a client that stayed away may be absent, of one that came b
   }
 }
 
+TEST_CASE("times are whole milliseconds, of a client that went within one too") {
+  CycleBuilder builder;
+  builder.Up(1, "alice").Granted(2, 101, 2, 1, 5'000).Down(10, "alice").Up(210, "alice");
+  auto& links = builder.cycle().history.links;
+  links[1].at_us += 900;
+  SUBCASE("the millisecond of its deadline had come") {
+    links[2].at_us += 100;
+    CHECK(CheckOne(builder) == Violations{});
+  }
+  SUBCASE("it had not") {
+    links[2].at_us -= 1;
+    RequireOne(CheckOne(builder), "I1", "token 101 is lost");
+  }
+}
+
 TEST_CASE("a restart spares tokens that were in the ledger") {
   Checker checker(Flows(), kGraceMs);
   CycleBuilder first;
