@@ -121,10 +121,9 @@ int Show(const Arguments& arguments, const Streams& streams, const RulesFile* fi
 int RunRepair(const Arguments& arguments, const Streams& streams) {
   const Status status = PrintRepair(arguments, streams.out);
   const StatusCode code = status.code();
-  if (code == StatusCode::kAlreadyExists) return UsageError(streams, status);
-  const bool wrong_dir = code == StatusCode::kNotFound || code == StatusCode::kInvalidArgument;
-  return wrong_dir ? UsageError(streams, status.WithContext("--data-dir"))
-                   : Finish(streams, status);
+  const bool wrong_dir = code == StatusCode::kAlreadyExists || code == StatusCode::kNotFound ||
+                         code == StatusCode::kInvalidArgument;
+  return wrong_dir ? UsageError(streams, status) : Finish(streams, status);
 }
 
 int RunOffline(const Arguments& arguments, const Streams& streams, const RulesFile* file,

@@ -87,9 +87,10 @@ struct RepairSummary {
   uint64_t next_fence = 0;
 };
 
-// From `data_dir` to `to`, which must not exist. kAlreadyExists when it does; kIoError when a
-// server has the ledger; kNotFound without a ledger; kCorruption when nothing can be read of it;
-// kFailedPrecondition when it has another format version; kIoError.
+// From `data_dir` to `to`, which must not exist. kAlreadyExists when it does; kInvalidArgument when
+// it lies within the ledger, or `data_dir` is no data directory; messages about either begin with
+// its option. kIoError when a server has the ledger; kNotFound without a ledger; kCorruption when
+// nothing can be read of it; kFailedPrecondition when it has another format version; kIoError.
 Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to);
 
 }  // namespace nowcalls::admin

@@ -147,7 +147,9 @@ Status WriteSalvaged(const SalvagedEntities& salvaged, const std::string& data_d
 }
 
 Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to) {
-  NOWCALLS_RETURN_IF_ERROR(CheckSource(data_dir));
+  const Status source = CheckSource(data_dir);
+  if (source.code() == StatusCode::kIoError) return source;
+  if (!source.ok()) return source.WithContext("--data-dir");
   const Status outside = store::CheckOutside(to, store::LedgerDir(data_dir), "the ledger");
   if (!outside.ok()) return outside.WithContext("--to");
   Workplace place(to);

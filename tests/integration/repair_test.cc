@@ -202,11 +202,11 @@ TEST_CASE_FIXTURE(DamagedLedger, "repair refuses a target that exists, no ledger
   CHECK(fs::is_empty(to()));
   refused = RunAdmin(Source::Offline(to()), {"repair", "--to", to() + "2"});
   CHECK(refused.exit_code == 64);
-  CHECK(Contains(refused.err, "there is no ledger"));
+  CHECK(Contains(refused.err, "nowcalls-admin: --data-dir: there is no ledger"));
   CHECK_FALSE(fs::exists(to() + "2"));
   refused = RunAdmin(Source::Offline(from()), {"repair", "--to", from() + "/ledger/repaired"});
   CHECK(refused.exit_code == 64);
-  CHECK(Contains(refused.err, "--to: "));
+  CHECK(Contains(refused.err, "nowcalls-admin: --to: "));
   CHECK(Contains(refused.err, "lies within the ledger"));
   CHECK_FALSE(fs::exists(from() + "/ledger/repaired.partial"));
   ServerProcess server(fs::path(from()).parent_path().string());
