@@ -255,8 +255,10 @@ void Server::LogCommit(const std::optional<std::string>& what) const {
 }
 
 void Server::LogInlineCommit(const std::string& what) const {
-  LogAt(LogLevel::kWarn, what + "; all requests wait for the disk under " + config_.data_dir +
-                             " until this commit ends");
+  LogAt(LogLevel::kWarn,
+        what +
+            " on the thread that serves, which answers nobody meanwhile; look at the disk under " +
+            config_.data_dir);
 }
 
 void Server::CloseOverdue(Instant now) {
