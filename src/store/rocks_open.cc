@@ -401,6 +401,8 @@ Result<std::unique_ptr<RocksStore>> RocksStore::OpenForRead(const LedgerLock& lo
   bool formatted = false;
   NOWCALLS_RETURN_IF_ERROR(impl->CheckFormat(&formatted));
   if (!formatted) return NeverFinished(impl->dir);
+  NOWCALLS_RETURN_IF_ERROR(
+      impl->CheckBatches(impl->views->Segments(impl->dir), ReadMode::kReadOnly));
   return std::unique_ptr<RocksStore>(new RocksStore(std::move(impl)));
 }
 

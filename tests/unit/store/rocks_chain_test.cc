@@ -132,6 +132,15 @@ TEST_CASE("the newest log cut behind any of its batches is refused with the witn
   CHECK(ledger.Opens());
 }
 
+TEST_CASE("who has the lock of a ledger without its last batches may not read it either") {
+  const Killed ledger(7);
+  fs::resize_file(ledger.Logs().back(), PayloadOffsets(ledger.Logs().back()).back());
+  Says(ledger.Refusal(), "batch 7 was on the disk");
+  const auto lock = LedgerLock::Take(ledger.dir.path());
+  REQUIRE(lock.ok());
+  CHECK(RocksStore::OpenForRead(**lock).status().code() == StatusCode::kCorruption);
+}
+
 TEST_CASE("a log without a batch in its middle is refused with the place") {
   const Killed ledger(7);
   const std::string log = ledger.Logs().back();
