@@ -60,6 +60,7 @@ IOStatus WitnessFile::Begin(uint64_t batch_number) {
     if (!status.ok()) return status;
   }
   const std::lock_guard lock(mutex_);
+  floor_written_ = batch_number;
   begun_ = true;
   thread_ = std::thread([this] { Run(); });
   pthread_setname_np(thread_.native_handle(), "nc-witness");
@@ -113,14 +114,18 @@ void WitnessFile::Advance(uint64_t batch_number) {
 IOStatus WitnessFile::RaiseFloor(uint64_t batch_number) {
   {
     const std::lock_guard lock(mutex_);
-    if (!begun_ || batch_number <= now_.floor) return IOStatus::OK();
-    now_.floor = batch_number;
+    // Not by now_.floor: another thread may be writing that, and its logs must not go before
+    // either.
+    if (!begun_ || batch_number <= floor_written_) return IOStatus::OK();
+    now_.floor = std::max(now_.floor, batch_number);
   }
   // Whichever slot is damaged later, the other has it too.
   for (size_t i = 0; i < ledger::kWitnessSlots; ++i) {
     IOStatus status = WriteSlot();
     if (!status.ok()) return status;
   }
+  const std::lock_guard lock(mutex_);
+  floor_written_ = std::max(floor_written_, batch_number);
   return IOStatus::OK();
 }
 

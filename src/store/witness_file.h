@@ -76,9 +76,10 @@ class WitnessFile {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  ledger::Witness now_;          // Guarded by mutex_, as are the next three.
+  ledger::Witness now_;          // Guarded by mutex_, as are the next five.
   uint64_t written_ = 0;         // The batch number of the slot that was written last.
   uint64_t written_before_ = 0;  // And of the other.
+  uint64_t floor_written_ = 0;   // The floor that both slots have at least.
   bool begun_ = false;
   bool stop_ = false;
   std::thread thread_;

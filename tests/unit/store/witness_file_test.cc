@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <thread>
 
 #include "support/poll_until.h"
 #include "support/process.h"
@@ -110,6 +111,64 @@ TEST_CASE_FIXTURE(Fixture,
   witness->Stop();
   CHECK(reports == 1);
   for (const size_t place : {0, 1}) CHECK(Slot(place)->batch_number == 4);
+}
+
+// Syncs wait while it is armed.
+class HangingFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  HangingFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+
+  const char* Name() const override { return "HangingFileSystem"; }
+  rocksdb::IOStatus NewRandomRWFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSRandomRWFile>* file,
+                                    rocksdb::IODebugContext* context) override {
+    rocksdb::IOStatus status = FileSystemWrapper::NewRandomRWFile(path, options, file, context);
+    if (status.ok()) *file = std::make_unique<File>(std::move(*file), this);
+    return status;
+  }
+
+  std::atomic<bool> hangs{false};
+  std::atomic<int> hanging{0};
+
+ private:
+  class File : public rocksdb::FSRandomRWFileOwnerWrapper {
+   public:
+    File(std::unique_ptr<rocksdb::FSRandomRWFile> file, HangingFileSystem* owner)
+        : FSRandomRWFileOwnerWrapper(std::move(file)), owner_(*owner) {}
+    rocksdb::IOStatus Sync(const rocksdb::IOOptions& options,
+                           rocksdb::IODebugContext* context) override {
+      ++owner_.hanging;
+      while (owner_.hangs) std::this_thread::yield();
+      --owner_.hanging;
+      return FSRandomRWFileOwnerWrapper::Sync(options, context);
+    }
+
+   private:
+    HangingFileSystem& owner_;
+  };
+};
+
+TEST_CASE("a floor that another thread is still writing may not be relied on yet") {
+  const TempDir dir;
+  auto taken = LedgerLock::Take(dir.path());
+  REQUIRE(taken.ok());
+  const auto files = std::make_shared<HangingFileSystem>();
+  WitnessFile witness(files, taken->get(), nullptr);
+  REQUIRE(witness.Begin(4).ok());
+  files->hangs = true;
+  std::thread flush([&] { CHECK(witness.RaiseFloor(20).ok()); });
+  REQUIRE(PollUntil(kPatienceMs, [&] { return files->hanging > 0; }));
+  std::atomic<bool> returned{false};
+  std::thread backup([&] {
+    CHECK(witness.RaiseFloor(10).ok());
+    returned = true;
+  });
+  // Nothing above floor 4 is on the disk.
+  CHECK_FALSE(PollUntil(500, [&] { return returned.load(); }));
+  files->hangs = false;
+  flush.join();
+  backup.join();
+  witness.Stop();
 }
 
 }  // namespace
