@@ -126,12 +126,20 @@ Result<CopiedFile> CopyFile(const std::string& from, const std::string& to, uint
   return writer->Finish();
 }
 
+bool CanLink(const std::string& from, const std::string& dir) {
+  const std::string probe = dir + "/" + NameOf(from);
+  return link(from.c_str(), probe.c_str()) == 0 && unlink(probe.c_str()) == 0;
+}
+
 Result<CopiedFile> LinkOrCopyFile(const std::string& from, const std::string& to,
                                   const std::atomic<bool>& stop) {
   const Result<uint64_t> bytes = FileBytes(from);
   if (!bytes.ok()) return bytes.status();
   // Whatever is in the way of a link, a copy may work; if it does not, it says why.
-  if (link(from.c_str(), to.c_str()) != 0) return CopyFile(from, to, *bytes, stop);
+  if (link(from.c_str(), to.c_str()) != 0) {
+    NOWCALLS_RETURN_IF_ERROR(CheckRoom(std::filesystem::path(to).parent_path(), *bytes));
+    return CopyFile(from, to, *bytes, stop);
+  }
   CopiedFile linked{.name = NameOf(to), .bytes = *bytes};
   NOWCALLS_RETURN_IF_ERROR(ReadPieces(to, *bytes, stop, [&](std::string_view piece) {
     linked.crc32c = ExtendCrc32c(linked.crc32c, piece);

@@ -57,8 +57,12 @@ class FileWriter {
 Result<CopiedFile> CopyFile(const std::string& from, const std::string& to, uint64_t bytes,
                             const std::atomic<bool>& stop);
 
-// The same of all of a file that never changes any more; as a second name of it where the file
-// system can do that.
+// Whether files of the directory of `from` can get a second name in `dir`, where there is none of
+// that name. Tried, since two mounts of one file system look like one, and not all have such names.
+bool CanLink(const std::string& from, const std::string& dir);
+
+// CopyFile of all of a file that never changes any more; as a second name of it where that can be
+// done. kIoError also when a copy does not leave kRoomLeftBytes.
 Result<CopiedFile> LinkOrCopyFile(const std::string& from, const std::string& to,
                                   const std::atomic<bool>& stop);
 

@@ -5,8 +5,6 @@
 // and the manifest are copied. Logs are read through LogViews, so a copy has neither the zeros
 // behind a log nor what a power cut left of its last record. The copied logs end later than what
 // the manifest knows, so the copy is what all batches up to one left behind, as after a crash.
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -24,12 +22,6 @@ using rocksdb::FileType;
 constexpr size_t kLogPieceBytes = 256 * 1024;
 
 std::string CurrentText(const std::string& manifest) { return manifest + "\n"; }
-
-bool SameFileSystem(const std::string& a, const std::string& b) {
-  struct stat of_a {};
-  struct stat of_b {};
-  return stat(a.c_str(), &of_a) == 0 && stat(b.c_str(), &of_b) == 0 && of_a.st_dev == of_b.st_dev;
-}
 
 // While one lives RocksDB deletes no file.
 class KeptFiles {
@@ -165,7 +157,7 @@ Result<std::vector<CopiedFile>> RocksStore::CopyTo(const std::string& to,
     const Result<uint64_t> size = FileBytes(impl_->dir + "/" + log.name);
     if (size.ok()) bytes += std::min(*size, log.bytes);
   }
-  if (!SameFileSystem(impl_->dir, to)) {
+  if (!plan.tables.empty() && !CanLink(impl_->dir + "/" + plan.tables.front().name, to)) {
     for (const Impl::CopyPlan::Part& table : plan.tables) bytes += table.bytes;
   }
   NOWCALLS_RETURN_IF_ERROR(CheckRoom(to, bytes));
