@@ -1,6 +1,6 @@
 // LedgerFileSystem: what RocksDB may do to the files of a ledger, and when.
 //
-// Thread: any. It adds four rules to the real file system.
+// Thread: any. It adds rules to the real file system.
 //
 // Nothing of a ledger is lost before it is proved. RocksDB tidies up while it opens a database: it
 // writes a new manifest, and deletes the files that the old one does not name. If the old one is
@@ -11,6 +11,10 @@
 // was made instead, and the directory is as it was. A process that is killed in between leaves what
 // RocksDB leaves when it is killed while it opens: an old manifest, and files beside it that the
 // next open removes.
+//
+// The ledger stays locked until its LedgerLock goes. RocksDB takes and drops the same lock, and the
+// process would lose it when the database is closed, before Undo and StopHelpers. So RocksDB is
+// told that it has it, and nothing more.
 //
 // Nothing is done to a ledger that is not ours. RocksDB makes, renames and deletes files by their
 // paths. When another directory has taken the place of ours, these calls fail (IOFenced).
@@ -27,6 +31,7 @@
 #ifndef NOWCALLS_STORE_LEDGER_FILE_SYSTEM_H_
 #define NOWCALLS_STORE_LEDGER_FILE_SYSTEM_H_
 
+#include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
 
 #include <atomic>
@@ -89,6 +94,10 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
                                rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus DeleteFile(const std::string& path, const rocksdb::IOOptions& options,
                                rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus LockFile(const std::string& path, const rocksdb::IOOptions& options,
+                             rocksdb::FileLock** lock, rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus UnlockFile(rocksdb::FileLock* lock, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* context) override;
 
  private:
   LedgerFileSystem(const std::shared_ptr<LogViews>& views, const LedgerLock* lock,
@@ -104,6 +113,7 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   uint64_t LastBatchBefore(uint64_t number);
 
   const LedgerLock* const lock_;
+  rocksdb::FileLock shown_lock_;  // What RocksDB gets for that of the ledger.
   const std::string current_path_;
   const std::shared_ptr<LogViews> views_;
   SpareLogs spares_;

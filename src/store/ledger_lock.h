@@ -2,7 +2,9 @@
 //
 // Thread: any. It is RocksDB's own lock (LOCK in the ledger's directory), taken before the ledger
 // is opened or formatted, so that a server can first put in order what belongs to it, its port file
-// for one. fcntl locks belong to a process, so RocksDB then gets what this object has already.
+// for one. fcntl locks belong to a process, which loses them when it closes any descriptor of the
+// file; so RocksDB does not lock it itself (LedgerFileSystem), or the lock would end with the
+// database, before the last files are written or removed.
 #ifndef NOWCALLS_STORE_LEDGER_LOCK_H_
 #define NOWCALLS_STORE_LEDGER_LOCK_H_
 

@@ -1,5 +1,10 @@
 // What an open does to a ledger before it is proved: nothing that is not undone.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -147,6 +152,46 @@ TEST_CASE("an open with a manifest that lost its end takes nothing, and the ledg
     CHECK(DifferenceOf(DumpOf(store.get()), script.Expected()) == "");
   }
   CHECK(opened > 0);
+}
+
+// Looks from another process whether the ledger is locked, whenever a file is deleted.
+class LockWatch : public rocksdb::FileSystemWrapper {
+ public:
+  explicit LockWatch(std::string lock_path)
+      : FileSystemWrapper(rocksdb::FileSystem::Default()), lock_path_(std::move(lock_path)) {}
+  const char* Name() const override { return "LockWatch"; }
+  rocksdb::IOStatus DeleteFile(const std::string& path, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* context) override {
+    const pid_t child = fork();
+    if (child == 0) {
+      struct flock probe {};
+      probe.l_type = F_WRLCK;
+      const int fd = open(lock_path_.c_str(), O_RDWR);
+      const bool held = fd >= 0 && fcntl(fd, F_GETLK, &probe) == 0 && probe.l_type != F_UNLCK;
+      _exit(held ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) unlocked.push_back(path);
+    return FileSystemWrapper::DeleteFile(path, options, context);
+  }
+  std::vector<std::string> unlocked;
+
+ private:
+  const std::string lock_path_;
+};
+
+TEST_CASE("what an open made is removed while the ledger is still locked") {
+  const TempDir dir;
+  LedgerScript script(36);
+  MakeCrashed(dir.path(), &script);
+  const auto watch = std::make_shared<LockWatch>(dir.Sub("ledger/LOCK"));
+  const auto env = rocksdb::NewCompositeEnv(watch);
+  RocksStoreOptions options = TinyOptions();
+  options.env = env.get();
+  { REQUIRE(RocksStore::Open(dir.path(), options).ok()); }
+  for (const std::string& path : watch->unlocked) MESSAGE("deleted without the lock: " << path);
+  CHECK(watch->unlocked.empty());
 }
 
 }  // namespace
