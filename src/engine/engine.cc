@@ -98,6 +98,11 @@ void Engine::OnTime(Instant now) {
   impl_->SendLateAnswers();
 }
 
+void Engine::CloseTooSlow(Instant now) {
+  impl_->current = now;
+  impl_->CloseTooSlow(now);
+}
+
 Instant Engine::NextDeadline() const {
   if (input_waits()) return Instant{0};
   Instant next = kNever;

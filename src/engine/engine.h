@@ -78,6 +78,9 @@ class Engine {
   // late reads what has arrived meanwhile before it calls OnTime, or those who were in time would
   // suffer for it.
   void OnTime(Instant now);
+  // The part of OnTime that depends on no input that waits, for a driver that holds the rest back:
+  // closes connections whose peers send or read too slowly.
+  void CloseTooSlow(Instant now);
   Instant NextDeadline() const;
   // Input is left over for the next turn.
   bool input_waits() const;

@@ -7,7 +7,8 @@
 // taken: until a poll has brought no more to read, and none waits for its turn or for a commit.
 // Nothing is lost by it while a commit is under way, since what would be decided could not be
 // recorded before its end. Once the disk and the loop go on it waits for kHoldMsMax at most, or a
-// flood could hold deadlines up for ever.
+// flood could hold deadlines up for ever. What depends on no input that waits (polled) does not
+// wait for the disk: it may hang for good.
 #ifndef NOWCALLS_SERVER_CATCH_UP_H_
 #define NOWCALLS_SERVER_CATCH_UP_H_
 
@@ -29,8 +30,10 @@ class CatchUp {
   // to read at once, or input waits for the server. `stalled`: input waits for a commit that takes
   // longer than kLateMs.
   bool Holds(Instant now, bool more_input, bool stalled) {
+    const bool late = now - wake_ > kLateMs;
+    polled_ = !late || !polled_;  // One poll is enough, also for a loop that is late at each turn.
     if (stage_ == Stage::kNone) {
-      if (!stalled && now - wake_ <= kLateMs) return false;
+      if (!stalled && !late) return false;
       Begin(stalled ? Stage::kStalled : Stage::kReading, now);
       return true;
     }
@@ -38,10 +41,15 @@ class CatchUp {
       if (stalled) return true;
       Begin(Stage::kReading, now);
     }
-    if ((more_input || stalled) && now < until_) return true;
+    if ((more_input || stalled || !polled_) && now < until_) return true;
     stage_ = Stage::kNone;
+    polled_ = true;
     return false;
   }
+
+  // As the last Holds found it. True, always when that was false: since the loop was held up it has
+  // polled, so it knows of what came before its deadlines but for input that waits.
+  bool polled() const { return polled_; }
 
  private:
   enum class Stage : uint8_t { kNone, kStalled, kReading };
@@ -54,6 +62,7 @@ class CatchUp {
   Instant wake_ = kNever;
   Stage stage_ = Stage::kNone;
   Instant until_{0};  // Of kReading.
+  bool polled_ = true;
 };
 
 }  // namespace nowcalls::server

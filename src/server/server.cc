@@ -208,11 +208,12 @@ void Server::Pump() {
   const bool poll_at_once = std::exchange(to_read_, false) || engine_.input_waits();
   const bool stalled = engine_.input_held() && commit_watch_.UnderWayMs(now) > CatchUp::kLateMs;
   const bool hold = catch_up_.Holds(now, poll_at_once || engine_.input_held(), stalled);
-  if (!hold) CloseOverdue(now);
+  if (catch_up_.polled()) CloseOverdue(now);
   ReportSuppressed(now);
   LogCommit(commit_watch_.UnderWay(now));
   if (engine_runs()) {
     if (!hold) BeginScan(now);  // First, so that it goes on beside what is done here.
+    if (hold && catch_up_.polled()) engine_.CloseTooSlow(now);
     if (!hold && engine_.NextDeadline() <= now) engine_.OnTime(now);
     // Who catches up must not be held up again, and who drains keeps a limit.
     const bool may_be_inline = !hold && !draining();
@@ -223,7 +224,8 @@ void Server::Pump() {
   }
   const Instant began = std::exchange(now, Now());
   if (now != began) uv_update_time(&loop_);
-  if (draining() && !hold) ContinueDrain(now);
+  // Who drains reads no more, and a disk that hangs must not hold its limit up.
+  if (draining() && catch_up_.polled()) ContinueDrain(now);
   if (phase_ != Phase::kClosed) ArmTimer(began, now, hold);
 }
 

@@ -18,6 +18,7 @@ namespace {
 constexpr int64_t kFlow = 1;
 constexpr int64_t kOtherFlow = 2;
 constexpr uint64_t kGrowthMax = GrowthMax(32 << 20);
+constexpr uint32_t kPushed = 10;
 
 void TakeAndRelease(RpcClient* client, int times) {
   for (int i = 0; i < times; ++i) {
@@ -32,6 +33,18 @@ bool CommitsInline(RpcClient* client, Machine* machine) {
     TakeAndRelease(client, 1);
     return machine->control().loop_syncs == before + 2;
   });
+}
+
+// The disk hangs from now on, and of what `client` sends there is more than the server takes before
+// it goes on. REQUIRES: --requests-in-flight-max 2, no tokens are out, and commits are not inline.
+void PushOntoHangingDisk(const TestServer& server, RpcClient* client, Machine* machine) {
+  machine->control().sync_takes_ms = 2 * kPatienceMs;
+  std::string flood;
+  for (uint32_t i = 0; i < kPushed; ++i) flood += EncodeRequest(i, "acquire", {kFlow, 1});
+  REQUIRE(client->SendRaw(flood));
+  RpcClient watcher = server.Connect();
+  REQUIRE(PollUntil(kPatienceMs,
+                    [&] { return ResultOf(&watcher, "info").at("counts").at("tokens") == 2; }));
 }
 
 TEST_CASE("on a slow disk clients that push are held back, memory is bounded, nothing is lost") {
@@ -153,6 +166,68 @@ TEST_CASE("a server whose disk hangs ends by itself when it is told to") {
   machine.control().sync_takes_ms = 2 * kPatienceMs;
   server.server().process().Signal(SIGTERM);
   CHECK(server.server().process().Wait() == 74);
+}
+
+TEST_CASE("a server whose disk hangs ends by itself also while clients push") {
+  Machine machine;
+  machine.control().sync_is_free = 1;
+  std::vector<std::string> settings{"--requests-in-flight-max", "2"};
+  bool inline_before = false;
+  SUBCASE("commits are never inline") {
+    settings.insert(settings.end(), {"--commit-inline-records-max", "0"});
+  }
+  SUBCASE("commits were inline before one took long") { inline_before = true; }
+  TestServer server({RuleJson(kFlow, 1'000), RuleJson(kOtherFlow, 1)},
+                    {settings, machine.environment()});
+  RpcClient alice = server.Connect("alice");
+  if (inline_before) {
+    REQUIRE(CommitsInline(&alice, &machine));
+    machine.control().sync_takes_ms = 300;
+    TakeAndRelease(&alice, 1);
+  }
+  PushOntoHangingDisk(server, &alice, &machine);
+  server.server().process().Signal(SIGTERM);
+  CHECK(server.server().process().Wait() == 74);
+  CHECK(server.server().LogHas("not done after 10000 ms"));
+}
+
+TEST_CASE("who is too slow is cut off also while the disk hangs and clients push") {
+  Machine machine;
+  TestServer server({RuleJson(kFlow, 1'000)},
+                    {{"--requests-in-flight-max", "2", "--commit-inline-records-max", "0",
+                      "--message-incomplete-ms", "300"},
+                     machine.environment()});
+  RpcClient alice = server.Connect("alice");
+  PushOntoHangingDisk(server, &alice, &machine);
+  RpcClient half = server.Connect();
+  const std::string request = EncodeRequest(1, "ping", Json::array());
+  REQUIRE(half.SendRaw(request.substr(0, request.size() / 2)));
+  CHECK(server.server().LogHas("did not complete a message"));
+  // It does not close, and is not waited for.
+  RpcClient watcher = server.Connect();
+  CHECK(PollUntil(kPatienceMs,
+                  [&] { return ResultOf(&watcher, "info").at("counts").at("connections") == 2; }));
+  machine.control().sync_takes_ms = 0;
+  for (uint32_t i = 0; i < kPushed; ++i) CHECK(alice.Receive().result.at(0) == kStatusOk);
+}
+
+TEST_CASE("signals that come while an inline commit hangs are seen when it has ended, as one") {
+  Machine machine;
+  machine.control().sync_is_free = 1;
+  TestServer server(RuleJson(kOtherFlow, 1), {{}, machine.environment()});
+  RpcClient alice = server.Connect("alice");
+  REQUIRE(CommitsInline(&alice, &machine));
+  machine.control().sync_takes_ms = 2 * kPatienceMs;
+  alice.Send("acquire", {kOtherFlow, 1});
+  REQUIRE(server.server().LogHas("which answers nobody meanwhile; look at the disk under "));
+  server.server().process().Signal(SIGTERM);
+  machine.control().boot_offset_ms += 1'000;
+  server.server().process().Signal(SIGTERM);
+  CHECK(server.server().Running());
+  machine.control().sync_takes_ms = 0;
+  CHECK(alice.Receive().result.at(0) == kStatusOk);
+  CHECK(server.server().process().Wait() == 0);
+  CHECK(server.server().LogHas("SIGTERM: finishing what is in flight"));
 }
 
 TEST_CASE("a disk that hangs for longer than a second is in the log, and passes") {

@@ -320,6 +320,7 @@ bool SimServer::Pump() {
   const bool hold =
       process.catch_up.Holds(now, poll_at_once || process.engine.input_held(), stalled);
   if (!hold) BeginScan(now);
+  if (hold && process.catch_up.polled()) process.engine.CloseTooSlow(now);
   if (!hold && process.engine.NextDeadline() <= now) {
     if (!Lives()) return false;
     process.engine.OnTime(now);

@@ -58,6 +58,37 @@ TEST_CASE(
   CHECK_FALSE(catch_up.Holds(end + 1, false, false));
 }
 
+TEST_CASE("while the disk stalls, what needs no input waits for one poll of a loop that was late") {
+  CatchUp catch_up;
+  CHECK(catch_up.polled());
+  catch_up.BeforePoll(kWake);
+  CHECK(catch_up.Holds(kWake, true, true));
+  CHECK(catch_up.polled());
+  const Instant late = kWake + CatchUp::kLateMs + 1;
+  CHECK(catch_up.Holds(late, true, true));
+  CHECK_FALSE(catch_up.polled());
+  catch_up.BeforePoll(late);
+  CHECK(catch_up.Holds(late, true, true));
+  CHECK(catch_up.polled());
+  // The stall has ended while the loop was late again.
+  CHECK(catch_up.Holds(late + 500, false, false));
+  CHECK_FALSE(catch_up.polled());
+}
+
+TEST_CASE("a loop that is late at each turn has polled at every other one, whatever stalls") {
+  CatchUp catch_up;
+  Instant now = kWake;
+  int polled = 0;
+  for (int turn = 0; turn < 100; ++turn) {
+    catch_up.BeforePoll(now);
+    now = now + 2 * CatchUp::kLateMs;
+    const bool holds = catch_up.Holds(now, turn % 3 == 0, turn % 7 < 5);
+    CHECK((holds || catch_up.polled()));
+    if (catch_up.polled()) ++polled;
+  }
+  CHECK(polled >= 50);
+}
+
 TEST_CASE("a disk that stalls at each commit does not hold deadlines up for ever") {
   CatchUp catch_up;
   Instant now = kWake;
