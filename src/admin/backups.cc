@@ -30,6 +30,15 @@ std::string AgeText(int64_t age_ms) {
   return std::to_string(minutes / 60) + " h " + std::to_string(minutes % 60) + " min ago";
 }
 
+std::string FencesText(const backup::Restored& restored) {
+  if (restored.is_beyond_copies) {
+    return ", so no fence, token id or session number is given out twice";
+  }
+  return ", beyond those of the backup, but maybe not beyond those of an earlier copy:\n"
+         "    the clock of this machine is wrong: set it right and restore again, to another "
+         "directory, before you serve";
+}
+
 }  // namespace
 
 Result<std::string> BackupLive(const Arguments& arguments, client::BlockingClient* client) {
@@ -86,9 +95,8 @@ Result<std::string> Restore(const Arguments& arguments) {
          "to be offline\n"
          "  tokens granted since are unknown: levels may be exceeded until their calls are over\n"
          "  fences go on from " +
-         std::to_string(restored->next_fence) +
-         ", so no fence, token id or session number is given out twice\n"
-         "  rules that came by RPC are those of the backup\n";
+         std::to_string(restored->next_fence) + FencesText(*restored) +
+         "\n  rules that came by RPC are those of the backup\n";
 }
 
 }  // namespace nowcalls::admin

@@ -11,6 +11,7 @@
 #include "core/rule_json.h"
 #include "core/token_ids.h"
 #include "ledger/clock.h"
+#include "ledger/fence_line.h"
 
 namespace nowcalls::admin {
 namespace {
@@ -276,8 +277,11 @@ void Salvage::SkipFences() {
   for (const ledger::HistoryEntry& entry : out_.history) {
     see(std::max(entry.fence.value, entry.session.value));
   }
-  out_.next_fence =
-      std::min(next, ledger::kFenceMax - kFencesSkippedByRepair) + kFencesSkippedByRepair;
+  // When the newest number was given out is not known: the mark may be older or newer than that. It
+  // tells only that the wall clock was set back.
+  const int64_t now_ms = out_.mark.machine.wall_ms;
+  const int64_t seen_ms = read_.mark.has_value() ? read_.mark->machine.wall_ms : now_ms;
+  out_.next_fence = ledger::FenceAfterGap(next, std::max(seen_ms, now_ms), now_ms);
 }
 
 }  // namespace

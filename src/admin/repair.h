@@ -24,10 +24,6 @@
 
 namespace nowcalls::admin {
 
-// More than can be granted in eighteen days at a million grants a second, and few enough that
-// thousands of repairs leave fences below 2^53.
-inline constexpr uint64_t kFencesSkippedByRepair = uint64_t{1} << 40;
-
 // What was read, as it was found; damage in sentences.
 struct ReadEntities : store::LedgerVisitor {
   std::optional<ledger::Format> format;

@@ -13,6 +13,7 @@
 
 #include "backup/backup.h"
 #include "ledger/commit_batch.h"
+#include "ledger/fence_line.h"
 #include "store/file_copy.h"
 #include "store/ledger_files.h"
 #include "store/rocks_store.h"
@@ -122,9 +123,10 @@ Result<Restored> RestoreTo(const std::string& from, const std::string& work, Man
   NOWCALLS_RETURN_IF_ERROR(CheckCounts(manifest, *summary));
   Restored restored;
   restored.age_ms = now.wall_ms - manifest.made_wall_ms;
-  const uint64_t skipped = FencesToSkip(restored.age_ms);
-  restored.next_fence = (summary->seal ? summary->seal->next_fence : 1) + skipped;
-  if (restored.next_fence > ledger::kFenceMax) {
+  restored.is_beyond_copies = ledger::WallClockIsPlausible(manifest.made_wall_ms, now.wall_ms);
+  restored.next_fence = ledger::FenceAfterGap(summary->seal ? summary->seal->next_fence : 1,
+                                              manifest.made_wall_ms, now.wall_ms);
+  if (restored.next_fence >= ledger::kFenceMax) {
     return Status::Corruption("the fences of the backup are used up, or the wall clock is wrong");
   }
   NOWCALLS_RETURN_IF_ERROR(Mark(work, summary->seal, restored.next_fence, now));
@@ -145,13 +147,6 @@ Status MoveIntoPlace(const std::string& work, const std::string& data_dir) {
 }
 
 }  // namespace
-
-uint64_t FencesToSkip(int64_t age_ms) {
-  constexpr int64_t kCenturiesMs = int64_t{1} << 43;  // Two, and then some.
-  const auto seconds =
-      static_cast<uint64_t>(std::clamp<int64_t>(age_ms, 0, kCenturiesMs)) / 1000 + 1;
-  return kFencesSkipped + seconds * kFencesPerSecond;
-}
 
 Result<Restored> Restore(const std::string& from, const std::string& data_dir,
                          const ClockSample& now, const std::atomic<bool>& stop) {

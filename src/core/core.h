@@ -40,6 +40,7 @@
 #include "ledger/codec.h"
 #include "ledger/commit_batch.h"
 #include "ledger/entities.h"
+#include "ledger/fence_line.h"
 #include "ledger/scan.h"
 #include "nowcalls/expire_strategy.h"
 #include "nowcalls/rule_source.h"
@@ -47,10 +48,6 @@
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
-
-// More than are granted between two syncs of the log: nine hours at two million a second. Few
-// enough for 2^53, the integers that JSON readers keep, to last for 131,072 reboots.
-inline constexpr uint64_t kFencesSkipped = uint64_t{1} << 36;
 
 struct CoreOptions {
   Limits limits;
@@ -182,9 +179,11 @@ class Core {
   // seal.
   Status FinishLoad(const std::optional<ledger::Seal>& seal);
   // Grants that were answered may be missing from what was loaded: the machine went down, and not
-  // every batch was on disk (Durability). Goes on kFencesSkipped further, so that neither their
-  // fences nor their ids are given out again. After FinishLoad.
-  void SkipLostFences() { next_fence_ = first_fence_ = next_fence_ + kFencesSkipped; }
+  // every batch was on disk (Durability). Goes on as FenceAfterBoot says (ledger/fence_line.h), so
+  // that neither their fences nor their ids are given out again. After FinishLoad.
+  void SkipLostFences(int64_t now_wall_ms) {
+    next_fence_ = first_fence_ = ledger::FenceAfterBoot(next_fence_, now_wall_ms);
+  }
   // The server is ready: restart grace counts from now. Last of all, since loading takes its time.
   void Begin(Instant now);
 

@@ -67,7 +67,7 @@ class Loader : public store::LedgerVisitor {
     if (mark_.has_value()) {
       time = ledger::RecoverTime(*mark_, latest_, *sample);
       now = time->now;
-      if (!time->same_boot) core_->SkipLostFences();
+      if (!time->same_boot) core_->SkipLostFences(sample->wall_ms);
     }
     core_->Begin(now);
     return RecoveredLedger{std::move(core_), ledger::LedgerClock(now, sample->boottime_ms),

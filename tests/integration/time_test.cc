@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "integration/calls.h"
 #include "integration/readme_client.h"
+#include "ledger/fence_line.h"
 #include "support/admin.h"
 #include "support/machine.h"
 #include "support/server_process.h"
@@ -146,7 +147,6 @@ TEST_CASE("a wall clock that is set while no server runs ends no token and keeps
 TEST_CASE(
     "a boot with any wall clock takes an hour of a token at most, keeps none for ever, and goes on "
     "with higher fences") {
-  constexpr uint64_t kFencesSkipped = uint64_t{1} << 36;
   Machine machine;
   machine.control().boot = 1;
   TestServer server(Rules(), {{"--restart-grace-ms", "100"}, machine.environment()});
@@ -174,7 +174,7 @@ TEST_CASE(
     const int64_t jump_ms = std::clamp<int64_t>(step_ms, 0, kHourMs);
     pace.Check(&alice, jump_ms - kPatienceMs, jump_ms + 1'000);
     const Grant after = Acquire(&alice, kLongFlow);
-    CHECK(after.fence >= last_fence + kFencesSkipped);
+    CHECK(after.fence >= last_fence + ledger::kFencesSkippedByBoot);
     last_fence = after.fence;
     CHECK(Release(&alice, after.token_id) == kStatusReleaseOk);
   }

@@ -6,11 +6,12 @@
 
 #include "core/rule_json.h"
 #include "core/token_ids.h"
+#include "ledger/fence_line.h"
 
 namespace nowcalls::admin {
 namespace {
 
-constexpr int64_t kNowMs = 1'700'000'000'000;
+constexpr int64_t kNowMs = 1'800'000'000'000;
 
 class Entities {
  public:
@@ -74,7 +75,7 @@ TEST_CASE("entities that belong together are kept as they are, and fences skip")
   CHECK(salvaged.sessions.size() == 1);
   CHECK(salvaged.history.at(0).sequence == 1);
   CHECK(salvaged.now_calls() == 2);
-  CHECK(salvaged.next_fence == 1000 + kFencesSkippedByRepair);
+  CHECK(salvaged.next_fence == ledger::FenceLine(kNowMs + 1000));
   CHECK(salvaged.mark.ledger_ms == kNowMs + 1000);
 }
 
@@ -82,8 +83,24 @@ TEST_CASE("without a seal fences skip behind every number that was found") {
   Entities entities;
   entities.read.seal.reset();
   entities.Token(20);
-  entities.Session(3000, "till");
-  CHECK(entities.Salvage().next_fence == 3001 + kFencesSkippedByRepair);
+  // Of a ledger that a wrong clock had sent beyond the line, only what was found can tell.
+  entities.Session(1 << 20, "till");
+  CHECK(entities.Salvage().next_fence == ledger::FenceLine(kNowMs + 1000));
+  const uint64_t beyond = ledger::FenceLine(kNowMs) * 2;
+  entities.Session(beyond, "bank");
+  CHECK(entities.Salvage().next_fence == beyond + 1 + ledger::kFencesSkippedBlindly);
+}
+
+TEST_CASE("a clock that was set back lets fences skip behind what was found, beyond the line") {
+  Entities entities;
+  entities.read.seal->next_fence = ledger::FenceLine(kNowMs);
+  for (const int64_t ahead_ms : {int64_t{1000}, int64_t{1001}}) {
+    entities.read.mark->machine.wall_ms = kNowMs + ahead_ms;
+    const uint64_t next = entities.Salvage().next_fence;
+    CHECK(next >= ledger::FenceLine(kNowMs + 1000));
+    CHECK((next >= ledger::FenceLine(kNowMs) + ledger::kFencesSkippedBlindly) ==
+          (ahead_ms == 1001));
+  }
 }
 
 TEST_CASE("a token keeps counting when its session or its rule is lost") {
@@ -162,7 +179,7 @@ TEST_CASE("without the format record no token can be kept, but the rules are") {
   CHECK(salvaged.history.empty());
   CHECK(salvaged.rules.size() == 1);
   CHECK(salvaged.changes.size() == 1);
-  CHECK(salvaged.next_fence >= 1000 + kFencesSkippedByRepair);
+  CHECK(salvaged.next_fence == ledger::FenceLine(kNowMs + 1000));
 }
 
 }  // namespace

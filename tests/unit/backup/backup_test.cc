@@ -14,6 +14,7 @@
 
 #include "backup/restore.h"
 #include "base/clock.h"
+#include "ledger/fence_line.h"
 #include "store/ledger_files.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -93,7 +94,9 @@ TEST_CASE_FIXTURE(BackedUp, "no fence that the original grants after the backup 
   const FormatReader before = ReadMeta(data());
   const Result<Restored> restored = RestoreTo("new");
   REQUIRE(restored.ok());
-  CHECK(restored->next_fence >= before.seal->next_fence + kFencesSkipped);
+  CHECK(restored->is_beyond_copies);
+  CHECK(restored->next_fence > before.seal->next_fence);
+  CHECK(restored->next_fence >= ledger::FenceLine(manifest.made_wall_ms));
   std::vector<uint64_t> of_original;
   {
     ServedLedger original(data());
@@ -109,18 +112,55 @@ TEST_CASE_FIXTURE(BackedUp, "no fence that the original grants after the backup 
   CHECK(after.seal->batch_number > before.seal->batch_number + 1);
 }
 
-TEST_CASE("fences go on the further the older a backup is, beyond what earlier copies granted") {
-  constexpr int64_t kDayMs = 86'400'000;
-  CHECK(FencesToSkip(0) >= kFencesSkipped);
-  CHECK(FencesToSkip(-kDayMs) == FencesToSkip(0));
-  for (const int64_t age_ms : {int64_t{0}, int64_t{1}, kDayMs, 365 * kDayMs}) {
-    CAPTURE(age_ms);
-    // A copy that was restored at that age and granted a million a second for an hour since.
-    const uint64_t granted = FencesToSkip(age_ms) + uint64_t{1'000'000} * 3600;
-    CHECK(FencesToSkip(age_ms + 3'600'000) > granted);
+// The first fence of a ledger that a server starts on `machine`.
+uint64_t FirstFence(const std::string& data_dir, const ClockSample& machine) {
+  const FormatReader meta = ReadMeta(data_dir);
+  REQUIRE(meta.seal.has_value());
+  REQUIRE(meta.mark.has_value());
+  const uint64_t next = meta.seal->next_fence;
+  return meta.mark->machine.boot_id == machine.boot_id
+             ? next
+             : ledger::FenceAfterBoot(next, machine.wall_ms);
+}
+
+TEST_CASE_FIXTURE(BackedUp,
+                  "a second restore goes on beyond the first, whichever machine had that") {
+  for (const int64_t later_ms : {10, 1000, 3'600'000}) {
+    CAPTURE(later_ms);
+    const std::string suffix = std::to_string(later_ms);
+    ClockSample here{.boottime_ms = 1'800'000'000'000, .wall_ms = Now().wall_ms, .boot_id = {1}};
+    ClockSample there = here;
+    there.boot_id = {2};
+    REQUIRE(Restore(backup(), dir.Sub("there" + suffix), there, kNever).ok());
+    uint64_t granted = FirstFence(dir.Sub("there" + suffix), there);
+    // A million grants a second, and the machine goes down again and again.
+    for (int tenth = 0; tenth < 10; ++tenth) {
+      granted = ledger::FenceAfterBoot(granted, there.wall_ms + later_ms * tenth / 10);
+      granted += static_cast<uint64_t>(later_ms) * 100;
+    }
+    here.wall_ms += later_ms;
+    here.boottime_ms += later_ms;
+    REQUIRE(Restore(backup(), dir.Sub("here" + suffix), here, kNever).ok());
+    CHECK(FirstFence(dir.Sub("here" + suffix), here) > granted);
   }
-  CHECK(FencesToSkip(20 * 365 * kDayMs) < uint64_t{1} << 53);
-  CHECK(FencesToSkip(INT64_MAX) < uint64_t{1} << 62);
+}
+
+TEST_CASE_FIXTURE(BackedUp, "a restore before the backup was made tells that the clock is wrong") {
+  const FormatReader before = ReadMeta(data());
+  ClockSample now = Now();
+  now.wall_ms = manifest.made_wall_ms - 1;
+  const Result<Restored> restored = Restore(backup(), dir.Sub("new"), now, kNever);
+  REQUIRE(restored.ok());
+  CHECK(restored->age_ms == -1);
+  CHECK_FALSE(restored->is_beyond_copies);
+  CHECK(restored->next_fence >= before.seal->next_fence + ledger::kFencesSkippedBlindly);
+}
+
+TEST_CASE_FIXTURE(BackedUp, "a clock that leaves no fences is told, and nothing is made") {
+  ClockSample now = Now();
+  now.wall_ms = INT64_MAX;
+  CHECK(Restore(backup(), dir.Sub("new"), now, kNever).status().code() == StatusCode::kCorruption);
+  CHECK_FALSE(fs::exists(dir.Sub("new")));
 }
 
 TEST_CASE("a ledger that was never written to is backed up, and its copy skips fences too") {
@@ -136,7 +176,7 @@ TEST_CASE("a ledger that was never written to is backed up, and its copy skips f
   REQUIRE(meta.seal.has_value());
   REQUIRE(meta.mark.has_value());
   CHECK(meta.seal->next_fence == restored->next_fence);
-  CHECK(restored->next_fence > kFencesSkipped);
+  CHECK(restored->next_fence >= ledger::FenceLine(made->made_wall_ms));
   CHECK(VerifyCopy(dir.Sub("new"), kNever).ok());
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/rule_json.h"
+#include "ledger/fence_line.h"
 #include "store/memory_store.h"
 
 namespace nowcalls::server {
@@ -91,8 +92,24 @@ TEST_CASE("after a reboot fences go on behind those that a power cut may have ta
     FillStore(&store, *clock);  // One session and one token.
     const Result<RecoveredLedger> ledger = Recover(&store, {});
     REQUIRE(ledger.ok());
-    CHECK(ledger->core->next_fence() == (rebooted ? 3 + core::kFencesSkipped : 3));
+    CHECK(ledger->core->next_fence() == (rebooted ? 3 + ledger::kFencesSkippedByBoot : 3));
   }
+}
+
+TEST_CASE("after a reboot fences do not cross the line from which a restore would go on") {
+  store::MemoryStore store(TestFormat());
+  Result<ClockSample> clock = SampleClocks();
+  REQUIRE(clock.ok());
+  ledger::CommitBatch batch;
+  batch.ClockMarked({clock->wall_ms, *clock});
+  const uint64_t next = ledger::FenceLine(clock->wall_ms) - 5;
+  batch.Sealed({.batch_number = 1, .next_fence = next, .ledger_ms = clock->wall_ms});
+  REQUIRE(store.Commit(batch).ok());
+  clock->boot_id[0] ^= 1;
+  const auto sample = [&] { return clock; };
+  const Result<RecoveredLedger> ledger = Recover(&store, {}, sample);
+  REQUIRE(ledger.ok());
+  CHECK(ledger->core->next_fence() == next + 5);
 }
 
 TEST_CASE("a ledger whose tokens do not add up to its seal is refused as corrupt") {
