@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "store/ledger_files.h"
+#include "store/ledger_read_lock.h"
 
 namespace nowcalls::store {
 namespace {
@@ -35,16 +36,20 @@ OurLedgers& LedgersOfThisProcess() {
   return ledgers;
 }
 
-struct flock WholeFile() {
+struct flock WholeFile(short type) {
   struct flock whole {};
-  whole.l_type = F_WRLCK;
+  whole.l_type = type;
   whole.l_whence = SEEK_SET;
   return whole;
 }
 
-Result<LedgerHolder> HolderOf(int fd, const std::string& path) {
-  struct flock probe = WholeFile();
+// Who is in the way of a lock of `type`: of a shared one only servers, not readers. `*is_reader`:
+// what is in the way is a shared one.
+Result<LedgerHolder> HolderOf(int fd, short type, const std::string& path,
+                              bool* is_reader = nullptr) {
+  struct flock probe = WholeFile(type);
   if (fcntl(fd, F_GETLK, &probe) != 0) return OsError("probe the lock", path);
+  if (is_reader != nullptr) *is_reader = probe.l_type == F_RDLCK;
   if (probe.l_type == F_UNLCK) return LedgerHolder{};
   return LedgerHolder{probe.l_pid > 0 ? probe.l_pid : -1};
 }
@@ -55,11 +60,37 @@ std::string Describe(const LedgerHolder& holder) {
   return "a process outside this container (its pid is not visible here)";
 }
 
-Status HeldByAnother(int fd, const std::string& dir) {
-  const Result<LedgerHolder> holder = HolderOf(fd, dir + "/LOCK");
+Status HeldByAnother(int fd, short type, const std::string& dir) {
+  bool is_reader = false;
+  const Result<LedgerHolder> holder = HolderOf(fd, type, dir + "/LOCK", &is_reader);
   if (!holder.ok()) return holder.status();
+  if (is_reader) {
+    return Status::AlreadyExists("the ledger in " + dir + " is being salvaged by " +
+                                 Describe(*holder) +
+                                 ", and must not change meanwhile: wait until that has ended, or "
+                                 "choose another data directory");
+  }
   return Status::AlreadyExists("the ledger in " + dir + " is open in " + Describe(*holder) +
                                ": stop it first, or choose another data directory");
+}
+
+using FileId = std::pair<dev_t, ino_t>;
+
+Result<FileId> Mark(const std::string& dir) {
+  struct stat info {};
+  if (stat(dir.c_str(), &info) != 0) return OsError("look at", dir);
+  const FileId id(info.st_dev, info.st_ino);
+  OurLedgers& ledgers = LedgersOfThisProcess();
+  const std::lock_guard guard(ledgers.mutex);
+  if (ledgers.dirs.insert(id).second) return id;
+  return Status::AlreadyExists("this process (pid " + std::to_string(getpid()) +
+                               ") already has the ledger in " + dir + " open");
+}
+
+void Unmark(const FileId& marked) {
+  OurLedgers& ledgers = LedgersOfThisProcess();
+  const std::lock_guard guard(ledgers.mutex);
+  ledgers.dirs.erase(marked);
 }
 
 }  // namespace
@@ -75,16 +106,9 @@ Result<std::unique_ptr<LedgerLock>> LedgerLock::Take(const std::string& data_dir
 }
 
 Status LedgerLock::MarkAsOurs() {
-  struct stat info {};
-  if (stat(dir_.c_str(), &info) != 0) return OsError("look at", dir_);
-  const FileId id(info.st_dev, info.st_ino);
-  OurLedgers& ledgers = LedgersOfThisProcess();
-  const std::lock_guard guard(ledgers.mutex);
-  if (!ledgers.dirs.insert(id).second) {
-    return Status::AlreadyExists("this process (pid " + std::to_string(getpid()) +
-                                 ") already has the ledger in " + dir_ + " open");
-  }
-  marked_ = id;
+  const Result<FileId> marked = Mark(dir_);
+  if (!marked.ok()) return marked.status();
+  marked_ = *marked;
   return {};
 }
 
@@ -93,10 +117,10 @@ Status LedgerLock::LockFile() {
   for (;;) {
     fd_ = open(LockPath().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMode);
     if (fd_ < 0) return OsError("open", LockPath());
-    struct flock whole = WholeFile();
+    struct flock whole = WholeFile(F_WRLCK);
     if (fcntl(fd_, F_SETLK, &whole) != 0) {
       const bool held = errno == EACCES || errno == EAGAIN;
-      return held ? HeldByAnother(fd_, dir_) : OsError("lock", LockPath());
+      return held ? HeldByAnother(fd_, F_WRLCK, dir_) : OsError("lock", LockPath());
     }
     struct stat opened {};
     if (fstat(fd_, &opened) != 0) return OsError("look at", LockPath());
@@ -130,10 +154,54 @@ LedgerLock::~LedgerLock() {
     for (const std::string& dir : made_) rmdir(dir.c_str());
   }
   if (fd_ >= 0) close(fd_);
-  if (marked_ == FileId{}) return;
-  OurLedgers& ledgers = LedgersOfThisProcess();
-  const std::lock_guard guard(ledgers.mutex);
-  ledgers.dirs.erase(marked_);
+  if (marked_ != FileId{}) Unmark(marked_);
+}
+
+Result<std::unique_ptr<LedgerReadLock>> LedgerReadLock::Take(const std::string& data_dir) {
+  const std::string dir = LedgerDir(data_dir);
+  const Result<FileId> marked = Mark(dir);
+  if (!marked.ok()) return marked.status();
+  std::unique_ptr<LedgerReadLock> lock(new LedgerReadLock(dir, *marked));
+  NOWCALLS_RETURN_IF_ERROR(lock->LockFile());
+  return lock;
+}
+
+Status LedgerReadLock::LockFile() {
+  fd_ = open(LockPath().c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd_ < 0) return errno == ENOENT ? Status::Ok() : OsError("open", LockPath());
+  struct stat opened {};
+  if (fstat(fd_, &opened) != 0) return OsError("look at", LockPath());
+  file_ = {opened.st_dev, opened.st_ino};
+  struct flock whole = WholeFile(F_RDLCK);
+  is_locked_ = fcntl(fd_, F_SETLK, &whole) == 0;
+  if (is_locked_) return {};
+  if (errno == EACCES || errno == EAGAIN) return HeldByAnother(fd_, F_RDLCK, dir_);
+  // A file system may have no locks; then no server can have one there.
+  const Result<LedgerHolder> holder = HolderOf(fd_, F_RDLCK, LockPath());
+  if (!holder.ok()) return holder.status();
+  return holder->pid == 0 ? Status::Ok() : HeldByAnother(fd_, F_RDLCK, dir_);
+}
+
+Status LedgerReadLock::CheckNobodyCame() const {
+  struct stat named {};
+  if (stat(LockPath().c_str(), &named) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) return OsError("look at", LockPath());
+    named = {};
+  }
+  if (FileId(named.st_dev, named.st_ino) != file_) {
+    return Status::IoError("a server was started on the ledger in " + dir_ +
+                           ", or its LOCK file was moved, while it was read: stop the server, and "
+                           "begin again");
+  }
+  if (file_ == FileId{} || is_locked_) return {};
+  const Result<LedgerHolder> holder = HolderOf(fd_, F_RDLCK, LockPath());
+  if (!holder.ok()) return holder.status();
+  return holder->pid == 0 ? Status::Ok() : HeldByAnother(fd_, F_RDLCK, dir_);
+}
+
+LedgerReadLock::~LedgerReadLock() {
+  if (fd_ >= 0) close(fd_);
+  Unmark(marked_);
 }
 
 Result<LedgerHolder> FindLedgerHolder(const std::string& data_dir) {
@@ -153,7 +221,7 @@ Result<LedgerHolder> FindLedgerHolder(const std::string& data_dir) {
     if (errno == ENOENT) return LedgerHolder{};
     return OsError("open", path);
   }
-  Result<LedgerHolder> holder = HolderOf(fd, path);
+  Result<LedgerHolder> holder = HolderOf(fd, F_RDLCK, path);
   close(fd);
   return holder;
 }

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "store/ledger_read_lock.h"
+#include "store/salvage.h"
 #include "support/poll_until.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -181,6 +183,72 @@ TEST_CASE("a lock under which no ledger was made leaves nothing behind") {
   OpenTiny(dir.Sub("data")).reset();
   CHECK(LedgerLock::Take(dir.Sub("data")).ok());
   CHECK(fs::exists(dir.Sub("data/ledger/CURRENT")));
+}
+
+std::unique_ptr<LedgerReadLock> TakeToRead(const std::string& data_dir) {
+  auto lock = LedgerReadLock::Take(data_dir);
+  REQUIRE_MESSAGE(lock.ok(), lock.status().ToString());
+  return *std::move(lock);
+}
+
+TEST_CASE("a ledger that is being salvaged is refused to servers to the end, and not changed") {
+  const TempDir dir;
+  OpenTiny(dir.Sub("data")).reset();
+  const auto before = SnapshotOf(dir.Sub("data"));
+  auto lock = TakeToRead(dir.Sub("data"));
+  const std::string refusal = "being salvaged by process " + std::to_string(getpid());
+  CHECK(Holder(dir.path()).WaitForRefusal().find(refusal) != std::string::npos);
+  CHECK(LedgerReadLock::Take(dir.Sub("data")).status().code() == StatusCode::kAlreadyExists);
+  CHECK(LedgerLock::Take(dir.Sub("data")).status().code() == StatusCode::kAlreadyExists);
+  // Its children end, and files of the ledger are opened and closed.
+  SalvageReport report;
+  const auto salvaged = OpenSalvaged(dir.Sub("data"), dir.Sub("scratch"), &report);
+  REQUIRE_MESSAGE(salvaged.ok(), salvaged.status().ToString());
+  CHECK(report.lost.empty());
+  CHECK(HolderPid(dir.Sub("data")) == getpid());
+  CHECK(Holder(dir.path()).WaitForRefusal().find(refusal) != std::string::npos);
+  CHECK(lock->CheckNobodyCame().ok());
+  CHECK(SnapshotOf(dir.Sub("data")) == before);
+  lock.reset();
+  CHECK(HolderPid(dir.Sub("data")) == 0);
+  Holder(dir.path()).WaitForBatch(1);
+}
+
+TEST_CASE("a ledger that a server has is not read for its salvage") {
+  const TempDir dir;
+  Holder holder(dir.path());
+  holder.WaitForBatch(1);
+  const Status refused = LedgerReadLock::Take(dir.Sub("data")).status();
+  CHECK(refused.code() == StatusCode::kAlreadyExists);
+  CHECK(refused.message().find("open in process " + holder.pid()) != std::string::npos);
+  holder.process().Signal(SIGKILL);
+  REQUIRE(holder.process().Wait().has_value());
+  TakeToRead(dir.Sub("data"));
+}
+
+TEST_CASE("where there is no LOCK none is made, and a server that came is found out afterwards") {
+  const TempDir dir;
+  OpenTiny(dir.Sub("data")).reset();
+  REQUIRE(fs::remove(dir.Sub("data/ledger/LOCK")));
+  const auto lock = TakeToRead(dir.Sub("data"));
+  CHECK(lock->CheckNobodyCame().ok());
+  CHECK_FALSE(fs::exists(dir.Sub("data/ledger/LOCK")));
+  {
+    Holder holder(dir.path());
+    holder.WaitForBatch(1);
+    CHECK(lock->CheckNobodyCame().code() == StatusCode::kIoError);
+  }
+  CHECK(lock->CheckNobodyCame().code() == StatusCode::kIoError);
+}
+
+TEST_CASE("a ledger whose LOCK is replaced while it is read is no longer the one") {
+  const TempDir dir;
+  OpenTiny(dir.Sub("data")).reset();
+  const auto lock = TakeToRead(dir.Sub("data"));
+  fs::rename(dir.Sub("data/ledger"), dir.Sub("data/aside"));
+  CHECK(lock->CheckNobodyCame().code() == StatusCode::kIoError);
+  Holder(dir.path()).WaitForBatch(1);
+  CHECK(lock->CheckNobodyCame().code() == StatusCode::kIoError);
 }
 
 TEST_CASE("nobody holds a ledger that is absent or closed") {
