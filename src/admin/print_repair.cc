@@ -23,27 +23,34 @@ std::string SealLine(const RepairSummary& summary) {
             std::to_string(summary.newest_batch) + ": the last that is left is batch " +
             std::to_string(seal.batch_number) + "\n";
   }
-  if (seal.live_tokens == summary.tokens && seal.live_count_sum == summary.now_calls) return lines;
+  const bool same_count =
+      seal.live_tokens == summary.tokens && seal.live_count_sum == summary.now_calls;
+  if (same_count && seal.live_fence_sum == summary.fence_sum) return lines;
   return lines + "differs: batch " + std::to_string(seal.batch_number) + " was sealed over " +
          Counted(seal.live_tokens, "token") + " with nowCalls " +
-         std::to_string(seal.live_count_sum) + "\n";
+         std::to_string(seal.live_count_sum) +
+         (same_count ? ", but not these: some are lost, and as many that had ended are back" : "") +
+         "\n";
 }
 
 }  // namespace
 
+std::string RepairText(const RepairSummary& summary, const std::string& to) {
+  std::string text;
+  for (const std::string& what : summary.lost) text += "lost: " + TerminalText(what) + "\n";
+  text += SealLine(summary);
+  for (const std::string& what : summary.changes) text += "changed: " + TerminalText(what) + "\n";
+  return text + "salvaged into " + to + ": " + Counted(summary.tokens, "token") +
+         " with nowCalls " + std::to_string(summary.now_calls) + ", " +
+         Counted(summary.sessions, "session") + ", " + Counted(summary.rules, "rule") + ", " +
+         Counted(summary.history, "history row") + "; fences go on at " +
+         std::to_string(summary.next_fence) + "\n";
+}
+
 Status PrintRepair(const Arguments& arguments, Output* out) {
   const Result<RepairSummary> summary = Repair(arguments.data_dir, arguments.to);
   if (!summary.ok()) return summary.status();
-  for (const std::string& what : summary->lost) out->Write("lost: " + TerminalText(what) + "\n");
-  out->Write(SealLine(*summary));
-  for (const std::string& what : summary->changes) {
-    out->Write("changed: " + TerminalText(what) + "\n");
-  }
-  out->Write("salvaged into " + arguments.to + ": " + Counted(summary->tokens, "token") +
-             " with nowCalls " + std::to_string(summary->now_calls) + ", " +
-             Counted(summary->sessions, "session") + ", " + Counted(summary->rules, "rule") + ", " +
-             Counted(summary->history, "history row") + "; fences go on at " +
-             std::to_string(summary->next_fence) + "\n");
+  out->Write(RepairText(*summary, arguments.to));
   return {};
 }
 

@@ -336,6 +336,12 @@ uint64_t SalvagedEntities::now_calls() const {
   return sum;
 }
 
+uint64_t SalvagedEntities::fence_sum() const {
+  uint64_t sum = 0;
+  for (const auto& [fence, token] : tokens) sum += fence;
+  return sum;
+}
+
 SalvagedEntities SalvageEntities(const ReadEntities& read, const ClockSample& now) {
   SalvagedEntities salvaged;
   Salvage(read, &salvaged).Run(now);

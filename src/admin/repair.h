@@ -62,6 +62,7 @@ struct SalvagedEntities {
   std::vector<std::string> changes;          // What was left out or made up, in sentences.
 
   uint64_t now_calls() const;
+  uint64_t fence_sum() const;  // As in ledger::Seal.
 };
 
 // `now` is what the machine's clocks say.
@@ -77,6 +78,7 @@ struct RepairSummary {
   uint64_t newest_batch = 0;         // See store::SalvageReport.
   uint64_t tokens = 0;
   uint64_t now_calls = 0;
+  uint64_t fence_sum = 0;
   uint64_t sessions = 0;
   uint64_t rules = 0;
   uint64_t history = 0;
@@ -88,6 +90,9 @@ struct RepairSummary {
 // its option. kIoError when a server has the ledger; kNotFound without a ledger; kCorruption when
 // nothing can be read of it; kFailedPrecondition when it has another format version; kIoError.
 Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to);
+
+// What it says to people, in lines; `to` as they named it.
+std::string RepairText(const RepairSummary& summary, const std::string& to);
 
 }  // namespace nowcalls::admin
 

@@ -174,6 +174,7 @@ Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to)
   summary.newest_batch = report.newest_batch;
   summary.tokens = salvaged.tokens.size();
   summary.now_calls = salvaged.now_calls();
+  summary.fence_sum = salvaged.fence_sum();
   summary.sessions = salvaged.sessions.size();
   summary.rules = salvaged.rules.size();
   summary.history = salvaged.history.size();

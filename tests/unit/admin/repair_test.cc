@@ -182,5 +182,46 @@ TEST_CASE("without the format record no token can be kept, but the rules are") {
   CHECK(salvaged.next_fence == ledger::FenceLine(kNowMs + 1000));
 }
 
+TEST_CASE("what differs from the seal is told, also when only fences do") {
+  Entities entities;
+  entities.Token(20);
+  entities.Token(22);
+  const SalvagedEntities salvaged = entities.Salvage();
+  CHECK(salvaged.fence_sum() == 42);
+  RepairSummary summary;
+  summary.seal = ledger::Seal{9, 1000, kNowMs, 2, 4, 42};
+  summary.newest_batch = 9;
+  summary.tokens = salvaged.tokens.size();
+  summary.now_calls = salvaged.now_calls();
+  summary.fence_sum = salvaged.fence_sum();
+  summary.sessions = 1;
+  summary.next_fence = 77;
+  const std::string kept =
+      "salvaged into new: 2 tokens with nowCalls 4, 1 session, 0 rules, 0 history rows; fences go "
+      "on at 77\n";
+  CHECK(RepairText(summary, "new") == kept);
+  summary.seal->live_fence_sum = 43;
+  CHECK(RepairText(summary, "new") ==
+        "differs: batch 9 was sealed over 2 tokens with nowCalls 4, but not these: some are lost, "
+        "and as many that had ended are back\n" +
+            kept);
+  summary.seal->live_count_sum = 5;
+  CHECK(RepairText(summary, "new") ==
+        "differs: batch 9 was sealed over 2 tokens with nowCalls 5\n" + kept);
+  summary.seal->live_tokens = 1;
+  summary.newest_batch = 12;
+  summary.lost = {"a file"};
+  summary.changes = {"a record"};
+  CHECK(RepairText(summary, "new") ==
+        "lost: a file\nlost: batches 10 to 12: the last that is left is batch 9\n"
+        "differs: batch 9 was sealed over 1 token with nowCalls 5\nchanged: a record\n" +
+            kept);
+  summary.seal.reset();
+  CHECK(RepairText(summary, "new") ==
+        "lost: a file\nlost: the seal; which batch was the last, and how many tokens it left, is "
+        "unknown\nchanged: a record\n" +
+            kept);
+}
+
 }  // namespace
 }  // namespace nowcalls::admin
