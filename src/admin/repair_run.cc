@@ -7,7 +7,7 @@
 #include "admin/repair.h"
 #include "store/file_copy.h"
 #include "store/ledger_files.h"
-#include "store/ledger_lock.h"
+#include "store/ledger_read_lock.h"
 #include "store/rocks_store.h"
 #include "store/salvage.h"
 
@@ -128,11 +128,20 @@ Status CheckSource(const std::string& data_dir) {
   if (!fs::is_directory(store::LedgerDir(data_dir), error)) {
     return Status::NotFound("there is no ledger in " + store::LedgerDir(data_dir));
   }
-  const Result<store::LedgerHolder> holder = store::FindLedgerHolder(data_dir);
-  if (!holder.ok()) return holder.status();
-  if (holder->pid == 0) return {};
-  return Status::IoError("process " + std::to_string(holder->pid) + " has the ledger in " +
-                         data_dir + " open: stop it first");
+  return {};
+}
+
+// What can be read. The lock is let go when all of it is.
+Status ReadLedger(const std::string& data_dir, const std::string& scratch,
+                  store::SalvageReport* report, ReadEntities* read,
+                  std::unique_ptr<store::LedgerReadLock> lock) {
+  const auto opened = store::OpenSalvaged(data_dir, scratch, report);
+  // Files that vanished or changed under a server are no damage.
+  const Status alone = lock->CheckNobodyCame();
+  if (!alone.ok()) return Status::IoError(alone.message());
+  lock.reset();
+  if (!opened.ok()) return opened.status();
+  return (*opened)->Load(read);
 }
 
 }  // namespace
@@ -152,17 +161,15 @@ Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to)
   if (!source.ok()) return source.WithContext("--data-dir");
   const Status outside = store::CheckOutside(to, store::LedgerDir(data_dir), "the ledger");
   if (!outside.ok()) return outside.WithContext("--to");
+  Result<std::unique_ptr<store::LedgerReadLock>> lock = store::LedgerReadLock::Take(data_dir);
+  if (!lock.ok()) return Status::IoError(lock.status().message());
   Workplace place(to);
   NOWCALLS_RETURN_IF_ERROR(place.Make());
   const Result<ClockSample> now = SampleClocks();
   if (!now.ok()) return now.status();
   store::SalvageReport report;
   ReadEntities read;
-  {
-    const auto opened = store::OpenSalvaged(data_dir, place.scratch(), &report);
-    if (!opened.ok()) return opened.status();
-    NOWCALLS_RETURN_IF_ERROR((*opened)->Load(&read));
-  }
+  NOWCALLS_RETURN_IF_ERROR(ReadLedger(data_dir, place.scratch(), &report, &read, *std::move(lock)));
   const SalvagedEntities salvaged = SalvageEntities(read, *now);
   NOWCALLS_RETURN_IF_ERROR(WriteSalvaged(salvaged, place.path()));
   NOWCALLS_RETURN_IF_ERROR(place.Finish());

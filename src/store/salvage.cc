@@ -133,11 +133,12 @@ void Salvager::CopyFile(const std::string& name) {
 void Salvager::TellGap(const std::string& path, const std::optional<uint64_t>& next) {
   std::string batches;
   const bool gap = next.has_value() && last_batch_.has_value() && *next > *last_batch_ + 1;
+  const bool is_one = gap && *next == *last_batch_ + 2;
   if (gap) batches = Batches(*last_batch_ + 1, *next - 1);
   if (skipped_.has_value()) {
     Lose(path + ": bytes " + std::to_string(skipped_->begin) + " to " +
          std::to_string(skipped_->end - 1) + " are no sound record" +
-         (gap ? ", " + batches + " are missing there" : ""));
+         (gap ? ", " + batches + (is_one ? " is" : " are") + " missing there" : ""));
   } else if (gap) {
     Lose(batches + ": in no log, before " + path);
   }

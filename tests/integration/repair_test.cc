@@ -1,19 +1,23 @@
 // nowcalls-admin repair: ledgers that were damaged on disk, what is salvaged of them, and that the
 // result serves. The damaged one is never changed.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "integration/calls.h"
+#include "integration/salvaged.h"
 #include "ledger/fence_line.h"
 #include "support/admin.h"
 #include "support/server_process.h"
+#include "support/small_disk.h"
 
 namespace nowcalls::testing {
 namespace {
@@ -38,12 +42,13 @@ class DamagedLedger {
       last_fence_ = last.fence;
       if (tokens == kClosedTokens) {
         REQUIRE(server_.server().Terminate() == 0);
+        closed_ = ReadContents(server_.data_dir());
         server_.server().Start();
       }
     }
     server_.server().Kill9();
-    before_ = AdminRows(Source::Offline(server_.data_dir()), {"dump"});
-    REQUIRE(before_.size() == kClosedTokens + kLoggedTokens + 2);
+    before_ = ReadContents(server_.data_dir());
+    REQUIRE(before_.tokens.size() == kClosedTokens + kLoggedTokens + 2);
   }
 
   std::string File(const std::string& part) const {
@@ -66,51 +71,55 @@ class DamagedLedger {
 
   std::string to() const { return server_.Sub("salvaged"); }
   std::string from() const { return server_.data_dir(); }
-  const std::vector<Json>& before() const { return before_; }
+  const Contents& before() const { return before_; }
+  const Contents& closed() const { return closed_; }  // What the data files have.
 
   Finished Repair() const {
     return RunAdmin(Source::Offline(server_.data_dir()), {"repair", "--to", to()});
   }
 
-  // Repairs, and proves what holds whatever is damaged: the result is sound and serves, its tokens
-  // are those of before, and no fence comes twice. Returns what repair printed; `kept` is the
-  // number of tokens.
-  std::string Salvage(size_t* kept) {
+  // Repairs, and proves what holds whatever is damaged: the result is sound and serves, what is
+  // told of it is so, its rows are those of before, and no fence comes twice. `sealed` as in
+  // CheckTold.
+  Told Salvage(const Contents* sealed) {
     const auto files = Files();
     const Finished repaired = Repair();
     CAPTURE(repaired.out);
     CAPTURE(repaired.err);
-    CHECK(repaired.exit_code == 0);
+    REQUIRE(repaired.exit_code == 0);
     CHECK((Files() == files));
-    const Finished verified = RunAdmin(Source::Offline(to()), {"verify"});
-    CAPTURE(verified.out);
-    CHECK(verified.exit_code == 0);
-    const std::vector<Json> rows = AdminRows(Source::Offline(to()), {"dump"});
-    *kept = rows.size();
-    std::set<uint64_t> ids;
-    for (const Json& row : before_) ids.insert(row.at("token_id").get<uint64_t>());
-    for (const Json& row : rows) CHECK(ids.contains(row.at("token_id").get<uint64_t>()));
-    CheckServes(rows.size());
-    return repaired.out;
+    const Told told = ParseTold(repaired.out, to());
+    there_ = CheckTold(told, to(), sealed);
+    // All have one session and one rule, which data files and log both have.
+    Contents expected = before_;
+    std::erase_if(expected.tokens,
+                  [&](const auto& token) { return !there_.tokens.contains(token.first); });
+    CheckSame(there_, expected);
+    CheckServes(told);
+    return told;
   }
+  size_t kept() const { return there_.tokens.size(); }
 
  private:
-  void CheckServes(size_t tokens) const {
+  void CheckServes(const Told& told) const {
     const TempDir dir;
     fs::copy(to(), dir.Sub("data"), fs::copy_options::recursive);
     ServerProcess server(dir.path());
     server.Start();
     RpcClient bob(server.address());
     LoadRules(&bob, RuleJson(1, 100'000));
-    CHECK(NowCalls(&bob, 1) == static_cast<int64_t>(tokens));
+    CHECK(NowCalls(&bob, 1) == static_cast<int64_t>(told.now_calls));
     const Grant grant = Acquire(&bob, 1);
     CHECK(grant.status == kStatusOk);
     CHECK(grant.fence > last_fence_ + ledger::kFencesSkippedBlindly);
+    CHECK(grant.fence >= told.next_fence);
   }
 
   TestServer server_;
   uint64_t last_fence_ = 0;
-  std::vector<Json> before_;
+  Contents closed_;
+  Contents before_;
+  Contents there_;
 };
 
 void FlipByte(const std::string& path, size_t offset) {
@@ -120,24 +129,23 @@ void FlipByte(const std::string& path, size_t offset) {
 }
 
 TEST_CASE_FIXTURE(DamagedLedger, "of a ledger that is whole everything is salvaged") {
-  size_t kept = 0;
-  const std::string out = Salvage(&kept);
-  CHECK(kept == before().size());
-  CHECK_FALSE(Contains(out, "lost: "));
-  CHECK_FALSE(Contains(out, "differs: "));
-  CHECK(Contains(out, "salvaged into " + to() + ": 402 tokens with nowCalls 402, "));
+  const Told told = Salvage(&before());
+  CHECK(told.tokens == kClosedTokens + kLoggedTokens + 2);
+  CHECK(told.lost.empty());
+  CHECK_FALSE(told.differs.has_value());
+  CHECK(told.changed.empty());
 }
 
 TEST_CASE_FIXTURE(DamagedLedger, "of a log with a damaged batch the others are salvaged") {
   const std::string log = File(".log");
   FlipByte(log, ReadFileToString(log).find_last_not_of('\0') / 2);
   CHECK(RunAdmin(Source::Offline(from()), {"verify"}).exit_code == 65);
-  size_t kept = 0;
-  const std::string out = Salvage(&kept);
-  CHECK(kept >= kClosedTokens);
-  CHECK(kept < before().size());
-  CHECK(Contains(out, "lost: " + log + ": bytes "));
-  CHECK(Contains(out, "differs: batch "));
+  const Told told = Salvage(&before());
+  CHECK(kept() >= kClosedTokens);
+  CHECK(kept() < before().tokens.size());
+  REQUIRE(told.lost.size() == 1);
+  CHECK(told.lost[0].starts_with(log + ": bytes "));
+  CHECK(told.changed.empty());
 }
 
 TEST_CASE_FIXTURE(DamagedLedger, "of a ledger whose log was emptied the data files are salvaged") {
@@ -146,29 +154,34 @@ TEST_CASE_FIXTURE(DamagedLedger, "of a ledger whose log was emptied the data fil
   const Finished verified = RunAdmin(Source::Offline(from()), {"verify"});
   CHECK(verified.exit_code == 65);
   CHECK(Contains(verified.err, "has lost batch"));
-  size_t kept = 0;
-  const std::string out = Salvage(&kept);
-  CHECK(kept == kClosedTokens + 1);
-  CHECK(Contains(out, "lost: batches "));
+  const Told told = Salvage(&closed());
+  CHECK(kept() == kClosedTokens + 1);
+  // How far the ledger reached is known but for the last second.
+  REQUIRE(told.lost.size() == 1);
+  CHECK(told.lost[0].starts_with("batch"));
+  CHECK(Contains(told.lost[0], " " + std::to_string(closed().batch() + 1)));
+  CHECK(
+      told.lost[0].ends_with("the last that is left is batch " + std::to_string(closed().batch())));
+  CHECK(told.changed.empty());
 }
 
 TEST_CASE_FIXTURE(DamagedLedger, "of a ledger with a damaged manifest everything is salvaged") {
   const std::string manifest = File("MANIFEST");
   SUBCASE("a byte") { FlipByte(manifest, fs::file_size(manifest) / 2); }
   SUBCASE("its end") { fs::resize_file(manifest, fs::file_size(manifest) / 2); }
-  size_t kept = 0;
-  const std::string out = Salvage(&kept);
-  CHECK(kept == before().size());
-  CHECK(Contains(out, "it is put together from the data files"));
+  const Told told = Salvage(&before());
+  CHECK(kept() == before().tokens.size());
+  REQUIRE(told.lost.size() == 1);
+  CHECK(Contains(told.lost[0], "it is put together from the data files"));
+  CHECK(told.changed.empty());
 }
 
 TEST_CASE_FIXTURE(DamagedLedger,
                   "without CURRENT, and with a witness only in part, all is salvaged") {
   fs::remove(File("CURRENT"));
   FlipByte(File("witness"), 20);
-  size_t kept = 0;
-  Salvage(&kept);
-  CHECK(kept == before().size());
+  Salvage(&before());
+  CHECK(kept() == before().tokens.size());
 }
 
 TEST_CASE_FIXTURE(DamagedLedger,
@@ -176,11 +189,10 @@ TEST_CASE_FIXTURE(DamagedLedger,
   const std::string file = File(".sst");
   SUBCASE("gone") { fs::remove(file); }
   SUBCASE("its end is damaged") { FlipByte(file, fs::file_size(file) - 5); }
-  size_t kept = 0;
-  const std::string out = Salvage(&kept);
-  CHECK(kept >= kLoggedTokens);
-  CHECK(kept < before().size());
-  CHECK(Contains(out, "differs: batch "));
+  const Told told = Salvage(&before());
+  CHECK(kept() >= kLoggedTokens);
+  CHECK(kept() < before().tokens.size());
+  CHECK(told.differs.has_value());
 }
 
 TEST_CASE_FIXTURE(DamagedLedger,
@@ -188,11 +200,68 @@ TEST_CASE_FIXTURE(DamagedLedger,
   const std::string file = File(".sst");
   REQUIRE(fs::file_size(file) > 12'000);
   FlipByte(file, 6'000);
-  size_t kept = 0;
-  const std::string out = Salvage(&kept);
-  CHECK(kept > before().size() - 100);
-  CHECK(kept < before().size());
-  CHECK(Contains(out, fs::path(file).filename().string()));
+  const Told told = Salvage(&before());
+  CHECK(kept() > before().tokens.size() - 100);
+  CHECK(kept() < before().tokens.size());
+  REQUIRE(told.lost.size() == 1);
+  CHECK(Contains(told.lost[0], fs::path(file).filename().string()));
+}
+
+TEST_CASE_FIXTURE(DamagedLedger,
+                  "while a ledger is salvaged no server gets it, but another repair may read it") {
+  // A repair waits at each until somebody opens its other end.
+  const std::vector<std::string> pipes = {from() + "/ledger/900001.sst",
+                                          from() + "/ledger/900002.sst"};
+  for (const std::string& pipe : pipes) REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  Process::Options options;
+  options.argv = {ProductBinary("nowcalls-admin"), "repair", "--data-dir", from(), "--to", to()};
+  Process repair(options);
+  REQUIRE(PollUntil(kPatienceMs, [&] {
+    return std::any_of(pipes.begin(), pipes.end(), [](const std::string& pipe) {
+      const int fd = open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+      return fd >= 0 && close(fd) == 0;
+    });
+  }));
+  // Now it waits at the other one.
+  ServerProcess server(fs::path(from()).parent_path().string());
+  server.StartWithoutWaiting();
+  CHECK(server.process().Wait() == 74);
+  CHECK(server.LogHas("is being salvaged by process " + std::to_string(repair.pid())));
+  repair.Signal(SIGSTOP);
+  const int one = open(pipes[0].c_str(), O_RDWR | O_CLOEXEC);
+  const int other = open(pipes[1].c_str(), O_RDWR | O_CLOEXEC);
+  CHECK(RunAdmin(Source::Offline(from()), {"repair", "--to", to() + "2"}).exit_code == 0);
+  repair.Signal(SIGCONT);
+  CHECK(repair.Wait() == 0);
+  close(one);
+  close(other);
+  CheckSame(ReadContents(to()), before());
+  CheckSame(ReadContents(to() + "2"), before());
+  for (const std::string& pipe : pipes) fs::remove(pipe);
+  server.Start();
+}
+
+TEST_CASE_FIXTURE(DamagedLedger, "a ledger that cannot be written is salvaged, LOCK or not") {
+  const TempDir dir;
+  SmallDisk disk(dir.Sub("disk"));
+  if (!disk.Mount("64m")) return;
+  const std::string data_dir = dir.Sub("disk/data");
+  fs::copy(from(), data_dir, fs::copy_options::recursive);
+  SUBCASE("with") {}
+  SUBCASE("without") { fs::remove(data_dir + "/ledger/LOCK"); }
+  SUBCASE("without CURRENT") { fs::remove(data_dir + "/ledger/CURRENT"); }
+  REQUIRE(disk.MakeReadOnly());
+  const Finished repaired = RunAdmin(Source::Offline(data_dir), {"repair", "--to", to()});
+  CAPTURE(repaired.err);
+  CHECK(repaired.exit_code == 0);
+  CheckSame(ReadContents(to()), before());
+}
+
+TEST_CASE_FIXTURE(DamagedLedger, "a ledger without LOCK is salvaged, and none is made") {
+  fs::remove(File("LOCK"));
+  const Told told = Salvage(&before());
+  CHECK(told.lost.empty());
+  CHECK_FALSE(fs::exists(from() + "/ledger/LOCK"));
 }
 
 TEST_CASE_FIXTURE(DamagedLedger, "repair refuses a target that exists, no ledger, and a live one") {

@@ -28,6 +28,10 @@ bool SmallDisk::Grow(const std::string& size) const {
   return mount("tmpfs", path_.c_str(), "tmpfs", MS_REMOUNT, ("size=" + size).c_str()) == 0;
 }
 
+bool SmallDisk::MakeReadOnly() const {
+  return mount("tmpfs", path_.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, nullptr) == 0;
+}
+
 void SmallDisk::FillUpTo(uint64_t left_bytes) const {
   const int fd = open(FillPath().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   struct stat fill {};

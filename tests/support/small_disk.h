@@ -22,6 +22,7 @@ class SmallDisk {
   // "1m".
   bool Mount(const std::string& size);
   bool Grow(const std::string& size) const;
+  bool MakeReadOnly() const;
 
   // Somebody else's file grows, or shrinks, until `left_bytes` are free. Throws std::runtime_error
   // when that cannot be done.
