@@ -88,6 +88,7 @@ Violations Checker::CheckCycle(const Cycle& cycle) {
   AddGrants(cycle.history);
   AddOfflineGaps(cycle);
   ApplyRequests(cycle.history);
+  CheckRequestIds(cycle);
   CheckLevels(cycle.started_us);
   CheckMovingLevels(cycle);
   CheckDump(cycle, &adopted);
@@ -113,33 +114,46 @@ void Checker::BeginCycle(int64_t started_us) {
 }
 
 void Checker::AddGrants(const History& history) {
+  first_asked_.clear();
   for (const auto& operation : history.operations) {
     ++(operation.outcome == Outcome::kUnknown ? unknown_ : acknowledged_);
-    if (operation.outcome != Outcome::kGranted) continue;
-    const uint64_t id = operation.token_id;
-    if (tokens_.contains(id) || ended_.contains(id)) {
-      Report("I6 token id " + std::to_string(id) + " was given twice", id);
-      continue;
-    }
-    if (!fences_.insert(operation.fence).second) {
-      Report("I6 fence given twice: " + Describe(operation), id);
-    }
-    if (operation.now_calls > operation.level) {
-      Report("I5 granted above the level: " + Describe(operation), id);
-    }
-    Token token;
-    token.client = operation.client;
-    token.flow_id = operation.flow_id;
-    token.count = operation.count;
-    token.fence = operation.fence;
-    token.asked_us = operation.asked_us;
-    token.held_from_us = operation.answered_us;
-    token.deadline_us = DueUs(operation.asked_us, operation.hold_ms);
-    token.offline_us = kNeverUs;
-    token.release_us = kNeverUs;
-    token.trail.push_back(Describe(operation));
-    tokens_.emplace(id, std::move(token));
+    if (operation.action != Action::kAcquire || operation.request_id == 0) continue;
+    const auto [first, is_first] =
+        first_asked_.try_emplace({operation.client, operation.request_id}, operation.asked_us);
+    first->second = std::min(first->second, operation.asked_us);
   }
+  for (const auto& operation : history.operations) {
+    if (operation.outcome == Outcome::kGranted && !IsKnownGrant(operation)) AddGrant(operation);
+  }
+}
+
+// What was asked again may have been granted when it was asked first, also by another level.
+void Checker::AddGrant(const Operation& operation) {
+  const uint64_t id = operation.token_id;
+  if (tokens_.contains(id) || ended_.contains(id)) {
+    return Report("I6 token id " + std::to_string(id) + " was given twice", id);
+  }
+  if (!fences_.insert(operation.fence).second) {
+    Report("I6 fence given twice: " + Describe(operation), id);
+  }
+  const auto first = first_asked_.find({operation.client, operation.request_id});
+  const int64_t asked_us = first == first_asked_.end() ? operation.asked_us : first->second;
+  if (operation.now_calls > operation.level && asked_us == operation.asked_us) {
+    Report("I5 granted above the level: " + Describe(operation), id);
+  }
+  Token token;
+  token.client = operation.client;
+  token.flow_id = operation.flow_id;
+  token.count = operation.count;
+  token.fence = operation.fence;
+  token.asked_us = asked_us;
+  token.held_from_us = operation.answered_us;
+  token.deadline_us = DueUs(operation.asked_us, operation.hold_ms);
+  token.offline_us = kNeverUs;
+  token.release_us = kNeverUs;
+  token.request_id = operation.request_id;
+  token.trail.push_back(Describe(operation));
+  tokens_.emplace(id, std::move(token));
 }
 
 void Checker::AddOfflineGaps(const Cycle& cycle) {
@@ -156,48 +170,6 @@ void Checker::AddOfflineGaps(const Cycle& cycle) {
       if (gap.since_restart) spared_ms = std::max(spared_ms, restart_grace_ms_);
       const int64_t may_end_us = DueUs(gap.from_us, spared_ms);
       if (may_end_us <= gap.to_us) token.offline_us = std::min(token.offline_us, may_end_us);
-    }
-  }
-}
-
-void Checker::ApplyRequests(const History& history) {
-  std::vector<const Operation*> requests;
-  for (const auto& operation : history.operations) {
-    if (operation.action != Action::kAcquire) requests.push_back(&operation);
-  }
-  std::stable_sort(requests.begin(), requests.end(), [](const Operation* a, const Operation* b) {
-    return a->asked_us < b->asked_us;
-  });
-  for (const auto* operation : requests) ApplyRequest(*operation);
-}
-
-void Checker::ApplyRequest(const Operation& operation) {
-  const uint64_t id = operation.token_id;
-  const auto found = tokens_.find(id);
-  const bool succeeded =
-      operation.outcome == Outcome::kReleased || operation.outcome == Outcome::kKept;
-  if (found == tokens_.end()) {
-    if (succeeded) Report("I2 a request on a token that is gone: " + Describe(operation), id);
-    return;
-  }
-  Token& token = found->second;
-  token.trail.push_back(Describe(operation));
-  if (succeeded && token.gone) {
-    Report("I2 a request on a token that is gone: " + Describe(operation), id);
-  }
-  if (operation.outcome == Outcome::kGone) {
-    if (!token.gone && token.MayEndUs() > operation.answered_us) {
-      Report("I1 a live token is answered as gone: " + Describe(operation), id);
-    }
-    token.gone = true;
-    token.gone_us = std::min(token.gone_us, operation.answered_us);
-  } else if (operation.outcome == Outcome::kKept) {
-    token.deadline_us = std::max(token.deadline_us, DueUs(operation.asked_us, operation.hold_ms));
-  } else if (operation.action == Action::kRelease) {
-    token.release_us = std::min(token.release_us, operation.asked_us);
-    if (operation.outcome == Outcome::kReleased) {
-      token.gone = true;
-      token.gone_us = std::min(token.gone_us, operation.answered_us);
     }
   }
 }
@@ -256,8 +228,14 @@ void Checker::CheckMovingLevels(const Cycle& cycle) {
       Report("I5 granted by a level that was not in force: " + Describe(operation),
              operation.token_id);
     }
-    const int64_t held = up_to(begun[operation.flow_id], operation.asked_us - 1) -
-                         up_to(ended[operation.flow_id], operation.answered_us);
+    int64_t held = up_to(begun[operation.flow_id], operation.asked_us - 1) -
+                   up_to(ended[operation.flow_id], operation.answered_us);
+    // One that was asked again is one of those held.
+    const auto token = tokens_.find(operation.token_id);
+    const bool counted = token != tokens_.end() &&
+                         token->second.held_from_us < operation.asked_us &&
+                         token->second.MayEndUs() > operation.answered_us;
+    if (counted) held -= operation.count;
     if (operation.now_calls >= held + operation.count) continue;
     Report("I5 granted while " + std::to_string(held) + " were held: " + Describe(operation),
            operation.token_id);
@@ -302,49 +280,83 @@ void Checker::CheckPresent(const DumpedToken& dumped, const Token& token) {
          dumped.token_id);
 }
 
+// The acquires that may have been granted without anybody knowing, by what they are for, oldest
+// first. A request id has one token at most: none if another one of it is there, or if it was
+// cancelled since.
+std::map<Checker::Wish, std::vector<Checker::Asked>> Checker::Unanswered(
+    const History& history) const {
+  std::set<Request> taken;
+  for (const auto& [id, token] : tokens_) {
+    if (!token.gone) taken.insert({token.client, token.request_id});
+  }
+  std::map<Wish, std::vector<Asked>> unanswered;
+  for (const auto& operation : history.operations) {
+    if (operation.action != Action::kAcquire || operation.outcome != Outcome::kUnknown) continue;
+    auto& asked = unanswered[{operation.client, operation.flow_id, operation.count}];
+    const Request request{operation.client, operation.request_id};
+    if (request.second != 0) {
+      const auto cancelled = cancelled_.find(request);
+      if (taken.contains(request)) continue;
+      if (cancelled != cancelled_.end() && operation.asked_us < cancelled->second) continue;
+      taken.insert(request);
+    }
+    asked.push_back({operation.asked_us, operation.request_id});
+  }
+  for (auto& [wish, asked] : unanswered) {
+    std::sort(asked.begin(), asked.end(),
+              [](const Asked& a, const Asked& b) { return a.asked_us < b.asked_us; });
+  }
+  return unanswered;
+}
+
 // Tokens that no client was told of must each belong to an acquire without an answer. Any
 // assignment is as good as another, so the oldest request gets the lowest fence: what follows from
 // that holds for every assignment.
 void Checker::Adopt(const Cycle& cycle, std::vector<DumpedToken> strangers, AskedByToken* adopted) {
-  using Wish = std::tuple<std::string, int64_t, int64_t>;  // Client, flow, count.
-  std::map<Wish, std::set<int64_t>> unanswered;            // When each was asked.
-  for (const auto& operation : cycle.history.operations) {
-    if (operation.action != Action::kAcquire || operation.outcome != Outcome::kUnknown) continue;
-    unanswered[{operation.client, operation.flow_id, operation.count}].insert(operation.asked_us);
-  }
+  const std::map<Wish, std::vector<Asked>> unanswered = Unanswered(cycle.history);
+  std::map<Wish, size_t> used;
   std::sort(strangers.begin(), strangers.end(),
             [](const DumpedToken& a, const DumpedToken& b) { return a.fence < b.fence; });
   for (const auto& row : strangers) {
     const std::string id = std::to_string(row.token_id);
-    auto& asked = unanswered[{row.client_id, row.flow_id, row.count}];
-    if (ended_.contains(row.token_id)) {
+    const Wish wish{row.client_id, row.flow_id, row.count};
+    const auto asked = unanswered.find(wish);
+    const size_t next = used[wish];
+    if (ended_.contains(row.token_id) || reclaimed_.contains(row.token_id)) {
       Report("I2 token " + id + " came back", row.token_id);
-    } else if (asked.empty()) {
+    } else if (asked == unanswered.end() || next == asked->second.size()) {
       Report("I3 nobody asked for token " + id + " of client " + row.client_id + " flow " +
-                 std::to_string(row.flow_id) + " count " + std::to_string(row.count),
+                 std::to_string(row.flow_id) + " count " + std::to_string(row.count) +
+                 ", or its request id was cancelled or has another token",
              row.token_id);
     } else {
-      if (!fences_.insert(row.fence).second) {
-        Report("I6 token " + id + " has a fence given before", row.token_id);
-      }
-      Token token;
-      token.client = row.client_id;
-      token.flow_id = row.flow_id;
-      token.count = row.count;
-      token.fence = row.fence;
-      token.asked_us = *asked.begin();
-      token.held_from_us = cycle.dead_us;
-      token.deadline_us = DueUs(*asked.begin(), row.deadline_ms - row.issued_ms);
-      token.offline_us = kNeverUs;
-      token.release_us = kNeverUs;
-      token.trail.push_back("never answered, found in the ledger of cycle " +
-                            std::to_string(cycle_));
-      adopted->emplace(row.token_id, *asked.begin());
-      tokens_.emplace(row.token_id, std::move(token));
-      asked.erase(asked.begin());
+      AdoptOne(cycle, row, asked->second);
+      tokens_[row.token_id].asked_us = asked->second[next].asked_us;
+      adopted->emplace(row.token_id, asked->second[next].asked_us);
+      ++used[wish];
       ++adopted_;
     }
   }
+}
+
+void Checker::AdoptOne(const Cycle& cycle, const DumpedToken& row,
+                       const std::vector<Asked>& asked) {
+  if (!fences_.insert(row.fence).second) {
+    Report("I6 token " + std::to_string(row.token_id) + " has a fence given before", row.token_id);
+  }
+  Token token;
+  token.client = row.client_id;
+  token.flow_id = row.flow_id;
+  token.count = row.count;
+  token.fence = row.fence;
+  token.held_from_us = cycle.dead_us;
+  token.deadline_us = DueUs(asked.front().asked_us, row.deadline_ms - row.issued_ms);
+  token.offline_us = kNeverUs;
+  token.release_us = kNeverUs;
+  if (asked.size() == 1) token.request_id = asked.front().request_id;
+  for (const auto& one : asked) token.requests.insert(one.request_id);
+  token.trail.push_back("never answered, found in the ledger of cycle " + std::to_string(cycle_));
+  tokens_.emplace(row.token_id, std::move(token));
 }
 
 // What was acknowledged before another grant was asked for has the lower fence.
@@ -353,8 +365,15 @@ void Checker::CheckFenceOrder(const History& history, const AskedByToken& adopte
   std::vector<std::pair<int64_t, uint64_t>> acknowledged;  // Likewise.
   for (const auto& operation : history.operations) {
     if (operation.outcome != Outcome::kGranted) continue;
-    asked.emplace_back(operation.asked_us, operation.fence);
     acknowledged.emplace_back(operation.answered_us, operation.fence);
+    int64_t asked_us = operation.asked_us;
+    if (operation.request_id != 0) {
+      asked_us = first_asked_.at({operation.client, operation.request_id});
+      const auto token = tokens_.find(operation.token_id);
+      // That of an earlier cycle had its turn.
+      if (token != tokens_.end() && token->second.asked_us < asked_us) continue;
+    }
+    asked.emplace_back(asked_us, operation.fence);
   }
   for (const auto& [id, asked_us] : adopted) asked.emplace_back(asked_us, tokens_[id].fence);
   std::sort(asked.begin(), asked.end());
@@ -412,7 +431,6 @@ CountByFlow Checker::CheckSums(const LedgerView& ledger, const std::string& wher
 // It is what the ledger was at some moment of the call, and each token of it must be explained as
 // one of the ledger's is.
 void Checker::CheckBackup(const Cycle& cycle, const AskedByToken& adopted) {
-  using Wish = std::tuple<std::string, int64_t, int64_t>;  // Client, flow, count.
   const LedgerCopy& copy = *cycle.backup;
   std::map<Wish, int> unanswered;
   for (const auto& operation : cycle.history.operations) {
@@ -474,6 +492,8 @@ void Checker::EndCycle(const LedgerView& ledger) {
         "it ended" + InCycle(cycle_) + ", its last request: " + at->second.trail.back();
     at = tokens_.erase(at);
   }
+  ended_.merge(reclaimed_);
+  reclaimed_.clear();
 }
 
 Violations Checker::CheckReported(const CountByFlow& reported, int64_t started_us,

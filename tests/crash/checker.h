@@ -11,6 +11,14 @@
 //   I5 at every instant the tokens definitely held are within the level; where levels move, each
 //      grant names a level that may have been in force, and counts all that was definitely held
 //   I6 fences grow strictly in the order of acknowledgement, ids and fences never repeat
+//   I10 a request id never has two tokens at once, and while it has one that token is the answer
+//   I11 what a request id stood for is gone when its cancel is answered, and it is not granted on
+//       the same connection afterwards
+//   I12 nothing is granted under a drain, from its acknowledgement until its end is asked for
+//
+// What an operator takes back is released: gone if it was answered, either way if not. Of many
+// tokens at once it is those of the flow or client that were surely held all the while, if the
+// answer says that none are left; which others ended nobody knows.
 //
 // A backup that was made meanwhile is held to I1 .. I5 as the ledger is, for some moment between
 // the request for it and the end of the cycle.
@@ -24,6 +32,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "crash/history.h"
@@ -98,6 +108,8 @@ class Checker {
   int64_t acknowledged() const { return acknowledged_; }  // Operations with a definite answer.
   int64_t unknown() const { return unknown_; }
   int64_t adopted() const { return adopted_; }  // Tokens of unanswered acquires found in a ledger.
+  // Acquires that were asked again, and answered with the token that was known.
+  int64_t asked_again() const { return asked_again_; }
 
  private:
   // What is known about one token that is not surely gone.
@@ -112,26 +124,49 @@ class Checker {
     int64_t offline_us = 0;       // not reclaimed with its session before this,
     int64_t release_us = 0;       // and not released before this.
     bool gone = false;            // Acknowledged released, or answered gone,
-    int64_t gone_us = INT64_MAX;  // and by when a client knew.
+    int64_t gone_us = INT64_MAX;  // by when a client knew,
+    std::string gone_by;          // and which one.
+    bool released = false;        // By an answer to a release or reclaim of this token.
+    uint64_t request_id = 0;      // Its own; 0: none, or not known, then it is
+    std::set<uint64_t> requests;  // one of these or none.
     std::vector<std::string> trail;
 
     int64_t MayEndUs() const;
+    bool IsOf(const Operation& request) const;  // Of its client and, surely, its request id.
   };
   using Tokens = std::map<uint64_t, Token>;
 
   using AskedByToken = std::map<uint64_t, int64_t>;
+  using Request = std::pair<std::string, uint64_t>;        // Client, request id.
+  using Wish = std::tuple<std::string, int64_t, int64_t>;  // Client, flow, count.
+  struct Asked {
+    int64_t asked_us = 0;
+    uint64_t request_id = 0;
+  };
 
   void Report(const std::string& what, uint64_t token_id);
   void BeginCycle(int64_t started_us);
   void AddGrants(const History& history);
+  void AddGrant(const Operation& operation);
+  bool IsKnownGrant(const Operation& operation);
   void AddOfflineGaps(const Cycle& cycle);
   void ApplyRequests(const History& history);
-  void ApplyRequest(const Operation& operation);
+  void MayEnd(const Operation& operation);
+  void ApplyToToken(const Operation& operation);
+  void ApplyToMany(const Operation& operation);
+  void MarkGone(const Operation& operation, Token* token) const;
+  void CheckRequestIds(const Cycle& cycle);
+  void CheckOneTokenEach();
+  void CheckAskedAgain(const Operation& operation, uint64_t token_id);
+  void CheckCancels(const History& history);
+  void CheckDrains(const Cycle& cycle);
   void CheckLevels(int64_t started_us);
   void CheckMovingLevels(const Cycle& cycle);
   void CheckDump(const Cycle& cycle, AskedByToken* adopted);
   void CheckPresent(const DumpedToken& dumped, const Token& token);
+  std::map<Wish, std::vector<Asked>> Unanswered(const History& history) const;
   void Adopt(const Cycle& cycle, std::vector<DumpedToken> strangers, AskedByToken* adopted);
+  void AdoptOne(const Cycle& cycle, const DumpedToken& row, const std::vector<Asked>& asked);
   void CheckFenceOrder(const History& history, const AskedByToken& adopted);
   CountByFlow CheckSums(const LedgerView& ledger, const std::string& where);
   void CheckBackup(const Cycle& cycle, const AskedByToken& adopted);
@@ -141,7 +176,11 @@ class Checker {
   std::map<int64_t, FlowFacts> flows_;
   int64_t restart_grace_ms_;
   Tokens tokens_;
-  std::map<uint64_t, std::string> ended_;  // By id: how it ended. Never forgotten.
+  std::map<uint64_t, std::string> ended_;      // By id: how it ended. Never forgotten.
+  std::map<uint64_t, std::string> reclaimed_;  // Likewise, in this cycle, and granted to nobody.
+  std::map<Request, int64_t> first_asked_;     // In this cycle.
+  std::map<Request, int64_t> cancelled_;       // In this cycle: when that was answered last.
+  std::map<int64_t, int64_t> drained_;         // Flows under an acknowledged drain, since when.
   std::set<uint64_t> fences_;
   uint64_t last_fence_ = 0;  // The greatest one acknowledged in earlier cycles.
   CountByFlow last_sums_;
@@ -149,6 +188,7 @@ class Checker {
   int64_t acknowledged_ = 0;
   int64_t unknown_ = 0;
   int64_t adopted_ = 0;
+  int64_t asked_again_ = 0;
   Violations violations_;
 };
 

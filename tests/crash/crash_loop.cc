@@ -20,7 +20,10 @@
 #include "crash/kill_moment.h"
 #include "crash/ledger_view.h"
 #include "crash/load_client.h"
+#include "crash/operator.h"
 #include "crash/rule_sets.h"
+#include "crash/start_log.h"
+#include "crash/tally.h"
 #include "crash/whitebox.h"
 #include "support/server_process.h"
 
@@ -46,15 +49,18 @@ class CrashLoop {
         prng_(options.seed),
         dir_(MakeRunDir()),
         server_(dir_, {.arguments = {"--rules", dir_ + "/rules.json", "--restart-grace-ms",
-                                     std::to_string(kRestartGraceMs)},
+                                     std::to_string(kRestartGraceMs), "--durability", "sync"},
                        .environment = {},
                        .program = options.whitebox ? Whitebox::Program() : std::string()}),
         checker_(RuleSets::Flows(), kRestartGraceMs),
         rules_(dir_ + "/rules.json"),
         backup_(dir_),
-        whitebox_(dir_) {
+        whitebox_(dir_),
+        start_log_(dir_),
+        busy_operator_(prng_.Next()) {
+    const std::vector<int64_t> flows = {1, 2, 3, 4, 5, RuleSets::kRetiredFlow};
     for (int i = 0; i < 5; ++i) {
-      AddClient({.client_id = "client-" + std::to_string(i), .flow_ids = {1, 2, 3, 4, 5}});
+      AddClient({.client_id = "client-" + std::to_string(i), .flow_ids = flows});
     }
     AddClient({.client_id = "mover", .name_space = RuleSets::kMoving, .flow_ids = {11, 12}});
     // Nobody can release what such a connection leaves behind, so it uses what ends by itself.
@@ -69,6 +75,7 @@ class CrashLoop {
     result_.acknowledged = checker_.acknowledged();
     result_.unknown = checker_.unknown();
     result_.adopted = checker_.adopted();
+    result_.tally["acquires asked again and answered with their token"] = checker_.asked_again();
     if (result_.violations.empty() && !options_.keep_dir) {
       fs::remove_all(dir_);
     } else {
@@ -114,15 +121,18 @@ class CrashLoop {
     if (options_.whitebox && moment_ == KillMoment::kRecovery) moment_ = KillMoment::kLoad;
     detail_.clear();
     if (options_.whitebox) server_.options().environment = whitebox_.Arm(&prng_);
+    DrawDurability();
     Cycle cycle;
     cycle.started_us = BoottimeUs();
     rules_.BeginCycle(cycle.started_us);
-    server_.StartWithoutWaiting();
     if (moment_ == KillMoment::kRecovery) {
-      SleepUpTo(60);
-      EndServer();
+      KillRecovery();
     } else {
+      start_log_.Begin();
+      server_.StartWithoutWaiting();
       Load(cycle.started_us);
+      const StartStage stage = start_log_.End();
+      if (moment_ == KillMoment::kRecovery) ++result_.starts[NameOf(stage)];
     }
     cycle.dead_us = BoottimeUs();
     for (const auto& log : fs::directory_iterator(LogDir(result_.cycles))) {
@@ -133,11 +143,41 @@ class CrashLoop {
     Count(cycle);
   }
 
+  // What was answered is with the operating system at least, which a kill -9 leaves alone.
+  void DrawDurability() {
+    const uint64_t roll = prng_.Below(5);
+    std::string durability = roll == 0 ? "none" : "sync";
+    if (roll == 1) durability = "interval:" + std::to_string(prng_.Between(1, 200));
+    server_.options().arguments.back() = durability;
+    ++result_.durabilities[durability.substr(0, durability.find(':'))];
+  }
+
+  // Starts the server until a kill has hit the middle of its recovery, as its log tells; some kills
+  // come at any moment from the fork on.
+  void KillRecovery() {
+    constexpr int kTries = 10;
+    StartStage stage = StartStage::kBefore;
+    for (int i = 0; i < kTries && stage != StartStage::kIn && result_.violations.empty(); ++i) {
+      start_log_.Begin();
+      server_.StartWithoutWaiting();
+      if (prng_.Below(8) == 0) {
+        SleepUpTo(20);
+      } else if (start_log_.WaitForFirstLine(&server_.process())) {
+        Sleep(prng_.Between(0, start_log_.RecoveryUs()));
+      }
+      EndServer();
+      stage = start_log_.End();
+      ++result_.starts[NameOf(stage)];
+    }
+    detail_ = NameOf(stage);
+  }
+
   // One line about the cycle, and the sums.
   void Count(const Cycle& cycle) {
     if (moment_ == KillMoment::kSweep) detail_ = SweepDetail(cycle);
     const std::string during = NameOf(moment_) + (detail_.empty() ? "" : ", " + detail_);
     ++result_.moments[during];
+    AddToTally(cycle.history, &result_.tally);
     std::string line = "cycle " + std::to_string(result_.cycles) + ": ";
     if (options_.whitebox) {
       const std::string fired = whitebox_.Fired();
@@ -190,6 +230,8 @@ class CrashLoop {
       threads.emplace_back(
           [this, log, &client, &signals] { client->Run(server_.address(), log, &signals); });
     }
+    threads.emplace_back(
+        [this, &signals] { busy_operator_.Run(server_.address(), LogPath("operator"), &signals); });
     Ask([&] { ComeToTheMoment(&signals); });
     signals.ending = true;
     EndServer();
@@ -198,6 +240,7 @@ class CrashLoop {
     for (const auto& client : clients_) {
       if (!client->problem().empty()) Violate(client->problem());
     }
+    if (!busy_operator_.problem().empty()) Violate(busy_operator_.problem());
   }
 
   // What is asked of a server that a kill point ends gets no answer.
@@ -333,8 +376,10 @@ class CrashLoop {
   // I7: with all clients gone everything ends by itself, and every flow then grants its level.
   void CheckEverythingEnds() {
     server_.options().environment.clear();
+    server_.options().arguments.back() = "sync";
     rules_.RewriteForTheEnd();
     server_.Start();
+    Operator::Settle(server_.address());
     const bool drained = testing::PollUntil(2 * testing::kPatienceMs, [this] {
       RpcClient client(server_.address());
       const CountByFlow counts = ReportedNowCalls(&client, RuleSets::FlowIds());
@@ -362,6 +407,8 @@ class CrashLoop {
   RuleSets rules_;
   BackupProbe backup_;
   Whitebox whitebox_;
+  StartLog start_log_;
+  Operator busy_operator_;
   KillMoments moments_;
   Burst burst_;
   RpcClient operator_;

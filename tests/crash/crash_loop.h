@@ -28,11 +28,15 @@ struct CrashLoopResult {
   int cycles = 0;
   std::map<std::string, int> moments;  // Cycles, by the moment of the kill and what it interrupted.
   std::map<std::string, int> fired;    // Cycles of whitebox, by the kill point that ended them.
-  int64_t acknowledged = 0;            // Operations with a definite answer.
-  int64_t unknown = 0;                 // Operations that the kill left without one.
-  int64_t adopted = 0;                 // Of these, tokens that the ledger turned out to hold.
-  Violations violations;               // The loop ends with the first cycle that has some.
-  std::string dir;                     // Where the ledger and the logs are, if they were kept.
+  std::map<std::string, int> starts;   // Kills that were meant for recovery, or came before the
+                                       // server served, by what they hit (start_log.h).
+  std::map<std::string, int> durabilities;  // Cycles.
+  std::map<std::string, int64_t> tally;     // Of requests that are special, how many.
+  int64_t acknowledged = 0;                 // Operations with a definite answer.
+  int64_t unknown = 0;                      // Operations that the kill left without one.
+  int64_t adopted = 0;                      // Of these, tokens that the ledger turned out to hold.
+  Violations violations;                    // The loop ends with the first cycle that has some.
+  std::string dir;                          // Where the ledger and the logs are, if they were kept.
 };
 
 // Throws std::runtime_error when the loop itself cannot go on (no server binary, no disk).

@@ -56,6 +56,13 @@ int Run(const nowcalls::crash::CrashLoopOptions& options) {
   for (const auto& [point, cycles] : result.fired) {
     Say(std::to_string(cycles) + " cycles were ended by " + point);
   }
+  for (const auto& [stage, kills] : result.starts) {
+    Say(std::to_string(kills) + " kills meant for recovery came " + stage);
+  }
+  for (const auto& [durability, cycles] : result.durabilities) {
+    Say(std::to_string(cycles) + " cycles had durability " + durability);
+  }
+  for (const auto& [what, count] : result.tally) Say(std::to_string(count) + " " + what);
   if (options.whitebox && !nowcalls::faults::RocksKillPointsAvailable()) {
     Say("kill points of RocksDB: not available, version " + nowcalls::faults::RocksVersion() +
         " was built without them");

@@ -125,6 +125,7 @@ class Demo {
         options.client_id = name_space + "-" + std::to_string(i);
         options.name_space = name_space;
         options.flow_ids = flow_ids;
+        options.request_ids = false;
         options.reconnects_per_10k = 0;
         clients_.push_back(std::make_unique<LoadClient>(std::move(options), RandomBits128()[0]));
       }

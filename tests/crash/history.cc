@@ -1,5 +1,6 @@
 #include "crash/history.h"
 
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -16,9 +17,36 @@ struct OutcomeWord {
   const char* word;
 };
 constexpr OutcomeWord kOutcomeWords[] = {
-    {Outcome::kUnknown, "unknown"},   {Outcome::kGranted, "granted"},
-    {Outcome::kReleased, "released"}, {Outcome::kKept, "kept"},
-    {Outcome::kGone, "gone"},         {Outcome::kRefused, "refused"}};
+    {Outcome::kUnknown, "unknown"},     {Outcome::kGranted, "granted"},
+    {Outcome::kReleased, "released"},   {Outcome::kKept, "kept"},
+    {Outcome::kGone, "gone"},           {Outcome::kRefused, "refused"},
+    {Outcome::kReclaimed, "reclaimed"}, {Outcome::kDone, "done"}};
+
+// What a request is about.
+enum class Subject { kAcquire, kToken, kRequest, kFlow, kHolder };
+
+struct ActionWord {
+  Action action;
+  const char* word;
+  Subject subject;
+};
+constexpr ActionWord kActionWords[] = {{Action::kAcquire, "acquire", Subject::kAcquire},
+                                       {Action::kRelease, "release", Subject::kToken},
+                                       {Action::kKeep, "keep", Subject::kToken},
+                                       {Action::kCancel, "cancel", Subject::kRequest},
+                                       {Action::kReclaim, "reclaim", Subject::kToken},
+                                       {Action::kReclaimFlow, "reclaim_flow", Subject::kFlow},
+                                       {Action::kPurge, "purge", Subject::kFlow},
+                                       {Action::kReclaimClient, "reclaim_client", Subject::kHolder},
+                                       {Action::kDrain, "drain", Subject::kFlow},
+                                       {Action::kUndrain, "undrain", Subject::kFlow}};
+
+const ActionWord& WordsOf(Action action) {
+  for (const auto& entry : kActionWords) {
+    if (entry.action == action) return entry;
+  }
+  std::abort();
+}
 
 const char* WordOf(Outcome outcome) {
   for (const auto& entry : kOutcomeWords) {
@@ -36,14 +64,21 @@ std::string Now() { return std::to_string(BoottimeUs()); }
 void ParseAsk(std::istringstream* words, const std::string& line, Operation* operation) {
   std::string action;
   *words >> operation->number >> operation->asked_us >> operation->client >> action;
-  if (action == "acquire") {
-    operation->action = Action::kAcquire;
-    *words >> operation->flow_id >> operation->count;
-  } else if (action == "release" || action == "keep") {
-    operation->action = action == "keep" ? Action::kKeep : Action::kRelease;
-    *words >> operation->token_id;
-  } else {
-    BadLine(line);
+  const ActionWord* known = nullptr;
+  for (const auto& entry : kActionWords) {
+    if (action == entry.word) known = &entry;
+  }
+  if (known == nullptr) BadLine(line);
+  operation->action = known->action;
+  switch (known->subject) {
+    case Subject::kAcquire:
+      *words >> operation->flow_id >> operation->count >> operation->request_id >>
+          operation->wait_ms;
+      break;
+    case Subject::kToken: *words >> operation->token_id; break;
+    case Subject::kRequest: *words >> operation->request_id; break;
+    case Subject::kFlow: *words >> operation->flow_id; break;
+    case Subject::kHolder: *words >> operation->holder; break;
   }
   if (words->fail()) BadLine(line);
 }
@@ -60,6 +95,7 @@ void ParseAnswer(std::istringstream* words, const std::string& line, Operation* 
   if (operation->outcome == Outcome::kGranted || operation->outcome == Outcome::kKept) {
     *words >> operation->hold_ms;
   }
+  if (operation->outcome == Outcome::kReclaimed) *words >> operation->reclaimed >> operation->more;
   if (operation->outcome == Outcome::kUnknown || words->fail()) BadLine(line);
 }
 
@@ -79,32 +115,36 @@ void HistoryWriter::Link(const std::string& client, bool up) {
   Line((up ? "up " : "down ") + Now() + " " + client);
 }
 
-void HistoryWriter::AskAcquire(int64_t number, const std::string& client, int64_t flow_id,
-                               int64_t count) {
-  Line("ask " + std::to_string(number) + " " + Now() + " " + client + " acquire " +
-       std::to_string(flow_id) + " " + std::to_string(count));
+void HistoryWriter::Ask(const Operation& asked) {
+  const ActionWord& words = WordsOf(asked.action);
+  std::string line = "ask " + std::to_string(asked.number) + " " + Now() + " " + asked.client +
+                     " " + words.word + " ";
+  switch (words.subject) {
+    case Subject::kAcquire:
+      line += std::to_string(asked.flow_id) + " " + std::to_string(asked.count) + " " +
+              std::to_string(asked.request_id) + " " + std::to_string(asked.wait_ms);
+      break;
+    case Subject::kToken: line += std::to_string(asked.token_id); break;
+    case Subject::kRequest: line += std::to_string(asked.request_id); break;
+    case Subject::kFlow: line += std::to_string(asked.flow_id); break;
+    case Subject::kHolder: line += asked.holder; break;
+  }
+  Line(line);
 }
 
-void HistoryWriter::AskRelease(int64_t number, const std::string& client, uint64_t token_id) {
-  Line("ask " + std::to_string(number) + " " + Now() + " " + client + " release " +
-       std::to_string(token_id));
-}
-
-void HistoryWriter::AskKeep(int64_t number, const std::string& client, uint64_t token_id) {
-  Line("ask " + std::to_string(number) + " " + Now() + " " + client + " keep " +
-       std::to_string(token_id));
-}
-
-void HistoryWriter::AnswerGranted(const Operation& granted) {
-  Line("answer " + std::to_string(granted.number) + " " + Now() + " granted " +
-       std::to_string(granted.token_id) + " " + std::to_string(granted.fence) + " " +
-       std::to_string(granted.now_calls) + " " + std::to_string(granted.level) + " " +
-       std::to_string(granted.hold_ms));
-}
-
-void HistoryWriter::Answer(int64_t number, Outcome outcome, int64_t hold_ms) {
-  std::string line = "answer " + std::to_string(number) + " " + Now() + " " + WordOf(outcome);
-  if (outcome == Outcome::kKept) line += " " + std::to_string(hold_ms);
+void HistoryWriter::Answer(const Operation& answered) {
+  std::string line =
+      "answer " + std::to_string(answered.number) + " " + Now() + " " + WordOf(answered.outcome);
+  if (answered.outcome == Outcome::kGranted) {
+    line += " " + std::to_string(answered.token_id) + " " + std::to_string(answered.fence) + " " +
+            std::to_string(answered.now_calls) + " " + std::to_string(answered.level);
+  }
+  if (answered.outcome == Outcome::kGranted || answered.outcome == Outcome::kKept) {
+    line += " " + std::to_string(answered.hold_ms);
+  }
+  if (answered.outcome == Outcome::kReclaimed) {
+    line += " " + std::to_string(answered.reclaimed) + (answered.more ? " 1" : " 0");
+  }
   Line(line);
 }
 
@@ -148,17 +188,26 @@ void ReadHistory(const std::string& path, History* history) {
 std::string Describe(const Operation& operation) {
   std::ostringstream text;
   text << operation.asked_us << " " << operation.client;
-  switch (operation.action) {
-    case Action::kAcquire:
-      text << " acquire flow " << operation.flow_id << " count " << operation.count;
+  const ActionWord& words = WordsOf(operation.action);
+  text << " " << words.word << " ";
+  switch (words.subject) {
+    case Subject::kAcquire:
+      text << "flow " << operation.flow_id << " count " << operation.count;
+      if (operation.request_id != 0) text << " request " << operation.request_id;
+      if (operation.wait_ms != 0) text << " wait " << operation.wait_ms << " ms";
       break;
-    case Action::kRelease: text << " release " << operation.token_id; break;
-    case Action::kKeep: text << " keep " << operation.token_id; break;
+    case Subject::kToken: text << operation.token_id; break;
+    case Subject::kRequest: text << "request " << operation.request_id; break;
+    case Subject::kFlow: text << "flow " << operation.flow_id; break;
+    case Subject::kHolder: text << operation.holder; break;
   }
   text << " -> " << WordOf(operation.outcome);
   if (operation.outcome == Outcome::kGranted) {
     text << " token " << operation.token_id << " fence " << operation.fence << " nowCalls "
          << operation.now_calls << "/" << operation.level;
+  }
+  if (operation.outcome == Outcome::kReclaimed) {
+    text << " " << operation.reclaimed << (operation.more ? ", and there are more" : "");
   }
   if (operation.hold_ms > 0) text << " hold " << operation.hold_ms << " ms";
   if (operation.outcome != Outcome::kUnknown) text << " at " << operation.answered_us;

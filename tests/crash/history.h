@@ -7,14 +7,23 @@
 //
 //   up T CLIENT                                          the session is online, T: answer of hello
 //   down T CLIENT                                        written before it closes its connection
-//   ask N T CLIENT acquire FLOW COUNT
+//   ask N T CLIENT acquire FLOW COUNT REQUEST WAIT_MS    REQUEST 0: without a request id
 //   ask N T CLIENT release TOKEN
 //   ask N T CLIENT keep TOKEN
+//   ask N T CLIENT cancel REQUEST
+//   ask N T CLIENT reclaim TOKEN                         this and the following: an operator
+//   ask N T CLIENT reclaim_flow FLOW
+//   ask N T CLIENT purge FLOW
+//   ask N T CLIENT reclaim_client HOLDER
+//   ask N T CLIENT drain FLOW
+//   ask N T CLIENT undrain FLOW
 //   answer N T granted TOKEN FENCE NOW_CALLS LEVEL HOLD_MS
 //   answer N T released                                  RELEASE_OK
 //   answer N T kept HOLD_MS
-//   answer N T gone                                      ALREADY_RELEASE, for release and keep
-//   answer N T refused                                   definitely not granted
+//   answer N T gone                                      ALREADY_RELEASE
+//   answer N T refused                                   definitely not done
+//   answer N T reclaimed COUNT MORE                      of many tokens; MORE: 1 if some are left
+//   answer N T done                                      a drain
 //
 // Thread: a writer belongs to one client thread; the rest is plain data.
 #ifndef NOWCALLS_CRASH_HISTORY_H_
@@ -28,16 +37,39 @@
 
 namespace nowcalls::crash {
 
-enum class Action { kAcquire, kRelease, kKeep };
-enum class Outcome { kUnknown, kGranted, kReleased, kKept, kGone, kRefused };
+enum class Action {
+  kAcquire,
+  kRelease,
+  kKeep,
+  kCancel,
+  kReclaim,
+  kReclaimFlow,
+  kPurge,
+  kReclaimClient,
+  kDrain,
+  kUndrain,
+};
+enum class Outcome {
+  kUnknown,
+  kGranted,
+  kReleased,
+  kKept,
+  kGone,
+  kRefused,
+  kReclaimed,
+  kDone,
+};
 
 struct Operation {
   int64_t number = 0;
   std::string client;
   Action action = Action::kAcquire;
-  int64_t flow_id = 0;    // acquire
-  int64_t count = 0;      // acquire
-  uint64_t token_id = 0;  // release and keep: asked for; acquire: granted
+  int64_t flow_id = 0;      // acquire, and an operator's requests about a flow
+  int64_t count = 0;        // acquire
+  uint64_t request_id = 0;  // acquire (0: none) and cancel
+  int64_t wait_ms = 0;      // acquire
+  std::string holder;       // reclaim_client
+  uint64_t token_id = 0;    // acquire: granted; release, keep and reclaim: asked for
   int64_t asked_us = 0;
   Outcome outcome = Outcome::kUnknown;
   int64_t answered_us = 0;
@@ -45,6 +77,8 @@ struct Operation {
   int64_t now_calls = 0;
   int64_t level = 0;
   int64_t hold_ms = 0;
+  int64_t reclaimed = 0;
+  bool more = false;
 };
 
 struct LinkEvent {
@@ -65,11 +99,8 @@ class HistoryWriter {
   explicit HistoryWriter(const std::string& path);
 
   void Link(const std::string& client, bool up);
-  void AskAcquire(int64_t number, const std::string& client, int64_t flow_id, int64_t count);
-  void AskRelease(int64_t number, const std::string& client, uint64_t token_id);
-  void AskKeep(int64_t number, const std::string& client, uint64_t token_id);
-  void AnswerGranted(const Operation& granted);  // Its number, token, fence, ... hold_ms.
-  void Answer(int64_t number, Outcome outcome, int64_t hold_ms = 0);
+  void Ask(const Operation& asked);        // Its number, client, action and what that takes.
+  void Answer(const Operation& answered);  // Its number, outcome and what that tells.
 
  private:
   void Line(const std::string& line);

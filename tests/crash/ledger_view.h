@@ -12,7 +12,7 @@ namespace nowcalls::crash {
 // dump and stat of a data directory or of a running server.
 LedgerView ReadLedger(const testing::Source& source);
 
-// What a running server says of the flows.
+// What a running server says of the flows; 0 of one that it does not know.
 CountByFlow ReportedNowCalls(testing::RpcClient* client, const std::vector<int64_t>& flow_ids);
 
 }  // namespace nowcalls::crash

@@ -3,6 +3,10 @@
 // Thread: Run on a thread of its own; everything else between two runs. It keeps several requests
 // in flight, writes each to its log before it is sent and each answer when it came (history.h), and
 // ends when its connection is closed under it.
+//
+// Half of its acquires carry a request id, and some of them may wait. Behind a reconnect or a new
+// run it asks again for what was under way and for some that it holds; now and then it also asks
+// twice, or cancels what is under way, waiting or held.
 #ifndef NOWCALLS_CRASH_LOAD_CLIENT_H_
 #define NOWCALLS_CRASH_LOAD_CLIENT_H_
 
@@ -10,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +29,7 @@ struct LoadOptions {
   std::string name_space = "default";
   std::vector<int64_t> flow_ids;     // Those it uses.
   size_t held_max = 40;              // About as many tokens as it holds at most.
+  bool request_ids = true;           // And with them waits and cancels.
   uint32_t reconnects_per_10k = 20;  // Of 10,000 requests, how many come behind a reconnect.
 };
 
@@ -36,7 +42,8 @@ struct LoadSignals {
 
 class LoadClient {
  public:
-  LoadClient(LoadOptions options, uint64_t seed) : options_(std::move(options)), prng_(seed) {}
+  LoadClient(LoadOptions options, uint64_t seed)
+      : options_(std::move(options)), prng_(seed), next_request_(1 + prng_.Below(1'000'000'000)) {}
 
   const std::string& client_id() const { return options_.client_id; }
 
@@ -51,14 +58,27 @@ class LoadClient {
   void Run(const std::string& address, const std::string& log_path, const LoadSignals* signals);
 
  private:
+  // A request id whose call is wanted, or in progress.
+  struct Wanted {
+    int64_t flow_id = 0;
+    int64_t count = 0;
+    uint64_t token_id = 0;  // 0: not known.
+  };
+
   bool Connect(const std::string& address);
   void Disconnect();
+  void SettleRequests();
   void SendOne(bool drain);
-  void SendAcquire(Operation* operation);
-  void SendRelease(Operation* operation, uint64_t token_id);
-  void SendKeep(Operation* operation, uint64_t token_id);
+  void Send(Operation operation);
+  void SendAcquire();
+  void SendAgain(uint64_t request_id);
+  void SendCancel(uint64_t request_id);
+  void SendRelease(uint64_t token_id);
+  void SendKeep(uint64_t token_id);
+  uint64_t AnyWanted();
   bool ReceiveOne(const LoadSignals& signals);
-  void OnAnswer(const Operation& asked, const testing::Reply& reply);
+  void OnAnswer(Operation operation, const testing::Reply& reply);
+  void OnGranted(const testing::Reply& reply, Operation* operation);
   uint64_t TakeHeld(bool remove);
 
   LoadOptions options_;
@@ -69,6 +89,10 @@ class LoadClient {
   testing::RpcClient rpc_;
   std::string name_;  // As the ledger has it: the client id, or "@HOST:PORT".
   std::map<uint64_t, Operation> in_flight_;  // By msgid.
+  size_t waiting_ = 0;                       // Of these, acquires that may wait.
+  std::map<uint64_t, Wanted> wanted_;        // By request id.
+  std::set<uint64_t> cancels_;               // Request ids whose cancel is not answered.
+  uint64_t next_request_ = 1;
   int64_t next_number_ = 1;
 };
 

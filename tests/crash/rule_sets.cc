@@ -84,7 +84,7 @@ Json SetOf(const std::string& name_space, int64_t version) {
 std::vector<FlowFacts> RuleSets::Flows() {
   return {{1, 60, 15'000, 5'000},  {2, 100'000, 300'000, 5'000}, {3, 200, 150, 5'000},
           {4, 0, 15'000, 5'000},   {5, 500, 5'000, 100},         {6, 100'000, 300, 5'000},
-          {11, 50, 15'000, 5'000}, {12, 100, 2'000, 5'000}};
+          {11, 50, 15'000, 5'000}, {12, 100, 2'000, 5'000},      {kRetiredFlow, 0, 2'000, 2'000}};
 }
 
 std::vector<int64_t> RuleSets::FlowIds() {

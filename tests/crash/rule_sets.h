@@ -25,10 +25,16 @@ class RuleSets {
   static constexpr char kMoving[] =
       "moving";  // Its flows are 11 and 12, those of "default" 1 .. 6.
 
+  // Its flow has a rule now and then, which is the operator's (operator.h).
+  static constexpr char kRetired[] = "retired";
+  static constexpr int64_t kRetiredFlow = 21;
+
   // The flows that clients use, with the highest level that each has in any version.
   static std::vector<FlowFacts> Flows();
   static std::vector<int64_t> FlowIds();
-  static std::string NameSpaceOf(int64_t flow_id) { return flow_id > 10 ? kMoving : "default"; }
+  static std::string NameSpaceOf(int64_t flow_id) {
+    return flow_id == kRetiredFlow ? kRetired : flow_id > 10 ? kMoving : "default";
+  }
 
   // Writes the first set for "default" to the file.
   explicit RuleSets(std::string file);

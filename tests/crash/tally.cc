@@ -1,0 +1,42 @@
+#include "crash/tally.h"
+
+#include <set>
+#include <utility>
+
+namespace nowcalls::crash {
+namespace {
+
+// What a request that was answered counts as; empty: nothing special.
+std::string NameOf(const Operation& operation) {
+  switch (operation.action) {
+    case Action::kCancel: return "cancels answered";
+    case Action::kReclaim: return "reclaims of a token answered";
+    case Action::kReclaimFlow: return "reclaims of a flow answered";
+    case Action::kReclaimClient: return "reclaims of a client answered";
+    case Action::kPurge: return operation.outcome == Outcome::kReclaimed ? "purges answered" : "";
+    case Action::kDrain: return "drains answered";
+    default: return "";
+  }
+}
+
+}  // namespace
+
+void AddToTally(const History& history, std::map<std::string, int64_t>* tally) {
+  std::set<std::pair<std::string, uint64_t>> tokens;
+  for (const auto& operation : history.operations) {
+    if (operation.outcome == Outcome::kUnknown) {
+      if (operation.action == Action::kCancel) ++(*tally)["cancels left unanswered"];
+      continue;
+    }
+    const std::string name = NameOf(operation);
+    if (!name.empty()) ++(*tally)[name];
+    if (operation.outcome == Outcome::kReclaimed) {
+      (*tally)["tokens taken back from a flow or a client"] += operation.reclaimed;
+    }
+    if (operation.outcome != Outcome::kGranted) continue;
+    if (operation.request_id != 0) ++(*tally)["acquires with a request id granted"];
+    if (operation.wait_ms != 0) ++(*tally)["acquires that might wait granted"];
+  }
+}
+
+}  // namespace nowcalls::crash
