@@ -65,10 +65,7 @@ void Operator::ActOnce() {
     operation.flow_id = kDrained[prng_.Below(std::size(kDrained))];
     return Do(operation, "drain", {operation.flow_id, on});
   }
-  if (roll < 9) return RetireOrReturn();
-  operation.action = Action::kPurge;
-  operation.flow_id = RuleSets::kRetiredFlow;
-  Do(operation, "purge", {operation.flow_id, limit});
+  RetireOrReturn(limit);
 }
 
 void Operator::ReclaimOne() {
@@ -89,12 +86,19 @@ void Operator::ReclaimOne() {
   Do(operation, "reclaim", {operation.token_id, kReason});
 }
 
-void Operator::RetireOrReturn() {
+// A purge under the rule is refused.
+void Operator::RetireOrReturn(int64_t limit) {
   const Json rules = RetiredRules(prng_.Below(2) == 0);
   const Reply reply = rpc_.Call("rules_load", {RuleSets::kRetired, rules});
-  if (reply.ok()) return;
-  problem_ = "the operator's rules_load got: " + reply.ToString();
-  lost_ = true;
+  if (!reply.ok()) {
+    problem_ = "the operator's rules_load got: " + reply.ToString();
+    lost_ = true;
+    return;
+  }
+  Operation operation;
+  operation.action = Action::kPurge;
+  operation.flow_id = RuleSets::kRetiredFlow;
+  if (prng_.Below(2) == 0) Do(operation, "purge", {operation.flow_id, limit});
 }
 
 void Operator::Do(Operation operation, const char* method, const Json& params) {

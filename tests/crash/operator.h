@@ -34,7 +34,7 @@ class Operator {
  private:
   void ActOnce();
   void ReclaimOne();
-  void RetireOrReturn();
+  void RetireOrReturn(int64_t limit);
   // Logs it, asks it, and logs the answer.
   void Do(Operation operation, const char* method, const testing::Json& params);
 

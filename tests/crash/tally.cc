@@ -1,8 +1,5 @@
 #include "crash/tally.h"
 
-#include <set>
-#include <utility>
-
 namespace nowcalls::crash {
 namespace {
 
@@ -22,7 +19,6 @@ std::string NameOf(const Operation& operation) {
 }  // namespace
 
 void AddToTally(const History& history, std::map<std::string, int64_t>* tally) {
-  std::set<std::pair<std::string, uint64_t>> tokens;
   for (const auto& operation : history.operations) {
     if (operation.outcome == Outcome::kUnknown) {
       if (operation.action == Action::kCancel) ++(*tally)["cancels left unanswered"];

@@ -16,6 +16,8 @@ constexpr uint64_t kCallBits = 13;
 // Lower odds always end a start at one of its first points, as low numbers of calls do.
 constexpr uint64_t kOddsLowBits = 4;
 constexpr uint64_t kOddsBits = 13;
+// What a start reaches.
+constexpr uint64_t kStartBits = 6;
 
 // 2^low .. 2^bits, each power of two as likely as another.
 uint64_t LogUniform(Prng* prng, uint64_t low, uint64_t bits) {
@@ -30,16 +32,19 @@ std::string Whitebox::Program() {
 }
 
 testing::Environment Whitebox::Arm(Prng* prng) {
+  // Behind one that nothing reached comes one that a start reaches.
+  const bool missed = !armed_.empty() && Fired().empty();
   fs::remove(note_);
   log_bytes_ = fs::exists(log_) ? fs::file_size(log_) : 0;
   if (faults::RocksKillPointsAvailable() && prng->Below(2) == 0) {
-    const std::string odds = std::to_string(LogUniform(prng, kOddsLowBits, kOddsBits));
+    const std::string odds =
+        std::to_string(LogUniform(prng, kOddsLowBits, missed ? kStartBits : kOddsBits));
     armed_ = "armed at RocksDB's points, 1 in " + odds;
     return {{"ROCKSDB_KILL_ODDS", odds}};
   }
   static constexpr const char* kWhen[] = {"before", "middle", "after"};
   const std::string when = kWhen[prng->Below(std::size(kWhen))];
-  const std::string call = std::to_string(LogUniform(prng, 0, kCallBits));
+  const std::string call = std::to_string(LogUniform(prng, 0, missed ? kStartBits : kCallBits));
   // Recovery reads much more than it writes.
   const bool writes = prng->Below(2) == 0;
   armed_ = "armed " + when + (writes ? " write " : " call ") + call;
