@@ -6,7 +6,8 @@
 namespace nowcalls::ledger {
 namespace {
 
-constexpr uint8_t kWitnessVersion = 1;
+constexpr uint8_t kWitnessVersion = 2;
+constexpr uint8_t kWitnessVersion1 = 1;
 
 }  // namespace
 
@@ -14,15 +15,18 @@ std::string EncodeWitnessSlot(const Witness& witness) {
   std::string out;
   AppendBigEndian(&out, kWitnessVersion);
   for (const uint64_t number : {witness.sequence, witness.batch_number, witness.floor,
-                                witness.manifest, witness.manifest_bytes}) {
+                                witness.manifest, witness.manifest_bytes, witness.first_log}) {
     AppendBigEndian(&out, number);
   }
+  AppendBigEndian(&out, static_cast<uint8_t>(witness.unsynced ? 1 : 0));
   AppendBigEndian(&out, Crc32c(out));
   return out;
 }
 
 std::optional<Witness> DecodeWitnessSlot(std::string_view bytes) {
-  if (bytes.size() < kWitnessSlotBytes) return {};
+  const bool old = !bytes.empty() && bytes.front() == static_cast<char>(kWitnessVersion1);
+  const size_t size = old ? kWitnessSlotBytesV1 : kWitnessSlotBytes;
+  if (bytes.size() < size) return {};
   ByteReader reader(bytes);
   Witness witness;
   const auto version = reader.Read<uint8_t>();
@@ -30,9 +34,15 @@ std::optional<Witness> DecodeWitnessSlot(std::string_view bytes) {
                            &witness.manifest, &witness.manifest_bytes}) {
     *number = reader.Read<uint64_t>();
   }
-  const size_t covered = kWitnessSlotBytes - sizeof(uint32_t);
-  const bool sound = reader.Read<uint32_t>() == Crc32c(bytes.substr(0, covered));
-  if (!sound || version != kWitnessVersion || witness.sequence == 0) return {};
+  uint8_t unsynced = 0;
+  if (!old) {
+    witness.first_log = reader.Read<uint64_t>();
+    unsynced = reader.Read<uint8_t>();
+    witness.unsynced = unsynced == 1;
+  }
+  const bool sound = reader.Read<uint32_t>() == Crc32c(bytes.substr(0, size - sizeof(uint32_t)));
+  if (!sound || (!old && version != kWitnessVersion) || unsynced > 1) return {};
+  if (witness.sequence == 0) return {};
   return witness;
 }
 

@@ -17,7 +17,8 @@ namespace nowcalls::ledger {
 
 inline constexpr std::string_view kWitnessName = "witness";
 inline constexpr size_t kWitnessSlots = 2;
-inline constexpr size_t kWitnessSlotBytes = 45;
+inline constexpr size_t kWitnessSlotBytes = 54;
+inline constexpr size_t kWitnessSlotBytesV1 = 45;   // Of version 1, which is still read.
 inline constexpr size_t kWitnessSlotStride = 4096;  // No page, and no sector, has both.
 inline constexpr size_t kWitnessFileBytes = kWitnessSlots * kWitnessSlotStride;
 
@@ -28,12 +29,18 @@ struct Witness {
   uint64_t floor = 0;
   uint64_t manifest = 0;        // The number of the manifest that is meant by the next.
   uint64_t manifest_bytes = 0;  // So much of it was on the disk.
+  // Logs with smaller numbers are left over: what of them belongs to the ledger is in data files.
+  uint64_t first_log = 0;
+  // Batches behind batch_number were answered without being on the disk, so a crash of the machine
+  // may have left any part of their logs.
+  bool unsynced = false;
 
   bool operator==(const Witness&) const = default;
 };
 
 std::string EncodeWitnessSlot(const Witness& witness);
-// Nothing for bytes that are no slot: never written, damaged, or of another version.
+// Nothing for bytes that are no slot: never written, damaged, or of an unknown version. In version
+// 1 there was nothing behind manifest_bytes.
 std::optional<Witness> DecodeWitnessSlot(std::string_view bytes);
 
 // What a file says.

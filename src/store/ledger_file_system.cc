@@ -85,13 +85,15 @@ IOStatus LedgerFileSystem::ReplaceCurrent() {
   return SyncDirectory();
 }
 
-IOStatus LedgerFileSystem::Keep(uint64_t batch_number) {
+IOStatus LedgerFileSystem::Keep(uint64_t batch_number, bool unsynced) {
   const std::lock_guard lock(mutex_);
   if (!kept_.ok()) return kept_;
   kept_ = CheckOurs();
   if (kept_.ok() && opening_ && !next_current_.empty()) kept_ = ReplaceCurrent();
   begun_ = logged_ = committed_ = batch_number;
   for (auto& [number, first] : first_batches_) first = batch_number + 1;
+  unsynced_ = unsynced;
+  witness_.SetLogs(first_batches_.empty() ? 0 : first_batches_.begin()->first, unsynced);
   if (kept_.ok()) kept_ = witness_.Begin(batch_number);
   IOStatus status = kept_;
   if (!status.ok()) return status;
@@ -137,8 +139,9 @@ IOStatus LedgerFileSystem::NewLog(const std::string& path, const rocksdb::FileOp
     status = FileSystemWrapper::NewWritableFile(path, options, &made, context);
   }
   if (status.ok()) {
-    *file = std::make_unique<LogFile>(std::move(made), zeros, &spares_,
-                                      [this] { logged_ = begun_.load(); });
+    *file = std::make_unique<LogFile>(
+        std::move(made), zeros, &spares_, [this] { logged_ = begun_.load(); },
+        [this, number = LogNumber(path)] { LogSynced(number); });
   }
   return status;
 }
@@ -162,8 +165,10 @@ IOStatus LedgerFileSystem::NewWritableFile(const std::string& path,
   // before.
   if (IsLog(path)) first_batches_[LogNumber(path)] = opening_ ? 0 : logged_ + 1;
   if (const uint64_t number = ManifestNumber(path); number != 0) {
-    *file = std::make_unique<ManifestFile>(
-        std::move(*file), [this, number](uint64_t bytes) { witness_.SetManifest(number, bytes); });
+    *file = std::make_unique<ManifestFile>(std::move(*file), [this, number](uint64_t bytes) {
+      witness_.SetManifest(number, bytes);
+      WitnessSyncedLogs();
+    });
   }
   return status;
 }
@@ -232,8 +237,30 @@ IOStatus LedgerFileSystem::UnlockFile(rocksdb::FileLock* lock, const IOOptions& 
   return FileSystemWrapper::UnlockFile(lock, options, context);
 }
 
+void LedgerFileSystem::LogSynced(uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  const bool closed = !first_batches_.empty() && number < first_batches_.rbegin()->first;
+  if (unsynced_ && closed) synced_logs_.insert(number);
+}
+
+void LedgerFileSystem::WitnessSyncedLogs() {
+  uint64_t batch = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [number, first] : first_batches_) {
+      if (first > 0) batch = first - 1;
+      if (!synced_logs_.contains(number)) break;
+    }
+    if (!unsynced_ || batch <= synced_to_) return;
+    synced_to_ = batch;
+  }
+  // Their names, too.
+  if (SyncDirectory().ok()) witness_.Advance(batch);
+}
+
 uint64_t LedgerFileSystem::LastBatchBefore(uint64_t number) {
   first_batches_.erase(number);
+  synced_logs_.erase(number);
   const auto next = first_batches_.upper_bound(number);
   return next == first_batches_.end() ? 0 : next->second - 1;
 }

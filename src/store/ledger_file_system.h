@@ -41,6 +41,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "store/ledger_lock.h"
 #include "store/log_views.h"
@@ -58,12 +59,15 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
                    uint64_t spare_bytes = 0, std::shared_ptr<rocksdb::Logger> log = nullptr,
                    WitnessFile::Report report = nullptr);
 
+  // See LogViews. REQUIRES: BeginOpen was not called.
+  void HideLogs(HiddenLogs hidden) { views_->Hide(std::move(hidden)); }
   // REQUIRES: there is a ledger with a CURRENT file, and it is not open yet.
   void BeginOpen();
   // Ends what BeginOpen began, if it was called; from now on the ledger is written. Data files have
-  // all up to `batch_number`, the last. After a failure it may be unknown which manifest CURRENT
-  // names: both are left, and no later call changes that.
-  rocksdb::IOStatus Keep(uint64_t batch_number = 0);
+  // all up to `batch_number`, the last. Later ones are answered before they are on the disk, if
+  // `unsynced`. After a failure it may be unknown which manifest CURRENT names: both are left, and
+  // no later call changes that.
+  rocksdb::IOStatus Keep(uint64_t batch_number = 0, bool unsynced = false);
   // REQUIRES: the database is closed.
   void Undo();
   // Batch `batch_number` is about to be written to the log. The writer.
@@ -109,6 +113,11 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
                            rocksdb::IODebugContext* context);
   rocksdb::IOStatus SyncDirectory();
   rocksdb::IOStatus ReplaceCurrent();
+  // All that log `number` has so far is on the disk.
+  void LogSynced(uint64_t number);
+  // Tells the witness of logs that were synced as a whole, as RocksDB does before it names data
+  // files of what they have.
+  void WitnessSyncedLogs();
   // The last batch before the logs that follow log `number`.
   uint64_t LastBatchBefore(uint64_t number);
 
@@ -130,6 +139,9 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   std::string next_current_;      // What is to be CURRENT; empty: nothing.
   // The first batch of each log that was made, guarded by mutex_; 0 until Keep.
   std::map<uint64_t, uint64_t> first_batches_;
+  std::set<uint64_t> synced_logs_;  // To which nothing is added any more. Guarded by mutex_.
+  uint64_t synced_to_ = 0;          // By these logs. Guarded by mutex_.
+  bool unsynced_ = false;           // See Keep. Guarded by mutex_.
 };
 
 }  // namespace nowcalls::store

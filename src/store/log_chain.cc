@@ -11,10 +11,6 @@
 namespace nowcalls::store {
 namespace {
 
-constexpr char kAdvice[] =
-    "; the ledger is damaged: restore it from a backup, or salvage what is left of it with "
-    "`nowcalls-admin repair`";
-
 std::string Batches(uint64_t first, uint64_t last) {
   if (first == last) return "batch " + std::to_string(first);
   return "batches " + std::to_string(first) + " to " + std::to_string(last);
@@ -22,7 +18,7 @@ std::string Batches(uint64_t first, uint64_t last) {
 
 Status Lost(const std::string& dir, uint64_t first, uint64_t last, const std::string& where) {
   return Status::Corruption("the ledger in " + dir + " has lost " + Batches(first, last) + ": " +
-                            where + kAdvice);
+                            where + kDamagedAdvice);
 }
 
 std::string EndsWith(const LogSegment& segment) {
@@ -43,7 +39,7 @@ Status CheckInside(const LogSegment& segment) {
   const BatchRun::Break& broken = *segment.batches.broken;
   return Status::Corruption(segment.path + " is damaged at byte " + std::to_string(broken.at) +
                             ": batch " + std::to_string(broken.found) + " follows batch " +
-                            std::to_string(broken.before) + kAdvice);
+                            std::to_string(broken.before) + kDamagedAdvice);
 }
 
 // That `next` goes on where `last` ended.
@@ -53,7 +49,7 @@ Status CheckBetween(const std::string& dir, const LogSegment& last, const LogSeg
   const uint64_t begin = next.batches.first;
   if (begin <= end) {
     return Status::Corruption(next.path + " begins with batch " + std::to_string(begin) +
-                              ", though " + EndsWith(last) + kAdvice);
+                              ", though " + EndsWith(last) + kDamagedAdvice);
   }
   if (begin == end + 1 || begin <= floor + 1) return {};
   return Lost(dir, end + 1, begin - 1,
@@ -123,12 +119,12 @@ Status CheckManifest(rocksdb::FileSystem* files, const std::string& ledger_dir,
   *same = witness.has_value() && witness->manifest == ManifestNumber(name);
   const std::string place = path + " is damaged at byte " + std::to_string(scan.end());
   if (rest == LogScan::Rest::kRecord || rest == LogScan::Rest::kDamaged) {
-    return Status::Corruption(place + kAdvice);
+    return Status::Corruption(place + kDamagedAdvice);
   }
   if (*same && scan.end() < witness->manifest_bytes) {
     return Status::Corruption(place +
                               ", or cut short there: " + std::to_string(witness->manifest_bytes) +
-                              " bytes of it were on the disk" + kAdvice);
+                              " bytes of it were on the disk" + kDamagedAdvice);
   }
   return {};
 }

@@ -9,11 +9,12 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
 LogFile::LogFile(std::unique_ptr<rocksdb::FSWritableFile> file, uint64_t zeros, SpareLogs* spares,
-                 std::function<void()> appended)
+                 std::function<void()> appended, std::function<void()> synced)
     : FSWritableFileOwnerWrapper(std::move(file)),
       zeros_(zeros),
       spares_(spares),
-      appended_(std::move(appended)) {}
+      appended_(std::move(appended)),
+      synced_(std::move(synced)) {}
 
 void LogFile::Grow(size_t bytes) {
   appended_();
@@ -36,6 +37,14 @@ IOStatus LogFile::Append(const rocksdb::Slice& data, const IOOptions& options,
                          IODebugContext* context) {
   IOStatus status = target()->Append(data, options, verification, context);
   if (status.ok()) Grow(data.size());
+  return status;
+}
+
+// RocksDB calls this, not Fsync (use_fsync).
+IOStatus LogFile::Sync(const IOOptions& options, IODebugContext* context) {
+  const uint64_t covered = size_;
+  IOStatus status = target()->Sync(options, context);
+  if (status.ok() && covered == size_) synced_();
   return status;
 }
 

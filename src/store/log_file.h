@@ -12,6 +12,7 @@
 
 #include <rocksdb/file_system.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,15 +24,18 @@ namespace nowcalls::store {
 class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   // `file` writes from its beginning on over `zeros` bytes, all of them 0. `spares` outlives it.
-  // `appended` is called after each Append that succeeded, on its thread.
+  // `appended` is called after each Append that succeeded, `synced` after each sync that covers all
+  // of them, on its thread.
   LogFile(std::unique_ptr<rocksdb::FSWritableFile> file, uint64_t zeros, SpareLogs* spares,
-          std::function<void()> appended);
+          std::function<void()> appended, std::function<void()> synced);
 
   rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
                            rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
                            const rocksdb::DataVerificationInfo& verification,
                            rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus Sync(const rocksdb::IOOptions& options,
+                         rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus Close(const rocksdb::IOOptions& options,
                           rocksdb::IODebugContext* context) override;
   void PrepareWrite(size_t offset, size_t bytes, const rocksdb::IOOptions& options,
@@ -43,7 +47,8 @@ class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
   const uint64_t zeros_;
   SpareLogs* const spares_;
   const std::function<void()> appended_;
-  uint64_t size_ = 0;
+  const std::function<void()> synced_;
+  std::atomic<uint64_t> size_{0};
   bool asked_ = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "base/crc32c.h"
 #include "ledger/codec.h"
@@ -155,7 +156,7 @@ IOStatus LogScan::Advance() {
     IOStatus status = ReadRecord(end_, &end);
     if (!status.ok() || end == 0) return status;
     if (const auto number = NumberRead(); number.has_value()) batches_.Add(*number, end_);
-    end_ = end;
+    last_begin_ = std::exchange(end_, end);
   }
 }
 

@@ -56,6 +56,8 @@ class LogScan {
   rocksdb::IOStatus Advance();
   // Behind the last record before the first one that is not complete and sound.
   uint64_t end() const { return end_; }
+  // Where the last record before the end begins, or the padding before it; 0 if there is none.
+  uint64_t last_begin() const { return last_begin_; }
   // Those of the records up to the end.
   const BatchRun& batches() const { return batches_; }
 
@@ -104,6 +106,7 @@ class LogScan {
 
   const rocksdb::FSRandomAccessFile* const file_;
   uint64_t end_ = 0;
+  uint64_t last_begin_ = 0;
   uint64_t failed_at_ = 0;
   std::string tail_;              // The last bytes of the record that was read last.
   std::string* bytes_ = nullptr;  // Where all of its bytes go, if anywhere.

@@ -29,6 +29,8 @@ class LogView : public rocksdb::FSSequentialFile {
   // Finds the end of a log to which nothing is added. `size` is that of its file; of the newest the
   // last write may be missing in part.
   IOStatus FixEnd(uint64_t size, bool newest);
+  // Ends it behind its last record, whatever follows.
+  IOStatus EndBehindLast();
   // Finds the end of a log that a server may be writing.
   IOStatus FollowEnd(rocksdb::FileSystem* files);
   uint64_t end() const { return end_; }
@@ -75,6 +77,12 @@ IOStatus LogView::FixEnd(uint64_t size, bool newest) {
     case LogScan::Rest::kDamaged: break;
   }
   return Damaged();
+}
+
+IOStatus LogView::EndBehindLast() {
+  IOStatus status = scan_.Advance();
+  end_ = scan_.end();
+  return status;
 }
 
 IOStatus LogView::FollowEnd(rocksdb::FileSystem* files) {
@@ -160,7 +168,7 @@ IOStatus LogViews::IsNewest(const std::string& path, bool* newest) const {
   IOStatus status = target()->GetChildren(dir, IOOptions(), &names, nullptr);
   if (!status.ok()) return status;
   for (const std::string& name : names) {
-    if (LogNumber(name) <= LogNumber(path)) continue;
+    if (LogNumber(name) <= LogNumber(path) || hidden_.Has(LogNumber(name))) continue;
     bool content = false;
     status = HasContent(dir + name, &content);
     if (content) {
@@ -181,10 +189,17 @@ IOStatus LogViews::OpenLog(const std::string& path, const rocksdb::FileOptions& 
   IOStatus status = target()->NewRandomAccessFile(path, options, &opened, nullptr);
   if (!status.ok()) return status;
   auto view = std::make_unique<LogView>(path, std::move(opened));
+  const uint64_t number = LogNumber(path);
+  const bool hidden = number != 0 && hidden_.Has(number);
+  const bool ends_here = number != 0 && number == hidden_.tail_of;
   bool newest = true;
-  if (!IsManifest(path)) status = IsNewest(path, &newest);
+  if (number != 0 && !hidden && !ends_here) status = IsNewest(path, &newest);
   if (!status.ok()) return status;
-  if (newest && state_ == State::kBeingWritten) {
+  if (hidden) {
+    // Nothing of it is shown.
+  } else if (ends_here) {
+    status = view->EndBehindLast();
+  } else if (newest && state_ == State::kBeingWritten) {
     status = view->FollowEnd(target());
   } else {
     uint64_t size = 0;

@@ -17,6 +17,9 @@
 // A manifest has the form of a log, and is shown as the newest one is: of its records too only the
 // last can be unsynced (manifest_file.h). RocksDB refuses one of which sectors are missing.
 //
+// Where the durability was not `sync`, the ledger may end before the end of its logs; the rest is
+// not shown (log_end.h).
+//
 // It also remembers which batches it has shown, for log_chain.h.
 #ifndef NOWCALLS_STORE_LOG_VIEWS_H_
 #define NOWCALLS_STORE_LOG_VIEWS_H_
@@ -28,8 +31,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "store/log_scan.h"
@@ -47,6 +52,15 @@ struct LogSegment {
   BatchRun batches;
 };
 
+// What is not shown of logs, since it is not of the ledger.
+struct HiddenLogs {
+  uint64_t below = 0;        // Logs with smaller numbers.
+  std::set<uint64_t> whole;  // These logs.
+  uint64_t tail_of = 0;      // Of this one, whatever follows its last record. 0: of none.
+
+  bool Has(uint64_t number) const { return number < below || whole.contains(number); }
+};
+
 class LogViews : public rocksdb::FileSystemWrapper {
  public:
   // Whether a server writes the ledger meanwhile.
@@ -57,6 +71,9 @@ class LogViews : public rocksdb::FileSystemWrapper {
 
   // Of the logs that are opened from now on.
   void SetState(State state) { state_ = state; }
+
+  // REQUIRES: no log was opened.
+  void Hide(HiddenLogs hidden) { hidden_ = std::move(hidden); }
 
   // The logs of `dir` by their numbers: those that were opened to be read, as they were then, and
   // those that RocksDB passed over, since data files have all that is in them, and it died before
@@ -79,11 +96,12 @@ class LogViews : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus OpenLog(const std::string& path, const rocksdb::FileOptions& options,
                             std::unique_ptr<rocksdb::FSSequentialFile>* file,
                             LogSegment* segment) const;
-  // Whether no log with a greater number has anything in it.
+  // Whether no log with a greater number has anything in it that is shown.
   rocksdb::IOStatus IsNewest(const std::string& path, bool* newest) const;
   rocksdb::IOStatus HasContent(const std::string& path, bool* content) const;
 
   std::atomic<State> state_;
+  HiddenLogs hidden_;
 
   mutable std::mutex mutex_;
   std::map<uint64_t, LogSegment> segments_;  // Guarded by mutex_.

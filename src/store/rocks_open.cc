@@ -107,6 +107,12 @@ Status RocksStore::Impl::OpenForServer() {
   }
   if (present.ok()) {
     NOWCALLS_RETURN_IF_ERROR(CheckLogPresent(dir));
+    // After a kill they may not be on the disk yet: what is read, and then kept, must not end
+    // earlier when the power is cut meanwhile.
+    if (witness.has_value() && witness->unsynced) {
+      NOWCALLS_RETURN_IF_ERROR(FromRocks(SyncLogs(real.get(), dir), "sync the logs", dir));
+    }
+    files->HideLogs(log_end.hidden);
     files->BeginOpen();
     Result<std::vector<std::string>> listed = ListFamilies(db_options, dir);
     if (!listed.ok()) return listed.status();
@@ -146,8 +152,47 @@ Status RocksStore::Impl::FindWitness(rocksdb::FileSystem* real, ReadMode mode) {
                     " is damaged, as a power cut may leave it; the other is used");
   }
   // While a server writes, the manifest grows.
-  if (mode == ReadMode::kSecondary) return {};
-  return CheckManifest(real, dir, witness, &witness_is_of_manifest);
+  if (mode == ReadMode::kReadOnly) {
+    NOWCALLS_RETURN_IF_ERROR(CheckManifest(real, dir, witness, &witness_is_of_manifest));
+  }
+  return FindEnd(real, mode);
+}
+
+Status RocksStore::Impl::FindEnd(rocksdb::FileSystem* real, ReadMode mode) {
+  if (!witness.has_value()) return {};
+  const bool same = ManifestNumber(CurrentManifest(dir)) == witness->manifest;
+  const std::optional<uint64_t> floor = same ? std::optional(witness->floor) : std::nullopt;
+  const rocksdb::IOStatus status = FindLogEnd(real, dir, *witness, floor, &log_end);
+  if (mode == ReadMode::kReadOnly) return FromRocks(status, "read the logs", dir);
+  // A server that starts has not cut the logs yet; one that serves deletes logs under this look,
+  // but not without writing the witness first.
+  std::optional<ledger::WitnessFound> now;
+  const rocksdb::IOStatus read = ReadWitness(real, dir, &now);
+  const bool still = read.ok() && now.has_value() && now->witness == witness;
+  if (status.ok() && still) return {};
+  log_end = {};
+  log_end.hidden.below = witness->first_log;
+  return {};
+}
+
+Status RocksStore::Impl::CheckEnd() {
+  if (!log_end.early) return {};
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  db->GetLiveFilesMetaData(&tables);
+  for (const rocksdb::LiveFileMetaData& table : tables) {
+    if (!log_end.sequence.has_value() || table.largest_seqno <= *log_end.sequence) continue;
+    return Status::Corruption("the ledger in " + dir + " has lost batches behind batch " +
+                              std::to_string(log_end.batch) + ", " + log_end.place +
+                              ": the data file " + table.relative_filename +
+                              " has changes of them" + kDamagedAdvice);
+  }
+  // A server that was cut off while it kept what it had recovered has told of it.
+  if (last_batch != log_end.batch) return {};
+  notes.push_back("the ledger in " + dir + " ends with batch " + std::to_string(log_end.batch) +
+                  ", " + log_end.place +
+                  "; what followed is not whole, as a crash of the machine may leave it with the "
+                  "durability interval or none, and is left out");
+  return {};
 }
 
 Result<uint64_t> RocksStore::Impl::SealedBatch() const {
@@ -174,18 +219,21 @@ Status RocksStore::Impl::CheckBatches(const std::map<uint64_t, LogSegment>& segm
   if (witness.has_value()) known.witnessed = witness->batch_number;
   if (mode == ReadMode::kSecondary) return CheckReach(dir, segments, known);
   if (witness_is_of_manifest) known.floor = witness->floor;
-  return CheckChain(dir, segments, known);
+  NOWCALLS_RETURN_IF_ERROR(CheckChain(dir, segments, known));
+  return CheckEnd();
 }
 
 Status RocksStore::Impl::KeepOpened() {
   if (kept) return {};
-  Status status = FromRocks(files->Keep(last_batch), "keep what was recovered", dir);
+  const bool unsynced = options.durability != Durability::kSync;
+  Status status = FromRocks(files->Keep(last_batch, unsynced), "keep what was recovered", dir);
   kept = status.ok();
   return status;
 }
 
 rocksdb::DBOptions RocksStore::Impl::OptionsForRead(LogViews::State state) {
   views = std::make_shared<LogViews>(rocksdb::FileSystem::Default(), state);
+  views->Hide(log_end.hidden);
   env = rocksdb::NewCompositeEnv(views);
   rocksdb::DBOptions db_options = ReaderDbOptions();
   db_options.env = env.get();

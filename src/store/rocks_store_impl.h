@@ -19,6 +19,7 @@
 #include "store/append_memtable.h"
 #include "store/ledger_file_system.h"
 #include "store/ledger_lock.h"
+#include "store/log_end.h"
 #include "store/log_views.h"
 #include "store/rocks_store.h"
 #include "store/scan_walk.h"
@@ -53,6 +54,10 @@ struct RocksStore::Impl {
   Status OpenForServer();
   // What the witness says, before the ledger is opened; tells of a damaged one in `notes`.
   Status FindWitness(rocksdb::FileSystem* real, ReadMode mode);
+  // Where the logs of the ledger end. Of FindWitness.
+  Status FindEnd(rocksdb::FileSystem* real, ReadMode mode);
+  // That no data file has what the logs were found not to have, and a note of that end.
+  Status CheckEnd();
   // That what was opened has all of its batches. REQUIRES: there is a format record.
   Status CheckBatches(const std::map<uint64_t, LogSegment>& segments, ReadMode mode);
   Result<uint64_t> SealedBatch() const;
@@ -116,6 +121,7 @@ struct RocksStore::Impl {
   std::string secondary_dir;  // Made for a secondary, empty otherwise.
   std::optional<ledger::Witness> witness;
   bool witness_is_of_manifest = false;
+  LogEnd log_end;
   uint64_t last_batch = 0;          // As the ledger was opened; then of the last commit.
   std::vector<std::string> notes;   // See RocksStore::notes.
   std::shared_ptr<LogViews> views;  // Of a reader.

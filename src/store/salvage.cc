@@ -194,7 +194,11 @@ Status Salvager::Copy() {
   }
   if (error) return Status::IoError("cannot read directory " + dir_ + ": " + error.message());
   FindWitnessed();
-  for (const auto& [number, path] : logs) NOWCALLS_RETURN_IF_ERROR(CopyLog(path));
+  for (const auto& [number, path] : logs) {
+    // Of what is left over, batches that were lost may have been numbered again.
+    if (witness_.has_value() && number < witness_->first_log) continue;
+    NOWCALLS_RETURN_IF_ERROR(CopyLog(path));
+  }
   return {};
 }
 

@@ -48,6 +48,12 @@ WitnessFile::WitnessFile(std::shared_ptr<rocksdb::FileSystem> files, const Ledge
 
 WitnessFile::~WitnessFile() { Stop(); }
 
+void WitnessFile::SetLogs(uint64_t first_log, bool unsynced) {
+  const std::lock_guard lock(mutex_);
+  now_.first_log = first_log;
+  now_.unsynced = unsynced;
+}
+
 IOStatus WitnessFile::Begin(uint64_t batch_number) {
   {
     const std::lock_guard lock(mutex_);
@@ -118,6 +124,7 @@ IOStatus WitnessFile::RaiseFloor(uint64_t batch_number) {
     // either.
     if (!begun_ || batch_number <= floor_written_) return IOStatus::OK();
     now_.floor = std::max(now_.floor, batch_number);
+    now_.batch_number = std::max(now_.batch_number, batch_number);
   }
   // Whichever slot is damaged later, the other has it too.
   for (size_t i = 0; i < ledger::kWitnessSlots; ++i) {

@@ -42,6 +42,8 @@ class WitnessFile {
   WitnessFile(const WitnessFile&) = delete;
   WitnessFile& operator=(const WitnessFile&) = delete;
 
+  // What the new witness says of logs, see ledger::Witness. REQUIRES: before Begin.
+  void SetLogs(uint64_t first_log, bool unsynced);
   // Puts a new witness in the place of the old one, if any. Data files have everything up to
   // `batch_number`, and CURRENT names the manifest of the last SetManifest. Nothing is written
   // before.
@@ -50,8 +52,8 @@ class WitnessFile {
   void SetManifest(uint64_t number, uint64_t bytes);
   // This batch, and with it all before it, is on the disk.
   void Advance(uint64_t batch_number);
-  // The logs of batches up to this one may be gone once this has returned. Does nothing before
-  // Begin.
+  // The logs of batches up to this one may be gone once this has returned; so it is on the disk.
+  // Does nothing before Begin.
   rocksdb::IOStatus RaiseFloor(uint64_t batch_number);
 
   // Writes what is not written yet, and ends the thread.

@@ -77,6 +77,7 @@ void Disk::Apply(const DiskChange& change) {
       pending_names_.clear();
       break;
     case Kind::kBegun:
+    case Kind::kCommitted:
     case Kind::kAcknowledged: break;
   }
 }

@@ -31,8 +31,9 @@ struct DiskChange {
     kRename,  // `name` to `to`.
     kDelete,  // `name`.
     kSyncDirectory,
-    kBegun,  // No change: batch `offset` is being committed.
-    kAcknowledged,
+    kBegun,         // No change: batch `offset` is being committed.
+    kCommitted,     // It was; with the operating system at least.
+    kAcknowledged,  // It is on the disk.
   };
 
   Kind kind = Kind::kSyncDirectory;

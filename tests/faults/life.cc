@@ -70,10 +70,10 @@ uint64_t FingerprintOf(const DiskImage& image) {
 
 // A store over recorded files; syncs cost nothing.
 struct Recording {
-  Recording(const std::string& data_dir, const DiskImage& image)
+  Recording(const std::string& data_dir, const DiskImage& image, store::Durability durability)
       : files(std::make_shared<RecordingFileSystem>(data_dir + "/ledger", image)),
         env(rocksdb::NewCompositeEnv(files)) {
-    store::RocksStoreOptions options = SmallOptions();
+    store::RocksStoreOptions options = SmallOptions(durability);
     options.env = env.get();
     auto result = RocksStore::Open(data_dir, options);
     status = result.status();
@@ -90,12 +90,19 @@ std::string CommitPart(const Life& life, const Run& run, const std::string& data
                        Recording* recording) {
   constexpr int64_t kSpareMs = 30;     // A spare that is not asked for yet never comes.
   constexpr int64_t kFlushMs = 1'000;  // On a busy machine flushes are left behind by commits.
+  constexpr uint64_t kSyncBatches = 9;
   const std::string dir = data_dir + "/ledger";
   for (uint64_t batch = run.from + 1; batch <= run.to; ++batch) {
     recording->files->Begun(batch);
     const Status status = recording->opened->Commit(life.Batch(batch));
     if (!status.ok()) return status.ToString();
-    recording->files->Acknowledged(batch);
+    recording->files->Committed(batch);
+    const bool syncs = run.durability == store::Durability::kInterval && batch % kSyncBatches == 0;
+    const Status synced = syncs ? recording->opened->Sync() : Status();
+    if (!synced.ok()) return synced.ToString();
+    if (syncs || run.durability == store::Durability::kSync || batch == run.from + 1) {
+      recording->files->Acknowledged(batch);
+    }
     if (!run.wants_spares) continue;
     testing::PollUntil(kFlushMs, [&] { return store::LogNames(dir).size() <= 2; });
     testing::PollUntil(kSpareMs, [&] {
@@ -118,8 +125,9 @@ Life::Life(uint64_t seed, int batch_count, int records) {
   }
 }
 
-store::RocksStoreOptions SmallOptions() {
+store::RocksStoreOptions SmallOptions(store::Durability durability) {
   store::RocksStoreOptions options;
+  options.durability = durability;
   options.write_buffer_bytes = 64 * 1024;
   options.wal_bytes_max = 64 * 1024;
   return options;
@@ -156,7 +164,7 @@ Judge::Verdict Judge::Open(const DiskImage& image) {
   }
   if (!verdict.problem.empty()) return verdict;
   const uint64_t read = verdict.batch;
-  Recording recording(dir_.path(), image);
+  Recording recording(dir_.path(), image, durability_);
   verdict.problem = recording.status.ok()
                         ? CheckState(life_, recording.opened.get(), &verdict.batch)
                         : recording.status.ToString();
@@ -179,7 +187,7 @@ std::string Judge::TakeNext(RocksStore* opened, uint64_t batch) {
 Recorded Record(const Life& life, const DiskImage& image, const Run& run) {
   const testing::TempDir dir;
   WriteImage(image, dir.Sub("ledger"));
-  Recording recording(dir.path(), image);
+  Recording recording(dir.path(), image, run.durability);
   Recorded recorded;
   if (!recording.status.ok()) {
     recorded.problem = recording.status.ToString();
@@ -194,6 +202,7 @@ Recorded Record(const Life& life, const DiskImage& image, const Run& run) {
   if (recorded.problem.empty() && run.closes) {
     const Status closed = recording.opened->Close();
     if (!closed.ok()) recorded.problem = closed.ToString();
+    if (closed.ok()) recording.files->Acknowledged(run.to);
   }
   // What is done after this moment, a kill would not do.
   recorded.changes = recording.files->Stop();

@@ -30,7 +30,7 @@ struct Life {
 };
 
 // Buffers so small that a life of a hundred batches has flushes, compactions and many logs.
-store::RocksStoreOptions SmallOptions();
+store::RocksStoreOptions SmallOptions(store::Durability durability = store::Durability::kSync);
 
 // Empty when `opened` shows exactly the state after batch `*number` of `life`, which it finds out,
 // and when the seal and all numbers agree with what is there; else what is wrong.
@@ -39,7 +39,9 @@ std::string CheckState(const Life& life, store::Store* opened, uint64_t* number)
 // Judges what power cuts leave, each image once.
 class Judge {
  public:
-  explicit Judge(const Life* life) : life_(*life) {}
+  // A server of this durability opens them.
+  explicit Judge(const Life* life, store::Durability durability = store::Durability::kSync)
+      : life_(*life), durability_(durability) {}
 
   struct Verdict {
     uint64_t batch = 0;   // The last one that is there; all before it are too.
@@ -54,17 +56,21 @@ class Judge {
   std::string TakeNext(store::RocksStore* opened, uint64_t batch);
 
   const Life& life_;
+  const store::Durability durability_;
   const testing::TempDir dir_;
   std::unordered_map<uint64_t, Verdict> verdicts_;  // By the fingerprint of the image.
 };
 
 // Runs a part of `life` on the image in a directory of its own and returns what was done to its
 // files. The image must show the state after batch `from`; batches up to `to` are committed.
+// Acknowledged is what must outlive a power cut: each batch with `sync`, else the first, and all
+// before a sync, of which `interval` has one now and then.
 struct Run {
   uint64_t from = 0;
   uint64_t to = 0;
   bool closes = false;        // In good order at the end; else like a process that is killed.
   bool wants_spares = false;  // Waits a little for each spare log.
+  store::Durability durability = store::Durability::kSync;
 };
 struct Recorded {
   std::vector<DiskChange> changes;

@@ -24,10 +24,12 @@ uint64_t SeedCount(uint64_t usual) {
 
 struct Bounds {
   uint64_t acknowledged = 0;
+  uint64_t committed = 0;
   uint64_t begun = 0;
 
   void Follow(const DiskChange& change) {
     if (change.kind == Kind::kBegun) begun = change.offset;
+    if (change.kind == Kind::kCommitted) committed = change.offset;
     if (change.kind == Kind::kAcknowledged) acknowledged = change.offset;
   }
 };
@@ -37,6 +39,7 @@ struct Counts {
   uint64_t cuts = 0;
   uint64_t lost = 0;  // Cuts that took the batch that was not acknowledged.
   uint64_t kept = 0;  // Cuts that left it.
+  uint64_t most = 0;  // How many batches a cut took, at most.
 };
 
 std::string Keep(const DiskImage& image) {
@@ -55,7 +58,7 @@ class Cutter {
   bool CutEverywhere(const DiskImage& before, const std::vector<DiskChange>& changes,
                      uint64_t batch) {
     Disk disk(before);
-    Bounds bounds{batch, batch};
+    Bounds bounds{batch, batch, batch};
     bool fine = CutAt(disk, 0, bounds);
     for (size_t i = 0; fine && i < changes.size(); ++i) {
       disk.Apply(changes[i]);
@@ -77,7 +80,14 @@ class Cutter {
       ++counts_.cuts;
       std::string problem = verdict.problem;
       if (problem.empty() && verdict.batch < bounds.acknowledged) problem = "batches are lost";
+      // All of it is what a process leaves that is killed.
+      if (problem.empty() && seed == Disk::kSeedAll && verdict.batch < bounds.committed) {
+        problem = "batches are lost by a kill";
+      }
       if (problem.empty() && verdict.batch > bounds.begun) problem = "batches came too early";
+      if (verdict.batch < bounds.begun) {
+        counts_.most = std::max(counts_.most, bounds.begun - verdict.batch);
+      }
       if (bounds.begun > bounds.acknowledged) {
         ++(verdict.batch == bounds.begun ? counts_.kept : counts_.lost);
       }
@@ -107,32 +117,63 @@ void Report(const Cutter& cutter, const Judge& judge) {
   const Counts& counts = cutter.counts();
   MESSAGE(counts.points, " points, ", counts.cuts, " power cuts, ", judge.images(),
           " different disks; the batch in flight was lost ", counts.lost, " times and kept ",
-          counts.kept);
+          counts.kept, "; at most ", counts.most, " batches were lost");
 }
 
+using store::Durability;
+
 struct ShortLife {
-  ShortLife() {
-    recorded =
-        Record(life, {}, {.from = 0, .to = life.size() - 5, .closes = true, .wants_spares = true});
+  explicit ShortLife(Durability of = Durability::kSync, int batches = 200)
+      : life(7, batches, 60), durability(of), judge(&life, of) {
+    recorded = Record(life, {},
+                      {.from = 0,
+                       .to = life.size() - 5,
+                       .closes = true,
+                       .wants_spares = durability == Durability::kSync,
+                       .durability = durability});
     REQUIRE(recorded.problem == "");
+    // What a cut could hit is there.
+    CHECK(CountOf(recorded.changes, Kind::kMake, ".sst") > life.size() / 10);
+    CHECK(CountOf(recorded.changes, Kind::kDelete, ".log") > life.size() / 60);
   }
 
-  const Life life{7, 200, 60};
+  const Life life;
+  const Durability durability;
   Recorded recorded;
-  Judge judge{&life};
+  Judge judge;
+};
+
+struct IntervalLife : ShortLife {
+  IntervalLife() : ShortLife(Durability::kInterval, 90) {}
+};
+struct UnsyncedLife : ShortLife {
+  UnsyncedLife() : ShortLife(Durability::kNone, 90) {}
 };
 
 TEST_CASE_FIXTURE(ShortLife, "a power cut at any moment loses nothing that was acknowledged") {
-  // What it could hit is there.
-  CHECK(CountOf(recorded.changes, Kind::kMake, ".sst") > 20);
   CHECK(CountOf(recorded.changes, Kind::kDelete, ".sst") > 3);
-  CHECK(CountOf(recorded.changes, Kind::kDelete, ".log") > 3);
   CHECK(CountOf(recorded.changes, Kind::kRename, "spare_log") > 1);
   Cutter cutter(&judge, SeedCount(3), 0);
   cutter.CutEverywhere({}, recorded.changes, 0);
   CHECK(cutter.counts().kept > 0);
   CHECK(cutter.counts().lost > 0);
+  CHECK(cutter.counts().most == 1);
   Report(cutter, judge);
+}
+
+void CutUnsynced(ShortLife* life) {
+  Cutter cutter(&life->judge, SeedCount(3), 0);
+  cutter.CutEverywhere({}, life->recorded.changes, 0);
+  CHECK(cutter.counts().most > 5);
+  Report(cutter, life->judge);
+}
+
+TEST_CASE_FIXTURE(IntervalLife, "with syncs now and then a power cut leaves all up to the last") {
+  CutUnsynced(this);
+}
+
+TEST_CASE_FIXTURE(UnsyncedLife, "without syncs a power cut leaves all batches up to some") {
+  CutUnsynced(this);
 }
 
 // What is left after the power was cut before change `point`.
@@ -143,32 +184,43 @@ DiskImage LeftAt(const DiskImage& before, const std::vector<DiskChange>& changes
   return disk.CutPower(seed);
 }
 
-// The first open after a cut, and three batches.
-Recorded Recover(const Life& life, const DiskImage& image, uint64_t batch) {
-  constexpr uint64_t kBatches = 3;
-  return Record(life, image, {.from = batch, .to = std::min(batch + kBatches, life.size())});
+// The first open after a cut, and some batches.
+Recorded Recover(const Life& life, const DiskImage& image, uint64_t batch, Durability durability) {
+  const uint64_t batches = durability == Durability::kSync ? 3 : 8;
+  return Record(
+      life, image,
+      {.from = batch, .to = std::min(batch + batches, life.size()), .durability = durability});
 }
 
-TEST_CASE_FIXTURE(ShortLife, "power cuts while a ledger recovers from power cuts lose nothing") {
+// Cuts at every change of the opens that follow cuts of `life`; what opens has the durabilities
+// `later` in turns.
+void CutRecoveries(ShortLife* of, const std::vector<Durability>& later) {
   constexpr uint64_t kSeeds = 3;
   const uint64_t chains = SeedCount(kSeeds);
-  Cutter cutter(&judge, kSeeds, 1'000'000);
+  Cutter cutter(&of->judge, kSeeds, 1'000'000);
   Prng random(11);
+  size_t opens = 0;
   bool fine = true;
   for (uint64_t chain = 0; fine && chain < chains; ++chain) {
     // The first of them is cut off while it makes its ledger.
     const size_t formatted = 40;
     size_t point = chain == 0 ? random.Below(formatted)
-                              : formatted + random.Below(recorded.changes.size() - formatted);
+                              : formatted + random.Below(of->recorded.changes.size() - formatted);
     DiskImage image;
-    std::vector<DiskChange> changes = recorded.changes;
+    std::vector<DiskChange> changes = of->recorded.changes;
     for (int recovery = 0; fine && recovery < 2; ++recovery) {
       const DiskImage left = LeftAt(image, changes, point, random.Next());
-      const Judge::Verdict verdict = judge.Look(left);
-      REQUIRE(verdict.problem == "");
-      const Recorded recovered = Recover(life, left, verdict.batch);
+      const Judge::Verdict verdict = of->judge.Look(left);
+      REQUIRE_MESSAGE(verdict.problem == "", Keep(left));
+      const Recorded recovered =
+          Recover(of->life, left, verdict.batch, later[opens++ % later.size()]);
       REQUIRE(recovered.problem == "");
       CHECK(recovered.changes.size() > 20);
+      // After a kill the logs are with the operating system only, and are put on the disk first.
+      const bool syncs_first = recovered.changes.front().kind == Kind::kSyncFile;
+      if (recovery == 0 && left.contains("witness")) {
+        CHECK(syncs_first == (of->durability != Durability::kSync));
+      }
       fine = cutter.CutEverywhere(left, recovered.changes, verdict.batch);
       image = left;
       changes = recovered.changes;
@@ -176,7 +228,15 @@ TEST_CASE_FIXTURE(ShortLife, "power cuts while a ledger recovers from power cuts
     }
   }
   CHECK(cutter.counts().kept > 0);
-  Report(cutter, judge);
+  Report(cutter, of->judge);
+}
+
+TEST_CASE_FIXTURE(ShortLife, "power cuts while a ledger recovers from power cuts lose nothing") {
+  CutRecoveries(this, {Durability::kSync});
+}
+
+TEST_CASE_FIXTURE(UnsyncedLife, "what a power cut took without syncs does not come back") {
+  CutRecoveries(this, {Durability::kNone, Durability::kSync, Durability::kInterval});
 }
 
 }  // namespace

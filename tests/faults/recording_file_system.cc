@@ -134,6 +134,12 @@ void RecordingFileSystem::Begun(uint64_t batch) {
   Do({Kind::kBegun, 0, batch, {}, {}, {}}, [] { return IOStatus::OK(); }).PermitUncheckedError();
 }
 
+void RecordingFileSystem::Committed(uint64_t batch) {
+  Do({Kind::kCommitted, 0, batch, {}, {}, {}}, [] {
+    return IOStatus::OK();
+  }).PermitUncheckedError();
+}
+
 void RecordingFileSystem::Acknowledged(uint64_t batch) {
   Do({Kind::kAcknowledged, 0, batch, {}, {}, {}}, [] {
     return IOStatus::OK();

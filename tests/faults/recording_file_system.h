@@ -27,6 +27,7 @@ class RecordingFileSystem : public rocksdb::FileSystemWrapper {
 
   // Marks in the record.
   void Begun(uint64_t batch);
+  void Committed(uint64_t batch);
   void Acknowledged(uint64_t batch);
   // What was recorded so far; nothing is recorded any more.
   std::vector<DiskChange> Stop();

@@ -97,7 +97,7 @@ int DecoderOf(const std::string& name, std::string* key) {
   if (name == "clock") return 8;
   if (name == "seal") return 9;
   if (name == "watermark") return 10;
-  if (name == "witness_slot") return 12;
+  if (name == "witness_slot" || name == "witness_slot_v1") return 12;
   if (name == "log_data") return 14;
   return -1;
 }

@@ -10,7 +10,13 @@ namespace nowcalls::ledger {
 namespace {
 
 Witness Sample() {
-  return {.sequence = 9, .batch_number = 3, .floor = 1, .manifest = 5, .manifest_bytes = 416};
+  return {.sequence = 9,
+          .batch_number = 3,
+          .floor = 1,
+          .manifest = 5,
+          .manifest_bytes = 416,
+          .first_log = 7,
+          .unsynced = true};
 }
 
 // A file with `even` in the first place and `odd` in the other.
@@ -26,6 +32,18 @@ TEST_CASE("a slot has the golden bytes, and they are decoded") {
   CHECK(ToHex(EncodeWitnessSlot(Sample())) == ToHex(golden.at("witness_slot")));
   CHECK(golden.at("witness_slot").size() == kWitnessSlotBytes);
   CHECK(DecodeWitnessSlot(golden.at("witness_slot")) == Sample());
+}
+
+TEST_CASE("a slot of version 1 says that every batch was on the disk before it was answered") {
+  const auto golden = testing::LoadGolden(testing::GoldenPath("ledger_values.hex"));
+  const std::string& slot = golden.at("witness_slot_v1");
+  CHECK(slot.size() == kWitnessSlotBytesV1);
+  Witness witness = Sample();
+  witness.first_log = 0;
+  witness.unsynced = false;
+  CHECK(DecodeWitnessSlot(slot) == witness);
+  CHECK_FALSE(DecodeWitnessSlot(slot.substr(0, slot.size() - 1)).has_value());
+  CHECK(DecodeWitnessFile(FileOf("", slot)).witness == witness);
 }
 
 TEST_CASE("a slot with any bit changed, or cut short, is none") {
