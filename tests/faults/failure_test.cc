@@ -127,8 +127,14 @@ std::string CheckAfterwards(const Life& life, const std::string& data_dir, const
 struct Counts {
   uint64_t failures = 0;
   uint64_t reported = 0;
-  std::set<std::string> kinds;  // Of calls that were reported: their names.
+  std::set<std::string> calls;  // Those that were reported: "sync witness", "append .log".
 };
+
+// Without the number of a file.
+std::string KindOf(std::string call) {
+  std::erase_if(call, [](char c) { return c >= '0' && c <= '9'; });
+  return call;
+}
 
 // False: it has failed the test.
 bool FailOnce(const Life& life, const Beginning& beginning, const Failure& failure, Counts* counts,
@@ -141,7 +147,7 @@ bool FailOnce(const Life& life, const Beginning& beginning, const Failure& failu
   if (*reached) {
     ++counts->failures;
     counts->reported += outcome.reported ? 1 : 0;
-    if (outcome.reported) counts->kinds.insert(outcome.call.substr(0, outcome.call.rfind(' ')));
+    if (outcome.reported) counts->calls.insert(KindOf(outcome.call));
     if (problem.empty() && !outcome.reported && !MayPass(outcome.call)) problem = "no word of it";
   } else if (outcome.acknowledged != beginning.to) {
     problem = "it fails by itself";
@@ -178,16 +184,65 @@ void FailEach(bool sticky, bool disk_full) {
   for (const Beginning& beginning : Beginnings(life)) {
     bool reached = true;
     for (uint64_t nth = 1; reached && bad < kBadMax; nth += Step()) {
-      if (!FailOnce(life, beginning, {nth, sticky, disk_full}, &counts, &reached)) ++bad;
+      const Failure failure{.nth = nth, .sticky = sticky, .disk_full = disk_full};
+      if (!FailOnce(life, beginning, failure, &counts, &reached)) ++bad;
     }
   }
   CHECK(counts.failures > 250 / Step());
-  for (const char* kind : {"append", "sync", "make", "rename", "sync directory"}) {
+  for (const char* call :
+       {"append .log", "sync .log", "make .log", "append .sst", "sync .sst", "close .sst",
+        "make .sst", "append MANIFEST-", "sync MANIFEST-", "rename CURRENT", "make witness.new",
+        "append witness.new", "sync witness.new", "rename witness", "write witness", "sync witness",
+        "sync directory witness", "sync directory CURRENT", "sync directory .log"}) {
     if (Step() > 1) break;
-    CAPTURE(kind);
-    CHECK(counts.kinds.contains(kind));
+    CAPTURE(call);
+    CHECK(counts.calls.contains(call));
   }
   MESSAGE(counts.failures, " failures injected, ", counts.reported, " reported");
+}
+
+// Every call that makes, writes or syncs the witness, or names it.
+void FailWitness(bool sticky, bool disk_full) {
+  const Life life(17, 26, 60);
+  const std::vector<Beginning> beginnings = Beginnings(life);
+  Counts counts;
+  for (const char* call :
+       {"make", "append", "sync", "close", "rename", "sync directory", "write"}) {
+    CAPTURE(call);
+    const uint64_t before = counts.reported;
+    for (const Beginning& beginning : beginnings) {
+      bool reached = true;
+      for (uint64_t nth = 1; reached; ++nth) {
+        const Failure failure{.nth = nth,
+                              .sticky = sticky,
+                              .disk_full = disk_full,
+                              .only_call = call,
+                              .only_file = "witness"};
+        if (!FailOnce(life, beginning, failure, &counts, &reached)) return;
+      }
+    }
+    CHECK(counts.reported > before);
+  }
+  CHECK(counts.reported == counts.failures);
+  for (const char* call :
+       {"make witness.new", "append witness.new", "sync witness.new", "close witness.new",
+        "rename witness", "sync directory witness", "write witness", "sync witness"}) {
+    CAPTURE(call);
+    CHECK(counts.calls.contains(call));
+  }
+  MESSAGE(counts.failures, " failures injected, ", counts.reported, " reported");
+}
+
+TEST_CASE("a store whose witness cannot be written once says so and loses nothing") {
+  FailWitness(false, false);
+}
+
+TEST_CASE("a store whose witness cannot be written for good says so and loses nothing") {
+  FailWitness(true, false);
+}
+
+TEST_CASE("a store that has no room for its witness says so and loses nothing") {
+  FailWitness(false, true);
 }
 
 TEST_CASE("a store of which any call fails once says so and loses nothing") {

@@ -1,7 +1,9 @@
 #include "faults/faulty_file_system.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <utility>
 
@@ -11,6 +13,19 @@ namespace {
 using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
+
+IOStatus Unsupported(const std::string& path) {
+  return IOStatus::NotSupported("nobody did this before", path);
+}
+
+// Opening a FIFO for reading waits for who opens it for writing.
+void WaitAt(const std::string& gate) {
+  int fd = -1;
+  do {
+    fd = open(gate.c_str(), O_RDONLY | O_CLOEXEC);
+  } while (fd < 0 && errno == EINTR);
+  close(fd);
+}
 
 class FaultyWritableFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
@@ -31,6 +46,16 @@ class FaultyWritableFile : public rocksdb::FSWritableFileOwnerWrapper {
                   const rocksdb::DataVerificationInfo& /*verification*/,
                   IODebugContext* context) override {
     return Append(data, options, context);
+  }
+  IOStatus PositionedAppend(const rocksdb::Slice& /*data*/, uint64_t /*offset*/,
+                            const IOOptions& /*options*/, IODebugContext* /*context*/) override {
+    return Unsupported(path_);
+  }
+  IOStatus PositionedAppend(const rocksdb::Slice& /*data*/, uint64_t /*offset*/,
+                            const IOOptions& /*options*/,
+                            const rocksdb::DataVerificationInfo& /*verification*/,
+                            IODebugContext* /*context*/) override {
+    return Unsupported(path_);
   }
   IOStatus Truncate(uint64_t size, const IOOptions& options, IODebugContext* context) override {
     return files_->Do("truncate", path_, true,
@@ -63,6 +88,43 @@ class FaultyWritableFile : public rocksdb::FSWritableFileOwnerWrapper {
   const std::string path_;
 };
 
+class FaultyRandomRWFile : public rocksdb::FSRandomRWFileOwnerWrapper {
+ public:
+  FaultyRandomRWFile(std::unique_ptr<rocksdb::FSRandomRWFile> file, FaultyFileSystem* files,
+                     std::string path)
+      : FSRandomRWFileOwnerWrapper(std::move(file)), files_(files), path_(std::move(path)) {}
+
+  IOStatus Write(uint64_t offset, const rocksdb::Slice& data, const IOOptions& options,
+                 IODebugContext* context) override {
+    const auto all = [&] { return target()->Write(offset, data, options, context); };
+    const auto half = [&] {
+      const rocksdb::Slice first(data.data(), data.size() / 2);
+      target()->Write(offset, first, options, context).PermitUncheckedError();
+    };
+    return files_->Do("write", path_, true, all, half);
+  }
+  IOStatus Read(uint64_t offset, size_t bytes, const IOOptions& options, rocksdb::Slice* result,
+                char* scratch, IODebugContext* context) const override {
+    return files_->Do("read", path_, false, [&] {
+      return target()->Read(offset, bytes, options, result, scratch, context);
+    });
+  }
+  IOStatus Sync(const IOOptions& options, IODebugContext* context) override {
+    return files_->Do("sync", path_, true, [&] { return target()->Sync(options, context); });
+  }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* context) override {
+    return files_->Do("fsync", path_, true, [&] { return target()->Fsync(options, context); });
+  }
+  IOStatus Close(const IOOptions& options, IODebugContext* context) override {
+    const auto close = [&] { return target()->Close(options, context); };
+    return files_->Do("close", path_, true, close, [&] { close().PermitUncheckedError(); });
+  }
+
+ private:
+  FaultyFileSystem* const files_;
+  const std::string path_;
+};
+
 class FaultySequentialFile : public rocksdb::FSSequentialFileOwnerWrapper {
  public:
   FaultySequentialFile(std::unique_ptr<rocksdb::FSSequentialFile> file, FaultyFileSystem* files,
@@ -73,6 +135,11 @@ class FaultySequentialFile : public rocksdb::FSSequentialFileOwnerWrapper {
                 IODebugContext* context) override {
     return files_->Do("read", path_, false,
                       [&] { return target()->Read(bytes, options, result, scratch, context); });
+  }
+  IOStatus PositionedRead(uint64_t /*offset*/, size_t /*bytes*/, const IOOptions& /*options*/,
+                          rocksdb::Slice* /*result*/, char* /*scratch*/,
+                          IODebugContext* /*context*/) override {
+    return Unsupported(path_);
   }
 
  private:
@@ -91,6 +158,17 @@ class FaultyRandomAccessFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
     return files_->Do("read", path_, false, [&] {
       return target()->Read(offset, bytes, options, result, scratch, context);
     });
+  }
+  IOStatus MultiRead(rocksdb::FSReadRequest* requests, size_t count, const IOOptions& options,
+                     IODebugContext* context) override {
+    return files_->Do("read", path_, false,
+                      [&] { return target()->MultiRead(requests, count, options, context); });
+  }
+  IOStatus ReadAsync(rocksdb::FSReadRequest& /*request*/, const IOOptions& /*options*/,
+                     std::function<void(const rocksdb::FSReadRequest&, void*)> /*done*/,
+                     void* /*argument*/, void** /*handle*/, rocksdb::IOHandleDeleter* /*deleter*/,
+                     IODebugContext* /*context*/) override {
+    return Unsupported(path_);
   }
   IOStatus Prefetch(uint64_t offset, size_t bytes, const IOOptions& options,
                     IODebugContext* context) override {
@@ -118,6 +196,10 @@ class FaultyDirectory : public rocksdb::FSDirectoryWrapper {
       return FSDirectoryWrapper::FsyncWithDirOptions(options, context, why);
     });
   }
+  IOStatus Close(const IOOptions& options, IODebugContext* context) override {
+    return files_->Do("close directory", files_->LastNamed(), false,
+                      [&] { return FSDirectoryWrapper::Close(options, context); });
+  }
 
  private:
   FaultyFileSystem* const files_;
@@ -132,14 +214,19 @@ std::string Failure::ToString() const {
     case KillAt::kMiddle: return "killed in the middle of call " + std::to_string(nth);
     case KillAt::kAfter: return "killed after call " + std::to_string(nth);
   }
+  std::string which = std::to_string(nth);
+  if (!only_call.empty()) which += " of those to " + only_call + " " + only_file;
   return std::string(disk_full ? "ENOSPC" : "EIO") + (sticky ? " from call " : " at call ") +
-         std::to_string(nth) + (sticky ? " on" : "");
+         which + (sticky ? " on" : "");
 }
 
 bool MayPass(const std::string& call) {
   if (call.ends_with(" spare_log") || call.find(" OPTIONS-") != std::string::npos) return true;
-  for (const char* harmless : {"delete ", "truncate ", "allocate ", "close MANIFEST-", "open ",
-                               "read ", "size ", "list ", "look for ", "prefetch "}) {
+  // What was made in a directory is not certain when that could not even be opened.
+  if (call.starts_with("open directory ") || call.starts_with("open again ")) return false;
+  for (const char* harmless :
+       {"delete ", "truncate ", "allocate ", "close MANIFEST-", "open ", "read ", "size ", "list ",
+        "look for ", "prefetch ", "close directory ", "free space "}) {
     if (call.starts_with(harmless)) return true;
   }
   return call.starts_with("close ") && call.ends_with(".log");
@@ -165,15 +252,26 @@ void FaultyFileSystem::Die() {
   for (;;) pause();
 }
 
+bool FaultyFileSystem::Counts(const std::string& name, const std::string& file,
+                              bool takes_space) const {
+  if ((failure_.disk_full || failure_.writes_only) && !takes_space) return false;
+  if (!failure_.only_call.empty() &&
+      (name != failure_.only_call || file.find(failure_.only_file) == std::string::npos)) {
+    return false;
+  }
+  return failure_.gate.empty() || access(failure_.gate.c_str(), F_OK) == 0;
+}
+
 IOStatus FaultyFileSystem::Check(const char* name, const std::string& path, bool takes_space,
                                  bool* dies) {
-  if ((failure_.disk_full || failure_.writes_only) && !takes_space) return IOStatus::OK();
+  const std::string file = path.substr(path.rfind('/') + 1);
+  if (!Counts(name, file, takes_space)) return IOStatus::OK();
   const uint64_t call = ++calls_;
   if (failure_.nth == 0 || call < failure_.nth) return IOStatus::OK();
   if (call > failure_.nth && !failure_.sticky) return IOStatus::OK();
-  const std::string file = path.substr(path.rfind('/') + 1);
   // No other call fails, and may end the process, before the first one was told.
   if (call == failure_.nth) {
+    if (!failure_.gate.empty()) WaitAt(failure_.gate);
     on_failure_(std::string(name) + " " + file);
     told_ = true;
     told_.notify_all();
@@ -231,12 +329,37 @@ IOStatus FaultyFileSystem::ReuseWritableFile(const std::string& path, const std:
                                              const rocksdb::FileOptions& options,
                                              std::unique_ptr<rocksdb::FSWritableFile>* file,
                                              IODebugContext* context) {
+  SetLastNamed(path);
   IOStatus status = Do("reuse", old_path, true, [&] {
     return FileSystemWrapper::ReuseWritableFile(path, old_path, options, file, context);
   });
   if (!status.ok()) return status;
   *file = std::make_unique<FaultyWritableFile>(std::move(*file), this, path);
   return status;
+}
+
+IOStatus FaultyFileSystem::ReopenWritableFile(const std::string& path,
+                                              const rocksdb::FileOptions& /*options*/,
+                                              std::unique_ptr<rocksdb::FSWritableFile>* /*file*/,
+                                              IODebugContext* /*context*/) {
+  return Unsupported(path);
+}
+
+IOStatus FaultyFileSystem::NewRandomRWFile(const std::string& path,
+                                           const rocksdb::FileOptions& options,
+                                           std::unique_ptr<rocksdb::FSRandomRWFile>* file,
+                                           IODebugContext* context) {
+  IOStatus status = Do("open again", path, false, [&] {
+    return FileSystemWrapper::NewRandomRWFile(path, options, file, context);
+  });
+  if (!status.ok()) return status;
+  *file = std::make_unique<FaultyRandomRWFile>(std::move(*file), this, path);
+  return status;
+}
+
+IOStatus FaultyFileSystem::NewMemoryMappedFileBuffer(
+    const std::string& path, std::unique_ptr<rocksdb::MemoryMappedFileBuffer>* /*file*/) {
+  return Unsupported(path);
 }
 
 IOStatus FaultyFileSystem::NewDirectory(const std::string& path, const IOOptions& options,
@@ -266,6 +389,55 @@ IOStatus FaultyFileSystem::GetFileSize(const std::string& path, const IOOptions&
                                        uint64_t* bytes, IODebugContext* context) {
   return Do("size", path, false,
             [&] { return FileSystemWrapper::GetFileSize(path, options, bytes, context); });
+}
+
+IOStatus FaultyFileSystem::GetChildrenFileAttributes(const std::string& path,
+                                                     const IOOptions& options,
+                                                     std::vector<rocksdb::FileAttributes>* files,
+                                                     IODebugContext* context) {
+  return Do("list", path, false, [&] {
+    return FileSystemWrapper::GetChildrenFileAttributes(path, options, files, context);
+  });
+}
+
+IOStatus FaultyFileSystem::GetFreeSpace(const std::string& path, const IOOptions& options,
+                                        uint64_t* bytes, IODebugContext* context) {
+  return Do("free space", path, false,
+            [&] { return FileSystemWrapper::GetFreeSpace(path, options, bytes, context); });
+}
+
+IOStatus FaultyFileSystem::CreateDir(const std::string& path, const IOOptions& options,
+                                     IODebugContext* context) {
+  return Do("make directory", path, true,
+            [&] { return FileSystemWrapper::CreateDir(path, options, context); });
+}
+
+IOStatus FaultyFileSystem::CreateDirIfMissing(const std::string& path, const IOOptions& options,
+                                              IODebugContext* context) {
+  // It is always there already, so a full disk does not refuse it.
+  return Do("make directory", path, false,
+            [&] { return FileSystemWrapper::CreateDirIfMissing(path, options, context); });
+}
+
+IOStatus FaultyFileSystem::DeleteDir(const std::string& path, const IOOptions& /*options*/,
+                                     IODebugContext* /*context*/) {
+  return Unsupported(path);
+}
+
+IOStatus FaultyFileSystem::LockFile(const std::string& path, const IOOptions& options,
+                                    rocksdb::FileLock** lock, IODebugContext* context) {
+  return Do("lock", path, false,
+            [&] { return FileSystemWrapper::LockFile(path, options, lock, context); });
+}
+
+IOStatus FaultyFileSystem::LinkFile(const std::string& from, const std::string& /*to*/,
+                                    const IOOptions& /*options*/, IODebugContext* /*context*/) {
+  return Unsupported(from);
+}
+
+IOStatus FaultyFileSystem::Truncate(const std::string& path, size_t /*size*/,
+                                    const IOOptions& /*options*/, IODebugContext* /*context*/) {
+  return Unsupported(path);
 }
 
 IOStatus FaultyFileSystem::RenameFile(const std::string& from, const std::string& to,

@@ -4,6 +4,16 @@
 // Thread: any. Every call that RocksDB makes is counted, those that read too. A write that fails
 // has written the first half. Those that a full disk does not refuse (reads, deletions) are not
 // counted for ENOSPC. The error is made as RocksDB's own file system makes it of errno.
+//
+// What passes through, and why:
+//   Flush, Skip, InvalidateCache, PrepareWrite, hints   make no system call, or one that only
+//   advises UnlockFile, Close of files that are read            nothing hangs on them, and nobody
+//   asks NewLogger                                           ours writes the log, and not through
+//   here GetAbsolutePath, IsDirectory, times, link counts    nothing of the ledger is decided by
+//   them
+// What nobody does to a ledger is not supported, so that whoever begins to do it must see to it
+// here: LinkFile, Truncate by name, DeleteDir, ReopenWritableFile, PositionedAppend, mapped files,
+// ReadAsync.
 #ifndef NOWCALLS_FAULTS_FAULTY_FILE_SYSTEM_H_
 #define NOWCALLS_FAULTS_FAULTY_FILE_SYSTEM_H_
 
@@ -29,14 +39,21 @@ struct Failure {
   bool disk_full = false;        // ENOSPC instead of EIO.
   KillAt kill = KillAt::kNever;  // Instead of a failure.
   bool writes_only = false;      // Only calls that a full disk may refuse are counted.
+  // Only calls of this name on files with this in their names are counted; empty: all.
+  std::string only_call = {};
+  std::string only_file = {};
+  // A FIFO: no call before it is there is counted, and the first one to fail waits for who opens it
+  // for writing. Empty: none.
+  std::string gate = {};
 
   std::string ToString() const;
 };
 
 // Whether a store may go on without a word after `call` failed, as nothing that it promised depends
 // on it: spares, RocksDB's notes of its options, files that nobody needs any more, zeros behind a
-// log that stay, the closing of a log or a manifest, which was synced. Reads too (statistics, a
-// second try), since what a store shows is compared.
+// log that stay, the closing of a log, a manifest or a directory, which was synced, what is free,
+// for which spares look. Reads too (statistics, a second try), since what a store shows is
+// compared.
 bool MayPass(const std::string& call);
 
 class FaultyFileSystem : public rocksdb::FileSystemWrapper {
@@ -83,6 +100,14 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
                                       const rocksdb::FileOptions& options,
                                       std::unique_ptr<rocksdb::FSWritableFile>* file,
                                       rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus ReopenWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                       std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                       rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus NewRandomRWFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSRandomRWFile>* file,
+                                    rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus NewMemoryMappedFileBuffer(
+      const std::string& path, std::unique_ptr<rocksdb::MemoryMappedFileBuffer>* file) override;
   rocksdb::IOStatus NewDirectory(const std::string& path, const rocksdb::IOOptions& options,
                                  std::unique_ptr<rocksdb::FSDirectory>* directory,
                                  rocksdb::IODebugContext* context) override;
@@ -93,6 +118,26 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
                                 rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus GetFileSize(const std::string& path, const rocksdb::IOOptions& options,
                                 uint64_t* bytes, rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus GetChildrenFileAttributes(const std::string& path,
+                                              const rocksdb::IOOptions& options,
+                                              std::vector<rocksdb::FileAttributes>* files,
+                                              rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus GetFreeSpace(const std::string& path, const rocksdb::IOOptions& options,
+                                 uint64_t* bytes, rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus CreateDir(const std::string& path, const rocksdb::IOOptions& options,
+                              rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus CreateDirIfMissing(const std::string& path, const rocksdb::IOOptions& options,
+                                       rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus DeleteDir(const std::string& path, const rocksdb::IOOptions& options,
+                              rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus LockFile(const std::string& path, const rocksdb::IOOptions& options,
+                             rocksdb::FileLock** lock, rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus LinkFile(const std::string& from, const std::string& to,
+                             const rocksdb::IOOptions& options,
+                             rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus Truncate(const std::string& path, size_t size,
+                             const rocksdb::IOOptions& options,
+                             rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
                                const rocksdb::IOOptions& options,
                                rocksdb::IODebugContext* context) override;
@@ -103,6 +148,7 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
   // `*dies`: the process is to be killed once the call has been made, or half of it.
   rocksdb::IOStatus Check(const char* name, const std::string& path, bool takes_space, bool* dies);
   [[noreturn]] static void Die();
+  bool Counts(const std::string& name, const std::string& file, bool takes_space) const;
   void SetLastNamed(const std::string& path);
 
   const Failure failure_;
