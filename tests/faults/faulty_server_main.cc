@@ -4,6 +4,11 @@
 //   FAULTY_DISK="NTH[ sticky][ full]"   which call of RocksDB fails, from there on, with ENOSPC
 //   FAULTY_DISK="NTH[ writes] kill-WHEN"  at which call, of those that write, it gets SIGKILL;
 //                                       WHEN: before, middle, after
+//   FAULTY_DISK="NTH only CALL FILE"    counts only calls of this name (one word) on files with
+//   this
+//                                       in their names
+//   FAULTY_DISK_GATE=FIFO               no call before this is there counts, and the one that fails
+//                                       waits for who opens it for writing
 //   FAULTY_DISK_NOTE=FILE               gets the time (CLOCK_BOOTTIME, us) and that call
 //   ROCKSDB_KILL_ODDS=N                 RocksDB's kill points end it once in N times
 #include <rocksdb/env.h>
@@ -38,11 +43,13 @@ nowcalls::faults::Failure WantedFailure() {
   for (std::string word; words >> word;) {
     if (word == "sticky") failure.sticky = true;
     if (word == "full") failure.disk_full = true;
+    if (word == "only") words >> failure.only_call >> failure.only_file;
     if (word == "writes") failure.writes_only = true;
     if (word == "kill-before") failure.kill = nowcalls::faults::KillAt::kBefore;
     if (word == "kill-middle") failure.kill = nowcalls::faults::KillAt::kMiddle;
     if (word == "kill-after") failure.kill = nowcalls::faults::KillAt::kAfter;
   }
+  failure.gate = Setting("FAULTY_DISK_GATE");
   return failure;
 }
 

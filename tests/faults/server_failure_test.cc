@@ -1,6 +1,9 @@
 // The real server on a disk of which any call fails: it ends with exit code 74, has promised
 // nothing that is lost, and the next start has all of it. Judged by a client and nowcalls-admin.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -10,6 +13,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "faults/faulty_file_system.h"
@@ -24,6 +28,7 @@ using testing::Json;
 using testing::Reply;
 
 constexpr int kSteps = 24;
+constexpr int kIdleSteps = 300;  // So many that memtables are flushed meanwhile.
 constexpr int64_t kFlow = 1;
 constexpr int64_t kOk = 0;
 constexpr int64_t kReleaseOk = 6;
@@ -39,12 +44,13 @@ class Client {
  public:
   explicit Client(const std::string& address) : rpc_(address) {}
 
-  // Until the connection ends.
-  void Run() {
-    if (!rpc_.Call("hello", {1, "default", "client"}).ok()) return;
-    for (int step = 0; step < kSteps && rpc_.connected(); ++step) {
-      if (!(step % 3 == 2 ? Release() : Acquire(1 + step % 4))) return;
+  // Until the connection ends. False: before all was answered.
+  bool Run(int steps = kSteps) {
+    if (!rpc_.Call("hello", {1, "default", "client"}).ok()) return false;
+    for (int step = 0; step < steps && rpc_.connected(); ++step) {
+      if (!(step % 3 == 2 ? Release() : Acquire(1 + step % 4))) return false;
     }
+    return rpc_.connected();
   }
 
   const std::map<uint64_t, Grant>& held() const { return held_; }
@@ -52,8 +58,12 @@ class Client {
   // The token whose release was not answered; the count of the acquire that was not.
   uint64_t releasing() const { return releasing_; }
   int64_t acquiring() const { return acquiring_; }
-  int64_t last_ok_asked_us() const { return last_ok_asked_us_; }
-  int acknowledged() const { return acknowledged_; }
+  int acknowledged() const { return static_cast<int>(asked_us_.size()); }
+  // How many acknowledgements were asked for later than that.
+  int AskedAfter(int64_t at_us) const {
+    return static_cast<int>(
+        std::count_if(asked_us_.begin(), asked_us_.end(), [&](int64_t us) { return us > at_us; }));
+  }
 
  private:
   bool Acquire(int64_t count) {
@@ -63,7 +73,7 @@ class Client {
     if (!reply.ok() || reply.result.at(0) != kOk) return false;
     acquiring_ = 0;
     held_[reply.result.at(1).get<uint64_t>()] = {reply.result.at(2).get<uint64_t>(), count};
-    TakeOk(asked_us);
+    asked_us_.push_back(asked_us);
     return true;
   }
 
@@ -75,13 +85,8 @@ class Client {
     released_.insert(releasing_);
     held_.erase(releasing_);
     releasing_ = 0;
-    TakeOk(asked_us);
+    asked_us_.push_back(asked_us);
     return true;
-  }
-
-  void TakeOk(int64_t asked_us) {
-    last_ok_asked_us_ = asked_us;
-    ++acknowledged_;
   }
 
   testing::RpcClient rpc_;
@@ -89,8 +94,7 @@ class Client {
   std::set<uint64_t> released_;
   uint64_t releasing_ = 0;
   int64_t acquiring_ = 0;
-  int64_t last_ok_asked_us_ = 0;
-  int acknowledged_ = 0;
+  std::vector<int64_t> asked_us_;  // When what was acknowledged had been asked for.
 };
 
 // Empty when the tokens in `rows` are those that `client` holds, but for what was not answered.
@@ -133,6 +137,8 @@ struct Counts {
   int ended = 0;    // Servers that ended with 74.
   int serving = 0;  // Of these, in the midst of their service.
   int acknowledged = 0;
+  int later =
+      0;  // Of the acknowledgements, those asked for after a failure that left the log whole.
   int64_t longest_us = 0;  // From the failure to the end of the process.
 };
 
@@ -157,25 +163,41 @@ class FailingServer {
     const std::optional<Note> note = ReadNote(dir_.Sub("note"));
     const bool serving = served && note.has_value();
     // What fails must end it by itself; only what may pass, or comes at the end, needs a signal.
-    std::optional<int> code;
-    if (serving && !MayPass(note->call)) code = server_.process().Wait(1'000);
-    if (served && !code) server_.process().Signal(SIGTERM);
-    if (!code) code = server_.process().Wait();
+    const bool must_end = serving && !MayPass(note->call);
+    if (served && !must_end) server_.process().Signal(SIGTERM);
+    const std::optional<int> code = server_.process().Wait();
     const int64_t ended_us = BoottimeUs();
     const std::optional<Note> failed = ReadNote(dir_.Sub("note"));
     *reached = failed.has_value();
-    if (!code) return "it does not end";
+    if (failed) call_ = failed->call;
+    if (!code) return must_end ? "it serves on behind a failure" : "it does not end";
     if (!failed) return *code == 0 ? "" : "it ends with " + std::to_string(*code);
+    Count(*code, serving, ended_us - failed->at_us, counts);
+    return CheckAll(*code, *failed, client, counts);
+  }
+
+  // As Run, but the call hangs until all was answered, and then fails while nobody asks anything.
+  std::string RunIdle(Counts* counts) {
+    server_.Start();
+    REQUIRE(mkfifo(dir_.Sub("gate").c_str(), 0600) == 0);
+    std::optional<Client> client(server_.address());
+    if (!client->Run(kIdleSteps)) return "it does not serve while a call hangs";
+    int gate = -1;
+    // Nobody can be let in who is not there.
+    const auto open_gate = [&] {
+      gate = open(dir_.Sub("gate").c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+      return gate >= 0;
+    };
+    if (!testing::PollUntil(testing::kPatienceMs, open_gate)) return "there is no such call";
+    const std::optional<int> code = server_.process().Wait();
+    const int64_t ended_us = BoottimeUs();
+    close(gate);
+    const std::optional<Note> failed = ReadNote(dir_.Sub("note"));
+    if (!failed) return "there is no such call";
     call_ = failed->call;
-    ++counts->failures;
-    counts->acknowledged += client ? client->acknowledged() : 0;
-    if (*code == kIoError) {
-      ++counts->ended;
-      counts->serving += serving ? 1 : 0;
-      if (serving) counts->longest_us = std::max(counts->longest_us, ended_us - failed->at_us);
-    }
-    const std::string problem = CheckEnd(*code, *failed, client);
-    return problem.empty() ? CheckAfterwards(client) : problem;
+    if (!code) return "it idles on behind a failure";
+    Count(*code, /*serving=*/true, ended_us - failed->at_us, counts);
+    return *code == 0 ? "no word of it" : CheckAll(*code, *failed, client, counts);
   }
 
   std::string Describe() const {
@@ -187,18 +209,42 @@ class FailingServer {
     testing::ServerOptions options;
     options.arguments = {"--rules", dir.Sub("rules.json")};
     options.program = std::string(NOWCALLS_TEST_BIN_DIR) + "/nowcalls-faulty-server";
-    options.environment = {
-        {"FAULTY_DISK", std::to_string(failure.nth) + (failure.sticky ? " sticky" : "") +
-                            (failure.disk_full ? " full" : "")},
-        {"FAULTY_DISK_NOTE", dir.Sub("note")}};
+    std::string wanted = std::to_string(failure.nth) + (failure.sticky ? " sticky" : "") +
+                         (failure.disk_full ? " full" : "");
+    options.environment = {{"FAULTY_DISK_NOTE", dir.Sub("note")}};
+    if (!failure.only_call.empty()) {
+      wanted += " only " + failure.only_call + " " + failure.only_file;
+      options.environment["FAULTY_DISK_GATE"] = dir.Sub("gate");
+    }
+    options.environment["FAULTY_DISK"] = wanted;
     return options;
+  }
+
+  static void Count(int code, bool serving, int64_t took_us, Counts* counts) {
+    ++counts->failures;
+    if (code != kIoError) return;
+    ++counts->ended;
+    if (!serving) return;
+    ++counts->serving;
+    counts->longest_us = std::max(counts->longest_us, took_us);
+  }
+
+  std::string CheckAll(int code, const Note& failed, const std::optional<Client>& client,
+                       Counts* counts) {
+    std::string problem = CheckEnd(code, failed, client);
+    if (problem.empty()) problem = CheckAfterwards(client);
+    if (!problem.empty() || !client) return problem;
+    counts->acknowledged += client->acknowledged();
+    if (code == kIoError) counts->later += client->AskedAfter(failed.at_us);
+    return {};
   }
 
   static std::string CheckEnd(int code, const Note& failed, const std::optional<Client>& client) {
     if (code != 0 && code != kIoError) return "it ends with " + std::to_string(code);
     if (code == 0) return MayPass(failed.call) ? "" : "no word of it";
+    // Behind another failure the log is whole, and what is answered before the end comes is true.
     if (!client || !failed.call.ends_with(".log") || MayPass(failed.call)) return {};
-    return client->last_ok_asked_us() > failed.at_us ? "it answers OK after a failed write" : "";
+    return client->AskedAfter(failed.at_us) > 0 ? "it answers OK after a failed write" : "";
   }
 
   // What the server as it is makes of what is left.
@@ -232,7 +278,7 @@ void FailEach(bool disk_full) {
   bool reached = true;
   bool sticky = false;
   for (uint64_t nth = 1; reached && bad < kBadMax; nth += Step(), sticky = !sticky) {
-    FailingServer server({nth, sticky, disk_full});
+    FailingServer server({.nth = nth, .sticky = sticky, .disk_full = disk_full});
     const std::string problem = server.Run(&counts, &reached);
     if (problem.empty()) continue;
     ++bad;
@@ -243,7 +289,8 @@ void FailEach(bool disk_full) {
   CHECK(counts.acknowledged > 100);
   MESSAGE(counts.failures, " failures injected, ", counts.ended, " servers ended with 74, ",
           counts.serving, " of them while they served, the slowest ", counts.longest_us / 1000,
-          " ms after the failure; ", counts.acknowledged, " acknowledgements kept");
+          " ms after the failure; ", counts.acknowledged, " acknowledgements kept, ", counts.later,
+          " of them asked for after a failure of another file than the log");
 }
 
 TEST_CASE("a server of whose disk any call fails ends with 74 and keeps what it promised") {
@@ -252,6 +299,31 @@ TEST_CASE("a server of whose disk any call fails ends with 74 and keeps what it 
 
 TEST_CASE("a server whose disk is full at any call ends with 74 and keeps what it promised") {
   FailEach(true);
+}
+
+struct IdleCall {
+  const char* name;
+  const char* file;
+};
+
+TEST_CASE("an idle server whose flush fails in the background ends with 74 by itself") {
+  Counts counts;
+  for (const IdleCall& call :
+       {IdleCall{"make", ".sst"}, IdleCall{"append", ".sst"}, IdleCall{"sync", ".sst"},
+        IdleCall{"close", ".sst"}, IdleCall{"write", "witness"}, IdleCall{"sync", "witness"}}) {
+    for (const bool disk_full : {false, true}) {
+      const Failure failure{.nth = 1,
+                            .sticky = disk_full,
+                            .disk_full = disk_full,
+                            .only_call = call.name,
+                            .only_file = call.file};
+      FailingServer server(failure);
+      const std::string problem = server.RunIdle(&counts);
+      if (!problem.empty()) FAIL_CHECK(problem, ": ", server.Describe());
+    }
+  }
+  MESSAGE(counts.ended, " idle servers ended with 74, the slowest ", counts.longest_us / 1000,
+          " ms after the failure; ", counts.acknowledged, " acknowledgements kept");
 }
 
 }  // namespace
