@@ -98,7 +98,8 @@ Result<Manifest> FillTarget(const RocksStore& store, const std::string& to,
   const Result<VerifySummary> summary = VerifyCopyInBackground(to, stop);
   if (!summary.ok()) return summary.status();
   manifest.SetCounts(*summary);
-  // From here on it counts.
+  // The manifest must not outlive the name of the ledger. From here on it counts.
+  NOWCALLS_RETURN_IF_ERROR(store::SyncDir(to));
   NOWCALLS_RETURN_IF_ERROR(store::ReplaceFile(ManifestPath(to), EncodeManifest(manifest)));
   NOWCALLS_RETURN_IF_ERROR(store::SyncDir(fs::path(to).parent_path()));
   std::error_code ignored;
