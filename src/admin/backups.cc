@@ -6,6 +6,7 @@
 
 #include "backup/backup.h"
 #include "backup/restore.h"
+#include "backup/verify_process.h"
 #include "base/clock.h"
 #include "nowcalls_version.h"
 #include "wire/messages.h"
@@ -69,8 +70,14 @@ Result<std::string> BackupLive(const Arguments& arguments, client::BlockingClien
 Result<std::string> BackupAtRest(const Arguments& arguments) {
   std::error_code ignored;
   const std::string to = std::filesystem::absolute(arguments.to, ignored).string();
+  // By a process of its own, so that what cannot be read is removed, and not left by who died of
+  // it.
+  const auto verify = [](const std::string& copy, const std::atomic<bool>& stop) {
+    return backup::VerifyInProcess(backup::kThisProgram, copy, stop);
+  };
   const Result<backup::Manifest> made = backup::MakeBackupAtRest(
-      arguments.data_dir, to, std::string("nowcalls-admin ") + NOWCALLS_VERSION, kNeverStops);
+      arguments.data_dir, to, std::string("nowcalls-admin ") + NOWCALLS_VERSION, verify,
+      kNeverStops);
   if (made.status().code() == StatusCode::kAlreadyExists) {
     return Status(StatusCode::kAlreadyExists,
                   made.status().message() +

@@ -12,6 +12,7 @@
 #include "admin/arguments.h"
 #include "admin/commands.h"
 #include "admin/output.h"
+#include "backup/verify_process.h"
 #include "base/exit_codes.h"
 #include "base/last_words.h"
 #include "base/standard_descriptors.h"
@@ -36,7 +37,10 @@ std::string ReadLine() {
 int Main(int argc, const char* const* argv) {
   InstallLastWords();
   OccupyStandardDescriptors();
+  if (const auto exit_code = backup::RunAsVerifier(argc, argv)) return *exit_code;
   ::signal(SIGPIPE, SIG_IGN);
+  // Ignored, it would keep from us how a child ended.
+  ::signal(SIGCHLD, SIG_DFL);
   Output out(DescriptorSink(STDOUT_FILENO));
   // Nobody can be told when stderr itself fails.
   const auto err = [sink = DescriptorSink(STDERR_FILENO)](std::string_view bytes) {

@@ -1,6 +1,5 @@
 #include "backup/backup.h"
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -8,7 +7,6 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -39,25 +37,6 @@ class StopWatcher : public VerifyWatcher {
   const std::atomic<bool>& stop_;
 };
 
-// As VerifyCopy, on a thread that gets the processor when no other wants it: a server needs it
-// more. What comes before must not wait so, since it takes locks that commits take too.
-Result<VerifySummary> VerifyCopyInBackground(const std::string& data_dir,
-                                             const std::atomic<bool>& stop) {
-  Result<VerifySummary> summary = VerifySummary{};
-  try {
-    std::thread verifier([&] {
-      constexpr int kLowest = 19;
-      // Of this thread alone, as Linux has it. One that cannot be lowered does its work too.
-      static_cast<void>(setpriority(PRIO_PROCESS, 0, kLowest));
-      summary = VerifyCopy(data_dir, stop);
-    });
-    verifier.join();
-  } catch (const std::system_error&) {
-    summary = VerifyCopy(data_dir, stop);
-  }
-  return summary;
-}
-
 // What a caller can be wrong about is told from what the disk does.
 Status MakeTarget(const std::string& to, const std::string& data_dir) {
   if (!fs::path(to).is_absolute()) {
@@ -83,7 +62,8 @@ Status MakeTarget(const std::string& to, const std::string& data_dir) {
 }
 
 Result<Manifest> FillTarget(const RocksStore& store, const std::string& to,
-                            const std::string& made_by, const std::atomic<bool>& stop) {
+                            const std::string& made_by, const CopyVerifier& verify,
+                            const std::atomic<bool>& stop) {
   NOWCALLS_RETURN_IF_ERROR(store::ReplaceFile(UnfinishedPath(to), kUnfinished));
   const std::string ledger = store::LedgerDir(to);
   if (mkdir(ledger.c_str(), kDirMode) != 0) {
@@ -95,7 +75,7 @@ Result<Manifest> FillTarget(const RocksStore& store, const std::string& to,
   Result<std::vector<store::CopiedFile>> files = store.CopyTo(ledger, stop);
   if (!files.ok()) return files.status();
   manifest.files = *std::move(files);
-  const Result<VerifySummary> summary = VerifyCopyInBackground(to, stop);
+  const Result<VerifySummary> summary = verify(to, stop);
   if (!summary.ok()) return summary.status();
   manifest.SetCounts(*summary);
   // The manifest must not outlive the name of the ledger. From here on it counts.
@@ -128,11 +108,11 @@ Result<VerifySummary> VerifyCopy(const std::string& data_dir, const std::atomic<
 
 Result<Manifest> MakeBackup(const RocksStore& store, const std::string& data_dir,
                             const std::string& to, const std::string& made_by,
-                            const std::atomic<bool>& stop) {
+                            const CopyVerifier& verify, const std::atomic<bool>& stop) {
   std::string dir = to;
   while (dir.size() > 1 && dir.back() == '/') dir.pop_back();
   NOWCALLS_RETURN_IF_ERROR(MakeTarget(dir, data_dir));
-  Result<Manifest> made = FillTarget(store, dir, made_by, stop);
+  Result<Manifest> made = FillTarget(store, dir, made_by, verify, stop);
   if (made.ok()) return made;
   std::error_code error;
   fs::remove(ManifestPath(dir), error);
@@ -143,7 +123,8 @@ Result<Manifest> MakeBackup(const RocksStore& store, const std::string& data_dir
 }
 
 Result<Manifest> MakeBackupAtRest(const std::string& data_dir, const std::string& to,
-                                  const std::string& made_by, const std::atomic<bool>& stop) {
+                                  const std::string& made_by, const CopyVerifier& verify,
+                                  const std::atomic<bool>& stop) {
   NOWCALLS_RETURN_IF_ERROR(store::CheckDataDir(data_dir));
   NOWCALLS_RETURN_IF_ERROR(store::CheckLedgerPresent(store::LedgerDir(data_dir)));
   // Nobody starts a server on it meanwhile.
@@ -151,7 +132,7 @@ Result<Manifest> MakeBackupAtRest(const std::string& data_dir, const std::string
   if (!lock.ok()) return lock.status();
   const Result<std::unique_ptr<RocksStore>> store = RocksStore::OpenForRead(**lock);
   if (!store.ok()) return store.status();
-  return MakeBackup(**store, data_dir, to, made_by, stop);
+  return MakeBackup(**store, data_dir, to, made_by, verify, stop);
 }
 
 }  // namespace nowcalls::backup

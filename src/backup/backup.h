@@ -7,6 +7,7 @@
 #define NOWCALLS_BACKUP_BACKUP_H_
 
 #include <atomic>
+#include <functional>
 #include <string>
 
 #include "backup/manifest.h"
@@ -15,21 +16,27 @@
 
 namespace nowcalls::backup {
 
+// Verifies the ledger in `data_dir`, which no server has open: VerifyCopy, or VerifyInProcess
+// (verify_process.h) for whom it must not end.
+using CopyVerifier = std::function<Result<VerifySummary>(const std::string& data_dir,
+                                                         const std::atomic<bool>& stop)>;
+
 // Of the ledger in `store` (RocksStore::CopyTo), which lies in `data_dir`; `made_by` is for the
 // manifest. kInvalidArgument: `to` cannot be made: not absolute, there already, in a directory that
 // is absent or may not be written to, or within the ledger. kCorruption: the copy does not verify.
 // kUnavailable: `stop` was set. kIoError: no room, or another failure of the disk.
 Result<Manifest> MakeBackup(const store::RocksStore& store, const std::string& data_dir,
                             const std::string& to, const std::string& made_by,
-                            const std::atomic<bool>& stop);
+                            const CopyVerifier& verify, const std::atomic<bool>& stop);
 
 // Of a ledger that no server has open; it is locked meanwhile. kAlreadyExists when one has, with
 // its process id.
 Result<Manifest> MakeBackupAtRest(const std::string& data_dir, const std::string& to,
-                                  const std::string& made_by, const std::atomic<bool>& stop);
+                                  const std::string& made_by, const CopyVerifier& verify,
+                                  const std::atomic<bool>& stop);
 
-// Verifies the ledger in `data_dir`, which no server has open. kCorruption with the first problem
-// and how many there are.
+// In this process, which ends with 65 where damage fails an assertion of RocksDB. kCorruption with
+// the first problem and how many there are.
 Result<VerifySummary> VerifyCopy(const std::string& data_dir, const std::atomic<bool>& stop);
 
 }  // namespace nowcalls::backup

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "backup/backup.h"
+#include "backup/verify_process.h"
 #include "base/clock.h"
 #include "base/exit_codes.h"
 #include "nowcalls_version.h"
@@ -122,6 +123,12 @@ Result<RecoveredLedger> RecoverFrom(store::RocksStore* store, const ServerConfig
                             config.data_dir + "` lists all that is wrong");
 }
 
+// Not here: damage that ends who reads it must not end who serves.
+Result<backup::VerifySummary> VerifyCopy(const std::string& data_dir,
+                                         const std::atomic<bool>& stop) {
+  return backup::VerifyInProcess(backup::kThisProgram, data_dir, stop);
+}
+
 Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
            const store::RocksStoreOptions& options) {
   const Stopwatch watch;
@@ -148,7 +155,8 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
       config, &*ledger, store->get(),
       [&](const std::string& to, const std::atomic<bool>& stop) {
         return backup::MakeBackup(**store, config.data_dir, to,
-                                  std::string("nowcalls-server ") + NOWCALLS_VERSION, stop);
+                                  std::string("nowcalls-server ") + NOWCALLS_VERSION, VerifyCopy,
+                                  stop);
       },
       [&] {
         port_file.Remove();

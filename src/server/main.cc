@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "backup/verify_process.h"
 #include "base/exit_codes.h"
 #include "base/last_words.h"
 #include "base/standard_descriptors.h"
@@ -66,6 +67,7 @@ bool HasLedger(const ServerConfig& config) {
 int Main(int argc, const char* const* argv, const store::RocksStoreOptions& store) {
   InstallLastWords();
   OccupyStandardDescriptors();
+  if (const auto exit_code = backup::RunAsVerifier(argc, argv)) return *exit_code;
   const Result<Invocation> invocation = ReadInvocation(argc, argv, OurEnvironment());
   if (!invocation.ok()) {
     PrintError(invocation.status().message());

@@ -14,6 +14,8 @@ void IgnoreSignals() {
   signal(SIGXFSZ, SIG_IGN);
   // Until the server handles it; its rule files are read at the start anyway.
   signal(SIGHUP, SIG_IGN);
+  // Whoever started it may have ignored it, and then nobody is told how a child ended.
+  signal(SIGCHLD, SIG_DFL);
 }
 
 uint64_t RaiseFileLimit() {

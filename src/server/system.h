@@ -8,7 +8,8 @@
 
 namespace nowcalls::server {
 
-// A peer that is gone and a file-size limit show as errors of calls instead.
+// A peer that is gone and a file-size limit show as errors of calls instead. The end of a child
+// waits until it is asked for.
 void IgnoreSignals();
 
 // Raises the limit of open files as far as it goes and returns it.

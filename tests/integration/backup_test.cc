@@ -1,5 +1,8 @@
 // Backups of running and stopped servers, and what is restored from them.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -223,6 +226,185 @@ TEST_CASE("SIGTERM ends a backup that is being made, and whoever asked is told")
     CHECK(Contains(reply.error_message, "the server ends"));
     CHECK_FALSE(fs::exists(server.Sub("backup")));
   }
+}
+
+std::string LargestDataFile(const std::string& data_dir) {
+  std::string largest;
+  for (const auto& entry : fs::directory_iterator(data_dir + "/ledger")) {
+    if (entry.path().extension() != ".sst") continue;
+    if (largest.empty() || entry.file_size() > fs::file_size(largest)) largest = entry.path();
+  }
+  REQUIRE_FALSE(largest.empty());
+  return largest;
+}
+
+// Changes a byte of a data file in place, as a disk does: who has it open reads it changed.
+void FlipByte(const std::string& path, uint64_t at) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(fd >= 0);
+  char byte = 0;
+  REQUIRE(pread(fd, &byte, 1, static_cast<off_t>(at)) == 1);
+  byte = static_cast<char>(byte ^ 0x80);
+  REQUIRE(pwrite(fd, &byte, 1, static_cast<off_t>(at)) == 1);
+  close(fd);
+}
+
+// Where to flip a byte, from the end of the largest data file of a ledger that no server has, so
+// that RocksDB fails an assertion; 0: nowhere.
+uint64_t FindAssertion(const std::string& data_dir, const std::string& scratch) {
+  // In the last blocks, in front of the footer's 53 bytes.
+  for (uint64_t behind = 90; behind < 300; ++behind) {
+    fs::remove_all(scratch);
+    fs::copy(data_dir, scratch, fs::copy_options::recursive);
+    const std::string file = LargestDataFile(scratch);
+    FlipByte(file, fs::file_size(file) - behind);
+    const Finished read = RunAdmin(Source::Offline(scratch), {"verify"});
+    if (read.exit_code == 65 && Contains(read.err, "assertion")) return behind;
+  }
+  return 0;
+}
+
+TEST_CASE(
+    "damage that fails an assertion of RocksDB is told of a backup, and the server serves on") {
+  TestServer server(Rules());
+  {
+    RpcClient alice = server.Connect("alice");
+    AcquireMany(&alice, 1, 300);
+  }
+  REQUIRE(server.server().Terminate() == 0);
+  const uint64_t behind = FindAssertion(server.data_dir(), server.Sub("scratch"));
+  REQUIRE(behind > 0);
+  server.server().Start();
+  RpcClient alice = server.Connect("alice");
+  const std::string file = LargestDataFile(server.data_dir());
+  const uint64_t at = fs::file_size(file) - behind;
+  FlipByte(file, at);
+  for (int round = 0; round < 2; ++round) {
+    const std::string to = server.Sub("backup" + std::to_string(round));
+    const Finished refused = BackUp(server, to);
+    CAPTURE(refused.err);
+    CHECK(refused.exit_code == 74);
+    CHECK(Contains(refused.err, "no backup was made in " + to + ": the copy does not verify"));
+    CHECK(Contains(refused.err, "ended with exit code 65: "));
+    CHECK(Contains(refused.err, "assertion '"));
+    CHECK_FALSE(fs::exists(to));
+    REQUIRE(server.server().Running());
+    CHECK(server.server().LogHas("backup failed: no backup was made in " + to));
+    CHECK(NowCalls(&alice, 1) == 300 + round);
+    CHECK(Acquire(&alice, 1).status == kStatusOk);
+  }
+  // A byte that reads right again is a copy that verifies.
+  FlipByte(file, at);
+  CHECK(BackUp(server, server.Sub("sound")).exit_code == 0);
+  CHECK(server.server().Terminate() == 0);
+}
+
+// The third word of /proc/PID/stat, behind a name in parentheses; 0: there is no such process.
+char StateOf(pid_t pid) {
+  const std::string stat = ReadFileToString("/proc/" + std::to_string(pid) + "/stat");
+  const size_t name_end = stat.rfind(')');
+  return name_end == std::string::npos ? char{0} : stat.at(name_end + 2);
+}
+
+bool IsGone(pid_t pid) { return StateOf(pid) == 0 || StateOf(pid) == 'Z'; }
+
+// The process that verifies a copy for `server`; 0: there is none.
+pid_t FindVerifier(pid_t server) {
+  const std::string parent = "\nPPid:\t" + std::to_string(server) + "\n";
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (ReadFileToString(entry.path() / "comm") != "nc-verify\n") continue;
+    if (Contains(ReadFileToString(entry.path() / "status"), parent)) return std::stoi(name);
+  }
+  return 0;
+}
+
+// A server that makes a backup whose verification has come so far and no further.
+class HeldVerification {
+ public:
+  HeldVerification() : server_(Rules()) {
+    RpcClient alice = server_.Connect("alice");
+    AcquireMany(&alice, 1, 30'000);
+    admin_ = server_.Connect();
+    // A verification may be over before it is held.
+    for (int round = 0; round < 50 && StateOf(verifier_) != 'T'; ++round) {
+      to_ = server_.Sub("backup" + std::to_string(round));
+      Hold();
+    }
+    REQUIRE(StateOf(verifier_) == 'T');
+  }
+  ~HeldVerification() {
+    if (!IsGone(verifier_)) kill(verifier_, SIGKILL);
+  }
+  HeldVerification(const HeldVerification&) = delete;
+  HeldVerification& operator=(const HeldVerification&) = delete;
+
+  ServerProcess& server() { return server_.server(); }
+  RpcClient& admin() { return admin_; }
+  pid_t verifier() const { return verifier_; }
+  const std::string& to() const { return to_; }
+
+ private:
+  void Hold() {
+    const pid_t server = server_.server().process().pid();
+    admin_.Send("backup", Json::array({to_}));
+    verifier_ = 0;
+    REQUIRE(PollUntil(kPatienceMs, [&] {
+      verifier_ = FindVerifier(server);
+      return verifier_ != 0 || fs::exists(to_ + "/backup.json");
+    }));
+    if (verifier_ != 0 && kill(verifier_, SIGSTOP) == 0) {
+      PollUntil(kPatienceMs, [&] { return StateOf(verifier_) == 'T' || IsGone(verifier_); });
+    }
+    if (StateOf(verifier_) != 'T') REQUIRE(admin_.Receive().ok());
+  }
+
+  TestServer server_;
+  RpcClient admin_;
+  pid_t verifier_ = 0;
+  std::string to_;
+};
+
+TEST_CASE("a server that is killed while a copy is verified leaves no process that verifies") {
+  HeldVerification held;
+  constexpr int kLowest = 19;
+  CHECK(getpriority(PRIO_PROCESS, static_cast<id_t>(held.verifier())) == kLowest);
+  held.server().Kill9();
+  CHECK(PollUntil(kPatienceMs, [&] { return IsGone(held.verifier()); }));
+  CHECK_FALSE(fs::exists(held.to() + "/backup.json"));
+  held.server().Start();
+}
+
+TEST_CASE("SIGTERM ends a server and the process that verifies for it, whatever that is at") {
+  HeldVerification held;
+  CHECK(held.server().Terminate() == 0);
+  CHECK(IsGone(held.verifier()));
+  const Reply reply = held.admin().Receive();
+  CAPTURE(reply.ToString());
+  REQUIRE(reply.kind == Reply::Kind::kError);
+  CHECK(Contains(reply.error_message, "the server ends"));
+  CHECK_FALSE(fs::exists(held.to()));
+}
+
+TEST_CASE("what asks all processes of a service to end is not taken for damage of a copy") {
+  HeldVerification held;
+  for (const int signal : {SIGTERM, SIGINT, SIGQUIT, SIGHUP}) kill(held.verifier(), signal);
+  kill(held.verifier(), SIGCONT);
+  const Reply reply = held.admin().Receive();
+  CHECK_MESSAGE(reply.ok(), reply.ToString());
+}
+
+TEST_CASE("a backup fails when its verification is killed, and the next one is made") {
+  HeldVerification held;
+  kill(held.verifier(), SIGKILL);
+  const Reply reply = held.admin().Receive();
+  CAPTURE(reply.ToString());
+  REQUIRE(reply.kind == Reply::Kind::kError);
+  CHECK(Contains(reply.error_message, "could not be verified"));
+  CHECK(Contains(reply.error_message, "SIGKILL"));
+  CHECK_FALSE(fs::exists(held.to()));
+  CHECK(held.admin().Call("backup", Json::array({held.to()})).ok());
 }
 
 TEST_CASE("a backup that cannot be made is refused with what is wrong, and leaves nothing") {

@@ -58,7 +58,7 @@ class BackedUp {
       served.Rules();
       served.Take("alice", 300);
     }
-    const Result<Manifest> made = MakeBackupAtRest(data(), backup(), "test 1", kNever);
+    const Result<Manifest> made = MakeBackupAtRest(data(), backup(), "test 1", VerifyCopy, kNever);
     REQUIRE_MESSAGE(made.ok(), made.status().ToString());
     manifest = *made;
   }
@@ -167,7 +167,7 @@ TEST_CASE("a ledger that was never written to is backed up, and its copy skips f
   const TempDir dir;
   { const ServedLedger served(dir.Sub("data")); }
   const Result<Manifest> made =
-      MakeBackupAtRest(dir.Sub("data"), dir.Sub("backup"), "test", kNever);
+      MakeBackupAtRest(dir.Sub("data"), dir.Sub("backup"), "test", VerifyCopy, kNever);
   REQUIRE_MESSAGE(made.ok(), made.status().ToString());
   CHECK(made->batch_number == 0);
   const Result<Restored> restored = Restore(dir.Sub("backup"), dir.Sub("new"), Now(), kNever);
@@ -198,7 +198,7 @@ TEST_CASE_FIXTURE(BackedUp, "a backup to where none can be made is refused, and 
   const auto before = FilesBelow(dir.path());
   for (const Case& c : cases) {
     CAPTURE(c.to);
-    const Status refused = MakeBackupAtRest(data(), c.to, "test", kNever).status();
+    const Status refused = MakeBackupAtRest(data(), c.to, "test", VerifyCopy, kNever).status();
     CHECK(refused.code() == StatusCode::kInvalidArgument);
     CHECK_MESSAGE(Contains(refused.message(), c.says), refused.message());
   }
@@ -207,12 +207,14 @@ TEST_CASE_FIXTURE(BackedUp, "a backup to where none can be made is refused, and 
 
 TEST_CASE_FIXTURE(BackedUp, "a ledger that a server has, or that is absent, is not backed up") {
   const ServedLedger served(data());
-  const Status held = MakeBackupAtRest(data(), dir.Sub("b2"), "test", kNever).status();
+  const Status held = MakeBackupAtRest(data(), dir.Sub("b2"), "test", VerifyCopy, kNever).status();
   CHECK(held.code() == StatusCode::kAlreadyExists);
   CHECK(Contains(held.message(), std::to_string(getpid())));
-  const Status absent = MakeBackupAtRest(dir.Sub("absent"), dir.Sub("b2"), "test", kNever).status();
+  const Status absent =
+      MakeBackupAtRest(dir.Sub("absent"), dir.Sub("b2"), "test", VerifyCopy, kNever).status();
   CHECK(absent.code() == StatusCode::kNotFound);
-  const Status of_backup = MakeBackupAtRest(backup(), dir.Sub("b2"), "test", kNever).status();
+  const Status of_backup =
+      MakeBackupAtRest(backup(), dir.Sub("b2"), "test", VerifyCopy, kNever).status();
   CHECK(of_backup.code() == StatusCode::kInvalidArgument);
   CHECK_FALSE(fs::exists(dir.Sub("b2")));
   CHECK_FALSE(fs::exists(dir.Sub("absent")));
@@ -220,7 +222,7 @@ TEST_CASE_FIXTURE(BackedUp, "a ledger that a server has, or that is absent, is n
 
 TEST_CASE_FIXTURE(BackedUp, "a backup that is stopped leaves nothing") {
   const std::atomic<bool> stop{true};
-  const Status stopped = MakeBackupAtRest(data(), dir.Sub("b2"), "test", stop).status();
+  const Status stopped = MakeBackupAtRest(data(), dir.Sub("b2"), "test", VerifyCopy, stop).status();
   CHECK(stopped.code() == StatusCode::kUnavailable);
   CHECK_FALSE(fs::exists(dir.Sub("b2")));
 }
@@ -253,7 +255,7 @@ void DeleteARow(const std::string& data_dir, const std::string& family) {
 
 TEST_CASE_FIXTURE(BackedUp, "a ledger that does not verify has no backup, and is told as bad") {
   DeleteARow(data(), "sessions");
-  const Status bad = MakeBackupAtRest(data(), dir.Sub("b2"), "test", kNever).status();
+  const Status bad = MakeBackupAtRest(data(), dir.Sub("b2"), "test", VerifyCopy, kNever).status();
   CHECK(bad.code() == StatusCode::kCorruption);
   CHECK_MESSAGE(Contains(bad.message(), "does not verify: 300 problems"), bad.message());
   CHECK(Contains(bad.message(), "token_session"));
