@@ -1,8 +1,10 @@
 #include "store/log_end.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -38,6 +40,9 @@ IOStatus ListLogs(rocksdb::FileSystem* files, const std::string& dir, uint64_t f
     Look look;
     look.number = number;
     look.path = dir + "/" + name;
+    std::error_code ignored;
+    // A directory is no log, whatever its name.
+    if (std::filesystem::is_directory(look.path, ignored)) continue;
     logs->push_back(std::move(look));
   }
   std::sort(logs->begin(), logs->end(),
@@ -105,8 +110,9 @@ void EndBehind(const std::vector<Look>& logs, size_t count, uint64_t batch, LogE
     }
   }
   if (count == 0) end->place = "before " + logs[0].path;
-  if (found > 0)
+  if (found > 0) {
     end->place += "; of what followed, some was found up to batch " + std::to_string(found);
+  }
 }
 
 }  // namespace
