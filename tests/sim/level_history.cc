@@ -2,9 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 namespace nowcalls::sim {
+namespace {
+
+int64_t LevelOf(const LevelSetting& setting, int64_t sessions) {
+  if (!setting.in_force) return 0;
+  return static_cast<int64_t>(std::floor(setting.count * static_cast<double>(sessions)));
+}
+
+}  // namespace
 
 void LevelHistory::Asked(uint64_t at, const std::map<int64_t, Change>& changes) {
   pending_.clear();
@@ -55,6 +64,17 @@ void LevelHistory::SessionSettled(uint64_t at, LinkId link) {
   if (presence != presences_.end()) presence->second.until = at;
 }
 
+void LevelHistory::SessionSeen(uint64_t at, LinkId link) {
+  const auto presence = presences_.find(link);
+  if (presence == presences_.end()) return;
+  presence->second.sure_from = std::min(presence->second.sure_from, at);
+}
+
+void LevelHistory::LinkBroken(uint64_t at, LinkId link) {
+  const auto presence = presences_.find(link);
+  if (presence != presences_.end()) presence->second.sure_until = at;
+}
+
 int64_t LevelHistory::Sessions(const std::string& name_space, uint64_t from, uint64_t until) const {
   std::set<std::string> owners;
   for (const auto& [link, presence] : presences_) {
@@ -64,18 +84,70 @@ int64_t LevelHistory::Sessions(const std::string& name_space, uint64_t from, uin
   return static_cast<int64_t>(owners.size());
 }
 
-int64_t LevelHistory::Highest(int64_t flow, uint64_t from, uint64_t until) const {
+int64_t LevelHistory::SureSessions(const std::string& name_space, uint64_t from,
+                                   uint64_t until) const {
+  std::set<std::string> owners;
+  for (const auto& [link, presence] : presences_) {
+    if (presence.sure_from > from || presence.sure_until <= until) continue;
+    if (presence.owner.starts_with(name_space + "/")) owners.insert(presence.owner);
+  }
+  return static_cast<int64_t>(owners.size());
+}
+
+std::vector<LevelSetting> LevelHistory::Settings(int64_t flow, uint64_t from,
+                                                 uint64_t until) const {
   const auto possible = possible_.find(flow);
-  if (possible == possible_.end()) return 0;
-  int64_t highest = 0;
+  if (possible == possible_.end()) return {LevelSetting{}};
+  std::vector<LevelSetting> settings;
   for (const Possible& at : possible->second) {
-    if (at.from > until || at.until < from || !at.setting.in_force || at.setting.draining) continue;
+    if (at.from <= until && at.until >= from) settings.push_back(at.setting);
+  }
+  return settings;
+}
+
+int64_t LevelHistory::Highest(int64_t flow, uint64_t from, uint64_t until) const {
+  int64_t highest = 0;
+  for (const LevelSetting& setting : Settings(flow, from, until)) {
+    if (!setting.in_force || setting.draining) continue;
     const int64_t sessions =
-        at.setting.for_each_session ? Sessions(at.setting.name_space, from, until) : 1;
-    const double level = std::floor(at.setting.count * static_cast<double>(sessions));
-    highest = std::max(highest, static_cast<int64_t>(level));
+        setting.for_each_session ? Sessions(setting.name_space, from, until) : 1;
+    highest = std::max(highest, LevelOf(setting, sessions));
   }
   return highest;
+}
+
+int64_t LevelHistory::Lowest(int64_t flow, uint64_t from, uint64_t until) const {
+  int64_t lowest = std::numeric_limits<int64_t>::max();
+  for (const LevelSetting& setting : Settings(flow, from, until)) {
+    const int64_t sessions =
+        setting.for_each_session ? SureSessions(setting.name_space, from, until) : 1;
+    lowest = std::min(lowest, LevelOf(setting, sessions));
+  }
+  return lowest;
+}
+
+bool LevelHistory::MayBe(int64_t flow, int64_t level, uint64_t from, uint64_t until) const {
+  for (const LevelSetting& setting : Settings(flow, from, until)) {
+    const bool each = setting.for_each_session;
+    const int64_t least = each ? SureSessions(setting.name_space, from, until) : 1;
+    const int64_t most = each ? Sessions(setting.name_space, from, until) : 1;
+    for (int64_t sessions = least; sessions <= most; ++sessions) {
+      if (LevelOf(setting, sessions) == level) return true;
+    }
+  }
+  return false;
+}
+
+bool LevelHistory::MayDrain(int64_t flow, uint64_t from, uint64_t until) const {
+  const std::vector<LevelSetting> settings = Settings(flow, from, until);
+  return std::any_of(settings.begin(), settings.end(),
+                     [](const LevelSetting& setting) { return setting.draining; });
+}
+
+bool LevelHistory::MayBeAbsent(int64_t flow, uint64_t from, uint64_t until) const {
+  const std::vector<LevelSetting> settings = Settings(flow, from, until);
+  return std::any_of(settings.begin(), settings.end(),
+                     [](const LevelSetting& setting) { return !setting.in_force; });
 }
 
 }  // namespace nowcalls::sim

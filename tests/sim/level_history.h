@@ -39,9 +39,18 @@ class LevelHistory {
 
   void SessionMayOpen(uint64_t at, LinkId link, const std::string& owner);
   void SessionSettled(uint64_t at, LinkId link);
+  // It was surely online by then; from then on it may not be.
+  void SessionSeen(uint64_t at, LinkId link);
+  void LinkBroken(uint64_t at, LinkId link);
 
-  // The highest level that the flow may have had at a moment in [from, until].
+  // The highest level that the flow may have had at a moment in [from, until], while it granted.
   int64_t Highest(int64_t flow, uint64_t from, uint64_t until) const;
+  // The lowest, draining or not; 0 if it may have had no rule.
+  int64_t Lowest(int64_t flow, uint64_t from, uint64_t until) const;
+  // Whether it may have had this level at such a moment.
+  bool MayBe(int64_t flow, int64_t level, uint64_t from, uint64_t until) const;
+  bool MayDrain(int64_t flow, uint64_t from, uint64_t until) const;
+  bool MayBeAbsent(int64_t flow, uint64_t from, uint64_t until) const;
 
  private:
   static constexpr uint64_t kStill = UINT64_MAX;
@@ -55,6 +64,8 @@ class LevelHistory {
     std::string owner;  // NAMESPACE/CLIENT
     uint64_t from = 0;
     uint64_t until = kStill;
+    uint64_t sure_from = kStill;
+    uint64_t sure_until = kStill;
   };
   struct Pending {
     int64_t flow = 0;
@@ -63,6 +74,10 @@ class LevelHistory {
   };
 
   int64_t Sessions(const std::string& name_space, uint64_t from, uint64_t until) const;
+  int64_t SureSessions(const std::string& name_space, uint64_t from, uint64_t until) const;
+  // Of the settings that may have held at a moment in [from, until]; of a flow that nobody has
+  // heard of, the one without a rule.
+  std::vector<LevelSetting> Settings(int64_t flow, uint64_t from, uint64_t until) const;
 
   std::map<int64_t, std::vector<Possible>> possible_;
   std::vector<Pending> pending_;

@@ -75,6 +75,7 @@ void Oracle::SessionAsked(LinkId link, const std::string& owner) {
 }
 
 void Oracle::SessionSeen(LinkId link, const std::string& owner) {
+  levels_.SessionSeen(Tick(), link);
   Owner& of = owners_[owner];
   const auto broken = broken_ms_.find(link);
   if (broken != broken_ms_.end()) {
@@ -94,6 +95,7 @@ void Oracle::SessionSeen(LinkId link, const std::string& owner) {
 
 void Oracle::LinkBroken(LinkId link) {
   broken_ms_.try_emplace(link, timeline_->now_ms());
+  levels_.LinkBroken(Tick(), link);
   const auto found = link_owners_.find(link);
   if (found == link_owners_.end()) return;
   const std::string& owner = found->second;
@@ -116,8 +118,9 @@ void Oracle::LinkBroken(LinkId link) {
 // --- Acquires. ---
 
 OpId Oracle::AcquireAsked(const std::string& owner, int64_t flow, int64_t count,
-                          uint64_t request_id) {
+                          uint64_t request_id, const AcquireTerms& terms) {
   Operation& op = Ask(Kind::kAcquire, owner);
+  op.terms = terms;
   op.flow = flow;
   op.count = count;
   op.request_id = request_id;
@@ -167,7 +170,7 @@ bool Oracle::IsSame(const SeenToken& one, const SeenToken& other) {
 }
 
 void Oracle::AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t fence,
-                            int64_t hold_ms) {
+                            int64_t hold_ms, const std::optional<Figures>& figures) {
   Operation& acquire = operations_.at(op_id);
   acquire.answered = Tick();
   const SeenToken seen{token_id,     fence,         acquire.owner,
@@ -197,6 +200,7 @@ void Oracle::AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t
   }
   const uint64_t highest = acknowledged_.empty() ? 0 : acknowledged_.rbegin()->second;
   acknowledged_[order_] = std::max(highest, fence);
+  if (figures && !late) CheckFigures(acquire, *figures, token_id);
   if (token->gone != 0) return;
   if (!late) token->deadline_ms = std::max(token->deadline_ms, acquire.asked_ms + hold_ms);
   CheckCap(*token);
@@ -266,7 +270,7 @@ void Oracle::CheckLevel(int64_t flow) {
   }
 }
 
-void Oracle::AcquireRefused(OpId op_id) {
+void Oracle::AcquireRefused(OpId op_id, const std::optional<Refusal>& refusal) {
   Operation& acquire = operations_.at(op_id);
   acquire.answered = Tick();
   const Wish wish{acquire.owner, acquire.flow, acquire.count, acquire.request_id};
@@ -279,6 +283,7 @@ void Oracle::AcquireRefused(OpId op_id) {
     Violation("I3 " + Text(tokens_[*adopted_[wish].begin()].seen) +
               " is in the ledger, and its acquire was refused");
   }
+  if (refusal) CheckRefusal(acquire, *refusal);
 }
 
 // --- Ends. ---

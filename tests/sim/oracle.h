@@ -9,9 +9,11 @@
 //   I2 a token that was released, or seen gone, is gone for ever
 //   I3 no token is in the ledger that nobody asked for, none twice for one request id, and none
 //      differs from what was acknowledged
-//   I4 the counts of the ledger's tokens are what the server reports
+//   I4 the counts of the ledger's tokens are what the server reports, and the nowCalls and level of
+//      an answer are some that the flow may have had
 //   I5 no grant beyond the level, the client's cap, a drain or the end of a rule
 //   I6 fences grow in the order of acknowledgement, ids and fences never repeat
+//   I8 who is refused was in the way of a limit, and it may have been the one that is named
 //
 // Thread: one at a time. Milliseconds are those of the timeline. Where only the order of two events
 // counts, events are numbered: what has the lower number came first.
@@ -42,6 +44,29 @@ struct FlowFacts {
   bool shadow = false;
 };
 
+// The server's own limits, as far as they are reasons to refuse.
+struct ServerLimits {
+  uint64_t tokens_max = UINT64_MAX;
+  uint64_t waiters_max = UINT64_MAX;  // The least of those on waiters.
+};
+
+// How an acquire is asked, besides what for.
+struct AcquireTerms {
+  bool prioritized = false;
+  int64_t wait_ms = 0;  // The longest that it may wait.
+};
+
+// What an answer tells of its flow.
+struct Figures {
+  int64_t now_calls = 0;
+  int64_t level = 0;
+};
+
+struct Refusal {
+  std::string word;  // `refused_by`, or the name of the status if there is none.
+  Figures figures;
+};
+
 // A token as the ledger has it, or as an answer tells of it.
 struct SeenToken {
   uint64_t id = 0;
@@ -55,7 +80,8 @@ struct SeenToken {
 class Oracle {
  public:
   // `grace_ms`: what a restart spares its tokens and sessions at least; 0: nothing.
-  Oracle(const Timeline* timeline, int64_t grace_ms) : timeline_(timeline), grace_ms_(grace_ms) {}
+  Oracle(const Timeline* timeline, int64_t grace_ms, const ServerLimits& limits = {})
+      : timeline_(timeline), grace_ms_(grace_ms), limits_(limits) {}
 
   void AddFlow(int64_t flow, const FlowFacts& facts) { flows_[flow] = facts; }
   LevelHistory& levels() { return levels_; }
@@ -71,9 +97,12 @@ class Oracle {
   void LinkBroken(LinkId link);
 
   // --- What clients ask. An operation that is never answered stays open. ---
-  OpId AcquireAsked(const std::string& owner, int64_t flow, int64_t count, uint64_t request_id);
-  void AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t fence, int64_t hold_ms);
-  void AcquireRefused(OpId op_id);
+  OpId AcquireAsked(const std::string& owner, int64_t flow, int64_t count, uint64_t request_id,
+                    const AcquireTerms& terms = {});
+  // Nothing is judged of figures, or of a refusal, that are not given.
+  void AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t fence, int64_t hold_ms,
+                      const std::optional<Figures>& figures = {});
+  void AcquireRefused(OpId op_id, const std::optional<Refusal>& refusal = {});
   // By its owner, by a stranger, or, with an empty `owner`, by an administrator.
   OpId ReleaseAsked(const std::string& owner, uint64_t token_id);
   void ReleaseAnswered(OpId op_id, bool released);
@@ -104,6 +133,7 @@ class Oracle {
     int64_t flow = 0;
     int64_t count = 0;
     uint64_t request_id = 0;
+    AcquireTerms terms;
     uint64_t token = 0;
     uint64_t asked = 0;          // Number of the event,
     int64_t asked_ms = 0;        // and its time.
@@ -131,6 +161,11 @@ class Oracle {
     std::optional<int64_t> left_again_ms;
   };
 
+  struct Held {
+    int64_t calls = 0;
+    uint64_t tokens = 0;
+  };
+
   // What acquires of one kind ask for: any of them may have got a token of it.
   using Wish = std::tuple<std::string, int64_t, int64_t, uint64_t>;
   static Wish WishOf(const SeenToken& seen);
@@ -151,11 +186,22 @@ class Oracle {
   void CheckRequestId(const Token& token);
   void CheckLevel(int64_t flow);
   void CheckCap(const Token& token);
+  Held MostHeld(int64_t flow, const std::string& owner, uint64_t from) const;
+  int64_t LeastHeld(int64_t flow, uint64_t from, uint64_t but_for) const;
+  uint64_t Waiters(const Operation& acquire, bool of_flow) const;
+  bool WasCancelled(const Operation& acquire) const;
+  bool SharesRequestId(const Operation& acquire) const;
+  bool HadNoRoom(const Operation& acquire) const;
+  bool WasAtCap(const Operation& acquire) const;
+  void CheckFigures(const Operation& acquire, const Figures& figures, uint64_t granted);
+  void CheckRefusal(const Operation& acquire, const Refusal& refusal);
+  bool HasReason(const Operation& acquire, const Refusal& refusal) const;
   void Adopt(const SeenToken& seen);
   void CheckLedgerLevels(const std::vector<SeenToken>& ledger);
 
   const Timeline* const timeline_;
   const int64_t grace_ms_;
+  const ServerLimits limits_;
   std::map<int64_t, FlowFacts> flows_;
   LevelHistory levels_;
   uint64_t order_ = 0;

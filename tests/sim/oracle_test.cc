@@ -182,6 +182,91 @@ TEST_CASE("no grant goes beyond the level") {
   }
 }
 
+TEST_CASE("what an answer tells of its flow is possible") {
+  Court court;
+  court.Grant(5);
+  const OpId op = court.oracle.AcquireAsked("shop/anna", 1, 1, 0);
+  const auto grant = [&](const Figures& figures) {
+    court.oracle.AcquireGranted(op, kLink, 6, 6, 4'000, figures);
+  };
+  SUBCASE("as it is") {
+    grant({.now_calls = 2, .level = 2});
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("another may have been granted meanwhile") {
+    court.oracle.AcquireAsked("shop/anna", 1, 3, 0);
+    grant({.now_calls = 5, .level = 2});
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("without the token itself") {
+    grant({.now_calls = 1, .level = 2});
+    CHECK(court.Verdict() == "I4");
+  }
+  SUBCASE("more than was ever granted") {
+    grant({.now_calls = 3, .level = 2});
+    CHECK(court.Verdict() == "I4");
+  }
+  SUBCASE("another level") {
+    grant({.now_calls = 2, .level = 3});
+    CHECK(court.Verdict() == "I4");
+  }
+}
+
+TEST_CASE("who is refused was in the way of a limit") {
+  Court court;
+  court.Grant(5);
+  const OpId op = court.oracle.AcquireAsked("shop/anna", 1, 1, 0, {.wait_ms = 1'000});
+  const auto refuse = [&](const std::string& word, int64_t now_calls) {
+    court.oracle.AcquireRefused(
+        op, Refusal{.word = word, .figures = {.now_calls = now_calls, .level = 2}});
+  };
+  SUBCASE("there was room") {
+    refuse("level", 1);
+    CHECK(court.Verdict() == "I8");
+  }
+  SUBCASE("there may have been none") {
+    court.oracle.AcquireAsked("shop/anna", 1, 1, 0);
+    refuse("level", 2);
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("there is no cap") {
+    refuse("client_cap", 1);
+    CHECK(court.Verdict() == "I8");
+  }
+  SUBCASE("nobody waits") {
+    refuse("waiters_ahead", 1);
+    CHECK(court.Verdict() == "I8");
+  }
+  SUBCASE("it has not waited") {
+    court.Pass(998);
+    refuse("queue_timeout", 1);
+    CHECK(court.Verdict() == "I8");
+  }
+  SUBCASE("it has waited while there was room") {
+    court.Pass(1'000);
+    refuse("queue_timeout", 1);
+    CHECK(court.Verdict() == "I8");
+  }
+  SUBCASE("it has waited behind another") {
+    court.oracle.AcquireAsked("shop/anna", 1, 2, 0, {.wait_ms = 1'000});
+    court.Pass(1'000);
+    refuse("queue_timeout", 1);
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("nobody drains") {
+    refuse("draining", 1);
+    CHECK(court.Verdict() == "I8");
+  }
+  SUBCASE("nobody has cancelled") {
+    refuse("cancelled", 1);
+    CHECK(court.Verdict() == "I8");
+  }
+  SUBCASE("it has a rule") {
+    refuse("NO_RULE_EXISTS", 0);
+    CHECK(court.Verdict() == "I8");
+  }
+}
+
 TEST_CASE("fences grow, and are given once") {
   Court court;
   court.Grant(5);

@@ -60,9 +60,10 @@ class FenceFinder : public store::LedgerVisitor {
   }
 };
 
-// Every "count":N of the rules, one higher.
+// Every "count":N of the rules whose level does not depend on sessions, one higher.
 std::string WithHigherCounts(const std::string& json) {
   constexpr std::string_view kKey = R"("count":)";
+  constexpr std::string_view kType = R"("thresholdType":)";
   std::string higher;
   size_t done = 0;
   for (size_t at = json.find(kKey); at != std::string::npos; at = json.find(kKey, done)) {
@@ -70,7 +71,10 @@ std::string WithHigherCounts(const std::string& json) {
     higher.append(json, done, at - done);
     double count = 0;
     const char* const end = std::from_chars(json.data() + at, json.data() + json.size(), count).ptr;
-    higher += std::to_string(count + 1);
+    const std::string_view rest = std::string_view(json).substr(at);
+    const size_t type = rest.find(kType);
+    const bool global = type != std::string_view::npos && rest[type + kType.size()] == '1';
+    higher += std::to_string(global ? count + 1 : count);
     done = static_cast<size_t>(end - json.data());
   }
   return higher.append(json, done);
@@ -115,7 +119,7 @@ std::string Saboteur::Request(std::string_view message, std::string* replies) {
 }
 
 std::string Saboteur::Out(std::string_view bytes) {
-  if (kind_ != Sabotage::kDoubleGrant) return std::string(bytes);
+  if (kind_ != Sabotage::kDoubleGrant && kind_ != Sabotage::kHighLevel) return std::string(bytes);
   wire::MessageSplitter splitter(kReplyBytesMax, UINT32_MAX / 2);
   std::string forwarded;
   size_t size = 0;
@@ -131,12 +135,17 @@ std::string Saboteur::Reply(std::string_view message) {
   std::string as_it_is(message);
   const auto response = wire::DecodeResponse(message);
   if (!response.ok() || response->error) return as_it_is;
-  const auto reply = wire::DecodeAcquireReply(response->result);
+  auto reply = wire::DecodeAcquireReply(response->result);
   if (!reply.ok()) return as_it_is;
+  wire::OutputBuffer out;
+  if (kind_ == Sabotage::kHighLevel) {
+    reply->level -= reply->level > 0 ? 1 : 0;
+    wire::EncodeAcquire(response->msgid, *reply, &out);
+    return Text(out);
+  }
   if (reply->status == TokenStatus::kOk) granted_ = *reply;
   const bool twice = reply->refused_by == RefusedBy::kLevel && granted_.token_id != 0;
   if (!twice || !prng_.ChancePerMillion(kOftenEnough)) return as_it_is;
-  wire::OutputBuffer out;
   wire::EncodeAcquire(response->msgid, granted_, &out);
   return Text(out);
 }

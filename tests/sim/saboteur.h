@@ -25,7 +25,7 @@ enum class Sabotage : uint8_t {
   kLostRelease,        // Now and then a release is answered and forgotten.
   kDoubleGrant,        // Now and then who is refused is given the token of another.
   kFenceReused,  // A restart goes on behind the newest fence that it finds, not the sealed one.
-  kHighLevel,    // Every rule lets one more in.
+  kHighLevel,    // Every rule with a level of its own lets one more in, and does not tell.
   kNoSweep,      // Scans find nothing.
 };
 

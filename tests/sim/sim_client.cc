@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/sim_rules.h"
+
 namespace nowcalls::sim {
 namespace {
 
@@ -12,6 +14,13 @@ std::string Text(const SimClient::Wanted& wanted) {
   if (wanted.wait_ms) text += " wait " + std::to_string(*wanted.wait_ms);
   if (wanted.prioritized) text += " prioritized";
   return text;
+}
+
+// A prioritized one may be let wait by its rule.
+AcquireTerms Terms(const SimClient::Wanted& wanted) {
+  const int64_t by_rule_ms = wanted.prioritized ? kQueueingMs : 0;
+  return {.prioritized = wanted.prioritized,
+          .wait_ms = wanted.wait_ms ? static_cast<int64_t>(*wanted.wait_ms) : by_rule_ms};
 }
 
 }  // namespace
@@ -46,7 +55,8 @@ void SimClient::Acquire(const Wanted& wanted) {
   if (!identity_.says_hello) {
     oracle_->SessionAsked(link(), owner());
   }
-  const OpId op = oracle_->AcquireAsked(owner(), wanted.flow, wanted.count, wanted.request_id);
+  const OpId op =
+      oracle_->AcquireAsked(owner(), wanted.flow, wanted.count, wanted.request_id, Terms(wanted));
   if (wanted.request_id != 0) unsettled_[wanted.request_id] = wanted;
   Say("acquires " + Text(wanted));
   const wire::AcquireParams params{.flow_id = wanted.flow,
@@ -65,17 +75,22 @@ void SimClient::Acquire(const Wanted& wanted) {
          const auto reply = wire::DecodeAcquireReply(response->result);
          if (!reply.ok()) return Misunderstood(reply.status().message());
          oracle_->SessionSeen(at, session);
+         const Figures figures{.now_calls = static_cast<int64_t>(reply->now_calls),
+                               .level = static_cast<int64_t>(reply->level)};
          if (reply->status == TokenStatus::kOk) {
            Granted(wanted, *reply);
            return oracle_->AcquireGranted(op, at, reply->token_id, reply->fence,
-                                          static_cast<int64_t>(reply->hold_ms));
+                                          static_cast<int64_t>(reply->hold_ms), figures);
          }
          Say("is refused flow " + std::to_string(wanted.flow) + ": " +
              std::string(TokenStatusName(reply->status)) + " " +
              std::string(RefusedByName(reply->refused_by)));
          // Another request with the same id may still be answered.
          if (reply->refused_by != RefusedBy::kSuperseded) unsettled_.erase(wanted.request_id);
-         oracle_->AcquireRefused(op);
+         const std::string_view word = reply->refused_by == RefusedBy::kNone
+                                           ? TokenStatusName(reply->status)
+                                           : RefusedByName(reply->refused_by);
+         oracle_->AcquireRefused(op, Refusal{.word = std::string(word), .figures = figures});
        });
 }
 

@@ -19,7 +19,8 @@ std::string RulesJson(const std::vector<SimRule>& rules, std::string_view name_s
   for (const SimRule& rule : rules) {
     if (!rule.present || rule.name_space != name_space) continue;
     out << separator << R"({"resource":"r)" << rule.flow << R"(","count":)" << rule.count
-        << R"(,"maxQueueingTimeMs":700,"clusterMode":true,"clusterConfig":{"flowId":)" << rule.flow
+        << R"(,"maxQueueingTimeMs":)" << kQueueingMs
+        << R"(,"clusterMode":true,"clusterConfig":{"flowId":)" << rule.flow
         << R"(,"thresholdType":)" << (rule.for_each_session ? 0 : 1) << R"(,"resourceTimeout":)"
         << rule.resource_timeout_ms << R"(,"clientOfflineTime":)" << rule.client_offline_ms
         << R"(,"maxPerClient":)" << rule.client_cap << R"(,"acquireRefuseStrategy":)"

@@ -13,6 +13,9 @@
 
 namespace nowcalls::sim {
 
+// The maxQueueingTimeMs of every rule.
+inline constexpr int64_t kQueueingMs = 700;
+
 struct SimRule {
   int64_t flow = 0;
   std::string name_space = "default";

@@ -1,5 +1,6 @@
 #include "sim/world.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "backup/verify.h"
@@ -13,6 +14,12 @@ class Unwatched : public backup::VerifyWatcher {
   Status OnToken() override { return {}; }
 };
 
+ServerLimits LimitsOf(const Limits& limits) {
+  const uint32_t waiters_max =
+      std::min(limits.waiters_per_rule_max, limits.waiters_per_connection_max);
+  return {.tokens_max = limits.tokens_max, .waiters_max = waiters_max};
+}
+
 }  // namespace
 
 World::World(const WorldOptions& options)
@@ -23,7 +30,7 @@ World::World(const WorldOptions& options)
       store_(ledger::Format{.token_id_key = options.core.token_id_key}),
       saboteur_(options.sabotage, options.seed ^ 2),
       network_(&timeline_, &options_.plan, &faults_, options.seed ^ 3),
-      oracle_(&timeline_, options.grace_ms),
+      oracle_(&timeline_, options.grace_ms, LimitsOf(options.core.limits)),
       server_({.timeline = &timeline_,
                .trace = &trace_,
                .plan = &options_.plan,

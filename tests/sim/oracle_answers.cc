@@ -1,0 +1,139 @@
+// What an answer tells, and whether a refusal had a reason.
+//
+// An answer was decided at some moment between the request and now. What the flow's tokens can have
+// counted to then is bounded: from above by all that may have been granted and is not known to have
+// ended before the request, from below by what was acknowledged before it and must be there still.
+#include <algorithm>
+
+#include "sim/oracle.h"
+
+namespace nowcalls::sim {
+namespace {
+
+std::string Text(const std::string& owner, int64_t flow, int64_t count) {
+  return "of " + owner + ", flow " + std::to_string(flow) + ", count " + std::to_string(count);
+}
+
+}  // namespace
+
+// What the owner may have held under the flow at some moment since `from`; 0 is all flows, and
+// empty all owners.
+Oracle::Held Oracle::MostHeld(int64_t flow, const std::string& owner, uint64_t from) const {
+  Held held;
+  const auto add = [&](const std::string& of, int64_t under, int64_t count) {
+    if ((flow != 0 && under != flow) || (!owner.empty() && of != owner)) return;
+    held.calls += count;
+    ++held.tokens;
+  };
+  for (const auto& [id, token] : tokens_) {
+    if (token.gone == 0 || token.gone >= from)
+      add(token.seen.owner, token.seen.flow, token.seen.count);
+  }
+  for (const auto& [wish, open] : open_acquires_) {
+    for (const OpId id : open) {
+      const Operation& op = operations_.at(id);
+      if (op.life == life_) add(op.owner, op.flow, op.count);
+    }
+  }
+  return held;
+}
+
+int64_t Oracle::LeastHeld(int64_t flow, uint64_t from, uint64_t but_for) const {
+  int64_t calls = 0;
+  for (const uint64_t id : present_) {
+    const Token& token = tokens_.at(id);
+    if (token.seen.flow != flow || id == but_for) continue;
+    if (token.answered < from && IsLive(token)) calls += token.seen.count;
+  }
+  return calls;
+}
+
+// Others that may have waited meanwhile, for the same flow or for any.
+uint64_t Oracle::Waiters(const Operation& acquire, bool of_flow) const {
+  const auto waits = [&](const auto& entry) {
+    const Operation& op = entry.second;
+    return op.kind == Kind::kAcquire && &op != &acquire && op.life == life_ &&
+           op.terms.wait_ms > 0 && op.answered >= acquire.asked &&
+           (!of_flow || op.flow == acquire.flow);
+  };
+  return static_cast<uint64_t>(std::count_if(operations_.begin(), operations_.end(), waits));
+}
+
+bool Oracle::WasCancelled(const Operation& acquire) const {
+  return std::any_of(operations_.begin(), operations_.end(), [&](const auto& entry) {
+    const Operation& op = entry.second;
+    return op.kind == Kind::kCancel && op.life == life_ && op.owner == acquire.owner &&
+           op.request_id == acquire.request_id;
+  });
+}
+
+bool Oracle::SharesRequestId(const Operation& acquire) const {
+  return std::any_of(operations_.begin(), operations_.end(), [&](const auto& entry) {
+    const Operation& op = entry.second;
+    return op.kind == Kind::kAcquire && &op != &acquire && op.owner == acquire.owner &&
+           op.request_id == acquire.request_id;
+  });
+}
+
+bool Oracle::HadNoRoom(const Operation& acquire) const {
+  const int64_t most = MostHeld(acquire.flow, {}, acquire.asked).calls;
+  return acquire.count > levels_.Lowest(acquire.flow, acquire.asked, order_) - most;
+}
+
+bool Oracle::WasAtCap(const Operation& acquire) const {
+  const auto facts = flows_.find(acquire.flow);
+  if (facts == flows_.end() || facts->second.client_cap == 0) return false;
+  const int64_t most = MostHeld(acquire.flow, acquire.owner, acquire.asked).calls;
+  return acquire.count > facts->second.client_cap - most;
+}
+
+// `granted`: the token of the answer, which counts; 0: none.
+void Oracle::CheckFigures(const Operation& acquire, const Figures& figures, uint64_t granted) {
+  const int64_t own = granted == 0 ? 0 : acquire.count;
+  const int64_t least = LeastHeld(acquire.flow, acquire.asked, granted) + own;
+  const int64_t most = MostHeld(acquire.flow, {}, acquire.asked).calls;
+  const std::string who = Text(acquire.owner, acquire.flow, acquire.count);
+  if (figures.now_calls < least || figures.now_calls > most) {
+    Violation("I4 the acquire " + who + " is told of " + std::to_string(figures.now_calls) +
+              " calls in progress, and there were " + std::to_string(least) + " to " +
+              std::to_string(most));
+  }
+  if (!levels_.MayBe(acquire.flow, figures.level, acquire.asked, order_)) {
+    Violation("I4 the acquire " + who + " is told of the level " + std::to_string(figures.level) +
+              ", which the flow cannot have had");
+  }
+}
+
+void Oracle::CheckRefusal(const Operation& acquire, const Refusal& refusal) {
+  if (refusal.word == "level" || refusal.word == "client_cap" || refusal.word == "queue_timeout") {
+    CheckFigures(acquire, refusal.figures, /*granted=*/0);
+  }
+  if (HasReason(acquire, refusal)) return;
+  Violation("I8 the acquire " + Text(acquire.owner, acquire.flow, acquire.count) +
+            " is refused as " + refusal.word + " without a reason");
+}
+
+bool Oracle::HasReason(const Operation& acquire, const Refusal& refusal) const {
+  const std::string& word = refusal.word;
+  if (word == "level") {
+    return acquire.count > refusal.figures.level - refusal.figures.now_calls && HadNoRoom(acquire);
+  }
+  if (word == "client_cap") return WasAtCap(acquire);
+  if (word == "waiters_ahead") return Waiters(acquire, /*of_flow=*/true) > 0;
+  if (word == "queue_full") {
+    return acquire.terms.wait_ms > 0 && Waiters(acquire, /*of_flow=*/false) >= limits_.waiters_max;
+  }
+  if (word == "queue_timeout") {
+    const int64_t waited_ms = timeline_->now_ms() - acquire.asked_ms;
+    return acquire.terms.wait_ms > 0 && waited_ms >= acquire.terms.wait_ms - 1 &&
+           (HadNoRoom(acquire) || WasAtCap(acquire) || Waiters(acquire, /*of_flow=*/true) > 0);
+  }
+  if (word == "draining") return levels_.MayDrain(acquire.flow, acquire.asked, order_);
+  if (word == "cancelled") return WasCancelled(acquire);
+  if (word == "superseded" || word == "request_id") return SharesRequestId(acquire);
+  if (word == "token_limit") return MostHeld(0, {}, acquire.asked).tokens >= limits_.tokens_max;
+  if (word == "NO_RULE_EXISTS") return levels_.MayBeAbsent(acquire.flow, acquire.asked, order_);
+  return word == "NOT_AVAILABLE";
+}
+
+}  // namespace nowcalls::sim
