@@ -58,6 +58,7 @@ class Caller : public LinkUser {
     exchange_->output()->Clear();
   }
 
+  Network* network() const { return network_; }
   virtual void Disconnected() {}
   // The server has sent what is no answer.
   virtual void Misunderstood(const std::string& what) = 0;

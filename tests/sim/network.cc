@@ -26,6 +26,7 @@ LinkId Network::Connect(LinkUser* user, std::string peer, bool steady) {
   if (!server_up_) {
     link.gone = true;
     NoteBroken(&link);
+    if (watch_.settled) watch_.settled(id);
     TellClient(&link, DelayUs(link));
     return id;
   }

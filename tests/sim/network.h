@@ -66,11 +66,13 @@ class Network {
 
   // --- The server's end. ---
   struct Link {
+    static constexpr size_t kWindow = 65'536;
     LinkId id = 0;
     std::string peer;
     LinkUser* user = nullptr;  // Null: the client's end is gone.
     bool steady = false;
-    size_t window = 65'536;  // Bytes under way to the client.
+    size_t window = kWindow;  // Bytes under way to the client.
+    bool slow() const { return window < kWindow; }
 
     // What the server finds when it polls.
     bool arrived = false;

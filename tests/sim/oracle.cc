@@ -72,6 +72,7 @@ int64_t Oracle::OfflineDueMs(const std::string& owner, int64_t flow) {
 void Oracle::SessionAsked(LinkId link, const std::string& owner) {
   levels_.SessionMayOpen(Tick(), link, owner);
   link_owners_[link] = owner;
+  if (!settled_.contains(link)) owners_[owner].unsettled.insert(link);
 }
 
 void Oracle::SessionSeen(LinkId link, const std::string& owner) {
@@ -121,6 +122,8 @@ OpId Oracle::AcquireAsked(const std::string& owner, int64_t flow, int64_t count,
                           uint64_t request_id, const AcquireTerms& terms) {
   Operation& op = Ask(Kind::kAcquire, owner);
   op.terms = terms;
+  op.link = terms.link;
+  if (op.link != kNoLink) on_their_way_[op.link].insert(last_op_);
   op.flow = flow;
   op.count = count;
   op.request_id = request_id;
@@ -152,6 +155,7 @@ Oracle::Token* Oracle::AddToken(const SeenToken& seen, uint64_t asked) {
   token.seen = seen;
   token.asked = asked;
   token.offline_ms = OfflineDueMs(seen.owner, seen.flow);
+  token.touched_ms = timeline_->now_ms();
   present_.insert(seen.id);
   AddEnders(&token);
   if (!fences_.emplace(seen.fence, seen.id).second) {
@@ -179,6 +183,7 @@ void Oracle::AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t
   const uint64_t asked = seen.request_id == 0 ? acquire.asked : FirstAsked(wish, acquire.asked);
   open_acquires_[wish].erase(op_id);
   const bool late = acquire.life != life_ || !runs_;
+  NoteArrivals(op_id);
   Token* token = Find(token_id);
   if (token == nullptr) {
     token = AddToken(seen, asked);
@@ -200,7 +205,12 @@ void Oracle::AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t
   }
   const uint64_t highest = acknowledged_.empty() ? 0 : acknowledged_.rbegin()->second;
   acknowledged_[order_] = std::max(highest, fence);
-  if (figures && !late) CheckFigures(acquire, *figures, token_id);
+  if (!late) {
+    if (figures) CheckFigures(acquire, *figures, token_id);
+    CheckCancelledBefore(acquire, seen);
+    CheckOrder(op_id, *token);
+    CheckLateAnswer(acquire);
+  }
   if (token->gone != 0) return;
   if (!late) token->deadline_ms = std::max(token->deadline_ms, acquire.asked_ms + hold_ms);
   CheckCap(*token);
@@ -276,6 +286,7 @@ void Oracle::AcquireRefused(OpId op_id, const std::optional<Refusal>& refusal) {
   const Wish wish{acquire.owner, acquire.flow, acquire.count, acquire.request_id};
   std::set<OpId>& open = open_acquires_[wish];
   open.erase(op_id);
+  NoteArrivals(op_id);
   if (acquire.life != life_ || !runs_) return;
   const auto may = std::count_if(open.begin(), open.end(),
                                  [&](OpId id) { return operations_[id].life == life_; });
@@ -284,6 +295,7 @@ void Oracle::AcquireRefused(OpId op_id, const std::optional<Refusal>& refusal) {
               " is in the ledger, and its acquire was refused");
   }
   if (refusal) CheckRefusal(acquire, *refusal);
+  CheckLateAnswer(acquire);
 }
 
 // --- Ends. ---
@@ -316,8 +328,12 @@ void Oracle::ReleaseAnswered(OpId op_id, bool released) {
   if (token->gone == 0) SetGone(token);
 }
 
-OpId Oracle::KeepAsked(const std::string& owner, uint64_t token_id) {
-  Ask(Kind::kKeep, owner).token = token_id;
+OpId Oracle::KeepAsked(const std::string& owner, uint64_t token_id, LinkId link) {
+  Operation& op = Ask(Kind::kKeep, owner);
+  op.token = token_id;
+  op.link = link;
+  Token* const token = Find(token_id);
+  if (token != nullptr && IsOwners(op, *token)) token->keeps.insert(last_op_);
   return last_op_;
 }
 
@@ -330,6 +346,7 @@ void Oracle::KeepAnswered(OpId op_id, bool kept, int64_t hold_ms) {
     if (kept) Violation("I1 " + op.owner + " has kept " + Text(token->seen));
     return;
   }
+  if (token->keeps.erase(op_id) > 0) token->touched_ms = timeline_->now_ms();
   if (!kept) {
     if (IsLive(*token)) Violation("I1 " + Text(token->seen) + " is not known when it is kept");
     if (token->gone == 0) SetGone(token);
@@ -346,8 +363,9 @@ void Oracle::KeepAnswered(OpId op_id, bool kept, int64_t hold_ms) {
   }
 }
 
-OpId Oracle::CancelAsked(const std::string& owner, uint64_t request_id) {
+OpId Oracle::CancelAsked(const std::string& owner, uint64_t request_id, LinkId link) {
   Operation& op = Ask(Kind::kCancel, owner);
+  op.link = link;
   op.request_id = request_id;
   ender_ops_.push_back(last_op_);
   for (const uint64_t id : present_) {
@@ -418,6 +436,7 @@ void Oracle::Audit(const std::vector<SeenToken>& ledger) {
     if (seen.request_id != 0 && !requests.emplace(seen.owner, seen.request_id).second) {
       Violation("I3 a second token for a request id: " + Text(seen));
     }
+    CheckCancelled(seen);
     const Token* const known = Find(seen.id);
     if (known == nullptr) {
       Adopt(seen);
@@ -433,6 +452,7 @@ void Oracle::Audit(const std::vector<SeenToken>& ledger) {
     if (IsLive(token)) Violation("I1 not in the ledger: " + Text(token.seen));
     SetGone(&token);
   }
+  CheckLateEnds();
   CheckLedgerLevels(ledger);
 }
 
@@ -462,7 +482,12 @@ void Oracle::ServerDied(const std::vector<SeenToken>& ledger) {
   for (const OpId id : ender_ops_) {
     operations_[id].answered = std::min(operations_[id].answered, order_);
   }
-  for (const uint64_t id : present_) tokens_[id].enders.clear();
+  for (const uint64_t id : present_) {
+    Token& token = tokens_[id];
+    token.enders.clear();
+    if (!token.keeps.empty()) token.touched_ms = timeline_->now_ms();
+    token.keeps.clear();
+  }
   adopted_.clear();
   levels_.Lost();
 }
@@ -473,6 +498,7 @@ void Oracle::ServerReady(bool rebooted, const std::vector<SeenToken>& ledger,
   ++life_;
   runs_ = true;
   const int64_t ready_ms = timeline_->now_ms();
+  ready_ms_ = ready_ms;
   for (auto& [name, owner] : owners_) {
     owner.links.clear();
     owner.offline_since_ms = ready_ms;
@@ -484,6 +510,7 @@ void Oracle::ServerReady(bool rebooted, const std::vector<SeenToken>& ledger,
     const int64_t spared_ms = ready_ms + std::min(flows_[token.seen.flow].hold_ms, grace_ms_);
     token.deadline_ms = std::max(rebooted ? 0 : token.deadline_ms, spared_ms);
     token.offline_ms = OfflineDueMs(token.seen.owner, token.seen.flow);
+    if (rebooted) token.touched_ms = ready_ms;
   }
   std::map<int64_t, int64_t> sums;
   for (const SeenToken& seen : ledger) sums[seen.flow] += seen.count;

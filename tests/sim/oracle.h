@@ -6,14 +6,17 @@
 //
 //   I1 a token acknowledged, not released and not past its deadline is in the ledger, and is its
 //      holder's
-//   I2 a token that was released, or seen gone, is gone for ever
+//   I2 a token that was released, or seen gone, is gone for ever; nothing is granted to a request
+//      id whose cancel was answered, while that is remembered
 //   I3 no token is in the ledger that nobody asked for, none twice for one request id, and none
 //      differs from what was acknowledged
 //   I4 the counts of the ledger's tokens are what the server reports, and the nowCalls and level of
 //      an answer are some that the flow may have had
 //   I5 no grant beyond the level, the client's cap, a drain or the end of a rule
 //   I6 fences grow in the order of acknowledgement, ids and fences never repeat
+//   I7 (a part of it) a token ends, and an acquire is answered, when its time is over
 //   I8 who is refused was in the way of a limit, and it may have been the one that is named
+//   I9 who waits is not overtaken by who came later and may not
 //
 // Thread: one at a time. Milliseconds are those of the timeline. Where only the order of two events
 // counts, events are numbered: what has the lower number came first.
@@ -48,10 +51,23 @@ struct FlowFacts {
 struct ServerLimits {
   uint64_t tokens_max = UINT64_MAX;
   uint64_t waiters_max = UINT64_MAX;  // The least of those on waiters.
+  uint64_t cancels_max = UINT64_MAX;  // That are remembered of a session.
+  int64_t cancel_remembered_ms = 60'000;
 };
+
+// How long things may take when nothing hinders the server.
+struct Promptness {
+  int64_t sweep_ms = 5'000;     // From a token's end to its absence from the ledger,
+  int64_t sweep_each_ms = 100;  // and for each other that may end with it.
+  int64_t network_ms = 1'000;   // From a client to the server and back, with all stalls.
+  double mass_factor = 1;       // Of clientOfflineTime, when many are gone.
+};
+
+inline constexpr LinkId kNoLink = UINT32_MAX;
 
 // How an acquire is asked, besides what for.
 struct AcquireTerms {
+  LinkId link = kNoLink;  // Judged as prompt, and by the order on it, if it is given.
   bool prioritized = false;
   int64_t wait_ms = 0;  // The longest that it may wait.
 };
@@ -85,6 +101,7 @@ class Oracle {
 
   void AddFlow(int64_t flow, const FlowFacts& facts) { flows_[flow] = facts; }
   LevelHistory& levels() { return levels_; }
+  void SetPromptness(const Promptness& promptness) { promptness_ = promptness; }
   // Numbers the event that happens now.
   uint64_t Tick() { return ++order_; }
 
@@ -95,6 +112,10 @@ class Oracle {
   void SessionSeen(LinkId link, const std::string& owner);
   // From now on the server may find the connection gone.
   void LinkBroken(LinkId link);
+  // The server knows; nothing that was sent on it is carried out any more.
+  void LinkSettled(LinkId link);
+  // The server cannot do what is due until then.
+  void ServerHindered(int64_t until_ms);
 
   // --- What clients ask. An operation that is never answered stays open. ---
   OpId AcquireAsked(const std::string& owner, int64_t flow, int64_t count, uint64_t request_id,
@@ -106,9 +127,9 @@ class Oracle {
   // By its owner, by a stranger, or, with an empty `owner`, by an administrator.
   OpId ReleaseAsked(const std::string& owner, uint64_t token_id);
   void ReleaseAnswered(OpId op_id, bool released);
-  OpId KeepAsked(const std::string& owner, uint64_t token_id);
+  OpId KeepAsked(const std::string& owner, uint64_t token_id, LinkId link = kNoLink);
   void KeepAnswered(OpId op_id, bool kept, int64_t hold_ms);
-  OpId CancelAsked(const std::string& owner, uint64_t request_id);
+  OpId CancelAsked(const std::string& owner, uint64_t request_id, LinkId link = kNoLink);
   void CancelAnswered(OpId op_id, bool ended);
   // Of all tokens of a flow, or of an owner; the other is 0 or empty.
   OpId ReclaimAllAsked(int64_t flow, const std::string& owner);
@@ -134,6 +155,9 @@ class Oracle {
     int64_t count = 0;
     uint64_t request_id = 0;
     AcquireTerms terms;
+    LinkId link = kNoLink;
+    uint64_t sure = kOpen;  // Since this event it has surely arrived.
+    uint64_t fence = 0;     // Of what it was granted; 0: nothing that is surely its own.
     uint64_t token = 0;
     uint64_t asked = 0;          // Number of the event,
     int64_t asked_ms = 0;        // and its time.
@@ -149,6 +173,8 @@ class Oracle {
     int64_t deadline_ms = 0;    // Not timed out before,
     int64_t offline_ms = 0;     // nor reclaimed with its session before,
     std::set<OpId> enders;      // unless by one of these.
+    int64_t touched_ms = 0;     // Neither granted nor kept later than then,
+    std::set<OpId> keeps;       // unless by one of these.
     uint64_t gone = 0;          // Since this event it is known to be gone; 0: it is not.
     bool released = false;      // A release was answered RELEASE_OK.
   };
@@ -159,6 +185,8 @@ class Oracle {
     bool since_restart = false;
     // It may have been back since, on a connection that broke then without an answer.
     std::optional<int64_t> left_again_ms;
+    std::set<LinkId> unsettled;  // It may be online on these.
+    int64_t settled_ms = 0;      // When one of them last ceased to be.
   };
 
   struct Held {
@@ -196,6 +224,16 @@ class Oracle {
   void CheckFigures(const Operation& acquire, const Figures& figures, uint64_t granted);
   void CheckRefusal(const Operation& acquire, const Refusal& refusal);
   bool HasReason(const Operation& acquire, const Refusal& refusal) const;
+  void NoteArrivals(OpId answered);
+  void CheckOrder(OpId granted_id, const Token& token);
+  bool Overtakes(const Operation& later, const Operation& waiter) const;
+  bool Remembers(const Operation& cancel) const;
+  void CheckCancelled(const SeenToken& seen);
+  void CheckCancelledBefore(const Operation& acquire, const SeenToken& seen);
+  int64_t EndDueMs(const Token& token) const;
+  int64_t UnhinderedMs(int64_t from_ms) const;
+  void CheckLateEnds();
+  void CheckLateAnswer(const Operation& acquire);
   void Adopt(const SeenToken& seen);
   void CheckLedgerLevels(const std::vector<SeenToken>& ledger);
 
@@ -217,6 +255,12 @@ class Oracle {
   std::map<std::string, Owner> owners_;
   std::map<LinkId, std::string> link_owners_;
   std::map<LinkId, int64_t> broken_ms_;
+  std::set<LinkId> settled_;
+  std::map<LinkId, std::set<OpId>> on_their_way_;  // Acquires that have not surely arrived.
+  std::vector<OpId> granted_;                      // Acquires with fences of their own.
+  std::vector<std::pair<int64_t, int64_t>> hindered_ms_;
+  Promptness promptness_;
+  int64_t ready_ms_ = 0;
 
   uint64_t life_ = 0;
   std::map<uint64_t, int64_t> died_ms_;  // By life.

@@ -17,9 +17,10 @@ std::string Text(const SimClient::Wanted& wanted) {
 }
 
 // A prioritized one may be let wait by its rule.
-AcquireTerms Terms(const SimClient::Wanted& wanted) {
+AcquireTerms Terms(const SimClient::Wanted& wanted, LinkId link) {
   const int64_t by_rule_ms = wanted.prioritized ? kQueueingMs : 0;
-  return {.prioritized = wanted.prioritized,
+  return {.link = link,
+          .prioritized = wanted.prioritized,
           .wait_ms = wanted.wait_ms ? static_cast<int64_t>(*wanted.wait_ms) : by_rule_ms};
 }
 
@@ -56,7 +57,8 @@ void SimClient::Acquire(const Wanted& wanted) {
     oracle_->SessionAsked(link(), owner());
   }
   const OpId op =
-      oracle_->AcquireAsked(owner(), wanted.flow, wanted.count, wanted.request_id, Terms(wanted));
+      oracle_->AcquireAsked(owner(), wanted.flow, wanted.count, wanted.request_id,
+                            Terms(wanted, network()->link(link()).slow() ? kNoLink : link()));
   if (wanted.request_id != 0) unsettled_[wanted.request_id] = wanted;
   Say("acquires " + Text(wanted));
   const wire::AcquireParams params{.flow_id = wanted.flow,
@@ -133,7 +135,7 @@ void SimClient::Release(uint64_t token) {
 }
 
 void SimClient::Keep(uint64_t token) {
-  const OpId op = oracle_->KeepAsked(owner(), token);
+  const OpId op = oracle_->KeepAsked(owner(), token, link());
   Say("keeps");
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
@@ -152,7 +154,7 @@ void SimClient::Keep(uint64_t token) {
 }
 
 void SimClient::Cancel(uint64_t request_id) {
-  const OpId op = oracle_->CancelAsked(owner(), request_id);
+  const OpId op = oracle_->CancelAsked(owner(), request_id, link());
   Say("cancels request id " + std::to_string(request_id));
   Call([&](uint32_t msgid,
            wire::OutputBuffer* out) { wire::EncodeCancelRequest(msgid, request_id, out); },

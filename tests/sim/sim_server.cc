@@ -156,6 +156,7 @@ void SimServer::Terminate() {
   world_.faults->Count(Fault::kTerminate);
   world_.trace->Add("server: SIGTERM");
   process_->terminating = true;
+  Hindered(kTerminateMsMax);
   process_->terminate_by_ms = Now().ms + kTerminateMsMax;
   process_->engine.BeginDrain(Now());
   for (const auto& [id, link] : process_->links) world_.network->link(link).reading = false;
@@ -166,6 +167,7 @@ void SimServer::Stall(int64_t duration_us) {
   if (!runs()) return;
   world_.faults->Count(Fault::kServerStall);
   world_.trace->Add("server: stalls for ", duration_us / kMs, " ms");
+  Hindered(duration_us / kMs);
   int64_t& until = process_->busy_until_us;
   until = std::max(until, world_.timeline->now_us() + duration_us);
 }
@@ -174,6 +176,15 @@ void SimServer::Heal() {
   healed_ = true;
   calls_left_ = -1;
   reboots_ = false;
+}
+
+void SimServer::HoldCommits(bool on) {
+  hold_commits_ = on;
+  if (on) Hindered(INT32_MAX);
+}
+
+void SimServer::Hindered(int64_t duration_ms) const {
+  if (watch_.hindered) watch_.hindered(world_.timeline->now_ms() + duration_ms);
 }
 
 bool SimServer::Lives() {
@@ -272,7 +283,10 @@ bool SimServer::PollLink(LinkId id) {
     }
     process.links[*link.connection] = id;
   }
-  if (!link.connection) return true;
+  if (!link.connection) {
+    if (link.reset) world_.network->Settle(id);  // It was gone before it arrived.
+    return true;
+  }
   if (std::exchange(link.drained, false) && !link.closed) {
     if (!Lives()) return false;
     process.engine.OnSent(*link.connection, link.outbox.size(), Now());
@@ -432,6 +446,7 @@ int64_t SimServer::DrawCommitUs() {
   if (Happens(world_.plan->commit_slow_chance)) {
     world_.faults->Count(Fault::kCommitSlow);
     duration_us += prng_.Between(0, world_.plan->commit_slow_ms_max) * kMs;
+    Hindered(duration_us / kMs);
   }
   return duration_us;
 }

@@ -51,6 +51,8 @@ class SimServer final : public engine::Driver {
   struct Watch {
     std::function<void()> died;   // The ledger is what the process left.
     std::function<void()> ready;  // Recovered; no client has been heard yet.
+    // Until then (milliseconds) its loop or its disk stands still, or it ends.
+    std::function<void(int64_t)> hindered{};
   };
 
   SimServer(const ServerWorld& world, const core::CoreOptions& options, uint64_t seed);
@@ -77,7 +79,7 @@ class SimServer final : public engine::Driver {
   void Terminate();  // SIGTERM.
   void Stall(int64_t duration_us);
   // Until told otherwise batches take this long, instead of what the plan says.
-  void HoldCommits(bool on) { hold_commits_ = on; }
+  void HoldCommits(bool on);
   // How many of the batches under way survive the next death; by seed unless told.
   void SurviveNext(size_t batches) { survivors_ = batches; }
   // No fault from now on, also of those that were announced.
@@ -112,6 +114,7 @@ class SimServer final : public engine::Driver {
   void StartCommit();
   void FinishCommit();
   void Die(Fault cause);
+  void Hindered(int64_t duration_ms) const;
   // Counts a call; false: the process died instead of making it.
   bool Lives();
   bool Happens(uint32_t chance) { return !healed_ && prng_.ChancePerMillion(chance); }

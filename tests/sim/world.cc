@@ -17,7 +17,23 @@ class Unwatched : public backup::VerifyWatcher {
 ServerLimits LimitsOf(const Limits& limits) {
   const uint32_t waiters_max =
       std::min(limits.waiters_per_rule_max, limits.waiters_per_connection_max);
-  return {.tokens_max = limits.tokens_max, .waiters_max = waiters_max};
+  return {.tokens_max = limits.tokens_max,
+          .waiters_max = waiters_max,
+          .cancels_max = limits.cancels_per_session_max,
+          .cancel_remembered_ms = limits.cancel_remembered_ms};
+}
+
+// A token's end takes a sweep after the one that is under way, and each step of one takes two looks
+// at the disk; then a batch, which may have room for one end only.
+Promptness PromptnessOf(const WorldOptions& options) {
+  constexpr int64_t kSteps = 10;
+  const FaultPlan& plan = options.plan;
+  const int64_t step_ms = (4 * plan.commit_us_max + 2 * plan.turn_us_max) / kMs + 2;
+  const int64_t way_ms = plan.network_delay_us_max / kMs + plan.network_stall_ms_max + 1;
+  return {.sweep_ms = 2 * options.core.sweep_interval_ms + kSteps * step_ms + kSecond / kMs,
+          .sweep_each_ms = 3 * step_ms,
+          .network_ms = 2 * way_ms,
+          .mass_factor = options.core.mass_expiry_factor};
 }
 
 }  // namespace
@@ -45,11 +61,13 @@ World::World(const WorldOptions& options)
   for (const SimRule& rule : rules_) {
     oracle_.AddFlow(rule.flow, rule.Facts(options_.core.resource_timeout_factor));
   }
-  network_.SetWatch(
-      {.arrived = [this] { server_.Arrived(); },
-       .broken = [this](LinkId link) { oracle_.LinkBroken(link); },
-       .settled = [this](LinkId link) { oracle_.levels().SessionSettled(oracle_.Tick(), link); }});
-  server_.SetWatch({.died = [this] { OnDied(); }, .ready = [this] { OnReady(); }});
+  network_.SetWatch({.arrived = [this] { server_.Arrived(); },
+                     .broken = [this](LinkId link) { oracle_.LinkBroken(link); },
+                     .settled = [this](LinkId link) { oracle_.LinkSettled(link); }});
+  oracle_.SetPromptness(PromptnessOf(options_));
+  server_.SetWatch({.died = [this] { OnDied(); },
+                    .ready = [this] { OnReady(); },
+                    .hindered = [this](int64_t until_ms) { oracle_.ServerHindered(until_ms); }});
 }
 
 SimClient& World::AddClient(const ClientIdentity& identity) {

@@ -1,0 +1,90 @@
+// How late a token may end, and an acquire be answered.
+//
+// Time in which the server cannot do what is due does not count: while its loop or its disk stands
+// still, and a little longer, since what has arrived meanwhile comes first.
+#include <algorithm>
+#include <cmath>
+
+#include "sim/oracle.h"
+
+namespace nowcalls::sim {
+namespace {
+
+constexpr int64_t kCatchUpMs = 1'500;
+constexpr int64_t kAnswerMs = 3'000;
+
+}  // namespace
+
+void Oracle::LinkSettled(LinkId link) {
+  levels_.SessionSettled(Tick(), link);
+  settled_.insert(link);
+  const auto owner = link_owners_.find(link);
+  if (owner != link_owners_.end() && owners_[owner->second].unsettled.erase(link) > 0) {
+    owners_[owner->second].settled_ms = timeline_->now_ms();
+  }
+  for (const uint64_t id : present_) {
+    Token& token = tokens_[id];
+    const auto gone =
+        std::erase_if(token.keeps, [&](OpId keep) { return operations_.at(keep).link == link; });
+    if (gone > 0) token.touched_ms = timeline_->now_ms();
+  }
+}
+
+void Oracle::ServerHindered(int64_t until_ms) {
+  const int64_t now_ms = timeline_->now_ms();
+  until_ms += kCatchUpMs;
+  if (!hindered_ms_.empty() && hindered_ms_.back().second >= now_ms) {
+    hindered_ms_.back().second = std::max(hindered_ms_.back().second, until_ms);
+  } else {
+    hindered_ms_.emplace_back(now_ms, until_ms);
+  }
+}
+
+int64_t Oracle::UnhinderedMs(int64_t from_ms) const {
+  const int64_t now_ms = timeline_->now_ms();
+  int64_t passed_ms = now_ms - from_ms;
+  for (const auto& [began_ms, ended_ms] : hindered_ms_) {
+    passed_ms -= std::max<int64_t>(0, std::min(ended_ms, now_ms) - std::max(began_ms, from_ms));
+  }
+  return passed_ms;
+}
+
+// The latest moment at which it may be due: what a restart and a mass of lost clients spare it is
+// counted in.
+int64_t Oracle::EndDueMs(const Token& token) const {
+  const FlowFacts& facts = flows_.at(token.seen.flow);
+  const auto owner = owners_.find(token.seen.owner);
+  const int64_t settled_ms = owner == owners_.end() ? 0 : owner->second.settled_ms;
+  const auto mass_ms = static_cast<int64_t>(std::ceil(
+      std::max(1.0, promptness_.mass_factor) * static_cast<double>(facts.client_offline_ms)));
+  const int64_t by_hold_ms =
+      std::max({token.touched_ms + facts.hold_ms, ready_ms_ + std::min(facts.hold_ms, grace_ms_),
+                settled_ms + mass_ms});
+  if (owner == owners_.end() || !owner->second.unsettled.empty()) return by_hold_ms;
+  const int64_t by_absence_ms =
+      std::max(settled_ms + mass_ms, ready_ms_ + std::max(facts.client_offline_ms, grace_ms_));
+  return std::min(by_hold_ms, by_absence_ms);
+}
+
+void Oracle::CheckLateEnds() {
+  if (!runs_) return;
+  const auto others = static_cast<int64_t>(present_.size());
+  const int64_t may_take_ms = promptness_.sweep_ms + others * promptness_.sweep_each_ms;
+  for (const uint64_t id : present_) {
+    const Token& token = tokens_[id];
+    if (!token.keeps.empty() || UnhinderedMs(EndDueMs(token)) <= may_take_ms) continue;
+    Violation("I7 token " + std::to_string(id) + " of " + token.seen.owner + ", flow " +
+              std::to_string(token.seen.flow) + " was due at " + std::to_string(EndDueMs(token)) +
+              " ms and is still there");
+  }
+}
+
+void Oracle::CheckLateAnswer(const Operation& acquire) {
+  if (acquire.link == kNoLink) return;
+  const int64_t due_ms = acquire.asked_ms + acquire.terms.wait_ms;
+  if (UnhinderedMs(due_ms) <= kAnswerMs + promptness_.network_ms) return;
+  Violation("I7 the acquire of " + acquire.owner + ", flow " + std::to_string(acquire.flow) +
+            " was to be answered by " + std::to_string(due_ms) + " ms");
+}
+
+}  // namespace nowcalls::sim
