@@ -1,5 +1,9 @@
 #include "core/request_ids.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "base/check.h"
 
 namespace nowcalls::core {
@@ -18,8 +22,16 @@ void RequestIds::RemoveWaiter(SessionId session, uint64_t request_id) {
 }
 
 void RequestIds::Cancel(SessionId session, uint64_t request_id, int64_t until_ms) {
-  cancelled_[Key{session.value, request_id}] = until_ms;
   CancelOrder& order = cancel_orders_[session.value];
+  const auto [known, is_new] = cancelled_.try_emplace(Key{session.value, request_id}, until_ms);
+  if (!is_new && std::exchange(known->second, until_ms) == until_ms) {
+    // Cancelled in this very millisecond: were its entry to stay, forgetting that one would forget
+    // both.
+    const auto twin = std::find(order.rbegin(), order.rend(), std::pair(until_ms, request_id));
+    NOWCALLS_CHECK(twin != order.rend());
+    order.erase(std::next(twin).base());
+    --cancel_entries_;
+  }
   if (order.empty()) oldest_cancels_.emplace(until_ms, session.value);
   order.emplace_back(until_ms, request_id);
   ++cancel_entries_;

@@ -194,6 +194,20 @@ TEST_CASE("cancelled ids are few: the oldest is forgotten first, time forgets th
   CHECK_FALSE(ids.IsCancelled(SessionId{2}, 4, 0));
 }
 
+TEST_CASE(
+    "an id that is cancelled twice in a millisecond is forgotten as late as the second time") {
+  RequestIds ids(2, 100);
+  ids.Cancel(SessionId{1}, 7, 900);
+  ids.Cancel(SessionId{1}, 8, 900);
+  ids.Cancel(SessionId{1}, 7, 900);
+  ids.Cancel(SessionId{1}, 9, 900);
+  CHECK(ids.IsCancelled(SessionId{1}, 7, 0));
+  CHECK_FALSE(ids.IsCancelled(SessionId{1}, 8, 0));
+  CHECK(ids.IsCancelled(SessionId{1}, 9, 0));
+  ids.ForgetSession(SessionId{1});
+  CHECK(ids.cancelled() == 0);
+}
+
 TEST_CASE("a session's cancelled ids are not forgotten for another's, until all are too many") {
   RequestIds ids(3, 5);
   const auto remembered = [&](uint64_t session) {
