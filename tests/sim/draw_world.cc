@@ -73,6 +73,10 @@ WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
   }
   Limits& limits = options.core.limits;
   limits.output_bytes_max = OneOf<size_t>(&prng, limits.output_bytes_max, prng.Between(200, 1'000));
+  options.plan.unsynced = prng.Below(3) == 0;
+  if (options.plan.unsynced && prng.Below(2) == 0) {
+    options.plan.sync_every_ms = prng.Between(10, 3'000);
+  }
   return options;
 }
 

@@ -31,8 +31,9 @@ enum class Fault : uint8_t {
   kSlowReader,              // A socket takes little at a time.
   kClientPause,             // A client does nothing, past its deadlines.
   kClientEnds,              // A client closes its connection, politely or not.
+  kBatchesLost,             // A reboot takes batches that were not synced.
 };
-inline constexpr size_t kFaultCount = 16;
+inline constexpr size_t kFaultCount = 17;
 
 std::string_view FaultName(Fault fault);
 
@@ -65,6 +66,10 @@ struct FaultPlan {
   uint32_t client_pause_chance = 0;
   int64_t client_pause_ms_max = 0;
   uint32_t client_ends_chance = 0;
+  // The durability: batches are synced one by one, or now and then: every so many milliseconds, or,
+  // with 0, when the system likes to.
+  bool unsynced = false;
+  int64_t sync_every_ms = 0;
 
   // How long things take when nothing is wrong.
   int64_t network_delay_us_max = 1'000;

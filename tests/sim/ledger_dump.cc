@@ -20,6 +20,10 @@ class Dumper : public store::LedgerVisitor {
     ++dump.sessions;
     return {};
   }
+  Status OnHistory(const ledger::HistoryEntry& entry) override {
+    dump.history.insert(entry.token_id.value);
+    return {};
+  }
   Status OnToken(const ledger::Token& token) override {
     dump.tokens.push_back({.id = token.key.id.value,
                            .fence = token.fence.value,

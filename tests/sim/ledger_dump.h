@@ -5,6 +5,8 @@
 #define NOWCALLS_SIM_LEDGER_DUMP_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <set>
 #include <vector>
 
 #include "sim/oracle.h"
@@ -15,6 +17,7 @@ namespace nowcalls::sim {
 struct LedgerDump {
   std::vector<SeenToken> tokens;
   size_t sessions = 0;
+  std::set<uint64_t> history;  // Tokens that it tells of.
 };
 
 // An owner is NAMESPACE/CLIENT of the session; empty when the ledger lacks it.

@@ -55,6 +55,15 @@ void LevelHistory::Answered(uint64_t at, bool applied) {
   pending_.clear();
 }
 
+void LevelHistory::Undone(uint64_t at, uint64_t since) {
+  for (auto& [flow, possible] : possible_) {
+    for (size_t i = 0, size = possible.size(); i < size; ++i) {
+      if (possible[i].until == kStill || possible[i].until < since) continue;
+      possible.push_back({.setting = possible[i].setting, .from = at});
+    }
+  }
+}
+
 void LevelHistory::SessionMayOpen(uint64_t at, LinkId link, const std::string& owner) {
   presences_.try_emplace(link, Presence{.owner = owner, .from = at});
 }

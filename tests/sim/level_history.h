@@ -36,6 +36,8 @@ class LevelHistory {
   void Asked(uint64_t at, const std::map<int64_t, Change>& changes);
   void Answered(uint64_t at, bool applied);
   void Lost() { pending_.clear(); }
+  // What was answered since then may be undone.
+  void Undone(uint64_t at, uint64_t since);
 
   void SessionMayOpen(uint64_t at, LinkId link, const std::string& owner);
   void SessionSettled(uint64_t at, LinkId link);

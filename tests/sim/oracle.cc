@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace nowcalls::sim {
 namespace {
@@ -54,6 +55,7 @@ bool Oracle::IsLive(const Token& token, OpId but_for) const {
 
 void Oracle::SetGone(Token* token) {
   token->gone = order_;
+  if (IsTakenBack(*token)) taken_back_.insert(token->seen.id);
   present_.erase(token->seen.id);
   adopted_[WishOf(token->seen)].erase(token->seen.id);
 }
@@ -227,10 +229,11 @@ void Oracle::CheckLateGrant(const Operation& acquire, LinkId link, int64_t hold_
   const bool may_have_ended =
       !token->enders.empty() || acquire.asked_ms + hold_ms <= died_ms ||
       (broken != broken_ms_.end() && broken->second + offline_ms <= died_ms);
-  if (!may_have_ended) {
+  if (!may_have_ended && !IsUndone(acquire)) {
     Violation("I1 " + Text(token->seen) + " was acknowledged, and its server left no trace of it");
   }
   SetGone(token);
+  if (IsUndone(acquire)) taken_back_.erase(token->seen.id);
 }
 
 void Oracle::CheckRequestId(const Token& token) {
@@ -312,7 +315,7 @@ void Oracle::ReleaseAnswered(OpId op_id, bool released) {
   Operation& op = operations_.at(op_id);
   op.answered = Tick();
   Token* const token = Find(op.token);
-  if (token == nullptr) return;
+  if (token == nullptr || IsUndone(op)) return;
   if (!IsOwners(op, *token)) {
     if (released) Violation("I1 " + op.owner + " has released " + Text(token->seen));
     return;
@@ -341,7 +344,7 @@ void Oracle::KeepAnswered(OpId op_id, bool kept, int64_t hold_ms) {
   Operation& op = operations_.at(op_id);
   op.answered = Tick();
   Token* const token = Find(op.token);
-  if (token == nullptr) return;
+  if (token == nullptr || IsUndone(op)) return;
   if (!IsOwners(op, *token)) {
     if (kept) Violation("I1 " + op.owner + " has kept " + Text(token->seen));
     return;
@@ -378,6 +381,7 @@ OpId Oracle::CancelAsked(const std::string& owner, uint64_t request_id, LinkId l
 void Oracle::CancelAnswered(OpId op_id, bool ended) {
   Operation& op = operations_.at(op_id);
   op.answered = Tick();
+  if (IsUndone(op)) return;
   for (const uint64_t token_id : std::set<uint64_t>(present_)) {
     Token& token = tokens_[token_id];
     const bool its = token.seen.owner == op.owner && token.seen.request_id == op.request_id;
@@ -404,6 +408,7 @@ void Oracle::ReclaimAllAnswered(OpId op_id, bool carried_out, bool more) {
   Operation& op = operations_.at(op_id);
   op.answered = Tick();
   op.may_end_tokens = carried_out;
+  if (IsUndone(op)) return;
   for (const uint64_t token_id : std::set<uint64_t>(present_)) {
     Token& token = tokens_[token_id];
     if (!carried_out) token.enders.erase(op_id);
@@ -414,12 +419,42 @@ void Oracle::ReclaimAllAnswered(OpId op_id, bool carried_out, bool more) {
 
 // --- The ledger and the server. ---
 
+// Its holder has surely not ended it.
+bool Oracle::IsTakenBack(const Token& token) const {
+  return std::none_of(token.enders.begin(), token.enders.end(), [&](OpId id) {
+    const Operation& op = operations_.at(id);
+    return op.kind == Kind::kCancel || (op.kind == Kind::kRelease && !op.owner.empty());
+  });
+}
+
+// The answer of a server whose last batches are lost.
+bool Oracle::IsUndone(const Operation& op) const {
+  return lost_lives_.contains(op.life) && (op.life != life_ || !runs_);
+}
+
+// Whether what is seen in the ledger for the first time may be of this acquire.
+bool Oracle::MayHaveAsked(OpId op) const {
+  const uint64_t life = operations_.at(op).life;
+  return life == life_ || (losing_ && life >= synced_life_);
+}
+
+void Oracle::LedgerSynced() {
+  synced_ = Tick();
+  synced_life_ = life_;
+}
+
+void Oracle::BatchesLost() {
+  losing_ = true;
+  for (uint64_t life = synced_life_; life <= life_; ++life) lost_lives_.insert(life);
+  levels_.Undone(Tick(), synced_);
+}
+
 // Any assignment of such tokens to open acquires is as good as another.
 void Oracle::Adopt(const SeenToken& seen) {
   const Wish wish = WishOf(seen);
   const std::set<OpId>& open = open_acquires_[wish];
-  const auto may = std::count_if(open.begin(), open.end(),
-                                 [&](OpId id) { return operations_[id].life == life_; });
+  const auto may =
+      std::count_if(open.begin(), open.end(), [&](OpId id) { return MayHaveAsked(id); });
   if (adopted_[wish].size() >= static_cast<size_t>(may)) {
     Violation("I3 nobody has asked for " + Text(seen));
   }
@@ -427,7 +462,7 @@ void Oracle::Adopt(const SeenToken& seen) {
   adopted_[wish].insert(seen.id);
 }
 
-void Oracle::Audit(const std::vector<SeenToken>& ledger) {
+void Oracle::Audit(const std::vector<SeenToken>& ledger, const std::set<uint64_t>* history) {
   Tick();
   std::set<uint64_t> ids;
   std::set<std::pair<std::string, uint64_t>> requests;
@@ -437,7 +472,12 @@ void Oracle::Audit(const std::vector<SeenToken>& ledger) {
       Violation("I3 a second token for a request id: " + Text(seen));
     }
     CheckCancelled(seen);
-    const Token* const known = Find(seen.id);
+    Token* const known = Find(seen.id);
+    if (known != nullptr && losing_ && known->gone >= synced_) {
+      known->gone = 0;
+      known->released = false;
+      present_.insert(seen.id);
+    }
     if (known == nullptr) {
       Adopt(seen);
     } else if (known->gone != 0) {
@@ -449,11 +489,19 @@ void Oracle::Audit(const std::vector<SeenToken>& ledger) {
   for (const uint64_t id : std::set<uint64_t>(present_)) {
     if (ids.contains(id)) continue;
     Token& token = tokens_[id];
-    if (IsLive(token)) Violation("I1 not in the ledger: " + Text(token.seen));
+    const bool may_be_lost = losing_ && token.answered >= synced_;
+    if (IsLive(token) && !may_be_lost) Violation("I1 not in the ledger: " + Text(token.seen));
     SetGone(&token);
   }
   CheckLateEnds();
   CheckLedgerLevels(ledger);
+  if (losing_) taken_back_.clear();
+  if (history == nullptr) return;
+  for (const uint64_t id : std::exchange(taken_back_, {})) {
+    if (!history->contains(id)) {
+      Violation("I10 the history does not tell of " + Text(tokens_[id].seen));
+    }
+  }
 }
 
 void Oracle::CheckLedgerLevels(const std::vector<SeenToken>& ledger) {
@@ -477,6 +525,7 @@ void Oracle::CheckLedgerLevels(const std::vector<SeenToken>& ledger) {
 
 void Oracle::ServerDied(const std::vector<SeenToken>& ledger) {
   Audit(ledger);
+  losing_ = false;
   runs_ = false;
   died_ms_[life_] = timeline_->now_ms();
   for (const OpId id : ender_ops_) {

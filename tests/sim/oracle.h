@@ -17,6 +17,10 @@
 //   I7 (a part of it) a token ends, and an acquire is answered, when its time is over
 //   I8 who is refused was in the way of a limit, and it may have been the one that is named
 //   I9 who waits is not overtaken by who came later and may not
+//   I10 the history tells of every token that was taken back
+//
+// Batches that a machine loses take what was answered since the last sync, and nothing else; I6
+// holds all the same.
 //
 // Thread: one at a time. Milliseconds are those of the timeline. Where only the order of two events
 // counts, events are numbered: what has the lower number came first.
@@ -136,7 +140,11 @@ class Oracle {
   void ReclaimAllAnswered(OpId op_id, bool carried_out, bool more);
 
   // --- The ledger and the server. ---
-  void Audit(const std::vector<SeenToken>& ledger);
+  // `history`: the tokens that it tells of, if it is long enough to tell of all.
+  void Audit(const std::vector<SeenToken>& ledger, const std::set<uint64_t>* history = nullptr);
+  void LedgerSynced();
+  // Some of what was answered since then is not in the ledger any more; ServerDied follows.
+  void BatchesLost();
   void ServerDied(const std::vector<SeenToken>& ledger);
   // `reported`: nowCalls by flow; those that are 0 are left out.
   void ServerReady(bool rebooted, const std::vector<SeenToken>& ledger,
@@ -203,6 +211,9 @@ class Oracle {
 
   Operation& Ask(Kind kind, const std::string& owner);
   bool IsLive(const Token& token, OpId but_for = 0) const;
+  bool IsUndone(const Operation& op) const;
+  bool IsTakenBack(const Token& token) const;
+  bool MayHaveAsked(OpId op) const;
   int64_t OfflineDueMs(const std::string& owner, int64_t flow);
   void SetGone(Token* token);
   Token* Find(uint64_t id);
@@ -261,6 +272,11 @@ class Oracle {
   std::vector<std::pair<int64_t, int64_t>> hindered_ms_;
   Promptness promptness_;
   int64_t ready_ms_ = 0;
+  std::set<uint64_t> taken_back_;  // Tokens that the history must tell of at the next look.
+  uint64_t synced_ = 0;            // The event of the last sync, and the server's life then.
+  uint64_t synced_life_ = 0;
+  std::set<uint64_t> lost_lives_;  // Of which batches were lost.
+  bool losing_ = false;            // What is shown next lacks some.
 
   uint64_t life_ = 0;
   std::map<uint64_t, int64_t> died_ms_;  // By life.

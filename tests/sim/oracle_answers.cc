@@ -105,12 +105,13 @@ void Oracle::CheckFigures(const Operation& acquire, const Figures& figures, uint
 }
 
 void Oracle::CheckRefusal(const Operation& acquire, const Refusal& refusal) {
+  if (!HasReason(acquire, refusal)) {
+    Violation("I8 the acquire " + Text(acquire.owner, acquire.flow, acquire.count) +
+              " is refused as " + refusal.word + " without a reason");
+  }
   if (refusal.word == "level" || refusal.word == "client_cap" || refusal.word == "queue_timeout") {
     CheckFigures(acquire, refusal.figures, /*granted=*/0);
   }
-  if (HasReason(acquire, refusal)) return;
-  Violation("I8 the acquire " + Text(acquire.owner, acquire.flow, acquire.count) +
-            " is refused as " + refusal.word + " without a reason");
 }
 
 bool Oracle::HasReason(const Operation& acquire, const Refusal& refusal) const {

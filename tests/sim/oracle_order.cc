@@ -61,9 +61,11 @@ bool Oracle::Remembers(const Operation& cancel) const {
   if (cancel.link == kNoLink || cancel.life != life_ || !runs_) return false;
   if (broken_ms_.contains(cancel.link)) return false;
   if (timeline_->now_ms() >= cancel.asked_ms + limits_.cancel_remembered_ms) return false;
+  // Also one that was asked before may come later, on another connection.
   const auto later = std::count_if(ender_ops_.begin(), ender_ops_.end(), [&](OpId id) {
     const Operation& op = operations_.at(id);
-    return op.kind == Kind::kCancel && op.owner == cancel.owner && op.asked > cancel.asked;
+    return op.kind == Kind::kCancel && op.owner == cancel.owner && &op != &cancel &&
+           op.answered > cancel.asked;
   });
   return static_cast<uint64_t>(later) < limits_.cancels_max;
 }

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -264,6 +265,164 @@ TEST_CASE("who is refused was in the way of a limit") {
   SUBCASE("it has a rule") {
     refuse("NO_RULE_EXISTS", 0);
     CHECK(court.Verdict() == "I8");
+  }
+}
+
+TEST_CASE("nothing is granted to a request whose cancel was answered") {
+  Court court;
+  const SeenToken token{7, 7, "shop/anna", 1, 1, 9};
+  court.oracle.AcquireAsked("shop/anna", 1, 1, 9);
+  const OpId cancel = court.oracle.CancelAsked("shop/anna", 9, kLink);
+  court.oracle.CancelAnswered(cancel, false);
+  SUBCASE("granted after all") {
+    court.oracle.Audit({token});
+    CHECK(court.Verdict() == "I2");
+  }
+  SUBCASE("granted to who asks again") {
+    court.Grant(7, 9);
+    CHECK(court.Verdict() == "I2");
+  }
+  SUBCASE("remembered no longer") {
+    court.Pass(60'000);
+    court.oracle.Audit({token});
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("the session has ended with its connection") {
+    court.oracle.LinkBroken(kLink);
+    court.oracle.Audit({token});
+    CHECK(court.Verdict().empty());
+  }
+}
+
+TEST_CASE("who waits is not overtaken by who came later") {
+  Court court;
+  const AcquireTerms usual{.link = kLink, .wait_ms = 1'000};
+  const AcquireTerms first{.link = kLink, .prioritized = true, .wait_ms = 1'000};
+  const auto grant = [&](OpId op, uint64_t fence) {
+    court.oracle.AcquireGranted(op, kLink, fence, fence, 4'000);
+  };
+  SUBCASE("in order") {
+    const OpId early = court.oracle.AcquireAsked("shop/anna", 1, 1, 0, usual);
+    const OpId late = court.oracle.AcquireAsked("shop/anna", 1, 1, 0, usual);
+    grant(late, 6);
+    grant(early, 5);
+    CHECK(court.Verdict().substr(0, 2) != "I9");
+  }
+  SUBCASE("overtaken") {
+    const OpId early = court.oracle.AcquireAsked("shop/anna", 1, 1, 0, usual);
+    const OpId late = court.oracle.AcquireAsked("shop/anna", 1, 1, 0, usual);
+    grant(late, 5);
+    grant(early, 6);
+    CHECK(court.Verdict() == "I9");
+  }
+  SUBCASE("by a prioritized one") {
+    const OpId early = court.oracle.AcquireAsked("shop/anna", 1, 1, 0, usual);
+    const OpId late = court.oracle.AcquireAsked("shop/anna", 1, 1, 0, first);
+    grant(late, 5);
+    grant(early, 6);
+    CHECK(court.Verdict().empty());
+  }
+}
+
+TEST_CASE("a token ends when its time is over") {
+  Court court;
+  const SeenToken token = court.Grant(5);
+  SUBCASE("soon") {
+    court.Pass(4'000 + 5'100);
+    court.oracle.Audit({token});
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("late") {
+    court.Pass(10'000 + 5'101);
+    court.oracle.Audit({token});
+    CHECK(court.Verdict() == "I7");
+  }
+  SUBCASE("late, because the disk stood still") {
+    court.oracle.ServerHindered(10'000);
+    court.Pass(10'000 + 5'101);
+    court.oracle.Audit({token});
+    CHECK(court.Verdict().empty());
+  }
+}
+
+TEST_CASE("an acquire is answered when its time is over") {
+  Court court;
+  const OpId op =
+      court.oracle.AcquireAsked("shop/anna", 1, 1, 0, {.link = kLink, .wait_ms = 1'000});
+  court.Pass(5'001);
+  court.oracle.AcquireRefused(op);
+  CHECK(court.Verdict() == "I7");
+}
+
+TEST_CASE("the history tells of what was taken back") {
+  Court court;
+  const SeenToken token = court.Grant(5);
+  const std::set<uint64_t> none;
+  const std::set<uint64_t> tells{token.id};
+  SUBCASE("timed out") {
+    court.Pass(4'000);
+    court.oracle.Audit({}, &tells);
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("timed out, untold") {
+    court.Pass(4'000);
+    court.oracle.Audit({}, &none);
+    CHECK(court.oracle.violations().front().starts_with("I10"));
+  }
+  SUBCASE("released") {
+    court.oracle.ReleaseAnswered(court.oracle.ReleaseAsked("shop/anna", 5), true);
+    court.oracle.Audit({}, &none);
+    CHECK(court.Verdict().empty());
+  }
+}
+
+TEST_CASE("a machine that loses batches takes what was answered since the last sync, and no more") {
+  Court court;
+  const SeenToken safe = court.Grant(5);
+  court.oracle.LedgerSynced();
+  const SeenToken lost = court.Grant(6);
+  court.oracle.ReleaseAnswered(court.oracle.ReleaseAsked("shop/anna", 5), true);
+  court.oracle.BatchesLost();
+  SUBCASE("a release and a grant") {
+    court.oracle.ServerDied({safe});
+    court.oracle.ServerReady(true, {safe}, {{1, 1}});
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("what is lost is given again") {
+    court.oracle.ServerDied({safe});
+    court.oracle.ServerReady(true, {safe}, {{1, 1}});
+    const OpId op = court.oracle.AcquireAsked("shop/bert", 1, 1, 0);
+    court.oracle.AcquireGranted(op, kLink, lost.id, lost.fence, 4'000);
+    CHECK(court.Verdict() == "I6");
+  }
+  SUBCASE("what was safe") {
+    Court other;
+    other.Grant(5);
+    other.oracle.LedgerSynced();
+    other.oracle.BatchesLost();
+    other.oracle.ServerDied({});
+    CHECK(other.Verdict() == "I1");
+  }
+}
+
+// Seed 4978 once: the oracle demanded the grace of who had been back.
+TEST_CASE("a session that was back after a restart, unanswered, may have lost the grace") {
+  constexpr LinkId kBack = 2;
+  Court court;
+  const SeenToken token = court.Grant(5);
+  court.oracle.ServerDied({token});
+  court.oracle.ServerReady(false, {token}, {{1, 1}});
+  SUBCASE("it was back") {
+    court.oracle.SessionAsked(kBack, "shop/anna");
+    court.oracle.LinkBroken(kBack);
+    court.Pass(2'000);
+    court.oracle.Audit({});
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("it was not") {
+    court.Pass(2'000);
+    court.oracle.Audit({});
+    CHECK(court.Verdict() == "I1");
   }
 }
 

@@ -43,5 +43,21 @@ TEST_CASE("a sweep that finds nothing is found by the tokens that are left") {
   CHECK(IsFoundAs("I7", Sabotage::kNoSweep));
 }
 
+TEST_CASE("a sweep that is half a minute late is found by tokens that should have ended") {
+  CHECK(IsFoundAs("I7", Sabotage::kLateSweep));
+}
+
+TEST_CASE("a grant that tells of calls that nobody makes is found") {
+  CHECK(IsFoundAs("I4", Sabotage::kWrongFigures));
+}
+
+TEST_CASE("a refusal that nothing stands behind is found") {
+  CHECK(IsFoundAs("I8", Sabotage::kFalseRefusal));
+}
+
+TEST_CASE("a reboot that the server does not notice is found by fences that come again") {
+  CHECK(IsFoundAs("I6", Sabotage::kUnnoticedReboot));
+}
+
 }  // namespace
 }  // namespace nowcalls::sim

@@ -85,7 +85,9 @@ std::string Text(const wire::OutputBuffer& buffer) { return std::string(buffer.v
 }  // namespace
 
 std::string Saboteur::In(LinkId link, std::string_view bytes, std::string* replies) {
-  if (kind_ != Sabotage::kLostRelease && kind_ != Sabotage::kHighLevel) return std::string(bytes);
+  const bool tampers = kind_ == Sabotage::kLostRelease || kind_ == Sabotage::kHighLevel ||
+                       kind_ == Sabotage::kFalseRefusal;
+  if (!tampers) return std::string(bytes);
   Stream& stream = streams_[link];
   stream.rest += bytes;
   std::string forwarded;
@@ -110,6 +112,15 @@ std::string Saboteur::Request(std::string_view message, std::string* replies) {
     *replies += out.view();
     return {};
   }
+  if (kind_ == Sabotage::kFalseRefusal) {
+    const bool acquire = envelope.method == wire::Method::kAcquire;
+    if (!acquire || !prng_.ChancePerMillion(kOftenEnough)) return as_it_is;
+    wire::EncodeAcquire(
+        envelope.msgid,
+        {.status = TokenStatus::kBlocked, .level = 1, .refused_by = RefusedBy::kLevel}, &out);
+    *replies += out.view();
+    return {};
+  }
   wire::RulesLoadParams params;
   if (envelope.method != wire::Method::kRulesLoad) return as_it_is;
   if (!wire::DecodeRulesLoad(envelope.params, &params, &error)) return as_it_is;
@@ -119,7 +130,9 @@ std::string Saboteur::Request(std::string_view message, std::string* replies) {
 }
 
 std::string Saboteur::Out(std::string_view bytes) {
-  if (kind_ != Sabotage::kDoubleGrant && kind_ != Sabotage::kHighLevel) return std::string(bytes);
+  const bool tampers = kind_ == Sabotage::kDoubleGrant || kind_ == Sabotage::kHighLevel ||
+                       kind_ == Sabotage::kWrongFigures;
+  if (!tampers) return std::string(bytes);
   wire::MessageSplitter splitter(kReplyBytesMax, UINT32_MAX / 2);
   std::string forwarded;
   size_t size = 0;
@@ -140,6 +153,11 @@ std::string Saboteur::Reply(std::string_view message) {
   wire::OutputBuffer out;
   if (kind_ == Sabotage::kHighLevel) {
     reply->level -= reply->level > 0 ? 1 : 0;
+    wire::EncodeAcquire(response->msgid, *reply, &out);
+    return Text(out);
+  }
+  if (kind_ == Sabotage::kWrongFigures) {
+    reply->now_calls += reply->status == TokenStatus::kOk ? 1 : 0;
     wire::EncodeAcquire(response->msgid, *reply, &out);
     return Text(out);
   }

@@ -24,9 +24,13 @@ enum class Sabotage : uint8_t {
   kReplyBeforeCommit,  // Batches are called durable when they are submitted.
   kLostRelease,        // Now and then a release is answered and forgotten.
   kDoubleGrant,        // Now and then who is refused is given the token of another.
-  kFenceReused,  // A restart goes on behind the newest fence that it finds, not the sealed one.
-  kHighLevel,    // Every rule with a level of its own lets one more in, and does not tell.
-  kNoSweep,      // Scans find nothing.
+  kFenceReused,      // A restart goes on behind the newest fence that it finds, not the sealed one.
+  kHighLevel,        // Every rule with a level of its own lets one more in, and does not tell.
+  kNoSweep,          // Scans find nothing.
+  kLateSweep,        // They find what was due half a minute ago.
+  kWrongFigures,     // A grant tells of one call more than there are.
+  kFalseRefusal,     // Now and then an acquire is refused for the level, unseen.
+  kUnnoticedReboot,  // The machine keeps its boot id.
 };
 
 class Saboteur {
@@ -35,6 +39,8 @@ class Saboteur {
 
   bool replies_early() const { return kind_ == Sabotage::kReplyBeforeCommit; }
   bool sweeps() const { return kind_ != Sabotage::kNoSweep; }
+  int64_t sweep_lag_ms() const { return kind_ == Sabotage::kLateSweep ? 30'000 : 0; }
+  bool hides_reboots() const { return kind_ == Sabotage::kUnnoticedReboot; }
 
   // What the engine is given instead of `bytes`; answers of its own are appended to *replies.
   std::string In(LinkId link, std::string_view bytes, std::string* replies);

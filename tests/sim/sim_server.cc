@@ -98,6 +98,8 @@ Status SimServer::Start() {
   Result<server::RecoveredLedger> ledger = server::Recover(&store, options_, sample);
   if (!ledger.ok()) return ledger.status();
   ++incarnation_;
+  first_batch_ = true;
+  sync_planned_ = false;
   rebooted_ = ledger->time.has_value() && !ledger->time->same_boot;
   const Instant now = ledger->clock.At(world_.machine->BoottimeMs());
   process_ = std::make_unique<Process>(*std::move(ledger), this, now);
@@ -209,15 +211,49 @@ void SimServer::Die(Fault cause) {
   world_.trace->Add("server: dies of ", FaultName(cause), ", of ", process.commits.size(),
                     " batches under way ", survivors, " survive");
   for (size_t i = 0; i < survivors; ++i) {
-    NOWCALLS_CHECK(world_.store->Commit(process.commits[i]).ok());
+    Apply(process.commits[i]);
   }
+  if (cause == Fault::kTerminate) Sync();
   process_.reset();
   ++incarnation_;
   calls_left_ = -1;
   survivors_.reset();
-  if (std::exchange(reboots_, false)) world_.machine->Reboot();
+  if (std::exchange(reboots_, false)) GoDown();
   world_.network->ServerDied();
   if (watch_.died) watch_.died();
+}
+
+void SimServer::GoDown() {
+  if (!world_.saboteur->hides_reboots()) world_.machine->Reboot();
+  const size_t at_risk = world_.store->at_risk();
+  if (at_risk == 0) return;
+  const size_t kept = prng_.Below(at_risk + 1);
+  if (kept == at_risk) return;
+  world_.faults->Count(Fault::kBatchesLost);
+  world_.trace->Add("machine: of ", at_risk, " batches that were not synced ", kept, " are left");
+  world_.store->Lose(kept);
+  if (watch_.lost) watch_.lost();
+}
+
+void SimServer::Apply(const ledger::CommitBatch& batch) {
+  constexpr uint64_t kBatchesPerSync = 16;
+  NOWCALLS_CHECK(world_.store->Commit(batch).ok());
+  if (!world_.plan->unsynced) return;
+  if (std::exchange(first_batch_, false)) return Sync();
+  if (world_.plan->sync_every_ms == 0) {
+    if (prng_.Below(kBatchesPerSync) == 0) Sync();
+  } else if (!std::exchange(sync_planned_, true)) {
+    world_.timeline->After(world_.plan->sync_every_ms * kMs, [this, incarnation = incarnation_] {
+      if (incarnation != incarnation_) return;
+      sync_planned_ = false;
+      Sync();
+    });
+  }
+}
+
+void SimServer::Sync() {
+  NOWCALLS_CHECK(world_.store->Sync().ok());
+  if (watch_.synced) watch_.synced();
 }
 
 // A loop that is busy, or held up, takes its turn as soon as it can.
@@ -382,8 +418,9 @@ bool SimServer::ContinueTerminating() {
 void SimServer::BeginScan(Instant now) {
   Process& process = *process_;
   if (process.scanning) return;
-  const auto request = process.engine.BeginScan(now);
+  auto request = process.engine.BeginScan(now);
   if (!request) return;
+  request->upper_ms -= world_.saboteur->sweep_lag_ms();
   process.scanning = true;
   const int64_t begin_us = prng_.Between(1, world_.plan->commit_us_max);
   const int64_t end_us = begin_us + prng_.Between(1, world_.plan->commit_us_max);
@@ -407,7 +444,8 @@ bool SimServer::BeginCommit(bool may_be_inline) {
   const ledger::CommitBatch* batch = process.engine.BeginCommit(Clocks(), Now());
   if (batch == nullptr) return false;
   const bool free = process.commits.empty() && process.commits_done == 0 && !hold_commits_;
-  if (free && may_be_inline && !world_.saboteur->replies_early() &&
+  if (free && may_be_inline && world_.plan->sync_every_ms == 0 &&
+      !world_.saboteur->replies_early() &&
       prng_.ChancePerMillion(world_.plan->commit_inline_chance)) {
     return CommitHere(*batch);
   }
@@ -430,7 +468,7 @@ bool SimServer::CommitHere(const ledger::CommitBatch& batch) {
     Die(prng_.Below(2) == 0 ? Fault::kCommitFailed : Fault::kCommitFailedWithEffect);
     return true;
   }
-  NOWCALLS_CHECK(world_.store->Commit(process.commits.front()).ok());
+  Apply(process.commits.front());
   world_.trace->Add("server: batch ", batch.number(), " is durable at once, ", batch.records(),
                     " records");
   process.commits.pop_front();
@@ -466,7 +504,7 @@ void SimServer::FinishCommit() {
   if (Happens(world_.plan->commit_failed_chance)) {
     return Die(prng_.Below(2) == 0 ? Fault::kCommitFailed : Fault::kCommitFailedWithEffect);
   }
-  NOWCALLS_CHECK(world_.store->Commit(process.commits.front()).ok());
+  Apply(process.commits.front());
   world_.trace->Add("server: batch ", process.commits.front().number(), " is durable, ",
                     process.commits.front().records(), " records");
   process.commits.pop_front();

@@ -53,6 +53,8 @@ class SimServer final : public engine::Driver {
     std::function<void()> ready;  // Recovered; no client has been heard yet.
     // Until then (milliseconds) its loop or its disk stands still, or it ends.
     std::function<void(int64_t)> hindered{};
+    std::function<void()> synced{};  // All that is in the ledger outlives the machine.
+    std::function<void()> lost{};    // The machine has lost batches; `died` follows.
   };
 
   SimServer(const ServerWorld& world, const core::CoreOptions& options, uint64_t seed);
@@ -114,6 +116,9 @@ class SimServer final : public engine::Driver {
   void StartCommit();
   void FinishCommit();
   void Die(Fault cause);
+  void GoDown();
+  void Apply(const ledger::CommitBatch& batch);
+  void Sync();
   void Hindered(int64_t duration_ms) const;
   // Counts a call; false: the process died instead of making it.
   bool Lives();
@@ -132,6 +137,8 @@ class SimServer final : public engine::Driver {
   bool reboots_ = false;      // It is the machine that will go down.
   bool rebooted_ = false;
   bool hold_commits_ = false;
+  bool first_batch_ = true;  // Of the process: it is synced in any case.
+  bool sync_planned_ = false;
   bool healed_ = false;
   std::optional<size_t> survivors_;
   int64_t ahead_until_us_ = 0;

@@ -43,7 +43,7 @@ World::World(const WorldOptions& options)
       prng_(options.seed ^ 1),
       trace_(&timeline_, options.keeps_lines),
       machine_(&timeline_),
-      store_(ledger::Format{.token_id_key = options.core.token_id_key}),
+      store_(ledger::Format{.token_id_key = options.core.token_id_key}, options.plan.unsynced),
       saboteur_(options.sabotage, options.seed ^ 2),
       network_(&timeline_, &options_.plan, &faults_, options.seed ^ 3),
       oracle_(&timeline_, options.grace_ms, LimitsOf(options.core.limits)),
@@ -67,7 +67,9 @@ World::World(const WorldOptions& options)
   oracle_.SetPromptness(PromptnessOf(options_));
   server_.SetWatch({.died = [this] { OnDied(); },
                     .ready = [this] { OnReady(); },
-                    .hindered = [this](int64_t until_ms) { oracle_.ServerHindered(until_ms); }});
+                    .hindered = [this](int64_t until_ms) { oracle_.ServerHindered(until_ms); },
+                    .synced = [this] { oracle_.LedgerSynced(); },
+                    .lost = [this] { oracle_.BatchesLost(); }});
 }
 
 SimClient& World::AddClient(const ClientIdentity& identity) {
@@ -84,6 +86,14 @@ void World::StartServer() {
   if (!started.ok()) {
     oracle_.Violation("I1 the server refuses the ledger that it left: " + started.ToString());
   }
+}
+
+// A history that is cut short tells nothing.
+void World::Audit() {
+  constexpr uint32_t kLongEnough = 1'000;
+  const LedgerDump dump = DumpLedger(&store_);
+  const bool tells = options_.core.limits.history_max >= kLongEnough;
+  oracle_.Audit(dump.tokens, tells ? &dump.history : nullptr);
 }
 
 void World::OnDied() {
