@@ -231,7 +231,7 @@ TEST_CASE("a reboot with a wall clock that was set back ends no token early, and
              "anna: has 1 tokens back",                                      //
              "anna: acquires flow 1 count 1",                                //
              "server: batch 5 is durable, 4 records",                        //
-             "anna: has fence 68719476739 of flow 1, now 2 of 2, to hold 4000 ms");
+             "anna: has fence 1073741827 of flow 1, now 2 of 2, to hold 4000 ms");
 }
 
 TEST_CASE("a rule that is removed while a token is out keeps counting it, across a restart") {
