@@ -299,9 +299,19 @@ TEST_CASE(
   CHECK(server.server().Terminate() == 0);
 }
 
+// A small file of /proc; empty when its process is gone, also when it goes between open and read.
+std::string ProcText(const std::string& path) {
+  char text[4096];
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  const ssize_t size = read(fd, text, sizeof(text));
+  close(fd);
+  return {text, static_cast<size_t>(std::max<ssize_t>(size, 0))};
+}
+
 // The third word of /proc/PID/stat, behind a name in parentheses; 0: there is no such process.
 char StateOf(pid_t pid) {
-  const std::string stat = ReadFileToString("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat = ProcText("/proc/" + std::to_string(pid) + "/stat");
   const size_t name_end = stat.rfind(')');
   return name_end == std::string::npos ? char{0} : stat.at(name_end + 2);
 }
@@ -314,8 +324,8 @@ pid_t FindVerifier(pid_t server) {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (ReadFileToString(entry.path() / "comm") != "nc-verify\n") continue;
-    if (Contains(ReadFileToString(entry.path() / "status"), parent)) return std::stoi(name);
+    if (ProcText(entry.path() / "comm") != "nc-verify\n") continue;
+    if (Contains(ProcText(entry.path() / "status"), parent)) return std::stoi(name);
   }
   return 0;
 }
