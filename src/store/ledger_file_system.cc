@@ -208,17 +208,18 @@ IOStatus LedgerFileSystem::DeleteFile(const std::string& path, const IOOptions& 
                                       IODebugContext* context) {
   IOStatus status = CheckOurs();
   if (!status.ok()) return status;
-  uint64_t floor = 0;
+  LogsBehind behind;
   {
     const std::lock_guard lock(mutex_);
     if (opening_ && made_.erase(path) == 0) {
       doomed_.insert(path);
       return IOStatus::OK();
     }
-    if (IsLog(path) && !opening_) floor = LastBatchBefore(LogNumber(path));
+    if (IsLog(path) && !opening_) behind = ForgetLog(LogNumber(path));
   }
   // Without the lock, since a log is begun on the thread that commits.
-  status = witness_.RaiseFloor(floor);
+  status =
+      witness_.RaiseFloor(behind.first_batch == 0 ? 0 : behind.first_batch - 1, behind.first_log);
   return status.ok() ? FileSystemWrapper::DeleteFile(path, options, context) : status;
 }
 
@@ -258,11 +259,12 @@ void LedgerFileSystem::WitnessSyncedLogs() {
   if (SyncDirectory().ok()) witness_.Advance(batch);
 }
 
-uint64_t LedgerFileSystem::LastBatchBefore(uint64_t number) {
+LedgerFileSystem::LogsBehind LedgerFileSystem::ForgetLog(uint64_t number) {
   first_batches_.erase(number);
   synced_logs_.erase(number);
   const auto next = first_batches_.upper_bound(number);
-  return next == first_batches_.end() ? 0 : next->second - 1;
+  if (next == first_batches_.end()) return {};
+  return {.first_log = next->first, .first_batch = next->second};
 }
 
 }  // namespace nowcalls::store

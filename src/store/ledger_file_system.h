@@ -118,8 +118,12 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   // Tells the witness of logs that were synced as a whole, as RocksDB does before it names data
   // files of what they have.
   void WitnessSyncedLogs();
-  // The last batch before the logs that follow log `number`.
-  uint64_t LastBatchBefore(uint64_t number);
+  // The logs that follow one that goes, and where their batches begin. Zeros: there are none.
+  struct LogsBehind {
+    uint64_t first_log = 0;
+    uint64_t first_batch = 0;
+  };
+  LogsBehind ForgetLog(uint64_t number);
 
   const LedgerLock* const lock_;
   rocksdb::FileLock shown_lock_;  // What RocksDB gets for that of the ledger.

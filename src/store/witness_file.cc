@@ -67,6 +67,7 @@ IOStatus WitnessFile::Begin(uint64_t batch_number) {
   }
   const std::lock_guard lock(mutex_);
   floor_written_ = batch_number;
+  first_log_written_ = now_.first_log;
   begun_ = true;
   thread_ = std::thread([this] { Run(); });
   pthread_setname_np(thread_.native_handle(), "nc-witness");
@@ -117,13 +118,15 @@ void WitnessFile::Advance(uint64_t batch_number) {
   if (idle) changed_.notify_all();
 }
 
-IOStatus WitnessFile::RaiseFloor(uint64_t batch_number) {
+IOStatus WitnessFile::RaiseFloor(uint64_t batch_number, uint64_t first_log) {
   {
     const std::lock_guard lock(mutex_);
     // Not by now_.floor: another thread may be writing that, and its logs must not go before
     // either.
-    if (!begun_ || batch_number <= floor_written_) return IOStatus::OK();
+    const bool written = batch_number <= floor_written_ && first_log <= first_log_written_;
+    if (!begun_ || written) return IOStatus::OK();
     now_.floor = std::max(now_.floor, batch_number);
+    now_.first_log = std::max(now_.first_log, first_log);
     now_.batch_number = std::max(now_.batch_number, batch_number);
   }
   // Whichever slot is damaged later, the other has it too.
@@ -133,6 +136,7 @@ IOStatus WitnessFile::RaiseFloor(uint64_t batch_number) {
   }
   const std::lock_guard lock(mutex_);
   floor_written_ = std::max(floor_written_, batch_number);
+  first_log_written_ = std::max(first_log_written_, first_log);
   return IOStatus::OK();
 }
 

@@ -53,8 +53,8 @@ class WitnessFile {
   // This batch, and with it all before it, is on the disk.
   void Advance(uint64_t batch_number);
   // The logs of batches up to this one may be gone once this has returned; so it is on the disk.
-  // Does nothing before Begin.
-  rocksdb::IOStatus RaiseFloor(uint64_t batch_number);
+  // Logs with numbers below `first_log` have no others. Does nothing before Begin.
+  rocksdb::IOStatus RaiseFloor(uint64_t batch_number, uint64_t first_log = 0);
 
   // Writes what is not written yet, and ends the thread.
   void Stop();
@@ -78,10 +78,11 @@ class WitnessFile {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  ledger::Witness now_;          // Guarded by mutex_, as are the next five.
-  uint64_t written_ = 0;         // The batch number of the slot that was written last.
-  uint64_t written_before_ = 0;  // And of the other.
-  uint64_t floor_written_ = 0;   // The floor that both slots have at least.
+  ledger::Witness now_;             // Guarded by mutex_, as are the next six.
+  uint64_t written_ = 0;            // The batch number of the slot that was written last.
+  uint64_t written_before_ = 0;     // And of the other.
+  uint64_t floor_written_ = 0;      // The floor that both slots have at least.
+  uint64_t first_log_written_ = 0;  // The same of the first log.
   bool begun_ = false;
   bool stop_ = false;
   std::thread thread_;
