@@ -91,9 +91,12 @@ IOStatus LedgerFileSystem::Keep(uint64_t batch_number, bool unsynced) {
   kept_ = CheckOurs();
   if (kept_.ok() && opening_ && !next_current_.empty()) kept_ = ReplaceCurrent();
   begun_ = logged_ = committed_ = batch_number;
-  for (auto& [number, first] : first_batches_) first = batch_number + 1;
-  unsynced_ = unsynced;
-  witness_.SetLogs(first_batches_.empty() ? 0 : first_batches_.begin()->first, unsynced);
+  {
+    const std::lock_guard logs_lock(logs_mutex_);
+    for (auto& [number, first] : first_batches_) first = batch_number + 1;
+    unsynced_ = unsynced;
+    witness_.SetLogs(first_batches_.empty() ? 0 : first_batches_.begin()->first, unsynced);
+  }
   if (kept_.ok()) kept_ = witness_.Begin(batch_number);
   IOStatus status = kept_;
   if (!status.ok()) return status;
@@ -163,7 +166,10 @@ IOStatus LedgerFileSystem::NewWritableFile(const std::string& path,
   // RocksDB begins a log before it writes a batch to it, on the thread that commits or, for a
   // backup, on another, where Committed may still have to be called for the last batch of the log
   // before.
-  if (IsLog(path)) first_batches_[LogNumber(path)] = opening_ ? 0 : logged_ + 1;
+  if (IsLog(path)) {
+    const std::lock_guard logs_lock(logs_mutex_);
+    first_batches_[LogNumber(path)] = opening_ ? 0 : logged_ + 1;
+  }
   if (const uint64_t number = ManifestNumber(path); number != 0) {
     *file = std::make_unique<ManifestFile>(std::move(*file), [this, number](uint64_t bytes) {
       witness_.SetManifest(number, bytes);
@@ -239,7 +245,7 @@ IOStatus LedgerFileSystem::UnlockFile(rocksdb::FileLock* lock, const IOOptions& 
 }
 
 void LedgerFileSystem::LogSynced(uint64_t number) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard logs_lock(logs_mutex_);
   const bool closed = !first_batches_.empty() && number < first_batches_.rbegin()->first;
   if (unsynced_ && closed) synced_logs_.insert(number);
 }
@@ -247,7 +253,7 @@ void LedgerFileSystem::LogSynced(uint64_t number) {
 void LedgerFileSystem::WitnessSyncedLogs() {
   uint64_t batch = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard logs_lock(logs_mutex_);
     for (const auto& [number, first] : first_batches_) {
       if (first > 0) batch = first - 1;
       if (!synced_logs_.contains(number)) break;
@@ -260,6 +266,7 @@ void LedgerFileSystem::WitnessSyncedLogs() {
 }
 
 LedgerFileSystem::LogsBehind LedgerFileSystem::ForgetLog(uint64_t number) {
+  const std::lock_guard logs_lock(logs_mutex_);
   first_batches_.erase(number);
   synced_logs_.erase(number);
   const auto next = first_batches_.upper_bound(number);

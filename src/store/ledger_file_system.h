@@ -141,11 +141,16 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   std::set<std::string> made_;    // By this open.
   std::set<std::string> doomed_;  // Deletions that wait.
   std::string next_current_;      // What is to be CURRENT; empty: nothing.
-  // The first batch of each log that was made, guarded by mutex_; 0 until Keep.
+
+  // Taken after mutex_, and held across no call: a log is synced, and so committed to, while
+  // RocksDB makes or renames a file, which may take long.
+  std::mutex logs_mutex_;
+  // The first batch of each log that was made; 0 until Keep. Guarded by logs_mutex_, as are the
+  // next three.
   std::map<uint64_t, uint64_t> first_batches_;
-  std::set<uint64_t> synced_logs_;  // To which nothing is added any more. Guarded by mutex_.
-  uint64_t synced_to_ = 0;          // By these logs. Guarded by mutex_.
-  bool unsynced_ = false;           // See Keep. Guarded by mutex_.
+  std::set<uint64_t> synced_logs_;  // To which nothing is added any more.
+  uint64_t synced_to_ = 0;          // By these logs.
+  bool unsynced_ = false;           // See Keep.
 };
 
 }  // namespace nowcalls::store
