@@ -77,8 +77,8 @@ IOStatus LedgerFileSystem::SyncDirectory() {
 IOStatus LedgerFileSystem::ReplaceCurrent() {
   IOStatus status = SyncDirectory();
   if (!status.ok()) return status;
-  // From here on CURRENT may name what was made.
-  made_.clear();
+  // From here on CURRENT may name what was made, and what is made from now on.
+  replaced_ = true;
   status = target()->RenameFile(next_current_, current_path_, IOOptions(), nullptr);
   if (!status.ok()) return status;
   next_current_.clear();
@@ -125,6 +125,7 @@ void LedgerFileSystem::Undo() {
   const std::lock_guard lock(mutex_);
   if (!std::exchange(opening_, false)) return;
   doomed_.clear();
+  if (replaced_) return;
   if (!next_current_.empty()) made_.insert(std::exchange(next_current_, {}));
   for (const std::string& path : std::exchange(made_, {})) {
     if (!CheckOurs().ok()) return;

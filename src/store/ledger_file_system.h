@@ -136,7 +136,8 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   std::atomic<uint64_t> logged_{0};  // The last batch of which a log has something.
 
   std::mutex mutex_;
-  bool opening_ = false;          // Guarded by mutex_, as are the next four.
+  bool opening_ = false;          // Guarded by mutex_, as are the next five.
+  bool replaced_ = false;         // CURRENT may be the new one: nothing is undone.
   rocksdb::IOStatus kept_;        // Of the first Keep that failed.
   std::set<std::string> made_;    // By this open.
   std::set<std::string> doomed_;  // Deletions that wait.

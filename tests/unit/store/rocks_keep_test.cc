@@ -11,6 +11,7 @@
 #include <map>
 #include <string>
 
+#include "support/poll_until.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/store/rocks_fixture.h"
@@ -19,6 +20,7 @@ namespace nowcalls::store {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::PollUntil;
 using testing::ReadFileToString;
 using testing::TempDir;
 
@@ -192,6 +194,51 @@ TEST_CASE("what an open made is removed while the ledger is still locked") {
   { REQUIRE(RocksStore::Open(dir.path(), options).ok()); }
   for (const std::string& path : watch->unlocked) MESSAGE("deleted without the lock: " << path);
   CHECK(watch->unlocked.empty());
+}
+
+// Makes no new witness.
+class NoWitness : public rocksdb::FileSystemWrapper {
+ public:
+  NoWitness() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "NoWitness"; }
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* context) override {
+    if (path.ends_with("/witness.new")) return rocksdb::IOStatus::IOError(path);
+    return FileSystemWrapper::NewWritableFile(path, options, file, context);
+  }
+};
+
+// By then CURRENT names the new manifest, and a compaction that the open began may still make data
+// files.
+TEST_CASE("an open that cannot write its witness leaves all that CURRENT names") {
+  const TempDir dir;
+  LedgerScript script(37);
+  const std::string killed = dir.Sub("killed");
+  fs::create_directory(killed);
+  for (int run = 0; run < 3; ++run) {
+    const auto store = OpenTiny(killed);
+    CommitMany(&script, 30, 60, store.get());
+  }
+  const auto env = rocksdb::NewCompositeEnv(std::make_shared<NoWitness>());
+  RocksStoreOptions options = TinyOptions();
+  options.env = env.get();
+  int compacted = 0;
+  for (int round = 0; round < 4; ++round) {
+    const std::string data_dir = dir.Sub("round" + std::to_string(round));
+    Copy(killed, data_dir);
+    {
+      const auto store = RocksStore::Open(data_dir, options);
+      REQUIRE(store.ok());
+      CHECK((*store)->Keep().code() == StatusCode::kIoError);
+      const auto tables = LedgerFiles(data_dir, ".sst");
+      compacted += PollUntil(300, [&] { return LedgerFiles(data_dir, ".sst") != tables; });
+    }
+    const auto reader = RocksStore::OpenForRead(data_dir);
+    REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
+    CHECK(DifferenceOf(DumpOf(reader->get()), script.Expected()) == "");
+  }
+  MESSAGE(compacted << " compactions behind the failure");
 }
 
 }  // namespace
