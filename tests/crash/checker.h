@@ -151,6 +151,8 @@ class Checker {
   bool IsKnownGrant(const Operation& operation);
   void AddOfflineGaps(const Cycle& cycle);
   void ApplyRequests(const History& history);
+  void IndexRequests();
+  std::vector<uint64_t> TokensOf(const Operation& operation) const;
   void MayEnd(const Operation& operation);
   void ApplyToToken(const Operation& operation);
   void ApplyToMany(const Operation& operation);
@@ -176,11 +178,12 @@ class Checker {
   std::map<int64_t, FlowFacts> flows_;
   int64_t restart_grace_ms_;
   Tokens tokens_;
-  std::map<uint64_t, std::string> ended_;      // By id: how it ended. Never forgotten.
-  std::map<uint64_t, std::string> reclaimed_;  // Likewise, in this cycle, and granted to nobody.
-  std::map<Request, int64_t> first_asked_;     // In this cycle.
-  std::map<Request, int64_t> cancelled_;       // In this cycle: when that was answered last.
-  std::map<int64_t, int64_t> drained_;         // Flows under an acknowledged drain, since when.
+  std::map<uint64_t, std::string> ended_;        // By id: how it ended. Never forgotten.
+  std::map<uint64_t, std::string> reclaimed_;    // Likewise, in this cycle, and granted to nobody.
+  std::map<Request, int64_t> first_asked_;       // In this cycle.
+  std::map<Request, int64_t> cancelled_;         // In this cycle: when that was answered last.
+  std::multimap<Request, uint64_t> by_request_;  // The tokens that are, or may be, of a request.
+  std::map<int64_t, int64_t> drained_;           // Flows under an acknowledged drain, since when.
   std::set<uint64_t> fences_;
   uint64_t last_fence_ = 0;  // The greatest one acknowledged in earlier cycles.
   CountByFlow last_sums_;

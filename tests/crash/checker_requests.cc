@@ -63,6 +63,7 @@ bool Checker::IsKnownGrant(const Operation& operation) {
 void Checker::ApplyRequests(const History& history) {
   std::vector<const Operation*> requests;
   cancelled_.clear();
+  IndexRequests();
   for (const auto& operation : history.operations) {
     if (operation.action == Action::kAcquire) continue;
     requests.push_back(&operation);
@@ -83,6 +84,34 @@ void Checker::ApplyRequests(const History& history) {
   }
 }
 
+// Thousands are cancelled in a cycle.
+void Checker::IndexRequests() {
+  by_request_.clear();
+  for (const auto& [id, token] : tokens_) {
+    if (token.request_id != 0) {
+      by_request_.emplace(Request{token.client, token.request_id}, id);
+      continue;
+    }
+    for (const uint64_t request_id : token.requests) {
+      by_request_.emplace(Request{token.client, request_id}, id);
+    }
+  }
+}
+
+// The ids of what a cancel, or an operator's request about a flow or a client, may be about.
+std::vector<uint64_t> Checker::TokensOf(const Operation& operation) const {
+  std::vector<uint64_t> ids;
+  if (operation.action == Action::kCancel) {
+    const auto [begin, end] = by_request_.equal_range({operation.client, operation.request_id});
+    for (auto at = begin; at != end; ++at) ids.push_back(at->second);
+    return ids;
+  }
+  for (const auto& [id, token] : tokens_) {
+    if (IsAmongMany(operation, token.client, token.flow_id)) ids.push_back(id);
+  }
+  return ids;
+}
+
 void Checker::MayEnd(const Operation& operation) {
   const bool none = operation.outcome == Outcome::kReclaimed && operation.reclaimed == 0;
   if (none || operation.outcome == Outcome::kGone || operation.outcome == Outcome::kRefused) return;
@@ -91,13 +120,9 @@ void Checker::MayEnd(const Operation& operation) {
     if (found == tokens_.end()) return;
     found->second.release_us = std::min(found->second.release_us, operation.asked_us);
   } else if (operation.action == Action::kCancel || EndsMany(operation.action)) {
-    for (auto& [id, token] : tokens_) {
-      const bool its = operation.action == Action::kCancel
-                           ? token.IsOf(operation) ||
-                                 (token.client == operation.client && token.request_id == 0 &&
-                                  token.requests.contains(operation.request_id))
-                           : IsAmongMany(operation, token.client, token.flow_id);
-      if (!its || token.asked_us > OverUs(operation)) continue;
+    for (const uint64_t id : TokensOf(operation)) {
+      Token& token = tokens_.at(id);
+      if (token.asked_us > OverUs(operation)) continue;
       token.release_us = std::min(token.release_us, operation.asked_us);
     }
   }
@@ -152,11 +177,11 @@ void Checker::ApplyToToken(const Operation& operation) {
 void Checker::ApplyToMany(const Operation& operation) {
   const bool cancel = operation.action == Action::kCancel;
   if (operation.outcome == Outcome::kUnknown || operation.outcome == Outcome::kRefused) return;
-  for (auto& [id, token] : tokens_) {
+  for (const uint64_t id : TokensOf(operation)) {
+    Token& token = tokens_.at(id);
     // Of a request id nothing is left that was asked for before; of many, what was there before.
     const bool its = cancel ? token.IsOf(operation) && token.asked_us < operation.answered_us
-                            : IsAmongMany(operation, token.client, token.flow_id) &&
-                                  token.held_from_us < operation.asked_us && !operation.more;
+                            : token.held_from_us < operation.asked_us && !operation.more;
     if (!its) continue;
     token.trail.push_back(Describe(operation));
     const bool none = operation.outcome == Outcome::kGone ||
