@@ -162,8 +162,17 @@ Status RocksStore::Impl::FindEnd(rocksdb::FileSystem* real, ReadMode mode) {
   if (!witness.has_value()) return {};
   const bool same = ManifestNumber(CurrentManifest(dir)) == witness->manifest;
   const std::optional<uint64_t> floor = same ? std::optional(witness->floor) : std::nullopt;
-  const rocksdb::IOStatus status = FindLogEnd(real, dir, *witness, floor, &log_end);
+  rocksdb::IOStatus status = FindLogEnd(real, dir, *witness, floor, &log_end);
   if (mode == ReadMode::kReadOnly) return FromRocks(status, "read the logs", dir);
+  // The end of a log that is being written moves under the look, and may look torn. What a crash
+  // left stays as it is.
+  constexpr int kLooksMax = 5;
+  for (int look = 1; status.ok() && log_end.early; ++look) {
+    const LogEnd before = std::exchange(log_end, {});
+    if (look == kLooksMax) status = rocksdb::IOStatus::Busy();
+    if (status.ok()) status = FindLogEnd(real, dir, *witness, floor, &log_end);
+    if (log_end.batch == before.batch && log_end.place == before.place) break;
+  }
   // A server that starts has not cut the logs yet; one that serves deletes logs under this look,
   // but not without writing the witness first.
   std::optional<ledger::WitnessFound> now;
