@@ -134,9 +134,13 @@ IOStatus WitnessFile::RaiseFloor(uint64_t batch_number, uint64_t first_log) {
     IOStatus status = WriteSlot();
     if (!status.ok()) return status;
   }
-  const std::lock_guard lock(mutex_);
-  floor_written_ = std::max(floor_written_, batch_number);
-  first_log_written_ = std::max(first_log_written_, first_log);
+  {
+    const std::lock_guard lock(mutex_);
+    floor_written_ = std::max(floor_written_, batch_number);
+    first_log_written_ = std::max(first_log_written_, first_log);
+  }
+  // An Advance meanwhile may have taken the thread for awake.
+  changed_.notify_all();
   return IOStatus::OK();
 }
 
