@@ -53,7 +53,8 @@ class Loader : public store::LedgerVisitor {
     return core_->LoadToken(token);
   }
 
-  Result<RecoveredLedger> Finish(const std::function<Result<ClockSample>()>& sample_clocks) {
+  Result<RecoveredLedger> Finish(bool may_lack_batches,
+                                 const std::function<Result<ClockSample>()>& sample_clocks) {
     if (core_ == nullptr) return Status::Corruption("the ledger has no format record");
     if (seal_.has_value() != mark_.has_value()) {
       return Status::Corruption("the ledger has a clock without a seal, or a seal without a clock");
@@ -67,7 +68,7 @@ class Loader : public store::LedgerVisitor {
     if (mark_.has_value()) {
       time = ledger::RecoverTime(*mark_, latest_, *sample);
       now = time->now;
-      if (!time->same_boot) core_->SkipLostFences(sample->wall_ms);
+      if (!time->same_boot || may_lack_batches) core_->SkipLostFences(sample->wall_ms);
     }
     core_->Begin(now);
     return RecoveredLedger{std::move(core_), ledger::LedgerClock(now, sample->boottime_ms),
@@ -96,7 +97,7 @@ Result<RecoveredLedger> Recover(store::Store* store, const core::CoreOptions& op
                                 const std::function<Result<ClockSample>()>& sample_clocks) {
   Loader loader(options);
   NOWCALLS_RETURN_IF_ERROR(store->Load(&loader));
-  return loader.Finish(sample_clocks);
+  return loader.Finish(store->MayLackBatches(), sample_clocks);
 }
 
 }  // namespace nowcalls::server

@@ -81,6 +81,8 @@ RocksStore::~RocksStore() = default;
 
 ReadMode RocksStore::read_mode() const { return impl_->read_mode; }
 bool RocksStore::formatted_now() const { return impl_->formatted_now; }
+bool RocksStore::MayLackBatches() const { return impl_->log_end.early; }
+
 const std::vector<std::string>& RocksStore::notes() const { return impl_->notes; }
 
 Status RocksStore::Impl::ShowFamily(Family family, const std::string& lower,

@@ -102,6 +102,7 @@ class RocksStore : public Store {
                                          const std::atomic<bool>& stop) const;
 
   ReadMode read_mode() const;  // Of a store from OpenForRead.
+  bool MayLackBatches() const override;
   bool formatted_now() const;  // Open found nothing and made a new ledger.
   // What an operator should know of what was opened though it was not refused, as sentences.
   const std::vector<std::string>& notes() const;

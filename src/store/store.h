@@ -60,6 +60,10 @@ class Store {
   // Makes durable what Commit has applied without syncing. A no-op when each Commit syncs.
   virtual Status Sync() = 0;
 
+  // Whether batches that were answered may be missing from what Load shows, although the machine
+  // was not booted since: its disk lost what had not been synced.
+  virtual bool MayLackBatches() const { return false; }
+
   // Whether Commit would still write to the ledger that was loaded. The writer.
   virtual Status CheckPlace() { return {}; }
 

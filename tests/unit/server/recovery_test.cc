@@ -96,6 +96,24 @@ TEST_CASE("after a reboot fences go on behind those that a power cut may have ta
   }
 }
 
+// Of a disk that lost what was not synced, under a machine that went on.
+class LossyStore : public store::MemoryStore {
+ public:
+  using MemoryStore::MemoryStore;
+  bool MayLackBatches() const override { return true; }
+};
+
+TEST_CASE("fences go on behind those of batches that a disk has lost, also on the same boot") {
+  LossyStore store(TestFormat());
+  const Result<ClockSample> clock = SampleClocks();
+  REQUIRE(clock.ok());
+  FillStore(&store, *clock);
+  const Result<RecoveredLedger> ledger = Recover(&store, {});
+  REQUIRE(ledger.ok());
+  CHECK(ledger->time->same_boot);
+  CHECK(ledger->core->next_fence() == 3 + ledger::kFencesSkippedByBoot);
+}
+
 TEST_CASE("after a reboot fences do not cross the line from which a restore would go on") {
   store::MemoryStore store(TestFormat());
   Result<ClockSample> clock = SampleClocks();

@@ -214,6 +214,7 @@ TEST_CASE("the end that was found is told, and what followed does not come back"
       last = BatchNumberOf(DumpOf(store->get()));
       const bool first = durability == Durability::kSync;
       REQUIRE((*store)->notes().size() == (first ? 1 : 0));
+      CHECK((*store)->MayLackBatches() == first);
       if (first) {
         CHECK(last == 6);
         const std::string said = (*store)->notes()[0];
