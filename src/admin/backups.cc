@@ -36,8 +36,9 @@ std::string FencesText(const backup::Restored& restored) {
     return ", so no fence, token id or session number is given out twice";
   }
   return ", beyond those of the backup, but maybe not beyond those of an earlier copy:\n"
-         "    the clock of this machine is wrong: set it right and restore again, to another "
-         "directory, before you serve";
+         "    the clock of this machine is wrong, or that of one which served the ledger was;\n"
+         "    set it right and restore again, to another directory, or let all calls end before\n"
+         "    you serve";
 }
 
 }  // namespace

@@ -123,9 +123,10 @@ Result<Restored> RestoreTo(const std::string& from, const std::string& work, Man
   NOWCALLS_RETURN_IF_ERROR(CheckCounts(manifest, *summary));
   Restored restored;
   restored.age_ms = now.wall_ms - manifest.made_wall_ms;
-  restored.is_beyond_copies = ledger::WallClockIsPlausible(manifest.made_wall_ms, now.wall_ms);
-  restored.next_fence = ledger::FenceAfterGap(summary->seal ? summary->seal->next_fence : 1,
-                                              manifest.made_wall_ms, now.wall_ms);
+  const uint64_t next = summary->seal ? summary->seal->next_fence : 1;
+  restored.is_beyond_copies = ledger::WallClockIsPlausible(manifest.made_wall_ms, now.wall_ms) &&
+                              next <= ledger::FenceLine(now.wall_ms);
+  restored.next_fence = ledger::FenceAfterGap(next, manifest.made_wall_ms, now.wall_ms);
   if (restored.next_fence >= ledger::kFenceMax) {
     return Status::Corruption("the fences of the backup are used up, or the wall clock is wrong");
   }

@@ -23,7 +23,8 @@ struct Restored {
   Manifest manifest;
   int64_t age_ms = 0;  // By the wall clock; negative when the backup seems to be of the future.
   uint64_t next_fence = 0;  // The first that the copy may give out.
-  // False: the wall clock is wrong, and an earlier copy may have given out later fences.
+  // False: the wall clock is wrong, or was when fences came to be beyond the line, and an earlier
+  // copy may have given out later ones.
   bool is_beyond_copies = true;
 };
 

@@ -156,6 +156,22 @@ TEST_CASE_FIXTURE(BackedUp, "a restore before the backup was made tells that the
   CHECK(restored->next_fence >= before.seal->next_fence + ledger::kFencesSkippedBlindly);
 }
 
+TEST_CASE_FIXTURE(BackedUp,
+                  "a restore of what a clock that was ahead made may not tell of copies") {
+  ClockSample ahead = Now();
+  ahead.wall_ms += int64_t{365} * 24 * 3'600'000;
+  const Result<Restored> early = Restore(backup(), dir.Sub("ahead"), ahead, kNever);
+  REQUIRE(early.ok());
+  CHECK(early->is_beyond_copies);
+  const auto made =
+      MakeBackupAtRest(dir.Sub("ahead"), dir.Sub("second"), "test 1", VerifyCopy, kNever);
+  REQUIRE(made.ok());
+  const Result<Restored> restored = Restore(dir.Sub("second"), dir.Sub("new"), Now(), kNever);
+  REQUIRE(restored.ok());
+  CHECK_FALSE(restored->is_beyond_copies);
+  CHECK(restored->next_fence >= early->next_fence + ledger::kFencesSkippedBlindly);
+}
+
 TEST_CASE_FIXTURE(BackedUp, "a clock that leaves no fences is told, and nothing is made") {
   ClockSample now = Now();
   now.wall_ms = INT64_MAX;
