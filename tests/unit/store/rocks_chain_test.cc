@@ -2,7 +2,6 @@
 // and by readers, and the directory stays as it is.
 #include <doctest/doctest.h>
 #include <rocksdb/env.h>
-#include <rocksdb/file_system.h>
 
 #include <filesystem>
 #include <fstream>
@@ -397,19 +396,6 @@ TEST_CASE("a chain is whole when the logs have all that the data files need not 
   CHECK_FALSE(IsWhole({{3, 8}}, 9, 9, 8));
   CHECK_FALSE(IsWhole({{3, 8}}, 9, 9, std::nullopt));
 }
-
-// Makes no new witness.
-class NoWitness : public rocksdb::FileSystemWrapper {
- public:
-  NoWitness() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
-  const char* Name() const override { return "NoWitness"; }
-  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
-                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
-                                    rocksdb::IODebugContext* context) override {
-    if (path.ends_with("/witness.new")) return rocksdb::IOStatus::IOError(path);
-    return FileSystemWrapper::NewWritableFile(path, options, file, context);
-  }
-};
 
 // Of two logs that were deleted a power cut may bring back the first alone; a second one, between
 // the next start's new CURRENT and its new witness, leaves a manifest of which no floor is known.

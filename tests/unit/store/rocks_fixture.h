@@ -4,6 +4,7 @@
 #define NOWCALLS_UNIT_STORE_ROCKS_FIXTURE_H_
 
 #include <rocksdb/db.h>
+#include <rocksdb/file_system.h>
 
 #include <functional>
 #include <map>
@@ -42,6 +43,19 @@ void FlipByte(const std::string& path, uint64_t offset, int mask);
 std::vector<uint64_t> PayloadOffsets(const std::string& path);
 
 uint64_t SizeOf(const std::string& path);
+
+// A disk on which no new witness can be made.
+class NoWitness : public rocksdb::FileSystemWrapper {
+ public:
+  NoWitness() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "NoWitness"; }
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* context) override {
+    if (path.ends_with("/witness.new")) return rocksdb::IOStatus::IOError(path);
+    return FileSystemWrapper::NewWritableFile(path, options, file, context);
+  }
+};
 
 // Runs `change` on the bare database with all its families, then flushes and closes it.
 using BareChange = std::function<void(rocksdb::DB*, std::vector<rocksdb::ColumnFamilyHandle*>*)>;

@@ -196,19 +196,6 @@ TEST_CASE("what an open made is removed while the ledger is still locked") {
   CHECK(watch->unlocked.empty());
 }
 
-// Makes no new witness.
-class NoWitness : public rocksdb::FileSystemWrapper {
- public:
-  NoWitness() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
-  const char* Name() const override { return "NoWitness"; }
-  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
-                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
-                                    rocksdb::IODebugContext* context) override {
-    if (path.ends_with("/witness.new")) return rocksdb::IOStatus::IOError(path);
-    return FileSystemWrapper::NewWritableFile(path, options, file, context);
-  }
-};
-
 // By then CURRENT names the new manifest, and a compaction that the open began may still make data
 // files.
 TEST_CASE("an open that cannot write its witness leaves all that CURRENT names") {
