@@ -1,6 +1,6 @@
 // CommitWatch: what the log says of commits that take long. Grants wait for them, and all else for
-// those that the loop makes, so an operator
-// must hear of a disk that is slow, and of one that hangs while it does.
+// those that the loop makes, so an operator must hear of a disk that is slow, and of one that hangs
+// while it does.
 //
 // Thread: one at a time. Time comes in with each call.
 #ifndef NOWCALLS_SERVER_COMMIT_WATCH_H_
