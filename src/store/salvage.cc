@@ -77,8 +77,10 @@ class Translator : public rocksdb::WriteBatch::Handler {
   rocksdb::Status DeleteCF(uint32_t family, const rocksdb::Slice& key) override {
     return family < families_.size() ? writes.Delete(families_[family], key) : Unknown();
   }
+  // An ordinary one: the data files may have the key already, and one more from a log that is
+  // applied again, of which a single deletion takes away but the last.
   rocksdb::Status SingleDeleteCF(uint32_t family, const rocksdb::Slice& key) override {
-    return family < families_.size() ? writes.SingleDelete(families_[family], key) : Unknown();
+    return DeleteCF(family, key);
   }
   void LogData(const rocksdb::Slice& /*blob*/) override {}
 
