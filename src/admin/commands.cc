@@ -93,7 +93,7 @@ Format FormatOf(const Arguments& arguments, const Streams& streams) {
 }
 
 // Says whose ledger is being read from outside.
-void NoteSecondary(const Arguments& arguments, const Streams& streams) {
+void NoteHolder(const Arguments& arguments, const Streams& streams) {
   const Result<store::LedgerHolder> holder = store::FindLedgerHolder(arguments.data_dir);
   const bool named = holder.ok() && holder->pid > 0;
   streams.err("nowcalls-admin: note: " +
@@ -138,7 +138,7 @@ int RunOffline(const Arguments& arguments, const Streams& streams, const RulesFi
   for (const std::string& note : (*store)->notes()) {
     streams.err("nowcalls-admin: note: " + TerminalText(note) + "\n");
   }
-  if ((*store)->read_mode() == store::ReadMode::kSecondary) NoteSecondary(arguments, streams);
+  if ((*store)->read_mode() == store::ReadMode::kBesideServer) NoteHolder(arguments, streams);
   if (arguments.command == Command::kVerify) {
     const Result<bool> sound = PrintVerify(arguments, store->get(), progress, streams);
     const int exit_code = Finish(streams, sound.status());

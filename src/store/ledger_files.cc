@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <rocksdb/file_system.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include "store/log_views.h"
+#include "store/rocks_status.h"
 
 namespace nowcalls::store {
 namespace {
@@ -162,6 +164,14 @@ std::string CurrentManifest(const std::string& dir) {
   std::string name;
   std::getline(file, name);
   return name;
+}
+
+Result<std::string> CurrentManifest(rocksdb::FileSystem* files, const std::string& dir) {
+  std::string text;
+  const rocksdb::IOStatus read = rocksdb::ReadFileToString(files, dir + "/CURRENT", &text);
+  if (read.IsNotFound() || read.IsPathNotFound()) return std::string();
+  if (!read.ok()) return FromRocks(read, "read CURRENT", dir);
+  return text.substr(0, text.find('\n'));
 }
 
 uint64_t ManifestNumber(std::string_view path) {

@@ -12,6 +12,10 @@
 
 #include "nowcalls/status.h"
 
+namespace rocksdb {
+class FileSystem;
+}  // namespace rocksdb
+
 namespace nowcalls::store {
 
 // What makes a directory that is laid out like a data directory a backup (backup/manifest.h), and
@@ -48,6 +52,8 @@ Status CheckLogPresent(const std::string& dir);
 
 // The name of the manifest that CURRENT names; empty when that cannot be read.
 std::string CurrentManifest(const std::string& dir);
+// The same of the ledger that `files` shows; empty when there is no CURRENT. kIoError.
+Result<std::string> CurrentManifest(rocksdb::FileSystem* files, const std::string& dir);
 
 // The number of a manifest, by its name or path; 0: it is none.
 uint64_t ManifestNumber(std::string_view path);

@@ -57,8 +57,7 @@ Status CheckBetween(const std::string& dir, const LogSegment& last, const LogSeg
                   std::to_string(begin));
 }
 
-}  // namespace
-
+// That what was opened does not end before the batch that the witness knows.
 Status CheckReach(const std::string& ledger_dir, const std::map<uint64_t, LogSegment>& segments,
                   const KnownBatches& known) {
   if (known.sealed >= known.witnessed) return {};
@@ -68,6 +67,8 @@ Status CheckReach(const std::string& ledger_dir, const std::map<uint64_t, LogSeg
               "batch " + std::to_string(known.witnessed) + " was on the disk, as " +
                   WitnessPath(ledger_dir) + " tells, but " + end);
 }
+
+}  // namespace
 
 Status CheckChain(const std::string& ledger_dir, const std::map<uint64_t, LogSegment>& segments,
                   const KnownBatches& known) {
@@ -101,7 +102,9 @@ Status CheckChain(const std::string& ledger_dir, const std::map<uint64_t, LogSeg
 Status CheckManifest(rocksdb::FileSystem* files, const std::string& ledger_dir,
                      const std::optional<ledger::Witness>& witness, bool* same) {
   *same = false;
-  const std::string name = CurrentManifest(ledger_dir);
+  const Result<std::string> current = CurrentManifest(files, ledger_dir);
+  if (!current.ok()) return current.status();
+  const std::string& name = *current;
   const std::string path = ledger_dir + "/" + name;
   uint64_t size = 0;
   std::unique_ptr<rocksdb::FSRandomAccessFile> file;

@@ -36,11 +36,6 @@ struct KnownBatches {
 Status CheckChain(const std::string& ledger_dir, const std::map<uint64_t, LogSegment>& segments,
                   const KnownBatches& known);
 
-// kCorruption when what was opened ends before the batch that the witness knows. Also right while a
-// server writes, for a witness that was read before.
-Status CheckReach(const std::string& ledger_dir, const std::map<uint64_t, LogSegment>& segments,
-                  const KnownBatches& known);
-
 // kCorruption when the manifest that CURRENT names is damaged, or shorter than the witness knows.
 // `same` tells whether it is the one that the witness means. Whether there is such a file is left
 // to RocksDB. REQUIRES: no server has it open.

@@ -14,6 +14,9 @@ using rocksdb::IOStatus;
 
 constexpr uint64_t kHeaderBytes = 7;
 constexpr uint64_t kTypeOffset = 6;
+// Looks at a log that grows meanwhile, before what is found behind its end is believed.
+constexpr int kLooksMax = 100;
+
 constexpr int kFull = 1;
 constexpr int kFirst = 2;
 constexpr int kLast = 4;
@@ -232,6 +235,27 @@ IOStatus LogScan::LookBehind(uint64_t size, Rest* rest, uint64_t* content_end) {
   status = FindZeroSector(begin, *content_end, &found);
   *rest = found ? Rest::kTorn : Rest::kDamaged;
   return status;
+}
+
+IOStatus FollowEnd(LogScan* scan, const std::function<IOStatus(uint64_t* bytes)>& size,
+                   bool* stuck) {
+  *stuck = false;
+  for (int look = 0; look < kLooksMax; ++look) {
+    const uint64_t before = scan->end();
+    IOStatus status = scan->Advance();
+    if (!status.ok()) return status;
+    *stuck = look > 0 && scan->end() == before;
+    if (*stuck) return status;
+    uint64_t bytes = 0;
+    status = size(&bytes);
+    if (status.IsNotFound() || status.IsPathNotFound()) return IOStatus::OK();
+    LogScan::Rest rest{};
+    uint64_t content_end = 0;
+    if (status.ok()) status = scan->LookBehind(bytes, &rest, &content_end);
+    // A record behind what is none was perhaps not there yet when that was looked at.
+    if (!status.ok() || rest != LogScan::Rest::kRecord) return status;
+  }
+  return IOStatus::OK();
 }
 
 }  // namespace nowcalls::store

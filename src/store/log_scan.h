@@ -14,6 +14,7 @@
 #include <rocksdb/file_system.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -116,6 +117,13 @@ class LogScan {
   uint64_t loaded_ = UINT64_MAX;  // Where block_ begins in the file.
   uint64_t loaded_bytes_ = 0;
 };
+
+// Moves the end of `scan` behind the last record of a file that somebody may be writing; `size`
+// tells how long that is, or NotFound when it is gone. `stuck`: behind what is no record there is
+// one, and nobody writes between them, so it is damaged, or was left so by a crash of the machine.
+rocksdb::IOStatus FollowEnd(LogScan* scan,
+                            const std::function<rocksdb::IOStatus(uint64_t* bytes)>& size,
+                            bool* stuck);
 
 // Whether any byte of the first `size` of `file` is not zero. In a log that holds anything it is
 // one of the first.

@@ -15,9 +15,6 @@ using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
-// Looks at a log that grows meanwhile, before what is found behind its end is believed.
-constexpr int kLooksMax = 100;
-
 bool IsShown(std::string_view path) { return IsLog(path) || IsManifest(path); }
 
 class LogView : public rocksdb::FSSequentialFile {
@@ -87,22 +84,14 @@ IOStatus LogView::EndBehindLast() {
 
 IOStatus LogView::FollowEnd(rocksdb::FileSystem* files) {
   grows_ = true;
-  for (int look = 0; look < kLooksMax; ++look) {
-    IOStatus status = scan_.Advance();
-    if (!status.ok()) return status;
-    const bool moved = look == 0 || scan_.end() > end_;
-    end_ = scan_.end();
-    if (!moved) return Damaged();
-    uint64_t size = 0;
-    status = files->GetFileSize(path_, IOOptions(), &size, nullptr);
-    if (status.IsNotFound() || status.IsPathNotFound()) return IOStatus::OK();
-    LogScan::Rest rest{};
-    uint64_t content_end = 0;
-    if (status.ok()) status = scan_.LookBehind(size, &rest, &content_end);
-    // A record behind what is none was perhaps not there yet when that was looked at.
-    if (!status.ok() || rest != LogScan::Rest::kRecord) return status;
-  }
-  return IOStatus::OK();
+  const auto size = [&](uint64_t* bytes) {
+    return files->GetFileSize(path_, IOOptions(), bytes, nullptr);
+  };
+  bool stuck = false;
+  IOStatus status = store::FollowEnd(&scan_, size, &stuck);
+  if (!status.ok()) return status;
+  end_ = scan_.end();
+  return stuck ? Damaged() : status;
 }
 
 IOStatus LogView::Read(size_t bytes, const IOOptions& options, rocksdb::Slice* result,

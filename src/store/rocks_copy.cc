@@ -144,7 +144,7 @@ Status RocksStore::Impl::CopyParts(const CopyPlan& plan, const std::string& to,
 Result<std::vector<CopiedFile>> RocksStore::CopyTo(const std::string& to,
                                                    const std::atomic<bool>& stop) const {
   if (impl_->db == nullptr) return Status::FailedPrecondition("the ledger is closed");
-  if (impl_->for_read && impl_->read_mode != ReadMode::kReadOnly) {
+  if (impl_->for_read && impl_->read_mode != ReadMode::kAtRest) {
     return Status::FailedPrecondition("the ledger in " + impl_->dir +
                                       " is open in a server: ask that for the backup");
   }

@@ -6,14 +6,12 @@
 // families are created, the format record is written with a sync. Until the third is done the
 // ledger is empty, so an empty database without a format record is simply finished; one that holds
 // anything is damaged.
-#include <stdlib.h>
-
 #include <algorithm>
-#include <filesystem>
 
 #include "base/clock.h"
 #include "base/last_words.h"
 #include "ledger/codec.h"
+#include "store/frozen_files.h"
 #include "store/ledger_files.h"
 #include "store/log_chain.h"
 #include "store/rocks_options.h"
@@ -27,7 +25,6 @@ namespace {
 using ledger::Family;
 
 constexpr int kReadAttemptsMax = 10;
-constexpr int kCatchUpsMax = 100;
 
 const std::string& DefaultFamily() { return rocksdb::kDefaultColumnFamilyName; }
 
@@ -48,14 +45,6 @@ Status Damaged(const std::string& dir, const std::string& what) {
 Status NeverFinished(const std::string& dir) {
   return Status::NotFound("the ledger in " + dir +
                           " was never finished: start the server once to finish it");
-}
-
-Result<std::string> MakeSecondaryDir() {
-  const char* base = getenv("TMPDIR");
-  std::string path =
-      std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/nowcalls-read-XXXXXX";
-  if (mkdtemp(path.data()) != nullptr) return path;
-  return Status::IoError("cannot make the temporary directory " + path);
 }
 
 }  // namespace
@@ -103,7 +92,7 @@ Status RocksStore::Impl::OpenForServer() {
   std::vector<std::string> names = {DefaultFamily()};
   Status present = CheckLedgerPresent(dir);
   if (present.ok() || present.code() == StatusCode::kNotFound) {
-    NOWCALLS_RETURN_IF_ERROR(FindWitness(real.get(), ReadMode::kReadOnly));
+    NOWCALLS_RETURN_IF_ERROR(FindWitness(real.get()));
   }
   if (present.ok()) {
     NOWCALLS_RETURN_IF_ERROR(CheckLogPresent(dir));
@@ -134,10 +123,10 @@ Status RocksStore::Impl::OpenForServer() {
   write_options = CommitOptions(options.durability);
   bool formatted = false;
   NOWCALLS_RETURN_IF_ERROR(CheckFormat(&formatted));
-  return formatted ? CheckBatches(files->Segments(), ReadMode::kReadOnly) : Format();
+  return formatted ? CheckBatches(files->Segments()) : Format();
 }
 
-Status RocksStore::Impl::FindWitness(rocksdb::FileSystem* real, ReadMode mode) {
+Status RocksStore::Impl::FindWitness(rocksdb::FileSystem* real) {
   std::optional<ledger::WitnessFound> found;
   const rocksdb::IOStatus read = ReadWitness(real, dir, &found);
   if (!read.ok()) return FromRocks(read, "read the witness", dir);
@@ -151,37 +140,17 @@ Status RocksStore::Impl::FindWitness(rocksdb::FileSystem* real, ReadMode mode) {
     notes.push_back("one of two places in " + path +
                     " is damaged, as a power cut may leave it; the other is used");
   }
-  // While a server writes, the manifest grows.
-  if (mode == ReadMode::kReadOnly) {
-    NOWCALLS_RETURN_IF_ERROR(CheckManifest(real, dir, witness, &witness_is_of_manifest));
-  }
-  return FindEnd(real, mode);
+  NOWCALLS_RETURN_IF_ERROR(CheckManifest(real, dir, witness, &witness_is_of_manifest));
+  return FindEnd(real);
 }
 
-Status RocksStore::Impl::FindEnd(rocksdb::FileSystem* real, ReadMode mode) {
+Status RocksStore::Impl::FindEnd(rocksdb::FileSystem* real) {
   if (!witness.has_value()) return {};
-  const bool same = ManifestNumber(CurrentManifest(dir)) == witness->manifest;
+  const Result<std::string> manifest = CurrentManifest(real, dir);
+  if (!manifest.ok()) return manifest.status();
+  const bool same = ManifestNumber(*manifest) == witness->manifest;
   const std::optional<uint64_t> floor = same ? std::optional(witness->floor) : std::nullopt;
-  rocksdb::IOStatus status = FindLogEnd(real, dir, *witness, floor, &log_end);
-  if (mode == ReadMode::kReadOnly) return FromRocks(status, "read the logs", dir);
-  // The end of a log that is being written moves under the look, and may look torn. What a crash
-  // left stays as it is.
-  constexpr int kLooksMax = 5;
-  for (int look = 1; status.ok() && log_end.early; ++look) {
-    const LogEnd before = std::exchange(log_end, {});
-    if (look == kLooksMax) status = rocksdb::IOStatus::Busy();
-    if (status.ok()) status = FindLogEnd(real, dir, *witness, floor, &log_end);
-    if (log_end.batch == before.batch && log_end.place == before.place) break;
-  }
-  // A server that starts has not cut the logs yet; one that serves deletes logs under this look,
-  // but not without writing the witness first.
-  std::optional<ledger::WitnessFound> now;
-  const rocksdb::IOStatus read = ReadWitness(real, dir, &now);
-  const bool still = read.ok() && now.has_value() && now->witness == witness;
-  if (status.ok() && still) return {};
-  log_end = {};
-  log_end.hidden.below = witness->first_log;
-  return {};
+  return FromRocks(FindLogEnd(real, dir, *witness, floor, &log_end), "read the logs", dir);
 }
 
 Status RocksStore::Impl::CheckEnd() {
@@ -216,8 +185,7 @@ Result<uint64_t> RocksStore::Impl::SealedBatch() const {
   return seal->batch_number;
 }
 
-Status RocksStore::Impl::CheckBatches(const std::map<uint64_t, LogSegment>& segments,
-                                      ReadMode mode) {
+Status RocksStore::Impl::CheckBatches(const std::map<uint64_t, LogSegment>& segments) {
   const Result<uint64_t> sealed = SealedBatch();
   // A seal that cannot be read is for whoever loads the ledger to tell.
   if (sealed.status().code() == StatusCode::kCorruption) return {};
@@ -226,7 +194,6 @@ Status RocksStore::Impl::CheckBatches(const std::map<uint64_t, LogSegment>& segm
   KnownBatches known;
   known.sealed = last_batch;
   if (witness.has_value()) known.witnessed = witness->batch_number;
-  if (mode == ReadMode::kSecondary) return CheckReach(dir, segments, known);
   if (witness_is_of_manifest) known.floor = witness->floor;
   NOWCALLS_RETURN_IF_ERROR(CheckChain(dir, segments, known));
   return CheckEnd();
@@ -240,55 +207,32 @@ Status RocksStore::Impl::KeepOpened() {
   return status;
 }
 
-rocksdb::DBOptions RocksStore::Impl::OptionsForRead(LogViews::State state) {
-  views = std::make_shared<LogViews>(rocksdb::FileSystem::Default(), state);
+Status RocksStore::Impl::OpenReadOnly(const std::shared_ptr<rocksdb::FileSystem>& shown) {
+  NOWCALLS_RETURN_IF_ERROR(FindWitness(shown.get()));
+  views = std::make_shared<LogViews>(shown, LogViews::State::kAtRest);
   views->Hide(log_end.hidden);
   env = rocksdb::NewCompositeEnv(views);
   rocksdb::DBOptions db_options = ReaderDbOptions();
   db_options.env = env.get();
-  return db_options;
-}
-
-Status RocksStore::Impl::OpenReadOnly() {
-  NOWCALLS_RETURN_IF_ERROR(CheckLogPresent(dir));
-  NOWCALLS_RETURN_IF_ERROR(FindWitness(rocksdb::FileSystem::Default().get(), ReadMode::kReadOnly));
-  const rocksdb::DBOptions db_options = OptionsForRead(LogViews::State::kAtRest);
   const Result<std::vector<std::string>> names = ListFamilies(db_options, dir);
   if (!names.ok()) return names.status();
-  read_mode = ReadMode::kReadOnly;
   rocksdb::DB* opened = nullptr;
   const rocksdb::Status status =
       rocksdb::DB::OpenForReadOnly(db_options, dir, Describe(*names), &handles, &opened);
   return FromRocks(Adopt(status, opened), "open the ledger for reading", dir);
 }
 
-Status RocksStore::Impl::OpenSecondary() {
-  // First: what it says of is in the log by then.
-  NOWCALLS_RETURN_IF_ERROR(FindWitness(rocksdb::FileSystem::Default().get(), ReadMode::kSecondary));
-  const rocksdb::DBOptions db_options = OptionsForRead(LogViews::State::kBeingWritten);
-  const Result<std::vector<std::string>> names = ListFamilies(db_options, dir);
-  if (!names.ok()) return names.status();
-  Result<std::string> made = MakeSecondaryDir();
-  if (!made.ok()) return made.status();
-  secondary_dir = *std::move(made);
-  read_mode = ReadMode::kSecondary;
-  std::string before = ManifestState(dir);
-  rocksdb::DB* opened = nullptr;
-  rocksdb::Status status = rocksdb::DB::OpenAsSecondary(db_options, dir, secondary_dir,
-                                                        Describe(*names), &handles, &opened);
-  status = Adopt(status, opened);
-  // The manifest is read first and the logs after it. If the server flushed and dropped a log in
-  // between, its records are in neither; that shows as a changed manifest, and reading on from
-  // where we are closes the gap.
-  for (int i = 0; status.ok() && ManifestState(dir) != before; ++i) {
-    if (i == kCatchUpsMax) {
-      return Status::Unavailable("the server changes the ledger in " + dir +
-                                 " faster than it can be read: ask the server instead");
-    }
-    before = ManifestState(dir);
-    status = db->TryCatchUpWithPrimary();
-  }
-  return FromRocks(status, "read the ledger beside its server", dir);
+Status RocksStore::Impl::OpenAtRest() {
+  read_mode = ReadMode::kAtRest;
+  NOWCALLS_RETURN_IF_ERROR(CheckLogPresent(dir));
+  return OpenReadOnly(rocksdb::FileSystem::Default());
+}
+
+Status RocksStore::Impl::OpenBesideServer() {
+  read_mode = ReadMode::kBesideServer;
+  const Result<std::shared_ptr<FrozenFiles>> frozen = FrozenFiles::Take(dir);
+  if (!frozen.ok()) return frozen.status();
+  return OpenReadOnly(*frozen);
 }
 
 Result<bool> RocksStore::Impl::IsEmpty(rocksdb::ColumnFamilyHandle* handle) const {
@@ -381,11 +325,6 @@ rocksdb::Status RocksStore::Impl::CloseDb() {
     files->StopHelpers();
     files->Undo();
   }
-  if (!secondary_dir.empty()) {
-    std::error_code ignored;
-    std::filesystem::remove_all(secondary_dir, ignored);
-    secondary_dir.clear();
-  }
   lock.reset();
   return status;
 }
@@ -434,14 +373,12 @@ Result<std::unique_ptr<RocksStore>> RocksStore::OpenForRead(const std::string& d
     auto impl = std::make_unique<Impl>(dir);
     impl->for_read = true;
     const bool held = holder->pid != 0;
-    Status opened = held ? impl->OpenSecondary() : impl->OpenReadOnly();
+    Status opened = held ? impl->OpenBesideServer() : impl->OpenAtRest();
     bool formatted = false;
     if (opened.ok()) opened = impl->CheckFormat(&formatted);
-    if (opened.ok() && formatted) {
-      opened = impl->CheckBatches(impl->views->Segments(dir), impl->read_mode);
-    }
-    // A server that started or flushed meanwhile may have taken files away under the open.
-    const bool disturbed = ManifestState(dir) != before && !(held && opened.ok());
+    if (opened.ok() && formatted) opened = impl->CheckBatches(impl->views->Segments(dir));
+    // A server that started meanwhile may have taken files away under the open.
+    const bool disturbed = !held && ManifestState(dir) != before;
     if (disturbed && attempt < kReadAttemptsMax) continue;
     if (!opened.ok()) return opened;
     if (!formatted) return NeverFinished(dir);
@@ -454,12 +391,11 @@ Result<std::unique_ptr<RocksStore>> RocksStore::OpenForRead(const LedgerLock& lo
   auto impl = std::make_unique<Impl>(lock.ledger_dir());
   NOWCALLS_RETURN_IF_ERROR(CheckLedgerPresent(impl->dir));
   impl->for_read = true;
-  NOWCALLS_RETURN_IF_ERROR(impl->OpenReadOnly());
+  NOWCALLS_RETURN_IF_ERROR(impl->OpenAtRest());
   bool formatted = false;
   NOWCALLS_RETURN_IF_ERROR(impl->CheckFormat(&formatted));
   if (!formatted) return NeverFinished(impl->dir);
-  NOWCALLS_RETURN_IF_ERROR(
-      impl->CheckBatches(impl->views->Segments(impl->dir), ReadMode::kReadOnly));
+  NOWCALLS_RETURN_IF_ERROR(impl->CheckBatches(impl->views->Segments(impl->dir)));
   return std::unique_ptr<RocksStore>(new RocksStore(std::move(impl)));
 }
 

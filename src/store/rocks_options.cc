@@ -59,7 +59,7 @@ rocksdb::DBOptions CommonDbOptions() {
   // drops acknowledged batches without a word. This mode forgives only what a crash leaves behind:
   // a record that is cut short at the very end.
   db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
-  // Every file stays open: a secondary needs it, and no sweep waits for an open.
+  // Every file stays open: no sweep waits for an open.
   db.max_open_files = -1;
   // At open each family would start sixteen threads, for a handful of files.
   db.max_file_opening_threads = 1;

@@ -47,8 +47,8 @@ struct RocksStoreOptions {
 
 // How a tool reads a ledger without being its server.
 enum class ReadMode {
-  kReadOnly,   // Nobody has it open.
-  kSecondary,  // A server has it open, perhaps hung: a consistent view of what is in its log.
+  kAtRest,        // Nobody has it open.
+  kBesideServer,  // A server has it open, perhaps hung: what it had logged at one moment.
 };
 
 class RocksStore : public Store {
@@ -63,12 +63,12 @@ class RocksStore : public Store {
                                                   const RocksStoreOptions& options);
 
   // Opens for Load and Scan only; Commit and Sync fail with kFailedPrecondition. Changes nothing in
-  // the ledger's directory. kSecondary when FindLedgerHolder names somebody, kReadOnly otherwise.
+  // the ledger's directory. kBesideServer when FindLedgerHolder names somebody, kAtRest otherwise.
   // Load then shows all tokens, where a server's Load starts at the watermark. kNotFound when there
   // is no ledger, kInvalidArgument when `data_dir` cannot be a data directory, kUnavailable when a
   // busy server changes it faster than it can be read, else as Open.
   static Result<std::unique_ptr<RocksStore>> OpenForRead(const std::string& data_dir);
-  // The same of the ledger whose lock this process has, so that nobody writes it: kReadOnly.
+  // The same of the ledger whose lock this process has, so that nobody writes it: kAtRest.
   static Result<std::unique_ptr<RocksStore>> OpenForRead(const LedgerLock& lock);
 
   // For salvage: opens the copy of a ledger in `dir` as OpenForRead would, but without its checks,

@@ -53,20 +53,20 @@ struct RocksStore::Impl {
 
   Status OpenForServer();
   // What the witness says, before the ledger is opened; tells of a damaged one in `notes`.
-  Status FindWitness(rocksdb::FileSystem* real, ReadMode mode);
+  Status FindWitness(rocksdb::FileSystem* real);
   // Where the logs of the ledger end. Of FindWitness.
-  Status FindEnd(rocksdb::FileSystem* real, ReadMode mode);
+  Status FindEnd(rocksdb::FileSystem* real);
   // That no data file has what the logs were found not to have, and a note of that end.
   Status CheckEnd();
   // That what was opened has all of its batches. REQUIRES: there is a format record.
-  Status CheckBatches(const std::map<uint64_t, LogSegment>& segments, ReadMode mode);
+  Status CheckBatches(const std::map<uint64_t, LogSegment>& segments);
   Result<uint64_t> SealedBatch() const;
   // See RocksStore::Keep.
   Status KeepOpened();
-  // With an `env` that shows the logs of a ledger in `state`.
-  rocksdb::DBOptions OptionsForRead(LogViews::State state);
-  Status OpenReadOnly();
-  Status OpenSecondary();
+  Status OpenAtRest();
+  Status OpenBesideServer();
+  // Of the two: what `shown` shows.
+  Status OpenReadOnly(const std::shared_ptr<rocksdb::FileSystem>& shown);
 
   // Ok with `formatted` telling whether there is a format record; then everything fits it.
   Status CheckFormat(bool* formatted);
@@ -117,8 +117,7 @@ struct RocksStore::Impl {
   bool kept = false;  // What BeginOpen of `files` began is done.
   bool for_read = false;
   bool for_salvage = false;
-  ReadMode read_mode = ReadMode::kReadOnly;
-  std::string secondary_dir;  // Made for a secondary, empty otherwise.
+  ReadMode read_mode = ReadMode::kAtRest;
   std::optional<ledger::Witness> witness;
   bool witness_is_of_manifest = false;
   LogEnd log_end;

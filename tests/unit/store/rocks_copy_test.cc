@@ -219,7 +219,7 @@ TEST_CASE("a copy that is stopped says so, and one beside a server that is not o
   CHECK(store->CopyTo(dir.Sub("copy"), stop).status().code() == StatusCode::kUnavailable);
   const auto reader = RocksStore::OpenForRead(dir.Sub("data"));
   REQUIRE(reader.ok());
-  REQUIRE((*reader)->read_mode() == ReadMode::kSecondary);
+  REQUIRE((*reader)->read_mode() == ReadMode::kBesideServer);
   fs::create_directories(dir.Sub("other"));
   const Status refused = (*reader)->CopyTo(dir.Sub("other"), kNever).status();
   CHECK(refused.code() == StatusCode::kFailedPrecondition);

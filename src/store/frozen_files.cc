@@ -1,0 +1,335 @@
+#include "store/frozen_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "ledger/witness.h"
+#include "store/ledger_files.h"
+#include "store/log_views.h"
+#include "store/rocks_status.h"
+
+namespace nowcalls::store {
+namespace {
+
+using rocksdb::FileOptions;
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+
+constexpr int kRoundsMax = 100;
+constexpr int kWitnessLooksMax = 10;
+constexpr std::string_view kCurrentName = "CURRENT";
+
+bool IsTable(std::string_view name) { return name.ends_with(".sst"); }
+
+Status OsError(const std::string& doing, const std::string& path) {
+  return Status::IoError("cannot " + doing + " " + path + ": " + std::strerror(errno));
+}
+
+IOStatus NotFound(const std::string& path) { return IOStatus::NotFound(path); }
+
+}  // namespace
+
+// A file that is open, or the bytes that were once in one.
+class FrozenFiles::OpenFile : public rocksdb::FSRandomAccessFile {
+ public:
+  OpenFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  explicit OpenFile(std::string bytes) : bytes_(std::move(bytes)) {}
+  ~OpenFile() override {
+    if (fd_ >= 0) close(fd_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  IOStatus SizeNow(uint64_t* bytes) const {
+    struct stat info {};
+    if (fd_ >= 0 && fstat(fd_, &info) != 0) return IOStatus::IOError(path_, std::strerror(errno));
+    *bytes = fd_ >= 0 ? static_cast<uint64_t>(info.st_size) : bytes_.size();
+    return IOStatus::OK();
+  }
+
+  IOStatus Read(uint64_t offset, size_t bytes, const IOOptions& /*options*/, rocksdb::Slice* result,
+                char* scratch, IODebugContext* /*context*/) const override {
+    if (fd_ < 0) {
+      const size_t from = std::min<uint64_t>(offset, bytes_.size());
+      *result = {scratch, bytes_.copy(scratch, bytes, from)};
+      return IOStatus::OK();
+    }
+    size_t done = 0;
+    while (done < bytes) {
+      const ssize_t got =
+          pread(fd_, scratch + done, bytes - done, static_cast<off_t>(offset + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return IOStatus::IOError(path_, std::strerror(errno));
+      if (got == 0) break;
+      done += static_cast<size_t>(got);
+    }
+    *result = {scratch, done};
+    return IOStatus::OK();
+  }
+
+ private:
+  const std::string path_;
+  const int fd_ = -1;
+  const std::string bytes_;
+};
+
+// Of a file what is shown.
+class FrozenFiles::View : public rocksdb::FSRandomAccessFile {
+ public:
+  explicit View(Frozen frozen) : frozen_(std::move(frozen)) {}
+  IOStatus Read(uint64_t offset, size_t bytes, const IOOptions& options, rocksdb::Slice* result,
+                char* scratch, IODebugContext* context) const override {
+    const uint64_t left = offset < frozen_.bytes ? frozen_.bytes - offset : 0;
+    return frozen_.file->Read(offset, std::min<uint64_t>(bytes, left), options, result, scratch,
+                              context);
+  }
+
+ private:
+  const Frozen frozen_;
+};
+
+class FrozenFiles::SequentialView : public rocksdb::FSSequentialFile {
+ public:
+  explicit SequentialView(const Frozen& frozen) : view_(frozen) {}
+  IOStatus Read(size_t bytes, const IOOptions& options, rocksdb::Slice* result, char* scratch,
+                IODebugContext* context) override {
+    IOStatus status = view_.Read(at_, bytes, options, result, scratch, context);
+    if (status.ok()) at_ += result->size();
+    return status;
+  }
+  IOStatus Skip(uint64_t bytes) override {
+    at_ += bytes;
+    return IOStatus::OK();
+  }
+
+ private:
+  View view_;
+  uint64_t at_ = 0;
+};
+
+FrozenFiles::FrozenFiles(std::string dir)
+    : FileSystemWrapper(rocksdb::FileSystem::Default()), dir_(std::move(dir)) {}
+
+Result<std::shared_ptr<FrozenFiles>> FrozenFiles::Take(const std::string& dir) {
+  std::shared_ptr<FrozenFiles> frozen(new FrozenFiles(dir));
+  NOWCALLS_RETURN_IF_ERROR(frozen->Freeze());
+  return frozen;
+}
+
+Status FrozenFiles::Freeze() {
+  Result<Moment> before = LookAtManifest();
+  for (int round = 0; before.ok(); ++round) {
+    if (round == kRoundsMax) {
+      return Status::Unavailable("the server changes the ledger in " + dir_ +
+                                 " faster than it can be read: ask the server instead");
+    }
+    Result<bool> found_log = OpenNew();
+    if (!found_log.ok()) return found_log.status();
+    // Behind the opening, since it tells which logs are gone. It may not tell of batches that are
+    // in a log that is not open, so these are looked for again.
+    NOWCALLS_RETURN_IF_ERROR(ReadWitness());
+    found_log = OpenNew();
+    if (!found_log.ok()) return found_log.status();
+    Result<Moment> now = LookAtManifest();
+    if (now.ok() && *now == *before && !*found_log) break;
+    before = std::move(now);
+  }
+  if (!before.ok()) return before.status();
+  NOWCALLS_RETURN_IF_ERROR(FixManifest());
+  return FixLogs();
+}
+
+Result<FrozenFiles::Moment> FrozenFiles::LookAtManifest() {
+  std::string text;
+  NOWCALLS_RETURN_IF_ERROR(ReadCurrent(&text));
+  Moment moment;
+  moment.manifest = text.substr(0, text.find('\n'));
+  if (moment.manifest != manifest_) {
+    files_.erase(manifest_);
+    manifest_scan_.reset();
+    manifest_ = moment.manifest;
+  }
+  if (!manifest_scan_.has_value() && IsManifest(manifest_)) {
+    NOWCALLS_RETURN_IF_ERROR(Open(manifest_));
+    const auto found = files_.find(manifest_);
+    if (found != files_.end()) manifest_scan_.emplace(found->second.file.get());
+  }
+  // That there is no such file RocksDB tells.
+  if (!manifest_scan_.has_value()) return moment;
+  NOWCALLS_RETURN_IF_ERROR(FromRocks(manifest_scan_->Advance(), "read the manifest", dir_));
+  moment.manifest_end = manifest_scan_->end();
+  return moment;
+}
+
+Result<bool> FrozenFiles::OpenNew() {
+  std::vector<std::string> names;
+  const IOStatus listed = target()->GetChildren(dir_, IOOptions(), &names, nullptr);
+  NOWCALLS_RETURN_IF_ERROR(FromRocks(listed, "list the files", dir_));
+  bool found_log = false;
+  for (const std::string& name : names) {
+    if (files_.contains(name) || (!IsLog(name) && !IsTable(name))) continue;
+    NOWCALLS_RETURN_IF_ERROR(Open(name));
+    found_log = found_log || (IsLog(name) && files_.contains(name));
+  }
+  return found_log;
+}
+
+Status FrozenFiles::Open(const std::string& name) {
+  const std::string path = PathOf(name);
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return errno == ENOENT ? Status::Ok() : OsError("open", path);
+  auto file = std::make_shared<const OpenFile>(path, fd);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return {};
+  Frozen frozen{std::move(file), 0};
+  NOWCALLS_RETURN_IF_ERROR(FromRocks(frozen.file->SizeNow(&frozen.bytes), "look at " + name, dir_));
+  files_.insert_or_assign(name, std::move(frozen));
+  return {};
+}
+
+Status FrozenFiles::ReadCurrent(std::string* text) {
+  const std::string name(kCurrentName);
+  const IOStatus read = rocksdb::ReadFileToString(target(), PathOf(name), text);
+  NOWCALLS_RETURN_IF_ERROR(FromRocks(read, "read CURRENT", dir_));
+  files_.insert_or_assign(name, Frozen{std::make_shared<const OpenFile>(*text), text->size()});
+  return {};
+}
+
+Status FrozenFiles::ReadWitness() {
+  const std::string name(ledger::kWitnessName);
+  for (int look = 1; look <= kWitnessLooksMax; ++look) {
+    std::string bytes;
+    const IOStatus read = rocksdb::ReadFileToString(target(), PathOf(name), &bytes);
+    files_.erase(name);
+    if (read.IsNotFound() || read.IsPathNotFound()) return {};
+    NOWCALLS_RETURN_IF_ERROR(FromRocks(read, "read the witness", dir_));
+    const bool damaged = ledger::DecodeWitnessFile(bytes).damaged;
+    const uint64_t size = bytes.size();
+    files_[name] = Frozen{std::make_shared<const OpenFile>(std::move(bytes)), size};
+    // Or it is being written.
+    if (!damaged) break;
+  }
+  return {};
+}
+
+Status FrozenFiles::FixManifest() {
+  if (!manifest_scan_.has_value()) return {};
+  Frozen& frozen = files_.at(manifest_);
+  // Where it ended when the last look was taken at it: what is behind is of a later moment, or was
+  // never whole. Unless a record follows what is none, which stays in sight.
+  const uint64_t end = manifest_scan_->end();
+  bool stuck = false;
+  const auto size = [&](uint64_t* bytes) { return frozen.file->SizeNow(bytes); };
+  NOWCALLS_RETURN_IF_ERROR(
+      FromRocks(FollowEnd(&*manifest_scan_, size, &stuck), "read the manifest", dir_));
+  frozen.bytes = end;
+  if (stuck) return FromRocks(frozen.file->SizeNow(&frozen.bytes), "read the manifest", dir_);
+  return {};
+}
+
+// The newest first: when that has a record, those before it are complete.
+Status FrozenFiles::FixLogs() {
+  std::map<uint64_t, Frozen*, std::greater<>> logs;
+  for (auto& [name, frozen] : files_) {
+    if (IsLog(name)) logs[LogNumber(name)] = &frozen;
+  }
+  bool newest = true;
+  for (auto& [number, frozen] : logs) {
+    const OpenFile& file = *frozen->file;
+    const auto size = [&file](uint64_t* bytes) { return file.SizeNow(bytes); };
+    uint64_t bytes = 0;
+    IOStatus status = size(&bytes);
+    bool has_content = true;
+    if (status.ok() && newest) status = HasNonZero(file, bytes, &has_content);
+    frozen->bytes = has_content ? bytes : 0;
+    if (status.ok() && newest && has_content) {
+      LogScan scan(&file);
+      bool stuck = false;
+      status = FollowEnd(&scan, size, &stuck);
+      // What does not move is judged as a log at rest is.
+      if (!stuck) frozen->bytes = scan.end();
+      newest = false;
+    }
+    NOWCALLS_RETURN_IF_ERROR(FromRocks(status, "read the logs", dir_));
+  }
+  return {};
+}
+
+bool FrozenFiles::IsOfKind(const std::string& path) const {
+  if (!path.starts_with(dir_ + "/")) return false;
+  const std::string_view name = std::string_view(path).substr(dir_.size() + 1);
+  return IsLog(name) || IsTable(name) || IsManifest(name) || name == kCurrentName ||
+         name == ledger::kWitnessName;
+}
+
+const FrozenFiles::Frozen* FrozenFiles::Find(const std::string& path) const {
+  const auto found = files_.find(path.substr(path.rfind('/') + 1));
+  return found != files_.end() ? &found->second : nullptr;
+}
+
+IOStatus FrozenFiles::NewSequentialFile(const std::string& path, const FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSSequentialFile>* file,
+                                        IODebugContext* context) {
+  if (!IsOfKind(path)) return FileSystemWrapper::NewSequentialFile(path, options, file, context);
+  const Frozen* frozen = Find(path);
+  if (frozen == nullptr) return NotFound(path);
+  *file = std::make_unique<SequentialView>(*frozen);
+  return IOStatus::OK();
+}
+
+IOStatus FrozenFiles::NewRandomAccessFile(const std::string& path, const FileOptions& options,
+                                          std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                                          IODebugContext* context) {
+  if (!IsOfKind(path)) return FileSystemWrapper::NewRandomAccessFile(path, options, file, context);
+  const Frozen* frozen = Find(path);
+  if (frozen == nullptr) return NotFound(path);
+  *file = std::make_unique<View>(*frozen);
+  return IOStatus::OK();
+}
+
+IOStatus FrozenFiles::FileExists(const std::string& path, const IOOptions& options,
+                                 IODebugContext* context) {
+  if (!IsOfKind(path)) return FileSystemWrapper::FileExists(path, options, context);
+  return Find(path) != nullptr ? IOStatus::OK() : NotFound(path);
+}
+
+IOStatus FrozenFiles::GetFileSize(const std::string& path, const IOOptions& options,
+                                  uint64_t* bytes, IODebugContext* context) {
+  if (!IsOfKind(path)) return FileSystemWrapper::GetFileSize(path, options, bytes, context);
+  const Frozen* frozen = Find(path);
+  if (frozen == nullptr) return NotFound(path);
+  *bytes = frozen->bytes;
+  return IOStatus::OK();
+}
+
+IOStatus FrozenFiles::GetChildren(const std::string& dir, const IOOptions& options,
+                                  std::vector<std::string>* names, IODebugContext* context) {
+  if (dir != dir_) return FileSystemWrapper::GetChildren(dir, options, names, context);
+  names->clear();
+  for (const auto& [name, frozen] : files_) names->push_back(name);
+  return IOStatus::OK();
+}
+
+IOStatus FrozenFiles::GetChildrenFileAttributes(const std::string& dir, const IOOptions& options,
+                                                std::vector<rocksdb::FileAttributes>* attributes,
+                                                IODebugContext* context) {
+  if (dir != dir_) {
+    return FileSystemWrapper::GetChildrenFileAttributes(dir, options, attributes, context);
+  }
+  attributes->clear();
+  for (const auto& [name, frozen] : files_) attributes->push_back({name, frozen.bytes});
+  return IOStatus::OK();
+}
+
+}  // namespace nowcalls::store
