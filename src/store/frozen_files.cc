@@ -1,6 +1,7 @@
 #include "store/frozen_files.h"
 
 #include <fcntl.h>
+#include <rocksdb/env.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,15 +29,12 @@ using rocksdb::IOStatus;
 
 constexpr int kRoundsMax = 100;
 constexpr int kWitnessLooksMax = 10;
+// Looks that find the same behind the end of a file, this far apart, before that is believed.
+constexpr int kStillLooks = 5;
+constexpr int kPauseMicros = 1000;
 constexpr std::string_view kCurrentName = "CURRENT";
 
 bool IsTable(std::string_view name) { return name.ends_with(".sst"); }
-
-Status OsError(const std::string& doing, const std::string& path) {
-  return Status::IoError("cannot " + doing + " " + path + ": " + std::strerror(errno));
-}
-
-IOStatus NotFound(const std::string& path) { return IOStatus::NotFound(path); }
 
 }  // namespace
 
@@ -56,6 +54,14 @@ class FrozenFiles::OpenFile : public rocksdb::FSRandomAccessFile {
     if (fd_ >= 0 && fstat(fd_, &info) != 0) return IOStatus::IOError(path_, std::strerror(errno));
     *bytes = fd_ >= 0 ? static_cast<uint64_t>(info.st_size) : bytes_.size();
     return IOStatus::OK();
+  }
+
+  // Whether `path` is a name of it.
+  bool Is(const std::string& path) const {
+    struct stat mine {};
+    struct stat named {};
+    return fstat(fd_, &mine) == 0 && stat(path.c_str(), &named) == 0 &&
+           mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
   }
 
   IOStatus Read(uint64_t offset, size_t bytes, const IOOptions& /*options*/, rocksdb::Slice* result,
@@ -121,24 +127,27 @@ class FrozenFiles::SequentialView : public rocksdb::FSSequentialFile {
 FrozenFiles::FrozenFiles(std::string dir)
     : FileSystemWrapper(rocksdb::FileSystem::Default()), dir_(std::move(dir)) {}
 
-Result<std::shared_ptr<FrozenFiles>> FrozenFiles::Take(const std::string& dir) {
+Result<std::shared_ptr<FrozenFiles>> FrozenFiles::Take(const std::string& dir,
+                                                       const std::function<void()>& between) {
   std::shared_ptr<FrozenFiles> frozen(new FrozenFiles(dir));
-  NOWCALLS_RETURN_IF_ERROR(frozen->Freeze());
+  NOWCALLS_RETURN_IF_ERROR(frozen->Freeze(between));
   return frozen;
 }
 
-Status FrozenFiles::Freeze() {
+Status FrozenFiles::Freeze(const std::function<void()>& between) {
   Result<Moment> before = LookAtManifest();
   for (int round = 0; before.ok(); ++round) {
     if (round == kRoundsMax) {
       return Status::Unavailable("the server changes the ledger in " + dir_ +
                                  " faster than it can be read: ask the server instead");
     }
+    CloseGone();
     Result<bool> found_log = OpenNew();
     if (!found_log.ok()) return found_log.status();
     // Behind the opening, since it tells which logs are gone. It may not tell of batches that are
     // in a log that is not open, so these are looked for again.
     NOWCALLS_RETURN_IF_ERROR(ReadWitness());
+    if (between) between();
     found_log = OpenNew();
     if (!found_log.ok()) return found_log.status();
     Result<Moment> now = LookAtManifest();
@@ -146,8 +155,9 @@ Status FrozenFiles::Freeze() {
     before = std::move(now);
   }
   if (!before.ok()) return before.status();
-  NOWCALLS_RETURN_IF_ERROR(FixManifest());
-  return FixLogs();
+  NOWCALLS_RETURN_IF_ERROR(FromRocks(FixManifest(), "read the manifest", dir_));
+  NOWCALLS_RETURN_IF_ERROR(FromRocks(FixTables(), "look at the data files", dir_));
+  return FromRocks(FixLogs(), "read the logs", dir_);
 }
 
 Result<FrozenFiles::Moment> FrozenFiles::LookAtManifest() {
@@ -156,20 +166,29 @@ Result<FrozenFiles::Moment> FrozenFiles::LookAtManifest() {
   Moment moment;
   moment.manifest = text.substr(0, text.find('\n'));
   if (moment.manifest != manifest_) {
-    files_.erase(manifest_);
     manifest_scan_.reset();
+    files_.erase(manifest_);
     manifest_ = moment.manifest;
   }
   if (!manifest_scan_.has_value() && IsManifest(manifest_)) {
-    NOWCALLS_RETURN_IF_ERROR(Open(manifest_));
+    Open(manifest_);
     const auto found = files_.find(manifest_);
-    if (found != files_.end()) manifest_scan_.emplace(found->second.file.get());
+    const bool opened = found != files_.end() && found->second.file != nullptr;
+    if (opened) manifest_scan_.emplace(found->second.file.get());
   }
-  // That there is no such file RocksDB tells.
+  // What is wrong with it RocksDB tells.
   if (!manifest_scan_.has_value()) return moment;
   NOWCALLS_RETURN_IF_ERROR(FromRocks(manifest_scan_->Advance(), "read the manifest", dir_));
   moment.manifest_end = manifest_scan_->end();
   return moment;
+}
+
+void FrozenFiles::CloseGone() {
+  std::erase_if(files_, [&](const auto& file) {
+    struct stat info {};
+    const auto& [name, frozen] = file;
+    return (IsLog(name) || IsTable(name)) && stat(PathOf(name).c_str(), &info) != 0;
+  });
 }
 
 Result<bool> FrozenFiles::OpenNew() {
@@ -178,31 +197,38 @@ Result<bool> FrozenFiles::OpenNew() {
   NOWCALLS_RETURN_IF_ERROR(FromRocks(listed, "list the files", dir_));
   bool found_log = false;
   for (const std::string& name : names) {
-    if (files_.contains(name) || (!IsLog(name) && !IsTable(name))) continue;
-    NOWCALLS_RETURN_IF_ERROR(Open(name));
-    found_log = found_log || (IsLog(name) && files_.contains(name));
+    if (!IsLog(name) && !IsTable(name)) continue;
+    // A server that starts gives numbers again that one before it had given.
+    const auto found = files_.find(name);
+    if (found != files_.end() && found->second.file != nullptr &&
+        found->second.file->Is(PathOf(name))) {
+      continue;
+    }
+    Open(name);
+    const auto opened = files_.find(name);
+    found_log =
+        found_log || (IsLog(name) && opened != files_.end() && opened->second.file != nullptr);
   }
   return found_log;
 }
 
-Status FrozenFiles::Open(const std::string& name) {
+void FrozenFiles::Open(const std::string& name) {
+  files_.erase(name);
   const std::string path = PathOf(name);
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return errno == ENOENT ? Status::Ok() : OsError("open", path);
-  auto file = std::make_shared<const OpenFile>(path, fd);
+  if (fd < 0 && errno == ENOENT) return;
+  Frozen frozen;
+  if (fd < 0) frozen.failure = std::strerror(errno);
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return {};
-  Frozen frozen{std::move(file), 0};
-  NOWCALLS_RETURN_IF_ERROR(FromRocks(frozen.file->SizeNow(&frozen.bytes), "look at " + name, dir_));
-  files_.insert_or_assign(name, std::move(frozen));
-  return {};
+  if (fd >= 0) frozen.file = std::make_shared<const OpenFile>(path, fd);
+  if (!std::filesystem::is_directory(path, ignored)) files_[name] = std::move(frozen);
 }
 
 Status FrozenFiles::ReadCurrent(std::string* text) {
   const std::string name(kCurrentName);
   const IOStatus read = rocksdb::ReadFileToString(target(), PathOf(name), text);
   NOWCALLS_RETURN_IF_ERROR(FromRocks(read, "read CURRENT", dir_));
-  files_.insert_or_assign(name, Frozen{std::make_shared<const OpenFile>(*text), text->size()});
+  files_.insert_or_assign(name, Frozen{std::make_shared<const OpenFile>(*text), {}, text->size()});
   return {};
 }
 
@@ -216,106 +242,136 @@ Status FrozenFiles::ReadWitness() {
     NOWCALLS_RETURN_IF_ERROR(FromRocks(read, "read the witness", dir_));
     const bool damaged = ledger::DecodeWitnessFile(bytes).damaged;
     const uint64_t size = bytes.size();
-    files_[name] = Frozen{std::make_shared<const OpenFile>(std::move(bytes)), size};
+    files_[name] = Frozen{std::make_shared<const OpenFile>(std::move(bytes)), {}, size};
     // Or it is being written.
     if (!damaged) break;
   }
   return {};
 }
 
-Status FrozenFiles::FixManifest() {
-  if (!manifest_scan_.has_value()) return {};
+IOStatus FrozenFiles::FindEnd(const OpenFile& file, LogScan* scan, uint64_t* end) {
+  const auto size = [&](uint64_t* bytes) { return file.SizeNow(bytes); };
+  uint64_t content_end = 0;
+  for (int look = 0, still = 0; look < kRoundsMax && still < kStillLooks; ++look) {
+    const std::pair before(scan->end(), content_end);
+    LogScan::Rest rest{};
+    IOStatus status = FollowEnd(scan, size, &rest, &content_end);
+    *end = scan->end();
+    const bool of_a_write = rest == LogScan::Rest::kNothing || rest == LogScan::Rest::kCutShort;
+    if (!status.ok() || of_a_write) return status;
+    still = before == std::pair(scan->end(), content_end) ? still + 1 : 0;
+    if (still == kStillLooks) return size(end);
+    // No event tells of what another process writes.
+    rocksdb::Env::Default()->SleepForMicroseconds(kPauseMicros);
+  }
+  return IOStatus::OK();
+}
+
+IOStatus FrozenFiles::FixManifest() {
+  if (!manifest_scan_.has_value()) return IOStatus::OK();
   Frozen& frozen = files_.at(manifest_);
-  // Where it ended when the last look was taken at it: what is behind is of a later moment, or was
-  // never whole. Unless a record follows what is none, which stays in sight.
+  // A record that came since is of a later moment.
   const uint64_t end = manifest_scan_->end();
-  bool stuck = false;
-  const auto size = [&](uint64_t* bytes) { return frozen.file->SizeNow(bytes); };
-  NOWCALLS_RETURN_IF_ERROR(
-      FromRocks(FollowEnd(&*manifest_scan_, size, &stuck), "read the manifest", dir_));
-  frozen.bytes = end;
-  if (stuck) return FromRocks(frozen.file->SizeNow(&frozen.bytes), "read the manifest", dir_);
-  return {};
+  IOStatus status = FindEnd(*frozen.file, &*manifest_scan_, &frozen.bytes);
+  if (frozen.bytes == manifest_scan_->end()) frozen.bytes = end;
+  return status;
+}
+
+// Those that the manifest names are finished; when they were opened they may not have been.
+IOStatus FrozenFiles::FixTables() {
+  for (auto& [name, frozen] : files_) {
+    if (!IsTable(name) || frozen.file == nullptr) continue;
+    IOStatus status = frozen.file->SizeNow(&frozen.bytes);
+    if (!status.ok()) return status;
+  }
+  return IOStatus::OK();
 }
 
 // The newest first: when that has a record, those before it are complete.
-Status FrozenFiles::FixLogs() {
+IOStatus FrozenFiles::FixLogs() {
   std::map<uint64_t, Frozen*, std::greater<>> logs;
   for (auto& [name, frozen] : files_) {
-    if (IsLog(name)) logs[LogNumber(name)] = &frozen;
+    if (IsLog(name) && frozen.file != nullptr) logs[LogNumber(name)] = &frozen;
   }
   bool newest = true;
   for (auto& [number, frozen] : logs) {
     const OpenFile& file = *frozen->file;
-    const auto size = [&file](uint64_t* bytes) { return file.SizeNow(bytes); };
     uint64_t bytes = 0;
-    IOStatus status = size(&bytes);
+    IOStatus status = file.SizeNow(&bytes);
     bool has_content = true;
     if (status.ok() && newest) status = HasNonZero(file, bytes, &has_content);
     frozen->bytes = has_content ? bytes : 0;
     if (status.ok() && newest && has_content) {
       LogScan scan(&file);
-      bool stuck = false;
-      status = FollowEnd(&scan, size, &stuck);
-      // What does not move is judged as a log at rest is.
-      if (!stuck) frozen->bytes = scan.end();
+      status = FindEnd(file, &scan, &frozen->bytes);
       newest = false;
     }
-    NOWCALLS_RETURN_IF_ERROR(FromRocks(status, "read the logs", dir_));
+    if (!status.ok()) return status;
   }
-  return {};
+  return IOStatus::OK();
+}
+
+bool FrozenFiles::IsOurDir(const std::string& dir) const {
+  return dir == dir_ || dir == dir_ + "/";
 }
 
 bool FrozenFiles::IsOfKind(const std::string& path) const {
-  if (!path.starts_with(dir_ + "/")) return false;
-  const std::string_view name = std::string_view(path).substr(dir_.size() + 1);
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos || !IsOurDir(path.substr(0, slash))) return false;
+  const std::string name = path.substr(slash + 1);
   return IsLog(name) || IsTable(name) || IsManifest(name) || name == kCurrentName ||
          name == ledger::kWitnessName;
 }
 
-const FrozenFiles::Frozen* FrozenFiles::Find(const std::string& path) const {
+IOStatus FrozenFiles::Find(const std::string& path, const Frozen** frozen) const {
   const auto found = files_.find(path.substr(path.rfind('/') + 1));
-  return found != files_.end() ? &found->second : nullptr;
+  if (found == files_.end()) return IOStatus::PathNotFound(path);
+  *frozen = &found->second;
+  if ((*frozen)->file == nullptr) return IOStatus::IOError(path, (*frozen)->failure);
+  return IOStatus::OK();
 }
 
 IOStatus FrozenFiles::NewSequentialFile(const std::string& path, const FileOptions& options,
                                         std::unique_ptr<rocksdb::FSSequentialFile>* file,
                                         IODebugContext* context) {
   if (!IsOfKind(path)) return FileSystemWrapper::NewSequentialFile(path, options, file, context);
-  const Frozen* frozen = Find(path);
-  if (frozen == nullptr) return NotFound(path);
-  *file = std::make_unique<SequentialView>(*frozen);
-  return IOStatus::OK();
+  const Frozen* frozen = nullptr;
+  IOStatus status = Find(path, &frozen);
+  if (status.ok()) *file = std::make_unique<SequentialView>(*frozen);
+  return status;
 }
 
 IOStatus FrozenFiles::NewRandomAccessFile(const std::string& path, const FileOptions& options,
                                           std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
                                           IODebugContext* context) {
   if (!IsOfKind(path)) return FileSystemWrapper::NewRandomAccessFile(path, options, file, context);
-  const Frozen* frozen = Find(path);
-  if (frozen == nullptr) return NotFound(path);
-  *file = std::make_unique<View>(*frozen);
-  return IOStatus::OK();
+  const Frozen* frozen = nullptr;
+  IOStatus status = Find(path, &frozen);
+  if (status.ok()) *file = std::make_unique<View>(*frozen);
+  return status;
 }
 
 IOStatus FrozenFiles::FileExists(const std::string& path, const IOOptions& options,
                                  IODebugContext* context) {
   if (!IsOfKind(path)) return FileSystemWrapper::FileExists(path, options, context);
-  return Find(path) != nullptr ? IOStatus::OK() : NotFound(path);
+  const Frozen* frozen = nullptr;
+  IOStatus status = Find(path, &frozen);
+  if (status.IsPathNotFound()) status = IOStatus::NotFound(path);
+  return status;
 }
 
 IOStatus FrozenFiles::GetFileSize(const std::string& path, const IOOptions& options,
                                   uint64_t* bytes, IODebugContext* context) {
   if (!IsOfKind(path)) return FileSystemWrapper::GetFileSize(path, options, bytes, context);
-  const Frozen* frozen = Find(path);
-  if (frozen == nullptr) return NotFound(path);
-  *bytes = frozen->bytes;
-  return IOStatus::OK();
+  const Frozen* frozen = nullptr;
+  IOStatus status = Find(path, &frozen);
+  if (status.ok()) *bytes = frozen->bytes;
+  return status;
 }
 
 IOStatus FrozenFiles::GetChildren(const std::string& dir, const IOOptions& options,
                                   std::vector<std::string>* names, IODebugContext* context) {
-  if (dir != dir_) return FileSystemWrapper::GetChildren(dir, options, names, context);
+  if (!IsOurDir(dir)) return FileSystemWrapper::GetChildren(dir, options, names, context);
   names->clear();
   for (const auto& [name, frozen] : files_) names->push_back(name);
   return IOStatus::OK();
@@ -324,7 +380,7 @@ IOStatus FrozenFiles::GetChildren(const std::string& dir, const IOOptions& optio
 IOStatus FrozenFiles::GetChildrenFileAttributes(const std::string& dir, const IOOptions& options,
                                                 std::vector<rocksdb::FileAttributes>* attributes,
                                                 IODebugContext* context) {
-  if (dir != dir_) {
+  if (!IsOurDir(dir)) {
     return FileSystemWrapper::GetChildrenFileAttributes(dir, options, attributes, context);
   }
   attributes->clear();

@@ -4,8 +4,9 @@
 //
 // RocksDB takes away a log or a data file only after the manifest has been changed. So files that
 // are all open, while the manifest is the same before and after, are one moment of the ledger, and
-// stay readable whatever becomes of their names. Logs and the manifest end behind what was whole in
-// them then, so a reader takes them for a ledger at rest, with all checks of one.
+// stay readable whatever becomes of their names. The manifest and the newest log end behind what
+// was whole in them then, so a reader takes them for a ledger at rest, with all checks of one.
+// FORMAT.md has the steps.
 //
 // RocksDB's own way of reading beside a writer, the secondary, is not used: it keeps what it has
 // read of logs that are gone since, also what data files no longer have, and passes over logs.
@@ -15,6 +16,7 @@
 #include <rocksdb/file_system.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,7 +32,9 @@ class FrozenFiles : public rocksdb::FileSystemWrapper {
  public:
   // Of the ledger's directory `dir`, on the real disk. What damage there is stays in sight.
   // kIoError; kUnavailable: the server changes the ledger faster than its files can be opened.
-  static Result<std::shared_ptr<FrozenFiles>> Take(const std::string& dir);
+  // For tests, `between` is called between two looks at the manifest.
+  static Result<std::shared_ptr<FrozenFiles>> Take(const std::string& dir,
+                                                   const std::function<void()>& between = {});
 
   // CURRENT, the manifest, logs, data files and the witness are those of the moment; all else is as
   // it is.
@@ -61,7 +65,8 @@ class FrozenFiles : public rocksdb::FileSystemWrapper {
   class SequentialView;
 
   struct Frozen {
-    std::shared_ptr<const OpenFile> file;
+    std::shared_ptr<const OpenFile> file;  // nullptr: it could not be opened, for this reason.
+    std::string failure = {};
     uint64_t bytes = 0;  // Shown of it.
   };
 
@@ -76,23 +81,31 @@ class FrozenFiles : public rocksdb::FileSystemWrapper {
   explicit FrozenFiles(std::string dir);
   std::string PathOf(const std::string& name) const { return dir_ + "/" + name; }
 
-  Status Freeze();
+  Status Freeze(const std::function<void()>& between);
   // Also opens the manifest.
   Result<Moment> LookAtManifest();
-  // Opens logs and data files that are not open yet; whether there was a log among them.
+  // Lets those go that have no name any more.
+  void CloseGone();
+  // Opens logs and data files that are not open yet, or are others by now; whether there was a log
+  // among them.
   Result<bool> OpenNew();
   // Opens one; it may be gone.
-  Status Open(const std::string& name);
+  void Open(const std::string& name);
   Status ReadCurrent(std::string* text);
   Status ReadWitness();
-  // What is shown of the manifest and of the logs.
-  Status FixManifest();
-  Status FixLogs();
+  // What is shown of the manifest, of data files and of the logs.
+  rocksdb::IOStatus FixManifest();
+  rocksdb::IOStatus FixTables();
+  rocksdb::IOStatus FixLogs();
+  // Of a file that may be written meanwhile: what is shown ends behind its last record, unless what
+  // follows stays there and is nothing that a write leaves. That is judged as at rest.
+  static rocksdb::IOStatus FindEnd(const OpenFile& file, LogScan* scan, uint64_t* end);
 
-  // nullptr: it is none of those of the moment.
-  const Frozen* Find(const std::string& path) const;
+  // PathNotFound: it is none of those of the moment.
+  rocksdb::IOStatus Find(const std::string& path, const Frozen** frozen) const;
   // Whether files of that kind are shown only if they are of the moment.
   bool IsOfKind(const std::string& path) const;
+  bool IsOurDir(const std::string& dir) const;
 
   const std::string dir_;
   std::map<std::string, Frozen> files_;  // By name.

@@ -145,19 +145,6 @@ Status CheckLedgerPresent(const std::string& dir) {
   return Status::NotFound("there is no ledger in " + dir);
 }
 
-Status CheckLogPresent(const std::string& dir) {
-  // RocksDB makes its first manifest before its first log, and a crash may fall between the two.
-  constexpr std::string_view kFirstManifest = "MANIFEST-000001";
-  if (CurrentManifest(dir) == kFirstManifest) return {};
-  std::error_code error;
-  for (const std::string& name : FilesWithSuffix(dir, ".log")) {
-    if (fs::is_regular_file(dir + "/" + name, error)) return {};
-  }
-  return Status::Corruption("the ledger in " + dir +
-                            " has lost its log: there is no file *.log, not even an empty one; "
-                            "restore it from a backup");
-}
-
 // The text of CURRENT is that name and a newline.
 std::string CurrentManifest(const std::string& dir) {
   std::ifstream file(dir + "/CURRENT", std::ios::binary);
@@ -172,6 +159,24 @@ Result<std::string> CurrentManifest(rocksdb::FileSystem* files, const std::strin
   if (read.IsNotFound() || read.IsPathNotFound()) return std::string();
   if (!read.ok()) return FromRocks(read, "read CURRENT", dir);
   return text.substr(0, text.find('\n'));
+}
+
+Status CheckLogPresent(rocksdb::FileSystem* files, const std::string& dir) {
+  // RocksDB makes its first manifest before its first log, and a crash may fall between the two.
+  constexpr std::string_view kFirstManifest = "MANIFEST-000001";
+  const Result<std::string> manifest = CurrentManifest(files, dir);
+  if (!manifest.ok()) return manifest.status();
+  if (*manifest == kFirstManifest) return {};
+  std::vector<std::string> names;
+  const rocksdb::IOStatus listed = files->GetChildren(dir, rocksdb::IOOptions(), &names, nullptr);
+  if (!listed.ok()) return FromRocks(listed, "list the files", dir);
+  for (const std::string& name : names) {
+    std::error_code ignored;
+    if (IsLog(name) && !fs::is_directory(dir + "/" + name, ignored)) return {};
+  }
+  return Status::Corruption("the ledger in " + dir +
+                            " has lost its log: there is no file *.log, not even an empty one; "
+                            "restore it from a backup");
 }
 
 uint64_t ManifestNumber(std::string_view path) {

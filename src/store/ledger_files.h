@@ -46,14 +46,14 @@ Result<std::vector<std::string>> MakeLedgerDir(const std::string& data_dir);
 // absent and so is all data. kCorruption when only CURRENT is absent.
 Status CheckLedgerPresent(const std::string& dir);
 
-// kCorruption when the log of the ledger in `dir` is gone: there is always one, if only an empty
-// one, once CURRENT names a manifest other than the first. REQUIRES: no server has it open.
-Status CheckLogPresent(const std::string& dir);
-
 // The name of the manifest that CURRENT names; empty when that cannot be read.
 std::string CurrentManifest(const std::string& dir);
 // The same of the ledger that `files` shows; empty when there is no CURRENT. kIoError.
 Result<std::string> CurrentManifest(rocksdb::FileSystem* files, const std::string& dir);
+
+// kCorruption when the log of the ledger in `dir`, as `files` shows it, is gone: there is always
+// one, if only an empty one, once CURRENT names a manifest other than the first. kIoError.
+Status CheckLogPresent(rocksdb::FileSystem* files, const std::string& dir);
 
 // The number of a manifest, by its name or path; 0: it is none.
 uint64_t ManifestNumber(std::string_view path);

@@ -31,14 +31,15 @@ struct KnownBatches {
   std::optional<uint64_t> floor;  // Those of all later batches must be in the logs.
 };
 
-// kCorruption unless the `segments`, of all logs that are there, are whole. REQUIRES: no server
-// writes them.
+// kCorruption unless the `segments`, of all logs that are there, are whole. REQUIRES: none of
+// them is written meanwhile.
 Status CheckChain(const std::string& ledger_dir, const std::map<uint64_t, LogSegment>& segments,
                   const KnownBatches& known);
 
 // kCorruption when the manifest that CURRENT names is damaged, or shorter than the witness knows.
 // `same` tells whether it is the one that the witness means. Whether there is such a file is left
-// to RocksDB. REQUIRES: no server has it open.
+// to RocksDB. REQUIRES: it is not written
+// meanwhile.
 Status CheckManifest(rocksdb::FileSystem* files, const std::string& ledger_dir,
                      const std::optional<ledger::Witness>& witness, bool* same);
 

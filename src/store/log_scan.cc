@@ -238,23 +238,20 @@ IOStatus LogScan::LookBehind(uint64_t size, Rest* rest, uint64_t* content_end) {
 }
 
 IOStatus FollowEnd(LogScan* scan, const std::function<IOStatus(uint64_t* bytes)>& size,
-                   bool* stuck) {
-  *stuck = false;
+                   LogScan::Rest* rest, uint64_t* content_end) {
   for (int look = 0; look < kLooksMax; ++look) {
     const uint64_t before = scan->end();
     IOStatus status = scan->Advance();
-    if (!status.ok()) return status;
-    *stuck = look > 0 && scan->end() == before;
-    if (*stuck) return status;
+    // A record behind what is none was perhaps not there yet when that was looked at.
+    if (!status.ok() || (look > 0 && scan->end() == before)) return status;
     uint64_t bytes = 0;
     status = size(&bytes);
-    if (status.IsNotFound() || status.IsPathNotFound()) return IOStatus::OK();
-    LogScan::Rest rest{};
-    uint64_t content_end = 0;
-    if (status.ok()) status = scan->LookBehind(bytes, &rest, &content_end);
-    // A record behind what is none was perhaps not there yet when that was looked at.
-    if (!status.ok() || rest != LogScan::Rest::kRecord) return status;
+    if (status.IsNotFound() || status.IsPathNotFound()) break;
+    if (status.ok()) status = scan->LookBehind(bytes, rest, content_end);
+    if (!status.ok() || *rest != LogScan::Rest::kRecord) return status;
   }
+  *rest = LogScan::Rest::kNothing;
+  *content_end = scan->end();
   return IOStatus::OK();
 }
 

@@ -118,12 +118,13 @@ class LogScan {
   uint64_t loaded_bytes_ = 0;
 };
 
-// Moves the end of `scan` behind the last record of a file that somebody may be writing; `size`
-// tells how long that is, or NotFound when it is gone. `stuck`: behind what is no record there is
-// one, and nobody writes between them, so it is damaged, or was left so by a crash of the machine.
+// Moves the end of `scan` behind the last record of a file that somebody may be writing, and tells
+// what is behind it, as LookBehind does. `size` tells how long the file is, or NotFound when it is
+// gone; then nothing is behind. kRecord is told only when the end did not move meanwhile; the other
+// rests may be of a write that was under way.
 rocksdb::IOStatus FollowEnd(LogScan* scan,
                             const std::function<rocksdb::IOStatus(uint64_t* bytes)>& size,
-                            bool* stuck);
+                            LogScan::Rest* rest, uint64_t* content_end);
 
 // Whether any byte of the first `size` of `file` is not zero. In a log that holds anything it is
 // one of the first.

@@ -87,11 +87,13 @@ IOStatus LogView::FollowEnd(rocksdb::FileSystem* files) {
   const auto size = [&](uint64_t* bytes) {
     return files->GetFileSize(path_, IOOptions(), bytes, nullptr);
   };
-  bool stuck = false;
-  IOStatus status = store::FollowEnd(&scan_, size, &stuck);
+  LogScan::Rest rest{};
+  uint64_t content_end = 0;
+  IOStatus status = store::FollowEnd(&scan_, size, &rest, &content_end);
   if (!status.ok()) return status;
   end_ = scan_.end();
-  return stuck ? Damaged() : status;
+  if (rest == LogScan::Rest::kRecord) return Damaged();
+  return status;
 }
 
 IOStatus LogView::Read(size_t bytes, const IOOptions& options, rocksdb::Slice* result,
@@ -152,14 +154,14 @@ IOStatus LogViews::HasContent(const std::string& path, bool* content) const {
 
 IOStatus LogViews::IsNewest(const std::string& path, bool* newest) const {
   *newest = true;
-  const std::string dir = path.substr(0, path.rfind('/') + 1);
+  const std::string dir = path.substr(0, path.rfind('/'));
   std::vector<std::string> names;
   IOStatus status = target()->GetChildren(dir, IOOptions(), &names, nullptr);
   if (!status.ok()) return status;
   for (const std::string& name : names) {
     if (LogNumber(name) <= LogNumber(path) || hidden_.Has(LogNumber(name))) continue;
     bool content = false;
-    status = HasContent(dir + name, &content);
+    status = HasContent(dir + "/" + name, &content);
     if (content) {
       *newest = false;
       return status;

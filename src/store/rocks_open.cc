@@ -95,7 +95,7 @@ Status RocksStore::Impl::OpenForServer() {
     NOWCALLS_RETURN_IF_ERROR(FindWitness(real.get()));
   }
   if (present.ok()) {
-    NOWCALLS_RETURN_IF_ERROR(CheckLogPresent(dir));
+    NOWCALLS_RETURN_IF_ERROR(CheckLogPresent(real.get(), dir));
     // After a kill they may not be on the disk yet: what is read, and then kept, must not end
     // earlier when the power is cut meanwhile.
     if (witness.has_value() && witness->unsynced) {
@@ -208,6 +208,7 @@ Status RocksStore::Impl::KeepOpened() {
 }
 
 Status RocksStore::Impl::OpenReadOnly(const std::shared_ptr<rocksdb::FileSystem>& shown) {
+  NOWCALLS_RETURN_IF_ERROR(CheckLogPresent(shown.get(), dir));
   NOWCALLS_RETURN_IF_ERROR(FindWitness(shown.get()));
   views = std::make_shared<LogViews>(shown, LogViews::State::kAtRest);
   views->Hide(log_end.hidden);
@@ -224,7 +225,6 @@ Status RocksStore::Impl::OpenReadOnly(const std::shared_ptr<rocksdb::FileSystem>
 
 Status RocksStore::Impl::OpenAtRest() {
   read_mode = ReadMode::kAtRest;
-  NOWCALLS_RETURN_IF_ERROR(CheckLogPresent(dir));
   return OpenReadOnly(rocksdb::FileSystem::Default());
 }
 

@@ -84,11 +84,28 @@ std::map<std::string, std::string> LedgerOf(const TempDir& dir) {
   return files;
 }
 
+// A reader beside a server that has not got further than its lock finds what one at rest does.
+void CheckWhileOneStarts(const std::string& data_dir,
+                         const Result<std::unique_ptr<RocksStore>>& at_rest) {
+  const auto lock = LedgerLock::Take(data_dir);
+  REQUIRE(lock.ok());
+  const auto reader = RocksStore::OpenForRead(data_dir);
+  CAPTURE(reader.status().ToString());
+  CAPTURE(at_rest.status().ToString());
+  REQUIRE(reader.ok() == at_rest.ok());
+  CHECK(reader.status().message() == at_rest.status().message());
+  if (!reader.ok()) return;
+  CHECK((*reader)->read_mode() == ReadMode::kBesideServer);
+  CHECK(((*reader)->notes() == (*at_rest)->notes()));
+  CHECK(DifferenceOf(DumpOf(reader->get()), DumpOf(at_rest->get())) == "");
+}
+
 // The last batch of what readers and servers find, which is the same, also at a second start, and a
 // whole beginning; nothing if they refuse it, and then it is as it was.
 std::optional<uint64_t> Found(const Unsynced& ledger, const TempDir& dir) {
   const auto before = LedgerOf(dir);
   auto reader = RocksStore::OpenForRead(dir.path());
+  CheckWhileOneStarts(dir.path(), reader);
   auto store = RocksStore::Open(dir.path(), TinyOptions());
   CAPTURE(store.status().ToString());
   CHECK(reader.ok() == store.ok());
