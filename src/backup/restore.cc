@@ -1,6 +1,7 @@
 #include "backup/restore.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -48,7 +49,12 @@ Result<bool> MakeDataDir(const std::string& data_dir) {
   std::error_code error;
   fs::directory_iterator entries(data_dir, error);
   if (error) return Status::InvalidArgument(data_dir + " cannot be used: " + error.message());
-  if (entries == fs::directory_iterator()) return false;
+  if (entries == fs::directory_iterator()) {
+    // Its name may be new. Who may not read the parent did not make it a moment ago.
+    const std::string parent = ParentOf(data_dir);
+    if (access(parent.c_str(), R_OK) == 0) NOWCALLS_RETURN_IF_ERROR(store::SyncDir(parent));
+    return false;
+  }
   const std::string found = entries->path().filename();
   return Status::InvalidArgument(data_dir + " is not empty: it holds " + found +
                                  (found == "restoring"

@@ -175,8 +175,14 @@ TEST_CASE("a restored ledger is on the disk when it is said to be done, and gets
   Admin({"backup", "--data-dir", ledger.data_dir(), "--to", backup});
   const FileCallsLog log;
   const std::string to = ledger.Sub("restored");
+  SUBCASE("in a directory that is made") {}
+  SUBCASE("in one that is there") { fs::create_directory(to); }
   Admin({"restore", "--from", backup, "--data-dir", to}, log.environment());
   const std::vector<FileCall> calls = log.Read();
+  const std::string parent = fs::path(to).parent_path();
+  CHECK(std::any_of(calls.begin(), calls.end(), [&](const FileCall& call) {
+    return call.what == testing::kSynced && call.path == parent;
+  }));
   const DiskView whole = Before(calls, NamesIt(to + "/ledger"));
   CHECK(Text(whole.LooseWithin(to + "/restoring/ledger")) == "");
   const DiskView disk = Before(calls, IsSaid);
