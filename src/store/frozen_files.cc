@@ -36,6 +36,9 @@ constexpr std::string_view kCurrentName = "CURRENT";
 
 bool IsTable(std::string_view name) { return name.ends_with(".sst"); }
 
+// No event tells of what another process writes.
+void Pause() { rocksdb::Env::Default()->SleepForMicroseconds(kPauseMicros); }
+
 }  // namespace
 
 // A file that is open, or the bytes that were once in one.
@@ -151,13 +154,26 @@ Status FrozenFiles::Freeze(const std::function<void()>& between) {
     found_log = OpenNew();
     if (!found_log.ok()) return found_log.status();
     Result<Moment> now = LookAtManifest();
-    if (now.ok() && *now == *before && !*found_log) break;
+    if (now.ok() && *now == *before && !*found_log) {
+      const Result<bool> fixed = Fix();
+      if (!fixed.ok()) return fixed.status();
+      if (*fixed) return {};
+      now = LookAtManifest();
+    }
     before = std::move(now);
   }
-  if (!before.ok()) return before.status();
+  return before.status();
+}
+
+Result<bool> FrozenFiles::Fix() {
   NOWCALLS_RETURN_IF_ERROR(FromRocks(FixManifest(), "read the manifest", dir_));
   NOWCALLS_RETURN_IF_ERROR(FromRocks(FixTables(), "look at the data files", dir_));
-  return FromRocks(FixLogs(), "read the logs", dir_);
+  NOWCALLS_RETURN_IF_ERROR(FromRocks(FixLogs(), "read the logs", dir_));
+  // A server that recovers makes a log before it is done, and writes to it afterwards. Then it is
+  // not true that the logs before it are complete: they may end as a crash left them.
+  const Result<std::string> now = CurrentManifest(target(), dir_);
+  if (!now.ok()) return now.status();
+  return *now == manifest_;
 }
 
 Result<FrozenFiles::Moment> FrozenFiles::LookAtManifest() {
@@ -204,24 +220,25 @@ Result<bool> FrozenFiles::OpenNew() {
         found->second.file->Is(PathOf(name))) {
       continue;
     }
-    Open(name);
-    const auto opened = files_.find(name);
-    found_log =
-        found_log || (IsLog(name) && opened != files_.end() && opened->second.file != nullptr);
+    const bool opened = Open(name);
+    found_log = found_log || (opened && IsLog(name));
   }
   return found_log;
 }
 
-void FrozenFiles::Open(const std::string& name) {
-  files_.erase(name);
+bool FrozenFiles::Open(const std::string& name) {
   const std::string path = PathOf(name);
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0 && errno == ENOENT) return;
+  // What was opened under that name stays: the witness may not tell yet that it is gone.
+  if (fd < 0 && errno == ENOENT) return false;
+  files_.erase(name);
   Frozen frozen;
   if (fd < 0) frozen.failure = std::strerror(errno);
-  std::error_code ignored;
   if (fd >= 0) frozen.file = std::make_shared<const OpenFile>(path, fd);
-  if (!std::filesystem::is_directory(path, ignored)) files_[name] = std::move(frozen);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return false;
+  files_[name] = std::move(frozen);
+  return fd >= 0;
 }
 
 Status FrozenFiles::ReadCurrent(std::string* text) {
@@ -235,6 +252,7 @@ Status FrozenFiles::ReadCurrent(std::string* text) {
 Status FrozenFiles::ReadWitness() {
   const std::string name(ledger::kWitnessName);
   for (int look = 1; look <= kWitnessLooksMax; ++look) {
+    if (look > 1) Pause();
     std::string bytes;
     const IOStatus read = rocksdb::ReadFileToString(target(), PathOf(name), &bytes);
     files_.erase(name);
@@ -260,9 +278,8 @@ IOStatus FrozenFiles::FindEnd(const OpenFile& file, LogScan* scan, uint64_t* end
     const bool of_a_write = rest == LogScan::Rest::kNothing || rest == LogScan::Rest::kCutShort;
     if (!status.ok() || of_a_write) return status;
     still = before == std::pair(scan->end(), content_end) ? still + 1 : 0;
-    if (still == kStillLooks) return size(end);
-    // No event tells of what another process writes.
-    rocksdb::Env::Default()->SleepForMicroseconds(kPauseMicros);
+    if (still == kStillLooks || rest == LogScan::Rest::kRecord) return size(end);
+    Pause();
   }
   return IOStatus::OK();
 }

@@ -89,11 +89,12 @@ class FrozenFiles : public rocksdb::FileSystemWrapper {
   // Opens logs and data files that are not open yet, or are others by now; whether there was a log
   // among them.
   Result<bool> OpenNew();
-  // Opens one; it may be gone.
-  void Open(const std::string& name);
+  // Opens one, in place of what was open under that name. False: it is gone, or cannot be opened.
+  bool Open(const std::string& name);
   Status ReadCurrent(std::string* text);
   Status ReadWitness();
-  // What is shown of the manifest, of data files and of the logs.
+  // Finds what is shown of all; false: CURRENT has become another.
+  Result<bool> Fix();
   rocksdb::IOStatus FixManifest();
   rocksdb::IOStatus FixTables();
   rocksdb::IOStatus FixLogs();

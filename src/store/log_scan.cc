@@ -219,9 +219,13 @@ IOStatus LogScan::IsCutShort(uint64_t content_end, bool* cut_short) {
   return status;
 }
 
+IOStatus LogScan::FindContentEnd(uint64_t size, uint64_t* content_end) const {
+  return FindLastNonZero(*file_, end_, size, content_end);
+}
+
 IOStatus LogScan::LookBehind(uint64_t size, Rest* rest, uint64_t* content_end) {
   *rest = Rest::kNothing;
-  IOStatus status = FindLastNonZero(*file_, end_, size, content_end);
+  IOStatus status = FindContentEnd(size, content_end);
   const uint64_t begin = SkipPadding(end_);
   if (!status.ok() || *content_end <= begin) return status;
   bool cut_short = false;
@@ -241,13 +245,17 @@ IOStatus FollowEnd(LogScan* scan, const std::function<IOStatus(uint64_t* bytes)>
                    LogScan::Rest* rest, uint64_t* content_end) {
   for (int look = 0; look < kLooksMax; ++look) {
     const uint64_t before = scan->end();
-    IOStatus status = scan->Advance();
+    uint64_t bytes = 0;
+    uint64_t was_there = 0;
+    IOStatus sized = size(&bytes);
+    const bool gone = sized.IsNotFound() || sized.IsPathNotFound();
+    if (!sized.ok() && !gone) return sized;
+    IOStatus status = gone ? IOStatus::OK() : scan->FindContentEnd(bytes, &was_there);
+    if (status.ok()) status = scan->Advance();
     // A record behind what is none was perhaps not there yet when that was looked at.
     if (!status.ok() || (look > 0 && scan->end() == before)) return status;
-    uint64_t bytes = 0;
-    status = size(&bytes);
-    if (status.IsNotFound() || status.IsPathNotFound()) break;
-    if (status.ok()) status = scan->LookBehind(bytes, rest, content_end);
+    if (gone) break;
+    status = scan->LookBehind(was_there, rest, content_end);
     if (!status.ok() || *rest != LogScan::Rest::kRecord) return status;
   }
   *rest = LogScan::Rest::kNothing;

@@ -72,6 +72,8 @@ class LogScan {
   // What is behind end(), in a file of `size` bytes; `content_end` is behind its last byte that is
   // not zero, or end(). Follows an Advance.
   rocksdb::IOStatus LookBehind(uint64_t size, Rest* rest, uint64_t* content_end);
+  // Behind the last byte of a file of `size` bytes that is not zero, or end().
+  rocksdb::IOStatus FindContentEnd(uint64_t size, uint64_t* content_end) const;
 
   struct Record {
     uint64_t begin = 0;
@@ -120,8 +122,9 @@ class LogScan {
 
 // Moves the end of `scan` behind the last record of a file that somebody may be writing, and tells
 // what is behind it, as LookBehind does. `size` tells how long the file is, or NotFound when it is
-// gone; then nothing is behind. kRecord is told only when the end did not move meanwhile; the other
-// rests may be of a write that was under way.
+// gone; then nothing is behind. What is told was there before the end was looked for, so a writer
+// that appends one record after the other leaves no other rest than kNothing and kCutShort, as a
+// rule. kRecord is told only when the end did not move meanwhile, and is no writer's.
 rocksdb::IOStatus FollowEnd(LogScan* scan,
                             const std::function<rocksdb::IOStatus(uint64_t* bytes)>& size,
                             LogScan::Rest* rest, uint64_t* content_end);

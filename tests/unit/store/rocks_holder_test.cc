@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <thread>
 
 #include "store/ledger_files.h"
 #include "store/ledger_read_lock.h"
@@ -314,6 +316,37 @@ Status DamagedBesideServer(const std::function<void(const std::string& data_dir)
   CHECK(RocksStore::OpenForRead(dir.path()).ok());
   damage(dir.path());
   return RocksStore::OpenForRead(dir.path()).status();
+}
+
+TEST_CASE("damage in the log is not passed over because the server goes on behind it") {
+  for (const Durability durability : {Durability::kSync, Durability::kNone}) {
+    CAPTURE(static_cast<int>(durability));
+    const TempDir dir;
+    RocksStoreOptions options;  // A large buffer: the log stays the newest.
+    options.durability = durability;
+    const auto store = RocksStore::Open(dir.path(), options);
+    REQUIRE_MESSAGE(store.ok(), store.status().ToString());
+    LedgerScript script(kSeed);
+    CommitMany(&script, 40, kRecords, store->get());
+    const std::string log = LedgerFiles(dir.path(), ".log").back();
+    FlipByte(log, PayloadOffsets(log).back(), 0x40);
+    std::atomic<bool> stop = false;
+    std::thread writer([&] {
+      while (!stop) CommitMany(&script, 1, 1, store->get());
+    });
+    const auto reader = RocksStore::OpenForRead(dir.path());
+    stop = true;
+    writer.join();
+    CHECK(LedgerFiles(dir.path(), ".log").back() == log);
+    if (durability == Durability::kSync) {
+      CHECK(reader.status().code() == StatusCode::kCorruption);
+      CHECK(reader.status().message().find(log) != std::string::npos);
+    } else {
+      REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
+      REQUIRE((*reader)->notes().size() == 1);
+      CHECK((*reader)->notes()[0].find("ends with batch 39") != std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("damage is told beside a server as it is at rest") {
