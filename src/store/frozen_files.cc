@@ -270,7 +270,7 @@ Status FrozenFiles::ReadWitness() {
 IOStatus FrozenFiles::FindEnd(const OpenFile& file, LogScan* scan, uint64_t* end) {
   const auto size = [&](uint64_t* bytes) { return file.SizeNow(bytes); };
   uint64_t content_end = 0;
-  for (int look = 0, still = 0; look < kRoundsMax && still < kStillLooks; ++look) {
+  for (int look = 0, still = 0; look < kRoundsMax; ++look) {
     const std::pair before(scan->end(), content_end);
     LogScan::Rest rest{};
     IOStatus status = FollowEnd(scan, size, &rest, &content_end);

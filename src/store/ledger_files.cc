@@ -11,7 +11,6 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 #include <utility>
 
@@ -145,14 +144,12 @@ Status CheckLedgerPresent(const std::string& dir) {
   return Status::NotFound("there is no ledger in " + dir);
 }
 
-// The text of CURRENT is that name and a newline.
 std::string CurrentManifest(const std::string& dir) {
-  std::ifstream file(dir + "/CURRENT", std::ios::binary);
-  std::string name;
-  std::getline(file, name);
-  return name;
+  const Result<std::string> name = CurrentManifest(rocksdb::FileSystem::Default().get(), dir);
+  return name.ok() ? *name : std::string();
 }
 
+// The text of CURRENT is that name and a newline.
 Result<std::string> CurrentManifest(rocksdb::FileSystem* files, const std::string& dir) {
   std::string text;
   const rocksdb::IOStatus read = rocksdb::ReadFileToString(files, dir + "/CURRENT", &text);
