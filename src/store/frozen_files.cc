@@ -190,7 +190,7 @@ Result<FrozenFiles::Moment> FrozenFiles::LookAtManifest() {
     Open(manifest_);
     const auto found = files_.find(manifest_);
     const bool opened = found != files_.end() && found->second.file != nullptr;
-    if (opened) manifest_scan_.emplace(found->second.file.get());
+    if (opened) manifest_scan_.emplace(found->second.file.get(), LogScan::Kind::kManifest);
   }
   // What is wrong with it RocksDB tells.
   if (!manifest_scan_.has_value()) return moment;
@@ -319,7 +319,7 @@ IOStatus FrozenFiles::FixLogs() {
     if (status.ok() && newest) status = HasNonZero(file, bytes, &has_content);
     frozen->bytes = has_content ? bytes : 0;
     if (status.ok() && newest && has_content) {
-      LogScan scan(&file);
+      LogScan scan(&file, LogScan::Kind::kLog);
       status = FindEnd(file, &scan, &frozen->bytes);
       newest = false;
     }

@@ -113,7 +113,7 @@ Status CheckManifest(rocksdb::FileSystem* files, const std::string& ledger_dir,
   if (status.ok()) status = files->GetFileSize(path, rocksdb::IOOptions(), &size, nullptr);
   // RocksDB has the words for it.
   if (!status.ok() || !IsManifest(name)) return {};
-  LogScan scan(file.get());
+  LogScan scan(file.get(), LogScan::Kind::kManifest);
   LogScan::Rest rest{};
   uint64_t content_end = 0;
   status = scan.Advance();

@@ -68,7 +68,7 @@ IOStatus LookAt(rocksdb::FileSystem* files, Look* look) {
   std::unique_ptr<rocksdb::FSRandomAccessFile> file;
   IOStatus status = files->NewRandomAccessFile(look->path, rocksdb::FileOptions(), &file, nullptr);
   if (!status.ok()) return status;
-  LogScan scan(file.get());
+  LogScan scan(file.get(), LogScan::Kind::kLog);
   status = scan.Advance();
   uint64_t size = 0;
   if (status.ok()) status = files->GetFileSize(look->path, IOOptions(), &size, nullptr);

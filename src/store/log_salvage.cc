@@ -34,7 +34,7 @@ Status SalvageLog(const std::string& path,
   if (status.ok()) status = files->GetFileSize(path, rocksdb::IOOptions(), &size, nullptr);
   if (status.ok()) status = FindLastNonZero(*file, 0, size, &content_end);
   if (!status.ok()) return FromRocks(status, "read a log", path);
-  LogScan scan(file.get());
+  LogScan scan(file.get(), LogScan::Kind::kLog);
   for (uint64_t at = 0; at < content_end;) {
     LogScan::Record record;
     bool found = false;

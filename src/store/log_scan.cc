@@ -33,6 +33,9 @@ uint32_t ChecksumIn(const char* header) {
 constexpr std::string_view kLogDataHead = "\x03\x0a";
 constexpr size_t kTailBytes = kLogDataHead.size() + ledger::kLogDataBytes;
 
+// No batch is shorter, and of the changes of a manifest only some of the first.
+constexpr uint64_t kRecordBytesMin = 10;
+
 bool IsType(int type) { return type >= kFull && type <= kLast; }
 bool Begins(int type) { return type == kFull || type == kFirst; }
 bool Ends(int type) { return type == kFull || type == kLast; }
@@ -95,7 +98,8 @@ IOStatus FindLastNonZero(const rocksdb::FSRandomAccessFile& file, uint64_t from,
   return IOStatus::OK();
 }
 
-LogScan::LogScan(const rocksdb::FSRandomAccessFile* file) : file_(file), block_(kBlockBytes) {}
+LogScan::LogScan(const rocksdb::FSRandomAccessFile* file, Kind kind)
+    : file_(file), kind_(kind), block_(kBlockBytes) {}
 
 IOStatus LogScan::Load(uint64_t at) {
   const uint64_t begin = at / kBlockBytes * kBlockBytes;
@@ -130,6 +134,7 @@ IOStatus LogScan::ReadPiece(uint64_t at, Piece* piece) {
 IOStatus LogScan::ReadRecord(uint64_t at, uint64_t* end) {
   *end = 0;
   tail_.clear();
+  bytes_read_ = 0;
   if (bytes_ != nullptr) bytes_->clear();
   for (bool inside = false;; inside = true) {
     at = SkipPadding(at);
@@ -143,6 +148,7 @@ IOStatus LogScan::ReadRecord(uint64_t at, uint64_t* end) {
     tail_.append(
         piece.payload.substr(piece.payload.size() - std::min(piece.payload.size(), kTailBytes)));
     if (tail_.size() > kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
+    bytes_read_ += piece.payload.size();
     if (bytes_ != nullptr) bytes_->append(piece.payload);
     at = piece.end;
     if (Ends(piece.type)) {
@@ -173,11 +179,23 @@ IOStatus LogScan::NextRecord(uint64_t from, uint64_t to, Record* record, bool* f
   Forget();
   *record = {};
   bytes_ = &record->bytes;
-  IOStatus status = FindRecord(SkipPadding(from), to, found, &record->begin);
-  if (status.ok() && *found) status = ReadRecord(record->begin, &record->end);
+  record->begin = SkipPadding(from);
+  IOStatus status = record->begin < to ? ReadRecord(record->begin, &record->end) : IOStatus::OK();
+  *found = record->end != 0;
+  if (status.ok() && !*found) {
+    status = FindRecord(record->begin + 1, to, found, &record->begin);
+    if (status.ok() && *found) status = ReadRecord(record->begin, &record->end);
+  }
   bytes_ = nullptr;
-  record->batch = NumberRead();
+  if (*found) record->batch = NumberRead();
   return status;
+}
+
+bool LogScan::IsRecord() const {
+  const bool no_numbers = kind_ == Kind::kManifest || (end_ > 0 && batches_.empty);
+  if (no_numbers) return bytes_read_ >= kRecordBytesMin;
+  const std::optional<uint64_t> number = NumberRead();
+  return number.has_value() && (batches_.empty || *number > batches_.last);
 }
 
 IOStatus LogScan::FindRecord(uint64_t from, uint64_t to, bool* found, uint64_t* place) {
@@ -190,7 +208,7 @@ IOStatus LogScan::FindRecord(uint64_t from, uint64_t to, bool* found, uint64_t* 
     if (!Begins(static_cast<int>(Byte(block_.data() + offset + kTypeOffset)))) continue;
     uint64_t end = 0;
     status = ReadRecord(at, &end);
-    *found = end != 0;
+    *found = end != 0 && IsRecord();
     if (*found && place != nullptr) *place = at;
     if (!status.ok() || *found) return status;
   }

@@ -8,6 +8,13 @@
 // The files of logs may be longer than what was written to them, by zeros (spare_logs.h). So what a
 // power cut left of the write that was under way is not only a record cut short: of the sectors
 // that it covers, any may still be zeros while others behind them are written.
+//
+// Damage is told from such an end by a record that stands behind it. Not every sound checksum is
+// one: a batch holds bytes that a client chose, 8 in a row of any value (a request id), which is
+// room for the header of a piece without bytes, at any place of a batch that was cut off. So such a
+// record of a log must be a batch with a number, and a later one than those before; of a manifest,
+// which has next to nothing of clients, and of a log of the first versions, which had no numbers,
+// it must have the length of one.
 #ifndef NOWCALLS_STORE_LOG_SCAN_H_
 #define NOWCALLS_STORE_LOG_SCAN_H_
 
@@ -50,8 +57,10 @@ class LogScan {
   // Of the type and the bytes of a piece.
   static uint32_t MaskedChecksum(std::string_view covered);
 
+  enum class Kind { kLog, kManifest };  // A manifest's records have no numbers.
+
   // `file` outlives it.
-  explicit LogScan(const rocksdb::FSRandomAccessFile* file);
+  LogScan(const rocksdb::FSRandomAccessFile* file, Kind kind);
 
   // Moves the end behind every complete record that follows it, also what was written since.
   rocksdb::IOStatus Advance();
@@ -81,8 +90,8 @@ class LogScan {
     std::string bytes;
     std::optional<uint64_t> batch;  // Its number, if it has one.
   };
-  // The first complete record that begins at `from` or later, and before `to`. Does not move the
-  // end.
+  // The first complete record that begins at `from`, or that stands behind what is none and before
+  // `to`. Does not move the end.
   rocksdb::IOStatus NextRecord(uint64_t from, uint64_t to, Record* record, bool* found);
 
  private:
@@ -100,18 +109,22 @@ class LogScan {
   // The end of the complete record at `at`; 0 if there is none, and then failed_at_ is where its
   // first unsound piece is.
   rocksdb::IOStatus ReadRecord(uint64_t at, uint64_t* end);
-  // `place`, if not null, is where it begins.
+  // The first one that can only be a record; see above. `place`, if not null, is where it begins.
   rocksdb::IOStatus FindRecord(uint64_t from, uint64_t to, bool* found, uint64_t* place = nullptr);
+  // Whether the one that was read last can only be that.
+  bool IsRecord() const;
   // The number in the log data of the record that was read last.
   std::optional<uint64_t> NumberRead() const;
   rocksdb::IOStatus FindZeroSector(uint64_t from, uint64_t to, bool* found);
   rocksdb::IOStatus IsCutShort(uint64_t content_end, bool* cut_short);
 
   const rocksdb::FSRandomAccessFile* const file_;
+  const Kind kind_;
   uint64_t end_ = 0;
   uint64_t last_begin_ = 0;
   uint64_t failed_at_ = 0;
   std::string tail_;              // The last bytes of the record that was read last.
+  uint64_t bytes_read_ = 0;       // So many it has.
   std::string* bytes_ = nullptr;  // Where all of its bytes go, if anywhere.
   BatchRun batches_;
 

@@ -21,7 +21,9 @@ class LogView : public rocksdb::FSSequentialFile {
  public:
   // Shows what is in `file` up to the end of its last record.
   LogView(std::string path, std::unique_ptr<FSRandomAccessFile> file)
-      : path_(std::move(path)), file_(std::move(file)), scan_(file_.get()) {}
+      : path_(std::move(path)),
+        file_(std::move(file)),
+        scan_(file_.get(), IsLog(path_) ? LogScan::Kind::kLog : LogScan::Kind::kManifest) {}
 
   // Finds the end of a log to which nothing is added. `size` is that of its file; of the newest the
   // last write may be missing in part.

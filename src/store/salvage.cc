@@ -35,6 +35,10 @@ std::string Batches(uint64_t first, uint64_t last) {
   return "batches " + std::to_string(first) + " to " + std::to_string(last);
 }
 
+std::string BytesOf(const std::string& path, const SkippedBytes& bytes) {
+  return path + ": bytes " + std::to_string(bytes.begin) + " to " + std::to_string(bytes.end - 1);
+}
+
 // What went wrong, without what to do about it, which is being done.
 std::string WithoutAdvice(const Status& status) {
   return status.message().substr(0, status.message().find("; the ledger is damaged"));
@@ -92,6 +96,28 @@ class Translator : public rocksdb::WriteBatch::Handler {
   const FamilyHandles& families_;
 };
 
+// Takes any changes, of any family.
+class AnyChanges : public rocksdb::WriteBatch::Handler {
+ public:
+  rocksdb::Status PutCF(uint32_t /*family*/, const rocksdb::Slice& /*key*/,
+                        const rocksdb::Slice& /*value*/) override {
+    return rocksdb::Status::OK();
+  }
+  rocksdb::Status DeleteCF(uint32_t /*family*/, const rocksdb::Slice& /*key*/) override {
+    return rocksdb::Status::OK();
+  }
+  rocksdb::Status SingleDeleteCF(uint32_t /*family*/, const rocksdb::Slice& /*key*/) override {
+    return rocksdb::Status::OK();
+  }
+  void LogData(const rocksdb::Slice& /*blob*/) override {}
+};
+
+// A sound record that is none would be refused with its whole log.
+bool IsBatch(std::string_view record) {
+  AnyChanges changes;
+  return rocksdb::WriteBatch(std::string(record)).Iterate(&changes).ok();
+}
+
 class Salvager {
  public:
   Salvager(std::string dir, std::string scratch, SalvageReport* report)
@@ -138,8 +164,7 @@ void Salvager::TellGap(const std::string& path, const std::optional<uint64_t>& n
   const bool is_one = gap && *next == *last_batch_ + 2;
   if (gap) batches = Batches(*last_batch_ + 1, *next - 1);
   if (skipped_.has_value()) {
-    Lose(path + ": bytes " + std::to_string(skipped_->begin) + " to " +
-         std::to_string(skipped_->end - 1) + " are no sound record" +
+    Lose(BytesOf(path, *skipped_) + " are no sound record" +
          (gap ? ", " + batches + (is_one ? " is" : " are") + " missing there" : ""));
   } else if (gap) {
     Lose(batches + ": in no log, before " + path);
@@ -151,6 +176,9 @@ Status Salvager::CopyLog(const std::string& path) {
   std::string sound;
   const auto show = [&](const SalvagedRecord& record) {
     TellGap(path, record.batch);
+    if (!IsBatch(record.bytes)) {
+      return Lose(BytesOf(path, {record.begin, record.end}) + " are a sound record, but no batch");
+    }
     AppendLogRecord(record.bytes, &sound);
     if (record.batch.has_value()) last_batch_ = record.batch;
   };

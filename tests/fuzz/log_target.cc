@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -90,6 +91,7 @@ struct Record {
   uint64_t begin = 0;  // Of its first piece.
   uint64_t end = 0;
   std::optional<uint64_t> batch;
+  size_t bytes = 0;  // Of its payload.
 };
 
 struct Log {
@@ -175,20 +177,31 @@ std::optional<uint64_t> NumberOf(uint8_t how, uint64_t* next) {
   return *next - 1;
 }
 
-void AddRecord(ByteSource* input, uint64_t* next_batch, Log* log) {
-  // Bytes that are no header, and some that could be one.
+// Bytes that are no header, some that could be one, and some that are sound records: what clients
+// may choose is enough for some of up to one byte.
+std::string PayloadOf(size_t size, size_t number) {
   constexpr char kFills[] = {'\0', 'x', '\xff', '\1'};
+  if (number % 5 < std::size(kFills))
+    return std::string(size, size < 600 ? kFills[number % 5] : 'x');
+  std::string record;
+  AppendPiece(1, std::string_view("y").substr(0, number / 5 % 2), &record);
+  std::string payload(number % 7, 'x');
+  while (payload.size() < size) payload += record + "xx";
+  payload.resize(size);
+  return payload;
+}
+
+void AddRecord(ByteSource* input, uint64_t* next_batch, Log* log) {
   const uint8_t how = input->Byte();
   const std::optional<uint64_t> batch = NumberOf(how, next_batch);
   const size_t size = TakeSize(how, input, log->bytes.size());
-  const char fill = size < 600 ? kFills[log->records.size() % 4] : 'x';
-  std::string payload(size, fill);
+  std::string payload = PayloadOf(size, log->records.size());
   // The last byte of a record is not zero; of those before some may be.
   payload += batch.has_value() ? "\x03\x0a" + ledger::EncodeLogData(*batch) : "\1";
   const uint64_t begin = LogScan::SkipPadding(log->bytes.size());
   AppendRecord(payload, &log->bytes);
   store::AppendLogRecord(payload, &log->sound);
-  log->records.push_back({begin, log->bytes.size(), batch});
+  log->records.push_back({begin, log->bytes.size(), batch, payload.size()});
 }
 
 Log MakeLog(ByteSource input) {
@@ -333,7 +346,7 @@ void CheckFollowed(const Directory& directory, const Log& log, const Truth& trut
   if (read.ok()) REQUIRE((shown == log.bytes.substr(0, truth.end)));
 }
 
-// A manifest is shown like the newest log.
+// A manifest is shown like the newest log; `truth` is that of one.
 void CheckManifest(const Directory& directory, const Log& log, const Truth& truth) {
   if (log.beside % 8 != 5) return;
   LogViews views(directory.files(), LogViews::State::kAtRest);
@@ -345,13 +358,15 @@ void CheckManifest(const Directory& directory, const Log& log, const Truth& trut
   if (read.ok()) REQUIRE((shown == log.bytes.substr(0, truth.end)));
 }
 
-// What a repair finds: every record that is intact, and no other.
+// What a repair finds: every record that is intact, and no other. Where what is before it is none,
+// only its number shows that it is a record.
 void CheckSalvage(const Log& log) {
   const BytesFile file(&log.bytes);
-  LogScan scan(&file);
+  LogScan scan(&file, LogScan::Kind::kLog);
   uint64_t at = 0;
   for (const Record& record : log.records) {
     if (!IsIntact(log, record)) continue;
+    if (record.begin != LogScan::SkipPadding(at) && !record.batch.has_value()) continue;
     LogScan::Record found;
     bool is_found = false;
     REQUIRE(scan.NextRecord(at, log.bytes.size(), &found, &is_found).ok());
@@ -367,26 +382,34 @@ void CheckSalvage(const Log& log) {
   REQUIRE_FALSE(is_found);
 }
 
+// Whether an intact record behind those of `before` shows that there is damage between.
+bool ShowsDamage(const Record& record, const Truth& before, LogScan::Kind kind) {
+  const bool no_numbers =
+      kind == LogScan::Kind::kManifest || (before.end > 0 && before.batches.empty);
+  if (no_numbers) return record.bytes >= 10;
+  return record.batch.has_value() && (before.batches.empty || *record.batch > before.batches.last);
+}
+
 // The scan finds the intact records before the first that is none, and says of the rest what it is.
-void CheckMade(const Log& log, const Truth& truth) {
+void CheckMade(const Log& log, LogScan::Kind kind, const Truth& truth) {
   uint64_t end = 0;
   bool intact = true;
   bool more = false;
   for (const Record& record : log.records) {
     intact = intact && IsIntact(log, record);
     if (intact) end = record.end;
-    more = more || (!intact && IsIntact(log, record));
+    if (intact || !IsIntact(log, record)) continue;
+    more = more || ShowsDamage(record, truth, kind);
   }
   REQUIRE(truth.end == end);
   RequireSame(truth.batches, RunOf(log, end));
   REQUIRE((truth.rest == LogScan::Rest::kRecord) == more);
   if (log.torn) REQUIRE(truth.rest != LogScan::Rest::kDamaged);
-  CheckSalvage(log);
 }
 
-void Check(const Log& log, bool made) {
+Truth TruthOf(const Log& log, LogScan::Kind kind) {
   const BytesFile file(&log.bytes);
-  LogScan scan(&file);
+  LogScan scan(&file, kind);
   REQUIRE(scan.Advance().ok());
   Truth truth{.end = scan.end(), .batches = scan.batches()};
   REQUIRE(truth.end <= log.bytes.size());
@@ -397,11 +420,21 @@ void Check(const Log& log, bool made) {
   REQUIRE(truth.content_end <= log.bytes.size());
   const bool zeros = log.bytes.find_first_not_of('\0', truth.end) == std::string::npos;
   REQUIRE(zeros == (truth.rest == LogScan::Rest::kNothing));
-  if (made) CheckMade(log, truth);
+  return truth;
+}
+
+void Check(const Log& log, bool made) {
+  const Truth truth = TruthOf(log, LogScan::Kind::kLog);
+  const Truth manifest = TruthOf(log, LogScan::Kind::kManifest);
+  if (made) {
+    CheckMade(log, LogScan::Kind::kLog, truth);
+    CheckMade(log, LogScan::Kind::kManifest, manifest);
+    CheckSalvage(log);
+  }
   const Directory directory(log);
   CheckShown(directory, log, truth);
   CheckFollowed(directory, log, truth);
-  CheckManifest(directory, log, truth);
+  CheckManifest(directory, log, manifest);
 }
 
 }  // namespace

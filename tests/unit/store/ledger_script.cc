@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/bytes.h"
+#include "base/crc32c.h"
 #include "base/hex.h"
 #include "ledger/codec.h"
 
@@ -19,6 +21,19 @@ constexpr size_t kTokensMax = 2000;
 
 // Some batches add this many, so that entries are dropped in the batch that added them too.
 constexpr size_t kHistoryMax = 15;
+
+// A request id that is, in a log, a sound record without bytes, or with one: what a client may
+// choose so that the rest of a batch looks like damage.
+uint64_t RequestIdLikeRecord(uint64_t random) {
+  std::string bytes = {'\1', static_cast<char>(random >> 8)};
+  const size_t length = random % 2;
+  const uint32_t crc = Crc32c(bytes.substr(0, 1 + length));
+  const uint32_t masked = ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
+  std::string header;
+  for (int shift = 0; shift < 32; shift += 8) header += static_cast<char>(masked >> shift);
+  header += {static_cast<char>(length), '\0'};
+  return LoadBigEndian<uint64_t>((header + bytes).data());
+}
 
 std::string LineOf(const Token& token) {
   char key[ledger::kTokenKeyBytes];
@@ -127,6 +142,7 @@ void LedgerScript::Issue(CommitBatch* batch) {
   token.issued_ms = now_ms_;
   token.fence = Fence(next_fence_++);
   token.request_id = random_.Next();
+  if (token.request_id % 4 == 0) token.request_id = RequestIdLikeRecord(token.request_id >> 2);
   batch->TokenIssued(token);
   tokens_.emplace(token.key, token);
   count_sum_ += token.count;

@@ -130,5 +130,35 @@ TEST_CASE("the sound records of a log make a log, and what is between them is to
   CHECK(skipped.empty());
 }
 
+TEST_CASE("a log keeps its batches when a sound record is none") {
+  const TempDir dir;
+  LedgerScript script(5);
+  {
+    const auto store = RocksStore::Open(dir.path(), {});
+    REQUIRE(store.ok());
+    CommitMany(&script, 20, 30, store->get());
+    fs::copy(dir.Sub("ledger"), dir.Sub("killed"), fs::copy_options::recursive);
+  }
+  fs::remove_all(dir.Sub("ledger"));
+  fs::rename(dir.Sub("killed"), dir.Sub("ledger"));
+  const std::string log = LedgerFiles(dir.path(), ".log").back();
+  const std::string whole = ReadFileToString(log);
+  for (const std::string& none : {std::string(), std::string("y"), std::string(40, 'y')}) {
+    CAPTURE(none);
+    std::string bytes = whole;
+    AppendLogRecord(none, &bytes);
+    WriteStringToFile(log, bytes);
+    SalvageReport report;
+    const auto salvaged = OpenSalvaged(dir.path(), dir.Sub("scratch"), &report);
+    REQUIRE_MESSAGE(salvaged.ok(), salvaged.status().ToString());
+    CHECK(DifferenceOf(DumpOf(salvaged->get()), script.Expected()) == "");
+    REQUIRE(report.lost.size() == 1);
+    CHECK(report.lost[0] == log + ": bytes " + std::to_string(whole.size()) + " to " +
+                                std::to_string(bytes.size() - 1) +
+                                " are a sound record, but no batch");
+    fs::remove_all(dir.Sub("scratch"));
+  }
+}
+
 }  // namespace
 }  // namespace nowcalls::store
