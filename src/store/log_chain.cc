@@ -100,8 +100,8 @@ Status CheckChain(const std::string& ledger_dir, const std::map<uint64_t, LogSeg
 }
 
 Status CheckManifest(rocksdb::FileSystem* files, const std::string& ledger_dir,
-                     const std::optional<ledger::Witness>& witness, bool* same) {
-  *same = false;
+                     const std::optional<ledger::Witness>& witness, bool* floor_counts) {
+  *floor_counts = false;
   const Result<std::string> current = CurrentManifest(files, ledger_dir);
   if (!current.ok()) return current.status();
   const std::string& name = *current;
@@ -119,12 +119,13 @@ Status CheckManifest(rocksdb::FileSystem* files, const std::string& ledger_dir,
   status = scan.Advance();
   if (status.ok()) status = scan.LookBehind(size, &rest, &content_end);
   if (!status.ok()) return FromRocks(status, "read the manifest", ledger_dir);
-  *same = witness.has_value() && witness->manifest == ManifestNumber(name);
+  *floor_counts = witness.has_value() && witness->manifest >= ManifestNumber(name);
   const std::string place = path + " is damaged at byte " + std::to_string(scan.end());
   if (rest == LogScan::Rest::kRecord || rest == LogScan::Rest::kDamaged) {
     return Status::Corruption(place + kDamagedAdvice);
   }
-  if (*same && scan.end() < witness->manifest_bytes) {
+  const bool same = *floor_counts && witness->manifest == ManifestNumber(name);
+  if (same && scan.end() < witness->manifest_bytes) {
     return Status::Corruption(place +
                               ", or cut short there: " + std::to_string(witness->manifest_bytes) +
                               " bytes of it were on the disk" + kDamagedAdvice);

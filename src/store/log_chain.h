@@ -37,11 +37,11 @@ Status CheckChain(const std::string& ledger_dir, const std::map<uint64_t, LogSeg
                   const KnownBatches& known);
 
 // kCorruption when the manifest that CURRENT names is damaged, or shorter than the witness knows.
-// `same` tells whether it is the one that the witness means. Whether there is such a file is left
-// to RocksDB. REQUIRES: it is not written
-// meanwhile.
+// `floor_counts`: the witness means this one, or a later one, which a crash kept out of CURRENT.
+// An earlier one means that another program has written to the ledger since. Whether there is such
+// a file is left to RocksDB. REQUIRES: it is not written meanwhile.
 Status CheckManifest(rocksdb::FileSystem* files, const std::string& ledger_dir,
-                     const std::optional<ledger::Witness>& witness, bool* same);
+                     const std::optional<ledger::Witness>& witness, bool* floor_counts);
 
 }  // namespace nowcalls::store
 

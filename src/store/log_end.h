@@ -31,7 +31,7 @@ struct LogEnd {
   std::optional<uint64_t> sequence;
 };
 
-// `floor` is that of the witness, if it is of the manifest that CURRENT names. Nothing is early
+// `floor` is that of the witness, if it counts (CheckManifest in log_chain.h). Nothing is early
 // where the witness forbids it; the other checks refuse such a ledger. A log that is deleted
 // meanwhile is a failure. REQUIRES: only the newest log may be written meanwhile.
 rocksdb::IOStatus FindLogEnd(rocksdb::FileSystem* files, const std::string& ledger_dir,

@@ -131,6 +131,7 @@ Status RocksStore::Impl::FindWitness(rocksdb::FileSystem* real) {
   const rocksdb::IOStatus read = ReadWitness(real, dir, &found);
   if (!read.ok()) return FromRocks(read, "read the witness", dir);
   if (found.has_value()) witness = found->witness;
+  may_lack = found.has_value() && (!witness.has_value() || witness->unsynced);
   const std::string path = WitnessPath(dir);
   if (found.has_value() && !witness.has_value()) {
     notes.push_back(path +
@@ -140,16 +141,13 @@ Status RocksStore::Impl::FindWitness(rocksdb::FileSystem* real) {
     notes.push_back("one of two places in " + path +
                     " is damaged, as a power cut may leave it; the other is used");
   }
-  NOWCALLS_RETURN_IF_ERROR(CheckManifest(real, dir, witness, &witness_is_of_manifest));
+  NOWCALLS_RETURN_IF_ERROR(CheckManifest(real, dir, witness, &floor_counts));
   return FindEnd(real);
 }
 
 Status RocksStore::Impl::FindEnd(rocksdb::FileSystem* real) {
   if (!witness.has_value()) return {};
-  const Result<std::string> manifest = CurrentManifest(real, dir);
-  if (!manifest.ok()) return manifest.status();
-  const bool same = ManifestNumber(*manifest) == witness->manifest;
-  const std::optional<uint64_t> floor = same ? std::optional(witness->floor) : std::nullopt;
+  const std::optional<uint64_t> floor = floor_counts ? std::optional(witness->floor) : std::nullopt;
   return FromRocks(FindLogEnd(real, dir, *witness, floor, &log_end), "read the logs", dir);
 }
 
@@ -194,14 +192,16 @@ Status RocksStore::Impl::CheckBatches(const std::map<uint64_t, LogSegment>& segm
   KnownBatches known;
   known.sealed = last_batch;
   if (witness.has_value()) known.witnessed = witness->batch_number;
-  if (witness_is_of_manifest) known.floor = witness->floor;
+  if (floor_counts) known.floor = witness->floor;
   NOWCALLS_RETURN_IF_ERROR(CheckChain(dir, segments, known));
   return CheckEnd();
 }
 
 Status RocksStore::Impl::KeepOpened() {
   if (kept) return {};
-  const bool unsynced = options.durability != Durability::kSync;
+  // Fences that may have been given out already are skipped by the first batch; until that is on
+  // the disk, the next start must know of them.
+  const bool unsynced = options.durability != Durability::kSync || may_lack;
   Status status = FromRocks(files->Keep(last_batch, unsynced), "keep what was recovered", dir);
   kept = status.ok();
   return status;

@@ -19,7 +19,6 @@ namespace nowcalls::store {
 namespace {
 
 constexpr size_t kBlockCacheBytes = 8 * 1024 * 1024;
-constexpr uint64_t kManifestBytesMax = 16 * 1024 * 1024;
 constexpr uint64_t kBytesPerSync = 1024 * 1024;
 // With one less of them full RocksDB slows commits down to 16 MB/s; three waited for their flush
 // while a million tokens were acquired.
@@ -98,7 +97,7 @@ rocksdb::DBOptions ServerDbOptions(const RocksStoreOptions& options, const std::
   db.recycle_log_file_num = 0;
   // Flushed files trickle to the disk, so that no commit waits behind a burst of them.
   db.bytes_per_sync = kBytesPerSync;
-  db.max_manifest_file_size = kManifestBytesMax;
+  db.max_manifest_file_size = options.manifest_bytes_max;
   // RocksDB's own log. Its level would depend on how the library was built.
   db.info_log = std::make_shared<InfoLog>(dir);
   db.info_log_level = rocksdb::InfoLogLevel::INFO_LEVEL;

@@ -81,7 +81,7 @@ RocksStore::~RocksStore() = default;
 
 ReadMode RocksStore::read_mode() const { return impl_->read_mode; }
 bool RocksStore::formatted_now() const { return impl_->formatted_now; }
-bool RocksStore::MayLackBatches() const { return impl_->log_end.early; }
+bool RocksStore::MayLackBatches() const { return impl_->may_lack; }
 
 const std::vector<std::string>& RocksStore::notes() const { return impl_->notes; }
 
@@ -206,6 +206,7 @@ Status RocksStore::Commit(const ledger::CommitBatch& batch) {
   }
   if (status.ok()) {
     const bool synced = impl_->write_options.sync || !impl_->has_committed;
+    if (impl_->write_options.sync && !impl_->has_committed) impl_->files->EndUnsynced();
     impl_->has_committed = true;
     impl_->last_batch = batch.number();
     impl_->files->Committed(batch.number(), synced);
@@ -301,11 +302,14 @@ Status RocksStore::Close() {
     status = CheckPlace();
     if (status.ok()) status = impl_->KeepOpened();
   }
+  if (!impl_->for_read && impl_->failed.ok() && status.ok()) status = Sync();
   if (!impl_->for_read && impl_->failed.ok() && status.ok()) {
     status = FromRocks(impl_->db->Flush(rocksdb::FlushOptions(), impl_->handles),
                        "flush the ledger", impl_->dir);
     if (status.ok()) {
       impl_->files->Synced();
+      // Who has committed nothing has not put in writing what to do about it.
+      if (impl_->has_committed || !impl_->may_lack) impl_->files->EndUnsynced();
       status = FromRocks(impl_->files->Flushed(), "write the witness", impl_->dir);
     }
   }

@@ -119,8 +119,9 @@ struct RocksStore::Impl {
   bool for_salvage = false;
   ReadMode read_mode = ReadMode::kAtRest;
   std::optional<ledger::Witness> witness;
-  bool witness_is_of_manifest = false;
+  bool floor_counts = false;
   LogEnd log_end;
+  bool may_lack = false;  // See Store::MayLackBatches.
   uint64_t last_batch = 0;          // As the ledger was opened; then of the last commit.
   std::vector<std::string> notes;   // See RocksStore::notes.
   std::shared_ptr<LogViews> views;  // Of a reader.

@@ -202,12 +202,13 @@ void Salvager::FindWitnessed() {
   witness_ = found->witness;
   report_.newest_batch = witness_->batch_number;
   // All later ones should be in the logs.
-  if (ManifestNumber(CurrentManifest(dir_)) == witness_->manifest) last_batch_ = witness_->floor;
+  const uint64_t manifest = ManifestNumber(CurrentManifest(dir_));
+  if (manifest != 0 && manifest <= witness_->manifest) last_batch_ = witness_->floor;
 }
 
 Status Salvager::CheckManifestWhole() const {
-  bool same = false;
-  return CheckManifest(rocksdb::FileSystem::Default().get(), dir_, witness_, &same);
+  bool floor_counts = false;
+  return CheckManifest(rocksdb::FileSystem::Default().get(), dir_, witness_, &floor_counts);
 }
 
 Status Salvager::Copy() {

@@ -61,7 +61,8 @@ class Store {
   virtual Status Sync() = 0;
 
   // Whether batches that were answered may be missing from what Load shows, although the machine
-  // was not booted since: its disk lost what had not been synced.
+  // was not booted since: they were not synced, and a disk may lose such without a boot, which its
+  // logs need not show.
   virtual bool MayLackBatches() const { return false; }
 
   // Whether Commit would still write to the ledger that was loaded. The writer.

@@ -68,6 +68,7 @@ IOStatus WitnessFile::Begin(uint64_t batch_number) {
   const std::lock_guard lock(mutex_);
   floor_written_ = batch_number;
   first_log_written_ = now_.first_log;
+  unsynced_written_ = now_.unsynced;
   begun_ = true;
   thread_ = std::thread([this] { Run(); });
   pthread_setname_np(thread_.native_handle(), "nc-witness");
@@ -102,6 +103,11 @@ IOStatus WitnessFile::Make() {
   return status;
 }
 
+void WitnessFile::EndUnsynced() {
+  const std::lock_guard lock(mutex_);
+  now_.unsynced = false;
+}
+
 void WitnessFile::SetManifest(uint64_t number, uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   now_.manifest = number;
@@ -119,11 +125,14 @@ void WitnessFile::Advance(uint64_t batch_number) {
 }
 
 IOStatus WitnessFile::RaiseFloor(uint64_t batch_number, uint64_t first_log) {
+  bool unsynced = false;
   {
     const std::lock_guard lock(mutex_);
     // Not by now_.floor: another thread may be writing that, and its logs must not go before
     // either.
-    const bool written = batch_number <= floor_written_ && first_log <= first_log_written_;
+    unsynced = now_.unsynced;
+    const bool written = batch_number <= floor_written_ && first_log <= first_log_written_ &&
+                         unsynced == unsynced_written_;
     if (!begun_ || written) return IOStatus::OK();
     now_.floor = std::max(now_.floor, batch_number);
     now_.first_log = std::max(now_.first_log, first_log);
@@ -138,6 +147,7 @@ IOStatus WitnessFile::RaiseFloor(uint64_t batch_number, uint64_t first_log) {
     const std::lock_guard lock(mutex_);
     floor_written_ = std::max(floor_written_, batch_number);
     first_log_written_ = std::max(first_log_written_, first_log);
+    unsynced_written_ = unsynced;
   }
   // An Advance meanwhile may have taken the thread for awake.
   changed_.notify_all();

@@ -48,12 +48,15 @@ class WitnessFile {
   // `batch_number`, and CURRENT names the manifest of the last SetManifest. Nothing is written
   // before.
   rocksdb::IOStatus Begin(uint64_t batch_number);
+  // No batch is answered any more before it is on the disk. With the next write.
+  void EndUnsynced();
   // So much of this manifest is on the disk.
   void SetManifest(uint64_t number, uint64_t bytes);
   // This batch, and with it all before it, is on the disk.
   void Advance(uint64_t batch_number);
   // The logs of batches up to this one may be gone once this has returned; so it is on the disk.
-  // Logs with numbers below `first_log` have no others. Does nothing before Begin.
+  // Logs with numbers below `first_log` have no others. What EndUnsynced said is there then, too.
+  // Does nothing before Begin.
   rocksdb::IOStatus RaiseFloor(uint64_t batch_number, uint64_t first_log = 0);
 
   // Writes what is not written yet, and ends the thread.
@@ -78,11 +81,12 @@ class WitnessFile {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  ledger::Witness now_;             // Guarded by mutex_, as are the next six.
+  ledger::Witness now_;             // Guarded by mutex_, as are the next seven.
   uint64_t written_ = 0;            // The batch number of the slot that was written last.
   uint64_t written_before_ = 0;     // And of the other.
   uint64_t floor_written_ = 0;      // The floor that both slots have at least.
   uint64_t first_log_written_ = 0;  // The same of the first log.
+  bool unsynced_written_ = false;   // Of one of them, if it is set.
   bool begun_ = false;
   bool stop_ = false;
   std::thread thread_;

@@ -130,6 +130,7 @@ store::RocksStoreOptions SmallOptions(store::Durability durability) {
   options.durability = durability;
   options.write_buffer_bytes = 64 * 1024;
   options.wal_bytes_max = 64 * 1024;
+  options.manifest_bytes_max = 4 * 1024;
   return options;
 }
 

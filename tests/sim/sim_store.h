@@ -26,6 +26,7 @@ class SimStore : public store::Store {
     if (unsynced_) at_risk_.push_back(batch);
     return ledger_.Commit(batch);
   }
+  bool MayLackBatches() const override { return unsynced_; }
   Status Sync() override {
     for (; !at_risk_.empty(); at_risk_.pop_front()) {
       NOWCALLS_RETURN_IF_ERROR(safe_.Commit(at_risk_.front()));

@@ -177,6 +177,29 @@ TEST_CASE("a batch that does not follow the last one is not taken") {
   CHECK(store->Commit(batch).code() == StatusCode::kInvalidArgument);
 }
 
+TEST_CASE("a witness of a manifest that is not the current one yet knows which logs are needed") {
+  const Killed ledger;
+  const std::string log = ledger.Logs().front();
+  REQUIRE_FALSE(PayloadOffsets(log).empty());
+  auto witness = ledger::DecodeWitnessFile(ReadFileToString(ledger.Witness())).witness;
+  REQUIRE(witness.has_value());
+  const auto open_without_log = [&](uint64_t manifest) {
+    ledger::Witness told = *witness;
+    told.manifest = manifest;
+    std::string bytes(ledger::kWitnessFileBytes, '\0');
+    const std::string slot = ledger::EncodeWitnessSlot(told);
+    bytes.replace(told.sequence % 2 * ledger::kWitnessSlotStride, slot.size(), slot);
+    WriteStringToFile(ledger.Witness(), bytes);
+    bool refused = false;
+    With(
+        log, [&] { fs::remove(log); },
+        [&] { refused = !RocksStore::OpenForRead(ledger.dir.path()).ok(); });
+    return refused;
+  };
+  CHECK(open_without_log(witness->manifest));
+  CHECK(open_without_log(witness->manifest + 1));
+}
+
 TEST_CASE("an older ledger without a witness opens, and gets one") {
   const Killed ledger;
   fs::remove(ledger.Witness());

@@ -262,6 +262,61 @@ TEST_CASE("the end that was found is told, and what followed does not come back"
   }
 }
 
+TEST_CASE(
+    "what was not synced may be lacking at each start until a batch is there that knows of it") {
+  const OneLog ledger;
+  for (const Durability durability : {Durability::kSync, Durability::kNone}) {
+    CAPTURE(static_cast<int>(durability));
+    const TempDir dir;
+    ledger.CopyTo(dir);
+    RocksStoreOptions options = TinyOptions();
+    options.durability = durability;
+    const auto open = [&] {
+      auto store = RocksStore::Open(dir.path(), options);
+      REQUIRE_MESSAGE(store.ok(), store.status().ToString());
+      return *std::move(store);
+    };
+    // Killed before the first commit, and ended in order before it.
+    for (const bool close : {false, true, false}) {
+      const auto store = open();
+      CHECK(store->MayLackBatches());
+      CHECK(store->Keep().ok());
+      if (close) CHECK(store->Close().ok());
+    }
+    LedgerScript script = ledger.script;
+    {
+      const auto store = open();
+      CHECK(store->MayLackBatches());
+      CommitMany(&script, 2, 3, store.get());
+    }
+    const bool unsynced = durability != Durability::kSync;
+    CHECK(WitnessOf(dir.path()).unsynced == unsynced);
+    {
+      const auto store = open();
+      CHECK(store->MayLackBatches() == unsynced);
+      CommitMany(&script, 2, 3, store.get());
+      CHECK(store->Close().ok());
+    }
+    CHECK_FALSE(WitnessOf(dir.path()).unsynced);
+    const auto store = open();
+    CHECK_FALSE(store->MayLackBatches());
+    CHECK(DifferenceOf(DumpOf(store.get()), script.Expected()) == "");
+  }
+}
+
+TEST_CASE("with a witness that cannot be read nobody knows whether batches are lacking") {
+  const TempDir dir;
+  LedgerScript script(3);
+  {
+    const auto store = RocksStore::Open(dir.path(), {});
+    REQUIRE(store.ok());
+    CommitMany(&script, 2, 3, store->get());
+  }
+  CHECK_FALSE((*RocksStore::Open(dir.path(), {}))->MayLackBatches());
+  WriteStringToFile(dir.Sub("ledger/witness"), std::string(ledger::kWitnessFileBytes, 'x'));
+  CHECK((*RocksStore::Open(dir.path(), {}))->MayLackBatches());
+}
+
 TEST_CASE("a copy of a ledger that ends early ends there, too") {
   const OneLog ledger;
   const TempDir dir;

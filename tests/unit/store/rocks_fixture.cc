@@ -15,6 +15,7 @@ RocksStoreOptions TinyOptions() {
   RocksStoreOptions options;
   options.durability = Durability::kNone;
   options.write_buffer_bytes = kTinyBufferBytes;
+  options.manifest_bytes_max = 4 * 1024;
   return options;
 }
 
