@@ -10,6 +10,7 @@
 #ifndef NOWCALLS_CORE_CORE_H_
 #define NOWCALLS_CORE_CORE_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -183,6 +184,11 @@ class Core {
   // that neither their fences nor their ids are given out again. After FinishLoad.
   void SkipLostFences(int64_t now_wall_ms) {
     next_fence_ = first_fence_ = ledger::FenceAfterBoot(next_fence_, now_wall_ms);
+  }
+  // Nothing was loaded, and nobody knows what an earlier ledger in this place gave out: goes on at
+  // FenceLine. After FinishLoad.
+  void BeginFences(int64_t now_wall_ms) {
+    next_fence_ = first_fence_ = std::max(uint64_t{1}, ledger::FenceLine(now_wall_ms));
   }
   // The server is ready: restart grace counts from now. Last of all, since loading takes its time.
   void Begin(Instant now);

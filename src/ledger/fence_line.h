@@ -1,5 +1,5 @@
 // From where fences go on when nobody knows how many were given out: after a boot, a restore, a
-// repair.
+// repair, and in a new ledger.
 //
 // Thread: any, pure functions. Fences are counts, times are milliseconds of the wall clock since
 // the Unix epoch. Whatever would be more than kFenceMax is kFenceMax.

@@ -65,6 +65,7 @@ class Loader : public store::LedgerVisitor {
     std::optional<ledger::RecoveredTime> time;
     // The clock of a new ledger begins with the wall clock.
     Instant now{std::max<int64_t>(0, sample->wall_ms)};
+    if (!mark_.has_value()) core_->BeginFences(sample->wall_ms);
     if (mark_.has_value()) {
       time = ledger::RecoverTime(*mark_, latest_, *sample);
       now = time->now;

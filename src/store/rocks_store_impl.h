@@ -121,7 +121,7 @@ struct RocksStore::Impl {
   std::optional<ledger::Witness> witness;
   bool floor_counts = false;
   LogEnd log_end;
-  bool may_lack = false;  // See Store::MayLackBatches.
+  bool may_lack = false;            // See Store::MayLackBatches.
   uint64_t last_batch = 0;          // As the ledger was opened; then of the last commit.
   std::vector<std::string> notes;   // See RocksStore::notes.
   std::shared_ptr<LogViews> views;  // Of a reader.

@@ -96,6 +96,21 @@ TEST_CASE("after a reboot fences go on behind those that a power cut may have ta
   }
 }
 
+TEST_CASE("a new ledger begins beyond all that another in its place may have given out") {
+  store::MemoryStore store(TestFormat());
+  Result<ClockSample> clock = SampleClocks();
+  REQUIRE(clock.ok());
+  const auto first_fence = [&](int64_t wall_ms) {
+    clock->wall_ms = wall_ms;
+    const Result<RecoveredLedger> ledger = Recover(&store, {}, [&] { return clock; });
+    REQUIRE(ledger.ok());
+    return ledger->core->next_fence();
+  };
+  CHECK(first_fence(ledger::kFenceLineFromMs + 1000) == 1000 * ledger::kFencesPerMs);
+  // A clock that is wrong.
+  CHECK(first_fence(ledger::kFenceLineFromMs - 1) == 1);
+}
+
 // Of a disk that lost what was not synced, under a machine that went on.
 class LossyStore : public store::MemoryStore {
  public:
