@@ -78,6 +78,8 @@ Result<std::unique_ptr<store::RocksStore>> OpenStore(std::unique_ptr<store::Ledg
                                                      const ServerConfig& config,
                                                      store::RocksStoreOptions options) {
   options.durability = config.durability.mode;
+  // A backup must not be what ends the grants.
+  options.copy_leaves_bytes = config.core.limits.disk_free_high();
   options.on_background_error = [](const Status& failure) {
     DieOfIoError("ledger write", failure);
   };

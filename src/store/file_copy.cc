@@ -1,6 +1,7 @@
 #include "store/file_copy.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -24,40 +26,23 @@ Status OsError(const std::string& doing, const std::string& path) {
   return Status::IoError("cannot " + doing + " " + path + ": " + std::strerror(errno));
 }
 
-// A descriptor that is closed with its scope.
-class Descriptor {
- public:
-  Descriptor(const std::string& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int get() const { return fd_; }
-  bool ok() const { return fd_ >= 0; }
-
- private:
-  const int fd_;
-};
-
 // Calls take(piece) with the first `bytes` of a file, piece by piece.
 template <typename Take>
-Status ReadPieces(const std::string& path, uint64_t bytes, const std::atomic<bool>& stop,
+Status ReadPieces(const SourceFile& file, uint64_t bytes, const std::atomic<bool>& stop,
                   Take&& take) {
-  const Descriptor file(path, O_RDONLY);
-  if (!file.ok()) return OsError("open", path);
   std::vector<char> piece(kPieceBytes);
-  for (uint64_t left = bytes; left > 0;) {
+  for (uint64_t at = 0; at < bytes;) {
     NOWCALLS_RETURN_IF_ERROR(CheckStop(stop));
-    const ssize_t got = read(file.get(), piece.data(), std::min<uint64_t>(left, piece.size()));
+    const ssize_t got = pread(file.fd(), piece.data(), std::min<uint64_t>(bytes - at, piece.size()),
+                              static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return OsError("read", path);
+    if (got < 0) return OsError("read", file.path());
     if (got == 0) {
-      return Status::IoError(path + " ends " + std::to_string(left) + " bytes too early");
+      return Status::IoError(file.path() + " ends " + std::to_string(bytes - at) +
+                             " bytes too early");
     }
     NOWCALLS_RETURN_IF_ERROR(take(std::string_view(piece.data(), static_cast<size_t>(got))));
-    left -= static_cast<uint64_t>(got);
+    at += static_cast<uint64_t>(got);
   }
   return {};
 }
@@ -117,7 +102,26 @@ Result<CopiedFile> FileWriter::Finish() {
   return written_;
 }
 
-Result<CopiedFile> CopyFile(const std::string& from, const std::string& to, uint64_t bytes,
+SourceFile::SourceFile(SourceFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+SourceFile& SourceFile::operator=(SourceFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+SourceFile::~SourceFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Result<SourceFile> SourceFile::Open(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return OsError("open", path);
+  return SourceFile(path, fd);
+}
+
+Result<CopiedFile> CopyFile(const SourceFile& from, const std::string& to, uint64_t bytes,
                             const std::atomic<bool>& stop) {
   Result<FileWriter> writer = FileWriter::Create(to);
   if (!writer.ok()) return writer.status();
@@ -126,26 +130,28 @@ Result<CopiedFile> CopyFile(const std::string& from, const std::string& to, uint
   return writer->Finish();
 }
 
-bool CanLink(const std::string& from, const std::string& dir) {
-  const std::string probe = dir + "/" + NameOf(from);
-  return link(from.c_str(), probe.c_str()) == 0 && unlink(probe.c_str()) == 0;
+Result<CopiedFile> CopyFile(const std::string& from, const std::string& to, uint64_t bytes,
+                            const std::atomic<bool>& stop) {
+  const Result<SourceFile> source = SourceFile::Open(from);
+  if (!source.ok()) return source.status();
+  return CopyFile(*source, to, bytes, stop);
 }
 
-Result<CopiedFile> LinkOrCopyFile(const std::string& from, const std::string& to,
-                                  const std::atomic<bool>& stop) {
-  const Result<uint64_t> bytes = FileBytes(from);
+bool LinkFile(const std::string& from, const std::string& to) {
+  return link(from.c_str(), to.c_str()) == 0;
+}
+
+Result<CopiedFile> ReadCopied(const std::string& path, const std::atomic<bool>& stop) {
+  const Result<uint64_t> bytes = FileBytes(path);
   if (!bytes.ok()) return bytes.status();
-  // Whatever is in the way of a link, a copy may work; if it does not, it says why.
-  if (link(from.c_str(), to.c_str()) != 0) {
-    NOWCALLS_RETURN_IF_ERROR(CheckRoom(std::filesystem::path(to).parent_path(), *bytes));
-    return CopyFile(from, to, *bytes, stop);
-  }
-  CopiedFile linked{.name = NameOf(to), .bytes = *bytes};
-  NOWCALLS_RETURN_IF_ERROR(ReadPieces(to, *bytes, stop, [&](std::string_view piece) {
-    linked.crc32c = ExtendCrc32c(linked.crc32c, piece);
+  const Result<SourceFile> source = SourceFile::Open(path);
+  if (!source.ok()) return source.status();
+  CopiedFile read{.name = NameOf(path), .bytes = *bytes};
+  NOWCALLS_RETURN_IF_ERROR(ReadPieces(*source, *bytes, stop, [&](std::string_view piece) {
+    read.crc32c = ExtendCrc32c(read.crc32c, piece);
     return Status::Ok();
   }));
-  return linked;
+  return read;
 }
 
 Status ReplaceFile(const std::string& path, std::string_view bytes) {
@@ -160,9 +166,9 @@ Status ReplaceFile(const std::string& path, std::string_view bytes) {
 }
 
 Status SyncDir(const std::string& path) {
-  const Descriptor dir(path, O_RDONLY | O_DIRECTORY);
-  if (!dir.ok()) return OsError("open directory", path);
-  return fsync(dir.get()) == 0 ? Status::Ok() : OsError("sync directory", path);
+  const Result<SourceFile> dir = SourceFile::Open(path);
+  if (!dir.ok()) return dir.status();
+  return fsync(dir->fd()) == 0 ? Status::Ok() : OsError("sync directory", path);
 }
 
 Result<uint64_t> FileBytes(const std::string& path) {
@@ -171,15 +177,38 @@ Result<uint64_t> FileBytes(const std::string& path) {
   return static_cast<uint64_t>(info.st_size);
 }
 
-Status CheckRoom(const std::string& dir, uint64_t bytes) {
+bool OnOneFileSystem(const std::string& dir, const std::string& other) {
+  struct stat one {};
+  struct stat two {};
+  return stat(dir.c_str(), &one) == 0 && stat(other.c_str(), &two) == 0 && one.st_dev == two.st_dev;
+}
+
+Status CheckRoom(const std::string& dir, uint64_t bytes, uint64_t left_bytes) {
   struct statvfs room {};
   if (statvfs(dir.c_str(), &room) != 0) return OsError("look at the file system of", dir);
   const uint64_t free_bytes = uint64_t{room.f_bavail} * room.f_frsize;
-  if (free_bytes >= bytes && free_bytes - bytes >= kRoomLeftBytes) return {};
+  if (free_bytes >= bytes && free_bytes - bytes >= left_bytes) return {};
   return Status::IoError("the file system of " + dir + " has no room: " + std::to_string(bytes) +
-                         " bytes are to be copied, " + std::to_string(kRoomLeftBytes) +
+                         " bytes are to be copied, " + std::to_string(left_bytes) +
                          " must be left for others, and " + std::to_string(free_bytes) +
                          " are free");
+}
+
+Status CheckFileLimit(uint64_t files) {
+  constexpr uint64_t kOfOthers = 64;
+  rlimit limit{};
+  std::error_code error;
+  uint64_t open_now = 0;
+  for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end;
+       it.increment(error)) {
+    ++open_now;
+  }
+  if (error || getrlimit(RLIMIT_NOFILE, &limit) != 0) return {};
+  if (open_now + files + kOfOthers <= limit.rlim_cur) return {};
+  return Status::IoError(std::to_string(files) + " more files would have to be open at once, and " +
+                         std::to_string(open_now) + " of " + std::to_string(limit.rlim_cur) +
+                         " that may be are: raise the limit (ulimit -n, or LimitNOFILE= of the "
+                         "service)");
 }
 
 }  // namespace nowcalls::store

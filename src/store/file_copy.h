@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "nowcalls/status.h"
 
@@ -53,18 +54,39 @@ class FileWriter {
   uint64_t synced_bytes_ = 0;
 };
 
+// A file that is open for reading. Its bytes are there until it is closed, also when its name has
+// gone.
+class SourceFile {
+ public:
+  static Result<SourceFile> Open(const std::string& path);
+  SourceFile(SourceFile&& other) noexcept;
+  SourceFile(const SourceFile&) = delete;
+  SourceFile& operator=(const SourceFile&) = delete;
+  SourceFile& operator=(SourceFile&& other) noexcept;
+  ~SourceFile();
+
+  const std::string& path() const { return path_; }
+  int fd() const { return fd_; }
+
+ private:
+  SourceFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+
+  std::string path_;
+  int fd_;
+};
+
 // `to` becomes a copy of the first `bytes` of `from`. kIoError, also when it has fewer.
+Result<CopiedFile> CopyFile(const SourceFile& from, const std::string& to, uint64_t bytes,
+                            const std::atomic<bool>& stop);
 Result<CopiedFile> CopyFile(const std::string& from, const std::string& to, uint64_t bytes,
                             const std::atomic<bool>& stop);
 
-// Whether files of the directory of `from` can get a second name in `dir`, where there is none of
-// that name. Tried, since two mounts of one file system look like one, and not all have such names.
-bool CanLink(const std::string& from, const std::string& dir);
+// Gives `from` the second name `to`. False: that cannot be done, for whatever reason. It is tried,
+// since two mounts of one file system look like one, and not all have such names.
+bool LinkFile(const std::string& from, const std::string& to);
 
-// CopyFile of all of a file that never changes any more; as a second name of it where that can be
-// done. kIoError also when a copy does not leave kRoomLeftBytes.
-Result<CopiedFile> LinkOrCopyFile(const std::string& from, const std::string& to,
-                                  const std::atomic<bool>& stop);
+// What CopyFile tells of a copy of all of `path`.
+Result<CopiedFile> ReadCopied(const std::string& path, const std::atomic<bool>& stop);
 
 // Makes `path` a file with these bytes, in place of what is there.
 Status ReplaceFile(const std::string& path, std::string_view bytes);
@@ -73,10 +95,17 @@ Status SyncDir(const std::string& path);
 
 Result<uint64_t> FileBytes(const std::string& path);
 
-// kIoError when the file system of `dir` has no room for `bytes` besides what a server that writes
-// there needs (kRoomLeftBytes), with both numbers.
+// Whether two directories are on one file system, as far as their device numbers tell.
+bool OnOneFileSystem(const std::string& dir, const std::string& other);
+
+// What a copy leaves free at least, for whoever else writes there.
 inline constexpr uint64_t kRoomLeftBytes = 128 * 1024 * 1024;
-Status CheckRoom(const std::string& dir, uint64_t bytes);
+// kIoError when the file system of `dir` has no room for `bytes` besides those that are to be left,
+// with all these numbers.
+Status CheckRoom(const std::string& dir, uint64_t bytes, uint64_t left_bytes = kRoomLeftBytes);
+
+// kIoError when this process may not open `files` more files and some besides.
+Status CheckFileLimit(uint64_t files);
 
 }  // namespace nowcalls::store
 

@@ -41,6 +41,8 @@ struct RocksStoreOptions {
   // Called once, when a write fails: on a RocksDB thread for a background one, inside Commit for
   // the log. The process must end.
   std::function<void(Status)> on_background_error;
+  // What CopyTo leaves free on the ledger's own file system, if that is more than kRoomLeftBytes.
+  uint64_t copy_leaves_bytes = 0;
   // Of a ledger that Open makes; else one with a key of its own.
   std::optional<ledger::Format> format = {};
   rocksdb::Env* env = nullptr;  // For tests that inject faults; not owned. nullptr: the real one.

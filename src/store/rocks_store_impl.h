@@ -82,11 +82,22 @@ struct RocksStore::Impl {
 
   // Of CopyTo.
   struct CopyPlan;
+  struct CopiedLog;
+  struct CopiedPart;
+  // Finds out what a copy consists of, and links or opens all of it.
+  Status TakeFiles(const std::string& to, CopyPlan* plan) const;
   Status PlanLive(CopyPlan* plan) const;
   Status PlanAtRest(CopyPlan* plan) const;
-  Result<CopiedFile> CopyLog(const std::string& name, uint64_t bytes_max, const std::string& to,
+  void LinkTables(const std::string& to, CopyPlan* plan) const;
+  Status Sum(CopyPlan* plan) const;
+  Status OpenLog(CopiedLog* log) const;
+  Status OpenPart(CopiedPart* part) const;
+  Status CheckRoomFor(uint64_t bytes, const std::string& to) const;
+  Result<CopiedFile> CopyLog(CopiedLog log, const std::string& to,
                              const std::atomic<bool>& stop) const;
-  Status CopyParts(const CopyPlan& plan, const std::string& to, const std::atomic<bool>& stop,
+  Result<CopiedFile> CopyPart(CopiedPart part, const std::string& to,
+                              const std::atomic<bool>& stop) const;
+  Status CopyParts(CopyPlan plan, const std::string& to, const std::atomic<bool>& stop,
                    std::vector<CopiedFile>* copied) const;
 
   std::unique_ptr<ScanCursor> NewCursor(ledger::Family family, KeyRange range) const;

@@ -1,6 +1,5 @@
 // Copies of a ledger's files: whole, of one moment, and without what belongs to its server.
 #include <doctest/doctest.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -14,7 +13,6 @@
 #include "store/file_copy.h"
 #include "store/ledger_files.h"
 #include "support/process.h"
-#include "support/small_disk.h"
 #include "support/temp_dir.h"
 #include "unit/store/rocks_fixture.h"
 
@@ -258,30 +256,6 @@ TEST_CASE("a copied file has the checksum of its bytes, and one that is too shor
         StatusCode::kIoError);
   CHECK(CheckRoom(dir.path(), UINT64_MAX / 2).code() == StatusCode::kIoError);
   CHECK(CheckRoom(dir.path(), 1).ok());
-}
-
-// Two mounts of one file system have the same device number, and no file has names in both.
-TEST_CASE("a data file that cannot have a second name needs room for a copy") {
-  const TempDir dir;
-  testing::SmallDisk disk(dir.Sub("disk"));
-  if (!disk.Mount("160m")) return;
-  for (const char* name : {"disk/ledger", "disk/backups", "mount"})
-    fs::create_directory(dir.Sub(name));
-  const std::string mounted = dir.Sub("mount");
-  REQUIRE(mount(dir.Sub("disk/backups").c_str(), mounted.c_str(), nullptr, MS_BIND, nullptr) == 0);
-  const std::string table = dir.Sub("disk/ledger/000009.sst");
-  REQUIRE(ReplaceFile(table, "what a table holds").ok());
-
-  CHECK(CanLink(table, dir.Sub("disk/backups")));
-  CHECK_FALSE(CanLink(table, mounted));
-  CHECK(fs::is_empty(mounted));
-  CHECK(LinkOrCopyFile(table, mounted + "/roomy.sst", kNever).ok());
-  disk.FillUpTo(kRoomLeftBytes / 2);
-  const Status refused = LinkOrCopyFile(table, mounted + "/tight.sst", kNever).status();
-  CHECK(refused.code() == StatusCode::kIoError);
-  CHECK(refused.message().find("has no room: 18 bytes are to be copied") != std::string::npos);
-  CHECK(LinkOrCopyFile(table, dir.Sub("disk/backups/linked.sst"), kNever).ok());
-  CHECK(umount2(mounted.c_str(), MNT_DETACH) == 0);
 }
 
 }  // namespace
