@@ -22,6 +22,9 @@ namespace fs = std::filesystem;
 using store::RocksStore;
 
 constexpr mode_t kDirMode = 0700;
+constexpr char kMark[] =
+    "This is the ledger of a backup. A server that went on from here would give out fences again: "
+    "make a ledger of the backup with nowcalls-admin restore.\n";
 constexpr char kUnfinished[] =
     "A backup was begun here and is not finished. If no backup is being made, remove this "
     "directory.\n";
@@ -69,6 +72,8 @@ Result<Manifest> FillTarget(const RocksStore& store, const std::string& to,
   if (mkdir(ledger.c_str(), kDirMode) != 0) {
     return Status::IoError("cannot make directory " + ledger + ": " + std::strerror(errno));
   }
+  // From here on nobody takes it for a ledger, wherever its files are brought.
+  NOWCALLS_RETURN_IF_ERROR(store::ReplaceFile(ledger + "/" + store::kBackupMarkName, kMark));
   Manifest manifest;
   manifest.made_by = made_by;
   manifest.made_wall_ms = WallMs();

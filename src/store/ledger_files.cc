@@ -81,15 +81,33 @@ std::string LedgerDir(const std::string& data_dir) {
   return data_dir + "/" + std::string(kLedgerName);
 }
 
+namespace {
+
+bool HasBackupFile(const std::string& data_dir) {
+  std::error_code error;
+  return fs::exists(data_dir + "/" + kBackupManifestName, error) ||
+         fs::exists(data_dir + "/" + kBackupUnfinishedName, error);
+}
+
+}  // namespace
+
+bool IsBackupWithoutManifest(const std::string& data_dir) {
+  std::error_code error;
+  return !HasBackupFile(data_dir) && fs::exists(LedgerDir(data_dir) + "/" + kBackupMarkName, error);
+}
+
 Status CheckNoBackup(const std::string& data_dir) {
-  for (const char* name : {kBackupManifestName, kBackupUnfinishedName}) {
-    std::error_code error;
-    if (!fs::exists(data_dir + "/" + name, error)) continue;
+  if (HasBackupFile(data_dir)) {
     return Status::InvalidArgument(data_dir +
                                    " is a backup, which must stay as it is: make a ledger of it "
                                    "with `nowcalls-admin restore`, in a directory of its own");
   }
-  return {};
+  if (!IsBackupWithoutManifest(data_dir)) return {};
+  return Status::InvalidArgument(
+      data_dir + " is of a backup (" + LedgerDir(data_dir) + "/" + kBackupMarkName +
+      "), without its " + kBackupManifestName +
+      ", so it would give out fences again: restore the backup itself. If there is no other copy, "
+      "`nowcalls-admin repair` makes a ledger of this one");
 }
 
 Status CheckDataDir(const std::string& data_dir) {

@@ -22,9 +22,15 @@ namespace nowcalls::store {
 // what stands in its place until that is finished.
 inline constexpr char kBackupManifestName[] = "backup.json";
 inline constexpr char kBackupUnfinishedName[] = "backup.unfinished";
+// In the ledger's directory of a backup, so that it is known for what it is without these two.
+// Neither part of the ledger nor of the manifest, so a restored ledger does not have it.
+inline constexpr char kBackupMarkName[] = "backup_mark";
 
-// kInvalidArgument when `data_dir` is a backup: a ledger that is served changes.
+// kInvalidArgument when `data_dir` is a backup: a ledger that is served changes, and what a restore
+// does to fences would be missing.
 Status CheckNoBackup(const std::string& data_dir);
+// Whether all that tells of the backup is its mark, so that it cannot be restored.
+bool IsBackupWithoutManifest(const std::string& data_dir);
 
 // DATA_DIR/ledger.
 std::string LedgerDir(const std::string& data_dir);

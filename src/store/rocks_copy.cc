@@ -61,6 +61,7 @@ struct RocksStore::Impl::CopiedLog {
   std::unique_ptr<rocksdb::FSSequentialFile> file = {};
 };
 struct RocksStore::Impl::CopyPlan {
+  bool on_ledgers_disk = false;     // The target is.
   std::vector<std::string> linked;  // Data files that are in the target by now.
   std::vector<CopiedPart> tables;   // The other ones.
   std::vector<CopiedLog> logs;
@@ -146,7 +147,8 @@ Status RocksStore::Impl::TakeFiles(const std::string& to, CopyPlan* plan) const 
     if (names.empty()) return Status::Corruption("the ledger in " + dir + " has no log");
     plan->logs.push_back({names.back(), 0});
   }
-  LinkTables(to, plan);
+  // Any look at another file system may hang with it.
+  if (plan->on_ledgers_disk) LinkTables(to, plan);
   NOWCALLS_RETURN_IF_ERROR(Sum(plan));
   // At rest nothing is deleted, and files are opened one by one.
   if (for_read) return {};
@@ -223,6 +225,7 @@ Result<std::vector<CopiedFile>> RocksStore::CopyTo(const std::string& to,
                                       " is open in a server: ask that for the backup");
   }
   Impl::CopyPlan plan;
+  plan.on_ledgers_disk = OnOneFileSystem(impl_->dir, to);
   NOWCALLS_RETURN_IF_ERROR(impl_->TakeFiles(to, &plan));
   NOWCALLS_RETURN_IF_ERROR(impl_->CheckRoomFor(plan.bytes_to_copy, to));
   std::vector<CopiedFile> copied;

@@ -382,6 +382,9 @@ Result<std::unique_ptr<RocksStore>> RocksStore::OpenForRead(const std::string& d
     if (disturbed && attempt < kReadAttemptsMax) continue;
     if (!opened.ok()) return opened;
     if (!formatted) return NeverFinished(dir);
+    if (IsBackupWithoutManifest(data_dir)) {
+      impl->notes.push_back(CheckNoBackup(data_dir).message());
+    }
     return std::unique_ptr<RocksStore>(new RocksStore(std::move(impl)));
   }
 }

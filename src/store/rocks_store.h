@@ -96,9 +96,10 @@ class RocksStore : public Store {
   // imply it. kIoError.
   Status Keep();
 
-  // Makes a copy of the ledger in `to`, an empty directory: what a crash at some moment of the
-  // call would have left, with all that was committed before it. Commits go on beside it. The files
-  // and their names are on disk when it returns them. kIoError; kUnavailable: `stop` was set.
+  // Makes a copy of the ledger in `to`, a directory without files of one: what a crash at some
+  // moment of the call would have left, with all that was committed before it. Commits go on beside
+  // it, and so do deletions, however slow `to` is. The files and their names are on disk when it
+  // returns them. kIoError; kUnavailable: `stop` was set.
   // REQUIRES: Keep was called, or the store is for reading; then kFailedPrecondition if a server
   // has the ledger open.
   Result<std::vector<CopiedFile>> CopyTo(const std::string& to,

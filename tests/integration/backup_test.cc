@@ -183,6 +183,7 @@ TEST_CASE("a server that is killed while it makes a backup leaves none that rest
       }
     }));
     server.server().Kill9();
+    CHECK(RunAdmin(Source::Offline(server.data_dir()), {"verify"}).exit_code == 0);
     const std::string to = server.Sub("new" + std::to_string(round));
     const bool finished = fs::exists(backup + "/backup.json");
     const Finished restored = RestoreTo(backup, to);
@@ -463,6 +464,26 @@ TEST_CASE("a backup is no data directory, and a restore overwrites nothing") {
       {ProductBinary("nowcalls-server"), "--listen", "127.0.0.1:0", "--data-dir", backup});
   CHECK(served.exit_code == 64);
   CHECK(Contains(served.err, "nowcalls-admin restore"));
+  // Nor is its ledger one by itself, unless it is made a new one.
+  fs::create_directory(server.Sub("brought"));
+  fs::copy(backup + "/ledger", server.Sub("brought/ledger"), fs::copy_options::recursive);
+  const Finished brought = RunProgram({ProductBinary("nowcalls-server"), "--listen", "127.0.0.1:0",
+                                       "--data-dir", server.Sub("brought")});
+  CHECK(brought.exit_code == 64);
+  CHECK(Contains(brought.err, "without its backup.json"));
+  const Finished verified = RunAdmin(Source::Offline(server.Sub("brought")), {"verify"});
+  CHECK(verified.exit_code == 0);
+  CHECK(Contains(verified.err, "without its backup.json"));
+  fs::create_directory(server.Sub("repaired"));
+  const Finished repaired =
+      Admin({"repair", "--data-dir", server.Sub("brought"), "--to", server.Sub("repaired/data")});
+  CHECK_MESSAGE(repaired.exit_code == 0, repaired.err);
+  ServerProcess renewed(server.Sub("repaired"));
+  renewed.Start();
+  RpcClient bob(renewed.address());
+  ResultOf(&bob, "hello", {1, "default", "bob"});
+  CHECK(NowCalls(&bob, 1) == 10);
+  CHECK(Acquire(&bob, 1).fence > Acquire(&alice, 1).fence);
   const Finished over = RestoreTo(backup, server.data_dir());
   CHECK(over.exit_code == 1);
   CHECK(Contains(over.err, "is not empty"));

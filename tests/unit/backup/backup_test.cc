@@ -327,6 +327,30 @@ TEST_CASE_FIXTURE(BackedUp, "an unfinished backup is not restored, whatever its 
   CHECK_FALSE(fs::exists(dir.Sub("new")));
 }
 
+TEST_CASE_FIXTURE(BackedUp,
+                  "a backup without its manifest is refused, and a restored ledger serves") {
+  fs::copy(backup(), dir.Sub("partial"), fs::copy_options::recursive);
+  fs::remove(ManifestPath(dir.Sub("partial")));
+  const Status refused = store::RocksStore::Open(dir.Sub("partial"), {}).status();
+  CHECK(refused.code() == StatusCode::kInvalidArgument);
+  CHECK_MESSAGE(Contains(refused.message(), "without its backup.json"), refused.message());
+  const Status again =
+      MakeBackupAtRest(dir.Sub("partial"), dir.Sub("b2"), "test", VerifyCopy, kNever).status();
+  CHECK(again.code() == StatusCode::kInvalidArgument);
+  // Its files are a whole ledger.
+  CHECK(VerifyCopy(dir.Sub("partial"), kNever).ok());
+  REQUIRE(RestoreTo("new").ok());
+  CHECK_FALSE(fs::exists(dir.Sub("new/ledger/backup_mark")));
+}
+
+TEST_CASE_FIXTURE(BackedUp,
+                  "a backup of an earlier version, whose ledger has no mark, is restored") {
+  REQUIRE(fs::remove(backup() + "/ledger/backup_mark"));
+  const Result<Restored> restored = RestoreTo("new");
+  REQUIRE_MESSAGE(restored.ok(), restored.status().ToString());
+  CHECK(restored->manifest == manifest);
+}
+
 TEST_CASE_FIXTURE(BackedUp, "a restore overwrites nothing") {
   fs::create_directory(dir.Sub("used"));
   WriteStringToFile(dir.Sub("used/notes"), "mine");

@@ -240,6 +240,15 @@ TEST_CASE(
     CHECK(DifferenceOf(DumpAt(dir.path()), script.Expected()) == "");
     fs::remove(dir.Sub(name));
   }
+  // One that was copied without either.
+  testing::WriteStringToFile(dir.Sub("ledger/" + std::string(kBackupMarkName)), "");
+  const Status refused = RocksStore::Open(dir.path(), TinyOptions()).status();
+  CHECK(refused.code() == StatusCode::kInvalidArgument);
+  CHECK(refused.message().find("nowcalls-admin repair") != std::string::npos);
+  const auto read = RocksStore::OpenForRead(dir.path());
+  REQUIRE_MESSAGE(read.ok(), read.status().ToString());
+  CHECK(DifferenceOf(DumpOf(read->get()), script.Expected()) == "");
+  CHECK((*read)->notes() == std::vector<std::string>{refused.message()});
 }
 
 TEST_CASE("a copied file has the checksum of its bytes, and one that is too short is refused") {
