@@ -113,8 +113,9 @@ Status RocksStore::Impl::OpenLog(CopiedLog* log) const {
 Status RocksStore::Impl::OpenPart(CopiedPart* part) const {
   if (part->file.has_value()) return {};
   Result<SourceFile> opened = SourceFile::Open(dir + "/" + part->name);
-  if (opened.ok()) part->file.emplace(*std::move(opened));
-  return opened.status();
+  if (!opened.ok()) return opened.status();
+  part->file.emplace(*std::move(opened));
+  return {};
 }
 
 void RocksStore::Impl::LinkTables(const std::string& to, CopyPlan* plan) const {
