@@ -38,6 +38,23 @@ TEST_CASE("the README's Python example acquires, is seen by the admin tool and r
   CHECK(flow.at("counters").at("ended").at("released") == 1);
 }
 
+// The programs of which the README says that they are in build/bin after `tools/dev run`.
+TEST_CASE("the programs that the README names after its start are built by that start") {
+  const std::string readme = ReadFileToString(NOWCALLS_SOURCE_DIR "/README.md");
+  const size_t begin = readme.find("The programs are `build/bin/");
+  REQUIRE(begin != std::string::npos);
+  const std::string named = readme.substr(begin, readme.find("\n\n", begin) - begin);
+  const std::string dev = ReadFileToString(NOWCALLS_SOURCE_DIR "/tools/dev");
+  const size_t run = dev.find("\n  build release ", dev.find("\ncmd_run() {"));
+  REQUIRE(run != std::string::npos);
+  const std::string built = dev.substr(run + 1, dev.find('\n', run + 1) - run - 1) + " ";
+  for (const std::string program : {"nowcalls-server", "nowcalls-admin", "nowcalls-bench"}) {
+    CAPTURE(program);
+    CHECK(named.find(program) != std::string::npos);
+    CHECK(built.find(" " + program + " ") != std::string::npos);
+  }
+}
+
 // The line of the README's table of settings about one flag.
 std::string ReadmeRow(const std::string& flag) {
   std::istringstream lines(ReadFileToString(NOWCALLS_SOURCE_DIR "/README.md"));
