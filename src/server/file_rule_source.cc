@@ -62,7 +62,7 @@ std::string FileSourceName(const std::string& path) {
 }
 
 FileRuleSource::FileRuleSource(uv_loop_t* loop, const std::vector<RuleFile>& files,
-                               const std::vector<uint64_t>& fingerprints,
+                               const std::vector<FileAtStart>& at_start,
                                const FileRuleSourceOptions& options, Log log)
     : loop_(loop),
       options_(options),
@@ -71,13 +71,13 @@ FileRuleSource::FileRuleSource(uv_loop_t* loop, const std::vector<RuleFile>& fil
                [this](const std::string& directory, const std::string& name) {
                  OnChange(directory, name);
                }) {
-  NOWCALLS_CHECK(files.size() == fingerprints.size());
+  NOWCALLS_CHECK(files.size() == at_start.size());
   for (size_t i = 0; i < files.size(); ++i) {
     File file;
     file.name_space = files[i].name_space;
     file.path = files[i].path;
     file.source = FileSourceName(files[i].path);
-    file.fingerprint = fingerprints[i];
+    (at_start[i].is_refused ? file.told.emplace() : file.fingerprint) = at_start[i].fingerprint;
     files_.push_back(std::move(file));
   }
   for (uv_timer_t* timer : {&settle_, &idle_look_}) {
@@ -221,6 +221,8 @@ void FileRuleSource::TakeIn(File* file, Item* item) {
     return SettleThenLook();
   }
   file->unsettled_looks = 0;
+  const uint64_t content = found.outcome == Outcome::kRead ? found.fingerprint : 0;
+  if (again || content != file->told.value_or(content)) file->told.reset();
   switch (found.outcome) {
     case Outcome::kUnchanged:
     case Outcome::kUnsettled: return;
@@ -304,8 +306,9 @@ void FileRuleSource::Refused(File* file, const Status& why, bool again) {
 // What goes on is logged once, or when somebody asks.
 void FileRuleSource::Complain(File* file, const std::string& what, std::string* before,
                               bool again) {
-  if (*before == what && !again) return;
+  const bool known = file->told.has_value() || (*before == what && !again);
   *before = what;
+  if (known) return;
   log_(LogLevel::kWarn, "rule file " + file->path + ": " + what);
 }
 

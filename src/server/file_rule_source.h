@@ -51,14 +51,20 @@ struct FileRuleSourceOptions {
   bool takeover = false;  // Claims namespaces whose rules came by RPC.
 };
 
+// What the start of the server has found in a file.
+struct FileAtStart {
+  uint64_t fingerprint = 0;  // Of its content (base/fingerprint.h); 0: it could not be read.
+  bool is_refused = false;   // It is not in force, and the log has told why.
+};
+
 class FileRuleSource final : public RuleSource {
  public:
   using Log = std::function<void(LogLevel level, const std::string& text)>;
 
-  // `fingerprints` are of what has been loaded already, file by file (base/fingerprint.h): a file
-  // that still holds it is not loaded again.
+  // `at_start` is file by file: one that still holds what was loaded is not loaded again, and what
+  // was refused is tried again, but not told again.
   FileRuleSource(uv_loop_t* loop, const std::vector<RuleFile>& files,
-                 const std::vector<uint64_t>& fingerprints, const FileRuleSourceOptions& options,
+                 const std::vector<FileAtStart>& at_start, const FileRuleSourceOptions& options,
                  Log log);
   // REQUIRES: Stop was called, and the loop has closed every handle.
   ~FileRuleSource() override;
@@ -84,6 +90,8 @@ class FileRuleSource final : public RuleSource {
     std::string path;
     std::string source;
     uint64_t fingerprint = 0;  // Of the content that was last loaded or refused.
+    // Of what it held when the start told what is wrong, for as long as it does; 0 as there.
+    std::optional<uint64_t> told;
     Due due = Due::kNo;
     // Of the last look; `rests` when the one before found the same, so that a change within the
     // tick of the file's time stamps has been seen.

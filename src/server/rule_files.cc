@@ -22,13 +22,13 @@ LoadedRuleFile ReadRuleFile(const RuleFile& file) {
     loaded.problem = Status::InvalidArgument("rules: " + json.status().message());
     return loaded;
   }
+  loaded.fingerprint = Fingerprint(*json);
   Result<core::ParsedRules> parsed = core::ParseRules(*json);
   if (!parsed.ok()) {
     loaded.problem = parsed.status().WithContext("rules: " + file.path);
     return loaded;
   }
   loaded.parsed = *std::move(parsed);
-  loaded.fingerprint = Fingerprint(*json);
   return loaded;
 }
 

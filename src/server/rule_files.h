@@ -20,7 +20,7 @@ struct LoadedRuleFile {
   // Why there is no set: kInvalidArgument names the file, and the rule, the field and the reason.
   Status problem;
   core::ParsedRules parsed;
-  uint64_t fingerprint = 0;  // Of the file's content; 0 with a problem.
+  uint64_t fingerprint = 0;  // Of the file's content; 0: it could not be read.
 };
 
 std::vector<LoadedRuleFile> ReadRuleFiles(const std::vector<RuleFile>& files);

@@ -149,7 +149,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   BackupThread backup_;
 
   LoopRuleSink rule_sink_;
-  std::vector<uint64_t> rule_fingerprints_;      // Of config_.rules, as put in force; else 0.
+  std::vector<FileAtStart> rules_at_start_;      // Of config_.rules.
   std::unique_ptr<FileRuleSource> rule_source_;  // None before Start.
 
   ReadBuffer read_buffer_;

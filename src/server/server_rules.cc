@@ -25,7 +25,7 @@ Status Server::LoadRules(std::vector<LoadedRuleFile> files) {
                                      "files replace such rules");
     }
     if (!claimed.ok()) return Status::InvalidArgument("rules: " + claimed.message());
-    rule_fingerprints_.push_back(loaded.fingerprint);
+    rules_at_start_.push_back({.fingerprint = loaded.fingerprint});
     if (loaded.problem.ok()) {
       sets.push_back(std::move(set));
     } else {
@@ -70,7 +70,7 @@ Status Server::KeepRules(const std::string& name_space, const Status& why) {
     return Status::InvalidArgument(why.message() + "; and the ledger has no rules of namespace " +
                                    Quoted(name_space) + " from this file that could stay in force");
   }
-  rule_fingerprints_[static_cast<size_t>(file - config_.rules.begin())] = 0;
+  rules_at_start_[static_cast<size_t>(file - config_.rules.begin())].is_refused = true;
   LogAt(LogLevel::kWarn, why.message() + "; namespace " + Quoted(name_space) +
                              " keeps the rules that the ledger has from " + file->path +
                              ". Put that right: the file is loaded as soon as it can be, "
@@ -80,11 +80,11 @@ Status Server::KeepRules(const std::string& name_space, const Status& why) {
 
 // The namespaces have been claimed already, so that the source cannot fail to start.
 void Server::WatchRules() {
-  NOWCALLS_CHECK(rule_fingerprints_.size() == config_.rules.size());
+  NOWCALLS_CHECK(rules_at_start_.size() == config_.rules.size());
   FileRuleSourceOptions options;
   options.takeover = config_.rules_takeover;
   rule_source_ = std::make_unique<FileRuleSource>(
-      &loop_, config_.rules, rule_fingerprints_, options,
+      &loop_, config_.rules, rules_at_start_, options,
       [](LogLevel level, const std::string& text) { LogAt(level, text); });
   NOWCALLS_CHECK(rule_source_->Start(&rule_sink_).ok());
 }

@@ -279,6 +279,35 @@ TEST_CASE_FIXTURE(TwoFiles, "a file that a crash left half written or missing is
   CHECK(AwaitLevels({{1, 10}, {2, 22}}));
 }
 
+TEST_CASE_FIXTURE(TwoFiles, "what is wrong with a rule file is logged once, by the start") {
+  const auto warnings = [&] {
+    const std::string log = server.log();
+    size_t count = 0;
+    for (size_t at = log.find("warn "); at != std::string::npos; at = log.find("warn ", at + 1)) {
+      if (Contains(log.substr(at, log.find('\n', at) - at), path("b"))) ++count;
+    }
+    return count;
+  };
+  RpcClient evil(server.address());
+  LoadRules(&evil, RuleJson(77, 1), "evil");
+  server.Kill9();
+  fs::remove(server.log_path());
+  SUBCASE("not valid") { Write("b", RuleJson(2, -1)); }
+  SUBCASE("half written") { WriteStringToFile(path("b"), "[{"); }
+  SUBCASE("a flowId of another") { Write("b", {RuleJson(77, 21)}); }
+  SUBCASE("missing") { fs::remove(path("b")); }
+  server.Start();
+  // When another file is loaded, the look of the start is over.
+  Write("a", RuleJson(1, 11));
+  CHECK(AwaitLevels({{1, 11}, {2, 20}, {77, 1}}));
+  CHECK(warnings() == 1);
+  // What it holds later is told, and so is the same to who asks for it.
+  WriteStringToFile(path("b"), "[{}");
+  CHECK(PollUntil(kPatienceMs, [&] { return warnings() == 2; }));
+  server.process().Signal(SIGHUP);
+  CHECK(PollUntil(kPatienceMs, [&] { return warnings() == 3; }));
+}
+
 TEST_CASE_FIXTURE(TwoFiles, "a file that is new for its namespace must be right for a start") {
   server.Kill9();
   WriteStringToFile(dir.Sub("typo.json"), "[{");

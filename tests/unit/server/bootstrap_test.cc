@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/exit_codes.h"
+#include "base/fingerprint.h"
 #include "server/rule_files.h"
 #include "server/system.h"
 #include "support/process.h"
@@ -57,7 +58,8 @@ TEST_CASE("a rule file that is missing or wrong is refused by name") {
   testing::WriteStringToFile(file, R"([{"resource": "r", "count": -1, "clusterMode": true,
                                         "clusterConfig": {"flowId": 1}}])");
   const auto files = ReadRuleFiles({{"shop", file}});
-  CHECK(files[0].fingerprint == 0);
+  CHECK(files[0].fingerprint == Fingerprint(testing::ReadFileToString(file)));
+  CHECK(ReadRuleFiles({{"shop", "/nonexistent.json"}})[0].fingerprint == 0);
   const Status wrong = CheckRuleFiles(files);
   CHECK(wrong.code() == StatusCode::kInvalidArgument);
   CHECK(wrong.message().starts_with("rules: " + file + ": rule 1"));

@@ -79,15 +79,14 @@ class Watched {
 
   // Begins to watch; what the files hold now counts as loaded. Returns when all is quiet.
   void Start() {
-    std::vector<uint64_t> fingerprints;
+    std::vector<FileAtStart> at_start;
     for (const RuleFile& file : files_) {
-      fingerprints.push_back(Fingerprint(testing::ReadFileToString(file.path)));
+      at_start.push_back({.fingerprint = Fingerprint(testing::ReadFileToString(file.path))});
     }
-    source = std::make_unique<FileRuleSource>(loop.get(), files_, fingerprints, options_,
-                                              [this](LogLevel level, const std::string& text) {
-                                                log += std::string(LogLevelName(level)) + " " +
-                                                       text + "\n";
-                                              });
+    source = std::make_unique<FileRuleSource>(
+        loop.get(), files_, at_start, options_, [this](LogLevel level, const std::string& text) {
+          log += std::string(LogLevelName(level)) + " " + text + "\n";
+        });
     REQUIRE(source->Start(&sink).ToString() == "ok");
     // The look of the start, and the one after the watches are set.
     Await([this] { return source->idle(); });
@@ -380,8 +379,8 @@ TEST_CASE("a change between the loading of a file and the first look at it is no
   uv_run(w.loop.get(), UV_RUN_DEFAULT);
   w.source.reset();
   // What Start takes for loaded is what the file held then.
-  FileRuleSource late(w.loop.get(), {{"shop", w.Path("shop")}}, {Fingerprint("[]")}, {},
-                      [](LogLevel, const std::string&) {});
+  FileRuleSource late(w.loop.get(), {{"shop", w.Path("shop")}}, {FileAtStart{Fingerprint("[]")}},
+                      {}, [](LogLevel, const std::string&) {});
   w.Write("shop", {{.flow = 1, .count = 7}});
   REQUIRE(late.Start(&w.sink).ok());
   w.AwaitLevel(1, 7);
@@ -393,12 +392,12 @@ TEST_CASE(
     "a source whose namespace is another's does not start, and one that is stopped is quiet") {
   Watched w({"shop"});
   REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.turn(), "shop", RulesJson({{.flow = 1}})).ok());
-  FileRuleSource refused(w.loop.get(), {{"shop", w.Path("shop")}}, {0}, {},
+  FileRuleSource refused(w.loop.get(), {{"shop", w.Path("shop")}}, {FileAtStart{}}, {},
                          [](LogLevel, const std::string&) {});
   CHECK(refused.Start(&w.sink).code() == StatusCode::kAlreadyExists);
   FileRuleSourceOptions options;
   options.takeover = true;
-  FileRuleSource stopped(w.loop.get(), {{"shop", w.Path("shop")}}, {0}, options,
+  FileRuleSource stopped(w.loop.get(), {{"shop", w.Path("shop")}}, {FileAtStart{}}, options,
                          [](LogLevel, const std::string&) {});
   REQUIRE(stopped.Start(&w.sink).ok());
   // Its first look is on its way, and finds a content that is not the one loaded.
