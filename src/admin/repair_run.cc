@@ -124,8 +124,10 @@ class Workplace {
 
 Status CheckSource(const std::string& data_dir) {
   NOWCALLS_RETURN_IF_ERROR(store::CheckDataDir(data_dir));
-  std::error_code error;
-  if (!fs::is_directory(store::LedgerDir(data_dir), error)) {
+  const Result<bool> there = store::IsThere(store::LedgerDir(data_dir));
+  if (!there.ok()) return there.status();
+  std::error_code ignored;
+  if (!*there || !fs::is_directory(store::LedgerDir(data_dir), ignored)) {
     return Status::NotFound("there is no ledger in " + store::LedgerDir(data_dir));
   }
   return {};

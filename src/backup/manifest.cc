@@ -1,7 +1,9 @@
 #include "backup/manifest.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -170,9 +172,11 @@ Result<Manifest> DecodeManifest(std::string_view json) {
 
 Result<Manifest> ReadManifest(const std::string& backup_dir) {
   const std::string path = ManifestPath(backup_dir);
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
-    if (std::filesystem::exists(UnfinishedPath(backup_dir), error)) {
+  const Result<bool> there = store::IsThere(path);
+  if (!there.ok()) return there.status();
+  if (!*there) {
+    std::error_code ignored;
+    if (std::filesystem::exists(UnfinishedPath(backup_dir), ignored)) {
       return Status::NotFound("the backup in " + backup_dir +
                               " was never finished, so it does not count: remove it, and use "
                               "another one");
@@ -183,6 +187,7 @@ Result<Manifest> ReadManifest(const std::string& backup_dir) {
   if (!bytes.ok()) return bytes.status();
   if (*bytes > kManifestBytesMax) return Status::Corruption(path + " is too large");
   std::ifstream file(path, std::ios::binary);
+  if (!file) return Status::IoError("cannot open " + path + ": " + std::strerror(errno));
   std::stringstream text;
   text << file.rdbuf();
   if (!file.good()) return Status::IoError("cannot read " + path);

@@ -67,8 +67,10 @@ Status CopyVerbatim(const Manifest& manifest, const std::string& from, const std
   NOWCALLS_RETURN_IF_ERROR(store::CheckRoom(to, manifest.bytes()));
   for (const store::CopiedFile& wanted : manifest.files) {
     const std::string path = from + "/" + wanted.name;
-    std::error_code error;
-    if (!fs::is_regular_file(path, error)) {
+    const Result<bool> there = store::IsThere(path);
+    if (!there.ok()) return there.status();
+    std::error_code ignored;
+    if (!*there || !fs::is_regular_file(path, ignored)) {
       return Status::Corruption("the backup is damaged: " + path + " is missing");
     }
     const Result<uint64_t> bytes = store::FileBytes(path);

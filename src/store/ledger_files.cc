@@ -32,7 +32,11 @@ Status OsError(const std::string& doing, const std::string& path) {
 Result<bool> MakeDir(const std::string& path) {
   bool made = true;
   if (mkdir(path.c_str(), 0700) != 0) {
-    if (errno != EEXIST) return OsError("make directory", path);
+    if (errno != EEXIST) {
+      const Status refused = OsError("make directory", path);
+      const Result<bool> there = IsThere(path);
+      return there.ok() ? refused : there.status();
+    }
     std::error_code error;
     if (!fs::is_directory(path, error)) return Status::IoError(path + " is not a directory");
     made = false;
@@ -96,6 +100,13 @@ bool IsBackupWithoutManifest(const std::string& data_dir) {
   return !HasBackupFile(data_dir) && fs::exists(LedgerDir(data_dir) + "/" + kBackupMarkName, error);
 }
 
+Result<bool> IsThere(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return OsError("look at", path);
+}
+
 Status CheckNoBackup(const std::string& data_dir) {
   if (HasBackupFile(data_dir)) {
     return Status::InvalidArgument(data_dir +
@@ -150,9 +161,9 @@ Result<std::vector<std::string>> MakeLedgerDir(const std::string& data_dir) {
 }
 
 Status CheckLedgerPresent(const std::string& dir) {
-  struct stat info {};
-  if (stat((dir + "/CURRENT").c_str(), &info) == 0) return {};
-  if (errno != ENOENT && errno != ENOTDIR) return OsError("look at", dir + "/CURRENT");
+  const Result<bool> current = IsThere(dir + "/CURRENT");
+  if (!current.ok()) return current.status();
+  if (*current) return {};
   for (const std::string_view suffix : {".sst", ".log"}) {
     const std::vector<std::string> names = FilesWithSuffix(dir, suffix);
     if (names.empty()) continue;

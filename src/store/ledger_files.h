@@ -48,6 +48,10 @@ Status CheckOutside(const std::string& path, const std::string& dir, const std::
 // kInvalidArgument, kIoError.
 Result<std::vector<std::string>> MakeLedgerDir(const std::string& data_dir);
 
+// Whether there is anything at `path`. kIoError where that cannot be told: a directory on the way
+// may not be entered. What cannot be seen must not be taken for absent.
+Result<bool> IsThere(const std::string& path);
+
 // kNotFound when `dir` holds no database: CURRENT, which is written last when one is made, is
 // absent and so is all data. kCorruption when only CURRENT is absent.
 Status CheckLedgerPresent(const std::string& dir);

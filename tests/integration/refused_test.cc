@@ -1,0 +1,101 @@
+// What the system refuses the programs: directories of others, too few descriptors. The message
+// must name the cause, and the exit code is 74.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "integration/calls.h"
+#include "support/admin.h"
+#include "support/server_process.h"
+
+namespace nowcalls::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// A ledger and a backup of it; the server has ended.
+class Stopped {
+ public:
+  Stopped() : server_({RuleJson(1, 100)}) {
+    RpcClient alice = server_.Connect("alice");
+    AcquireMany(&alice, 1, 10);
+    const Source live = Source::Live(server_.address());
+    REQUIRE(RunAdmin(live, {"backup", "--to", backup()}).exit_code == 0);
+    REQUIRE(server_.server().Terminate() == 0);
+  }
+
+  std::string data() const { return server_.data_dir(); }
+  std::string backup() const { return server_.Sub("backup"); }
+  std::string Sub(const std::string& name) const { return server_.Sub(name); }
+  const std::string& dir() const { return server_.dir(); }
+
+ private:
+  TestServer server_;
+};
+
+// Runs a program as a user who owns nothing.
+Finished RunAsNobody(const std::string& program, const std::vector<std::string>& arguments) {
+  std::vector<std::string> argv = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534",
+                                   "--clear-groups", ProductBinary(program)};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return RunProgram(argv);
+}
+
+bool CanBeNobody() {
+  const bool can = geteuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0 &&
+                   RunAsNobody("nowcalls-admin", {"--version"}).exit_code == 0;
+  if (!can) MESSAGE("skipped: only root, with setpriv, may be another user");
+  return can;
+}
+
+TEST_CASE_FIXTURE(Stopped, "a directory that may not be entered is told as that, not as absent") {
+  if (!CanBeNobody()) return;
+  REQUIRE(chmod(dir().c_str(), 0755) == 0);
+  fs::create_directory(Sub("open"));
+  REQUIRE(chmod(Sub("open").c_str(), 0777) == 0);
+  const std::string copy = Sub("copy");
+  fs::copy(backup(), copy, fs::copy_options::recursive);
+  REQUIRE(chmod(copy.c_str(), 0755) == 0);
+  REQUIRE(chmod((copy + "/backup.json").c_str(), 0644) == 0);
+  const struct {
+    std::string program;
+    std::vector<std::string> arguments;
+    std::string path;
+  } cases[] = {
+      {"nowcalls-admin",
+       {"restore", "--from", backup(), "--data-dir", Sub("open/new")},
+       backup() + "/backup.json"},
+      {"nowcalls-admin",
+       {"restore", "--from", copy, "--data-dir", Sub("open/new")},
+       copy + "/ledger/"},
+      {"nowcalls-admin",
+       {"repair", "--data-dir", data(), "--to", Sub("open/new")},
+       data() + "/ledger"},
+      {"nowcalls-admin",
+       {"backup", "--data-dir", data(), "--to", Sub("open/new")},
+       data() + "/ledger"},
+      {"nowcalls-admin", {"verify", "--data-dir", data()}, data() + "/ledger"},
+      {"nowcalls-admin", {"dump", "--data-dir", data()}, data() + "/ledger"},
+      {"nowcalls-server", {"--data-dir", data(), "--listen", "127.0.0.1:0"}, data() + "/ledger"},
+  };
+  for (const auto& c : cases) {
+    const Finished refused = RunAsNobody(c.program, c.arguments);
+    CAPTURE(c.arguments[0]);
+    CAPTURE(refused.err);
+    CHECK(refused.exit_code == 74);
+    CHECK(Contains(refused.err, "cannot look at " + c.path));
+    CHECK(Contains(refused.err, ": Permission denied"));
+    CHECK(fs::is_empty(Sub("open")));
+  }
+}
+
+}  // namespace
+}  // namespace nowcalls::testing
