@@ -43,12 +43,13 @@ Result<bool> MakeDataDir(const std::string& data_dir) {
     NOWCALLS_RETURN_IF_ERROR(store::SyncDir(ParentOf(data_dir)));
     return true;
   }
-  if (errno != EEXIST) {
-    return Status::InvalidArgument(data_dir + " cannot be made: " + std::strerror(errno));
-  }
+  if (errno != EEXIST) return OsError("make directory", data_dir);
   std::error_code error;
+  if (!fs::is_directory(data_dir, error)) {
+    return Status::InvalidArgument(data_dir + " is not a directory: name a new one");
+  }
   fs::directory_iterator entries(data_dir, error);
-  if (error) return Status::InvalidArgument(data_dir + " cannot be used: " + error.message());
+  if (error) return Status::IoError("cannot look at " + data_dir + ": " + error.message());
   if (entries == fs::directory_iterator()) {
     // Its name may be new. Who may not read the parent did not make it a moment ago.
     const std::string parent = ParentOf(data_dir);

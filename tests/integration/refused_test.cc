@@ -97,5 +97,38 @@ TEST_CASE_FIXTURE(Stopped, "a directory that may not be entered is told as that,
   }
 }
 
+// In a directory that is absent, and in one of another user.
+TEST_CASE_FIXTURE(Stopped, "restore and repair tell alike that a directory cannot be made") {
+  const std::vector<std::string> restore = {"restore", "--from", backup(), "--data-dir"};
+  const std::vector<std::string> repair = {"repair", "--data-dir", data(), "--to"};
+  for (std::vector<std::string> command : {restore, repair}) {
+    CAPTURE(command[0]);
+    command.push_back(Sub("absent/new"));
+    command.insert(command.begin(), ProductBinary("nowcalls-admin"));
+    const Finished refused = RunProgram(command);
+    CAPTURE(refused.err);
+    CHECK(refused.exit_code == 74);
+    CHECK(Contains(refused.err, "cannot make directory " + Sub("absent/new")));
+    CHECK(Contains(refused.err, ": No such file or directory"));
+  }
+  if (!CanBeNobody()) return;
+  fs::permissions(dir(), static_cast<fs::perms>(0755));
+  for (const std::string& mine : {data(), backup()}) {
+    fs::permissions(mine, static_cast<fs::perms>(0755));
+    for (const auto& entry : fs::recursive_directory_iterator(mine)) {
+      fs::permissions(entry.path(), static_cast<fs::perms>(entry.is_directory() ? 0755 : 0644));
+    }
+  }
+  for (std::vector<std::string> command : {restore, repair}) {
+    CAPTURE(command[0]);
+    command.push_back(Sub("new"));
+    const Finished refused = RunAsNobody("nowcalls-admin", command);
+    CAPTURE(refused.err);
+    CHECK(refused.exit_code == 74);
+    CHECK(Contains(refused.err, "cannot make directory " + Sub("new")));
+    CHECK(Contains(refused.err, ": Permission denied"));
+  }
+}
+
 }  // namespace
 }  // namespace nowcalls::testing
