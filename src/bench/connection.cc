@@ -34,8 +34,21 @@ void Connection::Lose(const Status& reason) {
   owner_->OnLost(this, reason);
 }
 
+// A server that is at its limit accepts and closes, and what it has not read makes that a reset:
+// the bytes of the greeting race with it.
+void Connection::LoseBy(ssize_t error) {
+  const bool by_server = error == UV_EOF || error == UV_ECONNRESET || error == UV_EPIPE;
+  if (by_server && !greeted_) {
+    return Lose(Status::Unavailable(
+        "was closed by the server at once; it may be at its limit of connections"));
+  }
+  Lose(error == UV_EOF ? Status::Unavailable("was closed by the server; its log may say why")
+                       : UvError("was lost", error));
+}
+
 void Connection::OnConnected(int status) {
   if (!open_) return;
+  if (status == UV_ECONNRESET) return LoseBy(status);
   if (status != 0) return Lose(UvError("could not be opened", status));
   uv_tcp_nodelay(&tcp_, 1);
   const int error = uv_read_start(
@@ -57,7 +70,7 @@ void Connection::Flush() {
   uv_buf_t bytes = uv_buf_init(const_cast<char*>(out_.data()),  // NOLINT: libuv only reads it.
                                static_cast<unsigned>(out_.size()));
   const int sent = uv_try_write(stream(), &bytes, 1);
-  if (sent < 0 && sent != UV_EAGAIN) return Lose(UvError("was lost", sent));
+  if (sent < 0 && sent != UV_EAGAIN) return LoseBy(sent);
   if (sent == static_cast<int>(out_.size())) return out_.Clear();
   if (sent > 0) out_.Consume(static_cast<size_t>(sent));
   sending_.Clear();
@@ -70,23 +83,18 @@ void Connection::Flush() {
   });
   if (error == 0) return;
   writing_ = false;
-  Lose(UvError("was lost", error));
+  LoseBy(error);
 }
 
 void Connection::OnWritten(int status) {
   writing_ = false;
-  if (status != 0) return Lose(UvError("was lost", status));
+  if (status != 0) return LoseBy(status);
   Flush();
 }
 
 void Connection::OnRead(ssize_t size) {
   const Moment now = Now();
-  if (size == UV_EOF) {
-    return Lose(Status::Unavailable(
-        greeted_ ? "was closed by the server; its log may say why"
-                 : "was closed by the server at once; it may be at its limit of connections"));
-  }
-  if (size < 0) return Lose(UvError("was lost", size));
+  if (size < 0) return LoseBy(size);
   const std::string_view bytes(buffer_->bytes, static_cast<size_t>(size));
   if (rest_.empty()) {
     rest_.assign(bytes.substr(TakeAnswers(bytes, now)));

@@ -63,6 +63,8 @@ class Connection {
   size_t TakeAnswers(std::string_view bytes, const Moment& now);
   void TakeGreeting(const Answer& answer);
   void Lose(const Status& reason);
+  // By an error of libuv.
+  void LoseBy(ssize_t error);
   uv_stream_t* stream() { return reinterpret_cast<uv_stream_t*>(&tcp_); }
 
   const uint32_t number_;

@@ -5,11 +5,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <numeric>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "integration/calls.h"
@@ -231,6 +233,72 @@ TEST_CASE("nowcalls-bench prints what it has when it is interrupted") {
   CheckAddsUp(figures);
   RpcClient client = server.Connect();
   CHECK(ResultOf(&client, "info").at("counts").at("rules") == 0);
+}
+
+// Answers `info` on its first connection, and ends the one that says hello when that has come: in
+// order, or by a reset, as a server does that has not read what it closes.
+class ServerAtItsLimit {
+ public:
+  explicit ServerAtItsLimit(bool resets) : listener_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* const generic = reinterpret_cast<sockaddr*>(&address);
+    REQUIRE(bind(listener_, generic, size) == 0);
+    REQUIRE(listen(listener_, 1) == 0);
+    REQUIRE(getsockname(listener_, generic, &size) == 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this, resets] {
+      AnswerInfo(accept(listener_, nullptr, nullptr));
+      // What stays unread makes the close a reset. A connection that says nothing was a probe.
+      for (ssize_t said = 0; said == 0;) {
+        std::vector<char> hello(4096);
+        const int fd = accept(listener_, nullptr, nullptr);
+        said = recv(fd, hello.data(), hello.size(), resets ? MSG_PEEK : 0);
+        close(fd);
+      }
+    });
+  }
+  ~ServerAtItsLimit() {
+    shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    close(listener_);
+  }
+  std::string target() const { return "nowcalls://127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  static void AnswerInfo(int fd) {
+    std::vector<uint8_t> bytes(4096);
+    const ssize_t got = recv(fd, bytes.data(), bytes.size(), 0);
+    bytes.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    const Json request = Json::from_msgpack(bytes, /*strict=*/true, /*allow_exceptions=*/false);
+    const Json info = {{"version", "1"},
+                       {"ledger", {{"durability", "sync"}}},
+                       {"settings", {{"resource_timeout_factor", 2.0}}}};
+    if (request.is_array()) {
+      const auto answer = Json::to_msgpack(Json::array({1, request.at(1), nullptr, info}));
+      static_cast<void>(send(fd, answer.data(), answer.size(), MSG_NOSIGNAL));
+    }
+    close(fd);
+  }
+
+  int listener_;
+  uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+TEST_CASE("nowcalls-bench tells a limit of connections alike, however the connection ended") {
+  for (const bool resets : {false, true}) {
+    CAPTURE(resets);
+    const ServerAtItsLimit server(resets);
+    const Finished run =
+        RunBench({"idle", "--connections", "1", "--duration", "0.1"}, server.target());
+    CHECK(run.exit_code == 69);
+    CAPTURE(run.err);
+    CHECK(run.err.find("was closed by the server at once; it may be at its limit of connections") !=
+          std::string::npos);
+  }
 }
 
 // Empty: there is none on PATH.
