@@ -142,8 +142,14 @@ Status ReadLedger(const std::string& data_dir, const std::string& scratch,
   const Status alone = lock->CheckNobodyCame();
   if (!alone.ok()) return Status::IoError(alone.message());
   lock.reset();
-  if (!opened.ok()) return opened.status();
-  return (*opened)->Load(read);
+  Status status = opened.status();
+  if (status.ok()) status = (*opened)->Load(read);
+  // What the copy has it was given by the ledger; what cannot be written is of the copy.
+  for (std::string& damage : read->damage) {
+    damage = store::SaidOfLedger(damage, scratch, data_dir);
+  }
+  if (status.code() != StatusCode::kCorruption) return status;
+  return Status::Corruption(store::SaidOfLedger(status.message(), scratch, data_dir));
 }
 
 }  // namespace

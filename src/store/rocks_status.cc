@@ -1,5 +1,7 @@
 #include "store/rocks_status.h"
 
+#include <algorithm>
+
 #include "store/ledger_files.h"
 
 namespace nowcalls::store {
@@ -36,6 +38,15 @@ Status FromRocks(const rocksdb::Status& status, std::string_view doing, const st
     return Status::FailedPrecondition(std::move(message));
   }
   return Status::IoError(message + kAdviceIo);
+}
+
+std::string WithoutAdvice(const std::string& message) {
+  size_t end = message.size();
+  for (const char* advice : {"; the ledger is damaged", "; restore it from a backup",
+                             ": restore it from a backup", kAdviceSpace, kAdviceIo}) {
+    end = std::min(end, message.find(advice));
+  }
+  return message.substr(0, end);
 }
 
 }  // namespace nowcalls::store

@@ -16,6 +16,9 @@ namespace nowcalls::store {
 // files that are gone, kFailedPrecondition for calls the ledger is not open for, else kIoError.
 Status FromRocks(const rocksdb::Status& status, std::string_view doing, const std::string& dir);
 
+// A message of this module without what to do about it, for whoever is doing that.
+std::string WithoutAdvice(const std::string& message);
+
 }  // namespace nowcalls::store
 
 #endif  // NOWCALLS_STORE_ROCKS_STATUS_H_

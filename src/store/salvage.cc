@@ -39,11 +39,6 @@ std::string BytesOf(const std::string& path, const SkippedBytes& bytes) {
   return path + ": bytes " + std::to_string(bytes.begin) + " to " + std::to_string(bytes.end - 1);
 }
 
-// What went wrong, without what to do about it, which is being done.
-std::string WithoutAdvice(const Status& status) {
-  return status.message().substr(0, status.message().find("; the ledger is damaged"));
-}
-
 bool IsData(std::string_view name) { return name.ends_with(".sst"); }
 
 // What else RocksDB needs.
@@ -293,6 +288,17 @@ Status Salvager::Rebuild() {
 
 }  // namespace
 
+std::string SaidOfLedger(const std::string& message, const std::string& scratch_dir,
+                         const std::string& data_dir) {
+  std::string said = WithoutAdvice(message);
+  const std::string dir = LedgerDir(data_dir);
+  for (size_t at = said.find(scratch_dir); at != std::string::npos;
+       at = said.find(scratch_dir, at + dir.size())) {
+    said.replace(at, scratch_dir.size(), dir);
+  }
+  return said;
+}
+
 Result<std::unique_ptr<RocksStore>> OpenSalvaged(const std::string& data_dir,
                                                  const std::string& scratch_dir,
                                                  SalvageReport* report) {
@@ -307,7 +313,8 @@ Result<std::unique_ptr<RocksStore>> OpenSalvaged(const std::string& data_dir,
     if (opened.ok()) return opened;
     status = opened.status();
   }
-  report->lost.push_back("the ledger could not be opened as it is (" + WithoutAdvice(status) +
+  report->lost.push_back("the ledger could not be opened as it is (" +
+                         SaidOfLedger(status.message(), scratch_dir, data_dir) +
                          "): it is put together from the data files that can be read, so tokens "
                          "that had ended may have come back");
   NOWCALLS_RETURN_IF_ERROR(salvager.Rebuild());

@@ -34,6 +34,11 @@ Result<std::unique_ptr<RocksStore>> OpenSalvaged(const std::string& data_dir,
                                                  const std::string& scratch_dir,
                                                  SalvageReport* report);
 
+// What was said of the copy in `scratch_dir`, as said of the ledger of `data_dir`, whose files the
+// reader has: without what to do about damage, since it is being done.
+std::string SaidOfLedger(const std::string& message, const std::string& scratch_dir,
+                         const std::string& data_dir);
+
 }  // namespace nowcalls::store
 
 #endif  // NOWCALLS_STORE_SALVAGE_H_

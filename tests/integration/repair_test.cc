@@ -89,6 +89,9 @@ class DamagedLedger {
     REQUIRE(repaired.exit_code == 0);
     CHECK((Files() == files));
     const Told told = ParseTold(repaired.out, to());
+    // The reader has the ledger, and what is told to be done about it has been done.
+    CHECK_FALSE(Contains(repaired.out, ".partial"));
+    CHECK_FALSE(Contains(repaired.out, "restore it from a backup"));
     there_ = CheckTold(told, to(), sealed);
     // All have one session and one rule, which data files and log both have.
     Contents expected = before_;
@@ -204,7 +207,31 @@ TEST_CASE_FIXTURE(DamagedLedger,
   CHECK(kept() > before().tokens.size() - 100);
   CHECK(kept() < before().tokens.size());
   REQUIRE(told.lost.size() == 1);
-  CHECK(Contains(told.lost[0], fs::path(file).filename().string()));
+  CHECK(told.lost[0].starts_with("cannot read column family tokens_long: Corruption: "));
+  CHECK(Contains(told.lost[0], " " + file + " "));
+}
+
+TEST_CASE_FIXTURE(DamagedLedger, "what is told of a ledger that cannot be opened names its files") {
+  SUBCASE("a data file is gone") {
+    const std::string file = File(".sst");
+    fs::remove(file);
+    const Told told = Salvage(&before());
+    REQUIRE_FALSE(told.lost.empty());
+    CHECK(Contains(told.lost[0], file));
+  }
+  SUBCASE("a byte of the manifest") {
+    const std::string manifest = File("MANIFEST");
+    FlipByte(manifest, fs::file_size(manifest) / 2);
+    const Told told = Salvage(&before());
+    REQUIRE(told.lost.size() == 1);
+    CHECK(Contains(told.lost[0], manifest));
+  }
+  SUBCASE("CURRENT names no manifest") {
+    WriteStringToFile(File("CURRENT"), "MANIFEST-999999\n");
+    const Told told = Salvage(&before());
+    REQUIRE(told.lost.size() == 1);
+    CHECK(Contains(told.lost[0], from() + "/ledger"));
+  }
 }
 
 TEST_CASE_FIXTURE(DamagedLedger,
