@@ -13,8 +13,10 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/last_words.h"
+#include "store/file_copy.h"
 #include "store/ledger_files.h"
 #include "store/log_chain.h"
 #include "store/log_salvage.h"
@@ -29,6 +31,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using ledger::Family;
+
+constexpr size_t kPieceBytes = 256 * 1024;
 
 std::string Batches(uint64_t first, uint64_t last) {
   if (first == last) return "batch " + std::to_string(first);
@@ -126,7 +130,9 @@ class Salvager {
 
  private:
   void Lose(std::string what) { report_.lost.push_back(std::move(what)); }
-  void CopyFile(const std::string& name);
+  // What cannot be read is lost; what cannot be written ends the salvage.
+  Status CopyFile(const std::string& name);
+  Status CheckRoomForIt() const;
   Status CopyLog(const std::string& path);
   // Tells of what lies between the batch that was read last and `next`.
   void TellGap(const std::string& path, const std::optional<uint64_t>& next);
@@ -141,16 +147,27 @@ class Salvager {
   std::optional<ledger::Witness> witness_;
 };
 
-void Salvager::CopyFile(const std::string& name) {
+Status Salvager::CopyFile(const std::string& name) {
   const std::string from = dir_ + "/" + name;
+  const std::string to = scratch_ + "/" + name;
   if (IsData(name) && !CanBeOpened(from)) {
-    return Lose(from + ": the data file cannot be read, and is left out");
+    Lose(from + ": the data file cannot be read, and is left out");
+    return {};
   }
-  std::error_code error;
-  fs::copy_file(from, scratch_ + "/" + name, error);
-  if (!error) return;
-  fs::remove(scratch_ + "/" + name, error);
+  Result<FileWriter> writer = FileWriter::Create(to);
+  if (!writer.ok()) return writer.status();
+  std::ifstream file(from, std::ios::binary);
+  std::vector<char> piece(kPieceBytes);
+  while (file.good()) {
+    file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    NOWCALLS_RETURN_IF_ERROR(writer->Append({piece.data(), static_cast<size_t>(file.gcount())}));
+  }
+  NOWCALLS_RETURN_IF_ERROR(writer->Finish().status());
+  if (file.eof() && !file.bad()) return {};
+  std::error_code ignored;
+  fs::remove(to, ignored);
   Lose(from + ": the file cannot be read, and is left out");
+  return {};
 }
 
 void Salvager::TellGap(const std::string& path, const std::optional<uint64_t>& next) {
@@ -184,10 +201,11 @@ Status Salvager::CopyLog(const std::string& path) {
   if (last_batch_.has_value()) {
     report_.newest_batch = std::max(report_.newest_batch, *last_batch_);
   }
-  const std::string to = scratch_ + "/" + fs::path(path).filename().string();
-  std::ofstream file(to, std::ios::binary);
-  file << sound << std::flush;
-  return file.good() ? Status::Ok() : Status::IoError("cannot write " + to);
+  Result<FileWriter> writer =
+      FileWriter::Create(scratch_ + "/" + fs::path(path).filename().string());
+  if (!writer.ok()) return writer.status();
+  NOWCALLS_RETURN_IF_ERROR(writer->Append(sound));
+  return writer->Finish().status();
 }
 
 void Salvager::FindWitnessed() {
@@ -206,17 +224,30 @@ Status Salvager::CheckManifestWhole() const {
   return CheckManifest(rocksdb::FileSystem::Default().get(), dir_, witness_, &floor_counts);
 }
 
+// The new ledger is about as large as the copy.
+Status Salvager::CheckRoomForIt() const {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (fs::directory_iterator it(dir_, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (!IsLog(it->path().string()) && !IsCopied(it->path().filename().string())) continue;
+    if (it->is_regular_file(ignored)) bytes += it->file_size(ignored);
+  }
+  return CheckRoom(scratch_, 2 * bytes);
+}
+
 Status Salvager::Copy() {
   std::error_code error;
   if (!fs::create_directory(scratch_, error)) {
     return Status::IoError("cannot make directory " + scratch_ + ": " + error.message());
   }
+  NOWCALLS_RETURN_IF_ERROR(CheckRoomForIt());
   std::map<uint64_t, std::string> logs;
   for (fs::directory_iterator it(dir_, error), end; !error && it != end; it.increment(error)) {
     const std::string path = it->path();
     const std::string name = it->path().filename();
     if (IsLog(path)) logs.emplace(LogNumber(path), path);
-    if (IsCopied(name)) CopyFile(name);
+    if (IsCopied(name)) NOWCALLS_RETURN_IF_ERROR(CopyFile(name));
   }
   if (error) return Status::IoError("cannot read directory " + dir_ + ": " + error.message());
   FindWitnessed();

@@ -16,6 +16,7 @@
 #include "integration/calls.h"
 #include "support/admin.h"
 #include "support/server_process.h"
+#include "support/small_disk.h"
 
 namespace nowcalls::testing {
 namespace {
@@ -452,6 +453,20 @@ TEST_CASE("a backup that cannot be made is refused with what is wrong, and leave
       RunAdmin(Source::Offline(server.Sub("absent")), {"backup", "--to", server.Sub("b")});
   CHECK(absent.exit_code == 1);
   CHECK_FALSE(fs::exists(server.Sub("absent")));
+}
+
+TEST_CASE("a restore for which there is no room tells so before it begins") {
+  TestServer server(Rules());
+  REQUIRE(BackUp(server, server.Sub("backup")).exit_code == 0);
+  const TempDir dir;
+  SmallDisk disk(dir.Sub("disk"));
+  if (!disk.Mount("64m")) return;
+  const Finished refused = RestoreTo(server.Sub("backup"), dir.Sub("disk/new"));
+  CAPTURE(refused.err);
+  CHECK(refused.exit_code == 74);
+  CHECK(Contains(refused.err, " bytes are to be copied, 134217728 must be left for others, and " +
+                                  std::to_string(disk.FreeBytes()) + " are free"));
+  CHECK(fs::is_empty(dir.Sub("disk")));
 }
 
 TEST_CASE("a backup is no data directory, and a restore overwrites nothing") {

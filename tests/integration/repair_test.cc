@@ -284,6 +284,40 @@ TEST_CASE_FIXTURE(DamagedLedger, "a ledger that cannot be written is salvaged, L
   CheckSame(ReadContents(to()), before());
 }
 
+TEST_CASE_FIXTURE(DamagedLedger, "a repair for which there is no room tells so before it begins") {
+  const TempDir dir;
+  SmallDisk disk(dir.Sub("disk"));
+  if (!disk.Mount("64m")) return;
+  const Finished refused =
+      RunAdmin(Source::Offline(from()), {"repair", "--to", dir.Sub("disk/new")});
+  CAPTURE(refused.err);
+  CHECK(refused.exit_code == 74);
+  CHECK(Contains(refused.err, " bytes are to be copied, 134217728 must be left for others, and " +
+                                  std::to_string(disk.FreeBytes()) + " are free"));
+  CHECK(fs::is_empty(dir.Sub("disk")));
+}
+
+TEST_CASE_FIXTURE(DamagedLedger, "a repair that cannot write tells why, and loses nothing by it") {
+  std::string file;
+  SUBCASE("a data file") { file = File(".sst"); }
+  SUBCASE("a log") {
+    file = File(".log");
+    for (const auto& entry : fs::directory_iterator(from() + "/ledger")) {
+      if (entry.path().extension() == ".sst") fs::remove(entry.path());
+    }
+  }
+  // As if the disk were full behind some KiB.
+  const Finished refused =
+      RunProgram({"/bin/sh", "-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh",
+                  ProductBinary("nowcalls-admin"), "repair", "--data-dir", from(), "--to", to()});
+  CAPTURE(refused.err);
+  CHECK(refused.exit_code == 74);
+  CHECK(refused.out.empty());
+  CHECK(Contains(refused.err, "nowcalls-admin: cannot write " + to() + ".partial/scratch/" +
+                                  fs::path(file).filename().string() + ": File too large\n"));
+  CHECK_FALSE(fs::exists(to() + ".partial"));
+}
+
 TEST_CASE_FIXTURE(DamagedLedger, "a ledger without LOCK is salvaged, and none is made") {
   fs::remove(File("LOCK"));
   const Told told = Salvage(&before());
