@@ -14,6 +14,7 @@
 #include "admin/output.h"
 #include "backup/verify_process.h"
 #include "base/exit_codes.h"
+#include "base/file_limit.h"
 #include "base/last_words.h"
 #include "base/standard_descriptors.h"
 
@@ -38,6 +39,8 @@ int Main(int argc, const char* const* argv) {
   InstallLastWords();
   OccupyStandardDescriptors();
   if (const auto exit_code = backup::RunAsVerifier(argc, argv)) return *exit_code;
+  // A ledger that is read has all its data files open, and beside a server its logs too.
+  RaiseFileLimit();
   ::signal(SIGPIPE, SIG_IGN);
   // Ignored, it would keep from us how a child ended.
   ::signal(SIGCHLD, SIG_DFL);

@@ -22,7 +22,7 @@ void EndWith(const char* what, const char* reason) {
   char text[kTextBytesMax];
   std::snprintf(text, sizeof(text),
                 "%s%s: raise the limits of the process (ulimit -v, -u; MemoryMax=, TasksMax= of "
-                "the service) or free memory, and start again",
+                "the service) or free memory, then try again",
                 what, reason);
   EndWithLastWords(text);
 }

@@ -14,6 +14,7 @@
 #include "backup/verify_process.h"
 #include "base/clock.h"
 #include "base/exit_codes.h"
+#include "base/file_limit.h"
 #include "nowcalls_version.h"
 #include "server/address_hold.h"
 #include "server/listener.h"

@@ -1,7 +1,6 @@
 #include "server/system.h"
 
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,14 +15,6 @@ void IgnoreSignals() {
   signal(SIGHUP, SIG_IGN);
   // Whoever started it may have ignored it, and then nobody is told how a child ended.
   signal(SIGCHLD, SIG_DFL);
-}
-
-uint64_t RaiseFileLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  const rlimit raised{limit.rlim_max, limit.rlim_max};
-  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
-  return limit.rlim_cur;
 }
 
 uint32_t ConnectionsThatFit(uint32_t wanted, uint64_t file_limit) {

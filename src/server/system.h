@@ -12,9 +12,6 @@ namespace nowcalls::server {
 // waits until it is asked for.
 void IgnoreSignals();
 
-// Raises the limit of open files as far as it goes and returns it.
-uint64_t RaiseFileLimit();
-
 // Fewer files than these are not enough: those of the store and of the server itself, and a few
 // connections.
 inline constexpr uint64_t kFileLimitMin = 300;

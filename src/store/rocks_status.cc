@@ -1,6 +1,8 @@
 #include "store/rocks_status.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "store/ledger_files.h"
 
@@ -8,9 +10,13 @@ namespace nowcalls::store {
 namespace {
 
 constexpr char kAdviceDamaged[] = "; the ledger is damaged: restore it from a backup";
-constexpr char kAdviceSpace[] = "; free space on the file system and start again";
+constexpr char kAdviceSpace[] = "; free space on the file system, then try again";
 constexpr char kAdviceIo[] =
-    "; check the disk and the permissions of the directory, then start again";
+    "; check the disk and the permissions of the directory, then try again";
+constexpr char kAdviceFiles[] =
+    "; raise the limit of open files (ulimit -n, or LimitNOFILE= of the service), then try again";
+constexpr char kAdviceFilesOfAll[] =
+    "; raise the limit of open files of the system (fs.file-max), then try again";
 
 }  // namespace
 
@@ -23,11 +29,17 @@ Status FromRocks(const rocksdb::Status& status, std::string_view doing, const st
   }
   // Found by LedgerFileSystem; nothing is wrong with the disk or the bytes.
   if (status.IsIOFenced()) return Status::IoError(std::move(message));
-  const bool damaged = status.IsCorruption() || status.IsPathNotFound();
+  // RocksDB has its own words around those of the system, and takes some for damage.
+  const bool no_files = IsOutOfFiles(message);
+  const bool damaged = !no_files && (status.IsCorruption() || status.IsPathNotFound());
   if (message.find(dir) == std::string::npos) {
     message += damaged ? " in " + DamagedFileIn(dir) : " in " + dir;
   }
   if (damaged) return Status::Corruption(message + kAdviceDamaged);
+  if (no_files) {
+    const bool of_all = message.find(std::strerror(ENFILE)) != std::string::npos;
+    return Status::IoError(message + (of_all ? kAdviceFilesOfAll : kAdviceFiles));
+  }
   if (status.IsNoSpace()) return Status::IoError(message + kAdviceSpace);
   // A file that cannot be read while options are checked becomes an invalid argument on its way;
   // one that can be at a second try is taken for proof that there is no direct I/O, which nobody
@@ -40,10 +52,16 @@ Status FromRocks(const rocksdb::Status& status, std::string_view doing, const st
   return Status::IoError(message + kAdviceIo);
 }
 
+bool IsOutOfFiles(std::string_view message) {
+  return message.find(std::strerror(EMFILE)) != std::string_view::npos ||
+         message.find(std::strerror(ENFILE)) != std::string_view::npos;
+}
+
 std::string WithoutAdvice(const std::string& message) {
   size_t end = message.size();
-  for (const char* advice : {"; the ledger is damaged", "; restore it from a backup",
-                             ": restore it from a backup", kAdviceSpace, kAdviceIo}) {
+  for (const char* advice :
+       {"; the ledger is damaged", "; restore it from a backup", ": restore it from a backup",
+        kAdviceSpace, kAdviceIo, kAdviceFiles, kAdviceFilesOfAll}) {
     end = std::min(end, message.find(advice));
   }
   return message.substr(0, end);

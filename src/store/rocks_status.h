@@ -16,6 +16,10 @@ namespace nowcalls::store {
 // files that are gone, kFailedPrecondition for calls the ledger is not open for, else kIoError.
 Status FromRocks(const rocksdb::Status& status, std::string_view doing, const std::string& dir);
 
+// Whether it tells that this process, or the system, may open no more files. Nothing is wrong with
+// those that could not be opened.
+bool IsOutOfFiles(std::string_view message);
+
 // A message of this module without what to do about it, for whoever is doing that.
 std::string WithoutAdvice(const std::string& message);
 

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -15,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exit_codes.h"
 #include "base/last_words.h"
 #include "store/file_copy.h"
 #include "store/ledger_files.h"
@@ -50,8 +53,13 @@ bool IsCopied(std::string_view name) {
   return IsData(name) || name == "CURRENT" || name == "IDENTITY" || name.starts_with("MANIFEST-");
 }
 
-// In a process of its own: RocksDB's assertions end it where the last blocks are damaged.
-bool CanBeOpened(const std::string& path) {
+Status NoMoreFiles(const std::string& path) {
+  return FromRocks(rocksdb::Status::IOError(path, std::strerror(errno)), "read the ledger", path);
+}
+
+// In a process of its own: RocksDB's assertions end it where the last blocks are damaged. kIoError:
+// that cannot be told.
+Result<bool> CanBeOpened(const std::string& path) {
   const pid_t child = fork();
   if (child < 0) return true;
   if (child == 0) {
@@ -60,10 +68,15 @@ bool CanBeOpened(const std::string& path) {
     const AssertionsMeanDamage reading;
     rocksdb::Options options;
     rocksdb::SstFileReader reader(options);
-    _exit(reader.Open(path).ok() ? 0 : 1);
+    const rocksdb::Status opened = reader.Open(path);
+    _exit(opened.ok() ? 0 : IsOutOfFiles(opened.ToString()) ? kExitIoError : 1);
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kExitIoError) {
+    errno = EMFILE;
+    return NoMoreFiles(path);
   }
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
@@ -150,13 +163,16 @@ class Salvager {
 Status Salvager::CopyFile(const std::string& name) {
   const std::string from = dir_ + "/" + name;
   const std::string to = scratch_ + "/" + name;
-  if (IsData(name) && !CanBeOpened(from)) {
+  const Result<bool> opens = !IsData(name) ? Result<bool>(true) : CanBeOpened(from);
+  if (!opens.ok()) return opens.status();
+  if (!*opens) {
     Lose(from + ": the data file cannot be read, and is left out");
     return {};
   }
   Result<FileWriter> writer = FileWriter::Create(to);
   if (!writer.ok()) return writer.status();
   std::ifstream file(from, std::ios::binary);
+  if (!file && IsOutOfFiles(std::strerror(errno))) return NoMoreFiles(from);
   std::vector<char> piece(kPieceBytes);
   while (file.good()) {
     file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
@@ -194,10 +210,10 @@ Status Salvager::CopyLog(const std::string& path) {
     AppendLogRecord(record.bytes, &sound);
     if (record.batch.has_value()) last_batch_ = record.batch;
   };
-  const Status read =
-      SalvageLog(path, show, [&](const SkippedBytes& skipped) { skipped_ = skipped; });
+  Status read = SalvageLog(path, show, [&](const SkippedBytes& skipped) { skipped_ = skipped; });
   TellGap(path, std::nullopt);
-  if (!read.ok()) Lose(read.message());
+  if (IsOutOfFiles(read.message())) return read;
+  if (!read.ok()) Lose(WithoutAdvice(read.message()));
   if (last_batch_.has_value()) {
     report_.newest_batch = std::max(report_.newest_batch, *last_batch_);
   }
@@ -343,6 +359,7 @@ Result<std::unique_ptr<RocksStore>> OpenSalvaged(const std::string& data_dir,
     Result<std::unique_ptr<RocksStore>> opened = RocksStore::OpenCopy(scratch_dir);
     if (opened.ok()) return opened;
     status = opened.status();
+    if (IsOutOfFiles(status.message())) return status;
   }
   report->lost.push_back("the ledger could not be opened as it is (" +
                          SaidOfLedger(status.message(), scratch_dir, data_dir) +

@@ -97,6 +97,42 @@ TEST_CASE_FIXTURE(Stopped, "a directory that may not be entered is told as that,
   }
 }
 
+Finished RunWithLimit(const std::string& ulimit, std::vector<std::string> arguments) {
+  std::vector<std::string> argv = {"/bin/sh", "-c", "ulimit " + ulimit + "; exec \"$@\"", "sh",
+                                   ProductBinary("nowcalls-admin")};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return RunProgram(argv);
+}
+
+TEST_CASE_FIXTURE(Stopped, "too few descriptors are told with the limit to raise") {
+  constexpr int kLeast = 5;
+  size_t advised = 0;
+  for (int files = kLeast; files < 40; ++files) {
+    CAPTURE(files);
+    const std::string to = Sub("repaired" + std::to_string(files));
+    for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+             {"verify", "--data-dir", data()}, {"repair", "--data-dir", data(), "--to", to}}) {
+      const Finished run = RunWithLimit("-n " + std::to_string(files), command);
+      CAPTURE(command[0]);
+      CAPTURE(run.err);
+      CAPTURE(run.out);
+      // Nothing that could be read with more of them is taken for lost or damaged.
+      CHECK_FALSE(Contains(run.out, "lost:"));
+      if (run.exit_code == 0) continue;
+      CHECK(run.exit_code == 74);
+      CHECK(Contains(run.err, "Too many open files"));
+      CHECK_FALSE(Contains(run.err, "check the disk"));
+      if (Contains(run.err, "raise the limit of open files (ulimit -n, or LimitNOFILE=")) ++advised;
+    }
+  }
+  CHECK(advised >= 5);
+  // A soft limit alone is in nobody's way.
+  const Finished verified =
+      RunWithLimit("-S -n " + std::to_string(kLeast), {"verify", "--data-dir", data()});
+  CAPTURE(verified.err);
+  CHECK(verified.exit_code == 0);
+}
+
 // In a directory that is absent, and in one of another user.
 TEST_CASE_FIXTURE(Stopped, "restore and repair tell alike that a directory cannot be made") {
   const std::vector<std::string> restore = {"restore", "--from", backup(), "--data-dir"};

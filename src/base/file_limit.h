@@ -1,0 +1,17 @@
+// The limit of open files of this process.
+//
+// Thread: the main one, before files are opened.
+#ifndef NOWCALLS_BASE_FILE_LIMIT_H_
+#define NOWCALLS_BASE_FILE_LIMIT_H_
+
+#include <cstdint>
+
+namespace nowcalls {
+
+// Raises the soft limit to the hard one, as far as the system allows, and returns what holds now;
+// 0 when that cannot be told. Nothing here uses select(), for which the soft limit is kept low.
+uint64_t RaiseFileLimit();
+
+}  // namespace nowcalls
+
+#endif  // NOWCALLS_BASE_FILE_LIMIT_H_
