@@ -316,6 +316,22 @@ TEST_CASE("a crash before the commit loses what nobody was told of") {
   CHECK(h.Call(again, TokenRequest(2, Method::kRelease, told)).status() == TokenStatus::kReleaseOk);
 }
 
+TEST_CASE("a session's number may come again behind a kill only if it never held a token") {
+  EngineHarness h;
+  const auto hello = [&](std::string_view client_id) {
+    return h.Call(h.Connect(), HelloRequest(1, "default", client_id)).hello().session;
+  };
+  const uint64_t empty = hello("a");
+  h.Restart();
+  CHECK(hello("b") == empty);
+  const ConnectionId c = h.Connect();
+  const uint64_t holds = h.Call(c, HelloRequest(1, "default", "c")).hello().session;
+  h.Take(c);
+  h.Restart();
+  CHECK(h.core().next_fence() > holds + 1);
+  CHECK(hello("d") > holds);
+}
+
 TEST_CASE("the first commit marks the clock of this boot although nothing else is to be written") {
   EngineHarness h({}, {});
   CHECK_FALSE(h.engine().idle());
