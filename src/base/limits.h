@@ -55,8 +55,8 @@ struct Limits {
   // are closed.
   size_t input_total_bytes_max = 128 * 1024 * 1024;
   size_t output_bytes_max = 8 * 1024 * 1024;  // A connection; then it is closed.
-  // Replies that sockets do not take yet, over all connections; then those that hold
-  // most are closed.
+  // Replies that sockets do not take yet, over all connections; then those that hold most are
+  // closed. Shares of it bound what waits for commits; then listings wait, and reading stops.
   size_t output_total_bytes_max = 256 * 1024 * 1024;
   int64_t output_stalled_ms = 30'000;        // Without a byte of them taken; then it is closed.
   int64_t message_incomplete_ms = 10'000;    // From first to last byte of a message.

@@ -35,15 +35,17 @@ enum class ConnectionState : uint8_t {
 };
 
 // What an open connection's input waits for; while it waits, the driver does not read. Those that
-// wait for kTurn, kWork or kBatch stand in the queue of that name, and in no other.
+// wait for kTurn, kWork, kBatch or kCommit stand in the queue of that name, and in no other.
 //
 //   kNothing -> any other -> kTurn -> kNothing, or any other if it still cannot go on
+//               kForCommit -> kForWork
 enum class InputWaits : uint8_t {
   kNothing,     // Messages are taken as they come.
   kForTurn,     // A place in a turn: it comes round.
   kForWork,     // The same for a listing or another request that is work.
   kForBatch,    // Room in the open batch: BeginCommit.
   kForReplies,  // Its replies, which wait for a commit: OnCommitDone.
+  kForCommit,   // Those of others, beside which a long one of its own would be too much: the same.
   kForPeer,     // The peer, which does not read its replies: OnSent.
 };
 
@@ -72,6 +74,7 @@ struct Connection {
   // Replies that wait for a batch: a buffer for each.
   std::array<wire::OutputBuffer, kBatches> waiting;
   std::array<uint32_t, kBatches> waiting_replies{};
+  size_t waiting_bytes = 0;              // Of them all, as Engine::Impl::CountWaiting found it.
   std::optional<uint32_t> backup_msgid;  // Of the backup that it waits for.
   size_t kept = 0;  // Bytes that the driver keeps because the peer does not read them.
   std::optional<Instant> kept_since;  // Since when none of them has left.
@@ -81,11 +84,6 @@ struct Connection {
   std::string_view input_left() const { return input.view().substr(input_taken); }
   uint32_t requests_in_flight() const {
     return std::accumulate(waiting_replies.begin(), waiting_replies.end(), 0U);
-  }
-  size_t waiting_bytes() const {
-    size_t bytes = 0;
-    for (const wire::OutputBuffer& buffer : waiting) bytes += buffer.size();
-    return bytes;
   }
 };
 

@@ -66,6 +66,7 @@ void Engine::OnDisconnect(ConnectionId id, Instant now) {
   impl_->DropInput(&connection);
   impl_->buffers.TakeBack(&connection.ready);
   for (auto& waiting : connection.waiting) impl_->buffers.TakeBack(&waiting);
+  impl_->CountWaiting(&connection);
   connection = Connection{};
   impl_->free_connections.push_back(id);
   --impl_->connections_open;
@@ -197,6 +198,10 @@ void Engine::OnCommitDone(Instant now) {
   }
   waiters.clear();
   impl.waiters[done].swap(waiters);
+  while (Connection* connection = impl.for_commit.front()) {
+    impl.StopWaiting(connection);
+    impl.Wait(connection, InputWaits::kForWork);
+  }
 }
 
 bool Engine::commit_in_flight() const { return impl_->begun > 0; }

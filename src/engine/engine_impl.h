@@ -44,7 +44,19 @@ inline constexpr uint32_t kDuePerBatchMax = 8000;
 // While its socket keeps this much, nothing more is taken from a connection.
 inline constexpr size_t kKeptPauseBytes = 256 * 1024;
 
+// Replies that wait for commits have shares of output_total_bytes_max, all connections together: a
+// quarter of what is not kept by sockets, at least a 64th of it all. When one share waits, no other
+// long reply is made; when two do, none for a connection that has its part of a third. See "Replies
+// that wait for the disk" in ../README.md.
+inline constexpr size_t kWaitingShares = 4;
+inline constexpr size_t kWaitingSharesMax = 64;
+
 struct Engine::Impl : ReplyBuffers {
+  struct Handled {
+    int cost = 0;                             // Of the turn.
+    InputWaits waits = InputWaits::kNothing;  // Or nothing was done: it has to wait for this.
+  };
+
   Impl(EngineOptions engine_options, core::Core* the_core, Driver* the_driver, Instant now);
 
   // ReplyBuffers.
@@ -56,8 +68,10 @@ struct Engine::Impl : ReplyBuffers {
   void ResumeInput(Instant now);
   void Resume(Connection* connection, int* turn_left, Instant now);
   size_t TakeMessages(Connection* connection, std::string_view bytes, int* turn_left, Instant now);
-  std::optional<int> HandleMessage(Connection* connection, std::string_view message, Instant now);
+  Handled HandleMessage(Connection* connection, std::string_view message, Instant now);
   bool MayWork(const Connection* connection) const;
+  bool SharesWait(size_t shares) const;
+  size_t WaitingMax() const;
   InputWaits WaitsFor(const Connection& connection) const;
   ConnectionQueue* QueueOf(InputWaits waits);
   void Wait(Connection* connection, InputWaits waits);
@@ -75,7 +89,7 @@ struct Engine::Impl : ReplyBuffers {
   void Flush(Connection* connection);
   void BoundKept();
   void MoveToReady(Connection* connection, size_t which);
-
+  void CountWaiting(Connection* connection);
   void Reopen();
   void SendLateAnswers();
   void SetKept(Connection* connection, size_t kept);
@@ -106,7 +120,7 @@ struct Engine::Impl : ReplyBuffers {
   size_t Before(size_t n) const { return (open + kBatches - n) % kBatches; }
   // Replies to the connection and records: what its last message made is the difference.
   size_t BytesMade(const Connection& connection) const {
-    return connection.ready.size() + connection.waiting_bytes() + batches[open].bytes().size() +
+    return connection.ready.size() + connection.waiting_bytes + batches[open].bytes().size() +
            core->history().unrecorded_bytes();
   }
 
@@ -128,6 +142,7 @@ struct Engine::Impl : ReplyBuffers {
   ConnectionQueue for_turn;  // See InputWaits.
   ConnectionQueue for_work;
   ConnectionQueue for_batch;
+  ConnectionQueue for_commit;
   size_t held = 0;                            // Connections whose input waits for this server.
   const Connection* first_in_line = nullptr;  // For work: its turn has come.
   // What is left of the turn.
@@ -139,6 +154,7 @@ struct Engine::Impl : ReplyBuffers {
   size_t input_total = 0;
   absl::btree_set<std::pair<size_t, ConnectionId>> kept_sizes;
   size_t kept_total = 0;
+  size_t waiting_total = 0;  // Bytes of replies that wait for a commit.
   // Connections whose message has begun and not ended, by when it began.
   absl::btree_set<std::pair<int64_t, ConnectionId>> incomplete;
   // Connections that do not take their replies, by when the last byte was taken.

@@ -27,21 +27,23 @@ constexpr int kEmptyVisitCost = 8;
 struct Cost {
   int base = 1;
   int per_kib = 16;
-  bool work = false;  // Of the turn's work, see kWorkPerTurn.
+  bool work = false;   // Of the turn's work, see kWorkPerTurn.
+  bool shows = false;  // What is there: a reply that may be long, and waits for a commit.
 };
 
 Cost CostOf(wire::Method method) {
   switch (method) {
-    case wire::Method::kHello:
-    case wire::Method::kFlow: return {.base = 8};
-    case wire::Method::kTokens: return {.base = 200, .per_kib = 4, .work = true};  // Has a filter.
+    case wire::Method::kHello: return {.base = 8};
+    case wire::Method::kFlow: return {.base = 8, .shows = true};
+    case wire::Method::kTokens:  // Has a filter.
+      return {.base = 200, .per_kib = 4, .work = true, .shows = true};
     case wire::Method::kFlows:
     case wire::Method::kSessions:
     case wire::Method::kHistory:
-    case wire::Method::kNamespaces: return {.base = 100, .per_kib = 4, .work = true};
+    case wire::Method::kNamespaces: return {.base = 100, .per_kib = 4, .work = true, .shows = true};
     case wire::Method::kInfo: return {.base = 200, .per_kib = 4, .work = true};
     // A rule is made JSON anew, which takes some 10 us.
-    case wire::Method::kRulesList: return {.base = 100, .per_kib = 48, .work = true};
+    case wire::Method::kRulesList: return {.base = 100, .per_kib = 48, .work = true, .shows = true};
     case wire::Method::kRulesLoad: return {.base = kWorkPerTurn, .work = true};
     case wire::Method::kReclaimClient:
     case wire::Method::kReclaimFlow:
@@ -108,6 +110,7 @@ void Engine::Impl::ResumeInput(Instant now) {
     first_in_line = for_work.front();
     Resume(for_work.front(), &visit, now);
     first_in_line = nullptr;
+    work_left -= kEmptyVisitCost;  // It may have to wait for a commit.
   }
 }
 
@@ -140,12 +143,12 @@ size_t Engine::Impl::TakeMessages(Connection* connection, std::string_view bytes
              std::string("sent a message that is refused: ") + connection->splitter.error());
       return taken;
     }
-    const std::optional<int> cost = HandleMessage(connection, rest.substr(0, size), now);
-    if (!cost) {
-      Wait(connection, InputWaits::kForWork);
+    const Handled handled = HandleMessage(connection, rest.substr(0, size), now);
+    if (handled.waits != InputWaits::kNothing) {
+      Wait(connection, handled.waits);
       break;
     }
-    visit_left -= *cost;
+    visit_left -= handled.cost;
     if (!connection->open()) return taken;
     taken += size;
   }
@@ -153,39 +156,57 @@ size_t Engine::Impl::TakeMessages(Connection* connection, std::string_view bytes
   return taken;
 }
 
-// Returns what it cost the turn; nothing when nothing was done, because it is work and the turn has
-// no more room for that.
-std::optional<int> Engine::Impl::HandleMessage(Connection* connection, std::string_view message,
-                                               Instant now) {
+Engine::Impl::Handled Engine::Impl::HandleMessage(Connection* connection, std::string_view message,
+                                                  Instant now) {
   wire::Envelope envelope;
   wire::RequestError error;
   if (!wire::DecodeEnvelope(message, &envelope, &error)) {
     Refuse(connection, message, "sent what is not a request: " + error.message);
-    return 1;
+    return {.cost = 1};
   }
+  const Cost cost = envelope.notification ? Cost{} : CostOf(envelope.method);
+  if (cost.work && !MayWork(connection)) return {.waits = InputWaits::kForWork};
+  if (cost.shows && SharesWait(1)) return {.waits = InputWaits::kForCommit};
   const core::Turn turn = TurnAt(now);
   const size_t bytes_before = BytesMade(*connection);
-  const Cost cost = envelope.notification ? Cost{} : CostOf(envelope.method);
-  if (cost.work && !MayWork(connection)) return std::nullopt;
   if (envelope.notification) {
     rpc.HandleNotification(connection, envelope, turn);
   } else {
     rpc.HandleRequest(connection, envelope, turn);
+    CountWaiting(connection);
   }
   SendLateAnswers();
   // An entry of the history may displace a longer one that was not recorded yet.
   const size_t bytes_after = std::max(BytesMade(*connection), bytes_before);
   const size_t bytes = message.size() + bytes_after - bytes_before;
   const int spent = cost.base + static_cast<int>(bytes * static_cast<size_t>(cost.per_kib) / 1024);
-  if (!cost.work) return spent;
+  if (!cost.work) return {.cost = spent};
   work_left -= spent;
   first_in_line = nullptr;
-  return 1;
+  return {.cost = 1};
 }
 
 // Who asks for work stands behind those who wait for it.
 bool Engine::Impl::MayWork(const Connection* connection) const {
   return work_left > 0 && (for_work.empty() || first_in_line == connection);
+}
+
+// So much waits for commits. Never true while nothing does, so one that makes room is to come.
+bool Engine::Impl::SharesWait(size_t shares) const {
+  const size_t total = options.limits.output_total_bytes_max;
+  const size_t least = total / kWaitingSharesMax;
+  if (waiting_total <= least) return false;
+  // Once committed it is beside what is kept, and if that is too much, who keeps most is closed.
+  const size_t share = std::max((total - std::min(total, kept_total)) / kWaitingShares, least);
+  return waiting_total >= shares * share;
+}
+
+// What may wait of one connection. Its part is its own, so that nobody's replies stop another's.
+size_t Engine::Impl::WaitingMax() const {
+  if (!SharesWait(2)) return kReplyBytesPerTurn;
+  const Limits& limits = options.limits;
+  const size_t share = limits.output_total_bytes_max / kWaitingShares;
+  return std::max<size_t>(share / limits.connections_max, 1);
 }
 
 // To those whose wait the last call of the core has ended.
@@ -196,6 +217,7 @@ void Engine::Impl::SendLateAnswers() {
     // Others will not hear of it.
     if (connection->open() || connection->state == ConnectionState::kEnding) {
       rpc.ReplyAcquire(connection, late.ticket.tag, late.answer);
+      CountWaiting(connection);
     }
   }
 }
@@ -203,9 +225,9 @@ void Engine::Impl::SendLateAnswers() {
 InputWaits Engine::Impl::WaitsFor(const Connection& connection) const {
   if (BatchFull()) return InputWaits::kForBatch;
   if (connection.kept >= kKeptPauseBytes) return InputWaits::kForPeer;
-  const size_t waiting = connection.waiting_bytes();
+  const size_t waiting = connection.waiting_bytes;
   if (connection.requests_in_flight() >= options.limits.requests_in_flight_max ||
-      waiting >= kReplyBytesPerTurn) {
+      waiting >= WaitingMax()) {
     return InputWaits::kForReplies;
   }
   // What is ready leaves at the end of the turn.
@@ -218,6 +240,7 @@ ConnectionQueue* Engine::Impl::QueueOf(InputWaits waits) {
     case InputWaits::kForTurn: return &for_turn;
     case InputWaits::kForWork: return &for_work;
     case InputWaits::kForBatch: return &for_batch;
+    case InputWaits::kForCommit: return &for_commit;
     default: return nullptr;
   }
 }

@@ -60,7 +60,7 @@ void Engine::Impl::Flush(Connection* connection) {
   if (connection->closed() || connection->ready.empty()) return;
   SetKept(connection, driver->Write(connection->id, connection->ready.view()));
   buffers.TakeBack(&connection->ready);
-  const size_t queued = connection->kept + connection->waiting_bytes();
+  const size_t queued = connection->kept + connection->waiting_bytes;
   if (queued > options.limits.output_bytes_max) {
     Abort(connection, "does not read its replies: " + std::to_string(queued) + " bytes wait");
   }
@@ -105,7 +105,15 @@ void Engine::Impl::MoveToReady(Connection* connection, size_t which) {
     connection->ready.Append(waiting.view());
   }
   buffers.TakeBack(&waiting);
+  CountWaiting(connection);
   MarkDirty(connection);
+}
+
+// After replies that wait have been added or taken.
+void Engine::Impl::CountWaiting(Connection* connection) {
+  size_t bytes = 0;
+  for (const wire::OutputBuffer& waiting : connection->waiting) bytes += waiting.size();
+  waiting_total += bytes - std::exchange(connection->waiting_bytes, bytes);
 }
 
 // For a peer that sends what it must not. If that began like a request it is answered, behind the

@@ -102,6 +102,51 @@ TEST_CASE("on a slow disk clients that push are held back, memory is bounded, no
   CHECK(RunAdmin(Source::Offline(server.data_dir()), {"verify"}).exit_code == 0);
 }
 
+TEST_CASE("who lists while the disk hangs waits, memory is bounded, and grants go on") {
+  constexpr int64_t kRules = 1'000;
+  constexpr int kListing = 40;
+  Machine machine;
+  Json rules = Json::array();
+  for (int64_t i = 1; i <= kRules; ++i) {
+    rules.push_back(RuleJson(i, 1'000));
+    rules.back()["resource"] = std::string(1'000, 'r') + std::to_string(i);
+  }
+  TempDir dir;  // They are too long for a message.
+  WriteStringToFile(dir.Sub("rules.json"), rules.dump());
+  TestServer server(nullptr, {{"--output-total-bytes-max", std::to_string(8 << 20), "--rules",
+                               dir.Sub("rules.json"), "--commit-inline-records-max", "0"},
+                              machine.environment()});
+  RpcClient honest = server.Connect("honest");
+  Acquire(&honest, kFlow);
+  RpcClient watcher = server.Connect();
+  const auto tokens = [&] { return ResultOf(&watcher, "info").at("counts").at("tokens"); };
+  const uint64_t resident_before = ResidentBytes(server.server().process().pid());
+  machine.control().sync_takes_ms = 2 * kPatienceMs;
+  honest.Send("acquire", {kFlow, 1});
+  REQUIRE(PollUntil(kPatienceMs, [&] { return tokens() == 2; }));
+
+  std::vector<RpcClient> clients;
+  for (int i = 0; i < kListing; ++i) {
+    clients.push_back(server.Connect());
+    clients.back().Send("flows", {kRules});
+  }
+  for (int i = 3; i <= 30; ++i) {
+    honest.Send("acquire", {kFlow, 1});
+    REQUIRE(PollUntil(kPatienceMs, [&] { return tokens() == i; }));
+  }
+  // They would be 50 MiB; a quarter of the bound is theirs, and a page.
+  CHECK(ResidentBytes(server.server().process().pid()) < resident_before + GrowthMax(24 << 20));
+
+  machine.control().sync_takes_ms = 0;
+  for (int i = 2; i <= 30; ++i) CHECK(honest.Receive().result.at(0) == kStatusOk);
+  for (RpcClient& client : clients) {
+    const Reply reply = client.Receive();
+    REQUIRE(reply.ok());
+    CHECK(reply.result.at(0).size() == kRules);
+  }
+  CHECK(ResultOf(&watcher, "info").at("counts").at("connections") == kListing + 2);
+}
+
 TEST_CASE("what depends on the disk is answered after a sync, and all else while it lasts") {
   Machine machine;
   machine.control().sync_is_free = 1;

@@ -87,6 +87,8 @@ void ClientLife::DoSomething() {
     CancelSomething();
   } else if (what < 97) {
     ReleaseWrongly();
+  } else if (what < 99) {
+    client_->ListFlows();
   } else {
     client_->Ping();
   }

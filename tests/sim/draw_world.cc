@@ -77,6 +77,8 @@ WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
   if (options.plan.unsynced && prng.Below(2) == 0) {
     options.plan.sync_every_ms = prng.Between(10, 3'000);
   }
+  limits.output_total_bytes_max =
+      OneOf<size_t>(&prng, limits.output_total_bytes_max, prng.Between(500, 5'000));
   return options;
 }
 

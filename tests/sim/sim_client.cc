@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/sim_rules.h"
+#include "wire/rows.h"
 
 namespace nowcalls::sim {
 namespace {
@@ -178,6 +179,21 @@ void SimClient::Ping() {
        [this](const wire::Response* response) {
          if (response != nullptr && response->error) Misunderstood(response->error->message);
        });
+}
+
+void SimClient::ListFlows() {
+  Say("lists flows");
+  Call(
+      [&](uint32_t msgid, wire::OutputBuffer* out) {
+        wire::EncodePageRequest(msgid, wire::Method::kFlows, {.limit = kListRowsMax}, out);
+      },
+      [this](const wire::Response* response) {
+        if (response == nullptr) return;
+        if (response->error) return Misunderstood(response->error->message);
+        const auto page = wire::DecodeFlowPage(response->result);
+        if (!page.ok()) return Misunderstood(page.status().message());
+        Say("sees " + std::to_string(page->rows.size()) + " flows");
+      });
 }
 
 void SimClient::Disconnected() {

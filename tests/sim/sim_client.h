@@ -55,6 +55,7 @@ class SimClient : public Caller {
   void Keep(uint64_t token);
   void Cancel(uint64_t request_id);
   void Ping();
+  void ListFlows();
 
   bool named() const { return !identity_.client_id.empty(); }
   // NAMESPACE/CLIENT of the session, as listings show it.
