@@ -164,10 +164,11 @@ Status CheckLedgerPresent(const std::string& dir) {
   const Result<bool> current = IsThere(dir + "/CURRENT");
   if (!current.ok()) return current.status();
   if (*current) return {};
-  for (const std::string_view suffix : {".sst", ".log"}) {
-    const std::vector<std::string> names = FilesWithSuffix(dir, suffix);
-    if (names.empty()) continue;
-    return Status::Corruption(dir + "/CURRENT is missing though there is data (" + names[0] +
+  for (const std::string& name : FilesWithSuffix(dir, "")) {
+    // The first manifest is written before the first CURRENT.
+    const bool is_data = name.ends_with(".sst") || name.ends_with(".log");
+    if (!is_data && ManifestNumber(name) <= 1) continue;
+    return Status::Corruption(dir + "/CURRENT is missing though there is data (" + name +
                               "): restore the ledger from a backup");
   }
   return Status::NotFound("there is no ledger in " + dir);

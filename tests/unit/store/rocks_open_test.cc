@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "ledger/codec.h"
+#include "store/ledger_files.h"
 #include "support/temp_dir.h"
 #include "unit/store/rocks_fixture.h"
 
@@ -179,6 +180,9 @@ TEST_CASE("a ledger whose making was cut short at any step is finished by the ne
 TEST_CASE("leftovers of a database that was never finished do not stop a new one") {
   const TempDir dir;
   ChangeBare(dir.path(), [](rocksdb::DB*, auto*) {});
+  // The first manifest is there before there are CURRENT and a log, and before a second one.
+  fs::rename(dir.Sub("ledger/" + CurrentManifest(dir.Sub("ledger"))),
+             dir.Sub("ledger/MANIFEST-000001"));
   fs::remove(dir.path() + "/ledger/CURRENT");
   for (const std::string& log : LedgerFiles(dir.path(), ".log")) fs::remove(log);
   CHECK(OpenTiny(dir.path())->formatted_now());
@@ -249,11 +253,19 @@ TEST_CASE("data without CURRENT is refused instead of being formatted over") {
   const TempDir dir;
   MakeLedger(dir.path());
   fs::remove(dir.path() + "/ledger/CURRENT");
-  for (const Status& status :
-       {OpenStatus(dir.path()), RocksStore::OpenForRead(dir.path()).status()}) {
-    CHECK(status.code() == StatusCode::kCorruption);
-    CHECK(Contains(status, dir.path() + "/ledger/CURRENT is missing"));
+  const auto check = [&] {
+    for (const Status& status :
+         {OpenStatus(dir.path()), RocksStore::OpenForRead(dir.path()).status()}) {
+      CHECK(status.code() == StatusCode::kCorruption);
+      CHECK(Contains(status, dir.path() + "/ledger/CURRENT is missing"));
+    }
+  };
+  check();
+  fs::remove(dir.Sub("ledger/witness"));
+  for (const std::string_view suffix : {".sst", ".log"}) {
+    for (const std::string& file : LedgerFiles(dir.path(), suffix)) fs::remove(file);
   }
+  check();
 }
 
 TEST_CASE("reading where there is no ledger is not found, and makes none") {
