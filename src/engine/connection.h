@@ -101,6 +101,14 @@ class ConnectionQueue {
     ++size_;
   }
 
+  void PushFront(Connection* connection) {
+    connection->queue_prev = nullptr;
+    connection->queue_next = first_;
+    (first_ == nullptr ? last_ : first_->queue_prev) = connection;
+    first_ = connection;
+    ++size_;
+  }
+
   // REQUIRES: it is in this queue.
   void Remove(Connection* connection) {
     Connection* prev = std::exchange(connection->queue_prev, nullptr);
@@ -110,7 +118,8 @@ class ConnectionQueue {
     --size_;
   }
 
-  Connection* front() const { return first_; }  // nullptr when it is empty.
+  Connection* front() const { return first_; }  // nullptr when it is empty; so is the next.
+  Connection* back() const { return last_; }
 
  private:
   Connection* first_ = nullptr;

@@ -198,10 +198,7 @@ void Engine::OnCommitDone(Instant now) {
   }
   waiters.clear();
   impl.waiters[done].swap(waiters);
-  while (Connection* connection = impl.for_commit.front()) {
-    impl.StopWaiting(connection);
-    impl.Wait(connection, InputWaits::kForWork);
-  }
+  impl.WorkAfterCommit();
 }
 
 bool Engine::commit_in_flight() const { return impl_->begun > 0; }

@@ -75,6 +75,7 @@ struct Engine::Impl : ReplyBuffers {
   InputWaits WaitsFor(const Connection& connection) const;
   ConnectionQueue* QueueOf(InputWaits waits);
   void Wait(Connection* connection, InputWaits waits);
+  void WorkAfterCommit();
   void StopWaiting(Connection* connection);
   void WaitForTurn(Connection* connection);
   void SettleInput(Connection* connection, bool progressed, Instant now);

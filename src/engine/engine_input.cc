@@ -258,6 +258,15 @@ void Engine::Impl::StopWaiting(Connection* connection) {
   connection->input_waits = InputWaits::kNothing;
 }
 
+// Those who waited for a commit stand before all who wait for work: they came to its line earlier.
+void Engine::Impl::WorkAfterCommit() {
+  while (Connection* connection = for_commit.back()) {
+    for_commit.Remove(connection);
+    connection->input_waits = InputWaits::kForWork;
+    for_work.PushFront(connection);
+  }
+}
+
 // What it waited for may have come: whether it can go on is found out when it has its turn.
 void Engine::Impl::WaitForTurn(Connection* connection) {
   StopWaiting(connection);

@@ -180,6 +180,25 @@ TEST_CASE("who waits to list while the disk stalls is before those who come late
   h.Settle();
 }
 
+TEST_CASE("more who wait to list than a turn moves are answered in their order") {
+  StalledDisk disk;
+  EngineHarness& h = disk.h;
+  const auto ids = disk.ConnectMany(1500);
+  for (const ConnectionId id : ids) h.Send(id, TokenPageRequests(1, 1));
+  size_t answered = 0;
+  for (int commits = 0; commits < 30; ++commits) {
+    h.Send(disk.holder, AcquireRequest(2, 1));
+    disk.Turns(1);
+    h.BeginCommit();
+    while (!h.driver().commits.empty()) h.FinishCommit();
+    h.engine().TurnEnd();
+    while (answered < ids.size() && !h.TakeIds(ids[answered]).empty()) ++answered;
+    for (size_t i = answered; i < ids.size(); ++i) REQUIRE(h.TakeIds(ids[i]).empty());
+  }
+  CHECK(answered > 0);
+  h.Settle();
+}
+
 TEST_CASE("replies whose connections are gone wait for no commit") {
   StalledDisk disk;
   EngineHarness& h = disk.h;
