@@ -306,7 +306,8 @@ void FileRuleSource::Refused(File* file, const Status& why, bool again) {
 // What goes on is logged once, or when somebody asks.
 void FileRuleSource::Complain(File* file, const std::string& what, std::string* before,
                               bool again) {
-  const bool known = file->told.has_value() || (*before == what && !again);
+  const bool told = std::exchange(file->told, std::nullopt).has_value();
+  const bool known = told || (*before == what && !again);
   *before = what;
   if (known) return;
   log_(LogLevel::kWarn, "rule file " + file->path + ": " + what);

@@ -372,6 +372,27 @@ TEST_CASE("a pipe in the place of a file is neither waited for nor read") {
   w.AwaitLevel(3, 1);
 }
 
+TEST_CASE(
+    "what was told of a file at the start is not told again, but what else happens to it is") {
+  Watched w({"shop"});
+  w.Start();
+  w.source->Stop();
+  uv_run(w.loop.get(), UV_RUN_DEFAULT);
+  w.source.reset();
+  fs::remove(w.Path("shop"));
+  std::string said;
+  FileRuleSource source(w.loop.get(), {{"shop", w.Path("shop")}},
+                        {{.fingerprint = 0, .is_refused = true}}, {},
+                        [&](LogLevel, const std::string& text) { said += text + "\n"; });
+  REQUIRE(source.Start(&w.sink).ok());
+  w.Await([&] { return source.idle(); });
+  CHECK(said.empty());
+  REQUIRE(mkfifo(w.Path("shop").c_str(), 0600) == 0);
+  w.Await([&] { return said.find("is no regular file") != std::string::npos; });
+  source.Stop();
+  uv_run(w.loop.get(), UV_RUN_DEFAULT);
+}
+
 TEST_CASE("a change between the loading of a file and the first look at it is not missed") {
   Watched w({"shop"});
   w.Start();
