@@ -33,8 +33,19 @@ uint32_t ChecksumIn(const char* header) {
 constexpr std::string_view kLogDataHead = "\x03\x0a";
 constexpr size_t kTailBytes = kLogDataHead.size() + ledger::kLogDataBytes;
 
-// No batch is shorter, and of the changes of a manifest only some of the first.
-constexpr uint64_t kRecordBytesMin = 10;
+// Of the changes of a manifest only some of the first are shorter.
+constexpr uint64_t kChangeBytesMin = 10;
+
+// What a batch begins with (RocksDB's write_batch.cc), little-endian: the sequence number of its
+// first change, below 2^56, and how many there are.
+constexpr size_t kBatchHeadBytes = 12;
+
+bool BeginsLikeBatch(std::string_view head, uint64_t bytes) {
+  if (head.size() < kBatchHeadBytes || head[7] != '\0') return false;
+  uint64_t changes = 0;
+  for (size_t at = kBatchHeadBytes; at > 8; --at) changes = changes << 8 | Byte(&head[at - 1]);
+  return changes > 0 && changes <= bytes;
+}
 
 bool IsType(int type) { return type >= kFull && type <= kLast; }
 bool Begins(int type) { return type == kFull || type == kFirst; }
@@ -133,6 +144,7 @@ IOStatus LogScan::ReadPiece(uint64_t at, Piece* piece) {
 
 IOStatus LogScan::ReadRecord(uint64_t at, uint64_t* end) {
   *end = 0;
+  head_.clear();
   tail_.clear();
   bytes_read_ = 0;
   if (bytes_ != nullptr) bytes_->clear();
@@ -148,6 +160,7 @@ IOStatus LogScan::ReadRecord(uint64_t at, uint64_t* end) {
     tail_.append(
         piece.payload.substr(piece.payload.size() - std::min(piece.payload.size(), kTailBytes)));
     if (tail_.size() > kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
+    head_.append(piece.payload.substr(0, kBatchHeadBytes - head_.size()));
     bytes_read_ += piece.payload.size();
     if (bytes_ != nullptr) bytes_->append(piece.payload);
     at = piece.end;
@@ -192,10 +205,11 @@ IOStatus LogScan::NextRecord(uint64_t from, uint64_t to, Record* record, bool* f
 }
 
 bool LogScan::IsRecord() const {
-  const bool no_numbers = kind_ == Kind::kManifest || (end_ > 0 && batches_.empty);
-  if (no_numbers) return bytes_read_ >= kRecordBytesMin;
+  if (kind_ == Kind::kManifest) return bytes_read_ >= kChangeBytesMin;
+  if (!BeginsLikeBatch(head_, bytes_read_)) return false;
+  if (batches_.empty) return true;
   const std::optional<uint64_t> number = NumberRead();
-  return number.has_value() && (batches_.empty || *number > batches_.last);
+  return number.has_value() && *number > batches_.last && *number - batches_.last > 1;
 }
 
 IOStatus LogScan::FindRecord(uint64_t from, uint64_t to, bool* found, uint64_t* place) {

@@ -12,9 +12,9 @@
 // Damage is told from such an end by a record that stands behind it. Not every sound checksum is
 // one: a batch holds bytes that a client chose, 8 in a row of any value (a request id), which is
 // room for the header of a piece without bytes, at any place of a batch that was cut off. So such a
-// record of a log must be a batch with a number, and a later one than those before; of a manifest,
-// which has next to nothing of clients, and of a log of the first versions, which had no numbers,
-// it must have the length of one.
+// record of a log must begin like a batch and, if those before have numbers, have one that does not
+// follow theirs: the next batch is the one that was cut off. Of a manifest, which has next to
+// nothing of clients, it must have the length of a record.
 #ifndef NOWCALLS_STORE_LOG_SCAN_H_
 #define NOWCALLS_STORE_LOG_SCAN_H_
 
@@ -123,7 +123,8 @@ class LogScan {
   uint64_t end_ = 0;
   uint64_t last_begin_ = 0;
   uint64_t failed_at_ = 0;
-  std::string tail_;              // The last bytes of the record that was read last.
+  std::string head_;              // The first bytes of the record that was read last.
+  std::string tail_;              // And the last.
   uint64_t bytes_read_ = 0;       // So many it has.
   std::string* bytes_ = nullptr;  // Where all of its bytes go, if anywhere.
   BatchRun batches_;

@@ -91,7 +91,8 @@ struct Record {
   uint64_t begin = 0;  // Of its first piece.
   uint64_t end = 0;
   std::optional<uint64_t> batch;
-  size_t bytes = 0;  // Of its payload.
+  size_t bytes = 0;       // Of its payload.
+  bool is_batch = false;  // It begins like one.
 };
 
 struct Log {
@@ -195,13 +196,15 @@ void AddRecord(ByteSource* input, uint64_t* next_batch, Log* log) {
   const uint8_t how = input->Byte();
   const std::optional<uint64_t> batch = NumberOf(how, next_batch);
   const size_t size = TakeSize(how, input, log->bytes.size());
-  std::string payload = PayloadOf(size, log->records.size());
+  const bool is_batch = size % 8 != 7;
+  std::string payload = is_batch ? std::string("\2\1\0\0\0\0\0\0\1\0\0\0", 12) : std::string();
+  payload += PayloadOf(size, log->records.size());
   // The last byte of a record is not zero; of those before some may be.
   payload += batch.has_value() ? "\x03\x0a" + ledger::EncodeLogData(*batch) : "\1";
   const uint64_t begin = LogScan::SkipPadding(log->bytes.size());
   AppendRecord(payload, &log->bytes);
   store::AppendLogRecord(payload, &log->sound);
-  log->records.push_back({begin, log->bytes.size(), batch, payload.size()});
+  log->records.push_back({begin, log->bytes.size(), batch, payload.size(), is_batch});
 }
 
 Log MakeLog(ByteSource input) {
@@ -359,14 +362,14 @@ void CheckManifest(const Directory& directory, const Log& log, const Truth& trut
 }
 
 // What a repair finds: every record that is intact, and no other. Where what is before it is none,
-// only its number shows that it is a record.
+// only its beginning shows that it is a record.
 void CheckSalvage(const Log& log) {
   const BytesFile file(&log.bytes);
   LogScan scan(&file, LogScan::Kind::kLog);
   uint64_t at = 0;
   for (const Record& record : log.records) {
     if (!IsIntact(log, record)) continue;
-    if (record.begin != LogScan::SkipPadding(at) && !record.batch.has_value()) continue;
+    if (record.begin != LogScan::SkipPadding(at) && !record.is_batch) continue;
     LogScan::Record found;
     bool is_found = false;
     REQUIRE(scan.NextRecord(at, log.bytes.size(), &found, &is_found).ok());
@@ -384,10 +387,10 @@ void CheckSalvage(const Log& log) {
 
 // Whether an intact record behind those of `before` shows that there is damage between.
 bool ShowsDamage(const Record& record, const Truth& before, LogScan::Kind kind) {
-  const bool no_numbers =
-      kind == LogScan::Kind::kManifest || (before.end > 0 && before.batches.empty);
-  if (no_numbers) return record.bytes >= 10;
-  return record.batch.has_value() && (before.batches.empty || *record.batch > before.batches.last);
+  if (kind == LogScan::Kind::kManifest) return record.bytes >= 10;
+  if (!record.is_batch || before.batches.empty) return record.is_batch;
+  return record.batch.has_value() && *record.batch > before.batches.last &&
+         *record.batch != before.batches.last + 1;
 }
 
 // The scan finds the intact records before the first that is none, and says of the rest what it is.

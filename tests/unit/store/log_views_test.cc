@@ -7,6 +7,7 @@
 #include <fstream>
 #include <optional>
 
+#include "store/log_salvage.h"
 #include "store/log_scan.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -222,6 +223,35 @@ TEST_CASE("a bit that changed in the last batch does not make it one that was cu
     REQUIRE(Shown(disk.path()) == std::nullopt);
     disk.Restore(at, at + 1);
   }
+}
+
+TEST_CASE(
+    "a log without batch numbers, of a first version, is damaged where a later batch shows it") {
+  const TempDir dir;
+  const std::string path = dir.Sub("000012.log");
+  const std::string head("\2\1\0\0\0\0\0\0\1\0\0\0", 12);
+  std::string whole;
+  std::vector<uint64_t> ends;
+  for (int i = 0; i < 3; ++i) {
+    AppendLogRecord(head + std::string(1000, 'x') + "\1", &whole);
+    ends.push_back(whole.size());
+  }
+  WriteStringToFile(path, whole);
+  REQUIRE(Shown(path) == whole);
+  for (const uint64_t at : {uint64_t{4}, uint64_t{600}, ends[0] + 600}) {
+    CAPTURE(at);
+    std::string damaged = whole;
+    damaged[at] ^= 0x10;
+    WriteStringToFile(path, damaged);
+    CHECK(Shown(path) == std::nullopt);
+    size_t found = 0;
+    const auto count = [&](const SalvagedRecord&) { ++found; };
+    CHECK(SalvageLog(path, count, [](const SkippedBytes&) {}).ok());
+    CHECK(found == 2);
+  }
+  // Zeros in the first one.
+  WriteStringToFile(path, whole.substr(0, 512) + std::string(489, '\0') + whole.substr(1001));
+  CHECK(Shown(path) == std::nullopt);
 }
 
 TEST_CASE("only of the newest log that has anything in it the last batch may be missing in part") {
