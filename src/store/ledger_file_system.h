@@ -76,8 +76,9 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   void Committed(uint64_t batch_number, bool durable);
   // All that was committed is on the disk. The writer.
   void Synced() { witness_.Advance(committed_); }
-  // From now on nothing is answered before it is on the disk. The writer, before Committed.
-  void EndUnsynced() { witness_.EndUnsynced(); }
+  // From now on nothing is answered before it is on the disk, as all is that was; the witness says
+  // so when it returns. The writer.
+  rocksdb::IOStatus EndUnsynced() { return witness_.EndUnsynced(); }
   // All that was committed is in data files. The writer.
   rocksdb::IOStatus Flushed() { return witness_.RaiseFloor(committed_); }
 

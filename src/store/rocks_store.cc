@@ -206,10 +206,13 @@ Status RocksStore::Commit(const ledger::CommitBatch& batch) {
   }
   if (status.ok()) {
     const bool synced = impl_->write_options.sync || !impl_->has_committed;
-    if (impl_->write_options.sync && !impl_->has_committed) impl_->files->EndUnsynced();
+    const bool end_unsynced = impl_->write_options.sync && !impl_->has_committed;
     impl_->has_committed = true;
     impl_->last_batch = batch.number();
     impl_->files->Committed(batch.number(), synced);
+    if (end_unsynced) {
+      impl_->failed = FromRocks(impl_->files->EndUnsynced(), "write the witness", impl_->dir);
+    }
     // RocksDB takes batches behind some failures: a compaction without space is one.
     return impl_->CheckFailed();
   }
@@ -308,9 +311,11 @@ Status RocksStore::Close() {
                        "flush the ledger", impl_->dir);
     if (status.ok()) {
       impl_->files->Synced();
-      // Who has committed nothing has not put in writing what to do about it.
-      if (impl_->has_committed || !impl_->may_lack) impl_->files->EndUnsynced();
       status = FromRocks(impl_->files->Flushed(), "write the witness", impl_->dir);
+    }
+    // Who has committed nothing has not put in writing which fences are skipped.
+    if (status.ok() && (impl_->has_committed || !impl_->may_lack)) {
+      status = FromRocks(impl_->files->EndUnsynced(), "write the witness", impl_->dir);
     }
   }
   const Status closed = FromRocks(impl_->CloseDb(), "close the ledger", impl_->dir);

@@ -25,7 +25,7 @@ class Env;
 namespace nowcalls::store {
 
 // The first batch of a process is on disk in every mode: it says from where fences go on, and on
-// which boot (Core::SkipLostFences).
+// which boot (ledger/fence_line.h).
 enum class Durability {
   kSync,      // Each batch is on disk (fdatasync) before Commit returns. The default.
   kInterval,  // Sync() is called every so often; a power cut loses at most that much. kill -9 loses

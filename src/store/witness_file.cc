@@ -103,9 +103,12 @@ IOStatus WitnessFile::Make() {
   return status;
 }
 
-void WitnessFile::EndUnsynced() {
-  const std::lock_guard lock(mutex_);
-  now_.unsynced = false;
+IOStatus WitnessFile::EndUnsynced() {
+  {
+    const std::lock_guard lock(mutex_);
+    now_.unsynced = false;
+  }
+  return RaiseFloor(0);
 }
 
 void WitnessFile::SetManifest(uint64_t number, uint64_t bytes) {

@@ -48,15 +48,14 @@ class WitnessFile {
   // `batch_number`, and CURRENT names the manifest of the last SetManifest. Nothing is written
   // before.
   rocksdb::IOStatus Begin(uint64_t batch_number);
-  // No batch is answered any more before it is on the disk. With the next write.
-  void EndUnsynced();
+  // No batch is answered any more before it is on the disk. On the disk when it returns.
+  rocksdb::IOStatus EndUnsynced();
   // So much of this manifest is on the disk.
   void SetManifest(uint64_t number, uint64_t bytes);
   // This batch, and with it all before it, is on the disk.
   void Advance(uint64_t batch_number);
   // The logs of batches up to this one may be gone once this has returned; so it is on the disk.
-  // Logs with numbers below `first_log` have no others. What EndUnsynced said is there then, too.
-  // Does nothing before Begin.
+  // Logs with numbers below `first_log` have no others. Does nothing before Begin.
   rocksdb::IOStatus RaiseFloor(uint64_t batch_number, uint64_t first_log = 0);
 
   // Writes what is not written yet, and ends the thread.

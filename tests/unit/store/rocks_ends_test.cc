@@ -304,6 +304,27 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a first batch that is synced ends at once what may be forgiven") {
+  const OneLog ledger;
+  const TempDir dir;
+  ledger.CopyTo(dir);
+  RocksStoreOptions options = TinyOptions();
+  options.durability = Durability::kSync;
+  const auto store = RocksStore::Open(dir.path(), options);
+  REQUIRE(store.ok());
+  LedgerScript script = ledger.script;
+  CommitMany(&script, 1, 3, store->get());
+  const std::string bytes = ReadFileToString(dir.Sub("ledger/witness"));
+  for (size_t slot = 0; slot < ledger::kWitnessSlots; ++slot) {
+    CAPTURE(slot);
+    const auto said = ledger::DecodeWitnessSlot(std::string_view(bytes).substr(
+        slot * ledger::kWitnessSlotStride, ledger::kWitnessSlotBytes));
+    REQUIRE(said.has_value());
+    CHECK_FALSE(said->unsynced);
+    CHECK(said->batch_number == script.batch_number());
+  }
+}
+
 TEST_CASE("with a witness that cannot be read nobody knows whether batches are lacking") {
   const TempDir dir;
   LedgerScript script(3);
