@@ -179,17 +179,9 @@ class Core {
   // kCorruption when the live tokens are not those the seal was written over. A new ledger has no
   // seal.
   Status FinishLoad(const std::optional<ledger::Seal>& seal);
-  // Grants that were answered may be missing from what was loaded: the machine went down, and not
-  // every batch was on disk (Durability). Goes on as FenceAfterBoot says (ledger/fence_line.h), so
-  // that neither their fences nor their ids are given out again. After FinishLoad.
-  void SkipLostFences(int64_t now_wall_ms) {
-    next_fence_ = first_fence_ = ledger::FenceAfterBoot(next_fence_, now_wall_ms);
-  }
-  // Nothing was loaded, and nobody knows what an earlier ledger in this place gave out: goes on at
-  // FenceLine. After FinishLoad.
-  void BeginFences(int64_t now_wall_ms) {
-    next_fence_ = first_fence_ = std::max(uint64_t{1}, ledger::FenceLine(now_wall_ms));
-  }
+  // Those below may have been given out, though nothing that was loaded tells of them
+  // (ledger/fence_line.h): neither they nor their ids are again. After FinishLoad.
+  void SkipFences(uint64_t next) { next_fence_ = first_fence_ = std::max(next_fence_, next); }
   // The server is ready: restart grace counts from now. Last of all, since loading takes its time.
   void Begin(Instant now);
 

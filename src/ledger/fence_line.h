@@ -62,6 +62,15 @@ constexpr uint64_t FenceAfterBoot(uint64_t next, int64_t now_wall_ms) {
   return next <= line ? std::min(skipped, line) : skipped;
 }
 
+// The same on one boot: without syncs, a disk may lose batches under a machine that goes on, but
+// none that is older than the last clock mark that is left, `since_ms` ago. Half of what the line
+// rises meanwhile is twice what the quickest server grants; so with the grants of that time,
+// however often it happens, no ledger gets beyond the line that was not, and no wall clock matters.
+constexpr uint64_t FenceAfterLoss(uint64_t next, int64_t since_ms) {
+  const uint64_t lost = FencesIn(std::max<int64_t>(0, since_ms) + 1) / 2;
+  return FenceSum(std::min(next, kFenceMax), lost);
+}
+
 // Whether the wall clock can be right at a moment that comes after `seen_wall_ms`.
 constexpr bool WallClockIsPlausible(int64_t seen_wall_ms, int64_t now_wall_ms) {
   return now_wall_ms >= kFenceLineFromMs && now_wall_ms >= seen_wall_ms;

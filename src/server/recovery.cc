@@ -65,12 +65,11 @@ class Loader : public store::LedgerVisitor {
     std::optional<ledger::RecoveredTime> time;
     // The clock of a new ledger begins with the wall clock.
     Instant now{std::max<int64_t>(0, sample->wall_ms)};
-    if (!mark_.has_value()) core_->BeginFences(sample->wall_ms);
     if (mark_.has_value()) {
       time = ledger::RecoverTime(*mark_, latest_, *sample);
       now = time->now;
-      if (!time->same_boot || may_lack_batches) core_->SkipLostFences(sample->wall_ms);
     }
+    core_->SkipFences(NextFence(*sample, time, may_lack_batches));
     core_->Begin(now);
     return RecoveredLedger{std::move(core_), ledger::LedgerClock(now, sample->boottime_ms),
                            sample->boot_id,  time,
@@ -79,6 +78,15 @@ class Loader : public store::LedgerVisitor {
   }
 
  private:
+  // The first that is certain not to have been given out.
+  uint64_t NextFence(const ClockSample& sample, const std::optional<ledger::RecoveredTime>& time,
+                     bool may_lack_batches) const {
+    const uint64_t next = core_->next_fence();
+    if (!time.has_value()) return ledger::FenceLine(sample.wall_ms);
+    if (!time->same_boot) return ledger::FenceAfterBoot(next, sample.wall_ms);
+    if (!may_lack_batches) return next;
+    return ledger::FenceAfterLoss(next, sample.boottime_ms - mark_->machine.boottime_ms);
+  }
   void SawTime(int64_t ledger_ms) { latest_ = std::max(latest_, Instant{ledger_ms}); }
 
   core::CoreOptions options_;

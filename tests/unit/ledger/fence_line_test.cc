@@ -21,11 +21,12 @@ constexpr int64_t kYearMs = 365 * kDayMs;
 constexpr int64_t kStartMs = kFenceLineFromMs + 300 * kDayMs;
 constexpr int64_t kGrantsPerMsMax = 2000;
 
-// How fences go on; the three arguments are those of FenceAfterBoot and FenceAfterGap.
+// How fences go on, see fence_line.h.
 struct Rules {
   std::function<uint64_t(uint64_t next, int64_t now_ms)> boot = FenceAfterBoot;
   std::function<uint64_t(uint64_t next, int64_t made_ms, int64_t now_ms)> restore = FenceAfterGap;
   std::function<uint64_t(uint64_t next, int64_t seen_ms, int64_t now_ms)> repair = FenceAfterGap;
+  std::function<uint64_t(uint64_t next, int64_t since_ms)> loss = FenceAfterLoss;
 };
 
 // A ledger on a disk at some moment.
@@ -36,12 +37,12 @@ struct Copy {
 };
 
 // One life. One copy is served at a time; wall clocks are right; without `sync` a crash of the
-// machine takes a minute of grants.
+// machine, or a disk that fails under it, takes a minute of grants.
 class Life {
  public:
   Life(const Rules& rules, uint64_t seed) : rules_(rules), prng_(seed) {
     now_ms_ = kFenceLineFromMs + prng_.Between(0, 1) * prng_.Between(0, 20 * kYearMs);
-    served_ = {1, now_ms_, 0};
+    served_ = {std::max(uint64_t{1}, FenceLine(now_ms_)), now_ms_, 0};
     written_ = {served_};
   }
 
@@ -83,12 +84,19 @@ class Life {
     if (what == 6) return Start(served_, served_.boot);
     if (what == 7) return Start(served_, prng_.Between(0, 3));
     if (what < 10 && !backups_.empty()) return Restore();
-    if (what == 10) Repair();
+    if (what == 10) return Repair();
+    for (int64_t losses = prng_.Between(1, 40); losses > 0; --losses) Lose();
   }
 
   void Crash() {
     now_ms_ += 1 + Some(5 * kMinuteMs);
     Start(durable_, ++boots_);
+  }
+  void Lose() {
+    now_ms_ += Some(kMinuteMs);
+    Copy copy = durable_;
+    copy.next = rules_.loss(copy.next, now_ms_ - copy.wall_ms);
+    Start(copy, copy.boot);
   }
   void Restore() {
     const Copy& backup = backups_[prng_.Below(backups_.size())];
@@ -124,7 +132,7 @@ class Life {
   Copy durable_;  // What the next crash leaves of it.
   std::vector<Copy> written_;
   std::vector<Copy> backups_;
-  uint64_t highest_ = 1;  // The first that was never given out.
+  uint64_t highest_ = 0;  // The first that was never given out.
   bool is_sound_ = true;
 };
 
@@ -162,6 +170,9 @@ TEST_CASE("lives of a ledger tell distances that add up, and ones that time does
   const uint64_t repair = uint64_t{1} << 40;
   constexpr uint64_t kLives = 200;
   CHECK(LivesThatRepeat({}, kLives) == 0);
+  // A loss of which nobody knows, and one as far as a boot.
+  CHECK(LivesThatRepeat({.loss = by(0)}, kLives) > 0);
+  CHECK(LivesThatRepeat({.loss = by(uint64_t{1} << 30)}, kLives) > 0);
   // A boot as far as a repair was, and both without an end.
   CHECK(LivesThatRepeat({by(uint64_t{1} << 36), by_age(1 << 22, 1000), by_repair(repair)}, kLives) >
         0);

@@ -120,13 +120,16 @@ class LossyStore : public store::MemoryStore {
 
 TEST_CASE("fences go on behind those of batches that a disk has lost, also on the same boot") {
   LossyStore store(TestFormat());
-  const Result<ClockSample> clock = SampleClocks();
+  Result<ClockSample> clock = SampleClocks();
   REQUIRE(clock.ok());
   FillStore(&store, *clock);
-  const Result<RecoveredLedger> ledger = Recover(&store, {});
+  constexpr int64_t kSinceMarkMs = 5'000;
+  clock->boottime_ms += kSinceMarkMs;
+  clock->wall_ms = 0;  // Has no say.
+  const Result<RecoveredLedger> ledger = Recover(&store, {}, [&] { return clock; });
   REQUIRE(ledger.ok());
   CHECK(ledger->time->same_boot);
-  CHECK(ledger->core->next_fence() == 3 + ledger::kFencesSkippedByBoot);
+  CHECK(ledger->core->next_fence() == ledger::FenceAfterLoss(3, kSinceMarkMs));
 }
 
 TEST_CASE("after a reboot fences do not cross the line from which a restore would go on") {
