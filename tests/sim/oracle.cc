@@ -493,7 +493,8 @@ void Oracle::Audit(const std::vector<SeenToken>& ledger, const std::set<uint64_t
     if (IsLive(token) && !may_be_lost) Violation("I1 not in the ledger: " + Text(token.seen));
     SetGone(&token);
   }
-  CheckLateEnds();
+  // What comes back with lost batches is due again when the server is ready.
+  if (!losing_) CheckLateEnds();
   CheckLedgerLevels(ledger);
   if (losing_) taken_back_.clear();
   if (history == nullptr) return;

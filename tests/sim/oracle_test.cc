@@ -405,6 +405,23 @@ TEST_CASE("a machine that loses batches takes what was answered since the last s
   }
 }
 
+// Seed 8000545 once: the oracle took it for a token that had never ended.
+TEST_CASE("a token whose end is lost with the machine is due again at the next start") {
+  Court court;
+  const SeenToken token = court.Grant(5);
+  court.oracle.LedgerSynced();
+  court.Pass(4'000);
+  court.oracle.Audit({});
+  court.Pass(20'000);
+  court.oracle.BatchesLost();
+  court.oracle.ServerDied({token});
+  court.oracle.ServerReady(true, {token}, {{1, 1}});
+  CHECK(court.Verdict().empty());
+  court.Pass(20'000);
+  court.oracle.Audit({token});
+  CHECK(court.Verdict() == "I7");
+}
+
 // Seed 4978 once: the oracle demanded the grace of who had been back.
 TEST_CASE("a session that was back after a restart, unanswered, may have lost the grace") {
   constexpr LinkId kBack = 2;
