@@ -232,7 +232,9 @@ Instant Engine::Impl::RoomForDueAt() const {
 void Engine::OnBackupDone(ConnectionId asker, const Result<wire::BackupReply>& made, Instant now) {
   impl_->current = now;
   // Only one backup is made at a time, so whoever has this id now and waits for one has asked.
-  impl_->rpc.ReplyBackup(&impl_->connections[asker], made);
+  Connection* const connection = &impl_->connections[asker];
+  impl_->rpc.ReplyBackup(connection, made);
+  if (connection->state == ConnectionState::kEnding) impl_->CloseIfAnswered(connection);
 }
 
 std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {

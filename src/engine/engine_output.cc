@@ -142,7 +142,8 @@ void Engine::Impl::End(Connection* connection) {
 }
 
 void Engine::Impl::CloseIfAnswered(Connection* connection) {
-  if (connection->closed() || connection->requests_in_flight() > 0) return;
+  const bool waits = connection->requests_in_flight() > 0 || connection->backup_msgid.has_value();
+  if (connection->closed() || waits) return;
   Flush(connection);
   if (connection->closed()) return;  // It does not read.
   connection->state = ConnectionState::kClosed;

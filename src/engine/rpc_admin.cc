@@ -98,7 +98,7 @@ void RpcHandler::Backup(const Call& call) {
 
 void RpcHandler::ReplyBackup(Connection* connection, const Result<wire::BackupReply>& made) {
   const std::optional<uint32_t> msgid = std::exchange(connection->backup_msgid, std::nullopt);
-  if (!connection->open() || !msgid.has_value()) return;
+  if (connection->closed() || !msgid.has_value()) return;
   wire::OutputBuffer* const out = replies_->Immediate(connection);
   if (made.ok()) return wire::EncodeBackup(*msgid, *made, out);
   wire::EncodeError(*msgid, ErrorOf(made.status().WithContext("backup")), out);

@@ -278,6 +278,20 @@ TEST_CASE("a backup is answered when it is done, and others are served meanwhile
   CHECK(*wire::DecodeBackupReply(replies[0].result) == made);
 }
 
+TEST_CASE("a client that has said its last word gets the answer to its backup, too") {
+  Server s;
+  s.h.Send(s.admin, BackupRequest(7, "/backups/1"));
+  s.h.engine().OnEndOfInput(s.admin, s.h.now());
+  s.h.Settle();
+  CHECK(s.h.TakeReplies(s.admin).empty());
+  CHECK_FALSE(s.h.driver().socket(s.admin).closed);
+  s.h.engine().OnBackupDone(s.admin, Status::IoError("no room"), s.h.now());
+  const std::vector<EngineReply> replies = s.h.TakeReplies(s.admin);
+  REQUIRE(replies.size() == 1);
+  CHECK(replies[0].msgid == 7);
+  CHECK(s.h.driver().socket(s.admin).closed);
+}
+
 TEST_CASE("a backup that failed is told with its reason, and only to whoever asked") {
   Server s;
   const struct {
