@@ -1,5 +1,6 @@
 #include "admin/output.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,6 +35,10 @@ Output::Sink DescriptorSink(int descriptor) {
       const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
       if (written >= 0) {
         bytes.remove_prefix(static_cast<size_t>(written));
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        // Another process that shares the open file has made it non-blocking.
+        pollfd writable{descriptor, POLLOUT, 0};
+        poll(&writable, 1, -1);
       } else if (errno != EINTR) {
         return errno;
       }

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "admin/duration.h"
-#include "base/hex.h"
 #include "base/text.h"
 
 namespace nowcalls::admin {
@@ -258,20 +257,6 @@ void AppendJsonString(std::string_view text, std::string* out) {
     using nlohmann::json;
     *out += json(text).dump(-1, ' ', false, json::error_handler_t::replace);
   }
-}
-
-std::string TerminalText(std::string_view text) {
-  if (text.empty()) return "-";
-  if (IsPrintable(text)) return std::string(text);
-  std::string escaped;
-  for (const char c : text) {
-    if (c >= 0x20 && c < 0x7f) {
-      escaped += c;
-    } else {
-      escaped += "\\x" + ToHex({&c, 1});
-    }
-  }
-  return escaped;
 }
 
 }  // namespace nowcalls::admin

@@ -58,10 +58,6 @@ std::unique_ptr<RowWriter> MakeRowWriter(Format format, const std::vector<Column
 // `text` as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD.
 void AppendJsonString(std::string_view text, std::string* out);
 
-// `text` for a terminal: when it holds control characters or is not UTF-8, every byte of it that is
-// not printable ASCII becomes \xNN. "-" when it is empty.
-std::string TerminalText(std::string_view text);
-
 }  // namespace nowcalls::admin
 
 #endif  // NOWCALLS_ADMIN_ROW_WRITER_H_

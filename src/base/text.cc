@@ -34,6 +34,20 @@ std::string Quoted(std::string_view text, size_t bytes_max) {
   return quoted;
 }
 
+std::string TerminalText(std::string_view text) {
+  if (text.empty()) return "-";
+  if (IsPrintable(text)) return std::string(text);
+  std::string escaped;
+  for (const char c : text) {
+    if (c >= 0x20 && c < 0x7f) {
+      escaped += c;
+    } else {
+      escaped += "\\x" + ToHex({&c, 1});
+    }
+  }
+  return escaped;
+}
+
 std::string NumberText(double value) {
   std::array<char, 32> digits{};
   const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), value);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/exit_codes.h"
+#include "base/text.h"
 #include "bench/driver.h"
 #include "bench/nowcalls_target.h"
 #include "bench/plan.h"
@@ -26,7 +27,8 @@ int ExitCodeOf(StatusCode code) {
 }
 
 int Fail(const Status& status, const Streams& streams) {
-  streams.err("nowcalls-bench: " + status.message() + "\n");
+  // It may quote what a server said.
+  streams.err("nowcalls-bench: " + TerminalText(status.message()) + "\n");
   return ExitCodeOf(status.code());
 }
 

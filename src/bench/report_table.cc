@@ -58,7 +58,7 @@ std::string CountLines(const Recorder& recorder, const std::vector<SecondRow>& s
   }
   lines += CountLine("errors", totals.errors, ns);
   for (const auto& [name, error] : recorder.errors()) {
-    lines += CountLine(("  " + name).c_str(), error.count, ns);
+    lines += CountLine(("  " + TerminalText(name)).c_str(), error.count, ns);
     lines += "      the first: " + Quoted(error.first_text, kErrorBytesShown) + "\n";
   }
   return lines;

@@ -16,6 +16,7 @@
 
 #include "integration/calls.h"
 #include "support/admin.h"
+#include "support/fake_server.h"
 #include "support/server_process.h"
 
 namespace nowcalls::testing {
@@ -299,6 +300,23 @@ TEST_CASE("nowcalls-bench tells a limit of connections alike, however the connec
     CHECK(run.err.find("was closed by the server at once; it may be at its limit of connections") !=
           std::string::npos);
   }
+}
+
+TEST_CASE("nowcalls-bench shows what a server said without its control characters") {
+  testing::FakeServer server([](testing::FakeServer::Peer* peer) {
+    wire::Envelope request;
+    while (peer->Take(&request)) {
+      peer->Answer([&](wire::OutputBuffer* out) {
+        wire::EncodeError(request.msgid, {wire::ErrorCode::kInternal, "\x1b[2Jgone"}, out);
+      });
+    }
+  });
+  const Finished run = RunBench({"idle", "--connections", "1", "--duration", "0.1"},
+                                "nowcalls://" + server.address());
+  CHECK(run.exit_code != 0);
+  CAPTURE(run.err);
+  CHECK(run.err.find("\\x1b[2Jgone") != std::string::npos);
+  CHECK(run.err.find('\x1b') == std::string::npos);
 }
 
 // Empty: there is none on PATH.

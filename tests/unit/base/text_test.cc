@@ -71,5 +71,12 @@ TEST_CASE("a client id cannot look like a session without one") {
   CHECK_FALSE(CheckClientId("").ok());
 }
 
+TEST_CASE("text for a terminal has no control characters") {
+  CHECK(TerminalText("a\x1b[31mb\n") == "a\\x1b[31mb\\x0a");
+  CHECK(TerminalText("\xff") == "\\xff");
+  CHECK(TerminalText("caf\xc3\xa9") == "caf\xc3\xa9");
+  CHECK(TerminalText("") == "-");
+}
+
 }  // namespace
 }  // namespace nowcalls

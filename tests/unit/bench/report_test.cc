@@ -92,6 +92,12 @@ TEST_CASE("the table of a run names refusals and errors, and leaves out what did
   CHECK(table.find("send delay") == std::string::npos);
 }
 
+TEST_CASE("the table of a run has no control characters of a server") {
+  const auto result = SomeResult();
+  result->load.Failed("\x1b[2J", "\x1b[2J", kSecond + kMs);
+  CHECK(ReportTable({}, {}, *result).find('\x1b') == std::string::npos);
+}
+
 TEST_CASE("the table of a run says when the client itself was the limit") {
   const auto result = SomeResult();
   const std::string busy = "the client was busy all the time";
