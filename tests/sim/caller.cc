@@ -1,5 +1,7 @@
 #include "sim/caller.h"
 
+#include "base/limits.h"
+
 namespace nowcalls::sim {
 
 void Caller::Connect(bool steady) {
@@ -27,10 +29,16 @@ void Caller::OnBytes(LinkId link, std::string_view bytes) {
     const auto response = exchange_->TakeResponse();
     if (!response.ok()) return Misunderstood(response.status().message());
     if (!response->has_value()) return;
-    auto answer = answers_.extract((*response)->msgid);
-    answer.mapped()(&**response);
+    const auto awaited = answers_.extract((*response)->msgid);
+    awaited.mapped().answer(IsOfHalf(**response, awaited.mapped()) ? nullptr : &**response);
     if (link_ != link) return;  // The answer has made it hang up.
   }
+}
+
+bool Caller::IsOfHalf(const wire::Response& response, const Awaited& awaited) const {
+  const int64_t waited_ms = network_->now_ms() - awaited.sent_ms;
+  return response.error && response.error->code == wire::ErrorCode::kMalformed &&
+         waited_ms >= Limits().message_incomplete_ms;
 }
 
 void Caller::OnDown(LinkId link) {
@@ -39,7 +47,7 @@ void Caller::OnDown(LinkId link) {
 
 void Caller::Drop() {
   link_.reset();
-  for (const auto& [msgid, answer] : std::exchange(answers_, {})) answer(nullptr);
+  for (const auto& [msgid, awaited] : std::exchange(answers_, {})) awaited.answer(nullptr);
   Disconnected();
 }
 

@@ -52,7 +52,7 @@ class Caller : public LinkUser {
   void Call(Encode&& encode, Answer answer) {
     const Result<uint32_t> msgid = exchange_->Request(std::forward<Encode>(encode));
     NOWCALLS_CHECK(msgid.ok());
-    answers_.emplace(*msgid, std::move(answer));
+    answers_.emplace(*msgid, Awaited{std::move(answer), network_->now_ms()});
     ++requests_;
     network_->Send(*link_, exchange_->output()->view());
     exchange_->output()->Clear();
@@ -64,6 +64,14 @@ class Caller : public LinkUser {
   virtual void Misunderstood(const std::string& what) = 0;
 
  private:
+  struct Awaited {
+    Answer answer;
+    int64_t sent_ms = 0;
+  };
+
+  // Said of a message of which the network has held a part back for too long: the server has done
+  // nothing of it, and closes.
+  bool IsOfHalf(const wire::Response& response, const Awaited& awaited) const;
   void Drop();
 
   Network* const network_;
@@ -73,7 +81,7 @@ class Caller : public LinkUser {
   std::optional<LinkId> link_;
   bool finished_ = false;  // Sends no more.
   std::unique_ptr<client::Exchange> exchange_;
-  std::map<uint32_t, Answer> answers_;
+  std::map<uint32_t, Awaited> answers_;
   uint64_t requests_ = 0;
 };
 

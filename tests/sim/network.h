@@ -46,6 +46,8 @@ class Network {
   Network(Timeline* timeline, const FaultPlan* plan, FaultCounts* faults, uint64_t seed)
       : timeline_(timeline), plan_(plan), faults_(faults), prng_(seed) {}
 
+  int64_t now_ms() const { return timeline_->now_ms(); }
+
   void SetWatch(Watch watch) { watch_ = std::move(watch); }
   // No fault from now on; what has stalled goes on within `network_stall_ms_max`.
   void Heal() { healed_ = true; }

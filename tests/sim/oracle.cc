@@ -50,6 +50,10 @@ bool Oracle::IsOwners(const Operation& op, const Token& token) const {
 bool Oracle::IsLive(const Token& token, OpId but_for) const {
   const int64_t now_ms = timeline_->now_ms();
   if (token.gone != 0 || now_ms >= token.deadline_ms || now_ms >= token.offline_ms) return false;
+  const int64_t hold_ms = flows_.at(token.seen.flow).hold_ms;
+  for (const OpId keep : token.keeps) {
+    if (now_ms >= operations_.at(keep).asked_ms + hold_ms) return false;
+  }
   return token.enders.empty() || (token.enders.size() == 1 && token.enders.contains(but_for));
 }
 
@@ -190,6 +194,12 @@ void Oracle::AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t
   if (token == nullptr) {
     token = AddToken(seen, asked);
     token->answered = order_;
+    const auto broken = broken_ms_.find(link);
+    if (broken != broken_ms_.end()) {
+      // Another connection of the session may have come after the token was taken back.
+      const int64_t offline_ms = broken->second + flows_[seen.flow].client_offline_ms;
+      token->offline_ms = std::min(token->offline_ms, offline_ms);
+    }
     if (late) {
       CheckLateGrant(acquire, link, hold_ms, token);
     } else {
@@ -360,7 +370,9 @@ void Oracle::KeepAnswered(OpId op_id, bool kept, int64_t hold_ms) {
     return;
   }
   if (op.life != life_ || !runs_) return;
-  token->deadline_ms = std::max(token->deadline_ms, op.asked_ms + hold_ms);
+  // Also when it had been spared, and so told, a longer time.
+  token->kept_ms = std::max(token->kept_ms, op.asked_ms + hold_ms);
+  token->deadline_ms = token->kept_ms;
   if (token->offline_ms <= timeline_->now_ms()) {
     token->offline_ms = OfflineDueMs(token->seen.owner, token->seen.flow);
   }

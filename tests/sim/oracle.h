@@ -183,6 +183,7 @@ class Oracle {
     std::set<OpId> enders;      // unless by one of these.
     int64_t touched_ms = 0;     // Neither granted nor kept later than then,
     std::set<OpId> keeps;       // unless by one of these.
+    int64_t kept_ms = 0;        // What keeps alone have put its deadline off to.
     uint64_t gone = 0;          // Since this event it is known to be gone; 0: it is not.
     bool released = false;      // A release was answered RELEASE_OK.
   };

@@ -405,6 +405,57 @@ TEST_CASE("a machine that loses batches takes what was answered since the last s
   }
 }
 
+// Seed 9002927 once: the oracle demanded the time that had been told before.
+TEST_CASE("a keep puts the deadline where it would be without what was spared") {
+  Court court;
+  const SeenToken token = court.Grant(5, 9);
+  // Asked again, it is told that it was spared for longer.
+  const OpId again = court.oracle.AcquireAsked("shop/anna", 1, 1, 9);
+  court.oracle.AcquireGranted(again, kLink, token.id, token.fence, 30'000);
+  const OpId keep = court.oracle.KeepAsked("shop/anna", 5);
+  SUBCASE("answered") {
+    court.oracle.KeepAnswered(keep, true, 4'000);
+    court.Pass(4'000);
+    court.oracle.Audit({});
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("not answered yet") {
+    court.Pass(4'000);
+    court.oracle.Audit({});
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("too early") {
+    court.oracle.KeepAnswered(keep, true, 4'000);
+    court.Pass(3'999);
+    court.oracle.Audit({});
+    CHECK(court.Verdict() == "I1");
+  }
+}
+
+// Seed 9002950 once: another connection of the session had come in between.
+TEST_CASE("a token told of on a connection that broke may be gone with the session meanwhile") {
+  constexpr LinkId kOther = 2;
+  Court court;
+  const OpId op = court.oracle.AcquireAsked("shop/anna", 1, 1, 0);
+  court.oracle.LinkBroken(kLink);
+  const auto hear_and_keep = [&] {
+    court.oracle.SessionAsked(kOther, "shop/anna");
+    court.oracle.SessionSeen(kOther, "shop/anna");
+    court.oracle.AcquireGranted(op, kLink, 5, 5, 4'000);
+    court.oracle.KeepAnswered(court.oracle.KeepAsked("shop/anna", 5), false, 0);
+  };
+  SUBCASE("long enough") {
+    court.Pass(2'000);
+    hear_and_keep();
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("not yet") {
+    court.Pass(1'999);
+    hear_and_keep();
+    CHECK(court.Verdict() == "I1");
+  }
+}
+
 // Seed 8000545 once: the oracle took it for a token that had never ended.
 TEST_CASE("a token whose end is lost with the machine is due again at the next start") {
   Court court;
