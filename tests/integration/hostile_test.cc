@@ -378,7 +378,7 @@ TEST_CASE("input that is never completed is bounded over all connections") {
   REQUIRE(PollUntil(kPatienceMs, [&] {
     return ResultOf(&client, "info").at("counts").at("connections") < kSockets / 10;
   }));
-  CHECK(server.server().log().find("that are not handled yet") != std::string::npos);
+  CHECK(server.server().LogHas("that are not handled yet"));
   CHECK(ResidentBytes(server.server().process().pid()) < resident_before + kGrowthMax);
   CHECK(honest.MakesProgress());
   CHECK(honest.Finish() == "");
@@ -411,8 +411,7 @@ TEST_CASE("who comes from elsewhere cannot take all connections there are") {
   RpcClient second = server.Connect();
   CHECK(second.Call("ping").ok());
   CHECK(server.Connect().SeesEof());
-  CHECK(server.server().log().find("connections-max is 20, of which 2 are for this machine") !=
-        std::string::npos);
+  CHECK(server.server().LogHas("connections-max is 20, of which 2 are for this machine"));
 }
 
 TEST_CASE("tokens beyond the server's limit are refused by name") {

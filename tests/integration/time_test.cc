@@ -181,10 +181,8 @@ TEST_CASE(
     last_fence = after.fence;
     CHECK(Release(&alice, after.token_id) == kStatusReleaseOk);
   }
-  const std::string log = server.server().log();
-  CHECK(log.find("the machine was started anew; ") != std::string::npos);
-  CHECK(log.find("the machine was started anew and its wall clock differs by ") !=
-        std::string::npos);
+  CHECK(server.server().LogHas("the machine was started anew; "));
+  CHECK(server.server().LogHas("the machine was started anew and its wall clock differs by "));
 }
 
 TEST_CASE("a server that was stopped past deadlines ends those tokens when it goes on, no others") {
