@@ -349,8 +349,10 @@ class Core {
   void WakeNamespace(NamespaceSlot name_space);
   void GrantWaiters(const Turn& turn);
   void GrantSomeWaiters(const Turn& turn);
+  uint32_t GrantWaitersIn(const Turn& turn, NamespaceSlot slot, uint32_t looks_max);
   uint32_t GrantWaitersOf(const Turn& turn, FlowSlot slot, uint32_t waiters_max);
-  void RestoreLine(Flow* flow);
+  bool LevelHasChanged(const Flow& flow) const;
+  uint32_t RestoreLine(Flow* flow);
   bool GrantWaiter(const Turn& turn, WaiterSlot slot);
   void TrackSessions(Flow* flow);
 
@@ -449,7 +451,13 @@ class Core {
   bool queues_closed_ = false;
   bool disk_low_ = false;
   RequestIds requests_;
-  std::deque<FlowSlot> to_wake_;
+  // Whose waiters are to be looked at: those of a flow, or of all flows of a namespace that wait
+  // for sessions.
+  struct ToWake {
+    FlowSlot flow = kNoFlow;
+    NamespaceSlot name_space = kNoNamespace;
+  };
+  std::deque<ToWake> to_wake_;
   bool grants_behind_ = false;  // A call has left some of them to OnTime.
   std::vector<LateAnswer> late_answers_;
   FlowTable flows_;

@@ -158,7 +158,7 @@ int64_t Core::CapOf(const Flow& flow) const {
 
 // What the session may be granted under the rule until it is at its cap; INT64_MAX without one.
 int64_t Core::CapLeft(const Flow& flow, SessionSlot session) const {
-  if (flow.held_by_session == nullptr) return INT64_MAX;
+  if (flow.held_by_session == nullptr || !flow.rule->capped()) return INT64_MAX;
   const auto held = flow.held_by_session->find(session);
   return CapOf(flow) - (held == flow.held_by_session->end() ? 0 : held->second);
 }
@@ -183,7 +183,8 @@ WaiterSlot Core::FirstInLine(Flow* flow, size_t queue_class) {
 
 bool Core::WaitersAhead(Flow* flow, bool prioritized) {
   if (flow->waiters.size() == 0) return false;
-  if (flow->to_wake) RestoreLine(flow);  // Those who are about to be granted are ahead.
+  // Those who are about to be granted are ahead.
+  if (flow->to_wake || LevelHasChanged(*flow)) RestoreLine(flow);
   return FirstInLine(flow, 0) != kNoWaiter || (!prioritized && FirstInLine(flow, 1) != kNoWaiter);
 }
 
@@ -333,16 +334,21 @@ void Core::Wake(FlowSlot slot) {
   Flow& flow = flows_.at(slot);
   if (flow.to_wake || flow.waiters.size() == 0) return;
   flow.to_wake = true;
-  to_wake_.push_back(slot);
+  to_wake_.push_back({.flow = slot});
 }
 
-// Levels that are shared among sessions have changed.
-void Core::WakeNamespace(NamespaceSlot name_space) {
-  for (const int64_t id : flows_.name_space(name_space).waiting_for_sessions) {
-    const FlowSlot slot = flows_.Find(FlowId{id});
-    flows_.at(slot).shares_changed = true;
-    Wake(slot);
+// Levels that are shared among sessions have changed. However many flows that concerns, it takes a
+// moment here: clients may come and go as often as they like.
+void Core::WakeNamespace(NamespaceSlot slot) {
+  Namespace& name_space = flows_.name_space(slot);
+  ++name_space.levels_changed;
+  if (name_space.waiting_for_sessions.empty()) return;
+  if (name_space.to_wake) {
+    name_space.wake_again = name_space.wake_next > 0;
+    return;
   }
+  name_space.to_wake = true;
+  to_wake_.push_back({.name_space = slot});
 }
 
 // While some calls' waiters are left to OnTime, those of later calls stand behind them: otherwise
@@ -354,20 +360,42 @@ void Core::GrantWaiters(const Turn& turn) {
 void Core::GrantSomeWaiters(const Turn& turn) {
   uint32_t left = options_.grants_per_call_max;
   while (left > 0 && !to_wake_.empty()) {
-    const FlowSlot flow = to_wake_.front();
+    const ToWake next = to_wake_.front();
     to_wake_.pop_front();
-    // A look that finds nobody to grant counts too: there may be as many flows as waiters.
-    left -= std::max<uint32_t>(1, GrantWaitersOf(turn, flow, left));
+    left -= std::min(left, next.flow != kNoFlow ? GrantWaitersOf(turn, next.flow, left)
+                                                : GrantWaitersIn(turn, next.name_space, left));
   }
   grants_behind_ = !to_wake_.empty();
 }
 
-// Ends the waits of up to `waiters_max`; returns how many.
+// A piece of a namespace's flows, by flow id; returns what it has cost.
+uint32_t Core::GrantWaitersIn(const Turn& turn, NamespaceSlot slot, uint32_t looks_max) {
+  Namespace& name_space = flows_.name_space(slot);
+  if (!name_space.to_wake) return 1;  // It went, and another has its slot.
+  uint32_t cost = 0;
+  while (cost < looks_max) {
+    const auto next = name_space.waiting_for_sessions.lower_bound(name_space.wake_next);
+    if (next == name_space.waiting_for_sessions.end()) {
+      name_space.to_wake = std::exchange(name_space.wake_again, false);
+      name_space.wake_next = 0;
+      if (name_space.to_wake) to_wake_.push_back({.name_space = slot});
+      return std::max<uint32_t>(1, cost);
+    }
+    name_space.wake_next = *next + 1;
+    const FlowSlot flow = flows_.Find(FlowId{*next});
+    cost += flows_.at(flow).to_wake ? 1 : GrantWaitersOf(turn, flow, looks_max - cost);
+  }
+  to_wake_.push_back({.name_space = slot});
+  return cost;
+}
+
+// Ends the waits of up to `waiters_max`. Returns what it has cost: a look that finds nobody to
+// grant counts too, since there may be as many flows as waiters.
 uint32_t Core::GrantWaitersOf(const Turn& turn, FlowSlot slot, uint32_t waiters_max) {
   Flow& flow = flows_.at(slot);
   flow.to_wake = false;
-  if (flow.waiters.size() == 0) return 0;
-  RestoreLine(&flow);
+  if (flow.waiters.size() == 0) return 1;
+  uint32_t cost = RestoreLine(&flow);
   uint32_t ended = 0;
   for (size_t i = 0; i < flow.waiters.classes.size(); ++i) {
     for (;;) {
@@ -375,22 +403,34 @@ uint32_t Core::GrantWaitersOf(const Turn& turn, FlowSlot slot, uint32_t waiters_
       if (first == kNoWaiter) break;
       if (ended == waiters_max) {
         Wake(slot);
-        return ended;
+        return std::max<uint32_t>(1, cost);
       }
-      if (!GrantWaiter(turn, first)) return ended;  // All behind it wait for the same room.
+      // All behind it wait for the same room.
+      if (!GrantWaiter(turn, first)) return std::max<uint32_t>(1, cost);
       ++ended;
+      ++cost;
     }
   }
-  return ended;
+  return std::max<uint32_t>(1, cost);
+}
+
+// Since its waiters were looked at, by sessions that came or left.
+bool Core::LevelHasChanged(const Flow& flow) const {
+  return flow.level_by_session &&
+         flow.levels_seen != flows_.name_space(flow.name_space).levels_changed;
 }
 
 // Back into line come those that were set aside for a level that was lower, or a share of one.
-void Core::RestoreLine(Flow* flow) {
-  waiters_.ReturnUpTo(LevelOf(*flow), &flow->waiters);
-  if (std::exchange(flow->shares_changed, false) && flow->rule->max_per_client_percent > 0) {
-    waiters_.ReturnFirstOfEach([&](SessionSlot session) { return CapLeft(*flow, session); },
-                               &flow->waiters);
+// Returns how many were looked at.
+uint32_t Core::RestoreLine(Flow* flow) {
+  uint32_t looks = waiters_.ReturnUpTo(LevelOf(*flow), &flow->waiters);
+  if (!LevelHasChanged(*flow)) return looks;
+  flow->levels_seen = flows_.name_space(flow->name_space).levels_changed;
+  if (flow->rule->max_per_client_percent > 0) {
+    looks += waiters_.ReturnFirstOfEach(
+        [&](SessionSlot session) { return CapLeft(*flow, session); }, &flow->waiters);
   }
+  return looks;
 }
 
 // Whether the wait is over.

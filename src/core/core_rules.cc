@@ -175,11 +175,12 @@ void Core::RemoveRule(const Turn& turn, FlowSlot slot) {
   RecordRule(turn, flow);
 }
 
-// Counts what each session holds, while the rule has a cap for it. Tokens are walked when a cap is
-// new, once.
+// Counts what each session holds, from when the rule has a cap for it. Tokens are walked when a cap
+// is new, once: while they are out the counts are kept without a cap too, so that loads of rules
+// with and without one, in turns, do not walk them again.
 void Core::TrackSessions(Flow* flow) {
   if (!flow->rule->capped()) {
-    flow->held_by_session.reset();
+    if (flow->tokens.size == 0) flow->held_by_session.reset();
     return;
   }
   if (flow->held_by_session != nullptr) return;

@@ -87,6 +87,7 @@ void Core::EndToken(const Turn& turn, TokenSlot slot, EndReason reason, std::str
   if (flow.held_times == nullptr) flow.held_times = std::make_unique<HeldTimes>();
   flow.held_times->Add(turn.now.ms - entry.issued_ms);
   tokens_.Erase(slot, &flow.tokens, &session.tokens);
+  if (flow.tokens.size == 0 && flow.held_by_session != nullptr) TrackSessions(&flow);
   if (session.tokens.size == 0) session.client_offline_ms_min = kNotScheduled;
   if (flow.tokens.size == 0 && !flow.active()) {
     EraseFlow(turn, entry.flow);

@@ -53,9 +53,6 @@ struct alignas(64) Flow {
   bool removed = false;
   bool draining = false;  // In force, but an administrator has stopped its grants.
   bool to_wake = false;   // In the list of flows whose waiters are to be looked at.
-  // The level was changed by sessions that came or left since waiters at their cap, which may be a
-  // share of it, were looked at.
-  bool shares_changed = false;
   TokenList tokens;
   NamespaceSlot name_space = kNoNamespace;  // Of the rule.
   FlowId id;
@@ -63,10 +60,14 @@ struct alignas(64) Flow {
   int64_t resource_timeout_ms = 2000;
   int64_t client_offline_time_ms = 2000;
   std::unique_ptr<Rule> rule;  // Null only while the flow is being made.
-  // `now_calls` by session, while the rule has a cap for clients.
+  // `now_calls` by session, from when the rule has a cap for clients until it has none and no
+  // tokens are out.
   std::unique_ptr<absl::flat_hash_map<SessionSlot, int64_t>> held_by_session;
   std::unique_ptr<HeldTimes> held_times;  // Since the server started; from the first end on.
   WaitQueue waiters;
+  // Namespace::levels_changed when waiters at their cap, which may be a share of the level, were
+  // last looked at.
+  uint64_t levels_seen = 0;
 
   alignas(64) FlowCounters counters;
 
@@ -81,6 +82,11 @@ struct Namespace {
   uint32_t removed_rules = 0;
   // Flow ids of its rules that have waiters and a level that changes with the sessions online.
   absl::btree_set<int64_t> waiting_for_sessions;
+  uint64_t levels_changed = 0;  // How often those levels have.
+  // Those flows are to be looked at for it, in pieces: from `wake_next` on, and then once more.
+  bool to_wake = false;
+  bool wake_again = false;
+  int64_t wake_next = 0;
   // Where its active rules come from, as the ledger has it; empty while it has none, or when they
   // were loaded by a server that did not keep their source.
   std::string source;

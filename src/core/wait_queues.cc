@@ -1,5 +1,7 @@
 #include "core/wait_queues.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace nowcalls::core {
@@ -60,17 +62,34 @@ void WaitQueues::SetAsideAtCap(WaiterSlot slot, WaitQueue* queue) {
   if (queue->set_aside == nullptr) queue->set_aside = std::make_unique<WaitQueue::SetAside>();
   Node& node = nodes_[slot];
   node.place = Place::kAtCap;
-  queue->set_aside->at_cap[node.waiter.session][node.waiter.queue_class()].emplace(node.number,
-                                                                                   slot);
+  queue->set_aside->at_cap[node.waiter.session][node.waiter.queue_class()].emplace(
+      node.waiter.count, node.number, slot);
 }
 
-void WaitQueues::ReturnUpTo(int64_t level, WaitQueue* queue) {
+uint32_t WaitQueues::ReturnUpTo(int64_t level, WaitQueue* queue) {
+  uint32_t returned = 0;
   while (queue->set_aside != nullptr && !queue->set_aside->too_large.empty()) {
     const auto [count, slot] = *queue->set_aside->too_large.begin();
-    if (count > level) return;
+    if (count > level) break;
     LeavePlace(slot, queue);
     PutInLine(slot, queue);
+    ++returned;
   }
+  return returned;
+}
+
+// The one that came first among those of a count up to `count_max`: the first of each such count is
+// looked at.
+WaiterSlot WaitQueues::FirstUpTo(const WaiterPlacesByCount& places, int64_t count_max) {
+  std::pair<uint64_t, WaiterSlot> first{UINT64_MAX, kNoWaiter};
+  for (auto next = places.begin(); next != places.end();) {
+    const auto [count, number, slot] = *next;
+    if (count > count_max) break;
+    ++looks_;
+    first = std::min(first, {number, slot});
+    next = places.lower_bound({count + 1, 0, 0});
+  }
+  return first.second;
 }
 
 void WaitQueues::ReturnFirstOf(SessionSlot session, int64_t count_max, WaitQueue* queue) {
@@ -79,14 +98,8 @@ void WaitQueues::ReturnFirstOf(SessionSlot session, int64_t count_max, WaitQueue
   if (of_session == queue->set_aside->at_cap.end()) return;
   ++looks_;
   if (count_max <= 0) return;
-  std::array<WaiterSlot, 2> first{kNoWaiter, kNoWaiter};
-  for (size_t i = 0; i < first.size(); ++i) {
-    for (const auto& [number, slot] : of_session->second[i]) {
-      if (nodes_[slot].waiter.count > count_max) continue;
-      first[i] = slot;
-      break;
-    }
-  }
+  const std::array<WaiterSlot, 2> first{FirstUpTo(of_session->second[0], count_max),
+                                        FirstUpTo(of_session->second[1], count_max)};
   for (const WaiterSlot slot : first) {
     if (slot == kNoWaiter) continue;
     LeavePlace(slot, queue);
@@ -99,8 +112,8 @@ void WaitQueues::ReturnAll(WaitQueue* queue) {
   const std::unique_ptr<WaitQueue::SetAside> back = std::move(queue->set_aside);
   for (const auto& [count, slot] : back->too_large) PutInLine(slot, queue);
   for (const auto& [session, classes] : back->at_cap) {
-    for (const WaiterPlaces& places : classes) {
-      for (const auto& [number, slot] : places) PutInLine(slot, queue);
+    for (const WaiterPlacesByCount& places : classes) {
+      for (const auto& [count, number, slot] : places) PutInLine(slot, queue);
     }
   }
 }
@@ -125,7 +138,7 @@ void WaitQueues::LeavePlace(WaiterSlot slot, WaitQueue* queue) {
     const auto of_session = set_aside.at_cap.find(node.waiter.session);
     NOWCALLS_CHECK(of_session != set_aside.at_cap.end());
     auto& classes = of_session->second;
-    classes[queue_class].erase({node.number, slot});
+    classes[queue_class].erase({node.waiter.count, node.number, slot});
     if (classes[0].empty() && classes[1].empty()) set_aside.at_cap.erase(of_session);
   }
   if (set_aside.too_large.empty() && set_aside.at_cap.empty()) queue->set_aside.reset();

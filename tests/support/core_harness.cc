@@ -207,6 +207,7 @@ std::string FindWrongBook(const core::Core& core) {
   uint64_t fence_before = 0;
   std::map<core::FlowSlot, int64_t> flow_sums;
   std::map<core::SessionSlot, int64_t> session_sums;
+  std::map<std::pair<core::FlowSlot, core::SessionSlot>, int64_t> held_sums;
   for (const TokenSlot slot : *all) {
     const core::TokenEntry& entry = core.tokens().at(slot);
     if (entry.fence <= fence_before) return "the order of fences";
@@ -215,6 +216,7 @@ std::string FindWrongBook(const core::Core& core) {
     total += entry.count;
     flow_sums[entry.flow] += entry.count;
     session_sums[entry.session] += entry.count;
+    held_sums[{entry.flow, entry.session}] += entry.count;
   }
   if (static_cast<uint64_t>(total) != core.live_count_sum()) return "the sum over all tokens";
   for (const auto& [id, slot] : core.flows().by_id()) {
@@ -223,6 +225,14 @@ std::string FindWrongBook(const core::Core& core) {
                                  [&, at = slot](const auto& entry) { return entry.flow == at; });
     if (listed != flow.now_calls || flow_sums[slot] != flow.now_calls) {
       return "nowCalls of flow " + std::to_string(id);
+    }
+    if (flow.held_by_session != nullptr) {
+      int64_t held_sum = 0;
+      for (const auto& [session, held] : *flow.held_by_session) {
+        if (held != held_sums[{slot, session}]) held_sum = INT64_MIN;
+        held_sum += held;
+      }
+      if (held_sum != flow.now_calls) return "what sessions hold of flow " + std::to_string(id);
     }
     if (flow.rule == nullptr && flow.tokens.size == 0) return "unused flow " + std::to_string(id);
   }

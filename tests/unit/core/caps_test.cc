@@ -56,6 +56,35 @@ TEST_CASE("a cap that is new counts what is out; one that goes is forgotten; a r
   CHECK(h.Acquire(back, 1).refused_by == RefusedBy::kClientCap);
   h.Rules({{.flow = 1, .count = 10, .client_offline_ms = 60'000}});
   CHECK(h.Acquire(back, 1).status == TokenStatus::kOk);
+}
+
+TEST_CASE("loads with a cap and without, in turns, count what is out once") {
+  CoreHarness h;
+  const testing::RuleOptions uncapped{.flow = 1, .count = 10, .client_offline_ms = 60'000};
+  testing::RuleOptions capped = uncapped;
+  capped.max_per_client = 2;
+  h.Rules({uncapped});
+  const SessionSlot a = h.Hello("a");
+  std::vector<TokenId> tokens{h.Take(a, 1)};
+  CHECK(FlowOf(&h).held_by_session == nullptr);
+  h.Rules({capped});
+  const auto* counts = FlowOf(&h).held_by_session.get();
+  REQUIRE(counts != nullptr);
+  h.Rules({uncapped});
+  for (int i = 0; i < 4; ++i) tokens.push_back(h.Take(a, 1));
+  h.Release(a, tokens.back());
+  tokens.pop_back();
+  h.Rules({capped});
+  CHECK(FlowOf(&h).held_by_session.get() == counts);
+  CHECK(h.Acquire(a, 1).refused_by == RefusedBy::kClientCap);
+  for (int i = 0; i < 3; ++i) {
+    h.Release(a, tokens.back());
+    tokens.pop_back();
+  }
+  tokens.push_back(h.Take(a, 1));
+  CHECK(h.Acquire(a, 1).refused_by == RefusedBy::kClientCap);
+  h.Rules({uncapped});
+  for (const TokenId token : tokens) h.Release(a, token);
   CHECK(FlowOf(&h).held_by_session == nullptr);
 }
 

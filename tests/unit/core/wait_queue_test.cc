@@ -480,12 +480,129 @@ TEST_CASE("a call lets so many go, and OnTime the others, each flow in its order
   CHECK(h.Acquire(b, 2).refused_by == RefusedBy::kWaitersAhead);
   REQUIRE_FALSE(h.Ask(b, Wait(), 16).has_value());
   h.core().OnTime(h.turn());
-  CHECK(h.LateText() == "21 OK, 22 OK, 23 OK");
+  CHECK(h.LateText() == "14 OK, 21 OK");
   h.DoDue();
-  CHECK(h.LateText() == "14 OK");
+  CHECK(h.LateText() == "22 OK, 23 OK");
   CHECK(h.core().NextDeadline() > h.now());
   CHECK(h.core().waiters() == 2);
   CHECK(h.NowCalls(1) == 8);
+}
+
+TEST_CASE("the flows of a namespace that has more sessions do not stand before all others") {
+  CoreHarness h(WithGrants(2));
+  h.Rules({{.flow = 1, .count = 1, .client_offline_ms = 100'000},
+           {.flow = 11, .count = 1, .avg_local = true, .client_offline_ms = 100'000},
+           {.flow = 12, .count = 1, .avg_local = true, .client_offline_ms = 100'000},
+           {.flow = 13, .count = 1, .avg_local = true, .client_offline_ms = 100'000},
+           {.flow = 14, .count = 1, .avg_local = true, .client_offline_ms = 100'000},
+           {.flow = 15, .count = 1, .avg_local = true, .client_offline_ms = 100'000},
+           {.flow = 16, .count = 1, .avg_local = true, .client_offline_ms = 100'000}});
+  const SessionSlot a = h.Hello("a");
+  const auto wait = [&](int64_t flow) {
+    AcquireRequest request = Wait();
+    request.flow = FlowId{flow};
+    REQUIRE_FALSE(h.Ask(a, request, static_cast<uint32_t>(flow)).has_value());
+  };
+  const TokenId token = h.Take(a, 1);
+  wait(1);
+  for (const int64_t flow : {11, 12, 13, 14, 15, 16}) {
+    h.Take(a, flow);
+    wait(flow);
+  }
+  h.Hello("b");
+  CHECK(h.LateText() == "11 OK, 12 OK");
+  h.Release(a, token);
+  CHECK(h.LateText().empty());
+  h.core().OnTime(h.turn());
+  CHECK(h.LateText() == "13 OK, 14 OK");
+  h.core().OnTime(h.turn());
+  CHECK(h.LateText() == "1 OK, 15 OK");
+  h.DoDue();
+  CHECK(h.LateText() == "16 OK");
+  CHECK(h.core().NextDeadline() > h.now());
+}
+
+TEST_CASE("sessions that come while flows are looked at for others are not forgotten") {
+  CoreHarness h(WithGrants(2));
+  std::vector<testing::RuleOptions> rules;
+  for (int64_t flow = 1; flow <= 5; ++flow) {
+    rules.push_back({.flow = flow, .count = 2, .avg_local = true, .client_offline_ms = 100'000});
+  }
+  h.Rules(rules);
+  const SessionSlot a = h.Hello("a");
+  const SessionSlot gone = h.Hello("gone");
+  for (int64_t flow = 1; flow <= 5; ++flow) h.Take(a, flow, 4);
+  h.Goodbye(gone);
+  for (int64_t flow = 1; flow <= 5; ++flow) {
+    AcquireRequest request = Wait(2);
+    request.flow = FlowId{flow};
+    REQUIRE_FALSE(h.Ask(a, request, static_cast<uint32_t>(flow)).has_value());
+  }
+  h.Hello("b");  // Flows 1 and 2 are looked at: their level is what is out.
+  h.Hello("c");
+  CHECK(h.LateText().empty());
+  for (const std::string_view late : {"3 OK, 4 OK", "5 OK, 1 OK", "2 OK"}) {
+    h.core().OnTime(h.turn());
+    CHECK(h.LateText() == late);
+  }
+  h.DoDue();
+  CHECK(h.core().NextDeadline() > h.now());
+}
+
+TEST_CASE("a namespace that goes while its flows are to be looked at leaves nothing behind") {
+  CoreHarness h(WithGrants(1));
+  h.Rules({{.flow = 1, .count = 1, .avg_local = true}, {.flow = 2, .count = 1, .avg_local = true}});
+  const SessionSlot a = h.Hello("a");
+  for (const int64_t flow : {1, 2}) {
+    h.Take(a, flow);
+    AcquireRequest request = Wait();
+    request.flow = FlowId{flow};
+    REQUIRE_FALSE(h.Ask(a, request, static_cast<uint32_t>(flow)).has_value());
+  }
+  const SessionSlot b = h.Hello("b");
+  CHECK(h.LateText() == "1 OK");
+  h.Rules({});
+  CHECK(h.LateText() == "2 NO_RULE_EXISTS");
+  h.Goodbye(b);
+  h.Goodbye(a);
+  h.DoDue();
+  CHECK(h.core().NextDeadline() > h.now());
+}
+
+TEST_CASE("of those at their cap the first comes back that fits, whatever their counts") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 100, .client_offline_ms = 100'000, .max_per_client = 12}});
+  const SessionSlot a = h.Hello("a");
+  std::vector<TokenId> ones;
+  for (int i = 0; i < 12; ++i) ones.push_back(h.Take(a, 1));
+  uint32_t tag = 0;
+  for (const int64_t count : {9, 5, 3, 4, 3, 1}) REQUIRE_FALSE(h.Ask(a, Wait(count), ++tag));
+  const auto release = [&](int times) {
+    for (; times > 0; --times) {
+      h.Release(a, ones.back());
+      ones.pop_back();
+    }
+    return h.LateText();
+  };
+  CHECK(release(1) == "6 OK");
+  CHECK(release(2).empty());
+  CHECK(release(1) == "3 OK");
+  CHECK(release(3) == "5 OK");
+  CHECK(release(4) == "4 OK");
+}
+
+TEST_CASE("a release looks at one waiter of each count that its session may have now") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 2000, .client_offline_ms = 100'000, .max_per_client = 1000}});
+  const SessionSlot a = h.Hello("a");
+  std::vector<TokenId> ones;
+  for (int i = 0; i < 1000; ++i) ones.push_back(h.Take(a, 1));
+  for (uint32_t i = 0; i < 300; ++i) REQUIRE_FALSE(h.Ask(a, Wait(900), i));
+  h.Release(a, ones[100]);  // All of them are at the cap.
+  const uint64_t looks = h.core().wait_queues().looks();
+  for (size_t i = 0; i < 100; ++i) h.Release(a, ones[i]);
+  CHECK(h.core().wait_queues().looks() - looks == 100);
+  CHECK(h.LateText().empty());
 }
 
 TEST_CASE("those who were set aside are not overtaken while their turn is still to come") {
