@@ -113,10 +113,12 @@ Result<VerifySummary> VerifyCopy(const std::string& data_dir, const std::atomic<
 
 Result<Manifest> MakeBackup(const RocksStore& store, const std::string& data_dir,
                             const std::string& to, const std::string& made_by,
-                            const CopyVerifier& verify, const std::atomic<bool>& stop) {
+                            const CopyVerifier& verify, const std::atomic<bool>& stop,
+                            const std::function<void()>& begun) {
   std::string dir = to;
   while (dir.size() > 1 && dir.back() == '/') dir.pop_back();
   NOWCALLS_RETURN_IF_ERROR(MakeTarget(dir, data_dir));
+  if (begun) begun();
   Result<Manifest> made = FillTarget(store, dir, made_by, verify, stop);
   if (made.ok()) return made;
   std::error_code error;

@@ -34,6 +34,22 @@ std::string Quoted(std::string_view text, size_t bytes_max) {
   return quoted;
 }
 
+std::string Shortened(std::string_view text, size_t bytes_max) {
+  constexpr std::string_view kGap = "...";
+  if (text.size() <= bytes_max) return std::string(text);
+  NOWCALLS_CHECK(bytes_max > kGap.size());
+  const auto within = [&](size_t at) {
+    return at > 0 && at < text.size() && (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80;
+  };
+  const size_t half = (bytes_max - kGap.size()) / 2;
+  size_t head = half;
+  size_t tail = text.size() - half;
+  // What is not UTF-8 may be cut anywhere.
+  for (int i = 0; i < 3 && within(head); ++i) --head;
+  for (int i = 0; i < 3 && within(tail); ++i) ++tail;
+  return std::string(text.substr(0, head)).append(kGap).append(text.substr(tail));
+}
+
 std::string TerminalText(std::string_view text) {
   if (text.empty()) return "-";
   if (IsPrintable(text)) return std::string(text);

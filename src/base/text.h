@@ -20,6 +20,10 @@ bool IsPrintable(std::string_view text);
 // ("..." says that there is more), bytes that are not printable ASCII as \xNN.
 std::string Quoted(std::string_view text, size_t bytes_max = 64);
 
+// `text` for a log line: whole when it has at most `bytes_max` bytes; else its beginning and its
+// end, in no more than that, with "..." between. No UTF-8 character is cut.
+std::string Shortened(std::string_view text, size_t bytes_max = 256);
+
 // `text` for a terminal: when it holds control characters or is not UTF-8, every byte of it that is
 // not printable ASCII becomes \xNN. "-" when it is empty.
 std::string TerminalText(std::string_view text);

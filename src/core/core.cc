@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kMarkEveryMs = 1000;
 constexpr int64_t kIdleMarkMs = 60'000;
 
-// Notices nobody has taken yet; more are only counted.
+// Notices of NoteIfRoom that nobody has taken yet; more are only counted.
 constexpr size_t kNoticesMax = 1000;
 
 constexpr uint32_t kHistoryPerTimeStep = 1000;
@@ -124,14 +124,18 @@ std::vector<Notice> Core::TakeNotices() {
   if (const uint64_t dropped = std::exchange(notices_dropped_, 0); dropped > 0) {
     notices_.push_back({true, std::to_string(dropped) + " more notices at once are not shown"});
   }
+  notices_of_many_ = 0;
   return std::exchange(notices_, {});
 }
 
-void Core::Note(bool warning, std::string text) {
-  if (notices_.size() >= kNoticesMax) {
+void Core::Note(bool warning, std::string text) { notices_.push_back({warning, std::move(text)}); }
+
+void Core::NoteIfRoom(bool warning, std::string text) {
+  if (notices_of_many_ >= kNoticesMax) {
     ++notices_dropped_;
   } else {
-    notices_.push_back({warning, std::move(text)});
+    ++notices_of_many_;
+    Note(warning, std::move(text));
   }
 }
 

@@ -241,7 +241,8 @@ class Core {
   // Replaces the whole sets of some namespaces in one step, or changes nothing; a flowId may move
   // from one of them to another. The error names the namespace: kInvalidArgument for a name that is
   // none or a flowId in two sets, kAlreadyExists when a namespace that is not in `sets` owns a
-  // flowId or another source owns a namespace, kResourceExhausted for a limit.
+  // flowId or another source owns a namespace, kResourceExhausted for a limit. A set that came by
+  // RPC and changes nothing is told by whoever took it, not by TakeNotices.
   Status ReplaceRules(const Turn& turn, const std::vector<RuleSet>& sets);
   Status ReplaceRules(const Turn& turn, const RuleSetRefs& sets);
   // RuleSink::Claim.
@@ -285,6 +286,8 @@ class Core {
   uint64_t next_fence() const { return next_fence_; }
   uint64_t batch_number() const { return batch_number_; }
   uint64_t live_count_sum() const { return live_count_sum_; }
+  // How many sets of rules were put in force that changed something.
+  uint64_t set_changes() const { return set_changes_; }
   // Of all flows, also of those that are gone.
   const FlowCounters& totals() const { return totals_; }
   size_t waiters() const { return waiters_.size(); }
@@ -418,7 +421,7 @@ class Core {
   Status CheckSources(const RuleSetRefs& sets) const;
   Status CheckNamespacesHaveRules() const;
   std::string SourceOf(std::string_view name_space) const;
-  void RecordSource(const Turn& turn, const RuleSet& set, const std::string& before);
+  bool RecordSource(const Turn& turn, const RuleSet& set, const std::string& before);
 
   // Sweep.
   static constexpr uint32_t kDuePerStep = 1000;  // What a call looks at of due tokens.
@@ -437,7 +440,12 @@ class Core {
   void CloseListing(Listing* listing);
   bool Matches(const Listing& listing, const TokenEntry& entry) const;
 
+  // Nobody's flood may hide it: for what costs a ledger record, a set of rules that changes at
+  // least, or happens once in a while. The work of a turn bounds how many there are.
   void Note(bool warning, std::string text);
+  // For what may come by the thousand, or costs nothing.
+  void NoteIfRoom(bool warning, std::string text);
+  void NoteSet(const RuleSet& set, size_t changed, size_t removed);
   // Changes the flow's counters, and the totals likewise.
   template <typename Change>
   void Count(Flow* flow, Change change) {
@@ -524,7 +532,9 @@ class Core {
   std::vector<std::unique_ptr<Listing>> listings_;
   uint64_t next_listing_ = 1;
   std::vector<Notice> notices_;
+  size_t notices_of_many_ = 0;  // Those among them that NoteIfRoom let in.
   uint64_t notices_dropped_ = 0;
+  uint64_t set_changes_ = 0;
   FlowCounters totals_;
 };
 

@@ -71,8 +71,9 @@ uint32_t Core::StepOfflineWalk(const Turn& turn, uint32_t tokens_max) {
   if (!ended_with_session) walk_.reclaimed = reclaimed;
   if (more) return seen;
   if (reclaimed > 0) {
-    Note(false, client + " has been offline for " + std::to_string(offline_ms) + " ms: reclaimed " +
-                    std::to_string(reclaimed) + (reclaimed == 1 ? " token" : " tokens"));
+    NoteIfRoom(false, client + " has been offline for " + std::to_string(offline_ms) +
+                          " ms: reclaimed " + std::to_string(reclaimed) +
+                          (reclaimed == 1 ? " token" : " tokens"));
   }
   if (!ended_with_session) {
     EndOfflineWalk();

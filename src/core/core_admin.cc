@@ -86,6 +86,7 @@ Result<ReclaimAnswer> Core::Purge(const Turn& turn, FlowId flow, uint32_t tokens
   }
   const ReclaimAnswer answer =
       EndTokensOf(turn, slot, tokens_max, EndReason::kRuleRemoved, act.reason);
+  if (answer.reclaimed == 0) return answer;
   NoteAct(act, "purged " + Tokens(answer.reclaimed) + " of flow " + std::to_string(flow.value) +
                    ", whose rule was removed" + Behind(answer, act.reason));
   return answer;
@@ -121,6 +122,7 @@ DrainAnswer Core::Drain(const Turn& turn, FlowId flow_id, bool on, const AdminAc
   return answer;
 }
 
+// REQUIRES: the act changed something, which the ledger records.
 void Core::NoteAct(const AdminAct& act, const std::string& text) {
   Note(false, "administrator " + std::string(act.by) + " " + text);
 }

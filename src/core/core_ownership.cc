@@ -86,12 +86,13 @@ std::string Core::SourceOf(std::string_view name_space) const {
   return slot == kNoNamespace ? std::string() : flows_.name_space(slot).source;
 }
 
-// REQUIRES: the set is in force; `before` is the source that the ledger holds.
-void Core::RecordSource(const Turn& turn, const RuleSet& set, const std::string& before) {
+// Whether it is another one. REQUIRES: the set is in force; `before` is the source that the ledger
+// holds.
+bool Core::RecordSource(const Turn& turn, const RuleSet& set, const std::string& before) {
   const std::string now = set.parsed.rules.empty() ? std::string() : set.source;
   const NamespaceSlot slot = flows_.FindNamespace(set.name_space);
   if (slot != kNoNamespace) flows_.name_space(slot).source = now;
-  if (now == before) return;
+  if (now == before) return false;
   if (now.empty()) {
     turn.batch->NamespaceRemoved(set.name_space);
   } else {
@@ -101,6 +102,7 @@ void Core::RecordSource(const Turn& turn, const RuleSet& set, const std::string&
     Note(false, Name(set.name_space) + ": its rules came from " + before + " and come from " + now +
                     " now");
   }
+  return true;
 }
 
 }  // namespace nowcalls::core

@@ -58,17 +58,31 @@ Status Core::ReplaceRules(const Turn& turn, const RuleSetRefs& sets) {
       changed += InstallRule(turn, space, rule, &lowered_ms) ? 1 : 0;
     }
     flows_.EraseNamespaceIfUnused(space);
-    RecordSource(turn, set, sources[i]);
-    const size_t rules = set.parsed.rules.size();
-    Note(false, InNamespace(set.name_space) + std::to_string(rules) +
-                    (rules == 1 ? " rule, " : " rules, ") + std::to_string(changed) +
-                    " new or changed, " + std::to_string(removed[i]) + " removed, " +
-                    std::to_string(set.parsed.skipped_count) + " skipped");
-    for (const std::string& text : set.parsed.skipped)
-      Note(true, InNamespace(set.name_space) + text);
+    const bool moved = RecordSource(turn, set, sources[i]);
+    const bool changes = changed > 0 || removed[i] > 0 || moved;
+    set_changes_ += changes ? 1 : 0;
+    if (changes || set.source != kRpcRuleSource) NoteSet(set, changed, removed[i]);
   }
   if (lowered_ms != kNotScheduled) LowerOfflineTime(lowered_ms);
   return {};
+}
+
+void Core::NoteSet(const RuleSet& set, size_t changed, size_t removed) {
+  const size_t rules = set.parsed.rules.size();
+  const std::string in = InNamespace(set.name_space);
+  std::string text = in + std::to_string(rules) + (rules == 1 ? " rule, " : " rules, ") +
+                     std::to_string(changed) + " new or changed, " + std::to_string(removed) +
+                     " removed, " + std::to_string(set.parsed.skipped_count) + " skipped";
+  if (changed + removed > 0) {
+    Note(false, std::move(text));
+  } else {
+    NoteIfRoom(false, std::move(text));
+  }
+  for (const std::string& skipped : set.parsed.skipped) NoteIfRoom(true, in + skipped);
+  if (set.parsed.skipped_count > set.parsed.skipped.size()) {
+    NoteIfRoom(true, in + std::to_string(set.parsed.skipped_count - set.parsed.skipped.size()) +
+                         " more are skipped");
+  }
 }
 
 // No flow may be in two sets, nor in the set of a namespace that keeps its rules.
@@ -167,7 +181,8 @@ bool Core::InstallRule(const Turn& turn, NamespaceSlot space, const Rule& rule,
 void Core::RemoveRule(const Turn& turn, FlowSlot slot) {
   const Flow& flow = flows_.at(slot);
   if (flow.draining) {
-    Note(false, "the drain of flow " + std::to_string(flow.id.value) + " ended with its rule");
+    NoteIfRoom(false,
+               "the drain of flow " + std::to_string(flow.id.value) + " ended with its rule");
   }
   RefuseWaiters(turn, slot, TokenStatus::kNoRuleExists, RefusedBy::kNone);
   if (flow.tokens.size == 0) return EraseFlow(turn, slot);

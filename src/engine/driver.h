@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "nowcalls/status.h"
@@ -17,6 +18,12 @@ namespace nowcalls::engine {
 using ConnectionId = uint32_t;
 
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
+
+struct BackupJob {
+  ConnectionId asker = 0;
+  std::string by;  // HOST:PORT of the asker, for the log.
+  std::string to;  // The directory that is to be made for it.
+};
 
 class Driver {
  public:
@@ -39,9 +46,9 @@ class Driver {
   // started, and will not be until BeginCommit returns the batch again.
   virtual bool TakeCommitBack() = 0;
 
-  // Begins a backup to the directory `to` beside all else; Engine::OnBackupDone tells of its end.
+  // Begins a backup beside all else, and logs it; Engine::OnBackupDone tells of its end.
   // kResourceExhausted: one is under way, or none is begun any more.
-  virtual Status BeginBackup(ConnectionId asker, std::string_view to) = 0;
+  virtual Status BeginBackup(const BackupJob& job) = 0;
 
   virtual void Log(LogLevel level, std::string_view message) = 0;
 };

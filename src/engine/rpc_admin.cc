@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/text.h"
+#include "core/rule_json.h"
 #include "engine/rpc_handler.h"
 #include "wire/admin_messages.h"
 
@@ -72,28 +74,53 @@ void RpcHandler::RulesLoad(const Call& call) {
   wire::RulesLoadParams params;
   wire::RequestError error;
   if (!wire::DecodeRulesLoad(call.request.params, &params, &error)) return ReplyError(call, error);
-  const Result<uint64_t> loaded = rules_.Load(params.name_space, params.json);
+  const uint64_t changes_before = core_->set_changes();
+  const Result<RuleSink::CheckedSet> loaded = rules_.Load(params.name_space, params.json);
   const std::string& peer = call.connection->peer;
-  const std::string name_space = "namespace " + std::string(params.name_space);
+  const std::string name_space = "namespace " + Shortened(params.name_space);
   if (!loaded.ok()) {
     driver_->Log(LogLevel::kWarn, "connection " + peer + " was refused a set of rules: " +
-                                      name_space + ": " + loaded.status().message());
+                                      name_space + ": " + Shortened(loaded.status().message()));
     return ReplyError(call, ErrorOf(loaded.status().WithContext("rules_load")));
   }
-  driver_->Log(LogLevel::kInfo, "administrator " + peer + " loaded the rules of " + name_space);
-  wire::EncodeRulesLoad(call.request.msgid, *loaded, replies_->AfterCommit(call.connection));
+  const core::ParsedRules& rules = (*loaded)->parsed;
+  if (core_->set_changes() != changes_before) {
+    driver_->Log(LogLevel::kInfo, "administrator " + peer + " loaded the rules of " + name_space);
+  } else {
+    LogUnchanged(peer, name_space, rules);
+  }
+  wire::EncodeRulesLoad(call.request.msgid, rules.rules.size(),
+                        replies_->AfterCommit(call.connection));
 }
 
-// Whether the directory can be made is found out beside the loop, since a file system may hang.
+// A load that leaves no trace in the ledger is no act of an administrator, and may be repeated for
+// nothing: the lines are about the peer.
+void RpcHandler::LogUnchanged(const std::string& peer, const std::string& name_space,
+                              const core::ParsedRules& rules) {
+  const std::string loaded = "connection " + peer + " loaded the rules of " + name_space;
+  driver_->Log(LogLevel::kInfo,
+               loaded + ", which changes nothing: " + std::to_string(rules.rules.size()) +
+                   " unchanged, " + std::to_string(rules.skipped_count) + " skipped");
+  for (const std::string& skipped : rules.skipped) {
+    driver_->Log(LogLevel::kWarn, loaded + ": " + skipped);
+  }
+  if (rules.skipped_count > rules.skipped.size()) {
+    driver_->Log(LogLevel::kWarn, loaded + ": " +
+                                      std::to_string(rules.skipped_count - rules.skipped.size()) +
+                                      " more are skipped");
+  }
+}
+
+// Whether the directory can be made is found out beside the loop, since a file system may hang; the
+// driver logs what became of it.
 void RpcHandler::Backup(const Call& call) {
   wire::BackupParams params;
   wire::RequestError error;
   if (!wire::DecodeBackup(call.request.params, &params, &error)) return ReplyError(call, error);
-  const Status begun = driver_->BeginBackup(call.connection->id, params.to);
+  const Status begun = driver_->BeginBackup(
+      {.asker = call.connection->id, .by = call.connection->peer, .to = std::string(params.to)});
   if (!begun.ok()) return ReplyError(call, ErrorOf(begun.WithContext("backup")));
   call.connection->backup_msgid = call.request.msgid;
-  driver_->Log(LogLevel::kInfo, "administrator " + call.connection->peer + " began a backup to " +
-                                    std::string(params.to));
 }
 
 void RpcHandler::ReplyBackup(Connection* connection, const Result<wire::BackupReply>& made) {

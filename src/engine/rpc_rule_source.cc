@@ -9,12 +9,12 @@ Status RpcRuleSource::Start(RuleSink* sink) {
   return Status::Ok();
 }
 
-Result<uint64_t> RpcRuleSource::Load(std::string_view name_space, std::string_view json) {
+Result<RuleSink::CheckedSet> RpcRuleSource::Load(std::string_view name_space,
+                                                 std::string_view json) {
   if (sink_ == nullptr) return Status::Unavailable("rules are not taken any more");
-  const Result<RuleSink::CheckedSet> set = sink_->Check(kRpcRuleSource, name_space, json);
-  if (!set.ok()) return set.status();
-  NOWCALLS_RETURN_IF_ERROR(sink_->Replace({*set}));
-  return uint64_t{(*set)->parsed.rules.size()};
+  Result<RuleSink::CheckedSet> set = sink_->Check(kRpcRuleSource, name_space, json);
+  if (set.ok()) NOWCALLS_RETURN_IF_ERROR(sink_->Replace({*set}));
+  return set;
 }
 
 }  // namespace nowcalls::engine

@@ -5,7 +5,6 @@
 #ifndef NOWCALLS_ENGINE_RPC_RULE_SOURCE_H_
 #define NOWCALLS_ENGINE_RPC_RULE_SOURCE_H_
 
-#include <cstdint>
 #include <string_view>
 
 #include "nowcalls/rule_source.h"
@@ -18,8 +17,8 @@ class RpcRuleSource final : public RuleSource {
   Status Start(RuleSink* sink) override;
   void Stop() override { sink_ = nullptr; }
 
-  // How many rules are in force now, or what the sink says is wrong.
-  Result<uint64_t> Load(std::string_view name_space, std::string_view json);
+  // The set that is in force now, or what the sink says is wrong.
+  Result<RuleSink::CheckedSet> Load(std::string_view name_space, std::string_view json);
 
  private:
   RuleSink* sink_ = nullptr;

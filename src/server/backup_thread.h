@@ -11,7 +11,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "backup/manifest.h"
@@ -23,25 +22,33 @@ namespace nowcalls::server {
 
 class BackupThread {
  public:
-  // Makes a backup in the directory `to`; ends soon, with kUnavailable, when `stop` is set.
-  using Make =
-      std::function<Result<backup::Manifest>(const std::string& to, const std::atomic<bool>& stop)>;
-  using Done = std::function<void(engine::ConnectionId asker, const std::string& to,
-                                  const Result<backup::Manifest>& made)>;
+  // Makes a backup in the directory `to`; ends soon, with kUnavailable, when `stop` is set. Calls
+  // `begun` once that directory was made.
+  using Make = std::function<Result<backup::Manifest>(
+      const std::string& to, const std::atomic<bool>& stop, const std::function<void()>& begun)>;
+  struct Events {
+    // On the backup thread: not before its directory was made does a backup begin.
+    std::function<void(const engine::BackupJob& job)> begun;
+    // On the loop thread; of each job that Begin took, whether it was `begun` or not.
+    std::function<void(const engine::BackupJob& job, bool begun,
+                       const Result<backup::Manifest>& made)>
+        done;
+  };
 
-  BackupThread(Make make, Done done) : make_(std::move(make)), done_(std::move(done)) {}
+  BackupThread(Make make, Events events) : make_(std::move(make)), events_(std::move(events)) {}
 
   // kResourceExhausted: one is being made, or End was called.
-  Status Begin(uv_loop_t* loop, engine::ConnectionId asker, std::string_view to) {
+  Status Begin(uv_loop_t* loop, const engine::BackupJob& job) {
     if (ends_) return Status::ResourceExhausted("the server ends");
-    if (busy()) return Status::ResourceExhausted("a backup to " + to_ + " is being made already");
+    if (busy())
+      return Status::ResourceExhausted("a backup to " + job_.to + " is being made already");
     if (!worker_.has_value()) {
       worker_.emplace(
           loop, "nc-backup", [this](bool) { return Work(); },
-          [this] { done_(asker_, to_, made_); });
+          [this] { events_.done(job_, begun_, made_); });
     }
-    asker_ = asker;
-    to_ = to;
+    job_ = job;
+    begun_ = false;
     worker_->Submit();
     return {};
   }
@@ -58,17 +65,20 @@ class BackupThread {
 
  private:
   int64_t Work() {
-    made_ = make_(to_, ends_);
+    made_ = make_(job_.to, ends_, [this] {
+      begun_ = true;
+      events_.begun(job_);
+    });
     return WorkerThread::kUntilSubmit;
   }
 
   const Make make_;
-  const Done done_;
+  const Events events_;
   std::atomic<bool> ends_{false};
 
   // The job.
-  engine::ConnectionId asker_ = 0;
-  std::string to_;
+  engine::BackupJob job_;
+  bool begun_ = false;
   Result<backup::Manifest> made_ = backup::Manifest{};
 
   std::optional<WorkerThread> worker_;  // Last, since its thread uses all of the above.

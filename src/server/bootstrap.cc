@@ -156,10 +156,11 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
 
   Server server(
       config, &*ledger, store->get(),
-      [&](const std::string& to, const std::atomic<bool>& stop) {
+      [&](const std::string& to, const std::atomic<bool>& stop,
+          const std::function<void()>& begun) {
         return backup::MakeBackup(**store, config.data_dir, to,
                                   std::string("nowcalls-server ") + NOWCALLS_VERSION, VerifyCopy,
-                                  stop);
+                                  stop, begun);
       },
       [&] {
         port_file.Remove();

@@ -1,8 +1,11 @@
 // LogLimiter: bounds how many lines a second peers can make the server log, and which lines that
 // concerns.
 //
-// What administrators do, rules and the guard against mass expiry are told in any case: those lines
-// cost whoever causes them a write to the ledger each, and nobody may hide them behind noise.
+// What administrators change, rules that change and the guard against mass expiry are told in any
+// case, and nobody may hide them behind noise. Such lines are few, since they cost whoever causes
+// them: a record in the ledger each, or a directory that is made for a backup. What administrators
+// ask for in vain (a backup that cannot be made, rules that are not valid or change nothing) costs
+// them nothing and is told as what one peer did.
 //
 // Thread: loop. Time comes in with each call; any clock in milliseconds that does not go back will
 // do. Seconds are counted from the first line of a burst.
@@ -19,7 +22,7 @@ namespace nowcalls::server {
 
 // Whether a line is about one peer, whose behaviour alone caused it. The engine gives all its lines
 // through one call, and begins these with what they are about: a connection that did what it must
-// not, a client that stayed away.
+// not or asked in vain, a client that stayed away.
 inline bool IsAboutPeer(std::string_view line) {
   return line.starts_with("connection ") || line.starts_with("client ");
 }

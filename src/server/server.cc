@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "nowcalls_version.h"
 #include "server/listen_address.h"
 #include "server/logging.h"
@@ -21,6 +22,9 @@ constexpr int64_t kSleepMsMax = 5'000;
 // Those who open all connections there are must not lock the operator out, who can come from the
 // machine itself. Of few connections a tenth.
 constexpr uint32_t kReservedConnections = 16;
+
+// Of why a backup failed: room for the path of its directory, which a client chose, and the reason.
+constexpr size_t kFailureBytesMax = 1024;
 
 // How often the loop looks around while input waits for a commit.
 constexpr int64_t kHeldPollMs = 10;
@@ -43,9 +47,16 @@ Server::Server(const ServerConfig& config, RecoveredLedger* ledger, store::Store
       close_store_(std::move(close_store)),
       engine_(MakeEngineOptions(config), ledger->core.get(), this, ledger->Now()),
       limiter_(config.core.limits.log_lines_per_second_max),
-      backup_(std::move(make_backup),
-              [this](engine::ConnectionId asker, const std::string& to,
-                     const Result<backup::Manifest>& made) { OnBackupDone(asker, to, made); }),
+      backup_(
+          std::move(make_backup),
+          {.begun =
+               [](const engine::BackupJob& job) {
+                 LogAt(LogLevel::kInfo,
+                       "administrator " + job.by + " began a backup to " + Shortened(job.to));
+               },
+           .done = [this](
+                       const engine::BackupJob& job, bool begun,
+                       const Result<backup::Manifest>& made) { OnBackupDone(job, begun, made); }}),
       rule_sink_(&engine_, [this] { return Now(); }) {}
 
 Server::~Server() = default;
@@ -124,9 +135,7 @@ void Server::LogAboutPeer(engine::LogLevel level, std::string_view message) {
 
 bool Server::TakeCommitBack() { return commit_->TakeBack(); }
 
-Status Server::BeginBackup(engine::ConnectionId asker, std::string_view to) {
-  return backup_.Begin(&loop_, asker, to);
-}
+Status Server::BeginBackup(const engine::BackupJob& job) { return backup_.Begin(&loop_, job); }
 
 void Server::OnBytes(engine::ConnectionId id, std::string_view bytes) {
   engine_.OnBytes(id, bytes, Now());
@@ -181,12 +190,17 @@ void Server::OnScanDone(const ledger::ScanResult& result) {
   if (!status.ok()) DieOfIoError("scan", status);
 }
 
-void Server::OnBackupDone(engine::ConnectionId asker, const std::string& to,
+void Server::OnBackupDone(const engine::BackupJob& job, bool begun,
                           const Result<backup::Manifest>& made) {
+  const engine::ConnectionId asker = job.asker;
   if (made.ok()) {
-    LogAt(LogLevel::kInfo, "backup to " + to + " done, " + made->CountsText());
+    LogAt(LogLevel::kInfo, "backup to " + Shortened(job.to) + " done, " + made->CountsText());
+  } else if (begun) {
+    LogAt(LogLevel::kWarn,
+          "backup failed: " + Shortened(made.status().message(), kFailureBytesMax));
   } else {
-    LogAt(LogLevel::kWarn, "backup failed: " + made.status().message());
+    LogAboutPeer(LogLevel::kWarn, "connection " + job.by + " was refused a backup: " +
+                                      Shortened(made.status().message()));
   }
   if (!engine_runs()) return;
   if (!made.ok()) return engine_.OnBackupDone(asker, made.status(), Now());

@@ -79,7 +79,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   void SetReading(engine::ConnectionId id, bool on) override;
   void Log(engine::LogLevel level, std::string_view message) override;
   bool TakeCommitBack() override;
-  Status BeginBackup(engine::ConnectionId asker, std::string_view to) override;
+  Status BeginBackup(const engine::BackupJob& job) override;
 
   // Connection::Owner.
   void OnBytes(engine::ConnectionId id, std::string_view bytes) override;
@@ -99,8 +99,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   void OnCommitDone();
   void OnDiskSpace(std::optional<uint64_t> free_bytes);
   void OnScanDone(const ledger::ScanResult& result);
-  void OnBackupDone(engine::ConnectionId asker, const std::string& to,
-                    const Result<backup::Manifest>& made);
+  void OnBackupDone(const engine::BackupJob& job, bool begun, const Result<backup::Manifest>& made);
   void OnSignal(int signal);
   void OnHangup();
   void LogAboutPeer(engine::LogLevel level, std::string_view message);

@@ -455,6 +455,21 @@ TEST_CASE("a backup that cannot be made is refused with what is wrong, and leave
   CHECK_FALSE(fs::exists(server.Sub("absent")));
 }
 
+TEST_CASE("who asks in vain for a backup fills no log, and hides none that is made") {
+  TestServer server({RuleJson(1, 100)});
+  RpcClient admin = server.Connect();
+  const std::string there = server.Sub("there");
+  fs::create_directory(there);
+  for (int i = 0; i < 300; ++i) ErrorOf(&admin, "backup", Json::array({there}));
+  const std::string to = server.Sub("backup");
+  CHECK(BackUp(server, to).exit_code == 0);
+  CHECK(server.server().LogHas(" began a backup to " + to + "\n"));
+  CHECK(server.server().LogHas("log lines about peers were suppressed"));
+  const std::string log = server.server().log();
+  CHECK(Contains(log, " was refused a backup: " + there + " exists already"));
+  CHECK_FALSE(Contains(log, " began a backup to " + there));
+}
+
 TEST_CASE("a restore for which there is no room tells so before it begins") {
   TestServer server(Rules());
   REQUIRE(BackUp(server, server.Sub("backup")).exit_code == 0);

@@ -544,7 +544,7 @@ void SimServer::Log(engine::LogLevel level, std::string_view message) {
 }
 
 // Backups are not simulated.
-Status SimServer::BeginBackup(engine::ConnectionId /*asker*/, std::string_view /*to*/) {
+Status SimServer::BeginBackup(const engine::BackupJob& /*job*/) {
   return Status::ResourceExhausted("no backup is begun any more");
 }
 

@@ -97,7 +97,7 @@ class SimServer final : public engine::Driver {
   void SetReading(engine::ConnectionId id, bool on) override;
   void Log(engine::LogLevel level, std::string_view message) override;
   bool TakeCommitBack() override;
-  Status BeginBackup(engine::ConnectionId asker, std::string_view to) override;
+  Status BeginBackup(const engine::BackupJob& job) override;
 
  private:
   struct Process;

@@ -41,9 +41,9 @@ bool FakeDriver::TakeCommitBack() {
   return true;
 }
 
-Status FakeDriver::BeginBackup(engine::ConnectionId asker, std::string_view to) {
+Status FakeDriver::BeginBackup(const engine::BackupJob& job) {
   if (backup.has_value()) return Status::ResourceExhausted("one is being made already");
-  backup = Backup{asker, std::string(to)};
+  backup = job;
   return {};
 }
 

@@ -34,7 +34,7 @@ class FakeDriver : public engine::Driver {
   void SetReading(engine::ConnectionId id, bool on) override;
   void Log(engine::LogLevel level, std::string_view message) override;
   bool TakeCommitBack() override;
-  Status BeginBackup(engine::ConnectionId asker, std::string_view to) override;
+  Status BeginBackup(const engine::BackupJob& job) override;
 
   // Batches that the engine gave and that are not committed, the oldest first. The first is being
   // committed; the others are given back if `gives_back`.
@@ -42,11 +42,7 @@ class FakeDriver : public engine::Driver {
   bool gives_back = true;
 
   // Backups that were asked for and have not ended; a second one is refused.
-  struct Backup {
-    engine::ConnectionId asker = 0;
-    std::string to;
-  };
-  std::optional<Backup> backup;
+  std::optional<engine::BackupJob> backup;
 
   Socket& socket(engine::ConnectionId id) { return sockets_[id]; }
   void Forget(engine::ConnectionId id) { sockets_.erase(id); }

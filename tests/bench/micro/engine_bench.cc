@@ -32,7 +32,7 @@ class CountingDriver : public engine::Driver {
   void SetReading(engine::ConnectionId /*id*/, bool on) override { NOWCALLS_CHECK(on); }
   // Each is done before the next turn.
   bool TakeCommitBack() override { return false; }
-  Status BeginBackup(engine::ConnectionId /*asker*/, std::string_view /*to*/) override {
+  Status BeginBackup(const engine::BackupJob& /*job*/) override {
     return Status::ResourceExhausted("none here");
   }
   void Log(engine::LogLevel level, std::string_view /*message*/) override {

@@ -40,6 +40,16 @@ TEST_CASE("quoted text shows bytes that could harm a terminal as hex and is boun
   CHECK(Quoted("abc", 3) == "'abc'");
 }
 
+TEST_CASE("a long text is shortened in its middle, without cutting a character") {
+  CHECK(Shortened("abcdef", 6) == "abcdef");
+  CHECK(Shortened("abcdefghijkl", 9) == "abc...jkl");
+  CHECK(Shortened("abcdefghijkl", 10) == "abc...jkl");
+  // Of three bytes each.
+  CHECK(Shortened("\u20ac\u20ac\u20ac\u20ac", 11) == "\u20ac...\u20ac");
+  CHECK(Shortened("\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80", 11).size() <= 11);
+  CHECK(Shortened(std::string(5000, 'x')).size() == 255);
+}
+
 TEST_CASE("an option with nothing behind its '=' is found, the first of them") {
   const auto find = [](std::vector<const char*> words) {
     words.insert(words.begin(), "program");

@@ -165,6 +165,13 @@ TEST_CASE_FIXTURE(Fixture, "purge takes back what a removed rule has left behind
   CHECK(Purge(1, 4) == "not_found: flow_id 1 has neither a rule nor tokens");
 }
 
+TEST_CASE_FIXTURE(Fixture, "who purges nothing is not told in the log") {
+  h.Rules({});
+  h.NoticesText();
+  CHECK(Purge(1, 0) == "0 more");
+  CHECK(h.NoticesText().empty());
+}
+
 TEST_CASE_FIXTURE(Fixture, "purge refuses a flow whose rule is in force") {
   CHECK(Purge(1, 4) ==
         "invalid_argument: flow_id 1 has a rule in force; purge is for flows whose rule was "

@@ -109,14 +109,31 @@ TEST_CASE("beyond rules_max, over all namespaces, a set is refused as a whole") 
   CHECK(h.core().flows().rules() == 3);
 }
 
-TEST_CASE("notices that nobody takes are bounded") {
+TEST_CASE("notices that nobody takes are bounded, and hide none of what administrators did") {
   CoreHarness h;
   h.Rules({{.flow = 1, .count = 1e6}});
   const SessionSlot a = h.Hello("a");
+  h.core().TakeNotices();
+  // Ten of the skipped rules are named, and the others counted, for each load that changes the set.
+  std::string skipped;
+  for (int i = 0; i < 12; ++i) skipped += R"(,{"resource":"local"})";
+  for (int i = 0; i < 300; ++i) {
+    std::string json = RulesJson({{.flow = 1, .count = 1e6 + i + 1}});
+    json.insert(json.rfind(']'), skipped);
+    REQUIRE(testing::ReplaceRules(&h.core(), h.turn(), "app", json).ok());
+  }
   for (int i = 0; i < 3000; ++i) h.Reclaim(h.Take(a, 1));
   const auto notices = h.core().TakeNotices();
-  CHECK(notices.size() == 1001);
-  CHECK(notices.back().text == "2001 more notices at once are not shown");
+  size_t acts = 0;
+  size_t sets = 0;
+  for (const Notice& notice : notices) {
+    acts += notice.text.starts_with("administrator ") ? 1 : 0;
+    sets += notice.text.ends_with("1 new or changed, 0 removed, 12 skipped") ? 1 : 0;
+  }
+  CHECK(acts == 3000);
+  CHECK(sets == 300);
+  CHECK(notices.size() == 3000 + 300 + 1000 + 1);
+  CHECK(notices.back().text == "2300 more notices at once are not shown");
   CHECK(notices.back().warning);
   CHECK(h.core().TakeNotices().empty());
 }

@@ -161,18 +161,43 @@ TEST_CASE("an empty set for a namespace that nobody uses leaves no trace") {
 
 TEST_CASE("a load is told in the log, skipped rules up to ten") {
   CoreHarness h;
-  std::string json = "[";
-  for (int i = 0; i < 12; ++i) json += R"({"resource":"local"},)";
-  json.back() = ']';
+  std::string json = RulesJson({{.flow = 1}});
+  json.pop_back();
+  for (int i = 0; i < 12; ++i) json += R"(,{"resource":"local"})";
+  json += ']';
   REQUIRE(Load(&h, "app", json).ok());
   const auto notices = h.core().TakeNotices();
-  REQUIRE(notices.size() == 11);
-  CHECK(notices[0].text == "namespace app: 0 rules, 0 new or changed, 0 removed, 12 skipped");
+  REQUIRE(notices.size() == 12);
+  CHECK(notices[0].text == "namespace app: 1 rule, 1 new or changed, 0 removed, 12 skipped");
   CHECK_FALSE(notices[0].warning);
   CHECK(notices[10].text ==
-        "namespace app: rule 10 (resource \"local\") is skipped: clusterMode is not true");
+        "namespace app: rule 11 (resource \"local\") is skipped: clusterMode is not true");
   CHECK(notices[10].warning);
+  CHECK(notices[11].text == "namespace app: 2 more are skipped");
   CHECK(h.core().TakeNotices().empty());
+}
+
+TEST_CASE("a load by RPC that changes nothing is left to be told by who took it") {
+  CoreHarness h;
+  const std::string json = RulesJson({{.flow = 1}});
+  REQUIRE(Load(&h, "app", json).ok());
+  CHECK(h.core().set_changes() == 1);
+  h.core().TakeNotices();
+  REQUIRE(Load(&h, "app", json).ok());
+  CHECK(h.core().set_changes() == 1);
+  CHECK(h.core().TakeNotices().empty());
+  // The sets of other sources cost the operator's own doing, such as SIGHUP.
+  const auto from_file = [&] {
+    return h.core().ReplaceRules(h.turn(), {{"ours", ParseRules("[]").value(), "file:/x.json"}});
+  };
+  REQUIRE(from_file().ok());
+  REQUIRE(from_file().ok());
+  const auto notices = h.core().TakeNotices();
+  REQUIRE(notices.size() == 2);
+  CHECK(notices[1].text == "namespace ours: 0 rules, 0 new or changed, 0 removed, 0 skipped");
+  REQUIRE(Load(&h, "app", "[]").ok());
+  CHECK(h.core().set_changes() == 2);
+  CHECK(h.core().TakeNotices().size() == 1);
 }
 
 TEST_CASE("flows move between namespaces whose sets are replaced together") {

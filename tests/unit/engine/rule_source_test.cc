@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "support/engine_harness.h"
 #include "support/process.h"
@@ -107,6 +108,36 @@ TEST_CASE("the log tells who loads rules, and who is refused") {
   CHECK(h.driver().TakeLog() ==
         "warn: connection 127.0.0.1:1000 was refused a set of rules: namespace shop: rules must be "
         "a JSON array of objects\n");
+}
+
+TEST_CASE("a load by RPC that changes nothing is told as what one peer did") {
+  EngineHarness h({}, {});
+  std::string json = RulesJson({{.flow = 1, .count = 3}});
+  json.pop_back();
+  for (int i = 0; i < 12; ++i) json += R"(,{"resource":"local"})";
+  json += ']';
+  REQUIRE(Load(&h, "shop", json) == "ok");
+  h.driver().TakeLog();
+  REQUIRE(Load(&h, "shop", json) == "ok");
+  std::istringstream log(h.driver().TakeLog());
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(log, line);) {
+    CAPTURE(line);
+    lines.push_back(line.substr(line.find(": ") + 2));
+    CHECK(lines.back().starts_with("connection "));  // As server/log_limiter.h looks for.
+  }
+  REQUIRE(lines.size() == 12);
+  const std::string loaded = "connection 127.0.0.1:1000 loaded the rules of namespace shop";
+  CHECK(lines[0] == loaded + ", which changes nothing: 1 unchanged, 12 skipped");
+  CHECK(lines[1] == loaded + ": rule 2 (resource \"local\") is skipped: clusterMode is not true");
+  CHECK(lines[11] == loaded + ": 2 more are skipped");
+}
+
+TEST_CASE("a line about rules that were refused is not as long as what was sent") {
+  EngineHarness h({}, {});
+  h.driver().TakeLog();
+  CHECK(Load(&h, std::string(4000, 'x'), "[]").starts_with("BAD_PARAMS"));
+  CHECK(h.driver().TakeLog().size() < 700);
 }
 
 TEST_CASE("a source of a user's own puts rules in force, and owns its namespace") {

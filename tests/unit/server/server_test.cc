@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -39,7 +40,8 @@ void HangWorkers() {
   auto ledger = Recover(&store, {});
   ServerConfig config;
   config.rules = {{"default", rule_file}};
-  const auto no_backup = [](const std::string&, const std::atomic<bool>&) {
+  const auto no_backup = [](const std::string&, const std::atomic<bool>&,
+                            const std::function<void()>&) {
     return Status::FailedPrecondition("a ledger in memory has no files");
   };
   Server server(config, &*ledger, &store, no_backup, [] { return Status::Ok(); });
