@@ -47,7 +47,7 @@ inline constexpr int64_t kRuleTimeMsMax =
 struct Limits {
   uint32_t connections_max = 10'000;
   uint32_t sessions_max = 100'000;  // Online, or offline with tokens.
-  uint32_t rules_max = 200'000;     // Over all namespaces.
+  uint32_t rules_max = 200'000;     // In force, over all namespaces; see also flows_max.
   uint32_t namespaces_max = 10'000;
   uint32_t tokens_max = 20'000'000;        // Live tokens.
   uint32_t requests_in_flight_max = 1024;  // A connection; then reading stops.
@@ -79,6 +79,10 @@ struct Limits {
   // a server needs for the tokens that are out (src/README.md, "Nothing is granted").
   uint64_t disk_free_low_bytes = 256 * 1024 * 1024;
   uint64_t disk_free_high_bytes = 0;
+
+  // Rules in force, and those that were removed while tokens of them are out. Enough to replace all
+  // rules by others under load; beyond it no new flow id is taken.
+  uint64_t flows_max() const { return uint64_t{2} * rules_max; }
 
   uint64_t disk_free_high() const {
     return disk_free_high_bytes > 0 ? disk_free_high_bytes

@@ -241,8 +241,9 @@ class Core {
   // Replaces the whole sets of some namespaces in one step, or changes nothing; a flowId may move
   // from one of them to another. The error names the namespace: kInvalidArgument for a name that is
   // none or a flowId in two sets, kAlreadyExists when a namespace that is not in `sets` owns a
-  // flowId or another source owns a namespace, kResourceExhausted for a limit. A set that came by
-  // RPC and changes nothing is told by whoever took it, not by TakeNotices.
+  // flowId or another source owns a namespace, kResourceExhausted for a limit; a set without new
+  // flow ids never for flows_max. A set that came by RPC and changes nothing is told by whoever
+  // took it, not by TakeNotices.
   Status ReplaceRules(const Turn& turn, const std::vector<RuleSet>& sets);
   Status ReplaceRules(const Turn& turn, const RuleSetRefs& sets);
   // RuleSink::Claim.
@@ -404,7 +405,10 @@ class Core {
   uint64_t HoldersOnline(int64_t now_ms, uint64_t sessions_max);
 
   // Rules.
-  Status CheckRuleLimits(const RuleSetRefs& sets) const;
+  // `wanted`: the flow ids of all sets.
+  Status CheckRuleLimits(const RuleSetRefs& sets, const absl::flat_hash_set<int64_t>& wanted) const;
+  Status CheckFlowLimit(const RuleSetRefs& sets, const absl::flat_hash_set<int64_t>& wanted,
+                        size_t rules) const;
   Status CheckFlowOwners(const RuleSetRefs& sets) const;
   size_t RemoveRulesNotIn(const Turn& turn, const RuleSet& set,
                           const absl::flat_hash_set<int64_t>& wanted);

@@ -36,14 +36,14 @@ Status Core::ReplaceRules(const Turn& turn, const RuleSetRefs& sets) {
   }
   NOWCALLS_RETURN_IF_ERROR(CheckSources(sets));
   NOWCALLS_RETURN_IF_ERROR(CheckFlowOwners(sets));
-  NOWCALLS_RETURN_IF_ERROR(CheckRuleLimits(sets));
-
-  // All removals come first, so that there is room; a flow that is in the set of another namespace
-  // is not removed, but moves there with all that belongs to it.
   absl::flat_hash_set<int64_t> wanted;
   for (const RuleSet* set : sets) {
     for (const Rule& rule : set->parsed.rules) wanted.insert(rule.flow_id.value);
   }
+  NOWCALLS_RETURN_IF_ERROR(CheckRuleLimits(sets, wanted));
+
+  // All removals come first, so that there is room; a flow that is in the set of another namespace
+  // is not removed, but moves there with all that belongs to it.
   std::vector<std::string> sources;
   for (const RuleSet* set : sets) sources.push_back(SourceOf(set->name_space));
   std::vector<size_t> removed;
@@ -114,7 +114,8 @@ Status Core::CheckFlowOwners(const RuleSetRefs& sets) const {
   return {};
 }
 
-Status Core::CheckRuleLimits(const RuleSetRefs& sets) const {
+Status Core::CheckRuleLimits(const RuleSetRefs& sets,
+                             const absl::flat_hash_set<int64_t>& wanted) const {
   size_t namespaces = flows_.namespaces();
   size_t rules = flows_.rules();
   for (const RuleSet* set : sets) {
@@ -135,6 +136,35 @@ Status Core::CheckRuleLimits(const RuleSetRefs& sets) const {
     return Status::ResourceExhausted(
         "the set would make " + std::to_string(rules) + " rules; at most " +
         std::to_string(options_.limits.rules_max) + " are allowed (rules_max)");
+  }
+  return CheckFlowLimit(sets, wanted, rules);
+}
+
+// Flows of removed rules count, or sets of ever new flow ids, with a token of each, would gather
+// flows without end. A set without new ids makes no flow more and always passes: it may be what
+// puts an end to grants, or makes room later. `rules`: in force with these sets.
+Status Core::CheckFlowLimit(const RuleSetRefs& sets, const absl::flat_hash_set<int64_t>& wanted,
+                            size_t rules) const {
+  const size_t fresh = std::count_if(wanted.begin(), wanted.end(), [this](int64_t id) {
+    return flows_.Find(FlowId{id}) == kNoFlow;
+  });
+  const uint64_t flows_max = options_.limits.flows_max();
+  size_t flows = flows_.size() + fresh;
+  if (fresh == 0 || flows <= flows_max) return {};
+  for (const RuleSet* set : sets) {
+    const NamespaceSlot space = flows_.FindNamespace(set->name_space);
+    if (space == kNoNamespace) continue;
+    for (const int64_t id : flows_.name_space(space).rule_ids) {
+      const bool stays = wanted.contains(id) || flows_.at(flows_.Find(FlowId{id})).tokens.size > 0;
+      if (!stays) --flows;
+    }
+  }
+  if (flows > flows_max) {
+    return Status::ResourceExhausted(
+        "the set would make " + std::to_string(flows) + " flows, " + std::to_string(flows - rules) +
+        " of them of removed rules with tokens out; at most " + std::to_string(flows_max) +
+        " are allowed (flows_max): wait for those tokens to end, or take them back "
+        "(nowcalls-admin purge)");
   }
   return {};
 }

@@ -83,6 +83,7 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
        {{"connections_max", limits.connections_max},
         {"sessions_max", limits.sessions_max},
         {"rules_max", limits.rules_max},
+        {"flows_max", limits.flows_max()},
         {"namespaces_max", limits.namespaces_max},
         {"tokens_max", limits.tokens_max},
         {"requests_in_flight_max", limits.requests_in_flight_max},

@@ -342,6 +342,7 @@ TEST_CASE("info tells version, durability, limits and counts") {
   CHECK(info.at("counts").at("rules") == 2);
   CHECK(info.at("counts").at("connections") == 1);
   CHECK(info.at("limits").at("requests_in_flight_max") == 1024);
+  CHECK(info.at("limits").at("flows_max") == 400'000);
   CHECK(ErrorOf(&client, "info", Json::array({1})).error_code == kErrorBadParams);
 }
 
