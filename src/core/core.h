@@ -68,7 +68,8 @@ struct CoreOptions {
   int64_t sweep_interval_ms = 100;
   uint32_t sweep_keys_max = 1000;
   int64_t sweep_budget_us = 20'000;
-  // Waiters that one call lets go when it has made room for more; the others follow at OnTime.
+  // Waiters that one call lets go, or looks at in vain, when it has made room for more; the others
+  // follow at OnTime.
   uint32_t grants_per_call_max = 1000;
 };
 
@@ -353,10 +354,10 @@ class Core {
   void WakeNamespace(NamespaceSlot name_space);
   void GrantWaiters(const Turn& turn);
   void GrantSomeWaiters(const Turn& turn);
-  uint32_t GrantWaitersIn(const Turn& turn, NamespaceSlot slot, uint32_t looks_max);
-  uint32_t GrantWaitersOf(const Turn& turn, FlowSlot slot, uint32_t waiters_max);
+  uint32_t GrantWaitersIn(const Turn& turn, NamespaceSlot slot, uint32_t cost_max);
+  uint32_t GrantWaitersOf(const Turn& turn, FlowSlot slot, uint32_t cost_max);
   bool LevelHasChanged(const Flow& flow) const;
-  uint32_t RestoreLine(Flow* flow);
+  void RestoreLine(Flow* flow);
   bool GrantWaiter(const Turn& turn, WaiterSlot slot);
   void TrackSessions(Flow* flow);
 

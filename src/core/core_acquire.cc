@@ -344,7 +344,7 @@ void Core::WakeNamespace(NamespaceSlot slot) {
   ++name_space.levels_changed;
   if (name_space.waiting_for_sessions.empty()) return;
   if (name_space.to_wake) {
-    name_space.wake_again = name_space.wake_next > 0;
+    name_space.wake_again = name_space.wake_after > 0;
     return;
   }
   name_space.to_wake = true;
@@ -369,49 +369,51 @@ void Core::GrantSomeWaiters(const Turn& turn) {
 }
 
 // A piece of a namespace's flows, by flow id; returns what it has cost.
-uint32_t Core::GrantWaitersIn(const Turn& turn, NamespaceSlot slot, uint32_t looks_max) {
+uint32_t Core::GrantWaitersIn(const Turn& turn, NamespaceSlot slot, uint32_t cost_max) {
   Namespace& name_space = flows_.name_space(slot);
   if (!name_space.to_wake) return 1;  // It went, and another has its slot.
   uint32_t cost = 0;
-  while (cost < looks_max) {
-    const auto next = name_space.waiting_for_sessions.lower_bound(name_space.wake_next);
+  while (cost < cost_max) {
+    const auto next = name_space.waiting_for_sessions.upper_bound(name_space.wake_after);
     if (next == name_space.waiting_for_sessions.end()) {
       name_space.to_wake = std::exchange(name_space.wake_again, false);
-      name_space.wake_next = 0;
+      name_space.wake_after = 0;
       if (name_space.to_wake) to_wake_.push_back({.name_space = slot});
       return std::max<uint32_t>(1, cost);
     }
-    name_space.wake_next = *next + 1;
+    name_space.wake_after = *next;
     const FlowSlot flow = flows_.Find(FlowId{*next});
-    cost += flows_.at(flow).to_wake ? 1 : GrantWaitersOf(turn, flow, looks_max - cost);
+    cost += flows_.at(flow).to_wake ? 1 : GrantWaitersOf(turn, flow, cost_max - cost);
   }
   to_wake_.push_back({.name_space = slot});
   return cost;
 }
 
-// Ends the waits of up to `waiters_max`. Returns what it has cost: a look that finds nobody to
-// grant counts too, since there may be as many flows as waiters.
-uint32_t Core::GrantWaitersOf(const Turn& turn, FlowSlot slot, uint32_t waiters_max) {
+// Ends waits until that has cost `cost_max`, or a little more; returns the cost. Looks at waiters
+// count, and one that finds nobody to grant does: there may be as many flows as waiters.
+uint32_t Core::GrantWaitersOf(const Turn& turn, FlowSlot slot, uint32_t cost_max) {
   Flow& flow = flows_.at(slot);
   flow.to_wake = false;
   if (flow.waiters.size() == 0) return 1;
-  uint32_t cost = RestoreLine(&flow);
+  const uint64_t looks_before = waiters_.looks();
   uint32_t ended = 0;
+  const auto cost = [&] {
+    return std::max<uint32_t>(1, ended + static_cast<uint32_t>(waiters_.looks() - looks_before));
+  };
+  RestoreLine(&flow);
   for (size_t i = 0; i < flow.waiters.classes.size(); ++i) {
     for (;;) {
       const WaiterSlot first = FirstInLine(&flow, i);
       if (first == kNoWaiter) break;
-      if (ended == waiters_max) {
+      if (ended > 0 && cost() >= cost_max) {
         Wake(slot);
-        return std::max<uint32_t>(1, cost);
+        return cost();
       }
-      // All behind it wait for the same room.
-      if (!GrantWaiter(turn, first)) return std::max<uint32_t>(1, cost);
+      if (!GrantWaiter(turn, first)) return cost();  // All behind it wait for the same room.
       ++ended;
-      ++cost;
     }
   }
-  return std::max<uint32_t>(1, cost);
+  return cost();
 }
 
 // Since its waiters were looked at, by sessions that came or left.
@@ -421,16 +423,14 @@ bool Core::LevelHasChanged(const Flow& flow) const {
 }
 
 // Back into line come those that were set aside for a level that was lower, or a share of one.
-// Returns how many were looked at.
-uint32_t Core::RestoreLine(Flow* flow) {
-  uint32_t looks = waiters_.ReturnUpTo(LevelOf(*flow), &flow->waiters);
-  if (!LevelHasChanged(*flow)) return looks;
+void Core::RestoreLine(Flow* flow) {
+  waiters_.ReturnUpTo(LevelOf(*flow), &flow->waiters);
+  if (!LevelHasChanged(*flow)) return;
   flow->levels_seen = flows_.name_space(flow->name_space).levels_changed;
   if (flow->rule->max_per_client_percent > 0) {
-    looks += waiters_.ReturnFirstOfEach(
-        [&](SessionSlot session) { return CapLeft(*flow, session); }, &flow->waiters);
+    waiters_.ReturnFirstOfEach([&](SessionSlot session) { return CapLeft(*flow, session); },
+                               &flow->waiters);
   }
-  return looks;
 }
 
 // Whether the wait is over.

@@ -83,10 +83,10 @@ struct Namespace {
   // Flow ids of its rules that have waiters and a level that changes with the sessions online.
   absl::btree_set<int64_t> waiting_for_sessions;
   uint64_t levels_changed = 0;  // How often those levels have.
-  // Those flows are to be looked at for it, in pieces: from `wake_next` on, and then once more.
+  // Those flows are to be looked at for it, in pieces: behind `wake_after`, and then once more.
   bool to_wake = false;
   bool wake_again = false;
-  int64_t wake_next = 0;
+  int64_t wake_after = 0;  // Flow ids begin with 1.
   // Where its active rules come from, as the ledger has it; empty while it has none, or when they
   // were loaded by a server that did not keep their source.
   std::string source;

@@ -1,7 +1,5 @@
 #include "core/wait_queues.h"
 
-#include <algorithm>
-
 #include "base/check.h"
 
 namespace nowcalls::core {
@@ -62,34 +60,29 @@ void WaitQueues::SetAsideAtCap(WaiterSlot slot, WaitQueue* queue) {
   if (queue->set_aside == nullptr) queue->set_aside = std::make_unique<WaitQueue::SetAside>();
   Node& node = nodes_[slot];
   node.place = Place::kAtCap;
-  queue->set_aside->at_cap[node.waiter.session][node.waiter.queue_class()].emplace(
-      node.waiter.count, node.number, slot);
+  auto& at_cap = queue->set_aside->at_cap[node.waiter.session][node.waiter.queue_class()];
+  at_cap.places.emplace(node.number, slot);
+  at_cap.counts.emplace(node.waiter.count, slot);
 }
 
-uint32_t WaitQueues::ReturnUpTo(int64_t level, WaitQueue* queue) {
-  uint32_t returned = 0;
+void WaitQueues::ReturnUpTo(int64_t level, WaitQueue* queue) {
   while (queue->set_aside != nullptr && !queue->set_aside->too_large.empty()) {
     const auto [count, slot] = *queue->set_aside->too_large.begin();
-    if (count > level) break;
+    if (count > level) return;
+    ++looks_;
     LeavePlace(slot, queue);
     PutInLine(slot, queue);
-    ++returned;
   }
-  return returned;
 }
 
-// The one that came first among those of a count up to `count_max`: the first of each such count is
-// looked at.
-WaiterSlot WaitQueues::FirstUpTo(const WaiterPlacesByCount& places, int64_t count_max) {
-  std::pair<uint64_t, WaiterSlot> first{UINT64_MAX, kNoWaiter};
-  for (auto next = places.begin(); next != places.end();) {
-    const auto [count, number, slot] = *next;
-    if (count > count_max) break;
+// The one that came first among those of a count up to `count_max`.
+WaiterSlot WaitQueues::FirstUpTo(const WaitQueue::SetAside::AtCap& waiters, int64_t count_max) {
+  if (waiters.counts.empty() || waiters.counts.begin()->first > count_max) return kNoWaiter;
+  for (const auto& [number, slot] : waiters.places) {
     ++looks_;
-    first = std::min(first, {number, slot});
-    next = places.lower_bound({count + 1, 0, 0});
+    if (nodes_[slot].waiter.count <= count_max) return slot;
   }
-  return first.second;
+  return kNoWaiter;
 }
 
 void WaitQueues::ReturnFirstOf(SessionSlot session, int64_t count_max, WaitQueue* queue) {
@@ -112,8 +105,8 @@ void WaitQueues::ReturnAll(WaitQueue* queue) {
   const std::unique_ptr<WaitQueue::SetAside> back = std::move(queue->set_aside);
   for (const auto& [count, slot] : back->too_large) PutInLine(slot, queue);
   for (const auto& [session, classes] : back->at_cap) {
-    for (const WaiterPlacesByCount& places : classes) {
-      for (const auto& [count, number, slot] : places) PutInLine(slot, queue);
+    for (const auto& at_cap : classes) {
+      for (const auto& [number, slot] : at_cap.places) PutInLine(slot, queue);
     }
   }
 }
@@ -138,8 +131,9 @@ void WaitQueues::LeavePlace(WaiterSlot slot, WaitQueue* queue) {
     const auto of_session = set_aside.at_cap.find(node.waiter.session);
     NOWCALLS_CHECK(of_session != set_aside.at_cap.end());
     auto& classes = of_session->second;
-    classes[queue_class].erase({node.waiter.count, node.number, slot});
-    if (classes[0].empty() && classes[1].empty()) set_aside.at_cap.erase(of_session);
+    classes[queue_class].places.erase({node.number, slot});
+    classes[queue_class].counts.erase({node.waiter.count, slot});
+    if (classes[0].places.empty() && classes[1].places.empty()) set_aside.at_cap.erase(of_session);
   }
   if (set_aside.too_large.empty() && set_aside.at_cap.empty()) queue->set_aside.reset();
 }

@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -45,9 +44,9 @@ struct WaiterList {
   uint32_t size = 0;
 };
 
-// Waiters by when they came, and by count and when they came.
+// Waiters by when they came, and by count.
 using WaiterPlaces = absl::btree_set<std::pair<uint64_t, WaiterSlot>>;
-using WaiterPlacesByCount = absl::btree_set<std::tuple<uint32_t, uint64_t, WaiterSlot>>;
+using WaiterCounts = absl::btree_set<std::pair<uint32_t, WaiterSlot>>;
 
 // The waiters of one flow; a member of the flow. Index 0 is for prioritized ones, 1 for the others.
 struct WaitQueue {
@@ -55,8 +54,13 @@ struct WaitQueue {
   std::array<WaiterPlaces, 2> in_line;  // Those that are not set aside.
 
   struct SetAside {
-    absl::btree_set<std::pair<uint32_t, WaiterSlot>> too_large;  // By count.
-    absl::btree_map<SessionSlot, std::array<WaiterPlacesByCount, 2>> at_cap;
+    // Of a session, in a class. The counts tell at once when none fits.
+    struct AtCap {
+      WaiterPlaces places;
+      WaiterCounts counts;
+    };
+    WaiterCounts too_large;
+    absl::btree_map<SessionSlot, std::array<AtCap, 2>> at_cap;
   };
   std::unique_ptr<SetAside> set_aside;  // Null while none are.
 
@@ -98,20 +102,18 @@ class WaitQueues {
   void SetAsideAtCap(WaiterSlot slot, WaitQueue* queue);
   // Back into line: those of count up to `level`; of each class the first of the session with a
   // count up to `count_max`; the same for every session, with what `count_max` says of it; all.
-  // Some say how many they have looked at.
-  uint32_t ReturnUpTo(int64_t level, WaitQueue* queue);
+  void ReturnUpTo(int64_t level, WaitQueue* queue);
   void ReturnFirstOf(SessionSlot session, int64_t count_max, WaitQueue* queue);
   template <typename CountMax>
-  uint32_t ReturnFirstOfEach(CountMax count_max, WaitQueue* queue) {
-    if (queue->set_aside == nullptr) return 0;
+  void ReturnFirstOfEach(CountMax count_max, WaitQueue* queue) {
+    if (queue->set_aside == nullptr) return;
     std::vector<SessionSlot> sessions;
     for (const auto& [session, places] : queue->set_aside->at_cap) sessions.push_back(session);
     for (const SessionSlot session : sessions) ReturnFirstOf(session, count_max(session), queue);
-    return static_cast<uint32_t>(sessions.size());
   }
   void ReturnAll(WaitQueue* queue);
-  // How many waiters were looked at for that, and at least one each time: what waiters that are set
-  // aside cost.
+  // How many waiters were looked at for that, and at least one for each session: what waiters that
+  // are set aside cost.
   uint64_t looks() const { return looks_; }
 
   uint32_t SizeOf(uint32_t owner) const;
@@ -139,7 +141,7 @@ class WaitQueues {
   void Append(WaiterList* list, Order order, WaiterSlot slot);
   void Unlink(WaiterList* list, Order order, WaiterSlot slot);
   void LeaveOwner(WaiterSlot slot);
-  WaiterSlot FirstUpTo(const WaiterPlacesByCount& places, int64_t count_max);
+  WaiterSlot FirstUpTo(const WaitQueue::SetAside::AtCap& waiters, int64_t count_max);
   void PutInLine(WaiterSlot slot, WaitQueue* queue);
   void LeavePlace(WaiterSlot slot, WaitQueue* queue);
 

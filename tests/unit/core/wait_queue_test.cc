@@ -473,7 +473,23 @@ TEST_CASE("of those at their cap the first comes back that fits, whatever their 
   CHECK(release(4) == "4 OK");
 }
 
-TEST_CASE("a release looks at one waiter of each count that its session may have now") {
+TEST_CASE("waiters that all fit again are not looked at once more for each that goes") {
+  CoreHarness h;
+  h.Rules(
+      {{.flow = 1, .count = 1'000'000, .client_offline_ms = 100'000, .max_per_client = 300'000}});
+  const SessionSlot a = h.Hello("a");
+  const SessionSlot b = h.Hello("b");
+  const TokenId all = h.Take(a, 1, 300'000);
+  for (uint32_t i = 1; i <= 500; ++i) REQUIRE_FALSE(h.Ask(a, Wait(i), i));
+  h.Take(b, 1);  // They are set aside.
+  const uint64_t looks = h.core().wait_queues().looks();
+  h.Release(a, all);
+  h.DoDue();
+  CHECK(h.core().wait_queues().looks() - looks <= 2 * 500);
+  CHECK(h.core().waiters() == 0);
+}
+
+TEST_CASE("a release that makes room for none of its session's waiters looks at none") {
   CoreHarness h;
   h.Rules({{.flow = 1, .count = 2000, .client_offline_ms = 100'000, .max_per_client = 1000}});
   const SessionSlot a = h.Hello("a");

@@ -111,6 +111,37 @@ TEST_CASE("sessions that come while flows are looked at for others are not forgo
   CHECK(h.core().NextDeadline() > h.now());
 }
 
+TEST_CASE("the greatest flow id there may be is looked at once as well") {
+  CoreHarness h;
+  h.Rules({{.flow = INT64_MAX, .count = 1, .avg_local = true, .client_offline_ms = 100'000}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, INT64_MAX);
+  REQUIRE_FALSE(h.Ask(a, Wait(1, INT64_MAX), 1).has_value());
+  REQUIRE_FALSE(h.Ask(a, Wait(1, INT64_MAX), 2).has_value());
+  h.Hello("b");
+  CHECK(h.LateText() == "1 OK");
+  CHECK(h.core().NextDeadline() > h.now());
+}
+
+TEST_CASE("a call that looks at many waiters leaves those that they let go to OnTime") {
+  CoreHarness h(WithGrants(10));
+  h.Rules({{.flow = 1, .count = 1000, .client_offline_ms = 100'000, .max_per_client = 100}});
+  const SessionSlot a = h.Hello("a");
+  const SessionSlot b = h.Hello("b");
+  const TokenId most = h.Take(a, 1, 40);
+  h.Take(a, 1, 60);
+  // Each time that one goes, all that are too large are looked at.
+  uint32_t tag = 0;
+  for (int i = 0; i < 20; ++i) REQUIRE_FALSE(h.Ask(a, Wait(50), ++tag));
+  for (int i = 0; i < 4; ++i) REQUIRE_FALSE(h.Ask(a, Wait(10), ++tag));
+  h.Take(b, 1);
+  h.Release(a, most);
+  CHECK(h.LateText() == "21 OK");
+  CHECK(h.core().NextDeadline() <= h.now());
+  h.DoDue();
+  CHECK(h.LateText() == "22 OK, 23 OK, 24 OK");
+}
+
 TEST_CASE("a namespace that goes while its flows are to be looked at leaves nothing behind") {
   CoreHarness h(WithGrants(1));
   h.Rules({{.flow = 1, .count = 1, .avg_local = true}, {.flow = 2, .count = 1, .avg_local = true}});
