@@ -110,7 +110,8 @@ void Engine::Impl::ResumeInput(Instant now) {
     first_in_line = for_work.front();
     Resume(for_work.front(), &visit, now);
     first_in_line = nullptr;
-    work_left -= kEmptyVisitCost;  // It may have to wait for a commit.
+    // Not all that it does is work; it may have to wait for a commit, and do nothing.
+    work_left -= std::max(kVisitCost - visit, kEmptyVisitCost);
   }
 }
 

@@ -142,8 +142,9 @@ void Engine::Impl::End(Connection* connection) {
 }
 
 void Engine::Impl::CloseIfAnswered(Connection* connection) {
-  const bool waits = connection->requests_in_flight() > 0 || connection->backup_msgid.has_value();
-  if (connection->closed() || waits) return;
+  if (connection->closed() || connection->requests_in_flight() > 0) return;
+  // The answer to a backup needs no session, and may be long in coming.
+  if (connection->backup_msgid.has_value()) return EndSession(connection);
   Flush(connection);
   if (connection->closed()) return;  // It does not read.
   connection->state = ConnectionState::kClosed;

@@ -18,6 +18,7 @@ using testing::EngineHarness;
 using testing::EngineReply;
 using testing::HelloRequest;
 using testing::PlainRequest;
+using testing::TokenRequest;
 using wire::Method;
 using wire::OutputBuffer;
 
@@ -292,6 +293,33 @@ TEST_CASE("a client that has said its last word gets the answer to its backup, t
   REQUIRE(replies.size() == 1);
   CHECK(replies[0].msgid == 7);
   CHECK(s.h.driver().socket(s.admin).closed);
+}
+
+TEST_CASE("who has said its last word holds nothing and waits for nothing, but for its backup") {
+  EngineHarness h(Limits(), {{.flow = 1, .count = 2, .resource_timeout_ms = 600'000}});
+  const ConnectionId holder = h.Connect("10.0.0.1:1");
+  const ConnectionId leaves = h.Connect("10.0.0.1:2");
+  const uint64_t token = h.Take(holder);
+  h.Take(leaves);
+  wire::OutputBuffer acquire;
+  wire::EncodeAcquireRequest(5, {.flow_id = 1, .count = 1, .wait_ms = 60'000}, &acquire);
+  h.Send(leaves, acquire.view());
+  h.Send(leaves, BackupRequest(7, "/backups/1"));
+  h.Settle();
+  REQUIRE(h.core().waiters() == 1);
+  h.engine().OnEndOfInput(leaves, h.now());
+  h.Settle();
+  CHECK(h.core().waiters() == 0);
+  const core::SessionTable& sessions = h.core().sessions();
+  uint32_t online = 0;
+  for (const auto& [id, slot] : sessions.by_id()) online += sessions.at(slot).online() ? 1 : 0;
+  CHECK(online == 1);
+  h.Call(holder, TokenRequest(9, Method::kRelease, token));
+  CHECK(h.TakeReplies(leaves).empty());
+  CHECK_FALSE(h.driver().socket(leaves).closed);
+  h.engine().OnBackupDone(leaves, Status::IoError("no room"), h.now());
+  CHECK(h.TakeReplies(leaves).size() == 1);
+  CHECK(h.driver().socket(leaves).closed);
 }
 
 TEST_CASE("a backup that failed is told with its reason, and only to whoever asked") {

@@ -100,6 +100,39 @@ TEST_CASE("listings that wait for a commit have a bound together, and the rest w
   CHECK_FALSE(h.engine().input_held());
 }
 
+TEST_CASE("a turn has its bound for those who waited for a commit and go on with other requests") {
+  StalledDisk disk;
+  EngineHarness& h = disk.h;
+  for (const ConnectionId id : disk.ConnectMany(30)) h.Send(id, TokenPageRequests(1, 1));
+  disk.Turns(50);
+  wire::OutputBuffer flow;
+  wire::EncodeFlowRequest(1, 1, &flow);
+  std::string requests(flow.view());
+  for (uint32_t i = 2; i < 400; ++i) requests += PlainRequest(i, Method::kPing);
+  const auto many = disk.ConnectMany(600);
+  for (const ConnectionId id : many) {
+    h.Send(id, requests);
+    h.Turn();
+  }
+  disk.Turns(50);
+  const auto answered = [&] {
+    size_t count = 0;
+    for (const ConnectionId id : many) count += h.TakeIds(id).size();
+    return count;
+  };
+  h.FinishCommit();
+  answered();
+  size_t in_all = 0;
+  for (int turn = 0; turn < 3; ++turn) {
+    h.engine().ResumeInput(h.now());
+    h.engine().TurnEnd();
+    const size_t in_turn = answered();
+    CHECK(in_turn <= 10'000);
+    in_all += in_turn;
+  }
+  CHECK(in_all > 5'000);
+}
+
 TEST_CASE("replies that wait for a commit leave each connection its part, however small they are") {
   Limits limits = SmallTotal();
   limits.output_total_bytes_max = 64 * 1024;
