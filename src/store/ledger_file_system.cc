@@ -53,8 +53,16 @@ LedgerFileSystem::LedgerFileSystem(const std::shared_ptr<LogViews>& views, const
       lock_(lock),
       current_path_(lock->ledger_dir() + "/CURRENT"),
       views_(views),
+      mark_(views, lock->ledger_dir()),
       spares_(views, lock, spare_bytes, std::move(log)),
       witness_(views, lock, std::move(report)) {}
+
+IOStatus LedgerFileSystem::MarkOpening() {
+  IOStatus status = CheckOurs();
+  const std::lock_guard lock(mutex_);
+  marked_ = true;
+  return status.ok() ? mark_.Begin() : status;
+}
 
 void LedgerFileSystem::BeginOpen() {
   const std::lock_guard lock(mutex_);
@@ -89,6 +97,8 @@ IOStatus LedgerFileSystem::Keep(uint64_t batch_number, bool unsynced) {
   const std::lock_guard lock(mutex_);
   if (!kept_.ok()) return kept_;
   kept_ = CheckOurs();
+  // Gone for good before there is another CURRENT: that syncs the directory first.
+  if (kept_.ok() && std::exchange(marked_, false)) kept_ = mark_.Remove();
   if (kept_.ok() && opening_ && !next_current_.empty()) kept_ = ReplaceCurrent();
   begun_ = logged_ = committed_ = batch_number;
   {
@@ -123,7 +133,8 @@ void LedgerFileSystem::StopHelpers() {
 
 void LedgerFileSystem::Undo() {
   const std::lock_guard lock(mutex_);
-  if (!std::exchange(opening_, false)) return;
+  const bool marked = std::exchange(marked_, false);
+  if (!std::exchange(opening_, false) && !marked) return;
   doomed_.clear();
   if (replaced_) return;
   if (!next_current_.empty()) made_.insert(std::exchange(next_current_, {}));
@@ -131,6 +142,8 @@ void LedgerFileSystem::Undo() {
     if (!CheckOurs().ok()) return;
     target()->DeleteFile(path, IOOptions(), nullptr).PermitUncheckedError();
   }
+  // Last, since it tells what is to be removed.
+  if (marked && CheckOurs().ok()) mark_.Remove().PermitUncheckedError();
 }
 
 IOStatus LedgerFileSystem::NewLog(const std::string& path, const rocksdb::FileOptions& options,

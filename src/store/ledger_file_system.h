@@ -9,8 +9,8 @@
 // that were there before wait. Keep, called when the ledger has been proved to
 // be complete, does both; Undo, called when it was refused and the database is closed, removes what
 // was made instead, and the directory is as it was. A process that is killed in between leaves what
-// RocksDB leaves when it is killed while it opens: an old manifest, and files beside it that the
-// next open removes.
+// RocksDB leaves when it is killed while it opens: an old manifest, and files beside it. The next
+// open removes these at once (opening_mark.h).
 //
 // The ledger stays locked until its LedgerLock goes. RocksDB takes and drops the same lock, and the
 // process would lose it when the database is closed, before Undo and StopHelpers. So RocksDB is
@@ -45,6 +45,7 @@
 
 #include "store/ledger_lock.h"
 #include "store/log_views.h"
+#include "store/opening_mark.h"
 #include "store/spare_logs.h"
 #include "store/witness_file.h"
 
@@ -59,6 +60,9 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
                    uint64_t spare_bytes = 0, std::shared_ptr<rocksdb::Logger> log = nullptr,
                    WitnessFile::Report report = nullptr);
 
+  // First of all, when there is a ledger with a CURRENT file: removes what opens left that were
+  // killed, and notes that one begins.
+  rocksdb::IOStatus MarkOpening();
   // See LogViews. REQUIRES: BeginOpen was not called.
   void HideLogs(HiddenLogs hidden) { views_->Hide(std::move(hidden)); }
   // REQUIRES: there is a ledger with a CURRENT file, and it is not open yet.
@@ -132,6 +136,7 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   rocksdb::FileLock shown_lock_;  // What RocksDB gets for that of the ledger.
   const std::string current_path_;
   const std::shared_ptr<LogViews> views_;
+  OpeningMark mark_;
   SpareLogs spares_;
   WitnessFile witness_;
   std::atomic<uint64_t> committed_{0};
@@ -139,7 +144,8 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   std::atomic<uint64_t> logged_{0};  // The last batch of which a log has something.
 
   std::mutex mutex_;
-  bool opening_ = false;          // Guarded by mutex_, as are the next five.
+  bool opening_ = false;          // Guarded by mutex_, as are the next six.
+  bool marked_ = false;           // By MarkOpening.
   bool replaced_ = false;         // CURRENT may be the new one: nothing is undone.
   rocksdb::IOStatus kept_;        // Of the first Keep that failed.
   std::set<std::string> made_;    // By this open.

@@ -91,6 +91,10 @@ Status RocksStore::Impl::OpenForServer() {
       .PermitUncheckedError();
   std::vector<std::string> names = {DefaultFamily()};
   Status present = CheckLedgerPresent(dir);
+  if (present.ok()) {
+    NOWCALLS_RETURN_IF_ERROR(
+        FromRocks(files->MarkOpening(), "remove what a start left that was cut off", dir));
+  }
   if (present.ok() || present.code() == StatusCode::kNotFound) {
     NOWCALLS_RETURN_IF_ERROR(FindWitness(real.get()));
   }
