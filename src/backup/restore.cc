@@ -58,7 +58,7 @@ Result<bool> MakeDataDir(const std::string& data_dir) {
   }
   const std::string found = entries->path().filename();
   return Status::InvalidArgument(data_dir + " is not empty: it holds " + found +
-                                 (found == "restoring"
+                                 (found == store::kRestoringName
                                       ? ", what a restore left that did not end: remove that first"
                                       : ". Nothing is ever overwritten: name a new directory"));
 }
@@ -167,7 +167,7 @@ Result<Restored> Restore(const std::string& from, const std::string& data_dir,
   NOWCALLS_RETURN_IF_ERROR(store::CheckOutside(dir, from, "the backup"));
   const Result<bool> made = MakeDataDir(dir);
   if (!made.ok()) return made.status();
-  const std::string work = dir + "/restoring";
+  const std::string work = dir + "/" + store::kRestoringName;
   Result<Restored> restored = RestoreTo(from, work, *std::move(manifest), now, stop);
   Status status = restored.status();
   if (status.ok()) status = MoveIntoPlace(work, dir);

@@ -1,7 +1,8 @@
 // Restores a backup as the ledger of a new data directory.
 //
 // Thread: any but the loop. The ledger is made in NEW/restoring and becomes NEW/ledger in one step,
-// when it is on disk, verified and marked; whoever is killed before leaves no ledger.
+// when it is on disk, verified and marked; whoever is killed before leaves no ledger,
+// and a directory in which no server makes one until NEW/restoring is removed.
 //
 // The mark is a batch of its own, a seal whose next fence is further on, as FenceAfterGap says
 // (ledger/fence_line.h): beyond all that the original and every earlier copy of any of its backups

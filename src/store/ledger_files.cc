@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -87,17 +88,31 @@ std::string LedgerDir(const std::string& data_dir) {
 
 namespace {
 
+// A directory of the same name is somebody else's.
+bool IsFile(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
 bool HasBackupFile(const std::string& data_dir) {
-  std::error_code error;
-  return fs::exists(data_dir + "/" + kBackupManifestName, error) ||
-         fs::exists(data_dir + "/" + kBackupUnfinishedName, error);
+  return IsFile(data_dir + "/" + kBackupManifestName) ||
+         IsFile(data_dir + "/" + kBackupUnfinishedName);
 }
 
 }  // namespace
 
 bool IsBackupWithoutManifest(const std::string& data_dir) {
-  std::error_code error;
-  return !HasBackupFile(data_dir) && fs::exists(LedgerDir(data_dir) + "/" + kBackupMarkName, error);
+  return !HasBackupFile(data_dir) && IsFile(LedgerDir(data_dir) + "/" + kBackupMarkName);
+}
+
+bool TellsOfDirectory(std::string_view name) {
+  // Those that a data directory, a backup and a ledger are known by, and LOCK, by which the
+  // directory of a port file is taken for a database. All others mean something only in a ledger.
+  constexpr std::string_view kNames[] = {
+      kLedgerName, kRestoringName, kBackupManifestName, kBackupUnfinishedName, kBackupMarkName,
+      "CURRENT",   "LOCK",         "IDENTITY"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
+         name.starts_with("MANIFEST-");
 }
 
 Result<bool> IsThere(const std::string& path) {
@@ -121,10 +136,24 @@ Status CheckNoBackup(const std::string& data_dir) {
       "`nowcalls-admin repair` makes a ledger of this one");
 }
 
+Status CheckNoRestore(const std::string& data_dir) {
+  const std::string work = data_dir + "/" + kRestoringName;
+  std::error_code error;
+  if (!fs::is_directory(work, error)) return {};
+  // One that was ended while it removed its work has made the ledger.
+  if (CheckLedgerPresent(LedgerDir(data_dir)).code() != StatusCode::kNotFound) return {};
+  return Status::InvalidArgument(
+      "a restore to " + data_dir + " did not end: there is " + work +
+      " and no ledger, and a new one would be empty. If no restore is running, remove " + work +
+      " and run `nowcalls-admin restore` again");
+}
+
+bool IsDatabase(const std::string& dir) { return IsFile(dir + "/CURRENT"); }
+
 Status CheckDataDir(const std::string& data_dir) {
   if (data_dir.empty()) return Status::InvalidArgument("the data directory has no name");
+  if (!IsDatabase(data_dir)) return {};
   std::error_code error;
-  if (!fs::exists(data_dir + "/CURRENT", error)) return {};
   const std::string dir = WithoutEndSlashes(data_dir);
   const fs::path absolute = WithoutEndSlashes(fs::absolute(dir, error).lexically_normal());
   const std::string why = dir + " holds a database itself, so it is no data directory";

@@ -25,6 +25,12 @@ inline constexpr char kBackupUnfinishedName[] = "backup.unfinished";
 // In the ledger's directory of a backup, so that it is known for what it is without these two.
 // Neither part of the ledger nor of the manifest, so a restored ledger does not have it.
 inline constexpr char kBackupMarkName[] = "backup_mark";
+// In a data directory, where a restore makes the ledger until that gets its name.
+inline constexpr char kRestoringName[] = "restoring";
+
+// Whether `name`, without its directory, is one by which nowcalls or RocksDB tell what the
+// directory is that it is in. What a client has made must not have it.
+bool TellsOfDirectory(std::string_view name);
 
 // kInvalidArgument when `data_dir` is a backup: a ledger that is served changes, and what a restore
 // does to fences would be missing.
@@ -32,12 +38,18 @@ Status CheckNoBackup(const std::string& data_dir);
 // Whether all that tells of the backup is its mark, so that it cannot be restored.
 bool IsBackupWithoutManifest(const std::string& data_dir);
 
+// kInvalidArgument when a restore to `data_dir` was begun, and there is no ledger yet: a new one in
+// its place would be empty.
+Status CheckNoRestore(const std::string& data_dir);
+
 // DATA_DIR/ledger.
 std::string LedgerDir(const std::string& data_dir);
 
 // kInvalidArgument when `data_dir` is itself a database, as the directory of a ledger is: one level
 // too deep. The message names the directory that was probably meant.
 Status CheckDataDir(const std::string& data_dir);
+// Whether `dir` is a database, by its CURRENT. A directory of such a name does not tell.
+bool IsDatabase(const std::string& dir);
 
 // kInvalidArgument when `path`, which need not exist, is the directory `dir` or lies within it. The
 // message calls that `name`.

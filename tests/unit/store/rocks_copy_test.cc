@@ -251,6 +251,42 @@ TEST_CASE(
   CHECK((*read)->notes() == std::vector<std::string>{refused.message()});
 }
 
+TEST_CASE("a directory of a name that tells of a backup or a database does not tell of one") {
+  const TempDir dir;
+  OpenKept(dir.path(), TinyOptions());
+  const std::string mark = "ledger/" + std::string(kBackupMarkName);
+  for (const std::string& name :
+       {std::string(kBackupManifestName), std::string(kBackupUnfinishedName), mark,
+        std::string("CURRENT")}) {
+    CAPTURE(name);
+    fs::create_directory(dir.Sub(name));
+    CHECK(LedgerLock::Take(dir.path()).ok());
+    fs::remove(dir.Sub(name));
+  }
+}
+
+TEST_CASE("no ledger is made where a restore did not end, and one that is there is opened") {
+  const TempDir dir;
+  const std::string data_dir = dir.Sub("data");
+  fs::create_directories(data_dir + "/restoring/ledger");
+  for (const bool has_ledger_dir : {false, true}) {
+    CAPTURE(has_ledger_dir);
+    if (has_ledger_dir) fs::create_directory(data_dir + "/ledger");
+    for (const Status& refused : {LedgerLock::Take(data_dir).status(),
+                                  RocksStore::Open(data_dir, TinyOptions()).status()}) {
+      CHECK(refused.code() == StatusCode::kInvalidArgument);
+      CHECK(refused.message().find("remove " + data_dir + "/restoring and run") !=
+            std::string::npos);
+    }
+    CHECK(fs::exists(data_dir + "/ledger") == has_ledger_dir);
+  }
+  fs::remove_all(data_dir);
+  OpenKept(data_dir, TinyOptions());
+  // Killed between the last two steps of a restore.
+  fs::create_directory(data_dir + "/restoring");
+  CHECK(RocksStore::Open(data_dir, TinyOptions()).ok());
+}
+
 TEST_CASE("a copied file has the checksum of its bytes, and one that is too short is refused") {
   const TempDir dir;
   const std::string bytes(700'000, 'x');
