@@ -40,14 +40,40 @@ class StopWatcher : public VerifyWatcher {
   const std::atomic<bool>& stop_;
 };
 
-// What a caller can be wrong about is told from what the disk does.
-Status MakeTarget(const std::string& to, const std::string& data_dir) {
+bool IsSameDirectory(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored);
+}
+
+// Whoever may ask for a backup must not decide by its name whether a server starts, or from what.
+Status CheckTarget(const std::string& to, const std::string& data_dir) {
   if (!fs::path(to).is_absolute()) {
     return Status::InvalidArgument(to +
                                    " is not an absolute path; the backup is made on the "
                                    "machine of the ledger, whose directories are meant");
   }
+  const std::string name = fs::path(to).filename();
+  if (store::TellsOfDirectory(name)) {
+    return Status::InvalidArgument(to + " would have a name by which directories are told apart (" +
+                                   name + "): choose another name");
+  }
   NOWCALLS_RETURN_IF_ERROR(store::CheckOutside(to, store::LedgerDir(data_dir), "the ledger"));
+  const std::string parent = fs::path(to).parent_path();
+  if (IsSameDirectory(parent, data_dir)) {
+    return Status::InvalidArgument(to + " would be in the data directory itself (" + data_dir +
+                                   "): choose a directory elsewhere, if only a subdirectory of it");
+  }
+  if (store::IsDatabase(parent)) {
+    return Status::InvalidArgument(to +
+                                   " would be among the files of a database: choose a "
+                                   "directory elsewhere");
+  }
+  return {};
+}
+
+// What a caller can be wrong about is told from what the disk does.
+Status MakeTarget(const std::string& to, const std::string& data_dir) {
+  NOWCALLS_RETURN_IF_ERROR(CheckTarget(to, data_dir));
   if (mkdir(to.c_str(), kDirMode) == 0) return {};
   switch (errno) {
     case EEXIST:

@@ -157,7 +157,8 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   Server server(
       config, &*ledger, store->get(),
       [&](const std::string& to, const std::atomic<bool>& stop,
-          const std::function<void()>& begun) {
+          const std::function<void()>& begun) -> Result<backup::Manifest> {
+        NOWCALLS_RETURN_IF_ERROR(port_file.CheckIsNot(to));
         return backup::MakeBackup(**store, config.data_dir, to,
                                   std::string("nowcalls-server ") + NOWCALLS_VERSION, VerifyCopy,
                                   stop, begun);

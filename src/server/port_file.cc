@@ -68,16 +68,37 @@ Status RemoveOld(const std::string& path) {
   return Failed("remove", path);
 }
 
-// LOCK and logs of a ledger are empty at times, and so could be taken for a port file.
+// LOCK and logs of a ledger are empty at times, and so could be taken for a port file. Directories
+// of these names are no database's.
 Status CheckDirectory(const std::string& path) {
   std::error_code ignored;
   const fs::path dir = fs::path(path).parent_path();
-  if (!fs::exists(dir / "LOCK", ignored) && !fs::exists(dir / "CURRENT", ignored)) return {};
+  if (!fs::is_regular_file(dir / "LOCK", ignored) &&
+      !fs::is_regular_file(dir / "CURRENT", ignored)) {
+    return {};
+  }
   return Status::InvalidArgument("port-file: " + path +
                                  " would be among the files of a database: name a file elsewhere");
 }
 
+fs::path DirectoryOf(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : ".";
+}
+
+bool IsSameName(const fs::path& a, const fs::path& b) {
+  std::error_code ignored;
+  return a.filename() == b.filename() && fs::equivalent(DirectoryOf(a), DirectoryOf(b), ignored);
+}
+
 }  // namespace
+
+Status PortFile::CheckIsNot(std::string path) const {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  if (path_.empty() || (!IsSameName(path, path_) && !IsSameName(path, FreshPath()))) return {};
+  return Status::InvalidArgument(path +
+                                 " would be in the way of the server's port file: choose "
+                                 "another name");
+}
 
 Status PortFile::Prepare() {
   if (path_.empty()) return Status::Ok();

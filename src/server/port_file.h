@@ -33,6 +33,9 @@ class PortFile {
   Status Prepare();
   // Errors as those of Prepare. A reader sees all of the file or none.
   Status Write(uint16_t port);
+  // kInvalidArgument: what a client wants to make at `path` would have the name of the port file,
+  // or of the one it is made from, and so be in the way of the next server. Any thread.
+  Status CheckIsNot(std::string path) const;
   // What Write wrote, unless another server has put its own there since.
   void Remove();
 

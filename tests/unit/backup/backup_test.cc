@@ -221,6 +221,41 @@ TEST_CASE_FIXTURE(BackedUp, "a backup to where none can be made is refused, and 
   CHECK((FilesBelow(dir.path()) == before));
 }
 
+TEST_CASE_FIXTURE(BackedUp, "no backup has a name by which directories are told apart") {
+  fs::create_directory(dir.Sub("other"));
+  for (const char* name : {"backup.json", "backup.unfinished", "backup_mark", "CURRENT", "LOCK",
+                           "IDENTITY", "MANIFEST-000007", "ledger", "restoring", "ledger//"}) {
+    CAPTURE(name);
+    for (const std::string& parent : {data(), dir.Sub("other"), dir.Sub("absent")}) {
+      const std::string to = parent + "/" + name;
+      const Status refused = MakeBackupAtRest(data(), to, "test", VerifyCopy, kNever).status();
+      CHECK(refused.code() == StatusCode::kInvalidArgument);
+      CHECK_MESSAGE(Contains(refused.message(), "choose another name"), refused.message());
+    }
+  }
+  CHECK(fs::is_empty(dir.Sub("other")));
+}
+
+TEST_CASE_FIXTURE(BackedUp, "no backup is put beside a ledger, nor among the files of another") {
+  fs::create_directory(data() + "/backups");
+  fs::create_symlink(data(), dir.Sub("link"));
+  fs::copy(data(), dir.Sub("other"), fs::copy_options::recursive);
+  const auto refuse = [&](const std::string& to, const std::string& says) {
+    CAPTURE(to);
+    const Status refused = MakeBackupAtRest(data(), to, "test", VerifyCopy, kNever).status();
+    CHECK(refused.code() == StatusCode::kInvalidArgument);
+    CHECK_MESSAGE(Contains(refused.message(), says), refused.message());
+    CHECK_FALSE(fs::exists(to));
+  };
+  for (const std::string& to : {data() + "/b2", data() + "//b2/", data() + "/backups/../b2",
+                                dir.Sub("link/b2"), dir.Sub("link/./b2")}) {
+    refuse(to, "in the data directory itself");
+  }
+  refuse(dir.Sub("other/ledger/b2"), "among the files of a database");
+  refuse(dir.Sub("link/ledger/b2"), "lies within the ledger");
+  CHECK(MakeBackupAtRest(data(), dir.Sub("link/backups/b2"), "test", VerifyCopy, kNever).ok());
+}
+
 TEST_CASE_FIXTURE(BackedUp, "a ledger that a server has, or that is absent, is not backed up") {
   const ServedLedger served(data());
   const Status held = MakeBackupAtRest(data(), dir.Sub("b2"), "test", VerifyCopy, kNever).status();

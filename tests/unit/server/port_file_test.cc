@@ -95,6 +95,36 @@ TEST_CASE("a port file is not put among the files of a ledger") {
   }
 }
 
+TEST_CASE("directories that are named like files of a ledger keep no port file away") {
+  const TempDir dir;
+  fs::create_directory(dir.Sub("LOCK"));
+  fs::create_directory(dir.Sub("CURRENT"));
+  PortFile file(dir.Sub("port"));
+  CHECK(file.Prepare().ok());
+  CHECK(file.Write(4711).ok());
+}
+
+TEST_CASE("a name that a port file needs is given to nobody else") {
+  const TempDir dir;
+  fs::create_directory(dir.Sub("other"));
+  fs::create_symlink(dir.path(), dir.Sub("link"));
+  const PortFile file(dir.Sub("port"));
+  for (const char* taken : {"port", "port.new", "port.new//", "/other/../port.new", "link/port"}) {
+    CAPTURE(taken);
+    const Status refused = file.CheckIsNot(dir.Sub(taken));
+    CHECK(refused.code() == StatusCode::kInvalidArgument);
+    CHECK(refused.message().ends_with("port file: choose another name"));
+  }
+  for (const char* free : {"", "port.ne", "port.new.new", "other/port", "absent/port"}) {
+    CAPTURE(free);
+    CHECK(file.CheckIsNot(dir.Sub(free)).ok());
+    CHECK(PortFile("").CheckIsNot(dir.Sub(free)).ok());
+  }
+  // A path from the directory of the process.
+  CHECK(PortFile("port").CheckIsNot(fs::current_path() / "port.new").code() ==
+        StatusCode::kInvalidArgument);
+}
+
 TEST_CASE("what a server left that was killed while it wrote its port file is no obstacle") {
   for (const char* text : {"", "47", "4711\n"}) {
     const TempDir dir;
