@@ -53,15 +53,15 @@ LedgerFileSystem::LedgerFileSystem(const std::shared_ptr<LogViews>& views, const
       lock_(lock),
       current_path_(lock->ledger_dir() + "/CURRENT"),
       views_(views),
-      mark_(views, lock->ledger_dir()),
+      mark_(views->target(), lock->ledger_dir()),
       spares_(views, lock, spare_bytes, std::move(log)),
       witness_(views, lock, std::move(report)) {}
 
-IOStatus LedgerFileSystem::MarkOpening() {
+IOStatus LedgerFileSystem::MarkOpening(std::vector<std::string>* removed) {
   IOStatus status = CheckOurs();
   const std::lock_guard lock(mutex_);
   marked_ = true;
-  return status.ok() ? mark_.Begin() : status;
+  return status.ok() ? mark_.Begin([this] { return CheckOurs(); }, removed) : status;
 }
 
 void LedgerFileSystem::BeginOpen() {
@@ -174,7 +174,10 @@ IOStatus LedgerFileSystem::NewWritableFile(const std::string& path,
   const bool made = opening_ && target()->FileExists(path, IOOptions(), nullptr).IsNotFound();
   status = IsLog(path) ? NewLog(path, options, file, context)
                        : FileSystemWrapper::NewWritableFile(path, options, file, context);
-  if (made && status.ok()) made_.insert(path);
+  if (made && status.ok()) {
+    made_.insert(path);
+    status = mark_.Made(path);
+  }
   doomed_.erase(path);
   if (!status.ok()) return status;
   // RocksDB begins a log before it writes a batch to it, on the thread that commits or, for a
@@ -220,8 +223,9 @@ IOStatus LedgerFileSystem::RenameFile(const std::string& from, const std::string
   }
   if (to == current_path_) status = SyncDirectory();
   if (status.ok()) status = FileSystemWrapper::RenameFile(from, to, options, context);
-  if (made) made_.insert(status.ok() ? to : from);
-  return status;
+  if (!made) return status;
+  made_.insert(status.ok() ? to : from);
+  return status.ok() ? mark_.Made(to) : status;
 }
 
 IOStatus LedgerFileSystem::DeleteFile(const std::string& path, const IOOptions& options,

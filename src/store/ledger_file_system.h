@@ -42,6 +42,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "store/ledger_lock.h"
 #include "store/log_views.h"
@@ -60,9 +61,9 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
                    uint64_t spare_bytes = 0, std::shared_ptr<rocksdb::Logger> log = nullptr,
                    WitnessFile::Report report = nullptr);
 
-  // First of all, when there is a ledger with a CURRENT file: removes what opens left that were
-  // killed, and notes that one begins.
-  rocksdb::IOStatus MarkOpening();
+  // First of all, when there is a ledger with a CURRENT file: removes what an open left that was
+  // killed, whose names `removed` gets, and notes what this one makes.
+  rocksdb::IOStatus MarkOpening(std::vector<std::string>* removed);
   // See LogViews. REQUIRES: BeginOpen was not called.
   void HideLogs(HiddenLogs hidden) { views_->Hide(std::move(hidden)); }
   // REQUIRES: there is a ledger with a CURRENT file, and it is not open yet.

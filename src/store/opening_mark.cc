@@ -1,12 +1,14 @@
 #include "store/opening_mark.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "base/crc32c.h"
 #include "store/ledger_files.h"
+#include "store/log_views.h"
 
 namespace nowcalls::store {
 namespace {
@@ -14,103 +16,106 @@ namespace {
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
-constexpr std::string_view kHead = "nowcalls opening 1\n";
-
 bool IsAbsent(const IOStatus& status) { return status.IsNotFound() || status.IsPathNotFound(); }
 
-// Nothing: they are no number.
-std::optional<uint64_t> Number(std::string_view digits) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return number;
+// Of a file; nothing when there is none.
+std::optional<uint64_t> InodeOf(const std::string& path) {
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  return info.st_ino;
 }
 
-std::string MarkText(std::string_view ledger, uint64_t greatest) {
-  std::string text(kHead);
-  text.append(ledger).append(std::to_string(greatest)).append("\n");
-  return text + std::to_string(Crc32c(text)) + "\n";
+// A line is some text and, behind a space, the checksum of that.
+std::string Line(const std::string& text) {
+  return text + " " + std::to_string(Crc32c(text)) + "\n";
 }
 
-// What MarkText was given; nothing when `text` is not of it, or of another ledger.
-std::optional<uint64_t> GreatestOf(std::string_view text, std::string_view ledger) {
-  std::string_view rest = text;
-  if (!rest.starts_with(kHead)) return std::nullopt;
-  rest.remove_prefix(kHead.size());
-  if (!rest.starts_with(ledger)) return std::nullopt;
-  rest.remove_prefix(ledger.size());
-  const std::optional<uint64_t> greatest = Number(rest.substr(0, rest.find('\n')));
-  if (!greatest.has_value() || text != MarkText(ledger, *greatest)) return std::nullopt;
-  return greatest;
+// "NAME INODE": neither has a space in it.
+std::string MadeText(const std::string& name, uint64_t inode) {
+  return name + " " + std::to_string(inode);
 }
 
 }  // namespace
 
-uint64_t MadeFileNumber(std::string_view name) {
-  const auto take = [](std::string_view* text, std::string_view what, bool at_end) {
-    if (at_end ? !text->ends_with(what) : !text->starts_with(what)) return false;
-    at_end ? text->remove_suffix(what.size()) : text->remove_prefix(what.size());
-    return true;
-  };
-  bool known = take(&name, ".dbtmp", true);
-  if (take(&name, "MANIFEST-", false) || take(&name, "OPTIONS-", false)) {
-    known = true;
-  } else {
-    known = known || take(&name, ".sst", true) || take(&name, ".log", true);
+OpeningMark::OpeningMark(rocksdb::FileSystem* files, std::string ledger_dir)
+    : files_(files), dir_(std::move(ledger_dir)), path_(dir_ + "/opening") {}
+
+IOStatus OpeningMark::Begin(const std::function<IOStatus()>& may_delete,
+                            std::vector<std::string>* removed) {
+  const std::string head = Head();
+  if (head.empty()) return IOStatus::OK();
+  std::string text;
+  IOStatus status = rocksdb::ReadFileToString(files_, path_, &text);
+  if (!status.ok() && !IsAbsent(status)) return status;
+  status = RemoveMade(text, head, may_delete, removed);
+  if (status.ok()) {
+    status = files_->NewWritableFile(path_, rocksdb::FileOptions(), &file_, nullptr);
   }
-  return known ? Number(name).value_or(0) : 0;
+  return status.ok() ? file_->Append(head, IOOptions(), nullptr) : status;
 }
 
-OpeningMark::OpeningMark(std::shared_ptr<rocksdb::FileSystem> files, std::string ledger_dir)
-    : files_(std::move(files)), dir_(std::move(ledger_dir)), path_(dir_ + "/opening") {}
-
-IOStatus OpeningMark::Begin() {
-  std::vector<std::string> names;
-  IOStatus status = files_->GetChildren(dir_, IOOptions(), &names, nullptr);
-  if (!status.ok()) return status;
-  std::string text;
-  const IOStatus read = rocksdb::ReadFileToString(files_.get(), path_, &text);
-  if (!read.ok() && !IsAbsent(read)) return read;
-  const std::string ledger = LedgerText();
-  if (ledger.empty()) return IOStatus::OK();
-  const std::optional<uint64_t> marked = GreatestOf(text, ledger);
-  if (marked.has_value()) return RemoveAbove(*marked, &names);
-  uint64_t greatest = 0;
-  for (const std::string& name : names) greatest = std::max(greatest, MadeFileNumber(name));
-  return Write(MarkText(ledger, greatest));
+IOStatus OpeningMark::Made(const std::string& path) {
+  if (file_ == nullptr) return IOStatus::OK();
+  const std::optional<uint64_t> inode = InodeOf(path);
+  if (!inode.has_value()) return IOStatus::OK();
+  const std::string line = Line(MadeText(path.substr(path.rfind('/') + 1), *inode));
+  return file_->Append(line, IOOptions(), nullptr);
 }
 
 IOStatus OpeningMark::Remove() {
+  IOStatus closed;
+  if (file_ != nullptr) closed = file_->Close(IOOptions(), nullptr);
+  file_.reset();
   const IOStatus removed = files_->DeleteFile(path_, IOOptions(), nullptr);
-  return IsAbsent(removed) ? IOStatus::OK() : removed;
+  return IsAbsent(removed) || removed.ok() ? closed : removed;
 }
 
 // Which ledger it is, and which state of it: no open that is not kept changes any of this. Empty
 // when that cannot be told.
-std::string OpeningMark::LedgerText() const {
+std::string OpeningMark::Head() const {
   const std::string manifest = ManifestState(dir_);
   if (manifest.empty()) return manifest;
   std::string identity;
-  rocksdb::ReadFileToString(files_.get(), dir_ + "/IDENTITY", &identity).PermitUncheckedError();
-  return manifest + "\n" + identity + "\n";
+  rocksdb::ReadFileToString(files_, dir_ + "/IDENTITY", &identity).PermitUncheckedError();
+  return Line("nowcalls opening 1 " + manifest + " " + identity.substr(0, identity.find('\n')));
 }
 
-IOStatus OpeningMark::RemoveAbove(uint64_t number, std::vector<std::string>* names) {
-  for (const std::string& name : *names) {
-    if (MadeFileNumber(name) <= number) continue;
-    IOStatus removed = files_->DeleteFile(dir_ + "/" + name, IOOptions(), nullptr);
-    if (!removed.ok() && !IsAbsent(removed)) return removed;
+IOStatus OpeningMark::RemoveMade(std::string_view text, const std::string& head,
+                                 const std::function<IOStatus()>& may_delete,
+                                 std::vector<std::string>* removed) {
+  if (!text.starts_with(head)) return IOStatus::OK();
+  text.remove_prefix(head.size());
+  for (;;) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) return IOStatus::OK();
+    const std::string line(text.substr(0, end + 1));
+    text.remove_prefix(line.size());
+    const std::string name = line.substr(0, line.find(' '));
+    const std::string path = dir_ + "/" + name;
+    const std::optional<uint64_t> inode = InodeOf(path);
+    if (!inode.has_value() || line != Line(MadeText(name, *inode))) continue;
+    bool content = false;
+    IOStatus status = IsLog(name) ? HasContent(path, &content) : IOStatus::OK();
+    if (content) continue;
+    if (status.ok()) status = may_delete();
+    if (status.ok()) status = files_->DeleteFile(path, IOOptions(), nullptr);
+    if (!status.ok()) return status;
+    removed->push_back(name);
   }
-  return IOStatus::OK();
 }
 
-IOStatus OpeningMark::Write(const std::string& text) {
-  std::unique_ptr<rocksdb::FSWritableFile> file;
-  IOStatus status = files_->NewWritableFile(path_, rocksdb::FileOptions(), &file, nullptr);
-  if (status.ok()) status = file->Append(text, IOOptions(), nullptr);
-  if (file == nullptr) return status;
-  const IOStatus closed = file->Close(IOOptions(), nullptr);
-  return status.ok() ? closed : status;
+// Whether there is anything but zeros.
+IOStatus OpeningMark::HasContent(const std::string& path, bool* content) const {
+  std::unique_ptr<rocksdb::FSSequentialFile> file;
+  IOStatus status = files_->NewSequentialFile(path, rocksdb::FileOptions(), &file, nullptr);
+  std::vector<char> buffer(size_t{64} * 1024);
+  while (status.ok() && !*content) {
+    rocksdb::Slice read;
+    status = file->Read(buffer.size(), IOOptions(), &read, buffer.data(), nullptr);
+    if (!status.ok() || read.empty()) break;
+    *content = std::any_of(read.data(), read.data() + read.size(), [](char c) { return c != 0; });
+  }
+  return status;
 }
 
 }  // namespace nowcalls::store

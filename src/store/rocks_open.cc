@@ -92,8 +92,12 @@ Status RocksStore::Impl::OpenForServer() {
   std::vector<std::string> names = {DefaultFamily()};
   Status present = CheckLedgerPresent(dir);
   if (present.ok()) {
-    NOWCALLS_RETURN_IF_ERROR(
-        FromRocks(files->MarkOpening(), "remove what a start left that was cut off", dir));
+    std::vector<std::string> removed;
+    const rocksdb::IOStatus marked = files->MarkOpening(&removed);
+    for (const std::string& name : removed) {
+      notes.push_back("removed " + dir + "/" + name + ", which a start made that was cut off");
+    }
+    NOWCALLS_RETURN_IF_ERROR(FromRocks(marked, "remove what a start made that was cut off", dir));
   }
   if (present.ok() || present.code() == StatusCode::kNotFound) {
     NOWCALLS_RETURN_IF_ERROR(FindWitness(real.get()));
@@ -382,7 +386,11 @@ Result<std::unique_ptr<RocksStore>> RocksStore::OpenForRead(const std::string& d
     if (opened.ok()) opened = impl->CheckFormat(&formatted);
     if (opened.ok() && formatted) opened = impl->CheckBatches(impl->views->Segments(dir));
     // A server that started meanwhile may have taken files away under the open.
-    const bool disturbed = !held && ManifestState(dir) != before;
+    bool disturbed = !held && ManifestState(dir) != before;
+    if (!held && !disturbed && !opened.ok()) {
+      const Result<LedgerHolder> now = FindLedgerHolder(data_dir);
+      disturbed = now.ok() && now->pid != 0;
+    }
     if (disturbed && attempt < kReadAttemptsMax) continue;
     if (!opened.ok()) return opened;
     if (!formatted) return NeverFinished(dir);

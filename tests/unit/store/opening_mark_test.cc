@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -31,6 +32,8 @@ std::map<std::string, std::string> FilesOf(const std::string& dir) {
 // A directory that looks like a ledger's to the mark.
 class MarkedDir {
  public:
+  using Names = std::vector<std::string>;
+
   MarkedDir() {
     Write("CURRENT", "MANIFEST-000005\n");
     Write("MANIFEST-000005", "manifest");
@@ -44,88 +47,122 @@ class MarkedDir {
     WriteStringToFile(Path(name), text);
   }
   bool Has(const std::string& name) const { return fs::exists(Path(name)); }
-  OpeningMark Mark() const { return {rocksdb::FileSystem::Default(), dir_.path()}; }
+  OpeningMark Mark() const { return {rocksdb::FileSystem::Default().get(), dir_.path()}; }
+
+  // An open makes these and is killed; a log has zeros.
+  void MakeAndDie(const Names& names) const {
+    OpeningMark mark = Mark();
+    CHECK(BeginWith(&mark).empty());
+    for (const std::string& name : names) {
+      Write(name, name.ends_with(".log") ? std::string(100'000, '\0') : "made");
+      REQUIRE(mark.Made(Path(name)).ok());
+    }
+  }
+  // What the next one removes.
+  Names Begin() const {
+    OpeningMark mark = Mark();
+    return BeginWith(&mark);
+  }
 
  private:
+  static Names BeginWith(OpeningMark* mark) {
+    Names removed;
+    REQUIRE(mark->Begin([] { return rocksdb::IOStatus::OK(); }, &removed).ok());
+    return removed;
+  }
+
   TempDir dir_;
 };
 
-TEST_CASE("the numbers of files that an open makes are known by their names") {
-  CHECK(MadeFileNumber("000012.sst") == 12);
-  CHECK(MadeFileNumber("000012.log") == 12);
-  CHECK(MadeFileNumber("000012.dbtmp") == 12);
-  CHECK(MadeFileNumber("MANIFEST-000012") == 12);
-  CHECK(MadeFileNumber("OPTIONS-1234567") == 1'234'567);
-  CHECK(MadeFileNumber("OPTIONS-000012.dbtmp") == 12);
-  for (const std::string_view name :
-       {"", "12", "000012", "x12.sst", "12.sstx", "12.sst.old", "CURRENT", "LOCK", "witness",
-        "opening", "spare_log", "MANIFEST-", "MANIFEST-x", "-1.sst", "99999999999999999999.sst"}) {
-    CAPTURE(name);
-    CHECK(MadeFileNumber(name) == 0);
-  }
-}
-
-TEST_CASE("what came after the mark goes at the next open, and nothing else") {
+TEST_CASE("what an open made that was killed goes at the next one, and nothing else") {
   const MarkedDir dir;
-  REQUIRE(dir.Mark().Begin().ok());
-  for (const char* made : {"000010.sst", "000011.log", "MANIFEST-000012", "OPTIONS-000013",
-                           "000014.dbtmp", "OPTIONS-000015.dbtmp"}) {
-    dir.Write(made, "made");
-  }
-  for (const char* other : {"000007.sst", "000016.sst.keep", "000017", "notes.txt"}) {
+  const MarkedDir::Names made = {"000010.sst", "000011.log", "MANIFEST-000012", "OPTIONS-000013",
+                                 "000014.dbtmp"};
+  dir.MakeAndDie(made);
+  // Whatever its number.
+  for (const char* other : {"000007.sst", "000015.sst", "000016.log", "notes.txt"}) {
     dir.Write(other, "other");
   }
-  REQUIRE(dir.Mark().Begin().ok());
-  CHECK(FilesOf(fs::path(dir.Path("x")).parent_path()).size() == 10);
+  CHECK(dir.Begin() == made);
+  for (const std::string& name : made) CHECK_FALSE(dir.Has(name));
   for (const char* kept : {"CURRENT", "IDENTITY", "MANIFEST-000005", "000004.log", "000009.sst",
-                           "000007.sst", "000016.sst.keep", "000017", "notes.txt", "opening"}) {
+                           "000007.sst", "000015.sst", "000016.log", "notes.txt"}) {
     CAPTURE(kept);
     CHECK(dir.Has(kept));
   }
-  REQUIRE(dir.Mark().Remove().ok());
+  CHECK(dir.Begin().empty());
+  OpeningMark mark = dir.Mark();
+  REQUIRE(mark.Remove().ok());
   CHECK_FALSE(dir.Has("opening"));
-  CHECK(dir.Mark().Remove().ok());
+  CHECK(mark.Remove().ok());
+  CHECK(mark.Made(dir.Path("000009.sst")).ok());
+  CHECK_FALSE(dir.Has("opening"));
 }
 
-TEST_CASE("a mark of another ledger, of before its CURRENT was replaced, or damaged, is none") {
-  const auto change = [](const MarkedDir& dir, int which) {
+TEST_CASE(
+    "a file of the same name that came from elsewhere stays, and so does a log with a record") {
+  const MarkedDir dir;
+  dir.MakeAndDie({"000010.sst", "000011.log", "000012.log", "000013.sst"});
+  dir.Write("elsewhere", "data");
+  fs::rename(dir.Path("elsewhere"), dir.Path("000010.sst"));
+  // As `cp` writes over a file.
+  dir.Write("000011.log", std::string(70'000, '\0') + "x");
+  fs::remove(dir.Path("000013.sst"));
+  fs::create_directory(dir.Path("000013.sst"));
+  CHECK(dir.Begin() == MarkedDir::Names{"000012.log"});
+  CHECK(dir.Has("000010.sst"));
+  CHECK(dir.Has("000011.log"));
+  CHECK(dir.Has("000013.sst"));
+}
+
+TEST_CASE("a mark of another ledger, or of before its CURRENT was replaced, is none") {
+  for (int which = 0; which < 4; ++which) {
+    CAPTURE(which);
+    const MarkedDir dir;
+    dir.MakeAndDie({"MANIFEST-000012", "000013.log"});
     if (which == 0) dir.Write("IDENTITY", "two");
     if (which == 1) dir.Write("MANIFEST-000005", "a longer manifest");
     if (which == 2) dir.Write("CURRENT", "MANIFEST-000012\n");
-    if (which >= 3) {
-      std::string mark = ReadFileToString(dir.Path("opening"));
-      const auto bytes = static_cast<int>(mark.size());
-      if (which - 3 < bytes) {
-        mark[static_cast<size_t>(which - 3)] ^= 1;
-      } else {
-        mark.resize(static_cast<size_t>(which - 3 - bytes));
-      }
-      dir.Write("opening", mark);
-    }
-  };
-  for (int which = 0; which < 150; ++which) {
-    const MarkedDir dir;
-    REQUIRE(dir.Mark().Begin().ok());
-    dir.Write("MANIFEST-000012", "manifest");
-    dir.Write("000013.log", "log");
-    if (which >= 3 + 2 * static_cast<int>(ReadFileToString(dir.Path("opening")).size())) break;
-    change(dir, which);
-    CAPTURE(which);
-    REQUIRE(dir.Mark().Begin().ok());
+    if (which == 3) fs::remove(dir.Path("MANIFEST-000005"));
+    CHECK(dir.Begin().empty());
     CHECK(dir.Has("000013.log"));
-    // The new one is about what is there now.
-    dir.Write("000014.log", "log");
-    REQUIRE(dir.Mark().Begin().ok());
-    CHECK(dir.Has("000013.log"));
-    CHECK_FALSE(dir.Has("000014.log"));
   }
 }
 
-TEST_CASE("a mark that cannot be told to be of the ledger is not made") {
+TEST_CASE("of a mark that is damaged or cut off, only lines that are whole count") {
+  const auto whole = [] {
+    const MarkedDir dir;
+    dir.MakeAndDie({"000010.sst", "000011.sst"});
+    return ReadFileToString(dir.Path("opening")).size();
+  }();
+  for (size_t at = 0; at < whole; ++at) {
+    for (const bool cut : {true, false}) {
+      CAPTURE(at);
+      CAPTURE(cut);
+      const MarkedDir dir;
+      dir.MakeAndDie({"000010.sst", "000011.sst"});
+      std::string mark = ReadFileToString(dir.Path("opening"));
+      if (at >= mark.size()) continue;
+      if (cut) {
+        mark.resize(at);
+      } else {
+        mark[at] = static_cast<char>(mark[at] ^ 1);
+      }
+      dir.Write("opening", mark);
+      CHECK(dir.Begin().size() < 2);
+      CHECK(dir.Has("000009.sst"));
+    }
+  }
+}
+
+TEST_CASE("nothing is removed from a directory that is not the ledger's any more") {
   const MarkedDir dir;
-  fs::remove(dir.Path("MANIFEST-000005"));
-  REQUIRE(dir.Mark().Begin().ok());
-  CHECK_FALSE(dir.Has("opening"));
+  dir.MakeAndDie({"000010.sst"});
+  OpeningMark mark = dir.Mark();
+  MarkedDir::Names removed;
+  CHECK(mark.Begin([] { return rocksdb::IOStatus::IOFenced("another"); }, &removed).IsIOFenced());
+  CHECK(removed.empty());
+  CHECK(dir.Has("000010.sst"));
 }
 
 TEST_CASE("starts that are killed one after the other leave no more than one of them") {
@@ -147,11 +184,14 @@ TEST_CASE("starts that are killed one after the other leave no more than one of 
     fs::remove_all(dir.Sub("open"));
     fs::rename(dir.Sub("killed"), dir.Sub("open"));
     const auto store = OpenTiny(dir.Sub("open"));
-    fs::copy(dir.Sub("open"), dir.Sub("killed"), fs::copy_options::recursive);
+    // The very files, as a kill leaves them.
+    fs::copy(dir.Sub("open"), dir.Sub("killed"),
+             fs::copy_options::recursive | fs::copy_options::create_hard_links);
     const auto after = FilesOf(ledger);
     CHECK(after.contains("opening"));
     if (kill == 0) left_by_one = after.size();
     CHECK(after.size() == left_by_one);
+    CHECK(store->notes().size() == (kill == 0 ? 0 : left_by_one - before.size() - 1));
   }
   REQUIRE(left_by_one > before.size() + 2);
   {
