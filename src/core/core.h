@@ -351,7 +351,7 @@ class Core {
   void ExpireWaiters(const Turn& turn, uint32_t waiters_max);
   void TrackWaiting(const Flow& flow);
   void Wake(FlowSlot slot);
-  void WakeNamespace(NamespaceSlot name_space);
+  void WakeNamespace(NamespaceSlot slot);
   void GrantWaiters(const Turn& turn);
   void GrantSomeWaiters(const Turn& turn);
   uint32_t GrantWaitersIn(const Turn& turn, NamespaceSlot slot, uint32_t cost_max);

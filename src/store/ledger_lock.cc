@@ -36,16 +36,16 @@ OurLedgers& LedgersOfThisProcess() {
   return ledgers;
 }
 
-struct flock WholeFile(short type) {
+struct flock WholeFile(int type) {
   struct flock whole {};
-  whole.l_type = type;
+  whole.l_type = static_cast<decltype(whole.l_type)>(type);
   whole.l_whence = SEEK_SET;
   return whole;
 }
 
 // Who is in the way of a lock of `type`: of a shared one only servers, not readers. `*is_reader`:
 // what is in the way is a shared one.
-Result<LedgerHolder> HolderOf(int fd, short type, const std::string& path,
+Result<LedgerHolder> HolderOf(int fd, int type, const std::string& path,
                               bool* is_reader = nullptr) {
   struct flock probe = WholeFile(type);
   if (fcntl(fd, F_GETLK, &probe) != 0) return OsError("probe the lock", path);
@@ -60,7 +60,7 @@ std::string Describe(const LedgerHolder& holder) {
   return "a process outside this container (its pid is not visible here)";
 }
 
-Status HeldByAnother(int fd, short type, const std::string& dir) {
+Status HeldByAnother(int fd, int type, const std::string& dir) {
   bool is_reader = false;
   const Result<LedgerHolder> holder = HolderOf(fd, type, dir + "/LOCK", &is_reader);
   if (!holder.ok()) return holder.status();

@@ -74,7 +74,7 @@ IOStatus OpeningMark::Remove() {
 // when that cannot be told.
 std::string OpeningMark::Head() const {
   const std::string manifest = ManifestState(dir_);
-  if (manifest.empty()) return manifest;
+  if (manifest.empty()) return {};
   std::string identity;
   rocksdb::ReadFileToString(files_, dir_ + "/IDENTITY", &identity).PermitUncheckedError();
   return Line("nowcalls opening 1 " + manifest + " " + identity.substr(0, identity.find('\n')));

@@ -251,7 +251,7 @@ void SimServer::Apply(const ledger::CommitBatch& batch) {
   }
 }
 
-void SimServer::Sync() {
+void SimServer::Sync() const {
   NOWCALLS_CHECK(world_.store->Sync().ok());
   if (watch_.synced) watch_.synced();
 }

@@ -118,7 +118,7 @@ class SimServer final : public engine::Driver {
   void Die(Fault cause);
   void GoDown();
   void Apply(const ledger::CommitBatch& batch);
-  void Sync();
+  void Sync() const;
   void Hindered(int64_t duration_ms) const;
   // Counts a call; false: the process died instead of making it.
   bool Lives();
