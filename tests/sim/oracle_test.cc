@@ -337,6 +337,17 @@ TEST_CASE("a token ends when its time is over") {
     court.oracle.Audit({token});
     CHECK(court.Verdict() == "I7");
   }
+  SUBCASE("later, when its client may have gone meanwhile") {
+    court.Pass(9'000);
+    court.oracle.LinkBroken(kLink);
+    court.Pass(1'000 + 5'101);
+    court.oracle.Audit({token});
+    REQUIRE(court.Verdict().empty());
+    court.oracle.LinkSettled(kLink);
+    court.Pass(10'000);
+    court.oracle.Audit({token});
+    CHECK(court.Verdict() == "I7");
+  }
   SUBCASE("late, because the disk stood still") {
     court.oracle.ServerHindered(10'000);
     court.Pass(10'000 + 5'101);

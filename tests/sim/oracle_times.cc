@@ -60,7 +60,14 @@ int64_t Oracle::EndDueMs(const Token& token) const {
   const int64_t by_hold_ms =
       std::max({token.touched_ms + facts.hold_ms, ready_ms_ + std::min(facts.hold_ms, grace_ms_),
                 settled_ms + mass_ms});
-  if (owner == owners_.end() || !owner->second.unsettled.empty()) return by_hold_ms;
+  if (owner == owners_.end()) return by_hold_ms;
+  const std::set<LinkId>& unsettled = owner->second.unsettled;
+  if (!unsettled.empty()) {
+    // The server may have noticed only now that it is gone, and spare it from now on.
+    const bool may_be_gone = std::any_of(unsettled.begin(), unsettled.end(),
+                                         [&](LinkId link) { return broken_ms_.contains(link); });
+    return may_be_gone ? std::max(by_hold_ms, timeline_->now_ms() + mass_ms) : by_hold_ms;
+  }
   const int64_t by_absence_ms =
       std::max(settled_ms + mass_ms, ready_ms_ + std::max(facts.client_offline_ms, grace_ms_));
   return std::min(by_hold_ms, by_absence_ms);
