@@ -60,6 +60,7 @@ bool Oracle::IsLive(const Token& token, OpId but_for) const {
 void Oracle::SetGone(Token* token) {
   token->gone = order_;
   if (IsTakenBack(*token)) taken_back_.insert(token->seen.id);
+  NotePresent();
   present_.erase(token->seen.id);
   adopted_[WishOf(token->seen)].erase(token->seen.id);
 }

@@ -62,7 +62,7 @@ struct ServerLimits {
 // How long things may take when nothing hinders the server.
 struct Promptness {
   int64_t sweep_ms = 5'000;     // From a token's end to its absence from the ledger,
-  int64_t sweep_each_ms = 100;  // and for each other that may end with it.
+  int64_t sweep_each_ms = 100;  // and for each that a sweep may walk over before.
   int64_t network_ms = 1'000;   // From a client to the server and back, with all stalls.
   double mass_factor = 1;       // Of clientOfflineTime, when many are gone.
 };
@@ -245,6 +245,8 @@ class Oracle {
   int64_t EndDueMs(const Token& token) const;
   int64_t UnhinderedMs(int64_t from_ms) const;
   void CheckLateEnds();
+  void NotePresent();
+  int64_t SweepMs(int64_t due_ms) const;
   void CheckLateAnswer(const Operation& acquire);
   void Adopt(const SeenToken& seen);
   void CheckLedgerLevels(const std::vector<SeenToken>& ledger);
@@ -262,6 +264,7 @@ class Oracle {
   std::map<Wish, std::set<uint64_t>> adopted_;  // Tokens in the ledger that no answer told of yet.
   std::map<uint64_t, Token> tokens_;            // By id, also those that are gone.
   std::set<uint64_t> present_;                  // Those that are not.
+  std::map<int64_t, size_t> were_present_;      // How many were, by time.
   std::map<uint64_t, uint64_t> fences_;         // Their tokens.
   std::map<uint64_t, uint64_t> acknowledged_;   // The highest fence, by event.
   std::map<std::string, Owner> owners_;

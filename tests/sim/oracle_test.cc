@@ -348,6 +348,15 @@ TEST_CASE("a token ends when its time is over") {
     court.oracle.Audit({token});
     CHECK(court.Verdict() == "I7");
   }
+  SUBCASE("later, when a sweep walks over another that has ended meanwhile") {
+    court.Grant(6);
+    court.Pass(4'000 + 5'150);
+    court.oracle.Audit({token});
+    REQUIRE(court.Verdict().empty());
+    court.Pass(51);
+    court.oracle.Audit({token});
+    CHECK(court.Verdict() == "I7");
+  }
   SUBCASE("late, because the disk stood still") {
     court.oracle.ServerHindered(10'000);
     court.Pass(10'000 + 5'101);
