@@ -256,7 +256,7 @@ Status FrozenFiles::ReadWitness() {
     std::string bytes;
     const IOStatus read = rocksdb::ReadFileToString(target(), PathOf(name), &bytes);
     files_.erase(name);
-    if (read.IsNotFound() || read.IsPathNotFound()) return {};
+    if (IsAbsent(read)) return {};
     NOWCALLS_RETURN_IF_ERROR(FromRocks(read, "read the witness", dir_));
     const bool damaged = ledger::DecodeWitnessFile(bytes).damaged;
     const uint64_t size = bytes.size();

@@ -212,7 +212,7 @@ std::string CurrentManifest(const std::string& dir) {
 Result<std::string> CurrentManifest(rocksdb::FileSystem* files, const std::string& dir) {
   std::string text;
   const rocksdb::IOStatus read = rocksdb::ReadFileToString(files, dir + "/CURRENT", &text);
-  if (read.IsNotFound() || read.IsPathNotFound()) return std::string();
+  if (IsAbsent(read)) return std::string();
   if (!read.ok()) return FromRocks(read, "read CURRENT", dir);
   return text.substr(0, text.find('\n'));
 }

@@ -6,6 +6,7 @@
 
 #include "base/crc32c.h"
 #include "ledger/codec.h"
+#include "store/rocks_status.h"
 
 namespace nowcalls::store {
 namespace {
@@ -280,7 +281,7 @@ IOStatus FollowEnd(LogScan* scan, const std::function<IOStatus(uint64_t* bytes)>
     uint64_t bytes = 0;
     uint64_t was_there = 0;
     IOStatus sized = size(&bytes);
-    const bool gone = sized.IsNotFound() || sized.IsPathNotFound();
+    const bool gone = IsAbsent(sized);
     if (!sized.ok() && !gone) return sized;
     IOStatus status = gone ? IOStatus::OK() : scan->FindContentEnd(bytes, &was_there);
     if (status.ok()) status = scan->Advance();

@@ -6,6 +6,7 @@
 
 #include "store/ledger_files.h"
 #include "store/log_scan.h"
+#include "store/rocks_status.h"
 
 namespace nowcalls::store {
 namespace {
@@ -169,7 +170,7 @@ IOStatus LogViews::IsNewest(const std::string& path, bool* newest) const {
       return status;
     }
     // A server may have taken it away since.
-    const bool gone = status.IsNotFound() || status.IsPathNotFound();
+    const bool gone = IsAbsent(status);
     if (!status.ok() && !gone) return status;
   }
   return IOStatus::OK();

@@ -9,14 +9,13 @@
 #include "base/crc32c.h"
 #include "store/ledger_files.h"
 #include "store/log_views.h"
+#include "store/rocks_status.h"
 
 namespace nowcalls::store {
 namespace {
 
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
-
-bool IsAbsent(const IOStatus& status) { return status.IsNotFound() || status.IsPathNotFound(); }
 
 // Of a file; nothing when there is none.
 std::optional<uint64_t> InodeOf(const std::string& path) {
@@ -91,6 +90,7 @@ IOStatus OpeningMark::RemoveMade(std::string_view text, const std::string& head,
     const std::string line(text.substr(0, end + 1));
     text.remove_prefix(line.size());
     const std::string name = line.substr(0, line.find(' '));
+    if (name.find('/') != std::string::npos) continue;  // Whoever wrote it, it was no open.
     const std::string path = dir_ + "/" + name;
     const std::optional<uint64_t> inode = InodeOf(path);
     if (!inode.has_value() || line != Line(MadeText(name, *inode))) continue;

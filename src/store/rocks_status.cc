@@ -52,6 +52,10 @@ Status FromRocks(const rocksdb::Status& status, std::string_view doing, const st
   return Status::IoError(message + kAdviceIo);
 }
 
+bool IsAbsent(const rocksdb::Status& status) {
+  return status.IsNotFound() || status.IsPathNotFound();
+}
+
 bool IsOutOfFiles(std::string_view message) {
   return message.find(std::strerror(EMFILE)) != std::string_view::npos ||
          message.find(std::strerror(ENFILE)) != std::string_view::npos;

@@ -16,6 +16,9 @@ namespace nowcalls::store {
 // files that are gone, kFailedPrecondition for calls the ledger is not open for, else kIoError.
 Status FromRocks(const rocksdb::Status& status, std::string_view doing, const std::string& dir);
 
+// Whether there is no such file, as some file systems tell and as others do.
+bool IsAbsent(const rocksdb::Status& status);
+
 // Whether it tells that this process, or the system, may open no more files. Nothing is wrong with
 // those that could not be opened.
 bool IsOutOfFiles(std::string_view message);

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "store/rocks_status.h"
+
 namespace nowcalls::store {
 namespace {
 
@@ -33,7 +35,7 @@ IOStatus ReadWitness(rocksdb::FileSystem* files, const std::string& ledger_dir,
   std::unique_ptr<rocksdb::FSRandomAccessFile> file;
   IOStatus status =
       files->NewRandomAccessFile(WitnessPath(ledger_dir), rocksdb::FileOptions(), &file, nullptr);
-  if (status.IsNotFound() || status.IsPathNotFound()) return IOStatus::OK();
+  if (IsAbsent(status)) return IOStatus::OK();
   if (!status.ok()) return status;
   std::vector<char> buffer(ledger::kWitnessFileBytes);
   rocksdb::Slice read;

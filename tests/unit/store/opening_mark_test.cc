@@ -2,12 +2,13 @@
 #include "store/opening_mark.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/store/rocks_fixture.h"
@@ -19,15 +20,6 @@ namespace fs = std::filesystem;
 using testing::ReadFileToString;
 using testing::TempDir;
 using testing::WriteStringToFile;
-
-std::map<std::string, std::string> FilesOf(const std::string& dir) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::directory_iterator(dir)) {
-    const std::string name = entry.path().filename();
-    if (!name.starts_with("LOG")) files[name] = ReadFileToString(entry.path());
-  }
-  return files;
-}
 
 // A directory that looks like a ledger's to the mark.
 class MarkedDir {
@@ -155,6 +147,20 @@ TEST_CASE("of a mark that is damaged or cut off, only lines that are whole count
   }
 }
 
+TEST_CASE("a mark leads to no other directory") {
+  const MarkedDir dir;
+  dir.MakeAndDie({"000010.sst"});
+  fs::create_directory(dir.Path("other"));
+  dir.Write("other/f", "data");
+  struct stat info {};
+  REQUIRE(stat(dir.Path("other/f").c_str(), &info) == 0);
+  const std::string line = "other/f " + std::to_string(info.st_ino);
+  dir.Write("opening", ReadFileToString(dir.Path("opening")) + line + " " +
+                           std::to_string(Crc32c(line)) + "\n");
+  CHECK(dir.Begin() == MarkedDir::Names{"000010.sst"});
+  CHECK(dir.Has("other/f"));
+}
+
 TEST_CASE("nothing is removed from a directory that is not the ledger's any more") {
   const MarkedDir dir;
   dir.MakeAndDie({"000010.sst"});
@@ -177,8 +183,8 @@ TEST_CASE("starts that are killed one after the other leave no more than one of 
     CommitMany(&script, 30, 60, store.get());
     fs::copy(dir.Sub("whole"), dir.Sub("killed"), fs::copy_options::recursive);
   }
-  const std::string ledger = dir.Sub("killed/ledger");
-  const auto before = FilesOf(ledger);
+  const std::string killed = dir.Sub("killed");
+  const auto before = LedgerContents(killed);
   size_t left_by_one = 0;
   for (int kill = 0; kill < 4; ++kill) {
     fs::remove_all(dir.Sub("open"));
@@ -187,7 +193,7 @@ TEST_CASE("starts that are killed one after the other leave no more than one of 
     // The very files, as a kill leaves them.
     fs::copy(dir.Sub("open"), dir.Sub("killed"),
              fs::copy_options::recursive | fs::copy_options::create_hard_links);
-    const auto after = FilesOf(ledger);
+    const auto after = LedgerContents(killed);
     CHECK(after.contains("opening"));
     if (kill == 0) left_by_one = after.size();
     CHECK(after.size() == left_by_one);
@@ -198,10 +204,10 @@ TEST_CASE("starts that are killed one after the other leave no more than one of 
     const auto store = OpenTiny(dir.Sub("killed"));  // Is refused, as it were.
     CHECK(DifferenceOf(DumpOf(store.get()), script.Expected()) == "");
   }
-  CHECK((FilesOf(ledger) == before));
+  CHECK((LedgerContents(killed) == before));
   const auto store = OpenTiny(dir.Sub("killed"));
   REQUIRE(store->Keep().ok());
-  CHECK_FALSE(FilesOf(ledger).contains("opening"));
+  CHECK_FALSE(LedgerContents(killed).contains("opening"));
   CommitMany(&script, 5, 50, store.get());
   CHECK(DifferenceOf(DumpOf(store.get()), script.Expected()) == "");
 }

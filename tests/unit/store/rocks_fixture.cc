@@ -7,6 +7,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "support/process.h"
+
 namespace nowcalls::store {
 
 namespace fs = std::filesystem;
@@ -54,6 +56,15 @@ std::map<std::string, std::string> SnapshotOf(const std::string& data_dir) {
   }
   const auto changed = fs::last_write_time(data_dir + "/ledger").time_since_epoch().count();
   files["."] = std::to_string(changed);
+  return files;
+}
+
+std::map<std::string, std::string> LedgerContents(const std::string& data_dir) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::directory_iterator(data_dir + "/ledger")) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with("LOG")) files[name] = testing::ReadFileToString(entry.path());
+  }
   return files;
 }
 

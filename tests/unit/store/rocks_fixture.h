@@ -35,6 +35,9 @@ std::vector<std::string> LedgerFiles(const std::string& data_dir, std::string_vi
 // Name, size, time of last change and bytes of every file in DATA_DIR/ledger.
 std::map<std::string, std::string> SnapshotOf(const std::string& data_dir);
 
+// Name and bytes of every file there, but for RocksDB's own log.
+std::map<std::string, std::string> LedgerContents(const std::string& data_dir);
+
 // Flips the bits of `mask` in one byte.
 void FlipByte(const std::string& path, uint64_t offset, int mask);
 

@@ -24,16 +24,6 @@ using testing::PollUntil;
 using testing::ReadFileToString;
 using testing::TempDir;
 
-// Names and bytes of the files, but for RocksDB's own log.
-std::map<std::string, std::string> FilesOf(const std::string& data_dir) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::directory_iterator(data_dir + "/ledger")) {
-    const std::string name = entry.path().filename();
-    if (!name.starts_with("LOG")) files[name] = ReadFileToString(entry.path());
-  }
-  return files;
-}
-
 size_t CountOf(const std::map<std::string, std::string>& files, std::string_view part) {
   return static_cast<size_t>(std::count_if(files.begin(), files.end(), [&](const auto& file) {
     return file.first.find(part) != std::string::npos;
@@ -62,27 +52,27 @@ TEST_CASE("a ledger that was opened and not kept is as it was") {
   const TempDir dir;
   LedgerScript script(31);
   MakeCrashed(dir.path(), &script);
-  const auto before = FilesOf(dir.path());
+  const auto before = LedgerContents(dir.path());
   REQUIRE(CountOf(before, ".sst") > 1);
   for (int start = 0; start < 3; ++start) {
     const auto store = OpenTiny(dir.path());
     CHECK(DifferenceOf(DumpOf(store.get()), script.Expected()) == "");
   }
-  CHECK((FilesOf(dir.path()) == before));
+  CHECK((LedgerContents(dir.path()) == before));
 }
 
 TEST_CASE("a ledger that was kept has one manifest, which CURRENT names, and no old log") {
   const TempDir dir;
   LedgerScript script(32);
   MakeCrashed(dir.path(), &script);
-  const auto before = FilesOf(dir.path());
+  const auto before = LedgerContents(dir.path());
   {
     const auto store = OpenTiny(dir.path());
-    CHECK(CountOf(FilesOf(dir.path()), "MANIFEST") == 2);
+    CHECK(CountOf(LedgerContents(dir.path()), "MANIFEST") == 2);
     REQUIRE(store->Keep().ok());
     CHECK(store->Keep().ok());
   }
-  const auto after = FilesOf(dir.path());
+  const auto after = LedgerContents(dir.path());
   CHECK(CountOf(after, "MANIFEST") == 1);
   CHECK(CountOf(after, ".log") == 1);
   CHECK(CountOf(after, ".dbtmp") == 0);
@@ -96,15 +86,15 @@ TEST_CASE("a commit keeps what was opened, and so does a close") {
     const TempDir dir;
     LedgerScript script(33);
     MakeCrashed(dir.path(), &script);
-    const auto before = FilesOf(dir.path());
+    const auto before = LedgerContents(dir.path());
     const auto store = OpenTiny(dir.path());
     if (commits) {
       CommitMany(&script, 1, 20, store.get());
     } else {
       CHECK(store->Close().ok());
     }
-    CHECK(FilesOf(dir.path()).at("CURRENT") != before.at("CURRENT"));
-    CHECK(CountOf(FilesOf(dir.path()), "MANIFEST") == 1);
+    CHECK(LedgerContents(dir.path()).at("CURRENT") != before.at("CURRENT"));
+    CHECK(CountOf(LedgerContents(dir.path()), "MANIFEST") == 1);
   }
 }
 
@@ -125,7 +115,7 @@ TEST_CASE("what a process leaves that is killed before it kept is the ledger, an
   const auto store = OpenTiny(dir.Sub("whole"));
   CHECK(DifferenceOf(DumpOf(store.get()), script.Expected()) == "");
   REQUIRE(store->Keep().ok());
-  CHECK(CountOf(FilesOf(dir.Sub("whole")), "MANIFEST") == 1);
+  CHECK(CountOf(LedgerContents(dir.Sub("whole")), "MANIFEST") == 1);
   CommitMany(&script, 5, 50, store.get());
   CHECK(DifferenceOf(DumpOf(store.get()), script.Expected()) == "");
 }
@@ -144,11 +134,11 @@ TEST_CASE("an open with a manifest that lost its end takes nothing, and the ledg
     CAPTURE(i);
     Copy(dir.Sub("whole"), dir.Sub("bad"));
     fs::resize_file(ManifestOf(dir.Sub("bad")), records[i]);
-    const auto before = FilesOf(dir.Sub("bad"));
+    const auto before = LedgerContents(dir.Sub("bad"));
     for (int start = 0; start < 2; ++start) {
       opened += RocksStore::Open(dir.Sub("bad"), TinyOptions()).ok() ? 1 : 0;
     }
-    REQUIRE((FilesOf(dir.Sub("bad")) == before));
+    REQUIRE((LedgerContents(dir.Sub("bad")) == before));
     testing::WriteStringToFile(ManifestOf(dir.Sub("bad")), whole);
     const auto store = OpenTiny(dir.Sub("bad"));
     CHECK(DifferenceOf(DumpOf(store.get()), script.Expected()) == "");
