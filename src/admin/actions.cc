@@ -124,6 +124,7 @@ Status MaybeDone(const Arguments& arguments, const Status& failed) {
   if (arguments.command == Command::kReclaim) look = "tokens";
   if (arguments.command == Command::kReclaimClient) look = "sessions";
   if (arguments.command == Command::kRulesLoad) look = "rules diff";
+  look += " --server " + arguments.server;
   return Status::OutcomeUnknown(failed.message() +
                                 "; it may have been carried out: look with `nowcalls-admin " +
                                 look + "`, then repeat");

@@ -502,7 +502,8 @@ class Parser {
                             kTimeoutMsMax, [this](int64_t ms) { arguments_.timeout_ms = ms; })
             ->type_name("MS");
     AddPath(backup, "--to",
-            "Where to: an absolute path on the machine of the ledger, which does not exist yet",
+            "Where to: a path on the machine of the ledger that does not exist yet, absolute for "
+            "one that a server has open",
             &arguments_.to)
         ->required();
     backup->callback([this, timeout] {

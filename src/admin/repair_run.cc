@@ -104,7 +104,7 @@ class Workplace {
       return Status::AlreadyExists("--to: " + path() +
                                    " exists, perhaps of a repair that was cut short: remove it");
     }
-    return Status::IoError("cannot make directory " + path() + ": " + error.message());
+    return store::CannotMakeDirectory(path(), error.value());
   }
 
   Status Finish() {

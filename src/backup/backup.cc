@@ -86,7 +86,7 @@ Status MakeTarget(const std::string& to, const std::string& data_dir) {
     case EROFS:
     case ENAMETOOLONG:
     case ELOOP: return Status::InvalidArgument(to + " cannot be made: " + std::strerror(errno));
-    default: return Status::IoError("cannot make directory " + to + ": " + std::strerror(errno));
+    default: return store::CannotMakeDirectory(to, errno);
   }
 }
 
@@ -96,7 +96,7 @@ Result<Manifest> FillTarget(const RocksStore& store, const std::string& to,
   NOWCALLS_RETURN_IF_ERROR(store::ReplaceFile(UnfinishedPath(to), kUnfinished));
   const std::string ledger = store::LedgerDir(to);
   if (mkdir(ledger.c_str(), kDirMode) != 0) {
-    return Status::IoError("cannot make directory " + ledger + ": " + std::strerror(errno));
+    return store::CannotMakeDirectory(ledger, errno);
   }
   // From here on nobody takes it for a ledger, wherever its files are brought.
   NOWCALLS_RETURN_IF_ERROR(store::ReplaceFile(ledger + "/" + store::kBackupMarkName, kMark));

@@ -32,18 +32,13 @@ Status OsError(const std::string& doing, const std::string& path) {
   return Status::IoError("cannot " + doing + " " + path + ": " + std::strerror(errno));
 }
 
-std::string ParentOf(const std::string& path) {
-  const fs::path parent = fs::path(path).parent_path();
-  return parent.empty() ? "." : parent.string();
-}
-
 // True: it was made now.
 Result<bool> MakeDataDir(const std::string& data_dir) {
   if (mkdir(data_dir.c_str(), kDirMode) == 0) {
-    NOWCALLS_RETURN_IF_ERROR(store::SyncDir(ParentOf(data_dir)));
+    NOWCALLS_RETURN_IF_ERROR(store::SyncDir(store::ParentOf(data_dir)));
     return true;
   }
-  if (errno != EEXIST) return OsError("make directory", data_dir);
+  if (errno != EEXIST) return store::CannotMakeDirectory(data_dir, errno);
   std::error_code error;
   if (!fs::is_directory(data_dir, error)) {
     return Status::InvalidArgument(data_dir + " is not a directory: name a new one");
@@ -52,7 +47,7 @@ Result<bool> MakeDataDir(const std::string& data_dir) {
   if (error) return Status::IoError("cannot look at " + data_dir + ": " + error.message());
   if (entries == fs::directory_iterator()) {
     // Its name may be new. Who may not read the parent did not make it a moment ago.
-    const std::string parent = ParentOf(data_dir);
+    const std::string parent = store::ParentOf(data_dir);
     if (access(parent.c_str(), R_OK) == 0) NOWCALLS_RETURN_IF_ERROR(store::SyncDir(parent));
     return false;
   }
@@ -124,7 +119,7 @@ Result<Restored> RestoreTo(const std::string& from, const std::string& work, Man
                            const ClockSample& now, const std::atomic<bool>& stop) {
   const std::string ledger = store::LedgerDir(work);
   for (const std::string& dir : {work, ledger}) {
-    if (mkdir(dir.c_str(), kDirMode) != 0) return OsError("make directory", dir);
+    if (mkdir(dir.c_str(), kDirMode) != 0) return store::CannotMakeDirectory(dir, errno);
   }
   NOWCALLS_RETURN_IF_ERROR(CopyVerbatim(manifest, store::LedgerDir(from), ledger, stop));
   const Result<VerifySummary> summary = VerifyCopy(work, stop);

@@ -84,8 +84,8 @@ Status NowcallsTarget::LoadRules(const std::string& name_space, const std::strin
       loaded.status().WithContext("the rules of namespace '" + name_space + "' cannot be loaded");
   if (status.code() != StatusCode::kAlreadyExists) return status;
   return {status.code(), status.message() +
-                             "\nChoose a namespace that has no rules of its own with --namespace "
-                             "NS, and flow ids that no other has with --first-flow ID."};
+                             "; choose a namespace that has no rules of its own with --namespace "
+                             "NS, and flow ids that no other has with --first-flow ID"};
 }
 
 std::unique_ptr<Protocol> NowcallsTarget::NewProtocol(uint32_t /*lanes*/) {

@@ -34,7 +34,7 @@ Result<bool> MakeDir(const std::string& path) {
   bool made = true;
   if (mkdir(path.c_str(), 0700) != 0) {
     if (errno != EEXIST) {
-      const Status refused = OsError("make directory", path);
+      const Status refused = CannotMakeDirectory(path, errno);
       const Result<bool> there = IsThere(path);
       return there.ok() ? refused : there.status();
     }
@@ -43,8 +43,7 @@ Result<bool> MakeDir(const std::string& path) {
     made = false;
   }
   // Also of one that is there: it may have been made by a process that ended here.
-  std::string parent = fs::path(path).parent_path();
-  if (parent.empty()) parent = ".";
+  const std::string parent = ParentOf(path);
   const int fd = open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   // Who may not read the parent has not made anything in it either.
   if (fd < 0 && errno == EACCES && !made) return false;
@@ -80,6 +79,17 @@ std::vector<std::string> LogNames(const std::string& dir) {
     return std::pair(a.size(), a) < std::pair(b.size(), b);
   });
   return names;
+}
+
+std::string ParentOf(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path();
+  return parent.empty() ? "." : parent;
+}
+
+Status CannotMakeDirectory(const std::string& path, int error) {
+  std::string message = "cannot make directory " + path + ": " + std::strerror(error);
+  if (error == ENOENT) message += "; make " + ParentOf(path) + " first";
+  return Status::IoError(std::move(message));
 }
 
 std::string LedgerDir(const std::string& data_dir) {
@@ -148,6 +158,29 @@ Status CheckNoRestore(const std::string& data_dir) {
       " and run `nowcalls-admin restore` again");
 }
 
+// Where a copy was made into a directory that was there, or the parent of a data directory is
+// named.
+Status CheckNoneBelow(const std::string& data_dir) {
+  constexpr int kLooksMax = 10'000;
+  const std::string ledger = LedgerDir(data_dir);
+  if (CheckLedgerPresent(ledger).code() != StatusCode::kNotFound) return {};
+  std::error_code error;
+  int looks = 0;
+  for (const std::string& dir : {ledger, data_dir}) {
+    for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
+      const std::string found = it->path();
+      if (++looks > kLooksMax) return {};
+      if (!IsDatabase(LedgerDir(found))) continue;
+      return Status::InvalidArgument(
+          "there is no ledger in " + ledger + ", but one in " + LedgerDir(found) +
+          ", and a new one would be empty: if that is the one, bring its files to " + ledger +
+          " or name " + found + " as the data directory; if not, choose another directory");
+    }
+    error.clear();
+  }
+  return {};
+}
+
 bool IsDatabase(const std::string& dir) { return IsFile(dir + "/CURRENT"); }
 
 Status CheckDataDir(const std::string& data_dir) {
@@ -197,8 +230,8 @@ Status CheckLedgerPresent(const std::string& dir) {
     // The first manifest is written before the first CURRENT.
     const bool is_data = name.ends_with(".sst") || name.ends_with(".log");
     if (!is_data && ManifestNumber(name) <= 1) continue;
-    return Status::Corruption(dir + "/CURRENT is missing though there is data (" + name +
-                              "): restore the ledger from a backup");
+    return Status::Corruption(dir + "/CURRENT is missing though there is data (" + name + ")" +
+                              kDamagedAdvice);
   }
   return Status::NotFound("there is no ledger in " + dir);
 }
@@ -231,8 +264,8 @@ Status CheckLogPresent(rocksdb::FileSystem* files, const std::string& dir) {
     if (IsLog(name) && !fs::is_directory(dir + "/" + name, ignored)) return {};
   }
   return Status::Corruption("the ledger in " + dir +
-                            " has lost its log: there is no file *.log, not even an empty one; "
-                            "restore it from a backup");
+                            " has lost its log: there is no file *.log, not even an empty one" +
+                            kDamagedAdvice);
 }
 
 uint64_t ManifestNumber(std::string_view path) {

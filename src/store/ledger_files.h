@@ -42,6 +42,10 @@ bool IsBackupWithoutManifest(const std::string& data_dir);
 // its place would be empty.
 Status CheckNoRestore(const std::string& data_dir);
 
+// kInvalidArgument when there is no ledger in `data_dir`, but one in a directory of it or of its
+// ledger's directory: who starts there means that one, and a new one would be empty.
+Status CheckNoneBelow(const std::string& data_dir);
+
 // DATA_DIR/ledger.
 std::string LedgerDir(const std::string& data_dir);
 
@@ -54,6 +58,12 @@ bool IsDatabase(const std::string& dir);
 // kInvalidArgument when `path`, which need not exist, is the directory `dir` or lies within it. The
 // message calls that `name`.
 Status CheckOutside(const std::string& path, const std::string& dir, const std::string& name);
+
+// The directory that `path` is in; "." when it names none.
+std::string ParentOf(const std::string& path);
+
+// kIoError, of a directory that could not be made for `error`, an errno.
+Status CannotMakeDirectory(const std::string& path, int error);
 
 // Makes `data_dir` and the ledger's directory in it, mode 0700, where absent, and makes their names
 // durable; returns those that it made, the inner one first. The parent of `data_dir` must exist.

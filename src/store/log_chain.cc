@@ -57,7 +57,8 @@ Status CheckBetween(const std::string& dir, const LogSegment& last, const LogSeg
                   std::to_string(begin));
 }
 
-// That what was opened does not end before the batch that the witness knows.
+// That what was opened does not end before the batch that the witness knows. There may have been
+// more behind that one.
 Status CheckReach(const std::string& ledger_dir, const std::map<uint64_t, LogSegment>& segments,
                   const KnownBatches& known) {
   if (known.sealed >= known.witnessed) return {};
@@ -65,7 +66,8 @@ Status CheckReach(const std::string& ledger_dir, const std::map<uint64_t, LogSeg
   const std::string end = last != nullptr ? EndsWith(*last) : "no log has a batch";
   return Lost(ledger_dir, known.sealed + 1, known.witnessed,
               "batch " + std::to_string(known.witnessed) + " was on the disk, as " +
-                  WitnessPath(ledger_dir) + " tells, but " + end);
+                  WitnessPath(ledger_dir) + " tells, and there may have been later ones, but " +
+                  end);
 }
 
 }  // namespace

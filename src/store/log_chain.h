@@ -19,11 +19,6 @@
 
 namespace nowcalls::store {
 
-// The end of a message about a ledger that is refused.
-inline constexpr char kDamagedAdvice[] =
-    "; the ledger is damaged: restore it from a backup, or salvage what is left of it with "
-    "`nowcalls-admin repair`";
-
 // What is known of a ledger's batches apart from its logs.
 struct KnownBatches {
   uint64_t sealed = 0;            // What was opened ends with it.

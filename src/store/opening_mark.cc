@@ -43,10 +43,10 @@ IOStatus OpeningMark::Begin(const std::function<IOStatus()>& may_delete,
                             std::vector<std::string>* removed) {
   const std::string head = Head();
   if (head.empty()) return IOStatus::OK();
+  // Of one that cannot be read nothing is known, and so nothing removed.
   std::string text;
-  IOStatus status = rocksdb::ReadFileToString(files_, path_, &text);
-  if (!status.ok() && !IsAbsent(status)) return status;
-  status = RemoveMade(text, head, may_delete, removed);
+  if (!rocksdb::ReadFileToString(files_, path_, &text).ok()) text.clear();
+  IOStatus status = RemoveMade(text, head, may_delete, removed);
   if (status.ok()) {
     status = files_->NewWritableFile(path_, rocksdb::FileOptions(), &file_, nullptr);
   }

@@ -97,7 +97,8 @@ Status RocksStore::Impl::OpenForServer() {
     for (const std::string& name : removed) {
       notes.push_back("removed " + dir + "/" + name + ", which a start made that was cut off");
     }
-    NOWCALLS_RETURN_IF_ERROR(FromRocks(marked, "remove what a start made that was cut off", dir));
+    NOWCALLS_RETURN_IF_ERROR(
+        FromRocks(marked, "note what this start makes, or remove what one made", dir));
   }
   if (present.ok() || present.code() == StatusCode::kNotFound) {
     NOWCALLS_RETURN_IF_ERROR(FindWitness(real.get()));

@@ -9,7 +9,6 @@
 namespace nowcalls::store {
 namespace {
 
-constexpr char kAdviceDamaged[] = "; the ledger is damaged: restore it from a backup";
 constexpr char kAdviceSpace[] = "; free space on the file system, then try again";
 constexpr char kAdviceIo[] =
     "; check the disk and the permissions of the directory, then try again";
@@ -28,14 +27,14 @@ Status FromRocks(const rocksdb::Status& status, std::string_view doing, const st
     message.replace(ldb, 4, ".sst");
   }
   // Found by LedgerFileSystem; nothing is wrong with the disk or the bytes.
-  if (status.IsIOFenced()) return Status::IoError(std::move(message));
+  if (status.IsIOFenced()) return Status::AlreadyExists(std::move(message));
   // RocksDB has its own words around those of the system, and takes some for damage.
   const bool no_files = IsOutOfFiles(message);
   const bool damaged = !no_files && (status.IsCorruption() || status.IsPathNotFound());
   if (message.find(dir) == std::string::npos) {
     message += damaged ? " in " + DamagedFileIn(dir) : " in " + dir;
   }
-  if (damaged) return Status::Corruption(message + kAdviceDamaged);
+  if (damaged) return Status::Corruption(message + kDamagedAdvice);
   if (no_files) {
     const bool of_all = message.find(std::strerror(ENFILE)) != std::string::npos;
     return Status::IoError(message + (of_all ? kAdviceFilesOfAll : kAdviceFiles));

@@ -11,9 +11,15 @@
 
 namespace nowcalls::store {
 
+// The end of a message about a ledger that is refused.
+inline constexpr char kDamagedAdvice[] =
+    "; the ledger is damaged: restore it from a backup, or salvage what is left of it with "
+    "`nowcalls-admin repair`";
+
 // `doing` completes "cannot ...": "open the ledger". The message names the file, or at least the
 // directory `dir`, and what to do: kCorruption for bytes that are not what was written and for
-// files that are gone, kFailedPrecondition for calls the ledger is not open for, else kIoError.
+// files that are gone, kFailedPrecondition for calls the ledger is not open for, kAlreadyExists
+// when another has taken its place, else kIoError.
 Status FromRocks(const rocksdb::Status& status, std::string_view doing, const std::string& dir);
 
 // Whether there is no such file, as some file systems tell and as others do.

@@ -255,7 +255,7 @@ Status Salvager::CheckRoomForIt() const {
 Status Salvager::Copy() {
   std::error_code error;
   if (!fs::create_directory(scratch_, error)) {
-    return Status::IoError("cannot make directory " + scratch_ + ": " + error.message());
+    return CannotMakeDirectory(scratch_, error.value());
   }
   NOWCALLS_RETURN_IF_ERROR(CheckRoomForIt());
   std::map<uint64_t, std::string> logs;

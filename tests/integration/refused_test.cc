@@ -149,7 +149,7 @@ TEST_CASE_FIXTURE(Stopped, "restore and repair tell alike that a directory canno
     CAPTURE(refused.err);
     CHECK(refused.exit_code == 74);
     CHECK(Contains(refused.err, "cannot make directory " + Sub("absent/new")));
-    CHECK(Contains(refused.err, ": No such file or directory"));
+    CHECK(Contains(refused.err, ": No such file or directory; make " + Sub("absent") + " first"));
   }
   if (!CanBeNobody()) return;
   fs::permissions(dir(), static_cast<fs::perms>(0755));

@@ -399,8 +399,9 @@ TEST_CASE_FIXTURE(BackedUp, "a restore overwrites nothing") {
   }
   const Status absent = RestoreTo("absent/new").status();
   CHECK(absent.code() == StatusCode::kIoError);
-  CHECK(absent.message() ==
-        "cannot make directory " + dir.Sub("absent/new") + ": No such file or directory");
+  CHECK(absent.message() == "cannot make directory " + dir.Sub("absent/new") +
+                                ": No such file or directory; make " + dir.Sub("absent") +
+                                " first");
   CHECK(Contains(RestoreTo("cut").status().message(), "remove that first"));
   const Status within = RestoreTo("backup/new").status();
   CHECK(within.code() == StatusCode::kInvalidArgument);

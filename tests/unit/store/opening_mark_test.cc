@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -159,6 +160,38 @@ TEST_CASE("a mark leads to no other directory") {
                            std::to_string(Crc32c(line)) + "\n");
   CHECK(dir.Begin() == MarkedDir::Names{"000010.sst"});
   CHECK(dir.Has("other/f"));
+}
+
+class UnreadableMark : public rocksdb::FileSystemWrapper {
+ public:
+  UnreadableMark() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "UnreadableMark"; }
+  rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSSequentialFile>* file,
+                                      rocksdb::IODebugContext* debug) override {
+    if (path.ends_with("/opening")) return rocksdb::IOStatus::IOError("a bad sector");
+    return target()->NewSequentialFile(path, options, file, debug);
+  }
+};
+
+TEST_CASE("a mark that cannot be read is in nobody's way, and what is none is named") {
+  {
+    const MarkedDir dir;
+    dir.MakeAndDie({"000010.sst"});
+    UnreadableMark files;
+    OpeningMark mark(&files, fs::path(dir.Path("opening")).parent_path());
+    MarkedDir::Names removed;
+    CHECK(mark.Begin([] { return rocksdb::IOStatus::OK(); }, &removed).ok());
+    CHECK(removed.empty());
+    CHECK(dir.Has("000010.sst"));
+  }
+  const TempDir dir;
+  { const auto store = OpenTiny(dir.path()); }
+  fs::create_directories(dir.Sub("ledger/opening"));
+  const auto refused = RocksStore::Open(dir.path(), TinyOptions());
+  CHECK(refused.status().code() == StatusCode::kIoError);
+  CHECK_MESSAGE(refused.status().message().find(dir.Sub("ledger/opening")) != std::string::npos,
+                refused.status().message());
 }
 
 TEST_CASE("nothing is removed from a directory that is not the ledger's any more") {
