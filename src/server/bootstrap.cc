@@ -17,12 +17,14 @@
 #include "base/file_limit.h"
 #include "nowcalls_version.h"
 #include "server/address_hold.h"
+#include "server/files.h"
 #include "server/listener.h"
 #include "server/logging.h"
 #include "server/port_file.h"
 #include "server/recovery.h"
 #include "server/server.h"
 #include "server/system.h"
+#include "store/ledger_files.h"
 #include "store/ledger_lock.h"
 #include "store/rocks_store.h"
 
@@ -132,12 +134,37 @@ Result<backup::VerifySummary> VerifyCopy(const std::string& data_dir,
   return backup::VerifyInProcess(backup::kThisProgram, data_dir, stop);
 }
 
+// A lost one must not be taken for a new one: all that is out would be granted again.
+Status CheckRequiredLedger(const ServerConfig& config) {
+  const Status present = store::CheckLedgerPresent(store::LedgerDir(config.data_dir));
+  if (!config.require_ledger || present.code() != StatusCode::kNotFound) return {};
+  return Status::InvalidArgument(
+      present.message() +
+      ", and require-ledger says that there must be one: is data-dir right, and its volume "
+      "mounted? To begin with an empty ledger, start once without require-ledger");
+}
+
+// Whoever may ask for a backup must not take a name that a start, or a change of rules, needs.
+Status CheckBackupName(const std::string& to, const ServerConfig& config,
+                       const PortFile& port_file) {
+  NOWCALLS_RETURN_IF_ERROR(port_file.CheckIsNot(to));
+  std::vector<std::string> needed = {config.config_file};
+  for (const RuleFile& file : config.rules) needed.push_back(file.path);
+  for (const std::string& name : needed) {
+    if (!IsSameName(to, name)) continue;
+    return Status::InvalidArgument(to + " would be in the way of the server's file " + name +
+                                   ": choose another name");
+  }
+  return {};
+}
+
 Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
            const store::RocksStoreOptions& options) {
   const Stopwatch watch;
   spdlog::info("nowcalls-server {} (process {}), ledger in {}, durability {}", NOWCALLS_VERSION,
                getpid(), config.data_dir, config.durability.ToString());
   LogRuleFiles(rules);
+  NOWCALLS_RETURN_IF_ERROR(CheckRequiredLedger(config));
   auto lock = store::LedgerLock::Take(config.data_dir);
   if (!lock.ok()) return lock.status();
   spdlog::debug("no other server has the ledger in {}", (*lock)->ledger_dir());
@@ -158,7 +185,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
       config, &*ledger, store->get(),
       [&](const std::string& to, const std::atomic<bool>& stop,
           const std::function<void()>& begun) -> Result<backup::Manifest> {
-        NOWCALLS_RETURN_IF_ERROR(port_file.CheckIsNot(to));
+        NOWCALLS_RETURN_IF_ERROR(CheckBackupName(to, config, port_file));
         return backup::MakeBackup(**store, config.data_dir, to,
                                   std::string("nowcalls-server ") + NOWCALLS_VERSION, VerifyCopy,
                                   stop, begun);

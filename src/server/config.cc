@@ -132,6 +132,7 @@ Status ApplyFile(const std::string& path, Invocation* invocation) {
   if (!text.ok()) return Status::InvalidArgument(text.status().message());
   Result<std::vector<FileValue>> values = ParseConfigFile(path, *text);
   if (!values.ok()) return values.status();
+  invocation->config.config_file = path;
   for (const FileValue& value : *values) {
     const Setting& setting = Settings()[value.setting];
     std::string& origin = invocation->origins[value.setting];
@@ -270,8 +271,9 @@ std::string HelpText() {
       "\nSignals: SIGTERM and SIGINT finish what is in flight and exit with 0; a second one ends\n"
       "the server at once, as kill -9 does, without losing what was acknowledged.\n"
       "SIGHUP loads the rule files again, which are watched anyway.\n"
-      "Exit codes: 0 orderly end, 64 wrong flags, configuration or rules, 65 damaged or unknown\n"
-      "ledger, 74 disk, lock or socket error.\n";
+      "Exit codes: 0 orderly end, 1 ended at once by a second signal, 64 wrong flags, "
+      "configuration\n"
+      "or rules, 65 damaged or unknown ledger, 74 disk, lock or socket error.\n";
   return text;
 }
 

@@ -47,7 +47,9 @@ struct ServerConfig {
   HostPort listen{"127.0.0.1", 18730};  // Port 0: the system picks one.
   bool insecure_listen = false;         // Allows an address that is not loopback.
   std::string port_file;                // Empty: none.
+  std::string config_file;              // That settings were read from; empty: none.
   std::string data_dir = "./nowcalls-data";
+  bool require_ledger = false;  // Nothing is served where a new one would have to be made.
   DurabilityChoice durability;
   std::vector<RuleFile> rules;
   bool rules_takeover = false;  // The files may have namespaces whose rules came by RPC.

@@ -4,11 +4,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace nowcalls::server {
 namespace {
+
+namespace fs = std::filesystem;
 
 Status Failed(std::string_view what, const std::string& path) {
   return Status::IoError("cannot " + std::string(what) + " " + path + ": " +
@@ -29,7 +33,24 @@ class File {
   int fd_;
 };
 
+fs::path WithoutEndSlashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+fs::path DirectoryOf(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : ".";
+}
+
 }  // namespace
+
+bool IsSameName(std::string a, std::string b) {
+  const fs::path one = WithoutEndSlashes(std::move(a));
+  const fs::path other = WithoutEndSlashes(std::move(b));
+  std::error_code ignored;
+  return !one.empty() && one.filename() == other.filename() &&
+         fs::equivalent(DirectoryOf(one), DirectoryOf(other), ignored);
+}
 
 Result<std::string> ReadWholeFile(const std::string& path, size_t bytes_max) {
   const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -11,6 +11,10 @@
 
 namespace nowcalls::server {
 
+// Whether both are the same name in the same directory, whatever is there and however they spell
+// it. False for an empty one.
+bool IsSameName(std::string a, std::string b);
+
 // kIoError names the file and the reason; a file of more than `bytes_max` is kResourceExhausted.
 Result<std::string> ReadWholeFile(const std::string& path, size_t bytes_max);
 

@@ -95,8 +95,9 @@ void ExitNow(int exit_code) {
 
 void DieOfIoError(std::string_view what, const Status& failure) {
   const bool damaged = failure.code() == StatusCode::kCorruption;
+  const bool displaced = failure.code() == StatusCode::kAlreadyExists;
   spdlog::log(LineSink::kUrgent, "{} failed: {}; exiting{}", what, failure.message(),
-              damaged ? "" : ", a restart recovers the ledger");
+              damaged || displaced ? "" : ", a restart recovers the ledger");
   ExitNow(damaged ? kExitCorruption : kExitIoError);
 }
 

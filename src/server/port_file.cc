@@ -11,6 +11,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "server/files.h"
+
 namespace nowcalls::server {
 namespace {
 
@@ -81,19 +83,9 @@ Status CheckDirectory(const std::string& path) {
                                  " would be among the files of a database: name a file elsewhere");
 }
 
-fs::path DirectoryOf(const fs::path& path) {
-  return path.has_parent_path() ? path.parent_path() : ".";
-}
-
-bool IsSameName(const fs::path& a, const fs::path& b) {
-  std::error_code ignored;
-  return a.filename() == b.filename() && fs::equivalent(DirectoryOf(a), DirectoryOf(b), ignored);
-}
-
 }  // namespace
 
-Status PortFile::CheckIsNot(std::string path) const {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
+Status PortFile::CheckIsNot(const std::string& path) const {
   if (path_.empty() || (!IsSameName(path, path_) && !IsSameName(path, FreshPath()))) return {};
   return Status::InvalidArgument(path +
                                  " would be in the way of the server's port file: choose "

@@ -35,7 +35,7 @@ class PortFile {
   Status Write(uint16_t port);
   // kInvalidArgument: what a client wants to make at `path` would have the name of the port file,
   // or of the one it is made from, and so be in the way of the next server. Any thread.
-  Status CheckIsNot(std::string path) const;
+  Status CheckIsNot(const std::string& path) const;
   // What Write wrote, unless another server has put its own there since.
   void Remove();
 

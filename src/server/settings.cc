@@ -268,6 +268,9 @@ void AddMain(std::vector<Setting>* table) {
                         ParsePortFile, [](const Config& c) { return c.port_file; }));
   table->push_back(Text("data-dir", kLedger, "DIR", "Where the ledger is; made if absent.",
                         ParseDataDir, [](const Config& c) { return c.data_dir; }));
+  table->push_back(Switch("require-ledger", kLedger,
+                          "Do not start where there is no ledger, rather than make an empty one.",
+                          &Config::require_ledger));
   table->push_back(Text("durability", kLedger, "MODE",
                         "sync: answers wait for the disk; interval:MS: synced every MS; none: when "
                         "the system likes.",

@@ -98,6 +98,7 @@ void Unmark(const FileId& marked) {
 Result<std::unique_ptr<LedgerLock>> LedgerLock::Take(const std::string& data_dir) {
   NOWCALLS_RETURN_IF_ERROR(CheckNoBackup(data_dir));
   NOWCALLS_RETURN_IF_ERROR(CheckNoRestore(data_dir));
+  NOWCALLS_RETURN_IF_ERROR(CheckNoneBelow(data_dir));
   Result<std::vector<std::string>> made = MakeLedgerDir(data_dir);
   if (!made.ok()) return made.status();
   std::unique_ptr<LedgerLock> lock(new LedgerLock(LedgerDir(data_dir), *std::move(made)));
@@ -141,10 +142,12 @@ Status LedgerLock::CheckStillOurs() const {
   } else if (FileId(named.st_dev, named.st_ino) == locked_) {
     return {};
   }
-  return Status::IoError("the ledger in " + dir_ +
-                         " is no longer the one that this server opened: the directory or its "
-                         "LOCK file was moved, removed or replaced while the server was running. "
-                         "Nothing more is written there; stop a server before its files are moved");
+  return Status::AlreadyExists(
+      "the ledger in " + dir_ +
+      " is no longer the one that this server opened: the directory or its LOCK file was moved, "
+      "removed or replaced while the server was running. Nothing more is written there. Bring back "
+      "what is to be served before the next start, which would begin an empty ledger where there "
+      "is none, and stop a server before its files are moved");
 }
 
 LedgerLock::~LedgerLock() {

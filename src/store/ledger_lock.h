@@ -32,7 +32,8 @@ class LedgerLock {
  public:
   // Makes `data_dir` and the ledger's directory where absent. kAlreadyExists: another process has
   // it, with its pid, or this one has it already; kInvalidArgument: `data_dir` is a database
-  // itself, or a backup, or a restore to it did not end; kIoError.
+  // itself, or a backup, or a restore to it did not end, or the ledger is one directory further
+  // down; kIoError.
   static Result<std::unique_ptr<LedgerLock>> Take(const std::string& data_dir);
 
   // Directories that Take made go away again if no ledger was made in them.
@@ -43,8 +44,8 @@ class LedgerLock {
   const std::string& ledger_dir() const { return dir_; }
 
   // Ok while DATA_DIR/ledger is the directory that was locked: one look at a name, some
-  // microseconds. kIoError when it was moved, removed or replaced; then another server may have
-  // what is there now.
+  // microseconds. kAlreadyExists when it was moved, removed or replaced; then another server may
+  // have what is there now.
   Status CheckStillOurs() const;
 
  private:

@@ -85,8 +85,8 @@ class RocksStore : public Store {
   Status Sync() override;
   void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) override;
 
-  // Whether the ledger is where it was opened: kIoError when its directory was moved, removed or
-  // replaced. Commit and Close look for themselves. The writer.
+  // Whether the ledger is where it was opened: kAlreadyExists when its directory was moved, removed
+  // or replaced. Commit and Close look for themselves. The writer.
   Status CheckPlace() override;
 
   std::optional<uint64_t> FreeBytes() override;

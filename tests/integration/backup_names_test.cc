@@ -1,15 +1,17 @@
 // What decides whether a server starts, and from what: no name that a client asks for a backup
-// under, and no restore that was cut off.
+// under, no restore that was cut off, and no ledger that is gone or elsewhere.
 #include <doctest/doctest.h>
 
 #include <csignal>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "integration/calls.h"
 #include "support/admin.h"
 #include "support/server_process.h"
+#include "support/temp_dir.h"
 
 namespace nowcalls::testing {
 namespace {
@@ -23,7 +25,13 @@ bool Contains(const std::string& text, const std::string& part) {
 Json Rules() { return {RuleJson(1, 1'000'000, {{"resourceTimeout", 600'000}})}; }
 
 TEST_CASE("no backup that a client asks for is in the way of the next start") {
-  TestServer server(Rules());
+  const TempDir files;
+  const std::string config = files.Sub("nowcalls.toml");
+  const std::string rules = files.Sub("late.json");
+  WriteStringToFile(config, "");
+  WriteStringToFile(rules, "[]");
+  TestServer server(Rules(), {{"--config", config, "--rules", "late=" + rules}, {}});
+  for (const std::string& file : {config, rules}) fs::remove(file);
   RpcClient alice = server.Connect("alice");
   AcquireMany(&alice, 1, 10);
   const std::string data = server.data_dir();
@@ -45,6 +53,8 @@ TEST_CASE("no backup that a client asks for is in the way of the next start") {
       {server.Sub("port.new"), "in the way of the server's port file"},
       {server.Sub("port.new//"), "in the way of the server's port file"},
       {server.Sub("other/../port"), "in the way of the server's port file"},
+      {config, "in the way of the server's file " + config},
+      {files.Sub("./late.json/"), "in the way of the server's file " + rules},
       {data + "/mine", "would be in the data directory itself"},
       {server.Sub("link/mine"), "would be in the data directory itself"},
       {data + "/backups/../mine", "would be in the data directory itself"},
@@ -59,9 +69,64 @@ TEST_CASE("no backup that a client asks for is in the way of the next start") {
   ResultOf(&alice, "backup", Json::array({data + "/backups/mine"}));
   ResultOf(&alice, "backup", Json::array({server.Sub("other/mine")}));
   REQUIRE(server.server().Terminate() == 0);
+  WriteStringToFile(config, "");
+  WriteStringToFile(rules, "[]");
   server.server().Start();
   RpcClient again = server.Connect("alice");
   CHECK(NowCalls(&again, 1) == 10);
+}
+
+Finished StartIn(const std::string& data_dir, std::vector<std::string> more = {}) {
+  more.insert(more.begin(), {ProductBinary("nowcalls-server"), "--listen", "127.0.0.1:0",
+                             "--data-dir", data_dir});
+  return RunProgram(more);
+}
+
+TEST_CASE("a server that requires a ledger makes no empty one in place of one that is gone") {
+  const TempDir dir;
+  const std::string data = dir.Sub("data");
+  const Finished refused = StartIn(data, {"--require-ledger"});
+  CHECK(refused.exit_code == 64);
+  CHECK_MESSAGE(Contains(refused.err, "there is no ledger in " + data + "/ledger, and require-"),
+                refused.err);
+  CHECK_FALSE(fs::exists(data));
+  ServerProcess server(dir.path());
+  server.Start();
+  REQUIRE(server.Terminate() == 0);
+  server.options().arguments.emplace_back("--require-ledger");
+  server.Start();
+}
+
+TEST_CASE("a ledger one directory further down is not taken for none") {
+  const TempDir dir;
+  {
+    TestServer server(Rules());
+    RpcClient alice = server.Connect("alice");
+    AcquireMany(&alice, 1, 10);
+    ResultOf(&alice, "backup", Json::array({dir.Sub("backup")}));
+    REQUIRE(server.server().Terminate() == 0);
+    fs::create_directory(dir.Sub("data"));
+    fs::copy(server.data_dir() + "/ledger", dir.Sub("data/ledger"));
+  }
+  const auto copy = [&](const char* from, const char* to) {
+    fs::create_directories(fs::path(dir.Sub(to)).parent_path());
+    fs::copy(dir.Sub(from), dir.Sub(to), fs::copy_options::recursive);
+  };
+  copy("data/ledger", "deep/ledger/ledger");
+  copy("data", "deeper/ledger/data");
+  copy("backup", "restored/ledger");
+  copy("data", "parent/data");
+  for (const auto& [named, found] :
+       {std::pair("deep", "deep/ledger/ledger"), std::pair("deeper", "deeper/ledger/data/ledger"),
+        std::pair("restored", "restored/ledger/ledger"),
+        std::pair("parent", "parent/data/ledger")}) {
+    CAPTURE(named);
+    const Finished refused = StartIn(dir.Sub(named));
+    CHECK(refused.exit_code == 64);
+    CHECK_MESSAGE(Contains(refused.err, "but one in " + dir.Sub(found) + ", and a new one would"),
+                  refused.err);
+    CHECK_FALSE(fs::exists(dir.Sub(named) + "/ledger/CURRENT"));
+  }
 }
 
 // Killed while it copies or verifies. False: it was quicker.

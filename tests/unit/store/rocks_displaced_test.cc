@@ -19,7 +19,7 @@ using testing::TempDir;
 using testing::WriteStringToFile;
 
 bool SaysDisplaced(const Status& status) {
-  return status.code() == StatusCode::kIoError &&
+  return status.code() == StatusCode::kAlreadyExists &&
          status.message().find("is no longer the one that this server opened") != std::string::npos;
 }
 
