@@ -139,7 +139,7 @@ std::string KindOf(std::string call) {
 // False: it has failed the test.
 bool FailOnce(const Life& life, const Beginning& beginning, const Failure& failure, Counts* counts,
               bool* reached) {
-  const testing::TempDir dir;
+  const testing::TempDir dir(testing::TempDir::Place::kMemory);
   WriteImage(beginning.image, dir.Sub("ledger"));
   const Outcome outcome = FailingRun(life, beginning, dir.path(), failure).Run();
   *reached = !outcome.call.empty();
@@ -281,7 +281,7 @@ class NoRoomToCompact : public rocksdb::FileSystemWrapper {
 TEST_CASE("a store whose compaction has no room takes no more batches") {
   constexpr int kBatches = 400;
   const Life life(18, kBatches, 60);
-  const testing::TempDir dir;
+  const testing::TempDir dir(testing::TempDir::Place::kMemory);
   const auto env =
       rocksdb::NewCompositeEnv(std::make_shared<NoRoomToCompact>(rocksdb::FileSystem::Default()));
   std::atomic<bool> reported{false};

@@ -186,7 +186,7 @@ std::string Judge::TakeNext(RocksStore* opened, uint64_t batch) {
 }
 
 Recorded Record(const Life& life, const DiskImage& image, const Run& run) {
-  const testing::TempDir dir;
+  const testing::TempDir dir(testing::TempDir::Place::kMemory);
   WriteImage(image, dir.Sub("ledger"));
   Recording recording(dir.path(), image, run.durability);
   Recorded recorded;

@@ -57,7 +57,7 @@ class Judge {
 
   const Life& life_;
   const store::Durability durability_;
-  const testing::TempDir dir_;
+  const testing::TempDir dir_{testing::TempDir::Place::kMemory};
   std::unordered_map<uint64_t, Verdict> verdicts_;  // By the fingerprint of the image.
 };
 

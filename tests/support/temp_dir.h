@@ -1,4 +1,7 @@
 // TempDir: a fresh directory under $TMPDIR (or /tmp) that goes away with its object.
+//
+// What is tried on a modelled disk is kept in memory where that can be: there the syncs of the real
+// one prove nothing, and thousands of them take as long as it likes.
 #ifndef NOWCALLS_SUPPORT_TEMP_DIR_H_
 #define NOWCALLS_SUPPORT_TEMP_DIR_H_
 
@@ -9,7 +12,12 @@ namespace nowcalls::testing {
 
 class TempDir {
  public:
-  TempDir();  // Throws std::runtime_error when no directory can be made.
+  enum class Place {
+    kDisk,
+    kMemory,  // Under /dev/shm if that has 32 MiB free and $TMPDIR is not set, else as kDisk.
+  };
+  // Throws std::runtime_error when no directory can be made.
+  explicit TempDir(Place place = Place::kDisk);
   ~TempDir();
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
