@@ -5,7 +5,6 @@
 #include <csignal>
 #include <filesystem>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "integration/calls.h"
@@ -116,16 +115,20 @@ TEST_CASE("a ledger one directory further down is not taken for none") {
   copy("data", "deeper/ledger/data");
   copy("backup", "restored/ledger");
   copy("data", "parent/data");
-  for (const auto& [named, found] :
-       {std::pair("deep", "deep/ledger/ledger"), std::pair("deeper", "deeper/ledger/data/ledger"),
-        std::pair("restored", "restored/ledger/ledger"),
-        std::pair("parent", "parent/data/ledger")}) {
-    CAPTURE(named);
-    const Finished refused = StartIn(dir.Sub(named));
+  const struct {
+    std::string named;
+    std::string found;
+  } cases[] = {{"deep", "deep/ledger/ledger"},
+               {"deeper", "deeper/ledger/data/ledger"},
+               {"restored", "restored/ledger/ledger"},
+               {"parent", "parent/data/ledger"}};
+  for (const auto& c : cases) {
+    CAPTURE(c.named);
+    const Finished refused = StartIn(dir.Sub(c.named));
     CHECK(refused.exit_code == 64);
-    CHECK_MESSAGE(Contains(refused.err, "but one in " + dir.Sub(found) + ", and a new one would"),
+    CHECK_MESSAGE(Contains(refused.err, "but one in " + dir.Sub(c.found) + ", and a new one would"),
                   refused.err);
-    CHECK_FALSE(fs::exists(dir.Sub(named) + "/ledger/CURRENT"));
+    CHECK_FALSE(fs::exists(dir.Sub(c.named) + "/ledger/CURRENT"));
   }
 }
 
