@@ -138,6 +138,8 @@ Result<backup::VerifySummary> VerifyCopy(const std::string& data_dir,
 Status CheckRequiredLedger(const ServerConfig& config) {
   const Status present = store::CheckLedgerPresent(store::LedgerDir(config.data_dir));
   if (!config.require_ledger || present.code() != StatusCode::kNotFound) return {};
+  // What is there instead tells more.
+  NOWCALLS_RETURN_IF_ERROR(store::CheckMayServe(config.data_dir));
   return Status::InvalidArgument(
       present.message() +
       ", and require-ledger says that there must be one: is data-dir right, and its volume "

@@ -23,9 +23,10 @@ void FlushLog();
 // FlushLog, and the end of the process without destructors.
 [[noreturn]] void ExitNow(int exit_code);
 
-// Logs "WHAT failed: reason; exiting, a restart recovers the ledger" and ends the process with exit
-// code 74, without destructors: memory may no longer say what the ledger says, so nothing may be
-// written or answered any more. Of kCorruption, which no restart repairs, the code is 65.
+// Logs "WHAT failed: reason; exiting, a restart recovers the ledger", without the last part where
+// another has taken the ledger's place (kAlreadyExists), and ends the process with exit code 74,
+// without destructors: memory may no longer say what the ledger says, so nothing may be written or
+// answered any more. Of kCorruption, which no restart repairs, the code is 65.
 [[noreturn]] void DieOfIoError(std::string_view what, const Status& failure);
 
 }  // namespace nowcalls::server

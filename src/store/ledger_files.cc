@@ -210,8 +210,14 @@ Status CheckOutside(const std::string& path, const std::string& dir, const std::
                                  ": choose a directory outside of " + outer.string());
 }
 
+Status CheckMayServe(const std::string& data_dir) {
+  NOWCALLS_RETURN_IF_ERROR(CheckNoBackup(data_dir));
+  NOWCALLS_RETURN_IF_ERROR(CheckNoRestore(data_dir));
+  NOWCALLS_RETURN_IF_ERROR(CheckNoneBelow(data_dir));
+  return CheckDataDir(data_dir);
+}
+
 Result<std::vector<std::string>> MakeLedgerDir(const std::string& data_dir) {
-  NOWCALLS_RETURN_IF_ERROR(CheckDataDir(data_dir));
   std::vector<std::string> made;
   const std::string dir = WithoutEndSlashes(data_dir);
   for (const std::string& path : {dir, LedgerDir(dir)}) {

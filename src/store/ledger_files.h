@@ -46,6 +46,9 @@ Status CheckNoRestore(const std::string& data_dir);
 // ledger's directory: who starts there means that one, and a new one would be empty.
 Status CheckNoneBelow(const std::string& data_dir);
 
+// The three above, and CheckDataDir: whether a ledger in `data_dir`, there or new, may be served.
+Status CheckMayServe(const std::string& data_dir);
+
 // DATA_DIR/ledger.
 std::string LedgerDir(const std::string& data_dir);
 
@@ -67,7 +70,7 @@ Status CannotMakeDirectory(const std::string& path, int error);
 
 // Makes `data_dir` and the ledger's directory in it, mode 0700, where absent, and makes their names
 // durable; returns those that it made, the inner one first. The parent of `data_dir` must exist.
-// kInvalidArgument, kIoError.
+// kIoError. REQUIRES: CheckMayServe.
 Result<std::vector<std::string>> MakeLedgerDir(const std::string& data_dir);
 
 // Whether there is anything at `path`. kIoError where that cannot be told: a directory on the way

@@ -96,9 +96,7 @@ void Unmark(const FileId& marked) {
 }  // namespace
 
 Result<std::unique_ptr<LedgerLock>> LedgerLock::Take(const std::string& data_dir) {
-  NOWCALLS_RETURN_IF_ERROR(CheckNoBackup(data_dir));
-  NOWCALLS_RETURN_IF_ERROR(CheckNoRestore(data_dir));
-  NOWCALLS_RETURN_IF_ERROR(CheckNoneBelow(data_dir));
+  NOWCALLS_RETURN_IF_ERROR(CheckMayServe(data_dir));
   Result<std::vector<std::string>> made = MakeLedgerDir(data_dir);
   if (!made.ok()) return made.status();
   std::unique_ptr<LedgerLock> lock(new LedgerLock(LedgerDir(data_dir), *std::move(made)));

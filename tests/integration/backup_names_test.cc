@@ -124,10 +124,13 @@ TEST_CASE("a ledger one directory further down is not taken for none") {
                {"parent", "parent/data/ledger"}};
   for (const auto& c : cases) {
     CAPTURE(c.named);
-    const Finished refused = StartIn(dir.Sub(c.named));
-    CHECK(refused.exit_code == 64);
-    CHECK_MESSAGE(Contains(refused.err, "but one in " + dir.Sub(c.found) + ", and a new one would"),
-                  refused.err);
+    for (const auto& more : {std::vector<std::string>{}, {"--require-ledger"}}) {
+      const Finished refused = StartIn(dir.Sub(c.named), more);
+      CHECK(refused.exit_code == 64);
+      CHECK_MESSAGE(
+          Contains(refused.err, "but one in " + dir.Sub(c.found) + ", and a new one would"),
+          refused.err);
+    }
     CHECK_FALSE(fs::exists(dir.Sub(c.named) + "/ledger/CURRENT"));
   }
 }
