@@ -68,9 +68,11 @@ Status LedgerWalk::OnSession(const ledger::Session& session) {
   return {};
 }
 
-Status LedgerWalk::OnHistory(const ledger::HistoryEntry& entry) {
+Status LedgerWalk::OnHistory(const ledger::HistoryBlock& block) {
   if (until_ < Until::kHistory) return Stop();
-  return history_ ? history_(entry) : Status::Ok();
+  if (!history_) return {};
+  for (const ledger::HistoryEntry& entry : block) NOWCALLS_RETURN_IF_ERROR(history_(entry));
+  return {};
 }
 
 Status LedgerWalk::OnToken(const ledger::Token& token) {

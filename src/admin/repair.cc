@@ -77,6 +77,7 @@ class Salvage {
 void Salvage::TakeFormat() {
   if (read_.format.has_value()) {
     out_.format = *read_.format;
+    out_.format.version = ledger::kFormatVersion;
     ids_.emplace(out_.format.token_id_key);
     return;
   }
@@ -311,8 +312,8 @@ Status ReadEntities::OnSession(const ledger::Session& session) {
   sessions.push_back(session);
   return {};
 }
-Status ReadEntities::OnHistory(const ledger::HistoryEntry& entry) {
-  history.push_back(entry);
+Status ReadEntities::OnHistory(const ledger::HistoryBlock& block) {
+  history.insert(history.end(), block.begin(), block.end());
   return {};
 }
 Status ReadEntities::OnToken(const ledger::Token& token) {

@@ -43,7 +43,7 @@ struct ReadEntities : store::LedgerVisitor {
   Status OnNamespace(const ledger::NamespaceEntry& entry) override;
   Status OnRule(const ledger::RuleEntry& rule) override;
   Status OnSession(const ledger::Session& session) override;
-  Status OnHistory(const ledger::HistoryEntry& entry) override;
+  Status OnHistory(const ledger::HistoryBlock& block) override;
   Status OnToken(const ledger::Token& token) override;
   Status OnBadRecord(Status what) override;
   Status OnUnreadable(ledger::Family family, Status what) override;

@@ -1,6 +1,8 @@
 // repair: the steps on disk, from a refused ledger to a new one.
+#include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -61,9 +63,12 @@ Status CommitAll(const SalvagedEntities& salvaged, store::RocksStore* store) {
     writer.batch().SessionOpened(session);
     NOWCALLS_RETURN_IF_ERROR(writer.CommitIfFull());
   }
-  for (const ledger::HistoryEntry& entry : salvaged.history) {
-    writer.batch().HistoryAdded(entry);
+  std::span<const ledger::HistoryEntry> history = salvaged.history;
+  while (!history.empty()) {
+    const auto block = history.first(std::min(history.size(), ledger::kHistoryBlockMax));
+    writer.batch().HistoryAdded(block);
     NOWCALLS_RETURN_IF_ERROR(writer.CommitIfFull());
+    history = history.subspan(block.size());
   }
   for (const auto& [fence, token] : salvaged.tokens) {
     writer.batch().TokenIssued(token);

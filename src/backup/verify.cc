@@ -132,7 +132,7 @@ class Verifier : public store::LedgerVisitor {
   Status OnNamespace(const ledger::NamespaceEntry& entry) override;
   Status OnRule(const ledger::RuleEntry& rule) override;
   Status OnSession(const ledger::Session& session) override;
-  Status OnHistory(const ledger::HistoryEntry& entry) override;
+  Status OnHistory(const ledger::HistoryBlock& block) override;
   Status OnToken(const ledger::Token& token) override;
   Status OnBadRecord(Status what) override {
     const Problem problem = UndecodableProblem(what);
@@ -149,6 +149,7 @@ class Verifier : public store::LedgerVisitor {
 
  private:
   void CheckName(const ledger::Session& session);
+  void CheckEntry(const ledger::HistoryEntry& entry);
   void CheckHistorySeal(const ledger::HistoryEntry& entry);
   void CheckEnded();
   void CheckTokenId(const ledger::Token& token);
@@ -273,7 +274,12 @@ void Verifier::CheckName(const ledger::Session& session) {
   }
 }
 
-Status Verifier::OnHistory(const ledger::HistoryEntry& entry) {
+Status Verifier::OnHistory(const ledger::HistoryBlock& block) {
+  for (const ledger::HistoryEntry& entry : block) CheckEntry(entry);
+  return {};
+}
+
+void Verifier::CheckEntry(const ledger::HistoryEntry& entry) {
   ++summary_.history;
   ended_.emplace_back(entry.fence.value, entry.sequence);
   if (last_entry_.has_value()) {
@@ -293,7 +299,6 @@ Status Verifier::OnHistory(const ledger::HistoryEntry& entry) {
   }
   CheckHistorySeal(entry);
   last_entry_ = entry;
-  return {};
 }
 
 void Verifier::CheckHistorySeal(const ledger::HistoryEntry& entry) {
@@ -323,10 +328,12 @@ void Verifier::CheckEnded() {
       problems_->AddHistory(sequence, entry + "tells of the end of a token that is live");
     }
   }
-  if (ended_.size() > kHistoryEntriesMax) {
-    problems_->Add({ProblemKind::kHistory, std::string(FamilyName(Family::kHistory)), "",
-                    Num(ended_.size()) + " entries are more than any server keeps, " +
-                        Num(kHistoryEntriesMax)});
+  // With the rest of a block that was not dropped yet.
+  constexpr size_t kKeptMax = kHistoryEntriesMax + ledger::kHistoryBlockMax - 1;
+  if (ended_.size() > kKeptMax) {
+    problems_->Add(
+        {ProblemKind::kHistory, std::string(FamilyName(Family::kHistory)), "",
+         Num(ended_.size()) + " entries are more than any server keeps, " + Num(kKeptMax)});
   }
 }
 

@@ -15,7 +15,7 @@ constexpr int64_t kIdleMarkMs = 60'000;
 // Notices of NoteIfRoom that nobody has taken yet; more are only counted.
 constexpr size_t kNoticesMax = 1000;
 
-constexpr uint32_t kHistoryPerTimeStep = 1000;
+constexpr size_t kHistoryPerTimeStep = 1000;
 constexpr uint32_t kWaitersPerTimeStep = 1000;
 constexpr uint32_t kCancelsPerTimeStep = 1000;
 
@@ -79,6 +79,7 @@ Instant Core::NextDeadline(bool has_room) const {
 Instant Core::NextMark() const { return Instant{clock_marked_ms_.value_or(0) + kIdleMarkMs}; }
 
 void Core::Seal(const Turn& turn, const ClockSample& clock, bool may_be_last) {
+  if (format_to_set_) turn.batch->FormatSet(*std::exchange(format_to_set_, std::nullopt));
   if (may_be_last || !clock_marked_ms_ || turn.now.ms - *clock_marked_ms_ >= kMarkEveryMs) {
     clock_marked_ms_ = turn.now.ms;
     turn.batch->ClockMarked({turn.now.ms, clock});

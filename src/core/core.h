@@ -173,10 +173,12 @@ class Core {
   Status LoadNamespace(const ledger::NamespaceEntry& entry);
   Status LoadRule(const ledger::RuleEntry& entry);
   Status LoadSession(const ledger::Session& session);
-  Status LoadHistory(const ledger::HistoryEntry& entry);  // By ascending sequence.
+  Status LoadHistory(ledger::HistoryBlock block);  // By ascending sequence.
   // A hint, before the first token, of how many there are.
   void ExpectTokens(uint64_t tokens);
   Status LoadToken(const ledger::Token& token);
+  // The ledger is of an earlier format: the first batch sets this one.
+  void SetFormat(const ledger::Format& format) { format_to_set_ = format; }
   // kCorruption when the live tokens are not those the seal was written over. A new ledger has no
   // seal.
   Status FinishLoad(const std::optional<ledger::Seal>& seal);
@@ -377,6 +379,7 @@ class Core {
 
   // History and administrators.
   Status CheckHistory(uint64_t next_fence) const;
+  Status CheckEnded(const ledger::HistoryEntry& entry, uint64_t next_fence) const;
   void RecordEnd(const Turn& turn, const TokenEntry& entry, EndReason reason,
                  std::string_view note);
   ReclaimAnswer EndTokensOf(const Turn& turn, FlowSlot slot, uint32_t tokens_max, EndReason reason,
@@ -486,6 +489,7 @@ class Core {
   uint64_t next_fence_ = 1;
   uint64_t first_fence_ = 1;  // The least given out since the server started.
   uint64_t batch_number_ = 0;
+  std::optional<ledger::Format> format_to_set_;
   uint64_t live_count_sum_ = 0;
   uint64_t live_fence_sum_ = 0;
   Instant ready_{};

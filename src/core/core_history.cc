@@ -7,26 +7,32 @@
 
 namespace nowcalls::core {
 
-Status Core::LoadHistory(const ledger::HistoryEntry& entry) { return history_.Load(entry); }
+Status Core::LoadHistory(ledger::HistoryBlock block) { return history_.Load(std::move(block)); }
 
 // What the history tells of has happened, and is over.
 Status Core::CheckHistory(uint64_t next_fence) const {
-  for (const ledger::HistoryEntry& entry : history_.entries()) {
-    const auto corrupt = [&](const std::string& what) {
-      return Status::Corruption("history: entry " + std::to_string(entry.sequence) + " of token " +
-                                std::to_string(entry.token_id.value) + " " + what);
-    };
-    if (ids_.ToFence(entry.token_id) != entry.fence) {
-      return corrupt("has an id that does not belong to fence " +
-                     std::to_string(entry.fence.value));
+  for (const ledger::HistoryBlock& block : history_.blocks()) {
+    for (const ledger::HistoryEntry& entry : block) {
+      NOWCALLS_RETURN_IF_ERROR(CheckEnded(entry, next_fence));
     }
-    if (std::max(entry.fence.value, entry.session.value) >= next_fence) {
-      return corrupt("has a fence or session number that is not below the sealed bound " +
-                     std::to_string(next_fence));
-    }
-    if (tokens_.Find(entry.fence.value) != kNoToken) {
-      return corrupt("tells of its end, but the token is live");
-    }
+  }
+  return {};
+}
+
+Status Core::CheckEnded(const ledger::HistoryEntry& entry, uint64_t next_fence) const {
+  const auto corrupt = [&](const std::string& what) {
+    return Status::Corruption("history: entry " + std::to_string(entry.sequence) + " of token " +
+                              std::to_string(entry.token_id.value) + " " + what);
+  };
+  if (ids_.ToFence(entry.token_id) != entry.fence) {
+    return corrupt("has an id that does not belong to fence " + std::to_string(entry.fence.value));
+  }
+  if (std::max(entry.fence.value, entry.session.value) >= next_fence) {
+    return corrupt("has a fence or session number that is not below the sealed bound " +
+                   std::to_string(next_fence));
+  }
+  if (tokens_.Find(entry.fence.value) != kNoToken) {
+    return corrupt("tells of its end, but the token is live");
   }
   return {};
 }

@@ -7,81 +7,119 @@
 namespace nowcalls::core {
 namespace {
 
-// Of a record of an entry: type, key, size and what is of a fixed size in the value.
-constexpr size_t kRecordBytes = 1 + ledger::kHistoryKeyBytes + 2 + ledger::kHistoryFixedBytes;
+// Of a record of a block: type, key, size and what is of a fixed size in the value.
+size_t FixedBytes(size_t entries) {
+  if (entries == 0) return 0;
+  return 1 + ledger::kHistoryKeyBytes + sizeof(uint32_t) + ledger::HistoryFixedBytes(entries);
+}
 
-size_t BytesOf(const ledger::HistoryEntry& entry) {
-  return kRecordBytes + entry.name_space.size() + entry.client_id.size() + entry.note.size();
+size_t TextBytes(const ledger::HistoryEntry& entry) {
+  return entry.name_space.size() + entry.client_id.size() + entry.note.size();
+}
+
+size_t BytesOf(const ledger::HistoryBlock& block) {
+  size_t bytes = FixedBytes(block.size());
+  for (const ledger::HistoryEntry& entry : block) bytes += TextBytes(entry);
+  return bytes;
 }
 
 }  // namespace
 
-Status History::Load(const ledger::HistoryEntry& entry) {
-  const std::string where = "history: entry " + std::to_string(entry.sequence);
-  if (entries_.empty()) {
-    recorded_first_ = entry.sequence;
-  } else {
-    if (entry.sequence != next_sequence_) {
-      return Status::Corruption(where + " follows entry " + std::to_string(next_sequence_ - 1) +
+History::History(uint32_t entries_max)
+    : entries_max_(entries_max),
+      block_max_(std::min<size_t>(entries_max, ledger::kHistoryBlockMax)) {}
+
+Status History::Load(ledger::HistoryBlock block) {
+  const ledger::HistoryEntry* before = blocks_.empty() ? nullptr : &blocks_.back().back();
+  for (const ledger::HistoryEntry& entry : block) {
+    const std::string where = "history: entry " + std::to_string(entry.sequence);
+    if (before != nullptr && entry.sequence != before->sequence + 1) {
+      return Status::Corruption(where + " follows entry " + std::to_string(before->sequence) +
                                 ": entries are missing");
     }
-    if (entry.ended_ms < entries_.back().ended_ms) {
+    if (before != nullptr && entry.ended_ms < before->ended_ms) {
       return Status::Corruption(where + " tells of an end before that of the entry before it");
     }
+    before = &entry;
   }
-  next_sequence_ = recorded_end_ = entry.sequence + 1;
-  entries_.push_back(entry);
+  next_sequence_ = block.back().sequence + 1;
+  size_ += block.size();
+  blocks_.push_back(std::move(block));
   return {};
 }
 
 void History::Add(ledger::HistoryEntry entry) {
   if (entries_max_ == 0) return;
+  if (unrecorded_ == 0 || blocks_.back().size() == block_max_) {
+    blocks_.emplace_back();
+    ++unrecorded_;
+  }
+  ledger::HistoryBlock& block = blocks_.back();
   entry.sequence = next_sequence_++;
-  unrecorded_bytes_ += BytesOf(entry);
-  entries_.push_back(std::move(entry));
+  unrecorded_bytes_ += TextBytes(entry) + FixedBytes(block.size() + 1) - FixedBytes(block.size());
+  block.push_back(std::move(entry));
+  ++size_;
   if (has_surplus()) DropOldest();
 }
 
 void History::Record(ledger::CommitBatch* batch) {
   RecordDrops(batch);
-  const uint64_t first = std::max(recorded_end_, first_sequence());
-  for (uint64_t n = first; n < next_sequence_; ++n) {
-    batch->HistoryAdded(entries_[n - first_sequence()]);
+  for (size_t i = blocks_.size() - unrecorded_; i < blocks_.size(); ++i) {
+    blocks_[i].shrink_to_fit();
+    batch->HistoryAdded(blocks_[i]);
   }
-  recorded_first_ = first_sequence();
-  recorded_end_ = next_sequence_;
+  unrecorded_ = 0;
   unrecorded_bytes_ = 0;
 }
 
-void History::DropSurplus(uint32_t entries_max, ledger::CommitBatch* batch) {
+bool History::has_surplus() const {
+  return !blocks_.empty() && size_ - blocks_.front().size() >= entries_max_;
+}
+
+void History::DropSurplus(size_t entries_max, ledger::CommitBatch* batch) {
   if (!has_surplus()) return;
-  for (uint32_t n = 0; n < entries_max && has_surplus(); ++n) DropOldest();
+  const size_t before = size_;
+  while (has_surplus() && before - size_ < entries_max) DropOldest();
   RecordDrops(batch);
 }
 
 HistoryPage History::Page(uint64_t cursor, uint32_t limit) const {
   HistoryPage page;
-  if (entries_.empty()) return page;
+  if (blocks_.empty()) return page;
   const uint64_t oldest = first_sequence();
   // Entries that the cursor stood at may have been dropped since, and a cursor may be made up.
   uint64_t before = next_sequence_;
   if (cursor != 0) before = std::clamp(cursor, oldest, next_sequence_);
   const uint64_t first = before - std::min<uint64_t>(limit, before - oldest);
   page.entries.reserve(before - first);
-  for (uint64_t n = before; n > first; --n) page.entries.push_back(&entries_[n - 1 - oldest]);
+  auto behind = std::upper_bound(
+      blocks_.begin(), blocks_.end(), before - 1,
+      [](uint64_t n, const ledger::HistoryBlock& block) { return n < block.front().sequence; });
+  for (uint64_t n = before; n > first;) {
+    const ledger::HistoryBlock& block = *--behind;
+    const uint64_t begin = block.front().sequence;
+    for (; n > std::max(first, begin); --n) page.entries.push_back(&block[n - 1 - begin]);
+  }
   if (first > oldest) page.next_cursor = first;
   return page;
 }
 
+// Of those dropped only what the ledger holds needs a record.
 void History::DropOldest() {
-  if (first_sequence() >= recorded_end_) unrecorded_bytes_ -= BytesOf(entries_.front());
-  entries_.pop_front();
+  const ledger::HistoryBlock& oldest = blocks_.front();
+  if (blocks_.size() > unrecorded_) {
+    dropped_.push_back(oldest.front().sequence);
+  } else {
+    --unrecorded_;
+    unrecorded_bytes_ -= BytesOf(oldest);
+  }
+  size_ -= oldest.size();
+  blocks_.pop_front();
 }
 
-// Of those dropped only what the ledger holds needs a record.
 void History::RecordDrops(ledger::CommitBatch* batch) {
-  const uint64_t end = std::min(first_sequence(), recorded_end_);
-  for (; recorded_first_ < end; ++recorded_first_) batch->HistoryDropped(recorded_first_);
+  for (const uint64_t first_sequence : dropped_) batch->HistoryDropped(first_sequence);
+  dropped_.clear();
 }
 
 }  // namespace nowcalls::core

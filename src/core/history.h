@@ -3,7 +3,11 @@
 // Thread: loop. Bounded, oldest first out, in memory and in the ledger alike. What a batch ends is
 // told by that batch, so that after any crash the history is that of the batches that survived; but
 // the entries are recorded only when the batch is sealed, so that those a mass reclaim displaces
-// within one batch are never written: a batch adds and drops at most what the history holds.
+// within one batch are never written.
+//
+// Entries come and go in blocks, each of which is one row of the ledger (ledger/history_entry.h):
+// what one batch adds, in pieces. So that a block goes as a whole, and only when the entries behind
+// it are as many as are to be kept, some more than those are kept: less than a block.
 #ifndef NOWCALLS_CORE_HISTORY_H_
 #define NOWCALLS_CORE_HISTORY_H_
 
@@ -25,11 +29,13 @@ struct HistoryPage {
 
 class History {
  public:
-  // Keeps the last `entries_max`; 0: none.
-  explicit History(uint32_t entries_max) : entries_max_(entries_max) {}
+  // Keeps at least the last `entries_max`, and less than twice as many or kHistoryBlockMax more,
+  // whichever is less; 0: none.
+  explicit History(uint32_t entries_max);
 
-  // An entry of the ledger, by ascending sequence. kCorruption when one is missing or out of order.
-  Status Load(const ledger::HistoryEntry& entry);
+  // A block of the ledger, by ascending sequence. kCorruption when an entry is missing or out of
+  // order.
+  Status Load(ledger::HistoryBlock block);
 
   // Gives the entry the next sequence.
   void Add(ledger::HistoryEntry entry);
@@ -38,31 +44,31 @@ class History {
   // How many bytes Record will append for what was added.
   size_t unrecorded_bytes() const { return unrecorded_bytes_; }
 
-  // A ledger may hold more than this server keeps. Drops and records at most `entries_max` of what
-  // is too much.
-  bool has_surplus() const { return entries_.size() > entries_max_; }
-  void DropSurplus(uint32_t entries_max, ledger::CommitBatch* batch);
+  // Whether the oldest block is not needed: a ledger may hold more than this server keeps. Drops
+  // and records blocks of what is too much until they have had `entries_max` or more.
+  bool has_surplus() const;
+  void DropSurplus(size_t entries_max, ledger::CommitBatch* batch);
 
   // Newest first: the entries before the sequence `cursor`, or from the newest with 0.
   HistoryPage Page(uint64_t cursor, uint32_t limit) const;
 
-  size_t size() const { return entries_.size(); }
-  // Oldest first.
-  const std::deque<ledger::HistoryEntry>& entries() const { return entries_; }
+  size_t size() const { return size_; }  // Entries.
+  // Oldest first, none of them empty.
+  const std::deque<ledger::HistoryBlock>& blocks() const { return blocks_; }
 
  private:
-  uint64_t first_sequence() const { return next_sequence_ - entries_.size(); }
+  uint64_t first_sequence() const { return next_sequence_ - size_; }
   void DropOldest();
   void RecordDrops(ledger::CommitBatch* batch);
 
   const uint32_t entries_max_;
+  const size_t block_max_;  // Entries that a new block has at most.
   uint64_t next_sequence_ = 1;
-  std::deque<ledger::HistoryEntry> entries_;
-  // What the ledger holds once all that was recorded is durable: entries from the first number up
-  // to, not including, the second.
-  uint64_t recorded_first_ = 1;
-  uint64_t recorded_end_ = 1;
+  std::deque<ledger::HistoryBlock> blocks_;
+  size_t size_ = 0;
+  size_t unrecorded_ = 0;  // Blocks, the last ones, of which the ledger does not know.
   size_t unrecorded_bytes_ = 0;
+  std::vector<uint64_t> dropped_;  // Blocks of the ledger whose drop is not recorded.
 };
 
 }  // namespace nowcalls::core

@@ -44,6 +44,7 @@ class RecordReader {
       case RecordType::kClockMarked: return PutMeta(kClockKey, kClockMarkBytes, DecodeClockMark);
       case RecordType::kWatermarkRaised:
         return PutMeta(kWatermarkKey, kWatermarkBytes, DecodeWatermark);
+      case RecordType::kFormatSet: return PutMeta(kFormatKey, kFormatBytes, DecodeFormat);
       case RecordType::kHistoryAdded: return HistoryAdded();
       case RecordType::kHistoryDropped: return HistoryDropped();
       case RecordType::kSealed: sealed_ = true; return PutMeta(kSealKey, kSealBytes, DecodeSeal);
@@ -118,7 +119,7 @@ class RecordReader {
 
   Status HistoryAdded() {
     const std::string_view key = in_.ReadBytes(kHistoryKeyBytes);
-    const std::string_view value = in_.ReadBytes(in_.Read<uint16_t>());
+    const std::string_view value = in_.ReadBytes(in_.Read<uint32_t>());
     NOWCALLS_RETURN_IF_ERROR(CheckHistory(key, value));
     sink_->Put(Family::kHistory, key, value);
     return {};

@@ -251,10 +251,11 @@ Result<Format> DecodeFormat(std::string_view value) {
   Format format;
   format.version = reader.Read<uint32_t>();
   if (!reader.ok()) return Corrupt("format record", "is too short to hold a version");
-  if (format.version != kFormatVersion) {
+  if (format.version < kFormatVersionMin || format.version > kFormatVersion) {
     return Status::FailedPrecondition(
         "the ledger has format version " + std::to_string(format.version) +
-        ", this program reads only version " + std::to_string(kFormatVersion) +
+        ", this program reads only versions " + std::to_string(kFormatVersionMin) + " to " +
+        std::to_string(kFormatVersion) +
         ": run the nowcalls release that wrote it, or choose another data directory");
   }
   NOWCALLS_RETURN_IF_ERROR(CheckSize("format record", value, kFormatBytes));

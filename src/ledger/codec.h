@@ -70,7 +70,8 @@ std::string EncodeRuleValue(RuleState state, std::string_view json);
 Result<RuleEntry> DecodeRule(std::string_view key, std::string_view value);
 
 std::string EncodeFormat(const Format& format);
-// Another version than kFormatVersion is kFailedPrecondition with a message for the operator.
+// A version that is not kFormatVersionMin .. kFormatVersion is kFailedPrecondition with a message
+// for the operator.
 Result<Format> DecodeFormat(std::string_view value);
 std::string EncodeClockMark(const ClockMark& mark);
 Result<ClockMark> DecodeClockMark(std::string_view value);

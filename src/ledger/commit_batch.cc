@@ -92,20 +92,20 @@ void CommitBatch::RuleRemoved(std::string_view name_space, FlowId flow) {
   Append(record);
 }
 
-void CommitBatch::HistoryAdded(const HistoryEntry& entry) {
-  const std::string value = EncodeHistoryValue(entry);
+void CommitBatch::HistoryAdded(std::span<const HistoryEntry> block) {
+  const std::string value = EncodeHistoryValue(block);
   std::string record;
-  record.reserve(1 + kHistoryKeyBytes + sizeof(uint16_t) + value.size());
+  record.reserve(1 + kHistoryKeyBytes + sizeof(uint32_t) + value.size());
   AppendType(&record, RecordType::kHistoryAdded);
-  record += EncodeHistoryKey(entry.sequence);
-  AppendSized<uint16_t>(&record, value);
+  record += EncodeHistoryKey(block.front().sequence);
+  AppendSized<uint32_t>(&record, value);
   Append(record);
 }
 
-void CommitBatch::HistoryDropped(uint64_t sequence) {
+void CommitBatch::HistoryDropped(uint64_t first_sequence) {
   std::string record;
   AppendType(&record, RecordType::kHistoryDropped);
-  record += EncodeHistoryKey(sequence);
+  record += EncodeHistoryKey(first_sequence);
   Append(record);
 }
 
@@ -128,6 +128,13 @@ void CommitBatch::ClockMarked(const ClockMark& mark) {
   std::string record;
   AppendType(&record, RecordType::kClockMarked);
   record += EncodeClockMark(mark);
+  Append(record);
+}
+
+void CommitBatch::FormatSet(const Format& format) {
+  std::string record;
+  AppendType(&record, RecordType::kFormatSet);
+  record += EncodeFormat(format);
   Append(record);
 }
 

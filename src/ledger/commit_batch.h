@@ -12,6 +12,7 @@
 #define NOWCALLS_LEDGER_COMMIT_BATCH_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,11 +33,13 @@ class CommitBatch {
   void SessionClosed(SessionId id);
   void RuleSet(const RuleEntry& rule);
   void RuleRemoved(std::string_view name_space, FlowId flow);
-  void HistoryAdded(const HistoryEntry& entry);
-  void HistoryDropped(uint64_t sequence);
+  void HistoryAdded(std::span<const HistoryEntry> block);  // REQUIRES: a HistoryBlock.
+  void HistoryDropped(uint64_t first_sequence);            // Of the block.
   void NamespaceSet(const NamespaceEntry& entry);
   void NamespaceRemoved(std::string_view name_space);
   void ClockMarked(const ClockMark& mark);
+  // A ledger of an earlier format gets this one's version, with the first batch that may need it.
+  void FormatSet(const Format& format);
   // Every live token's deadline is at least `deadline_ms`: where a sweep may start.
   void WatermarkRaised(int64_t deadline_ms);
 

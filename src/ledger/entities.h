@@ -12,9 +12,12 @@
 
 namespace nowcalls::ledger {
 
-inline constexpr uint32_t kFormatVersion = 1;
+// What a ledger is made with. Those of version 1, which lack blocks of several history entries, are
+// read as they are, and raised to this version by the first batch of a server.
+inline constexpr uint32_t kFormatVersion = 2;
+inline constexpr uint32_t kFormatVersionMin = 1;
 
-// Made once when a ledger is formatted.
+// Made when a ledger is formatted.
 struct Format {
   uint32_t version = kFormatVersion;
   std::array<uint64_t, 2> token_id_key{};  // Keys the permutation from fences to token ids.

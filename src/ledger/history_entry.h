@@ -1,15 +1,19 @@
 // HistoryEntry: the end of a token that its holder did not bring about in time, kept for operators
 // after the token itself is gone.
 //
-// Thread: any. Key and value are specified, with a worked example, in FORMAT.md. The history is
-// bounded: entries have consecutive sequence numbers, and those dropped are always the oldest.
+// Thread: any. Entries have consecutive sequence numbers. The ledger keeps them in blocks, one for
+// each row: what one batch adds, in pieces of at most kHistoryBlockMax. The history is bounded, and
+// what is dropped is always the oldest block, as a whole; so a mass of ends costs a row for 256 of
+// them, not two for each. Key and value are specified, with a worked example, in FORMAT.md.
 #ifndef NOWCALLS_LEDGER_HISTORY_ENTRY_H_
 #define NOWCALLS_LEDGER_HISTORY_ENTRY_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
@@ -24,7 +28,7 @@ constexpr bool IsKeptInHistory(EndReason reason) {
 // Text: std::string, or std::string_view for one that is only looked at.
 template <typename Text>
 struct HistoryEntryOf {
-  uint64_t sequence = 0;  // >= 1.
+  uint64_t sequence = 0;  // 1 .. kFenceMax (entities.h).
   int64_t ended_ms = 0;   // Ledger clock; never below that of an entry before, or issued_ms.
   EndReason reason = EndReason::kAdmin;  // One that IsKeptInHistory.
   TokenId token_id;
@@ -41,22 +45,27 @@ struct HistoryEntryOf {
 };
 
 using HistoryEntry = HistoryEntryOf<std::string>;
+// Neither empty nor longer than kHistoryBlockMax, with consecutive sequences.
+using HistoryBlock = std::vector<HistoryEntry>;
+
+inline constexpr size_t kHistoryBlockMax = 256;
 
 inline constexpr size_t kHistoryKeyBytes = 8;
-// Of a value, but for the bytes of its three texts.
-inline constexpr size_t kHistoryFixedBytes = 58;
+// Of a value with `entries` of them, but for the bytes of their texts.
+constexpr size_t HistoryFixedBytes(size_t entries) { return (entries == 1 ? 1 : 3) + entries * 57; }
 
-// sequence:be64, so that keys sort from old to new.
+// sequence:be64 of the first entry, so that keys sort from old to new.
 std::string EncodeHistoryKey(uint64_t sequence);
 Result<uint64_t> DecodeHistoryKey(std::string_view key);
 
-// version | reason | ended_ms | token_id | flow | session | count | fence | issued_ms | namespace
-// and client id, each behind its length in one byte | note behind its length in two
-// REQUIRES: an entry within the ranges that the decoder checks.
-std::string EncodeHistoryValue(const HistoryEntry& entry);
-// kCorruption, naming the field. CheckHistory finds the same without making an entry.
+// Of one entry: version 1 | entry. Of more: version 2 | their number in two bytes | entries. Each
+// is reason | ended_ms | token_id | flow | session | count | fence | issued_ms | namespace and
+// client id, each behind its length in one byte | note behind its length in two.
+// REQUIRES: a block within the ranges that the decoder checks.
+std::string EncodeHistoryValue(std::span<const HistoryEntry> block);
+// kCorruption, naming the field. CheckHistory finds the same without making entries.
 Status CheckHistory(std::string_view key, std::string_view value);
-Result<HistoryEntry> DecodeHistory(std::string_view key, std::string_view value);
+Result<HistoryBlock> DecodeHistory(std::string_view key, std::string_view value);
 
 }  // namespace nowcalls::ledger
 

@@ -19,10 +19,12 @@ enum class RecordType : uint8_t {
   kClockMarked = 8,
   kWatermarkRaised = 9,
   kSealed = 10,
-  kHistoryAdded = 11,
+  // 11 was history_added of one entry.
   kHistoryDropped = 12,
   kNamespaceSet = 16,
   kNamespaceRemoved = 17,
+  kHistoryAdded = 18,
+  kFormatSet = 19,
 };
 
 }  // namespace nowcalls::ledger

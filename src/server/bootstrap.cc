@@ -97,6 +97,12 @@ Result<std::unique_ptr<store::RocksStore>> OpenStore(std::unique_ptr<store::Ledg
 }
 
 void LogRecovered(const RecoveredLedger& ledger, int64_t took_ms) {
+  if (ledger.format_version < ledger::kFormatVersion) {
+    spdlog::info(
+        "the ledger has format version {} and gets {} now: versions of nowcalls that wrote {} do "
+        "not open it any more",
+        ledger.format_version, ledger::kFormatVersion, ledger.format_version);
+  }
   if (!ledger.time.has_value()) return;
   const ledger::RecoveredTime& time = *ledger.time;
   if (time.clamped) {

@@ -17,6 +17,11 @@ class Loader : public store::LedgerVisitor {
   Status OnFormat(const ledger::Format& format) override {
     options_.token_id_key = format.token_id_key;
     core_ = std::make_unique<core::Core>(options_);
+    format_version_ = format.version;
+    if (format.version == ledger::kFormatVersion) return Status::Ok();
+    ledger::Format raised = format;
+    raised.version = ledger::kFormatVersion;
+    core_->SetFormat(raised);
     return Status::Ok();
   }
   Status OnClock(const ledger::ClockMark& mark) override {
@@ -43,9 +48,9 @@ class Loader : public store::LedgerVisitor {
     SawTime(session.opened_ms);
     return core_->LoadSession(session);
   }
-  Status OnHistory(const ledger::HistoryEntry& entry) override {
-    SawTime(entry.ended_ms);
-    return core_->LoadHistory(entry);
+  Status OnHistory(const ledger::HistoryBlock& block) override {
+    for (const ledger::HistoryEntry& entry : block) SawTime(entry.ended_ms);
+    return core_->LoadHistory(block);
   }
   Status OnToken(const ledger::Token& token) override {
     ++tokens_;
@@ -74,7 +79,8 @@ class Loader : public store::LedgerVisitor {
     return RecoveredLedger{std::move(core_), ledger::LedgerClock(now, sample->boottime_ms),
                            sample->boot_id,  time,
                            rules_,           sessions_,
-                           tokens_,          std::move(rule_sources_)};
+                           tokens_,          std::move(rule_sources_),
+                           format_version_};
   }
 
  private:
@@ -94,6 +100,7 @@ class Loader : public store::LedgerVisitor {
   std::optional<ledger::ClockMark> mark_;
   std::optional<ledger::Seal> seal_;
   Instant latest_;
+  uint32_t format_version_ = 0;
   uint64_t rules_ = 0;
   uint64_t sessions_ = 0;
   uint64_t tokens_ = 0;

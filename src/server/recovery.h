@@ -28,6 +28,7 @@ struct RecoveredLedger {
   uint64_t sessions = 0;
   uint64_t tokens = 0;
   std::map<std::string, std::string> rule_sources;  // By namespace; those that have rules.
+  uint32_t format_version = 0;  // That was found; the core raises it with its first batch.
 
   Instant Now() const { return clock.At(BoottimeMs()); }
 };

@@ -33,8 +33,8 @@ class LedgerVisitor {
   virtual Status OnNamespace(const ledger::NamespaceEntry& /*entry*/) { return {}; }
   virtual Status OnRule(const ledger::RuleEntry& rule) = 0;
   virtual Status OnSession(const ledger::Session& session) = 0;
-  // By ascending sequence. The default passes over it: most readers want what is live.
-  virtual Status OnHistory(const ledger::HistoryEntry& /*entry*/) { return {}; }
+  // A block, by ascending sequence. The default passes over it: most readers want what is live.
+  virtual Status OnHistory(const ledger::HistoryBlock& /*block*/) { return {}; }
   virtual Status OnToken(const ledger::Token& token) = 0;
   // A record that does not decode, with the place ("tokens_short, key 0000...") in the status. The
   // default ends the walk with it; a verifier may count it and return Ok to go on.

@@ -96,10 +96,11 @@ void Namespace(std::string_view input) {
 
 void History(std::string_view input) {
   const std::string_view key = Split(&input, 8);
-  const Result<ledger::HistoryEntry> entry = ledger::DecodeHistory(key, input);
-  if (!entry.ok()) return;
-  REQUIRE(ledger::EncodeHistoryKey(entry->sequence) == key);
-  REQUIRE(ledger::EncodeHistoryValue(*entry) == input);
+  const Result<ledger::HistoryBlock> block = ledger::DecodeHistory(key, input);
+  REQUIRE(ledger::CheckHistory(key, input).ok() == block.ok());
+  if (!block.ok()) return;
+  REQUIRE(ledger::EncodeHistoryKey(block->front().sequence) == key);
+  REQUIRE(ledger::EncodeHistoryValue(*block) == input);
 }
 
 void Meta(uint8_t which, std::string_view input) {

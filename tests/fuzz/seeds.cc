@@ -92,7 +92,7 @@ int DecoderOf(const std::string& name, std::string* key) {
   if (name == "session_value") return *key = "session_key", 3;
   if (name == "rule_value") return *key = "rule_key", 4;
   if (name == "namespace_value") return *key = "namespace_key", 5;
-  if (name == "history_value") return *key = "history_key", 6;
+  if (name == "history_value" || name == "history_block") return *key = "history_key", 6;
   if (name == "format") return 7;
   if (name == "clock") return 8;
   if (name == "seal") return 9;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -182,10 +183,24 @@ TEST_CASE("thousands of a client's tokens are taken back in pieces, and others k
   CHECK(server.server().LogHas(
       "reclaimed 1000 tokens of client alice of namespace default: host went away; more are left"));
   CHECK(server.server().LogHas("administrator 127.0.0.1:"));
-  CHECK(AdminRows(Live(server), {"history", "--limit", "5000"}).size() == 3501);
+  const std::vector<std::string> all = {"history", "--limit", "5000"};
+  const auto ends = AdminRows(Live(server), all);
+  CHECK(ends.size() == 3501);
   server.server().Kill9();
   CHECK(AdminRows(Offline(server), {"dump"}).size() == 1);
   CHECK(RunAdmin(Offline(server), {"verify"}).exit_code == 0);
+  CHECK(AdminRows(Offline(server), all) == ends);
+
+  // A history is dropped in blocks of 256 at most.
+  server.server().options().arguments = {"--history-max", "300"};
+  server.server().Start();
+  RpcClient again(server.address());
+  REQUIRE(PollUntil(kPatienceMs, [&] { return HistorySize(&again) < 300 + 256; }));
+  auto left = AdminRows(Live(server), all);
+  CHECK(left.size() >= 300);
+  server.server().Kill9();
+  CHECK(AdminRows(Offline(server), all) == left);
+  CHECK(std::equal(left.begin(), left.end(), ends.begin()));
 }
 
 TEST_CASE("reclaim --flow and purge take a flow's tokens, purge only those of removed rules") {

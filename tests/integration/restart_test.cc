@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "integration/calls.h"
+#include "store/rocks_store.h"
 #include "support/admin.h"
 #include "support/server_process.h"
+#include "support/temp_dir.h"
 
 namespace nowcalls::testing {
 namespace {
@@ -41,6 +43,34 @@ TEST_CASE("after kill -9 tokens, counts, sessions and owners are as before") {
   CHECK(Release(&bob, one.token_id) == kStatusAlreadyRelease);
   CHECK(Release(&again, one.token_id) == kStatusReleaseOk);
   CHECK(Release(&again, two.token_id) == kStatusReleaseOk);
+}
+
+TEST_CASE("a ledger of the first format is served, and is one of this from then on") {
+  const TempDir dir;
+  ledger::Format first;
+  first.version = 1;
+  first.token_id_key = {3, 4};
+  store::RocksStoreOptions options;
+  options.format = first;
+  {
+    auto made = store::RocksStore::Open(dir.Sub("data"), options);
+    REQUIRE(made.ok());
+    REQUIRE((*made)->Close().ok());
+  }
+  ServerProcess server(dir.path());
+  server.Start();
+  CHECK(server.LogHas("the ledger has format version 1 and gets 2 now"));
+  RpcClient alice(server.address());
+  ResultOf(&alice, "rules_load", {"default", Json::array({RuleJson(1, 10)}).dump()});
+  ResultOf(&alice, "hello", {1, "default", "alice"});
+  Acquire(&alice, 1, 4);
+  const size_t logged = server.log().size();
+  server.Restart();
+  RpcClient again(server.address());
+  ResultOf(&again, "hello", {1, "default", "alice"});
+  CHECK(NowCalls(&again, 1) == 4);
+  CHECK(server.log().substr(logged).find("format version") == std::string::npos);
+  CHECK(ResultOf(&again, "info").at("ledger").at("format") == 2);
 }
 
 TEST_CASE("a keep before kill -9 still counts after it") {

@@ -20,8 +20,8 @@ class Dumper : public store::LedgerVisitor {
     ++dump.sessions;
     return {};
   }
-  Status OnHistory(const ledger::HistoryEntry& entry) override {
-    dump.history.insert(entry.token_id.value);
+  Status OnHistory(const ledger::HistoryBlock& block) override {
+    for (const ledger::HistoryEntry& entry : block) dump.history.insert(entry.token_id.value);
     return {};
   }
   Status OnToken(const ledger::Token& token) override {

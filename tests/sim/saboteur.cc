@@ -29,7 +29,7 @@ class FenceForgetter : public store::LedgerVisitor {
   }
   Status OnRule(const ledger::RuleEntry& rule) override { return to_->OnRule(rule); }
   Status OnSession(const ledger::Session& session) override { return to_->OnSession(session); }
-  Status OnHistory(const ledger::HistoryEntry& entry) override { return to_->OnHistory(entry); }
+  Status OnHistory(const ledger::HistoryBlock& block) override { return to_->OnHistory(block); }
   Status OnToken(const ledger::Token& token) override { return to_->OnToken(token); }
 
  private:
@@ -46,8 +46,11 @@ class FenceFinder : public store::LedgerVisitor {
   Status OnWatermark(int64_t) override { return {}; }
   Status OnRule(const ledger::RuleEntry&) override { return {}; }
   Status OnSession(const ledger::Session& session) override { return Saw(session.id.value); }
-  Status OnHistory(const ledger::HistoryEntry& entry) override {
-    return Saw(std::max(entry.fence.value, entry.session.value));
+  Status OnHistory(const ledger::HistoryBlock& block) override {
+    for (const ledger::HistoryEntry& entry : block) {
+      NOWCALLS_RETURN_IF_ERROR(Saw(std::max(entry.fence.value, entry.session.value)));
+    }
+    return {};
   }
   Status OnToken(const ledger::Token& token) override { return Saw(token.fence.value); }
 

@@ -32,6 +32,7 @@ struct WorldOptions {
   uint64_t seed = 0;
   FaultPlan plan;
   core::CoreOptions core;
+  uint32_t format_version = ledger::kFormatVersion;  // Of the ledger at the beginning.
   // What a restart spares, at least: 0 under the strict expire strategy.
   int64_t grace_ms = 10'000;
   std::vector<SimRule> rules{};

@@ -42,8 +42,9 @@ class ContentReader : public store::LedgerVisitor {
     content.sessions.push_back(session);
     return {};
   }
-  Status OnHistory(const ledger::HistoryEntry& entry) override {
-    content.history.push_back(entry);
+  Status OnHistory(const ledger::HistoryBlock& block) override {
+    content.history.insert(content.history.end(), block.begin(), block.end());
+    content.history_blocks.push_back(block.size());
     return {};
   }
   Status OnToken(const ledger::Token& token) override {
@@ -70,7 +71,7 @@ class CoreLoader : public store::LedgerVisitor {
   }
   Status OnRule(const ledger::RuleEntry& rule) override { return core_->LoadRule(rule); }
   Status OnSession(const ledger::Session& session) override { return core_->LoadSession(session); }
-  Status OnHistory(const ledger::HistoryEntry& entry) override { return core_->LoadHistory(entry); }
+  Status OnHistory(const ledger::HistoryBlock& block) override { return core_->LoadHistory(block); }
   Status OnToken(const ledger::Token& token) override { return core_->LoadToken(token); }
 
   std::optional<ledger::Seal> seal;
@@ -158,6 +159,14 @@ Status LoadCore(store::Store* store, Instant now, core::Core* core) {
   NOWCALLS_RETURN_IF_ERROR(core->FinishLoad(loader.seal));
   core->Begin(now);
   return {};
+}
+
+std::vector<ledger::HistoryEntry> HistoryOf(const core::Core& core) {
+  std::vector<ledger::HistoryEntry> entries;
+  for (const ledger::HistoryBlock& block : core.history().blocks()) {
+    entries.insert(entries.end(), block.begin(), block.end());
+  }
+  return entries;
 }
 
 std::string TokensText(const core::Core& core) {

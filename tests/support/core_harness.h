@@ -48,6 +48,7 @@ struct LedgerContent {
   std::vector<ledger::NamespaceEntry> namespaces;
   std::vector<ledger::RuleEntry> rules;
   std::vector<ledger::HistoryEntry> history;  // In ascending order of sequence.
+  std::vector<size_t> history_blocks;         // How many of them each row has.
   std::optional<ledger::Seal> seal;
   int64_t watermark_ms = 0;
   std::optional<ledger::ClockMark> clock;
@@ -56,6 +57,9 @@ LedgerContent ReadLedger(store::Store* store);
 
 // Loads everything in `store` into a new core. The core is usable only if the status is ok.
 Status LoadCore(store::Store* store, Instant now, core::Core* core);
+
+// What a core keeps of the ends of tokens, oldest first.
+std::vector<ledger::HistoryEntry> HistoryOf(const core::Core& core);
 
 // The live tokens, one line each in the order of issue: all that must survive a restart.
 std::string TokensText(const core::Core& core);

@@ -105,7 +105,7 @@ class LedgerBuilder {
     return entry;
   }
   LedgerBuilder& End(const ledger::HistoryEntry& entry) {
-    batch_.HistoryAdded(entry);
+    batch_.HistoryAdded({&entry, 1});
     return *this;
   }
 

@@ -331,7 +331,8 @@ TEST_CASE("an entry that does not decode is not called missing too") {
   OddStore store(WithHistory(), [](store::LedgerVisitor* visitor) {
     NOWCALLS_RETURN_IF_ERROR(visitor->OnBadRecord(
         Status::Corruption("history, key 000000000000000a: history value: fence is 0")));
-    return visitor->OnHistory(LedgerBuilder().MakeEnd(11, 23, kSealedMs - 100, EndReason::kAdmin));
+    return visitor->OnHistory(
+        {LedgerBuilder().MakeEnd(11, 23, kSealedMs - 100, EndReason::kAdmin)});
   });
   CHECK(VerifyStore(&store).Kinds() == "undecodable");
 }

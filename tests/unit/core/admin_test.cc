@@ -11,6 +11,7 @@ namespace {
 
 using testing::CoreHarness;
 using testing::FindWrongBook;
+using testing::HistoryOf;
 using testing::ReadLedger;
 using testing::RulesJson;
 
@@ -84,7 +85,7 @@ TEST_CASE_FIXTURE(Fixture, "a client's tokens are taken back in pieces, the olde
         "administrator 10.0.0.1:5 reclaimed 2 tokens of client a of namespace app: job died; more "
         "are left\n"
         "administrator 10.0.0.1:5 reclaimed 3 tokens of client a of namespace app: job died\n");
-  for (const auto& entry : h.core().history().entries()) {
+  for (const auto& entry : HistoryOf(h.core())) {
     CHECK(entry.reason == EndReason::kAdmin);
     CHECK(entry.client_id == "a");
     CHECK(entry.note == "job died");
@@ -157,7 +158,7 @@ TEST_CASE_FIXTURE(Fixture, "purge takes back what a removed rule has left behind
         "administrator 10.0.0.1:5 purged 4 tokens of flow 1, whose rule was removed: job died; "
         "more are left\n"
         "administrator 10.0.0.1:5 purged 2 tokens of flow 1, whose rule was removed: job died\n");
-  for (const auto& entry : h.core().history().entries()) {
+  for (const auto& entry : HistoryOf(h.core())) {
     CHECK(entry.reason == EndReason::kRuleRemoved);
     CHECK(entry.note == "job died");
   }

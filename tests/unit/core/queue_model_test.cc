@@ -24,6 +24,7 @@ namespace {
 
 using testing::CoreHarness;
 using testing::FindWrongBook;
+using testing::HistoryOf;
 using testing::QueueModel;
 using testing::RuleOptions;
 
@@ -451,7 +452,7 @@ class Life {
   }
 
   void CompareHistory() {
-    const auto& entries = h_.core().history().entries();
+    const std::vector<ledger::HistoryEntry> entries = HistoryOf(h_.core());
     REQUIRE(entries.size() == model_.history.size());
     for (; history_seen_ < entries.size(); ++history_seen_) {
       const ledger::HistoryEntry& entry = entries[history_seen_];

@@ -17,6 +17,7 @@ using testing::AcquireRequest;
 using testing::EngineHarness;
 using testing::EngineReply;
 using testing::HelloRequest;
+using testing::HistoryOf;
 using testing::PlainRequest;
 using testing::TokenRequest;
 using wire::Method;
@@ -103,8 +104,8 @@ TEST_CASE("purge is refused while the rule is in force, and takes the rest when 
         "are left\n"
         "info: administrator 10.0.0.1:5 purged 1 token of flow 1, whose rule was removed: old "
         "rule\n");
-  CHECK(s.h.core().history().entries()[3].note.empty());
-  CHECK(s.h.core().history().entries()[4].note == "old rule");
+  CHECK(HistoryOf(s.h.core())[3].note.empty());
+  CHECK(HistoryOf(s.h.core())[4].note == "old rule");
   CHECK(Reclaimed(s.h.Call(s.admin, PurgeRequest(1, {1, 4}))) ==
         "BAD_PARAMS: purge: flow_id 1 has neither a rule nor tokens");
 }
@@ -249,7 +250,7 @@ TEST_CASE("what was reclaimed is in the history of the next start") {
   s.h.Call(s.admin, ReclaimFlowRequest(1, {1, "hung", 2}));
   s.h.Restart();
   CHECK(s.h.core().history().size() == 2);
-  CHECK(s.h.core().history().entries()[0].note == "hung");
+  CHECK(HistoryOf(s.h.core())[0].note == "hung");
   CHECK(s.h.core().tokens().size() == 4);
 }
 

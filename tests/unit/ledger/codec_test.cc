@@ -177,7 +177,7 @@ TEST_CASE("golden bytes decode to the entities they were made from") {
         RuleState::kDraining);
   const auto format = DecodeFormat(Golden().at("format"));
   REQUIRE(format.ok());
-  CHECK(format->version == 1);
+  CHECK(format->version == 2);
   CHECK(format->token_id_key == SampleFormat().token_id_key);
   CHECK(format->created_wall_ms == SampleFormat().created_wall_ms);
   const auto mark = DecodeClockMark(Golden().at("clock"));
@@ -350,9 +350,16 @@ TEST_CASE("a format of another version is refused before its other bytes are loo
   const std::string of_another_layout = EncodeFormat(future).substr(0, 4) + "anything";
   const auto format = DecodeFormat(of_another_layout);
   CHECK(format.status().code() == StatusCode::kFailedPrecondition);
-  CHECK(format.status().message() ==
-        "the ledger has format version 7, this program reads only version 1: run the nowcalls "
-        "release that wrote it, or choose another data directory");
+  CHECK(
+      format.status().message() ==
+      "the ledger has format version 7, this program reads only versions 1 to 2: run the nowcalls "
+      "release that wrote it, or choose another data directory");
+  for (const uint32_t version : {0, 1, 2, 3}) {
+    future.version = version;
+    const auto decoded = DecodeFormat(EncodeFormat(future));
+    CHECK(decoded.ok() == (version == 1 || version == 2));
+    if (decoded.ok()) CHECK(decoded->version == version);
+  }
   CHECK(DecodeFormat("abc").status().code() == StatusCode::kCorruption);
   CHECK(DecodeFormat(EncodeFormat(SampleFormat()) + "x").status().code() ==
         StatusCode::kCorruption);

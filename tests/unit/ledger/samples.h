@@ -65,6 +65,20 @@ inline HistoryEntry SampleHistoryEntry() {
   return entry;
 }
 
+// The entry above, and one more.
+inline HistoryBlock SampleHistoryBlock() {
+  HistoryEntry next = SampleHistoryEntry();
+  next.sequence = 13;
+  next.ended_ms = kSampleMs + 3500;
+  next.reason = EndReason::kClientOffline;
+  next.token_id.value += 1;
+  next.count = 1;
+  next.fence.value += 1;
+  next.issued_ms = kSampleMs + 1500;
+  next.note = "";
+  return {SampleHistoryEntry(), next};
+}
+
 inline Seal SampleSeal() { return {3, 44, kSampleMs, 1, 2, 43}; }
 
 }  // namespace nowcalls::ledger

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/rule_json.h"
+#include "ledger/codec.h"
 #include "ledger/fence_line.h"
 #include "store/memory_store.h"
 
@@ -65,6 +66,40 @@ TEST_CASE("what was committed is recovered, counted and served") {
   REQUIRE(ledger->time.has_value());
   CHECK(ledger->time->same_boot);
   CHECK(ledger->core->live_count_sum() == 2);
+}
+
+ledger::Format FormatOf(store::MemoryStore* store) {
+  return ledger::DecodeFormat(store->rows(ledger::Family::kMeta).find(ledger::kFormatKey)->second)
+      .value();
+}
+
+TEST_CASE("a ledger of the first format gets this one with the first batch, and keeps all else") {
+  ledger::Format first = TestFormat();
+  first.version = 1;
+  first.created_wall_ms = 1234;
+  store::MemoryStore store(first);
+  const Result<ClockSample> clock = SampleClocks();
+  REQUIRE(clock.ok());
+  FillStore(&store, *clock);
+  CHECK(FormatOf(&store).version == 1);
+  uint32_t records = 0;
+  for (const uint32_t found : {1, 2}) {
+    const Result<RecoveredLedger> ledger = Recover(&store, {});
+    REQUIRE(ledger.ok());
+    CHECK(ledger->format_version == found);
+    CHECK(ledger->tokens == 1);
+    ledger::CommitBatch batch;
+    ledger->core->Seal({ledger->Now(), &batch}, *clock);
+    REQUIRE(store.Commit(batch).ok());
+    CHECK(FormatOf(&store).version == 2);
+    CHECK(FormatOf(&store).token_id_key == first.token_id_key);
+    CHECK(FormatOf(&store).created_wall_ms == 1234);
+    if (found == 1) records = batch.records();
+    if (found == 2) CHECK(batch.records() == records - 1);
+    batch.Clear();
+    ledger->core->Seal({ledger->Now(), &batch}, *clock);
+    CHECK(batch.records() < records);
+  }
 }
 
 TEST_CASE("the ledger clock does not go back when the machine's clocks did") {

@@ -66,7 +66,7 @@ TEST_CASE("frozen files stay as they were while their server goes on, and when t
   REQUIRE_MESSAGE(opened.ok(), opened.status().ToString());
   const auto store = *std::move(opened);
   LedgerScript script(131);
-  CommitMany(&script, 40, 60, store.get());
+  CommitMany(&script, 60, 60, store.get());
   const auto frozen = Freeze(dir);
   const auto shown = Shown(dir, frozen.get());
   const std::string manifest = CurrentManifest(dir.Sub("ledger"));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
@@ -19,8 +20,9 @@ using ledger::TokenKey;
 // Keeps long scripts cheap to follow.
 constexpr size_t kTokensMax = 2000;
 
-// Some batches add this many, so that entries are dropped in the batch that added them too.
-constexpr size_t kHistoryMax = 15;
+// Some batches add this many, so that blocks are dropped in the batch that added them too.
+constexpr size_t kHistoryMax = 15;   // Blocks.
+constexpr size_t kHistoryBlock = 5;  // Entries, at most.
 
 // A request id that is, in a log, a sound record without bytes, or with one: what a client may
 // choose so that the rest of a batch looks like damage.
@@ -53,9 +55,9 @@ std::string LineOf(const ledger::RuleEntry& rule) {
   return "rule " + rule.name_space + " " + std::to_string(rule.flow.value) + " " + rule.json;
 }
 
-std::string LineOf(const ledger::HistoryEntry& entry) {
-  return "history " + std::to_string(entry.sequence) + " " +
-         ToHex(ledger::EncodeHistoryValue(entry));
+std::string LineOf(const ledger::HistoryBlock& block) {
+  return "history " + std::to_string(block.front().sequence) + " " +
+         ToHex(ledger::EncodeHistoryValue(block));
 }
 
 class DumpVisitor : public LedgerVisitor {
@@ -76,7 +78,7 @@ class DumpVisitor : public LedgerVisitor {
   }
   Status OnRule(const ledger::RuleEntry& rule) override { return Add(LineOf(rule)); }
   Status OnSession(const ledger::Session& session) override { return Add(LineOf(session)); }
-  Status OnHistory(const ledger::HistoryEntry& entry) override { return Add(LineOf(entry)); }
+  Status OnHistory(const ledger::HistoryBlock& block) override { return Add(LineOf(block)); }
   Status OnToken(const Token& token) override { return Add(LineOf(token)); }
   Status OnBadRecord(Status what) override { return Add("bad " + what.ToString()); }
 
@@ -186,10 +188,16 @@ void LedgerScript::AddHistory(const Token& token, EndReason reason, CommitBatch*
   entry.name_space = "orders";
   entry.client_id = "client-" + std::to_string(token.session.value);
   if (reason == EndReason::kAdmin) entry.note = "stuck";
-  batch->HistoryAdded(entry);
-  history_.push_back(entry);
+  block_.push_back(entry);
+  if (block_.size() == kHistoryBlock) AddBlock(batch);
+}
+
+void LedgerScript::AddBlock(CommitBatch* batch) {
+  if (block_.empty()) return;
+  batch->HistoryAdded(block_);
+  history_.push_back(std::exchange(block_, {}));
   if (history_.size() <= kHistoryMax) return;
-  batch->HistoryDropped(history_.front().sequence);
+  batch->HistoryDropped(history_.front().front().sequence);
   history_.pop_front();
 }
 
@@ -220,6 +228,7 @@ void LedgerScript::ChangeRule(CommitBatch* batch) {
 }
 
 void LedgerScript::Seal(CommitBatch* batch) {
+  AddBlock(batch);
   const ledger::Seal seal{++batch_number_, next_fence_, now_ms_,
                           tokens_.size(),  count_sum_,  fence_sum_};
   batch->Sealed(seal);
@@ -268,7 +277,7 @@ Dump LedgerScript::Expected() const {
         LineOf(ledger::RuleEntry{key.first, FlowId(key.second), ledger::RuleState::kActive, json}));
   }
   for (const auto& [id, session] : sessions_) dump.push_back(LineOf(session));
-  for (const ledger::HistoryEntry& entry : history_) dump.push_back(LineOf(entry));
+  for (const ledger::HistoryBlock& block : history_) dump.push_back(LineOf(block));
   for (const auto& [key, token] : tokens_) dump.push_back(LineOf(token));
   return dump;
 }

@@ -51,6 +51,7 @@ class LedgerScript {
   void Keep(ledger::CommitBatch* batch);
   void End(ledger::CommitBatch* batch);
   void AddHistory(const ledger::Token& token, EndReason reason, ledger::CommitBatch* batch);
+  void AddBlock(ledger::CommitBatch* batch);
   void OpenSession(ledger::CommitBatch* batch);
   void CloseSession(ledger::CommitBatch* batch);
   void ChangeRule(ledger::CommitBatch* batch);
@@ -68,7 +69,8 @@ class LedgerScript {
   std::map<uint64_t, ledger::Session> sessions_;
   std::map<std::pair<std::string, int64_t>, std::string> rules_;
   uint64_t last_history_ = 0;
-  std::deque<ledger::HistoryEntry> history_;
+  ledger::HistoryBlock block_;  // Ends of the batch that is being made.
+  std::deque<ledger::HistoryBlock> history_;
   std::optional<ledger::ClockMark> clock_;
   std::optional<ledger::Seal> seal_;
 };

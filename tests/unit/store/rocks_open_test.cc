@@ -70,7 +70,7 @@ TEST_CASE("a ledger keeps its format from one open to the next, and two ledgers 
   const TempDir dir;
   auto store = OpenTiny(dir.Sub("a"));
   const ledger::Format first = FormatOf(store.get());
-  CHECK(first.version == 1);
+  CHECK(first.version == 2);
   store.reset();
   store = OpenTiny(dir.Sub("a"));
   CHECK_FALSE(store->formatted_now());
@@ -102,7 +102,7 @@ TEST_CASE("an unknown format version is refused with both versions and what to d
        {OpenStatus(dir.path()), RocksStore::OpenForRead(dir.path()).status()}) {
     CHECK(status.code() == StatusCode::kFailedPrecondition);
     CHECK(Contains(status, "format version 9"));
-    CHECK(Contains(status, "only version 1"));
+    CHECK(Contains(status, "only versions 1 to 2"));
     CHECK(Contains(status, "run the nowcalls release that wrote it"));
   }
 }
