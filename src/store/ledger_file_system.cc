@@ -42,20 +42,25 @@ class UntouchedFile : public rocksdb::FSWritableFile {
 
 LedgerFileSystem::LedgerFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target,
                                    const LedgerLock* lock, uint64_t spare_bytes,
-                                   std::shared_ptr<rocksdb::Logger> log, WitnessFile::Report report)
+                                   std::shared_ptr<rocksdb::Logger> log, Report report)
     : LedgerFileSystem(std::make_shared<LogViews>(target, LogViews::State::kAtRest), lock,
                        spare_bytes, std::move(log), std::move(report)) {}
 
 LedgerFileSystem::LedgerFileSystem(const std::shared_ptr<LogViews>& views, const LedgerLock* lock,
                                    uint64_t spare_bytes, std::shared_ptr<rocksdb::Logger> log,
-                                   WitnessFile::Report report)
+                                   Report report)
     : FileSystemWrapper(views),
       lock_(lock),
       current_path_(lock->ledger_dir() + "/CURRENT"),
+      report_(std::move(report)),
       views_(views),
       mark_(views->target(), lock->ledger_dir()),
-      spares_(views, lock, spare_bytes, std::move(log)),
-      witness_(views, lock, std::move(report)) {}
+      spares_(
+          views, lock, spare_bytes, [this] { return SyncDirectoryOrReport(); }, std::move(log)),
+      freed_(views, [this] { return SyncDirectoryOrReport(); }),
+      witness_(views, lock, [this](const IOStatus& failure) {
+        if (report_) report_(failure, "write the witness");
+      }) {}
 
 IOStatus LedgerFileSystem::MarkOpening(std::vector<std::string>* removed) {
   IOStatus status = CheckOurs();
@@ -80,6 +85,13 @@ IOStatus LedgerFileSystem::SyncDirectory() {
   std::unique_ptr<rocksdb::FSDirectory> dir;
   IOStatus status = target()->NewDirectory(lock_->ledger_dir(), IOOptions(), &dir, nullptr);
   return status.ok() ? dir->Fsync(IOOptions(), nullptr) : status;
+}
+
+// RocksDB may sync it next, and then hear nothing of the failure any more.
+IOStatus LedgerFileSystem::SyncDirectoryOrReport() {
+  IOStatus status = SyncDirectory();
+  if (!status.ok() && report_) report_(status, "sync the ledger's directory");
+  return status;
 }
 
 IOStatus LedgerFileSystem::ReplaceCurrent() {
@@ -128,6 +140,7 @@ void LedgerFileSystem::Committed(uint64_t batch_number, bool durable) {
 
 void LedgerFileSystem::StopHelpers() {
   spares_.Stop();
+  freed_.Stop();
   witness_.Stop();
 }
 
@@ -150,15 +163,18 @@ IOStatus LedgerFileSystem::NewLog(const std::string& path, const rocksdb::FileOp
                                   std::unique_ptr<rocksdb::FSWritableFile>* file,
                                   IODebugContext* context) {
   std::unique_ptr<rocksdb::FSWritableFile> made;
-  IOStatus status = spares_.Take(path, options, &made);
-  const uint64_t zeros = status.ok() ? spares_.bytes() : 0;
+  uint64_t zeros = 0;
+  IOStatus status = spares_.Take(path, options, &made, &zeros);
   if (status.IsNotFound()) {
     status = FileSystemWrapper::NewWritableFile(path, options, &made, context);
   }
   if (status.ok()) {
+    const uint64_t number = LogNumber(path);
     *file = std::make_unique<LogFile>(
-        std::move(made), zeros, &spares_, [this] { logged_ = begun_.load(); },
-        [this, number = LogNumber(path)] { LogSynced(number); });
+        std::move(made), zeros, &spares_,
+        LogFile::Events{.appended = [this] { logged_ = begun_.load(); },
+                        .synced = [this, number] { LogSynced(number); },
+                        .closed = [this, number](uint64_t bytes) { LogClosed(number, bytes); }});
   }
   return status;
 }
@@ -244,7 +260,9 @@ IOStatus LedgerFileSystem::DeleteFile(const std::string& path, const IOOptions& 
   // Without the lock, since a log is begun on the thread that commits.
   status =
       witness_.RaiseFloor(behind.first_batch == 0 ? 0 : behind.first_batch - 1, behind.first_log);
-  return status.ok() ? FileSystemWrapper::DeleteFile(path, options, context) : status;
+  if (!status.ok()) return status;
+  if (behind.closed_bytes.has_value() && spares_.Reuse(path, *behind.closed_bytes)) return status;
+  return freed_.Delete(path, options, context);
 }
 
 IOStatus LedgerFileSystem::LockFile(const std::string& path, const IOOptions& options,
@@ -260,6 +278,11 @@ IOStatus LedgerFileSystem::UnlockFile(rocksdb::FileLock* lock, const IOOptions& 
                                       IODebugContext* context) {
   if (lock == &shown_lock_) return IOStatus::OK();
   return FileSystemWrapper::UnlockFile(lock, options, context);
+}
+
+void LedgerFileSystem::LogClosed(uint64_t number, uint64_t bytes) {
+  const std::lock_guard logs_lock(logs_mutex_);
+  closed_logs_[number] = bytes;
 }
 
 void LedgerFileSystem::LogSynced(uint64_t number) {
@@ -285,11 +308,15 @@ void LedgerFileSystem::WitnessSyncedLogs() {
 
 LedgerFileSystem::LogsBehind LedgerFileSystem::ForgetLog(uint64_t number) {
   const std::lock_guard logs_lock(logs_mutex_);
+  LogsBehind behind;
+  if (const auto closed = closed_logs_.extract(number)) behind.closed_bytes = closed.mapped();
   first_batches_.erase(number);
   synced_logs_.erase(number);
   const auto next = first_batches_.upper_bound(number);
-  if (next == first_batches_.end()) return {};
-  return {.first_log = next->first, .first_batch = next->second};
+  if (next == first_batches_.end()) return behind;
+  behind.first_log = next->first;
+  behind.first_batch = next->second;
+  return behind;
 }
 
 }  // namespace nowcalls::store

@@ -36,14 +36,17 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "store/freed_files.h"
 #include "store/ledger_lock.h"
 #include "store/log_views.h"
 #include "store/opening_mark.h"
@@ -54,12 +57,14 @@ namespace nowcalls::store {
 
 class LedgerFileSystem : public rocksdb::FileSystemWrapper {
  public:
+  using Report = std::function<void(const rocksdb::IOStatus& failure, const std::string& doing)>;
+
   // `lock` is that of the ledger; it outlives all calls. Logs are begun in spares of `spare_bytes`;
   // 0: in new files. `log` is told of spares that cannot be made; may be nullptr. `report` is told
-  // of a witness that cannot be written.
+  // what could not be done beside RocksDB, after which nobody knows what is on the disk.
   LedgerFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target, const LedgerLock* lock,
                    uint64_t spare_bytes = 0, std::shared_ptr<rocksdb::Logger> log = nullptr,
-                   WitnessFile::Report report = nullptr);
+                   Report report = nullptr);
 
   // First of all, when there is a ledger with a CURRENT file: removes what an open left that was
   // killed, whose names `removed` gets, and notes what this one makes.
@@ -87,6 +92,8 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   // All that was committed is in data files. The writer.
   rocksdb::IOStatus Flushed() { return witness_.RaiseFloor(committed_); }
 
+  // The database is about to be closed.
+  void BeginStop() { spares_.BeginStop(); }
   // Ends what runs beside RocksDB, removes the spare log, and writes the witness. REQUIRES: the
   // database is closed.
   void StopHelpers();
@@ -113,32 +120,37 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
 
  private:
   LedgerFileSystem(const std::shared_ptr<LogViews>& views, const LedgerLock* lock,
-                   uint64_t spare_bytes, std::shared_ptr<rocksdb::Logger> log,
-                   WitnessFile::Report report);
+                   uint64_t spare_bytes, std::shared_ptr<rocksdb::Logger> log, Report report);
   rocksdb::IOStatus CheckOurs() const;
   rocksdb::IOStatus NewLog(const std::string& path, const rocksdb::FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* file,
                            rocksdb::IODebugContext* context);
   rocksdb::IOStatus SyncDirectory();
+  rocksdb::IOStatus SyncDirectoryOrReport();
   rocksdb::IOStatus ReplaceCurrent();
   // All that log `number` has so far is on the disk.
   void LogSynced(uint64_t number);
+  void LogClosed(uint64_t number, uint64_t bytes);
   // Tells the witness of logs that were synced as a whole, as RocksDB does before it names data
   // files of what they have.
   void WitnessSyncedLogs();
-  // The logs that follow one that goes, and where their batches begin. Zeros: there are none.
+  // The logs that follow one that goes, and where their batches begin. Zeros: there are none. And
+  // how long the one that goes is, if it was written and closed.
   struct LogsBehind {
     uint64_t first_log = 0;
     uint64_t first_batch = 0;
+    std::optional<uint64_t> closed_bytes;
   };
   LogsBehind ForgetLog(uint64_t number);
 
   const LedgerLock* const lock_;
   rocksdb::FileLock shown_lock_;  // What RocksDB gets for that of the ledger.
   const std::string current_path_;
+  const Report report_;
   const std::shared_ptr<LogViews> views_;
   OpeningMark mark_;
   SpareLogs spares_;
+  FreedFiles freed_;
   WitnessFile witness_;
   std::atomic<uint64_t> committed_{0};
   std::atomic<uint64_t> begun_{0};
@@ -157,11 +169,12 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   // RocksDB makes or renames a file, which may take long.
   std::mutex logs_mutex_;
   // The first batch of each log that was made; 0 until Keep. Guarded by logs_mutex_, as are the
-  // next three.
+  // next four.
   std::map<uint64_t, uint64_t> first_batches_;
-  std::set<uint64_t> synced_logs_;  // To which nothing is added any more.
-  uint64_t synced_to_ = 0;          // By these logs.
-  bool unsynced_ = false;           // See Keep.
+  std::set<uint64_t> synced_logs_;            // To which nothing is added any more.
+  uint64_t synced_to_ = 0;                    // By these logs.
+  bool unsynced_ = false;                     // See Keep.
+  std::map<uint64_t, uint64_t> closed_logs_;  // Their lengths.
 };
 
 }  // namespace nowcalls::store

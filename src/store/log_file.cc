@@ -9,15 +9,14 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
 LogFile::LogFile(std::unique_ptr<rocksdb::FSWritableFile> file, uint64_t zeros, SpareLogs* spares,
-                 std::function<void()> appended, std::function<void()> synced)
+                 Events events)
     : FSWritableFileOwnerWrapper(std::move(file)),
       zeros_(zeros),
       spares_(spares),
-      appended_(std::move(appended)),
-      synced_(std::move(synced)) {}
+      events_(std::move(events)) {}
 
 void LogFile::Grow(size_t bytes) {
-  appended_();
+  events_.appended();
   size_ += bytes;
   spares_->LogHas(size_);
   if (asked_ || size_ < spares_->ask_from_bytes()) return;
@@ -44,14 +43,18 @@ IOStatus LogFile::Append(const rocksdb::Slice& data, const IOOptions& options,
 IOStatus LogFile::Sync(const IOOptions& options, IODebugContext* context) {
   const uint64_t covered = size_;
   IOStatus status = target()->Sync(options, context);
-  if (status.ok() && covered == size_) synced_();
+  if (status.ok() && covered == size_) events_.synced();
   return status;
 }
 
 IOStatus LogFile::Close(const IOOptions& options, IODebugContext* context) {
   // A log that keeps its zeros is read just as well.
-  if (size_ < zeros_) target()->Truncate(size_, options, context).PermitUncheckedError();
-  return target()->Close(options, context);
+  if (size_ < zeros_ && spares_->stopping()) {
+    target()->Truncate(size_, options, context).PermitUncheckedError();
+  }
+  IOStatus status = target()->Close(options, context);
+  if (status.ok()) events_.closed(size_);
+  return status;
 }
 
 void LogFile::PrepareWrite(size_t offset, size_t bytes, const IOOptions& options,

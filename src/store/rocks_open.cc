@@ -81,8 +81,9 @@ Status RocksStore::Impl::OpenForServer() {
   rocksdb::DBOptions db_options = ServerDbOptions(heard, dir);
   files = std::make_shared<LedgerFileSystem>(
       real, lock.get(), SpareLogBytes(options), db_options.info_log,
-      [report = heard.on_background_error, where = dir](const rocksdb::IOStatus& failure) {
-        report(FromRocks(failure, "write the witness", where));
+      [report = heard.on_background_error, where = dir](const rocksdb::IOStatus& failure,
+                                                        const std::string& doing) {
+        report(FromRocks(failure, doing, where));
       });
   env = rocksdb::NewCompositeEnv(files);
   db_options.env = env.get();
@@ -327,6 +328,7 @@ rocksdb::Status RocksStore::Impl::CloseDb() {
     }
     handles.clear();
     families = {};
+    if (files != nullptr) files->BeginStop();
     status = db->Close();
     db.reset();
   }

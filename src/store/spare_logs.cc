@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "store/file_use.h"
 
 namespace nowcalls::store {
 namespace {
@@ -17,28 +18,33 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
 // Small pieces with pauses, so that no commit waits long behind one of them.
-constexpr size_t kPieceBytes = 64 * 1024;
+constexpr size_t kPieceBytes = 256 * 1024;
 
 // A disk with less room than for so many is left alone.
 constexpr uint64_t kRoomForSpares = 16;
+
+// A log that outgrew its spare is not used again if it is longer than so many.
+constexpr uint64_t kReusedMax = 2;
 
 constexpr int64_t kRetryNs = 60'000'000'000;
 
 }  // namespace
 
-std::chrono::microseconds SparePause(uint64_t filled_bytes, uint64_t log_bytes) {
-  // Some 200 MB a second, and 10 MB a second.
+std::chrono::microseconds SparePause(uint64_t zeros, uint64_t log_bytes) {
+  // At most 1 GB a second, and 10 MB a second.
   constexpr std::chrono::microseconds kShort{250};
-  constexpr std::chrono::microseconds kLong{6'000};
-  return filled_bytes < 2 * log_bytes ? kShort : kLong;
+  constexpr std::chrono::microseconds kLong{24'000};
+  return zeros < 2 * log_bytes ? kShort : kLong;
 }
 
 SpareLogs::SpareLogs(std::shared_ptr<rocksdb::FileSystem> files, const LedgerLock* lock,
-                     uint64_t bytes, std::shared_ptr<rocksdb::Logger> log)
+                     uint64_t bytes, std::function<IOStatus()> sync_names,
+                     std::shared_ptr<rocksdb::Logger> log)
     : files_(std::move(files)),
       lock_(lock),
       path_(lock->ledger_dir() + "/spare_log"),
       bytes_(bytes),
+      sync_names_(std::move(sync_names)),
       log_(std::move(log)) {}
 
 SpareLogs::~SpareLogs() { Stop(); }
@@ -73,20 +79,22 @@ void SpareLogs::Run() {
     changed_.wait(lock, [this] { return asked_ || stop_; });
     if (stop_) return;
     lock.unlock();
-    const IOStatus made = Make();
-    if (!made.ok()) Remove();
+    uint64_t zeros = 0;
+    const IOStatus made = Make(&zeros);
+    if (!made.ok()) Remove(path_);
     lock.lock();
     asked_ = false;
     ready_ = made.ok() && !stop_;
+    ready_zeros_ = zeros;
     if (made.ok() || stop_) continue;
     not_before_ns_ = MonotonicNs() + kRetryNs;
     rocksdb::Info(log_.get(), "no spare log: %s", made.ToString().c_str());
   }
 }
 
-bool SpareLogs::PauseBehind(uint64_t filled_bytes) {
+bool SpareLogs::PauseBehind(uint64_t zeros) {
   std::unique_lock lock(mutex_);
-  return !changed_.wait_for(lock, SparePause(filled_bytes, log_bytes_), [this] { return stop_; });
+  return !changed_.wait_for(lock, SparePause(zeros, log_bytes_), [this] { return stop_; });
 }
 
 IOStatus SpareLogs::CheckRoom() const {
@@ -97,38 +105,69 @@ IOStatus SpareLogs::CheckRoom() const {
   return IOStatus::NoSpace("only " + std::to_string(free_bytes) + " bytes are free");
 }
 
-IOStatus SpareLogs::Make() {
+IOStatus SpareLogs::Make(uint64_t* zeros) {
   const Status ours = lock_->CheckStillOurs();
   if (!ours.ok()) return IOStatus::IOFenced(ours.message());
+  std::optional<Used> used;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!used_.empty()) {
+      used = used_.back();
+      used_.pop_back();
+    }
+  }
+  *zeros = used.has_value() ? std::max(used->bytes, bytes_) : bytes_;
+  if (!used.has_value()) return MakeNew();
+  IOStatus renewed = Renew(*used);
+  if (!renewed.ok()) Remove(UsedPath(used->place));
+  FreePlace(used->place);
+  return renewed;
+}
+
+IOStatus SpareLogs::MakeNew() {
   IOStatus status = CheckRoom();
   if (!status.ok()) return status;
   std::unique_ptr<rocksdb::FSWritableFile> file;
   status = files_->NewWritableFile(path_, rocksdb::FileOptions(), &file, nullptr);
   if (!status.ok()) return status;
-  status = Fill(file.get());
+  // All of it at once, to be in one place on the disk, and to fail before anything is written.
+  status = file->Allocate(0, bytes_, IOOptions(), nullptr);
+  return status.IsNoSpace() ? status : Fill(bytes_, bytes_, file.get());
+}
+
+IOStatus SpareLogs::Renew(const Used& used) {
+  // What was in the log goes only when its old name is gone for good: a power cut would show the
+  // log without it.
+  IOStatus status = sync_names_();
+  if (!status.ok()) return status;
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  status = files_->ReuseWritableFile(path_, UsedPath(used.place), rocksdb::FileOptions(), &file,
+                                     nullptr);
+  if (!status.ok()) return status;
+  if (used.bytes >= bytes_) return Fill(used.written, used.bytes, file.get());
+  return Fill(bytes_, bytes_, file.get());
+}
+
+// Through the page cache, so that the log finds its pages there and need not read them first.
+IOStatus SpareLogs::Fill(uint64_t bytes, uint64_t size, rocksdb::FSWritableFile* file) {
+  const std::vector<char> zeros(kPieceBytes);
+  IOStatus status;
+  for (uint64_t at = 0; at < bytes && status.ok();) {
+    const size_t piece = std::min<uint64_t>(zeros.size(), bytes - at);
+    status = file->Append({zeros.data(), piece}, IOOptions(), nullptr);
+    if (status.ok()) status = file->RangeSync(at, piece, IOOptions(), nullptr);
+    at += piece;
+    if (status.ok() && !PauseBehind(size - bytes + at)) {
+      status = IOStatus::Aborted("the ledger is being closed");
+    }
+  }
+  if (status.ok()) status = file->Sync(IOOptions(), nullptr);
   IOStatus closed = file->Close(IOOptions(), nullptr);
   return status.ok() ? closed : status;
 }
 
-// Through the page cache, so that the log finds its pages there and need not read them first.
-IOStatus SpareLogs::Fill(rocksdb::FSWritableFile* file) {
-  // All of it at once, to be in one place on the disk, and to fail before anything is written.
-  IOStatus status = file->Allocate(0, bytes_, IOOptions(), nullptr);
-  if (status.IsNoSpace()) return status;
-  const std::vector<char> zeros(kPieceBytes);
-  for (uint64_t at = 0; at < bytes_;) {
-    const size_t piece = std::min<uint64_t>(zeros.size(), bytes_ - at);
-    status = file->Append({zeros.data(), piece}, IOOptions(), nullptr);
-    if (status.ok()) status = file->RangeSync(at, piece, IOOptions(), nullptr);
-    if (!status.ok()) return status;
-    at += piece;
-    if (!PauseBehind(at)) return IOStatus::Aborted("the ledger is being closed");
-  }
-  return file->Sync(IOOptions(), nullptr);
-}
-
 IOStatus SpareLogs::Take(const std::string& path, const rocksdb::FileOptions& options,
-                         std::unique_ptr<rocksdb::FSWritableFile>* file) {
+                         std::unique_ptr<rocksdb::FSWritableFile>* file, uint64_t* zeros) {
   const std::lock_guard lock(mutex_);
   if (!std::exchange(ready_, false)) return IOStatus::NotFound("no spare log");
   std::unique_ptr<rocksdb::FSWritableFile> taken;
@@ -137,20 +176,59 @@ IOStatus SpareLogs::Take(const std::string& path, const rocksdb::FileOptions& op
   }
   // RocksDB syncs the directory with the first batch, but as for a file that is new: it knows file
   // systems where that is not enough for a file that was renamed.
-  std::unique_ptr<rocksdb::FSDirectory> dir;
-  IOStatus status = files_->NewDirectory(lock_->ledger_dir(), IOOptions(), &dir, nullptr);
-  if (status.ok()) status = dir->Fsync(IOOptions(), nullptr);
-  if (status.ok()) *file = std::move(taken);
+  IOStatus status = sync_names_();
+  if (!status.ok()) return status;
+  *file = std::move(taken);
+  *zeros = ready_zeros_;
   return status;
 }
 
-void SpareLogs::Remove() {
+std::optional<size_t> SpareLogs::ReservePlace() {
+  const std::lock_guard lock(mutex_);
+  if (bytes_ == 0 || stop_ || stopping_) return std::nullopt;
+  const auto place = std::find(places_taken_.begin(), places_taken_.end(), false);
+  if (place == places_taken_.end()) return std::nullopt;
+  *place = true;
+  return static_cast<size_t>(place - places_taken_.begin());
+}
+
+void SpareLogs::FreePlace(size_t place) {
+  const std::lock_guard lock(mutex_);
+  places_taken_[place] = false;
+}
+
+bool SpareLogs::Reuse(const std::string& path, uint64_t written) {
+  if (written > kReusedMax * bytes_ || !CheckRoom().ok()) return false;
+  const std::optional<size_t> place = ReservePlace();
+  if (!place.has_value()) return false;
+  const std::string used_path = UsedPath(*place);
+  Used used{.place = *place, .written = written};
+  if (!files_->RenameFile(path, used_path, IOOptions(), nullptr).ok()) {
+    FreePlace(*place);
+    return false;
+  }
+  // Whoever reads the log opened it by the name that is gone now.
+  if (!IsUnused(used_path, &used.bytes) || used.bytes < written) {
+    Remove(used_path);
+    FreePlace(*place);
+    return true;
+  }
+  const std::lock_guard lock(mutex_);
+  used_.push_back(used);
+  return true;
+}
+
+void SpareLogs::Remove(const std::string& path) const {
   if (!lock_->CheckStillOurs().ok()) return;
-  files_->DeleteFile(path_, IOOptions(), nullptr).PermitUncheckedError();
+  files_->DeleteFile(path, IOOptions(), nullptr).PermitUncheckedError();
 }
 
 void SpareLogs::RemoveLeftOver() {
-  if (files_->FileExists(path_, IOOptions(), nullptr).ok()) Remove();
+  std::vector<std::string> paths = {path_};
+  for (size_t place = 0; place < kUsedMax; ++place) paths.push_back(UsedPath(place));
+  for (const std::string& path : paths) {
+    if (files_->FileExists(path, IOOptions(), nullptr).ok()) Remove(path);
+  }
 }
 
 void SpareLogs::Stop() {
@@ -163,7 +241,8 @@ void SpareLogs::Stop() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  if (made) Remove();
+  if (made) Remove(path_);
+  for (const Used& used : std::exchange(used_, {})) Remove(UsedPath(used.place));
 }
 
 }  // namespace nowcalls::store

@@ -2,16 +2,20 @@
 #include "store/spare_logs.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <set>
 
 #include "store/ledger_file_system.h"
 #include "support/poll_until.h"
@@ -65,6 +69,16 @@ class SpareFileSystem : public rocksdb::FileSystemWrapper {
     if (status.ok()) *file = std::make_unique<SpareFile>(std::move(*file), on_append);
     return status;
   }
+  IOStatus ReuseWritableFile(const std::string& path, const std::string& old_path,
+                             const rocksdb::FileOptions& options,
+                             std::unique_ptr<rocksdb::FSWritableFile>* file,
+                             rocksdb::IODebugContext* context) override {
+    IOStatus status = FileSystemWrapper::ReuseWritableFile(path, old_path, options, file, context);
+    if (!path.ends_with("/spare_log")) return status;
+    ++renewed;
+    if (status.ok()) *file = std::make_unique<SpareFile>(std::move(*file), on_append);
+    return status;
+  }
   IOStatus GetFreeSpace(const std::string& path, const rocksdb::IOOptions& options, uint64_t* bytes,
                         rocksdb::IODebugContext* context) override {
     IOStatus status = FileSystemWrapper::GetFreeSpace(path, options, bytes, context);
@@ -76,6 +90,7 @@ class SpareFileSystem : public rocksdb::FileSystemWrapper {
   IOStatus on_new;
   std::function<bool()> on_append = [] { return true; };
   std::atomic<int> begun{0};
+  std::atomic<int> renewed{0};
   std::atomic<int> asked_for_room{0};
   std::atomic<uint64_t> room{UINT64_MAX};
 };
@@ -84,11 +99,22 @@ struct Spares {
   Spares() : lock(*LedgerLock::Take(dir.path())) {}
   // The lock's directory goes with it unless there is a ledger in it.
   std::string path() const { return dir.Sub("ledger/spare_log"); }
+  IOStatus Take(const std::string& name, std::unique_ptr<rocksdb::FSWritableFile>* file) {
+    return spares.Take(dir.Sub("ledger/" + name), {}, file, &zeros);
+  }
 
   const TempDir dir;
   const std::unique_ptr<LedgerLock> lock;
   const std::shared_ptr<SpareFileSystem> files = std::make_shared<SpareFileSystem>();
-  SpareLogs spares{files, lock.get(), kSpareBytes, nullptr};
+  uint64_t zeros = 0;  // Of the last that was taken.
+  std::atomic<int> name_syncs{0};
+  IOStatus on_sync_names;
+  SpareLogs spares{files, lock.get(), kSpareBytes,
+                   [this] {
+                     ++name_syncs;
+                     return on_sync_names;
+                   },
+                   nullptr};
 };
 
 bool IsZeros(const std::string& bytes) {
@@ -97,7 +123,7 @@ bool IsZeros(const std::string& bytes) {
 
 TEST_CASE_FIXTURE(Spares, "a spare is made when it is asked for, becomes a log, and is made anew") {
   std::unique_ptr<rocksdb::FSWritableFile> file;
-  CHECK(spares.Take(dir.Sub("ledger/000001.log"), {}, &file).IsNotFound());
+  CHECK(Take("000001.log", &file).IsNotFound());
   CHECK_FALSE(fs::exists(path()));
   for (int i = 2; i < 5; ++i) {
     spares.Ask();
@@ -106,10 +132,12 @@ TEST_CASE_FIXTURE(Spares, "a spare is made when it is asked for, becomes a log, 
     const std::string bytes = ReadFileToString(path());
     CHECK(bytes.size() == kSpareBytes);
     CHECK(IsZeros(bytes));
-    const std::string log = dir.Sub("ledger/00000" + std::to_string(i) + ".log");
-    REQUIRE(spares.Take(log, {}, &file).ok());
+    const std::string name = "00000" + std::to_string(i) + ".log";
+    const std::string log = dir.Sub("ledger/" + name);
+    REQUIRE(Take(name, &file).ok());
+    CHECK(zeros == kSpareBytes);
     CHECK_FALSE(fs::exists(path()));
-    CHECK(spares.Take(log, {}, &file).IsNotFound());
+    CHECK(Take(name, &file).IsNotFound());
     REQUIRE(file->Append("hello", {}, nullptr).ok());
     CHECK(ReadFileToString(log).substr(0, 6) == std::string("hello\0", 6));
     CHECK(SizeOf(log) == kSpareBytes);
@@ -154,7 +182,7 @@ TEST_CASE_FIXTURE(Spares,
     return files->asked_for_room == 1 && (files->begun == 1 || files->room < UINT64_MAX);
   }));
   std::unique_ptr<rocksdb::FSWritableFile> file;
-  CHECK(spares.Take(dir.Sub("ledger/000001.log"), {}, &file).IsNotFound());
+  CHECK(Take("000001.log", &file).IsNotFound());
   PollUntil(50, [&] {
     spares.Ask();
     return false;
@@ -164,12 +192,105 @@ TEST_CASE_FIXTURE(Spares,
   CHECK_FALSE(fs::exists(path()));
 }
 
+// A log of `written` bytes in a file with `zeros` more.
+std::string MakeLog(const Spares& spares, const std::string& name, size_t written, size_t zeros) {
+  const std::string path = spares.dir.Sub("ledger/" + name);
+  WriteStringToFile(path, std::string(written, 'x') + std::string(zeros, '\0'));
+  return path;
+}
+
+TEST_CASE_FIXTURE(Spares, "a log that is needed no more becomes the next spare") {
+  size_t written = 150'000;
+  size_t rest = kSpareBytes - written;
+  uint64_t expected = kSpareBytes;
+  SUBCASE("one that had zeros left") {}
+  SUBCASE("one that outgrew its spare") {
+    written = 250'000;
+    rest = 50'000;
+    expected = 300'000;
+  }
+  SUBCASE("one that never was a spare") {
+    written = 90'000;
+    rest = 0;
+  }
+  const std::string log = MakeLog(*this, "000007.log", written, rest);
+  const auto inode = [](const std::string& path) {
+    struct stat status {};
+    REQUIRE(stat(path.c_str(), &status) == 0);
+    return status.st_ino;
+  };
+  const auto before = inode(log);
+  REQUIRE(spares.Reuse(log, written));
+  CHECK_FALSE(fs::exists(log));
+  CHECK(ReadFileToString(path() + ".1").substr(0, written) == std::string(written, 'x'));
+  spares.Ask();
+  REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
+  CHECK(inode(path()) == before);
+  CHECK(SizeOf(path()) == expected);
+  CHECK(IsZeros(ReadFileToString(path())));
+  CHECK_FALSE(fs::exists(path() + ".1"));
+  CHECK(name_syncs == 1);
+  CHECK(files->begun == 0);
+  CHECK(files->renewed == 1);
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  REQUIRE(Take("000009.log", &file).ok());
+  CHECK(zeros == expected);
+}
+
+TEST_CASE_FIXTURE(Spares, "a log that somebody reads is not written over") {
+  const std::string log = MakeLog(*this, "000007.log", 1'000, 0);
+  const int reader = open(log.c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(reader >= 0);
+  CHECK(spares.Reuse(log, 1'000));
+  CHECK_FALSE(fs::exists(log));
+  CHECK_FALSE(fs::exists(path() + ".1"));
+  spares.Ask();
+  REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
+  CHECK(files->begun == 1);
+  std::string bytes(2'000, '\0');
+  CHECK(read(reader, bytes.data(), bytes.size()) == 1'000);
+  CHECK(bytes.substr(0, 1'000) == std::string(1'000, 'x'));
+  close(reader);
+}
+
+TEST_CASE_FIXTURE(Spares, "a log that is not wanted stays for who deletes it") {
+  std::string log = MakeLog(*this, "000007.log", 1'000, 0);
+  SUBCASE("there are enough") {
+    for (int i = 0; i < 6; ++i) {
+      REQUIRE(spares.Reuse(MakeLog(*this, "00001" + std::to_string(i) + ".log", 10, 0), 10));
+    }
+  }
+  SUBCASE("the database is being closed") { spares.BeginStop(); }
+  SUBCASE("it is gone") { log = dir.Sub("ledger/000008.log"); }
+  CHECK_FALSE(spares.Reuse(log, 1'000));
+  CHECK(fs::exists(dir.Sub("ledger/000007.log")));
+  spares.Stop();
+  for (int i = 1; i <= 6; ++i) CHECK_FALSE(fs::exists(path() + "." + std::to_string(i)));
+}
+
+TEST_CASE_FIXTURE(Spares, "a log that is far longer than a spare is not used again") {
+  const std::string log = MakeLog(*this, "000007.log", 2 * kSpareBytes + 1, 0);
+  CHECK_FALSE(spares.Reuse(log, 2 * kSpareBytes + 1));
+  CHECK(fs::exists(log));
+}
+
+TEST_CASE_FIXTURE(Spares, "a log whose name may come back is not written over") {
+  REQUIRE(spares.Reuse(MakeLog(*this, "000007.log", 1'000, 0), 1'000));
+  on_sync_names = IOStatus::IOError("no");
+  spares.Ask();
+  REQUIRE(PollUntil(kPatienceMs, [&] { return name_syncs == 1; }));
+  spares.Stop();
+  CHECK_FALSE(spares.ready());
+  CHECK_FALSE(fs::exists(path()));
+  CHECK_FALSE(fs::exists(path() + ".1"));
+}
+
 TEST_CASE_FIXTURE(Spares, "a spare that somebody deleted is not missed") {
   spares.Ask();
   REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
   fs::remove(path());
   std::unique_ptr<rocksdb::FSWritableFile> file;
-  CHECK(spares.Take(dir.Sub("ledger/000001.log"), {}, &file).IsNotFound());
+  CHECK(Take("000001.log", &file).IsNotFound());
   CHECK_FALSE(fs::exists(dir.Sub("ledger/000001.log")));
 }
 
@@ -250,6 +371,34 @@ TEST_CASE("a store writes its logs into spares, and a closed one leaves neither 
   CHECK(DifferenceOf(DumpOf(OpenTiny(dir.path()).get()), script.Expected()) == "");
 }
 
+TEST_CASE("the logs of a store take turns in the same files, whoever reads beside it") {
+  const TempDir dir;
+  LedgerScript script(94);
+  const auto store = RocksStore::Open(dir.path(), Synced());
+  REQUIRE(store.ok());
+  std::map<ino_t, std::set<std::string>> names;
+  int shared = 0;
+  for (int i = 0; i < 5000 && shared < 5; ++i) {
+    CommitMany(&script, 1, 30, store->get());
+    for (const std::string& log : LedgerFiles(dir.path(), ".log")) {
+      struct stat status {};
+      if (stat(log.c_str(), &status) == 0) names[status.st_ino].insert(log);
+    }
+    shared = 0;
+    for (const auto& [inode, of_it] : names) shared += of_it.size() > 1 ? 1 : 0;
+    if (i % 50 != 0) continue;
+    const auto reader = RocksStore::OpenForRead(dir.path());
+    REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
+    CHECK(DifferenceOf(DumpOf(reader->get()), script.Expected()) == "");
+  }
+  CHECK(shared == 5);
+  REQUIRE((*store)->Close().ok());
+  for (const auto& file : fs::directory_iterator(dir.Sub("ledger"))) {
+    CHECK(file.path().filename().string().find("spare_log") == std::string::npos);
+  }
+  CHECK(DifferenceOf(DumpOf(OpenTiny(dir.path()).get()), script.Expected()) == "");
+}
+
 TEST_CASE("what a kill leaves of a store with spares is the ledger, and the spare goes") {
   const TempDir dir;
   LedgerScript script(92);
@@ -259,16 +408,19 @@ TEST_CASE("what a kill leaves of a store with spares is the ledger, and the spar
   fs::copy(dir.Sub("whole"), dir.Sub("killed"), fs::copy_options::recursive);
   const std::string left_over = dir.Sub("killed/ledger/spare_log");
   WriteStringToFile(left_over, "half");
+  WriteStringToFile(left_over + ".3", "used");
   {
     const auto refused = RocksStore::Open(dir.Sub("killed"), Synced());
     REQUIRE(refused.ok());
     CHECK(DifferenceOf(DumpOf(refused->get()), script.Expected()) == "");
   }
   CHECK(ReadFileToString(left_over) == "half");
+  CHECK(ReadFileToString(left_over + ".3") == "used");
   const auto next = RocksStore::Open(dir.Sub("killed"), Synced());
   REQUIRE(next.ok());
   REQUIRE((*next)->Keep().ok());
   CHECK_FALSE(fs::exists(left_over));
+  CHECK_FALSE(fs::exists(left_over + ".3"));
   CommitIntoSpare(dir.Sub("killed"), &script, next->get());
   CHECK(DifferenceOf(DumpOf(next->get()), script.Expected()) == "");
 }
@@ -298,7 +450,7 @@ TEST_CASE("a store without spares goes on: they fail, or nobody waits for the di
     CommitMany(&script, 1, 30, store->get());
   }
   CHECK(LedgerFiles(dir.path(), ".log").back() != first);
-  CHECK(files->begun == (asks ? 1 : 0));
+  CHECK(files->begun + files->renewed == (asks ? 1 : 0));
   CHECK_FALSE(HasLogOfZeros(dir.path()));
   CHECK(DifferenceOf(DumpOf(store->get()), script.Expected()) == "");
   CHECK((*store)->Close().ok());
