@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint32_t kRecordsPerBatch = 4096;
+constexpr size_t kBatchBytes = 2 * 1024 * 1024;
 
 // Commits records in batches that are sealed over the tokens so far.
 class Writer {
@@ -35,7 +36,10 @@ class Writer {
     seal_.live_count_sum += token.count;
     seal_.live_fence_sum += token.fence.value;
   }
-  Status CommitIfFull() { return batch_.records() < kRecordsPerBatch ? Status::Ok() : Commit(); }
+  Status CommitIfFull() {
+    const bool full = batch_.records() >= kRecordsPerBatch || batch_.bytes().size() >= kBatchBytes;
+    return full ? Commit() : Status::Ok();
+  }
   Status Commit() {
     ++seal_.batch_number;
     batch_.Sealed(seal_);

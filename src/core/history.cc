@@ -43,6 +43,7 @@ Status History::Load(ledger::HistoryBlock block) {
     before = &entry;
   }
   next_sequence_ = block.back().sequence + 1;
+  block.shrink_to_fit();
   size_ += block.size();
   blocks_.push_back(std::move(block));
   return {};

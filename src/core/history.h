@@ -3,7 +3,7 @@
 // Thread: loop. Bounded, oldest first out, in memory and in the ledger alike. What a batch ends is
 // told by that batch, so that after any crash the history is that of the batches that survived; but
 // the entries are recorded only when the batch is sealed, so that those a mass reclaim displaces
-// within one batch are never written.
+// before that are never written.
 //
 // Entries come and go in blocks, each of which is one row of the ledger (ledger/history_entry.h):
 // what one batch adds, in pieces. So that a block goes as a whole, and only when the entries behind
@@ -29,8 +29,8 @@ struct HistoryPage {
 
 class History {
  public:
-  // Keeps at least the last `entries_max`, and less than twice as many or kHistoryBlockMax more,
-  // whichever is less; 0: none.
+  // Keeps at least the last `entries_max`, and what came before them in the same block: of those
+  // added here less than twice as many, and less than kHistoryBlockMax more. 0: none.
   explicit History(uint32_t entries_max);
 
   // A block of the ledger, by ascending sequence. kCorruption when an entry is missing or out of

@@ -90,7 +90,7 @@ Status ReadHistory(std::string_view key, std::string_view value, Take take) {
   if (!entries.ok()) return entries.status();
   if (*first > kFenceMax - (*entries - 1)) return Corrupt("history key", "sequence is too great");
   for (size_t i = 0; i < *entries; ++i) {
-    Entry entry = ReadEntry<Entry>(&reader);
+    auto entry = ReadEntry<Entry>(&reader);
     if (!reader.ok() || (i + 1 == *entries && !reader.rest().empty())) {
       return Corrupt("history value",
                      std::to_string(value.size()) + " bytes do not fit the lengths it states");

@@ -1,6 +1,7 @@
 #include "store/file_use.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,8 +10,9 @@ namespace nowcalls::store {
 bool IsUsedOnlyHere(int fd, uint64_t names) {
   struct stat status {};
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != names) return false;
-  // A write lease is given only to the one who has a file open.
-  if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) return false;
+  // A write lease is given only to the one who alone has a file open. Whoever opens it while the
+  // lease is held waits for its end, and we get a signal: not SIGIO, which would end the process.
+  if (fcntl(fd, F_SETSIG, SIGURG) != 0 || fcntl(fd, F_SETLEASE, F_WRLCK) != 0) return false;
   return fcntl(fd, F_SETLEASE, F_UNLCK) == 0;
 }
 

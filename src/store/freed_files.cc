@@ -41,7 +41,7 @@ FreedFiles::~FreedFiles() { Stop(); }
 int FreedFiles::OpenIfLarge(const std::string& path, uint64_t* bytes) {
   {
     const std::lock_guard lock(mutex_);
-    if (stop_ || waiting_.size() >= kFilesMax) return -1;
+    if (stop_ || files_left_ >= kFilesMax) return -1;
   }
   const int fd = open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return -1;
@@ -79,6 +79,7 @@ void FreedFiles::Take(Freed freed) {
     }
     if (!stop_) {
       bytes_left_ += freed.bytes;
+      ++files_left_;
       waiting_.push_back(freed);
       freed.fd = -1;
     }
@@ -122,6 +123,7 @@ void FreedFiles::CutAndClose(const Freed& freed, uint64_t bytes_to_cut) {
   close(freed.fd);
   const std::lock_guard lock(mutex_);
   bytes_left_ -= left;
+  --files_left_;
 }
 
 bool FreedFiles::Pause() {

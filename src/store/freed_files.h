@@ -68,8 +68,9 @@ class FreedFiles {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Freed> waiting_;  // Guarded by mutex_, as are the next two.
+  std::deque<Freed> waiting_;  // Guarded by mutex_, as are the next three.
   uint64_t bytes_left_ = 0;
+  size_t files_left_ = 0;
   bool stop_ = false;
   std::thread thread_;
 };

@@ -230,7 +230,9 @@ bool FrozenFiles::Open(const std::string& name) {
   const std::string path = PathOf(name);
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   // What was opened under that name stays: the witness may not tell yet that it is gone.
-  if (fd < 0 && errno == ENOENT) return false;
+  // The name is gone, or was on the way: a server asks just now who else uses that file
+  // (file_use.h).
+  if (fd < 0 && (errno == ENOENT || errno == EWOULDBLOCK)) return false;
   files_.erase(name);
   Frozen frozen;
   if (fd < 0) frozen.failure = std::strerror(errno);

@@ -282,7 +282,8 @@ IOStatus LedgerFileSystem::UnlockFile(rocksdb::FileLock* lock, const IOOptions& 
 
 void LedgerFileSystem::LogClosed(uint64_t number, uint64_t bytes) {
   const std::lock_guard logs_lock(logs_mutex_);
-  closed_logs_[number] = bytes;
+  // RocksDB may have deleted it before.
+  if (first_batches_.contains(number)) closed_logs_[number] = bytes;
 }
 
 void LedgerFileSystem::LogSynced(uint64_t number) {

@@ -8,7 +8,8 @@
 //
 // Until each file is linked or open RocksDB deletes none; from then on it may. So neither a target
 // that is slow, nor one that hangs, keeps the names of files that the ledger needs no more. An open
-// file stays what it was: logs are not recycled, and what grows is read up to a length.
+// file stays what it was: no log is used again while somebody has it open, and what grows is read
+// up to a length.
 #include <algorithm>
 #include <optional>
 #include <utility>

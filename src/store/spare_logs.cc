@@ -105,46 +105,56 @@ IOStatus SpareLogs::CheckRoom() const {
   return IOStatus::NoSpace("only " + std::to_string(free_bytes) + " bytes are free");
 }
 
+std::optional<SpareLogs::Used> SpareLogs::NextUsed() {
+  const std::lock_guard lock(mutex_);
+  if (used_.empty()) return std::nullopt;
+  const Used used = used_.back();
+  used_.pop_back();
+  return used;
+}
+
+void SpareLogs::Discard(const Used& used) {
+  Remove(UsedPath(used.place));
+  FreePlace(used.place);
+}
+
 IOStatus SpareLogs::Make(uint64_t* zeros) {
   const Status ours = lock_->CheckStillOurs();
   if (!ours.ok()) return IOStatus::IOFenced(ours.message());
-  std::optional<Used> used;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!used_.empty()) {
-      used = used_.back();
-      used_.pop_back();
-    }
+  IOStatus status = CheckRoom();
+  while (const std::optional<Used> used = NextUsed()) {
+    uint64_t bytes = 0;
+    if (status.ok()) status = Renew(*used, &bytes);
+    Discard(*used);
+    *zeros = std::max(bytes, bytes_);
+    if (bytes > 0) return status;
   }
-  *zeros = used.has_value() ? std::max(used->bytes, bytes_) : bytes_;
-  if (!used.has_value()) return MakeNew();
-  IOStatus renewed = Renew(*used);
-  if (!renewed.ok()) Remove(UsedPath(used->place));
-  FreePlace(used->place);
-  return renewed;
+  *zeros = bytes_;
+  return status.ok() ? MakeNew() : status;
 }
 
 IOStatus SpareLogs::MakeNew() {
-  IOStatus status = CheckRoom();
-  if (!status.ok()) return status;
   std::unique_ptr<rocksdb::FSWritableFile> file;
-  status = files_->NewWritableFile(path_, rocksdb::FileOptions(), &file, nullptr);
+  IOStatus status = files_->NewWritableFile(path_, rocksdb::FileOptions(), &file, nullptr);
   if (!status.ok()) return status;
   // All of it at once, to be in one place on the disk, and to fail before anything is written.
   status = file->Allocate(0, bytes_, IOOptions(), nullptr);
   return status.IsNoSpace() ? status : Fill(bytes_, bytes_, file.get());
 }
 
-IOStatus SpareLogs::Renew(const Used& used) {
+IOStatus SpareLogs::Renew(const Used& used, uint64_t* bytes) {
   // What was in the log goes only when its old name is gone for good: a power cut would show the
-  // log without it.
+  // log without it. And not while somebody reads it, who opened it by that name.
   IOStatus status = sync_names_();
-  if (!status.ok()) return status;
+  if (!status.ok() || !IsUnused(UsedPath(used.place), bytes) || *bytes < used.written) {
+    *bytes = 0;
+    return status;
+  }
   std::unique_ptr<rocksdb::FSWritableFile> file;
   status = files_->ReuseWritableFile(path_, UsedPath(used.place), rocksdb::FileOptions(), &file,
                                      nullptr);
   if (!status.ok()) return status;
-  if (used.bytes >= bytes_) return Fill(used.written, used.bytes, file.get());
+  if (*bytes >= bytes_) return Fill(used.written, *bytes, file.get());
   return Fill(bytes_, bytes_, file.get());
 }
 
@@ -186,10 +196,10 @@ IOStatus SpareLogs::Take(const std::string& path, const rocksdb::FileOptions& op
 std::optional<size_t> SpareLogs::ReservePlace() {
   const std::lock_guard lock(mutex_);
   if (bytes_ == 0 || stop_ || stopping_) return std::nullopt;
-  const auto place = std::find(places_taken_.begin(), places_taken_.end(), false);
-  if (place == places_taken_.end()) return std::nullopt;
-  *place = true;
-  return static_cast<size_t>(place - places_taken_.begin());
+  for (size_t place = 0; place < kUsedMax; ++place) {
+    if (!std::exchange(places_taken_[place], true)) return place;
+  }
+  return std::nullopt;
 }
 
 void SpareLogs::FreePlace(size_t place) {
@@ -201,20 +211,12 @@ bool SpareLogs::Reuse(const std::string& path, uint64_t written) {
   if (written > kReusedMax * bytes_ || !CheckRoom().ok()) return false;
   const std::optional<size_t> place = ReservePlace();
   if (!place.has_value()) return false;
-  const std::string used_path = UsedPath(*place);
-  Used used{.place = *place, .written = written};
-  if (!files_->RenameFile(path, used_path, IOOptions(), nullptr).ok()) {
+  if (!files_->RenameFile(path, UsedPath(*place), IOOptions(), nullptr).ok()) {
     FreePlace(*place);
     return false;
   }
-  // Whoever reads the log opened it by the name that is gone now.
-  if (!IsUnused(used_path, &used.bytes) || used.bytes < written) {
-    Remove(used_path);
-    FreePlace(*place);
-    return true;
-  }
   const std::lock_guard lock(mutex_);
-  used_.push_back(used);
+  used_.push_back({.place = *place, .written = written});
   return true;
 }
 
@@ -242,7 +244,7 @@ void SpareLogs::Stop() {
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
   if (made) Remove(path_);
-  for (const Used& used : std::exchange(used_, {})) Remove(UsedPath(used.place));
+  while (const std::optional<Used> used = NextUsed()) Discard(*used);
 }
 
 }  // namespace nowcalls::store

@@ -36,7 +36,7 @@ namespace nowcalls::store {
 
 // How long to wait before the next piece of a spare of which so much is zeros, while the log of the
 // moment has so many bytes.
-std::chrono::microseconds SparePause(uint64_t filled_bytes, uint64_t log_bytes);
+std::chrono::microseconds SparePause(uint64_t zeros, uint64_t log_bytes);
 
 class SpareLogs {
  public:
@@ -66,7 +66,7 @@ class SpareLogs {
 
   // Takes the log at `path`, closed and needed no more, of which the first `written` bytes are not
   // zeros: there is no such file when it returns true. False: it is still there, since there are
-  // enough. REQUIRES: the ledger is still ours.
+  // enough, or the disk has little room. REQUIRES: the ledger is still ours.
   bool Reuse(const std::string& path, uint64_t written);
 
   // The database is being closed: logs need no more zeros, and nothing is reused.
@@ -85,17 +85,19 @@ class SpareLogs {
   struct Used {
     size_t place = 0;      // Which of the names of such.
     uint64_t written = 0;  // Behind it are zeros.
-    uint64_t bytes = 0;
   };
   static constexpr size_t kUsedMax = 6;
 
   std::string UsedPath(size_t place) const { return path_ + "." + std::to_string(place + 1); }
   std::optional<size_t> ReservePlace();
   void FreePlace(size_t place);
+  std::optional<Used> NextUsed();
+  void Discard(const Used& used);
   void Run();
   rocksdb::IOStatus Make(uint64_t* zeros);
   rocksdb::IOStatus MakeNew();
-  rocksdb::IOStatus Renew(const Used& used);
+  // Makes the spare of it, of so many `bytes`; 0: it is none that can be used.
+  rocksdb::IOStatus Renew(const Used& used, uint64_t* bytes);
   // Zeros for the first `bytes`, in pieces.
   rocksdb::IOStatus Fill(uint64_t bytes, uint64_t size, rocksdb::FSWritableFile* file);
   rocksdb::IOStatus CheckRoom() const;

@@ -40,10 +40,10 @@ struct Freed {
 
   const TempDir dir;
   std::atomic<int> name_syncs{0};
-  std::atomic<bool> names_sync{true};
+  IOStatus on_sync;  // Set before the first Delete.
   FreedFiles freed{rocksdb::FileSystem::Default(), [this] {
                      ++name_syncs;
-                     return names_sync ? IOStatus::OK() : IOStatus::IOError("no");
+                     return on_sync;
                    }};
 };
 
@@ -101,7 +101,7 @@ TEST_CASE_FIXTURE(Freed, "what somebody has open, or under another name, stays a
 }
 
 TEST_CASE_FIXTURE(Freed, "a file is not cut while a power cut could bring back its name") {
-  names_sync = false;
+  on_sync = IOStatus::IOError("no");
   REQUIRE(Delete(Make("large", kLarge)).ok());
   CHECK(PollUntil(kPatienceMs, [&] { return freed.bytes_left() == 0 && name_syncs == 1; }));
 }

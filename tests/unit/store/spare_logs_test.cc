@@ -194,7 +194,7 @@ TEST_CASE_FIXTURE(Spares,
 
 // A log of `written` bytes in a file with `zeros` more.
 std::string MakeLog(const Spares& spares, const std::string& name, size_t written, size_t zeros) {
-  const std::string path = spares.dir.Sub("ledger/" + name);
+  std::string path = spares.dir.Sub("ledger/" + name);
   WriteStringToFile(path, std::string(written, 'x') + std::string(zeros, '\0'));
   return path;
 }
@@ -243,10 +243,11 @@ TEST_CASE_FIXTURE(Spares, "a log that somebody reads is not written over") {
   REQUIRE(reader >= 0);
   CHECK(spares.Reuse(log, 1'000));
   CHECK_FALSE(fs::exists(log));
-  CHECK_FALSE(fs::exists(path() + ".1"));
   spares.Ask();
   REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
+  CHECK_FALSE(fs::exists(path() + ".1"));
   CHECK(files->begun == 1);
+  CHECK(files->renewed == 0);
   std::string bytes(2'000, '\0');
   CHECK(read(reader, bytes.data(), bytes.size()) == 1'000);
   CHECK(bytes.substr(0, 1'000) == std::string(1'000, 'x'));
@@ -272,6 +273,24 @@ TEST_CASE_FIXTURE(Spares, "a log that is far longer than a spare is not used aga
   const std::string log = MakeLog(*this, "000007.log", 2 * kSpareBytes + 1, 0);
   CHECK_FALSE(spares.Reuse(log, 2 * kSpareBytes + 1));
   CHECK(fs::exists(log));
+}
+
+TEST_CASE_FIXTURE(Spares, "logs that wait to be spares go when the disk has little room") {
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(spares.Reuse(MakeLog(*this, "00001" + std::to_string(i) + ".log", 10, 0), 10));
+  }
+  files->room = 10 * kSpareBytes;
+  CHECK_FALSE(spares.Reuse(MakeLog(*this, "000020.log", 10, 0), 10));
+  const auto left = [&] {
+    const fs::directory_iterator all(dir.Sub("ledger"));
+    return std::count_if(fs::begin(all), fs::end(all), [](const fs::directory_entry& file) {
+      return file.path().filename().string().starts_with("spare_log");
+    });
+  };
+  CHECK(left() == 3);
+  spares.Ask();
+  CHECK(PollUntil(kPatienceMs, [&] { return left() == 0; }));
+  CHECK_FALSE(spares.ready());
 }
 
 TEST_CASE_FIXTURE(Spares, "a log whose name may come back is not written over") {
