@@ -24,6 +24,7 @@
 #include "server/commit_pace.h"
 #include "server/commit_watch.h"
 #include "server/config.h"
+#include "server/cpu_apart.h"
 #include "server/worker_thread.h"
 #include "store/store.h"
 
@@ -117,7 +118,8 @@ class CommitThread {
   static constexpr uint64_t kUntold = UINT64_MAX;
   std::atomic<uint64_t> free_bytes_ = kUntold;  // As seen at the last look.
 
-  WorkerThread worker_;  // Last, since its thread uses all of the above.
+  WorkerThread worker_;  // After all that its thread uses.
+  CpuApart apart_;       // Of the commit thread, from the loop.
 };
 
 }  // namespace nowcalls::server

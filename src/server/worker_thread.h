@@ -7,6 +7,7 @@
 #ifndef NOWCALLS_SERVER_WORKER_THREAD_H_
 #define NOWCALLS_SERVER_WORKER_THREAD_H_
 
+#include <pthread.h>
 #include <uv.h>
 
 #include <condition_variable>
@@ -45,6 +46,7 @@ class WorkerThread {
   // Jobs from Submit until just before `done`.
   int jobs() const { return jobs_; }
   bool busy() const { return jobs_ > 0; }
+  pthread_t thread() { return thread_.native_handle(); }
 
   // Worker: something has changed that the loop should look at.
   void Nudge();

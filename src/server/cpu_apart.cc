@@ -1,0 +1,29 @@
+#include "server/cpu_apart.h"
+
+#include <cstddef>
+
+namespace nowcalls::server {
+
+void CpuApart::CallerIsOn(int cpu) {
+  if (cpu == kept_off_ || cpu < 0) {
+    elsewhere_ = 0;
+  } else if (kept_off_ < 0 || ++elsewhere_ == kMovedAfter) {
+    elsewhere_ = 0;
+    kept_off_ = cpu;
+    if (!left_alone_) KeepOff(cpu);
+  }
+}
+
+// The calls fail where there are more CPUs than a cpu_set_t has room for.
+void CpuApart::KeepOff(int cpu) {
+  cpu_set_t wanted;
+  cpu_set_t found;
+  if (sched_getaffinity(0, sizeof(wanted), &wanted) != 0) return;
+  if (pthread_getaffinity_np(thread_, sizeof(found), &found) != 0) return;
+  left_alone_ = !CPU_EQUAL(&found, set_.has_value() ? &*set_ : &wanted);
+  CPU_CLR(static_cast<size_t>(cpu), &wanted);
+  if (left_alone_ || CPU_COUNT(&wanted) == 0) return;
+  if (pthread_setaffinity_np(thread_, sizeof(wanted), &wanted) == 0) set_ = wanted;
+}
+
+}  // namespace nowcalls::server
