@@ -124,11 +124,11 @@ IOStatus LedgerFileSystem::Keep(uint64_t batch_number, bool unsynced) {
   if (!status.ok()) return status;
   opening_ = false;
   made_.clear();
+  for (std::string& path : spares_.LeftOver()) doomed_.insert(std::move(path));
   // Of a file that cannot be deleted the next open takes care.
   for (const std::string& path : std::exchange(doomed_, {})) {
-    target()->DeleteFile(path, IOOptions(), nullptr).PermitUncheckedError();
+    freed_.Delete(path, IOOptions(), nullptr).PermitUncheckedError();
   }
-  spares_.RemoveLeftOver();
   views_->SetState(LogViews::State::kBeingWritten);
   return status;
 }

@@ -1,6 +1,7 @@
 #include "store/read_ahead.h"
 
 #include <pthread.h>
+#include <rocksdb/perf_level.h>
 
 namespace nowcalls::store {
 
@@ -46,6 +47,8 @@ const RowBlock* ReadAhead::Next() {
 }
 
 void ReadAhead::Run() {
+  // Nobody reads its counters, which cost some 20 ns a row.
+  rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
   while (it_->Valid()) {
     RowBlock* block = nullptr;
     {

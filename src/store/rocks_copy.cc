@@ -74,6 +74,7 @@ Status RocksStore::Impl::PlanLive(CopyPlan* plan) const {
   std::vector<rocksdb::LiveFileStorageInfo> files_now;
   rocksdb::LiveFilesStorageInfoOptions always_flush;
   always_flush.wal_size_for_flush = 0;
+  compactions->LetIn();  // As for Close.
   const rocksdb::Status listed = db->GetLiveFilesStorageInfo(always_flush, &files_now);
   NOWCALLS_RETURN_IF_ERROR(FromRocks(listed, "list the files", dir));
   for (const rocksdb::LiveFileStorageInfo& file : files_now) {

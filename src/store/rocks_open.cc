@@ -85,7 +85,9 @@ Status RocksStore::Impl::OpenForServer() {
                                                         const std::string& doing) {
         report(FromRocks(failure, doing, where));
       });
-  env = rocksdb::NewCompositeEnv(files);
+  auto late = std::make_unique<LateCompactions>(rocksdb::NewCompositeEnv(files));
+  compactions = late.get();
+  env = std::move(late);
   db_options.env = env.get();
   // A compaction can wait; who waits for a commit, or for the loop, cannot.
   env->LowerThreadPoolCPUPriority(rocksdb::Env::LOW, rocksdb::CpuPriority::kLow)

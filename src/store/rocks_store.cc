@@ -198,6 +198,7 @@ Status RocksStore::Commit(const ledger::CommitBatch& batch) {
   Status status = ledger::ApplyRecords(batch.bytes(), &builder);
   builder.LogData(ledger::EncodeLogData(batch.number()));
   if (status.ok()) {
+    if (!impl_->has_committed) impl_->compactions->LetIn();
     rocksdb::WriteOptions options = impl_->write_options;
     options.sync = options.sync || !impl_->has_committed;
     rocksdb::WriteBatch writes = builder.Finish();
@@ -301,6 +302,8 @@ void RocksStore::Scan(const ledger::ScanRequest& request, ledger::ScanResult* re
 Status RocksStore::Close() {
   if (impl_->db == nullptr) return {};
   Status status;
+  // A flush waits for them where there are very many files.
+  if (impl_->compactions != nullptr) impl_->compactions->LetIn();
   if (!impl_->for_read && impl_->failed.ok()) {
     status = CheckPlace();
     if (status.ok()) status = impl_->KeepOpened();

@@ -36,7 +36,7 @@ enum class Durability {
 struct RocksStoreOptions {
   Durability durability = Durability::kSync;
   size_t write_buffer_bytes = 8 * 1024 * 1024;     // A family's memtable.
-  uint64_t wal_bytes_max = 32 * 1024 * 1024;       // Bounds replay at start.
+  uint64_t wal_bytes_max = 24 * 1024 * 1024;       // Bounds replay at start.
   uint64_t manifest_bytes_max = 16 * 1024 * 1024;  // Behind them a new one is begun.
   // Called once, when a write fails: on a RocksDB thread for a background one, inside Commit for
   // the log. The process must end.

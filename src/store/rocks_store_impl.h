@@ -17,6 +17,7 @@
 
 #include "ledger/witness.h"
 #include "store/append_memtable.h"
+#include "store/late_compactions.h"
 #include "store/ledger_file_system.h"
 #include "store/ledger_lock.h"
 #include "store/log_end.h"
@@ -120,6 +121,7 @@ struct RocksStore::Impl {
   std::unique_ptr<LedgerLock> lock;         // Of a server; given up after the database is closed.
   std::shared_ptr<LedgerFileSystem> files;  // Of a server.
   std::unique_ptr<rocksdb::Env> env;
+  LateCompactions* compactions = nullptr;  // Of a server: its env.
   std::unique_ptr<rocksdb::DB> db;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;  // All that are open, unknown ones too.
   FamilyHandles families{};

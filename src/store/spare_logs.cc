@@ -225,12 +225,13 @@ void SpareLogs::Remove(const std::string& path) const {
   files_->DeleteFile(path, IOOptions(), nullptr).PermitUncheckedError();
 }
 
-void SpareLogs::RemoveLeftOver() {
+std::vector<std::string> SpareLogs::LeftOver() const {
   std::vector<std::string> paths = {path_};
   for (size_t place = 0; place < kUsedMax; ++place) paths.push_back(UsedPath(place));
-  for (const std::string& path : paths) {
-    if (files_->FileExists(path, IOOptions(), nullptr).ok()) Remove(path);
-  }
+  std::erase_if(paths, [this](const std::string& path) {
+    return !files_->FileExists(path, IOOptions(), nullptr).ok();
+  });
+  return paths;
 }
 
 void SpareLogs::Stop() {

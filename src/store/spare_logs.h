@@ -73,8 +73,8 @@ class SpareLogs {
   void BeginStop() { stopping_ = true; }
   bool stopping() const { return stopping_; }
 
-  // Removes what a process left that was killed. REQUIRES: Ask was never called.
-  void RemoveLeftOver();
+  // The paths of what a process left that was killed. REQUIRES: Ask was never called.
+  std::vector<std::string> LeftOver() const;
 
   // Ends the thread and removes the spare, and what was to be one. None is made afterwards.
   // REQUIRES: the database is closed.
