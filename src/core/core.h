@@ -29,6 +29,7 @@
 #include "base/limits.h"
 #include "base/time.h"
 #include "core/deadline_counter.h"
+#include "core/fence_order.h"
 #include "core/flow_table.h"
 #include "core/history.h"
 #include "core/mass_expiry_guard.h"
@@ -374,7 +375,7 @@ class Core {
   int64_t HoldOf(const TokenEntry& entry) const;
   ledger::TokenKey KeyOf(const TokenEntry& entry) const;
   ledger::Token LedgerToken(TokenSlot slot) const;
-  Status IndexLoaded();
+  Status IndexLoaded(const std::vector<FenceAndSlot>& by_fence);
   void CountIn(const TokenEntry& entry);
 
   // History and administrators.
@@ -482,8 +483,8 @@ class Core {
   DeadlineCounter deadlines_;
   History history_;
 
-  // Until FinishLoad: the tokens by fence, and the sessions by id.
-  std::vector<std::pair<uint64_t, TokenSlot>> loaded_;
+  // Until FinishLoad: the tokens, and the sessions by id.
+  std::unique_ptr<FenceOrder> loaded_ = std::make_unique<FenceOrder>();
   absl::flat_hash_map<uint64_t, SessionSlot> loaded_sessions_;
 
   uint64_t next_fence_ = 1;

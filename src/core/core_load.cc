@@ -1,8 +1,5 @@
 // Recovery: the ledger's entities become the core's tables, and are proved to be all of them.
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,35 +20,11 @@ constexpr int kCursorBits = 24;
 // Tokens whose entries are on their way from memory while one is linked.
 constexpr size_t kAhead = 16;
 
-using FenceAndSlot = std::pair<uint64_t, TokenSlot>;
-
 std::string TokenText(TokenId id, FlowId flow) {
   return "token " + std::to_string(id.value) + " (flow " + std::to_string(flow.value) + ")";
 }
 
 std::string TokenText(const ledger::Token& token) { return TokenText(token.key.id, token.flow); }
-
-// By digits, from the lowest: a sort by comparisons takes four times as long for a million, which
-// come in the order of their deadlines.
-void SortByFence(std::vector<FenceAndSlot>* tokens) {
-  constexpr int kDigitBits = 11;
-  constexpr size_t kDigits = size_t{1} << kDigitBits;
-  if (tokens->empty()) return;
-  const auto [least, greatest] = std::minmax_element(tokens->begin(), tokens->end());
-  const uint64_t base = least->first;
-  const int bits = std::bit_width(greatest->first - base);
-  std::vector<FenceAndSlot> sorted(tokens->size());
-  for (int shift = 0; shift < bits; shift += kDigitBits) {
-    const auto digit = [&](const FenceAndSlot& token) {
-      return ((token.first - base) >> shift) % kDigits;
-    };
-    std::array<size_t, kDigits> places{};
-    for (const FenceAndSlot& token : *tokens) ++places[digit(token)];
-    std::exclusive_scan(places.begin(), places.end(), places.begin(), size_t{0});
-    for (const FenceAndSlot& token : *tokens) sorted[places[digit(token)]++] = token;
-    tokens->swap(sorted);
-  }
-}
 
 }  // namespace
 
@@ -95,7 +68,7 @@ Status Core::LoadSession(const ledger::Session& session) {
 void Core::ExpectTokens(uint64_t tokens) {
   const auto bounded =
       static_cast<uint32_t>(std::min<uint64_t>(tokens, options_.limits.tokens_max));
-  loaded_.reserve(bounded);
+  loaded_->Reserve(bounded);
   tokens_.Reserve(bounded);
 }
 
@@ -131,22 +104,21 @@ Status Core::LoadToken(const ledger::Token& token) {
   entry.SetHeldSince(entry.deadline_ms - flows_.at(entry.flow).hold_ms);
   if (token.request_id != 0) tokens_.SetLoadedRequest(slot, token.request_id);
   CountIn(entry);
-  loaded_.emplace_back(token.fence.value, slot);
+  loaded_->Add(token.fence.value, slot);
   return {};
 }
 
 // What no two tokens may share shows here, where all of them can be looked at in order.
-Status Core::IndexLoaded() {
+Status Core::IndexLoaded(const std::vector<FenceAndSlot>& by_fence) {
   loaded_sessions_ = {};
-  SortByFence(&loaded_);
   const auto twin = std::adjacent_find(
-      loaded_.begin(), loaded_.end(),
+      by_fence.begin(), by_fence.end(),
       [](const FenceAndSlot& a, const FenceAndSlot& b) { return a.first == b.first; });
   const auto text = [this](TokenSlot slot) {
     const TokenEntry& entry = tokens_.at(slot);
     return TokenText(ids_.FromFence(Fence{entry.fence}), flows_.at(entry.flow).id);
   };
-  if (twin != loaded_.end()) {
+  if (twin != by_fence.end()) {
     return Status::Corruption(text(twin->second) + " is in the ledger twice");
   }
   const TokenSlot repeated = tokens_.IndexLoaded();
@@ -158,10 +130,11 @@ Status Core::IndexLoaded() {
 
 Status Core::FinishLoad(const std::optional<ledger::Seal>& seal) {
   // The ledger keeps tokens by deadline; listings want them by age.
-  NOWCALLS_RETURN_IF_ERROR(IndexLoaded());
-  for (size_t i = 0; i < loaded_.size(); ++i) {
-    if (i + kAhead < loaded_.size()) tokens_.PrefetchAt(loaded_[i + kAhead].second);
-    const TokenSlot slot = loaded_[i].second;
+  const std::vector<FenceAndSlot>& by_fence = loaded_->Sort();
+  NOWCALLS_RETURN_IF_ERROR(IndexLoaded(by_fence));
+  for (size_t i = 0; i < by_fence.size(); ++i) {
+    if (i + kAhead < by_fence.size()) tokens_.PrefetchAt(by_fence[i + kAhead].second);
+    const TokenSlot slot = by_fence[i].second;
     const TokenEntry& entry = tokens_.at(slot);
     tokens_.Link(slot, &flows_.at(entry.flow).tokens, &sessions_.at(entry.session).tokens);
   }
@@ -171,8 +144,8 @@ Status Core::FinishLoad(const std::optional<ledger::Seal>& seal) {
                                 " has a rule that was removed, and no tokens to keep it for");
     }
   }
-  const uint64_t newest = loaded_.empty() ? 0 : loaded_.back().first;
-  loaded_ = {};
+  const uint64_t newest = by_fence.empty() ? 0 : by_fence.back().first;
+  loaded_.reset();
 
   const ledger::Seal expected = seal.value_or(ledger::Seal{});
   if (tokens_.size() != expected.live_tokens || live_count_sum_ != expected.live_count_sum ||

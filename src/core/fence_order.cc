@@ -1,0 +1,34 @@
+#include "core/fence_order.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace nowcalls::core {
+
+void FenceOrder::Reserve(size_t tokens) {
+  tokens_.reserve(tokens);
+  room_.reserve(tokens);
+}
+
+void FenceOrder::Add(uint64_t fence, TokenSlot slot) {
+  tokens_.emplace_back(fence, slot);
+  room_.emplace_back();  // So that its memory is there when it is needed.
+  for (size_t number = 0; number < kDigits; ++number) ++counts_[number][Digit(fence, number)];
+}
+
+const std::vector<FenceAndSlot>& FenceOrder::Sort() {
+  for (size_t number = 0; number < kDigits && !tokens_.empty(); ++number) {
+    const uint32_t alike = counts_[number][Digit(tokens_[0].first, number)];
+    if (alike < tokens_.size()) SortByDigit(number);
+  }
+  return tokens_;
+}
+
+void FenceOrder::SortByDigit(size_t number) {
+  Counts& places = counts_[number];
+  std::exclusive_scan(places.begin(), places.end(), places.begin(), uint32_t{0});
+  for (const FenceAndSlot& token : tokens_) room_[places[Digit(token.first, number)]++] = token;
+  tokens_.swap(room_);
+}
+
+}  // namespace nowcalls::core
