@@ -21,8 +21,9 @@ void CpuApart::KeepOff(int cpu) {
   if (sched_getaffinity(0, sizeof(wanted), &wanted) != 0) return;
   if (pthread_getaffinity_np(thread_, sizeof(found), &found) != 0) return;
   left_alone_ = !CPU_EQUAL(&found, set_.has_value() ? &*set_ : &wanted);
-  CPU_CLR(static_cast<size_t>(cpu), &wanted);
-  if (left_alone_ || CPU_COUNT(&wanted) == 0) return;
+  if (left_alone_) return;
+  // Where the caller may use no other, the thread may at least use what it may.
+  if (CPU_COUNT(&wanted) > 1) CPU_CLR(static_cast<size_t>(cpu), &wanted);
   if (pthread_setaffinity_np(thread_, sizeof(wanted), &wanted) == 0) set_ = wanted;
 }
 

@@ -24,8 +24,8 @@ class CpuApart {
   explicit CpuApart(pthread_t thread) : thread_(thread) {}
 
   // The caller runs on `cpu` (sched_getcpu). The thread may use all others that the caller may use;
-  // if there is none, or the system does not tell, nothing changes. Once somebody else has set
-  // the thread's affinity (taskset, a cpuset), it is left alone.
+  // if there is none, that one. If the system does not tell, nothing changes. Once somebody else
+  // has set the thread's affinity (taskset, a cpuset), it is left alone.
   void CallerIsOn(int cpu);
 
  private:

@@ -2,8 +2,8 @@
 // they are let in.
 //
 // Thread: any. RocksDB begins to compact as soon as a ledger is open, beside the threads that read
-// it, which need all the processor time there is. Whoever writes, or flushes, lets them in first:
-// where there are very many files that waits for a compaction.
+// it, which need all the processor time there is. Whoever commits, copies or closes lets them in
+// first: where there are very many files that waits for a compaction.
 #ifndef NOWCALLS_STORE_LATE_COMPACTIONS_H_
 #define NOWCALLS_STORE_LATE_COMPACTIONS_H_
 

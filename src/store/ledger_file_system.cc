@@ -127,6 +127,7 @@ IOStatus LedgerFileSystem::Keep(uint64_t batch_number, bool unsynced) {
   for (std::string& path : spares_.LeftOver()) doomed_.insert(std::move(path));
   // Of a file that cannot be deleted the next open takes care.
   for (const std::string& path : std::exchange(doomed_, {})) {
+    if (!CheckOurs().ok()) break;
     freed_.Delete(path, IOOptions(), nullptr).PermitUncheckedError();
   }
   views_->SetState(LogViews::State::kBeingWritten);

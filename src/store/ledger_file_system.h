@@ -98,6 +98,9 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   // database is closed.
   void StopHelpers();
 
+  // What deleted files still take of the disk, and give back within seconds.
+  uint64_t BytesToFree() { return freed_.bytes_left(); }
+
   // See LogViews.
   std::map<uint64_t, LogSegment> Segments() const { return views_->Segments(lock_->ledger_dir()); }
 

@@ -244,7 +244,8 @@ std::optional<uint64_t> RocksStore::FreeBytes() {
            .ok()) {
     return std::nullopt;
   }
-  return free_bytes;
+  // A start deletes much, and must not take the disk for nearly full because of what has gone.
+  return free_bytes + (impl_->files != nullptr ? impl_->files->BytesToFree() : 0);
 }
 
 Status RocksStore::Keep() {
