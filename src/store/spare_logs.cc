@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/process_cpus.h"
 #include "store/file_use.h"
 
 namespace nowcalls::store {
@@ -74,6 +75,7 @@ bool SpareLogs::ready() {
 }
 
 void SpareLogs::Run() {
+  UseCpusOfProcess();  // It may be the commit thread that has started this one.
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return asked_ || stop_; });
