@@ -7,9 +7,8 @@ namespace nowcalls::server {
 void CpuApart::CallerIsOn(int cpu) {
   if (cpu == kept_off_ || cpu < 0) {
     elsewhere_ = 0;
-  } else if (kept_off_ < 0 || ++elsewhere_ == kMovedAfter) {
+  } else if (++elsewhere_ >= kMovedAfter) {
     elsewhere_ = 0;
-    kept_off_ = cpu;
     if (!left_alone_) KeepOff(cpu);
   }
 }
@@ -22,9 +21,12 @@ void CpuApart::KeepOff(int cpu) {
   if (pthread_getaffinity_np(thread_, sizeof(found), &found) != 0) return;
   left_alone_ = !CPU_EQUAL(&found, set_.has_value() ? &*set_ : &wanted);
   if (left_alone_) return;
-  // Where the caller may use no other, the thread may at least use what it may.
-  if (CPU_COUNT(&wanted) > 1) CPU_CLR(static_cast<size_t>(cpu), &wanted);
-  if (pthread_setaffinity_np(thread_, sizeof(wanted), &wanted) == 0) set_ = wanted;
+  // Where the caller may use no other, the thread may at least use what it may, until there is one.
+  const bool others = CPU_COUNT(&wanted) > 1;
+  if (others) CPU_CLR(static_cast<size_t>(cpu), &wanted);
+  if (pthread_setaffinity_np(thread_, sizeof(wanted), &wanted) != 0) return;
+  set_ = wanted;
+  kept_off_ = others ? cpu : -1;
 }
 
 }  // namespace nowcalls::server

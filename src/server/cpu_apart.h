@@ -33,7 +33,8 @@ class CpuApart {
 
   const pthread_t thread_;
   int kept_off_ = -1;
-  int elsewhere_ = 0;             // How many times in a row the caller was not on kept_off_.
+  // How many times in a row the caller was not on kept_off_; what it says first counts at once.
+  int elsewhere_ = kMovedAfter - 1;
   std::optional<cpu_set_t> set_;  // By KeepOff.
   bool left_alone_ = false;
 };

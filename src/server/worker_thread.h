@@ -46,7 +46,7 @@ class WorkerThread {
   // Jobs from Submit until just before `done`.
   int jobs() const { return jobs_; }
   bool busy() const { return jobs_ > 0; }
-  pthread_t thread() { return thread_.native_handle(); }
+  pthread_t thread() { return thread_.native_handle(); }  // The worker's. REQUIRES: not stopped.
 
   // Worker: something has changed that the loop should look at.
   void Nudge();
