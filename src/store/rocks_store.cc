@@ -244,8 +244,10 @@ std::optional<uint64_t> RocksStore::FreeBytes() {
            .ok()) {
     return std::nullopt;
   }
-  // A start deletes much, and must not take the disk for nearly full because of what has gone.
-  return free_bytes + (impl_->files != nullptr ? impl_->files->BytesToFree() : 0);
+  // A start deletes much, and must not take the disk for nearly full because of what has gone. But
+  // that is not there yet, so it counts for no more than what is.
+  const uint64_t to_free = impl_->files != nullptr ? impl_->files->BytesToFree() : 0;
+  return free_bytes + std::min(free_bytes, to_free);
 }
 
 Status RocksStore::Keep() {

@@ -9,6 +9,7 @@
 
 #include "integration/calls.h"
 #include "support/admin.h"
+#include "support/process.h"
 #include "support/server_process.h"
 #include "support/small_disk.h"
 
@@ -140,6 +141,27 @@ TEST_CASE("a server that starts on a nearly full disk grants nothing from its fi
   CHECK(Release(&on.client, on.PopHeld()) == kStatusReleaseOk);
   on.server.Kill9();
   CHECK(DumpedIds(Source::Offline(on.server.data_dir())) == on.held);
+}
+
+TEST_CASE("what a start deletes counts as room from its first answer on") {
+  OnSmallDisk on;
+  if (!on.Begin("160m", {"--disk-free-low-bytes", std::to_string(64 * kMiB),
+                         "--disk-free-high-bytes", std::to_string(128 * kMiB)})) {
+    return;
+  }
+  REQUIRE(on.Take());
+  on.server.Kill9();
+  WriteStringToFile(on.server.data_dir() + "/ledger/spare_log.1", std::string(24 * kMiB, 'x'));
+  on.disk.FillUpTo(52 * kMiB);
+  on.server.Start();
+  on.client = RpcClient(on.server.address());
+  ResultOf(&on.client, "hello", {1, "default", "alice"});
+  CHECK(on.Take());
+  // And later, when it is room and less than the high watermark.
+  REQUIRE(PollUntil(kPatienceMs, [&] { return on.disk.FreeBytes() > 68 * kMiB; }));
+  CHECK(on.Take());
+  CHECK(on.server.Terminate() == 0);
+  CHECK(CountOf(on.server.log(), "are free for the ledger, fewer than") == 0);
 }
 
 TEST_CASE(
