@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/process_cpus.h"
+#include "base/background_thread.h"
 #include "store/file_use.h"
 
 namespace nowcalls::store {
@@ -96,6 +96,7 @@ uint64_t FreedFiles::bytes_left() {
 
 void FreedFiles::Run() {
   UseCpusOfProcess();  // It may be the commit thread that has started this one.
+  StepBack();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stop_ || !waiting_.empty(); });

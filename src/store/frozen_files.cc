@@ -34,8 +34,6 @@ constexpr int kStillLooks = 5;
 constexpr int kPauseMicros = 1000;
 constexpr std::string_view kCurrentName = "CURRENT";
 
-bool IsTable(std::string_view name) { return name.ends_with(".sst"); }
-
 // No event tells of what another process writes.
 void Pause() { rocksdb::Env::Default()->SleepForMicroseconds(kPauseMicros); }
 

@@ -93,6 +93,7 @@ Status CheckLogPresent(rocksdb::FileSystem* files, const std::string& dir);
 // The number of a manifest, by its name or path; 0: it is none.
 uint64_t ManifestNumber(std::string_view path);
 inline bool IsManifest(std::string_view path) { return ManifestNumber(path) != 0; }
+inline bool IsTable(std::string_view path) { return path.ends_with(".sst"); }
 
 // The names of the logs, the oldest first.
 std::vector<std::string> LogNames(const std::string& dir);

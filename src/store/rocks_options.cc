@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/background_thread.h"
 #include "store/append_memtable.h"
 #include "store/info_log.h"
 #include "store/rocks_crc32c.h"
@@ -24,9 +25,9 @@ constexpr uint64_t kBytesPerSync = 1024 * 1024;
 // while a million tokens were acquired.
 constexpr int kWriteBuffersMax = 6;
 
-class BackgroundErrorListener : public rocksdb::EventListener {
+class BackgroundListener : public rocksdb::EventListener {
  public:
-  BackgroundErrorListener(std::function<void(Status)> report, std::string dir)
+  BackgroundListener(std::function<void(Status)> report, std::string dir)
       : report_(std::move(report)), dir_(std::move(dir)) {}
 
   void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
@@ -37,6 +38,15 @@ class BackgroundErrorListener : public rocksdb::EventListener {
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status,
                             bool* auto_recovery) override {
     *auto_recovery = false;
+  }
+  // On the threads that do these things. The commit thread may have started them. A compaction has
+  // stepped back further (RocksStore).
+  void OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) override {
+    UseCpusOfProcess();
+    StepBack();
+  }
+  void OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override {
+    UseCpusOfProcess();
   }
 
  private:
@@ -78,8 +88,7 @@ rocksdb::DBOptions ServerDbOptions(const RocksStoreOptions& options, const std::
   // After a failed write nobody knows what is on the disk, so nothing is tried again: the process
   // ends and recovery decides.
   db.max_bgerror_resume_count = 0;
-  db.listeners.push_back(
-      std::make_shared<BackgroundErrorListener>(options.on_background_error, dir));
+  db.listeners.push_back(std::make_shared<BackgroundListener>(options.on_background_error, dir));
   // One rarely written family would pin the log for ever; this bounds the replay at start.
   db.max_total_wal_size = options.wal_bytes_max;
   // Logs that were kept would pile up where a server crashes and is started again and again.

@@ -46,11 +46,9 @@ std::string BytesOf(const std::string& path, const SkippedBytes& bytes) {
   return path + ": bytes " + std::to_string(bytes.begin) + " to " + std::to_string(bytes.end - 1);
 }
 
-bool IsData(std::string_view name) { return name.ends_with(".sst"); }
-
 // What else RocksDB needs.
 bool IsCopied(std::string_view name) {
-  return IsData(name) || name == "CURRENT" || name == "IDENTITY" || name.starts_with("MANIFEST-");
+  return IsTable(name) || name == "CURRENT" || name == "IDENTITY" || name.starts_with("MANIFEST-");
 }
 
 Status NoMoreFiles(const std::string& path) {
@@ -163,7 +161,7 @@ class Salvager {
 Status Salvager::CopyFile(const std::string& name) {
   const std::string from = dir_ + "/" + name;
   const std::string to = scratch_ + "/" + name;
-  const Result<bool> opens = !IsData(name) ? Result<bool>(true) : CanBeOpened(from);
+  const Result<bool> opens = !IsTable(name) ? Result<bool>(true) : CanBeOpened(from);
   if (!opens.ok()) return opens.status();
   if (!*opens) {
     Lose(from + ": the data file cannot be read, and is left out");
@@ -313,7 +311,7 @@ Status Salvager::Rebuild() {
   std::error_code ignored;
   for (fs::directory_iterator it(scratch_ + "/lost", ignored), end; !ignored && it != end;
        it.increment(ignored)) {
-    if (!IsData(it->path().filename().string())) continue;
+    if (!IsTable(it->path().filename().string())) continue;
     Lose(dir_ + "/" + it->path().filename().string() + ": the data file cannot be used");
   }
   options.create_if_missing = true;

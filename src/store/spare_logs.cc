@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/background_thread.h"
 #include "base/clock.h"
-#include "base/process_cpus.h"
 #include "store/file_use.h"
 
 namespace nowcalls::store {
@@ -35,7 +36,7 @@ std::chrono::microseconds SparePause(uint64_t zeros, uint64_t log_bytes) {
   // At most 1 GB a second, and 10 MB a second.
   constexpr std::chrono::microseconds kShort{250};
   constexpr std::chrono::microseconds kLong{24'000};
-  return zeros < 2 * log_bytes ? kShort : kLong;
+  return zeros < 4 * log_bytes ? kShort : kLong;
 }
 
 SpareLogs::SpareLogs(std::shared_ptr<rocksdb::FileSystem> files, const LedgerLock* lock,
@@ -53,7 +54,8 @@ SpareLogs::~SpareLogs() { Stop(); }
 void SpareLogs::Ask() {
   {
     const std::lock_guard lock(mutex_);
-    if (bytes_ == 0 || stop_ || asked_ || ready_ || MonotonicNs() < not_before_ns_) return;
+    if (bytes_ == 0 || stop_ || asked_ || !WantsSpare()) return;
+    if (MonotonicNs() < not_before_ns_) return;
     asked_ = true;
     if (!thread_.joinable()) {
       try {
@@ -71,32 +73,46 @@ void SpareLogs::Ask() {
 
 bool SpareLogs::ready() {
   const std::lock_guard lock(mutex_);
-  return ready_;
+  return !ready_.empty();
+}
+
+bool SpareLogs::WantsSpare() const {
+  return ready_.empty() || (ready_.size() < kSparesMax && !used_.empty());
+}
+
+uint64_t SpareLogs::zeros_ready() const {
+  return std::accumulate(ready_.begin(), ready_.end(), uint64_t{0},
+                         [](uint64_t sum, const Spare& spare) { return sum + spare.zeros; });
 }
 
 void SpareLogs::Run() {
   UseCpusOfProcess();  // It may be the commit thread that has started this one.
+  StepBack();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return asked_ || stop_; });
     if (stop_) return;
-    lock.unlock();
-    uint64_t zeros = 0;
-    const IOStatus made = Make(&zeros);
-    if (!made.ok()) Remove(path_);
-    lock.lock();
+    IOStatus status;
+    while (status.ok() && !stop_ && WantsSpare()) {
+      const bool name_taken = std::any_of(ready_.begin(), ready_.end(),
+                                          [](const Spare& spare) { return !spare.place; });
+      Spare made;
+      lock.unlock();
+      status = Make(name_taken, &made);
+      lock.lock();
+      if (!made.path.empty()) ready_.push_back(made);
+    }
     asked_ = false;
-    ready_ = made.ok() && !stop_;
-    ready_zeros_ = zeros;
-    if (made.ok() || stop_) continue;
+    if (status.ok() || stop_) continue;
     not_before_ns_ = MonotonicNs() + kRetryNs;
-    rocksdb::Info(log_.get(), "no spare log: %s", made.ToString().c_str());
+    rocksdb::Info(log_.get(), "no spare log: %s", status.ToString().c_str());
   }
 }
 
 bool SpareLogs::PauseBehind(uint64_t zeros) {
   std::unique_lock lock(mutex_);
-  return !changed_.wait_for(lock, SparePause(zeros, log_bytes_), [this] { return stop_; });
+  const auto pause = SparePause(zeros_ready() + zeros, log_bytes_);
+  return !changed_.wait_for(lock, pause, [this] { return stop_; });
 }
 
 IOStatus SpareLogs::CheckRoom() const {
@@ -120,19 +136,34 @@ void SpareLogs::Discard(const Used& used) {
   FreePlace(used.place);
 }
 
-IOStatus SpareLogs::Make(uint64_t* zeros) {
+IOStatus SpareLogs::Make(bool name_taken, Spare* made) {
   const Status ours = lock_->CheckStillOurs();
   if (!ours.ok()) return IOStatus::IOFenced(ours.message());
   IOStatus status = CheckRoom();
   while (const std::optional<Used> used = NextUsed()) {
+    const std::string path = name_taken ? UsedPath(used->place) : path_;
     uint64_t bytes = 0;
-    if (status.ok()) status = Renew(*used, &bytes);
+    if (status.ok()) status = Renew(*used, path, &bytes);
+    if (status.ok() && bytes > 0) {
+      *made = {.path = path, .zeros = std::max(bytes, bytes_)};
+      if (name_taken) {
+        made->place = used->place;
+      } else {
+        FreePlace(used->place);
+      }
+      return status;
+    }
     Discard(*used);
-    *zeros = std::max(bytes, bytes_);
-    if (bytes > 0) return status;
+    if (bytes > 0) break;
   }
-  *zeros = bytes_;
-  return status.ok() ? MakeNew() : status;
+  if (name_taken) return status;
+  if (status.ok()) status = MakeNew();
+  if (status.ok()) {
+    *made = {.path = path_, .zeros = bytes_};
+  } else {
+    Remove(path_);
+  }
+  return status;
 }
 
 IOStatus SpareLogs::MakeNew() {
@@ -144,7 +175,7 @@ IOStatus SpareLogs::MakeNew() {
   return status.IsNoSpace() ? status : Fill(bytes_, bytes_, file.get());
 }
 
-IOStatus SpareLogs::Renew(const Used& used, uint64_t* bytes) {
+IOStatus SpareLogs::Renew(const Used& used, const std::string& path, uint64_t* bytes) {
   // What was in the log goes only when its old name is gone for good: a power cut would show the
   // log without it. And not while somebody reads it, who opened it by that name.
   IOStatus status = sync_names_();
@@ -153,8 +184,9 @@ IOStatus SpareLogs::Renew(const Used& used, uint64_t* bytes) {
     return status;
   }
   std::unique_ptr<rocksdb::FSWritableFile> file;
-  status = files_->ReuseWritableFile(path_, UsedPath(used.place), rocksdb::FileOptions(), &file,
-                                     nullptr);
+  // Also where both are the same name.
+  status =
+      files_->ReuseWritableFile(path, UsedPath(used.place), rocksdb::FileOptions(), &file, nullptr);
   if (!status.ok()) return status;
   if (*bytes >= bytes_) return Fill(used.written, *bytes, file.get());
   return Fill(bytes_, bytes_, file.get());
@@ -181,9 +213,14 @@ IOStatus SpareLogs::Fill(uint64_t bytes, uint64_t size, rocksdb::FSWritableFile*
 IOStatus SpareLogs::Take(const std::string& path, const rocksdb::FileOptions& options,
                          std::unique_ptr<rocksdb::FSWritableFile>* file, uint64_t* zeros) {
   const std::lock_guard lock(mutex_);
-  if (!std::exchange(ready_, false)) return IOStatus::NotFound("no spare log");
+  if (ready_.empty()) return IOStatus::NotFound("no spare log");
+  const Spare spare = ready_.front();
+  ready_.erase(ready_.begin());
   std::unique_ptr<rocksdb::FSWritableFile> taken;
-  if (!files_->ReuseWritableFile(path, path_, options, &taken, nullptr).ok()) {
+  const bool used = files_->ReuseWritableFile(path, spare.path, options, &taken, nullptr).ok();
+  if (spare.place.has_value()) places_taken_[*spare.place] = false;
+  if (!used) {
+    Remove(spare.path);
     return IOStatus::NotFound("no spare log");
   }
   // RocksDB syncs the directory with the first batch, but as for a file that is new: it knows file
@@ -191,7 +228,7 @@ IOStatus SpareLogs::Take(const std::string& path, const rocksdb::FileOptions& op
   IOStatus status = sync_names_();
   if (!status.ok()) return status;
   *file = std::move(taken);
-  *zeros = ready_zeros_;
+  *zeros = spare.zeros;
   return status;
 }
 
@@ -237,16 +274,13 @@ std::vector<std::string> SpareLogs::LeftOver() const {
 }
 
 void SpareLogs::Stop() {
-  bool made = false;
   {
     const std::lock_guard lock(mutex_);
-    made = thread_.joinable() && (ready_ || asked_);
     stop_ = true;
-    ready_ = false;
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  if (made) Remove(path_);
+  for (const Spare& spare : std::exchange(ready_, {})) Remove(spare.path);
   while (const std::optional<Used> used = NextUsed()) Discard(*used);
 }
 

@@ -3,14 +3,16 @@
 // Thread: Ask, Take and Reuse from any; a thread of its own, "nc-spare", writes the zeros. It is
 // started by the first Ask, so a server that writes little has neither the thread nor the file.
 //
-// It is filled twice as fast as the log of the moment grows, so that it is ready in time. It is
-// made of a log that is needed no more, if there is one: to free the blocks of a file, and to take
-// new ones, holds up the syncs of all others (some disks by a millisecond for each MiB).
+// It is filled four times as fast as the log of the moment grows, so that it is ready in time, and
+// the next one, too. It is made of a log that is needed no more, if there is one: to free the
+// blocks of a file, and to take new ones, holds up the syncs of all others (some disks by a
+// millisecond for each MiB).
 //
-// There is one such file at most: spare_log in the ledger's directory, which RocksDB leaves alone.
-// Logs that wait to become one are spare_log.1 and so on. It is an optimisation and nothing else.
-// One that is not ready in time is used for a later log; one that cannot be made is not missed, and
-// not tried again for a while.
+// The file is spare_log in the ledger's directory, which RocksDB leaves alone. Logs that wait to
+// become one are spare_log.1 and so on. One of these is filled, too, when there is one: where two
+// families begin a memtable at nearly the same time, two logs are begun. It is an optimisation and
+// nothing else. One that is not ready in time is used for a later log; one that cannot be made is
+// not missed, and not tried again for a while.
 #ifndef NOWCALLS_STORE_SPARE_LOGS_H_
 #define NOWCALLS_STORE_SPARE_LOGS_H_
 
@@ -34,8 +36,8 @@
 
 namespace nowcalls::store {
 
-// How long to wait before the next piece of a spare of which so much is zeros, while the log of the
-// moment has so many bytes.
+// How long to wait before the next piece while there are so many zeros for logs to come, and the
+// log of the moment has so many bytes.
 std::chrono::microseconds SparePause(uint64_t zeros, uint64_t log_bytes);
 
 class SpareLogs {
@@ -54,7 +56,7 @@ class SpareLogs {
 
   // The log of the moment is so long now.
   void LogHas(uint64_t bytes) { log_bytes_.store(bytes, std::memory_order_relaxed); }
-  // Has one made, unless there is one.
+  // Has one made, unless there are enough.
   void Ask();
   bool ready();
 
@@ -87,17 +89,27 @@ class SpareLogs {
     uint64_t written = 0;  // Behind it are zeros.
   };
   static constexpr size_t kUsedMax = 6;
+  struct Spare {
+    std::string path;  // Empty: none.
+    uint64_t zeros = 0;
+    std::optional<size_t> place = std::nullopt;  // If it is at one of a log that waited.
+  };
+  static constexpr size_t kSparesMax = 2;
 
   std::string UsedPath(size_t place) const { return path_ + "." + std::to_string(place + 1); }
   std::optional<size_t> ReservePlace();
   void FreePlace(size_t place);
+  // REQUIRES: mutex_ is held, as for the next one.
+  bool WantsSpare() const;
+  uint64_t zeros_ready() const;
   std::optional<Used> NextUsed();
   void Discard(const Used& used);
   void Run();
-  rocksdb::IOStatus Make(uint64_t* zeros);
+  // `name_taken`: there is a spare_log.
+  rocksdb::IOStatus Make(bool name_taken, Spare* made);
   rocksdb::IOStatus MakeNew();
-  // Makes the spare of it, of so many `bytes`; 0: it is none that can be used.
-  rocksdb::IOStatus Renew(const Used& used, uint64_t* bytes);
+  // Makes a spare of it at `path`, of so many `bytes`; 0: it is none that can be used.
+  rocksdb::IOStatus Renew(const Used& used, const std::string& path, uint64_t* bytes);
   // Zeros for the first `bytes`, in pieces.
   rocksdb::IOStatus Fill(uint64_t bytes, uint64_t size, rocksdb::FSWritableFile* file);
   rocksdb::IOStatus CheckRoom() const;
@@ -116,9 +128,8 @@ class SpareLogs {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool asked_ = false;  // Guarded by mutex_, as are the next six. Until it is made.
-  bool ready_ = false;
-  uint64_t ready_zeros_ = 0;
+  bool asked_ = false;  // Guarded by mutex_, as are the next five. Until it is made.
+  std::vector<Spare> ready_;
   std::vector<Used> used_;
   std::array<bool, kUsedMax> places_taken_{};
   bool stop_ = false;

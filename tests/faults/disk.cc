@@ -88,6 +88,7 @@ void Disk::ApplyName(const DiskChange& change, std::map<std::string, uint64_t>* 
     case Kind::kDelete: names->erase(change.name); break;
     default: {
       (*names)[change.to] = change.file;
+      if (change.name == change.to) break;
       // The making of the old name may not have happened, or another file may have it.
       const auto old = names->find(change.name);
       if (old != names->end() && old->second == change.file) names->erase(old);

@@ -54,6 +54,7 @@ void DiskView::Remove(const std::string& path) {
 }
 
 void DiskView::Rename(const std::string& path, const std::string& now) {
+  if (path == now) return;
   Remove(now);
   std::map<std::string, Content> files;
   std::set<std::string> names;

@@ -106,8 +106,12 @@ std::string CommitPart(const Life& life, const Run& run, const std::string& data
     if (!run.wants_spares) continue;
     testing::PollUntil(kFlushMs, [&] { return store::LogNames(dir).size() <= 2; });
     testing::PollUntil(kSpareMs, [&] {
-      std::error_code error;
-      return fs::file_size(dir + "/spare_log", error) == SmallOptions().write_buffer_bytes;
+      const fs::directory_iterator all(dir);
+      return std::any_of(fs::begin(all), fs::end(all), [](const fs::directory_entry& file) {
+        std::error_code error;
+        return file.path().filename().string().starts_with("spare_log") &&
+               file.file_size(error) == SmallOptions().write_buffer_bytes;
+      });
     });
   }
   return {};

@@ -1,8 +1,9 @@
-// Which batches the witness says may be gone, when a log is deleted.
+// Which batches the witness says may be gone, when a log is deleted; for what blocks are reserved.
 #include "store/ledger_file_system.h"
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -68,6 +69,24 @@ TEST_CASE_FIXTURE(Fixture, "when a log goes, all that was in it may be gone, and
   files->Committed(9, true);
   REQUIRE(files->DeleteFile(Path("000007.log"), IOOptions(), nullptr).ok());
   CHECK(Floor() == 8);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "blocks are reserved for logs, and not for tables, which mostly stay small") {
+  for (const char* name : {"000007.log", "000008.sst"}) {
+    CAPTURE(name);
+    std::unique_ptr<rocksdb::FSWritableFile> file;
+    REQUIRE(files->NewWritableFile(Path(name), {}, &file, nullptr).ok());
+    file->SetPreallocationBlockSize(64 * 1024);
+    file->PrepareWrite(0, 10, IOOptions(), nullptr);
+    size_t block_bytes = 0;
+    size_t blocks = 0;
+    file->GetPreallocationStatus(&block_bytes, &blocks);
+    CHECK((blocks > 0) == IsLog(name));
+    REQUIRE(file->Append("0123456789", IOOptions(), nullptr).ok());
+    REQUIRE(file->Close(IOOptions(), nullptr).ok());
+    CHECK(std::filesystem::file_size(Path(name)) == 10);
+  }
 }
 
 }  // namespace

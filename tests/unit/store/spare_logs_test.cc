@@ -36,20 +36,28 @@ using testing::WriteStringToFile;
 
 constexpr uint64_t kSpareBytes = 200'000;
 
-// Calls `on_append` for each piece of a spare; false: it cannot be written.
+// Calls `on_append` for each piece of a spare; false: it cannot be written. Counts in `synced`
+// those that are full.
 class SpareFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
-  SpareFile(std::unique_ptr<rocksdb::FSWritableFile> file, const std::function<bool()>& on_append)
-      : FSWritableFileOwnerWrapper(std::move(file)), on_append_(on_append) {}
+  SpareFile(std::unique_ptr<rocksdb::FSWritableFile> file, const std::function<bool()>& on_append,
+            std::atomic<int>* synced)
+      : FSWritableFileOwnerWrapper(std::move(file)), on_append_(on_append), synced_(synced) {}
   using rocksdb::FSWritableFileOwnerWrapper::Append;
   IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
                   rocksdb::IODebugContext* context) override {
     if (!on_append_()) return IOStatus::NoSpace("full");
     return target()->Append(data, options, context);
   }
+  IOStatus Sync(const rocksdb::IOOptions& options, rocksdb::IODebugContext* context) override {
+    IOStatus status = target()->Sync(options, context);
+    ++*synced_;
+    return status;
+  }
 
  private:
   const std::function<bool()>& on_append_;
+  std::atomic<int>* const synced_;
 };
 
 class SpareFileSystem : public rocksdb::FileSystemWrapper {
@@ -66,7 +74,7 @@ class SpareFileSystem : public rocksdb::FileSystemWrapper {
     ++begun;
     if (!on_new.ok()) return on_new;
     IOStatus status = FileSystemWrapper::NewWritableFile(path, options, file, context);
-    if (status.ok()) *file = std::make_unique<SpareFile>(std::move(*file), on_append);
+    if (status.ok()) *file = std::make_unique<SpareFile>(std::move(*file), on_append, &synced);
     return status;
   }
   IOStatus ReuseWritableFile(const std::string& path, const std::string& old_path,
@@ -74,9 +82,9 @@ class SpareFileSystem : public rocksdb::FileSystemWrapper {
                              std::unique_ptr<rocksdb::FSWritableFile>* file,
                              rocksdb::IODebugContext* context) override {
     IOStatus status = FileSystemWrapper::ReuseWritableFile(path, old_path, options, file, context);
-    if (!path.ends_with("/spare_log")) return status;
+    if (path.find("/spare_log") == std::string::npos) return status;
     ++renewed;
-    if (status.ok()) *file = std::make_unique<SpareFile>(std::move(*file), on_append);
+    if (status.ok()) *file = std::make_unique<SpareFile>(std::move(*file), on_append, &synced);
     return status;
   }
   IOStatus GetFreeSpace(const std::string& path, const rocksdb::IOOptions& options, uint64_t* bytes,
@@ -91,6 +99,7 @@ class SpareFileSystem : public rocksdb::FileSystemWrapper {
   std::function<bool()> on_append = [] { return true; };
   std::atomic<int> begun{0};
   std::atomic<int> renewed{0};
+  std::atomic<int> synced{0};
   std::atomic<int> asked_for_room{0};
   std::atomic<uint64_t> room{UINT64_MAX};
 };
@@ -145,13 +154,16 @@ TEST_CASE_FIXTURE(Spares, "a spare is made when it is asked for, becomes a log, 
   CHECK(files->begun == 3);
 }
 
-TEST_CASE("a spare is filled in haste only while it is behind the log, which it is to outrun") {
+TEST_CASE(
+    "spares are filled in haste only while they are behind the log, which they are to outrun") {
   constexpr uint64_t kMiB = 1 << 20;
-  CHECK(SparePause(0, 0) == SparePause(8 * kMiB, 4 * kMiB));
-  CHECK(SparePause(kMiB, 4 * kMiB) < SparePause(8 * kMiB, 4 * kMiB));
-  CHECK(SparePause(5 * kMiB, 4 * kMiB) == SparePause(kMiB, 4 * kMiB));
-  // The last piece is there when half of the log is written.
-  CHECK(SparePause(8 * kMiB - 1, 4 * kMiB) < SparePause(8 * kMiB, 4 * kMiB));
+  CHECK(SparePause(0, 0) == SparePause(8 * kMiB, 2 * kMiB));
+  CHECK(SparePause(kMiB, 2 * kMiB) < SparePause(8 * kMiB, 2 * kMiB));
+  CHECK(SparePause(5 * kMiB, 2 * kMiB) == SparePause(kMiB, 2 * kMiB));
+  // The last piece of the first is there when a quarter of the log is written, of the second when
+  // half of it is.
+  CHECK(SparePause(8 * kMiB - 1, 2 * kMiB) < SparePause(8 * kMiB, 2 * kMiB));
+  CHECK(SparePause(16 * kMiB - 1, 4 * kMiB) < SparePause(16 * kMiB, 4 * kMiB));
 }
 
 TEST_CASE_FIXTURE(Spares, "a spare is removed when it is not needed any more, also half made") {
@@ -235,6 +247,40 @@ TEST_CASE_FIXTURE(Spares, "a log that is needed no more becomes the next spare")
   std::unique_ptr<rocksdb::FSWritableFile> file;
   REQUIRE(Take("000009.log", &file).ok());
   CHECK(zeros == expected);
+}
+
+TEST_CASE_FIXTURE(Spares,
+                  "while logs wait two spares are made, for logs begun one upon the other") {
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(spares.Reuse(MakeLog(*this, "00001" + std::to_string(i) + ".log", 10, 0), 10));
+  }
+  const auto is_spare = [&](const std::string& name) {
+    return SizeOf(name) == kSpareBytes && IsZeros(ReadFileToString(name));
+  };
+  spares.Ask();
+  // The last that came is spare_log now, the one before it stays where it is.
+  REQUIRE(PollUntil(kPatienceMs, [&] { return files->synced == 2; }));
+  CHECK(is_spare(path()));
+  CHECK(is_spare(path() + ".1"));
+  CHECK_FALSE(fs::exists(path() + ".2"));
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  for (const char* name : {"000021.log", "000022.log"}) {
+    REQUIRE(PollUntil(kPatienceMs, [&] { return Take(name, &file).ok(); }));
+    CHECK(zeros == kSpareBytes);
+    CHECK(is_spare(dir.Sub("ledger/" + std::string(name))));
+  }
+  CHECK(Take("000023.log", &file).IsNotFound());
+  CHECK_FALSE(fs::exists(path()));
+  CHECK_FALSE(fs::exists(path() + ".1"));
+  // The place is free again, and a spare that is not taken goes with the database.
+  REQUIRE(spares.Reuse(MakeLog(*this, "000024.log", 10, 0), 10));
+  CHECK(SizeOf(path() + ".1") == 10);
+  spares.Ask();
+  REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
+  CHECK(is_spare(path()));
+  spares.Stop();
+  CHECK_FALSE(fs::exists(path()));
+  for (int i = 1; i <= 6; ++i) CHECK_FALSE(fs::exists(path() + "." + std::to_string(i)));
 }
 
 TEST_CASE_FIXTURE(Spares, "a log that somebody reads is not written over") {

@@ -1,9 +1,11 @@
-#include "base/process_cpus.h"
+#include "base/background_thread.h"
 
 #include <doctest/doctest.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 
 namespace nowcalls {
@@ -36,6 +38,25 @@ TEST_CASE("a thread that was started by one with few CPUs gets those of the proc
   few.join();
   CHECK(CPU_EQUAL(&inherited, &one));
   CHECK(CPU_EQUAL(&used, &all));
+}
+
+int NiceOf(pid_t thread) { return getpriority(PRIO_PROCESS, static_cast<id_t>(thread)); }
+
+TEST_CASE("a thread that steps back has a lower priority, and nobody else has") {
+  const int before = NiceOf(gettid());
+  int stepped_back = 0;
+  int lower = 0;
+  std::thread thread([&] {
+    StepBack();
+    stepped_back = NiceOf(gettid());
+    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 15);
+    StepBack();
+    lower = NiceOf(gettid());
+  });
+  thread.join();
+  CHECK(stepped_back == std::min(before + 5, 19));
+  CHECK(lower == std::max(before, 15));
+  CHECK(NiceOf(gettid()) == before);
 }
 
 }  // namespace
