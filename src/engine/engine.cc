@@ -203,6 +203,8 @@ void Engine::OnCommitDone(Instant now) {
 
 bool Engine::commit_in_flight() const { return impl_->begun > 0; }
 
+size_t Engine::open_records() const { return impl_->batches[impl_->open].records(); }
+
 bool Engine::idle() const {
   return impl_->begun == 0 && impl_->batches[impl_->open].empty() && !impl_->commit_due &&
          impl_->dirty.empty() && !input_waits();

@@ -8,14 +8,15 @@
 //   ResumeInput                      input for which earlier turns had no room
 //   OnTime                           when a deadline has passed
 //   TurnEnd                          sends what may leave at once
-//   BeginCommit -> batch             when something is to be written
+//   BeginCommit -> batch             when something is to be written; may come between OnBytes, too
 //   (store.Commit, one batch after the other, on another thread or within the turn)
 //   OnCommitDone                     sends the replies that waited for that batch
 //
 // A reply that depends on a record leaves only when the batch with that record is durable
 // (invariant 1); other replies leave at the end of the turn. While one batch is being committed the
-// next one fills. It is given to the driver at the end of each turn, so that its commit can start
-// as soon as the disk is free, and taken back when there is more to go into it before that.
+// next one fills. It is given to the driver at the end of each turn at the latest, so that its
+// commit can start as soon as the disk is free, and taken back when there is more to go into it
+// before that.
 //
 // What a turn does is bounded however much has arrived; connections whose input is left over are
 // not read until they have had their turns, first come first served. The same calls with the same
@@ -107,6 +108,8 @@ class Engine {
   const ledger::CommitBatch* BeginCommit(const ClockSample& clock, Instant now);
   void OnCommitDone(Instant now);
   bool commit_in_flight() const;
+  // Of the open batch.
+  size_t open_records() const;
   // Nothing waits: no open records, no commit, no unsent reply.
   bool idle() const;
 

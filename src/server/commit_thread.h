@@ -3,9 +3,9 @@
 // Thread: members are called on the loop thread; the store's Commit, Sync and the last job run on
 // the commit thread. One batch is in flight while the loop fills the next (group commit as in
 // leveldb's DBImpl::Write, but without waiting writers: their replies wait instead). The next is
-// submitted whenever the loop pauses and taken back when it goes on, so that the disk never waits
-// for it. A batch for which all that would take longer than its commit is committed on the loop
-// thread (CommitHere).
+// submitted whenever the loop pauses, if not before, and taken back when it goes on, so that the
+// disk never waits for it. A batch for which all that would take longer than its commit is
+// committed on the loop thread (CommitHere).
 #ifndef NOWCALLS_SERVER_COMMIT_THREAD_H_
 #define NOWCALLS_SERVER_COMMIT_THREAD_H_
 
@@ -59,6 +59,9 @@ class CommitThread {
   // (DurabilityChoice::inline_records_max), nothing is submitted and commits have been quick
   // lately. False: Commit has to be called.
   bool CommitHere(const ledger::CommitBatch& batch);
+
+  // There is nothing to commit, and commits have been quick lately.
+  bool idle_and_quick() const { return !busy() && pace_.quick(); }
 
   static constexpr int kBatchesMax = 2;
 

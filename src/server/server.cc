@@ -26,6 +26,10 @@ constexpr uint32_t kReservedConnections = 16;
 // Of why a backup failed: room for the path of its directory, which a client chose, and the reason.
 constexpr size_t kFailureBytesMax = 1024;
 
+// Of a batch that goes to the commit thread early: as many more are decided upon in the time that
+// an fdatasync takes.
+constexpr size_t kEarlyRecordsMin = 256;
+
 // How often the loop looks around while input waits for a commit.
 constexpr int64_t kHeldPollMs = 10;
 
@@ -57,7 +61,8 @@ Server::Server(const ServerConfig& config, RecoveredLedger* ledger, store::Store
            .done = [this](
                        const engine::BackupJob& job, bool begun,
                        const Result<backup::Manifest>& made) { OnBackupDone(job, begun, made); }}),
-      rule_sink_(&engine_, [this] { return Now(); }) {}
+      rule_sink_(&engine_, [this] { return Now(); }),
+      early_(std::max(kEarlyRecordsMin, size_t{config.durability.inline_records_max} + 1)) {}
 
 Server::~Server() = default;
 
@@ -139,6 +144,10 @@ Status Server::BeginBackup(const engine::BackupJob& job) { return backup_.Begin(
 
 void Server::OnBytes(engine::ConnectionId id, std::string_view bytes) {
   engine_.OnBytes(id, bytes, Now());
+  read_ = true;
+  if (early_.Due(engine_.open_records()) && commit_->idle_and_quick()) {
+    BeginCommit(/*may_be_inline=*/false);
+  }
 }
 
 void Server::OnEndOfInput(engine::ConnectionId id) { engine_.OnEndOfInput(id, Now()); }
@@ -175,6 +184,7 @@ void Server::OnAccept(int fd, const std::string& peer) {
 
 void Server::OnCommitDone() {
   if (!engine_runs()) return;
+  committed_ = true;
   const Instant now = Now();
   LogCommit(commit_watch_.Ended(now));
   if (commit_->busy()) commit_watch_.Began(now);
@@ -218,6 +228,8 @@ void Server::OnBackupDone(const engine::BackupJob& job, bool begun,
 
 void Server::Pump() {
   Instant now = Now();
+  const bool read = std::exchange(read_, false);
+  if (std::exchange(committed_, false)) early_.Ended(/*waited=*/!read);
   if (engine_runs()) engine_.ResumeInput(now);
   const bool poll_at_once = std::exchange(to_read_, false) || engine_.input_waits();
   const bool stalled = engine_.input_held() && commit_watch_.UnderWayMs(now) > CatchUp::kLateMs;
@@ -261,6 +273,7 @@ bool Server::BeginCommit(bool may_be_inline) {
     return true;
   }
   if (!commit_watch_.under_way()) commit_watch_.Began(now);
+  if (!commit_->busy()) early_.Began(batch->records());
   commit_->Commit(batch);
   return false;
 }

@@ -4,7 +4,8 @@
 // Thread: loop (the one that calls Start and Run). The engine's calls happen in callbacks of the
 // loop; Pump runs once a loop turn, just before the loop sleeps, and does what a turn ends with:
 // input left over, deadlines, the next scan, the next commit, replies that may leave, arming the
-// timer. So every callback only has to tell the engine what happened.
+// timer. So every callback only has to tell the engine what happened; but what has been read may
+// make up a batch that is not to wait for the end of the turn (EarlyCommit).
 //
 // Happy path: Start, Run until a signal, drain: answer what was read, commit, close the
 // connections, close the store, close every handle; Run returns. If a look at a rule file is still
@@ -35,6 +36,7 @@
 #include "server/commit_watch.h"
 #include "server/config.h"
 #include "server/connection.h"
+#include "server/early_commit.h"
 #include "server/file_rule_source.h"
 #include "server/listener.h"
 #include "server/log_limiter.h"
@@ -157,6 +159,9 @@ class Server final : public engine::Driver, public Connection::Owner {
   std::set<std::pair<int64_t, engine::ConnectionId>> closing_;  // By close_by.
 
   CommitWatch commit_watch_;
+  EarlyCommit early_;
+  bool read_ = false;       // In this turn.
+  bool committed_ = false;  // A commit of the thread has ended in this turn.
   CatchUp catch_up_;
   bool to_read_ = false;  // Since the last turn a socket has joined those that a poll reads.
   Phase phase_ = Phase::kServing;

@@ -280,13 +280,12 @@ void SimServer::Turn() {
 
 bool SimServer::Poll() {
   Process& process = *process_;
+  // A poll tells of them in any order.
+  if (prng_.Below(2) == 0 && !TellCommitsDone()) return false;
   for (const LinkId id : world_.network->TakeNews()) {
     if (!PollLink(id)) return false;
   }
-  for (; process.commits_done > 0; --process.commits_done) {
-    if (!Lives()) return false;
-    process.engine.OnCommitDone(Now());
-  }
+  if (!TellCommitsDone()) return false;
   if (process.scanned) {
     if (!Lives()) return false;
     const ledger::ScanResult result = *std::exchange(process.scanned, {});
@@ -295,6 +294,15 @@ bool SimServer::Poll() {
       Die(Fault::kScanFailed);
       return false;
     }
+  }
+  return true;
+}
+
+bool SimServer::TellCommitsDone() {
+  Process& process = *process_;
+  for (; process.commits_done > 0; --process.commits_done) {
+    if (!Lives()) return false;
+    process.engine.OnCommitDone(Now());
   }
   return true;
 }
@@ -346,6 +354,10 @@ bool SimServer::ReadLink(LinkId id) {
     std::string replies;
     const std::string bytes = world_.saboteur->In(id, std::exchange(link.inbox, {}), &replies);
     if (!bytes.empty()) process.engine.OnBytes(*link.connection, bytes, Now());
+    // As Server::OnBytes, but also small ones.
+    if (commits_idle() && prng_.ChancePerMillion(world_.plan->commit_early_chance)) {
+      BeginCommit(/*may_be_inline=*/false);
+    }
     if (!replies.empty()) world_.network->Write(id, replies);
     process.to_read = true;
   }
@@ -437,13 +449,17 @@ void SimServer::BeginScan(Instant now) {
   });
 }
 
+bool SimServer::commits_idle() const {
+  return process_->commits.empty() && process_->commits_done == 0;
+}
+
 // True: it is done already, or the process has died of it.
 bool SimServer::BeginCommit(bool may_be_inline) {
   Process& process = *process_;
   if (process.commits.size() + process.commits_done >= kCommitsMax) return false;
   const ledger::CommitBatch* batch = process.engine.BeginCommit(Clocks(), Now());
   if (batch == nullptr) return false;
-  const bool free = process.commits.empty() && process.commits_done == 0 && !hold_commits_;
+  const bool free = commits_idle() && !hold_commits_;
   if (free && may_be_inline && world_.plan->sync_every_ms == 0 &&
       !world_.saboteur->replies_early() &&
       prng_.ChancePerMillion(world_.plan->commit_inline_chance)) {

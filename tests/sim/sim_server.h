@@ -105,11 +105,13 @@ class SimServer final : public engine::Driver {
   void RequestTurn(int64_t at_us);
   void Turn();
   bool Poll();
+  bool TellCommitsDone();
   bool PollLink(LinkId id);
   bool ReadLink(LinkId id);
   bool Pump();
   bool ContinueTerminating();
   void BeginScan(Instant now);
+  bool commits_idle() const;
   bool BeginCommit(bool may_be_inline);
   bool CommitHere(const ledger::CommitBatch& batch);
   int64_t DrawCommitUs();
