@@ -5,6 +5,8 @@
 #ifndef NOWCALLS_BENCH_INTERRUPTION_H_
 #define NOWCALLS_BENCH_INTERRUPTION_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 
@@ -20,6 +22,9 @@ void ThrowIfInterrupted();
 
 // As PollUntil: asks `predicate` every few milliseconds until it holds or `timeout_ms` have passed.
 bool Await(int64_t timeout_ms, const std::function<bool()>& predicate);
+// Until the child `pid` has ended or `timeout_ms` have passed. Sleeps meanwhile: on few CPUs each
+// look moves the threads that are measured from one to the other.
+void AwaitEnd(pid_t pid, int64_t timeout_ms);
 void Pause(int64_t ms);
 
 // Ends the process as the signal would have done.

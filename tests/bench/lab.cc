@@ -57,7 +57,7 @@ BenchRun::BenchRun(std::vector<std::string> words, const std::string& output_pre
       process_({words_, {}, out_, err_}) {}
 
 Json BenchRun::Finish(int64_t timeout_ms) {
-  Await(timeout_ms, [this] { return !process_.Running(); });
+  AwaitEnd(process_.pid(), timeout_ms);
   const std::optional<int> exit_code = process_.Wait(0);
   const std::string said = WithoutNewlines(testing::ReadFileToString(err_));
   if (!exit_code) {
