@@ -283,6 +283,24 @@ TEST_CASE_FIXTURE(Spares,
   for (int i = 1; i <= 6; ++i) CHECK_FALSE(fs::exists(path() + "." + std::to_string(i)));
 }
 
+TEST_CASE_FIXTURE(Spares,
+                  "a second spare for which there is no room leaves the first, and nothing else") {
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(spares.Reuse(MakeLog(*this, "00001" + std::to_string(i) + ".log", 10, 0), 10));
+  }
+  files->on_append = [this] { return files->synced == 0; };
+  spares.Ask();
+  REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready() && !fs::exists(path() + ".1"); }));
+  CHECK(SizeOf(path()) == kSpareBytes);
+  // Its place is free again.
+  REQUIRE(PollUntil(kPatienceMs, [&] {
+    return spares.Reuse(MakeLog(*this, "000020.log", 10, 0), 10) && fs::exists(path() + ".1");
+  }));
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  CHECK(Take("000021.log", &file).ok());
+  CHECK(Take("000022.log", &file).IsNotFound());
+}
+
 TEST_CASE_FIXTURE(Spares, "a log that somebody reads is not written over") {
   const std::string log = MakeLog(*this, "000007.log", 1'000, 0);
   const int reader = open(log.c_str(), O_RDONLY | O_CLOEXEC);
