@@ -375,7 +375,8 @@ class Core {
   int64_t HoldOf(const TokenEntry& entry) const;
   ledger::TokenKey KeyOf(const TokenEntry& entry) const;
   ledger::Token LedgerToken(TokenSlot slot) const;
-  Status IndexLoaded(const std::vector<FenceAndSlot>& by_fence);
+  Status CheckLoadedIds();
+  Status IndexLoaded(const PopulatedVector<FenceAndSlot>& by_fence);
   void CountIn(const TokenEntry& entry);
 
   // History and administrators.
@@ -483,8 +484,10 @@ class Core {
   DeadlineCounter deadlines_;
   History history_;
 
-  // Until FinishLoad: the tokens, and the sessions by id.
+  // Until FinishLoad: the tokens, those of them whose ids were not looked at yet, and the sessions
+  // by id.
   std::unique_ptr<FenceOrder> loaded_ = std::make_unique<FenceOrder>();
+  std::vector<std::pair<TokenId, TokenSlot>> loaded_ids_;
   absl::flat_hash_map<uint64_t, SessionSlot> loaded_sessions_;
 
   uint64_t next_fence_ = 1;

@@ -17,6 +17,9 @@ constexpr int64_t kDeadlineMsEnd = int64_t{1} << 55;
 // Listings between two batches that get cursors of their own.
 constexpr int kCursorBits = 24;
 
+// Ids that are computed one behind the other, so that a processor has several in hand.
+constexpr size_t kIdsTogether = 64;
+
 // Tokens whose entries are on their way from memory while one is linked.
 constexpr size_t kAhead = 16;
 
@@ -73,10 +76,6 @@ void Core::ExpectTokens(uint64_t tokens) {
 }
 
 Status Core::LoadToken(const ledger::Token& token) {
-  if (ids_.ToFence(token.key.id) != token.fence) {
-    return Status::Corruption(TokenText(token) + ": its id does not belong to fence " +
-                              std::to_string(token.fence.value));
-  }
   if (token.key.deadline_ms >= kDeadlineMsEnd) {
     return Status::Corruption(TokenText(token) +
                               ": its deadline is beyond what a rule can make it");
@@ -105,11 +104,24 @@ Status Core::LoadToken(const ledger::Token& token) {
   if (token.request_id != 0) tokens_.SetLoadedRequest(slot, token.request_id);
   CountIn(entry);
   loaded_->Add(token.fence.value, slot);
+  loaded_ids_.emplace_back(token.key.id, slot);
+  return loaded_ids_.size() < kIdsTogether ? Status::Ok() : CheckLoadedIds();
+}
+
+// What has passed as a token may have been changed where nothing else shows it.
+Status Core::CheckLoadedIds() {
+  for (const auto& [id, slot] : loaded_ids_) {
+    const TokenEntry& entry = tokens_.at(slot);
+    if (ids_.IsIdOf(id, Fence{entry.fence})) continue;
+    return Status::Corruption(TokenText(id, flows_.at(entry.flow).id) +
+                              ": its id does not belong to fence " + std::to_string(entry.fence));
+  }
+  loaded_ids_.clear();
   return {};
 }
 
 // What no two tokens may share shows here, where all of them can be looked at in order.
-Status Core::IndexLoaded(const std::vector<FenceAndSlot>& by_fence) {
+Status Core::IndexLoaded(const PopulatedVector<FenceAndSlot>& by_fence) {
   loaded_sessions_ = {};
   const auto twin = std::adjacent_find(
       by_fence.begin(), by_fence.end(),
@@ -129,8 +141,9 @@ Status Core::IndexLoaded(const std::vector<FenceAndSlot>& by_fence) {
 }
 
 Status Core::FinishLoad(const std::optional<ledger::Seal>& seal) {
+  NOWCALLS_RETURN_IF_ERROR(CheckLoadedIds());
   // The ledger keeps tokens by deadline; listings want them by age.
-  const std::vector<FenceAndSlot>& by_fence = loaded_->Sort();
+  const PopulatedVector<FenceAndSlot>& by_fence = loaded_->Sort();
   NOWCALLS_RETURN_IF_ERROR(IndexLoaded(by_fence));
   for (size_t i = 0; i < by_fence.size(); ++i) {
     if (i + kAhead < by_fence.size()) tokens_.PrefetchAt(by_fence[i + kAhead].second);

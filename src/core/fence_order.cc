@@ -12,11 +12,11 @@ void FenceOrder::Reserve(size_t tokens) {
 
 void FenceOrder::Add(uint64_t fence, TokenSlot slot) {
   tokens_.emplace_back(fence, slot);
-  room_.emplace_back();  // So that its memory is there when it is needed.
   for (size_t number = 0; number < kDigits; ++number) ++counts_[number][Digit(fence, number)];
 }
 
-const std::vector<FenceAndSlot>& FenceOrder::Sort() {
+const PopulatedVector<FenceAndSlot>& FenceOrder::Sort() {
+  room_.resize(tokens_.size());
   for (size_t number = 0; number < kDigits && !tokens_.empty(); ++number) {
     const uint32_t alike = counts_[number][Digit(tokens_[0].first, number)];
     if (alike < tokens_.size()) SortByDigit(number);

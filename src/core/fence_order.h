@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <tuple>
 #include <utility>
-#include <vector>
 
+#include "base/populated_memory.h"
 #include "core/slot_index.h"
 
 namespace nowcalls::core {
@@ -27,7 +27,7 @@ class FenceOrder {
   void Add(uint64_t fence, TokenSlot slot);
 
   // All that were added; equal fences in the order in which they came. Nothing is added afterwards.
-  const std::vector<FenceAndSlot>& Sort();
+  const PopulatedVector<FenceAndSlot>& Sort();
 
  private:
   static constexpr int kDigitBits = 11;
@@ -39,8 +39,8 @@ class FenceOrder {
   }
   void SortByDigit(size_t number);
 
-  std::vector<FenceAndSlot> tokens_;
-  std::vector<FenceAndSlot> room_;  // As many, of no meaning.
+  PopulatedVector<FenceAndSlot> tokens_;
+  PopulatedVector<FenceAndSlot> room_;  // As many, of no meaning, from Sort on.
   std::array<Counts, kDigits> counts_{};
 };
 

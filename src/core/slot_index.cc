@@ -49,7 +49,7 @@ void SlotIndex::Shard::Erase(uint32_t hash, TokenSlot slot) {
 void SlotIndex::Shard::Grow() { Resize(std::max(kEntriesMin, entries.size() * 2)); }
 
 void SlotIndex::Shard::Resize(size_t size) {
-  std::vector<Entry> old(size);
+  PopulatedVector<Entry> old(size);
   old.swap(entries);
   for (const Entry& entry : old) {
     if (entry.slot != kNoToken) Place(entry);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/populated_memory.h"
 #include "core/table_sizes.h"
 
 namespace nowcalls::core {
@@ -31,7 +32,7 @@ class SlotIndex {
   void Reserve(size_t slots);
   // Begins to load what Insert or Find will touch first.
   void Prefetch(uint64_t hash) const {
-    const std::vector<Entry>& entries = ShardOf(hash).entries;
+    const PopulatedVector<Entry>& entries = ShardOf(hash).entries;
     if (!entries.empty()) __builtin_prefetch(&entries[InShard(hash) & (entries.size() - 1)], 1);
   }
   // REQUIRES: it is there, with this hash.
@@ -41,7 +42,7 @@ class SlotIndex {
   // have the same hash, so `is_it` has to look.
   template <typename Predicate>
   TokenSlot Find(uint64_t hash, Predicate is_it) const {
-    const std::vector<Entry>& entries = ShardOf(hash).entries;
+    const PopulatedVector<Entry>& entries = ShardOf(hash).entries;
     if (entries.empty()) return kNoToken;
     const size_t mask = entries.size() - 1;
     const uint32_t in_shard = InShard(hash);
@@ -59,7 +60,7 @@ class SlotIndex {
     TokenSlot slot = kNoToken;
   };
   struct Shard {
-    std::vector<Entry> entries;  // None, or a power of two.
+    PopulatedVector<Entry> entries;  // None, or a power of two.
     size_t used = 0;
 
     void Insert(uint32_t hash, TokenSlot slot);

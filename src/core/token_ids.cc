@@ -43,8 +43,7 @@ uint64_t TokenIds::Decrypt(uint64_t value) const {
 TokenId TokenIds::FromFence(Fence fence) const {
   NOWCALLS_CHECK(fence.value >= 1 && fence.value <= kMax);
   if (fence == last_.fence) return last_.id;
-  const uint64_t id = Encrypt(fence.value);
-  last_ = {fence, TokenId{id != 0 ? id : Encrypt(0)}};
+  last_ = {fence, TokenId{IdOf(fence.value)}};
   return last_.id;
 }
 

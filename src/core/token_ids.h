@@ -33,9 +33,20 @@ class TokenIds {
   // or above kMax.
   Fence ToFence(TokenId id) const;
 
+  // Whether `id` is FromFence(fence). For many, one behind the other: nothing is remembered, so
+  // that several are on their way at once. Any fence.
+  bool IsIdOf(TokenId id, Fence fence) const {
+    return fence.value >= 1 && fence.value <= kMax && id.value == IdOf(fence.value);
+  }
+
  private:
   static constexpr int kRounds = 6;
 
+  // REQUIRES: 1 <= fence <= kMax.
+  uint64_t IdOf(uint64_t fence) const {
+    const uint64_t id = Encrypt(fence);
+    return id != 0 ? id : Encrypt(0);
+  }
   uint64_t Encrypt(uint64_t value) const;
   uint64_t Decrypt(uint64_t value) const;
 

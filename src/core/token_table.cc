@@ -93,15 +93,15 @@ void TokenTable::KeepRequest(TokenSlot slot, uint64_t request_id) {
   NOWCALLS_CHECK(request_id != 0 && entry.has_request == 0 && entry.session != kNoSession);
   RequestChunk& chunk = request_chunks_[slot / kChunkSize];
   if (chunk == nullptr) {
-    chunk = std::make_unique<uint64_t[]>(kChunkSize);
+    chunk = MakePopulated<RequestChunk::element_type>();
     ++request_chunks_made_;
   }
-  chunk[slot % kChunkSize] = request_id;
+  (*chunk)[slot % kChunkSize] = request_id;
   entry.has_request = 1;
 }
 
 uint64_t TokenTable::RequestIdOf(TokenSlot slot) const {
-  return at(slot).has_request == 0 ? 0 : request_chunks_[slot / kChunkSize][slot % kChunkSize];
+  return at(slot).has_request == 0 ? 0 : (*request_chunks_[slot / kChunkSize])[slot % kChunkSize];
 }
 
 void TokenTable::Erase(TokenSlot slot, TokenList* of_flow, TokenList* of_session) {
@@ -141,7 +141,7 @@ TokenSlot TokenTable::TakeSlot() {
     return slot;
   }
   if (slots_used_ == chunks_.size() * kChunkSize) {
-    chunks_.push_back(std::make_unique<TokenEntry[]>(kChunkSize));
+    chunks_.push_back(MakePopulated<EntryChunk::element_type>());
     request_chunks_.emplace_back();
   }
   return slots_used_++;

@@ -17,11 +17,11 @@
 #include <array>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/keyed_hash.h"
+#include "base/populated_memory.h"
 #include "core/slot_index.h"
 #include "core/table_sizes.h"
 #include "ledger/families.h"
@@ -124,9 +124,9 @@ class TokenTable {
   // Takes a linked entry out of the indexes and its lists and frees the slot.
   void Erase(TokenSlot slot, TokenList* of_flow, TokenList* of_session);
 
-  TokenEntry& at(TokenSlot slot) { return chunks_[slot / kChunkSize][slot % kChunkSize]; }
+  TokenEntry& at(TokenSlot slot) { return (*chunks_[slot / kChunkSize])[slot % kChunkSize]; }
   const TokenEntry& at(TokenSlot slot) const {
-    return chunks_[slot / kChunkSize][slot % kChunkSize];
+    return (*chunks_[slot / kChunkSize])[slot % kChunkSize];
   }
 
   // Begins to load an entry that is wanted soon.
@@ -148,7 +148,8 @@ class TokenTable {
 
   // The request ids of one chunk, from the first that one of its entries gets; as long as the chunk
   // itself, which is for ever.
-  using RequestChunk = std::unique_ptr<uint64_t[]>;
+  using RequestChunk = PopulatedPtr<std::array<uint64_t, kChunkSize>>;
+  using EntryChunk = PopulatedPtr<std::array<TokenEntry, kChunkSize>>;
 
   // Which fences live long is a client's choice.
   uint64_t FenceHash(uint64_t fence) const { return MixBits(fence ^ hash_key_[0]); }
@@ -164,7 +165,7 @@ class TokenTable {
   void Unlink(TokenList* list, TokenOrder order, TokenSlot slot);
 
   const std::array<uint64_t, 2> hash_key_;
-  std::vector<std::unique_ptr<TokenEntry[]>> chunks_;
+  std::vector<EntryChunk> chunks_;
   std::vector<RequestChunk> request_chunks_;  // Of each chunk; null: none of its entries ever had.
   size_t request_chunks_made_ = 0;
   TokenSlot free_ = kNoToken;  // Free slots are chained through links[0].next.

@@ -1,6 +1,7 @@
 #include "store/log_scan.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -52,8 +53,19 @@ bool IsType(int type) { return type >= kFull && type <= kLast; }
 bool Begins(int type) { return type == kFull || type == kFirst; }
 bool Ends(int type) { return type == kFull || type == kLast; }
 
+// Each byte is like the one before it, and the first is zero: sixteen or more at a time.
 bool IsZeros(std::string_view bytes) {
-  return bytes.find_first_not_of('\0') == std::string_view::npos;
+  return bytes.empty() ||
+         (bytes[0] == '\0' && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
+// Behind the last byte that is not zero; 0 if all are.
+size_t EndOfContent(std::string_view bytes) {
+  constexpr size_t kPartBytes = 256;
+  while (bytes.size() > kPartBytes && IsZeros(bytes.substr(bytes.size() - kPartBytes))) {
+    bytes.remove_suffix(kPartBytes);
+  }
+  return bytes.find_last_not_of('\0') + 1;  // npos is -1.
 }
 
 }  // namespace
@@ -99,9 +111,8 @@ IOStatus FindLastNonZero(const rocksdb::FSRandomAccessFile& file, uint64_t from,
     IOStatus status =
         file.Read(begin, to - begin, rocksdb::IOOptions(), &read, buffer.data(), nullptr);
     if (!status.ok()) return status;
-    const size_t last = std::string_view(read.data(), read.size()).find_last_not_of('\0');
-    if (last != std::string_view::npos) {
-      *end = begin + last + 1;
+    if (const size_t bytes = EndOfContent({read.data(), read.size()}); bytes > 0) {
+      *end = begin + bytes;
       return status;
     }
     to = begin;

@@ -136,10 +136,9 @@ std::map<uint64_t, LogSegment> LogViews::Segments(const std::string& dir) const 
   target()->GetChildren(dir, IOOptions(), &names, nullptr).PermitUncheckedError();
   for (const std::string& name : names) {
     if (!IsLog(name) || segments.contains(LogNumber(name))) continue;
-    LogSegment segment;
-    std::unique_ptr<rocksdb::FSSequentialFile> file;
-    const IOStatus read = OpenLog(dir + "/" + name, rocksdb::FileOptions(), &file, &segment);
-    if (read.ok()) segments[LogNumber(name)] = std::move(segment);
+    Opened opened;
+    const IOStatus read = OpenLog(dir + "/" + name, rocksdb::FileOptions(), &opened);
+    if (read.ok()) segments[LogNumber(name)] = std::move(opened.segment);
   }
   return segments;
 }
@@ -177,12 +176,11 @@ IOStatus LogViews::IsNewest(const std::string& path, bool* newest) const {
 }
 
 IOStatus LogViews::OpenLog(const std::string& path, const rocksdb::FileOptions& options,
-                           std::unique_ptr<rocksdb::FSSequentialFile>* file,
-                           LogSegment* segment) const {
-  std::unique_ptr<FSRandomAccessFile> opened;
-  IOStatus status = target()->NewRandomAccessFile(path, options, &opened, nullptr);
+                           Opened* opened) const {
+  std::unique_ptr<FSRandomAccessFile> file;
+  IOStatus status = target()->NewRandomAccessFile(path, options, &file, nullptr);
   if (!status.ok()) return status;
-  auto view = std::make_unique<LogView>(path, std::move(opened));
+  auto view = std::make_unique<LogView>(path, std::move(file));
   const uint64_t number = LogNumber(path);
   const bool hidden = number != 0 && hidden_.Has(number);
   const bool ends_here = number != 0 && number == hidden_.tail_of;
@@ -201,30 +199,47 @@ IOStatus LogViews::OpenLog(const std::string& path, const rocksdb::FileOptions& 
     if (status.ok()) status = view->FixEnd(size, newest);
   }
   if (!status.ok()) return status;
-  *segment = {path, view->end(), view->batches()};
-  *file = std::move(view);
+  opened->segment = {path, view->end(), view->batches()};
+  opened->file = std::move(view);
   return status;
+}
+
+void LogViews::SetState(State state) {
+  const std::lock_guard lock(mutex_);
+  state_ = state;
+  sized_.clear();
+}
+
+LogViews::Opened LogViews::TakeSized(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  auto sized = sized_.extract(path);
+  return sized.empty() ? Opened{} : std::move(sized.mapped());
 }
 
 IOStatus LogViews::NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
                                      std::unique_ptr<rocksdb::FSSequentialFile>* file,
                                      IODebugContext* context) {
   if (!IsShown(path)) return FileSystemWrapper::NewSequentialFile(path, options, file, context);
-  LogSegment segment;
-  IOStatus status = OpenLog(path, options, file, &segment);
-  if (!status.ok() || !IsLog(path)) return status;
+  Opened opened = TakeSized(path);
+  IOStatus status;
+  if (opened.file == nullptr) status = OpenLog(path, options, &opened);
+  if (!status.ok()) return status;
+  *file = std::move(opened.file);
+  if (!IsLog(path)) return status;
   const std::lock_guard lock(mutex_);
-  segments_[LogNumber(path)] = std::move(segment);
+  segments_[LogNumber(path)] = std::move(opened.segment);
   return status;
 }
 
 IOStatus LogViews::GetFileSize(const std::string& path, const IOOptions& options, uint64_t* bytes,
                                IODebugContext* context) {
   if (!IsShown(path)) return FileSystemWrapper::GetFileSize(path, options, bytes, context);
-  std::unique_ptr<rocksdb::FSSequentialFile> file;
-  LogSegment segment;
-  IOStatus status = OpenLog(path, rocksdb::FileOptions(), &file, &segment);
-  if (status.ok()) *bytes = segment.end;
+  Opened opened;
+  IOStatus status = OpenLog(path, rocksdb::FileOptions(), &opened);
+  if (!status.ok()) return status;
+  *bytes = opened.segment.end;
+  const std::lock_guard lock(mutex_);
+  if (IsLog(path) && state_ == State::kAtRest) sized_[path] = std::move(opened);
   return status;
 }
 

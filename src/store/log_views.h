@@ -21,6 +21,9 @@
 // not shown (log_end.h).
 //
 // It also remembers which batches it has shown, for log_chain.h.
+//
+// RocksDB asks for the size of each log before it reads it, and both take a look at every record.
+// So of a ledger at rest what was opened for its size is kept, to be read then.
 #ifndef NOWCALLS_STORE_LOG_VIEWS_H_
 #define NOWCALLS_STORE_LOG_VIEWS_H_
 
@@ -70,7 +73,7 @@ class LogViews : public rocksdb::FileSystemWrapper {
       : FileSystemWrapper(target), state_(state) {}
 
   // Of the logs that are opened from now on.
-  void SetState(State state) { state_ = state; }
+  void SetState(State state);
 
   // REQUIRES: no log was opened.
   void Hide(HiddenLogs hidden) { hidden_ = std::move(hidden); }
@@ -92,10 +95,16 @@ class LogViews : public rocksdb::FileSystemWrapper {
                                               rocksdb::IODebugContext* context) override;
 
  private:
+  struct Opened {
+    std::unique_ptr<rocksdb::FSSequentialFile> file;  // Nothing of it was read.
+    LogSegment segment;
+  };
+
   // Of a log or a manifest.
   rocksdb::IOStatus OpenLog(const std::string& path, const rocksdb::FileOptions& options,
-                            std::unique_ptr<rocksdb::FSSequentialFile>* file,
-                            LogSegment* segment) const;
+                            Opened* opened) const;
+  // The log that GetFileSize opened; null if none.
+  Opened TakeSized(const std::string& path);
   // Whether no log with a greater number has anything in it that is shown.
   rocksdb::IOStatus IsNewest(const std::string& path, bool* newest) const;
   rocksdb::IOStatus HasContent(const std::string& path, bool* content) const;
@@ -104,7 +113,8 @@ class LogViews : public rocksdb::FileSystemWrapper {
   HiddenLogs hidden_;
 
   mutable std::mutex mutex_;
-  std::map<uint64_t, LogSegment> segments_;  // Guarded by mutex_.
+  std::map<uint64_t, LogSegment> segments_;  // Guarded by mutex_, as is the next.
+  std::map<std::string, Opened> sized_;      // By path, and none that is written.
 };
 
 }  // namespace nowcalls::store

@@ -3,22 +3,26 @@
 #include <pthread.h>
 #include <rocksdb/perf_level.h>
 
+#include <algorithm>
+
 namespace nowcalls::store {
 
 void RowBlock::Fill(rocksdb::Iterator* it) {
-  bytes_.clear();
+  used_ = 0;
   sizes_.clear();
-  for (; it->Valid() && bytes_.size() < kBytesEnough; it->Next()) {
+  for (; it->Valid() && used_ < kBytesEnough; it->Next()) {
     const rocksdb::Slice key = it->key();
     const rocksdb::Slice value = it->value();
-    bytes_.append(key.data(), key.size());
-    bytes_.append(value.data(), value.size());
+    const size_t end = used_ + key.size() + value.size();
+    if (end > bytes_.size()) bytes_.resize(std::max(end, kBytesEnough + kRowBytes));
+    std::copy_n(key.data(), key.size(), &bytes_[used_]);
+    std::copy_n(value.data(), value.size(), &bytes_[end - value.size()]);
     sizes_.emplace_back(key.size(), value.size());
+    used_ = end;
   }
 }
 
-ReadAhead::ReadAhead(rocksdb::Iterator* it) : it_(it) {
-  for (RowBlock& block : blocks_) free_.push_back(&block);
+ReadAhead::ReadAhead(std::vector<Open> sources) : sources_(std::move(sources)) {
   thread_ = std::thread([this] { Run(); });
   pthread_setname_np(thread_.native_handle(), "nc-load");
 }
@@ -32,11 +36,10 @@ ReadAhead::~ReadAhead() {
   thread_.join();
 }
 
-const RowBlock* ReadAhead::Next() {
+const ReadAhead::Part* ReadAhead::Next() {
   std::unique_lock lock(mutex_);
   if (shown_ != nullptr) {
-    free_.push_back(shown_);
-    shown_ = nullptr;
+    free_.push_back(std::exchange(shown_, nullptr));
     changed_.notify_all();
   }
   changed_.wait(lock, [this] { return finished_ || !full_.empty(); });
@@ -46,22 +49,39 @@ const RowBlock* ReadAhead::Next() {
   return shown_;
 }
 
+ReadAhead::Part* ReadAhead::Take() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return stopped_ || !free_.empty() || parts_.size() < kPartsMax; });
+  if (stopped_) return nullptr;
+  if (free_.empty()) return parts_.emplace_back(std::make_unique<Part>()).get();
+  Part* const part = free_.back();
+  free_.pop_back();
+  return part;
+}
+
+void ReadAhead::Show(Part* part) {
+  const std::lock_guard lock(mutex_);
+  full_.push_back(part);
+  changed_.notify_all();
+}
+
+bool ReadAhead::Read(size_t source, rocksdb::Iterator* it) {
+  do {
+    Part* const part = Take();
+    if (part == nullptr) return false;
+    part->source = source;
+    part->rows.Fill(it);
+    part->status = it->Valid() ? rocksdb::Status::OK() : it->status();
+    Show(part);
+  } while (it->Valid());
+  return true;
+}
+
 void ReadAhead::Run() {
   // Nobody reads its counters, which cost some 20 ns a row.
   rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
-  while (it_->Valid()) {
-    RowBlock* block = nullptr;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stopped_ || !free_.empty(); });
-      if (stopped_) return;
-      block = free_.front();
-      free_.pop_front();
-    }
-    block->Fill(it_);
-    const std::lock_guard lock(mutex_);
-    full_.push_back(block);
-    changed_.notify_all();
+  for (size_t source = 0; source < sources_.size(); ++source) {
+    if (!Read(source, sources_[source]().get())) return;
   }
   const std::lock_guard lock(mutex_);
   finished_ = true;

@@ -1,19 +1,20 @@
-// ReadAhead: the rows behind an iterator, read by a thread of its own while the caller does what is
-// to be done with those before.
+// ReadAhead: the rows of several sources, one behind the other, read by a thread of its own while
+// the caller does what is to be done with those before.
 //
-// Thread: one, which constructs, calls and destroys it; the iterator belongs to the other thread
-// meanwhile, and after Next has returned nullptr to the caller again. Memory: kBlocks blocks of
-// some more than kBlockBytes.
+// Thread: one, which constructs, calls and destroys it; sources are opened and read on the other.
+// Memory: kPartsMax parts of some more than RowBlock::kBytesEnough, fewer while the caller keeps
+// up.
 #ifndef NOWCALLS_STORE_READ_AHEAD_H_
 #define NOWCALLS_STORE_READ_AHEAD_H_
 
 #include <rocksdb/iterator.h>
 
-#include <array>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@ namespace nowcalls::store {
 class RowBlock {
  public:
   static constexpr size_t kBytesEnough = 128 * 1024;
+  static constexpr size_t kRowBytes = 1024;  // Most rows have less.
 
   // Takes rows off `it` until there are enough of them, or no more.
   void Fill(rocksdb::Iterator* it);
@@ -35,7 +37,7 @@ class RowBlock {
   template <typename Visit>
   auto ForEach(const Visit& visit) const {
     decltype(visit({}, {})) result;
-    std::string_view rest = bytes_;
+    std::string_view rest(bytes_.data(), used_);
     for (const auto& [key_bytes, value_bytes] : sizes_) {
       result = visit(rest.substr(0, key_bytes), rest.substr(key_bytes, value_bytes));
       if (!result.ok()) break;
@@ -45,34 +47,50 @@ class RowBlock {
   }
 
  private:
-  std::string bytes_;
+  std::vector<char> bytes_;
+  size_t used_ = 0;                               // Of bytes_.
   std::vector<std::pair<size_t, size_t>> sizes_;  // Of key and value of each row.
 };
 
 class ReadAhead {
  public:
-  // Reads what follows where `it` stands. REQUIRES: it outlives this.
-  explicit ReadAhead(rocksdb::Iterator* it);
+  // The caller may be busy with something else at first, for as long as it takes to read these.
+  static constexpr size_t kPartsMax = 64;
+
+  // An iterator where the rows of a source begin. Called once, on the thread.
+  using Open = std::function<std::unique_ptr<rocksdb::Iterator>()>;
+
+  // Some rows of one source. Each source has at least one part.
+  struct Part {
+    size_t source = 0;  // Its place among those given.
+    RowBlock rows;
+    rocksdb::Status status;  // Not ok: the source failed behind these rows, which are its last.
+  };
+
+  explicit ReadAhead(std::vector<Open> sources);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // The next rows, good until the next call; nullptr after the last, or when `it` has failed.
-  const RowBlock* Next();
+  // The next rows, good until the next call; nullptr after the last of the last source.
+  const Part* Next();
 
  private:
-  static constexpr size_t kBlocks = 4;
-
   void Run();
+  // False: nobody wants more.
+  bool Read(size_t source, rocksdb::Iterator* it);
+  // One to fill; nullptr: nobody wants more.
+  Part* Take();
+  void Show(Part* part);
 
-  rocksdb::Iterator* const it_;
-  std::array<RowBlock, kBlocks> blocks_;
-  RowBlock* shown_ = nullptr;  // What Next returned last.
+  const std::vector<Open> sources_;
+  Part* shown_ = nullptr;  // What Next returned last.
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<RowBlock*> free_;  // Guarded by mutex_, as are the next three.
-  std::deque<RowBlock*> full_;
+  std::vector<std::unique_ptr<Part>> parts_;  // Guarded by mutex_, as are the next four.
+  std::vector<Part*> free_;  // What was used last is used first: it is still in the cache.
+  std::deque<Part*> full_;
   bool finished_ = false;  // Nothing is added to `full_` any more.
   bool stopped_ = false;   // Nobody takes it.
 

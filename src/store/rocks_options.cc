@@ -20,6 +20,9 @@ namespace nowcalls::store {
 namespace {
 
 constexpr size_t kBlockCacheBytes = 8 * 1024 * 1024;
+// Tables are read from one end to the other, at a start, by the sweeper and by compactions; each
+// block costs as much as several rows. But what cannot be read is a block, too.
+constexpr size_t kTableBlockBytes = 32 * 1024;
 constexpr uint64_t kBytesPerSync = 1024 * 1024;
 // With one less of them full RocksDB slows commits down to 16 MB/s; three waited for their flush
 // while a million tokens were acquired.
@@ -134,6 +137,7 @@ rocksdb::ColumnFamilyOptions FamilyOptions(size_t write_buffer_bytes,
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(kBlockCacheBytes);
   table.filter_policy = nullptr;
+  table.block_size = kTableBlockBytes;
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   family.table_properties_collector_factories.push_back(NewTombstoneCollectorFactory());
   return family;

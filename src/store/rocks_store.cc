@@ -2,23 +2,17 @@
 
 #include <algorithm>
 
-#include "base/bytes.h"
 #include "base/check.h"
-#include "base/last_words.h"
 #include "ledger/codec.h"
-#include "store/read_ahead.h"
 #include "store/rocks_status.h"
 #include "store/rocks_store_impl.h"
 #include "store/scan_walk.h"
-#include "store/show_rows.h"
 #include "store/write_batch_builder.h"
 
 namespace nowcalls::store {
 namespace {
 
 using ledger::Family;
-
-constexpr size_t kLoadReadaheadBytes = 2 * 1024 * 1024;
 
 rocksdb::Slice AsSlice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
 std::string_view AsView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
@@ -28,46 +22,6 @@ bool GoesOn(const ScanCursor* cursor, const ledger::ScanRequest& request, Family
   return cursor != nullptr && request.resume && request.after.family == family &&
          cursor->last == request.after && cursor->lower_ms == request.lower_ms &&
          cursor->upper_ms == request.upper_ms;
-}
-
-// What a key begins with, as a number; of tokens that is all of it.
-__extension__ using Prefix = unsigned __int128;
-constexpr Prefix kPrefixMax = ~Prefix{0};
-
-Prefix PrefixOf(const rocksdb::Slice& key) {
-  char bytes[sizeof(Prefix)] = {};
-  std::copy_n(key.data(), std::min(key.size(), sizeof(bytes)), bytes);
-  return Prefix{LoadBigEndian<uint64_t>(bytes)} << 64 | LoadBigEndian<uint64_t>(bytes + 8);
-}
-
-using NewIterator = std::function<std::unique_ptr<rocksdb::Iterator>()>;
-
-// An iterator at `prefix`, the first row behind it, or the end; nullptr when that cannot be read.
-// Each is new, since one that has met damage does not go on.
-std::unique_ptr<rocksdb::Iterator> SeekTo(Prefix prefix, const NewIterator& make) {
-  char bytes[sizeof(prefix)];
-  StoreBigEndian(bytes, static_cast<uint64_t>(prefix >> 64));
-  StoreBigEndian(bytes + 8, static_cast<uint64_t>(prefix));
-  std::unique_ptr<rocksdb::Iterator> it = make();
-  it->Seek({bytes, sizeof(bytes)});
-  return it->Valid() || it->status().ok() ? std::move(it) : nullptr;
-}
-
-// The same for the least place behind `prefix` that can be read.
-std::unique_ptr<rocksdb::Iterator> SeekBehindDamage(Prefix prefix, const NewIterator& make) {
-  Prefix step = 1;
-  while (step <= kPrefixMax - prefix && SeekTo(prefix + step, make) == nullptr) {
-    if (step > kPrefixMax / 2) return nullptr;
-    step *= 2;
-  }
-  if (step > kPrefixMax - prefix) return nullptr;
-  Prefix bad = prefix + step / 2;
-  Prefix good = prefix + step;
-  while (good - bad > 1) {
-    const Prefix middle = bad + (good - bad) / 2;
-    (SeekTo(middle, make) != nullptr ? good : bad) = middle;
-  }
-  return SeekTo(good, make);
 }
 
 Status NotForWriting(const std::string& dir) {
@@ -84,85 +38,6 @@ bool RocksStore::formatted_now() const { return impl_->formatted_now; }
 bool RocksStore::MayLackBatches() const { return impl_->may_lack; }
 
 const std::vector<std::string>& RocksStore::notes() const { return impl_->notes; }
-
-Status RocksStore::Impl::ShowFamily(Family family, const std::string& lower,
-                                    const ShowOne& show) const {
-  rocksdb::ReadOptions read;
-  read.readahead_size = kLoadReadaheadBytes;
-  read.fill_cache = false;
-  const rocksdb::Slice lower_bound = AsSlice(lower);
-  if (!lower.empty()) read.iterate_lower_bound = &lower_bound;
-  const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(read, HandleOf(family)));
-  it->SeekToFirst();
-  RowBlock first;
-  first.Fill(it.get());
-  NOWCALLS_RETURN_IF_ERROR(first.ForEach(show));
-  // Most families have no more than that, and need no thread.
-  if (it->Valid()) {
-    ReadAhead rows(it.get());
-    while (const RowBlock* block = rows.Next()) {
-      NOWCALLS_RETURN_IF_ERROR(block->ForEach(show));
-    }
-  }
-  return FromRocks(it->status(), "read column family " + std::string(FamilyName(family)), dir);
-}
-
-Status RocksStore::Impl::ShowReadable(Family family, const ShowOne& show,
-                                      LedgerVisitor* visitor) const {
-  const std::string place = "read column family " + std::string(FamilyName(family));
-  const NewIterator make = [&] {
-    return std::unique_ptr<rocksdb::Iterator>(
-        db->NewIterator(rocksdb::ReadOptions(), HandleOf(family)));
-  };
-  Prefix prefix = 0;
-  std::unique_ptr<rocksdb::Iterator> it = make();
-  it->SeekToFirst();
-  while (it != nullptr) {
-    for (; it->Valid(); it->Next()) {
-      prefix = PrefixOf(it->key());
-      NOWCALLS_RETURN_IF_ERROR(show(AsView(it->key()), AsView(it->value())));
-    }
-    if (it->status().ok()) return {};
-    NOWCALLS_RETURN_IF_ERROR(visitor->OnUnreadable(family, FromRocks(it->status(), place, dir)));
-    it = SeekBehindDamage(prefix, make);
-  }
-  return {};
-}
-
-Status RocksStore::Load(LedgerVisitor* visitor) {
-  if (impl_->db == nullptr) return Status::FailedPrecondition("the ledger is closed");
-  const AssertionsMeanDamage reading;
-  MetaRows meta;
-  std::string lower;
-  for (const Family family : ledger::kLoadOrder) {
-    Status from_visitor;
-    const auto show = [&](std::string_view key, std::string_view value) -> Status {
-      if (family == Family::kMeta) {
-        meta.Add(key, value);
-        return {};
-      }
-      Status shown = ShowRow(family, key, value, visitor);
-      if (!shown.ok()) from_visitor = shown;
-      return shown;
-    };
-    // A reader looks at every row, since one below the watermark is just what a verifier is after.
-    // A server starts at the watermark, behind the tombstones of all that has ended.
-    const bool all = impl_->for_read || !ledger::IsTokenFamily(family);
-    const Status read = impl_->for_salvage ? impl_->ShowReadable(family, show, visitor)
-                                           : impl_->ShowFamily(family, all ? "" : lower, show);
-    if (!from_visitor.ok()) return from_visitor;
-    if (read.code() == StatusCode::kCorruption) {
-      NOWCALLS_RETURN_IF_ERROR(visitor->OnUnreadable(family, read));
-      continue;
-    }
-    NOWCALLS_RETURN_IF_ERROR(read);
-    if (family == Family::kMeta) {
-      NOWCALLS_RETURN_IF_ERROR(meta.Show(visitor));
-      lower = ledger::TokenKeyLowerBound(meta.WatermarkMs());
-    }
-  }
-  return {};
-}
 
 void RocksStore::Impl::FailInBackground(const Status& failure) {
   {

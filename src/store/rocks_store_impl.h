@@ -24,6 +24,7 @@
 #include "store/log_views.h"
 #include "store/rocks_store.h"
 #include "store/scan_walk.h"
+#include "store/show_rows.h"
 #include "store/write_batch_builder.h"
 
 namespace nowcalls::store {
@@ -75,11 +76,18 @@ struct RocksStore::Impl {
   Status Format();
   Result<bool> IsEmpty(rocksdb::ColumnFamilyHandle* handle) const;
 
-  // Shows the rows of a family from the key `lower` on; the failure of `show` or of the reading.
+  // Of Load, which is LoadAhead, or LoadReadable of a ledger that is damaged.
+  Status LoadAhead(LedgerVisitor* visitor) const;
+  Status LoadReadable(LedgerVisitor* visitor) const;
+  Status ReadMeta(MetaRows* meta) const;
+  // Shows what can be read of a family, and tells the visitor of each place that cannot.
   using ShowOne = std::function<Status(std::string_view key, std::string_view value)>;
-  Status ShowFamily(ledger::Family family, const std::string& lower, const ShowOne& show) const;
-  // Shows what can be read of it, and tells the visitor of each place that cannot.
   Status ShowReadable(ledger::Family family, const ShowOne& show, LedgerVisitor* visitor) const;
+  // At the first row from the key `lower` on. Any thread.
+  std::unique_ptr<rocksdb::Iterator> NewReader(ledger::Family family,
+                                               const std::string& lower) const;
+  // What became of reading it.
+  Status ReadStatus(ledger::Family family, const rocksdb::Status& status) const;
 
   // Of CopyTo.
   struct CopyPlan;

@@ -15,7 +15,8 @@ namespace {
 std::vector<FenceAndSlot> Sorted(const std::vector<FenceAndSlot>& tokens) {
   FenceOrder order;
   for (const auto& [fence, slot] : tokens) order.Add(fence, slot);
-  return order.Sort();
+  const auto& sorted = order.Sort();
+  return {sorted.begin(), sorted.end()};
 }
 
 TEST_CASE("tokens are put in the order of their fences, whatever these are") {

@@ -42,6 +42,27 @@ TEST_CASE("every id belongs to one fence, also those that no grant has reached")
   }
 }
 
+TEST_CASE("an id is that of its fence and of no other") {
+  const TokenIds ids(kKey);
+  Prng prng(3);
+  for (int i = 0; i < 100'000; ++i) {
+    const Fence fence{i < 1000 ? i + 1 : 1 + prng.Below(TokenIds::kMax)};
+    const TokenId id = ids.FromFence(fence);
+    const Fence other{fence.value ^ uint64_t{1} << prng.Below(64)};
+    const TokenId changed{id.value ^ uint64_t{1} << prng.Below(64)};
+    if (!ids.IsIdOf(id, fence) || ids.IsIdOf(id, other) || ids.IsIdOf(changed, fence)) {
+      FAIL("fence " << fence.value);
+    }
+  }
+  // The one that steps over zero.
+  const Fence stepping = ids.ToFence(ids.FromFence(ids.ToFence(TokenId{1})));
+  CHECK(ids.IsIdOf(TokenId{1}, stepping));
+  for (const uint64_t none : {uint64_t{0}, TokenIds::kMax + 1, UINT64_MAX}) {
+    CHECK_FALSE(ids.IsIdOf(TokenId{1}, Fence{none}));
+    CHECK_FALSE(ids.IsIdOf(TokenId{0}, Fence{none}));
+  }
+}
+
 // Invariant 6: token ids never repeat.
 TEST_CASE("a million consecutive fences have a million different ids") {
   const TokenIds ids(kKey);

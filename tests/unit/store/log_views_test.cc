@@ -126,6 +126,68 @@ TEST_CASE("only a number and .log is the name of a log") {
   }
 }
 
+// As RocksDB does it: the size first.
+TEST_CASE("what is opened for its size is what is read then, once, and while nobody writes") {
+  const Log log = MakeLog(3, 40);
+  const TempDir dir;
+  const std::string path = dir.Sub("000012.log");
+  const auto put = [&](uint64_t end) {
+    WriteStringToFile(path, Padded(log.bytes.substr(0, end), log.bytes.size() + 9'000));
+  };
+  LogViews views(rocksdb::FileSystem::Default(), State::kAtRest);
+  const auto size = [&] {
+    uint64_t bytes = 0;
+    REQUIRE(views.GetFileSize(path, {}, &bytes, nullptr).ok());
+    return bytes;
+  };
+  const auto read = [&] {
+    std::unique_ptr<rocksdb::FSSequentialFile> file;
+    REQUIRE(views.NewSequentialFile(path, {}, &file, nullptr).ok());
+    std::string buffer(log.bytes.size() + 9'000, 'x');
+    rocksdb::Slice shown;
+    REQUIRE(file->Read(buffer.size(), {}, &shown, buffer.data(), nullptr).ok());
+    return shown.ToString();
+  };
+  put(log.ends[1]);
+  CHECK(size() == log.ends[1]);
+  CHECK(size() == log.ends[1]);
+  CHECK(read() == log.bytes.substr(0, log.ends[1]));
+  CHECK(views.Segments(dir.path()).at(12).end == log.ends[1]);
+  // The second is no longer the one whose size was asked for.
+  put(log.ends[2]);
+  CHECK(read() == log.bytes.substr(0, log.ends[2]));
+  CHECK(size() == log.ends[2]);
+  views.SetState(State::kBeingWritten);
+  put(log.ends[3]);
+  CHECK(read() == log.bytes);
+  CHECK(size() == log.bytes.size());
+}
+
+TEST_CASE("the last byte that is not zero is found wherever it is") {
+  const TempDir dir;
+  const std::string path = dir.Sub("zeros");
+  constexpr uint64_t kBytes = 3 * LogScan::kBlockBytes + 700;
+  const auto found = [&](uint64_t from) {
+    std::unique_ptr<rocksdb::FSRandomAccessFile> file;
+    REQUIRE(rocksdb::FileSystem::Default()->NewRandomAccessFile(path, {}, &file, nullptr).ok());
+    uint64_t end = 0;
+    REQUIRE(FindLastNonZero(*file, from, kBytes, &end).ok());
+    bool any = false;
+    REQUIRE(HasNonZero(*file, kBytes, &any).ok());
+    CHECK(any == (end > 0));
+    return end;
+  };
+  std::string bytes(kBytes, '\0');
+  WriteStringToFile(path, bytes);
+  CHECK(found(0) == 0);
+  for (uint64_t at = 0; at < kBytes; at += at < 600 || at + 1'300 > kBytes ? 1 : 977) {
+    bytes[at] = '\x80';
+    WriteStringToFile(path, bytes);
+    bytes[at] = '\0';
+    if (found(0) != at + 1 || found(at) != at + 1 || found(at + 1) != at + 1) FAIL("byte " << at);
+  }
+}
+
 TEST_CASE("zeros behind a log are not shown, however many") {
   const Log log = MakeLog(40, 40);
   REQUIRE(log.bytes.size() > 2 * LogScan::kBlockBytes);

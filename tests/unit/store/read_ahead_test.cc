@@ -3,7 +3,10 @@
 #include <doctest/doctest.h>
 #include <rocksdb/iterator.h>
 
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "nowcalls/status.h"
 
@@ -48,55 +51,72 @@ class Rows : public rocksdb::Iterator {
   std::string value_;
 };
 
-// Rows in the order of the iterator, up to `rows_max`; false: others were shown.
-bool Show(ReadAhead* ahead, size_t rows_max, size_t* shown) {
-  bool right = true;
-  while (const RowBlock* block = ahead->Next()) {
-    const Status ended = block->ForEach([&](std::string_view key, std::string_view value) {
-      right = right && key == Rows::KeyOf(*shown) && value == Rows::ValueOf(*shown);
-      ++*shown;
-      return *shown < rows_max ? Status::Ok() : Status::Unavailable("enough");
-    });
-    if (!ended.ok()) break;
-  }
-  return right;
-}
-
-TEST_CASE("all rows are shown in order, however many blocks they fill") {
-  for (const size_t rows : {0, 1, 100, 700, 20'000}) {
-    CAPTURE(rows);
-    Rows it(rows, false);
-    size_t shown = 0;
-    {
-      ReadAhead ahead(&it);
-      CHECK(Show(&ahead, rows + 1, &shown));
-      CHECK(ahead.Next() == nullptr);
-    }
-    CHECK(shown == rows);
-    CHECK(it.status().ok());
-  }
-}
-
-TEST_CASE("rows before a failure are shown, and the iterator has it") {
-  Rows it(5'000, true);
+// What ReadAhead shows of one source, and what the iterator came to.
+struct Source {
+  size_t rows = 0;
+  bool fails = false;
   size_t shown = 0;
-  {
-    ReadAhead ahead(&it);
-    CHECK(Show(&ahead, 6'000, &shown));
+  rocksdb::Status status = {};
+};
+
+// Shows up to `rows_max` rows; false: others were shown than are there, or in another order.
+bool Show(std::vector<Source>* sources, size_t rows_max) {
+  std::vector<ReadAhead::Open> opens;
+  for (const Source& source : *sources) {
+    opens.emplace_back([&source] { return std::make_unique<Rows>(source.rows, source.fails); });
   }
-  CHECK(shown == 5'000);
-  CHECK(it.status().IsCorruption());
+  ReadAhead ahead(std::move(opens));
+  size_t all = 0;
+  size_t last = 0;
+  bool right = true;
+  while (const ReadAhead::Part* part = ahead.Next()) {
+    Source& source = (*sources)[part->source];
+    right = right && part->source >= last && source.status.ok();
+    last = part->source;
+    const Status ended = part->rows.ForEach([&](std::string_view key, std::string_view value) {
+      right = right && key == Rows::KeyOf(source.shown) && value == Rows::ValueOf(source.shown);
+      ++source.shown;
+      return ++all < rows_max ? Status::Ok() : Status::Unavailable("enough");
+    });
+    if (!ended.ok()) return right;
+    source.status = part->status;
+  }
+  return right && ahead.Next() == nullptr;
+}
+
+TEST_CASE("all rows are shown in order, however many parts they fill") {
+  for (const size_t rows : {0, 1, 100, 700, 20'000, 200'000}) {
+    CAPTURE(rows);
+    std::vector<Source> sources = {{.rows = rows}};
+    CHECK(Show(&sources, SIZE_MAX));
+    CHECK(sources[0].shown == rows);
+    CHECK(sources[0].status.ok());
+  }
+}
+
+TEST_CASE("sources are shown one behind the other, also empty ones, or none") {
+  std::vector<Source> sources = {{}, {.rows = 5}, {.rows = 9'000}, {}, {.rows = 3'000}, {}};
+  CHECK(Show(&sources, SIZE_MAX));
+  for (const Source& source : sources) CHECK(source.shown == source.rows);
+  std::vector<Source> none;
+  CHECK(Show(&none, SIZE_MAX));
+}
+
+TEST_CASE("rows before a failure are shown, then the failure, then the next source") {
+  std::vector<Source> sources = {
+      {.rows = 5'000, .fails = true}, {.rows = 10}, {.rows = 0, .fails = true}, {.rows = 20}};
+  CHECK(Show(&sources, SIZE_MAX));
+  for (const Source& source : sources) {
+    CHECK(source.shown == source.rows);
+    CHECK(source.status.IsCorruption() == source.fails);
+  }
 }
 
 TEST_CASE("who has seen enough need not see the rest") {
-  Rows it(1'000'000, false);
-  size_t shown = 0;
-  {
-    ReadAhead ahead(&it);
-    CHECK(Show(&ahead, 1'500, &shown));
-  }
-  CHECK(shown == 1'500);
-  CHECK(it.Valid());
+  std::vector<Source> sources = {{.rows = SIZE_MAX}, {.rows = 1}};
+  CHECK(Show(&sources, 1'500));
+  CHECK(sources[0].shown == 1'500);
+  CHECK(sources[1].shown == 0);
 }
 
 }  // namespace

@@ -1,0 +1,158 @@
+// How a ledger is read: every row of every family becomes a call of the visitor.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/last_words.h"
+#include "ledger/codec.h"
+#include "store/read_ahead.h"
+#include "store/rocks_status.h"
+#include "store/rocks_store_impl.h"
+#include "store/show_rows.h"
+
+namespace nowcalls::store {
+namespace {
+
+using ledger::Family;
+
+constexpr size_t kReadaheadBytes = 2 * 1024 * 1024;
+
+std::string_view AsView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
+
+// What a key begins with, as a number; of tokens that is all of it.
+__extension__ using Prefix = unsigned __int128;
+constexpr Prefix kPrefixMax = ~Prefix{0};
+
+Prefix PrefixOf(const rocksdb::Slice& key) {
+  char bytes[sizeof(Prefix)] = {};
+  std::copy_n(key.data(), std::min(key.size(), sizeof(bytes)), bytes);
+  return Prefix{LoadBigEndian<uint64_t>(bytes)} << 64 | LoadBigEndian<uint64_t>(bytes + 8);
+}
+
+using NewIterator = std::function<std::unique_ptr<rocksdb::Iterator>()>;
+
+// An iterator at `prefix`, the first row behind it, or the end; nullptr when that cannot be read.
+// Each is new, since one that has met damage does not go on.
+std::unique_ptr<rocksdb::Iterator> SeekTo(Prefix prefix, const NewIterator& make) {
+  char bytes[sizeof(prefix)];
+  StoreBigEndian(bytes, static_cast<uint64_t>(prefix >> 64));
+  StoreBigEndian(bytes + 8, static_cast<uint64_t>(prefix));
+  std::unique_ptr<rocksdb::Iterator> it = make();
+  it->Seek({bytes, sizeof(bytes)});
+  return it->Valid() || it->status().ok() ? std::move(it) : nullptr;
+}
+
+// The same for the least place behind `prefix` that can be read.
+std::unique_ptr<rocksdb::Iterator> SeekBehindDamage(Prefix prefix, const NewIterator& make) {
+  Prefix step = 1;
+  while (step <= kPrefixMax - prefix && SeekTo(prefix + step, make) == nullptr) {
+    if (step > kPrefixMax / 2) return nullptr;
+    step *= 2;
+  }
+  if (step > kPrefixMax - prefix) return nullptr;
+  Prefix bad = prefix + step / 2;
+  Prefix good = prefix + step;
+  while (good - bad > 1) {
+    const Prefix middle = bad + (good - bad) / 2;
+    (SeekTo(middle, make) != nullptr ? good : bad) = middle;
+  }
+  return SeekTo(good, make);
+}
+
+}  // namespace
+
+Status RocksStore::Impl::ReadStatus(Family family, const rocksdb::Status& status) const {
+  return FromRocks(status, "read column family " + std::string(FamilyName(family)), dir);
+}
+
+std::unique_ptr<rocksdb::Iterator> RocksStore::Impl::NewReader(Family family,
+                                                               const std::string& lower) const {
+  rocksdb::ReadOptions read;
+  read.readahead_size = kReadaheadBytes;
+  read.fill_cache = false;
+  std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(read, HandleOf(family)));
+  it->Seek(lower);
+  return it;
+}
+
+Status RocksStore::Impl::ReadMeta(MetaRows* meta) const {
+  const std::unique_ptr<rocksdb::Iterator> it = NewReader(Family::kMeta, "");
+  for (; it->Valid(); it->Next()) meta->Add(AsView(it->key()), AsView(it->value()));
+  return ReadStatus(Family::kMeta, it->status());
+}
+
+Status RocksStore::Impl::ShowReadable(Family family, const ShowOne& show,
+                                      LedgerVisitor* visitor) const {
+  const NewIterator make = [&] {
+    return std::unique_ptr<rocksdb::Iterator>(
+        db->NewIterator(rocksdb::ReadOptions(), HandleOf(family)));
+  };
+  Prefix prefix = 0;
+  std::unique_ptr<rocksdb::Iterator> it = make();
+  it->SeekToFirst();
+  while (it != nullptr) {
+    for (; it->Valid(); it->Next()) {
+      prefix = PrefixOf(it->key());
+      NOWCALLS_RETURN_IF_ERROR(show(AsView(it->key()), AsView(it->value())));
+    }
+    if (it->status().ok()) return {};
+    NOWCALLS_RETURN_IF_ERROR(visitor->OnUnreadable(family, ReadStatus(family, it->status())));
+    it = SeekBehindDamage(prefix, make);
+  }
+  return {};
+}
+
+Status RocksStore::Impl::LoadReadable(LedgerVisitor* visitor) const {
+  MetaRows meta;
+  for (const Family family : ledger::kLoadOrder) {
+    const auto show = [&](std::string_view key, std::string_view value) -> Status {
+      if (family != Family::kMeta) return ShowRow(family, key, value, visitor);
+      meta.Add(key, value);
+      return {};
+    };
+    NOWCALLS_RETURN_IF_ERROR(ShowReadable(family, show, visitor));
+    if (family == Family::kMeta) NOWCALLS_RETURN_IF_ERROR(meta.Show(visitor));
+  }
+  return {};
+}
+
+Status RocksStore::Impl::LoadAhead(LedgerVisitor* visitor) const {
+  const auto unread = [visitor](Family family, const Status& read) -> Status {
+    return read.code() == StatusCode::kCorruption ? visitor->OnUnreadable(family, read) : read;
+  };
+  MetaRows meta;
+  const Status meta_read = ReadMeta(&meta);
+  if (!meta_read.ok()) NOWCALLS_RETURN_IF_ERROR(unread(Family::kMeta, meta_read));
+  // A reader looks at every row, since one below the watermark is just what a verifier is after.
+  // A server starts at the watermark, behind the tombstones of all that has ended.
+  const bool all = for_read || !meta_read.ok();
+  const std::string lower = all ? "" : ledger::TokenKeyLowerBound(meta.WatermarkMs());
+  const std::vector<Family> order(ledger::kLoadOrder.begin() + 1, ledger::kLoadOrder.end());
+  std::vector<ReadAhead::Open> sources;
+  for (const Family family : order) {
+    sources.emplace_back([this, family, from = IsTokenFamily(family) ? lower : ""] {
+      return NewReader(family, from);
+    });
+  }
+  ReadAhead ahead(std::move(sources));
+  if (meta_read.ok()) NOWCALLS_RETURN_IF_ERROR(meta.Show(visitor));
+  while (const ReadAhead::Part* part = ahead.Next()) {
+    const Family family = order[part->source];
+    NOWCALLS_RETURN_IF_ERROR(part->rows.ForEach([&](std::string_view key, std::string_view value) {
+      return ShowRow(family, key, value, visitor);
+    }));
+    if (part->status.ok()) continue;
+    NOWCALLS_RETURN_IF_ERROR(unread(family, ReadStatus(family, part->status)));
+  }
+  return {};
+}
+
+Status RocksStore::Load(LedgerVisitor* visitor) {
+  if (impl_->db == nullptr) return Status::FailedPrecondition("the ledger is closed");
+  const AssertionsMeanDamage reading;
+  return impl_->for_salvage ? impl_->LoadReadable(visitor) : impl_->LoadAhead(visitor);
+}
+
+}  // namespace nowcalls::store
