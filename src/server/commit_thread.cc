@@ -43,7 +43,7 @@ bool CommitThread::CommitHere(const ledger::CommitBatch& batch) {
       batch.records() > durability_.inline_records_max || !LoopTakesStore()) {
     return false;
   }
-  CommitTimed(batch);
+  CommitTimed(batch, {});
   LoopReturnsStore();
   return true;
 }
@@ -148,13 +148,14 @@ void CommitThread::Do() {
       durability_.mode == store::Durability::kInterval && !sync_due_ms_.has_value();
   // Before the commit, so that its own time counts.
   const int64_t due_ms = first_unsynced ? BoottimeMs() + durability_.interval_ms : 0;
-  CommitTimed(*batch);
+  CommitTimed(*batch, finish_early_);
   if (first_unsynced) sync_due_ms_ = due_ms;
 }
 
-void CommitThread::CommitTimed(const ledger::CommitBatch& batch) {
+void CommitThread::CommitTimed(const ledger::CommitBatch& batch,
+                               const std::function<void()>& durable) {
   const int64_t began_ns = MonotonicNs();
-  Try("commit", store_->Commit(batch));
+  Try("commit", durable ? store_->CommitTelling(batch, durable) : store_->Commit(batch));
   pace_.Took((MonotonicNs() - began_ns) / 1'000);
 }
 

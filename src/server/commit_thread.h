@@ -4,7 +4,8 @@
 // the commit thread. One batch is in flight while the loop fills the next (group commit as in
 // leveldb's DBImpl::Write, but without waiting writers: their replies wait instead). The next is
 // submitted whenever the loop pauses, if not before, and taken back when it goes on, so that the
-// disk never waits for it. A batch for which all that would take longer than its commit is
+// disk never waits for it. `done` comes as soon as a batch is on the disk, also before it is
+// applied to the store's tables. A batch for which all that would take longer than its commit is
 // committed on the loop thread (CommitHere).
 #ifndef NOWCALLS_SERVER_COMMIT_THREAD_H_
 #define NOWCALLS_SERVER_COMMIT_THREAD_H_
@@ -87,7 +88,8 @@ class CommitThread {
   int64_t Work(bool job);
   int64_t WorkOnStore(bool job);
   void Do();
-  void CommitTimed(const ledger::CommitBatch& batch);
+  // `durable` as of Store::CommitTelling, or empty.
+  void CommitTimed(const ledger::CommitBatch& batch, const std::function<void()>& durable);
   void TellIfSlow(const std::optional<std::string>& what) const;
   void LookAtDisk(int64_t now_ms);
   void TellDiskSpace() const;
@@ -121,6 +123,7 @@ class CommitThread {
   static constexpr uint64_t kUntold = UINT64_MAX;
   std::atomic<uint64_t> free_bytes_ = kUntold;  // As seen at the last look.
 
+  const std::function<void()> finish_early_ = [this] { worker_.FinishEarly(); };
   WorkerThread worker_;  // After all that its thread uses.
   CpuApart apart_;       // Of the commit thread, from the loop.
 };

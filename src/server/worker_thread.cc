@@ -49,6 +49,16 @@ void WorkerThread::Nudge() {
   uv_async_send(&async_);
 }
 
+void WorkerThread::FinishEarly() {
+  {
+    const std::lock_guard lock(mutex_);
+    NOWCALLS_CHECK(!early_);
+    early_ = true;
+    ++finished_;
+  }
+  uv_async_send(&async_);
+}
+
 void WorkerThread::Stop() {
   {
     const std::lock_guard lock(mutex_);
@@ -77,7 +87,7 @@ void WorkerThread::Run(int64_t wait_ms) {
     lock.unlock();
     wait_ms = work_(job);
     lock.lock();
-    if (!job) continue;
+    if (!job || std::exchange(early_, false)) continue;
     ++finished_;
     uv_async_send(&async_);
   }

@@ -51,6 +51,10 @@ class WorkerThread {
   // Worker: something has changed that the loop should look at.
   void Nudge();
 
+  // Worker, in a job: it has come to what `done` tells of; what is left of it only the next job has
+  // to wait for. At most once in a job, which has its place no longer.
+  void FinishEarly();
+
   // Ends the thread after the call it is in, and closes the handle; `done` is not called any more.
   void Stop();
 
@@ -67,8 +71,9 @@ class WorkerThread {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  int submitted_ = 0;  // And not begun. Guarded by mutex_, as are the next four.
-  int finished_ = 0;   // And not told to the loop.
+  int submitted_ = 0;   // And not begun. Guarded by mutex_, as are the next five.
+  int finished_ = 0;    // And not told to the loop.
+  bool early_ = false;  // The job that is worked on is among the finished.
   bool stop_ = false;
   bool asleep_ = false;
   bool nudge_ = false;  // And nudged_ has not run.

@@ -183,7 +183,7 @@ IOStatus LedgerFileSystem::NewLog(const std::string& path, const rocksdb::FileOp
     const uint64_t number = LogNumber(path);
     *file = std::make_unique<LogFile>(
         std::move(made), zeros, &spares_,
-        LogFile::Events{.appended = [this] { logged_ = begun_.load(); },
+        LogFile::Events{.appended = [this, number] { LogAppended(number); },
                         .synced = [this, number] { LogSynced(number); },
                         .closed = [this, number](uint64_t bytes) { LogClosed(number, bytes); }});
   }
@@ -298,10 +298,18 @@ void LedgerFileSystem::LogClosed(uint64_t number, uint64_t bytes) {
   if (first_batches_.contains(number)) closed_logs_[number] = bytes;
 }
 
+void LedgerFileSystem::LogAppended(uint64_t number) {
+  logged_ = begun_.load();
+  notice_.OnAppended(number);
+}
+
 void LedgerFileSystem::LogSynced(uint64_t number) {
-  const std::lock_guard logs_lock(logs_mutex_);
-  const bool closed = !first_batches_.empty() && number < first_batches_.rbegin()->first;
-  if (unsynced_ && closed) synced_logs_.insert(number);
+  {
+    const std::lock_guard logs_lock(logs_mutex_);
+    const bool closed = !first_batches_.empty() && number < first_batches_.rbegin()->first;
+    if (unsynced_ && closed) synced_logs_.insert(number);
+  }
+  notice_.OnSynced(number);
 }
 
 void LedgerFileSystem::WitnessSyncedLogs() {

@@ -46,6 +46,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/durable_notice.h"
 #include "store/freed_files.h"
 #include "store/ledger_lock.h"
 #include "store/log_views.h"
@@ -80,8 +81,14 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus Keep(uint64_t batch_number = 0, bool unsynced = false);
   // REQUIRES: the database is closed.
   void Undo();
-  // Batch `batch_number` is about to be written to the log. The writer.
-  void Begun(uint64_t batch_number) { begun_ = batch_number; }
+  // Batch `batch_number` is about to be written to the log. `durable`, which outlives Ended, may be
+  // called when it is on the disk (durable_notice.h). The writer.
+  void Begun(uint64_t batch_number, const std::function<void()>& durable = {}) {
+    begun_ = batch_number;
+    notice_.Begin(durable);
+  }
+  // It was written, and is on the disk if it is `durable`; or that has failed. The writer.
+  void Ended(bool durable) { notice_.End(durable); }
   // Batch `batch_number` is in the log, and on the disk if it is `durable`. The writer.
   void Committed(uint64_t batch_number, bool durable);
   // All that was committed is on the disk. The writer.
@@ -131,7 +138,8 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus SyncDirectory();
   rocksdb::IOStatus SyncDirectoryOrReport();
   rocksdb::IOStatus ReplaceCurrent();
-  // All that log `number` has so far is on the disk.
+  // Of log `number`: it has got more; and all that it has so far is on the disk.
+  void LogAppended(uint64_t number);
   void LogSynced(uint64_t number);
   void LogClosed(uint64_t number, uint64_t bytes);
   // Tells the witness of logs that were synced as a whole, as RocksDB does before it names data
@@ -158,6 +166,7 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   std::atomic<uint64_t> committed_{0};
   std::atomic<uint64_t> begun_{0};
   std::atomic<uint64_t> logged_{0};  // The last batch of which a log has something.
+  DurableNotice notice_;
 
   std::mutex mutex_;
   bool opening_ = false;          // Guarded by mutex_, as are the next six.

@@ -54,7 +54,8 @@ const Status& RocksStore::Impl::CheckFailed() {
   return failed;
 }
 
-Status RocksStore::Commit(const ledger::CommitBatch& batch) {
+Status RocksStore::CommitTelling(const ledger::CommitBatch& batch,
+                                 const std::function<void()>& durable) {
   NOWCALLS_CHECK(batch.sealed());
   if (impl_->db == nullptr || impl_->for_read) return NotForWriting(impl_->dir);
   NOWCALLS_RETURN_IF_ERROR(impl_->CheckFailed());
@@ -62,37 +63,39 @@ Status RocksStore::Commit(const ledger::CommitBatch& batch) {
   impl_->failed = impl_->lock->CheckStillOurs();
   if (impl_->failed.ok()) impl_->failed = impl_->KeepOpened();
   if (!impl_->failed.ok()) return impl_->failed;
-  if (batch.number() != impl_->last_batch + 1) {
+  const uint64_t number = batch.number();
+  if (number != impl_->last_batch + 1) {
     impl_->failed =
-        Status::InvalidArgument("batch " + std::to_string(batch.number()) +
-                                " does not follow batch " + std::to_string(impl_->last_batch));
+        Status::InvalidArgument("batch " + std::to_string(number) + " does not follow batch " +
+                                std::to_string(impl_->last_batch));
     return impl_->failed;
   }
   // RocksDB's form takes about as much room as the records do.
   WriteBatchBuilder builder(impl_->family_numbers, batch.bytes().size() * 5 / 4);
   Status status = ledger::ApplyRecords(batch.bytes(), &builder);
-  builder.LogData(ledger::EncodeLogData(batch.number()));
+  builder.LogData(ledger::EncodeLogData(number));
   if (status.ok()) {
     if (!impl_->has_committed) impl_->compactions->LetIn();
     rocksdb::WriteOptions options = impl_->write_options;
     options.sync = options.sync || !impl_->has_committed;
     rocksdb::WriteBatch writes = builder.Finish();
-    impl_->files->Begun(batch.number());
+    impl_->files->Begun(number, durable);
     status = FromRocks(impl_->db->Write(options, &writes), "commit", impl_->dir);
+    impl_->files->Ended(status.ok() && options.sync);
   }
   if (status.ok()) {
     const bool synced = impl_->write_options.sync || !impl_->has_committed;
     const bool end_unsynced = impl_->write_options.sync && !impl_->has_committed;
     impl_->has_committed = true;
-    impl_->last_batch = batch.number();
-    impl_->files->Committed(batch.number(), synced);
+    impl_->last_batch = number;
+    impl_->files->Committed(number, synced);
     if (end_unsynced) {
       impl_->failed = FromRocks(impl_->files->EndUnsynced(), "write the witness", impl_->dir);
     }
     // RocksDB takes batches behind some failures: a compaction without space is one.
     return impl_->CheckFailed();
   }
-  status = status.WithContext("batch " + std::to_string(batch.number()));
+  status = status.WithContext("batch " + std::to_string(number));
   impl_->failed = status;
   return status;
 }

@@ -81,7 +81,9 @@ class RocksStore : public Store {
   ~RocksStore() override;
 
   Status Load(LedgerVisitor* visitor) override;
-  Status Commit(const ledger::CommitBatch& batch) override;
+  Status Commit(const ledger::CommitBatch& batch) override { return CommitTelling(batch, {}); }
+  Status CommitTelling(const ledger::CommitBatch& batch,
+                       const std::function<void()>& durable) override;
   Status Sync() override;
   void Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) override;
 

@@ -8,6 +8,7 @@
 #define NOWCALLS_STORE_STORE_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "ledger/codec.h"
@@ -56,6 +57,13 @@ class Store {
   // failure the store accepts no further batch: whether this one survives is unknown, and only
   // recovery may decide.
   virtual Status Commit(const ledger::CommitBatch& batch) = 0;
+
+  // The same. `durable`, which is not empty, may be called once meanwhile, on this thread: from
+  // then on the next Load shows the batch, whatever happens, and `batch` is not looked at any more.
+  virtual Status CommitTelling(const ledger::CommitBatch& batch,
+                               const std::function<void()>& /*durable*/) {
+    return Commit(batch);
+  }
 
   // Makes durable what Commit has applied without syncing. A no-op when each Commit syncs.
   virtual Status Sync() = 0;

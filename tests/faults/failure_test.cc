@@ -91,9 +91,13 @@ class FailingRun {
     for (uint64_t batch = beginning_.from + 1; batch <= beginning_.to; ++batch) {
       const bool over = failed || reported_;
       if (!over) outcome_.begun = batch;
-      const Status status = opened->Commit(life_.Batch(batch));
+      const auto acknowledge = [&] {
+        if (!over) outcome_.acknowledged = batch;
+      };
+      // What is told early holds whatever fails behind it.
+      const Status status = opened->CommitTelling(life_.Batch(batch), acknowledge);
       if (status.ok() && over) outcome_.problem = "a batch was taken after a failure was reported";
-      if (status.ok() && !over) outcome_.acknowledged = batch;
+      if (status.ok()) acknowledge();
       failed = failed || !status.ok();
     }
     reported_ = reported_ || failed;

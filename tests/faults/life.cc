@@ -94,13 +94,19 @@ std::string CommitPart(const Life& life, const Run& run, const std::string& data
   const std::string dir = data_dir + "/ledger";
   for (uint64_t batch = run.from + 1; batch <= run.to; ++batch) {
     recording->files->Begun(batch);
-    const Status status = recording->opened->Commit(life.Batch(batch));
+    bool told = false;
+    const Status status = recording->opened->CommitTelling(life.Batch(batch), [&] {
+      told = true;
+      recording->files->Committed(batch);
+      recording->files->Acknowledged(batch);
+    });
     if (!status.ok()) return status.ToString();
-    recording->files->Committed(batch);
+    if (!told) recording->files->Committed(batch);
     const bool syncs = run.durability == store::Durability::kInterval && batch % kSyncBatches == 0;
     const Status synced = syncs ? recording->opened->Sync() : Status();
     if (!synced.ok()) return synced.ToString();
-    if (syncs || run.durability == store::Durability::kSync || batch == run.from + 1) {
+    const bool synced_with = run.durability == store::Durability::kSync || batch == run.from + 1;
+    if (!told && (syncs || synced_with)) {
       recording->files->Acknowledged(batch);
     }
     if (!run.wants_spares) continue;

@@ -34,6 +34,15 @@ class WatchedStore : public store::MemoryStore {
     ++commits;
     return MemoryStore::Commit(batch);
   }
+  Status CommitTelling(const ledger::CommitBatch& batch,
+                       const std::function<void()>& durable) override {
+    Status status = Commit(batch);
+    if (!until_applied) return status;
+    durable();
+    until_applied();
+    ++applied;
+    return status;
+  }
   Status Sync() override {
     ++syncs;
     synced_commits = commits.load();
@@ -47,6 +56,8 @@ class WatchedStore : public store::MemoryStore {
   Status CheckPlace() override { return displaced ? Status::IoError("moved away") : Status::Ok(); }
 
   std::function<bool()> until_commit_ends;  // Set while nothing is committed.
+  std::function<bool()> until_applied;      // The same; and if it is, batches are told of before.
+  std::atomic<int> applied = 0;
   std::atomic<int64_t> commit_takes_ms = 0;
   std::atomic<std::thread::id> committed_on;
   std::atomic<int> commits = 0;
@@ -236,6 +247,29 @@ TEST_CASE("a long interval syncs nothing by itself") {
   for (int i = 0; i < 100; ++i) harness.CommitOne();
   CHECK(harness.store.commits == 100);
   CHECK(harness.store.syncs == 0);
+}
+
+TEST_CASE(
+    "a batch is done when it is on the disk, and the store is the thread's until it is applied") {
+  Harness harness({Durability::kSync});
+  harness.CommitUntilQuick();
+  std::atomic<bool> may_apply = false;
+  harness.store.until_applied = [&] {
+    return testing::PollUntil(testing::kPatienceMs, [&] { return may_apply.load(); });
+  };
+  harness.CommitOne();
+  CHECK_FALSE(harness.thread.busy());
+  CHECK(harness.store.applied == 0);
+  const int commits = harness.store.commits;
+  const ledger::CommitBatch& next = harness.NextBatch();
+  CHECK_FALSE(harness.thread.CommitHere(next));
+  const int done = harness.done;
+  harness.thread.Commit(&next);
+  CHECK(harness.store.commits == commits);
+  may_apply = true;
+  REQUIRE(harness.loop.RunUntil([&] { return harness.done == done + 1; }));
+  CHECK(harness.store.commits == commits + 1);
+  CHECK(testing::PollUntil(testing::kPatienceMs, [&] { return harness.store.applied == 2; }));
 }
 
 TEST_CASE("a commit that fails is reported as failed") {

@@ -92,6 +92,40 @@ TEST_CASE(
   CHECK(wake_ups == 4);
 }
 
+TEST_CASE("a job that has come to what counts is done, and the next one waits for its rest") {
+  TestLoop loop;
+  std::atomic<int> begun = 0;
+  std::atomic<bool> may_end = false;
+  int done = 0;
+  std::optional<WorkerThread> worker;
+  worker.emplace(
+      loop.get(), "test",
+      [&](bool) {
+        if (++begun == 1) {
+          worker->FinishEarly();
+          may_end.wait(false);
+        }
+        return WorkerThread::kUntilSubmit;
+      },
+      [&] { ++done; });
+  worker->Submit();
+  REQUIRE(loop.RunUntil([&] { return done == 1; }));
+  CHECK_FALSE(worker->busy());
+  worker->Submit();
+  CHECK(worker->busy());
+  CHECK(worker->TakeBack());  // It is not begun.
+  worker->Submit();
+  CHECK(begun == 1);
+  may_end = true;
+  may_end.notify_all();
+  REQUIRE(loop.RunUntil([&] { return done == 2; }));
+  CHECK(begun == 2);
+  CHECK_FALSE(worker->busy());
+  worker->Stop();
+  uv_run(loop.get(), UV_RUN_DEFAULT);
+  CHECK(done == 2);
+}
+
 TEST_CASE("stopping a worker ends the job it is in and forgets to report it") {
   TestLoop loop;
   std::atomic<bool> began = false;
