@@ -1,9 +1,10 @@
 // CommitPace: whether commits are quick, from how long the last ones took.
 //
-// Thread: one at a time.
+// Thread: Took one at a time; quick any.
 #ifndef NOWCALLS_SERVER_COMMIT_PACE_H_
 #define NOWCALLS_SERVER_COMMIT_PACE_H_
 
+#include <atomic>
 #include <cstdint>
 
 namespace nowcalls::server {
@@ -13,7 +14,10 @@ class CommitPace {
   // An fdatasync of a good disk takes a tenth of this.
   static constexpr int64_t kQuickUs = 1'000;
 
-  void Took(int64_t commit_us) { mean_us_ += (static_cast<double>(commit_us) - mean_us_) / kLast; }
+  void Took(int64_t commit_us) {
+    const double mean_us = mean_us_;
+    mean_us_ = mean_us + (static_cast<double>(commit_us) - mean_us) / kLast;
+  }
 
   // Some commits in a row have to say so first; after one that stalled for a second, about seventy.
   bool quick() const { return mean_us_ < kQuickUs; }
@@ -21,7 +25,7 @@ class CommitPace {
  private:
   static constexpr double kLast = 16;  // What a commit took counts for about so many.
 
-  double mean_us_ = 2 * kQuickUs;
+  std::atomic<double> mean_us_ = 2 * kQuickUs;
 };
 
 }  // namespace nowcalls::server

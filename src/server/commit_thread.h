@@ -61,7 +61,7 @@ class CommitThread {
   // lately. False: Commit has to be called.
   bool CommitHere(const ledger::CommitBatch& batch);
 
-  // There is nothing to commit, and commits have been quick lately.
+  // There is nothing that is to come to the disk, and commits have been quick lately.
   bool idle_and_quick() const { return !busy() && pace_.quick(); }
 
   static constexpr int kBatchesMax = 2;
@@ -113,7 +113,7 @@ class CommitThread {
   bool loop_has_store_ = false;    // Guarded by mutex_, as are the next two.
   bool thread_has_store_ = false;  // Or waits for it.
   CommitWatch watch_here_;         // Of the commit on the loop thread.
-  CommitPace pace_;                // Of who has the store.
+  CommitPace pace_;
 
   // Commit thread: when what is not synced yet has to be, on the boot clock.
   std::optional<int64_t> sync_due_ms_;

@@ -74,6 +74,8 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   void HideLogs(HiddenLogs hidden) { views_->Hide(std::move(hidden)); }
   // REQUIRES: there is a ledger with a CURRENT file, and it is not open yet.
   void BeginOpen();
+  // RocksDB has read the logs.
+  void LogsRead() { views_->EndReading(); }
   // Ends what BeginOpen began, if it was called; from now on the ledger is written. Data files have
   // all up to `batch_number`, the last. Later ones are answered before they are on the disk, if
   // `unsynced`. After a failure it may be unknown which manifest CURRENT names: both are left, and

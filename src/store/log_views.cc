@@ -205,8 +205,12 @@ IOStatus LogViews::OpenLog(const std::string& path, const rocksdb::FileOptions& 
 }
 
 void LogViews::SetState(State state) {
-  const std::lock_guard lock(mutex_);
   state_ = state;
+  EndReading();
+}
+
+void LogViews::EndReading() {
+  const std::lock_guard lock(mutex_);
   sized_.clear();
 }
 

@@ -74,6 +74,8 @@ class LogViews : public rocksdb::FileSystemWrapper {
 
   // Of the logs that are opened from now on.
   void SetState(State state);
+  // The ledger has been read: what was opened for its size and not read is let go.
+  void EndReading();
 
   // REQUIRES: no log was opened.
   void Hide(HiddenLogs hidden) { hidden_ = std::move(hidden); }

@@ -15,9 +15,9 @@ void RowBlock::Fill(rocksdb::Iterator* it) {
     const rocksdb::Slice value = it->value();
     const size_t end = used_ + key.size() + value.size();
     if (end > bytes_.size()) bytes_.resize(std::max(end, kBytesEnough + kRowBytes));
-    std::copy_n(key.data(), key.size(), &bytes_[used_]);
-    std::copy_n(value.data(), value.size(), &bytes_[end - value.size()]);
-    sizes_.emplace_back(key.size(), value.size());
+    std::copy_n(key.data(), key.size(), bytes_.data() + used_);
+    std::copy_n(value.data(), value.size(), bytes_.data() + end - value.size());
+    sizes_.emplace_back(static_cast<uint32_t>(key.size()), static_cast<uint32_t>(value.size()));
     used_ = end;
   }
 }

@@ -2,8 +2,8 @@
 // the caller does what is to be done with those before.
 //
 // Thread: one, which constructs, calls and destroys it; sources are opened and read on the other.
-// Memory: kPartsMax parts of some more than RowBlock::kBytesEnough, fewer while the caller keeps
-// up.
+// Memory: kPartsMax parts of RowBlock::kBytesEnough and 8 bytes a row, some 10 MiB; fewer while the
+// caller keeps up.
 #ifndef NOWCALLS_STORE_READ_AHEAD_H_
 #define NOWCALLS_STORE_READ_AHEAD_H_
 
@@ -48,8 +48,8 @@ class RowBlock {
 
  private:
   std::vector<char> bytes_;
-  size_t used_ = 0;                               // Of bytes_.
-  std::vector<std::pair<size_t, size_t>> sizes_;  // Of key and value of each row.
+  size_t used_ = 0;                                   // Of bytes_.
+  std::vector<std::pair<uint32_t, uint32_t>> sizes_;  // Of key and value of each row.
 };
 
 class ReadAhead {

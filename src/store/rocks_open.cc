@@ -131,6 +131,7 @@ Status RocksStore::Impl::OpenForServer() {
   rocksdb::DB* opened = nullptr;
   const rocksdb::Status status =
       rocksdb::DB::Open(db_options, dir, Describe(names), &handles, &opened);
+  files->LogsRead();
   NOWCALLS_RETURN_IF_ERROR(FromRocks(Adopt(status, opened), "open the ledger", dir));
   write_options = CommitOptions(options.durability);
   bool formatted = false;
@@ -232,6 +233,7 @@ Status RocksStore::Impl::OpenReadOnly(const std::shared_ptr<rocksdb::FileSystem>
   rocksdb::DB* opened = nullptr;
   const rocksdb::Status status =
       rocksdb::DB::OpenForReadOnly(db_options, dir, Describe(*names), &handles, &opened);
+  views->EndReading();
   return FromRocks(Adopt(status, opened), "open the ledger for reading", dir);
 }
 

@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kBlockCacheBytes = 8 * 1024 * 1024;
 // Tables are read from one end to the other, at a start, by the sweeper and by compactions; each
 // block costs as much as several rows. But what cannot be read is a block, too.
-constexpr size_t kTableBlockBytes = 32 * 1024;
+constexpr size_t kTableBlockBytes = 8 * 1024;
 constexpr uint64_t kBytesPerSync = 1024 * 1024;
 // With one less of them full RocksDB slows commits down to 16 MB/s; three waited for their flush
 // while a million tokens were acquired.

@@ -1,5 +1,5 @@
-// The inside of RocksStore, shared by rocks_open.cc (how a ledger comes to be open) and
-// rocks_store.cc (what is done with it then).
+// The inside of RocksStore, shared by rocks_open.cc (how a ledger comes to be open), rocks_load.cc
+// (how it is read), rocks_copy.cc (how it is copied) and rocks_store.cc (all else).
 #ifndef NOWCALLS_STORE_ROCKS_STORE_IMPL_H_
 #define NOWCALLS_STORE_ROCKS_STORE_IMPL_H_
 

@@ -58,7 +58,7 @@ class Store {
   // recovery may decide.
   virtual Status Commit(const ledger::CommitBatch& batch) = 0;
 
-  // The same. `durable`, which is not empty, may be called once meanwhile, on this thread: from
+  // The same. `durable`, if it is not empty, may be called once meanwhile, on this thread: from
   // then on the next Load shows the batch, whatever happens, and `batch` is not looked at any more.
   virtual Status CommitTelling(const ledger::CommitBatch& batch,
                                const std::function<void()>& /*durable*/) {

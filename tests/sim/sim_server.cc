@@ -57,6 +57,7 @@ struct SimServer::Process {
   // under way if `committing`. `commits_done`: durable, and the loop does not know yet.
   std::deque<ledger::CommitBatch> commits;
   bool committing = false;
+  bool applying = false;  // The one before them, which is durable.
   int64_t commit_began_ms = 0;
   size_t commits_done = 0;
   size_t commits_reported = 0;  // By a saboteur, before their time.
@@ -459,7 +460,7 @@ bool SimServer::BeginCommit(bool may_be_inline) {
   if (process.commits.size() + process.commits_done >= kCommitsMax) return false;
   const ledger::CommitBatch* batch = process.engine.BeginCommit(Clocks(), Now());
   if (batch == nullptr) return false;
-  const bool free = commits_idle() && !hold_commits_;
+  const bool free = commits_idle() && !process.applying && !hold_commits_;
   if (free && may_be_inline && world_.plan->sync_every_ms == 0 &&
       !world_.saboteur->replies_early() &&
       prng_.ChancePerMillion(world_.plan->commit_inline_chance)) {
@@ -471,7 +472,7 @@ bool SimServer::BeginCommit(bool may_be_inline) {
     ++process.commits_done;
     RequestTurn(world_.timeline->now_us());
   }
-  if (!process.committing) StartCommit();
+  if (!process.committing && !process.applying) StartCommit();
   return false;
 }
 
@@ -520,7 +521,13 @@ void SimServer::FinishCommit() {
   if (Happens(world_.plan->commit_failed_chance)) {
     return Die(prng_.Below(2) == 0 ? Fault::kCommitFailed : Fault::kCommitFailedWithEffect);
   }
-  Apply(process.commits.front());
+  process.applying =
+      !world_.plan->unsynced && prng_.ChancePerMillion(world_.plan->commit_tail_chance);
+  if (process.applying) {
+    world_.store->CommitLate(process.commits.front());
+  } else {
+    Apply(process.commits.front());
+  }
   world_.trace->Add("server: batch ", process.commits.front().number(), " is durable, ",
                     process.commits.front().records(), " records");
   process.commits.pop_front();
@@ -531,7 +538,17 @@ void SimServer::FinishCommit() {
     ++process.commits_done;
     RequestTurn(world_.timeline->now_us());
   }
-  if (!process.commits.empty()) StartCommit();
+  if (!process.applying) return StartNextCommit();
+  world_.timeline->After(DrawCommitUs(), [this, incarnation = incarnation_] {
+    if (incarnation != incarnation_) return;
+    world_.store->ApplyLate();
+    process_->applying = false;
+    StartNextCommit();
+  });
+}
+
+void SimServer::StartNextCommit() {
+  if (!process_->commits.empty()) StartCommit();
 }
 
 size_t SimServer::Write(engine::ConnectionId id, std::string_view bytes) {

@@ -116,6 +116,7 @@ class SimServer final : public engine::Driver {
   bool CommitHere(const ledger::CommitBatch& batch);
   int64_t DrawCommitUs();
   void StartCommit();
+  void StartNextCommit();
   void FinishCommit();
   void Die(Fault cause);
   void GoDown();

@@ -142,6 +142,7 @@ class DamagedStore : public store::Store {
   size_t drop_session = SIZE_MAX;
   size_t repeat_token = SIZE_MAX;
   size_t repeat_session = SIZE_MAX;
+  size_t change_token = 0;  // Which of them the next two are of.
   uint32_t add_count = 0;
   uint64_t add_fence = 0;
   uint64_t lower_next_fence = 0;
@@ -178,8 +179,10 @@ class DamagedStore : public store::Store {
       const size_t n = tokens_++;
       if (n == damage_->drop_token) return {};
       ledger::Token changed = token;
-      if (n == 0) changed.count += damage_->add_count;
-      if (n == 0) changed.fence.value += damage_->add_fence;
+      if (n == damage_->change_token) {
+        changed.count += damage_->add_count;
+        changed.fence.value += damage_->add_fence;
+      }
       NOWCALLS_RETURN_IF_ERROR(to_->OnToken(changed));
       return n == damage_->repeat_token ? to_->OnToken(changed) : Status();
     }
@@ -221,6 +224,20 @@ TEST_CASE("a ledger that lost a token is corrupt") {
   for (size_t token = 0; token < 3; ++token) {
     damage.store.drop_token = token;
     CHECK(damage.Load().find("records were lost or changed") != std::string::npos);
+  }
+}
+
+TEST_CASE("an id of another fence is found wherever it is among many") {
+  Damage damage;
+  damage.h.Rules({{.flow = 1, .count = 1000}});
+  const SessionSlot c = damage.h.Hello("c");
+  for (int i = 3; i < 150; ++i) damage.h.Take(c, 1);
+  CHECK(damage.Load() == "");
+  damage.store.add_fence = 1;
+  for (const size_t token : {0, 1, 62, 63, 64, 65, 127, 128, 149}) {
+    CAPTURE(token);
+    damage.store.change_token = token;
+    CHECK(damage.Load().find("its id does not belong to fence") != std::string::npos);
   }
 }
 

@@ -259,6 +259,7 @@ TEST_CASE(
   };
   harness.CommitOne();
   CHECK_FALSE(harness.thread.busy());
+  CHECK(harness.thread.idle_and_quick());
   CHECK(harness.store.applied == 0);
   const int commits = harness.store.commits;
   const ledger::CommitBatch& next = harness.NextBatch();
@@ -270,6 +271,24 @@ TEST_CASE(
   REQUIRE(harness.loop.RunUntil([&] { return harness.done == done + 1; }));
   CHECK(harness.store.commits == commits + 1);
   CHECK(testing::PollUntil(testing::kPatienceMs, [&] { return harness.store.applied == 2; }));
+}
+
+TEST_CASE("the store is closed behind what was still to be applied") {
+  Harness harness({Durability::kSync, 0});
+  std::atomic<bool> may_apply = false;
+  harness.store.until_applied = [&] {
+    return testing::PollUntil(testing::kPatienceMs, [&] { return may_apply.load(); });
+  };
+  harness.CommitOne();
+  std::atomic<int> applied_at_close = -1;
+  const int done = harness.done;
+  harness.thread.Finish([&] {
+    applied_at_close = harness.store.applied.load();
+    return Status::Ok();
+  });
+  may_apply = true;
+  REQUIRE(harness.loop.RunUntil([&] { return harness.done == done + 1; }));
+  CHECK(applied_at_close == 1);
 }
 
 TEST_CASE("a commit that fails is reported as failed") {
