@@ -155,7 +155,7 @@ void CommitThread::Do() {
 void CommitThread::CommitTimed(const ledger::CommitBatch& batch,
                                const std::function<void()>& durable) {
   const int64_t began_ns = MonotonicNs();
-  Try("commit", durable ? store_->CommitTelling(batch, durable) : store_->Commit(batch));
+  Try("commit", store_->CommitTelling(batch, durable));
   pace_.Took((MonotonicNs() - began_ns) / 1'000);
 }
 

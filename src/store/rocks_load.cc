@@ -19,8 +19,6 @@ using ledger::Family;
 
 constexpr size_t kReadaheadBytes = 2 * 1024 * 1024;
 
-std::string_view AsView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
-
 // What a key begins with, as a number; of tokens that is all of it.
 __extension__ using Prefix = unsigned __int128;
 constexpr Prefix kPrefixMax = ~Prefix{0};
@@ -131,6 +129,7 @@ Status RocksStore::Impl::LoadAhead(LedgerVisitor* visitor) const {
   const std::string lower = all ? "" : ledger::TokenKeyLowerBound(meta.WatermarkMs());
   const std::vector<Family> order(ledger::kLoadOrder.begin() + 1, ledger::kLoadOrder.end());
   std::vector<ReadAhead::Open> sources;
+  sources.reserve(order.size());
   for (const Family family : order) {
     sources.emplace_back([this, family, from = IsTokenFamily(family) ? lower : ""] {
       return NewReader(family, from);

@@ -15,7 +15,6 @@ namespace {
 using ledger::Family;
 
 rocksdb::Slice AsSlice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
-std::string_view AsView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
 
 // Whether `cursor` stands where the step before `request` ended, in `family`.
 bool GoesOn(const ScanCursor* cursor, const ledger::ScanRequest& request, Family family) {

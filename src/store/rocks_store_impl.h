@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ledger/witness.h"
@@ -28,6 +29,8 @@
 #include "store/write_batch_builder.h"
 
 namespace nowcalls::store {
+
+inline std::string_view AsView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
 
 // One handle for each ledger::Family, found by name; nullptr until it is.
 using FamilyHandles = std::array<rocksdb::ColumnFamilyHandle*, ledger::kFamilyCount>;

@@ -38,7 +38,7 @@ class WatchedStore : public store::MemoryStore {
                        const std::function<void()>& durable) override {
     Status status = Commit(batch);
     if (!until_applied) return status;
-    durable();
+    if (durable) durable();
     until_applied();
     ++applied;
     return status;
