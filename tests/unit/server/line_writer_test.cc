@@ -98,7 +98,8 @@ TEST_CASE("a reader that stalls holds nobody up, and learns how many lines it mi
     pipe.ReadSome();
     return LinesAccountedFor(pipe.text()) == kLines;
   }));
-  CHECK(pipe.text().ends_with(" lost\n"));
+  // Not at the end, if the writer's thread came late to fill the pipe.
+  CHECK(pipe.text().find(" lost\n") != std::string::npos);
   CHECK(pipe.text().size() < LinesUpTo(kLines).size() / 2);
   CHECK(writer.Flush(kPatienceMs));
   writer.Append(Line(kLines));

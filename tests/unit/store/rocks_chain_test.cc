@@ -100,7 +100,8 @@ TEST_CASE("a ledger is refused when any of its logs is missing, empty, or lacks 
         log, [&] { fs::resize_file(log, 0); }, [&] { Says(ledger.Refusal(), "has lost batch"); });
     With(
         log, [&] { fs::resize_file(log, records.back() - 20); },
-        [&] { Says(ledger.Refusal(), log); });
+        // Cut before its only batch, a log is as good as missing.
+        [&] { Says(ledger.Refusal(), records.size() > 1 ? log : "has lost batch"); });
   }
   CHECK(ledger.Opens());
 }
