@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "base/bytes.h"
 #include "base/last_words.h"
 #include "ledger/codec.h"
+#include "store/key_cuts.h"
 #include "store/read_ahead.h"
 #include "store/rocks_status.h"
 #include "store/rocks_store_impl.h"
@@ -17,43 +17,33 @@ namespace {
 
 using ledger::Family;
 
-constexpr size_t kReadaheadBytes = 2 * 1024 * 1024;
-
-// What a key begins with, as a number; of tokens that is all of it.
-__extension__ using Prefix = unsigned __int128;
-constexpr Prefix kPrefixMax = ~Prefix{0};
-
-Prefix PrefixOf(const rocksdb::Slice& key) {
-  char bytes[sizeof(Prefix)] = {};
-  std::copy_n(key.data(), std::min(key.size(), sizeof(bytes)), bytes);
-  return Prefix{LoadBigEndian<uint64_t>(bytes)} << 64 | LoadBigEndian<uint64_t>(bytes + 8);
-}
+// Of each file in each stretch.
+constexpr size_t kReadaheadBytes = 256 * 1024;
+// Of one family: each costs a readahead of each file that reaches into it.
+constexpr size_t kStretchesMax = 64;
 
 using NewIterator = std::function<std::unique_ptr<rocksdb::Iterator>()>;
 
 // An iterator at `prefix`, the first row behind it, or the end; nullptr when that cannot be read.
 // Each is new, since one that has met damage does not go on.
-std::unique_ptr<rocksdb::Iterator> SeekTo(Prefix prefix, const NewIterator& make) {
-  char bytes[sizeof(prefix)];
-  StoreBigEndian(bytes, static_cast<uint64_t>(prefix >> 64));
-  StoreBigEndian(bytes + 8, static_cast<uint64_t>(prefix));
+std::unique_ptr<rocksdb::Iterator> SeekTo(KeyPrefix prefix, const NewIterator& make) {
   std::unique_ptr<rocksdb::Iterator> it = make();
-  it->Seek({bytes, sizeof(bytes)});
+  it->Seek(KeyOf(prefix));
   return it->Valid() || it->status().ok() ? std::move(it) : nullptr;
 }
 
 // The same for the least place behind `prefix` that can be read.
-std::unique_ptr<rocksdb::Iterator> SeekBehindDamage(Prefix prefix, const NewIterator& make) {
-  Prefix step = 1;
-  while (step <= kPrefixMax - prefix && SeekTo(prefix + step, make) == nullptr) {
-    if (step > kPrefixMax / 2) return nullptr;
+std::unique_ptr<rocksdb::Iterator> SeekBehindDamage(KeyPrefix prefix, const NewIterator& make) {
+  KeyPrefix step = 1;
+  while (step <= kKeyPrefixMax - prefix && SeekTo(prefix + step, make) == nullptr) {
+    if (step > kKeyPrefixMax / 2) return nullptr;
     step *= 2;
   }
-  if (step > kPrefixMax - prefix) return nullptr;
-  Prefix bad = prefix + step / 2;
-  Prefix good = prefix + step;
+  if (step > kKeyPrefixMax - prefix) return nullptr;
+  KeyPrefix bad = prefix + step / 2;
+  KeyPrefix good = prefix + step;
   while (good - bad > 1) {
-    const Prefix middle = bad + (good - bad) / 2;
+    const KeyPrefix middle = bad + (good - bad) / 2;
     (SeekTo(middle, make) != nullptr ? good : bad) = middle;
   }
   return SeekTo(good, make);
@@ -65,18 +55,47 @@ Status RocksStore::Impl::ReadStatus(Family family, const rocksdb::Status& status
   return FromRocks(status, "read column family " + std::string(FamilyName(family)), dir);
 }
 
-std::unique_ptr<rocksdb::Iterator> RocksStore::Impl::NewReader(Family family,
-                                                               const std::string& lower) const {
+std::unique_ptr<rocksdb::Iterator> RocksStore::Impl::NewReader(const Stretch& stretch) const {
   rocksdb::ReadOptions read;
+  if (!stretch.upper.empty()) read.iterate_upper_bound = &stretch.upper_slice;
   read.readahead_size = kReadaheadBytes;
   read.fill_cache = false;
-  std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(read, HandleOf(family)));
-  it->Seek(lower);
+  std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(read, HandleOf(stretch.family)));
+  it->Seek(stretch.lower);
   return it;
 }
 
+std::vector<KeyPrefix> RocksStore::Impl::CutsOf(Family family, KeyPrefix from) const {
+  rocksdb::ColumnFamilyMetaData tables;
+  db->GetColumnFamilyMetaData(HandleOf(family), &tables);
+  std::vector<FileRange> ranges;
+  for (const rocksdb::LevelMetaData& level : tables.levels) {
+    for (const rocksdb::SstFileMetaData& file : level.files) {
+      ranges.push_back({PrefixOf(file.smallestkey), PrefixOf(file.largestkey), file.size});
+    }
+  }
+  const size_t parts = std::clamp<size_t>(tables.size / options.stretch_bytes, 1, kStretchesMax);
+  return EvenCuts(ranges, from, parts);
+}
+
+std::vector<RocksStore::Impl::Stretch> RocksStore::Impl::StretchesFrom(
+    const std::string& lower) const {
+  std::vector<Stretch> stretches;
+  for (size_t i = 1; i < ledger::kLoadOrder.size(); ++i) {
+    const Family family = ledger::kLoadOrder[i];
+    stretches.push_back({family, IsTokenFamily(family) ? lower : "", "", {}});
+    if (for_read || !IsTokenFamily(family)) continue;
+    for (const KeyPrefix cut : CutsOf(family, PrefixOf(lower))) {
+      stretches.back().upper = KeyOf(cut);
+      stretches.push_back({family, KeyOf(cut), "", {}});
+    }
+  }
+  for (Stretch& stretch : stretches) stretch.upper_slice = stretch.upper;
+  return stretches;
+}
+
 Status RocksStore::Impl::ReadMeta(MetaRows* meta) const {
-  const std::unique_ptr<rocksdb::Iterator> it = NewReader(Family::kMeta, "");
+  const std::unique_ptr<rocksdb::Iterator> it = NewReader({Family::kMeta, "", "", {}});
   for (; it->Valid(); it->Next()) meta->Add(AsView(it->key()), AsView(it->value()));
   return ReadStatus(Family::kMeta, it->status());
 }
@@ -87,12 +106,12 @@ Status RocksStore::Impl::ShowReadable(Family family, const ShowOne& show,
     return std::unique_ptr<rocksdb::Iterator>(
         db->NewIterator(rocksdb::ReadOptions(), HandleOf(family)));
   };
-  Prefix prefix = 0;
+  KeyPrefix prefix = 0;
   std::unique_ptr<rocksdb::Iterator> it = make();
   it->SeekToFirst();
   while (it != nullptr) {
     for (; it->Valid(); it->Next()) {
-      prefix = PrefixOf(it->key());
+      prefix = PrefixOf(AsView(it->key()));
       NOWCALLS_RETURN_IF_ERROR(show(AsView(it->key()), AsView(it->value())));
     }
     if (it->status().ok()) return {};
@@ -127,18 +146,19 @@ Status RocksStore::Impl::LoadAhead(LedgerVisitor* visitor) const {
   // A server starts at the watermark, behind the tombstones of all that has ended.
   const bool all = for_read || !meta_read.ok();
   const std::string lower = all ? "" : ledger::TokenKeyLowerBound(meta.WatermarkMs());
-  const std::vector<Family> order(ledger::kLoadOrder.begin() + 1, ledger::kLoadOrder.end());
-  std::vector<ReadAhead::Open> sources;
-  sources.reserve(order.size());
-  for (const Family family : order) {
-    sources.emplace_back([this, family, from = IsTokenFamily(family) ? lower : ""] {
-      return NewReader(family, from);
-    });
+  const std::vector<Stretch> stretches = StretchesFrom(lower);
+  std::vector<ReadAhead::Open> opens;
+  opens.reserve(stretches.size());
+  for (const Stretch& stretch : stretches) {
+    opens.emplace_back([this, &stretch] { return NewReader(stretch); });
   }
-  ReadAhead ahead(std::move(sources));
+  // Where nothing was cut there is little to load, or whoever loads it shows it, in order.
+  const bool cut = stretches.size() > ledger::kLoadOrder.size() - 1;
+  const size_t in_order = ledger::kLoadOrder.size() - 1 - ledger::kTokenFamilies.size();
+  ReadAhead ahead(std::move(opens), cut ? in_order : stretches.size());
   if (meta_read.ok()) NOWCALLS_RETURN_IF_ERROR(meta.Show(visitor));
   while (const ReadAhead::Part* part = ahead.Next()) {
-    const Family family = order[part->source];
+    const Family family = stretches[part->source].family;
     NOWCALLS_RETURN_IF_ERROR(part->rows.ForEach([&](std::string_view key, std::string_view value) {
       return ShowRow(family, key, value, visitor);
     }));

@@ -20,9 +20,8 @@ namespace nowcalls::store {
 namespace {
 
 constexpr size_t kBlockCacheBytes = 8 * 1024 * 1024;
-// Tables are read from one end to the other, at a start, by the sweeper and by compactions; each
-// block costs as much as several rows. But what cannot be read is a block, too.
-constexpr size_t kTableBlockBytes = 8 * 1024;
+// What one damaged sector takes from a repair: 65 tokens.
+constexpr size_t kTableBlockBytes = 4 * 1024;
 constexpr uint64_t kBytesPerSync = 1024 * 1024;
 // With one less of them full RocksDB slows commits down to 16 MB/s; three waited for their flush
 // while a million tokens were acquired.
@@ -96,7 +95,10 @@ rocksdb::DBOptions ServerDbOptions(const RocksStoreOptions& options, const std::
   db.max_total_wal_size = options.wal_bytes_max;
   // Logs that were kept would pile up where a server crashes and is started again and again.
   db.avoid_flush_during_recovery = false;
-  db.max_background_jobs = 2;
+  // A flush of tokens takes some 100 ms, and many times that on busy processors. Behind a single
+  // one those of the history piled up, 8 MB each, until RocksDB held commits up.
+  db.max_background_flushes = 2;
+  db.max_background_compactions = 1;
   // Families need no common flush, because the log is always on and replayed behind each.
   db.atomic_flush = false;
   db.manual_wal_flush = false;

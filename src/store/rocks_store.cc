@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "ledger/codec.h"
 #include "store/rocks_status.h"
 #include "store/rocks_store_impl.h"
@@ -88,6 +89,7 @@ Status RocksStore::CommitTelling(const ledger::CommitBatch& batch,
     impl_->has_committed = true;
     impl_->last_batch = number;
     impl_->files->Committed(number, synced);
+    impl_->compactions->Committed(batch.due(), BoottimeMs());
     if (end_unsynced) {
       impl_->failed = FromRocks(impl_->files->EndUnsynced(), "write the witness", impl_->dir);
     }
@@ -110,6 +112,7 @@ Status RocksStore::Sync() {
 Status RocksStore::CheckPlace() {
   if (impl_->db == nullptr || impl_->for_read) return NotForWriting(impl_->dir);
   if (impl_->failed.ok()) impl_->failed = impl_->lock->CheckStillOurs();
+  impl_->compactions->Committed(0, BoottimeMs());
   return impl_->failed;
 }
 

@@ -73,7 +73,8 @@ class Store {
   // logs need not show.
   virtual bool MayLackBatches() const { return false; }
 
-  // Whether Commit would still write to the ledger that was loaded. The writer.
+  // Whether Commit would still write to the ledger that was loaded. The writer, about once a second
+  // while there is nothing to commit.
   virtual Status CheckPlace() { return {}; }
 
   // What the file system of the ledger has left; nothing if it does not tell. The writer, or before

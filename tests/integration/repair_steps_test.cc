@@ -477,7 +477,7 @@ TEST_CASE_FIXTURE(Damaged, "of a data file that is damaged in the middle only a 
   CHECK(told.lost[0].find(fs::path(file).filename().string()) != std::string::npos);
   CHECK(told.changed.empty());
   REQUIRE(told.differs.has_value());
-  CHECK(there.tokens.size() + 150 > life.last().tokens.size());
+  CHECK(there.tokens.size() + 100 > life.last().tokens.size());
   Contents expected = life.last();
   std::erase_if(expected.tokens, [&](const auto& token) {
     return token.second.at("flow_id") == 1 && !there.tokens.contains(token.first);

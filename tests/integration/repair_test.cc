@@ -208,7 +208,7 @@ TEST_CASE_FIXTURE(DamagedLedger,
   REQUIRE(fs::file_size(file) > 12'000);
   FlipByte(file, 6'000);
   const Told told = Salvage(&before());
-  CHECK(kept() > before().tokens.size() - 150);
+  CHECK(kept() > before().tokens.size() - 100);
   CHECK(kept() < before().tokens.size());
   REQUIRE(told.lost.size() == 1);
   CHECK(told.lost[0].starts_with("cannot read column family tokens_long: Corruption: "));

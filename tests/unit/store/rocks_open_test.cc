@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "ledger/codec.h"
@@ -358,6 +359,34 @@ TEST_CASE("a reader sees tokens below the watermark, which a server passes over"
   for (const std::string& line : DumpOf(reader->get())) tokens += line.starts_with("token ");
   CHECK(tokens == script.tokens().size());
   CHECK(tokens > 5);
+}
+
+// What is loaded by two threads comes in no order, but behind all that it depends on.
+TEST_CASE("a large ledger is loaded in stretches, whole and once") {
+  const TempDir dir;
+  LedgerScript script(77);
+  {
+    const auto store = OpenTiny(dir.path());
+    CommitMany(&script, 30, 100, store.get());
+    REQUIRE(store->Close().ok());
+  }
+  REQUIRE(script.tokens().size() > 100);
+  RocksStoreOptions options = TinyOptions();
+  const Dump in_order = DumpOf(OpenTiny(dir.path()).get());
+  for (const uint64_t stretch_bytes : {1, 100, 1'000, 5'000}) {
+    CAPTURE(stretch_bytes);
+    options.stretch_bytes = stretch_bytes;
+    auto opened = RocksStore::Open(dir.path(), options);
+    REQUIRE_MESSAGE(opened.ok(), opened.status().ToString());
+    Dump dump = DumpOf(opened->get());
+    const auto is_token = [](const std::string& line) { return line.starts_with("token "); };
+    const auto tokens = std::find_if(dump.begin(), dump.end(), is_token);
+    CHECK(std::all_of(tokens, dump.end(), is_token));
+    Dump expected = in_order;
+    std::sort(dump.begin(), dump.end());
+    std::sort(expected.begin(), expected.end());
+    CHECK(DifferenceOf(dump, expected) == "");
+  }
 }
 
 TEST_CASE("rows that do not decode go to the visitor with their place") {

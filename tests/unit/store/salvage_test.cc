@@ -75,7 +75,7 @@ TEST_CASE("a copy is read on behind a damaged block, also among tokens of one de
     Counter counter;
     CHECK((*copy)->Load(&counter).ok());
     CHECK(counter.unreadable == 1);
-    CHECK(counter.tokens > kTokens - 150);
+    CHECK(counter.tokens > kTokens - 100);
     CHECK(counter.tokens < kTokens);
     FlipByte(file, at, 0x10);
   }
