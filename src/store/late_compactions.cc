@@ -10,7 +10,7 @@ class FlushListener : public rocksdb::EventListener {
  public:
   explicit FlushListener(LateCompactions* compactions) : compactions_(compactions) {}
   void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo& flush) override {
-    compactions_->Flushed(flush.cf_id);
+    compactions_->Flushed(flush.cf_id, flush.triggered_writes_slowdown);
   }
 
  private:
@@ -57,11 +57,13 @@ void LateCompactions::Committed(uint32_t due, int64_t now_ms) {
   Begin(jobs);
 }
 
-void LateCompactions::Flushed(uint32_t family) {
+// A commit that RocksDB stops waits for a compaction, so none is held then: only a flush brings a
+// family there, and says so.
+void LateCompactions::Flushed(uint32_t family, bool slow) {
   std::vector<Job> jobs;
   {
     const std::lock_guard lock(mutex_);
-    if (!held_ || ++flushes_[family] < kFlushesMax) return;
+    if (!held_ || (++flushes_[family] < kFlushesMax && !slow)) return;
     held_ = false;
     jobs = TakeWaiting();
   }

@@ -38,13 +38,14 @@ class LateCompactions : public rocksdb::EnvWrapper {
   // Those that wait, and from now on all at once, but for the next mass.
   void LetIn();
 
-  // A batch with so many due tokens was committed; 0: there was nothing to commit. The writer, once
-  // a second at least while compactions wait.
+  // A batch with so many due tokens was committed; 0: there was nothing to commit. The writer,
+  // which calls this once a second at least, unless a commit takes longer.
   void Committed(uint32_t due, int64_t now_ms);
 
   // Of the database, which ends before this does: it counts flushes.
   std::shared_ptr<rocksdb::EventListener> NewListener();
-  void Flushed(uint32_t family);
+  // A family has a file more; `slow`: so many that its commits are slowed down from now on.
+  void Flushed(uint32_t family, bool slow);
 
   const char* Name() const override { return "nowcalls.LateCompactions"; }
   void Schedule(void (*run)(void* arg), void* arg, Priority priority, void* tag,

@@ -63,7 +63,9 @@ Status RocksStore::CommitTelling(const ledger::CommitBatch& batch,
   impl_->failed = impl_->lock->CheckStillOurs();
   if (impl_->failed.ok()) impl_->failed = impl_->KeepOpened();
   if (!impl_->failed.ok()) return impl_->failed;
+  // Once `durable` was called, the batch is somebody else's.
   const uint64_t number = batch.number();
+  const uint32_t due = batch.due();
   if (number != impl_->last_batch + 1) {
     impl_->failed =
         Status::InvalidArgument("batch " + std::to_string(number) + " does not follow batch " +
@@ -89,7 +91,7 @@ Status RocksStore::CommitTelling(const ledger::CommitBatch& batch,
     impl_->has_committed = true;
     impl_->last_batch = number;
     impl_->files->Committed(number, synced);
-    impl_->compactions->Committed(batch.due(), BoottimeMs());
+    impl_->compactions->Committed(due, BoottimeMs());
     if (end_unsynced) {
       impl_->failed = FromRocks(impl_->files->EndUnsynced(), "write the witness", impl_->dir);
     }

@@ -143,11 +143,11 @@ TEST_CASE("a mass expiry that goes on holds compactions until a family has many 
   held.Mass(1000);
   held.Schedule(&compaction);
   for (int flush = 1; flush < LateCompactions::kFlushesMax; ++flush) {
-    held.env.Flushed(3);
-    held.env.Flushed(4);
+    held.env.Flushed(3, false);
+    held.env.Flushed(4, false);
   }
   CHECK(compaction.run == 0);
-  held.env.Flushed(4);
+  held.env.Flushed(4, false);
   CHECK(compaction.run == 1);
   held.Mass(1100);
   held.Schedule(&compaction);
@@ -156,9 +156,20 @@ TEST_CASE("a mass expiry that goes on holds compactions until a family has many 
   // What was counted is forgotten with the next.
   held.env.Committed(0, 1100 + LateCompactions::kCalmMs);
   held.Mass(9000);
-  held.env.Flushed(4);
+  held.env.Flushed(4, false);
   held.Schedule(&compaction);
   CHECK(compaction.run == 2);
+}
+
+TEST_CASE("compactions do not wait where commits are slowed down already") {
+  LetInHeld held;
+  Fate compaction;
+  held.Mass(1000);
+  held.Schedule(&compaction);
+  held.env.Flushed(4, false);
+  CHECK(compaction.run == 0);
+  held.env.Flushed(3, true);
+  CHECK(compaction.run == 1);
 }
 
 TEST_CASE("who closes or copies lets compactions in, also during a mass expiry") {
@@ -178,7 +189,7 @@ TEST_CASE("a mass expiry lets no compaction in that nobody has let in") {
   Fate compaction;
   held.env.Committed(LateCompactions::kMassDue, 1000);
   held.Schedule(&compaction);
-  for (int flush = 0; flush < LateCompactions::kFlushesMax; ++flush) held.env.Flushed(4);
+  for (int flush = 0; flush < LateCompactions::kFlushesMax; ++flush) held.env.Flushed(4, false);
   held.env.Committed(0, 1000 + LateCompactions::kCalmMs);
   CHECK(compaction.run == 0);
   held.env.LetIn();
