@@ -108,6 +108,8 @@ bool ReadAhead::Begin(size_t* source) {
   const std::lock_guard lock(mutex_);
   if (stopped_ || begun_ == sources_.size()) return false;
   *source = begun_++;
+  // The caller may help from here on, and should not wait for this one's first rows.
+  changed_.notify_all();
   return true;
 }
 
