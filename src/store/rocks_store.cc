@@ -114,6 +114,7 @@ Status RocksStore::Sync() {
 Status RocksStore::CheckPlace() {
   if (impl_->db == nullptr || impl_->for_read) return NotForWriting(impl_->dir);
   if (impl_->failed.ok()) impl_->failed = impl_->lock->CheckStillOurs();
+  // A mass expiry may be over although nothing is committed any more.
   impl_->compactions->Committed(0, BoottimeMs());
   return impl_->failed;
 }

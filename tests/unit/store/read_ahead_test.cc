@@ -62,11 +62,9 @@ struct Source {
   rocksdb::Status status = {};
 };
 
-constexpr size_t kAll = SIZE_MAX;
-
 // Shows up to `rows_max` rows; false: others were shown than are there, or in another order. Among
 // sources only the first `in_order` have one.
-bool Show(std::vector<Source>* sources, size_t rows_max, size_t in_order = kAll) {
+bool Show(std::vector<Source>* sources, size_t rows_max, size_t in_order = SIZE_MAX) {
   std::vector<ReadAhead::Open> opens;
   for (const Source& source : *sources) {
     opens.emplace_back([&source] { return std::make_unique<Rows>(source.rows, source.fails); });

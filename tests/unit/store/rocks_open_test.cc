@@ -373,6 +373,7 @@ TEST_CASE("a large ledger is loaded in stretches, whole and once") {
   REQUIRE(script.tokens().size() > 100);
   RocksStoreOptions options = TinyOptions();
   const Dump in_order = DumpOf(OpenTiny(dir.path()).get());
+  REQUIRE(LedgerFiles(dir.path(), ".sst").size() > 3);
   for (const uint64_t stretch_bytes : {1, 100, 1'000, 5'000}) {
     CAPTURE(stretch_bytes);
     options.stretch_bytes = stretch_bytes;
