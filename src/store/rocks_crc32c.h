@@ -1,9 +1,9 @@
 // RocksDB's CRC-32C, made fast.
 //
 // Debian builds RocksDB for processors without an instruction for it, and the library then counts
-// with tables: a seventh of what a commit costs, and of what replaying a log does. It calls its own
-// function by name, through the dynamic linker, so one of that name in the program takes its place.
-// A library that called it directly would only be as slow as it is without.
+// with tables: a seventh of what a commit costs, and of what replaying a log does. Its function is
+// called from other files than its own, so the linker can have ours called instead (`--wrap`, in
+// CMakeLists.txt). Without that the library would only be as slow as it is.
 //
 // Thread: any.
 #ifndef NOWCALLS_STORE_ROCKS_CRC32C_H_
@@ -11,7 +11,7 @@
 
 namespace nowcalls::store {
 
-// Whether calls by that name reach ours. Who refers to it has it linked in.
+// Whether RocksDB calls ours: it is asked for a checksum.
 bool RocksCallsOurCrc32c();
 
 }  // namespace nowcalls::store
