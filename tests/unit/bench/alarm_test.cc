@@ -4,6 +4,8 @@
 #include <uv.h>
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -11,55 +13,63 @@
 namespace nowcalls::bench {
 namespace {
 
-// When an alarm rings that is set again whenever it has rung, `delay_ns` later; `times` times.
-std::vector<int64_t> RungTimes(int64_t delay_ns, size_t times) {
-  std::vector<int64_t> rung;
+// A loop that runs until its alarm is told to ring no more.
+class Ringing {
+ public:
+  // `rung(times)`, called whenever it has, tells when it is to ring next; it has rung `times`
+  // times.
+  explicit Ringing(std::function<int64_t(size_t times)> rung) : rung_(std::move(rung)) {
+    REQUIRE(uv_loop_init(&loop_) == 0);
+    REQUIRE(alarm.Start(&loop_, [this] { Ring(); }).ok());
+  }
+
+  // When it rang. `alarm` was set.
+  std::vector<int64_t> Run() {
+    uv_run(&loop_, UV_RUN_DEFAULT);
+    REQUIRE(uv_loop_close(&loop_) == 0);
+    return times_ns_;
+  }
+
   Alarm alarm;
-  uv_loop_t loop;
-  REQUIRE(uv_loop_init(&loop) == 0);
-  const Status started = alarm.Start(&loop, [&] {
-    rung.push_back(MonotonicNs());
-    if (rung.size() < times) return alarm.Set(rung.back() + delay_ns);
-    alarm.Set(Alarm::kNever);
+
+ private:
+  void Ring() {
+    times_ns_.push_back(MonotonicNs());
+    const int64_t next_ns = rung_(times_ns_.size());
+    alarm.Set(next_ns);
+    if (next_ns != Alarm::kNever) return;
     uv_walk(
-        &loop, [](uv_handle_t* handle, void*) { uv_close(handle, nullptr); }, nullptr);
-  });
-  REQUIRE(started.ok());
-  alarm.Set(MonotonicNs() + delay_ns);
-  uv_run(&loop, UV_RUN_DEFAULT);
-  REQUIRE(uv_loop_close(&loop) == 0);
-  return rung;
-}
+        &loop_, [](uv_handle_t* handle, void*) { uv_close(handle, nullptr); }, nullptr);
+  }
+
+  const std::function<int64_t(size_t times)> rung_;
+  uv_loop_t loop_{};
+  std::vector<int64_t> times_ns_;
+};
 
 TEST_CASE("an alarm rings when it is due, and not before") {
   constexpr int64_t kDelayNs = 3'000'000;
   const int64_t begin_ns = MonotonicNs();
-  const std::vector<int64_t> rung = RungTimes(kDelayNs, 3);
-  REQUIRE(rung.size() == 3);
-  CHECK(rung[0] - begin_ns >= kDelayNs);
-  for (size_t i = 1; i < rung.size(); ++i) CHECK(rung[i] - rung[i - 1] >= kDelayNs);
+  Ringing ringing([=](size_t times) {
+    return times == 3 ? Alarm::kNever : begin_ns + (static_cast<int64_t>(times) + 1) * kDelayNs;
+  });
+  ringing.alarm.Set(begin_ns + kDelayNs);
+  const std::vector<int64_t> rung_ns = ringing.Run();
+  REQUIRE(rung_ns.size() == 3);
+  for (size_t i = 0; i < rung_ns.size(); ++i) {
+    CHECK(rung_ns[i] - begin_ns >= (static_cast<int64_t>(i) + 1) * kDelayNs);
+  }
 }
 
 TEST_CASE("an alarm that is set anew forgets when it was due") {
-  std::vector<int64_t> rung;
-  Alarm alarm;
-  uv_loop_t loop;
-  REQUIRE(uv_loop_init(&loop) == 0);
-  const Status started = alarm.Start(&loop, [&] {
-    rung.push_back(MonotonicNs());
-    alarm.Set(Alarm::kNever);
-    uv_walk(
-        &loop, [](uv_handle_t* handle, void*) { uv_close(handle, nullptr); }, nullptr);
-  });
-  REQUIRE(started.ok());
+  Ringing ringing([](size_t) { return Alarm::kNever; });
   const int64_t begin_ns = MonotonicNs();
-  alarm.Set(begin_ns + 1'000'000);
-  alarm.Set(Alarm::kNever);
-  alarm.Set(begin_ns + 20'000'000);
-  uv_run(&loop, UV_RUN_DEFAULT);
-  REQUIRE(uv_loop_close(&loop) == 0);
-  REQUIRE(rung.size() == 1);
-  CHECK(rung[0] - begin_ns >= 20'000'000);
+  ringing.alarm.Set(begin_ns + 1'000'000);
+  ringing.alarm.Set(Alarm::kNever);
+  ringing.alarm.Set(begin_ns + 20'000'000);
+  const std::vector<int64_t> rung_ns = ringing.Run();
+  REQUIRE(rung_ns.size() == 1);
+  CHECK(rung_ns[0] - begin_ns >= 20'000'000);
 }
 
 }  // namespace
