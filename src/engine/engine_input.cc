@@ -3,6 +3,7 @@
 #include <string>
 
 #include "engine/engine_impl.h"
+#include "engine/look_ahead.h"
 
 namespace nowcalls::engine {
 namespace {
@@ -120,6 +121,7 @@ void Engine::Impl::ResumeInput(Instant now) {
 size_t Engine::Impl::TakeMessages(Connection* connection, std::string_view bytes, int* turn_left,
                                   Instant now) {
   size_t taken = 0;
+  size_t looked_at = 0;
   int visit_left = std::min(kVisitCost, *turn_left);
   const int visit = visit_left;
   while (taken < bytes.size()) {
@@ -134,6 +136,9 @@ size_t Engine::Impl::TakeMessages(Connection* connection, std::string_view bytes
       if (rest.front() != kRequestByte && rest.front() != kNotificationByte) {
         Refuse(connection, {}, FirstByteError(rest.front()));
         return taken;
+      }
+      if (taken >= looked_at && core->flows().many()) {
+        looked_at = taken + LookAhead(rest, core->flows());
       }
     }
     size_t size = 0;

@@ -120,8 +120,19 @@ struct Seen {
   int refused = 0;
   int envelopes = 0;
   int params = 0;
+  int acquires = 0;
   int answers = 0;
 };
+
+// Who looks ahead sees the flow that the decoder will find.
+void TryFlowAhead(std::string_view message, const Envelope& envelope, Seen* seen) {
+  const bool acquire = envelope.method == Method::kAcquire && !envelope.notification;
+  AcquireParams params;
+  RequestError error;
+  if (!acquire || !DecodeAcquire(envelope.params, &params, &error)) return;
+  ++seen->acquires;
+  CHECK(FlowAhead(message) == params.flow_id);
+}
 
 void TryMessage(std::string_view message, Seen* seen) {
   ++seen->messages;
@@ -130,6 +141,7 @@ void TryMessage(std::string_view message, Seen* seen) {
   if (DecodeEnvelope(message, &envelope, &error)) {
     ++seen->envelopes;
     seen->params += TryParams(envelope.params);
+    TryFlowAhead(message, envelope, seen);
   } else {
     CHECK_FALSE(error.message.empty());
   }
@@ -154,6 +166,7 @@ void Try(const std::string& bytes, Seen* seen) {
   // The decoders stand on their own, too.
   TryParams(buffer);
   TryAnswers(buffer);
+  static_cast<void>(FlowAhead(buffer));
   Envelope envelope;
   RequestError error;
   const bool decoded = DecodeEnvelope(buffer, &envelope, &error);
@@ -174,6 +187,7 @@ TEST_CASE("random and damaged bytes are taken apart or refused, never believed")
   CHECK(seen.refused > 10'000);
   CHECK(seen.envelopes > 5'000);
   CHECK(seen.params > 1'000);
+  CHECK(seen.acquires > 50);
   CHECK(seen.answers > 1'000);
 }
 

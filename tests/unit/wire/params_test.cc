@@ -68,6 +68,22 @@ TEST_CASE("a notification has no msgid") {
   CHECK(envelope.method == Method::kRelease);
 }
 
+TEST_CASE("the flow of an acquire is seen ahead as soon as its bytes are there, and no other's") {
+  const std::string head = PackArray(0, UINT32_MAX, "acquire", Raw{PackArray(-70'000, 1)});
+  const size_t flow_ends = head.size() - 1;  // The count is one byte.
+  for (size_t size = 0; size <= head.size(); ++size) {
+    CAPTURE(size);
+    const std::optional<int64_t> flow = FlowAhead(std::string_view(head).substr(0, size));
+    CHECK(flow == (size < flow_ends ? std::nullopt : std::optional<int64_t>(-70'000)));
+  }
+  CHECK(FlowAhead(head + "\x94") == -70'000);
+  CHECK(FlowAhead(PackArray(0, 1, "release", std::vector<int>{111})) == std::nullopt);
+  CHECK(FlowAhead(PackArray(2, "acquire", Raw{PackArray(111, 1)})) == std::nullopt);
+  CHECK(FlowAhead(PackArray(0, 1, "acquire", kNone) + "\x01") == std::nullopt);
+  CHECK(FlowAhead(PackArray(0, 1, "acquire", Raw{PackArray("111", 1)})) == std::nullopt);
+  CHECK(FlowAhead(PackArray(1, 1, "acquire", Raw{PackArray(111, 1)})) == std::nullopt);
+}
+
 TEST_CASE("an unknown method is not a malformed envelope") {
   Envelope envelope;
   RequestError error;
