@@ -8,7 +8,8 @@
 namespace nowcalls::engine {
 namespace {
 
-// Lines of memory on their way at once are few: a dozen misses, four lines a flow.
+// As many as a client with a pipeline sends at once; a processor has some dozens of misses on
+// their way.
 constexpr size_t kMessagesMax = 16;
 // Whoever sends longer ones waits for other things.
 constexpr size_t kBytesMax = 512;

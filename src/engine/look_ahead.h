@@ -13,8 +13,8 @@
 
 namespace nowcalls::engine {
 
-// `input` begins with a message. Returns how many bytes of whole messages it has looked at: some,
-// and of those that follow, none.
+// `input` begins with a message. Returns the bytes of the whole messages that it has looked at: of
+// at most 16 messages and 512 bytes; 0 if the first is longer or not all there.
 size_t LookAhead(std::string_view input, const core::FlowTable& flows);
 
 }  // namespace nowcalls::engine

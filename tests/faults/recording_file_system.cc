@@ -1,5 +1,6 @@
 #include "faults/recording_file_system.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -157,6 +158,17 @@ int RecordingFileSystem::SyncsOf(std::string_view suffix) {
   int syncs = 0;
   for (const auto& [name, count] : syncs_) syncs += name.ends_with(suffix) ? count : 0;
   return syncs;
+}
+
+bool RecordingFileSystem::HasSynced(std::string_view prefix) {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(names_.begin(), names_.end(), [&](const auto& entry) {
+    if (!entry.first.starts_with(prefix)) return false;
+    const auto last =
+        std::find_if(changes_.rbegin(), changes_.rend(),
+                     [&](const DiskChange& change) { return change.file == entry.second; });
+    return last != changes_.rend() && last->kind == Kind::kSyncFile;
+  });
 }
 
 std::string RecordingFileSystem::NameOf(const std::string& path) const {

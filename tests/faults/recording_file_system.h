@@ -33,6 +33,8 @@ class RecordingFileSystem : public rocksdb::FileSystemWrapper {
   std::vector<DiskChange> Stop();
   // How often a file with such a name was synced so far.
   int SyncsOf(std::string_view suffix);
+  // Whether there is a file whose name begins so, and a sync was the last that was done to it.
+  bool HasSynced(std::string_view prefix);
 
   const char* Name() const override { return "RecordingFileSystem"; }
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
