@@ -163,9 +163,9 @@ int RunLive(const Arguments& arguments, const Streams& streams, const RulesFile*
   return Show(arguments, streams, file, &source, progress, kHint);
 }
 
-std::string SkippedLines(const core::ParsedRules& rules) {
+std::string RemarkLines(const core::ParsedRules& rules) {
   std::string text;
-  for (const std::string& sentence : rules.skipped) text += "  " + sentence + "\n";
+  for (const std::string& sentence : rules.Remarks()) text += "  " + sentence + "\n";
   return text;
 }
 
@@ -173,8 +173,8 @@ int RulesCheck(const Arguments& arguments, const Streams& streams) {
   const Result<RulesFile> file = ReadRulesFile(arguments.file);
   if (!file.ok()) return UsageError(streams, file.status());
   streams.out->Write(std::to_string(file->parsed.rules.size()) + " rules ok, " +
-                     std::to_string(file->parsed.skipped_count) + " skipped\n" +
-                     SkippedLines(file->parsed));
+                     std::to_string(file->parsed.skipped.count()) + " skipped\n" +
+                     RemarkLines(file->parsed));
   return Finish(streams, {});
 }
 
@@ -206,7 +206,7 @@ int RulesLoad(const Arguments& arguments, const Streams& streams) {
   if (!loaded.ok()) return Finish(streams, MaybeDone(arguments, loaded.status()));
   return FinishDone(streams, "namespace " + Quoted(arguments.name_space, kNamespaceBytesMax) +
                                  ": " + std::to_string(*loaded) + " rules loaded: " +
-                                 diff->Summary() + "\n" + SkippedLines(file->parsed));
+                                 diff->Summary() + "\n" + RemarkLines(file->parsed));
 }
 
 int Reclaim(const Arguments& arguments, const Streams& streams) {

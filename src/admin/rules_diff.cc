@@ -88,17 +88,12 @@ void AddFields(const core::Rule& before, const core::Rule& after, RulesDiff* dif
   }
 }
 
-void AddSkipped(const core::ParsedRules& file, RulesDiff* diff) {
-  diff->skipped = file.skipped_count;
-  const auto add = [&](std::string note) {
-    RuleChange change;
-    change.change = "skipped";
-    change.note = std::move(note);
-    diff->changes.push_back(std::move(change));
-  };
-  for (const std::string& sentence : file.skipped) add(sentence);
-  if (file.skipped_count > file.skipped.size()) {
-    add(std::to_string(file.skipped_count - file.skipped.size()) + " more are skipped");
+void AddRemarks(std::string_view change, const core::RuleRemarks& remarks, RulesDiff* diff) {
+  for (std::string& line : remarks.Lines()) {
+    RuleChange added;
+    added.change = change;
+    added.note = std::move(line);
+    diff->changes.push_back(std::move(added));
   }
 }
 
@@ -154,7 +149,9 @@ RulesDiff DiffRules(std::string_view name_space, const std::vector<RuleRow>& in_
     }
   }
   for (RuleChange& change : conflicts) diff.changes.push_back(std::move(change));
-  AddSkipped(file, &diff);
+  diff.skipped = file.skipped.count();
+  AddRemarks("skipped", file.skipped, &diff);
+  AddRemarks("ignored", file.ignored, &diff);
   return diff;
 }
 

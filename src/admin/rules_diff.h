@@ -19,7 +19,8 @@
 namespace nowcalls::admin {
 
 // "added", "removed", "changed", "conflict" (another namespace has the flowId, so the load would be
-// refused), "skipped" (the file's rule is not for this server).
+// refused), "skipped" (the file's rule is not for this server), "ignored" (a key of the file that
+// is probably misspelt).
 struct RuleChange {
   std::string_view change;
   std::optional<int64_t> flow_id;
@@ -33,7 +34,7 @@ template <>
 std::span<const Column<RuleChange>> ColumnsOf();
 
 struct RulesDiff {
-  std::vector<RuleChange> changes;  // By flow id; then the conflicts, then the skipped.
+  std::vector<RuleChange> changes;  // By flow id; then the others.
   size_t added = 0;
   size_t removed = 0;
   size_t changed = 0;

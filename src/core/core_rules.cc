@@ -72,17 +72,13 @@ void Core::NoteSet(const RuleSet& set, size_t changed, size_t removed) {
   const std::string in = InNamespace(set.name_space);
   std::string text = in + std::to_string(rules) + (rules == 1 ? " rule, " : " rules, ") +
                      std::to_string(changed) + " new or changed, " + std::to_string(removed) +
-                     " removed, " + std::to_string(set.parsed.skipped_count) + " skipped";
+                     " removed, " + std::to_string(set.parsed.skipped.count()) + " skipped";
   if (changed + removed > 0) {
     Note(false, std::move(text));
   } else {
     NoteIfRoom(false, std::move(text));
   }
-  for (const std::string& skipped : set.parsed.skipped) NoteIfRoom(true, in + skipped);
-  if (set.parsed.skipped_count > set.parsed.skipped.size()) {
-    NoteIfRoom(true, in + std::to_string(set.parsed.skipped_count - set.parsed.skipped.size()) +
-                         " more are skipped");
-  }
+  for (const std::string& remark : set.parsed.Remarks()) NoteIfRoom(true, in + remark);
 }
 
 // No flow may be in two sets, nor in the set of a namespace that keeps its rules.

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "core/rule_keys.h"
 
 namespace nowcalls::core {
 namespace {
@@ -275,12 +276,30 @@ bool IsClusterMode(const json& object, std::string* error) {
 
 }  // namespace
 
+void RuleRemarks::Add(std::string text) {
+  if (++count_ <= kTextsMax) texts_.push_back(std::move(text));
+}
+
+std::vector<std::string> RuleRemarks::Lines() const {
+  std::vector<std::string> lines = texts_;
+  const size_t others = count_ - texts_.size();
+  if (others > 0) lines.push_back(std::to_string(others) + " " + std::string(more_are_));
+  return lines;
+}
+
+std::vector<std::string> ParsedRules::Remarks() const {
+  std::vector<std::string> lines = skipped.Lines();
+  for (std::string& line : ignored.Lines()) lines.push_back(std::move(line));
+  return lines;
+}
+
 Result<ParsedRules> ParseRules(std::string_view text) {
   Result<json> document = ParseText(text);
   if (!document.ok()) return document.status();
   if (!document->is_array())
     return Status::InvalidArgument("rules must be a JSON array of objects");
   ParsedRules parsed;
+  RuleKeys keys;
   std::unordered_set<int64_t> seen;
   size_t position = 0;
   for (const json& object : *document) {
@@ -288,9 +307,7 @@ Result<ParsedRules> ParseRules(std::string_view text) {
     if (!object.is_object()) return Status::InvalidArgument(where + ": must be an object");
     std::string error;
     if (!IsClusterMode(object, &error) && error.empty()) {
-      if (++parsed.skipped_count <= kSkippedTextsMax) {
-        parsed.skipped.push_back(where + " is skipped: clusterMode is not true");
-      }
+      parsed.skipped.Add(where + " is skipped: clusterMode is not true");
       continue;
     }
     Rule rule;
@@ -299,6 +316,7 @@ Result<ParsedRules> ParseRules(std::string_view text) {
     if (!seen.insert(rule.flow_id.value).second) {
       return Status::InvalidArgument(where + ": clusterConfig.flowId appears twice in this set");
     }
+    for (const std::string& key : keys.Misspelt(object)) parsed.ignored.Add(where + ": " + key);
     parsed.rules.push_back(std::move(rule));
   }
   return parsed;

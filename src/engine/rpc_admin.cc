@@ -100,14 +100,9 @@ void RpcHandler::LogUnchanged(const std::string& peer, const std::string& name_s
   const std::string loaded = "connection " + peer + " loaded the rules of " + name_space;
   driver_->Log(LogLevel::kInfo,
                loaded + ", which changes nothing: " + std::to_string(rules.rules.size()) +
-                   " unchanged, " + std::to_string(rules.skipped_count) + " skipped");
-  for (const std::string& skipped : rules.skipped) {
-    driver_->Log(LogLevel::kWarn, loaded + ": " + skipped);
-  }
-  if (rules.skipped_count > rules.skipped.size()) {
-    driver_->Log(LogLevel::kWarn, loaded + ": " +
-                                      std::to_string(rules.skipped_count - rules.skipped.size()) +
-                                      " more are skipped");
+                   " unchanged, " + std::to_string(rules.skipped.count()) + " skipped");
+  for (const std::string& remark : rules.Remarks()) {
+    driver_->Log(LogLevel::kWarn, loaded + ": " + remark);
   }
 }
 

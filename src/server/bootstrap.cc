@@ -122,7 +122,7 @@ void LogRuleFiles(const std::vector<LoadedRuleFile>& files) {
   for (const auto& [file, problem, parsed, fingerprint] : files) {
     if (!problem.ok()) continue;
     spdlog::debug("rule file {}: {} for namespace '{}', {} skipped", file.path,
-                  Counted(parsed.rules.size(), "rule"), file.name_space, parsed.skipped_count);
+                  Counted(parsed.rules.size(), "rule"), file.name_space, parsed.skipped.count());
   }
 }
 

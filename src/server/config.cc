@@ -6,11 +6,11 @@
 #include <optional>
 #include <utility>
 
+#include "base/near_name.h"
 #include "base/text.h"
 #include "server/config_file.h"
 #include "server/files.h"
 #include "server/listen_address.h"
-#include "server/near_name.h"
 #include "server/settings.h"
 
 namespace nowcalls::server {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/near_name.h"
 #include "base/text.h"
-#include "server/near_name.h"
 #include "server/settings.h"
 
 namespace nowcalls::server {

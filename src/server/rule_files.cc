@@ -62,11 +62,7 @@ std::string DescribeRules(const std::vector<LoadedRuleFile>& files) {
     lines += file.path + ": " + std::to_string(parsed.rules.size()) +
              (parsed.rules.size() == 1 ? " rule" : " rules") + " for namespace " +
              Quoted(file.name_space) + "\n";
-    for (const std::string& text : parsed.skipped) lines += "  " + text + "\n";
-    if (parsed.skipped_count > parsed.skipped.size()) {
-      lines += "  " + std::to_string(parsed.skipped_count - parsed.skipped.size()) +
-               " more are skipped\n";
-    }
+    for (const std::string& text : parsed.Remarks()) lines += "  " + text + "\n";
   }
   return lines;
 }

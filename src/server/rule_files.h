@@ -28,7 +28,7 @@ std::vector<LoadedRuleFile> ReadRuleFiles(const std::vector<RuleFile>& files);
 // The first problem; kInvalidArgument also for a flowId in the files of two namespaces.
 Status CheckRuleFiles(const std::vector<LoadedRuleFile>& files);
 
-// "shop.json: 3 rules for namespace 'shop'", then the skipped ones, a line each.
+// "shop.json: 3 rules for namespace 'shop'", then what was remarked, a line each.
 std::string DescribeRules(const std::vector<LoadedRuleFile>& files);
 
 }  // namespace nowcalls::server

@@ -80,6 +80,16 @@ TEST_CASE("a flow of another namespace is a conflict, and a skipped rule no diff
         Expected{"skipped: rule 2 (resource \"local\") is skipped: clusterMode is not true"});
 }
 
+TEST_CASE("a key that is probably misspelt is told, and no difference") {
+  const RulesDiff diff =
+      DiffRules("shop", {}, FileOf({}, R"({"resource":"r","count":1,"clusterMode":true,"Grade":1,
+                                 "clusterConfig":{"flowId":1}})"));
+  CHECK(Lines(diff) == Expected{"added 1",
+                                "ignored: rule 1 (resource \"r\", flowId 1): 'Grade' is not known "
+                                "and is ignored; did you mean grade?"});
+  CHECK(diff.Summary() == "1 added, 0 removed, 0 changed, 0 unchanged, 0 skipped");
+}
+
 TEST_CASE("of very many skipped rules the first are told and the others counted") {
   std::string more = R"({"resource":"local"})";
   for (int i = 0; i < 14; ++i) more += R"(,{"resource":"local"})";

@@ -155,6 +155,36 @@ TEST_CASE("comments and unknown keys are tolerated") {
   CHECK(rule.flow_id == FlowId{1});
 }
 
+TEST_CASE("a key that is probably misspelt is ignored and named, and of many the first ten") {
+  const auto parsed = ParseRules(R"([
+    {"resource":"r","count":1,"clusterMode":true,"maxQueuingTimeMs":800,
+     "clusterConfig":{"flowId":7,"max_per_client":3}},
+    {"resource":"local","maxQueuingTimeMs":800}
+  ])");
+  REQUIRE(parsed.status().ToString() == "ok");
+  CHECK(parsed->rules.at(0).max_queueing_time_ms == 500);
+  CHECK(parsed->rules[0].max_per_client == 0);
+  CHECK(parsed->ignored.count() == 2);
+  const std::string where = R"(rule 1 (resource "r", flowId 7): )";
+  CHECK(parsed->Remarks() ==
+        std::vector<std::string>{
+            R"(rule 2 (resource "local") is skipped: clusterMode is not true)",
+            where + "'maxQueuingTimeMs' is not known and is ignored; did you mean "
+                    "maxQueueingTimeMs?",
+            where + "'clusterConfig.max_per_client' is not known and is ignored; did you mean "
+                    "clusterConfig.maxPerClient?"});
+
+  std::string many = "[";
+  for (int i = 1; i <= 15; ++i) {
+    many += R"({"resource":"r","count":1,"clusterMode":true,"Grade":0,"clusterConfig":{"flowId":)" +
+            std::to_string(i) + "}}" + (i < 15 ? "," : "]");
+  }
+  const std::vector<std::string> lines = ParseRules(many)->Remarks();
+  REQUIRE(lines.size() == 11);
+  CHECK(lines[9].starts_with("rule 10 "));
+  CHECK(lines[10] == "5 more keys are ignored");
+}
+
 TEST_CASE("null stands for a field that is not set") {
   const Rule rule = ParseOne(R"([{"resource":"r","limitApp":null,"grade":null,"count":1,
     "strategy":null,"controlBehavior":null,"warmUpPeriodSec":null,"maxQueueingTimeMs":null,
@@ -192,18 +222,19 @@ TEST_CASE("a rule without clusterMode is skipped and named, however wrong the re
   REQUIRE(parsed.status().ToString() == "ok");
   REQUIRE(parsed->rules.size() == 1);
   CHECK(parsed->rules[0].resource == "kept");
-  REQUIRE(parsed->skipped.size() == 3);
-  CHECK(parsed->skipped[0] == R"(rule 1 (resource "local") is skipped: clusterMode is not true)");
-  CHECK(parsed->skipped[1] ==
-        R"(rule 3 (resource "silent", flowId 3) is skipped: clusterMode is not true)");
-  CHECK(parsed->skipped[2] == R"(rule 4 (resource "empty") is skipped: clusterMode is not true)");
+  CHECK(parsed->skipped.count() == 3);
+  CHECK(parsed->Remarks() ==
+        std::vector<std::string>{
+            R"(rule 1 (resource "local") is skipped: clusterMode is not true)",
+            R"(rule 3 (resource "silent", flowId 3) is skipped: clusterMode is not true)",
+            R"(rule 4 (resource "empty") is skipped: clusterMode is not true)"});
 }
 
 TEST_CASE("an empty set has no rules") {
   const auto parsed = ParseRules("[]");
   REQUIRE(parsed.ok());
   CHECK(parsed->rules.empty());
-  CHECK(parsed->skipped.empty());
+  CHECK(parsed->Remarks().empty());
 }
 
 TEST_CASE("sixteen levels of nesting are accepted, one more is refused, a million end nothing") {

@@ -1,11 +1,11 @@
-#include "server/near_name.h"
+#include "base/near_name.h"
 
 #include <doctest/doctest.h>
 
 #include <string>
 #include <vector>
 
-namespace nowcalls::server {
+namespace nowcalls {
 namespace {
 
 const std::vector<std::string> kNames = {"data_dir", "tokens_max", "sessions_max", "rules"};
@@ -34,4 +34,4 @@ TEST_CASE("of several near names the nearest is taken") {
 }
 
 }  // namespace
-}  // namespace nowcalls::server
+}  // namespace nowcalls

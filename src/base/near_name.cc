@@ -1,10 +1,10 @@
-#include "server/near_name.h"
+#include "base/near_name.h"
 
 #include <algorithm>
 #include <cctype>
 #include <numeric>
 
-namespace nowcalls::server {
+namespace nowcalls {
 namespace {
 
 constexpr size_t kLettersMax = 2;
@@ -54,4 +54,4 @@ std::string DidYouMean(std::string_view wrong, const std::vector<std::string>& n
   return near.empty() ? near : "; did you mean " + near + "?";
 }
 
-}  // namespace nowcalls::server
+}  // namespace nowcalls

@@ -1,14 +1,14 @@
 // The name that a misspelt one was probably meant to be.
 //
 // Thread: any; pure.
-#ifndef NOWCALLS_SERVER_NEAR_NAME_H_
-#define NOWCALLS_SERVER_NEAR_NAME_H_
+#ifndef NOWCALLS_BASE_NEAR_NAME_H_
+#define NOWCALLS_BASE_NEAR_NAME_H_
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace nowcalls::server {
+namespace nowcalls {
 
 // The one of `names` that `wrong` is nearest to: the same but for case, hyphens and underscores, or
 // at most two letters added, left out, or changed. Empty when none is that near.
@@ -17,6 +17,6 @@ std::string NearName(std::string_view wrong, const std::vector<std::string>& nam
 // "; did you mean NAME?", or nothing.
 std::string DidYouMean(std::string_view wrong, const std::vector<std::string>& names);
 
-}  // namespace nowcalls::server
+}  // namespace nowcalls
 
-#endif  // NOWCALLS_SERVER_NEAR_NAME_H_
+#endif  // NOWCALLS_BASE_NEAR_NAME_H_
