@@ -32,9 +32,13 @@ class BackgroundListener : public rocksdb::EventListener {
   BackgroundListener(std::function<void(Status)> report, std::string dir)
       : report_(std::move(report)), dir_(std::move(dir)) {}
 
-  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
     if (!report_ || reported_.exchange(true)) return;
-    report_(FromRocks(*error, "write the ledger in the background", dir_));
+    // A compaction may have failed to read.
+    const bool compacts = reason == rocksdb::BackgroundErrorReason::kCompaction;
+    report_(FromRocks(*error,
+                      std::string(compacts ? "compact" : "write") + " the ledger in the background",
+                      dir_));
   }
   // Of a full disk RocksDB waits for room and then tries again, whatever max_bgerror_resume_count.
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status,

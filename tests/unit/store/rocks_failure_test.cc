@@ -230,7 +230,8 @@ TEST_CASE("a failed flush is reported once, by close too, and refuses what follo
   CHECK(ledger.store().Close().code() == StatusCode::kIoError);
   CHECK(ledger.reports() == 1);
   CHECK(ledger.report().code() == StatusCode::kIoError);
-  CHECK(ledger.report().message().find("the disk is on fire") != std::string::npos);
+  CHECK(ledger.report().message().starts_with(
+      "cannot write the ledger in the background: IO error: the disk is on fire"));
   ledger.faults().append = false;
   const auto store = OpenTiny(ledger.dir());
   CHECK(DifferenceOf(DumpOf(store.get()), acknowledged) == "");
