@@ -251,7 +251,9 @@ int RunRestore(const Arguments& arguments, const Streams& streams) {
 int RunBackup(const Arguments& arguments, const Streams& streams) {
   if (!arguments.data_dir.empty()) {
     const Result<std::string> done = BackupAtRest(arguments);
-    return done.ok() ? FinishDone(streams, *done) : Finish(streams, done.status());
+    if (done.ok()) return FinishDone(streams, *done);
+    const bool wrong_dir = done.status().code() == StatusCode::kNotFound;
+    return wrong_dir ? UsageError(streams, done.status()) : Finish(streams, done.status());
   }
   const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
   if (!client.ok()) return Finish(streams, client.status());

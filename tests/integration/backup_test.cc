@@ -451,7 +451,7 @@ TEST_CASE("a backup that cannot be made is refused with what is wrong, and leave
   CHECK_FALSE(fs::exists(server.Sub("b")));
   const Finished absent =
       RunAdmin(Source::Offline(server.Sub("absent")), {"backup", "--to", server.Sub("b")});
-  CHECK(absent.exit_code == 1);
+  CHECK(absent.exit_code == 64);
   CHECK_FALSE(fs::exists(server.Sub("absent")));
 }
 
