@@ -11,7 +11,7 @@
 namespace nowcalls {
 
 // The one of `names` that `wrong` is nearest to: the same but for case, hyphens and underscores, or
-// at most two letters added, left out, or changed. Empty when none is that near.
+// at most two letters of the rest added, left out, or changed. Empty when none is that near.
 std::string NearName(std::string_view wrong, const std::vector<std::string>& names);
 
 // "; did you mean NAME?", or nothing.

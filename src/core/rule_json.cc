@@ -274,6 +274,14 @@ bool IsClusterMode(const json& object, std::string* error) {
   return cluster_mode;
 }
 
+// Of a rule that is skipped: why that may not be what was meant.
+std::string ModeHint(RuleKeys* keys, const json& object) {
+  for (const RuleKeys::Misspelling& misspelling : keys->FindIn(object)) {
+    if (misspelling.meant == "clusterMode") return "; " + misspelling.Sentence();
+  }
+  return {};
+}
+
 }  // namespace
 
 void RuleRemarks::Add(std::string text) {
@@ -307,7 +315,7 @@ Result<ParsedRules> ParseRules(std::string_view text) {
     if (!object.is_object()) return Status::InvalidArgument(where + ": must be an object");
     std::string error;
     if (!IsClusterMode(object, &error) && error.empty()) {
-      parsed.skipped.Add(where + " is skipped: clusterMode is not true");
+      parsed.skipped.Add(where + " is skipped: clusterMode is not true" + ModeHint(&keys, object));
       continue;
     }
     Rule rule;
@@ -316,7 +324,9 @@ Result<ParsedRules> ParseRules(std::string_view text) {
     if (!seen.insert(rule.flow_id.value).second) {
       return Status::InvalidArgument(where + ": clusterConfig.flowId appears twice in this set");
     }
-    for (const std::string& key : keys.Misspelt(object)) parsed.ignored.Add(where + ": " + key);
+    for (const RuleKeys::Misspelling& misspelling : keys.FindIn(object)) {
+      parsed.ignored.Add(where + ": " + misspelling.Sentence());
+    }
     parsed.rules.push_back(std::move(rule));
   }
   return parsed;

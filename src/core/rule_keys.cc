@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
 #include "base/near_name.h"
 #include "base/text.h"
@@ -14,6 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kClusterConfig[] = "clusterConfig";
+constexpr std::string_view kClusterPrefix = "clusterConfig.";
 
 std::vector<std::string> KeysOf(const json& object) {
   std::vector<std::string> keys;
@@ -25,9 +28,10 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool Lacks(const json& object, const std::string& key) {
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null();
+bool Lacks(const json* object, const std::string& key) {
+  if (object == nullptr) return true;
+  const auto found = object->find(key);
+  return found == object->end() || found->is_null();
 }
 
 }  // namespace
@@ -37,27 +41,40 @@ RuleKeys::RuleKeys() {
   known_ = {KeysOf(full), KeysOf(full.at(kClusterConfig))};
 }
 
-std::vector<std::string> RuleKeys::Misspelt(const json& rule) {
-  std::vector<std::string> sentences;
-  AddMisspelt(kOuter, rule, &sentences);
-  AddMisspelt(kCluster, rule, &sentences);
-  return sentences;
+std::string RuleKeys::Misspelling::Sentence() const {
+  return Quoted(key) + " is not known and is ignored; did you mean " + meant + "?";
 }
 
-void RuleKeys::AddMisspelt(Level level, const json& rule, std::vector<std::string>* sentences) {
-  const auto object_of = [&](Level of) -> const json& {
-    return of == kOuter ? rule : rule.at(kClusterConfig);
-  };
-  const auto path = [](Level of, const std::string& key) {
-    return of == kOuter ? key : std::string(kClusterConfig) + "." + key;
-  };
-  for (const auto& entry : object_of(level).items()) {
-    if (Contains(known_[level], entry.key())) continue;
-    const Key& meant = MeantBy(level, entry.key());
-    if (meant.name.empty() || !Lacks(object_of(meant.level), meant.name)) continue;
-    sentences->push_back(Quoted(path(level, entry.key())) +
-                         " is not known and is ignored; did you mean " +
-                         path(meant.level, meant.name) + "?");
+std::vector<RuleKeys::Misspelling> RuleKeys::FindIn(const json& rule) {
+  std::vector<Misspelling> found;
+  FindAt(kOuter, rule, &found);
+  FindAt(kCluster, rule, &found);
+  return found;
+}
+
+// nullptr: the rule has none.
+const json* RuleKeys::ObjectOf(Level level, const json& rule) {
+  if (level == kOuter) return &rule;
+  const auto cluster = rule.find(kClusterConfig);
+  return cluster == rule.end() || !cluster->is_object() ? nullptr : &*cluster;
+}
+
+std::string RuleKeys::PathOf(Level level, const std::string& name) {
+  return level == kOuter ? name : std::string(kClusterPrefix) + name;
+}
+
+void RuleKeys::FindAt(Level level, const json& rule, std::vector<Misspelling>* found) {
+  const json* object = ObjectOf(level, rule);
+  if (object == nullptr) return;
+  for (const auto& entry : object->items()) {
+    const std::string& key = entry.key();
+    if (Contains(known_[level], key)) continue;
+    // Somebody may take the path that documents and messages name for the key.
+    const bool is_path = level == kOuter && key.starts_with(kClusterPrefix);
+    const Key& meant =
+        is_path ? MeantBy(kCluster, key.substr(kClusterPrefix.size())) : MeantBy(level, key);
+    if (meant.name.empty() || !Lacks(ObjectOf(meant.level, rule), meant.name)) continue;
+    found->push_back({PathOf(level, key), PathOf(meant.level, meant.name)});
   }
 }
 

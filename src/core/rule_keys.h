@@ -17,14 +17,21 @@ namespace nowcalls::core {
 
 class RuleKeys {
  public:
+  struct Misspelling {
+    std::string key;    // As "clusterConfig.maxperclient".
+    std::string meant;  // As "clusterConfig.maxPerClient".
+
+    std::string Sentence() const;
+  };
+
   RuleKeys();
 
-  // A sentence for each such key of `rule`, a rule that was found valid. A key counts only where
-  // the one it was meant to be is missing, or null. Of a set at most kJudgedMax different unknown
-  // keys are looked at.
-  std::vector<std::string> Misspelt(const nlohmann::json& rule);
+  // Such keys of `rule`, an object. A key counts only where the one it was meant to be is missing,
+  // or null. Of a set at most kJudgedMax different unknown keys are looked at: it may come from any
+  // client, and each takes some microseconds of the loop.
+  std::vector<Misspelling> FindIn(const nlohmann::json& rule);
 
-  static constexpr size_t kJudgedMax = 1000;
+  static constexpr size_t kJudgedMax = 100;
 
  private:
   enum Level : size_t { kOuter, kCluster, kLevels };
@@ -33,7 +40,9 @@ class RuleKeys {
     std::string name;  // Empty: none.
   };
 
-  void AddMisspelt(Level level, const nlohmann::json& rule, std::vector<std::string>* sentences);
+  static const nlohmann::json* ObjectOf(Level level, const nlohmann::json& rule);
+  static std::string PathOf(Level level, const std::string& name);
+  void FindAt(Level level, const nlohmann::json& rule, std::vector<Misspelling>* found);
   const Key& MeantBy(Level level, const std::string& unknown);
 
   std::array<std::vector<std::string>, kLevels> known_;

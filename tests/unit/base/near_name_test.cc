@@ -12,7 +12,7 @@ const std::vector<std::string> kNames = {"data_dir", "tokens_max", "sessions_max
 
 TEST_CASE("a name is near that differs by case, hyphens or two letters") {
   for (const char* wrong :
-       {"data_dir", "data-dir", "DATA_DIR", "datadir", "dta_di", "xdata_dirx"}) {
+       {"data_dir", "data-dir", "DATA_DIR", "datadir", "d-a-t-a-d-i-r", "dta_di", "xdata_dirx"}) {
     CAPTURE(wrong);
     CHECK(NearName(wrong, kNames) == "data_dir");
   }

@@ -230,6 +230,21 @@ TEST_CASE("a rule without clusterMode is skipped and named, however wrong the re
             R"(rule 4 (resource "empty") is skipped: clusterMode is not true)"});
 }
 
+TEST_CASE("a rule that is skipped since its clusterMode is misspelt is told why") {
+  const std::string why = R"(is skipped: clusterMode is not true; 'ClusterMode' is not known and )"
+                          "is ignored; did you mean clusterMode?";
+  const auto parsed = ParseRules(R"([
+    {"resource":"a","count":1,"ClusterMode":true,"clusterConfig":{"flowId":1}},
+    {"resource":"b","ClusterMode":true},
+    {"resource":"c","ClusterMode":true,"clusterMode":false,"Grade":1}
+  ])");
+  REQUIRE(parsed.status().ToString() == "ok");
+  CHECK(parsed->Remarks() ==
+        std::vector<std::string>{R"(rule 1 (resource "a", flowId 1) )" + why,
+                                 R"(rule 2 (resource "b") )" + why,
+                                 R"(rule 3 (resource "c") is skipped: clusterMode is not true)"});
+}
+
 TEST_CASE("an empty set has no rules") {
   const auto parsed = ParseRules("[]");
   REQUIRE(parsed.ok());

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -15,7 +16,16 @@ namespace {
 using nlohmann::json;
 using Sentences = std::vector<std::string>;
 
-json FullRule() { return json::parse(RuleToJson(Rule())); }
+Sentences SentencesOf(RuleKeys* keys, const json& rule) {
+  Sentences sentences;
+  for (const auto& misspelling : keys->FindIn(rule)) sentences.push_back(misspelling.Sentence());
+  return sentences;
+}
+
+Sentences SentencesOf(const char* rule) {
+  RuleKeys keys;
+  return SentencesOf(&keys, json::parse(rule));
+}
 
 std::string Ignored(const std::string& unknown, const std::string& meant) {
   return "'" + unknown + "' is not known and is ignored; did you mean " + meant + "?";
@@ -24,7 +34,7 @@ std::string Ignored(const std::string& unknown, const std::string& meant) {
 // Every key written as `misspell` does.
 template <typename Misspell>
 void CheckEveryKey(Misspell misspell) {
-  const json full = FullRule();
+  const json full = json::parse(RuleToJson(Rule()));
   for (const char* level : {"", "clusterConfig"}) {
     const bool outer = *level == '\0';
     for (const auto& entry : (outer ? full : full[level]).items()) {
@@ -35,7 +45,8 @@ void CheckEveryKey(Misspell misspell) {
       const std::string unknown = misspell(entry.key());
       object[unknown] = 1;
       const std::string prefix = outer ? "" : "clusterConfig.";
-      const Sentences found = RuleKeys().Misspelt(rule);
+      RuleKeys keys;
+      const Sentences found = SentencesOf(&keys, rule);
       REQUIRE_MESSAGE(found.size() == 1, unknown);
       CHECK(found[0] == Ignored(prefix + unknown, prefix + entry.key()));
     }
@@ -55,48 +66,58 @@ TEST_CASE("every key of a rule is recognized with another case, a letter more, l
   });
 }
 
-TEST_CASE("a key at the wrong level is told where it belongs") {
-  RuleKeys keys;
-  CHECK(keys.Misspelt(json::parse(R"({"resourceTimeout":100,"clusterConfig":{}})")) ==
+TEST_CASE("every key of a rule is recognized with underscores or hyphens between its words") {
+  for (const char separator : {'_', '-'}) {
+    CheckEveryKey([separator](const std::string& key) {
+      std::string words;
+      for (const char c : key) {
+        if (std::isupper(c) != 0) words += separator;
+        words += static_cast<char>(std::tolower(c));
+      }
+      return words == key ? key + separator : words;
+    });
+  }
+}
+
+TEST_CASE("a key at the wrong level is told where it belongs, and so is the path of one") {
+  CHECK(SentencesOf(R"({"resourceTimeout":100,"clusterConfig":{}})") ==
         Sentences{Ignored("resourceTimeout", "clusterConfig.resourceTimeout")});
-  CHECK(keys.Misspelt(json::parse(R"({"clusterConfig":{"maxQueueingTimeMs":100}})")) ==
+  CHECK(SentencesOf(R"({"clusterConfig":{"maxQueueingTimeMs":100}})") ==
         Sentences{Ignored("clusterConfig.maxQueueingTimeMs", "maxQueueingTimeMs")});
-  CHECK(keys.Misspelt(json::parse(R"({"max_per_client":5,"clusterConfig":{}})")) ==
+  CHECK(SentencesOf(R"({"max_per_client":5,"clusterConfig":{}})") ==
         Sentences{Ignored("max_per_client", "clusterConfig.maxPerClient")});
+  CHECK(SentencesOf(R"({"clusterConfig.strategy":5,"strategy":1,"clusterConfig":{}})") ==
+        Sentences{Ignored("clusterConfig.strategy", "clusterConfig.strategy")});
 }
 
 TEST_CASE("a key is misspelt only where the right one is missing or null") {
-  RuleKeys keys;
-  CHECK(keys.Misspelt(json::parse(R"({"counts":1,"count":2,"clusterConfig":{}})")).empty());
-  CHECK(keys.Misspelt(json::parse(R"({"counts":1,"count":null,"clusterConfig":{}})")) ==
+  CHECK(SentencesOf(R"({"counts":1,"count":2,"clusterConfig":{}})").empty());
+  CHECK(SentencesOf(R"({"counts":1,"count":null,"clusterConfig":{}})") ==
         Sentences{Ignored("counts", "count")});
-  CHECK(keys.Misspelt(json::parse(R"({"resourceTimeout":1,"clusterConfig":{"resourceTimeout":2}})"))
-            .empty());
+  CHECK(SentencesOf(R"({"resourceTimeout":1,"clusterConfig":{"resourceTimeout":2}})").empty());
+}
+
+TEST_CASE("keys are looked for in a rule that has no clusterConfig") {
+  for (const char* rule : {R"({"Shadow":1})", R"({"Shadow":1,"clusterConfig":[]})"}) {
+    CHECK(SentencesOf(rule) == Sentences{Ignored("Shadow", "clusterConfig.shadow")});
+  }
 }
 
 TEST_CASE("what Sentinel's dashboard writes is not misspelt") {
-  json rule = FullRule();
-  for (const char* key :
-       {"id", "app", "ip", "port", "refResource", "gmtCreate", "gmtModified", "regex"}) {
-    rule[key] = nullptr;
-  }
-  CHECK(RuleKeys().Misspelt(rule).empty());
-  CHECK(RuleKeys()
-            .Misspelt(json::parse(R"({"id":1,"app":"a","ip":"b","port":1,"refResource":"x",
-    "gmtCreate":1,"gmtModified":2,"regex":false,"clusterConfig":{}})"))
+  CHECK(SentencesOf(R"({"id":1,"app":"a","ip":"b","port":1,"refResource":"x",
+    "gmtCreate":1,"gmtModified":2,"regex":false,"clusterConfig":{}})")
             .empty());
 }
 
-TEST_CASE("of very many unknown keys a thousand are looked at") {
-  json rule = json::parse(R"({"clusterConfig":{}})");
+TEST_CASE("of very many different unknown keys the first are looked at") {
+  json rule = json::object();
   for (size_t i = 0; i < RuleKeys::kJudgedMax; ++i) {
-    rule[std::string("a key of somebody else ") + std::to_string(i)] = 1;
+    rule["a key of somebody else " + std::to_string(i)] = 1;
   }
   RuleKeys keys;
-  CHECK(keys.Misspelt(rule).empty());
-  const json misspelt = json::parse(R"({"Count":1,"clusterConfig":{}})");
-  CHECK(keys.Misspelt(misspelt).empty());
-  CHECK(RuleKeys().Misspelt(misspelt) == Sentences{Ignored("Count", "count")});
+  CHECK(SentencesOf(&keys, rule).empty());
+  CHECK(SentencesOf(&keys, json::parse(R"({"Count":1})")).empty());
+  CHECK(SentencesOf(R"({"Count":1})") == Sentences{Ignored("Count", "count")});
 }
 
 }  // namespace
