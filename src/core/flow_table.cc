@@ -16,10 +16,12 @@ void FlowTable::Prefetch(FlowId id) const {
   constexpr size_t kLine = 64;
   const FlowSlot slot = Find(id);
   if (slot == kNoFlow) return;
-  const auto* flow = reinterpret_cast<const std::byte*>(&at(slot));
+  const Flow& flow = at(slot);
   // With the first of the counters, which are those of what happens most.
-  constexpr size_t kBytes = offsetof(Flow, counters) + kLine;
-  for (size_t i = 0; i < kBytes; i += kLine) __builtin_prefetch(flow + i, 1);
+  const auto* end = reinterpret_cast<const std::byte*>(&flow.counters) + kLine;
+  for (const auto* line = reinterpret_cast<const std::byte*>(&flow); line < end; line += kLine) {
+    __builtin_prefetch(line, 1);
+  }
 }
 
 FlowSlot FlowTable::FindOrAdd(FlowId id) {
