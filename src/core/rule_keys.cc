@@ -42,6 +42,8 @@ RuleKeys::RuleKeys() {
 }
 
 std::string RuleKeys::Misspelling::Sentence() const {
+  if (key == meant)
+    return Quoted(key) + " is one key and is ignored; write it inside of clusterConfig";
   return Quoted(key) + " is not known and is ignored; did you mean " + meant + "?";
 }
 

@@ -18,7 +18,8 @@ namespace nowcalls::core {
 class RuleKeys {
  public:
   struct Misspelling {
-    std::string key;    // As "clusterConfig.maxperclient".
+    // As "clusterConfig.maxperclient"; the same as `meant` where a path was written as one key.
+    std::string key;
     std::string meant;  // As "clusterConfig.maxPerClient".
 
     std::string Sentence() const;
