@@ -118,11 +118,14 @@ int Show(const Arguments& arguments, const Streams& streams, const RulesFile* fi
   return exit_code != kExitOk || *same ? exit_code : kExitFailure;
 }
 
+// Of what works on directories itself, without a server.
+bool NamesWrongDir(const Status& status) {
+  return status.code() == StatusCode::kNotFound || status.code() == StatusCode::kInvalidArgument;
+}
+
 int RunRepair(const Arguments& arguments, const Streams& streams) {
   const Status status = PrintRepair(arguments, streams.out);
-  const StatusCode code = status.code();
-  const bool wrong_dir = code == StatusCode::kAlreadyExists || code == StatusCode::kNotFound ||
-                         code == StatusCode::kInvalidArgument;
+  const bool wrong_dir = NamesWrongDir(status) || status.code() == StatusCode::kAlreadyExists;
   return wrong_dir ? UsageError(streams, status) : Finish(streams, status);
 }
 
@@ -130,10 +133,9 @@ int RunOffline(const Arguments& arguments, const Streams& streams, const RulesFi
                Progress* progress) {
   Result<std::unique_ptr<RocksStore>> store = RocksStore::OpenForRead(arguments.data_dir);
   if (!store.ok()) {
-    const StatusCode code = store.status().code();
-    const bool wrong_dir = code == StatusCode::kNotFound || code == StatusCode::kInvalidArgument;
-    return wrong_dir ? UsageError(streams, store.status().WithContext("--data-dir"))
-                     : Finish(streams, store.status());
+    return NamesWrongDir(store.status())
+               ? UsageError(streams, store.status().WithContext("--data-dir"))
+               : Finish(streams, store.status());
   }
   for (const std::string& note : (*store)->notes()) {
     streams.err("nowcalls-admin: note: " + TerminalText(note) + "\n");
@@ -252,8 +254,8 @@ int RunBackup(const Arguments& arguments, const Streams& streams) {
   if (!arguments.data_dir.empty()) {
     const Result<std::string> done = BackupAtRest(arguments);
     if (done.ok()) return FinishDone(streams, *done);
-    const bool wrong_dir = done.status().code() == StatusCode::kNotFound;
-    return wrong_dir ? UsageError(streams, done.status()) : Finish(streams, done.status());
+    return NamesWrongDir(done.status()) ? UsageError(streams, done.status())
+                                        : Finish(streams, done.status());
   }
   const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
   if (!client.ok()) return Finish(streams, client.status());

@@ -449,9 +449,12 @@ TEST_CASE("a backup that cannot be made is refused with what is wrong, and leave
   CHECK(Contains(held.err, "process " + std::to_string(server.server().process().pid())));
   CHECK(Contains(held.err, "have the server make the backup"));
   CHECK_FALSE(fs::exists(server.Sub("b")));
-  const Finished absent =
-      RunAdmin(Source::Offline(server.Sub("absent")), {"backup", "--to", server.Sub("b")});
-  CHECK(absent.exit_code == 64);
+  // Directories that are no data directories: exit codes as of verify.
+  for (const std::string& wrong : {server.Sub("absent"), server.data_dir() + "/ledger"}) {
+    CAPTURE(wrong);
+    CHECK(RunAdmin(Source::Offline(wrong), {"backup", "--to", server.Sub("b")}).exit_code == 64);
+    CHECK(RunAdmin(Source::Offline(wrong), {"verify"}).exit_code == 64);
+  }
   CHECK_FALSE(fs::exists(server.Sub("absent")));
 }
 
