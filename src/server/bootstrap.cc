@@ -84,7 +84,7 @@ Result<std::unique_ptr<store::RocksStore>> OpenStore(std::unique_ptr<store::Ledg
   // A backup must not be what ends the grants.
   options.copy_leaves_bytes = config.core.limits.disk_free_high();
   options.on_background_error = [](const Status& failure) {
-    DieOfIoError("ledger write", failure);
+    DieOfIoError("ledger upkeep", failure);
   };
   auto store = store::RocksStore::Open(std::move(lock), options);
   if (store.ok() && (*store)->formatted_now()) {
