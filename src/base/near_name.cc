@@ -45,7 +45,7 @@ std::string NearName(std::string_view wrong, const std::vector<std::string>& nam
   size_t least = kLettersMax + 1;
   for (const std::string& name : names) {
     const std::string plain = Plain(name);
-    const auto [shorter, longer] = std::minmax(plain.size(), plain_wrong.size());
+    const auto [shorter, longer] = std::minmax({plain.size(), plain_wrong.size()});
     if (longer - shorter >= least) continue;
     const size_t distance = Distance(plain_wrong, plain);
     if (distance >= least) continue;
