@@ -217,30 +217,54 @@ std::string ParserMessage(std::string_view what) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
-// Where the string or comment that begins at `i` ends, if one does; else `i` itself.
-size_t SkipQuiet(std::string_view text, size_t i) {
-  if (text[i] == '"') {
-    for (++i; i < text.size() && text[i] != '"'; ++i) i += text[i] == '\\' ? 1 : 0;
-    return i;
-  }
+// The first byte behind the string that begins at `i`.
+size_t EndOfString(std::string_view text, size_t i) {
+  for (++i; i < text.size() && text[i] != '"'; ++i) i += text[i] == '\\' ? 1 : 0;
+  return std::min(i + 1, text.size());
+}
+
+// The first byte behind the comment that begins at `i`; `i`: none does; npos: it is not closed.
+size_t EndOfComment(std::string_view text, size_t i) {
   const std::string_view opening = text.substr(i, 2);
-  if (opening == "//") return std::min(text.find('\n', i), text.size());
-  if (opening == "/*") return std::min(text.find("*/", i + 2), text.size());
-  return i;
+  if (opening == "//") return std::min(text.find_first_of("\r\n", i), text.size());
+  if (opening != "/*") return i;
+  const size_t closing = text.find("*/", i + 2);
+  return closing == std::string_view::npos ? closing : closing + 2;
+}
+
+// The text with blanks for comments, its lines as they were. Comments are taken out by us and
+// refused by the parser: if both had a view of where a comment ends, what only the parser sees
+// could be built without bounds.
+Result<std::string> WithoutComments(std::string_view text) {
+  std::string plain(text);
+  for (size_t i = 0; i < text.size();) {
+    if (text[i] == '"') {
+      i = EndOfString(text, i);
+      continue;
+    }
+    const size_t end = EndOfComment(text, i);
+    if (end == std::string_view::npos) {
+      const auto line = 1 + std::ranges::count(text.substr(0, i), '\n');
+      return Status::InvalidArgument("not valid JSON: a comment is not closed; it begins in line " +
+                                     std::to_string(line));
+    }
+    if (end == i) ++i;
+    for (; i < end; ++i) plain[i] = text[i] == '\n' ? '\n' : ' ';
+  }
+  return plain;
 }
 
 // In a text: twice those of rules_max rules as Sentinel's dashboard writes them.
 constexpr size_t kValuesMax = 10'000'000;
 
-// What makes the text too much to build documents of, or nullopt. The parser recurses nowhere, but
-// what it builds is destroyed recursively, and takes many times the memory of a short text like
-// "{},{}". (The parser's own callback would bound the depth too, in quadratic time.)
+// What makes the text, which has no comments, too much to build documents of, or nullopt. The
+// parser recurses nowhere, but what writes a value into a message does, and documents take many
+// times the memory of a short text like "{},{}". (The parser's own callback would bound the depth
+// too, in quadratic time.)
 std::optional<std::string> Excess(std::string_view text) {
   int depth = 0;
   size_t values = 1;  // As many as commas and opening brackets, or fewer.
-  for (size_t i = 0; i < text.size(); ++i) {
-    i = SkipQuiet(text, i);
-    if (i >= text.size()) break;
+  for (size_t i = 0; i < text.size(); i = text[i] == '"' ? EndOfString(text, i) : i + 1) {
     const char c = text[i];
     if (c == '[' || c == '{') ++depth;
     if (c == ']' || c == '}') --depth;
@@ -260,9 +284,11 @@ Result<json> ParseText(std::string_view text) {
   if (text.find('\0') != std::string_view::npos) {
     return Status::InvalidArgument("not valid JSON: it contains a NUL byte");
   }
-  if (const auto excess = Excess(text)) return Status::InvalidArgument("JSON " + *excess);
+  const Result<std::string> plain = WithoutComments(text);
+  if (!plain.ok()) return plain.status();
+  if (const auto excess = Excess(*plain)) return Status::InvalidArgument("JSON " + *excess);
   try {
-    return json::parse(text, nullptr, /*allow_exceptions=*/true, /*ignore_comments=*/true);
+    return json::parse(*plain);
   } catch (const json::exception& e) {
     return Status::InvalidArgument("not valid JSON: " + ParserMessage(e.what()));
   }

@@ -51,8 +51,24 @@ TEST_CASE("nesting is bounded whatever strings and comments look like") {
   CHECK(ParseRules("[" + rule + "]").status().ToString() == "ok");
   CHECK(ErrorOf("[" + rule + "," + std::string(16, '[')) == "JSON is nested deeper than 16 levels");
   CHECK(ErrorOf("[" + std::string(1'000'000, '[')) == "JSON is nested deeper than 16 levels");
+  // A comment ends where it ends, and a string may begin there.
+  const Result<ParsedRules> parsed = ParseRules(
+      R"(/**/[/*"*/{/* *//**/"resource":/**/"a//b/*c"/**/,"count"://"
+         1,"clusterMode":true,"clusterConfig":{"flowId":7/**/}}])");
+  REQUIRE(parsed.status().ToString() == "ok");
+  CHECK(parsed->rules.at(0).resource == "a//b/*c");
   CHECK(ErrorOf("[\"open").starts_with("not valid JSON: "));
-  CHECK(ErrorOf("[/* open").starts_with("not valid JSON: "));
+  const std::string deep =
+      R"([{"clusterMode":)" + std::string(20, '[') + std::string(20, ']') + "}]";
+  for (const char* before : {"/**//**/", "/* a *//* b */", "/***/ //", "//\r", "// a /*\r\n",
+                             "/*/*/", "/*//*/", "/*\"*/", "//\"\n"}) {
+    CAPTURE(before);
+    const bool in_line = std::string(before).ends_with(" //");
+    CHECK(ErrorOf(before + (in_line ? "\n" + deep : deep)) ==
+          "JSON is nested deeper than 16 levels");
+  }
+  CHECK(ErrorOf("[\n\"//\", /*\n*/ /*/ open") ==
+        "not valid JSON: a comment is not closed; it begins in line 3");
   CHECK(ErrorOf(std::string("[]\0 rest", 8)) == "not valid JSON: it contains a NUL byte");
 }
 
@@ -174,7 +190,7 @@ TEST_CASE("what is not an array of objects is refused") {
 }
 
 TEST_CASE("text that is not JSON is refused with its place") {
-  for (const char* text : {"", "[", "[{]", "[]x", "nul", "[{\"a\":}]", "/* open", "\xff"}) {
+  for (const char* text : {"", "[", "[{]", "[]x", "nul", "[{\"a\":}]", "/ open", "\xff"}) {
     const std::string error = ErrorOf(text);
     CAPTURE(text);
     CHECK(error.starts_with("not valid JSON: parse error at line 1, column "));
