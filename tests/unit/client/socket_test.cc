@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,9 +10,13 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "support/poll_until.h"
 
 namespace nowcalls::client {
 namespace {
+
+using testing::kPatienceMs;
+using testing::PollUntil;
 
 // A port of 127.0.0.1 that connections go to; a full one swallows them, as a firewall does.
 class Port {
@@ -28,6 +33,8 @@ class Port {
     for (int i = 0; full && i < 4; ++i) {
       static_cast<void>(connect(Open(), As(&address), size));  // In progress.
     }
+    // Connections may reach the listener later than their connect has returned.
+    if (full) REQUIRE(PollUntil(kPatienceMs, [&] { return Waiting(listener) > 0; }));
   }
   ~Port() {
     for (const int fd : fds_) close(fd);
@@ -46,6 +53,13 @@ class Port {
     return address;
   }
   static sockaddr* As(sockaddr_in* address) { return reinterpret_cast<sockaddr*>(address); }
+  // Connections that nobody has accepted.
+  static uint32_t Waiting(int listener) {
+    tcp_info info{};
+    socklen_t size = sizeof(info);
+    REQUIRE(getsockopt(listener, IPPROTO_TCP, TCP_INFO, &info, &size) == 0);
+    return info.tcpi_unacked;
+  }
   int Open() {
     fds_.push_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     REQUIRE(fds_.back() >= 0);

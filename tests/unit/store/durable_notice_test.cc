@@ -83,11 +83,6 @@ TEST_CASE_FIXTURE(Notice, "what other threads do to logs is not told of") {
   CHECK(told == 1);
 }
 
-// What a kill would leave at this moment.
-void CopyLedger(const std::string& from, const std::string& to) {
-  std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
-}
-
 TEST_CASE("a batch that is told of is what the next load shows, before its commit has ended") {
   const testing::TempDir dir;
   RocksStoreOptions options;

@@ -214,7 +214,7 @@ TEST_CASE("starts that are killed one after the other leave no more than one of 
   {
     const auto store = OpenTiny(dir.Sub("whole"));
     CommitMany(&script, 30, 60, store.get());
-    fs::copy(dir.Sub("whole"), dir.Sub("killed"), fs::copy_options::recursive);
+    CopyLedger(dir.Sub("whole"), dir.Sub("killed"));
   }
   const std::string killed = dir.Sub("killed");
   const auto before = LedgerContents(killed);

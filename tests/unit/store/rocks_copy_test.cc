@@ -14,6 +14,7 @@
 #include "store/ledger_files.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
+#include "unit/store/elsewhere.h"
 #include "unit/store/rocks_fixture.h"
 
 namespace nowcalls::store {
@@ -148,7 +149,7 @@ TEST_CASE("the zeros behind a log and the spare stay behind, beside a server and
     CommitMany(&script, 1, 30, store.get());
   }
   REQUIRE(AnyHasZeros(dir.Sub("data")));
-  fs::copy(dir.Sub("data"), dir.Sub("killed"), fs::copy_options::recursive);
+  CopyLedger(dir.Sub("data"), dir.Sub("killed"));
   testing::WriteStringToFile(dir.Sub("killed/ledger/spare_log"), "half");
   // Of the record that was being written a power cut left the first half.
   const std::string log = LedgerFiles(dir.Sub("killed"), ".log").back();
@@ -196,15 +197,10 @@ TEST_CASE("data files are linked within a file system and copied to another") {
   for (const std::string& log : LedgerFiles(dir.Sub("copy"), ".log")) {
     CHECK(inode(log) != inode(dir.Sub("data/ledger/" + fs::path(log).filename().string())));
   }
-  char elsewhere[] = "/dev/shm/nowcalls-copy-XXXXXX";
-  if (mkdtemp(elsewhere) == nullptr || inode(elsewhere).first == inode(dir.path()).first) {
-    MESSAGE("skipped: there is no other file system");
-    return;
-  }
-  const std::string other = std::string(elsewhere) + "/copy";
-  CopyOf(*store, other);
-  CHECK(DifferenceOf(DumpAt(other), script.Expected()) == "");
-  fs::remove_all(elsewhere);
+  const Elsewhere elsewhere(dir);
+  if (!elsewhere.Found()) return;
+  CopyOf(*store, elsewhere.Sub("copy"));
+  CHECK(DifferenceOf(DumpAt(elsewhere.Sub("copy")), script.Expected()) == "");
 }
 
 TEST_CASE("a copy that is stopped says so, and one beside a server that is not ours is refused") {

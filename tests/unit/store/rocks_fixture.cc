@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "support/poll_until.h"
 #include "support/process.h"
 
 namespace nowcalls::store {
@@ -66,6 +67,21 @@ std::map<std::string, std::string> LedgerContents(const std::string& data_dir) {
     if (!name.starts_with("LOG")) files[name] = testing::ReadFileToString(entry.path());
   }
   return files;
+}
+
+void CopyLedger(const std::string& from, const std::string& to) {
+  const std::string ledger = to + "/ledger";
+  REQUIRE(testing::PollUntil(testing::kPatienceMs, [&] {
+    fs::remove_all(ledger);
+    fs::create_directories(to);
+    try {
+      const auto before = SnapshotOf(from);
+      fs::copy(from + "/ledger", ledger);
+      return SnapshotOf(from) == before;
+    } catch (const fs::filesystem_error&) {  // A file has vanished.
+      return false;
+    }
+  }));
 }
 
 void FlipByte(const std::string& path, uint64_t offset, int mask) {

@@ -38,6 +38,11 @@ std::map<std::string, std::string> SnapshotOf(const std::string& data_dir);
 // Name and bytes of every file there, but for RocksDB's own log.
 std::map<std::string, std::string> LedgerContents(const std::string& data_dir);
 
+// Makes DATA_DIR/ledger of `to` what a kill would leave at this moment of what a store that nobody
+// commits to has at `from`: once its threads (flushes, spares, the witness) have come to rest, or
+// the copy would be of several moments.
+void CopyLedger(const std::string& from, const std::string& to);
+
 // Flips the bits of `mask` in one byte.
 void FlipByte(const std::string& path, uint64_t offset, int mask);
 

@@ -332,7 +332,7 @@ TEST_CASE("damage in the log is not passed over because the server goes on behin
     FlipByte(log, PayloadOffsets(log).back(), 0x40);
     std::atomic<bool> stop = false;
     std::thread writer([&] {
-      while (!stop) CommitMany(&script, 1, 1, store->get());
+      for (int i = 0; i < 5'000 && !stop; ++i) CommitMany(&script, 1, 1, store->get());
     });
     const auto reader = RocksStore::OpenForRead(dir.path());
     stop = true;

@@ -23,6 +23,7 @@
 #include "support/poll_until.h"
 #include "support/small_disk.h"
 #include "support/temp_dir.h"
+#include "unit/store/elsewhere.h"
 #include "unit/store/rocks_fixture.h"
 
 namespace nowcalls::store {
@@ -33,37 +34,17 @@ using testing::kPatienceMs;
 using testing::PollUntil;
 using testing::TempDir;
 
-// A directory on another file system than `dir`, where no file of a ledger there can have a second
-// name. Empty: there is none.
-class Elsewhere {
- public:
-  explicit Elsewhere(const TempDir& dir) {
-    char made[] = "/dev/shm/nowcalls-copy-XXXXXX";
-    struct stat here {};
-    struct stat there {};
-    if (mkdtemp(made) == nullptr) return;
-    path_ = made;
-    REQUIRE(stat(dir.path().c_str(), &here) == 0);
-    REQUIRE(stat(made, &there) == 0);
-    is_other_ = here.st_dev != there.st_dev;
-  }
-  ~Elsewhere() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  Elsewhere(const Elsewhere&) = delete;
-  Elsewhere& operator=(const Elsewhere&) = delete;
-
-  bool Found() const {
-    if (!is_other_) MESSAGE("skipped: there is no other file system");
-    return is_other_;
-  }
-  std::string Sub(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-  bool is_other_ = false;
-};
+// Until what the store does by itself, which takes room and files, has probably ended.
+void AwaitRest(const std::string& data_dir) {
+  auto before = SnapshotOf(data_dir);
+  int the_same = 0;
+  REQUIRE(PollUntil(kPatienceMs, [&] {
+    auto now = SnapshotOf(data_dir);
+    the_same = now == before ? the_same + 1 : 0;
+    before = std::move(now);
+    return the_same == 20;
+  }));
+}
 
 // A disk that gives no byte of a log when a copy of it has been begun, until it is let go; so a
 // copy is held up as by a target that hangs.
@@ -209,7 +190,11 @@ void CheckHeldCopy(const std::string& data_dir, const std::string& to) {
     return NamesOf(data_dir, ".log").size() <= kFewLogs &&
            !std::includes(now.begin(), now.end(), tables.begin(), tables.end());
   };
-  PollUntil(kPatienceMs, deletes);
+  // As long as that goes on; each log takes some syncs.
+  for (size_t before = 0, left = SIZE_MAX; !PollUntil(kPatienceMs, deletes);) {
+    before = std::exchange(left, NamesOf(data_dir, ".log").size());
+    if (left >= before) break;
+  }
   CAPTURE(NamesOf(data_dir, ".log").size());
   CHECK(deletes());
   const Status copied = copying->End();
@@ -262,6 +247,7 @@ TEST_CASE("data files that cannot have a second name need room for a copy") {
     return store->CopyTo(to, never).status();
   };
   CHECK(copy_to(mounted + "/roomy").ok());
+  AwaitRest(dir.Sub("disk/data"));
   // For the logs and the manifest, and not for the data files.
   disk.FillUpTo(kRoomLeftBytes + 10 * 1024 * 1024);
   const Status refused = copy_to(mounted + "/tight");
@@ -289,6 +275,7 @@ TEST_CASE("a copy on the disk of the ledger leaves what the server wants to be f
     return (*opened)->CopyTo(to, never).status();
   };
   CHECK(copy_to(dir.Sub("disk/roomy")).ok());
+  AwaitRest(dir.Sub("disk/data"));
   disk.FillUpTo(options.copy_leaves_bytes - 1);
   const Status refused = copy_to(dir.Sub("disk/tight"));
   CHECK(refused.code() == StatusCode::kIoError);
@@ -308,6 +295,7 @@ TEST_CASE("a copy for which too few files may be open is refused, and links need
   const std::atomic<bool> never{false};
   // What there is to flush is flushed, and its files are open.
   REQUIRE(store->CopyTo(dir.Sub("first"), never).ok());
+  AwaitRest(dir.Sub("data"));
   rlimit before{};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
   const auto open_now = static_cast<rlim_t>(

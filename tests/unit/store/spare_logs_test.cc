@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdarg>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -104,6 +105,15 @@ class SpareFileSystem : public rocksdb::FileSystemWrapper {
   std::atomic<uint64_t> room{UINT64_MAX};
 };
 
+// Counts the spares that could not be made.
+class FailureLog : public rocksdb::Logger {
+ public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char* /*format*/, va_list /*arguments*/) override { ++lines; }
+
+  std::atomic<int> lines{0};
+};
+
 struct Spares {
   Spares() : lock(*LedgerLock::Take(dir.path())) {}
   // The lock's directory goes with it unless there is a ledger in it.
@@ -116,6 +126,7 @@ struct Spares {
   const std::unique_ptr<LedgerLock> lock;
   const std::shared_ptr<SpareFileSystem> files = std::make_shared<SpareFileSystem>();
   uint64_t zeros = 0;  // Of the last that was taken.
+  const std::shared_ptr<FailureLog> told = std::make_shared<FailureLog>();
   std::atomic<int> name_syncs{0};
   IOStatus on_sync_names;
   SpareLogs spares{files, lock.get(), kSpareBytes,
@@ -123,7 +134,7 @@ struct Spares {
                      ++name_syncs;
                      return on_sync_names;
                    },
-                   nullptr};
+                   told};
 };
 
 bool IsZeros(const std::string& bytes) {
@@ -189,10 +200,10 @@ TEST_CASE_FIXTURE(Spares,
   }
   SUBCASE("hardly any room before it is begun") { files->room = 10 * kSpareBytes; }
   spares.Ask();
-  REQUIRE(PollUntil(kPatienceMs, [&] {
-    spares.Ask();
-    return files->asked_for_room == 1 && (files->begun == 1 || files->room < UINT64_MAX);
-  }));
+  // Told when the thread has ended with it.
+  REQUIRE(PollUntil(kPatienceMs, [&] { return told->lines == 1; }));
+  CHECK(files->asked_for_room == 1);
+  CHECK((files->begun == 1 || files->room < UINT64_MAX));
   std::unique_ptr<rocksdb::FSWritableFile> file;
   CHECK(Take("000001.log", &file).IsNotFound());
   PollUntil(50, [&] {
@@ -488,7 +499,7 @@ TEST_CASE("what a kill leaves of a store with spares is the ledger, and the spar
   const auto store = RocksStore::Open(dir.Sub("whole"), Synced());
   REQUIRE(store.ok());
   CommitIntoSpare(dir.Sub("whole"), &script, store->get());
-  fs::copy(dir.Sub("whole"), dir.Sub("killed"), fs::copy_options::recursive);
+  CopyLedger(dir.Sub("whole"), dir.Sub("killed"));
   const std::string left_over = dir.Sub("killed/ledger/spare_log");
   WriteStringToFile(left_over, "half");
   WriteStringToFile(left_over + ".3", "used");
@@ -533,6 +544,7 @@ TEST_CASE("a store without spares goes on: they fail, or nobody waits for the di
     CommitMany(&script, 1, 30, store->get());
   }
   CHECK(LedgerFiles(dir.path(), ".log").back() != first);
+  if (asks) PollUntil(kPatienceMs, [&] { return files->begun + files->renewed > 0; });
   CHECK(files->begun + files->renewed == (asks ? 1 : 0));
   CHECK_FALSE(HasLogOfZeros(dir.path()));
   CHECK(DifferenceOf(DumpOf(store->get()), script.Expected()) == "");
