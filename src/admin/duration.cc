@@ -77,4 +77,10 @@ std::string HumanDuration(int64_t duration_ms) {
   return Pair(seconds / 86'400, "d", seconds % 86'400 / 3600, "h");
 }
 
+int64_t MsSince(int64_t then_ms, int64_t now_ms) {
+  int64_t since_ms = 0;
+  if (!__builtin_sub_overflow(now_ms, then_ms, &since_ms)) return since_ms;
+  return now_ms < then_ms ? INT64_MIN : INT64_MAX;
+}
+
 }  // namespace nowcalls::admin

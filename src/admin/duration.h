@@ -21,6 +21,9 @@ Result<int64_t> ParseDuration(std::string_view text);
 // "3d04h". A negative duration has a minus sign.
 std::string HumanDuration(int64_t duration_ms);
 
+// From `then_ms` to `now_ms`, or the longest there is: what a server says need not make sense.
+int64_t MsSince(int64_t then_ms, int64_t now_ms);
+
 }  // namespace nowcalls::admin
 
 #endif  // NOWCALLS_ADMIN_DURATION_H_

@@ -119,8 +119,8 @@ std::string HumanCell(const Cell& cell, Kind kind, int64_t now_ms) {
   if (const auto* flag = std::get_if<bool>(&cell)) return *flag ? "yes" : "no";
   if (const auto* ms = std::get_if<int64_t>(&cell)) {
     if (kind == Kind::kDuration) return HumanDuration(*ms);
-    if (kind == Kind::kAge) return HumanDuration(std::max<int64_t>(0, now_ms - *ms));
-    if (kind == Kind::kUntil) return HumanDuration(*ms - now_ms);
+    if (kind == Kind::kAge) return HumanDuration(std::max<int64_t>(0, MsSince(*ms, now_ms)));
+    if (kind == Kind::kUntil) return HumanDuration(MsSince(now_ms, *ms));
   }
   std::string raw;
   AppendRaw(cell, "-", &raw);

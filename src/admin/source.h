@@ -12,6 +12,7 @@
 #include <string>
 
 #include "admin/columns.h"
+#include "admin/duration.h"
 #include "nowcalls/status.h"
 #include "wire/namespace_rows.h"
 #include "wire/rows.h"
@@ -28,7 +29,7 @@ struct TokenFilter {
     return (!flow_id.has_value() || row.flow_id == *flow_id) &&
            (!client_id.has_value() || row.client_id == *client_id) &&
            (!name_space.has_value() || row.name_space == *name_space) &&
-           (min_age_ms == 0 || now_ms - row.issued_ms >= min_age_ms);
+           (min_age_ms == 0 || MsSince(row.issued_ms, now_ms) >= min_age_ms);
   }
 };
 
@@ -45,14 +46,14 @@ struct HistoryFilter {
   bool NeedsNow() const { return max_age_ms.has_value() || min_age_ms > 0; }
   // Of the row, and so of all that ended before it.
   bool IsTooOld(const wire::HistoryRow& row, int64_t now_ms) const {
-    return max_age_ms.has_value() && now_ms - row.ended_ms > *max_age_ms;
+    return max_age_ms.has_value() && MsSince(row.ended_ms, now_ms) > *max_age_ms;
   }
   bool Matches(const wire::HistoryRow& row, int64_t now_ms) const {
     return (!flow_id.has_value() || row.flow_id == *flow_id) &&
            (!client_id.has_value() || row.client_id == *client_id) &&
            (!name_space.has_value() || row.name_space == *name_space) &&
            (!reason.has_value() || row.reason == *reason) && !IsTooOld(row, now_ms) &&
-           (min_age_ms == 0 || now_ms - row.ended_ms >= min_age_ms);
+           (min_age_ms == 0 || MsSince(row.ended_ms, now_ms) >= min_age_ms);
   }
 };
 

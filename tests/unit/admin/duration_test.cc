@@ -53,6 +53,14 @@ TEST_CASE("a person reads at most two units, cut off rather than rounded") {
   CHECK(HumanDuration(INT64_MIN).substr(0, 1) == "-");
 }
 
+TEST_CASE("times that make no sense are as far apart as can be said") {
+  CHECK(MsSince(1'000, 4'500) == 3'500);
+  CHECK(MsSince(4'500, 1'000) == -3'500);
+  CHECK(MsSince(-2, INT64_MAX) == INT64_MAX);
+  CHECK(MsSince(INT64_MIN, 0) == INT64_MAX);
+  CHECK(MsSince(2, INT64_MIN) == INT64_MIN);
+}
+
 TEST_CASE("what is printed for ten seconds and more can be typed back") {
   for (const int64_t ms : {10'000, 59'000, 133'000, 3'660'000, 273'600'000}) {
     CHECK(*ParseDuration(HumanDuration(ms)) == ms);
