@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kTimeoutMs = 5000;
 constexpr size_t kRulesPerNamespace = 256;
+constexpr double kTimeoutFactorMax = 1000;  // Servers have 2 to 3.
 
 Result<std::unique_ptr<client::BlockingClient>> Connect(const Options& options) {
   return client::BlockingClient::Connect(options.target.peer.ToString(), kTimeoutMs);
@@ -69,6 +70,10 @@ Status NowcallsTarget::ReadFacts(client::BlockingClient* client) {
     timeout_factor_ = info->at("settings").at("resource_timeout_factor");
   } catch (const nlohmann::json::exception& error) {
     return Status::Unavailable(std::string("the server's info is not understood: ") + error.what());
+  }
+  if (!(timeout_factor_ >= 1 && timeout_factor_ <= kTimeoutFactorMax)) {
+    return Status::Unavailable("the server's info is not understood: resource_timeout_factor is " +
+                               std::to_string(timeout_factor_));
   }
   return {};
 }

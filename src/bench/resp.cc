@@ -92,7 +92,10 @@ RespOutcome TakeResp(std::string_view* input, RespValue* value) {
       if (!ReadNumber(line, &value->integer)) return RespOutcome::kInvalid;
       break;
     case '*':
-      if (!ReadNumber(line, &value->integer) || value->integer < -1) return RespOutcome::kInvalid;
+      if (!ReadNumber(line, &value->integer) || value->integer < -1 ||
+          value->integer > kRespElementsMax) {
+        return RespOutcome::kInvalid;
+      }
       value->kind = value->integer < 0 ? RespKind::kNull : RespKind::kArray;
       break;
     case '$': return TakeBulk(line, rest, input, value);

@@ -27,6 +27,7 @@ struct RespValue {
 enum class RespOutcome : uint8_t { kValue, kIncomplete, kInvalid };
 
 inline constexpr int64_t kRespBulkBytesMax = 64 * 1024 * 1024;
+inline constexpr int64_t kRespElementsMax = 1024 * 1024;  // Of an array.
 
 // Takes one value off the front of *input; of an array only the head, and its elements are the next
 // values. *input is left alone unless the outcome is kValue. kInvalid: the bytes are no RESP2.
