@@ -36,11 +36,12 @@ class OpenFile {
   const int fd_;
 };
 
-int64_t Nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
-
 FileSignature SignatureOf(const struct stat& info) {
-  return {info.st_dev, info.st_ino, info.st_size, Nanoseconds(info.st_mtim),
-          Nanoseconds(info.st_ctim)};
+  return {info.st_dev,
+          info.st_ino,
+          info.st_size,
+          {info.st_mtim.tv_sec, info.st_mtim.tv_nsec},
+          {info.st_ctim.tv_sec, info.st_ctim.tv_nsec}};
 }
 
 std::string ErrorText() { return std::generic_category().message(errno); }

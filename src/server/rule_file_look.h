@@ -17,11 +17,19 @@ namespace nowcalls::server {
 // What stat tells that changes with the content, but for a second change within the file system's
 // tick.
 struct FileSignature {
+  // Whatever the file system says, which need not be a time that fits nanoseconds.
+  struct FileTime {
+    int64_t seconds = 0;
+    int64_t nanoseconds = 0;
+
+    bool operator==(const FileTime&) const = default;
+  };
+
   uint64_t device = 0;
   uint64_t inode = 0;
   int64_t size = 0;
-  int64_t modified_ns = 0;
-  int64_t changed_ns = 0;
+  FileTime modified;
+  FileTime changed;
 
   bool operator==(const FileSignature&) const = default;
 };

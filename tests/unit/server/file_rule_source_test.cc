@@ -2,6 +2,7 @@
 #include "server/file_rule_source.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -341,6 +342,18 @@ TEST_CASE("changes that leave the size of the file as it is are seen by looking,
   for (int count = 1; count < 10; ++count) {
     w.Write("shop", {{.flow = 1, .count = static_cast<double>(count)}});
     w.AwaitLevel(1, count);
+  }
+}
+
+TEST_CASE("a file whose time is too far off for nanoseconds is loaded as others") {
+  Watched w({"shop"}, /*watches_max=*/0);
+  w.Start();
+  for (const int64_t seconds : {13'000'000'000, 13'000'000'001}) {  // The year 2381.
+    w.Write("shop~", {{.flow = 1, .count = static_cast<double>(seconds % 10 + 1)}});
+    const timespec times[] = {{seconds, 0}, {seconds, 0}};
+    REQUIRE(utimensat(AT_FDCWD, w.Path("shop~").c_str(), times, 0) == 0);
+    fs::rename(w.Path("shop~"), w.Path("shop"));
+    w.AwaitLevel(1, static_cast<double>(seconds % 10 + 1));
   }
 }
 
