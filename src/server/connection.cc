@@ -2,6 +2,7 @@
 
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -15,6 +16,7 @@ Connection::Connection(uv_loop_t* loop, int fd, engine::ConnectionId id, ReadBuf
   tcp_.data = this;
   NOWCALLS_CHECK(uv_tcp_init(loop, &tcp_) == 0);
   if (uv_tcp_open(&tcp_, fd) != 0) {
+    close(fd);
     CloseNow();
   } else {
     StartReading();

@@ -24,8 +24,8 @@ namespace nowcalls::server {
 
 class LineWriter {
  public:
-  // The line, with its newline, that stands for `lines` lost ones. Called on any thread, one at a
-  // time.
+  // The line, with its newline, that stands for `lines` lost ones. Called on any thread, and on two
+  // at once.
   using LostNote = std::function<std::string(uint64_t lines)>;
 
   // `fd` stays open for as long as the process lives: a thread that is stuck may still use it.
