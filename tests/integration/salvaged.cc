@@ -89,13 +89,14 @@ void CheckSameRows(const char* what, const std::map<Key, Json>& left,
                    const std::map<Key, Json>& right) {
   CAPTURE(what);
   for (const auto& [key, row] : left) {
-    CAPTURE(row.dump());
+    const std::string in_left = row.dump();
     const auto other = right.find(key);
     const std::string in_right = other == right.end() ? "not there" : other->second.dump();
-    CHECK(in_right == row.dump());
+    CHECK(in_right == in_left);
   }
   for (const auto& [key, row] : right) {
-    CAPTURE(row.dump());
+    const std::string in_right = row.dump();
+    CAPTURE(in_right);
     CHECK(left.contains(key));
   }
 }
