@@ -454,8 +454,8 @@ TEST_CASE_FIXTURE(Damaged, "without the data files of the sessions all tokens co
   CHECK_FALSE(told.differs.has_value());
   Contents expected = life.last();
   for (const auto& [number, row] : life.closed().sessions) {
-    CAPTURE(number);
     const std::string made_up = "@salvaged:" + std::to_string(number);
+    CAPTURE(made_up);
     for (auto& [id, token] : expected.tokens) {
       if (token.at("session") == number) token["client_id"] = made_up;
     }
