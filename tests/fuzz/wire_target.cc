@@ -185,6 +185,11 @@ class Script {
 
   // In steps of a loop, or at once, as for a server that was stopped.
   void Pass(uint8_t time) {
+    // Who is too slow is heard no more, and what it asked is dropped; if it waits for a backup, it
+    // stays connected all the same.
+    for (Client& client : clients_) {
+      if (!client.held_back.empty() && AwaitsBackup(client)) client.sound = false;
+    }
     if (time < 16) return h_.Pass(time * 60);
     h_.Sleep(time * 120);
     h_.Settle();
@@ -234,6 +239,11 @@ class Script {
       if (client.sound) waiting += CountWaiting(client);
     }
     REQUIRE(waiting <= h_.core().waiters());
+  }
+
+  static bool AwaitsBackup(const Client& client) {
+    return std::any_of(client.asked.begin(), client.asked.end(),
+                       [](const auto& asked) { return asked.second == Method::kBackup; });
   }
 
   // Of a client to which nothing is on its way.
