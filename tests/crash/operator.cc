@@ -22,9 +22,15 @@ constexpr int64_t kDrained[] = {4, 12};
 // Most calls take all there is, some leave tokens.
 constexpr int64_t kLimitMax = 1'000;
 
+// With the times that the checker expects.
 Json RetiredRules(bool in_force) {
   Json rules = Json::array();
-  if (in_force) rules.push_back(testing::RuleJson(RuleSets::kRetiredFlow, 1'000));
+  for (const FlowFacts& flow : RuleSets::Flows()) {
+    if (!in_force || flow.flow_id != RuleSets::kRetiredFlow) continue;
+    rules.push_back(testing::RuleJson(flow.flow_id, 1'000,
+                                      {{"resourceTimeout", flow.resource_timeout_ms},
+                                       {"clientOfflineTime", flow.client_offline_ms}}));
+  }
   return rules;
 }
 
