@@ -52,9 +52,9 @@ TEST_CASE("kills from within, between any two calls on files, lose nothing eithe
   CAPTURE(result.dir);
   for (const auto& violation : result.violations) FAIL_CHECK(violation);
   CHECK(result.cycles == 10);
-  // The timer ends some, but never two in a row.
+  // The timer ends some, but hardly two in a row: behind it comes a point that a start reaches.
   const auto by_timer = result.fired.find("timer");
-  CHECK((by_timer == result.fired.end() || by_timer->second < 5));
+  CHECK((by_timer == result.fired.end() || 2 * by_timer->second <= result.cycles));
 }
 
 TEST_CASE("the demo takes no arguments, and says so before it begins") {
