@@ -102,6 +102,16 @@ void Process::Signal(int signal) const {
   if (pid_ > 0 && !ended_) kill(pid_, signal);
 }
 
+void Process::Stop() const {
+  Signal(SIGSTOP);
+  const bool stopped = PollUntil(kPatienceMs, [this] {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG) == 0 &&
+           info.si_pid == pid_;
+  });
+  if (!stopped) throw std::runtime_error("a process ignores SIGSTOP, or has ended");
+}
+
 std::optional<int> Process::Wait(int64_t timeout_ms) {
   PollUntil(timeout_ms, [this] {
     if (ended_ || pid_ <= 0) return true;

@@ -42,6 +42,9 @@ class Process {
   pid_t pid() const { return pid_; }
   bool Running();
   void Signal(int signal) const;
+  // SIGSTOP, and waits until no thread of it runs any more. Throws std::runtime_error when it does
+  // not stop.
+  void Stop() const;
   // How it ended: the exit code, or minus the number of the signal that killed it. Empty when it
   // still runs after `timeout_ms`.
   std::optional<int> Wait(int64_t timeout_ms = kPatienceMs);
