@@ -4,6 +4,7 @@
 #include <csignal>
 #include <filesystem>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -127,8 +128,14 @@ TEST_CASE("flows are swapped between the files of two namespaces in one step") {
   write("b.json", RuleJson(2, 2));
   TestServer server(
       nullptr, {{"--rules", "a=" + dir.Sub("a.json"), "--rules", "b=" + dir.Sub("b.json")}, {}});
+  // A look that is under way might see one file as it was and the other as it will be: after these
+  // lines those of the start are over, too.
+  server.server().process().Signal(SIGHUP);
+  for (const char* name : {"a.json", "b.json"}) {
+    REQUIRE(server.server().LogHas("rule file " + dir.Sub(name) + ": reloaded, "));
+  }
   // It looks a fifth of a second after a change, and a disk may take longer than that.
-  server.server().process().Signal(SIGSTOP);
+  server.server().process().Stop();
   write("a.json", RuleJson(2, 20));
   write("b.json", RuleJson(1, 10));
   server.server().process().Signal(SIGCONT);
@@ -137,8 +144,12 @@ TEST_CASE("flows are swapped between the files of two namespaces in one step") {
     const auto rows = ListAll(&client, "rules_list", Json::array({nullptr}));
     return rows.size() == 2 && rows[0].at("namespace") == "b" && rows[1].at("namespace") == "a";
   }));
-  CAPTURE(server.server().log());
-  CHECK_FALSE(Contains(server.server().log(), " warn "));
+  // A disk that stalls is in the log, too.
+  std::istringstream log(server.server().log());
+  for (std::string line; std::getline(log, line);) {
+    CAPTURE(line);
+    CHECK_FALSE((Contains(line, " warn ") && Contains(line, "rule file")));
+  }
 }
 
 TEST_CASE("a ConfigMap that Kubernetes publishes anew is in force") {
