@@ -17,6 +17,7 @@
 #include "integration/calls.h"
 #include "support/admin.h"
 #include "support/fake_server.h"
+#include "support/machine.h"
 #include "support/server_process.h"
 
 namespace nowcalls::testing {
@@ -78,7 +79,9 @@ void CheckAddsUp(const Json& figures) {
 }
 
 TEST_CASE("nowcalls-bench in a closed loop counts what the server counts, and leaves nothing") {
-  TestServer server;
+  Machine machine;  // On a disk that stalls nothing is answered within the interval.
+  machine.control().sync_is_free = 1;
+  TestServer server(nullptr, {{}, machine.environment()});
   const Json figures =
       Figures({"--connections", "3", "--in-flight", "4", "--flows", "2", "--duration", "0.5",
                "--warm-up", "0", "--server-pid", std::to_string(server.server().process().pid())},
@@ -120,7 +123,9 @@ TEST_CASE("nowcalls-bench in an open loop does every operation of its schedule")
 }
 
 TEST_CASE("nowcalls-bench counts refusals by their limit") {
-  TestServer server;
+  Machine machine;  // As above.
+  machine.control().sync_is_free = 1;
+  TestServer server(nullptr, {{}, machine.environment()});
   const Json figures = Figures({"--level", "1", "--connections", "2", "--in-flight", "3",
                                 "--hold-ms", "5", "--duration", "0.3", "--keep-rules"},
                                Nowcalls(server));
