@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <numeric>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -335,7 +336,7 @@ std::string FindRedisServer() {
   return "";
 }
 
-// A port that was free just now; Redis cannot choose one itself.
+// A port that was free just now; Redis cannot choose one itself. Another program may be quicker.
 uint16_t FreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -355,12 +356,16 @@ TEST_CASE("nowcalls-bench measures Redis in the same way") {
     return;
   }
   const TempDir dir;
-  const std::string port = std::to_string(FreePort());
-  Process redis(
-      {{program, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", dir.path()}, {}});
-  const std::string target = "redis://127.0.0.1:" + port;
-  REQUIRE(PollUntil(kPatienceMs, [&target] {
-    return RunBench({"idle", "--duration", "0.1"}, target).exit_code == 0;
+  std::optional<Process> redis;
+  std::string target;
+  REQUIRE(PollUntil(kPatienceMs, [&] {
+    if (!redis.has_value() || !redis->Running()) {
+      const std::string port = std::to_string(FreePort());
+      redis.emplace(Process::Options{
+          {program, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", dir.path()}, {}});
+      target = "redis://127.0.0.1:" + port;
+    }
+    return RunBench({"idle", "--duration", "0.1"}, target).exit_code == 0 && redis->Running();
   }));
   const Json closed = Figures({"--connections", "2", "--level", "3", "--in-flight", "4",
                                "--duration", "0.3", "--warm-up", "0"},
