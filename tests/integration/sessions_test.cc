@@ -165,7 +165,11 @@ TEST_CASE("under AVG_LOCAL the level follows the sessions of the namespace") {
 // Clients of one namespace that come and go at random, with tokens in their hands or without.
 class Flapping {
  public:
-  Flapping() : server_({RuleJson(1, 2, {{"thresholdType", 0}, {"clientOfflineTime", 600'000}})}) {}
+  Flapping()
+      : server_({RuleJson(1, 2,
+                          {{"thresholdType", 0},
+                           {"resourceTimeout", 600'000},
+                           {"clientOfflineTime", 600'000}})}) {}
 
   void Step() {
     const size_t index = prng_.Below(clients_.size());
