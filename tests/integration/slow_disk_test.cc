@@ -65,11 +65,11 @@ TEST_CASE("on a slow disk clients that push are held back, memory is bounded, no
   for (int64_t i = 0; i < kRequests; ++i) {
     flood += EncodeRequest(static_cast<uint32_t>(i), "acquire", {kFlow, 1});
   }
+  const int64_t syncs_before = machine.control().syncs;
   for (int64_t i = 0; i < kClients; ++i) {
     clients.emplace_back(server.address());
     REQUIRE(clients.back().SendRaw(flood));
   }
-  const int64_t syncs_before = machine.control().syncs;
   int64_t granted = 0;
   REQUIRE(PollUntil(kPatienceMs, [&] {
     granted = NowCalls(&watcher, kFlow);
