@@ -35,6 +35,27 @@ bool CommitsInline(RpcClient* client, Machine* machine) {
   });
 }
 
+// Has the disk hang under a commit that the loop makes, of an acquire whose answer is `client`'s.
+// However quick commits are, one that is held up leaves the next to the commit thread. REQUIRES: no
+// token of kOtherFlow is out.
+void HangInline(RpcClient* client, Machine* machine) {
+  MachineControl& control = machine->control();
+  REQUIRE(PollUntil(kPatienceMs, [&] {
+    REQUIRE(CommitsInline(client, machine));
+    const int64_t begun = control.syncs_begun;
+    const int64_t on_loop = control.loop_syncs_begun;
+    control.sync_takes_ms = 2 * kPatienceMs;
+    client->Send("acquire", {kOtherFlow, 1});
+    REQUIRE(PollUntil(kPatienceMs, [&] { return control.syncs_begun > begun; }));
+    if (control.loop_syncs_begun > on_loop) return true;
+    control.sync_takes_ms = 0;
+    const Reply grant = client->Receive();
+    REQUIRE_MESSAGE(grant.ok(), grant.ToString());
+    REQUIRE(Release(client, grant.result.at(1).get<uint64_t>()) == kStatusReleaseOk);
+    return false;
+  }));
+}
+
 // The disk hangs from now on, and of what `client` sends there is more than the server takes before
 // it goes on. REQUIRES: --requests-in-flight-max 2, no tokens are out, and commits are not inline.
 void PushOntoHangingDisk(const TestServer& server, RpcClient* client, Machine* machine) {
@@ -191,9 +212,7 @@ TEST_CASE("what came while an inline commit hung is answered, and the log tells 
   TestServer server(RuleJson(kOtherFlow, 1), {{}, machine.environment()});
   RpcClient alice = server.Connect("alice");
   RpcClient bob = server.Connect("bob");
-  REQUIRE(CommitsInline(&bob, &machine));
-  machine.control().sync_takes_ms = 2 * kPatienceMs;
-  alice.Send("acquire", {kOtherFlow, 1});
+  HangInline(&alice, &machine);
   REQUIRE(server.server().LogHas("which answers nobody meanwhile; look at the disk under "));
   bob.Send("ping");
   machine.control().sync_takes_ms = 0;
@@ -261,9 +280,7 @@ TEST_CASE("signals that come while an inline commit hangs are seen when it has e
   machine.control().sync_is_free = 1;
   TestServer server(RuleJson(kOtherFlow, 1), {{}, machine.environment()});
   RpcClient alice = server.Connect("alice");
-  REQUIRE(CommitsInline(&alice, &machine));
-  machine.control().sync_takes_ms = 2 * kPatienceMs;
-  alice.Send("acquire", {kOtherFlow, 1});
+  HangInline(&alice, &machine);
   REQUIRE(server.server().LogHas("which answers nobody meanwhile; look at the disk under "));
   server.server().process().Signal(SIGTERM);
   machine.control().boot_offset_ms += 1'000;

@@ -22,8 +22,10 @@ struct MachineControl {
   std::atomic<int64_t> sync_is_free;   // Above 0: nothing is synced really.
   std::atomic<int64_t> syncs;          // How many have ended.
   std::atomic<int64_t> loop_syncs;     // And how many of them on the process's first thread.
-  std::atomic<int64_t> tcp_hurry;      // Above 0: TCP's times by which dead peers are found are
-                                       // divided by it.
+  std::atomic<int64_t> syncs_begun;    // How many have begun,
+  std::atomic<int64_t> loop_syncs_begun;  // and how many of them on that thread, counted before.
+  std::atomic<int64_t> tcp_hurry;         // Above 0: TCP's times by which dead peers are found are
+                                          // divided by it.
 };
 static_assert(std::atomic<int64_t>::is_always_lock_free);
 

@@ -53,6 +53,8 @@ void Add(int64_t offset_ms, timespec* time) {
 int Sync(int (*next)(int), int fd) {
   constexpr int64_t kLookMs = 5;
   const timespec look{0, kLookMs * 1'000'000};
+  if (gettid() == getpid()) ++Control().loop_syncs_begun;
+  ++Control().syncs_begun;
   for (int64_t ms = 0; ms < Control().sync_takes_ms; ms += kLookMs) nanosleep(&look, nullptr);
   const int result = Control().sync_is_free > 0 ? 0 : next(fd);
   ++Control().syncs;
