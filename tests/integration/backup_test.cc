@@ -354,6 +354,8 @@ class HeldVerification {
 
   ServerProcess& server() { return server_.server(); }
   RpcClient& admin() { return admin_; }
+  // What becomes of the backup. Who verifies lets all others go first, and may take long.
+  Reply Answer() { return admin_.Receive(4 * kPatienceMs); }
   pid_t verifier() const { return verifier_; }
   const std::string& to() const { return to_; }
 
@@ -369,7 +371,7 @@ class HeldVerification {
     if (verifier_ != 0 && kill(verifier_, SIGSTOP) == 0) {
       PollUntil(kPatienceMs, [&] { return StateOf(verifier_) == 'T' || IsGone(verifier_); });
     }
-    if (StateOf(verifier_) != 'T') REQUIRE(admin_.Receive().ok());
+    if (StateOf(verifier_) != 'T') REQUIRE(Answer().ok());
   }
 
   TestServer server_;
@@ -392,7 +394,7 @@ TEST_CASE("SIGTERM ends a server and the process that verifies for it, whatever 
   HeldVerification held;
   CHECK(held.server().Terminate() == 0);
   CHECK(IsGone(held.verifier()));
-  const Reply reply = held.admin().Receive();
+  const Reply reply = held.Answer();
   CAPTURE(reply.ToString());
   REQUIRE(reply.kind == Reply::Kind::kError);
   CHECK(Contains(reply.error_message, "the server ends"));
@@ -403,20 +405,20 @@ TEST_CASE("what asks all processes of a service to end is not taken for damage o
   HeldVerification held;
   for (const int signal : {SIGTERM, SIGINT, SIGQUIT, SIGHUP}) kill(held.verifier(), signal);
   kill(held.verifier(), SIGCONT);
-  const Reply reply = held.admin().Receive();
+  const Reply reply = held.Answer();
   CHECK_MESSAGE(reply.ok(), reply.ToString());
 }
 
 TEST_CASE("a backup fails when its verification is killed, and the next one is made") {
   HeldVerification held;
   kill(held.verifier(), SIGKILL);
-  const Reply reply = held.admin().Receive();
+  const Reply reply = held.Answer();
   CAPTURE(reply.ToString());
   REQUIRE(reply.kind == Reply::Kind::kError);
   CHECK(Contains(reply.error_message, "could not be verified"));
   CHECK(Contains(reply.error_message, "SIGKILL"));
   CHECK_FALSE(fs::exists(held.to()));
-  CHECK(held.admin().Call("backup", Json::array({held.to()})).ok());
+  CHECK(held.admin().Call("backup", Json::array({held.to()}), 4 * kPatienceMs).ok());
 }
 
 TEST_CASE("a backup that cannot be made is refused with what is wrong, and leaves nothing") {
