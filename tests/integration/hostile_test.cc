@@ -33,9 +33,9 @@ const std::string kOpenRequest = Bytes("\x94\x00\x01\xa4ping");
 class Hostile {
  public:
   Hostile() : Hostile(std::vector<std::string>{}) {}
-  explicit Hostile(std::vector<std::string> arguments)
+  explicit Hostile(std::vector<std::string> arguments, int64_t incomplete_ms = 300)
       : server({RuleJson(kHonestFlow, 1), RuleJson(kHostileFlow, 100'000)},
-               {WithTimeout(std::move(arguments)), {}}),
+               {WithTimeout(std::move(arguments), incomplete_ms), {}}),
         honest(server.address(), kHonestFlow) {
     REQUIRE(honest.MakesProgress());
     resident_before = ResidentBytes(server.server().process().pid());
@@ -58,8 +58,9 @@ class Hostile {
   uint64_t resident_before = 0;
 
  private:
-  static std::vector<std::string> WithTimeout(std::vector<std::string> arguments) {
-    arguments.insert(arguments.end(), {"--message-incomplete-ms", "300"});
+  static std::vector<std::string> WithTimeout(std::vector<std::string> arguments,
+                                              int64_t incomplete_ms) {
+    arguments.insert(arguments.end(), {"--message-incomplete-ms", std::to_string(incomplete_ms)});
     return arguments;
   }
 };
@@ -131,7 +132,13 @@ TEST_CASE_FIXTURE(Hostile,
   CheckWell();
 }
 
-TEST_CASE_FIXTURE(Hostile, "a message that arrives byte by byte is answered") {
+// A server that lets peers take their time.
+class Unhurried : public Hostile {
+ public:
+  Unhurried() : Hostile({}, kPatienceMs) {}
+};
+
+TEST_CASE_FIXTURE(Unhurried, "a message that arrives byte by byte is answered") {
   RpcClient client = server.Connect("slow");
   for (const char byte : EncodeRequest(7, "acquire", {kHostileFlow, 3})) {
     CHECK(client.SendRaw({&byte, 1}));
