@@ -140,7 +140,8 @@ bool CutOffRestore(const std::string& backup, const std::string& data_dir) {
   Process restore({.argv = {ProductBinary("nowcalls-admin"), "restore", "--from", backup,
                             "--data-dir", data_dir},
                    .environment = {}});
-  PollUntil(kPatienceMs, [&] { return fs::exists(data_dir + "/restoring/ledger"); });
+  PollUntil(kPatienceMs,
+            [&] { return fs::exists(data_dir + "/restoring/ledger") || !restore.Running(); });
   restore.Signal(SIGKILL);
   restore.Wait();
   return !fs::exists(data_dir + "/ledger");
