@@ -78,12 +78,13 @@ void DiskView::Apply(const FileCall& call) {
   } else if (call.what == testing::kMadeDir) {
     AddName(call.path);
   } else if (call.what == testing::kWrote) {
-    files_[call.path] = Content::kUnsynced;
+    const bool synced = file != files_.end() && file->second == Content::kSynced;
+    files_[call.path] = synced ? Content::kRewritten : Content::kUnsynced;
   } else if (call.what == testing::kCut) {
     // Zeros behind a log may stay.
     if (!call.path.ends_with(".log")) files_[call.path] = Content::kUnsynced;
   } else if (call.what == testing::kSynced) {
-    if (file != files_.end() && file->second == Content::kUnsynced) file->second = Content::kSynced;
+    if (file != files_.end() && IsLoose(file->second)) file->second = Content::kSynced;
     std::erase_if(loose_names_,
                   [&](const std::string& name) { return ParentOf(name) == call.path; });
   } else if (call.what == testing::kLinked) {
@@ -97,10 +98,15 @@ void DiskView::Apply(const FileCall& call) {
   }
 }
 
+void DiskView::HasTwoSlots(const std::string& path) {
+  const auto file = files_.find(path);
+  if (file != files_.end() && file->second == Content::kRewritten) file->second = Content::kSynced;
+}
+
 std::vector<std::string> DiskView::LooseWithin(const std::string& root) const {
   std::vector<std::string> loose;
   for (const auto& [file, content] : files_) {
-    if (content == Content::kUnsynced && IsIn(file, root) && Counts(file)) {
+    if (IsLoose(content) && IsIn(file, root) && Counts(file)) {
       loose.push_back(file + " was written after its last sync");
     }
   }

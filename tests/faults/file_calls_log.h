@@ -36,6 +36,9 @@ class FileCallsLog {
 class DiskView {
  public:
   void Apply(const FileCall& call);
+  // A file of two slots is certain as well when it was written once since it was synced: whoever
+  // writes it changes one of them at a time.
+  void HasTwoSlots(const std::string& path);
 
   // What is not certain of the tree at `root`: one line a file or name. `LOCK` and `LOG`, which are
   // not part of a ledger, do not count.
@@ -53,7 +56,11 @@ class DiskView {
   void Remove(const std::string& path);
   void Rename(const std::string& path, const std::string& now);
 
-  enum class Content { kNone, kUnsynced, kSynced };
+  enum class Content { kNone, kUnsynced, kSynced, kRewritten };  // kRewritten: once since a sync.
+
+  static bool IsLoose(Content content) {
+    return content == Content::kUnsynced || content == Content::kRewritten;
+  }
 
   std::map<std::string, Content> files_;  // By path, those that were made, written or linked.
   std::set<std::string> loose_names_;     // Paths whose directories are to be synced.
