@@ -1,12 +1,30 @@
 #include "support/admin.h"
 
+#include <algorithm>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
 
 namespace nowcalls::testing {
 
+namespace {
+
+// The tool's own patience is for people, and ends before a disk that stalls twice does. A backup
+// has more; verify and repair ask no server.
+bool MayWaitLonger(const Source& source, const std::vector<std::string>& command) {
+  const auto has = [&](const char* word) {
+    return std::find(command.begin(), command.end(), word) != command.end();
+  };
+  return source.flag == "--server" && !has("--timeout") && !has("backup") && !has("verify") &&
+         !has("repair");
+}
+
+}  // namespace
+
 Finished RunAdmin(const Source& source, std::vector<std::string> command) {
+  if (MayWaitLonger(source, command)) {
+    command.insert(command.end(), {"--timeout", std::to_string(kPatienceMs)});
+  }
   std::vector<std::string> argv = {ProductBinary("nowcalls-admin")};
   argv.insert(argv.end(), command.begin(), command.end());
   argv.insert(argv.end(), {source.flag, source.value});

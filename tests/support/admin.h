@@ -22,7 +22,8 @@ struct Source {
   static Source Live(std::string address) { return {"--server", std::move(address)}; }
 };
 
-// nowcalls-admin COMMAND... with the source's flag behind it.
+// nowcalls-admin COMMAND... with the source's flag behind it. A server is waited for as long as
+// tests do, unless the command says for how long.
 Finished RunAdmin(const Source& source, std::vector<std::string> command);
 
 // The same with --format jsonl. Throws std::runtime_error with stderr when the tool fails, or
