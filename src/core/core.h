@@ -186,7 +186,8 @@ class Core {
   // Those below may have been given out, though nothing that was loaded tells of them
   // (ledger/fence_line.h): neither they nor their ids are again. After FinishLoad.
   void SkipFences(uint64_t next) { next_fence_ = first_fence_ = std::max(next_fence_, next); }
-  // The server is ready: restart grace counts from now. Last of all, since loading takes its time.
+  // The server is ready: restart grace counts from now. Last of all, since loading takes its time;
+  // again when clients can connect, if that is later.
   void Begin(Instant now);
 
   // --- Sessions. ---

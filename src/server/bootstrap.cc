@@ -208,6 +208,8 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   if (!listener.ok()) return listener.status();
   hold.reset();
   const HostPort address = (*listener)->address();
+  // Nobody could come back while the disk took the rules.
+  ledger->core->Begin(ledger->Now());
   server.Start(*std::move(listener));
   const Status written = port_file.Write(address.port);
   if (!written.ok()) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "integration/calls.h"
 #include "support/admin.h"
 #include "support/machine.h"
@@ -301,6 +302,26 @@ TEST_CASE("a disk that hangs for longer than a second is in the log, and passes"
   machine.control().sync_takes_ms = 0;
   CHECK(Acquire(&alice, kFlow).status == kStatusOk);
   CHECK(server.server().LogHas("grants wait for the disk under "));
+}
+
+TEST_CASE(
+    "restart grace begins when clients can connect, however long the disk took for the start") {
+  constexpr int64_t kGraceMs = 2'000;
+  Machine machine;
+  TestServer server(RuleJson(kFlow, 10, {{"clientOfflineTime", 1}}),
+                    {{"--restart-grace-ms", std::to_string(kGraceMs)}, machine.environment()});
+  RpcClient alice = server.Connect("alice");
+  const Grant grant = Acquire(&alice, kFlow);
+  REQUIRE(grant.status == kStatusOk);
+  const int64_t before_ms = BoottimeMs();
+  machine.control().sync_takes_ms = kGraceMs / 4;
+  server.server().Restart();
+  machine.control().sync_takes_ms = 0;
+  // What it would have had for longer than that, if it began with the reading of the ledger.
+  CHECK(BoottimeMs() - before_ms > 2 * kGraceMs);
+  RpcClient again(server.address());
+  CHECK(ResultOf(&again, "hello", {1, "default", "alice"}).at(3) == 1);
+  CHECK(Release(&again, grant.token_id) == kStatusReleaseOk);
 }
 
 }  // namespace
