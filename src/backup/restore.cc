@@ -118,9 +118,7 @@ Status Mark(const std::string& data_dir, const std::optional<ledger::Seal>& last
 Result<Restored> RestoreTo(const std::string& from, const std::string& work, Manifest manifest,
                            const ClockSample& now, const std::atomic<bool>& stop) {
   const std::string ledger = store::LedgerDir(work);
-  for (const std::string& dir : {work, ledger}) {
-    if (mkdir(dir.c_str(), kDirMode) != 0) return store::CannotMakeDirectory(dir, errno);
-  }
+  if (mkdir(ledger.c_str(), kDirMode) != 0) return store::CannotMakeDirectory(ledger, errno);
   NOWCALLS_RETURN_IF_ERROR(CopyVerbatim(manifest, store::LedgerDir(from), ledger, stop));
   const Result<VerifySummary> summary = VerifyCopy(work, stop);
   if (!summary.ok()) return summary.status();
@@ -163,6 +161,8 @@ Result<Restored> Restore(const std::string& from, const std::string& data_dir,
   const Result<bool> made = MakeDataDir(dir);
   if (!made.ok()) return made.status();
   const std::string work = dir + "/" + store::kRestoringName;
+  // One that is there already is that of a restore beside this one.
+  if (mkdir(work.c_str(), kDirMode) != 0) return store::CannotMakeDirectory(work, errno);
   Result<Restored> restored = RestoreTo(from, work, *std::move(manifest), now, stop);
   Status status = restored.status();
   if (status.ok()) status = MoveIntoPlace(work, dir);
