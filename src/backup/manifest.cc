@@ -41,6 +41,25 @@ Result<uint32_t> ParseCrc(const std::string& text) {
   return Status::Corruption(Quoted(text) + " is no checksum");
 }
 
+// Whether documents of the text are deeper than a manifest's, which is an object with a list of
+// objects. What copies and writes documents recurses.
+bool IsTooDeep(std::string_view text) {
+  constexpr int kLevels = 3;
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size() && depth <= kLevels; ++i) {
+    const char c = text[i];
+    if (c == '"') in_string = !in_string;
+    if (in_string) {
+      if (c == '\\') ++i;
+      continue;
+    }
+    if (c == '[' || c == '{') ++depth;
+    if (c == ']' || c == '}') --depth;
+  }
+  return depth > kLevels;
+}
+
 // Of the manifest without its checksum.
 std::string ChecksumOf(Json json) {
   json.erase(std::string(kChecksum));
@@ -163,6 +182,7 @@ std::string EncodeManifest(const Manifest& manifest) {
 }
 
 Result<Manifest> DecodeManifest(std::string_view json) {
+  if (IsTooDeep(json)) return Status::Corruption("it is not what was written: it is nested deeper");
   try {
     return Decode(Json::parse(json));
   } catch (const nlohmann::json::exception& error) {

@@ -69,6 +69,20 @@ TEST_CASE("a manifest names files of one directory, each once") {
   }
 }
 
+TEST_CASE("a manifest that is nested deeper than any is refused before documents are made of it") {
+  const std::string begin =
+      R"({"kind":"nowcalls-backup","version":1,"manifest_crc32c":"00000000",)";
+  for (const size_t levels : {size_t{3}, size_t{400'000}}) {
+    const std::string deep = std::string(levels, '[') + std::string(levels, ']') + "}";
+    const Status status = DecodeManifest(begin + R"("a\"[":"[[[[","b":)" + deep).status();
+    CHECK(status.code() == StatusCode::kCorruption);
+    CHECK(status.message() == "it is not what was written: it is nested deeper");
+  }
+  // Brackets of strings do not count.
+  const Status status = DecodeManifest(begin + R"("a\\\"[":"[[[[","b":[[]]})").status();
+  CHECK(status.message() == "its checksum does not match its content");
+}
+
 TEST_CASE("a manifest of another version is refused, naming both") {
   std::string text = EncodeManifest(Sample());
   text.replace(text.find("\"version\": 1"), 12, "\"version\": 2");
