@@ -138,9 +138,9 @@ Contents ReadContents(const std::string& data_dir) {
   CAPTURE(verified.err);
   REQUIRE(verified.exit_code == 0);
   contents.verified = ParseJsonLines(verified.out).at(0);
-  const size_t removed = static_cast<size_t>(
-      std::count_if(contents.flows.begin(), contents.flows.end(),
-                    [](const auto& flow) { return flow.second.at("removed") == true; }));
+  const auto removed = static_cast<size_t>(std::count_if(
+      contents.flows.begin(), contents.flows.end(),
+      [](const auto& flow) { return flow.second.at("removed").template get<bool>(); }));
   CHECK(contents.verified.at("tokens") == contents.tokens.size());
   CHECK(contents.verified.at("now_calls") == contents.now_calls());
   CHECK(contents.verified.at("sessions") == contents.sessions.size());
