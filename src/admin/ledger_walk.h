@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "admin/progress.h"
 #include "base/clock.h"
 #include "ledger/codec.h"
@@ -55,7 +55,7 @@ class LedgerWalk : public store::LedgerVisitor {
   // nullptr when the ledger has no such session.
   const ledger::Session* FindSession(SessionId id) const;
   // By session id.
-  const std::unordered_map<uint64_t, ledger::Session>& sessions() const { return sessions_; }
+  const absl::flat_hash_map<uint64_t, ledger::Session>& sessions() const { return sessions_; }
 
   Status OnFormat(const ledger::Format& format) override;
   Status OnClock(const ledger::ClockMark& mark) override;
@@ -81,7 +81,7 @@ class LedgerWalk : public store::LedgerVisitor {
   std::optional<ledger::Seal> seal_;
   std::vector<ledger::NamespaceEntry> namespaces_;
   std::vector<ledger::RuleEntry> rules_;
-  std::unordered_map<uint64_t, ledger::Session> sessions_;
+  absl::flat_hash_map<uint64_t, ledger::Session> sessions_;
   uint64_t damaged_ = 0;
   Status first_damage_;
 };

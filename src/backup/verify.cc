@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/hex.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -167,10 +167,10 @@ class Verifier : public store::LedgerVisitor {
   std::optional<ledger::Seal> seal_;
   int64_t watermark_ms_ = 0;
   std::map<std::string, ledger::NamespaceEntry> empty_namespaces_;  // Those no rule was seen of.
-  std::unordered_map<int64_t, std::string> namespace_of_flow_;
+  absl::flat_hash_map<int64_t, std::string> namespace_of_flow_;
   std::map<int64_t, ledger::RuleEntry> removed_rules_;  // Those no token was seen of.
   std::set<std::pair<std::string, std::string>> named_clients_;
-  std::unordered_map<uint64_t, ledger::Session> sessions_;
+  absl::flat_hash_map<uint64_t, ledger::Session> sessions_;
   std::optional<ledger::HistoryEntry> last_entry_;
   std::vector<std::pair<uint64_t, uint64_t>> ended_;  // Fence and sequence of each history entry.
   std::vector<uint64_t> fences_;

@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <unordered_set>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -334,7 +334,7 @@ Result<ParsedRules> ParseRules(std::string_view text) {
     return Status::InvalidArgument("rules must be a JSON array of objects");
   ParsedRules parsed;
   RuleKeys keys;
-  std::unordered_set<int64_t> seen;
+  absl::flat_hash_set<int64_t> seen;
   size_t position = 0;
   for (const json& object : *document) {
     const std::string where = Describe(object, ++position);
