@@ -42,7 +42,7 @@ const std::vector<ThirdParty>& ThirdParties() {
       {"fmt/", {"server"}},
       {"nlohmann/", {"core", "wire", "engine", "backup", "admin", "bench", "server"}},
       {"CLI/", {"tools", "server", "admin", "bench"}},
-      {"absl/", {"core", "engine"}},
+      {"absl/", {"core", "engine", "backup", "admin"}},
       {"toml++/", {"server"}},
       {"doctest/", {}},
       {"rapidcheck", {}},
