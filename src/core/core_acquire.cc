@@ -303,11 +303,13 @@ void Core::CloseQueues(const Turn& turn) {
   for (;;) {
     const WaiterSlot slot = waiters_.Earliest();
     if (slot == kNoWaiter) return;
+    waiters_.ReturnAll(&flows_.at(waiters_.at(slot).flow).waiters);  // As in RefuseWaiters.
     AnswerLate(turn, slot, {.status = TokenStatus::kNotAvailable});
   }
 }
 
 void Core::RefuseWaiters(const Turn& turn, FlowSlot flow, TokenStatus status, RefusedBy limit) {
+  waiters_.ReturnAll(&flows_.at(flow).waiters);  // Or each that goes would have others looked at.
   for (size_t i = 0; i < flows_.at(flow).waiters.classes.size(); ++i) {
     for (;;) {
       const WaiterSlot slot = flows_.at(flow).waiters.classes[i].head;

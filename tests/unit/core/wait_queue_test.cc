@@ -503,5 +503,28 @@ TEST_CASE("a release that makes room for none of its session's waiters looks at 
   CHECK(h.LateText().empty());
 }
 
+TEST_CASE("a drain, and the end of the server, look at no waiter once more for each that goes") {
+  for (const bool drain : {true, false}) {
+    CAPTURE(drain);
+    CoreHarness h;
+    h.Rules({{.flow = 1, .count = 2000, .client_offline_ms = 100'000, .max_per_client = 1000}});
+    const SessionSlot a = h.Hello("a");
+    const TokenId most = h.Take(a, 1, 900);
+    const TokenId rest = h.Take(a, 1, 100);
+    for (uint32_t i = 0; i < 300; ++i) REQUIRE_FALSE(h.Ask(a, Wait(i % 2 == 0 ? 900 : 500), i));
+    h.Ask(h.Hello("b"), Wait(1), 300);  // The others are set aside.
+    h.Release(a, rest);                 // They are looked at.
+    const uint64_t looks = h.core().wait_queues().looks();
+    if (drain) {
+      h.core().Drain(h.turn(), FlowId{1}, true, {});
+    } else {
+      h.core().CloseQueues(h.turn());
+    }
+    CHECK(h.core().waiters() == 0);
+    CHECK(h.core().wait_queues().looks() - looks <= 1);
+    h.Release(a, most);
+  }
+}
+
 }  // namespace
 }  // namespace nowcalls::core
