@@ -36,7 +36,7 @@ void RequestIds::Cancel(SessionId session, uint64_t request_id, int64_t until_ms
   order.emplace_back(until_ms, request_id);
   ++cancel_entries_;
   if (order.size() > of_session_max_) ForgetOldestOf(session.value);
-  if (cancel_entries_ > cancelled_max_) ForgetOldestOf(oldest_cancels_.begin()->second);
+  if (cancel_entries_ > cancelled_max_) ForgetOneOfAll();
 }
 
 bool RequestIds::IsCancelled(SessionId session, uint64_t request_id, int64_t now_ms) const {
@@ -47,8 +47,8 @@ bool RequestIds::IsCancelled(SessionId session, uint64_t request_id, int64_t now
 
 void RequestIds::ForgetCancelled(int64_t now_ms, uint32_t entries_max) {
   for (; entries_max > 0 && !oldest_cancels_.empty(); --entries_max) {
-    if (oldest_cancels_.begin()->first > now_ms) return;
-    ForgetOldestOf(oldest_cancels_.begin()->second);
+    if (gone_.empty() && oldest_cancels_.begin()->first > now_ms) return;
+    ForgetOneOfAll();
   }
 }
 
@@ -58,7 +58,15 @@ int64_t RequestIds::forget_ms() const {
 }
 
 void RequestIds::ForgetSession(SessionId session) {
-  while (cancel_orders_.contains(session.value)) ForgetOldestOf(session.value);
+  if (cancel_orders_.contains(session.value)) gone_.push_back(session.value);
+}
+
+// REQUIRES: there is one.
+void RequestIds::ForgetOneOfAll() {
+  if (gone_.empty()) return ForgetOldestOf(oldest_cancels_.begin()->second);
+  const uint64_t session = gone_.front();
+  ForgetOldestOf(session);
+  if (!cancel_orders_.contains(session)) gone_.pop_front();
 }
 
 void RequestIds::ForgetOldestOf(uint64_t session) {

@@ -3,8 +3,8 @@
 // Thread: loop. A waiter is found by (session, request id), so that an acquire that is asked again
 // finds its place; the token that one got is the token table's to find. Cancelled ids are
 // remembered for a while, so that an acquire that is overtaken by its own cancel is refused: so
-// many of a session, and so many of all, the oldest of each go first. Memory: an entry for each
-// waiter with an id, and those.
+// many of a session, and so many of all, the oldest of each go first, and before them what was
+// cancelled by sessions that are gone. Memory: an entry for each waiter with an id, and those.
 #ifndef NOWCALLS_CORE_REQUEST_IDS_H_
 #define NOWCALLS_CORE_REQUEST_IDS_H_
 
@@ -35,12 +35,13 @@ class RequestIds {
   // Remembered until then; a second time counts from the second.
   void Cancel(SessionId session, uint64_t request_id, int64_t until_ms);
   bool IsCancelled(SessionId session, uint64_t request_id, int64_t now_ms) const;
-  // Up to `entries_max` of those whose time is over, the oldest first.
+  // Up to `entries_max` of those whose session is gone or whose time is over, the oldest first.
   void ForgetCancelled(int64_t now_ms, uint32_t entries_max);
   // When some are to be forgotten though nobody cancels: a while after their time is over, so that
   // one look is for many. INT64_MAX: none are remembered.
   int64_t forget_ms() const;
-  // The session is gone, and what it has cancelled with it.
+  // The session is gone, and none has its number again. What it has cancelled is forgotten bit by
+  // bit, in ForgetCancelled: many sessions may go at once.
   void ForgetSession(SessionId session);
 
   size_t cancelled() const { return cancelled_.size(); }
@@ -52,6 +53,7 @@ class RequestIds {
   using CancelOrder = std::deque<std::pair<int64_t, uint64_t>>;  // Until when, request id.
 
   void ForgetOldestOf(uint64_t session);
+  void ForgetOneOfAll();
 
   const size_t of_session_max_;
   const size_t cancelled_max_;
@@ -61,6 +63,7 @@ class RequestIds {
   // The oldest of each session, so that the oldest of all is found.
   absl::btree_set<std::pair<int64_t, uint64_t>> oldest_cancels_;
   size_t cancel_entries_ = 0;  // In all orders.
+  std::deque<uint64_t> gone_;  // Sessions with an order.
 };
 
 }  // namespace nowcalls::core

@@ -205,6 +205,7 @@ TEST_CASE(
   CHECK_FALSE(ids.IsCancelled(SessionId{1}, 8, 0));
   CHECK(ids.IsCancelled(SessionId{1}, 9, 0));
   ids.ForgetSession(SessionId{1});
+  ids.ForgetCancelled(0, 100);
   CHECK(ids.cancelled() == 0);
 }
 
@@ -226,10 +227,35 @@ TEST_CASE("a session's cancelled ids are not forgotten for another's, until all 
   CHECK(remembered(1) == "23");
   CHECK(remembered(2) == "789");
   ids.ForgetSession(SessionId{2});
+  ids.Cancel(SessionId{1}, 4, 300);  // What a session that is gone has cancelled goes before all.
+  CHECK(remembered(1) == "234");
+  ids.ForgetCancelled(0, 100);
   CHECK(remembered(2).empty());
-  CHECK(ids.cancelled() == 2);
+  CHECK(ids.cancelled() == 3);
   ids.ForgetCancelled(300, 100);
   CHECK(ids.cancelled() == 0);
+}
+
+TEST_CASE("what a session has cancelled is forgotten bit by bit when it has gone") {
+  CoreHarness h;
+  h.Rules(OneRule());
+  const SessionSlot a = h.Hello("a");
+  const SessionSlot b = h.Hello("b");
+  h.Cancel(a, 1);
+  for (uint64_t id = 1; id <= 5000; ++id) h.Cancel(b, id);
+  const SessionId gone = h.core().sessions().at(b).id;
+  h.Goodbye(b);
+  h.DoDue();
+  REQUIRE(h.core().sessions().size() == 1);
+  size_t before = h.core().cancelled();
+  CHECK(before > 1000);
+  for (int looks = 0; before > 1 && looks < 100; ++looks) {
+    h.core().OnTime(h.turn());
+    CHECK(before - h.core().cancelled() <= 1000);
+    before = h.core().cancelled();
+  }
+  CHECK(before == 1);
+  CHECK(h.core().sessions().at(h.Hello("b")).id != gone);
 }
 
 TEST_CASE("a cancel forgets only a few of those whose time is over, and time forgets the rest") {
