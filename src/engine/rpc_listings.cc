@@ -13,19 +13,21 @@
 namespace nowcalls::engine {
 namespace {
 
-// Entries one page looks at, so that a filter that matches little does not hold up the loop; such a
-// page has fewer rows than asked, even none, and goes on.
-constexpr int kLookedAtMax = 2000;
+// What one page may cost, so that neither a filter that matches little nor large rows hold up the
+// loop; such a page has fewer rows than asked, even none, and goes on.
+constexpr size_t kPageCostMax = 2000;
+constexpr size_t kLookCost = 1;            // Of an entry, whether it matches or not.
+constexpr size_t kRuleBytesPerCost = 256;  // What it costs to make a row of a rule.
 
 // One page of an ordered map of slots: rows for those that `add_row` accepts, behind the cursor.
-// The cursor is the last key looked at.
+// The cursor is the last key looked at. `add_row` returns what that has cost.
 template <typename Map, typename Rows, typename AddRow>
 uint64_t FillPage(const Map& map, const wire::PageParams& page, Rows* rows, AddRow add_row) {
   uint64_t last = 0;
   auto it = map.upper_bound(static_cast<typename Map::key_type>(page.cursor));
-  for (int looked_at = 0; it != map.end() && rows->size() < page.limit && looked_at < kLookedAtMax;
-       ++looked_at, ++it) {
-    add_row(it->second);
+  size_t cost = 0;
+  for (; it != map.end() && rows->size() < page.limit && cost < kPageCostMax; ++it) {
+    cost += add_row(it->second);
     last = static_cast<uint64_t>(it->first);
   }
   return it == map.end() ? 0 : last;
@@ -41,12 +43,14 @@ void RpcHandler::RulesList(const Call& call) {
   const uint64_t next =
       FillPage(core_->flows().by_id(), params.page, &rows, [&](core::FlowSlot slot) {
         const core::Flow& flow = core_->flows().at(slot);
-        if (!flow.active()) return;
+        if (!flow.active()) return kLookCost;
         const std::string& name_space = core_->flows().name_space(flow.name_space).name;
-        if (params.name_space.has_value() && name_space != *params.name_space) return;
+        if (params.name_space.has_value() && name_space != *params.name_space) return kLookCost;
         nlohmann::ordered_json row = {{"namespace", name_space}};
-        row.update(nlohmann::ordered_json::parse(core::RuleToJson(*flow.rule)));
+        const std::string json = core::RuleToJson(*flow.rule);
+        row.update(nlohmann::ordered_json::parse(json));
         rows.push_back(std::move(row));
+        return kLookCost + json.size() / kRuleBytesPerCost;
       });
   wire::EncodeJsonPage(call.request.msgid, rows, next, replies_->AfterCommit(call.connection));
 }
@@ -73,6 +77,7 @@ void RpcHandler::Flows(const Call& call) {
   std::vector<wire::FlowRow> rows;
   const uint64_t next = FillPage(core_->flows().by_id(), page, &rows, [&](core::FlowSlot slot) {
     rows.push_back(RowOf(*core_, core_->flows().at(slot)));
+    return kLookCost;
   });
   wire::EncodeFlowPage(call.request.msgid, rows, next, replies_->AfterCommit(call.connection));
 }
@@ -103,9 +108,11 @@ void RpcHandler::Sessions(const Call& call) {
   if (!wire::DecodePage(call.request.method, call.request.params, &page, &error))
     return ReplyError(call, error);
   std::vector<wire::SessionRow> rows;
-  const uint64_t next = FillPage(
-      core_->sessions().by_id(), page, &rows,
-      [&](core::SessionSlot slot) { rows.push_back(RowOf(*core_, core_->sessions().at(slot))); });
+  const uint64_t next =
+      FillPage(core_->sessions().by_id(), page, &rows, [&](core::SessionSlot slot) {
+        rows.push_back(RowOf(*core_, core_->sessions().at(slot)));
+        return kLookCost;
+      });
   wire::EncodeSessionPage(call.request.msgid, rows, next, replies_->AfterCommit(call.connection));
 }
 

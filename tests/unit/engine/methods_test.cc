@@ -258,6 +258,38 @@ TEST_CASE("rules_load replaces a set, rules_list shows it as Sentinel writes it"
   CHECK(JsonOf(s.Call(out))[0].size() == 4);
 }
 
+TEST_CASE("a page of rules_list ends early where rules are long, and all come in the end") {
+  Server s;
+  constexpr int kRules = 400;
+  for (int first = 100; first < 100 + kRules; first += 40) {
+    std::string rules = RulesJson({});
+    for (int flow = first; flow < first + 40; ++flow) {
+      const std::string name = "\"r" + std::to_string(flow) + "\"";
+      std::string rule = RulesJson({{.flow = flow}});
+      rule.replace(rule.find(name), name.size(), '"' + std::string(1024, 'r') + '"');
+      rules.insert(rules.size() - 1,
+                   (rules.size() > 2 ? "," : "") + rule.substr(1, rule.size() - 2));
+    }
+    OutputBuffer out;
+    wire::EncodeRulesLoadRequest(1, "long" + std::to_string(first), rules, &out);
+    REQUIRE(s.Call(out).number() == 40);
+  }
+  wire::RulesListParams params;
+  params.page.limit = 1000;
+  size_t rows = 0;
+  size_t pages = 0;
+  do {
+    OutputBuffer out;
+    wire::EncodeRulesListRequest(1, params, &out);
+    const auto json = JsonOf(s.Call(out));
+    rows += json[0].size();
+    ++pages;
+    params.page.cursor = json[1].is_null() ? 0 : json[1].get<uint64_t>();
+  } while (params.page.cursor != 0);
+  CHECK(rows == kRules + 2);
+  CHECK(pages > 1);
+}
+
 TEST_CASE("rules_load says which rule and field is wrong, or who owns a flowId") {
   Server s;
   const auto load = [&](std::string_view name_space, const std::string& json) {
