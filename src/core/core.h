@@ -238,8 +238,8 @@ class Core {
   DrainAnswer Drain(const Turn& turn, FlowId flow, bool on, const AdminAct& act);
 
   // The ledger's disk is nearly full, or has room again. While it is nearly full nothing is
-  // granted: kTooManyRequest, also to waiters whose turn comes; all that ends or keeps tokens goes
-  // on.
+  // granted: kTooManyRequest, also to waiters whose turn comes, and rules that come by RPC cannot
+  // be more; all that ends or keeps tokens goes on.
   void SetDiskLow(bool low) { disk_low_ = low; }
 
   // --- Rules. ---
@@ -416,6 +416,7 @@ class Core {
   Status CheckRuleLimits(const RuleSetRefs& sets, const absl::flat_hash_set<int64_t>& wanted) const;
   Status CheckFlowLimit(const RuleSetRefs& sets, const absl::flat_hash_set<int64_t>& wanted,
                         size_t rules) const;
+  Status CheckRuleRoom(const RuleSetRefs& sets) const;
   Status CheckFlowOwners(const RuleSetRefs& sets) const;
   size_t RemoveRulesNotIn(const Turn& turn, const RuleSet& set,
                           const absl::flat_hash_set<int64_t>& wanted);

@@ -41,6 +41,7 @@ Status Core::ReplaceRules(const Turn& turn, const RuleSetRefs& sets) {
     for (const Rule& rule : set->parsed.rules) wanted.insert(rule.flow_id.value);
   }
   NOWCALLS_RETURN_IF_ERROR(CheckRuleLimits(sets, wanted));
+  NOWCALLS_RETURN_IF_ERROR(CheckRuleRoom(sets));
 
   // All removals come first, so that there is room; a flow that is in the set of another namespace
   // is not removed, but moves there with all that belongs to it.
@@ -161,6 +162,29 @@ Status Core::CheckFlowLimit(const RuleSetRefs& sets, const absl::flat_hash_set<i
         " of them of removed rules with tokens out; at most " + std::to_string(flows_max) +
         " are allowed (flows_max): wait for those tokens to end, or take them back "
         "(nowcalls-admin purge)");
+  }
+  return {};
+}
+
+// While the ledger's disk is nearly full, rules that come over the network may be removed and
+// changed, but not be more nor much longer. Those of files are as many as the operator wrote there.
+Status Core::CheckRuleRoom(const RuleSetRefs& sets) const {
+  constexpr size_t kLengthOfAny = 1024;  // Bytes of JSON; usual rules are shorter.
+  if (!disk_low_) return {};
+  for (const RuleSet* set : sets) {
+    if (set->source != kRpcRuleSource) continue;
+    for (const Rule& rule : set->parsed.rules) {
+      const FlowSlot slot = flows_.Find(rule.flow_id);
+      const Rule* const known = slot == kNoFlow ? nullptr : flows_.at(slot).rule.get();
+      if (known != nullptr && *known == rule) continue;
+      const size_t length_max =
+          known == nullptr ? 0 : std::max(kLengthOfAny, RuleToJson(*known).size());
+      if (RuleToJson(rule).size() <= length_max) continue;
+      return Status::ResourceExhausted(
+          FlowIdOf(*set, rule) + " is " + (known == nullptr ? "new" : "longer than before") +
+          ", and the disk of the ledger is nearly full (disk_free_low_bytes): rules can be removed "
+          "and changed, and be more when there is room again");
+    }
   }
   return {};
 }

@@ -56,6 +56,31 @@ TEST_CASE("while the disk is nearly full nothing is granted, and all else goes o
   CHECK(h.Acquire(a, 1).status == TokenStatus::kOk);
 }
 
+TEST_CASE("while the disk is nearly full rules that come by RPC cannot be more nor much longer") {
+  CoreHarness h;
+  h.Rules({{.flow = 1}, {.flow = 2}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 2);
+  const auto load = [&](const std::string& rules) {
+    return testing::ReplaceRules(&h.core(), h.turn(), "app", rules);
+  };
+  h.core().SetDiskLow(true);
+  const Status more = load(RulesJson({{.flow = 1}, {.flow = 2}, {.flow = 3}}));
+  CHECK(more.code() == StatusCode::kResourceExhausted);
+  CHECK(more.message().starts_with(
+      "namespace app: rule of resource 'r3': clusterConfig.flowId 3 is new, and the disk"));
+  std::string json = RulesJson({{.flow = 1}, {.flow = 2}});
+  json.replace(json.find("\"r2\""), 4, '"' + std::string(1000, 'r') + '"');
+  const Status longer = load(json);
+  CHECK(longer.message().find("flowId 2 is longer than before, and the disk") != std::string::npos);
+  CHECK(h.core().flows().rules() == 2);
+  CHECK(load(RulesJson({{.flow = 1, .count = 12345}})).ok());  // A digit more is none the longer.
+  CHECK(h.core().flows().rules() == 1);
+  CHECK(load(RulesJson({{.flow = 1}, {.flow = 2}})).ok());  // Its tokens have kept that rule.
+  h.core().SetDiskLow(false);
+  CHECK(load(RulesJson({{.flow = 3}})).ok());
+}
+
 TEST_CASE("beyond sessions_max a new client is refused, one that is known is not") {
   CoreHarness h(Tiny());
   h.Rules({{.flow = 1, .count = 100, .client_offline_ms = 1000}});
