@@ -71,9 +71,11 @@ struct Limits {
   // Listings of tokens between two pages: of all connections, and of one.
   uint32_t listings_max = 64;
   uint32_t listings_per_connection_max = 4;
-  int64_t listing_idle_ms = 30'000;         // Then the cursor is forgotten.
-  uint32_t history_max = 10'000;            // Entries of the history; 0: none.
-  uint32_t log_lines_per_second_max = 100;  // About peers' behaviour; the rest is counted.
+  int64_t listing_idle_ms = 30'000;  // Then the cursor is forgotten.
+  uint32_t history_max = 10'000;     // Entries of the history; 0: none.
+  // About peers' behaviour, and about what administrators change; the rest is counted.
+  uint32_t log_lines_per_second_max = 100;
+  uint32_t log_act_lines_per_second_max = 1000;
   // What is free on the ledger's file system: with less than the first nothing is granted until it
   // is the second. 0: never refused for that; a quarter more than the first. The defaults are what
   // a server needs for the tokens that are out (src/README.md, "Nothing is granted").

@@ -1,11 +1,11 @@
 // LogLimiter: bounds how many lines a second peers can make the server log, and which lines that
 // concerns.
 //
-// What administrators change, rules that change and the guard against mass expiry are told in any
-// case, and nobody may hide them behind noise. Such lines are few, since they cost whoever causes
-// them: a record in the ledger each, or a directory that is made for a backup. What administrators
-// ask for in vain (a backup that cannot be made, rules that are not valid or change nothing) costs
-// them nothing and is told as what one peer did.
+// What the server itself does and the guard against mass expiry are told in any case, and nobody
+// may hide them behind noise. What administrators change and rules that change have a bound of
+// their own, so that no client's noise hides them: a hundred thousand drains a second are possible,
+// and 30 MB of lines about them. What administrators ask for in vain (a backup that cannot be made,
+// rules that are not valid or change nothing) costs them nothing and is told as what one peer did.
 //
 // Thread: loop. Time comes in with each call; any clock in milliseconds that does not go back will
 // do. Seconds are counted from the first line of a burst.
@@ -20,11 +20,20 @@
 
 namespace nowcalls::server {
 
-// Whether a line is about one peer, whose behaviour alone caused it. The engine gives all its lines
-// through one call, and begins these with what they are about: a connection that did what it must
-// not or asked in vain, a client that stayed away.
-inline bool IsAboutPeer(std::string_view line) {
-  return line.starts_with("connection ") || line.starts_with("client ");
+// What a line is about. The engine gives all its lines through one call, and begins these with it.
+enum class LogTopic : uint8_t {
+  kServer,
+  // One peer, whose behaviour alone caused it: a connection that did what it must not or asked in
+  // vain, a client that stayed away.
+  kPeer,
+  // What an administrator or a set of rules has changed.
+  kAct,
+};
+
+inline LogTopic TopicOf(std::string_view line) {
+  if (line.starts_with("connection ") || line.starts_with("client ")) return LogTopic::kPeer;
+  if (line.starts_with("administrator ") || line.starts_with("namespace ")) return LogTopic::kAct;
+  return LogTopic::kServer;
 }
 
 class LogLimiter {

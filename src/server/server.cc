@@ -50,7 +50,8 @@ Server::Server(const ServerConfig& config, RecoveredLedger* ledger, store::Store
       store_(store),
       close_store_(std::move(close_store)),
       engine_(MakeEngineOptions(config), ledger->core.get(), this, ledger->Now()),
-      limiter_(config.core.limits.log_lines_per_second_max),
+      peer_lines_(config.core.limits.log_lines_per_second_max),
+      act_lines_(config.core.limits.log_act_lines_per_second_max),
       backup_(
           std::move(make_backup),
           {.begun =
@@ -129,13 +130,14 @@ void Server::SetReading(engine::ConnectionId id, bool on) {
 }
 
 void Server::Log(engine::LogLevel level, std::string_view message) {
-  if (IsAboutPeer(message)) return LogAboutPeer(level, message);
-  LogAt(level, message);
+  const LogTopic topic = TopicOf(message);
+  if (topic == LogTopic::kPeer) return LogAboutPeer(level, message);
+  if (topic == LogTopic::kServer || act_lines_.Admit(Now())) LogAt(level, message);
 }
 
 // Peers must not be able to fill the disk.
 void Server::LogAboutPeer(engine::LogLevel level, std::string_view message) {
-  if (limiter_.Admit(Now())) LogAt(level, message);
+  if (peer_lines_.Admit(Now())) LogAt(level, message);
 }
 
 bool Server::TakeCommitBack() { return commit_->TakeBack(); }
@@ -299,16 +301,20 @@ void Server::CloseOverdue(Instant now) {
 }
 
 void Server::ReportSuppressed(Instant now) {
-  if (now < limiter_.NextReport()) return;
-  LogAt(LogLevel::kWarn, std::to_string(limiter_.TakeSuppressed()) +
-                             " log lines about peers were suppressed in the last second");
+  const auto report = [now](LogLimiter* lines, const std::string& about) {
+    if (now < lines->NextReport()) return;
+    LogAt(LogLevel::kWarn, std::to_string(lines->TakeSuppressed()) + " log lines about " + about +
+                               " were suppressed in the last second");
+  };
+  report(&peer_lines_, "peers");
+  report(&act_lines_, "what administrators changed");
 }
 
 // While what is due waits for input, its moment has passed and says nothing; a commit wakes the
 // loop when it is done.
 void Server::ArmTimer(Instant began, Instant now, bool hold) {
-  Instant wake =
-      std::min({now + kSleepMsMax, limiter_.NextReport(), commit_watch_.NextReport(), drain_by_});
+  Instant wake = std::min({now + kSleepMsMax, peer_lines_.NextReport(), act_lines_.NextReport(),
+                           commit_watch_.NextReport(), drain_by_});
   if (!closing_.empty()) wake = std::min(wake, Instant{closing_.begin()->first});
   if (engine_runs()) wake = std::min(wake, engine_.NextDeadline());
   if (hold) wake = engine_.input_held() && !engine_.input_waits() ? now + kHeldPollMs : now;

@@ -136,7 +136,8 @@ class Server final : public engine::Driver, public Connection::Owner {
   store::Store* const store_;
   const std::function<Status()> close_store_;
   engine::Engine engine_;
-  LogLimiter limiter_;
+  LogLimiter peer_lines_;
+  LogLimiter act_lines_;
 
   uv_loop_t loop_{};
   uv_prepare_t prepare_{};

@@ -51,22 +51,25 @@ TEST_CASE("the log limiter admits so many lines a second and counts the others")
   CHECK(limiter.NextReport() == kNever);
 }
 
-TEST_CASE("lines about one peer are told from those that nobody may suppress") {
+TEST_CASE("lines about a peer and about acts are told from those that nobody may suppress") {
   for (const char* line :
        {"connection 127.0.0.1:5 does not speak MessagePack-RPC; closing it",
         "connection 127.0.0.1:5 was refused a backup: /b exists already",
         "connection 127.0.0.1:5 loaded the rules of namespace shop, which changes nothing: 1 ...",
         "client @127.0.0.1:5 of namespace shop has been offline for 2000 ms: reclaimed 1 token"}) {
     CAPTURE(line);
-    CHECK(IsAboutPeer(line));
+    CHECK(TopicOf(line) == LogTopic::kPeer);
   }
   for (const char* line : {"administrator 127.0.0.1:5 reclaimed token 7",
                            "administrator 127.0.0.1:5 began a backup to /b",
-                           "namespace shop: 2 rules, 1 new or changed, 0 removed, 0 skipped",
-                           "mass expiry guard: 9 of 10 sessions went offline",
+                           "namespace shop: 2 rules, 1 new or changed, 0 removed, 0 skipped"}) {
+    CAPTURE(line);
+    CHECK(TopicOf(line) == LogTopic::kAct);
+  }
+  for (const char* line : {"mass expiry guard: 9 of 10 sessions went offline",
                            "sweep: reclaimed 3 expired tokens", "the drain of flow 1 ended"}) {
     CAPTURE(line);
-    CHECK_FALSE(IsAboutPeer(line));
+    CHECK(TopicOf(line) == LogTopic::kServer);
   }
 }
 
