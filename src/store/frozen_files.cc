@@ -18,6 +18,7 @@
 #include "store/ledger_files.h"
 #include "store/log_views.h"
 #include "store/rocks_status.h"
+#include "store/witness_file.h"
 
 namespace nowcalls::store {
 namespace {
@@ -254,7 +255,7 @@ Status FrozenFiles::ReadWitness() {
   for (int look = 1; look <= kWitnessLooksMax; ++look) {
     if (look > 1) Pause();
     std::string bytes;
-    const IOStatus read = rocksdb::ReadFileToString(target(), PathOf(name), &bytes);
+    const IOStatus read = ReadWitnessBytes(target(), dir_, &bytes);
     files_.erase(name);
     if (IsAbsent(read)) return {};
     NOWCALLS_RETURN_IF_ERROR(FromRocks(read, "read the witness", dir_));

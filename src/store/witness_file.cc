@@ -29,19 +29,38 @@ std::string WitnessPath(const std::string& ledger_dir) {
   return ledger_dir + "/" + std::string(ledger::kWitnessName);
 }
 
-IOStatus ReadWitness(rocksdb::FileSystem* files, const std::string& ledger_dir,
-                     std::optional<ledger::WitnessFound>* found) {
-  found->reset();
+IOStatus ReadWitnessBytes(rocksdb::FileSystem* files, const std::string& ledger_dir,
+                          std::string* bytes) {
   std::unique_ptr<rocksdb::FSRandomAccessFile> file;
   IOStatus status =
       files->NewRandomAccessFile(WitnessPath(ledger_dir), rocksdb::FileOptions(), &file, nullptr);
-  if (IsAbsent(status)) return IOStatus::OK();
   if (!status.ok()) return status;
-  std::vector<char> buffer(ledger::kWitnessFileBytes);
-  rocksdb::Slice read;
-  status = file->Read(0, buffer.size(), IOOptions(), &read, buffer.data(), nullptr);
-  if (status.ok()) *found = ledger::DecodeWitnessFile({read.data(), read.size()});
-  return status;
+  bytes->clear();
+  size_t unreadable = 0;
+  for (size_t i = 0; i < ledger::kWitnessSlots; ++i) {
+    std::vector<char> buffer(ledger::kWitnessSlotStride);
+    const uint64_t begin = i * ledger::kWitnessSlotStride;
+    rocksdb::Slice slot;
+    const IOStatus read =
+        file->Read(begin, buffer.size(), IOOptions(), &slot, buffer.data(), nullptr);
+    if (!read.ok()) {
+      status = read;
+      ++unreadable;
+      continue;
+    }
+    bytes->resize(begin);  // Zeros for a place that cannot be read.
+    bytes->append(slot.data(), slot.size());
+  }
+  return unreadable == ledger::kWitnessSlots ? status : IOStatus::OK();
+}
+
+IOStatus ReadWitness(rocksdb::FileSystem* files, const std::string& ledger_dir,
+                     std::optional<ledger::WitnessFound>* found) {
+  found->reset();
+  std::string bytes;
+  const IOStatus status = ReadWitnessBytes(files, ledger_dir, &bytes);
+  if (status.ok()) *found = ledger::DecodeWitnessFile(bytes);
+  return IsAbsent(status) ? IOStatus::OK() : status;
 }
 
 WitnessFile::WitnessFile(std::shared_ptr<rocksdb::FileSystem> files, const LedgerLock* lock,

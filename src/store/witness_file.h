@@ -27,6 +27,10 @@ namespace nowcalls::store {
 
 std::string WitnessPath(const std::string& ledger_dir);
 
+// What the file has, with zeros for a slot that the disk does not give back, so that the other
+// still counts. NotFound; another failure: neither slot can be read.
+rocksdb::IOStatus ReadWitnessBytes(rocksdb::FileSystem* files, const std::string& ledger_dir,
+                                   std::string* bytes);
 // Nothing when there is no such file. Another failure: it cannot be read.
 rocksdb::IOStatus ReadWitness(rocksdb::FileSystem* files, const std::string& ledger_dir,
                               std::optional<ledger::WitnessFound>* found);

@@ -3,8 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
+#include <set>
 #include <thread>
+#include <utility>
 
 #include "support/poll_until.h"
 #include "support/process.h"
@@ -51,6 +54,44 @@ class RefusingFileSystem : public rocksdb::FileSystemWrapper {
   };
 };
 
+// Has places that cannot be read, by their offset.
+class UnreadablePlaces : public rocksdb::FileSystemWrapper {
+ public:
+  explicit UnreadablePlaces(std::set<uint64_t> places)
+      : FileSystemWrapper(rocksdb::FileSystem::Default()), places_(std::move(places)) {}
+
+  const char* Name() const override { return "UnreadablePlaces"; }
+  rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
+                                        const rocksdb::FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                                        rocksdb::IODebugContext* context) override {
+    rocksdb::IOStatus status = FileSystemWrapper::NewRandomAccessFile(path, options, file, context);
+    if (status.ok()) *file = std::make_unique<File>(std::move(*file), places_);
+    return status;
+  }
+
+ private:
+  class File : public rocksdb::FSRandomAccessFileOwnerWrapper {
+   public:
+    File(std::unique_ptr<rocksdb::FSRandomAccessFile> file, const std::set<uint64_t>& places)
+        : FSRandomAccessFileOwnerWrapper(std::move(file)), places_(places) {}
+    rocksdb::IOStatus Read(uint64_t at, size_t size, const rocksdb::IOOptions& options,
+                           rocksdb::Slice* result, char* scratch,
+                           rocksdb::IODebugContext* context) const override {
+      const auto place = places_.lower_bound(at);
+      if (place != places_.end() && *place < at + size) {
+        return rocksdb::IOStatus::IOError("unreadable sector");
+      }
+      return FSRandomAccessFileOwnerWrapper::Read(at, size, options, result, scratch, context);
+    }
+
+   private:
+    const std::set<uint64_t>& places_;
+  };
+
+  const std::set<uint64_t> places_;
+};
+
 struct Fixture {
   Fixture() {
     auto taken = LedgerLock::Take(dir.path());
@@ -89,6 +130,30 @@ TEST_CASE_FIXTURE(Fixture, "a witness is written soon, and by its end in both pl
     CHECK(Slot(place)->manifest_bytes == 416);
   }
   CHECK(reports == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a place that the disk does not give back leaves the other") {
+  witness->SetManifest(5, 416);
+  REQUIRE(witness->Begin(100).ok());
+  witness->Stop();
+  const std::array<std::optional<ledger::Witness>, 2> slots{Slot(0), Slot(1)};
+  REQUIRE(slots[0].has_value());
+  REQUIRE(slots[1].has_value());
+  std::optional<ledger::WitnessFound> found;
+  for (size_t i = 0; i < 2; ++i) {
+    CAPTURE(i);
+    UnreadablePlaces disk({i * ledger::kWitnessSlotStride + 7});
+    REQUIRE(ReadWitness(&disk, dir.Sub("ledger"), &found).ok());
+    REQUIRE(found.has_value());
+    CHECK(found->damaged);
+    CHECK(found->witness == slots[1 - i]);
+  }
+  UnreadablePlaces none({0, ledger::kWitnessSlotStride});
+  const rocksdb::IOStatus status = ReadWitness(&none, dir.Sub("ledger"), &found);
+  CHECK(status.ToString().find("unreadable sector") != std::string::npos);
+  CHECK_FALSE(found.has_value());
+  REQUIRE(ReadWitness(rocksdb::FileSystem::Default().get(), dir.Sub("nowhere"), &found).ok());
+  CHECK_FALSE(found.has_value());
 }
 
 TEST_CASE_FIXTURE(Fixture, "a floor is in both places when it may be relied on") {
