@@ -12,6 +12,8 @@
 namespace nowcalls::server {
 namespace {
 
+constexpr size_t kDotsOfALineMax = 1000;
+
 std::string_view ExpectedType(SettingKind kind) {
   switch (kind) {
     case SettingKind::kText: return "a string";
@@ -84,12 +86,32 @@ std::optional<std::vector<std::string>> TextOf(const toml::node& node, SettingKi
   return std::nullopt;
 }
 
+// Each part of a dotted key is a table within the one before it, and the parser and what it returns
+// go through these by recursion. The line that has more of them than any table of settings, or 0.
+uint32_t LineOfTooManyDots(std::string_view text) {
+  uint32_t line = 1;
+  size_t dots = 0;
+  for (const char c : text) {
+    if (c == '\n') {
+      ++line;
+      dots = 0;
+    } else if (c == '.' && ++dots > kDotsOfALineMax) {
+      return line;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 Result<std::vector<FileValue>> ParseConfigFile(std::string_view name, std::string_view text) {
   const auto at = [&](uint32_t line) {
     return std::string(name) + ":" + std::to_string(line) + ": ";
   };
+  if (const uint32_t line = LineOfTooManyDots(text); line > 0) {
+    return Status::InvalidArgument(at(line) + "has more than " + std::to_string(kDotsOfALineMax) +
+                                   " dots; keys have none");
+  }
   toml::table table;
   try {
     table = toml::parse(text, name);
@@ -109,6 +131,10 @@ Result<std::vector<FileValue>> ParseConfigFile(std::string_view name, std::strin
     if (!texts.has_value()) {
       return Status::InvalidArgument(at(line) + std::string(key.str()) + " must be " +
                                      std::string(ExpectedType(kind)) + GotText(node));
+    }
+    for (const std::string& value : *texts) {
+      if (value.find('\0') == std::string::npos) continue;
+      return Status::InvalidArgument(at(line) + std::string(key.str()) + " has a U+0000");
     }
     values.push_back({static_cast<size_t>(setting), *std::move(texts), static_cast<int>(line)});
   }

@@ -78,5 +78,23 @@ TEST_CASE("a file that is not TOML is refused with the line") {
   CHECK(ErrorOf(std::string("\xff\xfe\x00\x01", 4)).starts_with("nowcalls.toml:1: "));
 }
 
+TEST_CASE("keys of very many parts are refused before they are parsed") {
+  const auto dotted = [](int parts) {
+    std::string key = "a";
+    for (int i = 1; i < parts; ++i) key += ".a";
+    return key;
+  };
+  CHECK(ErrorOf("# dots...\n" + dotted(300'000) + " = 1") ==
+        "nowcalls.toml:2: has more than 1000 dots; keys have none");
+  CHECK(ErrorOf("[" + dotted(300'000) + "]") ==
+        "nowcalls.toml:1: has more than 1000 dots; keys have none");
+  CHECK(ErrorOf(dotted(1000) + " = 1").starts_with("nowcalls.toml:1: unknown key"));
+}
+
+TEST_CASE("a text of the file has no NUL, behind which nobody would see it") {
+  CHECK(ErrorOf("data_dir = \"a\\u0000b\"") == "nowcalls.toml:1: data_dir has a U+0000");
+  CHECK(ErrorOf("rules = ['a', \"b\\u0000\"]") == "nowcalls.toml:1: rules has a U+0000");
+}
+
 }  // namespace
 }  // namespace nowcalls::server
