@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "engine/engine_impl.h"
 
 namespace nowcalls::engine {
@@ -55,7 +56,7 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
       {"version", options.version},
       {"uptime_ms", now - started},
       {"ledger",
-       {{"data_dir", options.data_dir},
+       {{"data_dir", TerminalText(options.data_dir)},  // It may be no UTF-8.
         {"durability", options.durability},
         {"format", ledger::kFormatVersion},
         {"ledger_ms", now.ms},

@@ -99,7 +99,7 @@ void EngineHarness::StartEngine() {
   REQUIRE(LoadCore(&store_, now_, core_.get()).ToString() == "ok");
   engine_ = std::make_unique<engine::Engine>(
       engine::EngineOptions{
-          .limits = limits_, .version = "9.9.9", .durability = "sync", .data_dir = "/data"},
+          .limits = limits_, .version = "9.9.9", .durability = "sync", .data_dir = "/data\xff"},
       core_.get(), &driver_, now_);
 }
 
