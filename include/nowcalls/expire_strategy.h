@@ -75,7 +75,7 @@ struct TokenHolder {
   bool from_before_restart = false;
   // It went offline with tokens, together with a large part of all sessions that had some: rather a
   // network cut than a mass death (the server's mass_expiry_* options). Once it is set it stays so
-  // until the holder is back.
+  // until the holder is back or the server restarts.
   bool mass_offline = false;
 };
 

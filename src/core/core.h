@@ -452,8 +452,8 @@ class Core {
   void CloseListing(Listing* listing);
   bool Matches(const Listing& listing, const TokenEntry& entry) const;
 
-  // Nobody's flood may hide it: for what costs a ledger record, a set of rules that changes at
-  // least, or happens once in a while. The work of a turn bounds how many there are.
+  // For what costs a ledger record, a set of rules that changes at least, or happens once in a
+  // while. The work of a turn bounds how many there are, and the server how many it logs.
   void Note(bool warning, std::string text);
   // For what may come by the thousand, or costs nothing.
   void NoteIfRoom(bool warning, std::string text);
