@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/crc32c.h"
+#include "base/json_shape.h"
 #include "base/text.h"
 #include "store/ledger_files.h"
 
@@ -26,6 +27,8 @@ constexpr std::string_view kChecksum = "manifest_crc32c";
 constexpr int64_t kWallMsMax = int64_t{1} << 53;
 // Names of a million files, far more than any ledger has.
 constexpr uint64_t kManifestBytesMax = 64 * 1024 * 1024;
+// An object with a list of objects, of which each has three members.
+constexpr JsonShape kShapeMax{.depth = 3, .values = 5'000'000};
 
 std::string CrcText(uint32_t crc) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -39,25 +42,6 @@ Result<uint32_t> ParseCrc(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), crc, 16);
   if (error == std::errc() && end == text.data() + text.size() && CrcText(crc) == text) return crc;
   return Status::Corruption(Quoted(text) + " is no checksum");
-}
-
-// Whether documents of the text are deeper than a manifest's, which is an object with a list of
-// objects. What copies and writes documents recurses.
-bool IsTooDeep(std::string_view text) {
-  constexpr int kLevels = 3;
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size() && depth <= kLevels; ++i) {
-    const char c = text[i];
-    if (c == '"') in_string = !in_string;
-    if (in_string) {
-      if (c == '\\') ++i;
-      continue;
-    }
-    if (c == '[' || c == '{') ++depth;
-    if (c == ']' || c == '}') --depth;
-  }
-  return depth > kLevels;
 }
 
 // Of the manifest without its checksum.
@@ -182,7 +166,12 @@ std::string EncodeManifest(const Manifest& manifest) {
 }
 
 Result<Manifest> DecodeManifest(std::string_view json) {
-  if (IsTooDeep(json)) return Status::Corruption("it is not what was written: it is nested deeper");
+  // What copies and writes documents recurses, and they take many times the memory of their text.
+  const JsonShape shape = ShapeOfJson(json, kShapeMax);
+  if (shape.depth > kShapeMax.depth || shape.values > kShapeMax.values) {
+    return Status::Corruption(
+        "it is not what was written: it is nested deeper or has more values than any");
+  }
   try {
     return Decode(Json::parse(json));
   } catch (const nlohmann::json::exception& error) {

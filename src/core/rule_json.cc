@@ -12,6 +12,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "base/check.h"
+#include "base/json_shape.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/rule_keys.h"
@@ -217,12 +218,6 @@ std::string ParserMessage(std::string_view what) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
-// The first byte behind the string that begins at `i`.
-size_t EndOfString(std::string_view text, size_t i) {
-  for (++i; i < text.size() && text[i] != '"'; ++i) i += text[i] == '\\' ? 1 : 0;
-  return std::min(i + 1, text.size());
-}
-
 // The first byte behind the comment that begins at `i`; `i`: none does; npos: it is not closed.
 size_t EndOfComment(std::string_view text, size_t i) {
   const std::string_view opening = text.substr(i, 2);
@@ -239,7 +234,7 @@ Result<std::string> WithoutComments(std::string_view text) {
   std::string plain(text);
   for (size_t i = 0; i < text.size();) {
     if (text[i] == '"') {
-      i = EndOfString(text, i);
+      i = EndOfJsonString(text, i);
       continue;
     }
     const size_t end = EndOfComment(text, i);
@@ -254,27 +249,20 @@ Result<std::string> WithoutComments(std::string_view text) {
   return plain;
 }
 
-// In a text: twice those of rules_max rules as Sentinel's dashboard writes them.
-constexpr size_t kValuesMax = 10'000'000;
+// Twice the values of rules_max rules as Sentinel's dashboard writes them.
+constexpr JsonShape kShapeMax{.depth = kRuleJsonNestingMax, .values = 10'000'000};
 
 // What makes the text, which has no comments, too much to build documents of, or nullopt. The
 // parser recurses nowhere, but what writes a value into a message does, and documents take many
 // times the memory of a short text like "{},{}". (The parser's own callback would bound the depth
 // too, in quadratic time.)
 std::optional<std::string> Excess(std::string_view text) {
-  int depth = 0;
-  size_t values = 1;  // As many as commas and opening brackets, or fewer.
-  for (size_t i = 0; i < text.size(); i = text[i] == '"' ? EndOfString(text, i) : i + 1) {
-    const char c = text[i];
-    if (c == '[' || c == '{') ++depth;
-    if (c == ']' || c == '}') --depth;
-    if (c == '[' || c == '{' || c == ',') ++values;
-    if (depth > kRuleJsonNestingMax) {
-      return "is nested deeper than " + std::to_string(kRuleJsonNestingMax) + " levels";
-    }
-    if (values > kValuesMax) {
-      return "holds more than " + std::to_string(kValuesMax) + " values";
-    }
+  const JsonShape shape = ShapeOfJson(text, kShapeMax);
+  if (shape.depth > kShapeMax.depth) {
+    return "is nested deeper than " + std::to_string(kShapeMax.depth) + " levels";
+  }
+  if (shape.values > kShapeMax.values) {
+    return "holds more than " + std::to_string(kShapeMax.values) + " values";
   }
   return std::nullopt;
 }

@@ -69,15 +69,20 @@ TEST_CASE("a manifest names files of one directory, each once") {
   }
 }
 
-TEST_CASE("a manifest that is nested deeper than any is refused before documents are made of it") {
+TEST_CASE("a manifest that is nested deeper or longer than any is refused before it is parsed") {
+  constexpr const char* kTooMuch =
+      "it is not what was written: it is nested deeper or has more values than any";
   const std::string begin =
       R"({"kind":"nowcalls-backup","version":1,"manifest_crc32c":"00000000",)";
   for (const size_t levels : {size_t{3}, size_t{400'000}}) {
     const std::string deep = std::string(levels, '[') + std::string(levels, ']') + "}";
     const Status status = DecodeManifest(begin + R"("a\"[":"[[[[","b":)" + deep).status();
     CHECK(status.code() == StatusCode::kCorruption);
-    CHECK(status.message() == "it is not what was written: it is nested deeper");
+    CHECK(status.message() == kTooMuch);
   }
+  std::string many = begin + R"("b":[{})";
+  for (int i = 0; i < 2'600'000; ++i) many += ",{}";
+  CHECK(DecodeManifest(many + "]}").status().message() == kTooMuch);
   // Brackets of strings do not count.
   const Status status = DecodeManifest(begin + R"("a\\\"[":"[[[[","b":[[]]})").status();
   CHECK(status.message() == "its checksum does not match its content");
