@@ -166,6 +166,8 @@ int64_t Core::CapLeft(const Flow& flow, SessionSlot session) const {
 // The first of the class that room would let go; those that no room that others make would help are
 // set aside on the way.
 WaiterSlot Core::FirstInLine(Flow* flow, size_t queue_class) {
+  waiters_.ReturnFirstOfThoseToLookAt([&](SessionSlot session) { return CapLeft(*flow, session); },
+                                      &flow->waiters);
   for (;;) {
     const WaiterSlot slot = WaitQueues::First(flow->waiters, queue_class);
     if (slot == kNoWaiter || flow->shadow) return slot;
@@ -188,10 +190,10 @@ bool Core::WaitersAhead(Flow* flow, bool prioritized) {
   return FirstInLine(flow, 0) != kNoWaiter || (!prioritized && FirstInLine(flow, 1) != kNoWaiter);
 }
 
-// A session holds less under the rule than before, or has one waiter less.
+// A session holds less under the rule than before, or has one waiter less. Its waiters are looked
+// at when somebody asks for the first in line, once for all that happens until then.
 void Core::ReturnToLine(Flow* flow, SessionSlot session) {
-  if (flow->waiters.set_aside == nullptr) return;
-  waiters_.ReturnFirstOf(session, CapLeft(*flow, session), &flow->waiters);
+  if (flow->waiters.set_aside != nullptr) flow->waiters.set_aside->to_look_at.insert(session);
 }
 
 // Sentinel's acquireRefuseStrategy 3 queues prioritized requests; a request may ask for it itself.
@@ -303,13 +305,11 @@ void Core::CloseQueues(const Turn& turn) {
   for (;;) {
     const WaiterSlot slot = waiters_.Earliest();
     if (slot == kNoWaiter) return;
-    waiters_.ReturnAll(&flows_.at(waiters_.at(slot).flow).waiters);  // As in RefuseWaiters.
     AnswerLate(turn, slot, {.status = TokenStatus::kNotAvailable});
   }
 }
 
 void Core::RefuseWaiters(const Turn& turn, FlowSlot flow, TokenStatus status, RefusedBy limit) {
-  waiters_.ReturnAll(&flows_.at(flow).waiters);  // Or each that goes would have others looked at.
   for (size_t i = 0; i < flows_.at(flow).waiters.classes.size(); ++i) {
     for (;;) {
       const WaiterSlot slot = flows_.at(flow).waiters.classes[i].head;

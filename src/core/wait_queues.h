@@ -61,6 +61,7 @@ struct WaitQueue {
     };
     WaiterCounts too_large;
     absl::btree_map<SessionSlot, std::array<AtCap, 2>> at_cap;
+    absl::btree_set<SessionSlot> to_look_at;  // Those whose first waiters may fit again.
   };
   std::unique_ptr<SetAside> set_aside;  // Null while none are.
 
@@ -101,7 +102,8 @@ class WaitQueues {
   void SetAsideAsTooLarge(WaiterSlot slot, WaitQueue* queue);
   void SetAsideAtCap(WaiterSlot slot, WaitQueue* queue);
   // Back into line: those of count up to `level`; of each class the first of the session with a
-  // count up to `count_max`; the same for every session, with what `count_max` says of it; all.
+  // count up to `count_max`; the same for every session, or for those that are to be looked at,
+  // with what `count_max` says of it; all.
   void ReturnUpTo(int64_t level, WaitQueue* queue);
   void ReturnFirstOf(SessionSlot session, int64_t count_max, WaitQueue* queue);
   template <typename CountMax>
@@ -110,6 +112,13 @@ class WaitQueues {
     std::vector<SessionSlot> sessions;
     for (const auto& [session, places] : queue->set_aside->at_cap) sessions.push_back(session);
     for (const SessionSlot session : sessions) ReturnFirstOf(session, count_max(session), queue);
+  }
+  template <typename CountMax>
+  void ReturnFirstOfThoseToLookAt(CountMax count_max, WaitQueue* queue) {
+    if (queue->set_aside == nullptr) return;
+    for (const SessionSlot session : std::exchange(queue->set_aside->to_look_at, {})) {
+      ReturnFirstOf(session, count_max(session), queue);
+    }
   }
   void ReturnAll(WaitQueue* queue);
   // How many waiters were looked at for that, and at least one for each session: what waiters that

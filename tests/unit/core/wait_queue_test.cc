@@ -503,26 +503,40 @@ TEST_CASE("a release that makes room for none of its session's waiters looks at 
   CHECK(h.LateText().empty());
 }
 
-TEST_CASE("a drain, and the end of the server, look at no waiter once more for each that goes") {
-  for (const bool drain : {true, false}) {
-    CAPTURE(drain);
+TEST_CASE("however many waiters of a session go at once, the others are looked at once") {
+  enum class End { kDrain, kServer, kConnection, kTime, kRelease };
+  for (const End end : {End::kDrain, End::kServer, End::kConnection, End::kTime, End::kRelease}) {
+    CAPTURE(static_cast<int>(end));
     CoreHarness h;
-    h.Rules({{.flow = 1, .count = 2000, .client_offline_ms = 100'000, .max_per_client = 1000}});
+    h.Rules({{.flow = 1, .count = 1001, .client_offline_ms = 100'000, .max_per_client = 1000}});
     const SessionSlot a = h.Hello("a");
-    const TokenId most = h.Take(a, 1, 900);
-    const TokenId rest = h.Take(a, 1, 100);
-    for (uint32_t i = 0; i < 300; ++i) REQUIRE_FALSE(h.Ask(a, Wait(i % 2 == 0 ? 900 : 500), i));
-    h.Ask(h.Hello("b"), Wait(1), 300);  // The others are set aside.
-    h.Release(a, rest);                 // They are looked at.
-    const uint64_t looks = h.core().wait_queues().looks();
-    if (drain) {
-      h.core().Drain(h.turn(), FlowId{1}, true, {});
-    } else {
-      h.core().CloseQueues(h.turn());
+    const SessionSlot b = h.Hello("b");
+    h.Take(a, 1, 900);
+    std::vector<TokenId> ones;
+    for (int i = 0; i < 100; ++i) ones.push_back(h.Take(a, 1));
+    const TokenId last = h.Take(b, 1);
+    for (uint32_t i = 0; i < 300; ++i) {
+      REQUIRE_FALSE(h.Ask(a, Wait(i < 200 ? 500 : 1), i, /*owner=*/i / 100).has_value());
     }
-    CHECK(h.core().waiters() == 0);
-    CHECK(h.core().wait_queues().looks() - looks <= 1);
-    h.Release(a, most);
+    // All are set aside. Then those of the third hundred would fit, were there room.
+    REQUIRE_FALSE(h.Ask(b, Wait(999, 60'000), 300, 4).has_value());
+    h.Release(b, last);
+    REQUIRE(h.LateText().empty());
+    REQUIRE(h.Ask(b, Wait(1, 60'000, /*prioritized=*/true), 301, 4).has_value());
+    REQUIRE_FALSE(h.Ask(b, Wait(1, 60'000, /*prioritized=*/true), 302, 4).has_value());
+    h.Release(a, ones[0]);
+    CHECK(h.LateText() == "302 OK");
+    REQUIRE(h.NowCalls(1) == 1001);
+    const uint64_t looks = h.core().wait_queues().looks();
+    switch (end) {
+      case End::kDrain: REQUIRE(h.core().Drain(h.turn(), FlowId{1}, true, {}).ok()); break;
+      case End::kServer: h.core().CloseQueues(h.turn()); break;
+      case End::kConnection: h.core().DropWaiters(h.turn(), /*owner=*/2); break;
+      case End::kTime: h.Pass(1000); break;
+      case End::kRelease: REQUIRE(h.core().ReclaimFlow(h.turn(), FlowId{1}, 50, {}).ok()); break;
+    }
+    const uint64_t looks_max = end == End::kRelease ? 1500 : 301;  // Some are granted then.
+    CHECK(h.core().wait_queues().looks() - looks <= looks_max);
   }
 }
 
