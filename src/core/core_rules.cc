@@ -231,8 +231,8 @@ bool Core::InstallRule(const Turn& turn, NamespaceSlot space, const Rule& rule,
 void Core::RemoveRule(const Turn& turn, FlowSlot slot) {
   const Flow& flow = flows_.at(slot);
   if (flow.draining) {
-    NoteIfRoom(false,
-               "the drain of flow " + std::to_string(flow.id.value) + " ended with its rule");
+    NoteIfRoom(false, InNamespace(flows_.name_space(flow.name_space).name) + "the drain of flow " +
+                          std::to_string(flow.id.value) + " ended with its rule");
   }
   RefuseWaiters(turn, slot, TokenStatus::kNoRuleExists, RefusedBy::kNone);
   if (flow.tokens.size == 0) return EraseFlow(turn, slot);

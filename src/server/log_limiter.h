@@ -50,12 +50,13 @@ class LogLimiter {
       ++lines_;
       return true;
     }
-    ++suppressed_;
+    if (suppressed_++ == 0) suppressed_since_ = now;
     return false;
   }
 
-  // When the count of suppressed lines is due to be logged; kNever: there are none.
-  Instant NextReport() const { return suppressed_ == 0 ? kNever : second_began_ + kSecondMs; }
+  // When the count of suppressed lines is due to be logged, a second after the first of them,
+  // however many come meanwhile; kNever: there are none.
+  Instant NextReport() const { return suppressed_ == 0 ? kNever : suppressed_since_ + kSecondMs; }
 
   // Lines suppressed since the last call. The caller logs them at NextReport.
   uint64_t TakeSuppressed() { return std::exchange(suppressed_, 0); }
@@ -67,6 +68,7 @@ class LogLimiter {
   Instant second_began_{-kSecondMs};
   uint32_t lines_ = 0;
   uint64_t suppressed_ = 0;
+  Instant suppressed_since_{};  // Meaningful while some are.
 };
 
 }  // namespace nowcalls::server

@@ -278,7 +278,7 @@ TEST_CASE_FIXTURE(Fixture, "a drain ends when the rule is removed, with tokens o
   Drain(1, true);
   h.NoticesText();
   h.Rules({{.flow = 2, .count = 100}});
-  CHECK(h.NoticesText().starts_with("the drain of flow 1 ended with its rule\n"));
+  CHECK(h.NoticesText().starts_with("namespace app: the drain of flow 1 ended with its rule\n"));
   h.Rules({{.flow = 1, .count = 100}, {.flow = 2, .count = 100}});
   CHECK(h.Acquire(a, 1).status == TokenStatus::kOk);
   Drain(2, true);

@@ -45,7 +45,7 @@ TEST_CASE("the log limiter admits so many lines a second and counts the others")
   int admitted = 0;
   for (int i = 0; i < 10; ++i) admitted += limiter.Admit(begin + i) ? 1 : 0;
   CHECK(admitted == 3);
-  CHECK(limiter.NextReport() == begin + 1000);
+  CHECK(limiter.NextReport() == begin + 3 + 1000);
   CHECK(limiter.TakeSuppressed() == 7);
   CHECK(limiter.TakeSuppressed() == 0);
   CHECK(limiter.NextReport() == kNever);
@@ -62,12 +62,13 @@ TEST_CASE("lines about a peer and about acts are told from those that nobody may
   }
   for (const char* line : {"administrator 127.0.0.1:5 reclaimed token 7",
                            "administrator 127.0.0.1:5 began a backup to /b",
-                           "namespace shop: 2 rules, 1 new or changed, 0 removed, 0 skipped"}) {
+                           "namespace shop: 2 rules, 1 new or changed, 0 removed, 0 skipped",
+                           "namespace shop: the drain of flow 1 ended with its rule"}) {
     CAPTURE(line);
     CHECK(TopicOf(line) == LogTopic::kAct);
   }
-  for (const char* line : {"mass expiry guard: 9 of 10 sessions went offline",
-                           "sweep: reclaimed 3 expired tokens", "the drain of flow 1 ended"}) {
+  for (const char* line :
+       {"mass expiry guard: 9 of 10 sessions went offline", "sweep: reclaimed 3 expired tokens"}) {
     CAPTURE(line);
     CHECK(TopicOf(line) == LogTopic::kServer);
   }
@@ -79,7 +80,10 @@ TEST_CASE("the log limiter starts anew after a second") {
   CHECK_FALSE(limiter.Admit(Instant{999}));
   CHECK(limiter.Admit(Instant{1000}));
   CHECK_FALSE(limiter.Admit(Instant{1500}));
+  CHECK(limiter.NextReport() == Instant{1999});  // A flood does not put it off.
   CHECK(limiter.TakeSuppressed() == 2);
+  CHECK_FALSE(limiter.Admit(Instant{1999}));
+  CHECK(limiter.NextReport() == Instant{2999});
 }
 
 }  // namespace
