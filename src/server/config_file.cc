@@ -12,7 +12,7 @@
 namespace nowcalls::server {
 namespace {
 
-constexpr size_t kDotsOfALineMax = 1000;
+constexpr size_t kDotsMax = 4000;
 
 std::string_view ExpectedType(SettingKind kind) {
   switch (kind) {
@@ -86,20 +86,43 @@ std::optional<std::vector<std::string>> TextOf(const toml::node& node, SettingKi
   return std::nullopt;
 }
 
-// Each part of a dotted key is a table within the one before it, and the parser and what it returns
-// go through these by recursion. The line that has more of them than any table of settings, or 0.
-uint32_t LineOfTooManyDots(std::string_view text) {
-  uint32_t line = 1;
-  size_t dots = 0;
-  for (const char c : text) {
-    if (c == '\n') {
-      ++line;
-      dots = 0;
-    } else if (c == '.' && ++dots > kDotsOfALineMax) {
-      return line;
-    }
+// Whatever TOML, or the parser, takes for the end of a line, and more: the last bytes of U+0085,
+// U+2028 and U+2029 are also those of other characters.
+bool MayEndLine(char c) {
+  return (c >= '\n' && c <= '\r') || c == '\x85' || c == '\xa8' || c == '\xa9';
+}
+
+// The first byte behind the string that begins at `begin`; the next one if it is not closed in its
+// line.
+size_t EndOfString(std::string_view text, size_t begin) {
+  const char quote = text[begin];
+  bool escaped = false;
+  for (size_t i = begin + 1; i < text.size() && !MayEndLine(text[i]); ++i) {
+    if (text[i] == quote && !escaped) return i + 1;
+    escaped = text[i] == '\\' && quote == '"' && !escaped;
   }
-  return 0;
+  return begin + 1;
+}
+
+// Each part of a dotted key is a table within the one before it, and the parser, and whoever
+// destroys what it made, goes through these by recursion. So they are counted before it sees them.
+// Strings of several lines are refused: within them nobody could tell keys from text without being
+// the parser.
+Status CheckNesting(std::string_view text) {
+  for (const std::string_view quotes : {R"(""")", "'''"}) {
+    if (text.find(quotes) == std::string_view::npos) continue;
+    return Status::InvalidArgument(std::string(quotes) +
+                                   " begins a string of several lines, which no setting needs");
+  }
+  size_t dots = 0;
+  for (size_t i = 0; i < text.size();) {
+    const bool is_string = text[i] == '"' || text[i] == '\'';
+    dots += text[i] == '.' ? 1 : 0;
+    i = is_string ? EndOfString(text, i) : i + 1;
+  }
+  if (dots <= kDotsMax) return {};
+  return Status::InvalidArgument("more than " + std::to_string(kDotsMax) +
+                                 " dots outside of strings; the keys of settings have none");
 }
 
 }  // namespace
@@ -108,10 +131,7 @@ Result<std::vector<FileValue>> ParseConfigFile(std::string_view name, std::strin
   const auto at = [&](uint32_t line) {
     return std::string(name) + ":" + std::to_string(line) + ": ";
   };
-  if (const uint32_t line = LineOfTooManyDots(text); line > 0) {
-    return Status::InvalidArgument(at(line) + "has more than " + std::to_string(kDotsOfALineMax) +
-                                   " dots; keys have none");
-  }
+  NOWCALLS_RETURN_IF_ERROR(CheckNesting(text).WithContext(std::string(name)));
   toml::table table;
   try {
     table = toml::parse(text, name);
