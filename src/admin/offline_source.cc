@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <deque>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "admin/oldest_heap.h"
 #include "core/rule_json.h"
 
@@ -177,7 +177,7 @@ Result<FlowRow> OfflineSource::Flow(int64_t flow_id) {
 }
 
 Status OfflineSource::Sessions(const RowSink<SessionRow>& sink) {
-  std::unordered_map<uint64_t, SessionSums> sums;
+  absl::flat_hash_map<uint64_t, SessionSums> sums;
   LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [&](const ledger::Token& token) {
     if (walk.FindSession(token.session) == nullptr) walk.AddDamage(OrphanToken(token));
     SessionSums& session = sums[token.session.value];

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "core/rule_json.h"
@@ -70,7 +70,7 @@ class Salvage {
   const ReadEntities& read_;
   SalvagedEntities& out_;
   std::optional<core::TokenIds> ids_;
-  std::unordered_map<uint64_t, uint64_t> session_instead_;
+  absl::flat_hash_map<uint64_t, uint64_t> session_instead_;
   std::set<uint64_t> ended_;  // Fences in the history.
 };
 

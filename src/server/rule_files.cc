@@ -1,7 +1,7 @@
 #include "server/rule_files.h"
 
 #include <cstdint>
-#include <unordered_map>
+#include <map>
 #include <utility>
 
 #include "base/fingerprint.h"
@@ -42,7 +42,7 @@ std::vector<LoadedRuleFile> ReadRuleFiles(const std::vector<RuleFile>& files) {
 }
 
 Status CheckRuleFiles(const std::vector<LoadedRuleFile>& files) {
-  std::unordered_map<int64_t, const RuleFile*> owners;
+  std::map<int64_t, const RuleFile*> owners;
   for (const LoadedRuleFile& loaded : files) {
     NOWCALLS_RETURN_IF_ERROR(loaded.problem);
     for (const core::Rule& rule : loaded.parsed.rules) {
