@@ -163,6 +163,8 @@ Status ParseRuleFiles(const std::vector<std::string>& values, ServerConfig* conf
     NOWCALLS_RETURN_IF_ERROR(
         CheckNamespace(file.name_space).WithContext(Quoted(value) + ": the namespace"));
     if (file.path.empty()) return MustBe("[NAMESPACE=]FILE", value);
+    NOWCALLS_RETURN_IF_ERROR(
+        CheckRuleSource(file.path).WithContext(Quoted(value) + ": the file's name"));
     for (const RuleFile& other : files) NOWCALLS_RETURN_IF_ERROR(CheckApart(other, file));
     files.push_back(std::move(file));
   }
@@ -263,9 +265,10 @@ void AddMain(std::vector<Setting>* table) {
       Switch("insecure-listen", kServing,
              "Allow an address that other machines can reach. There is no authentication yet.",
              &Config::insecure_listen));
-  table->push_back(Text("port-file", kServing, "FILE",
-                        "Write the port here once the server serves; removed at its end.",
-                        ParsePortFile, [](const Config& c) { return c.port_file; }));
+  table->push_back(
+      Text("port-file", kServing, "FILE",
+           "Write the port here once the server serves; removed when it ends in good order.",
+           ParsePortFile, [](const Config& c) { return c.port_file; }));
   table->push_back(Text("data-dir", kLedger, "DIR", "Where the ledger is; made if absent.",
                         ParseDataDir, [](const Config& c) { return c.data_dir; }));
   table->push_back(Switch("require-ledger", kLedger,

@@ -110,6 +110,11 @@ TEST_CASE("blanks around the commas of the environment are no part of a name") {
         "environment NOWCALLS_RULES: must be [NAMESPACE=]FILE, got ''");
 }
 
+TEST_CASE("a rule file whose name no start accepts is refused with the setting") {
+  CHECK(ErrorOf(Read({"--rules", "shop=a\nb.json"}))
+            .starts_with("flag --rules: 'shop=a\\x0ab.json': the file's name: must be UTF-8"));
+}
+
 TEST_CASE("one rule file for two namespaces is refused with both") {
   CHECK(ErrorOf(Read({"--rules", "a=x.json", "--rules", "b=x.json"})) ==
         "flag --rules: names x.json for two namespaces, 'a' and 'b'; a flowId belongs to one "
