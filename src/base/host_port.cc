@@ -25,6 +25,9 @@ Result<HostPort> ParseHostPort(std::string_view text) {
   HostPort parsed{std::string(host), 0};
   const auto [end, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), parsed.port);
+  if (error == std::errc::result_out_of_range) {
+    return Status::InvalidArgument(Quoted(text) + " has a port above 65535");
+  }
   if (error != std::errc() || end != digits.data() + digits.size()) return wrong_form;
   return parsed;
 }
