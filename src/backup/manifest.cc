@@ -192,6 +192,7 @@ Result<Manifest> ReadManifest(const std::string& backup_dir) {
     }
     return Status::NotFound(backup_dir + " is no backup: there is no " + path);
   }
+  NOWCALLS_RETURN_IF_ERROR(store::CheckMayBeFile(path));
   const Result<uint64_t> bytes = store::FileBytes(path);
   if (!bytes.ok()) return bytes.status();
   if (*bytes > kManifestBytesMax) return Status::Corruption(path + " is too large");

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "store/ledger_files.h"
 
 namespace nowcalls::store {
 namespace {
@@ -116,6 +117,7 @@ SourceFile::~SourceFile() {
 }
 
 Result<SourceFile> SourceFile::Open(const std::string& path) {
+  NOWCALLS_RETURN_IF_ERROR(CheckMayBeFile(path));
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return OsError("open", path);
   return SourceFile(path, fd);

@@ -17,6 +17,7 @@
 
 #include "store/log_views.h"
 #include "store/rocks_status.h"
+#include "store/witness_file.h"
 
 namespace nowcalls::store {
 namespace {
@@ -133,6 +134,12 @@ Result<bool> IsThere(const std::string& path) {
 }
 
 Status CheckNoBackup(const std::string& data_dir) {
+  if (!IsFile(data_dir + "/" + kBackupManifestName) &&
+      IsFile(data_dir + "/" + kBackupUnfinishedName)) {
+    return Status::InvalidArgument(data_dir +
+                                   " is a backup that was never finished, so it does "
+                                   "not count: remove it, and use another one");
+  }
   if (HasBackupFile(data_dir)) {
     return Status::InvalidArgument(data_dir +
                                    " is a backup, which must stay as it is: make a ledger of it "
@@ -228,7 +235,18 @@ Result<std::vector<std::string>> MakeLedgerDir(const std::string& data_dir) {
   return made;
 }
 
+Status CheckMayBeFile(const std::string& path) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode) || S_ISDIR(found.st_mode))
+    return {};
+  return Status::Corruption(path + " is a named pipe, a socket or a device, and no file: " +
+                            "put the file back that belongs there, or remove it");
+}
+
 Status CheckLedgerPresent(const std::string& dir) {
+  for (const std::string& name : FilesWithSuffix(dir, "")) {
+    NOWCALLS_RETURN_IF_ERROR(CheckMayBeFile(dir + "/" + name));
+  }
   const Result<bool> current = IsThere(dir + "/CURRENT");
   if (!current.ok()) return current.status();
   if (*current) return {};
@@ -237,6 +255,15 @@ Status CheckLedgerPresent(const std::string& dir) {
     const bool is_data = name.ends_with(".sst") || name.ends_with(".log");
     if (!is_data && ManifestNumber(name) <= 1) continue;
     return Status::Corruption(dir + "/CURRENT is missing though there is data (" + name + ")" +
+                              kDamagedAdvice);
+  }
+  // One that cannot be read is the open's to tell of.
+  std::optional<ledger::WitnessFound> found;
+  const rocksdb::IOStatus read = ReadWitness(rocksdb::FileSystem::Default().get(), dir, &found);
+  if (read.ok() && found.has_value() && found->witness && found->witness->batch_number > 0) {
+    return Status::Corruption("the ledger in " + dir + " is gone: there is no CURRENT, though " +
+                              WitnessPath(dir) + " tells that batch " +
+                              std::to_string(found->witness->batch_number) + " was on the disk" +
                               kDamagedAdvice);
   }
   return Status::NotFound("there is no ledger in " + dir);

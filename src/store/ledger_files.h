@@ -77,8 +77,13 @@ Result<std::vector<std::string>> MakeLedgerDir(const std::string& data_dir);
 // may not be entered. What cannot be seen must not be taken for absent.
 Result<bool> IsThere(const std::string& path);
 
+// kCorruption when `path` is a named pipe, a socket or a device: to open one may take for ever. OK
+// when there is nothing.
+Status CheckMayBeFile(const std::string& path);
+
 // kNotFound when `dir` holds no database: CURRENT, which is written last when one is made, is
-// absent and so is all data. kCorruption when only CURRENT is absent.
+// absent and so is all data, and no witness tells of a batch. kCorruption when CURRENT alone is
+// absent, or something in `dir` is no file.
 Status CheckLedgerPresent(const std::string& dir);
 
 // The name of the manifest that CURRENT names; empty when that cannot be read.

@@ -120,11 +120,6 @@ Status RocksStore::Impl::OpenForServer() {
     if (!listed.ok()) return listed.status();
     names = *std::move(listed);
   } else if (present.code() == StatusCode::kNotFound) {
-    if (witness.has_value() && witness->batch_number > 0) {
-      return Damaged(dir, "is gone: there is no CURRENT, though " + WitnessPath(dir) +
-                              " tells that batch " + std::to_string(witness->batch_number) +
-                              " was on the disk");
-    }
     db_options.create_if_missing = true;
   } else {
     return present;

@@ -1,7 +1,9 @@
 #include "backup/manifest.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <string>
 
 #include "support/process.h"
@@ -106,6 +108,9 @@ TEST_CASE("a directory without a manifest is no backup, and one that was begun i
   CHECK(unfinished.message().find("was never finished") != std::string::npos);
   testing::WriteStringToFile(ManifestPath(dir.path()), EncodeManifest(Sample()));
   CHECK(ReadManifest(dir.path()).ok());
+  std::filesystem::remove(ManifestPath(dir.path()));
+  REQUIRE(mkfifo(ManifestPath(dir.path()).c_str(), 0600) == 0);
+  CHECK(ReadManifest(dir.path()).status().code() == StatusCode::kCorruption);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -228,11 +229,14 @@ TEST_CASE(
     const auto store = OpenKept(dir.path(), TinyOptions());
     CommitMany(&script, 3, 20, store.get());
   }
-  for (const char* name : {kBackupManifestName, kBackupUnfinishedName}) {
+  const std::map<const char*, const char*> backups = {
+      {kBackupManifestName, "nowcalls-admin restore"}, {kBackupUnfinishedName, "never finished"}};
+  for (const auto& [name, says] : backups) {
+    CAPTURE(says);
     testing::WriteStringToFile(dir.Sub(name), "{}");
     const Status refused = RocksStore::Open(dir.path(), TinyOptions()).status();
     CHECK(refused.code() == StatusCode::kInvalidArgument);
-    CHECK(refused.message().find("nowcalls-admin restore") != std::string::npos);
+    CHECK(refused.message().find(says) != std::string::npos);
     CHECK(DifferenceOf(DumpAt(dir.path()), script.Expected()) == "");
     fs::remove(dir.Sub(name));
   }

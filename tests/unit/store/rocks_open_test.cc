@@ -89,6 +89,37 @@ TEST_CASE("a data directory that cannot be made is an I/O error that names it") 
   CHECK(OpenStatus("").code() == StatusCode::kInvalidArgument);
 }
 
+TEST_CASE("what is no file in a ledger's directory is refused by name before it is opened") {
+  const TempDir dir;
+  MakeLedger(dir.path());
+  for (const char* name : {"CURRENT", "witness", "LOCK", "IDENTITY", "anything"}) {
+    CAPTURE(name);
+    const std::string path = dir.Sub("ledger/") + name;
+    std::error_code ignored;
+    fs::rename(path, dir.Sub("away"), ignored);
+    REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+    const Status read = RocksStore::OpenForRead(dir.path()).status();
+    CHECK(read.code() == StatusCode::kCorruption);
+    CHECK(read.message().starts_with(path + " is a named pipe"));
+    if (std::string_view(name) != "LOCK") CHECK(OpenStatus(dir.path()).message() == read.message());
+    fs::remove(path);
+    fs::rename(dir.Sub("away"), path, ignored);
+  }
+  CHECK(OpenStatus(dir.path()).ok());
+}
+
+TEST_CASE("readers and servers tell alike that a ledger is gone but for its witness") {
+  const TempDir dir;
+  MakeLedger(dir.path());
+  for (const auto& entry : fs::directory_iterator(dir.Sub("ledger"))) {
+    if (entry.path().filename() != "witness") fs::remove(entry.path());
+  }
+  const Status read = RocksStore::OpenForRead(dir.path()).status();
+  CHECK(read.code() == StatusCode::kCorruption);
+  CHECK(Contains(read, "is gone: there is no CURRENT, though"));
+  CHECK(OpenStatus(dir.path()).message() == read.message());
+}
+
 TEST_CASE("an unknown format version is refused with both versions and what to do") {
   const TempDir dir;
   MakeLedger(dir.path());
