@@ -161,6 +161,12 @@ Status ReadLedger(const std::string& data_dir, const std::string& scratch,
   return Status::Corruption(store::SaidOfLedger(status.message(), scratch, data_dir));
 }
 
+// Not a ledger without tokens: such a one has a format at least.
+bool IsNothing(const ReadEntities& read) {
+  return !read.format && !read.mark && !read.seal && read.namespaces.empty() &&
+         read.rules.empty() && read.sessions.empty() && read.history.empty() && read.tokens.empty();
+}
+
 }  // namespace
 
 Status WriteSalvaged(const SalvagedEntities& salvaged, const std::string& data_dir) {
@@ -187,6 +193,12 @@ Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to)
   store::SalvageReport report;
   ReadEntities read;
   NOWCALLS_RETURN_IF_ERROR(ReadLedger(data_dir, place.scratch(), &report, &read, *std::move(lock)));
+  if (IsNothing(read)) {
+    return Status::Corruption(
+        "nothing of the ledger in " + store::LedgerDir(data_dir) +
+        " can be read: restore it from a backup. Is --data-dir right, and its "
+        "volume mounted?");
+  }
   const SalvagedEntities salvaged = SalvageEntities(read, *now);
   NOWCALLS_RETURN_IF_ERROR(WriteSalvaged(salvaged, place.path()));
   NOWCALLS_RETURN_IF_ERROR(place.Finish());

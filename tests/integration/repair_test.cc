@@ -329,6 +329,24 @@ TEST_CASE_FIXTURE(DamagedLedger, "a ledger without LOCK is salvaged, and none is
   CHECK_FALSE(fs::exists(from() + "/ledger/LOCK"));
 }
 
+TEST_CASE_FIXTURE(DamagedLedger, "of a ledger of which nothing can be read repair makes none") {
+  SUBCASE("all its files are of other bytes") {
+    for (const auto& entry : fs::directory_iterator(from() + "/ledger")) {
+      if (!fs::is_regular_file(entry)) continue;
+      WriteStringToFile(entry.path(), std::string(fs::file_size(entry), 'j'));
+    }
+  }
+  SUBCASE("it has none") {
+    fs::remove_all(from() + "/ledger");
+    fs::create_directory(from() + "/ledger");
+  }
+  const Finished refused = Repair();
+  CHECK(refused.exit_code == 65);
+  CHECK(Contains(refused.err, "nothing of the ledger in " + from() + "/ledger can be read"));
+  CHECK_FALSE(fs::exists(to()));
+  CHECK_FALSE(fs::exists(to() + ".partial"));
+}
+
 TEST_CASE_FIXTURE(DamagedLedger, "repair refuses a target that exists, no ledger, and a live one") {
   fs::create_directory(to());
   Finished refused = Repair();
