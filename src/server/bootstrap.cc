@@ -83,6 +83,7 @@ Result<std::unique_ptr<store::RocksStore>> OpenStore(std::unique_ptr<store::Ledg
   options.durability = config.durability.mode;
   // A backup must not be what ends the grants.
   options.copy_leaves_bytes = config.core.limits.disk_free_high();
+  options.nearly_full_bytes = config.core.limits.disk_free_high();
   options.on_background_error = [](const Status& failure) {
     DieOfIoError("ledger upkeep", failure);
   };

@@ -42,7 +42,7 @@ FreedFiles::~FreedFiles() { Stop(); }
 int FreedFiles::OpenIfLarge(const std::string& path, uint64_t* bytes) {
   {
     const std::lock_guard lock(mutex_);
-    if (stop_ || files_left_ >= kFilesMax) return -1;
+    if (stop_ || at_once_ || files_left_ >= kFilesMax) return -1;
   }
   const int fd = open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return -1;
@@ -131,7 +131,17 @@ void FreedFiles::CutAndClose(const Freed& freed, uint64_t bytes_to_cut) {
 
 bool FreedFiles::Pause() {
   std::unique_lock lock(mutex_);
-  return !changed_.wait_for(lock, FreePause(bytes_left_), [this] { return stop_; });
+  changed_.wait_for(lock, FreePause(bytes_left_), [this] { return stop_ || at_once_; });
+  return !stop_;
+}
+
+void FreedFiles::FreeAtOnce(bool on) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (on == at_once_) return;
+    at_once_ = on;
+  }
+  changed_.notify_all();
 }
 
 void FreedFiles::Stop() {

@@ -46,6 +46,10 @@ class FreedFiles {
   // What is left to free.
   uint64_t bytes_left();
 
+  // Where room is scarce it is worth more than the time of a sync: what is left is freed without
+  // pauses, and files that are deleted are freed as any are.
+  void FreeAtOnce(bool on);
+
   // Ends the thread; what is left is freed at once, as are later files.
   void Stop();
 
@@ -68,9 +72,10 @@ class FreedFiles {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Freed> waiting_;  // Guarded by mutex_, as are the next three.
+  std::deque<Freed> waiting_;  // Guarded by mutex_, as are the next four.
   uint64_t bytes_left_ = 0;
   size_t files_left_ = 0;
+  bool at_once_ = false;
   bool stop_ = false;
   std::thread thread_;
 };

@@ -109,6 +109,8 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
 
   // What deleted files still take of the disk, and give back within seconds.
   uint64_t BytesToFree() { return freed_.bytes_left(); }
+  // See FreedFiles.
+  void FreeAtOnce(bool on) { freed_.FreeAtOnce(on); }
 
   // See LogViews.
   std::map<uint64_t, LogSegment> Segments() const { return views_->Segments(lock_->ledger_dir()); }

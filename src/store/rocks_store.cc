@@ -120,6 +120,8 @@ Status RocksStore::CheckPlace() {
 }
 
 std::optional<uint64_t> RocksStore::FreeBytes() {
+  // First, or what is freed between the two looks would be in neither.
+  const uint64_t to_free = impl_->files != nullptr ? impl_->files->BytesToFree() : 0;
   uint64_t free_bytes = 0;
   if (impl_->db == nullptr ||
       !impl_->db->GetFileSystem()
@@ -127,9 +129,11 @@ std::optional<uint64_t> RocksStore::FreeBytes() {
            .ok()) {
     return std::nullopt;
   }
+  if (impl_->files != nullptr) {
+    impl_->files->FreeAtOnce(free_bytes < impl_->options.nearly_full_bytes);
+  }
   // A start deletes much, and must not take the disk for nearly full because of what has gone. But
   // that is not there yet, so it counts for no more than what is.
-  const uint64_t to_free = impl_->files != nullptr ? impl_->files->BytesToFree() : 0;
   return free_bytes + std::min(free_bytes, to_free);
 }
 

@@ -45,6 +45,8 @@ struct RocksStoreOptions {
   std::function<void(Status)> on_background_error;
   // What CopyTo leaves free on the ledger's own file system, if that is more than kRoomLeftBytes.
   uint64_t copy_leaves_bytes = 0;
+  // With less free than this the room of deleted files is given back at once (FreedFiles).
+  uint64_t nearly_full_bytes = 0;
   // Of a ledger that Open makes; else one with a key of its own.
   std::optional<ledger::Format> format = {};
   rocksdb::Env* env = nullptr;  // For tests that inject faults; not owned. nullptr: the real one.

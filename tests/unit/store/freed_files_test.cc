@@ -82,6 +82,19 @@ TEST_CASE_FIXTURE(Freed, "small files are deleted as any") {
   CHECK(name_syncs == 0);
 }
 
+TEST_CASE_FIXTURE(Freed, "where room is scarce large files are freed as any, too") {
+  REQUIRE(Delete(Make("before", kLarge)).ok());
+  freed.FreeAtOnce(true);
+  REQUIRE(PollUntil(kPatienceMs, [&] { return freed.bytes_left() == 0; }));
+  const int syncs = name_syncs;
+  REQUIRE(Delete(Make("large", kLarge)).ok());
+  CHECK(freed.bytes_left() == 0);
+  freed.FreeAtOnce(false);
+  REQUIRE(Delete(Make("after", kLarge)).ok());
+  REQUIRE(PollUntil(kPatienceMs, [&] { return freed.bytes_left() == 0; }));
+  CHECK(name_syncs == syncs + 1);
+}
+
 TEST_CASE_FIXTURE(Freed, "what somebody has open, or under another name, stays as it is") {
   const std::string path = Make("large", kLarge);
   SUBCASE("another process or this one reads it") {
