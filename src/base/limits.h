@@ -80,6 +80,8 @@ struct Limits {
   // is the second. 0: never refused for that; a quarter more than the first. The defaults are what
   // a server needs for the tokens that are out (src/README.md, "Nothing is granted").
   uint64_t disk_free_low_bytes = 256 * 1024 * 1024;
+  // What rules that come by RPC, and drains, may write in all while less than that is free.
+  uint64_t rule_bytes_while_disk_low_max = 16 * 1024 * 1024;
   uint64_t disk_free_high_bytes = 0;
 
   // Rules in force, and those that were removed while tokens of them are out. Enough to replace all

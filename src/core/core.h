@@ -235,12 +235,13 @@ class Core {
                               const AdminAct& act);
   // Stops the grants of a rule, or lets them go on. It holds across restarts and changes of the
   // rule, and ends when the rule is removed. kOk, also when nothing changes; kNoRuleExists.
-  DrainAnswer Drain(const Turn& turn, FlowId flow, bool on, const AdminAct& act);
+  // kResourceExhausted as for ReplaceRules while the disk is low.
+  Result<DrainAnswer> Drain(const Turn& turn, FlowId flow, bool on, const AdminAct& act);
 
   // The ledger's disk is nearly full, or has room again. While it is nearly full nothing is
-  // granted: kTooManyRequest, also to waiters whose turn comes, and rules that come by RPC cannot
-  // be more; all that ends or keeps tokens goes on.
-  void SetDiskLow(bool low) { disk_low_ = low; }
+  // granted: kTooManyRequest, also to waiters whose turn comes, and rules that come by RPC and
+  // drains may take rule_bytes_while_disk_low_max of it; all that ends or keeps tokens goes on.
+  void SetDiskLow(bool low);
 
   // --- Rules. ---
   // Replaces the whole sets of some namespaces in one step, or changes nothing; a flowId may move
@@ -416,7 +417,8 @@ class Core {
   Status CheckRuleLimits(const RuleSetRefs& sets, const absl::flat_hash_set<int64_t>& wanted) const;
   Status CheckFlowLimit(const RuleSetRefs& sets, const absl::flat_hash_set<int64_t>& wanted,
                         size_t rules) const;
-  Status CheckRuleRoom(const RuleSetRefs& sets) const;
+  Status CheckRoomForRules(const RuleSetRefs& sets) const;
+  Status CheckRoomForRules(uint64_t bytes) const;
   Status CheckFlowOwners(const RuleSetRefs& sets) const;
   size_t RemoveRulesNotIn(const Turn& turn, const RuleSet& set,
                           const absl::flat_hash_set<int64_t>& wanted);
@@ -425,7 +427,7 @@ class Core {
   bool InstallRule(const Turn& turn, NamespaceSlot name_space, const Rule& rule,
                    int64_t* lowered_ms);
   void RemoveRule(const Turn& turn, FlowSlot slot);
-  void RecordRule(const Turn& turn, const Flow& flow) const;
+  void RecordRule(const Turn& turn, const Flow& flow);
   void ForgetRule(const Turn& turn, const Flow& flow) const;
   void EraseFlow(const Turn& turn, FlowSlot slot);
 
@@ -470,6 +472,7 @@ class Core {
   WaitQueues waiters_;
   bool queues_closed_ = false;
   bool disk_low_ = false;
+  uint64_t rule_bytes_while_low_ = 0;  // JSON of recorded rules since it is.
   RequestIds requests_;
   // Whose waiters are to be looked at: those of a flow, or of all flows of a namespace that wait
   // for sessions.

@@ -104,13 +104,14 @@ ReclaimAnswer Core::EndTokensOf(const Turn& turn, FlowSlot slot, uint32_t tokens
   return answer;
 }
 
-DrainAnswer Core::Drain(const Turn& turn, FlowId flow_id, bool on, const AdminAct& act) {
+Result<DrainAnswer> Core::Drain(const Turn& turn, FlowId flow_id, bool on, const AdminAct& act) {
   const Waking waking(this, turn);
   const FlowSlot slot = flows_.Find(flow_id);
-  if (slot == kNoFlow || !flows_.at(slot).active()) return {};
+  if (slot == kNoFlow || !flows_.at(slot).active()) return DrainAnswer{};
   Flow& flow = flows_.at(slot);
   const DrainAnswer answer{TokenStatus::kOk, flow.now_calls, flow.tokens.size};
   if (flow.draining == on) return answer;
+  if (disk_low_) NOWCALLS_RETURN_IF_ERROR(CheckRoomForRules(RuleToJson(*flow.rule).size()));
   flow.draining = on;
   RecordRule(turn, flow);
   if (on) RefuseWaiters(turn, slot, TokenStatus::kBlocked, RefusedBy::kDraining);

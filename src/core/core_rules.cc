@@ -41,7 +41,7 @@ Status Core::ReplaceRules(const Turn& turn, const RuleSetRefs& sets) {
     for (const Rule& rule : set->parsed.rules) wanted.insert(rule.flow_id.value);
   }
   NOWCALLS_RETURN_IF_ERROR(CheckRuleLimits(sets, wanted));
-  NOWCALLS_RETURN_IF_ERROR(CheckRuleRoom(sets));
+  NOWCALLS_RETURN_IF_ERROR(CheckRoomForRules(sets));
 
   // All removals come first, so that there is room; a flow that is in the set of another namespace
   // is not removed, but moves there with all that belongs to it.
@@ -166,27 +166,37 @@ Status Core::CheckFlowLimit(const RuleSetRefs& sets, const absl::flat_hash_set<i
   return {};
 }
 
-// While the ledger's disk is nearly full, rules that come over the network may be removed and
-// changed, but not be more nor much longer. Those of files are as many as the operator wrote there.
-Status Core::CheckRuleRoom(const RuleSetRefs& sets) const {
-  constexpr size_t kLengthOfAny = 1024;  // Bytes of JSON; usual rules are shorter.
+void Core::SetDiskLow(bool low) {
+  if (low != disk_low_) rule_bytes_while_low_ = 0;
+  disk_low_ = low;
+}
+
+// While the ledger's disk is nearly full, what comes over the network may take so much of it and no
+// more. Rules of files are as many as the operator wrote there; removals make room in the end.
+Status Core::CheckRoomForRules(uint64_t bytes) const {
+  const uint64_t bytes_max = options_.limits.rule_bytes_while_disk_low_max;
+  if (!disk_low_ || bytes == 0 || rule_bytes_while_low_ + bytes <= bytes_max) return {};
+  return Status::ResourceExhausted(
+      "the disk of the ledger is nearly full (disk_free_low_bytes), and since it is, rules may "
+      "take " +
+      std::to_string(bytes_max) +
+      " bytes of it: until there is room they can be removed, but not be more or change");
+}
+
+Status Core::CheckRoomForRules(const RuleSetRefs& sets) const {
   if (!disk_low_) return {};
+  uint64_t bytes = 0;
   for (const RuleSet* set : sets) {
     if (set->source != kRpcRuleSource) continue;
     for (const Rule& rule : set->parsed.rules) {
       const FlowSlot slot = flows_.Find(rule.flow_id);
-      const Rule* const known = slot == kNoFlow ? nullptr : flows_.at(slot).rule.get();
-      if (known != nullptr && *known == rule) continue;
-      const size_t length_max =
-          known == nullptr ? 0 : std::max(kLengthOfAny, RuleToJson(*known).size());
-      if (RuleToJson(rule).size() <= length_max) continue;
-      return Status::ResourceExhausted(
-          FlowIdOf(*set, rule) + " is " + (known == nullptr ? "new" : "longer than before") +
-          ", and the disk of the ledger is nearly full (disk_free_low_bytes): rules can be removed "
-          "and changed, and be more when there is room again");
+      const bool known = slot != kNoFlow && flows_.at(slot).active() &&
+                         flows_.name_space(flows_.at(slot).name_space).name == set->name_space &&
+                         *flows_.at(slot).rule == rule;
+      if (!known) bytes += RuleToJson(rule).size();
     }
   }
-  return {};
+  return CheckRoomForRules(bytes);
 }
 
 // How many are no longer the namespace's, those that move included.
@@ -256,13 +266,15 @@ void Core::TrackSessions(Flow* flow) {
   }
 }
 
-void Core::RecordRule(const Turn& turn, const Flow& flow) const {
+void Core::RecordRule(const Turn& turn, const Flow& flow) {
   auto state = flow.draining ? ledger::RuleState::kDraining : ledger::RuleState::kActive;
   if (flow.removed) state = ledger::RuleState::kRemoved;
+  const std::string json = RuleToJson(*flow.rule);
+  if (disk_low_) rule_bytes_while_low_ += json.size();
   turn.batch->RuleSet({.name_space = flows_.name_space(flow.name_space).name,
                        .flow = flow.id,
                        .state = state,
-                       .json = RuleToJson(*flow.rule)});
+                       .json = json});
 }
 
 void Core::ForgetRule(const Turn& turn, const Flow& flow) const {

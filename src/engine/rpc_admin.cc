@@ -50,12 +50,13 @@ void RpcHandler::Drain(const Call& call) {
   wire::DrainParams params;
   wire::RequestError error;
   if (!wire::DecodeDrain(call.request.params, &params, &error)) return ReplyError(call, error);
-  const core::DrainAnswer answer = core_->Drain(call.turn, FlowId{params.flow_id}, params.on,
-                                                {call.connection->peer, params.reason});
+  const Result<core::DrainAnswer> answer = core_->Drain(
+      call.turn, FlowId{params.flow_id}, params.on, {call.connection->peer, params.reason});
+  if (!answer.ok()) return ReplyError(call, ErrorOf(answer.status().WithContext("drain")));
   wire::EncodeDrain(call.request.msgid,
-                    {.status = answer.status,
-                     .now_calls = static_cast<uint64_t>(answer.now_calls),
-                     .tokens = answer.tokens},
+                    {.status = answer->status,
+                     .now_calls = static_cast<uint64_t>(answer->now_calls),
+                     .tokens = answer->tokens},
                     replies_->AfterCommit(call.connection));
 }
 

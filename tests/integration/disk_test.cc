@@ -69,7 +69,6 @@ TEST_CASE("a full disk ends servers with 74, at the start too, and takes nothing
     SmallDisk disk(dir.Sub("disk"));
     if (!disk.Mount(size)) return;
     ServerProcess server(dir.Sub("disk"));
-    server.options().arguments = {"--disk-free-low-bytes", "0"};  // Else it takes no rules.
     server.Start();
     ChangeUntilTheEnd(server.address());
     CHECK(server.process().Wait() == 74);

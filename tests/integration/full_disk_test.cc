@@ -82,13 +82,6 @@ void CheckServesWhoHolds(OnSmallDisk* on) {
   const Json reclaimed =
       ResultOf(&on->client, "reclaim", Json::array({on->PopHeld(), "the disk is full"}));
   CHECK(reclaimed.at(0) == kStatusReleaseOk);
-  Json rules = {RuleJson(kLongFlow, 1'000'000),
-                RuleJson(kShortFlow, 999, {{"resourceTimeout", 1}})};
-  CHECK(on->client.Call("rules_load", {"default", rules}).ok());
-  rules.push_back(RuleJson(3, 1));
-  const Reply more = on->client.Call("rules_load", {"default", rules});
-  CHECK(more.error_name == "OVERLOADED");
-  CHECK(CountOf(more.error_message, "flowId 3 is new") == 1);
   CHECK(PollUntil(kPatienceMs, [&] { return NowCalls(&on->client, kShortFlow) == 0; }));
   const auto listed = ListAll(&on->client, "tokens", Json::array({nullptr}));
   CHECK(Column<uint64_t>(listed, "token_id") == on->held);

@@ -54,7 +54,7 @@ struct Fixture {
     return Text(answer);
   }
   DrainAnswer Drain(int64_t flow, bool on) {
-    const DrainAnswer answer = h.core().Drain(h.turn(), FlowId(flow), on, kAct);
+    const DrainAnswer answer = *h.core().Drain(h.turn(), FlowId(flow), on, kAct);
     if (!h.batch().empty()) h.Commit();
     return answer;
   }

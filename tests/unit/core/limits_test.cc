@@ -1,6 +1,7 @@
 // Invariant 8: everything is bounded; what is full says so with a definite refusal.
 #include <doctest/doctest.h>
 
+#include "core/rule_json.h"
 #include "support/core_harness.h"
 
 namespace nowcalls::core {
@@ -56,29 +57,39 @@ TEST_CASE("while the disk is nearly full nothing is granted, and all else goes o
   CHECK(h.Acquire(a, 1).status == TokenStatus::kOk);
 }
 
-TEST_CASE("while the disk is nearly full rules that come by RPC cannot be more nor much longer") {
-  CoreHarness h;
+TEST_CASE("while the disk is nearly full rules take so much of it, and can be removed") {
+  CoreOptions options = testing::HarnessOptions();
+  const uint64_t one = RuleToJson(*ParseRules(RulesJson({{.flow = 1}}))->rules.begin()).size();
+  options.limits.rule_bytes_while_disk_low_max = 3 * one + 10;
+  CoreHarness h(options);
   h.Rules({{.flow = 1}, {.flow = 2}});
   const SessionSlot a = h.Hello("a");
   h.Take(a, 2);
-  const auto load = [&](const std::string& rules) {
-    return testing::ReplaceRules(&h.core(), h.turn(), "app", rules);
+  const auto load = [&](const std::vector<testing::RuleOptions>& rules) {
+    return testing::ReplaceRules(&h.core(), h.turn(), "app", RulesJson(rules));
+  };
+  const auto drain = [&](int64_t flow) {
+    return h.core().Drain(h.turn(), FlowId{flow}, true, {}).status();
   };
   h.core().SetDiskLow(true);
-  const Status more = load(RulesJson({{.flow = 1}, {.flow = 2}, {.flow = 3}}));
+  for (int i = 0; i < 100; ++i) REQUIRE(load({{.flow = 1}, {.flow = 2}}).ok());  // As they are.
+  CHECK(load({{.flow = 1, .count = 5}, {.flow = 2}, {.flow = 3}}).ok());
+  const Status more = load({{.flow = 1, .count = 6}, {.flow = 2}, {.flow = 3}, {.flow = 4}});
   CHECK(more.code() == StatusCode::kResourceExhausted);
-  CHECK(more.message().starts_with(
-      "namespace app: rule of resource 'r3': clusterConfig.flowId 3 is new, and the disk"));
-  std::string json = RulesJson({{.flow = 1}, {.flow = 2}});
-  json.replace(json.find("\"r2\""), 4, '"' + std::string(1000, 'r') + '"');
-  const Status longer = load(json);
-  CHECK(longer.message().find("flowId 2 is longer than before, and the disk") != std::string::npos);
-  CHECK(h.core().flows().rules() == 2);
-  CHECK(load(RulesJson({{.flow = 1, .count = 12345}})).ok());  // A digit more is none the longer.
-  CHECK(h.core().flows().rules() == 1);
-  CHECK(load(RulesJson({{.flow = 1}, {.flow = 2}})).ok());  // Its tokens have kept that rule.
+  CHECK(more.message().starts_with("the disk of the ledger is nearly full (disk_free_low_bytes)"));
+  CHECK(h.core().flows().rules() == 3);
+  int drained = 0;
+  while (drained < 3 && drain(drained + 1).ok()) ++drained;
+  CHECK(drained == 1);
+  CHECK(drain(2).code() == StatusCode::kResourceExhausted);
+  CHECK(drain(1).ok());  // It is.
+  CHECK(load({}).ok());
+  CHECK_FALSE(load({{.flow = 2}}).ok());
+  h.core().SetDiskLow(true);
+  CHECK_FALSE(load({{.flow = 2}}).ok());
   h.core().SetDiskLow(false);
-  CHECK(load(RulesJson({{.flow = 3}})).ok());
+  h.core().SetDiskLow(true);
+  CHECK(load({{.flow = 2}}).ok());
 }
 
 TEST_CASE("beyond sessions_max a new client is refused, one that is known is not") {

@@ -273,7 +273,7 @@ class Life {
     const int64_t flow = prng_.Between(1, kFlows);
     const bool on = prng_.Below(2) == 0;
     ModelRule& rule = model_.rules.at(flow);
-    const DrainAnswer answer = h_.core().Drain(h_.turn(), FlowId(flow), on, {"test", ""});
+    const DrainAnswer answer = *h_.core().Drain(h_.turn(), FlowId(flow), on, {"test", ""});
     REQUIRE(answer.status == (rule.present ? TokenStatus::kOk : TokenStatus::kNoRuleExists));
     if (rule.present) rule.draining = on;
   }

@@ -273,7 +273,7 @@ class Life {
   void Drain() {
     const int64_t flow = prng_.Between(1, kFlows);
     const bool on = prng_.Below(2) == 0;
-    const DrainAnswer answer = h_.core().Drain(h_.turn(), FlowId{flow}, on, {"test", ""});
+    const DrainAnswer answer = *h_.core().Drain(h_.turn(), FlowId{flow}, on, {"test", ""});
     h_.Commit();
     if (!model_.rules.contains(flow)) {
       REQUIRE(TokenStatusName(answer.status) == "NO_RULE_EXISTS");
