@@ -34,7 +34,8 @@ struct RecoveredLedger {
 };
 
 // Loads everything and proves that it is complete. The moment it returns is the one from which
-// restart grace counts; `sample_clocks`, or what stands for it in a test, tells when that is.
+// restart grace counts, until Core::Begin says another; `sample_clocks`, or what stands for it in a
+// test, tells when that is.
 // kCorruption when the ledger is damaged, or whatever the store reports.
 Result<RecoveredLedger> Recover(
     store::Store* store, const core::CoreOptions& options,
