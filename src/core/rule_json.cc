@@ -166,6 +166,7 @@ bool IsBlank(std::string_view text) {
 std::string ReadRule(const json& object, Rule* rule) {
   std::string error;
   FieldReader fields(object, "", &error);
+  if (fields.Find("resource") == nullptr) fields.Fail("resource", "is missing");
   fields.String("resource", kResourceBytesMax, &rule->resource);
   if (IsBlank(rule->resource)) fields.Fail("resource", "must not be blank");
   if (!IsPrintable(rule->resource)) fields.Fail("resource", "must not hold control characters");
@@ -288,10 +289,13 @@ bool IsClusterMode(const json& object, std::string* error) {
   return cluster_mode;
 }
 
-// Of a rule that is skipped: why that may not be what was meant.
-std::string ModeHint(RuleKeys* keys, const json& object) {
+// What the rule has instead of `key`, or of a member of it, as far as a misspelling tells.
+std::string HintAt(std::string_view key, RuleKeys* keys, const json& object) {
   for (const RuleKeys::Misspelling& misspelling : keys->FindIn(object)) {
-    if (misspelling.meant == "clusterMode") return "; " + misspelling.Sentence();
+    const std::string& meant = misspelling.meant;
+    if (meant == key || meant.starts_with(std::string(key) + ".")) {
+      return "; " + misspelling.Sentence();
+    }
   }
   return {};
 }
@@ -329,12 +333,16 @@ Result<ParsedRules> ParseRules(std::string_view text) {
     if (!object.is_object()) return Status::InvalidArgument(where + ": must be an object");
     std::string error;
     if (!IsClusterMode(object, &error) && error.empty()) {
-      parsed.skipped.Add(where + " is skipped: clusterMode is not true" + ModeHint(&keys, object));
+      parsed.skipped.Add(where + " is skipped: clusterMode is not true" +
+                         HintAt("clusterMode", &keys, object));
       continue;
     }
     Rule rule;
     if (error.empty()) error = ReadRule(object, &rule);
-    if (!error.empty()) return Status::InvalidArgument(where + ": " + error);
+    if (!error.empty()) {
+      const std::string_view key = std::string_view(error).substr(0, error.find(' '));
+      return Status::InvalidArgument(where + ": " + error + HintAt(key, &keys, object));
+    }
     if (!seen.insert(rule.flow_id.value).second) {
       return Status::InvalidArgument(where + ": clusterConfig.flowId appears twice in this set");
     }

@@ -273,7 +273,7 @@ TEST_CASE("a ledger whose tokens are not those that were sealed is corrupt") {
   }
   SUBCASE("a rule that is none") {
     damage.store.bad_rule = true;
-    CHECK(damage.Load() == "rule of flow 1 in namespace app: resource must not be blank");
+    CHECK(damage.Load() == "rule of flow 1 in namespace app: resource is missing");
   }
 }
 

@@ -33,7 +33,7 @@ TEST_CASE("resource must be a string that is not blank and not too long") {
   };
   CHECK(with(R"("")") == R"(rule 1 (resource "", flowId 7): resource must not be blank)");
   CHECK(with(R"(" \t\n ")").ends_with("resource must not be blank"));
-  CHECK(with("null").ends_with("resource must not be blank"));
+  CHECK(with("null").ends_with("resource is missing"));
   CHECK(with("5").ends_with("resource must be a string, got 5"));
   const std::string long_name = "\"" + std::string(kResourceBytesMax + 1, 'x') + "\"";
   CHECK(with(long_name).ends_with("resource must be at most 1024 bytes long"));
@@ -41,6 +41,30 @@ TEST_CASE("resource must be a string that is not blank and not too long") {
   for (const char* text : {R"("a\nb")", R"("a\u001b[2J")", R"("\u0085")"}) {
     CHECK(with(text).ends_with("resource must not hold control characters"));
   }
+}
+
+TEST_CASE("a key that is missing is told with the one that looks like it") {
+  const auto with = [](const std::string& resource, const std::string& count,
+                       const std::string& cluster) {
+    return ErrorOf("[{" + resource + R"(:"r",)" + count + R"(:1,"clusterMode":true,)" + cluster +
+                   "}]");
+  };
+  constexpr const char* kCluster = R"("clusterConfig":{"flowId":7})";
+  CHECK(with(R"("Resource")", R"("count")", kCluster)
+            .ends_with("resource is missing; 'Resource' is not known and is ignored; did you mean "
+                       "resource?"));
+  CHECK(with(R"("resource")", R"("Count")", kCluster).ends_with("did you mean count?"));
+  CHECK(
+      with(R"("resource")", R"("count")", R"("clusterconfig":{"flowId":7})")
+          .ends_with("clusterConfig is missing; clusterMode is true; 'clusterconfig' is not known "
+                     "and is ignored; did you mean clusterConfig?"));
+  CHECK(with(R"("resource")", R"("count")", R"("flowId":7)")
+            .ends_with("did you mean clusterConfig.flowId?"));
+  CHECK(with(R"("resource")", R"("count")", R"("clusterConfig":{"flowid":7})")
+            .ends_with("'clusterConfig.flowid' is not known and is ignored; did you mean "
+                       "clusterConfig.flowId?"));
+  CHECK(with(R"("resource")", R"("count")", R"("clusterConfig":{},"Grade":1)")
+            .ends_with("clusterConfig.flowId is missing; it must be > 0"));
 }
 
 TEST_CASE("nesting is bounded whatever strings and comments look like") {
