@@ -25,9 +25,11 @@ Status Failed(std::string_view what, const std::string& path) {
                          std::generic_category().message(errno));
 }
 
-Status NotOurs(const std::string& path, std::string_view what) {
-  return Status::InvalidArgument("port-file: " + path + " " + std::string(what) +
-                                 ", so it is left as it is: remove it, or name another file");
+// Who removes /dev/null has other worries than a port file.
+Status NotOurs(const std::string& path, std::string_view what, bool removable = true) {
+  return Status::InvalidArgument(
+      "port-file: " + path + " " + std::string(what) + ", so it is left as it is: " +
+      (removable ? "remove it, or name another file" : "name another file"));
 }
 
 const char* KindOf(mode_t mode) {
@@ -62,7 +64,10 @@ Status RemoveOld(const std::string& path) {
   if (lstat(path.c_str(), &info) != 0) {
     return errno == ENOENT ? Status::Ok() : Failed("look at", path);
   }
-  if (!S_ISREG(info.st_mode)) return NotOurs(path, KindOf(info.st_mode));
+  if (!S_ISREG(info.st_mode)) {
+    const bool removable = S_ISDIR(info.st_mode) || S_ISLNK(info.st_mode);
+    return NotOurs(path, KindOf(info.st_mode), removable);
+  }
   const Result<std::string> text = ReadStart(path);
   if (!text.ok()) return text.status();
   if (!IsPortText(*text)) return NotOurs(path, "holds more than a port");
