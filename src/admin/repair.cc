@@ -33,6 +33,18 @@ std::string Describe(const ledger::RuleEntry& rule) {
          Quoted(rule.name_space);
 }
 
+// Whether a ledger gives such a number to a token or a session.
+bool IsGiven(uint64_t number) { return number >= 1 && number < ledger::kFenceMax; }
+
+Status CheckNames(const ledger::Session& session) {
+  NOWCALLS_RETURN_IF_ERROR(CheckNamespace(session.name_space).WithContext("its namespace"));
+  if (session.kind == ledger::SessionKind::kNamed) {
+    return CheckClientId(session.client_id).WithContext("its client id");
+  }
+  if (session.client_id.starts_with('@')) return {};
+  return Status::InvalidArgument("it is of a connection, but its name does not start with '@'");
+}
+
 // Makes what was read belong together, in the order of what refers to what.
 class Salvage {
  public:
@@ -98,6 +110,10 @@ void Salvage::TakeRules() {
       Change(Describe(rule) + " is no rule, and is left out");
       continue;
     }
+    if (const Status name = CheckNamespace(rule.name_space); !name.ok()) {
+      Change(Describe(rule) + " is left out: the namespace " + name.message());
+      continue;
+    }
     const auto [taken, is_first] = out_.rules.emplace(rule.flow.value, rule);
     if (is_first) continue;
     ledger::RuleEntry dropped = rule;
@@ -111,7 +127,15 @@ void Salvage::TakeRules() {
 void Salvage::TakeSessions() {
   std::map<std::pair<std::string, std::string>, uint64_t> named;
   std::map<uint64_t, ledger::Session> sorted;
-  for (const ledger::Session& session : read_.sessions) sorted.emplace(session.id.value, session);
+  for (const ledger::Session& session : read_.sessions) {
+    if (!IsGiven(session.id.value)) {
+      Change("session " + Num(session.id.value) + " is left out: no session has such a number");
+    } else if (const Status names = CheckNames(session); !names.ok()) {
+      Change("session " + Num(session.id.value) + " is left out: " + names.message());
+    } else {
+      sorted.emplace(session.id.value, session);
+    }
+  }
   for (const auto& [id, session] : sorted) {
     out_.sessions.emplace(id, session);
     if (session.kind != ledger::SessionKind::kNamed) continue;
@@ -136,6 +160,10 @@ void Salvage::TakeTokens() {
     const std::string text = Describe(token);
     if (!HasIdOfItsFence(token.fence, token.key.id)) {
       if (ids_.has_value()) Change(text + " has not the id of its fence, and is left out");
+      continue;
+    }
+    if (!IsGiven(token.fence.value) || !IsGiven(token.session.value)) {
+      Change(text + " has a fence or session that no ledger gives, and is left out");
       continue;
     }
     if (token.key.deadline_ms >= kDeadlineMsEnd) {
@@ -217,7 +245,8 @@ void Salvage::TakeHistory() {
   });
   std::set<uint64_t> seen;
   for (ledger::HistoryEntry& entry : sorted) {
-    if (!HasIdOfItsFence(entry.fence, entry.token_id) || !seen.insert(entry.fence.value).second) {
+    if (!HasIdOfItsFence(entry.fence, entry.token_id) || !IsGiven(entry.fence.value) ||
+        entry.session.value >= ledger::kFenceMax || !seen.insert(entry.fence.value).second) {
       if (ids_.has_value()) {
         Change("entry " + Num(entry.sequence) +
                " of the history contradicts itself or another "
@@ -246,7 +275,10 @@ void Salvage::TakeNamespaces() {
     if (ledger::IsInForce(rule.state)) in_force.insert(rule.name_space);
   }
   for (const ledger::NamespaceEntry& entry : read_.namespaces) {
-    if (in_force.contains(entry.name_space)) {
+    if (const Status source = CheckRuleSource(entry.source); !source.ok()) {
+      Change("namespace " + Quoted(entry.name_space) +
+             " is left to whoever claims it: its source " + source.message());
+    } else if (in_force.contains(entry.name_space)) {
       out_.namespaces.push_back(entry);
     } else {
       Change("namespace " + Quoted(entry.name_space) + " with rules from " + Quoted(entry.source) +

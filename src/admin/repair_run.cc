@@ -139,7 +139,7 @@ Status CheckSource(const std::string& data_dir) {
   if (!*there || !fs::is_directory(store::LedgerDir(data_dir), ignored)) {
     return Status::NotFound("there is no ledger in " + store::LedgerDir(data_dir));
   }
-  return {};
+  return store::CheckMayAllBeFiles(store::LedgerDir(data_dir));
 }
 
 // What can be read. The lock is let go when all of it is.

@@ -243,10 +243,15 @@ Status CheckMayBeFile(const std::string& path) {
                             "put the file back that belongs there, or remove it");
 }
 
-Status CheckLedgerPresent(const std::string& dir) {
+Status CheckMayAllBeFiles(const std::string& dir) {
   for (const std::string& name : FilesWithSuffix(dir, "")) {
     NOWCALLS_RETURN_IF_ERROR(CheckMayBeFile(dir + "/" + name));
   }
+  return {};
+}
+
+Status CheckLedgerPresent(const std::string& dir) {
+  NOWCALLS_RETURN_IF_ERROR(CheckMayAllBeFiles(dir));
   const Result<bool> current = IsThere(dir + "/CURRENT");
   if (!current.ok()) return current.status();
   if (*current) return {};

@@ -80,6 +80,8 @@ Result<bool> IsThere(const std::string& path);
 // kCorruption when `path` is a named pipe, a socket or a device: to open one may take for ever. OK
 // when there is nothing.
 Status CheckMayBeFile(const std::string& path);
+// The same of everything in `dir`. OK when there is no directory.
+Status CheckMayAllBeFiles(const std::string& dir);
 
 // kNotFound when `dir` holds no database: CURRENT, which is written last when one is made, is
 // absent and so is all data, and no witness tells of a batch. kCorruption when CURRENT alone is

@@ -1,8 +1,6 @@
 // nowcalls-admin repair: ledgers that were damaged on disk, what is salvaged of them, and that the
 // result serves. The damaged one is never changed.
 #include <doctest/doctest.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +15,7 @@
 #include "integration/salvaged.h"
 #include "ledger/fence_line.h"
 #include "support/admin.h"
+#include "support/machine.h"
 #include "support/server_process.h"
 #include "support/small_disk.h"
 
@@ -240,35 +239,24 @@ TEST_CASE_FIXTURE(DamagedLedger, "what is told of a ledger that cannot be opened
 
 TEST_CASE_FIXTURE(DamagedLedger,
                   "while a ledger is salvaged no server gets it, but another repair may read it") {
-  // A repair waits at each until somebody opens its other end.
-  const std::vector<std::string> pipes = {from() + "/ledger/900001.sst",
-                                          from() + "/ledger/900002.sst"};
-  for (const std::string& pipe : pipes) REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  Machine machine;
+  machine.control().sync_takes_ms = kPatienceMs;
   Process::Options options;
   options.argv = {ProductBinary("nowcalls-admin"), "repair", "--data-dir", from(), "--to", to()};
+  options.environment = machine.environment();
   Process repair(options);
-  REQUIRE(PollUntil(kPatienceMs, [&] {
-    return std::any_of(pipes.begin(), pipes.end(), [](const std::string& pipe) {
-      const int fd = open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-      return fd >= 0 && close(fd) == 0;
-    });
-  }));
-  // Now it waits at the other one.
+  // The first file of the copy.
+  REQUIRE(PollUntil(kPatienceMs, [&] { return machine.control().syncs_begun > 0; }));
   ServerProcess server(fs::path(from()).parent_path().string());
   server.StartWithoutWaiting();
   CHECK(server.process().Wait() == 74);
   CHECK(server.LogHas("is being salvaged by process " + std::to_string(repair.pid())));
-  repair.Signal(SIGSTOP);
-  const int one = open(pipes[0].c_str(), O_RDWR | O_CLOEXEC);
-  const int other = open(pipes[1].c_str(), O_RDWR | O_CLOEXEC);
   CHECK(RunAdmin(Source::Offline(from()), {"repair", "--to", to() + "2"}).exit_code == 0);
-  repair.Signal(SIGCONT);
+  CHECK(machine.control().syncs == 0);
+  machine.control().sync_takes_ms = 0;
   CHECK(repair.Wait() == 0);
-  close(one);
-  close(other);
   CheckSame(ReadContents(to()), before());
   CheckSame(ReadContents(to() + "2"), before());
-  for (const std::string& pipe : pipes) fs::remove(pipe);
   server.Start();
 }
 
@@ -345,6 +333,17 @@ TEST_CASE_FIXTURE(DamagedLedger, "of a ledger of which nothing can be read repai
   CHECK(Contains(refused.err, "nothing of the ledger in " + from() + "/ledger can be read"));
   CHECK_FALSE(fs::exists(to()));
   CHECK_FALSE(fs::exists(to() + ".partial"));
+}
+
+TEST_CASE_FIXTURE(DamagedLedger, "repair does not wait for a pipe in the place of a file") {
+  const std::string pipe = from() + "/ledger/900001.sst";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const Finished refused = Repair();
+  CHECK(refused.exit_code == 65);
+  CHECK(Contains(refused.err, pipe + " is a named pipe"));
+  CHECK_FALSE(fs::exists(to()));
+  fs::remove(pipe);
+  CHECK(Repair().exit_code == 0);
 }
 
 TEST_CASE_FIXTURE(DamagedLedger, "repair refuses a target that exists, no ledger, and a live one") {

@@ -169,6 +169,44 @@ TEST_CASE("rules that are none, of two namespaces or of no token are left out") 
   CHECK(salvaged.changes.size() == 4);
 }
 
+TEST_CASE("numbers that no ledger gives are left out, so that the next one can be given") {
+  Entities entities;
+  entities.Session(ledger::kFenceMax, "huge");
+  entities.Session(0, "none");
+  entities.Token(20, ledger::kFenceMax);
+  entities.Token(ledger::kFenceMax);
+  entities.Token(22);
+  entities.End(ledger::kFenceMax, 1);
+  const SalvagedEntities salvaged = entities.Salvage();
+  CHECK(salvaged.changes.size() == 5);
+  CHECK(salvaged.sessions.size() == 1);
+  CHECK(salvaged.tokens.size() == 1);
+  CHECK(salvaged.tokens.contains(22));
+  CHECK(salvaged.history.empty());
+  CHECK(salvaged.next_fence == ledger::FenceLine(kNowMs + 1000));
+}
+
+TEST_CASE("names that no rule, session or source can have are left out, and the tokens stay") {
+  Entities entities;
+  entities.Rule("a\nb", 8);
+  entities.Session(2, "");
+  entities.Session(3, "@cart");
+  entities.read.sessions.push_back(
+      {SessionId(4), ledger::SessionKind::kConnection, kNowMs - 5000, "shop", "cart"});
+  for (const uint64_t session : {2, 3, 4}) entities.Token(20 + session, session);
+  entities.Token(30, 1, 8);
+  entities.read.namespaces = {{"shop", ""}};
+  const SalvagedEntities salvaged = entities.Salvage();
+  CAPTURE(salvaged.changes);
+  CHECK(salvaged.tokens.size() == 4);
+  CHECK(salvaged.sessions.size() == 4);
+  CHECK(salvaged.sessions.at(2).client_id == "@salvaged:2");
+  CHECK(salvaged.rules.at(8).state == ledger::RuleState::kRemoved);
+  CHECK(salvaged.namespaces.empty());
+  // Each that is left out, and each that is made up for the sake of a token.
+  CHECK(salvaged.changes.size() == 9);
+}
+
 TEST_CASE("without the format record no token can be kept, but the rules are") {
   Entities entities;
   entities.read.format.reset();
