@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/prefetch.h"
 #include "ledger/codec.h"
 #include "ledger/namespace_codec.h"
 #include "ledger/record_types.h"
@@ -170,6 +171,10 @@ void CommitBatch::Clear() {
 
 void CommitBatch::Append(std::string_view record) {
   NOWCALLS_CHECK(!sealed());
+  // Whoever committed what was here before has read it.
+  if (bytes_.size() + kPrefetchBytes < bytes_.capacity()) {
+    PrefetchForWriting(bytes_.data() + bytes_.size() + kPrefetchBytes);
+  }
   bytes_ += record;
   ++records_;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/prefetch.h"
 #include "store/memtable_items.h"
 
 namespace nowcalls::store {
@@ -115,6 +116,8 @@ class EntryArena {
       left_ = BlockPool::kBlockBytes;
     }
     left_ -= bytes;
+    // Whoever flushed what was here before has read it.
+    if (left_ > kPrefetchBytes) PrefetchForWriting(next_ + kPrefetchBytes);
     return std::exchange(next_, next_ + bytes);
   }
 
