@@ -38,6 +38,7 @@ const std::vector<ThirdParty>& ThirdParties() {
       {"rocksdb/", {"store"}},
       {"msgpack", {"wire"}},
       {"uv.h", {"server", "client", "bench"}},
+      {"liburing.h", {"base"}},
       {"spdlog/", {"server"}},
       {"fmt/", {"server"}},
       {"nlohmann/", {"core", "wire", "engine", "backup", "admin", "bench", "server"}},

@@ -1,0 +1,50 @@
+#include "base/socket_turn.h"
+
+#include "base/check.h"
+
+namespace nowcalls {
+
+// The memory is not touched before it is needed.
+SocketTurn::SocketTurn(SocketBatch::Means means)
+    : batch_(means), bytes_(new char[kTogether * kStride]) {}
+
+void SocketTurn::Readable(Socket* socket) {
+  readable_.push_back(socket);
+  if (readable_.size() == kTogether) Receive();
+}
+
+void SocketTurn::Receive() {
+  NOWCALLS_CHECK(receiving_.empty());
+  for (Socket* const socket : readable_) {
+    if (!socket->TakeReadable()) continue;
+    char* const to = bytes_.get() + receiving_.size() * kStride;
+    receiving_.push_back(socket);
+    receives_.push_back({socket->fd(), to, kReceiveBytesMax, 0});
+  }
+  readable_.clear();
+  batch_.Receive(receives_);
+  for (size_t i = 0; i < receiving_.size(); ++i) {
+    const SocketReceive& receive = receives_[i];
+    const size_t size = receive.result > 0 ? static_cast<size_t>(receive.result) : 0;
+    receiving_[i]->Received(receive.result, {receive.to, size});
+  }
+  receiving_.clear();
+  receives_.clear();
+}
+
+void SocketTurn::Send(Socket* socket, std::string_view bytes) {
+  sending_.push_back(socket);
+  sends_.push_back({socket->fd(), bytes.data(), bytes.size(), 0});
+}
+
+void SocketTurn::SendAll() {
+  batch_.Send(sends_);
+  for (size_t i = 0; i < sending_.size(); ++i) {
+    const SocketSend& send = sends_[i];
+    sending_[i]->Sent(send.result, {send.from, send.size});
+  }
+  sending_.clear();
+  sends_.clear();
+}
+
+}  // namespace nowcalls

@@ -1,0 +1,142 @@
+#include "base/socket_batch.h"
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <vector>
+
+namespace nowcalls {
+namespace {
+
+// Two ends of a connection within the process.
+class Pair {
+ public:
+  Pair() { REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends_.data()) == 0); }
+  ~Pair() {
+    for (int end : {0, 1}) Close(end);
+  }
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
+
+  int operator[](int end) const { return ends_[static_cast<size_t>(end)]; }
+  void Close(int end) {
+    int& fd = ends_[static_cast<size_t>(end)];
+    if (fd >= 0) close(fd);
+    fd = -1;
+  }
+
+ private:
+  std::array<int, 2> ends_{-1, -1};
+};
+
+SocketSend SendOf(int fd, const std::string& bytes) { return {fd, bytes.data(), bytes.size(), 0}; }
+
+// More than go into one system call.
+constexpr size_t kMany = 2 * SocketBatch::kTogether + 5;
+
+void CheckAll(SocketBatch* batch) {
+  const std::vector<Pair> pairs(kMany);
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < kMany; ++i) texts.push_back("message " + std::to_string(i));
+  std::vector<SocketSend> sends;
+  for (size_t i = 0; i < kMany; ++i) sends.push_back(SendOf(pairs[i][0], texts[i]));
+  batch->Send(sends);
+  std::vector<std::array<char, 64>> buffers(kMany);
+  std::vector<SocketReceive> receives;
+  for (size_t i = 0; i < kMany; ++i) {
+    CHECK(sends[i].result == static_cast<ssize_t>(texts[i].size()));
+    receives.push_back({pairs[i][1], buffers[i].data(), buffers[i].size(), 0});
+  }
+  batch->Receive(receives);
+  for (size_t i = 0; i < kMany; ++i) {
+    REQUIRE(receives[i].result == static_cast<ssize_t>(texts[i].size()));
+    CHECK(std::string(buffers[i].data(), texts[i].size()) == texts[i]);
+  }
+}
+
+void CheckResults(SocketBatch* batch) {
+  Pair quiet;
+  Pair ended;
+  Pair broken;
+  Pair well;
+  ended.Close(0);
+  broken.Close(1);
+  const std::string text = "hello";
+  std::vector<SocketSend> sends = {SendOf(broken[0], text), SendOf(-1, text),
+                                   SendOf(well[0], text)};
+  batch->Send(sends);
+  CHECK(sends[0].result == -EPIPE);  // Without a signal, which would end the test.
+  CHECK(sends[1].result == -EBADF);
+  CHECK(sends[2].result == 5);
+  std::array<char, 4> buffer{};
+  std::vector<SocketReceive> receives;
+  for (const int fd : {quiet[1], ended[1], -1, well[1], well[1], well[1]}) {
+    receives.push_back({fd, buffer.data(), buffer.size(), 0});
+  }
+  batch->Receive(receives);
+  CHECK(receives[0].result == -EAGAIN);  // It is not waited for, though it is a socket that waits.
+  CHECK(receives[1].result == 0);
+  CHECK(receives[2].result == -EBADF);
+  CHECK(receives[3].result == 4);
+  CHECK(receives[4].result == 1);
+  CHECK(receives[5].result == -EAGAIN);
+}
+
+void CheckFull(SocketBatch* batch) {
+  Pair full;
+  Pair other;
+  const std::string much(4 * 1024 * 1024, 'x');
+  std::vector<SocketSend> sends = {SendOf(full[0], much), SendOf(full[0], much),
+                                   SendOf(other[0], "y")};
+  batch->Send(sends);
+  CHECK(sends[0].result > 0);
+  CHECK(sends[0].result < static_cast<ssize_t>(much.size()));
+  CHECK(sends[1].result == -EAGAIN);
+  CHECK(sends[2].result == 1);
+}
+
+TEST_CASE("calls on many sockets are done with system calls of their own") {
+  SocketBatch batch(SocketBatch::Means::kSystemCalls);
+  CHECK(batch.why_alone().empty());  // It was asked for.
+  CheckAll(&batch);
+  CheckResults(&batch);
+  CheckFull(&batch);
+}
+
+TEST_CASE("calls on many sockets are done with one system call where the system has that") {
+  SocketBatch batch;
+  if (!batch.why_alone().empty()) MESSAGE("skipped: io_uring: " << batch.why_alone());
+  CheckAll(&batch);
+  CheckResults(&batch);
+  CheckFull(&batch);
+}
+
+TEST_CASE("where no ring can be had, all is done without, and the reason is told") {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const rlimit none{3, 3};
+    setrlimit(RLIMIT_NOFILE, &none);
+    const SocketBatch batch;
+    _exit(batch.why_alone() == "Too many open files" ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  if (!SocketBatch().why_alone().empty()) return;  // There is another reason here.
+  CHECK(status == 0);
+}
+
+TEST_CASE("no calls are no system call") {
+  SocketBatch batch;
+  batch.Receive({});
+  batch.Send({});
+}
+
+}  // namespace
+}  // namespace nowcalls
