@@ -1,31 +1,60 @@
 #include "bench/connection.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include <cerrno>
+
 #include "base/check.h"
 
 namespace nowcalls::bench {
 namespace {
 
-Status UvError(const std::string& what, ssize_t error) {
+bool IsAgain(ssize_t result) { return result == -EAGAIN || result == -EINTR; }
+
+// `error` is -errno, which is also libuv's code.
+Status SystemError(const std::string& what, ssize_t error) {
   return Status::Unavailable(what + ": " + uv_strerror(static_cast<int>(error)));
+}
+
+// A socket that connects, or -errno.
+int BeginToConnect(const sockaddr* address) {
+  const socklen_t size =
+      address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  const int fd =
+      socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+  if (fd < 0) return -errno;
+  const int on = 1;
+  if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) == 0 &&
+      (connect(fd, address, size) == 0 || errno == EINPROGRESS)) {
+    return fd;
+  }
+  const int error = -errno;
+  close(fd);
+  return error;
 }
 
 }  // namespace
 
 void Connection::Open(uv_loop_t* loop, const sockaddr* address) {
-  tcp_.data = connect_.data = write_.data = this;
-  NOWCALLS_CHECK(uv_tcp_init(loop, &tcp_) == 0);
+  fd_ = BeginToConnect(address);
+  if (fd_ < 0) return owner_->OnLost(this, SystemError("could not be opened", fd_));
+  poll_.data = this;
+  const int error = uv_poll_init(loop, &poll_, fd_);
+  if (error != 0) {
+    close(fd_);
+    return owner_->OnLost(this, SystemError("could not be opened", error));
+  }
   open_ = true;
-  const int error =
-      uv_tcp_connect(&connect_, &tcp_, address, [](uv_connect_t* request, int status) {
-        static_cast<Connection*>(request->data)->OnConnected(status);
-      });
-  if (error != 0) Lose(UvError("could not be opened", error));
+  Poll(UV_WRITABLE);
 }
 
 void Connection::Close() {
   if (!open_) return;
   open_ = false;
-  uv_close(reinterpret_cast<uv_handle_t*>(&tcp_), nullptr);
+  uv_close(reinterpret_cast<uv_handle_t*>(&poll_), nullptr);
+  close(fd_);
 }
 
 void Connection::Lose(const Status& reason) {
@@ -37,65 +66,74 @@ void Connection::Lose(const Status& reason) {
 // A server that is at its limit accepts and closes, and what it has not read makes that a reset:
 // the bytes of the greeting race with it.
 void Connection::LoseBy(ssize_t error) {
-  const bool by_server = error == UV_EOF || error == UV_ECONNRESET || error == UV_EPIPE;
+  const bool by_server = error == 0 || error == -ECONNRESET || error == -EPIPE;
   if (by_server && !greeted_) {
     return Lose(Status::Unavailable(
         "was closed by the server at once; it may be at its limit of connections"));
   }
-  Lose(error == UV_EOF ? Status::Unavailable("was closed by the server; its log may say why")
-                       : UvError("was lost", error));
+  Lose(error == 0 ? Status::Unavailable("was closed by the server; its log may say why")
+                  : SystemError("was lost", error));
 }
 
-void Connection::OnConnected(int status) {
-  if (!open_) return;
-  if (status == UV_ECONNRESET) return LoseBy(status);
-  if (status != 0) return Lose(UvError("could not be opened", status));
-  uv_tcp_nodelay(&tcp_, 1);
-  const int error = uv_read_start(
-      stream(),
-      [](uv_handle_t* handle, size_t, uv_buf_t* buffer) {
-        ReadBuffer* shared = static_cast<Connection*>(handle->data)->buffer_;
-        *buffer = uv_buf_init(shared->bytes, sizeof(shared->bytes));
-      },
-      [](uv_stream_t* stream, ssize_t size, const uv_buf_t*) {
-        static_cast<Connection*>(stream->data)->OnRead(size);
-      });
-  if (error != 0) return Lose(UvError("cannot be read", error));
+void Connection::Poll(int events) {
+  NOWCALLS_CHECK(uv_poll_start(&poll_, events, [](uv_poll_t* poll, int status, int seen) {
+                   static_cast<Connection*>(poll->data)->OnEvents(status != 0, seen);
+                 }) == 0);
+}
+
+// After an error libuv looks no more; connecting, receiving or sending tells which it is.
+void Connection::OnEvents(bool error, int events) {
+  if (!connected_) return OnConnected();
+  if (error) Poll(full_ ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+  if (full_ && (error || (events & UV_WRITABLE) != 0)) SendNow();
+  if (!open_ || readable_ || (!error && (events & UV_READABLE) == 0)) return;
+  readable_ = true;
+  turn_->Readable(this);
+}
+
+void Connection::OnConnected() {
+  int error = 0;
+  socklen_t size = sizeof(error);
+  NOWCALLS_CHECK(getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size) == 0);
+  if (error == ECONNRESET) return LoseBy(-error);
+  if (error != 0) return Lose(SystemError("could not be opened", -error));
+  connected_ = true;
+  Poll(UV_READABLE);
   protocol_->Greet(&out_);
-  Flush();
+  SendNow();
 }
 
 void Connection::Flush() {
-  if (!open_ || writing_ || out_.empty()) return;
-  uv_buf_t bytes = uv_buf_init(const_cast<char*>(out_.data()),  // NOLINT: libuv only reads it.
-                               static_cast<unsigned>(out_.size()));
-  const int sent = uv_try_write(stream(), &bytes, 1);
-  if (sent < 0 && sent != UV_EAGAIN) return LoseBy(sent);
-  if (sent == static_cast<int>(out_.size())) return out_.Clear();
-  if (sent > 0) out_.Consume(static_cast<size_t>(sent));
-  sending_.Clear();
-  sending_.swap(out_);
-  bytes = uv_buf_init(const_cast<char*>(sending_.data()),  // NOLINT: libuv only reads it.
-                      static_cast<unsigned>(sending_.size()));
-  writing_ = true;
-  const int error = uv_write(&write_, stream(), &bytes, 1, [](uv_write_t* request, int status) {
-    static_cast<Connection*>(request->data)->OnWritten(status);
-  });
-  if (error == 0) return;
-  writing_ = false;
-  LoseBy(error);
+  if (open_ && !full_ && !out_.empty()) turn_->Send(this, out_.view());
 }
 
-void Connection::OnWritten(int status) {
-  writing_ = false;
-  if (status != 0) return LoseBy(status);
-  Flush();
+void Connection::SendNow() {
+  const ssize_t sent = send(fd_, out_.data(), out_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  Sent(sent < 0 ? -errno : sent, out_.view());
 }
 
-void Connection::OnRead(ssize_t size) {
+void Connection::Sent(ssize_t result, std::string_view bytes) {
+  if (!open_) return;
+  if (result < 0 && !IsAgain(result)) return LoseBy(result);
+  const bool was_full = full_;
+  full_ = result < static_cast<ssize_t>(bytes.size());
+  if (!full_) {
+    out_.Clear();
+  } else if (result > 0) {
+    out_.Consume(static_cast<size_t>(result));
+  }
+  if (full_ != was_full) Poll(full_ ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+}
+
+bool Connection::TakeReadable() {
+  readable_ = false;
+  return open_;
+}
+
+void Connection::Received(ssize_t result, std::string_view bytes) {
   const Moment now = Now();
-  if (size < 0) return LoseBy(size);
-  const std::string_view bytes(buffer_->bytes, static_cast<size_t>(size));
+  if (!open_ || IsAgain(result)) return;
+  if (result <= 0) return LoseBy(result);
   if (rest_.empty()) {
     rest_.assign(bytes.substr(TakeAnswers(bytes, now)));
   } else {

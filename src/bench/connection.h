@@ -1,12 +1,13 @@
 // Connection: one connection of a load, its bytes and its protocol.
 //
-// Thread: the loop's. Owned by the driver and freed after the loop has ended. What a read brings is
-// timed once, when the read returns. Output leaves with Flush, in one write; what the socket does
-// not take is sent when it does.
+// Thread: the loop's. Owned by the driver and freed after the loop has ended. What a receive brings
+// is timed once, when its answers are looked at. Output leaves with Flush, together with that of
+// others; what the socket does not take is sent when it does.
 #ifndef NOWCALLS_BENCH_CONNECTION_H_
 #define NOWCALLS_BENCH_CONNECTION_H_
 
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <uv.h>
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/socket_turn.h"
 #include "bench/load.h"
 #include "bench/protocol.h"
 #include "nowcalls/status.h"
@@ -21,12 +23,7 @@
 
 namespace nowcalls::bench {
 
-// Shared by all connections of a loop; libuv fills it and hands it over in one step.
-struct ReadBuffer {
-  char bytes[256 * 1024];
-};
-
-class Connection {
+class Connection final : public SocketTurn::Socket {
  public:
   class Owner {
    public:
@@ -40,8 +37,8 @@ class Connection {
     virtual void OnLost(Connection* connection, const Status& reason) = 0;
   };
 
-  Connection(uint32_t number, std::unique_ptr<Protocol> protocol, ReadBuffer* buffer, Owner* owner)
-      : number_(number), protocol_(std::move(protocol)), buffer_(buffer), owner_(owner) {}
+  Connection(uint32_t number, std::unique_ptr<Protocol> protocol, SocketTurn* turn, Owner* owner)
+      : number_(number), protocol_(std::move(protocol)), turn_(turn), owner_(owner) {}
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -49,37 +46,44 @@ class Connection {
   void Open(uv_loop_t* loop, const sockaddr* address);
   // No callback follows.
   void Close();
+  // Has what is to be sent sent with the turn.
   void Flush();
+
+  // SocketTurn::Socket.
+  int fd() const override { return fd_; }
+  bool TakeReadable() override;
+  void Received(ssize_t result, std::string_view bytes) override;
+  void Sent(ssize_t result, std::string_view bytes) override;
 
   uint32_t number() const { return number_; }
   Protocol* protocol() { return protocol_.get(); }
   wire::OutputBuffer* out() { return &out_; }
 
  private:
-  void OnConnected(int status);
-  void OnRead(ssize_t size);
-  void OnWritten(int status);
+  void Poll(int events);
+  void OnEvents(bool error, int events);
+  void OnConnected();
+  void SendNow();
   // Returns how many of the bytes were whole answers.
   size_t TakeAnswers(std::string_view bytes, const Moment& now);
   void TakeGreeting(const Answer& answer);
   void Lose(const Status& reason);
-  // By an error of libuv.
+  // By -errno, or 0 for the end of the stream.
   void LoseBy(ssize_t error);
-  uv_stream_t* stream() { return reinterpret_cast<uv_stream_t*>(&tcp_); }
 
   const uint32_t number_;
   const std::unique_ptr<Protocol> protocol_;
-  ReadBuffer* const buffer_;
+  SocketTurn* const turn_;
   Owner* const owner_;
-  uv_tcp_t tcp_{};
-  uv_connect_t connect_{};
-  uv_write_t write_{};
+  int fd_ = -1;
+  uv_poll_t poll_{};
   bool open_ = false;
+  bool connected_ = false;
   bool greeted_ = false;
-  bool writing_ = false;
+  bool readable_ = false;  // As the turn was told.
+  bool full_ = false;      // The socket takes no more at the moment.
   wire::OutputBuffer out_;
-  wire::OutputBuffer sending_;  // libuv has it while writing_.
-  std::string rest_;            // The beginning of an answer that has not come whole.
+  std::string rest_;  // The beginning of an answer that has not come whole.
 };
 
 }  // namespace nowcalls::bench

@@ -75,7 +75,7 @@ void Driver::MakeConnections(uint32_t connections) {
     std::optional<Load>& load = i < plan_.connections ? load_ : expiring_;
     const uint32_t lanes = load ? load->lanes() : 1;
     connections_.push_back(
-        std::make_unique<Connection>(i, plan_.new_protocol(lanes), &buffer_, this));
+        std::make_unique<Connection>(i, plan_.new_protocol(lanes), &sockets_, this));
     if (load) load->AddConnection(connections_[i]->protocol(), connections_[i]->out());
   }
 }
@@ -176,8 +176,9 @@ void Driver::OnPhaseTimer() {
   }
 }
 
-// Once a turn, when all answers that have come are taken.
+// Once a turn: takes what answers have come and are not taken yet.
 void Driver::OnTurnEnd() {
+  sockets_.Receive();
   if (phase_ == Phase::kConnecting || phase_ == Phase::kClosing) return;
   const int64_t next_due_ns = AdvanceLoads();
   Flush();
@@ -205,6 +206,7 @@ int64_t Driver::AdvanceLoads() {
 void Driver::Flush() {
   if (load_) load_->TakeTouched([this](uint32_t i) { connections_[i]->Flush(); });
   if (expiring_) expiring_->TakeTouched([this](uint32_t) { connections_.back()->Flush(); });
+  sockets_.SendAll();
 }
 
 void Driver::CheckDone() {

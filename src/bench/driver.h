@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/host_port.h"
+#include "base/socket_turn.h"
 #include "bench/alarm.h"
 #include "bench/connection.h"
 #include "bench/load.h"
@@ -121,7 +122,7 @@ class Driver : public Connection::Owner {
   uv_check_t turn_end_{};
   uv_signal_t signals_[2]{};
   Alarm alarm_;
-  ReadBuffer buffer_{};
+  SocketTurn sockets_;
   std::vector<std::unique_ptr<Connection>> connections_;
   size_t opened_ = 0;
   size_t greeted_ = 0;

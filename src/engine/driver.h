@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,13 @@ using ConnectionId = uint32_t;
 
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
 
+// Replies to one connection; never empty.
+struct Output {
+  ConnectionId to = 0;
+  std::string_view bytes;  // Gone after the call.
+  size_t kept = 0;         // Set by the call.
+};
+
 struct BackupJob {
   ConnectionId asker = 0;
   std::string by;  // HOST:PORT of the asker, for the log.
@@ -29,10 +37,11 @@ class Driver {
  public:
   virtual ~Driver() = default;
 
-  // Sends `bytes` behind what was sent before, without blocking; keeps a copy of what the socket
-  // does not take at once. Returns the bytes now kept for this connection; while any are, each time
-  // some have left, Engine::OnSent is told.
-  virtual size_t Write(ConnectionId id, std::string_view bytes) = 0;
+  // Sends what a turn has for its connections, each of which is there once, behind what was sent to
+  // them before, without blocking; keeps a copy of what a socket does not take at once. `kept` is
+  // what is kept of the connection now; while any is, each time some has left, Engine::OnSent is
+  // told.
+  virtual void Write(std::span<Output> outputs) = 0;
 
   // Ends the connection after sending what is kept, if `flush`, or at once. The engine calls
   // nothing else for it afterwards, but may find that flushing takes too much and end it at once.

@@ -125,17 +125,10 @@ Instant Engine::NextDeadline() const {
 void Engine::TurnEnd() {
   impl_->SendLateAnswers();  // Of rules that a source has replaced.
   // Closing a connection may end waits of others and so make them dirty.
-  std::vector<ConnectionId> flushing;
   while (!impl_->dirty.empty()) {
-    flushing.swap(impl_->dirty);
-    for (const ConnectionId id : flushing) {
-      Connection& connection = impl_->connections[id];
-      if (connection.dirty) impl_->Flush(&connection);
-    }
-    flushing.clear();
+    impl_->FlushDirty();
     impl_->BoundKept();
   }
-  if (flushing.capacity() > 0) flushing.swap(impl_->dirty);
   impl_->new_input_left = kCostPerTurn;
   impl_->old_input_left = kCostPerTurn;
   impl_->work_left = kWorkPerTurn;

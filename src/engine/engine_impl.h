@@ -87,7 +87,10 @@ struct Engine::Impl : ReplyBuffers {
 
   // Output.
   void MarkDirty(Connection* connection);
+  void FlushDirty();
   void Flush(Connection* connection);
+  bool HasOutput(Connection* connection);
+  void WriteOutputs();
   void BoundKept();
   void MoveToReady(Connection* connection, size_t which);
   void CountWaiting(Connection* connection);
@@ -140,7 +143,8 @@ struct Engine::Impl : ReplyBuffers {
   uint32_t connections_open = 0;
   BufferPool buffers;
   std::vector<ConnectionId> dirty;
-  ConnectionQueue for_turn;  // See InputWaits.
+  std::vector<Output> outputs;  // Of the call that writes them.
+  ConnectionQueue for_turn;     // See InputWaits.
   ConnectionQueue for_work;
   ConnectionQueue for_batch;
   ConnectionQueue for_commit;

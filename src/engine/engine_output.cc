@@ -55,15 +55,50 @@ void Engine::Impl::MarkDirty(Connection* connection) {
   dirty.push_back(connection->id);
 }
 
-void Engine::Impl::Flush(Connection* connection) {
-  connection->dirty = false;
-  if (connection->closed() || connection->ready.empty()) return;
-  SetKept(connection, driver->Write(connection->id, connection->ready.view()));
-  buffers.TakeBack(&connection->ready);
-  const size_t queued = connection->kept + connection->waiting_bytes;
-  if (queued > options.limits.output_bytes_max) {
-    Abort(connection, "does not read its replies: " + std::to_string(queued) + " bytes wait");
+// All that became dirty until now, with one call of the driver.
+void Engine::Impl::FlushDirty() {
+  for (const ConnectionId id : dirty) {
+    Connection* connection = &connections[id];
+    if (connection->dirty && HasOutput(connection)) {
+      outputs.push_back({id, connection->ready.view(), 0});
+    }
   }
+  dirty.clear();
+  WriteOutputs();
+}
+
+void Engine::Impl::Flush(Connection* connection) {
+  if (!HasOutput(connection)) return;
+  outputs.push_back({connection->id, connection->ready.view(), 0});
+  WriteOutputs();
+}
+
+// It is not dirty any more.
+bool Engine::Impl::HasOutput(Connection* connection) {
+  connection->dirty = false;
+  return !connection->closed() && !connection->ready.empty();
+}
+
+void Engine::Impl::WriteOutputs() {
+  if (outputs.empty()) return;
+  driver->Write(outputs);
+  for (const Output& output : outputs) {
+    Connection* connection = &connections[output.to];
+    SetKept(connection, output.kept);
+    buffers.TakeBack(&connection->ready);
+  }
+  // What ends here may make replies for others, and write itself.
+  std::vector<Output> written;
+  written.swap(outputs);
+  for (const Output& output : written) {
+    Connection* connection = &connections[output.to];
+    const size_t queued = connection->kept + connection->waiting_bytes;
+    if (queued > options.limits.output_bytes_max && !connection->closed()) {
+      Abort(connection, "does not read its replies: " + std::to_string(queued) + " bytes wait");
+    }
+  }
+  written.clear();
+  outputs.swap(written);
 }
 
 void Engine::Impl::BoundKept() {

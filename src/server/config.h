@@ -46,6 +46,7 @@ struct DurabilityChoice {
 struct ServerConfig {
   HostPort listen{"127.0.0.1", 18730};  // Port 0: the system picks one.
   bool insecure_listen = false;         // Allows an address that is not loopback.
+  bool no_io_uring = false;             // Each socket has system calls of its own.
   std::string port_file;                // Empty: none.
   std::string config_file;              // That settings were read from; empty: none.
   std::string data_dir = "./nowcalls-data";

@@ -4,57 +4,72 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 #include "base/check.h"
 
 namespace nowcalls::server {
+namespace {
 
-Connection::Connection(uv_loop_t* loop, int fd, engine::ConnectionId id, ReadBuffer* buffer,
-                       Owner* owner)
-    : id_(id), buffer_(buffer), owner_(owner) {
-  tcp_.data = this;
-  NOWCALLS_CHECK(uv_tcp_init(loop, &tcp_) == 0);
-  if (uv_tcp_open(&tcp_, fd) != 0) {
+bool IsAgain(ssize_t result) { return result == -EAGAIN || result == -EINTR; }
+
+}  // namespace
+
+std::unique_ptr<Connection> Connection::Open(uv_loop_t* loop, int fd, engine::ConnectionId id,
+                                             Owner* owner) {
+  std::unique_ptr<Connection> connection(new Connection(fd, id, owner));
+  connection->poll_.data = connection.get();
+  if (uv_poll_init(loop, &connection->poll_, fd) != 0) {
     close(fd);
+    return nullptr;
+  }
+  connection->Poll();
+  return connection;
+}
+
+bool Connection::TakeReadable() {
+  readable_ = false;
+  return reads();
+}
+
+// Others' bytes were taken since the receive, and what they brought about may have ended the
+// reading. An end of the stream comes again.
+void Connection::Received(ssize_t result, std::string_view bytes) {
+  if (IsAgain(result)) return;
+  if (result > 0) {
+    if (state_ == State::kOpen) owner_->OnBytes(id_, bytes);
+  } else if (result < 0 || state_ == State::kLingering) {
     CloseNow();
-  } else {
-    StartReading();
+  } else if (reads()) {
+    linger_ = reading_ = false;
+    owner_->OnEndOfInput(id_);
   }
 }
 
-size_t Connection::Write(std::string_view bytes) {
-  if (state_ != State::kOpen) return 0;
-  if (!writing_) {
-    uv_buf_t rest = uv_buf_init(const_cast<char*>(bytes.data()),  // NOLINT: libuv only reads it.
-                                static_cast<unsigned>(bytes.size()));
-    const int sent = uv_try_write(stream(), &rest, 1);
-    if (sent < 0 && sent != UV_EAGAIN) {
-      CloseNow();
-      return 0;
-    }
-    if (sent > 0) bytes.remove_prefix(static_cast<size_t>(sent));
-  }
-  if (bytes.empty()) return 0;
-  next_.append(bytes);
-  if (!writing_) SendNext();
-  return kept();
+void Connection::Sent(ssize_t result, std::string_view bytes) {
+  if (result < 0 && !IsAgain(result)) return CloseNow();
+  if (result > 0) bytes.remove_prefix(static_cast<size_t>(result));
+  Keep(bytes);
+}
+
+void Connection::Keep(std::string_view bytes) {
+  if (state_ != State::kOpen || bytes.empty()) return;
+  if (kept_sent_ > kept_.size() / 2) kept_.Consume(std::exchange(kept_sent_, 0));
+  kept_.Append(bytes);
+  Poll();
 }
 
 void Connection::SetReading(bool on) {
   if (state_ != State::kOpen) return;
-  if (on) {
-    StartReading();
-  } else {
-    uv_read_stop(stream());
-  }
+  reading_ = on;
+  if (on) Poll();
 }
 
 void Connection::CloseAfterFlush() {
   if (state_ != State::kOpen) return;
   state_ = State::kFlushing;
-  uv_read_stop(stream());
-  if (!writing_) OnFlushed();
+  if (kept_left() == 0) OnFlushed();
 }
 
 void Connection::CloseWhenFlushed() {
@@ -65,75 +80,64 @@ void Connection::CloseWhenFlushed() {
 void Connection::CloseNow() {
   if (state_ == State::kClosed) return;
   state_ = State::kClosed;
-  uv_close(handle(), [](uv_handle_t* closed) {
+  uv_close(reinterpret_cast<uv_handle_t*>(&poll_), [](uv_handle_t* closed) {
     auto* self = static_cast<Connection*>(closed->data);
     self->owner_->OnClosed(self->id_);
   });
+  close(fd_);
 }
 
-size_t Connection::kept() const {
-  return uv_stream_get_write_queue_size(reinterpret_cast<const uv_stream_t*>(&tcp_)) + next_.size();
+int Connection::wanted() const {
+  return (reads() ? UV_READABLE : 0) | (kept_left() > 0 ? UV_WRITABLE : 0);
 }
 
-void Connection::StartReading() {
-  const int error = uv_read_start(
-      stream(),
-      [](uv_handle_t* handle, size_t, uv_buf_t* buffer) {
-        ReadBuffer* shared = static_cast<Connection*>(handle->data)->buffer_;
-        *buffer = uv_buf_init(shared->bytes, sizeof(shared->bytes));
-      },
-      [](uv_stream_t* stream, ssize_t size, const uv_buf_t*) {
-        static_cast<Connection*>(stream->data)->OnRead(size);
-      });
-  if (error != 0 && error != UV_EALREADY) CloseNow();
+// Looks for what is wanted, at least: who stops reading often goes on in the same turn, and each
+// change is a system call or two. Events that come unwanted end the looking for them.
+void Connection::Poll() {
+  if ((wanted() & ~polled_) == 0) return;
+  polled_ = wanted();
+  NOWCALLS_CHECK(uv_poll_start(&poll_, polled_, [](uv_poll_t* poll, int status, int events) {
+                   static_cast<Connection*>(poll->data)->OnEvents(status != 0, events);
+                 }) == 0);
 }
 
-void Connection::SendNext() {
-  sending_ = std::exchange(next_, {});
-  const uv_buf_t bytes = uv_buf_init(sending_.data(), static_cast<unsigned>(sending_.size()));
-  write_.data = this;
-  writing_ = true;
-  const int error = uv_write(&write_, stream(), &bytes, 1, [](uv_write_t* request, int status) {
-    static_cast<Connection*>(request->data)->OnWritten(status);
-  });
-  if (error == 0) return;
-  writing_ = false;
-  CloseNow();
-}
-
-void Connection::OnRead(ssize_t size) {
-  if (size == UV_EOF && state_ == State::kOpen) {
-    linger_ = false;
-    uv_read_stop(stream());
-    return owner_->OnEndOfInput(id_);
+// After an error libuv looks no more; reading or sending tells which it is.
+void Connection::OnEvents(bool error, int events) {
+  const int seen = error ? UV_READABLE | UV_WRITABLE : events;
+  if (error || (seen & polled_ & ~wanted()) != 0) {
+    uv_poll_stop(&poll_);
+    polled_ = 0;
+    Poll();
   }
-  if (size < 0) return CloseNow();
-  if (size > 0 && state_ == State::kOpen) {
-    owner_->OnBytes(id_, {buffer_->bytes, static_cast<size_t>(size)});
+  if ((seen & UV_WRITABLE) != 0 && kept_left() > 0) SendKept();
+  if ((seen & UV_READABLE) != 0 && reads() && !readable_) {
+    readable_ = true;
+    owner_->OnReadable(this);
   }
 }
 
-void Connection::OnWritten(int status) {
-  writing_ = false;
-  sending_ = {};
-  if (state_ == State::kClosed) return;
-  if (status != 0) return CloseNow();
-  if (!next_.empty()) {
-    SendNext();
-  } else if (state_ == State::kFlushing) {
-    OnFlushed();
+void Connection::SendKept() {
+  const std::string_view bytes = kept_.view().substr(kept_sent_);
+  const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent < 0) {
+    if (!IsAgain(-errno)) CloseNow();
+    return;
   }
-  if (state_ == State::kOpen) owner_->OnSent(id_, kept());
+  kept_sent_ += static_cast<size_t>(sent);
+  if (kept_left() == 0) {
+    kept_.ShrinkToEmpty();
+    kept_sent_ = 0;
+    if (state_ == State::kFlushing) return OnFlushed();
+  }
+  if (state_ == State::kOpen) owner_->OnSent(id_, kept_left());
 }
 
 void Connection::OnFlushed() {
-  uv_os_fd_t fd = -1;
-  if (uv_fileno(handle(), &fd) != 0) return CloseNow();
   int unread = 0;
-  if (!linger_ && ioctl(fd, FIONREAD, &unread) == 0 && unread == 0) return CloseNow();
-  if (shutdown(fd, SHUT_WR) != 0) return CloseNow();
+  if (!linger_ && ioctl(fd_, FIONREAD, &unread) == 0 && unread == 0) return CloseNow();
+  if (shutdown(fd_, SHUT_WR) != 0) return CloseNow();
   state_ = State::kLingering;
-  StartReading();
+  Poll();
 }
 
 }  // namespace nowcalls::server

@@ -63,6 +63,7 @@ Server::Server(const ServerConfig& config, RecoveredLedger* ledger, store::Store
                        const engine::BackupJob& job, bool begun,
                        const Result<backup::Manifest>& made) { OnBackupDone(job, begun, made); }}),
       rule_sink_(&engine_, [this] { return Now(); }),
+      sockets_(config.no_io_uring ? SocketBatch::Means::kSystemCalls : SocketBatch::Means::kBest),
       early_(std::max(kEarlyRecordsMin, size_t{config.durability.inline_records_max} + 1)) {}
 
 Server::~Server() = default;
@@ -80,6 +81,11 @@ void Server::Start(std::unique_ptr<Listener> listener) {
                 [this](std::optional<uint64_t> free_bytes) { OnDiskSpace(free_bytes); }});
   scan_.emplace(&loop_, store_, [this](const ledger::ScanResult& result) { OnScanDone(result); });
 
+  check_.data = this;
+  NOWCALLS_CHECK(uv_check_init(&loop_, &check_) == 0);
+  NOWCALLS_CHECK(uv_check_start(&check_, [](uv_check_t* handle) {
+                   static_cast<Server*>(handle->data)->sockets_.Receive();
+                 }) == 0);
   prepare_.data = this;
   NOWCALLS_CHECK(uv_prepare_init(&loop_, &prepare_) == 0);
   NOWCALLS_CHECK(uv_prepare_start(&prepare_, [](uv_prepare_t* handle) {
@@ -105,13 +111,26 @@ void Server::Start(std::unique_ptr<Listener> listener) {
 }
 
 void Server::Run() {
+  if (!sockets_.why_alone().empty()) {
+    LogAt(LogLevel::kInfo, "io_uring is not to be had (" + sockets_.why_alone() +
+                               "), so each socket takes system calls of its own");
+  }
   uv_run(&loop_, UV_RUN_DEFAULT);
   NOWCALLS_CHECK(phase_ == Phase::kClosed);
   NOWCALLS_CHECK(uv_loop_close(&loop_) == 0);
 }
 
-size_t Server::Write(engine::ConnectionId id, std::string_view bytes) {
-  return peers_[id].connection->Write(bytes);
+void Server::Write(std::span<engine::Output> outputs) {
+  for (const engine::Output& output : outputs) {
+    Connection* const connection = peers_[output.to].connection.get();
+    if (connection->sends()) {
+      sockets_.Send(connection, output.bytes);
+    } else {
+      connection->Keep(output.bytes);
+    }
+  }
+  sockets_.SendAll();
+  for (engine::Output& output : outputs) output.kept = peers_[output.to].connection->kept();
 }
 
 void Server::Close(engine::ConnectionId id, bool flush) {
@@ -143,6 +162,8 @@ void Server::LogAboutPeer(engine::LogLevel level, std::string_view message) {
 bool Server::TakeCommitBack() { return commit_->TakeBack(); }
 
 Status Server::BeginBackup(const engine::BackupJob& job) { return backup_.Begin(&loop_, job); }
+
+void Server::OnReadable(Connection* connection) { sockets_.Readable(connection); }
 
 void Server::OnBytes(engine::ConnectionId id, std::string_view bytes) {
   engine_.OnBytes(id, bytes, Now());
@@ -177,11 +198,18 @@ void Server::OnAccept(int fd, const std::string& peer) {
                                       std::to_string(reserved) + " are for this machine");
     return;
   }
+  auto connection = Connection::Open(&loop_, fd, *id, this);
+  if (connection == nullptr) {
+    engine_.OnDisconnect(*id, Now());
+    LogAboutPeer(LogLevel::kWarn,
+                 "refused a connection from " + peer + ": the system has no memory to watch it");
+    return;
+  }
   if (*id >= peers_.size()) peers_.resize(*id + 1);
   NOWCALLS_CHECK(peers_[*id].connection == nullptr);
   ++connections_;
   spdlog::debug("connection {} from {}, {} are open", *id, peer, connections_);
-  peers_[*id].connection = std::make_unique<Connection>(&loop_, fd, *id, &read_buffer_, this);
+  peers_[*id].connection = std::move(connection);
 }
 
 void Server::OnCommitDone() {

@@ -2,10 +2,11 @@
 // backup to be made.
 //
 // Thread: loop (the one that calls Start and Run). The engine's calls happen in callbacks of the
-// loop; Pump runs once a loop turn, just before the loop sleeps, and does what a turn ends with:
-// input left over, deadlines, the next scan, the next commit, replies that may leave, arming the
-// timer. So every callback only has to tell the engine what happened; but what has been read may
-// make up a batch that is not to wait for the end of the turn (EarlyCommit).
+// loop. What can be read is, at the latest, when the loop has looked at all sockets (Receive); Pump
+// runs once a loop turn, just before the loop sleeps, and does what a turn ends with: input left
+// over, deadlines, the next scan, the next commit, replies that may leave, arming the timer. So
+// every callback only has to tell the engine what happened; but what has been read may make up a
+// batch that is not to wait for the end of the turn (EarlyCommit).
 //
 // Happy path: Start, Run until a signal, drain: answer what was read, commit, close the
 // connections, close the store, close every handle; Run returns. If a look at a rule file is still
@@ -23,11 +24,13 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/socket_turn.h"
 #include "engine/engine.h"
 #include "nowcalls/status.h"
 #include "server/backup_thread.h"
@@ -76,7 +79,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   void Run();
 
   // engine::Driver.
-  size_t Write(engine::ConnectionId id, std::string_view bytes) override;
+  void Write(std::span<engine::Output> outputs) override;
   void Close(engine::ConnectionId id, bool flush) override;
   void SetReading(engine::ConnectionId id, bool on) override;
   void Log(engine::LogLevel level, std::string_view message) override;
@@ -84,6 +87,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   Status BeginBackup(const engine::BackupJob& job) override;
 
   // Connection::Owner.
+  void OnReadable(Connection* connection) override;
   void OnBytes(engine::ConnectionId id, std::string_view bytes) override;
   void OnEndOfInput(engine::ConnectionId id) override;
   void OnSent(engine::ConnectionId id, size_t kept) override;
@@ -140,6 +144,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   LogLimiter act_lines_;
 
   uv_loop_t loop_{};
+  uv_check_t check_{};
   uv_prepare_t prepare_{};
   uv_timer_t timer_{};
   uv_signal_t sigterm_{};
@@ -154,7 +159,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   std::vector<FileAtStart> rules_at_start_;      // Of config_.rules.
   std::unique_ptr<FileRuleSource> rule_source_;  // None before Start.
 
-  ReadBuffer read_buffer_;
+  SocketTurn sockets_;
   std::vector<Peer> peers_;  // By connection id: the engine numbers them densely.
   size_t connections_ = 0;
   std::set<std::pair<int64_t, engine::ConnectionId>> closing_;  // By close_by.

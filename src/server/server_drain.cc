@@ -76,6 +76,7 @@ void Server::CloseHandles() {
   commit_->Stop();
   scan_->Stop();
   backup_.Stop();
+  uv_close(reinterpret_cast<uv_handle_t*>(&check_), nullptr);
   uv_close(reinterpret_cast<uv_handle_t*>(&prepare_), nullptr);
   uv_close(reinterpret_cast<uv_handle_t*>(&timer_), nullptr);
   uv_close(reinterpret_cast<uv_handle_t*>(&sigterm_), nullptr);

@@ -265,6 +265,9 @@ void AddMain(std::vector<Setting>* table) {
       Switch("insecure-listen", kServing,
              "Allow an address that other machines can reach. There is no authentication yet.",
              &Config::insecure_listen));
+  table->push_back(Switch("no-io-uring", kServing,
+                          "Receive and send with system calls for each socket, not for many.",
+                          &Config::no_io_uring));
   table->push_back(
       Text("port-file", kServing, "FILE",
            "Write the port here once the server serves; removed when it ends in good order.",

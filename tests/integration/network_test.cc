@@ -6,10 +6,12 @@
 #include <csignal>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/socket_batch.h"
 #include "integration/calls.h"
 #include "integration/honest_client.h"
 #include "support/admin.h"
@@ -30,6 +32,41 @@ Json Rules() {
 
 int64_t Connections(RpcClient* client) {
   return ResultOf(client, "info").at("counts").at("connections").get<int64_t>();
+}
+
+bool HasRing(pid_t pid) {
+  for (const auto& file :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd")) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(file, gone).string();
+    if (target.find("io_uring") != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST_CASE("a server is the same whether it takes sockets together or each by itself") {
+  const bool allowed = SocketBatch().why_alone().empty();
+  for (const bool together : {true, false}) {
+    CAPTURE(together);
+    ServerOptions options;
+    if (!together) options.arguments = {"--no-io-uring"};
+    TestServer server(Rules(), options);
+    CHECK(HasRing(server.server().process().pid()) == (together && allowed));
+    if (together && !allowed) CHECK(server.server().LogHas("io_uring is not to be had ("));
+    std::vector<RpcClient> clients;
+    for (int i = 0; i < 100; ++i) clients.push_back(server.Connect());
+    // All at once, so that turns have many.
+    for (RpcClient& client : clients) client.Send("acquire", {kFlow, 3});
+    for (RpcClient& client : clients) {
+      const Reply reply = client.Receive();
+      REQUIRE_MESSAGE(reply.ok(), reply.ToString());
+      CHECK(reply.result.at(0) == kStatusOk);
+    }
+    CHECK(NowCalls(&clients.front(), kFlow) == 300);
+    for (RpcClient& client : clients) client.Close();
+    RpcClient last = server.Connect();
+    CHECK(PollUntil(kPatienceMs, [&] { return NowCalls(&last, kFlow) == 0; }));
+  }
 }
 
 TEST_CASE("two thousand sockets at a byte a second are closed in time, and nobody else notices") {

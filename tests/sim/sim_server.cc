@@ -551,12 +551,15 @@ void SimServer::StartNextCommit() {
   if (!process_->commits.empty()) StartCommit();
 }
 
-size_t SimServer::Write(engine::ConnectionId id, std::string_view bytes) {
-  if (id == process_->observer) {
-    process_->observed += bytes;
-    return 0;
+void SimServer::Write(std::span<engine::Output> outputs) {
+  for (engine::Output& output : outputs) {
+    if (output.to == process_->observer) {
+      process_->observed += output.bytes;
+    } else {
+      output.kept = world_.network->Write(process_->links.at(output.to),
+                                          world_.saboteur->Out(output.bytes));
+    }
   }
-  return world_.network->Write(process_->links.at(id), world_.saboteur->Out(bytes));
 }
 
 void SimServer::Close(engine::ConnectionId id, bool flush) {

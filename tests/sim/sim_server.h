@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -92,7 +93,7 @@ class SimServer final : public engine::Driver {
   std::map<int64_t, int64_t> AskFlows();
 
   // engine::Driver.
-  size_t Write(engine::ConnectionId id, std::string_view bytes) override;
+  void Write(std::span<engine::Output> outputs) override;
   void Close(engine::ConnectionId id, bool flush) override;
   void SetReading(engine::ConnectionId id, bool on) override;
   void Log(engine::LogLevel level, std::string_view message) override;

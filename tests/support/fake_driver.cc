@@ -2,17 +2,22 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
 #include <utility>
 
 namespace nowcalls::testing {
 
-size_t FakeDriver::Write(engine::ConnectionId id, std::string_view bytes) {
-  Socket& socket = sockets_[id];
-  REQUIRE_FALSE(socket.closed);
-  REQUIRE_FALSE(bytes.empty());
-  socket.written.append(bytes);
-  if (socket.stuck) socket.kept += bytes.size();
-  return socket.kept;
+void FakeDriver::Write(std::span<engine::Output> outputs) {
+  std::set<engine::ConnectionId> seen;
+  for (engine::Output& output : outputs) {
+    REQUIRE(seen.insert(output.to).second);
+    REQUIRE_FALSE(output.bytes.empty());
+    Socket& socket = sockets_[output.to];
+    REQUIRE_FALSE(socket.closed);
+    socket.written.append(output.bytes);
+    if (socket.stuck) socket.kept += output.bytes.size();
+    output.kept = socket.kept;
+  }
 }
 
 void FakeDriver::Close(engine::ConnectionId id, bool flush) {

@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +30,7 @@ class FakeDriver : public engine::Driver {
     bool flushed = false;  // As Close said.
   };
 
-  size_t Write(engine::ConnectionId id, std::string_view bytes) override;
+  void Write(std::span<engine::Output> outputs) override;
   void Close(engine::ConnectionId id, bool flush) override;
   void SetReading(engine::ConnectionId id, bool on) override;
   void Log(engine::LogLevel level, std::string_view message) override;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,8 @@ constexpr uint32_t kFlows = 1000;
 // Sockets that take everything.
 class CountingDriver : public engine::Driver {
  public:
-  size_t Write(engine::ConnectionId /*id*/, std::string_view bytes) override {
-    bytes_ += bytes.size();
-    return 0;
+  void Write(std::span<engine::Output> outputs) override {
+    for (const engine::Output& output : outputs) bytes_ += output.bytes.size();
   }
   void Close(engine::ConnectionId /*id*/, bool /*flush*/) override { NOWCALLS_CHECK(false); }
   void SetReading(engine::ConnectionId /*id*/, bool on) override { NOWCALLS_CHECK(on); }

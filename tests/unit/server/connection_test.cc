@@ -1,0 +1,241 @@
+#include "server/connection.h"
+
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "unit/server/loop_fixture.h"
+
+namespace nowcalls::server {
+namespace {
+
+// A connection and its peer, and what the connection tells.
+class Ends : public Connection::Owner {
+ public:
+  Ends() {
+    std::array<int, 2> ends{};
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) == 0);
+    peer = ends[1];
+    connection = Connection::Open(loop.get(), ends[0], 7, this);
+    REQUIRE(connection != nullptr);
+  }
+  ~Ends() override {
+    if (connection != nullptr) connection->CloseNow();
+    HangUp();
+    CHECK(RunUntil([&] { return closed == 1; }));
+  }
+  Ends(const Ends&) = delete;
+  Ends& operator=(const Ends&) = delete;
+
+  void OnReadable(Connection* readable) override { turn_.Readable(readable); }
+  void OnBytes(engine::ConnectionId id, std::string_view bytes) override {
+    CHECK(id == 7);
+    received += bytes;
+  }
+  void OnEndOfInput(engine::ConnectionId /*id*/) override { ++ended; }
+  void OnSent(engine::ConnectionId /*id*/, size_t left) override {
+    CHECK(left < kept);
+    kept = left;
+  }
+  void OnClosed(engine::ConnectionId /*id*/) override {
+    ++closed;
+    connection.reset();
+  }
+
+  // A turn of the loop, as the server has them.
+  void Turn() {
+    uv_run(loop.get(), UV_RUN_NOWAIT);
+    turn_.Receive();
+  }
+  bool RunUntil(const std::function<bool()>& holds) {
+    return testing::PollUntil(testing::kPatienceMs, [&] {
+      Turn();
+      return holds();
+    });
+  }
+
+  void Send(std::string_view bytes) {
+    turn_.Send(connection.get(), bytes);
+    turn_.SendAll();
+    kept = connection->kept();
+  }
+  void PeerSends(std::string_view bytes) const {
+    REQUIRE(write(peer, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+  }
+  // What there is.
+  std::string PeerReads() const {
+    std::string all;
+    std::array<char, 65536> buffer{};
+    for (ssize_t size = 0; (size = read(peer, buffer.data(), buffer.size())) > 0;) {
+      all.append(buffer.data(), static_cast<size_t>(size));
+    }
+    return all;
+  }
+  bool PeerSeesEnd() const {
+    char byte = 0;
+    return read(peer, &byte, 1) == 0;
+  }
+  void HangUp() {
+    if (peer >= 0) close(peer);
+    peer = -1;
+  }
+
+  TestLoop loop;
+  std::unique_ptr<Connection> connection;
+  int peer = -1;
+  std::string received;
+  int ended = 0;
+  int closed = 0;
+  size_t kept = 0;
+
+ private:
+  SocketTurn turn_;
+};
+
+// More than a socket takes.
+std::string Much() {
+  std::string much;
+  for (int i = 0; much.size() < 3'000'000; ++i) much += std::to_string(i) + ",";
+  return much;
+}
+
+TEST_CASE("a connection hands over what its peer sends, and its end once") {
+  Ends ends;
+  ends.PeerSends("hello");
+  CHECK(ends.RunUntil([&] { return ends.received == "hello"; }));
+  ends.PeerSends(" world");
+  shutdown(ends.peer, SHUT_WR);
+  CHECK(ends.RunUntil([&] { return ends.ended == 1; }));
+  CHECK(ends.received == "hello world");
+  for (int turn = 0; turn < 10; ++turn) ends.Turn();
+  CHECK(ends.ended == 1);
+  CHECK(ends.closed == 0);  // It may still read.
+  ends.Send("answer");
+  CHECK(ends.PeerReads() == "answer");
+}
+
+TEST_CASE("a connection that does not read is handed nothing, and all of it when it reads again") {
+  Ends ends;
+  ends.connection->SetReading(false);
+  ends.PeerSends("hello");
+  shutdown(ends.peer, SHUT_WR);
+  for (int turn = 0; turn < 10; ++turn) ends.Turn();
+  CHECK(ends.received.empty());
+  CHECK(ends.ended == 0);
+  ends.connection->SetReading(true);
+  CHECK(ends.RunUntil([&] { return ends.ended == 1; }));
+  CHECK(ends.received == "hello");
+}
+
+TEST_CASE("reading that is stopped and begun again within a turn loses nothing") {
+  Ends ends;
+  for (int i = 0; i < 100; ++i) {
+    ends.PeerSends("x");
+    ends.connection->SetReading(false);
+    if (i % 3 == 0) ends.Turn();
+    ends.connection->SetReading(true);
+    if (i % 2 == 0) ends.Turn();
+  }
+  CHECK(ends.RunUntil([&] { return ends.received.size() == 100; }));
+}
+
+TEST_CASE("what a socket does not take is kept and sent in order, and its leaving is told") {
+  Ends ends;
+  const std::string much = Much();
+  ends.Send(much);
+  REQUIRE(ends.kept > 0);
+  CHECK_FALSE(ends.connection->sends());
+  ends.connection->Keep("and this");
+  ends.kept = ends.connection->kept();
+  std::string read;
+  CHECK(ends.RunUntil([&] {
+    read += ends.PeerReads();
+    return ends.kept == 0;
+  }));
+  read += ends.PeerReads();
+  CHECK(read == much + "and this");
+  CHECK(ends.connection->sends());
+  ends.Send("next");
+  CHECK(ends.PeerReads() == "next");
+}
+
+TEST_CASE("an orderly close sends what is kept, then the end, and waits for that of the peer") {
+  Ends ends;
+  const std::string much = Much();
+  ends.Send(much);
+  ends.connection->CloseAfterFlush();
+  std::string read;
+  CHECK(ends.RunUntil([&] {
+    read += ends.PeerReads();
+    return read.size() == much.size();
+  }));
+  CHECK(read == much);
+  CHECK(ends.RunUntil([&] { return ends.PeerSeesEnd(); }));
+  ends.PeerSends("too late");
+  for (int turn = 0; turn < 10; ++turn) ends.Turn();
+  CHECK(ends.received.empty());
+  CHECK(ends.closed == 0);
+  ends.HangUp();
+  CHECK(ends.RunUntil([&] { return ends.closed == 1; }));
+}
+
+TEST_CASE("a close that need not wait does so only while the peer's bytes are unread") {
+  SUBCASE("nothing is") {
+    Ends ends;
+    ends.connection->CloseWhenFlushed();
+    CHECK(ends.RunUntil([&] { return ends.closed == 1; }));
+  }
+  SUBCASE("some are") {
+    Ends ends;
+    ends.connection->SetReading(false);
+    ends.PeerSends("unread");
+    ends.connection->CloseWhenFlushed();
+    for (int turn = 0; turn < 10; ++turn) ends.Turn();
+    CHECK(ends.closed == 0);
+    CHECK(ends.PeerSeesEnd());
+    ends.HangUp();
+    CHECK(ends.RunUntil([&] { return ends.closed == 1; }));
+  }
+}
+
+TEST_CASE("a connection whose peer goes away while bytes are kept for it is closed") {
+  Ends ends;
+  ends.connection->SetReading(false);
+  ends.Send(Much());
+  REQUIRE(ends.kept > 0);
+  ends.HangUp();
+  CHECK(ends.RunUntil([&] { return ends.closed == 1; }));
+}
+
+TEST_CASE("a connection whose peer is gone is closed when something is sent to it") {
+  Ends ends;
+  ends.connection->SetReading(false);
+  ends.HangUp();
+  ends.Send("hello");
+  CHECK(ends.kept == 0);
+  CHECK(ends.RunUntil([&] { return ends.closed == 1; }));
+}
+
+TEST_CASE("what a connection is told once it is being closed changes nothing") {
+  Ends ends;
+  ends.connection->CloseNow();
+  ends.connection->CloseNow();
+  ends.connection->CloseAfterFlush();
+  ends.connection->SetReading(true);
+  ends.connection->Keep("lost");
+  CHECK(ends.connection->kept() == 0);
+  CHECK_FALSE(ends.connection->sends());
+  ends.connection->Received(5, "hello");
+  ends.connection->Sent(0, "hello");
+  CHECK(ends.closed == 0);  // Not from within a call.
+  CHECK(ends.RunUntil([&] { return ends.closed == 1; }));
+  CHECK(ends.received.empty());
+}
+
+}  // namespace
+}  // namespace nowcalls::server
