@@ -106,7 +106,7 @@ size_t SocketBatch::DoTogether(std::span<Call> calls, int* error) {
   while (begun < calls.size()) {
     const int taken = io_uring_submit(queues);
     if (taken == -EINTR) continue;
-    *error = taken;
+    *error = taken == 0 ? -EAGAIN : taken;
     if (taken <= 0) break;
     begun += static_cast<size_t>(taken);
   }

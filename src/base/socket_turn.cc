@@ -14,6 +14,14 @@ void SocketTurn::Readable(Socket* socket) {
 }
 
 void SocketTurn::Receive() {
+  for (int i = 0; i < kReceivesMax && !readable_.empty(); ++i) ReceiveOnce();
+  // Of these the next look at the sockets tells again.
+  for (Socket* const socket : readable_) socket->TakeReadable();
+  readable_.clear();
+}
+
+// Those of which more may have come are readable still.
+void SocketTurn::ReceiveOnce() {
   NOWCALLS_CHECK(receiving_.empty());
   for (Socket* const socket : readable_) {
     if (!socket->TakeReadable()) continue;
@@ -26,6 +34,7 @@ void SocketTurn::Receive() {
   for (size_t i = 0; i < receiving_.size(); ++i) {
     const SocketReceive& receive = receives_[i];
     const size_t size = receive.result > 0 ? static_cast<size_t>(receive.result) : 0;
+    if (size == kReceiveBytesMax) readable_.push_back(receiving_[i]);
     receiving_[i]->Received(receive.result, {receive.to, size});
   }
   receiving_.clear();

@@ -2,7 +2,9 @@
 //
 // Thread: the loop's. Sockets that can be read are told as the loop finds them. They are received
 // from together, when there are kTogether of them, and when the loop has looked at all (Receive);
-// so nothing is held back for it. What is to be sent is collected likewise.
+// so nothing is held back for it. All that has arrived is taken, as far as kReceivesMax receives of
+// each go, since the next look at the sockets may come after what was due meanwhile. What is to be
+// sent is collected likewise.
 #ifndef NOWCALLS_BASE_SOCKET_TURN_H_
 #define NOWCALLS_BASE_SOCKET_TURN_H_
 
@@ -21,14 +23,15 @@ namespace nowcalls {
 class SocketTurn {
  public:
   static constexpr size_t kTogether = 32;
-  // Of a socket at once. Small, because it may have to be kept for each of many.
+  // Of a socket with one receive. Small, because it may have to be kept for each of many.
   static constexpr size_t kReceiveBytesMax = 16 * 1024;
+  static constexpr int kReceivesMax = 32;
 
   class Socket {
    public:
     virtual ~Socket() = default;
     virtual int fd() const = 0;
-    // It was told as readable: whether it still is to be received from.
+    // It was told as readable, or has filled a receive: whether it still is to be received from.
     virtual bool TakeReadable() = 0;
     // `result` as in SocketReceive; the bytes are gone after the call. May end this socket or
     // another, for which it is called all the same if it was received from.
@@ -52,6 +55,8 @@ class SocketTurn {
   const std::string& why_alone() const { return batch_.why_alone(); }
 
  private:
+  void ReceiveOnce();
+
   // What is received at once begins in different sets of the processor's caches.
   static constexpr size_t kStride = kReceiveBytesMax + 5 * 64;
 

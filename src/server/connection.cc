@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <utility>
 
 #include "base/check.h"
 
@@ -55,7 +54,7 @@ void Connection::Sent(ssize_t result, std::string_view bytes) {
 
 void Connection::Keep(std::string_view bytes) {
   if (state_ != State::kOpen || bytes.empty()) return;
-  if (kept_sent_ > kept_.size() / 2) kept_.Consume(std::exchange(kept_sent_, 0));
+  if (kept_sent_ > kept_left()) DropSent();
   kept_.Append(bytes);
   Poll();
 }
@@ -109,7 +108,8 @@ void Connection::OnEvents(bool error, int events) {
     polled_ = 0;
     Poll();
   }
-  if ((seen & UV_WRITABLE) != 0 && kept_left() > 0) SendKept();
+  // What a peer has sent before it went away without reading its answers counts.
+  if ((seen & UV_WRITABLE) != 0 && kept_left() > 0 && !(error && reads())) SendKept();
   if ((seen & UV_READABLE) != 0 && reads() && !readable_) {
     readable_ = true;
     owner_->OnReadable(this);
@@ -124,12 +124,17 @@ void Connection::SendKept() {
     return;
   }
   kept_sent_ += static_cast<size_t>(sent);
-  if (kept_left() == 0) {
-    kept_.ShrinkToEmpty();
-    kept_sent_ = 0;
-    if (state_ == State::kFlushing) return OnFlushed();
-  }
+  if (kept_left() < kept_.capacity() / 4) DropSent();
+  if (kept_left() == 0 && state_ == State::kFlushing) return OnFlushed();
   if (state_ == State::kOpen) owner_->OnSent(id_, kept_left());
+}
+
+// Its memory is counted by what is left.
+void Connection::DropSent() {
+  wire::OutputBuffer left;
+  left.Append(kept_.view().substr(kept_sent_));
+  kept_.swap(left);
+  kept_sent_ = 0;
 }
 
 void Connection::OnFlushed() {

@@ -84,6 +84,7 @@ class Connection final : public SocketTurn::Socket {
   void Poll();
   void OnEvents(bool error, int events);
   void SendKept();
+  void DropSent();
   void OnFlushed();
 
   const int fd_;

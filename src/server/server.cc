@@ -111,10 +111,6 @@ void Server::Start(std::unique_ptr<Listener> listener) {
 }
 
 void Server::Run() {
-  if (!sockets_.why_alone().empty()) {
-    LogAt(LogLevel::kInfo, "io_uring is not to be had (" + sockets_.why_alone() +
-                               "), so each socket takes system calls of its own");
-  }
   uv_run(&loop_, UV_RUN_DEFAULT);
   NOWCALLS_CHECK(phase_ == Phase::kClosed);
   NOWCALLS_CHECK(uv_loop_close(&loop_) == 0);
@@ -226,6 +222,7 @@ void Server::OnDiskSpace(std::optional<uint64_t> free_bytes) {
 }
 
 void Server::OnScanDone(const ledger::ScanResult& result) {
+  sockets_.Receive();  // Who has been in time is not overtaken.
   const Status status = engine_.OnScanDone(result, Now());
   if (!status.ok()) DieOfIoError("scan", status);
 }
@@ -266,6 +263,7 @@ void Server::Pump() {
   const bool hold = catch_up_.Holds(now, poll_at_once || engine_.input_held(), stalled);
   if (catch_up_.polled()) CloseOverdue(now);
   ReportSuppressed(now);
+  ReportNoRing();
   LogCommit(commit_watch_.UnderWay(now));
   if (engine_runs()) {
     if (!hold) BeginScan(now);  // First, so that it goes on beside what is done here.
@@ -326,6 +324,12 @@ void Server::CloseOverdue(Instant now) {
     SetCloseBy(id, kNever);
     peers_[id].connection->CloseNow();
   }
+}
+
+void Server::ReportNoRing() {
+  if (sockets_.why_alone().empty() || std::exchange(no_ring_reported_, true)) return;
+  LogAt(LogLevel::kInfo, "io_uring is not to be had (" + sockets_.why_alone() +
+                             "), so each socket takes system calls of its own");
 }
 
 void Server::ReportSuppressed(Instant now) {

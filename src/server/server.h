@@ -121,6 +121,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   void LogInlineCommit(const std::string& what) const;
   void CloseOverdue(Instant now);
   void ReportSuppressed(Instant now);
+  void ReportNoRing();
   void ArmTimer(Instant began, Instant now, bool hold);
   void SetCloseBy(engine::ConnectionId id, Instant when);
 
@@ -160,6 +161,7 @@ class Server final : public engine::Driver, public Connection::Owner {
   std::unique_ptr<FileRuleSource> rule_source_;  // None before Start.
 
   SocketTurn sockets_;
+  bool no_ring_reported_ = false;
   std::vector<Peer> peers_;  // By connection id: the engine numbers them densely.
   size_t connections_ = 0;
   std::set<std::pair<int64_t, engine::ConnectionId>> closing_;  // By close_by.

@@ -22,6 +22,7 @@ void Server::OnSignal(int signal) {
     ExitNow(kExitFailure);
   }
   LogAt(LogLevel::kInfo, name + ": finishing what is in flight");
+  sockets_.Receive();  // What the loop has found before the signal.
   BeginDrain();
 }
 

@@ -30,7 +30,10 @@ class FakeSocket : public SocketTurn::Socket {
   FakeSocket& operator=(const FakeSocket&) = delete;
 
   int fd() const override { return fd_; }
-  bool TakeReadable() override { return reads; }
+  bool TakeReadable() override {
+    ++taken;
+    return reads;
+  }
   void Received(ssize_t result, std::string_view bytes) override {
     results.push_back(result);
     received += bytes;
@@ -47,6 +50,7 @@ class FakeSocket : public SocketTurn::Socket {
 
   int peer = -1;
   bool reads = true;
+  int taken = 0;
   std::function<void()> then;
   std::vector<ssize_t> results;
   std::string received;
@@ -125,16 +129,49 @@ TEST_CASE("an end and an error are handed over like bytes") {
   CHECK(quiet.results == std::vector<ssize_t>{-EAGAIN});
 }
 
-TEST_CASE("no more is received at once than there is room for") {
+TEST_CASE("all that has arrived is received, in pieces for which there is room") {
   SocketTurn turn;
   FakeSocket a;
-  a.PeerSends(std::string(SocketTurn::kReceiveBytesMax, 'a') + "b");
+  FakeSocket b;
+  const std::string sent = std::string(SocketTurn::kReceiveBytesMax, 'a') +
+                           std::string(SocketTurn::kReceiveBytesMax, 'b') + "c";
+  a.PeerSends(sent);
+  b.PeerSends("x");
+  turn.Readable(&a);
+  turn.Readable(&b);
+  turn.Receive();
+  CHECK(a.received == sent);
+  CHECK(a.results.size() == 3);
+  CHECK(b.results.size() == 1);
+}
+
+TEST_CASE("who sends without end is left to the next look at the sockets, and can be told again") {
+  SocketTurn turn;
+  FakeSocket a;
+  const std::string piece(SocketTurn::kReceiveBytesMax, 'a');
+  a.then = [&] { a.PeerSends(piece); };
+  a.PeerSends(piece);
   turn.Readable(&a);
   turn.Receive();
-  CHECK(a.received == std::string(SocketTurn::kReceiveBytesMax, 'a'));
+  CHECK(a.results.size() == SocketTurn::kReceivesMax);
+  CHECK(a.taken == SocketTurn::kReceivesMax + 1);  // It is told as readable no more.
+  a.then = {};
+  turn.Receive();
+  CHECK(a.results.size() == SocketTurn::kReceivesMax);
   turn.Readable(&a);
   turn.Receive();
-  CHECK(a.received.back() == 'b');
+  CHECK(a.received.size() == (SocketTurn::kReceivesMax + 1) * piece.size());
+}
+
+TEST_CASE("who has filled a receive and reads no more is not received from again") {
+  SocketTurn turn;
+  FakeSocket a;
+  const std::string piece(SocketTurn::kReceiveBytesMax, 'a');
+  a.PeerSends(piece + "b");
+  a.then = [&] { a.reads = false; };
+  turn.Readable(&a);
+  turn.Receive();
+  CHECK(a.received == piece);
 }
 
 TEST_CASE("what is to be sent is sent together, and each hears how it went") {
