@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/prefetch.h"
 #include "core/core.h"
 
 namespace nowcalls::core {
@@ -50,7 +51,7 @@ TokenSlot Core::IssueToken(const Turn& turn, SessionSlot session_slot, FlowSlot 
   Count(&flows_.at(flow_slot), [](FlowCounters* c) { ++c->granted; });
   turn.batch->TokenIssued(LedgerToken(slot));
   // Most tokens end soon.
-  if (flow.held_times != nullptr) __builtin_prefetch(flow.held_times.get(), 1);
+  if (flow.held_times != nullptr) PrefetchForWriting(flow.held_times.get());
   return slot;
 }
 

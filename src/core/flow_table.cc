@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "base/check.h"
+#include "base/prefetch.h"
 
 namespace nowcalls::core {
 
@@ -11,6 +12,8 @@ FlowSlot FlowTable::Find(FlowId id) const {
   const auto it = slots_.find(id.value);
   return it == slots_.end() ? kNoFlow : it->second;
 }
+
+void FlowTable::PrefetchPlace(FlowId id) const { slots_.prefetch(id.value); }
 
 void FlowTable::Prefetch(FlowId id) const {
   constexpr size_t kLine = 64;
@@ -20,7 +23,7 @@ void FlowTable::Prefetch(FlowId id) const {
   // With the first of the counters, which are those of what happens most.
   const auto* end = reinterpret_cast<const std::byte*>(&flow.counters) + kLine;
   for (const auto* line = reinterpret_cast<const std::byte*>(&flow); line < end; line += kLine) {
-    __builtin_prefetch(line, 1);
+    PrefetchForWriting(line);
   }
 }
 

@@ -100,7 +100,7 @@ class FlowTable {
   // Whether there are so many that those which a call needs are most often not in a cache.
   bool many() const { return size() >= kTableSizes.many_flows; }
   // That Find, or Prefetch, will be called with this soon.
-  void PrefetchPlace(FlowId id) const { slots_.prefetch(id.value); }
+  void PrefetchPlace(FlowId id) const;
   // That a token of the flow will be issued soon.
   void Prefetch(FlowId id) const;
   // The flow, made now if there is none.

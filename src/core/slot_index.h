@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/populated_memory.h"
+#include "base/prefetch.h"
 #include "core/table_sizes.h"
 
 namespace nowcalls::core {
@@ -33,7 +34,7 @@ class SlotIndex {
   // Begins to load what Insert or Find will touch first.
   void Prefetch(uint64_t hash) const {
     const PopulatedVector<Entry>& entries = ShardOf(hash).entries;
-    if (!entries.empty()) __builtin_prefetch(&entries[InShard(hash) & (entries.size() - 1)], 1);
+    if (!entries.empty()) PrefetchForWriting(&entries[InShard(hash) & (entries.size() - 1)]);
   }
   // REQUIRES: it is there, with this hash.
   void Erase(uint64_t hash, TokenSlot slot) { ShardOf(hash).Erase(InShard(hash), slot); }

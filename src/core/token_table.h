@@ -22,6 +22,7 @@
 
 #include "base/keyed_hash.h"
 #include "base/populated_memory.h"
+#include "base/prefetch.h"
 #include "core/slot_index.h"
 #include "core/table_sizes.h"
 #include "ledger/families.h"
@@ -130,7 +131,7 @@ class TokenTable {
   }
 
   // Begins to load an entry that is wanted soon.
-  void PrefetchAt(TokenSlot slot) const { __builtin_prefetch(&at(slot), 1); }
+  void PrefetchAt(TokenSlot slot) const { PrefetchForWriting(&at(slot)); }
 
   const TokenList& all() const { return all_; }
   uint32_t size() const { return size_; }

@@ -55,7 +55,10 @@ constexpr std::string_view kClock = "take the time as an argument, or ask base/c
 constexpr std::string_view kRandom = "draw from the Prng in base/prng.h";
 constexpr std::string_view kSleep = "wait for the event itself, or poll through tests/support";
 
+constexpr std::string_view kPrefetch = "GCC may leave it out; use base/prefetch.h";
+
 constexpr Ban kBans[] = {
+    {"__builtin_prefetch", Use::kCall, Where::kOutsideBase, kPrefetch},
     {"time", Use::kCallWithArgument, Where::kOutsideBase, kClock},
     {"gettimeofday", Use::kCall, Where::kOutsideBase, kClock},
     {"clock_gettime", Use::kCall, Where::kOutsideBase, kClock},

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/prefetch.h"
 
 namespace nowcalls::microbench {
 namespace {
@@ -94,7 +95,7 @@ void LoadedCore::Release(const Held& held) {
 LoadedCore::Held& LoadedCore::NextHeld() {
   Held& held = held_[next_held_];
   next_held_ = prng_.Below(held_.size());
-  __builtin_prefetch(&held_[next_held_]);
+  PrefetchForReading(&held_[next_held_]);
   return held;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/prefetch.h"
 #include "base/prng.h"
 #include "bench/micro/items.h"
 #include "core/slot_index.h"
@@ -102,7 +103,7 @@ class FilledTable {
   void ReplaceOne() {
     uint64_t& fence = held_[next_];
     next_ = prng_.Below(held_.size());
-    __builtin_prefetch(&held_[next_]);
+    PrefetchForReading(&held_[next_]);
     const core::TokenSlot slot = table_.Find(fence);
     NOWCALLS_CHECK(slot != core::kNoToken);
     const core::TokenEntry& entry = table_.at(slot);
