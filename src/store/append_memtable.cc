@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/prefetch.h"
 #include "store/memtable_items.h"
+#include "store/sorted_runs.h"
 
 namespace nowcalls::store {
 namespace {
@@ -142,7 +144,7 @@ class EntryArena {
 // memory of ours, which is used again when they have been destroyed.
 class Shells {
  public:
-  static constexpr size_t kBytes = 96;
+  static constexpr size_t kBytes = 128;
 
   void* Take() {
     const std::lock_guard lock(mutex_);
@@ -206,8 +208,12 @@ class Lookup final : public MemTableRep {
 class AppendMemtable : public MemTableRep {
  public:
   AppendMemtable(const KeyComparator& compare, rocksdb::Allocator* allocator,
-                 std::shared_ptr<BlockPool> pool)
-      : MemTableRep(allocator), compare_(compare), arena_(std::move(pool)) {}
+                 std::shared_ptr<BlockPool> blocks, std::shared_ptr<RunsMemory> runs)
+      : MemTableRep(allocator),
+        compare_(compare),
+        arena_(std::move(blocks)),
+        memory_(std::move(runs)),
+        sorted_(memory_) {}
 
   rocksdb::KeyHandle Allocate(size_t bytes, char** buffer) override {
     *buffer = arena_.Allocate(bytes);
@@ -226,19 +232,19 @@ class AppendMemtable : public MemTableRep {
  private:
   class SortedIterator;
 
-  std::shared_ptr<const MemtableItems> Sorted(size_t entries, bool read_only);
-  void Sort(MemtableItems* items, size_t from) const;
+  RunsCursor Sorted(size_t entries, bool read_only);
 
   const KeyComparator& compare_;
   EntryArena arena_;
   EntryLog log_;
   std::atomic<bool> read_only_{false};
   Shells shells_;
+  const std::shared_ptr<RunsMemory> memory_;
 
   std::mutex mutex_;
   // Guarded by mutex_: the first `sorted_entries_` of the log, without the pairs among them if
   // `pairs_erased_`.
-  std::shared_ptr<const MemtableItems> sorted_ = std::make_shared<MemtableItems>();
+  SortedRuns sorted_;
   size_t sorted_entries_ = 0;
   bool pairs_erased_ = false;
 };
@@ -254,57 +260,40 @@ class AppendMemtable::SortedIterator final : public ShellReturner, public MemTab
   // The memory has been given back.
   static void operator delete(void*) {}  // NOLINT(misc-new-delete-overloads): made in a shell.
 
-  bool Valid() const override { return at_ < size_; }
-  const char* key() const override { return items_[at_].entry; }
-  void Next() override { ++at_; }
-  void Prev() override { at_ = at_ == 0 ? size_ : at_ - 1; }
+  bool Valid() const override { return cursor_ && cursor_->Valid(); }
+  const char* key() const override { return cursor_->entry(); }
+  void Next() override { cursor_->Next(); }
+  void Prev() override { cursor_->Prev(); }
   void Seek(const Slice& internal_key, const char* memtable_key) override {
-    at_ = LowerBound(internal_key, memtable_key);
+    LowerBound(internal_key, memtable_key);
   }
   void SeekForPrev(const Slice& internal_key, const char* memtable_key) override {
-    at_ = LowerBound(internal_key, memtable_key);
-    if (!Valid() || Compare(at_, internal_key, memtable_key) != 0) Prev();
+    RunsCursor& cursor = LowerBound(internal_key, memtable_key);
+    if (cursor.Valid() && Compare(cursor.entry(), internal_key, memtable_key) == 0) return;
+    cursor.Prev();
   }
-  void SeekToFirst() override {
-    Prepare();
-    at_ = 0;
-  }
-  void SeekToLast() override {
-    Prepare();
-    at_ = size_;
-    Prev();
-  }
+  void SeekToFirst() override { Cursor().SeekToFirst(); }
+  void SeekToLast() override { Cursor().SeekToLast(); }
 
  private:
-  void Prepare() {
-    if (sorted_ != nullptr) return;
-    sorted_ = table_->Sorted(entries_, read_only_);
-    items_ = sorted_->data();
-    size_ = sorted_->size();
+  RunsCursor& Cursor() {
+    if (!cursor_) cursor_.emplace(table_->Sorted(entries_, read_only_));
+    return *cursor_;
   }
-  int Compare(size_t at, const Slice& internal_key, const char* memtable_key) const {
-    return memtable_key != nullptr ? table_->compare_(items_[at].entry, memtable_key)
-                                   : table_->compare_(items_[at].entry, internal_key);
+  int Compare(const char* entry, const Slice& internal_key, const char* memtable_key) const {
+    return memtable_key != nullptr ? table_->compare_(entry, memtable_key)
+                                   : table_->compare_(entry, internal_key);
   }
-  size_t LowerBound(const Slice& internal_key, const char* memtable_key) {
-    Prepare();
-    size_t begin = 0;
-    for (size_t left = size_; left > 0;) {
-      const size_t half = left / 2;
-      const bool before = Compare(begin + half, internal_key, memtable_key) < 0;
-      if (before) begin += half + 1;
-      left = before ? left - half - 1 : half;
-    }
-    return begin;
+  RunsCursor& LowerBound(const Slice& internal_key, const char* memtable_key) {
+    RunsCursor& cursor = Cursor();
+    cursor.Seek([&](const char* entry) { return Compare(entry, internal_key, memtable_key) < 0; });
+    return cursor;
   }
 
   AppendMemtable* const table_;
   const bool read_only_;
   const size_t entries_;
-  std::shared_ptr<const MemtableItems> sorted_;
-  const MemtableItem* items_ = nullptr;  // Into *sorted_.
-  size_t size_ = 0;
-  size_t at_ = 0;
+  std::optional<RunsCursor> cursor_;
 };
 
 bool AppendMemtable::Contains(const char* key) const {
@@ -319,45 +308,35 @@ MemTableRep::Iterator* AppendMemtable::GetIterator(rocksdb::Arena*) {
   return new (shell) SortedIterator(this, shell);
 }
 
-// Of a table that grows, what came since the last look is merged into what was sorted then.
-std::shared_ptr<const MemtableItems> AppendMemtable::Sorted(size_t entries, bool read_only) {
+// Of a table that grows, only what came since the last look is sorted.
+RunsCursor AppendMemtable::Sorted(size_t entries, bool read_only) {
   const std::lock_guard lock(mutex_);
-  if (sorted_entries_ == entries && pairs_erased_ == read_only) return sorted_;
+  if (sorted_entries_ == entries && pairs_erased_ == read_only) return {sorted_, compare_};
   const bool grows = !read_only && !pairs_erased_ && sorted_entries_ < entries;
   const size_t from = grows ? sorted_entries_ : 0;
-  auto items = std::make_shared<MemtableItems>();
-  items->reserve(entries);
-  if (grows) *items = *sorted_;
-  log_.ForEach(from, entries, [&](const char* entry) { items->push_back(MemtableItemOf(entry)); });
-  if (read_only) ErasePairs(items.get());
-  Sort(items.get(), from);
-  if (!grows && !read_only) return items;  // For one who began long ago.
-  sorted_ = items;
+  MemtableItems items = memory_->Take(entries - from);
+  log_.ForEach(from, entries, [&](const char* entry) { items.push_back(MemtableItemOf(entry)); });
+  if (read_only) ErasePairs(&items);
+  SortedRuns sorted(memory_);
+  if (grows) sorted = std::move(sorted_);
+  sorted.Add(std::move(items), compare_);
+  if (!grows && !read_only) return {sorted, compare_};  // For one who began long ago.
+  sorted_ = std::move(sorted);
   sorted_entries_ = entries;
   pairs_erased_ = read_only;
-  return items;
-}
-
-// REQUIRES: those before `from` are sorted.
-void AppendMemtable::Sort(MemtableItems* items, size_t from) const {
-  const auto less = [this](const MemtableItem& a, const MemtableItem& b) {
-    if (a.high != b.high) return a.high < b.high;
-    if (a.low != b.low) return a.low < b.low;
-    return compare_(a.entry, b.entry) < 0;
-  };
-  const auto middle = items->begin() + static_cast<ptrdiff_t>(from);
-  std::sort(middle, items->end(), less);
-  std::inplace_merge(items->begin(), middle, items->end(), less);
+  return {sorted_, compare_};
 }
 
 }  // namespace
 
 struct AppendMemtableFactory::Impl {
-  std::shared_ptr<BlockPool> pool;
+  std::shared_ptr<BlockPool> blocks;
+  std::shared_ptr<RunsMemory> runs;
 };
 
 AppendMemtableFactory::AppendMemtableFactory(size_t pool_bytes_max)
-    : impl_(std::make_unique<Impl>(Impl{std::make_shared<BlockPool>(pool_bytes_max)})) {}
+    : impl_(std::make_unique<Impl>(Impl{std::make_shared<BlockPool>(pool_bytes_max),
+                                        std::make_shared<RunsMemory>(pool_bytes_max)})) {}
 
 AppendMemtableFactory::~AppendMemtableFactory() = default;
 
@@ -365,7 +344,7 @@ MemTableRep* AppendMemtableFactory::CreateMemTableRep(const MemTableRep::KeyComp
                                                       rocksdb::Allocator* allocator,
                                                       const rocksdb::SliceTransform*,
                                                       rocksdb::Logger*) {
-  return new AppendMemtable(compare, allocator, impl_->pool);
+  return new AppendMemtable(compare, allocator, impl_->blocks, impl_->runs);
 }
 
 }  // namespace nowcalls::store

@@ -25,7 +25,8 @@ namespace nowcalls::store {
 
 class AppendMemtableFactory : public rocksdb::MemTableRepFactory {
  public:
-  // Keeps up to `pool_bytes_max` of flushed tables' memory for later ones.
+  // Keeps up to `pool_bytes_max` of flushed tables' memory for later ones, and as much of what
+  // their order took.
   explicit AppendMemtableFactory(size_t pool_bytes_max = 0);
   ~AppendMemtableFactory() override;
 
