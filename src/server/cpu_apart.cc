@@ -7,7 +7,7 @@ namespace nowcalls::server {
 void CpuApart::CallerIsOn(int cpu) {
   if (cpu == kept_off_ || cpu < 0) {
     elsewhere_ = 0;
-  } else if (++elsewhere_ >= kMovedAfter) {
+  } else if (++elsewhere_ >= moved_after_) {
     elsewhere_ = 0;
     if (!left_alone_) KeepOff(cpu);
   }

@@ -1,13 +1,19 @@
 // ScanThread: the sweeper's walks over the expired range, off the commit thread so that they never
 // delay a commit.
 //
-// Thread: members are called on the loop thread; Store::Scan runs on the scan thread.
+// Thread: members are called on the loop thread; Store::Scan runs on the scan thread. That is some
+// milliseconds of work, for which the loop would wait if it woke on the same CPU; so it begins on
+// another, and steps back for the commit thread there.
 #ifndef NOWCALLS_SERVER_SCAN_THREAD_H_
 #define NOWCALLS_SERVER_SCAN_THREAD_H_
 
+#include <sched.h>
+
 #include <functional>
 
+#include "base/background_thread.h"
 #include "ledger/scan.h"
+#include "server/cpu_apart.h"
 #include "server/worker_thread.h"
 #include "store/store.h"
 
@@ -20,11 +26,13 @@ class ScanThread {
              const std::function<void(const ledger::ScanResult&)>& done)
       : store_(store),
         worker_(
-            loop, "nc-scan", [this](bool) { return Work(); }, [this, done] { done(result_); }) {}
+            loop, "nc-scan", [this](bool) { return Work(); }, [this, done] { done(result_); }),
+        apart_(worker_.thread(), 1) {}
 
   // REQUIRES: !busy().
   void Scan(const ledger::ScanRequest& request) {
     request_ = request;
+    apart_.CallerIsOn(sched_getcpu());
     worker_.Submit();
   }
 
@@ -33,6 +41,7 @@ class ScanThread {
 
  private:
   int64_t Work() {
+    StepBack();
     result_ = {};
     store_->Scan(request_, &result_);
     return WorkerThread::kUntilSubmit;
@@ -41,7 +50,8 @@ class ScanThread {
   store::Store* const store_;
   ledger::ScanRequest request_;
   ledger::ScanResult result_;
-  WorkerThread worker_;  // Last, since its thread uses all of the above.
+  WorkerThread worker_;  // After all that its thread uses.
+  CpuApart apart_;
 };
 
 }  // namespace nowcalls::server

@@ -91,6 +91,15 @@ TEST_CASE("a thread is kept off the CPU of the one that hands it work") {
   }
 }
 
+TEST_CASE("a thread that is handed work rarely follows at once") {
+  Sleeper sleeper;
+  CpuApart apart(sleeper.get(), 1);
+  for (const int cpu : {AllCpus().front(), AllCpus().back(), AllCpus().front()}) {
+    apart.CallerIsOn(cpu);
+    CHECK(sleeper.Cpus() == AllBut(cpu));
+  }
+}
+
 TEST_CASE("a thread whose affinity somebody else has set is left alone") {
   if (AllCpus().size() < 2) return;  // There is nothing else to set.
   Sleeper sleeper;
