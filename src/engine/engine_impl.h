@@ -39,7 +39,7 @@ inline constexpr int kWorkPerTurn = 8192;
 // were fewer before, and in one batch. See "Due tokens have a pace" in ../README.md.
 inline constexpr int64_t kDuePerMs = 700;
 inline constexpr int64_t kDueAtOnce = 5 * kDuePerMs;
-inline constexpr uint32_t kDuePerBatchMax = 8000;
+inline constexpr uint32_t kDuePerBatchMax = 4000;
 
 // While its socket keeps this much, nothing more is taken from a connection.
 inline constexpr size_t kKeptPauseBytes = 256 * 1024;

@@ -90,7 +90,7 @@ TEST_CASE("a batch has a last due token, also when it is given back, and the nex
     ended += EndedIn(2, &h);
     h.BeginCommit();
   }
-  CHECK(ended == 8000);
+  CHECK(ended == 4000);
   CHECK(h.driver().commits.size() == 2);
   CHECK(h.engine().NextDeadline() > h.now() + 1000);
   h.FinishCommit();
