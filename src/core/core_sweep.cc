@@ -64,6 +64,7 @@ void Core::StepFound(const Turn& turn, uint32_t tokens_max) {
         fences[fences_left - 1 - i] = ids_.ToFence(ahead.id).value;
         tokens_.Prefetch(fences[fences_left - 1 - i]);
       }
+      for (size_t i = fences_left; i > 0; --i) tokens_.PrefetchEntry(fences[i - 1]);
     }
     const ledger::TokenKey& key = sweep_.found[sweep_.found_next++];
     const TokenSlot slot = tokens_.Find(fences[--fences_left]);

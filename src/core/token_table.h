@@ -113,6 +113,11 @@ class TokenTable {
 
   // That this fence will be looked for, or its token ended, soon.
   void Prefetch(uint64_t fence) const { index_.Prefetch(FenceHash(fence)); }
+  // The same, a while after Prefetch. Whoever else may have the hash is not asked.
+  void PrefetchEntry(uint64_t fence) const {
+    const TokenSlot slot = index_.Find(FenceHash(fence), [](TokenSlot) { return true; });
+    if (slot != kNoToken) PrefetchAt(slot);
+  }
 
   // What the request id of the session stands for; kNoToken if nothing.
   TokenSlot FindRequest(SessionSlot session, uint64_t request_id) const;

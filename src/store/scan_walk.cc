@@ -9,6 +9,13 @@ namespace nowcalls::store {
 
 using ledger::Family;
 
+namespace {
+
+// The clock costs as much as the way to the next key.
+constexpr size_t kKeysPerLook = 16;
+
+}  // namespace
+
 ScanWalk::ScanWalk(const ledger::ScanRequest& request, ledger::ScanResult* result)
     : request_(request),
       result_(result),
@@ -44,7 +51,9 @@ bool ScanWalk::Take(Family family, std::string_view key) {
     return false;
   }
   result_->expired.push_back(*decoded);
-  result_->more = result_->expired.size() >= request_.keys_max || BoottimeUs() >= stop_at_us_;
+  const size_t taken = result_->expired.size();
+  const bool out_of_time = taken % kKeysPerLook == 1 && BoottimeUs() >= stop_at_us_;
+  result_->more = taken >= request_.keys_max || out_of_time;
   return !result_->more;
 }
 
