@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace nowcalls::bench {
 namespace {
@@ -36,18 +37,19 @@ Status Alarm::Start(uv_loop_t* loop, std::function<void()> ring) {
 }
 
 void Alarm::Set(int64_t at_ns) {
+  at_ns = std::max(at_ns, again_at_ns_);
   if (at_ns == at_ns_) return;
   at_ns_ = at_ns;
   itimerspec when{};  // All zero: disarmed.
   if (at_ns != kNever) {
-    const int64_t bounded_ns = std::max<int64_t>(at_ns, 1);
-    when.it_value = {bounded_ns / kSecondNs, bounded_ns % kSecondNs};
+    when.it_value = {at_ns / kSecondNs, at_ns % kSecondNs};
   }
   NOWCALLS_CHECK(timerfd_settime(fd_, TFD_TIMER_ABSTIME, &when, nullptr) == 0);
 }
 
 void Alarm::OnExpired() {
   at_ns_ = kRung;
+  again_at_ns_ = MonotonicNs() + kApartNs;
   ring_();
 }
 
