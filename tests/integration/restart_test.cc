@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <set>
 #include <string>
 #include <vector>
@@ -206,6 +207,26 @@ TEST_CASE("SIGTERM answers what is in flight and exits 0, and nothing is lost") 
   const auto kept = Column<uint64_t>(rows, "token_id");
   CHECK(std::includes(kept.begin(), kept.end(), granted.begin(), granted.end()));
   CHECK(RunAdmin(Source::Offline(server.data_dir()), {"verify"}).exit_code == 0);
+}
+
+TEST_CASE("SIGTERM comes behind what had arrived before it, on however many connections") {
+  TestServer server({RuleJson(1, 1'000)});
+  std::vector<RpcClient> clients;
+  for (int i = 0; i < 100; ++i) clients.push_back(server.Connect("client " + std::to_string(i)));
+  server.server().process().Stop();
+  for (RpcClient& client : clients) client.Send("acquire", {1, 1});
+  server.server().process().Signal(SIGTERM);
+  server.server().process().Signal(SIGCONT);
+  std::set<uint64_t> granted;
+  for (RpcClient& client : clients) {
+    const Reply reply = client.Receive();
+    REQUIRE_MESSAGE(reply.ok(), reply.ToString());
+    granted.insert(reply.result.at(1).get<uint64_t>());
+  }
+  CHECK(server.server().process().Wait() == 0);
+  const auto rows = AdminRows(Source::Offline(server.data_dir()), {"dump"});
+  const auto kept = Column<uint64_t>(rows, "token_id");
+  CHECK(std::set<uint64_t>(kept.begin(), kept.end()) == granted);
 }
 
 TEST_CASE("with durability none kill -9 loses nothing either") {

@@ -202,6 +202,28 @@ TEST_CASE("a server that was stopped past deadlines ends those tokens when it go
   CHECK(Release(&alice, kept.token_id) == kStatusReleaseOk);
 }
 
+TEST_CASE("a message whose end came while the server was stopped has come in time") {
+  TestServer server(Rules(), {{"--message-incomplete-ms", "500"}, {}});
+  RpcClient alice = server.Connect("alice");
+  // Longer than some receives.
+  Json rules = Json::array();
+  for (int i = 0; i < 400; ++i) rules.push_back(RuleJson(2'000 + i, 1));
+  const std::string request = EncodeRequest(77, "rules_load", {"shop", RuleSet(rules)});
+  REQUIRE(request.size() > 40'000);
+  REQUIRE(alice.SendRaw(request.substr(0, 100)));
+  // Whoever asks behind it, on another connection, is answered when it has been received.
+  RpcClient bob = server.Connect("bob");
+  REQUIRE(bob.Call("ping").ok());
+  server.server().process().Stop();
+  REQUIRE(alice.SendRaw(request.substr(100)));
+  const int64_t stopped_ms = BoottimeMs();
+  REQUIRE(PollUntil(kPatienceMs, [&] { return BoottimeMs() > stopped_ms + 1'000; }));
+  server.server().process().Signal(SIGCONT);
+  const Reply reply = alice.Receive();
+  CHECK_MESSAGE(reply.ok(), reply.ToString());
+  CHECK(reply.msgid == 77);
+}
+
 // The README's client under rules of its own, which takes its token and is stopped.
 class StoppedClient {
  public:

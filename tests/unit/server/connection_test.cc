@@ -1,6 +1,8 @@
 #include "server/connection.h"
 
 #include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,10 +22,10 @@ class Ends : public Connection::Owner {
   Ends() {
     std::array<int, 2> ends{};
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) == 0);
-    peer = ends[1];
-    connection = Connection::Open(loop.get(), ends[0], 7, this);
-    REQUIRE(connection != nullptr);
+    Open(ends[0], ends[1]);
   }
+  // Takes both over.
+  Ends(int fd, int peer_fd) { Open(fd, peer_fd); }
   ~Ends() override {
     if (connection != nullptr) connection->CloseNow();
     HangUp();
@@ -85,6 +87,20 @@ class Ends : public Connection::Owner {
     peer = -1;
   }
 
+  // Whether the loop would sleep now: nothing that it looks for has come, or goes on coming.
+  bool Sleeps() {
+    for (int turn = 0; turn < 3; ++turn) Turn();  // An unwanted event ends the looking for it.
+    pollfd epoll{uv_backend_fd(loop.get()), POLLIN, 0};
+    return poll(&epoll, 1, 0) == 0;
+  }
+  // Without a byte more than `most`.
+  std::string PeerReadsSome(size_t most) const {
+    std::string some(most, '\0');
+    const ssize_t size = read(peer, some.data(), most);
+    some.resize(size > 0 ? static_cast<size_t>(size) : 0);
+    return some;
+  }
+
   TestLoop loop;
   std::unique_ptr<Connection> connection;
   int peer = -1;
@@ -94,6 +110,12 @@ class Ends : public Connection::Owner {
   size_t kept = 0;
 
  private:
+  void Open(int fd, int peer_fd) {
+    peer = peer_fd;
+    connection = Connection::Open(loop.get(), fd, 7, this);
+    REQUIRE(connection != nullptr);
+  }
+
   SocketTurn turn_;
 };
 
@@ -219,6 +241,98 @@ TEST_CASE("a connection whose peer is gone is closed when something is sent to i
   ends.Send("hello");
   CHECK(ends.kept == 0);
   CHECK(ends.RunUntil([&] { return ends.closed == 1; }));
+}
+
+TEST_CASE("a loop sleeps whatever a connection does not look for") {
+  Ends ends;
+  SUBCASE("nothing has come") { CHECK(ends.Sleeps()); }
+  SUBCASE("bytes that are not read") {
+    ends.connection->SetReading(false);
+    ends.PeerSends("unread");
+    CHECK(ends.Sleeps());
+    CHECK(ends.received.empty());
+  }
+  SUBCASE("all kept bytes have left") {
+    const std::string much = Much();
+    ends.Send(much);
+    std::string read;
+    REQUIRE(ends.RunUntil([&] {
+      read += ends.PeerReads();
+      return read.size() == much.size();
+    }));
+    CHECK(ends.Sleeps());
+  }
+  SUBCASE("its peer takes nothing of what is kept") {
+    ends.Send(Much());
+    CHECK(ends.Sleeps());
+    CHECK(ends.kept > 0);
+  }
+  SUBCASE("its peer has ended its stream") {
+    shutdown(ends.peer, SHUT_WR);
+    REQUIRE(ends.RunUntil([&] { return ends.ended == 1; }));
+    CHECK(ends.Sleeps());
+  }
+  SUBCASE("it flushes to a peer that takes nothing, and goes on sending") {
+    ends.Send(Much());
+    ends.connection->CloseAfterFlush();
+    ends.PeerSends("too late");
+    CHECK(ends.Sleeps());
+    CHECK(ends.closed == 0);
+  }
+}
+
+TEST_CASE("what is kept behind a part that has left comes in order, with memory for what is left") {
+  Ends ends;
+  std::string sent = Much();
+  ends.Send(sent);
+  std::string read;
+  for (int i = 0; ends.kept > 0 && i < 10'000; ++i) {
+    read += ends.PeerReadsSome(1 + static_cast<size_t>(i) * 7919 % 100'000);
+    if (i % 3 == 0 && i < 300) {
+      const std::string more = "<" + std::to_string(i) + ">";
+      ends.connection->Keep(more);
+      sent += more;
+      ends.kept = ends.connection->kept();
+    }
+    ends.Turn();
+  }
+  CHECK(ends.kept == 0);
+  read += ends.PeerReads();
+  CHECK(read == sent);
+}
+
+TEST_CASE("what a peer has sent before it is gone with its answers unread is handed over") {
+  const int listening = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  REQUIRE(bind(listening, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  REQUIRE(getsockname(listening, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  REQUIRE(listen(listening, 1) == 0);
+  const int peer = socket(AF_INET, SOCK_STREAM, 0);
+  const int few = 65536;
+  REQUIRE(setsockopt(peer, SOL_SOCKET, SO_RCVBUF, &few, sizeof(few)) == 0);
+  REQUIRE(connect(peer, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  const int accepted = accept4(listening, nullptr, nullptr, SOCK_NONBLOCK);
+  close(listening);
+  REQUIRE(setsockopt(accepted, SOL_SOCKET, SO_SNDBUF, &few, sizeof(few)) == 0);
+
+  Ends ends(accepted, peer);
+  ends.Send(Much());  // The peer does not read all of it.
+  REQUIRE(ends.kept > 0);
+  ends.PeerSends("release");
+  // Both have come when the loop looks: the request, and an end.
+  SUBCASE("an end of the stream") {
+    shutdown(peer, SHUT_WR);
+    CHECK(ends.RunUntil([&] { return ends.ended == 1; }));
+    CHECK(ends.received == "release");
+    CHECK(ends.closed == 0);
+  }
+  SUBCASE("a reset, which takes what was unread with it, closes") {
+    ends.HangUp();  // With unread bytes TCP sends a reset.
+    CHECK(ends.RunUntil([&] { return ends.closed == 1; }));
+  }
 }
 
 TEST_CASE("what a connection is told once it is being closed changes nothing") {
