@@ -15,9 +15,7 @@ void SocketTurn::Readable(Socket* socket) {
 
 void SocketTurn::Receive() {
   for (int i = 0; i < kReceivesMax && !readable_.empty(); ++i) ReceiveOnce();
-  // Of these the next look at the sockets tells again.
-  for (Socket* const socket : readable_) socket->TakeReadable();
-  readable_.clear();
+  readable_.clear();  // The next look at the sockets tells of these again.
 }
 
 // Those of which more may have come are readable still.

@@ -31,7 +31,8 @@ class SocketTurn {
    public:
     virtual ~Socket() = default;
     virtual int fd() const = 0;
-    // It was told as readable, or has filled a receive: whether it still is to be received from.
+    // Whether it is to be received from: it was told as readable, or, since it was last asked, has
+    // filled a receive.
     virtual bool TakeReadable() = 0;
     // `result` as in SocketReceive; the bytes are gone after the call. May end this socket or
     // another, for which it is called all the same if it was received from.

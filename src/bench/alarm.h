@@ -28,10 +28,10 @@ class Alarm {
 
   // The loop must have ended with all handles closed before the alarm goes.
   Status Start(uv_loop_t* loop, std::function<void()> ring);
-  // Rings at or after `at_ns` on MonotonicNs, and kApartNs after it has rung, in place of what was
-  // set before. When it has rung it
-  // must be set again in the same turn of the loop, be it to kNever, or it goes on ringing: setting
-  // takes back the expiry, which saves the call that would read it.
+  // Rings at or after `at_ns` on MonotonicNs, but not within kApartNs of the last time, in place of
+  // what was set before. When it has rung it must be set again in the same turn of the loop, be it
+  // to kNever, or it goes on ringing: setting takes back the expiry, which saves the call that
+  // would read it.
   void Set(int64_t at_ns);
 
  private:

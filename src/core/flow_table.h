@@ -100,6 +100,7 @@ class FlowTable {
   // Whether there are so many that those which a call needs are most often not in a cache.
   bool many() const { return size() >= kTableSizes.many_flows; }
   // That Find, or Prefetch, will be called with this soon.
+  // Not inline: see CMakeLists.txt.
   void PrefetchPlace(FlowId id) const;
   // That a token of the flow will be issued soon.
   void Prefetch(FlowId id) const;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "base/check.h"
 
@@ -28,8 +29,8 @@ std::unique_ptr<Connection> Connection::Open(uv_loop_t* loop, int fd, engine::Co
 }
 
 bool Connection::TakeReadable() {
-  readable_ = false;
-  return reads();
+  const bool told = std::exchange(readable_, false);
+  return reads() && (told || state_ == State::kOpen);  // What is dropped can wait.
 }
 
 // Others' bytes were taken since the receive, and what they brought about may have ended the
@@ -108,7 +109,7 @@ void Connection::OnEvents(bool error, int events) {
     polled_ = 0;
     Poll();
   }
-  // What a peer has sent before it went away without reading its answers counts.
+  // What has come before the error is received first, if it is to be had still.
   if ((seen & UV_WRITABLE) != 0 && kept_left() > 0 && !(error && reads())) SendKept();
   if ((seen & UV_READABLE) != 0 && reads() && !readable_) {
     readable_ = true;

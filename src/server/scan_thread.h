@@ -41,7 +41,7 @@ class ScanThread {
 
  private:
   int64_t Work() {
-    StepBack();
+    StepBack();  // The first time; then it has.
     result_ = {};
     store_->Scan(request_, &result_);
     return WorkerThread::kUntilSubmit;

@@ -222,7 +222,7 @@ void Server::OnDiskSpace(std::optional<uint64_t> free_bytes) {
 }
 
 void Server::OnScanDone(const ledger::ScanResult& result) {
-  sockets_.Receive();  // Who has been in time is not overtaken.
+  sockets_.Receive();  // What the loop has found already comes first.
   const Status status = engine_.OnScanDone(result, Now());
   if (!status.ok()) DieOfIoError("scan", status);
 }

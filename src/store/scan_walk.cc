@@ -11,7 +11,8 @@ using ledger::Family;
 
 namespace {
 
-// The clock costs as much as the way to the next key.
+// Where keys lie close together the clock costs as much as the way to the next one. It is looked at
+// after the first, since the way there may have been long.
 constexpr size_t kKeysPerLook = 16;
 
 }  // namespace

@@ -59,7 +59,7 @@ std::shared_ptr<const MemtableItems> SortedRuns::Shared(MemtableItems items) con
 }
 
 void SortedRuns::Add(MemtableItems items, const KeyComparator& compare) {
-  if (items.empty()) return;
+  if (items.empty()) return memory_->GiveBack(std::move(items));
   const Less less(compare);
   std::sort(items.begin(), items.end(), less);
   auto last = Shared(std::move(items));

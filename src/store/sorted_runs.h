@@ -4,8 +4,8 @@
 //
 // Merging what came since the last look into all that was there would copy a busy memtable ten
 // times a second. So new entries become a run of their own, and two runs are merged when the older
-// one is less than twice as long: an entry is copied as often as the number of entries has binary
-// digits, at most, and there are no more runs than that.
+// one is less than twice as long. There are no more runs than the number of entries has binary
+// digits, and an entry is copied about twice as often, at most.
 #ifndef NOWCALLS_STORE_SORTED_RUNS_H_
 #define NOWCALLS_STORE_SORTED_RUNS_H_
 

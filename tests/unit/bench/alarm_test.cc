@@ -81,13 +81,10 @@ TEST_CASE("an alarm does not ring for each of many requests that become due") {
   CHECK(rung_ns[3] - begin_ns >= 3 * Alarm::kApartNs);
 }
 
-TEST_CASE("an alarm that has not rung for long rings as soon as it is due") {
-  const int64_t begin_ns = MonotonicNs();
-  Ringing ringing([=](size_t) { return Alarm::kNever; });
-  ringing.alarm.Set(1);  // Long due.
-  const std::vector<int64_t> rung_ns = ringing.Run();
-  REQUIRE(rung_ns.size() == 1);
-  CHECK(rung_ns[0] >= begin_ns);
+TEST_CASE("an alarm that is long overdue rings") {
+  Ringing ringing([](size_t) { return Alarm::kNever; });
+  ringing.alarm.Set(1);
+  CHECK(ringing.Run().size() == 1);
 }
 
 }  // namespace
