@@ -40,6 +40,7 @@ class Pair {
 };
 
 SocketSend SendOf(int fd, const std::string& bytes) { return {fd, bytes.data(), bytes.size(), 0}; }
+SocketSend SendOf(int fd, std::string&& bytes) = delete;  // They are used after the call.
 
 // More than go into one system call.
 constexpr size_t kMany = 2 * SocketBatch::kTogether + 5;
@@ -96,8 +97,9 @@ void CheckFull(SocketBatch* batch) {
   Pair full;
   Pair other;
   const std::string much(4 * 1024 * 1024, 'x');
+  const std::string little = "y";
   std::vector<SocketSend> sends = {SendOf(full[0], much), SendOf(full[0], much),
-                                   SendOf(other[0], "y")};
+                                   SendOf(other[0], little)};
   batch->Send(sends);
   CHECK(sends[0].result > 0);
   CHECK(sends[0].result < static_cast<ssize_t>(much.size()));
