@@ -1,7 +1,5 @@
 #include "server/commit_thread.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -27,13 +25,11 @@ CommitThread::CommitThread(uv_loop_t* loop, store::Store* store, const Durabilit
       disk_watch_(std::move(disk_watch)),
       worker_(
           loop, "nc-commit", [this](bool job) { return Work(job); }, events_.done,
-          kCheckNearlyFullEveryMs, [this] { TellDiskSpace(); }),
-      apart_(worker_.thread()) {}
+          kCheckNearlyFullEveryMs, [this] { TellDiskSpace(); }) {}
 
 void CommitThread::Commit(const ledger::CommitBatch* batch) {
   NOWCALLS_CHECK(!full());
   batches_[submitted_++ % kBatchesMax] = batch;
-  apart_.CallerIsOn(sched_getcpu());
   worker_.Submit();
 }
 

@@ -25,7 +25,6 @@
 #include "server/commit_pace.h"
 #include "server/commit_watch.h"
 #include "server/config.h"
-#include "server/cpu_apart.h"
 #include "server/worker_thread.h"
 #include "store/store.h"
 
@@ -125,7 +124,6 @@ class CommitThread {
 
   const std::function<void()> finish_early_ = [this] { worker_.FinishEarly(); };
   WorkerThread worker_;  // After all that its thread uses.
-  CpuApart apart_;       // Of the commit thread, from the loop.
 };
 
 }  // namespace nowcalls::server

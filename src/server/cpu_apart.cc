@@ -5,12 +5,7 @@
 namespace nowcalls::server {
 
 void CpuApart::CallerIsOn(int cpu) {
-  if (cpu == kept_off_ || cpu < 0) {
-    elsewhere_ = 0;
-  } else if (++elsewhere_ >= moved_after_) {
-    elsewhere_ = 0;
-    if (!left_alone_) KeepOff(cpu);
-  }
+  if (cpu >= 0 && cpu != kept_off_ && !left_alone_) KeepOff(cpu);
 }
 
 // The calls fail where there are more CPUs than a cpu_set_t has room for.

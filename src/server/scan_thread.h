@@ -27,7 +27,7 @@ class ScanThread {
       : store_(store),
         worker_(
             loop, "nc-scan", [this](bool) { return Work(); }, [this, done] { done(result_); }),
-        apart_(worker_.thread(), 1) {}
+        apart_(worker_.thread()) {}
 
   // REQUIRES: !busy().
   void Scan(const ledger::ScanRequest& request) {
