@@ -91,10 +91,17 @@ IOStatus LedgerFileSystem::CheckOurs() const {
   return IOStatus::IOFenced(ours.message());
 }
 
+// What runs beside RocksDB must not fail because the process has no file left.
 IOStatus LedgerFileSystem::SyncDirectory() {
-  std::unique_ptr<rocksdb::FSDirectory> dir;
-  IOStatus status = target()->NewDirectory(lock_->ledger_dir(), IOOptions(), &dir, nullptr);
-  return status.ok() ? dir->Fsync(IOOptions(), nullptr) : status;
+  {
+    const std::lock_guard lock(directory_mutex_);
+    if (directory_ == nullptr) {
+      IOStatus status =
+          target()->NewDirectory(lock_->ledger_dir(), IOOptions(), &directory_, nullptr);
+      if (!status.ok()) return status;
+    }
+  }
+  return directory_->Fsync(IOOptions(), nullptr);
 }
 
 // RocksDB may sync it next, and then hear nothing of the failure any more.

@@ -163,6 +163,9 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   const std::string current_path_;
   const Report report_;
   const std::shared_ptr<LogViews> views_;
+  std::mutex directory_mutex_;
+  // The ledger's, once it has been synced. Set once, guarded by directory_mutex_.
+  std::unique_ptr<rocksdb::FSDirectory> directory_;
   OpeningMark mark_;
   SpareLogs spares_;
   FreedFiles freed_;
