@@ -91,7 +91,7 @@ IOStatus LedgerFileSystem::CheckOurs() const {
   return IOStatus::IOFenced(ours.message());
 }
 
-// What runs beside RocksDB must not fail because the process has no file left.
+// The directory stays open: a failure ends the server, and must not come of a lack of descriptors.
 IOStatus LedgerFileSystem::SyncDirectory() {
   {
     const std::lock_guard lock(directory_mutex_);
