@@ -29,27 +29,6 @@ bool FieldReader::Close() {
   return reader_.AtEnd() || Fail(ErrorCode::kMalformed, "it", "is followed by stray bytes");
 }
 
-bool FieldReader::TakeMissing() {
-  if (due_ == 0) return true;
-  if (!reader_.TakeNil()) return false;
-  --due_;
-  return true;
-}
-
-bool FieldReader::Read(std::string_view name, int64_t* value) {
-  const Reader::Outcome outcome = reader_.ReadInt(value);
-  --due_;
-  return outcome == Reader::Outcome::kOk ||
-         Explain(outcome, name, "an integer", "must fit a signed 64-bit integer");
-}
-
-bool FieldReader::Read(std::string_view name, uint64_t* value) {
-  const Reader::Outcome outcome = reader_.ReadUint(value);
-  --due_;
-  return outcome == Reader::Outcome::kOk ||
-         Explain(outcome, name, "an integer", "must fit an unsigned 64-bit integer");
-}
-
 bool FieldReader::Read(std::string_view name, uint32_t* value) {
   uint64_t wide = 0;
   if (!Read(name, &wide)) return false;
@@ -117,6 +96,11 @@ bool FieldReader::Explain(Reader::Outcome outcome, std::string_view name, std::s
   if (outcome == Reader::Outcome::kOutOfRange) return Fail(name, range);
   return Fail(name,
               "must be " + std::string(wanted) + ", got " + std::string(KindName(reader_.Peek())));
+}
+
+bool FieldReader::ExplainInteger(Reader::Outcome outcome, std::string_view name,
+                                 std::string_view which) {
+  return Explain(outcome, name, "an integer", "must fit " + std::string(which) + " 64-bit integer");
 }
 
 bool FieldReader::Fail(ErrorCode code, std::string_view name, std::string_view what) {

@@ -35,7 +35,12 @@ class FieldReader {
   bool Close();
 
   // Takes the next value if it is nil; true too when there is no next value.
-  bool TakeMissing();
+  bool TakeMissing() {
+    if (due_ == 0) return true;
+    if (!reader_.TakeNil()) return false;
+    --due_;
+    return true;
+  }
 
   // T is int64_t, uint64_t, uint32_t, bool, std::string_view or std::string.
   template <typename T>
@@ -109,8 +114,16 @@ class FieldReader {
     uint32_t due;
   };
 
-  bool Read(std::string_view name, int64_t* value);
-  bool Read(std::string_view name, uint64_t* value);
+  bool Read(std::string_view name, int64_t* value) {
+    const Reader::Outcome outcome = reader_.ReadInt(value);
+    --due_;
+    return outcome == Reader::Outcome::kOk || ExplainInteger(outcome, name, "a signed");
+  }
+  bool Read(std::string_view name, uint64_t* value) {
+    const Reader::Outcome outcome = reader_.ReadUint(value);
+    --due_;
+    return outcome == Reader::Outcome::kOk || ExplainInteger(outcome, name, "an unsigned");
+  }
   bool Read(std::string_view name, uint32_t* value);
   bool Read(std::string_view name, bool* value);
   bool Read(std::string_view name, std::string_view* value);
@@ -120,6 +133,7 @@ class FieldReader {
   bool ReadKey(std::string_view* key);
   bool Explain(Reader::Outcome outcome, std::string_view name, std::string_view wanted,
                std::string_view range);
+  bool ExplainInteger(Reader::Outcome outcome, std::string_view name, std::string_view which);
   Level Enter(std::string_view name) {
     const Level outer{scope_, due_};
     scope_ = name;

@@ -155,7 +155,7 @@ std::string_view KindName(Kind kind) {
 
 Kind Reader::Peek() const { return KindAt(rest_); }
 
-Reader::Outcome Reader::ReadInt(int64_t* value) {
+Reader::Outcome Reader::ReadAnyInt(int64_t* value) {
   const Integer integer = IntegerAt(rest_);
   if (integer.outcome != Outcome::kOk) return integer.outcome;
   if (!integer.negative && integer.bits > static_cast<uint64_t>(INT64_MAX)) {
@@ -166,7 +166,7 @@ Reader::Outcome Reader::ReadInt(int64_t* value) {
   return Outcome::kOk;
 }
 
-Reader::Outcome Reader::ReadUint(uint64_t* value) {
+Reader::Outcome Reader::ReadAnyUint(uint64_t* value) {
   const Integer integer = IntegerAt(rest_);
   if (integer.outcome != Outcome::kOk) return integer.outcome;
   if (integer.negative) return Outcome::kOutOfRange;
@@ -183,7 +183,7 @@ Reader::Outcome Reader::ReadBool(bool* value) {
   return Outcome::kOk;
 }
 
-Reader::Outcome Reader::ReadString(std::string_view* value) {
+Reader::Outcome Reader::ReadAnyString(std::string_view* value) {
   const Head head = HeadAt(Kind::kStr, rest_);
   if (head.outcome != Outcome::kOk) return head.outcome;
   if (rest_.size() - head.size < head.length) return Outcome::kCutOff;
@@ -192,7 +192,7 @@ Reader::Outcome Reader::ReadString(std::string_view* value) {
   return Outcome::kOk;
 }
 
-Reader::Outcome Reader::ReadArray(uint32_t* elements) {
+Reader::Outcome Reader::ReadAnyArray(uint32_t* elements) {
   const Head head = HeadAt(Kind::kArray, rest_);
   if (head.outcome != Outcome::kOk) return head.outcome;
   *elements = head.length;
@@ -206,12 +206,6 @@ Reader::Outcome Reader::ReadMap(uint32_t* pairs) {
   *pairs = head.length;
   rest_.remove_prefix(head.size);
   return Outcome::kOk;
-}
-
-bool Reader::TakeNil() {
-  if (rest_.empty() || TypeByte(rest_) != kNilByte) return false;
-  rest_.remove_prefix(1);
-  return true;
 }
 
 Reader::Outcome Reader::Skip(std::string_view* value) {

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "wire/format.h"
+
 namespace nowcalls::wire {
 
 enum class Kind : uint8_t {
@@ -42,15 +44,39 @@ class Reader {
   Kind Peek() const;
 
   // Every encoding of an integer that fits the result is accepted, as the specification has it.
-  Outcome ReadInt(int64_t* value);
-  Outcome ReadUint(uint64_t* value);
+  Outcome ReadInt(int64_t* value) {
+    uint8_t small = 0;
+    if (!TakeFix(0, kPositiveFixintLast, &small)) return ReadAnyInt(value);
+    *value = small;
+    return Outcome::kOk;
+  }
+  Outcome ReadUint(uint64_t* value) {
+    uint8_t small = 0;
+    if (!TakeFix(0, kPositiveFixintLast, &small)) return ReadAnyUint(value);
+    *value = small;
+    return Outcome::kOk;
+  }
   Outcome ReadBool(bool* value);
-  Outcome ReadString(std::string_view* value);
+  Outcome ReadString(std::string_view* value) {
+    const uint8_t length = FixAhead(kFixstrFirst, kFixstrLast);
+    if (length == kNoFix || length >= rest_.size()) return ReadAnyString(value);
+    *value = rest_.substr(1, length);
+    rest_.remove_prefix(size_t{1} + length);
+    return Outcome::kOk;
+  }
   // The head of an array or map; its elements, or pairs, are the next values.
-  Outcome ReadArray(uint32_t* elements);
+  Outcome ReadArray(uint32_t* elements) {
+    uint8_t few = 0;
+    if (!TakeFix(kFixarrayFirst, kFixarrayLast, &few)) return ReadAnyArray(elements);
+    *elements = few;
+    return Outcome::kOk;
+  }
   Outcome ReadMap(uint32_t* pairs);
   // Takes a nil if it is next.
-  bool TakeNil();
+  bool TakeNil() {
+    uint8_t ignored = 0;
+    return TakeFix(kNilByte, kNilByte, &ignored);
+  }
   // Takes the next value whole, whatever it is (kWrongKind: extension types and what is no
   // value). *value gets its bytes.
   Outcome Skip(std::string_view* value);
@@ -59,6 +85,29 @@ class Reader {
   bool AtEnd() const { return rest_.empty(); }
 
  private:
+  // The values that most requests consist of are one byte, or begin with one that says all. They
+  // are read where they are wanted, since calls would take longer than that; the others here.
+  Outcome ReadAnyInt(int64_t* value);
+  Outcome ReadAnyUint(uint64_t* value);
+  Outcome ReadAnyString(std::string_view* value);
+  Outcome ReadAnyArray(uint32_t* elements);
+
+  static constexpr uint8_t kNoFix = 0xff;
+
+  // How far the next byte is behind `first`; kNoFix if it is not one from there to `last`.
+  uint8_t FixAhead(uint8_t first, uint8_t last) const {
+    if (rest_.empty()) return kNoFix;
+    const auto type = static_cast<uint8_t>(rest_[0]);
+    return type >= first && type <= last ? static_cast<uint8_t>(type - first) : kNoFix;
+  }
+  bool TakeFix(uint8_t first, uint8_t last, uint8_t* behind_first) {
+    const uint8_t behind = FixAhead(first, last);
+    if (behind == kNoFix) return false;
+    *behind_first = behind;
+    rest_.remove_prefix(1);
+    return true;
+  }
+
   std::string_view rest_;
 };
 

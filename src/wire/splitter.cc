@@ -1,5 +1,7 @@
 #include "wire/splitter.h"
 
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "wire/format.h"
 
@@ -44,6 +46,7 @@ MessageSplitter::Outcome MessageSplitter::Next(std::string_view input, size_t* m
     position_ = 1;
   }
   while (depth_ > 0) {
+    TakeWholeValues(input);
     if (due_[static_cast<size_t>(depth_)] == 0) {
       --depth_;
       continue;
@@ -62,16 +65,29 @@ MessageSplitter::Outcome MessageSplitter::Next(std::string_view input, size_t* m
   return Outcome::kMessage;
 }
 
+// Values of the level that is open, as many as their type bytes tell the size of. Members would be
+// written and read again for each of them; whatever else there is, the caller finds.
+void MessageSplitter::TakeWholeValues(std::string_view input) {
+  const size_t end = std::min(input.size(), bytes_max_);
+  size_t position = position_;
+  uint32_t due = due_[static_cast<size_t>(depth_)];
+  while (due > 0 && position < end) {
+    const size_t bytes = kWholeBytes[static_cast<uint8_t>(input[position])];
+    if (bytes == 0 || bytes > bytes_max_ - position) break;
+    position += bytes;
+    --due;
+  }
+  position_ = position;
+  due_[static_cast<size_t>(depth_)] = due;
+}
+
 bool MessageSplitter::TakeHead(std::string_view input) {
   if (position_ >= bytes_max_) return Refuse(Fault::kSize, 0);
   if (position_ >= input.size()) return false;
   const auto type = static_cast<uint8_t>(input[position_]);
-  const size_t whole_bytes = kWholeBytes[type];
-  if (whole_bytes == 0) return TakeLongHead(input, type);
-  if (whole_bytes > bytes_max_ - position_) return Refuse(Fault::kSize, 0);
-  position_ += whole_bytes;
-  --due_[static_cast<size_t>(depth_)];
-  return true;
+  // TakeWholeValues has left it.
+  if (kWholeBytes[type] > 0) return Refuse(Fault::kSize, 0);
+  return TakeLongHead(input, type);
 }
 
 bool MessageSplitter::TakeLongHead(std::string_view input, uint8_t type) {

@@ -53,8 +53,9 @@ class MessageSplitter {
     kSize
   };
 
-  // The head of one value: its type byte and length. Returns false when it is not all there yet
-  // or, with fault_ set, when it is refused.
+  void TakeWholeValues(std::string_view input);
+  // The head of a value that TakeWholeValues has left: its type byte and length. False when it is
+  // not all there yet or, with fault_ set, when it is refused.
   bool TakeHead(std::string_view input);
   bool TakeLongHead(std::string_view input, uint8_t type);
   bool Enter(Fault too_many, uint32_t elements, uint32_t values_each, size_t head_bytes);

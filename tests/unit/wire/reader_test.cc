@@ -88,6 +88,25 @@ TEST_CASE("a value of another kind is not taken") {
   CHECK(reader.Peek() == Kind::kInt);
 }
 
+TEST_CASE("only values of its own kind are taken, however much is behind them") {
+  for (int type = 0; type < 256; ++type) {
+    CAPTURE(type);
+    const std::string bytes = static_cast<char>(type) + std::string(1'000, '\0');
+    const Kind kind = Reader(bytes).Peek();
+    Reader reader(bytes);
+    std::string_view text;
+    int64_t number = 0;
+    uint64_t positive = 0;
+    uint32_t length = 0;
+    CHECK((reader.ReadString(&text) == Outcome::kWrongKind) == (kind != Kind::kStr));
+    CHECK((Reader(bytes).ReadInt(&number) == Outcome::kWrongKind) == (kind != Kind::kInt));
+    CHECK((Reader(bytes).ReadUint(&positive) == Outcome::kWrongKind) == (kind != Kind::kInt));
+    CHECK((Reader(bytes).ReadArray(&length) == Outcome::kWrongKind) == (kind != Kind::kArray));
+    CHECK(Reader(bytes).TakeNil() == (kind == Kind::kNil));
+    CHECK(text.size() == (type > 0xa0 && type <= 0xbf ? type - 0xa0 : 0));
+  }
+}
+
 TEST_CASE("a value that is cut off is not taken") {
   for (const char* cut : {"", "cc", "cd00", "ce000000", "cf00000000000000", "d0", "d3"}) {
     CAPTURE(cut);
