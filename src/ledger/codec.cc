@@ -76,20 +76,27 @@ Status Corrupt(std::string_view what, std::string_view problem) {
   return Status::Corruption(std::string(what) + ": " + std::string(problem));
 }
 
-Status CheckSize(std::string_view what, std::string_view bytes, size_t expected) {
-  if (bytes.size() == expected) return {};
+Status WrongSize(std::string_view what, std::string_view bytes, size_t expected) {
   return Corrupt(what, "has " + std::to_string(bytes.size()) + " bytes instead of " +
                            std::to_string(expected));
 }
 
-Status CheckVersion(std::string_view what, uint8_t version) {
-  if (version == kValueVersion) return {};
+Status WrongVersion(std::string_view what, uint8_t version) {
   return Corrupt(what, "version is " + std::to_string(version) + " instead of " +
                            std::to_string(kValueVersion));
 }
 
+// Inline, as is CheckVersion: tokens pass them by the million a second.
+inline Status CheckSize(std::string_view what, std::string_view bytes, size_t expected) {
+  return bytes.size() == expected ? Status() : WrongSize(what, bytes, expected);
+}
+
+inline Status CheckVersion(std::string_view what, uint8_t version) {
+  return version == kValueVersion ? Status() : WrongVersion(what, version);
+}
+
 // For values of a fixed size: the size and the version byte.
-Status CheckFixedValue(std::string_view what, std::string_view bytes, size_t expected) {
+inline Status CheckFixedValue(std::string_view what, std::string_view bytes, size_t expected) {
   NOWCALLS_RETURN_IF_ERROR(CheckSize(what, bytes, expected));
   return CheckVersion(what, static_cast<uint8_t>(bytes[0]));
 }

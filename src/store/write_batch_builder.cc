@@ -1,5 +1,6 @@
 #include "store/write_batch_builder.h"
 
+#include <cstring>
 #include <utility>
 
 namespace nowcalls::store {
@@ -7,62 +8,86 @@ namespace {
 
 constexpr size_t kCountOffset = 8;
 constexpr size_t kHeaderBytes = 12;
+constexpr size_t kVarintBytesMax = 5;
+
+char* StoreVarint(char* out, uint32_t value) {
+  for (; value >= 0x80; value >>= 7) *out++ = static_cast<char>(value | 0x80);
+  *out++ = static_cast<char>(value);
+  return out;
+}
+
+template <size_t kHalf>
+char* StoreHalves(char* out, std::string_view bytes) {
+  const size_t behind = bytes.size() - kHalf;
+  std::memcpy(out, bytes.data(), kHalf);
+  std::memcpy(out + behind, bytes.data() + behind, kHalf);
+  return out + bytes.size();
+}
+
+// Those of a token are of 16 and 45 bytes, which two halves that overlap copy without a call.
+char* StoreBytes(char* out, std::string_view bytes) {
+  if (bytes.size() >= 16 && bytes.size() <= 32) return StoreHalves<16>(out, bytes);
+  if (bytes.size() >= 32 && bytes.size() <= 64) return StoreHalves<32>(out, bytes);
+  std::memcpy(out, bytes.data(), bytes.size());
+  return out + bytes.size();
+}
+
+char* StoreSized(char* out, std::string_view bytes) {
+  return StoreBytes(StoreVarint(out, static_cast<uint32_t>(bytes.size())), bytes);
+}
 
 }  // namespace
 
 WriteBatchBuilder::WriteBatchBuilder(const FamilyNumbers& families, size_t bytes_expected)
-    : families_(families) {
-  rep_.reserve(kHeaderBytes + bytes_expected);
-  rep_.resize(kHeaderBytes);
+    : families_(families), size_(kHeaderBytes) {
+  rep_.resize(kHeaderBytes + bytes_expected);
 }
 
 void WriteBatchBuilder::Put(ledger::Family family, std::string_view key, std::string_view value) {
-  Begin({.of_default = 0x1, .of_other = 0x5}, family);
-  Append(key);
-  Append(value);
+  char* out = Begin({.of_default = 0x1, .of_other = 0x5}, family, key.size() + value.size());
+  End(StoreSized(StoreSized(out, key), value));
 }
 
 void WriteBatchBuilder::SingleDelete(ledger::Family family, std::string_view key) {
-  Begin({.of_default = 0x7, .of_other = 0x8}, family);
-  Append(key);
+  End(StoreSized(Begin({.of_default = 0x7, .of_other = 0x8}, family, key.size()), key));
 }
 
 void WriteBatchBuilder::Delete(ledger::Family family, std::string_view key) {
-  Begin({.of_default = 0x0, .of_other = 0x4}, family);
-  Append(key);
+  End(StoreSized(Begin({.of_default = 0x0, .of_other = 0x4}, family, key.size()), key));
 }
 
 void WriteBatchBuilder::LogData(std::string_view blob) {
-  rep_ += '\x03';
-  Append(blob);
+  char* out = Room(blob.size());
+  *out++ = '\x03';
+  End(StoreSized(out, blob));
 }
 
 rocksdb::WriteBatch WriteBatchBuilder::Finish() {
   for (size_t i = 0; i < sizeof(count_); ++i) {
     rep_[kCountOffset + i] = static_cast<char>(count_ >> (8 * i));
   }
+  rep_.resize(size_);
   return rocksdb::WriteBatch(std::move(rep_));
 }
 
-void WriteBatchBuilder::Begin(Tags tags, ledger::Family family) {
+char* WriteBatchBuilder::Begin(Tags tags, ledger::Family family, size_t bytes) {
   ++count_;
+  char* out = Room(bytes);
   const uint32_t number = families_[static_cast<size_t>(family)];
   if (number == 0) {
-    rep_ += tags.of_default;
-  } else {
-    rep_ += tags.of_other;
-    AppendVarint(number);
+    *out++ = tags.of_default;
+    return out;
   }
+  *out++ = tags.of_other;
+  return StoreVarint(out, number);
 }
 
-void WriteBatchBuilder::Append(std::string_view sized) {
-  AppendVarint(static_cast<uint32_t>(sized.size()));
-  rep_ += sized;
+char* WriteBatchBuilder::Room(size_t bytes) {
+  const size_t most = size_ + 1 + 3 * kVarintBytesMax + bytes;
+  if (most > rep_.size()) rep_.resize(2 * most);
+  return rep_.data() + size_;
 }
 
-void WriteBatchBuilder::AppendVarint(uint32_t value) {
-  for (; value >= 0x80; value >>= 7) rep_ += static_cast<char>(value | 0x80);
-  rep_ += static_cast<char>(value);
-}
+void WriteBatchBuilder::End(const char* end) { size_ = static_cast<size_t>(end - rep_.data()); }
 
 }  // namespace nowcalls::store

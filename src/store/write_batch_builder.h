@@ -48,12 +48,15 @@ class WriteBatchBuilder : public ledger::KeyValueSink {
     char of_other;
   };
 
-  void Begin(Tags tags, ledger::Family family);
-  void Append(std::string_view sized);
-  void AppendVarint(uint32_t value);
+  // Each returns where to write, with room for `bytes` of keys and values and what is before them.
+  char* Begin(Tags tags, ledger::Family family, size_t bytes);
+  char* Room(size_t bytes);
+  // All was written up to `end`.
+  void End(const char* end);
 
   const FamilyNumbers& families_;
-  std::string rep_;
+  std::string rep_;  // Longer than what is written of it, until it is finished.
+  size_t size_;
   uint32_t count_ = 0;
 };
 
