@@ -340,7 +340,7 @@ Result<ParsedRules> ParseRules(std::string_view text) {
     Rule rule;
     if (error.empty()) error = ReadRule(object, &rule);
     if (!error.empty()) {
-      const std::string_view key = std::string_view(error).substr(0, error.find(' '));
+      const std::string key = error.substr(0, error.find(' '));
       return Status::InvalidArgument(where + ": " + error + HintAt(key, &keys, object));
     }
     if (!seen.insert(rule.flow_id.value).second) {

@@ -14,21 +14,21 @@ namespace nowcalls {
 namespace {
 
 // Whether every page that lies wholly in these bytes is there.
-bool IsThere(const void* begin, size_t bytes) {
+bool IsThere(char* begin, size_t bytes) {
   const auto page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<uintptr_t>(begin);
   const uintptr_t from = (first + page_bytes - 1) / page_bytes * page_bytes;
   const uintptr_t to = (first + bytes) / page_bytes * page_bytes;
   REQUIRE(from < to);
   std::vector<unsigned char> pages((to - from) / page_bytes);
-  REQUIRE(mincore(reinterpret_cast<void*>(from), to - from, pages.data()) == 0);
+  REQUIRE(mincore(begin + (from - first), to - from, pages.data()) == 0);
   return std::all_of(pages.begin(), pages.end(), [](unsigned char page) { return page % 2 == 1; });
 }
 
 constexpr size_t kLarge = 8 * 1024 * 1024;
 
 TEST_CASE("memory that is asked for with its pages has them, none of it touched") {
-  const std::vector<char> untouched = [] {
+  std::vector<char> untouched = [] {
     std::vector<char> memory;
     memory.reserve(kLarge);
     return memory;
