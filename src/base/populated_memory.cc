@@ -19,8 +19,8 @@ void PopulatePages(void* begin, size_t bytes) {
   const auto first = reinterpret_cast<uintptr_t>(begin);
   const uintptr_t from = (first + page_bytes - 1) / page_bytes * page_bytes;
   const uintptr_t to = (first + bytes) / page_bytes * page_bytes;
-  if (from < to)
-    madvise(static_cast<char*>(begin) + (from - first), to - from, MADV_POPULATE_WRITE);
+  if (from >= to) return;
+  madvise(static_cast<char*>(begin) + (from - first), to - from, MADV_POPULATE_WRITE);
 }
 
 }  // namespace nowcalls

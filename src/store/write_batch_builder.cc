@@ -28,8 +28,7 @@ char* StoreHalves(char* out, std::string_view bytes) {
 char* StoreBytes(char* out, std::string_view bytes) {
   if (bytes.size() >= 16 && bytes.size() <= 32) return StoreHalves<16>(out, bytes);
   if (bytes.size() >= 32 && bytes.size() <= 64) return StoreHalves<32>(out, bytes);
-  std::memcpy(out, bytes.data(), bytes.size());
-  return out + bytes.size();
+  return out + bytes.copy(out, bytes.size());  // Which may be none, from nowhere.
 }
 
 char* StoreSized(char* out, std::string_view bytes) {

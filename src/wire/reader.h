@@ -86,7 +86,7 @@ class Reader {
 
  private:
   // The values that most requests consist of are one byte, or begin with one that says all. They
-  // are read where they are wanted, since calls would take longer than that; the others here.
+  // are read where they are wanted, since calls would take longer than that; all others by these.
   Outcome ReadAnyInt(int64_t* value);
   Outcome ReadAnyUint(uint64_t* value);
   Outcome ReadAnyString(std::string_view* value);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace nowcalls::store {
@@ -73,6 +74,8 @@ TEST_CASE("RocksDB reads what was built, of every size, family and kind") {
       builder.Delete(family, value);
       built.push_back({"delete", NumberOf(family), value, ""});
     }
+    builder.Put(Family::kMeta, {}, {});
+    built.push_back({"put", 0, "", ""});
     builder.LogData(BytesOf(20));
     built.push_back({"log data", 0, BytesOf(20), ""});
     const rocksdb::WriteBatch batch = builder.Finish();
