@@ -18,6 +18,7 @@ wire::RequestError RpcHandler::ErrorOf(const Status& status) {
     case StatusCode::kInvalidArgument:
     case StatusCode::kNotFound: return {wire::ErrorCode::kBadParams, status.message()};
     case StatusCode::kAlreadyExists: return {wire::ErrorCode::kConflict, status.message()};
+    case StatusCode::kUnavailable:  // The server ends.
     case StatusCode::kResourceExhausted: return {wire::ErrorCode::kOverloaded, status.message()};
     default: return {wire::ErrorCode::kInternal, status.ToString()};
   }

@@ -225,6 +225,7 @@ TEST_CASE("SIGTERM ends a backup that is being made, and whoever asked is told")
   // It may have been quicker.
   CHECK(reply.ok() == fs::exists(server.Sub("backup/backup.json")));
   if (!reply.ok()) {
+    CHECK(reply.error_code == kErrorOverloaded);
     CHECK(Contains(reply.error_message, "the server ends"));
     CHECK_FALSE(fs::exists(server.Sub("backup")));
   }
@@ -397,6 +398,7 @@ TEST_CASE("SIGTERM ends a server and the process that verifies for it, whatever 
   const Reply reply = held.Answer();
   CAPTURE(reply.ToString());
   REQUIRE(reply.kind == Reply::Kind::kError);
+  CHECK(reply.error_code == kErrorOverloaded);
   CHECK(Contains(reply.error_message, "the server ends"));
   CHECK_FALSE(fs::exists(held.to()));
 }

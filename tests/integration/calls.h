@@ -25,6 +25,7 @@ inline constexpr int64_t kStatusAlreadyRelease = 7;
 // Numbers of request errors.
 inline constexpr int64_t kErrorUnknownMethod = 2;
 inline constexpr int64_t kErrorBadParams = 3;
+inline constexpr int64_t kErrorOverloaded = 5;
 inline constexpr int64_t kErrorHelloState = 4;
 inline constexpr int64_t kErrorUnsupported = 6;
 inline constexpr int64_t kErrorConflict = 7;
