@@ -3,14 +3,11 @@
 
 #include "admin/commands.h"
 #include "admin/repair.h"
+#include "base/counted.h"
 #include "base/text.h"
 
 namespace nowcalls::admin {
 namespace {
-
-std::string Counted(uint64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 std::string SealLine(const RepairSummary& summary) {
   if (!summary.seal.has_value()) {

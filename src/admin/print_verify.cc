@@ -6,13 +6,10 @@
 #include "admin/commands.h"
 #include "admin/row_writer.h"
 #include "admin/verify.h"
+#include "base/counted.h"
 
 namespace nowcalls::admin {
 namespace {
-
-std::string Counted(uint64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 ColumnInfo TextColumn(std::string_view name) { return {name, "", Kind::kText}; }
 

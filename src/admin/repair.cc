@@ -11,13 +11,12 @@
 #include "core/rule_json.h"
 #include "core/token_ids.h"
 #include "ledger/clock.h"
+#include "ledger/deadline_bound.h"
 #include "ledger/fence_line.h"
 
 namespace nowcalls::admin {
 namespace {
 
-// What no rule can make (core/core_load.cc).
-constexpr int64_t kDeadlineMsEnd = int64_t{1} << 55;
 constexpr char kMadeUp[] = "salvaged";
 
 std::string Num(uint64_t value) { return std::to_string(value); }
@@ -166,7 +165,7 @@ void Salvage::TakeTokens() {
       Change(text + " has a fence or session that no ledger gives, and is left out");
       continue;
     }
-    if (token.key.deadline_ms >= kDeadlineMsEnd) {
+    if (token.key.deadline_ms >= ledger::kDeadlineMsEnd) {
       Change(text + " has a deadline that no rule makes, and is left out");
       continue;
     }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/crc32c.h"
 #include "base/json_shape.h"
 #include "base/text.h"
@@ -106,10 +107,6 @@ Result<Manifest> Decode(const Json& json) {
   if (!files.ok()) return files.status();
   manifest.files = *std::move(files);
   return manifest;
-}
-
-std::string Counted(uint64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "backup/backup.h"
+#include "base/os_error.h"
 #include "ledger/commit_batch.h"
 #include "ledger/fence_line.h"
 #include "store/file_copy.h"
@@ -27,10 +27,6 @@ namespace fs = std::filesystem;
 using store::RocksStore;
 
 constexpr mode_t kDirMode = 0700;
-
-Status OsError(const std::string& doing, const std::string& path) {
-  return Status::IoError("cannot " + doing + " " + path + ": " + std::strerror(errno));
-}
 
 // True: it was made now.
 Result<bool> MakeDataDir(const std::string& data_dir) {

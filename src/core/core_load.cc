@@ -7,12 +7,10 @@
 #include "base/check.h"
 #include "core/core.h"
 #include "core/rule_json.h"
+#include "ledger/deadline_bound.h"
 
 namespace nowcalls::core {
 namespace {
-
-// What a token entry has bits for: more than a million years.
-constexpr int64_t kDeadlineMsEnd = int64_t{1} << 55;
 
 // Listings between two batches that get cursors of their own.
 constexpr int kCursorBits = 24;
@@ -76,7 +74,7 @@ void Core::ExpectTokens(uint64_t tokens) {
 }
 
 Status Core::LoadToken(const ledger::Token& token) {
-  if (token.key.deadline_ms >= kDeadlineMsEnd) {
+  if (token.key.deadline_ms >= ledger::kDeadlineMsEnd) {
     return Status::Corruption(TokenText(token) +
                               ": its deadline is beyond what a rule can make it");
   }

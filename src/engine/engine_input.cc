@@ -4,13 +4,12 @@
 
 #include "engine/engine_impl.h"
 #include "engine/look_ahead.h"
+#include "wire/format.h"
 
 namespace nowcalls::engine {
 namespace {
 
-// The first byte of a message decides its protocol.
-constexpr char kRequestByte = '\x94';       // MessagePack array of 4.
-constexpr char kNotificationByte = '\x93';  // MessagePack array of 3.
+// The first byte of a message decides its protocol; those of MessagePack are in wire/format.h.
 constexpr uint8_t kSentinelByteMax = 0x03;  // High byte of a Sentinel frame's length.
 
 // Reply bytes one connection may make in a turn before others get theirs. Small replies never reach
@@ -133,7 +132,8 @@ size_t Engine::Impl::TakeMessages(Connection* connection, std::string_view bytes
         Wait(connection, waits);
         break;
       }
-      if (rest.front() != kRequestByte && rest.front() != kNotificationByte) {
+      const auto first = static_cast<uint8_t>(rest.front());
+      if (first != wire::kRequestByte && first != wire::kNotificationByte) {
         Refuse(connection, {}, FirstByteError(rest.front()));
         return taken;
       }

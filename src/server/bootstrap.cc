@@ -13,6 +13,7 @@
 #include "backup/backup.h"
 #include "backup/verify_process.h"
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/exit_codes.h"
 #include "base/file_limit.h"
 #include "nowcalls_version.h"
@@ -54,10 +55,6 @@ Status PrepareProcess(ServerConfig* config) {
   const auto absolute = std::filesystem::absolute(config->data_dir, ignored).lexically_normal();
   if (!ignored) config->data_dir = absolute.string();
   return Status::Ok();
-}
-
-std::string Counted(uint64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 class Stopwatch {

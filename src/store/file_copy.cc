@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/crc32c.h"
+#include "base/os_error.h"
 #include "store/ledger_files.h"
 
 namespace nowcalls::store {
@@ -22,10 +22,6 @@ namespace {
 
 constexpr size_t kPieceBytes = 256 * 1024;
 constexpr uint64_t kSyncEveryBytes = 2 * 1024 * 1024;
-
-Status OsError(const std::string& doing, const std::string& path) {
-  return Status::IoError("cannot " + doing + " " + path + ": " + std::strerror(errno));
-}
 
 // Calls take(piece) with the first `bytes` of a file, piece by piece.
 template <typename Take>

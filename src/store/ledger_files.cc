@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/os_error.h"
 #include "store/log_views.h"
 #include "store/rocks_status.h"
 #include "store/witness_file.h"
@@ -25,10 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kLedgerName = "ledger";
-
-Status OsError(const std::string& doing, const std::string& path) {
-  return Status::IoError("cannot " + doing + " " + path + ": " + std::strerror(errno));
-}
 
 // True: made now.
 Result<bool> MakeDir(const std::string& path) {

@@ -5,21 +5,17 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <set>
 #include <system_error>
 
+#include "base/os_error.h"
 #include "store/ledger_files.h"
 #include "store/ledger_read_lock.h"
 
 namespace nowcalls::store {
 namespace {
-
-Status OsError(const std::string& doing, const std::string& path) {
-  return Status::IoError("cannot " + doing + " " + path + ": " + std::strerror(errno));
-}
 
 // The ledgers whose lock this process has, or is about to take.
 //
