@@ -194,8 +194,6 @@ void Engine::OnCommitDone(Instant now) {
   impl.WorkAfterCommit();
 }
 
-bool Engine::commit_in_flight() const { return impl_->begun > 0; }
-
 size_t Engine::open_records() const { return impl_->batches[impl_->open].records(); }
 
 bool Engine::idle() const {

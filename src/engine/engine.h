@@ -107,7 +107,6 @@ class Engine {
   // A failed commit is never reported here: the process ends.
   const ledger::CommitBatch* BeginCommit(const ClockSample& clock, Instant now);
   void OnCommitDone(Instant now);
-  bool commit_in_flight() const;
   // Of the open batch.
   size_t open_records() const;
   // Nothing waits: no open records, no commit, no unsent reply.

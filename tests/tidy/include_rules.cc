@@ -37,7 +37,7 @@ const std::vector<ThirdParty>& ThirdParties() {
   static const std::vector<ThirdParty> libraries = {
       {"rocksdb/", {"store"}},
       {"msgpack", {"wire"}},
-      {"uv.h", {"server", "client", "bench"}},
+      {"uv.h", {"server", "bench"}},
       {"liburing.h", {"base"}},
       {"spdlog/", {"server"}},
       {"fmt/", {"server"}},
@@ -46,7 +46,6 @@ const std::vector<ThirdParty>& ThirdParties() {
       {"absl/", {"core", "engine", "backup", "admin"}},
       {"toml++/", {"server"}},
       {"doctest/", {}},
-      {"rapidcheck", {}},
       {"benchmark/", {}},
   };
   return libraries;

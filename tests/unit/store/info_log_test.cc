@@ -87,8 +87,12 @@ TEST_CASE("lines that cannot be written are counted in the next that can") {
 }
 
 TEST_CASE("where there is no directory, lines go nowhere") {
-  InfoLog log("/nonexistent/ledger");
+  const testing::TempDir dir;
+  const std::string absent = dir.Sub("absent");
+  InfoLog log(absent);
   rocksdb::Info(&log, "unheard");
+  CHECK_FALSE(std::filesystem::exists(absent));
+  CHECK(std::filesystem::is_empty(dir.path()));
 }
 
 }  // namespace
