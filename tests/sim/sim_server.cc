@@ -556,8 +556,8 @@ void SimServer::Write(std::span<engine::Output> outputs) {
     if (output.to == process_->observer) {
       process_->observed += output.bytes;
     } else {
-      output.kept = world_.network->Write(process_->links.at(output.to),
-                                          world_.saboteur->Out(output.bytes));
+      output.kept =
+          world_.network->Write(process_->links.at(output.to), world_.saboteur->Out(output.bytes));
     }
   }
 }
