@@ -21,7 +21,7 @@ inline constexpr int kManifestVersion = 1;
 
 struct Manifest {
   std::string made_by;       // "nowcalls-server 0.1.0".
-  int64_t made_wall_ms = 0;  // Not after the last batch that is in it.
+  int64_t made_wall_ms = 0;  // When it was begun: no batch is in it that was acknowledged later.
   uint64_t batch_number = 0;
   uint64_t tokens = 0;
   uint64_t now_calls = 0;

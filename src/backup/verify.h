@@ -6,9 +6,9 @@
 // permutation of the fence, so that equal ids with different fences are found one by one. Only a
 // ledger with duplicates is read a second time, to name the records.
 //
-// Beyond that every record decodes, the relations between records are checked (FORMAT.md). The
-// store hides tokens below the watermark, from the server and from here alike; they show as a
-// difference between the live tokens and the seal.
+// Beyond that every record decodes, the relations between records are checked (FORMAT.md). Tokens
+// below the watermark, which the store hides from a server, are shown to who only reads, and are a
+// problem of their own (kWatermark).
 #ifndef NOWCALLS_BACKUP_VERIFY_H_
 #define NOWCALLS_BACKUP_VERIFY_H_
 

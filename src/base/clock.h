@@ -33,7 +33,8 @@ int64_t BoottimeUs();
 // CLOCK_MONOTONIC in nanoseconds, for measuring. Stands still while the machine is suspended.
 int64_t MonotonicNs();
 
-// CLOCK_REALTIME in milliseconds since the Unix epoch. For display only.
+// CLOCK_REALTIME in milliseconds since the Unix epoch. For display, for what passed between two
+// boots, and for where fences begin (ledger/fence_line.h); never for a deadline.
 int64_t WallMs();
 // As RFC 3339 has it, in UTC: "2024-05-01T12:00:00.123Z".
 std::string WallText(int64_t wall_ms);

@@ -1,4 +1,4 @@
-// Prng: reproducible pseudo-random numbers for the core, the simulator and tests.
+// Prng: reproducible pseudo-random numbers for loads, the simulator and tests.
 //
 // Thread: one at a time. xoshiro256** (Blackman and Vigna) seeded through splitmix64. The numbers
 // for a seed never change, so a printed seed replays a run. Not for secrets: see RandomBits128.

@@ -1,8 +1,8 @@
 // RocksStore: the ledger in RocksDB, one column family for each ledger::Family.
 //
-// Threads: Open, Load and Keep on the thread that starts the server; Commit and Sync on the commit
-// thread; Scan on the scan thread; CopyTo on any. Options and their reasons are in rocks_options.cc
-// and src/README.md. The directory is DATA_DIR/ledger.
+// Threads: Open, Load and Keep on the thread that starts the server; Commit, Sync, CheckPlace and
+// FreeBytes on the writer (store.h); Scan on the scan thread; CopyTo on any. Options and their
+// reasons are in rocks_options.cc and src/README.md. The directory is DATA_DIR/ledger.
 #ifndef NOWCALLS_STORE_ROCKS_STORE_H_
 #define NOWCALLS_STORE_ROCKS_STORE_H_
 

@@ -21,8 +21,8 @@
 
 namespace nowcalls::store {
 
-// Receives everything in a ledger, in the order of these members; tokens family by family in key
-// order. A call that returns a failure ends the load with it.
+// Receives everything in a ledger, in the order of these members; tokens in any order, unless the
+// store says otherwise. A call that returns a failure ends the load with it.
 class LedgerVisitor {
  public:
   virtual ~LedgerVisitor() = default;
