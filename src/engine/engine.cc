@@ -143,6 +143,14 @@ void Engine::BeginDrain(Instant now) {
   impl_->SendLateAnswers();
 }
 
+size_t Engine::DropWaitingInput() {
+  size_t dropped = 0;
+  for (ConnectionQueue* queue : {&impl_->for_turn, &impl_->for_work}) {
+    for (; queue->front() != nullptr; ++dropped) impl_->DropInput(queue->front());
+  }
+  return dropped;
+}
+
 Status Engine::LoadRules(const std::vector<core::RuleSet>& sets, Instant now) {
   impl_->current = now;
   Status loaded = impl_->core->ReplaceRules(impl_->TurnAt(now), sets);

@@ -92,6 +92,8 @@ class Engine {
   // The server ends: from now on nothing is done but to answer what was read; who waits for room is
   // answered NOT_AVAILABLE. Tokens that become due are left to the next start.
   void BeginDrain(Instant now);
+  // What waits for its turn is left undone; returns of how many connections.
+  size_t DropWaitingInput();
 
   // Core::ReplaceRules. The change is durable with the next commit.
   Status LoadRules(const std::vector<core::RuleSet>& sets, Instant now);

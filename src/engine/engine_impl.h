@@ -79,6 +79,7 @@ struct Engine::Impl : ReplyBuffers {
   void StopWaiting(Connection* connection);
   void WaitForTurn(Connection* connection);
   void SettleInput(Connection* connection, bool progressed, Instant now);
+  void FitInput(Connection* connection);
   void DropInput(Connection* connection);
   void CountInput(Connection* connection);
   void BoundInput();

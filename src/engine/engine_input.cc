@@ -16,6 +16,9 @@ constexpr uint8_t kSentinelByteMax = 0x03;  // High byte of a Sentinel frame's l
 // it; it is listings that do.
 constexpr size_t kReplyBytesPerTurn = 256 * 1024;
 
+// What the memory of some bytes that wait may be more than four times as large.
+constexpr size_t kInputSlackBytes = 2048;
+
 // What a connection may do before it is the next one's turn: some 60 grants, as many as a client
 // with a pipeline has in flight.
 constexpr int kVisitCost = 128;
@@ -287,8 +290,22 @@ void Engine::Impl::SettleInput(Connection* connection, bool progressed, Instant 
   } else if (connection->input_waits == InputWaits::kNothing) {
     connection->input.Consume(std::exchange(connection->input_taken, 0));
   }
+  FitInput(connection);
   CountInput(connection);
   NoteIncomplete(connection, progressed, now);
+}
+
+// Bytes are counted and bounded, so the memory must not be that of a longer message before, or of
+// another use.
+void Engine::Impl::FitInput(Connection* connection) {
+  const std::string_view left = connection->input_left();
+  const size_t fitting = std::max(kInputSlackBytes, 4 * left.size());
+  if (connection->input.capacity() <= fitting) return;
+  wire::OutputBuffer input;
+  input.Append(left);
+  input.swap(connection->input);
+  connection->input_taken = 0;
+  buffers.TakeBack(&input);
 }
 
 void Engine::Impl::DropInput(Connection* connection) {

@@ -127,7 +127,11 @@ void Connection::SendKept() {
   kept_sent_ += static_cast<size_t>(sent);
   if (kept_left() < kept_.capacity() / 4) DropSent();
   if (kept_left() == 0 && state_ == State::kFlushing) return OnFlushed();
-  if (state_ == State::kOpen) owner_->OnSent(id_, kept_left());
+  if (state_ == State::kOpen) {
+    owner_->OnSent(id_, kept_left());
+  } else {
+    owner_->OnFlushing(id_);
+  }
 }
 
 // Its memory is counted by what is left.
@@ -144,6 +148,7 @@ void Connection::OnFlushed() {
   if (shutdown(fd_, SHUT_WR) != 0) return CloseNow();
   state_ = State::kLingering;
   Poll();
+  owner_->OnLingering(id_);
 }
 
 }  // namespace nowcalls::server

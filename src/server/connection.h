@@ -38,8 +38,12 @@ class Connection final : public SocketTurn::Socket {
     virtual void OnBytes(engine::ConnectionId id, std::string_view bytes) = 0;
     // The peer sends no more; it may still read.
     virtual void OnEndOfInput(engine::ConnectionId id) = 0;
-    // Bytes that were kept have left; `kept` still wait.
+    // Bytes that were kept have left; `kept` still wait. Of an open connection.
     virtual void OnSent(engine::ConnectionId id, size_t kept) = 0;
+    // The same of one that closes after that.
+    virtual void OnFlushing(engine::ConnectionId id) = 0;
+    // All of it was sent, and it waits for the peer's end of the stream.
+    virtual void OnLingering(engine::ConnectionId id) = 0;
     // Exactly once, never from within a call of a member. Deletes the connection.
     virtual void OnClosed(engine::ConnectionId id) = 0;
   };

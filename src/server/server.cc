@@ -131,7 +131,7 @@ void Server::Write(std::span<engine::Output> outputs) {
 
 void Server::Close(engine::ConnectionId id, bool flush) {
   if (flush) {
-    SetCloseBy(id, Now() + kCloseMsMax);
+    SetCloseBy(id, Now() + FlushMsMax());
     peers_[id].connection->CloseAfterFlush();
   } else {
     peers_[id].connection->CloseNow();
@@ -172,6 +172,14 @@ void Server::OnBytes(engine::ConnectionId id, std::string_view bytes) {
 void Server::OnEndOfInput(engine::ConnectionId id) { engine_.OnEndOfInput(id, Now()); }
 
 void Server::OnSent(engine::ConnectionId id, size_t kept) { engine_.OnSent(id, kept, Now()); }
+
+void Server::OnFlushing(engine::ConnectionId id) {
+  if (!draining()) SetCloseBy(id, Now() + FlushMsMax());
+}
+
+void Server::OnLingering(engine::ConnectionId id) {
+  SetCloseBy(id, std::min(peers_[id].close_by, Now() + kCloseMsMax));
+}
 
 void Server::OnClosed(engine::ConnectionId id) {
   SetCloseBy(id, kNever);

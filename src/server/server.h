@@ -54,7 +54,10 @@ namespace nowcalls::server {
 class Server final : public engine::Driver, public Connection::Owner {
  public:
   static constexpr int64_t kDrainMsMax = 10'000;
-  // A connection that is being closed has this long to read its last replies.
+  // A drain does what was read for so long; what is left of it then is not answered.
+  static constexpr int64_t kDrainWorkMsMax = 2'000;
+  // A connection that is being closed has this long to read its last replies when the server ends,
+  // and in any case to close its end when it has read them.
   static constexpr int64_t kCloseMsMax = 2'000;
 
   // `ledger` and `store` outlive the server. `make_backup` runs on the backup thread, and
@@ -91,6 +94,8 @@ class Server final : public engine::Driver, public Connection::Owner {
   void OnBytes(engine::ConnectionId id, std::string_view bytes) override;
   void OnEndOfInput(engine::ConnectionId id) override;
   void OnSent(engine::ConnectionId id, size_t kept) override;
+  void OnFlushing(engine::ConnectionId id) override;
+  void OnLingering(engine::ConnectionId id) override;
   void OnClosed(engine::ConnectionId id) override;
 
  private:
@@ -124,9 +129,14 @@ class Server final : public engine::Driver, public Connection::Owner {
   void ReportNoRing();
   void ArmTimer(Instant began, Instant now, bool hold);
   void SetCloseBy(engine::ConnectionId id, Instant when);
+  // How long a peer may take none of what is sent to it before it is closed.
+  int64_t FlushMsMax() const {
+    return draining() ? kCloseMsMax : config_.core.limits.output_stalled_ms;
+  }
 
   void BeginDrain();
   void ContinueDrain(Instant now);
+  void LeaveWorkUndone();
   [[noreturn]] static void LeaveLookBehind();
   void CloseHandles();
   bool draining() const { return phase_ != Phase::kServing; }

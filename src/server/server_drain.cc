@@ -43,13 +43,18 @@ void Server::ContinueDrain(Instant now) {
     DieOfIoError("shutdown", Status::Unavailable("not done after " + std::to_string(kDrainMsMax) +
                                                  " ms; the disk may hang"));
   }
+  if (phase_ == Phase::kAnswering && now >= drain_by_ + (kDrainWorkMsMax - kDrainMsMax)) {
+    LeaveWorkUndone();
+  }
   // Who asked for the backup is told that it was stopped.
   if (phase_ == Phase::kAnswering && engine_.idle() && !backup_.busy()) {
     phase_ = Phase::kDisconnecting;
-    for (size_t id = 0; id < peers_.size(); ++id) {
-      if (peers_[id].connection == nullptr || peers_[id].close_by != kNever) continue;
-      SetCloseBy(static_cast<engine::ConnectionId>(id), now + kCloseMsMax);
-      peers_[id].connection->CloseWhenFlushed();
+    for (size_t i = 0; i < peers_.size(); ++i) {
+      if (peers_[i].connection == nullptr) continue;
+      const auto id = static_cast<engine::ConnectionId>(i);
+      const bool closes = peers_[i].close_by != kNever;
+      SetCloseBy(id, std::min(peers_[i].close_by, now + kCloseMsMax));
+      if (!closes) peers_[i].connection->CloseWhenFlushed();
     }
   }
   const bool quiet = connections_ == 0 && !commit_->busy() && !scan_->busy();
@@ -64,6 +69,15 @@ void Server::ContinueDrain(Instant now) {
     if (!rule_source_->idle()) LeaveLookBehind();
     CloseHandles();
   }
+}
+
+// Some dozen kilobytes can ask for seconds of listings.
+void Server::LeaveWorkUndone() {
+  const size_t left = engine_.DropWaitingInput();
+  if (left == 0) return;
+  LogAt(LogLevel::kWarn,
+        "what " + std::to_string(left) + " connections had asked for is not all done after " +
+            std::to_string(kDrainWorkMsMax) + " ms, and the rest is left unanswered");
 }
 
 // A look at a rule file may take long: a huge file, a file server that is gone. Nothing depends on

@@ -391,6 +391,24 @@ TEST_CASE("input that is never completed is bounded over all connections") {
   CHECK(honest.Finish() == "");
 }
 
+TEST_CASE("the beginning of a message does not keep the memory of a longer one before it") {
+  AllowManyFiles(5'000);
+  TestServer server({RuleJson(kHonestFlow, 1)});
+  HonestClient honest(server.address(), kHonestFlow);
+  const uint64_t resident_before = ResidentBytes(server.server().process().pid());
+  const std::string whole = EncodeRequest(1, "ping", Json::array({std::string(60'000, 'x')}));
+  constexpr size_t kSockets = 2'000;  // 120 MB.
+  std::vector<RpcClient> sockets;
+  for (size_t i = 0; i < kSockets; ++i) {
+    sockets.push_back(server.Connect());
+    sockets.back().SendRaw(whole + '\x94');
+    REQUIRE(sockets.back().Receive().answered());
+  }
+  CHECK(ResidentBytes(server.server().process().pid()) < resident_before + kGrowthMax);
+  CHECK(honest.MakesProgress());
+  CHECK(honest.Finish() == "");
+}
+
 TEST_CASE("connections beyond the limit are closed, and there is room again when one leaves") {
   TestServer server({RuleJson(1, 10)}, {{"--connections-max", "3"}, {}});
   std::vector<RpcClient> clients;

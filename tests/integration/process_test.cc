@@ -4,10 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "integration/calls.h"
@@ -312,6 +314,33 @@ TEST_CASE("a client that does not read does not hold up SIGTERM") {
   RpcClient client = server.Connect("alice");
   for (int i = 0; i < 2'000; ++i) client.Send("info");
   CHECK(server.server().Terminate() == 0);
+}
+
+TEST_CASE("listings that were asked for do not hold up SIGTERM, however many they are") {
+  constexpr int kRules = 300;
+  constexpr int kConnections = 8;
+  Json rules = Json::array();
+  for (int flow = 1; flow <= kRules; ++flow) rules.push_back(RuleJson(flow, 10));
+  TestServer server;
+  RpcClient setup = server.Connect();
+  REQUIRE(setup.Call("rules_load", {"default", rules.dump()}).ok());
+  // As much as is read ahead of a connection, so that each has some seconds of listings to come.
+  const std::string request = EncodeRequest(1, "rules_list", {nullptr, 1000});
+  std::string requests;
+  while (requests.size() + request.size() <= 16 * 1024) requests += request;
+  std::vector<std::thread> readers;
+  std::atomic<int> reading{0};
+  for (int i = 0; i < kConnections; ++i) {
+    readers.emplace_back([&] {
+      RpcClient client = server.Connect();
+      client.SendRaw(requests);
+      for (bool first = true; client.Receive().answered(); first = false) reading += first ? 1 : 0;
+    });
+  }
+  CHECK(PollUntil(kPatienceMs, [&] { return reading == kConnections; }));
+  CHECK(server.server().Terminate() == 0);
+  CHECK(server.server().LogHas("8 connections had asked for is not all done"));
+  for (std::thread& reader : readers) reader.join();
 }
 
 // A pipe by name whose reader is there and does not read; the server's stderr.

@@ -1,10 +1,17 @@
 // What src/wire/PROTOCOL.md says about the edges of types, lengths and namespaces.
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "integration/calls.h"
+#include "support/poll_until.h"
 #include "support/server_process.h"
 
 namespace nowcalls::testing {
@@ -77,6 +84,67 @@ TEST_CASE("a flow_id or count that is no int is an error, one out of range a sta
   CHECK(flow.error_message == "acquire: flow_id must fit a signed 64-bit integer");
   CHECK(ErrorOf(&client, "acquire", {1, kPastInt}).error_code == kErrorBadParams);
   CHECK(ErrorOf(&client, "flow", Json::array({kPastInt})).error_code == kErrorBadParams);
+}
+
+// A client that has sent all it will send, and has not read anything yet.
+class HalfClosed {
+ public:
+  HalfClosed(const std::string& address, const std::string& requests) {
+    fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int small = 4096;  // What is on its way to it is little.
+    REQUIRE(setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)) == 0);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+    REQUIRE(connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0);
+    const auto size = static_cast<ssize_t>(requests.size());
+    REQUIRE(send(fd_, requests.data(), requests.size(), 0) == size);
+    REQUIRE(shutdown(fd_, SHUT_WR) == 0);
+  }
+  ~HalfClosed() { close(fd_); }
+  HalfClosed(const HalfClosed&) = delete;
+  HalfClosed& operator=(const HalfClosed&) = delete;
+
+  // How many bytes come until the end of the stream.
+  size_t BytesToEnd() const {
+    size_t bytes = 0;
+    char piece[64 * 1024];
+    for (ssize_t size = 0; (size = recv(fd_, piece, sizeof(piece), 0)) > 0;) {
+      bytes += static_cast<size_t>(size);
+    }
+    return bytes;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+TEST_CASE("who sends no more gets all answers, also who is slow to read them") {
+  constexpr int kNamespaces = 16;
+  constexpr int kRules = 50;
+  constexpr size_t kPagesMax = 8;  // Of one number of them the system has not room for the last.
+  constexpr int64_t kSlowMs = 2'500;
+  TestServer server;
+  RpcClient setup = server.Connect();
+  for (int i = 0; i < kNamespaces; ++i) {
+    Json rules = Json::array();
+    for (int flow = i * kRules + 1; flow <= (i + 1) * kRules; ++flow) {
+      Json rule = RuleJson(flow, 10);
+      rule["resource"] = std::string(1000, 'r');
+      rules.push_back(rule);
+    }
+    REQUIRE(setup.Call("rules_load", {"n" + std::to_string(i), rules.dump()}).ok());
+  }
+  const std::string request = EncodeRequest(1, "flows", Json::array({1000}));
+  const size_t page = HalfClosed(server.address(), request).BytesToEnd();
+  CHECK(page > kNamespaces * kRules * 1000);
+  std::vector<std::unique_ptr<HalfClosed>> slow;
+  for (std::string requests = request; slow.size() < kPagesMax; requests += request) {
+    slow.push_back(std::make_unique<HalfClosed>(server.address(), requests));
+  }
+  PollUntil(kSlowMs, [] { return false; });
+  for (size_t i = 0; i < slow.size(); ++i) CHECK(slow[i]->BytesToEnd() == (i + 1) * page);
 }
 
 TEST_CASE("a session may acquire under a rule of any namespace") {

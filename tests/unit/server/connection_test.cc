@@ -44,6 +44,11 @@ class Ends : public Connection::Owner {
     CHECK(left < kept);
     kept = left;
   }
+  void OnFlushing(engine::ConnectionId /*id*/) override {
+    CHECK(lingering == 0);
+    ++flushing;
+  }
+  void OnLingering(engine::ConnectionId /*id*/) override { ++lingering; }
   void OnClosed(engine::ConnectionId /*id*/) override {
     ++closed;
     connection.reset();
@@ -106,6 +111,8 @@ class Ends : public Connection::Owner {
   int peer = -1;
   std::string received;
   int ended = 0;
+  int flushing = 0;
+  int lingering = 0;
   int closed = 0;
   size_t kept = 0;
 
@@ -198,6 +205,8 @@ TEST_CASE("an orderly close sends what is kept, then the end, and waits for that
   }));
   CHECK(read == much);
   CHECK(ends.RunUntil([&] { return ends.PeerSeesEnd(); }));
+  CHECK(ends.flushing > 0);
+  CHECK(ends.lingering == 1);
   ends.PeerSends("too late");
   for (int turn = 0; turn < 10; ++turn) ends.Turn();
   CHECK(ends.received.empty());
