@@ -514,6 +514,8 @@ class Core {
   uint64_t mass_expiries_ = 0;
   uint64_t mass_sessions_ = 0;
   int64_t mass_told_until_ms_ = 0;  // Who went offline before belongs to the mass last told.
+  static constexpr int64_t kMassNotesApartMs = 1'000;
+  int64_t mass_noted_ms_ = -kMassNotesApartMs;
 
   // Offline sessions by the moment they must be looked at.
   absl::btree_set<std::pair<int64_t, SessionSlot>> offline_checks_;

@@ -200,6 +200,9 @@ void Core::JudgeMass(const Turn& turn, SessionSlot slot, int64_t window_ms) {
   if (since_ms <= mass_told_until_ms_) return;
   mass_told_until_ms_ = since_ms + 2 * window_ms;
   ++mass_expiries_;
+  // Clients whose clientOfflineTime is a millisecond can bring about hundreds a second.
+  if (turn.now.ms < mass_noted_ms_ + kMassNotesApartMs) return;
+  mass_noted_ms_ = turn.now.ms;
   Note(true, "mass expiry guard: " + std::to_string(tally.lost) + " of " +
                  std::to_string(sessions) + " sessions with tokens went offline within " +
                  std::to_string(window_ms) +
