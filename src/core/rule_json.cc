@@ -104,7 +104,6 @@ class FieldReader {
   }
 
   static std::string RangeText(int64_t min, int64_t max) {
-    if (max == INT64_MAX) return ">= " + std::to_string(min);
     return "from " + std::to_string(min) + " to " + std::to_string(max);
   }
 
@@ -324,6 +323,7 @@ Result<ParsedRules> ParseRules(std::string_view text) {
   if (!document.ok()) return document.status();
   if (!document->is_array())
     return Status::InvalidArgument("rules must be a JSON array of objects");
+  const uint32_t rules_max = Limits().rules_max;
   ParsedRules parsed;
   RuleKeys keys;
   absl::flat_hash_set<int64_t> seen;
@@ -350,6 +350,10 @@ Result<ParsedRules> ParseRules(std::string_view text) {
       parsed.ignored.Add(where + ": " + misspelling.Sentence());
     }
     parsed.rules.push_back(std::move(rule));
+    if (parsed.rules.size() > rules_max) {
+      return Status::InvalidArgument("more than " + std::to_string(rules_max) +
+                                     " rules, the most that a server takes (rules_max)");
+    }
   }
   return parsed;
 }

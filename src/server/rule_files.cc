@@ -53,6 +53,11 @@ Status CheckRuleFiles(const std::vector<LoadedRuleFile>& files) {
                                      owner->second->path + "; a flowId belongs to one namespace");
     }
   }
+  if (owners.size() > Limits().rules_max) {
+    return Status::InvalidArgument("rules: the files have " + std::to_string(owners.size()) +
+                                   " rules together, and a server takes " +
+                                   std::to_string(Limits().rules_max) + " (rules_max)");
+  }
   return {};
 }
 
