@@ -9,6 +9,8 @@ namespace {
 constexpr int64_t kMsNs = 1'000'000;
 // Tokens that are to be released must not end before, however slow the server is.
 constexpr int64_t kLifetimeMsMin = 600'000;
+// Those of a load that has ended are of use to nobody, whatever ended it.
+constexpr int64_t kLoadOfflineMs = 2'000;
 
 int64_t LifetimeMs(const Options& options) {
   if (options.command == Command::kFill) return options.hold_ms;
@@ -19,10 +21,11 @@ int64_t LifetimeMs(const Options& options) {
 
 std::vector<Flow> PlanFlows(const Options& options) {
   if (options.command == Command::kIdle) return {};
+  const int64_t offline_ms =
+      options.command == Command::kFill ? options.client_offline_ms : kLoadOfflineMs;
   std::vector<Flow> flows;
   for (uint32_t i = 0; i < options.flows; ++i) {
-    flows.push_back(
-        {options.first_flow + i, options.level, LifetimeMs(options), options.client_offline_ms});
+    flows.push_back({options.first_flow + i, options.level, LifetimeMs(options), offline_ms});
   }
   if (options.expire_rate > 0) {
     flows.push_back({options.first_flow + options.flows, INT32_MAX, options.expire_after_ms, 0});

@@ -21,6 +21,7 @@ TEST_CASE("the flow of tokens that expire stands behind those of the load") {
   CHECK(flows[2].id == 52);
   CHECK(flows[2].level == 9);
   CHECK(flows[2].lifetime_ms >= 600'000);
+  CHECK(flows[2].client_offline_ms == 2'000);  // What a load leaves behind goes with it.
   CHECK(flows[3].id == 53);
   CHECK(flows[3].lifetime_ms == 300);
   const DriverPlan plan = PlanRun(options);
