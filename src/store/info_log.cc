@@ -36,13 +36,21 @@ std::string FormatLine(const char* format, va_list arguments) {
 InfoLog::InfoLog(const std::string& dir, size_t file_bytes_max)
     : file_bytes_max_(file_bytes_max),
       dir_fd_(open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  BeginFile();
+  if (!GoOn()) BeginFile();
   RemoveOlder();
 }
 
 InfoLog::~InfoLog() {
   if (fd_ >= 0) close(fd_);
   if (dir_fd_ >= 0) close(dir_fd_);
+}
+
+bool InfoLog::GoOn() {
+  struct stat found {};
+  fd_ = openat(dir_fd_, kName, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd_ < 0 || fstat(fd_, &found) != 0 || !S_ISREG(found.st_mode)) return false;
+  file_bytes_ = static_cast<size_t>(found.st_size);
+  return file_bytes_ < file_bytes_max_;
 }
 
 void InfoLog::BeginFile() {

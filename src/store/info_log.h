@@ -5,7 +5,8 @@
 // that the disk is full. This one drops what cannot be written and notes how many lines are
 // missing.
 //
-// LOG of this start, LOG.old.1 of the one before or of what no longer fitted, and so on; four files
+// A start goes on in the LOG of the one before, so that many that are refused do not wash out what
+// led to it. What no longer fits begins another, and LOG becomes LOG.old.1, and so on; four files
 // in all, of 4 MiB each. All is done relative to the directory as it was when the log was opened,
 // so that a directory that takes its place gets nothing.
 #ifndef NOWCALLS_STORE_INFO_LOG_H_
@@ -37,6 +38,8 @@ class InfoLog : public rocksdb::Logger {
   void Logv(const char* format, va_list arguments) override;
 
  private:
+  // False: there is none, or none that more goes into.
+  bool GoOn();
   void BeginFile();
   void RemoveOlder() const;
   bool Write(std::string_view line);

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <filesystem>
@@ -22,19 +23,40 @@ bool Contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST_CASE("each start begins a log, the last four are kept, and those of RocksDB's own go") {
+size_t FilesIn(const std::string& dir) {
+  size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(dir)) ++files;
+  return files;
+}
+
+TEST_CASE("starts go on in one log until it is full, and those of RocksDB's own go") {
+  constexpr size_t kBytesMax = 1000;
   const TempDir dir;
   WriteStringToFile(dir.Sub("LOG.old.1700000000000000"), "made by RocksDB");
   for (int start = 1; start <= 6; ++start) {
-    InfoLog log(dir.path());
+    InfoLog log(dir.path(), kBytesMax);
     rocksdb::Info(&log, "start %d", start);
   }
+  CHECK(FilesIn(dir.path()) == 1);
+  CHECK(Contains(ReadFileToString(dir.Sub("LOG")), "start 1\n"));
   CHECK(Contains(ReadFileToString(dir.Sub("LOG")), "start 6\n"));
-  CHECK(Contains(ReadFileToString(dir.Sub("LOG.old.1")), "start 5\n"));
-  CHECK(Contains(ReadFileToString(dir.Sub("LOG.old.3")), "start 3\n"));
-  size_t files = 0;
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(dir.path())) ++files;
-  CHECK(files == 4);
+  fs::resize_file(dir.Sub("LOG"), kBytesMax);
+  {
+    InfoLog log(dir.path(), kBytesMax);
+    rocksdb::Info(&log, "start 7");
+  }
+  CHECK(Contains(ReadFileToString(dir.Sub("LOG")), "start 7\n"));
+  CHECK(Contains(ReadFileToString(dir.Sub("LOG.old.1")), "start 6\n"));
+  CHECK(FilesIn(dir.path()) == 2);
+}
+
+TEST_CASE("what is no file in the place of a log is put aside, without waiting for it") {
+  const TempDir dir;
+  REQUIRE(mkfifo(dir.Sub("LOG").c_str(), 0600) == 0);
+  InfoLog log(dir.path());
+  rocksdb::Info(&log, "heard");
+  CHECK(Contains(ReadFileToString(dir.Sub("LOG")), "heard\n"));
+  CHECK(fs::is_fifo(dir.Sub("LOG.old.1")));
 }
 
 TEST_CASE("a log that is full makes room for the next, and none grows beyond its bound") {
