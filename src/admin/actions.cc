@@ -121,7 +121,7 @@ bool IsAction(Command command) {
 Status MaybeDone(const Arguments& arguments, const Status& failed) {
   if (failed.code() != StatusCode::kOutcomeUnknown) return failed;
   std::string look = "flow " + std::to_string(arguments.flow_id);
-  if (arguments.command == Command::kReclaim) look = "tokens";
+  if (arguments.command == Command::kReclaim) look = "history";
   if (arguments.command == Command::kReclaimClient) look = "sessions";
   if (arguments.command == Command::kRulesLoad) look = "rules diff";
   look += " --server " + arguments.server;

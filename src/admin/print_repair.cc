@@ -16,8 +16,11 @@ std::string SealLine(const RepairSummary& summary) {
   const ledger::Seal& seal = *summary.seal;
   std::string lines;
   if (summary.newest_batch > seal.batch_number) {
-    lines = "lost: batches " + std::to_string(seal.batch_number + 1) + " to " +
-            std::to_string(summary.newest_batch) + ": the last that is left is batch " +
+    const uint64_t first = seal.batch_number + 1;
+    const bool one = first == summary.newest_batch;
+    lines = "lost: " + std::string(one ? "batch " : "batches ") + std::to_string(first) +
+            (one ? "" : " to " + std::to_string(summary.newest_batch)) +
+            ", and perhaps later ones that nothing tells of: the last that is left is batch " +
             std::to_string(seal.batch_number) + "\n";
   }
   const bool same_count =

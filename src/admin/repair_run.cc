@@ -182,8 +182,9 @@ Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to)
   const Status source = CheckSource(data_dir);
   if (source.code() == StatusCode::kIoError) return source;
   if (!source.ok()) return source.WithContext("--data-dir");
-  const Status outside = store::CheckOutside(to, store::LedgerDir(data_dir), "the ledger");
-  if (!outside.ok()) return outside.WithContext("--to");
+  Status elsewhere = store::CheckOutside(to, data_dir, "the data directory that is repaired");
+  if (elsewhere.ok()) elsewhere = store::CheckNotWithinDatabase(to);
+  if (!elsewhere.ok()) return elsewhere.WithContext("--to");
   Result<std::unique_ptr<store::LedgerReadLock>> lock = store::LedgerReadLock::Take(data_dir);
   if (!lock.ok()) return Status::IoError(lock.status().message());
   Workplace place(to);

@@ -63,12 +63,7 @@ Status CheckTarget(const std::string& to, const std::string& data_dir) {
     return Status::InvalidArgument(to + " would be in the data directory itself (" + data_dir +
                                    "): choose a directory elsewhere, if only a subdirectory of it");
   }
-  if (store::IsDatabase(parent)) {
-    return Status::InvalidArgument(to +
-                                   " would be among the files of a database: choose a "
-                                   "directory elsewhere");
-  }
-  return {};
+  return store::CheckNotWithinDatabase(to);
 }
 
 // What a caller can be wrong about is told from what the disk does.

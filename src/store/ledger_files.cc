@@ -110,7 +110,9 @@ bool HasBackupFile(const std::string& data_dir) {
 }  // namespace
 
 bool IsBackupWithoutManifest(const std::string& data_dir) {
-  return !HasBackupFile(data_dir) && IsFile(LedgerDir(data_dir) + "/" + kBackupMarkName);
+  return !IsFile(data_dir + "/" + kBackupManifestName) &&
+         (IsFile(data_dir + "/" + kBackupUnfinishedName) ||
+          IsFile(LedgerDir(data_dir) + "/" + kBackupMarkName));
 }
 
 bool TellsOfDirectory(std::string_view name) {
@@ -186,6 +188,19 @@ Status CheckNoneBelow(const std::string& data_dir) {
 }
 
 bool IsDatabase(const std::string& dir) { return IsFile(dir + "/CURRENT"); }
+
+Status CheckNotWithinDatabase(const std::string& path) {
+  std::error_code error;
+  fs::path inner = fs::absolute(WithoutEndSlashes(path), error);
+  if (!error) inner = fs::weakly_canonical(inner, error);
+  if (error) return {};
+  for (fs::path dir = inner.parent_path(); dir.has_relative_path(); dir = dir.parent_path()) {
+    if (!IsDatabase(dir)) continue;
+    return Status::InvalidArgument(path + " would be among the files of a database, " +
+                                   dir.string() + ": choose a directory elsewhere");
+  }
+  return {};
+}
 
 Status CheckDataDir(const std::string& data_dir) {
   if (data_dir.empty()) return Status::InvalidArgument("the data directory has no name");

@@ -35,7 +35,7 @@ bool TellsOfDirectory(std::string_view name);
 // kInvalidArgument when `data_dir` is a backup: a ledger that is served changes, and what a restore
 // does to fences would be missing.
 Status CheckNoBackup(const std::string& data_dir);
-// Whether all that tells of the backup is its mark, so that it cannot be restored.
+// Whether it is of a backup that cannot be restored: never finished, or parted from its manifest.
 bool IsBackupWithoutManifest(const std::string& data_dir);
 
 // kInvalidArgument when a restore to `data_dir` was begun, and there is no ledger yet: a new one in
@@ -57,6 +57,10 @@ std::string LedgerDir(const std::string& data_dir);
 Status CheckDataDir(const std::string& data_dir);
 // Whether `dir` is a database, by its CURRENT. A directory of such a name does not tell.
 bool IsDatabase(const std::string& dir);
+
+// kInvalidArgument when `path`, which need not exist, lies within the directory of a database, at
+// whatever depth. What RocksDB does not know there it may remove, and so may who copies it.
+Status CheckNotWithinDatabase(const std::string& path);
 
 // kInvalidArgument when `path`, which need not exist, is the directory `dir` or lies within it. The
 // message calls that `name`.

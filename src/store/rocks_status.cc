@@ -17,11 +17,25 @@ constexpr char kAdviceFiles[] =
 constexpr char kAdviceFilesOfAll[] =
     "; raise the limit of open files of the system (fs.file-max), then try again";
 
+// RocksDB makes lists of lines, and puts the name of a table that is too short right behind a word.
+void PutInOrder(std::string* message) {
+  constexpr std::string_view kShort = " bytes) to be an sstable";
+  if (const size_t at = message->find(kShort); at != std::string::npos) {
+    const size_t end = at + kShort.size();
+    if (end < message->size() && (*message)[end] != ':') message->insert(end, ": ");
+  }
+  while (message->ends_with('\n')) message->pop_back();
+  for (size_t at = message->find('\n'); at != std::string::npos; at = message->find('\n', at)) {
+    message->replace(at, 1, "; ");
+  }
+}
+
 }  // namespace
 
 Status FromRocks(const rocksdb::Status& status, std::string_view doing, const std::string& dir) {
   if (status.ok()) return {};
   std::string message = "cannot " + std::string(doing) + ": " + status.ToString();
+  PutInOrder(&message);
   // Of a missing file RocksDB names the last of the two names it tried, which no file ever had.
   if (const size_t ldb = message.find(".ldb"); ldb != std::string::npos) {
     message.replace(ldb, 4, ".sst");

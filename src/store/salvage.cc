@@ -19,6 +19,7 @@
 
 #include "base/exit_codes.h"
 #include "base/last_words.h"
+#include "base/os_error.h"
 #include "store/file_copy.h"
 #include "store/ledger_files.h"
 #include "store/log_chain.h"
@@ -141,6 +142,8 @@ class Salvager {
 
  private:
   void Lose(std::string what) { report_.lost.push_back(std::move(what)); }
+  // kIoError of a file that this user may not read: it is not lost.
+  Status CheckMayRead() const;
   // What cannot be read is lost; what cannot be written ends the salvage.
   Status CopyFile(const std::string& name);
   Status CheckRoomForIt() const;
@@ -157,6 +160,24 @@ class Salvager {
   std::optional<SkippedBytes> skipped_;
   std::optional<ledger::Witness> witness_;
 };
+
+Status Salvager::CheckMayRead() const {
+  std::error_code error;
+  for (fs::directory_iterator it(dir_, error), end; !error && it != end; it.increment(error)) {
+    const std::string path = it->path();
+    if (!IsLog(path) && !IsCopied(it->path().filename().string()) && path != WitnessPath(dir_)) {
+      continue;
+    }
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0) close(fd);
+    if (fd >= 0 || (errno != EACCES && errno != EPERM)) continue;
+    const Status refused = OsError("open", path);
+    return Status::IoError(refused.message() +
+                           "; what may not be read would be lost: repair as a user who may read "
+                           "the whole ledger");
+  }
+  return {};
+}
 
 Status Salvager::CopyFile(const std::string& name) {
   const std::string from = dir_ + "/" + name;
@@ -255,6 +276,7 @@ Status Salvager::Copy() {
   if (!fs::create_directory(scratch_, error)) {
     return CannotMakeDirectory(scratch_, error.value());
   }
+  NOWCALLS_RETURN_IF_ERROR(CheckMayRead());
   NOWCALLS_RETURN_IF_ERROR(CheckRoomForIt());
   std::map<uint64_t, std::string> logs;
   for (fs::directory_iterator it(dir_, error), end; !error && it != end; it.increment(error)) {
@@ -265,6 +287,8 @@ Status Salvager::Copy() {
   }
   if (error) return Status::IoError("cannot read directory " + dir_ + ": " + error.message());
   FindWitnessed();
+  const Status logged = CheckLogPresent(rocksdb::FileSystem::Default().get(), dir_);
+  if (logged.code() == StatusCode::kCorruption) Lose(WithoutAdvice(logged.message()));
   for (const auto& [number, path] : logs) {
     // Of what is left over, batches that were lost may have been numbered again.
     if (witness_.has_value() && number < witness_->first_log) continue;

@@ -273,9 +273,9 @@ TEST_CASE_FIXTURE(Damaged, "of a ledger that is whole every field of every row i
 }
 
 TEST_CASE_FIXTURE(Damaged, "what a lost batch granted is missing, and what it released is back") {
-  const Step* step = nullptr;
+  const Step* step = &life.step("grant");
   bool differs = true;
-  SUBCASE("a grant") { step = &life.step("grant"); }
+  SUBCASE("a grant") {}
   SUBCASE("a release") { step = &life.step("release"); }
   SUBCASE("a reclaim, with its entry in the history") { step = &life.step("reclaim"); }
   SUBCASE("a keep") {
@@ -380,8 +380,10 @@ TEST_CASE_FIXTURE(Damaged, "without the newest log the ledger is what the data f
   const std::string batches =
       std::to_string(first + 1) + " to " + std::to_string(life.last().batch());
   CHECK(told.lost ==
-        std::vector<std::string>{"batches " + batches + ": the last that is left is batch " +
-                                 std::to_string(first)});
+        std::vector<std::string>{
+            "batches " + batches +
+            ", and perhaps later ones that nothing tells of: the last that is left is batch " +
+            std::to_string(first)});
   CHECK(told.changed.empty());
   CheckSame(there, life.closed());
 }

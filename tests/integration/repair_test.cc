@@ -166,8 +166,9 @@ TEST_CASE_FIXTURE(DamagedLedger, "of a ledger whose log was emptied the data fil
   REQUIRE(told.lost.size() == 1);
   CHECK(told.lost[0].starts_with("batch"));
   CHECK(Contains(told.lost[0], " " + std::to_string(closed().batch() + 1)));
-  CHECK(
-      told.lost[0].ends_with("the last that is left is batch " + std::to_string(closed().batch())));
+  CHECK(told.lost[0].ends_with(", and perhaps later ones that nothing tells of: the last that is "
+                               "left is batch " +
+                               std::to_string(closed().batch())));
   CHECK(told.changed.empty());
 }
 
@@ -356,11 +357,20 @@ TEST_CASE_FIXTURE(DamagedLedger, "repair refuses a target that exists, no ledger
   CHECK(refused.exit_code == 64);
   CHECK(Contains(refused.err, "nowcalls-admin: --data-dir: there is no ledger"));
   CHECK_FALSE(fs::exists(to() + "2"));
-  refused = RunAdmin(Source::Offline(from()), {"repair", "--to", from() + "/ledger/repaired"});
+  for (const char* within : {"/repaired", "/ledger/repaired"}) {
+    refused = RunAdmin(Source::Offline(from()), {"repair", "--to", from() + within});
+    CHECK(refused.exit_code == 64);
+    CHECK(Contains(refused.err, "nowcalls-admin: --to: "));
+    CHECK(Contains(refused.err, "lies within the data directory that is repaired"));
+    CHECK_FALSE(fs::exists(from() + within + ".partial"));
+  }
+  const TempDir other;
+  WriteStringToFile(other.Sub("CURRENT"), "MANIFEST-000001\n");
+  fs::create_directory(other.Sub("deep"));
+  refused = RunAdmin(Source::Offline(from()), {"repair", "--to", other.Sub("deep/repaired")});
   CHECK(refused.exit_code == 64);
-  CHECK(Contains(refused.err, "nowcalls-admin: --to: "));
-  CHECK(Contains(refused.err, "lies within the ledger"));
-  CHECK_FALSE(fs::exists(from() + "/ledger/repaired.partial"));
+  CHECK(Contains(refused.err, "would be among the files of a database, " + other.path()));
+  CHECK(fs::is_empty(other.Sub("deep")));
   ServerProcess server(fs::path(from()).parent_path().string());
   server.Start();
   refused = RunAdmin(Source::Offline(from()), {"repair", "--to", to() + "2"});

@@ -203,7 +203,7 @@ TEST_CASE("an action without an answer may have been carried out, and how to see
     Method unanswered;
     std::string look;
   } cases[] = {
-      {Command::kReclaim, Method::kReclaim, "tokens"},
+      {Command::kReclaim, Method::kReclaim, "history"},
       {Command::kReclaimFlow, Method::kReclaimFlow, "flow 7"},
       {Command::kReclaimClient, Method::kReclaimClient, "sessions"},
       {Command::kPurge, Method::kPurge, "flow 7"},

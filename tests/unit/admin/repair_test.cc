@@ -251,7 +251,8 @@ TEST_CASE("what differs from the seal is told, also when only fences do") {
   summary.lost = {"a file"};
   summary.changes = {"a record"};
   CHECK(RepairText(summary, "new") ==
-        "lost: a file\nlost: batches 10 to 12: the last that is left is batch 9\n"
+        "lost: a file\nlost: batches 10 to 12, and perhaps later ones that nothing tells of: the "
+        "last that is left is batch 9\n"
         "differs: batch 9 was sealed over 1 token with nowCalls 5\nchanged: a record\n" +
             kept);
   summary.seal.reset();

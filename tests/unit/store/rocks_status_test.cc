@@ -18,6 +18,15 @@ bool Has(const Status& status, const std::string& part) {
   return status.message().find(part) != std::string::npos;
 }
 
+TEST_CASE("what RocksDB runs together, or writes in lines, is told in one readable line") {
+  const Status is_short = From(rocksdb::Status::Corruption(
+      std::string("file is too short (20795 bytes) to be an sstable") + kFile));
+  CHECK(Has(is_short, std::string("to be an sstable: ") + kFile));
+  const Status lines =
+      From(rocksdb::Status::Corruption(std::string(kFile) + " a\n" + kFile + " b\n"));
+  CHECK(Has(lines, std::string(kFile) + " a; " + kFile + " b; the ledger is damaged"));
+}
+
 TEST_CASE("too few descriptors are told as that, whatever RocksDB takes them for") {
   const rocksdb::Status of_process[] = {
       rocksdb::Status::IOError(kFile, std::strerror(EMFILE)),
