@@ -1,11 +1,12 @@
 // LogLimiter: bounds how many lines a second peers can make the server log, and which lines that
 // concerns.
 //
-// What the server itself does and the guard against mass expiry are told in any case, and nobody
-// may hide them behind noise. What administrators change and rules that change have a bound of
-// their own, so that no client's noise hides them: a hundred thousand drains a second are possible,
-// and 30 MB of lines about them. What administrators ask for in vain (a backup that cannot be made,
-// rules that are not valid or change nothing) costs them nothing and is told as what one peer did.
+// What the server itself does and the guard against mass expiry, which speaks once a second at
+// most, are told in any case, and nobody may hide them behind noise. What administrators change and
+// rules that change have a bound of their own, so that no client's noise hides them: a hundred
+// thousand drains a second are possible, and 30 MB of lines about them. What administrators ask for
+// in vain (a backup that cannot be made, rules that are not valid or change nothing) costs them
+// nothing and is told as what one peer did.
 //
 // Thread: loop. Time comes in with each call; any clock in milliseconds that does not go back will
 // do. Seconds are counted from the first line of a burst.
