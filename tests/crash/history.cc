@@ -26,20 +26,20 @@ constexpr OutcomeWord kOutcomeWords[] = {
 enum class Subject { kAcquire, kToken, kRequest, kFlow, kHolder };
 
 struct ActionWord {
-  Action action;
   const char* word;
+  Action action;
   Subject subject;
 };
-constexpr ActionWord kActionWords[] = {{Action::kAcquire, "acquire", Subject::kAcquire},
-                                       {Action::kRelease, "release", Subject::kToken},
-                                       {Action::kKeep, "keep", Subject::kToken},
-                                       {Action::kCancel, "cancel", Subject::kRequest},
-                                       {Action::kReclaim, "reclaim", Subject::kToken},
-                                       {Action::kReclaimFlow, "reclaim_flow", Subject::kFlow},
-                                       {Action::kPurge, "purge", Subject::kFlow},
-                                       {Action::kReclaimClient, "reclaim_client", Subject::kHolder},
-                                       {Action::kDrain, "drain", Subject::kFlow},
-                                       {Action::kUndrain, "undrain", Subject::kFlow}};
+constexpr ActionWord kActionWords[] = {{"acquire", Action::kAcquire, Subject::kAcquire},
+                                       {"release", Action::kRelease, Subject::kToken},
+                                       {"keep", Action::kKeep, Subject::kToken},
+                                       {"cancel", Action::kCancel, Subject::kRequest},
+                                       {"reclaim", Action::kReclaim, Subject::kToken},
+                                       {"reclaim_flow", Action::kReclaimFlow, Subject::kFlow},
+                                       {"purge", Action::kPurge, Subject::kFlow},
+                                       {"reclaim_client", Action::kReclaimClient, Subject::kHolder},
+                                       {"drain", Action::kDrain, Subject::kFlow},
+                                       {"undrain", Action::kUndrain, Subject::kFlow}};
 
 const ActionWord& WordsOf(Action action) {
   for (const auto& entry : kActionWords) {

@@ -89,7 +89,7 @@ class DamagedLedger {
     CAPTURE(repaired.err);
     REQUIRE(repaired.exit_code == 0);
     CHECK((Files() == files));
-    const Told told = ParseTold(repaired.out, to());
+    Told told = ParseTold(repaired.out, to());
     // The reader has the ledger, and what is told to be done about it has been done.
     CHECK_FALSE(Contains(repaired.out, ".partial"));
     CHECK_FALSE(Contains(repaired.out, "restore it from a backup"));
@@ -166,9 +166,10 @@ TEST_CASE_FIXTURE(DamagedLedger, "of a ledger whose log was emptied the data fil
   REQUIRE(told.lost.size() == 1);
   CHECK(told.lost[0].starts_with("batch"));
   CHECK(Contains(told.lost[0], " " + std::to_string(closed().batch() + 1)));
-  CHECK(told.lost[0].ends_with(", and perhaps later ones that nothing tells of: the last that is "
-                               "left is batch " +
-                               std::to_string(closed().batch())));
+  CHECK(
+      told.lost[0].ends_with(", and perhaps later ones that nothing tells of: the last that is "
+                             "left is batch " +
+                             std::to_string(closed().batch())));
   CHECK(told.changed.empty());
 }
 

@@ -74,7 +74,7 @@ std::string WithHigherCounts(const std::string& json) {
     higher.append(json, done, at - done);
     double count = 0;
     const char* const end = std::from_chars(json.data() + at, json.data() + json.size(), count).ptr;
-    const std::string_view rest = std::string_view(json).substr(at);
+    const std::string_view rest = std::string_view{json}.substr(at);
     const size_t type = rest.find(kType);
     const bool global = type != std::string_view::npos && rest[type + kType.size()] == '1';
     higher += std::to_string(global ? count + 1 : count);

@@ -231,7 +231,9 @@ TEST_CASE(
   }
   const std::map<const char*, const char*> backups = {
       {kBackupManifestName, "nowcalls-admin restore"}, {kBackupUnfinishedName, "never finished"}};
-  for (const auto& [name, says] : backups) {
+  for (const auto& backup : backups) {
+    const char* const name = backup.first;
+    const char* const says = backup.second;
     CAPTURE(says);
     testing::WriteStringToFile(dir.Sub(name), "{}");
     const Status refused = RocksStore::Open(dir.path(), TinyOptions()).status();

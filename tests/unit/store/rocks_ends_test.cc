@@ -323,7 +323,7 @@ TEST_CASE("a first batch that is synced ends at once what may be forgiven") {
   const std::string bytes = ReadFileToString(dir.Sub("ledger/witness"));
   for (size_t slot = 0; slot < ledger::kWitnessSlots; ++slot) {
     CAPTURE(slot);
-    const auto said = ledger::DecodeWitnessSlot(std::string_view(bytes).substr(
+    const auto said = ledger::DecodeWitnessSlot(std::string_view{bytes}.substr(
         slot * ledger::kWitnessSlotStride, ledger::kWitnessSlotBytes));
     REQUIRE(said.has_value());
     CHECK_FALSE(said->unsynced);

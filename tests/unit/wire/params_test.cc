@@ -73,7 +73,7 @@ TEST_CASE("the flow of an acquire is seen ahead as soon as its bytes are there, 
   const size_t flow_ends = head.size() - 1;  // The count is one byte.
   for (size_t size = 0; size <= head.size(); ++size) {
     CAPTURE(size);
-    const std::optional<int64_t> flow = FlowAhead(std::string_view(head).substr(0, size));
+    const std::optional<int64_t> flow = FlowAhead(std::string_view{head}.substr(0, size));
     CHECK(flow == (size < flow_ends ? std::nullopt : std::optional<int64_t>(-70'000)));
   }
   CHECK(FlowAhead(head + "\x94") == -70'000);
