@@ -128,7 +128,6 @@ IOStatus LedgerFileSystem::Keep(uint64_t batch_number, bool unsynced) {
   kept_ = CheckOurs();
   // Gone for good before there is another CURRENT: that syncs the directory first.
   if (kept_.ok() && std::exchange(marked_, false)) kept_ = mark_.Remove();
-  if (kept_.ok() && opening_ && !next_current_.empty()) kept_ = ReplaceCurrent();
   begun_ = logged_ = committed_ = batch_number;
   {
     const std::lock_guard logs_lock(logs_mutex_);
@@ -136,7 +135,12 @@ IOStatus LedgerFileSystem::Keep(uint64_t batch_number, bool unsynced) {
     unsynced_ = unsynced;
     witness_.SetLogs(first_batches_.empty() ? 0 : first_batches_.begin()->first, unsynced);
   }
-  if (kept_.ok()) kept_ = witness_.Begin(batch_number);
+  if (kept_.ok()) kept_ = witness_.Prepare(batch_number);
+  if (kept_.ok() && opening_ && !next_current_.empty()) {
+    kept_ = ReplaceCurrent();
+    if (!replaced_) witness_.Withdraw();
+  }
+  if (kept_.ok()) kept_ = witness_.Begin();
   IOStatus status = kept_;
   if (!status.ok()) return status;
   opening_ = false;
@@ -331,7 +335,7 @@ void LedgerFileSystem::WitnessSyncedLogs() {
     synced_to_ = batch;
   }
   // Their names, too.
-  if (SyncDirectory().ok()) witness_.Advance(batch);
+  if (SyncDirectoryOrReport().ok()) witness_.Advance(batch);
 }
 
 LedgerFileSystem::LogsBehind LedgerFileSystem::ForgetLog(uint64_t number) {

@@ -113,7 +113,7 @@ class LedgerFileSystem : public rocksdb::FileSystemWrapper {
   void FreeAtOnce(bool on) { freed_.FreeAtOnce(on); }
 
   // See LogViews.
-  std::map<uint64_t, LogSegment> Segments() const { return views_->Segments(lock_->ledger_dir()); }
+  const LogViews& views() const { return *views_; }
 
   const char* Name() const override { return "nowcalls.LedgerFileSystem"; }
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,

@@ -126,21 +126,24 @@ uint64_t LogNumber(std::string_view path) {
   return error == std::errc() && end == name.data() + name.size() ? number : 0;
 }
 
-std::map<uint64_t, LogSegment> LogViews::Segments(const std::string& dir) const {
-  std::map<uint64_t, LogSegment> segments;
+IOStatus LogViews::FindSegments(const std::string& dir,
+                                std::map<uint64_t, LogSegment>* segments) const {
   {
     const std::lock_guard lock(mutex_);
-    segments = segments_;
+    *segments = segments_;
   }
   std::vector<std::string> names;
-  target()->GetChildren(dir, IOOptions(), &names, nullptr).PermitUncheckedError();
+  IOStatus listed = target()->GetChildren(dir, IOOptions(), &names, nullptr);
+  if (!listed.ok()) return listed;
   for (const std::string& name : names) {
-    if (!IsLog(name) || segments.contains(LogNumber(name))) continue;
+    if (!IsLog(name) || segments->contains(LogNumber(name))) continue;
     Opened opened;
-    const IOStatus read = OpenLog(dir + "/" + name, rocksdb::FileOptions(), &opened);
-    if (read.ok()) segments[LogNumber(name)] = std::move(opened.segment);
+    IOStatus read = OpenLog(dir + "/" + name, rocksdb::FileOptions(), &opened);
+    if (read.ok()) (*segments)[LogNumber(name)] = std::move(opened.segment);
+    // A server may have taken it away since.
+    if (!read.ok() && !read.IsCorruption() && !IsAbsent(read)) return read;
   }
-  return segments;
+  return IOStatus::OK();
 }
 
 IOStatus LogViews::HasContent(const std::string& path, bool* content) const {

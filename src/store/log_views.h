@@ -82,8 +82,9 @@ class LogViews : public rocksdb::FileSystemWrapper {
 
   // The logs of `dir` by their numbers: those that were opened to be read, as they were then, and
   // those that RocksDB passed over, since data files have all that is in them, and it died before
-  // it could delete them. Of the latter damaged ones are left out.
-  std::map<uint64_t, LogSegment> Segments(const std::string& dir) const;
+  // it could delete them. Of the latter damaged ones are left out. A failure: one cannot be read.
+  rocksdb::IOStatus FindSegments(const std::string& dir,
+                                 std::map<uint64_t, LogSegment>* segments) const;
 
   const char* Name() const override { return "nowcalls.LogViews"; }
   rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,

@@ -132,7 +132,7 @@ Status RocksStore::Impl::OpenForServer() {
   write_options = CommitOptions(options.durability);
   bool formatted = false;
   NOWCALLS_RETURN_IF_ERROR(CheckFormat(&formatted));
-  return formatted ? CheckBatches(files->Segments()) : Format();
+  return formatted ? CheckBatches(files->views()) : Format();
 }
 
 Status RocksStore::Impl::FindWitness(rocksdb::FileSystem* real) {
@@ -192,7 +192,9 @@ Result<uint64_t> RocksStore::Impl::SealedBatch() const {
   return seal->batch_number;
 }
 
-Status RocksStore::Impl::CheckBatches(const std::map<uint64_t, LogSegment>& segments) {
+Status RocksStore::Impl::CheckBatches(const LogViews& logs) {
+  std::map<uint64_t, LogSegment> segments;
+  NOWCALLS_RETURN_IF_ERROR(FromRocks(logs.FindSegments(dir, &segments), "read the logs", dir));
   const Result<uint64_t> sealed = SealedBatch();
   // A seal that cannot be read is for whoever loads the ledger to tell.
   if (sealed.status().code() == StatusCode::kCorruption) return {};
@@ -387,7 +389,7 @@ Result<std::unique_ptr<RocksStore>> RocksStore::OpenForRead(const std::string& d
     Status opened = held ? impl->OpenBesideServer() : impl->OpenAtRest();
     bool formatted = false;
     if (opened.ok()) opened = impl->CheckFormat(&formatted);
-    if (opened.ok() && formatted) opened = impl->CheckBatches(impl->views->Segments(dir));
+    if (opened.ok() && formatted) opened = impl->CheckBatches(*impl->views);
     // A server that started meanwhile may have taken files away under the open.
     bool disturbed = !held && ManifestState(dir) != before;
     if (!held && !disturbed && !opened.ok()) {
@@ -413,7 +415,7 @@ Result<std::unique_ptr<RocksStore>> RocksStore::OpenForRead(const LedgerLock& lo
   bool formatted = false;
   NOWCALLS_RETURN_IF_ERROR(impl->CheckFormat(&formatted));
   if (!formatted) return NeverFinished(impl->dir);
-  NOWCALLS_RETURN_IF_ERROR(impl->CheckBatches(impl->views->Segments(impl->dir)));
+  NOWCALLS_RETURN_IF_ERROR(impl->CheckBatches(*impl->views));
   return std::unique_ptr<RocksStore>(new RocksStore(std::move(impl)));
 }
 

@@ -44,7 +44,9 @@ Status FromRocks(const rocksdb::Status& status, std::string_view doing, const st
   if (status.IsIOFenced()) return Status::AlreadyExists(std::move(message));
   // RocksDB has its own words around those of the system, and takes some for damage.
   const bool no_files = IsOutOfFiles(message);
-  const bool damaged = !no_files && (status.IsCorruption() || status.IsPathNotFound());
+  const bool unread = status.IsCorruption() && message.find("IO error: ") != std::string::npos &&
+                      message.find(std::strerror(ENOENT)) == std::string::npos;
+  const bool damaged = !no_files && !unread && (status.IsCorruption() || status.IsPathNotFound());
   if (message.find(dir) == std::string::npos) {
     message += damaged ? " in " + DamagedFileIn(dir) : " in " + dir;
   }

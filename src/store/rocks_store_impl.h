@@ -65,7 +65,7 @@ struct RocksStore::Impl {
   // That no data file has what the logs were found not to have, and a note of that end.
   Status CheckEnd();
   // That what was opened has all of its batches. REQUIRES: there is a format record.
-  Status CheckBatches(const std::map<uint64_t, LogSegment>& segments);
+  Status CheckBatches(const LogViews& logs);
   Result<uint64_t> SealedBatch() const;
   // See RocksStore::Keep.
   Status KeepOpened();

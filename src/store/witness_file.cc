@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "store/ledger_files.h"
 #include "store/rocks_status.h"
 
 namespace nowcalls::store {
@@ -23,17 +25,13 @@ IOStatus SyncDirectory(rocksdb::FileSystem* files, const std::string& path) {
   return status.ok() ? dir->Fsync(IOOptions(), nullptr) : status;
 }
 
-}  // namespace
-
-std::string WitnessPath(const std::string& ledger_dir) {
-  return ledger_dir + "/" + std::string(ledger::kWitnessName);
+std::string NextWitnessPath(const std::string& ledger_dir) {
+  return WitnessPath(ledger_dir) + ".new";
 }
 
-IOStatus ReadWitnessBytes(rocksdb::FileSystem* files, const std::string& ledger_dir,
-                          std::string* bytes) {
+IOStatus ReadSlots(rocksdb::FileSystem* files, const std::string& path, std::string* bytes) {
   std::unique_ptr<rocksdb::FSRandomAccessFile> file;
-  IOStatus status =
-      files->NewRandomAccessFile(WitnessPath(ledger_dir), rocksdb::FileOptions(), &file, nullptr);
+  IOStatus status = files->NewRandomAccessFile(path, rocksdb::FileOptions(), &file, nullptr);
   if (!status.ok()) return status;
   bytes->clear();
   size_t unreadable = 0;
@@ -52,6 +50,49 @@ IOStatus ReadWitnessBytes(rocksdb::FileSystem* files, const std::string& ledger_
     bytes->append(slot.data(), slot.size());
   }
   return unreadable == ledger::kWitnessSlots ? status : IOStatus::OK();
+}
+
+// The witness of a start that was cut off when it had made its manifest the one that counts, and
+// not yet its witness; nullopt: there is none. `before` are the bytes of the witness, if any.
+std::optional<std::string> OfCutOffStart(rocksdb::FileSystem* files, const std::string& ledger_dir,
+                                         const std::optional<std::string>& before) {
+  std::string next;
+  if (!ReadSlots(files, NextWitnessPath(ledger_dir), &next).ok()) return std::nullopt;
+  const Result<std::string> current = CurrentManifest(files, ledger_dir);
+  const uint64_t manifest = current.ok() ? ManifestNumber(*current) : 0;
+  const auto of_start = ledger::DecodeWitnessFile(next).witness;
+  if (manifest == 0 || !of_start.has_value() || of_start->manifest != manifest) return std::nullopt;
+  if (before.has_value()) {
+    const auto known = ledger::DecodeWitnessFile(*before).witness;
+    if (!known.has_value() || known->manifest >= manifest) return std::nullopt;
+  }
+  return next;
+}
+
+// NotFound: none of either kind.
+IOStatus ReadBoth(rocksdb::FileSystem* files, const std::string& ledger_dir,
+                  std::optional<std::string>* witness, std::optional<std::string>* of_cut_off) {
+  witness->emplace();
+  IOStatus status = ReadSlots(files, WitnessPath(ledger_dir), &**witness);
+  if (!status.ok()) witness->reset();
+  if (!status.ok() && !IsAbsent(status)) return status;
+  *of_cut_off = OfCutOffStart(files, ledger_dir, *witness);
+  return of_cut_off->has_value() ? IOStatus::OK() : status;
+}
+
+}  // namespace
+
+std::string WitnessPath(const std::string& ledger_dir) {
+  return ledger_dir + "/" + std::string(ledger::kWitnessName);
+}
+
+IOStatus ReadWitnessBytes(rocksdb::FileSystem* files, const std::string& ledger_dir,
+                          std::string* bytes) {
+  std::optional<std::string> witness;
+  std::optional<std::string> of_cut_off;
+  IOStatus status = ReadBoth(files, ledger_dir, &witness, &of_cut_off);
+  if (status.ok()) *bytes = of_cut_off.has_value() ? *std::move(of_cut_off) : *std::move(witness);
+  return status;
 }
 
 IOStatus ReadWitness(rocksdb::FileSystem* files, const std::string& ledger_dir,
@@ -75,19 +116,45 @@ void WitnessFile::SetLogs(uint64_t first_log, bool unsynced) {
   now_.unsynced = unsynced;
 }
 
-IOStatus WitnessFile::Begin(uint64_t batch_number) {
+IOStatus WitnessFile::Prepare(uint64_t batch_number) {
   {
     const std::lock_guard lock(mutex_);
     now_.batch_number = batch_number;
     now_.floor = batch_number;
   }
+  const std::lock_guard writing(write_mutex_);
+  IOStatus status = PutAside();
+  if (!status.ok()) return status;
+  status = Make();
+  if (!status.ok()) Withdraw();
+  return status;
+}
+
+// What a start that was cut off has left, and counts, must not be written over.
+IOStatus WitnessFile::PutAside() {
+  const std::string& dir = lock_->ledger_dir();
+  std::optional<std::string> witness;
+  std::optional<std::string> of_cut_off;
+  IOStatus status = ReadBoth(files_.get(), dir, &witness, &of_cut_off);
+  if (!of_cut_off.has_value()) return IsAbsent(status) ? IOStatus::OK() : status;
+  status = files_->RenameFile(NextWitnessPath(dir), WitnessPath(dir), IOOptions(), nullptr);
+  return status.ok() ? SyncDirectory(files_.get(), dir) : status;
+}
+
+void WitnessFile::Withdraw() {
+  const std::string path = NextWitnessPath(lock_->ledger_dir());
+  if (!files_->FileExists(path, IOOptions(), nullptr).ok()) return;
+  files_->DeleteFile(path, IOOptions(), nullptr).PermitUncheckedError();
+}
+
+IOStatus WitnessFile::Begin() {
   {
     const std::lock_guard writing(write_mutex_);
-    IOStatus status = Make();
+    IOStatus status = Replace();
     if (!status.ok()) return status;
   }
   const std::lock_guard lock(mutex_);
-  floor_written_ = batch_number;
+  floor_written_ = now_.floor;
   first_log_written_ = now_.first_log;
   unsynced_written_ = now_.unsynced;
   begun_ = true;
@@ -96,10 +163,7 @@ IOStatus WitnessFile::Begin(uint64_t batch_number) {
   return IOStatus::OK();
 }
 
-// Under another name first: what there is of an old one stays whole until the new one is.
 IOStatus WitnessFile::Make() {
-  const std::string path = WitnessPath(lock_->ledger_dir());
-  const std::string made = path + ".new";
   ledger::Witness witness;
   {
     const std::lock_guard lock(mutex_);
@@ -114,11 +178,18 @@ IOStatus WitnessFile::Make() {
                   slot);
   }
   std::unique_ptr<rocksdb::FSWritableFile> file;
-  IOStatus status = files_->NewWritableFile(made, rocksdb::FileOptions(), &file, nullptr);
+  IOStatus status = files_->NewWritableFile(NextWitnessPath(lock_->ledger_dir()),
+                                            rocksdb::FileOptions(), &file, nullptr);
   if (status.ok()) status = file->Append(bytes, IOOptions(), nullptr);
   if (status.ok()) status = file->Sync(IOOptions(), nullptr);
   if (status.ok()) status = file->Close(IOOptions(), nullptr);
-  if (status.ok()) status = files_->RenameFile(made, path, IOOptions(), nullptr);
+  return status;
+}
+
+IOStatus WitnessFile::Replace() {
+  const std::string path = WitnessPath(lock_->ledger_dir());
+  IOStatus status =
+      files_->RenameFile(NextWitnessPath(lock_->ledger_dir()), path, IOOptions(), nullptr);
   if (status.ok()) status = SyncDirectory(files_.get(), lock_->ledger_dir());
   if (status.ok()) status = files_->NewRandomRWFile(path, rocksdb::FileOptions(), &file_, nullptr);
   return status;

@@ -28,7 +28,9 @@ namespace nowcalls::store {
 std::string WitnessPath(const std::string& ledger_dir);
 
 // What the file has, with zeros for a slot that the disk does not give back, so that the other
-// still counts. NotFound; another failure: neither slot can be read.
+// still counts. If CURRENT names the manifest of a start that was cut off before its witness was in
+// the place of the one before (WitnessFile::Prepare), it is that of the start. NotFound; another
+// failure: neither slot can be read.
 rocksdb::IOStatus ReadWitnessBytes(rocksdb::FileSystem* files, const std::string& ledger_dir,
                                    std::string* bytes);
 // Nothing when there is no such file. Another failure: it cannot be read.
@@ -46,12 +48,19 @@ class WitnessFile {
   WitnessFile(const WitnessFile&) = delete;
   WitnessFile& operator=(const WitnessFile&) = delete;
 
-  // What the new witness says of logs, see ledger::Witness. REQUIRES: before Begin.
+  // What the new witness says of logs, see ledger::Witness. REQUIRES: before Prepare.
   void SetLogs(uint64_t first_log, bool unsynced);
-  // Puts a new witness in the place of the old one, if any. Data files have everything up to
-  // `batch_number`, and CURRENT names the manifest of the last SetManifest. Nothing is written
-  // before.
-  rocksdb::IOStatus Begin(uint64_t batch_number);
+  // Writes a new witness beside the old one: that data files have everything up to `batch_number`,
+  // as it will be when CURRENT names the manifest of the last SetManifest. From that moment on it
+  // counts, so there is none at which CURRENT has a manifest that no witness knows. Its name is on
+  // the disk with the next sync of the directory, which must come before that moment. Nothing is
+  // written before.
+  rocksdb::IOStatus Prepare(uint64_t batch_number);
+  // Takes it away again: CURRENT is to stay.
+  void Withdraw();
+  // Puts it in the place of the old one, if any, once CURRENT names its manifest. REQUIRES:
+  // Prepare.
+  rocksdb::IOStatus Begin();
   // No batch is answered any more before it is on the disk. On the disk when it returns.
   rocksdb::IOStatus EndUnsynced();
   // So much of this manifest is on the disk.
@@ -69,7 +78,9 @@ class WitnessFile {
   void Run();
   // Whether one of the slots does not know of the last batch.
   bool Due() const { return now_.batch_number > written_before_; }
+  rocksdb::IOStatus PutAside();
   rocksdb::IOStatus Make();
+  rocksdb::IOStatus Replace();
   rocksdb::IOStatus WriteSlot();
 
   const std::shared_ptr<rocksdb::FileSystem> files_;

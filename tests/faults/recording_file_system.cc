@@ -255,6 +255,8 @@ IOStatus RecordingFileSystem::RenameFile(const std::string& from, const std::str
   const std::lock_guard lock(mutex_);
   IOStatus status = FileSystemWrapper::RenameFile(from, to, options, context);
   if (!status.ok()) return status;
+  // One that was there before, of a start that was cut off, has no number yet.
+  if (!names_.contains(old_name)) names_[old_name] = next_file_++;
   const uint64_t number = names_.at(old_name);
   names_.erase(old_name);
   names_[name] = number;

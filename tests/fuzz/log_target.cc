@@ -316,7 +316,8 @@ void CheckShown(const Directory& directory, const Log& log, const Truth& truth) 
   REQUIRE(read.ok() != damaged);
   uint64_t size = 0;
   REQUIRE(views.GetFileSize(Directory::path(), IOOptions(), &size, nullptr).ok() == read.ok());
-  const auto segments = views.Segments("/ledger");
+  std::map<uint64_t, store::LogSegment> segments;
+  REQUIRE(views.FindSegments("/ledger", &segments).ok());
   REQUIRE(segments.contains(7) == read.ok());
   REQUIRE(segments.contains(8) == (log.beside % 8 >= 1 && log.beside % 8 <= 3));
   if (!read.ok()) {

@@ -89,5 +89,65 @@ TEST_CASE_FIXTURE(Fixture,
   }
 }
 
+// A disk whose directories can be made not to be synced.
+class NoDirectorySync : public rocksdb::FileSystemWrapper {
+ public:
+  NoDirectorySync() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "NoDirectorySync"; }
+  rocksdb::IOStatus NewDirectory(const std::string& path, const IOOptions& options,
+                                 std::unique_ptr<rocksdb::FSDirectory>* made,
+                                 rocksdb::IODebugContext* context) override {
+    rocksdb::IOStatus status = FileSystemWrapper::NewDirectory(path, options, made, context);
+    if (status.ok()) *made = std::make_unique<Directory>(std::move(*made), this);
+    return status;
+  }
+
+  bool fails = false;
+
+ private:
+  class Directory : public rocksdb::FSDirectoryWrapper {
+   public:
+    Directory(std::unique_ptr<rocksdb::FSDirectory> target, NoDirectorySync* owner)
+        : FSDirectoryWrapper(std::move(target)), owner_(*owner) {}
+    rocksdb::IOStatus Fsync(const IOOptions& options, rocksdb::IODebugContext* context) override {
+      if (owner_.fails) return rocksdb::IOStatus::IOError("no sync");
+      return FSDirectoryWrapper::Fsync(options, context);
+    }
+
+   private:
+    NoDirectorySync& owner_;
+  };
+};
+
+TEST_CASE("a directory that is not synced for the witness is told of, since nobody else asks") {
+  const testing::TempDir dir;
+  auto lock = LedgerLock::Take(dir.path());
+  REQUIRE(lock.ok());
+  const auto disk = std::make_shared<NoDirectorySync>();
+  std::string told;
+  LedgerFileSystem files(disk, lock->get(), 0, nullptr,
+                         [&](const rocksdb::IOStatus& failure, const std::string& doing) {
+                           told = doing + ": " + failure.ToString();
+                         });
+  REQUIRE(files.Keep(6, /*unsynced=*/true).ok());
+  const auto begin = [&](const std::string& name) {
+    Log file;
+    REQUIRE(files.NewWritableFile(dir.Sub("ledger/" + name), {}, &file, nullptr).ok());
+    return file;
+  };
+  const Log first = begin("000007.log");
+  files.Begun(7);
+  REQUIRE(first->Append("a batch", IOOptions(), nullptr).ok());
+  files.Committed(7, false);
+  const Log second = begin("000009.log");
+  REQUIRE(first->Sync(IOOptions(), nullptr).ok());
+  const Log manifest = begin("MANIFEST-000010");
+  REQUIRE(manifest->Append("an edit", IOOptions(), nullptr).ok());
+  disk->fails = true;
+  REQUIRE(manifest->Sync(IOOptions(), nullptr).ok());
+  CHECK(told == "sync the ledger's directory: IO error: no sync");
+  files.StopHelpers();
+}
+
 }  // namespace
 }  // namespace nowcalls::store

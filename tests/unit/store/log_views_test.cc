@@ -152,7 +152,9 @@ TEST_CASE("what is opened for its size is what is read then, once, and while nob
   CHECK(size() == log.ends[1]);
   CHECK(size() == log.ends[1]);
   CHECK(read() == log.bytes.substr(0, log.ends[1]));
-  CHECK(views.Segments(dir.path()).at(12).end == log.ends[1]);
+  std::map<uint64_t, LogSegment> segments;
+  REQUIRE(views.FindSegments(dir.path(), &segments).ok());
+  CHECK(segments.at(12).end == log.ends[1]);
   // The second is no longer the one whose size was asked for.
   put(log.ends[2]);
   CHECK(read() == log.bytes.substr(0, log.ends[2]));
@@ -380,6 +382,42 @@ TEST_CASE("a log that grows over zeros is shown batch by batch, none in part") {
     REQUIRE(shown == log.bytes.substr(0, whole));
   }
   CHECK(shown == log.bytes);
+}
+
+// Gives no log back that ends with `name`.
+class Unreadable : public rocksdb::FileSystemWrapper {
+ public:
+  explicit Unreadable(std::string name)
+      : FileSystemWrapper(rocksdb::FileSystem::Default()), name_(std::move(name)) {}
+  const char* Name() const override { return "Unreadable"; }
+  rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
+                                        const rocksdb::FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                                        rocksdb::IODebugContext* context) override {
+    if (path.ends_with(name_)) return rocksdb::IOStatus::IOError(path, "Permission denied");
+    return FileSystemWrapper::NewRandomAccessFile(path, options, file, context);
+  }
+
+ private:
+  const std::string name_;
+};
+
+TEST_CASE("a log that cannot be read is a failure, one that is damaged is left out") {
+  const TempDir dir;
+  const Log log = MakeLog(3, 2);
+  WriteStringToFile(dir.Sub("000005.log"), log.bytes);
+  WriteStringToFile(dir.Sub("000006.log"), log.bytes);
+  FlipByte(dir.Sub("000005.log"), 9, 1);
+  std::map<uint64_t, LogSegment> segments;
+  LogViews views(rocksdb::FileSystem::Default(), State::kAtRest);
+  REQUIRE(views.FindSegments(dir.path(), &segments).ok());
+  CHECK(segments.size() == 1);
+  CHECK(segments.contains(6));
+  LogViews refused(std::make_shared<Unreadable>("000006.log"), State::kAtRest);
+  const rocksdb::IOStatus found = refused.FindSegments(dir.path(), &segments);
+  CHECK(found.IsIOError());
+  CHECK(found.ToString().find("000006.log") != std::string::npos);
+  CHECK_FALSE(refused.FindSegments(dir.Sub("nowhere"), &segments).ok());
 }
 
 }  // namespace

@@ -52,16 +52,16 @@ std::vector<uint64_t> PayloadOffsets(const std::string& path);
 
 uint64_t SizeOf(const std::string& path);
 
-// A disk on which no new witness can be made.
+// A disk on which no new witness gets its name.
 class NoWitness : public rocksdb::FileSystemWrapper {
  public:
   NoWitness() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
   const char* Name() const override { return "NoWitness"; }
-  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
-                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
-                                    rocksdb::IODebugContext* context) override {
-    if (path.ends_with("/witness.new")) return rocksdb::IOStatus::IOError(path);
-    return FileSystemWrapper::NewWritableFile(path, options, file, context);
+  rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
+                               const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* context) override {
+    if (from.ends_with("/witness.new")) return rocksdb::IOStatus::IOError(from);
+    return FileSystemWrapper::RenameFile(from, to, options, context);
   }
 };
 

@@ -114,7 +114,8 @@ struct Fixture {
 
 TEST_CASE_FIXTURE(Fixture, "a witness is written soon, and by its end in both places") {
   witness->SetManifest(5, 416);
-  REQUIRE(witness->Begin(7).ok());
+  REQUIRE(witness->Prepare(7).ok());
+  REQUIRE(witness->Begin().ok());
   for (const size_t place : {0, 1}) CHECK(Slot(place)->floor == 7);
   witness->Advance(8);
   CHECK(PollUntil(kPatienceMs, [this] {
@@ -132,9 +133,48 @@ TEST_CASE_FIXTURE(Fixture, "a witness is written soon, and by its end in both pl
   CHECK(reports == 0);
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "a witness that was prepared counts as soon as CURRENT names its manifest") {
+  const auto batch = [this] {
+    std::optional<ledger::WitnessFound> found;
+    REQUIRE(ReadWitness(files.get(), dir.Sub("ledger"), &found).ok());
+    return found.has_value() ? std::optional(found->witness->batch_number) : std::nullopt;
+  };
+  const auto point_to = [this](const std::string& manifest) {
+    testing::WriteStringToFile(dir.Sub("ledger/CURRENT"), manifest + "\n");
+  };
+  point_to("MANIFEST-000005");
+  witness->SetManifest(9, 100);
+  REQUIRE(witness->Prepare(7).ok());
+  CHECK_FALSE(batch().has_value());
+  point_to("MANIFEST-000009");
+  CHECK(batch() == 7);
+  point_to("MANIFEST-000005");
+  witness->SetManifest(5, 100);
+  REQUIRE(witness->Prepare(3).ok());
+  REQUIRE(witness->Begin().ok());
+  CHECK(batch() == 3);
+  witness->Stop();
+  WitnessFile next(files, lock.get(), nullptr);
+  next.SetManifest(9, 100);
+  REQUIRE(next.Prepare(8).ok());
+  CHECK(batch() == 3);
+  point_to("MANIFEST-000009");
+  CHECK(batch() == 8);
+  point_to("MANIFEST-000011");  // Of somebody who knows nothing of it.
+  CHECK(batch() == 3);
+  next.Withdraw();
+  point_to("MANIFEST-000009");
+  CHECK(batch() == 3);
+  // One that is not whole, as a power cut leaves it.
+  testing::WriteStringToFile(dir.Sub("ledger/witness.new"), "\x02");
+  CHECK(batch() == 3);
+}
+
 TEST_CASE_FIXTURE(Fixture, "a place that the disk does not give back leaves the other") {
   witness->SetManifest(5, 416);
-  REQUIRE(witness->Begin(100).ok());
+  REQUIRE(witness->Prepare(100).ok());
+  REQUIRE(witness->Begin().ok());
   witness->Stop();
   const std::array<std::optional<ledger::Witness>, 2> slots{Slot(0), Slot(1)};
   REQUIRE(slots[0].has_value());
@@ -158,7 +198,8 @@ TEST_CASE_FIXTURE(Fixture, "a place that the disk does not give back leaves the 
 
 TEST_CASE_FIXTURE(Fixture, "a floor is in both places when it may be relied on") {
   CHECK(witness->RaiseFloor(3).ok());
-  REQUIRE(witness->Begin(4).ok());
+  REQUIRE(witness->Prepare(4).ok());
+  REQUIRE(witness->Begin().ok());
   for (const uint64_t floor : {6, 5, 9}) {
     REQUIRE(witness->RaiseFloor(floor).ok());
     for (const size_t place : {0, 1}) CHECK(Slot(place)->floor == std::max<uint64_t>(floor, 6));
@@ -167,7 +208,8 @@ TEST_CASE_FIXTURE(Fixture, "a floor is in both places when it may be relied on")
 
 TEST_CASE_FIXTURE(Fixture,
                   "a witness that cannot be written is told once, and no floor is raised") {
-  REQUIRE(witness->Begin(4).ok());
+  REQUIRE(witness->Prepare(4).ok());
+  REQUIRE(witness->Begin().ok());
   files->refuses = true;
   witness->Advance(5);
   CHECK(PollUntil(kPatienceMs, [this] { return reports == 1; }));
@@ -219,7 +261,8 @@ TEST_CASE("a floor that another thread is still writing may not be relied on yet
   REQUIRE(taken.ok());
   const auto files = std::make_shared<HangingFileSystem>();
   WitnessFile witness(files, taken->get(), nullptr);
-  REQUIRE(witness.Begin(4).ok());
+  REQUIRE(witness.Prepare(4).ok());
+  REQUIRE(witness.Begin().ok());
   files->hangs = true;
   std::thread flush([&] { CHECK(witness.RaiseFloor(20).ok()); });
   REQUIRE(PollUntil(kPatienceMs, [&] { return files->hanging > 0; }));
