@@ -2,6 +2,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/counted.h"
 #include "base/exit_codes.h"
 #include "server/logging.h"
 #include "server/server.h"
@@ -76,7 +77,7 @@ void Server::LeaveWorkUndone() {
   const size_t left = engine_.DropWaitingInput();
   if (left == 0) return;
   LogAt(LogLevel::kWarn,
-        "what " + std::to_string(left) + " connections had asked for is not all done after " +
+        "what " + Counted(left, "connection") + " had asked for is not all done after " +
             std::to_string(kDrainWorkMsMax) + " ms, and the rest is left unanswered");
 }
 

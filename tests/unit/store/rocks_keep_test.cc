@@ -233,6 +233,16 @@ class NoNextWitness : public rocksdb::FileSystemWrapper {
   }
 };
 
+// A start that proves the ledger, and ends when it is to keep it, for `disk` refuses that.
+void StartCutOff(const std::string& data_dir, RocksStoreOptions options,
+                 const std::shared_ptr<rocksdb::FileSystem>& disk) {
+  const auto env = rocksdb::NewCompositeEnv(disk);
+  options.env = env.get();
+  const auto store = RocksStore::Open(data_dir, options);
+  REQUIRE_MESSAGE(store.ok(), store.status().ToString());
+  CHECK((*store)->Keep().code() == StatusCode::kIoError);
+}
+
 // What it has read it has written, so a power cut may take the end of the logs that it was read
 // from, which a process that is killed in a commit leaves in memory.
 TEST_CASE("a start that is cut off before its witness has its name leaves a ledger that is whole") {
@@ -257,23 +267,9 @@ TEST_CASE("a start that is cut off before its witness has its name leaves a ledg
       }
     }
     const std::string log = LedgerFiles(killed, ".log").back();
-    {
-      const auto env = rocksdb::NewCompositeEnv(std::make_shared<NoWitness>());
-      options.env = env.get();
-      const auto store = RocksStore::Open(killed, options);
-      REQUIRE_MESSAGE(store.ok(), store.status().ToString());
-      CHECK((*store)->Keep().code() == StatusCode::kIoError);
-      options.env = nullptr;
-    }
+    StartCutOff(killed, options, std::make_shared<NoWitness>());
     fs::resize_file(log, PayloadOffsets(log).back());
-    {
-      const auto env = rocksdb::NewCompositeEnv(std::make_shared<NoNextWitness>());
-      options.env = env.get();
-      const auto store = RocksStore::Open(killed, options);
-      REQUIRE_MESSAGE(store.ok(), store.status().ToString());
-      CHECK((*store)->Keep().code() == StatusCode::kIoError);
-      options.env = nullptr;
-    }
+    StartCutOff(killed, options, std::make_shared<NoNextWitness>());
     const auto reader = RocksStore::OpenForRead(killed);
     REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
     CHECK(DifferenceOf(DumpOf(reader->get()), script.Expected()) == "");
