@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -218,6 +219,25 @@ std::string ParserMessage(std::string_view what) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
+// The line of the first number that no double holds: of these alone the parser does not tell it.
+size_t LineOfOverflow(const std::string& text) {
+  size_t i = 0;
+  while (i < text.size()) {
+    const char c = text[i];
+    char* behind = nullptr;
+    if (c == '"') {
+      i = EndOfJsonString(text, i);
+    } else if (c != '-' && (c < '0' || c > '9')) {
+      ++i;
+    } else if (std::isinf(std::strtod(&text[i], &behind))) {
+      break;
+    } else {
+      i = std::max<size_t>(i + 1, behind - text.data());
+    }
+  }
+  return 1 + std::ranges::count(std::string_view(text).substr(0, i), '\n');
+}
+
 // The first byte behind the comment that begins at `i`; `i`: none does; npos: it is not closed.
 size_t EndOfComment(std::string_view text, size_t i) {
   const std::string_view opening = text.substr(i, 2);
@@ -277,6 +297,10 @@ Result<json> ParseText(std::string_view text) {
   if (const auto excess = Excess(*plain)) return Status::InvalidArgument("JSON " + *excess);
   try {
     return json::parse(*plain);
+  } catch (const json::out_of_range& e) {
+    return Status::InvalidArgument("not valid JSON: line " +
+                                   std::to_string(LineOfOverflow(*plain)) + ": " +
+                                   ParserMessage(e.what()));
   } catch (const json::exception& e) {
     return Status::InvalidArgument("not valid JSON: " + ParserMessage(e.what()));
   }

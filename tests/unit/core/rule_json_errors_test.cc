@@ -233,10 +233,30 @@ TEST_CASE("a text of more values than any set has is refused before documents ar
   CHECK(ErrorOf("[\"" + commas + "\"]") == "rule 1: must be an object");
 }
 
+TEST_CASE("a set of more rules than a server takes is refused, whatever is skipped beside them") {
+  const auto rules = [](uint32_t count) {
+    std::string text = R"([{"resource":"local","count":1})";
+    for (uint32_t i = 1; i <= count; ++i) {
+      text += R"(,{"resource":"r","count":1,"clusterMode":true,"clusterConfig":{"flowId":)" +
+              std::to_string(i) + "}}";
+    }
+    return text + "]";
+  };
+  const auto most = ParseRules(rules(Limits().rules_max));
+  REQUIRE(most.ok());
+  CHECK(most->rules.size() == Limits().rules_max);
+  CHECK(ErrorOf(rules(Limits().rules_max + 1)) ==
+        "more than 200000 rules, the most that a server takes (rules_max)");
+}
+
 TEST_CASE("numbers too large for any type are refused") {
   CHECK(ErrorWith(R"("warmUpPeriodSec":2147483648)").find("warmUpPeriodSec") != std::string::npos);
-  CHECK(ErrorOf(R"([{"resource":"r","count":1e400,"clusterMode":true}])")
-            .starts_with("not valid JSON: number overflow"));
+  CHECK(ErrorOf(R"([{"resource":"r","count":1e400,"clusterMode":true}])") ==
+        "not valid JSON: line 1: number overflow parsing '1e400'");
+  // In its line, whatever numbers, strings and comments are before it.
+  CHECK(ErrorOf("[{\"resource\":\"1e500\",\n\"grade\":-1.5e-400, // 1e600\n\n"
+                "\"count\":-2e400,\n\"grade\":1e700}]") ==
+        "not valid JSON: line 4: number overflow parsing '-2e400'");
 }
 
 TEST_CASE("text that is not UTF-8 is refused, in words that are UTF-8") {
