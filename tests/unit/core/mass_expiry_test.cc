@@ -256,5 +256,26 @@ TEST_CASE("a loop that is late still judges each token by the window of its own 
   CHECK(h.NowCalls(2) == 0);
 }
 
+TEST_CASE("masses that follow each other closely all count, and are told of once a second") {
+  CoreHarness h;
+  h.Rules({Rule(1, 1)});
+  const auto masses_told = [&h](int masses) {
+    for (int i = 0; i < masses; ++i) {
+      for (const SessionSlot session : Crowd(&h, 12, std::to_string(i) + "-")) h.Goodbye(session);
+      h.Pass(100);
+    }
+    const std::string text = h.NoticesText();
+    size_t told = 0;
+    for (size_t at = 0; (at = text.find("mass expiry guard", at)) != std::string::npos; ++at) {
+      ++told;
+    }
+    return told;
+  };
+  CHECK(masses_told(9) == 1);
+  CHECK(h.core().mass_expiries() == 9);
+  CHECK(masses_told(11) == 1);
+  CHECK(h.core().mass_expiries() == 20);
+}
+
 }  // namespace
 }  // namespace nowcalls::core

@@ -2,10 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <string>
 
 #include "base/exit_codes.h"
 #include "base/fingerprint.h"
+#include "base/limits.h"
 #include "server/rule_files.h"
 #include "server/system.h"
 #include "support/process.h"
@@ -46,6 +48,21 @@ TEST_CASE("the sample rule files are valid together, and what they skip is said"
   const std::string description = DescribeRules(texts);
   CHECK(description.find("shop.json: 5 rules for namespace 'shop'\n") != std::string::npos);
   CHECK(description.find("product-search") != std::string::npos);
+}
+
+TEST_CASE("files that have more rules together than a server takes are refused") {
+  const auto file_of = [](const std::string& ns, int64_t first, int64_t last) {
+    LoadedRuleFile loaded;
+    loaded.file = {.name_space = ns, .path = ns + ".json"};
+    for (int64_t flow = first; flow <= last; ++flow) {
+      loaded.parsed.rules.emplace_back().flow_id.value = flow;
+    }
+    return loaded;
+  };
+  const int64_t most = Limits().rules_max;
+  CHECK(CheckRuleFiles({file_of("a", 1, 1'000), file_of("b", 1'001, most)}).ok());
+  CHECK(CheckRuleFiles({file_of("a", 1, 1'000), file_of("b", 1'001, most + 1)}).message() ==
+        "rules: the files have 200001 rules together, and a server takes 200000 (rules_max)");
 }
 
 TEST_CASE("a rule file that is missing or wrong is refused by name") {
