@@ -29,10 +29,10 @@ ParsedCompareOptions ParseCompareOptions(int argc, const char* const* argv) {
                "nowcalls-compare");
   app.footer(kFooter);
   app.add_flag("--quick", options.quick, "Short and small: only to see that it works");
-  const auto* rounds = app.add_option("--rounds", options.sizes.rounds, "Of each scenario [5]")
+  const auto* rounds = app.add_option("--rounds", options.sizes.rounds, "Of each scenario [15]")
                            ->check(CLI::Range(1, kRoundsMax));
   const auto* duration =
-      app.add_option("--duration", options.sizes.duration_s, "Seconds that a load is counted [10]")
+      app.add_option("--duration", options.sizes.duration_s, "Seconds that a load is counted [4]")
           ->check(CLI::Range(0.1, kDurationMax));
   app.add_option("--only", options.only, "Scenarios whose whole name matches this expression")
       ->type_name("REGEX");

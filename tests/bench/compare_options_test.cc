@@ -18,11 +18,11 @@ std::vector<std::string> Names(const Result<std::vector<Scenario>>& scenarios) {
   return names;
 }
 
-TEST_CASE("nowcalls-compare takes five rounds of ten seconds unless told otherwise") {
+TEST_CASE("nowcalls-compare takes fifteen rounds of four seconds unless told otherwise") {
   const ParsedCompareOptions parsed = Parse({});
   REQUIRE(parsed.options.has_value());
-  CHECK(parsed.options->sizes.rounds == 5);
-  CHECK(parsed.options->sizes.duration_s == 10);
+  CHECK(parsed.options->sizes.rounds == 15);
+  CHECK(parsed.options->sizes.duration_s == 4);
   CHECK(parsed.options->sizes.tokens == 1'000'000);
   CHECK(Parse({"--rounds", "3", "--duration", "0.5"}).options->sizes.rounds == 3);
 }

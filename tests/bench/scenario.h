@@ -17,8 +17,10 @@ namespace nowcalls::compare {
 
 // How long and how much.
 struct Sizes {
-  int rounds = 5;
-  double duration_s = 10;
+  // Many short rounds: what the machine does besides changes within minutes, and medians of five
+  // rounds of 10 s differed by a tenth from one run to the next.
+  int rounds = 15;
+  double duration_s = 4;
   double warm_up_s = 2;
   uint32_t open_rate = 100'000;  // Operations a second.
   uint32_t expire_rate = 10'000;
