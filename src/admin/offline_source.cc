@@ -17,12 +17,6 @@ using wire::HistoryRow;
 using wire::SessionRow;
 using wire::TokenRow;
 
-// The level of a global rule, as the server computes it.
-uint64_t GlobalLevel(double count) {
-  constexpr double kLevelMax = 9e18;
-  return static_cast<uint64_t>(std::clamp(count, 0.0, kLevelMax));
-}
-
 Result<RuleRow> RuleRowOf(const ledger::RuleEntry& entry) {
   Result<core::Rule> rule = core::ParseRule(entry.json);
   if (!rule.ok()) {
@@ -60,7 +54,7 @@ void AddRule(const RuleRow& rule, FlowRow* row) {
   row->removed = rule.removed;
   row->draining = rule.draining;
   if (!rule.removed && rule.rule.threshold_type == core::ThresholdType::kGlobal) {
-    row->level = GlobalLevel(rule.rule.count);
+    row->level = static_cast<uint64_t>(core::WholeCalls(rule.rule.count));
   }
 }
 
@@ -159,9 +153,11 @@ Status OfflineSource::Flows(const RowSink<FlowRow>& sink) {
   FlowRows rows;
   Status damage;
   NOWCALLS_RETURN_IF_ERROR(CollectFlows(&rows, &damage));
+  // Sums that lack something look like others.
+  NOWCALLS_RETURN_IF_ERROR(damage);
   progress_->Erase();
   for (const auto& [flow_id, row] : rows) NOWCALLS_RETURN_IF_ERROR(sink(row));
-  return damage;
+  return {};
 }
 
 Result<FlowRow> OfflineSource::Flow(int64_t flow_id) {
@@ -186,6 +182,7 @@ Status OfflineSource::Sessions(const RowSink<SessionRow>& sink) {
     return Status::Ok();
   });
   NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
+  NOWCALLS_RETURN_IF_ERROR(walk.damage());
   progress_->Erase();
   std::vector<uint64_t> ids;
   for (const auto& [id, session] : walk.sessions()) ids.push_back(id);
@@ -193,7 +190,7 @@ Status OfflineSource::Sessions(const RowSink<SessionRow>& sink) {
   for (const uint64_t id : ids) {
     NOWCALLS_RETURN_IF_ERROR(sink(SessionRowOf(walk.sessions().at(id), sums[id])));
   }
-  return walk.damage();
+  return {};
 }
 
 // The ledger has the oldest first, so the last ones that match are held until its end.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
-
 namespace nowcalls::core {
 namespace {
 
@@ -111,9 +109,7 @@ int64_t Core::LevelOf(const Flow& flow) const {
   if (flow.level_by_session) {
     level *= flows_.name_space(flow.name_space).sessions_online;
   }
-  // Counts are whole, so comparing with the floor is comparing with the level.
-  constexpr double kLevelMax = 9e18;
-  return static_cast<int64_t>(std::min(level, kLevelMax));
+  return WholeCalls(level);
 }
 
 int64_t Core::oldest_issued_ms() const {

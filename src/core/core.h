@@ -162,7 +162,7 @@ using RuleSetRefs = std::vector<const RuleSet*>;
 // Something an operator wants to read in the log.
 struct Notice {
   bool warning = false;
-  std::string text;
+  std::string text;  // Begins with what it is about, as engine::Driver::Log demands.
 };
 
 class Core {
@@ -417,7 +417,7 @@ class Core {
   Status CheckRuleLimits(const RuleSetRefs& sets, const absl::flat_hash_set<int64_t>& wanted) const;
   Status CheckFlowLimit(const RuleSetRefs& sets, const absl::flat_hash_set<int64_t>& wanted,
                         size_t rules) const;
-  Status CheckRoomForRules(const RuleSetRefs& sets) const;
+  uint64_t RoomForRules(const RuleSetRefs& sets) const;
   Status CheckRoomForRules(uint64_t bytes) const;
   Status CheckFlowOwners(const RuleSetRefs& sets) const;
   size_t RemoveRulesNotIn(const Turn& turn, const RuleSet& set,
@@ -472,7 +472,7 @@ class Core {
   WaitQueues waiters_;
   bool queues_closed_ = false;
   bool disk_low_ = false;
-  uint64_t rule_bytes_while_low_ = 0;  // JSON of recorded rules since it is.
+  uint64_t rule_bytes_while_low_ = 0;  // JSON of rules by RPC, and of drains, since it is.
   RequestIds requests_;
   // Whose waiters are to be looked at: those of a flow, or of all flows of a namespace that wait
   // for sessions.

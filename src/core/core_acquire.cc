@@ -8,7 +8,6 @@
 #include <cmath>
 #include <utility>
 
-#include "base/check.h"
 #include "core/core.h"
 
 namespace nowcalls::core {
@@ -153,7 +152,7 @@ int64_t Core::CapOf(const Flow& flow) const {
   if (!flow.rule->capped()) return INT64_MAX;
   if (flow.rule->max_per_client > 0) return flow.rule->max_per_client;
   const double share = static_cast<double>(LevelOf(flow)) * flow.rule->max_per_client_percent / 100;
-  return std::max<int64_t>(1, static_cast<int64_t>(share));
+  return std::max<int64_t>(1, WholeCalls(share));
 }
 
 // What the session may be granted under the rule until it is at its cap; INT64_MAX without one.
@@ -173,7 +172,10 @@ WaiterSlot Core::FirstInLine(Flow* flow, size_t queue_class) {
     if (slot == kNoWaiter || flow->shadow) return slot;
     const Waiter& waiter = waiters_.at(slot);
     if (waiter.count > LevelOf(*flow)) {
+      const SessionSlot session = waiter.session;
       waiters_.SetAsideAsTooLarge(slot, &flow->waiters);
+      // It may have come back for all that its session has at the cap, and stood for them.
+      waiters_.ReturnFirstOf(session, CapLeft(*flow, session), &flow->waiters);
       continue;
     }
     const int64_t cap_left = CapLeft(*flow, waiter.session);
@@ -445,7 +447,10 @@ bool Core::GrantWaiter(const Turn& turn, WaiterSlot slot) {
     AnswerLate(turn, slot, Refuse(waiter.flow, TokenStatus::kTooManyRequest, full));
     return true;
   }
-  Count(&flow, [](FlowCounters* c) { ++c->granted_from_queue; });
+  Count(&flow, [&](FlowCounters* c) {
+    ++c->granted_from_queue;
+    if (limit != RefusedBy::kNone) ++c->shadow_refused[static_cast<size_t>(limit)];
+  });
   AnswerLate(turn, slot, Grant(turn, waiter.session, waiter.flow, waiter.count, waiter.request_id));
   return true;
 }

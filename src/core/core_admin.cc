@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "base/check.h"
 #include "core/core.h"
 
 namespace nowcalls::core {
@@ -111,7 +110,9 @@ Result<DrainAnswer> Core::Drain(const Turn& turn, FlowId flow_id, bool on, const
   Flow& flow = flows_.at(slot);
   const DrainAnswer answer{TokenStatus::kOk, flow.now_calls, flow.tokens.size};
   if (flow.draining == on) return answer;
-  if (disk_low_) NOWCALLS_RETURN_IF_ERROR(CheckRoomForRules(RuleToJson(*flow.rule).size()));
+  const uint64_t bytes = disk_low_ ? RuleToJson(*flow.rule).size() : 0;
+  NOWCALLS_RETURN_IF_ERROR(CheckRoomForRules(bytes));
+  rule_bytes_while_low_ += bytes;
   flow.draining = on;
   RecordRule(turn, flow);
   if (on) RefuseWaiters(turn, slot, TokenStatus::kBlocked, RefusedBy::kDraining);

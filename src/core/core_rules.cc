@@ -4,7 +4,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "base/check.h"
 #include "base/text.h"
 #include "core/core.h"
 #include "core/rule_json.h"
@@ -41,7 +40,9 @@ Status Core::ReplaceRules(const Turn& turn, const RuleSetRefs& sets) {
     for (const Rule& rule : set->parsed.rules) wanted.insert(rule.flow_id.value);
   }
   NOWCALLS_RETURN_IF_ERROR(CheckRuleLimits(sets, wanted));
-  NOWCALLS_RETURN_IF_ERROR(CheckRoomForRules(sets));
+  const uint64_t bytes = disk_low_ ? RoomForRules(sets) : 0;
+  NOWCALLS_RETURN_IF_ERROR(CheckRoomForRules(bytes));
+  rule_bytes_while_low_ += bytes;
 
   // All removals come first, so that there is room; a flow that is in the set of another namespace
   // is not removed, but moves there with all that belongs to it.
@@ -183,8 +184,8 @@ Status Core::CheckRoomForRules(uint64_t bytes) const {
       " bytes of it: until there is room they can be removed, but not be more or change");
 }
 
-Status Core::CheckRoomForRules(const RuleSetRefs& sets) const {
-  if (!disk_low_) return {};
+// What the sets that come over the network would write: rules that are new or change.
+uint64_t Core::RoomForRules(const RuleSetRefs& sets) const {
   uint64_t bytes = 0;
   for (const RuleSet* set : sets) {
     if (set->source != kRpcRuleSource) continue;
@@ -196,7 +197,7 @@ Status Core::CheckRoomForRules(const RuleSetRefs& sets) const {
       if (!known) bytes += RuleToJson(rule).size();
     }
   }
-  return CheckRoomForRules(bytes);
+  return bytes;
 }
 
 // How many are no longer the namespace's, those that move included.
@@ -269,12 +270,10 @@ void Core::TrackSessions(Flow* flow) {
 void Core::RecordRule(const Turn& turn, const Flow& flow) {
   auto state = flow.draining ? ledger::RuleState::kDraining : ledger::RuleState::kActive;
   if (flow.removed) state = ledger::RuleState::kRemoved;
-  const std::string json = RuleToJson(*flow.rule);
-  if (disk_low_) rule_bytes_while_low_ += json.size();
   turn.batch->RuleSet({.name_space = flows_.name_space(flow.name_space).name,
                        .flow = flow.id,
                        .state = state,
-                       .json = json});
+                       .json = RuleToJson(*flow.rule)});
 }
 
 void Core::ForgetRule(const Turn& turn, const Flow& flow) const {

@@ -1,7 +1,5 @@
 #include "core/request_ids.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -23,26 +21,20 @@ void RequestIds::RemoveWaiter(SessionId session, uint64_t request_id) {
 
 void RequestIds::Cancel(SessionId session, uint64_t request_id, int64_t until_ms) {
   CancelOrder& order = cancel_orders_[session.value];
-  const auto [known, is_new] = cancelled_.try_emplace(Key{session.value, request_id}, until_ms);
-  if (!is_new && std::exchange(known->second, until_ms) == until_ms) {
-    // Cancelled in this very millisecond: were its entry to stay, forgetting that one would forget
-    // both.
-    const auto twin = std::find(order.rbegin(), order.rend(), std::pair(until_ms, request_id));
-    NOWCALLS_CHECK(twin != order.rend());
-    order.erase(std::next(twin).base());
-    --cancel_entries_;
-  }
-  if (order.empty()) oldest_cancels_.emplace(until_ms, session.value);
-  order.emplace_back(until_ms, request_id);
-  ++cancel_entries_;
+  if (!order.empty()) oldest_cancels_.erase({order.begin()->first.first, session.value});
+  Cancelled& cancelled = cancelled_[Key{session.value, request_id}];
+  if (cancelled.second != 0) order.erase(cancelled);
+  cancelled = {until_ms, ++last_cancel_};
+  order.emplace(cancelled, request_id);
+  oldest_cancels_.emplace(order.begin()->first.first, session.value);
   if (order.size() > of_session_max_) ForgetOldestOf(session.value);
-  if (cancel_entries_ > cancelled_max_) ForgetOneOfAll();
+  if (cancelled_.size() > cancelled_max_) ForgetOneOfAll();
 }
 
 bool RequestIds::IsCancelled(SessionId session, uint64_t request_id, int64_t now_ms) const {
   if (cancelled_.empty()) return false;
   const auto it = cancelled_.find(Key{session.value, request_id});
-  return it != cancelled_.end() && it->second > now_ms;
+  return it != cancelled_.end() && it->second.first > now_ms;
 }
 
 void RequestIds::ForgetCancelled(int64_t now_ms, uint32_t entries_max) {
@@ -72,16 +64,14 @@ void RequestIds::ForgetOneOfAll() {
 void RequestIds::ForgetOldestOf(uint64_t session) {
   const auto order = cancel_orders_.find(session);
   NOWCALLS_CHECK(order != cancel_orders_.end() && !order->second.empty());
-  const auto [until_ms, request_id] = order->second.front();
-  order->second.pop_front();
-  --cancel_entries_;
-  const auto it = cancelled_.find(Key{session, request_id});
-  if (it != cancelled_.end() && it->second == until_ms) cancelled_.erase(it);
-  oldest_cancels_.erase({until_ms, session});
+  const auto [oldest, request_id] = *order->second.begin();
+  order->second.erase(order->second.begin());
+  cancelled_.erase(Key{session, request_id});
+  oldest_cancels_.erase({oldest.first, session});
   if (order->second.empty()) {
     cancel_orders_.erase(order);
   } else {
-    oldest_cancels_.emplace(order->second.front().first, session);
+    oldest_cancels_.emplace(order->second.begin()->first.first, session);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <deque>
 #include <utility>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "core/wait_queues.h"
@@ -49,8 +50,10 @@ class RequestIds {
  private:
   using Key = std::pair<uint64_t, uint64_t>;  // Session, request id.
 
-  // In the order in which they are forgotten. An id that is cancelled again stands there twice.
-  using CancelOrder = std::deque<std::pair<int64_t, uint64_t>>;  // Until when, request id.
+  // Until when it is remembered, and which cancel of all it was.
+  using Cancelled = std::pair<int64_t, uint64_t>;
+  // Request ids in the order in which they are forgotten.
+  using CancelOrder = absl::btree_map<Cancelled, uint64_t>;
 
   void ForgetOldestOf(uint64_t session);
   void ForgetOneOfAll();
@@ -58,11 +61,11 @@ class RequestIds {
   const size_t of_session_max_;
   const size_t cancelled_max_;
   absl::flat_hash_map<Key, WaiterSlot> waiters_;
-  absl::flat_hash_map<Key, int64_t> cancelled_;               // Until when.
+  absl::flat_hash_map<Key, Cancelled> cancelled_;
   absl::flat_hash_map<uint64_t, CancelOrder> cancel_orders_;  // By session; none is empty.
   // The oldest of each session, so that the oldest of all is found.
   absl::btree_set<std::pair<int64_t, uint64_t>> oldest_cancels_;
-  size_t cancel_entries_ = 0;  // In all orders.
+  uint64_t last_cancel_ = 0;
   std::deque<uint64_t> gone_;  // Sessions with an order.
 };
 

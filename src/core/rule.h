@@ -7,7 +7,9 @@
 #ifndef NOWCALLS_CORE_RULE_H_
 #define NOWCALLS_CORE_RULE_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "nowcalls/types.h"
@@ -51,6 +53,16 @@ struct Rule {
   bool capped() const { return max_per_client > 0 || max_per_client_percent > 0; }
   bool operator==(const Rule&) const = default;
 };
+
+// How many whole calls a count, a product of counts or a share of one allows; at least 0 is. What
+// is below a whole number by no more than binary fractions err is that number: 8.2 x 15 is 123.
+inline int64_t WholeCalls(double count) {
+  constexpr double kLevelMax = 9e18;
+  constexpr double kExactMax = 1e15;
+  constexpr double kError = 4 * std::numeric_limits<double>::epsilon();
+  if (count < kExactMax) count += count * kError;
+  return static_cast<int64_t>(std::min(count, kLevelMax));
+}
 
 }  // namespace nowcalls::core
 

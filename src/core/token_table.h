@@ -55,12 +55,14 @@ struct alignas(64) TokenEntry {
   std::array<TokenLink, 3> links;
 
   // When the present hold began, with the grant or the last keep. Exact for 49 days after the
-  // issue; a keep later than that counts as one at their end.
+  // issue; of a later keep only that is known.
   int64_t held_since_ms() const { return issued_ms + held_since_issue_ms; }
+  bool kept_later() const { return held_since_issue_ms == kHeldSinceIssueMsMax; }
   void SetHeldSince(int64_t ms) {
-    held_since_issue_ms = static_cast<uint32_t>(
-        std::clamp<int64_t>(ms - issued_ms, 0, std::numeric_limits<uint32_t>::max()));
+    held_since_issue_ms =
+        static_cast<uint32_t>(std::clamp<int64_t>(ms - issued_ms, 0, kHeldSinceIssueMsMax));
   }
+  static constexpr int64_t kHeldSinceIssueMsMax = std::numeric_limits<uint32_t>::max();
   ledger::Family ledger_family() const { return static_cast<ledger::Family>(family); }
   TokenSlot next(TokenOrder order) const { return links[static_cast<size_t>(order)].next; }
 };

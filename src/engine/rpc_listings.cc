@@ -1,4 +1,5 @@
 // What a request may ask to see: rules, flows, tokens, sessions, history, and the server itself.
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -23,8 +24,10 @@ constexpr size_t kRuleBytesPerCost = 256;  // What it costs to make a row of a r
 // The cursor is the last key looked at. `add_row` returns what that has cost.
 template <typename Map, typename Rows, typename AddRow>
 uint64_t FillPage(const Map& map, const wire::PageParams& page, Rows* rows, AddRow add_row) {
+  using Key = typename Map::key_type;
+  if (page.cursor > static_cast<uint64_t>(std::numeric_limits<Key>::max())) return 0;
   uint64_t last = 0;
-  auto it = map.upper_bound(static_cast<typename Map::key_type>(page.cursor));
+  auto it = map.upper_bound(static_cast<Key>(page.cursor));
   size_t cost = 0;
   for (; it != map.end() && rows->size() < page.limit && cost < kPageCostMax; ++it) {
     cost += add_row(it->second);

@@ -103,6 +103,43 @@ TEST_CASE("shadow mode grants what it would have refused, and counts it by limit
   CHECK(h.Acquire(a, 1).status == TokenStatus::kBlocked);
 }
 
+TEST_CASE("what shadow mode lets go from the queue beyond a limit is counted, too") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 1}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1);
+  AcquireRequest request;
+  request.flow = FlowId{1};
+  request.count = 1;
+  request.wait_ms = 5'000;
+  h.Ask(a, request, 1);
+  h.Ask(a, request, 2);
+  h.Rules({{.flow = 1, .count = 2, .shadow = true}});
+  CHECK(h.NowCalls(1) == 3);
+  const FlowCounters& counters = FlowOf(&h).counters;
+  CHECK(counters.granted_from_queue == 2);
+  CHECK(counters.shadow_refused[static_cast<size_t>(RefusedBy::kLevel)] == 1);
+}
+
+TEST_CASE("decimal counts and shares make the whole numbers they say") {
+  CHECK(WholeCalls(8.2 * 15) == 123);
+  CHECK(WholeCalls(4.6 * 25) == 115);
+  CHECK(WholeCalls(375 * 18.4 / 100) == 69);
+  CHECK(WholeCalls(122.999) == 122);
+  CHECK(WholeCalls(0) == 0);
+  CHECK(WholeCalls(0.5) == 0);
+  CHECK(WholeCalls(9007199254740993) == 9007199254740992);
+  CHECK(WholeCalls(1e300) == 9'000'000'000'000'000'000);
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 8.2, .avg_local = true},
+           {.flow = 2, .count = 375, .max_per_client_percent = 18.4}});
+  SessionSlot last = kNoSession;
+  for (int i = 0; i < 15; ++i) last = h.Hello("c" + std::to_string(i));
+  CHECK(h.Acquire(last, 1).level == 123);
+  h.Take(last, 2, 69);
+  CHECK(h.Acquire(last, 2).refused_by == RefusedBy::kClientCap);
+}
+
 TEST_CASE("shadow mode does not lift the limits of the server") {
   auto options = testing::HarnessOptions();
   options.limits.tokens_max = 1;

@@ -92,6 +92,25 @@ TEST_CASE("while the disk is nearly full rules take so much of it, and can be re
   CHECK(load({{.flow = 2}}).ok());
 }
 
+TEST_CASE("rules of files that change while the disk is nearly full leave the room for drains") {
+  CoreOptions options = testing::HarnessOptions();
+  options.limits.rule_bytes_while_disk_low_max = 2'000;
+  CoreHarness h(options);
+  const auto load = [&](const std::string& source, double count) {
+    RuleSet set;
+    set.name_space = "files";
+    set.source = source;
+    std::vector<testing::RuleOptions> rules;
+    for (int64_t flow = 1; flow <= 50; ++flow) rules.push_back({.flow = flow, .count = count});
+    set.parsed = *ParseRules(RulesJson(rules));
+    return h.core().ReplaceRules(h.turn(), std::vector<RuleSet>{set});
+  };
+  REQUIRE(load("file", 1).ok());
+  h.core().SetDiskLow(true);
+  for (int count = 2; count < 9; ++count) REQUIRE(load("file", count).ok());
+  CHECK(h.core().Drain(h.turn(), FlowId{1}, true, {}).ok());
+}
+
 TEST_CASE("beyond sessions_max a new client is refused, one that is known is not") {
   CoreHarness h(Tiny());
   h.Rules({{.flow = 1, .count = 100, .client_offline_ms = 1000}});

@@ -209,6 +209,21 @@ TEST_CASE(
   CHECK(ids.cancelled() == 0);
 }
 
+TEST_CASE("an id that is cancelled again and again takes one place, and the last time counts") {
+  RequestIds ids(3, 4);
+  ids.Cancel(SessionId{1}, 7, 100);
+  ids.Cancel(SessionId{2}, 1, 100);
+  for (int64_t until_ms = 101; until_ms < 200; ++until_ms) ids.Cancel(SessionId{1}, 8, until_ms);
+  CHECK(ids.cancelled() == 3);
+  CHECK(ids.IsCancelled(SessionId{1}, 7, 99));
+  CHECK(ids.IsCancelled(SessionId{2}, 1, 99));
+  ids.ForgetCancelled(198, 100);
+  CHECK(ids.cancelled() == 1);
+  CHECK(ids.IsCancelled(SessionId{1}, 8, 198));
+  ids.ForgetCancelled(199, 100);
+  CHECK(ids.forget_ms() == INT64_MAX);
+}
+
 TEST_CASE("a session's cancelled ids are not forgotten for another's, until all are too many") {
   RequestIds ids(3, 5);
   const auto remembered = [&](uint64_t session) {

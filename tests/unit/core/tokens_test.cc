@@ -223,6 +223,26 @@ TEST_CASE("a release after resourceTimeout is counted as late") {
   CHECK(h.Ended(1, EndReason::kReleasedLate) == 1);
 }
 
+TEST_CASE("a release soon after a keep is in time, however long the token has been kept") {
+  constexpr int64_t kHourMs = 3'600'000;
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = kHourMs}});
+  const SessionSlot a = h.Hello("a");
+  const TokenId token = h.Take(a, 1);
+  const TokenId late = h.Take(a, 1);
+  for (int64_t hour = 0; hour < int64_t{60} * 24; ++hour) {
+    h.Sleep(kHourMs);
+    REQUIRE(h.Keep(a, token).status == TokenStatus::kOk);
+    REQUIRE(h.Keep(a, late).status == TokenStatus::kOk);
+  }
+  h.Sleep(kHourMs);
+  CHECK(h.Release(a, token) == TokenStatus::kReleaseOk);
+  CHECK(h.Ended(1, EndReason::kReleased) == 1);
+  h.Sleep(1);
+  CHECK(h.Release(a, late) == TokenStatus::kReleaseOk);
+  CHECK(h.Ended(1, EndReason::kReleasedLate) == 1);
+}
+
 TEST_CASE("a release after the deadline and before the sweep is a late release") {
   CoreHarness h;
   h.Rules({{.flow = 1, .resource_timeout_ms = 1000}});

@@ -426,6 +426,30 @@ TEST_CASE("when a session's first waiter asks for too much again, a smaller one 
   CHECK(h.NowCalls(1) == 3);
 }
 
+TEST_CASE(
+    "when a session's first waiter asks for more than the level, a smaller one is thought of") {
+  CoreHarness h;
+  h.Rules({{.flow = 1,
+            .count = 2,
+            .avg_local = true,
+            .resource_timeout_ms = 100'000,
+            .client_offline_ms = 100'000,
+            .max_per_client = 5}});
+  const SessionSlot s = h.Hello("s");
+  const SessionSlot u = h.Hello("u");
+  const SessionSlot x = h.Hello("x");
+  const TokenId of_s = h.Take(s, 1, 5);
+  h.Ask(s, Wait(4, 5000), 1);
+  h.Ask(s, Wait(1, 5000), 2);
+  h.Release(u, h.Take(u, 1));  // Both are looked at, and are at the cap.
+  h.Goodbye(u);
+  h.Goodbye(x);
+  h.Release(s, of_s);  // The first one fits the cap, but the level is 2 now.
+  CHECK(h.LateText() == "2 OK");
+  CHECK(h.NowCalls(1) == 1);
+  CHECK(h.core().waiters() == 1);
+}
+
 TEST_CASE("waiters at a share of the level are looked at when it changes, not with every call") {
   CoreHarness h;
   h.Rules({{.flow = 1,

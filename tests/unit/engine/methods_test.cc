@@ -216,6 +216,10 @@ TEST_CASE("flows and sessions are listed in order, page by page") {
   REQUIRE(rest.rows.size() == 1);
   CHECK(rest.rows[0].flow_id == 2);
   CHECK(rest.next_cursor == 0);
+  out.Clear();
+  // Behind all flow ids there may be.
+  wire::EncodePageRequest(1, Method::kFlows, {.limit = 9, .cursor = uint64_t{1} << 63}, &out);
+  CHECK(Rows<wire::FlowRow>(s.Call(out)).rows.empty());
 
   s.h.Disconnect(s.unnamed);
   out.Clear();
