@@ -13,6 +13,7 @@
 #include "core/rule_json.h"
 #include "core/token_ids.h"
 #include "ledger/codec.h"
+#include "ledger/deadline_bound.h"
 #include "ledger/entities.h"
 #include "ledger/namespace_codec.h"
 
@@ -23,6 +24,27 @@ using ledger::Family;
 using ledger::FamilyName;
 
 constexpr uint64_t kReservedTokensMax = 100'000'000;
+
+using Request = std::pair<uint64_t, uint64_t>;  // A session and one of its request ids.
+
+// Sorted, and each once.
+struct Duplicates {
+  std::vector<uint64_t> fences;
+  std::vector<Request> requests;
+  bool empty() const { return fences.empty() && requests.empty(); }
+};
+
+// Of what is sorted only what occurs more than once, and that once.
+template <typename T>
+std::vector<T> TakeRepeated(std::vector<T>* sorted) {
+  size_t kept = 0;
+  for (size_t i = 1; i < sorted->size(); ++i) {
+    if ((*sorted)[i] != (*sorted)[i - 1]) continue;
+    if (kept == 0 || (*sorted)[kept - 1] != (*sorted)[i]) (*sorted)[kept++] = (*sorted)[i];
+  }
+  sorted->resize(kept);
+  return std::move(*sorted);
+}
 
 std::string Num(uint64_t value) { return std::to_string(value); }
 
@@ -114,8 +136,8 @@ class Verifier : public store::LedgerVisitor {
   Verifier(Problems* problems, VerifyWatcher* watcher) : problems_(problems), watcher_(watcher) {}
 
   // The checks over all records; those of the sums only if the `whole` ledger was walked and all
-  // its tokens could be read. Returns the fences that occur twice, sorted.
-  std::vector<uint64_t> Finish(bool whole);
+  // its tokens could be read. Returns what occurs twice.
+  Duplicates Finish(bool whole);
   // REQUIRES: Finish was called. Without what Problems counts.
   const VerifySummary& summary() const { return summary_; }
 
@@ -138,6 +160,7 @@ class Verifier : public store::LedgerVisitor {
     const Problem problem = UndecodableProblem(what);
     // It may be the entry that would seem to be missing.
     if (problem.family == FamilyName(Family::kHistory)) last_entry_.reset();
+    if (problem.family == FamilyName(Family::kMeta)) bad_meta_ = true;
     problems_->Add(problem);
     return {};
   }
@@ -154,14 +177,15 @@ class Verifier : public store::LedgerVisitor {
   void CheckEnded();
   void CheckTokenId(const ledger::Token& token);
   void CheckAgainstSeal(const ledger::Token& token);
+  void CheckClock();
   void CheckSums();
   bool AllTokensRead() const;
-  std::vector<uint64_t> TakeDuplicates();
 
   Problems* const problems_;
   VerifyWatcher* const watcher_;
   VerifySummary summary_;
   std::set<Family> unreadable_;
+  bool bad_meta_ = false;  // A record of it did not decode.
   std::optional<core::TokenIds> ids_;
   std::optional<ledger::ClockMark> mark_;
   std::optional<ledger::Seal> seal_;
@@ -174,6 +198,7 @@ class Verifier : public store::LedgerVisitor {
   std::optional<ledger::HistoryEntry> last_entry_;
   std::vector<std::pair<uint64_t, uint64_t>> ended_;  // Fence and sequence of each history entry.
   std::vector<uint64_t> fences_;
+  std::vector<Request> requests_;
   uint64_t fence_sum_ = 0;  // Modulo 2^64, as the seal's.
 };
 
@@ -343,8 +368,14 @@ Status Verifier::OnToken(const ledger::Token& token) {
   summary_.now_calls += token.count;
   fences_.push_back(token.fence.value);
   fence_sum_ += token.fence.value;
+  if (token.request_id != 0) requests_.emplace_back(token.session.value, token.request_id);
   CheckTokenId(token);
   CheckAgainstSeal(token);
+  if (token.key.deadline_ms >= ledger::kDeadlineMsEnd) {
+    problems_->AddToken(
+        ProblemKind::kTokenTime, token,
+        "has a deadline that no rule makes: " + std::to_string(token.key.deadline_ms) + " ms");
+  }
   const int64_t span_ms = token.key.deadline_ms - token.issued_ms;
   if (token.key.family > ledger::FamilyForHold(span_ms)) {
     problems_->AddToken(ProblemKind::kTokenFamily, token,
@@ -394,6 +425,14 @@ void Verifier::CheckAgainstSeal(const ledger::Token& token) {
   }
 }
 
+// A batch writes both or, before the first, none.
+void Verifier::CheckClock() {
+  if (mark_.has_value() == seal_.has_value()) return;
+  problems_->AddMeta(ProblemKind::kClock, mark_.has_value() ? ledger::kSealKey : ledger::kClockKey,
+                     mark_.has_value() ? "there is a clock mark, but no seal"
+                                       : "there is a seal, but no clock mark");
+}
+
 void Verifier::CheckSums() {
   const ledger::Seal expected = seal_.value_or(ledger::Seal{});
   const auto compare = [&](std::string_view what, uint64_t found, uint64_t sealed) {
@@ -411,17 +450,6 @@ void Verifier::CheckSums() {
   compare("sum of fences", fence_sum_, expected.live_fence_sum);
 }
 
-// Shrinks fences_ to those that occur more than once.
-std::vector<uint64_t> Verifier::TakeDuplicates() {
-  size_t kept = 0;
-  for (size_t i = 1; i < fences_.size(); ++i) {
-    if (fences_[i] != fences_[i - 1]) continue;
-    if (kept == 0 || fences_[kept - 1] != fences_[i]) fences_[kept++] = fences_[i];
-  }
-  fences_.resize(kept);
-  return std::move(fences_);
-}
-
 // Without the seal, or without some tokens, the sums differ by nobody knows what.
 bool Verifier::AllTokensRead() const {
   return std::none_of(unreadable_.begin(), unreadable_.end(), [](Family family) {
@@ -429,7 +457,8 @@ bool Verifier::AllTokensRead() const {
   });
 }
 
-std::vector<uint64_t> Verifier::Finish(bool whole) {
+Duplicates Verifier::Finish(bool whole) {
+  if (whole && !bad_meta_ && !unreadable_.contains(Family::kMeta)) CheckClock();
   if (whole && !unreadable_.contains(Family::kRules)) {
     for (const auto& [name, entry] : empty_namespaces_) {
       problems_->AddNamespace(entry, "has no active rule");
@@ -452,14 +481,15 @@ std::vector<uint64_t> Verifier::Finish(bool whole) {
     problems_->AddSession(ProblemKind::kDuplicateFence, sessions_.at(id),
                           "has the number of a token's fence");
   }
-  return TakeDuplicates();
+  std::sort(requests_.begin(), requests_.end());
+  return {TakeRepeated(&fences_), TakeRepeated(&requests_)};
 }
 
-// The second walk: which records carry the fences that occur twice.
+// The second walk: which records carry what occurs twice.
 class DuplicateFinder : public store::LedgerVisitor {
  public:
-  DuplicateFinder(const std::vector<uint64_t>& fences, Problems* problems)
-      : fences_(fences), problems_(problems) {}
+  DuplicateFinder(const Duplicates& duplicates, Problems* problems)
+      : duplicates_(duplicates), problems_(problems) {}
 
   Status OnFormat(const ledger::Format& /*format*/) override { return {}; }
   Status OnClock(const ledger::ClockMark& /*mark*/) override { return {}; }
@@ -470,15 +500,22 @@ class DuplicateFinder : public store::LedgerVisitor {
   Status OnBadRecord(Status /*what*/) override { return {}; }
   Status OnUnreadable(Family /*family*/, Status /*what*/) override { return {}; }
   Status OnToken(const ledger::Token& token) override {
-    if (std::binary_search(fences_.begin(), fences_.end(), token.fence.value)) {
+    const auto& [fences, requests] = duplicates_;
+    if (std::binary_search(fences.begin(), fences.end(), token.fence.value)) {
       problems_->AddToken(ProblemKind::kDuplicateFence, token,
                           "has a fence that another token has too");
+    }
+    if (std::binary_search(requests.begin(), requests.end(),
+                           Request(token.session.value, token.request_id))) {
+      problems_->AddToken(
+          ProblemKind::kRequestId, token,
+          "has a request id that another token of its session has too: " + Num(token.request_id));
     }
     return {};
   }
 
  private:
-  const std::vector<uint64_t>& fences_;
+  const Duplicates& duplicates_;
   Problems* const problems_;
 };
 
@@ -495,6 +532,7 @@ std::string_view ProblemName(ProblemKind kind) {
     case ProblemKind::kTokenSession: return "token_session";
     case ProblemKind::kTokenRule: return "token_rule";
     case ProblemKind::kDuplicateFence: return "duplicate_fence";
+    case ProblemKind::kRequestId: return "request_id";
     case ProblemKind::kWatermark: return "watermark";
     case ProblemKind::kSession: return "session";
     case ProblemKind::kDuplicateClient: return "duplicate_client";
@@ -516,7 +554,7 @@ Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max, const P
   const bool ended_early = loaded.code() == StatusCode::kCorruption;
   if (!loaded.ok() && !ended_early) return loaded;
   if (ended_early) problems.Add({ProblemKind::kUnreadable, "", "", loaded.message()});
-  const std::vector<uint64_t> duplicates = verifier.Finish(/*whole=*/!ended_early);
+  const Duplicates duplicates = verifier.Finish(/*whole=*/!ended_early);
   if (!duplicates.empty()) {
     DuplicateFinder finder(duplicates, &problems);
     const Status again = store->Load(&finder);

@@ -2,9 +2,12 @@
 //
 // Thread: one. Holds the rules' flow ids, the sessions, fence and number of each entry of the
 // history, and 8 bytes a token: the fences, sorted at the end to find those that occur twice. The
-// seal tells how many there are, so they are allocated once. Token ids need no memory: an id is a
-// permutation of the fence, so that equal ids with different fences are found one by one. Only a
-// ledger with duplicates is read a second time, to name the records.
+// seal tells how many there are, so they are allocated once. A token with a request id takes 16
+// bytes more, for the same purpose. Token ids need no memory: an id is a permutation of the fence,
+// so that equal ids with different fences are found one by one. Only a ledger with duplicates is
+// read a second time, to name the records.
+//
+// All that makes a server refuse a ledger (FORMAT.md, "How recovery reads it") is a problem here.
 //
 // Beyond that every record decodes, the relations between records are checked (FORMAT.md). Tokens
 // below the watermark, which the store hides from a server, are shown to who only reads, and are a
@@ -31,18 +34,19 @@ enum class ProblemKind {
   kUnreadable,       // A family cannot be read on; its records from there on are not checked.
   kTokenId,          // token_id is not the permutation of the fence.
   kTokenFamily,      // The token may be held for less time than its family is for.
-  kTokenTime,        // Issued after the last batch was sealed.
+  kTokenTime,        // Issued after the last batch was sealed, or a deadline that no rule makes.
   kTokenFence,       // Not below the seal's next_fence.
   kTokenSession,     // Its session is not in the ledger.
   kTokenRule,        // Its flow has no rule in the ledger, not even one that was removed.
   kDuplicateFence,   // Two tokens, or a token and a session, have one number.
+  kRequestId,        // Two tokens of a session have one request id.
   kWatermark,        // A deadline below it, or it lies after the seal.
   kSession,          // Id, name or time of a session.
   kDuplicateClient,  // Two sessions of one client id in a namespace.
   kRule,             // JSON that is no rule, a rule of another flow, or one kept for no token.
   kDuplicateFlow,    // Two namespaces own one flow id.
   kNamespace,        // Its name or source, or a record of it without a rule.
-  kClock,            // The clock mark lies after the seal.
+  kClock,            // The clock mark lies after the seal, or one of the two is missing.
   kHistory,          // An entry that is missing, or that tells of what cannot have happened.
   kSeal,             // The live tokens are not those the last batch was sealed over.
 };

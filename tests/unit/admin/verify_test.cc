@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ledger/deadline_bound.h"
 #include "unit/admin/ledger_builder.h"
 
 namespace nowcalls::admin {
@@ -110,6 +111,75 @@ TEST_CASE("a token in two families is found, and both records are named") {
   CHECK(found.problems[1].family == "tokens_medium");
   CHECK(found.problems[1].detail.find("fence 11) has a fence that another token has too") !=
         std::string::npos);
+}
+
+TEST_CASE("two tokens of a session with one request id are found, and both records are named") {
+  LedgerBuilder builder = SampleLedger();
+  ledger::Token token = builder.MakeToken(13, 101, 1, kSealedMs - 300);
+  token.request_id = 77;
+  builder.Token(token);
+  SUBCASE("of one session") {
+    token = builder.MakeToken(14, 101, 1, kSealedMs - 200);
+    token.request_id = 77;
+    const Found found = VerifyLedger(builder.Token(token));
+    REQUIRE(found.Kinds() == "request_id, request_id");
+    CHECK(found.problems[0].detail.ends_with(
+        "fence 13) has a request id that another token of its session has too: 77"));
+    CHECK(found.problems[1].detail.find("fence 14)") != std::string::npos);
+  }
+  SUBCASE("each has one of its own") {
+    token = builder.MakeToken(14, 101, 1, kSealedMs - 200);
+    token.request_id = 78;
+    CHECK(VerifyLedger(builder.Token(token)).Kinds().empty());
+  }
+  SUBCASE("another session may use the same") {
+    token = builder.MakeToken(14, 101, 2, kSealedMs - 200);
+    token.request_id = 77;
+    CHECK(VerifyLedger(builder.Token(token)).Kinds().empty());
+  }
+}
+
+TEST_CASE("a deadline that no rule makes is found") {
+  LedgerBuilder builder = SampleLedger();
+  ledger::Token token = builder.MakeToken(13, 101, 1, kSealedMs - 100);
+  token.key.deadline_ms = ledger::kDeadlineMsEnd - 1;
+  CHECK(VerifyLedger(LedgerBuilder(builder).Token(token)).Kinds().empty());
+  token.key.deadline_ms = ledger::kDeadlineMsEnd;
+  const Found found = VerifyLedger(builder.Token(token));
+  REQUIRE(found.Kinds() == "token_time");
+  CHECK(found.problems[0].detail.ends_with(
+      "has a deadline that no rule makes: " + std::to_string(ledger::kDeadlineMsEnd) + " ms"));
+}
+
+TEST_CASE("a clock mark without a seal, or a seal without a clock mark, is found") {
+  // Shows no more than one of the two.
+  class HalfStore : public OddStore {
+   public:
+    HalfStore(bool clock, bool broken)
+        : OddStore(SampleLedger(), nullptr), clock_(clock), broken_(broken) {}
+    Status Load(store::LedgerVisitor* visitor) override {
+      if (broken_) {
+        NOWCALLS_RETURN_IF_ERROR(
+            visitor->OnBadRecord(Status::Corruption("default, key 636c: it is short")));
+      }
+      ledger::ClockMark mark;
+      ledger::Seal seal;
+      return clock_ ? visitor->OnClock(mark) : visitor->OnSeal(seal);
+    }
+
+   private:
+    const bool clock_;
+    const bool broken_;
+  };
+  HalfStore no_seal(/*clock=*/true, /*broken=*/false);
+  const Found without_seal = VerifyStore(&no_seal);
+  REQUIRE(without_seal.Kinds() == "clock");
+  CHECK(without_seal.problems[0].detail == "there is a clock mark, but no seal");
+  HalfStore no_clock(/*clock=*/false, /*broken=*/false);
+  CHECK(VerifyStore(&no_clock).problems.at(0).detail == "there is a seal, but no clock mark");
+  // It may be the record that does not decode.
+  HalfStore broken(/*clock=*/false, /*broken=*/true);
+  CHECK(VerifyStore(&broken).Kinds() == "undecodable");
 }
 
 TEST_CASE("a session with the number of a fence is found") {
