@@ -9,20 +9,22 @@
 // Times are milliseconds on the ledger clock, which starts as Unix time, never goes back, and goes
 // on across restarts. Durations are milliseconds.
 //
-// Thread: the server's loop. A call must be quick (it is made for every expired token, up to
-// sweep-keys-max in a row, 1000 by default), must not block, and must decide by its arguments alone
-// if replays are to give the same results. The strategy outlives the server that uses it.
+// Thread: the server's loop. A call must be quick (it is made for every expired token, up to 2000
+// in a turn of the loop), must not block, and must decide by its arguments alone if replays are to
+// give the same results. The strategy outlives the server that uses it.
 //
 // The server uses the strategy in core::CoreOptions::expire_strategy, and a DefaultExpireStrategy
 // with the configured options when there is none. README.md, "How tokens end", explains the two
-// graces of the default with an example. `--expire-strategy` chooses; its names are read in
-// src/server/settings.cc (ParseExpireStrategy), where one of your own gets one. There the options
-// of a DefaultExpireStrategy are config->core.restart_grace_ms and .mass_expiry_factor.
+// graces of the default with an example. `--expire-strategy` chooses by name, which the server
+// shows in its log and in `info`; the names are read in src/server/settings.cc
+// (ParseExpireStrategy), where one of your own gets one. There the options of a
+// DefaultExpireStrategy are config->core.restart_grace_ms and .mass_expiry_factor.
 //
 // A strategy of your own, which never takes the tokens of flow 7 from a holder that is online. Its
 // default_ has the default options; give it those of the server for what was configured as
 // restart-grace-ms and mass-expiry-factor to stay in force. That is complete when all settings have
-// been read, so build it where the server is made (server/server.cc) if it needs them.
+// been read, and used when the ledger is recovered, so if it needs them build it in between, in Run
+// of src/server/bootstrap.cc.
 //
 //   class PatientWithSeven : public nowcalls::ExpireStrategy {
 //    public:

@@ -35,9 +35,10 @@ enum class ConnectionState : uint8_t {
 };
 
 // What an open connection's input waits for; while it waits, the driver does not read. Those that
-// wait for kTurn, kWork, kBatch or kCommit stand in the queue of that name, and in no other.
+// wait for a turn, work, the batch or a commit stand in the queue of that name (for_turn, for_work,
+// for_batch, for_commit), and in no other.
 //
-//   kNothing -> any other -> kTurn -> kNothing, or any other if it still cannot go on
+//   kNothing -> any other -> kForTurn -> kNothing, or any other if it still cannot go on
 //               kForCommit -> kForWork
 enum class InputWaits : uint8_t {
   kNothing,     // Messages are taken as they come.

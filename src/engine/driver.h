@@ -59,6 +59,9 @@ class Driver {
   // kResourceExhausted: one is under way, or none is begun any more.
   virtual Status BeginBackup(const BackupJob& job) = 0;
 
+  // The first word says what the line is about, and so how many of its kind a second are told:
+  // "connection" and "client" what one peer did, "administrator" and "namespace" what was changed
+  // (server/log_limiter.h); any other line is told always, so no peer may cause one at will.
   virtual void Log(LogLevel level, std::string_view message) = 0;
 };
 

@@ -1,4 +1,5 @@
-// RuleIntake: the RuleSink in front of a core. All rules come in through it, but those of recovery.
+// RuleIntake: the RuleSink in front of a core. All rules come in through it, but those of recovery
+// and of the rule files at start, which Engine::LoadRules gives to the core as they are.
 //
 // Thread: loop, Check excepted. What it puts in force is recorded in the open commit batch.
 #ifndef NOWCALLS_ENGINE_RULE_INTAKE_H_

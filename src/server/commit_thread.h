@@ -25,6 +25,7 @@
 #include "server/commit_pace.h"
 #include "server/commit_watch.h"
 #include "server/config.h"
+#include "server/loop_limits.h"
 #include "server/worker_thread.h"
 #include "store/store.h"
 
@@ -62,8 +63,6 @@ class CommitThread {
 
   // There is nothing that is to come to the disk, and commits have been quick lately.
   bool idle_and_quick() const { return !busy() && pace_.quick(); }
-
-  static constexpr int kBatchesMax = 2;
 
   // REQUIRES: !full(). `batch` is sealed and stays as it is until `done`, or until it is taken
   // back.

@@ -43,11 +43,22 @@ Status CheckNoFlag(const std::string& flag, const std::string& value) {
                                  " if a file of that name is meant");
 }
 
+// Of a switch that was given another value than true, which CLI11 takes as none.
+std::string AboutSwitch(const std::string& flag) {
+  std::string text = flag + " is a switch: give it alone, or leave it out";
+  for (const Setting& setting : Settings()) {
+    if (setting.flag() != flag) continue;
+    text += "; false can only be told by " + setting.environment() + " or as " +
+            setting.toml_key() + " in the configuration file";
+  }
+  return text;
+}
+
 // CLI11's texts about values, in other words.
 std::string Explain(const CLI::ParseError& error) {
   const std::string_view text = error.what();
   const std::string flag(text.substr(0, text.find_first_of(": ")));
-  if (text.ends_with("disallowed flag override")) return "--" + flag + " takes no value";
+  if (text.ends_with("disallowed flag override")) return AboutSwitch("--" + flag);
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return std::string(text);
   return flag + (text.ends_with("missing") ? " needs a value" : " is given more than once");
 }

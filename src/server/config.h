@@ -57,6 +57,7 @@ struct ServerConfig {
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
   core::CoreOptions core;  // Carries the limits; the ledger fills in its token_id_key.
+  std::string expire_strategy_name = "default";  // Of core.expire_strategy.
 };
 
 enum class Command { kServe, kCheckConfig, kHelp, kVersion };

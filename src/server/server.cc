@@ -17,8 +17,6 @@
 namespace nowcalls::server {
 namespace {
 
-// The loop's timers stand still while the machine is suspended; the ledger clock does not.
-constexpr int64_t kSleepMsMax = 5'000;
 // Those who open all connections there are must not lock the operator out, who can come from the
 // machine itself. Of few connections a tenth.
 constexpr uint32_t kReservedConnections = 16;
@@ -30,15 +28,12 @@ constexpr size_t kFailureBytesMax = 1024;
 // an fdatasync takes.
 constexpr size_t kEarlyRecordsMin = 256;
 
-// How often the loop looks around while input waits for a commit.
-constexpr int64_t kHeldPollMs = 10;
-
 engine::EngineOptions MakeEngineOptions(const ServerConfig& config) {
   return {.limits = config.core.limits,
           .version = NOWCALLS_VERSION,
           .durability = config.durability.ToString(),
           .data_dir = config.data_dir,
-          .expire_strategy = ExpireStrategyName(config)};
+          .expire_strategy = config.expire_strategy_name};
 }
 
 }  // namespace

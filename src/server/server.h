@@ -12,8 +12,8 @@
 // connections, close the store, close every handle; Run returns. If a look at a rule file is still
 // under way then, the process ends with exit code 0 instead.
 // Failure modes: a failed commit, sync or scan ends the process with exit code 74 at once, and so
-// does a drain that takes longer than kDrainMsMax. A second signal ends it at once with exit code
-// 1; that loses nothing acknowledged, as kill -9 does not.
+// does a drain that takes longer than kDrainMsMax (loop_limits.h). A second signal ends it at once
+// with exit code 1; that loses nothing acknowledged, as kill -9 does not.
 #ifndef NOWCALLS_SERVER_SERVER_H_
 #define NOWCALLS_SERVER_SERVER_H_
 
@@ -43,6 +43,7 @@
 #include "server/file_rule_source.h"
 #include "server/listener.h"
 #include "server/log_limiter.h"
+#include "server/loop_limits.h"
 #include "server/loop_rule_sink.h"
 #include "server/recovery.h"
 #include "server/rule_files.h"
@@ -53,9 +54,6 @@ namespace nowcalls::server {
 
 class Server final : public engine::Driver, public Connection::Owner {
  public:
-  static constexpr int64_t kDrainMsMax = 10'000;
-  // A drain does what was read for so long; what is left of it then is not answered.
-  static constexpr int64_t kDrainWorkMsMax = 2'000;
   // A connection that is being closed has this long to read its last replies when the server ends,
   // and in any case to close its end when it has read them.
   static constexpr int64_t kCloseMsMax = 2'000;

@@ -1,7 +1,6 @@
 // The orderly end: from the first signal to the last closed handle.
 #include <string>
 
-#include "base/check.h"
 #include "base/counted.h"
 #include "base/exit_codes.h"
 #include "server/logging.h"

@@ -109,18 +109,22 @@ Status ParsePortFile(const std::string& text, ServerConfig* config) {
 
 Status ParseDurability(const std::string& text, ServerConfig* config) {
   constexpr std::string_view kPrefix = "interval:";
+  store::Durability mode = store::Durability::kSync;
   int64_t interval_ms = 0;
   if (text == "sync") {
-    config->durability = {store::Durability::kSync, 0};
+    mode = store::Durability::kSync;
   } else if (text == "none") {
-    config->durability = {store::Durability::kNone, 0};
+    mode = store::Durability::kNone;
   } else if (text.starts_with(kPrefix) && ParseNumber(text.substr(kPrefix.size()), &interval_ms) &&
              interval_ms >= 1 && interval_ms <= kIntervalMsMax) {
-    config->durability = {store::Durability::kInterval, interval_ms};
+    mode = store::Durability::kInterval;
   } else {
     return MustBe("sync, none or interval:MS with MS from 1 to " + std::to_string(kIntervalMsMax),
                   text);
   }
+  // Its other member is a setting of its own.
+  config->durability.mode = mode;
+  config->durability.interval_ms = interval_ms;
   return Status::Ok();
 }
 
@@ -209,6 +213,7 @@ Status ParseExpireStrategy(const std::string& text, ServerConfig* config) {
   if (text != "default" && text != "strict") return MustBe("default or strict", text);
   config->core.expire_strategy =
       text == "strict" ? std::make_shared<StrictExpireStrategy>() : nullptr;
+  config->expire_strategy_name = text;
   return Status::Ok();
 }
 
@@ -308,7 +313,8 @@ void AddControl(std::vector<Setting>* table) {
   table->push_back(Text("expire-strategy", kControl, "NAME",
                         "default: spare tokens after restarts and network cuts; strict: reclaim "
                         "at once.",
-                        ParseExpireStrategy, ExpireStrategyName));
+                        ParseExpireStrategy,
+                        [](const ServerConfig& c) { return c.expire_strategy_name; }));
   table->push_back(Integer("mass-expiry-percent", kControl, "N",
                            "When this part of the clients that hold tokens goes offline within "
                            "clientOfflineTime, it is taken for a network cut; 0: never.",
@@ -399,10 +405,6 @@ int FindTomlKey(std::string_view key) {
   const auto found = std::find_if(table.begin(), table.end(),
                                   [&](const Setting& s) { return s.toml_key() == key; });
   return found == table.end() ? -1 : static_cast<int>(found - table.begin());
-}
-
-std::string ExpireStrategyName(const ServerConfig& config) {
-  return config.core.expire_strategy == nullptr ? "default" : "strict";
 }
 
 }  // namespace nowcalls::server

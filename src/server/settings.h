@@ -46,9 +46,6 @@ const std::vector<Setting>& Settings();
 // The position in Settings() of the setting with this TOML key, or -1.
 int FindTomlKey(std::string_view key);
 
-// "default" or "strict".
-std::string ExpireStrategyName(const ServerConfig& config);
-
 }  // namespace nowcalls::server
 
 #endif  // NOWCALLS_SERVER_SETTINGS_H_

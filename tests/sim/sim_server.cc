@@ -4,16 +4,18 @@
 #include <utility>
 
 #include "base/check.h"
+#include "server/loop_limits.h"
 #include "wire/client_messages.h"
 #include "wire/rows.h"
 
 namespace nowcalls::sim {
 namespace {
 
-constexpr size_t kCommitsMax = 2;       // server::CommitThread::kBatchesMax
-constexpr int64_t kSleepMsMax = 5'000;  // As in server/server.cc.
-constexpr int64_t kHeldPollMs = 10;
-constexpr int64_t kTerminateMsMax = 10'000;  // server::Server::kDrainMsMax
+using server::kBatchesMax;
+using server::kDrainMsMax;
+using server::kDrainWorkMsMax;
+using server::kHeldPollMs;
+using server::kSleepMsMax;
 constexpr engine::ConnectionId kNobody = UINT32_MAX;
 
 // The store as recovery sees it.
@@ -159,8 +161,8 @@ void SimServer::Terminate() {
   world_.faults->Count(Fault::kTerminate);
   world_.trace->Add("server: SIGTERM");
   process_->terminating = true;
-  Hindered(kTerminateMsMax);
-  process_->terminate_by_ms = Now().ms + kTerminateMsMax;
+  Hindered(kDrainMsMax);
+  process_->terminate_by_ms = Now().ms + kDrainMsMax;
   process_->engine.BeginDrain(Now());
   for (const auto& [id, link] : process_->links) world_.network->link(link).reading = false;
   RequestTurn(world_.timeline->now_us());
@@ -416,6 +418,8 @@ bool SimServer::ContinueTerminating() {
     Die(Fault::kCrash);
     return false;
   }
+  const bool works = Now().ms < process.terminate_by_ms - (kDrainMsMax - kDrainWorkMsMax);
+  if (!process.disconnecting && !works) process.engine.DropWaitingInput();
   if (!process.disconnecting && process.engine.idle()) {
     process.disconnecting = true;
     for (const auto& [id, link] : process.links) {
@@ -457,7 +461,7 @@ bool SimServer::commits_idle() const {
 // True: it is done already, or the process has died of it.
 bool SimServer::BeginCommit(bool may_be_inline) {
   Process& process = *process_;
-  if (process.commits.size() + process.commits_done >= kCommitsMax) return false;
+  if (process.commits.size() + process.commits_done >= kBatchesMax) return false;
   const ledger::CommitBatch* batch = process.engine.BeginCommit(Clocks(), Now());
   if (batch == nullptr) return false;
   const bool free = commits_idle() && !process.applying && !hold_commits_;

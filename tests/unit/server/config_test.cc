@@ -53,6 +53,36 @@ TEST_CASE("every default of the table is accepted by its own setting") {
   }
 }
 
+// A value that the setting takes and that is not its default.
+std::string OtherValue(const Setting& setting) {
+  const ServerConfig defaults;
+  for (const char* text :
+       {"true", "7", "none", "json", "debug", "strict", "a=/b.json", "[::1]:9", "3", "20000000"}) {
+    ServerConfig config;
+    if (!setting.set({text}, &config).ok()) continue;
+    if (setting.get(config) != setting.get(defaults)) return text;
+  }
+  FAIL("no value for ", setting.name);
+  return {};
+}
+
+TEST_CASE("no setting changes another, in whatever order they are read") {
+  const ServerConfig defaults;
+  for (const Setting& first : Settings()) {
+    const std::string value = OtherValue(first);
+    ServerConfig config;
+    REQUIRE(first.set({value}, &config).ok());
+    const std::string shown = first.get(config);
+    for (const Setting& second : Settings()) {
+      if (second.name == first.name) continue;
+      CAPTURE(first.name);
+      CAPTURE(second.name);
+      CHECK(second.set({OtherValue(second)}, &config).ok());
+      CHECK(first.get(config) == shown);
+    }
+  }
+}
+
 TEST_CASE("flags beat the environment, which beats the file, which beats the defaults") {
   const testing::TempDir dir;
   const std::string file = dir.Sub("nowcalls.toml");
@@ -254,10 +284,15 @@ TEST_CASE("a value that a shell left empty is refused, and takes no other argume
   CHECK_FALSE(Read({"--data-dir", ""}).ok());
 }
 
-TEST_CASE("a switch takes no value on the command line, so that false cannot mean true") {
-  CHECK(ErrorOf(Read({"--insecure-listen=false", "--listen", "0.0.0.0:1"})) ==
-        "--insecure-listen takes no value");
-  CHECK(ErrorOf(Read({"--check-config=false"})) == "--check-config takes no value");
+TEST_CASE("a switch takes no other value than true, so that false cannot mean true") {
+  for (const char* flag : {"--insecure-listen=false", "--insecure-listen=maybe"}) {
+    CHECK(ErrorOf(Read({flag, "--listen", "0.0.0.0:1"})) ==
+          "--insecure-listen is a switch: give it alone, or leave it out; false can only be told "
+          "by NOWCALLS_INSECURE_LISTEN or as insecure_listen in the configuration file");
+  }
+  CHECK(ErrorOf(Read({"--check-config=false"})) ==
+        "--check-config is a switch: give it alone, or leave it out");
+  CHECK(Read({"--insecure-listen=true", "--listen", "0.0.0.0:1"}).ok());
   CHECK(Read({"--insecure-listen", "--listen", "0.0.0.0:1"}).ok());
 }
 
