@@ -39,8 +39,11 @@ constexpr char kFooter[] =
     "count from when a request was due. An acquire and its release are two operations.\n\n"
     "A terminal gets a table, a file or pipe one JSON object; --format table|json says "
     "otherwise.\n\n"
-    "Exit codes: 0 done; 1 the server refused, could not keep up, or answered errors; 64 usage is\n"
-    "wrong; 69 the server cannot be reached or was lost; 74 input or output failed.\n";
+    "Exit codes: 0 done; 1 the server refused (the rules, every acquire of a load, one of fill),\n"
+    "could not keep up, or answered errors; 64 usage is wrong; 69 the server cannot be reached,\n"
+    "was lost, or hung at the end; 74 input or output failed.\n"
+    "SIGINT or SIGTERM while a run counts: it shows its figures and exits as if its time were\n"
+    "over. Before that it exits with 1, as fill always does if it has not all its tokens.\n";
 
 template <typename T>
 T RequireValue(const std::string& option, const Result<T>& result) {
@@ -254,9 +257,10 @@ class Parser {
                        &options_.hold_ms);
     AddSeconds(&app_, "--duration", "How long is counted [10]", 0.1, &options_.duration_ms);
     AddSeconds(&app_, "--warm-up", "Load before that is not counted [1]", 0, &options_.warm_up_ms);
-    AddNumber<int64_t>(&app_, "--behind-max-ms", "MS",
-                       "Open loop: give up when a request is so late [10000]", 1, kBehindMsMax,
-                       &options_.behind_ms_max);
+    AddNumber<int64_t>(
+        &app_, "--behind-max-ms", "MS",
+        "Open loop: give up when a request is not answered so long after it was due [10000]", 1,
+        kBehindMsMax, &options_.behind_ms_max);
     AddNumber<uint32_t>(&app_, "--expire-rate", "N",
                         "Besides, acquire N tokens a second that expire [0]", 0, kInFlightMax,
                         &options_.expire_rate);
@@ -269,8 +273,9 @@ class Parser {
     CLI::App* fill = app_.add_subcommand(
         "fill", "Acquire tokens and leave them, for measuring memory and recovery");
     fill->footer(
-        "The rules stay. The tokens belong to the client id nowcalls-bench-fill and "
-        "outlive its connections.\n");
+        "The rules stay. The tokens belong to the client id nowcalls-bench-fill and outlive its\n"
+        "connections. A load of the same flows replaces their rules, and the tokens end within\n"
+        "seconds; one with another --first-flow leaves them alone.\n");
     AddCommon(fill);
     AddFlows(fill);
     AddNumber<uint64_t>(fill, "--tokens", "N", "How many", 1, kTokensMax, &options_.tokens);

@@ -1,6 +1,7 @@
 #include "bench/commands.h"
 
 #include <string>
+#include <system_error>
 
 #include "base/exit_codes.h"
 #include "base/text.h"
@@ -32,15 +33,15 @@ int Fail(const Status& status, const Streams& streams) {
   return ExitCodeOf(status.code());
 }
 
-// Whether the run did all that was asked for. Refusals are what a level is for, except for fill.
-Status Judge(const Options& options, const DriverResult& result) {
-  if (options.command == Command::kFill && result.granted_ever < options.tokens) {
-    return Status::FailedPrecondition("only " + std::to_string(result.granted_ever) + " of " +
-                                      std::to_string(options.tokens) + " tokens were granted" +
-                                      (result.interrupted ? " until it was interrupted" : ""));
+// "level 3, disk_low 979984"
+std::string RefusalCounts(const Recorder::Refusals& refusals) {
+  std::string text;
+  for (size_t i = 1; i < refusals.size(); ++i) {
+    if (refusals[i] == 0) continue;
+    if (!text.empty()) text += ", ";
+    text += std::string(RefusalName(i)) + " " + std::to_string(refusals[i]);
   }
-  if (Sum(result.seconds).errors == 0) return {};
-  return Status::FailedPrecondition("requests were answered with errors; see above");
+  return text;
 }
 
 int Measure(const Options& options, Target* target, const Streams& streams) {
@@ -54,9 +55,12 @@ int Measure(const Options& options, Target* target, const Streams& streams) {
   if (!run.ok()) return Fail(run, streams);
   const std::unique_ptr<DriverResult> result = driver.TakeResult();
   const bool json = options.format == Format::kJson;
-  if (!streams.out(json ? ReportJson(options, target->facts(), *result)
-                        : ReportTable(options, target->facts(), *result))) {
-    return Fail(Status::IoError("the figures cannot be written to stdout"), streams);
+  const int error = streams.out(json ? ReportJson(options, target->facts(), *result)
+                                     : ReportTable(options, target->facts(), *result));
+  if (error != 0) {
+    return Fail(Status::IoError("the figures cannot be written to stdout: " +
+                                std::generic_category().message(error)),
+                streams);
   }
   const Status judged = Judge(options, *result);
   return judged.ok() ? kExitOk : Fail(judged, streams);
@@ -67,6 +71,23 @@ int Measure(const Options& options, Target* target, const Streams& streams) {
 std::unique_ptr<Target> MakeTarget(const Options& options) {
   if (options.target.kind == TargetKind::kRedis) return std::make_unique<RedisTarget>(options);
   return std::make_unique<NowcallsTarget>(options);
+}
+
+Status Judge(const Options& options, const DriverResult& result) {
+  if (options.command == Command::kFill && result.granted_ever < options.tokens) {
+    return Status::FailedPrecondition("only " + std::to_string(result.granted_ever) + " of " +
+                                      std::to_string(options.tokens) + " tokens were granted" +
+                                      (result.interrupted ? " until it was interrupted" : ""));
+  }
+  const Totals totals = Sum(result.seconds);
+  if (totals.operations() == 0 && totals.refused > 0) {
+    return Status::FailedPrecondition(
+        "nothing was granted: " + std::to_string(totals.refused) +
+        (totals.refused == 1 ? " request was refused (" : " requests were refused (") +
+        RefusalCounts(result.load.refusals()) + ")");
+  }
+  if (totals.errors == 0) return {};
+  return Status::FailedPrecondition("requests were answered with errors; see above");
 }
 
 int Run(const Options& options, const Streams& streams) {

@@ -165,8 +165,8 @@ void Driver::OnPhaseTimer() {
     case Phase::kWarmingUp: return BeginCounting();
     case Phase::kCounting: return EndCounting();
     case Phase::kDraining: {
-      uint32_t unanswered = 0;
-      ForEachLoad([&](Load* load) { unanswered += load->busy_lanes(); });
+      uint64_t unanswered = 0;
+      ForEachLoad([&](Load* load) { unanswered += load->in_flight() + load->waiting(); });
       return End(Status::Unavailable(std::to_string(unanswered) +
                                      " requests were not answered within " +
                                      std::to_string(kDrainTimeoutMs / 1000) +
@@ -224,20 +224,34 @@ void Driver::OnTick() {
   if (plan_.show) Show();
 }
 
-Status Driver::CheckBehind() const {
+Status Driver::CheckBehind() {
   const int64_t now_ns = MonotonicNs();
-  int64_t behind_ns = load_ ? load_->BehindNs(now_ns) : 0;
-  uint64_t waiting = load_ ? load_->waiting() : 0;
-  if (expiring_) {
-    behind_ns = std::max(behind_ns, expiring_->BehindNs(now_ns));
-    waiting += expiring_->waiting();
-  }
-  if (behind_ns <= plan_.behind_ns_max) return {};
+  bool behind = false;
+  ForEachLoad([&](Load* load) { behind |= load->IsBehind(now_ns, plan_.behind_ns_max); });
+  return behind ? CannotKeepUp(now_ns) : Status::Ok();
+}
+
+Status Driver::CannotKeepUp(int64_t now_ns) const {
+  int64_t behind_ns = 0;
+  uint64_t in_flight = 0;
+  uint64_t waiting = 0;
+  const auto add = [&](const std::optional<Load>& load) {
+    if (!load || !load->open_loop()) return;
+    behind_ns = std::max(behind_ns, load->BehindNs(now_ns));
+    in_flight += load->in_flight();
+    waiting += load->waiting();
+  };
+  add(load_);
+  add(expiring_);
+  const bool has_rate = load_ && load_->open_loop();
   return Status::ResourceExhausted(
-      "the server cannot keep up with the schedule: " + std::to_string(waiting) +
-      " requests are waiting, the oldest for " + std::to_string(behind_ns / kMsNs) +
-      " ms, more than --behind-max-ms; lower --rate, or raise --connections or --in-flight if it "
-      "is the requests in flight that hold it up");
+      "the server cannot keep up with the schedule: " + std::to_string(in_flight) +
+      " requests are in flight and " + std::to_string(waiting) +
+      " wait to be sent, the oldest has been due for " + std::to_string(behind_ns / kMsNs) +
+      " ms, more than --behind-max-ms; lower " + (has_rate ? "--rate" : "--expire-rate") +
+      (has_rate && waiting > 0 ? ", or raise --connections or --in-flight if it is the requests "
+                                 "in flight that hold it up"
+                               : ""));
 }
 
 void Driver::Show() const {

@@ -40,9 +40,9 @@ struct DriverPlan {
   uint32_t expire_rate = 0;
   uint32_t expire_flow = 0;
   int64_t warm_up_ns = 0;
-  int64_t duration_ns = 0;  // Of a load with cycles_max: until all of them are done.
-  int64_t behind_ns_max = 0;
-  int64_t server_pid = 0;                      // 0: not known.
+  int64_t duration_ns = 0;    // Of a load with cycles_max: until all of them are done.
+  int64_t behind_ns_max = 0;  // Of open loops; looked at some times a second.
+  int64_t server_pid = 0;     // 0: not known.
   std::function<void(std::string_view)> show;  // The state in a few words, some times a second.
 };
 
@@ -60,7 +60,7 @@ struct DriverResult {
   int64_t counted_ns = 0;
   Usage before;  // The counted interval.
   Usage after;
-  uint64_t granted_ever = 0;
+  uint64_t granted_ever = 0;  // Also outside the counted interval, as refused_ever.
   uint64_t refused_ever = 0;
   bool interrupted = false;
 };
@@ -94,7 +94,8 @@ class Driver : public Connection::Owner {
   void OnSignal();
   void Flush();
   void CheckDone();
-  Status CheckBehind() const;
+  Status CheckBehind();
+  Status CannotKeepUp(int64_t now_ns) const;
   void Show() const;
   void End(const Status& status);
   void SetPhaseTimer(int64_t delay_ns);

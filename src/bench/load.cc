@@ -20,6 +20,7 @@ void Load::AddConnection(Protocol* protocol, wire::OutputBuffer* out) {
 
 void Load::Start(const Moment& now) {
   start_ns_ = now.ns;
+  unanswered_since_ns_ = now.ns;
   touched_.reserve(connections_.size());
   held_.resize(std::bit_ceil(connections_.size() * options_.lanes));
   for (uint32_t i = 0; i < connections_.size(); ++i) StartWaiting(i, now);
@@ -103,11 +104,34 @@ void Load::Finish(const Moment& now) {
 }
 
 int64_t Load::BehindNs(int64_t now_ns) const {
+  if (!open_loop()) return 0;
   int64_t oldest_ns = now_ns;
   for (uint32_t i = 0; i < connections_.size(); ++i) {
+    oldest_ns = std::min(oldest_ns, OldestInFlightNs(connections_[i]));
     if (Waits(i)) oldest_ns = std::min(oldest_ns, ArrivalNs(NextArrivalOf(i)));
   }
   return now_ns - oldest_ns;
+}
+
+bool Load::IsBehind(int64_t now_ns, int64_t behind_ns_max) {
+  if (!open_loop() || unanswered_since_ns_ >= now_ns - behind_ns_max) return false;
+  const int64_t behind_ns = BehindNs(now_ns);
+  // What is sent from now on may have been due by now.
+  unanswered_since_ns_ = std::min(now_ns - behind_ns, next_due_ns());
+  return behind_ns > behind_ns_max;
+}
+
+int64_t Load::OldestInFlightNs(const Connection& connection) {
+  int64_t oldest_ns = kNever;
+  // The free lanes are a stack with the first on top, so those in use are mostly the first.
+  size_t busy = connection.lanes.size() - connection.free.size();
+  for (size_t i = 0; busy > 0; ++i) {
+    const Lane& lane = connection.lanes[i];
+    if (lane.state == LaneState::kFree) continue;
+    --busy;
+    if (lane.state != LaneState::kHolding) oldest_ns = std::min(oldest_ns, lane.intended_ns);
+  }
+  return oldest_ns;
 }
 
 int64_t Load::ArrivalNs(uint64_t index) const {

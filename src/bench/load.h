@@ -60,6 +60,8 @@ class Load {
   bool OnAnswer(uint32_t connection, const Answer& answer, const Moment& now);
   void StartWaiting(uint32_t connection, const Moment& now);
 
+  bool open_loop() const { return interval_ns_ > 0; }
+
   // Nothing begins any more but arrivals that were due before; tokens are not held any longer.
   void Finish(const Moment& now);
   // No request is in flight, no token is held, and no arrival waits.
@@ -67,8 +69,14 @@ class Load {
   // Arrivals that have been due and find no lane.
   uint64_t waiting() const { return open_loop() ? arrived_ - cycles_started_ : 0; }
 
-  // For how long the oldest arrival that still waits has been due. 0: none waits.
+  uint64_t in_flight() const { return busy_lanes_ - (held_end_ - held_begin_); }
+
+  // For how long the oldest request of an open loop that is not answered has been due, whether it
+  // is in flight or waits. 0: there is none, or it is a closed loop.
   int64_t BehindNs(int64_t now_ns) const;
+  // Whether that is more than `behind_ns_max`. Costs next to nothing: the requests are looked at
+  // only when one of those that were the oldest the last time could be so old.
+  bool IsBehind(int64_t now_ns, int64_t behind_ns_max);
 
   uint64_t granted() const { return granted_; }  // Ever, also while nothing was counted.
   uint64_t refused() const { return refused_; }
@@ -107,13 +115,14 @@ class Load {
     uint32_t lane = 0;
   };
 
-  bool open_loop() const { return interval_ns_ > 0; }
   int64_t ArrivalNs(uint64_t index) const;
   // The schedule's index of the next arrival of a connection.
   uint64_t NextArrivalOf(uint32_t connection) const {
     return connection + connections_[connection].arrivals_started * connections_.size();
   }
   bool Waits(uint32_t connection) const { return NextArrivalOf(connection) < arrived_; }
+  // When the oldest request in flight should have been sent. kNever: there is none.
+  static int64_t OldestInFlightNs(const Connection& connection);
   static bool Fits(AnswerKind kind, LaneState state);
   bool MayStartCycle() const;
 
@@ -135,6 +144,7 @@ class Load {
   uint64_t held_begin_ = 0;
   uint64_t held_end_ = 0;
   int64_t start_ns_ = kNever;
+  int64_t unanswered_since_ns_ = kNever;  // No request that is not answered was due before.
   bool finished_ = false;
   uint64_t arrived_ = 0;  // Arrivals that have been due.
   uint64_t cycles_started_ = 0;

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 #include <string_view>
+#include <system_error>
 
 #include "base/exit_codes.h"
 #include "base/standard_descriptors.h"
@@ -14,16 +16,17 @@
 namespace nowcalls::bench {
 namespace {
 
-bool WriteAll(int descriptor, std::string_view bytes) {
+// 0, or the errno of why it cannot.
+int WriteAll(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
     if (written >= 0) {
       bytes.remove_prefix(static_cast<size_t>(written));
     } else if (errno != EINTR) {
-      return false;
+      return errno;
     }
   }
-  return true;
+  return 0;
 }
 
 }  // namespace
@@ -38,7 +41,11 @@ int Main(int argc, const char* const* argv) {
       ::isatty(STDERR_FILENO) == 1};
   const ParsedArguments parsed = ParseArguments(argc, argv, ::isatty(STDOUT_FILENO) == 1);
   streams.err(parsed.err);
-  if (!streams.out(parsed.out)) return kExitIoError;
+  if (const int error = streams.out(parsed.out); error != 0) {
+    streams.err("nowcalls-bench: writing the output failed: " +
+                std::generic_category().message(error) + "\n");
+    return kExitIoError;
+  }
   return parsed.options ? Run(*parsed.options, streams) : parsed.exit_code;
 }
 

@@ -18,6 +18,20 @@ Result<std::unique_ptr<client::BlockingClient>> Connect(const Options& options) 
   return client::BlockingClient::Connect(options.target.peer.ToString(), kTimeoutMs);
 }
 
+// The value of `name`, members of members with dots between. kUnavailable: there is none, or it is
+// not a T.
+template <typename T>
+Result<T> Member(const nlohmann::ordered_json& info, const std::string& name) {
+  std::string path = "/" + name;
+  std::replace(path.begin(), path.end(), '.', '/');
+  try {
+    return info.at(nlohmann::ordered_json::json_pointer(path)).get<T>();
+  } catch (const nlohmann::json::exception&) {
+    return Status::Unavailable("the server's info is not understood: its " + name +
+                               " is missing or of another type");
+  }
+}
+
 }  // namespace
 
 std::string RulesJson(const std::vector<Flow>& flows, size_t begin, size_t end,
@@ -65,12 +79,14 @@ Status NowcallsTarget::ReadFacts(client::BlockingClient* client) {
   if (!bytes.ok()) return bytes.status();
   const Result<nlohmann::ordered_json> info = wire::JsonFromMessagePack(*bytes);
   if (!info.ok()) return info.status().WithContext("the server's info");
-  try {
-    facts_ = {info->at("version"), info->at("ledger").at("durability")};
-    timeout_factor_ = info->at("settings").at("resource_timeout_factor");
-  } catch (const nlohmann::json::exception& error) {
-    return Status::Unavailable(std::string("the server's info is not understood: ") + error.what());
-  }
+  const auto version = Member<std::string>(*info, "version");
+  if (!version.ok()) return version.status();
+  const auto durability = Member<std::string>(*info, "ledger.durability");
+  if (!durability.ok()) return durability.status();
+  const auto timeout_factor = Member<double>(*info, "settings.resource_timeout_factor");
+  if (!timeout_factor.ok()) return timeout_factor.status();
+  facts_ = {*version, *durability};
+  timeout_factor_ = *timeout_factor;
   if (!(timeout_factor_ >= 1 && timeout_factor_ <= kTimeoutFactorMax)) {
     return Status::Unavailable("the server's info is not understood: resource_timeout_factor is " +
                                std::to_string(timeout_factor_));

@@ -32,6 +32,8 @@ Json OptionsJson(const Options& options) {
                {"hold_ms", options.hold_ms}});
   if (options.command == Command::kFill) {
     json["tokens"] = options.tokens;
+    json["client_offline_ms"] =
+        options.client_offline_ms > 0 ? options.client_offline_ms : options.hold_ms;
     return json;
   }
   const bool uniform = options.flow_distribution == FlowDistribution::kUniform;
@@ -70,9 +72,7 @@ Json CountsJson(const Recorder& recorder, const std::vector<SecondRow>& seconds)
   Json refusals = Json::object();
   for (size_t i = 1; i < recorder.refusals().size(); ++i) {
     if (recorder.refusals()[i] == 0) continue;
-    const bool known = i < kRefusedByCount;
-    const auto name = known ? RefusedByName(static_cast<RefusedBy>(i)) : std::string_view("other");
-    refusals[std::string(name)] = recorder.refusals()[i];
+    refusals[std::string(RefusalName(i))] = recorder.refusals()[i];
   }
   Json errors = Json::object();
   for (const auto& [name, error] : recorder.errors()) {
@@ -126,6 +126,9 @@ std::string ReportJson(const Options& options, const ServerFacts& facts,
     json["counts"] = CountsJson(result.load, result.seconds);
     json["latency_us"] = LatenciesJson(result.load);
     json["seconds"] = SecondsJson(result.seconds);
+  }
+  if (options.command == Command::kFill) {
+    json["granted_in_all"] = result.granted_ever;
   }
   if (options.expire_rate > 0) {
     json["expiring"] = {{"counts", CountsJson(result.expiring, result.expiring_seconds)},

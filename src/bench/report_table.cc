@@ -52,9 +52,7 @@ std::string CountLines(const Recorder& recorder, const std::vector<SecondRow>& s
   lines += CountLine("refused", totals.refused, ns);
   for (size_t i = 1; i < recorder.refusals().size(); ++i) {
     if (recorder.refusals()[i] == 0) continue;
-    const bool known = i < kRefusedByCount;
-    const auto word = known ? RefusedByName(static_cast<RefusedBy>(i)) : std::string_view("other");
-    lines += CountLine(("  " + std::string(word)).c_str(), recorder.refusals()[i], ns);
+    lines += CountLine(("  " + std::string(RefusalName(i))).c_str(), recorder.refusals()[i], ns);
   }
   lines += CountLine("errors", totals.errors, ns);
   for (const auto& [name, error] : recorder.errors()) {
@@ -62,6 +60,12 @@ std::string CountLines(const Recorder& recorder, const std::vector<SecondRow>& s
     lines += "      the first: " + Quoted(error.first_text, kErrorBytesShown) + "\n";
   }
   return lines;
+}
+
+// Also what was granted after the counted seconds of a fill that was cut short.
+std::string GrantedInAllLine(const Options& options, uint64_t granted) {
+  return Printed("  %-22s %14.0f  of %.0f tokens\n", "granted in all", static_cast<double>(granted),
+                 static_cast<double>(options.tokens));
 }
 
 std::string QuantilesHead() {
@@ -118,7 +122,9 @@ std::string ReportTable(const Options& options, const ServerFacts& facts,
       Printed("%.2f s counted%s, %.2f s to connect\n\n", Seconds(result.counted_ns),
               result.interrupted ? " until it was interrupted" : "", Seconds(result.connect_ns));
   if (options.command != Command::kIdle) {
-    text += CountLines(result.load, result.seconds, result.counted_ns) + "\n";
+    text += CountLines(result.load, result.seconds, result.counted_ns);
+    if (options.command == Command::kFill) text += GrantedInAllLine(options, result.granted_ever);
+    text += "\n";
     text += LatencyLines(result.load) + "\n";
   }
   if (options.expire_rate > 0) {

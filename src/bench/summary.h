@@ -5,12 +5,14 @@
 #define NOWCALLS_BENCH_SUMMARY_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "bench/histogram.h"
 #include "bench/recorder.h"
+#include "nowcalls/types.h"
 
 namespace nowcalls::bench {
 
@@ -31,6 +33,11 @@ inline Totals Sum(const std::vector<SecondRow>& seconds) {
     totals.errors += second.errors;
   }
   return totals;
+}
+
+// The word for an index of Recorder::Refusals.
+constexpr std::string_view RefusalName(size_t index) {
+  return RefusedByName(index < kRefusedByCount ? static_cast<RefusedBy>(index) : RefusedBy::kOther);
 }
 
 struct Quantile {

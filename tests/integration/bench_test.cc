@@ -20,6 +20,7 @@
 #include "support/fake_server.h"
 #include "support/machine.h"
 #include "support/server_process.h"
+#include "wire/json.h"
 
 namespace nowcalls::testing {
 namespace {
@@ -207,6 +208,53 @@ TEST_CASE("nowcalls-bench gives up a schedule that the server cannot keep") {
   CHECK(run.err.find("cannot keep up with the schedule") != std::string::npos);
 }
 
+TEST_CASE("nowcalls-bench gives up a schedule whose requests in flight are not answered") {
+  TestServer server;
+  Process bench({BenchCommand({"--rate", "200", "--connections", "2", "--duration", "600",
+                               "--warm-up", "0", "--behind-max-ms", "1000"},
+                              Nowcalls(server)),
+                 {},
+                 server.Sub("out"),
+                 server.Sub("err")});
+  RpcClient client = server.Connect();
+  REQUIRE(PollUntil(
+      kPatienceMs, [&client] { return ResultOf(&client, "info").at("totals").at("granted") > 0; }));
+  server.server().process().Stop();
+  CHECK(bench.Wait() == 1);
+  server.server().process().Signal(SIGCONT);
+  const std::string said = ReadFileToString(server.Sub("err"));
+  CAPTURE(said);
+  CHECK(said.find("cannot keep up with the schedule") != std::string::npos);
+  CHECK(said.find("requests are in flight and 0 wait to be sent") != std::string::npos);
+}
+
+TEST_CASE("nowcalls-bench fails when everything was refused") {
+  TestServer server;
+  const Finished run =
+      RunBench({"--level", "0", "--duration", "0.2", "--warm-up", "0"}, Nowcalls(server));
+  CHECK(run.exit_code == 1);
+  const Json counts = Json::parse(run.out).at("counts");
+  const std::string refused = counts.at("refused").dump();
+  CAPTURE(run.err);
+  CHECK(run.err == "nowcalls-bench: nothing was granted: " + refused +
+                       " requests were refused (level " + refused + ")\n");
+}
+
+TEST_CASE("nowcalls-bench says why its output cannot be written") {
+  TestServer server;
+  const auto said_with = [&server](const std::vector<std::string>& words) {
+    Process bench({BenchCommand(words, Nowcalls(server)), {}, "/dev/full", server.Sub("err")});
+    CHECK(bench.Wait() == 74);
+    std::string said = ReadFileToString(server.Sub("err"));
+    WriteStringToFile(server.Sub("err"), "");
+    return said;
+  };
+  CHECK(said_with({"--help"}) ==
+        "nowcalls-bench: writing the output failed: No space left on device\n");
+  CHECK(said_with({"idle", "--duration", "0.1"}) ==
+        "nowcalls-bench: the figures cannot be written to stdout: No space left on device\n");
+}
+
 // A run that would last for minutes, once it has been granted tokens.
 Process StartLongRun(TestServer* server) {
   Process bench({BenchCommand({"--duration", "600", "--warm-up", "0"}, Nowcalls(*server)),
@@ -323,6 +371,23 @@ TEST_CASE("nowcalls-bench shows what a server said without its control character
   CAPTURE(run.err);
   CHECK(run.err.find("\\x1b[2Jgone") != std::string::npos);
   CHECK(run.err.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("nowcalls-bench names what a server's info lacks") {
+  testing::FakeServer server([](testing::FakeServer::Peer* peer) {
+    wire::Envelope request;
+    while (peer->Take(&request)) {
+      peer->Answer([&](wire::OutputBuffer* out) {
+        wire::EncodeJsonResult(request.msgid, {{"version", "1"}, {"ledger", Json::object()}}, out);
+      });
+    }
+  });
+  const Finished run = RunBench({"idle", "--connections", "1", "--duration", "0.1"},
+                                "nowcalls://" + server.address());
+  CHECK(run.exit_code == 69);
+  CHECK(run.err ==
+        "nowcalls-bench: the server's info is not understood: its ledger.durability is missing or "
+        "of another type\n");
 }
 
 // Empty: there is none on PATH.

@@ -204,7 +204,7 @@ TEST_CASE("an arrival that finds no lane waits, and its latency runs from when i
   stage.load.Advance(Stage::At(5));
   CHECK(stage.Take().empty());
   CHECK(stage.load.waiting() == 5);
-  CHECK(stage.load.BehindNs(5 * kMs) == 4 * kMs);
+  CHECK(stage.load.BehindNs(5 * kMs) == 5 * kMs);  // Due at 0, and in flight.
   CHECK_FALSE(stage.load.idle());
   stage.Answered(first[0], AnswerKind::kRefused, 7);
   const std::vector<Request> second = stage.Take();
@@ -212,7 +212,92 @@ TEST_CASE("an arrival that finds no lane waits, and its latency runs from when i
   CHECK(stage.load.waiting() == 4);
   stage.Grant(second[0], 10);
   CHECK(stage.recorder->acquire().max() == 9 * kMs);  // Due at 1.
-  CHECK(stage.load.BehindNs(10 * kMs) == 8 * kMs);
+  CHECK(stage.load.BehindNs(10 * kMs) == 8 * kMs);    // Due at 2, and waits.
+}
+
+TEST_CASE("an open loop is behind by its oldest request in flight, also when none waits") {
+  Stage stage(2, Open(10, 1000));  // One each ms.
+  stage.load.Start(Stage::At(0));
+  stage.load.Advance(Stage::At(5));
+  const std::vector<Request> acquires = stage.Take();
+  REQUIRE(acquires.size() == 6);
+  CHECK(stage.load.waiting() == 0);
+  CHECK(stage.load.in_flight() == 6);
+  CHECK(stage.load.BehindNs(9 * kMs) == 9 * kMs);
+  for (const size_t answered : {0U, 1U, 3U}) {
+    stage.Answered(acquires[answered], AnswerKind::kRefused, 9);
+  }
+  CHECK(stage.load.BehindNs(9 * kMs) == 7 * kMs);  // Due at 2.
+  stage.Grant(acquires[2], 10);
+  CHECK(stage.load.BehindNs(10 * kMs) == 6 * kMs);  // Due at 4; the release is due since 10.
+  stage.Answered(acquires[4], AnswerKind::kError, 11);
+  stage.Answered(acquires[5], AnswerKind::kError, 11);
+  CHECK(stage.load.BehindNs(14 * kMs) == 4 * kMs);  // The release.
+  stage.Answered(stage.Take()[0], AnswerKind::kReleased, 14);
+  CHECK(stage.load.BehindNs(14 * kMs) == 0);
+}
+
+TEST_CASE("a token that an open loop holds is no request, until it is to be released") {
+  LoadOptions options = Open(2, 10);  // One each 100 ms.
+  options.hold_ns = 50 * kMs;
+  Stage stage(1, options);
+  stage.load.Start(Stage::At(0));
+  stage.Grant(stage.Take()[0], 1);
+  CHECK(stage.load.in_flight() == 0);
+  CHECK(stage.load.BehindNs(40 * kMs) == 0);
+  stage.load.Advance(Stage::At(60));
+  CHECK(stage.load.in_flight() == 1);
+  CHECK(stage.load.BehindNs(60 * kMs) == 9 * kMs);  // Due at 51.
+}
+
+TEST_CASE("whether an open loop is behind is the same however often it is asked") {
+  for (const int64_t step_ms : {1, 7, 40}) {
+    CAPTURE(step_ms);
+    LoadOptions options = Open(4, 200);  // One each 5 ms.
+    options.hold_ns = 30 * kMs;
+    Stage stage(2, options);
+    stage.load.Start(Stage::At(0));
+    std::vector<Request> open;
+    uint32_t behind = 0;
+    for (int64_t ms = 0; ms < 2000; ++ms) {
+      stage.load.Advance(Stage::At(ms));
+      for (const Request& request : stage.Take()) open.push_back(request);
+      // One at a time, some a little late, and from time to time none for a while.
+      if (ms % 3 == 0 && ms % 500 > 60 && !open.empty()) {
+        const Request request = open.front();
+        open.erase(open.begin());
+        if (request.release) {
+          stage.Answered(request, AnswerKind::kReleased, ms);
+        } else {
+          stage.Grant(request, ms);
+        }
+      }
+      if (ms % step_ms != 0) continue;
+      const bool is_behind = stage.load.IsBehind(ms * kMs, 40 * kMs);
+      CHECK(is_behind == (stage.load.BehindNs(ms * kMs) > 40 * kMs));
+      behind += is_behind ? 1 : 0;
+    }
+    CHECK(behind > 0);
+    CHECK(behind < 2000 / step_ms);
+  }
+}
+
+TEST_CASE("a look at an open loop that has yet to send what is due forgets none of it") {
+  Stage stage(1, Open(4, 200));  // One each 5 ms.
+  stage.load.Start(Stage::At(0));
+  stage.Grant(stage.Take()[0], 1);
+  stage.Answered(stage.Take()[0], AnswerKind::kReleased, 2);
+  CHECK_FALSE(stage.load.IsBehind(12 * kMs, 2 * kMs));
+  stage.load.Advance(Stage::At(13));
+  CHECK(stage.load.IsBehind(13 * kMs, 2 * kMs));  // The one that was due at 5.
+}
+
+TEST_CASE("a closed loop is never behind") {
+  Stage stage(1, Closed(2));
+  CHECK_FALSE(stage.load.IsBehind(0, 0));
+  stage.load.Start(Stage::At(0));
+  CHECK(stage.load.BehindNs(1000 * kMs) == 0);
+  CHECK_FALSE(stage.load.IsBehind(1000 * kMs, 1 * kMs));
 }
 
 TEST_CASE("a load that is finished does what was due and releases what is held") {

@@ -77,6 +77,31 @@ TEST_CASE("the JSON of a run tells tokens that expire apart") {
   CHECK(json.at("expiring").at("latency_us").at("max") == 1000);
 }
 
+TEST_CASE("both reports of a fill tell what was granted in all, and how long the tokens live") {
+  Options options;
+  options.command = Command::kFill;
+  options.tokens = 100;
+  options.hold_ms = 7000;
+  const auto result = SomeResult();
+  result->granted_ever = 4;  // One of them after the counted seconds.
+  Json json = Json::parse(ReportJson(options, {}, *result));
+  CHECK(json.at("granted_in_all") == 4);
+  CHECK(json.at("counts").at("granted") == 3);
+  CHECK(json.at("options").at("tokens") == 100);
+  CHECK(json.at("options").at("hold_ms") == 7000);
+  CHECK(json.at("options").at("client_offline_ms") == 7000);
+  const std::string table = ReportTable(options, {}, *result);
+  CAPTURE(table);
+  CHECK(table.find("  granted in all                      4  of 100 tokens\n") !=
+        std::string::npos);
+  options.client_offline_ms = 300;
+  json = Json::parse(ReportJson(options, {}, *result));
+  CHECK(json.at("options").at("client_offline_ms") == 300);
+  options.command = Command::kLoad;
+  CHECK_FALSE(Json::parse(ReportJson(options, {}, *result)).contains("granted_in_all"));
+  CHECK(ReportTable(options, {}, *result).find("in all") == std::string::npos);
+}
+
 TEST_CASE("the table of a run names refusals and errors, and leaves out what did not happen") {
   const std::string table = ReportTable({}, {"0.1.0", "sync"}, *SomeResult());
   CAPTURE(table);
