@@ -5,6 +5,7 @@
 
 #include "admin/live_source.h"
 #include "admin/paging.h"
+#include "admin/rules_file.h"
 #include "base/limits.h"
 #include "base/text.h"
 
@@ -73,7 +74,8 @@ Result<ReclaimedReply> AskOnce(const Arguments& arguments, uint32_t limit, Block
           {arguments.name_space, arguments.client_id, arguments.reason, limit});
     case Command::kReclaimFlow:
       return client->ReclaimFlow({arguments.flow_id, arguments.reason, limit});
-    default: return client->Purge({arguments.flow_id, limit, arguments.reason});
+    case Command::kPurge: return client->Purge({arguments.flow_id, limit, arguments.reason});
+    default: return Status::FailedPrecondition("no command that takes tokens back");
   }
 }
 
@@ -111,6 +113,46 @@ Result<std::string> Drain(const Arguments& arguments, BlockingClient* client) {
          out + " out\n";
 }
 
+// `text` as one word of a shell.
+std::string ShellWord(const std::string& text) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:@%+,";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string word = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      word += "'\\''";
+    } else {
+      word += c;
+    }
+  }
+  return word + "'";
+}
+
+// " --client worker-7"; a value that begins like an option must not be taken for one.
+std::string Option(const std::string& name, const std::string& value) {
+  return " " + name + (value.starts_with('-') ? "=" : " ") + ShellWord(value);
+}
+
+// The arguments by which nowcalls-admin shows whether the command was carried out.
+std::string HowToLook(const Arguments& arguments) {
+  const std::string server = Option("--server", arguments.server);
+  switch (arguments.command) {
+    case Command::kReclaim: return "history" + server;
+    case Command::kReclaimClient:
+      return "sessions" + Option("--client", arguments.client_id) +
+             Option("--namespace", arguments.name_space) + server;
+    case Command::kRulesLoad: {
+      // What came by standard input is gone.
+      const std::string look = IsStandardInput(arguments.file)
+                                   ? "rules list"
+                                   : "rules diff " + ShellWord(arguments.file);
+      return look + Option("--namespace", arguments.name_space) + server;
+    }
+    default: return "flow " + std::to_string(arguments.flow_id) + server;
+  }
+}
+
 }  // namespace
 
 bool IsAction(Command command) {
@@ -120,14 +162,9 @@ bool IsAction(Command command) {
 
 Status MaybeDone(const Arguments& arguments, const Status& failed) {
   if (failed.code() != StatusCode::kOutcomeUnknown) return failed;
-  std::string look = "flow " + std::to_string(arguments.flow_id);
-  if (arguments.command == Command::kReclaim) look = "history";
-  if (arguments.command == Command::kReclaimClient) look = "sessions";
-  if (arguments.command == Command::kRulesLoad) look = "rules diff";
-  look += " --server " + arguments.server;
   return Status::OutcomeUnknown(failed.message() +
                                 "; it may have been carried out: look with `nowcalls-admin " +
-                                look + "`, then repeat");
+                                HowToLook(arguments) + "`, then repeat");
 }
 
 Result<Affected> FindAffected(const Arguments& arguments, BlockingClient* client) {

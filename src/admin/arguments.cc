@@ -30,8 +30,8 @@ constexpr char kFooter[] =
     "outside.\n\n"
     "Formats: table, jsonl (one JSON object a line), csv. A terminal gets a table, a file or pipe "
     "gets\njsonl. Times in jsonl and csv are milliseconds of the ledger clock.\n\n"
-    "Exit codes: 0 done; 1 the request was refused; 64 usage or rules are wrong; 65 the ledger is\n"
-    "damaged; 69 the server cannot be reached; 74 input or output failed.\n";
+    "Exit codes: 0 done; 1 the request was refused; 64 usage, rules or a directory are wrong; 65 "
+    "the\nledger is damaged; 69 the server cannot be reached; 74 input or output failed.\n";
 
 // What is wrong with an option's value ends the parse as a usage error.
 void Require(const std::string& option, const Status& status) {

@@ -123,10 +123,14 @@ bool NamesWrongDir(const Status& status) {
   return status.code() == StatusCode::kNotFound || status.code() == StatusCode::kInvalidArgument;
 }
 
+int FinishOnDirs(const Streams& streams, const Status& status) {
+  return NamesWrongDir(status) ? UsageError(streams, status) : Finish(streams, status);
+}
+
 int RunRepair(const Arguments& arguments, const Streams& streams) {
   const Status status = PrintRepair(arguments, streams.out);
-  const bool wrong_dir = NamesWrongDir(status) || status.code() == StatusCode::kAlreadyExists;
-  return wrong_dir ? UsageError(streams, status) : Finish(streams, status);
+  return status.code() == StatusCode::kAlreadyExists ? UsageError(streams, status)
+                                                     : FinishOnDirs(streams, status);
 }
 
 int RunOffline(const Arguments& arguments, const Streams& streams, const RulesFile* file,
@@ -171,9 +175,15 @@ std::string RemarkLines(const core::ParsedRules& rules) {
   return text;
 }
 
+// A file that is wrong is wrong usage; one that the system would not read is not.
+int FinishOnFile(const Streams& streams, const Status& status) {
+  return status.code() == StatusCode::kIoError ? Finish(streams, status)
+                                               : UsageError(streams, status);
+}
+
 int RulesCheck(const Arguments& arguments, const Streams& streams) {
   const Result<RulesFile> file = ReadRulesFile(arguments.file);
-  if (!file.ok()) return UsageError(streams, file.status());
+  if (!file.ok()) return FinishOnFile(streams, file.status());
   streams.out->Write(std::to_string(file->parsed.rules.size()) + " rules ok, " +
                      std::to_string(file->parsed.skipped.count()) + " skipped\n" +
                      RemarkLines(file->parsed));
@@ -194,7 +204,7 @@ Status CheckFitsMessage(const Arguments& arguments, const RulesFile& file) {
 
 int RulesLoad(const Arguments& arguments, const Streams& streams) {
   const Result<RulesFile> file = ReadRulesFile(arguments.file);
-  if (!file.ok()) return UsageError(streams, file.status());
+  if (!file.ok()) return FinishOnFile(streams, file.status());
   if (const Status fits = CheckFitsMessage(arguments, *file); !fits.ok()) {
     return Finish(streams, fits);
   }
@@ -247,15 +257,13 @@ int Info(const Arguments& arguments, Format format, const Streams& streams) {
 
 int RunRestore(const Arguments& arguments, const Streams& streams) {
   const Result<std::string> done = Restore(arguments);
-  return done.ok() ? FinishDone(streams, *done) : Finish(streams, done.status());
+  return done.ok() ? FinishDone(streams, *done) : FinishOnDirs(streams, done.status());
 }
 
 int RunBackup(const Arguments& arguments, const Streams& streams) {
   if (!arguments.data_dir.empty()) {
     const Result<std::string> done = BackupAtRest(arguments);
-    if (done.ok()) return FinishDone(streams, *done);
-    return NamesWrongDir(done.status()) ? UsageError(streams, done.status())
-                                        : Finish(streams, done.status());
+    return done.ok() ? FinishDone(streams, *done) : FinishOnDirs(streams, done.status());
   }
   const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
   if (!client.ok()) return Finish(streams, client.status());
@@ -291,7 +299,7 @@ int Run(const Arguments& arguments, const Streams& streams) {
   std::optional<RulesFile> file;
   if (arguments.command == Command::kRulesDiff) {
     Result<RulesFile> read = ReadRulesFile(arguments.file);
-    if (!read.ok()) return UsageError(streams, read.status());
+    if (!read.ok()) return FinishOnFile(streams, read.status());
     file = *std::move(read);
   }
   Progress progress(WantsProgress(arguments, streams), CountedNoun(arguments), streams.err);

@@ -9,6 +9,7 @@ namespace nowcalls::admin {
 Status OfflineSource::Namespaces(const RowSink<wire::NamespaceRow>& sink) {
   LedgerWalk walk(LedgerWalk::Until::kSessions, progress_);
   NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
+  NOWCALLS_RETURN_IF_ERROR(walk.damage());
   std::map<std::string, wire::NamespaceRow> rows;
   const auto row_of = [&rows](const std::string& name_space) -> wire::NamespaceRow& {
     wire::NamespaceRow& row = rows[name_space];
@@ -24,7 +25,7 @@ Status OfflineSource::Namespaces(const RowSink<wire::NamespaceRow>& sink) {
   for (const auto& [id, session] : walk.sessions()) ++row_of(session.name_space).sessions;
   progress_->Erase();
   for (const auto& [name_space, row] : rows) NOWCALLS_RETURN_IF_ERROR(sink(row));
-  return walk.damage();
+  return {};
 }
 
 }  // namespace nowcalls::admin

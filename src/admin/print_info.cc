@@ -63,6 +63,20 @@ Status AddFigures(const std::string& path, const ordered_json& value, const std:
   return {};
 }
 
+Status NotUnderstood(const std::string& what) {
+  return Status::OutcomeUnknown("the server's answer to info was not understood: " + what);
+}
+
+// What every server of nowcalls tells; the rest grows with it.
+Status CheckInfo(const ordered_json& info) {
+  if (!info.is_object()) return NotUnderstood("it is no map");
+  const auto version = info.find("version");
+  if (version == info.end() || !version->is_string()) {
+    return NotUnderstood("it tells no version; check HOST:PORT");
+  }
+  return {};
+}
+
 }  // namespace
 
 template <>
@@ -72,10 +86,8 @@ std::span<const Column<InfoRow>> ColumnsOf() {
 
 Status PrintInfo(Format format, std::string_view encoded, Output* out) {
   const Result<ordered_json> info = wire::JsonFromMessagePack(encoded);
-  if (!info.ok()) return info.status();
-  if (!info->is_object()) {
-    return Status::OutcomeUnknown("the server's answer to info was not understood: it is no map");
-  }
+  if (!info.ok()) return NotUnderstood(info.status().message());
+  NOWCALLS_RETURN_IF_ERROR(CheckInfo(*info));
   if (format == Format::kJsonl) {
     out->Write(info->dump() + "\n");
     return {};

@@ -1,4 +1,5 @@
 // The listing commands: rows from a source to the output.
+#include <optional>
 #include <string>
 
 #include "admin/columns.h"
@@ -12,12 +13,16 @@ using wire::HistoryRow;
 using wire::SessionRow;
 using wire::TokenRow;
 
-// Formats what `walk(sink)` shows. Rows that came before a failure are printed.
+// Formats what `walk(sink)` shows. Rows that came before a failure are printed; without any, so is
+// no header.
 template <typename Row, typename Walk>
 Status Print(Format format, int64_t now_ms, Output* out, Walk walk) {
-  Listing<Row> listing(format, now_ms, out);
-  Status status = walk([&listing](const Row& row) { return listing.Add(row); });
-  listing.Finish();
+  std::optional<Listing<Row>> listing;
+  const auto begun = [&]() -> Listing<Row>& {
+    return listing.has_value() ? *listing : listing.emplace(format, now_ms, out);
+  };
+  Status status = walk([&begun](const Row& row) { return begun().Add(row); });
+  if (status.ok() || listing.has_value()) begun().Finish();
   return status;
 }
 

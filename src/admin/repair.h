@@ -86,10 +86,10 @@ struct RepairSummary {
 };
 
 // From `data_dir` to `to`, which must not exist. kAlreadyExists when it does; kInvalidArgument when
-// it lies within `data_dir` or another ledger, or `data_dir` is no data directory; messages about
-// either begin with its option. kIoError when a server has the ledger; kNotFound without a ledger;
-// kCorruption when nothing can be read of it; kFailedPrecondition when it has another format
-// version; kIoError.
+// it lies within `data_dir`, another ledger or a backup, or `data_dir` is no data directory;
+// messages about either begin with its option. kIoError when a server has the ledger; kNotFound
+// without a ledger; kCorruption when nothing can be read of it; kFailedPrecondition when it has
+// another format version; kIoError.
 Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to);
 
 // What it says to people, in lines; `to` as they named it.

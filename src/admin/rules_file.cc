@@ -13,16 +13,25 @@ namespace {
 
 constexpr size_t kChunkBytes = 64 * 1024;
 
+Status Unreadable(const std::string& name, int error) {
+  const std::string message = "cannot read " + name + ": " + std::strerror(error);
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case ENAMETOOLONG:
+    case ELOOP: return Status::InvalidArgument(message);
+    default: return Status::IoError(message);
+  }
+}
+
 Result<std::string> ReadText(const std::string& path) {
   const std::string name = RulesFileName(path);
-  const auto unreadable = [&] {
-    return Status::InvalidArgument("cannot read " + name + ": " + std::strerror(errno));
-  };
   const bool standard = IsStandardInput(path);
   const std::unique_ptr<FILE, int (*)(FILE*)> file(
       standard ? stdin : std::fopen(path.c_str(), "rbe"),
       standard ? [](FILE*) { return 0; } : std::fclose);
-  if (file == nullptr) return unreadable();
+  if (file == nullptr) return Unreadable(name, errno);
   std::string text;
   size_t got = 0;
   do {
@@ -35,7 +44,7 @@ Result<std::string> ReadText(const std::string& path) {
                                      std::to_string(kRulesFileBytesMax) + " bytes");
     }
   } while (got > 0);
-  if (std::ferror(file.get()) != 0) return unreadable();
+  if (std::ferror(file.get()) != 0) return Unreadable(name, errno);
   return text;
 }
 

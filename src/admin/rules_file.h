@@ -21,8 +21,9 @@ bool IsStandardInput(const std::string& path);
 // The path for a message: "standard input" for that.
 std::string RulesFileName(const std::string& path);
 
-// kInvalidArgument, with the file's name: it cannot be read, is longer than kRulesFileBytesMax, or
-// holds something else than rules; then with the rule and field.
+// With the file's name. kInvalidArgument: there is no such file, it is longer than
+// kRulesFileBytesMax, or holds something else than rules; then with the rule and field. kIoError:
+// the system would not read it.
 Result<RulesFile> ReadRulesFile(const std::string& path);
 
 }  // namespace nowcalls::admin

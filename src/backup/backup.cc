@@ -63,7 +63,18 @@ Status CheckTarget(const std::string& to, const std::string& data_dir) {
     return Status::InvalidArgument(to + " would be in the data directory itself (" + data_dir +
                                    "): choose a directory elsewhere, if only a subdirectory of it");
   }
-  return store::CheckNotWithinDatabase(to);
+  return CheckNotWithinBackupOrLedger(to);
+}
+
+Status ExistsAlready(const std::string& to) {
+  std::error_code ignored;
+  if (fs::exists(UnfinishedPath(to), ignored) && !fs::exists(ManifestPath(to), ignored)) {
+    return Status::InvalidArgument(to +
+                                   " exists already: it is a backup that was never finished, so it "
+                                   "does not count. If no backup is being made there now, remove "
+                                   "it, or name a directory that does not exist");
+  }
+  return Status::InvalidArgument(to + " exists already: name a directory that does not");
 }
 
 // What a caller can be wrong about is told from what the disk does.
@@ -71,8 +82,7 @@ Status MakeTarget(const std::string& to, const std::string& data_dir) {
   NOWCALLS_RETURN_IF_ERROR(CheckTarget(to, data_dir));
   if (mkdir(to.c_str(), kDirMode) == 0) return {};
   switch (errno) {
-    case EEXIST:
-      return Status::InvalidArgument(to + " exists already: name a directory that does not");
+    case EEXIST: return ExistsAlready(to);
     case ENOENT:
       return Status::InvalidArgument(to + " cannot be made: its parent directory does not exist");
     case ENOTDIR:

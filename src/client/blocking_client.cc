@@ -47,6 +47,7 @@ struct BlockingClient::Impl {
 
   Status Send(int64_t deadline_ms);
   Result<wire::Response> Await(int64_t deadline_ms);
+  Status NotUnderstood(const Status& why) const;
   Status Close(Status reason) {
     socket.reset();
     return reason;
@@ -71,8 +72,17 @@ Result<Decoded> BlockingClient::Impl::Call(Result<Decoded> (*decode)(std::string
   if (response->error) return ToStatus(*response->error);
   Result<Decoded> decoded = decode(response->result);
   if (decoded.ok() || decoded.status().code() != StatusCode::kCorruption) return decoded;
-  return Close(Status::OutcomeUnknown("answer of " + peer +
-                                      " was not understood: " + decoded.status().message()));
+  return Close(NotUnderstood(decoded.status()));
+}
+
+// Of an answer. Only who spoke the protocol before can have carried the request out.
+Status BlockingClient::Impl::NotUnderstood(const Status& why) const {
+  if (exchange.peer_is_foreign()) {
+    return Status::Unavailable("what listens at " + peer +
+                               " does not look like a nowcalls-server: " + why.message() +
+                               "; check HOST:PORT");
+  }
+  return Status::OutcomeUnknown("answer of " + peer + " was not understood: " + why.message());
 }
 
 Status BlockingClient::Impl::Send(int64_t deadline_ms) {
@@ -85,10 +95,7 @@ Status BlockingClient::Impl::Send(int64_t deadline_ms) {
 Result<wire::Response> BlockingClient::Impl::Await(int64_t deadline_ms) {
   for (;;) {
     Result<std::optional<wire::Response>> response = exchange.TakeResponse();
-    if (!response.ok()) {
-      return Close(Status::OutcomeUnknown("answer of " + peer +
-                                          " was not understood: " + response.status().message()));
-    }
+    if (!response.ok()) return Close(NotUnderstood(response.status()));
     if (response->has_value()) return **std::move(response);
     std::string bytes;
     const Status received = socket->Receive(&bytes, deadline_ms);

@@ -4,9 +4,9 @@
 //
 // Errors of every call: what is wrong with the request, as the server says it (kInvalidArgument,
 // kAlreadyExists, kResourceExhausted with "NAME: message"); kUnavailable when the server surely did
-// not apply it; kOutcomeUnknown when the answer did not come or was not understood. After the
-// last, or when the request could not be sent, the connection is closed and every later call
-// returns kUnavailable.
+// not apply it, also because what listens there is plainly none of nowcalls; kOutcomeUnknown when
+// the answer did not come or was not understood. After these two, but for a server's own error, the
+// connection is closed and every later call returns kUnavailable.
 #ifndef NOWCALLS_CLIENT_BLOCKING_CLIENT_H_
 #define NOWCALLS_CLIENT_BLOCKING_CLIENT_H_
 

@@ -35,10 +35,13 @@ Result<std::optional<wire::Response>> Exchange::TakeResponse() {
   size_t message_bytes = 0;
   switch (splitter_.Next(input, &message_bytes)) {
     case Outcome::kIncomplete: return std::optional<wire::Response>();
-    case Outcome::kInvalid: return Status::Corruption(splitter_.error());
+    case Outcome::kInvalid:
+      peer_is_foreign_ = !has_spoken_ && !splitter_.in_message();
+      return Status::Corruption(splitter_.error());
     case Outcome::kMessage: break;
   }
   taken_bytes_ += message_bytes;
+  has_spoken_ = true;
   Result<wire::Response> response = wire::DecodeResponse(input.substr(0, message_bytes));
   if (!response.ok()) return response.status();
   if (awaited_.erase(response->msgid) == 0) {

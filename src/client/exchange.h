@@ -44,6 +44,10 @@ class Exchange {
   // connection must be closed.
   Result<std::optional<wire::Response>> TakeResponse();
 
+  // Whether it failed at the first byte of the first answer. Who sends that is no server of
+  // nowcalls, and has carried nothing out.
+  bool peer_is_foreign() const { return peer_is_foreign_; }
+
   size_t awaited() const { return awaited_.size(); }
 
  private:
@@ -55,7 +59,9 @@ class Exchange {
   wire::OutputBuffer output_;
   wire::MessageSplitter splitter_{kReplyBytesMax};
   std::string input_;
-  size_t taken_bytes_ = 0;  // Of input_: answers that were handed out.
+  size_t taken_bytes_ = 0;   // Of input_: answers that were handed out.
+  bool has_spoken_ = false;  // The peer has sent a message.
+  bool peer_is_foreign_ = false;
 };
 
 }  // namespace nowcalls::client

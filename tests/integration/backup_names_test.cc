@@ -174,7 +174,7 @@ TEST_CASE("a server makes no ledger where a restore was cut off, and restore mak
                                             "--data-dir",
                                             dir + "/data"};
   const Finished early = RunProgram(restore);
-  CHECK(early.exit_code == 1);
+  CHECK(early.exit_code == 64);
   CHECK(Contains(early.err, "remove that first"));
   fs::remove_all(dir + "/data/restoring");
   const Finished restored = RunProgram(restore);

@@ -501,6 +501,14 @@ TEST_CASE("a backup is no data directory, and a restore overwrites nothing") {
   AcquireMany(&alice, 1, 10);
   const std::string backup = server.Sub("backup");
   REQUIRE(BackUp(server, backup).exit_code == 0);
+  for (const Finished& within :
+       {BackUp(server, backup + "/x"),
+        Admin({"repair", "--data-dir", backup, "--to", backup + "/x"}),
+        Admin({"restore", "--from", backup, "--data-dir", backup + "/x"})}) {
+    CHECK(within.exit_code != 0);
+    CHECK_MESSAGE(Contains(within.err, " lies within "), within.err);
+  }
+  CHECK_FALSE(fs::exists(backup + "/x"));
   const Finished served = RunProgram(
       {ProductBinary("nowcalls-server"), "--listen", "127.0.0.1:0", "--data-dir", backup});
   CHECK(served.exit_code == 64);
@@ -526,11 +534,11 @@ TEST_CASE("a backup is no data directory, and a restore overwrites nothing") {
   CHECK(NowCalls(&bob, 1) == 10);
   CHECK(Acquire(&bob, 1).fence > Acquire(&alice, 1).fence);
   const Finished over = RestoreTo(backup, server.data_dir());
-  CHECK(over.exit_code == 1);
+  CHECK(over.exit_code == 64);
   CHECK(Contains(over.err, "is not empty"));
   CHECK(Acquire(&alice, 1).status == kStatusOk);
   const Finished none = RestoreTo(server.Sub("nowhere"), server.Sub("new"));
-  CHECK(none.exit_code == 1);
+  CHECK(none.exit_code == 64);
   CHECK_FALSE(fs::exists(server.Sub("new")));
   // A byte of the largest file.
   std::string path;

@@ -311,6 +311,40 @@ TEST_CASE("a failure on the way says how much was taken back before") {
   CHECK(Do(&at_once, OfFlow()).text == "resource_exhausted: OVERLOADED: too much");
 }
 
+// What MaybeDone has the operator run.
+std::string LookOf(Arguments arguments) {
+  arguments.server = "[::1]:18730";
+  const Status status = MaybeDone(arguments, Status::OutcomeUnknown("no answer"));
+  const std::string& text = status.message();
+  const size_t begin = text.find('`') + 1;
+  return text.substr(begin, text.rfind('`') - begin);
+}
+
+TEST_CASE("how to look is told as a command for a shell, whatever the names are") {
+  Arguments client = OfClient();
+  CHECK(LookOf(client) ==
+        "nowcalls-admin sessions --client a --namespace shop --server '[::1]:18730'");
+  client.client_id = "bob's $HOME";
+  client.name_space = "-x";
+  CHECK(LookOf(client) ==
+        "nowcalls-admin sessions --client 'bob'\\''s $HOME' --namespace=-x --server "
+        "'[::1]:18730'");
+  Arguments load;
+  load.command = Command::kRulesLoad;
+  load.name_space = "shop";
+  load.file = "my rules.json";
+  CHECK(LookOf(load) ==
+        "nowcalls-admin rules diff 'my rules.json' --namespace shop --server '[::1]:18730'");
+  load.file = "-";
+  CHECK(LookOf(load) == "nowcalls-admin rules list --namespace shop --server '[::1]:18730'");
+  CHECK(LookOf(OfFlow()) == "nowcalls-admin flow 7 --server '[::1]:18730'");
+}
+
+TEST_CASE("what surely was not carried out needs no look") {
+  const Status refused = Status::Unavailable("what listens there does not look like a server");
+  CHECK(MaybeDone(OfClient(), refused).ToString() == refused.ToString());
+}
+
 TEST_CASE("only actions are actions") {
   CHECK(IsAction(Command::kReclaimClient));
   CHECK(IsAction(Command::kDrain));

@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/exit_codes.h"
@@ -13,6 +15,7 @@
 #include "support/temp_dir.h"
 #include "unit/admin/string_output.h"
 #include "wire/admin_messages.h"
+#include "wire/json.h"
 #include "wire/namespace_rows.h"
 #include "wire/rows.h"
 
@@ -205,10 +208,11 @@ TEST_CASE("an action without an answer may have been carried out, and how to see
   } cases[] = {
       {Command::kReclaim, Method::kReclaim, "history"},
       {Command::kReclaimFlow, Method::kReclaimFlow, "flow 7"},
-      {Command::kReclaimClient, Method::kReclaimClient, "sessions"},
+      {Command::kReclaimClient, Method::kReclaimClient, "sessions --client a --namespace shop"},
       {Command::kPurge, Method::kPurge, "flow 7"},
       {Command::kDrain, Method::kDrain, "flow 7"},
-      {Command::kRulesLoad, Method::kRulesLoad, "rules diff"},
+      {Command::kRulesLoad, Method::kRulesLoad,
+       "rules diff " + dir.Sub("rules.json") + " --namespace shop"},
   };
   for (const auto& item : cases) {
     const std::string& look = item.look;
@@ -231,6 +235,88 @@ TEST_CASE("an action without an answer may have been carried out, and how to see
       RunAgainst([](const Envelope&, OutputBuffer*) { return false; }, Of(Command::kReclaimFlow));
   CHECK(asked.exit_code == kExitUnavailable);
   CHECK(asked.err.find("may have been") == std::string::npos);
+}
+
+TEST_CASE("what does not speak the protocol has carried nothing out, and the address is wrong") {
+  const testing::TempDir dir;
+  testing::WriteStringToFile(dir.Sub("rules.json"), "[]");
+  for (const Command command :
+       {Command::kReclaim, Command::kReclaimClient, Command::kDrain, Command::kRulesLoad,
+        Command::kBackup, Command::kStat, Command::kInfo, Command::kPing}) {
+    CAPTURE(static_cast<int>(command));
+    Arguments arguments = Of(command);
+    arguments.file = dir.Sub("rules.json");
+    arguments.to = "/backup";
+    const Ended ended = RunAgainst(
+        [](const Envelope&, OutputBuffer* out) {
+          out->Append("HTTP/1.1 400 Bad Request\r\n");
+          return true;
+        },
+        arguments);
+    CHECK(ended.exit_code == kExitUnavailable);
+    CHECK(ended.out.empty());
+    CHECK_MESSAGE(ended.err.starts_with("nowcalls-admin: what listens at 127.0.0.1:"), ended.err);
+    CHECK_MESSAGE(ended.err.ends_with(" does not look like a nowcalls-server: byte 0x48 begins no "
+                                      "MessagePack-RPC message, which is an array of 3 or 4 (0x93 "
+                                      "or 0x94); check HOST:PORT\n"),
+                  ended.err);
+  }
+}
+
+TEST_CASE("info of what tells no version is none, and ends as other answers without sense do") {
+  const Ended ended = RunAgainst(
+      [](const Envelope& request, OutputBuffer* out) {
+        wire::EncodeJsonResult(request.msgid, nlohmann::ordered_json{{"a", 1}}, out);
+        return true;
+      },
+      Of(Command::kInfo));
+  CHECK(ended.exit_code == kExitUnavailable);
+  CHECK(ended.out.empty());
+  CHECK(ended.err ==
+        "nowcalls-admin: the server's answer to info was not understood: it tells no version; "
+        "check HOST:PORT\n");
+}
+
+Ended RunAlone(const Arguments& arguments) {
+  StringOutput out;
+  Ended ended;
+  const Streams streams{.out = out.get(), .err = [&](std::string_view b) { ended.err += b; }};
+  ended.exit_code = Run(arguments, streams);
+  ended.out = out.text();
+  return ended;
+}
+
+TEST_CASE("wrong directories are wrong usage, whichever command they are given to") {
+  const testing::TempDir dir;
+  std::filesystem::create_directory(dir.Sub("used"));
+  testing::WriteStringToFile(dir.Sub("used/notes"), "mine");
+  for (const Command command : {Command::kBackup, Command::kRestore, Command::kRepair}) {
+    CAPTURE(static_cast<int>(command));
+    Arguments arguments = Of(command);
+    const bool restores = command == Command::kRestore;
+    // No ledger and no backup is there.
+    (restores ? arguments.from : arguments.data_dir) = dir.Sub("used");
+    (restores ? arguments.data_dir : arguments.to) = dir.Sub("new");
+    const Ended ended = RunAlone(arguments);
+    CHECK(ended.exit_code == kExitUsage);
+    CHECK_MESSAGE(ended.err.find(dir.Sub("used")) != std::string::npos, ended.err);
+    CHECK_FALSE(std::filesystem::exists(dir.Sub("new")));
+  }
+}
+
+TEST_CASE("a file of rules that is absent is wrong usage, one that cannot be read is an error") {
+  const testing::TempDir dir;
+  for (const Command command : {Command::kRulesCheck, Command::kRulesDiff, Command::kRulesLoad}) {
+    Arguments arguments = Of(command);
+    for (const std::string& wrong : {dir.Sub("absent.json"), dir.path()}) {
+      arguments.file = wrong;
+      CHECK(RunAlone(arguments).exit_code == kExitUsage);
+    }
+    arguments.file = "/proc/self/mem";
+    const Ended ended = RunAlone(arguments);
+    CHECK(ended.exit_code == kExitIoError);
+    CHECK(ended.err.starts_with("nowcalls-admin: cannot read /proc/self/mem: "));
+  }
 }
 
 }  // namespace

@@ -311,6 +311,18 @@ TEST_CASE("what can be read of a damaged ledger is shown, and the damage is told
         "all that is wrong");
 }
 
+TEST_CASE("of a ledger that could not be read to its end no sums are shown") {
+  HalfReadable store;
+  Progress progress(false, "tokens", [](std::string_view) {});
+  OfflineSource source(&store, Machine(), &progress);
+  CHECK(source.Flows([](const FlowRow&) { return Status::IoError("a row"); }).code() ==
+        StatusCode::kCorruption);
+  CHECK(source.Sessions([](const SessionRow&) { return Status::IoError("a row"); }).code() ==
+        StatusCode::kCorruption);
+  CHECK(source.Namespaces([](const wire::NamespaceRow&) { return Status::IoError("a row"); })
+            .code() == StatusCode::kCorruption);
+}
+
 TEST_CASE("a ledger that was never written to has no rows and a now of zero") {
   store::MemoryStore store{ledger::Format{}};
   Progress progress(false, "tokens", [](std::string_view) {});

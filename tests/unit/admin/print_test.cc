@@ -260,7 +260,8 @@ TEST_CASE("info prints each figure by its path, or the document as it came") {
 
 TEST_CASE("info tells people how old the oldest token is, if there is one") {
   const auto print = [](Format format, int64_t oldest_ms) {
-    const nlohmann::ordered_json info = {{"ledger", {{"ledger_ms", 10'000}}},
+    const nlohmann::ordered_json info = {{"version", "1.2"},
+                                         {"ledger", {{"ledger_ms", 10'000}}},
                                          {"counts", {{"oldest_issued_ms", oldest_ms}}}};
     wire::OutputBuffer reply;
     wire::EncodeJsonResult(7, info, &reply);
@@ -290,12 +291,34 @@ TEST_CASE("an answer to info that is no map is none, whatever the format") {
   }
 }
 
-TEST_CASE("info shows any map of a server") {
+TEST_CASE("an answer to info that tells no version is of no server of nowcalls") {
   using nlohmann::ordered_json;
-  const ordered_json strange[] = {{{"counts", ordered_json::array({1})}, {"ledger", 7}},
-                                  {{"counts", {{"oldest_issued_ms", "x"}}}},
-                                  {{"counts", {{"oldest_issued_ms", 5}}}}};
+  const ordered_json strange[] = {ordered_json::object(), {{"a", 1}}, {{"version", 7}}};
   for (const ordered_json& info : strange) {
+    CAPTURE(info.dump());
+    wire::OutputBuffer reply;
+    wire::EncodeJsonResult(7, info, &reply);
+    for (const Format format : {Format::kTable, Format::kJsonl}) {
+      StringOutput out;
+      CHECK(PrintInfo(format, reply.view().substr(4), out.get()).ToString() ==
+            "outcome_unknown: the server's answer to info was not understood: it tells no "
+            "version; check HOST:PORT");
+      CHECK(out.text().empty());
+    }
+  }
+  StringOutput out;
+  // A map whose key is a number.
+  const Status status = PrintInfo(Format::kJsonl, std::string_view("\x81\x01\x02", 3), out.get());
+  CHECK(status.code() == StatusCode::kOutcomeUnknown);
+}
+
+TEST_CASE("info shows any map of a server that tells its version") {
+  using nlohmann::ordered_json;
+  ordered_json strange[] = {{{"counts", ordered_json::array({1})}, {"ledger", 7}},
+                            {{"counts", {{"oldest_issued_ms", "x"}}}},
+                            {{"counts", {{"oldest_issued_ms", 5}}}}};
+  for (ordered_json& info : strange) {
+    info["version"] = "1.2";
     CAPTURE(info.dump());
     wire::OutputBuffer reply;
     wire::EncodeJsonResult(7, info, &reply);
@@ -303,6 +326,22 @@ TEST_CASE("info shows any map of a server") {
     CHECK(PrintInfo(Format::kTable, reply.view().substr(4), out.get()).ok());
     CHECK(out.text().starts_with("NAME"));
     CHECK(out.text().find("oldest token") == std::string::npos);
+  }
+}
+
+TEST_CASE("what adds up shows no rows of a ledger that is damaged; dump shows what there is") {
+  LedgerBuilder builder = OneToken();
+  builder.Token(12, 101, 99, kSealedMs - 100);  // Of a session that is not there.
+  builder.RuleText("shop", 102, "{");
+  for (const Format format : {Format::kTable, Format::kJsonl, Format::kCsv}) {
+    for (const Command command : {Command::kStat, Command::kSessions}) {
+      const Printed printed = PrintList(command, format, builder);
+      CHECK(printed.status.code() == StatusCode::kCorruption);
+      CHECK(printed.out.empty());
+    }
+    const Printed dumped = PrintList(Command::kDump, format, builder);
+    CHECK(dumped.status.code() == StatusCode::kCorruption);
+    CHECK(dumped.out.find("77") != std::string::npos);
   }
 }
 

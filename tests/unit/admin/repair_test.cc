@@ -4,9 +4,13 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
 #include "core/rule_json.h"
 #include "core/token_ids.h"
 #include "ledger/fence_line.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
 
 namespace nowcalls::admin {
 namespace {
@@ -260,6 +264,19 @@ TEST_CASE("what differs from the seal is told, also when only fences do") {
         "lost: a file\nlost: the seal; which batch was the last, and how many tokens it left, is "
         "unknown\nchanged: a record\n" +
             kept);
+}
+
+TEST_CASE("no ledger is salvaged into a backup, which must stay as it is") {
+  namespace fs = std::filesystem;
+  const testing::TempDir dir;
+  for (const char* ledger : {"data/ledger", "bk/1/ledger"}) fs::create_directories(dir.Sub(ledger));
+  testing::WriteStringToFile(dir.Sub("bk/1/backup.json"), "{}");
+  const Status refused = Repair(dir.Sub("data"), dir.Sub("bk/1/x")).status();
+  CHECK(refused.ToString() ==
+        "invalid_argument: --to: " + dir.Sub("bk/1/x") +
+            " lies within a backup, which must stay as it is: choose a directory outside of " +
+            fs::canonical(dir.Sub("bk/1")).string());
+  CHECK_FALSE(fs::exists(dir.Sub("bk/1/x.partial")));
 }
 
 }  // namespace

@@ -256,6 +256,52 @@ TEST_CASE_FIXTURE(BackedUp, "no backup is put beside a ledger, nor among the fil
   CHECK(MakeBackupAtRest(data(), dir.Sub("link/backups/b2"), "test", VerifyCopy, kNever).ok());
 }
 
+TEST_CASE_FIXTURE(BackedUp, "nothing is made within a backup, which must stay as it is") {
+  fs::copy(backup(), dir.Sub("unfinished"), fs::copy_options::recursive);
+  fs::rename(ManifestPath(dir.Sub("unfinished")), UnfinishedPath(dir.Sub("unfinished")));
+  fs::copy(backup(), dir.Sub("parted"), fs::copy_options::recursive);
+  fs::remove(ManifestPath(dir.Sub("parted")));
+  fs::create_directory(backup() + "/deep");
+  fs::create_symlink(backup(), dir.Sub("link"));
+  fs::copy(backup(), dir.Sub("second"), fs::copy_options::recursive);
+  const auto before = FilesBelow(dir.path());
+  for (const std::string& to : {backup() + "/x", backup() + "/x//", backup() + "/deep/x",
+                                dir.Sub("link/x"), dir.Sub("unfinished/x"), dir.Sub("parted/x")}) {
+    CAPTURE(to);
+    const Status backed_up = MakeBackupAtRest(data(), to, "test", VerifyCopy, kNever).status();
+    const Status restored = Restore(dir.Sub("second"), to, Now(), kNever).status();
+    for (const Status& refused : {backed_up, restored}) {
+      CHECK(refused.code() == StatusCode::kInvalidArgument);
+      CHECK_MESSAGE(
+          Contains(refused.message(),
+                   " lies within a backup, which must stay as it is: choose a directory outside"),
+          refused.message());
+    }
+  }
+  CHECK(Contains(CheckNotWithinBackupOrLedger(data() + "/ledger/x").message(), "of a database"));
+  CHECK((FilesBelow(dir.path()) == before));
+}
+
+TEST_CASE_FIXTURE(BackedUp, "a file that is called like a manifest makes no backup") {
+  fs::create_directory(dir.Sub("home"));
+  WriteStringToFile(dir.Sub("home/backup.json"), "{}");
+  CHECK(MakeBackupAtRest(data(), dir.Sub("home/b2"), "test", VerifyCopy, kNever).ok());
+}
+
+TEST_CASE_FIXTURE(BackedUp, "a name that a backup which was cut off has is told as that") {
+  fs::rename(ManifestPath(backup()), UnfinishedPath(backup()));
+  const Status cut_off = MakeBackupAtRest(data(), backup(), "test", VerifyCopy, kNever).status();
+  CHECK(cut_off.code() == StatusCode::kInvalidArgument);
+  CHECK(cut_off.message() ==
+        backup() +
+            " exists already: it is a backup that was never finished, so it does not count. If no "
+            "backup is being made there now, remove it, or name a directory that does not exist");
+  // One that ended between its manifest and the removal of the other file is whole.
+  WriteStringToFile(ManifestPath(backup()), EncodeManifest(manifest));
+  const Status whole = MakeBackupAtRest(data(), backup(), "test", VerifyCopy, kNever).status();
+  CHECK(whole.message() == backup() + " exists already: name a directory that does not");
+}
+
 TEST_CASE_FIXTURE(BackedUp, "a ledger that a server has, or that is absent, is not backed up") {
   const ServedLedger served(data());
   const Status held = MakeBackupAtRest(data(), dir.Sub("b2"), "test", VerifyCopy, kNever).status();

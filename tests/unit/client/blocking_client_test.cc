@@ -219,8 +219,7 @@ TEST_CASE("a server that closes instead of answering leaves the outcome unknown"
 
 TEST_CASE("an answer that is not understood leaves the outcome unknown") {
   const std::pair<std::string, std::string> answers[] = {
-      {"HTTP/1.1 400",
-       "byte 0x48 begins no MessagePack-RPC message, which is an array of 3 or 4 (0x93 or 0x94)"},
+      {std::string("\x94\x01\xc1", 3), "byte 0xc1 begins no MessagePack value"},
       {std::string("\x94\x01\x63\xc0\x91\x01", 6), "answer to msgid 99, which awaits none"},
       {std::string("\x94\x01\x01\xc0\x91\xa1x", 7), "answer: number must be an integer, got str"},
       {std::string("\x93\x02\xa1k\x90", 5), "response: type must be 1 (response)"},
@@ -233,6 +232,35 @@ TEST_CASE("an answer that is not understood leaves the outcome unknown") {
     CHECK(status.message() == "answer of " + server.address() + " was not understood: " + why);
     CHECK(client->Ping().status().code() == StatusCode::kUnavailable);
   }
+}
+
+TEST_CASE("what answers with no message at all is no server, and has carried nothing out") {
+  const FakeServer server(Sending("HTTP/1.1 400"));
+  const auto client = Connect(server);
+  const Status status = client->Acquire({1, 1, false}).status();
+  CHECK(status.code() == StatusCode::kUnavailable);
+  CHECK(status.message() ==
+        "what listens at " + server.address() +
+            " does not look like a nowcalls-server: byte 0x48 begins no MessagePack-RPC message, "
+            "which is an array of 3 or 4 (0x93 or 0x94); check HOST:PORT");
+  CHECK(client->Ping().status().message() ==
+        "the connection to " + server.address() + " is closed");
+}
+
+TEST_CASE("a server that answered before leaves the outcome unknown, whatever it sends") {
+  const FakeServer server([](Peer* peer) {
+    Envelope request;
+    peer->Take(&request);
+    peer->Answer([&](OutputBuffer* out) { AnswerCall(request, out); });
+    peer->Take(&request);
+    peer->Send("HTTP/1.1 400");
+    peer->AwaitClose();
+  });
+  const auto client = Connect(server);
+  CHECK(client->Ping().ok());
+  const Status status = client->Acquire({1, 1, false}).status();
+  CHECK(status.code() == StatusCode::kOutcomeUnknown);
+  CHECK(status.message().starts_with("answer of " + server.address() + " was not understood: "));
 }
 
 TEST_CASE("a request that no message can hold is refused before it is sent") {

@@ -64,6 +64,20 @@ TEST_CASE("a stream that is no MessagePack-RPC is corrupt") {
   Exchange exchange;
   exchange.Receive("HTTP/1.1 400 Bad Request");
   CHECK(exchange.TakeResponse().status().code() == StatusCode::kCorruption);
+  CHECK(exchange.peer_is_foreign());
+}
+
+TEST_CASE("a peer that has sent a message, or begun one, is not foreign, whatever follows") {
+  Exchange answered;
+  answered.Receive(Pong(Ping(&answered), 1) + "HTTP");
+  CHECK(answered.TakeResponse().ok());
+  CHECK(answered.TakeResponse().status().code() == StatusCode::kCorruption);
+  CHECK_FALSE(answered.peer_is_foreign());
+  Exchange begun;
+  static_cast<void>(Ping(&begun));
+  begun.Receive("\x94\x01\xc1");
+  CHECK(begun.TakeResponse().status().code() == StatusCode::kCorruption);
+  CHECK_FALSE(begun.peer_is_foreign());
 }
 
 TEST_CASE("a request that no message can hold is not appended") {
