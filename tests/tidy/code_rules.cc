@@ -21,8 +21,13 @@ int Columns(std::string_view line) {
       line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
 }
 
-bool OpensFunction(std::string_view line) {
-  if (line.empty() || line.back() != '{' || line[0] == ' ' || line[0] == '}') return false;
+// The first line of a function or of another thing at the left margin that may have more of them.
+bool BeginsDeclaration(std::string_view line) {
+  return !line.empty() && line[0] != ' ' && line[0] != '}' && line[0] != '#';
+}
+
+// Of a function whose head, of one line or more, begins with `line`.
+bool IsFunctionHead(std::string_view line) {
   for (std::string_view other : {"namespace", "class", "struct", "enum", "union", "extern"}) {
     if (line.starts_with(other)) return false;
   }
@@ -137,9 +142,13 @@ Findings CheckFunctionLengths(const SourceFile& file) {
   if (!file.IsCpp()) return {};
   Findings findings;
   const auto lines = Lines(file.code);
-  size_t open = 0;
+  size_t head = 0;  // Line of the declaration that is not complete yet; 0: there is none.
+  size_t open = 0;  // Line of the function whose end is to come.
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (OpensFunction(lines[i])) open = i + 1;
+    if (BeginsDeclaration(lines[i])) head = i + 1;
+    const char last = lines[i].empty() ? '\0' : lines[i].back();
+    if (head != 0 && last == '{' && IsFunctionHead(lines[head - 1])) open = head;
+    if (last == '{' || last == '}' || last == ';') head = 0;
     if (open == 0 || !lines[i].starts_with("}")) continue;
     if (i + 1 - open > kFunctionLinesMax) {
       findings.push_back(At(file, open) + "split the function; it has more than 70 lines");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <sstream>
+#include <string>
 #include <string_view>
 
 namespace nowcalls::tidy {
@@ -109,6 +111,25 @@ std::string CheckInclude(std::string_view unit, const std::string& target, bool 
 }
 
 }  // namespace
+
+Findings CheckDepends(const SourceFile& file) {
+  const std::string_view unit = UnitOf(file.path);
+  const size_t begin = file.text.find("nowcalls_module(" + std::string(unit));
+  if (begin == std::string::npos) return {file.path + ":1: make it a nowcalls_module"};
+  std::istringstream words(file.text.substr(begin, file.text.find(')', begin) - begin));
+  Names depends;
+  bool among_them = false;
+  for (std::string word; words >> word;) {
+    if (word == "DEPENDS" || word == "LIBRARIES") {
+      among_them = word == "DEPENDS";
+    } else if (among_them) {
+      depends.insert(word);
+    }
+  }
+  const Names& allowed = Matrix().at(std::string(unit));
+  if (depends == allowed) return {};
+  return {file.path + ":1: DEPENDS is " + List(depends) + ", but it may include " + List(allowed)};
+}
 
 Findings CheckIncludes(const SourceFile& file) {
   const std::string_view unit = UnitOf(file.path);

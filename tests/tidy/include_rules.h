@@ -15,6 +15,9 @@ using Findings = std::vector<std::string>;
 
 Findings CheckIncludes(const SourceFile& file);
 
+// What CMake links a module with is what the module may include. Of src/MODULE/CMakeLists.txt.
+Findings CheckDepends(const SourceFile& file);
+
 // A .cc file includes the header of its own name first, which proves that the header is complete.
 Findings CheckOwnHeaderFirst(const SourceFile& file, bool has_own_header);
 

@@ -109,8 +109,25 @@ TEST_CASE("a long function is found, a long namespace is not") {
   };
   CHECK(CheckFunctionLengths(body("void F()", 69)).empty());
   CHECK(CheckFunctionLengths(body("namespace a", 90)).empty());
-  CHECK(CheckFunctionLengths(body("void F()", 70)) ==
-        Findings{"src/core/a.cc:2: split the function; it has more than 70 lines"});
+  const Findings found = {"src/core/a.cc:2: split the function; it has more than 70 lines"};
+  CHECK(CheckFunctionLengths(body("void F()", 70)) == found);
+  // Its head counts, too.
+  CHECK(CheckFunctionLengths(body("void F(int a,\n       int b)", 68)).empty());
+  CHECK(CheckFunctionLengths(body("void F(int a,\n       int b)", 69)) == found);
+  CHECK(CheckFunctionLengths(body("A::A(int a)\n    : a_(a),\n      b_(a)", 68)) == found);
+  CHECK(CheckFunctionLengths(body("class A\n    : public B", 90)).empty());
+}
+
+TEST_CASE(
+    "a module that is linked with what it may not include, or without what it may, is found") {
+  const auto check = [](const std::string& depends) {
+    return CheckDepends(
+        ParseSource("src/engine/CMakeLists.txt", "nowcalls_module(engine" + depends + ")\n"));
+  };
+  CHECK(check("\n  DEPENDS base wire core ledger LIBRARIES absl::btree").empty());
+  CHECK(check(" DEPENDS base wire ledger core store").size() == 1);
+  CHECK(check(" DEPENDS base ledger core LIBRARIES wire").size() == 1);
+  CHECK(check("s").size() == 1);
 }
 
 TEST_CASE("a wrong guard and a missing opening comment are found") {

@@ -38,6 +38,17 @@ TEST_CASE("every file includes only what its layer may include") {
   }
 }
 
+TEST_CASE("every module is linked with what it may include") {
+  int modules = 0;
+  for (const auto& file : Tree()) {
+    if (!file.path.starts_with("src/") || !file.path.ends_with("/CMakeLists.txt")) continue;
+    if (file.path == "src/CMakeLists.txt") continue;  // Where it is defined.
+    Report(CheckDepends(file));
+    ++modules;
+  }
+  CHECK(modules == 11);
+}
+
 TEST_CASE("every source file includes its own header first") {
   std::set<std::string> headers;
   for (const auto& file : Tree()) {
