@@ -11,7 +11,9 @@
 
 namespace nowcalls {
 
-// A point on the ledger clock, in milliseconds. Valid values are 0 .. 2^62.
+inline constexpr int64_t kInstantMsMax = int64_t{1} << 62;
+
+// A point on the ledger clock, in milliseconds. Valid values are 0 .. kInstantMsMax.
 struct Instant {
   int64_t ms = 0;
 

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
 #include "core/core.h"
 #include "core/rule_json.h"
 #include "ledger/deadline_bound.h"

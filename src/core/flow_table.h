@@ -7,6 +7,7 @@
 #define NOWCALLS_CORE_FLOW_TABLE_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -73,6 +74,7 @@ struct alignas(64) Flow {
 
   bool active() const { return rule != nullptr && !removed; }
 };
+static_assert(offsetof(Flow, counters) == size_t{3} * 64, "Prefetch, and what it costs");
 
 struct Namespace {
   std::string name;

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "base/check.h"
 #include "base/json_shape.h"
 #include "base/limits.h"
 #include "base/text.h"

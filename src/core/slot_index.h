@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/check.h"
 #include "base/populated_memory.h"
 #include "base/prefetch.h"
 #include "core/table_sizes.h"

@@ -54,8 +54,15 @@ Cost CostOf(wire::Method method) {
     case wire::Method::kDrain:   // All its waiters are answered.
     case wire::Method::kBackup:  // Threads and files are begun.
       return {.base = kWorkPerTurn / 8, .work = true};
-    default: return {};
+    case wire::Method::kUnknown:
+    case wire::Method::kPing:
+    case wire::Method::kAcquire:
+    case wire::Method::kRelease:
+    case wire::Method::kKeep:
+    case wire::Method::kReclaim:
+    case wire::Method::kCancel: return {};
   }
+  return {};
 }
 
 std::string FirstByteError(char first) {

@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "base/check.h"
 #include "engine/engine_impl.h"
 
 namespace nowcalls::engine {

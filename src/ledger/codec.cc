@@ -5,20 +5,20 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/limits.h"
+#include "base/time.h"
 #include "base/utf8.h"
 
 namespace nowcalls::ledger {
 namespace {
 
 constexpr uint8_t kValueVersion = 1;
-constexpr int64_t kLedgerMsMax = int64_t{1} << 62;  // base/time.h: the end of valid instants.
 constexpr uint64_t kIdMax = INT64_MAX;
 
 constexpr size_t kRuleFlowBytes = 8;
 
 static_assert(kNamespaceBytesMax <= UINT8_MAX && kClientIdBytesMax <= UINT8_MAX);
 
-bool IsLedgerMs(int64_t ms) { return ms >= 0 && ms <= kLedgerMsMax; }
+bool IsLedgerMs(int64_t ms) { return ms >= 0 && ms <= kInstantMsMax; }
 bool IsId(uint64_t id) { return id >= 1 && id <= kIdMax; }
 bool IsSessionKind(SessionKind kind) {
   return kind == SessionKind::kNamed || kind == SessionKind::kConnection;

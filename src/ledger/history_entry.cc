@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/limits.h"
+#include "base/time.h"
 #include "base/utf8.h"
 #include "ledger/entities.h"
 
@@ -11,7 +12,6 @@ namespace {
 
 constexpr uint8_t kVersionOfOne = 1;
 constexpr uint8_t kVersionOfMany = 2;
-constexpr int64_t kLedgerMsMax = int64_t{1} << 62;  // base/time.h: the end of valid instants.
 
 static_assert(kReasonBytesMax <= UINT16_MAX);
 
@@ -30,7 +30,7 @@ const char* ProblemOf(const Entry& entry) {
   if (entry.session.value == 0) return "session is 0";
   if (entry.count == 0 || entry.count > kCountMax) return "count is out of range";
   if (entry.fence.value == 0) return "fence is 0";
-  if (entry.ended_ms < 0 || entry.ended_ms > kLedgerMsMax) return "ended_ms is out of range";
+  if (entry.ended_ms < 0 || entry.ended_ms > kInstantMsMax) return "ended_ms is out of range";
   if (entry.issued_ms < 0 || entry.issued_ms > entry.ended_ms) {
     return "issued_ms is not between 0 and ended_ms";
   }

@@ -1,8 +1,6 @@
 #include "store/log_chain.h"
 
-#include <charconv>
 #include <memory>
-#include <string_view>
 
 #include "store/ledger_files.h"
 #include "store/rocks_status.h"

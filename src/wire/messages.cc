@@ -10,7 +10,7 @@
 namespace nowcalls::wire {
 namespace {
 
-constexpr std::array<std::pair<Method, std::string_view>, 21> kMethods = {{
+constexpr auto kMethods = std::to_array<std::pair<Method, std::string_view>>({
     {Method::kAcquire, "acquire"},
     {Method::kRelease, "release"},
     {Method::kKeep, "keep"},
@@ -32,7 +32,7 @@ constexpr std::array<std::pair<Method, std::string_view>, 21> kMethods = {{
     {Method::kDrain, "drain"},
     {Method::kNamespaces, "namespaces"},
     {Method::kBackup, "backup"},
-}};
+});
 
 bool Malformed(std::string message, RequestError* error) {
   error->code = ErrorCode::kMalformed;

@@ -89,8 +89,9 @@ TEST_CASE("the wire target asks for every method in a way that is answered") {
   AddAnswered("", &answered);
   CHECK(answered.count("purge") == 0);
   AddAnswered(std::string_view("\x11\0\0", 3), &answered);  // Its rule is removed.
-  for (int i = 1; i <= static_cast<int>(wire::Method::kBackup); ++i) {
+  for (int i = 1; i <= UINT8_MAX; ++i) {
     const std::string_view name = wire::MethodName(static_cast<wire::Method>(i));
+    if (wire::MethodFromName(name) == wire::Method::kUnknown) continue;
     CAPTURE(name);
     CHECK(answered.contains(name));
   }
