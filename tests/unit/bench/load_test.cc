@@ -96,6 +96,17 @@ LoadOptions Open(uint32_t lanes, double arrivals_per_s) {
   return options;
 }
 
+// The first of those that wait for an answer gets it.
+void AnswerFirst(Stage* stage, std::vector<Request>* open, int64_t ms) {
+  const Request request = open->front();
+  open->erase(open->begin());
+  if (request.release) {
+    stage->Answered(request, AnswerKind::kReleased, ms);
+  } else {
+    stage->Grant(request, ms);
+  }
+}
+
 TEST_CASE("a closed loop starts every lane at once, and each goes on when it is answered") {
   Stage stage(2, Closed(3));
   stage.load.Start(Stage::At(0));
@@ -264,13 +275,7 @@ TEST_CASE("whether an open loop is behind is the same however often it is asked"
       for (const Request& request : stage.Take()) open.push_back(request);
       // One at a time, some a little late, and from time to time none for a while.
       if (ms % 3 == 0 && ms % 500 > 60 && !open.empty()) {
-        const Request request = open.front();
-        open.erase(open.begin());
-        if (request.release) {
-          stage.Answered(request, AnswerKind::kReleased, ms);
-        } else {
-          stage.Grant(request, ms);
-        }
+        AnswerFirst(&stage, &open, ms);
       }
       if (ms % step_ms != 0) continue;
       const bool is_behind = stage.load.IsBehind(ms * kMs, 40 * kMs);
@@ -320,13 +325,7 @@ TEST_CASE("a load that is finished does what was due and releases what is held")
   std::vector<Request> open = stage.Take();
   CHECK(open.size() == 2);  // The release of 200, and the first that waited.
   for (int64_t ms = 6; !open.empty(); ++ms) {
-    const Request request = open.front();
-    open.erase(open.begin());
-    if (request.release) {
-      stage.Answered(request, AnswerKind::kReleased, ms);
-    } else {
-      stage.Grant(request, ms);
-    }
+    AnswerFirst(&stage, &open, ms);
     for (const Request& more : stage.Take()) open.push_back(more);
     stage.load.Advance(Stage::At(ms));
   }

@@ -16,6 +16,16 @@ AcquireRequest Wait(int64_t count = 1, int64_t wait_ms = 1000, bool prioritized 
   return {.flow = FlowId{1}, .count = count, .prioritized = prioritized, .wait_ms = wait_ms};
 }
 
+// The level is two for each session that is online.
+testing::RuleOptions TwoEach(int64_t max_per_client) {
+  return {.flow = 1,
+          .count = 2,
+          .avg_local = true,
+          .resource_timeout_ms = 100'000,
+          .client_offline_ms = 100'000,
+          .max_per_client = max_per_client};
+}
+
 const Flow& FlowOf(CoreHarness* h, int64_t flow = 1) {
   return h->core().flows().at(h->core().flows().Find(FlowId{flow}));
 }
@@ -404,12 +414,7 @@ TEST_CASE("when the first of a session's waiters gives up, the next one is thoug
 
 TEST_CASE("when a session's first waiter asks for too much again, a smaller one is thought of") {
   CoreHarness h;
-  h.Rules({{.flow = 1,
-            .count = 2,
-            .avg_local = true,
-            .resource_timeout_ms = 100'000,
-            .client_offline_ms = 100'000,
-            .max_per_client = 3}});
+  h.Rules({TwoEach(/*max_per_client=*/3)});
   const SessionSlot s = h.Hello("s");
   const SessionSlot u = h.Hello("u");
   const SessionSlot x = h.Hello("x");
@@ -429,12 +434,7 @@ TEST_CASE("when a session's first waiter asks for too much again, a smaller one 
 TEST_CASE(
     "when a session's first waiter asks for more than the level, a smaller one is thought of") {
   CoreHarness h;
-  h.Rules({{.flow = 1,
-            .count = 2,
-            .avg_local = true,
-            .resource_timeout_ms = 100'000,
-            .client_offline_ms = 100'000,
-            .max_per_client = 5}});
+  h.Rules({TwoEach(/*max_per_client=*/5)});
   const SessionSlot s = h.Hello("s");
   const SessionSlot u = h.Hello("u");
   const SessionSlot x = h.Hello("x");
