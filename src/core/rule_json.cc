@@ -234,7 +234,8 @@ size_t LineOfOverflow(const std::string& text) {
       i = std::max<size_t>(i + 1, behind - text.data());
     }
   }
-  return 1 + std::ranges::count(std::string_view(text).substr(0, i), '\n');
+  const auto end = text.begin() + static_cast<std::ptrdiff_t>(i);
+  return 1 + std::count(text.begin(), end, '\n');
 }
 
 // The first byte behind the comment that begins at `i`; `i`: none does; npos: it is not closed.
