@@ -163,25 +163,32 @@ int64_t Core::CapLeft(const Flow& flow, SessionSlot session) const {
 }
 
 // The first of the class that room would let go; those that no room that others make would help are
-// set aside on the way.
+// set aside on the way. One of those may have stood for all that its session has at the cap, so
+// these are looked at then, once for each session however many of its waiters were set aside.
 WaiterSlot Core::FirstInLine(Flow* flow, size_t queue_class) {
-  waiters_.ReturnFirstOfThoseToLookAt([&](SessionSlot session) { return CapLeft(*flow, session); },
-                                      &flow->waiters);
+  const int64_t level = LevelOf(*flow);
+  const auto look = [&] {
+    waiters_.ReturnFirstOfThoseToLookAt(
+        [&](SessionSlot session) { return CapLeft(*flow, session); }, level, &flow->waiters);
+  };
+  look();
   for (;;) {
     const WaiterSlot slot = WaitQueues::First(flow->waiters, queue_class);
-    if (slot == kNoWaiter || flow->shadow) return slot;
-    const Waiter& waiter = waiters_.at(slot);
-    if (waiter.count > LevelOf(*flow)) {
-      const SessionSlot session = waiter.session;
-      waiters_.SetAsideAsTooLarge(slot, &flow->waiters);
-      // It may have come back for all that its session has at the cap, and stood for them.
-      waiters_.ReturnFirstOf(session, CapLeft(*flow, session), &flow->waiters);
-      continue;
+    if (slot != kNoWaiter && !flow->shadow) {
+      const Waiter& waiter = waiters_.at(slot);
+      const bool too_large = waiter.count > level;
+      if (too_large || waiter.count > CapLeft(*flow, waiter.session)) {
+        if (too_large) {
+          waiters_.SetAsideAsTooLarge(slot, &flow->waiters);
+        } else {
+          waiters_.SetAsideAtCap(slot, &flow->waiters);
+        }
+        WaitQueues::LookAt(waiter.session, &flow->waiters);
+        continue;
+      }
     }
-    const int64_t cap_left = CapLeft(*flow, waiter.session);
-    if (waiter.count <= cap_left) return slot;
-    waiters_.SetAsideAtCap(slot, &flow->waiters);
-    waiters_.ReturnFirstOf(waiter.session, cap_left, &flow->waiters);  // A smaller one, it may be.
+    if (!WaitQueues::HasToLookAt(flow->waiters)) return slot;
+    look();
   }
 }
 
@@ -195,7 +202,7 @@ bool Core::WaitersAhead(Flow* flow, bool prioritized) {
 // A session holds less under the rule than before, or has one waiter less. Its waiters are looked
 // at when somebody asks for the first in line, once for all that happens until then.
 void Core::ReturnToLine(Flow* flow, SessionSlot session) {
-  if (flow->waiters.set_aside != nullptr) flow->waiters.set_aside->to_look_at.insert(session);
+  WaitQueues::LookAt(session, &flow->waiters);
 }
 
 // Sentinel's acquireRefuseStrategy 3 queues prioritized requests; a request may ask for it itself.
@@ -433,7 +440,7 @@ void Core::RestoreLine(Flow* flow) {
   flow->levels_seen = flows_.name_space(flow->name_space).levels_changed;
   if (flow->rule->max_per_client_percent > 0) {
     waiters_.ReturnFirstOfEach([&](SessionSlot session) { return CapLeft(*flow, session); },
-                               &flow->waiters);
+                               LevelOf(*flow), &flow->waiters);
   }
 }
 

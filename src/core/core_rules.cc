@@ -207,8 +207,13 @@ size_t Core::RemoveRulesNotIn(const Turn& turn, const RuleSet& set,
   if (space == kNoNamespace) return 0;
   absl::btree_set<int64_t> removed = flows_.name_space(space).rule_ids;
   for (const Rule& rule : set.parsed.rules) removed.erase(rule.flow_id.value);
+  const bool counts = disk_low_ && set.source == kRpcRuleSource;
   for (const int64_t id : removed) {
-    if (!wanted.contains(id)) RemoveRule(turn, flows_.Find(FlowId{id}));
+    if (wanted.contains(id)) continue;
+    const FlowSlot slot = flows_.Find(FlowId{id});
+    const Flow& flow = flows_.at(slot);
+    if (counts && flow.tokens.size > 0) rule_bytes_while_low_ += RuleToJson(*flow.rule).size();
+    RemoveRule(turn, slot);
   }
   return removed.size();
 }

@@ -121,12 +121,9 @@ TokenSlot Core::FindOwned(SessionSlot session, TokenId token) const {
 
 int64_t Core::HoldOf(const TokenEntry& entry) const { return flows_.at(entry.flow).hold_ms; }
 
-// Later than resourceTimeout after it was issued or last kept. Of a keep that the entry does not
-// know the deadline tells, as after a restart (LoadToken).
+// Later than resourceTimeout after it was issued or last kept.
 bool Core::IsLate(const TokenEntry& entry, Instant now) const {
-  int64_t since_ms = entry.held_since_ms();
-  if (entry.kept_later()) since_ms = std::max(since_ms, entry.deadline_ms - HoldOf(entry));
-  return now.ms - since_ms > flows_.at(entry.flow).resource_timeout_ms;
+  return now.ms - entry.held_since_ms() > flows_.at(entry.flow).resource_timeout_ms;
 }
 
 ledger::TokenKey Core::KeyOf(const TokenEntry& entry) const {

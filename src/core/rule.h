@@ -54,11 +54,13 @@ struct Rule {
   bool operator==(const Rule&) const = default;
 };
 
-// How many whole calls a count, a product of counts or a share of one allows; at least 0 is. What
-// is below a whole number by no more than binary fractions err is that number: 8.2 x 15 is 123.
+// How many whole calls a count, its product with sessions or a share of it allows: rounded down,
+// but what is below a whole number by no more than binary fractions err is that number: 8.2 x 15 is
+// 123.
+// REQUIRES: 0 or more.
 inline int64_t WholeCalls(double count) {
   constexpr double kLevelMax = 9e18;
-  constexpr double kExactMax = 1e15;
+  constexpr double kExactMax = 1e12;
   constexpr double kError = 4 * std::numeric_limits<double>::epsilon();
   if (count < kExactMax) count += count * kError;
   return static_cast<int64_t>(std::min(count, kLevelMax));

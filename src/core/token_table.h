@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -48,21 +47,25 @@ struct alignas(64) TokenEntry {
   uint64_t family : 7 = 0;
   uint64_t has_request : 1 = 0;  // See TokenTable::RequestIdOf.
   int64_t issued_ms = 0;
-  uint32_t held_since_issue_ms = 0;  // See held_since_ms.
+  uint32_t held_since_issue = 0;  // In ms, or with kInSeconds in seconds; see held_since_ms.
   uint32_t count = 0;
   FlowSlot flow = kNoFlow;
   SessionSlot session = kNoSession;
   std::array<TokenLink, 3> links;
 
-  // When the present hold began, with the grant or the last keep. Exact for 49 days after the
-  // issue; of a later keep only that is known.
-  int64_t held_since_ms() const { return issued_ms + held_since_issue_ms; }
-  bool kept_later() const { return held_since_issue_ms == kHeldSinceIssueMsMax; }
-  void SetHeldSince(int64_t ms) {
-    held_since_issue_ms =
-        static_cast<uint32_t>(std::clamp<int64_t>(ms - issued_ms, 0, kHeldSinceIssueMsMax));
+  // When the present hold began, with the grant or the last keep. Exact for 24 days after the
+  // issue, then less than a second too late, for 68 years.
+  int64_t held_since_ms() const {
+    const int64_t value = held_since_issue & ~kInSeconds;
+    return issued_ms + (held_since_issue == value ? value : value * 1000);
   }
-  static constexpr int64_t kHeldSinceIssueMsMax = std::numeric_limits<uint32_t>::max();
+  void SetHeldSince(int64_t ms) {
+    const int64_t since_ms = std::max<int64_t>(ms - issued_ms, 0);
+    const int64_t since_s = std::min<int64_t>((since_ms + 999) / 1000, kInSeconds - 1);
+    held_since_issue = static_cast<uint32_t>(since_ms < kInSeconds ? since_ms : since_s) |
+                       (since_ms < kInSeconds ? 0 : kInSeconds);
+  }
+  static constexpr uint32_t kInSeconds = uint32_t{1} << 31;
   ledger::Family ledger_family() const { return static_cast<ledger::Family>(family); }
   TokenSlot next(TokenOrder order) const { return links[static_cast<size_t>(order)].next; }
 };

@@ -75,28 +75,37 @@ void WaitQueues::ReturnUpTo(int64_t level, WaitQueue* queue) {
   }
 }
 
-// The one that came first among those of a count up to `count_max`.
-WaiterSlot WaitQueues::FirstUpTo(const WaitQueue::SetAside::AtCap& waiters, int64_t count_max) {
-  if (waiters.counts.empty() || waiters.counts.begin()->first > count_max) return kNoWaiter;
+void WaitQueues::ReturnFirst(const WaitQueue::SetAside::AtCap& waiters, int64_t count_max,
+                             int64_t level, WaitQueue* queue) {
+  if (waiters.counts.empty() || waiters.counts.begin()->first > count_max) return;
+  WaiterSlot first = kNoWaiter;
+  std::vector<WaiterSlot> too_large;
   for (const auto& [number, slot] : waiters.places) {
     ++looks_;
-    if (nodes_[slot].waiter.count <= count_max) return slot;
+    const int64_t count = nodes_[slot].waiter.count;
+    if (count > count_max) continue;
+    if (count <= level) {
+      first = slot;
+      break;
+    }
+    too_large.push_back(slot);
   }
-  return kNoWaiter;
+  // `waiters` may end with the last that leaves it.
+  for (const WaiterSlot slot : too_large) SetAsideAsTooLarge(slot, queue);
+  if (first == kNoWaiter) return;
+  LeavePlace(first, queue);
+  PutInLine(first, queue);
 }
 
-void WaitQueues::ReturnFirstOf(SessionSlot session, int64_t count_max, WaitQueue* queue) {
-  if (queue->set_aside == nullptr) return;
-  const auto of_session = queue->set_aside->at_cap.find(session);
-  if (of_session == queue->set_aside->at_cap.end()) return;
-  ++looks_;
-  if (count_max <= 0) return;
-  const std::array<WaiterSlot, 2> first{FirstUpTo(of_session->second[0], count_max),
-                                        FirstUpTo(of_session->second[1], count_max)};
-  for (const WaiterSlot slot : first) {
-    if (slot == kNoWaiter) continue;
-    LeavePlace(slot, queue);
-    PutInLine(slot, queue);
+void WaitQueues::ReturnFirstOf(SessionSlot session, int64_t count_max, int64_t level,
+                               WaitQueue* queue) {
+  for (size_t i = 0; i < 2; ++i) {
+    if (queue->set_aside == nullptr) return;
+    const auto of_session = queue->set_aside->at_cap.find(session);
+    if (of_session == queue->set_aside->at_cap.end()) return;
+    if (i == 0) ++looks_;
+    if (count_max <= 0) return;
+    ReturnFirst(of_session->second[i], count_max, level, queue);
   }
 }
 

@@ -101,23 +101,33 @@ class WaitQueues {
   // REQUIRES: the waiter is in line.
   void SetAsideAsTooLarge(WaiterSlot slot, WaitQueue* queue);
   void SetAsideAtCap(WaiterSlot slot, WaitQueue* queue);
-  // Back into line: those of count up to `level`; of each class the first of the session with a
-  // count up to `count_max`; the same for every session, or for those that are to be looked at,
-  // with what `count_max` says of it; all.
+  // The session's waiters that are at its cap are to be looked at, see below.
+  static void LookAt(SessionSlot session, WaitQueue* queue) {
+    if (queue->set_aside != nullptr) queue->set_aside->to_look_at.insert(session);
+  }
+  // Whether sessions are.
+  static bool HasToLookAt(const WaitQueue& queue) {
+    return queue.set_aside != nullptr && !queue.set_aside->to_look_at.empty();
+  }
+  // Back into line: those of count up to `level`; of each class the first of a session with a count
+  // up to `level` and to what `count_max` says of the session, for every session or for those that
+  // are to be looked at; all. Those before it that fit `count_max` alone are too large from then
+  // on.
   void ReturnUpTo(int64_t level, WaitQueue* queue);
-  void ReturnFirstOf(SessionSlot session, int64_t count_max, WaitQueue* queue);
   template <typename CountMax>
-  void ReturnFirstOfEach(CountMax count_max, WaitQueue* queue) {
+  void ReturnFirstOfEach(CountMax count_max, int64_t level, WaitQueue* queue) {
     if (queue->set_aside == nullptr) return;
     std::vector<SessionSlot> sessions;
     for (const auto& [session, places] : queue->set_aside->at_cap) sessions.push_back(session);
-    for (const SessionSlot session : sessions) ReturnFirstOf(session, count_max(session), queue);
+    for (const SessionSlot session : sessions) {
+      ReturnFirstOf(session, count_max(session), level, queue);
+    }
   }
   template <typename CountMax>
-  void ReturnFirstOfThoseToLookAt(CountMax count_max, WaitQueue* queue) {
+  void ReturnFirstOfThoseToLookAt(CountMax count_max, int64_t level, WaitQueue* queue) {
     if (queue->set_aside == nullptr) return;
     for (const SessionSlot session : std::exchange(queue->set_aside->to_look_at, {})) {
-      ReturnFirstOf(session, count_max(session), queue);
+      ReturnFirstOf(session, count_max(session), level, queue);
     }
   }
   void ReturnAll(WaitQueue* queue);
@@ -150,7 +160,9 @@ class WaitQueues {
   void Append(WaiterList* list, Order order, WaiterSlot slot);
   void Unlink(WaiterList* list, Order order, WaiterSlot slot);
   void LeaveOwner(WaiterSlot slot);
-  WaiterSlot FirstUpTo(const WaitQueue::SetAside::AtCap& waiters, int64_t count_max);
+  void ReturnFirstOf(SessionSlot session, int64_t count_max, int64_t level, WaitQueue* queue);
+  void ReturnFirst(const WaitQueue::SetAside::AtCap& waiters, int64_t count_max, int64_t level,
+                   WaitQueue* queue);
   void PutInLine(WaiterSlot slot, WaitQueue* queue);
   void LeavePlace(WaiterSlot slot, WaitQueue* queue);
 

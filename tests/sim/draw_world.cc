@@ -47,8 +47,8 @@ std::vector<SimRule> DrawRules(Prng* prng) {
     rule.flow = static_cast<int64_t>(i) + 1;
     rule.name_space = prng->Below(3) == 0 ? "default" : "shop";
     rule.for_each_session = prng->Below(3) == 0;
-    rule.count =
-        static_cast<double>(rule.for_each_session ? prng->Between(1, 3) : prng->Between(1, 12));
+    rule.count = rule.for_each_session ? static_cast<double>(prng->Between(10, 32)) / 10
+                                       : static_cast<double>(prng->Between(1, 12));
     rule.resource_timeout_ms = 2 * prng->Between(50, 2'500);
     rule.client_offline_ms = prng->Between(50, 5'000);
     rule.client_cap = prng->Below(3) == 0 ? prng->Between(1, 4) : 0;

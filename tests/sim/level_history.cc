@@ -10,7 +10,8 @@ namespace {
 
 int64_t LevelOf(const LevelSetting& setting, int64_t sessions) {
   if (!setting.in_force) return 0;
-  return static_cast<int64_t>(std::floor(setting.count * static_cast<double>(sessions)));
+  // In tenths, which are exact, as counts are.
+  return std::llround(setting.count * 10) * sessions / 10;
 }
 
 }  // namespace

@@ -92,6 +92,30 @@ TEST_CASE("while the disk is nearly full rules take so much of it, and can be re
   CHECK(load({{.flow = 2}}).ok());
 }
 
+TEST_CASE("rules that are removed by RPC while tokens are out take of the room, too") {
+  const std::string set = RulesJson({{.flow = 1}, {.flow = 2}});
+  uint64_t set_bytes = 0;
+  const Result<ParsedRules> parsed = ParseRules(set);
+  for (const Rule& rule : parsed->rules) set_bytes += RuleToJson(rule).size();
+  CoreOptions options = testing::HarnessOptions();
+  options.limits.rule_bytes_while_disk_low_max = 4 * set_bytes;
+  for (const bool tokens_are_out : {true, false}) {
+    CAPTURE(tokens_are_out);
+    CoreHarness h(options);
+    const auto load = [&h](std::string_view json) {
+      return testing::ReplaceRules(&h.core(), h.turn(), "app", json).ok();
+    };
+    REQUIRE(load(set));
+    const SessionSlot a = h.Hello("a");
+    for (int64_t flow = 1; tokens_are_out && flow <= 2; ++flow) h.Take(a, flow);
+    h.core().SetDiskLow(true);
+    int loaded = 0;
+    while (loaded < 100 && load("[]") && load(set)) ++loaded;
+    CHECK(loaded == (tokens_are_out ? 2 : 4));
+    CHECK(load("[]"));
+  }
+}
+
 TEST_CASE("rules of files that change while the disk is nearly full leave the room for drains") {
   CoreOptions options = testing::HarnessOptions();
   options.limits.rule_bytes_while_disk_low_max = 2'000;

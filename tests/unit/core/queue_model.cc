@@ -1,6 +1,7 @@
 #include "unit/core/queue_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace nowcalls::testing {
@@ -31,16 +32,16 @@ int64_t QueueModel::Online() const {
 
 int64_t QueueModel::Level(int64_t flow) const {
   const RuleOptions& rule = rules.at(flow);
-  return static_cast<int64_t>(rule.avg_local ? rule.count * static_cast<double>(Online())
-                                             : rule.count);
+  // In tenths, which are exact, as counts are.
+  const int64_t tenths = std::llround(rule.count * 10);
+  return tenths * (rule.avg_local ? Online() : 1) / 10;
 }
 
 int64_t QueueModel::Cap(int64_t flow) const {
   const RuleOptions& rule = rules.at(flow);
   if (rule.max_per_client > 0) return rule.max_per_client;
   if (rule.max_per_client_percent == 0) return INT64_MAX;
-  return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(Level(flow)) *
-                                                   rule.max_per_client_percent / 100));
+  return std::max<int64_t>(1, Level(flow) * std::llround(rule.max_per_client_percent) / 100);
 }
 
 RefusedBy QueueModel::Limit(int64_t flow, const std::string& client, int64_t count) const {

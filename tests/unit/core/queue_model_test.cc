@@ -109,7 +109,7 @@ class Life {
     for (int64_t flow = 1; flow <= kFlows; ++flow) {
       if (prng_.Below(8) == 0) continue;
       RuleOptions rule = Shape(flow);
-      rule.count = static_cast<double>(prng_.Between(0, 12)) / 2;
+      rule.count = static_cast<double>(prng_.Between(0, 60)) / 10;
       rule.avg_local = prng_.Below(3) == 0;
       if (prng_.Below(3) == 0) rule.max_per_client = prng_.Between(1, 4);
       if (prng_.Below(4) == 0 && rule.max_per_client == 0) {

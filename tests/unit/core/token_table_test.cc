@@ -14,6 +14,27 @@
 namespace nowcalls::core {
 namespace {
 
+TEST_CASE("when a hold began is exact for 24 days, and then less than a second too late") {
+  constexpr int64_t kDayMs = 24LL * 3600 * 1000;
+  TokenEntry entry;
+  entry.issued_ms = 1'700'000'000'123;
+  const auto told = [&entry](int64_t since_issue_ms) {
+    entry.SetHeldSince(entry.issued_ms + since_issue_ms);
+    return entry.held_since_ms() - entry.issued_ms;
+  };
+  for (const int64_t exact : {int64_t{0}, int64_t{1}, 24 * kDayMs, (int64_t{1} << 31) - 1}) {
+    CHECK(told(exact) == exact);
+  }
+  CHECK(told(-5) == 0);
+  for (const int64_t late : {int64_t{1} << 31, 50 * kDayMs + 1, 20'000 * kDayMs + 999}) {
+    CAPTURE(late);
+    CHECK(told(late) >= late);
+    CHECK(told(late) < late + 1000);
+  }
+  CHECK(told(60 * kDayMs) == 60 * kDayMs);
+  CHECK(told(INT64_MAX / 4) == ((int64_t{1} << 31) - 1) * 1000);
+}
+
 // A table with three flows and three sessions.
 struct Books {
   TokenSlot Add(uint64_t fence, size_t flow = 0, size_t session = 0) {

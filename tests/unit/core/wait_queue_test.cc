@@ -450,6 +450,37 @@ TEST_CASE(
   CHECK(h.core().waiters() == 1);
 }
 
+TEST_CASE("waiters of a session that all ask for more than the level are looked at once") {
+  for (const bool some_stay_at_cap : {false, true}) {
+    CAPTURE(some_stay_at_cap);
+    CoreHarness h;
+    h.Rules({{.flow = 1,
+              .count = 100,
+              .avg_local = true,
+              .resource_timeout_ms = 100'000,
+              .client_offline_ms = 100'000,
+              .max_per_client = 1000}});
+    const SessionSlot s = h.Hello("s");
+    std::vector<SessionSlot> others;
+    for (int i = 0; i < 19; ++i) others.push_back(h.Hello("c" + std::to_string(i)));
+    const TokenId some = h.Take(s, 1, 500);
+    h.Take(s, 1, 500);
+    for (uint32_t i = 0; i < 400; ++i) {
+      const int count = some_stay_at_cap && i < 200 ? 600 : 150;
+      REQUIRE_FALSE(h.Ask(s, Wait(count, 60'000), i).has_value());
+    }
+    REQUIRE_FALSE(h.Ask(s, Wait(7, 60'000), 400).has_value());
+    h.Release(others[0], h.Take(others[0], 1));  // All are set aside at the cap.
+    for (const SessionSlot other : others) h.Goodbye(other);
+    const uint64_t looks = h.core().wait_queues().looks();
+    h.Release(s, some);  // Only the last one fits the cap and the level.
+    CHECK(h.core().wait_queues().looks() - looks <= 410);
+    CHECK(h.core().waiters() == 401);
+    h.Rules({{.flow = 1, .count = 1007, .client_offline_ms = 100'000, .max_per_client = 1000}});
+    CHECK(h.NowCalls(1) == 500 + 3 * 150 + 7);
+  }
+}
+
 TEST_CASE("waiters at a share of the level are looked at when it changes, not with every call") {
   CoreHarness h;
   h.Rules({{.flow = 1,
