@@ -7,6 +7,20 @@
 #include "ledger/clock.h"
 
 namespace nowcalls::admin {
+namespace {
+
+// How far a walk goes at least that wants records of the family.
+LedgerWalk::Until UntilOf(ledger::Family family) {
+  switch (family) {
+    case ledger::Family::kMeta: return LedgerWalk::Until::kSeal;
+    case ledger::Family::kRules: return LedgerWalk::Until::kRules;
+    case ledger::Family::kSessions: return LedgerWalk::Until::kSessions;
+    case ledger::Family::kHistory: return LedgerWalk::Until::kHistory;
+    default: return LedgerWalk::Until::kEnd;
+  }
+}
+
+}  // namespace
 
 Status LedgerWalk::Run(store::Store* store) {
   const Status status = store->Load(this);
@@ -81,13 +95,19 @@ Status LedgerWalk::OnToken(const ledger::Token& token) {
   return tokens_ ? tokens_(token) : Status::Ok();
 }
 
-Status LedgerWalk::OnBadRecord(Status what) {
-  AddDamage(std::move(what));
-  return {};
+Status LedgerWalk::OnBadRecord(ledger::Family family, Status what) {
+  return StepOver(family, std::move(what));
 }
 
-Status LedgerWalk::OnUnreadable(ledger::Family /*family*/, Status what) {
+Status LedgerWalk::OnUnreadable(ledger::Family family, Status what) {
+  return StepOver(family, std::move(what));
+}
+
+// Damage beyond what was asked for is none of the caller's.
+Status LedgerWalk::StepOver(ledger::Family family, Status what) {
+  if (UntilOf(family) > until_) return Stop();
   AddDamage(std::move(what));
+  if (family == ledger::Family::kHistory && !history_) ++damaged_history_;
   return {};
 }
 

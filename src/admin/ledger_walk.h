@@ -42,6 +42,8 @@ class LedgerWalk : public store::LedgerVisitor {
 
   // kCorruption when something could not be read or does not belong together; Ok otherwise.
   Status damage() const;
+  // Whether all is there but for a history that nobody asked to see: then sums are what they are.
+  bool whole() const { return damaged_ == damaged_history_; }
   // Counts damage that the caller found.
   void AddDamage(Status what);
 
@@ -66,11 +68,12 @@ class LedgerWalk : public store::LedgerVisitor {
   Status OnSession(const ledger::Session& session) override;
   Status OnHistory(const ledger::HistoryBlock& block) override;
   Status OnToken(const ledger::Token& token) override;
-  Status OnBadRecord(Status what) override;
+  Status OnBadRecord(ledger::Family family, Status what) override;
   Status OnUnreadable(ledger::Family family, Status what) override;
 
  private:
   Status Stop();
+  Status StepOver(ledger::Family family, Status what);
 
   const Until until_;
   Progress* const progress_;
@@ -83,6 +86,7 @@ class LedgerWalk : public store::LedgerVisitor {
   std::vector<ledger::RuleEntry> rules_;
   absl::flat_hash_map<uint64_t, ledger::Session> sessions_;
   uint64_t damaged_ = 0;
+  uint64_t damaged_history_ = 0;  // Of which in a history that is passed over.
   Status first_damage_;
 };
 

@@ -127,6 +127,7 @@ Status OfflineSource::OldestTokens(const TokenFilter& filter, size_t limit,
   return status;
 }
 
+// `damage` is what is wrong beside the sums; what is wrong with them is returned.
 Status OfflineSource::CollectFlows(FlowRows* rows, Status* damage) {
   LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [rows](const ledger::Token& token) {
     FlowRow& row = (*rows)[token.flow.value];
@@ -145,6 +146,8 @@ Status OfflineSource::CollectFlows(FlowRows* rows, Status* damage) {
       walk.AddDamage(rule.status());
     }
   }
+  // Sums that lack something look like others.
+  if (!walk.whole()) return walk.damage();
   *damage = walk.damage();
   return {};
 }
@@ -153,11 +156,9 @@ Status OfflineSource::Flows(const RowSink<FlowRow>& sink) {
   FlowRows rows;
   Status damage;
   NOWCALLS_RETURN_IF_ERROR(CollectFlows(&rows, &damage));
-  // Sums that lack something look like others.
-  NOWCALLS_RETURN_IF_ERROR(damage);
   progress_->Erase();
   for (const auto& [flow_id, row] : rows) NOWCALLS_RETURN_IF_ERROR(sink(row));
-  return {};
+  return damage;
 }
 
 Result<FlowRow> OfflineSource::Flow(int64_t flow_id) {
@@ -182,7 +183,7 @@ Status OfflineSource::Sessions(const RowSink<SessionRow>& sink) {
     return Status::Ok();
   });
   NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
-  NOWCALLS_RETURN_IF_ERROR(walk.damage());
+  if (!walk.whole()) return walk.damage();
   progress_->Erase();
   std::vector<uint64_t> ids;
   for (const auto& [id, session] : walk.sessions()) ids.push_back(id);
@@ -190,7 +191,7 @@ Status OfflineSource::Sessions(const RowSink<SessionRow>& sink) {
   for (const uint64_t id : ids) {
     NOWCALLS_RETURN_IF_ERROR(sink(SessionRowOf(walk.sessions().at(id), sums[id])));
   }
-  return {};
+  return walk.damage();
 }
 
 // The ledger has the oldest first, so the last ones that match are held until its end.

@@ -351,7 +351,7 @@ Status ReadEntities::OnToken(const ledger::Token& token) {
   tokens.push_back(token);
   return {};
 }
-Status ReadEntities::OnBadRecord(Status what) {
+Status ReadEntities::OnBadRecord(ledger::Family /*family*/, Status what) {
   // Of another format version nothing can be understood.
   if (what.code() == StatusCode::kFailedPrecondition) return what;
   damage.push_back(what.message());

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "admin/repair.h"
-#include "backup/manifest.h"
 #include "store/file_copy.h"
 #include "store/ledger_files.h"
 #include "store/ledger_read_lock.h"
@@ -184,7 +183,7 @@ Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to)
   if (source.code() == StatusCode::kIoError) return source;
   if (!source.ok()) return source.WithContext("--data-dir");
   Status elsewhere = store::CheckOutside(to, data_dir, "the data directory that is repaired");
-  if (elsewhere.ok()) elsewhere = backup::CheckNotWithinBackupOrLedger(to);
+  if (elsewhere.ok()) elsewhere = store::CheckNotWithinBackupOrLedger(to);
   if (!elsewhere.ok()) return elsewhere.WithContext("--to");
   Result<std::unique_ptr<store::LedgerReadLock>> lock = store::LedgerReadLock::Take(data_dir);
   if (!lock.ok()) return Status::IoError(lock.status().message());

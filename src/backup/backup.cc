@@ -63,7 +63,7 @@ Status CheckTarget(const std::string& to, const std::string& data_dir) {
     return Status::InvalidArgument(to + " would be in the data directory itself (" + data_dir +
                                    "): choose a directory elsewhere, if only a subdirectory of it");
   }
-  return CheckNotWithinBackupOrLedger(to);
+  return store::CheckNotWithinBackupOrLedger(to);
 }
 
 Status ExistsAlready(const std::string& to) {

@@ -140,22 +140,6 @@ std::string UnfinishedPath(const std::string& backup_dir) {
   return backup_dir + "/" + store::kBackupUnfinishedName;
 }
 
-Status CheckNotWithinBackupOrLedger(const std::string& path) {
-  namespace fs = std::filesystem;
-  NOWCALLS_RETURN_IF_ERROR(store::CheckNotWithinDatabase(path));
-  std::error_code error;
-  fs::path inner = fs::absolute(path, error);
-  if (!error) inner = fs::weakly_canonical(inner, error);
-  if (error) return {};
-  for (fs::path dir = inner.parent_path(); dir.has_relative_path(); dir = dir.parent_path()) {
-    // Somebody else may call a file backup.json.
-    if (!fs::is_directory(store::LedgerDir(dir), error)) continue;
-    if (store::CheckNoBackup(dir).ok()) continue;
-    return store::CheckOutside(path, dir, "a backup, which must stay as it is");
-  }
-  return {};
-}
-
 std::string EncodeManifest(const Manifest& manifest) {
   Json files = Json::array();
   for (const store::CopiedFile& file : manifest.files) {

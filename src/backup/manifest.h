@@ -41,10 +41,6 @@ struct Manifest {
 std::string ManifestPath(const std::string& backup_dir);
 std::string UnfinishedPath(const std::string& backup_dir);
 
-// kInvalidArgument when `path`, which need not exist, lies within a backup, finished or not, or
-// among the files of a ledger, at whatever depth. Both must stay as they are.
-Status CheckNotWithinBackupOrLedger(const std::string& path);
-
 // JSON with a checksum of itself.
 std::string EncodeManifest(const Manifest& manifest);
 // kCorruption, or kFailedPrecondition for another version; the message names what is wrong.

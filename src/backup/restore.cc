@@ -154,7 +154,7 @@ Result<Restored> Restore(const std::string& from, const std::string& data_dir,
   std::string dir = data_dir;
   while (dir.size() > 1 && dir.back() == '/') dir.pop_back();
   NOWCALLS_RETURN_IF_ERROR(store::CheckOutside(dir, from, "the backup"));
-  NOWCALLS_RETURN_IF_ERROR(CheckNotWithinBackupOrLedger(dir));
+  NOWCALLS_RETURN_IF_ERROR(store::CheckNotWithinBackupOrLedger(dir));
   const Result<bool> made = MakeDataDir(dir);
   if (!made.ok()) return made.status();
   const std::string work = dir + "/" + store::kRestoringName;

@@ -31,9 +31,9 @@ struct Restored {
 
 // From the backup in `from` to `data_dir`, which does not exist or is an empty directory; `now` is
 // what the machine's clocks say. kNotFound: there is no backup, or it was never finished.
-// kInvalidArgument: `data_dir` is something else. kCorruption: files are not those of the manifest,
-// or the copy does not verify; the file is named. kIoError: the system refused, or there is no
-// room. What was made is removed after a failure.
+// kInvalidArgument: `data_dir` is something else, or within a backup or a ledger. kCorruption:
+// files are not those of the manifest, or the copy does not verify; the file is named. kIoError:
+// the system refused, or there is no room. What was made is removed after a failure.
 Result<Restored> Restore(const std::string& from, const std::string& data_dir,
                          const ClockSample& now, const std::atomic<bool>& stop);
 

@@ -156,12 +156,11 @@ class Verifier : public store::LedgerVisitor {
   Status OnSession(const ledger::Session& session) override;
   Status OnHistory(const ledger::HistoryBlock& block) override;
   Status OnToken(const ledger::Token& token) override;
-  Status OnBadRecord(Status what) override {
-    const Problem problem = UndecodableProblem(what);
-    // It may be the entry that would seem to be missing.
-    if (problem.family == FamilyName(Family::kHistory)) last_entry_.reset();
-    if (problem.family == FamilyName(Family::kMeta)) bad_meta_ = true;
-    problems_->Add(problem);
+  Status OnBadRecord(Family family, Status what) override {
+    // It may be the entry, or the clock or the seal, that would seem to be missing.
+    if (family == Family::kHistory) last_entry_.reset();
+    if (family == Family::kMeta) bad_meta_ = true;
+    problems_->Add(UndecodableProblem(what));
     return {};
   }
   Status OnUnreadable(Family family, Status what) override {
@@ -425,7 +424,7 @@ void Verifier::CheckAgainstSeal(const ledger::Token& token) {
   }
 }
 
-// A batch writes both or, before the first, none.
+// The first batch writes both, and neither is ever deleted.
 void Verifier::CheckClock() {
   if (mark_.has_value() == seal_.has_value()) return;
   problems_->AddMeta(ProblemKind::kClock, mark_.has_value() ? ledger::kSealKey : ledger::kClockKey,
@@ -441,9 +440,9 @@ void Verifier::CheckSums() {
                        "the " + std::string(what) + " is " + Num(found) + ", but batch " +
                            Num(expected.batch_number) + " was sealed over " + Num(sealed));
   };
-  if (!seal_.has_value() && summary_.sessions + summary_.tokens > 0) {
+  if (!seal_.has_value() && summary_.sessions + summary_.tokens + summary_.history > 0) {
     problems_->AddMeta(ProblemKind::kSeal, ledger::kSealKey,
-                       "there are sessions or tokens, but no batch was ever sealed");
+                       "there are sessions, tokens or history, but no batch was ever sealed");
   }
   compare("number of tokens", summary_.tokens, expected.live_tokens);
   compare("sum of counts", summary_.now_calls, expected.live_count_sum);
@@ -497,7 +496,7 @@ class DuplicateFinder : public store::LedgerVisitor {
   Status OnWatermark(int64_t /*deadline_ms*/) override { return {}; }
   Status OnRule(const ledger::RuleEntry& /*rule*/) override { return {}; }
   Status OnSession(const ledger::Session& /*session*/) override { return {}; }
-  Status OnBadRecord(Status /*what*/) override { return {}; }
+  Status OnBadRecord(Family /*family*/, Status /*what*/) override { return {}; }
   Status OnUnreadable(Family /*family*/, Status /*what*/) override { return {}; }
   Status OnToken(const ledger::Token& token) override {
     const auto& [fences, requests] = duplicates_;

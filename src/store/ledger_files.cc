@@ -189,15 +189,19 @@ Status CheckNoneBelow(const std::string& data_dir) {
 
 bool IsDatabase(const std::string& dir) { return IsFile(dir + "/CURRENT"); }
 
-Status CheckNotWithinDatabase(const std::string& path) {
+Status CheckNotWithinBackupOrLedger(const std::string& path) {
   std::error_code error;
   fs::path inner = fs::absolute(WithoutEndSlashes(path), error);
   if (!error) inner = fs::weakly_canonical(inner, error);
   if (error) return {};
   for (fs::path dir = inner.parent_path(); dir.has_relative_path(); dir = dir.parent_path()) {
-    if (!IsDatabase(dir)) continue;
-    return Status::InvalidArgument(path + " would be among the files of a database, " +
-                                   dir.string() + ": choose a directory elsewhere");
+    if (IsDatabase(dir)) {
+      return Status::InvalidArgument(path + " would be among the files of a database, " +
+                                     dir.string() + ": choose a directory elsewhere");
+    }
+    // Somebody else may call a file backup.json.
+    if (!fs::is_directory(LedgerDir(dir), error) || CheckNoBackup(dir).ok()) continue;
+    return CheckOutside(path, dir, "a backup, which must stay as it is");
   }
   return {};
 }

@@ -58,9 +58,10 @@ Status CheckDataDir(const std::string& data_dir);
 // Whether `dir` is a database, by its CURRENT. A directory of such a name does not tell.
 bool IsDatabase(const std::string& dir);
 
-// kInvalidArgument when `path`, which need not exist, lies within the directory of a database, at
-// whatever depth. What RocksDB does not know there it may remove, and so may who copies it.
-Status CheckNotWithinDatabase(const std::string& path);
+// kInvalidArgument when `path`, which need not exist, lies within the directory of a database or
+// within a backup, finished or not, at whatever depth. What RocksDB does not know it may remove,
+// and so may who copies it; a backup must stay as it is.
+Status CheckNotWithinBackupOrLedger(const std::string& path);
 
 // kInvalidArgument when `path`, which need not exist, is the directory `dir` or lies within it. The
 // message calls that `name`.

@@ -93,6 +93,10 @@ void Unmark(const FileId& marked) {
 
 Result<std::unique_ptr<LedgerLock>> LedgerLock::Take(const std::string& data_dir) {
   NOWCALLS_RETURN_IF_ERROR(CheckMayServe(data_dir));
+  // A ledger that is in such a place already must be served.
+  if (!IsDatabase(LedgerDir(data_dir))) {
+    NOWCALLS_RETURN_IF_ERROR(CheckNotWithinBackupOrLedger(data_dir));
+  }
   Result<std::vector<std::string>> made = MakeLedgerDir(data_dir);
   if (!made.ok()) return made.status();
   std::unique_ptr<LedgerLock> lock(new LedgerLock(LedgerDir(data_dir), *std::move(made)));

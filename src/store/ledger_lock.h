@@ -33,7 +33,8 @@ class LedgerLock {
   // Makes `data_dir` and the ledger's directory where absent. kAlreadyExists: another process has
   // it, with its pid, or this one has it already; kInvalidArgument: `data_dir` is a database
   // itself, or a backup, or a restore to it did not end, or the ledger is one directory further
-  // down; kIoError.
+  // down, or there is none and `data_dir` lies within a backup or among the files of a database;
+  // kIoError.
   static Result<std::unique_ptr<LedgerLock>> Take(const std::string& data_dir);
 
   // Directories that Take made go away again if no ledger was made in them.

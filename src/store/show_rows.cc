@@ -27,14 +27,14 @@ template <typename T, typename Show>
 Status ShowDecoded(Family family, std::string_view key, const Result<T>& decoded,
                    LedgerVisitor* visitor, Show show) {
   if (!decoded.ok()) {
-    return visitor->OnBadRecord(decoded.status().WithContext(Place(family, key)));
+    return visitor->OnBadRecord(family, decoded.status().WithContext(Place(family, key)));
   }
   return (visitor->*show)(*decoded);
 }
 
 Status ShowUnknown(Family family, std::string_view key, const char* problem,
                    LedgerVisitor* visitor) {
-  return visitor->OnBadRecord(Status::Corruption(problem).WithContext(Place(family, key)));
+  return visitor->OnBadRecord(family, Status::Corruption(problem).WithContext(Place(family, key)));
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ Status MetaRows::Show(LedgerVisitor* visitor) const {
   };
   if (Find(ledger::kFormatKey) == nullptr) {
     NOWCALLS_RETURN_IF_ERROR(
-        visitor->OnBadRecord(Status::Corruption("the ledger has no format record")));
+        visitor->OnBadRecord(Family::kMeta, Status::Corruption("the ledger has no format record")));
   }
   NOWCALLS_RETURN_IF_ERROR(
       show(ledger::kFormatKey, ledger::DecodeFormat, &LedgerVisitor::OnFormat));

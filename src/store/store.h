@@ -39,7 +39,7 @@ class LedgerVisitor {
   virtual Status OnToken(const ledger::Token& token) = 0;
   // A record that does not decode, with the place ("tokens_short, key 0000...") in the status. The
   // default ends the walk with it; a verifier may count it and return Ok to go on.
-  virtual Status OnBadRecord(Status what) { return what; }
+  virtual Status OnBadRecord(ledger::Family /*family*/, Status what) { return what; }
   // A column family that cannot be read on, because of damage that `what` tells; its records from
   // there on are not shown. The default ends the walk with it; after Ok the next family follows.
   virtual Status OnUnreadable(ledger::Family /*family*/, Status what) { return what; }

@@ -286,11 +286,14 @@ class HalfReadable : public store::Store {
         visitor->OnUnreadable(ledger::Family::kRules, Status::Corruption("000007.sst")));
     NOWCALLS_RETURN_IF_ERROR(
         visitor->OnUnreadable(ledger::Family::kTokensLong, Status::Corruption("000008.sst")));
-    return store_.Load(visitor);
+    return LoadAll(visitor);
   }
   Status Commit(const ledger::CommitBatch& /*batch*/) override { return {}; }
   Status Sync() override { return {}; }
   void Scan(const ledger::ScanRequest& /*request*/, ledger::ScanResult* /*result*/) override {}
+
+ protected:
+  Status LoadAll(store::LedgerVisitor* visitor) { return store_.Load(visitor); }
 
  private:
   store::MemoryStore store_ = SampleLedger().Build();
@@ -321,6 +324,57 @@ TEST_CASE("of a ledger that could not be read to its end no sums are shown") {
         StatusCode::kCorruption);
   CHECK(source.Namespaces([](const wire::NamespaceRow&) { return Status::IoError("a row"); })
             .code() == StatusCode::kCorruption);
+}
+
+TEST_CASE("damage in the history alone leaves sums as they are, and is told behind them") {
+  class WithoutHistory : public HalfReadable {
+   public:
+    Status Load(store::LedgerVisitor* visitor) override {
+      NOWCALLS_RETURN_IF_ERROR(
+          visitor->OnUnreadable(ledger::Family::kHistory, Status::Corruption("000009.sst")));
+      NOWCALLS_RETURN_IF_ERROR(visitor->OnBadRecord(
+          ledger::Family::kHistory, Status::Corruption("history, key 01: it is short")));
+      return LoadAll(visitor);
+    }
+  };
+  WithoutHistory store;
+  Progress progress(false, "tokens", [](std::string_view) {});
+  OfflineSource source(&store, Machine(), &progress);
+  int flows = 0;
+  int sessions = 0;
+  const auto count = [](int* rows) {
+    return [rows](const auto&) {
+      ++*rows;
+      return Status::Ok();
+    };
+  };
+  CHECK(source.Flows(count(&flows)).code() == StatusCode::kCorruption);
+  CHECK(source.Sessions(count(&sessions)).code() == StatusCode::kCorruption);
+  CHECK(flows == 3);
+  CHECK(sessions == 2);
+}
+
+TEST_CASE("damage behind what was asked for is not told") {
+  class WithoutTokens : public HalfReadable {
+   public:
+    Status Load(store::LedgerVisitor* visitor) override {
+      LedgerBuilder builder;
+      builder.Rule("shop", GlobalRule(101, 5));
+      store::MemoryStore rules = builder.Build();
+      NOWCALLS_RETURN_IF_ERROR(rules.Load(visitor));
+      return visitor->OnUnreadable(ledger::Family::kHistory, Status::Corruption("000009.sst"));
+    }
+  };
+  WithoutTokens store;
+  Progress progress(false, "tokens", [](std::string_view) {});
+  OfflineSource source(&store, Machine(), &progress);
+  int rows = 0;
+  const Status status = source.Namespaces([&rows](const wire::NamespaceRow&) {
+    ++rows;
+    return Status::Ok();
+  });
+  CHECK(status.ToString() == "ok");
+  CHECK(rows == 1);
 }
 
 TEST_CASE("a ledger that was never written to has no rows and a now of zero") {

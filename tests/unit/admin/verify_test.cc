@@ -151,35 +151,38 @@ TEST_CASE("a deadline that no rule makes is found") {
       "has a deadline that no rule makes: " + std::to_string(ledger::kDeadlineMsEnd) + " ms"));
 }
 
-TEST_CASE("a clock mark without a seal, or a seal without a clock mark, is found") {
-  // Shows no more than one of the two.
-  class HalfStore : public OddStore {
-   public:
-    HalfStore(bool clock, bool broken)
-        : OddStore(SampleLedger(), nullptr), clock_(clock), broken_(broken) {}
-    Status Load(store::LedgerVisitor* visitor) override {
-      if (broken_) {
-        NOWCALLS_RETURN_IF_ERROR(
-            visitor->OnBadRecord(Status::Corruption("default, key 636c: it is short")));
-      }
-      ledger::ClockMark mark;
-      ledger::Seal seal;
-      return clock_ ? visitor->OnClock(mark) : visitor->OnSeal(seal);
-    }
+// Shows what it is told to, and no more.
+class PartStore : public OddStore {
+ public:
+  explicit PartStore(std::function<Status(store::LedgerVisitor*)> show)
+      : OddStore(LedgerBuilder(), nullptr), show_(std::move(show)) {}
+  Status Load(store::LedgerVisitor* visitor) override { return show_(visitor); }
 
-   private:
-    const bool clock_;
-    const bool broken_;
-  };
-  HalfStore no_seal(/*clock=*/true, /*broken=*/false);
+ private:
+  std::function<Status(store::LedgerVisitor*)> show_;
+};
+
+TEST_CASE("a clock mark without a seal, or a seal without a clock mark, is found") {
+  PartStore no_seal([](store::LedgerVisitor* visitor) { return visitor->OnClock({}); });
   const Found without_seal = VerifyStore(&no_seal);
   REQUIRE(without_seal.Kinds() == "clock");
   CHECK(without_seal.problems[0].detail == "there is a clock mark, but no seal");
-  HalfStore no_clock(/*clock=*/false, /*broken=*/false);
+  PartStore no_clock([](store::LedgerVisitor* visitor) { return visitor->OnSeal({}); });
   CHECK(VerifyStore(&no_clock).problems.at(0).detail == "there is a seal, but no clock mark");
   // It may be the record that does not decode.
-  HalfStore broken(/*clock=*/false, /*broken=*/true);
+  PartStore broken([](store::LedgerVisitor* visitor) {
+    NOWCALLS_RETURN_IF_ERROR(
+        visitor->OnBadRecord(Family::kMeta, Status::Corruption("default, key 636c: it is short")));
+    return visitor->OnSeal({});
+  });
   CHECK(VerifyStore(&broken).Kinds() == "undecodable");
+}
+
+TEST_CASE("a history of a ledger that was never sealed is found") {
+  PartStore store([](store::LedgerVisitor* visitor) {
+    return visitor->OnHistory({LedgerBuilder().MakeEnd(1, 20, 300, EndReason::kAdmin)});
+  });
+  CHECK(VerifyStore(&store).Kinds() == "seal");
 }
 
 TEST_CASE("a session with the number of a fence is found") {
@@ -400,6 +403,7 @@ TEST_CASE("an end of a token that was never granted, or in the future, is found"
 TEST_CASE("an entry that does not decode is not called missing too") {
   OddStore store(WithHistory(), [](store::LedgerVisitor* visitor) {
     NOWCALLS_RETURN_IF_ERROR(visitor->OnBadRecord(
+        Family::kHistory,
         Status::Corruption("history, key 000000000000000a: history value: fence is 0")));
     return visitor->OnHistory(
         {LedgerBuilder().MakeEnd(11, 23, kSealedMs - 100, EndReason::kAdmin)});
@@ -415,9 +419,10 @@ TEST_CASE("a draining rule is sound without a token, unlike a removed one") {
 
 TEST_CASE("a record that does not decode is found, and the walk goes on") {
   OddStore store(SampleLedger(), [](store::LedgerVisitor* visitor) {
-    NOWCALLS_RETURN_IF_ERROR(
-        visitor->OnBadRecord(Status::Corruption("tokens_long, key 00ff: token value: fence is 0")));
-    return visitor->OnBadRecord(Status::Corruption("the block has no checksum"));
+    NOWCALLS_RETURN_IF_ERROR(visitor->OnBadRecord(
+        Family::kTokensLong, Status::Corruption("tokens_long, key 00ff: token value: fence is 0")));
+    return visitor->OnBadRecord(Family::kTokensLong,
+                                Status::Corruption("the block has no checksum"));
   });
   const Found found = VerifyStore(&store);
   REQUIRE(found.Kinds() == "undecodable, undecodable");

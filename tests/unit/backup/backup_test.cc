@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "ledger/fence_line.h"
 #include "store/ledger_files.h"
+#include "store/ledger_lock.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/backup/served_ledger.h"
@@ -270,7 +271,8 @@ TEST_CASE_FIXTURE(BackedUp, "nothing is made within a backup, which must stay as
     CAPTURE(to);
     const Status backed_up = MakeBackupAtRest(data(), to, "test", VerifyCopy, kNever).status();
     const Status restored = Restore(dir.Sub("second"), to, Now(), kNever).status();
-    for (const Status& refused : {backed_up, restored}) {
+    const Status begun = store::LedgerLock::Take(to).status();
+    for (const Status& refused : {backed_up, restored, begun}) {
       CHECK(refused.code() == StatusCode::kInvalidArgument);
       CHECK_MESSAGE(
           Contains(refused.message(),
@@ -278,7 +280,8 @@ TEST_CASE_FIXTURE(BackedUp, "nothing is made within a backup, which must stay as
           refused.message());
     }
   }
-  CHECK(Contains(CheckNotWithinBackupOrLedger(data() + "/ledger/x").message(), "of a database"));
+  CHECK(Contains(store::CheckNotWithinBackupOrLedger(data() + "/ledger/x").message(),
+                 "of a database"));
   CHECK((FilesBelow(dir.path()) == before));
 }
 

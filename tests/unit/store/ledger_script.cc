@@ -80,7 +80,9 @@ class DumpVisitor : public LedgerVisitor {
   Status OnSession(const ledger::Session& session) override { return Add(LineOf(session)); }
   Status OnHistory(const ledger::HistoryBlock& block) override { return Add(LineOf(block)); }
   Status OnToken(const Token& token) override { return Add(LineOf(token)); }
-  Status OnBadRecord(Status what) override { return Add("bad " + what.ToString()); }
+  Status OnBadRecord(ledger::Family /*family*/, Status what) override {
+    return Add("bad " + what.ToString());
+  }
 
  private:
   Status Add(std::string line) {
