@@ -134,6 +134,17 @@ std::string Option(const std::string& name, const std::string& value) {
   return " " + name + (value.starts_with('-') ? "=" : " ") + ShellWord(value);
 }
 
+// Not what came by standard input or a pipe, nor a name that no line can show.
+bool CanBeReadAgain(const std::string& file) {
+  return !IsStandardInput(file) && !file.starts_with("/dev/") && !file.starts_with("/proc/") &&
+         std::none_of(file.begin(), file.end(),
+                      [](unsigned char c) { return c < ' ' || c == 0x7f; });
+}
+
+std::string FileWord(const std::string& file) {
+  return ShellWord(file.starts_with('-') ? "./" + file : file);
+}
+
 // The arguments by which nowcalls-admin shows whether the command was carried out.
 std::string HowToLook(const Arguments& arguments) {
   const std::string server = Option("--server", arguments.server);
@@ -142,13 +153,10 @@ std::string HowToLook(const Arguments& arguments) {
     case Command::kReclaimClient:
       return "sessions" + Option("--client", arguments.client_id) +
              Option("--namespace", arguments.name_space) + server;
-    case Command::kRulesLoad: {
-      // What came by standard input is gone.
-      const std::string look = IsStandardInput(arguments.file)
-                                   ? "rules list"
-                                   : "rules diff " + ShellWord(arguments.file);
-      return look + Option("--namespace", arguments.name_space) + server;
-    }
+    case Command::kRulesLoad:
+      return (CanBeReadAgain(arguments.file) ? "rules diff " + FileWord(arguments.file)
+                                             : std::string("rules list")) +
+             Option("--namespace", arguments.name_space) + server;
     default: return "flow " + std::to_string(arguments.flow_id) + server;
   }
 }

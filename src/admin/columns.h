@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -81,6 +82,19 @@ class Listing {
   std::unique_ptr<RowWriter> writer_;
   Output* out_;
 };
+
+// Formats what `walk(sink)` shows. Rows that came before a failure are printed; without any, so is
+// no header.
+template <typename Row, typename Walk>
+Status PrintRows(Format format, int64_t now_ms, Output* out, Walk walk) {
+  std::optional<Listing<Row>> listing;
+  const auto begun = [&]() -> Listing<Row>& {
+    return listing.has_value() ? *listing : listing.emplace(format, now_ms, out);
+  };
+  Status status = walk([&begun](const Row& row) { return begun().Add(row); });
+  if (status.ok() || listing.has_value()) begun().Finish();
+  return status;
+}
 
 // "global" or "avg_local".
 std::string_view ThresholdTypeName(core::ThresholdType type);

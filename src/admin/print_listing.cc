@@ -1,5 +1,4 @@
 // The listing commands: rows from a source to the output.
-#include <optional>
 #include <string>
 
 #include "admin/columns.h"
@@ -12,19 +11,6 @@ using wire::FlowRow;
 using wire::HistoryRow;
 using wire::SessionRow;
 using wire::TokenRow;
-
-// Formats what `walk(sink)` shows. Rows that came before a failure are printed; without any, so is
-// no header.
-template <typename Row, typename Walk>
-Status Print(Format format, int64_t now_ms, Output* out, Walk walk) {
-  std::optional<Listing<Row>> listing;
-  const auto begun = [&]() -> Listing<Row>& {
-    return listing.has_value() ? *listing : listing.emplace(format, now_ms, out);
-  };
-  Status status = walk([&begun](const Row& row) { return begun().Add(row); });
-  if (status.ok() || listing.has_value()) begun().Finish();
-  return status;
-}
 
 // `sink` for those sessions only that the arguments ask for.
 RowSink<SessionRow> Wanted(const Arguments& arguments, const RowSink<SessionRow>& sink) {
@@ -54,7 +40,7 @@ Status PrintRules(const Arguments& arguments, Format format, int64_t now_ms, Sou
       return out->status();
     });
   }
-  return Print<ListedRule>(format, now_ms, out, [&](const RowSink<ListedRule>& sink) {
+  return PrintRows<ListedRule>(format, now_ms, out, [&](const RowSink<ListedRule>& sink) {
     return source->Rules(arguments.filter.name_space, [&sink](const RuleRow& row) {
       return sink({row, core::MaxPerClientText(row.rule)});
     });
@@ -66,8 +52,8 @@ Status PrintFlow(const Arguments& arguments, Format format, int64_t now_ms, Sour
   const Result<FlowRow> flow = source->Flow(arguments.flow_id);
   if (!flow.ok()) return flow.status();
   const Format detail = format == Format::kTable ? Format::kDetail : format;
-  return Print<FlowRow>(detail, now_ms, out,
-                        [&](const RowSink<FlowRow>& sink) { return sink(*flow); });
+  return PrintRows<FlowRow>(detail, now_ms, out,
+                            [&](const RowSink<FlowRow>& sink) { return sink(*flow); });
 }
 
 }  // namespace
@@ -81,23 +67,23 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
   }
   switch (arguments.command) {
     case Command::kDump:
-      return Print<TokenRow>(format, now_ms, out, [&](const RowSink<TokenRow>& sink) {
+      return PrintRows<TokenRow>(format, now_ms, out, [&](const RowSink<TokenRow>& sink) {
         return source->Tokens(arguments.filter, sink);
       });
     case Command::kTokens:
-      return Print<TokenRow>(format, now_ms, out, [&](const RowSink<TokenRow>& sink) {
+      return PrintRows<TokenRow>(format, now_ms, out, [&](const RowSink<TokenRow>& sink) {
         return source->OldestTokens(arguments.filter, arguments.limit, sink);
       });
     case Command::kStat:
-      return Print<FlowRow>(format, now_ms, out, [&](const RowSink<FlowRow>& sink) {
+      return PrintRows<FlowRow>(format, now_ms, out, [&](const RowSink<FlowRow>& sink) {
         return source->Flows(InNamespace(arguments, sink));
       });
     case Command::kSessions:
-      return Print<SessionRow>(format, now_ms, out, [&](const RowSink<SessionRow>& sink) {
+      return PrintRows<SessionRow>(format, now_ms, out, [&](const RowSink<SessionRow>& sink) {
         return source->Sessions(Wanted(arguments, sink));
       });
     case Command::kHistory:
-      return Print<HistoryRow>(format, now_ms, out, [&](const RowSink<HistoryRow>& sink) {
+      return PrintRows<HistoryRow>(format, now_ms, out, [&](const RowSink<HistoryRow>& sink) {
         return source->History(arguments.history_filter, arguments.limit, sink);
       });
     case Command::kFlow: return PrintFlow(arguments, format, now_ms, source, out);

@@ -61,14 +61,13 @@ Result<bool> PrintRulesDiff(const Arguments& arguments, Format format,
 }
 
 Status PrintRulesSources(const Arguments& arguments, Format format, Source* source, Output* out) {
-  Listing<NamespaceRow> listing(format, /*now_ms=*/0, out);
-  Status status = source->Namespaces([&](const NamespaceRow& row) {
-    const auto& wanted = arguments.filter.name_space;
-    if (wanted.has_value() && row.name_space != *wanted) return Status::Ok();
-    return listing.Add(row);
+  return PrintRows<NamespaceRow>(format, /*now_ms=*/0, out, [&](const RowSink<NamespaceRow>& sink) {
+    return source->Namespaces([&](const NamespaceRow& row) {
+      const auto& wanted = arguments.filter.name_space;
+      if (wanted.has_value() && row.name_space != *wanted) return Status::Ok();
+      return sink(row);
+    });
   });
-  listing.Finish();
-  return status;
 }
 
 }  // namespace nowcalls::admin

@@ -335,6 +335,13 @@ TEST_CASE("how to look is told as a command for a shell, whatever the names are"
   load.file = "my rules.json";
   CHECK(LookOf(load) ==
         "nowcalls-admin rules diff 'my rules.json' --namespace shop --server '[::1]:18730'");
+  load.file = "-r.json";
+  CHECK(LookOf(load) ==
+        "nowcalls-admin rules diff ./-r.json --namespace shop --server '[::1]:18730'");
+  for (const char* gone : {"/dev/stdin", "/dev/fd/63", "/proc/self/fd/0", "a\nb.json"}) {
+    load.file = gone;
+    CHECK(LookOf(load) == "nowcalls-admin rules list --namespace shop --server '[::1]:18730'");
+  }
   load.file = "-";
   CHECK(LookOf(load) == "nowcalls-admin rules list --namespace shop --server '[::1]:18730'");
   CHECK(LookOf(OfFlow()) == "nowcalls-admin flow 7 --server '[::1]:18730'");
