@@ -226,32 +226,26 @@ void Driver::OnTick() {
 
 Status Driver::CheckBehind() {
   const int64_t now_ns = MonotonicNs();
-  bool behind = false;
-  ForEachLoad([&](Load* load) { behind |= load->IsBehind(now_ns, plan_.behind_ns_max); });
-  return behind ? CannotKeepUp(now_ns) : Status::Ok();
+  if (load_ && load_->IsBehind(now_ns, plan_.behind_ns_max)) {
+    const bool waits = load_->waiting() > 0;
+    return CannotKeepUp(*load_, now_ns,
+                        waits ? "--rate, or raise --connections or --in-flight if it is the "
+                                "requests in flight that hold it up"
+                              : "--rate");
+  }
+  if (expiring_ && expiring_->IsBehind(now_ns, plan_.behind_ns_max)) {
+    return CannotKeepUp(*expiring_, now_ns, "--expire-rate");
+  }
+  return {};
 }
 
-Status Driver::CannotKeepUp(int64_t now_ns) const {
-  int64_t behind_ns = 0;
-  uint64_t in_flight = 0;
-  uint64_t waiting = 0;
-  const auto add = [&](const std::optional<Load>& load) {
-    if (!load || !load->open_loop()) return;
-    behind_ns = std::max(behind_ns, load->BehindNs(now_ns));
-    in_flight += load->in_flight();
-    waiting += load->waiting();
-  };
-  add(load_);
-  add(expiring_);
-  const bool has_rate = load_ && load_->open_loop();
+Status Driver::CannotKeepUp(const Load& load, int64_t now_ns, const std::string& what_to_lower) {
   return Status::ResourceExhausted(
-      "the server cannot keep up with the schedule: " + std::to_string(in_flight) +
-      " requests are in flight and " + std::to_string(waiting) +
-      " wait to be sent, the oldest has been due for " + std::to_string(behind_ns / kMsNs) +
-      " ms, more than --behind-max-ms; lower " + (has_rate ? "--rate" : "--expire-rate") +
-      (has_rate && waiting > 0 ? ", or raise --connections or --in-flight if it is the requests "
-                                 "in flight that hold it up"
-                               : ""));
+      "the server cannot keep up with the schedule: " + std::to_string(load.in_flight()) +
+      " requests are in flight and " + std::to_string(load.waiting()) +
+      " wait to be sent, the oldest has been due for " +
+      std::to_string(load.BehindNs(now_ns) / kMsNs) + " ms, more than --behind-max-ms; lower " +
+      what_to_lower);
 }
 
 void Driver::Show() const {

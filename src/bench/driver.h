@@ -95,7 +95,7 @@ class Driver : public Connection::Owner {
   void Flush();
   void CheckDone();
   Status CheckBehind();
-  Status CannotKeepUp(int64_t now_ns) const;
+  static Status CannotKeepUp(const Load& load, int64_t now_ns, const std::string& what_to_lower);
   void Show() const;
   void End(const Status& status);
   void SetPhaseTimer(int64_t delay_ns);

@@ -78,7 +78,9 @@ Status NowcallsTarget::ReadFacts(client::BlockingClient* client) {
   const Result<std::string_view> bytes = client->Info();
   if (!bytes.ok()) return bytes.status();
   const Result<nlohmann::ordered_json> info = wire::JsonFromMessagePack(*bytes);
-  if (!info.ok()) return info.status().WithContext("the server's info");
+  if (!info.ok()) {
+    return Status::Unavailable("the server's info is not understood: " + info.status().message());
+  }
   const auto version = Member<std::string>(*info, "version");
   if (!version.ok()) return version.status();
   const auto durability = Member<std::string>(*info, "ledger.durability");

@@ -38,6 +38,10 @@ TEST_CASE("a load has not failed when something was granted, or nothing was refu
   const auto some = Refused(5, 0);
   some->load.Granted(1, 2);
   CHECK(Judged({}, some.get()).empty());
+  // What was granted before the counted seconds is held all through them.
+  const auto full = Refused(5, 0);
+  full->granted_ever = 5;
+  CHECK(Judged({}, full.get()).empty());
   CHECK(Judged({}, Refused(0, 0).get()).empty());
   Options idle;
   idle.command = Command::kIdle;
