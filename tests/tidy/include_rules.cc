@@ -116,6 +116,9 @@ Findings CheckDepends(const SourceFile& file) {
   const std::string_view unit = UnitOf(file.path);
   const size_t begin = file.text.find("nowcalls_module(" + std::string(unit));
   if (begin == std::string::npos) return {file.path + ":1: make it a nowcalls_module"};
+  if (file.text.find("target_link_libraries") != std::string::npos) {
+    return {file.path + ":1: link with DEPENDS and LIBRARIES of nowcalls_module"};
+  }
   std::istringstream words(file.text.substr(begin, file.text.find(')', begin) - begin));
   Names depends;
   bool among_them = false;
@@ -124,6 +127,8 @@ Findings CheckDepends(const SourceFile& file) {
       among_them = word == "DEPENDS";
     } else if (among_them) {
       depends.insert(word);
+    } else if (word.starts_with("nowcalls_") && word != "nowcalls_module(" + std::string(unit)) {
+      return {file.path + ":1: name " + word + " behind DEPENDS, without nowcalls_"};
     }
   }
   const Names& allowed = Matrix().at(std::string(unit));

@@ -127,6 +127,9 @@ TEST_CASE(
   CHECK(check("\n  DEPENDS base wire core ledger LIBRARIES absl::btree").empty());
   CHECK(check(" DEPENDS base wire ledger core store").size() == 1);
   CHECK(check(" DEPENDS base ledger core LIBRARIES wire").size() == 1);
+  CHECK(check(" DEPENDS base wire ledger core LIBRARIES nowcalls_store").size() == 1);
+  CHECK(check(" DEPENDS base wire ledger core)\ntarget_link_libraries(nowcalls_engine x").size() ==
+        1);
   CHECK(check("s").size() == 1);
 }
 
