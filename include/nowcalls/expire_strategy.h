@@ -9,7 +9,7 @@
 // Times are milliseconds on the ledger clock, which starts as Unix time, never goes back, and goes
 // on across restarts. Durations are milliseconds.
 //
-// Thread: the server's loop. A call must be quick (it is made for every expired token, up to 2000
+// Thread: the server's loop. A call must be quick (it is made for every expired token, up to 3000
 // in a turn of the loop), must not block, and must decide by its arguments alone if replays are to
 // give the same results. The strategy outlives the server that uses it.
 //
@@ -23,8 +23,8 @@
 // A strategy of your own, which never takes the tokens of flow 7 from a holder that is online. Its
 // default_ has the default options; give it those of the server for what was configured as
 // restart-grace-ms and mass-expiry-factor to stay in force. That is complete when all settings have
-// been read, and used when the ledger is recovered, so if it needs them build it in between, in Run
-// of src/server/bootstrap.cc.
+// been read, and used when the ledger is recovered, so if it needs them build it in between, in
+// Serve of src/server/bootstrap.cc, and give it its name there (config.expire_strategy_name).
 //
 //   class PatientWithSeven : public nowcalls::ExpireStrategy {
 //    public:
