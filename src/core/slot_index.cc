@@ -1,6 +1,5 @@
 #include "core/slot_index.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "base/check.h"
@@ -13,6 +12,12 @@ constexpr size_t kEntriesMin = 8;
 // A shard grows when more than 3/4 of it is used.
 bool IsFull(size_t used, size_t entries) { return used * 4 > entries * 3; }
 
+// 8, 12, 16, 24, 32 and so on: of doubled ones up to 5/8 would be empty, of these half.
+size_t NextSize(size_t entries) {
+  if (entries < kEntriesMin) return kEntriesMin;
+  return std::has_single_bit(entries) ? entries / 2 * 3 : entries / 3 * 4;
+}
+
 }  // namespace
 
 void SlotIndex::Shard::Insert(uint32_t hash, TokenSlot slot) {
@@ -22,9 +27,8 @@ void SlotIndex::Shard::Insert(uint32_t hash, TokenSlot slot) {
 }
 
 void SlotIndex::Shard::Place(const Entry& entry) {
-  const size_t mask = entries.size() - 1;
-  size_t i = entry.hash & mask;
-  while (entries[i].slot != kNoToken) i = (i + 1) & mask;
+  size_t i = Home(entry.hash);
+  while (entries[i].slot != kNoToken) i = Next(i);
   entries[i] = entry;
 }
 
@@ -32,15 +36,13 @@ void SlotIndex::Shard::Place(const Entry& entry) {
 // (Knuth, TAOCP 6.4, algorithm R).
 void SlotIndex::Shard::Erase(uint32_t hash, TokenSlot slot) {
   NOWCALLS_CHECK(used > 0);
-  const size_t mask = entries.size() - 1;
-  size_t hole = hash & mask;
+  size_t hole = Home(hash);
   while (entries[hole].slot != slot) {
     NOWCALLS_CHECK(entries[hole].slot != kNoToken);
-    hole = (hole + 1) & mask;
+    hole = Next(hole);
   }
-  for (size_t i = (hole + 1) & mask; entries[i].slot != kNoToken; i = (i + 1) & mask) {
-    const size_t home = entries[i].hash & mask;
-    if (((i - home) & mask) < ((i - hole) & mask)) continue;
+  for (size_t i = Next(hole); entries[i].slot != kNoToken; i = Next(i)) {
+    if (Steps(Home(entries[i].hash), i) < Steps(hole, i)) continue;
     entries[hole] = entries[i];
     hole = i;
   }
@@ -48,7 +50,7 @@ void SlotIndex::Shard::Erase(uint32_t hash, TokenSlot slot) {
   --used;
 }
 
-void SlotIndex::Shard::Grow() { Resize(std::max(kEntriesMin, entries.size() * 2)); }
+void SlotIndex::Shard::Grow() { Resize(NextSize(entries.size())); }
 
 void SlotIndex::Shard::Resize(size_t size) {
   PopulatedVector<Entry> old(size);
@@ -61,8 +63,8 @@ void SlotIndex::Shard::Resize(size_t size) {
 void SlotIndex::Reserve(size_t slots) {
   const size_t in_shard = slots / kShards;
   if (in_shard == 0) return;
-  size_t size = std::bit_ceil(in_shard);
-  if (IsFull(in_shard, size)) size *= 2;
+  size_t size = kEntriesMin;
+  while (IsFull(in_shard, size)) size = NextSize(size);
   for (Shard& shard : shards_) {
     if (shard.entries.size() < size) shard.Resize(size);
   }

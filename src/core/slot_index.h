@@ -32,8 +32,8 @@ class SlotIndex {
   void Reserve(size_t slots);
   // Begins to load what Insert or Find will touch first.
   void Prefetch(uint64_t hash) const {
-    const PopulatedVector<Entry>& entries = ShardOf(hash).entries;
-    if (!entries.empty()) PrefetchForWriting(&entries[InShard(hash) & (entries.size() - 1)]);
+    const Shard& shard = ShardOf(hash);
+    if (!shard.entries.empty()) PrefetchForWriting(&shard.entries[shard.Home(InShard(hash))]);
   }
   // REQUIRES: it is there, with this hash.
   void Erase(uint64_t hash, TokenSlot slot) { ShardOf(hash).Erase(InShard(hash), slot); }
@@ -42,11 +42,11 @@ class SlotIndex {
   // have the same hash, so `is_it` has to look.
   template <typename Predicate>
   TokenSlot Find(uint64_t hash, Predicate is_it) const {
-    const PopulatedVector<Entry>& entries = ShardOf(hash).entries;
+    const Shard& shard = ShardOf(hash);
+    const PopulatedVector<Entry>& entries = shard.entries;
     if (entries.empty()) return kNoToken;
-    const size_t mask = entries.size() - 1;
     const uint32_t in_shard = InShard(hash);
-    for (size_t i = in_shard & mask; entries[i].slot != kNoToken; i = (i + 1) & mask) {
+    for (size_t i = shard.Home(in_shard); entries[i].slot != kNoToken; i = shard.Next(i)) {
       if (entries[i].hash == in_shard && is_it(entries[i].slot)) return entries[i].slot;
     }
     return kNoToken;
@@ -60,9 +60,16 @@ class SlotIndex {
     TokenSlot slot = kNoToken;
   };
   struct Shard {
-    PopulatedVector<Entry> entries;  // None, or a power of two.
+    PopulatedVector<Entry> entries;  // More than are used.
     size_t used = 0;
 
+    // Where the probe for a hash begins, and how it goes on. REQUIRES: there are entries.
+    size_t Home(uint32_t hash) const { return uint64_t{hash} * entries.size() >> 32; }
+    size_t Next(size_t i) const { return i + 1 == entries.size() ? 0 : i + 1; }
+    // How often Next leads from one place to the other.
+    size_t Steps(size_t from, size_t to) const {
+      return to >= from ? to - from : to + entries.size() - from;
+    }
     void Insert(uint32_t hash, TokenSlot slot);
     void Erase(uint32_t hash, TokenSlot slot);
     void Place(const Entry& entry);

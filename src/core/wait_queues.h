@@ -8,7 +8,8 @@
 // Waiters that no room that others make would help are set aside, so that nobody steps over them
 // again and again: those that ask for more than the level until it is raised, those at the cap of
 // their session until that holds less. Of a session's waiters that its cap lets go again the first
-// comes back; the next when that has gone. A waiter that comes back has its old place.
+// comes back, and stands for the others until somebody looks again. A waiter that comes back has
+// its old place.
 #ifndef NOWCALLS_CORE_WAIT_QUEUES_H_
 #define NOWCALLS_CORE_WAIT_QUEUES_H_
 

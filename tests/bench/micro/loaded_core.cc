@@ -1,12 +1,14 @@
 #include "bench/micro/loaded_core.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "base/check.h"
 #include "base/prefetch.h"
+#include "core/deadline_counter.h"
 
 namespace nowcalls::microbench {
 namespace {
@@ -40,8 +42,8 @@ core::RuleSet BenchRules(uint32_t flows) {
   return set;
 }
 
-LoadedCore::LoadedCore(uint32_t flows, uint32_t live_tokens)
-    : flows_(flows), core_(BenchOptions()) {
+LoadedCore::LoadedCore(uint32_t flows, uint32_t live_tokens, bool request_ids)
+    : flows_(flows), core_(BenchOptions()), request_ids_(request_ids) {
   NOWCALLS_CHECK(core_.FinishLoad(std::nullopt).ok());
   core_.Begin(now_);
   NOWCALLS_CHECK(core_.ReplaceRules(turn(), {BenchRules(flows)}).ok());
@@ -80,7 +82,9 @@ LoadedCore::Held LoadedCore::Acquire() {
 
 LoadedCore::Held LoadedCore::AcquireOf(int64_t flow) {
   const core::SessionSlot session = sessions_[prng_.Below(kSessions)];
-  const auto answer = core_.Acquire(turn(), session, {.flow = FlowId{flow}}, {});
+  const uint64_t request_id = request_ids_ ? ++last_request_id_ : 0;
+  const auto answer =
+      core_.Acquire(turn(), session, {.flow = FlowId{flow}, .request_id = request_id}, {});
   NOWCALLS_CHECK(answer.has_value() && answer->status == TokenStatus::kOk);
   Count(1);
   return {answer->token_id, session};
@@ -112,13 +116,68 @@ void LoadedCore::Seal() {
   batch_.Clear();
 }
 
-LoadedCore& CoreWith(uint32_t flows, uint32_t live_tokens) {
+ExpiringCore::ExpiringCore(uint32_t flows, uint32_t live_tokens)
+    : flows_(flows), core_(BenchOptions()), live_(live_tokens) {
+  NOWCALLS_CHECK(live_tokens % kTokensPerStep == 0);
+  NOWCALLS_CHECK(core_.FinishLoad(std::nullopt).ok());
+  core_.Begin(now_);
+  NOWCALLS_CHECK(core_.ReplaceRules(turn(), {BenchRules(flows)}).ok());
+  const auto hello = core_.Hello(turn(), "shop", "checkout", "");
+  NOWCALLS_CHECK(hello.ok());
+  session_ = hello->session;
+  const uint32_t steps = live_tokens / kTokensPerStep;
+  const auto hold_ms =
+      static_cast<int64_t>(kResourceTimeoutMs * core_.options().resource_timeout_factor);
+  for (uint32_t i = 0; i < steps; ++i) {
+    AcquireStep();
+    Seal();
+    now_ = now_ + hold_ms / steps;
+  }
+}
+
+void ExpiringCore::Prepare() {
+  const auto first = live_.begin() + static_cast<ptrdiff_t>(oldest_);
+  found_.expired.assign(first, first + kTokensPerStep);
+  now_ = std::max(now_, Instant{first->deadline_ms + core::DeadlineCounter::kSpanMs});
+  AcquireStep();
+  Seal();
+}
+
+void ExpiringCore::Step() {
+  const uint32_t before = core_.tokens().size();
+  NOWCALLS_CHECK(core_.BeginScan(now_).has_value());
+  NOWCALLS_CHECK(core_.OnScanDone(turn(), found_).ok());
+  NOWCALLS_CHECK(core_.tokens().size() + kTokensPerStep == before);
+  Seal();
+}
+
+// In the order of their keys, as a scan has them: those of a step are due together.
+void ExpiringCore::AcquireStep() {
+  const auto first = live_.begin() + static_cast<ptrdiff_t>(oldest_);
+  for (auto key = first; key != first + kTokensPerStep; ++key) {
+    const FlowId flow{static_cast<int64_t>(1 + prng_.Below(flows_))};
+    const auto answer = core_.Acquire(turn(), session_, {.flow = flow}, {});
+    NOWCALLS_CHECK(answer.has_value() && answer->status == TokenStatus::kOk);
+    *key = {ledger::FamilyForHold(answer->hold_ms), now_.ms + answer->hold_ms, answer->token_id};
+  }
+  std::sort(first, first + kTokensPerStep,
+            [](const auto& a, const auto& b) { return a.id < b.id; });
+  oldest_ = (oldest_ + kTokensPerStep) % live_.size();
+}
+
+void ExpiringCore::Seal() {
+  core_.Seal(turn(), {.boottime_ms = now_.ms, .wall_ms = now_.ms, .boot_id = {}});
+  batch_.Clear();
+  core_.TakeNotices();
+}
+
+LoadedCore& CoreWith(uint32_t flows, uint32_t live_tokens, bool request_ids) {
   static std::unique_ptr<LoadedCore> core;
-  static std::pair<uint32_t, uint32_t> made_for;
-  const std::pair wanted(flows, live_tokens);
+  static std::tuple<uint32_t, uint32_t, bool> made_for;
+  const std::tuple wanted(flows, live_tokens, request_ids);
   if (core == nullptr || made_for != wanted) {
     core.reset();  // Before the next one, so that two never share the memory.
-    core = std::make_unique<LoadedCore>(flows, live_tokens);
+    core = std::make_unique<LoadedCore>(flows, live_tokens, request_ids);
     made_for = wanted;
   }
   return *core;

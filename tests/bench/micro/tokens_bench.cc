@@ -95,7 +95,8 @@ void SlotIndexEraseInsert(benchmark::State& state) {
 // A table with live tokens of 64 sessions and 1000 flows, and which of them is replaced next.
 class FilledTable {
  public:
-  explicit FilledTable(size_t live) : table_(kKey), held_(live), of_flow_(1000), of_session_(64) {
+  FilledTable(size_t live, bool request_ids)
+      : request_ids_(request_ids), table_(kKey), held_(live), of_flow_(1000), of_session_(64) {
     for (uint64_t& fence : held_) fence = Insert();
   }
 
@@ -111,17 +112,36 @@ class FilledTable {
     fence = Insert();
   }
 
+  // As when an acquire is asked again.
+  core::TokenSlot FindOneByRequest() {
+    const uint64_t fence = held_[next_];
+    next_ = prng_.Below(held_.size());
+    PrefetchForReading(&held_[next_]);
+    return table_.FindRequest(SessionOf(fence), fence);
+  }
+
  private:
+  // The fence is the request id, too.
+  core::SessionSlot SessionOf(uint64_t fence) const {
+    return static_cast<core::SessionSlot>(fence % of_session_.size());
+  }
+
   uint64_t Insert() {
     ++fence_;
     const core::TokenSlot slot = table_.Insert(fence_);
     core::TokenEntry& entry = table_.at(slot);
     entry.flow = static_cast<core::FlowSlot>(prng_.Below(of_flow_.size()));
-    entry.session = static_cast<core::SessionSlot>(prng_.Below(of_session_.size()));
+    entry.session = SessionOf(fence_);
+    if (request_ids_) {
+      // Nobody sets one without having looked.
+      NOWCALLS_CHECK(table_.FindRequest(entry.session, fence_) == core::kNoToken);
+      table_.SetRequest(slot, fence_);
+    }
     table_.Link(slot, &of_flow_[entry.flow], &of_session_[entry.session]);
     return fence_;
   }
 
+  const bool request_ids_;
   core::TokenTable table_;
   std::vector<uint64_t> held_;
   std::vector<core::TokenList> of_flow_;
@@ -131,15 +151,36 @@ class FilledTable {
   size_t next_ = 0;
 };
 
-void TokenTableReplace(benchmark::State& state) {
+FilledTable& TableWith(int64_t live, bool request_ids) {
   static std::unique_ptr<FilledTable> table;
-  static int64_t made_for = 0;
-  if (made_for != state.range(0)) {
-    table = std::make_unique<FilledTable>(static_cast<size_t>(state.range(0)));
-    made_for = state.range(0);
+  static std::pair<int64_t, bool> made_for;
+  const std::pair wanted(live, request_ids);
+  if (table == nullptr || made_for != wanted) {
+    table.reset();  // Before the next one, so that two never share the memory.
+    table = std::make_unique<FilledTable>(static_cast<size_t>(live), request_ids);
+    made_for = wanted;
   }
-  for ([[maybe_unused]] auto iteration : state) table->ReplaceOne();
+  return *table;
+}
+
+void TokenTableReplace(benchmark::State& state) {
+  FilledTable& table = TableWith(state.range(0), /*request_ids=*/false);
+  for ([[maybe_unused]] auto iteration : state) table.ReplaceOne();
   CountItems(&state, 2 * state.iterations());
+}
+
+void TokenTableReplaceWithRequestIds(benchmark::State& state) {
+  FilledTable& table = TableWith(state.range(0), /*request_ids=*/true);
+  for ([[maybe_unused]] auto iteration : state) table.ReplaceOne();
+  CountItems(&state, 2 * state.iterations());
+}
+
+void TokenTableFindRequest(benchmark::State& state) {
+  FilledTable& table = TableWith(state.range(0), /*request_ids=*/true);
+  for ([[maybe_unused]] auto iteration : state) {
+    NOWCALLS_CHECK(table.FindOneByRequest() != core::kNoToken);
+  }
+  CountItems(&state, state.iterations());
 }
 
 BENCHMARK(TokenIdFromFence);
@@ -147,6 +188,10 @@ BENCHMARK(TokenIdToFence);
 BENCHMARK(SlotIndexFind)->ArgName("live")->Arg(1000)->Arg(1'000'000);
 BENCHMARK(SlotIndexEraseInsert)->ArgName("live")->Arg(1000)->Arg(1'000'000);
 BENCHMARK(TokenTableReplace)->ArgName("live")->Arg(1000)->Arg(1'000'000);
+BENCHMARK(TokenTableFindRequest)->ArgName("live")->Arg(1000);
+BENCHMARK(TokenTableReplaceWithRequestIds)->ArgName("live")->Arg(1000);
+BENCHMARK(TokenTableFindRequest)->ArgName("live")->Arg(1'000'000);
+BENCHMARK(TokenTableReplaceWithRequestIds)->ArgName("live")->Arg(1'000'000);
 
 }  // namespace
 }  // namespace nowcalls::microbench

@@ -450,6 +450,31 @@ TEST_CASE(
   CHECK(h.core().waiters() == 1);
 }
 
+TEST_CASE("a waiter that becomes too large in line has its session looked at, before others go") {
+  CoreHarness h;
+  h.Rules({TwoEach(/*max_per_client=*/5)});
+  const SessionSlot s = h.Hello("s");
+  const SessionSlot t = h.Hello("t");
+  const SessionSlot u = h.Hello("u");
+  std::vector<SessionSlot> others;
+  for (int i = 0; i < 8; ++i) others.push_back(h.Hello("x" + std::to_string(i)));
+  const TokenId of_s = h.Take(s, 1, 5);
+  const TokenId of_u = h.Take(u, 1, 2);
+  h.Take(u, 1, 3);
+  REQUIRE_FALSE(h.Ask(s, Wait(5, 50'000), 1).has_value());
+  REQUIRE_FALSE(h.Ask(s, Wait(1, 50'000), 2).has_value());
+  h.Release(others[0], h.Take(others[0], 1));  // Both are set aside at the cap.
+  for (int i = 0; i < 7; ++i) h.Goodbye(others[i]);
+  h.Release(s, of_s);  // The one that asks for 5 is first in line; the level is 8, 5 are out.
+  REQUIRE_FALSE(h.Ask(t, Wait(1, 50'000), 3).has_value());
+  CHECK(h.LateText() == "");
+  h.Goodbye(others[7]);
+  h.Reclaim(of_u);
+  CHECK(h.LateText() == "");
+  h.Goodbye(u);  // The level is 4, 3 are out.
+  CHECK(h.LateText() == "2 OK");
+}
+
 TEST_CASE("waiters of a session that all ask for more than the level are looked at once") {
   for (const bool some_stay_at_cap : {false, true}) {
     CAPTURE(some_stay_at_cap);

@@ -1,34 +1,19 @@
-// The hot path allocates nothing. This binary's operator new counts.
+// The hot path allocates nothing.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <new>
 #include <string>
 
 #include "support/golden.h"
+#include "unit/allocation_counter.h"
 #include "unit/wire/pack.h"
 #include "wire/messages.h"
 #include "wire/splitter.h"
-
-namespace {
-
-int64_t allocations = 0;
-
-}  // namespace
-
-void* operator new(size_t size) {
-  ++allocations;
-  void* const block = std::malloc(size == 0 ? 1 : size);
-  if (block == nullptr) throw std::bad_alloc();
-  return block;
-}
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete(void* block, size_t) noexcept { std::free(block); }
 
 namespace nowcalls::wire {
 namespace {
 
 using Outcome = MessageSplitter::Outcome;
+using testing::Allocations;
 
 TEST_CASE("a hot request and its reply allocate nothing once the buffer has grown") {
   const auto requests = testing::LoadGolden(testing::GoldenPath("wire_requests.hex"));
@@ -38,7 +23,7 @@ TEST_CASE("a hot request and its reply allocate nothing once the buffer has grow
   out.Append("room");
   out.Clear();
   const size_t capacity = out.capacity();
-  const int64_t before = allocations;
+  const int64_t before = Allocations();
   MessageSplitter splitter;
   size_t size = 0;
   Envelope envelope;
@@ -54,7 +39,7 @@ TEST_CASE("a hot request and its reply allocate nothing once the buffer has grow
             DecodeToken(envelope.method, envelope.params, &token_params, &error);
   EncodeStatus(envelope.msgid, TokenStatus::kReleaseOk, &out);
   EncodeKeep(envelope.msgid, TokenStatus::kOk, 4000, &out);
-  const int64_t after = allocations;
+  const int64_t after = Allocations();
   CHECK(decoded);
   CHECK(after == before);
   CHECK(out.capacity() == capacity);
@@ -65,11 +50,11 @@ TEST_CASE("lengths and depths that nobody paid for cost no allocation") {
                                  Bytes("94 df ffffffff"), Bytes("94 db ffffffff"),
                                  std::string(100'000, '\x94')};
   for (const std::string& stream : streams) {
-    const int64_t before = allocations;
+    const int64_t before = Allocations();
     MessageSplitter splitter;
     size_t size = 0;
     const Outcome outcome = splitter.Next(stream, &size);
-    const int64_t after = allocations;
+    const int64_t after = Allocations();
     CHECK(outcome == Outcome::kInvalid);
     CHECK(after == before);
   }
