@@ -3,7 +3,7 @@
 //
 // Thread: one. A record that does not decode, or a family that cannot be read to its end, is
 // counted and the walk goes on, so that an operator sees what is left of a damaged ledger;
-// damage() then says so.
+// damage() then says so. Damage behind all that is wanted ends it, uncounted.
 #ifndef NOWCALLS_ADMIN_LEDGER_WALK_H_
 #define NOWCALLS_ADMIN_LEDGER_WALK_H_
 

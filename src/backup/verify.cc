@@ -367,7 +367,10 @@ Status Verifier::OnToken(const ledger::Token& token) {
   summary_.now_calls += token.count;
   fences_.push_back(token.fence.value);
   fence_sum_ += token.fence.value;
-  if (token.request_id != 0) requests_.emplace_back(token.session.value, token.request_id);
+  if (token.request_id != 0) {
+    if (requests_.empty()) requests_.reserve(fences_.capacity());  // None of it is touched before.
+    requests_.emplace_back(token.session.value, token.request_id);
+  }
   CheckTokenId(token);
   CheckAgainstSeal(token);
   if (token.key.deadline_ms >= ledger::kDeadlineMsEnd) {
@@ -463,7 +466,7 @@ Duplicates Verifier::Finish(bool whole) {
       problems_->AddNamespace(entry, "has no active rule");
     }
   }
-  if (whole && AllTokensRead()) {
+  if (whole && !bad_meta_ && AllTokensRead()) {
     CheckSums();
     for (const auto& [flow, rule] : removed_rules_) {
       problems_->AddRule(ProblemKind::kRule, rule, "was removed, but no token of it is left");

@@ -355,7 +355,7 @@ TEST_CASE("damage in the history alone leaves sums as they are, and is told behi
 }
 
 TEST_CASE("damage behind what was asked for is not told") {
-  class WithoutTokens : public HalfReadable {
+  class RulesAlone : public HalfReadable {
    public:
     Status Load(store::LedgerVisitor* visitor) override {
       LedgerBuilder builder;
@@ -365,7 +365,7 @@ TEST_CASE("damage behind what was asked for is not told") {
       return visitor->OnUnreadable(ledger::Family::kHistory, Status::Corruption("000009.sst"));
     }
   };
-  WithoutTokens store;
+  RulesAlone store;
   Progress progress(false, "tokens", [](std::string_view) {});
   OfflineSource source(&store, Machine(), &progress);
   int rows = 0;

@@ -178,6 +178,16 @@ TEST_CASE("a clock mark without a seal, or a seal without a clock mark, is found
   CHECK(VerifyStore(&broken).Kinds() == "undecodable");
 }
 
+TEST_CASE("of a seal that does not decode nothing else is told") {
+  PartStore store([](store::LedgerVisitor* visitor) {
+    NOWCALLS_RETURN_IF_ERROR(visitor->OnClock({}));
+    NOWCALLS_RETURN_IF_ERROR(
+        visitor->OnBadRecord(Family::kMeta, Status::Corruption("default, key 7365: it is short")));
+    return visitor->OnHistory({LedgerBuilder().MakeEnd(1, 20, 300, EndReason::kAdmin)});
+  });
+  CHECK(VerifyStore(&store).Kinds() == "undecodable");
+}
+
 TEST_CASE("a history of a ledger that was never sealed is found") {
   PartStore store([](store::LedgerVisitor* visitor) {
     return visitor->OnHistory({LedgerBuilder().MakeEnd(1, 20, 300, EndReason::kAdmin)});
