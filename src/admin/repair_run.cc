@@ -82,7 +82,8 @@ Status CommitAll(const SalvagedEntities& salvaged, store::RocksStore* store) {
   return writer.Commit();
 }
 
-// Made beside the target, and renamed to it when all is done, so that half a ledger has no name.
+// Made beside the target, and renamed to it when all is done. Half a ledger is one directory
+// further down, so that nobody takes it for a whole one, or makes an empty one beside it.
 class Workplace {
  public:
   explicit Workplace(const std::string& to) : to_(fs::absolute(to).lexically_normal()) {
@@ -96,7 +97,8 @@ class Workplace {
   Workplace& operator=(const Workplace&) = delete;
 
   std::string path() const { return to_.string() + ".partial"; }
-  std::string scratch() const { return path() + "/scratch"; }
+  std::string work() const { return path() + "/" + store::kRepairingName; }
+  std::string scratch() const { return work() + "/scratch"; }
 
   Status Make() {
     std::error_code error;
@@ -107,7 +109,8 @@ class Workplace {
     made_ = fs::create_directory(path(), error);
     if (!error && made_) {
       fs::permissions(path(), fs::perms::owner_all, error);
-      return {};
+      if (fs::create_directory(work(), error)) return {};
+      return store::CannotMakeDirectory(work(), error.value());
     }
     if (!error) {
       return Status::AlreadyExists("--to: " + path() +
@@ -118,7 +121,9 @@ class Workplace {
 
   Status Finish() {
     std::error_code error;
-    fs::remove_all(scratch(), error);
+    fs::rename(store::LedgerDir(work()), store::LedgerDir(path()), error);
+    if (!error) fs::remove_all(work(), error);
+    if (error) return Status::IoError(path() + ": " + error.message());
     NOWCALLS_RETURN_IF_ERROR(store::SyncDir(path()));
     fs::rename(path(), to_, error);
     if (error) return Status::IoError("cannot rename to " + to_.string() + ": " + error.message());
@@ -201,7 +206,7 @@ Result<RepairSummary> Repair(const std::string& data_dir, const std::string& to)
         "volume mounted?");
   }
   const SalvagedEntities salvaged = SalvageEntities(read, *now);
-  NOWCALLS_RETURN_IF_ERROR(WriteSalvaged(salvaged, place.path()));
+  NOWCALLS_RETURN_IF_ERROR(WriteSalvaged(salvaged, place.work()));
   NOWCALLS_RETURN_IF_ERROR(place.Finish());
   RepairSummary summary;
   summary.lost = std::move(report.lost);

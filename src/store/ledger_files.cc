@@ -119,8 +119,8 @@ bool TellsOfDirectory(std::string_view name) {
   // Those that a data directory, a backup and a ledger are known by, and LOCK, by which the
   // directory of a port file is taken for a database. All others mean something only in a ledger.
   constexpr std::string_view kNames[] = {
-      kLedgerName, kRestoringName, kBackupManifestName, kBackupUnfinishedName, kBackupMarkName,
-      "CURRENT",   "LOCK",         "IDENTITY"};
+      kLedgerName,     kRestoringName, kRepairingName, kBackupManifestName, kBackupUnfinishedName,
+      kBackupMarkName, "CURRENT",      "LOCK",         "IDENTITY"};
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
          name.starts_with("MANIFEST-");
 }
@@ -152,16 +152,20 @@ Status CheckNoBackup(const std::string& data_dir) {
       "`nowcalls-admin repair` makes a ledger of this one");
 }
 
-Status CheckNoRestore(const std::string& data_dir) {
-  const std::string work = data_dir + "/" + kRestoringName;
-  std::error_code error;
-  if (!fs::is_directory(work, error)) return {};
-  // One that was ended while it removed its work has made the ledger.
-  if (CheckLedgerPresent(LedgerDir(data_dir)).code() != StatusCode::kNotFound) return {};
-  return Status::InvalidArgument(
-      "a restore to " + data_dir + " did not end: there is " + work +
-      " and no ledger, and a new one would be empty. If no restore is running, remove " + work +
-      " and run `nowcalls-admin restore` again");
+Status CheckNoneBegun(const std::string& data_dir) {
+  for (const bool restore : {true, false}) {
+    const std::string work = data_dir + "/" + (restore ? kRestoringName : kRepairingName);
+    std::error_code error;
+    if (!fs::is_directory(work, error)) continue;
+    // One that was ended while it removed its work has made the ledger.
+    if (CheckLedgerPresent(LedgerDir(data_dir)).code() != StatusCode::kNotFound) continue;
+    const std::string command = restore ? "restore" : "repair";
+    return Status::InvalidArgument("a " + command + " to " + data_dir + " did not end: there is " +
+                                   work + " and no ledger, and a new one would be empty. If no " +
+                                   command + " is running, remove " + (restore ? work : data_dir) +
+                                   " and run `nowcalls-admin " + command + "` again");
+  }
+  return {};
 }
 
 // Where a copy was made into a directory that was there, or the parent of a data directory is
@@ -177,10 +181,18 @@ Status CheckNoneBelow(const std::string& data_dir) {
       const std::string found = it->path();
       if (++looks > kLooksMax) return {};
       if (!IsDatabase(LedgerDir(found))) continue;
-      return Status::InvalidArgument(
-          "there is no ledger in " + ledger + ", but one in " + LedgerDir(found) +
-          ", and a new one would be empty: if that is the one, bring its files to " + ledger +
-          " or name " + found + " as the data directory; if not, choose another directory");
+      std::string what_to_do = CheckNoBackup(found).message();
+      if (what_to_do.empty()) {
+        what_to_do =
+            "bring its files to " + ledger + " or name " + found + " as the data directory";
+      } else if (!IsBackupWithoutManifest(found)) {
+        what_to_do = "it is a backup: run `nowcalls-admin restore --from " + found +
+                     " --data-dir NEW`, and name NEW as the data directory";
+      }
+      return Status::InvalidArgument("there is no ledger in " + ledger + ", but one in " +
+                                     LedgerDir(found) + ", and a new one would be empty: if that " +
+                                     "is the one, " + what_to_do +
+                                     "; if not, choose another directory");
     }
     error.clear();
   }
@@ -235,7 +247,7 @@ Status CheckOutside(const std::string& path, const std::string& dir, const std::
 
 Status CheckMayServe(const std::string& data_dir) {
   NOWCALLS_RETURN_IF_ERROR(CheckNoBackup(data_dir));
-  NOWCALLS_RETURN_IF_ERROR(CheckNoRestore(data_dir));
+  NOWCALLS_RETURN_IF_ERROR(CheckNoneBegun(data_dir));
   NOWCALLS_RETURN_IF_ERROR(CheckNoneBelow(data_dir));
   return CheckDataDir(data_dir);
 }

@@ -25,8 +25,9 @@ inline constexpr char kBackupUnfinishedName[] = "backup.unfinished";
 // In the ledger's directory of a backup, so that it is known for what it is without these two.
 // Neither part of the ledger nor of the manifest, so a restored ledger does not have it.
 inline constexpr char kBackupMarkName[] = "backup_mark";
-// In a data directory, where a restore makes the ledger until that gets its name.
+// In a data directory, where a restore or a repair makes the ledger until that gets its name.
 inline constexpr char kRestoringName[] = "restoring";
+inline constexpr char kRepairingName[] = "repairing";
 
 // Whether `name`, without its directory, is one by which nowcalls or RocksDB tell what the
 // directory is that it is in. What a client has made must not have it.
@@ -38,9 +39,9 @@ Status CheckNoBackup(const std::string& data_dir);
 // Whether it is of a backup that cannot be restored: never finished, or parted from its manifest.
 bool IsBackupWithoutManifest(const std::string& data_dir);
 
-// kInvalidArgument when a restore to `data_dir` was begun, and there is no ledger yet: a new one in
-// its place would be empty.
-Status CheckNoRestore(const std::string& data_dir);
+// kInvalidArgument when a restore or a repair to `data_dir` was begun, and there is no ledger yet:
+// a new one in its place would be empty.
+Status CheckNoneBegun(const std::string& data_dir);
 
 // kInvalidArgument when there is no ledger in `data_dir`, but one in a directory of it or of its
 // ledger's directory: who starts there means that one, and a new one would be empty.

@@ -93,8 +93,8 @@ void Unmark(const FileId& marked) {
 
 Result<std::unique_ptr<LedgerLock>> LedgerLock::Take(const std::string& data_dir) {
   NOWCALLS_RETURN_IF_ERROR(CheckMayServe(data_dir));
-  // A ledger that is in such a place already must be served.
-  if (!IsDatabase(LedgerDir(data_dir))) {
+  // One that is in such a place already must be served, or told for what is wrong with it.
+  if (CheckLedgerPresent(LedgerDir(data_dir)).code() == StatusCode::kNotFound) {
     NOWCALLS_RETURN_IF_ERROR(CheckNotWithinBackupOrLedger(data_dir));
   }
   Result<std::vector<std::string>> made = MakeLedgerDir(data_dir);

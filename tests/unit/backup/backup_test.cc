@@ -224,8 +224,9 @@ TEST_CASE_FIXTURE(BackedUp, "a backup to where none can be made is refused, and 
 
 TEST_CASE_FIXTURE(BackedUp, "no backup has a name by which directories are told apart") {
   fs::create_directory(dir.Sub("other"));
-  for (const char* name : {"backup.json", "backup.unfinished", "backup_mark", "CURRENT", "LOCK",
-                           "IDENTITY", "MANIFEST-000007", "ledger", "restoring", "ledger//"}) {
+  for (const char* name :
+       {"backup.json", "backup.unfinished", "backup_mark", "CURRENT", "LOCK", "IDENTITY",
+        "MANIFEST-000007", "ledger", "restoring", "repairing", "ledger//"}) {
     CAPTURE(name);
     for (const std::string& parent : {data(), dir.Sub("other"), dir.Sub("absent")}) {
       const std::string to = parent + "/" + name;

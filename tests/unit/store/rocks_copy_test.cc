@@ -289,6 +289,20 @@ TEST_CASE("no ledger is made where a restore did not end, and one that is there 
   CHECK(RocksStore::Open(data_dir, TinyOptions()).ok());
 }
 
+TEST_CASE("no ledger is made where a repair did not end, nor is half a one taken for it") {
+  const TempDir dir;
+  const std::string partial = dir.Sub("new.partial");
+  OpenKept(dir.Sub("half"), TinyOptions());
+  fs::create_directory(partial);
+  fs::rename(dir.Sub("half"), partial + "/repairing");
+  const Status refused = RocksStore::Open(partial, TinyOptions()).status();
+  CHECK(refused.code() == StatusCode::kInvalidArgument);
+  CHECK(refused.message().find("a repair to " + partial + " did not end") != std::string::npos);
+  CHECK(refused.message().find("remove " + partial + " and run `nowcalls-admin repair` again") !=
+        std::string::npos);
+  CHECK_FALSE(fs::exists(partial + "/ledger"));
+}
+
 TEST_CASE("a copied file has the checksum of its bytes, and one that is too short is refused") {
   const TempDir dir;
   const std::string bytes(700'000, 'x');

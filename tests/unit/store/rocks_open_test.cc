@@ -10,6 +10,7 @@
 
 #include "ledger/codec.h"
 #include "store/ledger_files.h"
+#include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/store/rocks_fixture.h"
 
@@ -65,6 +66,25 @@ TEST_CASE("an absent data directory is made for its owner only and formatted") {
     REQUIRE(stat(path.c_str(), &info) == 0);
     CHECK((info.st_mode & 0777) == 0700);
   }
+}
+
+TEST_CASE("no ledger is made beside one further down, and of a backup it is said how to use it") {
+  const TempDir dir;
+  const std::string below = dir.Sub("below");
+  MakeLedger(below);
+  const auto refused = [&](std::string_view with) {
+    const Status status = OpenStatus(dir.path());
+    CAPTURE(status.message());
+    CHECK(status.code() == StatusCode::kInvalidArgument);
+    CHECK(Contains(status, "but one in " + below + "/ledger, and a new one would be empty"));
+    CHECK(Contains(status, with));
+    return Contains(status, " or name " + below + " as the data directory");
+  };
+  CHECK(refused("bring its files to " + dir.Sub("ledger")));
+  testing::WriteStringToFile(below + "/" + kBackupManifestName, "{}");
+  CHECK_FALSE(refused("`nowcalls-admin restore --from " + below + " --data-dir NEW`"));
+  fs::rename(below + "/" + kBackupManifestName, below + "/" + kBackupUnfinishedName);
+  CHECK_FALSE(refused(below + " is a backup that was never finished"));
 }
 
 TEST_CASE("a ledger keeps its format from one open to the next, and two ledgers have other keys") {
