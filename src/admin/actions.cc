@@ -137,8 +137,7 @@ std::string Option(const std::string& name, const std::string& value) {
 // Not what came by standard input or a pipe, nor a name that no line can show.
 bool CanBeReadAgain(const std::string& file) {
   return !IsStandardInput(file) && !file.starts_with("/dev/") && !file.starts_with("/proc/") &&
-         std::none_of(file.begin(), file.end(),
-                      [](unsigned char c) { return c < ' ' || c == 0x7f; });
+         IsPrintable(file);
 }
 
 std::string FileWord(const std::string& file) {

@@ -107,4 +107,15 @@ Result<std::string> Restore(const Arguments& arguments) {
          "\n  rules that came by RPC are those of the backup\n";
 }
 
+Status CheckManifestOf(const std::string& data_dir) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(backup::ManifestPath(data_dir), ignored)) return {};
+  const Status refused =
+      backup::ReadManifest(data_dir).status().WithContext("the backup cannot be restored");
+  if (refused.code() != StatusCode::kCorruption) return refused;
+  return Status::Corruption(refused.message() +
+                            "; use another one, or have `nowcalls-admin repair` make a ledger of "
+                            "its files");
+}
+
 }  // namespace nowcalls::admin

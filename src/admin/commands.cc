@@ -12,6 +12,7 @@
 #include "admin/row_writer.h"
 #include "admin/rules_file.h"
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/exit_codes.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -133,6 +134,16 @@ int RunRepair(const Arguments& arguments, const Streams& streams) {
                                                      : FinishOnDirs(streams, status);
 }
 
+int RunVerify(const Arguments& arguments, const Streams& streams, store::Store* store,
+              Progress* progress) {
+  const Result<bool> sound = PrintVerify(arguments, store, progress, streams);
+  const int of_ledger = Finish(streams, sound.status());
+  if (of_ledger != kExitOk) return of_ledger;
+  // A sound ledger does not make a backup of which the manifest is damaged.
+  const int of_manifest = Finish(streams, CheckManifestOf(arguments.data_dir));
+  return *sound ? of_manifest : kExitCorruption;
+}
+
 int RunOffline(const Arguments& arguments, const Streams& streams, const RulesFile* file,
                Progress* progress) {
   Result<std::unique_ptr<RocksStore>> store = RocksStore::OpenForRead(arguments.data_dir);
@@ -146,9 +157,7 @@ int RunOffline(const Arguments& arguments, const Streams& streams, const RulesFi
   }
   if ((*store)->read_mode() == store::ReadMode::kBesideServer) NoteHolder(arguments, streams);
   if (arguments.command == Command::kVerify) {
-    const Result<bool> sound = PrintVerify(arguments, store->get(), progress, streams);
-    const int exit_code = Finish(streams, sound.status());
-    return exit_code != kExitOk || *sound ? exit_code : kExitCorruption;
+    return RunVerify(arguments, streams, store->get(), progress);
   }
   const Result<ClockSample> machine = SampleClocks();
   if (!machine.ok()) return Finish(streams, machine.status());
@@ -184,7 +193,7 @@ int FinishOnFile(const Streams& streams, const Status& status) {
 int RulesCheck(const Arguments& arguments, const Streams& streams) {
   const Result<RulesFile> file = ReadRulesFile(arguments.file);
   if (!file.ok()) return FinishOnFile(streams, file.status());
-  streams.out->Write(std::to_string(file->parsed.rules.size()) + " rules ok, " +
+  streams.out->Write(Counted(file->parsed.rules.size(), "rule") + " ok, " +
                      std::to_string(file->parsed.skipped.count()) + " skipped\n" +
                      RemarkLines(file->parsed));
   return Finish(streams, {});
@@ -217,8 +226,8 @@ int RulesLoad(const Arguments& arguments, const Streams& streams) {
   const Result<uint64_t> loaded = (*client)->RulesLoad(arguments.name_space, file->json);
   if (!loaded.ok()) return Finish(streams, MaybeDone(arguments, loaded.status()));
   return FinishDone(streams, "namespace " + Quoted(arguments.name_space, kNamespaceBytesMax) +
-                                 ": " + std::to_string(*loaded) + " rules loaded: " +
-                                 diff->Summary() + "\n" + RemarkLines(file->parsed));
+                                 ": " + Counted(*loaded, "rule") + " loaded: " + diff->Summary() +
+                                 "\n" + RemarkLines(file->parsed));
 }
 
 int Reclaim(const Arguments& arguments, const Streams& streams) {

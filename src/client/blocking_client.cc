@@ -15,6 +15,9 @@ using wire::ErrorCode;
 using wire::Method;
 using wire::OutputBuffer;
 
+// Of whom a connection has had nothing. In brackets, for more may follow.
+constexpr char kNeverSpoke[] = " (is that a nowcalls-server?)";
+
 StatusCode CodeFor(ErrorCode code) {
   switch (code) {
     case ErrorCode::kMalformed:
@@ -101,7 +104,8 @@ Result<wire::Response> BlockingClient::Impl::Await(int64_t deadline_ms) {
     const Status received = socket->Receive(&bytes, deadline_ms);
     if (received.code() == StatusCode::kOutcomeUnknown) {
       return Close(Status::OutcomeUnknown("no answer from " + peer + " within " +
-                                          std::to_string(timeout_ms) + " ms"));
+                                          std::to_string(timeout_ms) + " ms" +
+                                          (exchange.peer_is_silent() ? kNeverSpoke : "")));
     }
     if (!received.ok()) {
       return Close(Status::OutcomeUnknown("no answer from " + peer + ": " + received.message()));

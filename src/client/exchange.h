@@ -47,6 +47,8 @@ class Exchange {
   // Whether it failed at the first byte of the first answer. Who sends that is no server of
   // nowcalls, and has carried nothing out.
   bool peer_is_foreign() const { return peer_is_foreign_; }
+  // Whether nothing has ever come from it.
+  bool peer_is_silent() const { return !has_spoken_ && input_.empty(); }
 
   size_t awaited() const { return awaited_.size(); }
 

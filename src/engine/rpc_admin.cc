@@ -80,8 +80,10 @@ void RpcHandler::RulesLoad(const Call& call) {
   const std::string& peer = call.connection->peer;
   const std::string name_space = "namespace " + Shortened(params.name_space);
   if (!loaded.ok()) {
-    driver_->Log(LogLevel::kWarn, "connection " + peer + " was refused a set of rules: " +
-                                      name_space + ": " + Shortened(loaded.status().message()));
+    std::string why = Shortened(loaded.status().message());
+    // What is wrong in view of other sets names the namespace itself.
+    if (!why.starts_with(name_space)) why = name_space + ": " + why;
+    driver_->Log(LogLevel::kWarn, "connection " + peer + " was refused a set of rules: " + why);
     return ReplyError(call, ErrorOf(loaded.status().WithContext("rules_load")));
   }
   const core::ParsedRules& rules = (*loaded)->parsed;

@@ -138,10 +138,14 @@ std::vector<std::string> SplitAtCommas(std::string_view text) {
   }
 }
 
-Status ApplyFile(const std::string& path, Invocation* invocation) {
+Result<std::string> ReadConfigFile(const std::string& path) {
   Result<std::string> text = ReadWholeFile(path, kConfigFileBytesMax);
   if (!text.ok()) return Status::InvalidArgument(text.status().message());
-  Result<std::vector<FileValue>> values = ParseConfigFile(path, *text);
+  return text;
+}
+
+Status ApplyFile(const std::string& path, const std::string& text, Invocation* invocation) {
+  Result<std::vector<FileValue>> values = ParseConfigFile(path, text);
   if (!values.ok()) return values.status();
   invocation->config.config_file = path;
   for (const FileValue& value : *values) {
@@ -154,11 +158,17 @@ Status ApplyFile(const std::string& path, Invocation* invocation) {
 }
 
 Status ApplyFileOf(const Flags& flags, const Environment& env, Invocation* invocation) {
-  if (!flags.config_file.empty()) return ApplyFile(flags.config_file, invocation);
-  const std::string* file = NonEmpty(env, kConfigEnvironment);
-  if (file == nullptr) return Status::Ok();
+  const std::string* named = NonEmpty(env, kConfigEnvironment);
+  const bool by_flag = !flags.config_file.empty();
+  if (!by_flag && named == nullptr) return Status::Ok();
+  const std::string& path = by_flag ? flags.config_file : *named;
+  const std::string origin =
+      by_flag ? "flag --config" : "environment " + std::string(kConfigEnvironment);
+  const Result<std::string> text = ReadConfigFile(path);
+  if (!text.ok()) return text.status().WithContext(origin);
+  const Status applied = ApplyFile(path, *text, invocation);
   // Who did not write the name needs to know where it comes from.
-  return ApplyFile(*file, invocation).WithContext("environment " + std::string(kConfigEnvironment));
+  return by_flag ? applied : applied.WithContext(origin);
 }
 
 Status ApplyEnvironment(const Environment& env, Invocation* invocation) {

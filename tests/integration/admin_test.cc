@@ -319,7 +319,7 @@ TEST_CASE_FIXTURE(Fixture, "rules come from standard input too") {
   Json misspelt = RuleJson(1, 15);
   misspelt["maxQueuingTimeMs"] = 800;
   CHECK(run({"rules", "check", "-"}, Json::array({misspelt}).dump()).out ==
-        "1 rules ok, 0 skipped\n  rule 1 (resource \"resource-1\", flowId 1): 'maxQueuingTimeMs' "
+        "1 rule ok, 0 skipped\n  rule 1 (resource \"resource-1\", flowId 1): 'maxQueuingTimeMs' "
         "is not known and is ignored; did you mean maxQueueingTimeMs?\n");
   const Finished bad = run({"rules", "check", "-"}, "[");
   CHECK(bad.exit_code == 64);

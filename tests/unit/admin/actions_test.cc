@@ -338,7 +338,8 @@ TEST_CASE("how to look is told as a command for a shell, whatever the names are"
   load.file = "-r.json";
   CHECK(LookOf(load) ==
         "nowcalls-admin rules diff ./-r.json --namespace shop --server '[::1]:18730'");
-  for (const char* gone : {"/dev/stdin", "/dev/fd/63", "/proc/self/fd/0", "a\nb.json"}) {
+  for (const char* gone :
+       {"/dev/stdin", "/dev/fd/63", "/proc/self/fd/0", "a\nb.json", "a\xff.json"}) {
     load.file = gone;
     CHECK(LookOf(load) == "nowcalls-admin rules list --namespace shop --server '[::1]:18730'");
   }

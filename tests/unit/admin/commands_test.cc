@@ -3,17 +3,20 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "backup/backup.h"
 #include "base/exit_codes.h"
 #include "support/fake_server.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/admin/string_output.h"
+#include "unit/backup/served_ledger.h"
 #include "wire/admin_messages.h"
 #include "wire/json.h"
 #include "wire/namespace_rows.h"
@@ -302,6 +305,43 @@ TEST_CASE("wrong directories are wrong usage, whichever command they are given t
     CHECK_MESSAGE(ended.err.find(dir.Sub("used")) != std::string::npos, ended.err);
     CHECK_FALSE(std::filesystem::exists(dir.Sub("new")));
   }
+}
+
+TEST_CASE("verify refuses a backup whose manifest a restore would refuse, behind the ledger") {
+  const testing::TempDir dir;
+  {
+    backup::ServedLedger served(dir.Sub("data"));
+    served.Rules();
+    served.Take("alice", 3);
+  }
+  const std::atomic<bool> never{false};
+  const auto made = backup::MakeBackupAtRest(dir.Sub("data"), dir.Sub("backup"), "test 1",
+                                             backup::VerifyCopy, never);
+  REQUIRE_MESSAGE(made.ok(), made.status().ToString());
+  Arguments arguments = Of(Command::kVerify);
+  arguments.data_dir = dir.Sub("backup");
+  const Ended whole = RunAlone(arguments);
+  CHECK(whole.exit_code == kExitOk);
+  CHECK(whole.err.empty());
+
+  const std::string path = dir.Sub("backup/backup.json");
+  const std::string json = testing::ReadFileToString(path);
+  std::string edited = json;
+  edited.replace(json.find("test 1"), 6, "test 2");
+  for (const std::string& damaged : {std::string(), json.substr(0, json.size() / 2), edited}) {
+    testing::WriteStringToFile(path, damaged);
+    const Ended ended = RunAlone(arguments);
+    CHECK(ended.exit_code == kExitCorruption);
+    CHECK(ended.out.starts_with("ledger ok: 3 tokens"));
+    CHECK_MESSAGE(ended.err.starts_with("nowcalls-admin: the backup cannot be restored: " + path),
+                  ended.err);
+    CHECK(ended.err.find("`nowcalls-admin repair`") != std::string::npos);
+  }
+  // One that is not finished, or has lost it, is told of in a note.
+  std::filesystem::remove(path);
+  const Ended without = RunAlone(arguments);
+  CHECK(without.exit_code == kExitOk);
+  CHECK(without.err.starts_with("nowcalls-admin: note: "));
 }
 
 TEST_CASE("a file of rules that is absent is wrong usage, one that cannot be read is an error") {

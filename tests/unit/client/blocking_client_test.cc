@@ -194,10 +194,24 @@ TEST_CASE("silence ends in an unknown outcome, and then the client is closed") {
   const auto client = Connect(server, kImpatientMs);
   const Status status = client->Acquire({1, 1, false}).status();
   CHECK(status.code() == StatusCode::kOutcomeUnknown);
-  CHECK(status.message() == "no answer from " + server.address() + " within 500 ms");
+  CHECK(status.message() ==
+        "no answer from " + server.address() + " within 500 ms (is that a nowcalls-server?)");
   const Status later = client->Ping().status();
   CHECK(later.code() == StatusCode::kUnavailable);
   CHECK(later.message() == "the connection to " + server.address() + " is closed");
+}
+
+TEST_CASE("who answered before is a server, though silent now") {
+  const FakeServer server([](Peer* peer) {
+    Envelope request;
+    peer->Take(&request);
+    peer->Answer([&](OutputBuffer* out) { AnswerCall(request, out); });
+    peer->AwaitClose();
+  });
+  const auto client = Connect(server, kImpatientMs);
+  CHECK(client->Ping().ok());
+  const Status status = client->Ping().status();
+  CHECK(status.message() == "no answer from " + server.address() + " within 500 ms");
 }
 
 TEST_CASE("half an answer is no answer") {

@@ -108,6 +108,9 @@ TEST_CASE("the log tells who loads rules, and who is refused") {
   CHECK(h.driver().TakeLog() ==
         "warn: connection 127.0.0.1:1000 was refused a set of rules: namespace shop: rules must be "
         "a JSON array of objects\n");
+  CHECK(Load(&h, "other", RulesJson({{.flow = 1, .count = 3}})).starts_with("CONFLICT"));
+  CHECK(h.driver().TakeLog().starts_with(
+      "warn: connection 127.0.0.1:1000 was refused a set of rules: namespace other: rule of "));
 }
 
 TEST_CASE("a load by RPC that changes nothing is told as what one peer did") {

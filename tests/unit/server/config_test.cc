@@ -215,7 +215,7 @@ TEST_CASE("a value of the file is refused with its line even if a flag would bea
 
 TEST_CASE("a configuration file that cannot be read is refused with the reason") {
   CHECK(ErrorOf(Read({"--config", "/nonexistent/c.toml"})) ==
-        "cannot open /nonexistent/c.toml: No such file or directory");
+        "flag --config: cannot open /nonexistent/c.toml: No such file or directory");
 }
 
 TEST_CASE("what is wrong with a file that the environment names tells so") {
