@@ -97,9 +97,14 @@ std::string Contradiction(const Options& options) {
     return "--connections times --in-flight is " + Shown(lanes) + ", more than " + Shown(kLanesMax);
   }
   const double held = options.rate / 2 * static_cast<double>(options.hold_ms) / 1000;
-  if (held <= kLanesMax) return "";
-  return "--rate and --hold-ms would hold " + Shown(held) + " tokens at a time, more than " +
-         Shown(kLanesMax);
+  if (held > kLanesMax) {
+    return "--rate and --hold-ms would hold " + Shown(held) + " tokens at a time, more than " +
+           Shown(kLanesMax);
+  }
+  if (!options.request_ids && options.target.kind != TargetKind::kNowcalls) {
+    return "--no-request-ids is for a nowcalls:// target: Redis has no token without an id";
+  }
+  return "";
 }
 
 class Parser {
@@ -125,6 +130,7 @@ class Parser {
       if (const auto empty = EmptyOption(argc, argv)) throw CLI::ValidationError(*empty);
       app_.parse(argc, argv);
       RequirePlaces();
+      RequireCompanions();
       const bool in_flight_given = app_.get_option("--in-flight")->count() > 0;
       if (options_.rate > 0 && !in_flight_given) options_.in_flight = OpenInFlight(options_);
       const std::string contradiction = Contradiction(options_);
@@ -152,8 +158,11 @@ class Parser {
     const std::vector<std::string> unexpected = app_.remaining(/*recurse=*/true);
     if (!unexpected.empty()) {
       const std::string& word = unexpected.front();
-      return word.starts_with("-") ? Quoted(word) + " is no option of '" + Path() + "'"
-                                   : Quoted(word) + " is not a command";
+      if (!word.starts_with("-")) return Quoted(word) + " is not a command";
+      // That of nowcalls-admin.
+      const bool is_server = word.substr(0, word.find('=')) == "--server";
+      return Quoted(word) + " is no option of '" + Path() + "'" +
+             (is_server ? "; name the server with --target nowcalls://HOST:PORT" : "");
     }
     if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return error.what();
     const std::string_view text = error.what();
@@ -169,6 +178,18 @@ class Parser {
       throw CLI::ValidationError(option->get_name() +
                                  " belongs behind the command, if it takes it: " + Path() + " " +
                                  option->get_name() + " ...");
+    }
+  }
+
+  void RequireCompanions() const {
+    const auto given = [this](const char* name) { return app_.get_option(name)->count() > 0; };
+    if (given("--expire-after-ms") && options_.expire_rate == 0) {
+      throw CLI::ValidationError(
+          "--expire-after-ms is about the tokens of --expire-rate: add --expire-rate N, 1 or more");
+    }
+    if (given("--behind-max-ms") && options_.rate == 0 && options_.expire_rate == 0) {
+      throw CLI::ValidationError(
+          "--behind-max-ms is about a schedule: add --rate N, or --expire-rate N, 1 or more");
     }
   }
 
@@ -234,10 +255,12 @@ class Parser {
                        int64_t{1} << 53, &options_.first_flow);
     AddNumber<int64_t>(app, "--level", "N", "Level of each flow [2147483647]", 0, INT32_MAX,
                        &options_.level);
-    AddNumber<uint32_t>(
-        app, "--in-flight", "N",
-        "Requests of a connection that are in flight at most [16; with --rate 1000]", 1,
-        kInFlightMax, &options_.in_flight);
+    AddNumber<uint32_t>(app, "--in-flight", "N",
+                        std::string("Requests of a connection that are in flight at most [16") +
+                            (app == &app_ ? "; with --rate 1000]" : "]"),
+                        1, kInFlightMax, &options_.in_flight);
+    app->add_flag("!--no-request-ids", options_.request_ids,
+                  "Acquires of a nowcalls server carry no request_id: none can be asked again");
   }
 
   void AddLoad() {

@@ -44,6 +44,15 @@ std::string RefusalCounts(const Recorder::Refusals& refusals) {
   return text;
 }
 
+// Of rules that could not be removed.
+std::string LeftBehind(const Options& options) {
+  const std::string server = " --server " + options.target.peer.ToString();
+  return "nowcalls-bench: its rules may still be loaded: `nowcalls-admin rules sources" + server +
+         "` shows the namespaces that have some, and `echo '[]' | nowcalls-admin rules load - "
+         "--namespace " +
+         TerminalText(options.name_space) + server + "` removes those of one\n";
+}
+
 int Measure(const Options& options, Target* target, const Streams& streams) {
   DriverPlan plan = PlanRun(options);
   plan.new_protocol = [target](uint32_t lanes) { return target->NewProtocol(lanes); };
@@ -105,8 +114,11 @@ int Run(const Options& options, const Streams& streams) {
       prepared.ok() ? Measure(options, target.get(), streams) : Fail(prepared, streams);
   if (options.keep_rules || options.command == Command::kFill) return exit_code;
   const Status cleaned = target->CleanUp();
+  if (cleaned.ok()) return exit_code;
   // After a failure the server is likely not to be there; the first message says more.
-  return cleaned.ok() || exit_code != kExitOk ? exit_code : Fail(cleaned, streams);
+  const int code = exit_code == kExitOk ? Fail(cleaned, streams) : exit_code;
+  if (options.target.kind == TargetKind::kNowcalls) streams.err(LeftBehind(options));
+  return code;
 }
 
 }  // namespace nowcalls::bench

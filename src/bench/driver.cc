@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/counted.h"
 #include "bench/reachable_address.h"
 
 namespace nowcalls::bench {
@@ -249,7 +250,7 @@ Status Driver::CannotKeepUp(const Load& load, int64_t now_ns, const std::string&
 }
 
 void Driver::Show() const {
-  const std::string connections = std::to_string(greeted_) + " connections";
+  const std::string connections = Counted(greeted_, "connection");
   switch (phase_) {
     case Phase::kConnecting: return plan_.show(connections);
     case Phase::kWarmingUp: return plan_.show(connections + ", warming up");

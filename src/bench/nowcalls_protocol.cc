@@ -21,7 +21,9 @@ void NowcallsProtocol::Greet(wire::OutputBuffer* out) {
 
 void NowcallsProtocol::Acquire(uint32_t lane, uint32_t flow, int64_t /*wall_ms*/,
                                wire::OutputBuffer* out) {
-  wire::EncodeAcquireRequest(2 * lane, {setup_->flows[flow].id, 1}, out);
+  wire::AcquireParams acquire{.flow_id = setup_->flows[flow].id, .count = 1};
+  if (setup_->next_request_id != 0) acquire.request_id = setup_->next_request_id++;
+  wire::EncodeAcquireRequest(2 * lane, acquire, out);
 }
 
 void NowcallsProtocol::Release(uint32_t lane, uint32_t /*flow*/, uint64_t token,

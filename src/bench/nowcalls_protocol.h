@@ -5,6 +5,7 @@
 #ifndef NOWCALLS_BENCH_NOWCALLS_PROTOCOL_H_
 #define NOWCALLS_BENCH_NOWCALLS_PROTOCOL_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,8 +26,11 @@ class NowcallsProtocol : public Protocol {
     std::vector<Flow> flows;
     std::string name_space;
     std::optional<std::string> client_id;
+    // Of the next acquire; counts up from a random number, so that two runs share none. 0: acquires
+    // have none.
+    uint64_t next_request_id = 0;
   };
-  explicit NowcallsProtocol(std::shared_ptr<const Setup> setup) : setup_(std::move(setup)) {}
+  explicit NowcallsProtocol(std::shared_ptr<Setup> setup) : setup_(std::move(setup)) {}
 
   void Greet(wire::OutputBuffer* out) override;
   void Acquire(uint32_t lane, uint32_t flow, int64_t wall_ms, wire::OutputBuffer* out) override;
@@ -41,7 +45,7 @@ class NowcallsProtocol : public Protocol {
   Status ReadReleased(std::string_view result, Answer* answer);
   Status Read(std::string_view message, Answer* answer);
 
-  std::shared_ptr<const Setup> setup_;
+  std::shared_ptr<Setup> setup_;
   wire::MessageSplitter splitter_{kReplyBytesMax};
   wire::Response response_;
   std::string error_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "wire/json.h"
 
@@ -70,6 +71,8 @@ Status NowcallsTarget::Prepare(const std::vector<Flow>& flows) {
   setup->flows = flows;
   setup->name_space = options_.name_space;
   if (options_.command == Command::kFill) setup->client_id = kFillClientId;
+  // Far from 0 and from the end.
+  if (options_.request_ids) setup->next_request_id = RandomBits128()[0] >> 2 | uint64_t{1} << 61;
   setup_ = std::move(setup);
   return {};
 }

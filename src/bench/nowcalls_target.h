@@ -34,7 +34,7 @@ class NowcallsTarget : public Target {
   Options options_;
   double timeout_factor_ = 2;        // A token lives for its rule's resourceTimeout times this.
   std::vector<std::string> loaded_;  // Namespaces.
-  std::shared_ptr<const NowcallsProtocol::Setup> setup_;
+  std::shared_ptr<NowcallsProtocol::Setup> setup_;
 };
 
 // Sentinel's JSON for flows[begin..end). A token lives for resourceTimeout x `timeout_factor`.

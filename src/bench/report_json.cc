@@ -30,6 +30,7 @@ Json OptionsJson(const Options& options) {
                {"first_flow", options.first_flow},
                {"level", options.level},
                {"hold_ms", options.hold_ms}});
+  if (options.target.kind == TargetKind::kNowcalls) json["request_ids"] = options.request_ids;
   if (options.command == Command::kFill) {
     json["tokens"] = options.tokens;
     json["client_offline_ms"] =

@@ -1,6 +1,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "bench/report.h"
 #include "bench/summary.h"
@@ -24,18 +25,18 @@ double Seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 std::string LoopLine(const Options& options) {
   if (options.command == Command::kIdle) {
-    return Printed("%u idle connections\n", options.connections);
+    return Counted(options.connections, "idle connection") + "\n";
   }
-  const std::string flows = Printed("%u %s, level %lld, hold %lld ms", options.flows,
-                                    options.flows == 1 ? "flow" : "flows",
-                                    static_cast<long long>(options.level),     // NOLINT: %lld
-                                    static_cast<long long>(options.hold_ms));  // NOLINT: %lld
+  const std::string connections = Counted(options.connections, "connection");
+  const std::string flows =
+      Counted(options.flows, "flow") + ", level " + std::to_string(options.level) + ", hold " +
+      std::to_string(options.hold_ms) + " ms" + (options.request_ids ? "\n" : ", no request ids\n");
   if (options.rate > 0) {
-    return Printed("open loop: %.0f operations a second over %u connections; %s\n", options.rate,
-                   options.connections, flows.c_str());
+    return Printed("open loop: %.0f operations a second over ", options.rate) + connections + "; " +
+           flows;
   }
-  return Printed("closed loop: %u connections with %u in flight each; %s\n", options.connections,
-                 options.in_flight, flows.c_str());
+  return "closed loop: " + connections + " with " + std::to_string(options.in_flight) +
+         " in flight each; " + flows;
 }
 
 std::string CountLine(const char* name, uint64_t count, int64_t ns) {

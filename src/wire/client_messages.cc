@@ -63,8 +63,11 @@ constexpr size_t kUintBytesMax = 9;
 
 // A method's name and the head of its parameters, in octal: a letter would continue a \x.
 constexpr char kAcquireOfTwo[] = "\247acquire\222";
+constexpr char kAcquireOfThree[] = "\247acquire\223";
 constexpr char kReleaseOfOne[] = "\247release\221";
 constexpr size_t kHeadBytesMax = 2 + kUintBytesMax + sizeof(kAcquireOfTwo);
+// {"request_id": and the id follows.
+constexpr char kRequestIdOption[] = "\201\252request_id";
 
 char* PutByte(uint8_t byte, char* out) { return StoreBigEndian(out, byte); }
 
@@ -82,12 +85,17 @@ char* PutUint(uint64_t value, char* out) {
   return StoreBigEndian(PutByte(kUint64, out), value);
 }
 
+template <size_t kSize>
+char* PutBytes(const char (&bytes)[kSize], char* out) {
+  std::memcpy(out, bytes, kSize - 1);
+  return out + kSize - 1;
+}
+
 // [0, msgid, NAME, [ and the parameters follow.
 template <size_t kSize>
 char* PutHead(uint32_t msgid, const char (&name_and_array)[kSize], char* out) {
-  out = PutUint(msgid, PutUint(kRequestType, PutByte(kRequestByte, out)));
-  std::memcpy(out, name_and_array, kSize - 1);
-  return out + kSize - 1;
+  return PutBytes(name_and_array,
+                  PutUint(msgid, PutUint(kRequestType, PutByte(kRequestByte, out))));
 }
 
 // Takes the parts of a response off its front as long as they are what is expected.
@@ -211,15 +219,18 @@ void EncodePlainRequest(uint32_t msgid, Method method, OutputBuffer* out) {
 }
 
 void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuffer* out) {
-  const int options = (params.prioritized ? 1 : 0) + (params.wait_ms.has_value() ? 1 : 0) +
-                      (params.request_id != 0 ? 1 : 0);
-  if (options == 0 && params.flow_id >= 0 && params.count >= 0) {
-    char request[kHeadBytesMax + 2 * kUintBytesMax];
-    char* end = PutHead(msgid, kAcquireOfTwo, request);
+  const bool has_id = params.request_id != 0;
+  if (!params.prioritized && !params.wait_ms && params.flow_id >= 0 && params.count >= 0) {
+    char request[kHeadBytesMax + sizeof(kRequestIdOption) + 3 * kUintBytesMax];
+    char* end =
+        has_id ? PutHead(msgid, kAcquireOfThree, request) : PutHead(msgid, kAcquireOfTwo, request);
     end = PutUint(static_cast<uint64_t>(params.flow_id), end);
     end = PutUint(static_cast<uint64_t>(params.count), end);
+    if (has_id) end = PutUint(params.request_id, PutBytes(kRequestIdOption, end));
     return out->write(request, static_cast<size_t>(end - request));
   }
+  const int options =
+      (params.prioritized ? 1 : 0) + (params.wait_ms.has_value() ? 1 : 0) + (has_id ? 1 : 0);
   Packer packer(*out);
   BeginRequest(msgid, Method::kAcquire, options > 0 ? 3 : 2, &packer);
   packer.pack_int64(params.flow_id);
@@ -234,7 +245,7 @@ void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuf
     PackString("wait_ms", &packer);
     packer.pack_uint64(*params.wait_ms);
   }
-  if (params.request_id != 0) {
+  if (has_id) {
     PackString("request_id", &packer);
     packer.pack_uint64(params.request_id);
   }

@@ -35,6 +35,10 @@ Result<Values> ValuesOf(const Json& run) {
     Put(kP50, both.at("p50"), &values);
     Put(kP99, both.at("p99"), &values);
     Put(kP999, both.at("p99.9"), &values);
+    const Json& acquire = run.at("latency_us").at("acquire");
+    Put(kAcquireP50, acquire.at("p50"), &values);
+    Put(kAcquireP99, acquire.at("p99"), &values);
+    Put(kAcquireP999, acquire.at("p99.9"), &values);
   } catch (const Json::exception& error) {
     return Status::InvalidArgument(std::string("a figure of nowcalls-bench is missing: ") +
                                    error.what());

@@ -22,6 +22,11 @@ inline constexpr std::string_view kOperations = "operations_per_s";
 inline constexpr std::string_view kP50 = "p50_us";  // Of acquires and releases together.
 inline constexpr std::string_view kP99 = "p99_us";
 inline constexpr std::string_view kP999 = "p99.9_us";
+// Of acquires alone. On a schedule these are due whatever came before, while a release is due only
+// when its token is there.
+inline constexpr std::string_view kAcquireP50 = "acquire_p50_us";
+inline constexpr std::string_view kAcquireP99 = "acquire_p99_us";
+inline constexpr std::string_view kAcquireP999 = "acquire_p99.9_us";
 // Percent of one CPU while it was counted. A client near 100 % could not have done more.
 inline constexpr std::string_view kClientCpu = "client_cpu_percent";
 inline constexpr std::string_view kServerCpu = "server_cpu_percent";

@@ -6,7 +6,8 @@ namespace nowcalls::compare {
 namespace {
 
 constexpr char kLoad[] = R"({"nowcalls_bench": "0.1.0", "command": "load", "counted_s": 2.0,
-  "operations": 3000, "operations_per_s": 1500.5, "latency_us": {"acquire": {"p50": 1},
+  "operations": 3000, "operations_per_s": 1500.5, "latency_us": {
+  "acquire": {"p50": 1, "p99": 2.5, "p99.9": 3},
   "both": {"count": 3000, "p50": 10.5, "p90": 15, "p99": 20.25, "p99.9": 30, "p99.99": 35,
   "max": 40}}, "client_cpu_s": 0.5, "server": {"pid": 7, "cpu_s": 1.5,
   "resident_bytes_before": 100, "resident_bytes": 4096}})";
@@ -22,6 +23,9 @@ TEST_CASE("the figures of a load are those that nowcalls-bench printed") {
   CHECK(At(*values, kP50) == 10.5);
   CHECK(At(*values, kP99) == 20.25);
   CHECK(At(*values, kP999) == 30);
+  CHECK(At(*values, kAcquireP50) == 1);
+  CHECK(At(*values, kAcquireP99) == 2.5);
+  CHECK(At(*values, kAcquireP999) == 3);
   CHECK(At(*values, kClientCpu) == 25);
   CHECK(At(*values, kServerCpu) == 75);
   CHECK(At(*values, kResidentBytes) == 4096);

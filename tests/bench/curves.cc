@@ -12,11 +12,30 @@ namespace {
 
 constexpr std::array<ContenderKind, 2> kKinds = {ContenderKind::kNowcalls, ContenderKind::kRedis};
 constexpr double kThousand = 1000;
+constexpr double kKiB = 1024;
 constexpr double kMiB = 1024.0 * 1024;
-// Of all connections together, where their number is what changes.
-constexpr uint32_t kInFlightTotal = 2'000;
+// Of all connections together, where their number is what changes: one each where they are most.
+constexpr uint32_t kInFlightTotal = 10'000;
+constexpr char kCpuAnOperation[] = "server_cpu_us_an_operation";
 
 std::string Number(double value) { return Decimal(value, 3); }
+
+// Throws when something is missing.
+Values RequireValues(const Json& run) {
+  const Result<Values> values = ValuesOf(run);
+  if (!values.ok()) throw std::runtime_error(values.status().message());
+  return *values;
+}
+
+// Of a load, with what an operation cost the server.
+Values LoadValues(const Json& run) {
+  constexpr double kUsAPercent = 1e6 / 100;
+  Values values = RequireValues(run);
+  const double operations = values.at(std::string(kOperations));
+  if (operations == 0) throw std::runtime_error("nothing was answered while it was counted");
+  values[kCpuAnOperation] = values.at(std::string(kServerCpu)) * kUsAPercent / operations;
+  return values;
+}
 
 // One line of points for each side and figure.
 struct Series {
@@ -65,11 +84,10 @@ class Measurer {
     server->Settle();
     words.insert(words.end(),
                  {"--duration", Number(sizes_.duration_s), "--warm-up", Number(sizes_.warm_up_s)});
-    const Result<Values> values =
-        ValuesOf(lab_->RunBench(std::move(words), *server, sizes_.duration_s + sizes_.warm_up_s));
+    const Json run =
+        lab_->RunBench(std::move(words), *server, sizes_.duration_s + sizes_.warm_up_s);
     lab_->TakeRuns();
-    if (!values.ok()) throw std::runtime_error(values.status().message());
-    return *values;
+    return LoadValues(run);
   }
 
   MeasuredCurves Take() { return std::move(measured_); }
@@ -112,6 +130,21 @@ Series ThroughputSeries(std::string name, std::string title, std::string x_label
   series.plot.y_label = "thousand operations/s";
   series.plot.digits = 1;
   series.plot.text = std::move(text);
+  return series;
+}
+
+// Of the same runs as `throughput`.
+Series CpuSeries(const Series& throughput, std::string name, std::string title) {
+  Series series = throughput;
+  series.key = kCpuAnOperation;
+  series.divisor = 1;
+  series.plot.name = std::move(name);
+  series.plot.title = std::move(title);
+  series.plot.y_label = "CPU time of the server an operation, us";
+  series.plot.digits = 2;
+  series.plot.text =
+      "The same runs: CPU time of the server's process, with all its threads and in the kernel, "
+      "divided by the operations. What Redis has a child do is not in it.";
   return series;
 }
 
@@ -178,24 +211,57 @@ void MeasureFlows(const CurveSizes& sizes, Measurer* measurer) {
       "throughput-flows", "Throughput by flows", "flows",
       "Closed loop, 50 connections with 16 requests in flight each, which take the flows in turn.");
   measurer->Measure<uint32_t>(
-      sizes.flows, {throughput}, [measurer](ContenderKind kind, uint32_t flows) {
+      sizes.flows, {throughput, CpuSeries(throughput, "cpu-flows", "Server CPU by flows")},
+      [measurer](ContenderKind kind, uint32_t flows) {
         return measurer->RunLoad(
             kind, {"--connections", "50", "--in-flight", "16", "--flows", std::to_string(flows)});
       });
 }
 
 void MeasureConnections(const CurveSizes& sizes, Measurer* measurer) {
+  const std::string in_flight = ", " + Decimal(kInFlightTotal, 0) + " in flight";
   Series throughput = ThroughputSeries(
-      "throughput-connections", "Throughput by connections", "connections",
-      "Closed loop, 2,000 requests in flight altogether, shared by ever more connections, each "
-      "with a session of its own; 16 flows.");
+      "throughput-connections", "Throughput by connections" + in_flight, "connections",
+      "Closed loop. So many requests are in flight altogether, shared by ever more connections, "
+      "each with a session of its own; 16 flows.");
   throughput.plot.x_tics_at_points = true;
+  const Series cpu =
+      CpuSeries(throughput, "cpu-connections", "Server CPU by connections" + in_flight);
   measurer->Measure<uint32_t>(
-      sizes.connections, {throughput}, [measurer](ContenderKind kind, uint32_t connections) {
+      sizes.connections, {throughput, cpu}, [measurer](ContenderKind kind, uint32_t connections) {
         return measurer->RunLoad(kind,
                                  {"--connections", std::to_string(connections), "--in-flight",
                                   std::to_string(kInFlightTotal / connections), "--flows", "16"});
       });
+}
+
+Values RunIdle(ContenderKind kind, uint32_t connections, double duration_s, Lab* lab) {
+  const std::unique_ptr<Contender> server = lab->NewContender(kind);
+  server->Start();
+  const auto before_bytes = static_cast<double>(server->resident_bytes());
+  const Json run = lab->RunBench(
+      {"idle", "--connections", std::to_string(connections), "--duration", Number(duration_s)},
+      *server, duration_s);
+  lab->TakeRuns();
+  const double grown_bytes = RequireValues(run).at(std::string(kResidentBytes)) - before_bytes;
+  return {{"bytes_a_connection", grown_bytes / connections}};
+}
+
+void MeasureIdle(const CurveSizes& sizes, Lab* lab, Measurer* measurer) {
+  Series memory{"bytes_a_connection", kKiB, {}};
+  memory.plot.name = "memory-a-session";
+  memory.plot.title = "Memory a session";
+  memory.plot.x_label = "idle connections";
+  memory.plot.y_label = "resident, KiB a connection";
+  memory.plot.x_tics_at_points = true;
+  memory.plot.digits = 2;
+  memory.plot.text =
+      "What a new server takes more once so many connections are there, divided by their number. "
+      "Each has said hello, and nothing since. Few connections share what any take.";
+  measurer->Measure<uint32_t>(sizes.idle_connections, {memory},
+                              [&sizes, lab](ContenderKind kind, uint32_t connections) {
+                                return RunIdle(kind, connections, sizes.duration_s, lab);
+                              });
 }
 
 }  // namespace
@@ -208,6 +274,7 @@ CurveSizes CurveSizes::Quick() {
   sizes.in_flight = {1, 8, 64};
   sizes.flows = {1, 100, 1'000};
   sizes.connections = {10, 100, 200};
+  sizes.idle_connections = {100, 200};
   sizes.tokens = {1'000, 10'000, 30'000};
   return sizes;
 }
@@ -218,6 +285,7 @@ MeasuredCurves MeasureCurves(const CurveSizes& sizes, Lab* lab,
   MeasureInFlight(sizes, &measurer);
   MeasureConnections(sizes, &measurer);
   MeasureFlows(sizes, &measurer);
+  MeasureIdle(sizes, lab, &measurer);
   MeasureTokens(sizes, lab, &measurer);
   return measurer.Take();
 }

@@ -20,7 +20,8 @@ struct CurveSizes {
   double warm_up_s = 1;
   std::vector<uint32_t> in_flight = {1, 2, 4, 8, 16, 32, 64, 128, 256};
   std::vector<uint32_t> flows = {1, 10, 100, 1'000, 10'000, 100'000};
-  std::vector<uint32_t> connections = {10, 20, 50, 100, 200, 500, 1'000, 2'000};
+  std::vector<uint32_t> connections = {10, 20, 50, 100, 200, 500, 1'000, 2'000, 5'000, 10'000};
+  std::vector<uint32_t> idle_connections = {100, 300, 1'000, 3'000, 10'000};
   std::vector<uint64_t> tokens = {10'000,    30'000,    100'000,  300'000,
                                   1'000'000, 2'000'000, 4'000'000};
 

@@ -129,6 +129,7 @@ class LostClient : public MassExpiry {
     Due due;
     due.tokens = sizes().tokens;
     lab()->Fill(due.tokens, *server, {"--client-offline-ms", std::to_string(kOfflineMs)});
+    // Some ms after the server saw the connections go.
     due.first_ms = BoottimeMs() + kOfflineMs;
     due.reason = "client_offline";
     return due;
@@ -146,9 +147,10 @@ Scenario MassExpiryScenario(const std::string& name, const std::string& what, co
   scenario.figures = {
       {"reclaimed_s", "first due to last taken back, s", 2, Target{Target::Kind::kAtMost, 2}},
       {"spread_s", "of which to the last due, at most, s", 2, std::nullopt},
-      {std::string(kP50), "p50 beside, us", 0, std::nullopt},
-      {std::string(kP99), "p99 beside, us", 0, std::nullopt},
-      {std::string(kP999), "p99.9 beside, us", 0, Target{Target::Kind::kAtMost, 20'000}}};
+      {std::string(kAcquireP50), "p50 of acquires beside, us", 0, std::nullopt},
+      {std::string(kAcquireP99), "p99 of acquires beside, us", 0, std::nullopt},
+      {std::string(kAcquireP999), "p99.9 of acquires beside, us", 0,
+       Target{Target::Kind::kAtMost, 20'000}}};
   scenario.begin = [sizes](Lab* lab) { return std::make_unique<Kind>(lab, sizes); };
   return scenario;
 }

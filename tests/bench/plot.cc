@@ -108,12 +108,12 @@ std::string GnuplotScript(const Plot& plot, const std::string& footer) {
   };
   set("output", plot.name + ".svg");
   // The title to the left and the legend to the right share the line above the picture.
-  set("label 1", plot.title, " at graph 0, screen 0.955 left font ',16'");
-  set("label 2", footer, " at screen 0.5, screen 0.025 center font ',10' textcolor rgb '#666666'");
+  set("label 1", plot.title, " at graph 0, screen 0.955 left font ',14'");
+  set("label 2", footer, " at screen 0.5, screen 0.025 center font ',8' textcolor rgb '#666666'");
   set("xlabel", plot.x_label);
   set("ylabel", plot.y_label);
   text +=
-      "set key at graph 1, screen 0.97 right top horizontal\n"
+      "set key at graph 1, screen 0.97 right top horizontal samplen 2\n"
       "set tmargin 3.5\nset bmargin 5.5\nset rmargin 3\n"
       "set border 3\nset tics nomirror out\n"
       "set grid xtics ytics linecolor rgb '#dddddd' linetype 1\n"

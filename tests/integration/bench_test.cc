@@ -177,7 +177,21 @@ TEST_CASE("nowcalls-bench prints a table when it is asked to") {
   CHECK(run.exit_code == 0);
   CHECK(run.out.find("closed loop: 16 connections with 16 in flight each") != std::string::npos);
   CHECK(run.out.find("latency, us") != std::string::npos);
+  CHECK(run.out.find("request ids") == std::string::npos);
   CHECK(run.err.empty());
+}
+
+TEST_CASE("nowcalls-bench sends request ids unless told otherwise, and says so") {
+  TestServer server;
+  const auto with_ids = [&server](std::vector<std::string> words) {
+    words.insert(words.end(), {"--keep-rules", "--duration", "0.2"});
+    return Figures(words, Nowcalls(server)).at("options").at("request_ids").get<bool>();
+  };
+  CHECK(with_ids({}));
+  CHECK_FALSE(with_ids({"--no-request-ids"}));
+  const Finished run =
+      RunBench({"--duration", "0.2", "--no-request-ids", "--format", "table"}, Nowcalls(server));
+  CHECK(run.out.find("hold 0 ms, no request ids\n") != std::string::npos);
 }
 
 TEST_CASE("nowcalls-bench says that nobody listens") {
@@ -276,6 +290,9 @@ TEST_CASE("nowcalls-bench ends with an error when the server goes away") {
   CAPTURE(said);
   CHECK(said.find("nowcalls-bench: connection ") == 0);
   CHECK(said.find(server.address()) != std::string::npos);
+  CHECK(said.find("\nnowcalls-bench: its rules may still be loaded") != std::string::npos);
+  CHECK(said.find("nowcalls-admin rules load - --namespace bench --server " + server.address()) !=
+        std::string::npos);
 }
 
 TEST_CASE("nowcalls-bench prints what it has when it is interrupted") {

@@ -99,6 +99,14 @@ TEST_CASE("all options of a load are read") {
   CHECK(options.keep_rules);
 }
 
+TEST_CASE("acquires have request ids unless told otherwise, which is for nowcalls alone") {
+  CHECK(OptionsOf({}).request_ids);
+  CHECK_FALSE(OptionsOf({"--no-request-ids"}).request_ids);
+  CHECK_FALSE(OptionsOf({"fill", "--tokens", "1", "--no-request-ids"}).request_ids);
+  CHECK(ErrorOf({"--no-request-ids", "--target", "redis://h:1"}).find("--no-request-ids is for") !=
+        std::string::npos);
+}
+
 TEST_CASE("an open loop has many requests in flight unless told otherwise") {
   CHECK(OptionsOf({"--rate", "100"}).in_flight == 1000);
   CHECK(OptionsOf({"--rate", "100", "--connections", "10000"}).in_flight == 100);
@@ -158,6 +166,29 @@ TEST_CASE("options and commands that nowcalls-bench does not know are named") {
   CHECK(ErrorOf({"--connections", "3", "idle"}) ==
         "nowcalls-bench: --connections belongs behind the command, if it takes it: "
         "nowcalls-bench idle --connections ...");
+}
+
+TEST_CASE("the server is named as a target, which who knows nowcalls-admin is told") {
+  for (const char* word : {"--server", "--server=127.0.0.1:1"}) {
+    CHECK(ErrorOf({"idle", word}) ==
+          "nowcalls-bench: '" + std::string(word) +
+              "' is no option of 'nowcalls-bench idle'; name the server with --target "
+              "nowcalls://HOST:PORT");
+  }
+}
+
+TEST_CASE("an option that would do nothing is refused with those that it belongs to") {
+  const std::string expire =
+      "nowcalls-bench: --expire-after-ms is about the tokens of --expire-rate: add --expire-rate "
+      "N, "
+      "1 or more";
+  CHECK(ErrorOf({"--expire-after-ms", "500"}) == expire);
+  CHECK(ErrorOf({"--expire-after-ms", "500", "--rate", "5", "--expire-rate", "0"}) == expire);
+  CHECK(ErrorOf({"--behind-max-ms", "500"}) ==
+        "nowcalls-bench: --behind-max-ms is about a schedule: add --rate N, or --expire-rate N, 1 "
+        "or more");
+  CHECK(OptionsOf({"--behind-max-ms", "500", "--rate", "5"}).behind_ms_max == 500);
+  CHECK(OptionsOf({"--behind-max-ms", "500", "--expire-rate", "5"}).behind_ms_max == 500);
 }
 
 TEST_CASE("loads that no machine could hold are refused") {

@@ -10,7 +10,7 @@
 namespace nowcalls::bench {
 namespace {
 
-std::shared_ptr<const NowcallsProtocol::Setup> Setup() {
+std::shared_ptr<NowcallsProtocol::Setup> Setup() {
   return std::make_shared<NowcallsProtocol::Setup>(
       NowcallsProtocol::Setup{{{1001, 10, 5000}, {1002, 7, 60'000}}, "bench", "me"});
 }
@@ -66,12 +66,29 @@ TEST_CASE("nowcalls is asked for one call of the flow, and to release the token"
   REQUIRE(wire::DecodeAcquire(Decode(out).params, &acquire, &error));
   CHECK(acquire.flow_id == 1002);
   CHECK(acquire.count == 1);
+  CHECK(acquire.request_id == 0);
   out.Clear();
   protocol.Release(500, 1, 0x1122334455667788, &out);
   CHECK(Decode(out).method == wire::Method::kRelease);
   wire::TokenParams release;
   REQUIRE(wire::DecodeToken(wire::Method::kRelease, Decode(out).params, &release, &error));
   CHECK(release.token_id == 0x1122334455667788);
+}
+
+TEST_CASE("acquires of all connections have request ids of their own, if they are to have any") {
+  const auto setup = Setup();
+  setup->next_request_id = 7001;
+  NowcallsProtocol one(setup);
+  NowcallsProtocol other(setup);
+  for (const uint64_t expected : {7001, 7002, 7003}) {
+    wire::OutputBuffer out;
+    (expected == 7002 ? other : one).Acquire(3, 0, 0, &out);
+    wire::AcquireParams acquire;
+    wire::RequestError error;
+    REQUIRE(wire::DecodeAcquire(Decode(out).params, &acquire, &error));
+    CHECK(acquire.flow_id == 1001);
+    CHECK(acquire.request_id == expected);
+  }
 }
 
 TEST_CASE("answers of nowcalls are told apart in any order, also byte by byte") {

@@ -145,6 +145,12 @@ TEST_CASE("acquires and releases are encoded as msgpack-c would") {
     EncodeAcquireRequest(msgid, {.flow_id = 1, .count = -flow}, &out);
     CHECK(out.view() == PackArray(0, msgid, "acquire", std::vector<int64_t>{1, -flow}));
     out.Clear();
+    EncodeAcquireRequest(msgid, {.flow_id = flow, .count = 1, .request_id = number}, &out);
+    const std::map<std::string, uint64_t> id = {{"request_id", number}};
+    CHECK(out.view() == (number == 0
+                             ? PackArray(0, msgid, "acquire", std::vector<int64_t>{flow, 1})
+                             : PackArray(0, msgid, "acquire", Raw{PackArray(flow, 1, id)})));
+    out.Clear();
     EncodeTokenRequest(msgid, Method::kRelease, number, &out);
     CHECK(out.view() == PackArray(0, msgid, "release", std::vector<uint64_t>{number}));
     out.Clear();
