@@ -307,7 +307,8 @@ TEST_CASE_FIXTURE(DamagedLedger, "a repair that cannot write tells why, and lose
   CAPTURE(refused.err);
   CHECK(refused.exit_code == 74);
   CHECK(refused.out.empty());
-  CHECK(Contains(refused.err, "nowcalls-admin: cannot write " + to() + ".partial/scratch/" +
+  CHECK(Contains(refused.err, "nowcalls-admin: cannot write " + to() +
+                                  ".partial/repairing/scratch/" +
                                   fs::path(file).filename().string() + ": File too large\n"));
   CHECK_FALSE(fs::exists(to() + ".partial"));
 }
