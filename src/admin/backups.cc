@@ -110,7 +110,7 @@ Result<std::string> Restore(const Arguments& arguments) {
 Status CheckManifestOf(const std::string& data_dir) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(backup::ManifestPath(data_dir), ignored)) return {};
-  const Status refused =
+  Status refused =
       backup::ReadManifest(data_dir).status().WithContext("the backup cannot be restored");
   if (refused.code() != StatusCode::kCorruption) return refused;
   return Status::Corruption(refused.message() +
