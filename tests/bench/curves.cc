@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::array<ContenderKind, 2> kKinds = {ContenderKind::kNowcalls, ContenderKind::kRedis};
 constexpr double kThousand = 1000;
-constexpr double kKiB = 1024;
 constexpr double kMiB = 1024.0 * 1024;
 // Of all connections together, where their number is what changes: one each where they are most.
 constexpr uint32_t kInFlightTotal = 10'000;
@@ -235,20 +234,8 @@ void MeasureConnections(const CurveSizes& sizes, Measurer* measurer) {
       });
 }
 
-Values RunIdle(ContenderKind kind, uint32_t connections, double duration_s, Lab* lab) {
-  const std::unique_ptr<Contender> server = lab->NewContender(kind);
-  server->Start();
-  const auto before_bytes = static_cast<double>(server->resident_bytes());
-  const Json run = lab->RunBench(
-      {"idle", "--connections", std::to_string(connections), "--duration", Number(duration_s)},
-      *server, duration_s);
-  lab->TakeRuns();
-  const double grown_bytes = RequireValues(run).at(std::string(kResidentBytes)) - before_bytes;
-  return {{"bytes_a_connection", grown_bytes / connections}};
-}
-
-void MeasureIdle(const CurveSizes& sizes, Lab* lab, Measurer* measurer) {
-  Series memory{"bytes_a_connection", kKiB, {}};
+void MeasureIdleMemory(const CurveSizes& sizes, Lab* lab, Measurer* measurer) {
+  Series memory{std::string(kKibAConnection), 1, {}};
   memory.plot.name = "memory-a-session";
   memory.plot.title = "Memory a session";
   memory.plot.x_label = "idle connections";
@@ -258,10 +245,12 @@ void MeasureIdle(const CurveSizes& sizes, Lab* lab, Measurer* measurer) {
   memory.plot.text =
       "What a new server takes more once so many connections are there, divided by their number. "
       "Each has said hello, and nothing since. Few connections share what any take.";
-  measurer->Measure<uint32_t>(sizes.idle_connections, {memory},
-                              [&sizes, lab](ContenderKind kind, uint32_t connections) {
-                                return RunIdle(kind, connections, sizes.duration_s, lab);
-                              });
+  measurer->Measure<uint32_t>(
+      sizes.idle_connections, {memory}, [&sizes, lab](ContenderKind kind, uint32_t connections) {
+        Values values = MeasureIdle(kind, connections, sizes.duration_s, lab);
+        lab->TakeRuns();
+        return values;
+      });
 }
 
 }  // namespace
@@ -285,7 +274,7 @@ MeasuredCurves MeasureCurves(const CurveSizes& sizes, Lab* lab,
   MeasureInFlight(sizes, &measurer);
   MeasureConnections(sizes, &measurer);
   MeasureFlows(sizes, &measurer);
-  MeasureIdle(sizes, lab, &measurer);
+  MeasureIdleMemory(sizes, lab, &measurer);
   MeasureTokens(sizes, lab, &measurer);
   return measurer.Take();
 }

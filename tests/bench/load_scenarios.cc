@@ -63,19 +63,7 @@ class IdleMeasurement : public Measurement {
   IdleMeasurement(Lab* lab, const Sizes& sizes) : lab_(lab), sizes_(sizes) {}
 
   Values Round(size_t side) override {
-    const std::unique_ptr<Contender> server = lab_->NewContender(kBoth[side]);
-    server->Start();
-    const auto before_bytes = static_cast<double>(server->resident_bytes());
-    const Json run =
-        lab_->RunBench({"idle", "--connections", std::to_string(sizes_.idle_connections),
-                        "--duration", Seconds(sizes_.duration_s)},
-                       *server, sizes_.duration_s);
-    const Result<Values> values = ValuesOf(run);
-    if (!values.ok()) throw std::runtime_error(values.status().message());
-    const double grown_bytes = values->at(std::string(kResidentBytes)) - before_bytes;
-    Values idle = *values;
-    idle["kib_a_connection"] = grown_bytes / kKiB / sizes_.idle_connections;
-    return idle;
+    return MeasureIdle(kBoth[side], sizes_.idle_connections, sizes_.duration_s, lab_);
   }
 
  private:
@@ -161,7 +149,7 @@ Scenario IdleConnections(const Sizes& sizes) {
   scenario.sides = {ContenderName(kBoth[0]), ContenderName(kBoth[1])};
   scenario.figures = {
       Kind(kServerCpu, "server CPU, %", 2, Target{Target::Kind::kAtMost, 1}),
-      Kind("kib_a_connection", "resident, KiB a connection", 2, Target{Target::Kind::kAtMost, 8})};
+      Kind(kKibAConnection, "resident, KiB a connection", 2, Target{Target::Kind::kAtMost, 8})};
   scenario.begin = [sizes](Lab* lab) { return std::make_unique<IdleMeasurement>(lab, sizes); };
   return scenario;
 }
@@ -184,6 +172,21 @@ Scenario ManyFlows(const Sizes& sizes) {
 }
 
 }  // namespace
+
+Values MeasureIdle(ContenderKind kind, uint32_t connections, double duration_s, Lab* lab) {
+  const std::unique_ptr<Contender> server = lab->NewContender(kind);
+  server->Start();
+  const auto before_bytes = static_cast<double>(server->resident_bytes());
+  const Json run = lab->RunBench(
+      {"idle", "--connections", std::to_string(connections), "--duration", Seconds(duration_s)},
+      *server, duration_s);
+  const Result<Values> values = ValuesOf(run);
+  if (!values.ok()) throw std::runtime_error(values.status().message());
+  const double grown_bytes = values->at(std::string(kResidentBytes)) - before_bytes;
+  Values idle = *values;
+  idle[std::string(kKibAConnection)] = grown_bytes / kKiB / connections;
+  return idle;
+}
 
 void AddLoadScenarios(const Sizes& sizes, std::vector<Scenario>* scenarios) {
   scenarios->push_back(ClosedLoop(sizes, 50, 64, 5));

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/comparison.h"
@@ -67,6 +68,11 @@ void AddMassExpiryScenarios(const Sizes& sizes, std::vector<Scenario>* scenarios
 
 // Throws unless there are as many live tokens.
 void RequireTokens(uint64_t tokens, Contender* server);
+
+// What connections cost a new server that say nothing after their greeting: what ValuesOf has of
+// `idle`, and kKibAConnection, the resident memory of one in KiB.
+inline constexpr std::string_view kKibAConnection = "kib_a_connection";
+Values MeasureIdle(ContenderKind kind, uint32_t connections, double duration_s, Lab* lab);
 
 // Starts a fresh server, fills it, kills it with kill -9 and starts it again: seconds until it is
 // ready with all the tokens; and resident bytes a token when it was full.
