@@ -23,6 +23,7 @@ Core::Core(const CoreOptions& options)
     : options_(options),
       ids_(options.token_id_key),
       requests_(options.limits.cancels_per_session_max, options.limits.cancels_max),
+      flows_(options.token_id_key),
       tokens_(options.token_id_key),
       history_(options.limits.history_max),
       expire_strategy_(options.expire_strategy),

@@ -63,18 +63,19 @@ std::optional<AcquireAnswer> Core::Acquire(const Turn& turn, SessionSlot session
 bool Core::AnswerByRequestId(const Turn& turn, SessionSlot session, const AcquireRequest& request,
                              WaitTicket ticket, std::optional<AcquireAnswer>* answer) {
   const SessionId id = sessions_.at(session).id;
-  const FlowSlot flow = flows_.Find(request.flow);
   const TokenSlot token = tokens_.FindRequest(session, request.request_id);
   if (token != kNoToken) {
     *answer = AnswerOfToken(turn, request, token);
     return true;
   }
   if (requests_.IsCancelled(id, request.request_id, turn.now.ms)) {
-    *answer = RefuseIfKnown(flow, TokenStatus::kBlocked, RefusedBy::kCancelled);
+    *answer =
+        RefuseIfKnown(flows_.Find(request.flow), TokenStatus::kBlocked, RefusedBy::kCancelled);
     return true;
   }
   const WaiterSlot waiting = requests_.FindWaiter(id, request.request_id);
   if (waiting == kNoWaiter) return false;
+  const FlowSlot flow = flows_.Find(request.flow);
   const Waiter waiter = waiters_.at(waiting);
   if (waiter.flow != flow || waiter.count != request.count) {
     *answer = RefuseIfKnown(flow, TokenStatus::kBadRequest, RefusedBy::kRequestId);

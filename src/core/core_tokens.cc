@@ -3,7 +3,6 @@
 #include <string>
 
 #include "base/check.h"
-#include "base/prefetch.h"
 #include "core/core.h"
 
 namespace nowcalls::core {
@@ -50,8 +49,6 @@ TokenSlot Core::IssueToken(const Turn& turn, SessionSlot session_slot, FlowSlot 
   CountIn(entry);
   Count(&flows_.at(flow_slot), [](FlowCounters* c) { ++c->granted; });
   turn.batch->TokenIssued(LedgerToken(slot));
-  // Most tokens end soon.
-  if (flow.held_times != nullptr) PrefetchForWriting(flow.held_times.get());
   return slot;
 }
 
@@ -87,8 +84,7 @@ void Core::EndToken(const Turn& turn, TokenSlot slot, EndReason reason, std::str
     ReturnToLine(&flow, entry.session);
   }
   Count(&flow, [&](FlowCounters* c) { ++c->ended[static_cast<size_t>(reason)]; });
-  if (flow.held_times == nullptr) flow.held_times = std::make_unique<HeldTimes>();
-  flow.held_times->Add(turn.now.ms - entry.issued_ms);
+  flow.held_times.Add(turn.now.ms - entry.issued_ms);
   tokens_.Erase(slot, &flow.tokens, &session.tokens);
   if (flow.tokens.size == 0 && flow.held_by_session != nullptr) TrackSessions(&flow);
   if (session.tokens.size == 0) session.client_offline_ms_min = kNotScheduled;

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/populated_memory.h"
-#include "core/slot_index.h"
+#include "core/token_table.h"
 
 namespace nowcalls::core {
 

@@ -9,38 +9,28 @@
 namespace nowcalls::core {
 
 FlowSlot FlowTable::Find(FlowId id) const {
-  const auto it = slots_.find(id.value);
-  return it == slots_.end() ? kNoFlow : it->second;
+  return slots_.Find(HashOf(id), [&](FlowSlot slot) { return at(slot).id == id; });
 }
 
-void FlowTable::PrefetchPlace(FlowId id) const { slots_.prefetch(id.value); }
-
+// Whoever else may have the hash is not asked: the id is in the first of the lines that are wanted.
 void FlowTable::Prefetch(FlowId id) const {
-  constexpr size_t kLine = 64;
-  const FlowSlot slot = Find(id);
-  if (slot == kNoFlow) return;
+  const FlowSlot slot = slots_.Find(HashOf(id), [](FlowSlot) { return true; });
+  if (slot != kNoFlow) PrefetchAt(slot);
+}
+
+void FlowTable::PrefetchAt(FlowSlot slot) const {
   const Flow& flow = at(slot);
-  // With the first of the counters, which are those of what happens most.
-  const auto* end = reinterpret_cast<const std::byte*>(&flow.counters) + kLine;
-  for (const auto* line = reinterpret_cast<const std::byte*>(&flow); line < end; line += kLine) {
-    PrefetchForWriting(line);
-  }
+  PrefetchForWriting(&flow);
+  PrefetchForWriting(&flow.rule);
+  PrefetchForWriting(&flow.counters);    // Those of what happens most.
+  PrefetchForWriting(&flow.held_times);  // Most tokens end soon.
 }
 
 FlowSlot FlowTable::FindOrAdd(FlowId id) {
   if (const FlowSlot found = Find(id); found != kNoFlow) return found;
-  FlowSlot slot = 0;
-  if (free_flows_.empty()) {
-    if (flows_used_ == flows_.size() * kChunkSize) {
-      flows_.push_back(std::make_unique<Flow[]>(kChunkSize));
-    }
-    slot = flows_used_++;
-  } else {
-    slot = free_flows_.back();
-    free_flows_.pop_back();
-  }
+  const FlowSlot slot = flows_.Take();
   at(slot).id = id;
-  slots_.emplace(id.value, slot);
+  slots_.Insert(HashOf(id), slot);
   by_id_.emplace(id.value, slot);
   return slot;
 }
@@ -49,10 +39,9 @@ void FlowTable::Erase(FlowSlot slot) {
   Flow& flow = at(slot);
   NOWCALLS_CHECK(flow.tokens.size == 0 && flow.now_calls == 0);
   CountOut(flow);
-  slots_.erase(flow.id.value);
+  slots_.Erase(HashOf(flow.id), slot);
   by_id_.erase(flow.id.value);
-  flow = Flow{};
-  free_flows_.push_back(slot);
+  flows_.Return(slot);
 }
 
 NamespaceSlot FlowTable::FindNamespace(std::string_view name) const {

@@ -18,8 +18,11 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
+#include "base/keyed_hash.h"
 #include "core/held_times.h"
 #include "core/rule.h"
+#include "core/slot_arena.h"
+#include "core/slot_table.h"
 #include "core/table_sizes.h"
 #include "core/token_table.h"
 #include "core/wait_queues.h"
@@ -43,7 +46,8 @@ struct FlowCounters {
 };
 
 // With a hundred thousand flows each call finds its own far from the processor, so what a call
-// needs is in the first three cache lines: a copy of what it needs of the rule too.
+// that nobody waits beside needs is in four cache lines, the first two and those of the first
+// counters and of the short held times: a copy of what it needs of the rule too.
 struct alignas(64) Flow {
   int64_t now_calls = 0;  // Sum of count over `tokens`.
   int64_t hold_ms = 0;
@@ -64,17 +68,18 @@ struct alignas(64) Flow {
   // `now_calls` by session, from when the rule has a cap for clients until it has none and no
   // tokens are out.
   std::unique_ptr<absl::flat_hash_map<SessionSlot, int64_t>> held_by_session;
-  std::unique_ptr<HeldTimes> held_times;  // Since the server started; from the first end on.
   WaitQueue waiters;
   // Namespace::levels_changed when waiters at their cap, which may be a share of the level, were
   // last looked at.
   uint64_t levels_seen = 0;
 
   alignas(64) FlowCounters counters;
+  HeldTimes held_times;  // Of the tokens that have ended since the server started.
 
   bool active() const { return rule != nullptr && !removed; }
 };
-static_assert(offsetof(Flow, counters) == size_t{3} * 64, "Prefetch, and what it costs");
+static_assert(sizeof(Flow) == 1024);
+static_assert(offsetof(Flow, waiters.in_line) <= size_t{2} * 64, "see Prefetch");
 
 struct Namespace {
   std::string name;
@@ -97,22 +102,25 @@ struct Namespace {
 
 class FlowTable {
  public:
+  // Whoever loads rules chooses flow ids; `hash_key` keeps them from choosing where these are kept.
+  explicit FlowTable(const std::array<uint64_t, 2>& hash_key) : hash_key_(hash_key) {}
+
   // kNoFlow if there is none.
   FlowSlot Find(FlowId id) const;
   // Whether there are so many that those which a call needs are most often not in a cache.
   bool many() const { return size() >= kTableSizes.many_flows; }
   // That Find, or Prefetch, will be called with this soon.
-  // Not inline: see CMakeLists.txt.
-  void PrefetchPlace(FlowId id) const;
-  // That a token of the flow will be issued soon.
+  void PrefetchPlace(FlowId id) const { slots_.Prefetch(HashOf(id)); }
+  // That a token of the flow will be issued or ended soon.
   void Prefetch(FlowId id) const;
+  void PrefetchAt(FlowSlot slot) const;
   // The flow, made now if there is none.
   FlowSlot FindOrAdd(FlowId id);
   // With its rule, if it has one. REQUIRES: no tokens.
   void Erase(FlowSlot slot);
 
-  Flow& at(FlowSlot slot) { return flows_[slot / kChunkSize][slot % kChunkSize]; }
-  const Flow& at(FlowSlot slot) const { return flows_[slot / kChunkSize][slot % kChunkSize]; }
+  Flow& at(FlowSlot slot) { return flows_[slot]; }
+  const Flow& at(FlowSlot slot) const { return flows_[slot]; }
   size_t size() const { return by_id_.size(); }
   // In ascending order of flow id.
   const absl::btree_map<int64_t, FlowSlot>& by_id() const { return by_id_; }
@@ -136,14 +144,14 @@ class FlowTable {
   void MarkRemoved(FlowSlot slot);
 
  private:
-  static constexpr uint32_t kChunkSize = kTableSizes.flow_chunk;
-
+  uint32_t HashOf(FlowId id) const {
+    return static_cast<uint32_t>(MixBits(static_cast<uint64_t>(id.value) ^ hash_key_[0]));
+  }
   void CountOut(const Flow& flow);
 
-  std::vector<std::unique_ptr<Flow[]>> flows_;  // In chunks, which never move.
-  FlowSlot flows_used_ = 0;                     // Slots ever taken.
-  std::vector<FlowSlot> free_flows_;
-  absl::flat_hash_map<int64_t, FlowSlot> slots_;
+  const std::array<uint64_t, 2> hash_key_;
+  SlotArena<Flow, kTableSizes.flow_chunk> flows_;
+  SlotTable slots_;  // By flow id.
   absl::btree_map<int64_t, FlowSlot> by_id_;
   std::deque<Namespace> namespaces_;
   std::vector<NamespaceSlot> free_namespaces_;

@@ -6,6 +6,14 @@
 #include "base/check.h"
 
 namespace nowcalls::core {
+namespace {
+
+// In the ring: those of the next cache line but one.
+constexpr uint64_t kPlacesAhead = 32;
+
+uint32_t InTable(uint64_t hash) { return static_cast<uint32_t>(hash); }
+
+}  // namespace
 
 TokenSlot TokenTable::Insert(uint64_t fence) {
   NOWCALLS_CHECK(fence != 0);
@@ -14,10 +22,21 @@ TokenSlot TokenTable::Insert(uint64_t fence) {
   entry = TokenEntry{};
   entry.fence = fence;
   TokenSlot& recent = recent_[fence % kRecent];
-  if (recent != kNoToken) index_.Insert(FenceHash(at(recent).fence), recent);
+  if (recent != kNoToken) MoveToIndexes(recent);
   recent = slot;
+  PrefetchForWriting(&recent_[(fence + kPlacesAhead) % kRecent]);
   ++size_;
   return slot;
+}
+
+// REQUIRES: it is in the ring, and a younger one is to have its place there.
+void TokenTable::MoveToIndexes(TokenSlot slot) {
+  const TokenEntry& entry = at(slot);
+  index_.Insert(FenceHash(entry.fence), slot);
+  if (entry.has_request == 0) return;
+  const uint64_t hash = RequestHash(entry.session, RequestIdOf(slot));
+  recent_requests_.Erase(InTable(hash), slot);
+  by_request_.Insert(hash, slot);
 }
 
 // The places in the index are all over the memory, so those of a group are on their way together.
@@ -73,14 +92,18 @@ TokenSlot TokenTable::FindRequest(SessionSlot session, uint64_t request_id) cons
 }
 
 TokenSlot TokenTable::FindRequest(uint64_t hash, SessionSlot session, uint64_t request_id) const {
-  return by_request_.Find(hash, [&](TokenSlot slot) {
+  const auto is_it = [&](TokenSlot slot) {
     return at(slot).session == session && RequestIdOf(slot) == request_id;
-  });
+  };
+  const TokenSlot recent = recent_requests_.Find(InTable(hash), is_it);
+  if (recent != kNoToken || by_request_.size() == 0) return recent;
+  return by_request_.Find(hash, is_it);
 }
 
 void TokenTable::SetRequest(TokenSlot slot, uint64_t request_id) {
+  NOWCALLS_CHECK(IsRecent(slot));
   KeepRequest(slot, request_id);
-  by_request_.Insert(RequestHash(at(slot).session, request_id), slot);
+  recent_requests_.Insert(InTable(RequestHash(at(slot).session, request_id)), slot);
 }
 
 void TokenTable::SetLoadedRequest(TokenSlot slot, uint64_t request_id) {
@@ -110,13 +133,20 @@ void TokenTable::Erase(TokenSlot slot, TokenList* of_flow, TokenList* of_session
   for (TokenCursor* cursor : cursors_) {
     if (cursor->next == slot) cursor->next = entry.next(cursor->order);
   }
-  if (TokenSlot& recent = recent_[entry.fence % kRecent]; recent == slot) {
-    recent = kNoToken;
+  const bool recent = IsRecent(slot);
+  if (recent) {
+    recent_[entry.fence % kRecent] = kNoToken;
   } else {
     index_.Erase(FenceHash(entry.fence), slot);
   }
-  if (entry.has_request != 0)
-    by_request_.Erase(RequestHash(entry.session, RequestIdOf(slot)), slot);
+  if (entry.has_request != 0) {
+    const uint64_t hash = RequestHash(entry.session, RequestIdOf(slot));
+    if (recent) {
+      recent_requests_.Erase(InTable(hash), slot);
+    } else {
+      by_request_.Erase(hash, slot);
+    }
+  }
   Unlink(&all_, TokenOrder::kAll, slot);
   Unlink(of_flow, TokenOrder::kFlow, slot);
   Unlink(of_session, TokenOrder::kSession, slot);
@@ -129,7 +159,7 @@ void TokenTable::Erase(TokenSlot slot, TokenList* of_flow, TokenList* of_session
 size_t TokenTable::MemoryBytes() const {
   return chunks_.size() * kChunkSize * sizeof(TokenEntry) +
          request_chunks_made_ * kChunkSize * sizeof(uint64_t) + kRecent * sizeof(TokenSlot) +
-         index_.MemoryBytes() + by_request_.MemoryBytes();
+         recent_requests_.MemoryBytes() + index_.MemoryBytes() + by_request_.MemoryBytes();
 }
 
 void TokenTable::Detach(TokenCursor* cursor) { std::erase(cursors_, cursor); }

@@ -5,8 +5,9 @@
 // all tokens, those of its flow, those of its session. The table knows nothing of rules or sessions
 // beyond their slots.
 //
-// Most tokens end soon. So the last kRecent fences have places in a ring, side by side; only who
-// outlives that moves to an index (slot_index.h), whose places are all over the memory.
+// Most tokens end soon. So the last kRecent fences have places in a ring, side by side, and the
+// request ids of those a table that is no larger than they need; only who outlives that moves to
+// indexes (slot_index.h), whose places are all over the memory.
 //
 // Memory: 64 bytes a token and 8 in an index that is between 3/8 and 3/4 full; for one with a
 // request id 8 more, and as much again in the other index.
@@ -28,10 +29,12 @@
 
 namespace nowcalls::core {
 
-using FlowSlot = uint32_t;
-using SessionSlot = uint32_t;
-inline constexpr FlowSlot kNoFlow = UINT32_MAX;
-inline constexpr SessionSlot kNoSession = UINT32_MAX;
+using TokenSlot = Slot;
+using FlowSlot = Slot;
+using SessionSlot = Slot;
+inline constexpr TokenSlot kNoToken = kNoSlot;
+inline constexpr FlowSlot kNoFlow = kNoSlot;
+inline constexpr SessionSlot kNoSession = kNoSlot;
 
 // Which list of tokens: all, one flow's, or one session's.
 enum class TokenOrder : uint8_t { kAll = 0, kFlow = 1, kSession = 2 };
@@ -100,7 +103,7 @@ class TokenTable {
   // The same as Insert for many at once, as when a ledger is loaded: nothing finds the entries, by
   // fence or request id, until IndexLoaded. Whether a fence comes twice the caller has to see.
   TokenSlot InsertLoaded(uint64_t fence);
-  // REQUIRES: as SetRequest, but that the id may stand for something already.
+  // REQUIRES: as SetRequest, but of an entry that was loaded; the id may stand for something.
   void SetLoadedRequest(TokenSlot slot, uint64_t request_id);
   // Ends what InsertLoaded began. kNoToken, or an entry that has the request id of another of its
   // session: then the load has failed.
@@ -116,6 +119,12 @@ class TokenTable {
     return index_.Find(FenceHash(fence), [&](TokenSlot slot) { return at(slot).fence == fence; });
   }
 
+  // A token that is likely to have this fence, if that is a recent one; it begins to be loaded.
+  TokenSlot FindAhead(uint64_t fence) const {
+    const TokenSlot slot = recent_[fence % kRecent];
+    if (slot != kNoToken) PrefetchAt(slot);
+    return slot;
+  }
   // That this fence will be looked for, or its token ended, soon.
   void Prefetch(uint64_t fence) const { index_.Prefetch(FenceHash(fence)); }
   // The same, a while after Prefetch. Whoever else may have the hash is not asked.
@@ -126,8 +135,8 @@ class TokenTable {
 
   // What the request id of the session stands for; kNoToken if nothing.
   TokenSlot FindRequest(SessionSlot session, uint64_t request_id) const;
-  // REQUIRES: the entry has its session and no request id yet; this one is not 0, and stands for
-  // nothing.
+  // REQUIRES: the entry is the last that was inserted, it has its session and no request id yet;
+  // this one is not 0, and stands for nothing.
   void SetRequest(TokenSlot slot, uint64_t request_id);
   // 0 if it has none.
   uint64_t RequestIdOf(TokenSlot slot) const;
@@ -152,7 +161,7 @@ class TokenTable {
   void Detach(TokenCursor* cursor);
 
  private:
-  // A chunk is 1 MiB: memory grows in steps that a reader of the process size does not notice.
+  // A chunk is 2 MiB: memory grows in steps that a reader of the process size does not notice.
   static constexpr uint32_t kChunkSize = kTableSizes.token_chunk;
   static constexpr uint32_t kRecent = kTableSizes.recent;
   static constexpr size_t kGroup = 32;  // Of places in an index that are loaded together.
@@ -169,6 +178,8 @@ class TokenTable {
   }
 
   TokenSlot TakeSlot();
+  bool IsRecent(TokenSlot slot) const { return recent_[at(slot).fence % kRecent] == slot; }
+  void MoveToIndexes(TokenSlot slot);
   TokenSlot FindRequest(uint64_t hash, SessionSlot session, uint64_t request_id) const;
   void KeepRequest(TokenSlot slot, uint64_t request_id);
   void IndexLoadedGroup();
@@ -184,7 +195,8 @@ class TokenTable {
   uint32_t size_ = 0;
   // By fence % kRecent: one token with such a fence, the last that came, if it lives.
   std::vector<TokenSlot> recent_ = std::vector<TokenSlot>(kRecent, kNoToken);
-  SlotIndex index_;  // By fence: all others.
+  SlotTable recent_requests_;  // Of those.
+  SlotIndex index_;            // By fence: all others.
   SlotIndex by_request_;
   std::array<std::pair<uint64_t, TokenSlot>, kGroup> loaded_group_;  // Hashes of fences.
   size_t loaded_grouped_ = 0;

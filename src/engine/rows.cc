@@ -31,12 +31,11 @@ wire::FlowCounters CountersOf(const core::Flow& flow) {
   counters.longest_wait_ms = static_cast<uint64_t>(from.longest_wait_ms);
   counters.kept = from.kept;
   std::copy(from.ended.begin(), from.ended.end(), counters.ended);
-  if (flow.held_times != nullptr) {
-    counters.held_p50_ms = flow.held_times->Quantile(0.5);
-    counters.held_p90_ms = flow.held_times->Quantile(0.9);
-    counters.held_p99_ms = flow.held_times->Quantile(0.99);
-    counters.held_longest_ms = flow.held_times->longest_ms();
-  }
+  const core::HeldTimes& held = flow.held_times;
+  counters.held_p50_ms = held.Quantile(0.5);
+  counters.held_p90_ms = held.Quantile(0.9);
+  counters.held_p99_ms = held.Quantile(0.99);
+  counters.held_longest_ms = held.longest_ms();
   return counters;
 }
 

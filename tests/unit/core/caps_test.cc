@@ -173,6 +173,19 @@ TEST_CASE("held times: exact when short, at most a quarter too long otherwise, n
   CHECK(extreme.Quantile(0.5) == INT64_MAX);
 }
 
+TEST_CASE("held times that are too many for their bucket lose a half, of all") {
+  HeldTimesUpTo<100> held;
+  for (int i = 0; i < 50; ++i) held.Add(1);
+  for (int i = 0; i < 99; ++i) held.Add(5);
+  CHECK(held.count() == 149);
+  CHECK(held.Quantile(0.3) == 1);
+  held.Add(5);
+  CHECK(held.count() == 75);
+  CHECK(held.Quantile(0.3) == 1);
+  CHECK(held.Quantile(0.4) == 5);
+  CHECK(held.longest_ms() == 5);
+}
+
 TEST_CASE("a flow tells how long its tokens were held") {
   CoreHarness h;
   h.Rules({{.flow = 1, .resource_timeout_ms = 100'000}});
@@ -182,7 +195,7 @@ TEST_CASE("a flow tells how long its tokens were held") {
     h.Sleep(ms);
     h.Release(a, token);
   }
-  const HeldTimes& held = *FlowOf(&h).held_times;
+  const HeldTimes& held = FlowOf(&h).held_times;
   CHECK(held.count() == 4);
   CHECK(held.Quantile(0.5) == 5);
   CHECK(held.longest_ms() == 4000);

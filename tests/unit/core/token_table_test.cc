@@ -231,11 +231,19 @@ TEST_CASE("a cursor follows its own list, not that of all tokens") {
   books.table.Detach(&cursor);
 }
 
+constexpr uint64_t kChunk = 32'768;
+constexpr uint64_t kRecent = 16'384;
+
+struct Steps {
+  size_t largest_recent = 0;  // While all tokens are recent ones.
+  size_t largest = 0;         // After that.
+};
+
 // The most that one insert made the table grow, but for new chunks, of 300,000 with the request ids
 // 1, 2, 3 and so on, or with none; shifted, as clients may choose them.
-size_t LargestStep(bool with_requests, int shift = 0) {
+Steps LargestSteps(bool with_requests, int shift = 0) {
   Books books;
-  size_t largest_step = 0;
+  Steps steps;
   size_t before = books.table.MemoryBytes();
   for (uint64_t fence = 1; fence <= 300'000; ++fence) {
     if (with_requests) {
@@ -244,25 +252,29 @@ size_t LargestStep(bool with_requests, int shift = 0) {
       books.Add(fence);
     }
     const size_t now = books.table.MemoryBytes();
-    const bool new_chunk = fence % 16'384 == 1;
-    if (!new_chunk) largest_step = std::max(largest_step, now - before);
+    const bool new_chunk = fence % kChunk == 1;
+    size_t& largest = fence <= kRecent ? steps.largest_recent : steps.largest;
+    if (!new_chunk) largest = std::max(largest, now - before);
     before = now;
   }
-  return largest_step;
+  return steps;
 }
 
 TEST_CASE("no insert makes more of the index grow than a shard") {
-  const size_t largest_step = LargestStep(/*with_requests=*/false);
-  CHECK(largest_step > 0);
-  CHECK(largest_step <= 8 * 1024);
+  const Steps steps = LargestSteps(/*with_requests=*/false);
+  CHECK(steps.largest_recent == 0);
+  CHECK(steps.largest > 0);
+  CHECK(steps.largest <= 8 * 1024);
 }
 
 TEST_CASE("no insert of a request id makes more grow than a shard, whatever ids a client chooses") {
   for (const int shift : {0, 10, 32, 42, 54}) {
     CAPTURE(shift);
-    const size_t largest_step = LargestStep(/*with_requests=*/true, shift);
-    CHECK(largest_step > 0);
-    CHECK(largest_step <= 8 * 1024);
+    const Steps steps = LargestSteps(/*with_requests=*/true, shift);
+    CHECK(steps.largest > 0);
+    CHECK(steps.largest <= 8 * 1024);
+    // The table of the recent ones' is one, but never large.
+    CHECK(steps.largest_recent <= kRecent / 2 * 8);
   }
 }
 
@@ -287,6 +299,38 @@ TEST_CASE("a request id finds the token of its session, until that ends") {
   CHECK(books.table.FindRequest(0, 7) == kNoToken);
   books.table.SetRequest(again, 7);
   CHECK(books.table.FindRequest(0, 7) == again);
+}
+
+TEST_CASE("a request id finds its token as well when many younger ones have come") {
+  Books books;
+  const TokenSlot old = books.AddRequest(1, /*session=*/0, /*request_id=*/7);
+  const TokenSlot other = books.AddRequest(2, /*session=*/0, /*request_id=*/8);
+  const TokenSlot third = books.AddRequest(3, /*session=*/0, /*request_id=*/9);
+  for (uint64_t fence = 4; fence <= kRecent + 2; ++fence) {
+    books.Remove(books.AddRequest(fence, 0, 1'000'000 + fence));
+  }
+  CHECK(books.table.FindRequest(0, 7) == old);    // Out of the ring.
+  CHECK(books.table.FindRequest(0, 8) == other);  // The same.
+  CHECK(books.table.FindRequest(0, 9) == third);  // Still in it.
+  books.Remove(other);
+  CHECK(books.table.FindRequest(0, 8) == kNoToken);
+  const TokenSlot again = books.AddRequest(kRecent + 3, 0, 8);
+  CHECK(books.table.FindRequest(0, 8) == again);
+  CHECK(books.table.FindRequest(0, 9) == third);
+  for (const TokenSlot slot : {old, third, again}) books.Remove(slot);
+  for (const uint64_t id : {7, 8, 9}) CHECK(books.table.FindRequest(0, id) == kNoToken);
+}
+
+TEST_CASE("a recent token is seen ahead, any other is not") {
+  Books books;
+  CHECK(books.table.FindAhead(1) == kNoToken);
+  const TokenSlot first = books.Add(1);
+  CHECK(books.table.FindAhead(1) == first);
+  for (uint64_t fence = 2; fence <= kRecent; ++fence) books.Add(fence);
+  CHECK(books.table.FindAhead(1) == first);
+  books.Remove(books.Add(kRecent + 1));
+  CHECK(books.table.FindAhead(1) == kNoToken);
+  CHECK(books.table.Find(1) == first);
 }
 
 TEST_CASE("random request ids come and go as in std::map") {
@@ -316,7 +360,7 @@ TEST_CASE("the table counts the memory of request ids from the first of a chunk 
   const size_t without = books.table.MemoryBytes();
   books.AddRequest(2, 0, 7);
   const size_t with = books.table.MemoryBytes();
-  CHECK(with >= without + 16'384 * sizeof(uint64_t));
+  CHECK(with >= without + kChunk * sizeof(uint64_t));
   books.AddRequest(3, 0, 8);
   CHECK(books.table.MemoryBytes() < with + 1024);
 }
@@ -324,11 +368,11 @@ TEST_CASE("the table counts the memory of request ids from the first of a chunk 
 TEST_CASE("an entry is one cache line and the table knows what it holds") {
   CHECK(sizeof(TokenEntry) == 64);
   Books books;
-  for (uint64_t fence = 1; fence <= 16'384; ++fence) books.Add(fence);
+  for (uint64_t fence = 1; fence <= kChunk; ++fence) books.Add(fence);
   const size_t one_chunk = books.table.MemoryBytes();
-  books.Add(16'385);
-  CHECK(books.table.MemoryBytes() >= one_chunk + 1024 * 1024);
-  CHECK(books.table.size() == 16'385);
+  books.Add(kChunk + 1);
+  CHECK(books.table.MemoryBytes() >= one_chunk + 2 * 1024 * 1024);
+  CHECK(books.table.size() == kChunk + 1);
 }
 
 TEST_CASE("tokens that were loaded are found and end like others") {

@@ -1,0 +1,68 @@
+#include "core/slot_table.h"
+
+#include <bit>
+
+#include "base/check.h"
+
+namespace nowcalls::core {
+namespace {
+
+constexpr size_t kEntriesMin = 8;
+
+// A table grows when more than 3/4 of it is used.
+bool IsFull(size_t used, size_t entries) { return used * 4 > entries * 3; }
+
+// 8, 12, 16, 24, 32 and so on: of doubled ones up to 5/8 would be empty, of these half.
+size_t NextSize(size_t entries) {
+  if (entries < kEntriesMin) return kEntriesMin;
+  return std::has_single_bit(entries) ? entries / 2 * 3 : entries / 3 * 4;
+}
+
+}  // namespace
+
+void SlotTable::Insert(uint32_t hash, Slot slot) {
+  if (IsFull(used_ + 1, entries_.size())) Resize(NextSize(entries_.size()));
+  Place({hash, slot});
+  ++used_;
+}
+
+void SlotTable::Place(const Entry& entry) {
+  size_t i = Home(entry.hash);
+  while (entries_[i].slot != kNoSlot) i = Next(i);
+  entries_[i] = entry;
+}
+
+// Linear probing without tombstones: entries behind the hole move back when their probe passed it
+// (Knuth, TAOCP 6.4, algorithm R).
+void SlotTable::Erase(uint32_t hash, Slot slot) {
+  NOWCALLS_CHECK(used_ > 0);
+  size_t hole = Home(hash);
+  while (entries_[hole].slot != slot) {
+    NOWCALLS_CHECK(entries_[hole].slot != kNoSlot);
+    hole = Next(hole);
+  }
+  for (size_t i = Next(hole); entries_[i].slot != kNoSlot; i = Next(i)) {
+    if (Steps(Home(entries_[i].hash), i) < Steps(hole, i)) continue;
+    entries_[hole] = entries_[i];
+    hole = i;
+  }
+  entries_[hole] = Entry{};
+  --used_;
+}
+
+void SlotTable::Reserve(size_t slots) {
+  if (slots == 0) return;
+  size_t size = kEntriesMin;
+  while (IsFull(slots, size)) size = NextSize(size);
+  if (entries_.size() < size) Resize(size);
+}
+
+void SlotTable::Resize(size_t size) {
+  PopulatedVector<Entry> old(size);
+  old.swap(entries_);
+  for (const Entry& entry : old) {
+    if (entry.slot != kNoSlot) Place(entry);
+  }
+}
+
+}  // namespace nowcalls::core

@@ -1,0 +1,71 @@
+// SlotTable: from the hash of a key to the slot of what has it.
+//
+// Thread: loop. Open addressing; an entry is 8 bytes, eight to a cache line, and does not have the
+// key: whoever looks compares it, at the slot, which is wanted then anyway. Between 3/8 and 3/4 of
+// the entries are used. Hashes must be evenly distributed, whatever keys a peer may choose.
+#ifndef NOWCALLS_CORE_SLOT_TABLE_H_
+#define NOWCALLS_CORE_SLOT_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/populated_memory.h"
+#include "base/prefetch.h"
+
+namespace nowcalls::core {
+
+using Slot = uint32_t;
+inline constexpr Slot kNoSlot = UINT32_MAX;
+
+class SlotTable {
+ public:
+  // REQUIRES: the slot is not in the table. Moves all entries when the table is full.
+  void Insert(uint32_t hash, Slot slot);
+  // REQUIRES: it is there, with this hash.
+  void Erase(uint32_t hash, Slot slot);
+  // Room for `slots` in all, so that inserting them moves none.
+  void Reserve(size_t slots);
+
+  // The first slot under this hash that `is_it` accepts; kNoSlot if there is none. Other keys may
+  // have the same hash, so `is_it` has to look.
+  template <typename Predicate>
+  Slot Find(uint32_t hash, Predicate is_it) const {
+    if (entries_.empty()) return kNoSlot;
+    for (size_t i = Home(hash); entries_[i].slot != kNoSlot; i = Next(i)) {
+      if (entries_[i].hash == hash && is_it(entries_[i].slot)) return entries_[i].slot;
+    }
+    return kNoSlot;
+  }
+
+  // Begins to load what Insert or Find will touch first.
+  void Prefetch(uint32_t hash) const {
+    if (!entries_.empty()) PrefetchForReading(&entries_[Home(hash)]);
+  }
+
+  size_t size() const { return used_; }
+  // Beyond the object itself.
+  size_t MemoryBytes() const { return entries_.capacity() * sizeof(Entry); }
+
+ private:
+  struct Entry {
+    uint32_t hash = 0;
+    Slot slot = kNoSlot;
+  };
+
+  // Where the probe for a hash begins, and how it goes on. REQUIRES: there are entries.
+  size_t Home(uint32_t hash) const { return uint64_t{hash} * entries_.size() >> 32; }
+  size_t Next(size_t i) const { return i + 1 == entries_.size() ? 0 : i + 1; }
+  // How often Next leads from one place to the other.
+  size_t Steps(size_t from, size_t to) const {
+    return to >= from ? to - from : to + entries_.size() - from;
+  }
+  void Place(const Entry& entry);
+  void Resize(size_t size);
+
+  PopulatedVector<Entry> entries_;  // More than are used.
+  size_t used_ = 0;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_SLOT_TABLE_H_
