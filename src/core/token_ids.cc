@@ -50,9 +50,21 @@ TokenId TokenIds::FromFence(Fence fence) const {
 Fence TokenIds::ToFence(TokenId id) const {
   if (id.value == 0 || id.value > kMax) return Fence{0};
   if (id == last_.id) return last_.fence;
-  const uint64_t fence = Decrypt(id.value);
-  last_ = {Fence{fence != 0 ? fence : Decrypt(0)}, id};
+  const Pair& ahead = ahead_[id.value % kAhead];
+  last_ = id == ahead.id ? ahead : Pair{FenceOf(id.value), id};
   return last_.fence;
+}
+
+Fence TokenIds::ToFenceAhead(TokenId id) const {
+  if (id.value == 0 || id.value > kMax) return Fence{0};
+  Pair& ahead = ahead_[id.value % kAhead];
+  if (id != ahead.id) ahead = {FenceOf(id.value), id};
+  return ahead.fence;
+}
+
+Fence TokenIds::FenceOf(uint64_t id) const {
+  const uint64_t fence = Decrypt(id);
+  return Fence{fence != 0 ? fence : Decrypt(0)};
 }
 
 }  // namespace nowcalls::core

@@ -33,6 +33,9 @@ class TokenIds {
   // or above kMax.
   Fence ToFence(TokenId id) const;
 
+  // The same, when ToFence will be asked soon.
+  Fence ToFenceAhead(TokenId id) const;
+
   // Whether `id` is FromFence(fence). For many, one behind the other: nothing is remembered, so
   // that several are on their way at once. Any fence.
   bool IsIdOf(TokenId id, Fence fence) const {
@@ -41,12 +44,15 @@ class TokenIds {
 
  private:
   static constexpr int kRounds = 6;
+  static constexpr size_t kAhead = 64;
 
   // REQUIRES: 1 <= fence <= kMax.
   uint64_t IdOf(uint64_t fence) const {
     const uint64_t id = Encrypt(fence);
     return id != 0 ? id : Encrypt(0);
   }
+  // The same.
+  Fence FenceOf(uint64_t id) const;
   uint64_t Encrypt(uint64_t value) const;
   uint64_t Decrypt(uint64_t value) const;
 
@@ -56,7 +62,8 @@ class TokenIds {
   };
 
   std::array<uint64_t, kRounds> round_keys_{};
-  mutable Pair last_{};  // Whoever asks for one asks again and again.
+  mutable Pair last_{};                       // Whoever asks for one asks again and again.
+  mutable std::array<Pair, kAhead> ahead_{};  // By id; those that ToFenceAhead was asked for.
 };
 
 }  // namespace nowcalls::core

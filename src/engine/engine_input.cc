@@ -130,11 +130,12 @@ void Engine::Impl::ResumeInput(Instant now) {
 size_t Engine::Impl::TakeMessages(Connection* connection, std::string_view bytes, int* turn_left,
                                   Instant now) {
   size_t taken = 0;
-  size_t looked_at = 0;
+  LookAhead ahead(*core);
   int visit_left = std::min(kVisitCost, *turn_left);
   const int visit = visit_left;
   while (taken < bytes.size()) {
     const std::string_view rest = bytes.substr(taken);
+    size_t size = 0;
     if (!connection->splitter.in_message()) {
       InputWaits waits = WaitsFor(*connection);
       if (waits == InputWaits::kNothing && visit_left <= 0) waits = InputWaits::kForTurn;
@@ -147,12 +148,10 @@ size_t Engine::Impl::TakeMessages(Connection* connection, std::string_view bytes
         Refuse(connection, {}, FirstByteError(rest.front()));
         return taken;
       }
-      if (taken >= looked_at && core->flows().many()) {
-        looked_at = taken + LookAhead(rest, core->flows());
-      }
+      size = ahead.Next(rest);
     }
-    size_t size = 0;
-    const auto outcome = connection->splitter.Next(rest, &size);
+    const auto outcome = size > 0 ? wire::MessageSplitter::Outcome::kMessage
+                                  : connection->splitter.Next(rest, &size);
     if (outcome == wire::MessageSplitter::Outcome::kIncomplete) break;
     if (outcome == wire::MessageSplitter::Outcome::kInvalid) {
       Refuse(connection, rest,

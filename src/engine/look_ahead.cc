@@ -1,39 +1,41 @@
 #include "engine/look_ahead.h"
 
-#include <array>
-
 #include "wire/messages.h"
 #include "wire/splitter.h"
 
 namespace nowcalls::engine {
 namespace {
 
-// As many as a client with a pipeline sends at once; a processor has some dozens of misses on
-// their way.
-constexpr size_t kMessagesMax = 16;
 // Whoever sends longer ones waits for other things.
-constexpr size_t kBytesMax = 512;
+constexpr size_t kBytesMax = 1024;
 
 }  // namespace
 
-size_t LookAhead(std::string_view input, const core::FlowTable& flows) {
+void LookAhead::Look(std::string_view input) {
   const std::string_view near = input.substr(0, kBytesMax);
-  std::array<FlowId, kMessagesMax> wanted;
-  size_t wanted_size = 0;
+  next_ = loaded_ = known_ = 0;
   size_t seen = 0;
   wire::MessageSplitter splitter;
-  for (size_t i = 0; i < kMessagesMax; ++i) {
-    size_t size = 0;
+  while (known_ < kMessagesMax) {
+    Message& message = messages_[known_];
     const std::string_view rest = near.substr(seen);
-    if (splitter.Next(rest, &size) != wire::MessageSplitter::Outcome::kMessage) break;
-    if (const auto flow = wire::FlowAhead(rest); flow.has_value()) {
-      wanted[wanted_size++] = FlowId{*flow};
-      flows.PrefetchPlace(FlowId{*flow});
-    }
-    seen += size;
+    if (splitter.Next(rest, &message.size) != wire::MessageSplitter::Outcome::kMessage) break;
+    const wire::Subject subject = wire::SubjectAhead(rest);
+    message.flow = FlowId{subject.flow};
+    message.token = core::kNoToken;
+    if (subject.flow != 0) core_.flows().PrefetchPlace(message.flow);
+    if (subject.token != 0) message.token = core_.FindAhead(TokenId{subject.token});
+    seen += message.size;
+    ++known_;
   }
-  for (size_t i = 0; i < wanted_size; ++i) flows.Prefetch(wanted[i]);
-  return seen;
+}
+
+void LookAhead::Load(const Message& message) const {
+  const core::FlowTable& flows = core_.flows();
+  if (message.flow.value != 0) flows.Prefetch(message.flow);
+  if (message.token == core::kNoToken) return;
+  const core::FlowSlot flow = core_.tokens().at(message.token).flow;
+  if (flow != core::kNoFlow) flows.PrefetchAt(flow);
 }
 
 }  // namespace nowcalls::engine

@@ -2,20 +2,61 @@
 //
 // Thread: loop. Of a hundred thousand flows the one that is wanted is hardly ever near the
 // processor, and a read has many requests; so while one is handled, the memory that the next ones
-// will need is on its way. Nothing depends on it: what it overlooks comes later, as it is needed.
+// will need is on its way, first the places that tell where the flows are, then the flows. Nothing
+// depends on it: what it overlooks comes later, as it is needed.
 #ifndef NOWCALLS_ENGINE_LOOK_AHEAD_H_
 #define NOWCALLS_ENGINE_LOOK_AHEAD_H_
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
-#include "core/flow_table.h"
+#include "core/core.h"
 
 namespace nowcalls::engine {
 
-// `input` begins with a message. Returns the bytes of the whole messages that it has looked at: of
-// at most 16 messages and 512 bytes; 0 if the first is longer or not all there.
-size_t LookAhead(std::string_view input, const core::FlowTable& flows);
+class LookAhead {
+ public:
+  explicit LookAhead(const core::Core& core) : core_(core) {}
+
+  // The size of the message that `input` begins with, which is handled next; 0 if it is not all
+  // there, longer than 1 KiB, or not looked at. `input` goes on behind the message of the call
+  // before, unless that returned 0.
+  size_t Next(std::string_view input) {
+    if (next_ == known_) {
+      if (!core_.flows().many()) return 0;  // The one that is wanted is near.
+      Look(input);
+      if (known_ == 0) return 0;
+    }
+    LoadUpTo(next_ + kFlowsAhead);
+    return messages_[next_++].size;
+  }
+
+ private:
+  // As many as a client with a pipeline sends at once.
+  static constexpr size_t kMessagesMax = 32;
+  // A processor has a dozen of misses on their way, and waits for one that is one too many.
+  static constexpr size_t kFlowsAhead = 3;
+
+  struct Message {
+    size_t size;
+    FlowId flow;            // That is acquired; 0: none.
+    core::TokenSlot token;  // That is released; kNoToken: none.
+  };
+
+  void Look(std::string_view input);
+  void LoadUpTo(size_t last) {
+    for (; loaded_ <= last && loaded_ < known_; ++loaded_) Load(messages_[loaded_]);
+  }
+  void Load(const Message& message) const;
+
+  const core::Core& core_;
+  size_t next_ = 0;    // The first that is not handled.
+  size_t loaded_ = 0;  // The flows of all before it are on their way.
+  size_t known_ = 0;
+  std::array<Message, kMessagesMax> messages_;
+};
 
 }  // namespace nowcalls::engine
 

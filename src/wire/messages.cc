@@ -94,21 +94,25 @@ std::optional<uint32_t> FindMsgid(std::string_view message) {
   return envelope.msgid;
 }
 
-std::optional<int64_t> FlowAhead(std::string_view bytes) {
+Subject SubjectAhead(std::string_view bytes) {
   using Outcome = Reader::Outcome;
   Reader reader(bytes);
   uint32_t elements = 0;
   int64_t type = -1;
   uint64_t msgid = 0;
   std::string_view method;
-  int64_t flow = 0;
-  const bool found =
+  Subject subject;
+  const bool request =
       reader.ReadArray(&elements) == Outcome::kOk && reader.ReadInt(&type) == Outcome::kOk &&
       type == kRequestType && reader.ReadUint(&msgid) == Outcome::kOk &&
-      reader.ReadString(&method) == Outcome::kOk && method == MethodName(Method::kAcquire) &&
-      reader.ReadArray(&elements) == Outcome::kOk && elements > 0 &&
-      reader.ReadInt(&flow) == Outcome::kOk;
-  return found ? std::optional(flow) : std::nullopt;
+      reader.ReadString(&method) == Outcome::kOk && reader.ReadArray(&elements) == Outcome::kOk;
+  if (!request || elements == 0) return {};
+  if (method == MethodName(Method::kAcquire)) {
+    if (reader.ReadInt(&subject.flow) != Outcome::kOk) return {};
+  } else if (method == MethodName(Method::kRelease)) {
+    if (reader.ReadUint(&subject.token) != Outcome::kOk) return {};
+  }
+  return subject;
 }
 
 std::string_view MethodName(Method method) {

@@ -81,9 +81,14 @@ bool DecodeEnvelope(std::string_view message, Envelope* envelope, RequestError* 
 // The msgid of what begins like a request, whatever follows: for telling its sender what is wrong.
 std::optional<uint32_t> FindMsgid(std::string_view message);
 
-// The flow of the acquire request that the bytes begin with; nothing when they begin with anything
-// else, or end before it. For who prepares for a request: no more of it is looked at.
-std::optional<int64_t> FlowAhead(std::string_view bytes);
+// What the request is about that the bytes begin with: the flow of an acquire, the token of a
+// release. Both 0 when they begin with anything else, or end before it. For who prepares for a
+// request: no more of it is looked at.
+struct Subject {
+  int64_t flow = 0;
+  uint64_t token = 0;
+};
+Subject SubjectAhead(std::string_view bytes);
 
 // Parameters by method. Missing trailing parameters take the defaults; nil stands for a missing
 // one; more parameters than known and unknown option keys are errors, so that nothing a client

@@ -30,6 +30,20 @@ TEST_CASE("a fence comes back from its token id, at the edges and in between") {
   }
 }
 
+TEST_CASE("ids that are asked for ahead give the same fences, in any order") {
+  const TokenIds ids(kKey);
+  const TokenIds fresh(kKey);
+  Prng prng(4);
+  for (int i = 0; i < 10'000; ++i) {
+    const TokenId ahead{prng.Below(2) == 0 ? prng.Below(200) : 1 + prng.Below(TokenIds::kMax)};
+    const TokenId asked{prng.Below(2) == 0 ? prng.Below(200) : ahead.value};
+    if (ids.ToFenceAhead(ahead) != fresh.ToFence(ahead)) FAIL("ahead " << ahead.value);
+    if (ids.ToFence(asked) != fresh.ToFence(asked)) FAIL("asked " << asked.value);
+    if (asked.value != 0 && ids.FromFence(ids.ToFence(asked)) != asked) FAIL(asked.value);
+  }
+  CHECK(ids.ToFenceAhead(TokenId{TokenIds::kMax + 1}) == Fence{0});
+}
+
 TEST_CASE("every id belongs to one fence, also those that no grant has reached") {
   const TokenIds ids(kKey);
   Prng prng(2);

@@ -125,13 +125,13 @@ struct Seen {
 };
 
 // Who looks ahead sees the flow that the decoder will find.
-void TryFlowAhead(std::string_view message, const Envelope& envelope, Seen* seen) {
+void TrySubjectAhead(std::string_view message, const Envelope& envelope, Seen* seen) {
   const bool acquire = envelope.method == Method::kAcquire && !envelope.notification;
   AcquireParams params;
   RequestError error;
   if (!acquire || !DecodeAcquire(envelope.params, &params, &error)) return;
   ++seen->acquires;
-  CHECK(FlowAhead(message) == params.flow_id);
+  CHECK(SubjectAhead(message).flow == params.flow_id);
 }
 
 void TryMessage(std::string_view message, Seen* seen) {
@@ -141,7 +141,7 @@ void TryMessage(std::string_view message, Seen* seen) {
   if (DecodeEnvelope(message, &envelope, &error)) {
     ++seen->envelopes;
     seen->params += TryParams(envelope.params);
-    TryFlowAhead(message, envelope, seen);
+    TrySubjectAhead(message, envelope, seen);
   } else {
     CHECK_FALSE(error.message.empty());
   }
@@ -166,7 +166,7 @@ void Try(const std::string& bytes, Seen* seen) {
   // The decoders stand on their own, too.
   TryParams(buffer);
   TryAnswers(buffer);
-  static_cast<void>(FlowAhead(buffer));
+  static_cast<void>(SubjectAhead(buffer));
   Envelope envelope;
   RequestError error;
   const bool decoded = DecodeEnvelope(buffer, &envelope, &error);

@@ -68,20 +68,35 @@ TEST_CASE("a notification has no msgid") {
   CHECK(envelope.method == Method::kRelease);
 }
 
-TEST_CASE("the flow of an acquire is seen ahead as soon as its bytes are there, and no other's") {
-  const std::string head = PackArray(0, UINT32_MAX, "acquire", Raw{PackArray(-70'000, 1)});
-  const size_t flow_ends = head.size() - 1;  // The count is one byte.
-  for (size_t size = 0; size <= head.size(); ++size) {
+TEST_CASE("what a request is about is seen ahead as soon as its bytes are there") {
+  const std::string acquire = PackArray(0, UINT32_MAX, "acquire", Raw{PackArray(-70'000, 1)});
+  const std::string release = PackArray(0, UINT32_MAX, "release", Raw{PackArray(INT64_MAX, 1)});
+  for (size_t size = 0; size <= acquire.size(); ++size) {
     CAPTURE(size);
-    const std::optional<int64_t> flow = FlowAhead(std::string_view{head}.substr(0, size));
-    CHECK(flow == (size < flow_ends ? std::nullopt : std::optional<int64_t>(-70'000)));
+    const Subject subject = SubjectAhead(std::string_view{acquire}.substr(0, size));
+    CHECK(subject.flow == (size < acquire.size() - 1 ? 0 : -70'000));  // The count is one byte.
+    CHECK(subject.token == 0);
   }
-  CHECK(FlowAhead(head + "\x94") == -70'000);
-  CHECK(FlowAhead(PackArray(0, 1, "release", std::vector<int>{111})) == std::nullopt);
-  CHECK(FlowAhead(PackArray(2, "acquire", Raw{PackArray(111, 1)})) == std::nullopt);
-  CHECK(FlowAhead(PackArray(0, 1, "acquire", kNone) + "\x01") == std::nullopt);
-  CHECK(FlowAhead(PackArray(0, 1, "acquire", Raw{PackArray("111", 1)})) == std::nullopt);
-  CHECK(FlowAhead(PackArray(1, 1, "acquire", Raw{PackArray(111, 1)})) == std::nullopt);
+  for (size_t size = 0; size <= release.size(); ++size) {
+    CAPTURE(size);
+    const Subject subject = SubjectAhead(std::string_view{release}.substr(0, size));
+    CHECK(subject.flow == 0);
+    CHECK(subject.token == (size < release.size() - 1 ? 0 : uint64_t{INT64_MAX}));
+  }
+  CHECK(SubjectAhead(acquire + "\x94").flow == -70'000);
+}
+
+TEST_CASE("what is no acquire or release of one thing is about nothing that is seen ahead") {
+  for (const std::string& other :
+       {PackArray(0, 1, "keep", std::vector<int>{111}),
+        PackArray(2, "acquire", Raw{PackArray(111, 1)}), PackArray(0, 1, "acquire", kNone) + "\x01",
+        PackArray(0, 1, "acquire", Raw{PackArray("111", 1)}),
+        PackArray(0, 1, "release", Raw{PackArray(-111, 1)}),
+        PackArray(1, 1, "acquire", Raw{PackArray(111, 1)})}) {
+    const Subject subject = SubjectAhead(other);
+    CHECK(subject.flow == 0);
+    CHECK(subject.token == 0);
+  }
 }
 
 TEST_CASE("an unknown method is not a malformed envelope") {
