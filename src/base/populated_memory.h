@@ -1,11 +1,8 @@
-// Memory whose pages are there when it is allocated, huge ones if it is large.
+// Memory whose pages are there when it is allocated.
 //
 // Thread: any. The first touch of a page is a fault, some 2 us in a virtual machine, half of which
 // is the way there and back. So for what is filled at once anyway all pages are asked for together,
-// where the system can do that (Linux 5.14). And a processor knows where one or two thousand pages
-// are: of 4 KiB those are 8 MiB at most, and each look beyond is a walk through the page tables
-// first, some 50 ns there. So what is large lies on pages of 2 MiB, if the system has any ("never"
-// in /sys/kernel/mm/transparent_hugepage/enabled: it has none).
+// where the system can do that (Linux 5.14).
 #ifndef NOWCALLS_BASE_POPULATED_MEMORY_H_
 #define NOWCALLS_BASE_POPULATED_MEMORY_H_
 
@@ -15,19 +12,9 @@
 
 namespace nowcalls {
 
-struct FreeMemory {
-  void operator()(void* memory) const;
-};
-using Memory = std::unique_ptr<void, FreeMemory>;
-
-inline constexpr size_t kHugePageBytes = size_t{2} * 1024 * 1024;
-
-// With its pages, as far as they lie wholly in it; when the system cannot, they come with their
-// first touch, as ever. From half a huge page on it is a whole number of those. Throws
-// std::bad_alloc as new does.
-Memory AllocatePopulated(size_t bytes, size_t alignment);
-// The same, but that all pages come with their first touch, and are small.
-Memory AllocateUntouched(size_t bytes, size_t alignment);
+// Has the pages that lie wholly in these bytes. When the system cannot, they come with their first
+// touch, as ever.
+void PopulatePages(void* begin, size_t bytes);
 
 // std::allocator, with pages. For what is large, and soon full.
 template <typename T>
@@ -39,9 +26,11 @@ struct PopulatingAllocator {
   PopulatingAllocator(const PopulatingAllocator<U>&) {}  // NOLINT(google-explicit-constructor)
 
   T* allocate(size_t count) {
-    return static_cast<T*>(AllocatePopulated(count * sizeof(T), alignof(T)).release());
+    T* const memory = std::allocator<T>().allocate(count);
+    PopulatePages(memory, count * sizeof(T));
+    return memory;
   }
-  void deallocate(T* memory, size_t /*count*/) { FreeMemory()(memory); }
+  void deallocate(T* memory, size_t count) { std::allocator<T>().deallocate(memory, count); }
   bool operator==(const PopulatingAllocator&) const { return true; }
 };
 

@@ -280,8 +280,10 @@ class Core {
   const SessionTable& sessions() const { return sessions_; }
   const TokenTable& tokens() const { return tokens_; }
   const History& history() const { return history_; }
-  // The token that is likely to be released soon, if it is a recent one. For who prepares for that.
-  TokenSlot FindAhead(TokenId id) const { return tokens_.FindAhead(ids_.ToFenceAhead(id).value); }
+  // For who prepares for a release of the token: see TokenTable::GuessRecent.
+  TokenSlot GuessRecent(TokenId id) const {
+    return tokens_.GuessRecent(ids_.ToFenceAhead(id).value);
+  }
   TokenId IdOf(const TokenEntry& entry) const { return ids_.FromFence(Fence{entry.fence}); }
   int64_t LevelOf(const Flow& flow) const;
   // Goes on behind `cursor`, or begins with 0. Each page has a cursor of its own, good for one call

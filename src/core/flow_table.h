@@ -46,8 +46,8 @@ struct FlowCounters {
 };
 
 // With a hundred thousand flows each call finds its own far from the processor, so what a call
-// that nobody waits beside needs is in four cache lines, the first two and those of the first
-// counters and of the short held times: a copy of what it needs of the rule too.
+// needs is in four cache lines, the first two and those of the first counters and of the short held
+// times: a copy of what it needs of the rule too. With waiters, or a cap for clients, it is more.
 struct alignas(64) Flow {
   int64_t now_calls = 0;  // Sum of count over `tokens`.
   int64_t hold_ms = 0;
@@ -79,7 +79,7 @@ struct alignas(64) Flow {
   bool active() const { return rule != nullptr && !removed; }
 };
 static_assert(sizeof(Flow) == 1024);
-static_assert(offsetof(Flow, waiters.in_line) <= size_t{2} * 64, "see Prefetch");
+static_assert(offsetof(Flow, waiters.in_line) <= size_t{2} * 64, "see PrefetchAt");
 
 struct Namespace {
   std::string name;
@@ -102,7 +102,8 @@ struct Namespace {
 
 class FlowTable {
  public:
-  // Whoever loads rules chooses flow ids; `hash_key` keeps them from choosing where these are kept.
+  // `hash_key` spreads flow ids, which are often consecutive. Whoever loads rules chooses them; to
+  // make the server slow that way would be the least they can do.
   explicit FlowTable(const std::array<uint64_t, 2>& hash_key) : hash_key_(hash_key) {}
 
   // kNoFlow if there is none.

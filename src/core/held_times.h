@@ -1,7 +1,7 @@
 // HeldTimes: how long the tokens of a flow were held, as quantiles.
 //
 // Thread: loop. Four buckets to each doubling of the time, so a quantile is at most 25 % above the
-// true one. 512 bytes; times below 20 ms are in the same cache line as the longest.
+// true one. 512 bytes; times below 24 ms are in the same cache line as the longest.
 #ifndef NOWCALLS_CORE_HELD_TIMES_H_
 #define NOWCALLS_CORE_HELD_TIMES_H_
 
@@ -69,7 +69,7 @@ class alignas(64) HeldTimesUpTo {
   std::array<uint32_t, kBuckets> buckets_{};
 };
 
-// Which is after hours at some hundred thousand a second.
+// At some hundred thousand tokens a second a bucket comes to that after hours.
 using HeldTimes = HeldTimesUpTo<UINT32_MAX>;
 static_assert(sizeof(HeldTimes) == 512);
 

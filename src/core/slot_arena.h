@@ -1,8 +1,9 @@
 // SlotArena: objects by slot, at addresses that never move, close together.
 //
 // Thread: loop. Memory comes in chunks, for ever; slots are reused. The first chunk gets its pages
-// as they are touched, so that who has few objects needs little; the next ones have all of theirs
-// at once, and with chunks of 2 MiB huge ones (base/populated_memory.h).
+// as they are touched, so that who has few objects needs little; the next ones lie on huge pages
+// (base/mapped_memory.h), so chunks are whole ones of 2 MiB. Chunks begin a page: objects whose
+// size is a power of two, up to that of a page, each lie on one.
 #ifndef NOWCALLS_CORE_SLOT_ARENA_H_
 #define NOWCALLS_CORE_SLOT_ARENA_H_
 
@@ -10,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/populated_memory.h"
+#include "base/mapped_memory.h"
 #include "core/slot_table.h"
 
 namespace nowcalls::core {
@@ -43,17 +44,17 @@ class SlotArena {
     free_.push_back(slot);
   }
 
-  T& operator[](Slot slot) { return chunks_[slot / kChunk].get()[slot % kChunk]; }
-  const T& operator[](Slot slot) const { return chunks_[slot / kChunk].get()[slot % kChunk]; }
+  T& operator[](Slot slot) { return Chunk(slot)[slot % kChunk]; }
+  const T& operator[](Slot slot) const { return Chunk(slot)[slot % kChunk]; }
 
  private:
+  T* Chunk(Slot slot) const { return static_cast<T*>(chunks_[slot / kChunk].data()); }
   void AddChunk() {
-    const auto allocate = chunks_.empty() ? AllocateUntouched : AllocatePopulated;
-    chunks_.emplace_back(static_cast<T*>(allocate(kChunk * sizeof(T), alignof(T)).release()));
+    const auto map = chunks_.empty() ? MappedMemory::Untouched : MappedMemory::OnHugePages;
+    chunks_.push_back(map(kChunk * sizeof(T)));
   }
 
-  // The memory; the objects in it are ended by the arena.
-  std::vector<std::unique_ptr<T, FreeMemory>> chunks_;
+  std::vector<MappedMemory> chunks_;
   Slot used_ = 0;  // Slots ever taken.
   std::vector<Slot> free_;
 };

@@ -14,7 +14,7 @@
 
 namespace nowcalls::core {
 
-// As of a SlotTable, but that hashes have 64 bits.
+// Members are those of SlotTable, with hashes of 64 bits: the upper half chooses the table.
 class SlotIndex {
  public:
   static constexpr size_t kShards = kTableSizes.index_shards;

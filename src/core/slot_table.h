@@ -1,8 +1,9 @@
 // SlotTable: from the hash of a key to the slot of what has it.
 //
 // Thread: loop. Open addressing; an entry is 8 bytes, eight to a cache line, and does not have the
-// key: whoever looks compares it, at the slot, which is wanted then anyway. Between 3/8 and 3/4 of
-// the entries are used. Hashes must be evenly distributed, whatever keys a peer may choose.
+// key: whoever looks compares it, at the slot, which is wanted then anyway. A table grows when 3/4
+// of the entries are used, and never shrinks. Hashes must be evenly distributed, whatever keys a
+// peer may choose.
 #ifndef NOWCALLS_CORE_SLOT_TABLE_H_
 #define NOWCALLS_CORE_SLOT_TABLE_H_
 

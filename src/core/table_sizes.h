@@ -12,18 +12,18 @@
 namespace nowcalls::core {
 
 struct TableSizes {
-  uint32_t token_chunk;  // Tokens that get their memory together: 2 MiB.
+  uint32_t token_chunk;  // Tokens that get their memory together: 1 MiB.
   uint32_t recent;       // Fences that are found without an index.
   size_t index_shards;   // A power of two.
   uint32_t flow_chunk;   // Flows that get their memory together: 2 MiB.
-  uint32_t many_flows;   // With so many it pays to look for them before they are wanted: 1 MiB.
+  uint32_t many_flows;   // With so many it pays to look for them before they are wanted.
 };
 
 #ifdef NOWCALLS_SMALL_TABLES
 inline constexpr TableSizes kTableSizes{
     .token_chunk = 4, .recent = 4, .index_shards = 2, .flow_chunk = 2, .many_flows = 3};
 #else
-inline constexpr TableSizes kTableSizes{.token_chunk = 32'768,
+inline constexpr TableSizes kTableSizes{.token_chunk = 16'384,
                                         .recent = 16'384,
                                         .index_shards = 1024,
                                         .flow_chunk = 2048,

@@ -51,7 +51,7 @@ class TokenIds {
     const uint64_t id = Encrypt(fence);
     return id != 0 ? id : Encrypt(0);
   }
-  // The same.
+  // REQUIRES: 1 <= id <= kMax.
   Fence FenceOf(uint64_t id) const;
   uint64_t Encrypt(uint64_t value) const;
   uint64_t Decrypt(uint64_t value) const;

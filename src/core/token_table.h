@@ -6,10 +6,10 @@
 // beyond their slots.
 //
 // Most tokens end soon. So the last kRecent fences have places in a ring, side by side, and the
-// request ids of those a table that is no larger than they need; only who outlives that moves to
-// indexes (slot_index.h), whose places are all over the memory.
+// request ids of those a table that is as large as the most of them needed; only who outlives that
+// moves to indexes (slot_index.h), whose places are all over the memory.
 //
-// Memory: 64 bytes a token and 8 in an index that is between 3/8 and 3/4 full; for one with a
+// Memory: 64 bytes a token and 8 in an index that grows when it is 3/4 full; for one with a
 // request id 8 more, and as much again in the other index.
 #ifndef NOWCALLS_CORE_TOKEN_TABLE_H_
 #define NOWCALLS_CORE_TOKEN_TABLE_H_
@@ -119,8 +119,9 @@ class TokenTable {
     return index_.Find(FenceHash(fence), [&](TokenSlot slot) { return at(slot).fence == fence; });
   }
 
-  // A token that is likely to have this fence, if that is a recent one; it begins to be loaded.
-  TokenSlot FindAhead(uint64_t fence) const {
+  // The token of this fence if it is a recent one; kNoToken or any other if not. It begins to be
+  // loaded.
+  TokenSlot GuessRecent(uint64_t fence) const {
     const TokenSlot slot = recent_[fence % kRecent];
     if (slot != kNoToken) PrefetchAt(slot);
     return slot;
@@ -161,7 +162,7 @@ class TokenTable {
   void Detach(TokenCursor* cursor);
 
  private:
-  // A chunk is 2 MiB: memory grows in steps that a reader of the process size does not notice.
+  // A chunk is 1 MiB: memory grows in steps that a reader of the process size does not notice.
   static constexpr uint32_t kChunkSize = kTableSizes.token_chunk;
   static constexpr uint32_t kRecent = kTableSizes.recent;
   static constexpr size_t kGroup = 32;  // Of places in an index that are loaded together.

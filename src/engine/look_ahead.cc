@@ -20,11 +20,11 @@ void LookAhead::Look(std::string_view input) {
     Message& message = messages_[known_];
     const std::string_view rest = near.substr(seen);
     if (splitter.Next(rest, &message.size) != wire::MessageSplitter::Outcome::kMessage) break;
-    const wire::Subject subject = wire::SubjectAhead(rest);
-    message.flow = FlowId{subject.flow};
+    const wire::Subject subject = wire::SubjectAhead(rest.substr(0, message.size));
+    message.flow = subject.flow;
     message.token = core::kNoToken;
-    if (subject.flow != 0) core_.flows().PrefetchPlace(message.flow);
-    if (subject.token != 0) message.token = core_.FindAhead(TokenId{subject.token});
+    if (subject.flow != 0) core_.flows().PrefetchPlace(FlowId{subject.flow});
+    if (subject.token != 0) message.token = core_.GuessRecent(TokenId{subject.token});
     seen += message.size;
     ++known_;
   }
@@ -32,8 +32,9 @@ void LookAhead::Look(std::string_view input) {
 
 void LookAhead::Load(const Message& message) const {
   const core::FlowTable& flows = core_.flows();
-  if (message.flow.value != 0) flows.Prefetch(message.flow);
+  if (message.flow != 0) flows.Prefetch(FlowId{message.flow});
   if (message.token == core::kNoToken) return;
+  // It may have ended since, or be another; its slot, and that of its flow, can be looked at.
   const core::FlowSlot flow = core_.tokens().at(message.token).flow;
   if (flow != core::kNoFlow) flows.PrefetchAt(flow);
 }

@@ -1,9 +1,11 @@
-// LookAhead: begins to load the flows of requests that have arrived and are not handled yet.
+// LookAhead: begins to load the flows of requests that have arrived and are not handled yet, and
+// tells how long these are.
 //
 // Thread: loop. Of a hundred thousand flows the one that is wanted is hardly ever near the
 // processor, and a read has many requests; so while one is handled, the memory that the next ones
 // will need is on its way, first the places that tell where the flows are, then the flows. Nothing
-// depends on it: what it overlooks comes later, as it is needed.
+// depends on what is loaded: what is overlooked comes later, as it is needed. Sizes are those that
+// the connection's splitter would find.
 #ifndef NOWCALLS_ENGINE_LOOK_AHEAD_H_
 #define NOWCALLS_ENGINE_LOOK_AHEAD_H_
 
@@ -20,9 +22,9 @@ class LookAhead {
  public:
   explicit LookAhead(const core::Core& core) : core_(core) {}
 
-  // The size of the message that `input` begins with, which is handled next; 0 if it is not all
-  // there, longer than 1 KiB, or not looked at. `input` goes on behind the message of the call
-  // before, unless that returned 0.
+  // The size of the message that `input` begins with, which is handled next; 0 if the connection's
+  // splitter has to tell: it is not all there, longer than 1 KiB, or flows are few. `input` goes on
+  // behind the message of the call before, unless that returned 0. REQUIRES: a message begins.
   size_t Next(std::string_view input) {
     if (next_ == known_) {
       if (!core_.flows().many()) return 0;  // The one that is wanted is near.
@@ -41,7 +43,7 @@ class LookAhead {
 
   struct Message {
     size_t size;
-    FlowId flow;            // That is acquired; 0: none.
+    int64_t flow;           // That is acquired; 0: none.
     core::TokenSlot token;  // That is released; kNoToken: none.
   };
 
@@ -55,7 +57,7 @@ class LookAhead {
   size_t next_ = 0;    // The first that is not handled.
   size_t loaded_ = 0;  // The flows of all before it are on their way.
   size_t known_ = 0;
-  std::array<Message, kMessagesMax> messages_;
+  std::array<Message, kMessagesMax> messages_;  // Those before known_ have values.
 };
 
 }  // namespace nowcalls::engine

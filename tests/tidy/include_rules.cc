@@ -49,6 +49,7 @@ const std::vector<ThirdParty>& ThirdParties() {
       {"toml++/", {"server"}},
       {"doctest/", {}},
       {"benchmark/", {}},
+      {"sanitizer/", {"base"}},
   };
   return libraries;
 }

@@ -53,28 +53,15 @@ TEST_CASE("what the memory is for is made in it, and ended") {
   CHECK(shared.use_count() == 1);
 }
 
-TEST_CASE("large memory is a whole number of huge pages; the smallest is just memory") {
-  const auto aligned = [](const Memory& memory) {
-    return reinterpret_cast<uintptr_t>(memory.get()) % kHugePageBytes == 0;
-  };
-  const Memory half = AllocatePopulated(kHugePageBytes / 2, 1);
-  CHECK(aligned(half));
-  CHECK(IsThere(static_cast<char*>(half.get()), kHugePageBytes));
-  const Memory more = AllocatePopulated(kHugePageBytes + 1, 64);
-  CHECK(aligned(more));
-  CHECK(IsThere(static_cast<char*>(more.get()), 2 * kHugePageBytes));
-  const Memory small = AllocatePopulated(1, 1);
-  *static_cast<char*>(small.get()) = 'c';
+TEST_CASE("less than a page, or nothing, is just memory") {
+  PopulatePages(nullptr, 0);
+  char bytes[3] = {'a', 'b', 'c'};
+  PopulatePages(bytes, sizeof(bytes));
+  CHECK(bytes[2] == 'c');
   PopulatedVector<int> none;
   none.reserve(0);
   none.push_back(7);
   CHECK(none[0] == 7);
-}
-
-TEST_CASE("memory that is asked for untouched is") {
-  const Memory memory = AllocateUntouched(kLarge, 4096);
-  CHECK(reinterpret_cast<uintptr_t>(memory.get()) % 4096 == 0);
-  CHECK_FALSE(IsThere(static_cast<char*>(memory.get()), kLarge));
 }
 
 }  // namespace

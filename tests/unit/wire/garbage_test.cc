@@ -124,14 +124,20 @@ struct Seen {
   int answers = 0;
 };
 
-// Who looks ahead sees the flow that the decoder will find.
+// Who looks ahead sees the flow or token that the decoder will find.
 void TrySubjectAhead(std::string_view message, const Envelope& envelope, Seen* seen) {
-  const bool acquire = envelope.method == Method::kAcquire && !envelope.notification;
-  AcquireParams params;
+  if (envelope.notification) return;
   RequestError error;
-  if (!acquire || !DecodeAcquire(envelope.params, &params, &error)) return;
-  ++seen->acquires;
-  CHECK(SubjectAhead(message).flow == params.flow_id);
+  AcquireParams params;
+  if (envelope.method == Method::kAcquire && DecodeAcquire(envelope.params, &params, &error)) {
+    ++seen->acquires;
+    CHECK(SubjectAhead(message).flow == params.flow_id);
+  }
+  TokenParams token;
+  if (envelope.method == Method::kRelease &&
+      DecodeToken(Method::kRelease, envelope.params, &token, &error)) {
+    CHECK(SubjectAhead(message).token == token.token_id);
+  }
 }
 
 void TryMessage(std::string_view message, Seen* seen) {

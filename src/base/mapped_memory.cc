@@ -1,0 +1,68 @@
+#include "base/mapped_memory.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <new>
+
+#include "base/populated_memory.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
+namespace nowcalls {
+namespace {
+
+char* Map(size_t bytes) {
+  void* const begin =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (begin == MAP_FAILED) throw std::bad_alloc();
+  return static_cast<char*>(begin);
+}
+
+void UnmapIfAny(char* begin, size_t bytes) {
+  if (bytes > 0) munmap(begin, bytes);
+}
+
+// What is only pointed to from here is no leak: the sanitizer looks at what malloc gave by itself.
+void Register([[maybe_unused]] void* begin, [[maybe_unused]] size_t bytes) {
+#ifdef __SANITIZE_ADDRESS__
+  __lsan_register_root_region(begin, bytes);
+#endif
+}
+
+void Unregister([[maybe_unused]] void* begin, [[maybe_unused]] size_t bytes) {
+#ifdef __SANITIZE_ADDRESS__
+  __lsan_unregister_root_region(begin, bytes);
+#endif
+}
+
+}  // namespace
+
+void MappedMemory::Unmap::operator()(void* begin) const {
+  Unregister(begin, bytes);
+  munmap(begin, bytes);
+}
+
+MappedMemory MappedMemory::Untouched(size_t bytes) {
+  char* const begin = Map(bytes);
+  Register(begin, bytes);
+  return {begin, bytes};
+}
+
+// Of a huge page more than is wanted, what lies before and behind is given back.
+MappedMemory MappedMemory::OnHugePages(size_t bytes) {
+  const size_t whole = (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  char* const mapped = Map(whole + kHugePageBytes);
+  const size_t before = -reinterpret_cast<uintptr_t>(mapped) % kHugePageBytes;
+  char* const begin = mapped + before;
+  UnmapIfAny(mapped, before);
+  UnmapIfAny(begin + whole, kHugePageBytes - before);
+  madvise(begin, whole, MADV_HUGEPAGE);
+  PopulatePages(begin, whole);
+  Register(begin, whole);
+  return {begin, whole};
+}
+
+}  // namespace nowcalls

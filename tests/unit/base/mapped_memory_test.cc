@@ -1,0 +1,64 @@
+#include "base/mapped_memory.h"
+
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace nowcalls {
+namespace {
+
+constexpr size_t kHuge = MappedMemory::kHugePageBytes;
+
+// How many of the pages are there; -1: some are not mapped at all.
+int PagesThere(const MappedMemory& memory, size_t bytes) {
+  std::vector<unsigned char> pages(bytes / static_cast<size_t>(sysconf(_SC_PAGESIZE)));
+  if (mincore(memory.data(), bytes, pages.data()) != 0) return -1;
+  return static_cast<int>(
+      std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return page % 2 == 1; }));
+}
+
+int Pages(size_t bytes) {
+  return static_cast<int>(bytes / static_cast<size_t>(sysconf(_SC_PAGESIZE)));
+}
+
+TEST_CASE("mapped memory begins a page, with zeros, and none is touched") {
+  const MappedMemory memory = MappedMemory::Untouched(3 * kHuge);
+  CHECK(reinterpret_cast<uintptr_t>(memory.data()) % 4096 == 0);
+  CHECK(PagesThere(memory, 3 * kHuge) == 0);
+  const char* const bytes = static_cast<const char*>(memory.data());
+  CHECK(std::all_of(bytes, bytes + 3 * kHuge, [](char byte) { return byte == 0; }));
+}
+
+TEST_CASE("memory on huge pages is a whole number of them, all there, and unmapped at the end") {
+  for (const size_t bytes : {size_t{1}, kHuge - 1, kHuge, kHuge + 1, 5 * kHuge}) {
+    CAPTURE(bytes);
+    const size_t whole = (bytes + kHuge - 1) / kHuge * kHuge;
+    MappedMemory memory = MappedMemory::OnHugePages(bytes);
+    CHECK(reinterpret_cast<uintptr_t>(memory.data()) % kHuge == 0);
+    CHECK(PagesThere(memory, whole) == Pages(whole));
+    char* const begin = static_cast<char*>(memory.data());
+    std::fill(begin, begin + whole, 'x');
+    const MappedMemory moved = std::move(memory);
+    CHECK(moved.data() == begin);
+    CHECK(memory.data() ==
+          nullptr);  // NOLINT(bugprone-use-after-move): that it is empty is tested.
+  }
+}
+
+TEST_CASE("what was mapped is gone with its object") {
+  void* begin = nullptr;
+  {
+    const MappedMemory memory = MappedMemory::OnHugePages(kHuge);
+    begin = memory.data();
+  }
+  unsigned char page = 0;
+  CHECK(mincore(begin, 1, &page) != 0);
+}
+
+}  // namespace
+}  // namespace nowcalls
