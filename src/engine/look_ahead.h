@@ -20,6 +20,7 @@ namespace nowcalls::engine {
 
 class LookAhead {
  public:
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): messages_ costs, and nobody reads it.
   explicit LookAhead(const core::Core& core) : core_(core) {}
 
   // The size of the message that `input` begins with, which is handled next; 0 if the connection's
