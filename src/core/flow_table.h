@@ -102,8 +102,8 @@ struct Namespace {
 
 class FlowTable {
  public:
-  // `hash_key` spreads flow ids, which are often consecutive. Whoever loads rules chooses them; to
-  // make the server slow that way would be the least they can do.
+  // `hash_key` spreads flow ids, which are often consecutive. It need not stop those who would
+  // choose ids that fall together: they load rules, and so can refuse every call anyway.
   explicit FlowTable(const std::array<uint64_t, 2>& hash_key) : hash_key_(hash_key) {}
 
   // kNoFlow if there is none.

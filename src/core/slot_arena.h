@@ -2,8 +2,8 @@
 //
 // Thread: loop. Memory comes in chunks, for ever; slots are reused. The first chunk gets its pages
 // as they are touched, so that who has few objects needs little; the next ones lie on huge pages
-// (base/mapped_memory.h), so chunks are whole ones of 2 MiB. Chunks begin a page: objects whose
-// size is a power of two, up to that of a page, each lie on one.
+// (base/mapped_memory.h) if they fill one at least. Chunks begin a page: objects whose size is a
+// power of two, up to that of a page, each lie on one.
 #ifndef NOWCALLS_CORE_SLOT_ARENA_H_
 #define NOWCALLS_CORE_SLOT_ARENA_H_
 
@@ -50,8 +50,9 @@ class SlotArena {
  private:
   T* Chunk(Slot slot) const { return static_cast<T*>(chunks_[slot / kChunk].data()); }
   void AddChunk() {
-    const auto map = chunks_.empty() ? MappedMemory::Untouched : MappedMemory::OnHugePages;
-    chunks_.push_back(map(kChunk * sizeof(T)));
+    constexpr size_t kBytes = kChunk * sizeof(T);
+    const bool huge = !chunks_.empty() && kBytes >= MappedMemory::kHugePageBytes;
+    chunks_.push_back(huge ? MappedMemory::OnHugePages(kBytes) : MappedMemory::Untouched(kBytes));
   }
 
   std::vector<MappedMemory> chunks_;
