@@ -38,12 +38,19 @@ void Unregister([[maybe_unused]] void* begin, [[maybe_unused]] size_t bytes) {
 #endif
 }
 
-}  // namespace
-
-void MappedMemory::Unmap::operator()(void* begin) const {
+void Return(void* begin, size_t bytes) {
   Unregister(begin, bytes);
   munmap(begin, bytes);
 }
+
+size_t WholeHugePages(size_t bytes) {
+  constexpr size_t kPage = MappedMemory::kHugePageBytes;
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+}  // namespace
+
+void MappedMemory::Unmap::operator()(void* begin) const { Return(begin, bytes); }
 
 MappedMemory MappedMemory::Untouched(size_t bytes) {
   char* const begin = Map(bytes);
@@ -51,18 +58,25 @@ MappedMemory MappedMemory::Untouched(size_t bytes) {
   return {begin, bytes};
 }
 
-// Of a huge page more than is wanted, what lies before and behind is given back.
 MappedMemory MappedMemory::OnHugePages(size_t bytes) {
-  const size_t whole = (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
-  char* const mapped = Map(whole + kHugePageBytes);
-  const size_t before = -reinterpret_cast<uintptr_t>(mapped) % kHugePageBytes;
+  return {MapHugePages(bytes), WholeHugePages(bytes)};
+}
+
+// Of a huge page more than is wanted, what lies before and behind is given back.
+void* MapHugePages(size_t bytes) {
+  constexpr size_t kPage = MappedMemory::kHugePageBytes;
+  const size_t whole = WholeHugePages(bytes);
+  char* const mapped = Map(whole + kPage);
+  const size_t before = -reinterpret_cast<uintptr_t>(mapped) % kPage;
   char* const begin = mapped + before;
   UnmapIfAny(mapped, before);
-  UnmapIfAny(begin + whole, kHugePageBytes - before);
+  UnmapIfAny(begin + whole, kPage - before);
   madvise(begin, whole, MADV_HUGEPAGE);
   PopulatePages(begin, whole);
   Register(begin, whole);
-  return {begin, whole};
+  return begin;
 }
+
+void UnmapHugePages(void* begin, size_t bytes) { Return(begin, WholeHugePages(bytes)); }
 
 }  // namespace nowcalls

@@ -10,6 +10,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
+
+#include "base/populated_memory.h"
 
 namespace nowcalls {
 
@@ -35,6 +38,39 @@ class MappedMemory {
 
   std::unique_ptr<void, Unmap> mapped_;
 };
+
+// As OnHugePages, for who gives them back with as many bytes.
+void* MapHugePages(size_t bytes);
+void UnmapHugePages(void* begin, size_t bytes);
+
+// PopulatingAllocator, on huge pages what fills half of one at least. For what is looked at here
+// and there.
+template <typename T>
+struct HugePageAllocator {
+  using value_type = T;
+
+  HugePageAllocator() = default;
+  template <typename U>
+  HugePageAllocator(const HugePageAllocator<U>&) {}  // NOLINT(google-explicit-constructor)
+
+  T* allocate(size_t count) {
+    if (!IsLarge(count)) return PopulatingAllocator<T>().allocate(count);
+    return static_cast<T*>(MapHugePages(count * sizeof(T)));
+  }
+  void deallocate(T* memory, size_t count) {
+    if (!IsLarge(count)) return PopulatingAllocator<T>().deallocate(memory, count);
+    UnmapHugePages(memory, count * sizeof(T));
+  }
+  bool operator==(const HugePageAllocator&) const { return true; }
+
+ private:
+  static bool IsLarge(size_t count) {
+    return count >= MappedMemory::kHugePageBytes / 2 / sizeof(T);
+  }
+};
+
+template <typename T>
+using HugePageVector = std::vector<T, HugePageAllocator<T>>;
 
 }  // namespace nowcalls
 

@@ -58,7 +58,7 @@ void SlotTable::Reserve(size_t slots) {
 }
 
 void SlotTable::Resize(size_t size) {
-  PopulatedVector<Entry> old(size);
+  HugePageVector<Entry> old(size);
   old.swap(entries_);
   for (const Entry& entry : old) {
     if (entry.slot != kNoSlot) Place(entry);

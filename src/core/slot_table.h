@@ -2,15 +2,15 @@
 //
 // Thread: loop. Open addressing; an entry is 8 bytes, eight to a cache line, and does not have the
 // key: whoever looks compares it, at the slot, which is wanted then anyway. A table grows when 3/4
-// of the entries are used, and never shrinks. Hashes must be evenly distributed, whatever keys a
-// peer may choose.
+// of the entries are used, and never shrinks; from 131,072 entries on they lie on huge pages.
+// Hashes must be evenly distributed, whatever keys a peer may choose.
 #ifndef NOWCALLS_CORE_SLOT_TABLE_H_
 #define NOWCALLS_CORE_SLOT_TABLE_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "base/populated_memory.h"
+#include "base/mapped_memory.h"
 #include "base/prefetch.h"
 
 namespace nowcalls::core {
@@ -63,7 +63,7 @@ class SlotTable {
   void Place(const Entry& entry);
   void Resize(size_t size);
 
-  PopulatedVector<Entry> entries_;  // More than are used.
+  HugePageVector<Entry> entries_;  // More than are used.
   size_t used_ = 0;
 };
 
