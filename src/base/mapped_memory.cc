@@ -7,7 +7,16 @@
 
 #include "base/populated_memory.h"
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef __SANITIZE_ADDRESS__  // GCC's.
+#define NOWCALLS_FINDS_LEAKS
+#endif
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)  // Clang's.
+#define NOWCALLS_FINDS_LEAKS
+#endif
+#endif
+
+#ifdef NOWCALLS_FINDS_LEAKS
 #include <sanitizer/lsan_interface.h>
 #endif
 
@@ -27,13 +36,13 @@ void UnmapIfAny(char* begin, size_t bytes) {
 
 // What is only pointed to from here is no leak: the sanitizer looks at what malloc gave by itself.
 void Register([[maybe_unused]] void* begin, [[maybe_unused]] size_t bytes) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef NOWCALLS_FINDS_LEAKS
   __lsan_register_root_region(begin, bytes);
 #endif
 }
 
 void Unregister([[maybe_unused]] void* begin, [[maybe_unused]] size_t bytes) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef NOWCALLS_FINDS_LEAKS
   __lsan_unregister_root_region(begin, bytes);
 #endif
 }

@@ -4,13 +4,12 @@
 // most, and each look beyond is a walk through the page tables first. What is larger than that and
 // is looked at here and there lies better on pages of 2 MiB, which the system gives or not
 // (/sys/kernel/mm/transparent_hugepage/enabled). They are asked for only where that was measured:
-// with the tables that a start fills it took longer (src/README.md).
+// with the tables that a start fills with tokens it took longer (src/README.md).
 #ifndef NOWCALLS_BASE_MAPPED_MEMORY_H_
 #define NOWCALLS_BASE_MAPPED_MEMORY_H_
 
 #include <cstddef>
 #include <memory>
-#include <vector>
 
 #include "base/populated_memory.h"
 
@@ -22,7 +21,8 @@ class MappedMemory {
 
   // Zeros, whose pages come with their first touch. Throws std::bad_alloc, as OnHugePages does.
   static MappedMemory Untouched(size_t bytes);
-  // All of it is there; on huge pages if there are any, and a whole number of them in any case.
+  // All of it is there, as PopulatePages can have it; on huge pages if there are any, and a whole
+  // number of them in any case.
   static MappedMemory OnHugePages(size_t bytes);
 
   // At the beginning of a page.
@@ -68,9 +68,6 @@ struct HugePageAllocator {
     return count >= MappedMemory::kHugePageBytes / 2 / sizeof(T);
   }
 };
-
-template <typename T>
-using HugePageVector = std::vector<T, HugePageAllocator<T>>;
 
 }  // namespace nowcalls
 

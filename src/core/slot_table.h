@@ -2,15 +2,17 @@
 //
 // Thread: loop. Open addressing; an entry is 8 bytes, eight to a cache line, and does not have the
 // key: whoever looks compares it, at the slot, which is wanted then anyway. A table grows when 3/4
-// of the entries are used, and never shrinks; from 131,072 entries on they lie on huge pages.
-// Hashes must be evenly distributed, whatever keys a peer may choose.
+// of the entries are used, and never shrinks. Hashes must be evenly distributed, whatever keys a
+// peer may choose.
 #ifndef NOWCALLS_CORE_SLOT_TABLE_H_
 #define NOWCALLS_CORE_SLOT_TABLE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "base/mapped_memory.h"
+#include "base/populated_memory.h"
 #include "base/prefetch.h"
 
 namespace nowcalls::core {
@@ -18,7 +20,8 @@ namespace nowcalls::core {
 using Slot = uint32_t;
 inline constexpr Slot kNoSlot = UINT32_MAX;
 
-class SlotTable {
+template <template <typename> typename Allocator>
+class BasicSlotTable {
  public:
   // REQUIRES: the slot is not in the table. Moves all entries when the table is full.
   void Insert(uint32_t hash, Slot slot);
@@ -63,9 +66,16 @@ class SlotTable {
   void Place(const Entry& entry);
   void Resize(size_t size);
 
-  HugePageVector<Entry> entries_;  // More than are used.
+  std::vector<Entry, Allocator<Entry>> entries_;  // More than are used.
   size_t used_ = 0;
 };
+
+extern template class BasicSlotTable<PopulatingAllocator>;
+extern template class BasicSlotTable<HugePageAllocator>;
+
+using SlotTable = BasicSlotTable<PopulatingAllocator>;
+// For one that may be large, and that every request looks at.
+using HugeSlotTable = BasicSlotTable<HugePageAllocator>;
 
 }  // namespace nowcalls::core
 

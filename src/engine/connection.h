@@ -64,7 +64,7 @@ struct Connection {
 
   core::SessionSlot session = core::kNoSession;
 
-  wire::MessageSplitter splitter = wire::MessageSplitter();
+  wire::MessageSplitter splitter = wire::RequestSplitter();
   // Bytes of a message that is not complete, or not taken yet, behind `input_taken` that are.
   wire::OutputBuffer input;
   size_t input_taken = 0;

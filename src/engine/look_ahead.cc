@@ -15,7 +15,7 @@ void LookAhead::Look(std::string_view input) {
   const std::string_view near = input.substr(0, kBytesMax);
   next_ = loaded_ = known_ = 0;
   size_t seen = 0;
-  wire::MessageSplitter splitter;
+  wire::MessageSplitter splitter = wire::RequestSplitter();
   while (known_ < kMessagesMax) {
     Message& message = messages_[known_];
     const std::string_view rest = near.substr(seen);

@@ -1,5 +1,5 @@
-// LookAhead: begins to load the flows of requests that have arrived and are not handled yet, and
-// tells how long these are.
+// LookAhead: begins to load the flows of acquires, and of releases of recent tokens, that have
+// arrived and are not handled yet, and tells how long these requests are.
 //
 // Thread: loop. Of a hundred thousand flows the one that is wanted is hardly ever near the
 // processor, and a read has many requests; so while one is handled, the memory that the next ones
@@ -24,8 +24,9 @@ class LookAhead {
   explicit LookAhead(const core::Core& core) : core_(core) {}
 
   // The size of the message that `input` begins with, which is handled next; 0 if the connection's
-  // splitter has to tell: it is not all there, longer than 1 KiB, or flows are few. `input` goes on
-  // behind the message of the call before, unless that returned 0. REQUIRES: a message begins.
+  // splitter has to tell: it is not all there, longer than 1 KiB or not allowed, or flows are few.
+  // `input` goes on behind the message of the call before, unless that returned 0. REQUIRES: a
+  // message begins.
   size_t Next(std::string_view input) {
     if (next_ == known_) {
       if (!core_.flows().many()) return 0;  // The one that is wanted is near.
@@ -45,7 +46,7 @@ class LookAhead {
   struct Message {
     size_t size;
     int64_t flow;           // That is acquired; 0: none.
-    core::TokenSlot token;  // That is released; kNoToken: none.
+    core::TokenSlot token;  // That may be released, if it is recent; kNoToken: none.
   };
 
   void Look(std::string_view input);

@@ -21,8 +21,8 @@ class MessageSplitter {
  public:
   enum class Outcome { kMessage, kIncomplete, kInvalid };
 
-  // `bytes_max` and `elements_max` bound one message (servers keep the defaults; a client accepts
-  // larger answers). REQUIRES: elements_max < 2^31.
+  // `bytes_max` and `elements_max` bound one message (a client accepts larger answers than the
+  // defaults). REQUIRES: elements_max < 2^31.
   explicit MessageSplitter(size_t bytes_max = kMessageBytesMax,
                            uint32_t elements_max = kElementsMax)
       : bytes_max_(bytes_max), elements_max_(elements_max) {}
@@ -69,6 +69,9 @@ class MessageSplitter {
   Fault fault_ = Fault::kNone;
   uint64_t fault_detail_ = 0;
 };
+
+// With the limits of a server, wherever it splits.
+inline MessageSplitter RequestSplitter() { return MessageSplitter(); }
 
 }  // namespace nowcalls::wire
 

@@ -62,12 +62,14 @@ TEST_CASE("what was mapped is gone with its object") {
 
 bool BeginsHugePage(const void* begin) { return reinterpret_cast<uintptr_t>(begin) % kHuge == 0; }
 
+using Vector = std::vector<uint64_t, HugePageAllocator<uint64_t>>;
+
 TEST_CASE("a vector lies on huge pages if it fills half of one, and goes on and off them") {
-  HugePageVector<uint64_t> values;
+  Vector values;
   constexpr size_t kHalf = kHuge / 2 / sizeof(uint64_t);
   values.reserve(kHalf);
   CHECK(BeginsHugePage(values.data()));
-  for (uint64_t i = 0; i < 5 * kHalf; ++i) values.push_back(i);  // Moves twice.
+  for (uint64_t i = 0; i < 5 * kHalf; ++i) values.push_back(i);  // Moves three times.
   CHECK(BeginsHugePage(values.data()));
   for (uint64_t i = 0; i < values.size(); ++i) {
     if (values[i] != i) FAIL("value " << i << " is " << values[i]);
@@ -75,7 +77,7 @@ TEST_CASE("a vector lies on huge pages if it fills half of one, and goes on and 
   void* const large = values.data();
   values.resize(3);
   values.shrink_to_fit();
-  CHECK(values == HugePageVector<uint64_t>{0, 1, 2});
+  CHECK(values == Vector{0, 1, 2});
   unsigned char page = 0;
   CHECK(mincore(large, 1, &page) != 0);
 }

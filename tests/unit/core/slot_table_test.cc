@@ -68,8 +68,9 @@ TEST_CASE("slots under the same hash are told apart by whoever looks") {
   CHECK(table.Find(7, [](Slot slot) { return slot == 2; }) == 2);
 }
 
+template <typename Table>
 void ReserveAndFill(Slot slots) {
-  SlotTable table;
+  Table table;
   const auto hash_of = [](Slot slot) { return static_cast<uint32_t>(MixBits(slot)); };
   table.Reserve(0);
   CHECK(table.MemoryBytes() == 0);
@@ -90,9 +91,10 @@ void ReserveAndFill(Slot slots) {
 }
 
 TEST_CASE("room that is reserved in a table spares growing, and moves what is there") {
-  for (const Slot slots : {Slot{10'000}, Slot{100'000}}) {  // The latter's is on huge pages.
+  for (const Slot slots : {Slot{10'000}, Slot{100'000}}) {  // On huge pages the latter's only.
     CAPTURE(slots);
-    ReserveAndFill(slots);
+    ReserveAndFill<SlotTable>(slots);
+    ReserveAndFill<HugeSlotTable>(slots);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,17 +15,21 @@ namespace {
 
 using testing::AcquireRequest;
 using testing::EngineHarness;
+using testing::HelloRequest;
 using testing::PlainRequest;
 using testing::TokenRequest;
 using wire::Method;
 
 struct ManyFlows {
   static constexpr int64_t kFlows = core::kTableSizes.many_flows;
+  static constexpr double kLevel = 10'000;
 
-  ManyFlows() : h({}, Rules()) { REQUIRE(h.core().flows().many()); }
+  explicit ManyFlows(const Limits& limits = Limits()) : h(limits, Rules()) {
+    REQUIRE(h.core().flows().many());
+  }
   static std::vector<testing::RuleOptions> Rules() {
     std::vector<testing::RuleOptions> rules;
-    for (int64_t flow = 1; flow <= kFlows; ++flow) rules.push_back({.flow = flow, .count = 1});
+    for (int64_t flow = 1; flow <= kFlows; ++flow) rules.push_back({.flow = flow, .count = kLevel});
     return rules;
   }
   // What Next says to each of the messages that `input` begins with, until it says nothing.
@@ -72,7 +77,7 @@ TEST_CASE("with few flows nobody looks ahead") {
   CHECK(ahead.Next(AcquireRequest(1, 1)) == 0);
 }
 
-TEST_CASE("tokens that are released are seen ahead, those that are not there too") {
+TEST_CASE("releases are answered alike, also of tokens that end after they were looked at") {
   ManyFlows many;
   const ConnectionId c = many.h.Connect();
   std::string requests;
@@ -109,20 +114,108 @@ TEST_CASE("tokens that are released are seen ahead, those that are not there too
   CHECK(many.h.core().tokens().size() == 0);
 }
 
-TEST_CASE("with many flows each request is answered as with few") {
+// What a look sees, and more, with messages that it does not.
+struct Requests {
+  Requests() {
+    for (uint32_t i = 0; i < 20; ++i) Add(AcquireRequest(100 + i, 1 + i * 7), 100 + i);
+    for (uint32_t i = 0; i < 20; ++i) Add(PlainRequest(200 + i, Method::kPing), 200 + i);
+    // Refused, and too long to be looked at.
+    Add(HelloRequest(300, "default", std::string(1200, 'x')), 300);
+    for (uint32_t i = 0; i < 20; ++i) Add(AcquireRequest(400 + i, 1 + i * 11), 400 + i);
+  }
+  void Add(const std::string& request, uint32_t id) {
+    bytes += request;
+    ids.insert(id);
+  }
+
+  std::string bytes;
+  std::set<uint32_t> ids;
+};
+
+// Answers that wait for no commit come before others.
+std::set<uint32_t> TakeIdSet(EngineHarness* h, ConnectionId c) {
+  const std::vector<uint32_t> ids = h->TakeIds(c);
+  const std::set<uint32_t> set(ids.begin(), ids.end());
+  CHECK(set.size() == ids.size());
+  return set;
+}
+
+TEST_CASE("with many flows requests are answered as with few, byte by byte, too") {
+  const Requests requests;
+  std::string expected;
+  {
+    std::vector<testing::RuleOptions> rules = ManyFlows::Rules();
+    rules.resize(static_cast<size_t>(ManyFlows::kFlows) / 2);
+    EngineHarness few({}, rules);
+    REQUIRE_FALSE(few.core().flows().many());
+    const ConnectionId c = few.Connect();
+    few.Send(c, requests.bytes);
+    few.Settle();
+    expected = few.driver().socket(c).written;
+    CHECK(TakeIdSet(&few, c) == requests.ids);
+  }
+  ManyFlows whole;
+  const ConnectionId c = whole.h.Connect();
+  whole.h.Send(c, requests.bytes);
+  whole.h.Settle();
+  CHECK((whole.h.driver().socket(c).written == expected));
+  ManyFlows bytes;
+  const ConnectionId d = bytes.h.Connect();
+  for (const char& byte : requests.bytes) bytes.h.Send(d, {&byte, 1});
+  bytes.h.Settle();
+  CHECK((bytes.h.driver().socket(d).written == expected));
+}
+
+TEST_CASE("with many flows requests that are cut anywhere are answered") {
+  const Requests requests;
   ManyFlows many;
-  EngineHarness& h = many.h;
-  const ConnectionId c = h.Connect();
+  const ConnectionId c = many.h.Connect();
+  for (size_t cut = 1; cut < requests.bytes.size(); ++cut) {
+    CAPTURE(cut);
+    many.h.Send(c, requests.bytes.substr(0, cut));
+    many.h.Send(c, requests.bytes.substr(cut));
+    many.h.Settle();
+    if (TakeIdSet(&many.h, c) != requests.ids) FAIL("answers are missing");
+  }
+  CHECK(many.h.core().tokens().size() == 40 * (requests.bytes.size() - 1));
+}
+
+TEST_CASE("with many flows a connection that has to wait goes on where it was") {
+  Limits limits;
+  limits.requests_in_flight_max = 8;
+  ManyFlows many(limits);
+  const ConnectionId c = many.h.Connect();
   std::string requests;
   std::vector<uint32_t> ids;
-  for (uint32_t i = 0; i < 40; ++i) {
+  for (uint32_t i = 0; i < 100; ++i) {
     ids.push_back(100 + i);
-    requests += AcquireRequest(ids.back(), 1 + i * ManyFlows::kFlows / 40);
+    requests += AcquireRequest(ids.back(), 1 + i);
   }
-  h.Send(c, requests);
-  h.Settle();
-  CHECK(h.TakeIds(c) == ids);
-  CHECK(h.core().tokens().size() == 40);
+  many.h.Send(c, requests);
+  CHECK(many.h.core().tokens().size() == 8);
+  many.h.Settle();
+  CHECK(many.h.TakeIds(c) == ids);
+  CHECK(many.h.core().tokens().size() == 100);
+}
+
+TEST_CASE("with many flows what is no request is refused, and all before it answered") {
+  for (const std::string& wrong :
+       {std::string("GET / HTTP/1.1\r\n"), std::string("\x94\xc1"), std::string("\xdc\x00\x04")}) {
+    CAPTURE(wrong);
+    ManyFlows many;
+    const ConnectionId c = many.h.Connect();
+    std::string bytes;
+    std::vector<uint32_t> ids;
+    for (uint32_t i = 0; i < 40; ++i) {
+      ids.push_back(100 + i);
+      bytes += AcquireRequest(ids.back(), 1 + i);
+    }
+    many.h.Send(c, bytes + wrong + PlainRequest(1, Method::kPing));
+    many.h.Settle();
+    CHECK(many.h.TakeIds(c) == ids);
+    CHECK(many.h.driver().socket(c).closed);
+    CHECK(many.h.core().tokens().size() == 40);
+  }
 }
 
 }  // namespace

@@ -121,6 +121,7 @@ struct Seen {
   int envelopes = 0;
   int params = 0;
   int acquires = 0;
+  int releases = 0;
   int answers = 0;
 };
 
@@ -136,6 +137,7 @@ void TrySubjectAhead(std::string_view message, const Envelope& envelope, Seen* s
   TokenParams token;
   if (envelope.method == Method::kRelease &&
       DecodeToken(Method::kRelease, envelope.params, &token, &error)) {
+    ++seen->releases;
     CHECK(SubjectAhead(message).token == token.token_id);
   }
 }
@@ -194,6 +196,7 @@ TEST_CASE("random and damaged bytes are taken apart or refused, never believed")
   CHECK(seen.envelopes > 5'000);
   CHECK(seen.params > 1'000);
   CHECK(seen.acquires > 50);
+  CHECK(seen.releases > 50);
   CHECK(seen.answers > 1'000);
 }
 
