@@ -259,8 +259,9 @@ class Parser {
                         std::string("Requests of a connection that are in flight at most [16") +
                             (app == &app_ ? "; with --rate 1000]" : "]"),
                         1, kInFlightMax, &options_.in_flight);
-    app->add_flag("!--no-request-ids", options_.request_ids,
-                  "Acquires of a nowcalls server carry no request_id: none can be asked again");
+    app->add_flag_callback(
+        "--no-request-ids", [this] { options_.request_ids = false; },
+        "Acquires of a nowcalls server carry no request_id: none can be asked again");
   }
 
   void AddLoad() {

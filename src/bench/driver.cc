@@ -258,7 +258,8 @@ void Driver::Show() const {
     case Phase::kClosing: return;
     case Phase::kCounting: break;
   }
-  const int64_t counted_s = (MonotonicNs() - result_->load.begin_ns()) / kSecondNs;
+  const int64_t now_ns = MonotonicNs();
+  const int64_t counted_s = (now_ns - result_->load.begin_ns()) / kSecondNs;
   const int64_t end_ns = result_->load.end_ns();
   std::string line = std::to_string(counted_s);
   if (end_ns != Load::kNever) {
@@ -266,10 +267,12 @@ void Driver::Show() const {
   }
   line += " s";
   if (load_ && counted_s > 0) {
-    const SecondRow& second = result_->load.last_second();
+    const SecondRow& second = result_->load.LastSecond(now_ns);
     line += ": " + std::to_string(second.granted + second.released) + " operations/s, p99 " +
             std::to_string(second.p99_ns / 1000) + " us, " + std::to_string(second.refused) +
-            " refused, " + std::to_string(second.errors) + " errors";
+            " refused, " + std::to_string(second.errors) + " errors; " +
+            std::to_string(load_->in_flight()) + " in flight";
+    if (load_->waiting() > 0) line += ", " + std::to_string(load_->waiting()) + " wait to be sent";
   }
   plan_.show(line);
 }

@@ -79,8 +79,12 @@ class Recorder {
 
   // The interval's seconds until `now_ns`, once and at the end.
   std::vector<SecondRow> TakeSeconds(int64_t now_ns);
-  // The second that was completed last, for showing progress.
-  const SecondRow& last_second() const { return last_; }
+  // The second that was completed last before `now_ns`, also one without answers: for showing
+  // progress. REQUIRES: a time of MonotonicNs, as that of an answer.
+  const SecondRow& LastSecond(int64_t now_ns) {
+    Roll(now_ns);
+    return last_;
+  }
 
  private:
   bool InInterval(int64_t ns) const { return ns >= begin_ns_ && ns < end_ns_; }

@@ -47,8 +47,8 @@ TEST_CASE("nowcalls-bench-report draws every curve of both servers, and leaves n
   CAPTURE(page);
   CHECK(page.find("| - |") == std::string::npos);
   for (const char* name : {"throughput-in-flight", "p99-in-flight", "throughput-connections",
-                           "cpu-connections", "throughput-flows", "cpu-flows", "memory-a-session",
-                           "ready-tokens", "memory-tokens", "memory-a-token"}) {
+                           "cpu-connections", "throughput-flows", "cpu-flows", "memory-flows",
+                           "memory-a-session", "ready-tokens", "memory-tokens", "memory-a-token"}) {
     CAPTURE(name);
     CHECK(HasPicture(page, name));
     const std::string path = out + "/" + name;

@@ -70,7 +70,7 @@ class Measurer {
       for (Series& each : series) AddPoints(static_cast<double>(x), rounds, &each);
     }
     for (Series& each : series) measured_.plots.push_back(std::move(each.plot));
-    servers_ = {};
+    EndServers();
   }
 
   Values RunLoad(ContenderKind kind, std::vector<std::string> words) {
@@ -88,6 +88,9 @@ class Measurer {
     lab_->TakeRuns();
     return LoadValues(run);
   }
+
+  // The next load is of a server that has held nothing.
+  void EndServers() { servers_ = {}; }
 
   MeasuredCurves Take() { return std::move(measured_); }
 
@@ -208,10 +211,21 @@ void MeasureTokens(const CurveSizes& sizes, Lab* lab, Measurer* measurer) {
 void MeasureFlows(const CurveSizes& sizes, Measurer* measurer) {
   const Series throughput = ThroughputSeries(
       "throughput-flows", "Throughput by flows", "flows",
-      "Closed loop, 50 connections with 16 requests in flight each, which take the flows in turn.");
+      "Closed loop, 50 connections with 16 requests in flight each, which take the flows in turn. "
+      "Each point is of new servers.");
+  Series memory = throughput;
+  memory.key = std::string(kResidentBytes);
+  memory.divisor = kMiB;
+  memory.plot.name = "memory-flows";
+  memory.plot.title = "Memory by flows";
+  memory.plot.y_label = "resident, MiB";
+  memory.plot.text =
+      "The same runs: all that the server's process has at the end of the load. In nowcalls a flow "
+      "has a rule; in Redis it takes memory while it has members.";
   measurer->Measure<uint32_t>(
-      sizes.flows, {throughput, CpuSeries(throughput, "cpu-flows", "Server CPU by flows")},
+      sizes.flows, {throughput, CpuSeries(throughput, "cpu-flows", "Server CPU by flows"), memory},
       [measurer](ContenderKind kind, uint32_t flows) {
+        measurer->EndServers();
         return measurer->RunLoad(
             kind, {"--connections", "50", "--in-flight", "16", "--flows", std::to_string(flows)});
       });

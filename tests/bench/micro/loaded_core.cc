@@ -52,8 +52,6 @@ LoadedCore::LoadedCore(uint32_t flows, uint32_t live_tokens, bool request_ids)
     NOWCALLS_CHECK(hello.ok());
     sessions_.push_back(hello->session);
   }
-  // A flow allocates at the first end of one of its tokens; in a server that was long ago.
-  for (uint32_t flow = 1; flow <= flows; ++flow) Release(AcquireOf(flow));
   for (uint32_t i = 0; i < live_tokens; ++i) held_.push_back(Acquire());
 }
 

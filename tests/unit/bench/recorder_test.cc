@@ -45,9 +45,13 @@ TEST_CASE("every second has a row, also one without answers") {
   recorder->Count(0, 5 * kSecond);
   recorder->Granted(0, 100);
   recorder->Released(0, kSecond - 1);
-  CHECK(recorder->last_second().granted == 0);
+  CHECK(recorder->LastSecond(kSecond - 1).granted == 0);
+  CHECK(recorder->LastSecond(kSecond).granted == 1);
+  CHECK(recorder->LastSecond(2 * kSecond).granted == 0);  // No answer came.
   recorder->Granted(3 * kSecond, 3 * kSecond + 40);
-  CHECK(recorder->last_second().granted == 0);  // The third was empty.
+  CHECK(recorder->LastSecond(3 * kSecond + 50).granted == 0);  // The third was empty.
+  CHECK(recorder->LastSecond(4 * kSecond).granted == 1);
+  CHECK(recorder->LastSecond(5 * kSecond).granted == 1);  // Nothing is counted any more.
   const std::vector<SecondRow> seconds = recorder->TakeSeconds(9 * kSecond);
   REQUIRE(seconds.size() == 5);
   CHECK(seconds[0].granted == 1);
