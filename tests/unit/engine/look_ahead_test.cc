@@ -135,7 +135,7 @@ struct Requests {
 // Answers that wait for no commit come before others.
 std::set<uint32_t> TakeIdSet(EngineHarness* h, ConnectionId c) {
   const std::vector<uint32_t> ids = h->TakeIds(c);
-  const std::set<uint32_t> set(ids.begin(), ids.end());
+  std::set<uint32_t> set(ids.begin(), ids.end());
   CHECK(set.size() == ids.size());
   return set;
 }
@@ -199,8 +199,8 @@ TEST_CASE("with many flows a connection that has to wait goes on where it was") 
 }
 
 TEST_CASE("with many flows what is no request is refused, and all before it answered") {
-  for (const std::string& wrong :
-       {std::string("GET / HTTP/1.1\r\n"), std::string("\x94\xc1"), std::string("\xdc\x00\x04")}) {
+  for (const std::string& wrong : {std::string("GET / HTTP/1.1\r\n"), std::string("\x94\xc1"),
+                                   std::string("\xdc\x00\x04", 3)}) {
     CAPTURE(wrong);
     ManyFlows many;
     const ConnectionId c = many.h.Connect();
