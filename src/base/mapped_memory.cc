@@ -63,6 +63,7 @@ void MappedMemory::Unmap::operator()(void* begin) const { Return(begin, bytes); 
 
 MappedMemory MappedMemory::Untouched(size_t bytes) {
   char* const begin = Map(bytes);
+  madvise(begin, bytes, MADV_NOHUGEPAGE);
   Register(begin, bytes);
   return {begin, bytes};
 }

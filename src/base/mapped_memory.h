@@ -19,7 +19,8 @@ class MappedMemory {
  public:
   static constexpr size_t kHugePageBytes = size_t{2} * 1024 * 1024;
 
-  // Zeros, whose pages come with their first touch. Throws std::bad_alloc, as OnHugePages does.
+  // Zeros, whose pages come with their first touch, and are small also where the system gives huge
+  // ones unasked. Throws std::bad_alloc, as OnHugePages does.
   static MappedMemory Untouched(size_t bytes);
   // All of it is there, as PopulatePages can have it; on huge pages if there are any, and a whole
   // number of them in any case.

@@ -80,7 +80,7 @@ class Recorder {
   // The interval's seconds until `now_ns`, once and at the end.
   std::vector<SecondRow> TakeSeconds(int64_t now_ns);
   // The second that was completed last before `now_ns`, also one without answers: for showing
-  // progress. REQUIRES: a time of MonotonicNs, as that of an answer.
+  // progress. That with which the interval ends only TakeSeconds completes.
   const SecondRow& LastSecond(int64_t now_ns) {
     Roll(now_ns);
     return last_;

@@ -139,7 +139,8 @@ struct Counts {
 };
 
 // A compaction that is cut off by the end of its store throws away what it has written, and nobody
-// asks how closing that went.
+// asks how closing that went. Of others that is not told apart here: CheckAfterwards finds what is
+// lost.
 bool IsThrownAway(const Outcome& outcome) {
   return outcome.closing && outcome.call.starts_with("close ") && outcome.call.ends_with(".sst");
 }
