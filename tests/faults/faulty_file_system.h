@@ -51,9 +51,9 @@ struct Failure {
 
 // Whether a store may go on without a word after `call` failed, as nothing that it promised depends
 // on it: spares, RocksDB's notes of its options, files that nobody needs any more, zeros behind a
-// log that stay, the closing of a log, a manifest or a directory, which was synced, what is free,
-// for which spares look. Reads too (statistics, a second try), since what a store shows is
-// compared.
+// log that stay, the closing of a log, a manifest or a directory, which was synced, or of a table
+// to which nothing was written, which RocksDB deletes next; what is free, for which spares look.
+// Reads too (statistics, a second try), since what a store shows is compared.
 bool MayPass(const std::string& call);
 
 class FaultyFileSystem : public rocksdb::FileSystemWrapper {
