@@ -14,6 +14,7 @@
 #include "bench/open_files.h"
 #include "bench/plot.h"
 #include "support/process.h"
+#include "test_paths.h"
 
 namespace nowcalls::compare {
 namespace {

@@ -8,6 +8,7 @@
 #include "bench/contender.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
+#include "test_paths.h"
 
 namespace nowcalls::compare {
 namespace {

@@ -8,6 +8,7 @@
 #include "base/exit_codes.h"
 #include "base/text.h"
 #include "support/process.h"
+#include "test_paths.h"
 
 namespace nowcalls::compare {
 namespace {

@@ -11,6 +11,7 @@
 #include "support/poll_until.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
+#include "test_paths.h"
 
 namespace nowcalls::compare {
 namespace {

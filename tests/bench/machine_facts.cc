@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "bench/contender.h"
 #include "support/process.h"
+#include "test_paths.h"
 
 namespace nowcalls::compare {
 namespace {

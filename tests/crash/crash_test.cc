@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "crash/crash_loop.h"
 #include "support/process.h"
+#include "test_paths.h"
 
 namespace nowcalls::crash {
 namespace {

@@ -20,6 +20,7 @@
 #include "crash/load_client.h"
 #include "support/admin.h"
 #include "support/server_process.h"
+#include "test_paths.h"
 
 namespace nowcalls::crash {
 namespace {

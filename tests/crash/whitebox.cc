@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "faults/rocks_kill_points.h"
+#include "test_paths.h"
 
 namespace nowcalls::crash {
 namespace {

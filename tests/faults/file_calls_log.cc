@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shim/file_calls.h"
+#include "test_paths.h"
 
 namespace nowcalls::faults {
 namespace {

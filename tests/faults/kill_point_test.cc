@@ -9,6 +9,7 @@
 #include "faults/rocks_kill_points.h"
 #include "support/server_process.h"
 #include "support/temp_dir.h"
+#include "test_paths.h"
 
 namespace nowcalls::faults {
 namespace {

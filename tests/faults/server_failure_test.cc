@@ -20,6 +20,7 @@
 #include "support/admin.h"
 #include "support/server_process.h"
 #include "support/temp_dir.h"
+#include "test_paths.h"
 
 namespace nowcalls::faults {
 namespace {

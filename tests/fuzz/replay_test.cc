@@ -14,6 +14,7 @@
 #include "server/settings.h"
 #include "support/engine_harness.h"
 #include "support/process.h"
+#include "test_paths.h"
 
 namespace nowcalls::fuzz {
 namespace {

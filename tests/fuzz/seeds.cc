@@ -5,6 +5,7 @@
 #include "fuzz/wire_requests.h"
 #include "support/golden.h"
 #include "support/process.h"
+#include "test_paths.h"
 
 namespace nowcalls::fuzz {
 namespace {

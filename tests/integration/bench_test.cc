@@ -20,6 +20,7 @@
 #include "support/fake_server.h"
 #include "support/machine.h"
 #include "support/server_process.h"
+#include "test_paths.h"
 #include "wire/json.h"
 
 namespace nowcalls::testing {

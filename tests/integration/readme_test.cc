@@ -10,6 +10,7 @@
 #include "server/settings.h"
 #include "support/admin.h"
 #include "support/server_process.h"
+#include "test_paths.h"
 
 namespace nowcalls::testing {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "integration/calls.h"
 #include "support/server_process.h"
+#include "test_paths.h"
 
 namespace nowcalls::testing {
 namespace {

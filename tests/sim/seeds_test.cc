@@ -10,6 +10,7 @@
 
 #include "sim/seed_runner.h"
 #include "sim/simulation.h"
+#include "test_paths.h"
 
 namespace nowcalls::sim {
 namespace {

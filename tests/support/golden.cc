@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "base/hex.h"
+#include "test_paths.h"
 
 namespace nowcalls::testing {
 namespace {

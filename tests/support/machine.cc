@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "base/clock.h"
+#include "test_paths.h"
 
 namespace nowcalls::testing {
 

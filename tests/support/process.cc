@@ -16,6 +16,8 @@
 #include <string_view>
 #include <utility>
 
+#include "test_paths.h"
+
 namespace nowcalls::testing {
 namespace {
 

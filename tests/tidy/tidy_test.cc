@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "test_paths.h"
 #include "tidy/code_rules.h"
 #include "tidy/include_rules.h"
 #include "tidy/source_file.h"

@@ -12,6 +12,7 @@
 
 #include "support/engine_harness.h"
 #include "support/process.h"
+#include "test_paths.h"
 #include "wire/namespace_rows.h"
 
 namespace nowcalls::engine {

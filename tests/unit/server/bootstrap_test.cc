@@ -12,6 +12,7 @@
 #include "server/system.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
+#include "test_paths.h"
 
 namespace nowcalls::server {
 namespace {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/hex.h"
+#include "test_paths.h"
 #include "unit/wire/golden_vectors.h"
 #include "wire/client_messages.h"
 #include "wire/json.h"
