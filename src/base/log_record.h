@@ -1,0 +1,30 @@
+// What a log line is about, and the fields that stand beside its text in a JSON log.
+//
+// Thread: any; plain values.
+#ifndef NOWCALLS_BASE_LOG_RECORD_H_
+#define NOWCALLS_BASE_LOG_RECORD_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace nowcalls {
+
+// Decides how many lines of a kind a second are logged (server/log_limiter.h).
+enum class LogTopic : uint8_t {
+  kServer,  // What the server itself does. Never limited, so no peer may cause such a line at will.
+  kPeer,    // What one peer's behaviour alone caused.
+  kAct,     // What an administrator or a set of rules has changed.
+};
+
+// One field of a JSON log line, such as {"flow", "1001", true}.
+struct LogField {
+  const char* name;  // A literal: client, flow, namespace, peer, reason, token, ...
+  std::string value;
+  bool number = false;  // The value is printed without quotes. Token ids are strings.
+};
+using LogFields = std::vector<LogField>;
+
+}  // namespace nowcalls
+
+#endif  // NOWCALLS_BASE_LOG_RECORD_H_
