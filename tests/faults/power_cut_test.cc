@@ -34,7 +34,7 @@ struct Bounds {
   }
 };
 
-struct Counts {
+struct CutCounts {
   uint64_t points = 0;
   uint64_t cuts = 0;
   uint64_t lost = 0;  // Cuts that took the batch that was not acknowledged.
@@ -68,7 +68,7 @@ class Cutter {
     return fine;
   }
 
-  const Counts& counts() const { return counts_; }
+  const CutCounts& counts() const { return counts_; }
 
  private:
   bool CutAt(const Disk& disk, size_t point, const Bounds& bounds) {
@@ -102,7 +102,7 @@ class Cutter {
   Judge& judge_;
   const uint64_t seeds_;
   const uint64_t base_;
-  Counts counts_;
+  CutCounts counts_;
 };
 
 size_t CountOf(const std::vector<DiskChange>& changes, Kind kind, const std::string& suffix) {
@@ -133,7 +133,7 @@ SpareRenames SpareRenamesOf(const std::vector<DiskChange>& changes) {
 }
 
 void Report(const Cutter& cutter, const Judge& judge) {
-  const Counts& counts = cutter.counts();
+  const CutCounts& counts = cutter.counts();
   MESSAGE(counts.points, " points, ", counts.cuts, " power cuts, ", judge.images(),
           " different disks; the batch in flight was lost ", counts.lost, " times and kept ",
           counts.kept, "; at most ", counts.most, " batches were lost");

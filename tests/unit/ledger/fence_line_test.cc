@@ -15,8 +15,8 @@ namespace nowcalls::ledger {
 namespace {
 
 constexpr int64_t kMinuteMs = 60'000;
-constexpr int64_t kHourMs = 60 * kMinuteMs;
-constexpr int64_t kDayMs = 24 * kHourMs;
+constexpr int64_t kLineHourMs = 60 * kMinuteMs;
+constexpr int64_t kDayMs = 24 * kLineHourMs;
 constexpr int64_t kYearMs = 365 * kDayMs;
 constexpr int64_t kStartMs = kFenceLineFromMs + 300 * kDayMs;
 constexpr int64_t kGrantsPerMsMax = 2000;
@@ -219,10 +219,10 @@ TEST_CASE("where a clock was wrong fences go on far beyond what was found") {
   CHECK(FenceAfterGap(7, kDayMs, 3 * kDayMs) == 7 + kFencesSkippedBlindly + FencesIn(2 * kDayMs));
   CHECK(FenceAfterGap(7, kDayMs, 0) == 7 + kFencesSkippedBlindly);
   // An earlier clock was ahead, and the ledger is beyond the line.
-  CHECK(WallClockIsPlausible(kStartMs, kStartMs + kHourMs));
+  CHECK(WallClockIsPlausible(kStartMs, kStartMs + kLineHourMs));
   const uint64_t ahead = FenceLine(kStartMs + kYearMs);
-  CHECK(FenceAfterGap(ahead, kStartMs, kStartMs + kHourMs) ==
-        ahead + kFencesSkippedBlindly + FencesIn(kHourMs));
+  CHECK(FenceAfterGap(ahead, kStartMs, kStartMs + kLineHourMs) ==
+        ahead + kFencesSkippedBlindly + FencesIn(kLineHourMs));
 }
 
 TEST_CASE("the line stays below 2^53 for decades, and nothing goes beyond the greatest fence") {

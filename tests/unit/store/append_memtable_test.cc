@@ -19,7 +19,7 @@ namespace nowcalls::store {
 namespace {
 
 using testing::TempDir;
-using Rows = std::vector<std::pair<std::string, std::string>>;
+using RowList = std::vector<std::pair<std::string, std::string>>;
 
 rocksdb::Options OptionsWith(std::shared_ptr<rocksdb::MemTableRepFactory> memtable) {
   rocksdb::Options options;
@@ -48,8 +48,8 @@ class Database {
     return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(rocksdb::ReadOptions()));
   }
   // From the first key at or behind `from` on.
-  Rows Forward(const std::string& from) {
-    Rows rows;
+  RowList Forward(const std::string& from) {
+    RowList rows;
     const auto it = NewIterator();
     for (it->Seek(from); it->Valid(); it->Next()) {
       rows.emplace_back(it->key().ToString(), it->value().ToString());
@@ -57,8 +57,8 @@ class Database {
     return rows;
   }
   // From the last key at or before `from` back.
-  Rows Backward(const std::string& from) {
-    Rows rows;
+  RowList Backward(const std::string& from) {
+    RowList rows;
     const auto it = NewIterator();
     for (it->SeekForPrev(from); it->Valid(); it->Prev()) {
       rows.emplace_back(it->key().ToString(), it->value().ToString());
@@ -205,7 +205,7 @@ TEST_CASE("readers beside the writer see a prefix of what it wrote") {
   size_t rows = 0;
   bool ordered = true;
   while (rows < kKeys && ordered) {
-    const Rows seen = ours.Forward("");
+    const RowList seen = ours.Forward("");
     ordered = seen.size() >= rows;
     rows = seen.size();
     ordered &= rows == 0 || std::stoul(seen.back().first) == rows - 1;

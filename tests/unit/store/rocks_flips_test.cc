@@ -29,7 +29,7 @@ using testing::ReadFileToString;
 using testing::TempDir;
 using testing::WriteStringToFile;
 
-constexpr uint64_t kSeed = 4711;
+constexpr uint64_t kFlipSeed = 4711;
 constexpr uint64_t kFlipsByDefault = 400;
 constexpr uint64_t kFlipsOfAChild = 100;
 constexpr int64_t kChildMs = 4 * testing::kPatienceMs;  // Without one more flip.
@@ -37,15 +37,9 @@ constexpr int64_t kChildMs = 4 * testing::kPatienceMs;  // Without one more flip
 // One with a small log only, one with data files and several logs, one that was closed.
 constexpr int kLedgers = 3;
 
-RocksStoreOptions Synced() {
-  RocksStoreOptions options;
-  options.write_buffer_bytes = kTinyBufferBytes;
-  return options;
-}
-
 Dump MakeLedger(int which, const std::string& data_dir) {
   LedgerScript script(100 + static_cast<uint64_t>(which));
-  const auto store = RocksStore::Open(data_dir, Synced());
+  const auto store = RocksStore::Open(data_dir, SyncedOptions());
   REQUIRE(store.ok());
   CommitMany(&script, which == 0 ? 6 : 60, which == 0 ? 8 : 60, store->get());
   if (which == 2) REQUIRE((*store)->Close().ok());
@@ -77,7 +71,7 @@ std::vector<std::string> FilesOf(const std::string& data_dir) {
 // Flip `index`: every kind of file as often as the others, at a place that the seed chooses. What a
 // reader passes over, the zeros of a witness, is left alone.
 Flip FlipAt(uint64_t index, const std::vector<std::string>& data_dirs) {
-  Prng random(kSeed + index);
+  Prng random(kFlipSeed + index);
   Flip flip;
   flip.which = static_cast<int>(index % kLedgers);
   const std::vector<std::string> files = FilesOf(data_dirs[static_cast<size_t>(flip.which)]);
@@ -108,7 +102,7 @@ Outcome OutcomeOf(const Result<std::unique_ptr<RocksStore>>& opened, const Dump&
 // The worse of what a reader and a server make of it.
 Outcome Try(const std::string& data_dir, const Dump& expected) {
   const Outcome reader = OutcomeOf(RocksStore::OpenForRead(data_dir), expected);
-  const Outcome server = OutcomeOf(RocksStore::Open(data_dir, Synced()), expected);
+  const Outcome server = OutcomeOf(RocksStore::Open(data_dir, SyncedOptions()), expected);
   return std::max(reader, server);
 }
 
@@ -235,7 +229,8 @@ TEST_CASE("a log cut off at any byte of its last records is refused, for the wit
     CAPTURE(size);
     CHECK(OutcomeOf(RocksStore::OpenForRead(dir.path()), expected) == Outcome::kRefused);
     if (size % 50 == 0) {
-      CHECK(OutcomeOf(RocksStore::Open(dir.path(), Synced()), expected) == Outcome::kRefused);
+      CHECK(OutcomeOf(RocksStore::Open(dir.path(), SyncedOptions()), expected) ==
+            Outcome::kRefused);
     }
   }
   WriteStringToFile(log, whole);
@@ -250,7 +245,7 @@ TEST_CASE("a log cut off behind what the witness knows has all that it knows") {
   uint64_t known = 0;
   std::string log;
   {
-    const auto store = RocksStore::Open(dir.path(), Synced());
+    const auto store = RocksStore::Open(dir.path(), SyncedOptions());
     REQUIRE(store.ok());
     for (int i = 0; i < 5; ++i) {
       CommitMany(&script, 1, 8, store->get());
