@@ -20,24 +20,27 @@ namespace {
 const std::set<std::string> kLiveOnly = {"online", "level", "sessions", "offline_since_ms",
                                          "connections"};
 
+// A member that the rows of a ledger lack: only a server counts what happened since it began.
+bool OnlyLive(const std::string& name) {
+  constexpr std::string_view kCounters[] = {
+      "granted", "granted_from_queue", "queued", "longest_wait_ms", "kept", "reclaimed", "waiters"};
+  constexpr std::string_view kPrefixes[] = {"refused", "shadow_refused", "ended_", "held_"};
+  return kLiveOnly.contains(name) ||
+         std::any_of(std::begin(kCounters), std::end(kCounters),
+                     [&](std::string_view counter) { return name == counter; }) ||
+         std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
 // The rows without what only one source can know, in an order of their own.
-std::multiset<std::string> Comparable(std::vector<Json> rows) {
+std::multiset<std::string> Comparable(const std::vector<Json>& rows) {
   std::multiset<std::string> texts;
-  for (auto& row : rows) {
-    for (auto member = row.begin(); member != row.end();) {
-      const bool dropped = member->is_null() || kLiveOnly.contains(member.key());
-      member = dropped ? row.erase(member) : std::next(member);
+  for (const Json& row : rows) {
+    Json known = Json::object();
+    for (const auto& [name, value] : row.items()) {
+      if (!value.is_null() && !OnlyLive(name)) known[name] = value;
     }
-    for (const char* counter : {"granted", "granted_from_queue", "queued", "longest_wait_ms",
-                                "kept", "reclaimed", "waiters"}) {
-      row.erase(counter);
-    }
-    for (const char* counters : {"refused", "shadow_refused", "ended_", "held_"}) {
-      for (auto member = row.begin(); member != row.end();) {
-        member = member.key().starts_with(counters) ? row.erase(member) : std::next(member);
-      }
-    }
-    texts.insert(row.dump());
+    texts.insert(known.dump());
   }
   return texts;
 }

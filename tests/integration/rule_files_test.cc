@@ -236,7 +236,9 @@ class TwoFiles {
   std::map<int64_t, int64_t> Levels() const {
     RpcClient client(server.address());
     std::map<int64_t, int64_t> levels;
-    for (const Json& flow : ListAll(&client, "flows")) levels[flow["flow_id"]] = flow["level"];
+    for (const Json& flow : ListAll(&client, "flows")) {
+      levels[flow["flow_id"].get<int64_t>()] = flow["level"].get<int64_t>();
+    }
     return levels;
   }
   bool AwaitLevels(const std::map<int64_t, int64_t>& levels) const {

@@ -130,8 +130,9 @@ TEST_CASE("who lists while the disk hangs waits, memory is bounded, and grants g
   Machine machine;
   Json rules = Json::array();
   for (int64_t i = 1; i <= kRules; ++i) {
-    rules.push_back(RuleJson(i, 1'000));
-    rules.back()["resource"] = std::string(1'000, 'r') + std::to_string(i);
+    Json rule = RuleJson(i, 1'000);
+    rule["resource"] = std::string(1'000, 'r') + std::to_string(i);
+    rules.push_back(std::move(rule));
   }
   TempDir dir;  // They are too long for a message.
   WriteStringToFile(dir.Sub("rules.json"), rules.dump());

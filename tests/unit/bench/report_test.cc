@@ -3,13 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "support/json.h"
 
 namespace nowcalls::bench {
 namespace {
 
-using Json = nlohmann::json;
+using testing::Json;
 
 constexpr int64_t kReportedSecond = 1'000'000'000;
 constexpr int64_t kReportedMs = 1'000'000;
