@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "faults/faulty_file_system.h"
 #include "support/admin.h"
+#include "support/sample.h"
 #include "support/server_process.h"
 #include "support/temp_dir.h"
 #include "test_paths.h"
@@ -267,9 +268,9 @@ class FailingServer {
 
 // Of the calls, every so many-th fails.
 uint64_t ServerStep() {
-  constexpr uint64_t kUsual = 5;
   const char* wanted = std::getenv("NOWCALLS_SERVER_FAILURE_STEP");
-  return wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : kUsual;
+  if (wanted != nullptr) return std::strtoull(wanted, nullptr, 10);
+  return testing::Whole() ? 5 : 15;
 }
 
 void FailEach(bool disk_full) {
@@ -278,16 +279,17 @@ void FailEach(bool disk_full) {
   int bad = 0;
   bool reached = true;
   bool sticky = false;
-  for (uint64_t nth = 1; reached && bad < kBadMax; nth += ServerStep(), sticky = !sticky) {
+  const uint64_t first = 1 + testing::SampleSeed() % ServerStep();
+  for (uint64_t nth = first; reached && bad < kBadMax; nth += ServerStep(), sticky = !sticky) {
     FailingServer server({.nth = nth, .sticky = sticky, .disk_full = disk_full});
     const std::string problem = server.Run(&counts, &reached);
     if (problem.empty()) continue;
     ++bad;
     FAIL_CHECK(problem, ": ", server.Describe());
   }
-  CHECK(counts.failures > 20);
-  CHECK(counts.serving > 3);
-  CHECK(counts.acknowledged > 100);
+  CHECK(counts.failures > 90 / static_cast<int>(ServerStep()));
+  CHECK(counts.serving > 0);
+  CHECK(counts.acknowledged > 30);
   MESSAGE(counts.failures, " failures injected, ", counts.ended, " servers ended with 74, ",
           counts.serving, " of them while they served, the slowest ", counts.longest_us / 1000,
           " ms after the failure; ", counts.acknowledged, " acknowledgements kept, ", counts.later,
