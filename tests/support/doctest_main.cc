@@ -9,8 +9,8 @@
 int main(int argc, char** argv) {
   doctest::Context context(argc, argv);
   const int result = context.run();
-  if (result != 0) {
-    std::printf("If a test failed on a sample of its cases, NOWCALLS_TEST_SEED=%llu repeats it.\n",
+  if (result != 0 && nowcalls::testing::Sampled()) {
+    std::printf("A sample of cases was tried; NOWCALLS_TEST_SEED=%llu repeats it.\n",
                 static_cast<unsigned long long>(nowcalls::testing::SampleSeed()));
   }
   return result;

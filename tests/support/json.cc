@@ -20,12 +20,12 @@ nlohmann::json Foreign(const Json& value) {
     for (const auto& [name, member] : value.items()) object[name] = Foreign(member);
     return object;
   }
-  return std::visit(
-      [](const auto& held) -> nlohmann::json {
-        if constexpr (std::is_constructible_v<nlohmann::json, decltype(held)>) return held;
-        return nullptr;
-      },
-      value.variant());
+  if (value.is_bool()) return value.get<bool>();
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_unsigned()) return value.get<uint64_t>();
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (value.is_number()) return value.get<double>();
+  return nullptr;
 }
 
 Json Own(const nlohmann::json& value) {
@@ -58,6 +58,11 @@ Json Own(const nlohmann::json& value) {
 
 Json::Json() : value_(nullptr) {}
 Json::Json(std::nullptr_t) : value_(nullptr) {}
+Json::Json(bool value) : value_(value) {}
+Json::Json(int64_t value) : value_(value) {
+  if (value >= 0) value_ = static_cast<uint64_t>(value);
+}
+Json::Json(uint64_t value) : value_(value) {}
 Json::Json(double number) : value_(number) {}
 Json::Json(const char* text) : value_(std::string(text)) {}
 Json::Json(std::string text) : value_(std::move(text)) {}
@@ -130,8 +135,6 @@ Json& Json::operator[](const std::string& name) {
   return std::get<Object>(value_)[name];
 }
 
-Json& Json::operator[](size_t index) { return MutableElements()->at(index); }
-
 void Json::push_back(Json element) {
   if (is_null()) value_ = Array();
   MutableElements()->push_back(std::move(element));
@@ -171,15 +174,6 @@ std::partial_ordering operator<=>(const Json& left, const Json& right) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Json& json) { return out << json.dump(); }
-
-void Json::SetBool(bool value) { value_ = value; }
-
-void Json::SetSigned(int64_t value) {
-  if (value >= 0) return SetUnsigned(static_cast<uint64_t>(value));
-  value_ = value;
-}
-
-void Json::SetUnsigned(uint64_t value) { value_ = value; }
 
 bool Json::Bool() const {
   const auto* value = std::get_if<bool>(&value_);

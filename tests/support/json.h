@@ -15,6 +15,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -37,16 +38,12 @@ class Json {
   Json(std::string_view text);
   Json(Array elements);
   Json(const std::vector<std::string>& texts);
+  Json(bool value);
+  Json(int64_t value);
+  Json(uint64_t value);
   template <std::integral T>
-  Json(T value) {
-    if constexpr (std::same_as<T, bool>) {
-      SetBool(value);
-    } else if constexpr (std::signed_integral<T>) {
-      SetSigned(value);
-    } else {
-      SetUnsigned(value);
-    }
-  }
+  Json(T value)
+      : Json(static_cast<std::conditional_t<std::signed_integral<T>, int64_t, uint64_t>>(value)) {}
   // NOLINTEND(google-explicit-constructor)
   // An object if every element is an array of a string and a value, else an array.
   Json(std::initializer_list<Json> elements);
@@ -71,7 +68,6 @@ class Json {
   bool is_string() const { return value_.index() == 5; }
   bool is_array() const { return value_.index() == 6; }
   bool is_object() const { return value_.index() == 7; }
-  const Value& variant() const { return value_; }
 
   // Throws unless the value is of this kind and, if an integer, in T's range. Any number is a
   // double.
@@ -103,8 +99,6 @@ class Json {
   // Adds the member if it is missing. Null becomes an object.
   Json& operator[](const std::string& name);
   Json& operator[](const char* name) { return (*this)[std::string(name)]; }
-  Json& operator[](size_t index);
-  Json& operator[](int index) { return (*this)[static_cast<size_t>(index)]; }
   // Null becomes an array.
   void push_back(Json element);
   void erase(const std::string& name);
@@ -124,9 +118,6 @@ class Json {
   friend std::ostream& operator<<(std::ostream& out, const Json& json);
 
  private:
-  void SetBool(bool value);
-  void SetSigned(int64_t value);
-  void SetUnsigned(uint64_t value);
   bool Bool() const;
   int64_t Signed(int64_t min) const;  // From min to -1 - min.
   uint64_t Unsigned(uint64_t max) const;

@@ -1,5 +1,6 @@
 #include "support/sample.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <string_view>
 
@@ -8,12 +9,21 @@
 
 namespace nowcalls::testing {
 
+namespace {
+
+std::atomic<bool> sampled{false};
+
+}  // namespace
+
+bool Sampled() { return sampled; }
+
 bool Whole() {
   const char* whole = std::getenv("NOWCALLS_TEST_WHOLE");  // NOLINT(concurrency-mt-unsafe)
   return whole != nullptr && std::string_view(whole) != "0";
 }
 
 uint64_t SampleSeed() {
+  sampled = true;
   static const uint64_t seed = [] {
     const char* given = std::getenv("NOWCALLS_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
     if (given != nullptr) return static_cast<uint64_t>(std::strtoull(given, nullptr, 10));

@@ -16,6 +16,8 @@ bool Whole();
 
 // NOWCALLS_TEST_SEED, or a number drawn once by this process.
 uint64_t SampleSeed();
+// SampleSeed() was asked for.
+bool Sampled();
 
 // 0 to `all` - 1, ascending: every number if Whole(), else about `usual` of them, spread evenly,
 // with the first and the last. REQUIRES: usual >= 2.

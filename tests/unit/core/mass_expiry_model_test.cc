@@ -290,7 +290,7 @@ TEST_CASE("random lives with cuts and deaths agree with the model of absences") 
   uint64_t masses = 0;
   uint64_t reclaimed = 0;
   uint64_t waiting_for_rules = 0;
-  const std::vector<uint64_t> seeds = testing::SampleOf(200, 40);
+  const std::vector<uint64_t> seeds = testing::SampleOf(200, 25);
   for (const uint64_t seed : seeds) {
     CAPTURE(seed);
     Absences life(seed);

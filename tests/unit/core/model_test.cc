@@ -396,7 +396,7 @@ class Life {
 };
 
 TEST_CASE("random lives of 300 operations agree with the model") {
-  for (const uint64_t seed : testing::SampleOf(200, 40)) {
+  for (const uint64_t seed : testing::SampleOf(200, 25)) {
     CAPTURE(seed);
     Life life(seed);
     for (int step = 0; step < 300; ++step) {
