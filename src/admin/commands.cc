@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "admin/actions.h"
 #include "admin/backups.h"
@@ -230,6 +231,32 @@ int RulesLoad(const Arguments& arguments, const Streams& streams) {
                                  "\n" + RemarkLines(file->parsed));
 }
 
+// Live tokens whose ids a reader of JSON would round to `token_id`: it takes numbers for doubles,
+// which are up to 512 apart there from what they stand for, and may print 17 digits of them.
+std::vector<uint64_t> TokensRoundedTo(uint64_t token_id, Source* source) {
+  constexpr uint64_t kExactMax = uint64_t{1} << 53;
+  constexpr uint64_t kApartMax = 1024;
+  constexpr size_t kLookedAtMax = 100'000;
+  std::vector<uint64_t> close;
+  if (token_id <= kExactMax) return close;
+  const auto look = [&](const wire::TokenRow& row) {
+    const auto id = static_cast<uint64_t>(row.token_id);
+    if ((id > token_id ? id - token_id : token_id - id) <= kApartMax) close.push_back(id);
+    return Status::Ok();
+  };
+  // A hint is not worth another error.
+  static_cast<void>(source->OldestTokens({}, kLookedAtMax, look));
+  return close;
+}
+
+std::string RoundedHint(const std::vector<uint64_t>& close) {
+  if (close.empty()) return "";
+  std::string ids;
+  for (const uint64_t id : close) ids += (ids.empty() ? "" : ", ") + std::to_string(id);
+  return "; its digits look rounded, as jq before 1.7 and JavaScript round numbers: live is " +
+         ids + "; take the string `token` of jsonl instead of `token_id`";
+}
+
 int Reclaim(const Arguments& arguments, const Streams& streams) {
   const Result<std::unique_ptr<BlockingClient>> client = Connect(arguments);
   if (!client.ok()) return Finish(streams, client.status());
@@ -238,9 +265,15 @@ int Reclaim(const Arguments& arguments, const Streams& streams) {
   const std::string token = "token " + std::to_string(arguments.token_id);
   switch (*status) {
     case TokenStatus::kReleaseOk: return FinishDone(streams, token + " reclaimed\n");
-    case TokenStatus::kAlreadyRelease:
-      return Finish(streams, Status::NotFound(token + " is not live: it was never issued, or has "
-                                                      "been released or reclaimed"));
+    case TokenStatus::kAlreadyRelease: {
+      Progress silent(/*enabled=*/false, "tokens", streams.err);
+      LiveSource source(client->get(), &silent);
+      return Finish(streams,
+                    Status::NotFound(token +
+                                     " is not live: it was never issued, or has been "
+                                     "released or reclaimed" +
+                                     RoundedHint(TokensRoundedTo(arguments.token_id, &source))));
+    }
     default:
       return Finish(streams,
                     Status::InvalidArgument(token + " was not reclaimed: the server says " +

@@ -116,6 +116,19 @@ void LogRecovered(const RecoveredLedger& ledger, int64_t took_ms) {
                Counted(ledger.rules, "rule"), took_ms, ResidentBytes() >> 20);
 }
 
+// What the ledger holds is served in any case, and only what would add to it is refused.
+void WarnIfBeyondLimits(const RecoveredLedger& ledger, const Limits& limits) {
+  const auto warn = [](const char* setting, uint64_t max, uint64_t held, const char* what,
+                       const char* refused) {
+    if (held <= max) return;
+    spdlog::warn("{} is {}, and the ledger holds {} {}: {} until enough of them have ended",
+                 setting, max, held, what, refused);
+  };
+  warn("tokens-max", limits.tokens_max, ledger.tokens, "tokens", "nothing is granted");
+  warn("sessions-max", limits.sessions_max, ledger.sessions, "sessions",
+       "no new client is admitted");
+}
+
 void LogRuleFiles(const std::vector<LoadedRuleFile>& files) {
   for (const auto& [file, problem, parsed, fingerprint] : files) {
     if (!problem.ok()) continue;
@@ -186,6 +199,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   if (!ledger.ok()) return ledger.status();
   NOWCALLS_RETURN_IF_ERROR((*store)->Keep());
   LogRecovered(*ledger, watch.Ms());
+  WarnIfBeyondLimits(*ledger, config.core.limits);
 
   Server server(
       config, &*ledger, store->get(),

@@ -6,6 +6,9 @@
 // own before it gives the lock up. Who is refused lock or address leaves the file alone: it may be
 // that of the server that has them.
 //
+// A server holds an flock on its file for as long as it lives, so that another server with the same
+// path and another address is refused rather than taking the file over.
+//
 // The path is the operator's and may be mistaken. Only what a server may have left there is ever
 // replaced or removed: a regular file with a port in it, or with nothing. Symbolic links are not
 // followed. Nothing is written into a directory that is a ledger.
@@ -29,7 +32,7 @@ class PortFile {
   PortFile& operator=(const PortFile&) = delete;
 
   // Removes an old file and finds out whether a new one can be written. kInvalidArgument: there is
-  // something else at the path; it is left as it is. kIoError.
+  // something else at the path, or the file of a living server; it is left as it is. kIoError.
   Status Prepare();
   // Errors as those of Prepare. A reader sees all of the file or none.
   Status Write(uint16_t port);

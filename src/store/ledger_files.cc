@@ -37,6 +37,11 @@ Result<bool> MakeDir(const std::string& path) {
       return there.ok() ? refused : there.status();
     }
     std::error_code error;
+    if (!fs::exists(path, error) && fs::is_symlink(path, error)) {
+      return Status::IoError(path + " is a symbolic link to " +
+                             fs::read_symlink(path, error).string() +
+                             ", which does not exist: make that directory, or mount its volume");
+    }
     if (!fs::is_directory(path, error)) return Status::IoError(path + " is not a directory");
     made = false;
   }
