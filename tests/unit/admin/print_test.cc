@@ -123,7 +123,7 @@ TEST_CASE("stat of what is busy passes over flows without tokens and waiters") {
 TEST_CASE("the listings of a terminal of 80 columns have no longer lines") {
   LedgerBuilder builder = OneToken();
   builder.Rule("a-namespace-of-some-length", GlobalRule(INT64_MAX, 1e9));
-  builder.Session(2, "shop", std::string(200, 'c'));
+  builder.Session(2, "shop", std::string(128, 'c'));
   ledger::Token token = builder.MakeToken(11, INT64_MAX, 2, kSealedMs - 3000, 2);
   builder.Token(token);
   for (const Command command : {Command::kDump, Command::kStat, Command::kTokens,
