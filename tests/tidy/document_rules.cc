@@ -8,6 +8,7 @@
 #include <map>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "tidy/source_file.h"
 
@@ -114,6 +115,39 @@ std::string WithoutCode(const Document& document) {
     for (size_t i = open; i <= close; ++i) text[i] = text[i] == '\n' ? '\n' : ' ';
   }
   return text;
+}
+
+// What stands between backticks in text, headings and tables, with its line.
+std::vector<std::pair<size_t, std::string>> InlineCodeOf(const Document& document) {
+  const auto lines = Lines(document.text);
+  const auto kinds = KindsOf(lines);
+  std::vector<std::pair<size_t, std::string>> found;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (kinds[i] == Kind::kCode) continue;
+    for (size_t open = lines[i].find('`'); open != std::string_view::npos;) {
+      const size_t close = lines[i].find('`', open + 1);
+      if (close == std::string_view::npos) break;
+      found.emplace_back(i + 1, std::string(lines[i].substr(open + 1, close - open - 1)));
+      open = lines[i].find('`', close + 1);
+    }
+  }
+  return found;
+}
+
+bool NamesSource(const std::string& name) {
+  return name.find_first_of(" *<>()") == std::string::npos && name.find_first_not_of('.') == 0 &&
+         (name.ends_with(".h") || name.ends_with(".cc") || name.ends_with(".md"));
+}
+
+bool IsNamed(const std::string& name, const std::string& folder,
+             const std::set<std::string>& paths) {
+  for (const std::string& from :
+       {std::string(), std::string("src"), std::string("tests"), std::string("include"), folder}) {
+    if (paths.contains((fs::path(from) / name).lexically_normal().string())) return true;
+  }
+  return name.find('/') == std::string::npos &&
+         std::any_of(paths.begin(), paths.end(),
+                     [&](const std::string& path) { return path.ends_with("/" + name); });
 }
 
 // As GitHub makes it: lower case, blanks as hyphens, no other punctuation.
@@ -307,6 +341,17 @@ Findings CheckLinks(const std::vector<Document>& documents, const std::set<std::
         findings.push_back(At(document.path, line) + "no heading has this anchor: " + target);
       }
     }
+  }
+  return findings;
+}
+
+Findings CheckFileNames(const Document& document, const std::set<std::string>& paths) {
+  Findings findings;
+  if (document.path.ends_with("NOTEBOOK.md")) return findings;
+  const std::string folder = fs::path(document.path).parent_path().string();
+  for (const auto& [line, name] : InlineCodeOf(document)) {
+    if (!NamesSource(name) || IsNamed(name, folder, paths)) continue;
+    findings.push_back(At(document.path, line) + "there is no file " + name);
   }
   return findings;
 }

@@ -45,6 +45,10 @@ Findings CheckDecisions(const Document& document);
 // web are not followed.
 Findings CheckLinks(const std::vector<Document>& documents, const std::set<std::string>& paths);
 
+// Sources and documents that a document names in `code` exist: by a path from the top, from src/,
+// tests/, include/ or its own folder, or by their name alone. The notebook may name what is gone.
+Findings CheckFileNames(const Document& document, const std::set<std::string>& paths);
+
 }  // namespace nowcalls::tidy
 
 #endif  // NOWCALLS_TIDY_DOCUMENT_RULES_H_

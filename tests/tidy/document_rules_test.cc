@@ -114,6 +114,23 @@ TEST_CASE("what looks like a link within code is none") {
   CHECK(LinksIn("`x` [x](c.md) `x`\n").size() == 1);
 }
 
+TEST_CASE("a source that a document names and that is not there is found") {
+  const auto check = [](const std::string& path, const std::string& name) {
+    return CheckFileNames({path, "\nSee `x` and `" + name + "`.\n"},
+                          {"src/core/a.h", "src/core/x/b.h", "include/nowcalls/c.h", "tests/d.md"});
+  };
+  for (const char* name : {"core/a.h", "src/core/a.h", "a.h", "b.h", "nowcalls/c.h", "x/b.h",
+                           "d.md", "x/*.h", "<x>.h", ".h", "a.json"}) {
+    CHECK_MESSAGE(check("src/core/README.md", name).empty(), std::string(name));
+  }
+  CHECK(check("src/core/README.md", "e.h") ==
+        Findings{"src/core/README.md:2: there is no file e.h"});
+  CHECK(check("src/core/README.md", "store/a.h").size() == 1);
+  CHECK(check("src/README.md", "x/b.h").size() == 1);
+  CHECK(check("tests/bench/NOTEBOOK.md", "e.h").empty());
+  CHECK(CheckFileNames({"a.md", "Text.\n\n    `e.h`\n"}, {}).empty());
+}
+
 TEST_CASE("a table of layers that is not the include matrix is found") {
   const auto table = [](const std::string& base, const std::string& core) {
     return "| `base` | x | " + base + " |\n| `wire` | x | base |\n| `ledger` | x | base |\n" +

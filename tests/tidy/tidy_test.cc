@@ -111,6 +111,11 @@ TEST_CASE("links of documents lead to files and headings that exist") {
   Report(CheckLinks(Documents(), LoadPaths(NOWCALLS_SOURCE_DIR)));
 }
 
+TEST_CASE("sources that a document names exist") {
+  const auto paths = LoadPaths(NOWCALLS_SOURCE_DIR);
+  for (const auto& document : Documents()) Report(CheckFileNames(document, paths));
+}
+
 TEST_CASE("the table of layers in src/README.md is the include matrix") {
   for (const auto& document : Documents()) {
     if (document.path == "src/README.md") Report(CheckLayerTable(document.text));
