@@ -40,29 +40,23 @@ bool BeginsItem(std::string_view line) {
 
 enum class Kind { kBlank, kText, kHeading, kTable, kCode };
 
-// The kind of each line. A block of code is fenced, or indented by four behind something that is
-// not text.
+// The kind of a line outside of fences, behind a line of kind `before`. Four blanks begin code
+// unless they go on with text.
+Kind KindOf(std::string_view line, Kind before) {
+  if (IsBlank(line)) return Kind::kBlank;
+  if (line.starts_with("#")) return Kind::kHeading;
+  if (Trimmed(line).starts_with("|")) return Kind::kTable;
+  return line.starts_with("    ") && before != Kind::kText ? Kind::kCode : Kind::kText;
+}
+
 std::vector<Kind> KindsOf(const std::vector<std::string_view>& lines) {
   std::vector<Kind> kinds;
   bool fenced = false;
   for (const std::string_view line : lines) {
     const Kind before = kinds.empty() ? Kind::kBlank : kinds.back();
-    if (Trimmed(line).starts_with("```")) {
-      fenced = !fenced;
-      kinds.push_back(Kind::kCode);
-    } else if (fenced) {
-      kinds.push_back(Kind::kCode);
-    } else if (IsBlank(line)) {
-      kinds.push_back(Kind::kBlank);
-    } else if (line.starts_with("#")) {
-      kinds.push_back(Kind::kHeading);
-    } else if (Trimmed(line).starts_with("|")) {
-      kinds.push_back(Kind::kTable);
-    } else if (line.starts_with("    ") && before != Kind::kText) {
-      kinds.push_back(Kind::kCode);
-    } else {
-      kinds.push_back(Kind::kText);
-    }
+    const bool fence = Trimmed(line).starts_with("```");
+    kinds.push_back(fence || fenced ? Kind::kCode : KindOf(line, before));
+    if (fence) fenced = !fenced;
   }
   return kinds;
 }
@@ -284,7 +278,7 @@ Findings CheckSentences(const Document& document) {
     size_t begin = 0;
     for (size_t at = 0; at < text.size(); ++at) {
       if (!EndsSentence(text, at) && at + 1 < text.size()) continue;
-      const int words = WordsIn(std::string_view(text).substr(begin, at + 1 - begin));
+      const int words = WordsIn(text.substr(begin, at + 1 - begin));
       const size_t word = text.find_first_not_of(" \n", begin);
       if (words > kSentenceWordsMax) {
         findings.push_back(At(document.path, line + static_cast<size_t>(LineAt(text, word)) - 1) +
