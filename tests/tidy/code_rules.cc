@@ -15,6 +15,12 @@ std::string At(const SourceFile& file, size_t line) {
 
 bool IsWordChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
+// Columns of a UTF-8 line: all bytes but continuation bytes.
+int Columns(std::string_view line) {
+  return static_cast<int>(std::count_if(
+      line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
+}
+
 // The first line of a function or of another thing at the left margin that may have more of them.
 bool BeginsDeclaration(std::string_view line) {
   return !line.empty() && line[0] != ' ' && line[0] != '}' && line[0] != '#';
@@ -131,6 +137,8 @@ Findings CheckLengths(const SourceFile& file) {
   }
   return findings;
 }
+
+int ColumnsOf(std::string_view line) { return Columns(line); }
 
 Findings CheckFunctionLengths(const SourceFile& file) {
   if (!file.IsCpp()) return {};

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tidy/code_rules.h"
 #include "tidy/source_file.h"
 
 namespace nowcalls::tidy {
@@ -212,7 +213,7 @@ bool IsEntered(const fs::directory_entry& entry, const fs::path& root) {
   return !name.starts_with(".") && entry.path() != root / "build";
 }
 
-std::vector<fs::path> Walk(const fs::path& root) {
+std::vector<fs::path> EntriesOf(const fs::path& root) {
   std::vector<fs::path> found;
   for (auto it = fs::recursive_directory_iterator(root); it != fs::recursive_directory_iterator();
        ++it) {
@@ -230,7 +231,7 @@ std::vector<fs::path> Walk(const fs::path& root) {
 
 std::vector<Document> LoadDocuments(const std::string& root) {
   std::vector<Document> documents;
-  for (const auto& path : Walk(root)) {
+  for (const auto& path : EntriesOf(root)) {
     if (path.extension() != ".md") continue;
     std::ifstream in(path, std::ios::binary);
     documents.push_back({fs::relative(path, root).string(),
@@ -241,7 +242,7 @@ std::vector<Document> LoadDocuments(const std::string& root) {
 
 std::set<std::string> LoadPaths(const std::string& root) {
   std::set<std::string> paths;
-  for (const auto& path : Walk(root)) paths.insert(fs::relative(path, root).string());
+  for (const auto& path : EntriesOf(root)) paths.insert(fs::relative(path, root).string());
   return paths;
 }
 
@@ -250,7 +251,7 @@ Findings CheckDocumentLines(const Document& document) {
   const auto lines = Lines(document.text);
   const auto kinds = KindsOf(lines);
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (kinds[i] == Kind::kTable || Columns(lines[i]) <= kDocumentColumnsMax) continue;
+    if (kinds[i] == Kind::kTable || ColumnsOf(lines[i]) <= kDocumentColumnsMax) continue;
     findings.push_back(At(document.path, i + 1) + "break the line at column 120");
   }
   return findings;

@@ -8,14 +8,14 @@
 namespace nowcalls::tidy {
 namespace {
 
-std::string Repeat(const std::string& text, int times) {
+std::string Times(const std::string& text, int times) {
   std::string all;
   for (int i = 0; i < times; ++i) all += text;
   return all;
 }
 
 // A sentence of so many words.
-std::string Sentence(int words) { return Repeat("word ", words - 1) + "last."; }
+std::string Sentence(int words) { return Times("word ", words - 1) + "last."; }
 
 Findings Sentences(const std::string& text) { return CheckSentences({"a.md", text}); }
 
@@ -27,7 +27,7 @@ Findings LinksIn(const std::string& text) {
 TEST_CASE("a long line of a document is found, counted in characters, but not in a table") {
   const auto check = [](const std::string& text) { return CheckDocumentLines({"a.md", text}); };
   CHECK(check(std::string(120, 'x') + "\n").empty());
-  CHECK(check(Repeat("\u00e9", 120) + "\n").empty());
+  CHECK(check(Times("\u00e9", 120) + "\n").empty());
   CHECK(check("| " + std::string(200, 'x') + " |\n").empty());
   CHECK(check("\n" + std::string(121, 'x') + "\n") ==
         Findings{"a.md:2: break the line at column 120"});
@@ -36,7 +36,7 @@ TEST_CASE("a long line of a document is found, counted in characters, but not in
 
 TEST_CASE("a document that outgrows its reader is found") {
   const auto lines = [](const std::string& path, int count) {
-    return CheckDocumentSize({path, Repeat("a\n", count)});
+    return CheckDocumentSize({path, Times("a\n", count)});
   };
   CHECK(lines("README.md", 150).empty());
   CHECK(lines("README.md", 151) == Findings{"README.md:151: shorten the document to 150 lines"});
@@ -49,8 +49,8 @@ TEST_CASE("a document that outgrows its reader is found") {
   CHECK(lines("src/core/README.md", 400).empty());
   CHECK(lines("src/core/README.md", 401).size() == 1);
   CHECK(lines("src/wire/PROTOCOL.md", 1000).empty());
-  CHECK(CheckDocumentSize({"README.md", Repeat("a ", 1500)}).empty());
-  CHECK(CheckDocumentSize({"README.md", Repeat("a ", 1501)}) ==
+  CHECK(CheckDocumentSize({"README.md", Times("a ", 1500)}).empty());
+  CHECK(CheckDocumentSize({"README.md", Times("a ", 1501)}) ==
         Findings{"README.md:1: shorten the document to 1500 words; it has 1501"});
 }
 
@@ -59,12 +59,12 @@ TEST_CASE("a long sentence is found, on the line where it begins") {
   CHECK(Sentences("\nShort. " + Sentence(41) + "\n") ==
         Findings{"a.md:2: split the sentence; it has 41 words, not at most 40"});
   CHECK(Sentences("Short.\n" + Sentence(41) + "\n").front().starts_with("a.md:2:"));
-  CHECK(Sentences(Repeat("word\n", 41)).size() == 1);
-  CHECK(Sentences(Repeat("v1.2 ", 41) + "\n").size() == 1);
+  CHECK(Sentences(Times("word\n", 41)).size() == 1);
+  CHECK(Sentences(Times("v1.2 ", 41) + "\n").size() == 1);
 }
 
 TEST_CASE("sentences end at a colon, a question mark, and with their paragraph or item") {
-  const std::string half = Repeat("word ", 30);
+  const std::string half = Times("word ", 30);
   CHECK(Sentences(half + "end: " + half + "end? " + half + "\n").empty());
   CHECK(Sentences(half + "\n\n" + half + "\n").empty());
   CHECK(Sentences("- " + half + "\n- " + half + "\n").empty());
@@ -74,7 +74,7 @@ TEST_CASE("sentences end at a colon, a question mark, and with their paragraph o
 }
 
 TEST_CASE("tables, headings and code are no sentences") {
-  const std::string longer = Repeat("word ", 50);
+  const std::string longer = Times("word ", 50);
   CHECK(Sentences("# " + longer + "\n").empty());
   CHECK(Sentences("| " + longer + " |\n").empty());
   CHECK(Sentences("```sh\n" + longer + "\n```\n").empty());
@@ -85,7 +85,7 @@ TEST_CASE("tables, headings and code are no sentences") {
 TEST_CASE("a long decision of a module is found") {
   const auto check = [](const std::string& path, int lines) {
     return CheckDecisions(
-        {path, "# Core\n\n" + Repeat("a\n", 20) + "\n### 3. Title\n\n" + Repeat("a\n", lines)});
+        {path, "# Core\n\n" + Times("a\n", 20) + "\n### 3. Title\n\n" + Times("a\n", lines)});
   };
   CHECK(check("src/core/README.md", 10).empty());
   CHECK(check("src/core/README.md", 11) ==

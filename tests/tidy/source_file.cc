@@ -145,11 +145,6 @@ std::vector<std::string_view> Lines(std::string_view text) {
   return lines;
 }
 
-int Columns(std::string_view line) {
-  return static_cast<int>(std::count_if(
-      line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
-}
-
 int LineAt(std::string_view text, size_t offset) {
   const auto before = text.substr(0, offset);
   return 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n'));

@@ -35,9 +35,6 @@ std::vector<Include> Includes(const SourceFile& file);
 
 std::vector<std::string_view> Lines(std::string_view text);
 
-// Characters of a UTF-8 line: all bytes but continuation bytes.
-int Columns(std::string_view line);
-
 // The line, from 1, of an offset.
 int LineAt(std::string_view text, size_t offset);
 
