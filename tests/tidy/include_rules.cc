@@ -105,13 +105,51 @@ std::string CheckInclude(std::string_view unit, const std::string& target, bool 
                                      "tidy",    "sim",  "fuzz",        "bench", "shim"};
   const std::string_view folder = FirstFolder(target);
   if (folder == "nowcalls") return {};
+  if (target == "test_paths.h" && unit == "tests") return {};
   if (target == "nowcalls_version.h") return unit == "include" ? "not part of the public API" : "";
   if (quoted && folder != target && unit == "tests" && test_folders.contains(folder)) return {};
   if (folder != target && Matrix().contains(folder)) return CheckProjectInclude(unit, folder);
   return CheckForeignInclude(unit, target, quoted);
 }
 
+// The cells of a row of a table, without the blanks around them.
+std::vector<std::string> CellsOf(std::string_view row) {
+  std::vector<std::string> cells;
+  for (row.remove_prefix(1); !row.empty();) {
+    const size_t end = std::min(row.find('|'), row.size());
+    std::string_view cell = row.substr(0, end);
+    while (cell.starts_with(' ')) cell.remove_prefix(1);
+    while (cell.ends_with(' ')) cell.remove_suffix(1);
+    cells.emplace_back(cell);
+    row.remove_prefix(std::min(end + 1, row.size()));
+  }
+  return cells;
+}
+
 }  // namespace
+
+Findings CheckLayerTable(const std::string& text) {
+  std::map<std::string, std::string> rows;
+  for (const std::string_view line : Lines(text)) {
+    if (!line.starts_with("| `")) continue;
+    const auto cells = CellsOf(line);
+    if (cells.size() == 3) rows.emplace(cells[0].substr(1, cells[0].size() - 2), cells[2]);
+  }
+  Findings findings;
+  for (const auto& [module, allowed] : Matrix()) {
+    Names told;
+    const std::string row = rows[module];
+    for (size_t at = 0; at < row.size() && row != "-";) {
+      const size_t end = std::min(row.find(", ", at), row.size());
+      told.insert(row.substr(at, end - at));
+      at = end + 2;
+    }
+    if (told == allowed && !row.empty()) continue;
+    findings.push_back("src/README.md:1: the table of layers says that " + module +
+                       " may include " + List(told) + ", but it may include " + List(allowed));
+  }
+  return findings;
+}
 
 Findings CheckDepends(const SourceFile& file) {
   const std::string_view unit = UnitOf(file.path);

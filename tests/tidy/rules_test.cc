@@ -56,6 +56,8 @@ TEST_CASE("a module includes itself and what the matrix grants, and nothing else
   CHECK(IncludesOf("src/core/a.cc", "\"b.h\"") ==
         Findings{"src/core/a.cc:2: write b.h relative to src/ (in tests: or to tests/)"});
   CHECK(IncludesOf("src/core/a.cc", "\"support/b.h\"").size() == 1);
+  CHECK(IncludesOf("tests/unit/core/a_test.cc", "\"test_paths.h\"").empty());
+  CHECK(IncludesOf("src/core/a.cc", "\"test_paths.h\"").size() == 1);
   CHECK(IncludesOf("src/misc/a.cc", "<vector>") ==
         Findings{"src/misc/a.cc:1: src/misc is no module of the include matrix"});
 }
