@@ -51,10 +51,6 @@ class Driver {
   // Stops or resumes reading from the connection: backpressure. Doing it twice is doing it once.
   virtual void SetReading(ConnectionId id, bool on) = 0;
 
-  // Asks for the batch back that Engine::BeginCommit returned last. True: its commit has not been
-  // started, and will not be until BeginCommit returns the batch again.
-  virtual bool TakeCommitBack() = 0;
-
   // Begins a backup beside all else, and logs it; Engine::OnBackupDone tells of its end.
   // kResourceExhausted: one is under way, or none is begun any more.
   virtual Status BeginBackup(const BackupJob& job) = 0;

@@ -29,23 +29,12 @@ wire::OutputBuffer* Engine::Impl::Immediate(Connection* connection) {
 wire::OutputBuffer* Engine::Impl::AfterCommit(Connection* connection) {
   size_t which = open;
   if (batches[open].empty()) {
-    if (begun == 0) return Immediate(connection);
-    which = Before(1);
+    if (!committing) return Immediate(connection);
+    which = sealed();
   }
   if (connection->waiting_replies[which]++ == 0) waiters[which].push_back(connection->id);
   buffers.Lend(&connection->waiting[which]);
   return &connection->waiting[which];
-}
-
-// Goes on filling the batch that began last, if its commit has not been started.
-void Engine::Impl::Reopen() {
-  ledger::CommitBatch& last = batches[Before(1)];
-  if (last.bytes().size() >= options.limits.batch_bytes_max) return;
-  may_reopen = false;
-  if (!driver->TakeCommitBack()) return;
-  core->Unseal(&last);
-  open = Before(1);
-  --begun;
 }
 
 void Engine::Impl::MarkDirty(Connection* connection) {

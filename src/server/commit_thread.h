@@ -2,18 +2,15 @@
 //
 // Thread: members are called on the loop thread; the store's Commit, Sync and the last job run on
 // the commit thread. One batch is in flight while the loop fills the next (group commit as in
-// leveldb's DBImpl::Write, but without waiting writers: their replies wait instead). The next is
-// submitted whenever the loop pauses, if not before, and taken back when it goes on, so that the
-// disk never waits for it. `done` comes as soon as a batch is on the disk, also before it is
-// applied to the store's tables. A batch for which all that would take longer than its commit is
-// committed on the loop thread (CommitHere).
+// leveldb's DBImpl::Write, but without waiting writers: their replies wait instead). `done` comes
+// as soon as a batch is on the disk. The thread applies the batch to the store's tables after that,
+// while the loop makes the next one. A small batch is committed on the loop thread (CommitHere): to
+// hand it over would take longer than its commit.
 #ifndef NOWCALLS_SERVER_COMMIT_THREAD_H_
 #define NOWCALLS_SERVER_COMMIT_THREAD_H_
 
-#include <array>
 #include <atomic>
 #include <condition_variable>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -25,7 +22,6 @@
 #include "server/commit_pace.h"
 #include "server/commit_watch.h"
 #include "server/config.h"
-#include "server/loop_limits.h"
 #include "server/worker_thread.h"
 #include "store/store.h"
 
@@ -61,21 +57,17 @@ class CommitThread {
   // lately. False: Commit has to be called.
   bool CommitHere(const ledger::CommitBatch& batch);
 
-  // There is nothing that is to come to the disk, and commits have been quick lately.
-  bool idle_and_quick() const { return !busy() && pace_.quick(); }
-
-  // REQUIRES: !full(). `batch` is sealed and stays as it is until `done`, or until it is taken
-  // back.
+  // REQUIRES: !busy(). `batch` is sealed and stays as it is until `done`.
   void Commit(const ledger::CommitBatch* batch);
-  // True: the batch that came last is not committed unless it comes again.
-  bool TakeBack();
-  bool full() const { return worker_.jobs() == kBatchesMax; }
 
   // The last job: `close` runs on the thread, so that the loop can still keep its deadlines.
   // REQUIRES: !busy(), and nothing is submitted afterwards.
   void Finish(std::function<Status()> close);
 
+  // From Commit or Finish until just before `done`.
   bool busy() const { return worker_.busy(); }
+  // Runs `done` now if it is due; otherwise the loop's next poll does.
+  void Collect() { worker_.Collect(); }
   void Stop() { worker_.Stop(); }
 
  private:
@@ -98,10 +90,7 @@ class CommitThread {
   const Events events_;
   const DiskWatch disk_watch_;
 
-  // The jobs: a ring of batches; nullptr means close_.
-  std::array<const ledger::CommitBatch*, kBatchesMax> batches_{};
-  size_t submitted_ = 0;  // Loop thread: how many have been.
-  size_t begun_ = 0;      // Commit thread.
+  const ledger::CommitBatch* batch_ = nullptr;  // The job; nullptr means close_.
   std::function<Status()> close_;
 
   // Who has the store: one thread at a time. The commit thread waits for it; the loop does without

@@ -21,8 +21,6 @@ class CommitWatch {
     told_ = false;
   }
 
-  bool under_way() const { return began_.has_value(); }
-
   // What to log of a commit that has just ended: nothing, if it was quick.
   std::optional<std::string> Ended(Instant now) {
     const int64_t took_ms = now - *began_;

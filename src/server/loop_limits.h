@@ -8,8 +8,6 @@
 
 namespace nowcalls::server {
 
-// Commit batches that may be submitted: the one that is committed and the next.
-inline constexpr int kBatchesMax = 2;
 // The loop's timers stand still while the machine is suspended; the ledger clock does not. So the
 // loop looks around so often.
 inline constexpr int64_t kSleepMsMax = 5'000;

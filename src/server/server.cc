@@ -24,10 +24,6 @@ constexpr uint32_t kReservedConnections = 16;
 // Of why a backup failed: room for the path of its directory, which a client chose, and the reason.
 constexpr size_t kFailureBytesMax = 1024;
 
-// Of a batch that goes to the commit thread early: as many more are decided upon in the time that
-// an fdatasync takes.
-constexpr size_t kEarlyRecordsMin = 256;
-
 engine::EngineOptions MakeEngineOptions(const ServerConfig& config) {
   return {.limits = config.core.limits,
           .version = NOWCALLS_VERSION,
@@ -58,8 +54,7 @@ Server::Server(const ServerConfig& config, RecoveredLedger* ledger, store::Store
                        const engine::BackupJob& job, bool begun,
                        const Result<backup::Manifest>& made) { OnBackupDone(job, begun, made); }}),
       rule_sink_(&engine_, [this] { return Now(); }),
-      sockets_(config.no_io_uring ? SocketBatch::Means::kSystemCalls : SocketBatch::Means::kBest),
-      early_(std::max(kEarlyRecordsMin, size_t{config.durability.inline_records_max} + 1)) {}
+      sockets_(config.no_io_uring ? SocketBatch::Means::kSystemCalls : SocketBatch::Means::kBest) {}
 
 Server::~Server() = default;
 
@@ -150,18 +145,12 @@ void Server::LogAboutPeer(engine::LogLevel level, std::string_view message) {
   if (peer_lines_.Admit(Now())) LogAt(level, message);
 }
 
-bool Server::TakeCommitBack() { return commit_->TakeBack(); }
-
 Status Server::BeginBackup(const engine::BackupJob& job) { return backup_.Begin(&loop_, job); }
 
 void Server::OnReadable(Connection* connection) { sockets_.Readable(connection); }
 
 void Server::OnBytes(engine::ConnectionId id, std::string_view bytes) {
   engine_.OnBytes(id, bytes, Now());
-  read_ = true;
-  if (early_.Due(engine_.open_records()) && commit_->idle_and_quick()) {
-    BeginCommit(/*may_be_inline=*/false);
-  }
 }
 
 void Server::OnEndOfInput(engine::ConnectionId id) { engine_.OnEndOfInput(id, Now()); }
@@ -213,10 +202,8 @@ void Server::OnAccept(int fd, const std::string& peer) {
 
 void Server::OnCommitDone() {
   if (!engine_runs()) return;
-  committed_ = true;
   const Instant now = Now();
   LogCommit(commit_watch_.Ended(now));
-  if (commit_->busy()) commit_watch_.Began(now);
   engine_.OnCommitDone(now);
 }
 
@@ -257,9 +244,8 @@ void Server::OnBackupDone(const engine::BackupJob& job, bool begun,
 }
 
 void Server::Pump() {
+  commit_->Collect();  // A batch that came to the disk while the loop was reading.
   Instant now = Now();
-  const bool read = std::exchange(read_, false);
-  if (std::exchange(committed_, false)) early_.Ended(/*waited=*/!read);
   if (engine_runs()) engine_.ResumeInput(now);
   const bool poll_at_once = std::exchange(to_read_, false) || engine_.input_waits();
   const bool stalled = engine_.input_held() && commit_watch_.UnderWayMs(now) > CatchUp::kLateMs;
@@ -294,7 +280,7 @@ void Server::BeginScan(Instant now) {
 
 // True: it is done already, and there may be answers to send.
 bool Server::BeginCommit(bool may_be_inline) {
-  if (commit_->full()) return false;
+  if (commit_->busy()) return false;
   // Not the beginning of the turn: a commit within it may have taken long.
   const Instant now = Now();
   const ledger::CommitBatch* batch = engine_.BeginCommit(Clocks(), now);
@@ -303,8 +289,7 @@ bool Server::BeginCommit(bool may_be_inline) {
     engine_.OnCommitDone(Now());
     return true;
   }
-  if (!commit_watch_.under_way()) commit_watch_.Began(now);
-  if (!commit_->busy()) early_.Began(batch->records());
+  commit_watch_.Began(now);
   commit_->Commit(batch);
   return false;
 }

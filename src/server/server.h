@@ -5,8 +5,7 @@
 // loop. What can be read is, at the latest, when the loop has looked at all sockets (Receive); Pump
 // runs once a loop turn, just before the loop sleeps, and does what a turn ends with: input left
 // over, deadlines, the next scan, the next commit, replies that may leave, arming the timer. So
-// every callback only has to tell the engine what happened; but what has been read may make up a
-// batch that is not to wait for the end of the turn (EarlyCommit).
+// every callback only has to tell the engine what happened.
 //
 // Happy path: Start, Run until a signal, drain: answer what was read, commit, close the
 // connections, close the store, close every handle; Run returns. If a look at a rule file is still
@@ -39,7 +38,6 @@
 #include "server/commit_watch.h"
 #include "server/config.h"
 #include "server/connection.h"
-#include "server/early_commit.h"
 #include "server/file_rule_source.h"
 #include "server/listener.h"
 #include "server/log_limiter.h"
@@ -84,7 +82,6 @@ class Server final : public engine::Driver, public Connection::Owner {
   void Close(engine::ConnectionId id, bool flush) override;
   void SetReading(engine::ConnectionId id, bool on) override;
   void Log(engine::LogLevel level, std::string_view message) override;
-  bool TakeCommitBack() override;
   Status BeginBackup(const engine::BackupJob& job) override;
 
   // Connection::Owner.
@@ -175,9 +172,6 @@ class Server final : public engine::Driver, public Connection::Owner {
   std::set<std::pair<int64_t, engine::ConnectionId>> closing_;  // By close_by.
 
   CommitWatch commit_watch_;
-  EarlyCommit early_;
-  bool read_ = false;       // In this turn.
-  bool committed_ = false;  // A commit of the thread has ended in this turn.
   CatchUp catch_up_;
   bool to_read_ = false;  // Since the last turn a socket has joined those that a poll reads.
   Phase phase_ = Phase::kServing;

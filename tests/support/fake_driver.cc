@@ -40,12 +40,6 @@ void FakeDriver::Log(engine::LogLevel level, std::string_view message) {
   log_ += '\n';
 }
 
-bool FakeDriver::TakeCommitBack() {
-  if (!gives_back || commits.size() < 2) return false;
-  commits.pop_back();
-  return true;
-}
-
 Status FakeDriver::BeginBackup(const engine::BackupJob& job) {
   if (backup.has_value()) return Status::ResourceExhausted("one is being made already");
   backup = job;

@@ -6,7 +6,6 @@
 #define NOWCALLS_SUPPORT_FAKE_DRIVER_H_
 
 #include <cstddef>
-#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -34,13 +33,10 @@ class FakeDriver : public engine::Driver {
   void Close(engine::ConnectionId id, bool flush) override;
   void SetReading(engine::ConnectionId id, bool on) override;
   void Log(engine::LogLevel level, std::string_view message) override;
-  bool TakeCommitBack() override;
   Status BeginBackup(const engine::BackupJob& job) override;
 
-  // Batches that the engine gave and that are not committed, the oldest first. The first is being
-  // committed; the others are given back if `gives_back`.
-  std::deque<const ledger::CommitBatch*> commits;
-  bool gives_back = true;
+  // The batch that is being committed; nullptr: none.
+  const ledger::CommitBatch* commit = nullptr;
 
   // Backups that were asked for and have not ended; a second one is refused.
   std::optional<engine::BackupJob> backup;

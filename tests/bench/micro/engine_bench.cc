@@ -30,8 +30,6 @@ class CountingDriver : public engine::Driver {
   }
   void Close(engine::ConnectionId /*id*/, bool /*flush*/) override { NOWCALLS_CHECK(false); }
   void SetReading(engine::ConnectionId /*id*/, bool on) override { NOWCALLS_CHECK(on); }
-  // Each is done before the next turn.
-  bool TakeCommitBack() override { return false; }
   Status BeginBackup(const engine::BackupJob& /*job*/) override {
     return Status::ResourceExhausted("none here");
   }
