@@ -80,7 +80,7 @@ void Engine::ResumeInput(Instant now) {
 void Engine::OnDiskSpace(std::optional<uint64_t> free_bytes) {
   const std::string news = impl_->disk.Update(free_bytes);
   impl_->core->SetDiskLow(impl_->disk.low());
-  if (!news.empty()) impl_->driver->Log(LogLevel::kWarn, news);
+  if (!news.empty()) impl_->driver->Log(LogLevel::kWarn, LogTopic::kServer, news, {});
 }
 
 bool Engine::input_waits() const { return !impl_->for_turn.empty() || !impl_->for_work.empty(); }
@@ -91,7 +91,7 @@ void Engine::OnTime(Instant now) {
   impl_->current = now;
   impl_->CloseTooSlow(now);
   // What the core would do adds records; while the batch is full it waits with everything else.
-  if (!impl_->BatchFull() && !impl_->draining) {
+  if (!impl_->BatchFull() && !impl_->shutting_down) {
     const core::Turn turn = impl_->TurnForDue(now);
     impl_->core->OnTime(turn);
     impl_->CountDue(turn);
@@ -107,7 +107,7 @@ void Engine::CloseTooSlow(Instant now) {
 Instant Engine::NextDeadline() const {
   if (input_waits()) return Instant{0};
   Instant next = kNever;
-  if (!impl_->BatchFull() && !impl_->draining) {
+  if (!impl_->BatchFull() && !impl_->shutting_down) {
     next = std::min(impl_->core->NextDeadline(false),
                     std::max(impl_->core->NextDeadline(true), impl_->RoomForDueAt()));
   }
@@ -135,9 +135,9 @@ void Engine::TurnEnd() {
   impl_->LogNotices();
 }
 
-void Engine::BeginDrain(Instant now) {
+void Engine::BeginShutdown(Instant now) {
   impl_->current = now;
-  impl_->draining = true;
+  impl_->shutting_down = true;
   impl_->commit_due = true;  // For the next start: until when this server ran.
   impl_->core->CloseQueues(impl_->TurnAt(now));
   impl_->SendLateAnswers();
@@ -172,7 +172,7 @@ const ledger::CommitBatch* Engine::BeginCommit(const ClockSample& clock, Instant
   const bool due = impl.commit_due || impl.core->NextMark() <= now;
   if (impl.batches[impl.open].empty() && !due) return nullptr;
   impl.commit_due = false;
-  impl.core->Seal(impl.TurnAt(now), clock, /*may_be_last=*/impl.draining);
+  impl.core->Seal(impl.TurnAt(now), clock, /*may_be_last=*/impl.shutting_down);
   impl.committing = true;
   impl.open = impl.sealed();
   NOWCALLS_CHECK(impl.batches[impl.open].empty());
@@ -233,7 +233,7 @@ void Engine::OnBackupDone(ConnectionId asker, const Result<wire::BackupReply>& m
 }
 
 std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {
-  if (impl_->BatchFull() || impl_->draining) return std::nullopt;
+  if (impl_->BatchFull() || impl_->shutting_down) return std::nullopt;
   return impl_->core->BeginScan(now);
 }
 

@@ -89,7 +89,7 @@ class Engine {
   void TurnEnd();
   // The server ends: from now on nothing is done but to answer what was read; who waits for room is
   // answered NOT_AVAILABLE. Tokens that become due are left to the next start.
-  void BeginDrain(Instant now);
+  void BeginShutdown(Instant now);
   // What waits for its turn is left undone; returns of how many connections.
   size_t DropWaitingInput();
 

@@ -103,6 +103,7 @@ struct Engine::Impl : ReplyBuffers {
   void CloseIfAnswered(Connection* connection);
   void Abort(Connection* connection, std::string_view why);
   void EndSession(Connection* connection);
+  void LogClosing(const Connection& connection, const std::string& why) const;
   void LogNotices() const;
   nlohmann::ordered_json Info(Instant now) const;
 
@@ -171,7 +172,7 @@ struct Engine::Impl : ReplyBuffers {
   Instant due_left_at{};
   uint32_t due_before = 0;  // CommitBatch::due() when the turn began.
   DiskRoom disk;
-  bool draining = false;
+  bool shutting_down = false;
   bool commit_due = true;  // At the start and the end: marks the clock.
 };
 
