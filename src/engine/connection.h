@@ -50,8 +50,8 @@ enum class InputWaits : uint8_t {
   kForPeer,     // The peer, which does not read its replies: OnSent.
 };
 
-// Commit batches: the open one, and before it up to two that have begun.
-inline constexpr size_t kBatches = 3;
+// Commit batches: the open one and the one that is being committed.
+inline constexpr size_t kBatches = 2;
 
 struct Connection {
   ConnectionId id = 0;

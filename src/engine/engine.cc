@@ -80,7 +80,7 @@ void Engine::ResumeInput(Instant now) {
 void Engine::OnDiskSpace(std::optional<uint64_t> free_bytes) {
   const std::string news = impl_->disk.Update(free_bytes);
   impl_->core->SetDiskLow(impl_->disk.low());
-  if (!news.empty()) impl_->driver->Log(LogLevel::kWarn, news);
+  if (!news.empty()) impl_->driver->Log(LogLevel::kWarn, LogTopic::kServer, news, {});
 }
 
 bool Engine::input_waits() const { return !impl_->for_turn.empty() || !impl_->for_work.empty(); }
@@ -91,7 +91,7 @@ void Engine::OnTime(Instant now) {
   impl_->current = now;
   impl_->CloseTooSlow(now);
   // What the core would do adds records; while the batch is full it waits with everything else.
-  if (!impl_->BatchFull() && !impl_->draining) {
+  if (!impl_->BatchFull() && !impl_->shutting_down) {
     const core::Turn turn = impl_->TurnForDue(now);
     impl_->core->OnTime(turn);
     impl_->CountDue(turn);
@@ -107,11 +107,11 @@ void Engine::CloseTooSlow(Instant now) {
 Instant Engine::NextDeadline() const {
   if (input_waits()) return Instant{0};
   Instant next = kNever;
-  if (!impl_->BatchFull() && !impl_->draining) {
+  if (!impl_->BatchFull() && !impl_->shutting_down) {
     next = std::min(impl_->core->NextDeadline(false),
                     std::max(impl_->core->NextDeadline(true), impl_->RoomForDueAt()));
   }
-  if (impl_->begun == 0) next = std::min(next, impl_->core->NextMark());
+  if (!impl_->committing) next = std::min(next, impl_->core->NextMark());
   const Limits& limits = impl_->options.limits;
   if (!impl_->incomplete.empty()) {
     next = std::min(next, Instant{impl_->incomplete.begin()->first} + limits.message_incomplete_ms);
@@ -135,9 +135,9 @@ void Engine::TurnEnd() {
   impl_->LogNotices();
 }
 
-void Engine::BeginDrain(Instant now) {
+void Engine::BeginShutdown(Instant now) {
   impl_->current = now;
-  impl_->draining = true;
+  impl_->shutting_down = true;
   impl_->commit_due = true;  // For the next start: until when this server ran.
   impl_->core->CloseQueues(impl_->TurnAt(now));
   impl_->SendLateAnswers();
@@ -168,26 +168,24 @@ const ledger::CommitBatch* Engine::BeginCommit(const ClockSample& clock, Instant
   Impl& impl = *impl_;
   // A batch is sealed no earlier than what is in it was decided, whichever clock the driver reads.
   now = impl.current = std::max(impl.current, now);
-  if (impl.begun == kBatches - 1) return nullptr;
+  if (impl.committing) return nullptr;
   const bool due = impl.commit_due || impl.core->NextMark() <= now;
   if (impl.batches[impl.open].empty() && !due) return nullptr;
   impl.commit_due = false;
-  impl.core->Seal(impl.TurnAt(now), clock, /*may_be_last=*/impl.draining);
-  impl.may_reopen = impl.begun > 0;
-  ++impl.begun;
-  impl.open = (impl.open + 1) % kBatches;
+  impl.core->Seal(impl.TurnAt(now), clock, /*may_be_last=*/impl.shutting_down);
+  impl.committing = true;
+  impl.open = impl.sealed();
   NOWCALLS_CHECK(impl.batches[impl.open].empty());
   while (!impl.for_batch.empty()) impl.WaitForTurn(impl.for_batch.front());
-  return &impl.batches[impl.Before(1)];
+  return &impl.batches[impl.sealed()];
 }
 
 void Engine::OnCommitDone(Instant now) {
   Impl& impl = *impl_;
   impl.current = now;
-  NOWCALLS_CHECK(impl.begun > 0);
-  const size_t done = impl.Before(impl.begun);
-  --impl.begun;
-  impl.may_reopen = false;
+  NOWCALLS_CHECK(impl.committing);
+  const size_t done = impl.sealed();
+  impl.committing = false;
   impl.batches[done].Clear();
   std::vector<ConnectionId> waiters;
   waiters.swap(impl.waiters[done]);
@@ -202,10 +200,8 @@ void Engine::OnCommitDone(Instant now) {
   impl.WorkAfterCommit();
 }
 
-size_t Engine::open_records() const { return impl_->batches[impl_->open].records(); }
-
 bool Engine::idle() const {
-  return impl_->begun == 0 && impl_->batches[impl_->open].empty() && !impl_->commit_due &&
+  return !impl_->committing && impl_->batches[impl_->open].empty() && !impl_->commit_due &&
          impl_->dirty.empty() && !input_waits();
 }
 
@@ -222,11 +218,9 @@ core::Turn Engine::Impl::TurnForDue(Instant now) {
 
 void Engine::Impl::CountDue(const core::Turn& turn) { due_left -= turn.batch->due() - due_before; }
 
-// When there is room for due tokens in the batch of the next turn: that which the driver gives
-// back, if it does.
+// When there is room for due tokens in the open batch.
 Instant Engine::Impl::RoomForDueAt() const {
-  const size_t which = may_reopen && batches[open].empty() ? Before(1) : open;
-  if (batches[which].due() >= kDuePerBatchMax) return kNever;
+  if (batches[open].due() >= kDuePerBatchMax) return kNever;
   return due_left > 0 ? due_left_at : due_left_at + 1;
 }
 
@@ -239,7 +233,7 @@ void Engine::OnBackupDone(ConnectionId asker, const Result<wire::BackupReply>& m
 }
 
 std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {
-  if (impl_->BatchFull() || impl_->draining) return std::nullopt;
+  if (impl_->BatchFull() || impl_->shutting_down) return std::nullopt;
   return impl_->core->BeginScan(now);
 }
 

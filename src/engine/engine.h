@@ -8,15 +8,13 @@
 //   ResumeInput                      input for which earlier turns had no room
 //   OnTime                           when a deadline has passed
 //   TurnEnd                          sends what may leave at once
-//   BeginCommit -> batch             when something is to be written; may come between OnBytes, too
-//   (store.Commit, one batch after the other, on another thread or within the turn)
-//   OnCommitDone                     sends the replies that waited for that batch
+//   BeginCommit -> batch             when something is to be written and no commit is under way
+//   (store.Commit, on another thread or within the turn)
+//   OnCommitDone                     lets the replies that waited for that batch leave
 //
 // A reply that depends on a record leaves only when the batch with that record is durable
 // (invariant 1); other replies leave at the end of the turn. While one batch is being committed the
-// next one fills. It is given to the driver at the end of each turn at the latest, so that its
-// commit can start as soon as the disk is free, and taken back when there is more to go into it
-// before that.
+// next one fills: group commit. A batch is sealed by BeginCommit, and a sealed batch never changes.
 //
 // What a turn does is bounded however much has arrived; connections whose input is left over are
 // not read until they have had their turns, first come first served. The same calls with the same
@@ -91,7 +89,7 @@ class Engine {
   void TurnEnd();
   // The server ends: from now on nothing is done but to answer what was read; who waits for room is
   // answered NOT_AVAILABLE. Tokens that become due are left to the next start.
-  void BeginDrain(Instant now);
+  void BeginShutdown(Instant now);
   // What waits for its turn is left undone; returns of how many connections.
   size_t DropWaitingInput();
 
@@ -104,13 +102,10 @@ class Engine {
   RuleSink* RulesAt(Instant now);
 
   // The commit path. BeginCommit seals the open batch and returns it; nullptr when nothing is to be
-  // written or two batches have begun and are not done. It stays valid until OnCommitDone, or until
-  // the driver gives it back (Driver::TakeCommitBack). OnCommitDone is about the first that began.
-  // A failed commit is never reported here: the process ends.
+  // written or a commit is under way. The batch stays as it is until OnCommitDone. A failed commit
+  // is never reported here: the process ends.
   const ledger::CommitBatch* BeginCommit(const ClockSample& clock, Instant now);
   void OnCommitDone(Instant now);
-  // Of the open batch.
-  size_t open_records() const;
   // Nothing waits: no open records, no commit, no unsent reply.
   bool idle() const;
 

@@ -95,7 +95,6 @@ struct Engine::Impl : ReplyBuffers {
   void BoundKept();
   void MoveToReady(Connection* connection, size_t which);
   void CountWaiting(Connection* connection);
-  void Reopen();
   void SendLateAnswers();
   void SetKept(Connection* connection, size_t kept);
 
@@ -104,15 +103,12 @@ struct Engine::Impl : ReplyBuffers {
   void CloseIfAnswered(Connection* connection);
   void Abort(Connection* connection, std::string_view why);
   void EndSession(Connection* connection);
+  void LogClosing(const Connection& connection, const std::string& why) const;
   void LogNotices() const;
   nlohmann::ordered_json Info(Instant now) const;
 
   core::Turn TurnNow() { return TurnAt(current); }
-  // REQUIRES: the core is called with it before anything else happens here.
-  core::Turn TurnAt(Instant now) {
-    if (may_reopen && batches[open].empty()) Reopen();
-    return {now, &batches[open]};
-  }
+  core::Turn TurnAt(Instant now) { return {now, &batches[open]}; }
   core::Turn TurnForDue(Instant now);
   void CountDue(const core::Turn& turn);
   Instant RoomForDueAt() const;
@@ -121,8 +117,8 @@ struct Engine::Impl : ReplyBuffers {
     return batches[open].bytes().size() + core->history().unrecorded_bytes() >=
            options.limits.batch_bytes_max;
   }
-  // The batch that began `n` before the open one; 0 is that itself.
-  size_t Before(size_t n) const { return (open + kBatches - n) % kBatches; }
+  // The batch that is not open: it is being committed, or empty.
+  size_t sealed() const { return kBatches - 1 - open; }
   // Replies to the connection and records: what its last message made is the difference.
   size_t BytesMade(const Connection& connection) const {
     return connection.ready.size() + connection.waiting_bytes + batches[open].bytes().size() +
@@ -166,19 +162,17 @@ struct Engine::Impl : ReplyBuffers {
   // Connections that do not take their replies, by when the last byte was taken.
   absl::btree_set<std::pair<int64_t, ConnectionId>> keeping;
 
-  // A ring: one batch fills, and the `begun` ones before it were given to the driver. waiting[i] of
-  // a connection belongs to batches[i], and waiters[i] lists the connections that have something
-  // there.
+  // One batch fills while the other is being committed. waiting[i] of a connection belongs to
+  // batches[i], and waiters[i] lists the connections that have something there.
   std::array<ledger::CommitBatch, kBatches> batches;
   std::array<std::vector<ConnectionId>, kBatches> waiters;
   size_t open = 0;
-  size_t begun = 0;
+  bool committing = false;
   int64_t due_left = kDueAtOnce;  // Of the pace of due tokens, at that moment.
   Instant due_left_at{};
   uint32_t due_before = 0;  // CommitBatch::due() when the turn began.
-  bool may_reopen = false;  // The last of them may not have been started yet.
   DiskRoom disk;
-  bool draining = false;
+  bool shutting_down = false;
   bool commit_due = true;  // At the start and the end: marks the clock.
 };
 

@@ -7,6 +7,17 @@
 #include "engine/engine_impl.h"
 
 namespace nowcalls::engine {
+namespace {
+
+// MERGE: the core gives its notices a topic and fields of their own; this function goes then, and
+// LogNotices passes notice.topic and notice.fields on.
+LogTopic TopicOfNotice(std::string_view text) {
+  if (text.starts_with("client ")) return LogTopic::kPeer;
+  if (text.starts_with("administrator ") || text.starts_with("namespace ")) return LogTopic::kAct;
+  return LogTopic::kServer;
+}
+
+}  // namespace
 
 Engine::Impl::Impl(EngineOptions engine_options, core::Core* the_core, Driver* the_driver,
                    Instant now)
@@ -29,23 +40,12 @@ wire::OutputBuffer* Engine::Impl::Immediate(Connection* connection) {
 wire::OutputBuffer* Engine::Impl::AfterCommit(Connection* connection) {
   size_t which = open;
   if (batches[open].empty()) {
-    if (begun == 0) return Immediate(connection);
-    which = Before(1);
+    if (!committing) return Immediate(connection);
+    which = sealed();
   }
   if (connection->waiting_replies[which]++ == 0) waiters[which].push_back(connection->id);
   buffers.Lend(&connection->waiting[which]);
   return &connection->waiting[which];
-}
-
-// Goes on filling the batch that began last, if its commit has not been started.
-void Engine::Impl::Reopen() {
-  ledger::CommitBatch& last = batches[Before(1)];
-  if (last.bytes().size() >= options.limits.batch_bytes_max) return;
-  may_reopen = false;
-  if (!driver->TakeCommitBack()) return;
-  core->Unseal(&last);
-  open = Before(1);
-  --begun;
 }
 
 void Engine::Impl::MarkDirty(Connection* connection) {
@@ -158,7 +158,7 @@ void Engine::Impl::Refuse(Connection* connection, std::string_view message,
     wire::EncodeError(*msgid, {wire::ErrorCode::kMalformed, "the connection " + why},
                       Immediate(connection));
   }
-  driver->Log(LogLevel::kWarn, "connection " + connection->peer + " " + why + "; closing it");
+  LogClosing(*connection, why);
   End(connection);
 }
 
@@ -193,8 +193,7 @@ void Engine::Impl::CloseIfAnswered(Connection* connection) {
 
 // Closes at once.
 void Engine::Impl::Abort(Connection* connection, std::string_view why) {
-  driver->Log(LogLevel::kWarn,
-              "connection " + connection->peer + " " + std::string(why) + "; closing it");
+  LogClosing(*connection, std::string(why));
   connection->state = ConnectionState::kClosed;
   DropInput(connection);
   SetKept(connection, 0);
@@ -209,9 +208,16 @@ void Engine::Impl::EndSession(Connection* connection) {
   SendLateAnswers();
 }
 
+void Engine::Impl::LogClosing(const Connection& connection, const std::string& why) const {
+  driver->Log(LogLevel::kWarn, LogTopic::kPeer,
+              "connection " + connection.peer + " " + why + "; closing it",
+              {{"peer", connection.peer}, {"reason", why}});
+}
+
 void Engine::Impl::LogNotices() const {
   for (const core::Notice& notice : core->TakeNotices()) {
-    driver->Log(notice.warning ? LogLevel::kWarn : LogLevel::kInfo, notice.text);
+    driver->Log(notice.warning ? LogLevel::kWarn : LogLevel::kInfo, TopicOfNotice(notice.text),
+                notice.text, {});
   }
 }
 

@@ -83,14 +83,18 @@ void RpcHandler::RulesLoad(const Call& call) {
     std::string why = Shortened(loaded.status().message());
     // What is wrong in view of other sets names the namespace itself.
     if (!why.starts_with(name_space)) why = name_space + ": " + why;
-    driver_->Log(LogLevel::kWarn, "connection " + peer + " was refused a set of rules: " + why);
+    driver_->Log(LogLevel::kWarn, LogTopic::kPeer,
+                 "connection " + peer + " was refused a set of rules: " + why,
+                 {{"peer", peer}, {"namespace", std::string(params.name_space)}, {"reason", why}});
     return ReplyError(call, ErrorOf(loaded.status().WithContext("rules_load")));
   }
   const core::ParsedRules& rules = (*loaded)->parsed;
   if (core_->set_changes() != changes_before) {
-    driver_->Log(LogLevel::kInfo, "administrator " + peer + " loaded the rules of " + name_space);
+    driver_->Log(LogLevel::kInfo, LogTopic::kAct,
+                 "administrator " + peer + " loaded the rules of " + name_space,
+                 {{"peer", peer}, {"namespace", std::string(params.name_space)}});
   } else {
-    LogUnchanged(peer, name_space, rules);
+    LogUnchanged(peer, params.name_space, rules);
   }
   wire::EncodeRulesLoad(call.request.msgid, rules.rules.size(),
                         replies_->AfterCommit(call.connection));
@@ -98,14 +102,17 @@ void RpcHandler::RulesLoad(const Call& call) {
 
 // A load that leaves no trace in the ledger is no act of an administrator, and may be repeated for
 // nothing: the lines are about the peer.
-void RpcHandler::LogUnchanged(const std::string& peer, const std::string& name_space,
+void RpcHandler::LogUnchanged(const std::string& peer, std::string_view name_space,
                               const core::ParsedRules& rules) {
-  const std::string loaded = "connection " + peer + " loaded the rules of " + name_space;
-  driver_->Log(LogLevel::kInfo,
+  const std::string loaded =
+      "connection " + peer + " loaded the rules of namespace " + Shortened(name_space);
+  const LogFields fields = {{"peer", peer}, {"namespace", std::string(name_space)}};
+  driver_->Log(LogLevel::kInfo, LogTopic::kPeer,
                loaded + ", which changes nothing: " + std::to_string(rules.rules.size()) +
-                   " unchanged, " + std::to_string(rules.skipped.count()) + " skipped");
+                   " unchanged, " + std::to_string(rules.skipped.count()) + " skipped",
+               fields);
   for (const std::string& remark : rules.Remarks()) {
-    driver_->Log(LogLevel::kWarn, loaded + ": " + remark);
+    driver_->Log(LogLevel::kWarn, LogTopic::kPeer, loaded + ": " + remark, fields);
   }
 }
 

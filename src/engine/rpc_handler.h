@@ -70,7 +70,7 @@ class RpcHandler {
   void Drain(const Call& call);
   void RulesList(const Call& call);
   void RulesLoad(const Call& call);
-  void LogUnchanged(const std::string& peer, const std::string& name_space,
+  void LogUnchanged(const std::string& peer, std::string_view name_space,
                     const core::ParsedRules& rules);
   void Flow(const Call& call);
   void Flows(const Call& call);
