@@ -8,11 +8,11 @@
 namespace nowcalls::crash {
 namespace {
 
-constexpr int64_t kNeverUs = INT64_MAX;
+constexpr int64_t kNoAnswerUs = INT64_MAX;
 
 // When it was over at last.
 int64_t OverUs(const Operation& operation) {
-  return operation.outcome == Outcome::kUnknown ? kNeverUs : operation.answered_us;
+  return operation.outcome == Outcome::kUnknown ? kNoAnswerUs : operation.answered_us;
 }
 
 bool EndsMany(Action action) {
@@ -279,7 +279,7 @@ void Checker::CheckDrains(const Cycle& cycle) {
     }
   }
   for (const auto& [flow_id, since_us] : drained_) {
-    drained[flow_id].emplace_back(since_us, kNeverUs);
+    drained[flow_id].emplace_back(since_us, kNoAnswerUs);
   }
   for (const auto& operation : cycle.history.operations) {
     const auto token = tokens_.find(operation.token_id);

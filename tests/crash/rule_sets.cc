@@ -15,7 +15,7 @@ namespace {
 using testing::Json;
 using LevelByFlow = std::map<int64_t, int64_t>;
 
-constexpr int64_t kNeverUs = INT64_MAX;
+constexpr int64_t kInForceUs = INT64_MAX;
 constexpr int64_t kCountForEachSession = 6;
 
 // Flows that nobody uses: one after the other of kFillers has the version for its level, and one
@@ -126,14 +126,14 @@ void RuleSets::Load(testing::RpcClient* client) {
 
 void RuleSets::BeginLoad(testing::RpcClient* client) {
   moving_.possible.push_back(++moving_.last);
-  AddChanges(moving_, moving_.last, BoottimeUs(), kNeverUs);
+  AddChanges(moving_, moving_.last, BoottimeUs(), kInForceUs);
   client->Send("rules_load", {kMoving, SetOf(kMoving, moving_.last)});
 }
 
 void RuleSets::BeginReload(const testing::Process& server) {
   const int64_t now_us = BoottimeUs();
   WriteFile();
-  AddChanges(file_space_, file_space_.last, now_us, kNeverUs);
+  AddChanges(file_space_, file_space_.last, now_us, kInForceUs);
   server.Signal(SIGHUP);
 }
 

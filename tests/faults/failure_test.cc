@@ -17,6 +17,7 @@
 #include "faults/recording_file_system.h"
 #include "store/ledger_files.h"
 #include "support/poll_until.h"
+#include "support/sample.h"
 #include "support/temp_dir.h"
 
 namespace nowcalls::faults {
@@ -175,9 +176,9 @@ std::vector<Beginning> Beginnings(const Life& life) {
 
 // Of the calls, every so many-th fails: RocksDB waits a second after each flush that failed.
 uint64_t Step() {
-  constexpr uint64_t kUsual = 13;
   const char* wanted = std::getenv("NOWCALLS_FAILURE_STEP");
-  return wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : kUsual;
+  if (wanted != nullptr) return std::strtoull(wanted, nullptr, 10);
+  return testing::Whole() ? 13 : 53;
 }
 
 void FailEach(bool sticky, bool disk_full) {
@@ -187,7 +188,8 @@ void FailEach(bool sticky, bool disk_full) {
   int bad = 0;
   for (const Beginning& beginning : Beginnings(life)) {
     bool reached = true;
-    for (uint64_t nth = 1; reached && bad < kBadMax; nth += Step()) {
+    const uint64_t first = 1 + testing::SampleSeed() % Step();
+    for (uint64_t nth = first; reached && bad < kBadMax; nth += Step()) {
       const Failure failure{.nth = nth, .sticky = sticky, .disk_full = disk_full};
       if (!FailOnce(life, beginning, failure, &counts, &reached)) ++bad;
     }

@@ -10,6 +10,7 @@
 
 #include "base/prng.h"
 #include "faults/life.h"
+#include "support/sample.h"
 
 namespace nowcalls::faults {
 namespace {
@@ -34,7 +35,9 @@ struct Bounds {
   }
 };
 
-struct Counts {
+constexpr uint64_t kCutsOfSample = 300;  // Moments of one run.
+
+struct CutCounts {
   uint64_t points = 0;
   uint64_t cuts = 0;
   uint64_t lost = 0;  // Cuts that took the batch that was not acknowledged.
@@ -48,7 +51,7 @@ std::string Keep(const DiskImage& image) {
   return path;
 }
 
-// Cuts the power before each of `changes` and after the last.
+// Cuts the power before each of `changes` and after the last, or at a sample of these moments.
 class Cutter {
  public:
   Cutter(Judge* judge, uint64_t seeds, uint64_t base)
@@ -60,15 +63,18 @@ class Cutter {
     Disk disk(before);
     Bounds bounds{batch, batch, batch};
     bool fine = CutAt(disk, 0, bounds);
-    for (size_t i = 0; fine && i < changes.size(); ++i) {
-      disk.Apply(changes[i]);
-      bounds.Follow(changes[i]);
-      fine = CutAt(disk, i + 1, bounds);
+    size_t applied = 0;
+    for (const uint64_t last : testing::SampleOf(changes.size(), kCutsOfSample)) {
+      for (; applied <= last; ++applied) {
+        disk.Apply(changes[applied]);
+        bounds.Follow(changes[applied]);
+      }
+      fine = fine && CutAt(disk, applied, bounds);
     }
     return fine;
   }
 
-  const Counts& counts() const { return counts_; }
+  const CutCounts& counts() const { return counts_; }
 
  private:
   bool CutAt(const Disk& disk, size_t point, const Bounds& bounds) {
@@ -102,7 +108,7 @@ class Cutter {
   Judge& judge_;
   const uint64_t seeds_;
   const uint64_t base_;
-  Counts counts_;
+  CutCounts counts_;
 };
 
 size_t CountOf(const std::vector<DiskChange>& changes, Kind kind, const std::string& suffix) {
@@ -133,7 +139,7 @@ SpareRenames SpareRenamesOf(const std::vector<DiskChange>& changes) {
 }
 
 void Report(const Cutter& cutter, const Judge& judge) {
-  const Counts& counts = cutter.counts();
+  const CutCounts& counts = cutter.counts();
   MESSAGE(counts.points, " points, ", counts.cuts, " power cuts, ", judge.images(),
           " different disks; the batch in flight was lost ", counts.lost, " times and kept ",
           counts.kept, "; at most ", counts.most, " batches were lost");

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "faults/faulty_file_system.h"
 #include "support/admin.h"
+#include "support/sample.h"
 #include "support/server_process.h"
 #include "support/temp_dir.h"
 #include "test_paths.h"
@@ -133,7 +134,7 @@ std::optional<Note> ReadNote(const std::string& path) {
   return note;
 }
 
-struct Counts {
+struct ServerCounts {
   int failures = 0;
   int ended = 0;    // Servers that ended with 74.
   int serving = 0;  // Of these, in the midst of their service.
@@ -153,7 +154,7 @@ class FailingServer {
   }
 
   // Empty when all is as it must be. `*reached`: there were so many calls.
-  std::string Run(Counts* counts, bool* reached) {
+  std::string Run(ServerCounts* counts, bool* reached) {
     server_.StartWithoutWaiting();
     std::optional<Client> client;
     if (server_.WaitUntilServing()) {
@@ -178,7 +179,7 @@ class FailingServer {
   }
 
   // As Run, but the call hangs until all was answered, and then fails while nobody asks anything.
-  std::string RunIdle(Counts* counts) {
+  std::string RunIdle(ServerCounts* counts) {
     server_.Start();
     REQUIRE(mkfifo(dir_.Sub("gate").c_str(), 0600) == 0);
     std::optional<Client> client(server_.address());
@@ -221,7 +222,7 @@ class FailingServer {
     return options;
   }
 
-  static void Count(int code, bool serving, int64_t took_us, Counts* counts) {
+  static void Count(int code, bool serving, int64_t took_us, ServerCounts* counts) {
     ++counts->failures;
     if (code != kIoError) return;
     ++counts->ended;
@@ -231,7 +232,7 @@ class FailingServer {
   }
 
   std::string CheckAll(int code, const Note& failed, const std::optional<Client>& client,
-                       Counts* counts) {
+                       ServerCounts* counts) {
     std::string problem = CheckEnd(code, failed, client);
     if (problem.empty()) problem = CheckAfterwards(client);
     if (!problem.empty() || !client) return problem;
@@ -266,28 +267,29 @@ class FailingServer {
 };
 
 // Of the calls, every so many-th fails.
-uint64_t Step() {
-  constexpr uint64_t kUsual = 5;
+uint64_t ServerStep() {
   const char* wanted = std::getenv("NOWCALLS_SERVER_FAILURE_STEP");
-  return wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : kUsual;
+  if (wanted != nullptr) return std::strtoull(wanted, nullptr, 10);
+  return testing::Whole() ? 5 : 15;
 }
 
 void FailEach(bool disk_full) {
-  Counts counts;
+  ServerCounts counts;
   constexpr int kBadMax = 8;
   int bad = 0;
   bool reached = true;
   bool sticky = false;
-  for (uint64_t nth = 1; reached && bad < kBadMax; nth += Step(), sticky = !sticky) {
+  const uint64_t first = 1 + testing::SampleSeed() % ServerStep();
+  for (uint64_t nth = first; reached && bad < kBadMax; nth += ServerStep(), sticky = !sticky) {
     FailingServer server({.nth = nth, .sticky = sticky, .disk_full = disk_full});
     const std::string problem = server.Run(&counts, &reached);
     if (problem.empty()) continue;
     ++bad;
     FAIL_CHECK(problem, ": ", server.Describe());
   }
-  CHECK(counts.failures > 20);
-  CHECK(counts.serving > 3);
-  CHECK(counts.acknowledged > 100);
+  CHECK(counts.failures > 90 / static_cast<int>(ServerStep()));
+  CHECK(counts.serving > 0);
+  CHECK(counts.acknowledged > 30);
   MESSAGE(counts.failures, " failures injected, ", counts.ended, " servers ended with 74, ",
           counts.serving, " of them while they served, the slowest ", counts.longest_us / 1000,
           " ms after the failure; ", counts.acknowledged, " acknowledgements kept, ", counts.later,
@@ -308,7 +310,7 @@ struct IdleCall {
 };
 
 TEST_CASE("an idle server whose flush fails in the background ends with 74 by itself") {
-  Counts counts;
+  ServerCounts counts;
   for (const IdleCall& call :
        {IdleCall{"make", ".sst"}, IdleCall{"append", ".sst"}, IdleCall{"sync", ".sst"},
         IdleCall{"close", ".sst"}, IdleCall{"write", "witness"}, IdleCall{"sync", "witness"}}) {

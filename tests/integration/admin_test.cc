@@ -20,24 +20,27 @@ namespace {
 const std::set<std::string> kLiveOnly = {"online", "level", "sessions", "offline_since_ms",
                                          "connections"};
 
+// A member that the rows of a ledger lack: only a server counts what happened since it began.
+bool OnlyLive(const std::string& name) {
+  constexpr std::string_view kCounters[] = {
+      "granted", "granted_from_queue", "queued", "longest_wait_ms", "kept", "reclaimed", "waiters"};
+  constexpr std::string_view kPrefixes[] = {"refused", "shadow_refused", "ended_", "held_"};
+  return kLiveOnly.contains(name) ||
+         std::any_of(std::begin(kCounters), std::end(kCounters),
+                     [&](std::string_view counter) { return name == counter; }) ||
+         std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
 // The rows without what only one source can know, in an order of their own.
-std::multiset<std::string> Comparable(std::vector<Json> rows) {
+std::multiset<std::string> Comparable(const std::vector<Json>& rows) {
   std::multiset<std::string> texts;
-  for (auto& row : rows) {
-    for (auto member = row.begin(); member != row.end();) {
-      const bool dropped = member->is_null() || kLiveOnly.contains(member.key());
-      member = dropped ? row.erase(member) : std::next(member);
+  for (const Json& row : rows) {
+    Json known = Json::object();
+    for (const auto& [name, value] : row.items()) {
+      if (!value.is_null() && !OnlyLive(name)) known[name] = value;
     }
-    for (const char* counter : {"granted", "granted_from_queue", "queued", "longest_wait_ms",
-                                "kept", "reclaimed", "waiters"}) {
-      row.erase(counter);
-    }
-    for (const char* counters : {"refused", "shadow_refused", "ended_", "held_"}) {
-      for (auto member = row.begin(); member != row.end();) {
-        member = member.key().starts_with(counters) ? row.erase(member) : std::next(member);
-      }
-    }
-    texts.insert(row.dump());
+    texts.insert(known.dump());
   }
   return texts;
 }
@@ -67,9 +70,9 @@ size_t Lines(const std::string& text) {
 }
 
 // A server with tokens of two named clients and one connection, over two flows and two namespaces.
-class Fixture {
+class AdminFixture {
  public:
-  Fixture() : server({RuleJson(1, 100), RuleJson(2, 100)}) {
+  AdminFixture() : server({RuleJson(1, 100), RuleJson(2, 100)}) {
     RpcClient setup = server.Connect();
     LoadRules(&setup, {RuleJson(3, 30)}, "orders");
     alice = server.Connect("alice");
@@ -90,7 +93,7 @@ class Fixture {
   std::vector<uint64_t> tokens;  // Oldest first.
 };
 
-TEST_CASE_FIXTURE(Fixture, "dump prints every token with all that is known of it") {
+TEST_CASE_FIXTURE(AdminFixture, "dump prints every token with all that is known of it") {
   for (const bool is_live : {true, false}) {
     if (!is_live) server.server().Kill9();
     const auto rows = AdminRows(is_live ? live() : offline(), {"dump"});
@@ -109,7 +112,7 @@ TEST_CASE_FIXTURE(Fixture, "dump prints every token with all that is known of it
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "live and offline listings have the same rows") {
+TEST_CASE_FIXTURE(AdminFixture, "live and offline listings have the same rows") {
   const std::vector<std::vector<std::string>> commands = {{"dump"},
                                                           {"stat"},
                                                           {"tokens"},
@@ -130,7 +133,7 @@ TEST_CASE_FIXTURE(Fixture, "live and offline listings have the same rows") {
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "csv and jsonl say the same, and a table has a line for each row") {
+TEST_CASE_FIXTURE(AdminFixture, "csv and jsonl say the same, and a table has a line for each row") {
   const std::vector<std::vector<std::string>> commands = {
       {"dump"}, {"stat"}, {"tokens"}, {"sessions"}};
   for (const bool is_live : {true, false}) {
@@ -163,7 +166,7 @@ TEST_CASE_FIXTURE(Fixture, "csv and jsonl say the same, and a table has a line f
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "filters by flow, client, namespace and age leave the others out") {
+TEST_CASE_FIXTURE(AdminFixture, "filters by flow, client, namespace and age leave the others out") {
   for (const bool is_live : {true, false}) {
     if (!is_live) server.server().Kill9();
     const Source source = is_live ? live() : offline();
@@ -178,7 +181,7 @@ TEST_CASE_FIXTURE(Fixture, "filters by flow, client, namespace and age leave the
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "tokens prints the oldest first, at most the limit") {
+TEST_CASE_FIXTURE(AdminFixture, "tokens prints the oldest first, at most the limit") {
   for (const bool is_live : {true, false}) {
     if (!is_live) server.server().Kill9();
     const auto rows = AdminRows(is_live ? live() : offline(), {"tokens", "--limit", "3"});
@@ -192,7 +195,7 @@ TEST_CASE_FIXTURE(Fixture, "tokens prints the oldest first, at most the limit") 
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "stat and flow show nowCalls, tokens and level") {
+TEST_CASE_FIXTURE(AdminFixture, "stat and flow show nowCalls, tokens and level") {
   for (const bool is_live : {true, false}) {
     if (!is_live) server.server().Kill9();
     const Source source = is_live ? live() : offline();
@@ -216,7 +219,7 @@ TEST_CASE_FIXTURE(Fixture, "stat and flow show nowCalls, tokens and level") {
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "a removed rule's flow is shown as removed, live and offline") {
+TEST_CASE_FIXTURE(AdminFixture, "a removed rule's flow is shown as removed, live and offline") {
   LoadRules(&alice, {RuleJson(2, 100)});
   for (const bool is_live : {true, false}) {
     if (!is_live) server.server().Kill9();
@@ -228,7 +231,7 @@ TEST_CASE_FIXTURE(Fixture, "a removed rule's flow is shown as removed, live and 
   CHECK(RunAdmin(offline(), {"verify"}).exit_code == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "info shows what the server says of itself, and asks no ledger") {
+TEST_CASE_FIXTURE(AdminFixture, "info shows what the server says of itself, and asks no ledger") {
   const auto info = AdminRows(live(), {"info"});
   REQUIRE(info.size() == 1);
   CHECK(info[0].at("ledger").at("durability") == "sync");
@@ -238,7 +241,7 @@ TEST_CASE_FIXTURE(Fixture, "info shows what the server says of itself, and asks 
   CHECK(RunAdmin(offline(), {"info"}).exit_code == 64);
 }
 
-TEST_CASE_FIXTURE(Fixture, "sessions shows what each client holds") {
+TEST_CASE_FIXTURE(AdminFixture, "sessions shows what each client holds") {
   for (const bool is_live : {true, false}) {
     if (!is_live) server.server().Kill9();
     const auto rows = AdminRows(is_live ? live() : offline(), {"sessions"});
@@ -249,7 +252,7 @@ TEST_CASE_FIXTURE(Fixture, "sessions shows what each client holds") {
   }
 }
 
-TEST_CASE_FIXTURE(Fixture,
+TEST_CASE_FIXTURE(AdminFixture,
                   "sessions are filtered by client and namespace, and live by who is online") {
   quoted.Close();
   const auto clients = [&](const Source& source, std::vector<std::string> filter) {
@@ -271,7 +274,7 @@ TEST_CASE_FIXTURE(Fixture,
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "ping says whether the server answers") {
+TEST_CASE_FIXTURE(AdminFixture, "ping says whether the server answers") {
   const Finished answers = RunAdmin(live(), {"ping"});
   CHECK(answers.exit_code == 0);
   CHECK(answers.out == server.address() + " answers\n");
@@ -283,7 +286,7 @@ TEST_CASE_FIXTURE(Fixture, "ping says whether the server answers") {
   CHECK(RunAdmin(live(), {"ping"}).exit_code == 69);
 }
 
-TEST_CASE_FIXTURE(Fixture, "the environment names the server, and --server beats it") {
+TEST_CASE_FIXTURE(AdminFixture, "the environment names the server, and --server beats it") {
   const std::string admin = ProductBinary("nowcalls-admin");
   const Environment environment = {{"NOWCALLS_SERVER", server.address()}};
   CHECK(RunProgram({admin, "ping"}, environment).out == server.address() + " answers\n");
@@ -307,7 +310,7 @@ Finished RunWithInput(const TestServer& server, const std::vector<std::string>& 
   return {exit_code, ReadFileToString(out), ReadFileToString(err)};
 }
 
-TEST_CASE_FIXTURE(Fixture, "rules come from standard input too") {
+TEST_CASE_FIXTURE(AdminFixture, "rules come from standard input too") {
   const std::string rules = Json::array({RuleJson(1, 15), RuleJson(2, 100)}).dump();
   const auto run = [&](std::vector<std::string> command, const std::string& input) {
     if (command[1] != "check") {
@@ -332,7 +335,7 @@ TEST_CASE_FIXTURE(Fixture, "rules come from standard input too") {
   CHECK(large.err.find("--rules default=FILE") != std::string::npos);
 }
 
-TEST_CASE_FIXTURE(Fixture, "rules list prints what rules load takes") {
+TEST_CASE_FIXTURE(AdminFixture, "rules list prints what rules load takes") {
   for (const bool is_live : {true, false}) {
     if (!is_live) {
       server.server().Kill9();
@@ -350,7 +353,7 @@ TEST_CASE_FIXTURE(Fixture, "rules list prints what rules load takes") {
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "rules load replaces a namespace's rules, and refuses bad ones") {
+TEST_CASE_FIXTURE(AdminFixture, "rules load replaces a namespace's rules, and refuses bad ones") {
   WriteStringToFile(server.Sub("new.json"), Json::array({RuleJson(1, 15), RuleJson(8, 80)}).dump());
   const Finished loaded =
       RunAdmin(live(), {"rules", "load", "--namespace", "default", server.Sub("new.json")});
@@ -393,7 +396,7 @@ TEST_CASE("rules check judges a file without a server") {
   CHECK(absent.exit_code == 64);
 }
 
-TEST_CASE_FIXTURE(Fixture, "reclaim takes a token back and says so") {
+TEST_CASE_FIXTURE(AdminFixture, "reclaim takes a token back and says so") {
   const std::string token = std::to_string(tokens[0]);
   const Finished done = RunAdmin(live(), {"reclaim", token, "--reason", "job died"});
   CAPTURE(done.err);
@@ -406,7 +409,7 @@ TEST_CASE_FIXTURE(Fixture, "reclaim takes a token back and says so") {
   CHECK(server.server().LogHas("job died"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "verify finds a ledger sound after kill -9 and beside its server") {
+TEST_CASE_FIXTURE(AdminFixture, "verify finds a ledger sound after kill -9 and beside its server") {
   const Finished beside = RunAdmin(offline(), {"verify"});
   CAPTURE(beside.out);
   CHECK(beside.exit_code == 0);
@@ -421,7 +424,7 @@ TEST_CASE_FIXTURE(Fixture, "verify finds a ledger sound after kill -9 and beside
   CHECK(rows[0].at("now_calls") == 28);
 }
 
-TEST_CASE_FIXTURE(Fixture, "the ledger of a hung server is read beside it") {
+TEST_CASE_FIXTURE(AdminFixture, "the ledger of a hung server is read beside it") {
   // What is in the log only, and what has been flushed, must both show.
   server.server().Restart();
   RpcClient again = server.Connect("alice");

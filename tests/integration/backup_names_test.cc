@@ -17,11 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-Json Rules() { return {RuleJson(1, 1'000'000, {{"resourceTimeout", 600'000}})}; }
+Json RulesOfNames() { return {RuleJson(1, 1'000'000, {{"resourceTimeout", 600'000}})}; }
 
 TEST_CASE("no backup that a client asks for is in the way of the next start") {
   const TempDir files;
@@ -29,7 +25,7 @@ TEST_CASE("no backup that a client asks for is in the way of the next start") {
   const std::string rules = files.Sub("late.json");
   WriteStringToFile(config, "");
   WriteStringToFile(rules, "[]");
-  TestServer server(Rules(), {{"--config", config, "--rules", "late=" + rules}, {}});
+  TestServer server(RulesOfNames(), {{"--config", config, "--rules", "late=" + rules}, {}});
   for (const std::string& file : {config, rules}) fs::remove(file);
   RpcClient alice = server.Connect("alice");
   AcquireMany(&alice, 1, 10);
@@ -99,7 +95,7 @@ TEST_CASE("a server that requires a ledger makes no empty one in place of one th
 TEST_CASE("a ledger one directory further down is not taken for none") {
   const TempDir dir;
   {
-    TestServer server(Rules());
+    TestServer server(RulesOfNames());
     RpcClient alice = server.Connect("alice");
     AcquireMany(&alice, 1, 10);
     ResultOf(&alice, "backup", Json::array({dir.Sub("backup")}));
@@ -148,7 +144,7 @@ bool CutOffRestore(const std::string& backup, const std::string& data_dir) {
 }
 
 TEST_CASE("a server makes no ledger where a restore was cut off, and restore makes it at last") {
-  TestServer server(Rules());
+  TestServer server(RulesOfNames());
   {
     RpcClient alice = server.Connect("alice");
     AcquireMany(&alice, 1, 20'000);

@@ -23,10 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 Finished Admin(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), ProductBinary("nowcalls-admin"));
   return RunProgram(arguments);
@@ -90,14 +86,14 @@ class Load {
   std::thread thread_;
 };
 
-const Json& Rules() {
+const Json& BackupRules() {
   static const Json rules = {RuleJson(1, 1'000'000, {{"resourceTimeout", 600'000}}),
                              RuleJson(2, 10, {{"resourceTimeout", 600'000}})};
   return rules;
 }
 
 TEST_CASE("backups under load hold what was acknowledged before, and their restored copies serve") {
-  TestServer server(Rules());
+  TestServer server(BackupRules());
   RpcClient alice = server.Connect("alice");
   std::vector<uint64_t> tokens = AcquireMany(&alice, 2, 10);
   const Load load(server.address());
@@ -145,7 +141,7 @@ TEST_CASE("backups under load hold what was acknowledged before, and their resto
 }
 
 TEST_CASE("a server that was killed is backed up at rest, and the copy has its counts") {
-  TestServer server(Rules());
+  TestServer server(BackupRules());
   RpcClient alice = server.Connect("alice");
   AcquireMany(&alice, 1, 3000);
   server.server().Kill9();
@@ -163,7 +159,7 @@ TEST_CASE("a server that was killed is backed up at rest, and the copy has its c
 }
 
 TEST_CASE("a server that is killed while it makes a backup leaves none that restore takes") {
-  TestServer server(Rules());
+  TestServer server(BackupRules());
   {
     RpcClient alice = server.Connect("alice");
     AcquireMany(&alice, 1, 20'000);
@@ -209,7 +205,7 @@ TEST_CASE("a server that is killed while it makes a backup leaves none that rest
 }
 
 TEST_CASE("SIGTERM ends a backup that is being made, and whoever asked is told") {
-  TestServer server(Rules());
+  TestServer server(BackupRules());
   {
     RpcClient alice = server.Connect("alice");
     AcquireMany(&alice, 1, 30'000);
@@ -241,17 +237,6 @@ std::string LargestDataFile(const std::string& data_dir) {
   return largest;
 }
 
-// Changes a byte of a data file in place, as a disk does: who has it open reads it changed.
-void FlipByte(const std::string& path, uint64_t at) {
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  REQUIRE(fd >= 0);
-  char byte = 0;
-  REQUIRE(pread(fd, &byte, 1, static_cast<off_t>(at)) == 1);
-  byte = static_cast<char>(byte ^ 0x80);
-  REQUIRE(pwrite(fd, &byte, 1, static_cast<off_t>(at)) == 1);
-  close(fd);
-}
-
 // Where to flip a byte, from the end of the largest data file of a ledger that no server has, so
 // that RocksDB fails an assertion; 0: nowhere.
 uint64_t FindAssertion(const std::string& data_dir, const std::string& scratch) {
@@ -269,7 +254,7 @@ uint64_t FindAssertion(const std::string& data_dir, const std::string& scratch) 
 
 TEST_CASE(
     "damage that fails an assertion of RocksDB is told of a backup, and the server serves on") {
-  TestServer server(Rules());
+  TestServer server(BackupRules());
   {
     RpcClient alice = server.Connect("alice");
     AcquireMany(&alice, 1, 300);
@@ -336,7 +321,7 @@ pid_t FindVerifier(pid_t server) {
 // A server that makes a backup whose verification has come so far and no further.
 class HeldVerification {
  public:
-  HeldVerification() : server_(Rules()) {
+  HeldVerification() : server_(BackupRules()) {
     RpcClient alice = server_.Connect("alice");
     AcquireMany(&alice, 1, 30'000);
     admin_ = server_.Connect();
@@ -424,7 +409,7 @@ TEST_CASE("a backup fails when its verification is killed, and the next one is m
 }
 
 TEST_CASE("a backup that cannot be made is refused with what is wrong, and leaves nothing") {
-  TestServer server(Rules());
+  TestServer server(BackupRules());
   RpcClient admin = server.Connect();
   fs::create_directory(server.Sub("there"));
   const struct {
@@ -482,7 +467,7 @@ TEST_CASE("who asks in vain for a backup fills no log, and hides none that is ma
 }
 
 TEST_CASE("a restore for which there is no room tells so before it begins") {
-  TestServer server(Rules());
+  TestServer server(BackupRules());
   REQUIRE(BackUp(server, server.Sub("backup")).exit_code == 0);
   const TempDir dir;
   SmallDisk disk(dir.Sub("disk"));
@@ -496,7 +481,7 @@ TEST_CASE("a restore for which there is no room tells so before it begins") {
 }
 
 TEST_CASE("a backup is no data directory, and a restore overwrites nothing") {
-  TestServer server(Rules());
+  TestServer server(BackupRules());
   RpcClient alice = server.Connect("alice");
   AcquireMany(&alice, 1, 10);
   const std::string backup = server.Sub("backup");

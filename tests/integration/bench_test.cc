@@ -342,15 +342,15 @@ class ServerAtItsLimit {
 
  private:
   static void AnswerInfo(int fd) {
-    std::vector<uint8_t> bytes(4096);
+    std::string bytes(4096, '\0');
     const ssize_t got = recv(fd, bytes.data(), bytes.size(), 0);
     bytes.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
-    const Json request = Json::from_msgpack(bytes, /*strict=*/true, /*allow_exceptions=*/false);
+    const Json request = FromMessagePack(bytes);
     const Json info = {{"version", "1"},
                        {"ledger", {{"durability", "sync"}}},
                        {"settings", {{"resource_timeout_factor", 2.0}}}};
     if (request.is_array()) {
-      const auto answer = Json::to_msgpack(Json::array({1, request.at(1), nullptr, info}));
+      const std::string answer = ToMessagePack(Json::array({1, request.at(1), nullptr, info}));
       static_cast<void>(send(fd, answer.data(), answer.size(), MSG_NOSIGNAL));
     }
     close(fd);
@@ -396,7 +396,8 @@ TEST_CASE("nowcalls-bench names what a server's info lacks") {
     wire::Envelope request;
     while (peer->Take(&request)) {
       peer->Answer([&](wire::OutputBuffer* out) {
-        wire::EncodeJsonResult(request.msgid, {{"version", "1"}, {"ledger", Json::object()}}, out);
+        const Json info = {{"version", "1"}, {"ledger", Json::object()}};
+        out->Append(ToMessagePack({1, request.msgid, nullptr, info}));
       });
     }
   });

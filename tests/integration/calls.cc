@@ -25,6 +25,10 @@ Reply ErrorOf(RpcClient* client, const std::string& method, const Json& params) 
   return reply;
 }
 
+bool Names(const Reply& error, const std::string& part) {
+  return Contains(error.error_message, part);
+}
+
 Grant Acquire(RpcClient* client, int64_t flow_id, int64_t count) {
   const Json result = ResultOf(client, "acquire", {flow_id, count});
   REQUIRE(result.size() == 7);

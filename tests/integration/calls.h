@@ -45,6 +45,9 @@ Json ResultOf(RpcClient* client, const std::string& method, const Json& params =
 // The error of a call; fails the test when there is none.
 Reply ErrorOf(RpcClient* client, const std::string& method, const Json& params = Json::array());
 
+// Whether the message of an error has `part`.
+bool Names(const Reply& error, const std::string& part);
+
 Grant Acquire(RpcClient* client, int64_t flow_id, int64_t count = 1);
 int64_t Release(RpcClient* client, uint64_t token_id);
 int64_t Keep(RpcClient* client, uint64_t token_id);

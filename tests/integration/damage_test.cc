@@ -19,10 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Opens the ledger with RocksDB alone, as no part of the product does.
 class RawLedger {
  public:
@@ -107,15 +103,6 @@ class LedgerFixture {
   static constexpr size_t kTokens = 2'000;
   TestServer server;
 };
-
-void FlipByte(const std::string& path, size_t offset) {
-  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
-  file.seekg(static_cast<std::streamoff>(offset));
-  const auto byte = static_cast<char>(file.get() ^ 0x5a);
-  file.seekp(static_cast<std::streamoff>(offset));
-  file.put(byte);
-  REQUIRE(file.flush().good());
-}
 
 TEST_CASE_FIXTURE(LedgerFixture, "a ledger of another format version is refused, by all programs") {
   {

@@ -19,10 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // A shell that sets a limit and becomes the server.
 std::vector<std::string> Limited(const std::string& limit, const ServerProcess& server) {
   std::vector<std::string> argv = {"/bin/sh", "-c", "ulimit " + limit + R"(; exec "$0" "$@")"};

@@ -17,8 +17,8 @@ namespace {
 
 constexpr int64_t kHonestFlow = 1;
 constexpr int64_t kHostileFlow = 2;
-constexpr uint64_t kMiB = 1024 * 1024;
-constexpr uint64_t kGrowthMax = GrowthMax(48 * kMiB);
+constexpr uint64_t kMebibyte = 1024 * 1024;
+constexpr uint64_t kGrowthMax = GrowthMax(48 * kMebibyte);
 
 // A literal with all its bytes, NULs too.
 template <size_t size>
@@ -309,8 +309,8 @@ TEST_CASE("a client that never reads its replies is closed, and its tokens are r
   while (bytes.size() < 32'768) bytes += request;
   // The sockets' own buffers take some megabytes before the server notices.
   size_t sent = 0;
-  while (sent < 256 * kMiB && client.SendRaw(bytes, 2'000)) sent += bytes.size();
-  CHECK(sent < 256 * kMiB);
+  while (sent < 256 * kMebibyte && client.SendRaw(bytes, 2'000)) sent += bytes.size();
+  CHECK(sent < 256 * kMebibyte);
   CHECK(PollUntil(kPatienceMs, [&] { return NowCalls(&setup, kHostileFlow) == 0; }));
   CHECK(hostile.server.server().LogHas("does not read its replies"));
   hostile.CheckWell();
@@ -356,7 +356,7 @@ TEST_CASE_FIXTURE(Hostile, "floods of notifications and pings leave room for oth
   for (int i = 0; i < 60; ++i) {
     const std::string& message = messages[i % 3];
     std::string flood;
-    while (flood.size() < kMiB) flood += message;
+    while (flood.size() < kMebibyte) flood += message;
     flooders.push_back(server.Connect());
     flooders.back().SendRaw(flood, 0);  // As much as the sockets take.
   }
@@ -371,7 +371,7 @@ TEST_CASE_FIXTURE(Hostile, "floods of notifications and pings leave room for oth
 TEST_CASE("input that is never completed is bounded over all connections") {
   AllowManyFiles(3'000);
   TestServer server({RuleJson(kHonestFlow, 1)},
-                    {{"--input-total-bytes-max", std::to_string(4 * kMiB)}, {}});
+                    {{"--input-total-bytes-max", std::to_string(4 * kMebibyte)}, {}});
   HonestClient honest(server.address(), kHonestFlow);
   const uint64_t resident_before = ResidentBytes(server.server().process().pid());
   const std::string half = Bytes("\x94\x00\x01\xa4ping\x91\xda\xf0\x00") + std::string(60'000, 'x');

@@ -12,10 +12,6 @@ namespace {
 
 Json TwoFlows() { return {RuleJson(1, 10), RuleJson(2, 5)}; }
 
-bool Names(const Reply& error, const std::string& what) {
-  return error.error_message.find(what) != std::string::npos;
-}
-
 TEST_CASE("hello tells the version, the session, who is online and what was resumed") {
   TestServer server(TwoFlows());
   RpcClient alice(server.address());

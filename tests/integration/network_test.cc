@@ -23,12 +23,12 @@
 namespace nowcalls::testing {
 namespace {
 
-constexpr int64_t kHonestFlow = 1;
-constexpr int64_t kFlow = 2;
-constexpr uint64_t kGrowthMax = GrowthMax(48 << 20);
+constexpr int64_t kSteadyFlow = 1;
+constexpr int64_t kVanishingFlow = 2;
+constexpr uint64_t kNetworkGrowthMax = GrowthMax(48 << 20);
 
-Json Rules() {
-  return {RuleJson(kHonestFlow, 1), RuleJson(kFlow, 1'000, {{"clientOfflineTime", 1}})};
+Json NetworkRules() {
+  return {RuleJson(kSteadyFlow, 1), RuleJson(kVanishingFlow, 1'000, {{"clientOfflineTime", 1}})};
 }
 
 int64_t Connections(RpcClient* client) {
@@ -51,34 +51,34 @@ TEST_CASE("a server is the same whether it takes sockets together or each by its
     CAPTURE(together);
     ServerOptions options;
     if (!together) options.arguments = {"--no-io-uring"};
-    TestServer server(Rules(), options);
+    TestServer server(NetworkRules(), options);
     CHECK(HasRing(server.server().process().pid()) == (together && allowed));
     if (together && !allowed) CHECK(server.server().LogHas("io_uring is not to be had ("));
     std::vector<RpcClient> clients;
     for (int i = 0; i < 100; ++i) clients.push_back(server.Connect());
     // All at once, so that turns have many.
-    for (RpcClient& client : clients) client.Send("acquire", {kFlow, 3});
+    for (RpcClient& client : clients) client.Send("acquire", {kVanishingFlow, 3});
     for (RpcClient& client : clients) {
       const Reply reply = client.Receive();
       REQUIRE_MESSAGE(reply.ok(), reply.ToString());
       CHECK(reply.result.at(0) == kStatusOk);
     }
-    CHECK(NowCalls(&clients.front(), kFlow) == 300);
+    CHECK(NowCalls(&clients.front(), kVanishingFlow) == 300);
     for (RpcClient& client : clients) client.Close();
     RpcClient last = server.Connect();
-    CHECK(PollUntil(kPatienceMs, [&] { return NowCalls(&last, kFlow) == 0; }));
+    CHECK(PollUntil(kPatienceMs, [&] { return NowCalls(&last, kVanishingFlow) == 0; }));
   }
 }
 
 TEST_CASE("two thousand sockets at a byte a second are closed in time, and nobody else notices") {
   constexpr size_t kSockets = 2'000;
   AllowManyFiles(3'000);
-  TestServer server(Rules(), {{"--message-incomplete-ms", "2500"}, {}});
-  HonestClient honest(server.address(), kHonestFlow);
+  TestServer server(NetworkRules(), {{"--message-incomplete-ms", "2500"}, {}});
+  HonestClient honest(server.address(), kSteadyFlow);
   REQUIRE(honest.MakesProgress());
   const uint64_t resident_before = ResidentBytes(server.server().process().pid());
-  const std::string message =
-      EncodeRequest(1, "acquire", {kFlow, 1, {{"wait_ms", 1'000}, {"request_id", 123'456'789}}});
+  const std::string message = EncodeRequest(
+      1, "acquire", {kVanishingFlow, 1, {{"wait_ms", 1'000}, {"request_id", 123'456'789}}});
   std::vector<RpcClient> sockets;
   for (size_t i = 0; i < kSockets; ++i) {
     sockets.push_back(server.Connect());
@@ -90,21 +90,21 @@ TEST_CASE("two thousand sockets at a byte a second are closed in time, and nobod
     last_ms = BoottimeMs();
     for (RpcClient& socket : sockets) socket.SendRaw(message.substr(byte, 1), 0);
     CHECK(honest.MakesProgress());
-    CHECK(ResidentBytes(server.server().process().pid()) < resident_before + kGrowthMax);
+    CHECK(ResidentBytes(server.server().process().pid()) < resident_before + kNetworkGrowthMax);
   }
   for (RpcClient& socket : sockets) REQUIRE(socket.SeesEof());
   CHECK(server.server().LogHas("did not complete a message"));
   CHECK(honest.MakesProgress());
   CHECK(honest.Finish() == "");
   RpcClient client = server.Connect();
-  CHECK(NowCalls(&client, kFlow) == 0);
+  CHECK(NowCalls(&client, kVanishingFlow) == 0);
 }
 
 TEST_CASE("floods of connections that come and go leave the server to the others") {
   constexpr int kThreads = 3;
   constexpr int kConnects = 1'500;
-  TestServer server(Rules());
-  HonestClient honest(server.address(), kHonestFlow);
+  TestServer server(NetworkRules());
+  HonestClient honest(server.address(), kSteadyFlow);
   REQUIRE(honest.MakesProgress());
   std::vector<std::thread> flood;
   for (int thread = 0; thread < kThreads; ++thread) {
@@ -157,8 +157,8 @@ rlim_t OpenFiles(pid_t pid) {
 }
 
 TEST_CASE("a server without a file left turns new connections away and serves those it has") {
-  TestServer server(Rules());
-  HonestClient honest(server.address(), kHonestFlow);
+  TestServer server(NetworkRules());
+  HonestClient honest(server.address(), kSteadyFlow);
   RpcClient client = server.Connect("alice");
   REQUIRE(honest.MakesProgress());
   const pid_t pid = server.server().process().pid();
@@ -186,13 +186,13 @@ TEST_CASE("a server without a file left turns new connections away and serves th
   for (int64_t level = 1; level <= 20; ++level) ChangeManyRules(&client, level);
   CHECK(LogBytes(server.server().data_dir()) > 384 << 10);
 #endif
-  const Grant grant = Acquire(&client, kFlow);
+  const Grant grant = Acquire(&client, kVanishingFlow);
   CHECK(grant.status == kStatusOk);
   CHECK(Release(&client, grant.token_id) == kStatusReleaseOk);
   CHECK(honest.MakesProgress());
   LimitFiles(pid, before.rlim_cur);
   RpcClient late = server.Connect("bob");
-  CHECK(Acquire(&late, kFlow).status == kStatusOk);
+  CHECK(Acquire(&late, kVanishingFlow).status == kStatusOk);
   CHECK(honest.Finish() == "");
   CHECK(server.server().Terminate() == 0);
 }
@@ -209,8 +209,8 @@ TEST_CASE("a server that may open few files takes as many connections as fit, an
   port.pop_back();
   const std::string address = "127.0.0.1:" + port;
   RpcClient client(address);
-  LoadRules(&client, Rules());
-  HonestClient honest(address, kHonestFlow);
+  LoadRules(&client, NetworkRules());
+  HonestClient honest(address, kSteadyFlow);
   REQUIRE(honest.MakesProgress());
   std::vector<RpcClient> crowd;
   for (int i = 0; i < 400; ++i) crowd.emplace_back(address);
@@ -235,41 +235,42 @@ TEST_CASE("clients whose host vanished are found, whoever owes whom a byte, and 
   Machine machine;
   machine.control().tcp_hurry = 5;  // 12 s instead of a minute, none of which the disk may take.
   machine.control().sync_is_free = 1;
-  TestServer server(Rules(), {{"--insecure-listen", "--mass-expiry-percent", "0"},
-                              machine.environment(),
-                              far.our_address()});
-  HonestClient honest(server.address(), kHonestFlow);
+  TestServer server(NetworkRules(), {{"--insecure-listen", "--mass-expiry-percent", "0"},
+                                     machine.environment(),
+                                     far.our_address()});
+  HonestClient honest(server.address(), kSteadyFlow);
   RpcClient near = server.Connect("near");
-  const Grant room = Acquire(&near, kFlow, 990);
+  const Grant room = Acquire(&near, kVanishingFlow, 990);
   const auto say_hello = [&](const std::string& client_id) {
     RpcClient client = far.Connect(server.address());
     ResultOf(&client, "hello", {1, "default", client_id});
     return client;
   };
   RpcClient quiet = say_hello("quiet");
-  Acquire(&quiet, kFlow, 1);
+  Acquire(&quiet, kVanishingFlow, 1);
   RpcClient owed = say_hello("owed");
-  Acquire(&owed, kFlow, 2);
+  Acquire(&owed, kVanishingFlow, 2);
   RpcClient moved = say_hello("moved");
-  const Grant moved_grant = Acquire(&moved, kFlow, 4);
+  const Grant moved_grant = Acquire(&moved, kVanishingFlow, 4);
   // Its answer will be on its way when nobody is there any more.
-  owed.Send("acquire", {kFlow, 5, {{"wait_ms", 60'000}}});
+  owed.Send("acquire", {kVanishingFlow, 5, {{"wait_ms", 60'000}}});
   REQUIRE(PollUntil(kPatienceMs,
                     [&] { return ResultOf(&near, "info").at("counts").at("waiters") == 1; }));
   REQUIRE(PollUntil(kPatienceMs, [&] { return Connections(&near) == 5; }));
   far.CutCable();
   CHECK(Release(&near, room.token_id) == kStatusReleaseOk);
   // All are still there as far as anybody can know, and the waiter was granted.
-  CHECK(NowCalls(&near, kFlow) == 1 + 2 + 4 + 5);
+  CHECK(NowCalls(&near, kVanishingFlow) == 1 + 2 + 4 + 5);
   // One comes back by another way, while its old connection is half open.
   RpcClient again(server.address());
   CHECK(ResultOf(&again, "hello", {1, "default", "moved"}).at(3) == 1);
   CHECK(Keep(&again, moved_grant.token_id) == kStatusOk);
   CHECK(honest.MakesProgress());
   REQUIRE(PollUntil(kPatienceMs, [&] { return Connections(&near) == 3; }));
-  REQUIRE(PollUntil(kPatienceMs, [&] { return NowCalls(&near, kFlow) == 4; }));
+  REQUIRE(PollUntil(kPatienceMs, [&] { return NowCalls(&near, kVanishingFlow) == 4; }));
   CHECK(Release(&again, moved_grant.token_id) == kStatusReleaseOk);
-  const Json ended = ResultOf(&near, "flow", Json::array({kFlow})).at("counters").at("ended");
+  const Json ended =
+      ResultOf(&near, "flow", Json::array({kVanishingFlow})).at("counters").at("ended");
   CHECK(ended.at("client_offline") == 3);
   CHECK(honest.MakesProgress());
   CHECK(honest.Finish() == "");

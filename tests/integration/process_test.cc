@@ -22,10 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 Finished RunServer(std::vector<std::string> arguments, const Environment& environment = {}) {
   arguments.insert(arguments.begin(), ProductBinary("nowcalls-server"));
   return RunProgram(std::move(arguments), environment);

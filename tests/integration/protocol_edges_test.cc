@@ -21,10 +21,6 @@ constexpr size_t kStrBytesMax = 4096;
 constexpr int64_t kIntMin = INT64_MIN;
 constexpr uint64_t kPastInt = uint64_t{1} << 63;
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST_CASE("a method name beyond 4096 bytes ends the connection, one of 4096 does not") {
   TestServer server;
   RpcClient client = server.Connect();

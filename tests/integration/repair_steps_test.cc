@@ -334,10 +334,9 @@ TEST_CASE_FIXTURE(Damaged, "the tokens of a session that was lost keep counting,
     if (!step.before.sessions.contains(session)) number = session;
   }
   const std::string made_up = "@salvaged:" + std::to_string(number);
-  CHECK(Json(told.changed).dump() ==
+  CHECK(Json(told.changed) ==
         Json::array({"session " + std::to_string(number) + " is lost: its tokens belong to " +
-                     made_up + ", and nobody can come back to it"})
-            .dump());
+                     made_up + ", and nobody can come back to it"}));
   Contents expected = life.last();
   Undo(step, &expected);
   size_t of_it = 0;
@@ -360,10 +359,9 @@ TEST_CASE_FIXTURE(Damaged, "without the batch that changed the rules those befor
   Lose(step);
   Repair(&life.last());
   CheckToldLost({&step});
-  CHECK(Json(told.changed).dump() ==
+  CHECK(Json(told.changed) ==
         Json::array({"the rule of flow 3 in namespace 'default' is lost: its tokens have "
-                     "one that counts as removed"})
-            .dump());
+                     "one that counts as removed"}));
   Contents expected = life.last();
   Undo(step, &expected);
   CheckSame(there, expected);
@@ -427,10 +425,9 @@ TEST_CASE_FIXTURE(Damaged, "without the data files of the rules those of the log
   for (const std::string& file : DataFilesWith("\"resource\"")) fs::remove(file);
   Repair(&life.last());
   CHECK_FALSE(told.differs.has_value());
-  CHECK(Json(told.changed).dump() ==
+  CHECK(Json(told.changed) ==
         Json::array({"the rule of flow 7 in namespace 'shop' is lost: its tokens have one "
-                     "that counts as removed"})
-            .dump());
+                     "that counts as removed"}));
   Contents expected = life.last();
   expected.rules.erase(7);
   for (Json& row : expected.sources) {

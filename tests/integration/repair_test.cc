@@ -27,10 +27,6 @@ namespace fs = std::filesystem;
 constexpr size_t kClosedTokens = 300;
 constexpr size_t kLoggedTokens = 100;
 
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // A server that was killed: some tokens are in data files, some in the log only.
 class DamagedLedger {
  public:
@@ -127,12 +123,6 @@ class DamagedLedger {
   Contents before_;
   Contents there_;
 };
-
-void FlipByte(const std::string& path, size_t offset) {
-  std::string bytes = ReadFileToString(path);
-  bytes[offset] = static_cast<char>(bytes[offset] ^ 0x5a);
-  WriteStringToFile(path, bytes);
-}
 
 TEST_CASE_FIXTURE(DamagedLedger, "of a ledger that is whole everything is salvaged") {
   const Told told = Salvage(&before());

@@ -18,9 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // A server whose namespace "default" is fed by a file.
-class Fixture {
+class RuleFileFixture {
  public:
-  explicit Fixture(const Json& rules = {RuleJson(1, 10)}) {
+  explicit RuleFileFixture(const Json& rules = {RuleJson(1, 10)}) {
     Write(rules);
     server.options().arguments = {"--rules", path()};
     server.Start();
@@ -52,11 +52,8 @@ class Fixture {
 // A start that must fail; what it printed.
 Finished FailedStart(ServerProcess* server) { return RunProgram(server->Arguments()); }
 
-bool Contains(const std::string& text, const std::string& what) {
-  return text.find(what) != std::string::npos;
-}
-
-TEST_CASE_FIXTURE(Fixture, "an edited rule file is in force without a restart, and durable") {
+TEST_CASE_FIXTURE(RuleFileFixture,
+                  "an edited rule file is in force without a restart, and durable") {
   Write({RuleJson(1, 20), RuleJson(2, 5)});
   AwaitLevel(1, 20);
   AwaitLevel(2, 5);
@@ -71,7 +68,8 @@ TEST_CASE_FIXTURE(Fixture, "an edited rule file is in force without a restart, a
   CHECK(Acquire(&client, 1).level == 30);
 }
 
-TEST_CASE_FIXTURE(Fixture, "tokens of a rule that an edit removes stay counted and releasable") {
+TEST_CASE_FIXTURE(RuleFileFixture,
+                  "tokens of a rule that an edit removes stay counted and releasable") {
   const Grant grant = Acquire(&client, 1, 4);
   Write({RuleJson(2, 5)});
   AwaitLevel(2, 5);
@@ -79,7 +77,8 @@ TEST_CASE_FIXTURE(Fixture, "tokens of a rule that an edit removes stay counted a
   CHECK(Release(&client, grant.token_id) == kStatusReleaseOk);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a bad edit keeps the rules of before and logs the rule and the field") {
+TEST_CASE_FIXTURE(RuleFileFixture,
+                  "a bad edit keeps the rules of before and logs the rule and the field") {
   Write({RuleJson(1, 20), RuleJson(2, 5, {{"resourceTimeout", -1}})});
   AwaitLog("rule file " + path() +
            ": rule 2 (resource \"resource-2\", flowId 2): clusterConfig.resourceTimeout must be an "
@@ -92,7 +91,8 @@ TEST_CASE_FIXTURE(Fixture, "a bad edit keeps the rules of before and logs the ru
   AwaitLevel(1, 30);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a deleted rule file keeps its rules and is loaded when it is back") {
+TEST_CASE_FIXTURE(RuleFileFixture,
+                  "a deleted rule file keeps its rules and is loaded when it is back") {
   fs::remove(path());
   AwaitLog("rule file " + path() + ": is gone; its rules stay in force");
   CHECK(Acquire(&client, 1).level == 10);
@@ -100,7 +100,7 @@ TEST_CASE_FIXTURE(Fixture, "a deleted rule file keeps its rules and is loaded wh
   AwaitLevel(1, 11);
 }
 
-TEST_CASE_FIXTURE(Fixture, "SIGHUP reloads all rule files and logs how each went") {
+TEST_CASE_FIXTURE(RuleFileFixture, "SIGHUP reloads all rule files and logs how each went") {
   server.process().Signal(SIGHUP);
   AwaitLog("SIGHUP: reloading the rule files");
   AwaitLog("rule file " + path() + ": reloaded, 1 rule of namespace 'default' in force");
@@ -173,7 +173,8 @@ TEST_CASE("a ConfigMap that Kubernetes publishes anew is in force") {
                   [&] { return ResultOf(&client, "flow", Json::array({1})).at("level") == 2; }));
 }
 
-TEST_CASE_FIXTURE(Fixture, "rules_load for a namespace that a file feeds is refused, by its name") {
+TEST_CASE_FIXTURE(RuleFileFixture,
+                  "rules_load for a namespace that a file feeds is refused, by its name") {
   const Reply error = ErrorOf(&client, "rules_load", {"default", RuleSet(RuleJson(1, 99))});
   CHECK(error.error_code == kErrorConflict);
   CHECK(Contains(error.error_message, "file:" + path()));
@@ -235,7 +236,9 @@ class TwoFiles {
   std::map<int64_t, int64_t> Levels() const {
     RpcClient client(server.address());
     std::map<int64_t, int64_t> levels;
-    for (const Json& flow : ListAll(&client, "flows")) levels[flow["flow_id"]] = flow["level"];
+    for (const Json& flow : ListAll(&client, "flows")) {
+      levels[flow["flow_id"].get<int64_t>()] = flow["level"].get<int64_t>();
+    }
     return levels;
   }
   bool AwaitLevels(const std::map<int64_t, int64_t>& levels) const {
@@ -358,7 +361,8 @@ TEST_CASE("a namespace that the RPC has emptied may be had by a file") {
   CHECK(Acquire(&again, 1).level == 20);
 }
 
-TEST_CASE_FIXTURE(Fixture, "rules sources tells whose each namespace is, live and on disk") {
+TEST_CASE_FIXTURE(RuleFileFixture,
+                  "rules sources tells whose each namespace is, live and on disk") {
   LoadRules(&client, {RuleJson(7, 70), RuleJson(8, 80)}, "orders");
   RpcClient bob(server.address());
   ResultOf(&bob, "hello", {1, "orders", "bob"});
@@ -383,7 +387,7 @@ TEST_CASE_FIXTURE(Fixture, "rules sources tells whose each namespace is, live an
   CHECK(verified.exit_code == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "rules diff tells what a load would change, live and on disk") {
+TEST_CASE_FIXTURE(RuleFileFixture, "rules diff tells what a load would change, live and on disk") {
   LoadRules(&client, RuleJson(7, 70), "orders");
   const std::string file = dir.Sub("next.json");
   const auto diff = [&](bool is_live, const std::string& format) {

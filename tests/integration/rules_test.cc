@@ -11,10 +11,6 @@
 namespace nowcalls::testing {
 namespace {
 
-bool Names(const Reply& error, const std::string& what) {
-  return error.error_message.find(what) != std::string::npos;
-}
-
 Json FlowRow(RpcClient* client, int64_t flow_id) {
   return ResultOf(client, "flow", Json::array({flow_id}));
 }

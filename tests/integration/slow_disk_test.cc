@@ -16,9 +16,9 @@
 namespace nowcalls::testing {
 namespace {
 
-constexpr int64_t kFlow = 1;
+constexpr int64_t kListedFlow = 1;
 constexpr int64_t kOtherFlow = 2;
-constexpr uint64_t kGrowthMax = GrowthMax(32 << 20);
+constexpr uint64_t kSlowDiskGrowthMax = GrowthMax(32 << 20);
 constexpr uint32_t kPushed = 10;
 
 void TakeAndRelease(RpcClient* client, int times) {
@@ -62,7 +62,7 @@ void HangInline(RpcClient* client, Machine* machine) {
 void PushOntoHangingDisk(const TestServer& server, RpcClient* client, Machine* machine) {
   machine->control().sync_takes_ms = 2 * kPatienceMs;
   std::string flood;
-  for (uint32_t i = 0; i < kPushed; ++i) flood += EncodeRequest(i, "acquire", {kFlow, 1});
+  for (uint32_t i = 0; i < kPushed; ++i) flood += EncodeRequest(i, "acquire", {kListedFlow, 1});
   REQUIRE(client->SendRaw(flood));
   RpcClient watcher = server.Connect();
   REQUIRE(PollUntil(kPatienceMs,
@@ -76,7 +76,7 @@ TEST_CASE("on a slow disk clients that push are held back, memory is bounded, no
   constexpr int64_t kSlowSyncs = 6;
   Machine machine;
   TestServer server(
-      {RuleJson(kFlow, 1'000'000), RuleJson(kOtherFlow, 10)},
+      {RuleJson(kListedFlow, 1'000'000), RuleJson(kOtherFlow, 10)},
       {{"--requests-in-flight-max", std::to_string(kInFlightMax)}, machine.environment()});
   RpcClient watcher = server.Connect("watcher");
   const Grant early = Acquire(&watcher, kOtherFlow);
@@ -85,7 +85,7 @@ TEST_CASE("on a slow disk clients that push are held back, memory is bounded, no
   std::vector<RpcClient> clients;
   std::string flood;
   for (int64_t i = 0; i < kRequests; ++i) {
-    flood += EncodeRequest(static_cast<uint32_t>(i), "acquire", {kFlow, 1});
+    flood += EncodeRequest(static_cast<uint32_t>(i), "acquire", {kListedFlow, 1});
   }
   const int64_t syncs_before = machine.control().syncs;
   for (int64_t i = 0; i < kClients; ++i) {
@@ -94,11 +94,11 @@ TEST_CASE("on a slow disk clients that push are held back, memory is bounded, no
   }
   int64_t granted = 0;
   REQUIRE(PollUntil(kPatienceMs, [&] {
-    granted = NowCalls(&watcher, kFlow);
+    granted = NowCalls(&watcher, kListedFlow);
     // What is unanswered, and what the syncs since have answered; three batches are on their way.
     const int64_t syncs = machine.control().syncs - syncs_before;
     CHECK(granted <= kClients * kInFlightMax * (syncs + 3));
-    CHECK(ResidentBytes(server.server().process().pid()) < resident_before + kGrowthMax);
+    CHECK(ResidentBytes(server.server().process().pid()) < resident_before + kSlowDiskGrowthMax);
     return syncs >= kSlowSyncs;
   }));
   CHECK(granted > 0);
@@ -117,7 +117,7 @@ TEST_CASE("on a slow disk clients that push are held back, memory is bounded, no
       tokens.insert(reply.result.at(1).get<uint64_t>());
     }
   }
-  CHECK(NowCalls(&watcher, kFlow) == kClients * kRequests);
+  CHECK(NowCalls(&watcher, kListedFlow) == kClients * kRequests);
   server.server().Kill9();
   CHECK(Column<uint64_t>(AdminRows(Source::Offline(server.data_dir()), {"dump"}), "token_id") ==
         tokens);
@@ -130,8 +130,9 @@ TEST_CASE("who lists while the disk hangs waits, memory is bounded, and grants g
   Machine machine;
   Json rules = Json::array();
   for (int64_t i = 1; i <= kRules; ++i) {
-    rules.push_back(RuleJson(i, 1'000));
-    rules.back()["resource"] = std::string(1'000, 'r') + std::to_string(i);
+    Json rule = RuleJson(i, 1'000);
+    rule["resource"] = std::string(1'000, 'r') + std::to_string(i);
+    rules.push_back(std::move(rule));
   }
   TempDir dir;  // They are too long for a message.
   WriteStringToFile(dir.Sub("rules.json"), rules.dump());
@@ -139,12 +140,12 @@ TEST_CASE("who lists while the disk hangs waits, memory is bounded, and grants g
                                dir.Sub("rules.json"), "--commit-inline-records-max", "0"},
                               machine.environment()});
   RpcClient honest = server.Connect("honest");
-  Acquire(&honest, kFlow);
+  Acquire(&honest, kListedFlow);
   RpcClient watcher = server.Connect();
   const auto tokens = [&] { return ResultOf(&watcher, "info").at("counts").at("tokens"); };
   const uint64_t resident_before = ResidentBytes(server.server().process().pid());
   machine.control().sync_takes_ms = 2 * kPatienceMs;
-  honest.Send("acquire", {kFlow, 1});
+  honest.Send("acquire", {kListedFlow, 1});
   REQUIRE(PollUntil(kPatienceMs, [&] { return tokens() == 2; }));
 
   std::vector<RpcClient> clients;
@@ -153,7 +154,7 @@ TEST_CASE("who lists while the disk hangs waits, memory is bounded, and grants g
     clients.back().Send("flows", {kRules});
   }
   for (int i = 3; i <= 30; ++i) {
-    honest.Send("acquire", {kFlow, 1});
+    honest.Send("acquire", {kListedFlow, 1});
     REQUIRE(PollUntil(kPatienceMs, [&] { return tokens() == i; }));
   }
   // They would be 50 MiB; a quarter of the bound is theirs, and a page.
@@ -176,7 +177,7 @@ TEST_CASE("what depends on the disk is answered after a sync, and all else while
   std::vector<std::string> settings;
   SUBCASE("commits are never inline") { settings = {"--commit-inline-records-max", "0"}; }
   SUBCASE("commits were inline before one took long") { inline_before = true; }
-  TestServer server({RuleJson(kFlow, 3), RuleJson(kOtherFlow, 1)},
+  TestServer server({RuleJson(kListedFlow, 3), RuleJson(kOtherFlow, 1)},
                     {settings, machine.environment()});
   RpcClient alice = server.Connect("alice");
   RpcClient bob = server.Connect("bob");
@@ -186,12 +187,12 @@ TEST_CASE("what depends on the disk is answered after a sync, and all else while
   CHECK((machine.control().loop_syncs > loop_syncs) == inline_before);
   Acquire(&bob, kOtherFlow);
   machine.control().sync_takes_ms = 300;
-  if (inline_before) Release(&alice, Acquire(&alice, kFlow).token_id);
+  if (inline_before) Release(&alice, Acquire(&alice, kListedFlow).token_id);
   std::set<uint64_t> held;
   for (int i = 0; i < 3; ++i) {
     const int64_t syncs_before = machine.control().syncs;
     machine.control().sync_takes_ms = 2 * kPatienceMs;
-    alice.Send("acquire", {kFlow, 1});
+    alice.Send("acquire", {kListedFlow, 1});
     // The disk is busy with it, and with nothing else.
     REQUIRE(PollUntil(kPatienceMs,
                       [&] { return ResultOf(&bob, "info").at("counts").at("tokens") == i + 2; }));
@@ -225,7 +226,8 @@ TEST_CASE("what came while an inline commit hung is answered, and the log tells 
 TEST_CASE("a server whose disk hangs ends by itself when it is told to") {
   Machine machine;
   machine.control().sync_is_free = 1;
-  TestServer server({RuleJson(kFlow, 3), RuleJson(kOtherFlow, 1)}, {{}, machine.environment()});
+  TestServer server({RuleJson(kListedFlow, 3), RuleJson(kOtherFlow, 1)},
+                    {{}, machine.environment()});
   RpcClient bob = server.Connect("bob");
   REQUIRE(CommitsInline(&bob, &machine));
   machine.control().sync_takes_ms = 2 * kPatienceMs;
@@ -242,7 +244,7 @@ TEST_CASE("a server whose disk hangs ends by itself also while clients push") {
     settings.insert(settings.end(), {"--commit-inline-records-max", "0"});
   }
   SUBCASE("commits were inline before one took long") { inline_before = true; }
-  TestServer server({RuleJson(kFlow, 1'000), RuleJson(kOtherFlow, 1)},
+  TestServer server({RuleJson(kListedFlow, 1'000), RuleJson(kOtherFlow, 1)},
                     {settings, machine.environment()});
   RpcClient alice = server.Connect("alice");
   if (inline_before) {
@@ -258,7 +260,7 @@ TEST_CASE("a server whose disk hangs ends by itself also while clients push") {
 
 TEST_CASE("who is too slow is cut off also while the disk hangs and clients push") {
   Machine machine;
-  TestServer server({RuleJson(kFlow, 1'000)},
+  TestServer server({RuleJson(kListedFlow, 1'000)},
                     {{"--requests-in-flight-max", "2", "--commit-inline-records-max", "0",
                       "--message-incomplete-ms", "300"},
                      machine.environment()});
@@ -295,12 +297,12 @@ TEST_CASE("signals that come while an inline commit hangs are seen when it has e
 
 TEST_CASE("a disk that hangs for longer than a second is in the log, and passes") {
   Machine machine;
-  TestServer server(RuleJson(kFlow, 3), {{}, machine.environment()});
+  TestServer server(RuleJson(kListedFlow, 3), {{}, machine.environment()});
   RpcClient alice = server.Connect("alice");
   machine.control().sync_takes_ms = 1'100;
-  CHECK(Acquire(&alice, kFlow).status == kStatusOk);
+  CHECK(Acquire(&alice, kListedFlow).status == kStatusOk);
   machine.control().sync_takes_ms = 0;
-  CHECK(Acquire(&alice, kFlow).status == kStatusOk);
+  CHECK(Acquire(&alice, kListedFlow).status == kStatusOk);
   CHECK(server.server().LogHas("grants wait for the disk under "));
 }
 
@@ -308,10 +310,10 @@ TEST_CASE(
     "restart grace begins when clients can connect, however long the disk took for the start") {
   constexpr int64_t kGraceMs = 2'000;
   Machine machine;
-  TestServer server(RuleJson(kFlow, 10, {{"clientOfflineTime", 1}}),
+  TestServer server(RuleJson(kListedFlow, 10, {{"clientOfflineTime", 1}}),
                     {{"--restart-grace-ms", std::to_string(kGraceMs)}, machine.environment()});
   RpcClient alice = server.Connect("alice");
-  const Grant grant = Acquire(&alice, kFlow);
+  const Grant grant = Acquire(&alice, kListedFlow);
   REQUIRE(grant.status == kStatusOk);
   const int64_t before_ms = BoottimeMs();
   machine.control().sync_takes_ms = kGraceMs / 4;

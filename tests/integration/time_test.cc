@@ -26,14 +26,14 @@ constexpr int64_t kHourMs = 3'600'000;
 constexpr int64_t kTenYearsMs = int64_t{3'652} * 24 * kHourMs;
 // As someone sets a wall clock that was right at first.
 constexpr int64_t kWallOffsetsMs[] = {kHourMs, -kHourMs, kTenYearsMs, -kTenYearsMs};
-constexpr int64_t kLongFlow = 1;
-constexpr int64_t kShortFlow = 2;
+constexpr int64_t kDayFlow = 1;
+constexpr int64_t kBriefFlow = 2;
 constexpr int64_t kMomentFlow = 3;
 constexpr int64_t kShortHoldMs = 600;
 
-Json Rules() {
-  return {RuleJson(kLongFlow, 1'000, {{"resourceTimeout", 24 * kHourMs}}),
-          RuleJson(kShortFlow, 1'000, {{"resourceTimeout", kShortHoldMs / 2}}),
+Json TimeRules() {
+  return {RuleJson(kDayFlow, 1'000, {{"resourceTimeout", 24 * kHourMs}}),
+          RuleJson(kBriefFlow, 1'000, {{"resourceTimeout", kShortHoldMs / 2}}),
           RuleJson(kMomentFlow, 1'000, {{"resourceTimeout", 1}})};
 }
 
@@ -71,10 +71,10 @@ class ShortTokens {
  public:
   void Take(RpcClient* client) {
     since_ms_ = BoottimeMs();
-    REQUIRE(Acquire(client, kShortFlow).status == kStatusOk);
+    REQUIRE(Acquire(client, kBriefFlow).status == kStatusOk);
   }
   void CheckEnd(RpcClient* client) const {
-    REQUIRE(PollUntil(kPatienceMs, [&] { return NowCalls(client, kShortFlow) == 0; }));
+    REQUIRE(PollUntil(kPatienceMs, [&] { return NowCalls(client, kBriefFlow) == 0; }));
     CHECK(BoottimeMs() >= since_ms_ + kShortHoldMs);
   }
 
@@ -90,7 +90,7 @@ void WaitForSweep(RpcClient* client) {
 
 TEST_CASE("a wall clock that is set under a server ends no token and keeps none") {
   Machine machine;
-  TestServer server(Rules(), {{}, machine.environment()});
+  TestServer server(TimeRules(), {{}, machine.environment()});
   RpcClient alice = server.Connect("alice");
   Pace pace(&alice);
   std::multiset<uint64_t> held;
@@ -100,7 +100,7 @@ TEST_CASE("a wall clock that is set under a server ends no token and keeps none"
     CAPTURE(offset_ms);
     ShortTokens short_tokens;
     short_tokens.Take(&alice);
-    const Grant grant = Acquire(&alice, kLongFlow);
+    const Grant grant = Acquire(&alice, kDayFlow);
     CHECK(grant.fence > last_fence);
     last_fence = grant.fence;
     held.insert(grant.token_id);
@@ -119,14 +119,14 @@ TEST_CASE("a wall clock that is set under a server ends no token and keeps none"
 
 TEST_CASE("a wall clock that is set while no server runs ends no token and keeps none") {
   Machine machine;
-  TestServer server(Rules(), {{"--restart-grace-ms", "100"}, machine.environment()});
+  TestServer server(TimeRules(), {{"--restart-grace-ms", "100"}, machine.environment()});
   RpcClient alice = server.Connect("alice");
   Pace pace(&alice);
   std::multiset<uint64_t> held;
   uint64_t last_fence = 0;
   for (const int64_t offset_ms : kWallOffsetsMs) {
     CAPTURE(offset_ms);
-    const Grant grant = Acquire(&alice, kLongFlow);
+    const Grant grant = Acquire(&alice, kDayFlow);
     CHECK(grant.fence > last_fence);
     last_fence = grant.fence;
     held.insert(grant.token_id);
@@ -149,18 +149,18 @@ TEST_CASE(
     "with higher fences") {
   Machine machine;
   machine.control().boot = 1;
-  TestServer server(Rules(), {{"--restart-grace-ms", "100"}, machine.environment()});
+  TestServer server(TimeRules(), {{"--restart-grace-ms", "100"}, machine.environment()});
   RpcClient alice = server.Connect("alice");
   Pace pace(&alice);
   std::multiset<uint64_t> held;
   uint64_t last_fence = 0;
   for (const int64_t step_ms : {int64_t{0}, kHourMs / 2, -kHourMs, kTenYearsMs, -2 * kTenYearsMs}) {
     CAPTURE(step_ms);
-    const Grant grant = Acquire(&alice, kLongFlow);
+    const Grant grant = Acquire(&alice, kDayFlow);
     CHECK(grant.fence > last_fence);
     last_fence = grant.fence;
     held.insert(grant.token_id);
-    REQUIRE(Acquire(&alice, kShortFlow).status == kStatusOk);
+    REQUIRE(Acquire(&alice, kBriefFlow).status == kStatusOk);
     server.server().Kill9();
     const int64_t rebooted_ms = WallMs();
     machine.Reboot(step_ms);
@@ -168,13 +168,13 @@ TEST_CASE(
     alice = server.Connect("alice");
     WaitForSweep(&alice);
     // Each is out for its hold, or the grace; the time that is counted for the boot may be either.
-    REQUIRE(PollUntil(kPatienceMs, [&] { return NowCalls(&alice, kShortFlow) == 0; }));
+    REQUIRE(PollUntil(kPatienceMs, [&] { return NowCalls(&alice, kBriefFlow) == 0; }));
     CHECK(Column<uint64_t>(ListAll(&alice, "tokens", Json::array({nullptr})), "token_id") == held);
     // What is counted instead of the time that really passed since the last mark, which is up to a
     // second older than the kill: the difference of the wall clocks, within an hour; or nothing.
     const int64_t jump_ms = std::clamp<int64_t>(step_ms, 0, kHourMs);
     pace.Check(&alice, jump_ms - kPatienceMs, jump_ms + 1'000);
-    const Grant after = Acquire(&alice, kLongFlow);
+    const Grant after = Acquire(&alice, kDayFlow);
     // Unless that is beyond the line, on which the ledger began just now.
     const uint64_t skipped = last_fence + ledger::kFencesSkippedByBoot;
     CHECK(after.fence >= (step_ms == 0 ? ledger::FenceLine(rebooted_ms) : skipped));
@@ -186,10 +186,10 @@ TEST_CASE(
 }
 
 TEST_CASE("a server that was stopped past deadlines ends those tokens when it goes on, no others") {
-  TestServer server(Rules());
+  TestServer server(TimeRules());
   RpcClient alice = server.Connect("alice");
   Pace pace(&alice);
-  const Grant kept = Acquire(&alice, kLongFlow);
+  const Grant kept = Acquire(&alice, kDayFlow);
   ShortTokens short_tokens;
   short_tokens.Take(&alice);
   server.server().process().Signal(SIGSTOP);
@@ -198,12 +198,12 @@ TEST_CASE("a server that was stopped past deadlines ends those tokens when it go
   server.server().process().Signal(SIGCONT);
   short_tokens.CheckEnd(&alice);
   pace.Check(&alice);
-  CHECK(NowCalls(&alice, kLongFlow) == 1);
+  CHECK(NowCalls(&alice, kDayFlow) == 1);
   CHECK(Release(&alice, kept.token_id) == kStatusReleaseOk);
 }
 
 TEST_CASE("a message whose end came while the server was stopped has come in time") {
-  TestServer server(Rules(), {{"--message-incomplete-ms", "500"}, {}});
+  TestServer server(TimeRules(), {{"--message-incomplete-ms", "500"}, {}});
   RpcClient alice = server.Connect("alice");
   // Longer than some receives.
   Json rules = Json::array();

@@ -6,7 +6,7 @@
 namespace nowcalls::sim {
 namespace {
 
-std::string Text(const SeenToken& seen) {
+std::string OrderText(const SeenToken& seen) {
   return seen.owner + ", flow " + std::to_string(seen.flow) + ", fence " +
          std::to_string(seen.fence) + ", request id " + std::to_string(seen.request_id);
 }
@@ -77,7 +77,7 @@ void Oracle::CheckCancelled(const SeenToken& seen) {
     const Operation& op = operations_.at(id);
     const bool its = op.kind == Kind::kCancel && op.owner == seen.owner &&
                      op.request_id == seen.request_id && op.answered != kOpen;
-    if (its && Remembers(op)) Violation("I2 in the ledger after its cancel: " + Text(seen));
+    if (its && Remembers(op)) Violation("I2 in the ledger after its cancel: " + OrderText(seen));
   }
 }
 
@@ -90,7 +90,7 @@ void Oracle::CheckCancelledBefore(const Operation& acquire, const SeenToken& see
     }
     const bool after =
         op.answered < acquire.asked || (op.link == acquire.link && op.asked < acquire.asked);
-    if (after && Remembers(op)) Violation("I2 granted after its cancel: " + Text(seen));
+    if (after && Remembers(op)) Violation("I2 granted after its cancel: " + OrderText(seen));
   }
 }
 

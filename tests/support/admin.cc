@@ -46,7 +46,7 @@ std::vector<Json> ParseJsonLines(const std::string& text) {
   std::vector<Json> rows;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    Json row = Json::parse(line);
     if (!row.is_object()) throw std::runtime_error("not a JSON object: " + line);
     rows.push_back(std::move(row));
   }

@@ -157,6 +157,16 @@ void WriteStringToFile(const std::string& path, const std::string& text) {
   if (!out.flush()) throw std::runtime_error("cannot write " + path);
 }
 
+void FlipByte(const std::string& path, uint64_t offset, int mask) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(offset));
+  const int byte = file.get();
+  if (byte < 0) throw std::runtime_error("no such byte in " + path);
+  file.seekp(static_cast<std::streamoff>(offset));
+  file.put(static_cast<char>(byte ^ mask));
+  if (!file.flush()) throw std::runtime_error("cannot write " + path);
+}
+
 void AllowManyFiles(uint64_t files) {
   rlimit limit{};
   bool raised = getrlimit(RLIMIT_NOFILE, &limit) == 0;

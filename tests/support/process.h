@@ -72,6 +72,13 @@ std::string ProductBinary(const std::string& name);
 
 std::string ReadFileToString(const std::string& path);  // Empty when there is none.
 void WriteStringToFile(const std::string& path, const std::string& text);
+// Changes the bits of `mask` in one byte of a file in place, as a failing disk does: a program that
+// has the file open reads the changed byte.
+void FlipByte(const std::string& path, uint64_t offset, int mask = 0x5a);
+
+inline bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 // Raises this process's own limit of open files. Throws std::runtime_error when it stays below
 // `files`.

@@ -33,24 +33,27 @@ void PackDouble(double value, msgpack::sbuffer* buffer) {
 
 void Pack(const Json& value, msgpack::sbuffer* buffer) {
   Packer packer(*buffer);
-  switch (value.type()) {
-    case Json::value_t::boolean: packer.pack(value.get<bool>()); return;
-    case Json::value_t::number_integer: packer.pack(value.get<int64_t>()); return;
-    case Json::value_t::number_unsigned: packer.pack(value.get<uint64_t>()); return;
-    case Json::value_t::number_float: PackDouble(value.get<double>(), buffer); return;
-    case Json::value_t::string: packer.pack(value.get_ref<const std::string&>()); return;
-    case Json::value_t::array:
-      packer.pack_array(static_cast<uint32_t>(value.size()));
-      for (const auto& element : value) Pack(element, buffer);
-      return;
-    case Json::value_t::object:
-      packer.pack_map(static_cast<uint32_t>(value.size()));
-      for (const auto& [name, member] : value.items()) {
-        packer.pack(name);
-        Pack(member, buffer);
-      }
-      return;
-    default: packer.pack_nil();
+  if (value.is_array()) {
+    packer.pack_array(static_cast<uint32_t>(value.size()));
+    for (const Json& element : value) Pack(element, buffer);
+  } else if (value.is_object()) {
+    packer.pack_map(static_cast<uint32_t>(value.size()));
+    for (const auto& [name, member] : value.items()) {
+      packer.pack(name);
+      Pack(member, buffer);
+    }
+  } else if (value.is_string()) {
+    packer.pack(value.get<std::string>());
+  } else if (value.is_bool()) {
+    packer.pack(value.get<bool>());
+  } else if (value.is_number_unsigned()) {
+    packer.pack(value.get<uint64_t>());
+  } else if (value.is_number_integer()) {
+    packer.pack(value.get<int64_t>());
+  } else if (value.is_number()) {
+    PackDouble(value.get<double>(), buffer);
+  } else {
+    packer.pack_nil();
   }
 }
 
@@ -209,6 +212,22 @@ std::string RpcClient::local_address() const {
   char host[INET_ADDRSTRLEN] = {};
   inet_ntop(AF_INET, &own.sin_addr, host, sizeof(host));
   return std::string(host) + ":" + std::to_string(ntohs(own.sin_port));
+}
+
+std::string ToMessagePack(const Json& value) {
+  msgpack::sbuffer buffer;
+  Pack(value, &buffer);
+  return {buffer.data(), buffer.size()};
+}
+
+Json FromMessagePack(std::string_view bytes) {
+  try {
+    size_t end = 0;
+    const msgpack::object_handle handle = msgpack::unpack(bytes.data(), bytes.size(), end);
+    return end == bytes.size() ? ToJson(handle.get()) : Json();
+  } catch (const std::exception&) {
+    return nullptr;
+  }
 }
 
 std::string EncodeRequest(uint32_t msgid, std::string_view method, const Json& params) {

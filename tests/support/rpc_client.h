@@ -8,16 +8,14 @@
 
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "support/json.h"
 #include "support/poll_until.h"
 
 namespace nowcalls::testing {
-
-using Json = nlohmann::json;
 
 struct Reply {
   enum class Kind { kResult, kError, kClosed, kTimeout, kGarbage };
@@ -71,6 +69,10 @@ class RpcClient {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+std::string ToMessagePack(const Json& value);
+// Null if the bytes are not one whole value.
+Json FromMessagePack(std::string_view bytes);
 
 // One request as bytes, for tests that cut or repeat them.
 std::string EncodeRequest(uint32_t msgid, std::string_view method, const Json& params);

@@ -13,8 +13,6 @@ std::string At(const SourceFile& file, size_t line) {
   return file.path + ":" + std::to_string(line) + ": ";
 }
 
-bool IsWordChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
 // Columns of a UTF-8 line: all bytes but continuation bytes.
 int Columns(std::string_view line) {
   return static_cast<int>(std::count_if(

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tidy/class_rules.h"
 #include "tidy/code_rules.h"
 #include "tidy/include_rules.h"
 #include "tidy/source_file.h"
@@ -39,6 +40,57 @@ TEST_CASE("comments and literals are no code, and literals are no comments") {
         "                // x \"y\n"
         "                       /* c\n */              \n"
         "                                 \n");
+}
+
+int MethodsOf(const std::string& body) {
+  const auto sizes = ClassSizes(ParseSource("src/core/a.h", "class A {\n" + body + "};\n"));
+  return sizes.empty() ? -1 : sizes.back().methods;
+}
+
+TEST_CASE("every declaration of a method counts, public and private, with a body or without") {
+  CHECK(MethodsOf("") == 0);
+  CHECK(MethodsOf("public:\n void F();\nprivate:\n int G() const { return g_(1); }\n int g_;\n") ==
+        2);
+  CHECK(MethodsOf("void F();\nvoid F(int);\n") == 2);
+  CHECK(MethodsOf("static std::map<int, std::string> F(std::function<void(int)> f);\n") == 1);
+  CHECK(MethodsOf("template <typename T>\n bool Is(T t) { if (t) { G(); } return false; }\n") == 1);
+  CHECK(MethodsOf("bool operator==(const A& a) const;\nvoid operator()(int) const {}\n") == 2);
+  CHECK(MethodsOf("virtual auto F() const -> int = 0;\n[[nodiscard]] int G() noexcept;\n") == 2);
+}
+
+TEST_CASE("constructors, members and what is defaulted or of others do not count") {
+  CHECK(MethodsOf(
+            "A();\nexplicit A(int a) : a_{a}, b_(a) { F(); }\n~A() { F(); }\nint a_, b_;\n") == 0);
+  CHECK(MethodsOf(
+            "A& operator=(const A&) = delete;\nbool operator==(const A&) const = default;\n") == 0);
+  CHECK(MethodsOf("std::function<void(int)> f_;\nint a_ = F(1);\nint b_{F(2)};\n") == 0);
+  CHECK(MethodsOf("std::function<void()> f_ = [] { G(); };\nvoid (*g_)(int);\n") == 0);
+  CHECK(MethodsOf("alignas(64) int a_;\nfriend bool F(const A&);\nusing F = int(int);\n") == 0);
+  CHECK(MethodsOf("enum class E { kA };\nstatic_assert(sizeof(int) == 4);\n") == 0);
+}
+
+TEST_CASE("a nested class has a count of its own, and a class is found by its definition") {
+  const auto sizes =
+      ClassSizes(ParseSource("src/core/a.cc",
+                             "class B;\nnamespace n {\nvoid G() { F(); }\n"
+                             "struct A::Impl final : public n::Base {\n  struct In { void F(); };\n"
+                             "  void F();\n  void G();\n};\n}\nA MakeA(class B* b);\n"));
+  REQUIRE(sizes.size() == 2);
+  CHECK(sizes[0].name == "In");
+  CHECK(sizes[0].methods == 1);
+  CHECK(sizes[1].name == "A::Impl");
+  CHECK(sizes[1].line == 4);
+  CHECK(sizes[1].methods == 2);
+}
+
+TEST_CASE("a class has at most 40 methods") {
+  const auto check = [](const std::string& name, int methods) {
+    return CheckClassSizes(ParseSource(
+        "src/core/a.h", "class " + name + " {\n" + Repeat("  void F();\n", methods) + "};\n"));
+  };
+  CHECK(check("A", 40).empty());
+  CHECK(check("A", 41) == Findings{"src/core/a.h:1: split A; it has 41 methods, more than 40"});
+  CHECK(check("Oracle", 41).empty());
 }
 
 TEST_CASE("a module includes itself and what the matrix grants, and nothing else") {

@@ -8,9 +8,10 @@
 #include <utility>
 
 namespace nowcalls::tidy {
-namespace {
 
 bool IsWordChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+namespace {
 
 // Splits a C++ text into code, comments and literals.
 class Scanner {

@@ -35,6 +35,9 @@ std::vector<Include> Includes(const SourceFile& file);
 
 std::vector<std::string_view> Lines(std::string_view text);
 
+// A letter, a digit or an underscore.
+bool IsWordChar(char c);
+
 // The line, from 1, of an offset.
 int LineAt(std::string_view text, size_t offset);
 

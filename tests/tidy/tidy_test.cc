@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "test_paths.h"
+#include "tidy/class_rules.h"
 #include "tidy/code_rules.h"
 #include "tidy/document_rules.h"
 #include "tidy/include_rules.h"
@@ -72,6 +73,10 @@ TEST_CASE("lines, functions and files are short") {
     Report(CheckLengths(file));
     Report(CheckFunctionLengths(file));
   }
+}
+
+TEST_CASE("classes have few methods") {
+  for (const auto& file : Tree()) Report(CheckClassSizes(file));
 }
 
 TEST_CASE("headers are guarded by their path and open with a comment") {

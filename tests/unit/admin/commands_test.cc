@@ -30,7 +30,7 @@ using wire::Envelope;
 using wire::Method;
 using wire::OutputBuffer;
 
-constexpr uint32_t kPatientMs = 30'000;
+constexpr uint32_t kCommandPatientMs = 30'000;
 
 // False: it closes the connection instead.
 using Answer = std::function<bool(const Envelope& request, OutputBuffer* out)>;
@@ -52,7 +52,7 @@ Ended RunAgainst(const Answer& answer, Arguments arguments, int out_error = 0) {
     }
   });
   arguments.server = server.address();
-  arguments.timeout_ms = kPatientMs;
+  arguments.timeout_ms = kCommandPatientMs;
   StringOutput out;
   if (out_error != 0) out.FailWith(out_error);
   Ended ended;

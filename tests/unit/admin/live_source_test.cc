@@ -28,14 +28,14 @@ using wire::OutputBuffer;
 using wire::SessionRow;
 using wire::TokenRow;
 
-constexpr int64_t kPatientMs = 30'000;
+constexpr int64_t kSourcePatientMs = 30'000;
 
-using Answer = std::function<void(const Envelope& request, OutputBuffer* out)>;
+using RawAnswer = std::function<void(const Envelope& request, OutputBuffer* out)>;
 
 // A live source whose server answers as a test says.
 class Live {
  public:
-  explicit Live(const Answer& answer)
+  explicit Live(const RawAnswer& answer)
       : server_([answer](testing::FakeServer::Peer* peer) {
           Envelope request;
           while (peer->Take(&request)) {
@@ -50,7 +50,7 @@ class Live {
 
  private:
   static std::unique_ptr<client::BlockingClient> Connect(const std::string& address) {
-    auto client = client::BlockingClient::Connect(address, kPatientMs);
+    auto client = client::BlockingClient::Connect(address, kSourcePatientMs);
     REQUIRE_MESSAGE(client.ok(), client.status().ToString());
     return *std::move(client);
   }
@@ -62,7 +62,7 @@ class Live {
 };
 
 // What was asked, written down on the server's thread: "1000 from 0".
-class Asked {
+class Questions {
  public:
   void Add(const wire::PageParams& page) {
     const std::lock_guard lock(mutex_);
@@ -103,7 +103,7 @@ wire::TokensParams TokensParamsOf(const Envelope& request) {
 }
 
 // Endless pages, as full as they are asked for; every third token is of namespace "shop".
-Answer EndlessTokens(Asked* asked) {
+RawAnswer EndlessTokens(Questions* asked) {
   return [asked](const Envelope& request, OutputBuffer* out) {
     const wire::PageParams page = TokensParamsOf(request).page;
     asked->Add(page);
@@ -116,7 +116,7 @@ Answer EndlessTokens(Asked* asked) {
 }
 
 TEST_CASE("live tokens come page by page, empty ones too, until the last") {
-  Asked asked;
+  Questions asked;
   Live live([&asked](const Envelope& request, OutputBuffer* out) {
     const wire::PageParams page = TokensParamsOf(request).page;
     asked.Add(page);
@@ -147,7 +147,7 @@ TEST_CASE("the server is asked for what the filter says, and namespaces are told
 }
 
 TEST_CASE("no more of the oldest live tokens are asked for than are wanted") {
-  Asked asked;
+  Questions asked;
   Live live(EndlessTokens(&asked));
   std::vector<TokenRow> rows;
   CHECK(live->OldestTokens({}, 1500, Into(&rows)).ok());
@@ -157,7 +157,7 @@ TEST_CASE("no more of the oldest live tokens are asked for than are wanted") {
 }
 
 TEST_CASE("the oldest live tokens of a namespace are looked for in full pages") {
-  Asked asked;
+  Questions asked;
   Live live(EndlessTokens(&asked));
   std::vector<TokenRow> rows;
   TokenFilter filter;
@@ -232,7 +232,7 @@ TEST_CASE("live flows and sessions come page by page") {
 }
 
 TEST_CASE("live history comes page by page, filtered here, and no further than wanted") {
-  Asked asked;
+  Questions asked;
   Live live([&asked](const Envelope& request, OutputBuffer* out) {
     wire::PageParams page;
     wire::RequestError error;
@@ -262,7 +262,7 @@ TEST_CASE("live history comes page by page, filtered here, and no further than w
 }
 
 TEST_CASE("live history of an age ends at the first entry that is too old") {
-  Asked asked;
+  Questions asked;
   Live live([&asked](const Envelope& request, OutputBuffer* out) {
     if (request.method == Method::kPing) return wire::EncodePing(request.msgid, 100'000, out);
     wire::PageParams page;
@@ -348,7 +348,7 @@ TEST_CASE("an answer that is no page of rules is told, and no rule is made up") 
 }
 
 TEST_CASE("a sink that fails ends a live listing at once") {
-  Asked asked;
+  Questions asked;
   Live live(EndlessTokens(&asked));
   int rows = 0;
   const Status status = live->Tokens({}, [&rows](const TokenRow&) {

@@ -15,15 +15,15 @@
 namespace nowcalls::admin {
 namespace {
 
-constexpr int64_t kNowMs = 1'800'000'000'000;
+constexpr int64_t kRepairedMs = 1'800'000'000'000;
 
 class Entities {
  public:
   Entities() {
     read.format.emplace();
     read.format->token_id_key = {11, 22};
-    read.mark = ledger::ClockMark{kNowMs, {1000, kNowMs, {1}}};
-    read.seal = ledger::Seal{.batch_number = 9, .next_fence = 1000, .ledger_ms = kNowMs};
+    read.mark = ledger::ClockMark{kRepairedMs, {1000, kRepairedMs, {1}}};
+    read.seal = ledger::Seal{.batch_number = 9, .next_fence = 1000, .ledger_ms = kRepairedMs};
     Rule("shop", 7);
     Session(1, "cart");
   }
@@ -37,16 +37,16 @@ class Entities {
   }
   void Session(uint64_t id, const std::string& client) {
     read.sessions.push_back(
-        {SessionId(id), ledger::SessionKind::kNamed, kNowMs - 5000, "shop", client});
+        {SessionId(id), ledger::SessionKind::kNamed, kRepairedMs - 5000, "shop", client});
   }
   ledger::Token& Token(uint64_t fence, uint64_t session = 1, int64_t flow = 7) {
     ledger::Token token;
     const core::TokenIds ids({11, 22});
-    token.key = {ledger::Family::kTokensMedium, kNowMs + 60'000, ids.FromFence(Fence(fence))};
+    token.key = {ledger::Family::kTokensMedium, kRepairedMs + 60'000, ids.FromFence(Fence(fence))};
     token.flow = FlowId(flow);
     token.session = SessionId(session);
     token.count = 2;
-    token.issued_ms = kNowMs - 1000;
+    token.issued_ms = kRepairedMs - 1000;
     token.fence = Fence(fence);
     read.tokens.push_back(token);
     return read.tokens.back();
@@ -55,16 +55,18 @@ class Entities {
     ledger::HistoryEntry entry;
     const core::TokenIds ids({11, 22});
     entry.sequence = sequence;
-    entry.ended_ms = kNowMs - 500;
+    entry.ended_ms = kRepairedMs - 500;
     entry.token_id = ids.FromFence(Fence(fence));
     entry.fence = Fence(fence);
     entry.flow = FlowId(7);
     entry.session = SessionId(1);
     entry.count = 1;
-    entry.issued_ms = kNowMs - 1000;
+    entry.issued_ms = kRepairedMs - 1000;
     read.history.push_back(entry);
   }
-  SalvagedEntities Salvage() const { return SalvageEntities(read, {2000, kNowMs + 1000, {1}}); }
+  SalvagedEntities Salvage() const {
+    return SalvageEntities(read, {2000, kRepairedMs + 1000, {1}});
+  }
 
   ReadEntities read;
 };
@@ -79,8 +81,8 @@ TEST_CASE("entities that belong together are kept as they are, and fences skip")
   CHECK(salvaged.sessions.size() == 1);
   CHECK(salvaged.history.at(0).sequence == 1);
   CHECK(salvaged.now_calls() == 2);
-  CHECK(salvaged.next_fence == ledger::FenceLine(kNowMs + 1000));
-  CHECK(salvaged.mark.ledger_ms == kNowMs + 1000);
+  CHECK(salvaged.next_fence == ledger::FenceLine(kRepairedMs + 1000));
+  CHECK(salvaged.mark.ledger_ms == kRepairedMs + 1000);
 }
 
 TEST_CASE("without a seal fences skip behind every number that was found") {
@@ -89,20 +91,20 @@ TEST_CASE("without a seal fences skip behind every number that was found") {
   entities.Token(20);
   // Of a ledger that a wrong clock had sent beyond the line, only what was found can tell.
   entities.Session(1 << 20, "till");
-  CHECK(entities.Salvage().next_fence == ledger::FenceLine(kNowMs + 1000));
-  const uint64_t beyond = ledger::FenceLine(kNowMs) * 2;
+  CHECK(entities.Salvage().next_fence == ledger::FenceLine(kRepairedMs + 1000));
+  const uint64_t beyond = ledger::FenceLine(kRepairedMs) * 2;
   entities.Session(beyond, "bank");
   CHECK(entities.Salvage().next_fence == beyond + 1 + ledger::kFencesSkippedBlindly);
 }
 
 TEST_CASE("a clock that was set back lets fences skip behind what was found, beyond the line") {
   Entities entities;
-  entities.read.seal->next_fence = ledger::FenceLine(kNowMs);
+  entities.read.seal->next_fence = ledger::FenceLine(kRepairedMs);
   for (const int64_t ahead_ms : {int64_t{1000}, int64_t{1001}}) {
-    entities.read.mark->machine.wall_ms = kNowMs + ahead_ms;
+    entities.read.mark->machine.wall_ms = kRepairedMs + ahead_ms;
     const uint64_t next = entities.Salvage().next_fence;
-    CHECK(next >= ledger::FenceLine(kNowMs + 1000));
-    CHECK((next >= ledger::FenceLine(kNowMs) + ledger::kFencesSkippedBlindly) ==
+    CHECK(next >= ledger::FenceLine(kRepairedMs + 1000));
+    CHECK((next >= ledger::FenceLine(kRepairedMs) + ledger::kFencesSkippedBlindly) ==
           (ahead_ms == 1001));
   }
 }
@@ -125,7 +127,7 @@ TEST_CASE("of a token that is there twice the later deadline counts") {
   entities.Token(20).key.deadline_ms += 400'000;
   const SalvagedEntities salvaged = entities.Salvage();
   CHECK(salvaged.tokens.size() == 1);
-  CHECK(salvaged.tokens.at(20).key.deadline_ms == kNowMs + 460'000);
+  CHECK(salvaged.tokens.at(20).key.deadline_ms == kRepairedMs + 460'000);
   CHECK(salvaged.tokens.at(20).key.family == ledger::Family::kTokensLong);
 }
 
@@ -187,7 +189,7 @@ TEST_CASE("numbers that no ledger gives are left out, so that the next one can b
   CHECK(salvaged.tokens.size() == 1);
   CHECK(salvaged.tokens.contains(22));
   CHECK(salvaged.history.empty());
-  CHECK(salvaged.next_fence == ledger::FenceLine(kNowMs + 1000));
+  CHECK(salvaged.next_fence == ledger::FenceLine(kRepairedMs + 1000));
 }
 
 TEST_CASE("names that no rule, session or source can have are left out, and the tokens stay") {
@@ -196,7 +198,7 @@ TEST_CASE("names that no rule, session or source can have are left out, and the 
   entities.Session(2, "");
   entities.Session(3, "@cart");
   entities.read.sessions.push_back(
-      {SessionId(4), ledger::SessionKind::kConnection, kNowMs - 5000, "shop", "cart"});
+      {SessionId(4), ledger::SessionKind::kConnection, kRepairedMs - 5000, "shop", "cart"});
   for (const uint64_t session : {2, 3, 4}) entities.Token(20 + session, session);
   entities.Token(30, 1, 8);
   entities.read.namespaces = {{"shop", ""}};
@@ -221,7 +223,7 @@ TEST_CASE("without the format record no token can be kept, but the rules are") {
   CHECK(salvaged.history.empty());
   CHECK(salvaged.rules.size() == 1);
   CHECK(salvaged.changes.size() == 1);
-  CHECK(salvaged.next_fence == ledger::FenceLine(kNowMs + 1000));
+  CHECK(salvaged.next_fence == ledger::FenceLine(kRepairedMs + 1000));
 }
 
 TEST_CASE("what differs from the seal is told, also when only fences do") {
@@ -231,7 +233,7 @@ TEST_CASE("what differs from the seal is told, also when only fences do") {
   const SalvagedEntities salvaged = entities.Salvage();
   CHECK(salvaged.fence_sum() == 42);
   RepairSummary summary;
-  summary.seal = ledger::Seal{9, 1000, kNowMs, 2, 4, 42};
+  summary.seal = ledger::Seal{9, 1000, kRepairedMs, 2, 4, 42};
   summary.newest_batch = 9;
   summary.tokens = salvaged.tokens.size();
   summary.now_calls = salvaged.now_calls();

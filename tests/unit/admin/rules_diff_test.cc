@@ -15,7 +15,7 @@
 namespace nowcalls::admin {
 namespace {
 
-const ClockSample kMachine{.boottime_ms = 180'500, .wall_ms = 0, .boot_id = {1}};
+const ClockSample kDiffMachine{.boottime_ms = 180'500, .wall_ms = 0, .boot_id = {1}};
 
 core::ParsedRules FileOf(const std::vector<core::Rule>& rules, const std::string& more = "") {
   std::string text;
@@ -99,21 +99,21 @@ TEST_CASE("of very many skipped rules the first are told and the others counted"
   CHECK(diff.changes.back().note == "5 more are skipped");
 }
 
-struct Printed {
+struct Diff {
   std::string out;
   std::string err;
   bool same = false;
 };
 
-Printed Print(Format format, const core::ParsedRules& file) {
+Diff Print(Format format, const core::ParsedRules& file) {
   LedgerBuilder builder;
   builder.Rule("shop", GlobalRule(1, 10)).Rule("shop", GlobalRule(2, 20));
   builder.Namespace("shop", "file:/etc/shop.json");
   store::MemoryStore store = builder.Build();
   Progress progress(false, "rules", [](std::string_view) {});
-  OfflineSource source(&store, kMachine, &progress);
+  OfflineSource source(&store, kDiffMachine, &progress);
   StringOutput out;
-  Printed printed;
+  Diff printed;
   Arguments arguments;
   arguments.name_space = "shop";
   const Streams streams{out.get(), [&](std::string_view bytes) { printed.err += bytes; }};
@@ -126,7 +126,7 @@ Printed Print(Format format, const core::ParsedRules& file) {
 
 TEST_CASE("a difference is printed in every format, and whose the rules are") {
   const core::ParsedRules file = FileOf({GlobalRule(1, 15)});
-  const Printed table = Print(Format::kTable, file);
+  const Diff table = Print(Format::kTable, file);
   CHECK_FALSE(table.same);
   CHECK(table.out ==
         "CHANGE   FLOW_ID  RESOURCE    FIELD  OLD  NEW  NOTE\n"
@@ -150,7 +150,7 @@ TEST_CASE("a difference is printed in every format, and whose the rules are") {
 
 TEST_CASE("no difference is a line in a table and nothing in jsonl") {
   const core::ParsedRules file = FileOf({GlobalRule(1, 10), GlobalRule(2, 20)});
-  const Printed table = Print(Format::kTable, file);
+  const Diff table = Print(Format::kTable, file);
   CHECK(table.same);
   CHECK(table.out == "0 added, 0 removed, 0 changed, 2 unchanged, 0 skipped\n");
   CHECK(Print(Format::kJsonl, file).out.empty());
@@ -163,7 +163,7 @@ TEST_CASE("rules sources of a ledger on disk counts rules and sessions of each n
   builder.Session(3, "solo", "a");
   store::MemoryStore store = builder.Build();
   Progress progress(false, "namespaces", [](std::string_view) {});
-  OfflineSource source(&store, kMachine, &progress);
+  OfflineSource source(&store, kDiffMachine, &progress);
   StringOutput out;
   Arguments arguments;
   arguments.command = Command::kRulesSources;
@@ -181,7 +181,7 @@ TEST_CASE("rules sources of one namespace shows no other") {
   LedgerBuilder builder = SampleLedger();
   store::MemoryStore store = builder.Build();
   Progress progress(false, "namespaces", [](std::string_view) {});
-  OfflineSource source(&store, kMachine, &progress);
+  OfflineSource source(&store, kDiffMachine, &progress);
   StringOutput out;
   Arguments arguments;
   arguments.command = Command::kRulesSources;

@@ -25,15 +25,12 @@ namespace nowcalls::backup {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::Contains;
 using testing::ReadFileToString;
 using testing::TempDir;
 using testing::WriteStringToFile;
 
 const std::atomic<bool> kNever{false};
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 ClockSample Now() {
   const auto now = SampleClocks();

@@ -22,16 +22,13 @@ namespace nowcalls::backup {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::Contains;
 using testing::ProductBinary;
 using testing::ReadFileToString;
 using testing::TempDir;
 using testing::WriteStringToFile;
 
-const std::atomic<bool> kNever{false};
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+const std::atomic<bool> kGoesOn{false};
 
 // A closed ledger with 300 tokens, in DIR/data.
 class Closed {
@@ -53,7 +50,7 @@ class Script {
     WriteStringToFile(path_, "#!/bin/sh\n" + text + "\n");
     fs::permissions(path_, fs::perms::owner_all);
   }
-  Result<VerifySummary> Run(const std::atomic<bool>& stop = kNever) const {
+  Result<VerifySummary> Run(const std::atomic<bool>& stop = kGoesOn) const {
     return VerifyInProcess(path_, dir_.Sub("copy"), stop);
   }
   std::string Sub(const std::string& name) const { return dir_.Sub(name); }
@@ -64,12 +61,12 @@ class Script {
 };
 
 TEST_CASE_FIXTURE(Closed, "another process finds the counts and the seal that this one finds") {
-  const Result<VerifySummary> here = VerifyCopy(data(), kNever);
+  const Result<VerifySummary> here = VerifyCopy(data(), kGoesOn);
   REQUIRE(here.ok());
   REQUIRE(here->tokens == 300);
   for (const char* program : {"nowcalls-server", "nowcalls-admin"}) {
     CAPTURE(program);
-    const Result<VerifySummary> there = VerifyInProcess(ProductBinary(program), data(), kNever);
+    const Result<VerifySummary> there = VerifyInProcess(ProductBinary(program), data(), kGoesOn);
     REQUIRE_MESSAGE(there.ok(), there.status().ToString());
     CHECK(there->ok());
     CHECK(there->batch_number == here->batch_number);
@@ -84,8 +81,9 @@ TEST_CASE_FIXTURE(Closed, "another process finds the counts and the seal that th
 
 TEST_CASE_FIXTURE(Closed, "another process fails as this one does, with the same message") {
   const auto compare = [&] {
-    const Status here = VerifyCopy(data(), kNever).status();
-    const Status there = VerifyInProcess(ProductBinary("nowcalls-server"), data(), kNever).status();
+    const Status here = VerifyCopy(data(), kGoesOn).status();
+    const Status there =
+        VerifyInProcess(ProductBinary("nowcalls-server"), data(), kGoesOn).status();
     CHECK_FALSE(here.ok());
     CHECK(there.ToString() == here.ToString());
     return here.code();
@@ -144,7 +142,7 @@ TEST_CASE("a process that is killed, fails or cannot be started says nothing abo
   const TempDir dir;
   WriteStringToFile(dir.Sub("plain"), "");
   for (const char* name : {"absent", "plain"}) {
-    const Status status = VerifyInProcess(dir.Sub(name), dir.Sub("copy"), kNever).status();
+    const Status status = VerifyInProcess(dir.Sub(name), dir.Sub("copy"), kGoesOn).status();
     CHECK(status.code() == StatusCode::kIoError);
     CHECK_MESSAGE(Contains(status.message(), "cannot be started (" + dir.Sub(name)),
                   status.message());

@@ -2,9 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "bench/nowcalls_target.h"
+#include "support/json.h"
 
 namespace nowcalls::bench {
 namespace {
@@ -74,7 +73,7 @@ TEST_CASE("idle connections need no flow and no load") {
 
 TEST_CASE("rules say how long tokens live by way of the server's own factor") {
   const std::vector<Flow> flows = {{1, 5, 1000}, {2, 6, 1001}, {3, 7, 5000}};
-  const nlohmann::json rules = nlohmann::json::parse(RulesJson(flows, 1, 3, 2.5));
+  const testing::Json rules = testing::Json::parse(RulesJson(flows, 1, 3, 2.5));
   REQUIRE(rules.size() == 2);
   CHECK(rules[0].at("count") == 6);
   CHECK(rules[0].at("clusterMode") == true);

@@ -3,29 +3,30 @@
 #include <doctest/doctest.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "support/json.h"
 
 namespace nowcalls::bench {
 namespace {
 
-using Json = nlohmann::json;
+using testing::Json;
 
-constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kReportedSecond = 1'000'000'000;
+constexpr int64_t kReportedMs = 1'000'000;
 
 // Two seconds: three grants of 1, 2 and 3 ms, two releases of 4 ms, a refusal and an error.
 std::unique_ptr<DriverResult> SomeResult() {
   auto result = std::make_unique<DriverResult>();
   Recorder& load = result->load;
-  load.Count(0, 2 * kSecond);
-  for (int64_t i = 1; i <= 3; ++i) load.Granted(100, 100 + i * kMs);
-  load.Released(kSecond, kSecond + 4 * kMs);
-  load.Released(kSecond, kSecond + 4 * kMs);
-  load.Refused(RefusedBy::kLevel, kSecond, kSecond + kMs);
-  load.Failed("OVERLOADED", "sessions_max \xff", kSecond + kMs);
-  result->counted_ns = 2 * kSecond;
-  result->seconds = load.TakeSeconds(3 * kSecond);
+  load.Count(0, 2 * kReportedSecond);
+  for (int64_t i = 1; i <= 3; ++i) load.Granted(100, 100 + i * kReportedMs);
+  load.Released(kReportedSecond, kReportedSecond + 4 * kReportedMs);
+  load.Released(kReportedSecond, kReportedSecond + 4 * kReportedMs);
+  load.Refused(RefusedBy::kLevel, kReportedSecond, kReportedSecond + kReportedMs);
+  load.Failed("OVERLOADED", "sessions_max \xff", kReportedSecond + kReportedMs);
+  result->counted_ns = 2 * kReportedSecond;
+  result->seconds = load.TakeSeconds(3 * kReportedSecond);
   result->before = {1.0, ProcessUsage{10.0, 1 << 20}};
   result->after = {1.5, ProcessUsage{11.0, 2 << 20}};
   return result;
@@ -68,9 +69,9 @@ TEST_CASE("the JSON of a run tells tokens that expire apart") {
   Options options;
   options.expire_rate = 5;
   const auto result = SomeResult();
-  result->expiring.Count(0, 2 * kSecond);
-  result->expiring.Granted(0, kMs);
-  result->expiring_seconds = result->expiring.TakeSeconds(3 * kSecond);
+  result->expiring.Count(0, 2 * kReportedSecond);
+  result->expiring.Granted(0, kReportedMs);
+  result->expiring_seconds = result->expiring.TakeSeconds(3 * kReportedSecond);
   const Json json = Json::parse(ReportJson(options, {}, *result));
   CHECK(json.at("operations") == 5);
   CHECK(json.at("expiring").at("counts").at("granted") == 1);
@@ -119,7 +120,7 @@ TEST_CASE("the table of a run names refusals and errors, and leaves out what did
 
 TEST_CASE("the table of a run has no control characters of a server") {
   const auto result = SomeResult();
-  result->load.Failed("\x1b[2J", "\x1b[2J", kSecond + kMs);
+  result->load.Failed("\x1b[2J", "\x1b[2J", kReportedSecond + kReportedMs);
   CHECK(ReportTable({}, {}, *result).find('\x1b') == std::string::npos);
 }
 

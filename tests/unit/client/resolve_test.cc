@@ -11,8 +11,8 @@
 namespace nowcalls::client {
 namespace {
 
-constexpr int64_t kPatientMs = 30'000;
-constexpr int64_t kImpatientMs = 50;
+constexpr int64_t kResolvePatientMs = 30'000;
+constexpr int64_t kResolveImpatientMs = 50;
 
 int Unreachable(const char* /*host*/, const char* /*port*/, const addrinfo* /*hints*/,
                 addrinfo** /*found*/) {
@@ -23,7 +23,7 @@ int Unreachable(const char* /*host*/, const char* /*port*/, const addrinfo* /*hi
 TEST_CASE("an address in digits is not looked up") {
   for (const char* host : {"127.0.0.1", "::1", "192.0.2.1"}) {
     CAPTURE(host);
-    const auto addresses = Resolve({host, 80}, BoottimeMs() + kPatientMs, Unreachable);
+    const auto addresses = Resolve({host, 80}, BoottimeMs() + kResolvePatientMs, Unreachable);
     REQUIRE(addresses.ok());
     CHECK(addresses->get()->ai_socktype == SOCK_STREAM);
   }
@@ -37,16 +37,16 @@ TEST_CASE("a name is looked up with its port") {
     return std::string(host) == "db.example" ? getaddrinfo("127.0.0.7", port, hints, found)
                                              : EAI_NONAME;
   };
-  const auto addresses = Resolve({"db.example", 4711}, BoottimeMs() + kPatientMs, lookup);
+  const auto addresses = Resolve({"db.example", 4711}, BoottimeMs() + kResolvePatientMs, lookup);
   REQUIRE_MESSAGE(addresses.ok(), addresses.status().ToString());
   CHECK(addresses->get()->ai_family == AF_INET);
   const Status unknown =
-      Resolve({"other.example", 4711}, BoottimeMs() + kPatientMs, lookup).status();
+      Resolve({"other.example", 4711}, BoottimeMs() + kResolvePatientMs, lookup).status();
   CHECK(unknown.ToString() == std::string("unavailable: ") + gai_strerror(EAI_NONAME));
 }
 
 TEST_CASE("the machine's own name for itself is found") {
-  CHECK(Resolve({"localhost", 80}, BoottimeMs() + kPatientMs).ok());
+  CHECK(Resolve({"localhost", 80}, BoottimeMs() + kResolvePatientMs).ok());
 }
 
 TEST_CASE("a name server that is silent does not hold up the caller") {
@@ -60,7 +60,8 @@ TEST_CASE("a name server that is silent does not hold up the caller") {
     spoken->set_value();
     return failure;
   };
-  const Status status = Resolve({"db.example", 80}, BoottimeMs() + kImpatientMs, silent).status();
+  const Status status =
+      Resolve({"db.example", 80}, BoottimeMs() + kResolveImpatientMs, silent).status();
   CHECK(status.ToString() == "unavailable: the lookup of its name took too long");
   // The answer that comes later finds nobody, and is freed.
   speak.set_value();

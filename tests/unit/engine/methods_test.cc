@@ -42,8 +42,8 @@ wire::Page<Row> Rows(const EngineReply& reply) {
 }
 
 // Two flows, a named client with two tokens, an unnamed one with one.
-struct Server {
-  Server() : h({}, {{.flow = 1, .count = 5}, {.flow = 2, .count = 2.5, .avg_local = true}}) {
+struct MethodServer {
+  MethodServer() : h({}, {{.flow = 1, .count = 5}, {.flow = 2, .count = 2.5, .avg_local = true}}) {
     named = h.Connect("127.0.0.1:1");
     h.Call(named, HelloRequest(1, "default", "a"));
     unnamed = h.Connect("127.0.0.1:2");
@@ -62,7 +62,7 @@ struct Server {
 };
 
 TEST_CASE("acquire, keep and release answer with all their fields") {
-  Server s;
+  MethodServer s;
   const wire::AcquireReply& granted = s.acquired[0];
   CHECK(granted.status == TokenStatus::kOk);
   CHECK(granted.now_calls == 2);
@@ -85,7 +85,7 @@ TEST_CASE("acquire, keep and release answer with all their fields") {
 }
 
 TEST_CASE("reclaim takes any token back, needs a reason, and is logged") {
-  Server s;
+  MethodServer s;
   s.h.driver().TakeLog();
   const auto reclaim = [&](uint64_t token, std::string_view reason) {
     OutputBuffer out;
@@ -106,7 +106,7 @@ TEST_CASE("reclaim takes any token back, needs a reason, and is logged") {
 }
 
 TEST_CASE("tokens shows each token whole, oldest first, page by page") {
-  Server s;
+  MethodServer s;
   OutputBuffer out;
   wire::TokensParams params;
   params.page.limit = 2;
@@ -143,7 +143,7 @@ TEST_CASE("tokens shows each token whole, oldest first, page by page") {
 }
 
 TEST_CASE("tokens filters by flow, client and age") {
-  Server s;
+  MethodServer s;
   const auto count = [&](const wire::TokensParams& params) {
     OutputBuffer out;
     wire::EncodeTokensRequest(1, params, &out);
@@ -161,7 +161,7 @@ TEST_CASE("tokens filters by flow, client and age") {
 }
 
 TEST_CASE("flow shows level, nowCalls, sessions and counters") {
-  Server s;
+  MethodServer s;
   s.h.Call(s.named, AcquireRequest(1, 2, 4));
   s.h.Call(s.named, TokenRequest(1, Method::kKeep, s.acquired[2].token_id));
   OutputBuffer out;
@@ -189,7 +189,7 @@ TEST_CASE("flow shows level, nowCalls, sessions and counters") {
 }
 
 TEST_CASE("a flow whose rule was removed is shown as removed while tokens are out") {
-  Server s;
+  MethodServer s;
   REQUIRE(s.h.engine().LoadRules({{"default", {}}}, s.h.now()).ok());
   OutputBuffer out;
   wire::EncodeFlowRequest(1, 1, &out);
@@ -204,7 +204,7 @@ TEST_CASE("a flow whose rule was removed is shown as removed while tokens are ou
 }
 
 TEST_CASE("flows and sessions are listed in order, page by page") {
-  Server s;
+  MethodServer s;
   OutputBuffer out;
   wire::EncodePageRequest(1, Method::kFlows, {.limit = 1, .cursor = 0}, &out);
   const auto flows = Rows<wire::FlowRow>(s.Call(out));
@@ -241,7 +241,7 @@ TEST_CASE("flows and sessions are listed in order, page by page") {
 }
 
 TEST_CASE("rules_load replaces a set, rules_list shows it as Sentinel writes it") {
-  Server s;
+  MethodServer s;
   OutputBuffer out;
   wire::EncodeRulesLoadRequest(1, "other", RulesJson({{.flow = 7, .count = 3}, {.flow = 8}}), &out);
   CHECK(s.Call(out).number() == 2);
@@ -264,7 +264,7 @@ TEST_CASE("rules_load replaces a set, rules_list shows it as Sentinel writes it"
 }
 
 TEST_CASE("a page of rules_list ends early where rules are long, and all come in the end") {
-  Server s;
+  MethodServer s;
   constexpr int kRules = 400;
   for (int first = 100; first < 100 + kRules; first += 40) {
     std::string rules = RulesJson({});
@@ -296,7 +296,7 @@ TEST_CASE("a page of rules_list ends early where rules are long, and all come in
 }
 
 TEST_CASE("rules_load says which rule and field is wrong, or who owns a flowId") {
-  Server s;
+  MethodServer s;
   const auto load = [&](std::string_view name_space, const std::string& json) {
     OutputBuffer out;
     wire::EncodeRulesLoadRequest(1, name_space, json, &out);

@@ -13,7 +13,7 @@ using testing::HelloRequest;
 using testing::PlainRequest;
 using testing::TokenRequest;
 using wire::Method;
-using Ids = std::vector<uint32_t>;
+using MsgIds = std::vector<uint32_t>;
 
 std::string Waiting(uint32_t msgid, uint64_t wait_ms, uint64_t request_id = 0) {
   wire::OutputBuffer out;
@@ -39,7 +39,7 @@ TEST_CASE("a waiter hears of its grant when the grant is durable, other requests
   const uint64_t token = h.Take(a);
   h.Send(b, Waiting(1, 5000) + PlainRequest(2, Method::kPing));
   h.Settle();
-  CHECK(h.TakeIds(b) == Ids{2});
+  CHECK(h.TakeIds(b) == MsgIds{2});
   h.Send(a, TokenRequest(3, Method::kRelease, token));
   h.Turn();
   CHECK(h.TakeIds(b).empty());
@@ -112,7 +112,7 @@ TEST_CASE("a connection that closes leaves the queue, and the next one is served
   CHECK(h.core().waiters() == 2);
   CHECK(h.Call(a, TokenRequest(2, Method::kRelease, token)).status() == TokenStatus::kReleaseOk);
   h.Settle();
-  CHECK(h.TakeIds(c) == Ids{1});
+  CHECK(h.TakeIds(c) == MsgIds{1});
   CHECK(h.core().waiters() == 1);
 }
 
@@ -203,7 +203,7 @@ TEST_CASE("a level that a source of rules raises is answered to the waiter in th
   REQUIRE(h.BeginCommit());
   h.FinishCommit();
   h.Turn();
-  CHECK(h.TakeIds(a) == Ids{1});
+  CHECK(h.TakeIds(a) == MsgIds{1});
 }
 
 // Remembers when the last batch was sealed, and when the youngest token was issued.

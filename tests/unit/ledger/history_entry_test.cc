@@ -15,7 +15,7 @@
 namespace nowcalls::ledger {
 namespace {
 
-const std::map<std::string, std::string>& Golden() {
+const std::map<std::string, std::string>& GoldenEntries() {
   static const std::map<std::string, std::string> vectors =
       testing::LoadGolden(testing::GoldenPath("ledger_values.hex"));
   return vectors;
@@ -35,7 +35,8 @@ HistoryEntry GreatestEntry() {
   return entry;
 }
 
-std::string ProblemOf(std::string_view value, std::string_view key = Golden().at("history_key")) {
+std::string ProblemOf(std::string_view value,
+                      std::string_view key = GoldenEntries().at("history_key")) {
   const auto block = DecodeHistory(key, value);
   CHECK(CheckHistory(key, value).ToString() == block.status().ToString());
   if (block.ok()) return "ok";
@@ -53,18 +54,20 @@ HistoryBlock BlockOf(size_t entries) {
 }
 
 TEST_CASE("an entry of the history has its golden bytes, and they decode to it again") {
-  CHECK(ToHex(EncodeHistoryKey(12)) == ToHex(Golden().at("history_key")));
-  CHECK(ToHex(ValueOf(SampleHistoryEntry())) == ToHex(Golden().at("history_value")));
-  CHECK(ToHex(ValueOf(GreatestEntry())) == ToHex(Golden().at("history_value_max")));
-  const std::string& key = Golden().at("history_key");
-  CHECK(*DecodeHistory(key, Golden().at("history_value")) == HistoryBlock{SampleHistoryEntry()});
-  CHECK(*DecodeHistory(key, Golden().at("history_value_max")) == HistoryBlock{GreatestEntry()});
+  CHECK(ToHex(EncodeHistoryKey(12)) == ToHex(GoldenEntries().at("history_key")));
+  CHECK(ToHex(ValueOf(SampleHistoryEntry())) == ToHex(GoldenEntries().at("history_value")));
+  CHECK(ToHex(ValueOf(GreatestEntry())) == ToHex(GoldenEntries().at("history_value_max")));
+  const std::string& key = GoldenEntries().at("history_key");
+  CHECK(*DecodeHistory(key, GoldenEntries().at("history_value")) ==
+        HistoryBlock{SampleHistoryEntry()});
+  CHECK(*DecodeHistory(key, GoldenEntries().at("history_value_max")) ==
+        HistoryBlock{GreatestEntry()});
 }
 
 TEST_CASE("a block of entries has its golden bytes, and they decode to it again") {
-  const std::string& value = Golden().at("history_block");
+  const std::string& value = GoldenEntries().at("history_block");
   CHECK(ToHex(EncodeHistoryValue(SampleHistoryBlock())) == ToHex(value));
-  CHECK(*DecodeHistory(Golden().at("history_key"), value) == SampleHistoryBlock());
+  CHECK(*DecodeHistory(GoldenEntries().at("history_key"), value) == SampleHistoryBlock());
   for (const size_t entries : {1, 2, 3, 255, 256}) {
     const HistoryBlock block = BlockOf(entries);
     const std::string encoded = EncodeHistoryValue(block);
@@ -75,7 +78,7 @@ TEST_CASE("a block of entries has its golden bytes, and they decode to it again"
 
 TEST_CASE(
     "a block of no, one or too many entries is refused, and so is a number that is not theirs") {
-  const std::string& golden = Golden().at("history_block");
+  const std::string& golden = GoldenEntries().at("history_block");
   const std::string bounds = "history value: number of entries is not between 2 and 256";
   for (const int entries : {0, 1, 257, 65535}) {
     std::string value = golden;
@@ -98,7 +101,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a truncated or extended block is refused, also between two entries") {
-  const std::string& value = Golden().at("history_block");
+  const std::string& value = GoldenEntries().at("history_block");
   for (size_t size = 0; size < value.size(); ++size) {
     CAPTURE(size);
     CHECK(ProblemOf(value.substr(0, size)) != "ok");
@@ -107,7 +110,7 @@ TEST_CASE("a truncated or extended block is refused, also between two entries") 
 }
 
 TEST_CASE("what is wrong with an entry of a block is told with its number") {
-  std::string value = Golden().at("history_block");
+  std::string value = GoldenEntries().at("history_block");
   value[3 + 81] = '\1';
   CHECK(ProblemOf(value) == "history value: entry 13: reason is none that is kept");
   value[3] = '\1';
@@ -116,8 +119,8 @@ TEST_CASE("what is wrong with an entry of a block is told with its number") {
 
 TEST_CASE("sequences end where fences do") {
   constexpr uint64_t kLast = uint64_t{1} << 62;
-  const std::string& one = Golden().at("history_value");
-  const std::string& two = Golden().at("history_block");
+  const std::string& one = GoldenEntries().at("history_value");
+  const std::string& two = GoldenEntries().at("history_block");
   CHECK(ProblemOf(one, EncodeHistoryKey(kLast)) == "ok");
   CHECK(ProblemOf(two, EncodeHistoryKey(kLast - 1)) == "ok");
   const std::string problem = "history key: sequence is too great";
@@ -127,14 +130,14 @@ TEST_CASE("sequences end where fences do") {
 }
 
 TEST_CASE("a truncated or extended entry is refused") {
-  const std::string& value = Golden().at("history_value");
+  const std::string& value = GoldenEntries().at("history_value");
   for (size_t size = 0; size < value.size(); ++size) {
     CAPTURE(size);
     CHECK(ProblemOf(value.substr(0, size)) != "ok");
   }
   CHECK(ProblemOf("") == "history value: has 0 bytes");
   CHECK(ProblemOf(value + "x") == "history value: 83 bytes do not fit the lengths it states");
-  const std::string& key = Golden().at("history_key");
+  const std::string& key = GoldenEntries().at("history_key");
   for (const std::string& bad : {std::string(), key.substr(1), key + "x"}) {
     CHECK(DecodeHistoryKey(bad).status().message() ==
           "history key: has " + std::to_string(bad.size()) + " bytes instead of 8");
@@ -144,7 +147,7 @@ TEST_CASE("a truncated or extended entry is refused") {
 
 TEST_CASE("every other version byte of an entry is refused and named") {
   for (int version = 0; version < 256; ++version) {
-    std::string value = Golden().at("history_value");
+    std::string value = GoldenEntries().at("history_value");
     value[0] = static_cast<char>(version);
     if (version == 2) continue;
     CHECK(ProblemOf(value) == (version == 1 ? "ok"
@@ -156,7 +159,7 @@ TEST_CASE("every other version byte of an entry is refused and named") {
 TEST_CASE("only reasons that the history keeps are read back") {
   for (int reason = 0; reason < 256; ++reason) {
     CAPTURE(reason);
-    std::string value = Golden().at("history_value");
+    std::string value = GoldenEntries().at("history_value");
     value[1] = static_cast<char>(reason);
     const bool kept = reason >= 2 && reason <= 6;
     CHECK(ProblemOf(value) == (kept ? "ok" : "history value: reason is none that is kept"));
@@ -185,7 +188,7 @@ TEST_CASE("fields of an entry out of their range are refused by name") {
       {46, negative8, "issued_ms is not between 0 and ended_ms"},
   };
   for (const auto& c : cases) {
-    std::string value = Golden().at("history_value");
+    std::string value = GoldenEntries().at("history_value");
     value.replace(c.offset, c.bytes.size(), c.bytes);
     CHECK(ProblemOf(value) == std::string("history value: ") + c.problem);
   }
@@ -200,7 +203,7 @@ TEST_CASE("texts of an entry that are not UTF-8 are refused by name") {
                {sample.client_id, "client_id is not UTF-8"},
                {sample.note, "note is not UTF-8"}};
   for (const auto& c : cases) {
-    std::string value = Golden().at("history_value");
+    std::string value = GoldenEntries().at("history_value");
     const size_t at = value.rfind(c.text);
     REQUIRE(at != std::string::npos);
     value[at] = '\xff';
@@ -232,12 +235,12 @@ TEST_CASE("whatever is accepted as an entry encodes to the same bytes again") {
   Prng random(20240608);
   int accepted = 0;
   for (int round = 0; round < 20'000; ++round) {
-    std::string value = Golden().at(round % 2 == 0 ? "history_value" : "history_block");
+    std::string value = GoldenEntries().at(round % 2 == 0 ? "history_value" : "history_block");
     const size_t changes = 1 + random.Next() % 3;
     for (size_t i = 0; i < changes; ++i) {
       value[random.Next() % value.size()] = static_cast<char>(random.Next());
     }
-    const auto block = DecodeHistory(Golden().at("history_key"), value);
+    const auto block = DecodeHistory(GoldenEntries().at("history_key"), value);
     if (!block.ok()) continue;
     ++accepted;
     CHECK(ToHex(EncodeHistoryValue(*block)) == ToHex(value));

@@ -3,13 +3,13 @@
 #include <spdlog/spdlog.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 
 #include "server/log_limiter.h"
 #include "server/log_line.h"
 #include "server/server_log.h"
+#include "support/json.h"
 
 namespace nowcalls::server {
 namespace {
@@ -38,7 +38,7 @@ TEST_CASE("a JSON log line survives quotes, control characters and bytes that ar
   const std::string message = "say \"hi\"\\\n\t\x01 \xff\xfe gr\xc3\xbc\xc3\x9f";
   const std::string line = FormatLogLine(LogFormat::kJson, kMoment, LogLevel::kWarn, message);
   CHECK(line.find('\n') == line.size() - 1);
-  const auto object = nlohmann::json::parse(line);
+  const auto object = testing::Json::parse(line);
   CHECK(object["level"] == "warn");
   CHECK(object["msg"] == "say \"hi\"\\\n\t\x01 \xef\xbf\xbd\xef\xbf\xbd gr\xc3\xbc\xc3\x9f");
 }

@@ -15,7 +15,7 @@ namespace {
 
 using rocksdb::IOOptions;
 
-using Log = std::unique_ptr<rocksdb::FSWritableFile>;
+using LogFile = std::unique_ptr<rocksdb::FSWritableFile>;
 
 struct Fixture {
   Fixture() {
@@ -28,12 +28,12 @@ struct Fixture {
   ~Fixture() { files->StopHelpers(); }
 
   std::string Path(const std::string& name) const { return dir.Sub("ledger/" + name); }
-  Log NewLog(const std::string& name) const {
-    Log log;
+  LogFile NewLog(const std::string& name) const {
+    LogFile log;
     REQUIRE(files->NewWritableFile(Path(name), {}, &log, nullptr).ok());
     return log;
   }
-  void Write(const Log& log, uint64_t batch) const {
+  void Write(const LogFile& log, uint64_t batch) const {
     files->Begun(batch);
     REQUIRE(log->Append("a batch", IOOptions(), nullptr).ok());
   }
@@ -47,11 +47,11 @@ struct Fixture {
 };
 
 TEST_CASE_FIXTURE(Fixture, "when a log goes, all that was in it may be gone, and nothing else") {
-  const Log first = NewLog("000007.log");
+  const LogFile first = NewLog("000007.log");
   Write(first, 7);
   files->Committed(7, true);
   Write(first, 8);
-  Log second;
+  LogFile second;
   SUBCASE("the next was begun between two commits") {
     files->Committed(8, true);
     second = NewLog("000009.log");
@@ -131,17 +131,17 @@ TEST_CASE("a directory that is not synced for the witness is told of, since nobo
                          });
   REQUIRE(files.Keep(6, /*unsynced=*/true).ok());
   const auto begin = [&](const std::string& name) {
-    Log file;
+    LogFile file;
     REQUIRE(files.NewWritableFile(dir.Sub("ledger/" + name), {}, &file, nullptr).ok());
     return file;
   };
-  const Log first = begin("000007.log");
+  const LogFile first = begin("000007.log");
   files.Begun(7);
   REQUIRE(first->Append("a batch", IOOptions(), nullptr).ok());
   files.Committed(7, false);
-  const Log second = begin("000009.log");
+  const LogFile second = begin("000009.log");
   REQUIRE(first->Sync(IOOptions(), nullptr).ok());
-  const Log manifest = begin("MANIFEST-000010");
+  const LogFile manifest = begin("MANIFEST-000010");
   REQUIRE(manifest->Append("an edit", IOOptions(), nullptr).ok());
   disk->fails = true;
   REQUIRE(manifest->Sync(IOOptions(), nullptr).ok());

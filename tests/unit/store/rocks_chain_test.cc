@@ -27,17 +27,11 @@ using testing::ReadFileToString;
 using testing::TempDir;
 using testing::WriteStringToFile;
 
-RocksStoreOptions Synced() {
-  RocksStoreOptions options;
-  options.write_buffer_bytes = kTinyBufferBytes;
-  return options;
-}
-
 // A ledger with several logs, which the rules need, and data files of the tokens; as a kill leaves
 // it, when the witness has caught up.
 struct Killed {
-  explicit Killed(int batches = 60, uint64_t wal_bytes_max = Synced().wal_bytes_max) {
-    RocksStoreOptions options = Synced();
+  explicit Killed(int batches = 60, uint64_t wal_bytes_max = SyncedOptions().wal_bytes_max) {
+    RocksStoreOptions options = SyncedOptions();
     options.wal_bytes_max = wal_bytes_max;
     const auto store = RocksStore::Open(dir.path(), options);
     REQUIRE(store.ok());
@@ -50,7 +44,7 @@ struct Killed {
   std::string Refusal() const {
     std::string said;
     for (const Status& status : {RocksStore::OpenForRead(dir.path()).status(),
-                                 RocksStore::Open(dir.path(), Synced()).status()}) {
+                                 RocksStore::Open(dir.path(), SyncedOptions()).status()}) {
       CHECK(status.code() == StatusCode::kCorruption);
       CHECK(status.message().find("restore it from a backup") != std::string::npos);
       said = status.message();
@@ -59,7 +53,7 @@ struct Killed {
   }
   bool Opens() const {
     auto reader = RocksStore::OpenForRead(dir.path());
-    const auto store = RocksStore::Open(dir.path(), Synced());
+    const auto store = RocksStore::Open(dir.path(), SyncedOptions());
     CHECK(reader.ok() == store.ok());
     if (!store.ok()) return false;
     CHECK(DifferenceOf(DumpOf(reader->get()), DumpOf(store->get())) == "");
@@ -217,7 +211,7 @@ TEST_CASE("an older ledger without a witness opens, and gets one") {
   fs::remove(ledger.Witness());
   CHECK(ledger.Opens());
   CHECK_FALSE(fs::exists(ledger.Witness()));
-  const auto store = RocksStore::Open(ledger.dir.path(), Synced());
+  const auto store = RocksStore::Open(ledger.dir.path(), SyncedOptions());
   REQUIRE(store.ok());
   CHECK((*store)->notes().empty());
   REQUIRE((*store)->Keep().ok());
@@ -244,7 +238,7 @@ TEST_CASE("a damaged witness is told, and the place that is sound still counts")
   const std::string whole = ReadFileToString(ledger.Witness());
   for (const size_t place : {size_t{0}, ledger::kWitnessSlotStride}) {
     FlipByte(ledger.Witness(), place + 12, 0x10);
-    const auto store = RocksStore::Open(ledger.dir.path(), Synced());
+    const auto store = RocksStore::Open(ledger.dir.path(), SyncedOptions());
     REQUIRE(store.ok());
     REQUIRE((*store)->notes().size() == 1);
     Says((*store)->notes()[0], ledger.Witness());
@@ -259,7 +253,7 @@ TEST_CASE("a damaged witness is told, and the place that is sound still counts")
       });
   FlipByte(ledger.Witness(), 12, 0x10);
   FlipByte(ledger.Witness(), ledger::kWitnessSlotStride + 12, 0x10);
-  const auto store = RocksStore::Open(ledger.dir.path(), Synced());
+  const auto store = RocksStore::Open(ledger.dir.path(), SyncedOptions());
   REQUIRE(store.ok());
   REQUIRE((*store)->notes().size() == 1);
   Says((*store)->notes()[0], "damaged in both places");
@@ -272,14 +266,14 @@ TEST_CASE("a directory of which only the witness is left is refused, not formatt
   for (const auto& entry : fs::directory_iterator(ledger.dir.Sub("ledger"))) {
     if (entry.path() != ledger.Witness()) fs::remove(entry.path());
   }
-  const Status status = RocksStore::Open(ledger.dir.path(), Synced()).status();
+  const Status status = RocksStore::Open(ledger.dir.path(), SyncedOptions()).status();
   CHECK(status.code() == StatusCode::kCorruption);
   Says(status.message(), "is gone");
 }
 
 // With little room for logs, some went for records that are cut off here: nothing else has them.
 TEST_CASE("a manifest cut short behind any of its records is refused or is the ledger") {
-  for (const uint64_t wal_bytes_max : {Synced().wal_bytes_max, 4 * kTinyBufferBytes}) {
+  for (const uint64_t wal_bytes_max : {SyncedOptions().wal_bytes_max, 4 * kTinyBufferBytes}) {
     const Killed ledger(120, wal_bytes_max);
     const std::string current = ReadFileToString(ledger.dir.Sub("ledger/CURRENT"));
     const std::string manifest = ledger.dir.Sub("ledger/") + current.substr(0, current.size() - 1);
@@ -287,7 +281,7 @@ TEST_CASE("a manifest cut short behind any of its records is refused or is the l
     size_t refused = 0;
     for (const uint64_t payload : PayloadOffsets(manifest)) {
       fs::resize_file(manifest, payload);
-      const auto store = RocksStore::Open(ledger.dir.path(), Synced());
+      const auto store = RocksStore::Open(ledger.dir.path(), SyncedOptions());
       refused += store.ok() ? 0 : 1;
       if (store.ok()) {
         CHECK(DifferenceOf(DumpOf(store->get()), ledger.script.Expected()) == "");
@@ -300,7 +294,7 @@ TEST_CASE("a manifest cut short behind any of its records is refused or is the l
 
 TEST_CASE("logs that went because data files have their batches are not missed") {
   const TempDir dir;
-  RocksStoreOptions options = Synced();
+  RocksStoreOptions options = SyncedOptions();
   options.wal_bytes_max = 4 * kTinyBufferBytes;
   LedgerScript script(93);
   std::set<std::string> seen;
@@ -328,7 +322,7 @@ TEST_CASE("logs that went because data files have their batches are not missed")
 // As when the process dies between a flush and the deletion of the log that it made needless.
 TEST_CASE("a log that data files have made needless is not missed, and may still be there") {
   const TempDir dir;
-  RocksStoreOptions options = Synced();
+  RocksStoreOptions options = SyncedOptions();
   options.wal_bytes_max = 4 * kTinyBufferBytes;
   LedgerScript script(96);
   const std::string witness = dir.Sub("ledger/witness");
@@ -437,7 +431,7 @@ TEST_CASE("a chain is whole when the logs have all that the data files need not 
 TEST_CASE("a deleted log that comes back hides nothing, whichever manifest the witness means") {
   const TempDir dir;
   LedgerScript script(92);
-  RocksStoreOptions options = Synced();
+  RocksStoreOptions options = SyncedOptions();
   options.wal_bytes_max = 4 * kTinyBufferBytes;
   std::map<std::string, std::string> logs;
   {
@@ -476,7 +470,7 @@ TEST_CASE("a deleted log that comes back hides nothing, whichever manifest the w
   const auto reader = RocksStore::OpenForRead(dir.path());
   REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
   CHECK(DifferenceOf(DumpOf(reader->get()), script.Expected()) == "");
-  const auto store = RocksStore::Open(dir.path(), Synced());
+  const auto store = RocksStore::Open(dir.path(), SyncedOptions());
   REQUIRE_MESSAGE(store.ok(), store.status().ToString());
   CHECK(DifferenceOf(DumpOf(store->get()), script.Expected()) == "");
 }

@@ -35,24 +35,12 @@ std::vector<CopiedFile> CopyOf(const RocksStore& store, const std::string& data_
   return *std::move(copied);
 }
 
-Dump DumpAt(const std::string& data_dir) {
-  const auto store = RocksStore::OpenForRead(data_dir);
-  REQUIRE_MESSAGE(store.ok(), store.status().ToString());
-  return DumpOf(store->get());
-}
-
 std::unique_ptr<RocksStore> OpenKept(const std::string& data_dir,
                                      const RocksStoreOptions& options) {
   auto opened = RocksStore::Open(data_dir, options);
   REQUIRE_MESSAGE(opened.ok(), opened.status().ToString());
   REQUIRE((*opened)->Keep().ok());
   return *std::move(opened);
-}
-
-RocksStoreOptions Synced() {
-  RocksStoreOptions options;
-  options.write_buffer_bytes = kTinyBufferBytes;
-  return options;
 }
 
 TEST_CASE("a copy is the ledger, each file of it is told, and there are no others") {
@@ -99,7 +87,7 @@ TEST_CASE(
     "a copy made while batches are committed is what one of them left, of those since it began") {
   const TempDir dir;
   LedgerScript script(103);
-  const auto store = OpenKept(dir.Sub("data"), Synced());
+  const auto store = OpenKept(dir.Sub("data"), SyncedOptions());
   constexpr int kBatches = 600;
   std::vector<Dump> after = {script.Expected()};
   std::vector<ledger::CommitBatch> batches(kBatches);
@@ -145,7 +133,7 @@ bool AnyHasZeros(const std::string& data_dir) {
 TEST_CASE("the zeros behind a log and the spare stay behind, beside a server and after its kill") {
   const TempDir dir;
   LedgerScript script(104);
-  const auto store = OpenKept(dir.Sub("data"), Synced());
+  const auto store = OpenKept(dir.Sub("data"), SyncedOptions());
   for (int i = 0; i < 5000 && !AnyHasZeros(dir.Sub("data")); ++i) {
     CommitMany(&script, 1, 30, store.get());
   }

@@ -12,6 +12,7 @@
 #include "store/log_scan.h"
 #include "support/poll_until.h"
 #include "support/process.h"
+#include "support/sample.h"
 #include "support/temp_dir.h"
 #include "unit/store/rocks_fixture.h"
 
@@ -147,7 +148,7 @@ TEST_CASE("of a log that was not synced, damage at any byte ends the ledger befo
   const std::string whole = ReadFileToString(path);
   const auto files = rocksdb::FileSystem::Default();
   uint64_t batch = 0;  // The last that is whole.
-  for (uint64_t at = 0; at < whole.size(); ++at) {
+  for (const uint64_t at : testing::SampleOf(whole.size(), 400)) {
     while (batch < ledger.ends.size() && ledger.ends[batch] <= at) ++batch;
     for (const int mask : {0x01, 0xff}) {
       FlipByte(path, at, mask);
@@ -175,7 +176,8 @@ TEST_CASE("a ledger whose log was not synced opens with the batches before the d
   const std::string whole = ReadFileToString(ledger.dir.Sub("ledger/" + ledger.name));
   size_t opened = 0;
   size_t refused = 0;
-  for (uint64_t batch = 0; batch < ledger.ends.size(); ++batch) {
+  const std::vector<uint64_t> batches = testing::SampleOf(ledger.ends.size(), 4);
+  for (const uint64_t batch : batches) {
     CAPTURE(batch);
     const uint64_t begin = batch == 0 ? 0 : ledger.ends[batch - 1];
     for (const uint64_t at : {begin, begin + 9, ledger.ends[batch] - 1}) {
@@ -193,8 +195,8 @@ TEST_CASE("a ledger whose log was not synced opens with the batches before the d
       }
     }
   }
-  CHECK(opened > 20);
-  CHECK(refused > 40);
+  CHECK(opened > batches.size());
+  CHECK(refused > 2 * batches.size());
 }
 
 TEST_CASE("a witness that is damaged, or of an older version, forgives nothing") {
@@ -412,11 +414,12 @@ TEST_CASE("logs that are damaged before what data files have end no ledger") {
   REQUIRE(logs.size() > 3);
   size_t opened = 0;
   size_t refused = 0;
+  const size_t parts = testing::Whole() ? 6 : 2;
   for (const std::string& log : logs) {
     CAPTURE(log);
     const std::string name = fs::path(log).filename();
     std::vector<uint64_t> places = PayloadOffsets(log);
-    for (size_t i = 0; i <= places.size(); i += 1 + places.size() / 6) {
+    for (size_t i = 0; i <= places.size(); i += 1 + places.size() / parts) {
       const TempDir dir;
       ledger.CopyTo(dir);
       Witness(dir.path(), 1, true);
@@ -430,8 +433,8 @@ TEST_CASE("logs that are damaged before what data files have end no ledger") {
       ++(found.has_value() ? opened : refused);
     }
   }
-  CHECK(refused > 5);
-  CHECK(opened > 3);
+  CHECK(refused > 2);
+  CHECK(opened > 2);
   MESSAGE(opened, " opened, ", refused, " refused");
 }
 

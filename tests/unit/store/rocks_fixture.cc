@@ -22,10 +22,22 @@ RocksStoreOptions TinyOptions() {
   return options;
 }
 
+RocksStoreOptions SyncedOptions() {
+  RocksStoreOptions options;
+  options.write_buffer_bytes = kTinyBufferBytes;
+  return options;
+}
+
 std::unique_ptr<RocksStore> OpenTiny(const std::string& data_dir) {
   auto opened = RocksStore::Open(data_dir, TinyOptions());
   REQUIRE_MESSAGE(opened.ok(), opened.status().ToString());
   return *std::move(opened);
+}
+
+Dump DumpAt(const std::string& data_dir) {
+  const auto store = RocksStore::OpenForRead(data_dir);
+  REQUIRE_MESSAGE(store.ok(), store.status().ToString());
+  return DumpOf(store->get());
 }
 
 void CommitMany(LedgerScript* script, int batches, int records, Store* store) {
@@ -82,15 +94,6 @@ void CopyLedger(const std::string& from, const std::string& to) {
       return false;
     }
   }));
-}
-
-void FlipByte(const std::string& path, uint64_t offset, int mask) {
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(offset));
-  const int byte = file.get();
-  REQUIRE_MESSAGE(byte >= 0, path);
-  file.seekp(static_cast<std::streamoff>(offset));
-  file.put(static_cast<char>(byte ^ mask));
 }
 
 std::vector<uint64_t> PayloadOffsets(const std::string& path) {

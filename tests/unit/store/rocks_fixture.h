@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "store/rocks_store.h"
+#include "support/process.h"
 #include "unit/store/ledger_script.h"
 
 namespace nowcalls::store {
@@ -22,9 +23,14 @@ inline constexpr size_t kTinyBufferBytes = 64 * 1024;
 
 // Tiny buffers, no syncs.
 RocksStoreOptions TinyOptions();
+// Tiny buffers, and syncs as by default.
+RocksStoreOptions SyncedOptions();
 
 // Opens for serving with TinyOptions, or fails the test.
 std::unique_ptr<RocksStore> OpenTiny(const std::string& data_dir);
+
+// What a ledger holds that nobody serves, or fails the test.
+Dump DumpAt(const std::string& data_dir);
 
 // Commits `batches` random batches of `records` records.
 void CommitMany(LedgerScript* script, int batches, int records, Store* store);
@@ -43,8 +49,7 @@ std::map<std::string, std::string> LedgerContents(const std::string& data_dir);
 // the copy would be of several moments.
 void CopyLedger(const std::string& from, const std::string& to);
 
-// Flips the bits of `mask` in one byte.
-void FlipByte(const std::string& path, uint64_t offset, int mask);
+using testing::FlipByte;
 
 // An offset within the payload of each record of a file in RocksDB's log format (a log or a
 // manifest), where a checksum covers every bit.

@@ -43,7 +43,7 @@ void MakeCrashed(const std::string& data_dir, LedgerScript* script) {
   }
 }
 
-void Copy(const std::string& from, const std::string& to) {
+void CopyTree(const std::string& from, const std::string& to) {
   fs::remove_all(to);
   fs::copy(from, to, fs::copy_options::recursive);
 }
@@ -104,11 +104,11 @@ TEST_CASE("what a process leaves that is killed before it kept is the ledger, an
   MakeCrashed(dir.Sub("whole"), &script);
   for (int kill = 0; kill < 3; ++kill) {
     const auto store = OpenTiny(dir.Sub("whole"));
-    Copy(dir.Sub("whole"), dir.Sub("killed"));
+    CopyTree(dir.Sub("whole"), dir.Sub("killed"));
     fs::remove_all(dir.Sub("next"));
     fs::rename(dir.Sub("killed"), dir.Sub("next"));
   }
-  Copy(dir.Sub("next"), dir.Sub("whole"));
+  CopyTree(dir.Sub("next"), dir.Sub("whole"));
   auto reader = RocksStore::OpenForRead(dir.Sub("whole"));
   REQUIRE(reader.ok());
   CHECK(DifferenceOf(DumpOf(reader->get()), script.Expected()) == "");
@@ -132,7 +132,7 @@ TEST_CASE("an open with a manifest that lost its end takes nothing, and the ledg
   size_t opened = 0;
   for (size_t i = 0; i < records.size(); ++i) {
     CAPTURE(i);
-    Copy(dir.Sub("whole"), dir.Sub("bad"));
+    CopyTree(dir.Sub("whole"), dir.Sub("bad"));
     fs::resize_file(ManifestOf(dir.Sub("bad")), records[i]);
     const auto before = LedgerContents(dir.Sub("bad"));
     for (int start = 0; start < 2; ++start) {
@@ -203,7 +203,7 @@ TEST_CASE("an open that cannot write its witness leaves all that CURRENT names")
   int compacted = 0;
   for (int round = 0; round < 4; ++round) {
     const std::string data_dir = dir.Sub("round" + std::to_string(round));
-    Copy(killed, data_dir);
+    CopyTree(killed, data_dir);
     {
       const auto store = RocksStore::Open(data_dir, options);
       REQUIRE(store.ok());

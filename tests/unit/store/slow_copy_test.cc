@@ -111,12 +111,6 @@ class HeldCopy : public rocksdb::FileSystemWrapper {
   bool let_go_ = false;  // Guarded by mutex_.
 };
 
-Dump DumpAt(const std::string& data_dir) {
-  const auto store = RocksStore::OpenForRead(data_dir);
-  REQUIRE_MESSAGE(store.ok(), store.status().ToString());
-  return DumpOf(store->get());
-}
-
 std::set<std::string> NamesOf(const std::string& data_dir, std::string_view suffix) {
   std::set<std::string> names;
   for (const std::string& path : LedgerFiles(data_dir, suffix)) {

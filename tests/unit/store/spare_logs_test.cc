@@ -424,12 +424,6 @@ TEST_CASE_FIXTURE(Spares, "a ledger that takes the place of ours gets no spare a
   if (!fails) CHECK(SizeOf(dir.Sub("ledger.old/spare_log")) == kSpareBytes);
 }
 
-RocksStoreOptions Synced() {
-  RocksStoreOptions options;
-  options.write_buffer_bytes = kTinyBufferBytes;
-  return options;
-}
-
 bool HasLogOfZeros(const std::string& data_dir) {
   const std::vector<std::string> logs = LedgerFiles(data_dir, ".log");
   return std::any_of(logs.begin(), logs.end(), [](const std::string& log) {
@@ -447,7 +441,7 @@ TEST_CASE("a store writes its logs into spares, and a closed one leaves neither 
   const TempDir dir;
   LedgerScript script(91);
   for (int run = 0; run < 2; ++run) {
-    const auto store = RocksStore::Open(dir.path(), Synced());
+    const auto store = RocksStore::Open(dir.path(), SyncedOptions());
     REQUIRE(store.ok());
     CommitIntoSpare(dir.path(), &script, store->get());
     CHECK(DifferenceOf(DumpOf(RocksStore::OpenForRead(dir.path())->get()), script.Expected()) ==
@@ -468,7 +462,7 @@ TEST_CASE("a store writes its logs into spares, and a closed one leaves neither 
 TEST_CASE("the logs of a store take turns in the same files, whoever reads beside it") {
   const TempDir dir;
   LedgerScript script(94);
-  const auto store = RocksStore::Open(dir.path(), Synced());
+  const auto store = RocksStore::Open(dir.path(), SyncedOptions());
   REQUIRE(store.ok());
   std::map<ino_t, std::set<std::string>> names;
   int shared = 0;
@@ -496,7 +490,7 @@ TEST_CASE("the logs of a store take turns in the same files, whoever reads besid
 TEST_CASE("what a kill leaves of a store with spares is the ledger, and the spare goes") {
   const TempDir dir;
   LedgerScript script(92);
-  const auto store = RocksStore::Open(dir.Sub("whole"), Synced());
+  const auto store = RocksStore::Open(dir.Sub("whole"), SyncedOptions());
   REQUIRE(store.ok());
   CommitIntoSpare(dir.Sub("whole"), &script, store->get());
   CopyLedger(dir.Sub("whole"), dir.Sub("killed"));
@@ -504,13 +498,13 @@ TEST_CASE("what a kill leaves of a store with spares is the ledger, and the spar
   WriteStringToFile(left_over, "half");
   WriteStringToFile(left_over + ".3", "used");
   {
-    const auto refused = RocksStore::Open(dir.Sub("killed"), Synced());
+    const auto refused = RocksStore::Open(dir.Sub("killed"), SyncedOptions());
     REQUIRE(refused.ok());
     CHECK(DifferenceOf(DumpOf(refused->get()), script.Expected()) == "");
   }
   CHECK(ReadFileToString(left_over) == "half");
   CHECK(ReadFileToString(left_over + ".3") == "used");
-  const auto next = RocksStore::Open(dir.Sub("killed"), Synced());
+  const auto next = RocksStore::Open(dir.Sub("killed"), SyncedOptions());
   REQUIRE(next.ok());
   REQUIRE((*next)->Keep().ok());
   CHECK_FALSE(fs::exists(left_over));
@@ -524,7 +518,7 @@ TEST_CASE("a store without spares goes on: they fail, or nobody waits for the di
   const auto files = std::make_shared<SpareFileSystem>();
   files->on_append = [] { return false; };
   const auto env = rocksdb::NewCompositeEnv(files);
-  RocksStoreOptions options = Synced();
+  RocksStoreOptions options = SyncedOptions();
   options.env = env.get();
   bool asks = true;
   SUBCASE("they fail") {}

@@ -92,8 +92,8 @@ class UnreadablePlaces : public rocksdb::FileSystemWrapper {
   const std::set<uint64_t> places_;
 };
 
-struct Fixture {
-  Fixture() {
+struct WitnessFixture {
+  WitnessFixture() {
     auto taken = LedgerLock::Take(dir.path());
     REQUIRE(taken.ok());
     lock = *std::move(taken);
@@ -112,7 +112,7 @@ struct Fixture {
   std::optional<WitnessFile> witness;
 };
 
-TEST_CASE_FIXTURE(Fixture, "a witness is written soon, and by its end in both places") {
+TEST_CASE_FIXTURE(WitnessFixture, "a witness is written soon, and by its end in both places") {
   witness->SetManifest(5, 416);
   REQUIRE(witness->Prepare(7).ok());
   REQUIRE(witness->Begin().ok());
@@ -133,7 +133,7 @@ TEST_CASE_FIXTURE(Fixture, "a witness is written soon, and by its end in both pl
   CHECK(reports == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture,
+TEST_CASE_FIXTURE(WitnessFixture,
                   "a witness that was prepared counts as soon as CURRENT names its manifest") {
   const auto batch = [this] {
     std::optional<ledger::WitnessFound> found;
@@ -171,7 +171,7 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(batch() == 3);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a place that the disk does not give back leaves the other") {
+TEST_CASE_FIXTURE(WitnessFixture, "a place that the disk does not give back leaves the other") {
   witness->SetManifest(5, 416);
   REQUIRE(witness->Prepare(100).ok());
   REQUIRE(witness->Begin().ok());
@@ -196,7 +196,7 @@ TEST_CASE_FIXTURE(Fixture, "a place that the disk does not give back leaves the 
   CHECK_FALSE(found.has_value());
 }
 
-TEST_CASE_FIXTURE(Fixture, "a floor is in both places when it may be relied on") {
+TEST_CASE_FIXTURE(WitnessFixture, "a floor is in both places when it may be relied on") {
   CHECK(witness->RaiseFloor(3).ok());
   REQUIRE(witness->Prepare(4).ok());
   REQUIRE(witness->Begin().ok());
@@ -206,7 +206,7 @@ TEST_CASE_FIXTURE(Fixture, "a floor is in both places when it may be relied on")
   }
 }
 
-TEST_CASE_FIXTURE(Fixture,
+TEST_CASE_FIXTURE(WitnessFixture,
                   "a witness that cannot be written is told once, and no floor is raised") {
   REQUIRE(witness->Prepare(4).ok());
   REQUIRE(witness->Begin().ok());

@@ -20,13 +20,13 @@
 namespace nowcalls::wire {
 namespace {
 
-constexpr uint64_t kToken = 0x1122334455667788;
+constexpr uint64_t kGoldenToken = 0x1122334455667788;
 constexpr char kRulesJson[] =
     R"([{"resource":"db","count":2,"clusterMode":true,"clusterConfig":{"flowId":111}}])";
 
 TokenRow SampleToken() {
   TokenRow row;
-  row.token_id = kToken;
+  row.token_id = kGoldenToken;
   row.flow_id = 111;
   row.name_space = "shop";
   row.client_id = "worker-7";
@@ -112,7 +112,7 @@ SessionRow OfflineSession() {
 
 AcquireReply Granted() {
   return {.status = TokenStatus::kOk,
-          .token_id = kToken,
+          .token_id = kGoldenToken,
           .fence = 13,
           .now_calls = 1,
           .level = 2,
@@ -131,9 +131,9 @@ TEST_CASE("a client's requests are the golden bytes") {
   check("acquire_prioritized", [](Out* o) { EncodeAcquireRequest(4, {111, 2, true}, o); });
   check("acquire_waiting", [](Out* o) { EncodeAcquireRequest(17, {111, 2, true, 1500, 77}, o); });
   check("cancel", [](Out* o) { EncodeCancelRequest(18, 77, o); });
-  check("release", [](Out* o) { EncodeTokenRequest(5, Method::kRelease, kToken, o); });
-  check("keep", [](Out* o) { EncodeTokenRequest(6, Method::kKeep, kToken, o); });
-  check("reclaim", [](Out* o) { EncodeReclaimRequest(7, {kToken, "hung job"}, o); });
+  check("release", [](Out* o) { EncodeTokenRequest(5, Method::kRelease, kGoldenToken, o); });
+  check("keep", [](Out* o) { EncodeTokenRequest(6, Method::kKeep, kGoldenToken, o); });
+  check("reclaim", [](Out* o) { EncodeReclaimRequest(7, {kGoldenToken, "hung job"}, o); });
   check("flow", [](Out* o) { EncodeFlowRequest(8, 111, o); });
   check("flows", [](Out* o) { EncodePageRequest(9, Method::kFlows, {2, 111}, o); });
   check("tokens", [](Out* o) { EncodeTokensRequest(10, {111, "worker-7", 60'000, {100, 0}}, o); });
@@ -168,10 +168,10 @@ TEST_CASE("the server reads the golden requests of calls") {
   TokenParams token;
   for (const char* name : {"release", "release_notification"}) {
     REQUIRE(DecodeToken(Method::kRelease, Params(name, Method::kRelease), &token, &error));
-    CHECK(token.token_id == kToken);
+    CHECK(token.token_id == kGoldenToken);
   }
   REQUIRE(DecodeToken(Method::kKeep, Params("keep", Method::kKeep), &token, &error));
-  CHECK(token.token_id == kToken);
+  CHECK(token.token_id == kGoldenToken);
   CHECK(DecodeNoParams(Method::kPing, Params("ping", Method::kPing), &error));
   CHECK(DecodeNoParams(Method::kInfo, Params("info", Method::kInfo), &error));
 }
@@ -180,7 +180,7 @@ TEST_CASE("the server reads the golden requests of operators") {
   RequestError error;
   ReclaimParams reclaim;
   REQUIRE(DecodeReclaim(Params("reclaim", Method::kReclaim), &reclaim, &error));
-  CHECK(reclaim.token_id == kToken);
+  CHECK(reclaim.token_id == kGoldenToken);
   CHECK(reclaim.reason == "hung job");
   FlowParams flow;
   REQUIRE(DecodeFlow(Params("flow", Method::kFlow), &flow, &error));
@@ -256,7 +256,7 @@ TEST_CASE("a client reads the golden answers to calls") {
   const Result<AcquireReply> granted = DecodeAcquireReply(ResultOf("acquire_ok"));
   REQUIRE(granted.ok());
   CHECK(granted->status == TokenStatus::kOk);
-  CHECK(granted->token_id == kToken);
+  CHECK(granted->token_id == kGoldenToken);
   CHECK(granted->fence == 13);
   CHECK(granted->now_calls == 1);
   CHECK(granted->level == 2);

@@ -19,7 +19,7 @@ std::string Why(const std::string& value) {
   return json.ok() ? "" : json.status().message();
 }
 
-std::string_view ResultOf(const OutputBuffer& out) {
+std::string_view ResultIn(const OutputBuffer& out) {
   const Result<Response> response = DecodeResponse(out.view());
   REQUIRE(response.ok());
   CHECK(response->msgid == 5);
@@ -32,7 +32,7 @@ TEST_CASE("a document survives the way to MessagePack and back, key order includ
       "big": 18446744073709551615, "small": -9223372036854775808, "": [], "none": {}})");
   OutputBuffer out;
   EncodeJsonResult(5, document, &out);
-  const Result<Json> back = JsonFromMessagePack(ResultOf(out));
+  const Result<Json> back = JsonFromMessagePack(ResultIn(out));
   REQUIRE(back.ok());
   CHECK(back->dump() == document.dump());
 }
@@ -40,16 +40,16 @@ TEST_CASE("a document survives the way to MessagePack and back, key order includ
 TEST_CASE("a page is its rows and the next cursor, or nil at the end") {
   OutputBuffer out;
   EncodeJsonPage(5, {Json{{"flowId", 1}}, Json{{"flowId", 2}}}, 77, &out);
-  CHECK(JsonFromMessagePack(ResultOf(out))->dump() == R"([[{"flowId":1},{"flowId":2}],77])");
+  CHECK(JsonFromMessagePack(ResultIn(out))->dump() == R"([[{"flowId":1},{"flowId":2}],77])");
   out.Clear();
   EncodeJsonPage(5, {}, 0, &out);
-  CHECK(JsonFromMessagePack(ResultOf(out))->dump() == "[[],null]");
+  CHECK(JsonFromMessagePack(ResultIn(out))->dump() == "[[],null]");
 }
 
 TEST_CASE("a number without a fraction is an integer on the wire") {
   OutputBuffer out;
   EncodeJsonResult(5, Json(2.0), &out);
-  CHECK(ResultOf(out) == "\x02");
+  CHECK(ResultIn(out) == "\x02");
 }
 
 TEST_CASE("what JSON cannot say is refused with the reason") {
@@ -85,7 +85,7 @@ TEST_CASE("a map with as many keys as a map may have keeps them all, in their or
   REQUIRE(document.size() == kElementsMax);
   OutputBuffer out;
   EncodeJsonResult(5, document, &out);
-  const Result<Json> back = JsonFromMessagePack(ResultOf(out));
+  const Result<Json> back = JsonFromMessagePack(ResultIn(out));
   REQUIRE(back.ok());
   CHECK(back->dump() == document.dump());
 }

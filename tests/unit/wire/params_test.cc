@@ -13,16 +13,16 @@ namespace {
 
 // "CODE message", or "" when the parameters are accepted.
 template <typename Out>
-std::string Refusal(bool (*decode)(std::string_view, Out*, RequestError*),
-                    const std::string& params) {
+std::string RefusalOf(bool (*decode)(std::string_view, Out*, RequestError*),
+                      const std::string& params) {
   Out out;
   RequestError error;
   if (decode(params, &out, &error)) return "";
   return std::string(ErrorCodeName(error.code)) + " " + error.message;
 }
 template <typename Out>
-std::string Refusal(bool (*decode)(Method, std::string_view, Out*, RequestError*), Method method,
-                    const std::string& params) {
+std::string RefusalOf(bool (*decode)(Method, std::string_view, Out*, RequestError*), Method method,
+                      const std::string& params) {
   Out out;
   RequestError error;
   if (decode(method, params, &out, &error)) return "";
@@ -151,20 +151,20 @@ TEST_CASE("hello takes protocol, namespace and client id") {
 }
 
 TEST_CASE("hello refuses other protocols and bad names") {
-  CHECK(Refusal(DecodeHello, PackArray(2, "shop")) ==
+  CHECK(RefusalOf(DecodeHello, PackArray(2, "shop")) ==
         "UNSUPPORTED hello: protocol 2 is not supported, this server speaks 1");
-  CHECK(Refusal(DecodeHello, PackArray()) == "BAD_PARAMS hello: namespace is missing");
-  CHECK(Refusal(DecodeHello, PackArray(1, "")) ==
+  CHECK(RefusalOf(DecodeHello, PackArray()) == "BAD_PARAMS hello: namespace is missing");
+  CHECK(RefusalOf(DecodeHello, PackArray(1, "")) ==
         "BAD_PARAMS hello: namespace must be 1..128 bytes, got 0");
-  CHECK(Refusal(DecodeHello, PackArray(1, "a\nb")) ==
+  CHECK(RefusalOf(DecodeHello, PackArray(1, "a\nb")) ==
         "BAD_PARAMS hello: namespace must be UTF-8 without control characters, got 'a\\x0ab'");
-  CHECK(Refusal(DecodeHello, PackArray(1, "shop", std::string(129, 'x'))) ==
+  CHECK(RefusalOf(DecodeHello, PackArray(1, "shop", std::string(129, 'x'))) ==
         "BAD_PARAMS hello: client_id must be 1..128 bytes, got 129");
-  CHECK(Refusal(DecodeHello, PackArray(1, "shop", "@me")) ==
+  CHECK(RefusalOf(DecodeHello, PackArray(1, "shop", "@me")) ==
         "BAD_PARAMS hello: client_id must not start with '@'");
-  CHECK(Refusal(DecodeHello, PackArray(1, "shop", "me", PackMap("resume", true))) ==
+  CHECK(RefusalOf(DecodeHello, PackArray(1, "shop", "me", PackMap("resume", true))) ==
         "BAD_PARAMS hello: options.resume is not known");
-  CHECK(Refusal(DecodeHello, PackArray(1, "shop", "me", EmptyMap(), 5)) ==
+  CHECK(RefusalOf(DecodeHello, PackArray(1, "shop", "me", EmptyMap(), 5)) ==
         "BAD_PARAMS hello takes at most 4 parameters, got 5");
 }
 
@@ -181,29 +181,29 @@ TEST_CASE("acquire takes a flow, a count and options") {
 TEST_CASE("numbers out of acquire's range are left to the rules, numbers that are none are not") {
   CHECK(Acquire(PackArray(-5, -2147483649)).count == -2147483649);
   CHECK(Acquire(PackArray(INT64_MIN, INT64_MAX)).flow_id == INT64_MIN);
-  CHECK(Refusal(DecodeAcquire, PackArray(1, uint64_t{1} << 63)) ==
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, uint64_t{1} << 63)) ==
         "BAD_PARAMS acquire: count must fit a signed 64-bit integer");
 }
 
 TEST_CASE("acquire says what is wrong with which parameter") {
-  CHECK(Refusal(DecodeAcquire, PackArray()) == "BAD_PARAMS acquire: flow_id is missing");
-  CHECK(Refusal(DecodeAcquire, PackArray(1)) == "BAD_PARAMS acquire: count is missing");
-  CHECK(Refusal(DecodeAcquire, PackArray(1, Nil())) == "BAD_PARAMS acquire: count is missing");
-  CHECK(Refusal(DecodeAcquire, PackArray(1, "1")) ==
+  CHECK(RefusalOf(DecodeAcquire, PackArray()) == "BAD_PARAMS acquire: flow_id is missing");
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1)) == "BAD_PARAMS acquire: count is missing");
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, Nil())) == "BAD_PARAMS acquire: count is missing");
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, "1")) ==
         "BAD_PARAMS acquire: count must be an integer, got str");
-  CHECK(Refusal(DecodeAcquire, PackArray(1.5, 1)) ==
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1.5, 1)) ==
         "BAD_PARAMS acquire: flow_id must be an integer, got float");
-  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, 5)) ==
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, 5)) ==
         "BAD_PARAMS acquire: options must be a map, got int");
-  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("foo", 1))) ==
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap("foo", 1))) ==
         "BAD_PARAMS acquire: options.foo is not known");
-  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("f\xff", 1))) ==
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap("f\xff", 1))) ==
         "BAD_PARAMS acquire: options.'f\\xff' is not known");
-  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("prioritized", 1))) ==
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap("prioritized", 1))) ==
         "BAD_PARAMS acquire: options.prioritized must be a bool, got int");
-  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, Raw{Bytes("81 05 c3")})) ==
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, Raw{Bytes("81 05 c3")})) ==
         "BAD_PARAMS acquire: options.key must be a str, got int");
-  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, EmptyMap(), 1)) ==
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, EmptyMap(), 1)) ==
         "BAD_PARAMS acquire takes at most 3 parameters, got 4");
 }
 
@@ -219,30 +219,30 @@ TEST_CASE("an acquire may wait up to an hour and carry any request id") {
   CHECK(out.wait_ms == kWaitMsMax);
   REQUIRE(DecodeAcquire(PackArray(1, 1, PackMap("request_id", UINT64_MAX)), &out, &error));
   CHECK(out.request_id == UINT64_MAX);
-  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("wait_ms", kWaitMsMax + 1))) ==
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap("wait_ms", kWaitMsMax + 1))) ==
         "BAD_PARAMS acquire: options.wait_ms must be 0..3600000, got 3600001");
-  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("wait_ms", -1))) ==
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap("wait_ms", -1))) ==
         "BAD_PARAMS acquire: options.wait_ms must fit an unsigned 64-bit integer");
   for (const char* name : {"wait_ms", "request_id"}) {
-    CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap(name, Nil()))).empty());
-    CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap(name, "5"))) ==
+    CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap(name, Nil()))).empty());
+    CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap(name, "5"))) ==
           "BAD_PARAMS acquire: options." + std::string(name) + " must be an integer, got str");
   }
 }
 
 TEST_CASE("options of later versions are refused unless they ask for nothing") {
-  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("param", "user-5"))) ==
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap("param", "user-5"))) ==
         "UNSUPPORTED acquire: options.param is not supported by this server yet");
-  CHECK(Refusal(DecodeAcquire, PackArray(1, 1, PackMap("param", Nil()))).empty());
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap("param", Nil()))).empty());
 }
 
 TEST_CASE("cancel wants a request id, which is not 0") {
-  CHECK(Refusal(DecodeCancel, PackArray(0)) ==
+  CHECK(RefusalOf(DecodeCancel, PackArray(0)) ==
         "BAD_PARAMS cancel: request_id must be above 0, got 0");
-  CHECK(Refusal(DecodeCancel, PackArray()) == "BAD_PARAMS cancel: request_id is missing");
-  CHECK(Refusal(DecodeCancel, PackArray("7")) ==
+  CHECK(RefusalOf(DecodeCancel, PackArray()) == "BAD_PARAMS cancel: request_id is missing");
+  CHECK(RefusalOf(DecodeCancel, PackArray("7")) ==
         "BAD_PARAMS cancel: request_id must be an integer, got str");
-  CHECK(Refusal(DecodeCancel, PackArray(7, 8)) ==
+  CHECK(RefusalOf(DecodeCancel, PackArray(7, 8)) ==
         "BAD_PARAMS cancel takes at most 1 parameter, got 2");
 }
 
@@ -251,10 +251,11 @@ TEST_CASE("release and keep take any unsigned number as a token id") {
   RequestError error;
   REQUIRE(DecodeToken(Method::kRelease, PackArray(UINT64_MAX), &out, &error));
   CHECK(out.token_id == UINT64_MAX);
-  CHECK(Refusal(DecodeToken, Method::kRelease, PackArray(-1)) ==
+  CHECK(RefusalOf(DecodeToken, Method::kRelease, PackArray(-1)) ==
         "BAD_PARAMS release: token_id must fit an unsigned 64-bit integer");
-  CHECK(Refusal(DecodeToken, Method::kKeep, PackArray()) == "BAD_PARAMS keep: token_id is missing");
-  CHECK(Refusal(DecodeToken, Method::kKeep, PackArray(1, 2)) ==
+  CHECK(RefusalOf(DecodeToken, Method::kKeep, PackArray()) ==
+        "BAD_PARAMS keep: token_id is missing");
+  CHECK(RefusalOf(DecodeToken, Method::kKeep, PackArray(1, 2)) ==
         "BAD_PARAMS keep takes at most 1 parameter, got 2");
 }
 
@@ -266,13 +267,13 @@ TEST_CASE("ping and info take nothing") {
 }
 
 TEST_CASE("reclaim needs a reason") {
-  CHECK(Refusal(DecodeReclaim, PackArray(5, "hung job")).empty());
-  CHECK(Refusal(DecodeReclaim, PackArray(5)) == "BAD_PARAMS reclaim: reason is missing");
-  CHECK(Refusal(DecodeReclaim, PackArray(5, "")) ==
+  CHECK(RefusalOf(DecodeReclaim, PackArray(5, "hung job")).empty());
+  CHECK(RefusalOf(DecodeReclaim, PackArray(5)) == "BAD_PARAMS reclaim: reason is missing");
+  CHECK(RefusalOf(DecodeReclaim, PackArray(5, "")) ==
         "BAD_PARAMS reclaim: reason must be 1..256 bytes, got 0");
-  CHECK(Refusal(DecodeReclaim, PackArray(5, std::string(257, 'r'))) ==
+  CHECK(RefusalOf(DecodeReclaim, PackArray(5, std::string(257, 'r'))) ==
         "BAD_PARAMS reclaim: reason must be 1..256 bytes, got 257");
-  CHECK(Refusal(DecodeReclaim, PackArray(5, std::string(5000, 'r'))) ==
+  CHECK(RefusalOf(DecodeReclaim, PackArray(5, std::string(5000, 'r'))) ==
         "BAD_PARAMS reclaim: reason of 5000 bytes exceeds 4096");
 }
 
@@ -285,11 +286,11 @@ TEST_CASE("a page has a default size and a largest one") {
   REQUIRE(DecodePage(Method::kFlows, PackArray(1000, 77), &page, &error));
   CHECK(page.limit == 1000);
   CHECK(page.cursor == 77);
-  CHECK(Refusal(DecodePage, Method::kSessions, PackArray(0)) ==
+  CHECK(RefusalOf(DecodePage, Method::kSessions, PackArray(0)) ==
         "BAD_PARAMS sessions: limit must be 1..1000, got 0");
-  CHECK(Refusal(DecodePage, Method::kFlows, PackArray(1001)) ==
+  CHECK(RefusalOf(DecodePage, Method::kFlows, PackArray(1001)) ==
         "BAD_PARAMS flows: limit must be 1..1000, got 1001");
-  CHECK(Refusal(DecodePage, Method::kFlows, PackArray(Nil(), "x")) ==
+  CHECK(RefusalOf(DecodePage, Method::kFlows, PackArray(Nil(), "x")) ==
         "BAD_PARAMS flows: cursor must be an integer, got str");
 }
 
@@ -309,9 +310,9 @@ TEST_CASE("tokens are filtered by flow, client and age") {
   REQUIRE(DecodeTokens(PackArray(), &out, &error));
   CHECK_FALSE(out.flow_id.has_value());
   CHECK(out.min_age_ms == 0);
-  CHECK(Refusal(DecodeTokens, PackArray(PackMap("min_age_ms", -1))) ==
+  CHECK(RefusalOf(DecodeTokens, PackArray(PackMap("min_age_ms", -1))) ==
         "BAD_PARAMS tokens: filter.min_age_ms must not be negative");
-  CHECK(Refusal(DecodeTokens, PackArray(PackMap("age", 1))) ==
+  CHECK(RefusalOf(DecodeTokens, PackArray(PackMap("age", 1))) ==
         "BAD_PARAMS tokens: filter.age is not known");
 }
 
@@ -324,7 +325,7 @@ TEST_CASE("rules_list may name a namespace") {
   CHECK(out.page.limit == 5);
   REQUIRE(DecodeRulesList(PackArray(), &out, &error));
   CHECK_FALSE(out.name_space.has_value());
-  CHECK_FALSE(Refusal(DecodeRulesList, PackArray("")).empty());
+  CHECK_FALSE(RefusalOf(DecodeRulesList, PackArray("")).empty());
 }
 
 TEST_CASE("rules_load takes JSON text as it is and maps as the JSON they stand for") {
@@ -341,12 +342,12 @@ TEST_CASE("rules_load takes JSON text as it is and maps as the JSON they stand f
 }
 
 TEST_CASE("rules that cannot be JSON are refused") {
-  CHECK(Refusal(DecodeRulesLoad, PackArray("shop")) == "BAD_PARAMS rules_load: rules is missing");
-  CHECK(Refusal(DecodeRulesLoad, PackArray("shop", 5)) ==
+  CHECK(RefusalOf(DecodeRulesLoad, PackArray("shop")) == "BAD_PARAMS rules_load: rules is missing");
+  CHECK(RefusalOf(DecodeRulesLoad, PackArray("shop", 5)) ==
         "BAD_PARAMS rules_load: rules must be an array of maps or one JSON str, got int");
-  CHECK(Refusal(DecodeRulesLoad, PackArray("shop", Raw{Bytes("91 cb7ff8000000000000")})) ==
+  CHECK(RefusalOf(DecodeRulesLoad, PackArray("shop", Raw{Bytes("91 cb7ff8000000000000")})) ==
         "BAD_PARAMS rules_load: rules cannot be JSON: a float is NaN or infinite");
-  CHECK(Refusal(DecodeRulesLoad, PackArray("shop", Raw{PackArray(std::vector<char>(2, 'b'))})) ==
+  CHECK(RefusalOf(DecodeRulesLoad, PackArray("shop", Raw{PackArray(std::vector<char>(2, 'b'))})) ==
         "BAD_PARAMS rules_load: rules cannot be JSON: a value is bin");
 }
 

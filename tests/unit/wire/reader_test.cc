@@ -9,28 +9,28 @@
 namespace nowcalls::wire {
 namespace {
 
-using Outcome = Reader::Outcome;
+using ReadOutcome = Reader::Outcome;
 
 int64_t Int(std::string_view hex) {
   const std::string bytes = Bytes(hex);
   Reader reader(bytes);
   int64_t value = -12345;
-  CHECK(reader.ReadInt(&value) == Outcome::kOk);
+  CHECK(reader.ReadInt(&value) == ReadOutcome::kOk);
   CHECK(reader.AtEnd());
   return value;
 }
 
-Outcome IntOutcome(std::string_view hex) {
+ReadOutcome IntOutcome(std::string_view hex) {
   const std::string bytes = Bytes(hex);
   Reader reader(bytes);
   int64_t value = -12345;
-  const Outcome outcome = reader.ReadInt(&value);
+  const ReadOutcome outcome = reader.ReadInt(&value);
   CHECK(value == -12345);
   CHECK(reader.rest() == bytes);
   return outcome;
 }
 
-Outcome UintOutcome(std::string_view hex, uint64_t* value) {
+ReadOutcome UintOutcome(std::string_view hex, uint64_t* value) {
   const std::string bytes = Bytes(hex);
   Reader reader(bytes);
   return reader.ReadUint(value);
@@ -42,14 +42,14 @@ TEST_CASE("an integer is accepted in every encoding it fits") {
     CAPTURE(five);
     CHECK(Int(five) == 5);
     uint64_t value = 0;
-    CHECK(UintOutcome(five, &value) == Outcome::kOk);
+    CHECK(UintOutcome(five, &value) == ReadOutcome::kOk);
     CHECK(value == 5);
   }
   for (const char* minus_five : {"fb", "d0fb", "d1fffb", "d2fffffffb", "d3fffffffffffffffb"}) {
     CAPTURE(minus_five);
     CHECK(Int(minus_five) == -5);
     uint64_t value = 77;
-    CHECK(UintOutcome(minus_five, &value) == Outcome::kOutOfRange);
+    CHECK(UintOutcome(minus_five, &value) == ReadOutcome::kOutOfRange);
     CHECK(value == 77);
   }
 }
@@ -63,10 +63,10 @@ TEST_CASE("integers are read to the ends of their range and not beyond") {
   CHECK(Int("d280000000") == INT32_MIN);
   CHECK(Int("cf7fffffffffffffff") == INT64_MAX);
   CHECK(Int("d38000000000000000") == INT64_MIN);
-  CHECK(IntOutcome("cf8000000000000000") == Outcome::kOutOfRange);
-  CHECK(IntOutcome("cfffffffffffffffff") == Outcome::kOutOfRange);
+  CHECK(IntOutcome("cf8000000000000000") == ReadOutcome::kOutOfRange);
+  CHECK(IntOutcome("cfffffffffffffffff") == ReadOutcome::kOutOfRange);
   uint64_t value = 0;
-  CHECK(UintOutcome("cfffffffffffffffff", &value) == Outcome::kOk);
+  CHECK(UintOutcome("cfffffffffffffffff", &value) == ReadOutcome::kOk);
   CHECK(value == UINT64_MAX);
 }
 
@@ -74,16 +74,16 @@ TEST_CASE("a value of another kind is not taken") {
   for (const char* other : {"c0", "c2", "cb3ff0000000000000", "ca3f800000", "a135", "c40135", "90",
                             "80", "c1", "d40000"}) {
     CAPTURE(other);
-    CHECK(IntOutcome(other) == Outcome::kWrongKind);
+    CHECK(IntOutcome(other) == ReadOutcome::kWrongKind);
   }
   Reader reader("\x05");
   bool flag = false;
   std::string_view text;
   uint32_t length = 0;
-  CHECK(reader.ReadBool(&flag) == Outcome::kWrongKind);
-  CHECK(reader.ReadString(&text) == Outcome::kWrongKind);
-  CHECK(reader.ReadArray(&length) == Outcome::kWrongKind);
-  CHECK(reader.ReadMap(&length) == Outcome::kWrongKind);
+  CHECK(reader.ReadBool(&flag) == ReadOutcome::kWrongKind);
+  CHECK(reader.ReadString(&text) == ReadOutcome::kWrongKind);
+  CHECK(reader.ReadArray(&length) == ReadOutcome::kWrongKind);
+  CHECK(reader.ReadMap(&length) == ReadOutcome::kWrongKind);
   CHECK_FALSE(reader.TakeNil());
   CHECK(reader.Peek() == Kind::kInt);
 }
@@ -98,10 +98,10 @@ TEST_CASE("only values of its own kind are taken, however much is behind them") 
     int64_t number = 0;
     uint64_t positive = 0;
     uint32_t length = 0;
-    CHECK((reader.ReadString(&text) == Outcome::kWrongKind) == (kind != Kind::kStr));
-    CHECK((Reader(bytes).ReadInt(&number) == Outcome::kWrongKind) == (kind != Kind::kInt));
-    CHECK((Reader(bytes).ReadUint(&positive) == Outcome::kWrongKind) == (kind != Kind::kInt));
-    CHECK((Reader(bytes).ReadArray(&length) == Outcome::kWrongKind) == (kind != Kind::kArray));
+    CHECK((reader.ReadString(&text) == ReadOutcome::kWrongKind) == (kind != Kind::kStr));
+    CHECK((Reader(bytes).ReadInt(&number) == ReadOutcome::kWrongKind) == (kind != Kind::kInt));
+    CHECK((Reader(bytes).ReadUint(&positive) == ReadOutcome::kWrongKind) == (kind != Kind::kInt));
+    CHECK((Reader(bytes).ReadArray(&length) == ReadOutcome::kWrongKind) == (kind != Kind::kArray));
     CHECK(Reader(bytes).TakeNil() == (kind == Kind::kNil));
     CHECK(text.size() == (type > 0xa0 && type <= 0xbf ? type - 0xa0 : 0));
   }
@@ -110,14 +110,14 @@ TEST_CASE("only values of its own kind are taken, however much is behind them") 
 TEST_CASE("a value that is cut off is not taken") {
   for (const char* cut : {"", "cc", "cd00", "ce000000", "cf00000000000000", "d0", "d3"}) {
     CAPTURE(cut);
-    CHECK(IntOutcome(cut) == Outcome::kCutOff);
+    CHECK(IntOutcome(cut) == ReadOutcome::kCutOff);
   }
   for (const char* cut : {"", "a2 61", "d9", "d902 61", "da00", "db000000", "dbffffffff 61"}) {
     CAPTURE(cut);
     const std::string bytes = Bytes(cut);
     Reader reader(bytes);
     std::string_view text = "before";
-    CHECK(reader.ReadString(&text) == Outcome::kCutOff);
+    CHECK(reader.ReadString(&text) == ReadOutcome::kCutOff);
     CHECK(text == "before");
     CHECK(reader.rest() == bytes);
   }
@@ -129,23 +129,23 @@ TEST_CASE("strings, bools, nil and heads are read in all their encodings") {
   Reader reader(bytes);
   std::string_view text;
   for (const char* expected : {"a", "b", "c", "d"}) {
-    REQUIRE(reader.ReadString(&text) == Outcome::kOk);
+    REQUIRE(reader.ReadString(&text) == ReadOutcome::kOk);
     CHECK(text == expected);
   }
   bool flag = false;
-  CHECK(reader.ReadBool(&flag) == Outcome::kOk);
+  CHECK(reader.ReadBool(&flag) == ReadOutcome::kOk);
   CHECK(flag);
-  CHECK(reader.ReadBool(&flag) == Outcome::kOk);
+  CHECK(reader.ReadBool(&flag) == ReadOutcome::kOk);
   CHECK_FALSE(flag);
   CHECK(reader.TakeNil());
   for (const uint32_t expected : {2, 3, 4}) {
     uint32_t elements = 0;
-    CHECK(reader.ReadArray(&elements) == Outcome::kOk);
+    CHECK(reader.ReadArray(&elements) == ReadOutcome::kOk);
     CHECK(elements == expected);
   }
   for (const uint32_t expected : {1, 2, 3}) {
     uint32_t pairs = 0;
-    CHECK(reader.ReadMap(&pairs) == Outcome::kOk);
+    CHECK(reader.ReadMap(&pairs) == ReadOutcome::kOk);
     CHECK(pairs == expected);
   }
   CHECK(reader.AtEnd());
@@ -157,13 +157,13 @@ TEST_CASE("a value is skipped whole, with all that it holds") {
   const std::string bytes = inner + "\x07";
   Reader reader(bytes);
   std::string_view skipped;
-  REQUIRE(reader.Skip(&skipped) == Outcome::kOk);
+  REQUIRE(reader.Skip(&skipped) == ReadOutcome::kOk);
   CHECK(skipped == inner);
   CHECK(reader.rest() == "\x07");
   for (size_t size = 0; size < inner.size(); ++size) {
     const std::string part = inner.substr(0, size);
     Reader cut(part);
-    CHECK(cut.Skip(&skipped) == Outcome::kCutOff);
+    CHECK(cut.Skip(&skipped) == ReadOutcome::kCutOff);
   }
 }
 
@@ -171,13 +171,13 @@ TEST_CASE("skipping does not recurse and does not believe in lengths") {
   const std::string deep = std::string(1'000'000, '\x91') + '\xc0';
   std::string_view skipped;
   Reader reader(deep);
-  CHECK(reader.Skip(&skipped) == Outcome::kOk);
+  CHECK(reader.Skip(&skipped) == ReadOutcome::kOk);
   CHECK(skipped.size() == deep.size());
   const std::string huge = Bytes("ddffffffff dfffffffff c6ffffffff");
   Reader greedy(huge);
-  CHECK(greedy.Skip(&skipped) == Outcome::kCutOff);
-  CHECK(Reader("\xc1").Skip(&skipped) == Outcome::kWrongKind);
-  CHECK(Reader(Bytes("91d40000")).Skip(&skipped) == Outcome::kWrongKind);
+  CHECK(greedy.Skip(&skipped) == ReadOutcome::kCutOff);
+  CHECK(Reader("\xc1").Skip(&skipped) == ReadOutcome::kWrongKind);
+  CHECK(Reader(Bytes("91d40000")).Skip(&skipped) == ReadOutcome::kWrongKind);
 }
 
 TEST_CASE("kinds have the names that error messages use") {
