@@ -7,6 +7,7 @@
 
 #include "admin/actions.h"
 #include "admin/backups.h"
+#include "admin/effective_rules.h"
 #include "admin/live_source.h"
 #include "admin/offline_source.h"
 #include "admin/row_writer.h"
@@ -195,7 +196,7 @@ int RulesCheck(const Arguments& arguments, const Streams& streams) {
   if (!file.ok()) return FinishOnFile(streams, file.status());
   streams.out->Write(Counted(file->parsed.rules.size(), "rule") + " ok, " +
                      std::to_string(file->parsed.skipped.count()) + " skipped\n" +
-                     RemarkLines(file->parsed));
+                     RemarkLines(file->parsed) + EffectiveRulesText(file->parsed.rules));
   return Finish(streams, {});
 }
 
@@ -225,9 +226,11 @@ int RulesLoad(const Arguments& arguments, const Streams& streams) {
   if (!diff.ok()) return Finish(streams, diff.status());
   const Result<uint64_t> loaded = (*client)->RulesLoad(arguments.name_space, file->json);
   if (!loaded.ok()) return Finish(streams, MaybeDone(arguments, loaded.status()));
+  streams.err(RemovalWarning(diff->removed));
   return FinishDone(streams, "namespace " + Quoted(arguments.name_space, kNamespaceBytesMax) +
                                  ": " + Counted(*loaded, "rule") + " loaded: " + diff->Summary() +
-                                 "\n" + RemarkLines(file->parsed));
+                                 "\n" + RemarkLines(file->parsed) +
+                                 EffectiveRulesText(file->parsed.rules));
 }
 
 int Reclaim(const Arguments& arguments, const Streams& streams) {
