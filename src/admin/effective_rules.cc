@@ -103,10 +103,9 @@ void FitResources(std::vector<EffectiveRule>* rules) {
 // An example with the rule's own numbers: many take a count for the level of all clients.
 std::string PerClientLegend(const Rule& rule) {
   constexpr int kClients = 6;
-  const std::string count = NumberText(rule.count);
-  return "per client: the level grows with the clients online. " + count + " per client is " +
-         std::to_string(core::WholeCalls(rule.count * kClients)) + " with " +
-         std::to_string(kClients) + ".\n  \"thresholdType\": 1 in clusterConfig makes it " +
+  return "per client: the level grows with the clients online: with " + std::to_string(kClients) +
+         " it is " + std::to_string(core::WholeCalls(rule.count * kClients)) +
+         ".\n  \"thresholdType\": 1 in clusterConfig makes it " +
          std::to_string(core::WholeCalls(rule.count)) + " in all.\n";
 }
 

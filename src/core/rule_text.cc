@@ -130,7 +130,7 @@ class Builder final : public nlohmann::json_sax<json> {
   }
 
   bool parse_error(std::size_t /*at*/, const std::string& /*token*/,
-                   const nlohmann::detail::exception& e) override {
+                   const json::exception& e) override {
     constexpr int kOverflow = 406;  // "number overflow", which names no line.
     is_overflow_ = e.id == kOverflow;
     error_ = kNotJson + ParserMessage(e.what());

@@ -31,7 +31,7 @@ TEST_CASE("a minimal rule shows that its level grows with clients, and what is b
         "FLOW_ID  RESOURCE  LEVEL          HOLD   OFFLINE  WHEN_FULL\n"
         "      1  db        3 per client*  4.0s*  2.0s*    refuse*\n"
         "*: as by default.\n"
-        "per client: the level grows with the clients online. 3 per client is 18 with 6.\n"
+        "per client: the level grows with the clients online: with 6 it is 18.\n"
         "  \"thresholdType\": 1 in clusterConfig makes it 3 in all.\n"
         "HOLD: a token neither released nor kept for so long is taken back\n"
         "  (resourceTimeout x 2, the server's resource-timeout-factor).\n"

@@ -70,7 +70,7 @@ TEST_CASE("a rule of another kind refuses its set, which is told by the kind's n
     CHECK_MESSAGE(Has(among, other.kind), among);
   }
   CHECK(ErrorOf("[" + std::string(kDegrade) + "]") ==
-        "rule 1 (resource \"GET:/pay\"): 'minRequestAmount' makes it a circuit-breaking rule "
+        "rule 1 (resource \"GET:/pay\"): 'timeWindow' makes it a circuit-breaking rule "
         "(DegradeRule), which sets no limit here");
 }
 
