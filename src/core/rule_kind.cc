@@ -166,6 +166,14 @@ std::string_view RuleKindName(RuleKind kind) {
   return "no rule of a known kind";
 }
 
+std::vector<std::string> PerParameterKeys() {
+  std::vector<std::string> keys;
+  for (const Evidence& evidence : kEvidence) {
+    if (IsPerParameter(evidence.kind)) keys.emplace_back(evidence.key);
+  }
+  return keys;
+}
+
 RecognisedRule RecogniseRule(const json& object) {
   const Found found = EvidenceIn(object);
   if (found.rank < kTolerated) return found.Recognised();

@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace nowcalls::core {
 
@@ -45,6 +46,9 @@ struct RecognisedRule {
   RuleKind kind = RuleKind::kUnknown;
   std::string key;  // The key that tells the kind; empty for kFlow and kUnknown.
 };
+
+// The keys that make a rule a limit for each value of a parameter.
+std::vector<std::string> PerParameterKeys();
 
 // Keys count in any case, and with "-" and "_" in them, as Sentinel's parser reads them. A key with
 // the value null counts as absent.
