@@ -8,6 +8,7 @@
 
 #include "admin/actions.h"
 #include "admin/backups.h"
+#include "admin/effective_rules.h"
 #include "admin/live_source.h"
 #include "admin/offline_source.h"
 #include "admin/row_writer.h"
@@ -196,7 +197,7 @@ int RulesCheck(const Arguments& arguments, const Streams& streams) {
   if (!file.ok()) return FinishOnFile(streams, file.status());
   streams.out->Write(Counted(file->parsed.rules.size(), "rule") + " ok, " +
                      std::to_string(file->parsed.skipped.count()) + " skipped\n" +
-                     RemarkLines(file->parsed));
+                     RemarkLines(file->parsed) + EffectiveRulesText(file->parsed.rules));
   return Finish(streams, {});
 }
 
@@ -226,9 +227,11 @@ int RulesLoad(const Arguments& arguments, const Streams& streams) {
   if (!diff.ok()) return Finish(streams, diff.status());
   const Result<uint64_t> loaded = (*client)->RulesLoad(arguments.name_space, file->json);
   if (!loaded.ok()) return Finish(streams, MaybeDone(arguments, loaded.status()));
+  streams.err(RemovalWarning(diff->removed));
   return FinishDone(streams, "namespace " + Quoted(arguments.name_space, kNamespaceBytesMax) +
                                  ": " + Counted(*loaded, "rule") + " loaded: " + diff->Summary() +
-                                 "\n" + RemarkLines(file->parsed));
+                                 "\n" + RemarkLines(file->parsed) +
+                                 EffectiveRulesText(file->parsed.rules));
 }
 
 // Live tokens whose ids a reader of JSON would round to `token_id`: it takes numbers for doubles,

@@ -152,6 +152,7 @@ RulesDiff DiffRules(std::string_view name_space, const std::vector<RuleRow>& in_
   diff.skipped = file.skipped.count();
   AddRemarks("skipped", file.skipped, &diff);
   AddRemarks("ignored", file.ignored, &diff);
+  AddRemarks("warning", file.warned, &diff);
   return diff;
 }
 

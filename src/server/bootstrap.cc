@@ -137,6 +137,19 @@ void LogRuleFiles(const std::vector<LoadedRuleFile>& files) {
   }
 }
 
+// A newcomer's first start serves, but limits nothing.
+void WarnWithoutRules(const core::Core& core, const ServerConfig& config) {
+  if (core.flows().rules() > 0) return;
+  std::error_code ignored;  // Then the directory is named as the operator wrote it.
+  const auto absolute = std::filesystem::absolute(config.data_dir, ignored);
+  const std::string data_dir = ignored ? config.data_dir : absolute.lexically_normal().string();
+  LogAt(LogLevel::kWarn,
+        "no rules are in force, so nothing is limited: every acquire answers NO_RULE_EXISTS, for "
+        "which clients let calls pass. Load some with --rules NS=FILE, or while the server runs "
+        "with `nowcalls-admin rules load FILE --namespace NS`. The data directory is " +
+            data_dir);
+}
+
 // Reads what was opened and proves that it is complete.
 Result<RecoveredLedger> RecoverFrom(store::RocksStore* store, const ServerConfig& config) {
   Result<RecoveredLedger> ledger = Recover(store, config.core);
@@ -215,6 +228,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
         return (*store)->Close();
       });
   NOWCALLS_RETURN_IF_ERROR(server.PutRulesInForce(std::move(rules)));
+  WarnWithoutRules(*ledger->core, config);
   spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());
   auto listener = Listener::Bind(config.listen);
   if (!listener.ok()) return listener.status();
