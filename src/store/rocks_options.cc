@@ -12,7 +12,6 @@
 #include "base/background_thread.h"
 #include "store/append_memtable.h"
 #include "store/info_log.h"
-#include "store/rocks_crc32c.h"
 #include "store/rocks_status.h"
 #include "store/tombstone_collector.h"
 
@@ -119,8 +118,6 @@ rocksdb::DBOptions ServerDbOptions(const RocksStoreOptions& options, const std::
   // RocksDB's own log. Its level would depend on how the library was built.
   db.info_log = std::make_shared<InfoLog>(dir);
   db.info_log_level = rocksdb::InfoLogLevel::INFO_LEVEL;
-  rocksdb::Info(db.info_log, "CRC-32C is that of %s",
-                RocksCallsOurCrc32c() ? "nowcalls" : "RocksDB");
   return db;
 }
 
