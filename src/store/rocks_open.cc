@@ -87,7 +87,6 @@ Status RocksStore::Impl::OpenForServer() {
       });
   auto late = std::make_unique<LateCompactions>(rocksdb::NewCompositeEnv(files));
   compactions = late.get();
-  db_options.listeners.push_back(compactions->NewListener());
   env = std::move(late);
   db_options.env = env.get();
   // A compaction can wait; who waits for a commit, or for the loop, cannot.

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "ledger/codec.h"
 #include "store/rocks_status.h"
 #include "store/rocks_store_impl.h"
@@ -65,7 +64,6 @@ Status RocksStore::CommitTelling(const ledger::CommitBatch& batch,
   if (!impl_->failed.ok()) return impl_->failed;
   // Once `durable` was called, the batch is somebody else's.
   const uint64_t number = batch.number();
-  const uint32_t due = batch.due();
   if (number != impl_->last_batch + 1) {
     impl_->failed =
         Status::InvalidArgument("batch " + std::to_string(number) + " does not follow batch " +
@@ -91,7 +89,6 @@ Status RocksStore::CommitTelling(const ledger::CommitBatch& batch,
     impl_->has_committed = true;
     impl_->last_batch = number;
     impl_->files->Committed(number, synced);
-    impl_->compactions->Committed(due, BoottimeMs());
     if (end_unsynced) {
       impl_->failed = FromRocks(impl_->files->EndUnsynced(), "write the witness", impl_->dir);
     }
@@ -114,8 +111,6 @@ Status RocksStore::Sync() {
 Status RocksStore::CheckPlace() {
   if (impl_->db == nullptr || impl_->for_read) return NotForWriting(impl_->dir);
   if (impl_->failed.ok()) impl_->failed = impl_->lock->CheckStillOurs();
-  // A mass expiry may be over although nothing is committed any more.
-  impl_->compactions->Committed(0, BoottimeMs());
   return impl_->failed;
 }
 
