@@ -19,21 +19,23 @@ namespace {
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
-// Small pieces with pauses, so that no commit waits long behind one of them.
+// Small pieces with pauses, so that no commit waits long behind a piece.
 constexpr size_t kPieceBytes = 256 * 1024;
 
-// A disk with less room than for so many is left alone.
+// Spares for which a disk must have room, or none is made.
 constexpr uint64_t kRoomForSpares = 16;
 
-// A log that outgrew its spare is not used again if it is longer than so many.
+// Spares: a log that outgrew its own and is longer than so many is not used again.
 constexpr uint64_t kReusedMax = 2;
 
 constexpr int64_t kRetryNs = 60'000'000'000;
 
+constexpr std::string_view kNamePrefix = "spare_log";
+
 }  // namespace
 
 std::chrono::microseconds SparePause(uint64_t zeros, uint64_t log_bytes) {
-  // At most 1 GB a second, and 10 MB a second.
+  // At most 1 GB a second while the spares are behind the log, else 10 MB a second.
   constexpr std::chrono::microseconds kShort{250};
   constexpr std::chrono::microseconds kLong{24'000};
   return zeros < 4 * log_bytes ? kShort : kLong;
@@ -44,7 +46,7 @@ SpareLogs::SpareLogs(std::shared_ptr<rocksdb::FileSystem> files, const LedgerLoc
                      std::shared_ptr<rocksdb::Logger> log)
     : files_(std::move(files)),
       lock_(lock),
-      path_(lock->ledger_dir() + "/spare_log"),
+      prefix_(lock->ledger_dir() + "/" + std::string(kNamePrefix) + "."),
       bytes_(bytes),
       sync_names_(std::move(sync_names)),
       log_(std::move(log)) {}
@@ -86,7 +88,7 @@ uint64_t SpareLogs::zeros_ready() const {
 }
 
 void SpareLogs::Run() {
-  UseCpusOfProcess();  // It may be the commit thread that has started this one.
+  UseCpusOfProcess();  // The commit thread may have started this one.
   StepBack();
   std::unique_lock lock(mutex_);
   while (true) {
@@ -94,13 +96,12 @@ void SpareLogs::Run() {
     if (stop_) return;
     IOStatus status;
     while (status.ok() && !stop_ && WantsSpare()) {
-      const bool name_taken = std::any_of(ready_.begin(), ready_.end(),
-                                          [](const Spare& spare) { return !spare.place; });
+      const bool may_be_new = ready_.empty();
       Spare made;
       lock.unlock();
-      status = Make(name_taken, &made);
+      status = Make(may_be_new, &made);
       lock.lock();
-      if (!made.path.empty()) ready_.push_back(made);
+      if (!made.path.empty()) ready_.push_back(std::move(made));
     }
     asked_ = false;
     if (status.ok() || stop_) continue;
@@ -126,70 +127,60 @@ IOStatus SpareLogs::CheckRoom() const {
 std::optional<SpareLogs::Used> SpareLogs::NextUsed() {
   const std::lock_guard lock(mutex_);
   if (used_.empty()) return std::nullopt;
-  const Used used = used_.back();
-  used_.pop_back();
+  Used used = std::move(used_.front());
+  used_.pop_front();
   return used;
 }
 
-void SpareLogs::Discard(const Used& used) {
-  Remove(UsedPath(used.place));
-  FreePlace(used.place);
-}
-
-IOStatus SpareLogs::Make(bool name_taken, Spare* made) {
+IOStatus SpareLogs::Make(bool may_be_new, Spare* made) {
   const Status ours = lock_->CheckStillOurs();
   if (!ours.ok()) return IOStatus::IOFenced(ours.message());
   IOStatus status = CheckRoom();
   while (const std::optional<Used> used = NextUsed()) {
-    const std::string path = name_taken ? UsedPath(used->place) : path_;
-    uint64_t bytes = 0;
-    if (status.ok()) status = Renew(*used, path, &bytes);
-    if (status.ok() && bytes > 0) {
-      *made = {.path = path, .zeros = std::max(bytes, bytes_)};
-      if (name_taken) {
-        made->place = used->place;
-      } else {
-        FreePlace(used->place);
-      }
-      return status;
-    }
-    Discard(*used);
-    if (bytes > 0) break;
+    if (status.ok()) status = Renew(*used, made);
+    if (!made->path.empty()) return status;
+    Remove(used->path);
   }
-  if (name_taken) return status;
-  if (status.ok()) status = MakeNew();
+  return status.ok() && may_be_new ? MakeNew(made) : status;
+}
+
+IOStatus SpareLogs::MakeNew(Spare* made) {
+  std::string path;
+  {
+    const std::lock_guard lock(mutex_);
+    path = NewPath();
+  }
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  IOStatus status = files_->NewWritableFile(path, rocksdb::FileOptions(), &file, nullptr);
+  // All of it at once, to be in one place on the disk, and to fail before anything is written. A
+  // file system that cannot reserve room fills the file all the same.
   if (status.ok()) {
-    *made = {.path = path_, .zeros = bytes_};
+    status = file->Allocate(0, bytes_, IOOptions(), nullptr);
+    if (!status.IsNoSpace()) status = Fill(bytes_, bytes_, file.get());
+  }
+  if (status.ok()) {
+    *made = {.path = std::move(path), .zeros = bytes_};
   } else {
-    Remove(path_);
+    Remove(path);
   }
   return status;
 }
 
-IOStatus SpareLogs::MakeNew() {
-  std::unique_ptr<rocksdb::FSWritableFile> file;
-  IOStatus status = files_->NewWritableFile(path_, rocksdb::FileOptions(), &file, nullptr);
-  if (!status.ok()) return status;
-  // All of it at once, to be in one place on the disk, and to fail before anything is written.
-  status = file->Allocate(0, bytes_, IOOptions(), nullptr);
-  return status.IsNoSpace() ? status : Fill(bytes_, bytes_, file.get());
-}
-
-IOStatus SpareLogs::Renew(const Used& used, const std::string& path, uint64_t* bytes) {
-  // What was in the log goes only when its old name is gone for good: a power cut would show the
-  // log without it. And not while somebody reads it, who opened it by that name.
+IOStatus SpareLogs::Renew(const Used& used, Spare* made) {
+  // The log's old name must be gone for good first: a power cut could show the log without what it
+  // held.
   IOStatus status = sync_names_();
-  if (!status.ok() || !IsUnused(UsedPath(used.place), bytes) || *bytes < used.written) {
-    *bytes = 0;
-    return status;
-  }
+  uint64_t bytes = 0;
+  // A reader that opened the log by its old name keeps it.
+  if (!status.ok() || !IsUnused(used.path, &bytes) || bytes < used.written) return status;
   std::unique_ptr<rocksdb::FSWritableFile> file;
-  // Also where both are the same name.
-  status =
-      files_->ReuseWritableFile(path, UsedPath(used.place), rocksdb::FileOptions(), &file, nullptr);
+  status = files_->ReuseWritableFile(used.path, used.path, rocksdb::FileOptions(), &file, nullptr);
   if (!status.ok()) return status;
-  if (*bytes >= bytes_) return Fill(used.written, *bytes, file.get());
-  return Fill(bytes_, bytes_, file.get());
+  const bool is_long_enough = bytes >= bytes_;
+  status =
+      is_long_enough ? Fill(used.written, bytes, file.get()) : Fill(bytes_, bytes_, file.get());
+  if (status.ok()) *made = {.path = used.path, .zeros = std::max(bytes, bytes_)};
+  return status;
 }
 
 // Through the page cache, so that the log finds its pages there and need not read them first.
@@ -214,17 +205,15 @@ IOStatus SpareLogs::Take(const std::string& path, const rocksdb::FileOptions& op
                          std::unique_ptr<rocksdb::FSWritableFile>* file, uint64_t* zeros) {
   const std::lock_guard lock(mutex_);
   if (ready_.empty()) return IOStatus::NotFound("no spare log");
-  const Spare spare = ready_.front();
-  ready_.erase(ready_.begin());
+  const Spare spare = std::move(ready_.front());
+  ready_.pop_front();
   std::unique_ptr<rocksdb::FSWritableFile> taken;
-  const bool used = files_->ReuseWritableFile(path, spare.path, options, &taken, nullptr).ok();
-  if (spare.place.has_value()) places_taken_[*spare.place] = false;
-  if (!used) {
+  if (!files_->ReuseWritableFile(path, spare.path, options, &taken, nullptr).ok()) {
     Remove(spare.path);
     return IOStatus::NotFound("no spare log");
   }
-  // RocksDB syncs the directory with the first batch, but as for a file that is new: it knows file
-  // systems where that is not enough for a file that was renamed.
+  // RocksDB syncs the directory with the first batch, but as for a new file. It knows file systems
+  // where that is not enough for a renamed one.
   IOStatus status = sync_names_();
   if (!status.ok()) return status;
   *file = std::move(taken);
@@ -232,30 +221,17 @@ IOStatus SpareLogs::Take(const std::string& path, const rocksdb::FileOptions& op
   return status;
 }
 
-std::optional<size_t> SpareLogs::ReservePlace() {
-  const std::lock_guard lock(mutex_);
-  if (bytes_ == 0 || stop_ || stopping_) return std::nullopt;
-  for (size_t place = 0; place < kUsedMax; ++place) {
-    if (!std::exchange(places_taken_[place], true)) return place;
-  }
-  return std::nullopt;
-}
-
-void SpareLogs::FreePlace(size_t place) {
-  const std::lock_guard lock(mutex_);
-  places_taken_[place] = false;
-}
-
 bool SpareLogs::Reuse(const std::string& path, uint64_t written) {
   if (written > kReusedMax * bytes_ || !CheckRoom().ok()) return false;
-  const std::optional<size_t> place = ReservePlace();
-  if (!place.has_value()) return false;
-  if (!files_->RenameFile(path, UsedPath(*place), IOOptions(), nullptr).ok()) {
-    FreePlace(*place);
-    return false;
+  Used used{.path = {}, .written = written};
+  {
+    const std::lock_guard lock(mutex_);
+    if (bytes_ == 0 || stop_ || stopping_ || used_.size() >= kUsedMax) return false;
+    used.path = NewPath();
   }
+  if (!files_->RenameFile(path, used.path, IOOptions(), nullptr).ok()) return false;
   const std::lock_guard lock(mutex_);
-  used_.push_back({.place = *place, .written = written});
+  used_.push_back(std::move(used));
   return true;
 }
 
@@ -265,11 +241,12 @@ void SpareLogs::Remove(const std::string& path) const {
 }
 
 std::vector<std::string> SpareLogs::LeftOver() const {
-  std::vector<std::string> paths = {path_};
-  for (size_t place = 0; place < kUsedMax; ++place) paths.push_back(UsedPath(place));
-  std::erase_if(paths, [this](const std::string& path) {
-    return !files_->FileExists(path, IOOptions(), nullptr).ok();
-  });
+  std::vector<std::string> names;
+  files_->GetChildren(lock_->ledger_dir(), IOOptions(), &names, nullptr).PermitUncheckedError();
+  std::vector<std::string> paths;
+  for (const std::string& name : names) {
+    if (name.starts_with(kNamePrefix)) paths.push_back(lock_->ledger_dir() + "/" + name);
+  }
   return paths;
 }
 
@@ -281,7 +258,7 @@ void SpareLogs::Stop() {
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
   for (const Spare& spare : std::exchange(ready_, {})) Remove(spare.path);
-  while (const std::optional<Used> used = NextUsed()) Discard(*used);
+  while (const std::optional<Used> used = NextUsed()) Remove(used->path);
 }
 
 }  // namespace nowcalls::store

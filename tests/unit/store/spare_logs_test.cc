@@ -69,7 +69,7 @@ class SpareFileSystem : public rocksdb::FileSystemWrapper {
   IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* file,
                            rocksdb::IODebugContext* context) override {
-    if (!path.ends_with("/spare_log")) {
+    if (path.find("/spare_log") == std::string::npos) {
       return FileSystemWrapper::NewWritableFile(path, options, file, context);
     }
     ++begun;
@@ -83,7 +83,7 @@ class SpareFileSystem : public rocksdb::FileSystemWrapper {
                              std::unique_ptr<rocksdb::FSWritableFile>* file,
                              rocksdb::IODebugContext* context) override {
     IOStatus status = FileSystemWrapper::ReuseWritableFile(path, old_path, options, file, context);
-    if (path.find("/spare_log") == std::string::npos) return status;
+    if (path != old_path) return status;  // It becomes a log.
     ++renewed;
     if (status.ok()) *file = std::make_unique<SpareFile>(std::move(*file), on_append, &synced);
     return status;
@@ -116,8 +116,19 @@ class FailureLog : public rocksdb::Logger {
 
 struct Spares {
   Spares() : lock(*LedgerLock::Take(dir.path())) {}
-  // The lock's directory goes with it unless there is a ledger in it.
-  std::string path() const { return dir.Sub("ledger/spare_log"); }
+  // The spares and the logs that wait, by age.
+  std::vector<std::string> Files() const {
+    std::vector<std::string> paths = spares.LeftOver();
+    std::sort(paths.begin(), paths.end(), [](const std::string& a, const std::string& b) {
+      return std::pair(a.size(), a) < std::pair(b.size(), b);
+    });
+    return paths;
+  }
+  std::string OneFile() const {
+    const std::vector<std::string> paths = Files();
+    REQUIRE(paths.size() == 1);
+    return paths[0];
+  }
   IOStatus Take(const std::string& name, std::unique_ptr<rocksdb::FSWritableFile>* file) {
     return spares.Take(dir.Sub("ledger/" + name), {}, file, &zeros);
   }
@@ -144,19 +155,19 @@ bool IsZeros(const std::string& bytes) {
 TEST_CASE_FIXTURE(Spares, "a spare is made when it is asked for, becomes a log, and is made anew") {
   std::unique_ptr<rocksdb::FSWritableFile> file;
   CHECK(Take("000001.log", &file).IsNotFound());
-  CHECK_FALSE(fs::exists(path()));
+  CHECK(Files().empty());
   for (int i = 2; i < 5; ++i) {
     spares.Ask();
     spares.Ask();
     REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
-    const std::string bytes = ReadFileToString(path());
+    const std::string bytes = ReadFileToString(OneFile());
     CHECK(bytes.size() == kSpareBytes);
     CHECK(IsZeros(bytes));
     const std::string name = "00000" + std::to_string(i) + ".log";
     const std::string log = dir.Sub("ledger/" + name);
     REQUIRE(Take(name, &file).ok());
     CHECK(zeros == kSpareBytes);
-    CHECK_FALSE(fs::exists(path()));
+    CHECK(Files().empty());
     CHECK(Take(name, &file).IsNotFound());
     REQUIRE(file->Append("hello", {}, nullptr).ok());
     CHECK(ReadFileToString(log).substr(0, 6) == std::string("hello\0", 6));
@@ -183,11 +194,11 @@ TEST_CASE_FIXTURE(Spares, "a spare is removed when it is not needed any more, al
     REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
   }
   SUBCASE("begun") {
-    REQUIRE(PollUntil(kPatienceMs, [&] { return fs::exists(path()); }));
+    REQUIRE(PollUntil(kPatienceMs, [&] { return !Files().empty(); }));
   }
   SUBCASE("at once") {}
   spares.Stop();
-  CHECK_FALSE(fs::exists(path()));
+  CHECK(Files().empty());
   spares.Ask();
   CHECK_FALSE(spares.ready());
 }
@@ -212,7 +223,7 @@ TEST_CASE_FIXTURE(Spares,
   });
   CHECK_FALSE(spares.ready());
   CHECK(files->asked_for_room == 1);
-  CHECK_FALSE(fs::exists(path()));
+  CHECK(Files().empty());
 }
 
 // A log of `written` bytes in a file with `zeros` more.
@@ -245,13 +256,14 @@ TEST_CASE_FIXTURE(Spares, "a log that is needed no more becomes the next spare")
   const auto before = inode(log);
   REQUIRE(spares.Reuse(log, written));
   CHECK_FALSE(fs::exists(log));
-  CHECK(ReadFileToString(path() + ".1").substr(0, written) == std::string(written, 'x'));
+  const std::string path = OneFile();
+  CHECK(ReadFileToString(path).substr(0, written) == std::string(written, 'x'));
   spares.Ask();
   REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
-  CHECK(inode(path()) == before);
-  CHECK(SizeOf(path()) == expected);
-  CHECK(IsZeros(ReadFileToString(path())));
-  CHECK_FALSE(fs::exists(path() + ".1"));
+  CHECK(OneFile() == path);
+  CHECK(inode(path) == before);
+  CHECK(SizeOf(path) == expected);
+  CHECK(IsZeros(ReadFileToString(path)));
   CHECK(name_syncs == 1);
   CHECK(files->begun == 0);
   CHECK(files->renewed == 1);
@@ -268,12 +280,12 @@ TEST_CASE_FIXTURE(Spares,
   const auto is_spare = [&](const std::string& name) {
     return SizeOf(name) == kSpareBytes && IsZeros(ReadFileToString(name));
   };
+  const std::vector<std::string> paths = Files();
+  REQUIRE(paths.size() == 2);
   spares.Ask();
-  // The last that came is spare_log now, the one before it stays where it is.
   REQUIRE(PollUntil(kPatienceMs, [&] { return files->synced == 2; }));
-  CHECK(is_spare(path()));
-  CHECK(is_spare(path() + ".1"));
-  CHECK_FALSE(fs::exists(path() + ".2"));
+  CHECK(Files() == paths);
+  for (const std::string& path : paths) CHECK(is_spare(path));
   std::unique_ptr<rocksdb::FSWritableFile> file;
   for (const char* name : {"000021.log", "000022.log"}) {
     REQUIRE(PollUntil(kPatienceMs, [&] { return Take(name, &file).ok(); }));
@@ -281,17 +293,14 @@ TEST_CASE_FIXTURE(Spares,
     CHECK(is_spare(dir.Sub("ledger/" + std::string(name))));
   }
   CHECK(Take("000023.log", &file).IsNotFound());
-  CHECK_FALSE(fs::exists(path()));
-  CHECK_FALSE(fs::exists(path() + ".1"));
-  // The place is free again, and a spare that is not taken goes with the database.
+  CHECK(Files().empty());
+  // A spare that is not taken goes with the database.
   REQUIRE(spares.Reuse(MakeLog(*this, "000024.log", 10, 0), 10));
-  CHECK(SizeOf(path() + ".1") == 10);
   spares.Ask();
   REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
-  CHECK(is_spare(path()));
+  CHECK(is_spare(OneFile()));
   spares.Stop();
-  CHECK_FALSE(fs::exists(path()));
-  for (int i = 1; i <= 6; ++i) CHECK_FALSE(fs::exists(path() + "." + std::to_string(i)));
+  CHECK(Files().empty());
 }
 
 TEST_CASE_FIXTURE(Spares,
@@ -301,12 +310,8 @@ TEST_CASE_FIXTURE(Spares,
   }
   files->on_append = [this] { return files->synced == 0; };
   spares.Ask();
-  REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready() && !fs::exists(path() + ".1"); }));
-  CHECK(SizeOf(path()) == kSpareBytes);
-  // Its place is free again.
-  REQUIRE(PollUntil(kPatienceMs, [&] {
-    return spares.Reuse(MakeLog(*this, "000020.log", 10, 0), 10) && fs::exists(path() + ".1");
-  }));
+  REQUIRE(PollUntil(kPatienceMs, [&] { return told->lines == 1; }));
+  CHECK(SizeOf(OneFile()) == kSpareBytes);
   std::unique_ptr<rocksdb::FSWritableFile> file;
   CHECK(Take("000021.log", &file).ok());
   CHECK(Take("000022.log", &file).IsNotFound());
@@ -318,9 +323,10 @@ TEST_CASE_FIXTURE(Spares, "a log that somebody reads is not written over") {
   REQUIRE(reader >= 0);
   CHECK(spares.Reuse(log, 1'000));
   CHECK_FALSE(fs::exists(log));
+  const std::string waits = OneFile();
   spares.Ask();
   REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
-  CHECK_FALSE(fs::exists(path() + ".1"));
+  CHECK(OneFile() != waits);
   CHECK(files->begun == 1);
   CHECK(files->renewed == 0);
   std::string bytes(2'000, '\0');
@@ -341,7 +347,7 @@ TEST_CASE_FIXTURE(Spares, "a log that is not wanted stays for who deletes it") {
   CHECK_FALSE(spares.Reuse(log, 1'000));
   CHECK(fs::exists(dir.Sub("ledger/000007.log")));
   spares.Stop();
-  for (int i = 1; i <= 6; ++i) CHECK_FALSE(fs::exists(path() + "." + std::to_string(i)));
+  CHECK(Files().empty());
 }
 
 TEST_CASE_FIXTURE(Spares, "a log that is far longer than a spare is not used again") {
@@ -356,15 +362,9 @@ TEST_CASE_FIXTURE(Spares, "logs that wait to be spares go when the disk has litt
   }
   files->room = 10 * kSpareBytes;
   CHECK_FALSE(spares.Reuse(MakeLog(*this, "000020.log", 10, 0), 10));
-  const auto left = [&] {
-    const fs::directory_iterator all(dir.Sub("ledger"));
-    return std::count_if(fs::begin(all), fs::end(all), [](const fs::directory_entry& file) {
-      return file.path().filename().string().starts_with("spare_log");
-    });
-  };
-  CHECK(left() == 3);
+  CHECK(Files().size() == 3);
   spares.Ask();
-  CHECK(PollUntil(kPatienceMs, [&] { return left() == 0; }));
+  CHECK(PollUntil(kPatienceMs, [&] { return Files().empty(); }));
   CHECK_FALSE(spares.ready());
 }
 
@@ -375,14 +375,13 @@ TEST_CASE_FIXTURE(Spares, "a log whose name may come back is not written over") 
   REQUIRE(PollUntil(kPatienceMs, [&] { return name_syncs == 1; }));
   spares.Stop();
   CHECK_FALSE(spares.ready());
-  CHECK_FALSE(fs::exists(path()));
-  CHECK_FALSE(fs::exists(path() + ".1"));
+  CHECK(Files().empty());
 }
 
 TEST_CASE_FIXTURE(Spares, "a spare that somebody deleted is not missed") {
   spares.Ask();
   REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
-  fs::remove(path());
+  fs::remove(OneFile());
   std::unique_ptr<rocksdb::FSWritableFile> file;
   CHECK(Take("000001.log", &file).IsNotFound());
   CHECK_FALSE(fs::exists(dir.Sub("ledger/000001.log")));
@@ -411,7 +410,7 @@ TEST_CASE_FIXTURE(Spares, "a ledger that takes the place of ours gets no spare a
   fs::rename(dir.Sub("ledger"), dir.Sub("ledger.old"));
   fs::create_directory(dir.Sub("ledger"));
   WriteStringToFile(dir.Sub("ledger/LOCK"), "");
-  WriteStringToFile(path(), "another's");
+  WriteStringToFile(dir.Sub("ledger/spare_log.1"), "another's");
   const auto before = SnapshotOf(dir.path());
   {
     const std::lock_guard guard(mutex);
@@ -421,13 +420,20 @@ TEST_CASE_FIXTURE(Spares, "a ledger that takes the place of ours gets no spare a
   if (!fails) PollUntil(kPatienceMs, [&] { return spares.ready(); });
   spares.Stop();
   CHECK((SnapshotOf(dir.path()) == before));
-  if (!fails) CHECK(SizeOf(dir.Sub("ledger.old/spare_log")) == kSpareBytes);
+  if (!fails) CHECK(SizeOf(dir.Sub("ledger.old/spare_log.1")) == kSpareBytes);
 }
 
 RocksStoreOptions Synced() {
   RocksStoreOptions options;
   options.write_buffer_bytes = kTinyBufferBytes;
   return options;
+}
+
+bool HasSpares(const std::string& data_dir) {
+  const std::vector<std::string> paths = LedgerFiles(data_dir, "");
+  return std::any_of(paths.begin(), paths.end(), [](const std::string& path) {
+    return path.find("/spare_log") != std::string::npos;
+  });
 }
 
 bool HasLogOfZeros(const std::string& data_dir) {
@@ -459,7 +465,7 @@ TEST_CASE("a store writes its logs into spares, and a closed one leaves neither 
     REQUIRE(stat(dir.Sub("ledger/CURRENT").c_str(), &other) == 0);
     CHECK(made.st_mode == other.st_mode);
     REQUIRE((*store)->Close().ok());
-    CHECK_FALSE(fs::exists(dir.Sub("ledger/spare_log")));
+    CHECK_FALSE(HasSpares(dir.path()));
     for (const std::string& path : LedgerFiles(dir.path(), ".log")) CHECK(SizeOf(path) == 0);
   }
   CHECK(DifferenceOf(DumpOf(OpenTiny(dir.path()).get()), script.Expected()) == "");
@@ -487,9 +493,7 @@ TEST_CASE("the logs of a store take turns in the same files, whoever reads besid
   }
   CHECK(shared == 5);
   REQUIRE((*store)->Close().ok());
-  for (const auto& file : fs::directory_iterator(dir.Sub("ledger"))) {
-    CHECK(file.path().filename().string().find("spare_log") == std::string::npos);
-  }
+  CHECK_FALSE(HasSpares(dir.path()));
   CHECK(DifferenceOf(DumpOf(OpenTiny(dir.path()).get()), script.Expected()) == "");
 }
 
@@ -549,7 +553,7 @@ TEST_CASE("a store without spares goes on: they fail, or nobody waits for the di
   CHECK_FALSE(HasLogOfZeros(dir.path()));
   CHECK(DifferenceOf(DumpOf(store->get()), script.Expected()) == "");
   CHECK((*store)->Close().ok());
-  CHECK_FALSE(fs::exists(dir.Sub("ledger/spare_log")));
+  CHECK_FALSE(HasSpares(dir.path()));
 }
 
 }  // namespace
