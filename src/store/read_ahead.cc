@@ -8,7 +8,7 @@
 namespace nowcalls::store {
 namespace {
 
-// Nobody reads those of RocksDB, which cost some 20 ns a row.
+// Nobody reads RocksDB's counters, which cost some 20 ns a row.
 void DisableCounters() { rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable); }
 
 }  // namespace
@@ -28,8 +28,7 @@ void RowBlock::Fill(rocksdb::Iterator* it) {
   }
 }
 
-ReadAhead::ReadAhead(std::vector<Open> sources, size_t in_order)
-    : sources_(std::move(sources)), in_order_(in_order) {
+ReadAhead::ReadAhead(std::vector<Open> sources) : sources_(std::move(sources)) {
   thread_ = std::thread([this] { Run(); });
   pthread_setname_np(thread_.native_handle(), "nc-load");
 }
@@ -49,31 +48,11 @@ const ReadAhead::Part* ReadAhead::Next() {
     free_.push_back(std::exchange(shown_, nullptr));
     changed_.notify_all();
   }
-  changed_.wait(lock,
-                [this] { return finished_ || !full_.empty() || own_ != nullptr || MayHelp(); });
-  if (!full_.empty()) {
-    shown_ = full_.front();
-    full_.pop_front();
-    return shown_;
-  }
-  if (own_ == nullptr && !MayHelp()) return nullptr;
-  if (own_ == nullptr) own_part_.source = begun_++;
-  lock.unlock();
-  return ReadOwn();
-}
-
-// What is `full_` was taken before, so no source whose order matters is still to be shown.
-bool ReadAhead::MayHelp() const { return begun_ > in_order_ && begun_ < sources_.size(); }
-
-const ReadAhead::Part* ReadAhead::ReadOwn() {
-  if (own_ == nullptr) {
-    DisableCounters();
-    own_ = sources_[own_part_.source]();
-  }
-  own_part_.rows.Fill(own_.get());
-  own_part_.status = own_->Valid() ? rocksdb::Status::OK() : own_->status();
-  if (!own_->Valid()) own_.reset();
-  return &own_part_;
+  changed_.wait(lock, [this] { return finished_ || !full_.empty(); });
+  if (full_.empty()) return nullptr;
+  shown_ = full_.front();
+  full_.pop_front();
+  return shown_;
 }
 
 ReadAhead::Part* ReadAhead::Take() {
@@ -104,19 +83,10 @@ bool ReadAhead::Read(size_t source, rocksdb::Iterator* it) {
   return true;
 }
 
-bool ReadAhead::Begin(size_t* source) {
-  const std::lock_guard lock(mutex_);
-  if (stopped_ || begun_ == sources_.size()) return false;
-  *source = begun_++;
-  // The caller may help from here on, and should not wait for this one's first rows.
-  changed_.notify_all();
-  return true;
-}
-
 void ReadAhead::Run() {
   DisableCounters();
-  size_t source = 0;
-  while (Begin(&source) && Read(source, sources_[source]().get())) {
+  for (size_t source = 0; source < sources_.size(); ++source) {
+    if (!Read(source, sources_[source]().get())) break;
   }
   const std::lock_guard lock(mutex_);
   finished_ = true;

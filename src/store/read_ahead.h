@@ -1,10 +1,9 @@
-// ReadAhead: the rows of several sources, read by a thread of its own while the caller does what is
-// to be done with those before.
+// ReadAhead: the rows of several sources, read by a thread of its own while the caller works on the
+// rows before.
 //
-// The first sources are shown one behind the other; for the rest no order matters, so a caller that
-// has nothing to do takes the next of them and reads it itself.
+// Thread: one, which constructs, calls and destroys it. Its own thread, "nc-load", opens and reads
+// the sources, one behind the other.
 //
-// Thread: one, which constructs, calls and destroys it. A source is opened and read on one of both.
 // Memory: kPartsMax parts of RowBlock::kBytesEnough and 8 bytes a row, some 10 MiB; fewer while the
 // caller keeps up.
 #ifndef NOWCALLS_STORE_READ_AHEAD_H_
@@ -57,7 +56,7 @@ class RowBlock {
 
 class ReadAhead {
  public:
-  // The caller may be busy with something else at first, for as long as it takes to read these.
+  // How far the thread may be ahead: the caller may be busy with something else at first.
   static constexpr size_t kPartsMax = 64;
 
   // An iterator where the rows of a source begin. Called once.
@@ -70,8 +69,8 @@ class ReadAhead {
     rocksdb::Status status;  // Not ok: the source failed behind these rows, which are its last.
   };
 
-  // The first `in_order` sources are shown in their order.
-  ReadAhead(std::vector<Open> sources, size_t in_order);
+  // The sources are shown in their order.
+  explicit ReadAhead(std::vector<Open> sources);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
@@ -81,31 +80,22 @@ class ReadAhead {
 
  private:
   void Run();
-  // The next source that nobody has begun; false: there is none, or nobody wants more.
-  bool Begin(size_t* source);
   // False: nobody wants more.
   bool Read(size_t source, rocksdb::Iterator* it);
-  // Whether the caller may begin a source, mutex_ held.
-  bool MayHelp() const;
-  const Part* ReadOwn();
-  // One to fill; nullptr: nobody wants more.
+  // A part to fill; nullptr: nobody wants more.
   Part* Take();
   void Show(Part* part);
 
   const std::vector<Open> sources_;
-  const size_t in_order_;
   Part* shown_ = nullptr;  // What Next returned last, of parts_.
-  Part own_part_;
-  std::unique_ptr<rocksdb::Iterator> own_;  // What the caller reads; null: nothing.
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::unique_ptr<Part>> parts_;  // Guarded by mutex_, as are the next five.
-  std::vector<Part*> free_;  // What was used last is used first: it is still in the cache.
+  std::vector<std::unique_ptr<Part>> parts_;  // Guarded by mutex_, as are the next four.
+  std::vector<Part*> free_;  // A part that was used last is used first: it is still in the cache.
   std::deque<Part*> full_;
-  size_t begun_ = 0;       // Sources that somebody reads, or has read.
   bool finished_ = false;  // Nothing is added to `full_` any more.
-  bool stopped_ = false;   // Nobody takes it.
+  bool stopped_ = false;   // The caller wants no more.
 
   std::thread thread_;
 };

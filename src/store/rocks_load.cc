@@ -1,12 +1,13 @@
 // How a ledger is read: every row of every family becomes a call of the visitor.
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/last_words.h"
 #include "ledger/codec.h"
-#include "store/key_cuts.h"
+#include "store/key_prefix.h"
 #include "store/read_ahead.h"
 #include "store/rocks_status.h"
 #include "store/rocks_store_impl.h"
@@ -17,10 +18,8 @@ namespace {
 
 using ledger::Family;
 
-// Of each file in each stretch.
+// Of each data file.
 constexpr size_t kReadaheadBytes = 256 * 1024;
-// Of one family: each costs a readahead of each file that reaches into it.
-constexpr size_t kStretchesMax = 64;
 
 using NewIterator = std::function<std::unique_ptr<rocksdb::Iterator>()>;
 
@@ -55,47 +54,18 @@ Status RocksStore::Impl::ReadStatus(Family family, const rocksdb::Status& status
   return FromRocks(status, "read column family " + std::string(FamilyName(family)), dir);
 }
 
-std::unique_ptr<rocksdb::Iterator> RocksStore::Impl::NewReader(const Stretch& stretch) const {
+std::unique_ptr<rocksdb::Iterator> RocksStore::Impl::NewReader(Family family,
+                                                               const std::string& lower) const {
   rocksdb::ReadOptions read;
-  if (!stretch.upper.empty()) read.iterate_upper_bound = &stretch.upper_slice;
   read.readahead_size = kReadaheadBytes;
   read.fill_cache = false;
-  std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(read, HandleOf(stretch.family)));
-  it->Seek(stretch.lower);
+  std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(read, HandleOf(family)));
+  it->Seek(lower);
   return it;
 }
 
-std::vector<KeyPrefix> RocksStore::Impl::CutsOf(Family family, KeyPrefix from) const {
-  rocksdb::ColumnFamilyMetaData tables;
-  db->GetColumnFamilyMetaData(HandleOf(family), &tables);
-  std::vector<FileRange> ranges;
-  for (const rocksdb::LevelMetaData& level : tables.levels) {
-    for (const rocksdb::SstFileMetaData& file : level.files) {
-      ranges.push_back({PrefixOf(file.smallestkey), PrefixOf(file.largestkey), file.size});
-    }
-  }
-  const size_t parts = std::clamp<size_t>(tables.size / options.stretch_bytes, 1, kStretchesMax);
-  return EvenCuts(ranges, from, parts);
-}
-
-std::vector<RocksStore::Impl::Stretch> RocksStore::Impl::StretchesFrom(
-    const std::string& lower) const {
-  std::vector<Stretch> stretches;
-  for (size_t i = 1; i < ledger::kLoadOrder.size(); ++i) {
-    const Family family = ledger::kLoadOrder[i];
-    stretches.push_back({family, IsTokenFamily(family) ? lower : "", "", {}});
-    if (for_read || !IsTokenFamily(family)) continue;
-    for (const KeyPrefix cut : CutsOf(family, PrefixOf(lower))) {
-      stretches.back().upper = KeyOf(cut);
-      stretches.push_back({family, KeyOf(cut), "", {}});
-    }
-  }
-  for (Stretch& stretch : stretches) stretch.upper_slice = stretch.upper;
-  return stretches;
-}
-
 Status RocksStore::Impl::ReadMeta(MetaRows* meta) const {
-  const std::unique_ptr<rocksdb::Iterator> it = NewReader({Family::kMeta, "", "", {}});
+  const std::unique_ptr<rocksdb::Iterator> it = NewReader(Family::kMeta, "");
   for (; it->Valid(); it->Next()) meta->Add(AsView(it->key()), AsView(it->value()));
   return ReadStatus(Family::kMeta, it->status());
 }
@@ -146,19 +116,17 @@ Status RocksStore::Impl::LoadAhead(LedgerVisitor* visitor) const {
   // A server starts at the watermark, behind the tombstones of all that has ended.
   const bool all = for_read || !meta_read.ok();
   const std::string lower = all ? "" : ledger::TokenKeyLowerBound(meta.WatermarkMs());
-  const std::vector<Stretch> stretches = StretchesFrom(lower);
+  const std::span families_behind(ledger::kLoadOrder.begin() + 1, ledger::kLoadOrder.end());
   std::vector<ReadAhead::Open> opens;
-  opens.reserve(stretches.size());
-  for (const Stretch& stretch : stretches) {
-    opens.emplace_back([this, &stretch] { return NewReader(stretch); });
+  for (const Family family : families_behind) {
+    opens.emplace_back([this, family, from = IsTokenFamily(family) ? lower : std::string()] {
+      return NewReader(family, from);
+    });
   }
-  // Where nothing was cut there is little to load, or whoever loads it shows it, in order.
-  const bool cut = stretches.size() > ledger::kLoadOrder.size() - 1;
-  const size_t in_order = ledger::kLoadOrder.size() - 1 - ledger::kTokenFamilies.size();
-  ReadAhead ahead(std::move(opens), cut ? in_order : stretches.size());
+  ReadAhead ahead(std::move(opens));
   if (meta_read.ok()) NOWCALLS_RETURN_IF_ERROR(meta.Show(visitor));
   while (const ReadAhead::Part* part = ahead.Next()) {
-    const Family family = stretches[part->source].family;
+    const Family family = families_behind[part->source];
     NOWCALLS_RETURN_IF_ERROR(part->rows.ForEach([&](std::string_view key, std::string_view value) {
       return ShowRow(family, key, value, visitor);
     }));

@@ -38,8 +38,6 @@ struct RocksStoreOptions {
   size_t write_buffer_bytes = 8 * 1024 * 1024;     // A family's memtable.
   uint64_t wal_bytes_max = 24 * 1024 * 1024;       // Bounds replay at start.
   uint64_t manifest_bytes_max = 16 * 1024 * 1024;  // Behind them a new one is begun.
-  // Two threads share in loading what has tokens for two stretches or more.
-  uint64_t stretch_bytes = 4 * 1024 * 1024;
   // Called once, when a write fails: on a RocksDB thread for a background one, inside Commit for
   // the log. The process must end.
   std::function<void(Status)> on_background_error;

@@ -18,7 +18,6 @@
 
 #include "ledger/witness.h"
 #include "store/append_memtable.h"
-#include "store/key_cuts.h"
 #include "store/late_compactions.h"
 #include "store/ledger_file_system.h"
 #include "store/ledger_lock.h"
@@ -87,19 +86,9 @@ struct RocksStore::Impl {
   // Shows what can be read of a family, and tells the visitor of each place that cannot.
   using ShowOne = std::function<Status(std::string_view key, std::string_view value)>;
   Status ShowReadable(ledger::Family family, const ShowOne& show, LedgerVisitor* visitor) const;
-  // Of a family, the rows from `lower` on and before `upper`; empty: to the end.
-  struct Stretch {
-    ledger::Family family;
-    std::string lower;
-    std::string upper;
-    rocksdb::Slice upper_slice;  // RocksDB keeps a pointer to it.
-  };
-  // At its first row. The stretch has to outlive it. Any thread.
-  std::unique_ptr<rocksdb::Iterator> NewReader(const Stretch& stretch) const;
-  // What a load reads, meta aside: tokens from `lower` on, cut up when several read them.
-  std::vector<Stretch> StretchesFrom(const std::string& lower) const;
-  // Where to cut the tokens of a family from `from` on into parts that take about as long to read.
-  std::vector<KeyPrefix> CutsOf(ledger::Family family, KeyPrefix from) const;
+  // At the first row of a family from `lower` on. Any thread.
+  std::unique_ptr<rocksdb::Iterator> NewReader(ledger::Family family,
+                                               const std::string& lower) const;
   // What became of reading it.
   Status ReadStatus(ledger::Family family, const rocksdb::Status& status) const;
 
