@@ -4,21 +4,21 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/prefetch.h"
 #include "store/memtable_items.h"
-#include "store/sorted_runs.h"
 
 namespace nowcalls::store {
 namespace {
 
 using rocksdb::MemTableRep;
 using rocksdb::Slice;
+using SortedItems = std::shared_ptr<const MemtableItems>;
 
 // Entries in the order in which they came. Readers see those that were there when they began.
 class EntryLog {
@@ -205,15 +205,25 @@ class Lookup final : public MemTableRep {
   std::unique_ptr<Iterator> iterator_;
 };
 
+class Less {
+ public:
+  explicit Less(const MemTableRep::KeyComparator& compare) : compare_(compare) {}
+
+  bool operator()(const MemtableItem& a, const MemtableItem& b) const {
+    if (a.high != b.high) return a.high < b.high;
+    if (a.low != b.low) return a.low < b.low;
+    return compare_(a.entry, b.entry) < 0;
+  }
+
+ private:
+  const MemTableRep::KeyComparator& compare_;
+};
+
 class AppendMemtable : public MemTableRep {
  public:
   AppendMemtable(const KeyComparator& compare, rocksdb::Allocator* allocator,
-                 std::shared_ptr<BlockPool> blocks, std::shared_ptr<RunsMemory> runs)
-      : MemTableRep(allocator),
-        compare_(compare),
-        arena_(std::move(blocks)),
-        memory_(std::move(runs)),
-        sorted_(memory_) {}
+                 std::shared_ptr<BlockPool> blocks)
+      : MemTableRep(allocator), compare_(compare), arena_(std::move(blocks)) {}
 
   rocksdb::KeyHandle Allocate(size_t bytes, char** buffer) override {
     *buffer = arena_.Allocate(bytes);
@@ -232,19 +242,19 @@ class AppendMemtable : public MemTableRep {
  private:
   class SortedIterator;
 
-  RunsCursor Sorted(size_t entries, bool read_only);
+  // The first `entries` in the order of their keys; without pairs if `read_only`.
+  SortedItems Sorted(size_t entries, bool read_only);
 
   const KeyComparator& compare_;
   EntryArena arena_;
   EntryLog log_;
   std::atomic<bool> read_only_{false};
   Shells shells_;
-  const std::shared_ptr<RunsMemory> memory_;
 
   std::mutex mutex_;
   // Guarded by mutex_: the first `sorted_entries_` of the log, without the pairs among them if
   // `pairs_erased_`.
-  SortedRuns sorted_;
+  SortedItems sorted_ = std::make_shared<MemtableItems>();
   size_t sorted_entries_ = 0;
   bool pairs_erased_ = false;
 };
@@ -260,40 +270,46 @@ class AppendMemtable::SortedIterator final : public ShellReturner, public MemTab
   // The memory has been given back.
   static void operator delete(void*) {}  // NOLINT(misc-new-delete-overloads): made in a shell.
 
-  bool Valid() const override { return cursor_ && cursor_->Valid(); }
-  const char* key() const override { return cursor_->entry(); }
-  void Next() override { cursor_->Next(); }
-  void Prev() override { cursor_->Prev(); }
+  bool Valid() const override { return items_ != nullptr && at_ < items_->size(); }
+  const char* key() const override { return (*items_)[at_].entry; }
+  void Next() override { ++at_; }
+  void Prev() override { at_ = at_ == 0 ? items_->size() : at_ - 1; }
   void Seek(const Slice& internal_key, const char* memtable_key) override {
-    LowerBound(internal_key, memtable_key);
+    Sort();
+    const auto place =
+        std::partition_point(items_->begin(), items_->end(), [&](const MemtableItem& item) {
+          return Compare(item.entry, internal_key, memtable_key) < 0;
+        });
+    at_ = static_cast<size_t>(place - items_->begin());
   }
   void SeekForPrev(const Slice& internal_key, const char* memtable_key) override {
-    RunsCursor& cursor = LowerBound(internal_key, memtable_key);
-    if (cursor.Valid() && Compare(cursor.entry(), internal_key, memtable_key) == 0) return;
-    cursor.Prev();
+    Seek(internal_key, memtable_key);
+    if (!Valid() || Compare(key(), internal_key, memtable_key) != 0) Prev();
   }
-  void SeekToFirst() override { Cursor().SeekToFirst(); }
-  void SeekToLast() override { Cursor().SeekToLast(); }
+  void SeekToFirst() override {
+    Sort();
+    at_ = 0;
+  }
+  void SeekToLast() override {
+    Sort();
+    at_ = items_->size();
+    Prev();
+  }
 
  private:
-  RunsCursor& Cursor() {
-    if (!cursor_) cursor_.emplace(table_->Sorted(entries_, read_only_));
-    return *cursor_;
+  void Sort() {
+    if (items_ == nullptr) items_ = table_->Sorted(entries_, read_only_);
   }
   int Compare(const char* entry, const Slice& internal_key, const char* memtable_key) const {
     return memtable_key != nullptr ? table_->compare_(entry, memtable_key)
                                    : table_->compare_(entry, internal_key);
   }
-  RunsCursor& LowerBound(const Slice& internal_key, const char* memtable_key) {
-    RunsCursor& cursor = Cursor();
-    cursor.Seek([&](const char* entry) { return Compare(entry, internal_key, memtable_key) < 0; });
-    return cursor;
-  }
 
   AppendMemtable* const table_;
   const bool read_only_;
   const size_t entries_;
-  std::optional<RunsCursor> cursor_;
+  SortedItems items_;  // nullptr until it is positioned.
+  size_t at_ = 0;      // Of items_; their size: nowhere.
 };
 
 bool AppendMemtable::Contains(const char* key) const {
@@ -308,35 +324,42 @@ MemTableRep::Iterator* AppendMemtable::GetIterator(rocksdb::Arena*) {
   return new (shell) SortedIterator(this, shell);
 }
 
-// Of a table that grows, only what came since the last look is sorted.
-RunsCursor AppendMemtable::Sorted(size_t entries, bool read_only) {
+SortedItems AppendMemtable::Sorted(size_t entries, bool read_only) {
   const std::lock_guard lock(mutex_);
-  if (sorted_entries_ == entries && pairs_erased_ == read_only) return {sorted_, compare_};
+  if (sorted_entries_ == entries && pairs_erased_ == read_only) return sorted_;
+  // Of a table that grows, only what came since the last look is sorted.
   const bool grows = !read_only && !pairs_erased_ && sorted_entries_ < entries;
   const size_t from = grows ? sorted_entries_ : 0;
-  MemtableItems items = memory_->Take(entries - from);
+  MemtableItems items;
+  items.reserve(entries - from);
   log_.ForEach(from, entries, [&](const char* entry) { items.push_back(MemtableItemOf(entry)); });
   if (read_only) ErasePairs(&items);
-  SortedRuns sorted(memory_);
-  if (grows) sorted = std::move(sorted_);
-  sorted.Add(std::move(items), compare_);
-  if (!grows && !read_only) return {sorted, compare_};  // For one who began long ago.
+  const Less less(compare_);
+  std::sort(items.begin(), items.end(), less);
+  if (from > 0) {
+    MemtableItems merged;
+    merged.reserve(entries);
+    std::merge(sorted_->begin(), sorted_->end(), items.begin(), items.end(),
+               std::back_inserter(merged), less);
+    items = std::move(merged);
+  }
+  auto sorted = std::make_shared<const MemtableItems>(std::move(items));
+  // An iterator that began long ago needs fewer entries than the last look found.
+  if (!grows && !read_only) return sorted;
   sorted_ = std::move(sorted);
   sorted_entries_ = entries;
   pairs_erased_ = read_only;
-  return {sorted_, compare_};
+  return sorted_;
 }
 
 }  // namespace
 
 struct AppendMemtableFactory::Impl {
   std::shared_ptr<BlockPool> blocks;
-  std::shared_ptr<RunsMemory> runs;
 };
 
 AppendMemtableFactory::AppendMemtableFactory(size_t pool_bytes_max)
-    : impl_(std::make_unique<Impl>(Impl{std::make_shared<BlockPool>(pool_bytes_max),
-                                        std::make_shared<RunsMemory>(pool_bytes_max)})) {}
+    : impl_(std::make_unique<Impl>(Impl{std::make_shared<BlockPool>(pool_bytes_max)})) {}
 
 AppendMemtableFactory::~AppendMemtableFactory() = default;
 
@@ -344,7 +367,7 @@ MemTableRep* AppendMemtableFactory::CreateMemTableRep(const MemTableRep::KeyComp
                                                       rocksdb::Allocator* allocator,
                                                       const rocksdb::SliceTransform*,
                                                       rocksdb::Logger*) {
-  return new AppendMemtable(compare, allocator, impl_->blocks, impl_->runs);
+  return new AppendMemtable(compare, allocator, impl_->blocks);
 }
 
 }  // namespace nowcalls::store

@@ -25,8 +25,7 @@ namespace nowcalls::store {
 
 class AppendMemtableFactory : public rocksdb::MemTableRepFactory {
  public:
-  // Keeps up to `pool_bytes_max` of flushed tables' memory for later ones, and as much of what
-  // their order took.
+  // Keeps up to `pool_bytes_max` of flushed tables' memory for later ones.
   explicit AppendMemtableFactory(size_t pool_bytes_max = 0);
   ~AppendMemtableFactory() override;
 
