@@ -1,4 +1,4 @@
-#include "store/key_prefix.h"
+#include "store/salvage/key_prefix.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "store/late_compactions.h"
+#include "store/rocks/late_compactions.h"
 
 #include <doctest/doctest.h>
 #include <rocksdb/env.h>

@@ -1,4 +1,4 @@
-#include "store/read_ahead.h"
+#include "store/rocks/read_ahead.h"
 
 #include <doctest/doctest.h>
 #include <rocksdb/iterator.h>

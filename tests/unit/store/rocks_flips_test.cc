@@ -15,6 +15,7 @@
 #include "base/last_words.h"
 #include "base/prng.h"
 #include "ledger/witness.h"
+#include "store/rocks/ledger_reader.h"
 #include "support/poll_until.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -98,7 +99,8 @@ Flip FlipAt(uint64_t index, const std::vector<std::string>& data_dirs) {
 
 enum class Outcome { kSame, kRefused, kDifferent };
 
-Outcome OutcomeOf(const Result<std::unique_ptr<RocksStore>>& opened, const Dump& expected) {
+template <typename Opened>
+Outcome OutcomeOf(const Result<std::unique_ptr<Opened>>& opened, const Dump& expected) {
   if (!opened.ok()) return Outcome::kRefused;
   const Dump dump = DumpOf(opened->get());
   if (dump.size() == 1 && dump.front().find("corruption") == 0) return Outcome::kRefused;
@@ -107,7 +109,7 @@ Outcome OutcomeOf(const Result<std::unique_ptr<RocksStore>>& opened, const Dump&
 
 // The worse of what a reader and a server make of it.
 Outcome Try(const std::string& data_dir, const Dump& expected) {
-  const Outcome reader = OutcomeOf(RocksStore::OpenForRead(data_dir), expected);
+  const Outcome reader = OutcomeOf(LedgerReader::Open(data_dir), expected);
   const Outcome server = OutcomeOf(RocksStore::Open(data_dir, Synced()), expected);
   return std::max(reader, server);
 }
@@ -216,7 +218,7 @@ TEST_CASE("a small log of which any bit has changed is the same or is refused") 
   for (uint64_t at = 0; at < size; ++at) {
     const int mask = 1 << (at % 8);
     FlipByte(log, at, mask);
-    const Outcome outcome = OutcomeOf(RocksStore::OpenForRead(dir.path()), expected);
+    const Outcome outcome = OutcomeOf(LedgerReader::Open(dir.path()), expected);
     CAPTURE(at);
     CHECK(outcome == Outcome::kRefused);
     refused += outcome == Outcome::kRefused ? 1 : 0;
@@ -233,7 +235,7 @@ TEST_CASE("a log cut off at any byte of its last records is refused, for the wit
   for (uint64_t size = whole.size() - 1; size > 0; --size) {
     fs::resize_file(log, size);
     CAPTURE(size);
-    CHECK(OutcomeOf(RocksStore::OpenForRead(dir.path()), expected) == Outcome::kRefused);
+    CHECK(OutcomeOf(LedgerReader::Open(dir.path()), expected) == Outcome::kRefused);
     if (size % 50 == 0) {
       CHECK(OutcomeOf(RocksStore::Open(dir.path(), Synced()), expected) == Outcome::kRefused);
     }
@@ -270,7 +272,7 @@ TEST_CASE("a log cut off behind what the witness knows has all that it knows") {
   for (uint64_t size = SizeOf(log); size > 0; --size) {
     fs::resize_file(log, size);
     CAPTURE(size);
-    auto reader = RocksStore::OpenForRead(dir.path());
+    auto reader = LedgerReader::Open(dir.path());
     if (!reader.ok()) continue;
     const Dump dump = DumpOf(reader->get());
     CHECK(DifferenceOf(dump, states[BatchNumberOf(dump)]) == "");

@@ -1,5 +1,5 @@
 // Files of zeros for the logs to come: made ahead, used, removed, and never missed.
-#include "store/spare_logs.h"
+#include "store/log/spare_logs.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -18,7 +18,8 @@
 #include <mutex>
 #include <set>
 
-#include "store/ledger_file_system.h"
+#include "store/rocks/ledger_file_system.h"
+#include "store/rocks/ledger_reader.h"
 #include "support/poll_until.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -456,8 +457,7 @@ TEST_CASE("a store writes its logs into spares, and a closed one leaves neither 
     const auto store = RocksStore::Open(dir.path(), Synced());
     REQUIRE(store.ok());
     CommitIntoSpare(dir.path(), &script, store->get());
-    CHECK(DifferenceOf(DumpOf(RocksStore::OpenForRead(dir.path())->get()), script.Expected()) ==
-          "");
+    CHECK(DifferenceOf(DumpOf(LedgerReader::Open(dir.path())->get()), script.Expected()) == "");
     const std::string log = LedgerFiles(dir.path(), ".log").back();
     struct stat made {};
     struct stat other {};
@@ -487,7 +487,7 @@ TEST_CASE("the logs of a store take turns in the same files, whoever reads besid
     shared = 0;
     for (const auto& [inode, of_it] : names) shared += of_it.size() > 1 ? 1 : 0;
     if (i % 50 != 0) continue;
-    const auto reader = RocksStore::OpenForRead(dir.path());
+    const auto reader = LedgerReader::Open(dir.path());
     REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
     CHECK(DifferenceOf(DumpOf(reader->get()), script.Expected()) == "");
   }
@@ -516,7 +516,7 @@ TEST_CASE("what a kill leaves of a store with spares is the ledger, and the spar
   CHECK(ReadFileToString(left_over + ".3") == "used");
   const auto next = RocksStore::Open(dir.Sub("killed"), Synced());
   REQUIRE(next.ok());
-  REQUIRE((*next)->Keep().ok());
+  REQUIRE((*next)->Accept().ok());
   CHECK_FALSE(fs::exists(left_over));
   CHECK_FALSE(fs::exists(left_over + ".3"));
   CommitIntoSpare(dir.Sub("killed"), &script, next->get());
