@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -46,7 +45,8 @@ SpareLogs::SpareLogs(std::shared_ptr<rocksdb::FileSystem> files, const LedgerLoc
                      std::shared_ptr<rocksdb::Logger> log)
     : files_(std::move(files)),
       lock_(lock),
-      prefix_(lock->ledger_dir() + "/" + std::string(kNamePrefix) + "."),
+      path_(lock->ledger_dir() + "/" + std::string(kNamePrefix)),
+      used_path_(path_ + ".1"),
       bytes_(bytes),
       sync_names_(std::move(sync_names)),
       log_(std::move(log)) {}
@@ -56,7 +56,7 @@ SpareLogs::~SpareLogs() { Stop(); }
 void SpareLogs::Ask() {
   {
     const std::lock_guard lock(mutex_);
-    if (bytes_ == 0 || stop_ || asked_ || !WantsSpare()) return;
+    if (bytes_ == 0 || stop_ || asked_ || ready_zeros_ > 0) return;
     if (MonotonicNs() < not_before_ns_) return;
     asked_ = true;
     if (!thread_.joinable()) {
@@ -75,16 +75,7 @@ void SpareLogs::Ask() {
 
 bool SpareLogs::ready() {
   const std::lock_guard lock(mutex_);
-  return !ready_.empty();
-}
-
-bool SpareLogs::WantsSpare() const {
-  return ready_.empty() || (ready_.size() < kSparesMax && !used_.empty());
-}
-
-uint64_t SpareLogs::zeros_ready() const {
-  return std::accumulate(ready_.begin(), ready_.end(), uint64_t{0},
-                         [](uint64_t sum, const Spare& spare) { return sum + spare.zeros; });
+  return ready_zeros_ > 0;
 }
 
 void SpareLogs::Run() {
@@ -94,15 +85,11 @@ void SpareLogs::Run() {
   while (true) {
     changed_.wait(lock, [this] { return asked_ || stop_; });
     if (stop_) return;
-    IOStatus status;
-    while (status.ok() && !stop_ && WantsSpare()) {
-      const bool may_be_new = ready_.empty();
-      Spare made;
-      lock.unlock();
-      status = Make(may_be_new, &made);
-      lock.lock();
-      if (!made.path.empty()) ready_.push_back(std::move(made));
-    }
+    uint64_t zeros = 0;
+    lock.unlock();
+    const IOStatus status = Make(&zeros);
+    lock.lock();
+    ready_zeros_ = zeros;
     asked_ = false;
     if (status.ok() || stop_) continue;
     not_before_ns_ = MonotonicNs() + kRetryNs;
@@ -112,7 +99,7 @@ void SpareLogs::Run() {
 
 bool SpareLogs::PauseBehind(uint64_t zeros) {
   std::unique_lock lock(mutex_);
-  const auto pause = SparePause(zeros_ready() + zeros, log_bytes_);
+  const auto pause = SparePause(zeros, log_bytes_);
   return !changed_.wait_for(lock, pause, [this] { return stop_; });
 }
 
@@ -124,62 +111,54 @@ IOStatus SpareLogs::CheckRoom() const {
   return IOStatus::NoSpace("only " + std::to_string(free_bytes) + " bytes are free");
 }
 
-std::optional<SpareLogs::Used> SpareLogs::NextUsed() {
+bool SpareLogs::TakeUsed(uint64_t* written) {
   const std::lock_guard lock(mutex_);
-  if (used_.empty()) return std::nullopt;
-  Used used = std::move(used_.front());
-  used_.pop_front();
-  return used;
+  if (!used_bytes_.has_value()) return false;
+  *written = *std::exchange(used_bytes_, std::nullopt);
+  return files_->RenameFile(used_path_, path_, IOOptions(), nullptr).ok();
 }
 
-IOStatus SpareLogs::Make(bool may_be_new, Spare* made) {
+IOStatus SpareLogs::Make(uint64_t* zeros) {
   const Status ours = lock_->CheckStillOurs();
   if (!ours.ok()) return IOStatus::IOFenced(ours.message());
+  uint64_t written = 0;
+  const bool is_used = TakeUsed(&written);
   IOStatus status = CheckRoom();
-  while (const std::optional<Used> used = NextUsed()) {
-    if (status.ok()) status = Renew(*used, made);
-    if (!made->path.empty()) return status;
-    Remove(used->path);
-  }
-  return status.ok() && may_be_new ? MakeNew(made) : status;
-}
-
-IOStatus SpareLogs::MakeNew(Spare* made) {
-  std::string path;
-  {
-    const std::lock_guard lock(mutex_);
-    path = NewPath();
-  }
-  std::unique_ptr<rocksdb::FSWritableFile> file;
-  IOStatus status = files_->NewWritableFile(path, rocksdb::FileOptions(), &file, nullptr);
-  // All of it at once, to be in one place on the disk, and to fail before anything is written. A
-  // file system that cannot reserve room fills the file all the same.
+  if (status.ok() && is_used) status = Renew(written, zeros);
+  if (*zeros > 0) return status;
+  if (is_used) Remove(path_);
+  if (status.ok()) status = MakeNew();
   if (status.ok()) {
-    status = file->Allocate(0, bytes_, IOOptions(), nullptr);
-    if (!status.IsNoSpace()) status = Fill(bytes_, bytes_, file.get());
-  }
-  if (status.ok()) {
-    *made = {.path = std::move(path), .zeros = bytes_};
+    *zeros = bytes_;
   } else {
-    Remove(path);
+    Remove(path_);
   }
   return status;
 }
 
-IOStatus SpareLogs::Renew(const Used& used, Spare* made) {
+IOStatus SpareLogs::MakeNew() {
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  IOStatus status = files_->NewWritableFile(path_, rocksdb::FileOptions(), &file, nullptr);
+  if (!status.ok()) return status;
+  // All of it at once, to be in one place on the disk, and to fail before anything is written. A
+  // file system that cannot reserve room fills the file all the same.
+  status = file->Allocate(0, bytes_, IOOptions(), nullptr);
+  return status.IsNoSpace() ? status : Fill(bytes_, bytes_, file.get());
+}
+
+IOStatus SpareLogs::Renew(uint64_t written, uint64_t* zeros) {
   // The log's old name must be gone for good first: a power cut could show the log without what it
   // held.
   IOStatus status = sync_names_();
   uint64_t bytes = 0;
   // A reader that opened the log by its old name keeps it.
-  if (!status.ok() || !IsUnused(used.path, &bytes) || bytes < used.written) return status;
+  if (!status.ok() || !IsUnused(path_, &bytes) || bytes < written) return status;
   std::unique_ptr<rocksdb::FSWritableFile> file;
-  status = files_->ReuseWritableFile(used.path, used.path, rocksdb::FileOptions(), &file, nullptr);
+  status = files_->ReuseWritableFile(path_, path_, rocksdb::FileOptions(), &file, nullptr);
   if (!status.ok()) return status;
   const bool is_long_enough = bytes >= bytes_;
-  status =
-      is_long_enough ? Fill(used.written, bytes, file.get()) : Fill(bytes_, bytes_, file.get());
-  if (status.ok()) *made = {.path = used.path, .zeros = std::max(bytes, bytes_)};
+  status = is_long_enough ? Fill(written, bytes, file.get()) : Fill(bytes_, bytes_, file.get());
+  if (status.ok()) *zeros = std::max(bytes, bytes_);
   return status;
 }
 
@@ -204,12 +183,11 @@ IOStatus SpareLogs::Fill(uint64_t bytes, uint64_t size, rocksdb::FSWritableFile*
 IOStatus SpareLogs::Take(const std::string& path, const rocksdb::FileOptions& options,
                          std::unique_ptr<rocksdb::FSWritableFile>* file, uint64_t* zeros) {
   const std::lock_guard lock(mutex_);
-  if (ready_.empty()) return IOStatus::NotFound("no spare log");
-  const Spare spare = std::move(ready_.front());
-  ready_.pop_front();
+  if (ready_zeros_ == 0) return IOStatus::NotFound("no spare log");
+  const uint64_t ready_zeros = std::exchange(ready_zeros_, 0);
   std::unique_ptr<rocksdb::FSWritableFile> taken;
-  if (!files_->ReuseWritableFile(path, spare.path, options, &taken, nullptr).ok()) {
-    Remove(spare.path);
+  if (!files_->ReuseWritableFile(path, path_, options, &taken, nullptr).ok()) {
+    Remove(path_);
     return IOStatus::NotFound("no spare log");
   }
   // RocksDB syncs the directory with the first batch, but as for a new file. It knows file systems
@@ -217,21 +195,16 @@ IOStatus SpareLogs::Take(const std::string& path, const rocksdb::FileOptions& op
   IOStatus status = sync_names_();
   if (!status.ok()) return status;
   *file = std::move(taken);
-  *zeros = spare.zeros;
+  *zeros = ready_zeros;
   return status;
 }
 
 bool SpareLogs::Reuse(const std::string& path, uint64_t written) {
   if (written > kReusedMax * bytes_ || !CheckRoom().ok()) return false;
-  Used used{.path = {}, .written = written};
-  {
-    const std::lock_guard lock(mutex_);
-    if (bytes_ == 0 || stop_ || stopping_ || used_.size() >= kUsedMax) return false;
-    used.path = NewPath();
-  }
-  if (!files_->RenameFile(path, used.path, IOOptions(), nullptr).ok()) return false;
   const std::lock_guard lock(mutex_);
-  used_.push_back(std::move(used));
+  if (bytes_ == 0 || stop_ || stopping_ || used_bytes_.has_value()) return false;
+  if (!files_->RenameFile(path, used_path_, IOOptions(), nullptr).ok()) return false;
+  used_bytes_ = written;
   return true;
 }
 
@@ -257,8 +230,8 @@ void SpareLogs::Stop() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  for (const Spare& spare : std::exchange(ready_, {})) Remove(spare.path);
-  while (const std::optional<Used> used = NextUsed()) Remove(used->path);
+  if (std::exchange(ready_zeros_, 0) > 0) Remove(path_);
+  if (std::exchange(used_bytes_, std::nullopt).has_value()) Remove(used_path_);
 }
 
 }  // namespace nowcalls::store

@@ -1,17 +1,15 @@
-// SpareLogs: files of zeros, made ahead of time, that the next logs are written over.
+// SpareLogs: the file of zeros, made ahead of time, that the next log is written over.
 //
 // An fdatasync behind bytes that replace zeros takes about half the time of one that makes a file
 // longer. A thread fills the file of the next log four times as fast as the log of the moment
-// grows. It fills a log that is needed no more, if there is one: freeing the blocks of a file, and
+// grows. It fills a log that is needed no more, if one waits: freeing the blocks of a file, and
 // taking new ones, holds up the syncs of all other files.
 //
-// A second spare is filled while former logs wait. RocksDB begins two logs at nearly the same time
-// when one family's memtable is full while another's flush is due.
-//
-// Spares are an optimisation and nothing else. A spare that is late serves a later log. A spare
+// The spare is an optimisation and nothing else. A spare that is late serves a later log. A spare
 // that cannot be made is not missed, and is not tried again for a minute.
 //
-// All files are named `spare_log.N` in the ledger's directory, which RocksDB leaves alone.
+// The spare is `spare_log` in the ledger's directory, which RocksDB leaves alone. A former log that
+// waits to become it is `spare_log.1`.
 //
 // Thread: any. A thread of its own, "nc-spare", writes the zeros. The first Ask starts it, so a
 // server that writes little has neither the thread nor the files.
@@ -25,7 +23,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -38,7 +35,7 @@
 
 namespace nowcalls::store {
 
-// How long to wait before the next piece of a spare. `zeros`: bytes ready for the logs to come.
+// How long to wait before the next piece of the spare. `zeros`: the bytes of it that are ready.
 // `log_bytes`: the length of the log of the moment.
 std::chrono::microseconds SparePause(uint64_t zeros, uint64_t log_bytes);
 
@@ -58,19 +55,19 @@ class SpareLogs {
 
   // The length of the log of the moment, which sets the pace.
   void LogHas(uint64_t bytes) { log_bytes_.store(bytes, std::memory_order_relaxed); }
-  // Has a spare made, unless there are enough.
+  // Has a spare made, unless there is one.
   void Ask();
   bool ready();
 
-  // Makes a spare the file at `path`, to be written from its beginning over `zeros` bytes.
+  // Makes the spare the file at `path`, to be written from its beginning over `zeros` bytes.
   // NotFound: there is none. Another failure: whether the name survives a power cut is unknown.
   // REQUIRES: the ledger is still ours.
   rocksdb::IOStatus Take(const std::string& path, const rocksdb::FileOptions& options,
                          std::unique_ptr<rocksdb::FSWritableFile>* file, uint64_t* zeros);
 
   // Takes the log at `path`, which is closed and needed no more. Behind its first `written` bytes
-  // are zeros. True: there is no such file any more. False: the file is still there, since enough
-  // wait already or the disk has little room. REQUIRES: the ledger is still ours.
+  // are zeros. True: there is no such file any more. False: the file is still there, since another
+  // waits already or the disk has little room. REQUIRES: the ledger is still ours.
   bool Reuse(const std::string& path, uint64_t written);
 
   // The database is being closed: logs need no more zeros, and nothing is reused.
@@ -80,34 +77,19 @@ class SpareLogs {
   // The paths of spares that a killed process left. REQUIRES: Ask and Reuse were never called.
   std::vector<std::string> LeftOver() const;
 
-  // Ends the thread and removes all spares and the logs that wait. REQUIRES: the database is
-  // closed.
+  // Ends the thread and removes the spare and the log that waits. REQUIRES: the database is closed.
   void Stop();
 
  private:
-  // A former log that waits to be filled. Behind its first `written` bytes are zeros.
-  struct Used {
-    std::string path;
-    uint64_t written = 0;
-  };
-  static constexpr size_t kUsedMax = 6;
-  struct Spare {
-    std::string path;  // Empty: none.
-    uint64_t zeros = 0;
-  };
-  static constexpr size_t kSparesMax = 2;
-
-  // A name that no file has had. REQUIRES: mutex_ is held, as for the next two.
-  std::string NewPath() { return prefix_ + std::to_string(++names_given_); }
-  bool WantsSpare() const;
-  uint64_t zeros_ready() const;
-  std::optional<Used> NextUsed();
   void Run();
-  // Makes a spare of a former log or, if `may_be_new`, a new file. `made` stays empty if it cannot.
-  rocksdb::IOStatus Make(bool may_be_new, Spare* made);
-  rocksdb::IOStatus MakeNew(Spare* made);
-  // `made` stays empty if somebody reads the former log.
-  rocksdb::IOStatus Renew(const Used& used, Spare* made);
+  // Makes the spare, of the log that waits or anew. `zeros` gets its length.
+  rocksdb::IOStatus Make(uint64_t* zeros);
+  // Gives the log that waits the spare's name. False: there is none. `written`: its bytes that are
+  // not zeros.
+  bool TakeUsed(uint64_t* written);
+  // `zeros` stays 0 if somebody reads the former log.
+  rocksdb::IOStatus Renew(uint64_t written, uint64_t* zeros);
+  rocksdb::IOStatus MakeNew();
   // Writes zeros over the first `bytes` of a file of `size`, in pieces.
   rocksdb::IOStatus Fill(uint64_t bytes, uint64_t size, rocksdb::FSWritableFile* file);
   rocksdb::IOStatus CheckRoom() const;
@@ -117,7 +99,8 @@ class SpareLogs {
 
   const std::shared_ptr<rocksdb::FileSystem> files_;
   const LedgerLock* const lock_;
-  const std::string prefix_;
+  const std::string path_;
+  const std::string used_path_;
   const uint64_t bytes_;
   const std::function<rocksdb::IOStatus()> sync_names_;
   const std::shared_ptr<rocksdb::Logger> log_;
@@ -126,10 +109,9 @@ class SpareLogs {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool asked_ = false;  // Until the spare is made. Guarded by mutex_, as are the next five.
-  std::deque<Spare> ready_;
-  std::deque<Used> used_;
-  uint64_t names_given_ = 0;
+  bool asked_ = false;        // Until the spare is made. Guarded by mutex_, as are the next four.
+  uint64_t ready_zeros_ = 0;  // The length of the spare; 0: there is none.
+  std::optional<uint64_t> used_bytes_;  // A log waits; behind so many bytes of it are zeros.
   bool stop_ = false;
   int64_t not_before_ns_ = 0;  // CLOCK_MONOTONIC.
   std::thread thread_;
