@@ -19,14 +19,14 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "client/blocking_client.h"
-#include "store/rocks_store.h"
+#include "store/rocks/ledger_reader.h"
 #include "wire/client_messages.h"
 
 namespace nowcalls::admin {
 namespace {
 
 using client::BlockingClient;
-using store::RocksStore;
+using store::LedgerReader;
 
 int ExitCodeOf(StatusCode code) {
   switch (code) {
@@ -148,7 +148,7 @@ int RunVerify(const Arguments& arguments, const Streams& streams, store::Store* 
 
 int RunOffline(const Arguments& arguments, const Streams& streams, const RulesFile* file,
                Progress* progress) {
-  Result<std::unique_ptr<RocksStore>> store = RocksStore::OpenForRead(arguments.data_dir);
+  Result<std::unique_ptr<LedgerReader>> store = LedgerReader::Open(arguments.data_dir);
   if (!store.ok()) {
     return NamesWrongDir(store.status())
                ? UsageError(streams, store.status().WithContext("--data-dir"))
@@ -157,7 +157,7 @@ int RunOffline(const Arguments& arguments, const Streams& streams, const RulesFi
   for (const std::string& note : (*store)->notes()) {
     streams.err("nowcalls-admin: note: " + TerminalText(note) + "\n");
   }
-  if ((*store)->read_mode() == store::ReadMode::kBesideServer) NoteHolder(arguments, streams);
+  if ((*store)->mode() == store::ReadMode::kBesideServer) NoteHolder(arguments, streams);
   if (arguments.command == Command::kVerify) {
     return RunVerify(arguments, streams, store->get(), progress);
   }

@@ -25,9 +25,10 @@
 #include "server/recovery.h"
 #include "server/server.h"
 #include "server/system.h"
-#include "store/ledger_files.h"
-#include "store/ledger_lock.h"
-#include "store/rocks_store.h"
+#include "store/disk/data_dir.h"
+#include "store/disk/ledger_files.h"
+#include "store/disk/ledger_lock.h"
+#include "store/rocks/rocks_store.h"
 
 namespace nowcalls::server {
 namespace {
@@ -210,7 +211,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   spdlog::debug("the ledger is open after {} ms", watch.Ms());
   Result<RecoveredLedger> ledger = RecoverFrom(store->get(), config);
   if (!ledger.ok()) return ledger.status();
-  NOWCALLS_RETURN_IF_ERROR((*store)->Keep());
+  NOWCALLS_RETURN_IF_ERROR((*store)->Accept());
   LogRecovered(*ledger, watch.Ms());
   WarnIfBeyondLimits(*ledger, config.core.limits);
 

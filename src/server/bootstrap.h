@@ -12,7 +12,7 @@
 #include "nowcalls/status.h"
 #include "server/config.h"
 #include "server/rule_files.h"
-#include "store/rocks_store.h"
+#include "store/rocks/rocks_store.h"
 
 namespace nowcalls::server {
 

@@ -21,7 +21,7 @@
 #include "core/core.h"
 #include "nowcalls/status.h"
 #include "server/log_line.h"
-#include "store/rocks_store.h"
+#include "store/rocks/rocks_store.h"
 
 namespace nowcalls::server {
 

@@ -20,7 +20,7 @@
 #include "server/config.h"
 #include "server/logging.h"
 #include "server/rule_files.h"
-#include "store/ledger_files.h"
+#include "store/disk/ledger_files.h"
 #include "store/version.h"
 
 namespace nowcalls::server {

@@ -1,5 +1,5 @@
-// Who may include whom: the layers of src/README.md, and the few modules that each third-party
-// library is confined to. Thread: any.
+// Who may include whom: the layers of src/README.md, the folders within a module, and the few
+// modules that each third-party library is confined to. Thread: any.
 #ifndef NOWCALLS_TIDY_INCLUDE_RULES_H_
 #define NOWCALLS_TIDY_INCLUDE_RULES_H_
 
