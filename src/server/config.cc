@@ -190,7 +190,7 @@ void WarnOfUnknown(const Environment& env, Invocation* invocation) {
   for (const Setting& setting : Settings()) names.push_back(setting.environment());
   for (const auto& [name, value] : env) {
     // The admin tool's.
-    if (name == "NOWCALLS_SERVER") continue;
+    if (name == "NOWCALLS_SERVER" || name == "NOWCALLS_FORMAT") continue;
     if (value.empty() || std::find(names.begin(), names.end(), name) != names.end()) continue;
     invocation->warnings.push_back("environment variable " + name + " is no setting and ignored" +
                                    DidYouMean(name, names));

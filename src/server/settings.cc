@@ -257,8 +257,8 @@ void AddServing(std::vector<Setting>* table) {
   table->push_back(
       Text("port-file", kServing, "FILE", "Write the port to this file once the server serves.",
            "An orderly end removes the file; so does the next start, once it has the address. "
-           "The server refuses a FILE that is anything but an empty file or a port file, and "
-           "leaves it alone.",
+           "The server refuses a FILE that is anything but an empty file or a port file, or that "
+           "belongs to a living server, and leaves it alone.",
            ParsePortFile, [](const Config& c) { return c.port_file; }));
 }
 

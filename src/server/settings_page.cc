@@ -25,7 +25,7 @@ Every setting is a flag, an environment variable and a key of a TOML file: `--da
   file.
 - An empty environment variable counts as unset.
 - The server warns of a variable `NOWCALLS_...` that it does not know, and ignores it.
-  `NOWCALLS_SERVER` is the admin tool's.
+  `NOWCALLS_SERVER` and `NOWCALLS_FORMAT` are the admin tool's.
 - A switch is a flag without a value. The environment and the TOML file say `true` or `false`.
 - Relative paths start at the working directory of the server.
 

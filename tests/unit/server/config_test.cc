@@ -257,6 +257,7 @@ TEST_CASE("a variable that is no setting is warned about, with the one that is n
         Warnings{"environment variable NOWCALLS_data_dir is no setting and ignored; did you mean "
                  "NOWCALLS_DATA_DIR?"});
   CHECK(warnings({{"NOWCALLS_COLOUR", ""}, {"NOWCALLS_SERVER", "localhost:1"}}).empty());
+  CHECK(warnings({{"NOWCALLS_FORMAT", "jsonl"}}).empty());
 }
 
 TEST_CASE("a flag that does not exist, has no value or comes twice is refused") {
