@@ -1,10 +1,6 @@
 // The examples of README.md and of the operator's manual, run as a reader would run them.
 #include <doctest/doctest.h>
 
-#include <cctype>
-#include <filesystem>
-#include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -17,8 +13,6 @@
 
 namespace nowcalls::testing {
 namespace {
-
-namespace fs = std::filesystem;
 
 const std::string kRoot = NOWCALLS_SOURCE_DIR;
 
@@ -111,76 +105,6 @@ TEST_CASE("the manual's page about the configuration is what the server prints")
   const std::string page = ReadFileToString(kRoot + "/tools/manual/configuration.md");
   CHECK_MESSAGE(ReadFileToString(out) == page,
                 "make it anew: nowcalls-server --help=markdown > tools/manual/configuration.md");
-}
-
-// A document without its fenced blocks, whose lines are neither headings nor links.
-std::string WithoutFences(const std::string& text) {
-  std::istringstream lines(text);
-  std::string kept;
-  bool fenced = false;
-  for (std::string line; std::getline(lines, line);) {
-    const bool fence = line.starts_with("```");
-    if (!fence && !fenced) kept += line + "\n";
-    if (fence) fenced = !fenced;
-  }
-  return kept;
-}
-
-// The anchor that a Markdown renderer makes of a heading: "How tokens end" is "how-tokens-end".
-std::string Anchor(const std::string& heading) {
-  std::string anchor;
-  for (const char c : heading) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == ' ') anchor += '-';
-    if (c == '-' || c == '_' || std::isalnum(byte) != 0) {
-      anchor += static_cast<char>(std::tolower(byte));
-    }
-  }
-  return anchor;
-}
-
-std::set<std::string> Anchors(const fs::path& document) {
-  std::istringstream lines(WithoutFences(ReadFileToString(document)));
-  std::set<std::string> anchors;
-  for (std::string line; std::getline(lines, line);) {
-    const size_t blank = line.find(' ');
-    if (!line.starts_with("#") || blank == std::string::npos) continue;
-    anchors.insert(Anchor(line.substr(blank + 1)));
-  }
-  return anchors;
-}
-
-// The targets of [text](target), except those on the Web.
-std::vector<std::string> Links(const fs::path& document) {
-  const std::string text = WithoutFences(ReadFileToString(document));
-  std::vector<std::string> links;
-  for (size_t at = text.find("]("); at != std::string::npos; at = text.find("](", at + 1)) {
-    const std::string target = text.substr(at + 2, text.find(')', at) - at - 2);
-    if (!target.starts_with("http")) links.push_back(target);
-  }
-  return links;
-}
-
-TEST_CASE("every link in README and the manual leads to a file and a heading that exist") {
-  std::vector<fs::path> documents = {kRoot + "/README.md", kRoot + "/src/wire/PROTOCOL.md",
-                                     kRoot + "/src/ledger/FORMAT.md"};
-  for (const auto& page : fs::directory_iterator(kRoot + "/tools/manual")) {
-    documents.push_back(page.path());
-  }
-  size_t links = 0;
-  for (const fs::path& document : documents) {
-    CAPTURE(document.string());
-    for (const std::string& link : Links(document)) {
-      CAPTURE(link);
-      const size_t hash = link.find('#');
-      const std::string file = link.substr(0, hash);
-      const fs::path target = file.empty() ? document : document.parent_path() / file;
-      ++links;
-      REQUIRE(fs::exists(target));
-      if (hash != std::string::npos) CHECK(Anchors(target).contains(link.substr(hash + 1)));
-    }
-  }
-  CHECK(links > 100);
 }
 
 }  // namespace
