@@ -60,7 +60,7 @@ struct ServerConfig {
   std::string expire_strategy_name = "default";  // Of core.expire_strategy.
 };
 
-enum class Command { kServe, kCheckConfig, kHelp, kVersion };
+enum class Command { kServe, kCheckConfig, kHelp, kHelpMarkdown, kVersion };
 
 struct Invocation {
   Command command = Command::kServe;

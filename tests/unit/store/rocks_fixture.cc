@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "store/rocks/ledger_reader.h"
 #include "support/poll_until.h"
 #include "support/process.h"
 
