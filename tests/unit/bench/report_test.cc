@@ -50,10 +50,10 @@ TEST_CASE("the JSON of a run has everything, and its numbers add up") {
   CHECK(json.at("counts").at("errors_by_name").at("OVERLOADED").at("count") == 1);
   const Json& latency = json.at("latency_us");
   CHECK(latency.at("acquire").at("count") == 3);
-  CHECK(latency.at("acquire").at("p50") == doctest::Approx(2000).epsilon(0.001));
+  CHECK(latency.at("acquire").at("p50").get<double>() == doctest::Approx(2000).epsilon(0.001));
   CHECK(latency.at("acquire").at("max") == 3000);
   CHECK(latency.at("both").at("count") == 5);
-  CHECK(latency.at("both").at("p99.99") == doctest::Approx(4000).epsilon(0.001));
+  CHECK(latency.at("both").at("p99.99").get<double>() == doctest::Approx(4000).epsilon(0.001));
   CHECK(latency.at("refused").at("count") == 1);
   uint64_t operations = 0;
   for (const Json& second : json.at("seconds"))
