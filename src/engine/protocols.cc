@@ -1,0 +1,26 @@
+#include "engine/protocols.h"
+
+#include <cstdint>
+
+#include "engine/rpc/rpc_protocol.h"
+
+namespace nowcalls::engine {
+namespace {
+
+constexpr uint8_t kSentinelByteMax = 0x03;
+
+}  // namespace
+
+std::unique_ptr<Protocol> Protocols::Make(std::string_view bytes) {
+  if (bytes.empty() || !rpc::RpcProtocol::BeginsWith(bytes.front())) return nullptr;
+  return std::make_unique<rpc::RpcProtocol>(rpc_);
+}
+
+std::string Protocols::WhyNone(char first) {
+  if (static_cast<uint8_t>(first) <= kSentinelByteMax) {
+    return "speaks Sentinel's protocol, which is not supported yet";
+  }
+  return rpc::RpcProtocol::WhyNot(first);
+}
+
+}  // namespace nowcalls::engine
