@@ -97,15 +97,14 @@ size_t Inputs::TakeMessages(Connection* connection, std::string_view bytes, int*
         break;
       }
     }
-    if (connection->protocol == nullptr) {
-      closing_->EndRefused(connection, Protocols::WhyNone(rest.front()));
-      return taken;
-    }
     // The protocol does the message.
     visit.may_work = MayWork(connection);
     visit.may_show = !outputs_->SharesWait(1);
     const size_t made_before = BytesMade(*connection);
-    const Taken message = connection->protocol->Take(connection, rest, visit, &why);
+    Taken message{.outcome = Taken::Outcome::kForeign};
+    if (connection->protocol != nullptr) {
+      message = connection->protocol->Take(connection, rest, visit, &why);
+    }
     visit.first = false;
     connection->in_message = message.outcome == Taken::Outcome::kIncomplete;
     if (connection->in_message) break;
@@ -113,7 +112,9 @@ size_t Inputs::TakeMessages(Connection* connection, std::string_view bytes, int*
       lines_.Wait(connection, message.waits);
       break;
     }
-    if (message.outcome == Taken::Outcome::kRefused) {
+    if (message.outcome == Taken::Outcome::kForeign) why = Protocols::WhyNone(rest.front());
+    if (message.outcome == Taken::Outcome::kForeign ||
+        message.outcome == Taken::Outcome::kRefused) {
       closing_->EndRefused(connection, why);
       return taken;
     }

@@ -64,6 +64,7 @@ struct Taken {
     kTaken,       // `bytes` are done with; `cost` tells the price.
     kIncomplete,  // The message is not all there. Take is called again with more behind it.
     kWaits,       // Nothing was done. The same message comes again when what it waits for has come.
+    kForeign,     // The first byte begins no message of this protocol: the connection must end.
     kRefused,     // The connection must end. Take has answered, if there was anybody to answer.
   };
   Outcome outcome = Outcome::kTaken;

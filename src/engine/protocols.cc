@@ -17,10 +17,11 @@ std::unique_ptr<Protocol> Protocols::Make(std::string_view bytes) {
 }
 
 std::string Protocols::WhyNone(char first) {
-  if (static_cast<uint8_t>(first) <= kSentinelByteMax) {
-    return "speaks Sentinel's protocol, which is not supported yet";
-  }
-  return rpc::RpcProtocol::WhyNot(first);
+  const auto byte = static_cast<uint8_t>(first);
+  if (byte <= kSentinelByteMax) return "speaks Sentinel's protocol, which is not supported yet";
+  constexpr char kDigits[] = "0123456789abcdef";
+  return std::string("does not speak MessagePack-RPC: a message begins with byte 0x") +
+         kDigits[byte >> 4] + kDigits[byte & 15];
 }
 
 }  // namespace nowcalls::engine

@@ -23,11 +23,12 @@ struct Service;
 class Protocols {
  public:
   explicit Protocols(rpc::Service* rpc) : rpc_(rpc) {}
+  virtual ~Protocols() = default;
 
   // For a connection that begins with `bytes`. nullptr: they are empty, or begin no protocol of
   // this server.
-  std::unique_ptr<Protocol> Make(std::string_view bytes);
-  // Continues "connection HOST:PORT ...".
+  virtual std::unique_ptr<Protocol> Make(std::string_view bytes);  // Virtual for tests.
+  // Why a message that begins with this byte is foreign. Continues "connection HOST:PORT ...".
   static std::string WhyNone(char first);
 
  private:

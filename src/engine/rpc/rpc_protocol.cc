@@ -14,23 +14,13 @@ bool RpcProtocol::BeginsWith(char first) {
   return byte == wire::kRequestByte || byte == wire::kNotificationByte;
 }
 
-std::string RpcProtocol::WhyNot(char first) {
-  const auto byte = static_cast<uint8_t>(first);
-  constexpr char kDigits[] = "0123456789abcdef";
-  return std::string("does not speak MessagePack-RPC: a message begins with byte 0x") +
-         kDigits[byte >> 4] + kDigits[byte & 15];
-}
-
 Taken RpcProtocol::Take(Connection* connection, std::string_view input, const Visit& visit,
                         std::string* why) {
   using Outcome = wire::MessageSplitter::Outcome;
   if (visit.first) service_->look_ahead.Restart();
   size_t size = 0;
   if (!splitter_.in_message()) {
-    if (!BeginsWith(input.front())) {
-      *why = WhyNot(input.front());
-      return {.outcome = Taken::Outcome::kRefused};
-    }
+    if (!BeginsWith(input.front())) return {.outcome = Taken::Outcome::kForeign};
     size = service_->look_ahead.Next(input);
   }
   const Outcome outcome = size > 0 ? Outcome::kMessage : splitter_.Next(input, &size);

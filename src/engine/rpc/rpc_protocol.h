@@ -21,9 +21,8 @@ class RpcProtocol final : public Protocol {
   // `service` outlives it.
   explicit RpcProtocol(Service* service) : service_(service) {}
 
-  // Whether a message may begin with this byte, and why not.
+  // Whether a message may begin with this byte.
   static bool BeginsWith(char first);
-  static std::string WhyNot(char first);
 
   Taken Take(Connection* connection, std::string_view input, const Visit& visit,
              std::string* why) override;
