@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 
 #include "engine/closing.h"
 #include "engine/late_answers.h"
@@ -84,51 +83,50 @@ size_t Inputs::TakeMessages(Connection* connection, std::string_view bytes, int*
   if (connection->protocol == nullptr) connection->protocol = protocols_->Make(bytes);
   const int visit_cost = std::min(kVisitCost, *turn_left);
   int left = visit_cost;
-  std::string why;
   Visit visit{.step = batches_->Step()};
   while (taken < bytes.size()) {
-    const std::string_view rest = bytes.substr(taken);
-    // Between two messages the connection may have to wait.
-    if (!connection->in_message) {
-      InputWaits waits = WaitsFor(*connection);
-      if (waits == InputWaits::kNothing && left <= 0) waits = InputWaits::kForTurn;
-      if (waits != InputWaits::kNothing) {
-        lines_.Wait(connection, waits);
-        break;
-      }
-    }
-    // The protocol does the message.
-    visit.may_work = MayWork(connection);
-    visit.may_show = !outputs_->SharesWait(1);
-    const size_t made_before = BytesMade(*connection);
-    Taken message{.outcome = Taken::Outcome::kForeign};
-    if (connection->protocol != nullptr) {
-      message = connection->protocol->Take(connection, rest, visit, &why);
-    }
+    InputWaits waits = WaitsFor(*connection);
+    if (waits == InputWaits::kNothing && left <= 0) waits = InputWaits::kForTurn;
+    // A message that has begun to arrive is done all the same.
+    if (connection->in_message) waits = InputWaits::kNothing;
+    Taken message{.outcome = Taken::Outcome::kWaits, .waits = waits};
+    if (waits == InputWaits::kNothing)
+      message = TakeOne(connection, bytes.substr(taken), visit, &left);
+    if (!connection->open()) return taken;
     visit.first = false;
     connection->in_message = message.outcome == Taken::Outcome::kIncomplete;
-    if (connection->in_message) break;
-    if (message.outcome == Taken::Outcome::kWaits) {
-      lines_.Wait(connection, message.waits);
-      break;
-    }
-    if (message.outcome == Taken::Outcome::kForeign) why = Protocols::WhyNone(rest.front());
-    if (message.outcome == Taken::Outcome::kForeign ||
-        message.outcome == Taken::Outcome::kRefused) {
-      closing_->EndRefused(connection, why);
-      return taken;
-    }
-    // Replies are counted and sent to others, and the message is charged for.
-    outputs_->Count(connection);
-    late_->Send();
-    // An entry of the history may displace a longer one that was not recorded yet.
-    const size_t made = std::max(BytesMade(*connection), made_before) - made_before;
-    left -= Charge(message, message.bytes + made);
-    if (!connection->open()) return taken;
+    if (message.outcome == Taken::Outcome::kWaits) lines_.Wait(connection, message.waits);
+    if (message.outcome != Taken::Outcome::kTaken) break;
     taken += message.bytes;
   }
   *turn_left -= std::max(visit_cost - left, kEmptyVisitCost);
   return taken;
+}
+
+// One message at the front of `rest`: the protocol does it, its replies are counted, answers to
+// others are sent, and the visit is charged.
+Taken Inputs::TakeOne(Connection* connection, std::string_view rest, Visit visit, int* visit_left) {
+  visit.may_work = MayWork(connection);
+  visit.may_show = !outputs_->SharesWait(1);
+  const size_t made_before = BytesMade(*connection);
+  Taken message{.outcome = Taken::Outcome::kForeign};
+  std::string why;
+  if (connection->protocol != nullptr) {
+    message = connection->protocol->Take(connection, rest, visit, &why);
+  }
+  switch (message.outcome) {
+    case Taken::Outcome::kTaken: break;
+    case Taken::Outcome::kIncomplete:
+    case Taken::Outcome::kWaits: return message;
+    case Taken::Outcome::kForeign: why = Protocols::WhyNone(rest.front()); [[fallthrough]];
+    case Taken::Outcome::kRefused: closing_->EndRefused(connection, why); return message;
+  }
+  outputs_->Count(connection);
+  late_->Send();
+  // An entry of the history may displace a longer one that was not recorded yet.
+  const size_t made = std::max(BytesMade(*connection), made_before) - made_before;
+  *visit_left -= Charge(message, message.bytes + made);
+  return message;
 }
 
 // What the message costs its visit. `bytes` are those of it, its reply and its records. Work is

@@ -49,6 +49,7 @@ class Inputs {
  private:
   void Revisit(Connection* connection, int* turn_left);
   size_t TakeMessages(Connection* connection, std::string_view bytes, int* turn_left);
+  Taken TakeOne(Connection* connection, std::string_view rest, Visit visit, int* visit_left);
   InputWaits WaitsFor(const Connection& connection) const;
   int Charge(const Taken& taken, size_t bytes);
   size_t BytesMade(const Connection& connection) const;
