@@ -39,7 +39,7 @@ void Closing::Refuse(Connection* connection, const std::string& why) {
   EndRefused(connection, why);
 }
 
-void Closing::Abort(Connection* connection, std::string_view why) {
+void Closing::Abort(Connection* connection, const std::string& why) {
   Log(*connection, why);
   connection->state = ConnectionState::kClosed;
   inputs_->Drop(connection);
@@ -67,9 +67,10 @@ void Closing::EndSession(Connection* connection) {
   late_->Send();
 }
 
-void Closing::Log(const Connection& connection, std::string_view why) {
-  driver_->Log(LogLevel::kWarn,
-               "connection " + connection.peer + " " + std::string(why) + "; closing it");
+void Closing::Log(const Connection& connection, const std::string& why) {
+  driver_->Log(LogLevel::kWarn, LogTopic::kPeer,
+               "connection " + connection.peer + " " + why + "; closing it",
+               {{"peer", connection.peer}, {"reason", why}});
 }
 
 }  // namespace nowcalls::engine

@@ -6,7 +6,6 @@
 #define NOWCALLS_ENGINE_CLOSING_H_
 
 #include <string>
-#include <string_view>
 
 #include "core/core.h"
 #include "engine/batches.h"
@@ -32,14 +31,14 @@ class Closing {
   void EndRefused(Connection* connection, const std::string& why);
   // Tells the peer and ends the connection, because it `why`.
   void Refuse(Connection* connection, const std::string& why);
-  void Abort(Connection* connection, std::string_view why);
+  void Abort(Connection* connection, const std::string& why);
 
   // REQUIRES: the connection is ending. Answers may have left since.
   void CloseIfAnswered(Connection* connection);
   void EndSession(Connection* connection);
 
  private:
-  void Log(const Connection& connection, std::string_view why);
+  void Log(const Connection& connection, const std::string& why);
 
   core::Core* const core_;
   Driver* const driver_;

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/log_record.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::engine {
@@ -54,10 +55,10 @@ class Driver {
   // kResourceExhausted: one is under way, or the server ends.
   virtual Status BeginBackup(const BackupJob& job) = 0;
 
-  // The first word says what the line is about, and so how many of its kind a second are told:
-  // "connection" and "client" what one peer did, "administrator" and "namespace" what was changed
-  // (server/log_limiter.h); any other line is told always, so no peer may cause one at will.
-  virtual void Log(LogLevel level, std::string_view message) = 0;
+  // Logs a line. `topic` bounds how many lines of its kind a second are logged; `fields` stand
+  // beside the message in a JSON log.
+  virtual void Log(LogLevel level, LogTopic topic, std::string_view message,
+                   const LogFields& fields) = 0;
 };
 
 }  // namespace nowcalls::engine

@@ -8,6 +8,17 @@
 #include "engine/figures.h"
 
 namespace nowcalls::engine {
+namespace {
+
+// MERGE: the core gives its notices a topic and fields of their own; this function goes then, and
+// LogNotices passes notice.topic and notice.fields on.
+LogTopic TopicOfNotice(std::string_view text) {
+  if (text.starts_with("client ")) return LogTopic::kPeer;
+  if (text.starts_with("administrator ") || text.starts_with("namespace ")) return LogTopic::kAct;
+  return LogTopic::kServer;
+}
+
+}  // namespace
 
 Engine::Impl::Impl(EngineOptions engine_options, core::Core* the_core, Driver* the_driver,
                    Instant now)
@@ -50,7 +61,8 @@ void Engine::Impl::CloseTooSlow() {
 
 void Engine::Impl::LogNotices() const {
   for (const core::Notice& notice : core->TakeNotices()) {
-    driver->Log(notice.warning ? LogLevel::kWarn : LogLevel::kInfo, notice.text);
+    driver->Log(notice.warning ? LogLevel::kWarn : LogLevel::kInfo, TopicOfNotice(notice.text),
+                notice.text, {});
   }
 }
 
@@ -149,9 +161,9 @@ void Engine::TurnEnd() {
   impl_->LogNotices();
 }
 
-void Engine::BeginDrain(Instant now) {
+void Engine::BeginShutdown(Instant now) {
   impl_->batches.SetNow(now);
-  impl_->draining = true;
+  impl_->shutting_down = true;
   impl_->batches.MarkClock();  // For the next start: until when this server ran.
   impl_->core->CloseQueues(impl_->batches.Step());
   impl_->late.Send();
@@ -179,7 +191,8 @@ RuleSink* Engine::RulesAt(Instant now) {
 const ledger::CommitBatch* Engine::BeginCommit(const ClockSample& clock, Instant now) {
   // A batch is sealed no earlier than what is in it was decided, whichever clock the driver reads.
   impl_->batches.SetNow(std::max(impl_->batches.now(), now));
-  const ledger::CommitBatch* batch = impl_->batches.Begin(clock, /*may_be_last=*/impl_->draining);
+  const ledger::CommitBatch* batch =
+      impl_->batches.Begin(clock, /*may_be_last=*/impl_->shutting_down);
   if (batch != nullptr) impl_->inputs.lines()->AfterBegin();
   return batch;
 }
@@ -214,7 +227,7 @@ void Engine::OnBackupDone(ConnectionId asker, const Result<wire::BackupReply>& m
 void Engine::OnDiskSpace(std::optional<uint64_t> free_bytes) {
   const std::string news = impl_->disk.Update(free_bytes);
   impl_->core->SetDiskLow(impl_->disk.low());
-  if (!news.empty()) impl_->driver->Log(LogLevel::kWarn, news);
+  if (!news.empty()) impl_->driver->Log(LogLevel::kWarn, LogTopic::kServer, news, {});
 }
 
 std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {

@@ -90,7 +90,7 @@ class Engine {
   void TurnEnd();
   // The server ends. Acquires that wait are answered NOT_AVAILABLE; input that was read is still
   // answered. Tokens that become due are left to the next start.
-  void BeginDrain(Instant now);
+  void BeginShutdown(Instant now);
   // Drops input that waits for a turn; returns of how many connections.
   size_t DropWaitingInput();
 

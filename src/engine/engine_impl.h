@@ -33,7 +33,7 @@ struct Engine::Impl {
   Impl(EngineOptions engine_options, core::Core* the_core, Driver* the_driver, Instant now);
 
   // The core adds records when tokens become due; with a full batch it waits like all else.
-  bool due_may_end() const { return !batches.full() && !draining; }
+  bool due_may_end() const { return !batches.full() && !shutting_down; }
   void CloseTooSlow();
   void LogNotices() const;
 
@@ -42,7 +42,7 @@ struct Engine::Impl {
   Driver* const driver;
   const Instant started;
   DiskRoom disk;
-  bool draining = false;
+  bool shutting_down = false;
 
   Batches batches;
   Connections connections;

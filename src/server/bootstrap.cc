@@ -200,7 +200,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
         port_file.Remove();
         return (*store)->Close();
       });
-  NOWCALLS_RETURN_IF_ERROR(server.LoadRules(std::move(rules)));
+  NOWCALLS_RETURN_IF_ERROR(server.PutRulesInForce(std::move(rules)));
   spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());
   auto listener = Listener::Bind(config.listen);
   if (!listener.ok()) return listener.status();

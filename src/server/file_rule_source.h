@@ -29,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log_record.h"
 #include "nowcalls/rule_source.h"
 #include "nowcalls/status.h"
 #include "server/config.h"
@@ -59,7 +60,7 @@ struct FileAtStart {
 
 class FileRuleSource final : public RuleSource {
  public:
-  using Log = std::function<void(LogLevel level, const std::string& text)>;
+  using Log = std::function<void(LogLevel level, const std::string& text, const LogFields& fields)>;
 
   // `at_start` is file by file: one that still holds what was loaded is not loaded again, and what
   // was refused is tried again, but not told again.
@@ -123,6 +124,8 @@ class FileRuleSource final : public RuleSource {
   void InForce(File* file, bool reloaded);
   void Refused(File* file, const Status& why, bool again);
   void Complain(File* file, const std::string& what, std::string* before, bool again);
+  void LogOf(const File& file, LogLevel level, const std::string& text,
+             LogFields fields = {}) const;
   void Watch();
   void NoteUnwatched(const std::map<std::string, std::string>& failed);
   void ArmIdleLook();

@@ -15,7 +15,8 @@ namespace nowcalls::server {
 // Call once, before other threads log.
 void SetUpLogging(LogLevel level, LogFormat format);
 
-void LogAt(LogLevel level, std::string_view text);
+// `fields` stand beside the text in a JSON log.
+void LogAt(LogLevel level, std::string_view text, const LogFields& fields = {});
 
 // Waits until all lines are written, but for no more than a second.
 void FlushLog();

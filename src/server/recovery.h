@@ -31,6 +31,7 @@ struct RecoveredLedger {
   uint32_t format_version = 0;  // That was found; the core raises it with its first batch.
 
   Instant Now() const { return clock.At(BoottimeMs()); }
+  ClockSample Clocks() const { return {BoottimeMs(), WallMs(), boot_id}; }
 };
 
 // Loads everything and proves that it is complete. The moment it returns is the one from which

@@ -227,7 +227,7 @@ class Script {
   }
 
   void Rest(bool drained = false) {
-    if (drained) h_.engine().BeginDrain(h_.now());
+    if (drained) h_.engine().BeginShutdown(h_.now());
     h_.Settle();
     ReplaceClosed();
     h_.Settle();

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -421,6 +422,12 @@ TEST_CASE("log lines as JSON parse, each with a time, a level and a message") {
     CHECK(line.at("level").is_string());
     CHECK(line.at("msg").is_string());
   }
+  const auto closing = std::find_if(lines.begin(), lines.end(),
+                                    [](const auto& line) { return line.contains("peer"); });
+  REQUIRE(closing != lines.end());
+  const std::string peer = closing->at("peer").template get<std::string>();
+  const std::string reason = closing->at("reason").template get<std::string>();
+  CHECK(closing->at("msg") == "connection " + peer + " " + reason + "; closing it");
 }
 
 TEST_CASE("a log level leaves out what is below it") {

@@ -11,9 +11,9 @@
 namespace nowcalls::sim {
 namespace {
 
-using server::kDrainMsMax;
-using server::kDrainWorkMsMax;
 using server::kHeldPollMs;
+using server::kShutdownMsMax;
+using server::kShutdownWorkMsMax;
 using server::kSleepMsMax;
 constexpr engine::ConnectionId kNobody = UINT32_MAX;
 
@@ -159,9 +159,9 @@ void SimServer::Terminate() {
   world_.faults->Count(Fault::kTerminate);
   world_.trace->Add("server: SIGTERM");
   process_->terminating = true;
-  Hindered(kDrainMsMax);
-  process_->terminate_by_ms = Now().ms + kDrainMsMax;
-  process_->engine.BeginDrain(Now());
+  Hindered(kShutdownMsMax);
+  process_->terminate_by_ms = Now().ms + kShutdownMsMax;
+  process_->engine.BeginShutdown(Now());
   for (const auto& [id, link] : process_->links) world_.network->link(link).reading = false;
   RequestTurn(world_.timeline->now_us());
 }
@@ -363,7 +363,7 @@ bool SimServer::ReadLink(LinkId id) {
   return true;
 }
 
-// As Server::Pump.
+// As Server::Turn.
 bool SimServer::Pump() {
   Process& process = *process_;
   Instant now = Now();
@@ -401,14 +401,14 @@ bool SimServer::Pump() {
   return true;
 }
 
-// As Server::ContinueDrain. False: the process has ended.
+// As Shutdown::Continue. False: the process has ended.
 bool SimServer::ContinueTerminating() {
   Process& process = *process_;
   if (Now().ms >= process.terminate_by_ms) {
     Die(Fault::kCrash);
     return false;
   }
-  const bool works = Now().ms < process.terminate_by_ms - (kDrainMsMax - kDrainWorkMsMax);
+  const bool works = Now().ms < process.terminate_by_ms - (kShutdownMsMax - kShutdownWorkMsMax);
   if (!process.disconnecting && !works) process.engine.DropWaitingInput();
   if (!process.disconnecting && process.engine.idle()) {
     process.disconnecting = true;
@@ -557,7 +557,8 @@ void SimServer::SetReading(engine::ConnectionId id, bool on) {
   if (!link.inbox.empty() || link.end_of_input || link.reset) world_.network->MarkNews(link.id);
 }
 
-void SimServer::Log(engine::LogLevel level, std::string_view message) {
+void SimServer::Log(engine::LogLevel level, LogTopic /*topic*/, std::string_view message,
+                    const LogFields& /*fields*/) {
   if (level >= engine::LogLevel::kWarn) world_.trace->Add("server: log: ", message);
 }
 

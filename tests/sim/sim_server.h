@@ -1,7 +1,7 @@
 // SimServer: one machine with a server process on it that is killed and started again.
 //
 // Thread: one at a time. The real recovery, core and engine, driven in the order in which
-// server/server.cc does it (poll, Pump), with the simulated network and store in the place of
+// server/server.cc does it (poll, Turn), with the simulated network and store in the place of
 // sockets, commit thread and scan thread. What the driver decides by itself, such as holding back
 // what is due after a stall, is the real code too (server/catch_up.h).
 //
@@ -95,7 +95,8 @@ class SimServer final : public engine::Driver {
   void Write(std::span<engine::Output> outputs) override;
   void Close(engine::ConnectionId id, bool flush) override;
   void SetReading(engine::ConnectionId id, bool on) override;
-  void Log(engine::LogLevel level, std::string_view message) override;
+  void Log(engine::LogLevel level, LogTopic topic, std::string_view message,
+           const LogFields& fields) override;
   Status BeginBackup(const engine::BackupJob& job) override;
 
  private:

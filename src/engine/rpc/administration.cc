@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
+#include <string_view>
 
 #include "base/text.h"
 #include "core/rule_json.h"
@@ -25,14 +25,18 @@ void ReplyReclaimed(const Call& call, const Result<core::ReclaimAnswer>& answer)
 
 // A load without a change writes nothing, so a peer could repeat it at will: its lines count as
 // lines about the peer, which are limited more strictly than acts of administrators.
-void LogUnchanged(Driver* driver, const std::string& peer, const std::string& name_space,
-                  const core::ParsedRules& rules) {
-  const std::string loaded = "connection " + peer + " loaded the rules of " + name_space;
-  driver->Log(LogLevel::kInfo,
+void LogUnchanged(const Call& call, std::string_view name_space, const core::ParsedRules& rules) {
+  const std::string& peer = call.connection->peer;
+  const std::string loaded =
+      "connection " + peer + " loaded the rules of namespace " + Shortened(name_space);
+  const LogFields fields = {{"peer", peer}, {"namespace", std::string(name_space)}};
+  Driver* const driver = call.service.driver;
+  driver->Log(LogLevel::kInfo, LogTopic::kPeer,
               loaded + ", which changes nothing: " + std::to_string(rules.rules.size()) +
-                  " unchanged, " + std::to_string(rules.skipped.count()) + " skipped");
+                  " unchanged, " + std::to_string(rules.skipped.count()) + " skipped",
+              fields);
   for (const std::string& remark : rules.Remarks()) {
-    driver->Log(LogLevel::kWarn, loaded + ": " + remark);
+    driver->Log(LogLevel::kWarn, LogTopic::kPeer, loaded + ": " + remark, fields);
   }
 }
 
@@ -100,16 +104,19 @@ void RulesLoad(const Call& call) {
     std::string why = Shortened(loaded.status().message());
     // Errors about other sets name the namespace themselves.
     if (!why.starts_with(name_space)) why = name_space + ": " + why;
-    call.service.driver->Log(LogLevel::kWarn,
-                             "connection " + peer + " was refused a set of rules: " + why);
+    call.service.driver->Log(
+        LogLevel::kWarn, LogTopic::kPeer,
+        "connection " + peer + " was refused a set of rules: " + why,
+        {{"peer", peer}, {"namespace", std::string(params.name_space)}, {"reason", why}});
     return ReplyError(call, ErrorOf(loaded.status().WithContext("rules_load")));
   }
   const core::ParsedRules& rules = (*loaded)->parsed;
   if (call.core()->set_changes() != changes_before) {
-    call.service.driver->Log(LogLevel::kInfo,
-                             "administrator " + peer + " loaded the rules of " + name_space);
+    call.service.driver->Log(LogLevel::kInfo, LogTopic::kAct,
+                             "administrator " + peer + " loaded the rules of " + name_space,
+                             {{"peer", peer}, {"namespace", std::string(params.name_space)}});
   } else {
-    LogUnchanged(call.service.driver, peer, name_space, rules);
+    LogUnchanged(call, params.name_space, rules);
   }
   wire::EncodeRulesLoad(call.request.msgid, rules.rules.size(), call.AfterCommit());
 }

@@ -33,7 +33,8 @@ class CountingDriver : public engine::Driver {
   Status BeginBackup(const engine::BackupJob& /*job*/) override {
     return Status::ResourceExhausted("none here");
   }
-  void Log(engine::LogLevel level, std::string_view /*message*/) override {
+  void Log(engine::LogLevel level, LogTopic /*topic*/, std::string_view /*message*/,
+           const LogFields& /*fields*/) override {
     NOWCALLS_CHECK(level <= engine::LogLevel::kInfo);
   }
   size_t bytes() const { return bytes_; }

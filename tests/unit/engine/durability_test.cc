@@ -405,7 +405,7 @@ TEST_CASE("an idle server marks the clock each minute, and one that ends marks i
   CHECK(marked_ms() == h.now().ms);
   h.Pass(15'000);
   CHECK(marked_ms() == h.now().ms - 15'000);
-  h.engine().BeginDrain(h.now());
+  h.engine().BeginShutdown(h.now());
   CHECK_FALSE(h.engine().idle());
   h.Settle();
   CHECK(h.engine().idle());
@@ -420,7 +420,7 @@ TEST_CASE("the last batch marks the clock, however short after the last mark and
   h.Send(c, AcquireRequest(1, 1));
   REQUIRE(h.BeginCommit());  // In flight while the server is told to end.
   h.Sleep(10);
-  h.engine().BeginDrain(h.now());
+  h.engine().BeginShutdown(h.now());
   h.FinishCommit();
   h.Settle();
   CHECK(h.engine().idle());

@@ -109,6 +109,9 @@ TEST_CASE("the log tells who loads rules, and who is refused") {
   CHECK(h.driver().TakeLog() ==
         "warn: connection 127.0.0.1:1000 was refused a set of rules: namespace shop: rules must be "
         "a JSON array of objects\n");
+  CHECK(h.driver().last_topic_and_fields() ==
+        "peer peer=127.0.0.1:1000 namespace=shop reason=namespace shop: rules must be a JSON array "
+        "of objects");
   CHECK(Load(&h, "other", RulesJson({{.flow = 1, .count = 3}})).starts_with("CONFLICT"));
   CHECK(h.driver().TakeLog().starts_with(
       "warn: connection 127.0.0.1:1000 was refused a set of rules: namespace other: rule of "));

@@ -85,7 +85,8 @@ class Watched {
       at_start.push_back({.fingerprint = Fingerprint(testing::ReadFileToString(file.path))});
     }
     source = std::make_unique<FileRuleSource>(
-        loop.get(), files_, at_start, options_, [this](LogLevel level, const std::string& text) {
+        loop.get(), files_, at_start, options_,
+        [this](LogLevel level, const std::string& text, const LogFields&) {
           log += std::string(LogLevelName(level)) + " " + text + "\n";
         });
     REQUIRE(source->Start(&sink).ToString() == "ok");

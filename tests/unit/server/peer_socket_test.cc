@@ -1,4 +1,4 @@
-#include "server/connection.h"
+#include "server/peer_socket.h"
 
 #include <doctest/doctest.h>
 #include <netinet/in.h>
@@ -9,32 +9,37 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "support/toy_channel.h"
 #include "unit/server/loop_fixture.h"
 
 namespace nowcalls::server {
 namespace {
 
+using testing::ToyChannel;
+
 // A connection and its peer, and what the connection tells.
-class Ends : public Connection::Owner {
+class Ends : public PeerSocket::Owner {
  public:
-  Ends() {
+  explicit Ends(std::unique_ptr<ByteChannel> with = PlainChannel::Make())
+      : channel(std::move(with)) {
     std::array<int, 2> ends{};
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) == 0);
     Open(ends[0], ends[1]);
   }
   // Takes both over.
-  Ends(int fd, int peer_fd) { Open(fd, peer_fd); }
+  Ends(int fd, int peer_fd) : channel(PlainChannel::Make()) { Open(fd, peer_fd); }
   ~Ends() override {
-    if (connection != nullptr) connection->CloseNow();
+    if (socket != nullptr) socket->CloseNow();
     HangUp();
     CHECK(RunUntil([&] { return closed == 1; }));
   }
   Ends(const Ends&) = delete;
   Ends& operator=(const Ends&) = delete;
 
-  void OnReadable(Connection* readable) override { turn_.Readable(readable); }
+  void OnReadable(PeerSocket* readable) override { turn_.Readable(readable); }
   void OnBytes(engine::ConnectionId id, std::string_view bytes) override {
     CHECK(id == 7);
     received += bytes;
@@ -49,9 +54,10 @@ class Ends : public Connection::Owner {
     ++flushing;
   }
   void OnLingering(engine::ConnectionId /*id*/) override { ++lingering; }
+  void OnFailed(engine::ConnectionId /*id*/, const std::string& why) override { failure = why; }
   void OnClosed(engine::ConnectionId /*id*/) override {
     ++closed;
-    connection.reset();
+    socket.reset();
   }
 
   // A turn of the loop, as the server has them.
@@ -67,9 +73,9 @@ class Ends : public Connection::Owner {
   }
 
   void Send(std::string_view bytes) {
-    turn_.Send(connection.get(), bytes);
+    socket->Send(bytes, &turn_);
     turn_.SendAll();
-    kept = connection->kept();
+    kept = socket->kept();
   }
   void PeerSends(std::string_view bytes) const {
     REQUIRE(write(peer, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
@@ -107,20 +113,22 @@ class Ends : public Connection::Owner {
   }
 
   TestLoop loop;
-  std::unique_ptr<Connection> connection;
+  std::unique_ptr<ByteChannel> channel;  // Until the socket has it.
+  std::unique_ptr<PeerSocket> socket;
   int peer = -1;
   std::string received;
   int ended = 0;
   int flushing = 0;
   int lingering = 0;
+  std::string failure;
   int closed = 0;
   size_t kept = 0;
 
  private:
   void Open(int fd, int peer_fd) {
     peer = peer_fd;
-    connection = Connection::Open(loop.get(), fd, 7, this);
-    REQUIRE(connection != nullptr);
+    socket = PeerSocket::Open(loop.get(), fd, std::move(channel), 7, this);
+    REQUIRE(socket != nullptr);
   }
 
   SocketTurn turn_;
@@ -150,13 +158,13 @@ TEST_CASE("a connection hands over what its peer sends, and its end once") {
 
 TEST_CASE("a connection that does not read is handed nothing, and all of it when it reads again") {
   Ends ends;
-  ends.connection->SetReading(false);
+  ends.socket->SetReading(false);
   ends.PeerSends("hello");
   shutdown(ends.peer, SHUT_WR);
   for (int turn = 0; turn < 10; ++turn) ends.Turn();
   CHECK(ends.received.empty());
   CHECK(ends.ended == 0);
-  ends.connection->SetReading(true);
+  ends.socket->SetReading(true);
   CHECK(ends.RunUntil([&] { return ends.ended == 1; }));
   CHECK(ends.received == "hello");
 }
@@ -165,9 +173,9 @@ TEST_CASE("reading that is stopped and begun again within a turn loses nothing")
   Ends ends;
   for (int i = 0; i < 100; ++i) {
     ends.PeerSends("x");
-    ends.connection->SetReading(false);
+    ends.socket->SetReading(false);
     if (i % 3 == 0) ends.Turn();
-    ends.connection->SetReading(true);
+    ends.socket->SetReading(true);
     if (i % 2 == 0) ends.Turn();
   }
   CHECK(ends.RunUntil([&] { return ends.received.size() == 100; }));
@@ -178,9 +186,7 @@ TEST_CASE("what a socket does not take is kept and sent in order, and its leavin
   const std::string much = Much();
   ends.Send(much);
   REQUIRE(ends.kept > 0);
-  CHECK_FALSE(ends.connection->sends());
-  ends.connection->Keep("and this");
-  ends.kept = ends.connection->kept();
+  ends.Send("and this");
   std::string read;
   CHECK(ends.RunUntil([&] {
     read += ends.PeerReads();
@@ -188,7 +194,7 @@ TEST_CASE("what a socket does not take is kept and sent in order, and its leavin
   }));
   read += ends.PeerReads();
   CHECK(read == much + "and this");
-  CHECK(ends.connection->sends());
+  CHECK(ends.socket->kept() == 0);
   ends.Send("next");
   CHECK(ends.PeerReads() == "next");
 }
@@ -197,7 +203,7 @@ TEST_CASE("an orderly close sends what is kept, then the end, and waits for that
   Ends ends;
   const std::string much = Much();
   ends.Send(much);
-  ends.connection->CloseAfterFlush();
+  ends.socket->CloseAfterFlush();
   std::string read;
   CHECK(ends.RunUntil([&] {
     read += ends.PeerReads();
@@ -218,14 +224,14 @@ TEST_CASE("an orderly close sends what is kept, then the end, and waits for that
 TEST_CASE("a close that need not wait does so only while the peer's bytes are unread") {
   SUBCASE("nothing is") {
     Ends ends;
-    ends.connection->CloseWhenFlushed();
+    ends.socket->CloseWhenFlushed();
     CHECK(ends.RunUntil([&] { return ends.closed == 1; }));
   }
   SUBCASE("some are") {
     Ends ends;
-    ends.connection->SetReading(false);
+    ends.socket->SetReading(false);
     ends.PeerSends("unread");
-    ends.connection->CloseWhenFlushed();
+    ends.socket->CloseWhenFlushed();
     for (int turn = 0; turn < 10; ++turn) ends.Turn();
     CHECK(ends.closed == 0);
     CHECK(ends.PeerSeesEnd());
@@ -236,7 +242,7 @@ TEST_CASE("a close that need not wait does so only while the peer's bytes are un
 
 TEST_CASE("a connection whose peer goes away while bytes are kept for it is closed") {
   Ends ends;
-  ends.connection->SetReading(false);
+  ends.socket->SetReading(false);
   ends.Send(Much());
   REQUIRE(ends.kept > 0);
   ends.HangUp();
@@ -245,7 +251,7 @@ TEST_CASE("a connection whose peer goes away while bytes are kept for it is clos
 
 TEST_CASE("a connection whose peer is gone is closed when something is sent to it") {
   Ends ends;
-  ends.connection->SetReading(false);
+  ends.socket->SetReading(false);
   ends.HangUp();
   ends.Send("hello");
   CHECK(ends.kept == 0);
@@ -256,7 +262,7 @@ TEST_CASE("a loop sleeps whatever a connection does not look for") {
   Ends ends;
   SUBCASE("nothing has come") { CHECK(ends.Sleeps()); }
   SUBCASE("bytes that are not read") {
-    ends.connection->SetReading(false);
+    ends.socket->SetReading(false);
     ends.PeerSends("unread");
     CHECK(ends.Sleeps());
     CHECK(ends.received.empty());
@@ -283,7 +289,7 @@ TEST_CASE("a loop sleeps whatever a connection does not look for") {
   }
   SUBCASE("it flushes to a peer that takes nothing, and goes on sending") {
     ends.Send(Much());
-    ends.connection->CloseAfterFlush();
+    ends.socket->CloseAfterFlush();
     ends.PeerSends("too late");
     CHECK(ends.Sleeps());
     CHECK(ends.closed == 0);
@@ -299,9 +305,8 @@ TEST_CASE("what is kept behind a part that has left comes in order, with memory 
     read += ends.PeerReadsSome(1 + static_cast<size_t>(i) * 7919 % 100'000);
     if (i % 3 == 0 && i < 300) {
       const std::string more = "<" + std::to_string(i) + ">";
-      ends.connection->Keep(more);
+      ends.Send(more);
       sent += more;
-      ends.kept = ends.connection->kept();
     }
     ends.Turn();
   }
@@ -345,17 +350,55 @@ TEST_CASE("what a peer has sent before it is gone with its answers unread is han
   }
 }
 
+TEST_CASE("a channel that holds bytes back and changes them is unseen by the owner") {
+  Ends ends(ToyChannel::Make(ToyChannel::End::kAccepts));
+  ToyChannel other_end(ToyChannel::End::kConnects);
+  ends.Send("welcome");
+  CHECK(ends.PeerReads().empty());  // Nobody has greeted.
+  CHECK(ends.kept == 0);
+  ends.PeerSends(other_end.Send("hello"));
+  std::string welcome;
+  CHECK(ends.RunUntil([&] {
+    const auto received = other_end.Receive(ends.PeerReads());
+    welcome += received.bytes;
+    ends.PeerSends(received.reply);
+    return ends.received == "hello";
+  }));
+  CHECK(welcome == "welcome");
+
+  const std::string much = Much();
+  ends.Send(much);
+  CHECK(ends.kept > 0);
+  ends.socket->CloseAfterFlush();
+  std::string read;
+  CHECK(ends.RunUntil([&] {
+    read += other_end.Receive(ends.PeerReads()).bytes;
+    return read.size() == much.size();
+  }));
+  CHECK((read == much));
+  CHECK(ends.RunUntil([&] { return ends.lingering == 1; }));
+  CHECK(ends.failure.empty());
+}
+
+TEST_CASE("a channel that fails closes the connection and says why") {
+  Ends ends(ToyChannel::Make(ToyChannel::End::kAccepts));
+  ends.PeerSends("?");
+  CHECK(ends.RunUntil([&] { return !ends.failure.empty(); }));
+  CHECK(ends.failure == "a byte has no meaning");
+  CHECK(ends.PeerSeesEnd());
+  CHECK(ends.received.empty());
+}
+
 TEST_CASE("what a connection is told once it is being closed changes nothing") {
   Ends ends;
-  ends.connection->CloseNow();
-  ends.connection->CloseNow();
-  ends.connection->CloseAfterFlush();
-  ends.connection->SetReading(true);
-  ends.connection->Keep("lost");
-  CHECK(ends.connection->kept() == 0);
-  CHECK_FALSE(ends.connection->sends());
-  ends.connection->Received(5, "hello");
-  ends.connection->Sent(0, "hello");
+  ends.socket->CloseNow();
+  ends.socket->CloseNow();
+  ends.socket->CloseAfterFlush();
+  ends.socket->SetReading(true);
+  ends.Send("lost");
+  CHECK(ends.socket->kept() == 0);
+  ends.socket->Received(5, "hello");
+  ends.socket->Sent(0, "hello");
   CHECK(ends.closed == 0);  // Not from within a call.
   CHECK(ends.RunUntil([&] { return ends.closed == 1; }));
   CHECK(ends.received.empty());

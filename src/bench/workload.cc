@@ -1,4 +1,4 @@
-#include "bench/load.h"
+#include "bench/workload.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,7 @@
 
 namespace nowcalls::bench {
 
-void Load::AddConnection(Protocol* protocol, wire::OutputBuffer* out) {
+void Workload::AddConnection(Protocol* protocol, wire::OutputBuffer* out) {
   Connection connection;
   connection.protocol = protocol;
   connection.out = out;
@@ -18,7 +18,7 @@ void Load::AddConnection(Protocol* protocol, wire::OutputBuffer* out) {
   connections_.push_back(std::move(connection));
 }
 
-void Load::Start(const Moment& now) {
+void Workload::Start(const Moment& now) {
   start_ns_ = now.ns;
   unanswered_since_ns_ = now.ns;
   touched_.reserve(connections_.size());
@@ -27,7 +27,7 @@ void Load::Start(const Moment& now) {
   Advance(now);
 }
 
-void Load::Advance(const Moment& now) {
+void Workload::Advance(const Moment& now) {
   ReleaseHeld(now);
   while (open_loop() && !finished_ && ArrivalNs(arrived_) <= now.ns) {
     const auto connection = static_cast<uint32_t>(arrived_ % connections_.size());
@@ -36,14 +36,14 @@ void Load::Advance(const Moment& now) {
   }
 }
 
-int64_t Load::next_due_ns() const {
+int64_t Workload::next_due_ns() const {
   const int64_t release_ns =
       held_begin_ == held_end_ ? kNever : held_[held_begin_ & (held_.size() - 1)].due_ns;
   if (!open_loop() || finished_ || start_ns_ == kNever) return release_ns;
   return std::min(release_ns, ArrivalNs(arrived_));
 }
 
-bool Load::Fits(AnswerKind kind, LaneState state) {
+bool Workload::Fits(AnswerKind kind, LaneState state) {
   switch (kind) {
     case AnswerKind::kGranted:
     case AnswerKind::kRefused: return state == LaneState::kAcquiring;
@@ -55,7 +55,7 @@ bool Load::Fits(AnswerKind kind, LaneState state) {
   return false;
 }
 
-bool Load::OnAnswer(uint32_t connection, const Answer& answer, const Moment& now) {
+bool Workload::OnAnswer(uint32_t connection, const Answer& answer, const Moment& now) {
   if (answer.lane >= options_.lanes) return false;
   Lane& lane = connections_[connection].lanes[answer.lane];
   if (!Fits(answer.kind, lane.state)) return false;
@@ -80,7 +80,7 @@ bool Load::OnAnswer(uint32_t connection, const Answer& answer, const Moment& now
   return true;
 }
 
-void Load::StartWaiting(uint32_t connection, const Moment& now) {
+void Workload::StartWaiting(uint32_t connection, const Moment& now) {
   Connection& at = connections_[connection];
   if (open_loop()) {
     while (!at.free.empty() && Waits(connection)) {
@@ -93,7 +93,7 @@ void Load::StartWaiting(uint32_t connection, const Moment& now) {
   }
 }
 
-void Load::Finish(const Moment& now) {
+void Workload::Finish(const Moment& now) {
   Advance(now);
   finished_ = true;
   options_.hold_ns = 0;
@@ -103,7 +103,7 @@ void Load::Finish(const Moment& now) {
   ReleaseHeld(now);
 }
 
-int64_t Load::BehindNs(int64_t now_ns) const {
+int64_t Workload::BehindNs(int64_t now_ns) const {
   if (!open_loop()) return 0;
   int64_t oldest_ns = now_ns;
   for (uint32_t i = 0; i < connections_.size(); ++i) {
@@ -113,7 +113,7 @@ int64_t Load::BehindNs(int64_t now_ns) const {
   return now_ns - oldest_ns;
 }
 
-bool Load::IsBehind(int64_t now_ns, int64_t behind_ns_max) {
+bool Workload::IsBehind(int64_t now_ns, int64_t behind_ns_max) {
   if (!open_loop() || unanswered_since_ns_ >= now_ns - behind_ns_max) return false;
   const int64_t behind_ns = BehindNs(now_ns);
   // What is sent from now on may have been due by now.
@@ -121,7 +121,7 @@ bool Load::IsBehind(int64_t now_ns, int64_t behind_ns_max) {
   return behind_ns > behind_ns_max;
 }
 
-int64_t Load::OldestInFlightNs(const Connection& connection) {
+int64_t Workload::OldestInFlightNs(const Connection& connection) {
   int64_t oldest_ns = kNever;
   // The free lanes are a stack with the first on top, so those in use are mostly the first.
   size_t busy = connection.lanes.size() - connection.free.size();
@@ -134,21 +134,21 @@ int64_t Load::OldestInFlightNs(const Connection& connection) {
   return oldest_ns;
 }
 
-int64_t Load::ArrivalNs(uint64_t index) const {
+int64_t Workload::ArrivalNs(uint64_t index) const {
   return start_ns_ + std::llround(static_cast<double>(index) * interval_ns_);
 }
 
-bool Load::MayStartCycle() const {
+bool Workload::MayStartCycle() const {
   return !finished_ && (options_.cycles_max == 0 || cycles_started_ < options_.cycles_max);
 }
 
-void Load::Touch(uint32_t connection) {
+void Workload::Touch(uint32_t connection) {
   if (connections_[connection].touched) return;
   connections_[connection].touched = true;
   touched_.push_back(connection);
 }
 
-void Load::StartCycle(uint32_t connection, int64_t intended_ns, const Moment& now) {
+void Workload::StartCycle(uint32_t connection, int64_t intended_ns, const Moment& now) {
   Connection& at = connections_[connection];
   const uint32_t number = at.free.back();
   at.free.pop_back();
@@ -161,14 +161,14 @@ void Load::StartCycle(uint32_t connection, int64_t intended_ns, const Moment& no
   Touch(connection);
 }
 
-void Load::Hold(uint32_t connection, uint32_t lane, const Moment& now) {
+void Workload::Hold(uint32_t connection, uint32_t lane, const Moment& now) {
   if (options_.hold_ns == 0) return Release(connection, lane, now.ns, now);
   connections_[connection].lanes[lane].state = LaneState::kHolding;
   NOWCALLS_CHECK(held_end_ - held_begin_ < held_.size());
   held_[held_end_++ & (held_.size() - 1)] = {now.ns + options_.hold_ns, connection, lane};
 }
 
-void Load::Release(uint32_t connection, uint32_t lane, int64_t intended_ns, const Moment& now) {
+void Workload::Release(uint32_t connection, uint32_t lane, int64_t intended_ns, const Moment& now) {
   Connection& at = connections_[connection];
   Lane& held = at.lanes[lane];
   held.intended_ns = intended_ns;
@@ -178,13 +178,13 @@ void Load::Release(uint32_t connection, uint32_t lane, int64_t intended_ns, cons
   Touch(connection);
 }
 
-void Load::Free(uint32_t connection, uint32_t lane) {
+void Workload::Free(uint32_t connection, uint32_t lane) {
   connections_[connection].lanes[lane].state = LaneState::kFree;
   connections_[connection].free.push_back(lane);
   --busy_lanes_;
 }
 
-void Load::ReleaseHeld(const Moment& now) {
+void Workload::ReleaseHeld(const Moment& now) {
   while (held_begin_ < held_end_) {
     const Held& held = held_[held_begin_ & (held_.size() - 1)];
     if (held.due_ns > now.ns) return;

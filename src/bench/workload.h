@@ -1,4 +1,4 @@
-// Load: which request is sent when, on which connection. All of what is measured but the I/O.
+// Workload: which request is sent when, on which connection. Everything of a run but the I/O.
 //
 // Thread: one at a time. Deterministic: time comes with each call, requests go into the outputs of
 // the connections. Nothing is allocated per operation.
@@ -12,8 +12,8 @@
 //                the connections in turn. Those that find no free lane wait for one, and their
 //                latency runs from when they were due. Nothing is stored for an arrival that
 //                waits: where it stands in the schedule says when it was due.
-#ifndef NOWCALLS_BENCH_LOAD_H_
-#define NOWCALLS_BENCH_LOAD_H_
+#ifndef NOWCALLS_BENCH_WORKLOAD_H_
+#define NOWCALLS_BENCH_WORKLOAD_H_
 
 #include <cstdint>
 #include <vector>
@@ -26,7 +26,7 @@
 
 namespace nowcalls::bench {
 
-struct LoadOptions {
+struct WorkloadOptions {
   uint32_t lanes = 1;         // A connection.
   double arrivals_per_s = 0;  // Over all connections. 0: closed loop.
   uint64_t cycles_max = 0;    // Closed loop only. 0: without end.
@@ -34,12 +34,12 @@ struct LoadOptions {
   bool release = true;
 };
 
-class Load {
+class Workload {
  public:
   static constexpr int64_t kNever = INT64_MAX;
 
   // `recorder` must outlive it.
-  Load(const LoadOptions& options, const FlowPicker& flows, Recorder* recorder)
+  Workload(const WorkloadOptions& options, const FlowPicker& flows, Recorder* recorder)
       : options_(options),
         interval_ns_(options.arrivals_per_s > 0 ? 1e9 / options.arrivals_per_s : 0),
         flows_(flows),
@@ -133,7 +133,7 @@ class Load {
   void Free(uint32_t connection, uint32_t lane);
   void ReleaseHeld(const Moment& now);
 
-  LoadOptions options_;
+  WorkloadOptions options_;
   double interval_ns_;  // Between two arrivals.
   FlowPicker flows_;
   Recorder* recorder_;
@@ -155,4 +155,4 @@ class Load {
 
 }  // namespace nowcalls::bench
 
-#endif  // NOWCALLS_BENCH_LOAD_H_
+#endif  // NOWCALLS_BENCH_WORKLOAD_H_
