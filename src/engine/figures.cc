@@ -1,5 +1,6 @@
 #include "engine/figures.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -59,12 +60,14 @@ Value Limit(const Source& s) {
 using Totals = core::FlowCounters;
 using Options = core::CoreOptions;
 
-constexpr auto kFigures = std::to_array<Figure>({
+constexpr auto kServerFigures = std::to_array<Figure>({
     {"version", kText, "", "version of the server",
      [](const Source& s) -> Value { return s.options.version; }},
     {"uptime_ms", kGauge, "ms", "time since the server began to serve",
      [](const Source& s) -> Value { return s.now - s.started; }},
+});
 
+constexpr auto kLedgerFigures = std::to_array<Figure>({
     {"ledger.data_dir", kText, "",
      "the data directory; bytes that are not printable UTF-8 as `\\xNN`",
      [](const Source& s) -> Value { return TerminalText(s.options.data_dir); }},
@@ -84,7 +87,9 @@ constexpr auto kFigures = std::to_array<Figure>({
      [](const Source& s) { return FreeBytes(s.disk); }},
     {"ledger.disk_low", kFlag, "", "whether acquires are refused as `disk_low`",
      [](const Source& s) -> Value { return s.disk.low(); }},
+});
 
+constexpr auto kCountsFigures = std::to_array<Figure>({
     {"counts.connections", kGauge, "", "open connections, this one included",
      [](const Source& s) { return Count(s.connections); }},
     {"counts.sessions", kGauge, "", "sessions that are online, or offline with tokens",
@@ -114,7 +119,9 @@ constexpr auto kFigures = std::to_array<Figure>({
     {"counts.token_table_bytes", kGauge, "bytes",
      "memory of the table of live tokens, with their request ids",
      [](const Source& s) { return Count(s.core.tokens().MemoryBytes()); }},
+});
 
+constexpr auto kTotalsFigures = std::to_array<Figure>({
     {"totals.granted", kCounter, "", "acquires granted, also from the queue or in shadow mode",
      Total<&Totals::granted>},
     {"totals.refused", kCounter, "", "acquires refused, by the word of `refused_by`",
@@ -129,7 +136,9 @@ constexpr auto kFigures = std::to_array<Figure>({
     {"totals.kept", kCounter, "", "keeps", Total<&Totals::kept>},
     {"totals.ended", kCounter, "", "tokens that ended, by reason",
      [](const Source& s) { return ByReason(s.core.totals().ended); }},
+});
 
+constexpr auto kSettingsFigures = std::to_array<Figure>({
     {"settings.expire_strategy", kText, "", "`default` or `strict`",
      [](const Source& s) -> Value { return s.options.expire_strategy; }},
     {"settings.restart_grace_ms", kSetting, "ms",
@@ -151,7 +160,9 @@ constexpr auto kFigures = std::to_array<Figure>({
      "time between two scans of the ledger for due tokens", Option<&Options::sweep_interval_ms>},
     {"settings.sweep_keys_max", kSetting, "", "keys that one scan looks at",
      Option<&Options::sweep_keys_max>},
+});
 
+constexpr auto kLimitsFigures = std::to_array<Figure>({
     {"limits.connections_max", kSetting, "", "connections", Limit<&Limits::connections_max>},
     {"limits.sessions_max", kSetting, "", "sessions, online or offline with tokens",
      Limit<&Limits::sessions_max>},
@@ -202,6 +213,17 @@ constexpr auto kFigures = std::to_array<Figure>({
      "free space from which on tokens are granted again",
      [](const Source& s) { return Count(s.options.limits.disk_free_high()); }},
 });
+
+template <size_t... kSizes>
+constexpr auto Joined(const std::array<Figure, kSizes>&... parts) {
+  std::array<Figure, (kSizes + ...)> all{};
+  auto end = all.begin();
+  ((end = std::copy(parts.begin(), parts.end(), end)), ...);
+  return all;
+}
+
+constexpr auto kFigures = Joined(kServerFigures, kLedgerFigures, kCountsFigures, kTotalsFigures,
+                                 kSettingsFigures, kLimitsFigures);
 
 }  // namespace
 

@@ -72,12 +72,13 @@ TEST_CASE("each figure has a name of its own, and the figures of a group follow 
 
 // Users' scripts find figures by these paths. A new one may be added anywhere.
 constexpr std::string_view kDocument =
-    R"({"version":"9.9.9","uptime_ms":0,"ledger":{"data_dir":"/data\\xff","durability":"sync",)"
-    R"("format":2,"ledger_ms":LEDGER_MS,"batches":BATCHES,"next_fence":NEXT_FENCE,"disk_free_bytes":null,)"
-    R"("disk_low":false},"counts":{"connections":1,"sessions":1,"namespaces":1,"rules":1,"flows":1,)"
-    R"("tokens":1,"waiters":0,"mass_expiries":0,"mass_sessions":0,"now_calls":1,"history":0,)"
-    R"("oldest_issued_ms":LEDGER_MS,"token_table_bytes":TABLE_BYTES},"totals":{"granted":1,)"
-    R"("refused":{"level":0,)";
+    R"({"version":"9.9.9","uptime_ms":0,"ledger":{"data_dir":"/data\\xff",)"
+    R"("durability":"sync","format":2,"ledger_ms":LEDGER_MS,"batches":BATCHES,)"
+    R"("next_fence":NEXT_FENCE,"disk_free_bytes":null,"disk_low":false},)"
+    R"("counts":{"connections":1,"sessions":1,"namespaces":1,"rules":1,"flows":1,"tokens":1,)"
+    R"("waiters":0,"mass_expiries":0,"mass_sessions":0,"now_calls":1,"history":0,)"
+    R"("oldest_issued_ms":LEDGER_MS,"token_table_bytes":TABLE_BYTES},)"
+    R"("totals":{"granted":1,"refused":{"level":0,)";
 
 TEST_CASE("info sends the figures in the order of the table, as maps within a map") {
   testing::EngineHarness h;
