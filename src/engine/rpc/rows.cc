@@ -1,8 +1,8 @@
-#include "engine/rows.h"
+#include "engine/rpc/rows.h"
 
 #include <algorithm>
 
-namespace nowcalls::engine {
+namespace nowcalls::engine::rpc {
 
 wire::TokenRow RowOf(const core::Core& core, const core::TokenEntry& entry) {
   const core::SessionState& session = core.sessions().at(entry.session);
@@ -97,4 +97,4 @@ wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session
   return row;
 }
 
-}  // namespace nowcalls::engine
+}  // namespace nowcalls::engine::rpc

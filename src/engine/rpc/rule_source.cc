@@ -1,8 +1,8 @@
-#include "engine/rpc_rule_source.h"
+#include "engine/rpc/rule_source.h"
 
 #include "core/core.h"
 
-namespace nowcalls::engine {
+namespace nowcalls::engine::rpc {
 
 Status RpcRuleSource::Start(RuleSink* sink) {
   sink_ = sink;
@@ -17,4 +17,4 @@ Result<RuleSink::CheckedSet> RpcRuleSource::Load(std::string_view name_space,
   return set;
 }
 
-}  // namespace nowcalls::engine
+}  // namespace nowcalls::engine::rpc

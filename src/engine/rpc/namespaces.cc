@@ -1,17 +1,17 @@
-// What a request may ask to see of namespaces: where the rules of each come from, and who uses it.
+// The listing of namespaces: where the rules of each come from, and how many sessions use it.
 #include <vector>
 
 #include "base/limits.h"
-#include "engine/rpc_handler.h"
+#include "engine/rpc/handlers.h"
 #include "wire/namespace_rows.h"
 
-namespace nowcalls::engine {
+namespace nowcalls::engine::rpc {
 namespace {
 
-// Slots one page looks at; a page may hold fewer rows than asked, even none, and go on.
+// Slots that one page looks at; it may have fewer rows than asked, perhaps none, and a cursor.
 constexpr uint64_t kLookedAtMax = 2000;
 
-// Sources may have long names; a page ends before it could outgrow an answer.
+// Sources may have long names. A page ends before it outgrows an answer.
 constexpr size_t kPageBytesMax = kReplyBytesMax / 2;
 
 wire::NamespaceRow RowOf(const core::Namespace& name_space) {
@@ -28,14 +28,14 @@ wire::NamespaceRow RowOf(const core::Namespace& name_space) {
 
 }  // namespace
 
-// In the order of their slots, which stay when others come and go; a cursor is the next slot.
-void RpcHandler::Namespaces(const Call& call) {
+// In the order of slots, which never move. The cursor is the next slot.
+void Namespaces(const Call& call) {
   wire::PageParams page;
   wire::RequestError error;
   if (!wire::DecodePage(call.request.method, call.request.params, &page, &error)) {
     return ReplyError(call, error);
   }
-  const core::FlowTable& flows = core_->flows();
+  const core::FlowTable& flows = call.core()->flows();
   std::vector<wire::NamespaceRow> rows;
   uint64_t slot = page.cursor;
   size_t bytes = 0;
@@ -47,7 +47,7 @@ void RpcHandler::Namespaces(const Call& call) {
     bytes += name_space.name.size() + rows.back().source.value_or("").size();
   }
   const uint64_t next = slot < flows.namespace_slots() ? slot : 0;
-  wire::EncodeNamespacePage(call.request.msgid, rows, next, replies_->AfterCommit(call.connection));
+  wire::EncodeNamespacePage(call.request.msgid, rows, next, call.AfterCommit());
 }
 
-}  // namespace nowcalls::engine
+}  // namespace nowcalls::engine::rpc

@@ -1,19 +1,19 @@
-#include "engine/look_ahead.h"
+#include "engine/rpc/look_ahead.h"
 
 #include "wire/messages.h"
 #include "wire/splitter.h"
 
-namespace nowcalls::engine {
+namespace nowcalls::engine::rpc {
 namespace {
 
-// Whoever sends longer ones waits for other things.
+// Requests behind this are not looked at; a client that sends longer ones waits for other things.
 constexpr size_t kBytesMax = 1024;
 
 }  // namespace
 
 void LookAhead::Look(std::string_view input) {
   const std::string_view near = input.substr(0, kBytesMax);
-  next_ = loaded_ = known_ = 0;
+  next_ = prefetched_ = known_ = 0;
   size_t seen = 0;
   wire::MessageSplitter splitter = wire::RequestSplitter();
   while (known_ < kMessagesMax) {
@@ -30,13 +30,14 @@ void LookAhead::Look(std::string_view input) {
   }
 }
 
-void LookAhead::Load(const Message& message) const {
+void LookAhead::Prefetch(const Message& message) const {
   const core::FlowTable& flows = core_.flows();
   if (message.flow != 0) flows.Prefetch(FlowId{message.flow});
   if (message.token == core::kNoToken) return;
-  // It may have ended since, or be another; its slot, and that of its flow, can be looked at.
+  // The token may have ended since, or its slot may hold another. Its slot and the slot of its flow
+  // exist in any case.
   const core::FlowSlot flow = core_.tokens().at(message.token).flow;
   if (flow != core::kNoFlow) flows.PrefetchAt(flow);
 }
 
-}  // namespace nowcalls::engine
+}  // namespace nowcalls::engine::rpc
