@@ -14,7 +14,7 @@
 // give the same results. The strategy outlives the server that uses it.
 //
 // The server uses the strategy in core::CoreOptions::expire_strategy, and a DefaultExpireStrategy
-// with the configured options when there is none. README.md, "How tokens end", explains the two
+// with the configured options when there is none. tools/manual/rules.md explains the two
 // graces of the default with an example. `--expire-strategy` chooses by name, which the server
 // shows in its log and in `info`; the names are read in src/server/settings.cc
 // (ParseExpireStrategy), where one of your own gets one. There the options of a

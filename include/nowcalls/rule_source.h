@@ -10,7 +10,7 @@
 // written into the ledger with the rules, and only one source at a time may replace the rules of a
 // namespace: the one that has claimed it since the server started; else "rpc", if its rules came
 // that way; else any. A source claims its namespaces in Start, and takes those of "rpc" with
-// `takeover` only. README.md, "One source for each namespace", tells operators what follows.
+// `takeover` only. tools/manual/rules.md tells operators the consequences.
 //
 // Threads. Check may be called on any thread, also on several at once; parse there what is large.
 // Claim and Replace are for the thread of the server's loop, in which Start and Stop are called

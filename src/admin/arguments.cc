@@ -21,17 +21,19 @@ constexpr size_t kLimitMax = 1'000'000;
 constexpr int64_t kTimeoutMsMax = 3'600'000;
 constexpr int64_t kBackupTimeoutMs = kTimeoutMsMax;
 constexpr uint64_t kTokenIdMax = INT64_MAX;
+constexpr size_t kHelpColumns = 80;
 constexpr char kReasonHelp[] = "Why, for the server's log and the history";
 
 constexpr char kFooter[] =
     "The source is a running server (--server HOST:PORT; else the environment's NOWCALLS_SERVER; "
-    "else\n127.0.0.1:18730) or the ledger on disk (--data-dir DIR), which is read without its "
-    "server; if\nthat is running or hung, it is left alone and the ledger is followed from "
-    "outside.\n\n"
+    "else 127.0.0.1:18730) or the ledger on disk (--data-dir DIR), which is read without its "
+    "server; if that is running or hung, it is left alone and the ledger is read beside it.\n\n"
     "Formats: table, jsonl (one JSON object a line), csv. A terminal gets a table, a file or pipe "
-    "gets\njsonl. Times in jsonl and csv are milliseconds of the ledger clock.\n\n"
+    "jsonl, unless --format or the environment's NOWCALLS_FORMAT says otherwise. A table fits the "
+    "terminal (else the environment's COLUMNS) by leaving out columns and shortening text; --wide "
+    "shows all. Times in jsonl and csv are milliseconds of the ledger clock.\n\n"
     "Exit codes: 0 done; 1 the request was refused; 64 usage, rules or a directory are wrong; 65 "
-    "the\nledger is damaged; 69 the server cannot be reached; 74 input or output failed.\n";
+    "the ledger is damaged; 69 the server cannot be reached; 74 input or output failed.\n";
 
 // What is wrong with an option's value ends the parse as a usage error.
 void Require(const std::string& option, const Status& status) {
@@ -108,9 +110,9 @@ ParsedArguments UsageError(const std::string& what, const std::string& path) {
 
 class Parser {
  public:
-  explicit Parser(std::string_view environment_server)
+  explicit Parser(const Environment& environment)
       : app_("Looks into a nowcalls ledger, live or on disk.", "nowcalls-admin"),
-        environment_server_(environment_server) {
+        environment_(environment) {
     app_.set_version_flag("--version", "nowcalls-admin " NOWCALLS_VERSION);
     app_.footer(kFooter);
     app_.require_subcommand(1);
@@ -136,7 +138,7 @@ class Parser {
     } catch (const CLI::ParseError& error) {
       return UsageError(Explain(error), Path());
     }
-    parsed.out = out.str();
+    parsed.out = Wrapped(out.str(), kHelpColumns);
     parsed.err = err.str();
     return parsed;
   }
@@ -152,10 +154,15 @@ class Parser {
     if (history.max_age_ms.has_value() && *history.max_age_ms < history.min_age_ms) {
       throw CLI::ValidationError("--since", "is later than --until, so nothing lies between them");
     }
+    if (!arguments_.format.has_value() && !environment_.format.empty() &&
+        Deepest().get_option_no_throw("--format") != nullptr) {
+      arguments_.format = RequireValue(kFormatVariable, ParseFormat(environment_.format));
+    }
     if (!arguments_.server.empty() || !arguments_.data_dir.empty()) return;
     if (arguments_.command == Command::kRulesCheck) return;
-    if (!environment_server_.empty()) Require(kServerVariable, CheckServer(environment_server_));
-    arguments_.server = environment_server_.empty() ? kDefaultServer : environment_server_;
+    const std::string server(environment_.server);
+    if (!server.empty()) Require(kServerVariable, CheckServer(server));
+    arguments_.server = server.empty() ? kDefaultServer : server;
   }
 
   // The command as far as it was understood.
@@ -257,8 +264,10 @@ class Parser {
            [this](const std::string& text) {
              arguments_.format = RequireValue("--format", ParseFormat(text));
            },
-           "table, jsonl or csv [" + default_format + "]")
+           "table, jsonl or csv [$NOWCALLS_FORMAT, else " + default_format + "]")
         ->type_name("FORMAT");
+    app->add_flag("--wide", arguments_.wide,
+                  "Tables show every column, and text in full, however long lines get");
   }
 
   void AddNamespaceFilter(CLI::App* app, const std::string& help) {
@@ -304,9 +313,10 @@ class Parser {
   void AddListings() {
     AddTokenFilters(AddListing(&app_, Command::kDump, "dump",
                                "Print every live token, in no particular order"));
-    AddNamespaceFilter(AddListing(&app_, Command::kStat, "stat",
-                                  "Print one row a flow: nowCalls, level, tokens, counters"),
-                       "Only flows whose rule is in this namespace");
+    CLI::App* stat = AddListing(&app_, Command::kStat, "stat",
+                                "Print one row a flow: nowCalls, level, tokens, counters");
+    AddNamespaceFilter(stat, "Only flows whose rule is in this namespace");
+    stat->add_flag("--busy", arguments_.busy, "Only flows with live tokens or waiters");
     CLI::App* flow = AddListing(&app_, Command::kFlow, "flow", "Show one flow in detail");
     AddInteger<int64_t>(flow, "FLOW_ID", "The flow", 1, INT64_MAX, [this](int64_t id) {
       arguments_.flow_id = id;
@@ -563,16 +573,15 @@ class Parser {
   }
 
   CLI::App app_;
-  const std::string environment_server_;
+  const Environment environment_;
   Arguments arguments_;
 };
 
 }  // namespace
 
-ParsedArguments ParseArguments(int argc, const char* const* argv,
-                               std::string_view environment_server) {
+ParsedArguments ParseArguments(int argc, const char* const* argv, const Environment& environment) {
   if (const auto empty = EmptyOption(argc, argv)) return UsageError(*empty, "nowcalls-admin");
-  return Parser(environment_server).Parse(argc, argv);
+  return Parser(environment).Parse(argc, argv);
 }
 
 }  // namespace nowcalls::admin

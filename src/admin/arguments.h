@@ -40,8 +40,9 @@ enum class Command {
 };
 
 inline constexpr char kDefaultServer[] = "127.0.0.1:18730";
-// The environment's default for --server.
+// The environment's defaults for --server and --format.
 inline constexpr char kServerVariable[] = "NOWCALLS_SERVER";
+inline constexpr char kFormatVariable[] = "NOWCALLS_FORMAT";
 
 struct Arguments {
   Command command = Command::kDump;
@@ -52,9 +53,11 @@ struct Arguments {
   int64_t timeout_ms = 5000;  // An hour for a backup.
 
   std::optional<Format> format;  // Absent: a table on a terminal, jsonl otherwise.
+  bool wide = false;             // Tables show every column, and text in full.
   // Its name_space also serves stat, sessions, rules list and sources; its client_id sessions.
   TokenFilter filter;
   std::optional<bool> online;  // Of sessions.
+  bool busy = false;           // Of stat: only flows with tokens or waiters.
   HistoryFilter history_filter;
   size_t limit = 100;
   int64_t flow_id = 0;
@@ -77,9 +80,14 @@ struct ParsedArguments {
   std::string err;  // What is wrong with the command line.
 };
 
-// `environment_server` is the value of kServerVariable; empty when it is not set.
+// The values of kServerVariable and kFormatVariable; empty when they are not set.
+struct Environment {
+  std::string_view server;
+  std::string_view format;
+};
+
 ParsedArguments ParseArguments(int argc, const char* const* argv,
-                               std::string_view environment_server = {});
+                               const Environment& environment = {});
 
 }  // namespace nowcalls::admin
 

@@ -4,9 +4,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "admin/actions.h"
 #include "admin/backups.h"
+#include "admin/effective_rules.h"
 #include "admin/live_source.h"
 #include "admin/offline_source.h"
 #include "admin/row_writer.h"
@@ -17,14 +19,14 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "client/blocking_client.h"
-#include "store/rocks_store.h"
+#include "store/rocks/ledger_reader.h"
 #include "wire/client_messages.h"
 
 namespace nowcalls::admin {
 namespace {
 
 using client::BlockingClient;
-using store::RocksStore;
+using store::LedgerReader;
 
 int ExitCodeOf(StatusCode code) {
   switch (code) {
@@ -146,7 +148,7 @@ int RunVerify(const Arguments& arguments, const Streams& streams, store::Store* 
 
 int RunOffline(const Arguments& arguments, const Streams& streams, const RulesFile* file,
                Progress* progress) {
-  Result<std::unique_ptr<RocksStore>> store = RocksStore::OpenForRead(arguments.data_dir);
+  Result<std::unique_ptr<LedgerReader>> store = LedgerReader::Open(arguments.data_dir);
   if (!store.ok()) {
     return NamesWrongDir(store.status())
                ? UsageError(streams, store.status().WithContext("--data-dir"))
@@ -155,7 +157,7 @@ int RunOffline(const Arguments& arguments, const Streams& streams, const RulesFi
   for (const std::string& note : (*store)->notes()) {
     streams.err("nowcalls-admin: note: " + TerminalText(note) + "\n");
   }
-  if ((*store)->read_mode() == store::ReadMode::kBesideServer) NoteHolder(arguments, streams);
+  if ((*store)->mode() == store::ReadMode::kBesideServer) NoteHolder(arguments, streams);
   if (arguments.command == Command::kVerify) {
     return RunVerify(arguments, streams, store->get(), progress);
   }
@@ -195,7 +197,7 @@ int RulesCheck(const Arguments& arguments, const Streams& streams) {
   if (!file.ok()) return FinishOnFile(streams, file.status());
   streams.out->Write(Counted(file->parsed.rules.size(), "rule") + " ok, " +
                      std::to_string(file->parsed.skipped.count()) + " skipped\n" +
-                     RemarkLines(file->parsed));
+                     RemarkLines(file->parsed) + EffectiveRulesText(file->parsed.rules));
   return Finish(streams, {});
 }
 
@@ -225,9 +227,37 @@ int RulesLoad(const Arguments& arguments, const Streams& streams) {
   if (!diff.ok()) return Finish(streams, diff.status());
   const Result<uint64_t> loaded = (*client)->RulesLoad(arguments.name_space, file->json);
   if (!loaded.ok()) return Finish(streams, MaybeDone(arguments, loaded.status()));
+  streams.err(RemovalWarning(diff->removed));
   return FinishDone(streams, "namespace " + Quoted(arguments.name_space, kNamespaceBytesMax) +
                                  ": " + Counted(*loaded, "rule") + " loaded: " + diff->Summary() +
-                                 "\n" + RemarkLines(file->parsed));
+                                 "\n" + RemarkLines(file->parsed) +
+                                 EffectiveRulesText(file->parsed.rules));
+}
+
+// Live tokens whose ids a reader of JSON would round to `token_id`: it takes numbers for doubles,
+// which are up to 512 apart there from what they stand for, and may print 17 digits of them.
+std::vector<uint64_t> TokensRoundedTo(uint64_t token_id, Source* source) {
+  constexpr uint64_t kExactMax = uint64_t{1} << 53;
+  constexpr uint64_t kApartMax = 1024;
+  constexpr size_t kLookedAtMax = 100'000;
+  std::vector<uint64_t> close;
+  if (token_id <= kExactMax) return close;
+  const auto look = [&](const wire::TokenRow& row) {
+    const auto id = static_cast<uint64_t>(row.token_id);
+    if ((id > token_id ? id - token_id : token_id - id) <= kApartMax) close.push_back(id);
+    return Status::Ok();
+  };
+  // A hint is not worth another error.
+  static_cast<void>(source->OldestTokens({}, kLookedAtMax, look));
+  return close;
+}
+
+std::string RoundedHint(const std::vector<uint64_t>& close) {
+  if (close.empty()) return "";
+  std::string ids;
+  for (const uint64_t id : close) ids += (ids.empty() ? "" : ", ") + std::to_string(id);
+  return "; its digits look rounded, as jq before 1.7 and JavaScript round numbers: live is " +
+         ids + "; take the string `token` of jsonl instead of `token_id`";
 }
 
 int Reclaim(const Arguments& arguments, const Streams& streams) {
@@ -238,9 +268,15 @@ int Reclaim(const Arguments& arguments, const Streams& streams) {
   const std::string token = "token " + std::to_string(arguments.token_id);
   switch (*status) {
     case TokenStatus::kReleaseOk: return FinishDone(streams, token + " reclaimed\n");
-    case TokenStatus::kAlreadyRelease:
-      return Finish(streams, Status::NotFound(token + " is not live: it was never issued, or has "
-                                                      "been released or reclaimed"));
+    case TokenStatus::kAlreadyRelease: {
+      Progress silent(/*enabled=*/false, "tokens", streams.err);
+      LiveSource source(client->get(), &silent);
+      return Finish(streams,
+                    Status::NotFound(token +
+                                     " is not live: it was never issued, or has been "
+                                     "released or reclaimed" +
+                                     RoundedHint(TokensRoundedTo(arguments.token_id, &source))));
+    }
     default:
       return Finish(streams,
                     Status::InvalidArgument(token + " was not reclaimed: the server says " +

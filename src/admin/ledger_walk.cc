@@ -95,8 +95,8 @@ Status LedgerWalk::OnToken(const ledger::Token& token) {
   return tokens_ ? tokens_(token) : Status::Ok();
 }
 
-Status LedgerWalk::OnBadRecord(ledger::Family family, Status what) {
-  return StepOver(family, std::move(what));
+Status LedgerWalk::OnBadRecord(const store::BadRecord& record) {
+  return StepOver(record.family, record.WithPlace());
 }
 
 Status LedgerWalk::OnUnreadable(ledger::Family family, Status what) {

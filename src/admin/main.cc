@@ -2,10 +2,12 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <string>
 #include <string_view>
 
@@ -33,6 +35,25 @@ std::string ReadLine() {
   return text.substr(0, text.find('\n'));
 }
 
+// Empty when the variable is not set.
+std::string_view FromEnvironment(const char* variable) {
+  const char* const value = ::getenv(variable);  // NOLINT(concurrency-mt-unsafe)
+  return value == nullptr ? "" : value;
+}
+
+// Of the terminal, else as the environment says, as `watch` does for its command; 0: not known.
+size_t ColumnsOfOutput() {
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
+      size.ws_col > 0) {
+    return size.ws_col;
+  }
+  const std::string_view text = FromEnvironment("COLUMNS");
+  size_t columns = 0;
+  std::from_chars(text.data(), text.data() + text.size(), columns);
+  return columns;
+}
+
 }  // namespace
 
 int Main(int argc, const char* const* argv) {
@@ -56,8 +77,9 @@ int Main(int argc, const char* const* argv) {
                         ::isatty(STDIN_FILENO) == 1,
                         ReadLine};
 
-  const char* const server = ::getenv(kServerVariable);  // NOLINT(concurrency-mt-unsafe)
-  const ParsedArguments parsed = ParseArguments(argc, argv, server == nullptr ? "" : server);
+  const ParsedArguments parsed = ParseArguments(
+      argc, argv, {FromEnvironment(kServerVariable), FromEnvironment(kFormatVariable)});
+  if (parsed.arguments.has_value() && !parsed.arguments->wide) out.SetColumns(ColumnsOfOutput());
   out.Write(parsed.out);
   err(parsed.err);
   const int exit_code =

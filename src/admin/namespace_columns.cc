@@ -20,7 +20,7 @@ constexpr Column<NamespaceRow> kNamespaceColumns[] = {
        return r.sessions_online.has_value() ? Cell(*r.sessions_online) : Cell();
      }},
     // The last, since a path may be long.
-    {{"source", "SOURCE", Kind::kText},
+    {{"source", "SOURCE", Kind::kWholeText},
      [](const NamespaceRow& r) { return r.source.has_value() ? Cell(*r.source) : Cell(); }},
 };
 

@@ -6,6 +6,7 @@
 #ifndef NOWCALLS_ADMIN_OUTPUT_H_
 #define NOWCALLS_ADMIN_OUTPUT_H_
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,10 @@ class Output {
   void Write(std::string_view bytes);
   void Flush();
 
+  // How many characters a line has room for; 0: any number. Tables are made to fit.
+  size_t columns() const { return columns_; }
+  void SetColumns(size_t columns) { columns_ = columns; }
+
   // kIoError once a write has failed.
   const Status& status() const { return status_; }
   // The failure was EPIPE: whoever read our output, `head` for example, has seen enough.
@@ -32,6 +37,7 @@ class Output {
  private:
   Sink sink_;
   std::string buffer_;
+  size_t columns_ = 0;
   Status status_;
   bool reader_gone_ = false;
 };

@@ -23,9 +23,9 @@ struct InfoRow {
 };
 
 constexpr Column<InfoRow> kInfoColumns[] = {
-    {{"name", "NAME", Kind::kText},
+    {{"name", "NAME", Kind::kWholeText},
      [](const InfoRow& r) -> Cell { return std::string_view{r.name}; }},
-    {{"value", "VALUE", Kind::kText},
+    {{"value", "VALUE", Kind::kWholeText},
      [](const InfoRow& r) -> Cell { return std::string_view{r.value}; }},
 };
 

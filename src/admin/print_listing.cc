@@ -23,6 +23,14 @@ RowSink<SessionRow> Wanted(const Arguments& arguments, const RowSink<SessionRow>
   };
 }
 
+// `sink` for the flows that `stat` is asked for.
+RowSink<FlowRow> WantedFlows(const Arguments& arguments, const RowSink<FlowRow>& sink) {
+  if (!arguments.busy) return sink;
+  return [sink](const FlowRow& row) {
+    return row.tokens > 0 || row.waiters.value_or(0) > 0 ? sink(row) : Status::Ok();
+  };
+}
+
 // `sink` for the rows of one namespace only, if the arguments name one.
 template <typename Row>
 RowSink<Row> InNamespace(const Arguments& arguments, RowSink<Row> sink) {
@@ -76,7 +84,7 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
       });
     case Command::kStat:
       return PrintRows<FlowRow>(format, now_ms, out, [&](const RowSink<FlowRow>& sink) {
-        return source->Flows(InNamespace(arguments, sink));
+        return source->Flows(InNamespace(arguments, WantedFlows(arguments, sink)));
       });
     case Command::kSessions:
       return PrintRows<SessionRow>(format, now_ms, out, [&](const RowSink<SessionRow>& sink) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "admin/commands.h"
+#include "admin/effective_rules.h"
 #include "admin/namespace_columns.h"
 #include "admin/rules_diff.h"
 #include "base/limits.h"
@@ -57,6 +58,7 @@ Result<bool> PrintRulesDiff(const Arguments& arguments, Format format,
   progress->Erase();
   NOWCALLS_RETURN_IF_ERROR(NoteOwner(arguments.name_space, source, streams));
   PrintChanges(*diff, format, streams.out);
+  streams.err(RemovalWarning(diff->removed));
   return diff->same();
 }
 

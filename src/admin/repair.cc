@@ -351,10 +351,10 @@ Status ReadEntities::OnToken(const ledger::Token& token) {
   tokens.push_back(token);
   return {};
 }
-Status ReadEntities::OnBadRecord(ledger::Family /*family*/, Status what) {
-  // Of another format version nothing can be understood.
-  if (what.code() == StatusCode::kFailedPrecondition) return what;
-  damage.push_back(what.message());
+Status ReadEntities::OnBadRecord(const store::BadRecord& record) {
+  // Nothing of another format version can be understood.
+  if (record.why.code() == StatusCode::kFailedPrecondition) return record.WithPlace();
+  damage.push_back(record.WithPlace().message());
   return {};
 }
 Status ReadEntities::OnUnreadable(ledger::Family /*family*/, Status what) {

@@ -45,7 +45,7 @@ struct ReadEntities : store::LedgerVisitor {
   Status OnSession(const ledger::Session& session) override;
   Status OnHistory(const ledger::HistoryBlock& block) override;
   Status OnToken(const ledger::Token& token) override;
-  Status OnBadRecord(ledger::Family family, Status what) override;
+  Status OnBadRecord(const store::BadRecord& record) override;
   Status OnUnreadable(ledger::Family family, Status what) override;
 };
 

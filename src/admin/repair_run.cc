@@ -7,11 +7,12 @@
 #include <utility>
 
 #include "admin/repair.h"
-#include "store/file_copy.h"
-#include "store/ledger_files.h"
-#include "store/ledger_read_lock.h"
-#include "store/rocks_store.h"
-#include "store/salvage.h"
+#include "store/disk/data_dir.h"
+#include "store/disk/file_copy.h"
+#include "store/disk/ledger_files.h"
+#include "store/disk/ledger_read_lock.h"
+#include "store/rocks/rocks_store.h"
+#include "store/salvage/salvage.h"
 
 namespace nowcalls::admin {
 namespace {
@@ -158,12 +159,7 @@ Status ReadLedger(const std::string& data_dir, const std::string& scratch,
   lock.reset();
   Status status = opened.status();
   if (status.ok()) status = (*opened)->Load(read);
-  // What the copy has it was given by the ledger; what cannot be written is of the copy.
-  for (std::string& damage : read->damage) {
-    damage = store::SaidOfLedger(damage, scratch, data_dir);
-  }
-  if (status.code() != StatusCode::kCorruption) return status;
-  return Status::Corruption(store::SaidOfLedger(status.message(), scratch, data_dir));
+  return status;
 }
 
 // Not a ledger without tokens: such a one has a format at least.

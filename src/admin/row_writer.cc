@@ -11,8 +11,12 @@ namespace nowcalls::admin {
 namespace {
 
 constexpr size_t kSampledRows = 200;
-// A longer cell pushes its own line to the right rather than widening every line.
+// Where lines have any length, a longer cell pushes its own line to the right rather than widening
+// every line.
 constexpr size_t kSampledWidthMax = 40;
+// Text is shortened to no less.
+constexpr size_t kTextWidthMin = 8;
+constexpr char kEllipsis[] = "\u2026";
 
 // Integers in full, doubles as the shortest text that reads back as the same value.
 template <typename Number>
@@ -41,6 +45,7 @@ class JsonlWriter : public RowWriter {
  public:
   JsonlWriter(const std::vector<ColumnInfo>& columns, Output* out) : out_(out) {
     for (const ColumnInfo& column : columns) {
+      quoted_.push_back(column.kind == Kind::kDigits);
       std::string prefix = prefixes_.empty() ? "{" : ",";
       AppendJsonString(column.name, &prefix);
       prefixes_.push_back(prefix + ":");
@@ -54,7 +59,9 @@ class JsonlWriter : public RowWriter {
       if (const auto* text = std::get_if<std::string_view>(&cells[i])) {
         AppendJsonString(*text, &line_);
       } else {
+        if (quoted_[i]) line_ += '"';
         AppendRaw(cells[i], "null", &line_);
+        if (quoted_[i]) line_ += '"';
       }
     }
     line_ += "}\n";
@@ -66,10 +73,25 @@ class JsonlWriter : public RowWriter {
  private:
   Output* out_;
   std::vector<std::string> prefixes_;
+  std::vector<bool> quoted_;
   std::string line_;
 };
 
+// Text that a spreadsheet would run as a formula (OWASP, "CSV injection"). The ids @HOST:PORT of
+// sessions without a client id are none.
+bool IsFormula(std::string_view text) {
+  if (text.empty()) return false;
+  if (text.front() == '@')
+    return text.size() > 1 && text[1] != '[' && (text[1] < '0' || text[1] > '9');
+  return std::string_view("=+-\t\r").find(text.front()) != std::string_view::npos;
+}
+
 void AppendCsvText(std::string_view text, std::string* out) {
+  std::string harmless;
+  if (IsFormula(text)) {
+    harmless = "'" + std::string(text);
+    text = harmless;
+  }
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
     *out += text;
     return;
@@ -133,24 +155,35 @@ size_t DisplayWidth(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
+// The first `width` characters of printable UTF-8, the last of them an ellipsis if there are more.
+std::string Clipped(std::string_view text, size_t width) {
+  if (DisplayWidth(text) <= width) return std::string(text);
+  size_t end = 0;
+  for (size_t characters = 0; characters + 1 < width; ++characters) {
+    ++end;
+    while (end < text.size() && (text[end] & 0xc0) == 0x80) ++end;
+  }
+  return std::string(text.substr(0, end)) + kEllipsis;
+}
+
 class TableWriter : public RowWriter {
  public:
   TableWriter(const std::vector<ColumnInfo>& columns, int64_t now_ms, Output* out)
-      : columns_(columns), now_ms_(now_ms), out_(out) {
+      : now_ms_(now_ms), out_(out) {
     std::vector<std::string> titles;
-    for (const ColumnInfo& column : columns_) {
-      if (!column.title.empty()) titles.emplace_back(column.title);
+    for (size_t i = 0; i < columns.size(); ++i) {
+      if (columns[i].title.empty()) continue;
+      shown_.push_back({columns[i].kind, columns[i].rank, /*cell=*/i, /*width=*/0});
+      titles.emplace_back(columns[i].title);
     }
-    widths_.resize(titles.size());
     Hold(std::move(titles));
   }
 
   void Write(std::span<const Cell> cells) override {
     std::vector<std::string> row;
-    row.reserve(widths_.size());
-    for (size_t i = 0; i < cells.size(); ++i) {
-      if (columns_[i].title.empty()) continue;
-      row.push_back(HumanCell(cells[i], columns_[i].kind, now_ms_));
+    row.reserve(shown_.size());
+    for (const Shown& column : shown_) {
+      row.push_back(HumanCell(cells[column.cell], column.kind, now_ms_));
     }
     if (streaming_) {
       Print(row);
@@ -161,42 +194,79 @@ class TableWriter : public RowWriter {
   }
 
   void Finish() override {
-    for (const auto& row : held_) Print(row);
-    held_.clear();
+    if (!streaming_ && out_->columns() > 0) Fit();
     streaming_ = true;
+    for (auto& row : held_) Print(row);
+    held_.clear();
   }
 
  private:
+  struct Shown {
+    Kind kind;
+    uint8_t rank;
+    size_t cell;  // Its place among the cells of a row.
+    size_t width;
+  };
+
+  static bool IsText(const Shown& column) {
+    return column.kind == Kind::kText || column.kind == Kind::kWholeText ||
+           column.kind == Kind::kFlag;
+  }
+
   void Hold(std::vector<std::string> row) {
+    const size_t width_max = held_.empty() || out_->columns() > 0 ? SIZE_MAX : kSampledWidthMax;
     for (size_t i = 0; i < row.size(); ++i) {
-      const size_t width =
-          held_.empty() ? DisplayWidth(row[i]) : std::min(DisplayWidth(row[i]), kSampledWidthMax);
-      widths_[i] = std::max(widths_[i], width);
+      shown_[i].width = std::max(shown_[i].width, std::min(DisplayWidth(row[i]), width_max));
     }
     held_.push_back(std::move(row));
   }
 
+  size_t LineWidth() const {
+    size_t width = 2 * (shown_.size() - 1);
+    for (const Shown& column : shown_) width += column.width;
+    return width;
+  }
+
+  // Leaves out columns, then narrows the widest text, until a line has room.
+  void Fit() {
+    while (LineWidth() > out_->columns()) {
+      const auto last =
+          std::max_element(shown_.begin(), shown_.end(),
+                           [](const Shown& a, const Shown& b) { return a.rank < b.rank; });
+      if (last->rank == 0) break;
+      const auto at = last - shown_.begin();
+      shown_.erase(last);
+      for (auto& row : held_) row.erase(row.begin() + at);
+    }
+    while (LineWidth() > out_->columns()) {
+      Shown* widest = nullptr;
+      for (Shown& column : shown_) {
+        if (column.kind != Kind::kText || column.width <= kTextWidthMin) continue;
+        if (widest == nullptr || column.width > widest->width) widest = &column;
+      }
+      if (widest == nullptr) break;
+      --widest->width;
+    }
+  }
+
   void Print(const std::vector<std::string>& row) {
     std::string line;
-    size_t i = 0;
-    for (const ColumnInfo& column : columns_) {
-      if (column.title.empty()) continue;
+    for (size_t i = 0; i < shown_.size(); ++i) {
       if (i > 0) line += "  ";
-      const size_t width = DisplayWidth(row[i]);
-      const std::string padding(widths_[i] > width ? widths_[i] - width : 0, ' ');
-      const bool left = column.kind == Kind::kText || column.kind == Kind::kFlag;
-      line += left ? row[i] + padding : padding + row[i];
-      ++i;
+      const bool clip = out_->columns() > 0 && shown_[i].kind == Kind::kText;
+      const std::string cell = clip ? Clipped(row[i], shown_[i].width) : row[i];
+      const size_t width = DisplayWidth(cell);
+      const std::string padding(shown_[i].width > width ? shown_[i].width - width : 0, ' ');
+      line += IsText(shown_[i]) ? cell + padding : padding + cell;
     }
     line.erase(line.find_last_not_of(' ') + 1);
     line += '\n';
     out_->Write(line);
   }
 
-  const std::vector<ColumnInfo> columns_;
   const int64_t now_ms_;
   Output* out_;
-  std::vector<size_t> widths_;                  // Of the columns that have a title.
+  std::vector<Shown> shown_;
   std::vector<std::vector<std::string>> held_;  // Titles and rows, until the widths are chosen.
   bool streaming_ = false;
 };

@@ -2,6 +2,7 @@
 //
 // Thread: one. One writer serves every listing, live or offline; columns.h says what the columns
 // are. Rows stream: a table looks at its first rows to choose widths and holds no more than those.
+// A table fits the columns of its Output: it leaves out columns by rank, then shortens text.
 #ifndef NOWCALLS_ADMIN_ROW_WRITER_H_
 #define NOWCALLS_ADMIN_ROW_WRITER_H_
 
@@ -26,8 +27,10 @@ enum class Format {
 
 enum class Kind {
   kText,
-  kFlag,  // yes or no; true or false in jsonl and csv.
+  kWholeText,  // Never shortened.
+  kFlag,       // yes or no; true or false in jsonl and csv.
   kNumber,
+  kDigits,    // A number that JSON readers may round, so a string in jsonl.
   kDuration,  // Milliseconds; "2m13s" for people.
   kAge,       // An instant of the ledger clock; for people the time since.
   kUntil,     // An instant of the ledger clock; for people the time left.
@@ -37,6 +40,8 @@ struct ColumnInfo {
   std::string_view name;   // Key in jsonl and details, header in csv.
   std::string_view title;  // Header in tables. Empty: not shown there.
   Kind kind = Kind::kText;
+  // A table that has no room leaves the highest rank out first; 0 always stays.
+  uint8_t rank = 0;
 };
 
 // monostate: absent.

@@ -20,11 +20,11 @@ constexpr Column<RuleChange> kChangeColumns[] = {
     {{"resource", "RESOURCE", Kind::kText}, [](const RuleChange& r) { return Text(r.resource); }},
     {{"field", "FIELD", Kind::kText},
      [](const RuleChange& r) { return r.field.has_value() ? Cell(*r.field) : Cell(); }},
-    {{"old", "OLD", Kind::kText},
+    {{"old", "OLD", Kind::kWholeText},
      [](const RuleChange& r) { return r.before.has_value() ? Cell(*r.before) : Cell(); }},
-    {{"new", "NEW", Kind::kText},
+    {{"new", "NEW", Kind::kWholeText},
      [](const RuleChange& r) { return r.after.has_value() ? Cell(*r.after) : Cell(); }},
-    {{"note", "NOTE", Kind::kText}, [](const RuleChange& r) { return Text(r.note); }},
+    {{"note", "NOTE", Kind::kWholeText}, [](const RuleChange& r) { return Text(r.note); }},
 };
 
 std::string TextOf(const ordered_json& value) {
@@ -152,6 +152,7 @@ RulesDiff DiffRules(std::string_view name_space, const std::vector<RuleRow>& in_
   diff.skipped = file.skipped.count();
   AddRemarks("skipped", file.skipped, &diff);
   AddRemarks("ignored", file.ignored, &diff);
+  AddRemarks("warning", file.warned, &diff);
   return diff;
 }
 

@@ -20,7 +20,7 @@ namespace nowcalls::admin {
 
 // "added", "removed", "changed", "conflict" (another namespace has the flowId, so the load would be
 // refused), "skipped" (the file's rule is not for this server), "ignored" (a key of the file that
-// is probably misspelt).
+// is probably misspelt), "warning" (a level that is rounded to 0, a key that comes twice).
 struct RuleChange {
   std::string_view change;
   std::optional<int64_t> flow_id;

@@ -10,16 +10,18 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "store/file_copy.h"
-#include "store/ledger_files.h"
-#include "store/ledger_lock.h"
+#include "store/disk/data_dir.h"
+#include "store/disk/file_copy.h"
+#include "store/disk/ledger_files.h"
+#include "store/disk/ledger_lock.h"
+#include "store/rocks/ledger_reader.h"
 
 namespace nowcalls::backup {
 namespace {
 
 namespace fs = std::filesystem;
 
-using store::RocksStore;
+using store::LedgerReader;
 
 constexpr mode_t kDirMode = 0700;
 constexpr char kMark[] =
@@ -95,7 +97,7 @@ Status MakeTarget(const std::string& to, const std::string& data_dir) {
   }
 }
 
-Result<Manifest> FillTarget(const RocksStore& store, const std::string& to,
+Result<Manifest> FillTarget(const store::CopySource& source, const std::string& to,
                             const std::string& made_by, const CopyVerifier& verify,
                             const std::atomic<bool>& stop) {
   NOWCALLS_RETURN_IF_ERROR(store::ReplaceFile(UnfinishedPath(to), kUnfinished));
@@ -108,7 +110,7 @@ Result<Manifest> FillTarget(const RocksStore& store, const std::string& to,
   Manifest manifest;
   manifest.made_by = made_by;
   manifest.made_wall_ms = WallMs();
-  Result<std::vector<store::CopiedFile>> files = store.CopyTo(ledger, stop);
+  Result<std::vector<store::CopiedFile>> files = source.CopyTo(ledger, stop);
   if (!files.ok()) return files.status();
   manifest.files = *std::move(files);
   const Result<VerifySummary> summary = verify(to, stop);
@@ -126,7 +128,7 @@ Result<Manifest> FillTarget(const RocksStore& store, const std::string& to,
 }  // namespace
 
 Result<VerifySummary> VerifyCopy(const std::string& data_dir, const std::atomic<bool>& stop) {
-  const Result<std::unique_ptr<RocksStore>> copy = RocksStore::OpenForRead(data_dir);
+  const Result<std::unique_ptr<LedgerReader>> copy = LedgerReader::Open(data_dir);
   if (!copy.ok()) return copy.status().WithContext("the copy cannot be read");
   StopWatcher watcher(stop);
   std::string first;
@@ -142,7 +144,7 @@ Result<VerifySummary> VerifyCopy(const std::string& data_dir, const std::atomic<
                             "; look with `nowcalls-admin verify` at the ledger itself");
 }
 
-Result<Manifest> MakeBackup(const RocksStore& store, const std::string& data_dir,
+Result<Manifest> MakeBackup(const store::CopySource& source, const std::string& data_dir,
                             const std::string& to, const std::string& made_by,
                             const CopyVerifier& verify, const std::atomic<bool>& stop,
                             const std::function<void()>& begun) {
@@ -150,7 +152,7 @@ Result<Manifest> MakeBackup(const RocksStore& store, const std::string& data_dir
   while (dir.size() > 1 && dir.back() == '/') dir.pop_back();
   NOWCALLS_RETURN_IF_ERROR(MakeTarget(dir, data_dir));
   if (begun) begun();
-  Result<Manifest> made = FillTarget(store, dir, made_by, verify, stop);
+  Result<Manifest> made = FillTarget(source, dir, made_by, verify, stop);
   if (made.ok()) return made;
   std::error_code error;
   fs::remove(ManifestPath(dir), error);
@@ -168,7 +170,7 @@ Result<Manifest> MakeBackupAtRest(const std::string& data_dir, const std::string
   // Nobody starts a server on it meanwhile.
   const Result<std::unique_ptr<store::LedgerLock>> lock = store::LedgerLock::Take(data_dir);
   if (!lock.ok()) return lock.status();
-  const Result<std::unique_ptr<RocksStore>> store = RocksStore::OpenForRead(**lock);
+  const Result<std::unique_ptr<LedgerReader>> store = LedgerReader::Open(**lock);
   if (!store.ok()) return store.status();
   return MakeBackup(**store, data_dir, to, made_by, verify, stop);
 }

@@ -12,7 +12,7 @@
 
 #include "backup/manifest.h"
 #include "nowcalls/status.h"
-#include "store/rocks_store.h"
+#include "store/rocks/copy_source.h"
 
 namespace nowcalls::backup {
 
@@ -21,13 +21,13 @@ namespace nowcalls::backup {
 using CopyVerifier = std::function<Result<VerifySummary>(const std::string& data_dir,
                                                          const std::atomic<bool>& stop)>;
 
-// Of the ledger in `store` (RocksStore::CopyTo), which lies in `data_dir`; `made_by` is for the
-// manifest. kInvalidArgument: `to` cannot be made: not absolute, there already, in a directory that
-// is absent or may not be written to, within the ledger, in the data directory itself, in another
-// ledger or in a backup, or of a name that tells what a directory is (store::TellsOfDirectory).
-// kCorruption: the copy does not verify. kUnavailable: `stop` was set. kIoError: no room, or
-// another failure of the disk. `begun`, if any, is called once `to` was made.
-Result<Manifest> MakeBackup(const store::RocksStore& store, const std::string& data_dir,
+// Of the ledger `source`, which lies in `data_dir`; `made_by` is for the manifest.
+// kInvalidArgument: `to` cannot be made: not absolute, there already, in a directory that is absent
+// or may not be written to, within the ledger, in the data directory itself, in another ledger or
+// in a backup, or of a name that tells what a directory is (store::TellsOfDirectory). kCorruption:
+// the copy does not verify. kUnavailable: `stop` was set. kIoError: no room, or another failure of
+// the disk. `begun`, if any, is called once `to` was made.
+Result<Manifest> MakeBackup(const store::CopySource& source, const std::string& data_dir,
                             const std::string& to, const std::string& made_by,
                             const CopyVerifier& verify, const std::atomic<bool>& stop,
                             const std::function<void()>& begun = {});

@@ -16,7 +16,8 @@
 #include "base/crc32c.h"
 #include "base/json_shape.h"
 #include "base/text.h"
-#include "store/ledger_files.h"
+#include "store/disk/data_dir.h"
+#include "store/disk/ledger_files.h"
 
 namespace nowcalls::backup {
 namespace {

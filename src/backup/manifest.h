@@ -13,7 +13,7 @@
 
 #include "backup/verify.h"
 #include "nowcalls/status.h"
-#include "store/file_copy.h"
+#include "store/disk/file_copy.h"
 
 namespace nowcalls::backup {
 

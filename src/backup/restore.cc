@@ -15,9 +15,10 @@
 #include "base/os_error.h"
 #include "ledger/commit_batch.h"
 #include "ledger/fence_line.h"
-#include "store/file_copy.h"
-#include "store/ledger_files.h"
-#include "store/rocks_store.h"
+#include "store/disk/data_dir.h"
+#include "store/disk/file_copy.h"
+#include "store/disk/ledger_files.h"
+#include "store/rocks/rocks_store.h"
 
 namespace nowcalls::backup {
 namespace {

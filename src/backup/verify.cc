@@ -119,15 +119,10 @@ class Problems {
   std::map<ProblemKind, uint64_t> by_kind_;
 };
 
-// "tokens_short, key 00ff: token value: ..." as the store words it, taken apart. What does not
-// have that form is all detail.
-Problem UndecodableProblem(const Status& what) {
-  const std::string& text = what.message();
-  const size_t key = text.find(", key ");
-  const size_t detail = text.find(": ", key == std::string::npos ? text.size() : key);
-  if (detail == std::string::npos) return {ProblemKind::kUndecodable, "", "", text};
-  return {ProblemKind::kUndecodable, text.substr(0, key), text.substr(key + 6, detail - key - 6),
-          text.substr(detail + 2)};
+Problem UndecodableProblem(const store::BadRecord& record) {
+  const std::string& detail = record.why.message();
+  if (record.key.empty()) return {ProblemKind::kUndecodable, "", "", detail};
+  return {ProblemKind::kUndecodable, std::string(FamilyName(record.family)), record.key, detail};
 }
 
 // The first walk: everything but where duplicates lie.
@@ -156,11 +151,11 @@ class Verifier : public store::LedgerVisitor {
   Status OnSession(const ledger::Session& session) override;
   Status OnHistory(const ledger::HistoryBlock& block) override;
   Status OnToken(const ledger::Token& token) override;
-  Status OnBadRecord(Family family, Status what) override {
+  Status OnBadRecord(const store::BadRecord& record) override {
     // It may be the entry, or the clock or the seal, that would seem to be missing.
-    if (family == Family::kHistory) last_entry_.reset();
-    if (family == Family::kMeta) bad_meta_ = true;
-    problems_->Add(UndecodableProblem(what));
+    if (record.family == Family::kHistory) last_entry_.reset();
+    if (record.family == Family::kMeta) bad_meta_ = true;
+    problems_->Add(UndecodableProblem(record));
     return {};
   }
   Status OnUnreadable(Family family, Status what) override {
@@ -499,7 +494,7 @@ class DuplicateFinder : public store::LedgerVisitor {
   Status OnWatermark(int64_t /*deadline_ms*/) override { return {}; }
   Status OnRule(const ledger::RuleEntry& /*rule*/) override { return {}; }
   Status OnSession(const ledger::Session& /*session*/) override { return {}; }
-  Status OnBadRecord(Family /*family*/, Status /*what*/) override { return {}; }
+  Status OnBadRecord(const store::BadRecord& /*record*/) override { return {}; }
   Status OnUnreadable(Family /*family*/, Status /*what*/) override { return {}; }
   Status OnToken(const ledger::Token& token) override {
     const auto& [fences, requests] = duplicates_;

@@ -23,7 +23,7 @@
 #include "base/exit_codes.h"
 #include "base/last_words.h"
 #include "base/text.h"
-#include "store/file_copy.h"
+#include "store/disk/file_copy.h"
 
 namespace nowcalls::backup {
 namespace {

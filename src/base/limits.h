@@ -78,8 +78,8 @@ struct Limits {
   uint32_t log_act_lines_per_second_max = 1000;
   // What is free on the ledger's file system: with less than disk_free_low_bytes nothing is granted
   // until it is disk_free_high_bytes. 0: never refused for that; a quarter more than the low one.
-  // The defaults are what a server needs for the tokens that are out (src/README.md, "Nothing is
-  // granted").
+  // The defaults are what a server needs for the tokens that are out (src/engine/README.md,
+  // "Nothing is granted").
   uint64_t disk_free_low_bytes = 256 * 1024 * 1024;
   // What rules that come by RPC, and drains, may write in all while less than that is free.
   uint64_t rule_bytes_while_disk_low_max = 16 * 1024 * 1024;

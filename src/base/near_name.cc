@@ -10,16 +10,6 @@ namespace {
 constexpr size_t kLettersMax = 2;
 constexpr size_t kLongNameBytes = 64;  // What is longer is no misspelt name.
 
-// In lower case, without hyphens and underscores.
-std::string Plain(std::string_view name) {
-  std::string plain;
-  for (const char c : name) {
-    if (c == '-' || c == '_') continue;
-    plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return plain;
-}
-
 // The least number of letters to add, leave out or change (Levenshtein's distance).
 size_t Distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -38,13 +28,22 @@ size_t Distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string PlainName(std::string_view name) {
+  std::string plain;
+  for (const char c : name) {
+    if (c == '-' || c == '_') continue;
+    plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return plain;
+}
+
 std::string NearName(std::string_view wrong, const std::vector<std::string>& names) {
   if (wrong.size() > kLongNameBytes) return {};
-  const std::string plain_wrong = Plain(wrong);
+  const std::string plain_wrong = PlainName(wrong);
   std::string nearest;
   size_t least = kLettersMax + 1;
   for (const std::string& name : names) {
-    const std::string plain = Plain(name);
+    const std::string plain = PlainName(name);
     const auto [shorter, longer] = std::minmax({plain.size(), plain_wrong.size()});
     if (longer - shorter >= least) continue;
     const size_t distance = Distance(plain_wrong, plain);

@@ -10,6 +10,9 @@
 
 namespace nowcalls {
 
+// `name` in lower case, without hyphens and underscores: "flow_id" and "FlowId" are both "flowid".
+std::string PlainName(std::string_view name);
+
 // The one of `names` that `wrong` is nearest to: the same but for case, hyphens and underscores, or
 // at most two letters of the rest added, left out, or changed. Empty when none is that near.
 std::string NearName(std::string_view wrong, const std::vector<std::string>& names);

@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -10,6 +11,63 @@
 #include "base/utf8.h"
 
 namespace nowcalls {
+namespace {
+
+// The character of a well-formed sequence.
+char32_t CharacterOf(std::string_view sequence) {
+  const auto lead = static_cast<uint8_t>(sequence[0]);
+  if (sequence.size() == 1) return lead;
+  char32_t character = lead & (0x7f >> sequence.size());
+  for (const char c : sequence.substr(1)) character = (character << 6) | (c & 0x3f);
+  return character;
+}
+
+// REQUIRES: `text` is UTF-8.
+std::string WithInvisibleShown(std::string_view text) {
+  std::string shown;
+  for (size_t at = 0; at < text.size();) {
+    const std::string_view sequence = text.substr(at, Utf8LengthAt(text, at));
+    at += sequence.size();
+    const char32_t character = CharacterOf(sequence);
+    if (!IsInvisible(character)) {
+      shown += sequence;
+      continue;
+    }
+    char digits[8];
+    const auto end = std::to_chars(digits, digits + sizeof(digits), uint32_t{character}, 16).ptr;
+    shown.append("\\u{").append(digits, end).append("}");
+  }
+  return shown;
+}
+
+// Where what follows a break begins.
+size_t HangingIndent(std::string_view line) {
+  const size_t indent = std::min(line.find_first_not_of(' '), line.size());
+  const size_t gap = indent == 0 ? std::string_view::npos : line.find("  ", indent);
+  return gap == std::string_view::npos ? indent : line.find_first_not_of(' ', gap);
+}
+
+void AppendWrapped(std::string_view line, size_t width, std::string* out) {
+  line = line.substr(0, line.find_last_not_of(' ') + 1);
+  const size_t hang = HangingIndent(line);
+  const std::string indent(hang, ' ');
+  size_t begun = 0;  // Of the characters of this line that are indentation.
+  while (begun + line.size() > width) {
+    const size_t room = width - begun;
+    size_t space = line.rfind(' ', room);
+    if (space == std::string_view::npos || space <= (begun == 0 ? hang : 0)) {
+      space = line.find(' ', room);
+    }
+    if (space == std::string_view::npos) break;
+    out->append(line.substr(0, space)).append("\n").append(indent);
+    line.remove_prefix(space + 1);
+    begun = hang;
+  }
+  out->append(line).append("\n");
+}
+
+}  // namespace
+
 bool IsPrintable(std::string_view text) {
   uint8_t before = 0;
   for (const char c : text) {
@@ -52,7 +110,7 @@ std::string Shortened(std::string_view text, size_t bytes_max) {
 
 std::string TerminalText(std::string_view text) {
   if (text.empty()) return "-";
-  if (IsPrintable(text)) return std::string(text);
+  if (IsPrintable(text)) return WithInvisibleShown(text);
   std::string escaped;
   for (const char c : text) {
     if (c >= 0x20 && c < 0x7f) {
@@ -62,6 +120,16 @@ std::string TerminalText(std::string_view text) {
     }
   }
   return escaped;
+}
+
+std::string Wrapped(std::string_view text, size_t width) {
+  std::string wrapped;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    AppendWrapped(text.substr(0, end), width, &wrapped);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return wrapped;
 }
 
 std::string NumberText(double value) {

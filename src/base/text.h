@@ -24,9 +24,15 @@ std::string Quoted(std::string_view text, size_t bytes_max = 64);
 // end, in no more than that, with "..." between. No UTF-8 character is cut.
 std::string Shortened(std::string_view text, size_t bytes_max = 256);
 
-// `text` for a terminal: when it holds control characters or is not UTF-8, every byte of it that is
-// not printable ASCII becomes \xNN. "-" when it is empty.
+// `text` for a terminal. When it holds control characters or is not UTF-8, every byte of it that is
+// not printable ASCII becomes \xNN; else characters that nobody sees, or that reorder others,
+// become \u{N}. "-" when it is empty.
 std::string TerminalText(std::string_view text);
+
+// `text` with its lines broken between words, so that none is longer than `width` characters unless
+// a word is. Lines go on where the last column of the broken one begins: behind its first two
+// spaces or more, or behind its indentation. For the help of programs.
+std::string Wrapped(std::string_view text, size_t width);
 
 // The shortest text that reads as the same number: "2", "2.5".
 std::string NumberText(double value);

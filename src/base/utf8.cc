@@ -28,19 +28,41 @@ Sequence SequenceOf(uint8_t lead) {
 
 }  // namespace
 
+size_t Utf8LengthAt(std::string_view text, size_t at) {
+  const Sequence sequence = SequenceOf(static_cast<uint8_t>(text[at]));
+  const auto length = static_cast<size_t>(sequence.length);
+  if (length == 0 || at + length > text.size()) return 0;
+  for (size_t k = 1; k < length; ++k) {
+    const auto byte = static_cast<uint8_t>(text[at + k]);
+    const uint8_t min = k == 1 ? sequence.second_min : 0x80;
+    const uint8_t max = k == 1 ? sequence.second_max : 0xbf;
+    if (byte < min || byte > max) return 0;
+  }
+  return length;
+}
+
 bool IsUtf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const Sequence sequence = SequenceOf(static_cast<uint8_t>(text[i]));
-    if (sequence.length == 0 || i + sequence.length > text.size()) return false;
-    for (int k = 1; k < sequence.length; ++k) {
-      const auto byte = static_cast<uint8_t>(text[i + k]);
-      const uint8_t min = k == 1 ? sequence.second_min : 0x80;
-      const uint8_t max = k == 1 ? sequence.second_max : 0xbf;
-      if (byte < min || byte > max) return false;
-    }
-    i += sequence.length;
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = Utf8LengthAt(text, at);
+    if (length == 0) return false;
+    at += length;
   }
   return true;
+}
+
+bool IsInvisible(char32_t character) {
+  // DerivedCoreProperties.txt of Unicode 15, and U+2028 and U+2029.
+  static constexpr char32_t kRanges[][2] = {
+      {0x00ad, 0x00ad},   {0x034f, 0x034f}, {0x061c, 0x061c},   {0x115f, 0x1160},
+      {0x17b4, 0x17b5},   {0x180b, 0x180f}, {0x200b, 0x200f},   {0x2028, 0x202e},
+      {0x2060, 0x206f},   {0x3164, 0x3164}, {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},
+      {0xffa0, 0xffa0},   {0xfff0, 0xfff8}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
+      {0xe0000, 0xe0fff},
+  };
+  for (const auto& [first, last] : kRanges) {
+    if (character >= first && character <= last) return true;
+  }
+  return false;
 }
 
 }  // namespace nowcalls

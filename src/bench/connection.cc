@@ -84,8 +84,8 @@ void Connection::Poll(int events) {
 // After an error libuv looks no more; connecting, receiving or sending tells which it is.
 void Connection::OnEvents(bool error, int events) {
   if (!connected_) return OnConnected();
-  if (error) Poll(full_ ? UV_READABLE | UV_WRITABLE : UV_READABLE);
-  if (full_ && (error || (events & UV_WRITABLE) != 0)) SendNow();
+  if (error) Poll(unsent_.empty() ? UV_READABLE : UV_READABLE | UV_WRITABLE);
+  if (!unsent_.empty() && (error || (events & UV_WRITABLE) != 0)) SendUnsent();
   if (!open_ || readable_ || (!error && (events & UV_READABLE) == 0)) return;
   readable_ = true;
   turn_->Readable(this);
@@ -100,29 +100,43 @@ void Connection::OnConnected() {
   connected_ = true;
   Poll(UV_READABLE);
   protocol_->Greet(&out_);
-  SendNow();
+  SendNow(channel_->Send(out_.view()));
 }
 
 void Connection::Flush() {
-  if (open_ && !full_ && !out_.empty()) turn_->Send(this, out_.view());
+  if (open_ && unsent_.empty() && !out_.empty()) turn_->Send(this, channel_->Send(out_.view()));
 }
 
-void Connection::SendNow() {
-  const ssize_t sent = send(fd_, out_.data(), out_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  Sent(sent < 0 ? -errno : sent, out_.view());
+void Connection::SendNow(std::string_view for_socket) {
+  const ssize_t sent = send(fd_, for_socket.data(), for_socket.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  Sent(sent < 0 ? -errno : sent, for_socket);
 }
 
+// All of out_ is sent or unsent now.
 void Connection::Sent(ssize_t result, std::string_view bytes) {
   if (!open_) return;
   if (result < 0 && !IsAgain(result)) return LoseBy(result);
-  const bool was_full = full_;
-  full_ = result < static_cast<ssize_t>(bytes.size());
-  if (!full_) {
-    out_.Clear();
-  } else if (result > 0) {
-    out_.Consume(static_cast<size_t>(result));
+  if (result > 0) bytes.remove_prefix(static_cast<size_t>(result));
+  Keep(bytes);
+  out_.Clear();
+}
+
+void Connection::Keep(std::string_view for_socket) {
+  if (for_socket.empty()) return;
+  if (unsent_.empty()) Poll(UV_READABLE | UV_WRITABLE);
+  unsent_ += for_socket;
+}
+
+void Connection::SendUnsent() {
+  const ssize_t sent = send(fd_, unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent < 0) {
+    if (!IsAgain(-errno)) LoseBy(-errno);
+    return;
   }
-  if (full_ != was_full) Poll(full_ ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+  unsent_.erase(0, static_cast<size_t>(sent));
+  if (!unsent_.empty()) return;
+  Poll(UV_READABLE);
+  if (!out_.empty()) SendNow(channel_->Send(out_.view()));
 }
 
 bool Connection::TakeReadable() {
@@ -134,6 +148,13 @@ void Connection::Received(ssize_t result, std::string_view bytes) {
   const Moment now = Now();
   if (!open_ || IsAgain(result)) return;
   if (result <= 0) return LoseBy(result);
+  const ByteChannel::Received received = channel_->Receive(bytes);
+  Keep(received.reply);
+  if (!received.bytes.empty()) TakeBytes(received.bytes, now);
+  if (received.failed) Lose(Status::Unavailable("failed: " + channel_->error()));
+}
+
+void Connection::TakeBytes(std::string_view bytes, const Moment& now) {
   if (rest_.empty()) {
     rest_.assign(bytes.substr(TakeAnswers(bytes, now)));
   } else {

@@ -1,8 +1,9 @@
 // Connection: one connection of a load, its bytes and its protocol.
 //
-// Thread: the loop's. Owned by the driver and freed after the loop has ended. What a receive brings
-// is timed once, when its answers are looked at. Output leaves with Flush, together with that of
-// others; what the socket does not take is sent when it does.
+// Thread: the loop's. Owned by the driver and freed after the loop has ended. The answers of one
+// receive are timed once, when they are looked at. Output leaves with Flush, together with that of
+// other connections; bytes that the socket does not take are sent when it does. All bytes pass a
+// ByteChannel.
 #ifndef NOWCALLS_BENCH_CONNECTION_H_
 #define NOWCALLS_BENCH_CONNECTION_H_
 
@@ -15,9 +16,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/byte_channel.h"
 #include "base/socket_turn.h"
-#include "bench/load.h"
 #include "bench/protocol.h"
+#include "bench/workload.h"
 #include "nowcalls/status.h"
 #include "wire/output_buffer.h"
 
@@ -37,8 +39,13 @@ class Connection final : public SocketTurn::Socket {
     virtual void OnLost(Connection* connection, const Status& reason) = 0;
   };
 
-  Connection(uint32_t number, std::unique_ptr<Protocol> protocol, SocketTurn* turn, Owner* owner)
-      : number_(number), protocol_(std::move(protocol)), turn_(turn), owner_(owner) {}
+  Connection(uint32_t number, std::unique_ptr<Protocol> protocol,
+             std::unique_ptr<ByteChannel> channel, SocketTurn* turn, Owner* owner)
+      : number_(number),
+        protocol_(std::move(protocol)),
+        channel_(std::move(channel)),
+        turn_(turn),
+        owner_(owner) {}
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -63,7 +70,10 @@ class Connection final : public SocketTurn::Socket {
   void Poll(int events);
   void OnEvents(bool error, int events);
   void OnConnected();
-  void SendNow();
+  void SendNow(std::string_view for_socket);
+  void Keep(std::string_view for_socket);
+  void SendUnsent();
+  void TakeBytes(std::string_view bytes, const Moment& now);
   // Returns how many of the bytes were whole answers.
   size_t TakeAnswers(std::string_view bytes, const Moment& now);
   void TakeGreeting(const Answer& answer);
@@ -73,6 +83,7 @@ class Connection final : public SocketTurn::Socket {
 
   const uint32_t number_;
   const std::unique_ptr<Protocol> protocol_;
+  const std::unique_ptr<ByteChannel> channel_;
   SocketTurn* const turn_;
   Owner* const owner_;
   int fd_ = -1;
@@ -80,10 +91,10 @@ class Connection final : public SocketTurn::Socket {
   bool open_ = false;
   bool connected_ = false;
   bool greeted_ = false;
-  bool readable_ = false;  // As the turn was told.
-  bool full_ = false;      // The socket takes no more at the moment.
-  wire::OutputBuffer out_;
-  std::string rest_;  // The beginning of an answer that has not come whole.
+  bool readable_ = false;   // As the turn was told.
+  wire::OutputBuffer out_;  // Of the protocol.
+  std::string unsent_;      // For the socket, which did not take it at once.
+  std::string rest_;        // The beginning of an answer that has not come whole.
 };
 
 }  // namespace nowcalls::bench

@@ -19,7 +19,7 @@ constexpr int64_t kMsNs = 1'000'000;
 constexpr int64_t kSecondNs = 1000 * kMsNs;
 constexpr size_t kConnectingMax = 64;
 constexpr int64_t kConnectTimeoutMs = 10'000;  // Without another connection being ready.
-constexpr int64_t kDrainTimeoutMs = 10'000;
+constexpr int64_t kLastAnswersTimeoutMs = 10'000;
 constexpr uint64_t kTickMs = 200;
 constexpr uint64_t kDescriptorsBesides = 32;
 
@@ -63,9 +63,9 @@ Status Driver::Run() {
 }
 
 void Driver::MakeConnections(uint32_t connections) {
-  if (plan_.load) load_.emplace(*plan_.load, plan_.flows, &result_->load);
+  if (plan_.workload) workload_.emplace(*plan_.workload, plan_.flows, &result_->load);
   if (plan_.expire_rate > 0) {
-    LoadOptions options;
+    WorkloadOptions options;
     options.lanes = plan_.expire_rate;
     options.arrivals_per_s = plan_.expire_rate;
     options.release = false;
@@ -73,10 +73,10 @@ void Driver::MakeConnections(uint32_t connections) {
     expiring_.emplace(options, flow, &result_->expiring);
   }
   for (uint32_t i = 0; i < connections; ++i) {
-    std::optional<Load>& load = i < plan_.connections ? load_ : expiring_;
+    std::optional<Workload>& load = i < plan_.connections ? workload_ : expiring_;
     const uint32_t lanes = load ? load->lanes() : 1;
-    connections_.push_back(
-        std::make_unique<Connection>(i, plan_.new_protocol(lanes), &sockets_, this));
+    connections_.push_back(std::make_unique<Connection>(i, plan_.new_protocol(lanes),
+                                                        PlainChannel::Make(), &sockets_, this));
     if (load) load->AddConnection(connections_[i]->protocol(), connections_[i]->out());
   }
 }
@@ -126,11 +126,11 @@ void Driver::Start() {
   result_->connect_ns = now.ns - opened_ns_;
   phase_ = Phase::kWarmingUp;
   const int64_t begin_ns = now.ns + plan_.warm_up_ns;
-  const bool until_done = plan_.load && plan_.load->cycles_max > 0;
-  const int64_t end_ns = until_done ? Load::kNever : begin_ns + plan_.duration_ns;
+  const bool until_done = plan_.workload && plan_.workload->cycles_max > 0;
+  const int64_t end_ns = until_done ? Workload::kNever : begin_ns + plan_.duration_ns;
   result_->load.Count(begin_ns, end_ns);
   result_->expiring.Count(begin_ns, end_ns);
-  ForEachLoad([&now](Load* load) { load->Start(now); });
+  ForEachWorkload([&now](Workload* load) { load->Start(now); });
   if (plan_.warm_up_ns == 0) return BeginCounting();
   SetPhaseTimer(plan_.warm_up_ns);
 }
@@ -138,20 +138,20 @@ void Driver::Start() {
 void Driver::BeginCounting() {
   phase_ = Phase::kCounting;
   result_->before = ReadUsage();
-  const bool until_done = plan_.load && plan_.load->cycles_max > 0;
+  const bool until_done = plan_.workload && plan_.workload->cycles_max > 0;
   uv_timer_stop(&phase_timer_);
   if (!until_done) SetPhaseTimer(result_->load.end_ns() - MonotonicNs());
 }
 
 void Driver::EndCounting() {
   const Moment now = Now();
-  phase_ = Phase::kDraining;
+  phase_ = Phase::kAwaitingAnswers;
   result_->load.EndAt(now.ns);
   result_->expiring.EndAt(now.ns);
   result_->counted_ns = result_->load.end_ns() - result_->load.begin_ns();
   result_->after = ReadUsage();
-  ForEachLoad([&now](Load* load) { load->Finish(now); });
-  SetPhaseTimer(kDrainTimeoutMs * kMsNs);
+  ForEachWorkload([&now](Workload* load) { load->Finish(now); });
+  SetPhaseTimer(kLastAnswersTimeoutMs * kMsNs);
   Flush();
   CheckDone();
 }
@@ -165,12 +165,12 @@ void Driver::OnPhaseTimer() {
                                      std::to_string(kConnectTimeoutMs / 1000) + " s"));
     case Phase::kWarmingUp: return BeginCounting();
     case Phase::kCounting: return EndCounting();
-    case Phase::kDraining: {
+    case Phase::kAwaitingAnswers: {
       uint64_t unanswered = 0;
-      ForEachLoad([&](Load* load) { unanswered += load->in_flight() + load->waiting(); });
+      ForEachWorkload([&](Workload* load) { unanswered += load->in_flight() + load->waiting(); });
       return End(Status::Unavailable(std::to_string(unanswered) +
                                      " requests were not answered within " +
-                                     std::to_string(kDrainTimeoutMs / 1000) +
+                                     std::to_string(kLastAnswersTimeoutMs / 1000) +
                                      " s after the end; the server hangs or is overloaded"));
     }
     case Phase::kClosing: return;
@@ -181,7 +181,7 @@ void Driver::OnPhaseTimer() {
 void Driver::OnTurnEnd() {
   sockets_.Receive();
   if (phase_ == Phase::kConnecting || phase_ == Phase::kClosing) return;
-  const int64_t next_due_ns = AdvanceLoads();
+  const int64_t next_due_ns = AdvanceWorkloads();
   Flush();
   if (phase_ == Phase::kClosing) return;  // It has found a connection lost.
   alarm_.Set(next_due_ns);
@@ -189,34 +189,34 @@ void Driver::OnTurnEnd() {
 }
 
 // Sends what has become due; returns when the next is.
-int64_t Driver::AdvanceLoads() {
+int64_t Driver::AdvanceWorkloads() {
   const auto next_due_ns = [this] {
-    int64_t next_ns = Load::kNever;
-    ForEachLoad([&](Load* load) { next_ns = std::min(next_ns, load->next_due_ns()); });
+    int64_t next_ns = Workload::kNever;
+    ForEachWorkload([&](Workload* load) { next_ns = std::min(next_ns, load->next_due_ns()); });
     return next_ns;
   };
   // A closed loop that holds no tokens has no use for the clock.
-  if (next_due_ns() == Load::kNever) return Load::kNever;
+  if (next_due_ns() == Workload::kNever) return Workload::kNever;
   const Moment now = Now();
-  ForEachLoad([&](Load* load) {
+  ForEachWorkload([&](Workload* load) {
     if (load->next_due_ns() <= now.ns) load->Advance(now);
   });
   return next_due_ns();
 }
 
 void Driver::Flush() {
-  if (load_) load_->TakeTouched([this](uint32_t i) { connections_[i]->Flush(); });
+  if (workload_) workload_->TakeTouched([this](uint32_t i) { connections_[i]->Flush(); });
   if (expiring_) expiring_->TakeTouched([this](uint32_t) { connections_.back()->Flush(); });
   sockets_.SendAll();
 }
 
 void Driver::CheckDone() {
-  if (phase_ == Phase::kCounting && load_ && plan_.load->cycles_max > 0) {
-    const bool refused = load_->refused() + result_->load.errors_ever() > 0;
-    if (refused || load_->idle()) return EndCounting();
+  if (phase_ == Phase::kCounting && workload_ && plan_.workload->cycles_max > 0) {
+    const bool refused = workload_->refused() + result_->load.errors_ever() > 0;
+    if (refused || workload_->idle()) return EndCounting();
   }
-  if (phase_ != Phase::kDraining) return;
-  if ((!load_ || load_->idle()) && (!expiring_ || expiring_->idle())) End(Status::Ok());
+  if (phase_ != Phase::kAwaitingAnswers) return;
+  if ((!workload_ || workload_->idle()) && (!expiring_ || expiring_->idle())) End(Status::Ok());
 }
 
 void Driver::OnTick() {
@@ -227,9 +227,9 @@ void Driver::OnTick() {
 
 Status Driver::CheckBehind() {
   const int64_t now_ns = MonotonicNs();
-  if (load_ && load_->IsBehind(now_ns, plan_.behind_ns_max)) {
-    const bool waits = load_->waiting() > 0;
-    return CannotKeepUp(*load_, now_ns,
+  if (workload_ && workload_->IsBehind(now_ns, plan_.behind_ns_max)) {
+    const bool waits = workload_->waiting() > 0;
+    return CannotKeepUp(*workload_, now_ns,
                         waits ? "--rate, or raise --connections or --in-flight if it is the "
                                 "requests in flight that hold it up"
                               : "--rate");
@@ -240,7 +240,8 @@ Status Driver::CheckBehind() {
   return {};
 }
 
-Status Driver::CannotKeepUp(const Load& load, int64_t now_ns, const std::string& what_to_lower) {
+Status Driver::CannotKeepUp(const Workload& load, int64_t now_ns,
+                            const std::string& what_to_lower) {
   return Status::ResourceExhausted(
       "the server cannot keep up with the schedule: " + std::to_string(load.in_flight()) +
       " requests are in flight and " + std::to_string(load.waiting()) +
@@ -254,7 +255,7 @@ void Driver::Show() const {
   switch (phase_) {
     case Phase::kConnecting: return plan_.show(connections);
     case Phase::kWarmingUp: return plan_.show(connections + ", warming up");
-    case Phase::kDraining: return plan_.show("awaiting the last answers");
+    case Phase::kAwaitingAnswers: return plan_.show("awaiting the last answers");
     case Phase::kClosing: return;
     case Phase::kCounting: break;
   }
@@ -262,17 +263,18 @@ void Driver::Show() const {
   const int64_t counted_s = (now_ns - result_->load.begin_ns()) / kSecondNs;
   const int64_t end_ns = result_->load.end_ns();
   std::string line = std::to_string(counted_s);
-  if (end_ns != Load::kNever) {
+  if (end_ns != Workload::kNever) {
     line += " of " + std::to_string((end_ns - result_->load.begin_ns()) / kSecondNs);
   }
   line += " s";
-  if (load_ && counted_s > 0) {
+  if (workload_ && counted_s > 0) {
     const SecondRow& second = result_->load.LastSecond(now_ns);
     line += ": " + std::to_string(second.granted + second.released) + " operations/s, p99 " +
             std::to_string(second.p99_ns / 1000) + " us, " + std::to_string(second.refused) +
             " refused, " + std::to_string(second.errors) + " errors; " +
-            std::to_string(load_->in_flight()) + " in flight";
-    if (load_->waiting() > 0) line += ", " + std::to_string(load_->waiting()) + " wait to be sent";
+            std::to_string(workload_->in_flight()) + " in flight";
+    if (workload_->waiting() > 0)
+      line += ", " + std::to_string(workload_->waiting()) + " wait to be sent";
   }
   plan_.show(line);
 }
@@ -281,18 +283,18 @@ void Driver::OnSignal() {
   for (uv_signal_t& signal : signals_) uv_signal_stop(&signal);
   result_->interrupted = true;
   if (phase_ == Phase::kCounting) return EndCounting();
-  if (phase_ == Phase::kDraining) return;
+  if (phase_ == Phase::kAwaitingAnswers) return;
   End(Status::FailedPrecondition("interrupted before anything was counted"));
 }
 
 bool Driver::OnAnswer(Connection* connection, const Answer& answer, const Moment& now) {
   if (IsExpiring(*connection)) return expiring_->OnAnswer(0, answer, now);
-  return load_ && load_->OnAnswer(connection->number(), answer, now);
+  return workload_ && workload_->OnAnswer(connection->number(), answer, now);
 }
 
 void Driver::OnAnswersTaken(Connection* connection, const Moment& now) {
   if (IsExpiring(*connection)) return expiring_->StartWaiting(0, now);
-  if (load_ && phase_ != Phase::kConnecting) load_->StartWaiting(connection->number(), now);
+  if (workload_ && phase_ != Phase::kConnecting) workload_->StartWaiting(connection->number(), now);
 }
 
 void Driver::OnLost(Connection* connection, const Status& reason) {
@@ -333,8 +335,8 @@ Usage Driver::ReadUsage() const {
 }
 
 template <typename Visit>
-void Driver::ForEachLoad(Visit&& visit) {
-  if (load_) visit(&*load_);
+void Driver::ForEachWorkload(Visit&& visit) {
+  if (workload_) visit(&*workload_);
   if (expiring_) visit(&*expiring_);
 }
 
@@ -342,9 +344,9 @@ std::unique_ptr<DriverResult> Driver::TakeResult() {
   const int64_t now_ns = MonotonicNs();
   result_->seconds = result_->load.TakeSeconds(now_ns);
   result_->expiring_seconds = result_->expiring.TakeSeconds(now_ns);
-  if (load_) {
-    result_->granted_ever = load_->granted();
-    result_->refused_ever = load_->refused();
+  if (workload_) {
+    result_->granted_ever = workload_->granted();
+    result_->refused_ever = workload_->refused();
   }
   return std::move(result_);
 }

@@ -22,9 +22,9 @@
 #include "base/socket_turn.h"
 #include "bench/alarm.h"
 #include "bench/connection.h"
-#include "bench/load.h"
 #include "bench/process_usage.h"
 #include "bench/recorder.h"
+#include "bench/workload.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::bench {
@@ -34,7 +34,7 @@ struct DriverPlan {
   std::function<std::unique_ptr<Protocol>(uint32_t lanes)> new_protocol;
   uint32_t connections = 1;
   // Absent: the connections stay idle.
-  std::optional<LoadOptions> load;
+  std::optional<WorkloadOptions> workload;
   FlowPicker flows{0, 1, FlowDistribution::kRoundRobin, 0};
   // Acquires of tokens that expire, on a connection of their own. 0: none.
   uint32_t expire_rate = 0;
@@ -79,7 +79,7 @@ class Driver : public Connection::Owner {
   std::unique_ptr<DriverResult> TakeResult();
 
  private:
-  enum class Phase : uint8_t { kConnecting, kWarmingUp, kCounting, kDraining, kClosing };
+  enum class Phase : uint8_t { kConnecting, kWarmingUp, kCounting, kAwaitingAnswers, kClosing };
 
   void MakeConnections(uint32_t connections);
   Status OpenLoop();
@@ -90,18 +90,19 @@ class Driver : public Connection::Owner {
   void OnPhaseTimer();
   void OnTick();
   void OnTurnEnd();
-  int64_t AdvanceLoads();
+  int64_t AdvanceWorkloads();
   void OnSignal();
   void Flush();
   void CheckDone();
   Status CheckBehind();
-  static Status CannotKeepUp(const Load& load, int64_t now_ns, const std::string& what_to_lower);
+  static Status CannotKeepUp(const Workload& load, int64_t now_ns,
+                             const std::string& what_to_lower);
   void Show() const;
   void End(const Status& status);
   void SetPhaseTimer(int64_t delay_ns);
   Usage ReadUsage() const;
   template <typename Visit>
-  void ForEachLoad(Visit&& visit);
+  void ForEachWorkload(Visit&& visit);
   bool IsExpiring(const Connection& connection) const {
     return connection.number() >= plan_.connections;
   }
@@ -127,8 +128,8 @@ class Driver : public Connection::Owner {
   std::vector<std::unique_ptr<Connection>> connections_;
   size_t opened_ = 0;
   size_t greeted_ = 0;
-  std::optional<Load> load_;
-  std::optional<Load> expiring_;
+  std::optional<Workload> workload_;
+  std::optional<Workload> expiring_;
 };
 
 }  // namespace nowcalls::bench

@@ -34,7 +34,7 @@ struct Options {
   TargetAddress target;
   std::string name_space = "bench";
   uint32_t connections = 16;
-  uint32_t in_flight = 16;  // Requests of a connection, see bench/load.h.
+  uint32_t in_flight = 16;  // Requests of a connection, see bench/workload.h.
   double rate = 0;          // Operations a second in total; 0: closed loop.
   uint32_t flows = 1;
   FlowDistribution flow_distribution = FlowDistribution::kRoundRobin;

@@ -50,10 +50,11 @@ DriverPlan PlanRun(const Options& options) {
   plan.flows = FlowPicker(0, options.flows, options.flow_distribution, options.seed);
   if (options.command == Command::kIdle) return plan;
   if (options.command == Command::kFill) {
-    plan.load = LoadOptions{options.in_flight, 0, options.tokens, 0, false};
+    plan.workload = WorkloadOptions{options.in_flight, 0, options.tokens, 0, false};
     return plan;
   }
-  plan.load = LoadOptions{LanesOf(options), options.rate / 2, 0, options.hold_ms * kMsNs, true};
+  plan.workload =
+      WorkloadOptions{LanesOf(options), options.rate / 2, 0, options.hold_ms * kMsNs, true};
   plan.warm_up_ns = options.warm_up_ms * kMsNs;
   plan.expire_rate = options.expire_rate;
   plan.expire_flow = options.flows;

@@ -44,7 +44,8 @@ int ConnectBefore(int fd, const addrinfo& address, int64_t deadline_ms) {
 
 }  // namespace
 
-Result<Socket> Socket::Connect(const HostPort& peer, int64_t deadline_ms, const Lookup& lookup) {
+Result<Socket> Socket::Connect(const HostPort& peer, int64_t deadline_ms, const Lookup& lookup,
+                               std::unique_ptr<ByteChannel> channel) {
   const Result<Addresses> addresses = Resolve(peer, deadline_ms, lookup);
   if (!addresses.ok()) return addresses.status();
   int64_t untried = 0;
@@ -63,6 +64,7 @@ Result<Socket> Socket::Connect(const HostPort& peer, int64_t deadline_ms, const 
     const int on = 1;
     // Without it small requests may wait for earlier answers; a failure only costs speed.
     setsockopt(connection.fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    connection.channel_ = std::move(channel);
     return connection;
   }
   return Status::Unavailable(ErrorText(error));
@@ -72,11 +74,15 @@ Socket::~Socket() {
   if (fd_ >= 0) close(fd_);
 }
 
-Status Socket::Send(std::string_view bytes, int64_t deadline_ms) const {
-  while (!bytes.empty()) {
-    const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+Status Socket::Send(std::string_view bytes, int64_t deadline_ms) {
+  return SendAll(channel_->Send(bytes), deadline_ms);
+}
+
+Status Socket::SendAll(std::string_view for_socket, int64_t deadline_ms) const {
+  while (!for_socket.empty()) {
+    const ssize_t sent = send(fd_, for_socket.data(), for_socket.size(), MSG_NOSIGNAL);
     if (sent >= 0) {
-      bytes.remove_prefix(static_cast<size_t>(sent));
+      for_socket.remove_prefix(static_cast<size_t>(sent));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       if (!WaitFor(fd_, POLLOUT, deadline_ms)) return Status::Unavailable(ErrorText(ETIMEDOUT));
     } else if (errno != EINTR) {
@@ -86,15 +92,19 @@ Status Socket::Send(std::string_view bytes, int64_t deadline_ms) const {
   return Status::Ok();
 }
 
-Status Socket::Receive(std::string* bytes, int64_t deadline_ms) const {
+Status Socket::Receive(std::string* bytes, int64_t deadline_ms) {
   char chunk[16 * 1024];
   for (;;) {
-    const ssize_t received = recv(fd_, chunk, sizeof(chunk), 0);
-    if (received > 0) {
-      bytes->append(chunk, static_cast<size_t>(received));
-      return Status::Ok();
+    const ssize_t size = recv(fd_, chunk, sizeof(chunk), 0);
+    if (size > 0) {
+      const auto received = channel_->Receive({chunk, static_cast<size_t>(size)});
+      NOWCALLS_RETURN_IF_ERROR(SendAll(received.reply, deadline_ms));
+      bytes->append(received.bytes);
+      if (received.failed) return Status::Unavailable(channel_->error());
+      if (!received.bytes.empty()) return Status::Ok();
+      continue;  // The bytes were the channel's own.
     }
-    if (received == 0) return Status::Unavailable("the connection was closed");
+    if (size == 0) return Status::Unavailable("the connection was closed");
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
       if (!WaitFor(fd_, POLLIN, deadline_ms)) return Status::OutcomeUnknown(ErrorText(ETIMEDOUT));
     } else if (errno != EINTR) {

@@ -1,14 +1,17 @@
 // Socket: a TCP connection whose every step ends at a deadline.
 //
-// Thread: one at a time. Deadlines are BoottimeMs values. No call raises SIGPIPE.
+// Thread: one at a time. Deadlines are BoottimeMs values. No call raises SIGPIPE. All bytes pass a
+// ByteChannel.
 #ifndef NOWCALLS_CLIENT_SOCKET_H_
 #define NOWCALLS_CLIENT_SOCKET_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/byte_channel.h"
 #include "base/host_port.h"
 #include "client/resolve.h"
 #include "nowcalls/status.h"
@@ -21,26 +24,32 @@ class Socket {
   // that swallows packets does not hide those behind it. kUnavailable says why the last one failed,
   // without the peer's name. The lookup of a host name counts, too.
   static Result<Socket> Connect(const HostPort& peer, int64_t deadline_ms,
-                                const Lookup& lookup = getaddrinfo);
+                                const Lookup& lookup = getaddrinfo,
+                                std::unique_ptr<ByteChannel> channel = PlainChannel::Make());
 
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket(Socket&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), channel_(std::move(other.channel_)) {}
   Socket& operator=(Socket&& other) noexcept {
     std::swap(fd_, other.fd_);
+    std::swap(channel_, other.channel_);
     return *this;
   }
   ~Socket();
 
   // Sends all bytes. kUnavailable: the peer cannot have them all.
-  Status Send(std::string_view bytes, int64_t deadline_ms) const;
+  Status Send(std::string_view bytes, int64_t deadline_ms);
 
   // Appends at least one byte to *bytes. kUnavailable: closed by the peer or broken.
   // kOutcomeUnknown: none came in time.
-  Status Receive(std::string* bytes, int64_t deadline_ms) const;
+  Status Receive(std::string* bytes, int64_t deadline_ms);
 
  private:
   explicit Socket(int fd) : fd_(fd) {}
 
+  Status SendAll(std::string_view for_socket, int64_t deadline_ms) const;
+
   int fd_;
+  std::unique_ptr<ByteChannel> channel_;
 };
 
 }  // namespace nowcalls::client

@@ -99,11 +99,6 @@ void Core::Seal(const Turn& turn, const ClockSample& clock, bool may_be_last) {
                       .live_fence_sum = live_fence_sum_});
 }
 
-void Core::Unseal(ledger::CommitBatch* batch) {
-  batch->Unseal();
-  --batch_number_;
-}
-
 int64_t Core::LevelOf(const Flow& flow) const {
   if (!flow.active()) return 0;
   double level = flow.level_count;

@@ -271,8 +271,6 @@ class Core {
   // Ends the batch: a clock mark at most once a second, but in any case when it may be the last one
   // of the process; the watermark, the seal.
   void Seal(const Turn& turn, const ClockSample& clock, bool may_be_last = false);
-  // Undoes the last Seal: the batch goes on. REQUIRES: nothing was recorded since.
-  void Unseal(ledger::CommitBatch* batch);
 
   // --- Views, for listings and info. ---
   const CoreOptions& options() const { return options_; }

@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "base/counted.h"
 #include "base/text.h"
 #include "core/core.h"
 #include "core/rule_json.h"
@@ -208,12 +209,19 @@ size_t Core::RemoveRulesNotIn(const Turn& turn, const RuleSet& set,
   absl::btree_set<int64_t> removed = flows_.name_space(space).rule_ids;
   for (const Rule& rule : set.parsed.rules) removed.erase(rule.flow_id.value);
   const bool counts = disk_low_ && set.source == kRpcRuleSource;
+  size_t ended = 0;
   for (const int64_t id : removed) {
     if (wanted.contains(id)) continue;
+    ++ended;
     const FlowSlot slot = flows_.Find(FlowId{id});
     const Flow& flow = flows_.at(slot);
     if (counts && flow.tokens.size > 0) rule_bytes_while_low_ += RuleToJson(*flow.rule).size();
     RemoveRule(turn, slot);
+  }
+  if (ended > 0) {
+    Note(true, InNamespace(set.name_space) + Counted(ended, "rule") +
+                   " in force removed: acquires under " + (ended == 1 ? "it" : "them") +
+                   " answer NO_RULE_EXISTS, for which clients let calls pass");
   }
   return removed.size();
 }

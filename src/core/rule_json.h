@@ -1,9 +1,12 @@
 // Rules from and to JSON: the one parser for files, rules_load and the ledger.
 //
 // Thread: any. The form is what Sentinel's dashboard writes: an array of FlowRule objects with a
-// clusterConfig. Keys come in any order, unknown keys are tolerated (core/rule_keys.h tells of
-// those that look like a mistake), comments are allowed. Our own additions, maxPerClient and
-// shadow, are keys of clusterConfig.
+// clusterConfig. Keys come in any order, comments are allowed, numbers and booleans may be strings
+// (core/rule_values.h). Unknown keys are tolerated; core/rule_keys.h names those that look
+// misspelt. Our own additions, maxPerClient and shadow, are keys of clusterConfig.
+//
+// A mistake must not switch limits off. An object of another kind (core/rule_kind.h), or without a
+// plain true or false for clusterMode, refuses its set. So does a set of which no rule applies.
 #ifndef NOWCALLS_CORE_RULE_JSON_H_
 #define NOWCALLS_CORE_RULE_JSON_H_
 
@@ -17,17 +20,17 @@
 
 namespace nowcalls::core {
 
-// Sentences about rules, of which the first kTextsMax are kept and the others counted.
+// Sentences about rules. Keeps the first kTextsMax and counts the others.
 class RuleRemarks {
  public:
   static constexpr size_t kTextsMax = 10;
 
-  // `more_are`: what is said of those that are only counted: "5 " and this.
+  // `more_are` ends the sentence about the counted ones: "5 " and this.
   explicit RuleRemarks(std::string_view more_are) : more_are_(more_are) {}
 
   void Add(std::string text);
   size_t count() const { return count_; }
-  // One for each that is kept, and one for all others.
+  // One line for each kept sentence, and one line for all others.
   std::vector<std::string> Lines() const;
 
  private:
@@ -38,19 +41,20 @@ class RuleRemarks {
 
 struct ParsedRules {
   std::vector<Rule> rules;
-  RuleRemarks skipped{"more are skipped"};       // Rules with clusterMode=false.
+  RuleRemarks skipped{"more are skipped"};       // Rules with clusterMode false.
   RuleRemarks ignored{"more keys are ignored"};  // Keys that are probably misspelt (RuleKeys).
+  RuleRemarks warned{"more warnings"};           // Levels of 0 by rounding, keys that come twice.
 
-  // What whoever wrote the rules should know.
+  // All of them: what the author of the rules should know.
   std::vector<std::string> Remarks() const;
 };
 
-// kInvalidArgument says which rule (its position from 1, resource, flowId), which field and why,
-// or at which line the JSON is wrong. A flowId that appears twice is an error. Time and memory grow
-// linearly with the text.
+// kInvalidArgument names the rule (its position from 1, resource, flowId), the field and the
+// reason, or the line where the JSON is wrong. A flowId that appears twice is an error. "[]" is a
+// set without rules. Time and memory grow linearly with the text.
 Result<ParsedRules> ParseRules(std::string_view text);
 
-// One rule object, as RuleToJson writes it.
+// One rule object, as RuleToJson writes it. clusterMode and the kind are not looked at.
 Result<Rule> ParseRule(std::string_view text);
 
 // One line of JSON with Sentinel's field names, every field present. ParseRule(RuleToJson(r)) == r.

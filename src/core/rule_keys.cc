@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "core/rule.h"
 #include "core/rule_json.h"
+#include "core/rule_kind.h"
 
 namespace nowcalls::core {
 namespace {
@@ -71,7 +72,7 @@ void RuleKeys::FindAt(Level level, const json& rule, std::vector<Misspelling>* f
   for (const auto& entry : object->items()) {
     const std::string& key = entry.key();
     if (Contains(known_[level], key)) continue;
-    // Somebody may take the path that documents and messages name for the key.
+    // The author may have taken a path from a message for a key.
     const bool is_path = level == kOuter && key.starts_with(kClusterPrefix);
     const Key& meant =
         is_path ? MeantBy(kCluster, key.substr(kClusterPrefix.size())) : MeantBy(level, key);
@@ -85,13 +86,15 @@ const RuleKeys::Key& RuleKeys::MeantBy(Level level, const std::string& unknown) 
   auto& judged = judged_[level];
   if (const auto found = judged.find(unknown); found != judged.end()) return found->second;
   if (judged_[kOuter].size() + judged_[kCluster].size() >= kJudgedMax) return none;
-  // Of names that are as near as each other the first is taken: one of the same level.
+  // The first of the nearest names counts: one of the same level.
   const Level other = level == kOuter ? kCluster : kOuter;
   std::vector<std::string> names = known_[level];
   names.insert(names.end(), known_[other].begin(), known_[other].end());
+  for (std::string& key : PerParameterKeys()) names.push_back(std::move(key));
   Key meant;
   meant.name = NearName(unknown, names);
-  meant.level = Contains(known_[level], meant.name) ? level : other;
+  meant.level =
+      Contains(known_[other], meant.name) && !Contains(known_[level], meant.name) ? other : level;
   return judged.emplace(unknown, std::move(meant)).first->second;
 }
 

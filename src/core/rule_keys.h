@@ -1,8 +1,8 @@
-// RuleKeys: keys of a rule that nobody reads, though they were probably meant to be some that are
-// read: misspelt ones, and those that stand outside of clusterConfig and belong in it, or the other
-// way round. Other unknown keys are tolerated without a word: Sentinel's dashboard writes some.
+// RuleKeys: unknown keys of a rule that look like known ones. They are misspelt, or stand outside
+// of clusterConfig and belong in it, or the other way round. Other unknown keys are tolerated
+// without a word: Sentinel's dashboard writes some.
 //
-// Thread: one at a time. One for all rules of a set: the same misspelling is looked for once.
+// Thread: one at a time. One object serves all rules of a set and judges each misspelling once.
 #ifndef NOWCALLS_CORE_RULE_KEYS_H_
 #define NOWCALLS_CORE_RULE_KEYS_H_
 
@@ -18,7 +18,7 @@ namespace nowcalls::core {
 class RuleKeys {
  public:
   struct Misspelling {
-    // As "clusterConfig.maxperclient"; the same as `meant` where a path was written as one key.
+    // As "clusterConfig.maxperclient". Equals `meant` if the author wrote a path as one key.
     std::string key;
     std::string meant;  // As "clusterConfig.maxPerClient".
 
@@ -27,9 +27,9 @@ class RuleKeys {
 
   RuleKeys();
 
-  // Such keys of `rule`, an object. A key counts only where the one it was meant to be is missing,
-  // or null. Of a set at most kJudgedMax different unknown keys are looked at: it may come from any
-  // client, and each takes some microseconds of the loop.
+  // Such keys of `rule`, an object. A key counts only if the key that it looks like is missing or
+  // null. Judges at most kJudgedMax different unknown keys: a set may come from any client, and
+  // each key takes some microseconds of the loop.
   std::vector<Misspelling> FindIn(const nlohmann::json& rule);
 
   static constexpr size_t kJudgedMax = 100;

@@ -1,7 +1,7 @@
-// DiskRoom: whether the ledger's file system has room for new tokens, with two watermarks, so that
-// a disk that stays near one of them does not make the answer change with each look.
+// DiskRoom: whether the ledger's file system has room for new tokens. It has two watermarks, so
+// that a disk which stays near one of them does not change the answer with each look.
 //
-// Thread: loop. It is told what is free and keeps no clock.
+// Thread: loop. Each look is passed in; it keeps no clock.
 #ifndef NOWCALLS_ENGINE_DISK_ROOM_H_
 #define NOWCALLS_ENGINE_DISK_ROOM_H_
 
@@ -18,8 +18,8 @@ class DiskRoom {
   explicit DiskRoom(const Limits& limits)
       : low_bytes_(limits.disk_free_low_bytes), high_bytes_(limits.disk_free_high()) {}
 
-  // What to log: nothing, unless `low` has changed. A file system that does not tell what is free
-  // changes nothing.
+  // Returns the line to log; empty unless low() has changed. A file system that does not tell its
+  // free bytes changes nothing.
   std::string Update(std::optional<uint64_t> free_bytes) {
     free_bytes_ = free_bytes;
     if (!free_bytes.has_value()) return "";

@@ -1,7 +1,7 @@
 // Driver: what the engine needs from the world around it.
 //
-// Thread: loop. The libuv server implements it; so do tests and the simulator. Every call comes
-// from within an Engine call; none may call the engine back.
+// Thread: loop. The libuv server, tests and the simulator implement it. Every call comes from
+// within an Engine call; none may call the engine back.
 #ifndef NOWCALLS_ENGINE_DRIVER_H_
 #define NOWCALLS_ENGINE_DRIVER_H_
 
@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/log_record.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::engine {
@@ -37,32 +38,27 @@ class Driver {
  public:
   virtual ~Driver() = default;
 
-  // Sends what a turn has for its connections, each of which is there once, behind what was sent to
-  // them before, without blocking; keeps a copy of what a socket does not take at once. `kept` is
-  // what is kept of the connection now; while any is, each time some has left, Engine::OnSent is
-  // told.
+  // Sends the outputs of a turn without blocking, behind what was sent before; no connection is
+  // named twice. Copies what a socket does not take at once. `kept`: bytes still buffered of the
+  // connection. Call Engine::OnSent whenever that number falls.
   virtual void Write(std::span<Output> outputs) = 0;
 
-  // Ends the connection after sending what is kept, if `flush`, or at once. The engine calls
-  // nothing else for it afterwards, but may find that flushing takes too much and end it at once.
+  // Ends the connection: after sending what is buffered if `flush`, else at once. Of a connection
+  // that is being flushed the engine may call Close once more, without `flush`, and nothing else.
   // The driver still calls OnDisconnect once, later and not from within this call.
   virtual void Close(ConnectionId id, bool flush) = 0;
 
   // Stops or resumes reading from the connection: backpressure. Doing it twice is doing it once.
   virtual void SetReading(ConnectionId id, bool on) = 0;
 
-  // Asks for the batch back that Engine::BeginCommit returned last. True: its commit has not been
-  // started, and will not be until BeginCommit returns the batch again.
-  virtual bool TakeCommitBack() = 0;
-
-  // Begins a backup beside all else, and logs it; Engine::OnBackupDone tells of its end.
-  // kResourceExhausted: one is under way, or none is begun any more.
+  // Begins a backup beside the loop, and logs it; Engine::OnBackupDone reports its end.
+  // kResourceExhausted: one is under way, or the server ends.
   virtual Status BeginBackup(const BackupJob& job) = 0;
 
-  // The first word says what the line is about, and so how many of its kind a second are told:
-  // "connection" and "client" what one peer did, "administrator" and "namespace" what was changed
-  // (server/log_limiter.h); any other line is told always, so no peer may cause one at will.
-  virtual void Log(LogLevel level, std::string_view message) = 0;
+  // Logs a line. `topic` bounds how many lines of its kind a second are logged; `fields` stand
+  // beside the message in a JSON log.
+  virtual void Log(LogLevel level, LogTopic topic, std::string_view message,
+                   const LogFields& fields) = 0;
 };
 
 }  // namespace nowcalls::engine

@@ -1,26 +1,26 @@
 // Engine: the whole server without I/O. Bytes and times go in; commit batches, scan requests and
 // bytes come out.
 //
-// Thread: loop. It owns the core, the protocol state of every connection and the open commit
-// batch. Whoever drives it, the libuv server or a test, does so in turns:
+// Thread: loop. The engine owns the state of every connection and the commit batches; the core is
+// the caller's. The driver (the libuv server, a test, the simulator) calls it in turns:
 //
 //   OnBytes ... OnBytes              any number of events
 //   ResumeInput                      input for which earlier turns had no room
 //   OnTime                           when a deadline has passed
 //   TurnEnd                          sends what may leave at once
-//   BeginCommit -> batch             when something is to be written; may come between OnBytes, too
-//   (store.Commit, one batch after the other, on another thread or within the turn)
-//   OnCommitDone                     sends the replies that waited for that batch
+//   BeginCommit -> batch             when something is to be written and no commit is under way
+//   (store.Commit, on another thread or within the turn)
+//   OnCommitDone                     lets the replies that waited for that batch leave
 //
 // A reply that depends on a record leaves only when the batch with that record is durable
 // (invariant 1); other replies leave at the end of the turn. While one batch is being committed the
-// next one fills. It is given to the driver at the end of each turn at the latest, so that its
-// commit can start as soon as the disk is free, and taken back when there is more to go into it
-// before that.
+// next one fills: group commit. A batch is sealed by BeginCommit, and a sealed batch never changes.
 //
-// What a turn does is bounded however much has arrived; connections whose input is left over are
-// not read until they have had their turns, first come first served. The same calls with the same
-// arguments give the same outputs, byte for byte.
+// A turn does a bounded amount of work. A connection whose input is left over is not read until it
+// has had its turns, first come first served. The same calls with the same arguments give the same
+// outputs, byte for byte.
+//
+// Inside (engine_impl.h) each part owns its members. Connections speak a protocol (protocol.h).
 #ifndef NOWCALLS_ENGINE_ENGINE_H_
 #define NOWCALLS_ENGINE_ENGINE_H_
 
@@ -59,63 +59,58 @@ class Engine {
   Engine(EngineOptions options, core::Core* core, Driver* driver, Instant now);
   ~Engine();
 
-  // Connections. `peer` is HOST:PORT for logs and for the display name of a session without a
-  // client id. Empty when connections_max are open: the driver then closes the socket.
+  // Connections. `peer` is HOST:PORT, for logs and for the display name of a session without a
+  // client id. Returns nothing when connections_max are open: the driver then closes the socket.
   std::optional<ConnectionId> OnConnect(std::string_view peer, Instant now);
   void OnBytes(ConnectionId id, std::string_view bytes, Instant now);
-  // The peer sends no more but may still read: it gets the answers to what it sent, except to
-  // acquires that still wait, which leave the queue unanswered; then the connection is closed.
+  // The peer sends no more but may still read. Its acquires that wait leave the queue unanswered;
+  // once all else that it asked is answered, the connection is closed.
   void OnEndOfInput(ConnectionId id, Instant now);
-  // Bytes that Driver::Write kept have left; `kept` still wait. Only for a connection not closed.
+  // Bytes that the driver had buffered have left; `kept` are left. Not for a closed connection.
   void OnSent(ConnectionId id, size_t kept, Instant now);
   void OnDisconnect(ConnectionId id, Instant now);
 
-  // What is free on the ledger's file system; nothing if it does not tell. Decides whether tokens
+  // Free bytes of the ledger's file system; nothing if it does not tell. They decide whether tokens
   // are granted (Limits::disk_free_low_bytes).
   void OnDiskSpace(std::optional<uint64_t> free_bytes);
 
-  // Time. The driver calls OnTime at (or soon after) NextDeadline; kNever: no timer needed. A
-  // moment in the past means in the next turn, after others' input was read. A driver that comes
-  // late reads what has arrived meanwhile before it calls OnTime, or those who were in time would
-  // suffer for it.
+  // Time. The driver calls OnTime at NextDeadline or soon after; kNever: no timer is needed. A
+  // moment in the past means: in the next turn, after other input was read. A driver that is late
+  // first reads what has arrived meanwhile, so that no client that was in time suffers.
   void OnTime(Instant now);
-  // The part of OnTime that depends on no input that waits, for a driver that holds the rest back:
-  // closes connections whose peers send or read too slowly.
+  // Closes connections whose peers send or read too slowly: the part of OnTime that a driver may
+  // call while it holds the rest back.
   void CloseTooSlow(Instant now);
   Instant NextDeadline() const;
   // Input is left over for the next turn.
   bool input_waits() const;
-  // Input waits for a turn, for room in the batch or for a commit: for this server, not for peers.
+  // Input waits for this server (a turn, room in the batch, a commit), not for its peer.
   bool input_held() const;
   void ResumeInput(Instant now);
   void TurnEnd();
-  // The server ends: from now on nothing is done but to answer what was read; who waits for room is
-  // answered NOT_AVAILABLE. Tokens that become due are left to the next start.
-  void BeginDrain(Instant now);
-  // What waits for its turn is left undone; returns of how many connections.
+  // The server ends. Acquires that wait are answered NOT_AVAILABLE; input that was read is still
+  // answered. Tokens that become due are left to the next start.
+  void BeginShutdown(Instant now);
+  // Drops input that waits for a turn; returns of how many connections.
   size_t DropWaitingInput();
 
   // Core::ReplaceRules. The change is durable with the next commit.
   Status LoadRules(const std::vector<core::RuleSet>& sets, Instant now);
 
-  // The way in for rule sources (nowcalls/rule_source.h) whose calls happen at `now`: use it for
-  // them at once and do not keep it. Check needs no engine: any thread may call
-  // core::CheckRuleSet.
+  // Where rule sources (nowcalls/rule_source.h) put the rules of a call at `now`. Valid until the
+  // next call of the engine. Check needs no engine: any thread may call core::CheckRuleSet.
   RuleSink* RulesAt(Instant now);
 
   // The commit path. BeginCommit seals the open batch and returns it; nullptr when nothing is to be
-  // written or two batches have begun and are not done. It stays valid until OnCommitDone, or until
-  // the driver gives it back (Driver::TakeCommitBack). OnCommitDone is about the first that began.
-  // A failed commit is never reported here: the process ends.
+  // written or a commit is under way. The batch stays as it is until OnCommitDone. A failed commit
+  // is never reported here: the process ends.
   const ledger::CommitBatch* BeginCommit(const ClockSample& clock, Instant now);
   void OnCommitDone(Instant now);
-  // Of the open batch.
-  size_t open_records() const;
   // Nothing waits: no open records, no commit, no unsent reply.
   bool idle() const;
 
-  // A backup that Driver::BeginBackup began has ended. `asker`, whose connection may have gone,
-  // gets the answer at once: what is in a backup was committed before.
+  // A backup that Driver::BeginBackup began has ended. `asker` gets the answer at once, since what
+  // is in a backup was committed before. Its connection may be gone.
   void OnBackupDone(ConnectionId asker, const Result<wire::BackupReply>& made, Instant now);
 
   // The sweep. A request when one is due and none is in flight.

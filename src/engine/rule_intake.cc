@@ -6,8 +6,8 @@
 
 namespace nowcalls::engine {
 
-RuleIntake::RuleIntake(core::Core* core, std::function<core::Turn()> turn)
-    : core_(core), turn_(std::move(turn)) {}
+RuleIntake::RuleIntake(core::Core* core, std::function<core::Turn()> step)
+    : core_(core), step_(std::move(step)) {}
 
 Result<RuleSink::CheckedSet> RuleIntake::Check(std::string_view source, std::string_view name_space,
                                                std::string_view json) const {
@@ -19,7 +19,7 @@ Status RuleIntake::Claim(const RuleClaim& claim) { return core_->ClaimNamespace(
 Status RuleIntake::Replace(const std::vector<CheckedSet>& sets) {
   core::RuleSetRefs refs;
   for (const CheckedSet& set : sets) refs.push_back(set.get());
-  return core_->ReplaceRules(turn_(), refs);
+  return core_->ReplaceRules(step_(), refs);
 }
 
 }  // namespace nowcalls::engine

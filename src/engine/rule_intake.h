@@ -1,7 +1,7 @@
-// RuleIntake: the RuleSink in front of a core. All rules come in through it, but those of recovery
-// and of the rule files at start, which Engine::LoadRules gives to the core as they are.
+// RuleIntake: the RuleSink in front of a core. All rules come in through it, except those of
+// recovery and of the rule files at start, which Engine::LoadRules gives to the core.
 //
-// Thread: loop, Check excepted. What it puts in force is recorded in the open commit batch.
+// Thread: loop; Check: any. Rules that are put in force are recorded in the open commit batch.
 #ifndef NOWCALLS_ENGINE_RULE_INTAKE_H_
 #define NOWCALLS_ENGINE_RULE_INTAKE_H_
 
@@ -17,8 +17,8 @@ namespace nowcalls::engine {
 
 class RuleIntake final : public RuleSink {
  public:
-  // `turn` tells the moment of the call that is being worked on, and its batch.
-  RuleIntake(core::Core* core, std::function<core::Turn()> turn);
+  // `step` tells the moment of the call that the engine is in, and the open batch.
+  RuleIntake(core::Core* core, std::function<core::Turn()> step);
 
   Result<CheckedSet> Check(std::string_view source, std::string_view name_space,
                            std::string_view json) const override;
@@ -27,7 +27,7 @@ class RuleIntake final : public RuleSink {
 
  private:
   core::Core* const core_;
-  const std::function<core::Turn()> turn_;
+  const std::function<core::Turn()> step_;
 };
 
 }  // namespace nowcalls::engine

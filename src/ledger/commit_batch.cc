@@ -154,13 +154,6 @@ void CommitBatch::Sealed(const Seal& seal) {
   number_ = seal.batch_number;
 }
 
-void CommitBatch::Unseal() {
-  NOWCALLS_CHECK(sealed());
-  bytes_.resize(bytes_.size() - 1 - kSealBytes);
-  --records_;
-  number_ = 0;
-}
-
 void CommitBatch::Clear() {
   bytes_.clear();
   if (bytes_.capacity() > kKeptBytesMax) bytes_.shrink_to_fit();

@@ -46,9 +46,6 @@ class CommitBatch {
   // Ends the batch. REQUIRES: not sealed yet. Nothing may be appended after it.
   void Sealed(const Seal& seal);
 
-  // Takes the seal off again; the batch goes on. REQUIRES: sealed, and not given to a store.
-  void Unseal();
-
   bool empty() const { return records_ == 0; }
   bool sealed() const { return number_ != 0; }
   uint64_t number() const { return number_; }  // The seal's batch number; 0 before.

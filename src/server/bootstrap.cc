@@ -25,9 +25,10 @@
 #include "server/recovery.h"
 #include "server/server.h"
 #include "server/system.h"
-#include "store/ledger_files.h"
-#include "store/ledger_lock.h"
-#include "store/rocks_store.h"
+#include "store/disk/data_dir.h"
+#include "store/disk/ledger_files.h"
+#include "store/disk/ledger_lock.h"
+#include "store/rocks/rocks_store.h"
 
 namespace nowcalls::server {
 namespace {
@@ -116,12 +117,38 @@ void LogRecovered(const RecoveredLedger& ledger, int64_t took_ms) {
                Counted(ledger.rules, "rule"), took_ms, ResidentBytes() >> 20);
 }
 
+// What the ledger holds is served in any case, and only what would add to it is refused.
+void WarnIfBeyondLimits(const RecoveredLedger& ledger, const Limits& limits) {
+  const auto warn = [](const char* setting, uint64_t max, uint64_t held, const char* what,
+                       const char* refused) {
+    if (held <= max) return;
+    spdlog::warn("{} is {}, and the ledger holds {} {}: {} until enough of them have ended",
+                 setting, max, held, what, refused);
+  };
+  warn("tokens-max", limits.tokens_max, ledger.tokens, "tokens", "nothing is granted");
+  warn("sessions-max", limits.sessions_max, ledger.sessions, "sessions",
+       "no new client is admitted");
+}
+
 void LogRuleFiles(const std::vector<LoadedRuleFile>& files) {
   for (const auto& [file, problem, parsed, fingerprint] : files) {
     if (!problem.ok()) continue;
     spdlog::debug("rule file {}: {} for namespace '{}', {} skipped", file.path,
                   Counted(parsed.rules.size(), "rule"), file.name_space, parsed.skipped.count());
   }
+}
+
+// A newcomer's first start serves, but limits nothing.
+void WarnWithoutRules(const core::Core& core, const ServerConfig& config) {
+  if (core.flows().rules() > 0) return;
+  std::error_code ignored;  // Then the directory is named as the operator wrote it.
+  const auto absolute = std::filesystem::absolute(config.data_dir, ignored);
+  const std::string data_dir = ignored ? config.data_dir : absolute.lexically_normal().string();
+  LogAt(LogLevel::kWarn,
+        "no rules are in force, so nothing is limited: every acquire answers NO_RULE_EXISTS, for "
+        "which clients let calls pass. Load some with --rules NS=FILE, or while the server runs "
+        "with `nowcalls-admin rules load FILE --namespace NS`. The data directory is " +
+            data_dir);
 }
 
 // Reads what was opened and proves that it is complete.
@@ -170,6 +197,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   spdlog::info("nowcalls-server {} (process {}), ledger in {}, durability {}", NOWCALLS_VERSION,
                getpid(), config.data_dir, config.durability.ToString());
   LogRuleFiles(rules);
+  // All that can be wrong is found out before the ledger is touched.
   NOWCALLS_RETURN_IF_ERROR(CheckRequiredLedger(config));
   auto lock = store::LedgerLock::Take(config.data_dir);
   if (!lock.ok()) return lock.status();
@@ -179,13 +207,15 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   // Only now: a server with another ledger that has the address may have this very file.
   PortFile port_file(config.port_file);
   NOWCALLS_RETURN_IF_ERROR(port_file.Prepare());
+  // The ledger is opened and recovered. Keep is the first call that may change an older one.
   auto store = OpenStore(*std::move(lock), config, options);
   if (!store.ok()) return store.status();
   spdlog::debug("the ledger is open after {} ms", watch.Ms());
   Result<RecoveredLedger> ledger = RecoverFrom(store->get(), config);
   if (!ledger.ok()) return ledger.status();
-  NOWCALLS_RETURN_IF_ERROR((*store)->Keep());
+  NOWCALLS_RETURN_IF_ERROR((*store)->Accept());
   LogRecovered(*ledger, watch.Ms());
+  WarnIfBeyondLimits(*ledger, config.core.limits);
 
   Server server(
       config, &*ledger, store->get(),
@@ -200,8 +230,10 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
         port_file.Remove();
         return (*store)->Close();
       });
-  NOWCALLS_RETURN_IF_ERROR(server.LoadRules(std::move(rules)));
+  NOWCALLS_RETURN_IF_ERROR(server.PutRulesInForce(std::move(rules)));
+  WarnWithoutRules(*ledger->core, config);
   spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());
+  // Peers are let in. The port file tells of a server that answers already.
   auto listener = Listener::Bind(config.listen);
   if (!listener.ok()) return listener.status();
   hold.reset();

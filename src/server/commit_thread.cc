@@ -28,8 +28,8 @@ CommitThread::CommitThread(uv_loop_t* loop, store::Store* store, const Durabilit
           kCheckNearlyFullEveryMs, [this] { TellDiskSpace(); }) {}
 
 void CommitThread::Commit(const ledger::CommitBatch* batch) {
-  NOWCALLS_CHECK(!full());
-  batches_[submitted_++ % kBatchesMax] = batch;
+  NOWCALLS_CHECK(!busy());
+  batch_ = batch;
   worker_.Submit();
 }
 
@@ -84,15 +84,9 @@ void CommitThread::ThreadReturnsStore() {
   thread_has_store_ = false;
 }
 
-bool CommitThread::TakeBack() {
-  if (!worker_.TakeBack()) return false;
-  --submitted_;
-  return true;
-}
-
 void CommitThread::Finish(std::function<Status()> close) {
   NOWCALLS_CHECK(!busy());
-  batches_[submitted_++ % kBatchesMax] = nullptr;
+  batch_ = nullptr;
   close_ = std::move(close);
   worker_.Submit();
 }
@@ -133,7 +127,7 @@ void CommitThread::TellDiskSpace() const {
 }
 
 void CommitThread::Do() {
-  const ledger::CommitBatch* batch = batches_[begun_++ % kBatchesMax];
+  const ledger::CommitBatch* batch = batch_;
   if (batch == nullptr) {
     Try("close", close_());
     closed_ = true;

@@ -2,18 +2,15 @@
 //
 // Thread: members are called on the loop thread; the store's Commit, Sync and the last job run on
 // the commit thread. One batch is in flight while the loop fills the next (group commit as in
-// leveldb's DBImpl::Write, but without waiting writers: their replies wait instead). The next is
-// submitted whenever the loop pauses, if not before, and taken back when it goes on, so that the
-// disk never waits for it. `done` comes as soon as a batch is on the disk, also before it is
-// applied to the store's tables. A batch for which all that would take longer than its commit is
-// committed on the loop thread (CommitHere).
+// leveldb's DBImpl::Write, but without waiting writers: their replies wait instead). `done` comes
+// as soon as a batch is on the disk. The thread applies the batch to the store's tables after that,
+// while the loop makes the next one. A small batch is committed on the loop thread (CommitHere): to
+// hand it over would take longer than its commit.
 #ifndef NOWCALLS_SERVER_COMMIT_THREAD_H_
 #define NOWCALLS_SERVER_COMMIT_THREAD_H_
 
-#include <array>
 #include <atomic>
 #include <condition_variable>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -25,14 +22,13 @@
 #include "server/commit_pace.h"
 #include "server/commit_watch.h"
 #include "server/config.h"
-#include "server/loop_limits.h"
 #include "server/worker_thread.h"
 #include "store/store.h"
 
 namespace nowcalls::server {
 
-// Who hears what the ledger's disk has left: `told`, on the loop thread, whenever a look sees
-// something else than the one before. With less than `near_bytes` looks come ten times as often.
+// Hears how many bytes the ledger's disk has free: `told` runs on the loop thread whenever a look
+// finds another number than the look before. Below `near_bytes` looks come ten times as often.
 struct DiskWatch {
   uint64_t near_bytes = 0;
   std::function<void(std::optional<uint64_t> free_bytes)> told;
@@ -42,17 +38,16 @@ class CommitThread {
  public:
   struct Events {
     std::function<void()> done;  // On the loop thread, for each Commit.
-    // On the thread where it failed, with what failed ("commit", "sync", "check", "close"). The
-    // server's does not return.
+    // On the thread of the failure. `what` is "commit", "sync", "check" or "close". The server's
+    // handler does not return.
     std::function<void(const char* what, const Status& failure)> fail;
-    // On either thread, with what CommitWatch says of a commit on the loop thread.
+    // On either thread, with the text of CommitWatch about a commit on the loop thread.
     std::function<void(const std::string& what)> slow;
   };
 
-  // With kInterval everything committed is synced after at most `durability.interval_ms`. Once a
-  // second the thread looks whether the store is still where it was opened, so that a server whose
-  // ledger was replaced ends soon, also when it has nothing to commit; and how much space its disk
-  // has left, also when it is busy.
+  // With kInterval every commit is synced after at most `durability.interval_ms`. Once a second the
+  // thread checks that the store is still where it was opened, so that a server whose ledger was
+  // replaced ends soon, even without a commit. It also looks at the free space of the disk.
   CommitThread(uv_loop_t* loop, store::Store* store, const DurabilityChoice& durability,
                Events events, DiskWatch disk_watch);
 
@@ -61,21 +56,17 @@ class CommitThread {
   // lately. False: Commit has to be called.
   bool CommitHere(const ledger::CommitBatch& batch);
 
-  // There is nothing that is to come to the disk, and commits have been quick lately.
-  bool idle_and_quick() const { return !busy() && pace_.quick(); }
-
-  // REQUIRES: !full(). `batch` is sealed and stays as it is until `done`, or until it is taken
-  // back.
+  // REQUIRES: !busy(). `batch` is sealed and stays as it is until `done`.
   void Commit(const ledger::CommitBatch* batch);
-  // True: the batch that came last is not committed unless it comes again.
-  bool TakeBack();
-  bool full() const { return worker_.jobs() == kBatchesMax; }
 
   // The last job: `close` runs on the thread, so that the loop can still keep its deadlines.
   // REQUIRES: !busy(), and nothing is submitted afterwards.
   void Finish(std::function<Status()> close);
 
+  // From Commit or Finish until just before `done`.
   bool busy() const { return worker_.busy(); }
+  // Runs `done` now if it is due; otherwise the loop's next poll does.
+  void Collect() { worker_.Collect(); }
   void Stop() { worker_.Stop(); }
 
  private:
@@ -98,14 +89,11 @@ class CommitThread {
   const Events events_;
   const DiskWatch disk_watch_;
 
-  // The jobs: a ring of batches; nullptr means close_.
-  std::array<const ledger::CommitBatch*, kBatchesMax> batches_{};
-  size_t submitted_ = 0;  // Loop thread: how many have been.
-  size_t begun_ = 0;      // Commit thread.
+  const ledger::CommitBatch* batch_ = nullptr;  // The job; nullptr means close_.
   std::function<Status()> close_;
 
-  // Who has the store: one thread at a time. The commit thread waits for it; the loop does without
-  // when the commit thread has it, or waits.
+  // One thread at a time has the store. The commit thread waits for it. The loop commits nothing
+  // itself while the commit thread has the store or waits for it.
   std::mutex mutex_;
   std::condition_variable returned_;
   bool loop_has_store_ = false;    // Guarded by mutex_, as are the next two.
@@ -113,7 +101,7 @@ class CommitThread {
   CommitWatch watch_here_;         // Of the commit on the loop thread.
   CommitPace pace_;
 
-  // Commit thread: when what is not synced yet has to be, on the boot clock.
+  // Commit thread: when the commits that are not synced have to be, on the boot clock.
   std::optional<int64_t> sync_due_ms_;
   bool closed_ = false;
   int64_t look_due_ms_ = 0;

@@ -190,7 +190,7 @@ void WarnOfUnknown(const Environment& env, Invocation* invocation) {
   for (const Setting& setting : Settings()) names.push_back(setting.environment());
   for (const auto& [name, value] : env) {
     // The admin tool's.
-    if (name == "NOWCALLS_SERVER") continue;
+    if (name == "NOWCALLS_SERVER" || name == "NOWCALLS_FORMAT") continue;
     if (value.empty() || std::find(names.begin(), names.end(), name) != names.end()) continue;
     invocation->warnings.push_back("environment variable " + name + " is no setting and ignored" +
                                    DidYouMean(name, names));
@@ -247,6 +247,11 @@ void AppendHelp(std::string_view flag, std::string_view environment, std::string
 Result<Invocation> ReadInvocation(int argc, const char* const* argv, const Environment& env) {
   Invocation invocation;
   invocation.origins.assign(Settings().size(), "default");
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) != "--help=markdown") continue;
+    invocation.command = Command::kHelpMarkdown;
+    return invocation;
+  }
   Result<Flags> flags = ParseFlags(argc, argv);
   if (!flags.ok()) return flags.status();
   if (flags->help || flags->version) {
@@ -267,10 +272,9 @@ std::string HelpText() {
   std::string text =
       "nowcalls-server: a durable server of concurrency tokens\n\n"
       "usage: nowcalls-server [FLAG...]\n\n"
-      "Each setting is a flag, an environment variable and a key of the TOML file (--data-dir is\n"
-      "data_dir there). Flags beat the environment, the environment beats the file, the file "
-      "beats\n"
-      "the default in [brackets].\n";
+      "Each setting is a flag, an environment variable and a key of the TOML file\n"
+      "(--data-dir is data_dir there). Flags beat the environment, the environment\n"
+      "beats the file, the file beats the default in [brackets].\n";
   const ServerConfig defaults;
   std::string_view group;
   for (const Setting& setting : Settings()) {
@@ -284,17 +288,16 @@ std::string HelpText() {
   text += "\nProgram\n";
   AppendHelp("--config FILE", kConfigEnvironment, "", "Read settings from a TOML file.", &text);
   AppendHelp("--check-config", "", "",
-             "Check the settings and the rule files, print the settings in effect and exit.",
+             "Check settings and rule files, print the settings in effect and exit.", &text);
+  AppendHelp("-h, --help", "", "", "Print this and exit; --help=markdown: the manual's page.",
              &text);
-  AppendHelp("-h, --help", "", "", "Print this and exit.", &text);
   AppendHelp("-V, --version", "", "", "Print the version and exit.", &text);
   text +=
-      "\nSignals: SIGTERM and SIGINT finish what is in flight and exit with 0; a second one ends\n"
-      "the server at once, as kill -9 does, without losing what was acknowledged.\n"
-      "SIGHUP loads the rule files again, which are watched anyway.\n"
-      "Exit codes: 0 orderly end, 1 ended at once by a second signal, 64 wrong flags, "
-      "configuration\n"
-      "or rules, 65 damaged or unknown ledger, 74 disk, lock or socket error.\n";
+      "\nSignals: SIGTERM and SIGINT finish the requests that were read and exit with 0;\n"
+      "a second one ends the server at once, like kill -9, and loses nothing that was\n"
+      "acknowledged. SIGHUP loads the rule files again, which are watched anyway.\n"
+      "Exit codes: 0 orderly end, 1 ended at once by a second signal, 64 wrong flags,\n"
+      "configuration or rules, 65 damaged or unknown ledger, 74 disk, lock or socket.\n";
   return text;
 }
 

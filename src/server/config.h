@@ -21,7 +21,7 @@
 #include "core/core.h"
 #include "nowcalls/status.h"
 #include "server/log_line.h"
-#include "store/rocks_store.h"
+#include "store/rocks/rocks_store.h"
 
 namespace nowcalls::server {
 
@@ -60,7 +60,7 @@ struct ServerConfig {
   std::string expire_strategy_name = "default";  // Of core.expire_strategy.
 };
 
-enum class Command { kServe, kCheckConfig, kHelp, kVersion };
+enum class Command { kServe, kCheckConfig, kHelp, kHelpMarkdown, kVersion };
 
 struct Invocation {
   Command command = Command::kServe;

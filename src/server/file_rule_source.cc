@@ -209,10 +209,12 @@ void FileRuleSource::TakeIn(File* file, Item* item) {
   using Outcome = FileLook::Outcome;
   const FileLook& found = item->found;
   const bool again = item->due == Due::kReload;
+  // Where a change would show from now on, and whether two looks found the same.
   file->entries = found.entries;
   const bool seen = found.outcome == Outcome::kRead || found.outcome == Outcome::kUnchanged;
   file->rests = seen && found.signature == file->signature;
   file->signature = found.signature;
+  // A file that changes while it is read is looked at again soon.
   if (found.outcome == Outcome::kUnsettled) {
     file->due = std::max(file->due, item->due);
     if (++file->unsettled_looks >= kUnsettledLooksMax) {
@@ -221,6 +223,7 @@ void FileRuleSource::TakeIn(File* file, Item* item) {
     return SettleThenLook();
   }
   file->unsettled_looks = 0;
+  // A fault that the start has logged is logged again only for other content, or when asked.
   const uint64_t content = found.outcome == Outcome::kRead ? found.fingerprint : 0;
   if (again || content != file->told.value_or(content)) file->told.reset();
   switch (found.outcome) {
@@ -250,7 +253,7 @@ void FileRuleSource::ForgetWaiting(File* file) {
 void FileRuleSource::TakeContent(File* file, Item* item) {
   const bool was_in_trouble = !std::exchange(file->trouble, {}).empty();
   if (!item->changed) {
-    if (was_in_trouble) log_(LogLevel::kInfo, "rule file " + file->path + ": is back, unchanged");
+    if (was_in_trouble) LogOf(*file, LogLevel::kInfo, "is back, unchanged");
     return;
   }
   file->fingerprint = item->found.fingerprint;
@@ -292,9 +295,9 @@ void FileRuleSource::DeliverEachAlone(std::vector<File*> files, const Files& rel
 
 void FileRuleSource::InForce(File* file, bool reloaded) {
   const core::RuleSet& set = *file->waiting;
-  log_(LogLevel::kInfo, "rule file " + file->path + ": " + (reloaded ? "reloaded, " : "loaded, ") +
-                            CountText(set.parsed.rules.size()) + " of namespace " +
-                            Quoted(file->name_space) + " in force");
+  LogOf(*file, LogLevel::kInfo,
+        (reloaded ? "reloaded, " : "loaded, ") + CountText(set.parsed.rules.size()) +
+            " of namespace " + Quoted(file->name_space) + " in force");
   file->waiting.reset();
   file->refusal.clear();
 }
@@ -310,7 +313,14 @@ void FileRuleSource::Complain(File* file, const std::string& what, std::string* 
   const bool known = told || (*before == what && !again);
   *before = what;
   if (known) return;
-  log_(LogLevel::kWarn, "rule file " + file->path + ": " + what);
+  LogOf(*file, LogLevel::kWarn, what, {{"reason", what}});
+}
+
+void FileRuleSource::LogOf(const File& file, LogLevel level, const std::string& text,
+                           LogFields fields) const {
+  fields.push_back({"namespace", file.name_space});
+  fields.push_back({"file", file.path});
+  log_(level, "rule file " + file.path + ": " + text, fields);
 }
 
 void FileRuleSource::Watch() {
@@ -335,9 +345,10 @@ void FileRuleSource::NoteUnwatched(const std::map<std::string, std::string>& fai
   for (const auto& [directory, why] : failed) {
     unwatched.insert(directory);
     if (unwatched_.contains(directory)) continue;
-    log_(LogLevel::kWarn, "cannot watch " + directory + " (" + why +
-                              "); the rule files there are looked at every " +
-                              std::to_string(options_.poll_ms) + " ms instead");
+    log_(LogLevel::kWarn,
+         "cannot watch " + directory + " (" + why + "); the rule files there are looked at every " +
+             std::to_string(options_.poll_ms) + " ms instead",
+         {{"reason", why}});
   }
   unwatched_ = std::move(unwatched);
 }

@@ -62,6 +62,12 @@ bool IsFromThisHost(int fd) {
          ToHostPort(ours).host == ToHostPort(theirs).host;
 }
 
+HostPort PeerOf(int fd) {
+  SocketAddress peer;
+  if (getpeername(fd, peer.get(), &peer.size) != 0) return {};
+  return ToHostPort(peer);
+}
+
 HostPort ToHostPort(const SocketAddress& address) {
   char text[INET6_ADDRSTRLEN] = "";
   if (address.bytes.ss_family == AF_INET6) {

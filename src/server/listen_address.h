@@ -27,6 +27,9 @@ Result<SocketAddress> Resolve(const HostPort& name);
 // 127.0.0.0/8, ::1, or the former written as an IPv6 address.
 bool IsLoopback(const SocketAddress& address);
 
+// The peer of the connected socket; an empty host if it is gone.
+HostPort PeerOf(int fd);
+
 // Both ends of the connected socket have the same address, so its peer is on this machine.
 bool IsFromThisHost(int fd);
 

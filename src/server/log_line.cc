@@ -19,6 +19,18 @@ void AppendEscaped(std::string_view text, std::string* line) {
   }
 }
 
+std::string JsonLine(int64_t wall_ms, LogLevel level, std::string_view text,
+                     const LogFields& fields) {
+  using nlohmann::ordered_json;
+  ordered_json object = {{"ts", WallText(wall_ms)}, {"level", LogLevelName(level)}, {"msg", text}};
+  for (const LogField& field : fields) {
+    object[field.name] =
+        field.number ? ordered_json::parse(field.value) : ordered_json(field.value);
+  }
+  return object.dump(-1, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
 }  // namespace
 
 std::string_view LogLevelName(LogLevel level) {
@@ -31,14 +43,9 @@ std::string_view LogLevelName(LogLevel level) {
   return "unknown";
 }
 
-std::string FormatLogLine(LogFormat format, int64_t wall_ms, LogLevel level,
-                          std::string_view text) {
-  if (format == LogFormat::kJson) {
-    const nlohmann::ordered_json object = {
-        {"ts", WallText(wall_ms)}, {"level", LogLevelName(level)}, {"msg", text}};
-    using Handler = nlohmann::ordered_json::error_handler_t;
-    return object.dump(-1, ' ', /*ensure_ascii=*/false, Handler::replace) + "\n";
-  }
+std::string FormatLogLine(LogFormat format, int64_t wall_ms, LogLevel level, std::string_view text,
+                          const LogFields& fields) {
+  if (format == LogFormat::kJson) return JsonLine(wall_ms, level, text, fields);
   std::string line = WallText(wall_ms) + " ";
   line += LogLevelName(level);
   line.resize(line.size() + 6 - LogLevelName(level).size(), ' ');

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/log_record.h"
 #include "engine/driver.h"
 
 namespace nowcalls::server {
@@ -17,15 +18,18 @@ using engine::LogLevel;
 
 enum class LogFormat {
   kText,  // 2024-05-01T12:00:00.123Z info  serving on 127.0.0.1:18730
-  kJson,  // {"ts":"2024-05-01T12:00:00.123Z","level":"info","msg":"serving on 127.0.0.1:18730"}
+  // {"ts":"2024-05-01T12:00:00.123Z","level":"info","msg":"serving on 127.0.0.1:18730"}, and behind
+  // these the fields of the line: ,"peer":"127.0.0.1:40000","reason":"..."
+  kJson,
 };
 
 // "debug", "info", "warn", "error".
 std::string_view LogLevelName(LogLevel level);
 
-// The line with its newline. `wall_ms` is Unix time. Text shows control characters as \xNN; JSON
-// escapes them and puts U+FFFD for bytes that are not UTF-8.
-std::string FormatLogLine(LogFormat format, int64_t wall_ms, LogLevel level, std::string_view text);
+// The line with its newline. `wall_ms` is Unix time. Text shows control characters as \xNN and no
+// fields; JSON escapes control characters and puts U+FFFD for bytes that are not UTF-8.
+std::string FormatLogLine(LogFormat format, int64_t wall_ms, LogLevel level, std::string_view text,
+                          const LogFields& fields = {});
 
 }  // namespace nowcalls::server
 

@@ -34,6 +34,10 @@ LogLevel LevelOf(spdlog::level::level_enum level) {
   return LogLevel::kError;
 }
 
+// The fields of the line that this thread is logging, past spdlog, which takes text alone and calls
+// the sink within its own call. nullptr: it has none.
+thread_local const LogFields* fields_of_line = nullptr;
+
 // Some 40,000 lines, twice.
 constexpr size_t kWaitingBytesMax = 4 * 1024 * 1024;
 
@@ -52,10 +56,11 @@ class LineSink : public spdlog::sinks::sink {
   void log(const spdlog::details::log_msg& message) override {
     using std::chrono::milliseconds;
     const auto since_epoch = message.time.time_since_epoch();
-    writer_.Append(
-        FormatLogLine(format_, std::chrono::duration_cast<milliseconds>(since_epoch).count(),
-                      LevelOf(message.level), {message.payload.data(), message.payload.size()}),
-        message.level == kUrgent);
+    const int64_t wall_ms = std::chrono::duration_cast<milliseconds>(since_epoch).count();
+    const std::string_view text(message.payload.data(), message.payload.size());
+    const LogFields& fields = fields_of_line == nullptr ? kNoFields : *fields_of_line;
+    writer_.Append(FormatLogLine(format_, wall_ms, LevelOf(message.level), text, fields),
+                   message.level == kUrgent);
   }
   void flush() override { writer_.Flush(kFlushMsMax); }
   void set_pattern(const std::string& /*pattern*/) override {}
@@ -64,6 +69,8 @@ class LineSink : public spdlog::sinks::sink {
   static constexpr auto kUrgent = spdlog::level::critical;
 
  private:
+  inline static const LogFields kNoFields;
+
   static std::string LostText(uint64_t lines) {
     return std::to_string(lines) + (lines == 1 ? " log line was" : " log lines were") +
            " lost here: stderr took no more";
@@ -81,9 +88,11 @@ void SetUpLogging(LogLevel level, LogFormat format) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-void LogAt(LogLevel level, std::string_view text) {
+void LogAt(LogLevel level, std::string_view text, const LogFields& fields) {
+  fields_of_line = &fields;
   spdlog::default_logger_raw()->log(SpdlogLevel(level),
                                     spdlog::string_view_t(text.data(), text.size()));
+  fields_of_line = nullptr;
 }
 
 void FlushLog() { spdlog::default_logger_raw()->flush(); }

@@ -1,4 +1,4 @@
-// Bounds of the server's loop that the simulator (tests/sim) keeps, too.
+// Bounds of the server's loop, which the simulator (tests/sim) keeps too.
 //
 // Thread: any.
 #ifndef NOWCALLS_SERVER_LOOP_LIMITS_H_
@@ -8,17 +8,15 @@
 
 namespace nowcalls::server {
 
-// Commit batches that may be submitted: the one that is committed and the next.
-inline constexpr int kBatchesMax = 2;
-// The loop's timers stand still while the machine is suspended; the ledger clock does not. So the
-// loop looks around so often.
+// The longest sleep of the loop. Its timers stand still while the machine is suspended, and the
+// ledger clock does not.
 inline constexpr int64_t kSleepMsMax = 5'000;
-// And so often while input waits for a commit.
+// The same while input waits for a commit.
 inline constexpr int64_t kHeldPollMs = 10;
-// From SIGTERM on: after so long the server ends, whatever is left.
-inline constexpr int64_t kDrainMsMax = 10'000;
-// A drain does what was read for so long; what is left of it then is not answered.
-inline constexpr int64_t kDrainWorkMsMax = 2'000;
+// From SIGTERM on, the server ends after this time, whatever is left.
+inline constexpr int64_t kShutdownMsMax = 10'000;
+// Requests that are not answered this long after SIGTERM are left unanswered.
+inline constexpr int64_t kShutdownWorkMsMax = 2'000;
 
 }  // namespace nowcalls::server
 

@@ -20,7 +20,8 @@
 #include "server/config.h"
 #include "server/logging.h"
 #include "server/rule_files.h"
-#include "store/ledger_files.h"
+#include "server/settings_page.h"
+#include "store/disk/ledger_files.h"
 #include "store/version.h"
 
 namespace nowcalls::server {
@@ -75,6 +76,7 @@ int Main(int argc, const char* const* argv, const store::RocksStoreOptions& stor
     return kExitUsage;
   }
   if (invocation->command == Command::kHelp) return Print(HelpText());
+  if (invocation->command == Command::kHelpMarkdown) return Print(SettingsPage());
   if (invocation->command == Command::kVersion) return Print(VersionText());
   std::vector<LoadedRuleFile> rules = ReadRuleFiles(invocation->config.rules);
   const bool checks = invocation->command == Command::kCheckConfig;

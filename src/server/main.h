@@ -2,7 +2,7 @@
 #ifndef NOWCALLS_SERVER_MAIN_H_
 #define NOWCALLS_SERVER_MAIN_H_
 
-#include "store/rocks_store.h"
+#include "store/rocks/rocks_store.h"
 
 namespace nowcalls::server {
 

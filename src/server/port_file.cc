@@ -1,6 +1,7 @@
 #include "server/port_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,16 +40,22 @@ const char* KindOf(mode_t mode) {
   return "is a device or a socket";
 }
 
-// The first bytes of a regular file, one more than a port file has.
-Result<std::string> ReadStart(const std::string& path) {
+struct OldFile {
+  std::string start;    // One byte more than a port file has, if there are so many.
+  bool in_use = false;  // A living server holds it.
+};
+
+Result<OldFile> ReadOld(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return Failed("open", path);
   char text[kTextBytesMax + 1];
   const ssize_t size = pread(fd, text, sizeof(text), 0);
   const Status failed = size < 0 ? Failed("read", path) : Status::Ok();
+  // File systems without locks tell nothing; then the file counts as left behind.
+  const bool in_use = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   close(fd);
   if (size < 0) return failed;
-  return std::string(text, static_cast<size_t>(size));
+  return OldFile{std::string(text, static_cast<size_t>(size)), in_use};
 }
 
 // Also a part of one, of a server that was killed while it wrote, and an empty file that a script
@@ -68,9 +75,13 @@ Status RemoveOld(const std::string& path) {
     const bool removable = S_ISDIR(info.st_mode) || S_ISLNK(info.st_mode);
     return NotOurs(path, KindOf(info.st_mode), removable);
   }
-  const Result<std::string> text = ReadStart(path);
-  if (!text.ok()) return text.status();
-  if (!IsPortText(*text)) return NotOurs(path, "holds more than a port");
+  const Result<OldFile> old = ReadOld(path);
+  if (!old.ok()) return old.status();
+  if (!IsPortText(old->start)) return NotOurs(path, "holds more than a port");
+  if (old->in_use) {
+    return Status::InvalidArgument("port-file: " + path +
+                                   " is that of another server that runs: name another file");
+  }
   if (unlink(path.c_str()) == 0 || errno == ENOENT) return Status::Ok();
   return Failed("remove", path);
 }
@@ -120,11 +131,13 @@ Result<int> PortFile::OpenFresh() const {
 Status PortFile::Write(uint16_t port) {
   if (path_.empty()) return Status::Ok();
   Remove();
+  NOWCALLS_RETURN_IF_ERROR(RemoveOld(path_));
   const Result<int> fresh = OpenFresh();
   if (!fresh.ok()) return fresh.status();
   fd_ = *fresh;
   text_ = std::to_string(port) + "\n";
   Status failed;
+  static_cast<void>(flock(fd_, LOCK_EX | LOCK_NB));  // Nobody else knows the file yet.
   // So short a text is written whole or not at all.
   if (write(fd_, text_.data(), text_.size()) != static_cast<ssize_t>(text_.size())) {
     failed = Failed("write", FreshPath());

@@ -1,10 +1,13 @@
 // PortFile: the file that tells scripts the port of a server that serves.
 //
-// Thread: one at a time. It must name neither the port of a server that does not serve yet nor, for
-// longer than can be helped, of one that is gone. So whoever has the lock of the ledger and the
-// address removes what an earlier server left behind, before it touches the ledger, and removes its
-// own before it gives the lock up. Who is refused lock or address leaves the file alone: it may be
-// that of the server that has them.
+// Thread: one at a time. The file must not name the port of a server that does not serve yet, nor,
+// for longer than can be helped, of a server that is gone. So a server that holds the ledger's lock
+// and the address removes the file of an earlier server before it touches the ledger, and its own
+// file before it gives the lock up. A server that is refused lock or address leaves the file alone:
+// it may belong to the server that holds them.
+//
+// A server holds an flock on its file for as long as it lives, so that another server with the same
+// path and another address is refused rather than taking the file over.
 //
 // The path is the operator's and may be mistaken. Only what a server may have left there is ever
 // replaced or removed: a regular file with a port in it, or with nothing. Symbolic links are not
@@ -29,7 +32,7 @@ class PortFile {
   PortFile& operator=(const PortFile&) = delete;
 
   // Removes an old file and finds out whether a new one can be written. kInvalidArgument: there is
-  // something else at the path; it is left as it is. kIoError.
+  // something else at the path, or the file of a living server; it is left as it is. kIoError.
   Status Prepare();
   // Errors as those of Prepare. A reader sees all of the file or none.
   Status Write(uint16_t port);

@@ -1,32 +1,21 @@
 #include "server/server.h"
 
-#include <spdlog/spdlog.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "base/check.h"
-#include "base/clock.h"
-#include "base/text.h"
+#include "base/exit_codes.h"
 #include "nowcalls_version.h"
-#include "server/listen_address.h"
 #include "server/logging.h"
-#include "server/settings.h"
+#include "server/loop_limits.h"
 
 namespace nowcalls::server {
 namespace {
 
-// Those who open all connections there are must not lock the operator out, who can come from the
-// machine itself. Of few connections a tenth.
-constexpr uint32_t kReservedConnections = 16;
-
-// Of why a backup failed: room for the path of its directory, which a client chose, and the reason.
-constexpr size_t kFailureBytesMax = 1024;
-
-// Of a batch that goes to the commit thread early: as many more are decided upon in the time that
-// an fdatasync takes.
-constexpr size_t kEarlyRecordsMin = 256;
+// A signal that comes again so soon is the same one: timeout(1), for one, ends a process and then
+// its group, so it sends the signal twice.
+constexpr int64_t kSameSignalMs = 500;
 
 engine::EngineOptions MakeEngineOptions(const ServerConfig& config) {
   return {.limits = config.core.limits,
@@ -34,6 +23,17 @@ engine::EngineOptions MakeEngineOptions(const ServerConfig& config) {
           .durability = config.durability.ToString(),
           .data_dir = config.data_dir,
           .expire_strategy = config.expire_strategy_name};
+}
+
+SocketBatch::Means MeansOf(const ServerConfig& config) {
+  return config.no_io_uring ? SocketBatch::Means::kSystemCalls : SocketBatch::Means::kBest;
+}
+
+// A look at a rule file may take long: a huge file, a file server that is gone. Nothing depends on
+// it any more, but its thread uses memory that would be destroyed now, and libuv would wait for it.
+[[noreturn]] void LeaveLookBehind() {
+  LogAt(LogLevel::kInfo, "closed in good order; a look at a rule file is left unfinished");
+  ExitNow(kExitOk);
 }
 
 }  // namespace
@@ -44,331 +44,139 @@ Server::Server(const ServerConfig& config, RecoveredLedger* ledger, store::Store
       ledger_(ledger),
       store_(store),
       close_store_(std::move(close_store)),
+      log_(config.core.limits),
       engine_(MakeEngineOptions(config), ledger->core.get(), this, ledger->Now()),
-      peer_lines_(config.core.limits.log_lines_per_second_max),
-      act_lines_(config.core.limits.log_act_lines_per_second_max),
-      backup_(
-          std::move(make_backup),
-          {.begun =
-               [](const engine::BackupJob& job) {
-                 LogAt(LogLevel::kInfo,
-                       "administrator " + job.by + " began a backup to " + Shortened(job.to));
-               },
-           .done = [this](
-                       const engine::BackupJob& job, bool begun,
-                       const Result<backup::Manifest>& made) { OnBackupDone(job, begun, made); }}),
-      rule_sink_(&engine_, [this] { return Now(); }),
-      sockets_(config.no_io_uring ? SocketBatch::Means::kSystemCalls : SocketBatch::Means::kBest),
-      early_(std::max(kEarlyRecordsMin, size_t{config.durability.inline_records_max} + 1)) {}
+      hooks_({.polled = [this] { peers_.Receive(); },
+              .before_poll = [this] { Turn(); },
+              .on_signal = [this](int signal) { OnSignal(signal); }}),
+      peers_(config.core.limits, MeansOf(config), &engine_, ledger, &log_),
+      commits_(&config_, &engine_, ledger, store),
+      backups_(std::move(make_backup), &engine_, ledger, &log_),
+      rules_(&config_, &engine_, ledger) {}
 
 Server::~Server() = default;
 
+Status Server::PutRulesInForce(std::vector<LoadedRuleFile> files) {
+  NOWCALLS_RETURN_IF_ERROR(rules_.PutInForce(std::move(files)));
+  return commits_.CommitAllNow();
+}
+
 void Server::Start(std::unique_ptr<Listener> listener) {
   NOWCALLS_CHECK(uv_loop_init(&loop_) == 0);
-  engine_.OnDiskSpace(store_->FreeBytes());
-  commit_.emplace(
-      &loop_, store_, config_.durability,
-      CommitThread::Events{
-          .done = [this] { OnCommitDone(); },
-          .fail = [](const char* what, const Status& failure) { DieOfIoError(what, failure); },
-          .slow = [this](const std::string& what) { LogInlineCommit(what); }},
-      DiskWatch{2 * config_.core.limits.disk_free_high(),
-                [this](std::optional<uint64_t> free_bytes) { OnDiskSpace(free_bytes); }});
-  scan_.emplace(&loop_, store_, [this](const ledger::ScanResult& result) { OnScanDone(result); });
-
-  check_.data = this;
-  NOWCALLS_CHECK(uv_check_init(&loop_, &check_) == 0);
-  NOWCALLS_CHECK(uv_check_start(&check_, [](uv_check_t* handle) {
-                   static_cast<Server*>(handle->data)->sockets_.Receive();
-                 }) == 0);
-  prepare_.data = this;
-  NOWCALLS_CHECK(uv_prepare_init(&loop_, &prepare_) == 0);
-  NOWCALLS_CHECK(uv_prepare_start(&prepare_, [](uv_prepare_t* handle) {
-                   static_cast<Server*>(handle->data)->Pump();
-                 }) == 0);
-  NOWCALLS_CHECK(uv_timer_init(&loop_, &timer_) == 0);
-  for (const auto& [handle, signal] :
-       {std::pair(&sigterm_, SIGTERM), std::pair(&sigint_, SIGINT), std::pair(&sighup_, SIGHUP)}) {
-    handle->data = this;
-    NOWCALLS_CHECK(uv_signal_init(&loop_, handle) == 0);
-    NOWCALLS_CHECK(uv_signal_start(
-                       handle,
-                       [](uv_signal_t* received, int number) {
-                         static_cast<Server*>(received->data)->OnSignal(number);
-                       },
-                       signal) == 0);
-  }
-  WatchRules();
-  listener_ = std::move(listener);
-  listener_->Start(
-      &loop_, [this](int fd, const std::string& peer) { OnAccept(fd, peer); },
-      [this](const std::string& reason) { LogAboutPeer(LogLevel::kWarn, reason); });
+  commits_.Start(&loop_);
+  scans_.emplace(&loop_, store_, [this](const ledger::ScanResult& result) { OnScanDone(result); });
+  hooks_.Start(&loop_);
+  rules_.Watch(&loop_);
+  peers_.Start(&loop_, std::move(listener));
 }
 
 void Server::Run() {
   uv_run(&loop_, UV_RUN_DEFAULT);
-  NOWCALLS_CHECK(phase_ == Phase::kClosed);
+  NOWCALLS_CHECK(shutdown_.has_value() && shutdown_->closed());
   NOWCALLS_CHECK(uv_loop_close(&loop_) == 0);
 }
 
-void Server::Write(std::span<engine::Output> outputs) {
-  for (const engine::Output& output : outputs) {
-    Connection* const connection = peers_[output.to].connection.get();
-    if (connection->sends()) {
-      sockets_.Send(connection, output.bytes);
-    } else {
-      connection->Keep(output.bytes);
-    }
-  }
-  sockets_.SendAll();
-  for (engine::Output& output : outputs) output.kept = peers_[output.to].connection->kept();
+void Server::Turn() {
+  // A batch that became durable while the loop was reading: its replies leave in this turn.
+  commits_.Collect();
+  Instant now = Now();
+  if (engine_runs()) engine_.ResumeInput(now);
+
+  // After a pause, input that had arrived before a deadline is read before the deadline counts.
+  const bool poll_at_once = peers_.TakeToRead() || engine_.input_waits();
+  const bool stalled = engine_.input_held() && commits_.UnderWayMs(now) > CatchUp::kLateMs;
+  const bool hold = catch_up_.Holds(now, poll_at_once || engine_.input_held(), stalled);
+
+  if (catch_up_.polled()) peers_.CloseOverdue(now);
+  log_.ReportSuppressed(now);
+  ReportNoRing();
+  commits_.ReportHanging(now);
+  if (engine_runs()) TurnOfEngine(now, hold);
+
+  const Instant began = std::exchange(now, Now());
+  if (now != began) uv_update_time(&loop_);
+  // Nothing is read any more, so nothing is held up; and a disk that hangs must not hold up the
+  // limit of a shutdown.
+  if (shutdown_.has_value() && catch_up_.polled()) shutdown_->Continue(now);
+  if (shutdown_.has_value() && shutdown_->closed()) return CloseHandles();
+  SetWake(began, now, hold);
 }
 
-void Server::Close(engine::ConnectionId id, bool flush) {
-  if (flush) {
-    SetCloseBy(id, Now() + FlushMsMax());
-    peers_[id].connection->CloseAfterFlush();
-  } else {
-    peers_[id].connection->CloseNow();
-  }
+void Server::TurnOfEngine(Instant now, bool hold) {
+  if (!hold) BeginScan(now);  // First, so that the scan goes on beside the rest of the turn.
+  if (hold && catch_up_.polled()) engine_.CloseTooSlow(now);
+  if (!hold && engine_.NextDeadline() <= now) engine_.OnTime(now);
+  // A loop that catches up must not be held up again, and a shutdown keeps a limit.
+  const bool may_be_inline = !hold && !shutdown_.has_value();
+  commits_.Pump(may_be_inline);
 }
 
-void Server::SetReading(engine::ConnectionId id, bool on) {
-  if (on && draining()) return;
-  to_read_ |= on;
-  peers_[id].connection->SetReading(on);
-}
-
-void Server::Log(engine::LogLevel level, std::string_view message) {
-  const LogTopic topic = TopicOf(message);
-  if (topic == LogTopic::kPeer) return LogAboutPeer(level, message);
-  if (topic == LogTopic::kServer || act_lines_.Admit(Now())) LogAt(level, message);
-}
-
-// Peers must not be able to fill the disk.
-void Server::LogAboutPeer(engine::LogLevel level, std::string_view message) {
-  if (peer_lines_.Admit(Now())) LogAt(level, message);
-}
-
-bool Server::TakeCommitBack() { return commit_->TakeBack(); }
-
-Status Server::BeginBackup(const engine::BackupJob& job) { return backup_.Begin(&loop_, job); }
-
-void Server::OnReadable(Connection* connection) { sockets_.Readable(connection); }
-
-void Server::OnBytes(engine::ConnectionId id, std::string_view bytes) {
-  engine_.OnBytes(id, bytes, Now());
-  read_ = true;
-  if (early_.Due(engine_.open_records()) && commit_->idle_and_quick()) {
-    BeginCommit(/*may_be_inline=*/false);
-  }
-}
-
-void Server::OnEndOfInput(engine::ConnectionId id) { engine_.OnEndOfInput(id, Now()); }
-
-void Server::OnSent(engine::ConnectionId id, size_t kept) { engine_.OnSent(id, kept, Now()); }
-
-void Server::OnFlushing(engine::ConnectionId id) {
-  if (!draining()) SetCloseBy(id, Now() + FlushMsMax());
-}
-
-void Server::OnLingering(engine::ConnectionId id) {
-  SetCloseBy(id, std::min(peers_[id].close_by, Now() + kCloseMsMax));
-}
-
-void Server::OnClosed(engine::ConnectionId id) {
-  SetCloseBy(id, kNever);
-  peers_[id].connection.reset();
-  --connections_;
-  spdlog::debug("connection {} is closed, {} are open", id, connections_);
-  engine_.OnDisconnect(id, Now());
-}
-
-void Server::OnAccept(int fd, const std::string& peer) {
-  to_read_ = true;
-  const uint32_t connections_max = config_.core.limits.connections_max;
-  const uint32_t reserved = std::min(kReservedConnections, connections_max / 10);
-  const bool room = connections_ + reserved < connections_max || IsFromThisHost(fd);
-  const auto id = room ? engine_.OnConnect(peer, Now()) : std::nullopt;
-  if (!id.has_value()) {
-    close(fd);
-    LogAboutPeer(LogLevel::kWarn, "refused a connection from " + peer + ": connections-max is " +
-                                      std::to_string(connections_max) + ", of which " +
-                                      std::to_string(reserved) + " are for this machine");
-    return;
-  }
-  auto connection = Connection::Open(&loop_, fd, *id, this);
-  if (connection == nullptr) {
-    engine_.OnDisconnect(*id, Now());
-    LogAboutPeer(LogLevel::kWarn,
-                 "refused a connection from " + peer + ": the system has no memory to watch it");
-    return;
-  }
-  if (*id >= peers_.size()) peers_.resize(*id + 1);
-  NOWCALLS_CHECK(peers_[*id].connection == nullptr);
-  ++connections_;
-  spdlog::debug("connection {} from {}, {} are open", *id, peer, connections_);
-  peers_[*id].connection = std::move(connection);
-}
-
-void Server::OnCommitDone() {
-  if (!engine_runs()) return;
-  committed_ = true;
-  const Instant now = Now();
-  LogCommit(commit_watch_.Ended(now));
-  if (commit_->busy()) commit_watch_.Began(now);
-  engine_.OnCommitDone(now);
-}
-
-void Server::OnDiskSpace(std::optional<uint64_t> free_bytes) {
-  if (engine_runs()) engine_.OnDiskSpace(free_bytes);
+void Server::BeginScan(Instant now) {
+  if (scans_->busy()) return;
+  const auto request = engine_.BeginScan(now);
+  if (request.has_value()) scans_->Scan(*request);
 }
 
 void Server::OnScanDone(const ledger::ScanResult& result) {
-  sockets_.Receive();  // What the loop has found already comes first.
+  peers_.Receive();  // Bytes that the loop has found already come first.
   const Status status = engine_.OnScanDone(result, Now());
   if (!status.ok()) DieOfIoError("scan", status);
 }
 
-void Server::OnBackupDone(const engine::BackupJob& job, bool begun,
-                          const Result<backup::Manifest>& made) {
-  const engine::ConnectionId asker = job.asker;
-  if (made.ok()) {
-    LogAt(LogLevel::kInfo, "backup to " + Shortened(job.to) + " done, " + made->CountsText());
-  } else if (begun) {
-    LogAt(LogLevel::kWarn,
-          "backup failed: " + Shortened(made.status().message(), kFailureBytesMax));
-  } else {
-    LogAboutPeer(LogLevel::kWarn, "connection " + job.by + " was refused a backup: " +
-                                      Shortened(made.status().message()));
-  }
-  if (!engine_runs()) return;
-  if (!made.ok()) return engine_.OnBackupDone(asker, made.status(), Now());
-  engine_.OnBackupDone(asker,
-                       wire::BackupReply{.batch_number = made->batch_number,
-                                         .tokens = made->tokens,
-                                         .now_calls = made->now_calls,
-                                         .sessions = made->sessions,
-                                         .rules = made->rules,
-                                         .history = made->history,
-                                         .files = made->files.size(),
-                                         .bytes = made->bytes()},
-                       Now());
-}
-
-void Server::Pump() {
-  Instant now = Now();
-  const bool read = std::exchange(read_, false);
-  if (std::exchange(committed_, false)) early_.Ended(/*waited=*/!read);
-  if (engine_runs()) engine_.ResumeInput(now);
-  const bool poll_at_once = std::exchange(to_read_, false) || engine_.input_waits();
-  const bool stalled = engine_.input_held() && commit_watch_.UnderWayMs(now) > CatchUp::kLateMs;
-  const bool hold = catch_up_.Holds(now, poll_at_once || engine_.input_held(), stalled);
-  if (catch_up_.polled()) CloseOverdue(now);
-  ReportSuppressed(now);
-  ReportNoRing();
-  LogCommit(commit_watch_.UnderWay(now));
-  if (engine_runs()) {
-    if (!hold) BeginScan(now);  // First, so that it goes on beside what is done here.
-    if (hold && catch_up_.polled()) engine_.CloseTooSlow(now);
-    if (!hold && engine_.NextDeadline() <= now) engine_.OnTime(now);
-    // Who catches up must not be held up again, and who drains keeps a limit.
-    const bool may_be_inline = !hold && !draining();
-    BeginCommit(may_be_inline);
-    engine_.TurnEnd();
-    // TurnEnd may have ended sessions of peers that do not read.
-    while (BeginCommit(may_be_inline)) engine_.TurnEnd();
-  }
-  const Instant began = std::exchange(now, Now());
-  if (now != began) uv_update_time(&loop_);
-  // Who drains reads no more, and a disk that hangs must not hold its limit up.
-  if (draining() && catch_up_.polled()) ContinueDrain(now);
-  if (phase_ != Phase::kClosed) ArmTimer(began, now, hold);
-}
-
-void Server::BeginScan(Instant now) {
-  if (scan_->busy()) return;
-  const auto request = engine_.BeginScan(now);
-  if (request.has_value()) scan_->Scan(*request);
-}
-
-// True: it is done already, and there may be answers to send.
-bool Server::BeginCommit(bool may_be_inline) {
-  if (commit_->full()) return false;
-  // Not the beginning of the turn: a commit within it may have taken long.
-  const Instant now = Now();
-  const ledger::CommitBatch* batch = engine_.BeginCommit(Clocks(), now);
-  if (batch == nullptr) return false;
-  if (may_be_inline && commit_->CommitHere(*batch)) {
-    engine_.OnCommitDone(Now());
-    return true;
-  }
-  if (!commit_watch_.under_way()) commit_watch_.Began(now);
-  if (!commit_->busy()) early_.Began(batch->records());
-  commit_->Commit(batch);
-  return false;
-}
-
-void Server::LogCommit(const std::optional<std::string>& what) const {
-  if (!what.has_value()) return;
-  LogAt(LogLevel::kWarn, *what + "; grants wait for the disk under " + config_.data_dir);
-}
-
-void Server::LogInlineCommit(const std::string& what) const {
-  LogAt(LogLevel::kWarn,
-        what +
-            " on the thread that serves, which answers nobody meanwhile; look at the disk under " +
-            config_.data_dir);
-}
-
-void Server::CloseOverdue(Instant now) {
-  while (!closing_.empty() && closing_.begin()->first <= now.ms) {
-    const engine::ConnectionId id = closing_.begin()->second;
-    SetCloseBy(id, kNever);
-    peers_[id].connection->CloseNow();
-  }
-}
-
-void Server::ReportNoRing() {
-  if (sockets_.why_alone().empty() || std::exchange(no_ring_reported_, true)) return;
-  LogAt(LogLevel::kInfo, "io_uring is not to be had (" + sockets_.why_alone() +
-                             "), so each socket takes system calls of its own");
-}
-
-void Server::ReportSuppressed(Instant now) {
-  const auto report = [now](LogLimiter* lines, const std::string& about) {
-    if (now < lines->NextReport()) return;
-    LogAt(LogLevel::kWarn, std::to_string(lines->TakeSuppressed()) + " log lines about " + about +
-                               " were suppressed in the last second");
-  };
-  report(&peer_lines_, "peers");
-  report(&act_lines_, "what administrators changed");
-}
-
-// While what is due waits for input, its moment has passed and says nothing; a commit wakes the
-// loop when it is done.
-void Server::ArmTimer(Instant began, Instant now, bool hold) {
-  Instant wake = std::min({now + kSleepMsMax, peer_lines_.NextReport(), act_lines_.NextReport(),
-                           commit_watch_.NextReport(), drain_by_});
-  if (!closing_.empty()) wake = std::min(wake, Instant{closing_.begin()->first});
+// While deadlines wait for input, their moment has passed and says nothing; a commit wakes the loop
+// when it is done.
+void Server::SetWake(Instant began, Instant now, bool hold) {
+  Instant wake =
+      std::min({now + kSleepMsMax, log_.NextReport(), commits_.NextReport(), peers_.NextClose()});
+  if (shutdown_.has_value()) wake = std::min(wake, shutdown_->deadline());
   if (engine_runs()) wake = std::min(wake, engine_.NextDeadline());
   if (hold) wake = engine_.input_held() && !engine_.input_waits() ? now + kHeldPollMs : now;
-  // What came while a commit of this turn stalled is read before what is due is looked at.
+  // Bytes that came while a commit of this turn stalled are read before deadlines count.
   const bool stalled = now - began > CatchUp::kLateMs;
   wake = stalled ? now : std::max(wake, now);
   catch_up_.BeforePoll(stalled ? began : wake);
-  // The callback has nothing to do: the loop wakes and Pump follows.
-  NOWCALLS_CHECK(uv_timer_start(
-                     &timer_, [](uv_timer_t*) {}, static_cast<uint64_t>(wake - now), 0) == 0);
+  hooks_.WakeIn(wake - now);
 }
 
-void Server::SetCloseBy(engine::ConnectionId id, Instant when) {
-  Peer& peer = peers_[id];
-  if (peer.close_by != kNever) closing_.erase({peer.close_by.ms, id});
-  if (when != kNever) closing_.emplace(when.ms, id);
-  peer.close_by = when;
+void Server::ReportNoRing() {
+  if (peers_.why_alone().empty() || std::exchange(no_ring_reported_, true)) return;
+  LogAt(LogLevel::kInfo, "io_uring is not to be had (" + peers_.why_alone() +
+                             "), so each socket takes system calls of its own");
 }
 
-ClockSample Server::Clocks() const { return {BoottimeMs(), WallMs(), ledger_->boot_id}; }
+void Server::OnSignal(int signal) {
+  if (signal == SIGHUP) {
+    if (!shutdown_.has_value()) rules_.ReloadAll();
+    return;
+  }
+  const std::string name = signal == SIGINT ? "SIGINT" : "SIGTERM";
+  if (!shutdown_.has_value()) {
+    LogAt(LogLevel::kInfo, name + ": finishing what is in flight");
+    return BeginShutdown();
+  }
+  if (Now() - shutdown_->began() < kSameSignalMs) return;
+  LogAt(LogLevel::kWarn, "second signal (" + name + "): exiting at once");
+  ExitNow(kExitFailure);
+}
+
+void Server::BeginShutdown() {
+  peers_.Receive();  // Bytes that the loop has found before the signal.
+  shutdown_.emplace(Shutdown::Parts{.engine = &engine_,
+                                    .peers = &peers_,
+                                    .commits = &commits_,
+                                    .scans = &*scans_,
+                                    .backups = &backups_,
+                                    .rules = &rules_,
+                                    .close_store = close_store_},
+                    Now());
+}
+
+void Server::CloseHandles() {
+  if (!rules_.idle()) LeaveLookBehind();
+  commits_.Stop();
+  scans_->Stop();
+  backups_.Stop();
+  hooks_.Close();
+}
 
 }  // namespace nowcalls::server

@@ -63,13 +63,14 @@ auto& Field(Config& config, T DurabilityChoice::*member) {
 
 template <typename Part, typename T>
 Setting Integer(std::string_view name, std::string_view group, std::string_view value_name,
-                std::string_view doc, int64_t min, int64_t max, T Part::*member) {
-  Setting setting{name, group, value_name, doc, SettingKind::kInteger, {}, {}};
+                std::string_view doc, std::string_view more, int64_t min, int64_t max,
+                T Part::*member) {
+  const std::string range = std::to_string(min) + " to " + std::to_string(max);
+  Setting setting{name, group, value_name, doc, more, SettingKind::kInteger, range};
   setting.set = [=](const std::vector<std::string>& values, ServerConfig* config) {
     int64_t value = 0;
     if (!ParseNumber(values.front(), &value) || value < min || value > max) {
-      return MustBe("an integer from " + std::to_string(min) + " to " + std::to_string(max),
-                    values.front());
+      return MustBe("an integer from " + range, values.front());
     }
     Field(*config, member) = static_cast<T>(value);
     return Status::Ok();
@@ -80,8 +81,8 @@ Setting Integer(std::string_view name, std::string_view group, std::string_view 
 
 template <typename Parse, typename Show>
 Setting Text(std::string_view name, std::string_view group, std::string_view value_name,
-             std::string_view doc, Parse parse, Show show) {
-  Setting setting{name, group, value_name, doc, SettingKind::kText, {}, {}};
+             std::string_view doc, std::string_view more, Parse parse, Show show) {
+  Setting setting{name, group, value_name, doc, more, SettingKind::kText};
   setting.set = [=](const std::vector<std::string>& values, ServerConfig* config) {
     return parse(values.front(), config);
   };
@@ -185,8 +186,8 @@ std::string ShowRuleFiles(const ServerConfig& config) {
 }
 
 Setting Switch(std::string_view name, std::string_view group, std::string_view doc,
-               bool ServerConfig::*member) {
-  Setting setting{name, group, "", doc, SettingKind::kSwitch, {}, {}};
+               std::string_view more, bool ServerConfig::*member) {
+  Setting setting{name, group, "", doc, more, SettingKind::kSwitch};
   setting.set = [=](const std::vector<std::string>& values, ServerConfig* config) {
     if (values.front() != "true" && values.front() != "false") {
       return MustBe("true or false", values.front());
@@ -199,14 +200,18 @@ Setting Switch(std::string_view name, std::string_view group, std::string_view d
 }
 
 Setting RuleFiles() {
-  return {"rules",
-          kLedger,
-          "[NS=]FILE",
-          "The rules of a namespace (of \"default\" without NS), Sentinel's JSON. Repeatable; "
-          "commas in the environment.",
-          SettingKind::kList,
-          ParseRuleFiles,
-          ShowRuleFiles};
+  Setting setting{"rules",
+                  kLedger,
+                  "[NS=]FILE",
+                  "Rule file of namespace NS (without NS: default); repeatable.",
+                  "Sentinel's JSON, one file for each namespace. The environment separates files "
+                  "by commas; TOML has an array of strings. Write `default=FILE` when the path "
+                  "contains `=`. A path is UTF-8 without control characters. A pipe is read at "
+                  "the start only. See [rules](rules.md).",
+                  SettingKind::kList};
+  setting.set = ParseRuleFiles;
+  setting.get = ShowRuleFiles;
+  return setting;
 }
 
 Status ParseExpireStrategy(const std::string& text, ServerConfig* config) {
@@ -217,161 +222,172 @@ Status ParseExpireStrategy(const std::string& text, ServerConfig* config) {
   return Status::Ok();
 }
 
-Setting MassExpiryFactor() {
-  Setting setting{"mass-expiry-factor",
-                  kControl,
-                  "N",
-                  "Such clients have N times clientOfflineTime to come back; 1 to 1000.",
-                  SettingKind::kNumber,
-                  {},
-                  {}};
-  setting.set = [](const std::vector<std::string>& values, ServerConfig* config) {
+// A factor between whole numbers; fractions are allowed.
+Setting Factor(std::string_view name, std::string_view doc, std::string_view more, int min, int max,
+               double core::CoreOptions::*member) {
+  const std::string range = std::to_string(min) + " to " + std::to_string(max);
+  Setting setting{name, kControl, "N", doc, more, SettingKind::kNumber, range};
+  setting.set = [=](const std::vector<std::string>& values, ServerConfig* config) {
     double value = 0;
-    if (!ParseNumber(values.front(), &value) || !(value >= 1 && value <= 1000)) {
-      return MustBe("a number from 1 to 1000", values.front());
+    // Not a number compares false with both ends.
+    if (!ParseNumber(values.front(), &value) || !(value >= min && value <= max)) {
+      return MustBe("a number from " + range, values.front());
     }
-    config->core.mass_expiry_factor = value;
+    config->core.*member = value;
     return Status::Ok();
   };
-  setting.get = [](const ServerConfig& config) {
-    return NumberText(config.core.mass_expiry_factor);
-  };
+  setting.get = [=](const ServerConfig& config) { return NumberText(config.core.*member); };
   return setting;
 }
 
-Setting ResourceTimeoutFactor() {
-  Setting setting{"resource-timeout-factor",
-                  kControl,
-                  "N",
-                  "A token not kept for resourceTimeout times N is taken back; 2 to 3.",
-                  SettingKind::kNumber,
-                  {},
-                  {}};
-  setting.set = [](const std::vector<std::string>& values, ServerConfig* config) {
-    double value = 0;
-    if (!ParseNumber(values.front(), &value) || !(value >= 2 && value <= 3)) {
-      return MustBe("a number from 2 to 3", values.front());
-    }
-    config->core.resource_timeout_factor = value;
-    return Status::Ok();
-  };
-  setting.get = [](const ServerConfig& config) {
-    return NumberText(config.core.resource_timeout_factor);
-  };
-  return setting;
-}
-
-void AddMain(std::vector<Setting>* table) {
+void AddServing(std::vector<Setting>* table) {
   using Config = ServerConfig;
   table->push_back(Text("listen", kServing, "HOST:PORT",
-                        "Where to listen. Port 0 picks a free one; IPv6 is written [::1]:PORT.",
+                        "Address to listen on. Port 0 picks a free port. IPv6: [::1]:18730.",
+                        "A host name must resolve when the server starts, else the start ends "
+                        "with 64.",
                         ParseListen, [](const Config& c) { return c.listen.ToString(); }));
   table->push_back(
-      Switch("insecure-listen", kServing,
-             "Allow an address that other machines can reach. There is no authentication yet.",
+      Switch("insecure-listen", kServing, "Allow an address that other machines can reach.",
+             "The server authenticates nobody yet; see [security](operating.md#security).",
              &Config::insecure_listen));
   table->push_back(Switch("no-io-uring", kServing,
-                          "Receive and send with system calls for each socket, not for many.",
-                          &Config::no_io_uring));
+                          "Use one system call for each socket instead of io_uring.",
+                          "See [sockets](operating.md#sockets).", &Config::no_io_uring));
   table->push_back(
-      Text("port-file", kServing, "FILE",
-           "Write the port here once the server serves; removed when it ends in good order.",
+      Text("port-file", kServing, "FILE", "Write the port to this file once the server serves.",
+           "An orderly end removes the file; so does the next start, once it has the address. "
+           "The server refuses a FILE that is anything but an empty file or a port file, or that "
+           "belongs to a living server, and leaves it alone.",
            ParsePortFile, [](const Config& c) { return c.port_file; }));
-  table->push_back(Text("data-dir", kLedger, "DIR", "Where the ledger is; made if absent.",
-                        ParseDataDir, [](const Config& c) { return c.data_dir; }));
+}
+
+void AddLedger(std::vector<Setting>* table) {
+  using Config = ServerConfig;
+  table->push_back(Text(
+      "data-dir", kLedger, "DIR", "Directory of the ledger, which is DIR/ledger; made if absent.",
+      "The parent of DIR must exist.", ParseDataDir, [](const Config& c) { return c.data_dir; }));
   table->push_back(Switch("require-ledger", kLedger,
-                          "Do not start where there is no ledger, rather than make an empty one.",
+                          "Refuse to start without a ledger instead of making an empty one.",
+                          "Guards against a volume that is not mounted; see "
+                          "[service](operating.md#as-a-service).",
                           &Config::require_ledger));
-  table->push_back(Text("durability", kLedger, "MODE",
-                        "sync: answers wait for the disk; interval:MS: synced every MS; none: when "
-                        "the system likes.",
+  table->push_back(Text("durability", kLedger, "MODE", "sync, interval:MS (1 to 10000) or none.",
+                        "`sync`: answers wait for the disk. `interval:MS`: the log is synced "
+                        "every MS. `none`: the operating system decides. See "
+                        "[durability](operating.md#durability).",
                         ParseDurability, [](const Config& c) { return c.durability.ToString(); }));
   table->push_back(Integer("commit-inline-records-max", kLedger, "N",
-                           "Of a quick disk, commits of at most so many records are made by the "
-                           "thread that serves; 0: none.",
+                           "Largest commit that the serving thread makes itself; 0: none.",
+                           "Applies while the disk is quick. `interval:MS` never commits so. See "
+                           "[durability](operating.md#durability).",
                            0, 100'000, &DurabilityChoice::inline_records_max));
   table->push_back(RuleFiles());
-  table->push_back(Switch("rules-takeover", kLedger,
-                          "Let the rule files have namespaces whose rules came by rules_load.",
-                          &Config::rules_takeover));
+  table->push_back(
+      Switch("rules-takeover", kLedger, "Let rule files replace rules that were loaded by RPC.",
+             "See [one source](rules.md#one-source-for-each-namespace).", &Config::rules_takeover));
+}
+
+void AddLogging(std::vector<Setting>* table) {
+  using Config = ServerConfig;
   table->push_back(Text("log-level", kLogging, "LEVEL", "debug, info, warn or error.",
+                        "`debug` adds the settings, the rule files and each step of the start.",
                         ParseLogLevel,
                         [](const Config& c) { return std::string(LogLevelName(c.log_level)); }));
-  table->push_back(
-      Text("log-format", kLogging, "FORMAT", "text, or json: one object a line.", ParseLogFormat,
-           [](const Config& c) { return c.log_format == LogFormat::kJson ? "json" : "text"; }));
+  table->push_back(Text("log-format", kLogging, "FORMAT", "text, or json: one object a line.",
+                        "See [log](operating.md#log).", ParseLogFormat, [](const Config& c) {
+                          return c.log_format == LogFormat::kJson ? "json" : "text";
+                        }));
 }
 
 void AddControl(std::vector<Setting>* table) {
   using core::CoreOptions;
   constexpr int64_t kHourMs = 3'600'000;
   table->push_back(Integer("restart-grace-ms", kControl, "MS",
-                           "How long sessions of before a restart are spared, at least; a token of "
-                           "before it is spared for this or its hold, whichever is shorter.",
-                           0, kHourMs, &CoreOptions::restart_grace_ms));
-  table->push_back(ResourceTimeoutFactor());
+                           "After a restart, spare sessions and tokens for this long.",
+                           "See [after a restart](rules.md#after-a-restart).", 0, kHourMs,
+                           &CoreOptions::restart_grace_ms));
+  table->push_back(
+      Factor("resource-timeout-factor", "Reclaim a token not kept for N times its resourceTimeout.",
+             "Fractions such as 2.5 are allowed.", 2, 3, &CoreOptions::resource_timeout_factor));
   table->push_back(Text("expire-strategy", kControl, "NAME",
-                        "default: spare tokens after restarts and network cuts; strict: reclaim "
-                        "at once.",
-                        ParseExpireStrategy,
+                        "default: spare tokens after restarts and network cuts; or strict.",
+                        "`strict` reclaims at once.", ParseExpireStrategy,
                         [](const ServerConfig& c) { return c.expire_strategy_name; }));
   table->push_back(Integer("mass-expiry-percent", kControl, "N",
-                           "When this part of the clients that hold tokens goes offline within "
-                           "clientOfflineTime, it is taken for a network cut; 0: never.",
+                           "Share of clients that must vanish to count as a network cut; 0: off.",
+                           "Counts clients with a client id and tokens. See [network cuts]"
+                           "(rules.md#when-many-clients-are-cut-off-together).",
                            0, 100, &core::MassExpiryOptions::percent));
   table->push_back(Integer("mass-expiry-sessions-min", kControl, "N",
-                           "Fewer clients that go offline together are no network cut.", 1,
-                           1'000'000, &core::MassExpiryOptions::sessions_min));
-  table->push_back(MassExpiryFactor());
-  table->push_back(Integer("sweep-interval-ms", kControl, "MS",
-                           "How often expired tokens are looked for.", 1, 60'000,
-                           &CoreOptions::sweep_interval_ms));
+                           "Fewer clients that vanish together are no network cut.",
+                           "Each client counts once.", 1, 1'000'000,
+                           &core::MassExpiryOptions::sessions_min));
+  table->push_back(Factor(
+      "mass-expiry-factor", "After a network cut, wait N times clientOfflineTime for clients.",
+      "Fractions such as 1.5 are allowed.", 1, 1000, &CoreOptions::mass_expiry_factor));
+  table->push_back(Integer(
+      "sweep-interval-ms", kControl, "MS", "Interval of the search for expired tokens.",
+      "`executeRate` in Sentinel's ExpireStrategy.", 1, 60'000, &CoreOptions::sweep_interval_ms));
   table->push_back(Integer("sweep-keys-max", kControl, "N",
-                           "Expired tokens of one step; a full step is followed by the next.", 1,
-                           1'000'000, &CoreOptions::sweep_keys_max));
-  table->push_back(Integer("sweep-budget-us", kControl, "US",
-                           "Time budget of one step in microseconds; 0: none.", 0, 10'000'000,
-                           &CoreOptions::sweep_budget_us));
+                           "Expired tokens of one step; a full step starts the next at once.",
+                           "`executeCount` in Sentinel.", 1, 1'000'000,
+                           &CoreOptions::sweep_keys_max));
+  table->push_back(Integer(
+      "sweep-budget-us", kControl, "US", "Time budget of one step in microseconds; 0: none.",
+      "`executeDuration` in Sentinel.", 0, 10'000'000, &CoreOptions::sweep_budget_us));
 }
 
 void AddLimits(std::vector<Setting>* table) {
-  table->push_back(Integer("connections-max", kLimits, "N", "Open connections.", 1, 1'000'000,
-                           &Limits::connections_max));
+  table->push_back(Integer("connections-max", kLimits, "N", "Open connections.",
+                           "The server lowers it, with a warning, to what the limit of open files "
+                           "allows. The last 16, or a tenth if that is less, are for connections "
+                           "from the machine itself, so that `nowcalls-admin` gets in.",
+                           1, 1'000'000, &Limits::connections_max));
   table->push_back(Integer("sessions-max", kLimits, "N",
-                           "Sessions that are online, or offline with tokens.", 1, 10'000'000,
+                           "Sessions that are online, or offline with tokens.", "", 1, 10'000'000,
                            &Limits::sessions_max));
-  table->push_back(
-      Integer("tokens-max", kLimits, "N", "Live tokens.", 1, 1'000'000'000, &Limits::tokens_max));
+  table->push_back(Integer("tokens-max", kLimits, "N", "Live tokens.", "", 1, 1'000'000'000,
+                           &Limits::tokens_max));
   table->push_back(Integer("requests-in-flight-max", kLimits, "N",
-                           "Unanswered requests of a connection; then its bytes wait.", 1,
+                           "Unanswered requests of a connection; beyond, it is not read.", "", 1,
                            1'000'000, &Limits::requests_in_flight_max));
   table->push_back(Integer("waiters-per-rule-max", kLimits, "N",
-                           "Acquires that wait for room under one rule.", 1, 1'000'000,
+                           "Acquires that wait for room under one rule.", "", 1, 1'000'000,
                            &Limits::waiters_per_rule_max));
   table->push_back(Integer("message-incomplete-ms", kLimits, "MS",
-                           "From the first to the last byte of a message; then it is closed.", 1,
+                           "Time from a message's first byte to its last; then close.", "", 1,
                            3'600'000, &Limits::message_incomplete_ms));
   table->push_back(Integer("input-total-bytes-max", kLimits, "BYTES",
-                           "Unhandled input of all connections; then who holds most is closed.",
+                           "Unhandled input of all connections; then close the largest.",
+                           "Requests count while they are incomplete or wait for their turn.",
                            1 << 20, int64_t{1} << 36, &Limits::input_total_bytes_max));
   table->push_back(Integer("output-bytes-max", kLimits, "BYTES",
-                           "Unread answers of a connection; then it is closed.", 65'536,
-                           int64_t{1} << 30, &Limits::output_bytes_max));
+                           "Unread answers of one connection; then close it.",
+                           "Not below the longest answer that clients ask for: 4 MiB is safe.",
+                           65'536, int64_t{1} << 30, &Limits::output_bytes_max));
   table->push_back(Integer("output-total-bytes-max", kLimits, "BYTES",
-                           "Unread answers of all connections; then who has most is closed.",
+                           "Unread answers of all connections; then close the largest.",
+                           "Three quarters of it may wait for a slow disk; listings wait beyond "
+                           "one quarter.",
                            1 << 20, int64_t{1} << 36, &Limits::output_total_bytes_max));
   table->push_back(Integer("output-stalled-ms", kLimits, "MS",
-                           "A connection that reads nothing of its answers for so long is closed.",
+                           "Close a connection that reads none of its answers for this long.", "",
                            1, 3'600'000, &Limits::output_stalled_ms));
   table->push_back(Integer("history-max", kLimits, "N",
-                           "Reclaimed tokens that are remembered; 0: none.", 0, kHistoryEntriesMax,
-                           &Limits::history_max));
+                           "Ended tokens that the history keeps at least; 0: none.",
+                           "Up to 255 more are kept. An entry takes some 200 bytes of memory and "
+                           "100 of disk, at most 700. A smaller number drops the oldest at the "
+                           "start.",
+                           0, kHistoryEntriesMax, &Limits::history_max));
   table->push_back(Integer("disk-free-low-bytes", kLimits, "BYTES",
-                           "With less free for the ledger nothing is granted; 0: no such limit.", 0,
-                           kDiskBytesMax, &Limits::disk_free_low_bytes));
+                           "With less free disk, grant nothing; 0: no such limit.",
+                           "See [full disk](operating.md#a-disk-that-fills-up).", 0, kDiskBytesMax,
+                           &Limits::disk_free_low_bytes));
   table->push_back(Integer("disk-free-high-bytes", kLimits, "BYTES",
-                           "With so much free it is again; 0: a quarter more than the low one.", 0,
-                           kDiskBytesMax, &Limits::disk_free_high_bytes));
+                           "With this much free disk, grant again; 0: low + a quarter.",
+                           "Not below the low one.", 0, kDiskBytesMax,
+                           &Limits::disk_free_high_bytes));
 }
 
 }  // namespace
@@ -392,7 +408,9 @@ std::string Setting::toml_key() const { return Spelled(name, '_', false); }
 const std::vector<Setting>& Settings() {
   static const std::vector<Setting> table = [] {
     std::vector<Setting> made;
-    AddMain(&made);
+    AddServing(&made);
+    AddLedger(&made);
+    AddLogging(&made);
     AddControl(&made);
     AddLimits(&made);
     return made;

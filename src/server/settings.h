@@ -1,7 +1,8 @@
-// The one table of settings: what can be configured, within which ranges, and how it is spelled.
+// The one table of settings: names, ranges, defaults and documentation.
 //
 // Thread: any; the table never changes. A setting "data-dir" is the flag --data-dir, the
-// environment variable NOWCALLS_DATA_DIR and the TOML key data_dir.
+// environment variable NOWCALLS_DATA_DIR and the TOML key data_dir. --help and the manual's page
+// tools/manual/configuration.md come from this table.
 #ifndef NOWCALLS_SERVER_SETTINGS_H_
 #define NOWCALLS_SERVER_SETTINGS_H_
 
@@ -15,7 +16,7 @@
 
 namespace nowcalls::server {
 
-// What a setting is in TOML; flags and the environment give text.
+// A setting's type in TOML. Flags and the environment give text.
 enum class SettingKind {
   kText,
   kInteger,
@@ -28,13 +29,15 @@ struct Setting {
   std::string_view name;
   std::string_view group;       // Heading in --help.
   std::string_view value_name;  // "HOST:PORT"
-  std::string_view doc;         // One line.
+  std::string_view doc;         // One line of at most 74 bytes, so that --help has 80 columns.
+  std::string_view more;        // Markdown; the manual shows it behind `doc`. Often empty.
   SettingKind kind;
-  // Parses and stores; one value, or any number for kList. kInvalidArgument completes a sentence
+  std::string range = {};  // "1 to 60000"; empty: `doc` names the values.
+  // Parses and stores one value; kList takes any number. kInvalidArgument completes a sentence
   // that begins with the setting's name: "must be text or json, got 'xml'".
-  std::function<Status(const std::vector<std::string>& values, ServerConfig* config)> set;
-  // The value as `set` reads it, for display.
-  std::function<std::string(const ServerConfig& config)> get;
+  std::function<Status(const std::vector<std::string>& values, ServerConfig* config)> set = {};
+  // Prints the value in a form that `set` reads.
+  std::function<std::string(const ServerConfig& config)> get = {};
 
   std::string flag() const;         // "--data-dir"
   std::string environment() const;  // "NOWCALLS_DATA_DIR"

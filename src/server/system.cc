@@ -13,6 +13,9 @@ void IgnoreSignals() {
   signal(SIGXFSZ, SIG_IGN);
   // Until the server handles it; its rule files are read at the start anyway.
   signal(SIGHUP, SIG_IGN);
+  // Log rotation sends one of these to many servers. The log is stderr, so there is nothing to do.
+  signal(SIGUSR1, SIG_IGN);
+  signal(SIGUSR2, SIG_IGN);
   // Whoever started it may have ignored it, and then nobody is told how a child ended.
   signal(SIGCHLD, SIG_DFL);
 }

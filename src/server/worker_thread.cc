@@ -14,7 +14,7 @@ WorkerThread::WorkerThread(uv_loop_t* loop, const std::string& name, Work work, 
     : work_(std::move(work)), done_(std::move(done)), nudged_(std::move(nudged)) {
   async_.data = this;
   NOWCALLS_CHECK(uv_async_init(loop, &async_, [](uv_async_t* async) {
-                   static_cast<WorkerThread*>(async->data)->OnFinished();
+                   static_cast<WorkerThread*>(async->data)->Collect();
                  }) == 0);
   thread_ = std::thread([this, first_ms] { Run(first_ms); });
   pthread_setname_np(thread_.native_handle(), name.c_str());
@@ -23,22 +23,15 @@ WorkerThread::WorkerThread(uv_loop_t* loop, const std::string& name, Work work, 
 WorkerThread::~WorkerThread() { NOWCALLS_CHECK(closed_); }
 
 void WorkerThread::Submit() {
-  ++jobs_;
+  NOWCALLS_CHECK(!busy_);
+  busy_ = true;
   bool asleep = false;
   {
     const std::lock_guard lock(mutex_);
-    ++submitted_;
+    submitted_ = true;
     asleep = asleep_;
   }
   if (asleep) changed_.notify_one();
-}
-
-bool WorkerThread::TakeBack() {
-  const std::lock_guard lock(mutex_);
-  if (submitted_ == 0) return false;
-  --submitted_;
-  --jobs_;
-  return true;
 }
 
 void WorkerThread::Nudge() {
@@ -54,7 +47,7 @@ void WorkerThread::FinishEarly() {
     const std::lock_guard lock(mutex_);
     NOWCALLS_CHECK(!early_);
     early_ = true;
-    ++finished_;
+    finished_ = true;
   }
   uv_async_send(&async_);
 }
@@ -71,7 +64,7 @@ void WorkerThread::Stop() {
 }
 
 void WorkerThread::Run(int64_t wait_ms) {
-  const auto has_news = [this] { return submitted_ > 0 || stop_; };
+  const auto has_news = [this] { return submitted_ || stop_; };
   std::unique_lock lock(mutex_);
   while (true) {
     asleep_ = true;
@@ -82,30 +75,28 @@ void WorkerThread::Run(int64_t wait_ms) {
     }
     asleep_ = false;
     if (stop_) return;
-    const bool job = submitted_ > 0;
-    if (job) --submitted_;
+    const bool job = std::exchange(submitted_, false);
     lock.unlock();
     wait_ms = work_(job);
     lock.lock();
     if (!job || std::exchange(early_, false)) continue;
-    ++finished_;
+    finished_ = true;
     uv_async_send(&async_);
   }
 }
 
-void WorkerThread::OnFinished() {
-  int finished = 0;
+void WorkerThread::Collect() {
+  bool finished = false;
   bool nudge = false;
   {
     const std::lock_guard lock(mutex_);
-    finished = std::exchange(finished_, 0);
+    finished = std::exchange(finished_, false);
     nudge = std::exchange(nudge_, false);
   }
   if (nudge) nudged_();
-  for (; finished > 0; --finished) {
-    --jobs_;
-    done_();
-  }
+  if (!finished) return;
+  busy_ = false;
+  done_();
 }
 
 }  // namespace nowcalls::server

@@ -15,11 +15,8 @@ constexpr size_t kShownKeyBytesMax = 32;
 constexpr std::array<std::string_view, 4> kMetaKeys = {ledger::kFormatKey, ledger::kClockKey,
                                                        ledger::kSealKey, ledger::kWatermarkKey};
 
-std::string Place(Family family, std::string_view key) {
-  std::string place(FamilyName(family));
-  place += ", key " + ToHex(key.substr(0, kShownKeyBytesMax));
-  if (key.size() > kShownKeyBytesMax) place += "...";
-  return place;
+std::string ShownKey(std::string_view key) {
+  return ToHex(key.substr(0, kShownKeyBytesMax)) + (key.size() > kShownKeyBytesMax ? "..." : "");
 }
 
 // Hands what was decoded to `show`, or what went wrong to OnBadRecord.
@@ -27,14 +24,14 @@ template <typename T, typename Show>
 Status ShowDecoded(Family family, std::string_view key, const Result<T>& decoded,
                    LedgerVisitor* visitor, Show show) {
   if (!decoded.ok()) {
-    return visitor->OnBadRecord(family, decoded.status().WithContext(Place(family, key)));
+    return visitor->OnBadRecord({family, ShownKey(key), decoded.status()});
   }
   return (visitor->*show)(*decoded);
 }
 
 Status ShowUnknown(Family family, std::string_view key, const char* problem,
                    LedgerVisitor* visitor) {
-  return visitor->OnBadRecord(family, Status::Corruption(problem).WithContext(Place(family, key)));
+  return visitor->OnBadRecord({family, ShownKey(key), Status::Corruption(problem)});
 }
 
 }  // namespace
@@ -81,8 +78,8 @@ Status MetaRows::Show(LedgerVisitor* visitor) const {
     return ShowDecoded(Family::kMeta, key, decode(*value), visitor, member);
   };
   if (Find(ledger::kFormatKey) == nullptr) {
-    NOWCALLS_RETURN_IF_ERROR(
-        visitor->OnBadRecord(Family::kMeta, Status::Corruption("the ledger has no format record")));
+    NOWCALLS_RETURN_IF_ERROR(visitor->OnBadRecord(
+        {Family::kMeta, "", Status::Corruption("the ledger has no format record")}));
   }
   NOWCALLS_RETURN_IF_ERROR(
       show(ledger::kFormatKey, ledger::DecodeFormat, &LedgerVisitor::OnFormat));

@@ -1,6 +1,6 @@
 // From stored rows to the calls of a LedgerVisitor: the half of Load that all stores share.
 //
-// Thread: any. A row that does not decode goes to OnBadRecord with its place.
+// Thread: any. A row that does not decode goes to OnBadRecord.
 #ifndef NOWCALLS_STORE_SHOW_ROWS_H_
 #define NOWCALLS_STORE_SHOW_ROWS_H_
 

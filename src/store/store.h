@@ -1,15 +1,17 @@
-// Store: the seam between the engine and whatever keeps the ledger.
+// Store: the seam between the engine and whatever stores the ledger.
 //
-// Commit, Sync, CheckPlace and FreeBytes are called by one thread at a time, the writer, whichever
-// thread that is at the moment; the caller sees to it (server/commit_thread.h). Scan is called by
-// one other thread, also at the same time. Load runs before either. A store never interprets
-// records beyond ledger::ApplyRecords.
+// A store never interprets records beyond ledger::ApplyRecords.
+//
+// Thread: Commit, Sync, CheckPlace and FreeBytes are called by one thread at a time, the writer,
+// whichever thread that is at the moment (server/commit_thread.h). Scan is called by one other
+// thread, also at the same time. Load runs before either.
 #ifndef NOWCALLS_STORE_STORE_H_
 #define NOWCALLS_STORE_STORE_H_
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "ledger/codec.h"
 #include "ledger/commit_batch.h"
@@ -20,6 +22,19 @@
 #include "nowcalls/status.h"
 
 namespace nowcalls::store {
+
+// A record that does not decode, or one that is missing.
+struct BadRecord {
+  ledger::Family family;
+  std::string key;  // In hexadecimal, of a long one the beginning; empty: there is no record.
+  Status why;
+
+  // The failure with its place: "tokens_short, key 0000...: token value: fence is 0".
+  Status WithPlace() const {
+    if (key.empty()) return why;
+    return why.WithContext(std::string(FamilyName(family)) + ", key " + key);
+  }
+};
 
 // Receives everything in a ledger, in the order of these members; tokens in any order, unless the
 // store says otherwise. A call that returns a failure ends the load with it.
@@ -34,14 +49,13 @@ class LedgerVisitor {
   virtual Status OnNamespace(const ledger::NamespaceEntry& /*entry*/) { return {}; }
   virtual Status OnRule(const ledger::RuleEntry& rule) = 0;
   virtual Status OnSession(const ledger::Session& session) = 0;
-  // A block, by ascending sequence. The default passes over it: most readers want what is live.
+  // A block, by ascending sequence. The default ignores it: most readers want what is live.
   virtual Status OnHistory(const ledger::HistoryBlock& /*block*/) { return {}; }
   virtual Status OnToken(const ledger::Token& token) = 0;
-  // A record that does not decode, with the place ("tokens_short, key 0000...") in the status. The
-  // default ends the walk with it; a verifier may count it and return Ok to go on.
-  virtual Status OnBadRecord(ledger::Family /*family*/, Status what) { return what; }
-  // A column family that cannot be read on, because of damage that `what` tells; its records from
-  // there on are not shown. The default ends the walk with it; after Ok the next family follows.
+  // The default ends the walk with it. A verifier may count it and return Ok to go on.
+  virtual Status OnBadRecord(const BadRecord& record) { return record.WithPlace(); }
+  // A column family that cannot be read on, because of the damage `what`. Its records from there on
+  // are not shown. The default ends the walk with it; after Ok the next family follows.
   virtual Status OnUnreadable(ledger::Family /*family*/, Status what) { return what; }
 };
 
@@ -58,26 +72,26 @@ class Store {
   // recovery may decide.
   virtual Status Commit(const ledger::CommitBatch& batch) = 0;
 
-  // The same. `durable`, if it is not empty, may be called once meanwhile, on this thread: from
-  // then on the next Load shows the batch, whatever happens, and `batch` is not looked at any more.
+  // The same. It may call `durable`, if that is not empty, once on this thread. From then on the
+  // next Load shows the batch, whatever happens, and the store does not look at `batch` any more.
   virtual Status CommitTelling(const ledger::CommitBatch& batch,
                                const std::function<void()>& /*durable*/) {
     return Commit(batch);
   }
 
-  // Makes durable what Commit has applied without syncing. A no-op when each Commit syncs.
+  // Makes durable what Commit has applied without syncing. Does nothing when each Commit syncs.
   virtual Status Sync() = 0;
 
   // Whether batches that were answered may be missing from what Load shows, although the machine
-  // was not booted since: they were not synced, and a disk may lose such without a boot, which its
-  // logs need not show.
+  // was not booted since. They were not synced; a disk may lose such batches without a boot, and
+  // the logs need not show it.
   virtual bool MayLackBatches() const { return false; }
 
   // Whether Commit would still write to the ledger that was loaded. The writer, about once a second
   // while there is nothing to commit.
   virtual Status CheckPlace() { return {}; }
 
-  // What the file system of the ledger has left; nothing if it does not tell. The writer, or before
+  // Free bytes of the ledger's file system; nothing if it does not tell. The writer, or before
   // there is one.
   virtual std::optional<uint64_t> FreeBytes() { return {}; }
 

@@ -44,9 +44,9 @@ struct CommonReply {
   RefusedBy refused_by = RefusedBy::kNone;
   uint64_t token_id = 0;  // Of a grant.
 };
-// Takes one off the front of a stream of responses, in one pass. False, with nothing taken: it is
-// another response, in another form, or not all there; MessageSplitter, DecodeResponse and the
-// decoders below understand whatever there is. For clients that have very many answers to take.
+// Takes one off the front of a stream of responses, in one pass, for clients that read very many.
+// It returns false and takes nothing if the next response is of another kind or form, or cut off:
+// then use MessageSplitter, DecodeResponse and the decoders below.
 bool TakeCommonReply(std::string_view* input, CommonReply* reply);
 
 Result<HelloReply> DecodeHelloReply(std::string_view result);

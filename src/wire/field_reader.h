@@ -1,8 +1,7 @@
 // FieldReader: takes named values out of parameters and results, and says what is wrong with which.
 //
-// Thread: any; it lives as long as one decode. Every read returns false after it has written the
-// error, so that decoders chain reads with &&. Nothing is allocated unless something is wrong or
-// the target is a std::string.
+// Thread: any; a reader lives for one decode. A read that fails writes the error and returns false,
+// so that decoders chain reads with &&. Nothing is allocated, except for an error or a std::string.
 #ifndef NOWCALLS_WIRE_FIELD_READER_H_
 #define NOWCALLS_WIRE_FIELD_READER_H_
 

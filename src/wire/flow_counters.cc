@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <utility>
 
 #include "nowcalls/types.h"
 #include "wire/row_fields.h"
@@ -10,98 +11,127 @@
 namespace nowcalls::wire {
 namespace {
 
-constexpr std::array kEndReasons = {
-    EndReason::kReleased,        EndReason::kReleasedLate, EndReason::kClientOffline,
-    EndReason::kResourceTimeout, EndReason::kRuleRemoved,  EndReason::kAdmin,
-    EndReason::kCancelled,
-};
-static_assert(kEndReasons.size() == kEndReasonCount - 1);
+using Counts = uint64_t[kRefusedByCount];
 
-// Those that are not zero: a flow meets few of its limits.
-void PackLimits(std::string_view key, const uint64_t (&counts)[kRefusedByCount], Packer* packer) {
-  PackString(key, packer);
+template <auto kMember>
+void PackNumber(const FlowCounters& counters, Packer* packer) {
+  packer->pack_uint64(counters.*kMember);
+}
+template <auto kMember>
+bool ReadNumber(std::string_view key, FieldReader* fields, FlowCounters* counters) {
+  return fields->Required(key, &(counters->*kMember));
+}
+
+// Limits that refused nothing are left out: a flow meets few of its limits.
+void PackLimits(const Counts& counts, Packer* packer) {
   packer->pack_map(static_cast<uint32_t>(std::count_if(std::begin(counts), std::end(counts),
                                                        [](uint64_t count) { return count > 0; })));
   for (size_t i = 0; i < std::size(counts); ++i) {
     if (counts[i] > 0) PackField(RefusedByName(static_cast<RefusedBy>(i)), counts[i], packer);
   }
 }
-
-bool ReadEnded(std::string_view key, FieldReader* fields, FlowCounters* counters) {
-  for (const EndReason reason : kEndReasons) {
-    if (key != EndReasonName(reason)) continue;
-    return fields->Required(key, &counters->ended[static_cast<size_t>(reason)]);
-  }
-  return fields->Skip(key);
-}
-
-bool ReadLimits(std::string_view key, FieldReader* fields, uint64_t (&counts)[kRefusedByCount]) {
+bool ReadLimits(std::string_view key, FieldReader* fields, Counts* counts) {
   return fields->ForEachKey(key, [&](std::string_view limit) {
-    for (size_t i = 1; i < std::size(counts); ++i) {
+    for (size_t i = 1; i < std::size(*counts); ++i) {
       if (limit == RefusedByName(static_cast<RefusedBy>(i))) {
-        return fields->Required(limit, &counts[i]);
+        return fields->Required(limit, &(*counts)[i]);
       }
     }
     return fields->Skip(limit);
   });
 }
 
-bool ReadHeld(std::string_view key, FieldReader* fields, FlowCounters* counters) {
-  if (key == "p50") return fields->Required(key, &counters->held_p50_ms);
-  if (key == "p90") return fields->Required(key, &counters->held_p90_ms);
-  if (key == "p99") return fields->Required(key, &counters->held_p99_ms);
-  if (key == "longest") return fields->Required(key, &counters->held_longest_ms);
-  return fields->Skip(key);
+// Reasons are all there.
+void PackEnded(const FlowCounters& counters, Packer* packer) {
+  packer->pack_map(kEndReasonCount - 1);
+  for (size_t i = 1; i < kEndReasonCount; ++i) {
+    PackField(EndReasonName(static_cast<EndReason>(i)), counters.ended[i], packer);
+  }
+}
+bool ReadEnded(std::string_view key, FieldReader* fields, FlowCounters* counters) {
+  return fields->ForEachKey(key, [&](std::string_view reason) {
+    for (size_t i = 1; i < kEndReasonCount; ++i) {
+      if (reason == EndReasonName(static_cast<EndReason>(i))) {
+        return fields->Required(reason, &counters->ended[i]);
+      }
+    }
+    return fields->Skip(reason);
+  });
 }
 
-bool ReadCounter(std::string_view key, FieldReader* fields, FlowCounters* counters) {
-  if (key == "granted") return fields->Required(key, &counters->granted);
-  if (key == "kept") return fields->Required(key, &counters->kept);
-  if (key == "queued") return fields->Required(key, &counters->queued);
-  if (key == "granted_from_queue") return fields->Required(key, &counters->granted_from_queue);
-  if (key == "longest_wait_ms") return fields->Required(key, &counters->longest_wait_ms);
-  if (key == "refused") return ReadLimits(key, fields, counters->refused);
-  if (key == "shadow_refused") return ReadLimits(key, fields, counters->shadow_refused);
-  if (key == "held_ms") {
-    return fields->ForEachKey(
-        key, [&](std::string_view name) { return ReadHeld(name, fields, counters); });
-  }
-  if (key == "ended") {
-    return fields->ForEachKey(
-        key, [&](std::string_view reason) { return ReadEnded(reason, fields, counters); });
-  }
-  return fields->Skip(key);
+constexpr auto kHeldTimes = std::to_array<std::pair<std::string_view, uint64_t FlowCounters::*>>({
+    {"p50", &FlowCounters::held_p50_ms},
+    {"p90", &FlowCounters::held_p90_ms},
+    {"p99", &FlowCounters::held_p99_ms},
+    {"longest", &FlowCounters::held_longest_ms},
+});
+
+void PackHeld(const FlowCounters& counters, Packer* packer) {
+  packer->pack_map(kHeldTimes.size());
+  for (const auto& [name, member] : kHeldTimes) PackField(name, counters.*member, packer);
 }
+bool ReadHeld(std::string_view key, FieldReader* fields, FlowCounters* counters) {
+  return fields->ForEachKey(key, [&](std::string_view name) {
+    for (const auto& [known, member] : kHeldTimes) {
+      if (name == known) return fields->Required(name, &(counters->*member));
+    }
+    return fields->Skip(name);
+  });
+}
+
+template <auto kMember>
+constexpr FlowCounter Number(std::string_view key, std::string_view help) {
+  return {key, help, PackNumber<kMember>, ReadNumber<kMember>};
+}
+
+constexpr auto kTable = std::to_array<FlowCounter>({
+    Number<&FlowCounters::granted>("granted",
+                                   "also from the queue, also beyond a limit in shadow mode"),
+    {"refused", "map of refused_by words to numbers; those that are 0 are left out",
+     [](const FlowCounters& c, Packer* packer) { PackLimits(c.refused, packer); },
+     [](std::string_view key, FieldReader* fields, FlowCounters* c) {
+       return ReadLimits(key, fields, &c->refused);
+     }},
+    {"shadow_refused", "the same for what shadow mode granted nevertheless",
+     [](const FlowCounters& c, Packer* packer) { PackLimits(c.shadow_refused, packer); },
+     [](std::string_view key, FieldReader* fields, FlowCounters* c) {
+       return ReadLimits(key, fields, &c->shadow_refused);
+     }},
+    Number<&FlowCounters::queued>("queued", "acquires that waited"),
+    Number<&FlowCounters::granted_from_queue>("granted_from_queue", "those of them granted"),
+    Number<&FlowCounters::longest_wait_ms>("longest_wait_ms", "the longest wait that has ended"),
+    Number<&FlowCounters::kept>("kept", "keeps"),
+    {"ended",
+     "map {`released`, `released_late`, `client_offline`, `resource_timeout`, `rule_removed`, "
+     "`admin`, `cancelled`}, all present",
+     PackEnded, ReadEnded},
+    {"held_ms",
+     "map {`p50`, `p90`, `p99`, `longest`}: how long ended tokens were held; the quantiles are up "
+     "to a quarter too high",
+     PackHeld, ReadHeld},
+});
 
 }  // namespace
 
+std::span<const FlowCounter> FlowCounterTable() { return kTable; }
+
 void PackValue(const FlowCounters& counters, Packer* packer) {
-  packer->pack_map(9);
-  PackField("granted", counters.granted, packer);
-  PackLimits("refused", counters.refused, packer);
-  PackLimits("shadow_refused", counters.shadow_refused, packer);
-  PackField("queued", counters.queued, packer);
-  PackField("granted_from_queue", counters.granted_from_queue, packer);
-  PackField("longest_wait_ms", counters.longest_wait_ms, packer);
-  PackField("kept", counters.kept, packer);
-  PackString("ended", packer);
-  packer->pack_map(static_cast<uint32_t>(kEndReasons.size()));
-  for (const EndReason reason : kEndReasons) {
-    PackField(EndReasonName(reason), counters.ended[static_cast<size_t>(reason)], packer);
+  packer->pack_map(kTable.size());
+  for (const FlowCounter& counter : kTable) {
+    PackString(counter.key, packer);
+    counter.pack(counters, packer);
   }
-  PackString("held_ms", packer);
-  packer->pack_map(4);
-  PackField("p50", counters.held_p50_ms, packer);
-  PackField("p90", counters.held_p90_ms, packer);
-  PackField("p99", counters.held_p99_ms, packer);
-  PackField("longest", counters.held_longest_ms, packer);
 }
 
 bool ReadValue(std::string_view key, FieldReader* fields, std::optional<FlowCounters>* counters) {
   if (fields->TakeMissing()) return true;
   counters->emplace();
-  return fields->ForEachKey(
-      key, [&](std::string_view name) { return ReadCounter(name, fields, &**counters); });
+  return fields->ForEachKey(key, [&](std::string_view name) {
+    for (const FlowCounter& counter : kTable) {
+      if (name == counter.key) return counter.read(name, fields, &**counters);
+    }
+    return fields->Skip(name);
+  });
 }
 
 }  // namespace nowcalls::wire

@@ -1,10 +1,12 @@
-// The counters of a flow, the map within its row.
+// The counters of a flow: the map within its row, from one table for both directions and for
+// PROTOCOL.md (tests/unit/wire/flow_counters_test.cc compares).
 //
-// Thread: any. wire/row_fields.h finds these by the type of the member.
+// Thread: any. wire/row_fields.h finds PackValue and ReadValue by the type of the member.
 #ifndef NOWCALLS_WIRE_FLOW_COUNTERS_H_
 #define NOWCALLS_WIRE_FLOW_COUNTERS_H_
 
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "wire/field_reader.h"
@@ -13,8 +15,17 @@
 
 namespace nowcalls::wire {
 
-// Limits that refused nothing are left out; end reasons are all there.
+struct FlowCounter {
+  std::string_view key;
+  std::string_view help;  // One phrase of Markdown.
+  void (*pack)(const FlowCounters& counters, Packer* packer);
+  bool (*read)(std::string_view key, FieldReader* fields, FlowCounters* counters);
+};
+// In the order in which they are sent.
+std::span<const FlowCounter> FlowCounterTable();
+
 void PackValue(const FlowCounters& counters, Packer* packer);
+// Keys that the table does not have are skipped.
 bool ReadValue(std::string_view key, FieldReader* fields, std::optional<FlowCounters>* counters);
 
 }  // namespace nowcalls::wire

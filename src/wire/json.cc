@@ -117,6 +117,23 @@ void EncodeJsonPage(uint32_t msgid, const std::vector<Json>& rows, uint64_t next
   PackCursor(next_cursor, &packer);
 }
 
+void EncodeRulesPage(uint32_t msgid, const std::vector<RuleRow>& rows, uint64_t next_cursor,
+                     OutputBuffer* out) {
+  std::vector<Json> objects;
+  objects.reserve(rows.size());
+  for (const RuleRow& row : rows) {
+    objects.push_back({{"namespace", row.name_space}});
+    objects.back().update(Json::parse(row.json));
+  }
+  EncodeJsonPage(msgid, objects, next_cursor, out);
+}
+
+Result<std::string> JsonTextFromMessagePack(std::string_view value) {
+  const Result<Json> json = JsonFromMessagePack(value);
+  if (!json.ok()) return json.status();
+  return json->dump();
+}
+
 Result<Json> JsonFromMessagePack(std::string_view value) {
   const msgpack::unpack_limit limit(kElementsMax, kElementsMax, value.size(), value.size(),
                                     value.size(), kNestingMax);

@@ -1,6 +1,5 @@
 #include "wire/messages.h"
 
-#include <array>
 #include <utility>
 
 #include "base/limits.h"
@@ -9,30 +8,6 @@
 
 namespace nowcalls::wire {
 namespace {
-
-constexpr auto kMethods = std::to_array<std::pair<Method, std::string_view>>({
-    {Method::kAcquire, "acquire"},
-    {Method::kRelease, "release"},
-    {Method::kKeep, "keep"},
-    {Method::kHello, "hello"},
-    {Method::kPing, "ping"},
-    {Method::kRulesList, "rules_list"},
-    {Method::kRulesLoad, "rules_load"},
-    {Method::kFlow, "flow"},
-    {Method::kFlows, "flows"},
-    {Method::kTokens, "tokens"},
-    {Method::kSessions, "sessions"},
-    {Method::kInfo, "info"},
-    {Method::kReclaim, "reclaim"},
-    {Method::kCancel, "cancel"},
-    {Method::kHistory, "history"},
-    {Method::kReclaimClient, "reclaim_client"},
-    {Method::kReclaimFlow, "reclaim_flow"},
-    {Method::kPurge, "purge"},
-    {Method::kDrain, "drain"},
-    {Method::kNamespaces, "namespaces"},
-    {Method::kBackup, "backup"},
-});
 
 bool Malformed(std::string message, RequestError* error) {
   error->code = ErrorCode::kMalformed;
@@ -116,14 +91,14 @@ Subject SubjectAhead(std::string_view bytes) {
 }
 
 std::string_view MethodName(Method method) {
-  for (const auto& [known, name] : kMethods) {
+  for (const auto& [known, name] : kMethodNames) {
     if (known == method) return name;
   }
   return "unknown";
 }
 
 Method MethodFromName(std::string_view name) {
-  for (const auto& [method, known] : kMethods) {
+  for (const auto& [method, known] : kMethodNames) {
     if (known == name) return method;
   }
   return Method::kUnknown;

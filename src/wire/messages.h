@@ -13,42 +13,15 @@
 
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
+#include "wire/method.h"
 #include "wire/output_buffer.h"
 
 namespace nowcalls::wire {
 
 inline constexpr int64_t kProtocolVersion = 1;
 
-enum class Method : uint8_t {
-  kUnknown,
-  kHello,
-  kPing,
-  kAcquire,
-  kRelease,
-  kKeep,
-  kRulesList,
-  kRulesLoad,
-  kFlow,
-  kFlows,
-  kTokens,
-  kSessions,
-  kInfo,
-  kReclaim,
-  kCancel,
-  kHistory,
-  kReclaimClient,
-  kReclaimFlow,
-  kPurge,
-  kDrain,
-  kNamespaces,
-  kBackup,
-};
-
-std::string_view MethodName(Method method);
-Method MethodFromName(std::string_view name);  // kUnknown when it is none.
-
-// What is wrong with a request, as opposed to a refusal, which is a result. The numbers and names
-// are part of the protocol.
+// What is wrong with a request. (A refusal is no error but a result.) The numbers and names are
+// part of the protocol.
 enum class ErrorCode : int8_t {
   kMalformed = 1,      // Not a request: arity, types or order of the envelope.
   kUnknownMethod = 2,  //
@@ -74,26 +47,25 @@ struct Envelope {
   std::string_view params;  // The encoded parameter array.
 };
 
-// Takes apart one whole message as the splitter found it. False: not a request (error filled, and
-// of the envelope what was read before).
+// Takes apart one whole message as the splitter found it. False: it is not a request; `error` is
+// filled, and the envelope as far as it was read.
 bool DecodeEnvelope(std::string_view message, Envelope* envelope, RequestError* error);
 
-// The msgid of what begins like a request, whatever follows: for telling its sender what is wrong.
+// The msgid of bytes that begin like a request, so that the sender can be told what is wrong.
 std::optional<uint32_t> FindMsgid(std::string_view message);
 
-// What the request is about that the bytes begin with: the flow of an acquire, the token of a
-// release. Both 0 when they begin with anything else, or end before it. For who prepares for a
-// request: no more of it is looked at.
+// The flow of an acquire or the token of a release, at the front of `bytes`. Both are 0 if another
+// message is there, or it is cut off. Nothing behind that parameter is checked.
 struct Subject {
   int64_t flow = 0;
   uint64_t token = 0;
 };
 Subject SubjectAhead(std::string_view bytes);
 
-// Parameters by method. Missing trailing parameters take the defaults; nil stands for a missing
-// one; more parameters than known and unknown option keys are errors, so that nothing a client
-// asks for is silently ignored. Names are checked here (base/text.h); flow_id and count may be any
-// 64-bit integer, what is out of their range is answered with BAD_REQUEST, not with an error.
+// Parameters by method. Missing trailing parameters and nil take the defaults. Surplus parameters
+// and unknown option keys are errors, so that no wish of a client is silently ignored. Names are
+// checked here (base/text.h). flow_id and count may be any 64-bit integer: values out of their
+// range are answered with the status BAD_REQUEST, not with an error.
 struct HelloParams {
   int64_t protocol = kProtocolVersion;  // Any other is refused with kUnsupported.
   std::string_view name_space;
@@ -139,7 +111,7 @@ struct RulesLoadParams {
 };
 
 bool DecodeHello(std::string_view params, HelloParams* out, RequestError* error);
-// Those that several methods share are told which, for the message of an error.
+// A decoder that several methods share is told the method, for the message of an error.
 bool DecodeNoParams(Method method, std::string_view params, RequestError* error);  // ping, info
 bool DecodeAcquire(std::string_view params, AcquireParams* out, RequestError* error);
 bool DecodeCancel(std::string_view params, CancelParams* out, RequestError* error);

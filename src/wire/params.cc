@@ -1,5 +1,5 @@
-#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -168,9 +168,9 @@ bool DecodeRulesLoad(std::string_view params, RulesLoadParams* out, RequestError
   }
   std::string_view rules;
   if (!fields.Raw("rules", &rules)) return false;
-  const Result<nlohmann::ordered_json> json = JsonFromMessagePack(rules);
+  Result<std::string> json = JsonTextFromMessagePack(rules);
   if (!json.ok()) return fields.Fail("rules", json.status().message());
-  out->json = json->dump();
+  out->json = *std::move(json);
   return fields.Close();
 }
 

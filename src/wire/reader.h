@@ -85,8 +85,8 @@ class Reader {
   bool AtEnd() const { return rest_.empty(); }
 
  private:
-  // The values that most requests consist of are one byte, or begin with one that says all. They
-  // are read where they are wanted, since calls would take longer than that; all others by these.
+  // Most values of requests are one byte, or begin with a byte that tells their size. Those are
+  // read inline, since a call would take longer than the read; these read all others.
   Outcome ReadAnyInt(int64_t* value);
   Outcome ReadAnyUint(uint64_t* value);
   Outcome ReadAnyString(std::string_view* value);

@@ -6,10 +6,9 @@
 //   inline constexpr auto kFieldsOf<TokenRow> = std::tuple{
 //       Field{"token_id", &TokenRow::token_id}, Field{"online", &TokenRow::online}};
 //
-// The first field is what names the row; a map without it is none. A member that is std::optional
-// is left out of the map when it is absent; the others are always there, and nil in their place is
-// an error. A member whose value is a map of its own has its own PackValue and ReadValue beside its
-// type.
+// The first field names the row; a map without it is no row. A std::optional member is left out of
+// the map when it is absent. Other members are always there, and nil in their place is an error. A
+// member whose value is a map of its own has its own PackValue and ReadValue beside its type.
 #ifndef NOWCALLS_WIRE_ROW_FIELDS_H_
 #define NOWCALLS_WIRE_ROW_FIELDS_H_
 

@@ -85,7 +85,7 @@ struct SessionRow {
   bool operator==(const SessionRow&) const = default;
 };
 
-// The end of a token that its holder did not bring about in time.
+// The end of a token that its holder did not release in time.
 struct HistoryRow {
   uint64_t sequence = 0;
   int64_t ended_ms = 0;

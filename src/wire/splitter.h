@@ -1,9 +1,9 @@
 // MessageSplitter: finds where a MessagePack-RPC message ends in a byte stream, within the limits.
 //
-// Thread: one at a time. A call costs no more than the bytes that are new to it, however the bytes
-// arrive, so a peer that sends one byte a second costs one byte's work a second. It stores nothing
-// of the message and allocates nothing: a length that the bytes have not paid for costs nothing.
-// Limits are those of base/limits.h: bytes, nesting, elements, and no extension types.
+// Thread: one at a time. A call costs as much as the bytes that are new, however they arrive: a
+// peer that sends one byte a second costs one byte's work a second. It stores nothing of the
+// message and allocates nothing, whatever length the bytes claim. Limits are those of
+// base/limits.h: bytes, nesting, elements, and no extension types.
 #ifndef NOWCALLS_WIRE_SPLITTER_H_
 #define NOWCALLS_WIRE_SPLITTER_H_
 

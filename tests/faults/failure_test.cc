@@ -15,7 +15,7 @@
 #include "faults/faulty_file_system.h"
 #include "faults/life.h"
 #include "faults/recording_file_system.h"
-#include "store/ledger_files.h"
+#include "store/disk/ledger_files.h"
 #include "support/poll_until.h"
 #include "support/sample.h"
 #include "support/temp_dir.h"

@@ -8,7 +8,8 @@
 #include <set>
 
 #include "faults/recording_file_system.h"
-#include "store/ledger_files.h"
+#include "store/disk/ledger_files.h"
+#include "store/rocks/ledger_reader.h"
 #include "support/poll_until.h"
 
 namespace nowcalls::faults {
@@ -159,7 +160,7 @@ Judge::Verdict Judge::Open(const DiskImage& image) {
   Verdict verdict;
   {
     // As tools read it, before a server has changed anything.
-    auto reader = RocksStore::OpenForRead(dir_.path());
+    auto reader = LedgerReader::Open(dir_.path());
     if (reader.ok()) verdict.problem = CheckState(life_, reader->get(), &verdict.batch);
     if (!reader.ok() && reader.status().code() != StatusCode::kNotFound) {
       verdict.problem = reader.status().ToString();

@@ -11,7 +11,7 @@
 
 #include "faults/disk.h"
 #include "ledger/commit_batch.h"
-#include "store/rocks_store.h"
+#include "store/rocks/rocks_store.h"
 #include "support/temp_dir.h"
 #include "unit/store/ledger_script.h"
 

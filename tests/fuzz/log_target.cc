@@ -24,10 +24,10 @@
 #include "fuzz/byte_source.h"
 #include "fuzz/targets.h"
 #include "ledger/codec.h"
-#include "store/log_chain.h"
-#include "store/log_salvage.h"
-#include "store/log_scan.h"
-#include "store/log_views.h"
+#include "store/log/log_chain.h"
+#include "store/salvage/log_salvage.h"
+#include "store/log/log_scan.h"
+#include "store/log/log_views.h"
 
 namespace nowcalls::fuzz {
 namespace {

@@ -12,7 +12,7 @@ void FuzzRules(std::string_view input) {
     REQUIRE(parsed.status().code() == StatusCode::kInvalidArgument);
     REQUIRE_FALSE(parsed.status().message().empty());
   } else {
-    REQUIRE(parsed->Remarks().size() <= 2 * (core::RuleRemarks::kTextsMax + 1));
+    REQUIRE(parsed->Remarks().size() <= 3 * (core::RuleRemarks::kTextsMax + 1));
     for (const core::Rule& rule : parsed->rules) {
       const Result<core::Rule> again = core::ParseRule(core::RuleToJson(rule));
       REQUIRE_MESSAGE(again.ok(), again.status().ToString());

@@ -142,6 +142,10 @@ std::vector<std::string> RulesSeeds() {
       (R"({"resource":"r","count":1e9,"clusterMode":true,)"
        R"("clusterConfig":{"flowId":9223372036854775807}})"),
       "// c\n[/* x */{\"resource\":\"\\u00e9\",\"count\":0,\"clusterMode\":false}]",
+      (R"([{"resource":"r","count":"1,000","count":"0.5","clusterMode":"TRUE",)"
+       R"("clusterConfig":{"flowId":"7","thresholdType":"1.0","shadow":"N"}},)"
+       R"({"resource":"p","clusterMode":"0","paramIdx":0}])"),
+      R"([{"resource":"r","count":1,"timeWindow":10,"grade":0}])",
       std::string(100, '['),
   };
   for (const auto& file : std::filesystem::directory_iterator(NOWCALLS_SOURCE_DIR "/data/rules")) {

@@ -10,7 +10,7 @@
 //   2   a method, a length and so many bytes: a request with these parameters
 //   3   a turn of the loop; or a peer stops reading, or reads on; the disk is full, or is not; a
 //       backup ends
-//   4   a commit begins or ends; or batches are given back from now on, or are not
+//   4   a commit begins or ends
 //   5   one byte: time passes, up to half a minute
 //   6   the connection goes and another comes; or it says that it sends no more
 //   7   all comes to rest; or the server is stopped, or killed, and started again
@@ -106,7 +106,7 @@ class Script {
       case 1: return Ask(&client, MakeRequest(NextRequest(), &input_), how % 2 == 1);
       case 2: return AskWith(&client);
       case 3: return Outside(&client, how);
-      case 4: return Commit(how);
+      case 4: return Commit();
       case 5: return Pass(input_.Byte());
       case 6: return how >= 4 ? End(&client) : Replace(&client);
       default: return RestOrRestart(how);
@@ -195,9 +195,8 @@ class Script {
     h_.Settle();
   }
 
-  void Commit(int how) {
-    if (how >= 4) h_.driver().gives_back = how % 2 == 1;
-    if (!h_.BeginCommit() && !h_.driver().commits.empty()) h_.FinishCommit();
+  void Commit() {
+    if (!h_.BeginCommit() && h_.driver().commit != nullptr) h_.FinishCommit();
   }
 
   testing::FakeDriver::Socket& Socket(const Client& client) {
@@ -228,7 +227,7 @@ class Script {
   }
 
   void Rest(bool drained = false) {
-    if (drained) h_.engine().BeginDrain(h_.now());
+    if (drained) h_.engine().BeginShutdown(h_.now());
     h_.Settle();
     ReplaceClosed();
     h_.Settle();

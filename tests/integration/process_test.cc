@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -158,6 +159,56 @@ TEST_CASE("--check-config touches no ledger and serves nothing") {
   struct stat ignored {};
   CHECK(stat(dir.Sub("data").c_str(), &ignored) != 0);
   CHECK(stat(dir.Sub("port").c_str(), &ignored) != 0);
+}
+
+TEST_CASE("--check-config and a first start refuse rule files that would limit nothing") {
+  TempDir dir;
+  Json misspelt = RuleJson(1, 5);
+  misspelt.erase("clusterMode");
+  misspelt["clustermode"] = true;
+  Json local = RuleJson(1, 5);
+  local["clusterMode"] = false;
+  const struct {
+    std::string text;
+    std::string told;
+  } cases[] = {
+      {Json::array({misspelt}).dump(), "did you mean clusterMode?"},
+      {Json::array({local}).dump(), "0 of 1 rules apply"},
+      {R"([{"foo":1}])", "no rule of a known kind"},
+      {R"([{"resource":"r","count":1,"timeWindow":10}])", "(DegradeRule)"},
+      {"", "the text is empty"},
+      {Json({{"data", Json::array({RuleJson(1, 5)})}}).dump(), "write the array of 'data' alone"},
+  };
+  const std::string file = dir.Sub("rules.json");
+  for (const auto& wrong : cases) {
+    CAPTURE(wrong.text);
+    WriteStringToFile(file, wrong.text);
+    const std::vector<std::string> start = {"--data-dir",  dir.Sub("data"), "--listen",
+                                            "127.0.0.1:0", "--rules",       "shop=" + file};
+    std::vector<std::string> check = start;
+    check.push_back("--check-config");
+    for (const auto& arguments : {check, start}) {
+      const Finished refused = RunServer(arguments);
+      CAPTURE(refused.err);
+      CHECK(refused.exit_code == 64);
+      CHECK(Contains(refused.err, file));
+      CHECK(Contains(refused.err, wrong.told));
+    }
+  }
+}
+
+TEST_CASE("a server without rules warns that nothing is limited, and names its data directory") {
+  TestServer server;
+  CHECK(server.server().LogHas("warn no rules are in force, so nothing is limited"));
+  CHECK(server.server().LogHas("The data directory is " + server.data_dir()));
+  RpcClient client = server.Connect();
+  CHECK(Acquire(&client, 1).status == kStatusNoRuleExists);
+  LoadRules(&client, {RuleJson(1, 10)});
+  server.server().Terminate();
+  std::filesystem::remove(server.server().log_path());
+  server.server().Start();
+  CHECK(server.server().LogHas("serving on "));
+  CHECK_FALSE(Contains(server.server().log(), "no rules are in force"));
 }
 
 TEST_CASE("an address that other machines can reach needs --insecure-listen") {
@@ -417,6 +468,12 @@ TEST_CASE("log lines as JSON parse, each with a time, a level and a message") {
     CHECK(line.at("level").is_string());
     CHECK(line.at("msg").is_string());
   }
+  const auto closing = std::find_if(lines.begin(), lines.end(),
+                                    [](const auto& line) { return line.contains("peer"); });
+  REQUIRE(closing != lines.end());
+  const std::string peer = closing->at("peer").template get<std::string>();
+  const std::string reason = closing->at("reason").template get<std::string>();
+  CHECK(closing->at("msg") == "connection " + peer + " " + reason + "; closing it");
 }
 
 TEST_CASE("a log level leaves out what is below it") {

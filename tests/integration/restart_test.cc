@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "integration/calls.h"
-#include "store/rocks_store.h"
+#include "store/rocks/rocks_store.h"
 #include "support/admin.h"
 #include "support/server_process.h"
 #include "support/temp_dir.h"

@@ -92,6 +92,68 @@ TEST_CASE_FIXTURE(RuleFileFixture,
 }
 
 TEST_CASE_FIXTURE(RuleFileFixture,
+                  "a rule file of another kind, or with a slip, keeps the rules of before") {
+  Json misspelt = RuleJson(1, 99);
+  misspelt.erase("clusterMode");
+  misspelt["clustermode"] = true;
+  Json local = RuleJson(1, 99);
+  local["clusterMode"] = "false";
+  const struct {
+    std::string text;
+    std::string told;
+  } cases[] = {
+      {R"([{"resource":"r","grade":0,"count":200,"timeWindow":10}])",
+       "a circuit-breaking rule (DegradeRule)"},
+      {R"([{"foo":1}])", "no rule of a known kind"},
+      {R"([{"resource":"r","limitApp":"a,b","strategy":0}])", "an authority rule"},
+      {Json::array({misspelt}).dump(), "'clustermode' is not known"},
+      {Json::array({local}).dump(), "0 of 1 rules apply"},
+      {"", "the text is empty"},
+      {"null", "got null"},
+      {"{\"data\":[]}", "write the array of 'data' alone"},
+  };
+  for (const auto& wrong : cases) {
+    CAPTURE(wrong.text);
+    WriteStringToFile(path(), wrong.text);
+    AwaitLog(wrong.told);
+    CHECK(server.LogHas("the rules of before stay in force"));
+    CHECK(Acquire(&client, 1).level == 10);
+  }
+  Write({RuleJson(1, 11)});
+  AwaitLevel(1, 11);
+}
+
+TEST_CASE_FIXTURE(RuleFileFixture, "a rule file that becomes a directory keeps its rules") {
+  fs::remove(path());
+  fs::create_directory(path());
+  AwaitLog("rule file " + path() + ": ");
+  CHECK(Acquire(&client, 1).level == 10);
+  fs::remove(path());
+  Write({RuleJson(1, 11)});
+  AwaitLevel(1, 11);
+}
+
+TEST_CASE_FIXTURE(RuleFileFixture,
+                  "a rule file without rules removes all, and the log warns of it") {
+  WriteStringToFile(path(), "[]");
+  AwaitLog("warn namespace default: 1 rule in force removed: ");
+  AwaitLog("loaded, 0 rules of namespace 'default' in force");
+  CHECK(Acquire(&client, 1).status == kStatusNoRuleExists);
+}
+
+TEST_CASE_FIXTURE(RuleFileFixture,
+                  "a rule that a file leaves to clients ends, and the others stay") {
+  Json local = RuleJson(2, 5);
+  Write({RuleJson(1, 10), local});
+  AwaitLevel(2, 5);
+  local["clusterMode"] = false;
+  Write({RuleJson(1, 12), local});
+  AwaitLevel(1, 12);
+  CHECK(Acquire(&client, 2).status == kStatusNoRuleExists);
+  AwaitLog("rule 2 (resource \"resource-2\", flowId 2) is skipped: clusterMode is false");
+}
+
+TEST_CASE_FIXTURE(RuleFileFixture,
                   "a deleted rule file keeps its rules and is loaded when it is back") {
   fs::remove(path());
   AwaitLog("rule file " + path() + ": is gone; its rules stay in force");
@@ -415,9 +477,19 @@ TEST_CASE_FIXTURE(RuleFileFixture, "rules diff tells what a load would change, l
     CHECK(rows[1].at("flow_id") == 2);
     CHECK(rows[2].at("change") == "conflict");
     CHECK(ParseCsv(diff(is_live, "csv").out).size() == 4);
+    CHECK_FALSE(Contains(different.err, "removes"));
+
+    WriteStringToFile(file, "[]");
+    const Finished emptied = diff(is_live, "table");
+    CHECK(emptied.exit_code == 1);
+    CHECK(Contains(emptied.err, "warning: the load removes 1 rule in force"));
+  }
+  for (const char* wrong :
+       {"[", "", R"([{"foo":1}])", R"([{"resource":"r","clusterMode":false}])"}) {
+    WriteStringToFile(file, wrong);
+    CHECK(diff(false, "table").exit_code == 64);
   }
   WriteStringToFile(file, "[");
-  CHECK(diff(false, "table").exit_code == 64);
   CHECK(diff(true, "table").exit_code == 64);
   WriteStringToFile(file, "[]");
   CHECK(diff(true, "table").exit_code == 69);

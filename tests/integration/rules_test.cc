@@ -72,10 +72,14 @@ TEST_CASE("one invalid rule refuses the whole set, and the old one stays") {
       {with("resource", " "), "resource"},
       {with("resource", 5), "resource"},
       {with("count", -1), "count"},
-      {with("count", "10"), "count"},
+      {with("count", "ten"), "count"},
       {with("grade", 2), "grade"},
       {with("strategy", 9), "strategy"},
       {with("clusterMode", "yes"), "clusterMode"},
+      {with("clusterMode", nullptr), "clusterMode"},
+      {with("paramIdx", 0), "paramIdx"},
+      {Json({{"foo", 1}}), "no rule of a known kind"},
+      {Json({{"resource", "r"}, {"count", 1}, {"timeWindow", 10}}), "DegradeRule"},
       {with("clusterConfig", nullptr), "clusterConfig"},
       {with("clusterConfig", Json::array()), "clusterConfig"},
       {with_cluster("flowId", 0), "clusterConfig.flowId"},
@@ -100,6 +104,55 @@ TEST_CASE("one invalid rule refuses the whole set, and the old one stays") {
   CHECK(Acquire(&client, 1).level == 10);
   CHECK(Acquire(&client, 5).status == kStatusNoRuleExists);
   CHECK(ListAll(&client, "rules_list", Json::array({nullptr})).size() == 1);
+}
+
+TEST_CASE("rules_load of a set that would limit nothing by mistake leaves the rules in force") {
+  TestServer server({RuleJson(1, 10)});
+  RpcClient client = server.Connect();
+  Json misspelt = RuleJson(1, 10);
+  misspelt.erase("clusterMode");
+  misspelt["clustermode"] = true;
+  Json local = RuleJson(1, 10);
+  local["clusterMode"] = false;
+  const struct {
+    Json rules;
+    std::string named;
+  } cases[] = {
+      {Json::array({misspelt}), "clusterMode"},
+      {Json::array({local}), "0 of 1 rules apply"},
+      {Json::array({Json({{"foo", 1}})}), "no rule of a known kind"},
+      {Json::array({Json({{"highestCpuUsage", 0.8}})}), "SystemRule"},
+      {"", "empty"},
+      {"null", "[] removes all rules"},
+  };
+  for (const auto& bad : cases) {
+    CAPTURE(bad.rules.dump());
+    const Reply error = ErrorOf(&client, "rules_load", {"default", bad.rules});
+    CAPTURE(error.ToString());
+    CHECK(error.error_code == kErrorBadParams);
+    CHECK(Names(error, bad.named));
+    CHECK(Acquire(&client, 1).level == 10);
+  }
+}
+
+TEST_CASE("rules_load reads numbers and booleans that are strings, as maps and as text") {
+  TestServer server;
+  RpcClient client = server.Connect();
+  Json rule = RuleJson(1, 10, {{"flowId", "1"}, {"thresholdType", "1"}});
+  rule["count"] = "20.0";
+  rule["clusterMode"] = "true";
+  CHECK(LoadRules(&client, {rule}) == Json::array({1}));
+  CHECK(Acquire(&client, 1).level == 20);
+  rule["count"] = "30";
+  CHECK(LoadRules(&client, Json::array({rule}).dump()) == Json::array({1}));
+  CHECK(Acquire(&client, 1).level == 30);
+}
+
+TEST_CASE("a load by RPC that removes rules in force is warned of in the log") {
+  TestServer server({RuleJson(1, 10), RuleJson(2, 10)});
+  RpcClient client = server.Connect();
+  LoadRules(&client, Json::array());
+  CHECK(server.server().LogHas("warn namespace default: 2 rules in force removed: "));
 }
 
 TEST_CASE("rules_load refuses parameters of another form and names them") {

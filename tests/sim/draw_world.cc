@@ -80,7 +80,6 @@ WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
   limits.output_total_bytes_max =
       OneOf<size_t>(&prng, limits.output_total_bytes_max, prng.Between(500, 5'000));
   options.format_version = OneOf<uint32_t>(&prng, ledger::kFormatVersion, 1);
-  options.plan.commit_early_chance = static_cast<uint32_t>(prng.Below(500'000));
   options.plan.commit_tail_chance = static_cast<uint32_t>(prng.Below(1'000'000));
   return options;
 }

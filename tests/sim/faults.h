@@ -75,7 +75,6 @@ struct FaultPlan {
   int64_t network_delay_us_max = 1'000;
   int64_t commit_us_max = 1'000;
   uint32_t commit_inline_chance = 0;  // That the loop commits a batch itself.
-  uint32_t commit_early_chance = 0;   // That a batch is handed over in mid-turn.
   uint32_t commit_tail_chance = 0;    // That a batch is done before it is applied.
   int64_t turn_us_max = 100;
 };

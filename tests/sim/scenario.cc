@@ -60,8 +60,8 @@ void Scenario::Take(SimClient* client, int64_t flow, uint64_t request_id) {
   Told();
 }
 
-void Scenario::Kill(size_t batches_surviving) {
-  server().SurviveNext(batches_surviving);
+void Scenario::Kill(bool batch_survives) {
+  server().SurviveNext(batch_survives);
   server().Kill();
   server().HoldCommits(false);
   Settle();

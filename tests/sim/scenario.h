@@ -35,8 +35,8 @@ class Scenario {
   void LoadRules(const std::vector<SimRule>& rules);
   // A client acquires, and has the token.
   void Take(SimClient* client, int64_t flow, uint64_t request_id = 0);
-  // The process is gone, with those of its batches under way that do not survive.
-  void Kill(size_t batches_surviving);
+  // The process is gone; the batch under way, if there is one, survives or is lost.
+  void Kill(bool batch_survives);
   void Start();
 
   size_t tokens_in_ledger() { return DumpLedger(&world_.store()).tokens.size(); }

@@ -11,10 +11,9 @@
 namespace nowcalls::sim {
 namespace {
 
-using server::kBatchesMax;
-using server::kDrainMsMax;
-using server::kDrainWorkMsMax;
 using server::kHeldPollMs;
+using server::kShutdownMsMax;
+using server::kShutdownWorkMsMax;
 using server::kSleepMsMax;
 constexpr engine::ConnectionId kNobody = UINT32_MAX;
 
@@ -55,14 +54,13 @@ struct SimServer::Process {
   engine::ConnectionId observer = kNobody;
   std::string observed;
 
-  // The commit thread: copies of the batches that are submitted and not durable, the first one
-  // under way if `committing`. `commits_done`: durable, and the loop does not know yet.
-  std::deque<ledger::CommitBatch> commits;
-  bool committing = false;
-  bool applying = false;  // The one before them, which is durable.
+  // The commit thread.
+  std::optional<ledger::CommitBatch> commit;  // A copy of the batch that is not durable yet.
+  bool applying = false;                      // The batch before it, which is durable.
   int64_t commit_began_ms = 0;
-  size_t commits_done = 0;
-  size_t commits_reported = 0;  // By a saboteur, before their time.
+  bool commit_held = false;      // Its commit begins when HoldCommits ends.
+  bool commit_done = false;      // And the loop does not know yet.
+  bool commit_reported = false;  // By a saboteur, before its time.
 
   // The scan thread.
   bool scanning = false;
@@ -161,9 +159,9 @@ void SimServer::Terminate() {
   world_.faults->Count(Fault::kTerminate);
   world_.trace->Add("server: SIGTERM");
   process_->terminating = true;
-  Hindered(kDrainMsMax);
-  process_->terminate_by_ms = Now().ms + kDrainMsMax;
-  process_->engine.BeginDrain(Now());
+  Hindered(kShutdownMsMax);
+  process_->terminate_by_ms = Now().ms + kShutdownMsMax;
+  process_->engine.BeginShutdown(Now());
   for (const auto& [id, link] : process_->links) world_.network->link(link).reading = false;
   RequestTurn(world_.timeline->now_us());
 }
@@ -185,7 +183,8 @@ void SimServer::Heal() {
 
 void SimServer::HoldCommits(bool on) {
   hold_commits_ = on;
-  if (on) Hindered(INT32_MAX);
+  if (on) return Hindered(INT32_MAX);
+  if (runs() && std::exchange(process_->commit_held, false)) StartCommit();
 }
 
 void SimServer::Hindered(int64_t duration_ms) const {
@@ -200,27 +199,22 @@ bool SimServer::Lives() {
 
 void SimServer::Die(Fault cause) {
   Process& process = *process_;
-  size_t survivors = process.commits.size();
+  bool survives = process.commit.has_value();
   if (cause == Fault::kCommitFailed) {
-    survivors = 0;
-  } else if (cause == Fault::kCommitFailedWithEffect) {
-    survivors = 1;
-  } else if (survivors_) {
-    survivors = std::min(survivors, *survivors_);
-  } else {
-    survivors = prng_.Below(survivors + 1);
+    survives = false;
+  } else if (survives && cause != Fault::kCommitFailedWithEffect) {
+    survives = survives_ ? *survives_ : prng_.Below(2) == 0;
   }
   if (cause != Fault::kTerminate) world_.faults->Count(cause);
-  world_.trace->Add("server: dies of ", FaultName(cause), ", of ", process.commits.size(),
-                    " batches under way ", survivors, " survive");
-  for (size_t i = 0; i < survivors; ++i) {
-    Apply(process.commits[i]);
-  }
+  const char* const fate = survives ? "survives" : "is lost";
+  world_.trace->Add("server: dies of ", FaultName(cause), ", the batch under way ",
+                    process.commit.has_value() ? fate : "is none");
+  if (survives) Apply(*process.commit);
   if (cause == Fault::kTerminate) Sync();
   process_.reset();
   ++incarnation_;
   calls_left_ = -1;
-  survivors_.reset();
+  survives_.reset();
   if (std::exchange(reboots_, false)) GoDown();
   world_.network->ServerDied();
   if (watch_.died) watch_.died();
@@ -284,11 +278,11 @@ void SimServer::Turn() {
 bool SimServer::Poll() {
   Process& process = *process_;
   // A poll tells of them in any order.
-  if (prng_.Below(2) == 0 && !TellCommitsDone()) return false;
+  if (prng_.Below(2) == 0 && !TellCommitDone()) return false;
   for (const LinkId id : world_.network->TakeNews()) {
     if (!PollLink(id)) return false;
   }
-  if (!TellCommitsDone()) return false;
+  if (!TellCommitDone()) return false;
   if (process.scanned) {
     if (!Lives()) return false;
     const ledger::ScanResult result = *std::exchange(process.scanned, {});
@@ -301,12 +295,12 @@ bool SimServer::Poll() {
   return true;
 }
 
-bool SimServer::TellCommitsDone() {
+bool SimServer::TellCommitDone() {
   Process& process = *process_;
-  for (; process.commits_done > 0; --process.commits_done) {
-    if (!Lives()) return false;
-    process.engine.OnCommitDone(Now());
-  }
+  if (!process.commit_done) return true;
+  if (!Lives()) return false;
+  process.commit_done = false;
+  process.engine.OnCommitDone(Now());
   return true;
 }
 
@@ -357,10 +351,6 @@ bool SimServer::ReadLink(LinkId id) {
     std::string replies;
     const std::string bytes = world_.saboteur->In(id, std::exchange(link.inbox, {}), &replies);
     if (!bytes.empty()) process.engine.OnBytes(*link.connection, bytes, Now());
-    // As Server::OnBytes, but also small ones.
-    if (commits_idle() && prng_.ChancePerMillion(world_.plan->commit_early_chance)) {
-      BeginCommit(/*may_be_inline=*/false);
-    }
     if (!replies.empty()) world_.network->Write(id, replies);
     process.to_read = true;
   }
@@ -373,14 +363,14 @@ bool SimServer::ReadLink(LinkId id) {
   return true;
 }
 
-// As Server::Pump.
+// As Server::Turn.
 bool SimServer::Pump() {
   Process& process = *process_;
   Instant now = Now();
   if (!Lives()) return false;
   process.engine.ResumeInput(now);
   const bool poll_at_once = std::exchange(process.to_read, false) || process.engine.input_waits();
-  const bool stalled = process.engine.input_held() && process.committing &&
+  const bool stalled = process.engine.input_held() && process.commit.has_value() &&
                        now.ms - process.commit_began_ms > server::CatchUp::kLateMs;
   const bool hold =
       process.catch_up.Holds(now, poll_at_once || process.engine.input_held(), stalled);
@@ -411,14 +401,14 @@ bool SimServer::Pump() {
   return true;
 }
 
-// As Server::ContinueDrain. False: the process has ended.
+// As Shutdown::Continue. False: the process has ended.
 bool SimServer::ContinueTerminating() {
   Process& process = *process_;
   if (Now().ms >= process.terminate_by_ms) {
     Die(Fault::kCrash);
     return false;
   }
-  const bool works = Now().ms < process.terminate_by_ms - (kDrainMsMax - kDrainWorkMsMax);
+  const bool works = Now().ms < process.terminate_by_ms - (kShutdownMsMax - kShutdownWorkMsMax);
   if (!process.disconnecting && !works) process.engine.DropWaitingInput();
   if (!process.disconnecting && process.engine.idle()) {
     process.disconnecting = true;
@@ -426,7 +416,7 @@ bool SimServer::ContinueTerminating() {
       if (!world_.network->link(link).closed) world_.network->CloseByServer(link, /*flush=*/true);
     }
   }
-  const bool quiet = process.links.empty() && process.commits.empty() && !process.scanning;
+  const bool quiet = process.links.empty() && !process.commit.has_value() && !process.scanning;
   if (!process.disconnecting || !quiet || !process.engine.idle()) return true;
   Die(Fault::kTerminate);
   return false;
@@ -454,45 +444,42 @@ void SimServer::BeginScan(Instant now) {
   });
 }
 
-bool SimServer::commits_idle() const {
-  return process_->commits.empty() && process_->commits_done == 0;
-}
-
 // True: it is done already, or the process has died of it.
 bool SimServer::BeginCommit(bool may_be_inline) {
   Process& process = *process_;
-  if (process.commits.size() + process.commits_done >= kBatchesMax) return false;
+  if (process.commit.has_value() || process.commit_done) return false;
   const ledger::CommitBatch* batch = process.engine.BeginCommit(Clocks(), Now());
   if (batch == nullptr) return false;
-  const bool free = commits_idle() && !process.applying && !hold_commits_;
+  const bool free = !process.applying && !hold_commits_;
   if (free && may_be_inline && world_.plan->sync_every_ms == 0 &&
       !world_.saboteur->replies_early() &&
       prng_.ChancePerMillion(world_.plan->commit_inline_chance)) {
     return CommitHere(*batch);
   }
-  process.commits.push_back(*batch);
+  process.commit = *batch;
+  process.commit_began_ms = Now().ms;
   if (world_.saboteur->replies_early()) {
-    ++process.commits_reported;
-    ++process.commits_done;
+    process.commit_reported = true;
+    process.commit_done = true;
     RequestTurn(world_.timeline->now_us());
   }
-  if (!process.committing && !process.applying) StartCommit();
+  if (!process.applying) StartCommit();
   return false;
 }
 
 // As server::CommitThread::CommitHere. The process is ahead of the world by what it took. True.
 bool SimServer::CommitHere(const ledger::CommitBatch& batch) {
   Process& process = *process_;
-  process.commits.push_back(batch);
+  process.commit = batch;
   if (!Lives()) return true;
   if (Happens(world_.plan->commit_failed_chance)) {
     Die(prng_.Below(2) == 0 ? Fault::kCommitFailed : Fault::kCommitFailedWithEffect);
     return true;
   }
-  Apply(process.commits.front());
+  Apply(batch);
   world_.trace->Add("server: batch ", batch.number(), " is durable at once, ", batch.records(),
                     " records");
-  process.commits.pop_front();
+  process.commit.reset();
   ahead_until_us_ = std::max(ahead_until_us_, world_.timeline->now_us()) + DrawCommitUs();
   process.busy_until_us = std::max(process.busy_until_us, ahead_until_us_);
   if (!Lives()) return true;
@@ -511,9 +498,7 @@ int64_t SimServer::DrawCommitUs() {
 }
 
 void SimServer::StartCommit() {
-  Process& process = *process_;
-  process.committing = true;
-  process.commit_began_ms = Now().ms;
+  process_->commit_held = hold_commits_;
   if (hold_commits_) return;
   world_.timeline->After(DrawCommitUs(), [this, incarnation = incarnation_] {
     if (incarnation == incarnation_) FinishCommit();
@@ -528,31 +513,24 @@ void SimServer::FinishCommit() {
   process.applying =
       !world_.plan->unsynced && prng_.ChancePerMillion(world_.plan->commit_tail_chance);
   if (process.applying) {
-    world_.store->CommitLate(process.commits.front());
+    world_.store->CommitLate(*process.commit);
   } else {
-    Apply(process.commits.front());
+    Apply(*process.commit);
   }
-  world_.trace->Add("server: batch ", process.commits.front().number(), " is durable, ",
-                    process.commits.front().records(), " records");
-  process.commits.pop_front();
-  process.committing = false;
-  if (process.commits_reported > 0) {
-    --process.commits_reported;
-  } else {
-    ++process.commits_done;
+  world_.trace->Add("server: batch ", process.commit->number(), " is durable, ",
+                    process.commit->records(), " records");
+  process.commit.reset();
+  if (!std::exchange(process.commit_reported, false)) {
+    process.commit_done = true;
     RequestTurn(world_.timeline->now_us());
   }
-  if (!process.applying) return StartNextCommit();
+  if (!process.applying) return;
   world_.timeline->After(DrawCommitUs(), [this, incarnation = incarnation_] {
     if (incarnation != incarnation_) return;
     world_.store->ApplyLate();
     process_->applying = false;
-    StartNextCommit();
+    if (process_->commit.has_value()) StartCommit();
   });
-}
-
-void SimServer::StartNextCommit() {
-  if (!process_->commits.empty()) StartCommit();
 }
 
 void SimServer::Write(std::span<engine::Output> outputs) {
@@ -579,21 +557,14 @@ void SimServer::SetReading(engine::ConnectionId id, bool on) {
   if (!link.inbox.empty() || link.end_of_input || link.reset) world_.network->MarkNews(link.id);
 }
 
-void SimServer::Log(engine::LogLevel level, std::string_view message) {
+void SimServer::Log(engine::LogLevel level, LogTopic /*topic*/, std::string_view message,
+                    const LogFields& /*fields*/) {
   if (level >= engine::LogLevel::kWarn) world_.trace->Add("server: log: ", message);
 }
 
 // Backups are not simulated.
 Status SimServer::BeginBackup(const engine::BackupJob& /*job*/) {
   return Status::ResourceExhausted("no backup is begun any more");
-}
-
-bool SimServer::TakeCommitBack() {
-  Process& process = *process_;
-  if (process.commits.empty() || (process.commits.size() == 1 && process.committing)) return false;
-  if (world_.saboteur->replies_early()) return false;
-  process.commits.pop_back();
-  return true;
 }
 
 }  // namespace nowcalls::sim

@@ -1,17 +1,16 @@
 // SimServer: one machine with a server process on it that is killed and started again.
 //
 // Thread: one at a time. The real recovery, core and engine, driven in the order in which
-// server/server.cc does it (poll, Pump), with the simulated network and store in the place of
+// server/server.cc does it (poll, Turn), with the simulated network and store in the place of
 // sockets, commit thread and scan thread. What the driver decides by itself, such as holding back
 // what is due after a stall, is the real code too (server/catch_up.h).
 //
-// A process dies between any two calls of the engine. Of the batches that were submitted then, the
-// first few survive, whole: none, one or both.
+// A process dies between any two calls of the engine. The batch that was submitted then survives
+// whole, or not at all.
 #ifndef NOWCALLS_SIM_SIM_SERVER_H_
 #define NOWCALLS_SIM_SIM_SERVER_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -81,10 +80,10 @@ class SimServer final : public engine::Driver {
   void RebootSoon(int calls);
   void Terminate();  // SIGTERM.
   void Stall(int64_t duration_us);
-  // Until told otherwise batches take this long, instead of what the plan says.
+  // While on, no commit that begins comes to its end.
   void HoldCommits(bool on);
-  // How many of the batches under way survive the next death; by seed unless told.
-  void SurviveNext(size_t batches) { survivors_ = batches; }
+  // Whether the batch under way survives the next death; by seed unless told.
+  void SurviveNext(bool survives) { survives_ = survives; }
   // No fault from now on, also of those that were announced.
   void Heal();
 
@@ -96,8 +95,8 @@ class SimServer final : public engine::Driver {
   void Write(std::span<engine::Output> outputs) override;
   void Close(engine::ConnectionId id, bool flush) override;
   void SetReading(engine::ConnectionId id, bool on) override;
-  void Log(engine::LogLevel level, std::string_view message) override;
-  bool TakeCommitBack() override;
+  void Log(engine::LogLevel level, LogTopic topic, std::string_view message,
+           const LogFields& fields) override;
   Status BeginBackup(const engine::BackupJob& job) override;
 
  private:
@@ -106,18 +105,16 @@ class SimServer final : public engine::Driver {
   void RequestTurn(int64_t at_us);
   void Turn();
   bool Poll();
-  bool TellCommitsDone();
+  bool TellCommitDone();
   bool PollLink(LinkId id);
   bool ReadLink(LinkId id);
   bool Pump();
   bool ContinueTerminating();
   void BeginScan(Instant now);
-  bool commits_idle() const;
   bool BeginCommit(bool may_be_inline);
   bool CommitHere(const ledger::CommitBatch& batch);
   int64_t DrawCommitUs();
   void StartCommit();
-  void StartNextCommit();
   void FinishCommit();
   void Die(Fault cause);
   void GoDown();
@@ -144,7 +141,7 @@ class SimServer final : public engine::Driver {
   bool first_batch_ = true;  // Of the process: it is synced in any case.
   bool sync_planned_ = false;
   bool healed_ = false;
-  std::optional<size_t> survivors_;
+  std::optional<bool> survives_;
   int64_t ahead_until_us_ = 0;
 };
 

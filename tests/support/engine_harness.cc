@@ -94,7 +94,7 @@ EngineHarness::EngineHarness(const Limits& limits, const std::vector<RuleOptions
 }
 
 void EngineHarness::StartEngine() {
-  driver_.commits.clear();
+  driver_.commit = nullptr;
   core_ = std::make_unique<core::Core>(core_options_);
   REQUIRE(LoadCore(&store_, now_, core_.get()).ToString() == "ok");
   engine_ = std::make_unique<engine::Engine>(
@@ -146,14 +146,15 @@ void EngineHarness::Turn() {
 bool EngineHarness::BeginCommit() {
   const ledger::CommitBatch* batch =
       engine_->BeginCommit({.boottime_ms = now_.ms, .wall_ms = now_.ms, .boot_id = {}}, now_);
-  if (batch != nullptr) driver_.commits.push_back(batch);
-  return batch != nullptr;
+  if (batch == nullptr) return false;
+  REQUIRE(driver_.commit == nullptr);
+  driver_.commit = batch;
+  return true;
 }
 
 void EngineHarness::FinishCommit() {
-  REQUIRE(!driver_.commits.empty());
-  REQUIRE(store_.Commit(*driver_.commits.front()).ToString() == "ok");
-  driver_.commits.pop_front();
+  REQUIRE(driver_.commit != nullptr);
+  REQUIRE(store_.Commit(*std::exchange(driver_.commit, nullptr)).ToString() == "ok");
   engine_->OnCommitDone(now_);
 }
 
@@ -161,7 +162,7 @@ void EngineHarness::Settle() {
   for (int rounds = 0; rounds < 100'000; ++rounds) {
     Turn();
     BeginCommit();
-    if (!driver_.commits.empty()) FinishCommit();
+    if (driver_.commit != nullptr) FinishCommit();
     if (engine_->idle() && engine_->NextDeadline() > now_) return;
   }
   FAIL("the engine does not come to rest");

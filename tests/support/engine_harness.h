@@ -69,8 +69,8 @@ class EngineHarness {
 
   // The end of a loop turn; timers that are due run first.
   void Turn();
-  bool BeginCommit();   // True: one more batch is with the driver now.
-  void FinishCommit();  // The first of them is durable.
+  bool BeginCommit();   // True: a batch is with the driver now.
+  void FinishCommit();  // It is durable.
   void Settle();        // Turns and commits until nothing waits.
   // Time passes; every 50 ms of it a loop turn, with sweeps.
   void Pass(int64_t duration_ms);

@@ -33,17 +33,17 @@ void FakeDriver::SetReading(engine::ConnectionId id, bool on) {
   socket.reading = on;
 }
 
-void FakeDriver::Log(engine::LogLevel level, std::string_view message) {
+void FakeDriver::Log(engine::LogLevel level, LogTopic topic, std::string_view message,
+                     const LogFields& fields) {
   constexpr const char* kNames[] = {"debug: ", "info: ", "warn: ", "error: "};
   log_ += kNames[static_cast<size_t>(level)];
   log_ += message;
   log_ += '\n';
-}
-
-bool FakeDriver::TakeCommitBack() {
-  if (!gives_back || commits.size() < 2) return false;
-  commits.pop_back();
-  return true;
+  constexpr const char* kTopics[] = {"server", "peer", "act"};
+  last_topic_and_fields_ = kTopics[static_cast<size_t>(topic)];
+  for (const LogField& field : fields) {
+    last_topic_and_fields_ += std::string(" ") + field.name + "=" + field.value;
+  }
 }
 
 Status FakeDriver::BeginBackup(const engine::BackupJob& job) {

@@ -6,7 +6,6 @@
 #define NOWCALLS_SUPPORT_FAKE_DRIVER_H_
 
 #include <cstddef>
-#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -33,14 +32,12 @@ class FakeDriver : public engine::Driver {
   void Write(std::span<engine::Output> outputs) override;
   void Close(engine::ConnectionId id, bool flush) override;
   void SetReading(engine::ConnectionId id, bool on) override;
-  void Log(engine::LogLevel level, std::string_view message) override;
-  bool TakeCommitBack() override;
+  void Log(engine::LogLevel level, LogTopic topic, std::string_view message,
+           const LogFields& fields) override;
   Status BeginBackup(const engine::BackupJob& job) override;
 
-  // Batches that the engine gave and that are not committed, the oldest first. The first is being
-  // committed; the others are given back if `gives_back`.
-  std::deque<const ledger::CommitBatch*> commits;
-  bool gives_back = true;
+  // The batch that is being committed; nullptr: none.
+  const ledger::CommitBatch* commit = nullptr;
 
   // Backups that were asked for and have not ended; a second one is refused.
   std::optional<engine::BackupJob> backup;
@@ -49,10 +46,13 @@ class FakeDriver : public engine::Driver {
   void Forget(engine::ConnectionId id) { sockets_.erase(id); }
   // The log since it was last taken, a line each: "warn: connection ...".
   std::string TakeLog();
+  // Of the last line of the log: "peer peer=127.0.0.1:1 reason=...".
+  const std::string& last_topic_and_fields() const { return last_topic_and_fields_; }
 
  private:
   std::map<engine::ConnectionId, Socket> sockets_;
   std::string log_;
+  std::string last_topic_and_fields_;
 };
 
 }  // namespace nowcalls::testing

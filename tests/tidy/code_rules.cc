@@ -136,6 +136,8 @@ Findings CheckLengths(const SourceFile& file) {
   return findings;
 }
 
+int ColumnsOf(std::string_view line) { return Columns(line); }
+
 Findings CheckFunctionLengths(const SourceFile& file) {
   if (!file.IsCpp()) return {};
   Findings findings;

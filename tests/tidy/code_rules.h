@@ -3,6 +3,8 @@
 #ifndef NOWCALLS_TIDY_CODE_RULES_H_
 #define NOWCALLS_TIDY_CODE_RULES_H_
 
+#include <string_view>
+
 #include "tidy/include_rules.h"
 #include "tidy/source_file.h"
 
@@ -13,6 +15,9 @@ inline constexpr int kFileLinesMax = 600;
 inline constexpr int kFunctionLinesMax = 70;
 
 Findings CheckLengths(const SourceFile& file);
+
+// Characters of a UTF-8 line.
+int ColumnsOf(std::string_view line);
 
 // Functions whose body opens and closes in the first column; clang-tidy measures the others.
 Findings CheckFunctionLengths(const SourceFile& file);

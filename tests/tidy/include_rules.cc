@@ -30,6 +30,19 @@ const std::map<std::string, Names, std::less<>>& Matrix() {
   return matrix;
 }
 
+// What a folder of a module may include of that module besides itself; "" is the module's top.
+const std::map<std::string, std::map<std::string, Names, std::less<>>, std::less<>>& Folders() {
+  static const std::map<std::string, std::map<std::string, Names, std::less<>>, std::less<>>
+      folders = {{"store",
+                  {{"", {}},
+                   {"disk", {}},
+                   {"memtable", {}},
+                   {"log", {"disk"}},
+                   {"rocks", {"", "disk", "log", "memtable"}},
+                   {"salvage", {"", "disk", "log", "rocks"}}}}};
+  return folders;
+}
+
 struct ThirdParty {
   std::string_view prefix;
   Names allowed;  // Besides tests, which may include anything.
@@ -61,6 +74,12 @@ std::string_view UnitOf(std::string_view path) {
   return path.starts_with("src/") ? FirstFolder(path.substr(4)) : FirstFolder(path);
 }
 
+// The folder that a path within a module, "rocks/a.h", is in; "" for "a.h".
+std::string_view FolderIn(std::string_view path) {
+  const size_t slash = path.find('/');
+  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+}
+
 bool IsStandardHeader(std::string_view target) {
   return target.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") ==
          std::string_view::npos;
@@ -76,6 +95,24 @@ std::string List(const Names& names) {
   std::string list;
   for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
   return list.empty() ? "nothing" : list;
+}
+
+// Of a file in the folder `from` of `module`, which includes one in its folder `to`.
+std::string CheckFolderInclude(std::string_view module, std::string_view from,
+                               std::string_view to) {
+  const auto folders = Folders().find(module);
+  if (folders == Folders().end() || from == to) return {};
+  const auto allowed = folders->second.find(from);
+  if (allowed == folders->second.end()) {
+    return std::string(module) + "/" + std::string(from) +
+           " is no folder of the include matrix of " + std::string(module);
+  }
+  if (allowed->second.contains(to)) return {};
+  const auto name = [&](std::string_view folder) {
+    return folder.empty() ? "the top of " + std::string(module)
+                          : std::string(module) + "/" + std::string(folder);
+  };
+  return name(from) + " may not include " + name(to);
 }
 
 std::string CheckProjectInclude(std::string_view unit, std::string_view module) {
@@ -105,13 +142,51 @@ std::string CheckInclude(std::string_view unit, const std::string& target, bool 
                                      "tidy",    "sim",  "fuzz",        "bench", "shim"};
   const std::string_view folder = FirstFolder(target);
   if (folder == "nowcalls") return {};
+  if (target == "test_paths.h" && unit == "tests") return {};
   if (target == "nowcalls_version.h") return unit == "include" ? "not part of the public API" : "";
   if (quoted && folder != target && unit == "tests" && test_folders.contains(folder)) return {};
   if (folder != target && Matrix().contains(folder)) return CheckProjectInclude(unit, folder);
   return CheckForeignInclude(unit, target, quoted);
 }
 
+// The cells of a row of a table, without the blanks around them.
+std::vector<std::string> CellsOf(std::string_view row) {
+  std::vector<std::string> cells;
+  for (row.remove_prefix(1); !row.empty();) {
+    const size_t end = std::min(row.find('|'), row.size());
+    std::string_view cell = row.substr(0, end);
+    while (cell.starts_with(' ')) cell.remove_prefix(1);
+    while (cell.ends_with(' ')) cell.remove_suffix(1);
+    cells.emplace_back(cell);
+    row.remove_prefix(std::min(end + 1, row.size()));
+  }
+  return cells;
+}
+
 }  // namespace
+
+Findings CheckLayerTable(const std::string& text) {
+  std::map<std::string, std::string> rows;
+  for (const std::string_view line : Lines(text)) {
+    if (!line.starts_with("| `")) continue;
+    const auto cells = CellsOf(line);
+    if (cells.size() == 3) rows.emplace(cells[0].substr(1, cells[0].size() - 2), cells[2]);
+  }
+  Findings findings;
+  for (const auto& [module, allowed] : Matrix()) {
+    Names told;
+    const std::string row = rows[module];
+    for (size_t at = 0; at < row.size() && row != "-";) {
+      const size_t end = std::min(row.find(", ", at), row.size());
+      told.insert(row.substr(at, end - at));
+      at = end + 2;
+    }
+    if (told == allowed && !row.empty()) continue;
+    findings.push_back("src/README.md:1: the table of layers says that " + module +
+                       " may include " + List(told) + ", but it may include " + List(allowed));
+  }
+  return findings;
+}
 
 Findings CheckDepends(const SourceFile& file) {
   const std::string_view unit = UnitOf(file.path);
@@ -146,7 +221,11 @@ Findings CheckIncludes(const SourceFile& file) {
   const auto lines = Lines(file.text);
   for (const auto& [target, line] : Includes(file)) {
     const bool quoted = lines[static_cast<size_t>(line) - 1].find('"') != std::string_view::npos;
-    const std::string wrong = CheckInclude(unit, target, quoted);
+    std::string wrong = CheckInclude(unit, target, quoted);
+    if (wrong.empty() && file.path.starts_with("src/") && FirstFolder(target) == unit) {
+      wrong = CheckFolderInclude(unit, FolderIn(file.path.substr(5 + unit.size())),
+                                 FolderIn(target.substr(unit.size() + 1)));
+    }
     if (!wrong.empty()) findings.push_back(file.path + ":" + std::to_string(line) + ": " + wrong);
   }
   return findings;

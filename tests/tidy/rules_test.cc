@@ -108,8 +108,25 @@ TEST_CASE("a module includes itself and what the matrix grants, and nothing else
   CHECK(IncludesOf("src/core/a.cc", "\"b.h\"") ==
         Findings{"src/core/a.cc:2: write b.h relative to src/ (in tests: or to tests/)"});
   CHECK(IncludesOf("src/core/a.cc", "\"support/b.h\"").size() == 1);
+  CHECK(IncludesOf("tests/unit/core/a_test.cc", "\"test_paths.h\"").empty());
+  CHECK(IncludesOf("src/core/a.cc", "\"test_paths.h\"").size() == 1);
   CHECK(IncludesOf("src/misc/a.cc", "<vector>") ==
         Findings{"src/misc/a.cc:1: src/misc is no module of the include matrix"});
+}
+
+TEST_CASE("a folder of a module includes only the folders that it stands on") {
+  CHECK(IncludesOf("src/store/rocks/a.cc", "\"store/rocks/b.h\"").empty());
+  CHECK(IncludesOf("src/store/rocks/a.cc", "\"store/disk/b.h\"").empty());
+  CHECK(IncludesOf("src/store/rocks/a.cc", "\"store/b.h\"").empty());
+  CHECK(IncludesOf("src/server/a.cc", "\"store/rocks/b.h\"").empty());
+  CHECK(IncludesOf("src/store/disk/a.cc", "\"store/log/b.h\"") ==
+        Findings{"src/store/disk/a.cc:2: store/disk may not include store/log"});
+  CHECK(IncludesOf("src/store/rocks/a.cc", "\"store/salvage/b.h\"") ==
+        Findings{"src/store/rocks/a.cc:2: store/rocks may not include store/salvage"});
+  CHECK(IncludesOf("src/store/a.cc", "\"store/rocks/b.h\"") ==
+        Findings{"src/store/a.cc:2: the top of store may not include store/rocks"});
+  CHECK(IncludesOf("src/store/misc/a.cc", "\"store/disk/b.h\"") ==
+        Findings{"src/store/misc/a.cc:2: store/misc is no folder of the include matrix of store"});
 }
 
 TEST_CASE("a third-party header stays in the modules that own the library") {

@@ -9,6 +9,7 @@
 #include "test_paths.h"
 #include "tidy/class_rules.h"
 #include "tidy/code_rules.h"
+#include "tidy/document_rules.h"
 #include "tidy/include_rules.h"
 #include "tidy/source_file.h"
 #include "tidy/tree_rules.h"
@@ -32,6 +33,11 @@ TEST_CASE("the tree is found, headers and sources of every layer") {
                            "include/nowcalls/status.h", "tests/tidy/tidy_test.cc"}) {
     CHECK_MESSAGE(paths.contains(path), std::string(path));
   }
+}
+
+const std::vector<Document>& Documents() {
+  static const std::vector<Document> documents = LoadDocuments(NOWCALLS_SOURCE_DIR);
+  return documents;
 }
 
 TEST_CASE("every file includes only what its layer may include") {
@@ -79,6 +85,46 @@ TEST_CASE("headers are guarded by their path and open with a comment") {
 
 TEST_CASE("nothing banned is used") {
   for (const auto& file : Tree()) Report(CheckBans(file));
+}
+
+TEST_CASE("the documents are found, at the top and below") {
+  std::set<std::string> paths;
+  for (const auto& document : Documents()) paths.insert(document.path);
+  for (const char* path : {"README.md", "src/README.md", "src/core/README.md", "tests/README.md",
+                           "src/wire/PROTOCOL.md", "src/ledger/FORMAT.md"}) {
+    CHECK_MESSAGE(paths.contains(path), std::string(path));
+  }
+}
+
+TEST_CASE("lines of documents have at most 120 characters") {
+  for (const auto& document : Documents()) Report(CheckDocumentLines(document));
+}
+
+TEST_CASE("documents are as short as their reader needs them") {
+  for (const auto& document : Documents()) Report(CheckDocumentSize(document));
+}
+
+TEST_CASE("no sentence of a document has more than 40 words") {
+  for (const auto& document : Documents()) Report(CheckSentences(document));
+}
+
+TEST_CASE("no decision of a module takes more than ten lines") {
+  for (const auto& document : Documents()) Report(CheckDecisions(document));
+}
+
+TEST_CASE("links of documents lead to files and headings that exist") {
+  Report(CheckLinks(Documents(), LoadPaths(NOWCALLS_SOURCE_DIR)));
+}
+
+TEST_CASE("sources that a document names exist") {
+  const auto paths = LoadPaths(NOWCALLS_SOURCE_DIR);
+  for (const auto& document : Documents()) Report(CheckFileNames(document, paths));
+}
+
+TEST_CASE("the table of layers in src/README.md is the include matrix") {
+  for (const auto& document : Documents()) {
+    if (document.path == "src/README.md") Report(CheckLayerTable(document.text));
+  }
 }
 
 TEST_CASE("the top level holds what it should and nothing else") {

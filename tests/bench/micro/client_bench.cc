@@ -10,11 +10,11 @@
 
 #include "base/check.h"
 #include "bench/flow_picker.h"
-#include "bench/load.h"
 #include "bench/micro/items.h"
 #include "bench/nowcalls_protocol.h"
 #include "bench/recorder.h"
 #include "bench/redis_protocol.h"
+#include "bench/workload.h"
 #include "wire/messages.h"
 #include "wire/splitter.h"
 
@@ -83,14 +83,14 @@ class LoadedClient {
       : lanes_(lanes),
         out_(connections),
         answers_(connections),
-        load_({.lanes = lanes}, bench::FlowPicker(0, 1, bench::FlowDistribution::kRoundRobin, 0),
-              &recorder_) {
+        workload_({.lanes = lanes},
+                  bench::FlowPicker(0, 1, bench::FlowDistribution::kRoundRobin, 0), &recorder_) {
     recorder_.Count(0, INT64_MAX);
     for (uint32_t i = 0; i < out_.size(); ++i) {
       protocols_.push_back(Server::NewProtocol(lanes));
-      load_.AddConnection(protocols_[i].get(), &out_[i]);
+      workload_.AddConnection(protocols_[i].get(), &out_[i]);
     }
-    load_.Start(now_);
+    workload_.Start(now_);
   }
 
   void PrepareAnswers() {
@@ -107,15 +107,15 @@ class LoadedClient {
       std::string_view input = answers_[i].view();
       bench::Answer answer;
       while (protocols_[i]->Take(&input, &answer) == Protocol::Outcome::kAnswer) {
-        NOWCALLS_CHECK(load_.OnAnswer(i, answer, now_));
+        NOWCALLS_CHECK(workload_.OnAnswer(i, answer, now_));
       }
       NOWCALLS_CHECK(input.empty());
-      load_.StartWaiting(i, now_);
+      workload_.StartWaiting(i, now_);
     }
-    load_.TakeTouched([](uint32_t) {});
+    workload_.TakeTouched([](uint32_t) {});
   }
 
-  bool NothingFailed() const { return recorder_.errors_ever() == 0 && load_.refused() == 0; }
+  bool NothingFailed() const { return recorder_.errors_ever() == 0 && workload_.refused() == 0; }
 
  private:
   uint32_t lanes_;
@@ -123,7 +123,7 @@ class LoadedClient {
   std::vector<wire::OutputBuffer> answers_;
   Server server_;
   bench::Recorder recorder_;
-  bench::Load load_;
+  bench::Workload workload_;
   bench::Moment now_{0, 1'700'000'000'000};
   std::vector<std::unique_ptr<Protocol>> protocols_;
 };

@@ -30,12 +30,11 @@ class CountingDriver : public engine::Driver {
   }
   void Close(engine::ConnectionId /*id*/, bool /*flush*/) override { NOWCALLS_CHECK(false); }
   void SetReading(engine::ConnectionId /*id*/, bool on) override { NOWCALLS_CHECK(on); }
-  // Each is done before the next turn.
-  bool TakeCommitBack() override { return false; }
   Status BeginBackup(const engine::BackupJob& /*job*/) override {
     return Status::ResourceExhausted("none here");
   }
-  void Log(engine::LogLevel level, std::string_view /*message*/) override {
+  void Log(engine::LogLevel level, LogTopic /*topic*/, std::string_view /*message*/,
+           const LogFields& /*fields*/) override {
     NOWCALLS_CHECK(level <= engine::LogLevel::kInfo);
   }
   size_t bytes() const { return bytes_; }

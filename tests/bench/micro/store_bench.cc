@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "bench/micro/items.h"
 #include "bench/micro/token_records.h"
-#include "store/rocks_store.h"
+#include "store/rocks/rocks_store.h"
 #include "support/temp_dir.h"
 
 namespace nowcalls::microbench {

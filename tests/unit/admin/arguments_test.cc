@@ -9,9 +9,11 @@
 namespace nowcalls::admin {
 namespace {
 
-ParsedArguments Parse(std::vector<const char*> words, std::string_view environment_server = {}) {
+ParsedArguments Parse(std::vector<const char*> words, std::string_view environment_server = {},
+                      std::string_view environment_format = {}) {
   words.insert(words.begin(), "nowcalls-admin");
-  return ParseArguments(static_cast<int>(words.size()), words.data(), environment_server);
+  return ParseArguments(static_cast<int>(words.size()), words.data(),
+                        {environment_server, environment_format});
 }
 
 // What the first line on stderr says; the exit code must be that of wrong usage.
@@ -45,6 +47,53 @@ TEST_CASE("the environment names the server that is asked unless the command lin
     CHECK(Parse({"stat", "--server", "localhost:9"}, wrong).arguments.has_value());
     CHECK(Parse({"stat", "--data-dir", "d"}, wrong).arguments.has_value());
     CHECK(Parse({"rules", "check", "f"}, wrong).arguments.has_value());
+  }
+}
+
+TEST_CASE("the environment names the format unless the command line says otherwise") {
+  CHECK(Parse({"stat"}, "", "table").arguments->format == Format::kTable);
+  CHECK(Parse({"stat", "--format", "csv"}, "", "table").arguments->format == Format::kCsv);
+  CHECK(
+      Parse({"stat"}, "", "xml")
+          .err.starts_with("nowcalls-admin: NOWCALLS_FORMAT: 'xml' is none of table, jsonl, csv"));
+  CHECK(Parse({"stat", "--format", "csv"}, "", "xml").arguments.has_value());
+  CHECK(Parse({"ping"}, "", "xml").arguments.has_value());
+}
+
+TEST_CASE("help has at most 80 columns, and no option is lost in it") {
+  std::vector<std::vector<const char*>> commands = {{},
+                                                    {"dump"},
+                                                    {"stat"},
+                                                    {"flow"},
+                                                    {"tokens"},
+                                                    {"sessions"},
+                                                    {"history"},
+                                                    {"info"},
+                                                    {"ping"},
+                                                    {"verify"},
+                                                    {"repair"},
+                                                    {"rules"},
+                                                    {"rules", "list"},
+                                                    {"rules", "load"},
+                                                    {"rules", "diff"},
+                                                    {"rules", "sources"},
+                                                    {"rules", "check"},
+                                                    {"reclaim"},
+                                                    {"purge"},
+                                                    {"drain"},
+                                                    {"backup"},
+                                                    {"restore"}};
+  for (auto& command : commands) {
+    command.push_back("--help");
+    const std::string help = Parse(command).out;
+    CAPTURE(help);
+    CHECK(help.find("--help") != std::string::npos);
+    for (size_t at = 0; at < help.size();) {
+      const size_t end = help.find('\n', at);
+      REQUIRE(end != std::string::npos);
+      CHECK(end - at <= 80);
+      at = end + 1;
+    }
   }
 }
 

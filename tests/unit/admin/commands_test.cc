@@ -108,6 +108,35 @@ bool Obliging(const Envelope& request, OutputBuffer* out) {
   }
 }
 
+TEST_CASE("a reclaim of an id that a reader of JSON has rounded names the token that is meant") {
+  constexpr uint64_t kLive = 2646993461700391327;
+  const auto server = [](const Envelope& request, OutputBuffer* out) {
+    if (request.method == Method::kTokens) {
+      wire::TokenRow row;
+      row.token_id = kLive;
+      wire::EncodeTokenPage(request.msgid, {row}, 0, out);
+    } else {
+      wire::EncodeStatus(request.msgid, TokenStatus::kAlreadyRelease, out);
+    }
+    return true;
+  };
+  Arguments arguments = Of(Command::kReclaim);
+  // As jq 1.6 and as JavaScript print it.
+  for (const uint64_t rounded : {2646993461700391400, 2646993461700391424}) {
+    arguments.token_id = rounded;
+    const Ended ended = RunAgainst(server, arguments);
+    CHECK(ended.exit_code == kExitFailure);
+    CHECK(ended.err.find("live is 2646993461700391327") != std::string::npos);
+  }
+  for (const uint64_t other : {uint64_t{2646993461700395000}, uint64_t{77}}) {
+    arguments.token_id = other;
+    const Ended ended = RunAgainst(server, arguments);
+    CHECK(ended.exit_code == kExitFailure);
+    CHECK(ended.err.find("is not live") != std::string::npos);
+    CHECK(ended.err.find("rounded") == std::string::npos);
+  }
+}
+
 TEST_CASE("what a server says cannot drive the operator's terminal") {
   const Ended ended = RunAgainst(
       [](const Envelope& request, OutputBuffer* out) {

@@ -333,7 +333,7 @@ TEST_CASE("damage in the history alone leaves sums as they are, and is told behi
       NOWCALLS_RETURN_IF_ERROR(
           visitor->OnUnreadable(ledger::Family::kHistory, Status::Corruption("000009.sst")));
       NOWCALLS_RETURN_IF_ERROR(visitor->OnBadRecord(
-          ledger::Family::kHistory, Status::Corruption("history, key 01: it is short")));
+          {ledger::Family::kHistory, "01", Status::Corruption("it is short")}));
       return LoadAll(visitor);
     }
   };

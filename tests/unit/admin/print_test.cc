@@ -33,7 +33,7 @@ struct Printed {
 };
 
 Printed PrintList(Command command, Format format, LedgerBuilder builder,
-                  const TokenFilter& filter = {}) {
+                  const TokenFilter& filter = {}, bool busy = false, size_t columns = 0) {
   store::MemoryStore store = builder.Build();
   Progress progress(false, "tokens", [](std::string_view) {});
   OfflineSource source(&store, kMachine, &progress);
@@ -42,6 +42,8 @@ Printed PrintList(Command command, Format format, LedgerBuilder builder,
   arguments.command = command;
   arguments.filter = filter;
   arguments.flow_id = 101;
+  arguments.busy = busy;
+  out.get()->SetColumns(columns);
   Printed printed;
   printed.status = PrintListing(arguments, format, &source, out.get());
   printed.out = out.text();
@@ -68,10 +70,11 @@ TEST_CASE("dump prints a token with all its fields") {
   CHECK(PrintList(Command::kDump, Format::kJsonl, OneToken()).out ==
         "{\"token_id\":77,\"flow_id\":101,\"namespace\":\"shop\",\"client_id\":\"cart-1\","
         "\"session\":1,\"count\":2,\"fence\":10,\"issued_ms\":997000,\"deadline_ms\":1001000,"
-        "\"online\":null}\n");
+        "\"online\":null,\"token\":\"77\"}\n");
   CHECK(PrintList(Command::kDump, Format::kCsv, OneToken()).out ==
-        "token_id,flow_id,namespace,client_id,session,count,fence,issued_ms,deadline_ms,online\n"
-        "77,101,shop,cart-1,1,2,10,997000,1001000,\n");
+        "token_id,flow_id,namespace,client_id,session,count,fence,issued_ms,deadline_ms,online,"
+        "token\n"
+        "77,101,shop,cart-1,1,2,10,997000,1001000,,77\n");
   CHECK(PrintList(Command::kDump, Format::kTable, OneToken()).out ==
         "TOKEN_ID  FLOW_ID  NAMESPACE  CLIENT_ID  COUNT  FENCE    AGE  EXPIRES_IN  ONLINE\n"
         "      77      101  shop       cart-1         2     10  2m13s      -2m09s  -\n");
@@ -106,6 +109,36 @@ TEST_CASE("stat prints one row a flow, null for what only a server knows") {
         "    101  shop       resource-101          2     10       1   2m13s  no             -  "
         "       -        -        -          -  no\n");
   CHECK(PrintList(Command::kStat, Format::kJsonl, OneToken(), {.name_space = "bank"}).out.empty());
+}
+
+TEST_CASE("stat of what is busy passes over flows without tokens and waiters") {
+  LedgerBuilder builder = OneToken();
+  builder.Rule("shop", GlobalRule(102, 10));
+  CHECK(PrintList(Command::kStat, Format::kCsv, builder).out.find("\n102,") != std::string::npos);
+  const std::string busy = PrintList(Command::kStat, Format::kCsv, builder, {}, /*busy=*/true).out;
+  CHECK(busy.find("\n102,") == std::string::npos);
+  CHECK(busy.find("\n101,") != std::string::npos);
+}
+
+TEST_CASE("the listings of a terminal of 80 columns have no longer lines") {
+  LedgerBuilder builder = OneToken();
+  builder.Rule("a-namespace-of-some-length", GlobalRule(INT64_MAX, 1e9));
+  builder.Session(2, "shop", std::string(128, 'c'));
+  ledger::Token token = builder.MakeToken(11, INT64_MAX, 2, kSealedMs - 3000, 2);
+  builder.Token(token);
+  for (const Command command : {Command::kDump, Command::kStat, Command::kTokens,
+                                Command::kSessions, Command::kHistory, Command::kRulesList}) {
+    const std::string table = PrintList(command, Format::kTable, builder, {}, false, 80).out;
+    CAPTURE(table);
+    CHECK(table.size() > 20);
+    for (size_t at = 0; at < table.size();) {
+      const size_t end = table.find('\n', at);
+      std::string line = table.substr(at, end - at);
+      std::erase_if(line, [](char c) { return (c & 0xc0) == 0x80; });
+      CHECK(line.size() <= 80);
+      at = end + 1;
+    }
+  }
 }
 
 TEST_CASE("the counters of a running server are flattened, with totals") {
@@ -205,11 +238,11 @@ TEST_CASE("history prints each end with all its fields") {
         "{\"sequence\":1,\"ended_ms\":999000,\"reason\":\"admin\",\"token_id\":76,"
         "\"flow_id\":101,\"namespace\":\"shop\",\"client_id\":\"cart-1\",\"session\":1,"
         "\"count\":2,\"fence\":9,\"issued_ms\":996000,\"held_ms\":3000,"
-        "\"note\":\"hung, \\\"again\\\"\"}\n");
+        "\"note\":\"hung, \\\"again\\\"\",\"token\":\"76\"}\n");
   CHECK(PrintList(Command::kHistory, Format::kCsv, builder).out ==
         "sequence,ended_ms,reason,token_id,flow_id,namespace,client_id,session,count,fence,"
-        "issued_ms,held_ms,note\n"
-        "1,999000,admin,76,101,shop,cart-1,1,2,9,996000,3000,\"hung, \"\"again\"\"\"\n");
+        "issued_ms,held_ms,note,token\n"
+        "1,999000,admin,76,101,shop,cart-1,1,2,9,996000,3000,\"hung, \"\"again\"\"\",76\n");
   CHECK(PrintList(Command::kHistory, Format::kTable, builder).out ==
         "ENDED_AGO  REASON  TOKEN_ID  FLOW_ID  NAMESPACE  CLIENT_ID  COUNT  FENCE  HELD  NOTE\n"
         "    2m11s  admin         76      101  shop       cart-1         2      9  3.0s  hung, "
@@ -231,10 +264,10 @@ TEST_CASE("rules list prints Sentinel's form with the namespace, or the main col
   LedgerBuilder fraction;
   fraction.Rule("shop", rule);
   CHECK(PrintList(Command::kRulesList, Format::kTable, fraction).out ==
-        "NAMESPACE  FLOW_ID  RESOURCE      COUNT  THRESHOLD  RESOURCE_TIMEOUT  "
-        "CLIENT_OFFLINE_TIME  MAX_PER_CLIENT  SHADOW  REFUSE_STRATEGY\n"
-        "shop           101  resource-101    2.5  global                 2.0s  "
-        "               2.0s             25%  yes                   3\n");
+        "NAMESPACE  FLOW_ID  RESOURCE      COUNT  THRESHOLD  TIMEOUT  OFFLINE  PER_CLIENT  SHADOW  "
+        "REFUSE\n"
+        "shop           101  resource-101    2.5  global        2.0s     2.0s         25%  yes     "
+        "     3\n");
 }
 
 TEST_CASE("info prints each figure by its path, or the document as it came") {

@@ -99,6 +99,82 @@ TEST_CASE("a very long cell moves its own line only") {
   CHECK(table.find("\n 2  short" + std::string(35, ' ') + "  yes") != std::string::npos);
 }
 
+std::string WriteIn(size_t columns, const std::vector<std::vector<Cell>>& rows) {
+  const std::vector<ColumnInfo> infos = {{"id", "ID", Kind::kNumber},
+                                         {"name", "NAME", Kind::kText},
+                                         {"fence", "FENCE", Kind::kNumber, 2},
+                                         {"whole", "WHOLE", Kind::kWholeText},
+                                         {"on", "ON", Kind::kFlag, 1}};
+  StringOutput out;
+  out.get()->SetColumns(columns);
+  const auto writer = MakeRowWriter(Format::kTable, infos, 0, out.get());
+  for (const auto& row : rows) writer->Write(row);
+  writer->Finish();
+  return out.text();
+}
+
+TEST_CASE("a table leaves out columns by rank, then shortens text, until it fits") {
+  const std::vector<std::vector<Cell>> rows = {
+      {uint64_t{1}, std::string_view("a-client-of-some-length"), uint64_t{123}, "all", true},
+      {uint64_t{2}, std::string_view("b"), uint64_t{4}, "that", false}};
+  CHECK(WriteIn(50, rows) ==
+        "ID  NAME                     FENCE  WHOLE  ON\n"
+        " 1  a-client-of-some-length    123  all    yes\n"
+        " 2  b                            4  that   no\n");
+  CHECK(WriteIn(40, rows) ==
+        "ID  NAME                     WHOLE  ON\n"
+        " 1  a-client-of-some-length  all    yes\n"
+        " 2  b                        that   no\n");
+  CHECK(WriteIn(34, rows) ==
+        "ID  NAME                     WHOLE\n"
+        " 1  a-client-of-some-length  all\n"
+        " 2  b                        that\n");
+  CHECK(WriteIn(25, rows) ==
+        "ID  NAME            WHOLE\n"
+        " 1  a-client-of-s\u2026  all\n"
+        " 2  b               that\n");
+  // No room helps no more.
+  CHECK(WriteIn(5, rows) ==
+        "ID  NAME      WHOLE\n"
+        " 1  a-clien\u2026  all\n"
+        " 2  b         that\n");
+}
+
+TEST_CASE("a table that fits shows text of any length in full, and in line") {
+  const std::string name(60, 'x');
+  const std::string table = WriteIn(
+      100, {{uint64_t{1}, std::string_view(name), uint64_t{3}, "w", true}, std::vector<Cell>(5)});
+  CHECK(table.find("ID  NAME" + std::string(56, ' ') + "  FENCE") == 0);
+  CHECK(table.find(" 1  " + name + "      3  w") != std::string::npos);
+}
+
+TEST_CASE("digits that JSON readers may round are a string in jsonl, and a number elsewhere") {
+  const std::vector<ColumnInfo> infos = {{"token", "TOKEN", Kind::kDigits}};
+  const auto write = [&infos](Format format) {
+    StringOutput out;
+    const auto writer = MakeRowWriter(format, infos, 0, out.get());
+    writer->Write(std::vector<Cell>{uint64_t{9223372036854775807}});
+    writer->Finish();
+    return out.text();
+  };
+  CHECK(write(Format::kJsonl) == "{\"token\":\"9223372036854775807\"}\n");
+  CHECK(write(Format::kCsv) == "token\n9223372036854775807\n");
+  CHECK(write(Format::kTable) == "              TOKEN\n9223372036854775807\n");
+}
+
+TEST_CASE("no cell of csv is run by a spreadsheet") {
+  for (const char* formula : {"=1+1", "+cmd", "-2", "@SUM(A1)", "\tx"}) {
+    CHECK(Write(Format::kCsv, {Row(1, formula)}).find("\n1,'" + std::string(formula) + ",") !=
+          std::string::npos);
+  }
+  CHECK(Write(Format::kCsv, {Row(1, "=A1,2")}).find("\n1,\"'=A1,2\",") != std::string::npos);
+  // Of a session without a client id.
+  for (const char* id : {"@127.0.0.1:77", "@[::1]:77", "a=b"}) {
+    CHECK(Write(Format::kCsv, {Row(1, id)}).find("\n1," + std::string(id) + ",") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("a table prints rows before it has seen all of them") {
   std::string seen;
   Output out([&seen](std::string_view bytes) {

@@ -73,11 +73,12 @@ TEST_CASE("a flow of another namespace is a conflict, and a skipped rule no diff
   CHECK_FALSE(conflict.same());
   CHECK(Lines(conflict) == Expected{"conflict 1: the flowId belongs to namespace bank"});
   CHECK(conflict.Summary().ends_with("0 skipped, 1 in conflict"));
-  const RulesDiff skipped = DiffRules("shop", {{"shop", GlobalRule(1, 10)}},
-                                      FileOf({GlobalRule(1, 10)}, R"({"resource":"local"})"));
+  const RulesDiff skipped =
+      DiffRules("shop", {{"shop", GlobalRule(1, 10)}},
+                FileOf({GlobalRule(1, 10)}, R"({"resource":"local","clusterMode":false})"));
   CHECK(skipped.same());
   CHECK(Lines(skipped) ==
-        Expected{"skipped: rule 2 (resource \"local\") is skipped: clusterMode is not true"});
+        Expected{"skipped: rule 2 (resource \"local\") is skipped: clusterMode is false"});
 }
 
 TEST_CASE("a key that is probably misspelt is told, and no difference") {
@@ -90,12 +91,24 @@ TEST_CASE("a key that is probably misspelt is told, and no difference") {
   CHECK(diff.Summary() == "1 added, 0 removed, 0 changed, 0 unchanged, 0 skipped");
 }
 
+TEST_CASE("a level that is rounded to 0 and a key that comes twice are told as warnings") {
+  const RulesDiff diff =
+      DiffRules("shop", {}, FileOf({}, R"({"resource":"r","count":9,"count":0.5,"clusterMode":true,
+                                 "clusterConfig":{"flowId":1,"thresholdType":1}})"));
+  CHECK(Lines(diff) ==
+        Expected{"added 1",
+                 "warning: rule 1 (resource \"r\", flowId 1): count 0.5 is rounded down: the "
+                 "level is 0, and every acquire is refused",
+                 "warning: rule 1 (resource \"r\", flowId 1): 'count' appears twice; the last one "
+                 "counts"});
+}
+
 TEST_CASE("of very many skipped rules the first are told and the others counted") {
-  std::string more = R"({"resource":"local"})";
-  for (int i = 0; i < 14; ++i) more += R"(,{"resource":"local"})";
-  const RulesDiff diff = DiffRules("shop", {}, FileOf({}, more));
+  std::string more = R"({"resource":"local","clusterMode":false})";
+  for (int i = 0; i < 14; ++i) more += R"(,{"resource":"local","clusterMode":false})";
+  const RulesDiff diff = DiffRules("shop", {}, FileOf({GlobalRule(1, 10)}, more));
   CHECK(diff.skipped == 15);
-  REQUIRE(diff.changes.size() == 11);
+  REQUIRE(diff.changes.size() == 12);
   CHECK(diff.changes.back().note == "5 more are skipped");
 }
 
@@ -134,7 +147,9 @@ TEST_CASE("a difference is printed in every format, and whose the rules are") {
         "removed        2  resource-2  -      -    -    -\n"
         "0 added, 1 removed, 1 changed, 0 unchanged, 0 skipped\n");
   CHECK(table.err ==
-        "nowcalls-admin: note: namespace 'shop' takes its rules from file:/etc/shop.json\n");
+        "nowcalls-admin: note: namespace 'shop' takes its rules from file:/etc/shop.json\n"
+        "nowcalls-admin: warning: the load removes 1 rule in force: acquires under it answer "
+        "NO_RULE_EXISTS, for which clients let calls pass\n");
   CHECK(Print(Format::kJsonl, file).out ==
         R"({"change":"changed","flow_id":1,"resource":"resource-1","field":"count","old":"10",)"
         R"("new":"15","note":""})"

@@ -172,7 +172,7 @@ TEST_CASE("a clock mark without a seal, or a seal without a clock mark, is found
   // It may be the record that does not decode.
   PartStore broken([](store::LedgerVisitor* visitor) {
     NOWCALLS_RETURN_IF_ERROR(
-        visitor->OnBadRecord(Family::kMeta, Status::Corruption("default, key 636c: it is short")));
+        visitor->OnBadRecord({Family::kMeta, "636c", Status::Corruption("it is short")}));
     return visitor->OnSeal({});
   });
   CHECK(VerifyStore(&broken).Kinds() == "undecodable");
@@ -182,7 +182,7 @@ TEST_CASE("of a seal that does not decode nothing else is told") {
   PartStore store([](store::LedgerVisitor* visitor) {
     NOWCALLS_RETURN_IF_ERROR(visitor->OnClock({}));
     NOWCALLS_RETURN_IF_ERROR(
-        visitor->OnBadRecord(Family::kMeta, Status::Corruption("default, key 7365: it is short")));
+        visitor->OnBadRecord({Family::kMeta, "7365", Status::Corruption("it is short")}));
     return visitor->OnHistory({LedgerBuilder().MakeEnd(1, 20, 300, EndReason::kAdmin)});
   });
   CHECK(VerifyStore(&store).Kinds() == "undecodable");
@@ -413,8 +413,7 @@ TEST_CASE("an end of a token that was never granted, or in the future, is found"
 TEST_CASE("an entry that does not decode is not called missing too") {
   OddStore store(WithHistory(), [](store::LedgerVisitor* visitor) {
     NOWCALLS_RETURN_IF_ERROR(visitor->OnBadRecord(
-        Family::kHistory,
-        Status::Corruption("history, key 000000000000000a: history value: fence is 0")));
+        {Family::kHistory, "000000000000000a", Status::Corruption("history value: fence is 0")}));
     return visitor->OnHistory(
         {LedgerBuilder().MakeEnd(11, 23, kSealedMs - 100, EndReason::kAdmin)});
   });
@@ -430,9 +429,9 @@ TEST_CASE("a draining rule is sound without a token, unlike a removed one") {
 TEST_CASE("a record that does not decode is found, and the walk goes on") {
   OddStore store(SampleLedger(), [](store::LedgerVisitor* visitor) {
     NOWCALLS_RETURN_IF_ERROR(visitor->OnBadRecord(
-        Family::kTokensLong, Status::Corruption("tokens_long, key 00ff: token value: fence is 0")));
-    return visitor->OnBadRecord(Family::kTokensLong,
-                                Status::Corruption("the block has no checksum"));
+        {Family::kTokensLong, "00ff", Status::Corruption("token value: fence is 0")}));
+    return visitor->OnBadRecord(
+        {Family::kTokensLong, "", Status::Corruption("the block has no checksum")});
   });
   const Found found = VerifyStore(&store);
   REQUIRE(found.Kinds() == "undecodable, undecodable");

@@ -13,7 +13,8 @@
 
 #include "core/core.h"
 #include "ledger/commit_batch.h"
-#include "store/rocks_store.h"
+#include "store/rocks/ledger_reader.h"
+#include "store/rocks/rocks_store.h"
 #include "support/core_harness.h"
 
 namespace nowcalls::backup {
@@ -43,7 +44,7 @@ class FormatReader : public store::LedgerVisitor {
 };
 
 inline FormatReader ReadMeta(const std::string& data_dir) {
-  const auto store = store::RocksStore::OpenForRead(data_dir);
+  const auto store = store::LedgerReader::Open(data_dir);
   REQUIRE_MESSAGE(store.ok(), store.status().ToString());
   FormatReader reader;
   REQUIRE((*store)->Load(&reader).ok());
@@ -65,7 +66,7 @@ class ServedLedger {
     core = std::make_unique<core::Core>(options);
     const Status loaded = testing::LoadCore(store.get(), now, core.get());
     REQUIRE_MESSAGE(loaded.ok(), loaded.ToString());
-    REQUIRE(store->Keep().ok());
+    REQUIRE(store->Accept().ok());
   }
 
   void Rules() {

@@ -88,5 +88,24 @@ TEST_CASE("text for a terminal has no control characters") {
   CHECK(TerminalText("") == "-");
 }
 
+TEST_CASE("text for a terminal shows characters that nobody sees or that reorder others") {
+  CHECK(TerminalText("a\u202egnp.exe") == "a\\u{202e}gnp.exe");
+  CHECK(TerminalText("\u2066x\u2069") == "\\u{2066}x\\u{2069}");
+  CHECK(TerminalText("pay\u200bments") == "pay\\u{200b}ments");
+  CHECK(TerminalText("a\u2028b\u2029c") == "a\\u{2028}b\\u{2029}c");
+  CHECK(TerminalText("\ufeffx\u00ad") == "\\u{feff}x\\u{ad}");
+  CHECK(TerminalText("tag\U000e0041") == "tag\\u{e0041}");
+  CHECK(TerminalText("\u65e5\u672c \u05d0 \U0001f600") == "\u65e5\u672c \u05d0 \U0001f600");
+}
+
+TEST_CASE("lines of help are broken between words, below their last column") {
+  CHECK(Wrapped("short\n\n  --x N   what it is\n", 20) == "short\n\n  --x N   what it is\n");
+  CHECK(Wrapped("  --x N   one two three\n", 16) ==
+        "  --x N   one\n          two\n          three\n");
+  CHECK(Wrapped("one two three four\n", 9) == "one two\nthree\nfour\n");
+  CHECK(Wrapped("a-word-that-is-long b\n", 5) == "a-word-that-is-long\nb\n");
+  CHECK(Wrapped("", 80).empty());
+}
+
 }  // namespace
 }  // namespace nowcalls

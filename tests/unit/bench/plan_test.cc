@@ -32,10 +32,10 @@ TEST_CASE("half of an open loop's operations are acquires") {
   Options options;
   options.rate = 1000;
   const DriverPlan plan = PlanRun(options);
-  REQUIRE(plan.load.has_value());
-  CHECK(plan.load->arrivals_per_s == 500);
-  CHECK(plan.load->release);
-  CHECK(plan.load->lanes == options.in_flight);
+  REQUIRE(plan.workload.has_value());
+  CHECK(plan.workload->arrivals_per_s == 500);
+  CHECK(plan.workload->release);
+  CHECK(plan.workload->lanes == options.in_flight);
 }
 
 TEST_CASE("an open loop has lanes besides for the tokens that it holds") {
@@ -59,8 +59,8 @@ TEST_CASE("fill keeps its tokens for as long as it was told, and is done after t
   options.client_offline_ms = 300;
   CHECK(PlanFlows(options).at(0).client_offline_ms == 300);
   const DriverPlan plan = PlanRun(options);
-  CHECK(plan.load->cycles_max == 1000);
-  CHECK_FALSE(plan.load->release);
+  CHECK(plan.workload->cycles_max == 1000);
+  CHECK_FALSE(plan.workload->release);
   CHECK(plan.warm_up_ns == 0);
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("idle connections need no flow and no load") {
   Options options;
   options.command = Command::kIdle;
   CHECK(PlanFlows(options).empty());
-  CHECK_FALSE(PlanRun(options).load.has_value());
+  CHECK_FALSE(PlanRun(options).workload.has_value());
 }
 
 TEST_CASE("rules say how long tokens live by way of the server's own factor") {

@@ -11,12 +11,14 @@
 
 #include "base/clock.h"
 #include "support/poll_until.h"
+#include "support/toy_channel.h"
 
 namespace nowcalls::client {
 namespace {
 
 using testing::kPatienceMs;
 using testing::PollUntil;
+using testing::ToyChannel;
 
 // A port of 127.0.0.1 that connections go to; a full one swallows them, as a firewall does.
 class Port {
@@ -43,6 +45,14 @@ class Port {
   Port& operator=(const Port&) = delete;
 
   std::string number() const { return std::to_string(number_); }
+  uint16_t value() const { return number_; }
+  // The next connection; it blocks, and is closed with the port.
+  int Accept() {
+    REQUIRE(PollUntil(kPatienceMs, [&] { return Waiting(fds_.front()) > 0; }));
+    fds_.push_back(accept4(fds_.front(), nullptr, nullptr, SOCK_CLOEXEC));
+    REQUIRE(fds_.back() >= 0);
+    return fds_.back();
+  }
 
  private:
   static sockaddr_in Loopback(uint16_t port) {
@@ -98,6 +108,39 @@ TEST_CASE("when no address answers in time the connecting fails") {
   const auto lookup = NameOf({swallows.number(), swallows.number()});
   const Result<Socket> socket = Socket::Connect({"db.example", 1}, BoottimeMs() + 100, lookup);
   CHECK(socket.status().ToString() == "unavailable: Connection timed out");
+}
+
+TEST_CASE("a channel that holds bytes back and changes them is unseen above the socket") {
+  Port port(/*full=*/false);
+  Result<Socket> socket =
+      Socket::Connect({"127.0.0.1", port.value()}, BoottimeMs() + 3'000, getaddrinfo,
+                      ToyChannel::Make(ToyChannel::End::kConnects));
+  REQUIRE(socket.status().ToString() == "ok");
+  const int64_t deadline_ms = BoottimeMs() + kPatienceMs;
+  ToyChannel other_end(ToyChannel::End::kAccepts);
+  REQUIRE(socket->Send("hello", deadline_ms).ok());
+  const int accepted = port.Accept();
+  const auto take = [&] {
+    std::string bytes(100, '\0');
+    bytes.resize(static_cast<size_t>(recv(accepted, bytes.data(), bytes.size(), 0)));
+    return bytes;
+  };
+  const auto give = [&](std::string_view bytes) {
+    CHECK(send(accepted, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  };
+
+  auto received = other_end.Receive(take());
+  CHECK(received.bytes.empty());  // A greeting alone.
+  give(received.reply);
+  give(other_end.Send("welcome"));
+  std::string bytes;
+  CHECK(socket->Receive(&bytes, deadline_ms).ok());
+  CHECK(bytes == "welcome");
+  received = other_end.Receive(take());
+  CHECK(received.bytes == "hello");
+
+  give("?");
+  CHECK(socket->Receive(&bytes, deadline_ms).ToString() == "unavailable: a byte has no meaning");
 }
 
 }  // namespace

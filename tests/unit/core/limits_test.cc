@@ -195,7 +195,7 @@ TEST_CASE("notices that nobody takes are bounded, and hide none of what administ
   h.core().TakeNotices();
   // Ten of the skipped rules are named, and the others counted, for each load that changes the set.
   std::string skipped;
-  for (int i = 0; i < 12; ++i) skipped += R"(,{"resource":"local"})";
+  for (int i = 0; i < 12; ++i) skipped += R"(,{"resource":"local","clusterMode":false})";
   for (int i = 0; i < 300; ++i) {
     std::string json = RulesJson({{.flow = 1, .count = 1e6 + i + 1}});
     json.insert(json.rfind(']'), skipped);

@@ -103,7 +103,11 @@ TEST_CASE("count must be there and not negative") {
   };
   CHECK(with("") == std::string(kWhere) + "count is missing; it must be >= 0");
   CHECK(with(R"("count":-0.5,)") == std::string(kWhere) + "count must be >= 0");
-  CHECK(with(R"("count":"10",)") == std::string(kWhere) + R"(count must be a number, got "10")");
+  CHECK(with(R"("count":"",)") == std::string(kWhere) + "count is missing; it must be >= 0");
+  for (const char* count : {R"("ten")", R"("1,5")", R"("NaN")", R"("0x10")", R"("10d")", "true"}) {
+    CHECK(with("\"count\":" + std::string(count) + ",") ==
+          std::string(kWhere) + "count must be a number, got " + count);
+  }
 }
 
 TEST_CASE("each number has its range") {
@@ -116,13 +120,13 @@ TEST_CASE("each number has its range") {
         where + "controlBehavior" + must + "from 0 to 3, got -1");
   CHECK(ErrorWith(R"("warmUpPeriodSec":-1)") ==
         where + "warmUpPeriodSec" + must + "from 0 to 2147483647, got -1");
-  CHECK(ErrorWith(R"("maxQueueingTimeMs":"5")") ==
-        where + "maxQueueingTimeMs" + must + R"(from 0 to 2147483647, got "5")");
+  CHECK(ErrorWith(R"("maxQueueingTimeMs":"5s")") ==
+        where + "maxQueueingTimeMs" + must + R"(from 0 to 2147483647, got "5s")");
   CHECK(ErrorWith(R"("limitApp":1)") == where + "limitApp must be a string, got 1");
   CHECK(ErrorWith("", R"("thresholdType":2)") ==
         where + "clusterConfig.thresholdType" + must + "from 0 to 1, got 2");
-  CHECK(ErrorWith("", R"("fallbackToLocalWhenFail":1)") ==
-        where + "clusterConfig.fallbackToLocalWhenFail must be true or false, got 1");
+  CHECK(ErrorWith("", R"("fallbackToLocalWhenFail":2)") ==
+        where + "clusterConfig.fallbackToLocalWhenFail must be true or false, got 2");
   CHECK(ErrorWith("", R"("strategy":-1)") ==
         where + "clusterConfig.strategy" + must + "from 0 to 2147483647, got -1");
   CHECK(ErrorWith("", R"("sampleCount":0)") ==
@@ -158,7 +162,8 @@ TEST_CASE("flowId must be there, positive and a whole number of 63 bits") {
                    "}]");
   };
   CHECK(with("{}") == R"(rule 1 (resource "r"): clusterConfig.flowId is missing; it must be > 0)");
-  for (const std::string id : {"0", "-1", "1.5", "9223372036854775808", "1e18", "\"7\""}) {
+  for (const std::string id :
+       {"0", "-1", "1.5", "9223372036854775808", "1e18", "\"7x\"", "\"0\""}) {
     const std::string error = with(R"({"flowId":)" + id + "}");
     CAPTURE(error);
     CHECK(
@@ -188,8 +193,8 @@ TEST_CASE("maxPerClient is a count or a share of the level, shadow a boolean") {
               R"(up to 100%, such as "25%", got )" + value);
   }
   CHECK(ErrorWith("", R"("maxPerClient":true)").find("must be an integer") != std::string::npos);
-  CHECK(ErrorWith("", R"("shadow":1)") ==
-        where + "clusterConfig.shadow must be true or false, got 1");
+  CHECK(ErrorWith("", R"("shadow":"yes")") ==
+        where + R"(clusterConfig.shadow must be true or false, got "yes")");
 }
 
 TEST_CASE("the rule that is wrong is told by its position, counting skipped ones") {
@@ -209,19 +214,39 @@ TEST_CASE("a flowId that comes twice in a set is refused") {
 }
 
 TEST_CASE("what is not an array of objects is refused") {
-  CHECK(ErrorOf("{}") == "rules must be a JSON array of objects");
-  CHECK(ErrorOf("null") == "rules must be a JSON array of objects");
+  const std::string must = "rules must be a JSON array of objects";
+  CHECK(ErrorOf("{}") == must);
+  CHECK(ErrorOf("null") == must + ", got null; [] removes all rules");
+  CHECK(ErrorOf("7") == must + ", got 7");
+  CHECK(ErrorOf(R"("[]")") == must + R"(, got "[]")");
+  CHECK(ErrorOf(R"({"success":true,"data":[{"resource":"r"}]})") ==
+        must + "; write the array of 'data' alone");
+  CHECK(ErrorOf(R"({"resource":"r","count":1,"clusterMode":true,"clusterConfig":{"flowId":7}})") ==
+        must + "; put [ ] around the rule");
   CHECK(ErrorOf("[[]]") == "rule 1: must be an object");
   CHECK(ErrorOf("[7]") == "rule 1: must be an object");
 }
 
 TEST_CASE("text that is not JSON is refused with its place") {
-  for (const char* text : {"", "[", "[{]", "[]x", "nul", "[{\"a\":}]", "/ open", "\xff"}) {
+  for (const char* text : {"[", "[{]", "[]x", "nul", "[{\"a\":}]", "/ open", "\xff"}) {
     const std::string error = ErrorOf(text);
     CAPTURE(text);
     CHECK(error.starts_with("not valid JSON: parse error at line 1, column "));
   }
   CHECK(ErrorOf("[\n\n  }").starts_with("not valid JSON: parse error at line 3, column 3"));
+}
+
+TEST_CASE("a text without JSON is no set, and is told how to remove all rules") {
+  for (const char* text : {"", "\n", "// nothing\n", "\xef\xbb\xbf", "/* gone */ "}) {
+    CAPTURE(text);
+    CHECK(ErrorOf(text) == "not valid JSON: the text is empty; [] stands for a set without rules");
+  }
+}
+
+TEST_CASE("a text in UTF-16 is told as that") {
+  CHECK(ErrorOf(std::string("\xff\xfe[\0]\0", 6)) ==
+        "not valid JSON: the text is UTF-16; save it as UTF-8");
+  CHECK(ErrorOf(std::string("\xfe\xff\0[\0]", 6)).find("UTF-16") != std::string::npos);
 }
 
 TEST_CASE("a text of more values than any set has is refused before documents are built of it") {
@@ -235,7 +260,7 @@ TEST_CASE("a text of more values than any set has is refused before documents ar
 
 TEST_CASE("a set of more rules than a server takes is refused, whatever is skipped beside them") {
   const auto rules = [](uint32_t count) {
-    std::string text = R"([{"resource":"local","count":1})";
+    std::string text = R"([{"resource":"local","count":1,"clusterMode":false})";
     for (uint32_t i = 1; i <= count; ++i) {
       text += R"(,{"resource":"r","count":1,"clusterMode":true,"clusterConfig":{"flowId":)" +
               std::to_string(i) + "}}";

@@ -159,7 +159,7 @@ TEST_CASE("a key that is probably misspelt is ignored and named, and of many the
   const auto parsed = ParseRules(R"([
     {"resource":"r","count":1,"clusterMode":true,"maxQueuingTimeMs":800,
      "clusterConfig":{"flowId":7,"max_per_client":3}},
-    {"resource":"local","maxQueuingTimeMs":800}
+    {"resource":"local","clusterMode":false,"maxQueuingTimeMs":800}
   ])");
   REQUIRE(parsed.status().ToString() == "ok");
   CHECK(parsed->rules.at(0).max_queueing_time_ms == 500);
@@ -168,7 +168,7 @@ TEST_CASE("a key that is probably misspelt is ignored and named, and of many the
   const std::string where = R"(rule 1 (resource "r", flowId 7): )";
   CHECK(parsed->Remarks() ==
         std::vector<std::string>{
-            R"(rule 2 (resource "local") is skipped: clusterMode is not true)",
+            R"(rule 2 (resource "local") is skipped: clusterMode is false)",
             where + "'maxQueuingTimeMs' is not known and is ignored; did you mean "
                     "maxQueueingTimeMs?",
             where + "'clusterConfig.max_per_client' is not known and is ignored; did you mean "
@@ -199,6 +199,46 @@ TEST_CASE("null stands for a field that is not set") {
   CHECK(rule == expected);
 }
 
+TEST_CASE("numbers and booleans may be strings, as Sentinel's parser reads them") {
+  const Rule rule = ParseOne(R"([{"resource":"r","grade":"0","count":"20.0","strategy":"1",
+    "controlBehavior":"2","warmUpPeriodSec":"11","maxQueueingTimeMs":"1,000","clusterMode":"true",
+    "clusterConfig":{"flowId":"1","thresholdType":"1","fallbackToLocalWhenFail":"false",
+    "strategy":"4","sampleCount":"20","windowIntervalMs":"2000","resourceTimeout":"60000",
+    "resourceTimeoutStrategy":"2","acquireRefuseStrategy":"3","clientOfflineTime":"7001.0",
+    "maxPerClient":3.0,"shadow":"1"}}])");
+  Rule expected;
+  expected.resource = "r";
+  expected.grade = 0;
+  expected.count = 20;
+  expected.strategy = 1;
+  expected.control_behavior = 2;
+  expected.warm_up_period_sec = 11;
+  expected.max_queueing_time_ms = 1000;
+  expected.flow_id = FlowId{1};
+  expected.threshold_type = ThresholdType::kGlobal;
+  expected.fallback_to_local_when_fail = false;
+  expected.cluster_strategy = 4;
+  expected.sample_count = 20;
+  expected.window_interval_ms = 2000;
+  expected.resource_timeout_ms = 60000;
+  expected.resource_timeout_strategy = 2;
+  expected.acquire_refuse_strategy = 3;
+  expected.client_offline_time_ms = 7001;
+  expected.max_per_client = 3;
+  expected.shadow = true;
+  CHECK(rule == expected);
+}
+
+TEST_CASE("an empty string and the word null stand for a number or boolean that is not set") {
+  const Rule rule = ParseOne(R"([{"resource":"r","grade":"","count":1,"warmUpPeriodSec":"null",
+    "clusterMode":true,"clusterConfig":{"flowId":1,"resourceTimeout":"NULL","shadow":""}}])");
+  Rule expected;
+  expected.resource = "r";
+  expected.count = 1;
+  expected.flow_id = FlowId{1};
+  CHECK(rule == expected);
+}
+
 TEST_CASE("10.0 is the integer 10") {
   const Rule rule = ParseOne(R"([{"resource":"r","count":1,"clusterMode":true,
     "clusterConfig":{"flowId":42.0,"resourceTimeout":1.5e3,"sampleCount":5.0}}])");
@@ -212,12 +252,12 @@ TEST_CASE("additions that are switched off are accepted") {
     "clusterConfig":{"flowId":1,"maxPerClient":0,"shadow":false}}])");
 }
 
-TEST_CASE("a rule without clusterMode is skipped and named, however wrong the rest of it is") {
+TEST_CASE("a rule with clusterMode false is skipped and named, however wrong the rest of it is") {
   const auto parsed = ParseRules(R"([
     {"resource":"local","count":-1,"clusterMode":false},
     {"resource":"kept","count":1,"clusterMode":true,"clusterConfig":{"flowId":2}},
-    {"resource":"silent","clusterConfig":{"flowId":3}},
-    {"resource":"empty","clusterMode":null}
+    {"resource":"text","clusterMode":"false","clusterConfig":{"flowId":"3"}},
+    {"resource":5,"clusterMode":0,"clusterConfig":null}
   ])");
   REQUIRE(parsed.status().ToString() == "ok");
   REQUIRE(parsed->rules.size() == 1);
@@ -225,31 +265,62 @@ TEST_CASE("a rule without clusterMode is skipped and named, however wrong the re
   CHECK(parsed->skipped.count() == 3);
   CHECK(parsed->Remarks() ==
         std::vector<std::string>{
-            R"(rule 1 (resource "local") is skipped: clusterMode is not true)",
-            R"(rule 3 (resource "silent", flowId 3) is skipped: clusterMode is not true)",
-            R"(rule 4 (resource "empty") is skipped: clusterMode is not true)"});
+            R"(rule 1 (resource "local") is skipped: clusterMode is false)",
+            R"(rule 3 (resource "text", flowId "3") is skipped: clusterMode is false)",
+            R"(rule 4 is skipped: clusterMode is false)"});
 }
 
-TEST_CASE("a rule that is skipped since its clusterMode is misspelt is told why") {
-  const std::string why = R"(is skipped: clusterMode is not true; 'ClusterMode' is not known and )"
-                          "is ignored; did you mean clusterMode?";
+TEST_CASE("an empty set has no rules, with comments, blanks and a byte order mark too") {
+  for (const char* text : {"[]", " [ ] ", "// none\n[]", "\xef\xbb\xbf[]\r\n"}) {
+    const auto parsed = ParseRules(text);
+    REQUIRE(parsed.ok());
+    CHECK(parsed->rules.empty());
+    CHECK(parsed->Remarks().empty());
+  }
+}
+
+TEST_CASE("a level that is rounded to 0 is warned of, with the clients that it takes") {
+  const auto warnings = [](const std::string& count, int threshold_type) {
+    const auto parsed = ParseRules(R"([{"resource":"r","clusterMode":true,"count":)" + count +
+                                   R"(,"clusterConfig":{"flowId":1,"thresholdType":)" +
+                                   std::to_string(threshold_type) + "}}]");
+    REQUIRE(parsed.status().ToString() == "ok");
+    return parsed->warned.Lines();
+  };
+  using Lines = std::vector<std::string>;
+  const std::string where = R"(rule 1 (resource "r", flowId 1): )";
+  const std::string refused = " is rounded down: the level is 0, and every acquire is refused";
+  CHECK(warnings("0.5", 1) == Lines{where + "count 0.5" + refused});
+  CHECK(warnings("\"0.99\"", 1) == Lines{where + "count 0.99" + refused});
+  CHECK(warnings("0.3", 0) ==
+        Lines{where + "count 0.3 for each client is rounded down: the level is 0 "
+                      "while fewer than 4 clients are online"});
+  CHECK(warnings("1e-300", 0)[0].ends_with("fewer than 1000000000 clients are online"));
+  for (const std::string count : {"0", "1", "1.5", "0.9999999999999999"}) {
+    CAPTURE(count);
+    CHECK(warnings(count, 1).empty());
+    CHECK(warnings(count, 0).empty());
+  }
+}
+
+TEST_CASE("a key that comes twice in one object is warned of, and the last one counts") {
   const auto parsed = ParseRules(R"([
-    {"resource":"a","count":1,"ClusterMode":true,"clusterConfig":{"flowId":1}},
-    {"resource":"b","ClusterMode":true},
-    {"resource":"c","ClusterMode":true,"clusterMode":false,"Grade":1}
+    {"resource":"a","count":1,"clusterMode":true,"clusterConfig":{"flowId":1}},
+    {"resource":"b","count":7,"clusterMode":true,"count":8,"app":{"x":1,"x":2},
+     "clusterConfig":{"flowId":2,"flowId":3,"thresholdType":0,"thresholdType":1}},
+    {"resource":"c","clusterMode":false,"count":1,"count":2}
   ])");
   REQUIRE(parsed.status().ToString() == "ok");
-  CHECK(parsed->Remarks() ==
-        std::vector<std::string>{R"(rule 1 (resource "a", flowId 1) )" + why,
-                                 R"(rule 2 (resource "b") )" + why,
-                                 R"(rule 3 (resource "c") is skipped: clusterMode is not true)"});
-}
-
-TEST_CASE("an empty set has no rules") {
-  const auto parsed = ParseRules("[]");
-  REQUIRE(parsed.ok());
-  CHECK(parsed->rules.empty());
-  CHECK(parsed->Remarks().empty());
+  REQUIRE(parsed->rules.size() == 2);
+  CHECK(parsed->rules[1].count == 8);
+  CHECK(parsed->rules[1].flow_id == FlowId{3});
+  CHECK(parsed->rules[1].threshold_type == ThresholdType::kGlobal);
+  const std::string where = R"(rule 2 (resource "b", flowId 3): )";
+  const std::string twice = " appears twice; the last one counts";
+  CHECK(parsed->warned.Lines() ==
+        std::vector<std::string>{where + "'count'" + twice, where + "'app.x'" + twice,
+                                 where + "'clusterConfig.flowId'" + twice,
+                                 where + "'clusterConfig.thresholdType'" + twice});
 }
 
 TEST_CASE("sixteen levels of nesting are accepted, one more is refused, a million end nothing") {

@@ -98,6 +98,12 @@ TEST_CASE("a key is misspelt only where the right one is missing or null") {
   CHECK(SentencesOf(R"({"resourceTimeout":1,"clusterConfig":{"resourceTimeout":2}})").empty());
 }
 
+TEST_CASE("a misspelt key of a hot parameter rule is not passed over in silence") {
+  CHECK(SentencesOf(R"({"paramIndx":0,"clusterConfig":{"durationInSecs":1}})") ==
+        Sentences{Ignored("paramIndx", "paramIdx"),
+                  Ignored("clusterConfig.durationInSecs", "clusterConfig.durationInSec")});
+}
+
 TEST_CASE("keys are looked for in a rule that has no clusterConfig") {
   for (const char* rule : {R"({"Shadow":1})", R"({"Shadow":1,"clusterConfig":[]})"}) {
     CHECK(SentencesOf(rule) == Sentences{Ignored("Shadow", "clusterConfig.shadow")});

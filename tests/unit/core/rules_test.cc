@@ -163,7 +163,7 @@ TEST_CASE("a load is told in the log, skipped rules up to ten") {
   CoreHarness h;
   std::string json = RulesJson({{.flow = 1}});
   json.pop_back();
-  for (int i = 0; i < 12; ++i) json += R"(,{"resource":"local"})";
+  for (int i = 0; i < 12; ++i) json += R"(,{"resource":"local","clusterMode":false})";
   json += ']';
   REQUIRE(Load(&h, "app", json).ok());
   const auto notices = h.core().TakeNotices();
@@ -171,7 +171,7 @@ TEST_CASE("a load is told in the log, skipped rules up to ten") {
   CHECK(notices[0].text == "namespace app: 1 rule, 1 new or changed, 0 removed, 12 skipped");
   CHECK_FALSE(notices[0].warning);
   CHECK(notices[10].text ==
-        "namespace app: rule 11 (resource \"local\") is skipped: clusterMode is not true");
+        "namespace app: rule 11 (resource \"local\") is skipped: clusterMode is false");
   CHECK(notices[10].warning);
   CHECK(notices[11].text == "namespace app: 2 more are skipped");
   CHECK(h.core().TakeNotices().empty());
@@ -197,7 +197,35 @@ TEST_CASE("a load by RPC that changes nothing is left to be told by who took it"
   CHECK(notices[1].text == "namespace ours: 0 rules, 0 new or changed, 0 removed, 0 skipped");
   REQUIRE(Load(&h, "app", "[]").ok());
   CHECK(h.core().set_changes() == 2);
-  CHECK(h.core().TakeNotices().size() == 1);
+  CHECK(h.core().TakeNotices().size() == 2);
+}
+
+TEST_CASE("a load that removes rules in force warns of it with their number") {
+  CoreHarness h;
+  REQUIRE(Load(&h, "app", RulesJson({{.flow = 1}, {.flow = 2}, {.flow = 3}})).ok());
+  h.core().TakeNotices();
+  REQUIRE(Load(&h, "app", RulesJson({{.flow = 2}})).ok());
+  const auto notices = h.core().TakeNotices();
+  REQUIRE(notices.size() == 2);
+  CHECK(notices[0].warning);
+  CHECK(notices[0].text ==
+        "namespace app: 2 rules in force removed: acquires under them answer NO_RULE_EXISTS, for "
+        "which clients let calls pass");
+  REQUIRE(Load(&h, "app", "[]").ok());
+  CHECK(h.core().TakeNotices()[0].text.starts_with("namespace app: 1 rule in force removed: "));
+}
+
+TEST_CASE(
+    "a load that changes a rule or moves it to another namespace does not warn of a removal") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 5}}, "one");
+  h.core().TakeNotices();
+  const auto parsed = [](const std::string& json) { return ParseRules(json).value(); };
+  REQUIRE(h.core()
+              .ReplaceRules(h.turn(), {{"one", parsed("[]")},
+                                       {"two", parsed(RulesJson({{.flow = 1, .count = 6}}))}})
+              .ok());
+  for (const Notice& notice : h.core().TakeNotices()) CHECK_FALSE(notice.warning);
 }
 
 TEST_CASE("flows move between namespaces whose sets are replaced together") {

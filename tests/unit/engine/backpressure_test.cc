@@ -205,6 +205,8 @@ TEST_CASE("a client that takes no byte of its replies for output_stalled_ms is c
   CHECK_FALSE(socket.flushed);
   CHECK(h.driver().TakeLog() ==
         "warn: connection 127.0.0.1:1000 has read none of its replies for 1000 ms; closing it\n");
+  CHECK(h.driver().last_topic_and_fields() ==
+        "peer peer=127.0.0.1:1000 reason=has read none of its replies for 1000 ms");
 
   const ConnectionId d = h.Connect("127.0.0.1:2");
   h.driver().socket(d).stuck = true;
@@ -273,14 +275,14 @@ TEST_CASE("what is kept of a connection that is being flushed counts, and it may
   for (const ConnectionId id : others) CHECK_FALSE(h.driver().socket(id).closed);
 }
 
-TEST_CASE("a draining engine answers what was read and begins nothing else") {
+TEST_CASE("an engine that shuts down answers what was read and begins nothing else") {
   EngineHarness h;
   const ConnectionId c = h.Connect();
   h.Take(c);
   h.Sleep(60'000);
   REQUIRE(h.engine().NextDeadline() <= h.now());
   h.Send(c, AcquireRequest(2, 1));
-  h.engine().BeginDrain(h.now());
+  h.engine().BeginShutdown(h.now());
   CHECK(h.engine().NextDeadline() == h.core().NextMark());
   CHECK_FALSE(h.engine().BeginScan(h.now()).has_value());
   h.Settle();

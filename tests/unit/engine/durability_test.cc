@@ -179,62 +179,61 @@ TEST_CASE("while one batch is committed the next one fills, and its replies wait
   CHECK(h.TakeIds(c) == MsgIds{4});
 }
 
-TEST_CASE("a batch that was given to the driver goes on filling until its commit starts") {
+TEST_CASE("one batch is with the driver, and all that comes meanwhile is the next one") {
   EngineHarness h;
   const ConnectionId c = h.Connect();
   h.Send(c, AcquireRequest(1, 1));
-  REQUIRE(h.BeginCommit());  // Being committed.
-  h.Send(c, AcquireRequest(2, 1));
-  REQUIRE(h.BeginCommit());  // Waits for the disk.
-  CHECK_FALSE(h.BeginCommit());
-  h.Send(c, AcquireRequest(3, 1));  // Takes it back.
-  CHECK(h.driver().commits.size() == 1);
   REQUIRE(h.BeginCommit());
+  h.Send(c, AcquireRequest(2, 1));
+  h.Turn();
+  CHECK_FALSE(h.BeginCommit());
+  h.Send(c, AcquireRequest(3, 1));
+  h.Turn();
+  CHECK_FALSE(h.BeginCommit());
   h.FinishCommit();
   h.Turn();
   CHECK(h.TakeIds(c) == MsgIds{1});
-  h.Send(c, AcquireRequest(4, 1));  // The second is being committed now.
-  CHECK(h.driver().commits.size() == 1);
+  REQUIRE(h.BeginCommit());
   h.FinishCommit();
   h.Turn();
   CHECK(h.TakeIds(c) == MsgIds{2, 3});
-  h.Settle();
-  CHECK(h.TakeIds(c) == MsgIds{4});
   CHECK(ReadLedger(&h.store()).seal->batch_number == h.core().batch_number());
 }
 
-TEST_CASE("at most two batches are with the driver, and a third fills behind them") {
+TEST_CASE("a sealed batch stays as it is, whatever is asked while it is being committed") {
   EngineHarness h;
-  h.driver().gives_back = false;
   const ConnectionId c = h.Connect();
+  const uint64_t token = h.Take(c);
   h.Send(c, AcquireRequest(1, 1));
   REQUIRE(h.BeginCommit());
-  h.Send(c, AcquireRequest(2, 1));
-  REQUIRE(h.BeginCommit());
-  h.Send(c, AcquireRequest(3, 1));
-  CHECK_FALSE(h.BeginCommit());
-  CHECK(h.driver().commits.size() == 2);
-  h.FinishCommit();
-  h.FinishCommit();
+  const ledger::CommitBatch& sealed = *h.driver().commit;
+  const std::string bytes(sealed.bytes());
+  const uint64_t number = sealed.number();
+  h.Send(c, AcquireRequest(2, 1) + TokenRequest(3, Method::kRelease, token));
   h.Turn();
-  CHECK(h.TakeIds(c) == MsgIds{1, 2});
-  h.Settle();
-  CHECK(h.TakeIds(c) == MsgIds{3});
+  h.Sleep(60'000);
+  h.Turn();
+  CHECK_FALSE(h.BeginCommit());
+  CHECK(&sealed == h.driver().commit);
+  CHECK((sealed.bytes() == bytes));
+  CHECK(sealed.number() == number);
 }
 
-TEST_CASE("a batch that is full is not taken back") {
+TEST_CASE("a batch that is full takes nothing more while the one before it is committed") {
   Limits limits;
-  limits.batch_bytes_max = 100;
+  limits.batch_bytes_max = 40;  // A grant is more.
   EngineHarness h(limits);
   const ConnectionId c = h.Connect();
   h.Send(c, AcquireRequest(1, 1));
   REQUIRE(h.BeginCommit());
-  h.Send(c, AcquireRequest(2, 1) + AcquireRequest(3, 1));  // One too many: it waits.
-  REQUIRE(h.BeginCommit());
+  h.Send(c, AcquireRequest(2, 1) + AcquireRequest(3, 1) + AcquireRequest(4, 1));
   h.Turn();
-  CHECK(h.driver().commits.size() == 2);
+  CHECK(h.engine().input_held());  // The last one is one too many.
+  h.FinishCommit();
+  REQUIRE(h.BeginCommit());
+  CHECK(h.core().tokens().size() == 3);
   h.Settle();
-  CHECK(h.TakeIds(c) == MsgIds{1, 2, 3});
+  CHECK(h.TakeIds(c) == MsgIds{1, 2, 3, 4});
 }
 
 // Whatever the disk is doing when a request comes, its answer leaves with its own batch.
@@ -248,7 +247,6 @@ TEST_CASE("in random lives an answered grant is in the ledger and an answered re
     std::map<uint32_t, uint64_t> releasing;
     uint32_t msgid = 0;
     for (int step = 0; step < 200; ++step) {
-      h.driver().gives_back = prng.Below(4) > 0;
       switch (prng.Below(6)) {
         case 0:
         case 1: h.Send(c, AcquireRequest(++msgid, 1)); break;
@@ -261,7 +259,7 @@ TEST_CASE("in random lives an answered grant is in the ledger and an answered re
         }
         case 3: h.BeginCommit(); break;
         case 4:
-          if (!h.driver().commits.empty()) h.FinishCommit();
+          if (h.driver().commit != nullptr) h.FinishCommit();
           break;
         default: h.Turn(); break;
       }
@@ -407,7 +405,7 @@ TEST_CASE("an idle server marks the clock each minute, and one that ends marks i
   CHECK(marked_ms() == h.now().ms);
   h.Pass(15'000);
   CHECK(marked_ms() == h.now().ms - 15'000);
-  h.engine().BeginDrain(h.now());
+  h.engine().BeginShutdown(h.now());
   CHECK_FALSE(h.engine().idle());
   h.Settle();
   CHECK(h.engine().idle());
@@ -422,7 +420,7 @@ TEST_CASE("the last batch marks the clock, however short after the last mark and
   h.Send(c, AcquireRequest(1, 1));
   REQUIRE(h.BeginCommit());  // In flight while the server is told to end.
   h.Sleep(10);
-  h.engine().BeginDrain(h.now());
+  h.engine().BeginShutdown(h.now());
   h.FinishCommit();
   h.Settle();
   CHECK(h.engine().idle());

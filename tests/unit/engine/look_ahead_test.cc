@@ -1,5 +1,5 @@
 // How far is looked ahead. That it helps a benchmark shows, not a test.
-#include "engine/look_ahead.h"
+#include "engine/rpc/look_ahead.h"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 
 #include "support/engine_harness.h"
 
-namespace nowcalls::engine {
+namespace nowcalls::engine::rpc {
 namespace {
 
 using testing::AcquireRequest;
@@ -219,4 +219,4 @@ TEST_CASE("with many flows what is no request is refused, and all before it answ
 }
 
 }  // namespace
-}  // namespace nowcalls::engine
+}  // namespace nowcalls::engine::rpc

@@ -102,6 +102,7 @@ TEST_CASE("reclaim takes any token back, needs a reason, and is logged") {
   CHECK(s.h.driver().TakeLog() == "info: administrator 127.0.0.1:1 reclaimed token " +
                                       std::to_string(s.acquired[1].token_id) +
                                       " of flow 1 from client @127.0.0.1:2: stuck\n");
+  CHECK(s.h.driver().last_topic_and_fields().starts_with("act"));
 }
 
 TEST_CASE("tokens shows each token whole, oldest first, page by page") {

@@ -109,6 +109,9 @@ TEST_CASE("the log tells who loads rules, and who is refused") {
   CHECK(h.driver().TakeLog() ==
         "warn: connection 127.0.0.1:1000 was refused a set of rules: namespace shop: rules must be "
         "a JSON array of objects\n");
+  CHECK(h.driver().last_topic_and_fields() ==
+        "peer peer=127.0.0.1:1000 namespace=shop reason=namespace shop: rules must be a JSON array "
+        "of objects");
   CHECK(Load(&h, "other", RulesJson({{.flow = 1, .count = 3}})).starts_with("CONFLICT"));
   CHECK(h.driver().TakeLog().starts_with(
       "warn: connection 127.0.0.1:1000 was refused a set of rules: namespace other: rule of "));
@@ -118,7 +121,7 @@ TEST_CASE("a load by RPC that changes nothing is told as what one peer did") {
   EngineHarness h({}, {});
   std::string json = RulesJson({{.flow = 1, .count = 3}});
   json.pop_back();
-  for (int i = 0; i < 12; ++i) json += R"(,{"resource":"local"})";
+  for (int i = 0; i < 12; ++i) json += R"(,{"resource":"local","clusterMode":false})";
   json += ']';
   REQUIRE(Load(&h, "shop", json) == "ok");
   h.driver().TakeLog();
@@ -133,7 +136,7 @@ TEST_CASE("a load by RPC that changes nothing is told as what one peer did") {
   REQUIRE(lines.size() == 12);
   const std::string loaded = "connection 127.0.0.1:1000 loaded the rules of namespace shop";
   CHECK(lines[0] == loaded + ", which changes nothing: 1 unchanged, 12 skipped");
-  CHECK(lines[1] == loaded + ": rule 2 (resource \"local\") is skipped: clusterMode is not true");
+  CHECK(lines[1] == loaded + ": rule 2 (resource \"local\") is skipped: clusterMode is false");
   CHECK(lines[11] == loaded + ": 2 more are skipped");
 }
 

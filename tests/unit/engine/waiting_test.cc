@@ -163,7 +163,7 @@ TEST_CASE("who waits when the server ends is told NOT_AVAILABLE") {
   h.Take(a);
   h.Send(a, Waiting(1, 5000));
   h.Settle();
-  h.engine().BeginDrain(h.now());
+  h.engine().BeginShutdown(h.now());
   h.Settle();
   const auto replies = h.TakeReplies(a);
   REQUIRE(replies.size() == 1);

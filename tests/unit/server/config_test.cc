@@ -3,10 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "server/settings.h"
+#include "server/settings_page.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -255,6 +257,7 @@ TEST_CASE("a variable that is no setting is warned about, with the one that is n
         Warnings{"environment variable NOWCALLS_data_dir is no setting and ignored; did you mean "
                  "NOWCALLS_DATA_DIR?"});
   CHECK(warnings({{"NOWCALLS_COLOUR", ""}, {"NOWCALLS_SERVER", "localhost:1"}}).empty());
+  CHECK(warnings({{"NOWCALLS_FORMAT", "jsonl"}}).empty());
 }
 
 TEST_CASE("a flag that does not exist, has no value or comes twice is refused") {
@@ -321,6 +324,43 @@ TEST_CASE("help and version win over everything that is wrong elsewhere") {
   CHECK(Read({"-h"})->command == Command::kHelp);
   CHECK(Read({"-V"})->command == Command::kVersion);
   CHECK(Read({"--check-config"})->command == Command::kCheckConfig);
+}
+
+TEST_CASE("the help fits a terminal of 80 columns") {
+  std::istringstream lines(HelpText());
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    CHECK(line.size() <= 80);
+  }
+}
+
+TEST_CASE("the manual's page names every setting with its default and its range") {
+  // A setting on one line.
+  std::istringstream lines(SettingsPage());
+  std::string page;
+  for (std::string line; std::getline(lines, line);) {
+    page += line.starts_with("  ") ? line.substr(1) : "\n" + line;
+  }
+  const ServerConfig defaults;
+  for (const Setting& setting : Settings()) {
+    CAPTURE(setting.name);
+    const size_t begin =
+        page.find("- `" + setting.flag() + (setting.value_name.empty() ? "`" : " "));
+    REQUIRE(begin != std::string::npos);
+    const std::string item = page.substr(begin, page.find('\n', begin) - begin);
+    const std::string value = setting.get(defaults);
+    const bool is_switch = setting.kind == SettingKind::kSwitch;
+    CHECK(item.find(is_switch ? "(switch" : "(default " + (value.empty() ? "none" : value)) !=
+          std::string::npos);
+    // A wrong value is refused with "... from 1 to 1000, got 'x'".
+    ServerConfig config;
+    const std::string refusal = setting.set({"x"}, &config).message();
+    const size_t from = refusal.find(" from ");
+    if (from == std::string::npos) continue;
+    const std::string range = refusal.substr(from + 6, refusal.rfind(", got") - from - 6);
+    CAPTURE(range);
+    CHECK(item.find(range) != std::string::npos);
+  }
 }
 
 TEST_CASE("the help names every setting with its variable and its default") {

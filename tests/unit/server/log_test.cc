@@ -1,9 +1,14 @@
 #include <doctest/doctest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
+#include <memory>
+#include <sstream>
 #include <string>
 
 #include "server/log_limiter.h"
 #include "server/log_line.h"
+#include "server/server_log.h"
 #include "support/json.h"
 
 namespace nowcalls::server {
@@ -38,6 +43,46 @@ TEST_CASE("a JSON log line survives quotes, control characters and bytes that ar
   CHECK(object["msg"] == "say \"hi\"\\\n\t\x01 \xef\xbf\xbd\xef\xbf\xbd gr\xc3\xbc\xc3\x9f");
 }
 
+TEST_CASE("the fields of a line stand behind its message in JSON, and not in text") {
+  const LogFields fields = {{"peer", "127.0.0.1:5"},
+                            {"token", "9223372036854775809"},
+                            {"flow", "1001", /*number=*/true},
+                            {"reason", "say \"hi\" \xff"}};
+  CHECK(FormatLogLine(LogFormat::kJson, kMoment, LogLevel::kWarn, "text", fields) ==
+        R"({"ts":"2024-05-01T12:00:00.007Z","level":"warn","msg":"text","peer":"127.0.0.1:5",)"
+        R"("token":"9223372036854775809","flow":1001,"reason":"say \"hi\" )"
+        "\xef\xbf\xbd\"}\n");
+  CHECK(FormatLogLine(LogFormat::kText, kMoment, LogLevel::kWarn, "text", fields) ==
+        "2024-05-01T12:00:00.007Z warn  text\n");
+}
+
+TEST_CASE("lines about peers and about acts have a bound each, and the server's own have none") {
+  std::ostringstream logged;
+  const auto before = spdlog::default_logger();
+  auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(logged);
+  sink->set_pattern("%v");
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink));
+  Limits limits;
+  limits.log_lines_per_second_max = 2;
+  limits.log_act_lines_per_second_max = 3;
+  ServerLog log(limits);
+  const Instant now{50'000};
+  for (int i = 0; i < 5; ++i) {
+    log.Write(LogLevel::kWarn, LogTopic::kPeer, "peer", {}, now);
+    log.Write(LogLevel::kWarn, LogTopic::kAct, "act", {}, now);
+    log.Write(LogLevel::kWarn, LogTopic::kServer, "server", {}, now);
+  }
+  CHECK(log.NextReport() == now + 1000);
+  log.ReportSuppressed(now + 999);
+  log.ReportSuppressed(now + 1000);
+  CHECK(log.NextReport() == kNever);
+  spdlog::set_default_logger(before);
+  CHECK(logged.str() ==
+        "peer\nact\nserver\npeer\nact\nserver\nact\nserver\nserver\nserver\n"
+        "3 log lines about peers were suppressed in the last second\n"
+        "2 log lines about what administrators changed were suppressed in the last second\n");
+}
+
 TEST_CASE("the log limiter admits so many lines a second and counts the others") {
   LogLimiter limiter(3);
   const Instant begin{50'000};
@@ -49,29 +94,6 @@ TEST_CASE("the log limiter admits so many lines a second and counts the others")
   CHECK(limiter.TakeSuppressed() == 7);
   CHECK(limiter.TakeSuppressed() == 0);
   CHECK(limiter.NextReport() == kNever);
-}
-
-TEST_CASE("lines about a peer and about acts are told from those that nobody may suppress") {
-  for (const char* line :
-       {"connection 127.0.0.1:5 does not speak MessagePack-RPC; closing it",
-        "connection 127.0.0.1:5 was refused a backup: /b exists already",
-        "connection 127.0.0.1:5 loaded the rules of namespace shop, which changes nothing: 1 ...",
-        "client @127.0.0.1:5 of namespace shop has been offline for 2000 ms: reclaimed 1 token"}) {
-    CAPTURE(line);
-    CHECK(TopicOf(line) == LogTopic::kPeer);
-  }
-  for (const char* line : {"administrator 127.0.0.1:5 reclaimed token 7",
-                           "administrator 127.0.0.1:5 began a backup to /b",
-                           "namespace shop: 2 rules, 1 new or changed, 0 removed, 0 skipped",
-                           "namespace shop: the drain of flow 1 ended with its rule"}) {
-    CAPTURE(line);
-    CHECK(TopicOf(line) == LogTopic::kAct);
-  }
-  for (const char* line :
-       {"mass expiry guard: 9 of 10 sessions went offline", "sweep: reclaimed 3 expired tokens"}) {
-    CAPTURE(line);
-    CHECK(TopicOf(line) == LogTopic::kServer);
-  }
 }
 
 TEST_CASE("the log limiter starts anew after a second") {

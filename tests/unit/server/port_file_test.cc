@@ -35,6 +35,31 @@ TEST_CASE("a port file of before is removed before the new port is known") {
   }
 }
 
+TEST_CASE("the port file of a living server is left alone, and belongs to nobody once it is gone") {
+  const TempDir dir;
+  const std::string path = dir.Sub("port");
+  {
+    PortFile living(path);
+    REQUIRE(living.Prepare().ok());
+    PortFile early(path);  // Nothing is there yet when this one looks.
+    REQUIRE(early.Prepare().ok());
+    REQUIRE(living.Write(4711).ok());
+    PortFile late(path);
+    for (const Status& refused : {late.Prepare(), late.Write(80), early.Write(80)}) {
+      CHECK(refused.code() == StatusCode::kInvalidArgument);
+      CHECK(refused.message() ==
+            "port-file: " + path + " is that of another server that runs: name another file");
+    }
+    early.Remove();
+    late.Remove();
+    CHECK(ReadFileToString(path) == "4711\n");
+  }
+  CHECK_FALSE(fs::exists(path));
+  PortFile next(path);
+  REQUIRE(next.Prepare().ok());
+  CHECK(next.Write(80).ok());
+}
+
 TEST_CASE("a file that holds more than a port is neither removed nor replaced") {
   for (const char* text : {"{}", "MANIFEST-000005\n", "1234567", "80\n\n", "-1\n"}) {
     CAPTURE(text);
@@ -156,13 +181,14 @@ TEST_CASE("a port file that this server did not write is not removed at its end"
   CHECK(ReadFileToString(path) == "4712\n");
 }
 
-TEST_CASE("of two servers with one port file the first to end leaves the file of the second") {
+TEST_CASE("a server whose port file was removed leaves that of the next server there") {
   const TempDir dir;
   const std::string path = dir.Sub("port");
   for (const uint16_t port : {uint16_t{4711}, uint16_t{4712}}) {
     PortFile first(path);
     REQUIRE(first.Prepare().ok());
     REQUIRE(first.Write(4711).ok());
+    fs::remove(path);
     PortFile second(path);
     REQUIRE(second.Prepare().ok());
     REQUIRE(second.Write(port).ok());

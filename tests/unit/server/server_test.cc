@@ -45,7 +45,7 @@ void HangWorkers() {
     return Status::FailedPrecondition("a ledger in memory has no files");
   };
   Server server(config, &*ledger, &store, no_backup, [] { return Status::Ok(); });
-  const Status loaded = server.LoadRules(ReadRuleFiles(config.rules));
+  const Status loaded = server.PutRulesInForce(ReadRuleFiles(config.rules));
   auto listener = Listener::Bind({"127.0.0.1", 0});
   if (!loaded.ok() || !listener.ok()) _exit(1);
   server.Start(*std::move(listener));

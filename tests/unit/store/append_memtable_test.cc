@@ -1,5 +1,5 @@
 // AppendMemtable beside RocksDB's own skiplist: the same changes give the same database.
-#include "store/append_memtable.h"
+#include "store/memtable/append_memtable.h"
 
 #include <doctest/doctest.h>
 #include <rocksdb/db.h>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/prng.h"
-#include "store/memtable_items.h"
+#include "store/memtable/memtable_items.h"
 #include "support/sample.h"
 #include "support/temp_dir.h"
 

@@ -1,4 +1,4 @@
-#include "store/durable_notice.h"
+#include "store/log/durable_notice.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "store/rocks_store.h"
+#include "store/rocks/rocks_store.h"
 #include "support/temp_dir.h"
 #include "unit/store/rocks_fixture.h"
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "store/file_copy.h"
+#include "store/disk/file_copy.h"
 
 namespace nowcalls::store {
 namespace {

@@ -1,5 +1,5 @@
 // Files that are deleted are freed bit by bit, and only those that nobody sees.
-#include "store/freed_files.h"
+#include "store/disk/freed_files.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <string>
 
-#include "store/file_use.h"
+#include "store/disk/file_use.h"
 #include "support/poll_until.h"
 #include "support/process.h"
 #include "support/temp_dir.h"

@@ -1,5 +1,5 @@
 // The files of a ledger at one moment: they stay as they were, whatever its server does then.
-#include "store/frozen_files.h"
+#include "store/rocks/frozen_files.h"
 
 #include <doctest/doctest.h>
 
@@ -8,10 +8,11 @@
 #include <functional>
 #include <map>
 
-#include "store/ledger_files.h"
-#include "store/log_salvage.h"
-#include "store/log_scan.h"
-#include "store/log_views.h"
+#include "store/disk/file_names.h"
+#include "store/disk/ledger_files.h"
+#include "store/log/log_scan.h"
+#include "store/log/log_views.h"
+#include "store/salvage/log_salvage.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/store/rocks_fixture.h"

@@ -1,5 +1,5 @@
 // RocksDB's own log: bounded, kept over some starts, and never a reason to end.
-#include "store/info_log.h"
+#include "store/rocks/info_log.h"
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>

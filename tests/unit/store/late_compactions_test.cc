@@ -1,4 +1,4 @@
-#include "store/late_compactions.h"
+#include "store/rocks/late_compactions.h"
 
 #include <doctest/doctest.h>
 #include <rocksdb/env.h>
@@ -92,108 +92,6 @@ TEST_CASE("the files of an Env that holds compactions back are those of the Env 
   Held held;
   CHECK(held.env.GetFileSystem() == held.target->GetFileSystem());
   CHECK(held.env.GetSystemClock() == held.target->GetSystemClock());
-}
-
-struct LetInHeld : Held {
-  LetInHeld() { env.LetIn(); }
-  // As many tokens as make a mass, in two batches.
-  void Mass(int64_t now_ms) {
-    env.Committed(LateCompactions::kMassDue - 1, now_ms);
-    env.Committed(1, now_ms);
-  }
-};
-
-TEST_CASE("compactions wait for the end of a mass expiry, and those behind it do not") {
-  LetInHeld held;
-  Fate compaction;
-  held.Mass(1000);
-  held.Schedule(&compaction);
-  CHECK(compaction.run == 0);
-  const int64_t last_ms = 1000 + LateCompactions::kCalmMs - 1;
-  held.Mass(last_ms);
-  held.env.Committed(1, last_ms + LateCompactions::kCalmMs - 1);
-  CHECK(compaction.run == 0);
-  SUBCASE("when there is something else to commit") {
-    held.env.Committed(1, last_ms + LateCompactions::kCalmMs);
-  }
-  SUBCASE("when there is nothing more to commit") {
-    held.env.Committed(0, last_ms + LateCompactions::kCalmMs);
-  }
-  CHECK(compaction.run == 1);
-  held.Schedule(&compaction);
-  CHECK(compaction.run == 2);
-  held.Mass(5000);
-  held.Schedule(&compaction);
-  CHECK(compaction.run == 2);
-}
-
-TEST_CASE("no compaction waits for tokens that end one after the other") {
-  LetInHeld held;
-  Fate compaction;
-  for (int64_t now_ms = 1000; now_ms < 5000; now_ms += LateCompactions::kWindowMs) {
-    held.env.Committed(LateCompactions::kMassDue - 1, now_ms);
-    held.Schedule(&compaction);
-  }
-  CHECK(compaction.run == 4000 / LateCompactions::kWindowMs);
-}
-
-TEST_CASE("a mass expiry that goes on holds compactions until a family has many files more") {
-  LetInHeld held;
-  Fate compaction;
-  held.Mass(1000);
-  held.Schedule(&compaction);
-  for (int flush = 1; flush < LateCompactions::kFlushesMax; ++flush) {
-    held.env.Flushed(3, false);
-    held.env.Flushed(4, false);
-  }
-  CHECK(compaction.run == 0);
-  held.env.Flushed(4, false);
-  CHECK(compaction.run == 1);
-  held.Mass(1100);
-  held.Schedule(&compaction);
-  CHECK(compaction.run == 2);
-
-  // What was counted is forgotten with the next.
-  held.env.Committed(0, 1100 + LateCompactions::kCalmMs);
-  held.Mass(9000);
-  held.env.Flushed(4, false);
-  held.Schedule(&compaction);
-  CHECK(compaction.run == 2);
-}
-
-TEST_CASE("compactions do not wait where commits are slowed down already") {
-  LetInHeld held;
-  Fate compaction;
-  held.Mass(1000);
-  held.Schedule(&compaction);
-  held.env.Flushed(4, false);
-  CHECK(compaction.run == 0);
-  held.env.Flushed(3, true);
-  CHECK(compaction.run == 1);
-}
-
-TEST_CASE("who closes or copies lets compactions in, also during a mass expiry") {
-  LetInHeld held;
-  Fate compaction;
-  held.Mass(1000);
-  held.Schedule(&compaction);
-  held.env.LetIn();
-  CHECK(compaction.run == 1);
-  held.Mass(1050);
-  held.Schedule(&compaction);
-  CHECK(compaction.run == 2);
-}
-
-TEST_CASE("a mass expiry lets no compaction in that nobody has let in") {
-  Held held;
-  Fate compaction;
-  held.env.Committed(LateCompactions::kMassDue, 1000);
-  held.Schedule(&compaction);
-  for (int flush = 0; flush < LateCompactions::kFlushesMax; ++flush) held.env.Flushed(4, false);
-  held.env.Committed(0, 1000 + LateCompactions::kCalmMs);
-  CHECK(compaction.run == 0);
-  held.env.LetIn();
-  CHECK(compaction.run == 1);
 }
 
 }  // namespace

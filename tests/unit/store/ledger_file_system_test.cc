@@ -1,5 +1,5 @@
 // Which batches the witness says may be gone, when a log is deleted; for what blocks are reserved.
-#include "store/ledger_file_system.h"
+#include "store/rocks/ledger_file_system.h"
 
 #include <doctest/doctest.h>
 
@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "store/disk/file_names.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -23,7 +24,7 @@ struct Fixture {
     REQUIRE(taken.ok());
     lock = *std::move(taken);
     files = std::make_unique<LedgerFileSystem>(rocksdb::FileSystem::Default(), lock.get());
-    REQUIRE(files->Keep(6).ok());
+    REQUIRE(files->Accept(6).ok());
   }
   ~Fixture() { files->StopHelpers(); }
 
@@ -129,7 +130,7 @@ TEST_CASE("a directory that is not synced for the witness is told of, since nobo
                          [&](const rocksdb::IOStatus& failure, const std::string& doing) {
                            told = doing + ": " + failure.ToString();
                          });
-  REQUIRE(files.Keep(6, /*unsynced=*/true).ok());
+  REQUIRE(files.Accept(6, /*unsynced=*/true).ok());
   const auto begin = [&](const std::string& name) {
     LogFile file;
     REQUIRE(files.NewWritableFile(dir.Sub("ledger/" + name), {}, &file, nullptr).ok());

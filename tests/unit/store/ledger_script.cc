@@ -80,8 +80,8 @@ class DumpVisitor : public LedgerVisitor {
   Status OnSession(const ledger::Session& session) override { return Add(LineOf(session)); }
   Status OnHistory(const ledger::HistoryBlock& block) override { return Add(LineOf(block)); }
   Status OnToken(const Token& token) override { return Add(LineOf(token)); }
-  Status OnBadRecord(ledger::Family /*family*/, Status what) override {
-    return Add("bad " + what.ToString());
+  Status OnBadRecord(const BadRecord& record) override {
+    return Add("bad " + record.WithPlace().ToString());
   }
 
  private:
@@ -94,10 +94,10 @@ class DumpVisitor : public LedgerVisitor {
 
 }  // namespace
 
-Dump DumpOf(Store* store) {
+Dump DumpOfLoad(const std::function<Status(LedgerVisitor* visitor)>& load) {
   Dump dump;
   DumpVisitor visitor(&dump);
-  const Status status = store->Load(&visitor);
+  const Status status = load(&visitor);
   if (!status.ok()) return {status.ToString()};
   return dump;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -23,8 +24,14 @@ inline constexpr int64_t kScriptStartMs = 1'700'000'000'000;
 // ledger has its own key.
 using Dump = std::vector<std::string>;
 
-// Loads `store`; a failure is the only line then. Bad records become lines and do not end the load.
-Dump DumpOf(Store* store);
+// What `load` shows; a failure is the only line then. Bad records become lines and do not end the
+// load.
+Dump DumpOfLoad(const std::function<Status(LedgerVisitor* visitor)>& load);
+// Loads a Store, or what else has a Load.
+template <typename Loaded>
+Dump DumpOf(Loaded* loaded) {
+  return DumpOfLoad([loaded](LedgerVisitor* visitor) { return loaded->Load(visitor); });
+}
 
 // The batch that the dump's seal closes; 0 without one.
 uint64_t BatchNumberOf(const Dump& dump);

@@ -1,5 +1,5 @@
 // Logs with zeros behind them, and what a power cut leaves of their last write: where they end.
-#include "store/log_views.h"
+#include "store/log/log_views.h"
 
 #include <doctest/doctest.h>
 
@@ -7,8 +7,9 @@
 #include <fstream>
 #include <optional>
 
-#include "store/log_salvage.h"
-#include "store/log_scan.h"
+#include "store/disk/file_names.h"
+#include "store/log/log_scan.h"
+#include "store/salvage/log_salvage.h"
 #include "support/process.h"
 #include "support/sample.h"
 #include "support/temp_dir.h"

@@ -1,5 +1,5 @@
 // Manifests: a record is on the disk before the next one is written.
-#include "store/manifest_file.h"
+#include "store/log/manifest_file.h"
 
 #include <doctest/doctest.h>
 

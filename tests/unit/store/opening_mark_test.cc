@@ -1,5 +1,5 @@
 // What opens leave that were killed before they kept what they had recovered.
-#include "store/opening_mark.h"
+#include "store/rocks/opening_mark.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -240,7 +240,7 @@ TEST_CASE("starts that are killed one after the other leave no more than one of 
   }
   CHECK((LedgerContents(killed) == before));
   const auto store = OpenTiny(dir.Sub("killed"));
-  REQUIRE(store->Keep().ok());
+  REQUIRE(store->Accept().ok());
   CHECK_FALSE(LedgerContents(killed).contains("opening"));
   CommitMany(&script, 5, 50, store.get());
   CHECK(DifferenceOf(DumpOf(store.get()), script.Expected()) == "");

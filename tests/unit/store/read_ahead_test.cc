@@ -1,11 +1,9 @@
-#include "store/read_ahead.h"
+#include "store/rocks/read_ahead.h"
 
 #include <doctest/doctest.h>
 #include <rocksdb/iterator.h>
 
 #include <algorithm>
-#include <array>
-#include <latch>
 #include <memory>
 #include <string>
 #include <utility>
@@ -62,23 +60,20 @@ struct Source {
   rocksdb::Status status = {};
 };
 
-// Shows up to `rows_max` rows; false: others were shown than are there, or in another order. Among
-// sources only the first `in_order` have one.
-bool Show(std::vector<Source>* sources, size_t rows_max, size_t in_order = SIZE_MAX) {
+// Shows up to `rows_max` rows; false: others were shown than are there, or in another order.
+bool Show(std::vector<Source>* sources, size_t rows_max) {
   std::vector<ReadAhead::Open> opens;
   for (const Source& source : *sources) {
     opens.emplace_back([&source] { return std::make_unique<Rows>(source.rows, source.fails); });
   }
-  in_order = std::min(in_order, opens.size());
-  ReadAhead ahead(std::move(opens), in_order);
+  ReadAhead ahead(std::move(opens));
   size_t all = 0;
   size_t last = 0;
   bool right = true;
   while (const ReadAhead::Part* part = ahead.Next()) {
     Source& source = (*sources)[part->source];
-    const size_t place = std::min(part->source, in_order);
-    right = right && place >= last && source.status.ok();
-    last = place;
+    right = right && part->source >= last && source.status.ok();
+    last = part->source;
     const Status ended = part->rows.ForEach([&](std::string_view key, std::string_view value) {
       right = right && key == Rows::KeyOf(source.shown) && value == Rows::ValueOf(source.shown);
       ++source.shown;
@@ -106,46 +101,6 @@ TEST_CASE("sources are shown one behind the other, also empty ones, or none") {
   for (const Source& source : sources) CHECK(source.shown == source.rows);
   std::vector<Source> none;
   CHECK(Show(&none, SIZE_MAX));
-}
-
-TEST_CASE("all rows of sources without an order are shown behind those with one") {
-  for (const size_t in_order : {0, 1, 3, 6}) {
-    CAPTURE(in_order);
-    std::vector<Source> sources = {{.rows = 5'000}, {},         {.rows = 20'000}, {.rows = 30'000},
-                                   {.rows = 9'000}, {.rows = 1}};
-    CHECK(Show(&sources, SIZE_MAX, in_order));
-    for (const Source& source : sources) CHECK(source.shown == source.rows);
-  }
-}
-
-// Neither source gets anywhere before the other one was begun.
-TEST_CASE("a caller that would wait reads the next source of those without an order") {
-  std::latch begun(2);
-  std::vector<ReadAhead::Open> opens(2, [&begun] {
-    begun.arrive_and_wait();
-    return std::make_unique<Rows>(3'000, false);
-  });
-  ReadAhead ahead(std::move(opens), 0);
-  std::array<size_t, 2> shown{};
-  while (const ReadAhead::Part* part = ahead.Next()) {
-    const Status done = part->rows.ForEach([&](std::string_view key, std::string_view) {
-      const bool next = key == Rows::KeyOf(shown[part->source]++);
-      return next ? Status::Ok() : Status::Corruption("another row");
-    });
-    CHECK(done.ok());
-  }
-  CHECK(shown == std::array<size_t, 2>{3'000, 3'000});
-}
-
-TEST_CASE("what fails among sources without an order is told of the one that failed") {
-  std::vector<Source> sources = {{.rows = 5'000, .fails = true}, {.rows = 9'000},
-                                 {.rows = 7'000, .fails = true}, {.rows = 8'000},
-                                 {.rows = 0, .fails = true},     {.rows = 10}};
-  CHECK(Show(&sources, SIZE_MAX, 0));
-  for (const Source& source : sources) {
-    CHECK(source.shown == source.rows);
-    CHECK(source.status.IsCorruption() == source.fails);
-  }
 }
 
 TEST_CASE("rows before a failure are shown, then the failure, then the next source") {

@@ -13,8 +13,9 @@
 #include <string>
 
 #include "ledger/witness.h"
-#include "store/log_chain.h"
-#include "store/witness_file.h"
+#include "store/disk/witness_file.h"
+#include "store/log/log_chain.h"
+#include "store/rocks/ledger_reader.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/store/rocks_fixture.h"
@@ -43,7 +44,7 @@ struct Killed {
   // What a reader and a server say, which must both refuse and change nothing.
   std::string Refusal() const {
     std::string said;
-    for (const Status& status : {RocksStore::OpenForRead(dir.path()).status(),
+    for (const Status& status : {LedgerReader::Open(dir.path()).status(),
                                  RocksStore::Open(dir.path(), SyncedOptions()).status()}) {
       CHECK(status.code() == StatusCode::kCorruption);
       CHECK(status.message().find("restore it from a backup") != std::string::npos);
@@ -52,7 +53,7 @@ struct Killed {
     return said;
   }
   bool Opens() const {
-    auto reader = RocksStore::OpenForRead(dir.path());
+    auto reader = LedgerReader::Open(dir.path());
     const auto store = RocksStore::Open(dir.path(), SyncedOptions());
     CHECK(reader.ok() == store.ok());
     if (!store.ok()) return false;
@@ -148,7 +149,7 @@ TEST_CASE("who has the lock of a ledger without its last batches may not read it
   Says(ledger.Refusal(), "batch 7 was on the disk");
   const auto lock = LedgerLock::Take(ledger.dir.path());
   REQUIRE(lock.ok());
-  CHECK(RocksStore::OpenForRead(**lock).status().code() == StatusCode::kCorruption);
+  CHECK(LedgerReader::Open(**lock).status().code() == StatusCode::kCorruption);
 }
 
 TEST_CASE("a log without a batch in its middle is refused with the place") {
@@ -199,7 +200,7 @@ TEST_CASE("a witness of a manifest that is not the current one yet knows which l
     bool refused = false;
     With(
         log, [&] { fs::remove(log); },
-        [&] { refused = !RocksStore::OpenForRead(ledger.dir.path()).ok(); });
+        [&] { refused = !LedgerReader::Open(ledger.dir.path()).ok(); });
     return refused;
   };
   CHECK(open_without_log(witness->manifest));
@@ -214,7 +215,7 @@ TEST_CASE("an older ledger without a witness opens, and gets one") {
   const auto store = RocksStore::Open(ledger.dir.path(), SyncedOptions());
   REQUIRE(store.ok());
   CHECK((*store)->notes().empty());
-  REQUIRE((*store)->Keep().ok());
+  REQUIRE((*store)->Accept().ok());
   const auto found = ledger::DecodeWitnessFile(ReadFileToString(ledger.Witness()));
   REQUIRE(found.witness.has_value());
   CHECK_FALSE(found.damaged);
@@ -257,7 +258,7 @@ TEST_CASE("a damaged witness is told, and the place that is sound still counts")
   REQUIRE(store.ok());
   REQUIRE((*store)->notes().size() == 1);
   Says((*store)->notes()[0], "damaged in both places");
-  REQUIRE((*store)->Keep().ok());
+  REQUIRE((*store)->Accept().ok());
   CHECK_FALSE(ledger::DecodeWitnessFile(ReadFileToString(ledger.Witness())).damaged);
 }
 
@@ -312,7 +313,7 @@ TEST_CASE("logs that went because data files have their batches are not missed")
     REQUIRE(found.witness.has_value());
     CHECK(found.witness->batch_number == script.batch_number());
     CHECK(found.witness->floor > 0);
-    auto reader = RocksStore::OpenForRead(dir.path());
+    auto reader = LedgerReader::Open(dir.path());
     REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
     CHECK(DifferenceOf(DumpOf(reader->get()), script.Expected()) == "");
   }
@@ -350,7 +351,7 @@ TEST_CASE("a log that data files have made needless is not missed, and may still
   for (const auto& [path, bytes] : before) {
     if (!fs::exists(path) || path == witness) WriteStringToFile(path, bytes);
   }
-  auto reader = RocksStore::OpenForRead(dir.path());
+  auto reader = LedgerReader::Open(dir.path());
   REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
   CHECK(DifferenceOf(DumpOf(reader->get()), script.Expected()) == "");
   const auto store = RocksStore::Open(dir.path(), options);
@@ -463,11 +464,11 @@ TEST_CASE("a deleted log that comes back hides nothing, whichever manifest the w
   {
     const auto store = RocksStore::Open(dir.path(), options);
     REQUIRE(store.ok());
-    CHECK((*store)->Keep().code() == StatusCode::kIoError);
+    CHECK((*store)->Accept().code() == StatusCode::kIoError);
   }
   CHECK(ReadFileToString(dir.Sub("ledger/CURRENT")) != current);
   REQUIRE(fs::exists(gone.front()));
-  const auto reader = RocksStore::OpenForRead(dir.path());
+  const auto reader = LedgerReader::Open(dir.path());
   REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
   CHECK(DifferenceOf(DumpOf(reader->get()), script.Expected()) == "");
   const auto store = RocksStore::Open(dir.path(), SyncedOptions());

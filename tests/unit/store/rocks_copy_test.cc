@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "base/crc32c.h"
-#include "store/file_copy.h"
-#include "store/ledger_files.h"
+#include "store/disk/data_dir.h"
+#include "store/disk/file_copy.h"
+#include "store/rocks/ledger_reader.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/store/elsewhere.h"
@@ -28,25 +29,25 @@ using testing::TempDir;
 const std::atomic<bool> kNever{false};
 
 // Copies the ledger of `store` to `data_dir`, which does not exist.
-std::vector<CopiedFile> CopyOf(const RocksStore& store, const std::string& data_dir) {
+std::vector<CopiedFile> CopyOf(const CopySource& store, const std::string& data_dir) {
   fs::create_directories(data_dir + "/ledger");
   Result<std::vector<CopiedFile>> copied = store.CopyTo(data_dir + "/ledger", kNever);
   REQUIRE_MESSAGE(copied.ok(), copied.status().ToString());
   return *std::move(copied);
 }
 
-std::unique_ptr<RocksStore> OpenKept(const std::string& data_dir,
+std::unique_ptr<RocksStore> OpenAccepted(const std::string& data_dir,
                                      const RocksStoreOptions& options) {
   auto opened = RocksStore::Open(data_dir, options);
   REQUIRE_MESSAGE(opened.ok(), opened.status().ToString());
-  REQUIRE((*opened)->Keep().ok());
+  REQUIRE((*opened)->Accept().ok());
   return *std::move(opened);
 }
 
 TEST_CASE("a copy is the ledger, each file of it is told, and there are no others") {
   const TempDir dir;
   LedgerScript script(101);
-  const auto store = OpenKept(dir.Sub("data"), TinyOptions());
+  const auto store = OpenAccepted(dir.Sub("data"), TinyOptions());
   for (int round = 0; round < 4; ++round) {
     CAPTURE(round);
     const std::string to = dir.Sub("copy" + std::to_string(round));
@@ -68,12 +69,12 @@ TEST_CASE("a copy is the ledger, each file of it is told, and there are no other
 TEST_CASE("a copy can be opened by a server and written to, and the original does not notice") {
   const TempDir dir;
   LedgerScript script(102);
-  const auto store = OpenKept(dir.Sub("data"), TinyOptions());
+  const auto store = OpenAccepted(dir.Sub("data"), TinyOptions());
   CommitMany(&script, 60, 60, store.get());
   CopyOf(*store, dir.Sub("copy"));
   LedgerScript branch = script;
   {
-    const auto copy = OpenKept(dir.Sub("copy"), TinyOptions());
+    const auto copy = OpenAccepted(dir.Sub("copy"), TinyOptions());
     CHECK(DifferenceOf(DumpOf(copy.get()), script.Expected()) == "");
     CommitMany(&branch, 60, 60, copy.get());
     CHECK(DifferenceOf(DumpOf(copy.get()), branch.Expected()) == "");
@@ -87,7 +88,7 @@ TEST_CASE(
     "a copy made while batches are committed is what one of them left, of those since it began") {
   const TempDir dir;
   LedgerScript script(103);
-  const auto store = OpenKept(dir.Sub("data"), SyncedOptions());
+  const auto store = OpenAccepted(dir.Sub("data"), SyncedOptions());
   constexpr int kBatches = 600;
   std::vector<Dump> after = {script.Expected()};
   std::vector<ledger::CommitBatch> batches(kBatches);
@@ -133,7 +134,7 @@ bool AnyHasZeros(const std::string& data_dir) {
 TEST_CASE("the zeros behind a log and the spare stay behind, beside a server and after its kill") {
   const TempDir dir;
   LedgerScript script(104);
-  const auto store = OpenKept(dir.Sub("data"), SyncedOptions());
+  const auto store = OpenAccepted(dir.Sub("data"), SyncedOptions());
   for (int i = 0; i < 5000 && !AnyHasZeros(dir.Sub("data")); ++i) {
     CommitMany(&script, 1, 30, store.get());
   }
@@ -153,7 +154,7 @@ TEST_CASE("the zeros behind a log and the spare stay behind, beside a server and
   {
     const auto lock = LedgerLock::Take(dir.Sub("killed"));
     REQUIRE(lock.ok());
-    const auto killed = RocksStore::OpenForRead(**lock);
+    const auto killed = LedgerReader::Open(**lock);
     REQUIRE_MESSAGE(killed.ok(), killed.status().ToString());
     CopyOf(**killed, dir.Sub("at_rest"));
   }
@@ -170,7 +171,7 @@ TEST_CASE("the zeros behind a log and the spare stay behind, beside a server and
 TEST_CASE("data files are linked within a file system and copied to another") {
   const TempDir dir;
   LedgerScript script(105);
-  const auto store = OpenKept(dir.Sub("data"), TinyOptions());
+  const auto store = OpenAccepted(dir.Sub("data"), TinyOptions());
   CommitMany(&script, 60, 60, store.get());
   CopyOf(*store, dir.Sub("copy"));
   const auto inode = [](const std::string& path) {
@@ -195,14 +196,14 @@ TEST_CASE("data files are linked within a file system and copied to another") {
 TEST_CASE("a copy that is stopped says so, and one beside a server that is not ours is refused") {
   const TempDir dir;
   LedgerScript script(106);
-  const auto store = OpenKept(dir.Sub("data"), TinyOptions());
+  const auto store = OpenAccepted(dir.Sub("data"), TinyOptions());
   CommitMany(&script, 10, 60, store.get());
   const std::atomic<bool> stop{true};
   fs::create_directories(dir.Sub("copy"));
   CHECK(store->CopyTo(dir.Sub("copy"), stop).status().code() == StatusCode::kUnavailable);
-  const auto reader = RocksStore::OpenForRead(dir.Sub("data"));
+  const auto reader = LedgerReader::Open(dir.Sub("data"));
   REQUIRE(reader.ok());
-  REQUIRE((*reader)->read_mode() == ReadMode::kBesideServer);
+  REQUIRE((*reader)->mode() == ReadMode::kBesideServer);
   fs::create_directories(dir.Sub("other"));
   const Status refused = (*reader)->CopyTo(dir.Sub("other"), kNever).status();
   CHECK(refused.code() == StatusCode::kFailedPrecondition);
@@ -214,7 +215,7 @@ TEST_CASE(
   const TempDir dir;
   LedgerScript script(107);
   {
-    const auto store = OpenKept(dir.path(), TinyOptions());
+    const auto store = OpenAccepted(dir.path(), TinyOptions());
     CommitMany(&script, 3, 20, store.get());
   }
   const std::map<const char*, const char*> backups = {
@@ -235,7 +236,7 @@ TEST_CASE(
   const Status refused = RocksStore::Open(dir.path(), TinyOptions()).status();
   CHECK(refused.code() == StatusCode::kInvalidArgument);
   CHECK(refused.message().find("nowcalls-admin repair") != std::string::npos);
-  const auto read = RocksStore::OpenForRead(dir.path());
+  const auto read = LedgerReader::Open(dir.path());
   REQUIRE_MESSAGE(read.ok(), read.status().ToString());
   CHECK(DifferenceOf(DumpOf(read->get()), script.Expected()) == "");
   CHECK((*read)->notes() == std::vector<std::string>{refused.message()});
@@ -243,7 +244,7 @@ TEST_CASE(
 
 TEST_CASE("a directory of a name that tells of a backup or a database does not tell of one") {
   const TempDir dir;
-  OpenKept(dir.path(), TinyOptions());
+  OpenAccepted(dir.path(), TinyOptions());
   const std::string mark = "ledger/" + std::string(kBackupMarkName);
   for (const std::string& name :
        {std::string(kBackupManifestName), std::string(kBackupUnfinishedName), mark,
@@ -271,7 +272,7 @@ TEST_CASE("no ledger is made where a restore did not end, and one that is there 
     CHECK(fs::exists(data_dir + "/ledger") == has_ledger_dir);
   }
   fs::remove_all(data_dir);
-  OpenKept(data_dir, TinyOptions());
+  OpenAccepted(data_dir, TinyOptions());
   // Killed between the last two steps of a restore.
   fs::create_directory(data_dir + "/restoring");
   CHECK(RocksStore::Open(data_dir, TinyOptions()).ok());
@@ -280,7 +281,7 @@ TEST_CASE("no ledger is made where a restore did not end, and one that is there 
 TEST_CASE("no ledger is made where a repair did not end, nor is half a one taken for it") {
   const TempDir dir;
   const std::string partial = dir.Sub("new.partial");
-  OpenKept(dir.Sub("half"), TinyOptions());
+  OpenAccepted(dir.Sub("half"), TinyOptions());
   fs::create_directory(partial);
   fs::rename(dir.Sub("half"), partial + "/repairing");
   const Status refused = RocksStore::Open(partial, TinyOptions()).status();

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/rocks/ledger_reader.h"
 #include "support/temp_dir.h"
 #include "unit/store/rocks_fixture.h"
 
@@ -167,7 +168,7 @@ TEST_CASE("a changed byte in the manifest is refused by name") {
     FlipByte(dir.Sub("bad/ledger/") + name, offsets[i], 0x10);
     Dump dump;
     CheckRefused(OpenAndLoad(dir.Sub("bad"), &dump), name);
-    CheckRefused(RocksStore::OpenForRead(dir.Sub("bad")).status(), name);
+    CheckRefused(LedgerReader::Open(dir.Sub("bad")).status(), name);
   }
 }
 
@@ -232,7 +233,7 @@ TEST_CASE("a visitor may go on behind a family that cannot be read") {
   REQUIRE(before.tokens[ledger::Family::kTokensLong] > 0);
 
   FlipByte(file, 10, 0x40);
-  auto reader = RocksStore::OpenForRead(dir.path());
+  auto reader = LedgerReader::Open(dir.path());
   REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
   Survivors after;
   CHECK((*reader)->Load(&after).ok());

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "store/ledger_file_system.h"
+#include "store/rocks/ledger_file_system.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/store/rocks_fixture.h"

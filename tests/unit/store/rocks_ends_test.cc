@@ -8,8 +8,10 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "ledger/witness.h"
-#include "store/log_end.h"
-#include "store/log_scan.h"
+#include "store/disk/file_names.h"
+#include "store/log/log_end.h"
+#include "store/log/log_scan.h"
+#include "store/rocks/ledger_reader.h"
 #include "support/poll_until.h"
 #include "support/process.h"
 #include "support/sample.h"
@@ -93,16 +95,16 @@ std::map<std::string, std::string> LedgerOf(const TempDir& dir) {
 
 // A reader beside a server that has not got further than its lock finds what one at rest does.
 void CheckWhileOneStarts(const std::string& data_dir,
-                         const Result<std::unique_ptr<RocksStore>>& at_rest) {
+                         const Result<std::unique_ptr<LedgerReader>>& at_rest) {
   const auto lock = LedgerLock::Take(data_dir);
   REQUIRE(lock.ok());
-  const auto reader = RocksStore::OpenForRead(data_dir);
+  const auto reader = LedgerReader::Open(data_dir);
   CAPTURE(reader.status().ToString());
   CAPTURE(at_rest.status().ToString());
   REQUIRE(reader.ok() == at_rest.ok());
   CHECK(reader.status().message() == at_rest.status().message());
   if (!reader.ok()) return;
-  CHECK((*reader)->read_mode() == ReadMode::kBesideServer);
+  CHECK((*reader)->mode() == ReadMode::kBesideServer);
   CHECK(((*reader)->notes() == (*at_rest)->notes()));
   CHECK(DifferenceOf(DumpOf(reader->get()), DumpOf(at_rest->get())) == "");
 }
@@ -111,7 +113,7 @@ void CheckWhileOneStarts(const std::string& data_dir,
 // whole beginning; nothing if they refuse it, and then it is as it was.
 std::optional<uint64_t> Found(const Unsynced& ledger, const TempDir& dir) {
   const auto before = LedgerOf(dir);
-  auto reader = RocksStore::OpenForRead(dir.path());
+  auto reader = LedgerReader::Open(dir.path());
   CheckWhileOneStarts(dir.path(), reader);
   auto store = RocksStore::Open(dir.path(), TinyOptions());
   CAPTURE(store.status().ToString());
@@ -126,12 +128,12 @@ std::optional<uint64_t> Found(const Unsynced& ledger, const TempDir& dir) {
   REQUIRE(batch < ledger.states.size());
   CHECK(DifferenceOf(dump, ledger.states[batch]) == "");
   CHECK(DifferenceOf(DumpOf(store->get()), dump) == "");
-  // What a crash before Keep leaves.
+  // What a crash before Accept leaves.
   store->reset();
   const auto again = RocksStore::Open(dir.path(), TinyOptions());
   REQUIRE_MESSAGE(again.ok(), again.status().ToString());
   CHECK(DifferenceOf(DumpOf(again->get()), dump) == "");
-  CHECK((*again)->Keep().ok());
+  CHECK((*again)->Accept().ok());
   CHECK(WitnessOf(dir.path()).batch_number == batch);
   return batch;
 }
@@ -256,7 +258,7 @@ TEST_CASE("the end that was found is told, and what followed does not come back"
     CHECK_FALSE(fs::exists(path));
     WriteStringToFile(path, torn);
     CHECK(WitnessOf(dir.path()).unsynced == (durability != Durability::kSync));
-    auto reader = RocksStore::OpenForRead(dir.path());
+    auto reader = LedgerReader::Open(dir.path());
     REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
     CHECK(BatchNumberOf(DumpOf(reader->get())) == last + 1);
     CHECK((*reader)->notes().empty());
@@ -264,7 +266,7 @@ TEST_CASE("the end that was found is told, and what followed does not come back"
     const TempDir copy;
     fs::create_directory(copy.Sub("ledger"));
     REQUIRE((*reader)->CopyTo(copy.Sub("ledger"), false).ok());
-    auto copied = RocksStore::OpenForRead(copy.path());
+    auto copied = LedgerReader::Open(copy.path());
     REQUIRE_MESSAGE(copied.ok(), copied.status().ToString());
     CHECK(BatchNumberOf(DumpOf(copied->get())) == last + 1);
   }
@@ -288,7 +290,7 @@ TEST_CASE(
     for (const bool close : {false, true, false}) {
       const auto store = open();
       CHECK(store->MayLackBatches());
-      CHECK(store->Keep().ok());
+      CHECK(store->Accept().ok());
       if (close) CHECK(store->Close().ok());
     }
     LedgerScript script = ledger.script;
@@ -351,12 +353,12 @@ TEST_CASE("a copy of a ledger that ends early ends there, too") {
   const TempDir dir;
   ledger.CopyTo(dir);
   FlipByte(dir.Sub("ledger/" + ledger.name), ledger.ends[5] + 9, 0x40);
-  auto reader = RocksStore::OpenForRead(dir.path());
+  auto reader = LedgerReader::Open(dir.path());
   REQUIRE(reader.ok());
   const TempDir copy;
   fs::create_directory(copy.Sub("ledger"));
   REQUIRE((*reader)->CopyTo(copy.Sub("ledger"), false).ok());
-  auto copied = RocksStore::OpenForRead(copy.path());
+  auto copied = LedgerReader::Open(copy.path());
   REQUIRE_MESSAGE(copied.ok(), copied.status().ToString());
   CHECK(DifferenceOf(DumpOf(copied->get()), ledger.states[6]) == "");
 }

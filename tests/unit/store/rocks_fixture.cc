@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "store/rocks/ledger_reader.h"
 #include "support/poll_until.h"
 #include "support/process.h"
 
@@ -35,7 +36,7 @@ std::unique_ptr<RocksStore> OpenTiny(const std::string& data_dir) {
 }
 
 Dump DumpAt(const std::string& data_dir) {
-  const auto store = RocksStore::OpenForRead(data_dir);
+  const auto store = LedgerReader::Open(data_dir);
   REQUIRE_MESSAGE(store.ok(), store.status().ToString());
   return DumpOf(store->get());
 }

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "store/rocks_store.h"
+#include "store/rocks/rocks_store.h"
 #include "support/process.h"
 #include "unit/store/ledger_script.h"
 

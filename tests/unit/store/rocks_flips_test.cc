@@ -15,6 +15,7 @@
 #include "base/last_words.h"
 #include "base/prng.h"
 #include "ledger/witness.h"
+#include "store/rocks/ledger_reader.h"
 #include "support/poll_until.h"
 #include "support/process.h"
 #include "support/sample.h"
@@ -92,7 +93,8 @@ Flip FlipAt(uint64_t index, const std::vector<std::string>& data_dirs) {
 
 enum class Outcome { kSame, kRefused, kDifferent };
 
-Outcome OutcomeOf(const Result<std::unique_ptr<RocksStore>>& opened, const Dump& expected) {
+template <typename Opened>
+Outcome OutcomeOf(const Result<std::unique_ptr<Opened>>& opened, const Dump& expected) {
   if (!opened.ok()) return Outcome::kRefused;
   const Dump dump = DumpOf(opened->get());
   if (dump.size() == 1 && dump.front().find("corruption") == 0) return Outcome::kRefused;
@@ -101,7 +103,7 @@ Outcome OutcomeOf(const Result<std::unique_ptr<RocksStore>>& opened, const Dump&
 
 // The worse of what a reader and a server make of it.
 Outcome Try(const std::string& data_dir, const Dump& expected) {
-  const Outcome reader = OutcomeOf(RocksStore::OpenForRead(data_dir), expected);
+  const Outcome reader = OutcomeOf(LedgerReader::Open(data_dir), expected);
   const Outcome server = OutcomeOf(RocksStore::Open(data_dir, SyncedOptions()), expected);
   return std::max(reader, server);
 }
@@ -213,7 +215,7 @@ TEST_CASE("a small log of which any bit has changed is the same or is refused") 
   for (const uint64_t at : places) {
     const int mask = 1 << (at % 8);
     FlipByte(log, at, mask);
-    const Outcome outcome = OutcomeOf(RocksStore::OpenForRead(dir.path()), expected);
+    const Outcome outcome = OutcomeOf(LedgerReader::Open(dir.path()), expected);
     CAPTURE(at);
     CHECK(outcome == Outcome::kRefused);
     refused += outcome == Outcome::kRefused ? 1 : 0;
@@ -231,7 +233,7 @@ TEST_CASE("a log cut off at any byte of its last records is refused, for the wit
     if (size == 0) continue;
     WriteStringToFile(log, whole.substr(0, size));
     CAPTURE(size);
-    CHECK(OutcomeOf(RocksStore::OpenForRead(dir.path()), expected) == Outcome::kRefused);
+    CHECK(OutcomeOf(LedgerReader::Open(dir.path()), expected) == Outcome::kRefused);
     if (size % 50 < 2) {
       CHECK(OutcomeOf(RocksStore::Open(dir.path(), SyncedOptions()), expected) ==
             Outcome::kRefused);
@@ -270,7 +272,7 @@ TEST_CASE("a log cut off behind what the witness knows has all that it knows") {
   for (const uint64_t size : testing::SampleOf(whole.size() + 1, 300)) {
     WriteStringToFile(log, whole.substr(0, size));
     CAPTURE(size);
-    auto reader = RocksStore::OpenForRead(dir.path());
+    auto reader = LedgerReader::Open(dir.path());
     if (!reader.ok()) continue;
     const Dump dump = DumpOf(reader->get());
     CHECK(DifferenceOf(dump, states[BatchNumberOf(dump)]) == "");

@@ -14,9 +14,10 @@
 #include <functional>
 #include <thread>
 
-#include "store/ledger_files.h"
-#include "store/ledger_read_lock.h"
-#include "store/salvage.h"
+#include "store/disk/ledger_files.h"
+#include "store/disk/ledger_read_lock.h"
+#include "store/rocks/ledger_reader.h"
+#include "store/salvage/salvage.h"
 #include "support/poll_until.h"
 #include "support/process.h"
 #include "support/sample.h"
@@ -123,8 +124,8 @@ Dump StateAfter(uint64_t batches) {
   return script.Expected();
 }
 
-std::unique_ptr<RocksStore> OpenReader(const std::string& data_dir) {
-  auto opened = RocksStore::OpenForRead(data_dir);
+std::unique_ptr<LedgerReader> OpenReader(const std::string& data_dir) {
+  auto opened = LedgerReader::Open(data_dir);
   REQUIRE_MESSAGE(opened.ok(), opened.status().ToString());
   return *std::move(opened);
 }
@@ -156,7 +157,7 @@ TEST_CASE("looking for the holder of one's own ledger does not give up its lock"
   CHECK(HolderPid(dir.Sub("data")) == getpid());
   CHECK(RocksStore::Open(dir.Sub("data"), TinyOptions()).status().code() ==
         StatusCode::kAlreadyExists);
-  CHECK(OpenReader(dir.Sub("data"))->read_mode() == ReadMode::kBesideServer);
+  CHECK(OpenReader(dir.Sub("data"))->mode() == ReadMode::kBesideServer);
   Holder other(dir.path());
   CHECK(other.WaitForRefusal().find("open in process " + std::to_string(getpid())) !=
         std::string::npos);
@@ -271,7 +272,7 @@ TEST_CASE("a reader beside a server sees every batch that was acknowledged befor
   Holder holder(dir.path());
   const uint64_t batches = holder.WaitForBatch(kFirstBatches);
   const auto reader = OpenReader(dir.Sub("data"));
-  CHECK(reader->read_mode() == ReadMode::kBesideServer);
+  CHECK(reader->mode() == ReadMode::kBesideServer);
   CHECK(DifferenceOf(DumpOf(reader.get()), StateAfter(batches)) == "");
 }
 
@@ -284,7 +285,7 @@ void CheckBusy(Durability durability) {
   const int rounds = testing::Whole() ? 100 : 30;
   for (int round = 0; round < rounds; ++round) {
     const uint64_t acknowledged = holder.WaitForBatch(script.batch_number() + 3);
-    const auto opened = RocksStore::OpenForRead(dir.Sub("data"));
+    const auto opened = LedgerReader::Open(dir.Sub("data"));
     if (opened.status().code() == StatusCode::kUnavailable) continue;
     REQUIRE_MESSAGE(opened.ok(), opened.status().ToString());
     const Dump dump = DumpOf(opened->get());
@@ -314,9 +315,9 @@ Status DamagedBesideServer(const std::function<void(const std::string& data_dir)
   REQUIRE_MESSAGE(store.ok(), store.status().ToString());
   LedgerScript script(kSeed);
   CommitMany(&script, 40, kRecords, store->get());
-  CHECK(RocksStore::OpenForRead(dir.path()).ok());
+  CHECK(LedgerReader::Open(dir.path()).ok());
   damage(dir.path());
-  return RocksStore::OpenForRead(dir.path()).status();
+  return LedgerReader::Open(dir.path()).status();
 }
 
 TEST_CASE("damage in the log is not passed over because the server goes on behind it") {
@@ -335,7 +336,7 @@ TEST_CASE("damage in the log is not passed over because the server goes on behin
     std::thread writer([&] {
       for (int i = 0; i < 5'000 && !stop; ++i) CommitMany(&script, 1, 1, store->get());
     });
-    const auto reader = RocksStore::OpenForRead(dir.path());
+    const auto reader = LedgerReader::Open(dir.path());
     stop = true;
     writer.join();
     CHECK(LedgerFiles(dir.path(), ".log").back() == log);
@@ -385,9 +386,8 @@ TEST_CASE("a ledger whose server is stopped can be read, and its directory stays
   const auto before = SnapshotOf(dir.Sub("data"));
   CHECK(HolderPid(dir.Sub("data")) == holder.process().pid());
   auto reader = OpenReader(dir.Sub("data"));
-  CHECK(reader->read_mode() == ReadMode::kBesideServer);
+  CHECK(reader->mode() == ReadMode::kBesideServer);
   CHECK(DifferenceOf(DumpOf(reader.get()), StateAfter(batches)) == "");
-  CHECK(reader->Close().ok());
   CHECK(SnapshotOf(dir.Sub("data")) == before);
 }
 
@@ -402,9 +402,8 @@ TEST_CASE("reading a ledger that nobody holds leaves its directory untouched, lo
   const auto before = SnapshotOf(dir.Sub("data"));
   for (int round = 0; round < 2; ++round) {
     auto reader = OpenReader(dir.Sub("data"));
-    CHECK(reader->read_mode() == ReadMode::kAtRest);
+    CHECK(reader->mode() == ReadMode::kAtRest);
     CHECK(DifferenceOf(DumpOf(reader.get()), StateAfter(kFirstBatches)) == "");
-    CHECK(reader->Close().ok());
   }
   CHECK(SnapshotOf(dir.Sub("data")) == before);
 }

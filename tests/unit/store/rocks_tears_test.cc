@@ -5,7 +5,8 @@
 #include <filesystem>
 #include <thread>
 
-#include "store/log_scan.h"
+#include "store/log/log_scan.h"
+#include "store/rocks/ledger_reader.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/store/rocks_fixture.h"
@@ -58,14 +59,14 @@ struct Ledger {
 
 // What readers and servers find, which must be the same, also at a second start.
 Dump Found(const std::string& data_dir) {
-  auto reader = RocksStore::OpenForRead(data_dir);
+  auto reader = LedgerReader::Open(data_dir);
   REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
   Dump dump = DumpOf(reader->get());
   for (int start = 0; start < 2; ++start) {
     const auto store = RocksStore::Open(data_dir, {});
     REQUIRE_MESSAGE(store.ok(), store.status().ToString());
     CHECK(DifferenceOf(DumpOf(store->get()), dump) == "");
-    if (start == 1) REQUIRE((*store)->Keep().ok());
+    if (start == 1) REQUIRE((*store)->Accept().ok());
   }
   CHECK(DifferenceOf(DumpOf(OpenTiny(data_dir).get()), dump) == "");
   return dump;
@@ -118,8 +119,8 @@ TEST_CASE("a ledger that lacks a sector of what was acknowledged is refused, and
     bad.replace(at, kSector, kSector, '\0');
     const TempDir dir;
     ledger.CopyWith(bad, dir);
-    for (const Status& status : {RocksStore::Open(dir.path(), {}).status(),
-                                 RocksStore::OpenForRead(dir.path()).status()}) {
+    for (const Status& status :
+         {RocksStore::Open(dir.path(), {}).status(), LedgerReader::Open(dir.path()).status()}) {
       CHECK(status.code() == StatusCode::kCorruption);
       CHECK(status.message().find(ledger.Path(dir)) != std::string::npos);
     }
@@ -155,7 +156,7 @@ TEST_CASE("readers see whole batches while a server writes over zeros") {
   for (bool last = false; !last;) {
     last = done;
     const uint64_t least = acknowledged;
-    auto reader = RocksStore::OpenForRead(dir.path());
+    auto reader = LedgerReader::Open(dir.path());
     if (reader.status().code() == StatusCode::kUnavailable) continue;
     CAPTURE(reader.status().ToString());
     CHECK(reader.ok());

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 #include <rocksdb/table_properties.h>
 
-#include "store/tombstone_collector.h"
+#include "store/rocks/tombstone_collector.h"
 #include "support/temp_dir.h"
 #include "unit/store/rocks_fixture.h"
 

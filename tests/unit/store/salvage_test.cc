@@ -1,12 +1,12 @@
 // What is read of damaged copies, and logs of their sound records.
-#include "store/salvage.h"
+#include "store/salvage/salvage.h"
 
 #include <doctest/doctest.h>
 
 #include <filesystem>
 
-#include "store/log_salvage.h"
-#include "store/log_scan.h"
+#include "store/log/log_scan.h"
+#include "store/salvage/log_salvage.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/store/rocks_fixture.h"
@@ -31,12 +31,14 @@ struct Counter : LedgerVisitor {
     ++tokens;
     return {};
   }
-  Status OnUnreadable(ledger::Family, Status) override {
+  Status OnUnreadable(ledger::Family, Status what) override {
     ++unreadable;
+    last = std::move(what);
     return {};
   }
   size_t tokens = 0;
   size_t unreadable = 0;
+  Status last;  // What was unreadable.
 };
 
 // Tokens of one deadline, as many as fill several blocks, in one data file.
@@ -70,10 +72,16 @@ TEST_CASE("a copy is read on behind a damaged block, also among tokens of one de
   REQUIRE(SizeOf(file) > 40'000);
   for (const uint64_t at : {uint64_t{10}, uint64_t{6'000}, uint64_t{30'000}}) {
     FlipByte(file, at, 0x10);
-    const auto copy = RocksStore::OpenCopy(dir.Sub("ledger"));
-    REQUIRE_MESSAGE(copy.ok(), copy.status().ToString());
+    SalvagedLedger copy(dir.Sub("ledger"), "/the/ledger");
+    const StoreError opened = copy.Open();
+    REQUIRE_MESSAGE(opened.ok(), opened.what());
     Counter counter;
-    CHECK((*copy)->Load(&counter).ok());
+    CHECK(copy.Load(&counter).ok());
+    // It is about the ledger, and without the advice to do what is being done.
+    CHECK(counter.last.code() == StatusCode::kCorruption);
+    CHECK(counter.last.message().find("/the/ledger/") != std::string::npos);
+    CHECK(counter.last.message().find(dir.path()) == std::string::npos);
+    CHECK(counter.last.message().find("repair") == std::string::npos);
     CHECK(counter.unreadable == 1);
     CHECK(counter.tokens > kTokens - 100);
     CHECK(counter.tokens < kTokens);

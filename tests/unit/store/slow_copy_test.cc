@@ -18,8 +18,10 @@
 #include <utility>
 #include <vector>
 
-#include "store/file_copy.h"
-#include "store/log_views.h"
+#include "store/disk/file_copy.h"
+#include "store/disk/file_names.h"
+#include "store/log/log_views.h"
+#include "store/rocks/ledger_reader.h"
 #include "support/poll_until.h"
 #include "support/small_disk.h"
 #include "support/temp_dir.h"
@@ -224,7 +226,7 @@ TEST_CASE("data files that cannot have a second name need room for a copy") {
   REQUIRE(mount(dir.Sub("disk/backups").c_str(), mounted.c_str(), nullptr, MS_BIND, nullptr) == 0);
   LedgerScript script(202);
   const auto store = OpenTiny(dir.Sub("disk/data"));
-  REQUIRE(store->Keep().ok());
+  REQUIRE(store->Accept().ok());
   CommitMany(&script, 10, 60, store.get());
   // Twenty megabytes of data files; what RocksDB allocates ahead is less than half of that.
   for (int i = 0; i < 40; ++i) {

@@ -1,5 +1,5 @@
 // Files of zeros for the logs to come: made ahead, used, removed, and never missed.
-#include "store/spare_logs.h"
+#include "store/log/spare_logs.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -18,7 +18,8 @@
 #include <mutex>
 #include <set>
 
-#include "store/ledger_file_system.h"
+#include "store/rocks/ledger_file_system.h"
+#include "store/rocks/ledger_reader.h"
 #include "support/poll_until.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -69,7 +70,7 @@ class SpareFileSystem : public rocksdb::FileSystemWrapper {
   IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* file,
                            rocksdb::IODebugContext* context) override {
-    if (!path.ends_with("/spare_log")) {
+    if (path.find("/spare_log") == std::string::npos) {
       return FileSystemWrapper::NewWritableFile(path, options, file, context);
     }
     ++begun;
@@ -83,7 +84,7 @@ class SpareFileSystem : public rocksdb::FileSystemWrapper {
                              std::unique_ptr<rocksdb::FSWritableFile>* file,
                              rocksdb::IODebugContext* context) override {
     IOStatus status = FileSystemWrapper::ReuseWritableFile(path, old_path, options, file, context);
-    if (path.find("/spare_log") == std::string::npos) return status;
+    if (path != old_path) return status;  // It becomes a log.
     ++renewed;
     if (status.ok()) *file = std::make_unique<SpareFile>(std::move(*file), on_append, &synced);
     return status;
@@ -116,8 +117,19 @@ class FailureLog : public rocksdb::Logger {
 
 struct Spares {
   Spares() : lock(*LedgerLock::Take(dir.path())) {}
-  // The lock's directory goes with it unless there is a ledger in it.
-  std::string path() const { return dir.Sub("ledger/spare_log"); }
+  // The spares and the logs that wait, by age.
+  std::vector<std::string> Files() const {
+    std::vector<std::string> paths = spares.LeftOver();
+    std::sort(paths.begin(), paths.end(), [](const std::string& a, const std::string& b) {
+      return std::pair(a.size(), a) < std::pair(b.size(), b);
+    });
+    return paths;
+  }
+  std::string OneFile() const {
+    const std::vector<std::string> paths = Files();
+    REQUIRE(paths.size() == 1);
+    return paths[0];
+  }
   IOStatus Take(const std::string& name, std::unique_ptr<rocksdb::FSWritableFile>* file) {
     return spares.Take(dir.Sub("ledger/" + name), {}, file, &zeros);
   }
@@ -144,19 +156,19 @@ bool IsZeros(const std::string& bytes) {
 TEST_CASE_FIXTURE(Spares, "a spare is made when it is asked for, becomes a log, and is made anew") {
   std::unique_ptr<rocksdb::FSWritableFile> file;
   CHECK(Take("000001.log", &file).IsNotFound());
-  CHECK_FALSE(fs::exists(path()));
+  CHECK(Files().empty());
   for (int i = 2; i < 5; ++i) {
     spares.Ask();
     spares.Ask();
     REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
-    const std::string bytes = ReadFileToString(path());
+    const std::string bytes = ReadFileToString(OneFile());
     CHECK(bytes.size() == kSpareBytes);
     CHECK(IsZeros(bytes));
     const std::string name = "00000" + std::to_string(i) + ".log";
     const std::string log = dir.Sub("ledger/" + name);
     REQUIRE(Take(name, &file).ok());
     CHECK(zeros == kSpareBytes);
-    CHECK_FALSE(fs::exists(path()));
+    CHECK(Files().empty());
     CHECK(Take(name, &file).IsNotFound());
     REQUIRE(file->Append("hello", {}, nullptr).ok());
     CHECK(ReadFileToString(log).substr(0, 6) == std::string("hello\0", 6));
@@ -165,16 +177,13 @@ TEST_CASE_FIXTURE(Spares, "a spare is made when it is asked for, becomes a log, 
   CHECK(files->begun == 3);
 }
 
-TEST_CASE(
-    "spares are filled in haste only while they are behind the log, which they are to outrun") {
+TEST_CASE("a spare is filled in haste only while it is behind the log, which it is to outrun") {
   constexpr uint64_t kMiB = 1 << 20;
   CHECK(SparePause(0, 0) == SparePause(8 * kMiB, 2 * kMiB));
   CHECK(SparePause(kMiB, 2 * kMiB) < SparePause(8 * kMiB, 2 * kMiB));
   CHECK(SparePause(5 * kMiB, 2 * kMiB) == SparePause(kMiB, 2 * kMiB));
-  // The last piece of the first is there when a quarter of the log is written, of the second when
-  // half of it is.
+  // The last piece is there when a quarter of the log is written.
   CHECK(SparePause(8 * kMiB - 1, 2 * kMiB) < SparePause(8 * kMiB, 2 * kMiB));
-  CHECK(SparePause(16 * kMiB - 1, 4 * kMiB) < SparePause(16 * kMiB, 4 * kMiB));
 }
 
 TEST_CASE_FIXTURE(Spares, "a spare is removed when it is not needed any more, also half made") {
@@ -183,11 +192,11 @@ TEST_CASE_FIXTURE(Spares, "a spare is removed when it is not needed any more, al
     REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
   }
   SUBCASE("begun") {
-    REQUIRE(PollUntil(kPatienceMs, [&] { return fs::exists(path()); }));
+    REQUIRE(PollUntil(kPatienceMs, [&] { return !Files().empty(); }));
   }
   SUBCASE("at once") {}
   spares.Stop();
-  CHECK_FALSE(fs::exists(path()));
+  CHECK(Files().empty());
   spares.Ask();
   CHECK_FALSE(spares.ready());
 }
@@ -212,7 +221,7 @@ TEST_CASE_FIXTURE(Spares,
   });
   CHECK_FALSE(spares.ready());
   CHECK(files->asked_for_room == 1);
-  CHECK_FALSE(fs::exists(path()));
+  CHECK(Files().empty());
 }
 
 // A log of `written` bytes in a file with `zeros` more.
@@ -245,13 +254,13 @@ TEST_CASE_FIXTURE(Spares, "a log that is needed no more becomes the next spare")
   const auto before = inode(log);
   REQUIRE(spares.Reuse(log, written));
   CHECK_FALSE(fs::exists(log));
-  CHECK(ReadFileToString(path() + ".1").substr(0, written) == std::string(written, 'x'));
+  CHECK(ReadFileToString(OneFile()).substr(0, written) == std::string(written, 'x'));
   spares.Ask();
   REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
-  CHECK(inode(path()) == before);
-  CHECK(SizeOf(path()) == expected);
-  CHECK(IsZeros(ReadFileToString(path())));
-  CHECK_FALSE(fs::exists(path() + ".1"));
+  const std::string path = OneFile();
+  CHECK(inode(path) == before);
+  CHECK(SizeOf(path) == expected);
+  CHECK(IsZeros(ReadFileToString(path)));
   CHECK(name_syncs == 1);
   CHECK(files->begun == 0);
   CHECK(files->renewed == 1);
@@ -260,56 +269,39 @@ TEST_CASE_FIXTURE(Spares, "a log that is needed no more becomes the next spare")
   CHECK(zeros == expected);
 }
 
-TEST_CASE_FIXTURE(Spares,
-                  "while logs wait two spares are made, for logs begun one upon the other") {
-  for (int i = 0; i < 2; ++i) {
-    REQUIRE(spares.Reuse(MakeLog(*this, "00001" + std::to_string(i) + ".log", 10, 0), 10));
-  }
-  const auto is_spare = [&](const std::string& name) {
-    return SizeOf(name) == kSpareBytes && IsZeros(ReadFileToString(name));
+TEST_CASE_FIXTURE(Spares, "while the spare is filled from a former log another may wait") {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool waits = false;
+  bool go = false;
+  files->on_append = [&] {
+    std::unique_lock guard(mutex);
+    waits = true;
+    changed.notify_all();
+    changed.wait(guard, [&] { return go; });
+    return true;
   };
+  REQUIRE(spares.Reuse(MakeLog(*this, "000010.log", 10, 0), 10));
   spares.Ask();
-  // The last that came is spare_log now, the one before it stays where it is.
-  REQUIRE(PollUntil(kPatienceMs, [&] { return files->synced == 2; }));
-  CHECK(is_spare(path()));
-  CHECK(is_spare(path() + ".1"));
-  CHECK_FALSE(fs::exists(path() + ".2"));
+  {
+    std::unique_lock guard(mutex);
+    changed.wait(guard, [&] { return waits; });
+  }
+  CHECK(spares.Reuse(MakeLog(*this, "000011.log", 10, 0), 10));
+  CHECK_FALSE(spares.Reuse(MakeLog(*this, "000012.log", 10, 0), 10));
+  {
+    const std::lock_guard guard(mutex);
+    go = true;
+  }
+  changed.notify_all();
   std::unique_ptr<rocksdb::FSWritableFile> file;
   for (const char* name : {"000021.log", "000022.log"}) {
     REQUIRE(PollUntil(kPatienceMs, [&] { return Take(name, &file).ok(); }));
     CHECK(zeros == kSpareBytes);
-    CHECK(is_spare(dir.Sub("ledger/" + std::string(name))));
+    CHECK(IsZeros(ReadFileToString(dir.Sub("ledger/" + std::string(name)))));
+    spares.Ask();
   }
-  CHECK(Take("000023.log", &file).IsNotFound());
-  CHECK_FALSE(fs::exists(path()));
-  CHECK_FALSE(fs::exists(path() + ".1"));
-  // The place is free again, and a spare that is not taken goes with the database.
-  REQUIRE(spares.Reuse(MakeLog(*this, "000024.log", 10, 0), 10));
-  CHECK(SizeOf(path() + ".1") == 10);
-  spares.Ask();
-  REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
-  CHECK(is_spare(path()));
-  spares.Stop();
-  CHECK_FALSE(fs::exists(path()));
-  for (int i = 1; i <= 6; ++i) CHECK_FALSE(fs::exists(path() + "." + std::to_string(i)));
-}
-
-TEST_CASE_FIXTURE(Spares,
-                  "a second spare for which there is no room leaves the first, and nothing else") {
-  for (int i = 0; i < 2; ++i) {
-    REQUIRE(spares.Reuse(MakeLog(*this, "00001" + std::to_string(i) + ".log", 10, 0), 10));
-  }
-  files->on_append = [this] { return files->synced == 0; };
-  spares.Ask();
-  REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready() && !fs::exists(path() + ".1"); }));
-  CHECK(SizeOf(path()) == kSpareBytes);
-  // Its place is free again.
-  REQUIRE(PollUntil(kPatienceMs, [&] {
-    return spares.Reuse(MakeLog(*this, "000020.log", 10, 0), 10) && fs::exists(path() + ".1");
-  }));
-  std::unique_ptr<rocksdb::FSWritableFile> file;
-  CHECK(Take("000021.log", &file).ok());
-  CHECK(Take("000022.log", &file).IsNotFound());
+  CHECK(files->renewed == 2);
 }
 
 TEST_CASE_FIXTURE(Spares, "a log that somebody reads is not written over") {
@@ -320,7 +312,7 @@ TEST_CASE_FIXTURE(Spares, "a log that somebody reads is not written over") {
   CHECK_FALSE(fs::exists(log));
   spares.Ask();
   REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
-  CHECK_FALSE(fs::exists(path() + ".1"));
+  CHECK(IsZeros(ReadFileToString(OneFile())));
   CHECK(files->begun == 1);
   CHECK(files->renewed == 0);
   std::string bytes(2'000, '\0');
@@ -331,17 +323,13 @@ TEST_CASE_FIXTURE(Spares, "a log that somebody reads is not written over") {
 
 TEST_CASE_FIXTURE(Spares, "a log that is not wanted stays for who deletes it") {
   std::string log = MakeLog(*this, "000007.log", 1'000, 0);
-  SUBCASE("there are enough") {
-    for (int i = 0; i < 6; ++i) {
-      REQUIRE(spares.Reuse(MakeLog(*this, "00001" + std::to_string(i) + ".log", 10, 0), 10));
-    }
-  }
+  SUBCASE("another waits") { REQUIRE(spares.Reuse(MakeLog(*this, "000010.log", 10, 0), 10)); }
   SUBCASE("the database is being closed") { spares.BeginStop(); }
   SUBCASE("it is gone") { log = dir.Sub("ledger/000008.log"); }
   CHECK_FALSE(spares.Reuse(log, 1'000));
   CHECK(fs::exists(dir.Sub("ledger/000007.log")));
   spares.Stop();
-  for (int i = 1; i <= 6; ++i) CHECK_FALSE(fs::exists(path() + "." + std::to_string(i)));
+  CHECK(Files().empty());
 }
 
 TEST_CASE_FIXTURE(Spares, "a log that is far longer than a spare is not used again") {
@@ -350,21 +338,13 @@ TEST_CASE_FIXTURE(Spares, "a log that is far longer than a spare is not used aga
   CHECK(fs::exists(log));
 }
 
-TEST_CASE_FIXTURE(Spares, "logs that wait to be spares go when the disk has little room") {
-  for (int i = 0; i < 3; ++i) {
-    REQUIRE(spares.Reuse(MakeLog(*this, "00001" + std::to_string(i) + ".log", 10, 0), 10));
-  }
+TEST_CASE_FIXTURE(Spares, "a log that waits to be a spare goes when the disk has little room") {
+  REQUIRE(spares.Reuse(MakeLog(*this, "000010.log", 10, 0), 10));
   files->room = 10 * kSpareBytes;
   CHECK_FALSE(spares.Reuse(MakeLog(*this, "000020.log", 10, 0), 10));
-  const auto left = [&] {
-    const fs::directory_iterator all(dir.Sub("ledger"));
-    return std::count_if(fs::begin(all), fs::end(all), [](const fs::directory_entry& file) {
-      return file.path().filename().string().starts_with("spare_log");
-    });
-  };
-  CHECK(left() == 3);
+  CHECK(Files().size() == 1);
   spares.Ask();
-  CHECK(PollUntil(kPatienceMs, [&] { return left() == 0; }));
+  CHECK(PollUntil(kPatienceMs, [&] { return Files().empty(); }));
   CHECK_FALSE(spares.ready());
 }
 
@@ -375,14 +355,13 @@ TEST_CASE_FIXTURE(Spares, "a log whose name may come back is not written over") 
   REQUIRE(PollUntil(kPatienceMs, [&] { return name_syncs == 1; }));
   spares.Stop();
   CHECK_FALSE(spares.ready());
-  CHECK_FALSE(fs::exists(path()));
-  CHECK_FALSE(fs::exists(path() + ".1"));
+  CHECK(Files().empty());
 }
 
 TEST_CASE_FIXTURE(Spares, "a spare that somebody deleted is not missed") {
   spares.Ask();
   REQUIRE(PollUntil(kPatienceMs, [&] { return spares.ready(); }));
-  fs::remove(path());
+  fs::remove(OneFile());
   std::unique_ptr<rocksdb::FSWritableFile> file;
   CHECK(Take("000001.log", &file).IsNotFound());
   CHECK_FALSE(fs::exists(dir.Sub("ledger/000001.log")));
@@ -411,7 +390,7 @@ TEST_CASE_FIXTURE(Spares, "a ledger that takes the place of ours gets no spare a
   fs::rename(dir.Sub("ledger"), dir.Sub("ledger.old"));
   fs::create_directory(dir.Sub("ledger"));
   WriteStringToFile(dir.Sub("ledger/LOCK"), "");
-  WriteStringToFile(path(), "another's");
+  WriteStringToFile(dir.Sub("ledger/spare_log"), "another's");
   const auto before = SnapshotOf(dir.path());
   {
     const std::lock_guard guard(mutex);
@@ -444,8 +423,7 @@ TEST_CASE("a store writes its logs into spares, and a closed one leaves neither 
     const auto store = RocksStore::Open(dir.path(), SyncedOptions());
     REQUIRE(store.ok());
     CommitIntoSpare(dir.path(), &script, store->get());
-    CHECK(DifferenceOf(DumpOf(RocksStore::OpenForRead(dir.path())->get()), script.Expected()) ==
-          "");
+    CHECK(DifferenceOf(DumpOf(LedgerReader::Open(dir.path())->get()), script.Expected()) == "");
     const std::string log = LedgerFiles(dir.path(), ".log").back();
     struct stat made {};
     struct stat other {};
@@ -453,7 +431,7 @@ TEST_CASE("a store writes its logs into spares, and a closed one leaves neither 
     REQUIRE(stat(dir.Sub("ledger/CURRENT").c_str(), &other) == 0);
     CHECK(made.st_mode == other.st_mode);
     REQUIRE((*store)->Close().ok());
-    CHECK_FALSE(fs::exists(dir.Sub("ledger/spare_log")));
+    CHECK_FALSE(HasSpares(dir.path()));
     for (const std::string& path : LedgerFiles(dir.path(), ".log")) CHECK(SizeOf(path) == 0);
   }
   CHECK(DifferenceOf(DumpOf(OpenTiny(dir.path()).get()), script.Expected()) == "");
@@ -475,15 +453,13 @@ TEST_CASE("the logs of a store take turns in the same files, whoever reads besid
     shared = 0;
     for (const auto& [inode, of_it] : names) shared += of_it.size() > 1 ? 1 : 0;
     if (i % 50 != 0) continue;
-    const auto reader = RocksStore::OpenForRead(dir.path());
+    const auto reader = LedgerReader::Open(dir.path());
     REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
     CHECK(DifferenceOf(DumpOf(reader->get()), script.Expected()) == "");
   }
   CHECK(shared == 5);
   REQUIRE((*store)->Close().ok());
-  for (const auto& file : fs::directory_iterator(dir.Sub("ledger"))) {
-    CHECK(file.path().filename().string().find("spare_log") == std::string::npos);
-  }
+  CHECK_FALSE(HasSpares(dir.path()));
   CHECK(DifferenceOf(DumpOf(OpenTiny(dir.path()).get()), script.Expected()) == "");
 }
 
@@ -506,7 +482,7 @@ TEST_CASE("what a kill leaves of a store with spares is the ledger, and the spar
   CHECK(ReadFileToString(left_over + ".3") == "used");
   const auto next = RocksStore::Open(dir.Sub("killed"), SyncedOptions());
   REQUIRE(next.ok());
-  REQUIRE((*next)->Keep().ok());
+  REQUIRE((*next)->Accept().ok());
   CHECK_FALSE(fs::exists(left_over));
   CHECK_FALSE(fs::exists(left_over + ".3"));
   CommitIntoSpare(dir.Sub("killed"), &script, next->get());
@@ -543,7 +519,7 @@ TEST_CASE("a store without spares goes on: they fail, or nobody waits for the di
   CHECK_FALSE(HasLogOfZeros(dir.path()));
   CHECK(DifferenceOf(DumpOf(store->get()), script.Expected()) == "");
   CHECK((*store)->Close().ok());
-  CHECK_FALSE(fs::exists(dir.Sub("ledger/spare_log")));
+  CHECK_FALSE(HasSpares(dir.path()));
 }
 
 }  // namespace

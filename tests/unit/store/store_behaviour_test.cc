@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "store/memory_store.h"
-#include "store/rocks_store.h"
+#include "store/rocks/rocks_store.h"
 #include "support/temp_dir.h"
 #include "unit/store/ledger_script.h"
 

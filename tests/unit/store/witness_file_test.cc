@@ -1,5 +1,5 @@
 // When the witness is written, what is in its slots then, and what becomes of a disk that refuses.
-#include "store/witness_file.h"
+#include "store/disk/witness_file.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "store/write_batch_builder.h"
+#include "store/rocks/write_batch_builder.h"
 
 #include <doctest/doctest.h>
 #include <rocksdb/write_batch.h>

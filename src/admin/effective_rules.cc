@@ -1,0 +1,159 @@
+#include "admin/effective_rules.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include "admin/columns.h"
+#include "admin/duration.h"
+#include "admin/output.h"
+#include "base/counted.h"
+#include "base/text.h"
+
+namespace nowcalls::admin {
+
+// The cells of one rule.
+struct EffectiveRule {
+  int64_t flow_id = 0;
+  std::string resource;
+  std::string level;
+  std::string hold;
+  std::string offline;
+  std::string when_full;
+};
+
+namespace {
+
+using core::Rule;
+using core::ThresholdType;
+
+// The server's default; resource-timeout-factor may say up to 3.
+constexpr int64_t kResourceTimeoutFactor = 2;
+
+Cell Text(std::string_view text) { return text; }
+
+constexpr Column<EffectiveRule> kEffectiveColumns[] = {
+    {{"flow_id", "FLOW_ID", Kind::kNumber},
+     [](const EffectiveRule& r) -> Cell { return r.flow_id; }},
+    {{"resource", "RESOURCE", Kind::kText},
+     [](const EffectiveRule& r) { return Text(r.resource); }},
+    {{"level", "LEVEL", Kind::kText}, [](const EffectiveRule& r) { return Text(r.level); }},
+    {{"hold", "HOLD", Kind::kText}, [](const EffectiveRule& r) { return Text(r.hold); }},
+    {{"offline", "OFFLINE", Kind::kText}, [](const EffectiveRule& r) { return Text(r.offline); }},
+    {{"when_full", "WHEN_FULL", Kind::kText},
+     [](const EffectiveRule& r) { return Text(r.when_full); }},
+};
+
+std::string Marked(std::string text, bool is_default) { return text + (is_default ? "*" : ""); }
+
+bool IsPerClient(const Rule& rule) { return rule.threshold_type == ThresholdType::kAvgLocal; }
+
+std::string LevelText(const Rule& rule) {
+  if (!IsPerClient(rule)) return std::to_string(core::WholeCalls(rule.count)) + " in all";
+  return Marked(NumberText(rule.count) + " per client",
+                Rule().threshold_type == rule.threshold_type);
+}
+
+std::string WhenFullText(const Rule& rule) {
+  if (rule.shadow) return "grant (shadow)";
+  switch (rule.acquire_refuse_strategy) {
+    case 1: return "retry once";
+    case 2: return "retry";
+    case 3: return "wait " + HumanDuration(rule.max_queueing_time_ms);
+    default: return Marked("refuse", true);
+  }
+}
+
+EffectiveRule EffectOf(const Rule& rule) {
+  const Rule defaults;
+  return {
+      .flow_id = rule.flow_id.value,
+      .resource = rule.resource,
+      .level = LevelText(rule),
+      .hold = Marked(HumanDuration(kResourceTimeoutFactor * rule.resource_timeout_ms),
+                     rule.resource_timeout_ms == defaults.resource_timeout_ms),
+      .offline = Marked(HumanDuration(rule.client_offline_time_ms),
+                        rule.client_offline_time_ms == defaults.client_offline_time_ms),
+      .when_full = WhenFullText(rule),
+  };
+}
+
+// Shortens resources so that a line fits the terminal that everybody has.
+void FitResources(std::vector<EffectiveRule>* rules) {
+  constexpr size_t kLineWidth = 80;
+  constexpr size_t kGaps = 5 * 2;
+  constexpr size_t kResourceMin = 8;
+  size_t id = std::string_view("FLOW_ID").size();
+  size_t level = std::string_view("LEVEL").size();
+  size_t hold = std::string_view("HOLD").size();
+  size_t offline = std::string_view("OFFLINE").size();
+  size_t when_full = std::string_view("WHEN_FULL").size();
+  for (const EffectiveRule& rule : *rules) {
+    id = std::max(id, std::to_string(rule.flow_id).size());
+    level = std::max(level, rule.level.size());
+    hold = std::max(hold, rule.hold.size());
+    offline = std::max(offline, rule.offline.size());
+    when_full = std::max(when_full, rule.when_full.size());
+  }
+  const size_t others = id + level + hold + offline + when_full + kGaps;
+  const size_t width = std::max(kResourceMin, kLineWidth - std::min(kLineWidth, others));
+  for (EffectiveRule& rule : *rules) rule.resource = Shortened(rule.resource, width);
+}
+
+// An example with the rule's own numbers: many take a count for the level of all clients.
+std::string PerClientLegend(const Rule& rule) {
+  constexpr int kClients = 6;
+  return "per client: the level grows with the clients online: with " + std::to_string(kClients) +
+         " it is " + std::to_string(core::WholeCalls(rule.count * kClients)) +
+         ".\n  \"thresholdType\": 1 in clusterConfig makes it " +
+         std::to_string(core::WholeCalls(rule.count)) + " in all.\n";
+}
+
+std::string Legend(const std::vector<Rule>& rules) {
+  std::string legend = "*: as by default.\n";
+  const auto per_client = std::find_if(rules.begin(), rules.end(), IsPerClient);
+  if (per_client != rules.end()) legend += PerClientLegend(*per_client);
+  return legend +
+         "HOLD: a token neither released nor kept for so long is taken back\n"
+         "  (resourceTimeout x " +
+         std::to_string(kResourceTimeoutFactor) +
+         ", the server's resource-timeout-factor).\n"
+         "OFFLINE: so long after a client is gone its tokens are taken back.\n"
+         "WHEN_FULL: what comes of a prioritized acquire without room.\n";
+}
+
+}  // namespace
+
+template <>
+std::span<const Column<EffectiveRule>> ColumnsOf() {
+  return kEffectiveColumns;
+}
+
+std::string EffectiveRulesText(const std::vector<Rule>& rules) {
+  if (rules.empty()) return {};
+  std::vector<EffectiveRule> effects;
+  effects.reserve(rules.size());
+  for (const Rule& rule : rules) effects.push_back(EffectOf(rule));
+  FitResources(&effects);
+  std::string text;
+  Output out([&text](std::string_view bytes) {
+    text += bytes;
+    return 0;
+  });
+  Listing<EffectiveRule> listing(Format::kTable, /*now_ms=*/0, &out);
+  for (const EffectiveRule& effect : effects) {
+    if (!listing.Add(effect).ok()) break;
+  }
+  listing.Finish();
+  out.Flush();
+  return text + Legend(rules);
+}
+
+std::string RemovalWarning(size_t removed) {
+  if (removed == 0) return {};
+  return "nowcalls-admin: warning: the load removes " + Counted(removed, "rule") +
+         " in force: acquires under " + (removed == 1 ? "it" : "them") +
+         " answer NO_RULE_EXISTS, for which clients let calls pass\n";
+}
+
+}  // namespace nowcalls::admin

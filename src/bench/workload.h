@@ -1,0 +1,158 @@
+// Workload: which request is sent when, on which connection. Everything of a run but the I/O.
+//
+// Thread: one at a time. Deterministic: time comes with each call, requests go into the outputs of
+// the connections. Nothing is allocated per operation.
+//
+// A connection has lanes. A lane acquires, holds its token for hold_ns, releases it and is free
+// again; it is free at once after a refusal or an error, and after a grant if tokens are not to be
+// released. Lanes that are free start again
+//   closed loop: at once, until `cycles_max` have been started;
+//   open loop:   with the next arrival of their connection. Arrivals have a fixed schedule and go
+//   to
+//                the connections in turn. Those that find no free lane wait for one, and their
+//                latency runs from when they were due. Nothing is stored for an arrival that
+//                waits: where it stands in the schedule says when it was due.
+#ifndef NOWCALLS_BENCH_WORKLOAD_H_
+#define NOWCALLS_BENCH_WORKLOAD_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "bench/flow_picker.h"
+#include "bench/moment.h"
+#include "bench/protocol.h"
+#include "bench/recorder.h"
+#include "wire/output_buffer.h"
+
+namespace nowcalls::bench {
+
+struct WorkloadOptions {
+  uint32_t lanes = 1;         // A connection.
+  double arrivals_per_s = 0;  // Over all connections. 0: closed loop.
+  uint64_t cycles_max = 0;    // Closed loop only. 0: without end.
+  int64_t hold_ns = 0;
+  bool release = true;
+};
+
+class Workload {
+ public:
+  static constexpr int64_t kNever = INT64_MAX;
+
+  // `recorder` must outlive it.
+  Workload(const WorkloadOptions& options, const FlowPicker& flows, Recorder* recorder)
+      : options_(options),
+        interval_ns_(options.arrivals_per_s > 0 ? 1e9 / options.arrivals_per_s : 0),
+        flows_(flows),
+        recorder_(recorder) {}
+
+  // Connections are numbered from 0. Both pointers must outlive the load. All of them are added
+  // before Start.
+  void AddConnection(Protocol* protocol, wire::OutputBuffer* out);
+  void Start(const Moment& now);
+
+  // Sends what has become due.
+  void Advance(const Moment& now);
+  // When Advance is to be called next.
+  int64_t next_due_ns() const;
+
+  // False: nothing was asked that this could answer. After the answers that have just come,
+  // StartWaiting puts the lanes to use that they freed.
+  bool OnAnswer(uint32_t connection, const Answer& answer, const Moment& now);
+  void StartWaiting(uint32_t connection, const Moment& now);
+
+  bool open_loop() const { return interval_ns_ > 0; }
+
+  // Nothing begins any more but arrivals that were due before; tokens are not held any longer.
+  void Finish(const Moment& now);
+  // No request is in flight, no token is held, and no arrival waits.
+  bool idle() const { return busy_lanes_ == 0 && waiting() == 0; }
+  // Arrivals that have been due and find no lane.
+  uint64_t waiting() const { return open_loop() ? arrived_ - cycles_started_ : 0; }
+
+  uint64_t in_flight() const { return busy_lanes_ - (held_end_ - held_begin_); }
+
+  // For how long the oldest request of an open loop that is not answered has been due, whether it
+  // is in flight or waits. 0: there is none, or it is a closed loop.
+  int64_t BehindNs(int64_t now_ns) const;
+  // Whether that is more than `behind_ns_max`. Costs next to nothing: the requests are looked at
+  // only when one of those that were the oldest the last time could be so old.
+  bool IsBehind(int64_t now_ns, int64_t behind_ns_max);
+
+  uint64_t granted() const { return granted_; }  // Ever, also while nothing was counted.
+  uint64_t refused() const { return refused_; }
+  uint32_t lanes() const { return options_.lanes; }  // Of a connection.
+  uint32_t busy_lanes() const { return busy_lanes_; }
+
+  // Calls visit(connection) for those that have got requests since the last time.
+  template <typename Visit>
+  void TakeTouched(Visit&& visit) {
+    for (const uint32_t connection : touched_) {
+      connections_[connection].touched = false;
+      visit(connection);
+    }
+    touched_.clear();
+  }
+
+ private:
+  enum class LaneState : uint8_t { kFree, kAcquiring, kHolding, kReleasing };
+  struct Lane {
+    int64_t intended_ns = 0;  // The start of the request in flight.
+    uint64_t token = 0;
+    uint32_t flow = 0;
+    LaneState state = LaneState::kFree;
+  };
+  struct Connection {
+    Protocol* protocol = nullptr;
+    wire::OutputBuffer* out = nullptr;
+    std::vector<Lane> lanes;
+    std::vector<uint32_t> free;
+    uint64_t arrivals_started = 0;
+    bool touched = false;
+  };
+  struct Held {
+    int64_t due_ns = 0;
+    uint32_t connection = 0;
+    uint32_t lane = 0;
+  };
+
+  int64_t ArrivalNs(uint64_t index) const;
+  // The schedule's index of the next arrival of a connection.
+  uint64_t NextArrivalOf(uint32_t connection) const {
+    return connection + connections_[connection].arrivals_started * connections_.size();
+  }
+  bool Waits(uint32_t connection) const { return NextArrivalOf(connection) < arrived_; }
+  // When the oldest request in flight should have been sent. kNever: there is none.
+  static int64_t OldestInFlightNs(const Connection& connection);
+  static bool Fits(AnswerKind kind, LaneState state);
+  bool MayStartCycle() const;
+
+  void Touch(uint32_t connection);
+  void StartCycle(uint32_t connection, int64_t intended_ns, const Moment& now);
+  void Hold(uint32_t connection, uint32_t lane, const Moment& now);
+  void Release(uint32_t connection, uint32_t lane, int64_t intended_ns, const Moment& now);
+  void Free(uint32_t connection, uint32_t lane);
+  void ReleaseHeld(const Moment& now);
+
+  WorkloadOptions options_;
+  double interval_ns_;  // Between two arrivals.
+  FlowPicker flows_;
+  Recorder* recorder_;
+  std::vector<Connection> connections_;
+  std::vector<uint32_t> touched_;
+  // Tokens that are held, in order of their release since all are held equally long: a ring.
+  std::vector<Held> held_;
+  uint64_t held_begin_ = 0;
+  uint64_t held_end_ = 0;
+  int64_t start_ns_ = kNever;
+  int64_t unanswered_since_ns_ = kNever;  // No request that is not answered was due before.
+  bool finished_ = false;
+  uint64_t arrived_ = 0;  // Arrivals that have been due.
+  uint64_t cycles_started_ = 0;
+  uint64_t granted_ = 0;
+  uint64_t refused_ = 0;
+  uint32_t busy_lanes_ = 0;
+};
+
+}  // namespace nowcalls::bench
+
+#endif  // NOWCALLS_BENCH_WORKLOAD_H_

@@ -1,0 +1,23 @@
+// ReadRuleFields: from the JSON object of one FlowRule to a Rule, each field checked.
+//
+// Thread: any; pure. Does not look at clusterMode: the ledger and rules_list hold only rules that
+// apply.
+#ifndef NOWCALLS_CORE_RULE_FIELDS_H_
+#define NOWCALLS_CORE_RULE_FIELDS_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "core/rule.h"
+
+namespace nowcalls::core {
+
+// The first mistake, as "count must be >= 0": it begins with the path of the field. Empty: none.
+std::string ReadRuleFields(const nlohmann::json& object, Rule* rule);
+
+// `value` as a message shows it, not longer than a line.
+std::string ExcerptOf(const nlohmann::json& value);
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_RULE_FIELDS_H_

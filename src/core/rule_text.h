@@ -1,0 +1,31 @@
+// The text of a rule file: comments, bounds, JSON, and keys that an object has twice.
+//
+// Thread: any; pure. Time and memory grow linearly with the text.
+#ifndef NOWCALLS_CORE_RULE_TEXT_H_
+#define NOWCALLS_CORE_RULE_TEXT_H_
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nowcalls/status.h"
+
+namespace nowcalls::core {
+
+// A key that one object holds more than once. The last value counts.
+struct RepeatedKey {
+  size_t position = 0;  // The element of the outermost array, from 1; 0: there is no array.
+  std::string path;     // Inside of that element, as "count" or "clusterConfig.flowId".
+};
+
+// Reads `text` into `document`, and adds to `repeated` in the order of the text. kInvalidArgument
+// names the line of what is no JSON, or the bound that the text exceeds: nesting, values, or the
+// repeated keys that are worth telling.
+Status ReadRuleText(std::string_view text, nlohmann::json* document,
+                    std::vector<RepeatedKey>* repeated);
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_RULE_TEXT_H_

@@ -1,0 +1,57 @@
+#include "engine/batches.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace nowcalls::engine {
+namespace {
+
+// Due tokens get an end or a new deadline: so many a millisecond, at once when there were fewer
+// before, and in one batch. See "Due tokens have a pace" in README.md.
+constexpr int64_t kDuePerMs = 700;
+constexpr int64_t kDueAtOnce = 5 * kDuePerMs;
+constexpr uint32_t kDuePerBatchMax = 4000;
+
+}  // namespace
+
+Batches::Batches(core::Core* core, const Limits& limits)
+    : core_(core), bytes_max_(limits.batch_bytes_max), due_left_(kDueAtOnce) {}
+
+core::Turn Batches::StepForDue() {
+  core::Turn step = Step();
+  const int64_t passed_ms = std::min(now_ - due_left_at_, kDueAtOnce / kDuePerMs);
+  due_left_ = std::min(due_left_ + passed_ms * kDuePerMs, kDueAtOnce);
+  due_left_at_ = now_;
+  due_before_ = step.batch->due();
+  step.due_max = std::min(due_before_ + static_cast<uint32_t>(due_left_), kDuePerBatchMax);
+  return step;
+}
+
+void Batches::CountDue(const core::Turn& step) { due_left_ -= step.batch->due() - due_before_; }
+
+Instant Batches::RoomForDueAt() const {
+  if (batches_[open_].due() >= kDuePerBatchMax) return kNever;
+  return due_left_ > 0 ? due_left_at_ : due_left_at_ + 1;
+}
+
+const ledger::CommitBatch* Batches::Begin(const ClockSample& clock, bool may_be_last) {
+  if (committing_) return nullptr;
+  const bool mark = mark_clock_ || core_->NextMark() <= now_;
+  if (batches_[open_].empty() && !mark) return nullptr;
+  mark_clock_ = false;
+  core_->Seal(Step(), clock, may_be_last);
+  committing_ = true;
+  open_ = sealed();
+  NOWCALLS_CHECK(batches_[open_].empty());
+  return &batches_[sealed()];
+}
+
+size_t Batches::End() {
+  NOWCALLS_CHECK(committing_);
+  committing_ = false;
+  batches_[sealed()].Clear();
+  return sealed();
+}
+
+}  // namespace nowcalls::engine

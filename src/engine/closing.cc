@@ -1,0 +1,76 @@
+#include "engine/closing.h"
+
+#include "engine/inputs.h"
+#include "engine/late_answers.h"
+#include "engine/outputs.h"
+
+namespace nowcalls::engine {
+
+Closing::Closing(core::Core* core, Driver* driver, Batches* batches, Inputs* inputs,
+                 Outputs* outputs, LateAnswers* late)
+    : core_(core),
+      driver_(driver),
+      batches_(batches),
+      inputs_(inputs),
+      outputs_(outputs),
+      late_(late) {}
+
+void Closing::End(Connection* connection) {
+  connection->state = ConnectionState::kEnding;
+  inputs_->Drop(connection);
+  // The peer cannot give back what it is given, so it is given no more. If nothing keeps the
+  // connection open, EndSession does the same.
+  if (connection->requests_in_flight() > 0) {
+    core_->DropWaiters(batches_->Step(), connection->id);
+    late_->Send();
+  }
+  CloseIfAnswered(connection);
+}
+
+void Closing::EndRefused(Connection* connection, const std::string& why) {
+  Log(*connection, why);
+  End(connection);
+}
+
+void Closing::Refuse(Connection* connection, const std::string& why) {
+  if (connection->protocol != nullptr) {
+    connection->protocol->AnswerRefused(connection, connection->input_left(), why);
+  }
+  EndRefused(connection, why);
+}
+
+void Closing::Abort(Connection* connection, const std::string& why) {
+  Log(*connection, why);
+  connection->state = ConnectionState::kClosed;
+  inputs_->Drop(connection);
+  outputs_->SetKept(connection, 0);
+  EndSession(connection);
+  driver_->Close(connection->id, /*flush=*/false);
+}
+
+void Closing::CloseIfAnswered(Connection* connection) {
+  if (connection->closed() || connection->requests_in_flight() > 0) return;
+  // The answer to a backup needs no session, and may be long in coming.
+  if (connection->owes_answer) return EndSession(connection);
+  outputs_->Flush(connection);
+  if (connection->closed()) return;  // The peer does not read, and Flush has aborted it.
+  connection->state = ConnectionState::kClosed;
+  outputs_->LeaveToDriver(connection);
+  EndSession(connection);
+  driver_->Close(connection->id, /*flush=*/true);
+}
+
+void Closing::EndSession(Connection* connection) {
+  if (connection->session == core::kNoSession) return;
+  core_->Goodbye(batches_->Step(), connection->session, connection->id);
+  connection->session = core::kNoSession;
+  late_->Send();
+}
+
+void Closing::Log(const Connection& connection, const std::string& why) {
+  driver_->Log(LogLevel::kWarn, LogTopic::kPeer,
+               "connection " + connection.peer + " " + why + "; closing it",
+               {{"peer", connection.peer}, {"reason", why}});
+}
+
+}  // namespace nowcalls::engine

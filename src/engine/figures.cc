@@ -1,0 +1,251 @@
+#include "engine/figures.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "engine/engine.h"
+#include "ledger/families.h"
+
+namespace nowcalls::engine {
+namespace {
+
+using Source = FigureSource;
+using Value = wire::FigureValue;
+using enum FigureKind;
+
+Value Count(uint64_t value) { return value; }
+
+// One figure for each word but the first, which is that of none.
+template <size_t kCount>
+Value ByWord(const std::array<uint64_t, kCount>& counts, std::string_view (*word)(size_t)) {
+  wire::WordCounts by_word;
+  by_word.reserve(kCount - 1);
+  for (size_t i = 1; i < kCount; ++i) by_word.emplace_back(word(i), counts[i]);
+  return by_word;
+}
+
+Value ByLimit(const std::array<uint64_t, kRefusedByCount>& counts) {
+  return ByWord(counts, [](size_t i) { return RefusedByName(static_cast<RefusedBy>(i)); });
+}
+
+Value ByReason(const std::array<uint64_t, kEndReasonCount>& counts) {
+  return ByWord(counts, [](size_t i) { return EndReasonName(static_cast<EndReason>(i)); });
+}
+
+// What is free for the ledger; unknown if the file system does not tell.
+Value FreeBytes(const DiskRoom& disk) {
+  if (disk.free_bytes().has_value()) return *disk.free_bytes();
+  return {};
+}
+
+// The value of a member of core::FlowCounters, core::CoreOptions, Limits.
+template <auto kMember>
+Value Total(const Source& s) {
+  return static_cast<uint64_t>(s.core.totals().*kMember);
+}
+template <auto kMember>
+Value Option(const Source& s) {
+  return static_cast<uint64_t>(s.core.options().*kMember);
+}
+template <auto kMember>
+Value Limit(const Source& s) {
+  return static_cast<uint64_t>(s.options.limits.*kMember);
+}
+
+using Totals = core::FlowCounters;
+using Options = core::CoreOptions;
+
+constexpr auto kServerFigures = std::to_array<Figure>({
+    {"version", kText, "", "version of the server",
+     [](const Source& s) -> Value { return s.options.version; }},
+    {"uptime_ms", kGauge, "ms", "time since the server began to serve",
+     [](const Source& s) -> Value { return s.now - s.started; }},
+});
+
+constexpr auto kLedgerFigures = std::to_array<Figure>({
+    {"ledger.data_dir", kText, "",
+     "the data directory; bytes that are not printable UTF-8 as `\\xNN`",
+     [](const Source& s) -> Value { return TerminalText(s.options.data_dir); }},
+    {"ledger.durability", kText, "", "`sync`, `interval:MS` or `none`",
+     [](const Source& s) -> Value { return s.options.durability; }},
+    {"ledger.format", kSetting, "", "version of the ledger's format",
+     [](const Source&) { return Count(ledger::kFormatVersion); }},
+    {"ledger.ledger_ms", kGauge, "ms", "the ledger clock",
+     [](const Source& s) -> Value { return s.now.ms; }},
+    {"ledger.batches", kCounter, "", "commit batches since the ledger was made, across restarts",
+     [](const Source& s) { return Count(s.core.batch_number()); }},
+    {"ledger.next_fence", kCounter, "",
+     "more than every fence and every number of a session that held a token",
+     [](const Source& s) { return Count(s.core.next_fence()); }},
+    {"ledger.disk_free_bytes", kGauge, "bytes",
+     "free space of the ledger's disk, deleted files included; nil: unknown",
+     [](const Source& s) { return FreeBytes(s.disk); }},
+    {"ledger.disk_low", kFlag, "", "whether acquires are refused as `disk_low`",
+     [](const Source& s) -> Value { return s.disk.low(); }},
+});
+
+constexpr auto kCountsFigures = std::to_array<Figure>({
+    {"counts.connections", kGauge, "", "open connections, this one included",
+     [](const Source& s) { return Count(s.connections); }},
+    {"counts.sessions", kGauge, "", "sessions that are online, or offline with tokens",
+     [](const Source& s) { return Count(s.core.sessions().size()); }},
+    {"counts.namespaces", kGauge, "",
+     "namespaces with rules, sessions or a source that claimed them",
+     [](const Source& s) { return Count(s.core.flows().namespaces()); }},
+    {"counts.rules", kGauge, "", "rules in force",
+     [](const Source& s) { return Count(s.core.flows().rules()); }},
+    {"counts.flows", kGauge, "", "flows with a rule, or with live tokens of a removed one",
+     [](const Source& s) { return Count(s.core.flows().size()); }},
+    {"counts.tokens", kGauge, "", "live tokens",
+     [](const Source& s) { return Count(s.core.tokens().size()); }},
+    {"counts.waiters", kGauge, "", "acquires that wait",
+     [](const Source& s) { return Count(s.core.waiters()); }},
+    {"counts.mass_expiries", kCounter, "", "times that many sessions went offline together",
+     [](const Source& s) { return Count(s.core.mass_expiries()); }},
+    {"counts.mass_sessions", kCounter, "", "sessions that got more time because of that",
+     [](const Source& s) { return Count(s.core.mass_sessions()); }},
+    {"counts.now_calls", kGauge, "", "sum of the counts of live tokens",
+     [](const Source& s) { return Count(s.core.live_count_sum()); }},
+    {"counts.history", kGauge, "", "entries of the history",
+     [](const Source& s) { return Count(s.core.history().size()); }},
+    {"counts.oldest_issued_ms", kGauge, "ms",
+     "issue of the oldest live token, by the ledger clock; 0: none",
+     [](const Source& s) -> Value { return s.core.oldest_issued_ms(); }},
+    {"counts.token_table_bytes", kGauge, "bytes",
+     "memory of the table of live tokens, with their request ids",
+     [](const Source& s) { return Count(s.core.tokens().MemoryBytes()); }},
+});
+
+constexpr auto kTotalsFigures = std::to_array<Figure>({
+    {"totals.granted", kCounter, "", "acquires granted, also from the queue or in shadow mode",
+     Total<&Totals::granted>},
+    {"totals.refused", kCounter, "", "acquires refused, by the word of `refused_by`",
+     [](const Source& s) { return ByLimit(s.core.totals().refused); }},
+    {"totals.shadow_refused", kCounter, "", "acquires that shadow mode let pass, by the same words",
+     [](const Source& s) { return ByLimit(s.core.totals().shadow_refused); }},
+    {"totals.queued", kCounter, "", "acquires that waited", Total<&Totals::queued>},
+    {"totals.granted_from_queue", kCounter, "", "acquires that waited and were granted",
+     Total<&Totals::granted_from_queue>},
+    {"totals.longest_wait_ms", kMaximum, "ms", "the longest wait that has ended",
+     Total<&Totals::longest_wait_ms>},
+    {"totals.kept", kCounter, "", "keeps", Total<&Totals::kept>},
+    {"totals.ended", kCounter, "", "tokens that ended, by reason",
+     [](const Source& s) { return ByReason(s.core.totals().ended); }},
+});
+
+constexpr auto kSettingsFigures = std::to_array<Figure>({
+    {"settings.expire_strategy", kText, "", "`default` or `strict`",
+     [](const Source& s) -> Value { return s.options.expire_strategy; }},
+    {"settings.restart_grace_ms", kSetting, "ms",
+     "least time that sessions have to return after a restart; unused under `strict`",
+     Option<&Options::restart_grace_ms>},
+    {"settings.resource_timeout_factor", kSetting, "",
+     "times a rule's resourceTimeout that a token lives without a keep",
+     [](const Source& s) -> Value { return s.core.options().resource_timeout_factor; }},
+    {"settings.mass_expiry_percent", kSetting, "percent",
+     "part of the sessions that makes a mass expiry; unused under `strict`",
+     [](const Source& s) { return Count(s.core.options().mass_expiry.percent); }},
+    {"settings.mass_expiry_sessions_min", kSetting, "",
+     "least sessions of a mass expiry; unused under `strict`",
+     [](const Source& s) { return Count(s.core.options().mass_expiry.sessions_min); }},
+    {"settings.mass_expiry_factor", kSetting, "",
+     "times clientOfflineTime that a mass expiry waits; unused under `strict`",
+     [](const Source& s) -> Value { return s.core.options().mass_expiry_factor; }},
+    {"settings.sweep_interval_ms", kSetting, "ms",
+     "time between two scans of the ledger for due tokens", Option<&Options::sweep_interval_ms>},
+    {"settings.sweep_keys_max", kSetting, "", "keys that one scan looks at",
+     Option<&Options::sweep_keys_max>},
+});
+
+constexpr auto kLimitsFigures = std::to_array<Figure>({
+    {"limits.connections_max", kSetting, "", "connections", Limit<&Limits::connections_max>},
+    {"limits.sessions_max", kSetting, "", "sessions, online or offline with tokens",
+     Limit<&Limits::sessions_max>},
+    {"limits.rules_max", kSetting, "", "rules in force", Limit<&Limits::rules_max>},
+    {"limits.flows_max", kSetting, "", "flows, see [rules_load](#rules_load)",
+     [](const Source& s) { return Count(s.options.limits.flows_max()); }},
+    {"limits.namespaces_max", kSetting, "", "namespaces", Limit<&Limits::namespaces_max>},
+    {"limits.tokens_max", kSetting, "", "live tokens", Limit<&Limits::tokens_max>},
+    {"limits.requests_in_flight_max", kSetting, "",
+     "requests of one connection whose answers have not left",
+     Limit<&Limits::requests_in_flight_max>},
+    {"limits.waiters_per_rule_max", kSetting, "", "acquires that wait for one rule",
+     Limit<&Limits::waiters_per_rule_max>},
+    {"limits.waiters_per_connection_max", kSetting, "", "acquires of one connection that wait",
+     Limit<&Limits::waiters_per_connection_max>},
+    {"limits.waiters_max", kSetting, "", "acquires that wait", Limit<&Limits::waiters_max>},
+    {"limits.message_bytes_max", kSetting, "bytes", "one message from a client",
+     [](const Source&) { return Count(kMessageBytesMax); }},
+    {"limits.input_total_bytes_max", kSetting, "bytes",
+     "input of all connections that is not handled yet", Limit<&Limits::input_total_bytes_max>},
+    {"limits.output_bytes_max", kSetting, "bytes", "answers that one client does not read",
+     Limit<&Limits::output_bytes_max>},
+    {"limits.output_total_bytes_max", kSetting, "bytes", "answers that all clients do not read",
+     Limit<&Limits::output_total_bytes_max>},
+    {"limits.output_stalled_ms", kSetting, "ms",
+     "time in which a client reads nothing of its answers", Limit<&Limits::output_stalled_ms>},
+    {"limits.message_incomplete_ms", kSetting, "ms",
+     "time from the first to the last byte of a message", Limit<&Limits::message_incomplete_ms>},
+    {"limits.batch_bytes_max", kSetting, "bytes",
+     "one commit batch; beyond it the server stops reading", Limit<&Limits::batch_bytes_max>},
+    {"limits.listings_max", kSetting, "", "cursors of `tokens` that the server remembers",
+     Limit<&Limits::listings_max>},
+    {"limits.listings_per_connection_max", kSetting, "", "the same of one connection",
+     Limit<&Limits::listings_per_connection_max>},
+    {"limits.listing_idle_ms", kSetting, "ms", "time that an unused cursor is remembered",
+     Limit<&Limits::listing_idle_ms>},
+    {"limits.cancels_per_session_max", kSetting, "",
+     "cancelled request ids that the server remembers of one session",
+     Limit<&Limits::cancels_per_session_max>},
+    {"limits.cancels_max", kSetting, "", "the same of all sessions", Limit<&Limits::cancels_max>},
+    {"limits.cancel_remembered_ms", kSetting, "ms",
+     "time that a cancelled request id is remembered", Limit<&Limits::cancel_remembered_ms>},
+    {"limits.history_max", kSetting, "", "entries of the history", Limit<&Limits::history_max>},
+    {"limits.disk_free_low_bytes", kSetting, "bytes",
+     "free space of the ledger's disk below which nothing is granted",
+     Limit<&Limits::disk_free_low_bytes>},
+    {"limits.disk_free_high_bytes", kSetting, "bytes",
+     "free space from which on tokens are granted again",
+     [](const Source& s) { return Count(s.options.limits.disk_free_high()); }},
+});
+
+template <size_t... kSizes>
+constexpr auto Joined(const std::array<Figure, kSizes>&... parts) {
+  std::array<Figure, (kSizes + ...)> all{};
+  auto end = all.begin();
+  ((end = std::copy(parts.begin(), parts.end(), end)), ...);
+  return all;
+}
+
+constexpr auto kFigures = Joined(kServerFigures, kLedgerFigures, kCountsFigures, kTotalsFigures,
+                                 kSettingsFigures, kLimitsFigures);
+
+}  // namespace
+
+std::string_view FigureKindName(FigureKind kind) {
+  switch (kind) {
+    case kText: return "text";
+    case kFlag: return "flag";
+    case kCounter: return "counter";
+    case kMaximum: return "maximum";
+    case kGauge: return "gauge";
+    case kSetting: return "setting";
+  }
+  return "";
+}
+
+std::span<const Figure> Figures() { return kFigures; }
+
+std::vector<wire::FigureRow> FiguresOf(const FigureSource& source) {
+  std::vector<wire::FigureRow> rows;
+  rows.reserve(kFigures.size());
+  for (const Figure& figure : kFigures) rows.push_back({figure.name, figure.value(source)});
+  return rows;
+}
+
+}  // namespace nowcalls::engine

@@ -1,0 +1,189 @@
+#include "engine/inputs.h"
+
+#include <algorithm>
+#include <string>
+
+#include "engine/closing.h"
+#include "engine/late_answers.h"
+#include "engine/outputs.h"
+
+namespace nowcalls::engine {
+namespace {
+
+// What a connection may do before the next one has its turn: some 60 grants, as many as a client
+// with a pipeline has in flight.
+constexpr int kVisitCost = 128;
+// Of a visit that finds no whole message, or no room for one.
+constexpr int kEmptyVisitCost = 8;
+
+}  // namespace
+
+Inputs::Inputs(const Limits& limits, Driver* driver, Connections* connections, Batches* batches,
+               BufferPool* buffers, Protocols* protocols, Outputs* outputs, LateAnswers* late,
+               Closing* closing)
+    : limits_(limits),
+      driver_(driver),
+      connections_(connections),
+      batches_(batches),
+      protocols_(protocols),
+      outputs_(outputs),
+      late_(late),
+      closing_(closing),
+      held_(buffers) {}
+
+void Inputs::TakeBytes(Connection* connection, std::string_view bytes) {
+  size_t taken = 0;
+  if (connection->input.empty()) {
+    taken = TakeMessages(connection, bytes, &budget_.new_input_left);
+    if (!connection->open()) return;
+    if (taken < bytes.size()) held_.Append(connection, bytes.substr(taken));
+  } else {
+    held_.Append(connection, bytes);
+    // Bytes that the driver had read before it was told to stop wait with the rest.
+    if (connection->input_waits == InputWaits::kNothing) {
+      taken = TakeMessages(connection, connection->input_left(), &budget_.new_input_left);
+      if (!connection->open()) return;
+      connection->input_taken += taken;
+    }
+  }
+  if (connection->input_waits != InputWaits::kNothing) driver_->SetReading(connection->id, false);
+  held_.Settle(connection, taken > 0, batches_->now());
+  Bound();
+}
+
+// Goes on with what had arrived when the connection began to wait; then reads again, if all of it
+// has been taken.
+void Inputs::Revisit(Connection* connection, int* turn_left) {
+  lines_.Stop(connection);
+  const size_t taken = TakeMessages(connection, connection->input_left(), turn_left);
+  if (!connection->open()) return;
+  connection->input_taken += taken;
+  if (connection->input_waits == InputWaits::kNothing) driver_->SetReading(connection->id, true);
+  held_.Settle(connection, /*progressed=*/true, batches_->now());
+}
+
+void Inputs::Resume() {
+  while (!lines_.for_turn().empty() && budget_.old_input_left > 0) {
+    Revisit(lines_.for_turn().front(), &budget_.old_input_left);
+  }
+  for (size_t n = lines_.for_work().size(); n > 0 && budget_.work_left > 0; --n) {
+    int visit = kVisitCost;
+    first_in_line_ = lines_.for_work().front();
+    Revisit(lines_.for_work().front(), &visit);
+    first_in_line_ = nullptr;
+    // Not all that the visit does is work. It may have to wait for a commit, and do nothing.
+    budget_.work_left -= std::max(kVisitCost - visit, kEmptyVisitCost);
+  }
+}
+
+// Returns how many bytes at the front of `bytes` are done with. If not all, the rest is the
+// beginning of a message, or the connection waits or is not open any more.
+size_t Inputs::TakeMessages(Connection* connection, std::string_view bytes, int* turn_left) {
+  size_t taken = 0;
+  if (connection->protocol == nullptr) connection->protocol = protocols_->Make(bytes);
+  const int visit_cost = std::min(kVisitCost, *turn_left);
+  int left = visit_cost;
+  Visit visit{.step = batches_->Step()};
+  while (taken < bytes.size()) {
+    InputWaits waits = WaitsFor(*connection);
+    if (waits == InputWaits::kNothing && left <= 0) waits = InputWaits::kForTurn;
+    // A message that has begun to arrive is done all the same.
+    if (connection->in_message) waits = InputWaits::kNothing;
+    Taken message{.outcome = Taken::Outcome::kWaits, .waits = waits};
+    if (waits == InputWaits::kNothing)
+      message = TakeOne(connection, bytes.substr(taken), visit, &left);
+    if (!connection->open()) return taken;
+    visit.first = false;
+    connection->in_message = message.outcome == Taken::Outcome::kIncomplete;
+    if (message.outcome == Taken::Outcome::kWaits) lines_.Wait(connection, message.waits);
+    if (message.outcome != Taken::Outcome::kTaken) break;
+    taken += message.bytes;
+  }
+  *turn_left -= std::max(visit_cost - left, kEmptyVisitCost);
+  return taken;
+}
+
+// One message at the front of `rest`: the protocol does it, its replies are counted, answers to
+// others are sent, and the visit is charged.
+Taken Inputs::TakeOne(Connection* connection, std::string_view rest, Visit visit, int* visit_left) {
+  visit.may_work = MayWork(connection);
+  visit.may_show = !outputs_->SharesWait(1);
+  const size_t made_before = BytesMade(*connection);
+  Taken message{.outcome = Taken::Outcome::kForeign};
+  std::string why;
+  if (connection->protocol != nullptr) {
+    message = connection->protocol->Take(connection, rest, visit, &why);
+  }
+  switch (message.outcome) {
+    case Taken::Outcome::kTaken: break;
+    case Taken::Outcome::kIncomplete:
+    case Taken::Outcome::kWaits: return message;
+    case Taken::Outcome::kForeign: why = Protocols::WhyNone(rest.front()); [[fallthrough]];
+    case Taken::Outcome::kRefused: closing_->EndRefused(connection, why); return message;
+  }
+  outputs_->Count(connection);
+  late_->Send();
+  // An entry of the history may displace a longer one that was not recorded yet.
+  const size_t made = std::max(BytesMade(*connection), made_before) - made_before;
+  *visit_left -= Charge(message, message.bytes + made);
+  return message;
+}
+
+// What the message costs its visit. `bytes` are those of it, its reply and its records. Work is
+// taken from the budget of work; after it, the connection stands in line again.
+int Inputs::Charge(const Taken& taken, size_t bytes) {
+  const Cost& cost = taken.cost;
+  const int spent = cost.base + static_cast<int>(bytes * static_cast<size_t>(cost.per_kib) / 1024);
+  if (!cost.work) return spent;
+  budget_.work_left -= spent;
+  first_in_line_ = nullptr;
+  return 1;
+}
+
+// Replies to the connection, and records: a message has made what was added.
+size_t Inputs::BytesMade(const Connection& connection) const {
+  return connection.ready.size() + connection.waiting_bytes + batches_->open_bytes();
+}
+
+// A connection that asks for work stands behind those that wait for it.
+bool Inputs::MayWork(const Connection* connection) const {
+  return budget_.work_left > 0 && (lines_.for_work().empty() || first_in_line_ == connection);
+}
+
+InputWaits Inputs::WaitsFor(const Connection& connection) const {
+  if (batches_->full()) return InputWaits::kForBatch;
+  if (connection.kept >= kKeptPauseBytes) return InputWaits::kForPeer;
+  const size_t waiting = connection.waiting_bytes;
+  if (connection.requests_in_flight() >= limits_.requests_in_flight_max ||
+      waiting >= outputs_->WaitingMax()) {
+    return InputWaits::kForReplies;
+  }
+  // What is ready leaves at the end of the turn.
+  if (connection.ready.size() + waiting >= kReplyBytesPerTurn) return InputWaits::kForTurn;
+  return InputWaits::kNothing;
+}
+
+void Inputs::Drop(Connection* connection) {
+  lines_.Stop(connection);
+  held_.Drop(connection, batches_->now());
+}
+
+size_t Inputs::DropWaiting() {
+  size_t dropped = 0;
+  for (; lines_.for_turn().front() != nullptr; ++dropped) Drop(lines_.for_turn().front());
+  for (; lines_.for_work().front() != nullptr; ++dropped) Drop(lines_.for_work().front());
+  return dropped;
+}
+
+void Inputs::Bound() {
+  while (held_.total() > limits_.input_total_bytes_max) {
+    const auto [size, id] = held_.Most();
+    closing_->Refuse(connections_->Get(id),
+                     "has sent " + std::to_string(size) +
+                         " bytes that are not handled yet, the most of all connections, which "
+                         "together exceed " +
+                         std::to_string(limits_.input_total_bytes_max));
+  }
+}
+
+}  // namespace nowcalls::engine

@@ -1,0 +1,75 @@
+// Inputs: bytes of connections become messages, in turns.
+//
+// Thread: loop. A visit takes messages of one connection, as many as a visit and what is left of
+// the turn allow. Input that is left over waits in a line (lines.h), and its connection is not read
+// until it has had its turns. The protocol of the connection does the message (protocol.h).
+#ifndef NOWCALLS_ENGINE_INPUTS_H_
+#define NOWCALLS_ENGINE_INPUTS_H_
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+#include "base/limits.h"
+#include "engine/batches.h"
+#include "engine/connections.h"
+#include "engine/driver.h"
+#include "engine/held_input.h"
+#include "engine/lines.h"
+#include "engine/protocols.h"
+#include "engine/turn_budget.h"
+
+namespace nowcalls::engine {
+
+class Closing;
+class LateAnswers;
+class Outputs;
+
+class Inputs {
+ public:
+  Inputs(const Limits& limits, Driver* driver, Connections* connections, Batches* batches,
+         BufferPool* buffers, Protocols* protocols, Outputs* outputs, LateAnswers* late,
+         Closing* closing);
+
+  void TakeBytes(Connection* connection, std::string_view bytes);
+  // Visits connections whose input waits for a turn, within what is left of this one.
+  void Resume();
+  void BeginTurn() { budget_ = TurnBudget(); }
+
+  // What has arrived of the connection is left undone.
+  void Drop(Connection* connection);
+  // The same of all that wait for a turn; returns of how many.
+  size_t DropWaiting();
+  // The connection whose message has been incomplete for longest.
+  std::optional<SlowPeer> OldestIncomplete() const { return held_.OldestIncomplete(); }
+
+  Lines* lines() { return &lines_; }
+  const Lines* lines() const { return &lines_; }
+
+ private:
+  void Revisit(Connection* connection, int* turn_left);
+  size_t TakeMessages(Connection* connection, std::string_view bytes, int* turn_left);
+  Taken TakeOne(Connection* connection, std::string_view rest, Visit visit, int* visit_left);
+  InputWaits WaitsFor(const Connection& connection) const;
+  int Charge(const Taken& taken, size_t bytes);
+  size_t BytesMade(const Connection& connection) const;
+  bool MayWork(const Connection* connection) const;
+  void Bound();
+
+  const Limits& limits_;
+  Driver* const driver_;
+  Connections* const connections_;
+  Batches* const batches_;
+  Protocols* const protocols_;
+  Outputs* const outputs_;
+  LateAnswers* const late_;
+  Closing* const closing_;
+  HeldInput held_;
+  Lines lines_;
+  TurnBudget budget_;
+  const Connection* first_in_line_ = nullptr;  // For work: its turn has come.
+};
+
+}  // namespace nowcalls::engine
+
+#endif  // NOWCALLS_ENGINE_INPUTS_H_

@@ -1,0 +1,111 @@
+// Protocol: the seam between the engine and a wire format.
+//
+// Thread: loop. Each connection has a Protocol of its own from its first byte on (protocols.h), and
+// the protocol keeps what it must remember of that connection. The engine decides when a message is
+// taken: turns, backpressure, limits of memory, and when replies leave. The protocol decides where
+// a message ends, what it asks of the core, and how the answer looks. Neither knows the other's
+// part, and no protocol knows another.
+//
+//   bytes -> Inputs -> Protocol::Take -> core::Core
+//                            |  reply -> Outputs::Immediate or Outputs::AfterCommit
+//   core  -> LateAnswers -> Protocol::AnswerLate -> Outputs
+//
+// Take is the one indirect call that a message costs; it allocates nothing for a hot message.
+#ifndef NOWCALLS_ENGINE_PROTOCOL_H_
+#define NOWCALLS_ENGINE_PROTOCOL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/core.h"
+#include "nowcalls/status.h"
+#include "wire/admin_messages.h"
+
+namespace nowcalls::engine {
+
+struct Connection;
+
+// What the input of an open connection waits for. A connection that waits for a turn, work, the
+// batch or a commit stands in the queue of that name (lines.h), and in no other.
+//
+//   kNothing -> any other -> kForTurn -> kNothing, or any other if it still cannot go on
+//               kForCommit -> kForWork
+enum class InputWaits : uint8_t {
+  kNothing,     // Messages are taken as they come.
+  kForTurn,     // A place in a turn.
+  kForWork,     // A place in a turn for a listing or another request that is work.
+  kForBatch,    // Room in the open batch: until BeginCommit.
+  kForReplies,  // Replies of this connection, which wait for a commit: until OnCommitDone.
+  kForCommit,   // Replies of all connections, beside which no long one has room: the same.
+  kForPeer,     // The peer, which does not read its replies: until OnSent.
+};
+
+// The price of a message in units of about half a microsecond: for the message itself, and for each
+// KiB of the message, its reply and its records.
+struct Cost {
+  int base = 1;
+  int per_kib = 16;
+  bool work = false;   // Taken from the work of the turn (turn_budget.h).
+  bool shows = false;  // Shows what is there: the reply may be long, and waits for a commit.
+};
+
+// When a message is taken, and what it may be.
+struct Visit {
+  core::Turn step;
+  bool first = true;     // The first message of the visit: what was seen ahead is out of date.
+  bool may_work = true;  // Whether a message with Cost::work, Cost::shows may be done now.
+  bool may_show = true;
+};
+
+struct Taken {
+  enum class Outcome : uint8_t {
+    kTaken,       // `bytes` are done with; `cost` tells the price.
+    kIncomplete,  // The message is not all there. Take is called again with more behind it.
+    kWaits,       // Nothing was done. The same message comes again when what it waits for has come.
+    kForeign,     // The first byte begins no message of this protocol: the connection must end.
+    kRefused,     // The connection must end. Take has answered, if there was anybody to answer.
+  };
+  Outcome outcome = Outcome::kTaken;
+  InputWaits waits = InputWaits::kNothing;  // kWaits only.
+  size_t bytes = 0;                         // kTaken only; at least 1.
+  Cost cost{};
+};
+
+class Protocol {
+ public:
+  virtual ~Protocol() = default;
+
+  // Takes one message off the front of `input`, which begins where the last kTaken ended and is not
+  // empty. The bytes taken may also be a part of no message, such as the rest of an oversized
+  // frame. A protocol bounds its messages: it answers kIncomplete only for a message that may still
+  // be at most kMessageBytesMax long. With kRefused, *why continues "connection HOST:PORT ...".
+  virtual Taken Take(Connection* connection, std::string_view input, const Visit& visit,
+                     std::string* why) = 0;
+
+  // The answer to an acquire that waited; `tag` is that of its core::WaitTicket.
+  virtual void AnswerLate(Connection* connection, uint32_t tag,
+                          const core::AcquireAnswer& answer) = 0;
+
+  // The backup that this connection asked for has ended (Driver::BeginBackup). Does nothing if the
+  // connection waits for none.
+  virtual void AnswerBackup(Connection* /*connection*/, const Result<wire::BackupReply>& /*made*/) {
+  }
+
+  // The engine ends the connection, because it `why`. Tells the peer, if the message that `input`
+  // begins with can be answered.
+  virtual void AnswerRefused(Connection* connection, std::string_view input,
+                             std::string_view why) = 0;
+};
+
+// What a message with this cost has to wait for.
+inline InputWaits WaitsFor(const Cost& cost, const Visit& visit) {
+  if (cost.work && !visit.may_work) return InputWaits::kForWork;
+  if (cost.shows && !visit.may_show) return InputWaits::kForCommit;
+  return InputWaits::kNothing;
+}
+
+}  // namespace nowcalls::engine
+
+#endif  // NOWCALLS_ENGINE_PROTOCOL_H_

@@ -1,0 +1,40 @@
+// Protocols: which protocol a connection speaks. The first byte of a connection decides, here and
+// nowhere else.
+//
+//   0x93, 0x94   MessagePack-RPC: an array of 3 or 4 (rpc/)
+//   0x00..0x03   Sentinel's frames: the high byte of a length; not supported yet
+//
+// Thread: loop.
+#ifndef NOWCALLS_ENGINE_PROTOCOLS_H_
+#define NOWCALLS_ENGINE_PROTOCOLS_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "engine/protocol.h"
+
+namespace nowcalls::engine {
+
+namespace rpc {
+struct Service;
+}
+
+class Protocols {
+ public:
+  explicit Protocols(rpc::Service* rpc) : rpc_(rpc) {}
+  virtual ~Protocols() = default;
+
+  // For a connection that begins with `bytes`. nullptr: they are empty, or begin no protocol of
+  // this server.
+  virtual std::unique_ptr<Protocol> Make(std::string_view bytes);  // Virtual for tests.
+  // Why a message that begins with this byte is foreign. Continues "connection HOST:PORT ...".
+  static std::string WhyNone(char first);
+
+ private:
+  rpc::Service* const rpc_;
+};
+
+}  // namespace nowcalls::engine
+
+#endif  // NOWCALLS_ENGINE_PROTOCOLS_H_

@@ -1,0 +1,136 @@
+// Acts of administrators: changing rules, ending tokens of others, stopping a rule's grants,
+// backups.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/text.h"
+#include "core/rule_json.h"
+#include "engine/rpc/handlers.h"
+#include "wire/admin_messages.h"
+
+namespace nowcalls::engine::rpc {
+namespace {
+
+// "Nothing was left" and "there is no such flow" wait for the commit too: the records that ended
+// the tokens may be on their way.
+void ReplyReclaimed(const Call& call, const Result<core::ReclaimAnswer>& answer) {
+  if (!answer.ok()) {
+    const std::string_view method = wire::MethodName(call.request.method);
+    return ReplyErrorAfterCommit(call, ErrorOf(answer.status().WithContext(std::string(method))));
+  }
+  wire::EncodeReclaimed(call.request.msgid, {answer->reclaimed, answer->more}, call.AfterCommit());
+}
+
+// A load without a change writes nothing, so a peer could repeat it at will: its lines count as
+// lines about the peer, which are limited more strictly than acts of administrators.
+void LogUnchanged(const Call& call, std::string_view name_space, const core::ParsedRules& rules) {
+  const std::string& peer = call.connection->peer;
+  const std::string loaded =
+      "connection " + peer + " loaded the rules of namespace " + Shortened(name_space);
+  const LogFields fields = {{"peer", peer}, {"namespace", std::string(name_space)}};
+  Driver* const driver = call.service.driver;
+  driver->Log(LogLevel::kInfo, LogTopic::kPeer,
+              loaded + ", which changes nothing: " + std::to_string(rules.rules.size()) +
+                  " unchanged, " + std::to_string(rules.skipped.count()) + " skipped",
+              fields);
+  for (const std::string& remark : rules.Remarks()) {
+    driver->Log(LogLevel::kWarn, LogTopic::kPeer, loaded + ": " + remark, fields);
+  }
+}
+
+}  // namespace
+
+void Reclaim(const Call& call) {
+  wire::ReclaimParams params;
+  wire::RequestError error;
+  if (!wire::DecodeReclaim(call.request.params, &params, &error)) return ReplyError(call, error);
+  ReplyStatus(call, call.core()->Reclaim(call.step, TokenId{params.token_id},
+                                         {call.connection->peer, params.reason}));
+}
+
+void ReclaimClient(const Call& call) {
+  wire::ReclaimClientParams params;
+  wire::RequestError error;
+  if (!wire::DecodeReclaimClient(call.request.params, &params, &error))
+    return ReplyError(call, error);
+  ReplyReclaimed(
+      call, call.core()->ReclaimClient(call.step, params.name_space, params.client_id, params.limit,
+                                       {call.connection->peer, params.reason}));
+}
+
+void ReclaimFlow(const Call& call) {
+  wire::ReclaimFlowParams params;
+  wire::RequestError error;
+  if (!wire::DecodeReclaimFlow(call.request.params, &params, &error))
+    return ReplyError(call, error);
+  ReplyReclaimed(call, call.core()->ReclaimFlow(call.step, FlowId{params.flow_id}, params.limit,
+                                                {call.connection->peer, params.reason}));
+}
+
+void Purge(const Call& call) {
+  wire::PurgeParams params;
+  wire::RequestError error;
+  if (!wire::DecodePurge(call.request.params, &params, &error)) return ReplyError(call, error);
+  ReplyReclaimed(call, call.core()->Purge(call.step, FlowId{params.flow_id}, params.limit,
+                                          {call.connection->peer, params.reason}));
+}
+
+void Drain(const Call& call) {
+  wire::DrainParams params;
+  wire::RequestError error;
+  if (!wire::DecodeDrain(call.request.params, &params, &error)) return ReplyError(call, error);
+  const Result<core::DrainAnswer> answer = call.core()->Drain(
+      call.step, FlowId{params.flow_id}, params.on, {call.connection->peer, params.reason});
+  if (!answer.ok()) return ReplyError(call, ErrorOf(answer.status().WithContext("drain")));
+  wire::EncodeDrain(call.request.msgid,
+                    {.status = answer->status,
+                     .now_calls = static_cast<uint64_t>(answer->now_calls),
+                     .tokens = answer->tokens},
+                    call.AfterCommit());
+}
+
+void RulesLoad(const Call& call) {
+  wire::RulesLoadParams params;
+  wire::RequestError error;
+  if (!wire::DecodeRulesLoad(call.request.params, &params, &error)) return ReplyError(call, error);
+  const uint64_t changes_before = call.core()->set_changes();
+  const Result<RuleSink::CheckedSet> loaded =
+      call.service.rules.Load(params.name_space, params.json);
+  const std::string& peer = call.connection->peer;
+  const std::string name_space = "namespace " + Shortened(params.name_space);
+  if (!loaded.ok()) {
+    std::string why = Shortened(loaded.status().message());
+    // Errors about other sets name the namespace themselves.
+    if (!why.starts_with(name_space)) why = name_space + ": " + why;
+    call.service.driver->Log(
+        LogLevel::kWarn, LogTopic::kPeer,
+        "connection " + peer + " was refused a set of rules: " + why,
+        {{"peer", peer}, {"namespace", std::string(params.name_space)}, {"reason", why}});
+    return ReplyError(call, ErrorOf(loaded.status().WithContext("rules_load")));
+  }
+  const core::ParsedRules& rules = (*loaded)->parsed;
+  if (call.core()->set_changes() != changes_before) {
+    call.service.driver->Log(LogLevel::kInfo, LogTopic::kAct,
+                             "administrator " + peer + " loaded the rules of " + name_space,
+                             {{"peer", peer}, {"namespace", std::string(params.name_space)}});
+  } else {
+    LogUnchanged(call, params.name_space, rules);
+  }
+  wire::EncodeRulesLoad(call.request.msgid, rules.rules.size(), call.AfterCommit());
+}
+
+// A file system may hang, so the directory is made beside the loop. The driver logs the outcome.
+void Backup(const Call& call) {
+  wire::BackupParams params;
+  wire::RequestError error;
+  if (!wire::DecodeBackup(call.request.params, &params, &error)) return ReplyError(call, error);
+  const Status begun = call.service.driver->BeginBackup(
+      {.asker = call.connection->id, .by = call.connection->peer, .to = std::string(params.to)});
+  if (!begun.ok()) return ReplyError(call, ErrorOf(begun.WithContext("backup")));
+  *call.backup_msgid = call.request.msgid;
+  call.connection->owes_answer = true;
+}
+
+}  // namespace nowcalls::engine::rpc

@@ -1,0 +1,48 @@
+// The handlers of MessagePack-RPC's methods: one request in, one call of the core, one reply out.
+//
+// Thread: loop. A handler keeps nothing between requests. Which method each serves, what it costs
+// and what it changes is in methods.cc.
+#ifndef NOWCALLS_ENGINE_RPC_HANDLERS_H_
+#define NOWCALLS_ENGINE_RPC_HANDLERS_H_
+
+#include <cstdint>
+
+#include "core/core.h"
+#include "engine/outputs.h"
+#include "engine/rpc/service.h"
+
+namespace nowcalls::engine::rpc {
+
+// Calls of clients: tokens.cc.
+void Hello(const Call& call);
+void Ping(const Call& call);
+void Acquire(const Call& call);
+void Release(const Call& call);
+void Keep(const Call& call);
+void Cancel(const Call& call);
+// The answer to an acquire, now or later.
+void ReplyAcquire(Outputs* outputs, Connection* connection, uint32_t msgid,
+                  const core::AcquireAnswer& answer);
+
+// Acts of administrators: administration.cc.
+void Reclaim(const Call& call);
+void ReclaimClient(const Call& call);
+void ReclaimFlow(const Call& call);
+void Purge(const Call& call);
+void Drain(const Call& call);
+void RulesLoad(const Call& call);
+void Backup(const Call& call);
+
+// What is there: listings.cc, namespaces.cc.
+void RulesList(const Call& call);
+void Flow(const Call& call);
+void Flows(const Call& call);
+void Tokens(const Call& call);
+void Sessions(const Call& call);
+void History(const Call& call);
+void Namespaces(const Call& call);
+void Info(const Call& call);
+
+}  // namespace nowcalls::engine::rpc
+
+#endif  // NOWCALLS_ENGINE_RPC_HANDLERS_H_

@@ -1,0 +1,138 @@
+// Listings: rules, flows, tokens, sessions, history, and the figures of the server.
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/rule_json.h"
+#include "engine/rpc/handlers.h"
+#include "engine/rpc/rows.h"
+#include "wire/figures.h"
+#include "wire/json.h"
+#include "wire/rows.h"
+
+namespace nowcalls::engine::rpc {
+namespace {
+
+// The price of one page, so that neither a filter that matches little nor large rows hold up the
+// loop. A page that reaches it has fewer rows than asked, perhaps none, and a cursor.
+constexpr size_t kPageCostMax = 2000;
+constexpr size_t kLookCost = 1;            // An entry, whether it matches or not.
+constexpr size_t kRuleBytesPerCost = 256;  // Of a rule that becomes a row.
+
+// Fills one page from an ordered map of slots, behind the cursor. `add_row` adds a row or none, and
+// returns the price. Returns the next cursor, the last key looked at; 0 at the end.
+template <typename Map, typename Rows, typename AddRow>
+uint64_t FillPage(const Map& map, const wire::PageParams& page, Rows* rows, AddRow add_row) {
+  using Key = typename Map::key_type;
+  if (page.cursor > static_cast<uint64_t>(std::numeric_limits<Key>::max())) return 0;
+  uint64_t last = 0;
+  auto it = map.upper_bound(static_cast<Key>(page.cursor));
+  size_t cost = 0;
+  for (; it != map.end() && rows->size() < page.limit && cost < kPageCostMax; ++it) {
+    cost += add_row(it->second);
+    last = static_cast<uint64_t>(it->first);
+  }
+  return it == map.end() ? 0 : last;
+}
+
+}  // namespace
+
+void RulesList(const Call& call) {
+  wire::RulesListParams params;
+  wire::RequestError error;
+  if (!wire::DecodeRulesList(call.request.params, &params, &error)) return ReplyError(call, error);
+  std::vector<wire::RuleRow> rows;
+  const uint64_t next =
+      FillPage(call.core()->flows().by_id(), params.page, &rows, [&](core::FlowSlot slot) {
+        const core::Flow& flow = call.core()->flows().at(slot);
+        if (!flow.active()) return kLookCost;
+        const std::string& name_space = call.core()->flows().name_space(flow.name_space).name;
+        if (params.name_space.has_value() && name_space != *params.name_space) return kLookCost;
+        rows.push_back({name_space, core::RuleToJson(*flow.rule)});
+        return kLookCost + rows.back().json.size() / kRuleBytesPerCost;
+      });
+  wire::EncodeRulesPage(call.request.msgid, rows, next, call.AfterCommit());
+}
+
+void Flow(const Call& call) {
+  wire::FlowParams params;
+  wire::RequestError error;
+  if (!wire::DecodeFlow(call.request.params, &params, &error)) return ReplyError(call, error);
+  const core::FlowSlot slot = call.core()->flows().Find(FlowId{params.flow_id});
+  if (slot == core::kNoFlow) {
+    return ReplyErrorAfterCommit(
+        call, {wire::ErrorCode::kBadParams, "flow: flow_id " + std::to_string(params.flow_id) +
+                                                " has neither a rule nor tokens"});
+  }
+  wire::EncodeFlow(call.request.msgid, RowOf(*call.core(), call.core()->flows().at(slot)),
+                   call.AfterCommit());
+}
+
+void Flows(const Call& call) {
+  wire::PageParams page;
+  wire::RequestError error;
+  if (!wire::DecodePage(call.request.method, call.request.params, &page, &error))
+    return ReplyError(call, error);
+  std::vector<wire::FlowRow> rows;
+  const uint64_t next =
+      FillPage(call.core()->flows().by_id(), page, &rows, [&](core::FlowSlot slot) {
+        rows.push_back(RowOf(*call.core(), call.core()->flows().at(slot)));
+        return kLookCost;
+      });
+  wire::EncodeFlowPage(call.request.msgid, rows, next, call.AfterCommit());
+}
+
+void Tokens(const Call& call) {
+  wire::TokensParams params;
+  wire::RequestError error;
+  if (!wire::DecodeTokens(call.request.params, &params, &error)) return ReplyError(call, error);
+  core::TokenFilter filter;
+  if (params.flow_id.has_value()) filter.flow = FlowId{*params.flow_id};
+  if (params.client_id.has_value()) filter.client_id = std::string(*params.client_id);
+  filter.min_age_ms = params.min_age_ms;
+  Result<core::TokenPage> page = call.core()->ListTokens(call.step.now, call.connection->id, filter,
+                                                         params.page.limit, params.page.cursor);
+  if (!page.ok()) return ReplyError(call, ErrorOf(page.status().WithContext("tokens")));
+  std::vector<wire::TokenRow> rows;
+  rows.reserve(page->tokens.size());
+  for (const core::TokenSlot slot : page->tokens) {
+    rows.push_back(RowOf(*call.core(), call.core()->tokens().at(slot)));
+  }
+  wire::EncodeTokenPage(call.request.msgid, rows, page->next_cursor, call.AfterCommit());
+}
+
+void Sessions(const Call& call) {
+  wire::PageParams page;
+  wire::RequestError error;
+  if (!wire::DecodePage(call.request.method, call.request.params, &page, &error))
+    return ReplyError(call, error);
+  std::vector<wire::SessionRow> rows;
+  const uint64_t next =
+      FillPage(call.core()->sessions().by_id(), page, &rows, [&](core::SessionSlot slot) {
+        rows.push_back(RowOf(*call.core(), call.core()->sessions().at(slot)));
+        return kLookCost;
+      });
+  wire::EncodeSessionPage(call.request.msgid, rows, next, call.AfterCommit());
+}
+
+void History(const Call& call) {
+  wire::PageParams params;
+  wire::RequestError error;
+  if (!wire::DecodePage(call.request.method, call.request.params, &params, &error))
+    return ReplyError(call, error);
+  const core::HistoryPage page = call.core()->history().Page(params.cursor, params.limit);
+  std::vector<wire::HistoryRow> rows;
+  rows.reserve(page.entries.size());
+  for (const ledger::HistoryEntry* entry : page.entries) rows.push_back(RowOf(*entry));
+  wire::EncodeHistoryPage(call.request.msgid, rows, page.next_cursor, call.AfterCommit());
+}
+
+void Info(const Call& call) {
+  wire::RequestError error;
+  if (!wire::DecodeNoParams(call.request.method, call.request.params, &error))
+    return ReplyError(call, error);
+  wire::EncodeFigures(call.request.msgid, call.service.figures(), call.Immediate());
+}
+
+}  // namespace nowcalls::engine::rpc

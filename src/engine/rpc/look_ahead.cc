@@ -1,0 +1,43 @@
+#include "engine/rpc/look_ahead.h"
+
+#include "wire/messages.h"
+#include "wire/splitter.h"
+
+namespace nowcalls::engine::rpc {
+namespace {
+
+// Requests behind this are not looked at; a client that sends longer ones waits for other things.
+constexpr size_t kBytesMax = 1024;
+
+}  // namespace
+
+void LookAhead::Look(std::string_view input) {
+  const std::string_view near = input.substr(0, kBytesMax);
+  next_ = prefetched_ = known_ = 0;
+  size_t seen = 0;
+  wire::MessageSplitter splitter = wire::RequestSplitter();
+  while (known_ < kMessagesMax) {
+    Message& message = messages_[known_];
+    const std::string_view rest = near.substr(seen);
+    if (splitter.Next(rest, &message.size) != wire::MessageSplitter::Outcome::kMessage) break;
+    const wire::Subject subject = wire::SubjectAhead(rest.substr(0, message.size));
+    message.flow = subject.flow;
+    message.token = core::kNoToken;
+    if (subject.flow != 0) core_.flows().PrefetchPlace(FlowId{subject.flow});
+    if (subject.token != 0) message.token = core_.GuessRecent(TokenId{subject.token});
+    seen += message.size;
+    ++known_;
+  }
+}
+
+void LookAhead::Prefetch(const Message& message) const {
+  const core::FlowTable& flows = core_.flows();
+  if (message.flow != 0) flows.Prefetch(FlowId{message.flow});
+  if (message.token == core::kNoToken) return;
+  // The token may have ended since, or its slot may hold another. Its slot and the slot of its flow
+  // exist in any case.
+  const core::FlowSlot flow = core_.tokens().at(message.token).flow;
+  if (flow != core::kNoFlow) flows.PrefetchAt(flow);
+}
+
+}  // namespace nowcalls::engine::rpc

@@ -1,0 +1,100 @@
+#include "engine/rpc/rows.h"
+
+#include <algorithm>
+
+namespace nowcalls::engine::rpc {
+
+wire::TokenRow RowOf(const core::Core& core, const core::TokenEntry& entry) {
+  const core::SessionState& session = core.sessions().at(entry.session);
+  return {.token_id = core.IdOf(entry).value,
+          .flow_id = core.flows().at(entry.flow).id.value,
+          .name_space = core.flows().name_space(session.name_space).name,
+          .client_id = session.client_id,
+          .session = session.id.value,
+          .count = entry.count,
+          .fence = entry.fence,
+          .issued_ms = entry.issued_ms,
+          .deadline_ms = entry.deadline_ms,
+          .online = session.online()};
+}
+
+namespace {
+
+wire::FlowCounters CountersOf(const core::Flow& flow) {
+  wire::FlowCounters counters;
+  const core::FlowCounters& from = flow.counters;
+  counters.granted = from.granted;
+  std::copy(from.refused.begin(), from.refused.end(), counters.refused);
+  std::copy(from.shadow_refused.begin(), from.shadow_refused.end(), counters.shadow_refused);
+  counters.queued = from.queued;
+  counters.granted_from_queue = from.granted_from_queue;
+  counters.longest_wait_ms = static_cast<uint64_t>(from.longest_wait_ms);
+  counters.kept = from.kept;
+  std::copy(from.ended.begin(), from.ended.end(), counters.ended);
+  const core::HeldTimes& held = flow.held_times;
+  counters.held_p50_ms = held.Quantile(0.5);
+  counters.held_p90_ms = held.Quantile(0.9);
+  counters.held_p99_ms = held.Quantile(0.99);
+  counters.held_longest_ms = held.longest_ms();
+  return counters;
+}
+
+}  // namespace
+
+wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow) {
+  wire::FlowRow row;
+  row.flow_id = flow.id.value;
+  row.removed = flow.removed;
+  row.draining = flow.draining;
+  const core::Namespace& name_space = core.flows().name_space(flow.name_space);
+  row.name_space = name_space.name;
+  row.resource = flow.rule->resource;
+  if (!flow.removed) row.level = static_cast<uint64_t>(core.LevelOf(flow));
+  row.sessions = name_space.sessions_online;
+  row.now_calls = static_cast<uint64_t>(flow.now_calls);
+  row.tokens = flow.tokens.size;
+  if (flow.tokens.head != core::kNoToken) {
+    row.oldest_issued_ms = core.tokens().at(flow.tokens.head).issued_ms;
+  }
+  row.waiters = flow.waiters.size();
+  for (const core::WaiterList& waiters : flow.waiters.classes) {
+    if (waiters.head == core::kNoWaiter) continue;
+    const int64_t since_ms = core.waiter(waiters.head).since_ms;
+    row.waiting_since_ms = std::min(row.waiting_since_ms.value_or(since_ms), since_ms);
+  }
+  row.counters = CountersOf(flow);
+  return row;
+}
+
+wire::HistoryRow RowOf(const ledger::HistoryEntry& entry) {
+  return {.sequence = entry.sequence,
+          .ended_ms = entry.ended_ms,
+          .reason = std::string(EndReasonName(entry.reason)),
+          .token_id = entry.token_id.value,
+          .flow_id = entry.flow.value,
+          .name_space = entry.name_space,
+          .client_id = entry.client_id,
+          .session = entry.session.value,
+          .count = entry.count,
+          .fence = entry.fence.value,
+          .issued_ms = entry.issued_ms,
+          .held_ms = entry.ended_ms - entry.issued_ms,
+          .note = entry.note};
+}
+
+wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session) {
+  wire::SessionRow row;
+  row.session = session.id.value;
+  row.name_space = core.flows().name_space(session.name_space).name;
+  row.client_id = session.client_id;
+  row.kind = session.kind == ledger::SessionKind::kNamed ? "named" : "connection";
+  row.online = session.online();
+  row.connections = session.connections;
+  row.tokens = session.tokens.size;
+  row.now_calls = static_cast<uint64_t>(session.now_calls);
+  row.opened_ms = session.opened_ms;
+  if (!session.online()) row.offline_since_ms = session.offline_since_ms;
+  return row;
+}
+
+}  // namespace nowcalls::engine::rpc

@@ -1,0 +1,19 @@
+// The core's entities as the rows that listings show.
+//
+// Thread: loop.
+#ifndef NOWCALLS_ENGINE_RPC_ROWS_H_
+#define NOWCALLS_ENGINE_RPC_ROWS_H_
+
+#include "core/core.h"
+#include "wire/rows.h"
+
+namespace nowcalls::engine::rpc {
+
+wire::TokenRow RowOf(const core::Core& core, const core::TokenEntry& entry);
+wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow);
+wire::HistoryRow RowOf(const ledger::HistoryEntry& entry);
+wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session);
+
+}  // namespace nowcalls::engine::rpc
+
+#endif  // NOWCALLS_ENGINE_RPC_ROWS_H_

@@ -1,0 +1,82 @@
+#include "engine/rpc/rpc_protocol.h"
+
+#include <utility>
+
+#include "base/text.h"
+#include "engine/rpc/handlers.h"
+#include "engine/rpc/methods.h"
+#include "wire/format.h"
+
+namespace nowcalls::engine::rpc {
+
+bool RpcProtocol::BeginsWith(char first) {
+  const auto byte = static_cast<uint8_t>(first);
+  return byte == wire::kRequestByte || byte == wire::kNotificationByte;
+}
+
+Taken RpcProtocol::Take(Connection* connection, std::string_view input, const Visit& visit,
+                        std::string* why) {
+  using Outcome = wire::MessageSplitter::Outcome;
+  if (visit.first) service_->look_ahead.Restart();
+  size_t size = 0;
+  if (!splitter_.in_message()) {
+    if (!BeginsWith(input.front())) return {.outcome = Taken::Outcome::kForeign};
+    size = service_->look_ahead.Next(input);
+  }
+  const Outcome outcome = size > 0 ? Outcome::kMessage : splitter_.Next(input, &size);
+  if (outcome == Outcome::kMessage) return Do(connection, input.substr(0, size), visit, why);
+  if (outcome == Outcome::kIncomplete) return {.outcome = Taken::Outcome::kIncomplete};
+  *why = "sent a message that is refused: " + splitter_.error();
+  AnswerRefused(connection, input, *why);
+  return {.outcome = Taken::Outcome::kRefused};
+}
+
+// One whole message.
+Taken RpcProtocol::Do(Connection* connection, std::string_view message, const Visit& visit,
+                      std::string* why) {
+  wire::Envelope envelope;
+  wire::RequestError error;
+  if (!wire::DecodeEnvelope(message, &envelope, &error)) {
+    *why = "sent what is not a request: " + error.message;
+    AnswerRefused(connection, message, *why);
+    return {.outcome = Taken::Outcome::kRefused};
+  }
+  const Call call{*service_, connection, envelope, visit.step, &backup_msgid_};
+  const Method* method = FindMethod(envelope.method);
+  if (method == nullptr) {
+    ReplyError(call, {wire::ErrorCode::kUnknownMethod,
+                      "method " + Quoted(envelope.method_name) + " is not known to this server"});
+    return {.bytes = message.size()};
+  }
+  // Nobody would hear of the token that an acquire issues.
+  if (envelope.notification && !method->as_notification) return {.bytes = message.size()};
+  const InputWaits waits = WaitsFor(method->cost, visit);
+  if (waits != InputWaits::kNothing) return {.outcome = Taken::Outcome::kWaits, .waits = waits};
+  method->handler(call);
+  return {.bytes = message.size(), .cost = method->cost};
+}
+
+void RpcProtocol::AnswerLate(Connection* connection, uint32_t tag,
+                             const core::AcquireAnswer& answer) {
+  ReplyAcquire(service_->outputs, connection, tag, answer);
+}
+
+void RpcProtocol::AnswerBackup(Connection* connection, const Result<wire::BackupReply>& made) {
+  const std::optional<uint32_t> msgid = std::exchange(backup_msgid_, std::nullopt);
+  connection->owes_answer = false;
+  if (connection->closed() || !msgid.has_value()) return;
+  wire::OutputBuffer* const out = service_->outputs->Immediate(connection);
+  if (made.ok()) return wire::EncodeBackup(*msgid, *made, out);
+  wire::EncodeError(*msgid, ErrorOf(made.status().WithContext("backup")), out);
+}
+
+// Behind the answers to the requests before it.
+void RpcProtocol::AnswerRefused(Connection* connection, std::string_view input,
+                                std::string_view why) {
+  const std::optional<uint32_t> msgid = wire::FindMsgid(input);
+  if (!msgid.has_value()) return;
+  wire::EncodeError(*msgid, {wire::ErrorCode::kMalformed, "the connection " + std::string(why)},
+                    service_->outputs->Immediate(connection));
+}
+
+}  // namespace nowcalls::engine::rpc

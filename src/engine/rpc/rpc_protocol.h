@@ -1,0 +1,43 @@
+// RpcProtocol: MessagePack-RPC on one connection (src/wire/PROTOCOL.md).
+//
+// Thread: loop. It finds where a message ends, looks its method up in the table (methods.h) and
+// calls the handler.
+#ifndef NOWCALLS_ENGINE_RPC_RPC_PROTOCOL_H_
+#define NOWCALLS_ENGINE_RPC_RPC_PROTOCOL_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/protocol.h"
+#include "engine/rpc/service.h"
+#include "wire/splitter.h"
+
+namespace nowcalls::engine::rpc {
+
+class RpcProtocol final : public Protocol {
+ public:
+  // `service` outlives it.
+  explicit RpcProtocol(Service* service) : service_(service) {}
+
+  // Whether a message may begin with this byte.
+  static bool BeginsWith(char first);
+
+  Taken Take(Connection* connection, std::string_view input, const Visit& visit,
+             std::string* why) override;
+  void AnswerLate(Connection* connection, uint32_t tag, const core::AcquireAnswer& answer) override;
+  void AnswerBackup(Connection* connection, const Result<wire::BackupReply>& made) override;
+  void AnswerRefused(Connection* connection, std::string_view input, std::string_view why) override;
+
+ private:
+  Taken Do(Connection* connection, std::string_view message, const Visit& visit, std::string* why);
+
+  Service* const service_;
+  wire::MessageSplitter splitter_ = wire::RequestSplitter();
+  std::optional<uint32_t> backup_msgid_;  // Of the backup that the connection waits for.
+};
+
+}  // namespace nowcalls::engine::rpc
+
+#endif  // NOWCALLS_ENGINE_RPC_RPC_PROTOCOL_H_

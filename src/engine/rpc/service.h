@@ -1,0 +1,63 @@
+// rpc::Service: what the handlers of all MessagePack-RPC connections work with, and rpc::Call: one
+// request on its way through its handler.
+//
+// Thread: loop.
+#ifndef NOWCALLS_ENGINE_RPC_SERVICE_H_
+#define NOWCALLS_ENGINE_RPC_SERVICE_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/core.h"
+#include "engine/connection.h"
+#include "engine/driver.h"
+#include "engine/outputs.h"
+#include "engine/rpc/look_ahead.h"
+#include "engine/rpc/rule_source.h"
+#include "nowcalls/rule_source.h"
+#include "nowcalls/status.h"
+#include "wire/figures.h"
+#include "wire/messages.h"
+
+namespace nowcalls::engine::rpc {
+
+struct Service {
+  // `rules` takes what rules_load brings; `figures` answers info; `version` is told by hello.
+  Service(core::Core* the_core, RuleSink* rules, Outputs* the_outputs, Driver* the_driver,
+          std::string the_version, std::function<std::vector<wire::FigureRow>()> the_figures);
+
+  core::Core* const core;
+  Outputs* const outputs;
+  Driver* const driver;
+  const std::string version;
+  const std::function<std::vector<wire::FigureRow>()> figures;
+  RpcRuleSource rules;
+  LookAhead look_ahead;
+};
+
+struct Call {
+  Service& service;
+  Connection* connection;
+  const wire::Envelope& request;
+  const core::Turn& step;
+  std::optional<uint32_t>* backup_msgid;  // Of the backup that the connection waits for.
+
+  core::Core* core() const { return service.core; }
+  // Outputs::Immediate and AfterCommit. REQUIRES: the request is no notification.
+  wire::OutputBuffer* Immediate() const { return service.outputs->Immediate(connection); }
+  wire::OutputBuffer* AfterCommit() const { return service.outputs->AfterCommit(connection); }
+};
+
+// Replies. Notifications get none.
+void ReplyError(const Call& call, const wire::RequestError& error);
+// For an error that tells of what is there: the record that has made it so may be on its way.
+void ReplyErrorAfterCommit(const Call& call, const wire::RequestError& error);
+void ReplyStatus(const Call& call, TokenStatus status);
+wire::RequestError ErrorOf(const Status& status);
+
+}  // namespace nowcalls::engine::rpc
+
+#endif  // NOWCALLS_ENGINE_RPC_SERVICE_H_

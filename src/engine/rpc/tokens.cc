@@ -1,0 +1,119 @@
+// What clients call: hello, acquire, release, keep, cancel, ping.
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/rpc/handlers.h"
+
+namespace nowcalls::engine::rpc {
+namespace {
+
+constexpr std::string_view kDefaultNamespace = "default";
+
+// A client that did not say hello gets a session of its own. False: it cannot, and was told so.
+bool HasSession(const Call& call) {
+  if (call.connection->session != core::kNoSession) return true;
+  Result<core::HelloAnswer> session =
+      call.core()->Hello(call.step, kDefaultNamespace, std::nullopt, "@" + call.connection->peer);
+  if (!session.ok()) {
+    ReplyError(call, ErrorOf(session.status()));
+    return false;
+  }
+  call.connection->session = session->session;
+  return true;
+}
+
+}  // namespace
+
+void Hello(const Call& call) {
+  wire::HelloParams params;
+  wire::RequestError error;
+  if (!wire::DecodeHello(call.request.params, &params, &error)) return ReplyError(call, error);
+  if (call.connection->session != core::kNoSession) {
+    return ReplyError(call, {wire::ErrorCode::kHelloState,
+                             "hello: this connection has a session already; hello comes once, "
+                             "before the first acquire"});
+  }
+  Result<core::HelloAnswer> answer = call.core()->Hello(
+      call.step, params.name_space, params.client_id, "@" + call.connection->peer);
+  if (!answer.ok()) return ReplyError(call, ErrorOf(answer.status()));
+  call.connection->session = answer->session;
+  wire::EncodeHello(call.request.msgid,
+                    {.server_version = call.service.version,
+                     .session = answer->session_id.value,
+                     .sessions_online = answer->sessions_online,
+                     .resumed_tokens = answer->resumed_tokens},
+                    call.AfterCommit());
+}
+
+void Ping(const Call& call) {
+  wire::RequestError error;
+  if (!wire::DecodeNoParams(call.request.method, call.request.params, &error))
+    return ReplyError(call, error);
+  wire::EncodePing(call.request.msgid, static_cast<uint64_t>(call.step.now.ms), call.Immediate());
+}
+
+void Acquire(const Call& call) {
+  wire::AcquireParams params;
+  wire::RequestError error;
+  if (!wire::DecodeAcquire(call.request.params, &params, &error)) return ReplyError(call, error);
+  if (!HasSession(call)) return;
+  core::AcquireRequest request{.flow = FlowId{params.flow_id},
+                               .count = params.count,
+                               .prioritized = params.prioritized,
+                               .request_id = params.request_id};
+  if (params.wait_ms) request.wait_ms = static_cast<int64_t>(*params.wait_ms);
+  const std::optional<core::AcquireAnswer> answer =
+      call.core()->Acquire(call.step, call.connection->session, request,
+                           {.owner = call.connection->id, .tag = call.request.msgid});
+  if (!answer.has_value()) return;  // It waits, and is answered late.
+  ReplyAcquire(call.service.outputs, call.connection, call.request.msgid, *answer);
+}
+
+void ReplyAcquire(Outputs* outputs, Connection* connection, uint32_t msgid,
+                  const core::AcquireAnswer& answer) {
+  wire::EncodeAcquire(msgid,
+                      {.status = answer.status,
+                       .token_id = answer.token_id.value,
+                       .fence = answer.fence.value,
+                       .now_calls = static_cast<uint64_t>(answer.now_calls),
+                       .level = static_cast<uint64_t>(answer.level),
+                       .hold_ms = static_cast<uint64_t>(answer.hold_ms),
+                       .refused_by = answer.refused_by},
+                      answer.status == TokenStatus::kOk ? outputs->AfterCommit(connection)
+                                                        : outputs->Immediate(connection));
+}
+
+// ALREADY_RELEASE waits for the commit too, as in Release.
+void Cancel(const Call& call) {
+  wire::CancelParams params;
+  wire::RequestError error;
+  if (!wire::DecodeCancel(call.request.params, &params, &error)) return ReplyError(call, error);
+  if (!HasSession(call)) return;
+  ReplyStatus(call, call.core()->Cancel(call.step, call.connection->session, params.request_id));
+}
+
+// ALREADY_RELEASE waits for the commit too: the record that ended the token may be on its way, and
+// a crash that lost the record would bring the token back.
+void Release(const Call& call) {
+  wire::TokenParams params;
+  wire::RequestError error;
+  if (!wire::DecodeToken(call.request.method, call.request.params, &params, &error))
+    return ReplyError(call, error);
+  ReplyStatus(call,
+              call.core()->Release(call.step, call.connection->session, TokenId{params.token_id}));
+}
+
+void Keep(const Call& call) {
+  wire::TokenParams params;
+  wire::RequestError error;
+  if (!wire::DecodeToken(call.request.method, call.request.params, &params, &error))
+    return ReplyError(call, error);
+  const core::KeepAnswer answer =
+      call.core()->Keep(call.step, call.connection->session, TokenId{params.token_id});
+  if (call.request.notification) return;
+  wire::EncodeKeep(call.request.msgid, answer.status, static_cast<uint64_t>(answer.hold_ms),
+                   call.AfterCommit());
+}
+
+}  // namespace nowcalls::engine::rpc

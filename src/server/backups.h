@@ -1,0 +1,44 @@
+// Backups: the backups that clients ask for: made beside everything else, logged, answered.
+//
+// Thread: loop, unless a comment says otherwise.
+#ifndef NOWCALLS_SERVER_BACKUPS_H_
+#define NOWCALLS_SERVER_BACKUPS_H_
+
+#include <uv.h>
+
+#include "engine/engine.h"
+#include "server/backup_thread.h"
+#include "server/recovery.h"
+#include "server/server_log.h"
+
+namespace nowcalls::server {
+
+class Backups {
+ public:
+  // `make` runs on the backup thread. `engine`, `ledger`, which tells the time, and `log` outlive
+  // it.
+  Backups(BackupThread::Make make, engine::Engine* engine, const RecoveredLedger* ledger,
+          ServerLog* log);
+
+  // As engine::Driver::BeginBackup.
+  Status Begin(uv_loop_t* loop, const engine::BackupJob& job) { return thread_.Begin(loop, job); }
+  bool busy() const { return thread_.busy(); }
+
+  // No backup begins any more; a backup that is being made ends soon, and its asker is told.
+  void End() { thread_.End(); }
+  // Ends the thread. REQUIRES: !busy().
+  void Stop() { thread_.Stop(); }
+
+ private:
+  void OnDone(const engine::BackupJob& job, bool begun, const Result<backup::Manifest>& made);
+  void LogDone(const engine::BackupJob& job, bool begun, const Result<backup::Manifest>& made);
+
+  engine::Engine* const engine_;
+  const RecoveredLedger* const ledger_;
+  ServerLog* const log_;
+  BackupThread thread_;
+};
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_BACKUPS_H_

@@ -1,0 +1,87 @@
+#include "server/commit_pump.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "server/logging.h"
+
+namespace nowcalls::server {
+
+Status CommitPump::CommitAllNow() {
+  const auto begin = [this] { return engine_->BeginCommit(ledger_->Clocks(), ledger_->Now()); };
+  while (const ledger::CommitBatch* batch = begin()) {
+    NOWCALLS_RETURN_IF_ERROR(store_->Commit(*batch));
+    engine_->OnCommitDone(ledger_->Now());
+  }
+  return store_->Sync();
+}
+
+void CommitPump::Start(uv_loop_t* loop) {
+  engine_->OnDiskSpace(store_->FreeBytes());
+  thread_.emplace(
+      loop, store_, config_->durability,
+      CommitThread::Events{
+          .done = [this] { OnCommitDone(); },
+          .fail = [](const char* what, const Status& failure) { DieOfIoError(what, failure); },
+          .slow = [this](const std::string& what) { LogSlowHere(what); }},
+      DiskWatch{2 * config_->core.limits.disk_free_high(),
+                [this](std::optional<uint64_t> free_bytes) { OnDiskSpace(free_bytes); }});
+}
+
+void CommitPump::Pump(bool may_be_inline) {
+  // The batch goes first, so that the disk works while the loop sends.
+  BeginCommit(may_be_inline);
+  engine_->TurnEnd();
+  // Another round if there is something to write still: a batch that was committed here has been
+  // answered by TurnEnd, and TurnEnd may have ended sessions of peers that do not read.
+  while (BeginCommit(may_be_inline)) engine_->TurnEnd();
+}
+
+// True: the batch is durable already, and its replies may leave.
+bool CommitPump::BeginCommit(bool may_be_inline) {
+  if (thread_->busy()) return false;
+  // The time of now, not of the turn's beginning: a commit within the turn may have taken long.
+  const Instant now = ledger_->Now();
+  const ledger::CommitBatch* batch = engine_->BeginCommit(ledger_->Clocks(), now);
+  if (batch == nullptr) return false;
+  if (may_be_inline && thread_->CommitHere(*batch)) {
+    engine_->OnCommitDone(ledger_->Now());
+    return true;
+  }
+  watch_.Began(now);
+  thread_->Commit(batch);
+  return false;
+}
+
+void CommitPump::OnCommitDone() {
+  if (finishing_) return;
+  const Instant now = ledger_->Now();
+  LogSlow(watch_.Ended(now));
+  engine_->OnCommitDone(now);
+}
+
+void CommitPump::OnDiskSpace(std::optional<uint64_t> free_bytes) {
+  if (!finishing_) engine_->OnDiskSpace(free_bytes);
+}
+
+void CommitPump::Finish(const std::function<Status()>& close) {
+  finishing_ = true;
+  thread_->Finish([store = store_, close] {
+    NOWCALLS_RETURN_IF_ERROR(store->Sync());
+    return close();
+  });
+}
+
+void CommitPump::LogSlow(const std::optional<std::string>& what) const {
+  if (!what.has_value()) return;
+  LogAt(LogLevel::kWarn, *what + "; grants wait for the disk under " + config_->data_dir);
+}
+
+void CommitPump::LogSlowHere(const std::string& what) const {
+  LogAt(LogLevel::kWarn,
+        what +
+            " on the thread that serves, which answers nobody meanwhile; look at the disk under " +
+            config_->data_dir);
+}
+
+}  // namespace nowcalls::server

@@ -1,0 +1,109 @@
+// CommitPump: moves batches from the engine to the disk and tells the engine when they are there.
+//
+// Thread: loop. This is the commit path, from a request to its reply:
+//
+//   1. Engine::OnBytes decides a request. Its records go into the open batch. Its reply waits in
+//      the connection's buffer for that batch (invariant 1: no reply before its batch is durable).
+//   2. At the end of the loop's turn Pump seals the open batch (Engine::BeginCommit) unless a
+//      commit is under way. A sealed batch never changes. The next batch is open at once, so
+//      requests go on being decided while the disk works.
+//   3. The batch goes to the disk in one of two ways:
+//      - A small batch, while commits are quick, is committed here, on the loop thread
+//        (CommitThread::CommitHere): to wake a thread costs more than such a commit. Its replies
+//        leave in this very turn.
+//      - Any other batch is handed to the commit thread, and the loop goes on.
+//   4. The commit thread appends the batch to the log and syncs it (Store::CommitTelling). The
+//      batch is durable now, and the thread reports so. Only then does it apply the batch to the
+//      store's tables, while the loop already sends the replies.
+//   5. The loop hears of it when it next looks: at the beginning of Pump, if the commit ended while
+//      the loop was reading, or by its next poll, if the loop sleeps. Engine::OnCommitDone lets the
+//      replies of that batch leave with Engine::TurnEnd.
+//   6. Back to 2: the open batch holds what arrived while the one before it was being synced. That
+//      is group commit without a timer. A slow disk gets large batches, a quick one small batches.
+//
+// One commit is in flight. A second sealed batch that waits behind it would save the moment between
+// the end of a sync and the end of the loop's turn. It would also cost each request one whole
+// commit more: a request that comes during commit N could not join batch N + 1, which is sealed
+// already. Where a sync takes milliseconds that is what counts. Where a sync takes a tenth of one,
+// the loop is the slower part, and the disk may idle.
+//
+// Failure modes: a commit or sync that fails ends the process at once (exit code 74): memory would
+// say more than the disk. A commit that is slow or hangs is logged (CommitWatch); grants wait, and
+// requests that change nothing are answered as ever.
+#ifndef NOWCALLS_SERVER_COMMIT_PUMP_H_
+#define NOWCALLS_SERVER_COMMIT_PUMP_H_
+
+#include <uv.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "engine/engine.h"
+#include "ledger/commit_batch.h"
+#include "nowcalls/status.h"
+#include "server/commit_thread.h"
+#include "server/commit_watch.h"
+#include "server/config.h"
+#include "server/recovery.h"
+#include "store/store.h"
+
+namespace nowcalls::server {
+
+class CommitPump {
+ public:
+  // All of these outlive it; `ledger` tells the time.
+  CommitPump(const ServerConfig* config, engine::Engine* engine, const RecoveredLedger* ledger,
+             store::Store* store)
+      : config_(config), engine_(engine), ledger_(ledger), store_(store) {}
+
+  // Before Start: commits all that the engine has to write and syncs it, on this thread.
+  Status CommitAllNow();
+
+  // Starts the commit thread.
+  void Start(uv_loop_t* loop);
+
+  // Once a turn, before anything else: takes note of a batch that has become durable while the loop
+  // was reading.
+  void Collect() { thread_->Collect(); }
+
+  // Once a turn, at its end: begins the next commit if none is under way, and ends the engine's
+  // turn. `may_be_inline`: a small batch may be committed on this thread.
+  void Pump(bool may_be_inline);
+
+  // Logs a commit that does not end; once a commit.
+  void ReportHanging(Instant now) { LogSlow(watch_.UnderWay(now)); }
+  // When ReportHanging has something to log.
+  Instant NextReport() const { return watch_.NextReport(); }
+  // How long the commit that is under way has taken; 0: none is.
+  int64_t UnderWayMs(Instant now) const { return watch_.UnderWayMs(now); }
+
+  // A commit, or the last job, is under way.
+  bool busy() const { return thread_->busy(); }
+
+  // The last job: the store is synced, then `close` runs, on the commit thread. The engine is not
+  // called any more. REQUIRES: !busy().
+  void Finish(const std::function<Status()>& close);
+  // Ends the thread. REQUIRES: Finish was called, and !busy().
+  void Stop() { thread_->Stop(); }
+
+ private:
+  bool BeginCommit(bool may_be_inline);
+  void OnCommitDone();
+  void OnDiskSpace(std::optional<uint64_t> free_bytes);
+  void LogSlow(const std::optional<std::string>& what) const;
+  void LogSlowHere(const std::string& what) const;
+
+  const ServerConfig* const config_;
+  engine::Engine* const engine_;
+  const RecoveredLedger* const ledger_;
+  store::Store* const store_;
+  std::optional<CommitThread> thread_;  // None before Start.
+  CommitWatch watch_;                   // Of commits on the thread.
+  bool finishing_ = false;
+};
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_COMMIT_PUMP_H_

@@ -1,0 +1,97 @@
+#include "server/configured_rules.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "server/logging.h"
+
+namespace nowcalls::server {
+
+Status ConfiguredRules::PutInForce(std::vector<LoadedRuleFile> files) {
+  std::vector<core::RuleSet> sets;
+  for (LoadedRuleFile& loaded : files) {
+    const RuleFile& file = loaded.file;
+    core::RuleSet set{.name_space = file.name_space, .parsed = std::move(loaded.parsed)};
+    set.source = FileSourceName(file.path);
+    const Status claimed = sink_.Claim(
+        {.source = set.source, .name_space = set.name_space, .takeover = config_->rules_takeover});
+    if (claimed.code() == StatusCode::kAlreadyExists) {
+      return Status::InvalidArgument("rules: " + claimed.message() +
+                                     ". Or start with --rules-takeover, which lets the configured "
+                                     "files replace such rules");
+    }
+    if (!claimed.ok()) return Status::InvalidArgument("rules: " + claimed.message());
+    at_start_.push_back({.fingerprint = loaded.fingerprint});
+    if (loaded.problem.ok()) {
+      sets.push_back(std::move(set));
+    } else {
+      NOWCALLS_RETURN_IF_ERROR(KeepRecovered(set.name_space, loaded.problem));
+    }
+  }
+  return PutSetsInForce(std::move(sets));
+}
+
+Status ConfiguredRules::PutSetsInForce(std::vector<core::RuleSet> sets) {
+  if (engine_->LoadRules(sets, ledger_->Now()).ok()) return {};
+  // As while the server runs: a refused set does not hold the others up, and a set that is put in
+  // force may make room for another.
+  std::map<std::string, Status> refused;
+  for (size_t before = sets.size() + 1; !sets.empty() && sets.size() < before;) {
+    before = sets.size();
+    std::erase_if(sets, [&](const core::RuleSet& set) {
+      refused[set.name_space] = engine_->LoadRules({set}, ledger_->Now());
+      return refused[set.name_space].ok();
+    });
+  }
+  for (const core::RuleSet& set : sets) {
+    const Status why = refused[set.name_space].WithContext("rules: " + set.source);
+    NOWCALLS_RETURN_IF_ERROR(KeepRecovered(set.name_space, why));
+  }
+  return {};
+}
+
+// A start must not fail for a fault of which a running server would only have warned: its
+// supervisor would start it again and again while nobody is served, though the ledger has the
+// rules.
+Status ConfiguredRules::KeepRecovered(const std::string& name_space, const Status& why) {
+  const auto same = [&](const RuleFile& file) { return file.name_space == name_space; };
+  const auto file = std::find_if(config_->rules.begin(), config_->rules.end(), same);
+  NOWCALLS_CHECK(file != config_->rules.end());
+  const auto recovered = ledger_->rule_sources.find(name_space);
+  if (recovered == ledger_->rule_sources.end() || recovered->second != FileSourceName(file->path)) {
+    return Status::InvalidArgument(why.message() + "; and the ledger has no rules of namespace " +
+                                   Quoted(name_space) + " from this file that could stay in force");
+  }
+  at_start_[static_cast<size_t>(file - config_->rules.begin())].is_refused = true;
+  LogAt(LogLevel::kWarn,
+        why.message() + "; namespace " + Quoted(name_space) +
+            " keeps the rules that the ledger has from " + file->path +
+            ". Put that right: the file is loaded as soon as it can be, "
+            "without a restart",
+        {{"namespace", name_space}, {"file", file->path}, {"reason", why.message()}});
+  return {};
+}
+
+// PutInForce has claimed the namespaces, so the source cannot fail to start.
+void ConfiguredRules::Watch(uv_loop_t* loop) {
+  NOWCALLS_CHECK(at_start_.size() == config_->rules.size());
+  FileRuleSourceOptions options;
+  options.takeover = config_->rules_takeover;
+  source_ =
+      std::make_unique<FileRuleSource>(loop, config_->rules, at_start_, options,
+                                       [](LogLevel level, const std::string& text,
+                                          const LogFields& fields) { LogAt(level, text, fields); });
+  NOWCALLS_CHECK(source_->Start(&sink_).ok());
+}
+
+void ConfiguredRules::ReloadAll() {
+  LogAt(LogLevel::kInfo, config_->rules.empty() ? "SIGHUP: no rule files are configured"
+                                                : "SIGHUP: reloading the rule files");
+  source_->ReloadAll();
+}
+
+}  // namespace nowcalls::server

@@ -1,0 +1,62 @@
+// ConfiguredRules: the rule files of the configuration, put in force at the start and watched from
+// then on.
+//
+// Thread: loop.
+#ifndef NOWCALLS_SERVER_CONFIGURED_RULES_H_
+#define NOWCALLS_SERVER_CONFIGURED_RULES_H_
+
+#include <uv.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/core.h"
+#include "engine/engine.h"
+#include "nowcalls/status.h"
+#include "server/config.h"
+#include "server/file_rule_source.h"
+#include "server/loop_rule_sink.h"
+#include "server/recovery.h"
+#include "server/rule_files.h"
+
+namespace nowcalls::server {
+
+class ConfiguredRules {
+ public:
+  // All of these outlive it; `ledger` tells the time, and which rules were recovered.
+  ConfiguredRules(const ServerConfig* config, engine::Engine* engine, const RecoveredLedger* ledger)
+      : config_(config),
+        engine_(engine),
+        ledger_(ledger),
+        sink_(engine, [ledger] { return ledger->Now(); }) {}
+
+  // Makes the files' rules those of their namespaces, together if possible; the caller commits. A
+  // file that cannot be put in force leaves its namespace the rules that the ledger has from that
+  // very file, and is tried again while the server runs. Where there are none the start fails, and
+  // nothing is changed: kInvalidArgument names file, namespace and rule, or who owns the namespace.
+  Status PutInForce(std::vector<LoadedRuleFile> files);
+
+  // Watches the files. REQUIRES: PutInForce was called with all of them.
+  void Watch(uv_loop_t* loop);
+  // Loads all files again, whether they have changed or not, and logs how it went.
+  void ReloadAll();
+  void StopWatching() { source_->Stop(); }
+  // No look at a file is under way.
+  bool idle() const { return source_->idle(); }
+
+ private:
+  Status PutSetsInForce(std::vector<core::RuleSet> sets);
+  Status KeepRecovered(const std::string& name_space, const Status& why);
+
+  const ServerConfig* const config_;
+  engine::Engine* const engine_;
+  const RecoveredLedger* const ledger_;
+  LoopRuleSink sink_;
+  std::vector<FileAtStart> at_start_;       // Of config_->rules.
+  std::unique_ptr<FileRuleSource> source_;  // None before Watch.
+};
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_CONFIGURED_RULES_H_

@@ -1,0 +1,110 @@
+// Peers: the connections of a server: accepted, received from, sent to, closed.
+//
+// Thread: loop. A connection is an id of the engine and a PeerSocket. Sockets that the loop finds
+// readable are received from together (Receive). A connection that is being closed has a moment by
+// which it is closed in any case, so no peer can hold one for ever.
+#ifndef NOWCALLS_SERVER_PEERS_H_
+#define NOWCALLS_SERVER_PEERS_H_
+
+#include <uv.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/socket_turn.h"
+#include "base/time.h"
+#include "engine/engine.h"
+#include "server/listener.h"
+#include "server/peer_socket.h"
+#include "server/recovery.h"
+#include "server/server_log.h"
+
+namespace nowcalls::server {
+
+class Peers final : private PeerSocket::Owner {
+ public:
+  // A connection that is being closed has this long to read its last replies when the server ends,
+  // and in any case to close its end when it has read them.
+  static constexpr int64_t kCloseMsMax = 2'000;
+
+  // `engine`, `ledger`, which tells the time, and `log` outlive it.
+  Peers(const Limits& limits, SocketBatch::Means means, engine::Engine* engine,
+        const RecoveredLedger* ledger, ServerLog* log)
+      : limits_(limits), engine_(engine), ledger_(ledger), log_(log), sockets_(means) {}
+
+  // Accepts from now on.
+  void Start(uv_loop_t* loop, std::unique_ptr<Listener> listener);
+
+  // Receives from all sockets that the loop has found readable since the last call.
+  void Receive() { sockets_.Receive(); }
+  // Whether since the last call a socket has joined those that a poll reads.
+  bool TakeToRead() { return std::exchange(to_read_, false); }
+
+  // The same calls of engine::Driver.
+  void Write(std::span<engine::Output> outputs);
+  void Close(engine::ConnectionId id, bool flush);
+  void SetReading(engine::ConnectionId id, bool on);
+
+  // Closes connections whose moment has come.
+  void CloseOverdue(Instant now);
+  // The next such moment; kNever: no connection is being closed.
+  Instant NextClose() const;
+
+  // The server ends: accepts and reads nothing more.
+  void StopReading();
+  // Closes every connection, behind its last replies. REQUIRES: StopReading was called.
+  void CloseAll(Instant now);
+
+  size_t open() const { return open_; }
+  // Why every socket costs system calls of its own; empty: io_uring takes many together.
+  const std::string& why_alone() const { return sockets_.why_alone(); }
+
+ private:
+  struct Peer {
+    std::unique_ptr<PeerSocket> socket;  // nullptr: this id is free.
+    Instant close_by = kNever;           // While it is being closed.
+  };
+
+  void OnAccept(int fd, const std::string& peer);
+  void LogRefused(const std::string& peer, const std::string& reason);
+  void Log(const std::string& text, const LogFields& fields);
+  void SetCloseBy(engine::ConnectionId id, Instant when);
+  // How long a peer may take none of what is sent to it before it is closed.
+  int64_t FlushMsMax() const { return ending_ ? kCloseMsMax : limits_.output_stalled_ms; }
+  Instant Now() const { return ledger_->Now(); }
+
+  // PeerSocket::Owner.
+  void OnReadable(PeerSocket* socket) override;
+  void OnBytes(engine::ConnectionId id, std::string_view bytes) override;
+  void OnEndOfInput(engine::ConnectionId id) override;
+  void OnSent(engine::ConnectionId id, size_t kept) override;
+  void OnFlushing(engine::ConnectionId id) override;
+  void OnLingering(engine::ConnectionId id) override;
+  void OnFailed(engine::ConnectionId id, const std::string& why) override;
+  void OnClosed(engine::ConnectionId id) override;
+
+  const Limits limits_;
+  engine::Engine* const engine_;
+  const RecoveredLedger* const ledger_;
+  ServerLog* const log_;
+  uv_loop_t* loop_ = nullptr;
+  std::unique_ptr<Listener> listener_;
+  SocketTurn sockets_;
+  std::vector<Peer> peers_;  // By connection id: the engine numbers them densely.
+  size_t open_ = 0;
+  std::set<std::pair<int64_t, engine::ConnectionId>> closing_;  // By close_by.
+  bool to_read_ = false;
+  bool ending_ = false;
+};
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_PEERS_H_

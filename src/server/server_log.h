@@ -1,0 +1,67 @@
+// ServerLog: the lines of a running server, with a bound for each topic that others can cause.
+//
+// Thread: loop. Lines of the server itself and of the guard against mass expiry, which speaks once
+// a second at most, are always logged, so nobody can hide them behind noise. Lines about peers and
+// lines about what administrators changed have a bound each, so that no client's noise hides an
+// administrator's act: a hundred thousand drains a second are possible, and 30 MB of lines about
+// them. What administrators ask for in vain (a backup that cannot be made, rules that are not valid
+// or change nothing) costs them nothing, so its topic is the peer.
+#ifndef NOWCALLS_SERVER_SERVER_LOG_H_
+#define NOWCALLS_SERVER_SERVER_LOG_H_
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "base/limits.h"
+#include "base/log_record.h"
+#include "base/time.h"
+#include "server/log_limiter.h"
+#include "server/logging.h"
+
+namespace nowcalls::server {
+
+class ServerLog {
+ public:
+  explicit ServerLog(const Limits& limits)
+      : peer_lines_(limits.log_lines_per_second_max),
+        act_lines_(limits.log_act_lines_per_second_max) {}
+
+  // Logs the line, or counts it if its topic has had its lines of this second.
+  void Write(LogLevel level, LogTopic topic, std::string_view text, const LogFields& fields,
+             Instant now) {
+    LogLimiter* const bound = BoundOf(topic);
+    if (bound == nullptr || bound->Admit(now)) LogAt(level, text, fields);
+  }
+
+  // When ReportSuppressed has something to log; kNever: no line was suppressed.
+  Instant NextReport() const { return std::min(peer_lines_.NextReport(), act_lines_.NextReport()); }
+
+  void ReportSuppressed(Instant now) {
+    Report(&peer_lines_, "peers", now);
+    Report(&act_lines_, "what administrators changed", now);
+  }
+
+ private:
+  LogLimiter* BoundOf(LogTopic topic) {
+    switch (topic) {
+      case LogTopic::kServer: return nullptr;
+      case LogTopic::kPeer: return &peer_lines_;
+      case LogTopic::kAct: return &act_lines_;
+    }
+    return nullptr;
+  }
+
+  static void Report(LogLimiter* lines, const std::string& about, Instant now) {
+    if (now < lines->NextReport()) return;
+    LogAt(LogLevel::kWarn, std::to_string(lines->TakeSuppressed()) + " log lines about " + about +
+                               " were suppressed in the last second");
+  }
+
+  LogLimiter peer_lines_;
+  LogLimiter act_lines_;
+};
+
+}  // namespace nowcalls::server
+
+#endif  // NOWCALLS_SERVER_SERVER_LOG_H_

@@ -1,0 +1,59 @@
+// LogFile: a log that RocksDB writes, in a file that may be full of zeros (spare_logs.h).
+//
+// It asks for the next spare when it has grown a little. When its zeros are used up it grows as any
+// file does. A closed log keeps its remaining zeros, since the file may become a spare again. Only
+// the log with which the database ends is cut.
+//
+// Thread: as rocksdb::FSWritableFile; Sync may run beside Append.
+#ifndef NOWCALLS_STORE_LOG_LOG_FILE_H_
+#define NOWCALLS_STORE_LOG_LOG_FILE_H_
+
+#include <rocksdb/file_system.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "store/log/spare_logs.h"
+
+namespace nowcalls::store {
+
+class LogFile : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  // Each is called on the thread of the call that it reports.
+  struct Events {
+    std::function<void()> appended;                  // An Append succeeded.
+    std::function<void()> synced;                    // A sync covers all that was appended.
+    std::function<void(uint64_t log_bytes)> closed;  // `log_bytes` were appended in all.
+  };
+
+  // `file` is written from its beginning over `zeros` bytes of 0. `spares` outlives it.
+  LogFile(std::unique_ptr<rocksdb::FSWritableFile> file, uint64_t zeros, SpareLogs* spares,
+          Events events);
+
+  rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
+                           rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
+                           const rocksdb::DataVerificationInfo& verification,
+                           rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus Sync(const rocksdb::IOOptions& options,
+                         rocksdb::IODebugContext* context) override;
+  rocksdb::IOStatus Close(const rocksdb::IOOptions& options,
+                          rocksdb::IODebugContext* context) override;
+  void PrepareWrite(size_t offset, size_t bytes, const rocksdb::IOOptions& options,
+                    rocksdb::IODebugContext* context) override;
+
+ private:
+  void Grow(size_t bytes);
+
+  const uint64_t zeros_;
+  SpareLogs* const spares_;
+  const Events events_;
+  std::atomic<uint64_t> size_{0};
+  bool asked_ = false;
+};
+
+}  // namespace nowcalls::store
+
+#endif  // NOWCALLS_STORE_LOG_LOG_FILE_H_

@@ -1,0 +1,162 @@
+#include "store/rocks/database.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "store/rocks/rocks_options.h"
+#include "store/rocks/rocks_store.h"
+
+namespace nowcalls::store {
+namespace {
+
+using ledger::Family;
+
+rocksdb::Slice AsSlice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
+
+StoreError NotALedger(const std::string& dir, const std::string& what) {
+  return {StoreError::Kind::kDamaged, "the ledger in " + dir + " " + what,
+          ": restore it from a backup; was the directory copied while a server was running, or "
+          "made by another program?"};
+}
+
+}  // namespace
+
+StoreError ListFamilies(const rocksdb::DBOptions& options, const std::string& dir,
+                        std::vector<std::string>* names) {
+  return ErrorFromRocks(rocksdb::DB::ListColumnFamilies(options, dir, names), "read the manifest",
+                        dir);
+}
+
+Database::Database(std::string dir, size_t write_buffer_bytes)
+    : dir_(std::move(dir)),
+      write_buffer_bytes_(write_buffer_bytes),
+      memtables_(std::make_shared<AppendMemtableFactory>(RocksStoreOptions().write_buffer_bytes)) {}
+
+Database::~Database() { Close().PermitUncheckedError(); }
+
+StoreError Database::Open(Access access, rocksdb::DBOptions options,
+                          std::unique_ptr<rocksdb::Env> env, const std::vector<std::string>& names,
+                          std::string_view doing) {
+  env_ = std::move(env);
+  if (env_ != nullptr) options.env = env_.get();
+  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  descriptors.reserve(names.size());
+  for (const std::string& name : names) {
+    descriptors.emplace_back(name, FamilyOptions(write_buffer_bytes_, memtables_));
+  }
+  rocksdb::DB* opened = nullptr;
+  const rocksdb::Status status =
+      access == Access::kWrite
+          ? rocksdb::DB::Open(options, dir_, descriptors, &handles_, &opened)
+          : rocksdb::DB::OpenForReadOnly(options, dir_, descriptors, &handles_, &opened);
+  db_.reset(opened);
+  if (!status.ok()) handles_.clear();
+  FindFamilies();
+  return ErrorFromRocks(status, doing, dir_);
+}
+
+void Database::FindFamilies() {
+  families_ = {};
+  for (const Family family : ledger::kAllFamilies) {
+    for (rocksdb::ColumnFamilyHandle* handle : handles_) {
+      if (handle->GetName() == FamilyName(family)) families_[static_cast<size_t>(family)] = handle;
+    }
+  }
+}
+
+rocksdb::Status Database::Close() {
+  if (db_ == nullptr) return {};
+  for (rocksdb::ColumnFamilyHandle* handle : handles_) {
+    db_->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+  }
+  handles_.clear();
+  families_ = {};
+  rocksdb::Status status = db_->Close();
+  db_.reset();
+  return status;
+}
+
+rocksdb::Status Database::GetMeta(std::string_view key, std::string* value) const {
+  return db_->Get(rocksdb::ReadOptions(), HandleOf(Family::kMeta), AsSlice(key), value);
+}
+
+Result<bool> Database::IsEmpty(rocksdb::ColumnFamilyHandle* handle) const {
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions(), handle));
+  it->SeekToFirst();
+  if (!it->status().ok()) return FromRocks(it->status(), "read " + handle->GetName(), dir_);
+  return !it->Valid();
+}
+
+Result<bool> Database::HasFormat() const {
+  std::string value;
+  const rocksdb::Status found = GetMeta(ledger::kFormatKey, &value);
+  if (found.ok()) {
+    NOWCALLS_RETURN_IF_ERROR(ledger::DecodeFormat(value).status().WithContext(dir_));
+    return true;
+  }
+  if (!found.IsNotFound()) return FromRocks(found, "read the format record", dir_);
+  for (rocksdb::ColumnFamilyHandle* handle : handles_) {
+    const Result<bool> empty = IsEmpty(handle);
+    if (!empty.ok()) return empty.status();
+    if (!*empty) return NotALedger(dir_, "holds records but no format record").WithAdvice();
+  }
+  return false;
+}
+
+StoreError Database::CheckFamilies() const {
+  for (const Family family : ledger::kAllFamilies) {
+    if (HandleOf(family) != nullptr) continue;
+    return NotALedger(dir_, "lacks the column family '" + std::string(FamilyName(family)) + "'");
+  }
+  for (rocksdb::ColumnFamilyHandle* handle : handles_) {
+    if (std::find(families_.begin(), families_.end(), handle) != families_.end()) continue;
+    return NotALedger(dir_, "has the unknown column family '" + handle->GetName() + "'");
+  }
+  return {};
+}
+
+FamilyNumbers Database::NumbersOfFamilies() const {
+  FamilyNumbers numbers{};
+  for (const Family family : ledger::kAllFamilies) {
+    numbers[static_cast<size_t>(family)] = HandleOf(family)->GetID();
+  }
+  return numbers;
+}
+
+Status Database::MakeFamilies() {
+  for (const Family family : ledger::kAllFamilies) {
+    if (HandleOf(family) != nullptr) continue;
+    rocksdb::ColumnFamilyHandle* handle = nullptr;
+    const rocksdb::Status made = db_->CreateColumnFamily(
+        FamilyOptions(write_buffer_bytes_, memtables_), std::string(FamilyName(family)), &handle);
+    if (!made.ok()) return FromRocks(made, "make a column family", dir_);
+    handles_.push_back(handle);
+  }
+  FindFamilies();
+  return CheckFamilies();
+}
+
+Status Database::WriteFormat(const ledger::Format& format) {
+  rocksdb::WriteBatch writes;
+  rocksdb::Status written = writes.Put(HandleOf(Family::kMeta), AsSlice(ledger::kFormatKey),
+                                       ledger::EncodeFormat(format));
+  if (written.ok()) written = writes.PutLogData(ledger::EncodeLogData(0));
+  rocksdb::WriteOptions synced;
+  synced.sync = true;
+  if (written.ok()) written = db_->Write(synced, &writes);
+  // Into a data file, so that a lost log cannot make a ledger look like one that was never made.
+  if (written.ok()) written = db_->Flush(rocksdb::FlushOptions(), HandleOf(Family::kMeta));
+  return FromRocks(written, "write the format record", dir_);
+}
+
+Result<uint64_t> Database::SealedBatch() const {
+  std::string value;
+  const rocksdb::Status found = GetMeta(ledger::kSealKey, &value);
+  if (found.IsNotFound()) return uint64_t{0};
+  if (!found.ok()) return FromRocks(found, "read the seal", dir_);
+  const Result<ledger::Seal> seal = ledger::DecodeSeal(value);
+  if (!seal.ok()) return seal.status().WithContext(dir_);
+  return seal->batch_number;
+}
+
+}  // namespace nowcalls::store

@@ -1,0 +1,80 @@
+#include "store/rocks/ledger_load.h"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/last_words.h"
+#include "ledger/codec.h"
+#include "store/rocks/read_ahead.h"
+#include "store/show_rows.h"
+
+namespace nowcalls::store {
+namespace {
+
+using ledger::Family;
+
+// Of each data file.
+constexpr size_t kReadaheadBytes = 256 * 1024;
+
+// At the first row of a family from `lower` on. Any thread.
+std::unique_ptr<rocksdb::Iterator> NewReader(const Database& database, Family family,
+                                             const std::string& lower) {
+  rocksdb::ReadOptions read;
+  read.readahead_size = kReadaheadBytes;
+  read.fill_cache = false;
+  std::unique_ptr<rocksdb::Iterator> it(
+      database.db()->NewIterator(read, database.HandleOf(family)));
+  it->Seek(lower);
+  return it;
+}
+
+Status ReadMeta(const Database& database, MetaRows* meta) {
+  const auto it = NewReader(database, Family::kMeta, "");
+  for (; it->Valid(); it->Next()) meta->Add(AsView(it->key()), AsView(it->value()));
+  return ReadError(database, Family::kMeta, it->status());
+}
+
+}  // namespace
+
+StoreError ReadError(const Database& database, Family family, const rocksdb::Status& status) {
+  return ErrorFromRocks(status, "read column family " + std::string(FamilyName(family)),
+                        database.dir());
+}
+
+Status LoadLedger(const Database& database, LoadFrom from, LedgerVisitor* visitor) {
+  const AssertionsMeanDamage reading;
+  const auto unread = [visitor](Family family, const Status& read) -> Status {
+    return read.code() == StatusCode::kCorruption ? visitor->OnUnreadable(family, read) : read;
+  };
+  // The meta family first: its watermark says where the tokens begin.
+  MetaRows meta;
+  const Status meta_read = ReadMeta(database, &meta);
+  if (!meta_read.ok()) NOWCALLS_RETURN_IF_ERROR(unread(Family::kMeta, meta_read));
+  const bool all = from == LoadFrom::kBeginning || !meta_read.ok();
+  const std::string lower = all ? "" : ledger::TokenKeyLowerBound(meta.WatermarkMs());
+
+  // A thread reads the other families ahead, from here on.
+  const std::span families(ledger::kLoadOrder.begin() + 1, ledger::kLoadOrder.end());
+  std::vector<ReadAhead::Open> opens;
+  for (const Family family : families) {
+    opens.emplace_back([&database, family, begin = IsTokenFamily(family) ? lower : ""] {
+      return NewReader(database, family, begin);
+    });
+  }
+  ReadAhead ahead(std::move(opens));
+
+  if (meta_read.ok()) NOWCALLS_RETURN_IF_ERROR(meta.Show(visitor));
+  while (const ReadAhead::Part* part = ahead.Next()) {
+    const Family family = families[part->source];
+    NOWCALLS_RETURN_IF_ERROR(part->rows.ForEach([&](std::string_view key, std::string_view value) {
+      return ShowRow(family, key, value, visitor);
+    }));
+    if (part->status.ok()) continue;
+    NOWCALLS_RETURN_IF_ERROR(unread(family, ReadError(database, family, part->status)));
+  }
+  return {};
+}
+
+}  // namespace nowcalls::store

@@ -1,0 +1,27 @@
+// How a ledger is read as a whole: every row of every family becomes a call of the visitor.
+//
+// Thread: one; it starts another while it runs (read_ahead.h).
+#ifndef NOWCALLS_STORE_ROCKS_LEDGER_LOAD_H_
+#define NOWCALLS_STORE_ROCKS_LEDGER_LOAD_H_
+
+#include "nowcalls/status.h"
+#include "store/rocks/database.h"
+#include "store/store.h"
+
+namespace nowcalls::store {
+
+enum class LoadFrom {
+  kWatermark,  // A server starts behind the tombstones of all tokens that have ended.
+  kBeginning,  // A tool looks at every row: one below the watermark is what a verifier is after.
+};
+
+// Shows the ledger to `visitor`, in the order of Store::Load.
+Status LoadLedger(const Database& database, LoadFrom from, LedgerVisitor* visitor);
+
+// What became of reading a family.
+StoreError ReadError(const Database& database, ledger::Family family,
+                     const rocksdb::Status& status);
+
+}  // namespace nowcalls::store
+
+#endif  // NOWCALLS_STORE_ROCKS_LEDGER_LOAD_H_

@@ -1,0 +1,105 @@
+// ReadAhead: the rows of several sources, read by a thread of its own while the caller works on the
+// rows before.
+//
+// Thread: one, which constructs, calls and destroys it. Its own thread, "nc-load", opens and reads
+// the sources, one behind the other.
+//
+// Memory: kPartsMax parts of RowBlock::kBytesEnough and 8 bytes a row, some 10 MiB; fewer while the
+// caller keeps up.
+#ifndef NOWCALLS_STORE_ROCKS_READ_AHEAD_H_
+#define NOWCALLS_STORE_ROCKS_READ_AHEAD_H_
+
+#include <rocksdb/iterator.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace nowcalls::store {
+
+// Keys and values, copied.
+class RowBlock {
+ public:
+  static constexpr size_t kBytesEnough = 128 * 1024;
+  static constexpr size_t kRowBytes = 1024;  // Most rows have less.
+
+  // Takes rows off `it` until there are enough of them, or no more.
+  void Fill(rocksdb::Iterator* it);
+
+  // Calls visit(key, value) for each row, until it returns something that is not ok.
+  template <typename Visit>
+  auto ForEach(const Visit& visit) const {
+    decltype(visit({}, {})) result;
+    std::string_view rest(bytes_.data(), used_);
+    for (const auto& [key_bytes, value_bytes] : sizes_) {
+      result = visit(rest.substr(0, key_bytes), rest.substr(key_bytes, value_bytes));
+      if (!result.ok()) break;
+      rest.remove_prefix(key_bytes + value_bytes);
+    }
+    return result;
+  }
+
+ private:
+  std::vector<char> bytes_;
+  size_t used_ = 0;                                   // Of bytes_.
+  std::vector<std::pair<uint32_t, uint32_t>> sizes_;  // Of key and value of each row.
+};
+
+class ReadAhead {
+ public:
+  // How far the thread may be ahead: the caller may be busy with something else at first.
+  static constexpr size_t kPartsMax = 64;
+
+  // An iterator where the rows of a source begin. Called once.
+  using Open = std::function<std::unique_ptr<rocksdb::Iterator>()>;
+
+  // Some rows of one source. Each source has at least one part.
+  struct Part {
+    size_t source = 0;  // Its place among those given.
+    RowBlock rows;
+    rocksdb::Status status;  // Not ok: the source failed behind these rows, which are its last.
+  };
+
+  // The sources are shown in their order.
+  explicit ReadAhead(std::vector<Open> sources);
+  ~ReadAhead();
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  // The next rows, good until the next call; nullptr after the last of the last source.
+  const Part* Next();
+
+ private:
+  void Run();
+  // False: nobody wants more.
+  bool Read(size_t source, rocksdb::Iterator* it);
+  // A part to fill; nullptr: nobody wants more.
+  Part* Take();
+  void Show(Part* part);
+
+  const std::vector<Open> sources_;
+  Part* shown_ = nullptr;  // What Next returned last, of parts_.
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<Part>> parts_;  // Guarded by mutex_, as are the next four.
+  std::vector<Part*> free_;  // A part that was used last is used first: it is still in the cache.
+  std::deque<Part*> full_;
+  bool finished_ = false;  // Nothing is added to `full_` any more.
+  bool stopped_ = false;   // The caller wants no more.
+
+  std::thread thread_;
+};
+
+}  // namespace nowcalls::store
+
+#endif  // NOWCALLS_STORE_ROCKS_READ_AHEAD_H_

@@ -1,0 +1,235 @@
+#include "store/rocks/rocks_store.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "base/check.h"
+#include "ledger/codec.h"
+#include "store/disk/store_error.h"
+#include "store/rocks/ledger_copy.h"
+#include "store/rocks/ledger_load.h"
+#include "store/rocks/ledger_scan.h"
+#include "store/rocks/rocks_options.h"
+#include "store/rocks/server_ledger.h"
+#include "store/rocks/write_batch_builder.h"
+
+namespace nowcalls::store {
+
+struct RocksStore::Impl {
+  Impl(std::unique_ptr<LedgerLock> lock, const RocksStoreOptions& with)
+      : options(with),
+        ledger(std::move(lock), with, [this](const Status& failure) { FailInBackground(failure); }),
+        scan(&ledger.database()),
+        write_options(CommitOptions(with.durability)) {}
+
+  // The first failure, of the writer or in the background, ends the store.
+  const Status& CheckFailed();
+  void FailInBackground(const Status& failure);
+  // Whether batch `number` may be written. A failure ends the store.
+  const Status& CheckMayCommit(uint64_t number);
+  // Has the batch in RocksDB when it returns Ok, and on the disk if `sync`.
+  Status Write(const ledger::CommitBatch& batch, bool sync, const std::function<void()>& durable);
+  Status FlushAll();
+
+  Database& database() { return ledger.database(); }
+  bool is_open() { return database().is_open(); }
+  Status CheckOpen() {
+    if (is_open()) return {};
+    return Status::FailedPrecondition("the ledger in " + database().dir() +
+                                      " is not open for writing");
+  }
+
+  const RocksStoreOptions options;
+  std::mutex background_mutex;
+  Status background_failure;  // Guarded by background_mutex.
+  ServerLedger ledger;
+  LedgerScan scan;  // The scan thread's.
+
+  // The writer's.
+  rocksdb::WriteOptions write_options;
+  FamilyNumbers family_numbers{};
+  uint64_t last_batch = 0;
+  bool has_committed = false;
+  Status failed;  // No batch is taken after it.
+};
+
+void RocksStore::Impl::FailInBackground(const Status& failure) {
+  {
+    const std::lock_guard guard(background_mutex);
+    background_failure = failure;
+  }
+  if (options.on_background_error) options.on_background_error(failure);
+}
+
+const Status& RocksStore::Impl::CheckFailed() {
+  if (!failed.ok()) return failed;
+  const std::lock_guard guard(background_mutex);
+  failed = background_failure;
+  return failed;
+}
+
+const Status& RocksStore::Impl::CheckMayCommit(uint64_t number) {
+  if (!CheckFailed().ok()) return failed;
+  // The log is written through a descriptor, wherever its directory has gone.
+  failed = ledger.lock().CheckStillOurs();
+  if (failed.ok()) failed = ledger.Accept();
+  if (failed.ok() && number != last_batch + 1) {
+    failed = Status::InvalidArgument("batch " + std::to_string(number) + " does not follow batch " +
+                                     std::to_string(last_batch));
+  }
+  return failed;
+}
+
+Status RocksStore::Impl::Write(const ledger::CommitBatch& batch, bool sync,
+                               const std::function<void()>& durable) {
+  // RocksDB's form takes about as much room as the records do.
+  WriteBatchBuilder builder(family_numbers, batch.bytes().size() * 5 / 4);
+  NOWCALLS_RETURN_IF_ERROR(ledger::ApplyRecords(batch.bytes(), &builder));
+  builder.LogData(ledger::EncodeLogData(batch.number()));
+  rocksdb::WriteBatch writes = builder.Finish();
+  rocksdb::WriteOptions with = write_options;
+  with.sync = sync;
+  ledger.files().Begun(batch.number(), durable);
+  const rocksdb::Status written = database().db()->Write(with, &writes);
+  ledger.files().Ended(written.ok() && sync);
+  return FromRocks(written, "commit", database().dir());
+}
+
+Status RocksStore::Impl::FlushAll() {
+  const rocksdb::Status flushed =
+      database().db()->Flush(rocksdb::FlushOptions(), database().handles());
+  NOWCALLS_RETURN_IF_ERROR(FromRocks(flushed, "flush the ledger", database().dir()));
+  ledger.files().Synced();
+  return FromRocks(ledger.files().Flushed(), "write the witness", database().dir());
+}
+
+RocksStore::RocksStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RocksStore::~RocksStore() = default;
+
+Result<std::unique_ptr<RocksStore>> RocksStore::Open(std::unique_ptr<LedgerLock> lock,
+                                                     const RocksStoreOptions& options) {
+  auto impl = std::make_unique<Impl>(std::move(lock), options);
+  NOWCALLS_RETURN_IF_ERROR(impl->ledger.Open());
+  impl->last_batch = impl->ledger.opened_batch();
+  impl->family_numbers = impl->database().NumbersOfFamilies();
+  return std::unique_ptr<RocksStore>(new RocksStore(std::move(impl)));
+}
+
+Result<std::unique_ptr<RocksStore>> RocksStore::Open(const std::string& data_dir,
+                                                     const RocksStoreOptions& options) {
+  Result<std::unique_ptr<LedgerLock>> lock = LedgerLock::Take(data_dir);
+  if (!lock.ok()) return lock.status();
+  return Open(*std::move(lock), options);
+}
+
+bool RocksStore::formatted_now() const { return impl_->ledger.formatted_now(); }
+bool RocksStore::MayLackBatches() const { return impl_->ledger.may_lack_batches(); }
+const std::vector<std::string>& RocksStore::notes() const { return impl_->ledger.notes(); }
+
+Status RocksStore::Load(LedgerVisitor* visitor) {
+  if (!impl_->is_open()) return Status::FailedPrecondition("the ledger is closed");
+  return LoadLedger(impl_->database(), LoadFrom::kWatermark, visitor);
+}
+
+Status RocksStore::Accept() {
+  NOWCALLS_RETURN_IF_ERROR(impl_->CheckOpen());
+  return impl_->ledger.Accept();
+}
+
+Status RocksStore::CommitTelling(const ledger::CommitBatch& batch,
+                                 const std::function<void()>& durable) {
+  NOWCALLS_CHECK(batch.sealed());
+  NOWCALLS_RETURN_IF_ERROR(impl_->CheckOpen());
+  // Once `durable` was called, the batch belongs to somebody else.
+  const uint64_t number = batch.number();
+  NOWCALLS_RETURN_IF_ERROR(impl_->CheckMayCommit(number));
+
+  // The first batch of a process is synced in every mode, and ends what waited for the start.
+  const bool is_first = !impl_->has_committed;
+  if (is_first) impl_->ledger.LetCompactionsIn();
+  const bool sync = is_first || impl_->write_options.sync;
+  const Status written = impl_->Write(batch, sync, durable);
+  if (!written.ok()) {
+    impl_->failed = written.WithContext("batch " + std::to_string(number));
+    return impl_->failed;
+  }
+
+  // Tell the witness. With `sync`, all later batches are on the disk when they are answered.
+  impl_->has_committed = true;
+  impl_->last_batch = number;
+  impl_->ledger.files().Committed(number, sync);
+  if (is_first && impl_->write_options.sync) {
+    impl_->failed = FromRocks(impl_->ledger.files().EndUnsynced(), "write the witness",
+                              impl_->database().dir());
+  }
+  // RocksDB takes batches behind some failures: a compaction without space is one.
+  return impl_->CheckFailed();
+}
+
+Status RocksStore::Sync() {
+  NOWCALLS_RETURN_IF_ERROR(impl_->CheckOpen());
+  if (!impl_->CheckFailed().ok() || impl_->write_options.sync) return impl_->failed;
+  impl_->failed =
+      FromRocks(impl_->database().db()->SyncWAL(), "sync the log", impl_->database().dir());
+  if (impl_->failed.ok()) impl_->ledger.files().Synced();
+  return impl_->CheckFailed();
+}
+
+void RocksStore::Scan(const ledger::ScanRequest& request, ledger::ScanResult* result) {
+  impl_->scan.Step(request, result);
+}
+
+Status RocksStore::CheckPlace() {
+  NOWCALLS_RETURN_IF_ERROR(impl_->CheckOpen());
+  if (impl_->failed.ok()) impl_->failed = impl_->ledger.lock().CheckStillOurs();
+  return impl_->failed;
+}
+
+std::optional<uint64_t> RocksStore::FreeBytes() {
+  if (!impl_->is_open()) return std::nullopt;
+  LedgerFileSystem& files = impl_->ledger.files();
+  // First, or what is freed between the two looks would be in neither.
+  const uint64_t to_free = files.BytesToFree();
+  uint64_t free_bytes = 0;
+  const rocksdb::IOStatus status =
+      files.GetFreeSpace(impl_->database().dir(), rocksdb::IOOptions(), &free_bytes, nullptr);
+  if (!status.ok()) return std::nullopt;
+  files.FreeAtOnce(free_bytes < impl_->options.nearly_full_bytes);
+  // A start deletes much, and must not take the disk for nearly full because of it. But that room
+  // is not there yet, so it counts for no more than what is.
+  return free_bytes + std::min(free_bytes, to_free);
+}
+
+Result<std::vector<CopiedFile>> RocksStore::CopyTo(const std::string& to,
+                                                   const std::atomic<bool>& stop) const {
+  if (!impl_->is_open()) return Status::FailedPrecondition("the ledger is closed");
+  // A flush waits for compactions where there are very many files.
+  impl_->ledger.LetCompactionsIn();
+  return LedgerCopy(impl_->database(), LedgerCopy::Source::kServed,
+                    impl_->options.copy_leaves_bytes, to, &stop)
+      .Make();
+}
+
+Status RocksStore::Close() {
+  if (!impl_->is_open()) return {};
+  impl_->ledger.LetCompactionsIn();  // As for CopyTo.
+  Status status;
+  if (impl_->failed.ok()) {
+    status = CheckPlace();
+    if (status.ok()) status = impl_->ledger.Accept();
+    if (status.ok()) status = Sync();
+    if (status.ok()) status = impl_->FlushAll();
+    // Without a commit it is not in writing which fences are skipped.
+    if (status.ok() && (impl_->has_committed || !impl_->ledger.may_lack_batches())) {
+      status = FromRocks(impl_->ledger.files().EndUnsynced(), "write the witness",
+                         impl_->database().dir());
+    }
+  }
+  impl_->scan.Stop();
+  const Status closed =
+      FromRocks(impl_->ledger.Close(), "close the ledger", impl_->database().dir());
+  return status.ok() ? closed : status;
+}
+
+}  // namespace nowcalls::store

@@ -1,0 +1,42 @@
+// Reads the sound records of a damaged log, and makes a log of records.
+//
+// Thread: one.
+#ifndef NOWCALLS_STORE_SALVAGE_LOG_SALVAGE_H_
+#define NOWCALLS_STORE_SALVAGE_LOG_SALVAGE_H_
+
+#include <rocksdb/file_system.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "store/disk/store_error.h"
+
+namespace nowcalls::store {
+
+struct SalvagedRecord {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  std::string_view bytes;         // A batch in RocksDB's form.
+  std::optional<uint64_t> batch;  // Its number, if it has one.
+};
+
+struct SkippedBytes {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+// Shows every sound record of the log at `path`, in order, and the bytes that are skipped between
+// and behind them. Zeros behind the last record are no loss. kIo when the log cannot be read on.
+StoreError SalvageLog(const std::string& path,
+                      const std::function<void(const SalvagedRecord& record)>& show,
+                      const std::function<void(const SkippedBytes& skipped)>& skip);
+
+// Adds a record to the bytes of a log.
+void AppendLogRecord(std::string_view bytes, std::string* log);
+
+}  // namespace nowcalls::store
+
+#endif  // NOWCALLS_STORE_SALVAGE_LOG_SALVAGE_H_

@@ -1,0 +1,37 @@
+// Figures: what a server says of itself, as the result of `info` (PROTOCOL.md).
+//
+// Thread: any. The names, in their order, are those of the engine's table (engine/figures.h).
+#ifndef NOWCALLS_WIRE_FIGURES_H_
+#define NOWCALLS_WIRE_FIGURES_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "wire/output_buffer.h"
+
+namespace nowcalls::wire {
+
+// Counters of one name that differ in a word, such as the limit that refused.
+using WordCounts = std::vector<std::pair<std::string_view, uint64_t>>;
+
+// std::monostate: the server does not know.
+using FigureValue =
+    std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, WordCounts>;
+
+struct FigureRow {
+  std::string_view name;  // "version", or "GROUP.NAME".
+  FigureValue value;
+};
+
+// Appends a response whose result is a map. The rows of a group, which follow one another, are a
+// map within it, and so are WordCounts.
+void EncodeFigures(uint32_t msgid, std::span<const FigureRow> rows, OutputBuffer* out);
+
+}  // namespace nowcalls::wire
+
+#endif  // NOWCALLS_WIRE_FIGURES_H_

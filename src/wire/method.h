@@ -1,0 +1,74 @@
+// The methods of the protocol, by name (PROTOCOL.md). A method needs an enumerator and a name here;
+// its messages are in messages.h and its like, and the server's side is in engine/rpc/methods.cc.
+//
+// Thread: any.
+#ifndef NOWCALLS_WIRE_METHOD_H_
+#define NOWCALLS_WIRE_METHOD_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace nowcalls::wire {
+
+enum class Method : uint8_t {
+  kUnknown,
+  kHello,
+  kPing,
+  kAcquire,
+  kRelease,
+  kKeep,
+  kRulesList,
+  kRulesLoad,
+  kFlow,
+  kFlows,
+  kTokens,
+  kSessions,
+  kInfo,
+  kReclaim,
+  kCancel,
+  kHistory,
+  kReclaimClient,
+  kReclaimFlow,
+  kPurge,
+  kDrain,
+  kNamespaces,
+  kBackup,
+};
+
+// Looked through from the front, so the most frequent come first.
+inline constexpr auto kMethodNames = std::to_array<std::pair<Method, std::string_view>>({
+    {Method::kAcquire, "acquire"},
+    {Method::kRelease, "release"},
+    {Method::kKeep, "keep"},
+    {Method::kHello, "hello"},
+    {Method::kPing, "ping"},
+    {Method::kRulesList, "rules_list"},
+    {Method::kRulesLoad, "rules_load"},
+    {Method::kFlow, "flow"},
+    {Method::kFlows, "flows"},
+    {Method::kTokens, "tokens"},
+    {Method::kSessions, "sessions"},
+    {Method::kInfo, "info"},
+    {Method::kReclaim, "reclaim"},
+    {Method::kCancel, "cancel"},
+    {Method::kHistory, "history"},
+    {Method::kReclaimClient, "reclaim_client"},
+    {Method::kReclaimFlow, "reclaim_flow"},
+    {Method::kPurge, "purge"},
+    {Method::kDrain, "drain"},
+    {Method::kNamespaces, "namespaces"},
+    {Method::kBackup, "backup"},
+});
+
+// Enumerators, kUnknown included.
+inline constexpr size_t kMethodCount = kMethodNames.size() + 1;
+
+std::string_view MethodName(Method method);    // "unknown" for kUnknown.
+Method MethodFromName(std::string_view name);  // kUnknown when no method has this name.
+
+}  // namespace nowcalls::wire
+
+#endif  // NOWCALLS_WIRE_METHOD_H_

@@ -1,0 +1,101 @@
+// What `rules check` and `rules load` say that rules come to.
+#include "admin/effective_rules.h"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/rule_json.h"
+
+namespace nowcalls::admin {
+namespace {
+
+std::string TextOf(const std::string& json) {
+  const auto parsed = core::ParseRules(json);
+  REQUIRE(parsed.status().ToString() == "ok");
+  return EffectiveRulesText(parsed->rules);
+}
+
+std::vector<std::string> LinesOf(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST_CASE("a minimal rule shows that its level grows with clients, and what is by default") {
+  CHECK(TextOf(R"([{"resource":"db","count":3,"clusterMode":true,
+                    "clusterConfig":{"flowId":1}}])") ==
+        "FLOW_ID  RESOURCE  LEVEL          HOLD   OFFLINE  WHEN_FULL\n"
+        "      1  db        3 per client*  4.0s*  2.0s*    refuse*\n"
+        "*: as by default.\n"
+        "per client: the level grows with the clients online: with 6 it is 18.\n"
+        "  \"thresholdType\": 1 in clusterConfig makes it 3 in all.\n"
+        "HOLD: a token neither released nor kept for so long is taken back\n"
+        "  (resourceTimeout x 2, the server's resource-timeout-factor).\n"
+        "OFFLINE: so long after a client is gone its tokens are taken back.\n"
+        "WHEN_FULL: what comes of a prioritized acquire without room.\n");
+}
+
+TEST_CASE("a rule with the five keys that matter shows no default but the refusal") {
+  const auto lines = LinesOf(TextOf(R"([{"resource":"order-db","count":20,"clusterMode":true,
+    "clusterConfig":{"flowId":1001,"thresholdType":1,"resourceTimeout":30000,
+                     "clientOfflineTime":10000}}])"));
+  CHECK(lines.at(1) == "   1001  order-db  20 in all  1m00s  10s      refuse*");
+  CHECK(lines.at(3).starts_with("HOLD"));  // Nothing about clients.
+}
+
+TEST_CASE("each way of refusing is told, and a rule that only counts") {
+  const auto when_full = [](const std::string& more) {
+    const auto lines =
+        LinesOf(TextOf(R"([{"resource":"r","count":1,"maxQueueingTimeMs":1500,"clusterMode":true,
+                    "clusterConfig":{"flowId":1,"thresholdType":1,)" +
+                       more + "}}]"));
+    return lines.at(1).substr(lines.at(0).find("WHEN_FULL"));
+  };
+  CHECK(when_full(R"("acquireRefuseStrategy":0)") == "refuse*");
+  CHECK(when_full(R"("acquireRefuseStrategy":1)") == "retry once");
+  CHECK(when_full(R"("acquireRefuseStrategy":2)") == "retry");
+  CHECK(when_full(R"("acquireRefuseStrategy":3)") == "wait 1.5s");
+  CHECK(when_full(R"("shadow":true)") == "grant (shadow)");
+}
+
+TEST_CASE("a level is shown as it counts, rounded down") {
+  const auto level = [](const std::string& count) {
+    return LinesOf(TextOf(R"([{"resource":"r","clusterMode":true,"count":)" + count +
+                          R"(,"clusterConfig":{"flowId":1,"thresholdType":1}}])"))
+        .at(1);
+  };
+  CHECK(level("2.9").find(" 2 in all ") != std::string::npos);
+  CHECK(level("0.5").find(" 0 in all ") != std::string::npos);
+  CHECK(level("0").find(" 0 in all ") != std::string::npos);
+}
+
+TEST_CASE("lines fit 80 columns, however long resources are") {
+  std::string rules;
+  for (const std::string id : {"7", "1000000000000000001"}) {
+    rules += (rules.empty() ? "" : ",") + (R"({"resource":")" + std::string(300, 'x')) +
+             R"(","count":10000,"clusterMode":true,"clusterConfig":{"flowId":)" + id +
+             R"(,"acquireRefuseStrategy":1}})";
+  }
+  for (const std::string& line : LinesOf(TextOf("[" + rules + "]"))) {
+    CAPTURE(line);
+    CHECK(line.size() <= 80);
+  }
+}
+
+TEST_CASE("a set without rules shows nothing") { CHECK(EffectiveRulesText({}).empty()); }
+
+TEST_CASE("a load that removes rules is warned of, in words for one and for many") {
+  CHECK(RemovalWarning(0).empty());
+  CHECK(RemovalWarning(1) ==
+        "nowcalls-admin: warning: the load removes 1 rule in force: acquires under it answer "
+        "NO_RULE_EXISTS, for which clients let calls pass\n");
+  CHECK(RemovalWarning(12).find("removes 12 rules in force: acquires under them answer") !=
+        std::string::npos);
+}
+
+}  // namespace
+}  // namespace nowcalls::admin

@@ -1,0 +1,112 @@
+// The table of figures: what info sends, and what PROTOCOL.md says of it.
+#include "engine/figures.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include "support/engine_harness.h"
+#include "test_paths.h"
+#include "wire/json.h"
+
+namespace nowcalls::engine {
+namespace {
+
+std::string_view GroupOf(const Figure& figure) {
+  const size_t dot = figure.name.find('.');
+  return dot == std::string_view::npos ? "" : figure.name.substr(0, dot);
+}
+
+// The table as PROTOCOL.md has it: a table for each group, the figures outside of groups first.
+std::string Markdown() {
+  std::string text;
+  std::string_view group = "none yet";
+  for (const Figure& figure : Figures()) {
+    if (GroupOf(figure) != group) {
+      group = GroupOf(figure);
+      const std::string title = group.empty() ? "`info`" : "`" + std::string(group) + "`";
+      text +=
+          (text.empty() ? "" : "\n") + ("| " + title) + " | kind | unit | |\n|---|---|---|---|\n";
+    }
+    const std::string_view name =
+        group.empty() ? figure.name : figure.name.substr(group.size() + 1);
+    text += "| `" + std::string(name) + "` | " + std::string(FigureKindName(figure.kind)) + " | " +
+            std::string(figure.unit) + (figure.unit.empty() ? "| " : " | ") +
+            std::string(figure.help) + " |\n";
+  }
+  return text;
+}
+
+std::string Protocol() {
+  std::ifstream file(NOWCALLS_SOURCE_DIR "/src/wire/PROTOCOL.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  REQUIRE(file.good());
+  return text.str();
+}
+
+TEST_CASE("PROTOCOL.md documents every figure with the words of the table") {
+  const std::string wanted = Markdown();
+  const bool documented = Protocol().find(wanted) != std::string::npos;
+  if (!documented) MESSAGE("the section \"info\" must have these tables:\n" << wanted);
+  CHECK(documented);
+}
+
+TEST_CASE("each figure has a name of its own, and the figures of a group follow one another") {
+  std::set<std::string_view> names;
+  std::set<std::string_view> groups;
+  std::string_view group;
+  for (const Figure& figure : Figures()) {
+    CAPTURE(figure.name);
+    CHECK(names.insert(figure.name).second);
+    CHECK_FALSE(figure.help.empty());
+    if (GroupOf(figure) == group) continue;
+    group = GroupOf(figure);
+    CHECK(groups.insert(group).second);
+  }
+}
+
+// Users' scripts find figures by these paths. A new one may be added anywhere.
+constexpr std::string_view kDocument =
+    R"({"version":"9.9.9","uptime_ms":0,"ledger":{"data_dir":"/data\\xff",)"
+    R"("durability":"sync","format":2,"ledger_ms":LEDGER_MS,"batches":BATCHES,)"
+    R"("next_fence":NEXT_FENCE,"disk_free_bytes":null,"disk_low":false},)"
+    R"("counts":{"connections":1,"sessions":1,"namespaces":1,"rules":1,"flows":1,"tokens":1,)"
+    R"("waiters":0,"mass_expiries":0,"mass_sessions":0,"now_calls":1,"history":0,)"
+    R"("oldest_issued_ms":LEDGER_MS,"token_table_bytes":TABLE_BYTES},)"
+    R"("totals":{"granted":1,"refused":{"level":0,)";
+
+TEST_CASE("info sends the figures in the order of the table, as maps within a map") {
+  testing::EngineHarness h;
+  const ConnectionId c = h.Connect();
+  h.Take(c);
+  const auto text = wire::JsonTextFromMessagePack(
+      h.Call(c, testing::PlainRequest(5, wire::Method::kInfo)).result);
+  REQUIRE(text.status().ToString() == "ok");
+  std::string expected(kDocument);
+  const auto put = [&expected](std::string_view word, const std::string& value) {
+    for (size_t at = expected.find(word); at != std::string::npos; at = expected.find(word)) {
+      expected.replace(at, word.size(), value);
+    }
+  };
+  put("BATCHES", std::to_string(h.core().batch_number()));
+  put("NEXT_FENCE", std::to_string(h.core().next_fence()));
+  put("LEDGER_MS", std::to_string(h.now().ms));
+  put("TABLE_BYTES", std::to_string(h.core().tokens().MemoryBytes()));
+  CHECK(text->substr(0, expected.size()) == expected);
+  size_t at = 0;
+  for (const Figure& figure : Figures()) {
+    CAPTURE(figure.name);
+    const std::string_view group = GroupOf(figure);
+    const std::string_view key = group.empty() ? figure.name : figure.name.substr(group.size() + 1);
+    at = text->find('"' + std::string(key) + "\":", at);
+    REQUIRE(at != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace nowcalls::engine
