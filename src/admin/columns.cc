@@ -19,7 +19,6 @@ Cell Optional(const std::optional<T>& value) {
   return value.has_value() ? Cell(*value) : Cell();
 }
 
-Cell Text(std::string_view text) { return text; }
 Cell Unsigned(uint64_t value) { return value; }
 
 constexpr Column<TokenRow> kTokenColumns[] = {

@@ -30,8 +30,6 @@ using core::ThresholdType;
 // The server's default; resource-timeout-factor may say up to 3.
 constexpr int64_t kResourceTimeoutFactor = 2;
 
-Cell Text(std::string_view text) { return text; }
-
 constexpr Column<EffectiveRule> kEffectiveColumns[] = {
     {{"flow_id", "FLOW_ID", Kind::kNumber},
      [](const EffectiveRule& r) -> Cell { return r.flow_id; }},

@@ -7,8 +7,6 @@ namespace {
 
 using wire::NamespaceRow;
 
-Cell Text(std::string_view text) { return text; }
-
 constexpr Column<NamespaceRow> kNamespaceColumns[] = {
     {{"namespace", "NAMESPACE", Kind::kText},
      [](const NamespaceRow& r) { return Text(r.name_space); }},

@@ -63,16 +63,16 @@ Status AddFigures(const std::string& path, const ordered_json& value, const std:
   return {};
 }
 
-Status NotUnderstood(const std::string& what) {
+Status InfoNotUnderstood(const std::string& what) {
   return Status::OutcomeUnknown("the server's answer to info was not understood: " + what);
 }
 
 // What every server of nowcalls tells; the rest grows with it.
 Status CheckInfo(const ordered_json& info) {
-  if (!info.is_object()) return NotUnderstood("it is no map");
+  if (!info.is_object()) return InfoNotUnderstood("it is no map");
   const auto version = info.find("version");
   if (version == info.end() || !version->is_string()) {
-    return NotUnderstood("it tells no version; check HOST:PORT");
+    return InfoNotUnderstood("it tells no version; check HOST:PORT");
   }
   return {};
 }
@@ -86,7 +86,7 @@ std::span<const Column<InfoRow>> ColumnsOf() {
 
 Status PrintInfo(Format format, std::string_view encoded, Output* out) {
   const Result<ordered_json> info = wire::JsonFromMessagePack(encoded);
-  if (!info.ok()) return NotUnderstood(info.status().message());
+  if (!info.ok()) return InfoNotUnderstood(info.status().message());
   NOWCALLS_RETURN_IF_ERROR(CheckInfo(*info));
   if (format == Format::kJsonl) {
     out->Write(info->dump() + "\n");

@@ -46,6 +46,7 @@ struct ColumnInfo {
 
 // monostate: absent.
 using Cell = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string_view>;
+inline Cell Text(std::string_view text) { return text; }
 
 class RowWriter {
  public:

@@ -11,8 +11,6 @@ namespace {
 using nlohmann::ordered_json;
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
-Cell Text(std::string_view text) { return text; }
-
 constexpr Column<RuleChange> kChangeColumns[] = {
     {{"change", "CHANGE", Kind::kText}, [](const RuleChange& r) -> Cell { return r.change; }},
     {{"flow_id", "FLOW_ID", Kind::kNumber},

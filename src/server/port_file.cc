@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kTextBytesMax = 6;  // "65535\n"
 
-Status Failed(std::string_view what, const std::string& path) {
+Status PortFileFailed(std::string_view what, const std::string& path) {
   return Status::IoError("port file: cannot " + std::string(what) + " " + path + ": " +
                          std::generic_category().message(errno));
 }
@@ -47,10 +47,10 @@ struct OldFile {
 
 Result<OldFile> ReadOld(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) return Failed("open", path);
+  if (fd < 0) return PortFileFailed("open", path);
   char text[kTextBytesMax + 1];
   const ssize_t size = pread(fd, text, sizeof(text), 0);
-  const Status failed = size < 0 ? Failed("read", path) : Status::Ok();
+  const Status failed = size < 0 ? PortFileFailed("read", path) : Status::Ok();
   // File systems without locks tell nothing; then the file counts as left behind.
   const bool in_use = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   close(fd);
@@ -69,7 +69,7 @@ bool IsPortText(std::string_view text) {
 Status RemoveOld(const std::string& path) {
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0) {
-    return errno == ENOENT ? Status::Ok() : Failed("look at", path);
+    return errno == ENOENT ? Status::Ok() : PortFileFailed("look at", path);
   }
   if (!S_ISREG(info.st_mode)) {
     const bool removable = S_ISDIR(info.st_mode) || S_ISLNK(info.st_mode);
@@ -83,7 +83,7 @@ Status RemoveOld(const std::string& path) {
                                    " is that of another server that runs: name another file");
   }
   if (unlink(path.c_str()) == 0 || errno == ENOENT) return Status::Ok();
-  return Failed("remove", path);
+  return PortFileFailed("remove", path);
 }
 
 // LOCK and logs of a ledger are empty at times, and so could be taken for a port file. Directories
@@ -115,7 +115,7 @@ Status PortFile::Prepare() {
   const Result<int> fresh = OpenFresh();
   if (!fresh.ok()) return fresh.status();
   close(*fresh);
-  return unlink(FreshPath().c_str()) == 0 ? Status::Ok() : Failed("remove", FreshPath());
+  return unlink(FreshPath().c_str()) == 0 ? Status::Ok() : PortFileFailed("remove", FreshPath());
 }
 
 Result<int> PortFile::OpenFresh() const {
@@ -124,7 +124,7 @@ Result<int> PortFile::OpenFresh() const {
   NOWCALLS_RETURN_IF_ERROR(RemoveOld(fresh));
   const int fd =
       open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kReadableByAll);
-  if (fd < 0) return Failed("create", fresh);
+  if (fd < 0) return PortFileFailed("create", fresh);
   return fd;
 }
 
@@ -140,9 +140,9 @@ Status PortFile::Write(uint16_t port) {
   static_cast<void>(flock(fd_, LOCK_EX | LOCK_NB));  // Nobody else knows the file yet.
   // So short a text is written whole or not at all.
   if (write(fd_, text_.data(), text_.size()) != static_cast<ssize_t>(text_.size())) {
-    failed = Failed("write", FreshPath());
+    failed = PortFileFailed("write", FreshPath());
   } else if (std::rename(FreshPath().c_str(), path_.c_str()) != 0) {
-    failed = Failed("rename a file to", path_);
+    failed = PortFileFailed("rename a file to", path_);
   }
   if (failed.ok()) return failed;
   unlink(FreshPath().c_str());

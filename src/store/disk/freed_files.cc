@@ -19,10 +19,10 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
 // Smaller pieces took longer in all: where freeing is slow, each call is slow too.
-constexpr uint64_t kPieceBytes = 2 * 1024 * 1024;
+constexpr uint64_t kFreedPieceBytes = 2 * 1024 * 1024;
 
 // Smaller files are not worth it; more files would take too many descriptors.
-constexpr uint64_t kBytesMin = 2 * kPieceBytes;
+constexpr uint64_t kBytesMin = 2 * kFreedPieceBytes;
 constexpr size_t kFilesMax = 32;
 
 }  // namespace
@@ -30,7 +30,8 @@ constexpr size_t kFilesMax = 32;
 std::chrono::microseconds FreePause(uint64_t bytes) {
   constexpr std::chrono::microseconds kAll{2'000'000};
   constexpr std::chrono::microseconds kLongest{64'000};
-  return std::min(kLongest, kAll / std::max<int64_t>(1, static_cast<int64_t>(bytes / kPieceBytes)));
+  return std::min(kLongest,
+                  kAll / std::max<int64_t>(1, static_cast<int64_t>(bytes / kFreedPieceBytes)));
 }
 
 FreedFiles::FreedFiles(std::shared_ptr<rocksdb::FileSystem> files,
@@ -116,7 +117,7 @@ void FreedFiles::Run() {
 void FreedFiles::CutAndClose(const Freed& freed, uint64_t bytes_to_cut) {
   uint64_t left = freed.bytes;
   while (bytes_to_cut > 0 && Pause()) {
-    const uint64_t piece = std::min(bytes_to_cut, kPieceBytes);
+    const uint64_t piece = std::min(bytes_to_cut, kFreedPieceBytes);
     bytes_to_cut -= piece;
     if (ftruncate(freed.fd, static_cast<off_t>(bytes_to_cut)) != 0) break;
     left -= piece;

@@ -64,7 +64,7 @@ std::vector<std::string> FilesWithSuffix(const std::string& dir, std::string_vie
 }
 
 // A directory of that name does not count: a client may have made it.
-bool IsFile(const std::string& path) {
+bool IsRegular(const std::string& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
 }
@@ -108,7 +108,7 @@ Result<bool> IsThere(const std::string& path) {
   return OsError("look at", path);
 }
 
-bool IsDatabase(const std::string& dir) { return IsFile(dir + "/CURRENT"); }
+bool IsDatabase(const std::string& dir) { return IsRegular(dir + "/CURRENT"); }
 
 Result<std::vector<std::string>> MakeLedgerDir(const std::string& data_dir) {
   std::vector<std::string> made;

@@ -19,7 +19,7 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
 // Small pieces with pauses, so that no commit waits long behind a piece.
-constexpr size_t kPieceBytes = 256 * 1024;
+constexpr size_t kZerosBytes = 256 * 1024;
 
 // Spares for which a disk must have room, or none is made.
 constexpr uint64_t kRoomForSpares = 16;
@@ -164,7 +164,7 @@ IOStatus SpareLogs::Renew(uint64_t written, uint64_t* zeros) {
 
 // Through the page cache, so that the log finds its pages there and need not read them first.
 IOStatus SpareLogs::Fill(uint64_t bytes, uint64_t size, rocksdb::FSWritableFile* file) {
-  const std::vector<char> zeros(kPieceBytes);
+  const std::vector<char> zeros(kZerosBytes);
   IOStatus status;
   for (uint64_t at = 0; at < bytes && status.ok();) {
     const size_t piece = std::min<uint64_t>(zeros.size(), bytes - at);

@@ -7,7 +7,7 @@ namespace nowcalls::store {
 namespace {
 
 constexpr size_t kCountOffset = 8;
-constexpr size_t kHeaderBytes = 12;
+constexpr size_t kBatchHeaderBytes = 12;
 constexpr size_t kVarintBytesMax = 5;
 
 char* StoreVarint(char* out, uint32_t value) {
@@ -38,8 +38,8 @@ char* StoreSized(char* out, std::string_view bytes) {
 }  // namespace
 
 WriteBatchBuilder::WriteBatchBuilder(const FamilyNumbers& families, size_t bytes_expected)
-    : families_(families), size_(kHeaderBytes) {
-  rep_.resize(kHeaderBytes + bytes_expected);
+    : families_(families), size_(kBatchHeaderBytes) {
+  rep_.resize(kBatchHeaderBytes + bytes_expected);
 }
 
 void WriteBatchBuilder::Put(ledger::Family family, std::string_view key, std::string_view value) {

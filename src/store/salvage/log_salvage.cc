@@ -9,15 +9,15 @@
 namespace nowcalls::store {
 namespace {
 
-constexpr size_t kHeaderBytes = 7;
-constexpr int kFull = 1;
-constexpr int kFirst = 2;
-constexpr int kMiddle = 3;
-constexpr int kLast = 4;
+constexpr size_t kRecordHeaderBytes = 7;
+constexpr int kFullRecord = 1;
+constexpr int kFirstRecord = 2;
+constexpr int kMiddleRecord = 3;
+constexpr int kLastRecord = 4;
 
 int TypeOf(bool begins, bool ends) {
-  if (begins) return ends ? kFull : kFirst;
-  return ends ? kLast : kMiddle;
+  if (begins) return ends ? kFullRecord : kFirstRecord;
+  return ends ? kLastRecord : kMiddleRecord;
 }
 
 }  // namespace
@@ -52,7 +52,8 @@ StoreError SalvageLog(const std::string& path,
 void AppendLogRecord(std::string_view bytes, std::string* log) {
   for (bool begins = true, ends = false; !ends; begins = false) {
     log->resize(LogScan::SkipPadding(log->size()));
-    const size_t room = LogScan::kBlockBytes - log->size() % LogScan::kBlockBytes - kHeaderBytes;
+    const size_t room =
+        LogScan::kBlockBytes - log->size() % LogScan::kBlockBytes - kRecordHeaderBytes;
     const std::string_view piece = bytes.substr(0, room);
     bytes.remove_prefix(piece.size());
     ends = bytes.empty();

@@ -37,9 +37,9 @@ namespace {
 namespace fs = std::filesystem;
 using ledger::Family;
 
-constexpr size_t kPieceBytes = 256 * 1024;
+constexpr size_t kCopyPieceBytes = 256 * 1024;
 
-std::string Batches(uint64_t first, uint64_t last) {
+std::string BatchRange(uint64_t first, uint64_t last) {
   if (first == last) return "batch " + std::to_string(first);
   return "batches " + std::to_string(first) + " to " + std::to_string(last);
 }
@@ -191,7 +191,7 @@ Status Salvager::CopyFile(const std::string& name) {
   if (!writer.ok()) return writer.status();
   std::ifstream file(from, std::ios::binary);
   if (!file && IsOutOfFiles(errno)) return ErrorFromSystem(errno, "read the ledger", from);
-  std::vector<char> piece(kPieceBytes);
+  std::vector<char> piece(kCopyPieceBytes);
   while (file.good()) {
     file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
     NOWCALLS_RETURN_IF_ERROR(writer->Append({piece.data(), static_cast<size_t>(file.gcount())}));
@@ -208,7 +208,7 @@ void Salvager::TellGap(const std::string& path, const std::optional<uint64_t>& n
   std::string batches;
   const bool gap = next.has_value() && last_batch_.has_value() && *next > *last_batch_ + 1;
   const bool is_one = gap && *next == *last_batch_ + 2;
-  if (gap) batches = Batches(*last_batch_ + 1, *next - 1);
+  if (gap) batches = BatchRange(*last_batch_ + 1, *next - 1);
   if (skipped_.has_value()) {
     Lose(BytesOf(path, *skipped_) + " are no sound record" +
          (gap ? ", " + batches + (is_one ? " is" : " are") + " missing there" : ""));
