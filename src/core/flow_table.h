@@ -152,7 +152,7 @@ class FlowTable {
 
   const std::array<uint64_t, 2> hash_key_;
   SlotArena<Flow, kTableSizes.flow_chunk> flows_;
-  HugeSlotTable slots_;  // By flow id.
+  SlotTable slots_;  // By flow id.
   absl::btree_map<int64_t, FlowSlot> by_id_;
   std::deque<Namespace> namespaces_;
   std::vector<NamespaceSlot> free_namespaces_;

@@ -20,15 +20,13 @@ size_t NextSize(size_t entries) {
 
 }  // namespace
 
-template <template <typename> typename Allocator>
-void BasicSlotTable<Allocator>::Insert(uint32_t hash, Slot slot) {
+void SlotTable::Insert(uint32_t hash, Slot slot) {
   if (IsFull(used_ + 1, entries_.size())) Resize(NextSize(entries_.size()));
   Place({hash, slot});
   ++used_;
 }
 
-template <template <typename> typename Allocator>
-void BasicSlotTable<Allocator>::Place(const Entry& entry) {
+void SlotTable::Place(const Entry& entry) {
   size_t i = Home(entry.hash);
   while (entries_[i].slot != kNoSlot) i = Next(i);
   entries_[i] = entry;
@@ -36,8 +34,7 @@ void BasicSlotTable<Allocator>::Place(const Entry& entry) {
 
 // Linear probing without tombstones: entries behind the hole move back when their probe passed it
 // (Knuth, TAOCP 6.4, algorithm R).
-template <template <typename> typename Allocator>
-void BasicSlotTable<Allocator>::Erase(uint32_t hash, Slot slot) {
+void SlotTable::Erase(uint32_t hash, Slot slot) {
   NOWCALLS_CHECK(used_ > 0);
   size_t hole = Home(hash);
   while (entries_[hole].slot != slot) {
@@ -53,24 +50,19 @@ void BasicSlotTable<Allocator>::Erase(uint32_t hash, Slot slot) {
   --used_;
 }
 
-template <template <typename> typename Allocator>
-void BasicSlotTable<Allocator>::Reserve(size_t slots) {
+void SlotTable::Reserve(size_t slots) {
   if (slots == 0) return;
   size_t size = kEntriesMin;
   while (IsFull(slots, size)) size = NextSize(size);
   if (entries_.size() < size) Resize(size);
 }
 
-template <template <typename> typename Allocator>
-void BasicSlotTable<Allocator>::Resize(size_t size) {
-  std::vector<Entry, Allocator<Entry>> old(size);
+void SlotTable::Resize(size_t size) {
+  PopulatedVector<Entry> old(size);
   old.swap(entries_);
   for (const Entry& entry : old) {
     if (entry.slot != kNoSlot) Place(entry);
   }
 }
-
-template class BasicSlotTable<PopulatingAllocator>;
-template class BasicSlotTable<HugePageAllocator>;
 
 }  // namespace nowcalls::core

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/mapped_memory.h"
 #include "base/populated_memory.h"
 #include "base/prefetch.h"
 
@@ -20,8 +19,7 @@ namespace nowcalls::core {
 using Slot = uint32_t;
 inline constexpr Slot kNoSlot = UINT32_MAX;
 
-template <template <typename> typename Allocator>
-class BasicSlotTable {
+class SlotTable {
  public:
   // REQUIRES: the slot is not in the table. Moves all entries when the table is full.
   void Insert(uint32_t hash, Slot slot);
@@ -66,16 +64,9 @@ class BasicSlotTable {
   void Place(const Entry& entry);
   void Resize(size_t size);
 
-  std::vector<Entry, Allocator<Entry>> entries_;  // More than are used.
+  PopulatedVector<Entry> entries_;  // More than are used.
   size_t used_ = 0;
 };
-
-extern template class BasicSlotTable<PopulatingAllocator>;
-extern template class BasicSlotTable<HugePageAllocator>;
-
-using SlotTable = BasicSlotTable<PopulatingAllocator>;
-// For one that may be large, and that every request looks at.
-using HugeSlotTable = BasicSlotTable<HugePageAllocator>;
 
 }  // namespace nowcalls::core
 

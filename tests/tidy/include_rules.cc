@@ -49,7 +49,6 @@ const std::vector<ThirdParty>& ThirdParties() {
       {"toml++/", {"server"}},
       {"doctest/", {}},
       {"benchmark/", {}},
-      {"sanitizer/", {"base"}},
   };
   return libraries;
 }
