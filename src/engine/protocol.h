@@ -53,7 +53,7 @@ struct Cost {
 
 // When a message is taken, and what it may be.
 struct Visit {
-  core::Turn step;
+  core::Step step;
   bool first = true;     // The first message of the visit: what was seen ahead is out of date.
   bool may_work = true;  // Whether a message with Cost::work, Cost::shows may be done now.
   bool may_show = true;
