@@ -199,7 +199,7 @@ TEST_CASE("--check-config and a first start refuse rule files that would limit n
 
 TEST_CASE("a server without rules warns that nothing is limited, and names its data directory") {
   TestServer server;
-  CHECK(server.server().LogHas("warn no rules are in force, so nothing is limited"));
+  CHECK(server.server().LogHas("warn  no rules are in force, so nothing is limited"));
   CHECK(server.server().LogHas("The data directory is " + server.data_dir()));
   RpcClient client = server.Connect();
   CHECK(Acquire(&client, 1).status == kStatusNoRuleExists);
