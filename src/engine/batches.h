@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/time.h"
+#include "core/books.h"
 #include "core/core.h"
 #include "ledger/commit_batch.h"
 
