@@ -7,44 +7,51 @@
 #define NOWCALLS_CORE_SLOT_ARENA_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <vector>
 
-#include "core/slot_table.h"
+#include "core/slot.h"
 
 namespace nowcalls::core {
 
-// kChunk objects get their memory together.
-template <typename T, Slot kChunk>
+// Objects T by slots S (core/slot.h). kChunk objects get their memory together.
+template <typename S, typename T, uint32_t kChunk>
 class SlotArena {
  public:
   SlotArena() = default;
   SlotArena(const SlotArena&) = delete;
   SlotArena& operator=(const SlotArena&) = delete;
   ~SlotArena() {
-    for (Slot slot = 0; slot < used_; ++slot) std::destroy_at(&(*this)[slot]);
+    for (uint32_t i = 0; i < used_; ++i) std::destroy_at(&(*this)[S(i)]);
   }
 
   // The slot of a default-constructed object.
-  Slot Take() {
+  S Take() {
     if (!free_.empty()) {
-      const Slot slot = free_.back();
+      const S slot = free_.back();
       free_.pop_back();
       return slot;
     }
     if (used_ == chunks_.size() * kChunk) chunks_.push_back(NewChunk());
-    std::construct_at(&(*this)[used_]);
-    return used_++;
+    const S slot(used_++);
+    std::construct_at(&(*this)[slot]);
+    return slot;
   }
-  // REQUIRES: taken, and not returned since.
-  void Return(Slot slot) {
+  // The object becomes a default-constructed one. REQUIRES: taken, and not returned since.
+  void Return(S slot) {
     (*this)[slot] = T{};
     free_.push_back(slot);
   }
 
-  T& operator[](Slot slot) { return chunks_[slot / kChunk].get()[slot % kChunk]; }
-  const T& operator[](Slot slot) const { return chunks_[slot / kChunk].get()[slot % kChunk]; }
+  T& operator[](S slot) { return chunks_[slot.value / kChunk].get()[slot.value % kChunk]; }
+  const T& operator[](S slot) const {
+    return chunks_[slot.value / kChunk].get()[slot.value % kChunk];
+  }
+
+  // Slots ever taken; the values of all slots are below this.
+  uint32_t used() const { return used_; }
 
  private:
   static constexpr std::align_val_t kPage{4096};
@@ -60,8 +67,8 @@ class SlotArena {
   }
 
   std::vector<ChunkPtr> chunks_;
-  Slot used_ = 0;  // Slots ever taken.
-  std::vector<Slot> free_;
+  uint32_t used_ = 0;
+  std::vector<S> free_;
 };
 
 }  // namespace nowcalls::core

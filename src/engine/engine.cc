@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "core/rule_set.h"
 #include "engine/engine_impl.h"
 
 namespace nowcalls::engine {
@@ -92,7 +93,7 @@ void Engine::OnTime(Instant now) {
   impl_->CloseTooSlow(now);
   // What the core would do adds records; while the batch is full it waits with everything else.
   if (!impl_->BatchFull() && !impl_->draining) {
-    const core::Turn turn = impl_->TurnForDue(now);
+    const core::Step turn = impl_->TurnForDue(now);
     impl_->core->OnTime(turn);
     impl_->CountDue(turn);
   }
@@ -153,7 +154,7 @@ size_t Engine::DropWaitingInput() {
 
 Status Engine::LoadRules(const std::vector<core::RuleSet>& sets, Instant now) {
   impl_->current = now;
-  Status loaded = impl_->core->ReplaceRules(impl_->TurnAt(now), sets);
+  Status loaded = impl_->core->ReplaceRules(impl_->TurnAt(now), core::RefsTo(sets));
   impl_->LogNotices();
   impl_->SendLateAnswers();
   return loaded;
@@ -210,8 +211,8 @@ bool Engine::idle() const {
 }
 
 // A turn in which due tokens may be decided upon; CountDue follows.
-core::Turn Engine::Impl::TurnForDue(Instant now) {
-  core::Turn turn = TurnAt(now);
+core::Step Engine::Impl::TurnForDue(Instant now) {
+  core::Step turn = TurnAt(now);
   const int64_t passed_ms = std::min(now - due_left_at, kDueAtOnce / kDuePerMs);
   due_left = std::min(due_left + passed_ms * kDuePerMs, kDueAtOnce);
   due_left_at = now;
@@ -220,7 +221,7 @@ core::Turn Engine::Impl::TurnForDue(Instant now) {
   return turn;
 }
 
-void Engine::Impl::CountDue(const core::Turn& turn) { due_left -= turn.batch->due() - due_before; }
+void Engine::Impl::CountDue(const core::Step& turn) { due_left -= turn.batch->due() - due_before; }
 
 // When there is room for due tokens in the batch of the next turn: that which the driver gives
 // back, if it does.
@@ -245,7 +246,7 @@ std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {
 
 Status Engine::OnScanDone(const ledger::ScanResult& result, Instant now) {
   impl_->current = now;
-  const core::Turn turn = impl_->TurnForDue(now);
+  const core::Step turn = impl_->TurnForDue(now);
   Status status = impl_->core->OnScanDone(turn, result);
   impl_->CountDue(turn);
   impl_->SendLateAnswers();

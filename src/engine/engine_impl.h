@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/container/btree_set.h"
+#include "core/books.h"
 #include "core/core.h"
 #include "engine/connection.h"
 #include "engine/disk_room.h"
@@ -107,18 +108,18 @@ struct Engine::Impl : ReplyBuffers {
   void LogNotices() const;
   nlohmann::ordered_json Info(Instant now) const;
 
-  core::Turn TurnNow() { return TurnAt(current); }
+  core::Step TurnNow() { return TurnAt(current); }
   // REQUIRES: the core is called with it before anything else happens here.
-  core::Turn TurnAt(Instant now) {
+  core::Step TurnAt(Instant now) {
     if (may_reopen && batches[open].empty()) Reopen();
     return {now, &batches[open]};
   }
-  core::Turn TurnForDue(Instant now);
-  void CountDue(const core::Turn& turn);
+  core::Step TurnForDue(Instant now);
+  void CountDue(const core::Step& turn);
   Instant RoomForDueAt() const;
   // Ends of tokens are in the history first, and in the batch when it is sealed.
   bool BatchFull() const {
-    return batches[open].bytes().size() + core->history().unrecorded_bytes() >=
+    return batches[open].bytes().size() + core->books().history().unrecorded_bytes() >=
            options.limits.batch_bytes_max;
   }
   // The batch that began `n` before the open one; 0 is that itself.
@@ -126,7 +127,7 @@ struct Engine::Impl : ReplyBuffers {
   // Replies to the connection and records: what its last message made is the difference.
   size_t BytesMade(const Connection& connection) const {
     return connection.ready.size() + connection.waiting_bytes + batches[open].bytes().size() +
-           core->history().unrecorded_bytes();
+           core->books().history().unrecorded_bytes();
   }
 
   EngineOptions options;

@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "base/text.h"
+#include "core/books.h"
+#include "core/mass_expiry.h"
+#include "core/wait_queues.h"
 #include "engine/engine_impl.h"
 
 namespace nowcalls::engine {
@@ -60,8 +63,8 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
         {"durability", options.durability},
         {"format", ledger::kFormatVersion},
         {"ledger_ms", now.ms},
-        {"batches", core->batch_number()},
-        {"next_fence", core->next_fence()},
+        {"batches", core->books().batch_number()},
+        {"next_fence", core->books().next_fence()},
         {"disk_free_bytes", disk.free_bytes() ? ordered_json(*disk.free_bytes()) : nullptr},
         {"disk_low", disk.low()}}},
       {"counts",
@@ -71,14 +74,14 @@ nlohmann::ordered_json Engine::Impl::Info(Instant now) const {
         {"rules", core->flows().rules()},
         {"flows", core->flows().size()},
         {"tokens", core->tokens().size()},
-        {"waiters", core->waiters()},
-        {"mass_expiries", core->mass_expiries()},
-        {"mass_sessions", core->mass_sessions()},
-        {"now_calls", core->live_count_sum()},
-        {"history", core->history().size()},
-        {"oldest_issued_ms", core->oldest_issued_ms()},
+        {"waiters", core->wait_queues().size()},
+        {"mass_expiries", core->mass_expiry().masses()},
+        {"mass_sessions", core->mass_expiry().sessions()},
+        {"now_calls", core->books().live_count_sum()},
+        {"history", core->books().history().size()},
+        {"oldest_issued_ms", core->tokens().oldest_issued_ms()},
         {"token_table_bytes", core->tokens().MemoryBytes()}}},
-      {"totals", TotalsOf(core->totals())},
+      {"totals", TotalsOf(core->books().totals())},
       {"settings", SettingsOf(options.expire_strategy, core->options())},
       {"limits",
        {{"connections_max", limits.connections_max},

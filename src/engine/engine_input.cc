@@ -182,7 +182,7 @@ Engine::Impl::Handled Engine::Impl::HandleMessage(Connection* connection, std::s
   const Cost cost = envelope.notification ? Cost{} : CostOf(envelope.method);
   if (cost.work && !MayWork(connection)) return {.waits = InputWaits::kForWork};
   if (cost.shows && SharesWait(1)) return {.waits = InputWaits::kForCommit};
-  const core::Turn turn = TurnAt(now);
+  const core::Step turn = TurnAt(now);
   const size_t bytes_before = BytesMade(*connection);
   if (envelope.notification) {
     rpc.HandleNotification(connection, envelope, turn);

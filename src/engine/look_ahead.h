@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/books.h"
 #include "core/core.h"
 
 namespace nowcalls::engine {
@@ -21,7 +22,7 @@ namespace nowcalls::engine {
 class LookAhead {
  public:
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): messages_ costs, and nobody reads it.
-  explicit LookAhead(const core::Core& core) : core_(core) {}
+  explicit LookAhead(const core::Core& core) : books_(core.books()) {}
 
   // The size of the message that `input` begins with, which is handled next; 0 if the connection's
   // splitter has to tell: it is not all there, longer than 1 KiB or not allowed, or flows are few.
@@ -29,7 +30,7 @@ class LookAhead {
   // message begins.
   size_t Next(std::string_view input) {
     if (next_ == known_) {
-      if (!core_.flows().many()) return 0;  // The one that is wanted is near.
+      if (!books_.flows().many()) return 0;  // The one that is wanted is near.
       Look(input);
       if (known_ == 0) return 0;
     }
@@ -55,7 +56,7 @@ class LookAhead {
   }
   void Load(const Message& message) const;
 
-  const core::Core& core_;
+  const core::Books& books_;
   size_t next_ = 0;    // The first that is not handled.
   size_t loaded_ = 0;  // The flows of all before it are on their way.
   size_t known_ = 0;

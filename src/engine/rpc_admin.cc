@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "base/text.h"
+#include "core/rule_book.h"
 #include "core/rule_json.h"
+#include "core/rule_set.h"
 #include "engine/rpc_handler.h"
 #include "wire/admin_messages.h"
 
@@ -75,7 +77,7 @@ void RpcHandler::RulesLoad(const Call& call) {
   wire::RulesLoadParams params;
   wire::RequestError error;
   if (!wire::DecodeRulesLoad(call.request.params, &params, &error)) return ReplyError(call, error);
-  const uint64_t changes_before = core_->set_changes();
+  const uint64_t changes_before = core_->rule_book().set_changes();
   const Result<RuleSink::CheckedSet> loaded = rules_.Load(params.name_space, params.json);
   const std::string& peer = call.connection->peer;
   const std::string name_space = "namespace " + Shortened(params.name_space);
@@ -87,7 +89,7 @@ void RpcHandler::RulesLoad(const Call& call) {
     return ReplyError(call, ErrorOf(loaded.status().WithContext("rules_load")));
   }
   const core::ParsedRules& rules = (*loaded)->parsed;
-  if (core_->set_changes() != changes_before) {
+  if (core_->rule_book().set_changes() != changes_before) {
     driver_->Log(LogLevel::kInfo, "administrator " + peer + " loaded the rules of " + name_space);
   } else {
     LogUnchanged(peer, name_space, rules);

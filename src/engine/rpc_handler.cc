@@ -35,7 +35,7 @@ RpcHandler::RpcHandler(core::Core* core, RuleSink* rules, ReplyBuffers* replies,
 }
 
 void RpcHandler::HandleRequest(Connection* connection, const wire::Envelope& request,
-                               const core::Turn& turn) {
+                               const core::Step& turn) {
   const Call call{connection, request, turn};
   switch (request.method) {
     case wire::Method::kAcquire: return Acquire(call);
@@ -66,7 +66,7 @@ void RpcHandler::HandleRequest(Connection* connection, const wire::Envelope& req
 }
 
 void RpcHandler::HandleNotification(Connection* connection, const wire::Envelope& notification,
-                                    const core::Turn& turn) {
+                                    const core::Step& turn) {
   wire::TokenParams params;
   wire::RequestError ignored;
   const bool release = notification.method == wire::Method::kRelease;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/core.h"
+#include "core/rule_json.h"
 #include "engine/connection.h"
 #include "engine/driver.h"
 #include "engine/rpc_rule_source.h"
@@ -37,11 +38,11 @@ class RpcHandler {
   RpcHandler(core::Core* core, RuleSink* rules, ReplyBuffers* replies, Driver* driver,
              std::string version, std::function<nlohmann::ordered_json(Instant)> info);
 
-  void HandleRequest(Connection* connection, const wire::Envelope& request, const core::Turn& turn);
+  void HandleRequest(Connection* connection, const wire::Envelope& request, const core::Step& turn);
   // Executes release and keep; ignores other methods, since nobody would hear of the token an
   // acquire issues.
   void HandleNotification(Connection* connection, const wire::Envelope& notification,
-                          const core::Turn& turn);
+                          const core::Step& turn);
 
   // The answer to an acquire, now or later.
   void ReplyAcquire(Connection* connection, uint32_t msgid, const core::AcquireAnswer& answer);
@@ -53,7 +54,7 @@ class RpcHandler {
   struct Call {
     Connection* connection;
     const wire::Envelope& request;
-    const core::Turn& turn;
+    const core::Step& turn;
   };
 
   void Hello(const Call& call);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/books.h"
 #include "core/rule_json.h"
 #include "engine/rows.h"
 #include "engine/rpc_handler.h"
@@ -124,7 +125,7 @@ void RpcHandler::History(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodePage(call.request.method, call.request.params, &params, &error))
     return ReplyError(call, error);
-  const core::HistoryPage page = core_->history().Page(params.cursor, params.limit);
+  const core::HistoryPage page = core_->books().history().Page(params.cursor, params.limit);
   std::vector<wire::HistoryRow> rows;
   rows.reserve(page.entries.size());
   for (const ledger::HistoryEntry* entry : page.entries) rows.push_back(RowOf(*entry));

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "core/flow_table.h"
 #include "engine/rpc_handler.h"
 #include "wire/namespace_rows.h"
 

@@ -3,10 +3,11 @@
 #include <utility>
 
 #include "core/rule_check.h"
+#include "core/rule_set.h"
 
 namespace nowcalls::engine {
 
-RuleIntake::RuleIntake(core::Core* core, std::function<core::Turn()> turn)
+RuleIntake::RuleIntake(core::Core* core, std::function<core::Step()> turn)
     : core_(core), turn_(std::move(turn)) {}
 
 Result<RuleSink::CheckedSet> RuleIntake::Check(std::string_view source, std::string_view name_space,

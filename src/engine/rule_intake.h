@@ -18,7 +18,7 @@ namespace nowcalls::engine {
 class RuleIntake final : public RuleSink {
  public:
   // `turn` tells the moment of the call that is being worked on, and its batch.
-  RuleIntake(core::Core* core, std::function<core::Turn()> turn);
+  RuleIntake(core::Core* core, std::function<core::Step()> turn);
 
   Result<CheckedSet> Check(std::string_view source, std::string_view name_space,
                            std::string_view json) const override;
@@ -27,7 +27,7 @@ class RuleIntake final : public RuleSink {
 
  private:
   core::Core* const core_;
-  const std::function<core::Turn()> turn_;
+  const std::function<core::Step()> turn_;
 };
 
 }  // namespace nowcalls::engine

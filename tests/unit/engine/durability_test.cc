@@ -200,7 +200,7 @@ TEST_CASE("a batch that was given to the driver goes on filling until its commit
   CHECK(h.TakeIds(c) == Ids{2, 3});
   h.Settle();
   CHECK(h.TakeIds(c) == Ids{4});
-  CHECK(ReadLedger(&h.store()).seal->batch_number == h.core().batch_number());
+  CHECK(ReadLedger(&h.store()).seal->batch_number == h.core().books().batch_number());
 }
 
 TEST_CASE("at most two batches are with the driver, and a third fills behind them") {
@@ -327,7 +327,7 @@ TEST_CASE("a session's number may come again behind a kill only if it never held
   const uint64_t holds = h.Call(c, HelloRequest(1, "default", "c")).hello().session;
   h.Take(c);
   h.Restart();
-  CHECK(h.core().next_fence() > holds + 1);
+  CHECK(h.core().books().next_fence() > holds + 1);
   CHECK(hello("d") > holds);
 }
 
