@@ -159,7 +159,7 @@ void EngineAcquireRelease(benchmark::State& state) {
 }
 
 // A read has "pairs" acquires and as many releases. No more than a turn has room for. With 100,000
-// flows messages are looked at before they are handled (engine/look_ahead.h), with 1000 they are
+// flows messages are looked at before they are handled (engine/rpc/look_ahead.h), with 1000 they are
 // not.
 BENCHMARK(EngineAcquireRelease)
     ->ArgNames({"connections", "pairs", "live", "flows"})
