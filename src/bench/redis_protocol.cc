@@ -108,6 +108,7 @@ Protocol::Outcome RedisProtocol::Take(std::string_view* input, Answer* answer) {
     case RespOutcome::kInvalid: return Invalid("what it sent is no RESP2");
     case RespOutcome::kValue: break;
   }
+  // Answers come in the order of the requests.
   if (answered_ == asked_) return Invalid("it answered what nobody asked");
   const InFlight& request = ring_[answered_++ & mask_];
   answer->lane = request.lane;
@@ -122,6 +123,7 @@ Protocol::Outcome RedisProtocol::Take(std::string_view* input, Answer* answer) {
     answer->kind = AnswerKind::kGreeted;
     return Outcome::kAnswer;
   }
+  // The scripts answer 1 or 0.
   if (value.kind != RespKind::kInteger) return Invalid("it answered with another type");
   if (request.request == Request::kAcquire) {
     answer->kind = value.integer == 1 ? AnswerKind::kGranted : AnswerKind::kRefused;

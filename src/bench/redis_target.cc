@@ -11,9 +11,9 @@ namespace {
 constexpr int64_t kTimeoutMs = 5000;
 
 // The strings of an answer; of an integer its digits.
-Result<std::vector<std::string>> Ask(const client::Socket& socket, const std::string& command) {
+Result<std::vector<std::string>> Ask(client::Socket* socket, const std::string& command) {
   const int64_t deadline_ms = BoottimeMs() + kTimeoutMs;
-  NOWCALLS_RETURN_IF_ERROR(socket.Send(command, deadline_ms));
+  NOWCALLS_RETURN_IF_ERROR(socket->Send(command, deadline_ms));
   std::string input;
   std::vector<std::string> values;
   size_t taken_bytes = 0;
@@ -24,7 +24,7 @@ Result<std::vector<std::string>> Ask(const client::Socket& socket, const std::st
     const RespOutcome outcome = TakeResp(&rest, &value);
     if (outcome == RespOutcome::kInvalid) return Status::Unavailable("it does not speak RESP2");
     if (outcome == RespOutcome::kIncomplete) {
-      NOWCALLS_RETURN_IF_ERROR(socket.Receive(&input, deadline_ms));
+      NOWCALLS_RETURN_IF_ERROR(socket->Receive(&input, deadline_ms));
       continue;
     }
     taken_bytes = input.size() - rest.size();
@@ -42,7 +42,7 @@ Result<std::vector<std::string>> Ask(const client::Socket& socket, const std::st
 }
 
 // The value of one setting; "unknown" where the server does not tell.
-std::string AskSetting(const client::Socket& socket, std::string_view name) {
+std::string AskSetting(client::Socket* socket, std::string_view name) {
   const Result<std::vector<std::string>> pair = Ask(socket, RespCommand({"CONFIG", "GET", name}));
   return pair.ok() && pair->size() == 2 ? (*pair)[1] : "unknown";
 }
@@ -65,7 +65,7 @@ Result<client::Socket> RedisTarget::Connect() const {
                              socket.status().message() + "; is redis-server running there?");
 }
 
-Status RedisTarget::ReadFacts(const client::Socket& socket) {
+Status RedisTarget::ReadFacts(client::Socket* socket) {
   const Result<std::vector<std::string>> info = Ask(socket, RespCommand({"INFO", "server"}));
   if (!info.ok()) return info.status();
   facts_.version = info->empty() ? "" : InfoField(info->front(), "redis_version");
@@ -77,11 +77,11 @@ Status RedisTarget::ReadFacts(const client::Socket& socket) {
 }
 
 Status RedisTarget::Prepare(const std::vector<Flow>& flows) {
-  const Result<client::Socket> socket = Connect();
+  Result<client::Socket> socket = Connect();
   if (!socket.ok()) return socket.status();
-  NOWCALLS_RETURN_IF_ERROR(ReadFacts(*socket).WithContext(options_.target.ToString()));
+  NOWCALLS_RETURN_IF_ERROR(ReadFacts(&*socket).WithContext(options_.target.ToString()));
   const Result<std::vector<std::string>> sha =
-      Ask(*socket, RespCommand({"SCRIPT", "LOAD", kAcquireScript}));
+      Ask(&*socket, RespCommand({"SCRIPT", "LOAD", kAcquireScript}));
   if (!sha.ok()) return sha.status().WithContext("the script cannot be loaded");
   if (sha->size() != 1) return Status::Unavailable("SCRIPT LOAD answered no name of the script");
   for (const Flow& flow : flows) {
@@ -98,14 +98,14 @@ std::unique_ptr<Protocol> RedisTarget::NewProtocol(uint32_t lanes) {
 
 Status RedisTarget::CleanUp() {
   if (keys_.empty()) return {};
-  const Result<client::Socket> socket = Connect();
+  Result<client::Socket> socket = Connect();
   if (!socket.ok()) return socket.status();
   std::string command;
   AppendRespArray(keys_.size() + 1, &command);
   AppendRespBulk("DEL", &command);
   for (const std::string& key : keys_) AppendRespBulk(key, &command);
   keys_.clear();
-  return Ask(*socket, command).status().WithContext("the keys could not be deleted");
+  return Ask(&*socket, command).status().WithContext("the keys could not be deleted");
 }
 
 }  // namespace nowcalls::bench

@@ -24,7 +24,7 @@ class RedisTarget : public Target {
 
  private:
   Result<client::Socket> Connect() const;
-  Status ReadFacts(const client::Socket& socket);
+  Status ReadFacts(client::Socket* socket);
 
   Options options_;
   std::vector<std::string> keys_;

@@ -71,7 +71,9 @@ std::string RespCommand(std::initializer_list<std::string_view> words) {
 }
 
 RespOutcome TakeResp(std::string_view* input, RespValue* value) {
+  // The short way for nearly all answers of a load.
   if (TakeDigit(input, value)) return RespOutcome::kValue;
+  // The first line: a type and a number or a text.
   if (input->empty()) return RespOutcome::kIncomplete;
   const size_t end = input->find(kEndOfLine);
   if (end == std::string_view::npos) {

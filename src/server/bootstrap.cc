@@ -170,6 +170,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   spdlog::info("nowcalls-server {} (process {}), ledger in {}, durability {}", NOWCALLS_VERSION,
                getpid(), config.data_dir, config.durability.ToString());
   LogRuleFiles(rules);
+  // All that can be wrong is found out before the ledger is touched.
   NOWCALLS_RETURN_IF_ERROR(CheckRequiredLedger(config));
   auto lock = store::LedgerLock::Take(config.data_dir);
   if (!lock.ok()) return lock.status();
@@ -179,6 +180,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   // Only now: a server with another ledger that has the address may have this very file.
   PortFile port_file(config.port_file);
   NOWCALLS_RETURN_IF_ERROR(port_file.Prepare());
+  // The ledger is opened and recovered. Keep is the first call that may change an older one.
   auto store = OpenStore(*std::move(lock), config, options);
   if (!store.ok()) return store.status();
   spdlog::debug("the ledger is open after {} ms", watch.Ms());
@@ -202,6 +204,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
       });
   NOWCALLS_RETURN_IF_ERROR(server.PutRulesInForce(std::move(rules)));
   spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());
+  // Peers are let in. The port file tells of a server that answers already.
   auto listener = Listener::Bind(config.listen);
   if (!listener.ok()) return listener.status();
   hold.reset();

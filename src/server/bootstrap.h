@@ -1,9 +1,9 @@
 // Bootstrap: from a configuration to a server that serves, and to its exit code.
 //
-// Thread: the main one. Order: ledger locked, address bound, old port file removed; with that, all
-// is known to be right that can be known before the ledger is touched. Then ledger opened or
-// formatted, loaded, proved complete and only then changed, clock recovered, rule files committed,
-// listening, port file written. A server that answers has finished its recovery.
+// Thread: main. Order: lock the ledger, bind the address, remove the old port file. These find
+// every mistake that can be found before the ledger is touched. Then open or format the ledger,
+// load it, prove it complete, and only then change it; recover the clock, commit the rule files,
+// listen, write the port file. A server that answers has finished its recovery.
 #ifndef NOWCALLS_SERVER_BOOTSTRAP_H_
 #define NOWCALLS_SERVER_BOOTSTRAP_H_
 
@@ -21,8 +21,8 @@ namespace nowcalls::server {
 int Serve(ServerConfig config, std::vector<LoadedRuleFile> rules,
           const store::RocksStoreOptions& store);
 
-// kExitUsage for what the operator wrote, kExitCorruption for what the ledger holds, kExitIoError
-// for what the system refused.
+// kExitUsage: the operator's mistake. kExitCorruption: the ledger is damaged. kExitIoError: the
+// system refused a call.
 int ExitCodeOf(const Status& failure);
 
 }  // namespace nowcalls::server

@@ -1,14 +1,14 @@
 // CatchUp: when what is due may be done after the loop was held up.
 //
-// Thread: loop. A loop that was stopped (SIGSTOP, a machine that was suspended) or kept busy finds
-// deadlines that have passed and, in its sockets, input that had arrived before they did. While the
-// disk stalls, input is left unread: a connection may have only so much unanswered. Whoever was in
-// time must not suffer for the server's delay, so what is due waits until that input has been
-// taken: until a poll has brought no more to read, and none waits for its turn or for a commit.
-// Nothing is lost by it while a commit is under way, since what would be decided could not be
-// recorded before its end. Once the disk and the loop go on it waits for kHoldMsMax at most, or a
-// flood could hold deadlines up for ever. What depends on no input that waits (polled) does not
-// wait for the disk: it may hang for good.
+// Thread: loop. A loop that was stopped (SIGSTOP, a suspended machine) or kept busy finds deadlines
+// that have passed, and in its sockets input that had arrived before them. While the disk stalls,
+// input is left unread too: a connection may have only so many requests unanswered. A client that
+// was in time must not suffer for the server's delay. So due work waits until that input has been
+// taken: until a poll has brought no more to read, and no input waits for its turn or for a commit.
+// While a commit is under way the wait costs nothing: a decision could not be recorded before the
+// commit's end. Once the disk and the loop go on, due work waits for kHoldMsMax at most, or a flood
+// could hold deadlines up for ever. Work that depends on no waiting input (polled) does not wait
+// for the disk, which may hang for good.
 #ifndef NOWCALLS_SERVER_CATCH_UP_H_
 #define NOWCALLS_SERVER_CATCH_UP_H_
 
@@ -26,8 +26,8 @@ class CatchUp {
   // The loop polls next, until `wake` at the latest.
   void BeforePoll(Instant wake) { wake_ = wake; }
 
-  // The loop has polled. True: what is due waits for another poll. `more_input`: there may be more
-  // to read at once, or input waits for the server. `stalled`: input waits for a commit that takes
+  // The loop has polled. True: due work waits for another poll. `more_input`: there may be more to
+  // read at once, or input waits for the server. `stalled`: input waits for a commit that takes
   // longer than kLateMs.
   bool Holds(Instant now, bool more_input, bool stalled) {
     const bool late = now - wake_ > kLateMs;
@@ -47,8 +47,9 @@ class CatchUp {
     return false;
   }
 
-  // As the last Holds found it. True, always when that was false: since the loop was held up it has
-  // polled, so it knows of what came before its deadlines but for input that waits.
+  // Whether the loop has polled since it was held up, as the last Holds found it: it then knows of
+  // everything that came before its deadlines, except input that waits. True whenever Holds was
+  // false.
   bool polled() const { return polled_; }
 
  private:

@@ -19,11 +19,12 @@ class CommitPace {
     mean_us_ = mean_us + (static_cast<double>(commit_us) - mean_us) / kLast;
   }
 
-  // Some commits in a row have to say so first; after one that stalled for a second, about seventy.
+  // After a start, or after a commit that stalled, a run of quick commits has to come first: some
+  // seventy after a stall of a second.
   bool quick() const { return mean_us_ < kQuickUs; }
 
  private:
-  static constexpr double kLast = 16;  // What a commit took counts for about so many.
+  static constexpr double kLast = 16;  // The mean forgets a commit after about so many others.
 
   std::atomic<double> mean_us_ = 2 * kQuickUs;
 };

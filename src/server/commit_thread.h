@@ -27,8 +27,8 @@
 
 namespace nowcalls::server {
 
-// Who hears what the ledger's disk has left: `told`, on the loop thread, whenever a look sees
-// something else than the one before. With less than `near_bytes` looks come ten times as often.
+// Hears how many bytes the ledger's disk has free: `told` runs on the loop thread whenever a look
+// finds another number than the look before. Below `near_bytes` looks come ten times as often.
 struct DiskWatch {
   uint64_t near_bytes = 0;
   std::function<void(std::optional<uint64_t> free_bytes)> told;
@@ -38,17 +38,16 @@ class CommitThread {
  public:
   struct Events {
     std::function<void()> done;  // On the loop thread, for each Commit.
-    // On the thread where it failed, with what failed ("commit", "sync", "check", "close"). The
-    // server's does not return.
+    // On the thread of the failure. `what` is "commit", "sync", "check" or "close". The server's
+    // handler does not return.
     std::function<void(const char* what, const Status& failure)> fail;
-    // On either thread, with what CommitWatch says of a commit on the loop thread.
+    // On either thread, with the text of CommitWatch about a commit on the loop thread.
     std::function<void(const std::string& what)> slow;
   };
 
-  // With kInterval everything committed is synced after at most `durability.interval_ms`. Once a
-  // second the thread looks whether the store is still where it was opened, so that a server whose
-  // ledger was replaced ends soon, also when it has nothing to commit; and how much space its disk
-  // has left, also when it is busy.
+  // With kInterval every commit is synced after at most `durability.interval_ms`. Once a second the
+  // thread checks that the store is still where it was opened, so that a server whose ledger was
+  // replaced ends soon, even without a commit. It also looks at the free space of the disk.
   CommitThread(uv_loop_t* loop, store::Store* store, const DurabilityChoice& durability,
                Events events, DiskWatch disk_watch);
 
@@ -93,8 +92,8 @@ class CommitThread {
   const ledger::CommitBatch* batch_ = nullptr;  // The job; nullptr means close_.
   std::function<Status()> close_;
 
-  // Who has the store: one thread at a time. The commit thread waits for it; the loop does without
-  // when the commit thread has it, or waits.
+  // One thread at a time has the store. The commit thread waits for it. The loop commits nothing
+  // itself while the commit thread has the store or waits for it.
   std::mutex mutex_;
   std::condition_variable returned_;
   bool loop_has_store_ = false;    // Guarded by mutex_, as are the next two.
@@ -102,7 +101,7 @@ class CommitThread {
   CommitWatch watch_here_;         // Of the commit on the loop thread.
   CommitPace pace_;
 
-  // Commit thread: when what is not synced yet has to be, on the boot clock.
+  // Commit thread: when the commits that are not synced have to be, on the boot clock.
   std::optional<int64_t> sync_due_ms_;
   bool closed_ = false;
   int64_t look_due_ms_ = 0;

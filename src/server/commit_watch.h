@@ -1,6 +1,6 @@
-// CommitWatch: what the log says of commits that take long. Grants wait for them, and all else for
-// those that the loop makes, so an operator must hear of a disk that is slow, and of one that hangs
-// while it does.
+// CommitWatch: finds commits that take long, for the log. Grants wait for every commit, and all
+// requests wait for a commit on the loop thread, so an operator must hear of a slow disk, and of a
+// disk that hangs while it hangs.
 //
 // Thread: one at a time. Time comes in with each call.
 #ifndef NOWCALLS_SERVER_COMMIT_WATCH_H_
@@ -21,7 +21,7 @@ class CommitWatch {
     told_ = false;
   }
 
-  // What to log of a commit that has just ended: nothing, if it was quick.
+  // The commit has ended. Returns the text to log; nothing if the commit was quick.
   std::optional<std::string> Ended(Instant now) {
     const int64_t took_ms = now - *began_;
     began_.reset();
@@ -32,10 +32,10 @@ class CommitWatch {
   // How long the commit that is under way has taken; 0 if there is none.
   int64_t UnderWayMs(Instant now) const { return began_ ? now - *began_ : 0; }
 
-  // When UnderWay has something to say; kNever: not of this commit.
+  // When UnderWay returns a text; kNever: no more of this commit.
   Instant NextReport() const { return began_ && !told_ ? *began_ + kHangsMs : kNever; }
 
-  // What to log of a commit that does not end; once a commit.
+  // The text to log of a commit that does not end; once a commit.
   std::optional<std::string> UnderWay(Instant now) {
     if (now < NextReport()) return std::nullopt;
     told_ = true;

@@ -16,7 +16,7 @@ void CpuApart::KeepOff(int cpu) {
   if (pthread_getaffinity_np(thread_, sizeof(found), &found) != 0) return;
   left_alone_ = !CPU_EQUAL(&found, set_.has_value() ? &*set_ : &wanted);
   if (left_alone_) return;
-  // Where the caller may use no other, the thread may at least use what it may, until there is one.
+  // A caller that has only this CPU leaves it to the thread, too, until the caller has another.
   const bool others = CPU_COUNT(&wanted) > 1;
   if (others) CPU_CLR(static_cast<size_t>(cpu), &wanted);
   if (pthread_setaffinity_np(thread_, sizeof(wanted), &wanted) != 0) return;

@@ -1,9 +1,9 @@
-// CpuApart: keeps a thread off the CPU of the one that hands it work.
+// CpuApart: keeps a thread off the CPU of the thread that wakes it.
 //
-// For work of milliseconds, seldom: Linux begins it where the one is that handed it over, who then
-// waits for its end although another CPU is idle.
+// For rare work of some milliseconds: Linux wakes a thread on its waker's CPU, and the waker waits
+// although another CPU is idle.
 //
-// Thread: members are called on the thread that hands out work.
+// Thread: members are called on the waker's thread.
 #ifndef NOWCALLS_SERVER_CPU_APART_H_
 #define NOWCALLS_SERVER_CPU_APART_H_
 
@@ -19,9 +19,9 @@ class CpuApart {
   // `thread` outlives it.
   explicit CpuApart(pthread_t thread) : thread_(thread) {}
 
-  // The caller runs on `cpu` (sched_getcpu). The thread may use all others that the caller may use;
-  // if there is none, that one. If the system does not tell, nothing changes. Once somebody else
-  // has set the thread's affinity (taskset, a cpuset), it is left alone.
+  // The caller runs on `cpu` (sched_getcpu). Allows the thread all CPUs of the caller but this one;
+  // this one too if the caller has no other. Changes nothing if the system does not tell, or once
+  // somebody else has set the thread's affinity (taskset, a cpuset).
   void CallerIsOn(int cpu);
 
  private:

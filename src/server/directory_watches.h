@@ -3,9 +3,9 @@
 // Thread: loop.
 //
 // Happy path: Watch the directories that matter; each change calls back with directory and name.
-// Failure modes: the system has no watch left (fs.inotify.max_user_watches or _instances), the
-// directory may not be read: Watch says so, and the owner looks from time to time. A directory that
-// is removed, or replaced by another of the same path, calls back with its own name; the owner then
+// Failure modes: the system has no watch left (fs.inotify.max_user_watches or _instances), or the
+// directory may not be read. Watch says so, and the owner looks from time to time. A directory that
+// is removed, or replaced by another of the same path, calls back with its own name. The owner then
 // asks for it again, with the identity that it has found, and the dead watch is replaced.
 #ifndef NOWCALLS_SERVER_DIRECTORY_WATCHES_H_
 #define NOWCALLS_SERVER_DIRECTORY_WATCHES_H_

@@ -209,10 +209,12 @@ void FileRuleSource::TakeIn(File* file, Item* item) {
   using Outcome = FileLook::Outcome;
   const FileLook& found = item->found;
   const bool again = item->due == Due::kReload;
+  // Where a change would show from now on, and whether two looks found the same.
   file->entries = found.entries;
   const bool seen = found.outcome == Outcome::kRead || found.outcome == Outcome::kUnchanged;
   file->rests = seen && found.signature == file->signature;
   file->signature = found.signature;
+  // A file that changes while it is read is looked at again soon.
   if (found.outcome == Outcome::kUnsettled) {
     file->due = std::max(file->due, item->due);
     if (++file->unsettled_looks >= kUnsettledLooksMax) {
@@ -221,6 +223,7 @@ void FileRuleSource::TakeIn(File* file, Item* item) {
     return SettleThenLook();
   }
   file->unsettled_looks = 0;
+  // A fault that the start has logged is logged again only for other content, or when asked.
   const uint64_t content = found.outcome == Outcome::kRead ? found.fingerprint : 0;
   if (again || content != file->told.value_or(content)) file->told.reset();
   switch (found.outcome) {

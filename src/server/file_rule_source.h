@@ -8,10 +8,11 @@
 // that changed are put in force together, so that flows may move between them. Failure modes, in
 // all of which the rules of before stay in force and the log says why, once:
 //  - The content is no valid set: refused with line, or rule and field, until it changes.
-//  - The sink refuses the sets together: each is tried alone. Those still refused are tried again
-//    with every later look, since what stands against them may have gone.
-//  - The file is gone, cannot be read or is no regular file: it is loaded when it is back. A set
-//    that was refused goes with its file.
+//  - The sink refuses the sets together: each is tried alone. A set that is still refused is tried
+//    again with every later look, since the reason may have gone.
+//  - The file is gone, cannot be read or is no regular file: it is loaded when it is back. A
+//  refused
+//    set is forgotten with its file.
 //  - A directory cannot be watched: its files are looked at every poll_ms. All files are looked at
 //    every idle_look_ms in any case: inotify knows nothing of changes that other machines make in a
 //    network file system, nor of a directory further up that is renamed.

@@ -1,14 +1,14 @@
-// LineWriter: writes lines to a descriptor from a thread of its own, so that nobody who logs waits
-// for whoever reads them: a pipe that is full, a terminal that is held, a disk that hangs.
+// LineWriter: writes lines to a descriptor from a thread of its own, so that no thread that logs
+// waits for the reader of the log: a full pipe, a held terminal, a disk that hangs.
 //
 // Thread: any. Lines come out in the order of Append. While the descriptor takes nothing, up to
-// `bytes_max` of them are kept and the newest are dropped: what led to the stall is told, nobody
-// can wash it out with noise, and the gap is one place, at which a line says how many are missing.
-// Lines that the descriptor refuses (a full disk, a reader that is gone) are dropped and counted as
-// well.
+// `bytes_max` bytes of lines are kept and newer lines are dropped. So the lines that led to the
+// stall survive, noise cannot wash them out, and the gap is one place, where a line says how many
+// are missing. Lines that the descriptor refuses (a full disk, a reader that is gone) are dropped
+// and counted too.
 //
-// The thread may be stuck in a write for ever, so it is never waited for without a bound; what it
-// works on lives as long as it does.
+// The thread may be stuck in a write for ever, so every wait for it has a bound, and its state
+// lives as long as it does.
 #ifndef NOWCALLS_SERVER_LINE_WRITER_H_
 #define NOWCALLS_SERVER_LINE_WRITER_H_
 
@@ -30,7 +30,7 @@ class LineWriter {
 
   // `fd` stays open for as long as the process lives: a thread that is stuck may still use it.
   LineWriter(int fd, size_t bytes_max, LostNote lost_note);
-  // Leaves what is not written yet unwritten; see Flush.
+  // Lines that are not written yet stay unwritten; see Flush.
   ~LineWriter();
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;
@@ -39,8 +39,7 @@ class LineWriter {
   // the last words of a process.
   void Append(std::string_view line, bool urgent = false);
 
-  // True: all that was appended before has been written, or refused. False: not within
-  // `timeout_ms`.
+  // True: every line appended before has been written or refused. False: not within `timeout_ms`.
   bool Flush(int64_t timeout_ms);
 
  private:

@@ -96,7 +96,7 @@ void Listener::AcceptSome() {
   }
 }
 
-// False: nobody waits any more, or nobody can be accepted.
+// False: no peer waits any more, or none can be accepted.
 bool Listener::AcceptOne() {
   SocketAddress peer;
   const int fd = accept4(fd_, peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -116,7 +116,8 @@ bool Listener::AcceptOne() {
   return false;
 }
 
-// Nobody can be accepted, not even to be refused: those who wait would wake the loop again at once.
+// No peer can be accepted, not even to be refused, and waiting peers would wake the loop again at
+// once.
 void Listener::Rest() {
   uv_poll_stop(&poll_);
   NOWCALLS_CHECK(uv_timer_start(

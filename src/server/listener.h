@@ -1,8 +1,8 @@
 // Listener: the listening socket.
 //
 // Thread: loop, from Start on. It accepts by itself instead of through uv_listen, so that running
-// out of file descriptors can be seen, logged and survived: a spare descriptor is given up for a
-// moment to accept the waiting peer and close it, which tells it at once that it is not served.
+// out of file descriptors can be seen, logged and survived. A spare descriptor is given up for a
+// moment to accept the waiting peer and close it: the peer learns at once that it is not served.
 #ifndef NOWCALLS_SERVER_LISTENER_H_
 #define NOWCALLS_SERVER_LISTENER_H_
 

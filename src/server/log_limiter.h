@@ -1,7 +1,7 @@
 // LogLimiter: bounds how many lines of one topic are logged in a second (server/server_log.h).
 //
-// Thread: loop. Time comes in with each call; any clock in milliseconds that does not go back will
-// do. Seconds are counted from the first line of a burst.
+// Thread: loop. Time comes in with each call, from any clock in milliseconds that does not go back.
+// Seconds are counted from the first line of a burst.
 #ifndef NOWCALLS_SERVER_LOG_LIMITER_H_
 #define NOWCALLS_SERVER_LOG_LIMITER_H_
 
@@ -30,11 +30,11 @@ class LogLimiter {
     return false;
   }
 
-  // When the count of suppressed lines is due to be logged, a second after the first of them,
-  // however many come meanwhile; kNever: there are none.
+  // When the caller is to log the count of suppressed lines: a second after the first of them,
+  // however many come meanwhile. kNever: no line is suppressed.
   Instant NextReport() const { return suppressed_ == 0 ? kNever : suppressed_since_ + kSecondMs; }
 
-  // Lines suppressed since the last call. The caller logs them at NextReport.
+  // Lines suppressed since the last call.
   uint64_t TakeSuppressed() { return std::exchange(suppressed_, 0); }
 
  private:

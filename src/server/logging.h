@@ -1,7 +1,6 @@
-// The server's log: spdlog's default logger on stderr, one line a message, in the format that the
-// configuration chose. After SetUpLogging any thread may call spdlog::info and its like; none waits
-// for whoever reads stderr (server/line_writer.h), and the process ends through FlushLog or
-// ExitNow.
+// The server's log: spdlog's default logger on stderr, one line a message, in the configured
+// format. After SetUpLogging any thread may call LogAt, spdlog::info and its like. No thread waits
+// for the reader of stderr (server/line_writer.h), so the process ends through FlushLog or ExitNow.
 #ifndef NOWCALLS_SERVER_LOGGING_H_
 #define NOWCALLS_SERVER_LOGGING_H_
 
@@ -24,10 +23,10 @@ void FlushLog();
 // FlushLog, and the end of the process without destructors.
 [[noreturn]] void ExitNow(int exit_code);
 
-// Logs "WHAT failed: reason; exiting, a restart recovers the ledger", without the last part where
-// another has taken the ledger's place (kAlreadyExists), and ends the process with exit code 74,
-// without destructors: memory may no longer say what the ledger says, so nothing may be written or
-// answered any more. Of kCorruption, which no restart repairs, the code is 65.
+// Logs "WHAT failed: reason; exiting, a restart recovers the ledger" and ends the process with exit
+// code 74, without destructors: memory may say more than the ledger, so nothing may be written or
+// answered any more. kCorruption, which no restart repairs, ends it with 65; for that and for a
+// ledger that was replaced (kAlreadyExists) the line does not speak of a restart.
 [[noreturn]] void DieOfIoError(std::string_view what, const Status& failure);
 
 }  // namespace nowcalls::server

@@ -1,6 +1,7 @@
-// LoopRuleSink: the engine's way in for rules, for sources that live on the server's loop.
+// LoopRuleSink: the rule sink of sources that live on the server's loop. It passes the time on to
+// the engine.
 //
-// Thread: loop, Check excepted. It tells the engine what time it is.
+// Thread: loop; Check: any.
 #ifndef NOWCALLS_SERVER_LOOP_RULE_SINK_H_
 #define NOWCALLS_SERVER_LOOP_RULE_SINK_H_
 

@@ -43,7 +43,8 @@ class PeerSocket final : public SocketTurn::Socket {
     virtual void OnBytes(engine::ConnectionId id, std::string_view bytes) = 0;
     // The peer sends no more; it may still read.
     virtual void OnEndOfInput(engine::ConnectionId id) = 0;
-    // Of an open socket: kept bytes have left, and `kept` bytes still wait.
+    // Of an open socket: kept bytes, of Send or of the channel's own, have left, and `kept` bytes
+    // still wait.
     virtual void OnSent(engine::ConnectionId id, size_t kept) = 0;
     // The same of a socket that closes once nothing is kept.
     virtual void OnFlushing(engine::ConnectionId id) = 0;

@@ -1,10 +1,10 @@
 // PortFile: the file that tells scripts the port of a server that serves.
 //
-// Thread: one at a time. It must name neither the port of a server that does not serve yet nor, for
-// longer than can be helped, of one that is gone. So whoever has the lock of the ledger and the
-// address removes what an earlier server left behind, before it touches the ledger, and removes its
-// own before it gives the lock up. Who is refused lock or address leaves the file alone: it may be
-// that of the server that has them.
+// Thread: one at a time. The file must not name the port of a server that does not serve yet, nor,
+// for longer than can be helped, of a server that is gone. So a server that holds the ledger's lock
+// and the address removes the file of an earlier server before it touches the ledger, and its own
+// file before it gives the lock up. A server that is refused lock or address leaves the file alone:
+// it may belong to the server that holds them.
 //
 // The path is the operator's and may be mistaken. Only what a server may have left there is ever
 // replaced or removed: a regular file with a port in it, or with nothing. Symbolic links are not

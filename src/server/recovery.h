@@ -27,17 +27,16 @@ struct RecoveredLedger {
   uint64_t rules = 0;
   uint64_t sessions = 0;
   uint64_t tokens = 0;
-  std::map<std::string, std::string> rule_sources;  // By namespace; those that have rules.
-  uint32_t format_version = 0;  // That was found; the core raises it with its first batch.
+  std::map<std::string, std::string> rule_sources;  // By namespace that has rules.
+  uint32_t format_version = 0;  // As found; the core raises it with its first batch.
 
   Instant Now() const { return clock.At(BoottimeMs()); }
   ClockSample Clocks() const { return {BoottimeMs(), WallMs(), boot_id}; }
 };
 
-// Loads everything and proves that it is complete. The moment it returns is the one from which
-// restart grace counts, until Core::Begin says another; `sample_clocks`, or what stands for it in a
-// test, tells when that is.
-// kCorruption when the ledger is damaged, or whatever the store reports.
+// Loads everything and proves that it is complete. Restart grace counts from the moment that
+// `sample_clocks` tells, until Core::Begin names another. kCorruption: the ledger is damaged. Other
+// codes are the store's.
 Result<RecoveredLedger> Recover(
     store::Store* store, const core::CoreOptions& options,
     const std::function<Result<ClockSample>()>& sample_clocks = SampleClocks);

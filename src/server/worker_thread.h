@@ -22,15 +22,14 @@ class WorkerThread {
  public:
   static constexpr int64_t kUntilSubmit = -1;
 
-  // Called with true for a job, and with false when the wake-up that the last call asked for has
-  // come first. Returns after how many milliseconds to be called again without a job; kUntilSubmit
-  // sleeps until there is one.
+  // Runs on the worker: with true for a job, with false at a wake-up for which the last call asked.
+  // Returns the milliseconds until the next wake-up; kUntilSubmit: sleep until there is a job.
   using Work = std::function<int64_t(bool job)>;
   using Done = std::function<void()>;
 
   // `nudged` runs on the loop after `work` has called Nudge; several nudges may become one.
-  // `name` shows in ps and debuggers; at most 15 characters. `first_ms`: when to be called first,
-  // if there is no job before, as `work` says of later calls.
+  // `name` shows in ps and debuggers; at most 15 characters. `first_ms`: the first wake-up, as if
+  // `work` had returned it.
   WorkerThread(uv_loop_t* loop, const std::string& name, Work work, Done done,
                int64_t first_ms = kUntilSubmit, Done nudged = {});
 
@@ -47,7 +46,7 @@ class WorkerThread {
   void Collect();
   pthread_t thread() { return thread_.native_handle(); }  // The worker's. REQUIRES: not stopped.
 
-  // Worker: something has changed that the loop should look at.
+  // Worker: makes `nudged` run on the loop.
   void Nudge();
 
   // Worker, in a job: runs `done` on the loop before the job has ended; the next job waits for the
@@ -74,7 +73,7 @@ class WorkerThread {
   bool early_ = false;      // The job that is worked on has called FinishEarly.
   bool stop_ = false;
   bool asleep_ = false;
-  bool nudge_ = false;  // And nudged_ has not run.
+  bool nudge_ = false;  // Nudge was called, and nudged_ has not run.
 
   std::thread thread_;
 };

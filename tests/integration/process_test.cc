@@ -423,7 +423,7 @@ TEST_CASE("log lines as JSON parse, each with a time, a level and a message") {
     CHECK(line.at("msg").is_string());
   }
   const auto closing = std::find_if(lines.begin(), lines.end(),
-                                    [](const auto& line) { return line.contains("peer"); });
+                                    [](const auto& line) { return line.contains("reason"); });
   REQUIRE(closing != lines.end());
   const std::string peer = closing->at("peer").template get<std::string>();
   const std::string reason = closing->at("reason").template get<std::string>();

@@ -226,14 +226,14 @@ TEST_CASE("a batch that is full takes nothing more while the one before it is co
   const ConnectionId c = h.Connect();
   h.Send(c, AcquireRequest(1, 1));
   REQUIRE(h.BeginCommit());
-  h.Send(c, AcquireRequest(2, 1) + AcquireRequest(3, 1));  // One too many: it waits.
+  h.Send(c, AcquireRequest(2, 1) + AcquireRequest(3, 1) + AcquireRequest(4, 1));
   h.Turn();
-  CHECK(h.engine().input_held());
+  CHECK(h.engine().input_held());  // The last one is one too many.
   h.FinishCommit();
   REQUIRE(h.BeginCommit());
-  CHECK(h.core().tokens().size() == 2);
+  CHECK(h.core().tokens().size() == 3);
   h.Settle();
-  CHECK(h.TakeIds(c) == Ids{1, 2, 3});
+  CHECK(h.TakeIds(c) == Ids{1, 2, 3, 4});
 }
 
 // Whatever the disk is doing when a request comes, its answer leaves with its own batch.

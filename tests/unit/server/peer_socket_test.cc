@@ -46,7 +46,7 @@ class Ends : public PeerSocket::Owner {
   }
   void OnEndOfInput(engine::ConnectionId /*id*/) override { ++ended; }
   void OnSent(engine::ConnectionId /*id*/, size_t left) override {
-    CHECK(left < kept);
+    CHECK((left < kept || channel_replies));
     kept = left;
   }
   void OnFlushing(engine::ConnectionId /*id*/) override {
@@ -121,6 +121,7 @@ class Ends : public PeerSocket::Owner {
   int flushing = 0;
   int lingering = 0;
   std::string failure;
+  bool channel_replies = false;  // Bytes of its own leave, too.
   int closed = 0;
   size_t kept = 0;
 
@@ -353,6 +354,7 @@ TEST_CASE("what a peer has sent before it is gone with its answers unread is han
 TEST_CASE("a channel that holds bytes back and changes them is unseen by the owner") {
   Ends ends(ToyChannel::Make(ToyChannel::End::kAccepts));
   ToyChannel other_end(ToyChannel::End::kConnects);
+  ends.channel_replies = true;
   ends.Send("welcome");
   CHECK(ends.PeerReads().empty());  // Nobody has greeted.
   CHECK(ends.kept == 0);
