@@ -59,6 +59,8 @@ struct Visit {
   bool may_show = true;
 };
 
+inline constexpr Cost kLeastCost{};
+
 struct Taken {
   enum class Outcome : uint8_t {
     kTaken,       // `bytes` are done with; `cost` tells the price.
@@ -70,7 +72,7 @@ struct Taken {
   Outcome outcome = Outcome::kTaken;
   InputWaits waits = InputWaits::kNothing;  // kWaits only.
   size_t bytes = 0;                         // kTaken only; at least 1.
-  Cost cost{};
+  const Cost* cost = &kLeastCost;           // Lives as long as the program.
 };
 
 class Protocol {

@@ -159,9 +159,9 @@ void EngineAcquireRelease(benchmark::State& state) {
   CountItems(&state, state.iterations() * state.range(0) * state.range(1) * 2);
 }
 
-// A read has "pairs" acquires and as many releases. No more than a turn has room for. With 100,000
-// flows messages are looked at before they are handled (engine/look_ahead.h), with 1000 they are
-// not.
+// A read has "pairs" acquires and as many releases, no more than a turn has room for. With 100,000
+// flows messages are looked at before they are handled (engine/rpc/look_ahead.h), with 1000 they
+// are not.
 BENCHMARK(EngineAcquireRelease)
     ->ArgNames({"connections", "pairs", "live", "flows"})
     ->Args({500, 1, 1000, 1000})

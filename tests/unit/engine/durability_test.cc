@@ -221,7 +221,7 @@ TEST_CASE("a sealed batch stays as it is, whatever is asked while it is being co
 
 TEST_CASE("a batch that is full takes nothing more while the one before it is committed") {
   Limits limits;
-  limits.batch_bytes_max = 40;  // A grant is more.
+  limits.batch_bytes_max = 100;
   EngineHarness h(limits);
   const ConnectionId c = h.Connect();
   h.Send(c, AcquireRequest(1, 1));
