@@ -1,135 +1,229 @@
 #include "core/core.h"
 
 #include <algorithm>
-#include <utility>
+
+#include "base/check.h"
+#include "core/absence.h"
+#include "core/admission.h"
+#include "core/books.h"
+#include "core/expire_judge.h"
+#include "core/holding.h"
+#include "core/listings.h"
+#include "core/loading.h"
+#include "core/mass_expiry.h"
+#include "core/presence.h"
+#include "core/reclaims.h"
+#include "core/rule_book.h"
+#include "core/seals.h"
+#include "core/sweep.h"
+#include "core/waiting.h"
 
 namespace nowcalls::core {
 namespace {
 
-// How often the clock mark is renewed, and how far the watermark moves before it is written.
-constexpr int64_t kMarkEveryMs = 1000;
-constexpr int64_t kIdleMarkMs = 60'000;
-
-// Notices of NoteIfRoom that nobody has taken yet; more are only counted.
-constexpr size_t kNoticesMax = 1000;
-
+// What one OnTime does of work that may be long.
 constexpr size_t kHistoryPerTimeStep = 1000;
 constexpr uint32_t kWaitersPerTimeStep = 1000;
 constexpr uint32_t kCancelsPerTimeStep = 1000;
 
+// Grants waiters the room that was made in its scope. Each call that may make room begins with one.
+class GrantsAtEnd {
+ public:
+  GrantsAtEnd(Admission* admission, const Step& step) : admission_(admission), step_(step) {}
+  ~GrantsAtEnd() { admission_->GrantWaiters(step_); }
+  GrantsAtEnd(const GrantsAtEnd&) = delete;
+  GrantsAtEnd& operator=(const GrantsAtEnd&) = delete;
+
+ private:
+  Admission* const admission_;
+  const Step& step_;
+};
+
 }  // namespace
 
-Core::Core(const CoreOptions& options)
-    : options_(options),
-      ids_(options.token_id_key),
-      requests_(options.limits.cancels_per_session_max, options.limits.cancels_max),
-      flows_(options.token_id_key),
-      tokens_(options.token_id_key),
-      history_(options.limits.history_max),
-      expire_strategy_(options.expire_strategy),
-      guard_(options.mass_expiry) {
-  if (expire_strategy_ != nullptr) return;
-  expire_strategy_ = std::make_shared<DefaultExpireStrategy>(ExpireOptions{
-      .restart_grace_ms = options.restart_grace_ms, .mass_factor = options.mass_expiry_factor});
+// In the order of construction: each part reaches only parts above it.
+struct Core::Parts {
+  explicit Parts(const CoreOptions& options) : books(options) {}
+
+  Notices notices;
+  Books books;
+  MassExpiry mass_expiry{books.options(), &books.sessions(), &notices};
+  ExpireJudge judge{&books, &mass_expiry};
+  Absence absence{&books, &mass_expiry, &judge, &notices};
+  Sweep sweep{&books, &absence, &judge, &notices};
+  Holding holding{&books, &absence};
+  Reclaims reclaims{&books, &absence, &notices};
+  Waiting waiting{&books};
+  Presence presence{&books, &absence, &waiting};
+  Admission admission{&books, &waiting, &absence};
+  RuleBook rule_book{&books, &waiting, &absence, &notices};
+  Listings listings{&books};
+  Seals seals{&books};
+  std::unique_ptr<Loading> loading = std::make_unique<Loading>(&books);  // Null after FinishLoad.
+};
+
+Core::Core(const CoreOptions& options) : parts_(std::make_unique<Parts>(options)) {}
+
+Core::~Core() = default;
+
+Loading& Core::loading() {
+  NOWCALLS_CHECK(parts_->loading != nullptr);
+  return *parts_->loading;
 }
 
-void Core::OnTime(const Turn& turn) {
-  const Waking waking(this, turn);
-  if (grants_behind_) GrantSomeWaiters(turn);
-  ExpireWaiters(turn, kWaitersPerTimeStep);
-  requests_.ForgetCancelled(turn.now.ms, kCancelsPerTimeStep);
-  StepFound(turn, kDuePerStep);
-  uint32_t budget = kDuePerStep;
-  while (budget > 0 && turn.has_room_for_due()) {
-    if (walk_.session == kNoSession) {
-      if (offline_checks_.empty() || offline_checks_.begin()->first > turn.now.ms) break;
-      BeginOfflineWalk(turn, offline_checks_.begin()->second);
-      --budget;
-    }
-    budget -= StepOfflineWalk(turn, budget);
-  }
-  history_.DropSurplus(kHistoryPerTimeStep, turn.batch);
-  std::erase_if(listings_, [&](const std::unique_ptr<Listing>& listing) {
-    const bool idle = turn.now.ms - listing->used_ms >= options_.limits.listing_idle_ms;
-    if (idle) tokens_.Detach(&listing->cursor);
-    return idle;
-  });
+Status Core::FinishLoad(const std::optional<ledger::Seal>& seal) {
+  NOWCALLS_RETURN_IF_ERROR(loading().Finish(seal));
+  parts_->seals.SetFormat(parts_->loading->format_to_set());
+  parts_->listings.Begin();
+  parts_->loading.reset();
+  return {};
+}
+
+void Core::SkipFences(uint64_t next) { parts_->books.SkipFences(next); }
+
+void Core::Begin(Instant now) {
+  parts_->judge.Begin(now);
+  parts_->absence.Begin(now);
+}
+
+Result<HelloAnswer> Core::Hello(const Step& step, std::string_view name_space,
+                                const std::optional<std::string_view>& client_id,
+                                std::string_view display_id) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->presence.Hello(step, name_space, client_id, display_id);
+}
+
+void Core::Goodbye(const Step& step, SessionSlot slot, uint32_t owner) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  parts_->presence.Goodbye(step, slot, owner);
+}
+
+std::optional<AcquireAnswer> Core::Acquire(const Step& step, SessionSlot session,
+                                           const AcquireRequest& request, WaitTicket ticket) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->admission.Acquire(step, session, request, ticket);
+}
+
+TokenStatus Core::Cancel(const Step& step, SessionSlot session, uint64_t request_id) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->admission.Cancel(step, session, request_id);
+}
+
+void Core::DropWaiters(const Step& step, uint32_t owner) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  parts_->waiting.RemoveAllOf(owner);
+}
+
+void Core::CloseQueues(const Step& step) { parts_->waiting.Close(step); }
+
+std::vector<LateAnswer> Core::TakeLateAnswers() { return parts_->waiting.TakeLateAnswers(); }
+
+bool Core::has_late_answers() const { return parts_->waiting.has_late_answers(); }
+
+TokenStatus Core::Release(const Step& step, SessionSlot session, TokenId token) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->holding.Release(step, session, token);
+}
+
+KeepAnswer Core::Keep(const Step& step, SessionSlot session, TokenId token) {
+  return parts_->holding.Keep(step, session, token);
+}
+
+TokenStatus Core::Reclaim(const Step& step, TokenId token, const AdminAct& act) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->reclaims.Reclaim(step, token, act);
+}
+
+ReclaimAnswer Core::ReclaimClient(const Step& step, std::string_view name_space,
+                                  std::string_view client_id, uint32_t tokens_max,
+                                  const AdminAct& act) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->reclaims.ReclaimClient(step, name_space, client_id, tokens_max, act);
+}
+
+Result<ReclaimAnswer> Core::ReclaimFlow(const Step& step, FlowId flow, uint32_t tokens_max,
+                                        const AdminAct& act) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->reclaims.ReclaimFlow(step, flow, tokens_max, act);
+}
+
+Result<ReclaimAnswer> Core::Purge(const Step& step, FlowId flow, uint32_t tokens_max,
+                                  const AdminAct& act) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->reclaims.Purge(step, flow, tokens_max, act);
+}
+
+Result<DrainAnswer> Core::Drain(const Step& step, FlowId flow, bool on, const AdminAct& act) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->rule_book.Drain(step, flow, on, act);
+}
+
+void Core::SetDiskLow(bool low) {
+  parts_->admission.SetDiskLow(low);
+  parts_->rule_book.SetDiskLow(low);
+}
+
+Status Core::ReplaceRules(const Step& step, const std::vector<const RuleSet*>& sets) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->rule_book.Replace(step, sets);
+}
+
+Status Core::ClaimNamespace(const RuleClaim& claim) { return parts_->rule_book.Claim(claim); }
+
+void Core::OnTime(const Step& step) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  parts_->admission.OnTime(step);
+  parts_->waiting.Expire(step, kWaitersPerTimeStep);
+  parts_->books.request_ids().ForgetCancelled(step.now.ms, kCancelsPerTimeStep);
+  parts_->sweep.OnTime(step);
+  parts_->absence.OnTime(step);
+  parts_->books.history().DropSurplus(kHistoryPerTimeStep, step.batch);
+  parts_->listings.ForgetIdle(step.now);
 }
 
 Instant Core::NextDeadline(bool has_room) const {
-  if (grants_behind_ || history_.has_surplus()) return Instant{0};
-  Instant next{std::min(waiters_.earliest_deadline_ms(), requests_.forget_ms())};
+  const Books& books = parts_->books;
+  if (parts_->admission.is_behind() || books.history().has_surplus()) return Instant{0};
+  Instant next{
+      std::min(parts_->waiting.queues().earliest_deadline_ms(), books.request_ids().forget_ms())};
   if (has_room) {
-    if (walk_.session != kNoSession || found_left() > 0) return Instant{0};
-    if (!offline_checks_.empty()) next = std::min(next, Instant{offline_checks_.begin()->first});
+    if (parts_->sweep.has_finds()) return Instant{0};
+    next = std::min(next, parts_->absence.NextDeadline());
   }
-  if (MayScan()) {
-    if (sweep_.resume) return Instant{0};
-    if (!deadlines_.empty()) {
-      next = std::min(next, std::max(sweep_.next, Instant{deadlines_.lowest_due_ms()}));
-    }
-  }
-  for (const auto& listing : listings_) {
-    next = std::min(next, Instant{listing->used_ms + options_.limits.listing_idle_ms});
-  }
-  return next;
+  return std::min({next, parts_->sweep.NextScan(), parts_->listings.NextIdle()});
 }
 
-Instant Core::NextMark() const { return Instant{clock_marked_ms_.value_or(0) + kIdleMarkMs}; }
-
-void Core::Seal(const Turn& turn, const ClockSample& clock, bool may_be_last) {
-  if (format_to_set_) turn.batch->FormatSet(*std::exchange(format_to_set_, std::nullopt));
-  if (may_be_last || !clock_marked_ms_ || turn.now.ms - *clock_marked_ms_ >= kMarkEveryMs) {
-    clock_marked_ms_ = turn.now.ms;
-    turn.batch->ClockMarked({turn.now.ms, clock});
-  }
-  // Later tokens have deadlines after now, so the bound may not pass it.
-  const int64_t bound_ms =
-      deadlines_.empty() ? turn.now.ms : std::min(turn.now.ms, deadlines_.lowest_ms());
-  if (!watermark_ms_ || bound_ms >= *watermark_ms_ + kMarkEveryMs) {
-    watermark_ms_ = bound_ms;
-    turn.batch->WatermarkRaised(bound_ms);
-  }
-  history_.Record(turn.batch);
-  turn.batch->Sealed({.batch_number = ++batch_number_,
-                      .next_fence = next_fence_,
-                      .ledger_ms = turn.now.ms,
-                      .live_tokens = tokens_.size(),
-                      .live_count_sum = live_count_sum_,
-                      .live_fence_sum = live_fence_sum_});
+std::optional<ledger::ScanRequest> Core::BeginScan(Instant now) {
+  return parts_->sweep.BeginScan(now);
 }
 
-int64_t Core::LevelOf(const Flow& flow) const {
-  if (!flow.active()) return 0;
-  double level = flow.level_count;
-  if (flow.level_by_session) {
-    level *= flows_.name_space(flow.name_space).sessions_online;
-  }
-  return WholeCalls(level);
+Status Core::OnScanDone(const Step& step, const ledger::ScanResult& result) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->sweep.OnScanDone(step, result);
 }
 
-int64_t Core::oldest_issued_ms() const {
-  const TokenSlot oldest = tokens_.all().head;
-  return oldest == kNoToken ? 0 : tokens_.at(oldest).issued_ms;
+Instant Core::NextMark() const { return parts_->seals.NextMark(); }
+
+void Core::Seal(const Step& step, const ClockSample& clock, bool may_be_last) {
+  parts_->seals.Seal(step, clock, may_be_last);
 }
 
-std::vector<Notice> Core::TakeNotices() {
-  if (const uint64_t dropped = std::exchange(notices_dropped_, 0); dropped > 0) {
-    notices_.push_back({true, std::to_string(dropped) + " more notices at once are not shown"});
-  }
-  notices_of_many_ = 0;
-  return std::exchange(notices_, {});
-}
+std::vector<Notice> Core::TakeNotices() { return parts_->notices.Take(); }
 
-void Core::Note(bool warning, std::string text) { notices_.push_back({warning, std::move(text)}); }
+const CoreOptions& Core::options() const { return books().options(); }
 
-void Core::NoteIfRoom(bool warning, std::string text) {
-  if (notices_of_many_ >= kNoticesMax) {
-    ++notices_dropped_;
-  } else {
-    ++notices_of_many_;
-    Note(warning, std::move(text));
-  }
-}
+const FlowTable& Core::flows() const { return books().flows(); }
+
+const SessionTable& Core::sessions() const { return books().sessions(); }
+
+const TokenTable& Core::tokens() const { return books().tokens(); }
+
+const Books& Core::books() const { return parts_->books; }
+
+const WaitQueues& Core::wait_queues() const { return parts_->waiting.queues(); }
+
+const MassExpiry& Core::mass_expiry() const { return parts_->mass_expiry; }
+
+const RuleBook& Core::rule_book() const { return parts_->rule_book; }
 
 }  // namespace nowcalls::core

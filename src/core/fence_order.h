@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/populated_memory.h"
-#include "core/token_table.h"
+#include "core/slot.h"
 
 namespace nowcalls::core {
 
@@ -28,6 +28,8 @@ class FenceOrder {
 
   // All that were added; equal fences in the order in which they came. Nothing is added afterwards.
   const PopulatedVector<FenceAndSlot>& Sort();
+  // What Sort has returned.
+  const PopulatedVector<FenceAndSlot>& sorted() const { return tokens_; }
 
  private:
   static constexpr int kDigitBits = 11;

@@ -1,5 +1,6 @@
 #include "core/flow_table.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 
@@ -12,7 +13,7 @@ FlowSlot FlowTable::Find(FlowId id) const {
   return slots_.Find(HashOf(id), [&](FlowSlot slot) { return at(slot).id == id; });
 }
 
-// Whoever else may have the hash is not asked: the id is in the first of the lines that are wanted.
+// Another flow may have the hash; a look at the id would wait for the first of the wanted lines.
 void FlowTable::Prefetch(FlowId id) const {
   const FlowSlot slot = slots_.Find(HashOf(id), [](FlowSlot) { return true; });
   if (slot != kNoFlow) PrefetchAt(slot);
@@ -22,7 +23,7 @@ void FlowTable::PrefetchAt(FlowSlot slot) const {
   const Flow& flow = at(slot);
   PrefetchForWriting(&flow);
   PrefetchForWriting(&flow.rule);
-  PrefetchForWriting(&flow.counters);    // Those of what happens most.
+  PrefetchForWriting(&flow.counters);    // The first ones: what happens most.
   PrefetchForWriting(&flow.held_times);  // Most tokens end soon.
 }
 
@@ -51,14 +52,7 @@ NamespaceSlot FlowTable::FindNamespace(std::string_view name) const {
 
 NamespaceSlot FlowTable::FindOrAddNamespace(std::string_view name) {
   if (const NamespaceSlot found = FindNamespace(name); found != kNoNamespace) return found;
-  NamespaceSlot slot = 0;
-  if (free_namespaces_.empty()) {
-    slot = static_cast<NamespaceSlot>(namespaces_.size());
-    namespaces_.emplace_back();
-  } else {
-    slot = free_namespaces_.back();
-    free_namespaces_.pop_back();
-  }
+  const NamespaceSlot slot = namespaces_.Take();
   namespaces_[slot].name = std::string(name);
   namespace_slots_.emplace(std::string(name), slot);
   return slot;
@@ -71,8 +65,7 @@ void FlowTable::EraseNamespaceIfUnused(NamespaceSlot slot) {
   }
   if (!name_space.claimed_by.empty()) return;
   namespace_slots_.erase(name_space.name);
-  name_space = Namespace{};
-  free_namespaces_.push_back(slot);
+  namespaces_.Return(slot);
 }
 
 void FlowTable::SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rule,
@@ -99,6 +92,14 @@ void FlowTable::MarkRemoved(FlowSlot slot) {
   ++namespaces_[flow.name_space].removed_rules;
   flow.removed = true;
   flow.draining = false;
+}
+
+// A share of the level is one call at least: with none a client could never do anything.
+int64_t FlowTable::CapOf(const Flow& flow) const {
+  if (!flow.rule->capped()) return INT64_MAX;
+  if (flow.rule->max_per_client > 0) return flow.rule->max_per_client;
+  const double share = static_cast<double>(LevelOf(flow)) * flow.rule->max_per_client_percent / 100;
+  return std::max<int64_t>(1, WholeCalls(share));
 }
 
 void FlowTable::CountOut(const Flow& flow) {

@@ -9,11 +9,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
@@ -21,6 +19,7 @@
 #include "base/keyed_hash.h"
 #include "core/held_times.h"
 #include "core/rule.h"
+#include "core/slot.h"
 #include "core/slot_arena.h"
 #include "core/slot_table.h"
 #include "core/table_sizes.h"
@@ -29,9 +28,6 @@
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
-
-using NamespaceSlot = uint32_t;
-inline constexpr NamespaceSlot kNoNamespace = UINT32_MAX;
 
 // Since the server started.
 struct FlowCounters {
@@ -45,32 +41,33 @@ struct FlowCounters {
   uint64_t kept = 0;
 };
 
-// With a hundred thousand flows each call finds its own far from the processor, so what a call
-// needs is in four cache lines, the first two and those of the first counters and of the short held
-// times: a copy of what it needs of the rule too. With waiters, or a cap for clients, it is more.
+// With a hundred thousand flows, a call's flow is most often in no cache. So all that a plain call
+// needs lies in four cache lines: the first two, that of the first counters and that of the short
+// held times. The first line has a copy of the rule's level. Waiters, or a cap for clients, need
+// more lines.
 struct alignas(64) Flow {
   int64_t now_calls = 0;  // Sum of count over `tokens`.
   int64_t hold_ms = 0;
-  double level_count = 0;  // Of the rule, as the next two: what LevelOf begins with.
+  double level_count = 0;  // Copies of the rule's members, as the next two, for LevelOf.
   bool level_by_session = false;
   bool shadow = false;
-  // The namespace has given the rule up while tokens are out: it grants nothing, its times go on.
+  // The namespace has given the rule up while tokens are out. It grants nothing; its times hold.
   bool removed = false;
   bool draining = false;  // In force, but an administrator has stopped its grants.
-  bool to_wake = false;   // In the list of flows whose waiters are to be looked at.
+  bool to_wake = false;   // In the wake list.
   TokenList tokens;
-  NamespaceSlot name_space = kNoNamespace;  // Of the rule.
+  NamespaceSlot name_space;  // Of the rule.
   FlowId id;
 
   int64_t resource_timeout_ms = 2000;
   int64_t client_offline_time_ms = 2000;
   std::unique_ptr<Rule> rule;  // Null only while the flow is being made.
-  // `now_calls` by session, from when the rule has a cap for clients until it has none and no
-  // tokens are out.
+  // `now_calls` by session. Null until the rule has a cap for clients; then kept until the rule has
+  // no cap and no tokens are out.
   std::unique_ptr<absl::flat_hash_map<SessionSlot, int64_t>> held_by_session;
   WaitQueue waiters;
-  // Namespace::levels_changed when waiters at their cap, which may be a share of the level, were
-  // last looked at.
+  // Namespace::levels_changed at the last look at waiters at their cap: a cap may be a share of the
+  // level.
   uint64_t levels_seen = 0;
 
   alignas(64) FlowCounters counters;
@@ -89,35 +86,36 @@ struct Namespace {
   uint32_t removed_rules = 0;
   // Flow ids of its rules that have waiters and a level that changes with the sessions online.
   absl::btree_set<int64_t> waiting_for_sessions;
-  uint64_t levels_changed = 0;  // How often those levels have.
-  // Those flows are to be looked at for it, in pieces: behind `wake_after`, and then once more.
+  uint64_t levels_changed = 0;  // How often the levels of these flows have changed.
+  // In the wake list: its flows are looked at in pieces, from behind `wake_after` on. `wake_again`:
+  // and once more from the first.
   bool to_wake = false;
   bool wake_again = false;
   int64_t wake_after = 0;  // Flow ids begin with 1.
-  // Where its active rules come from, as the ledger has it; empty while it has none, or when they
-  // were loaded by a server that did not keep their source.
+  // The source of its active rules, as the ledger has it. Empty without rules, or when a version of
+  // the server loaded them that did not record the source.
   std::string source;
   std::string claimed_by;  // The source that claimed it in this run; empty: none has.
 };
 
 class FlowTable {
  public:
-  // `hash_key` spreads flow ids, which are often consecutive. It need not stop those who would
-  // choose ids that fall together: they load rules, and so can refuse every call anyway.
+  // `hash_key` spreads flow ids, which are often consecutive. It need not stop a peer from choosing
+  // ids that collide: whoever loads rules can refuse every call anyway.
   explicit FlowTable(const std::array<uint64_t, 2>& hash_key) : hash_key_(hash_key) {}
 
   // kNoFlow if there is none.
   FlowSlot Find(FlowId id) const;
-  // Whether there are so many that those which a call needs are most often not in a cache.
+  // Whether a call's flow is most often in no cache.
   bool many() const { return size() >= kTableSizes.many_flows; }
-  // That Find, or Prefetch, will be called with this soon.
+  // Begins to load what Find, or Prefetch, will look at soon.
   void PrefetchPlace(FlowId id) const { slots_.Prefetch(HashOf(id)); }
-  // That a token of the flow will be issued or ended soon.
+  // Begins to load what the issue or end of a token of the flow will touch soon.
   void Prefetch(FlowId id) const;
   void PrefetchAt(FlowSlot slot) const;
   // The flow, made now if there is none.
   FlowSlot FindOrAdd(FlowId id);
-  // With its rule, if it has one. REQUIRES: no tokens.
+  // Erases the flow, with its rule if it has one. REQUIRES: no tokens.
   void Erase(FlowSlot slot);
 
   Flow& at(FlowSlot slot) { return flows_[slot]; }
@@ -134,8 +132,24 @@ class FlowTable {
   Namespace& name_space(NamespaceSlot slot) { return namespaces_[slot]; }
   const Namespace& name_space(NamespaceSlot slot) const { return namespaces_[slot]; }
   size_t namespaces() const { return namespace_slots_.size(); }
-  // Slots are below this; those that are free have no name.
-  size_t namespace_slots() const { return namespaces_.size(); }
+  // The values of namespace slots are below this; free ones have no name.
+  uint32_t namespace_slots() const { return namespaces_.used(); }
+
+  // The level: how many calls the flow's active rule allows at once; 0 without one.
+  int64_t LevelOf(const Flow& flow) const {
+    if (!flow.active()) return 0;
+    double level = flow.level_count;
+    if (flow.level_by_session) level *= name_space(flow.name_space).sessions_online;
+    return WholeCalls(level);
+  }
+  // How many calls one session may hold; INT64_MAX if the rule has no cap for clients.
+  int64_t CapOf(const Flow& flow) const;
+  // What the session may be granted until it is at its cap; INT64_MAX without a cap.
+  int64_t CapLeft(const Flow& flow, SessionSlot session) const {
+    if (flow.held_by_session == nullptr || !flow.rule->capped()) return INT64_MAX;
+    const auto held = flow.held_by_session->find(session);
+    return CapOf(flow) - (held == flow.held_by_session->end() ? 0 : held->second);
+  }
 
   // Active rules over all namespaces.
   size_t rules() const { return rules_; }
@@ -151,11 +165,10 @@ class FlowTable {
   void CountOut(const Flow& flow);
 
   const std::array<uint64_t, 2> hash_key_;
-  SlotArena<Flow, kTableSizes.flow_chunk> flows_;
-  HugeSlotTable slots_;  // By flow id.
+  SlotArena<FlowSlot, Flow, kTableSizes.flow_chunk> flows_;
+  SlotTable<FlowSlot> slots_;  // By flow id.
   absl::btree_map<int64_t, FlowSlot> by_id_;
-  std::deque<Namespace> namespaces_;
-  std::vector<NamespaceSlot> free_namespaces_;
+  SlotArena<NamespaceSlot, Namespace, 16> namespaces_;
   absl::flat_hash_map<std::string, NamespaceSlot> namespace_slots_;
   size_t rules_ = 0;
 };

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "core/core.h"
+#include "core/rule_set.h"
 #include "core/rule_json.h"
 
 namespace nowcalls::core {

@@ -28,14 +28,7 @@ std::vector<SessionSlot> SessionTable::FindAll(NamespaceSlot name_space,
 
 SessionSlot SessionTable::Add(SessionId id, ledger::SessionKind kind, NamespaceSlot name_space,
                               std::string_view client_id, int64_t opened_ms) {
-  SessionSlot slot = 0;
-  if (free_.empty()) {
-    slot = static_cast<SessionSlot>(sessions_.size());
-    sessions_.emplace_back();
-  } else {
-    slot = free_.back();
-    free_.pop_back();
-  }
+  const SessionSlot slot = sessions_.Take();
   SessionState& session = sessions_[slot];
   session.id = id;
   session.kind = kind;
@@ -61,8 +54,7 @@ void SessionTable::Erase(SessionSlot slot) {
   } else {
     unnamed_.erase({Name{session.name_space, session.client_id}, session.id.value});
   }
-  session = SessionState{};
-  free_.push_back(slot);
+  sessions_.Return(slot);
 }
 
 }  // namespace nowcalls::core

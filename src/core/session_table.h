@@ -1,12 +1,11 @@
 // SessionTable: who holds tokens, by session and by client id.
 //
 // Thread: loop. A session exists while it has an open connection or live tokens. Slots are stable
-// and reused; ids are not, but for those of sessions that never held a token before a crash.
+// and reused. Ids are not reused, unless a crash lost a session that never held a token.
 #ifndef NOWCALLS_CORE_SESSION_TABLE_H_
 #define NOWCALLS_CORE_SESSION_TABLE_H_
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,6 +16,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "core/flow_table.h"
 #include "core/mass_expiry_guard.h"
+#include "core/slot.h"
+#include "core/slot_arena.h"
 #include "core/spared_tokens.h"
 #include "core/token_table.h"
 #include "ledger/entities.h"
@@ -27,14 +28,14 @@ namespace nowcalls::core {
 // For moments and durations that are not set.
 inline constexpr int64_t kNotScheduled = INT64_MAX;
 
-// What the mass expiry guard has said of an offline session.
+// The verdict of the mass expiry guard about an offline session.
 struct MassVerdict {
-  bool mass = false;      // It went offline in one. Once it did, it stays so until it is back.
+  bool mass = false;      // The session went offline in a mass. True until it is back.
   int64_t asked_ms = 0;   // When the guard was last asked; 0: not yet.
-  int64_t window_ms = 0;  // For which window.
+  int64_t window_ms = 0;  // The window that the guard was asked about.
 
-  // Whether asking now about this window would say nothing that is not known. A longer window finds
-  // a mass wherever a shorter one does, and what it finds can change only until it has passed.
+  // Whether to ask now about this window would tell nothing new. A longer window finds a mass
+  // wherever a shorter one does, and its verdict can change only until the window has passed.
   bool Covers(int64_t offline_since_ms, int64_t wanted_window_ms, int64_t now_ms) const {
     if (mass) return true;
     return window_ms >= wanted_window_ms &&
@@ -45,7 +46,7 @@ struct MassVerdict {
 struct SessionState {
   SessionId id;
   ledger::SessionKind kind = ledger::SessionKind::kNamed;
-  NamespaceSlot name_space = kNoNamespace;
+  NamespaceSlot name_space;
   std::string client_id;  // For kConnection the display name, "@HOST:PORT".
   int64_t opened_ms = 0;
 
@@ -54,14 +55,13 @@ struct SessionState {
   // Not back since the server started: its tokens are spared for restart_grace at least.
   bool from_before_restart = false;
   MassVerdict mass;                  // While offline.
-  MassExpiryGuard::Loss loss;        // The guard's.
-  bool in_ledger = false;            // A SessionOpened record was written: with its first token.
-  int64_t check_ms = kNotScheduled;  // When its offline time is looked at next.
-  // While offline: none of its tokens is due before, but for those in `spared`.
+  MassExpiryGuard::Loss loss;        // MassExpiryGuard's own.
+  bool in_ledger = false;            // SessionOpened was recorded, with the first token.
+  int64_t check_ms = kNotScheduled;  // When Absence looks at the session next.
+  // While offline: no token is due earlier, apart from those in `spared`.
   int64_t walk_ms = kNotScheduled;
   std::unique_ptr<SparedTokens> spared;  // While offline; null: none.
-  // A lower bound: no token it holds has a rule with a shorter clientOfflineTime, though none may
-  // have one as short.
+  // A lower bound of the clientOfflineTime of its tokens' rules.
   int64_t client_offline_ms_min = kNotScheduled;
 
   int64_t now_calls = 0;  // Sum of count over `tokens`.
@@ -75,8 +75,8 @@ class SessionTable {
   // The session of a client id; kNoSession if there is none.
   SessionSlot FindNamed(NamespaceSlot name_space, std::string_view client_id) const;
   SessionSlot FindById(SessionId id) const;
-  // All that are shown under the name: one of a client id, or those of connections that were made
-  // from the address "@HOST:PORT" one after the other. By ascending id.
+  // All sessions shown under the name: one with this client id, or the sessions of connections that
+  // came from the address "@HOST:PORT" one after the other. By ascending id.
   std::vector<SessionSlot> FindAll(NamespaceSlot name_space, std::string_view name) const;
 
   // A new session without connections. REQUIRES: the id and, for kNamed, the name are free.
@@ -88,16 +88,15 @@ class SessionTable {
   SessionState& at(SessionSlot slot) { return sessions_[slot]; }
   const SessionState& at(SessionSlot slot) const { return sessions_[slot]; }
   size_t size() const { return by_id_.size(); }
-  // Slots are below this; those that are free are offline.
-  SessionSlot slots() const { return static_cast<SessionSlot>(sessions_.size()); }
+  // The values of slots are below this; free ones are offline.
+  uint32_t slots() const { return sessions_.used(); }
   // In ascending order of session id.
   const absl::btree_map<uint64_t, SessionSlot>& by_id() const { return by_id_; }
 
  private:
   using Name = std::pair<NamespaceSlot, std::string>;
 
-  std::deque<SessionState> sessions_;
-  std::vector<SessionSlot> free_;
+  SlotArena<SessionSlot, SessionState, 64> sessions_;
   absl::btree_map<uint64_t, SessionSlot> by_id_;
   absl::flat_hash_map<Name, SessionSlot> by_name_;
   absl::btree_map<std::pair<Name, uint64_t>, SessionSlot> unnamed_;  // By display name and id.

@@ -1,63 +1,74 @@
 // SlotArena: objects by slot, at addresses that never move, close together.
 //
-// Thread: loop. Memory comes in chunks, for ever; slots are reused. The first chunk gets its pages
-// as they are touched, so that who has few objects needs little; the next ones lie on huge pages
-// (base/mapped_memory.h) if they fill one at least. Chunks begin a page: objects whose size is a
-// power of two, up to that of a page, each lie on one.
+// Thread: loop. Memory comes in chunks that stay until the arena ends; slots are reused. A chunk
+// begins a page, so an object whose size is a power of two, up to that of a page, lies on one page.
+// A chunk of 128 KiB or more takes pages from the system only as its objects are first made.
 #ifndef NOWCALLS_CORE_SLOT_ARENA_H_
 #define NOWCALLS_CORE_SLOT_ARENA_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
-#include "base/mapped_memory.h"
-#include "core/slot_table.h"
+#include "core/slot.h"
 
 namespace nowcalls::core {
 
-// kChunk objects get their memory together.
-template <typename T, Slot kChunk>
+// Objects T by slots S (core/slot.h). kChunk objects get their memory together.
+template <typename S, typename T, uint32_t kChunk>
 class SlotArena {
  public:
   SlotArena() = default;
   SlotArena(const SlotArena&) = delete;
   SlotArena& operator=(const SlotArena&) = delete;
   ~SlotArena() {
-    for (Slot slot = 0; slot < used_; ++slot) std::destroy_at(&(*this)[slot]);
+    for (uint32_t i = 0; i < used_; ++i) std::destroy_at(&(*this)[S(i)]);
   }
 
-  // An object as it is made without arguments.
-  Slot Take() {
+  // The slot of a default-constructed object.
+  S Take() {
     if (!free_.empty()) {
-      const Slot slot = free_.back();
+      const S slot = free_.back();
       free_.pop_back();
       return slot;
     }
-    if (used_ == chunks_.size() * kChunk) AddChunk();
-    std::construct_at(&(*this)[used_]);
-    return used_++;
+    if (used_ == chunks_.size() * kChunk) chunks_.push_back(NewChunk());
+    const S slot(used_++);
+    std::construct_at(&(*this)[slot]);
+    return slot;
   }
-  // REQUIRES: taken, and not returned since.
-  void Return(Slot slot) {
+  // The object becomes a default-constructed one. REQUIRES: taken, and not returned since.
+  void Return(S slot) {
     (*this)[slot] = T{};
     free_.push_back(slot);
   }
 
-  T& operator[](Slot slot) { return Chunk(slot)[slot % kChunk]; }
-  const T& operator[](Slot slot) const { return Chunk(slot)[slot % kChunk]; }
-
- private:
-  T* Chunk(Slot slot) const { return static_cast<T*>(chunks_[slot / kChunk].data()); }
-  void AddChunk() {
-    constexpr size_t kBytes = kChunk * sizeof(T);
-    const bool huge = !chunks_.empty() && kBytes >= MappedMemory::kHugePageBytes;
-    chunks_.push_back(huge ? MappedMemory::OnHugePages(kBytes) : MappedMemory::Untouched(kBytes));
+  T& operator[](S slot) { return chunks_[slot.value / kChunk].get()[slot.value % kChunk]; }
+  const T& operator[](S slot) const {
+    return chunks_[slot.value / kChunk].get()[slot.value % kChunk];
   }
 
-  std::vector<MappedMemory> chunks_;
-  Slot used_ = 0;  // Slots ever taken.
-  std::vector<Slot> free_;
+  // Slots ever taken; the values of all slots are below this.
+  uint32_t used() const { return used_; }
+
+ private:
+  static constexpr std::align_val_t kPage{4096};
+
+  // Frees the memory only: the arena destroys the objects.
+  struct FreeChunk {
+    void operator()(T* chunk) const { ::operator delete(chunk, kPage); }
+  };
+  using ChunkPtr = std::unique_ptr<T, FreeChunk>;
+
+  static ChunkPtr NewChunk() {
+    return ChunkPtr(static_cast<T*>(::operator new(kChunk * sizeof(T), kPage)));
+  }
+
+  std::vector<ChunkPtr> chunks_;
+  uint32_t used_ = 0;
+  std::vector<S> free_;
 };
 
 }  // namespace nowcalls::core

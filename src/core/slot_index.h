@@ -1,4 +1,4 @@
-// SlotIndex: a SlotTable that grows in steps which are small at any size.
+// SlotIndex: a SlotTable of tokens that grows in steps which are small at any size.
 //
 // Thread: loop. Split by the hash into kShards tables that grow one by one, so that no insert ever
 // moves more than a kShards-th of the entries: some twenty thousand of twenty million.
@@ -21,11 +21,11 @@ class SlotIndex {
 
   SlotIndex() : shards_(kShards) {}
 
-  void Insert(uint64_t hash, Slot slot) {
+  void Insert(uint64_t hash, TokenSlot slot) {
     ShardOf(hash).Insert(InShard(hash), slot);
     ++size_;
   }
-  void Erase(uint64_t hash, Slot slot) {
+  void Erase(uint64_t hash, TokenSlot slot) {
     ShardOf(hash).Erase(InShard(hash), slot);
     --size_;
   }
@@ -33,7 +33,7 @@ class SlotIndex {
   void Reserve(size_t slots);
 
   template <typename Predicate>
-  Slot Find(uint64_t hash, Predicate is_it) const {
+  TokenSlot Find(uint64_t hash, Predicate is_it) const {
     return ShardOf(hash).Find(InShard(hash), is_it);
   }
   void Prefetch(uint64_t hash) const { ShardOf(hash).Prefetch(InShard(hash)); }
@@ -44,10 +44,10 @@ class SlotIndex {
  private:
   static uint32_t InShard(uint64_t hash) { return static_cast<uint32_t>(hash); }
   static size_t ShardNumber(uint64_t hash) { return (hash >> 32) % kShards; }
-  SlotTable& ShardOf(uint64_t hash) { return shards_[ShardNumber(hash)]; }
-  const SlotTable& ShardOf(uint64_t hash) const { return shards_[ShardNumber(hash)]; }
+  SlotTable<TokenSlot>& ShardOf(uint64_t hash) { return shards_[ShardNumber(hash)]; }
+  const SlotTable<TokenSlot>& ShardOf(uint64_t hash) const { return shards_[ShardNumber(hash)]; }
 
-  std::vector<SlotTable> shards_;
+  std::vector<SlotTable<TokenSlot>> shards_;
   size_t size_ = 0;
 };
 

@@ -20,31 +20,31 @@ size_t NextSize(size_t entries) {
 
 }  // namespace
 
-template <template <typename> typename Allocator>
-void BasicSlotTable<Allocator>::Insert(uint32_t hash, Slot slot) {
+template <typename S>
+void SlotTable<S>::Insert(uint32_t hash, S slot) {
   if (IsFull(used_ + 1, entries_.size())) Resize(NextSize(entries_.size()));
   Place({hash, slot});
   ++used_;
 }
 
-template <template <typename> typename Allocator>
-void BasicSlotTable<Allocator>::Place(const Entry& entry) {
+template <typename S>
+void SlotTable<S>::Place(const Entry& entry) {
   size_t i = Home(entry.hash);
-  while (entries_[i].slot != kNoSlot) i = Next(i);
+  while (entries_[i].slot != S()) i = Next(i);
   entries_[i] = entry;
 }
 
 // Linear probing without tombstones: entries behind the hole move back when their probe passed it
 // (Knuth, TAOCP 6.4, algorithm R).
-template <template <typename> typename Allocator>
-void BasicSlotTable<Allocator>::Erase(uint32_t hash, Slot slot) {
+template <typename S>
+void SlotTable<S>::Erase(uint32_t hash, S slot) {
   NOWCALLS_CHECK(used_ > 0);
   size_t hole = Home(hash);
   while (entries_[hole].slot != slot) {
-    NOWCALLS_CHECK(entries_[hole].slot != kNoSlot);
+    NOWCALLS_CHECK(entries_[hole].slot != S());
     hole = Next(hole);
   }
-  for (size_t i = Next(hole); entries_[i].slot != kNoSlot; i = Next(i)) {
+  for (size_t i = Next(hole); entries_[i].slot != S(); i = Next(i)) {
     if (Steps(Home(entries_[i].hash), i) < Steps(hole, i)) continue;
     entries_[hole] = entries_[i];
     hole = i;
@@ -53,24 +53,24 @@ void BasicSlotTable<Allocator>::Erase(uint32_t hash, Slot slot) {
   --used_;
 }
 
-template <template <typename> typename Allocator>
-void BasicSlotTable<Allocator>::Reserve(size_t slots) {
+template <typename S>
+void SlotTable<S>::Reserve(size_t slots) {
   if (slots == 0) return;
   size_t size = kEntriesMin;
   while (IsFull(slots, size)) size = NextSize(size);
   if (entries_.size() < size) Resize(size);
 }
 
-template <template <typename> typename Allocator>
-void BasicSlotTable<Allocator>::Resize(size_t size) {
-  std::vector<Entry, Allocator<Entry>> old(size);
+template <typename S>
+void SlotTable<S>::Resize(size_t size) {
+  PopulatedVector<Entry> old(size);
   old.swap(entries_);
   for (const Entry& entry : old) {
-    if (entry.slot != kNoSlot) Place(entry);
+    if (entry.slot != S()) Place(entry);
   }
 }
 
-template class BasicSlotTable<PopulatingAllocator>;
-template class BasicSlotTable<HugePageAllocator>;
+template class SlotTable<FlowSlot>;
+template class SlotTable<TokenSlot>;
 
 }  // namespace nowcalls::core

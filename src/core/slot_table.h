@@ -1,47 +1,44 @@
-// SlotTable: from the hash of a key to the slot of what has it.
+// SlotTable: from the hash of a key to the slot of the object with that key.
 //
-// Thread: loop. Open addressing; an entry is 8 bytes, eight to a cache line, and does not have the
-// key: whoever looks compares it, at the slot, which is wanted then anyway. A table grows when 3/4
-// of the entries are used, and never shrinks. Hashes must be evenly distributed, whatever keys a
-// peer may choose.
+// Thread: loop. Open addressing. An entry is 8 bytes, eight to a cache line, and holds no key: Find
+// compares the key in the object at the slot, which its caller needs next anyway. A table grows
+// when 3/4 of its entries are used, and never shrinks. Hashes must be evenly distributed, whatever
+// keys a peer chooses.
 #ifndef NOWCALLS_CORE_SLOT_TABLE_H_
 #define NOWCALLS_CORE_SLOT_TABLE_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
-#include "base/mapped_memory.h"
 #include "base/populated_memory.h"
 #include "base/prefetch.h"
+#include "core/slot.h"
 
 namespace nowcalls::core {
 
-using Slot = uint32_t;
-inline constexpr Slot kNoSlot = UINT32_MAX;
-
-template <template <typename> typename Allocator>
-class BasicSlotTable {
+// Slots S: TokenSlot or FlowSlot.
+template <typename S>
+class SlotTable {
  public:
   // REQUIRES: the slot is not in the table. Moves all entries when the table is full.
-  void Insert(uint32_t hash, Slot slot);
-  // REQUIRES: it is there, with this hash.
-  void Erase(uint32_t hash, Slot slot);
-  // Room for `slots` in all, so that inserting them moves none.
+  void Insert(uint32_t hash, S slot);
+  // REQUIRES: the slot is in the table, with this hash.
+  void Erase(uint32_t hash, S slot);
+  // Room for `slots` in all, so that inserting them moves no entry.
   void Reserve(size_t slots);
 
-  // The first slot under this hash that `is_it` accepts; kNoSlot if there is none. Other keys may
-  // have the same hash, so `is_it` has to look.
+  // The first slot under this hash that `is_it` accepts; none if it accepts none. Other keys may
+  // have the same hash, so `is_it` must compare.
   template <typename Predicate>
-  Slot Find(uint32_t hash, Predicate is_it) const {
-    if (entries_.empty()) return kNoSlot;
-    for (size_t i = Home(hash); entries_[i].slot != kNoSlot; i = Next(i)) {
+  S Find(uint32_t hash, Predicate is_it) const {
+    if (entries_.empty()) return S();
+    for (size_t i = Home(hash); entries_[i].slot != S(); i = Next(i)) {
       if (entries_[i].hash == hash && is_it(entries_[i].slot)) return entries_[i].slot;
     }
-    return kNoSlot;
+    return S();
   }
 
-  // Begins to load what Insert or Find will touch first.
+  // Begins to load the line that Insert or Find will touch first.
   void Prefetch(uint32_t hash) const {
     if (!entries_.empty()) PrefetchForReading(&entries_[Home(hash)]);
   }
@@ -53,10 +50,11 @@ class BasicSlotTable {
  private:
   struct Entry {
     uint32_t hash = 0;
-    Slot slot = kNoSlot;
+    S slot;
   };
 
-  // Where the probe for a hash begins, and how it goes on. REQUIRES: there are entries.
+  // The place where the probe for a hash begins, and the place after `i`. REQUIRES: there are
+  // entries.
   size_t Home(uint32_t hash) const { return uint64_t{hash} * entries_.size() >> 32; }
   size_t Next(size_t i) const { return i + 1 == entries_.size() ? 0 : i + 1; }
   // How often Next leads from one place to the other.
@@ -66,16 +64,12 @@ class BasicSlotTable {
   void Place(const Entry& entry);
   void Resize(size_t size);
 
-  std::vector<Entry, Allocator<Entry>> entries_;  // More than are used.
+  PopulatedVector<Entry> entries_;  // More than are used.
   size_t used_ = 0;
 };
 
-extern template class BasicSlotTable<PopulatingAllocator>;
-extern template class BasicSlotTable<HugePageAllocator>;
-
-using SlotTable = BasicSlotTable<PopulatingAllocator>;
-// For one that may be large, and that every request looks at.
-using HugeSlotTable = BasicSlotTable<HugePageAllocator>;
+extern template class SlotTable<FlowSlot>;
+extern template class SlotTable<TokenSlot>;
 
 }  // namespace nowcalls::core
 

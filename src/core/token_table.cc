@@ -34,7 +34,7 @@ void TokenTable::MoveToIndexes(TokenSlot slot) {
   const TokenEntry& entry = at(slot);
   index_.Insert(FenceHash(entry.fence), slot);
   if (entry.has_request == 0) return;
-  const uint64_t hash = RequestHash(entry.session, RequestIdOf(slot));
+  const uint64_t hash = RequestHash(entry.session_slot, RequestIdOf(slot));
   recent_requests_.Erase(InTable(hash), slot);
   by_request_.Insert(hash, slot);
 }
@@ -68,13 +68,13 @@ TokenSlot TokenTable::IndexLoaded() {
   for (size_t begin = 0; begin < slots.size(); begin += kGroup) {
     const size_t end = std::min(begin + kGroup, slots.size());
     for (size_t i = begin; i < end; ++i) {
-      hashes[i - begin] = RequestHash(at(slots[i]).session, RequestIdOf(slots[i]));
+      hashes[i - begin] = RequestHash(at(slots[i]).session_slot, RequestIdOf(slots[i]));
       by_request_.Prefetch(hashes[i - begin]);
     }
     for (size_t i = begin; i < end; ++i) {
       const TokenSlot slot = slots[i];
       const uint64_t hash = hashes[i - begin];
-      if (FindRequest(hash, at(slot).session, RequestIdOf(slot)) != kNoToken) return slot;
+      if (FindRequest(hash, at(slot).session_slot, RequestIdOf(slot)) != kNoToken) return slot;
       by_request_.Insert(hash, slot);
     }
   }
@@ -93,7 +93,7 @@ TokenSlot TokenTable::FindRequest(SessionSlot session, uint64_t request_id) cons
 
 TokenSlot TokenTable::FindRequest(uint64_t hash, SessionSlot session, uint64_t request_id) const {
   const auto is_it = [&](TokenSlot slot) {
-    return at(slot).session == session && RequestIdOf(slot) == request_id;
+    return at(slot).session_slot == session && RequestIdOf(slot) == request_id;
   };
   const TokenSlot recent = recent_requests_.Find(InTable(hash), is_it);
   if (recent != kNoToken || by_request_.size() == 0) return recent;
@@ -102,29 +102,31 @@ TokenSlot TokenTable::FindRequest(uint64_t hash, SessionSlot session, uint64_t r
 
 void TokenTable::SetRequest(TokenSlot slot, uint64_t request_id) {
   NOWCALLS_CHECK(IsRecent(slot));
-  KeepRequest(slot, request_id);
-  recent_requests_.Insert(InTable(RequestHash(at(slot).session, request_id)), slot);
+  StoreRequest(slot, request_id);
+  recent_requests_.Insert(InTable(RequestHash(at(slot).session_slot, request_id)), slot);
 }
 
 void TokenTable::SetLoadedRequest(TokenSlot slot, uint64_t request_id) {
-  KeepRequest(slot, request_id);
+  StoreRequest(slot, request_id);
   loaded_requests_.push_back(slot);
 }
 
-void TokenTable::KeepRequest(TokenSlot slot, uint64_t request_id) {
+void TokenTable::StoreRequest(TokenSlot slot, uint64_t request_id) {
   TokenEntry& entry = at(slot);
-  NOWCALLS_CHECK(request_id != 0 && entry.has_request == 0 && entry.session != kNoSession);
-  RequestChunk& chunk = request_chunks_[slot / kChunkSize];
+  NOWCALLS_CHECK(request_id != 0 && entry.has_request == 0 && entry.session_slot != kNoSession);
+  RequestChunk& chunk = request_chunks_[slot.value / kChunkSize];
   if (chunk == nullptr) {
     chunk = MakePopulated<RequestChunk::element_type>();
     ++request_chunks_made_;
   }
-  (*chunk)[slot % kChunkSize] = request_id;
+  (*chunk)[slot.value % kChunkSize] = request_id;
   entry.has_request = 1;
 }
 
 uint64_t TokenTable::RequestIdOf(TokenSlot slot) const {
-  return at(slot).has_request == 0 ? 0 : (*request_chunks_[slot / kChunkSize])[slot % kChunkSize];
+  return at(slot).has_request == 0
+             ? 0
+             : (*request_chunks_[slot.value / kChunkSize])[slot.value % kChunkSize];
 }
 
 void TokenTable::Erase(TokenSlot slot, TokenList* of_flow, TokenList* of_session) {
@@ -140,7 +142,7 @@ void TokenTable::Erase(TokenSlot slot, TokenList* of_flow, TokenList* of_session
     index_.Erase(FenceHash(entry.fence), slot);
   }
   if (entry.has_request != 0) {
-    const uint64_t hash = RequestHash(entry.session, RequestIdOf(slot));
+    const uint64_t hash = RequestHash(entry.session_slot, RequestIdOf(slot));
     if (recent) {
       recent_requests_.Erase(InTable(hash), slot);
     } else {
@@ -174,7 +176,7 @@ TokenSlot TokenTable::TakeSlot() {
     chunks_.push_back(MakePopulated<EntryChunk::element_type>());
     request_chunks_.emplace_back();
   }
-  return slots_used_++;
+  return TokenSlot(slots_used_++);
 }
 
 void TokenTable::Append(TokenList* list, TokenOrder order, TokenSlot slot) {

@@ -5,12 +5,12 @@
 // all tokens, those of its flow, those of its session. The table knows nothing of rules or sessions
 // beyond their slots.
 //
-// Most tokens end soon. So the last kRecent fences have places in a ring, side by side, and the
-// request ids of those a table that is as large as the most of them needed; only who outlives that
-// moves to indexes (slot_index.h), whose places are all over the memory.
+// Most tokens end soon. So the last kRecent fences have places in a ring, side by side, and their
+// request ids lie in a small table. A token that outlives its place in the ring moves to the
+// indexes (slot_index.h), whose places are all over the memory.
 //
-// Memory: 64 bytes a token and 8 in an index that grows when it is 3/4 full; for one with a
-// request id 8 more, and as much again in the other index.
+// Memory: 64 bytes a token and 8 in an index that grows when it is 3/4 full. A request id takes 8
+// bytes more, and as much again in the other index.
 #ifndef NOWCALLS_CORE_TOKEN_TABLE_H_
 #define NOWCALLS_CORE_TOKEN_TABLE_H_
 
@@ -23,25 +23,20 @@
 #include "base/keyed_hash.h"
 #include "base/populated_memory.h"
 #include "base/prefetch.h"
+#include "core/slot.h"
 #include "core/slot_index.h"
+#include "core/slot_table.h"
 #include "core/table_sizes.h"
 #include "ledger/families.h"
 
 namespace nowcalls::core {
 
-using TokenSlot = Slot;
-using FlowSlot = Slot;
-using SessionSlot = Slot;
-inline constexpr TokenSlot kNoToken = kNoSlot;
-inline constexpr FlowSlot kNoFlow = kNoSlot;
-inline constexpr SessionSlot kNoSession = kNoSlot;
-
 // Which list of tokens: all, one flow's, or one session's.
 enum class TokenOrder : uint8_t { kAll = 0, kFlow = 1, kSession = 2 };
 
 struct TokenLink {
-  TokenSlot previous = kNoToken;
-  TokenSlot next = kNoToken;
+  TokenSlot previous;
+  TokenSlot next;
 };
 
 struct alignas(64) TokenEntry {
@@ -50,10 +45,10 @@ struct alignas(64) TokenEntry {
   uint64_t family : 7 = 0;
   uint64_t has_request : 1 = 0;  // See TokenTable::RequestIdOf.
   int64_t issued_ms = 0;
-  uint32_t held_since_issue = 0;  // In ms, or with kInSeconds in seconds; see held_since_ms.
+  uint32_t held_since_issue = 0;  // In ms, or in seconds with the bit kInSeconds.
   uint32_t count = 0;
-  FlowSlot flow = kNoFlow;
-  SessionSlot session = kNoSession;
+  FlowSlot flow_slot;
+  SessionSlot session_slot;
   std::array<TokenLink, 3> links;
 
   // When the present hold began, with the grant or the last keep. Exact for 24 days after the
@@ -76,8 +71,8 @@ static_assert(sizeof(TokenEntry) == 64);
 
 // The ends of one list; a member of whoever owns the list.
 struct TokenList {
-  TokenSlot head = kNoToken;
-  TokenSlot tail = kNoToken;
+  TokenSlot head;
+  TokenSlot tail;
   uint32_t size = 0;
 };
 
@@ -85,12 +80,12 @@ struct TokenList {
 // the next. Attached to the table while in use.
 struct TokenCursor {
   TokenOrder order = TokenOrder::kAll;
-  TokenSlot next = kNoToken;
+  TokenSlot next;
 };
 
 class TokenTable {
  public:
-  // Clients choose request ids; `hash_key` keeps them from choosing where these are kept.
+  // Clients choose request ids; `hash_key` keeps them from choosing the places.
   explicit TokenTable(const std::array<uint64_t, 2>& hash_key) : hash_key_(hash_key) {}
   TokenTable(const TokenTable&) = delete;
   TokenTable& operator=(const TokenTable&) = delete;
@@ -98,15 +93,15 @@ class TokenTable {
   // A new entry, found from now on; the caller fills the other members and links it.
   // REQUIRES: `fence` is not 0 and not in the table.
   TokenSlot Insert(uint64_t fence);
-  // Room for about so many tokens more.
+  // Room for about this many tokens more.
   void Reserve(uint32_t tokens) { index_.Reserve(size_t{size_} + tokens); }
-  // The same as Insert for many at once, as when a ledger is loaded: nothing finds the entries, by
-  // fence or request id, until IndexLoaded. Whether a fence comes twice the caller has to see.
+  // As Insert, for many tokens at once, when a ledger is loaded. Nothing finds the entries, by
+  // fence or request id, until IndexLoaded. The caller must see whether a fence comes twice.
   TokenSlot InsertLoaded(uint64_t fence);
-  // REQUIRES: as SetRequest, but of an entry that was loaded; the id may stand for something.
+  // As SetRequest, for an entry that was loaded; the id may stand for something.
   void SetLoadedRequest(TokenSlot slot, uint64_t request_id);
-  // Ends what InsertLoaded began. kNoToken, or an entry that has the request id of another of its
-  // session: then the load has failed.
+  // Indexes the loaded entries. Returns kNoToken, or an entry with the request id of another entry
+  // of its session: then the load has failed.
   TokenSlot IndexLoaded();
 
   // Puts the entry at the end of all three lists. REQUIRES: not linked yet.
@@ -119,25 +114,25 @@ class TokenTable {
     return index_.Find(FenceHash(fence), [&](TokenSlot slot) { return at(slot).fence == fence; });
   }
 
-  // The token of this fence if it is a recent one; kNoToken or any other if not. It begins to be
-  // loaded.
+  // The token of this fence if it is a recent one; kNoToken or any other token if not. Begins to
+  // load its entry.
   TokenSlot GuessRecent(uint64_t fence) const {
     const TokenSlot slot = recent_[fence % kRecent];
     if (slot != kNoToken) PrefetchAt(slot);
     return slot;
   }
-  // That this fence will be looked for, or its token ended, soon.
+  // Begins to load the place in the index of a token that is looked for, or ended, soon.
   void Prefetch(uint64_t fence) const { index_.Prefetch(FenceHash(fence)); }
-  // The same, a while after Prefetch. Whoever else may have the hash is not asked.
+  // Begins to load its entry, a while after Prefetch. Another token may have the hash.
   void PrefetchEntry(uint64_t fence) const {
     const TokenSlot slot = index_.Find(FenceHash(fence), [](TokenSlot) { return true; });
     if (slot != kNoToken) PrefetchAt(slot);
   }
 
-  // What the request id of the session stands for; kNoToken if nothing.
+  // The token that the request id of the session stands for; kNoToken if none.
   TokenSlot FindRequest(SessionSlot session, uint64_t request_id) const;
-  // REQUIRES: the entry is the last that was inserted, it has its session and no request id yet;
-  // this one is not 0, and stands for nothing.
+  // REQUIRES: the entry is the last that was inserted, and has its session and no request id yet;
+  // `request_id` is not 0, and stands for nothing.
   void SetRequest(TokenSlot slot, uint64_t request_id);
   // 0 if it has none.
   uint64_t RequestIdOf(TokenSlot slot) const;
@@ -145,9 +140,11 @@ class TokenTable {
   // Takes a linked entry out of the indexes and its lists and frees the slot.
   void Erase(TokenSlot slot, TokenList* of_flow, TokenList* of_session);
 
-  TokenEntry& at(TokenSlot slot) { return (*chunks_[slot / kChunkSize])[slot % kChunkSize]; }
+  TokenEntry& at(TokenSlot slot) {
+    return (*chunks_[slot.value / kChunkSize])[slot.value % kChunkSize];
+  }
   const TokenEntry& at(TokenSlot slot) const {
-    return (*chunks_[slot / kChunkSize])[slot % kChunkSize];
+    return (*chunks_[slot.value / kChunkSize])[slot.value % kChunkSize];
   }
 
   // Begins to load an entry that is wanted soon.
@@ -155,6 +152,8 @@ class TokenTable {
 
   const TokenList& all() const { return all_; }
   uint32_t size() const { return size_; }
+  // When the oldest token was issued; 0 without tokens.
+  int64_t oldest_issued_ms() const { return all_.head == kNoToken ? 0 : at(all_.head).issued_ms; }
   // Memory held, in bytes.
   size_t MemoryBytes() const;
 
@@ -175,14 +174,14 @@ class TokenTable {
   // Which fences live long is a client's choice.
   uint64_t FenceHash(uint64_t fence) const { return MixBits(fence ^ hash_key_[0]); }
   uint64_t RequestHash(SessionSlot session, uint64_t request_id) const {
-    return KeyedHash(hash_key_, session, request_id);
+    return KeyedHash(hash_key_, session.value, request_id);
   }
 
   TokenSlot TakeSlot();
   bool IsRecent(TokenSlot slot) const { return recent_[at(slot).fence % kRecent] == slot; }
   void MoveToIndexes(TokenSlot slot);
   TokenSlot FindRequest(uint64_t hash, SessionSlot session, uint64_t request_id) const;
-  void KeepRequest(TokenSlot slot, uint64_t request_id);
+  void StoreRequest(TokenSlot slot, uint64_t request_id);
   void IndexLoadedGroup();
   void Append(TokenList* list, TokenOrder order, TokenSlot slot);
   void Unlink(TokenList* list, TokenOrder order, TokenSlot slot);
@@ -191,13 +190,13 @@ class TokenTable {
   std::vector<EntryChunk> chunks_;
   std::vector<RequestChunk> request_chunks_;  // Of each chunk; null: none of its entries ever had.
   size_t request_chunks_made_ = 0;
-  TokenSlot free_ = kNoToken;  // Free slots are chained through links[0].next.
-  uint32_t slots_used_ = 0;    // Slots ever taken; those beyond were never touched.
+  TokenSlot free_;           // Free slots are chained through links[0].next.
+  uint32_t slots_used_ = 0;  // Slots ever taken; those beyond were never touched.
   uint32_t size_ = 0;
   // By fence % kRecent: one token with such a fence, the last that came, if it lives.
   std::vector<TokenSlot> recent_ = std::vector<TokenSlot>(kRecent, kNoToken);
-  SlotTable recent_requests_;  // Of those.
-  SlotIndex index_;            // By fence: all others.
+  SlotTable<TokenSlot> recent_requests_;  // Of those.
+  SlotIndex index_;                       // By fence: all others.
   SlotIndex by_request_;
   std::array<std::pair<uint64_t, TokenSlot>, kGroup> loaded_group_;  // Hashes of fences.
   size_t loaded_grouped_ = 0;

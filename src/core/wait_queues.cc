@@ -5,14 +5,7 @@
 namespace nowcalls::core {
 
 WaiterSlot WaitQueues::Add(const Waiter& waiter, WaitQueue* queue) {
-  WaiterSlot slot = 0;
-  if (free_.empty()) {
-    slot = static_cast<WaiterSlot>(nodes_.size());
-    nodes_.emplace_back();
-  } else {
-    slot = free_.back();
-    free_.pop_back();
-  }
+  const WaiterSlot slot = nodes_.Take();
   nodes_[slot].waiter = waiter;
   nodes_[slot].number = ++last_number_;
   Append(&queue->classes[waiter.queue_class()], kInQueue, slot);
@@ -29,7 +22,7 @@ void WaitQueues::Remove(WaiterSlot slot, WaitQueue* queue) {
   LeavePlace(slot, queue);
   Unlink(&queue->classes[waiter.queue_class()], kInQueue, slot);
   LeaveOwner(slot);
-  free_.push_back(slot);
+  nodes_.Return(slot);
   --size_;
 }
 
@@ -60,7 +53,7 @@ void WaitQueues::SetAsideAtCap(WaiterSlot slot, WaitQueue* queue) {
   if (queue->set_aside == nullptr) queue->set_aside = std::make_unique<WaitQueue::SetAside>();
   Node& node = nodes_[slot];
   node.place = Place::kAtCap;
-  auto& at_cap = queue->set_aside->at_cap[node.waiter.session][node.waiter.queue_class()];
+  auto& at_cap = queue->set_aside->at_cap[node.waiter.session_slot][node.waiter.queue_class()];
   at_cap.places.emplace(node.number, slot);
   at_cap.counts.emplace(node.waiter.count, slot);
 }
@@ -137,7 +130,7 @@ void WaitQueues::LeavePlace(WaiterSlot slot, WaitQueue* queue) {
   if (node.place == Place::kTooLarge) {
     set_aside.too_large.erase({node.waiter.count, slot});
   } else {
-    const auto of_session = set_aside.at_cap.find(node.waiter.session);
+    const auto of_session = set_aside.at_cap.find(node.waiter.session_slot);
     NOWCALLS_CHECK(of_session != set_aside.at_cap.end());
     auto& classes = of_session->second;
     classes[queue_class].places.erase({node.number, slot});

@@ -1,22 +1,20 @@
 // WaitQueues: acquires that wait for room, in the order in which they are to be granted.
 //
 // Thread: loop. A flow has two queues, of prioritized and of other waiters, each first in, first
-// out; its owner (an engine's connection) knows its waiters too, and the earliest deadline of all
-// is known. Slots are stable and reused. The table decides nothing: who may go is the core's to
-// say.
+// out. The waiters of an owner (a connection of the engine) and the earliest deadline of all are
+// found at once. Slots are stable and reused. The table decides nothing: Waiting and Admission do.
 //
-// Waiters that no room that others make would help are set aside, so that nobody steps over them
-// again and again: those that ask for more than the level until it is raised, those at the cap of
-// their session until that holds less. Of a session's waiters that its cap lets go again the first
-// comes back, and stands for the others until somebody looks again. A waiter that comes back has
-// its old place.
+// Waiters that freed room cannot help are set aside, so that no look passes over them again and
+// again: those that ask for more than the level, until the level is raised; those at the cap of
+// their session, until the session holds less. When a session's cap has room again, the first of
+// its waiters comes back, and stands for the others until the next look. A waiter that comes back
+// has its old place.
 #ifndef NOWCALLS_CORE_WAIT_QUEUES_H_
 #define NOWCALLS_CORE_WAIT_QUEUES_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -24,24 +22,15 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
-#include "core/token_table.h"
+#include "core/answers.h"
+#include "core/slot.h"
+#include "core/slot_arena.h"
 
 namespace nowcalls::core {
 
-using WaiterSlot = uint32_t;
-inline constexpr WaiterSlot kNoWaiter = UINT32_MAX;
-
-// Where the answer to an acquire goes when it comes later. The core only hands it back.
-struct WaitTicket {
-  uint32_t owner = 0;  // A connection of the engine.
-  uint32_t tag = 0;    // Its msgid.
-
-  bool operator==(const WaitTicket&) const = default;
-};
-
 struct WaiterList {
-  WaiterSlot head = kNoWaiter;
-  WaiterSlot tail = kNoWaiter;
+  WaiterSlot head;
+  WaiterSlot tail;
   uint32_t size = 0;
 };
 
@@ -62,17 +51,17 @@ struct WaitQueue {
     };
     WaiterCounts too_large;
     absl::btree_map<SessionSlot, std::array<AtCap, 2>> at_cap;
-    absl::btree_set<SessionSlot> to_look_at;  // Those whose first waiters may fit again.
+    absl::btree_set<SessionSlot> to_look_at;  // Sessions whose first waiters may fit again.
   };
-  std::unique_ptr<SetAside> set_aside;  // Null while none are.
+  std::unique_ptr<SetAside> set_aside;  // Null while no waiter is set aside.
 
   uint32_t size() const { return classes[0].size + classes[1].size; }
 };
 
 struct Waiter {
   WaitTicket ticket;
-  FlowSlot flow = kNoFlow;
-  SessionSlot session = kNoSession;
+  FlowSlot flow_slot;
+  SessionSlot session_slot;
   uint32_t count = 0;
   bool prioritized = false;
   uint64_t request_id = 0;  // 0: none.
@@ -88,32 +77,35 @@ class WaitQueues {
   WaitQueues(const WaitQueues&) = delete;
   WaitQueues& operator=(const WaitQueues&) = delete;
 
-  // At the end of its class in `queue`, the one of its flow.
+  // Adds the waiter at the end of its class in `queue`, which is its flow's.
   WaiterSlot Add(const Waiter& waiter, WaitQueue* queue);
   void Remove(WaiterSlot slot, WaitQueue* queue);
-  // The waiter keeps its place; the answer goes elsewhere, until another deadline.
+  // The waiter stays in its place, with another ticket and deadline.
   void Readdress(WaiterSlot slot, WaitTicket ticket, int64_t deadline_ms);
 
   const Waiter& at(WaiterSlot slot) const { return nodes_[slot].waiter; }
   size_t size() const { return size_; }
 
-  // The first in line of a class; kNoWaiter when nobody is.
+  // The first in line of a class; kNoWaiter if there is none.
   static WaiterSlot First(const WaitQueue& queue, size_t queue_class);
   // REQUIRES: the waiter is in line.
   void SetAsideAsTooLarge(WaiterSlot slot, WaitQueue* queue);
   void SetAsideAtCap(WaiterSlot slot, WaitQueue* queue);
-  // The session's waiters that are at its cap are to be looked at, see below.
+  // Marks the session: its waiters at the cap are to be looked at, see below.
   static void LookAt(SessionSlot session, WaitQueue* queue) {
     if (queue->set_aside != nullptr) queue->set_aside->to_look_at.insert(session);
   }
-  // Whether sessions are.
+  // Whether sessions are marked.
   static bool HasToLookAt(const WaitQueue& queue) {
     return queue.set_aside != nullptr && !queue.set_aside->to_look_at.empty();
   }
-  // Back into line: those of count up to `level`; of each class the first of a session with a count
-  // up to `level` and to what `count_max` says of the session, for every session or for those that
-  // are to be looked at; all. Those before it that fit `count_max` alone are too large from then
-  // on.
+  // Puts waiters back into line:
+  //   ReturnUpTo: those with a count up to `level`;
+  //   ReturnFirstOfEach: for every session, the first of each class with a count up to `level` and
+  //     up to count_max(session);
+  //   ReturnFirstOfThoseToLookAt: the same, for the sessions that LookAt has marked;
+  //   ReturnAll: all.
+  // A waiter before that first one that fits count_max but not `level` is too large from then on.
   void ReturnUpTo(int64_t level, WaitQueue* queue);
   template <typename CountMax>
   void ReturnFirstOfEach(CountMax count_max, int64_t level, WaitQueue* queue) {
@@ -132,8 +124,8 @@ class WaitQueues {
     }
   }
   void ReturnAll(WaitQueue* queue);
-  // How many waiters were looked at for that, and at least one for each session: what waiters that
-  // are set aside cost.
+  // The cost of waiters that are set aside: how many were looked at for the returns, and at least
+  // one for each session.
   uint64_t looks() const { return looks_; }
 
   uint32_t SizeOf(uint32_t owner) const;
@@ -148,8 +140,8 @@ class WaitQueues {
   enum Order : uint8_t { kInQueue = 0, kOfOwner = 1 };
   enum class Place : uint8_t { kInLine, kTooLarge, kAtCap };
   struct Link {
-    WaiterSlot previous = kNoWaiter;
-    WaiterSlot next = kNoWaiter;
+    WaiterSlot previous;
+    WaiterSlot next;
   };
   struct Node {
     Waiter waiter;
@@ -167,8 +159,7 @@ class WaitQueues {
   void PutInLine(WaiterSlot slot, WaitQueue* queue);
   void LeavePlace(WaiterSlot slot, WaitQueue* queue);
 
-  std::deque<Node> nodes_;
-  std::vector<WaiterSlot> free_;
+  SlotArena<WaiterSlot, Node, 64> nodes_;
   size_t size_ = 0;
   uint64_t last_number_ = 0;
   uint64_t looks_ = 0;

@@ -18,8 +18,8 @@ constexpr uint32_t kDuePerBatchMax = 4000;
 Batches::Batches(core::Core* core, const Limits& limits)
     : core_(core), bytes_max_(limits.batch_bytes_max), due_left_(kDueAtOnce) {}
 
-core::Turn Batches::StepForDue() {
-  core::Turn step = Step();
+core::Step Batches::StepForDue() {
+  core::Step step = Step();
   const int64_t passed_ms = std::min(now_ - due_left_at_, kDueAtOnce / kDuePerMs);
   due_left_ = std::min(due_left_ + passed_ms * kDuePerMs, kDueAtOnce);
   due_left_at_ = now_;
@@ -28,7 +28,7 @@ core::Turn Batches::StepForDue() {
   return step;
 }
 
-void Batches::CountDue(const core::Turn& step) { due_left_ -= step.batch->due() - due_before_; }
+void Batches::CountDue(const core::Step& step) { due_left_ -= step.batch->due() - due_before_; }
 
 Instant Batches::RoomForDueAt() const {
   if (batches_[open_].due() >= kDuePerBatchMax) return kNever;

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/time.h"
+#include "core/books.h"
 #include "core/core.h"
 #include "ledger/commit_batch.h"
 
@@ -30,17 +31,17 @@ class Batches {
   void SetNow(Instant now) { now_ = now; }
   Instant now() const { return now_; }
 
-  core::Turn Step() { return {now_, &batches_[open_]}; }
+  core::Step Step() { return {now_, &batches_[open_]}; }
   // A step in which the core may decide on due tokens, as many as their pace allows. CountDue
   // follows.
-  core::Turn StepForDue();
-  void CountDue(const core::Turn& step);
+  core::Step StepForDue();
+  void CountDue(const core::Step& step);
   // When there is room for due tokens in the open batch; kNever: not before the next batch.
   Instant RoomForDueAt() const;
 
   // Bytes of the open batch, with the entries of the history that it gets when it is sealed.
   size_t open_bytes() const {
-    return batches_[open_].bytes().size() + core_->history().unrecorded_bytes();
+    return batches_[open_].bytes().size() + core_->books().history().unrecorded_bytes();
   }
   bool full() const { return open_bytes() >= bytes_max_; }
 

@@ -4,22 +4,11 @@
 #include <string>
 #include <utility>
 
+#include "core/rule_set.h"
 #include "engine/engine_impl.h"
 #include "engine/figures.h"
 
 namespace nowcalls::engine {
-namespace {
-
-// MERGE: the core gives its notices a topic and fields of their own; this function goes then, and
-// LogNotices passes notice.topic and notice.fields on.
-LogTopic TopicOfNotice(std::string_view text) {
-  if (text.starts_with("client ")) return LogTopic::kPeer;
-  if (text.starts_with("administrator ") || text.starts_with("namespace ")) return LogTopic::kAct;
-  return LogTopic::kServer;
-}
-
-}  // namespace
-
 Engine::Impl::Impl(EngineOptions engine_options, core::Core* the_core, Driver* the_driver,
                    Instant now)
     : options(std::move(engine_options)),
@@ -61,8 +50,8 @@ void Engine::Impl::CloseTooSlow() {
 
 void Engine::Impl::LogNotices() const {
   for (const core::Notice& notice : core->TakeNotices()) {
-    driver->Log(notice.warning ? LogLevel::kWarn : LogLevel::kInfo, TopicOfNotice(notice.text),
-                notice.text, {});
+    driver->Log(notice.warning ? LogLevel::kWarn : LogLevel::kInfo, notice.topic, notice.text,
+                notice.fields);
   }
 }
 
@@ -124,7 +113,7 @@ void Engine::OnTime(Instant now) {
   impl_->batches.SetNow(now);
   impl_->CloseTooSlow();
   if (impl_->due_may_end()) {
-    const core::Turn step = impl_->batches.StepForDue();
+    const core::Step step = impl_->batches.StepForDue();
     impl_->core->OnTime(step);
     impl_->batches.CountDue(step);
   }
@@ -175,7 +164,7 @@ size_t Engine::DropWaitingInput() { return impl_->inputs.DropWaiting(); }
 
 Status Engine::LoadRules(const std::vector<core::RuleSet>& sets, Instant now) {
   impl_->batches.SetNow(now);
-  Status loaded = impl_->core->ReplaceRules(impl_->batches.Step(), sets);
+  Status loaded = impl_->core->ReplaceRules(impl_->batches.Step(), core::RefsTo(sets));
   impl_->LogNotices();
   impl_->late.Send();
   return loaded;
@@ -237,7 +226,7 @@ std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {
 
 Status Engine::OnScanDone(const ledger::ScanResult& result, Instant now) {
   impl_->batches.SetNow(now);
-  const core::Turn step = impl_->batches.StepForDue();
+  const core::Step step = impl_->batches.StepForDue();
   Status status = impl_->core->OnScanDone(step, result);
   impl_->batches.CountDue(step);
   impl_->late.Send();

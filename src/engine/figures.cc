@@ -46,7 +46,7 @@ Value FreeBytes(const DiskRoom& disk) {
 // The value of a member of core::FlowCounters, core::CoreOptions, Limits.
 template <auto kMember>
 Value Total(const Source& s) {
-  return static_cast<uint64_t>(s.core.totals().*kMember);
+  return static_cast<uint64_t>(s.core.books().totals().*kMember);
 }
 template <auto kMember>
 Value Option(const Source& s) {
@@ -78,10 +78,10 @@ constexpr auto kLedgerFigures = std::to_array<Figure>({
     {"ledger.ledger_ms", kGauge, "ms", "the ledger clock",
      [](const Source& s) -> Value { return s.now.ms; }},
     {"ledger.batches", kCounter, "", "commit batches since the ledger was made, across restarts",
-     [](const Source& s) { return Count(s.core.batch_number()); }},
+     [](const Source& s) { return Count(s.core.books().batch_number()); }},
     {"ledger.next_fence", kCounter, "",
      "more than every fence and every number of a session that held a token",
-     [](const Source& s) { return Count(s.core.next_fence()); }},
+     [](const Source& s) { return Count(s.core.books().next_fence()); }},
     {"ledger.disk_free_bytes", kGauge, "bytes",
      "free space of the ledger's disk, deleted files included; nil: unknown",
      [](const Source& s) { return FreeBytes(s.disk); }},
@@ -104,18 +104,18 @@ constexpr auto kCountsFigures = std::to_array<Figure>({
     {"counts.tokens", kGauge, "", "live tokens",
      [](const Source& s) { return Count(s.core.tokens().size()); }},
     {"counts.waiters", kGauge, "", "acquires that wait",
-     [](const Source& s) { return Count(s.core.waiters()); }},
+     [](const Source& s) { return Count(s.core.wait_queues().size()); }},
     {"counts.mass_expiries", kCounter, "", "times that many sessions went offline together",
-     [](const Source& s) { return Count(s.core.mass_expiries()); }},
+     [](const Source& s) { return Count(s.core.mass_expiry().masses()); }},
     {"counts.mass_sessions", kCounter, "", "sessions that got more time because of that",
-     [](const Source& s) { return Count(s.core.mass_sessions()); }},
+     [](const Source& s) { return Count(s.core.mass_expiry().sessions()); }},
     {"counts.now_calls", kGauge, "", "sum of the counts of live tokens",
-     [](const Source& s) { return Count(s.core.live_count_sum()); }},
+     [](const Source& s) { return Count(s.core.books().live_count_sum()); }},
     {"counts.history", kGauge, "", "entries of the history",
-     [](const Source& s) { return Count(s.core.history().size()); }},
+     [](const Source& s) { return Count(s.core.books().history().size()); }},
     {"counts.oldest_issued_ms", kGauge, "ms",
      "issue of the oldest live token, by the ledger clock; 0: none",
-     [](const Source& s) -> Value { return s.core.oldest_issued_ms(); }},
+     [](const Source& s) -> Value { return s.core.tokens().oldest_issued_ms(); }},
     {"counts.token_table_bytes", kGauge, "bytes",
      "memory of the table of live tokens, with their request ids",
      [](const Source& s) { return Count(s.core.tokens().MemoryBytes()); }},
@@ -125,9 +125,9 @@ constexpr auto kTotalsFigures = std::to_array<Figure>({
     {"totals.granted", kCounter, "", "acquires granted, also from the queue or in shadow mode",
      Total<&Totals::granted>},
     {"totals.refused", kCounter, "", "acquires refused, by the word of `refused_by`",
-     [](const Source& s) { return ByLimit(s.core.totals().refused); }},
+     [](const Source& s) { return ByLimit(s.core.books().totals().refused); }},
     {"totals.shadow_refused", kCounter, "", "acquires that shadow mode let pass, by the same words",
-     [](const Source& s) { return ByLimit(s.core.totals().shadow_refused); }},
+     [](const Source& s) { return ByLimit(s.core.books().totals().shadow_refused); }},
     {"totals.queued", kCounter, "", "acquires that waited", Total<&Totals::queued>},
     {"totals.granted_from_queue", kCounter, "", "acquires that waited and were granted",
      Total<&Totals::granted_from_queue>},
@@ -135,7 +135,7 @@ constexpr auto kTotalsFigures = std::to_array<Figure>({
      Total<&Totals::longest_wait_ms>},
     {"totals.kept", kCounter, "", "keeps", Total<&Totals::kept>},
     {"totals.ended", kCounter, "", "tokens that ended, by reason",
-     [](const Source& s) { return ByReason(s.core.totals().ended); }},
+     [](const Source& s) { return ByReason(s.core.books().totals().ended); }},
 });
 
 constexpr auto kSettingsFigures = std::to_array<Figure>({

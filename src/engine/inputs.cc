@@ -85,17 +85,22 @@ size_t Inputs::TakeMessages(Connection* connection, std::string_view bytes, int*
   int left = visit_cost;
   Visit visit{.step = batches_->Step()};
   while (taken < bytes.size()) {
-    InputWaits waits = WaitsFor(*connection);
-    if (waits == InputWaits::kNothing && left <= 0) waits = InputWaits::kForTurn;
+    const std::string_view rest = bytes.substr(taken);
     // A message that has begun to arrive is done all the same.
-    if (connection->in_message) waits = InputWaits::kNothing;
-    Taken message{.outcome = Taken::Outcome::kWaits, .waits = waits};
-    if (waits == InputWaits::kNothing)
-      message = TakeOne(connection, bytes.substr(taken), visit, &left);
+    if (!connection->in_message) {
+      InputWaits waits = WaitsFor(*connection);
+      if (waits == InputWaits::kNothing && left <= 0) waits = InputWaits::kForTurn;
+      if (waits != InputWaits::kNothing) {
+        lines_.Wait(connection, waits);
+        break;
+      }
+    }
+    if (connection->protocol == nullptr) {
+      closing_->EndRefused(connection, Protocols::WhyNone(rest.front()));
+      return taken;
+    }
+    const Taken message = TakeOne(connection, rest, &visit, &left);
     if (!connection->open()) return taken;
-    visit.first = false;
-    connection->in_message = message.outcome == Taken::Outcome::kIncomplete;
-    if (message.outcome == Taken::Outcome::kWaits) lines_.Wait(connection, message.waits);
     if (message.outcome != Taken::Outcome::kTaken) break;
     taken += message.bytes;
   }
@@ -105,34 +110,41 @@ size_t Inputs::TakeMessages(Connection* connection, std::string_view bytes, int*
 
 // One message at the front of `rest`: the protocol does it, its replies are counted, answers to
 // others are sent, and the visit is charged.
-Taken Inputs::TakeOne(Connection* connection, std::string_view rest, Visit visit, int* visit_left) {
-  visit.may_work = MayWork(connection);
-  visit.may_show = !outputs_->SharesWait(1);
+Taken Inputs::TakeOne(Connection* connection, std::string_view rest, Visit* visit,
+                      int* visit_left) {
+  visit->may_work = MayWork(connection);
+  visit->may_show = !outputs_->SharesWait(1);
   const size_t made_before = BytesMade(*connection);
-  Taken message{.outcome = Taken::Outcome::kForeign};
-  std::string why;
-  if (connection->protocol != nullptr) {
-    message = connection->protocol->Take(connection, rest, visit, &why);
-  }
-  switch (message.outcome) {
-    case Taken::Outcome::kTaken: break;
-    case Taken::Outcome::kIncomplete:
-    case Taken::Outcome::kWaits: return message;
-    case Taken::Outcome::kForeign: why = Protocols::WhyNone(rest.front()); [[fallthrough]];
-    case Taken::Outcome::kRefused: closing_->EndRefused(connection, why); return message;
+  const Taken message = connection->protocol->Take(connection, rest, *visit, &why_);
+  visit->first = false;
+  connection->in_message = message.outcome == Taken::Outcome::kIncomplete;
+  if (message.outcome != Taken::Outcome::kTaken) {
+    Leave(connection, rest, message);
+    return message;
   }
   outputs_->Count(connection);
   late_->Send();
   // An entry of the history may displace a longer one that was not recorded yet.
   const size_t made = std::max(BytesMade(*connection), made_before) - made_before;
-  *visit_left -= Charge(message, message.bytes + made);
+  *visit_left -= Charge(*message.cost, message.bytes + made);
   return message;
+}
+
+// The message at the front of `rest` was not taken.
+void Inputs::Leave(Connection* connection, std::string_view rest, const Taken& message) {
+  switch (message.outcome) {
+    case Taken::Outcome::kTaken:
+    case Taken::Outcome::kIncomplete: return;
+    case Taken::Outcome::kWaits: return lines_.Wait(connection, message.waits);
+    case Taken::Outcome::kForeign:
+      return closing_->EndRefused(connection, Protocols::WhyNone(rest.front()));
+    case Taken::Outcome::kRefused: return closing_->EndRefused(connection, why_);
+  }
 }
 
 // What the message costs its visit. `bytes` are those of it, its reply and its records. Work is
 // taken from the budget of work; after it, the connection stands in line again.
-int Inputs::Charge(const Taken& taken, size_t bytes) {
-  const Cost& cost = taken.cost;
+int Inputs::Charge(const Cost& cost, size_t bytes) {
   const int spent = cost.base + static_cast<int>(bytes * static_cast<size_t>(cost.per_kib) / 1024);
   if (!cost.work) return spent;
   budget_.work_left -= spent;

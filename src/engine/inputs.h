@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/limits.h"
@@ -49,9 +50,10 @@ class Inputs {
  private:
   void Revisit(Connection* connection, int* turn_left);
   size_t TakeMessages(Connection* connection, std::string_view bytes, int* turn_left);
-  Taken TakeOne(Connection* connection, std::string_view rest, Visit visit, int* visit_left);
+  Taken TakeOne(Connection* connection, std::string_view rest, Visit* visit, int* visit_left);
+  void Leave(Connection* connection, std::string_view rest, const Taken& message);
   InputWaits WaitsFor(const Connection& connection) const;
-  int Charge(const Taken& taken, size_t bytes);
+  int Charge(const Cost& cost, size_t bytes);
   size_t BytesMade(const Connection& connection) const;
   bool MayWork(const Connection* connection) const;
   void Bound();
@@ -68,6 +70,7 @@ class Inputs {
   Lines lines_;
   TurnBudget budget_;
   const Connection* first_in_line_ = nullptr;  // For work: its turn has come.
+  std::string why_;                            // What a protocol said of a message it refused.
 };
 
 }  // namespace nowcalls::engine

@@ -7,14 +7,6 @@
 #include "engine/closing.h"
 
 namespace nowcalls::engine {
-namespace {
-
-// See "Replies that wait for the disk" in README.md.
-constexpr size_t kWaitingShares = 4;
-constexpr size_t kWaitingSharesMax = 64;
-
-}  // namespace
-
 Outputs::Outputs(const Limits& limits, Driver* driver, Connections* connections, Batches* batches,
                  BufferPool* buffers, Closing* closing)
     : limits_(limits),
@@ -142,17 +134,13 @@ void Outputs::Forget(Connection* connection) {
   Count(connection);
 }
 
-bool Outputs::SharesWait(size_t shares) const {
+// Once committed, replies lie beside those that sockets do not take.
+size_t Outputs::Share() const {
   const size_t total = limits_.output_total_bytes_max;
-  const size_t least = total / kWaitingSharesMax;
-  if (waiting_total_ <= least) return false;
-  // Once committed, these replies lie beside what sockets do not take.
-  const size_t free = total - std::min(total, kept_.total());
-  return waiting_total_ >= shares * std::max(free / kWaitingShares, least);
+  return std::max((total - std::min(total, kept_.total())) / kWaitingShares, LeastShare());
 }
 
-size_t Outputs::WaitingMax() const {
-  if (!SharesWait(2)) return kReplyBytesPerTurn;
+size_t Outputs::ShareOfOne() const {
   const size_t share = limits_.output_total_bytes_max / kWaitingShares;
   return std::max<size_t>(share / limits_.connections_max, 1);
 }

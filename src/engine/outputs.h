@@ -68,12 +68,21 @@ class Outputs {
   // max((limit - buffered) / 4, limit / 64) of output_total_bytes_max. With one share no other long
   // reply is made; with two, WaitingMax shrinks. Never true while nothing waits, so that a commit
   // which makes room is to come.
-  bool SharesWait(size_t shares) const;
+  bool SharesWait(size_t shares) const {
+    return waiting_total_ > LeastShare() && waiting_total_ >= shares * Share();
+  }
   // What may wait of one connection. Each has a part of its own, so that no connection's replies
   // stop another's.
-  size_t WaitingMax() const;
+  size_t WaitingMax() const { return SharesWait(2) ? ShareOfOne() : kReplyBytesPerTurn; }
 
  private:
+  // See "Replies that wait for the disk" in README.md.
+  static constexpr size_t kWaitingShares = 4;
+  static constexpr size_t kWaitingSharesMax = 64;
+
+  size_t LeastShare() const { return limits_.output_total_bytes_max / kWaitingSharesMax; }
+  size_t Share() const;
+  size_t ShareOfOne() const;
   void MarkDirty(Connection* connection);
   bool TakeOutput(Connection* connection);
   void Write();

@@ -53,11 +53,13 @@ struct Cost {
 
 // When a message is taken, and what it may be.
 struct Visit {
-  core::Turn step;
+  core::Step step;
   bool first = true;     // The first message of the visit: what was seen ahead is out of date.
   bool may_work = true;  // Whether a message with Cost::work, Cost::shows may be done now.
   bool may_show = true;
 };
+
+inline constexpr Cost kLeastCost{};
 
 struct Taken {
   enum class Outcome : uint8_t {
@@ -70,7 +72,7 @@ struct Taken {
   Outcome outcome = Outcome::kTaken;
   InputWaits waits = InputWaits::kNothing;  // kWaits only.
   size_t bytes = 0;                         // kTaken only; at least 1.
-  Cost cost{};
+  const Cost* cost = &kLeastCost;           // Lives as long as the program.
 };
 
 class Protocol {

@@ -3,10 +3,11 @@
 #include <utility>
 
 #include "core/rule_check.h"
+#include "core/rule_set.h"
 
 namespace nowcalls::engine {
 
-RuleIntake::RuleIntake(core::Core* core, std::function<core::Turn()> step)
+RuleIntake::RuleIntake(core::Core* core, std::function<core::Step()> step)
     : core_(core), step_(std::move(step)) {}
 
 Result<RuleSink::CheckedSet> RuleIntake::Check(std::string_view source, std::string_view name_space,

@@ -18,7 +18,7 @@ namespace nowcalls::engine {
 class RuleIntake final : public RuleSink {
  public:
   // `step` tells the moment of the call that the engine is in, and the open batch.
-  RuleIntake(core::Core* core, std::function<core::Turn()> step);
+  RuleIntake(core::Core* core, std::function<core::Step()> step);
 
   Result<CheckedSet> Check(std::string_view source, std::string_view name_space,
                            std::string_view json) const override;
@@ -27,7 +27,7 @@ class RuleIntake final : public RuleSink {
 
  private:
   core::Core* const core_;
-  const std::function<core::Turn()> step_;
+  const std::function<core::Step()> step_;
 };
 
 }  // namespace nowcalls::engine

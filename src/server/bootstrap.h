@@ -1,9 +1,9 @@
 // Bootstrap: from a configuration to a server that serves, and to its exit code.
 //
-// Thread: main. Order: lock the ledger, bind the address, remove the old port file. These find every
-// mistake that can be found before the ledger is touched. Then open or format the ledger, load it,
-// prove it complete, and only then change it; recover the clock, commit the rule files, listen,
-// write the port file. A server that answers has finished its recovery.
+// Thread: main. Order: lock the ledger, bind the address, remove the old port file. These find
+// every mistake that can be found before the ledger is touched. Then open or format the ledger,
+// load it, prove it complete, and only then change it; recover the clock, commit the rule files,
+// listen, write the port file. A server that answers has finished its recovery.
 #ifndef NOWCALLS_SERVER_BOOTSTRAP_H_
 #define NOWCALLS_SERVER_BOOTSTRAP_H_
 

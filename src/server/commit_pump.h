@@ -66,7 +66,9 @@ class CommitPump {
 
   // Once a turn, before anything else: takes note of a batch that has become durable while the loop
   // was reading.
-  void Collect() { thread_->Collect(); }
+  void Collect() {
+    if (thread_->busy()) thread_->Collect();
+  }
 
   // Once a turn, at its end: begins the next commit if none is under way, and ends the engine's
   // turn. `may_be_inline`: a small batch may be committed on this thread.

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/host_port.h"
-#include "core/core.h"
+#include "core/options.h"
 #include "nowcalls/status.h"
 #include "server/log_line.h"
 #include "store/rocks/rocks_store.h"

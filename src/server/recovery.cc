@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "base/time.h"
+#include "core/books.h"
+#include "core/loading.h"
+#include "ledger/fence_line.h"
 
 namespace nowcalls::server {
 namespace {
@@ -21,7 +24,7 @@ class Loader : public store::LedgerVisitor {
     if (format.version == ledger::kFormatVersion) return Status::Ok();
     ledger::Format raised = format;
     raised.version = ledger::kFormatVersion;
-    core_->SetFormat(raised);
+    core_->loading().SetFormat(raised);
     return Status::Ok();
   }
   Status OnClock(const ledger::ClockMark& mark) override {
@@ -30,32 +33,32 @@ class Loader : public store::LedgerVisitor {
   }
   Status OnSeal(const ledger::Seal& seal) override {
     seal_ = seal;
-    core_->ExpectTokens(seal.live_tokens);
+    core_->loading().ExpectTokens(seal.live_tokens);
     SawTime(seal.ledger_ms);
     return Status::Ok();
   }
   Status OnWatermark(int64_t /*deadline_ms*/) override { return Status::Ok(); }
   Status OnNamespace(const ledger::NamespaceEntry& entry) override {
     rule_sources_.emplace(entry.name_space, entry.source);
-    return core_->LoadNamespace(entry);
+    return core_->loading().LoadNamespace(entry);
   }
   Status OnRule(const ledger::RuleEntry& rule) override {
     ++rules_;
-    return core_->LoadRule(rule);
+    return core_->loading().LoadRule(rule);
   }
   Status OnSession(const ledger::Session& session) override {
     ++sessions_;
     SawTime(session.opened_ms);
-    return core_->LoadSession(session);
+    return core_->loading().LoadSession(session);
   }
   Status OnHistory(const ledger::HistoryBlock& block) override {
     for (const ledger::HistoryEntry& entry : block) SawTime(entry.ended_ms);
-    return core_->LoadHistory(block);
+    return core_->loading().LoadHistory(block);
   }
   Status OnToken(const ledger::Token& token) override {
     ++tokens_;
     SawTime(token.issued_ms);
-    return core_->LoadToken(token);
+    return core_->loading().LoadToken(token);
   }
 
   Result<RecoveredLedger> Finish(bool may_lack_batches,
@@ -87,7 +90,7 @@ class Loader : public store::LedgerVisitor {
   // The first that is certain not to have been given out.
   uint64_t NextFence(const ClockSample& sample, const std::optional<ledger::RecoveredTime>& time,
                      bool may_lack_batches) const {
-    const uint64_t next = core_->next_fence();
+    const uint64_t next = core_->books().next_fence();
     if (!time.has_value()) return ledger::FenceLine(sample.wall_ms);
     if (!time->same_boot) return ledger::FenceAfterBoot(next, sample.wall_ms);
     if (!may_lack_batches) return next;

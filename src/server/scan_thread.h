@@ -1,9 +1,9 @@
 // ScanThread: the sweeper's walks over the expired range, off the commit thread so that they never
 // delay a commit.
 //
-// Thread: members are called on the loop thread; Store::Scan runs on the scan thread. A scan is some
-// milliseconds of work. The loop would wait for it on the same CPU, so the scan thread stays off
-// the loop's CPU (CpuApart), and gives way to the commit thread (StepBack).
+// Thread: members are called on the loop thread; Store::Scan runs on the scan thread. A scan is
+// some milliseconds of work. The loop would wait for it on the same CPU, so the scan thread stays
+// off the loop's CPU (CpuApart), and gives way to the commit thread (StepBack).
 #ifndef NOWCALLS_SERVER_SCAN_THREAD_H_
 #define NOWCALLS_SERVER_SCAN_THREAD_H_
 

@@ -160,7 +160,7 @@ Judge::Verdict Judge::Open(const DiskImage& image) {
   Verdict verdict;
   {
     // As tools read it, before a server has changed anything.
-    auto reader = LedgerReader::Open(dir_.path());
+    auto reader = store::LedgerReader::Open(dir_.path());
     if (reader.ok()) verdict.problem = CheckState(life_, reader->get(), &verdict.batch);
     if (!reader.ok() && reader.status().code() != StatusCode::kNotFound) {
       verdict.problem = reader.status().ToString();

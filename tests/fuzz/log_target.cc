@@ -25,9 +25,9 @@
 #include "fuzz/targets.h"
 #include "ledger/codec.h"
 #include "store/log/log_chain.h"
-#include "store/salvage/log_salvage.h"
 #include "store/log/log_scan.h"
 #include "store/log/log_views.h"
+#include "store/salvage/log_salvage.h"
 
 namespace nowcalls::fuzz {
 namespace {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/hex.h"
+#include "core/books.h"
 #include "fuzz/byte_source.h"
 #include "fuzz/targets.h"
 #include "fuzz/wire_requests.h"
@@ -67,7 +68,7 @@ void AddAnswered(std::string_view before, std::set<std::string_view>* methods) {
     const auto ask = [&](const std::string& bytes) {
       ByteSource input(bytes);
       const MadeRequest made =
-          MakeRequest({.msgid = ++msgid, .next_fence = h.core().next_fence()}, &input);
+          MakeRequest({.msgid = ++msgid, .next_fence = h.core().books().next_fence()}, &input);
       h.Send(id, made.bytes);
       h.Settle();
       if (h.driver().backup.has_value()) h.engine().OnBackupDone(id, wire::BackupReply{}, h.now());

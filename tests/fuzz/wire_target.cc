@@ -27,6 +27,8 @@
 #include <string>
 #include <utility>
 
+#include "core/books.h"
+#include "core/wait_queues.h"
 #include "fuzz/byte_source.h"
 #include "fuzz/targets.h"
 #include "fuzz/wire_requests.h"
@@ -121,7 +123,9 @@ class Script {
     Restart();
   }
 
-  RequestContext NextRequest() { return {.msgid = ++msgid_, .next_fence = h_.core().next_fence()}; }
+  RequestContext NextRequest() {
+    return {.msgid = ++msgid_, .next_fence = h_.core().books().next_fence()};
+  }
 
   void SendBytes(Client* client) {
     SendHeldBack(client);
@@ -237,7 +241,7 @@ class Script {
       TakeReplies(&client);
       if (client.sound) waiting += CountWaiting(client);
     }
-    REQUIRE(waiting <= h_.core().waiters());
+    REQUIRE(waiting <= h_.core().wait_queues().size());
   }
 
   static bool AwaitsBackup(const Client& client) {

@@ -199,7 +199,7 @@ TEST_CASE("--check-config and a first start refuse rule files that would limit n
 
 TEST_CASE("a server without rules warns that nothing is limited, and names its data directory") {
   TestServer server;
-  CHECK(server.server().LogHas("warn no rules are in force, so nothing is limited"));
+  CHECK(server.server().LogHas("warn  no rules are in force, so nothing is limited"));
   CHECK(server.server().LogHas("The data directory is " + server.data_dir()));
   RpcClient client = server.Connect();
   CHECK(Acquire(&client, 1).status == kStatusNoRuleExists);
@@ -469,7 +469,7 @@ TEST_CASE("log lines as JSON parse, each with a time, a level and a message") {
     CHECK(line.at("msg").is_string());
   }
   const auto closing = std::find_if(lines.begin(), lines.end(),
-                                    [](const auto& line) { return line.contains("peer"); });
+                                    [](const auto& line) { return line.contains("reason"); });
   REQUIRE(closing != lines.end());
   const std::string peer = closing->at("peer").template get<std::string>();
   const std::string reason = closing->at("reason").template get<std::string>();

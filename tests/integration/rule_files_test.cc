@@ -136,7 +136,7 @@ TEST_CASE_FIXTURE(RuleFileFixture, "a rule file that becomes a directory keeps i
 TEST_CASE_FIXTURE(RuleFileFixture,
                   "a rule file without rules removes all, and the log warns of it") {
   WriteStringToFile(path(), "[]");
-  AwaitLog("warn namespace default: 1 rule in force removed: ");
+  AwaitLog("warn  namespace default: 1 rule in force removed: ");
   AwaitLog("loaded, 0 rules of namespace 'default' in force");
   CHECK(Acquire(&client, 1).status == kStatusNoRuleExists);
 }

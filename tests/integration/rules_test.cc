@@ -152,7 +152,7 @@ TEST_CASE("a load by RPC that removes rules in force is warned of in the log") {
   TestServer server({RuleJson(1, 10), RuleJson(2, 10)});
   RpcClient client = server.Connect();
   LoadRules(&client, Json::array());
-  CHECK(server.server().LogHas("warn namespace default: 2 rules in force removed: "));
+  CHECK(server.server().LogHas("warn  namespace default: 2 rules in force removed: "));
 }
 
 TEST_CASE("rules_load refuses parameters of another form and names them") {

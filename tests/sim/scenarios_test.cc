@@ -292,12 +292,23 @@ TEST_CASE("a grant whose client gave up is taken back by its cancel") {
   s.Kill(/*batch_survives=*/false);
   s.Start();
   s.Open(&bert);
-  CHECK_TOLD(s, "anna: acquires flow 1 count 1 request id 7",  //
-             "anna: is disconnected",                          //
-             "anna: connects as shop/anna",                    //
-             "anna: cancels request id 7",                     //
-             "bert: acquires flow 1 count 1 wait 1000",        //
-             "XXX");
+  CHECK_TOLD(s, "anna: acquires flow 1 count 1 request id 7",             //
+             "anna: is disconnected",                                     //
+             "anna: connects as shop/anna",                               //
+             "anna: cancels request id 7",                                //
+             "bert: acquires flow 1 count 1 wait 1000",                   //
+             "server: batch 3 is durable, 3 records",                     //
+             "server: batch 4 is durable, 4 records",                     //
+             "anna: has 1 tokens back",                                   //
+             "anna: cancelled: RELEASE_OK",                               //
+             "bert: has fence 4 of flow 1, now 1 of 1, to hold 4000 ms",  //
+             "server: dies of crash, the batch under way is none",        //
+             "bert: is disconnected",                                     //
+             "anna: is disconnected",                                     //
+             "server: ready with 1 tokens, 2 sessions",                   //
+             "server: batch 5 is durable, 4 records",                     //
+             "bert: connects as shop/bert",                               //
+             "bert: has 1 tokens back");
 }
 
 }  // namespace

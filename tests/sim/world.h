@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/prng.h"
-#include "core/core.h"
+#include "core/options.h"
 #include "sim/faults.h"
 #include "sim/ledger_dump.h"
 #include "sim/machine.h"

@@ -8,6 +8,8 @@
 #include <sstream>
 #include <utility>
 
+#include "core/loading.h"
+
 namespace nowcalls::testing {
 namespace {
 
@@ -67,12 +69,16 @@ class CoreLoader : public store::LedgerVisitor {
   }
   Status OnWatermark(int64_t) override { return {}; }
   Status OnNamespace(const ledger::NamespaceEntry& entry) override {
-    return core_->LoadNamespace(entry);
+    return core_->loading().LoadNamespace(entry);
   }
-  Status OnRule(const ledger::RuleEntry& rule) override { return core_->LoadRule(rule); }
-  Status OnSession(const ledger::Session& session) override { return core_->LoadSession(session); }
-  Status OnHistory(const ledger::HistoryBlock& block) override { return core_->LoadHistory(block); }
-  Status OnToken(const ledger::Token& token) override { return core_->LoadToken(token); }
+  Status OnRule(const ledger::RuleEntry& rule) override { return core_->loading().LoadRule(rule); }
+  Status OnSession(const ledger::Session& session) override {
+    return core_->loading().LoadSession(session);
+  }
+  Status OnHistory(const ledger::HistoryBlock& block) override {
+    return core_->loading().LoadHistory(block);
+  }
+  Status OnToken(const ledger::Token& token) override { return core_->loading().LoadToken(token); }
 
   std::optional<ledger::Seal> seal;
 
@@ -163,7 +169,7 @@ Status LoadCore(store::Store* store, Instant now, core::Core* core) {
 
 std::vector<ledger::HistoryEntry> HistoryOf(const core::Core& core) {
   std::vector<ledger::HistoryEntry> entries;
-  for (const ledger::HistoryBlock& block : core.history().blocks()) {
+  for (const ledger::HistoryBlock& block : core.books().history().blocks()) {
     entries.insert(entries.end(), block.begin(), block.end());
   }
   return entries;
@@ -174,9 +180,9 @@ std::string TokensText(const core::Core& core) {
   for (TokenSlot slot = core.tokens().all().head; slot != kNoToken;
        slot = core.tokens().at(slot).next(TokenOrder::kAll)) {
     const core::TokenEntry& entry = core.tokens().at(slot);
-    AppendToken({.key = {entry.ledger_family(), entry.deadline_ms, core.IdOf(entry)},
-                 .flow = core.flows().at(entry.flow).id,
-                 .session = core.sessions().at(entry.session).id,
+    AppendToken({.key = {entry.ledger_family(), entry.deadline_ms, core.books().IdOf(entry)},
+                 .flow = core.flows().at(entry.flow_slot).id,
+                 .session = core.sessions().at(entry.session_slot).id,
                  .count = entry.count,
                  .issued_ms = entry.issued_ms,
                  .fence = Fence{entry.fence}},
@@ -223,15 +229,17 @@ std::string FindWrongBook(const core::Core& core) {
     if (core.tokens().Find(entry.fence) != slot) return "the index of tokens";
     fence_before = entry.fence;
     total += entry.count;
-    flow_sums[entry.flow] += entry.count;
-    session_sums[entry.session] += entry.count;
-    held_sums[{entry.flow, entry.session}] += entry.count;
+    flow_sums[entry.flow_slot] += entry.count;
+    session_sums[entry.session_slot] += entry.count;
+    held_sums[{entry.flow_slot, entry.session_slot}] += entry.count;
   }
-  if (static_cast<uint64_t>(total) != core.live_count_sum()) return "the sum over all tokens";
+  if (static_cast<uint64_t>(total) != core.books().live_count_sum())
+    return "the sum over all tokens";
   for (const auto& [id, slot] : core.flows().by_id()) {
     const core::Flow& flow = core.flows().at(slot);
-    const int64_t listed = SumOf(core, flow.tokens, TokenOrder::kFlow,
-                                 [&, at = slot](const auto& entry) { return entry.flow == at; });
+    const int64_t listed =
+        SumOf(core, flow.tokens, TokenOrder::kFlow,
+              [&, at = slot](const auto& entry) { return entry.flow_slot == at; });
     if (listed != flow.now_calls || flow_sums[slot] != flow.now_calls) {
       return "nowCalls of flow " + std::to_string(id);
     }
@@ -247,8 +255,9 @@ std::string FindWrongBook(const core::Core& core) {
   }
   for (const auto& [id, slot] : core.sessions().by_id()) {
     const core::SessionState& session = core.sessions().at(slot);
-    const int64_t listed = SumOf(core, session.tokens, TokenOrder::kSession,
-                                 [&, at = slot](const auto& entry) { return entry.session == at; });
+    const int64_t listed =
+        SumOf(core, session.tokens, TokenOrder::kSession,
+              [&, at = slot](const auto& entry) { return entry.session_slot == at; });
     if (listed != session.now_calls || session_sums[slot] != session.now_calls) {
       return "nowCalls of session " + std::to_string(id);
     }
@@ -256,12 +265,12 @@ std::string FindWrongBook(const core::Core& core) {
   return "";
 }
 
-Status ReplaceRules(core::Core* core, const core::Turn& turn, std::string_view name_space,
+Status ReplaceRules(core::Core* core, const core::Step& step, std::string_view name_space,
                     std::string_view json) {
   Result<core::ParsedRules> parsed = core::ParseRules(json);
   if (!parsed.ok()) return parsed.status();
-  return core->ReplaceRules(
-      turn, {{.name_space = std::string(name_space), .parsed = *std::move(parsed)}});
+  const core::RuleSet set{.name_space = std::string(name_space), .parsed = *std::move(parsed)};
+  return core->ReplaceRules(step, {&set});
 }
 
 CoreHarness::CoreHarness(const core::CoreOptions& options)
@@ -275,7 +284,7 @@ void CoreHarness::AfterCall() {
 }
 
 void CoreHarness::Rules(const std::vector<RuleOptions>& rules, std::string_view name_space) {
-  const Status loaded = ReplaceRules(core_.get(), turn(), name_space, RulesJson(rules));
+  const Status loaded = ReplaceRules(core_.get(), step(), name_space, RulesJson(rules));
   REQUIRE(loaded.ToString() == "ok");
   const core::NamespaceSlot space = core_->flows().FindNamespace(name_space);
   const size_t now_there =
@@ -285,21 +294,21 @@ void CoreHarness::Rules(const std::vector<RuleOptions>& rules, std::string_view 
 }
 
 core::SessionSlot CoreHarness::Hello(std::string_view client_id, std::string_view name_space) {
-  const auto hello = core_->Hello(turn(), name_space, client_id, "@127.0.0.1:1");
+  const auto hello = core_->Hello(step(), name_space, client_id, "@127.0.0.1:1");
   REQUIRE(hello.status().ToString() == "ok");
   AfterCall();
   return hello->session;
 }
 
 core::SessionSlot CoreHarness::HelloUnnamed(std::string_view peer, std::string_view name_space) {
-  const auto hello = core_->Hello(turn(), name_space, std::nullopt, peer);
+  const auto hello = core_->Hello(step(), name_space, std::nullopt, peer);
   REQUIRE(hello.status().ToString() == "ok");
   AfterCall();
   return hello->session;
 }
 
 void CoreHarness::Goodbye(core::SessionSlot session, uint32_t owner) {
-  core_->Goodbye(turn(), session, owner);
+  core_->Goodbye(step(), session, owner);
   AfterCall();
 }
 
@@ -312,19 +321,19 @@ core::AcquireAnswer CoreHarness::Acquire(core::SessionSlot session, int64_t flow
 std::optional<core::AcquireAnswer> CoreHarness::Ask(core::SessionSlot session,
                                                     const core::AcquireRequest& request,
                                                     uint32_t tag, uint32_t owner) {
-  const auto answer = core_->Acquire(turn(), session, request, {.owner = owner, .tag = tag});
+  const auto answer = core_->Acquire(step(), session, request, {.owner = owner, .tag = tag});
   AfterCall();
   return answer;
 }
 
 TokenStatus CoreHarness::Cancel(core::SessionSlot session, uint64_t request_id) {
-  const TokenStatus status = core_->Cancel(turn(), session, request_id);
+  const TokenStatus status = core_->Cancel(step(), session, request_id);
   AfterCall();
   return status;
 }
 
 void CoreHarness::DropWaiters(uint32_t owner) {
-  core_->DropWaiters(turn(), owner);
+  core_->DropWaiters(step(), owner);
   AfterCall();
 }
 
@@ -347,19 +356,19 @@ TokenId CoreHarness::Take(core::SessionSlot session, int64_t flow, int64_t count
 }
 
 TokenStatus CoreHarness::Release(core::SessionSlot session, TokenId token) {
-  const TokenStatus status = core_->Release(turn(), session, token);
+  const TokenStatus status = core_->Release(step(), session, token);
   AfterCall();
   return status;
 }
 
 core::KeepAnswer CoreHarness::Keep(core::SessionSlot session, TokenId token) {
-  const core::KeepAnswer answer = core_->Keep(turn(), session, token);
+  const core::KeepAnswer answer = core_->Keep(step(), session, token);
   AfterCall();
   return answer;
 }
 
 TokenStatus CoreHarness::Reclaim(TokenId token) {
-  const TokenStatus status = core_->Reclaim(turn(), token, {.by = "127.0.0.1:9", .reason = "test"});
+  const TokenStatus status = core_->Reclaim(step(), token, {.by = "127.0.0.1:9", .reason = "test"});
   AfterCall();
   return status;
 }
@@ -378,7 +387,7 @@ void CoreHarness::DoDue() {
   // A server whose timer is due again at once forever would spin; so would this loop.
   for (int rounds = 0; core_->NextDeadline() <= now_; ++rounds) {
     REQUIRE(rounds < 100'000);
-    core_->OnTime(turn());
+    core_->OnTime(step());
     AfterCall();
     ScanStep();
   }
@@ -389,13 +398,13 @@ std::optional<size_t> CoreHarness::ScanStep() {
   if (!request) return std::nullopt;
   ledger::ScanResult result;
   store_.Scan(*request, &result);
-  REQUIRE(core_->OnScanDone(turn(), result).ToString() == "ok");
+  REQUIRE(core_->OnScanDone(step(), result).ToString() == "ok");
   AfterCall();
   return result.expired.size();
 }
 
 void CoreHarness::Commit() {
-  core_->Seal(turn(), ClockSample{.boottime_ms = now_.ms, .wall_ms = now_.ms, .boot_id = {}});
+  core_->Seal(step(), ClockSample{.boottime_ms = now_.ms, .wall_ms = now_.ms, .boot_id = {}});
   REQUIRE(store_.Commit(batch_).ToString() == "ok");
   batch_.Clear();
 }
@@ -421,7 +430,7 @@ uint64_t CoreHarness::Ended(int64_t flow, EndReason reason) const {
 bool CoreHarness::IsLive(TokenId token) const {
   for (TokenSlot slot = core_->tokens().all().head; slot != kNoToken;
        slot = core_->tokens().at(slot).next(TokenOrder::kAll)) {
-    if (core_->IdOf(core_->tokens().at(slot)) == token) return true;
+    if (core_->books().IdOf(core_->tokens().at(slot)) == token) return true;
   }
   return false;
 }

@@ -14,7 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/books.h"
 #include "core/core.h"
+#include "core/mass_expiry.h"
+#include "core/rule_book.h"
+#include "core/rule_set.h"
+#include "core/wait_queues.h"
 #include "ledger/commit_batch.h"
 #include "store/memory_store.h"
 
@@ -35,7 +40,7 @@ struct RuleOptions {
 };
 std::string RulesJson(const std::vector<RuleOptions>& rules);
 // The rules of one namespace from their JSON, as rules_load does it.
-Status ReplaceRules(core::Core* core, const core::Turn& turn, std::string_view name_space,
+Status ReplaceRules(core::Core* core, const core::Step& step, std::string_view name_space,
                     std::string_view json);
 
 // Defaults, but that no step of a sweep ends early on a slow machine.
@@ -80,7 +85,7 @@ class CoreHarness {
   core::Core& core() { return *core_; }
   store::MemoryStore& store() { return store_; }
   Instant now() const { return now_; }
-  core::Turn turn() { return {now_, &batch_}; }
+  core::Step step() { return {now_, &batch_}; }
   ledger::CommitBatch& batch() { return batch_; }
   bool auto_commit = true;
 

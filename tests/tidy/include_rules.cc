@@ -62,7 +62,6 @@ const std::vector<ThirdParty>& ThirdParties() {
       {"toml++/", {"server"}},
       {"doctest/", {}},
       {"benchmark/", {}},
-      {"sanitizer/", {"base"}},
   };
   return libraries;
 }

@@ -95,7 +95,7 @@ void RulesLoad(const Call& call) {
   wire::RulesLoadParams params;
   wire::RequestError error;
   if (!wire::DecodeRulesLoad(call.request.params, &params, &error)) return ReplyError(call, error);
-  const uint64_t changes_before = call.core()->set_changes();
+  const uint64_t changes_before = call.core()->rule_book().set_changes();
   const Result<RuleSink::CheckedSet> loaded =
       call.service.rules.Load(params.name_space, params.json);
   const std::string& peer = call.connection->peer;
@@ -111,7 +111,7 @@ void RulesLoad(const Call& call) {
     return ReplyError(call, ErrorOf(loaded.status().WithContext("rules_load")));
   }
   const core::ParsedRules& rules = (*loaded)->parsed;
-  if (call.core()->set_changes() != changes_before) {
+  if (call.core()->rule_book().set_changes() != changes_before) {
     call.service.driver->Log(LogLevel::kInfo, LogTopic::kAct,
                              "administrator " + peer + " loaded the rules of " + name_space,
                              {{"peer", peer}, {"namespace", std::string(params.name_space)}});

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/books.h"
 #include "core/rule_json.h"
 #include "engine/rpc/handlers.h"
 #include "engine/rpc/rows.h"
@@ -121,7 +122,7 @@ void History(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodePage(call.request.method, call.request.params, &params, &error))
     return ReplyError(call, error);
-  const core::HistoryPage page = call.core()->history().Page(params.cursor, params.limit);
+  const core::HistoryPage page = call.core()->books().history().Page(params.cursor, params.limit);
   std::vector<wire::HistoryRow> rows;
   rows.reserve(page.entries.size());
   for (const ledger::HistoryEntry* entry : page.entries) rows.push_back(RowOf(*entry));

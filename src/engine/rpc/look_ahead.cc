@@ -23,20 +23,20 @@ void LookAhead::Look(std::string_view input) {
     const wire::Subject subject = wire::SubjectAhead(rest.substr(0, message.size));
     message.flow = subject.flow;
     message.token = core::kNoToken;
-    if (subject.flow != 0) core_.flows().PrefetchPlace(FlowId{subject.flow});
-    if (subject.token != 0) message.token = core_.GuessRecent(TokenId{subject.token});
+    if (subject.flow != 0) books_.flows().PrefetchPlace(FlowId{subject.flow});
+    if (subject.token != 0) message.token = books_.GuessRecent(TokenId{subject.token});
     seen += message.size;
     ++known_;
   }
 }
 
 void LookAhead::Prefetch(const Message& message) const {
-  const core::FlowTable& flows = core_.flows();
+  const core::FlowTable& flows = books_.flows();
   if (message.flow != 0) flows.Prefetch(FlowId{message.flow});
   if (message.token == core::kNoToken) return;
   // The token may have ended since, or its slot may hold another. Its slot and the slot of its flow
   // exist in any case.
-  const core::FlowSlot flow = core_.tokens().at(message.token).flow;
+  const core::FlowSlot flow = books_.tokens().at(message.token).flow_slot;
   if (flow != core::kNoFlow) flows.PrefetchAt(flow);
 }
 

@@ -14,14 +14,14 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/core.h"
+#include "core/books.h"
 
 namespace nowcalls::engine::rpc {
 
 class LookAhead {
  public:
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): messages_ is written before it is read.
-  explicit LookAhead(const core::Core& core) : core_(core) {}
+  explicit LookAhead(const core::Books& books) : books_(books) {}
 
   // A visit to a connection begins.
   void Restart() { next_ = prefetched_ = known_ = 0; }
@@ -32,7 +32,7 @@ class LookAhead {
   // returned 0. REQUIRES: a message begins.
   size_t Next(std::string_view input) {
     if (next_ == known_) {
-      if (!core_.flows().many()) return 0;  // Their flows are in the cache.
+      if (!books_.flows().many()) return 0;  // Their flows are in the cache.
       Look(input);
       if (known_ == 0) return 0;
     }
@@ -59,7 +59,7 @@ class LookAhead {
   }
   void Prefetch(const Message& message) const;
 
-  const core::Core& core_;
+  const core::Books& books_;
   size_t next_ = 0;        // The first message that is not handled.
   size_t prefetched_ = 0;  // The flows of all messages before it are on their way.
   size_t known_ = 0;

@@ -5,9 +5,9 @@
 namespace nowcalls::engine::rpc {
 
 wire::TokenRow RowOf(const core::Core& core, const core::TokenEntry& entry) {
-  const core::SessionState& session = core.sessions().at(entry.session);
-  return {.token_id = core.IdOf(entry).value,
-          .flow_id = core.flows().at(entry.flow).id.value,
+  const core::SessionState& session = core.sessions().at(entry.session_slot);
+  return {.token_id = core.books().IdOf(entry).value,
+          .flow_id = core.flows().at(entry.flow_slot).id.value,
           .name_space = core.flows().name_space(session.name_space).name,
           .client_id = session.client_id,
           .session = session.id.value,
@@ -49,7 +49,7 @@ wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow) {
   const core::Namespace& name_space = core.flows().name_space(flow.name_space);
   row.name_space = name_space.name;
   row.resource = flow.rule->resource;
-  if (!flow.removed) row.level = static_cast<uint64_t>(core.LevelOf(flow));
+  if (!flow.removed) row.level = static_cast<uint64_t>(core.flows().LevelOf(flow));
   row.sessions = name_space.sessions_online;
   row.now_calls = static_cast<uint64_t>(flow.now_calls);
   row.tokens = flow.tokens.size;
@@ -59,7 +59,7 @@ wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow) {
   row.waiters = flow.waiters.size();
   for (const core::WaiterList& waiters : flow.waiters.classes) {
     if (waiters.head == core::kNoWaiter) continue;
-    const int64_t since_ms = core.waiter(waiters.head).since_ms;
+    const int64_t since_ms = core.wait_queues().at(waiters.head).since_ms;
     row.waiting_since_ms = std::min(row.waiting_since_ms.value_or(since_ms), since_ms);
   }
   row.counters = CountersOf(flow);

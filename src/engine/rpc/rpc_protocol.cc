@@ -53,7 +53,7 @@ Taken RpcProtocol::Do(Connection* connection, std::string_view message, const Vi
   const InputWaits waits = WaitsFor(method->cost, visit);
   if (waits != InputWaits::kNothing) return {.outcome = Taken::Outcome::kWaits, .waits = waits};
   method->handler(call);
-  return {.bytes = message.size(), .cost = method->cost};
+  return {.bytes = message.size(), .cost = &method->cost};
 }
 
 void RpcProtocol::AnswerLate(Connection* connection, uint32_t tag,

@@ -42,7 +42,7 @@ struct Call {
   Service& service;
   Connection* connection;
   const wire::Envelope& request;
-  const core::Turn& step;
+  const core::Step& step;
   std::optional<uint32_t>* backup_msgid;  // Of the backup that the connection waits for.
 
   core::Core* core() const { return service.core; }

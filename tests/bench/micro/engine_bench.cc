@@ -13,6 +13,7 @@
 #include "base/prng.h"
 #include "bench/micro/items.h"
 #include "bench/micro/loaded_core.h"
+#include "core/books.h"
 #include "core/token_ids.h"
 #include "engine/engine.h"
 #include "wire/client_messages.h"
@@ -79,11 +80,11 @@ class LoadedEngine {
   // Two turns of a loop: what was encoded is read, and its batch is committed.
   void Turn() {
     now_ = now_ + 1;
-    const uint64_t fence = core_.next_fence();
+    const uint64_t fence = core_.books().next_fence();
     for (const Client& client : clients_) engine_->OnBytes(client.id, client.out.view(), now_);
     NOWCALLS_CHECK(!engine_->input_held());
     Commit();
-    NOWCALLS_CHECK(core_.next_fence() == fence + acquires_);
+    NOWCALLS_CHECK(core_.books().next_fence() == fence + acquires_);
     acquires_ = 0;
   }
 
@@ -115,7 +116,7 @@ class LoadedEngine {
       const auto flow = static_cast<int64_t>(1 + prng_.Below(flows_));
       wire::EncodeAcquireRequest(
           2 * i, {.flow_id = flow, .count = 1, .request_id = next_request_id_++}, &client->out);
-      fence = core_.next_fence() + acquires_++;
+      fence = core_.books().next_fence() + acquires_++;
     }
   }
 
@@ -158,9 +159,9 @@ void EngineAcquireRelease(benchmark::State& state) {
   CountItems(&state, state.iterations() * state.range(0) * state.range(1) * 2);
 }
 
-// A read has "pairs" acquires and as many releases. No more than a turn has room for. With 100,000
-// flows messages are looked at before they are handled (engine/look_ahead.h), with 1000 they are
-// not.
+// A read has "pairs" acquires and as many releases, no more than a turn has room for. With 100,000
+// flows messages are looked at before they are handled (engine/rpc/look_ahead.h), with 1000 they
+// are not.
 BENCHMARK(EngineAcquireRelease)
     ->ArgNames({"connections", "pairs", "live", "flows"})
     ->Args({500, 1, 1000, 1000})

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/prefetch.h"
+#include "core/books.h"
 #include "core/deadline_counter.h"
 
 namespace nowcalls::microbench {
@@ -46,9 +47,9 @@ LoadedCore::LoadedCore(uint32_t flows, uint32_t live_tokens, bool request_ids)
     : flows_(flows), core_(BenchOptions()), request_ids_(request_ids) {
   NOWCALLS_CHECK(core_.FinishLoad(std::nullopt).ok());
   core_.Begin(now_);
-  NOWCALLS_CHECK(core_.ReplaceRules(turn(), {BenchRules(flows)}).ok());
+  NOWCALLS_CHECK(core_.ReplaceRules(step(), core::RefsTo({BenchRules(flows)})).ok());
   for (uint32_t i = 0; i < kSessions; ++i) {
-    const auto hello = core_.Hello(turn(), "shop", "checkout-" + std::to_string(i), "");
+    const auto hello = core_.Hello(step(), "shop", "checkout-" + std::to_string(i), "");
     NOWCALLS_CHECK(hello.ok());
     sessions_.push_back(hello->session);
   }
@@ -63,13 +64,13 @@ void LoadedCore::ReplaceOne() {
 
 void LoadedCore::KeepOne() {
   const Held& held = NextHeld();
-  NOWCALLS_CHECK(core_.Keep(turn(), held.session, held.token).status == TokenStatus::kOk);
+  NOWCALLS_CHECK(core_.Keep(step(), held.session, held.token).status == TokenStatus::kOk);
   Count(1);
 }
 
 void LoadedCore::RefuseOne() {
   const auto answer =
-      core_.Acquire(turn(), sessions_[0], {.flow = FlowId{kFullFlow}, .wait_ms = 0}, {});
+      core_.Acquire(step(), sessions_[0], {.flow = FlowId{kFullFlow}, .wait_ms = 0}, {});
   NOWCALLS_CHECK(answer.has_value() && answer->status == TokenStatus::kBlocked);
   Count(1);
 }
@@ -82,14 +83,14 @@ LoadedCore::Held LoadedCore::AcquireOf(int64_t flow) {
   const core::SessionSlot session = sessions_[prng_.Below(kSessions)];
   const uint64_t request_id = request_ids_ ? ++last_request_id_ : 0;
   const auto answer =
-      core_.Acquire(turn(), session, {.flow = FlowId{flow}, .request_id = request_id}, {});
+      core_.Acquire(step(), session, {.flow = FlowId{flow}, .request_id = request_id}, {});
   NOWCALLS_CHECK(answer.has_value() && answer->status == TokenStatus::kOk);
   Count(1);
   return {answer->token_id, session};
 }
 
 void LoadedCore::Release(const Held& held) {
-  const TokenStatus status = core_.Release(turn(), held.session, held.token);
+  const TokenStatus status = core_.Release(step(), held.session, held.token);
   NOWCALLS_CHECK(status == TokenStatus::kReleaseOk);
   Count(1);
 }
@@ -110,7 +111,7 @@ void LoadedCore::Count(uint32_t operations) {
 }
 
 void LoadedCore::Seal() {
-  core_.Seal(turn(), {.boottime_ms = now_.ms, .wall_ms = now_.ms, .boot_id = {}});
+  core_.Seal(step(), {.boottime_ms = now_.ms, .wall_ms = now_.ms, .boot_id = {}});
   batch_.Clear();
 }
 
@@ -119,8 +120,8 @@ ExpiringCore::ExpiringCore(uint32_t flows, uint32_t live_tokens)
   NOWCALLS_CHECK(live_tokens % kTokensPerStep == 0);
   NOWCALLS_CHECK(core_.FinishLoad(std::nullopt).ok());
   core_.Begin(now_);
-  NOWCALLS_CHECK(core_.ReplaceRules(turn(), {BenchRules(flows)}).ok());
-  const auto hello = core_.Hello(turn(), "shop", "checkout", "");
+  NOWCALLS_CHECK(core_.ReplaceRules(step(), core::RefsTo({BenchRules(flows)})).ok());
+  const auto hello = core_.Hello(step(), "shop", "checkout", "");
   NOWCALLS_CHECK(hello.ok());
   session_ = hello->session;
   const uint32_t steps = live_tokens / kTokensPerStep;
@@ -144,7 +145,7 @@ void ExpiringCore::Prepare() {
 void ExpiringCore::Step() {
   const uint32_t before = core_.tokens().size();
   NOWCALLS_CHECK(core_.BeginScan(now_).has_value());
-  NOWCALLS_CHECK(core_.OnScanDone(turn(), found_).ok());
+  NOWCALLS_CHECK(core_.OnScanDone(step(), found_).ok());
   NOWCALLS_CHECK(core_.tokens().size() + kTokensPerStep == before);
   Seal();
 }
@@ -154,7 +155,7 @@ void ExpiringCore::AcquireStep() {
   const auto first = live_.begin() + static_cast<ptrdiff_t>(oldest_);
   for (auto key = first; key != first + kTokensPerStep; ++key) {
     const FlowId flow{static_cast<int64_t>(1 + prng_.Below(flows_))};
-    const auto answer = core_.Acquire(turn(), session_, {.flow = flow}, {});
+    const auto answer = core_.Acquire(step(), session_, {.flow = flow}, {});
     NOWCALLS_CHECK(answer.has_value() && answer->status == TokenStatus::kOk);
     *key = {ledger::FamilyForHold(answer->hold_ms), now_.ms + answer->hold_ms, answer->token_id};
   }
@@ -164,7 +165,7 @@ void ExpiringCore::AcquireStep() {
 }
 
 void ExpiringCore::Seal() {
-  core_.Seal(turn(), {.boottime_ms = now_.ms, .wall_ms = now_.ms, .boot_id = {}});
+  core_.Seal(step(), {.boottime_ms = now_.ms, .wall_ms = now_.ms, .boot_id = {}});
   batch_.Clear();
   core_.TakeNotices();
 }

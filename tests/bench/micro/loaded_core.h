@@ -13,6 +13,7 @@
 
 #include "base/prng.h"
 #include "core/core.h"
+#include "core/rule_set.h"
 #include "ledger/commit_batch.h"
 #include "ledger/entities.h"
 #include "ledger/scan.h"
@@ -46,7 +47,7 @@ class LoadedCore {
     core::SessionSlot session = core::kNoSession;
   };
 
-  core::Turn turn() { return {now_, &batch_}; }
+  core::Step step() { return {now_, &batch_}; }
   Held Acquire();  // Of some flow.
   Held AcquireOf(int64_t flow);
   void Release(const Held& held);
@@ -86,7 +87,7 @@ class ExpiringCore {
   void Step();
 
  private:
-  core::Turn turn() { return {now_, &batch_}; }
+  core::Step step() { return {now_, &batch_}; }
   void AcquireStep();
   void Seal();
 

@@ -108,7 +108,7 @@ class FilledTable {
     const core::TokenSlot slot = table_.Find(fence);
     NOWCALLS_CHECK(slot != core::kNoToken);
     const core::TokenEntry& entry = table_.at(slot);
-    table_.Erase(slot, &of_flow_[entry.flow], &of_session_[entry.session]);
+    table_.Erase(slot, &of_flow_[entry.flow_slot.value], &of_session_[entry.session_slot.value]);
     fence = Insert();
   }
 
@@ -130,14 +130,14 @@ class FilledTable {
     ++fence_;
     const core::TokenSlot slot = table_.Insert(fence_);
     core::TokenEntry& entry = table_.at(slot);
-    entry.flow = static_cast<core::FlowSlot>(prng_.Below(of_flow_.size()));
-    entry.session = SessionOf(fence_);
+    entry.flow_slot = static_cast<core::FlowSlot>(prng_.Below(of_flow_.size()));
+    entry.session_slot = SessionOf(fence_);
     if (request_ids_) {
       // Nobody sets one without having looked.
-      NOWCALLS_CHECK(table_.FindRequest(entry.session, fence_) == core::kNoToken);
+      NOWCALLS_CHECK(table_.FindRequest(entry.session_slot, fence_) == core::kNoToken);
       table_.SetRequest(slot, fence_);
     }
-    table_.Link(slot, &of_flow_[entry.flow], &of_session_[entry.session]);
+    table_.Link(slot, &of_flow_[entry.flow_slot.value], &of_session_[entry.session_slot.value]);
     return fence_;
   }
 

@@ -33,5 +33,13 @@ TEST_CASE("of several near names the nearest is taken") {
   CHECK(NearName("abcde", {"abxx", "abcd"}) == "abcd");
 }
 
+TEST_CASE("a plain name is the same in every case, with hyphens and with underscores") {
+  for (const char* name : {"flowId", "FlowID", "flow_id", "flow-id", "_FLOW__ID-"}) {
+    CHECK(PlainName(name) == "flowid");
+  }
+  CHECK(PlainName("flow id") == "flow id");
+  CHECK(PlainName("").empty());
+}
+
 }  // namespace
 }  // namespace nowcalls

@@ -36,25 +36,25 @@ struct Fixture {
   std::string ReclaimClient(std::string_view client, uint32_t tokens_max,
                             std::string_view name_space = "app") {
     const ReclaimAnswer answer =
-        h.core().ReclaimClient(h.turn(), name_space, client, tokens_max, kAct);
+        h.core().ReclaimClient(h.step(), name_space, client, tokens_max, kAct);
     if (!h.batch().empty()) h.Commit();
     REQUIRE(FindWrongBook(h.core()) == "");
     return Text(answer);
   }
   std::string ReclaimFlow(int64_t flow, uint32_t tokens_max) {
-    const auto answer = h.core().ReclaimFlow(h.turn(), FlowId(flow), tokens_max, kAct);
+    const auto answer = h.core().ReclaimFlow(h.step(), FlowId(flow), tokens_max, kAct);
     if (!h.batch().empty()) h.Commit();
     REQUIRE(FindWrongBook(h.core()) == "");
     return Text(answer);
   }
   std::string Purge(int64_t flow, uint32_t tokens_max) {
-    const auto answer = h.core().Purge(h.turn(), FlowId(flow), tokens_max, kAct);
+    const auto answer = h.core().Purge(h.step(), FlowId(flow), tokens_max, kAct);
     if (!h.batch().empty()) h.Commit();
     REQUIRE(FindWrongBook(h.core()) == "");
     return Text(answer);
   }
   DrainAnswer Drain(int64_t flow, bool on) {
-    const DrainAnswer answer = *h.core().Drain(h.turn(), FlowId(flow), on, kAct);
+    const DrainAnswer answer = *h.core().Drain(h.step(), FlowId(flow), on, kAct);
     if (!h.batch().empty()) h.Commit();
     return answer;
   }
@@ -90,7 +90,7 @@ TEST_CASE_FIXTURE(Fixture, "a client's tokens are taken back in pieces, the olde
     CHECK(entry.client_id == "a");
     CHECK(entry.note == "job died");
   }
-  CHECK(h.core().history().size() == 5);
+  CHECK(h.core().books().history().size() == 5);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a client of another namespace, or none at all, loses nothing") {
@@ -133,7 +133,7 @@ TEST_CASE_FIXTURE(Fixture, "a flow's tokens are taken back in pieces, whoever ho
   CHECK(ReclaimFlow(1, 2) == "0");
   CHECK(h.NowCalls(1) == 0);
   CHECK(h.NowCalls(2) == 4);
-  CHECK(h.core().history().size() == 6);
+  CHECK(h.core().books().history().size() == 6);
   CHECK(h.NoticesText() ==
         "administrator 10.0.0.1:5 reclaimed 4 tokens of flow 1: job died; more are left\n"
         "administrator 10.0.0.1:5 reclaimed 2 tokens of flow 1: job died\n");
@@ -162,7 +162,7 @@ TEST_CASE_FIXTURE(Fixture, "purge takes back what a removed rule has left behind
     CHECK(entry.reason == EndReason::kRuleRemoved);
     CHECK(entry.note == "job died");
   }
-  CHECK(h.core().history().size() == 6);
+  CHECK(h.core().books().history().size() == 6);
   CHECK(Purge(1, 4) == "not_found: flow_id 1 has neither a rule nor tokens");
 }
 
@@ -220,9 +220,9 @@ TEST_CASE_FIXTURE(Fixture, "draining twice is draining once, and needs a rule in
   CHECK(h.NoticesText() == "");
   Drain(1, true);
   h.NoticesText();
-  const uint64_t batches = h.core().batch_number();
+  const uint64_t batches = h.core().books().batch_number();
   CHECK(Drain(1, true).status == TokenStatus::kOk);
-  CHECK(h.core().batch_number() == batches);
+  CHECK(h.core().books().batch_number() == batches);
   CHECK(h.NoticesText() == "");
   CHECK(Drain(3, true).status == TokenStatus::kNoRuleExists);
   CHECK(Drain(0, true).status == TokenStatus::kNoRuleExists);
@@ -255,17 +255,17 @@ TEST_CASE_FIXTURE(Fixture, "a drain holds when the rule is loaded again, as it w
 TEST_CASE_FIXTURE(Fixture, "a drain goes with its flow to another namespace, as do its tokens") {
   h.Take(a, 2);
   Drain(1, true);
-  const auto batches = h.core().batch_number();
+  const auto batches = h.core().books().batch_number();
   const Status moved = h.core().ReplaceRules(
-      h.turn(), {{.name_space = "app", .parsed = ParseRules("[]").value()},
-                 {.name_space = "other",
-                  .parsed = ParseRules(RulesJson({{.flow = 1}, {.flow = 2}})).value()}});
+      h.step(), RefsTo({{.name_space = "app", .parsed = ParseRules("[]").value()},
+                        {.name_space = "other",
+                         .parsed = ParseRules(RulesJson({{.flow = 1}, {.flow = 2}})).value()}}));
   REQUIRE(moved.ToString() == "ok");
   h.Commit();
   for (const bool restarted : {false, true}) {
     CAPTURE(restarted);
     if (restarted) h.Restart();
-    CHECK(h.core().batch_number() > batches);
+    CHECK(h.core().books().batch_number() > batches);
     CHECK(FlowOf(1).draining);
     CHECK(h.core().flows().name_space(FlowOf(1).name_space).name == "other");
     CHECK(h.Acquire(h.Hello("b"), 1).refused_by == RefusedBy::kDraining);

@@ -40,9 +40,9 @@ std::string Record(uint64_t seed) {
     }
     if (step == 1500) h.Rules({rules.begin() + 10, rules.end()});
     if (step % 10 != 0 || h.batch().empty()) continue;
-    h.core().OnTime(h.turn());
+    h.core().OnTime(h.step());
     h.ScanStep();
-    h.core().Seal(h.turn(), ClockSample{.boottime_ms = h.now().ms, .wall_ms = 0, .boot_id = {}});
+    h.core().Seal(h.step(), ClockSample{.boottime_ms = h.now().ms, .wall_ms = 0, .boot_id = {}});
     bytes += h.batch().bytes();
     REQUIRE(h.store().Commit(h.batch()).ok());
     h.batch().Clear();

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "core/loading.h"
 #include "support/core_harness.h"
 
 namespace nowcalls::core {
@@ -60,7 +61,7 @@ TEST_CASE("an entry tells all that was known of the token") {
   const AcquireAnswer token = h.Acquire(a, 7, 3);
   const int64_t issued_ms = h.now().ms;
   h.Sleep(1234);
-  REQUIRE(h.core().Reclaim(h.turn(), token.token_id, {"10.0.0.1:5", "hung job"}) ==
+  REQUIRE(h.core().Reclaim(h.step(), token.token_id, {"10.0.0.1:5", "hung job"}) ==
           TokenStatus::kReleaseOk);
   h.Commit();
   HistoryEntry expected;
@@ -106,7 +107,7 @@ TEST_CASE("the end of a flow's last token leaves its entry, though the flow goes
   h.Take(a, 1);
   h.Take(a, 2);
   h.Rules({{.flow = 2}});
-  REQUIRE(h.core().Purge(h.turn(), FlowId(1), 10, kEndingAct).ok());
+  REQUIRE(h.core().Purge(h.step(), FlowId(1), 10, kEndingAct).ok());
   h.Commit();
   CHECK(h.core().flows().Find(FlowId(1)) == kNoFlow);
   CHECK(Ends(&h) == "1 rule_removed");
@@ -131,7 +132,7 @@ TEST_CASE("an end that a crash takes back is in the history no more") {
   const TokenId token = h.Take(h.Hello("a"), 1);
   h.auto_commit = false;
   h.Reclaim(token);
-  REQUIRE(h.core().history().size() == 1);
+  REQUIRE(h.core().books().history().size() == 1);
   h.Restart();
   CHECK(h.IsLive(token));
   CHECK(Ends(&h) == "");
@@ -157,7 +158,7 @@ TEST_CASE("the history is bounded, and a smaller bound at start drops what is to
   REQUIRE(h.store().Commit(batch).ok());
   REQUIRE(ReadLedger(&h.store()).history.size() == 1);
   CHECK(ReadLedger(&h.store()).history[0].sequence == 5);
-  CHECK(smaller.history().size() == 1);
+  CHECK(smaller.books().history().size() == 1);
 }
 
 TEST_CASE("a server without a history drops what one before it kept, and adds nothing") {
@@ -191,7 +192,7 @@ TEST_CASE("a great surplus is dropped in blocks, until they have a thousand entr
   for (const size_t left : {2500 - 4 * 256, 2500 - 8 * 256, 0}) {
     CHECK(none.NextDeadline() <= h.now());
     none.OnTime({h.now(), &batch});
-    CHECK(none.history().size() == left);
+    CHECK(none.books().history().size() == left);
   }
   CHECK(none.NextDeadline() > h.now());
 }
@@ -205,13 +206,13 @@ std::string LoadError(const std::function<void(HistoryEntry*)>& change) {
   h.Reclaim(h.Take(a, 1));
   Core core(HarnessOptions());
   const testing::LedgerContent content = ReadLedger(&h.store());
-  for (const auto& rule : content.rules) REQUIRE(core.LoadRule(rule).ok());
-  for (const auto& session : content.sessions) REQUIRE(core.LoadSession(session).ok());
+  for (const auto& rule : content.rules) REQUIRE(core.loading().LoadRule(rule).ok());
+  for (const auto& session : content.sessions) REQUIRE(core.loading().LoadSession(session).ok());
   HistoryEntry entry = content.history.at(0);
   if (entry.fence.value == live.fence.value) return "the wrong token";
   change(&entry);
-  REQUIRE(core.LoadHistory({entry}).ok());
-  for (const auto& token : content.tokens) REQUIRE(core.LoadToken(token).ok());
+  REQUIRE(core.loading().LoadHistory({entry}).ok());
+  for (const auto& token : content.tokens) REQUIRE(core.loading().LoadToken(token).ok());
   return core.FinishLoad(content.seal).ToString();
 }
 

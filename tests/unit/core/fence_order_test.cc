@@ -27,8 +27,8 @@ TEST_CASE("tokens are put in the order of their fences, whatever these are") {
       CAPTURE(bits);
       const uint64_t base = bits > 40 ? 0 : prng.Next() >> 1;
       std::vector<FenceAndSlot> tokens;
-      for (TokenSlot slot = 0; slot < size; ++slot) {
-        tokens.emplace_back(base + (prng.Next() >> (64 - bits)), slot);
+      for (uint32_t slot = 0; slot < size; ++slot) {
+        tokens.emplace_back(base + (prng.Next() >> (64 - bits)), TokenSlot(slot));
       }
       std::vector<FenceAndSlot> wanted = tokens;
       // Slots rise, so equal fences stay as they came.
@@ -40,10 +40,12 @@ TEST_CASE("tokens are put in the order of their fences, whatever these are") {
 
 TEST_CASE("fences that differ in their highest digit only are put in order") {
   const uint64_t high = uint64_t{1} << 63;
-  CHECK(Sorted({{high, 1}, {0, 2}, {high, 3}, {0, 4}}) ==
-        std::vector<FenceAndSlot>{{0, 2}, {0, 4}, {high, 1}, {high, 3}});
-  CHECK(Sorted({{UINT64_MAX, 1}, {UINT64_MAX - 1, 2}}) ==
-        std::vector<FenceAndSlot>{{UINT64_MAX - 1, 2}, {UINT64_MAX, 1}});
+  CHECK(
+      Sorted({{high, TokenSlot(1)}, {0, TokenSlot(2)}, {high, TokenSlot(3)}, {0, TokenSlot(4)}}) ==
+      std::vector<FenceAndSlot>{
+          {0, TokenSlot(2)}, {0, TokenSlot(4)}, {high, TokenSlot(1)}, {high, TokenSlot(3)}});
+  CHECK(Sorted({{UINT64_MAX, TokenSlot(1)}, {UINT64_MAX - 1, TokenSlot(2)}}) ==
+        std::vector<FenceAndSlot>{{UINT64_MAX - 1, TokenSlot(2)}, {UINT64_MAX, TokenSlot(1)}});
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ CoreOptions WithRulesMax(uint32_t rules_max) {
   return options;
 }
 
-Status Load(Core* core, const Turn& turn, const Sets& sets, double count = 100) {
+Status Load(Core* core, const Step& step, const Sets& sets, double count = 100) {
   std::vector<RuleSet> parsed;
   for (const auto& [name_space, ids] : sets) {
     std::vector<testing::RuleOptions> rules;
@@ -35,7 +35,7 @@ Status Load(Core* core, const Turn& turn, const Sets& sets, double count = 100) 
     }
     parsed.push_back({name_space, ParseRules(RulesJson(rules)).value()});
   }
-  return core->ReplaceRules(turn, parsed);
+  return core->ReplaceRules(step, RefsTo(parsed));
 }
 
 // Flows 1 to 3 of removed rules and 4 to 6 in force, a token of each out: as many as there may be.
@@ -50,7 +50,7 @@ struct Full {
 
   const FlowTable& flows() { return h.core().flows(); }
   std::string LoadText(const Sets& sets, double count = 100) {
-    std::string text = Load(&h.core(), h.turn(), sets, count).ToString();
+    std::string text = Load(&h.core(), h.step(), sets, count).ToString();
     if (h.auto_commit && !h.batch().empty()) h.Commit();
     return text;
   }
@@ -121,13 +121,13 @@ TEST_CASE("a ledger with more flows than flows_max is loaded, and its rules may 
   CHECK(core.flows().size() == 6);
   CHECK(core.flows().rules() == 3);
   ledger::CommitBatch batch;
-  const Turn turn{full.h.now(), &batch};
-  CHECK(Load(&core, turn, {{"app", {4, 7}}})
+  const Step step{full.h.now(), &batch};
+  CHECK(Load(&core, step, {{"app", {4, 7}}})
             .ToString()
             .starts_with("resource_exhausted: the set would make 7 flows, 5 of them of removed"));
   CHECK(batch.empty());
-  CHECK(Load(&core, turn, {{"app", {1}}, {"two", {5}}}).ok());
-  CHECK(Load(&core, turn, {{"app", {}}, {"two", {}}}).ok());
+  CHECK(Load(&core, step, {{"app", {1}}, {"two", {5}}}).ok());
+  CHECK(Load(&core, step, {{"app", {}}, {"two", {}}}).ok());
   CHECK(core.flows().size() == 6);
 }
 
@@ -190,7 +190,7 @@ class RandomSets {
     const std::set<int64_t> wanted = IdsOf(after);
     const bool brings_new = !std::ranges::includes(before, wanted);
     const bool refuse = brings_new && Exist(after).size() > kFlowsMax;
-    const Status status = Load(&h_.core(), h_.turn(), sets);
+    const Status status = Load(&h_.core(), h_.step(), sets);
     REQUIRE(status.code() == (refuse ? StatusCode::kResourceExhausted : StatusCode::kOk));
     refused += refuse ? 1 : 0;
     filled += !refuse && brings_new && Exist(after).size() == kFlowsMax ? 1 : 0;

@@ -66,10 +66,10 @@ TEST_CASE("while the disk is nearly full rules take so much of it, and can be re
   const SessionSlot a = h.Hello("a");
   h.Take(a, 2);
   const auto load = [&](const std::vector<testing::RuleOptions>& rules) {
-    return testing::ReplaceRules(&h.core(), h.turn(), "app", RulesJson(rules));
+    return testing::ReplaceRules(&h.core(), h.step(), "app", RulesJson(rules));
   };
   const auto drain = [&](int64_t flow) {
-    return h.core().Drain(h.turn(), FlowId{flow}, true, {}).status();
+    return h.core().Drain(h.step(), FlowId{flow}, true, {}).status();
   };
   h.core().SetDiskLow(true);
   for (int i = 0; i < 100; ++i) REQUIRE(load({{.flow = 1}, {.flow = 2}}).ok());  // As they are.
@@ -103,7 +103,7 @@ TEST_CASE("rules that are removed by RPC while tokens are out take of the room, 
     CAPTURE(tokens_are_out);
     CoreHarness h(options);
     const auto load = [&h](std::string_view json) {
-      return testing::ReplaceRules(&h.core(), h.turn(), "app", json).ok();
+      return testing::ReplaceRules(&h.core(), h.step(), "app", json).ok();
     };
     REQUIRE(load(set));
     const SessionSlot a = h.Hello("a");
@@ -127,12 +127,12 @@ TEST_CASE("rules of files that change while the disk is nearly full leave the ro
     std::vector<testing::RuleOptions> rules;
     for (int64_t flow = 1; flow <= 50; ++flow) rules.push_back({.flow = flow, .count = count});
     set.parsed = *ParseRules(RulesJson(rules));
-    return h.core().ReplaceRules(h.turn(), std::vector<RuleSet>{set});
+    return h.core().ReplaceRules(h.step(), {&set});
   };
   REQUIRE(load("file", 1).ok());
   h.core().SetDiskLow(true);
   for (int count = 2; count < 9; ++count) REQUIRE(load("file", count).ok());
-  CHECK(h.core().Drain(h.turn(), FlowId{1}, true, {}).ok());
+  CHECK(h.core().Drain(h.step(), FlowId{1}, true, {}).ok());
 }
 
 TEST_CASE("beyond sessions_max a new client is refused, one that is known is not") {
@@ -140,39 +140,39 @@ TEST_CASE("beyond sessions_max a new client is refused, one that is known is not
   h.Rules({{.flow = 1, .count = 100, .client_offline_ms = 1000}});
   const SessionSlot a = h.Hello("a");
   const SessionSlot b = h.Hello("b");
-  const Status full = h.core().Hello(h.turn(), "app", "c", "@x").status();
+  const Status full = h.core().Hello(h.step(), "app", "c", "@x").status();
   CHECK(full.ToString() ==
         "resource_exhausted: the server holds 2 sessions already (sessions_max)");
-  CHECK(h.core().Hello(h.turn(), "app", std::nullopt, "@x").status().code() ==
+  CHECK(h.core().Hello(h.step(), "app", std::nullopt, "@x").status().code() ==
         StatusCode::kResourceExhausted);
   CHECK(h.Hello("a") == a);
   // An offline session with tokens counts; without, it does not.
   h.Take(b, 1);
   h.Goodbye(b);
-  CHECK_FALSE(h.core().Hello(h.turn(), "app", "c", "@x").ok());
+  CHECK_FALSE(h.core().Hello(h.step(), "app", "c", "@x").ok());
   h.Pass(1000);
-  CHECK(h.core().Hello(h.turn(), "app", "c", "@x").ok());
+  CHECK(h.core().Hello(h.step(), "app", "c", "@x").ok());
 }
 
 TEST_CASE("beyond namespaces_max neither clients nor rules open a new one") {
   CoreHarness h(Tiny());
   h.Rules({{.flow = 1}}, "one");
   const SessionSlot a = h.Hello("a", "two");
-  CHECK(h.core().Hello(h.turn(), "three", "a", "@x").status().ToString() ==
+  CHECK(h.core().Hello(h.step(), "three", "a", "@x").status().ToString() ==
         "resource_exhausted: the server knows 2 namespaces already (namespaces_max)");
-  CHECK(testing::ReplaceRules(&h.core(), h.turn(), "three", "[]").ToString() ==
+  CHECK(testing::ReplaceRules(&h.core(), h.step(), "three", "[]").ToString() ==
         "resource_exhausted: the set would make 3 namespaces; at most 2 are allowed "
         "(namespaces_max)");
-  CHECK(testing::ReplaceRules(&h.core(), h.turn(), "two", "[]").ok());
+  CHECK(testing::ReplaceRules(&h.core(), h.step(), "two", "[]").ok());
   h.Goodbye(a);
-  CHECK(h.core().Hello(h.turn(), "three", "a", "@x").ok());
+  CHECK(h.core().Hello(h.step(), "three", "a", "@x").ok());
 }
 
 TEST_CASE("a refused hello leaves no namespace behind") {
   CoreHarness h(Tiny());
   h.Hello("a");
   h.Hello("b");
-  CHECK_FALSE(h.core().Hello(h.turn(), "new", "c", "@x").ok());
+  CHECK_FALSE(h.core().Hello(h.step(), "new", "c", "@x").ok());
   CHECK(h.core().flows().namespaces() == 1);
 }
 
@@ -180,7 +180,7 @@ TEST_CASE("beyond rules_max, over all namespaces, a set is refused as a whole") 
   CoreHarness h(Tiny());
   h.Rules({{.flow = 1}, {.flow = 2}}, "one");
   h.Rules({{.flow = 3}}, "two");
-  CHECK(testing::ReplaceRules(&h.core(), h.turn(), "two", RulesJson({{.flow = 3}, {.flow = 4}}))
+  CHECK(testing::ReplaceRules(&h.core(), h.step(), "two", RulesJson({{.flow = 3}, {.flow = 4}}))
             .ToString() ==
         "resource_exhausted: the set would make 4 rules; at most 3 are allowed (rules_max)");
   CHECK(h.core().flows().rules() == 3);
@@ -199,7 +199,7 @@ TEST_CASE("notices that nobody takes are bounded, and hide none of what administ
   for (int i = 0; i < 300; ++i) {
     std::string json = RulesJson({{.flow = 1, .count = 1e6 + i + 1}});
     json.insert(json.rfind(']'), skipped);
-    REQUIRE(testing::ReplaceRules(&h.core(), h.turn(), "app", json).ok());
+    REQUIRE(testing::ReplaceRules(&h.core(), h.step(), "app", json).ok());
   }
   for (int i = 0; i < 3000; ++i) h.Reclaim(h.Take(a, 1));
   const auto notices = h.core().TakeNotices();

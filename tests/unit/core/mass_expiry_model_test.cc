@@ -53,7 +53,7 @@ class Absences {
 
   void Step() {
     const uint64_t what = prng_.Below(24);
-    const auto any = static_cast<SessionSlot>(prng_.Below(kClients));
+    const auto any = static_cast<uint32_t>(prng_.Below(kClients));
     if (what < 6) {
       Take(any);
     } else if (what < 8) {
@@ -63,10 +63,10 @@ class Absences {
     } else if (what < 16) {
       Goodbye(any);
     } else if (what == 16) {
-      for (SessionSlot slot = 0; slot < kClients; ++slot) Hello(slot);
+      for (uint32_t number = 0; number < kClients; ++number) Hello(number);
     } else if (what == 17) {
-      for (SessionSlot slot = 0; slot < kClients; ++slot) {
-        if (prng_.Below(4) > 0) Goodbye(slot);
+      for (uint32_t number = 0; number < kClients; ++number) {
+        if (prng_.Below(4) > 0) Goodbye(number);
         if (prng_.Below(4) == 0) Pass(50 * prng_.Between(0, 40));
       }
     } else if (what < 20) {
@@ -84,7 +84,7 @@ class Absences {
 
   void Drain() {
     Pass(2 * kFactor * 100'000);
-    for (SessionSlot slot = 0; slot < kClients; ++slot) Goodbye(slot);
+    for (uint32_t number = 0; number < kClients; ++number) Goodbye(number);
     Pass(2 * kFactor * 100'000);
     Compare();
     REQUIRE(h_.core().tokens().size() == 0);
@@ -132,10 +132,10 @@ class Absences {
     Pass(0);
   }
 
-  static std::string NameOf(SessionSlot client) { return "c" + std::to_string(client); }
+  static std::string NameOf(uint32_t client) { return "c" + std::to_string(client); }
 
-  void Hello(SessionSlot slot) {
-    MassClient& client = clients_[slot];
+  void Hello(uint32_t number) {
+    MassClient& client = clients_[number];
     if (client.online) return;
     if (!client.exists) {
       client = MassClient{};
@@ -143,7 +143,8 @@ class Absences {
     } else if (!client.named) {
       return;
     }
-    sessions_[slot] = client.named ? h_.Hello(NameOf(slot)) : h_.HelloUnnamed("@" + NameOf(slot));
+    sessions_[number] =
+        client.named ? h_.Hello(NameOf(number)) : h_.HelloUnnamed("@" + NameOf(number));
     client.exists = client.online = true;
     client.mass = false;
     for (MassToken& token : client.tokens) {
@@ -152,10 +153,10 @@ class Absences {
     }
   }
 
-  void Goodbye(SessionSlot slot) {
-    MassClient& client = clients_[slot];
+  void Goodbye(uint32_t number) {
+    MassClient& client = clients_[number];
     if (!client.online) return;
-    h_.Goodbye(sessions_[slot]);
+    h_.Goodbye(sessions_[number]);
     client.online = false;
     client.since_ms = h_.now().ms;
     client.lost = client.named;
@@ -163,19 +164,19 @@ class Absences {
     if (client.tokens.empty()) client = MassClient{};
   }
 
-  void Take(SessionSlot slot) {
-    MassClient& client = clients_[slot];
+  void Take(uint32_t number) {
+    MassClient& client = clients_[number];
     if (!client.online) return;
     MassToken token;
     token.flow = prng_.Between(1, kMassFlows);
-    token.id = h_.Take(sessions_[slot], token.flow);
+    token.id = h_.Take(sessions_[number], token.flow);
     client.tokens.push_back(token);
   }
 
-  void Release(SessionSlot slot) {
-    MassClient& client = clients_[slot];
+  void Release(uint32_t number) {
+    MassClient& client = clients_[number];
     if (!client.online || client.tokens.empty()) return;
-    REQUIRE(h_.Release(sessions_[slot], client.tokens.back().id) == TokenStatus::kReleaseOk);
+    REQUIRE(h_.Release(sessions_[number], client.tokens.back().id) == TokenStatus::kReleaseOk);
     client.tokens.pop_back();
   }
 
@@ -202,13 +203,13 @@ class Absences {
       next_ms = std::max(next_ms, h_.now().ms);  // A rule may say that it was due before.
       // The core looks at those that are due at one moment by when they were, then by their session
       // slots.
-      std::map<std::pair<int64_t, SessionSlot>, SessionSlot> due;
-      for (SessionSlot slot = 0; slot < kClients; ++slot) {
-        const int64_t look_ms = LookMs(clients_[slot]);
-        if (look_ms <= next_ms) due[{look_ms, sessions_[slot]}] = slot;
+      std::map<std::pair<int64_t, SessionSlot>, uint32_t> due;
+      for (uint32_t number = 0; number < kClients; ++number) {
+        const int64_t look_ms = LookMs(clients_[number]);
+        if (look_ms <= next_ms) due[{look_ms, sessions_[number]}] = number;
       }
       h_.Pass(next_ms - h_.now().ms);
-      for (const auto& [session, slot] : due) Look(&clients_[slot]);
+      for (const auto& [session, number] : due) Look(&clients_[number]);
     }
     h_.Pass(end.ms - h_.now().ms);
   }
@@ -267,7 +268,7 @@ class Absences {
 
   void Compare() {
     REQUIRE(testing::FindWrongBook(h_.core()) == "");
-    REQUIRE(h_.core().mass_sessions() == masses_);
+    REQUIRE(h_.core().mass_expiry().sessions() == masses_);
     size_t tokens = 0;
     for (const MassClient& client : clients_) {
       for (const MassToken& token : client.tokens) REQUIRE(h_.IsLive(token.id));
@@ -280,7 +281,7 @@ class Absences {
   CoreHarness h_;
   std::map<int64_t, int64_t> wait_ms_;
   MassClient clients_[kClients];
-  SessionSlot sessions_[kClients] = {};
+  SessionSlot sessions_[kClients];
   uint64_t masses_ = 0;
   uint64_t reclaimed_ = 0;
   uint64_t waiting_for_rules_ = 0;

@@ -42,7 +42,7 @@ TEST_CASE("clients that hold nothing come and go without making a death a mass")
   CHECK(h.NowCalls(1) == 6);
   h.Pass(1);
   CHECK(h.NowCalls(1) == 5);
-  CHECK(h.core().mass_expiries() == 0);
+  CHECK(h.core().mass_expiry().masses() == 0);
 }
 
 TEST_CASE("jobs that take a token, give it back and leave make no death a mass") {
@@ -111,7 +111,7 @@ TEST_CASE("sessions without a client id make no mass and are none") {
     for (const SessionSlot session : crowd) h.Goodbye(session);
     h.Pass(2000);
     CHECK(h.NowCalls(1) == 10);
-    CHECK(h.core().mass_sessions() == 10);
+    CHECK(h.core().mass_expiry().sessions() == 10);
   }
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("those that are back soon are part of the cut, and of those there were
   h.NoticesText();
   h.Pass(1500);
   CHECK(h.NowCalls(1) == 5);
-  CHECK(h.core().mass_sessions() == 5);
+  CHECK(h.core().mass_expiry().sessions() == 5);
   CHECK(h.NoticesText().find("20 of 20 sessions with tokens") != std::string::npos);
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("clients of a patient rule are judged while the guard remembers their 
     h.Take(late, 2);
     h.Goodbye(late);
   }
-  CHECK(h.core().mass_sessions() == 12);
+  CHECK(h.core().mass_expiry().sessions() == 12);
   h.Pass(600'000 - 8 * 18'000 + 149'999);
   CHECK(h.NowCalls(1) == 12);
   h.Pass(1);
@@ -185,7 +185,7 @@ TEST_CASE("clients of a patient rule that go one by one are reclaimed on time") 
   }
   h.Pass(150'000 - 15'000);
   CHECK(h.NowCalls(1) == 0);
-  CHECK(h.core().mass_expiries() == 0);
+  CHECK(h.core().mass_expiry().masses() == 0);
 }
 
 TEST_CASE("rules of others that are loaded while clients are online change nothing for the guard") {
@@ -199,7 +199,7 @@ TEST_CASE("rules of others that are loaded while clients are online change nothi
   }
   h.Pass(3000);
   CHECK(h.NowCalls(1) == 14);
-  CHECK(h.core().mass_sessions() == 14);
+  CHECK(h.core().mass_expiry().sessions() == 14);
 }
 
 TEST_CASE("a rule without tokens that is loaded has no absent client looked at") {
@@ -233,8 +233,8 @@ TEST_CASE("a token is judged by the window of its own rule") {
   h.Pass(3000);
   CHECK(h.NowCalls(1) == 14);
   CHECK(h.NowCalls(2) == 0);
-  CHECK(h.core().mass_expiries() == 1);
-  CHECK(h.core().mass_sessions() == 14);
+  CHECK(h.core().mass_expiry().masses() == 1);
+  CHECK(h.core().mass_expiry().sessions() == 14);
 }
 
 TEST_CASE("a loop that is late still judges each token by the window of its own rule") {
@@ -272,9 +272,9 @@ TEST_CASE("masses that follow each other closely all count, and are told of once
     return told;
   };
   CHECK(masses_told(9) == 1);
-  CHECK(h.core().mass_expiries() == 9);
+  CHECK(h.core().mass_expiry().masses() == 9);
   CHECK(masses_told(11) == 1);
-  CHECK(h.core().mass_expiries() == 20);
+  CHECK(h.core().mass_expiry().masses() == 20);
 }
 
 }  // namespace

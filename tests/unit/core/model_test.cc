@@ -250,12 +250,12 @@ class Life {
     }
     Result<ReclaimAnswer> answer = ReclaimAnswer{};
     if (what == 0) {
-      answer = h_.core().ReclaimClient(h_.turn(), client.substr(0, 3), client.substr(4), kTokensMax,
+      answer = h_.core().ReclaimClient(h_.step(), client.substr(0, 3), client.substr(4), kTokensMax,
                                        kAct);
     } else if (what == 1) {
-      answer = h_.core().ReclaimFlow(h_.turn(), FlowId(flow), kTokensMax, kAct);
+      answer = h_.core().ReclaimFlow(h_.step(), FlowId(flow), kTokensMax, kAct);
     } else {
-      answer = h_.core().Purge(h_.turn(), FlowId(flow), kTokensMax, kAct);
+      answer = h_.core().Purge(h_.step(), FlowId(flow), kTokensMax, kAct);
     }
     const bool known = model_.rules.at(flow).present || !affected.empty();
     const bool refused = what == 2 ? model_.rules.at(flow).present || !known : what == 1 && !known;
@@ -274,7 +274,7 @@ class Life {
     const int64_t flow = prng_.Between(1, kFlows);
     const bool on = prng_.Below(2) == 0;
     ModelRule& rule = model_.rules.at(flow);
-    const DrainAnswer answer = *h_.core().Drain(h_.turn(), FlowId(flow), on, {"test", ""});
+    const DrainAnswer answer = *h_.core().Drain(h_.step(), FlowId(flow), on, {"test", ""});
     REQUIRE(answer.status == (rule.present ? TokenStatus::kOk : TokenStatus::kNoRuleExists));
     if (rule.present) rule.draining = on;
   }
@@ -379,7 +379,7 @@ class Life {
       REQUIRE(slot != kNoToken);
       const TokenEntry& entry = h_.core().tokens().at(slot);
       REQUIRE(entry.count == token.count);
-      REQUIRE(h_.core().flows().at(entry.flow).id == FlowId{token.flow});
+      REQUIRE(h_.core().flows().at(entry.flow_slot).id == FlowId{token.flow});
     }
     for (int64_t flow = 1; flow <= kFlows; ++flow) {
       REQUIRE(h_.NowCalls(flow) == model_.NowCalls(flow));  // Invariant 2.

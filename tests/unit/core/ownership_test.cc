@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/loading.h"
 #include "core/rule_check.h"
 #include "support/core_harness.h"
 
@@ -28,7 +29,7 @@ RuleSink::CheckedSet Checked(std::string_view source, const std::vector<RuleOpti
 Status Load(CoreHarness* h, std::string_view source, const std::vector<RuleOptions>& rules,
             std::string_view name_space = "shop") {
   const RuleSink::CheckedSet set = Checked(source, rules, name_space);
-  Status status = h->core().ReplaceRules(h->turn(), RuleSetRefs{set.get()});
+  Status status = h->core().ReplaceRules(h->step(), RuleSetRefs{set.get()});
   if (!h->batch().empty()) h->Commit();
   return status;
 }
@@ -133,10 +134,10 @@ TEST_CASE("the source is written when it changes and not with every load") {
   REQUIRE(Load(&h, "rpc", {{.flow = 1}}).ok());
   h.auto_commit = false;
   const RuleSink::CheckedSet same = Checked("rpc", {{.flow = 1}});
-  REQUIRE(h.core().ReplaceRules(h.turn(), RuleSetRefs{same.get()}).ok());
+  REQUIRE(h.core().ReplaceRules(h.step(), RuleSetRefs{same.get()}).ok());
   CHECK(h.batch().empty());
   const RuleSink::CheckedSet other = Checked("rpc", {{.flow = 2}});
-  REQUIRE(h.core().ReplaceRules(h.turn(), RuleSetRefs{other.get()}).ok());
+  REQUIRE(h.core().ReplaceRules(h.step(), RuleSetRefs{other.get()}).ok());
   CHECK(h.batch().records() == 2);  // One rule less, one more.
 }
 
@@ -148,7 +149,7 @@ TEST_CASE("rules move between namespaces of two files in one step, each with its
   REQUIRE(Load(&h, kOther, {{.flow = 2}}, "bank").ok());
   const RuleSink::CheckedSet shop = Checked(kFile, {{.flow = 2}});
   const RuleSink::CheckedSet bank = Checked(kOther, {{.flow = 1}}, "bank");
-  REQUIRE(h.core().ReplaceRules(h.turn(), RuleSetRefs{shop.get(), bank.get()}).ok());
+  REQUIRE(h.core().ReplaceRules(h.step(), RuleSetRefs{shop.get(), bank.get()}).ok());
   h.Commit();
   CHECK(Recorded(&h) == "bank " + std::string(kOther) + "\nshop " + std::string(kFile) + "\n");
   h.Restart();
@@ -180,7 +181,7 @@ TEST_CASE("a namespace without its rules, one that is there twice or of no sourc
   const auto load = [](const std::vector<ledger::NamespaceEntry>& entries) -> Status {
     Core core(testing::HarnessOptions());
     for (const auto& entry : entries) {
-      NOWCALLS_RETURN_IF_ERROR(core.LoadNamespace(entry));
+      NOWCALLS_RETURN_IF_ERROR(core.loading().LoadNamespace(entry));
     }
     return core.FinishLoad(std::nullopt);
   };

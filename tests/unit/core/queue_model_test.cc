@@ -274,7 +274,7 @@ class QueueLife {
   void Drain() {
     const int64_t flow = prng_.Between(1, kQueueFlows);
     const bool on = prng_.Below(2) == 0;
-    const DrainAnswer answer = *h_.core().Drain(h_.turn(), FlowId{flow}, on, {"test", ""});
+    const DrainAnswer answer = *h_.core().Drain(h_.step(), FlowId{flow}, on, {"test", ""});
     h_.Commit();
     if (!model_.rules.contains(flow)) {
       REQUIRE(TokenStatusName(answer.status) == "NO_RULE_EXISTS");
@@ -303,11 +303,11 @@ class QueueLife {
     const bool in_force = model_.rules.contains(flow);
     Result<ReclaimAnswer> answer = ReclaimAnswer{};
     if (what == 0) {
-      answer = h_.core().ReclaimClient(h_.turn(), "app", client, kTokensMax, kAct);
+      answer = h_.core().ReclaimClient(h_.step(), "app", client, kTokensMax, kAct);
     } else if (what == 1) {
-      answer = h_.core().ReclaimFlow(h_.turn(), FlowId{flow}, kTokensMax, kAct);
+      answer = h_.core().ReclaimFlow(h_.step(), FlowId{flow}, kTokensMax, kAct);
     } else {
-      answer = h_.core().Purge(h_.turn(), FlowId{flow}, kTokensMax, kAct);
+      answer = h_.core().Purge(h_.step(), FlowId{flow}, kTokensMax, kAct);
     }
     h_.Commit();
     const bool known = in_force || !affected.empty();
@@ -442,7 +442,7 @@ class QueueLife {
 
   void Compare() {
     REQUIRE(h_.core().tokens().size() == model_.tokens.size());
-    REQUIRE(h_.core().waiters() == model_.waiters.size());
+    REQUIRE(h_.core().wait_queues().size() == model_.waiters.size());
     for (int64_t flow = 1; flow <= kQueueFlows; ++flow) {
       REQUIRE(h_.NowCalls(flow) == model_.NowCalls(flow));
     }

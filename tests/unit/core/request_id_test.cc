@@ -1,6 +1,7 @@
 // Acquires with a request id: asked again, cancelled, remembered over restarts.
 #include <doctest/doctest.h>
 
+#include "core/loading.h"
 #include "core/request_ids.h"
 #include "support/core_harness.h"
 
@@ -81,11 +82,11 @@ TEST_CASE("a request id that is in use for another flow or count is refused by n
   other = With(9, 1000);
   other.flow = FlowId{2};
   CHECK(h.Ask(a, other, 5)->refused_by == RefusedBy::kRequestId);
-  CHECK(h.core().waiters() == 1);
+  CHECK(h.core().wait_queues().size() == 1);
   // Counted where it was asked for, if there is such a flow.
   const auto& refused = h.core().flows().at(h.core().flows().Find(FlowId{1})).counters.refused;
   CHECK(refused[static_cast<size_t>(RefusedBy::kRequestId)] == 1);
-  CHECK(h.core().totals().refused[static_cast<size_t>(RefusedBy::kRequestId)] == 1);
+  CHECK(h.core().books().totals().refused[static_cast<size_t>(RefusedBy::kRequestId)] == 1);
 }
 
 TEST_CASE("a waiting request that is asked again keeps its place; the new call is answered") {
@@ -99,7 +100,7 @@ TEST_CASE("a waiting request that is asked again keeps its place; the new call i
   CHECK_FALSE(h.Ask(a, With(2, 300), 4, /*owner=*/6).has_value());
   CHECK(h.LateText() == "2 BLOCKED superseded");
   h.DropWaiters(5);  // The connection of before is found dead only now.
-  CHECK(h.core().waiters() == 1);
+  CHECK(h.core().wait_queues().size() == 1);
   h.Pass(250);  // Past the deadline of the first call.
   CHECK(h.LateText().empty());
   h.Release(a, token);
@@ -165,13 +166,13 @@ TEST_CASE("a ledger with two tokens of one request is refused") {
   REQUIRE(content.tokens.size() == 1);
   CHECK(content.tokens[0].request_id == 7);
   Core core(testing::HarnessOptions());
-  REQUIRE(core.LoadRule(content.rules.at(0)).ok());
-  REQUIRE(core.LoadSession(content.sessions.at(0)).ok());
-  REQUIRE(core.LoadToken(content.tokens[0]).ok());
+  REQUIRE(core.loading().LoadRule(content.rules.at(0)).ok());
+  REQUIRE(core.loading().LoadSession(content.sessions.at(0)).ok());
+  REQUIRE(core.loading().LoadToken(content.tokens[0]).ok());
   ledger::Token twin = content.tokens[0];
   twin.fence.value += 1;
   twin.key.id = TokenIds(testing::HarnessOptions().token_id_key).FromFence(twin.fence);
-  REQUIRE(core.LoadToken(twin).ok());
+  REQUIRE(core.loading().LoadToken(twin).ok());
   const Status refused = core.FinishLoad(content.seal);
   CHECK(refused.code() == StatusCode::kCorruption);
   CHECK(refused.message().ends_with("has the request id 7 of another token of its session"));
@@ -262,12 +263,12 @@ TEST_CASE("what a session has cancelled is forgotten bit by bit when it has gone
   h.Goodbye(b);
   h.DoDue();
   REQUIRE(h.core().sessions().size() == 1);
-  size_t before = h.core().cancelled();
+  size_t before = h.core().books().request_ids().cancelled();
   CHECK(before > 1000);
   for (int looks = 0; before > 1 && looks < 100; ++looks) {
-    h.core().OnTime(h.turn());
-    CHECK(before - h.core().cancelled() <= 1000);
-    before = h.core().cancelled();
+    h.core().OnTime(h.step());
+    CHECK(before - h.core().books().request_ids().cancelled() <= 1000);
+    before = h.core().books().request_ids().cancelled();
   }
   CHECK(before == 1);
   CHECK(h.core().sessions().at(h.Hello("b")).id != gone);
@@ -278,21 +279,21 @@ TEST_CASE("a cancel forgets only a few of those whose time is over, and time for
   h.Rules(OneRule());
   const SessionSlot a = h.Hello("a");
   for (uint64_t id = 1; id <= 5000; ++id) h.Cancel(a, id);
-  REQUIRE(h.core().cancelled() == 5000);
+  REQUIRE(h.core().books().request_ids().cancelled() == 5000);
   h.Sleep(Limits().cancel_remembered_ms);
   h.Cancel(a, 9999);
-  CHECK(h.core().cancelled() > 4900);
-  CHECK(h.core().cancelled() < 5000);  // Fewer come than go.
+  CHECK(h.core().books().request_ids().cancelled() > 4900);
+  CHECK(h.core().books().request_ids().cancelled() < 5000);  // Fewer come than go.
   h.Sleep(1000);
   REQUIRE(h.core().NextDeadline() <= h.now());
-  const size_t before = h.core().cancelled();
-  h.core().OnTime(h.turn());
-  CHECK(before - h.core().cancelled() >= 100);
-  CHECK(before - h.core().cancelled() <= 1000);
+  const size_t before = h.core().books().request_ids().cancelled();
+  h.core().OnTime(h.step());
+  CHECK(before - h.core().books().request_ids().cancelled() >= 100);
+  CHECK(before - h.core().books().request_ids().cancelled() <= 1000);
   h.DoDue();
-  CHECK(h.core().cancelled() == 1);
+  CHECK(h.core().books().request_ids().cancelled() == 1);
   h.Pass(Limits().cancel_remembered_ms + 1000);
-  CHECK(h.core().cancelled() == 0);
+  CHECK(h.core().books().request_ids().cancelled() == 0);
   CHECK(h.core().NextDeadline() == kNever);
 }
 
@@ -310,7 +311,7 @@ TEST_CASE("asking again on another connection does not get round the bound of it
   REQUIRE(full.has_value());
   CHECK(full->refused_by == RefusedBy::kQueueFull);
   CHECK(h.LateText().empty());  // The first goes on waiting.
-  CHECK(h.core().waiters() == 3);
+  CHECK(h.core().wait_queues().size() == 3);
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ TEST_CASE("a new ledger loads as an empty core") {
   CoreHarness h;
   h.Restart();
   CHECK(h.core().tokens().size() == 0);
-  CHECK(h.core().next_fence() == 1);
-  CHECK(h.core().batch_number() == 0);
+  CHECK(h.core().books().next_fence() == 1);
+  CHECK(h.core().books().batch_number() == 0);
 }
 
 TEST_CASE("tokens, nowCalls, fences, sessions and rules are the same after a restart") {
@@ -41,17 +41,17 @@ TEST_CASE("tokens, nowCalls, fences, sessions and rules are the same after a res
   }
   const std::string tokens = TokensText(h.core());
   const std::string now_calls = NowCallsText(h.core());
-  const uint64_t next_fence = h.core().next_fence();
-  const uint64_t batch = h.core().batch_number();
+  const uint64_t next_fence = h.core().books().next_fence();
+  const uint64_t batch = h.core().books().batch_number();
   h.Restart();
   CHECK(TokensText(h.core()) == tokens);
   CHECK(NowCallsText(h.core()) == now_calls);
-  CHECK(h.core().next_fence() == next_fence);
-  CHECK(h.core().batch_number() == batch);
+  CHECK(h.core().books().next_fence() == next_fence);
+  CHECK(h.core().books().batch_number() == batch);
   CHECK(h.core().flows().rules() == 3);
   CHECK(h.core().sessions().size() == 3);
   CHECK(FindWrongBook(h.core()) == "");
-  REQUIRE(h.core().Hello(h.turn(), "app", "a", "@x").ok());
+  REQUIRE(h.core().Hello(h.step(), "app", "a", "@x").ok());
   CHECK(h.Acquire(h.Hello("a"), 2).level == 0);  // 0.5 x 1 session online.
 }
 

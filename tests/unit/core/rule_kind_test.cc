@@ -56,7 +56,8 @@ TEST_CASE("a rule of another kind refuses its set, which is told by the kind's n
        "(circuitbreaker.Rule of sentinel-golang)"},
       {R"({"resource":"r","metricType":0,"threshold":12})", "isolation rule"},
       {R"({"metricType":4,"triggerCount":0.8,"strategy":-1})", "system.Rule"},
-      {R"({"id":9,"app":"a","ip":"i","port":1,"rule":{"resource":"r","limitApp":"x","strategy":1}})",
+      {R"({"id":9,"app":"a","ip":"i","port":1,
+           "rule":{"resource":"r","limitApp":"x","strategy":1}})",
        "(AuthorityRule)"},
   };
   for (const auto& other : cases) {

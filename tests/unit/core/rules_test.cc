@@ -11,7 +11,7 @@ using testing::ReadLedger;
 using testing::RulesJson;
 
 Status Load(CoreHarness* h, std::string_view name_space, const std::string& json) {
-  return testing::ReplaceRules(&h->core(), h->turn(), name_space, json);
+  return testing::ReplaceRules(&h->core(), h->step(), name_space, json);
 }
 
 TEST_CASE("a level lowered below nowCalls refuses new grants and lets the rest drain") {
@@ -181,14 +181,15 @@ TEST_CASE("a load by RPC that changes nothing is left to be told by who took it"
   CoreHarness h;
   const std::string json = RulesJson({{.flow = 1}});
   REQUIRE(Load(&h, "app", json).ok());
-  CHECK(h.core().set_changes() == 1);
+  CHECK(h.core().rule_book().set_changes() == 1);
   h.core().TakeNotices();
   REQUIRE(Load(&h, "app", json).ok());
-  CHECK(h.core().set_changes() == 1);
+  CHECK(h.core().rule_book().set_changes() == 1);
   CHECK(h.core().TakeNotices().empty());
   // The sets of other sources cost the operator's own doing, such as SIGHUP.
   const auto from_file = [&] {
-    return h.core().ReplaceRules(h.turn(), {{"ours", ParseRules("[]").value(), "file:/x.json"}});
+    return h.core().ReplaceRules(h.step(),
+                                 RefsTo({{"ours", ParseRules("[]").value(), "file:/x.json"}}));
   };
   REQUIRE(from_file().ok());
   REQUIRE(from_file().ok());
@@ -196,7 +197,7 @@ TEST_CASE("a load by RPC that changes nothing is left to be told by who took it"
   REQUIRE(notices.size() == 2);
   CHECK(notices[1].text == "namespace ours: 0 rules, 0 new or changed, 0 removed, 0 skipped");
   REQUIRE(Load(&h, "app", "[]").ok());
-  CHECK(h.core().set_changes() == 2);
+  CHECK(h.core().rule_book().set_changes() == 2);
   CHECK(h.core().TakeNotices().size() == 2);
 }
 
@@ -222,7 +223,7 @@ TEST_CASE(
   h.core().TakeNotices();
   const auto parsed = [](const std::string& json) { return ParseRules(json).value(); };
   REQUIRE(h.core()
-              .ReplaceRules(h.turn(), {{"one", parsed("[]")},
+              .ReplaceRules(h.step(), {{"one", parsed("[]")},
                                        {"two", parsed(RulesJson({{.flow = 1, .count = 6}}))}})
               .ok());
   for (const Notice& notice : h.core().TakeNotices()) CHECK_FALSE(notice.warning);
@@ -239,9 +240,9 @@ TEST_CASE("flows move between namespaces whose sets are replaced together") {
   };
   // One and two swap flows 1 and 2; flow 3 goes; a namespace is renamed in the same step.
   REQUIRE(h.core()
-              .ReplaceRules(h.turn(), {{"one", parsed({{.flow = 2, .count = 7}})},
-                                       {"two", parsed({})},
-                                       {"three", parsed({{.flow = 1, .count = 3}})}})
+              .ReplaceRules(h.step(), RefsTo({{"one", parsed({{.flow = 2, .count = 7}})},
+                                              {"two", parsed({})},
+                                              {"three", parsed({{.flow = 1, .count = 3}})}}))
               .ToString() == "ok");
   CHECK(h.core().flows().rules() == 2);
   CHECK(h.core().flows().FindNamespace("two") == kNoNamespace);
@@ -262,9 +263,10 @@ TEST_CASE("of several sets none is loaded when one is refused") {
   h.Rules({{.flow = 9}}, "other");
   const auto load = [&h](int64_t flow_of_two, std::string second) {
     return h.core()
-        .ReplaceRules(h.turn(),
-                      {{"one", ParseRules(RulesJson({{.flow = 2}})).value()},
-                       {std::move(second), ParseRules(RulesJson({{.flow = flow_of_two}})).value()}})
+        .ReplaceRules(
+            h.step(),
+            RefsTo({{"one", ParseRules(RulesJson({{.flow = 2}})).value()},
+                    {std::move(second), ParseRules(RulesJson({{.flow = flow_of_two}})).value()}}))
         .ToString();
   };
   CHECK(load(2, "two").ends_with("clusterConfig.flowId 2 is also in the set of namespace one"));
@@ -319,7 +321,7 @@ TEST_CASE("a clientOfflineTime lowered while the session is walked counts for to
   for (int i = 0; i < 1500; ++i) h.Take(a, 2);
   h.Goodbye(a);
   h.Sleep(1000);
-  h.core().OnTime(h.turn());  // Passes over all of flow 1.
+  h.core().OnTime(h.step());  // Passes over all of flow 1.
   h.Commit();
   REQUIRE(h.NowCalls(2) > 0);
   REQUIRE(h.NowCalls(2) < 1500);

@@ -13,7 +13,7 @@ using testing::ReadLedger;
 TEST_CASE("hello tells the session, who is online and what the client still holds") {
   CoreHarness h;
   h.Rules({{.flow = 1}});
-  const auto first = h.core().Hello(h.turn(), "app", "a", "@x");
+  const auto first = h.core().Hello(h.step(), "app", "a", "@x");
   REQUIRE(first.ok());
   CHECK(first->sessions_online == 1);
   CHECK(first->resumed_tokens == 0);
@@ -21,7 +21,7 @@ TEST_CASE("hello tells the session, who is online and what the client still hold
   h.Take(first->session, 1);
   h.Goodbye(first->session);
   h.Hello("b");
-  const auto again = h.core().Hello(h.turn(), "app", "a", "@y");
+  const auto again = h.core().Hello(h.step(), "app", "a", "@y");
   REQUIRE(again.ok());
   CHECK(again->session_id == first->session_id);
   CHECK(again->sessions_online == 2);
@@ -30,8 +30,8 @@ TEST_CASE("hello tells the session, who is online and what the client still hold
 
 TEST_CASE("the core: the same client id in another namespace is another client") {
   CoreHarness h;
-  const auto one = h.core().Hello(h.turn(), "one", "a", "@x");
-  const auto two = h.core().Hello(h.turn(), "two", "a", "@x");
+  const auto one = h.core().Hello(h.step(), "one", "a", "@x");
+  const auto two = h.core().Hello(h.step(), "two", "a", "@x");
   REQUIRE(one.ok());
   REQUIRE(two.ok());
   CHECK(one->session_id != two->session_id);
@@ -186,7 +186,7 @@ TEST_CASE("5,000 tokens of one absent client are reclaimed in bounded steps that
   while (h.NowCalls(1) > 0) {
     REQUIRE(h.core().NextDeadline() <= h.now());
     const int64_t before = h.NowCalls(1);
-    h.core().OnTime(h.turn());
+    h.core().OnTime(h.step());
     h.Commit();
     CHECK(before - h.NowCalls(1) <= 1000);
     CHECK(before > h.NowCalls(1));
@@ -208,7 +208,7 @@ TEST_CASE("a client that comes back in the middle of the walk keeps the rest") {
   for (int i = 0; i < 3000; ++i) h.Take(a, 1);
   h.Goodbye(a);
   h.Sleep(1000);
-  h.core().OnTime(h.turn());
+  h.core().OnTime(h.step());
   h.Commit();
   const int64_t rest = h.NowCalls(1);
   CHECK(rest > 0);
@@ -226,7 +226,7 @@ TEST_CASE("tokens that end elsewhere during a walk do not disturb it") {
   for (int i = 0; i < 2500; ++i) tokens.push_back(h.Take(a, 1));
   h.Goodbye(a);
   h.Sleep(1000);
-  h.core().OnTime(h.turn());
+  h.core().OnTime(h.step());
   h.Commit();
   for (const TokenId token : tokens) h.Reclaim(token);  // Also the one the walk stands at.
   CHECK(h.core().sessions().size() == 0);
@@ -247,7 +247,7 @@ TEST_CASE("many clients that leave at once are all looked at, a bounded number a
   }
   for (const SessionSlot slot : slots) h.Goodbye(slot);
   h.Sleep(1000);
-  h.core().OnTime(h.turn());
+  h.core().OnTime(h.step());
   h.Commit();
   CHECK(h.NowCalls(1) > 0);
   CHECK(h.NowCalls(1) < 2000);

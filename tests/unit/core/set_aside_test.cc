@@ -69,7 +69,7 @@ TEST_CASE(
   h.Release(s, of_s);  // The first one fits the cap, but the level is 2 now.
   CHECK(h.LateText() == "2 OK");
   CHECK(h.NowCalls(1) == 1);
-  CHECK(h.core().waiters() == 1);
+  CHECK(h.core().wait_queues().size() == 1);
 }
 
 TEST_CASE("a waiter that becomes too large in line has its session looked at, before others go") {
@@ -122,7 +122,7 @@ TEST_CASE("waiters of a session that all ask for more than the level are looked 
     const uint64_t looks = h.core().wait_queues().looks();
     h.Release(s, some);  // Only the last one fits the cap and the level.
     CHECK(h.core().wait_queues().looks() - looks <= 410);
-    CHECK(h.core().waiters() == 401);
+    CHECK(h.core().wait_queues().size() == 401);
     h.Rules({{.flow = 1, .count = 1007, .client_offline_ms = 100'000, .max_per_client = 1000}});
     CHECK(h.NowCalls(1) == 500 + 3 * 150 + 7);
   }
@@ -150,7 +150,7 @@ TEST_CASE("waiters at a share of the level are looked at when it changes, not wi
   // With 100 sessions a share is two calls.
   for (uint32_t i = 0; i + 1 < kSessions; ++i) h.Hello("t" + std::to_string(i));
   CHECK(h.NowCalls(1) == 2 * kSessions);
-  CHECK(h.core().waiters() == 0);
+  CHECK(h.core().wait_queues().size() == 0);
 }
 
 TEST_CASE("of those at their cap the first comes back that fits, whatever their counts") {
@@ -188,7 +188,7 @@ TEST_CASE("waiters that all fit again are not looked at once more for each that 
   h.Release(a, all);
   h.DoDue();
   CHECK(h.core().wait_queues().looks() - looks <= 2 * 500);
-  CHECK(h.core().waiters() == 0);
+  CHECK(h.core().wait_queues().size() == 0);
 }
 
 TEST_CASE("a release that makes room for none of its session's waiters looks at none") {
@@ -231,11 +231,11 @@ TEST_CASE("however many waiters of a session go at once, the others are looked a
     REQUIRE(h.NowCalls(1) == 1001);
     const uint64_t looks = h.core().wait_queues().looks();
     switch (end) {
-      case End::kDrain: REQUIRE(h.core().Drain(h.turn(), FlowId{1}, true, {}).ok()); break;
-      case End::kServer: h.core().CloseQueues(h.turn()); break;
-      case End::kConnection: h.core().DropWaiters(h.turn(), /*owner=*/2); break;
+      case End::kDrain: REQUIRE(h.core().Drain(h.step(), FlowId{1}, true, {}).ok()); break;
+      case End::kServer: h.core().CloseQueues(h.step()); break;
+      case End::kConnection: h.core().DropWaiters(h.step(), /*owner=*/2); break;
       case End::kTime: h.Pass(1000); break;
-      case End::kRelease: REQUIRE(h.core().ReclaimFlow(h.turn(), FlowId{1}, 50, {}).ok()); break;
+      case End::kRelease: REQUIRE(h.core().ReclaimFlow(h.step(), FlowId{1}, 50, {}).ok()); break;
     }
     const uint64_t looks_max = end == End::kRelease ? 1500 : 301;  // Some are granted then.
     CHECK(h.core().wait_queues().looks() - looks <= looks_max);

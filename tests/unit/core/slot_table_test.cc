@@ -14,28 +14,29 @@ namespace {
 // of the table too.
 void CompareWithMap(uint64_t seed, uint32_t homes, uint32_t homes_from) {
   Prng prng(seed);
-  SlotTable table;
-  std::map<Slot, uint32_t> model;  // The hash of each slot.
-  const auto hash_of = [&](Slot slot) {
+  SlotTable<TokenSlot> table;
+  std::map<uint32_t, uint32_t> model;  // The hash of each slot.
+  const auto hash_of = [&](uint32_t slot) {
     return homes == 0 ? static_cast<uint32_t>(MixBits(slot)) : homes_from + slot % homes;
   };
-  Slot next = 0;
+  uint32_t next = 0;
   for (int step = 0; step < 6000; ++step) {
     if (model.size() < 10 || (model.size() < 700 && prng.Below(2) == 0)) {
-      const Slot slot = next++;
-      table.Insert(hash_of(slot), slot);
+      const uint32_t slot = next++;
+      table.Insert(hash_of(slot), TokenSlot(slot));
       model[slot] = hash_of(slot);
     } else {
-      auto it = model.lower_bound(static_cast<Slot>(prng.Below(next)));
+      auto it = model.lower_bound(static_cast<uint32_t>(prng.Below(next)));
       if (it == model.end()) it = model.begin();
-      table.Erase(it->second, it->first);
+      table.Erase(it->second, TokenSlot(it->first));
       model.erase(it);
     }
     if (step % 50 != 0) continue;
     CHECK(table.size() == model.size());
-    for (Slot slot = 0; slot <= next; ++slot) {
-      const Slot expected = model.contains(slot) ? slot : kNoSlot;
-      const Slot found = table.Find(hash_of(slot), [&](Slot s) { return s == slot; });
+    for (uint32_t slot = 0; slot <= next; ++slot) {
+      const TokenSlot wanted(slot);
+      const TokenSlot expected = model.contains(slot) ? wanted : kNoToken;
+      const TokenSlot found = table.Find(hash_of(slot), [&](TokenSlot s) { return s == wanted; });
       if (found != expected) FAIL("slot " << slot);
     }
   }
@@ -58,44 +59,37 @@ TEST_CASE("slots that share home places are all found after any erase") {
 }
 
 TEST_CASE("slots under the same hash are told apart by whoever looks") {
-  SlotTable table;
-  table.Insert(7, 1);
-  table.Insert(7, 2);
-  CHECK(table.Find(7, [](Slot slot) { return slot == 2; }) == 2);
-  CHECK(table.Find(7, [](Slot slot) { return slot == 3; }) == kNoSlot);
-  table.Erase(7, 1);
-  CHECK(table.Find(7, [](Slot slot) { return slot == 1; }) == kNoSlot);
-  CHECK(table.Find(7, [](Slot slot) { return slot == 2; }) == 2);
-}
-
-template <typename Table>
-void ReserveAndFill(Slot slots) {
-  Table table;
-  const auto hash_of = [](Slot slot) { return static_cast<uint32_t>(MixBits(slot)); };
-  table.Reserve(0);
-  CHECK(table.MemoryBytes() == 0);
-  for (Slot slot = 0; slot < 100; ++slot) table.Insert(hash_of(slot), slot);
-  table.Reserve(slots);
-  const size_t reserved_bytes = table.MemoryBytes();
-  for (Slot slot = 100; slot < slots; ++slot) {
-    table.Prefetch(hash_of(slot));
-    table.Insert(hash_of(slot), slot);
-  }
-  CHECK(table.MemoryBytes() == reserved_bytes);
-  for (Slot slot = 0; slot < slots; ++slot) {
-    const Slot found = table.Find(hash_of(slot), [&](Slot s) { return s == slot; });
-    if (found != slot) FAIL("slot " << slot);
-  }
-  table.Reserve(1);
-  CHECK(table.MemoryBytes() == reserved_bytes);
+  SlotTable<TokenSlot> table;
+  table.Insert(7, TokenSlot(1));
+  table.Insert(7, TokenSlot(2));
+  CHECK(table.Find(7, [](TokenSlot slot) { return slot == TokenSlot(2); }) == TokenSlot(2));
+  CHECK(table.Find(7, [](TokenSlot slot) { return slot == TokenSlot(3); }) == kNoToken);
+  table.Erase(7, TokenSlot(1));
+  CHECK(table.Find(7, [](TokenSlot slot) { return slot == TokenSlot(1); }) == kNoToken);
+  CHECK(table.Find(7, [](TokenSlot slot) { return slot == TokenSlot(2); }) == TokenSlot(2));
 }
 
 TEST_CASE("room that is reserved in a table spares growing, and moves what is there") {
-  for (const Slot slots : {Slot{10'000}, Slot{100'000}}) {  // On huge pages the latter's only.
-    CAPTURE(slots);
-    ReserveAndFill<SlotTable>(slots);
-    ReserveAndFill<HugeSlotTable>(slots);
+  constexpr uint32_t kSlots = 10'000;
+  SlotTable<TokenSlot> table;
+  const auto hash_of = [](uint32_t slot) { return static_cast<uint32_t>(MixBits(slot)); };
+  table.Reserve(0);
+  CHECK(table.MemoryBytes() == 0);
+  for (uint32_t slot = 0; slot < 100; ++slot) table.Insert(hash_of(slot), TokenSlot(slot));
+  table.Reserve(kSlots);
+  const size_t reserved_bytes = table.MemoryBytes();
+  for (uint32_t slot = 100; slot < kSlots; ++slot) {
+    table.Prefetch(hash_of(slot));
+    table.Insert(hash_of(slot), TokenSlot(slot));
   }
+  CHECK(table.MemoryBytes() == reserved_bytes);
+  for (uint32_t slot = 0; slot < kSlots; ++slot) {
+    const TokenSlot wanted(slot);
+    const TokenSlot found = table.Find(hash_of(slot), [&](TokenSlot s) { return s == wanted; });
+    if (found != wanted) FAIL("slot " << slot);
+  }
+  table.Reserve(1);
+  CHECK(table.MemoryBytes() == reserved_bytes);
 }
 
 }  // namespace

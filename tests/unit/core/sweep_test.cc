@@ -26,7 +26,7 @@ TEST_CASE("nothing is scanned while nothing can be due") {
   CHECK_FALSE(h.core().BeginScan(Instant{due.ms - 1}).has_value());
   CHECK(h.core().BeginScan(due).has_value());
   CHECK_FALSE(h.core().BeginScan(due).has_value());  // One at a time.
-  REQUIRE(h.core().OnScanDone(h.turn(), {}).ok());
+  REQUIRE(h.core().OnScanDone(h.step(), {}).ok());
   h.Release(a, token);
   CHECK(h.core().NextDeadline() == kNever);
   CHECK_FALSE(h.core().BeginScan(Instant{due.ms + 1'000'000}).has_value());
@@ -154,7 +154,7 @@ TEST_CASE("a kept token that a scan finds under its old key is left alone") {
   h.Release(a, released);
   const std::string tokens = TokensText(h.core());
   h.auto_commit = false;
-  REQUIRE(h.core().OnScanDone(h.turn(), result).ok());
+  REQUIRE(h.core().OnScanDone(h.step(), result).ok());
   CHECK(h.batch().empty());
   CHECK(TokensText(h.core()) == tokens);
   h.Commit();
@@ -173,7 +173,7 @@ TEST_CASE("a key that no token ever had is left alone") {
   for (const uint64_t id : {uint64_t{0}, uint64_t{5}, UINT64_MAX}) {
     result.expired.push_back({ledger::Family::kTokensShort, 7, TokenId{id}});
   }
-  CHECK(h.core().OnScanDone(h.turn(), result).ok());
+  CHECK(h.core().OnScanDone(h.step(), result).ok());
   CHECK(h.NowCalls(1) == 1);
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("a scan that failed is reported") {
   REQUIRE(h.core().BeginScan(h.now()).has_value());
   ledger::ScanResult failed;
   failed.status = Status::IoError("no such disk");
-  CHECK(h.core().OnScanDone(h.turn(), failed).ToString() == "io_error: no such disk");
+  CHECK(h.core().OnScanDone(h.step(), failed).ToString() == "io_error: no such disk");
 }
 
 int64_t LeastDeadline(store::Store* store) {

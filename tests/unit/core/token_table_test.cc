@@ -36,17 +36,17 @@ TEST_CASE("when a hold began is exact for 24 days, and then less than a second t
 }
 
 // A table with three flows and three sessions.
-struct Books {
+struct Lists {
   TokenSlot Add(uint64_t fence, size_t flow = 0, size_t session = 0) {
     const TokenSlot slot = table.Insert(fence);
-    table.at(slot).flow = static_cast<FlowSlot>(flow);
-    table.at(slot).session = static_cast<SessionSlot>(session);
+    table.at(slot).flow_slot = FlowSlot(static_cast<uint32_t>(flow));
+    table.at(slot).session_slot = SessionSlot(static_cast<uint32_t>(session));
     table.Link(slot, &flows[flow], &sessions[session]);
     return slot;
   }
   void Remove(TokenSlot slot) {
     const TokenEntry& entry = table.at(slot);
-    table.Erase(slot, &flows[entry.flow], &sessions[entry.session]);
+    table.Erase(slot, &flows[entry.flow_slot.value], &sessions[entry.session_slot.value]);
   }
   std::vector<uint64_t> Fences(const TokenList& list, TokenOrder order) const {
     std::vector<uint64_t> fences;
@@ -73,7 +73,7 @@ using Fences = std::vector<uint64_t>;
 TEST_CASE("an empty table finds nothing") {
   const TokenTable table({1, 2});
   CHECK(table.Find(7) == kNoToken);
-  CHECK(table.FindRequest(0, 7) == kNoToken);
+  CHECK(table.FindRequest(SessionSlot(0), 7) == kNoToken);
   CHECK(table.size() == 0);
   CHECK(table.all().head == kNoToken);
 }
@@ -81,7 +81,7 @@ TEST_CASE("an empty table finds nothing") {
 // Fences that are `stride` apart; short lives, or long ones when many are wanted at a time.
 void CompareWithMap(uint64_t seed, uint64_t stride, size_t tokens) {
   Prng prng(seed);
-  Books books;
+  Lists books;
   std::map<uint64_t, TokenSlot> model;  // By fence.
   uint64_t issued = 0;
   for (int step = 0; step < 30'000; ++step) {
@@ -116,7 +116,7 @@ TEST_CASE("random inserts, finds and erases agree with std::map") {
 }
 
 TEST_CASE("a token is found as well when many younger ones have come") {
-  Books books;
+  Lists books;
   const TokenSlot old = books.Add(5);
   const TokenSlot other = books.Add(6);
   for (uint64_t fence = 7; fence < 100'000; ++fence) books.Remove(books.Add(fence));
@@ -130,7 +130,7 @@ TEST_CASE("a token is found as well when many younger ones have come") {
 }
 
 TEST_CASE("each list keeps the order of issue while tokens come and go") {
-  Books books;
+  Lists books;
   std::map<uint64_t, TokenSlot> slots;
   for (uint64_t fence = 1; fence <= 9; ++fence) {
     slots[fence] = books.Add(fence, fence % 3, fence % 2);
@@ -151,7 +151,7 @@ TEST_CASE("each list keeps the order of issue while tokens come and go") {
 }
 
 TEST_CASE("a list whose last token ends is empty at both ends") {
-  Books books;
+  Lists books;
   const TokenSlot slot = books.Add(1, 1, 1);
   books.Remove(slot);
   CHECK(books.flows[1].head == kNoToken);
@@ -161,7 +161,7 @@ TEST_CASE("a list whose last token ends is empty at both ends") {
 }
 
 TEST_CASE("a freed slot is used again, and begins with nothing of its last token") {
-  Books books;
+  Lists books;
   const TokenSlot first = books.Add(1);
   books.table.at(first).count = 77;
   books.table.at(first).deadline_ms = 99;
@@ -175,7 +175,7 @@ TEST_CASE("a freed slot is used again, and begins with nothing of its last token
 }
 
 TEST_CASE("slots do not leak: a million short calls fit in the first chunk") {
-  Books books;
+  Lists books;
   const TokenSlot stays = books.Add(1);
   uint64_t fence = 2;
   const auto call = [&] {
@@ -191,7 +191,7 @@ TEST_CASE("slots do not leak: a million short calls fit in the first chunk") {
 }
 
 TEST_CASE("a cursor moves on when its token ends, and keeps its place when others end") {
-  Books books;
+  Lists books;
   std::vector<TokenSlot> slots;
   for (uint64_t fence = 1; fence <= 5; ++fence) slots.push_back(books.Add(fence));
   TokenCursor all{TokenOrder::kAll, slots[1]};
@@ -220,7 +220,7 @@ TEST_CASE("a cursor moves on when its token ends, and keeps its place when other
 }
 
 TEST_CASE("a cursor follows its own list, not that of all tokens") {
-  Books books;
+  Lists books;
   const TokenSlot a = books.Add(1, /*flow=*/0);
   books.Add(2, /*flow=*/1);
   const TokenSlot c = books.Add(3, /*flow=*/0);
@@ -242,7 +242,7 @@ struct Steps {
 // The most that one insert made the table grow, but for new chunks, of 300,000 with the request ids
 // 1, 2, 3 and so on, or with none; shifted, as clients may choose them.
 Steps LargestSteps(bool with_requests, int shift = 0) {
-  Books books;
+  Lists books;
   Steps steps;
   size_t before = books.table.MemoryBytes();
   for (uint64_t fence = 1; fence <= 300'000; ++fence) {
@@ -280,52 +280,53 @@ TEST_CASE("no insert of a request id makes much grow, whatever ids a client choo
 }
 
 TEST_CASE("a request id finds the token of its session, until that ends") {
-  Books books;
+  Lists books;
   const TokenSlot a = books.AddRequest(1, /*session=*/0, /*request_id=*/7);
   const TokenSlot b = books.AddRequest(2, /*session=*/1, /*request_id=*/7);
   const TokenSlot c = books.AddRequest(3, /*session=*/0, /*request_id=*/8);
   const TokenSlot none = books.Add(4);
-  CHECK(books.table.FindRequest(0, 7) == a);
-  CHECK(books.table.FindRequest(1, 7) == b);
-  CHECK(books.table.FindRequest(0, 8) == c);
-  CHECK(books.table.FindRequest(1, 8) == kNoToken);
+  CHECK(books.table.FindRequest(SessionSlot(0), 7) == a);
+  CHECK(books.table.FindRequest(SessionSlot(1), 7) == b);
+  CHECK(books.table.FindRequest(SessionSlot(0), 8) == c);
+  CHECK(books.table.FindRequest(SessionSlot(1), 8) == kNoToken);
   CHECK(books.table.RequestIdOf(c) == 8);
   CHECK(books.table.RequestIdOf(none) == 0);
   books.Remove(a);
-  CHECK(books.table.FindRequest(0, 7) == kNoToken);
-  CHECK(books.table.FindRequest(1, 7) == b);
+  CHECK(books.table.FindRequest(SessionSlot(0), 7) == kNoToken);
+  CHECK(books.table.FindRequest(SessionSlot(1), 7) == b);
   const TokenSlot again = books.Add(5);
   REQUIRE(again == a);
   CHECK(books.table.RequestIdOf(again) == 0);
-  CHECK(books.table.FindRequest(0, 7) == kNoToken);
+  CHECK(books.table.FindRequest(SessionSlot(0), 7) == kNoToken);
   books.table.SetRequest(again, 7);
-  CHECK(books.table.FindRequest(0, 7) == again);
+  CHECK(books.table.FindRequest(SessionSlot(0), 7) == again);
 }
 
 TEST_CASE("a request id finds its token as well when many younger ones have come") {
-  Books books;
+  Lists books;
   const TokenSlot old = books.AddRequest(1, /*session=*/0, /*request_id=*/7);
   const TokenSlot other = books.AddRequest(2, /*session=*/0, /*request_id=*/8);
   const TokenSlot third = books.AddRequest(3, /*session=*/0, /*request_id=*/9);
   for (uint64_t fence = 4; fence <= kRecent + 2; ++fence) {
     books.Remove(books.AddRequest(fence, 0, 1'000'000 + fence));
   }
-  CHECK(books.table.FindRequest(0, 7) == old);    // Out of the ring.
-  CHECK(books.table.FindRequest(0, 8) == other);  // The same.
-  CHECK(books.table.FindRequest(0, 9) == third);  // Still in it.
+  CHECK(books.table.FindRequest(SessionSlot(0), 7) == old);    // Out of the ring.
+  CHECK(books.table.FindRequest(SessionSlot(0), 8) == other);  // The same.
+  CHECK(books.table.FindRequest(SessionSlot(0), 9) == third);  // Still in it.
   books.Remove(other);
-  CHECK(books.table.FindRequest(0, 8) == kNoToken);
+  CHECK(books.table.FindRequest(SessionSlot(0), 8) == kNoToken);
   const TokenSlot again = books.AddRequest(kRecent + 3, 0, 8);
-  CHECK(books.table.FindRequest(0, 8) == again);
-  CHECK(books.table.FindRequest(0, 9) == third);
+  CHECK(books.table.FindRequest(SessionSlot(0), 8) == again);
+  CHECK(books.table.FindRequest(SessionSlot(0), 9) == third);
   // One in the ring and one out of it whose places there would be the same.
   REQUIRE(books.table.at(again).fence % kRecent == books.table.at(third).fence % kRecent);
   for (const TokenSlot slot : {old, third, again}) books.Remove(slot);
-  for (const uint64_t id : {7, 8, 9}) CHECK(books.table.FindRequest(0, id) == kNoToken);
+  for (const uint64_t id : {7, 8, 9})
+    CHECK(books.table.FindRequest(SessionSlot(0), id) == kNoToken);
 }
 
 TEST_CASE("a recent token is guessed, one that has no place in the ring is not") {
-  Books books;
+  Lists books;
   CHECK(books.table.GuessRecent(1) == kNoToken);
   const TokenSlot first = books.Add(1);
   CHECK(books.table.GuessRecent(1) == first);
@@ -338,14 +339,14 @@ TEST_CASE("a recent token is guessed, one that has no place in the ring is not")
 
 TEST_CASE("random request ids come and go as in std::map") {
   Prng prng(1);
-  Books books;
+  Lists books;
   std::map<std::pair<size_t, uint64_t>, TokenSlot> model;
   for (uint64_t fence = 1; fence <= 40'000; ++fence) {
     const std::pair<size_t, uint64_t> key{prng.Below(3), 1 + prng.Below(4000)};
     const auto known = model.find(key);
     const TokenSlot expected = known == model.end() ? kNoToken : known->second;
     const TokenSlot found =
-        books.table.FindRequest(static_cast<SessionSlot>(key.first), key.second);
+        books.table.FindRequest(SessionSlot(static_cast<uint32_t>(key.first)), key.second);
     if (found != expected) FAIL("fence " << fence);
     if (known == model.end()) {
       model[key] = books.AddRequest(fence, key.first, key.second);
@@ -358,7 +359,7 @@ TEST_CASE("random request ids come and go as in std::map") {
 }
 
 TEST_CASE("the table counts the memory of request ids from the first of a chunk on") {
-  Books books;
+  Lists books;
   books.Add(1);
   const size_t without = books.table.MemoryBytes();
   books.AddRequest(2, 0, 7);
@@ -370,7 +371,7 @@ TEST_CASE("the table counts the memory of request ids from the first of a chunk 
 
 TEST_CASE("an entry is one cache line and the table knows what it holds") {
   CHECK(sizeof(TokenEntry) == 64);
-  Books books;
+  Lists books;
   for (uint64_t fence = 1; fence <= kChunk; ++fence) books.Add(fence);
   const size_t one_chunk = books.table.MemoryBytes();
   books.Add(kChunk + 1);
@@ -380,14 +381,14 @@ TEST_CASE("an entry is one cache line and the table knows what it holds") {
 
 TEST_CASE("tokens that were loaded are found and end like others") {
   constexpr uint64_t kTokens = 1000;
-  Books books;
+  Lists books;
   books.table.Reserve(kTokens);
   std::vector<TokenSlot> slots;
   for (uint64_t i = 0; i < kTokens; ++i) {
     const uint64_t fence = 1 + (i * 7919) % kTokens;  // In no order.
     const TokenSlot slot = books.table.InsertLoaded(fence);
-    books.table.at(slot).flow = 0;
-    books.table.at(slot).session = static_cast<SessionSlot>(i % 3);
+    books.table.at(slot).flow_slot = FlowSlot(0);
+    books.table.at(slot).session_slot = SessionSlot(static_cast<uint32_t>(i % 3));
     if (i % 2 == 0) books.table.SetLoadedRequest(slot, fence);
     slots.push_back(slot);
   }
@@ -395,10 +396,11 @@ TEST_CASE("tokens that were loaded are found and end like others") {
   CHECK(books.table.size() == kTokens);
   for (const TokenSlot slot : slots) {
     const TokenEntry& entry = books.table.at(slot);
-    books.table.Link(slot, &books.flows[0], &books.sessions[entry.session]);
+    books.table.Link(slot, &books.flows[0], &books.sessions[entry.session_slot.value]);
     if (books.table.Find(entry.fence) != slot) FAIL("fence " << entry.fence);
     const TokenSlot with = entry.has_request != 0 ? slot : kNoToken;
-    if (books.table.FindRequest(entry.session, entry.fence) != with) FAIL("slot " << slot);
+    if (books.table.FindRequest(entry.session_slot, entry.fence) != with)
+      FAIL("slot " << slot.value);
   }
   books.Add(kTokens + 1);
   for (const TokenSlot slot : slots) books.Remove(slot);
@@ -411,13 +413,13 @@ TEST_CASE("of two loaded tokens of a session with one request id one is named") 
   TokenTable table({1, 2});
   const auto load = [&](uint64_t fence, SessionSlot session) {
     const TokenSlot slot = table.InsertLoaded(fence);
-    table.at(slot).session = session;
+    table.at(slot).session_slot = session;
     table.SetLoadedRequest(slot, 7);
     return slot;
   };
-  load(1, 0);
-  load(2, 1);
-  const TokenSlot twin = load(3, 0);
+  load(1, SessionSlot(0));
+  load(2, SessionSlot(1));
+  const TokenSlot twin = load(3, SessionSlot(0));
   CHECK(table.IndexLoaded() == twin);
 }
 

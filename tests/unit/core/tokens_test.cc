@@ -318,7 +318,7 @@ TEST_CASE("an administrator reclaims any token once, and says why in the log") {
   const SessionSlot a = h.Hello("a");
   const TokenId token = h.Take(a, 1);
   h.NoticesText();
-  CHECK(h.core().Reclaim(h.turn(), token, {"10.0.0.1:5", "stuck since noon"}) ==
+  CHECK(h.core().Reclaim(h.step(), token, {"10.0.0.1:5", "stuck since noon"}) ==
         TokenStatus::kReleaseOk);
   h.Commit();
   CHECK(h.NoticesText() == "administrator 10.0.0.1:5 reclaimed token " +

@@ -28,14 +28,14 @@ TEST_CASE("waiters are granted first come first served as soon as there is room"
   const TokenId first = h.Take(a, 1);
   const TokenId second = h.Take(a, 1);
   for (const uint32_t tag : {1, 2, 3}) CHECK_FALSE(h.Ask(a, Wait(), tag).has_value());
-  CHECK(h.core().waiters() == 3);
+  CHECK(h.core().wait_queues().size() == 3);
   CHECK(h.LateText().empty());
   h.Release(a, first);
   CHECK(h.LateText() == "1 OK");
   h.Release(a, second);
   CHECK(h.LateText() == "2 OK");
   CHECK(h.NowCalls(1) == 2);
-  CHECK(h.core().waiters() == 1);
+  CHECK(h.core().wait_queues().size() == 1);
   const FlowCounters& counters = FlowOf(&h).counters;
   CHECK(counters.queued == 3);
   CHECK(counters.granted_from_queue == 2);
@@ -114,7 +114,7 @@ TEST_CASE("a waiter is answered BLOCKED at its deadline, not before") {
   CHECK(h.LateText().empty());
   h.Pass(1);
   CHECK(h.LateText() == "1 BLOCKED queue_timeout");
-  CHECK(h.core().waiters() == 0);
+  CHECK(h.core().wait_queues().size() == 0);
   CHECK(Refused(&h, RefusedBy::kQueueTimeout) == 2);
   CHECK(FlowOf(&h).counters.longest_wait_ms == 300);
 }
@@ -258,7 +258,7 @@ TEST_CASE("a client that leaves takes its waiters and its share of the level in 
   h.Goodbye(c, /*owner=*/3);
   CHECK(h.LateText().empty());
   CHECK(h.NowCalls(1) == 2);
-  CHECK(h.core().waiters() == 1);
+  CHECK(h.core().wait_queues().size() == 1);
 }
 
 TEST_CASE("a grant that brings a session to its cap lets those behind its waiters go") {
@@ -358,7 +358,7 @@ TEST_CASE("nobody waits in a server that ends") {
   const SessionSlot a = h.Hello("a");
   const TokenId token = h.Take(a, 1);
   h.Ask(a, Wait(), 1);
-  h.core().CloseQueues(h.turn());
+  h.core().CloseQueues(h.step());
   CHECK(h.LateText() == "1 NOT_AVAILABLE");
   REQUIRE(h.Ask(a, Wait(), 2).has_value());
   h.Release(a, token);
@@ -372,7 +372,7 @@ TEST_CASE("waiters are not in the ledger: a restart forgets them and nothing els
   const TokenId token = h.Take(a, 1);
   h.Ask(a, Wait(), 1);
   h.Restart();
-  CHECK(h.core().waiters() == 0);
+  CHECK(h.core().wait_queues().size() == 0);
   const SessionSlot back = h.Hello("a");
   CHECK(h.Release(back, token) == TokenStatus::kReleaseOk);
   CHECK(h.LateText().empty());

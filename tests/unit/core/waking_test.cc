@@ -45,12 +45,12 @@ TEST_CASE("a call lets so many go, and OnTime the others, each flow in its order
   CHECK(refused.refused_by == RefusedBy::kWaitersAhead);
   CHECK(h.Acquire(b, 2).refused_by == RefusedBy::kWaitersAhead);
   REQUIRE_FALSE(h.Ask(b, Wait(), 16).has_value());
-  h.core().OnTime(h.turn());
+  h.core().OnTime(h.step());
   CHECK(h.LateText() == "14 OK, 21 OK");
   h.DoDue();
   CHECK(h.LateText() == "22 OK, 23 OK");
   CHECK(h.core().NextDeadline() > h.now());
-  CHECK(h.core().waiters() == 2);
+  CHECK(h.core().wait_queues().size() == 2);
   CHECK(h.NowCalls(1) == 8);
 }
 
@@ -77,9 +77,9 @@ TEST_CASE("the flows of a namespace that has more sessions do not stand before a
   CHECK(h.LateText() == "11 OK, 12 OK");
   h.Release(a, token);
   CHECK(h.LateText().empty());
-  h.core().OnTime(h.turn());
+  h.core().OnTime(h.step());
   CHECK(h.LateText() == "13 OK, 14 OK");
-  h.core().OnTime(h.turn());
+  h.core().OnTime(h.step());
   CHECK(h.LateText() == "1 OK, 15 OK");
   h.DoDue();
   CHECK(h.LateText() == "16 OK");
@@ -104,7 +104,7 @@ TEST_CASE("sessions that come while flows are looked at for others are not forgo
   h.Hello("c");
   CHECK(h.LateText().empty());
   for (const std::string_view late : {"3 OK, 4 OK", "5 OK, 1 OK", "2 OK"}) {
-    h.core().OnTime(h.turn());
+    h.core().OnTime(h.step());
     CHECK(h.LateText() == late);
   }
   h.DoDue();
@@ -202,7 +202,7 @@ TEST_CASE("a wait that ends while its turn is to come is answered once") {
     CHECK(h.LateText() == "4 OK");
   }
   SUBCASE("when the server ends") {
-    h.core().CloseQueues(h.turn());
+    h.core().CloseQueues(h.step());
     CHECK(h.LateText() == "4 NOT_AVAILABLE");
     h.DoDue();
     CHECK(h.LateText().empty());
@@ -213,7 +213,7 @@ TEST_CASE("a wait that ends while its turn is to come is answered once") {
     h.DoDue();
     CHECK(h.LateText().empty());
   }
-  CHECK(h.core().waiters() == 0);
+  CHECK(h.core().wait_queues().size() == 0);
   CHECK(FindWrongBook(h.core()).empty());
 }
 

@@ -249,7 +249,7 @@ TEST_CASE("what was reclaimed is in the history of the next start") {
   Server s;
   s.h.Call(s.admin, ReclaimFlowRequest(1, {1, "hung", 2}));
   s.h.Restart();
-  CHECK(s.h.core().history().size() == 2);
+  CHECK(s.h.core().books().history().size() == 2);
   CHECK(HistoryOf(s.h.core())[0].note == "hung");
   CHECK(s.h.core().tokens().size() == 4);
 }
@@ -307,10 +307,10 @@ TEST_CASE("who has said its last word holds nothing and waits for nothing, but f
   h.Send(leaves, acquire.view());
   h.Send(leaves, BackupRequest(7, "/backups/1"));
   h.Settle();
-  REQUIRE(h.core().waiters() == 1);
+  REQUIRE(h.core().wait_queues().size() == 1);
   h.engine().OnEndOfInput(leaves, h.now());
   h.Settle();
-  CHECK(h.core().waiters() == 0);
+  CHECK(h.core().wait_queues().size() == 0);
   const core::SessionTable& sessions = h.core().sessions();
   uint32_t online = 0;
   for (const auto& [id, slot] : sessions.by_id()) online += sessions.at(slot).online() ? 1 : 0;

@@ -109,10 +109,10 @@ TEST_CASE("who waits for room is refused when its turn comes while the disk is n
   wire::EncodeAcquireRequest(2, {.flow_id = 1, .count = 1, .wait_ms = 60'000}, &request);
   h.Send(waiter, request.view());
   h.Settle();
-  REQUIRE(h.core().waiters() == 1);
+  REQUIRE(h.core().wait_queues().size() == 1);
   h.engine().OnDiskSpace(40);
   h.Settle();
-  CHECK(h.core().waiters() == 1);
+  CHECK(h.core().wait_queues().size() == 1);
   h.Call(holder, TokenRequest(3, Method::kRelease, token));
   h.Settle();
   const auto replies = h.TakeReplies(waiter);

@@ -93,8 +93,8 @@ TEST_CASE("info sends the figures in the order of the table, as maps within a ma
       expected.replace(at, word.size(), value);
     }
   };
-  put("BATCHES", std::to_string(h.core().batch_number()));
-  put("NEXT_FENCE", std::to_string(h.core().next_fence()));
+  put("BATCHES", std::to_string(h.core().books().batch_number()));
+  put("NEXT_FENCE", std::to_string(h.core().books().next_fence()));
   put("LEDGER_MS", std::to_string(h.now().ms));
   put("TABLE_BYTES", std::to_string(h.core().tokens().MemoryBytes()));
   CHECK(text->substr(0, expected.size()) == expected);

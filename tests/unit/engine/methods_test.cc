@@ -347,8 +347,8 @@ TEST_CASE("info tells version, ledger, counts and limits") {
   CHECK(info["ledger"]["durability"] == "sync");
   CHECK(info["ledger"]["format"] == 2);
   CHECK(info["ledger"]["ledger_ms"] == h.now().ms);
-  CHECK(info["ledger"]["batches"] == h.core().batch_number());
-  CHECK(info["ledger"]["next_fence"] == h.core().next_fence());
+  CHECK(info["ledger"]["batches"] == h.core().books().batch_number());
+  CHECK(info["ledger"]["next_fence"] == h.core().books().next_fence());
   CHECK(info["counts"]["connections"] == 1);
   CHECK(info["totals"]["granted"] == 1);
   CHECK(info["totals"]["refused"]["level"] == 0);

@@ -68,12 +68,12 @@ class Frames : public Protocol {
       AnswerRefused(connection, input, *why);
       return {.outcome = Taken::Outcome::kRefused};
     }
-    const Cost cost{.base = 2, .work = true};
-    const InputWaits waits = WaitsFor(cost, visit);
+    static constexpr Cost kCost{.base = 2, .work = true};
+    const InputWaits waits = WaitsFor(kCost, visit);
     if (waits != InputWaits::kNothing) return {.outcome = Taken::Outcome::kWaits, .waits = waits};
     Do(connection, visit, LoadBigEndian<uint32_t>(input.data() + 2),
        LoadBigEndian<uint64_t>(input.data() + 6));
-    return {.bytes = 2 + size, .cost = cost};
+    return {.bytes = 2 + size, .cost = &kCost};
   }
   void AnswerLate(Connection* connection, uint32_t tag,
                   const core::AcquireAnswer& answer) override {

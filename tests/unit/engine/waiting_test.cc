@@ -81,7 +81,7 @@ TEST_CASE("waiting does not count as a request in flight, so a client can releas
   h.Send(a, bytes);
   h.Settle();
   CHECK(h.driver().socket(a).reading);
-  CHECK(h.core().waiters() == 10);
+  CHECK(h.core().wait_queues().size() == 10);
   const EngineReply cancelled = [&] {
     h.Send(a, Cancel(50, 103));
     h.Settle();
@@ -91,7 +91,7 @@ TEST_CASE("waiting does not count as a request in flight, so a client can releas
     return replies[0].msgid == 3 ? replies[0] : replies[1];
   }();
   CHECK(cancelled.acquire().refused_by == RefusedBy::kCancelled);
-  CHECK(h.core().waiters() == 9);
+  CHECK(h.core().wait_queues().size() == 9);
 }
 
 TEST_CASE("a connection that closes leaves the queue, and the next one is served") {
@@ -109,11 +109,11 @@ TEST_CASE("a connection that closes leaves the queue, and the next one is served
   SUBCASE("by its end of the stream") { h.engine().OnEndOfInput(b, h.now()); }
   SUBCASE("by an error of its own") { h.Send(b, "\xff"); }
   h.Settle();
-  CHECK(h.core().waiters() == 2);
+  CHECK(h.core().wait_queues().size() == 2);
   CHECK(h.Call(a, TokenRequest(2, Method::kRelease, token)).status() == TokenStatus::kReleaseOk);
   h.Settle();
   CHECK(h.TakeIds(c) == MsgIds{1});
-  CHECK(h.core().waiters() == 1);
+  CHECK(h.core().wait_queues().size() == 1);
 }
 
 TEST_CASE("a client that comes back asks again and gets the token it was granted unheard") {
@@ -240,7 +240,7 @@ TEST_CASE("a batch is not sealed before what is in it, whichever time its driver
   h.Send(stuck, all.view());
   h.Send(next, Waiting(1, 5000));
   h.Settle();
-  REQUIRE(h.core().waiters() == 2);
+  REQUIRE(h.core().wait_queues().size() == 2);
   h.driver().socket(stuck).stuck = true;
   h.Send(stuck, PlainRequest(9, Method::kPing) + PlainRequest(10, Method::kPing));
   h.engine().ResumeInput(h.now() + 5);
@@ -277,7 +277,7 @@ TEST_CASE("a connection that is closed while answers leave may end the waits of 
   }
   h.Settle();
   h.Take(holder, 2);
-  REQUIRE(h.core().waiters() == 41);
+  REQUIRE(h.core().wait_queues().size() == 41);
   h.driver().socket(stuck).stuck = true;
   h.Send(stuck, PlainRequest(9, Method::kPing) + PlainRequest(10, Method::kPing));
   h.Turn();
@@ -318,7 +318,7 @@ TEST_CASE("a hello that makes room for 3,000 waiters lets them go over several t
     h.Send(crowd.back(), requests);
     h.Settle();
   }
-  REQUIRE(h.core().waiters() == 3000);
+  REQUIRE(h.core().wait_queues().size() == 3000);
   const size_t before = h.core().tokens().size();
   h.Send(h.Connect("127.0.0.1:3"), HelloRequest(1, "default", "new"));
   CHECK(h.core().tokens().size() - before <= 1000);
@@ -327,9 +327,9 @@ TEST_CASE("a hello that makes room for 3,000 waiters lets them go over several t
   h.Turn();
   h.Turn();
   // The batch is full by then, and who waits for more stays where he is.
-  CHECK(h.core().waiters() > 0);
+  CHECK(h.core().wait_queues().size() > 0);
   h.Settle();
-  CHECK(h.core().waiters() == 0);
+  CHECK(h.core().wait_queues().size() == 0);
   CHECK(h.core().tokens().size() - before == 3000);
   for (const ConnectionId id : crowd) CHECK(h.TakeIds(id) == testing::Ids(1, 500));
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/fingerprint.h"
+#include "core/flow_table.h"
 #include "engine/rule_intake.h"
 #include "support/core_harness.h"
 #include "support/process.h"
@@ -28,7 +29,7 @@ using testing::WriteStringToFile;
 // A sink that counts what gets through.
 class CountingSink final : public RuleSink {
  public:
-  explicit CountingSink(testing::CoreHarness* h) : intake_(&h->core(), [h] { return h->turn(); }) {}
+  explicit CountingSink(testing::CoreHarness* h) : intake_(&h->core(), [h] { return h->step(); }) {}
 
   Result<CheckedSet> Check(std::string_view source, std::string_view name_space,
                            std::string_view json) const override {
@@ -279,7 +280,7 @@ TEST_CASE("files that change together are put in force together, so that flows c
 
 TEST_CASE("a set that is refused does not hold the others up, and waits for what is in its way") {
   Watched w({"shop", "bank", "zoo"});
-  REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.turn(), "taken", RulesJson({{.flow = 9}})).ok());
+  REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.step(), "taken", RulesJson({{.flow = 9}})).ok());
   w.Start();
   w.Write("shop", {{.flow = 1, .count = 1}});
   w.Write("bank", {{.flow = 9, .count = 9}});
@@ -288,7 +289,7 @@ TEST_CASE("a set that is refused does not hold the others up, and waits for what
   CHECK(w.Level(1) == 1);
   w.AwaitLog("clusterConfig.flowId 9 belongs to namespace taken");
   // Once the flow is free, the next look finds that the set fits.
-  REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.turn(), "taken", "[]").ok());
+  REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.step(), "taken", "[]").ok());
   w.Write("zoo", {{.flow = 3, .count = 4}});
   w.AwaitLevel(9, 9);
   CHECK(w.Level(3) == 4);
@@ -297,7 +298,7 @@ TEST_CASE("a set that is refused does not hold the others up, and waits for what
 
 TEST_CASE("a set that is refused goes with its file, and comes with it again") {
   Watched w({"shop", "bank"});
-  REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.turn(), "taken", RulesJson({{.flow = 9}})).ok());
+  REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.step(), "taken", RulesJson({{.flow = 9}})).ok());
   w.Start();
   w.Write("bank", {{.flow = 9, .count = 9}});
   w.AwaitLog("clusterConfig.flowId 9 belongs to namespace taken");
@@ -312,7 +313,7 @@ TEST_CASE("a set that is refused goes with its file, and comes with it again") {
     w.AwaitLog(w.Path("bank") + ": is no regular file");
   }
   // Though the flow is free now, nobody asks for the rule any more.
-  REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.turn(), "taken", "[]").ok());
+  REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.step(), "taken", "[]").ok());
   w.Write("shop", {{.flow = 1, .count = 4}});
   w.AwaitLevel(1, 4);
   CHECK(w.Level(9) == -1);  // There is no such rule.
@@ -426,7 +427,7 @@ TEST_CASE("a change between the loading of a file and the first look at it is no
 TEST_CASE(
     "a source whose namespace is another's does not start, and one that is stopped is quiet") {
   Watched w({"shop"});
-  REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.turn(), "shop", RulesJson({{.flow = 1}})).ok());
+  REQUIRE(testing::ReplaceRules(&w.h.core(), w.h.step(), "shop", RulesJson({{.flow = 1}})).ok());
   FileRuleSource refused(w.loop.get(), {{"shop", w.Path("shop")}}, {FileAtStart{}}, {},
                          [](LogLevel, const std::string&, const LogFields&) {});
   CHECK(refused.Start(&w.sink).code() == StatusCode::kAlreadyExists);

@@ -4,7 +4,10 @@
 
 #include <string>
 
+#include "core/books.h"
+#include "core/core.h"
 #include "core/rule_json.h"
+#include "core/rule_set.h"
 #include "ledger/codec.h"
 #include "ledger/fence_line.h"
 #include "store/memory_store.h"
@@ -29,16 +32,16 @@ void FillStore(store::MemoryStore* store, const ClockSample& clock) {
   REQUIRE(core.FinishLoad(std::nullopt).ok());
   core.Begin(now);
   ledger::CommitBatch batch;
-  const core::Turn turn{now, &batch};
+  const core::Step step{now, &batch};
   const std::string rules = R"([{"resource": "db", "count": 5, "clusterMode": true,
       "clusterConfig": {"flowId": 7, "thresholdType": 1, "resourceTimeout": 600000}}])";
-  REQUIRE(core.ReplaceRules(turn, {{"shop", core::ParseRules(rules).value()}}).ok());
-  const auto hello = core.Hello(turn, "shop", "client-a", "");
+  REQUIRE(core.ReplaceRules(step, core::RefsTo({{"shop", core::ParseRules(rules).value()}})).ok());
+  const auto hello = core.Hello(step, "shop", "client-a", "");
   REQUIRE(hello.ok());
-  const auto answer = core.Acquire(turn, hello->session, {.flow = FlowId{7}, .count = 2}, {});
+  const auto answer = core.Acquire(step, hello->session, {.flow = FlowId{7}, .count = 2}, {});
   REQUIRE(answer.has_value());
   REQUIRE(answer->status == TokenStatus::kOk);
-  core.Seal(turn, clock);
+  core.Seal(step, clock);
   REQUIRE(store->Commit(batch).ok());
 }
 
@@ -65,7 +68,7 @@ TEST_CASE("what was committed is recovered, counted and served") {
   CHECK(ledger->rules == 1);
   REQUIRE(ledger->time.has_value());
   CHECK(ledger->time->same_boot);
-  CHECK(ledger->core->live_count_sum() == 2);
+  CHECK(ledger->core->books().live_count_sum() == 2);
 }
 
 ledger::Format FormatOf(store::MemoryStore* store) {
@@ -127,7 +130,7 @@ TEST_CASE("after a reboot fences go on behind those that a power cut may have ta
     FillStore(&store, *clock);  // One session and one token.
     const Result<RecoveredLedger> ledger = Recover(&store, {});
     REQUIRE(ledger.ok());
-    CHECK(ledger->core->next_fence() == (rebooted ? 3 + ledger::kFencesSkippedByBoot : 3));
+    CHECK(ledger->core->books().next_fence() == (rebooted ? 3 + ledger::kFencesSkippedByBoot : 3));
   }
 }
 
@@ -139,7 +142,7 @@ TEST_CASE("a new ledger begins beyond all that another in its place may have giv
     clock->wall_ms = wall_ms;
     const Result<RecoveredLedger> ledger = Recover(&store, {}, [&] { return clock; });
     REQUIRE(ledger.ok());
-    return ledger->core->next_fence();
+    return ledger->core->books().next_fence();
   };
   CHECK(first_fence(ledger::kFenceLineFromMs + 1000) == 1000 * ledger::kFencesPerMs);
   // A clock that is wrong.
@@ -164,7 +167,7 @@ TEST_CASE("fences go on behind those of batches that a disk has lost, also on th
   const Result<RecoveredLedger> ledger = Recover(&store, {}, [&] { return clock; });
   REQUIRE(ledger.ok());
   CHECK(ledger->time->same_boot);
-  CHECK(ledger->core->next_fence() == ledger::FenceAfterLoss(3, kSinceMarkMs));
+  CHECK(ledger->core->books().next_fence() == ledger::FenceAfterLoss(3, kSinceMarkMs));
 }
 
 TEST_CASE("after a reboot fences do not cross the line from which a restore would go on") {
@@ -180,7 +183,7 @@ TEST_CASE("after a reboot fences do not cross the line from which a restore woul
   const auto sample = [&] { return clock; };
   const Result<RecoveredLedger> ledger = Recover(&store, {}, sample);
   REQUIRE(ledger.ok());
-  CHECK(ledger->core->next_fence() == next + 5);
+  CHECK(ledger->core->books().next_fence() == next + 5);
 }
 
 TEST_CASE("a ledger whose tokens do not add up to its seal is refused as corrupt") {

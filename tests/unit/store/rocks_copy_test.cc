@@ -37,7 +37,7 @@ std::vector<CopiedFile> CopyOf(const CopySource& store, const std::string& data_
 }
 
 std::unique_ptr<RocksStore> OpenAccepted(const std::string& data_dir,
-                                     const RocksStoreOptions& options) {
+                                         const RocksStoreOptions& options) {
   auto opened = RocksStore::Open(data_dir, options);
   REQUIRE_MESSAGE(opened.ok(), opened.status().ToString());
   REQUIRE((*opened)->Accept().ok());

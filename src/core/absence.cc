@@ -1,0 +1,229 @@
+#include "core/absence.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "core/spared_tokens.h"
+
+namespace nowcalls::core {
+
+void Absence::Begin(Instant now) {
+  for (const auto& [id, slot] : books_->sessions().by_id()) SetOffline(slot, now.ms);
+}
+
+void Absence::CameBack(SessionSlot slot) {
+  SessionState& session = books_->sessions().at(slot);
+  if (walk_.session_slot == slot) EndWalk();
+  DisarmCheck(slot);
+  session.walk_ms = kNotScheduled;
+  session.spared.reset();
+  session.from_before_restart = false;
+  mass_expiry_->CameBack(&session);
+}
+
+void Absence::WentOffline(const Step& step, SessionSlot slot) {
+  SetOffline(slot, step.now.ms);
+  mass_expiry_->WentOffline(&books_->sessions().at(slot), step.now.ms);
+  CloseIfUnused(step, slot);
+}
+
+void Absence::SetOffline(SessionSlot slot, int64_t since_ms) {
+  SessionState& session = books_->sessions().at(slot);
+  session.offline_since_ms = since_ms;
+  // Without tokens there is nothing to wait for: the check closes the session.
+  session.walk_ms = session.tokens.size == 0 ? since_ms : since_ms + session.client_offline_ms_min;
+  ArmCheck(slot);
+}
+
+void Absence::EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note) {
+  const SessionSlot session_slot = books_->tokens().at(slot).session_slot;
+  books_->EndToken(step, slot, reason, note);
+  CloseIfUnused(step, session_slot);
+}
+
+void Absence::CloseIfUnused(const Step& step, SessionSlot slot) {
+  SessionState& session = books_->sessions().at(slot);
+  if (session.online() || session.tokens.size > 0) return;
+  mass_expiry_->Forget(&session);
+  if (walk_.session_slot == slot) EndWalk();
+  DisarmCheck(slot);
+  books_->CloseSession(step, slot);
+}
+
+// Whether a session holds tokens of such a flow its walk finds out. Tokens that were spared and
+// wait for their rule are due with it.
+void Absence::LowerOfflineTime(int64_t client_offline_time_ms) {
+  for (const auto& [id, slot] : books_->sessions().by_id()) {
+    SessionState& session = books_->sessions().at(slot);
+    if (session.tokens.size == 0) continue;
+    session.client_offline_ms_min = std::min(session.client_offline_ms_min, client_offline_time_ms);
+    if (session.online()) continue;
+    session.walk_ms = std::min(session.walk_ms, session.offline_since_ms + client_offline_time_ms);
+    if (session.spared != nullptr) {
+      session.spared->BringForward([&, at = slot](FlowSlot flow) { return DueMs(at, flow); });
+    }
+    if (walk_.session_slot != slot) ArmCheck(slot);
+  }
+}
+
+void Absence::OnTime(const Step& step) {
+  uint32_t looks_left = Step::kDueLooksMax;
+  while (looks_left > 0 && step.has_room_for_due()) {
+    if (walk_.session_slot == kNoSession) {
+      if (checks_.empty() || checks_.begin()->first > step.now.ms) break;
+      BeginWalk(step, checks_.begin()->second);
+      --looks_left;
+    }
+    looks_left -= ContinueWalk(step, looks_left);
+  }
+}
+
+Instant Absence::NextDeadline() const {
+  if (walk_.session_slot != kNoSession) return Instant{0};
+  return checks_.empty() ? kNever : Instant{checks_.begin()->first};
+}
+
+void Absence::ArmCheck(SessionSlot slot) {
+  DisarmCheck(slot);
+  SessionState& session = books_->sessions().at(slot);
+  session.check_ms = NextCheckMs(session);
+  if (session.check_ms != kNotScheduled) checks_.emplace(session.check_ms, slot);
+}
+
+void Absence::DisarmCheck(SessionSlot slot) {
+  SessionState& session = books_->sessions().at(slot);
+  if (session.check_ms == kNotScheduled) return;
+  checks_.erase({session.check_ms, slot});
+  session.check_ms = kNotScheduled;
+}
+
+int64_t Absence::NextCheckMs(const SessionState& session) const {
+  const int64_t next_ms = std::min(session.walk_ms, mass_expiry_->JudgeDueMs(session));
+  return session.spared == nullptr ? next_ms : std::min(next_ms, session.spared->next_ms());
+}
+
+int64_t Absence::DueMs(SessionSlot session_slot, FlowSlot flow_slot) const {
+  return books_->sessions().at(session_slot).offline_since_ms +
+         books_->flows().at(flow_slot).client_offline_time_ms;
+}
+
+void Absence::BeginWalk(const Step& step, SessionSlot slot) {
+  DisarmCheck(slot);
+  SessionState& session = books_->sessions().at(slot);
+  if (mass_expiry_->JudgeDueMs(session) <= step.now.ms) {
+    mass_expiry_->Judge(&session, step.now.ms, MassExpiryGuard::kWindowMsMax);
+  }
+  walk_ = Walk{};
+  walk_.session_slot = slot;
+  walk_.began_ms = step.now.ms;
+  walk_.cursor.order = TokenOrder::kSession;
+  if (session.walk_ms <= step.now.ms) {
+    walk_.cursor.next = session.tokens.head;
+    session.walk_ms = kNotScheduled;  // The walk finds out anew.
+  }
+  books_->tokens().Attach(&walk_.cursor);
+}
+
+// Looks at up to `tokens_max` tokens of the walked session; returns how many.
+uint32_t Absence::ContinueWalk(const Step& step, uint32_t tokens_max) {
+  // The session may be closed with its last token, so its names are copied first.
+  const SessionSlot slot = walk_.session_slot;
+  const SessionState& session = books_->sessions().at(slot);
+  const std::string client_id = session.client_id;
+  const std::string name_space = books_->flows().name_space(session.name_space).name;
+  const int64_t offline_ms = step.now.ms - session.offline_since_ms;
+
+  uint64_t reclaimed = walk_.reclaimed;
+  uint32_t seen = 0;
+  bool more = WalkHasMore();
+  while (more && seen < tokens_max && step.has_room_for_due()) {
+    ++seen;
+    const TokenSlot token = NextDueInWalk();
+    if (token != kNoToken && EndOrSpare(step, token)) ++reclaimed;
+    more = walk_.session_slot == slot && WalkHasMore();
+  }
+  const bool ended_with_session = walk_.session_slot != slot;
+  if (!ended_with_session) walk_.reclaimed = reclaimed;
+  if (more) return seen;
+
+  // The walk has met all tokens of the session.
+  if (reclaimed > 0) {
+    notices_->AddIfRoom({.topic = LogTopic::kPeer,
+                         .text = "client " + client_id + " of namespace " + name_space +
+                                 " has been offline for " + std::to_string(offline_ms) +
+                                 " ms: reclaimed " + std::to_string(reclaimed) +
+                                 (reclaimed == 1 ? " token" : " tokens"),
+                         .fields = {{"client", client_id}, {"namespace", name_space}}});
+  }
+  if (!ended_with_session) {
+    EndWalk();
+    ArmCheck(slot);
+    CloseIfUnused(step, slot);
+  }
+  return seen;
+}
+
+bool Absence::WalkHasMore() {
+  if (walk_.cursor.next != kNoToken || walk_.spared_next < walk_.spared.size()) return true;
+  SparedTokens* spared = books_->sessions().at(walk_.session_slot).spared.get();
+  if (spared == nullptr) return false;
+  walk_.spared = spared->TakeDue(walk_.began_ms);
+  walk_.spared_next = 0;
+  return !walk_.spared.empty();
+}
+
+// The next token; kNoToken when it is not due, or has ended. REQUIRES: WalkHasMore().
+TokenSlot Absence::NextDueInWalk() {
+  const TokenTable& tokens = books_->tokens();
+  if (walk_.cursor.next == kNoToken) {
+    const uint64_t fence = walk_.spared[walk_.spared_next++];
+    return tokens.Find(fence);
+  }
+  const TokenSlot token = walk_.cursor.next;
+  const FlowSlot flow_slot = tokens.at(token).flow_slot;
+  walk_.cursor.next = tokens.at(token).next(TokenOrder::kSession);
+  if (walk_.cursor.next != kNoToken) tokens.Prefetch(tokens.at(walk_.cursor.next).fence);
+  const auto [due_ms, is_new] = walk_.due_ms.try_emplace(flow_slot, kNotScheduled);
+  if (is_new) {
+    SessionState& session = books_->sessions().at(walk_.session_slot);
+    const bool asked = session.spared != nullptr && session.spared->Has(flow_slot);
+    if (!asked) due_ms->second = DueMs(walk_.session_slot, flow_slot);
+    if (due_ms->second > walk_.began_ms) {
+      session.walk_ms = std::min(session.walk_ms, due_ms->second);
+    }
+  }
+  return due_ms->second <= walk_.began_ms ? token : kNoToken;
+}
+
+// Whether the token was taken from its offline session.
+bool Absence::EndOrSpare(const Step& step, TokenSlot slot) {
+  const TokenEntry& entry = books_->tokens().at(slot);
+  const auto spared = [&session = books_->sessions().at(entry.session_slot)] {
+    if (session.spared == nullptr) session.spared = std::make_unique<SparedTokens>();
+    return session.spared.get();
+  };
+  const int64_t due_ms = DueMs(entry.session_slot, entry.flow_slot);
+  if (due_ms > step.now.ms) {  // Its rule has become more patient meanwhile.
+    spared()->WaitForRule(entry.flow_slot, entry.fence, due_ms);
+    return false;
+  }
+  const ExpireDecision decision = judge_->Decide(step.now, slot, ExpireCause::kClientOffline);
+  if (decision.kind() == ExpireDecision::Kind::kReclaim) {
+    step.batch->CountDue();
+    EndToken(step, slot, EndReason::kClientOffline);
+    return true;
+  }
+  const bool extend = decision.kind() == ExpireDecision::Kind::kExtend;
+  spared()->WaitForStrategy(
+      entry.flow_slot, entry.fence,
+      extend ? decision.until_ms() : step.now.ms + books_->options().sweep_interval_ms);
+  return false;
+}
+
+void Absence::EndWalk() {
+  books_->tokens().Detach(&walk_.cursor);
+  walk_ = Walk{};
+}
+
+}  // namespace nowcalls::core

@@ -1,0 +1,74 @@
+// Admission: who gets a token now, who waits for one, and who is told which limit is in the way.
+//
+// Thread: loop. It keeps invariant 3: no grant when nowCalls + count > level, shadow mode aside.
+// It issues tokens, and grants waiters the room that calls have made: every call that may make room
+// puts flows into the wake list, and Core ends it with GrantWaiters.
+#ifndef NOWCALLS_CORE_ADMISSION_H_
+#define NOWCALLS_CORE_ADMISSION_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "core/absence.h"
+#include "core/answers.h"
+#include "core/books.h"
+#include "core/slot.h"
+#include "core/step.h"
+#include "core/waiting.h"
+#include "nowcalls/types.h"
+
+namespace nowcalls::core {
+
+class Admission {
+ public:
+  Admission(Books* books, Waiting* waiting, Absence* absence)
+      : books_(books), waiting_(waiting), absence_(absence) {}
+
+  // See Core.
+  std::optional<AcquireAnswer> Acquire(const Step& step, SessionSlot session_slot,
+                                       const AcquireRequest& request, WaitTicket ticket);
+  TokenStatus Cancel(const Step& step, SessionSlot session_slot, uint64_t request_id);
+  // While the disk is low nothing is granted.
+  void SetDiskLow(bool low) { disk_low_ = low; }
+
+  // Works the wake list off. While some waiters are left to OnTime, waiters of later calls stand
+  // behind them: otherwise calls that are bounded each would grant all of them together.
+  void GrantWaiters(const Step& step) {
+    if (!is_behind_) GrantSomeWaiters(step);
+  }
+  // Goes on with waiters that a call has left.
+  void OnTime(const Step& step) {
+    if (is_behind_) GrantSomeWaiters(step);
+  }
+  // Whether a call has left waiters to OnTime.
+  bool is_behind() const { return is_behind_; }
+
+ private:
+  // Acquire.
+  bool AnswerByRequestId(const Step& step, SessionSlot session_slot, const AcquireRequest& request,
+                         WaitTicket ticket, std::optional<AcquireAnswer>* answer);
+  AcquireAnswer AnswerOfToken(const Step& step, const AcquireRequest& request, TokenSlot token);
+  bool AnswerOfWaiter(const Step& step, WaiterSlot slot, const AcquireRequest& request,
+                      WaitTicket ticket, std::optional<AcquireAnswer>* answer);
+  RefusedBy ServerLimit() const;
+  RefusedBy LimitOf(const Flow& flow, SessionSlot session_slot, int64_t count) const;
+  AcquireAnswer Grant(const Step& step, SessionSlot session_slot, FlowSlot flow_slot,
+                      uint32_t count, uint64_t request_id);
+  AcquireAnswer RefuseIfKnown(FlowSlot slot, TokenStatus status, RefusedBy limit);
+
+  // Waiters.
+  void GrantSomeWaiters(const Step& step);
+  uint32_t GrantWaitersIn(const Step& step, NamespaceSlot slot, uint32_t cost_max);
+  uint32_t GrantWaitersOf(const Step& step, FlowSlot slot, uint32_t cost_max);
+  bool GrantWaiter(const Step& step, WaiterSlot slot);
+
+  Books* const books_;
+  Waiting* const waiting_;
+  Absence* const absence_;
+  bool disk_low_ = false;
+  bool is_behind_ = false;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_ADMISSION_H_

@@ -1,0 +1,94 @@
+// What callers ask of the core, and what it answers.
+//
+// Thread: any; plain values.
+#ifndef NOWCALLS_CORE_ANSWERS_H_
+#define NOWCALLS_CORE_ANSWERS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/slot.h"
+#include "nowcalls/types.h"
+
+namespace nowcalls::core {
+
+// Where the answer to an acquire goes when it comes later. The core only hands it back.
+struct WaitTicket {
+  uint32_t owner = 0;  // A connection of the engine.
+  uint32_t tag = 0;    // Its msgid.
+
+  bool operator==(const WaitTicket&) const = default;
+};
+
+struct AcquireRequest {
+  FlowId flow;
+  int64_t count = 1;
+  bool prioritized = false;
+  // Waits for room this long at most; 0: not at all. Unset: as long as the rule says.
+  std::optional<int64_t> wait_ms{};
+  uint64_t request_id = 0;  // Of the session; 0: none.
+};
+
+struct AcquireAnswer {
+  TokenStatus status = TokenStatus::kFail;
+  RefusedBy refused_by = RefusedBy::kNone;
+  TokenId token_id{};
+  Fence fence{};
+  int64_t now_calls = 0;
+  int64_t level = 0;
+  int64_t hold_ms = 0;
+};
+
+// The answer to an acquire that waited.
+struct LateAnswer {
+  WaitTicket ticket;
+  AcquireAnswer answer;
+};
+
+struct KeepAnswer {
+  TokenStatus status = TokenStatus::kFail;
+  int64_t hold_ms = 0;
+};
+
+struct HelloAnswer {
+  SessionSlot session;
+  SessionId session_id;
+  uint32_t sessions_online = 0;
+  uint64_t resumed_tokens = 0;
+};
+
+// Who asks for an administrator's action, and why.
+struct AdminAct {
+  std::string_view by;      // HOST:PORT of the connection, for the log.
+  std::string_view reason;  // For the log and the history; at most kReasonBytesMax.
+};
+
+// One piece of a reclaim.
+struct ReclaimAnswer {
+  uint32_t reclaimed = 0;
+  bool more = false;  // Tokens are left.
+};
+
+struct DrainAnswer {
+  TokenStatus status = TokenStatus::kNoRuleExists;  // Or kOk.
+  int64_t now_calls = 0;
+  uint32_t tokens = 0;
+};
+
+// One page of a token listing, oldest first.
+struct TokenFilter {
+  std::optional<FlowId> flow;
+  std::optional<std::string> client_id;
+  int64_t min_age_ms = 0;
+};
+struct TokenPage {
+  std::vector<TokenSlot> tokens;  // Valid until the next call that changes the core.
+  uint64_t next_cursor = 0;       // 0: nothing is left.
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_ANSWERS_H_

@@ -1,0 +1,226 @@
+#include "core/books.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/check.h"
+#include "core/rule_json.h"
+
+namespace nowcalls::core {
+namespace {
+
+ledger::TokenKey KeyOf(const Books& books, const TokenEntry& entry) {
+  return {entry.ledger_family(), entry.deadline_ms, books.IdOf(entry)};
+}
+
+ledger::Token LedgerToken(const Books& books, TokenSlot slot) {
+  const TokenEntry& entry = books.tokens().at(slot);
+  return {.key = KeyOf(books, entry),
+          .flow = books.flows().at(entry.flow_slot).id,
+          .session = books.sessions().at(entry.session_slot).id,
+          .count = entry.count,
+          .issued_ms = entry.issued_ms,
+          .fence = Fence{entry.fence},
+          .request_id = books.tokens().RequestIdOf(slot)};
+}
+
+ledger::HistoryEntry EndOf(const Books& books, const TokenEntry& entry, int64_t now_ms,
+                           EndReason reason, std::string_view note) {
+  const SessionState& session = books.sessions().at(entry.session_slot);
+  ledger::HistoryEntry end;
+  end.ended_ms = now_ms;
+  end.reason = reason;
+  end.token_id = books.IdOf(entry);
+  end.flow = books.flows().at(entry.flow_slot).id;
+  end.session = session.id;
+  end.count = entry.count;
+  end.fence = Fence{entry.fence};
+  end.issued_ms = entry.issued_ms;
+  end.name_space = books.flows().name_space(session.name_space).name;
+  end.client_id = session.client_id;
+  end.note = note;
+  return end;
+}
+
+}  // namespace
+
+Books::Books(const CoreOptions& options)
+    : options_(options),
+      ids_(options.token_id_key),
+      flows_(options.token_id_key),
+      tokens_(options.token_id_key),
+      history_(options.limits.history_max),
+      request_ids_(options.limits.cancels_per_session_max, options.limits.cancels_max),
+      wake_list_(&flows_) {}
+
+SessionSlot Books::OpenSession(const Step& step, NamespaceSlot name_space,
+                               const std::optional<std::string_view>& client_id,
+                               std::string_view display_id) {
+  const auto kind =
+      client_id.has_value() ? ledger::SessionKind::kNamed : ledger::SessionKind::kConnection;
+  const SessionSlot slot = sessions_.Add(SessionId{next_fence_++}, kind, name_space,
+                                         client_id.value_or(display_id), step.now.ms);
+  ++flows_.name_space(name_space).sessions;
+  return slot;
+}
+
+void Books::CloseSession(const Step& step, SessionSlot slot) {
+  const SessionState& session = sessions_.at(slot);
+  if (session.in_ledger) step.batch->SessionClosed(session.id);
+  const NamespaceSlot space = session.name_space;
+  request_ids_.ForgetSession(session.id);
+  --flows_.name_space(space).sessions;
+  sessions_.Erase(slot);
+  flows_.EraseNamespaceIfUnused(space);
+}
+
+TokenSlot Books::IssueToken(const Step& step, SessionSlot session_slot, FlowSlot flow_slot,
+                            uint32_t count, uint64_t request_id) {
+  SessionState& session = sessions_.at(session_slot);
+  Flow& flow = flows_.at(flow_slot);
+  if (!session.in_ledger) {
+    session.in_ledger = true;
+    step.batch->SessionOpened({session.id, session.kind, session.opened_ms,
+                               flows_.name_space(session.name_space).name, session.client_id});
+  }
+  const Fence fence{next_fence_++};
+  const TokenSlot slot = tokens_.Insert(fence.value);
+  TokenEntry& entry = tokens_.at(slot);
+  entry.deadline_ms = step.now.ms + flow.hold_ms;
+  entry.family = static_cast<uint8_t>(ledger::FamilyForHold(flow.hold_ms));
+  entry.issued_ms = step.now.ms;
+  entry.count = count;
+  entry.flow_slot = flow_slot;
+  entry.session_slot = session_slot;
+  if (request_id != 0) tokens_.SetRequest(slot, request_id);
+  tokens_.Link(slot, &flow.tokens, &session.tokens);
+  CountIn(entry);
+  Count(&flow, [](FlowCounters* c) { ++c->granted; });
+  step.batch->TokenIssued(LedgerToken(*this, slot));
+  return slot;
+}
+
+void Books::CountIn(const TokenEntry& entry) {
+  Flow& flow = flows_.at(entry.flow_slot);
+  SessionState& session = sessions_.at(entry.session_slot);
+  flow.now_calls += entry.count;
+  session.now_calls += entry.count;
+  if (flow.held_by_session != nullptr) (*flow.held_by_session)[entry.session_slot] += entry.count;
+  session.client_offline_ms_min =
+      std::min(session.client_offline_ms_min, flow.client_offline_time_ms);
+  live_count_sum_ += entry.count;
+  live_fence_sum_ += entry.fence;
+  deadlines_.Add(entry.deadline_ms);
+}
+
+void Books::EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note) {
+  const TokenEntry entry = tokens_.at(slot);
+  Flow& flow = flows_.at(entry.flow_slot);
+  SessionState& session = sessions_.at(entry.session_slot);
+
+  // The records: of the ledger, and of the history.
+  step.batch->TokenEnded(KeyOf(*this, entry), reason);
+  if (ledger::IsKeptInHistory(reason) && options_.limits.history_max > 0) {
+    history_.Add(EndOf(*this, entry, step.now.ms, reason, note));
+  }
+
+  // The sums that CountIn has made.
+  deadlines_.Remove(entry.deadline_ms);
+  live_count_sum_ -= entry.count;
+  live_fence_sum_ -= entry.fence;
+  flow.now_calls -= entry.count;
+  session.now_calls -= entry.count;
+  NOWCALLS_CHECK(flow.now_calls >= 0 && session.now_calls >= 0);
+  if (flow.held_by_session != nullptr) {
+    const auto held = flow.held_by_session->find(entry.session_slot);
+    if ((held->second -= entry.count) == 0) flow.held_by_session->erase(held);
+    WaitQueues::LookAt(entry.session_slot, &flow.waiters);
+  }
+  Count(&flow, [&](FlowCounters* c) { ++c->ended[static_cast<size_t>(reason)]; });
+  flow.held_times.Add(step.now.ms - entry.issued_ms);
+
+  // The token itself, and what only tokens keep.
+  tokens_.Erase(slot, &flow.tokens, &session.tokens);
+  if (flow.tokens.size == 0 && flow.held_by_session != nullptr) TrackSessions(&flow);
+  if (session.tokens.size == 0) session.client_offline_ms_min = kNotScheduled;
+  if (flow.tokens.size == 0 && !flow.active()) {
+    EraseFlow(step, entry.flow_slot);
+  } else {
+    wake_list_.Add(entry.flow_slot);
+  }
+}
+
+void Books::MoveToken(const Step& step, TokenSlot slot, int64_t deadline_ms, int64_t hold_ms) {
+  TokenEntry& entry = tokens_.at(slot);
+  const ledger::TokenKey before = KeyOf(*this, entry);
+  const ledger::Family family = ledger::FamilyForHold(hold_ms);
+  if (before.deadline_ms == deadline_ms && before.family == family) return;
+  deadlines_.Remove(entry.deadline_ms);
+  deadlines_.Add(deadline_ms);
+  entry.deadline_ms = deadline_ms;
+  entry.family = static_cast<uint8_t>(family);
+  step.batch->TokenKept(before, LedgerToken(*this, slot));
+}
+
+void Books::RecordRule(const Step& step, const Flow& flow) const {
+  auto state = flow.draining ? ledger::RuleState::kDraining : ledger::RuleState::kActive;
+  if (flow.removed) state = ledger::RuleState::kRemoved;
+  step.batch->RuleSet({.name_space = flows_.name_space(flow.name_space).name,
+                       .flow = flow.id,
+                       .state = state,
+                       .json = RuleToJson(*flow.rule)});
+}
+
+void Books::RecordRuleRemoved(const Step& step, const Flow& flow) const {
+  step.batch->RuleRemoved(flows_.name_space(flow.name_space).name, flow.id);
+}
+
+void Books::EraseFlow(const Step& step, FlowSlot slot) {
+  const NamespaceSlot space = flows_.at(slot).name_space;
+  RecordRuleRemoved(step, flows_.at(slot));
+  flows_.Erase(slot);
+  flows_.EraseNamespaceIfUnused(space);
+}
+
+// A new cap walks the flow's tokens, once. While tokens are out the counts stay without a cap too,
+// so that loads of rules with and without a cap, in turns, do not walk the tokens again.
+void Books::TrackSessions(Flow* flow) {
+  if (!flow->rule->capped()) {
+    if (flow->tokens.size == 0) flow->held_by_session.reset();
+    return;
+  }
+  if (flow->held_by_session != nullptr) return;
+  flow->held_by_session = std::make_unique<absl::flat_hash_map<SessionSlot, int64_t>>();
+  for (TokenSlot token = flow->tokens.head; token != kNoToken;
+       token = tokens_.at(token).next(TokenOrder::kFlow)) {
+    (*flow->held_by_session)[tokens_.at(token).session_slot] += tokens_.at(token).count;
+  }
+}
+
+AcquireAnswer Books::Refuse(FlowSlot slot, TokenStatus status, RefusedBy limit) {
+  Flow& flow = flows_.at(slot);
+  Count(&flow, [&](FlowCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
+  return {.status = status,
+          .refused_by = limit,
+          .now_calls = flow.now_calls,
+          .level = flows_.LevelOf(flow)};
+}
+
+void Books::Resume(const ledger::Seal& last) {
+  next_fence_ = first_fence_ = last.next_fence;
+  batch_number_ = last.batch_number;
+}
+
+void Books::SkipFences(uint64_t next) { next_fence_ = first_fence_ = std::max(next_fence_, next); }
+
+ledger::Seal Books::NextSeal(int64_t now_ms) {
+  return {.batch_number = ++batch_number_,
+          .next_fence = next_fence_,
+          .ledger_ms = now_ms,
+          .live_tokens = tokens_.size(),
+          .live_count_sum = live_count_sum_,
+          .live_fence_sum = live_fence_sum_};
+}
+
+}  // namespace nowcalls::core

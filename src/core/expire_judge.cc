@@ -1,0 +1,45 @@
+#include "core/expire_judge.h"
+
+#include <algorithm>
+
+namespace nowcalls::core {
+namespace {
+
+std::shared_ptr<ExpireStrategy> StrategyOf(const CoreOptions& options) {
+  if (options.expire_strategy != nullptr) return options.expire_strategy;
+  return std::make_shared<DefaultExpireStrategy>(ExpireOptions{
+      .restart_grace_ms = options.restart_grace_ms, .mass_factor = options.mass_expiry_factor});
+}
+
+}  // namespace
+
+ExpireJudge::ExpireJudge(Books* books, MassExpiry* mass_expiry)
+    : books_(books), mass_expiry_(mass_expiry), strategy_(StrategyOf(books->options())) {}
+
+ExpireDecision ExpireJudge::Decide(Instant now, TokenSlot slot, ExpireCause cause) {
+  const TokenEntry& entry = books_->tokens().at(slot);
+  const Flow& flow = books_->flows().at(entry.flow_slot);
+  SessionState& session = books_->sessions().at(entry.session_slot);
+  if (!session.online()) mass_expiry_->Judge(&session, now.ms, flow.client_offline_time_ms);
+
+  const ExpiredToken token{.cause = cause,
+                           .id = books_->IdOf(entry),
+                           .flow = flow.id,
+                           .count = entry.count,
+                           .issued_ms = entry.issued_ms,
+                           .deadline_ms = entry.deadline_ms,
+                           .hold_ms = flow.hold_ms,
+                           .client_offline_time_ms = flow.client_offline_time_ms,
+                           .restarted_ms = books_->IsFromBeforeRestart(entry) ? ready_.ms : 0};
+  const TokenHolder holder{.online = session.online(),
+                           .offline_since_ms = session.offline_since_ms,
+                           .from_before_restart = session.from_before_restart,
+                           .mass_offline = session.mass.mass};
+  const ExpireDecision decision = strategy_->Decide(token, holder, now.ms);
+
+  if (decision.kind() != ExpireDecision::Kind::kExtend) return decision;
+  if (decision.until_ms() <= now.ms) return ExpireDecision::Leave();
+  return ExpireDecision::ExtendUntil(std::min(decision.until_ms(), now.ms + kExtendMsMax));
+}
+
+}  // namespace nowcalls::core

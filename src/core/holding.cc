@@ -1,0 +1,34 @@
+#include "core/holding.h"
+
+namespace nowcalls::core {
+
+TokenStatus Holding::Release(const Step& step, SessionSlot session_slot, TokenId token) {
+  const TokenSlot slot = FindOwned(session_slot, token);
+  if (slot == kNoToken) return TokenStatus::kAlreadyRelease;
+  const TokenEntry& entry = books_->tokens().at(slot);
+  const int64_t held_ms = step.now.ms - entry.held_since_ms();
+  const bool late = held_ms > books_->flows().at(entry.flow_slot).resource_timeout_ms;
+  absence_->EndToken(step, slot, late ? EndReason::kReleasedLate : EndReason::kReleased);
+  return TokenStatus::kReleaseOk;
+}
+
+KeepAnswer Holding::Keep(const Step& step, SessionSlot session_slot, TokenId token) {
+  const TokenSlot slot = FindOwned(session_slot, token);
+  if (slot == kNoToken) return {TokenStatus::kAlreadyRelease, 0};
+  TokenEntry& entry = books_->tokens().at(slot);
+  Flow& flow = books_->flows().at(entry.flow_slot);
+  const int64_t hold_ms = flow.hold_ms;
+  entry.SetHeldSince(step.now.ms);
+  books_->Count(&flow, [](FlowCounters* c) { ++c->kept; });
+  books_->MoveToken(step, slot, step.now.ms + hold_ms, hold_ms);
+  return {TokenStatus::kOk, hold_ms};
+}
+
+TokenSlot Holding::FindOwned(SessionSlot session_slot, TokenId token) const {
+  if (session_slot == kNoSession) return kNoToken;
+  const TokenSlot slot = books_->tokens().Find(books_->ids().ToFence(token).value);
+  if (slot == kNoToken || books_->tokens().at(slot).session_slot != session_slot) return kNoToken;
+  return slot;
+}
+
+}  // namespace nowcalls::core

@@ -1,0 +1,34 @@
+// Holding: what a session does with the tokens that it holds.
+//
+// Thread: loop. A session can touch only its own tokens. Holding ends and moves tokens.
+#ifndef NOWCALLS_CORE_HOLDING_H_
+#define NOWCALLS_CORE_HOLDING_H_
+
+#include "core/absence.h"
+#include "core/answers.h"
+#include "core/books.h"
+#include "core/slot.h"
+#include "core/step.h"
+#include "nowcalls/types.h"
+
+namespace nowcalls::core {
+
+class Holding {
+ public:
+  Holding(Books* books, Absence* absence) : books_(books), absence_(absence) {}
+
+  // See Core.
+  TokenStatus Release(const Step& step, SessionSlot session_slot, TokenId token);
+  KeepAnswer Keep(const Step& step, SessionSlot session_slot, TokenId token);
+
+ private:
+  // kNoToken for a token that is unknown, has ended or is another session's.
+  TokenSlot FindOwned(SessionSlot session_slot, TokenId token) const;
+
+  Books* const books_;
+  Absence* const absence_;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_HOLDING_H_

@@ -1,0 +1,129 @@
+#include "core/listings.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace nowcalls::core {
+namespace {
+
+// Listings between two batches that get cursors of their own.
+constexpr int kCursorBits = 24;
+
+// Tokens that one page looks at; a page may hold fewer rows than asked for, even none, and go on.
+constexpr uint32_t kLookedAtMax = 5000;
+
+}  // namespace
+
+void Listings::Begin() { next_id_ = (books_->batch_number() << kCursorBits) + 1; }
+
+Result<TokenPage> Listings::Page(Instant now, uint32_t owner, const TokenFilter& filter,
+                                 uint32_t limit, uint64_t cursor) {
+  Listing* listing = nullptr;
+  if (cursor == 0) {
+    listing = Open(owner, filter);
+  } else {
+    Result<Listing*> found = Find(cursor, owner);
+    if (!found.ok()) return found.status();
+    listing = *found;
+  }
+  listing->used_ms = now.ms;
+  TokenPage page;
+  TokenSlot& next = listing->cursor.next;
+  for (uint32_t seen = 0; next != kNoToken && seen < kLookedAtMax; ++seen) {
+    if (page.tokens.size() == limit) break;
+    const TokenEntry& entry = books_->tokens().at(next);
+    if (now.ms - entry.issued_ms < listing->filter.min_age_ms) {
+      next = kNoToken;  // All that follow are younger.
+      break;
+    }
+    if (Matches(*listing, entry)) page.tokens.push_back(next);
+    next = entry.next(listing->cursor.order);
+  }
+  if (next == kNoToken) {
+    Close(listing);
+  } else {
+    listing->id = next_id_++;
+    page.next_cursor = listing->id;
+  }
+  return page;
+}
+
+void Listings::ForgetIdle(Instant now) {
+  std::erase_if(listings_, [&](const std::unique_ptr<Listing>& listing) {
+    const bool idle = now.ms - listing->used_ms >= books_->options().limits.listing_idle_ms;
+    if (idle) books_->tokens().Detach(&listing->cursor);
+    return idle;
+  });
+}
+
+Instant Listings::NextIdle() const {
+  Instant next = kNever;
+  for (const auto& listing : listings_) {
+    next = std::min(next, Instant{listing->used_ms + books_->options().limits.listing_idle_ms});
+  }
+  return next;
+}
+
+Result<Listings::Listing*> Listings::Find(uint64_t id, uint32_t owner) {
+  for (const auto& listing : listings_) {
+    if (listing->id == id && listing->owner == owner) return listing.get();
+  }
+  return Status::NotFound(
+      "cursor " + std::to_string(id) +
+      " is none of this connection, or is used up or forgotten; list again from "
+      "the beginning");
+}
+
+Listings::Listing* Listings::Open(uint32_t owner, const TokenFilter& filter) {
+  const Limits& limits = books_->options().limits;
+  if (CountOf(owner) >= limits.listings_per_connection_max) {
+    CloseOldest([&](uint32_t of) { return of == owner; });
+  } else if (listings_.size() >= limits.listings_max) {
+    // Closes one of an owner that has most: owners that leave listings behind do not end that of an
+    // owner that goes on.
+    int64_t most = 0;
+    for (const auto& listing : listings_) most = std::max(most, CountOf(listing->owner));
+    CloseOldest([&](uint32_t of) { return CountOf(of) == most; });
+  }
+  auto listing = std::make_unique<Listing>();
+  listing->owner = owner;
+  listing->filter = filter;
+  listing->cursor = {TokenOrder::kAll, books_->tokens().all().head};
+  if (filter.flow.has_value()) {
+    const FlowSlot slot = books_->flows().Find(*filter.flow);
+    listing->cursor = {TokenOrder::kFlow,
+                       slot == kNoFlow ? kNoToken : books_->flows().at(slot).tokens.head};
+  }
+  books_->tokens().Attach(&listing->cursor);
+  listings_.push_back(std::move(listing));
+  return listings_.back().get();
+}
+
+int64_t Listings::CountOf(uint32_t owner) const {
+  return std::count_if(listings_.begin(), listings_.end(),
+                       [&](const auto& listing) { return listing->owner == owner; });
+}
+
+// Closes the listing that was unused for longest, of those whose owner is `among`.
+template <typename Among>
+void Listings::CloseOldest(Among among) {
+  Listing* oldest = nullptr;
+  for (const auto& listing : listings_) {
+    if (!among(listing->owner)) continue;
+    if (oldest == nullptr || listing->used_ms < oldest->used_ms) oldest = listing.get();
+  }
+  Close(oldest);
+}
+
+void Listings::Close(Listing* listing) {
+  books_->tokens().Detach(&listing->cursor);
+  std::erase_if(listings_, [&](const auto& candidate) { return candidate.get() == listing; });
+}
+
+bool Listings::Matches(const Listing& listing, const TokenEntry& entry) const {
+  return !listing.filter.client_id.has_value() ||
+         books_->sessions().at(entry.session_slot).client_id == *listing.filter.client_id;
+}
+
+}  // namespace nowcalls::core

@@ -1,0 +1,59 @@
+// Listings: tokens page by page, oldest first, while tokens come and go.
+//
+// Thread: loop. A listing is a place in a list of tokens; listings are bounded and forgotten when
+// they are idle. They change nothing in the tables but the cursors attached to the token table.
+#ifndef NOWCALLS_CORE_LISTINGS_H_
+#define NOWCALLS_CORE_LISTINGS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/time.h"
+#include "core/answers.h"
+#include "core/books.h"
+#include "core/token_table.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::core {
+
+class Listings {
+ public:
+  explicit Listings(Books* books) : books_(books) {}
+
+  // Gives cursors that no earlier start has given, after the ledger was loaded: every start commits
+  // a batch before it answers anything.
+  void Begin();
+
+  // See Core::ListTokens.
+  Result<TokenPage> Page(Instant now, uint32_t owner, const TokenFilter& filter, uint32_t limit,
+                         uint64_t cursor);
+  void ForgetIdle(Instant now);
+  // When ForgetIdle has something to do next; kNever: nothing.
+  Instant NextIdle() const;
+
+ private:
+  struct Listing {
+    uint64_t id = 0;  // Its cursor.
+    uint32_t owner = 0;
+    TokenFilter filter;
+    TokenCursor cursor;
+    int64_t used_ms = 0;
+  };
+
+  Result<Listing*> Find(uint64_t id, uint32_t owner);
+  Listing* Open(uint32_t owner, const TokenFilter& filter);
+  int64_t CountOf(uint32_t owner) const;
+  template <typename Among>
+  void CloseOldest(Among among);
+  void Close(Listing* listing);
+  bool Matches(const Listing& listing, const TokenEntry& entry) const;
+
+  Books* const books_;
+  std::vector<std::unique_ptr<Listing>> listings_;
+  uint64_t next_id_ = 1;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_LISTINGS_H_

@@ -1,0 +1,259 @@
+#include "core/loading.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/text.h"
+#include "core/rule_json.h"
+#include "ledger/deadline_bound.h"
+
+namespace nowcalls::core {
+namespace {
+
+// Ids that are computed one behind the other, so that a processor works on several at once.
+constexpr size_t kIdsTogether = 64;
+
+// Tokens whose entries are on their way from memory while one is linked.
+constexpr size_t kAhead = 16;
+
+std::string TokenText(TokenId id, FlowId flow) {
+  return "token " + std::to_string(id.value) + " (flow " + std::to_string(flow.value) + ")";
+}
+
+std::string TokenText(const ledger::Token& token) { return TokenText(token.key.id, token.flow); }
+
+std::string TokenText(const Books& books, TokenSlot slot) {
+  const TokenEntry& entry = books.tokens().at(slot);
+  return TokenText(books.IdOf(entry), books.flows().at(entry.flow_slot).id);
+}
+
+}  // namespace
+
+Status Loading::LoadNamespace(const ledger::NamespaceEntry& entry) {
+  const std::string name = "namespace " + entry.name_space;
+  if (const Status source = CheckRuleSource(entry.source); !source.ok()) {
+    return Status::Corruption(name + ": its source " + source.message());
+  }
+  FlowTable& flows = books_->flows();
+  Namespace& name_space = flows.name_space(flows.FindOrAddNamespace(entry.name_space));
+  if (!name_space.source.empty()) return Status::Corruption(name + " is in the ledger twice");
+  name_space.source = entry.source;
+  return {};
+}
+
+Status Loading::LoadRule(const ledger::RuleEntry& entry) {
+  const std::string where =
+      "rule of flow " + std::to_string(entry.flow.value) + " in namespace " + entry.name_space;
+  Result<Rule> rule = ParseRule(entry.json);
+  if (!rule.ok()) return Status::Corruption(where + ": " + rule.status().message());
+  if (rule->flow_id != entry.flow) {
+    return Status::Corruption(where + ": holds flowId " + std::to_string(rule->flow_id.value));
+  }
+  FlowTable& flows = books_->flows();
+  const FlowSlot slot = flows.FindOrAdd(entry.flow);
+  Flow& flow = flows.at(slot);
+  if (flow.rule != nullptr) {
+    return Status::Corruption(where + ": another namespace owns the flowId too");
+  }
+  flows.SetRule(slot, flows.FindOrAddNamespace(entry.name_space), *rule,
+                books_->options().resource_timeout_factor);
+  books_->TrackSessions(&flow);
+  if (!ledger::IsInForce(entry.state)) flows.MarkRemoved(slot);
+  flow.draining = entry.state == ledger::RuleState::kDraining;
+  return {};
+}
+
+Status Loading::LoadSession(const ledger::Session& session) {
+  SessionTable& sessions = books_->sessions();
+  const NamespaceSlot name_space = books_->flows().FindOrAddNamespace(session.name_space);
+  const bool named = session.kind == ledger::SessionKind::kNamed;
+  if (sessions.FindById(session.id) != kNoSession ||
+      (named && sessions.FindNamed(name_space, session.client_id) != kNoSession)) {
+    return Status::Corruption("session " + std::to_string(session.id.value) + " (client " +
+                              session.client_id + ") is in the ledger twice");
+  }
+  const SessionSlot slot =
+      sessions.Add(session.id, session.kind, name_space, session.client_id, session.opened_ms);
+  sessions.at(slot).in_ledger = true;
+  sessions.at(slot).from_before_restart = true;
+  ++books_->flows().name_space(name_space).sessions;
+  sessions_.emplace(session.id.value, slot);
+  return {};
+}
+
+Status Loading::LoadHistory(ledger::HistoryBlock block) {
+  return books_->history().Load(std::move(block));
+}
+
+void Loading::ExpectTokens(uint64_t tokens) {
+  const uint32_t tokens_max = books_->options().limits.tokens_max;
+  const auto bounded = static_cast<uint32_t>(std::min<uint64_t>(tokens, tokens_max));
+  tokens_.Reserve(bounded);
+  books_->tokens().Reserve(bounded);
+}
+
+Status Loading::LoadToken(const ledger::Token& token) {
+  if (token.key.deadline_ms >= ledger::kDeadlineMsEnd) {
+    return Status::Corruption(TokenText(token) +
+                              ": its deadline is beyond what a rule can make it");
+  }
+  const auto session = sessions_.find(token.session.value);
+  if (session == sessions_.end()) {
+    return Status::Corruption(TokenText(token) + ": its session " +
+                              std::to_string(token.session.value) + " is missing");
+  }
+  const FlowSlot flow_slot = books_->flows().Find(token.flow);
+  if (flow_slot == kNoFlow || books_->flows().at(flow_slot).rule == nullptr) {
+    return Status::Corruption("flow " + std::to_string(token.flow.value) +
+                              " has tokens, but its rule is missing");
+  }
+  TokenTable& tokens = books_->tokens();
+  const TokenSlot slot = tokens.InsertLoaded(token.fence.value);
+  TokenEntry& entry = tokens.at(slot);
+  entry.deadline_ms = token.key.deadline_ms;
+  entry.family = static_cast<uint8_t>(token.key.family);
+  entry.issued_ms = token.issued_ms;
+  entry.count = token.count;
+  entry.flow_slot = flow_slot;
+  entry.session_slot = session->second;
+  // The ledger has the deadline. If it was set under another rule or by the expire strategy, this
+  // is not quite when the hold began; it matters only for telling late releases.
+  entry.SetHeldSince(entry.deadline_ms - books_->flows().at(flow_slot).hold_ms);
+  if (token.request_id != 0) tokens.SetLoadedRequest(slot, token.request_id);
+  books_->CountIn(entry);
+  tokens_.Add(token.fence.value, slot);
+  unchecked_ids_.emplace_back(token.key.id, slot);
+  return unchecked_ids_.size() < kIdsTogether ? Status::Ok() : CheckIds();
+}
+
+// An id that passed the checksums of the ledger may still have been changed, where nothing but its
+// fence shows it.
+Status Loading::CheckIds() {
+  for (const auto& [id, slot] : unchecked_ids_) {
+    const TokenEntry& entry = books_->tokens().at(slot);
+    if (books_->ids().IsIdOf(id, Fence{entry.fence})) continue;
+    return Status::Corruption(TokenText(id, books_->flows().at(entry.flow_slot).id) +
+                              ": its id does not belong to fence " + std::to_string(entry.fence));
+  }
+  unchecked_ids_.clear();
+  return {};
+}
+
+Status Loading::Finish(const std::optional<ledger::Seal>& seal) {
+  const ledger::Seal last = seal.value_or(ledger::Seal{});
+  NOWCALLS_RETURN_IF_ERROR(CheckIds());
+  NOWCALLS_RETURN_IF_ERROR(IndexTokens());
+  LinkTokens();
+  NOWCALLS_RETURN_IF_ERROR(CheckRemovedRules());
+  NOWCALLS_RETURN_IF_ERROR(CheckSums(last));
+  NOWCALLS_RETURN_IF_ERROR(CheckNamespacesHaveRules());
+  NOWCALLS_RETURN_IF_ERROR(CheckNumbers(last.next_fence));
+  NOWCALLS_RETURN_IF_ERROR(CheckHistory(last.next_fence));
+  books_->Resume(last);
+  return {};
+}
+
+// Two tokens with the same fence or request id show here, where all tokens are in order.
+Status Loading::IndexTokens() {
+  const PopulatedVector<FenceAndSlot>& by_fence = tokens_.Sort();
+  const auto twin = std::adjacent_find(
+      by_fence.begin(), by_fence.end(),
+      [](const FenceAndSlot& a, const FenceAndSlot& b) { return a.first == b.first; });
+  if (twin != by_fence.end()) {
+    return Status::Corruption(TokenText(*books_, twin->second) + " is in the ledger twice");
+  }
+  const TokenSlot repeated = books_->tokens().IndexLoaded();
+  if (repeated == kNoToken) return {};
+  return Status::Corruption(TokenText(*books_, repeated) + " has the request id " +
+                            std::to_string(books_->tokens().RequestIdOf(repeated)) +
+                            " of another token of its session");
+}
+
+// The ledger keeps tokens by deadline; listings want them by age.
+void Loading::LinkTokens() {
+  const PopulatedVector<FenceAndSlot>& by_fence = tokens_.sorted();
+  TokenTable& tokens = books_->tokens();
+  for (size_t i = 0; i < by_fence.size(); ++i) {
+    if (i + kAhead < by_fence.size()) tokens.PrefetchAt(by_fence[i + kAhead].second);
+    const TokenSlot slot = by_fence[i].second;
+    const TokenEntry& entry = tokens.at(slot);
+    tokens.Link(slot, &books_->flows().at(entry.flow_slot).tokens,
+                &books_->sessions().at(entry.session_slot).tokens);
+  }
+}
+
+Status Loading::CheckRemovedRules() const {
+  const FlowTable& flows = books_->flows();
+  for (const auto& [id, slot] : flows.by_id()) {
+    if (flows.at(slot).removed && flows.at(slot).tokens.size == 0) {
+      return Status::Corruption("flow " + std::to_string(id) +
+                                " has a rule that was removed, and no tokens to keep it for");
+    }
+  }
+  return {};
+}
+
+Status Loading::CheckSums(const ledger::Seal& seal) const {
+  const uint64_t tokens = books_->tokens().size();
+  if (tokens == seal.live_tokens && books_->live_count_sum() == seal.live_count_sum &&
+      books_->live_fence_sum() == seal.live_fence_sum) {
+    return {};
+  }
+  return Status::Corruption(
+      "the ledger holds " + std::to_string(tokens) + " tokens with a count of " +
+      std::to_string(books_->live_count_sum()) + ", but batch " +
+      std::to_string(seal.batch_number) + " was sealed over " + std::to_string(seal.live_tokens) +
+      " with a count of " + std::to_string(seal.live_count_sum) + ": records were lost or changed");
+}
+
+// A namespace is recorded with its active rules and forgotten with the last of them.
+Status Loading::CheckNamespacesHaveRules() const {
+  const FlowTable& flows = books_->flows();
+  for (uint32_t i = 0; i < flows.namespace_slots(); ++i) {
+    const Namespace& name_space = flows.name_space(NamespaceSlot(i));
+    if (name_space.source.empty() || !name_space.rule_ids.empty()) continue;
+    return Status::Corruption("namespace " + name_space.name + " takes its rules from " +
+                              name_space.source + ", but they are missing");
+  }
+  return {};
+}
+
+Status Loading::CheckNumbers(uint64_t next_fence) const {
+  const PopulatedVector<FenceAndSlot>& by_fence = tokens_.sorted();
+  const auto& by_id = books_->sessions().by_id();
+  const uint64_t newest_token = by_fence.empty() ? 0 : by_fence.back().first;
+  const uint64_t newest_session = by_id.empty() ? 0 : by_id.rbegin()->first;
+  if (std::max(newest_token, newest_session) < next_fence) return {};
+  return Status::Corruption("a fence or session number is not below the sealed bound " +
+                            std::to_string(next_fence));
+}
+
+// The ends that the history holds have happened.
+Status Loading::CheckHistory(uint64_t next_fence) const {
+  for (const ledger::HistoryBlock& block : books_->history().blocks()) {
+    for (const ledger::HistoryEntry& entry : block) {
+      NOWCALLS_RETURN_IF_ERROR(CheckEnded(entry, next_fence));
+    }
+  }
+  return {};
+}
+
+Status Loading::CheckEnded(const ledger::HistoryEntry& entry, uint64_t next_fence) const {
+  const auto corrupt = [&](const std::string& what) {
+    return Status::Corruption("history: entry " + std::to_string(entry.sequence) + " of token " +
+                              std::to_string(entry.token_id.value) + " " + what);
+  };
+  if (books_->ids().ToFence(entry.token_id) != entry.fence) {
+    return corrupt("has an id that does not belong to fence " + std::to_string(entry.fence.value));
+  }
+  if (std::max(entry.fence.value, entry.session.value) >= next_fence) {
+    return corrupt("has a fence or session number that is not below the sealed bound " +
+                   std::to_string(next_fence));
+  }
+  if (books_->tokens().Find(entry.fence.value) != kNoToken) {
+    return corrupt("tells of its end, but the token is live");
+  }
+  return {};
+}
+
+}  // namespace nowcalls::core

@@ -1,0 +1,65 @@
+// Loading: the ledger's entities become the core's tables, and are proved to be all of them.
+//
+// Thread: one, before the core serves. It exists until the load is finished and no longer. It fills
+// all tables; nothing else runs meanwhile. Order: namespaces and rules, sessions, history, tokens,
+// then Finish. Every function returns kCorruption for what a ledger cannot hold; then the core is
+// of no use.
+#ifndef NOWCALLS_CORE_LOADING_H_
+#define NOWCALLS_CORE_LOADING_H_
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/books.h"
+#include "core/fence_order.h"
+#include "core/slot.h"
+#include "ledger/entities.h"
+#include "ledger/history_entry.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::core {
+
+class Loading {
+ public:
+  explicit Loading(Books* books) : books_(books) {}
+
+  // The ledger is of an earlier format: the first batch sets this one.
+  void SetFormat(const ledger::Format& format) { format_to_set_ = format; }
+  const std::optional<ledger::Format>& format_to_set() const { return format_to_set_; }
+
+  Status LoadNamespace(const ledger::NamespaceEntry& entry);
+  Status LoadRule(const ledger::RuleEntry& entry);
+  Status LoadSession(const ledger::Session& session);
+  Status LoadHistory(ledger::HistoryBlock block);  // By ascending sequence.
+  // A hint, before the first token, of how many there are.
+  void ExpectTokens(uint64_t tokens);
+  Status LoadToken(const ledger::Token& token);
+  // kCorruption when the live tokens are not those the seal was written over. A new ledger has no
+  // seal.
+  Status Finish(const std::optional<ledger::Seal>& seal);
+
+ private:
+  Status CheckIds();
+  Status IndexTokens();
+  void LinkTokens();
+  Status CheckRemovedRules() const;
+  Status CheckNamespacesHaveRules() const;
+  Status CheckSums(const ledger::Seal& seal) const;
+  Status CheckNumbers(uint64_t next_fence) const;
+  Status CheckHistory(uint64_t next_fence) const;
+  Status CheckEnded(const ledger::HistoryEntry& entry, uint64_t next_fence) const;
+
+  Books* const books_;
+  std::optional<ledger::Format> format_to_set_;
+  FenceOrder tokens_;
+  // Tokens whose ids were not looked at yet.
+  std::vector<std::pair<TokenId, TokenSlot>> unchecked_ids_;
+  absl::flat_hash_map<uint64_t, SessionSlot> sessions_;  // By id.
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_LOADING_H_

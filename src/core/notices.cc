@@ -1,0 +1,44 @@
+#include "core/notices.h"
+
+#include <utility>
+
+#include "core/answers.h"
+
+namespace nowcalls::core {
+namespace {
+
+// Notices of AddIfRoom that nobody has taken yet.
+constexpr size_t kOfManyMax = 1000;
+
+}  // namespace
+
+void Notices::Add(Notice notice) { notices_.push_back(std::move(notice)); }
+
+void Notices::AddIfRoom(Notice notice) {
+  if (of_many_ >= kOfManyMax) {
+    ++dropped_;
+  } else {
+    ++of_many_;
+    Add(std::move(notice));
+  }
+}
+
+void Notices::AddAct(const AdminAct& act, const std::string& text, LogFields fields) {
+  fields.push_back({"peer", std::string(act.by)});
+  if (!act.reason.empty()) fields.push_back({"reason", std::string(act.reason)});
+  Add({.topic = LogTopic::kAct,
+       .text = "administrator " + std::string(act.by) + " " + text,
+       .fields = std::move(fields)});
+}
+
+std::vector<Notice> Notices::Take() {
+  if (const uint64_t dropped = std::exchange(dropped_, 0); dropped > 0) {
+    Add({.warning = true,
+         .text = std::to_string(dropped) + " more notices at once are not shown",
+         .fields = {}});
+  }
+  of_many_ = 0;
+  return std::exchange(notices_, {});
+}
+
+}  // namespace nowcalls::core

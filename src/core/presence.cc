@@ -1,0 +1,55 @@
+#include "core/presence.h"
+
+#include <string>
+
+#include "base/check.h"
+
+namespace nowcalls::core {
+
+Result<HelloAnswer> Presence::Hello(const Step& step, std::string_view name_space,
+                                    const std::optional<std::string_view>& client_id,
+                                    std::string_view display_id) {
+  const Result<SessionSlot> slot = FindOrOpen(step, name_space, client_id, display_id);
+  if (!slot.ok()) return slot.status();
+  SessionState& session = books_->sessions().at(*slot);
+  Namespace& space = books_->flows().name_space(session.name_space);
+  if (++session.connections == 1) {
+    absence_->CameBack(*slot);
+    ++space.sessions_online;
+    books_->wake_list().AddNamespace(session.name_space);
+  }
+  return HelloAnswer{*slot, session.id, space.sessions_online, session.tokens.size};
+}
+
+Result<SessionSlot> Presence::FindOrOpen(const Step& step, std::string_view name_space,
+                                         const std::optional<std::string_view>& client_id,
+                                         std::string_view display_id) {
+  const Limits& limits = books_->options().limits;
+  NamespaceSlot space = books_->flows().FindNamespace(name_space);
+  if (space == kNoNamespace && books_->flows().namespaces() >= limits.namespaces_max) {
+    return Status::ResourceExhausted("the server knows " + std::to_string(limits.namespaces_max) +
+                                     " namespaces already (namespaces_max)");
+  }
+  if (client_id.has_value() && space != kNoNamespace) {
+    const SessionSlot known = books_->sessions().FindNamed(space, *client_id);
+    if (known != kNoSession) return known;
+  }
+  if (books_->sessions().size() >= limits.sessions_max) {
+    return Status::ResourceExhausted("the server holds " + std::to_string(limits.sessions_max) +
+                                     " sessions already (sessions_max)");
+  }
+  space = books_->flows().FindOrAddNamespace(name_space);
+  return books_->OpenSession(step, space, client_id, display_id);
+}
+
+void Presence::Goodbye(const Step& step, SessionSlot slot, uint32_t owner) {
+  waiting_->RemoveAllOf(owner);
+  SessionState& session = books_->sessions().at(slot);
+  NOWCALLS_CHECK(session.connections > 0);
+  if (--session.connections > 0) return;
+  --books_->flows().name_space(session.name_space).sessions_online;
+  books_->wake_list().AddNamespace(session.name_space);
+  absence_->WentOffline(step, slot);
+}
+
+}  // namespace nowcalls::core

@@ -1,0 +1,45 @@
+// Presence: clients come and go.
+//
+// Thread: loop. It opens sessions, counts their connections and the sessions online of a namespace.
+// What follows from being offline is Absence's.
+#ifndef NOWCALLS_CORE_PRESENCE_H_
+#define NOWCALLS_CORE_PRESENCE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "core/absence.h"
+#include "core/answers.h"
+#include "core/books.h"
+#include "core/slot.h"
+#include "core/step.h"
+#include "core/waiting.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::core {
+
+class Presence {
+ public:
+  Presence(Books* books, Absence* absence, Waiting* waiting)
+      : books_(books), absence_(absence), waiting_(waiting) {}
+
+  // See Core.
+  Result<HelloAnswer> Hello(const Step& step, std::string_view name_space,
+                            const std::optional<std::string_view>& client_id,
+                            std::string_view display_id);
+  void Goodbye(const Step& step, SessionSlot slot, uint32_t owner);
+
+ private:
+  Result<SessionSlot> FindOrOpen(const Step& step, std::string_view name_space,
+                                 const std::optional<std::string_view>& client_id,
+                                 std::string_view display_id);
+
+  Books* const books_;
+  Absence* const absence_;
+  Waiting* const waiting_;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_PRESENCE_H_

@@ -1,0 +1,47 @@
+// Reclaims: administrators take tokens back.
+//
+// Thread: loop. Each call ends a bounded number of tokens and says whether there are more, so that
+// the loop is never held up by how many are taken back. Each act that ended tokens is noted.
+#ifndef NOWCALLS_CORE_RECLAIMS_H_
+#define NOWCALLS_CORE_RECLAIMS_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/absence.h"
+#include "core/answers.h"
+#include "core/books.h"
+#include "core/notices.h"
+#include "core/slot.h"
+#include "core/step.h"
+#include "nowcalls/status.h"
+#include "nowcalls/types.h"
+
+namespace nowcalls::core {
+
+class Reclaims {
+ public:
+  Reclaims(Books* books, Absence* absence, Notices* notices)
+      : books_(books), absence_(absence), notices_(notices) {}
+
+  // See Core.
+  TokenStatus Reclaim(const Step& step, TokenId token, const AdminAct& act);
+  ReclaimAnswer ReclaimClient(const Step& step, std::string_view name_space,
+                              std::string_view client_id, uint32_t tokens_max, const AdminAct& act);
+  Result<ReclaimAnswer> ReclaimFlow(const Step& step, FlowId flow, uint32_t tokens_max,
+                                    const AdminAct& act);
+  Result<ReclaimAnswer> Purge(const Step& step, FlowId flow, uint32_t tokens_max,
+                              const AdminAct& act);
+
+ private:
+  ReclaimAnswer EndTokensOf(const Step& step, FlowSlot slot, uint32_t tokens_max, EndReason reason,
+                            std::string_view note);
+
+  Books* const books_;
+  Absence* const absence_;
+  Notices* const notices_;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_RECLAIMS_H_

@@ -1,0 +1,205 @@
+#include "core/rule_book.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/counted.h"
+#include "base/text.h"
+#include "core/rule_json.h"
+#include "core/rule_limits.h"
+
+namespace nowcalls::core {
+namespace {
+
+std::string InNamespace(std::string_view name_space) {
+  return "namespace " + std::string(name_space) + ": ";
+}
+
+}  // namespace
+
+RuleBook::RuleBook(Books* books, Waiting* waiting, Absence* absence, Notices* notices)
+    : books_(books),
+      waiting_(waiting),
+      absence_(absence),
+      notices_(notices),
+      sources_(&books->flows(), books->options().limits.namespaces_max, notices) {}
+
+Status RuleBook::Replace(const Step& step, const RuleSetRefs& sets) {
+  // All checks come before the first change.
+  FlowTable& flows = books_->flows();
+  for (const RuleSet* set : sets) {
+    NOWCALLS_RETURN_IF_ERROR(CheckNamespace(set->name_space).WithContext("namespace"));
+  }
+  NOWCALLS_RETURN_IF_ERROR(sources_.Check(sets));
+  NOWCALLS_RETURN_IF_ERROR(CheckFlowOwners(flows, sets));
+  const absl::flat_hash_set<int64_t> wanted = FlowIdsOf(sets);
+  NOWCALLS_RETURN_IF_ERROR(CheckRuleLimits(flows, books_->options().limits, sets, wanted));
+  NOWCALLS_RETURN_IF_ERROR(TakeRoomOnLowDisk(disk_low_ ? BytesToWrite(flows, sets) : 0));
+
+  // All removals come before the first new rule, so that there is room. A flow that is in the set
+  // of another namespace is not removed, but moves there with all that belongs to it.
+  std::vector<std::string> sources;
+  for (const RuleSet* set : sets) sources.push_back(sources_.SourceOf(set->name_space));
+  std::vector<size_t> removed;
+  removed.reserve(sets.size());
+  for (const RuleSet* set : sets) removed.push_back(RemoveRulesNotIn(step, *set, wanted));
+
+  int64_t lowered_ms = kNotScheduled;
+  for (size_t i = 0; i < sets.size(); ++i) {
+    const RuleSet& set = *sets[i];
+    const NamespaceSlot space = flows.FindOrAddNamespace(set.name_space);
+    size_t changed = 0;
+    for (const Rule& rule : set.parsed.rules) {
+      changed += InstallRule(step, space, rule, &lowered_ms) ? 1 : 0;
+    }
+    flows.EraseNamespaceIfUnused(space);
+    const bool moved = sources_.Record(step, set, sources[i]);
+    const bool changes = changed > 0 || removed[i] > 0 || moved;
+    set_changes_ += changes ? 1 : 0;
+    if (changes || set.source != kRpcRuleSource) NoteSet(set, changed, removed[i]);
+  }
+  if (lowered_ms != kNotScheduled) absence_->LowerOfflineTime(lowered_ms);
+  return {};
+}
+
+void RuleBook::NoteSet(const RuleSet& set, size_t changed, size_t removed) {
+  const size_t rules = set.parsed.rules.size();
+  const std::string in = InNamespace(set.name_space);
+  const LogFields fields = {{"namespace", set.name_space}};
+  Notice notice{.topic = LogTopic::kAct,
+                .text = in + std::to_string(rules) + (rules == 1 ? " rule, " : " rules, ") +
+                        std::to_string(changed) + " new or changed, " + std::to_string(removed) +
+                        " removed, " + std::to_string(set.parsed.skipped.count()) + " skipped",
+                .fields = fields};
+  if (changed + removed > 0) {
+    notices_->Add(std::move(notice));
+  } else {
+    notices_->AddIfRoom(std::move(notice));
+  }
+  for (const std::string& remark : set.parsed.Remarks()) {
+    notices_->AddIfRoom(
+        {.warning = true, .topic = LogTopic::kAct, .text = in + remark, .fields = fields});
+  }
+}
+
+void RuleBook::SetDiskLow(bool low) {
+  if (low != disk_low_) bytes_while_low_ = 0;
+  disk_low_ = low;
+}
+
+// While the ledger's disk is nearly full, rules that come over the network may take only so many
+// bytes of it. Rules of files are as many as the operator wrote there; removals make room in the
+// end.
+Status RuleBook::TakeRoomOnLowDisk(uint64_t bytes) {
+  const uint64_t bytes_max = books_->options().limits.rule_bytes_while_disk_low_max;
+  if (disk_low_ && bytes > 0 && bytes_while_low_ + bytes > bytes_max) {
+    return Status::ResourceExhausted(
+        "the disk of the ledger is nearly full (disk_free_low_bytes), and since it is, rules may "
+        "take " +
+        std::to_string(bytes_max) +
+        " bytes of it: until there is room they can be removed, but not be more or change");
+  }
+  bytes_while_low_ += bytes;
+  return {};
+}
+
+// How many are no longer the namespace's, those that move included.
+size_t RuleBook::RemoveRulesNotIn(const Step& step, const RuleSet& set,
+                                  const absl::flat_hash_set<int64_t>& wanted) {
+  FlowTable& flows = books_->flows();
+  const NamespaceSlot space = flows.FindNamespace(set.name_space);
+  if (space == kNoNamespace) return 0;
+  absl::btree_set<int64_t> removed = flows.name_space(space).rule_ids;
+  for (const Rule& rule : set.parsed.rules) removed.erase(rule.flow_id.value);
+  const bool counts = disk_low_ && set.source == kRpcRuleSource;
+  size_t ended = 0;
+  for (const int64_t id : removed) {
+    if (wanted.contains(id)) continue;
+    ++ended;
+    const FlowSlot slot = flows.Find(FlowId{id});
+    const Flow& flow = flows.at(slot);
+    if (counts && flow.tokens.size > 0) bytes_while_low_ += RuleToJson(*flow.rule).size();
+    RemoveRule(step, slot);
+  }
+  if (ended > 0) {
+    notices_->Add({.warning = true,
+                   .topic = LogTopic::kAct,
+                   .text = InNamespace(set.name_space) + Counted(ended, "rule") +
+                           " in force removed: acquires under " + (ended == 1 ? "it" : "them") +
+                           " answer NO_RULE_EXISTS, for which clients let calls pass",
+                   .fields = {{"namespace", set.name_space}}});
+  }
+  return removed.size();
+}
+
+void RuleBook::RemoveRule(const Step& step, FlowSlot slot) {
+  FlowTable& flows = books_->flows();
+  const Flow& flow = flows.at(slot);
+  if (flow.draining) {
+    const std::string& name_space = flows.name_space(flow.name_space).name;
+    notices_->AddIfRoom(
+        {.topic = LogTopic::kAct,
+         .text = InNamespace(name_space) + "the drain of flow " + std::to_string(flow.id.value) +
+                 " ended with its rule",
+         .fields = {{"namespace", name_space}, {"flow", std::to_string(flow.id.value), true}}});
+  }
+  waiting_->RefuseAll(step, slot, TokenStatus::kNoRuleExists, RefusedBy::kNone);
+  if (flow.tokens.size == 0) return books_->EraseFlow(step, slot);
+  flows.MarkRemoved(slot);
+  books_->RecordRule(step, flow);
+}
+
+// Whether anything changed. A clientOfflineTime that became shorter, for tokens that are out,
+// lowers *lowered_ms to it.
+bool RuleBook::InstallRule(const Step& step, NamespaceSlot space, const Rule& rule,
+                           int64_t* lowered_ms) {
+  FlowTable& flows = books_->flows();
+  const FlowSlot slot = flows.FindOrAdd(rule.flow_id);
+  Flow& flow = flows.at(slot);
+  const NamespaceSlot space_before = flow.name_space;
+  const bool moves = space_before != kNoNamespace && space_before != space;
+  if (flow.active() && !moves && *flow.rule == rule) return false;
+  const int64_t offline_time_before_ms = flow.client_offline_time_ms;
+  if (moves) {
+    books_->RecordRuleRemoved(step, flow);
+    flows.name_space(space_before).waiting_for_sessions.erase(flow.id.value);
+  }
+  flows.SetRule(slot, space, rule, books_->options().resource_timeout_factor);
+  books_->TrackSessions(&flow);
+  waiting_->OnNewRule(slot);
+  books_->RecordRule(step, flow);
+  if (space_before != kNoNamespace) flows.EraseNamespaceIfUnused(space_before);
+  if (flow.tokens.size > 0 && flow.client_offline_time_ms < offline_time_before_ms) {
+    *lowered_ms = std::min(*lowered_ms, flow.client_offline_time_ms);
+  }
+  return true;
+}
+
+Result<DrainAnswer> RuleBook::Drain(const Step& step, FlowId flow_id, bool on,
+                                    const AdminAct& act) {
+  const FlowSlot slot = books_->flows().Find(flow_id);
+  if (slot == kNoFlow || !books_->flows().at(slot).active()) return DrainAnswer{};
+  Flow& flow = books_->flows().at(slot);
+  const DrainAnswer answer{TokenStatus::kOk, flow.now_calls, flow.tokens.size};
+  if (flow.draining == on) return answer;
+  NOWCALLS_RETURN_IF_ERROR(TakeRoomOnLowDisk(disk_low_ ? RuleToJson(*flow.rule).size() : 0));
+  flow.draining = on;
+  books_->RecordRule(step, flow);
+  if (on) waiting_->RefuseAll(step, slot, TokenStatus::kBlocked, RefusedBy::kDraining);
+
+  const std::string id = std::to_string(flow_id.value);
+  const std::string tokens =
+      std::to_string(flow.tokens.size) + (flow.tokens.size == 1 ? " token" : " tokens");
+  const std::string because = act.reason.empty() ? "" : ": " + std::string(act.reason);
+  notices_->AddAct(act,
+                   (on ? "began to drain flow " + id + ", " + tokens + " with nowCalls " +
+                             std::to_string(flow.now_calls) + " are out"
+                       : "ended the drain of flow " + id) +
+                       because,
+                   {{"flow", id, true}});
+  return answer;
+}
+
+}  // namespace nowcalls::core

@@ -1,0 +1,60 @@
+// RuleBook: the rules in force. A namespace's set is replaced as a whole or not at all.
+//
+// Thread: loop. It may touch: flows and their rules, the sources of namespaces; it makes waiters of
+// rules that change fit again, or refuses them, and lets Absence know of shorter times. Tokens that
+// are out outlive their rule, and keep it in the ledger: for the times they live by, and listings.
+#ifndef NOWCALLS_CORE_RULE_BOOK_H_
+#define NOWCALLS_CORE_RULE_BOOK_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/container/flat_hash_set.h"
+#include "core/absence.h"
+#include "core/answers.h"
+#include "core/books.h"
+#include "core/notices.h"
+#include "core/rule_set.h"
+#include "core/rule_sources.h"
+#include "core/slot.h"
+#include "core/step.h"
+#include "core/waiting.h"
+#include "nowcalls/rule_source.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::core {
+
+class RuleBook {
+ public:
+  RuleBook(Books* books, Waiting* waiting, Absence* absence, Notices* notices);
+
+  // See Core.
+  Status Replace(const Step& step, const RuleSetRefs& sets);
+  Status Claim(const RuleClaim& claim) { return sources_.Claim(claim); }
+  Result<DrainAnswer> Drain(const Step& step, FlowId flow_id, bool on, const AdminAct& act);
+  void SetDiskLow(bool low);
+
+  // How many sets of rules were put in force that changed something.
+  uint64_t set_changes() const { return set_changes_; }
+
+ private:
+  Status TakeRoomOnLowDisk(uint64_t bytes);
+  size_t RemoveRulesNotIn(const Step& step, const RuleSet& set,
+                          const absl::flat_hash_set<int64_t>& wanted);
+  void RemoveRule(const Step& step, FlowSlot slot);
+  bool InstallRule(const Step& step, NamespaceSlot space, const Rule& rule, int64_t* lowered_ms);
+  void NoteSet(const RuleSet& set, size_t changed, size_t removed);
+
+  Books* const books_;
+  Waiting* const waiting_;
+  Absence* const absence_;
+  Notices* const notices_;
+  RuleSources sources_;
+  bool disk_low_ = false;
+  uint64_t bytes_while_low_ = 0;  // JSON of rules by RPC, and of drains, since the disk is low.
+  uint64_t set_changes_ = 0;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_RULE_BOOK_H_

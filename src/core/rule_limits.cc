@@ -1,0 +1,130 @@
+#include "core/rule_limits.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/text.h"
+#include "core/rule_json.h"
+
+namespace nowcalls::core {
+namespace {
+
+std::string InNamespace(std::string_view name_space) {
+  return "namespace " + std::string(name_space) + ": ";
+}
+
+std::string FlowIdOf(const RuleSet& set, const Rule& rule) {
+  return InNamespace(set.name_space) + "rule of resource " + Quoted(rule.resource) +
+         ": clusterConfig.flowId " + std::to_string(rule.flow_id.value);
+}
+
+// Flows of removed rules count, or sets of ever new flow ids, with a token of each, would gather
+// flows without end. A set without new ids makes no flow more and always passes: it may be what
+// puts an end to grants, or makes room later. `rules`: in force with these sets.
+Status CheckFlowLimit(const FlowTable& table, const Limits& limits, const RuleSetRefs& sets,
+                      const absl::flat_hash_set<int64_t>& wanted, size_t rules) {
+  const size_t fresh = std::count_if(wanted.begin(), wanted.end(),
+                                     [&](int64_t id) { return table.Find(FlowId{id}) == kNoFlow; });
+  const uint64_t flows_max = limits.flows_max();
+  size_t flows = table.size() + fresh;
+  if (fresh == 0 || flows <= flows_max) return {};
+  for (const RuleSet* set : sets) {
+    const NamespaceSlot space = table.FindNamespace(set->name_space);
+    if (space == kNoNamespace) continue;
+    for (const int64_t id : table.name_space(space).rule_ids) {
+      const bool stays = wanted.contains(id) || table.at(table.Find(FlowId{id})).tokens.size > 0;
+      if (!stays) --flows;
+    }
+  }
+  if (flows > flows_max) {
+    return Status::ResourceExhausted(
+        "the set would make " + std::to_string(flows) + " flows, " + std::to_string(flows - rules) +
+        " of them of removed rules with tokens out; at most " + std::to_string(flows_max) +
+        " are allowed (flows_max): wait for those tokens to end, or take them back "
+        "(nowcalls-admin purge)");
+  }
+  return {};
+}
+
+}  // namespace
+
+absl::flat_hash_set<int64_t> FlowIdsOf(const RuleSetRefs& sets) {
+  absl::flat_hash_set<int64_t> ids;
+  for (const RuleSet* set : sets) {
+    for (const Rule& rule : set->parsed.rules) ids.insert(rule.flow_id.value);
+  }
+  return ids;
+}
+
+Status CheckFlowOwners(const FlowTable& flows, const RuleSetRefs& sets) {
+  absl::flat_hash_set<std::string> replaced;
+  for (const RuleSet* set : sets) {
+    if (!replaced.insert(set->name_space).second) {
+      return Status::InvalidArgument(InNamespace(set->name_space) + "is given two sets of rules");
+    }
+  }
+  absl::flat_hash_map<int64_t, const RuleSet*> owners;
+  for (const RuleSet* set : sets) {
+    for (const Rule& rule : set->parsed.rules) {
+      const auto [owner, is_new] = owners.emplace(rule.flow_id.value, set);
+      if (!is_new) {
+        return Status::InvalidArgument(FlowIdOf(*set, rule) + " is also in the set of namespace " +
+                                       owner->second->name_space);
+      }
+      const FlowSlot slot = flows.Find(rule.flow_id);
+      if (slot == kNoFlow || !flows.at(slot).active()) continue;
+      const std::string& name = flows.name_space(flows.at(slot).name_space).name;
+      if (replaced.contains(name)) continue;
+      return Status::AlreadyExists(FlowIdOf(*set, rule) + " belongs to namespace " + name +
+                                   "; flow ids are unique across namespaces (to move it, load a "
+                                   "set without it there first, such as []; to give a namespace "
+                                   "another name, configure both, the old one with [])");
+    }
+  }
+  return {};
+}
+
+Status CheckRuleLimits(const FlowTable& flows, const Limits& limits, const RuleSetRefs& sets,
+                       const absl::flat_hash_set<int64_t>& wanted) {
+  size_t namespaces = flows.namespaces();
+  size_t rules = flows.rules();
+  for (const RuleSet* set : sets) {
+    const NamespaceSlot space = flows.FindNamespace(set->name_space);
+    if (space == kNoNamespace) {
+      ++namespaces;
+    } else {
+      rules -= flows.name_space(space).rule_ids.size();
+    }
+    rules += set->parsed.rules.size();
+  }
+  if (namespaces > std::max<size_t>(flows.namespaces(), limits.namespaces_max)) {
+    return Status::ResourceExhausted(
+        "the set would make " + std::to_string(namespaces) + " namespaces; at most " +
+        std::to_string(limits.namespaces_max) + " are allowed (namespaces_max)");
+  }
+  if (rules > limits.rules_max) {
+    return Status::ResourceExhausted("the set would make " + std::to_string(rules) +
+                                     " rules; at most " + std::to_string(limits.rules_max) +
+                                     " are allowed (rules_max)");
+  }
+  return CheckFlowLimit(flows, limits, sets, wanted, rules);
+}
+
+uint64_t BytesToWrite(const FlowTable& flows, const RuleSetRefs& sets) {
+  uint64_t bytes = 0;
+  for (const RuleSet* set : sets) {
+    if (set->source != kRpcRuleSource) continue;
+    for (const Rule& rule : set->parsed.rules) {
+      const FlowSlot slot = flows.Find(rule.flow_id);
+      const bool known = slot != kNoFlow && flows.at(slot).active() &&
+                         flows.name_space(flows.at(slot).name_space).name == set->name_space &&
+                         *flows.at(slot).rule == rule;
+      if (!known) bytes += RuleToJson(rule).size();
+    }
+  }
+  return bytes;
+}
+
+}  // namespace nowcalls::core

@@ -1,0 +1,33 @@
+// RuleSet: the rules that one source wants a namespace to have.
+//
+// Thread: any; a plain value.
+#ifndef NOWCALLS_CORE_RULE_SET_H_
+#define NOWCALLS_CORE_RULE_SET_H_
+
+#include <string>
+#include <vector>
+
+#include "core/rule_json.h"
+#include "nowcalls/rule_source.h"
+
+namespace nowcalls::core {
+
+struct RuleSet {
+  std::string name_space;
+  ParsedRules parsed;
+  std::string source = std::string(kRpcRuleSource);  // nowcalls/rule_source.h
+};
+
+// Sets that are put in force together.
+using RuleSetRefs = std::vector<const RuleSet*>;
+
+// REQUIRES: `sets` outlives what is returned.
+inline RuleSetRefs RefsTo(const std::vector<RuleSet>& sets) {
+  RuleSetRefs refs;
+  for (const RuleSet& set : sets) refs.push_back(&set);
+  return refs;
+}
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_RULE_SET_H_

@@ -1,0 +1,83 @@
+#include "core/rule_sources.h"
+
+#include "base/text.h"
+
+namespace nowcalls::core {
+namespace {
+
+std::string Name(std::string_view name_space) { return "namespace " + std::string(name_space); }
+
+// A source that has claimed nothing in this run owns nothing, unless it is the RPC, which needs no
+// claim: nobody configures it away.
+std::string OwnerOf(const Namespace& name_space) {
+  if (!name_space.claimed_by.empty()) return name_space.claimed_by;
+  return name_space.source == kRpcRuleSource ? name_space.source : std::string();
+}
+
+Status NotYours(std::string_view name_space, const std::string& owner, std::string_view source) {
+  const std::string advice =
+      owner == kRpcRuleSource
+          ? "load them by RPC (nowcalls-admin rules load), or load [] to give it up"
+          : "change them there";
+  return Status::AlreadyExists(Name(name_space) + " takes its rules from " + owner +
+                               " and not from " + std::string(source) + "; " + advice);
+}
+
+}  // namespace
+
+Status RuleSources::Claim(const RuleClaim& claim) {
+  NOWCALLS_RETURN_IF_ERROR(CheckRuleSource(claim.source).WithContext("rule source"));
+  NOWCALLS_RETURN_IF_ERROR(CheckNamespace(claim.name_space).WithContext("namespace"));
+  const NamespaceSlot known = flows_->FindNamespace(claim.name_space);
+  if (known != kNoNamespace) {
+    const Namespace& name_space = flows_->name_space(known);
+    const std::string owner = OwnerOf(name_space);
+    const bool may_take = claim.takeover && name_space.claimed_by.empty();
+    if (!owner.empty() && owner != claim.source && !may_take) {
+      return NotYours(claim.name_space, owner, claim.source);
+    }
+  } else if (flows_->namespaces() >= namespaces_max_) {
+    return Status::ResourceExhausted("there are " + std::to_string(flows_->namespaces()) +
+                                     " namespaces already (namespaces_max)");
+  }
+  flows_->name_space(flows_->FindOrAddNamespace(claim.name_space)).claimed_by = claim.source;
+  return {};
+}
+
+Status RuleSources::Check(const RuleSetRefs& sets) const {
+  for (const RuleSet* set : sets) {
+    NOWCALLS_RETURN_IF_ERROR(CheckRuleSource(set->source).WithContext("rule source"));
+    const NamespaceSlot slot = flows_->FindNamespace(set->name_space);
+    if (slot == kNoNamespace) continue;
+    const std::string owner = OwnerOf(flows_->name_space(slot));
+    if (owner.empty() || owner == set->source) continue;
+    return NotYours(set->name_space, owner, set->source);
+  }
+  return {};
+}
+
+std::string RuleSources::SourceOf(std::string_view name_space) const {
+  const NamespaceSlot slot = flows_->FindNamespace(name_space);
+  return slot == kNoNamespace ? std::string() : flows_->name_space(slot).source;
+}
+
+bool RuleSources::Record(const Step& step, const RuleSet& set, const std::string& before) {
+  const std::string now = set.parsed.rules.empty() ? std::string() : set.source;
+  const NamespaceSlot slot = flows_->FindNamespace(set.name_space);
+  if (slot != kNoNamespace) flows_->name_space(slot).source = now;
+  if (now == before) return false;
+  if (now.empty()) {
+    step.batch->NamespaceRemoved(set.name_space);
+  } else {
+    step.batch->NamespaceSet({set.name_space, now});
+  }
+  if (!before.empty() && !now.empty()) {
+    notices_->Add({.topic = LogTopic::kAct,
+                   .text = Name(set.name_space) + ": its rules came from " + before +
+                           " and come from " + now + " now",
+                   .fields = {{"namespace", set.name_space}}});
+  }
+  return true;
+}
+
+}  // namespace nowcalls::core

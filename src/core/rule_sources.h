@@ -1,0 +1,45 @@
+// RuleSources: which source may replace the rules of a namespace.
+//
+// Thread: loop. A namespace belongs to the source that has claimed it in this run, or else to the
+// RPC if its rules came that way. RuleSources may touch: `source` and `claimed_by` of namespaces;
+// the ledger keeps `source`.
+#ifndef NOWCALLS_CORE_RULE_SOURCES_H_
+#define NOWCALLS_CORE_RULE_SOURCES_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/flow_table.h"
+#include "core/notices.h"
+#include "core/rule_set.h"
+#include "core/step.h"
+#include "nowcalls/rule_source.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::core {
+
+class RuleSources {
+ public:
+  RuleSources(FlowTable* flows, uint32_t namespaces_max, Notices* notices)
+      : flows_(flows), namespaces_max_(namespaces_max), notices_(notices) {}
+
+  // RuleSink::Claim.
+  Status Claim(const RuleClaim& claim);
+  // Whether each set's source may replace the rules of its namespace.
+  Status Check(const RuleSetRefs& sets) const;
+  // What the ledger holds; empty for none.
+  std::string SourceOf(std::string_view name_space) const;
+  // Writes the source of the set down; returns whether it is another one than `before`, which the
+  // ledger holds. REQUIRES: the set is in force.
+  bool Record(const Step& step, const RuleSet& set, const std::string& before);
+
+ private:
+  FlowTable* const flows_;
+  const uint32_t namespaces_max_;
+  Notices* const notices_;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_RULE_SOURCES_H_

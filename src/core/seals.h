@@ -1,0 +1,40 @@
+// Seals: what ends each commit batch: clock mark, watermark, history, seal.
+//
+// Thread: loop. It may touch: the history's unrecorded blocks, and the batch number.
+#ifndef NOWCALLS_CORE_SEALS_H_
+#define NOWCALLS_CORE_SEALS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/time.h"
+#include "core/books.h"
+#include "core/step.h"
+#include "ledger/commit_batch.h"
+#include "ledger/entities.h"
+
+namespace nowcalls::core {
+
+class Seals {
+ public:
+  explicit Seals(Books* books) : books_(books) {}
+
+  // The next batch sets this format, if any: the ledger is of an earlier one.
+  void SetFormat(const std::optional<ledger::Format>& format) { format_to_set_ = format; }
+
+  // See Core.
+  Instant NextMark() const;
+  void Seal(const Step& step, const ClockSample& clock, bool may_be_last);
+
+ private:
+  Books* const books_;
+  std::optional<ledger::Format> format_to_set_;
+  // Last written by this process.
+  std::optional<int64_t> clock_marked_ms_;
+  std::optional<int64_t> watermark_ms_;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_SEALS_H_

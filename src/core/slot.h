@@ -1,0 +1,47 @@
+// Slots: the number under which a table keeps an object, a type of its own for each kind of object.
+//
+// Thread: any; plain values. A slot is as good as a pointer: it stays the object's own until the
+// object is erased, and then another object may get it. A FlowSlot cannot be passed for a
+// TokenSlot; neither is an id, which is never given out twice (nowcalls/types.h).
+#ifndef NOWCALLS_CORE_SLOT_H_
+#define NOWCALLS_CORE_SLOT_H_
+
+#include <compare>
+#include <cstdint>
+#include <utility>
+
+namespace nowcalls::core {
+
+// The slot of a T, or none.
+template <typename T>
+struct SlotOf {
+  static constexpr uint32_t kNoneValue = UINT32_MAX;
+
+  uint32_t value = kNoneValue;
+
+  constexpr SlotOf() = default;
+  constexpr explicit SlotOf(uint32_t number) : value(number) {}
+
+  constexpr auto operator<=>(const SlotOf&) const = default;
+
+  template <typename H>
+  friend H AbslHashValue(H state, const SlotOf& slot) {
+    return H::combine(std::move(state), slot.value);
+  }
+};
+
+using FlowSlot = SlotOf<struct Flow>;
+using NamespaceSlot = SlotOf<struct Namespace>;
+using SessionSlot = SlotOf<struct SessionState>;
+using TokenSlot = SlotOf<struct TokenEntry>;
+using WaiterSlot = SlotOf<struct Waiter>;
+
+inline constexpr FlowSlot kNoFlow;
+inline constexpr NamespaceSlot kNoNamespace;
+inline constexpr SessionSlot kNoSession;
+inline constexpr TokenSlot kNoToken;
+inline constexpr WaiterSlot kNoWaiter;
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_SLOT_H_

@@ -1,0 +1,28 @@
+// Step: the moment of one call to the core, and the commit batch that takes the call's records.
+//
+// Thread: loop.
+#ifndef NOWCALLS_CORE_STEP_H_
+#define NOWCALLS_CORE_STEP_H_
+
+#include <cstdint>
+
+#include "base/time.h"
+#include "ledger/commit_batch.h"
+
+namespace nowcalls::core {
+
+struct Step {
+  // Due tokens that a step looks at, for each cause: expired ones, and those of absent clients.
+  static constexpr uint32_t kDueLooksMax = 1000;
+
+  Instant now;
+  ledger::CommitBatch* batch = nullptr;
+  // Once the batch has records of this many due tokens (CommitBatch::due), later steps do the rest.
+  uint32_t due_max = UINT32_MAX;
+
+  bool has_room_for_due() const { return batch->due() < due_max; }
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_STEP_H_

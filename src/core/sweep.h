@@ -1,0 +1,70 @@
+// Sweep: when the ledger's expired range is scanned, and what becomes of the tokens that are found.
+//
+// Thread: loop. At most one scan is under way. Its finds wait for room in a batch; the next step of
+// the scan begins before all of them were looked at, so that batches need not wait for scans. A
+// find that has ended or moved since is passed over. The sweep ends and moves tokens, and keeps
+// nothing in the tables.
+#ifndef NOWCALLS_CORE_SWEEP_H_
+#define NOWCALLS_CORE_SWEEP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/time.h"
+#include "core/absence.h"
+#include "core/books.h"
+#include "core/expire_judge.h"
+#include "core/notices.h"
+#include "core/slot.h"
+#include "core/step.h"
+#include "ledger/scan.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::core {
+
+class Sweep {
+ public:
+  Sweep(Books* books, Absence* absence, ExpireJudge* judge, Notices* notices)
+      : books_(books), absence_(absence), judge_(judge), notices_(notices) {}
+
+  // The scan that is due, if any; OnScanDone must follow.
+  std::optional<ledger::ScanRequest> BeginScan(Instant now);
+  Status OnScanDone(const Step& step, const ledger::ScanResult& result);
+  // Looks at finds, as long as the batch has room for them.
+  void OnTime(const Step& step);
+
+  bool has_finds() const { return finds_left() > 0; }
+  // When BeginScan has a scan next; kNever: not before something happens.
+  Instant NextScan() const;
+
+ private:
+  bool MayScan() const;
+  size_t finds_left() const { return found_.size() - found_next_; }
+  void LoadAhead();
+  void EndOrSpare(const Step& step, TokenSlot slot);
+  void NoteEnd();
+
+  Books* const books_;
+  Absence* const absence_;
+  ExpireJudge* const judge_;
+  Notices* const notices_;
+
+  bool in_flight_ = false;
+  bool resume_ = false;  // The last step of the scan left something behind `after_`.
+  ledger::TokenKey after_;
+  int64_t lower_ms_ = 0;
+  int64_t upper_ms_ = 0;
+  Instant next_{};  // A new scan begins no earlier.
+  // What steps have found; from `found_next_` on it was not looked at yet.
+  std::vector<ledger::TokenKey> found_;
+  size_t found_next_ = 0;
+  std::vector<uint64_t> fences_;  // Of the finds that LoadAhead asked for, the next one last.
+  uint64_t reclaimed_ = 0;
+  uint64_t spared_ = 0;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_SWEEP_H_
