@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "core/rule_set.h"
 #include "server/logging.h"
 #include "server/server.h"
 
