@@ -208,6 +208,11 @@ void Core::Seal(const Step& step, const ClockSample& clock, bool may_be_last) {
   parts_->seals.Seal(step, clock, may_be_last);
 }
 
+Result<TokenPage> Core::ListTokens(Instant now, uint32_t owner, const TokenFilter& filter,
+                                   uint32_t limit, uint64_t cursor) {
+  return parts_->listings.Page(now, owner, filter, limit, cursor);
+}
+
 std::vector<Notice> Core::TakeNotices() { return parts_->notices.Take(); }
 
 const CoreOptions& Core::options() const { return books().options(); }

@@ -1,9 +1,9 @@
 // DeadlineCounter: how many live tokens fall due in each small span of time.
 //
-// Thread: loop. It tells the sweeper when a scan can find something, and from which deadline on,
-// without a timer or an ordered entry for each token: under a load of short calls every span is
-// empty again before it is due, and the ledger is never scanned. It counts uncommitted tokens too,
-// so the bound it gives holds for records that are still on their way to the disk.
+// Thread: loop. It says when a scan can find something, and from which deadline on, without a timer
+// or an ordered entry for each token. Under a load of short calls every span is empty again before
+// it is due, and the ledger is never scanned. Uncommitted tokens count too, so the bound holds for
+// records that are still on their way to the disk.
 #ifndef NOWCALLS_CORE_DEADLINE_COUNTER_H_
 #define NOWCALLS_CORE_DEADLINE_COUNTER_H_
 

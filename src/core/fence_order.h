@@ -1,8 +1,8 @@
 // FenceOrder: tokens in the order of their fences, however they come.
 //
-// Thread: one. A sort by digits, from the lowest: a sort by comparisons takes four times as long
-// for a million, which come in the order of their deadlines. What can be done as they come is done
-// then, since whoever adds them waits for the next ones anyway.
+// Thread: one. A sort by digits, from the lowest. For a million tokens, which come in the order of
+// their deadlines, a sort by comparisons takes four times as long. Add counts digits, since its
+// caller waits for the disk anyway.
 #ifndef NOWCALLS_CORE_FENCE_ORDER_H_
 #define NOWCALLS_CORE_FENCE_ORDER_H_
 
@@ -21,12 +21,12 @@ using FenceAndSlot = std::pair<uint64_t, TokenSlot>;
 
 class FenceOrder {
  public:
-  // Room for so many.
+  // Room for this many.
   void Reserve(size_t tokens);
 
   void Add(uint64_t fence, TokenSlot slot);
 
-  // All that were added; equal fences in the order in which they came. Nothing is added afterwards.
+  // All tokens that were added; equal fences in the order in which they came. Ends the adding.
   const PopulatedVector<FenceAndSlot>& Sort();
   // What Sort has returned.
   const PopulatedVector<FenceAndSlot>& sorted() const { return tokens_; }

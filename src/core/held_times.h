@@ -15,8 +15,8 @@
 
 namespace nowcalls::core {
 
-// A bucket that comes to kInBucketMax loses a half, as do all others then; that hardly changes a
-// quantile, and what comes later weighs more.
+// When a bucket reaches kInBucketMax, all buckets are halved. That hardly changes a quantile; later
+// times weigh more.
 template <uint32_t kInBucketMax>
 class alignas(64) HeldTimesUpTo {
  public:
@@ -69,7 +69,7 @@ class alignas(64) HeldTimesUpTo {
   std::array<uint32_t, kBuckets> buckets_{};
 };
 
-// At some hundred thousand tokens a second a bucket comes to that after hours.
+// At some hundred thousand tokens a second a bucket reaches that after hours.
 using HeldTimes = HeldTimesUpTo<UINT32_MAX>;
 static_assert(sizeof(HeldTimes) == 512);
 

@@ -1,13 +1,13 @@
 // History: the last ends of tokens that their holders did not bring about in time, for operators.
 //
-// Thread: loop. Bounded, oldest first out, in memory and in the ledger alike. What a batch ends is
-// told by that batch, so that after any crash the history is that of the batches that survived; but
-// the entries are recorded only when the batch is sealed, so that those a mass reclaim displaces
-// before that are never written.
+// Thread: loop. Bounded, oldest first out, in memory and in the ledger alike. A batch holds the
+// entries of the tokens that it ends, so after any crash the history is that of the batches that
+// survived. Entries are recorded when the batch is sealed: an entry that a mass reclaim displaces
+// before that is never written.
 //
-// Entries come and go in blocks, each of which is one row of the ledger (ledger/history_entry.h):
-// what one batch adds, in pieces. So that a block goes as a whole, and only when the entries behind
-// it are as many as are to be kept, some more than those are kept: less than a block.
+// Entries come and go in blocks. A block is one row of the ledger (ledger/history_entry.h); a batch
+// adds its entries in one or more blocks. A block is dropped as a whole, once the entries behind it
+// are enough: so up to a block more than the wanted number is held.
 #ifndef NOWCALLS_CORE_HISTORY_H_
 #define NOWCALLS_CORE_HISTORY_H_
 
@@ -29,8 +29,8 @@ struct HistoryPage {
 
 class History {
  public:
-  // Keeps at least the last `entries_max`, and what came before them in the same block: of those
-  // added here less than twice as many, and less than kHistoryBlockMax more. 0: none.
+  // Holds at least the last `entries_max` entries, and the entries before them in the same block:
+  // less than twice as many, and less than kHistoryBlockMax more, of those added here. 0: none.
   explicit History(uint32_t entries_max);
 
   // A block of the ledger, by ascending sequence. kCorruption when an entry is missing or out of
@@ -44,9 +44,9 @@ class History {
   // How many bytes Record will append for what was added.
   size_t unrecorded_bytes() const { return unrecorded_bytes_; }
 
-  // Whether the oldest block is not needed: a ledger may hold more than this server keeps. Drops
-  // and records blocks of what is too much until they have had `entries_max` or more.
+  // Whether the oldest block is not needed: a ledger may hold more than this server wants.
   bool has_surplus() const;
+  // Drops blocks that are not needed, and records that, until they held `entries_max` or more.
   void DropSurplus(size_t entries_max, ledger::CommitBatch* batch);
 
   // Newest first: the entries before the sequence `cursor`, or from the newest with 0.

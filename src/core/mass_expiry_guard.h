@@ -1,10 +1,10 @@
 // MassExpiryGuard: tells a network cut from clients that die one by one.
 //
-// Thread: loop. It counts the sessions that went offline while they held tokens, by moment: each
-// session once, with the last time it did, for as long as the session exists. When they are a large
-// part of all sessions that hold tokens, and went within one clientOfflineTime of each other, they
-// were rather cut off than dead, and the expire strategy may want to wait for them longer. Sessions
-// that hold nothing when they leave say nothing: so does every client that is done.
+// Thread: loop. It counts the sessions that went offline while they held tokens, by moment. Each
+// session counts once, at its last loss, for as long as it exists. If a large part of all sessions
+// with tokens went offline within one clientOfflineTime of each other, they were rather cut off
+// than dead, and the expire strategy may want to wait for them longer. Sessions that hold nothing
+// when they leave do not count: every client that is done leaves so.
 //
 // Times are milliseconds on the ledger clock and may not go back.
 #ifndef NOWCALLS_CORE_MASS_EXPIRY_GUARD_H_
@@ -25,21 +25,22 @@ class MassExpiryGuard {
   // Sessions that go offline further apart than this are never one event, whatever their rules say.
   // So a verdict can be passed this long after a session went offline, at the latest.
   static constexpr int64_t kWindowMsMax = 60'000;
-  // How long a loss is remembered: whoever is judged when its window has passed finds all that went
-  // offline within a window before it. The rest is for a loop that is late.
+  // How long a loss is remembered. A session is judged when its window has passed, and then needs
+  // the losses within a window before it. The rest is for a loop that is late.
   static constexpr int64_t kRememberedMs = 3 * kWindowMsMax;
 
-  // What the guard has counted for one session; kept with the session, changed by the guard only.
+  // What the guard has counted for one session; a member of the session that only the guard
+  // changes.
   struct Loss {
     static constexpr int64_t kNone = INT64_MIN;
     int64_t at_ms = kNone;  // When it last went offline with tokens.
-    bool away = false;      // And has not come back.
+    bool away = false;      // It has not come back since.
   };
 
-  // Of those that went offline within a window.
+  // Of the sessions that went offline within a window.
   struct Tally {
     uint64_t lost = 0;
-    uint64_t away = 0;  // Those of them that have not come back.
+    uint64_t away = 0;  // Those among them that have not come back.
   };
 
   explicit MassExpiryGuard(const MassExpiryOptions& options) : options_(options) {}
@@ -48,18 +49,18 @@ class MassExpiryGuard {
 
   // The session of `loss` went offline and holds tokens. A loss it had before is forgotten.
   void WentOffline(Loss* loss, int64_t now_ms);
-  // It is online again.
+  // The session of `loss` is online again.
   void CameBack(Loss* loss);
-  // It is gone.
+  // The session of `loss` is about to be closed.
   void Forget(Loss* loss);
 
   static bool Remembers(const Loss& loss, int64_t now_ms) {
     return loss.at_ms != Loss::kNone && loss.at_ms + kRememberedMs >= now_ms;
   }
 
-  // Those that went offline within `window_ms`, or kWindowMsMax if that is less, before or after.
+  // The losses within `window_ms` (at most kWindowMsMax) before or after that moment.
   Tally Count(int64_t offline_since_ms, int64_t window_ms) const;
-  // So many lost sessions are a mass if there were no more sessions than this; 0: they are none.
+  // `lost` sessions are a mass if there were no more sessions than this; 0: they are no mass.
   uint64_t SessionsMax(uint64_t lost) const;
 
  private:
@@ -67,12 +68,12 @@ class MassExpiryGuard {
 
   // Losses within kMomentMs.
   struct Moment {
-    int64_t at_ms = 0;  // A multiple of it.
+    int64_t at_ms = 0;  // A multiple of kMomentMs.
     Tally tally;
   };
 
   static int64_t MomentOf(int64_t at_ms) { return at_ms - at_ms % kMomentMs; }
-  // Null when it is no longer remembered.
+  // The moment of the loss; null when it is no longer remembered.
   Moment* Find(const Loss& loss);
 
   const MassExpiryOptions options_;

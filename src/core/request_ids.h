@@ -1,10 +1,11 @@
 // RequestIds: acquires with a request id of their session that wait or were cancelled.
 //
 // Thread: loop. A waiter is found by (session, request id), so that an acquire that is asked again
-// finds its place; the token that one got is the token table's to find. Cancelled ids are
-// remembered for a while, so that an acquire that is overtaken by its own cancel is refused: so
-// many of a session, and so many of all, the oldest of each go first, and before them what was
-// cancelled by sessions that are gone. Memory: an entry for each waiter with an id, and those.
+// finds its place. The token table finds the token that an acquire has got. Cancelled ids are
+// remembered for a while, so that an acquire that is overtaken by its own cancel is refused. Both
+// the cancelled ids of a session and all of them are bounded. The ids of closed sessions are
+// forgotten first, then the oldest. Memory: an entry for each waiter with an id, and for each
+// cancelled id.
 #ifndef NOWCALLS_CORE_REQUEST_IDS_H_
 #define NOWCALLS_CORE_REQUEST_IDS_H_
 
@@ -33,16 +34,17 @@ class RequestIds {
   void AddWaiter(SessionId session, uint64_t request_id, WaiterSlot waiter);
   void RemoveWaiter(SessionId session, uint64_t request_id);
 
-  // Remembered until then; a second time counts from the second.
+  // Remembers the id until `until_ms`; a second cancel counts from the second.
   void Cancel(SessionId session, uint64_t request_id, int64_t until_ms);
   bool IsCancelled(SessionId session, uint64_t request_id, int64_t now_ms) const;
-  // Up to `entries_max` of those whose session is gone or whose time is over, the oldest first.
+  // Forgets up to `entries_max` ids whose session is closed or whose time is over, the oldest
+  // first.
   void ForgetCancelled(int64_t now_ms, uint32_t entries_max);
-  // When some are to be forgotten though nobody cancels: a while after their time is over, so that
-  // one look is for many. INT64_MAX: none are remembered.
+  // When to call ForgetCancelled though nobody cancels: a while after the first id's time is over,
+  // so that one call forgets many. INT64_MAX: no id is remembered.
   int64_t forget_ms() const;
-  // The session is gone, and none has its number again. What it has cancelled is forgotten bit by
-  // bit, in ForgetCancelled: many sessions may go at once.
+  // The session is closed, and no session has its number again. ForgetCancelled forgets its ids bit
+  // by bit: many sessions may be closed at once.
   void ForgetSession(SessionId session);
 
   size_t cancelled() const { return cancelled_.size(); }
@@ -50,7 +52,7 @@ class RequestIds {
  private:
   using Key = std::pair<uint64_t, uint64_t>;  // Session, request id.
 
-  // Until when it is remembered, and which cancel of all it was.
+  // Until when the id is remembered, and which cancel of all it was.
   using Cancelled = std::pair<int64_t, uint64_t>;
   // Request ids in the order in which they are forgotten.
   using CancelOrder = absl::btree_map<Cancelled, uint64_t>;
@@ -66,7 +68,7 @@ class RequestIds {
   // The oldest of each session, so that the oldest of all is found.
   absl::btree_set<std::pair<int64_t, uint64_t>> oldest_cancels_;
   uint64_t last_cancel_ = 0;
-  std::deque<uint64_t> gone_;  // Sessions with an order.
+  std::deque<uint64_t> gone_;  // Closed sessions with an order.
 };
 
 }  // namespace nowcalls::core

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/text.h"
-#include "core/rule_set.h"
 #include "core/rule_json.h"
+#include "core/rule_set.h"
 
 namespace nowcalls::core {
 

@@ -1,7 +1,7 @@
 // SlotIndex: a SlotTable of tokens that grows in steps which are small at any size.
 //
-// Thread: loop. Split by the hash into kShards tables that grow one by one, so that no insert ever
-// moves more than a kShards-th of the entries: some twenty thousand of twenty million.
+// Thread: loop. The hash chooses one of kShards tables, which grow one by one. So no insert moves
+// more than a kShards-th of the entries: some twenty thousand of twenty million.
 #ifndef NOWCALLS_CORE_SLOT_INDEX_H_
 #define NOWCALLS_CORE_SLOT_INDEX_H_
 
@@ -29,7 +29,7 @@ class SlotIndex {
     ShardOf(hash).Erase(InShard(hash), slot);
     --size_;
   }
-  // Room for about `slots` in all, so that inserting them moves hardly any.
+  // Room for about `slots` in all, so that inserting them moves hardly any entry.
   void Reserve(size_t slots);
 
   template <typename Predicate>

@@ -1,9 +1,9 @@
 // SparedTokens: the tokens of one offline session that were due and may stay for now.
 //
 // Thread: loop. Most wait for a moment that the expire strategy has named. When a rule has become
-// more patient meanwhile, its tokens are not due at that moment after all, and wait for the rule
-// from then on; another change of the rule may bring that forward. Tokens are kept by fence, also
-// those that have ended meanwhile: who takes them out finds them gone. Memory: some 10 bytes a
+// more patient meanwhile, its tokens are not due at that moment after all; from then on they wait
+// for the rule. Another change of the rule may bring that forward. Tokens are listed by fence, also
+// when they have ended meanwhile: TakeDue's caller does not find those. Memory: some 10 bytes a
 // token.
 #ifndef NOWCALLS_CORE_SPARED_TOKENS_H_
 #define NOWCALLS_CORE_SPARED_TOKENS_H_
@@ -22,18 +22,19 @@ namespace nowcalls::core {
 class SparedTokens {
  public:
   void WaitForStrategy(FlowSlot flow, uint64_t fence, int64_t ask_ms);
-  // `due_ms` is the same for all that the session has of the flow.
+  // `due_ms` is the same for all tokens that the session has of the flow.
   void WaitForRule(FlowSlot flow, uint64_t fence, int64_t due_ms);
 
-  // Whether tokens of the flow wait here: then all that the session has do, since it is the flow
-  // that says when they are due.
+  // Whether tokens of the flow wait here. If one does, all that the session has of the flow do:
+  // they are due at the same moment.
   bool Has(FlowSlot flow) const { return flows_.contains(flow); }
-  // The least moment that one waits for; INT64_MAX when none do.
+  // The first moment that a token waits for; INT64_MAX without tokens.
   int64_t next_ms() const;
-  // Fences that wait for a moment up to `now_ms`; some of them, none only when there are none.
+  // Takes out some of the fences that wait for a moment up to `now_ms`; empty only if there are
+  // none.
   std::vector<uint64_t> TakeDue(int64_t now_ms);
 
-  // Rules have become less patient: `due_ms(flow)` is when a flow's tokens are due now.
+  // Rules have become less patient: due_ms(flow) is when a flow's tokens are due now.
   template <typename DueMs>
   void BringForward(DueMs due_ms) {
     for (auto& [flow, waiting] : for_rule_) MoveForward(flow, &waiting, due_ms(flow));

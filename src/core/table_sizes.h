@@ -1,8 +1,8 @@
 // TableSizes: into what pieces the tables of the core are cut.
 //
-// Thread: any; constants. NOWCALLS_SMALL_TABLES, which the preset fuzz defines, makes them small:
-// there the whole core is built and thrown away some thousand times a second, and a dozen tokens
-// are to reach what otherwise some ten thousand do.
+// Thread: any; constants. The preset fuzz defines NOWCALLS_SMALL_TABLES, which makes them small: it
+// builds a whole core some thousand times a second, and a dozen tokens are to reach the code that
+// otherwise needs ten thousand.
 #ifndef NOWCALLS_CORE_TABLE_SIZES_H_
 #define NOWCALLS_CORE_TABLE_SIZES_H_
 
@@ -16,7 +16,7 @@ struct TableSizes {
   uint32_t recent;       // Fences that are found without an index.
   size_t index_shards;   // A power of two.
   uint32_t flow_chunk;   // Flows that get their memory together: 2 MiB.
-  uint32_t many_flows;   // With so many it pays to look for them before they are wanted.
+  uint32_t many_flows;   // From this many on it pays to load a flow before it is needed.
 };
 
 #ifdef NOWCALLS_SMALL_TABLES

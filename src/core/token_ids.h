@@ -33,11 +33,11 @@ class TokenIds {
   // or above kMax.
   Fence ToFence(TokenId id) const;
 
-  // The same, when ToFence will be asked soon.
+  // The same, and remembers it for ToFence, which is called soon.
   Fence ToFenceAhead(TokenId id) const;
 
-  // Whether `id` is FromFence(fence). For many, one behind the other: nothing is remembered, so
-  // that several are on their way at once. Any fence.
+  // Whether `id` is FromFence(fence), for any fence. Remembers nothing, so that a processor can
+  // work on several calls at once.
   bool IsIdOf(TokenId id, Fence fence) const {
     return fence.value >= 1 && fence.value <= kMax && id.value == IdOf(fence.value);
   }
@@ -62,7 +62,7 @@ class TokenIds {
   };
 
   std::array<uint64_t, kRounds> round_keys_{};
-  mutable Pair last_{};                       // Whoever asks for one asks again and again.
+  mutable Pair last_{};                       // A call asks for the same one several times.
   mutable std::array<Pair, kAhead> ahead_{};  // By id; those that ToFenceAhead was asked for.
 };
 

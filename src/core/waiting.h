@@ -1,9 +1,9 @@
 // Waiting: acquires that wait for room, and the late answers that end their waits.
 //
-// Thread: loop. Order among waiters: prioritized ones first, first come first served within a class.
-// A waiter that needs more room than there is stops all waiters behind it, so that it is served in
-// the end. Only waiters that no room would help are passed over: at their own cap, or asking for
-// more than the level.
+// Thread: loop. Order among waiters: prioritized ones first; within a class first come, first
+// served. A waiter that needs more room than there is stops all waiters behind it, so that it is
+// served in the end. Only waiters that no room would help are passed over: at their own cap, or
+// asking for more than the level.
 //
 // Waiting says who is first in line, and ends waits without a token. Admission grants. It may
 // touch: the queues in the flows, the request ids of waiters, the wake list, and counters of flows.

@@ -8,6 +8,9 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "core/books.h"
+#include "core/mass_expiry.h"
+#include "core/wait_queues.h"
 #include "engine/engine.h"
 #include "ledger/families.h"
 

@@ -16,6 +16,8 @@
 #include "base/counted.h"
 #include "base/exit_codes.h"
 #include "base/file_limit.h"
+#include "core/core.h"
+#include "core/flow_table.h"
 #include "nowcalls_version.h"
 #include "server/address_hold.h"
 #include "server/files.h"

@@ -6,7 +6,9 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "core/rule_book.h"
 #include "core/rule_json.h"
+#include "core/rule_set.h"
 #include "engine/rpc/handlers.h"
 #include "wire/admin_messages.h"
 

@@ -26,7 +26,7 @@ constexpr Cost kWholeTurn{.base = kWorkPerTurn, .work = true};
 constexpr Cost kPartOfTurn{.base = kWorkPerTurn / 8, .work = true};
 
 // In the order of wire::Method.
-constexpr auto kMethods = std::to_array<Method>({
+constexpr auto kMethods = std::to_array<MethodRow>({
     {Id::kHello, kHelloCost, Role::kEveryone, Changes::kSession, Hello},
     {Id::kPing, kCall, Role::kEveryone, Changes::kNothing, Ping},
     {Id::kAcquire, kCall, Role::kEveryone, Changes::kTokens, Acquire},
@@ -66,10 +66,10 @@ std::string_view RoleName(Role role) {
   return role == Role::kAdministrator ? "administrator" : "everyone";
 }
 
-const Method* FindMethod(wire::Method id) {
+const MethodRow* FindMethod(wire::Method id) {
   return id == Id::kUnknown ? nullptr : &kMethods[static_cast<size_t>(id) - 1];
 }
 
-std::span<const Method> AllMethods() { return kMethods; }
+std::span<const MethodRow> AllMethods() { return kMethods; }
 
 }  // namespace nowcalls::engine::rpc

@@ -33,7 +33,7 @@ enum class Changes : uint8_t {
   kFiles,    // On the server's machine.
 };
 
-struct Method {
+struct MethodRow {
   wire::Method id;  // Its name: wire::MethodName.
   Cost cost;
   Role least_role;
@@ -46,8 +46,8 @@ struct Method {
 };
 
 // nullptr for kUnknown.
-const Method* FindMethod(wire::Method id);
-std::span<const Method> AllMethods();
+const MethodRow* FindMethod(wire::Method id);
+std::span<const MethodRow> AllMethods();
 
 }  // namespace nowcalls::engine::rpc
 

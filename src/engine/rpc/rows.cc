@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "core/books.h"
+#include "core/wait_queues.h"
+
 namespace nowcalls::engine::rpc {
 
 wire::TokenRow RowOf(const core::Core& core, const core::TokenEntry& entry) {

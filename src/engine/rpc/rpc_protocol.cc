@@ -42,7 +42,7 @@ Taken RpcProtocol::Do(Connection* connection, std::string_view message, const Vi
     return {.outcome = Taken::Outcome::kRefused};
   }
   const Call call{*service_, connection, envelope, visit.step, &backup_msgid_};
-  const Method* method = FindMethod(envelope.method);
+  const MethodRow* method = FindMethod(envelope.method);
   if (method == nullptr) {
     ReplyError(call, {wire::ErrorCode::kUnknownMethod,
                       "method " + Quoted(envelope.method_name) + " is not known to this server"});

@@ -13,7 +13,7 @@ Service::Service(core::Core* the_core, RuleSink* sink, Outputs* the_outputs, Dri
       driver(the_driver),
       version(std::move(the_version)),
       figures(std::move(the_figures)),
-      look_ahead(*the_core) {
+      look_ahead(the_core->books()) {
   NOWCALLS_CHECK(rules.Start(sink).ok());
 }
 

@@ -222,10 +222,9 @@ TEST_CASE(
   h.Rules({{.flow = 1, .count = 5}}, "one");
   h.core().TakeNotices();
   const auto parsed = [](const std::string& json) { return ParseRules(json).value(); };
-  REQUIRE(h.core()
-              .ReplaceRules(h.step(), {{"one", parsed("[]")},
-                                       {"two", parsed(RulesJson({{.flow = 1, .count = 6}}))}})
-              .ok());
+  const std::vector<RuleSet> sets = {{"one", parsed("[]")},
+                                     {"two", parsed(RulesJson({{.flow = 1, .count = 6}}))}};
+  REQUIRE(h.core().ReplaceRules(h.step(), RefsTo(sets)).ok());
   for (const Notice& notice : h.core().TakeNotices()) CHECK_FALSE(notice.warning);
 }
 

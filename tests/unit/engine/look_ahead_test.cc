@@ -34,7 +34,7 @@ struct ManyFlows {
   }
   // What Next says to each of the messages that `input` begins with, until it says nothing.
   std::vector<size_t> Sizes(std::string_view input) {
-    LookAhead ahead(h.core());
+    LookAhead ahead(h.core().books());
     std::vector<size_t> sizes;
     for (;;) {
       const size_t size = ahead.Next(input);
@@ -73,7 +73,7 @@ TEST_CASE("the sizes of whole messages are found ahead, however many there are")
 
 TEST_CASE("with few flows nobody looks ahead") {
   EngineHarness h;
-  LookAhead ahead(h.core());
+  LookAhead ahead(h.core().books());
   CHECK(ahead.Next(AcquireRequest(1, 1)) == 0);
 }
 

@@ -45,7 +45,7 @@ TEST_CASE("methods for administrators are those that PROTOCOL.md shows as such")
   std::set<std::string> documented = MethodsOfSection("Administration");
   documented.merge(MethodsOfSection("Rules"));
   std::set<std::string> in_table;
-  for (const Method& method : AllMethods()) {
+  for (const MethodRow& method : AllMethods()) {
     if (method.least_role == Role::kAdministrator) in_table.emplace(wire::MethodName(method.id));
   }
   CHECK(in_table == documented);
@@ -54,7 +54,7 @@ TEST_CASE("methods for administrators are those that PROTOCOL.md shows as such")
 TEST_CASE("PROTOCOL.md names every method, and says which may be notifications") {
   const std::string text = Protocol();
   std::string notifications;
-  for (const Method& method : AllMethods()) {
+  for (const MethodRow& method : AllMethods()) {
     const std::string name(wire::MethodName(method.id));
     CAPTURE(name);
     CHECK((text.find("`" + name) != std::string::npos ||
@@ -66,7 +66,7 @@ TEST_CASE("PROTOCOL.md names every method, and says which may be notifications")
 }
 
 TEST_CASE("a method that changes nothing is for everyone, and one that changes files is work") {
-  for (const Method& method : AllMethods()) {
+  for (const MethodRow& method : AllMethods()) {
     CAPTURE(wire::MethodName(method.id));
     CHECK(FindMethod(method.id) == &method);
     if (method.changes == Changes::kNothing) CHECK(method.least_role == Role::kEveryone);

@@ -181,7 +181,7 @@ TEST_CASE("another protocol's acquire that waited is answered late, by its own n
   Machine m;
   m.Send(Acquire(7, 1) + Acquire(8, 1));
   CHECK(m.Commit() == Answer(7, TokenStatus::kOk));
-  CHECK(m.core.waiters() == 1);
+  CHECK(m.core.wait_queues().size() == 1);
   m.core.CloseQueues(m.batches.Step());
   m.late.Send();
   CHECK(m.EndTurn() == Answer(8, TokenStatus::kNotAvailable));
