@@ -66,7 +66,7 @@ TEST_CASE("every way a token ends but a release in time is told, live and after 
   CHECK(RunAdmin(Live(server), {"purge", "--flow", "4", "--yes"}).exit_code == 0);
   const uint64_t late = Acquire(&alice, 3, 6).token_id;
   REQUIRE(PollUntil(kPatienceMs, [&] {
-    return !ResultOf(&watcher, "tokens", {{{"min_age_ms", 1501}}})[0].empty();
+    return !ResultOf(&watcher, "tokens", {{{"min_age_ms", 1501}}}).at(0).empty();
   }));
   CHECK(Release(&alice, late) == kStatusReleaseOk);
 
@@ -315,7 +315,7 @@ TEST_CASE("nobody can hide what administrators do behind noise in the log") {
   // More lines about connections than are logged, in the second of each act.
   for (const uint64_t token : tokens) {
     for (int i = 0; i < 300; ++i) RpcClient(server.address()).SendRaw("GET / HTTP/1.0\r\n\r\n");
-    CHECK(ResultOf(&admin, "reclaim", {token, "audited " + std::to_string(token)})[0] ==
+    CHECK(ResultOf(&admin, "reclaim", {token, "audited " + std::to_string(token)}).at(0) ==
           kStatusReleaseOk);
   }
   CHECK(server.server().LogHas("log lines about peers were suppressed"));

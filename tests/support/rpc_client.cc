@@ -20,7 +20,7 @@
 namespace nowcalls::testing {
 namespace {
 
-using Packer = msgpack::packer<msgpack::sbuffer>;
+using SbufferPacker = msgpack::packer<msgpack::sbuffer>;
 
 // msgpack::packer makes an integer of a whole double, which is not what a test asked for.
 void PackDouble(double value, msgpack::sbuffer* buffer) {
@@ -32,7 +32,7 @@ void PackDouble(double value, msgpack::sbuffer* buffer) {
 }
 
 void Pack(const Json& value, msgpack::sbuffer* buffer) {
-  Packer packer(*buffer);
+  SbufferPacker packer(*buffer);
   if (value.is_array()) {
     packer.pack_array(static_cast<uint32_t>(value.size()));
     for (const Json& element : value) Pack(element, buffer);
@@ -232,7 +232,7 @@ Json FromMessagePack(std::string_view bytes) {
 
 std::string EncodeRequest(uint32_t msgid, std::string_view method, const Json& params) {
   msgpack::sbuffer buffer;
-  Packer packer(buffer);
+  SbufferPacker packer(buffer);
   packer.pack_array(4).pack(0).pack(msgid).pack(std::string(method));
   Pack(params, &buffer);
   return {buffer.data(), buffer.size()};
@@ -246,7 +246,7 @@ uint32_t RpcClient::Send(std::string_view method, const Json& params) {
 
 void RpcClient::SendNotification(std::string_view method, const Json& params) {
   msgpack::sbuffer buffer;
-  Packer packer(buffer);
+  SbufferPacker packer(buffer);
   packer.pack_array(3).pack(2).pack(std::string(method));
   Pack(params, &buffer);
   SendRaw({buffer.data(), buffer.size()});

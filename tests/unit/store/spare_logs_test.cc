@@ -403,6 +403,13 @@ TEST_CASE_FIXTURE(Spares, "a ledger that takes the place of ours gets no spare a
   if (!fails) CHECK(SizeOf(dir.Sub("ledger.old/spare_log")) == kSpareBytes);
 }
 
+bool HasSpares(const std::string& data_dir) {
+  const std::vector<std::string> paths = LedgerFiles(data_dir, "");
+  return std::any_of(paths.begin(), paths.end(), [](const std::string& path) {
+    return path.find("/spare_log") != std::string::npos;
+  });
+}
+
 bool HasLogOfZeros(const std::string& data_dir) {
   const std::vector<std::string> logs = LedgerFiles(data_dir, ".log");
   return std::any_of(logs.begin(), logs.end(), [](const std::string& log) {

@@ -16,16 +16,16 @@ namespace nowcalls::wire {
 namespace {
 
 using Outcome = MessageSplitter::Outcome;
-using Packer = msgpack::packer<msgpack::sbuffer>;
+using SbufferPacker = msgpack::packer<msgpack::sbuffer>;
 
 constexpr int kTrees = 20'000;
 
-void PackText(std::string_view text, Packer* packer) {
+void PackText(std::string_view text, SbufferPacker* packer) {
   packer->pack_str(static_cast<uint32_t>(text.size()));
   packer->pack_str_body(text.data(), static_cast<uint32_t>(text.size()));
 }
 
-void PackInteger(Prng* prng, Packer* packer) {
+void PackInteger(Prng* prng, SbufferPacker* packer) {
   const uint64_t bits = prng->Next() >> prng->Below(64);
   if (prng->Below(2) == 0) {
     packer->pack_uint64(bits);
@@ -34,7 +34,7 @@ void PackInteger(Prng* prng, Packer* packer) {
   }
 }
 
-void PackScalar(Prng* prng, Packer* packer) {
+void PackScalar(Prng* prng, SbufferPacker* packer) {
   const std::string run(prng->Below(prng->Below(20) == 0 ? 400 : 40), 'x');
   switch (prng->Below(7)) {
     case 0: packer->pack_nil(); return;
@@ -51,7 +51,7 @@ void PackScalar(Prng* prng, Packer* packer) {
 }
 
 // `levels` more arrays and maps may be nested here.
-void PackTree(int levels, Prng* prng, Packer* packer) {
+void PackTree(int levels, Prng* prng, SbufferPacker* packer) {
   const uint64_t kind = prng->Below(levels > 0 ? 3 : 1);
   if (kind == 0) return PackScalar(prng, packer);
   const bool many = levels == 1 && prng->Below(200) == 0;
@@ -70,7 +70,7 @@ void PackTree(int levels, Prng* prng, Packer* packer) {
 // [0, msgid, "m", [tree]]
 std::string RandomMessage(Prng* prng) {
   msgpack::sbuffer out;
-  Packer packer(out);
+  SbufferPacker packer(out);
   packer.pack_array(4);
   packer.pack_int(0);
   packer.pack_uint32(static_cast<uint32_t>(prng->Next()));
