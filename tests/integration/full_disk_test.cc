@@ -176,7 +176,6 @@ TEST_CASE(
   for (int64_t flow = 100; flow < 200; ++flow) rules.push_back(RuleJson(flow, 1));
   bool serves = true;
     for (auto rule = rules.begin() + 1; rule != rules.end(); ++rule) (*rule)["count"] = level;
-    for (size_t i = 1; i < rules.size(); ++i) rules[i]["count"] = level;
     serves = on.client.Call("rules_load", {"default", rules}).ok();
     for (int i = 0; serves && i < 5; ++i) {
       const Reply reply = on.client.Call("acquire", {kLongFlow, 1});
