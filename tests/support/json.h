@@ -94,8 +94,14 @@ class Json {
   const Json& at(const std::string& name) const;
   const Json& at(size_t index) const;
   const Json& operator[](const char* name) const { return at(name); }
-  const Json& operator[](size_t index) const { return at(index); }
-  const Json& operator[](int index) const { return at(static_cast<size_t>(index)); }
+  template <std::integral Index>
+  const Json& operator[](Index index) const {
+    return at(static_cast<size_t>(index));
+  }
+  template <std::integral Index>
+  Json& operator[](Index index) {
+    return MutableElements()->at(static_cast<size_t>(index));
+  }
   // Adds the member if it is missing. Null becomes an object.
   Json& operator[](const std::string& name);
   Json& operator[](const char* name) { return (*this)[std::string(name)]; }
