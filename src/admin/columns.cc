@@ -153,6 +153,10 @@ constexpr Column<SessionRow> kSessionColumns[] = {
     {{"opened_ms", "AGE", Kind::kAge, 2}, [](const SessionRow& r) -> Cell { return r.opened_ms; }},
     {{"offline_since_ms", "OFFLINE_FOR", Kind::kAge},
      [](const SessionRow& r) { return Optional(r.offline_since_ms); }},
+    {{"waiters", "WAITERS", Kind::kNumber},
+     [](const SessionRow& r) {
+       return r.online.has_value() ? Unsigned(r.waiters.value_or(0)) : Cell();
+     }},
 };
 
 constexpr Column<HistoryRow> kHistoryColumns[] = {

@@ -54,7 +54,7 @@ struct Core::Parts {
   Holding holding{&books, &absence};
   Reclaims reclaims{&books, &absence, &notices};
   Waiting waiting{&books};
-  Presence presence{&books, &absence, &waiting};
+  Presence presence{&books, &absence, &waiting, &notices};
   Admission admission{&books, &waiting, &absence};
   RuleBook rule_book{&books, &waiting, &absence, &notices};
   Listings listings{&books};

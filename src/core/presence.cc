@@ -5,6 +5,15 @@
 #include "base/check.h"
 
 namespace nowcalls::core {
+namespace {
+
+// Of "@HOST:PORT".
+std::string_view HostOf(std::string_view display_id) {
+  if (display_id.starts_with('@')) display_id.remove_prefix(1);
+  return display_id.substr(0, display_id.rfind(':'));
+}
+
+}  // namespace
 
 Result<HelloAnswer> Presence::Hello(const Step& step, std::string_view name_space,
                                     const std::optional<std::string_view>& client_id,
@@ -17,8 +26,30 @@ Result<HelloAnswer> Presence::Hello(const Step& step, std::string_view name_spac
     absence_->CameBack(*slot);
     ++space.sessions_online;
     books_->wake_list().AddNamespace(session.name_space);
+    session.host = HostOf(display_id);
+  } else {
+    WarnIfShared(display_id, &session);
   }
   return HelloAnswer{*slot, session.id, space.sessions_online, session.tokens.size};
+}
+
+// Two processes that chose the same client id share one session: each may release what the other
+// holds. They are told by their hosts, since one process may have several connections.
+void Presence::WarnIfShared(std::string_view display_id, SessionState* session) {
+  const std::string_view host = HostOf(display_id);
+  if (session->host.empty() || host == session->host) return;
+  const std::string& name_space = books_->flows().name_space(session->name_space).name;
+  notices_->AddIfRoom(
+      {.warning = true,
+       .topic = LogTopic::kPeer,
+       .text = "client " + session->client_id + " of namespace " + name_space +
+               ": is online from " + session->host + " and now from " + std::string(host) +
+               " too; if these are two processes they share their tokens, so give each a client id "
+               "of its own",
+       .fields = {{"client", session->client_id},
+                  {"namespace", name_space},
+                  {"peer", std::string(display_id.substr(1))}}});
+  session->host.clear();  // Said once while the session is online.
 }
 
 Result<SessionSlot> Presence::FindOrOpen(const Step& step, std::string_view name_space,

@@ -12,6 +12,7 @@
 #include "core/absence.h"
 #include "core/answers.h"
 #include "core/books.h"
+#include "core/notices.h"
 #include "core/slot.h"
 #include "core/step.h"
 #include "core/waiting.h"
@@ -21,8 +22,8 @@ namespace nowcalls::core {
 
 class Presence {
  public:
-  Presence(Books* books, Absence* absence, Waiting* waiting)
-      : books_(books), absence_(absence), waiting_(waiting) {}
+  Presence(Books* books, Absence* absence, Waiting* waiting, Notices* notices)
+      : books_(books), absence_(absence), waiting_(waiting), notices_(notices) {}
 
   // See Core.
   Result<HelloAnswer> Hello(const Step& step, std::string_view name_space,
@@ -34,10 +35,12 @@ class Presence {
   Result<SessionSlot> FindOrOpen(const Step& step, std::string_view name_space,
                                  const std::optional<std::string_view>& client_id,
                                  std::string_view display_id);
+  void WarnIfShared(std::string_view display_id, SessionState* session);
 
   Books* const books_;
   Absence* const absence_;
   Waiting* const waiting_;
+  Notices* const notices_;
 };
 
 }  // namespace nowcalls::core

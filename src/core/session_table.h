@@ -51,6 +51,9 @@ struct SessionState {
   int64_t opened_ms = 0;
 
   uint32_t connections = 0;
+  uint32_t waiters = 0;  // Acquires that wait for room.
+  // Of the connection that brought the session online; empty again once it was told of another.
+  std::string host;
   int64_t offline_since_ms = 0;  // Meaningful while connections == 0.
   // Not back since the server started: its tokens are spared for restart_grace at least.
   bool from_before_restart = false;

@@ -37,9 +37,10 @@ void Waiting::Add(const Step& step, SessionSlot session_slot, FlowSlot flow_slot
                                          .since_ms = step.now.ms,
                                          .deadline_ms = step.now.ms + wait_ms},
                                         &flow.waiters);
+  SessionState& session = books_->sessions().at(session_slot);
+  ++session.waiters;
   if (request.request_id != 0) {
-    books_->request_ids().AddWaiter(books_->sessions().at(session_slot).id, request.request_id,
-                                    waiter);
+    books_->request_ids().AddWaiter(session.id, request.request_id, waiter);
   }
   TrackWaiting(flow);
 }
@@ -125,9 +126,10 @@ void Waiting::Answer(const Step& step, WaiterSlot slot, const AcquireAnswer& ans
 void Waiting::Remove(WaiterSlot slot) {
   const Waiter waiter = queues_.at(slot);
   Flow& flow = books_->flows().at(waiter.flow_slot);
+  SessionState& session = books_->sessions().at(waiter.session_slot);
+  --session.waiters;
   if (waiter.request_id != 0) {
-    books_->request_ids().RemoveWaiter(books_->sessions().at(waiter.session_slot).id,
-                                       waiter.request_id);
+    books_->request_ids().RemoveWaiter(session.id, waiter.request_id);
   }
   queues_.Remove(slot, &flow.waiters);
   WaitQueues::LookAt(waiter.session_slot, &flow.waiters);

@@ -21,6 +21,7 @@
 #include "nowcalls_version.h"
 #include "server/address_hold.h"
 #include "server/files.h"
+#include "server/listen_address.h"
 #include "server/listener.h"
 #include "server/logging.h"
 #include "server/port_file.h"
@@ -75,6 +76,18 @@ Status TakeAddress(const HostPort& listen, std::optional<AddressHold>* hold) {
   hold->emplace(*std::move(taken));
   spdlog::debug("the address {} is free", listen.ToString());
   return Status::Ok();
+}
+
+// A name may have several addresses, and a client may try another one than the server took.
+void WarnOfOtherAddresses(const HostPort& listen) {
+  const Result<std::vector<SocketAddress>> addresses = ResolveAll(listen);
+  if (!addresses.ok() || addresses->size() < 2) return;
+  std::string others;
+  for (size_t i = 1; i < addresses->size(); ++i) {
+    others += (i > 1 ? ", " : "") + ToHostPort((*addresses)[i]).ToString();
+  }
+  spdlog::warn("{} has several addresses: listening on {} alone, not on {}; name one of them",
+               listen.ToString(), ToHostPort(addresses->front()).ToString(), others);
 }
 
 Result<std::unique_ptr<store::RocksStore>> OpenStore(std::unique_ptr<store::LedgerLock> lock,
@@ -206,6 +219,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   spdlog::debug("no other server has the ledger in {}", (*lock)->ledger_dir());
   std::optional<AddressHold> hold;
   NOWCALLS_RETURN_IF_ERROR(TakeAddress(config.listen, &hold));
+  WarnOfOtherAddresses(config.listen);
   // Only now: a server with another ledger that has the address may have this very file.
   PortFile port_file(config.port_file);
   NOWCALLS_RETURN_IF_ERROR(port_file.Prepare());

@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -24,7 +25,7 @@ bool IsLoopbackV4(uint32_t big_endian) { return ntohl(big_endian) >> 24 == IN_LO
 
 }  // namespace
 
-Result<SocketAddress> Resolve(const HostPort& name) {
+Result<std::vector<SocketAddress>> ResolveAll(const HostPort& name) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
@@ -36,10 +37,23 @@ Result<SocketAddress> Resolve(const HostPort& name) {
                                    gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, &freeaddrinfo);
-  SocketAddress address;
-  std::memcpy(&address.bytes, found->ai_addr, found->ai_addrlen);
-  address.size = found->ai_addrlen;
-  return address;
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
+    SocketAddress address;
+    std::memcpy(&address.bytes, info->ai_addr, info->ai_addrlen);
+    address.size = info->ai_addrlen;
+    const auto same = [&](const SocketAddress& other) {
+      return ToHostPort(other).host == ToHostPort(address).host;
+    };
+    if (std::none_of(addresses.begin(), addresses.end(), same)) addresses.push_back(address);
+  }
+  return addresses;
+}
+
+Result<SocketAddress> Resolve(const HostPort& name) {
+  const Result<std::vector<SocketAddress>> addresses = ResolveAll(name);
+  if (!addresses.ok()) return addresses.status();
+  return addresses->front();
 }
 
 bool IsLoopback(const SocketAddress& address) {

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <string>
+#include <vector>
 
 #include "base/host_port.h"
 #include "nowcalls/status.h"
@@ -21,7 +22,10 @@ struct SocketAddress {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&bytes); }
 };
 
-// The first address of the host. kInvalidArgument names the host and the resolver's reason.
+// The addresses of the host, each once, in the resolver's order; at least one. kInvalidArgument
+// names the host and the resolver's reason.
+Result<std::vector<SocketAddress>> ResolveAll(const HostPort& name);
+// The first of them, which is the one to listen on.
 Result<SocketAddress> Resolve(const HostPort& name);
 
 // 127.0.0.0/8, ::1, or the former written as an IPv6 address.

@@ -47,6 +47,7 @@ inline constexpr auto kFieldsOf<SessionRow> = std::tuple{
     Field{"now_calls", &SessionRow::now_calls},
     Field{"opened_ms", &SessionRow::opened_ms},
     Field{"offline_since_ms", &SessionRow::offline_since_ms},
+    Field{"waiters", &SessionRow::waiters},
 };
 
 template <>

@@ -81,6 +81,7 @@ struct SessionRow {
   uint64_t now_calls = 0;
   int64_t opened_ms = 0;
   std::optional<int64_t> offline_since_ms;
+  std::optional<uint64_t> waiters;  // Absent: none.
 
   bool operator==(const SessionRow&) const = default;
 };

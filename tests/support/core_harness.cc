@@ -253,8 +253,10 @@ std::string FindWrongBook(const core::Core& core) {
     }
     if (flow.rule == nullptr && flow.tokens.size == 0) return "unused flow " + std::to_string(id);
   }
+  size_t waiters = 0;
   for (const auto& [id, slot] : core.sessions().by_id()) {
     const core::SessionState& session = core.sessions().at(slot);
+    waiters += session.waiters;
     const int64_t listed =
         SumOf(core, session.tokens, TokenOrder::kSession,
               [&, at = slot](const auto& entry) { return entry.session_slot == at; });
@@ -262,6 +264,7 @@ std::string FindWrongBook(const core::Core& core) {
       return "nowCalls of session " + std::to_string(id);
     }
   }
+  if (waiters != core.wait_queues().size()) return "waiters of sessions";
   return "";
 }
 

@@ -13,9 +13,6 @@ struct Exception {
 };
 
 constexpr Exception kExceptions[] = {
-    {"Core", "being split"},
-    {"Engine::Impl", "being split"},
-    {"Server", "being split"},
     {"Oracle", "the judge of a simulation, with a question and an answer of each request"},
     {"SimServer", "plays loop, threads and driver of a server at once"},
 };

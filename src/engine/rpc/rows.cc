@@ -93,6 +93,7 @@ wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session
   row.kind = session.kind == ledger::SessionKind::kNamed ? "named" : "connection";
   row.online = session.online();
   row.connections = session.connections;
+  if (session.waiters > 0) row.waiters = session.waiters;
   row.tokens = session.tokens.size;
   row.now_calls = static_cast<uint64_t>(session.now_calls);
   row.opened_ms = session.opened_ms;

@@ -104,6 +104,51 @@ TEST_CASE("a session with two connections is online while either is open") {
   CHECK(h.NowCalls(1) == 0);
 }
 
+TEST_CASE("a session counts its acquires that wait") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 1}});
+  const SessionSlot a = h.Hello("a");
+  const SessionSlot b = h.Hello("b");
+  const TokenId token = h.Take(a, 1);
+  for (uint32_t tag = 0; tag < 2; ++tag) {
+    REQUIRE_FALSE(h.Ask(b, {.flow = FlowId{1}, .wait_ms = 1000}, tag).has_value());
+  }
+  CHECK(h.core().sessions().at(a).waiters == 0);
+  CHECK(h.core().sessions().at(b).waiters == 2);
+  REQUIRE(h.Release(a, token) == TokenStatus::kReleaseOk);
+  CHECK(h.core().sessions().at(b).waiters == 1);
+  h.Pass(1000);
+  CHECK(h.core().sessions().at(b).waiters == 0);
+}
+
+TEST_CASE("a client id that comes online from a second host is told of once, not from the same") {
+  CoreHarness h;
+  const auto hello = [&h](std::string_view from) {
+    const auto answer = h.core().Hello(h.step(), "app", "worker", from);
+    REQUIRE(answer.ok());
+    return answer->session;
+  };
+  const SessionSlot worker = hello("@10.0.0.5:1");
+  hello("@10.0.0.5:2");
+  CHECK(h.core().TakeNotices().empty());
+  hello("@10.0.0.6:1");
+  const auto notices = h.core().TakeNotices();
+  REQUIRE(notices.size() == 1);
+  CHECK(notices[0].warning);
+  CHECK(notices[0].topic == LogTopic::kPeer);
+  CHECK(notices[0].text ==
+        "client worker of namespace app: is online from 10.0.0.5 and now from 10.0.0.6 too; if "
+        "these are two processes they share their tokens, so give each a client id of its own");
+  hello("@10.0.0.7:1");
+  CHECK(h.core().TakeNotices().empty());
+  for (int i = 0; i < 4; ++i) h.Goodbye(worker);
+  // A client that moves is one process.
+  hello("@10.0.0.8:1");
+  CHECK(h.core().TakeNotices().empty());
+  hello("@[::1]:1");
+  CHECK(h.core().TakeNotices().size() == 1);
+}
+
 TEST_CASE("in one session each token follows the clientOfflineTime of its own rule") {
   CoreHarness h;
   h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 1000},

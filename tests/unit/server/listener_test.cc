@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,21 @@ TEST_CASE("an accepted socket notices a host that vanished, whether it is idle o
   close(fd);
   (*listener)->Close();
   uv_run(loop.get(), UV_RUN_DEFAULT);
+}
+
+TEST_CASE("a host has each of its addresses once, and one in digits has itself") {
+  const auto digits = ResolveAll({"127.0.0.1", 18730});
+  REQUIRE(digits.ok());
+  REQUIRE(digits->size() == 1);
+  CHECK(ToHostPort(digits->front()).ToString() == "127.0.0.1:18730");
+  const auto name = ResolveAll({"localhost", 0});
+  REQUIRE(name.ok());
+  std::set<std::string> hosts;
+  for (const SocketAddress& address : *name) {
+    CHECK(IsLoopback(address));
+    CHECK(hosts.insert(ToHostPort(address).host).second);
+  }
+  CHECK_FALSE(ResolveAll({"no-such-host.invalid", 0}).ok());
 }
 
 TEST_CASE("a connection from this machine is one whose ends have the same address") {
