@@ -35,7 +35,7 @@ struct Bounds {
   }
 };
 
-constexpr uint64_t kCutsOfSample = 300;  // Moments of one run.
+constexpr uint64_t kCutsOfSample = 100;  // Moments of one run.
 
 struct CutCounts {
   uint64_t points = 0;

@@ -237,6 +237,8 @@ std::string LargestDataFile(const std::string& data_dir) {
   return largest;
 }
 
+constexpr int kHighBit = 0x80;
+
 // Where to flip a byte, from the end of the largest data file of a ledger that no server has, so
 // that RocksDB fails an assertion; 0: nowhere.
 uint64_t FindAssertion(const std::string& data_dir, const std::string& scratch) {
@@ -245,7 +247,7 @@ uint64_t FindAssertion(const std::string& data_dir, const std::string& scratch) 
     fs::remove_all(scratch);
     fs::copy(data_dir, scratch, fs::copy_options::recursive);
     const std::string file = LargestDataFile(scratch);
-    FlipByte(file, fs::file_size(file) - behind, 0x80);
+    FlipByte(file, fs::file_size(file) - behind, kHighBit);
     const Finished read = RunAdmin(Source::Offline(scratch), {"verify"});
     if (read.exit_code == 65 && Contains(read.err, "assertion")) return behind;
   }
@@ -266,7 +268,7 @@ TEST_CASE(
   RpcClient alice = server.Connect("alice");
   const std::string file = LargestDataFile(server.data_dir());
   const uint64_t at = fs::file_size(file) - behind;
-  FlipByte(file, at, 0x80);
+  FlipByte(file, at, kHighBit);
   for (int round = 0; round < 2; ++round) {
     const std::string to = server.Sub("backup" + std::to_string(round));
     const Finished refused = BackUp(server, to);
@@ -282,7 +284,7 @@ TEST_CASE(
     CHECK(Acquire(&alice, 1).status == kStatusOk);
   }
   // A byte that reads right again is a copy that verifies.
-  FlipByte(file, at, 0x80);
+  FlipByte(file, at, kHighBit);
   CHECK(BackUp(server, server.Sub("sound")).exit_code == 0);
   CHECK(server.server().Terminate() == 0);
 }
