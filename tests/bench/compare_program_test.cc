@@ -20,7 +20,7 @@ using testing::Finished;
 using testing::Process;
 using testing::TempDir;
 
-constexpr int64_t kRunMsMax = 120'000;
+constexpr int64_t kProgramMsMax = 120'000;
 
 std::vector<std::string> CompareCommand(std::vector<std::string> words) {
   words.insert(words.begin(), NOWCALLS_TEST_BIN_DIR "/nowcalls-compare");
@@ -44,7 +44,7 @@ TEST_CASE("nowcalls-compare measures both servers and leaves nothing but its JSO
   const Finished run = testing::RunProgram(
       CompareCommand({"--quick", "--only", "50 x 1", "--rounds", "2", "--duration", "0.2", "--dir",
                       dir.Sub("bench"), "--json", json_path}),
-      {}, kRunMsMax);
+      {}, kProgramMsMax);
   CAPTURE(run.err);
   CAPTURE(run.out);
   REQUIRE(run.exit_code == 0);

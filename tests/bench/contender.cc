@@ -119,7 +119,7 @@ Json NowcallsContender::Info() const {
   testing::RpcClient client(address_);
   const testing::Reply reply = client.Call("info");
   if (!reply.ok()) throw std::runtime_error("nowcalls does not answer info: " + reply.ToString());
-  return reply.result;
+  return Json::parse(reply.result.dump());
 }
 
 uint64_t NowcallsContender::Tokens() { return Info().at("counts").at("tokens"); }
@@ -139,7 +139,7 @@ std::vector<std::string> RedisContender::Command() {
 
 std::string RedisContender::Ask(const std::string& command, int64_t timeout_ms) const {
   const int64_t deadline_ms = BoottimeMs() + timeout_ms;
-  const Result<client::Socket> socket = client::Socket::Connect({"127.0.0.1", port_}, deadline_ms);
+  Result<client::Socket> socket = client::Socket::Connect({"127.0.0.1", port_}, deadline_ms);
   if (!socket.ok() || !socket->Send(command, deadline_ms).ok()) return "";
   std::string input;
   while (socket->Receive(&input, deadline_ms).ok()) {
