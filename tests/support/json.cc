@@ -209,8 +209,8 @@ const std::string& Json::Text() const {
 }
 
 const Json::Array& Json::Elements() const {
-  static const Array kNone;
-  if (is_null()) return kNone;
+  static const Array none;
+  if (is_null()) return none;
   if (!is_array()) Fail("no array", *this);
   return std::get<Array>(value_);
 }

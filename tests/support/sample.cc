@@ -32,18 +32,19 @@ uint64_t SampleSeed() {
   return seed;
 }
 
-std::vector<uint64_t> SampleOf(uint64_t all, uint64_t usual) {
+std::vector<uint64_t> SampleOf(uint64_t all, uint64_t usual, uint64_t whole) {
   std::vector<uint64_t> sample;
-  if (Whole() || all <= usual) {
+  const uint64_t parts = Whole() ? whole : usual;
+  if (all <= parts) {
     for (uint64_t i = 0; i < all; ++i) sample.push_back(i);
     return sample;
   }
-  // One of each of `usual` parts.
+  // One of each part.
   Prng prng(SampleSeed());
   sample.push_back(0);
-  for (uint64_t part = 1; part + 1 < usual; ++part) {
-    const uint64_t begin = part * all / usual;
-    const uint64_t end = (part + 1) * all / usual;
+  for (uint64_t part = 1; part + 1 < parts; ++part) {
+    const uint64_t begin = part * all / parts;
+    const uint64_t end = (part + 1) * all / parts;
     sample.push_back(begin + prng.Below(end - begin));
   }
   sample.push_back(all - 1);

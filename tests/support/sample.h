@@ -19,9 +19,9 @@ uint64_t SampleSeed();
 // SampleSeed() was asked for.
 bool Sampled();
 
-// 0 to `all` - 1, ascending: every number if Whole(), else about `usual` of them, spread evenly,
-// with the first and the last. REQUIRES: usual >= 2.
-std::vector<uint64_t> SampleOf(uint64_t all, uint64_t usual);
+// Numbers from 0 to `all` - 1, ascending: at most `whole` of them if Whole(), else at most `usual`,
+// spread evenly, with the first and the last. REQUIRES: both >= 2.
+std::vector<uint64_t> SampleOf(uint64_t all, uint64_t usual, uint64_t whole = UINT64_MAX);
 
 }  // namespace nowcalls::testing
 

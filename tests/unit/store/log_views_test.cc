@@ -214,7 +214,7 @@ TEST_CASE("of a last batch that is written in part only what is before it is sho
     const std::string before = log.bytes.substr(0, log.BeginOfLast());
     LogOnDisk disk(log, 5000);
     const uint64_t bytes = log.bytes.size() - before.size();
-    for (const uint64_t kept : testing::SampleOf(bytes, 40)) {
+    for (const uint64_t kept : testing::SampleOf(bytes, 40, 150)) {
       const uint64_t cut = before.size() + kept;
       CAPTURE(cut);
       disk.Zero(cut, log.bytes.size());
@@ -269,7 +269,7 @@ TEST_CASE("a bit that changed before the last batch is damage, or where nothing 
   LogOnDisk disk(log, 5000);
   int refused = 0;
   int tried = 0;
-  for (const uint64_t at : testing::SampleOf(log.BeginOfLast(), 150)) {
+  for (const uint64_t at : testing::SampleOf(log.BeginOfLast(), 150, 2'000)) {
     CAPTURE(at);
     disk.Flip(at, 1 << (at % 8));
     const std::optional<std::string> shown = Shown(disk.path());
