@@ -233,6 +233,7 @@ class Oracle {
   bool SharesRequestId(const Operation& acquire) const;
   bool HadNoRoom(const Operation& acquire) const;
   bool WasAtCap(const Operation& acquire) const;
+  bool IsOverCap(const Operation& acquire) const;
   void CheckFigures(const Operation& acquire, const Figures& figures, uint64_t granted);
   void CheckRefusal(const Operation& acquire, const Refusal& refusal);
   bool HasReason(const Operation& acquire, const Refusal& refusal) const;

@@ -230,6 +230,10 @@ TEST_CASE("who is refused was in the way of a limit") {
     refuse("level", 2);
     CHECK(court.Verdict().empty());
   }
+  SUBCASE("it asked for no more than the level") {
+    refuse("over_level", 2);
+    CHECK(court.Verdict() == "I8");
+  }
   SUBCASE("there is no cap") {
     refuse("client_cap", 1);
     CHECK(court.Verdict() == "I8");
