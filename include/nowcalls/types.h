@@ -86,10 +86,13 @@ enum class RefusedBy : uint8_t {
   kRequestId = 10,    // The request id is in use for another flow or count.
   kDiskLow = 11,      // The ledger's file system has too little space left.
   kOverLevel = 12,    // It asks for more than the level or the cap: no wait would help.
+  kNamespaceQps = 13, // The namespace's requests a second (namespace_qps_max).
+  kParam = 14,        // The limit of one value of the rule's parameter.
+  kRate = 15,         // The rule's calls a second.
   kOther = 255,       // Clients only: a limit that a later server knows and this client does not.
 };
 
-inline constexpr int kRefusedByCount = 13;  // Below it all that servers know.
+inline constexpr int kRefusedByCount = 16;  // Below it all that servers know.
 
 // The word of the wire for it; empty for kNone.
 constexpr std::string_view RefusedByName(RefusedBy limit) {
@@ -107,6 +110,9 @@ constexpr std::string_view RefusedByName(RefusedBy limit) {
     case RefusedBy::kRequestId: return "request_id";
     case RefusedBy::kDiskLow: return "disk_low";
     case RefusedBy::kOverLevel: return "over_level";
+    case RefusedBy::kNamespaceQps: return "namespace_qps";
+    case RefusedBy::kParam: return "param";
+    case RefusedBy::kRate: return "rate";
     case RefusedBy::kOther: return "other";
   }
   return "";

@@ -135,6 +135,9 @@ constexpr Column<FlowRow> kFlowColumns[] = {
     {{"refused_request_id", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kRequestId>},
     {{"refused_disk_low", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kDiskLow>},
     {{"refused_over_level", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kOverLevel>},
+    {{"refused_namespace_qps", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kNamespaceQps>},
+    {{"refused_param", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kParam>},
+    {{"refused_rate", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kRate>},
 };
 
 constexpr Column<SessionRow> kSessionColumns[] = {

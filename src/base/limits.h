@@ -61,6 +61,9 @@ struct Limits {
   int64_t output_stalled_ms = 30'000;        // Without a byte of them taken; then it is closed.
   int64_t message_incomplete_ms = 10'000;    // From first to last byte of a message.
   size_t batch_bytes_max = 4 * 1024 * 1024;  // The open commit batch; then reading stops.
+  // Requests for calls a second of one namespace's rules, in a second (Sentinel's maxAllowedQps); 0:
+  // as many as come.
+  uint32_t namespace_qps_max = 30'000;
   uint32_t waiters_per_rule_max = 1000;      // Acquires that wait for room.
   uint32_t waiters_per_connection_max = 1024;
   uint32_t waiters_max = 100'000;

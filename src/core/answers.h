@@ -48,6 +48,20 @@ struct LateAnswer {
   AcquireAnswer answer;
 };
 
+// Asks for calls under a rule that limits calls a second. Nothing is held, and nothing given back.
+struct RateRequest {
+  FlowId flow;
+  int64_t count = 1;
+  bool prioritized = false;  // May borrow from the next bucket of the window.
+};
+
+struct RateAnswer {
+  TokenStatus status = TokenStatus::kFail;
+  RefusedBy refused_by = RefusedBy::kNone;
+  int64_t remaining = 0;  // kOk: what may follow at once; -1 when several values were asked for.
+  int64_t wait_ms = 0;    // kShouldWait: the call may be made after this.
+};
+
 struct KeepAnswer {
   TokenStatus status = TokenStatus::kFail;
   int64_t hold_ms = 0;

@@ -19,6 +19,7 @@
 #include "core/flow_table.h"
 #include "core/history.h"
 #include "core/options.h"
+#include "core/rate_table.h"
 #include "core/request_ids.h"
 #include "core/session_table.h"
 #include "core/slot.h"
@@ -48,6 +49,7 @@ class Books {
   RequestIds& request_ids() { return request_ids_; }
   const RequestIds& request_ids() const { return request_ids_; }
   WakeList& wake_list() { return wake_list_; }
+  RateTable& rates() { return rates_; }
   const DeadlineCounter& deadlines() const { return deadlines_; }
   const TokenIds& ids() const { return ids_; }
   // For the preparation of a release: see TokenTable::GuessRecent.
@@ -119,6 +121,7 @@ class Books {
   History history_;
   RequestIds request_ids_;
   WakeList wake_list_;
+  RateTable rates_;
 
   uint64_t next_fence_ = 1;
   uint64_t first_fence_ = 1;  // The least that was given out since the server started.

@@ -12,6 +12,7 @@
 #include "core/loading.h"
 #include "core/mass_expiry.h"
 #include "core/presence.h"
+#include "core/rates.h"
 #include "core/reclaims.h"
 #include "core/rule_book.h"
 #include "core/seals.h"
@@ -57,6 +58,7 @@ struct Core::Parts {
   Presence presence{&books, &absence, &waiting, &notices};
   Admission admission{&books, &waiting, &absence};
   RuleBook rule_book{&books, &waiting, &absence, &notices};
+  Rates rates{&books};
   Listings listings{&books};
   Seals seals{&books};
   std::unique_ptr<Loading> loading = std::make_unique<Loading>(&books);  // Null after FinishLoad.
@@ -128,6 +130,8 @@ TokenStatus Core::Release(const Step& step, SessionSlot session, TokenId token) 
 KeepAnswer Core::Keep(const Step& step, SessionSlot session, TokenId token) {
   return parts_->holding.Keep(step, session, token);
 }
+
+Rates& Core::rates() { return parts_->rates; }
 
 TokenStatus Core::Reclaim(const Step& step, TokenId token, const AdminAct& act) {
   const GrantsAtEnd grants(&parts_->admission, step);
@@ -218,8 +222,6 @@ std::vector<Notice> Core::TakeNotices() { return parts_->notices.Take(); }
 const CoreOptions& Core::options() const { return books().options(); }
 
 const FlowTable& Core::flows() const { return books().flows(); }
-
-const SessionTable& Core::sessions() const { return books().sessions(); }
 
 const TokenTable& Core::tokens() const { return books().tokens(); }
 

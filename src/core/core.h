@@ -17,6 +17,7 @@
 //   Presence     hello, goodbye                                 > Books, Absence, Waiting
 //   Admission    acquire, cancel; grants waiters                > Books, Absence, Waiting
 //   RuleBook     rules in force, their sources, drains          > Books, Absence, Waiting
+//   Rates        calls a second                                 > Books
 //   Listings     pages of tokens                                > Books
 //   Seals        the end of each batch                          > Books
 //   Loading      recovery; gone after FinishLoad                > Books
@@ -55,8 +56,8 @@ class Books;
 class FlowTable;
 class Loading;
 class MassExpiry;
+class Rates;
 class RuleBook;
-class SessionTable;
 class TokenTable;
 class WaitQueues;
 struct RuleSet;
@@ -106,6 +107,8 @@ class Core {
   bool has_late_answers() const;
   // kReleaseOk, or kAlreadyRelease for a token that is unknown, ended or of another session.
   TokenStatus Release(const Step& step, SessionSlot session, TokenId token);
+  // Calls a second: they make no room, so their part is asked itself.
+  Rates& rates();
   // Renews a token: its hold begins anew.
   KeepAnswer Keep(const Step& step, SessionSlot session, TokenId token);
 
@@ -170,9 +173,8 @@ class Core {
                                uint32_t limit, uint64_t cursor);
   std::vector<Notice> TakeNotices();
   const CoreOptions& options() const;
-  // The three large tables of the books.
+  // The two tables of the books that most callers ask for.
   const FlowTable& flows() const;
-  const SessionTable& sessions() const;
   const TokenTable& tokens() const;
   const Books& books() const;
   const WaitQueues& wait_queues() const;

@@ -1,17 +1,20 @@
-// Rule: a limit on a resource, with the fields, defaults and validity checks of Sentinel's FlowRule
-// and ClusterFlowConfig.
+// Rule: a limit on a resource, with the fields and defaults of Sentinel's FlowRule, ParamFlowRule
+// and ClusterFlowConfig, and of sentinel-golang's flow.Rule and hotspot.Rule.
 //
-// Thread: any; a plain value. The concurrency core uses flow_id, count, threshold_type, the times,
-// acquire_refuse_strategy 3 and our own additions; the other fields are kept so that a rule list
-// shows what was loaded, or are the client's to act on.
+// Thread: any; a plain value. The request decides what `count` means: of an acquire it is the
+// level, of a `request` it is calls a second. Fields that no request uses are kept so that a rule
+// list shows what was loaded, or are the client's to act on.
 #ifndef NOWCALLS_CORE_RULE_H_
 #define NOWCALLS_CORE_RULE_H_
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "nowcalls/param.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
@@ -22,11 +25,44 @@ enum class ThresholdType : uint8_t {
   kGlobal = 1,    // count.
 };
 
+// How a rule limits each value of a parameter by itself. Without it, a rule limits all calls
+// together.
+struct ParamRule {
+  // What `count` and the items limit, as the rule says. The request decides (see above); where it
+  // is of the other kind, that is counted and logged.
+  enum class Metric : uint8_t { kConcurrency = 0, kQps = 1 };
+  // How calls a second are limited.
+  enum class Algorithm : uint8_t {
+    kWindow,       // Sentinel's ParamFlowRule: a sliding window, as for flows.
+    kTokenBucket,  // sentinel-golang's hotspot.Rule, Reject.
+    kLeakyBucket,  // sentinel-golang's hotspot.Rule, Throttling.
+  };
+  // A value with a limit of its own.
+  struct Item {
+    ParamValue value;
+    double count = 0;
+
+    bool operator==(const Item&) const = default;
+  };
+
+  Metric metric = Metric::kQps;
+  Algorithm algorithm = Algorithm::kWindow;
+  int32_t index = 0;              // Which argument: the client's to act on.
+  std::string key;                // sentinel-golang's paramKey, likewise.
+  int64_t burst_count = 0;        // Token bucket: beyond count, at most.
+  int64_t duration_ms = 1000;     // Buckets: `count` calls take this long.
+  int32_t max_queueing_ms = 0;    // Leaky bucket: the longest wait.
+  uint32_t values_max = 0;        // Remembered for calls a second, the last used; 0: the default.
+  std::vector<Item> items;
+
+  bool operator==(const ParamRule&) const = default;
+};
+
 struct Rule {
   std::string resource;
   std::string limit_app = "default";
-  int32_t grade = 1;  // 0 concurrency, 1 QPS. Tokens are issued under either, as in Sentinel's
-                      // ConcurrentClusterFlowChecker, which does not look at it.
+  int32_t grade = 1;  // 0 concurrency, 1 QPS. Either is served under both, as Sentinel's checkers
+                      // do, which do not look at it.
   double count = 0;
   int32_t strategy = 0;
   int32_t control_behavior = 0;
@@ -49,6 +85,10 @@ struct Rule {
   int64_t max_per_client = 0;         // Of the count one session may hold; 0: no cap.
   double max_per_client_percent = 0;  // The same in percent of the level; 0: no cap.
   bool shadow = false;                // Count what would be refused, but grant it.
+
+  // sentinel-golang's: `count` calls are allowed in each window_interval_ms, not in each second.
+  bool count_per_interval = false;
+  std::optional<ParamRule> param;
 
   bool capped() const { return max_per_client > 0 || max_per_client_percent > 0; }
   bool operator==(const Rule&) const = default;

@@ -96,7 +96,7 @@ constexpr auto kCountsFigures = std::to_array<Figure>({
     {"counts.connections", kGauge, "", "open connections, this one included",
      [](const Source& s) { return Count(s.connections); }},
     {"counts.sessions", kGauge, "", "sessions that are online, or offline with tokens",
-     [](const Source& s) { return Count(s.core.sessions().size()); }},
+     [](const Source& s) { return Count(s.core.books().sessions().size()); }},
     {"counts.namespaces", kGauge, "",
      "namespaces with rules, sessions or a source that claimed them",
      [](const Source& s) { return Count(s.core.flows().namespaces()); }},

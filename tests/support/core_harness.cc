@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "core/books.h"
 #include "core/loading.h"
 
 namespace nowcalls::testing {
@@ -182,7 +183,7 @@ std::string TokensText(const core::Core& core) {
     const core::TokenEntry& entry = core.tokens().at(slot);
     AppendToken({.key = {entry.ledger_family(), entry.deadline_ms, core.books().IdOf(entry)},
                  .flow = core.flows().at(entry.flow_slot).id,
-                 .session = core.sessions().at(entry.session_slot).id,
+                 .session = core.books().sessions().at(entry.session_slot).id,
                  .count = entry.count,
                  .issued_ms = entry.issued_ms,
                  .fence = Fence{entry.fence}},
@@ -205,8 +206,8 @@ std::string NowCallsText(const core::Core& core) {
     out << "flow " << id << " now_calls " << flow.now_calls << " tokens " << flow.tokens.size
         << (flow.rule == nullptr ? " removed" : "") << "\n";
   }
-  for (const auto& [id, slot] : core.sessions().by_id()) {
-    const core::SessionState& session = core.sessions().at(slot);
+  for (const auto& [id, slot] : core.books().sessions().by_id()) {
+    const core::SessionState& session = core.books().sessions().at(slot);
     if (session.tokens.size == 0) continue;
     out << "session " << id << " " << core.flows().name_space(session.name_space).name << "/"
         << session.client_id << " now_calls " << session.now_calls << " tokens "
@@ -254,8 +255,8 @@ std::string FindWrongBook(const core::Core& core) {
     if (flow.rule == nullptr && flow.tokens.size == 0) return "unused flow " + std::to_string(id);
   }
   size_t waiters = 0;
-  for (const auto& [id, slot] : core.sessions().by_id()) {
-    const core::SessionState& session = core.sessions().at(slot);
+  for (const auto& [id, slot] : core.books().sessions().by_id()) {
+    const core::SessionState& session = core.books().sessions().at(slot);
     waiters += session.waiters;
     const int64_t listed =
         SumOf(core, session.tokens, TokenOrder::kSession,

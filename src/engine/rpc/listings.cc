@@ -110,8 +110,8 @@ void Sessions(const Call& call) {
     return ReplyError(call, error);
   std::vector<wire::SessionRow> rows;
   const uint64_t next =
-      FillPage(call.core()->sessions().by_id(), page, &rows, [&](core::SessionSlot slot) {
-        rows.push_back(RowOf(*call.core(), call.core()->sessions().at(slot)));
+      FillPage(call.core()->books().sessions().by_id(), page, &rows, [&](core::SessionSlot slot) {
+        rows.push_back(RowOf(*call.core(), call.core()->books().sessions().at(slot)));
         return kLookCost;
       });
   wire::EncodeSessionPage(call.request.msgid, rows, next, call.AfterCommit());

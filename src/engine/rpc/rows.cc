@@ -8,7 +8,7 @@
 namespace nowcalls::engine::rpc {
 
 wire::TokenRow RowOf(const core::Core& core, const core::TokenEntry& entry) {
-  const core::SessionState& session = core.sessions().at(entry.session_slot);
+  const core::SessionState& session = core.books().sessions().at(entry.session_slot);
   return {.token_id = core.books().IdOf(entry).value,
           .flow_id = core.flows().at(entry.flow_slot).id.value,
           .name_space = core.flows().name_space(session.name_space).name,

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/books.h"
 #include "support/core_harness.h"
 
 namespace nowcalls::core {
@@ -104,9 +105,9 @@ TEST_CASE_FIXTURE(Fixture, "a client of another namespace, or none at all, loses
 TEST_CASE_FIXTURE(Fixture, "an absent client is gone with the last token taken from it") {
   h.Goodbye(a);
   CHECK(ReclaimClient("a", 4) == "4 more");
-  CHECK(h.core().sessions().size() == 2);
+  CHECK(h.core().books().sessions().size() == 2);
   CHECK(ReclaimClient("a", 4) == "1");
-  CHECK(h.core().sessions().size() == 1);
+  CHECK(h.core().books().sessions().size() == 1);
   CHECK(ReadLedger(&h.store()).sessions.size() == 1);
   h.Pass(100'000);
   CHECK(h.core().tokens().size() == 0);

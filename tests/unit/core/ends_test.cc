@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "core/books.h"
 #include "core/loading.h"
 #include "support/core_harness.h"
 
@@ -70,7 +71,7 @@ TEST_CASE("an entry tells all that was known of the token") {
   expected.reason = EndReason::kAdmin;
   expected.token_id = token.token_id;
   expected.flow = FlowId(7);
-  expected.session = h.core().sessions().at(a).id;
+  expected.session = h.core().books().sessions().at(a).id;
   expected.count = 3;
   expected.fence = token.fence;
   expected.issued_ms = issued_ms;

@@ -1,4 +1,5 @@
 // Expire strategies, and what they do for clients that were cut off together.
+#include "core/books.h"
 #include "nowcalls/expire_strategy.h"
 
 #include <doctest/doctest.h>
@@ -280,7 +281,7 @@ TEST_CASE("an extended token of an absent client is asked about at that moment a
                                                       "1 after 6000"});
   }
   CHECK(h.core().tokens().size() == 0);
-  CHECK(h.core().sessions().size() == 0);
+  CHECK(h.core().books().sessions().size() == 0);
 }
 
 TEST_CASE("what was extended for an absence does not count in the next one") {
@@ -318,7 +319,7 @@ TEST_CASE("a token that ends while it is spared is not asked about again") {
   h.Reclaim(spared);
   h.Pass(20'000);
   CHECK(strategy->asked == std::vector<std::string>{"1 after 1000"});
-  CHECK(h.core().sessions().size() == 1);
+  CHECK(h.core().books().sessions().size() == 1);
 }
 
 // Leaves the oldest token each time and extends the others.

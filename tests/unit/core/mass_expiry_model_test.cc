@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/prng.h"
+#include "core/books.h"
 #include "support/core_harness.h"
 #include "support/sample.h"
 
@@ -88,7 +89,7 @@ class Absences {
     Pass(2 * kFactor * 100'000);
     Compare();
     REQUIRE(h_.core().tokens().size() == 0);
-    REQUIRE(h_.core().sessions().size() == 0);
+    REQUIRE(h_.core().books().sessions().size() == 0);
   }
 
   uint64_t masses() const { return masses_; }

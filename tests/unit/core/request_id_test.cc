@@ -1,6 +1,7 @@
 // Acquires with a request id: asked again, cancelled, remembered over restarts.
 #include <doctest/doctest.h>
 
+#include "core/books.h"
 #include "core/loading.h"
 #include "core/request_ids.h"
 #include "support/core_harness.h"
@@ -259,10 +260,10 @@ TEST_CASE("what a session has cancelled is forgotten bit by bit when it has gone
   const SessionSlot b = h.Hello("b");
   h.Cancel(a, 1);
   for (uint64_t id = 1; id <= 5000; ++id) h.Cancel(b, id);
-  const SessionId gone = h.core().sessions().at(b).id;
+  const SessionId gone = h.core().books().sessions().at(b).id;
   h.Goodbye(b);
   h.DoDue();
-  REQUIRE(h.core().sessions().size() == 1);
+  REQUIRE(h.core().books().sessions().size() == 1);
   size_t before = h.core().books().request_ids().cancelled();
   CHECK(before > 1000);
   for (int looks = 0; before > 1 && looks < 100; ++looks) {
@@ -271,7 +272,7 @@ TEST_CASE("what a session has cancelled is forgotten bit by bit when it has gone
     before = h.core().books().request_ids().cancelled();
   }
   CHECK(before == 1);
-  CHECK(h.core().sessions().at(h.Hello("b")).id != gone);
+  CHECK(h.core().books().sessions().at(h.Hello("b")).id != gone);
 }
 
 TEST_CASE("a cancel forgets only a few of those whose time is over, and time forgets the rest") {

@@ -1,6 +1,7 @@
 // Restart grace: clients get time to come back before what they hold is taken.
 #include <doctest/doctest.h>
 
+#include "core/books.h"
 #include "support/core_harness.h"
 
 namespace nowcalls::core {
@@ -17,7 +18,7 @@ TEST_CASE("an old token that expired is spared until ready + its hold time, a ne
   const SessionSlot a = h.Hello("a");
   const TokenId old_token = h.Take(a, 1);
   h.Restart(/*down_ms=*/60'000);
-  REQUIRE(h.Hello("a") == h.core().sessions().by_id().begin()->second);
+  REQUIRE(h.Hello("a") == h.core().books().sessions().by_id().begin()->second);
   const TokenId new_token = h.Take(h.Hello("a"), 2);
   h.Pass(3999);
   CHECK(h.IsLive(old_token));
@@ -121,7 +122,7 @@ TEST_CASE("a client that came back after the restart follows clientOfflineTime a
   h.Restart();
   h.Pass(9000);
   const SessionSlot back = h.Hello("a");
-  CHECK(h.core().sessions().at(back).tokens.size == 1);
+  CHECK(h.core().books().sessions().at(back).tokens.size == 1);
   h.Pass(20'000);
   CHECK(h.IsLive(token));
   h.Goodbye(back);
@@ -140,13 +141,13 @@ TEST_CASE("sessions that the ledger holds without tokens are closed after a rest
   h.Release(unnamed, h.Take(unnamed, 1));
   REQUIRE(ReadLedger(&h.store()).sessions.size() == 3);
   h.Restart();
-  REQUIRE(h.core().sessions().size() == 3);
+  REQUIRE(h.core().books().sessions().size() == 3);
   const SessionSlot back = h.Hello("a");
   h.Pass(0);
   const auto content = ReadLedger(&h.store());
   REQUIRE(content.sessions.size() == 1);
   CHECK(content.sessions[0].client_id == "a");
-  CHECK(h.core().sessions().size() == 1);
+  CHECK(h.core().books().sessions().size() == 1);
   h.Release(back, h.Take(back, 1));
   h.Goodbye(back);
   CHECK(ReadLedger(&h.store()).sessions.empty());
@@ -219,7 +220,7 @@ TEST_CASE("a spared token whose rule became more patient and less so again goes 
     h.Rules({PatientFor(1000)});
     h.Pass(0);
     CHECK(h.NowCalls(1) == 0);
-    CHECK(h.core().sessions().size() == 0);
+    CHECK(h.core().books().sessions().size() == 0);
   }
   SUBCASE("at its time, when that is to come") {
     h.Rules({PatientFor(5000)});

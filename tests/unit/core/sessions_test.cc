@@ -1,6 +1,7 @@
 // Sessions: online, offline, back in time or not, and the walk over what the absent ones hold.
 #include <doctest/doctest.h>
 
+#include "core/books.h"
 #include "support/core_harness.h"
 
 namespace nowcalls::core {
@@ -54,7 +55,7 @@ TEST_CASE("tokens of a client that stays away for clientOfflineTime are reclaime
   CHECK(h.Ended(1, EndReason::kClientOffline) == 2);
   CHECK(h.NoticesText() ==
         "client a of namespace app has been offline for 3000 ms: reclaimed 2 tokens\n");
-  CHECK(h.core().sessions().size() == 0);
+  CHECK(h.core().books().sessions().size() == 0);
   const auto content = ReadLedger(&h.store());
   CHECK(content.tokens.empty());
   CHECK(content.sessions.empty());
@@ -95,7 +96,7 @@ TEST_CASE("a session with two connections is online while either is open") {
   const SessionSlot a = h.Hello("a");
   REQUIRE(h.Hello("a") == a);
   h.Take(a, 1);
-  CHECK(h.core().flows().name_space(h.core().sessions().at(a).name_space).sessions_online == 1);
+  CHECK(h.core().flows().name_space(h.core().books().sessions().at(a).name_space).sessions_online == 1);
   h.Goodbye(a);
   h.Pass(5000);
   CHECK(h.NowCalls(1) == 1);
@@ -113,12 +114,12 @@ TEST_CASE("a session counts its acquires that wait") {
   for (uint32_t tag = 0; tag < 2; ++tag) {
     REQUIRE_FALSE(h.Ask(b, {.flow = FlowId{1}, .wait_ms = 1000}, tag).has_value());
   }
-  CHECK(h.core().sessions().at(a).waiters == 0);
-  CHECK(h.core().sessions().at(b).waiters == 2);
+  CHECK(h.core().books().sessions().at(a).waiters == 0);
+  CHECK(h.core().books().sessions().at(b).waiters == 2);
   REQUIRE(h.Release(a, token) == TokenStatus::kReleaseOk);
-  CHECK(h.core().sessions().at(b).waiters == 1);
+  CHECK(h.core().books().sessions().at(b).waiters == 1);
   h.Pass(1000);
-  CHECK(h.core().sessions().at(b).waiters == 0);
+  CHECK(h.core().books().sessions().at(b).waiters == 0);
 }
 
 TEST_CASE("a client id that comes online from a second host is told of once, not from the same") {
@@ -169,14 +170,14 @@ TEST_CASE("in one session each token follows the clientOfflineTime of its own ru
   CHECK(h.NowCalls(2) == 2);
   h.Pass(2000);
   CHECK(h.NowCalls(2) == 0);
-  CHECK(h.core().sessions().size() == 0);
+  CHECK(h.core().books().sessions().size() == 0);
 }
 
 TEST_CASE("a session without tokens ends with its connection and was never in the ledger") {
   CoreHarness h;
   h.auto_commit = false;
   h.Goodbye(h.Hello("a"));
-  CHECK(h.core().sessions().size() == 0);
+  CHECK(h.core().books().sessions().size() == 0);
   CHECK(h.core().flows().namespaces() == 0);
   CHECK(h.batch().empty());
 }
@@ -188,7 +189,7 @@ TEST_CASE("a session whose last token ends while it is offline ends with it") {
   const TokenId token = h.Take(a, 1);
   h.Goodbye(a);
   CHECK(h.Reclaim(token) == TokenStatus::kReleaseOk);
-  CHECK(h.core().sessions().size() == 0);
+  CHECK(h.core().books().sessions().size() == 0);
   CHECK(ReadLedger(&h.store()).sessions.empty());
   h.Pass(200'000);  // Its timer is gone too.
 }
@@ -240,7 +241,7 @@ TEST_CASE("5,000 tokens of one absent client are reclaimed in bounded steps that
   }
   CHECK(steps >= 5);
   CHECK(steps <= 7);
-  CHECK(h.core().sessions().size() == 0);
+  CHECK(h.core().books().sessions().size() == 0);
   CHECK(h.NoticesText() ==
         "client a of namespace app has been offline for 1000 ms: reclaimed 5000 tokens\n");
   CHECK(h.core().NextDeadline() == kNever);
@@ -274,7 +275,7 @@ TEST_CASE("tokens that end elsewhere during a walk do not disturb it") {
   h.core().OnTime(h.step());
   h.Commit();
   for (const TokenId token : tokens) h.Reclaim(token);  // Also the one the walk stands at.
-  CHECK(h.core().sessions().size() == 0);
+  CHECK(h.core().books().sessions().size() == 0);
   h.Pass(0);
   CHECK(h.NowCalls(1) == 0);
   CHECK(h.core().NextDeadline() == kNever);
@@ -298,7 +299,7 @@ TEST_CASE("many clients that leave at once are all looked at, a bounded number a
   CHECK(h.NowCalls(1) < 2000);
   h.Pass(0);
   CHECK(h.NowCalls(1) == 0);
-  CHECK(h.core().sessions().size() == 0);
+  CHECK(h.core().books().sessions().size() == 0);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/books.h"
 #include "support/engine_harness.h"
 #include "wire/admin_messages.h"
 #include "wire/rows.h"
@@ -311,7 +312,7 @@ TEST_CASE("who has said its last word holds nothing and waits for nothing, but f
   h.engine().OnEndOfInput(leaves, h.now());
   h.Settle();
   CHECK(h.core().wait_queues().size() == 0);
-  const core::SessionTable& sessions = h.core().sessions();
+  const core::SessionTable& sessions = h.core().books().sessions();
   uint32_t online = 0;
   for (const auto& [id, slot] : sessions.by_id()) online += sessions.at(slot).online() ? 1 : 0;
   CHECK(online == 1);

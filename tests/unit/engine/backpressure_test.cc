@@ -1,6 +1,7 @@
 // Invariant 8 at the border: what one client may have in flight, and what happens when it is more.
 #include <doctest/doctest.h>
 
+#include "core/books.h"
 #include "support/engine_harness.h"
 
 namespace nowcalls::engine {
@@ -303,7 +304,7 @@ TEST_CASE("a closed client's session ends with the close, not with the disconnec
   h.Send(c, TokenRequest(5, Method::kRelease, 1) + PlainRequest(6, Method::kPing));
   h.Settle();
   REQUIRE(h.driver().socket(c).closed);
-  CHECK_FALSE(h.core().sessions().at(h.core().sessions().by_id().begin()->second).online());
+  CHECK_FALSE(h.core().books().sessions().at(h.core().books().sessions().by_id().begin()->second).online());
   h.Disconnect(c);
 }
 

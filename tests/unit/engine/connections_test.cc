@@ -1,6 +1,7 @@
 // Connections and sessions: who is who, what a disconnect leaves, how slots are used again.
 #include <doctest/doctest.h>
 
+#include "core/books.h"
 #include "support/engine_harness.h"
 
 namespace nowcalls::engine {
@@ -72,10 +73,10 @@ TEST_CASE("a new connection in the slot of a paused one reads, and is not resume
 TEST_CASE("a connection without hello has a session of its own that ends with it") {
   EngineHarness h;
   const ConnectionId c = h.Connect("10.0.0.1:77");
-  CHECK(h.core().sessions().size() == 0);
+  CHECK(h.core().books().sessions().size() == 0);
   const uint64_t token = h.Take(c);
-  REQUIRE(h.core().sessions().size() == 1);
-  const auto& session = h.core().sessions().at(h.core().sessions().by_id().begin()->second);
+  REQUIRE(h.core().books().sessions().size() == 1);
+  const auto& session = h.core().books().sessions().at(h.core().books().sessions().by_id().begin()->second);
   CHECK(session.client_id == "@10.0.0.1:77");
   CHECK(session.kind == ledger::SessionKind::kConnection);
   CHECK(h.core().flows().name_space(session.name_space).name == "default");
@@ -126,7 +127,7 @@ TEST_CASE("two connections share a client id: either may release, and either kee
   CHECK(h.core().tokens().size() == 1);
   h.Pass(5000);
   CHECK(h.core().tokens().size() == 0);
-  CHECK(h.core().sessions().size() == 0);
+  CHECK(h.core().books().sessions().size() == 0);
 }
 
 TEST_CASE("hello comes once, before the first acquire") {
@@ -159,7 +160,7 @@ TEST_CASE("hello refuses names that cannot be one, and the connection may try ag
   CHECK(error("default", "@a").starts_with("BAD_PARAMS: hello: client_id must "));
   CHECK(error("default", "a\n").starts_with("BAD_PARAMS: hello: client_id must "));
   CHECK(error("default", "\xff").starts_with("BAD_PARAMS: hello: client_id must "));
-  CHECK(h.core().sessions().size() == 0);
+  CHECK(h.core().books().sessions().size() == 0);
   CHECK(error("default", "a") == "ok");
 }
 
@@ -231,7 +232,7 @@ TEST_CASE("thousands of short connections leave nothing behind") {
     if (i % 50 == 0) h.Settle();
   }
   h.Pass(10'100);  // They look cut off: the guard gives them five times as long.
-  CHECK(h.core().sessions().size() == 0);
+  CHECK(h.core().books().sessions().size() == 0);
   CHECK(h.core().tokens().size() == 0);
   CHECK(h.core().flows().namespaces() == 1);
   CHECK(testing::ReadLedger(&h.store()).sessions.empty());

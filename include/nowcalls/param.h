@@ -1,0 +1,54 @@
+// Param: the value of a parameter that a rule limits value by value: a user, an API key, a tenant.
+//
+// Thread: any; plain values. Types and their numbers are those of Sentinel's PARAM_FLOW requests. A
+// value of one type is never one of another: int 5, long 5 and "5" are three.
+#ifndef NOWCALLS_PARAM_H_
+#define NOWCALLS_PARAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace nowcalls {
+
+// The numbers are part of the protocols and of the ledger, and never reused.
+enum class ParamType : uint8_t {
+  kInt = 0,      // i32
+  kLong = 1,     // i64
+  kByte = 2,     // i8
+  kDouble = 3,   // f64
+  kFloat = 4,    // f32
+  kShort = 5,    // i16
+  kBoolean = 6,  // u8: 0, 1
+  kString = 7,   // UTF-8; 0 .. kParamBytesMax bytes
+};
+inline constexpr int kParamTypeCount = 8;
+
+// Of one value. A Sentinel frame has no room for more.
+inline constexpr size_t kParamBytesMax = 1024;
+
+// A value that lies somewhere else. `bytes`: numbers big-endian in the width of their type.
+struct Param {
+  ParamType type = ParamType::kString;
+  std::string_view bytes;
+
+  bool operator==(const Param&) const = default;
+};
+
+// A value of its own.
+struct ParamValue {
+  ParamType type = ParamType::kString;
+  std::string bytes;
+
+  ParamValue() = default;
+  ParamValue(ParamType t, std::string b) : type(t), bytes(std::move(b)) {}
+  explicit ParamValue(const Param& param) : type(param.type), bytes(param.bytes) {}
+  Param view() const { return {type, bytes}; }
+  bool operator==(const ParamValue&) const = default;
+};
+
+}  // namespace nowcalls
+
+#endif  // NOWCALLS_PARAM_H_
