@@ -138,6 +138,7 @@ constexpr Column<FlowRow> kFlowColumns[] = {
     {{"refused_namespace_qps", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kNamespaceQps>},
     {{"refused_param", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kParam>},
     {{"refused_rate", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kRate>},
+    {{"refused_param_limit", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kParamLimit>},
 };
 
 constexpr Column<SessionRow> kSessionColumns[] = {

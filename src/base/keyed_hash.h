@@ -1,13 +1,16 @@
-// KeyedHash: 64 bits of two numbers that peers may choose.
+// KeyedHash: 64 bits of two numbers, or of a number and a text, that peers may choose.
 //
-// Thread: any; pure. SipHash-2-4 (Aumasson, Bernstein 2012) of the 16 bytes of both numbers: who
-// does not know the key cannot choose numbers whose hashes have anything in common.
+// Thread: any; pure. SipHash-2-4 (Aumasson, Bernstein 2012) of the bytes of both, numbers as
+// little-endian: who does not know the key cannot choose inputs whose hashes have anything in
+// common.
 #ifndef NOWCALLS_BASE_KEYED_HASH_H_
 #define NOWCALLS_BASE_KEYED_HASH_H_
 
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 namespace nowcalls {
 
@@ -19,12 +22,15 @@ constexpr uint64_t MixBits(uint64_t v) {
   return v ^ (v >> 31);
 }
 
-constexpr uint64_t KeyedHash(const std::array<uint64_t, 2>& key, uint64_t first, uint64_t second) {
-  uint64_t v0 = key[0] ^ 0x736f6d6570736575;
-  uint64_t v1 = key[1] ^ 0x646f72616e646f6d;
-  uint64_t v2 = key[0] ^ 0x6c7967656e657261;
-  uint64_t v3 = key[1] ^ 0x7465646279746573;
-  const auto rounds = [&](int count) {
+// The state of SipHash-2-4 between two words.
+struct SipState {
+  constexpr explicit SipState(const std::array<uint64_t, 2>& key)
+      : v0(key[0] ^ 0x736f6d6570736575),
+        v1(key[1] ^ 0x646f72616e646f6d),
+        v2(key[0] ^ 0x6c7967656e657261),
+        v3(key[1] ^ 0x7465646279746573) {}
+
+  constexpr void Rounds(int count) {
     for (; count > 0; --count) {
       v0 += v1;
       v1 = std::rotl(v1, 13) ^ v0;
@@ -37,16 +43,45 @@ constexpr uint64_t KeyedHash(const std::array<uint64_t, 2>& key, uint64_t first,
       v1 = std::rotl(v1, 17) ^ v2;
       v2 = std::rotl(v2, 32);
     }
-  };
-  constexpr uint64_t kLength = uint64_t{16} << 56;
-  for (const uint64_t word : {first, second, kLength}) {
+  }
+  constexpr void Add(uint64_t word) {
     v3 ^= word;
-    rounds(2);
+    Rounds(2);
     v0 ^= word;
   }
-  v2 ^= 0xff;
-  rounds(4);
-  return v0 ^ v1 ^ v2 ^ v3;
+  constexpr uint64_t Finish() {
+    v2 ^= 0xff;
+    Rounds(4);
+    return v0 ^ v1 ^ v2 ^ v3;
+  }
+
+  uint64_t v0, v1, v2, v3;
+};
+
+constexpr uint64_t KeyedHash(const std::array<uint64_t, 2>& key, uint64_t first, uint64_t second) {
+  constexpr uint64_t kLength = uint64_t{16} << 56;
+  SipState state(key);
+  state.Add(first);
+  state.Add(second);
+  state.Add(kLength);
+  return state.Finish();
+}
+
+inline uint64_t KeyedHash(const std::array<uint64_t, 2>& key, uint64_t first,
+                          std::string_view text) {
+  static_assert(std::endian::native == std::endian::little);
+  SipState state(key);
+  state.Add(first);
+  const uint64_t last = (sizeof(first) + text.size()) << 56;
+  for (; text.size() >= sizeof(uint64_t); text.remove_prefix(sizeof(uint64_t))) {
+    uint64_t word;
+    std::memcpy(&word, text.data(), sizeof(word));
+    state.Add(word);
+  }
+  uint64_t rest = 0;
+  std::memcpy(&rest, text.data(), text.size());
+  state.Add(last | rest);
+  return state.Finish();
 }
 
 }  // namespace nowcalls

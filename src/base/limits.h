@@ -49,7 +49,9 @@ struct Limits {
   uint32_t sessions_max = 100'000;  // Online, or offline with tokens.
   uint32_t rules_max = 200'000;     // In force, over all namespaces; see also flows_max.
   uint32_t namespaces_max = 10'000;
-  uint32_t tokens_max = 20'000'000;        // Live tokens.
+  uint32_t tokens_max = 20'000'000;  // Live tokens.
+  // Values of parameters that tokens hold or waiters ask for, over all rules.
+  uint32_t param_values_max = 1'000'000;
   uint32_t requests_in_flight_max = 1024;  // A connection; then reading stops.
   // Input that is incomplete or waits for its turn, over all connections; then those that hold most
   // are closed.
@@ -61,10 +63,10 @@ struct Limits {
   int64_t output_stalled_ms = 30'000;        // Without a byte of them taken; then it is closed.
   int64_t message_incomplete_ms = 10'000;    // From first to last byte of a message.
   size_t batch_bytes_max = 4 * 1024 * 1024;  // The open commit batch; then reading stops.
-  // Requests for calls a second of one namespace's rules, in a second (Sentinel's maxAllowedQps); 0:
-  // as many as come.
+  // Requests for calls a second of one namespace's rules, in a second (Sentinel's maxAllowedQps);
+  // 0: as many as come.
   uint32_t namespace_qps_max = 30'000;
-  uint32_t waiters_per_rule_max = 1000;      // Acquires that wait for room.
+  uint32_t waiters_per_rule_max = 1000;  // Acquires that wait for room.
   uint32_t waiters_per_connection_max = 1024;
   uint32_t waiters_max = 100'000;
   // Cancelled request ids that are remembered, and for how long.

@@ -49,7 +49,7 @@ class RateTable {
   SlidingWindow& Guard(NamespaceSlot slot);
 
  private:
-  std::vector<std::unique_ptr<FlowRate>> flows_;          // By slot.
+  std::vector<std::unique_ptr<FlowRate>> flows_;        // By slot.
   std::vector<std::unique_ptr<SlidingWindow>> guards_;  // By slot.
 };
 

@@ -47,12 +47,12 @@ struct ParamRule {
 
   Metric metric = Metric::kQps;
   Algorithm algorithm = Algorithm::kWindow;
-  int32_t index = 0;              // Which argument: the client's to act on.
-  std::string key;                // sentinel-golang's paramKey, likewise.
-  int64_t burst_count = 0;        // Token bucket: beyond count, at most.
-  int64_t duration_ms = 1000;     // Buckets: `count` calls take this long.
-  int32_t max_queueing_ms = 0;    // Leaky bucket: the longest wait.
-  uint32_t values_max = 0;        // Remembered for calls a second, the last used; 0: the default.
+  int32_t index = 0;            // Which argument: the client's to act on.
+  std::string key;              // sentinel-golang's paramKey, likewise.
+  int64_t burst_count = 0;      // Token bucket: beyond count, at most.
+  int64_t duration_ms = 1000;   // Buckets: `count` calls take this long.
+  int32_t max_queueing_ms = 0;  // Leaky bucket: the longest wait.
+  uint32_t values_max = 0;      // Remembered for calls a second, the last used; 0: the default.
   std::vector<Item> items;
 
   bool operator==(const ParamRule&) const = default;

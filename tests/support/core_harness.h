@@ -17,6 +17,7 @@
 #include "core/books.h"
 #include "core/core.h"
 #include "core/mass_expiry.h"
+#include "core/rule.h"
 #include "core/rule_book.h"
 #include "core/rule_set.h"
 #include "core/wait_queues.h"
@@ -37,6 +38,7 @@ struct RuleOptions {
   bool shadow = false;
   int refuse_strategy = 0;
   int64_t max_queueing_ms = 500;
+  std::optional<core::ParamRule> param{};
 };
 std::string RulesJson(const std::vector<RuleOptions>& rules);
 // The rules of one namespace from their JSON, as rules_load does it.

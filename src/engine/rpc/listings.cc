@@ -66,8 +66,7 @@ void Flow(const Call& call) {
         call, {wire::ErrorCode::kBadParams, "flow: flow_id " + std::to_string(params.flow_id) +
                                                 " has neither a rule nor tokens"});
   }
-  wire::EncodeFlow(call.request.msgid, RowOf(*call.core(), call.core()->flows().at(slot)),
-                   call.AfterCommit());
+  wire::EncodeFlow(call.request.msgid, RowOf(*call.core(), slot), call.AfterCommit());
 }
 
 void Flows(const Call& call) {
@@ -78,7 +77,7 @@ void Flows(const Call& call) {
   std::vector<wire::FlowRow> rows;
   const uint64_t next =
       FillPage(call.core()->flows().by_id(), page, &rows, [&](core::FlowSlot slot) {
-        rows.push_back(RowOf(*call.core(), call.core()->flows().at(slot)));
+        rows.push_back(RowOf(*call.core(), slot));
         return kLookCost;
       });
   wire::EncodeFlowPage(call.request.msgid, rows, next, call.AfterCommit());
@@ -98,7 +97,7 @@ void Tokens(const Call& call) {
   std::vector<wire::TokenRow> rows;
   rows.reserve(page->tokens.size());
   for (const core::TokenSlot slot : page->tokens) {
-    rows.push_back(RowOf(*call.core(), call.core()->tokens().at(slot)));
+    rows.push_back(RowOf(*call.core(), slot));
   }
   wire::EncodeTokenPage(call.request.msgid, rows, page->next_cursor, call.AfterCommit());
 }

@@ -7,7 +7,8 @@
 
 namespace nowcalls::engine::rpc {
 
-wire::TokenRow RowOf(const core::Core& core, const core::TokenEntry& entry) {
+wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot) {
+  const core::TokenEntry& entry = core.tokens().at(slot);
   const core::SessionState& session = core.books().sessions().at(entry.session_slot);
   return {.token_id = core.books().IdOf(entry).value,
           .flow_id = core.flows().at(entry.flow_slot).id.value,
@@ -42,9 +43,21 @@ wire::FlowCounters CountersOf(const core::Flow& flow) {
   return counters;
 }
 
+// Adds the waiters of a lane to those of its flow.
+void AddWaiters(const core::Core& core, const core::Lane& lane, wire::FlowRow* row) {
+  if (lane.waiting() == 0) return;
+  *row->waiters += lane.waiting();
+  for (const core::WaiterList& waiters : lane.waiters->classes) {
+    if (waiters.head == core::kNoWaiter) continue;
+    const int64_t since_ms = core.wait_queues().at(waiters.head).since_ms;
+    row->waiting_since_ms = std::min(row->waiting_since_ms.value_or(since_ms), since_ms);
+  }
+}
+
 }  // namespace
 
-wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow) {
+wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot) {
+  const core::Flow& flow = core.flows().at(slot);
   wire::FlowRow row;
   row.flow_id = flow.id.value;
   row.removed = flow.removed;
@@ -52,18 +65,17 @@ wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow) {
   const core::Namespace& name_space = core.flows().name_space(flow.name_space);
   row.name_space = name_space.name;
   row.resource = flow.rule->resource;
-  if (!flow.removed) row.level = static_cast<uint64_t>(core.flows().LevelOf(flow));
+  if (!flow.removed) row.level = static_cast<uint64_t>(core.flows().LevelOf({slot}));
   row.sessions = name_space.sessions_online;
-  row.now_calls = static_cast<uint64_t>(flow.now_calls);
+  row.now_calls = static_cast<uint64_t>(flow.lane.now_calls);
   row.tokens = flow.tokens.size;
   if (flow.tokens.head != core::kNoToken) {
     row.oldest_issued_ms = core.tokens().at(flow.tokens.head).issued_ms;
   }
-  row.waiters = flow.waiters.size();
-  for (const core::WaiterList& waiters : flow.waiters.classes) {
-    if (waiters.head == core::kNoWaiter) continue;
-    const int64_t since_ms = core.wait_queues().at(waiters.head).since_ms;
-    row.waiting_since_ms = std::min(row.waiting_since_ms.value_or(since_ms), since_ms);
+  row.waiters = 0;
+  AddWaiters(core, flow.lane, &row);
+  for (const core::KeySlot key : core.flows().keys().WaitingOf(slot)) {
+    AddWaiters(core, core.flows().keys().at(key).lane, &row);
   }
   row.counters = CountersOf(flow);
   return row;
