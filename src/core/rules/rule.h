@@ -4,8 +4,8 @@
 // Thread: any; a plain value. The request decides what `count` means: of an acquire it is the
 // level, of a `request` it is calls a second. Fields that no request uses are kept so that a rule
 // list shows what was loaded, or are the client's to act on.
-#ifndef NOWCALLS_CORE_RULE_H_
-#define NOWCALLS_CORE_RULE_H_
+#ifndef NOWCALLS_CORE_RULES_RULE_H_
+#define NOWCALLS_CORE_RULES_RULE_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -47,12 +47,12 @@ struct ParamRule {
 
   Metric metric = Metric::kQps;
   Algorithm algorithm = Algorithm::kWindow;
-  int32_t index = 0;              // Which argument: the client's to act on.
-  std::string key;                // sentinel-golang's paramKey, likewise.
-  int64_t burst_count = 0;        // Token bucket: beyond count, at most.
-  int64_t duration_ms = 1000;     // Buckets: `count` calls take this long.
-  int32_t max_queueing_ms = 0;    // Leaky bucket: the longest wait.
-  uint32_t values_max = 0;        // Remembered for calls a second, the last used; 0: the default.
+  int32_t index = 0;            // Which argument: the client's to act on.
+  std::string key;              // sentinel-golang's paramKey, likewise.
+  int64_t burst_count = 0;      // Token bucket: beyond count, at most.
+  int64_t duration_ms = 1000;   // Buckets: `count` calls take this long.
+  int32_t max_queueing_ms = 0;  // Leaky bucket: the longest wait.
+  uint32_t values_max = 0;      // Remembered for calls a second, the last used; 0: the default.
   std::vector<Item> items;
 
   bool operator==(const ParamRule&) const = default;
@@ -108,4 +108,4 @@ inline int64_t WholeCalls(double count) {
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_RULE_H_
+#endif  // NOWCALLS_CORE_RULES_RULE_H_
