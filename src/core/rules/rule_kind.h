@@ -37,6 +37,8 @@ enum class RuleKind : uint8_t {
 
 // "a circuit-breaking rule (DegradeRule)"
 std::string_view RuleKindName(RuleKind kind);
+// "flow", "param_flow", "hotspot" or "go_flow", of a supported kind.
+std::string_view RuleKindWord(RuleKind kind);
 
 constexpr bool IsSupported(RuleKind kind) { return kind <= RuleKind::kGoFlow; }
 
