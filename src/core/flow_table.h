@@ -22,7 +22,7 @@
 #include "core/held_times.h"
 #include "core/key_table.h"
 #include "core/lane.h"
-#include "core/rule.h"
+#include "core/rules/rule.h"
 #include "core/slot.h"
 #include "core/slot_arena.h"
 #include "core/slot_table.h"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/rule.h"
+#include "core/rules/rule.h"
 #include "core/sliding_window.h"
 #include "core/slot.h"
 

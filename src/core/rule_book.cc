@@ -7,17 +7,10 @@
 
 #include "base/counted.h"
 #include "base/text.h"
-#include "core/rule_json.h"
 #include "core/rule_limits.h"
+#include "core/rules/rule_json.h"
 
 namespace nowcalls::core {
-namespace {
-
-std::string InNamespace(std::string_view name_space) {
-  return "namespace " + std::string(name_space) + ": ";
-}
-
-}  // namespace
 
 RuleBook::RuleBook(Books* books, Waiting* waiting, Absence* absence, Notices* notices)
     : books_(books),

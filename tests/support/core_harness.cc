@@ -149,6 +149,13 @@ std::string RulesJson(const std::vector<RuleOptions>& rules) {
   return out.str();
 }
 
+void AddParam(const RuleOptions& options, core::Rule* rule) {
+  rule->param = options.param;
+  const bool calls =
+      rule->param.has_value() && rule->param->metric == core::ParamRule::Metric::kConcurrency;
+  if (calls) rule->grade = 0;
+}
+
 core::CoreOptions HarnessOptions() {
   core::CoreOptions options;
   options.token_id_key = {0x0123456789abcdef, 0xfedcba9876543210};
@@ -324,7 +331,7 @@ void CoreHarness::AfterCall() {
 void CoreHarness::Rules(const std::vector<RuleOptions>& rules, std::string_view name_space) {
   core::RuleSet set{.name_space = std::string(name_space),
                     .parsed = core::ParseRules(RulesJson(rules)).value()};
-  for (size_t i = 0; i < rules.size(); ++i) set.parsed.rules[i].param = rules[i].param;
+  for (size_t i = 0; i < rules.size(); ++i) AddParam(rules[i], &set.parsed.rules[i]);
   REQUIRE(core_->ReplaceRules(step(), {&set}).ToString() == "ok");
   const core::NamespaceSlot space = core_->flows().FindNamespace(name_space);
   const size_t now_there =

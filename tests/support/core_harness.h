@@ -17,9 +17,8 @@
 #include "core/books.h"
 #include "core/core.h"
 #include "core/mass_expiry.h"
-#include "core/rule.h"
 #include "core/rule_book.h"
-#include "core/rule_set.h"
+#include "core/rules/rule_set.h"
 #include "core/wait_queues.h"
 #include "ledger/commit_batch.h"
 #include "store/memory_store.h"
@@ -40,7 +39,9 @@ struct RuleOptions {
   int64_t max_queueing_ms = 500;
   std::optional<core::ParamRule> param{};
 };
-std::string RulesJson(const std::vector<RuleOptions>& rules);
+std::string RulesJson(const std::vector<RuleOptions>& rules);  // Without parameters.
+// Makes the rule, of such JSON, one with the parameter of `options`.
+void AddParam(const RuleOptions& options, core::Rule* rule);
 // The rules of one namespace from their JSON, as rules_load does it.
 Status ReplaceRules(core::Core* core, const core::Step& step, std::string_view name_space,
                     std::string_view json);

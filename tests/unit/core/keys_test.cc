@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 #include "support/core_harness.h"
 
 namespace nowcalls::core {
@@ -49,7 +49,7 @@ class KeyedFlow {
  public:
   explicit KeyedFlow(const RuleOptions& rule,
                      const CoreOptions& options = testing::HarnessOptions())
-      : rule_(rule), h(options) {
+      : h(options) {
     h.Rules({rule});
     session = h.Hello("a");
   }
@@ -65,15 +65,12 @@ class KeyedFlow {
     return answer->token_id;
   }
   size_t keys() { return h.core().flows().keys().size(); }
-  // The ledger does not keep parameters of rules yet, so the rule is loaded again.
   void Restart() {
     h.Restart();
-    h.Rules({rule_});
     session = h.Hello("a");
   }
 
  private:
-  const RuleOptions rule_;
   uint32_t tag_ = 0;
 
  public:
@@ -326,7 +323,7 @@ TEST_CASE("a flow that moves to another namespace takes the waiters of its value
   CHECK(f.Ask(WaitFor("alice")) == "waits");
   const RuleSet empty{.name_space = "app", .parsed = {}};
   RuleSet there{.name_space = "other", .parsed = ParseRules(testing::RulesJson({rule})).value()};
-  there.parsed.rules[0].param = rule.param;
+  testing::AddParam(rule, there.parsed.rules.data());
   REQUIRE(f.h.core().ReplaceRules(f.h.step(), {&empty, &there}).ToString() == "ok");
   f.h.Commit();
   CHECK(f.h.LateText() == "");

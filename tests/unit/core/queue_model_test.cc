@@ -407,10 +407,6 @@ class QueueLife {
     model_.Restart();
     connections_.clear();
     slots_.clear();
-    // The ledger does not keep parameters of rules yet.
-    std::vector<RuleOptions> set;
-    for (const auto& [flow, rule] : model_.rules) set.push_back(rule);
-    h_.Rules(set);
   }
 
   // Takes what the core said late, and compares it with what was foretold, lane by lane.

@@ -1,0 +1,22 @@
+// ReadRuleFields: from the JSON object of one rule to a Rule, each field checked.
+//
+// Thread: any; pure. Does not look at clusterMode: the ledger and rules_list hold only rules that
+// apply.
+#ifndef NOWCALLS_CORE_RULES_RULE_FIELDS_H_
+#define NOWCALLS_CORE_RULES_RULE_FIELDS_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "core/rules/rule.h"
+#include "core/rules/rule_kind.h"
+
+namespace nowcalls::core {
+
+// The first mistake, as "count must be >= 0": it begins with the path of the field. Empty: none.
+// REQUIRES: IsSupported(kind); `rule` is new.
+std::string ReadRuleFields(RuleKind kind, const nlohmann::json& object, Rule* rule);
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_RULES_RULE_FIELDS_H_

@@ -1,0 +1,80 @@
+// RecogniseRule: which kind of rule a JSON object is, by the keys that only one kind has.
+//
+// Thread: any; pure. A file of another kind must never pass for a set without limits, so every
+// object has a kind, and all but the supported ones refuse their set.
+#ifndef NOWCALLS_CORE_RULES_RULE_KIND_H_
+#define NOWCALLS_CORE_RULES_RULE_KIND_H_
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/rules/rule.h"
+
+namespace nowcalls::core {
+
+enum class RuleKind : uint8_t {
+  // Supported.
+  kFlow,            // Sentinel's FlowRule.
+  kHotParameter,    // Sentinel's ParamFlowRule.
+  kGoHotParameter,  // sentinel-golang's hotspot.Rule.
+  kGoFlow,          // sentinel-golang's flow.Rule.
+  // Others.
+  kMixedParameter,  // Keys of a ParamFlowRule and of a hotspot.Rule.
+  kGoIsolation,     // Or a hotspot.Rule.
+  kGoUnclear,
+  kGatewayFlow,
+  kGatewayApi,
+  kGoCircuitBreaker,
+  kCircuitBreaker,
+  kSystem,
+  kGoSystem,
+  kAuthority,
+  kUnknown,
+};
+
+// "a circuit-breaking rule (DegradeRule)"
+std::string_view RuleKindName(RuleKind kind);
+// "flow", "param_flow", "hotspot" or "go_flow", of a supported kind.
+std::string_view RuleKindWord(RuleKind kind);
+
+constexpr bool IsSupported(RuleKind kind) { return kind <= RuleKind::kGoFlow; }
+
+// Kinds that limit each value of a parameter. They share clusterMode and clusterConfig with
+// FlowRule, and would otherwise pass as a limit for all values together.
+constexpr bool IsPerParameter(RuleKind kind) {
+  return kind == RuleKind::kHotParameter || kind == RuleKind::kGoHotParameter ||
+         kind == RuleKind::kMixedParameter || kind == RuleKind::kGoIsolation;
+}
+
+// Supported kinds that say by clusterMode whether they are for a token server. sentinel-golang's
+// do not: a clusterConfig says it.
+constexpr bool HasClusterMode(RuleKind kind) {
+  return kind == RuleKind::kFlow || kind == RuleKind::kHotParameter;
+}
+
+struct RecognisedRule {
+  RuleKind kind = RuleKind::kUnknown;
+  std::string key = {};        // The key that tells the kind; empty for kFlow and kUnknown.
+  std::string other_key = {};  // Of kMixedParameter: the one of a hotspot.Rule.
+  bool wrapped = false;        // The rule is the member kWrapper, as Sentinel's dashboard has it.
+};
+inline constexpr char kWrapper[] = "rule";
+
+// The keys that make a rule a limit for each value of a parameter.
+std::vector<std::string> PerParameterKeys();
+
+// Keys count in any case, and with "-" and "_" in them, as Sentinel's parser reads them. A key with
+// the value null counts as absent.
+RecognisedRule RecogniseRule(const nlohmann::json& object);
+
+// The kind as which RuleToJson writes the rule, and the kind of an object that it has written. Both
+// are supported ones.
+RuleKind KindOf(const Rule& rule);
+RuleKind KindAsWritten(const nlohmann::json& object);
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_RULES_RULE_KIND_H_
