@@ -52,7 +52,8 @@ Books::Books(const CoreOptions& options)
       tokens_(options.token_id_key),
       history_(options.limits.history_max),
       request_ids_(options.limits.cancels_per_session_max, options.limits.cancels_max),
-      wake_list_(&flows_) {}
+      wake_list_(&flows_),
+      rates_(options.token_id_key, options.limits.param_value_bytes_max) {}
 
 SessionSlot Books::OpenSession(const Step& step, NamespaceSlot name_space,
                                const std::optional<std::string_view>& client_id,

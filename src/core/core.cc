@@ -11,6 +11,7 @@
 #include "core/listings.h"
 #include "core/loading.h"
 #include "core/mass_expiry.h"
+#include "core/other_kind.h"
 #include "core/presence.h"
 #include "core/rates.h"
 #include "core/reclaims.h"
@@ -56,9 +57,10 @@ struct Core::Parts {
   Reclaims reclaims{&books, &absence, &notices};
   Waiting waiting{&books};
   Presence presence{&books, &absence, &waiting, &notices};
-  Admission admission{&books, &waiting, &absence};
+  OtherKind other_kind{&books, &notices};
+  Admission admission{&books, &waiting, &absence, &other_kind};
   RuleBook rule_book{&books, &waiting, &absence, &notices};
-  Rates rates{&books};
+  Rates rates{&books, &other_kind};
   Listings listings{&books};
   Seals seals{&books};
   std::unique_ptr<Loading> loading = std::make_unique<Loading>(&books);  // Null after FinishLoad.

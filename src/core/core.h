@@ -15,9 +15,10 @@
 //   Reclaims     administrators take tokens back                > Books, Absence
 //   Waiting      queues, late answers                           > Books
 //   Presence     hello, goodbye                                 > Books, Absence, Waiting
-//   Admission    acquire, cancel; grants waiters                > Books, Absence, Waiting
-//   RuleBook     rules in force, their sources, drains          > Books, Absence, Waiting
-//   Rates        calls a second                                 > Books
+//   OtherKind    rules asked for what they do not say           > Books
+//   Admission    acquire, cancel; grants waiters                > Books, Absence, Waiting,
+//   OtherKind RuleBook     rules in force, their sources, drains          > Books, Absence, Waiting
+//   Rates        calls a second                                 > Books, OtherKind
 //   Listings     pages of tokens                                > Books
 //   Seals        the end of each batch                          > Books
 //   Loading      recovery; gone after FinishLoad                > Books

@@ -47,12 +47,12 @@ struct ParamRule {
 
   Metric metric = Metric::kQps;
   Algorithm algorithm = Algorithm::kWindow;
-  int32_t index = 0;              // Which argument: the client's to act on.
-  std::string key;                // sentinel-golang's paramKey, likewise.
-  int64_t burst_count = 0;        // Token bucket: beyond count, at most.
-  int64_t duration_ms = 1000;     // Buckets: `count` calls take this long.
-  int32_t max_queueing_ms = 0;    // Leaky bucket: the longest wait.
-  uint32_t values_max = 0;        // Remembered for calls a second, the last used; 0: the default.
+  int32_t index = 0;            // Which argument: the client's to act on.
+  std::string key;              // sentinel-golang's paramKey, likewise.
+  int64_t burst_count = 0;      // Token bucket: beyond count, at most.
+  int64_t duration_ms = 1000;   // Buckets: `count` calls take this long.
+  int32_t max_queueing_ms = 0;  // Leaky bucket: the longest wait.
+  uint32_t values_max = 0;      // Remembered for calls a second, the last used; 0: the default.
   std::vector<Item> items;
 
   bool operator==(const ParamRule&) const = default;
@@ -90,6 +90,10 @@ struct Rule {
   bool count_per_interval = false;
   std::optional<ParamRule> param;
 
+  // Whether the rule says that its count limits calls a second; the request decides.
+  bool says_rate() const {
+    return param.has_value() ? param->metric == ParamRule::Metric::kQps : grade != 0;
+  }
   bool capped() const { return max_per_client > 0 || max_per_client_percent > 0; }
   bool operator==(const Rule&) const = default;
 };

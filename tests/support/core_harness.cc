@@ -297,6 +297,14 @@ void CoreHarness::Rules(const std::vector<RuleOptions>& rules, std::string_view 
   AfterCall();
 }
 
+void CoreHarness::InstallRules(const std::vector<core::Rule>& rules, std::string_view name_space) {
+  core::RuleSet set;
+  set.name_space = name_space;
+  set.parsed.rules = rules;
+  REQUIRE(core_->ReplaceRules(step(), {&set}).ToString() == "ok");
+  AfterCall();
+}
+
 core::SessionSlot CoreHarness::Hello(std::string_view client_id, std::string_view name_space) {
   const auto hello = core_->Hello(step(), name_space, client_id, "@127.0.0.1:1");
   REQUIRE(hello.status().ToString() == "ok");

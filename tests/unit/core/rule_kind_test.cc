@@ -26,7 +26,7 @@ constexpr char kHotParameter[] = R"({"resource":"r","grade":1,"paramIdx":0,"coun
 constexpr char kFlow[] =
     R"({"resource":"r","count":5,"clusterMode":true,"clusterConfig":{"flowId":7}})";
 
-std::string ErrorOf(const std::string& text) {
+std::string KindErrorOf(const std::string& text) {
   const auto parsed = ParseRules(text);
   if (parsed.ok()) return "loaded " + std::to_string(parsed->rules.size());
   return parsed.status().message();
@@ -62,15 +62,15 @@ TEST_CASE("a rule of another kind refuses its set, which is told by the kind's n
   };
   for (const auto& other : cases) {
     CAPTURE(other.rule);
-    const std::string alone = ErrorOf("[" + std::string(other.rule) + "]");
+    const std::string alone = KindErrorOf("[" + std::string(other.rule) + "]");
     CHECK(alone.starts_with("rule 1"));
     CHECK_MESSAGE(Has(alone, other.kind), alone);
     // Among rules that apply it is not passed over either.
-    const std::string among = ErrorOf("[" + std::string(kFlow) + "," + other.rule + "]");
+    const std::string among = KindErrorOf("[" + std::string(kFlow) + "," + other.rule + "]");
     CHECK(among.starts_with("rule 2"));
     CHECK_MESSAGE(Has(among, other.kind), among);
   }
-  CHECK(ErrorOf("[" + std::string(kDegrade) + "]") ==
+  CHECK(KindErrorOf("[" + std::string(kDegrade) + "]") ==
         "rule 1 (resource \"GET:/pay\"): 'timeWindow' makes it a circuit-breaking rule "
         "(DegradeRule), which sets no limit here");
 }
@@ -79,18 +79,19 @@ TEST_CASE("an object that is no rule at all refuses its set") {
   for (const char* object : {R"({"foo":1})", "{}", R"({"resource":null})", R"({"rule":5})",
                              R"({"id":1,"app":"a","ip":"i","port":1})"}) {
     CAPTURE(object);
-    CHECK(ErrorOf("[" + std::string(object) + "]") ==
+    CHECK(KindErrorOf("[" + std::string(object) + "]") ==
           "rule 1: is no rule of a known kind: expected a FlowRule with resource, count, "
           "clusterMode and clusterConfig");
-    CHECK(ErrorOf("[" + std::string(kFlow) + "," + object + "]").starts_with("rule 2: is no rule"));
+    CHECK(KindErrorOf("[" + std::string(kFlow) + "," + object + "]")
+              .starts_with("rule 2: is no rule"));
   }
-  CHECK(ErrorOf(R"([{"clusterMode":false}])") == "rule 1: resource is missing");
-  CHECK(ErrorOf(R"([{"clusterMode":true,"clusterConfig":{"flowId":1}}])") ==
+  CHECK(KindErrorOf(R"([{"clusterMode":false}])") == "rule 1: resource is missing");
+  CHECK(KindErrorOf(R"([{"clusterMode":true,"clusterConfig":{"flowId":1}}])") ==
         "rule 1 (flowId 1): resource is missing");
 }
 
 TEST_CASE("a hot parameter rule is refused by the key that makes it one, wherever that stands") {
-  CHECK(Has(ErrorOf("[" + std::string(kHotParameter) + "]"),
+  CHECK(Has(KindErrorOf("[" + std::string(kHotParameter) + "]"),
             "'paramIdx' makes it a hot parameter "
             "rule (ParamFlowRule), which this "
             "version does not support"));
@@ -104,10 +105,10 @@ TEST_CASE("a hot parameter rule is refused by the key that makes it one, whereve
     const std::string inner =
         R"([{"resource":"r","count":5,"clusterMode":true,"clusterConfig":{"flowId":7,)" + member +
         "}}]";
-    CHECK(Has(ErrorOf(outer), "'" + key + "' makes it a hot parameter"));
-    CHECK(Has(ErrorOf(inner), "'clusterConfig." + key + "' makes it a hot parameter"));
+    CHECK(Has(KindErrorOf(outer), "'" + key + "' makes it a hot parameter"));
+    CHECK(Has(KindErrorOf(inner), "'clusterConfig." + key + "' makes it a hot parameter"));
   }
-  CHECK(ErrorOf(R"([{"resource":"r","count":5,"clusterMode":true,"paramIdx":null,
+  CHECK(KindErrorOf(R"([{"resource":"r","count":5,"clusterMode":true,"paramIdx":null,
                      "clusterConfig":{"flowId":7,"specificItems":null}}])") == "loaded 1");
 }
 
@@ -119,16 +120,17 @@ TEST_CASE("a hot parameter rule that is left to clients is skipped beside rules 
   CHECK(parsed->Remarks() ==
         std::vector<std::string>{"rule 2 (resource \"r\", flowId 7) is skipped: clusterMode is "
                                  "false, and it is a hot parameter rule (ParamFlowRule)"});
-  CHECK(Has(ErrorOf("[" + local.dump() + "]"), "0 of 1 rules apply"));
+  CHECK(Has(KindErrorOf("[" + local.dump() + "]"), "0 of 1 rules apply"));
   local.erase("clusterMode");
-  CHECK(Has(ErrorOf("[" + std::string(kFlow) + "," + local.dump() + "]"), "hot parameter rule"));
+  CHECK(
+      Has(KindErrorOf("[" + std::string(kFlow) + "," + local.dump() + "]"), "hot parameter rule"));
 }
 
 TEST_CASE("a key of another kind is an unknown key of a flow rule that has its clusterConfig") {
   for (const char* key : {"timeWindow", "qps", "threshold", "burst", "apiName", "rule"}) {
     json rule = json::parse(kFlow);
     rule[key] = 1;
-    CHECK(ErrorOf("[" + rule.dump() + "]") == "loaded 1");
+    CHECK(KindErrorOf("[" + rule.dump() + "]") == "loaded 1");
   }
 }
 
@@ -141,11 +143,11 @@ TEST_CASE("a rule without clusterMode refuses its set and is told what to write"
     CAPTURE(mode);
     const std::string rule =
         R"({"resource":"r","count":1,)" + std::string(mode) + R"("clusterConfig":{"flowId":8}})";
-    CHECK(ErrorOf("[" + rule + "]") == "rule 1 (resource \"r\", flowId 8): " + missing);
-    CHECK(ErrorOf("[" + std::string(kFlow) + "," + rule + "]") ==
+    CHECK(KindErrorOf("[" + rule + "]") == "rule 1 (resource \"r\", flowId 8): " + missing);
+    CHECK(KindErrorOf("[" + std::string(kFlow) + "," + rule + "]") ==
           "rule 2 (resource \"r\", flowId 8): " + missing);
   }
-  CHECK(ErrorOf(R"([{"resource":"local"}])") == "rule 1 (resource \"local\"): " + missing);
+  CHECK(KindErrorOf(R"([{"resource":"local"}])") == "rule 1 (resource \"local\"): " + missing);
 }
 
 TEST_CASE("a misspelt clusterMode refuses its set and is told as that") {
@@ -155,15 +157,15 @@ TEST_CASE("a misspelt clusterMode refuses its set and is told as that") {
     CAPTURE(key);
     for (const char* value : {"true", "false"}) {
       const std::string error =
-          ErrorOf("[" + std::string(kFlow) + R"(,{"resource":"b","count":1,")" + key +
-                  "\":" + value + R"(,"clusterConfig":{"flowId":8}}])");
+          KindErrorOf("[" + std::string(kFlow) + R"(,{"resource":"b","count":1,")" + key +
+                      "\":" + value + R"(,"clusterConfig":{"flowId":8}}])");
       CHECK(error.starts_with("rule 2 (resource \"b\", flowId 8): clusterMode is missing; "));
       CHECK(error.ends_with("; '" + key +
                             "' is not known and is ignored; did you mean clusterMode?"));
     }
   }
-  const std::string inside =
-      ErrorOf(R"([{"resource":"b","count":1,"clusterConfig":{"flowId":8,"clusterMode":true}}])");
+  const std::string inside = KindErrorOf(
+      R"([{"resource":"b","count":1,"clusterConfig":{"flowId":8,"clusterMode":true}}])");
   CHECK(
       inside.ends_with("'clusterConfig.clusterMode' is not known and is ignored; did you mean "
                        "clusterMode?"));
@@ -174,17 +176,17 @@ TEST_CASE("clusterMode in two spellings, or twice, refuses its set whatever the 
        {R"("clusterMode":true,"clusterMode":false)", R"("clusterMode":true,"clusterMode":true)",
         R"("ClusterMode":true,"clusterMode":false)", R"("cluster_mode":true,"clusterMode":true)"}) {
     CAPTURE(modes);
-    CHECK(ErrorOf(R"([{"resource":"b","count":1,)" + std::string(modes) +
-                  R"(,"clusterConfig":{"flowId":8}}])") ==
+    CHECK(KindErrorOf(R"([{"resource":"b","count":1,)" + std::string(modes) +
+                      R"(,"clusterConfig":{"flowId":8}}])") ==
           "rule 1 (resource \"b\", flowId 8): clusterMode appears twice");
   }
 }
 
 TEST_CASE("clusterMode as a string or a number is read as Sentinel's parser reads it") {
   const auto with = [](const std::string& mode) {
-    return ErrorOf("[" + std::string(kFlow) +
-                   R"(,{"resource":"b","count":1,"clusterConfig":{"flowId":8},"clusterMode":)" +
-                   mode + "}]");
+    return KindErrorOf("[" + std::string(kFlow) +
+                       R"(,{"resource":"b","count":1,"clusterConfig":{"flowId":8},"clusterMode":)" +
+                       mode + "}]");
   };
   for (const char* mode : {"true", "\"true\"", "\"TRUE\"", "1", "\"1\"", "\"Y\"", "\"T\""}) {
     CHECK(with(mode) == "loaded 2");
@@ -199,20 +201,20 @@ TEST_CASE("clusterMode as a string or a number is read as Sentinel's parser read
 }
 
 TEST_CASE("a set of which no rule applies is refused, and [] is told as the way to remove all") {
-  CHECK(ErrorOf(R"([{"resource":"a","clusterMode":false}])") ==
+  CHECK(KindErrorOf(R"([{"resource":"a","clusterMode":false}])") ==
         "0 of 1 rules apply: rule 1 (resource \"a\") is skipped: clusterMode is false; to remove "
         "all rules, load []");
-  CHECK(ErrorOf(R"([{"resource":"a","clusterMode":false},{"resource":"b","clusterMode":"0"},
+  CHECK(KindErrorOf(R"([{"resource":"a","clusterMode":false},{"resource":"b","clusterMode":"0"},
                     {"resource":"c","clusterMode":0}])")
             .starts_with("0 of 3 rules apply: "));
-  CHECK(ErrorOf("[]") == "loaded 0");
+  CHECK(KindErrorOf("[]") == "loaded 0");
 }
 
 TEST_CASE("a rule with clusterMode true needs its clusterConfig") {
   for (const char* cluster : {"", R"(,"clusterConfig":null)"}) {
-    CHECK(
-        ErrorOf(R"([{"resource":"a","count":1,"clusterMode":true)" + std::string(cluster) + "}]") ==
-        "rule 1 (resource \"a\"): clusterConfig is missing; clusterMode is true");
+    CHECK(KindErrorOf(R"([{"resource":"a","count":1,"clusterMode":true)" + std::string(cluster) +
+                      "}]") ==
+          "rule 1 (resource \"a\"): clusterConfig is missing; clusterMode is true");
   }
 }
 
@@ -220,9 +222,9 @@ TEST_CASE("a file that was cut off at any byte is refused") {
   const std::string whole = "[" + std::string(kFlow) + "]";
   for (size_t size = 0; size < whole.size(); ++size) {
     CAPTURE(size);
-    CHECK(ErrorOf(whole.substr(0, size)).starts_with("not valid JSON: "));
+    CHECK(KindErrorOf(whole.substr(0, size)).starts_with("not valid JSON: "));
   }
-  CHECK(ErrorOf(whole) == "loaded 1");
+  CHECK(KindErrorOf(whole) == "loaded 1");
 }
 
 }  // namespace
