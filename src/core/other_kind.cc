@@ -10,10 +10,11 @@ void OtherKind::Note(Flow* flow) {
   flow->told_other_kind = true;
   const std::string& name_space = books_->flows().name_space(flow->name_space).name;
   const std::string id = std::to_string(flow->id.value);
-  const std::string says = std::string(flow->rule->param.has_value() ? "metric " : "grade ") +
-                           (flow->says_rate ? "1, calls a second" : "0, calls in progress");
+  const std::string field = flow->rule->param.has_value() ? "grade or metricType " : "grade ";
+  const std::string says = flow->says_rate ? "calls a second (" + field + "1, also the default)"
+                                           : "calls in progress (" + field + "0)";
   notices_->AddIfRoom({.topic = LogTopic::kPeer,
-                       .text = "namespace " + name_space + ": the rule of flow " + id + " has " +
+                       .text = "namespace " + name_space + ": the rule of flow " + id + " says " +
                                says + ", and is asked for " +
                                (flow->says_rate ? "tokens: its count is their level"
                                                 : "calls a second: its count limits these"),

@@ -54,16 +54,16 @@ struct FlowCounters {
 // Calls a second of a flow: "rate" in its row. Calls, but where the name says requests. The sums
 // are since the server started; a request for several values counts its calls once.
 struct FlowRate {
-  uint64_t in_window = 0;         // Calls in the window that ends now.
-  std::optional<uint64_t> limit;  // The most that the window may have; absent when each value has
-                                  // a limit of its own.
+  uint64_t in_window = 0;           // Calls in the window that ends now.
+  std::optional<uint64_t> limit{};  // The most that the window may have; absent when each value has
+                                    // a limit of its own.
   uint64_t window_ms = 0;
   uint64_t passed = 0;    // At once, also beyond a limit in shadow mode.
   uint64_t borrowed = 0;  // Passed, but were told to wait.
   uint64_t blocked = 0;
   uint64_t requests_passed = 0;  // At once or later.
   uint64_t requests_blocked = 0;
-  std::optional<uint64_t> values;  // Of the parameter that are remembered.
+  std::optional<uint64_t> values{};  // Of the parameter that are remembered.
 
   bool operator==(const FlowRate&) const = default;
 };

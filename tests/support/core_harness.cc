@@ -128,9 +128,9 @@ std::string RulesJson(const std::vector<RuleOptions>& rules) {
   std::ostringstream out;
   out << std::setprecision(17) << "[";
   for (const RuleOptions& rule : rules) {
-    out << (&rule == rules.data() ? "" : ",") << R"({"resource":"r)" << rule.flow << R"(","count":)"
-        << rule.count << R"(,"maxQueueingTimeMs":)" << rule.max_queueing_ms
-        << R"(,"clusterMode":true,"clusterConfig":{"flowId":)" << rule.flow
+    out << (&rule == rules.data() ? "" : ",") << R"({"resource":"r)" << rule.flow
+        << R"(","grade":0,"count":)" << rule.count << R"(,"maxQueueingTimeMs":)"
+        << rule.max_queueing_ms << R"(,"clusterMode":true,"clusterConfig":{"flowId":)" << rule.flow
         << R"(,"thresholdType":)" << (rule.avg_local ? 0 : 1) << R"(,"resourceTimeout":)"
         << rule.resource_timeout_ms << R"(,"clientOfflineTime":)" << rule.client_offline_ms
         << R"(,"acquireRefuseStrategy":)" << rule.refuse_strategy << R"(,"shadow":)"

@@ -14,7 +14,7 @@ using Id = wire::Method;
 constexpr Cost kCall{};
 constexpr Cost kHelloCost{.base = 8};
 // The values may be as small as a byte, and each is looked up.
-constexpr Cost kValues{.per_kib = 256};
+constexpr Cost kValues{.per_kib = 64};
 constexpr Cost kRow{.base = 8, .shows = true};
 constexpr Cost kListing{.base = 100, .per_kib = 4, .work = true, .shows = true};
 // Has a filter.

@@ -321,7 +321,7 @@ TEST_CASE("a rule asked for the other kind than it says is served, counted, and 
   h.NoticesText();
   CHECK(Request(&h).status == TokenStatus::kOk);
   CHECK(h.NoticesText() ==
-        "namespace app: the rule of flow 1 has grade 0, calls in progress, and is asked for calls "
+        "namespace app: the rule of flow 1 says calls in progress (grade 0), and is asked for calls "
         "a second: its count limits these\n");
   const SessionSlot session = h.Hello("a");
   h.Take(session, 1);
@@ -335,8 +335,8 @@ TEST_CASE("a rule asked for the other kind than it says is served, counted, and 
   h.NoticesText();
   h.Take(session, 1);
   CHECK(h.NoticesText() ==
-        "namespace app: the rule of flow 1 has grade 1, calls a second, and is asked for tokens: "
-        "its count is their level\n");
+        "namespace app: the rule of flow 1 says calls a second (grade 1, also the default), and is "
+        "asked for tokens: its count is their level\n");
   h.Take(session, 1);
   CHECK(h.NoticesText() == "");
   CHECK(TheFlow(&h).counters.other_kind == 4);
