@@ -89,17 +89,18 @@ std::vector<std::string> WireSeeds() {
 // -1: none. `key` is the name of the key that belongs to it.
 int DecoderOf(const std::string& name, std::string* key) {
   *key = "";
-  if (name == "token_value") return *key = "token_key", 0;
+  if (name.starts_with("token_value") && name != "token_value_max") return *key = "token_key", 0;
   if (name == "session_value") return *key = "session_key", 3;
   if (name == "rule_value") return *key = "rule_key", 4;
   if (name == "namespace_value") return *key = "namespace_key", 5;
-  if (name == "history_value" || name == "history_block") return *key = "history_key", 6;
+  if (name == "history_value" || name.starts_with("history_block")) return *key = "history_key", 6;
   if (name == "format") return 7;
   if (name == "clock") return 8;
   if (name == "seal") return 9;
   if (name == "watermark") return 10;
   if (name == "witness_slot" || name == "witness_slot_v1") return 12;
   if (name == "log_data") return 14;
+  if (name == "rate_value") return *key = "rate_key", 15;
   return -1;
 }
 
