@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::admin {

@@ -15,7 +15,7 @@
 
 #include "admin/output.h"
 #include "admin/row_writer.h"
-#include "core/rule.h"
+#include "core/rules/rule.h"
 #include "nowcalls/status.h"
 #include "wire/rows.h"
 

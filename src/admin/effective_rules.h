@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/rule.h"
+#include "core/rules/rule.h"
 
 namespace nowcalls::admin {
 

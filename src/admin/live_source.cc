@@ -9,7 +9,7 @@
 
 #include "admin/paging.h"
 #include "base/limits.h"
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 #include "wire/json.h"
 
 namespace nowcalls::admin {

@@ -7,7 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "admin/oldest_heap.h"
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 
 namespace nowcalls::admin {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 #include "core/token_ids.h"
 #include "ledger/clock.h"
 #include "ledger/deadline_bound.h"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "admin/columns.h"
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 
 namespace nowcalls::admin {
 

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::admin {

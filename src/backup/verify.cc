@@ -10,7 +10,7 @@
 #include "base/hex.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 #include "core/token_ids.h"
 #include "ledger/codec.h"
 #include "ledger/deadline_bound.h"

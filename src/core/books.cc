@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 
 namespace nowcalls::core {
 namespace {

@@ -141,7 +141,7 @@ class Core {
   // name or a flowId in two sets, kAlreadyExists when a namespace that is not in `sets` owns a
   // flowId or another source owns a namespace, kResourceExhausted for a limit; a set without new
   // flow ids never for flows_max. TakeNotices reports the sets, but for a set that came by RPC and
-  // changes nothing: that its caller reports. See RuleSetRefs (core/rule_set.h).
+  // changes nothing: that its caller reports. See RuleSetRefs (core/rules/rule_set.h).
   Status ReplaceRules(const Step& step, const std::vector<const RuleSet*>& sets);
   // RuleSink::Claim.
   Status ClaimNamespace(const RuleClaim& claim);

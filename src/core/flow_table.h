@@ -18,7 +18,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/keyed_hash.h"
 #include "core/held_times.h"
-#include "core/rule.h"
+#include "core/rules/rule.h"
 #include "core/slot.h"
 #include "core/slot_arena.h"
 #include "core/slot_table.h"

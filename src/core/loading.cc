@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/text.h"
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 #include "ledger/deadline_bound.h"
 
 namespace nowcalls::core {

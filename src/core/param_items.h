@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "core/rule.h"
+#include "core/rules/rule.h"
 #include "nowcalls/param.h"
 
 namespace nowcalls::core {

@@ -14,7 +14,7 @@
 
 #include "core/param_items.h"
 #include "core/param_values.h"
-#include "core/rule.h"
+#include "core/rules/rule.h"
 #include "core/sliding_window.h"
 #include "core/slot.h"
 

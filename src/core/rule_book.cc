@@ -7,8 +7,8 @@
 
 #include "base/counted.h"
 #include "base/text.h"
-#include "core/rule_json.h"
 #include "core/rule_limits.h"
+#include "core/rules/rule_json.h"
 
 namespace nowcalls::core {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/text.h"
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 
 namespace nowcalls::core {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/limits.h"
 #include "core/flow_table.h"
-#include "core/rule_set.h"
+#include "core/rules/rule_set.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::core {

@@ -12,7 +12,7 @@
 
 #include "core/flow_table.h"
 #include "core/notices.h"
-#include "core/rule_set.h"
+#include "core/rules/rule_set.h"
 #include "core/step.h"
 #include "nowcalls/rule_source.h"
 #include "nowcalls/status.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "core/rule_set.h"
+#include "core/rules/rule_set.h"
 #include "engine/engine_impl.h"
 #include "engine/figures.h"
 

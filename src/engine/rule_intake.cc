@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "core/rule_check.h"
-#include "core/rule_set.h"
+#include "core/rules/rule_check.h"
+#include "core/rules/rule_set.h"
 
 namespace nowcalls::engine {
 

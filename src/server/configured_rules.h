@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/core.h"
-#include "core/rule_set.h"
+#include "core/rules/rule_set.h"
 #include "engine/engine.h"
 #include "nowcalls/status.h"
 #include "server/config.h"

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "core/core.h"
-#include "core/rule_set.h"
+#include "core/rules/rule_set.h"
 
 namespace nowcalls::server {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "core/rule_check.h"
+#include "core/rules/rule_check.h"
 #include "engine/engine.h"
 #include "nowcalls/rule_source.h"
 #include "nowcalls/status.h"

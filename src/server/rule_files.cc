@@ -7,7 +7,7 @@
 #include "base/fingerprint.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 #include "server/files.h"
 
 namespace nowcalls::server {

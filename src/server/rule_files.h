@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 #include "nowcalls/status.h"
 #include "server/config.h"
 

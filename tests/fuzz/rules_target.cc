@@ -1,7 +1,7 @@
 // Files of rules: what is taken is written and read again as the same.
 #include <doctest/doctest.h>
 
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 #include "fuzz/targets.h"
 
 namespace nowcalls::fuzz {

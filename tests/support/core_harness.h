@@ -18,7 +18,7 @@
 #include "core/core.h"
 #include "core/mass_expiry.h"
 #include "core/rule_book.h"
-#include "core/rule_set.h"
+#include "core/rules/rule_set.h"
 #include "core/wait_queues.h"
 #include "ledger/commit_batch.h"
 #include "store/memory_store.h"

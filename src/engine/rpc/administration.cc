@@ -7,8 +7,8 @@
 
 #include "base/text.h"
 #include "core/rule_book.h"
-#include "core/rule_json.h"
-#include "core/rule_set.h"
+#include "core/rules/rule_json.h"
+#include "core/rules/rule_set.h"
 #include "engine/rpc/handlers.h"
 #include "wire/admin_messages.h"
 

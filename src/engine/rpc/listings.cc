@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/books.h"
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 #include "engine/rpc/handlers.h"
 #include "engine/rpc/rows.h"
 #include "wire/figures.h"

@@ -13,7 +13,7 @@
 
 #include "base/prng.h"
 #include "core/core.h"
-#include "core/rule_set.h"
+#include "core/rules/rule_set.h"
 #include "ledger/commit_batch.h"
 #include "ledger/entities.h"
 #include "ledger/scan.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 
 namespace nowcalls::admin {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 #include "core/token_ids.h"
 #include "ledger/commit_batch.h"
 #include "store/memory_store.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 #include "support/fake_server.h"
 #include "unit/admin/ledger_builder.h"
 #include "wire/json.h"

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 #include "core/token_ids.h"
 #include "ledger/fence_line.h"
 #include "support/process.h"

@@ -1,7 +1,7 @@
 // Invariant 8: everything is bounded; what is full says so with a definite refusal.
 #include <doctest/doctest.h>
 
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 #include "support/core_harness.h"
 
 namespace nowcalls::core {

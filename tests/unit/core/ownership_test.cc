@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/loading.h"
-#include "core/rule_check.h"
+#include "core/rules/rule_check.h"
 #include "support/core_harness.h"
 
 namespace nowcalls::core {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/answers.h"
-#include "core/rule.h"
+#include "core/rules/rule.h"
 
 namespace nowcalls::testing {
 

@@ -5,7 +5,7 @@
 
 #include "base/limits.h"
 #include "base/utf8.h"
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 
 namespace nowcalls::core {
 namespace {

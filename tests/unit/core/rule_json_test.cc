@@ -1,4 +1,4 @@
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 
 #include <doctest/doctest.h>
 

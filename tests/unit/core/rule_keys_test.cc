@@ -1,4 +1,4 @@
-#include "core/rule_keys.h"
+#include "core/rules/rule_keys.h"
 
 #include <doctest/doctest.h>
 
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/rule.h"
-#include "core/rule_json.h"
+#include "core/rules/rule.h"
+#include "core/rules/rule_json.h"
 
 namespace nowcalls::core {
 namespace {

@@ -1,5 +1,5 @@
 // A file of rules of another kind, or with a slip in clusterMode, never switches limits off.
-#include "core/rule_kind.h"
+#include "core/rules/rule_kind.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 
 namespace nowcalls::core {
 namespace {

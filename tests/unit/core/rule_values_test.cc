@@ -1,5 +1,5 @@
 // Numbers and booleans as fastjson's TypeUtils reads them, and what it guesses and we refuse.
-#include "core/rule_values.h"
+#include "core/rules/rule_values.h"
 
 #include <doctest/doctest.h>
 

@@ -6,8 +6,8 @@
 
 #include "core/books.h"
 #include "core/core.h"
-#include "core/rule_json.h"
-#include "core/rule_set.h"
+#include "core/rules/rule_json.h"
+#include "core/rules/rule_set.h"
 #include "ledger/codec.h"
 #include "ledger/fence_line.h"
 #include "store/memory_store.h"

@@ -2,20 +2,21 @@
 //
 // Thread: any. The form is what Sentinel's dashboard writes: an array of FlowRule objects with a
 // clusterConfig. Keys come in any order, comments are allowed, numbers and booleans may be strings
-// (core/rule_values.h). Unknown keys are tolerated; core/rule_keys.h names those that look
-// misspelt. Our own additions, maxPerClient and shadow, are keys of clusterConfig.
+// (core/rules/rule_values.h). Unknown keys are tolerated; core/rules/rule_keys.h names those that
+// look misspelt. Our own additions, maxPerClient and shadow, are keys of clusterConfig.
 //
-// A mistake must not switch limits off. An object of another kind (core/rule_kind.h), or without a
-// plain true or false for clusterMode, refuses its set. So does a set of which no rule applies.
-#ifndef NOWCALLS_CORE_RULE_JSON_H_
-#define NOWCALLS_CORE_RULE_JSON_H_
+// A mistake must not switch limits off. An object of another kind (core/rules/rule_kind.h), or
+// without a plain true or false for clusterMode, refuses its set. So does a set of which no rule
+// applies.
+#ifndef NOWCALLS_CORE_RULES_RULE_JSON_H_
+#define NOWCALLS_CORE_RULES_RULE_JSON_H_
 
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/rule.h"
+#include "core/rules/rule.h"
 #include "nowcalls/status.h"
 
 namespace nowcalls::core {
@@ -65,4 +66,4 @@ std::string MaxPerClientText(const Rule& rule);
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_RULE_JSON_H_
+#endif  // NOWCALLS_CORE_RULES_RULE_JSON_H_

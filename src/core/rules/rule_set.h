@@ -1,13 +1,13 @@
 // RuleSet: the rules that one source wants a namespace to have.
 //
 // Thread: any; a plain value.
-#ifndef NOWCALLS_CORE_RULE_SET_H_
-#define NOWCALLS_CORE_RULE_SET_H_
+#ifndef NOWCALLS_CORE_RULES_RULE_SET_H_
+#define NOWCALLS_CORE_RULES_RULE_SET_H_
 
 #include <string>
 #include <vector>
 
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 #include "nowcalls/rule_source.h"
 
 namespace nowcalls::core {
@@ -30,4 +30,4 @@ inline RuleSetRefs RefsTo(const std::vector<RuleSet>& sets) {
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_RULE_SET_H_
+#endif  // NOWCALLS_CORE_RULES_RULE_SET_H_

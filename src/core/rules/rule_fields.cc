@@ -1,4 +1,4 @@
-#include "core/rule_fields.h"
+#include "core/rules/rule_fields.h"
 
 #include <charconv>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "core/rule_values.h"
+#include "core/rules/rule_values.h"
 
 namespace nowcalls::core {
 namespace {

@@ -4,8 +4,8 @@
 // Thread: any; a plain value. The request decides what `count` means: of an acquire it is the
 // level, of a `request` it is calls a second. Fields that no request uses are kept so that a rule
 // list shows what was loaded, or are the client's to act on.
-#ifndef NOWCALLS_CORE_RULE_H_
-#define NOWCALLS_CORE_RULE_H_
+#ifndef NOWCALLS_CORE_RULES_RULE_H_
+#define NOWCALLS_CORE_RULES_RULE_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -112,4 +112,4 @@ inline int64_t WholeCalls(double count) {
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_RULE_H_
+#endif  // NOWCALLS_CORE_RULES_RULE_H_

@@ -3,8 +3,8 @@
 // Thread: any; pure. A file of another kind must never pass for a set without limits, so every
 // object has a kind, and all but the supported ones refuse their set. To support another kind
 // (ParamFlowRule, sentinel-golang's hotspot rule), give it a parser and make IsSupported true.
-#ifndef NOWCALLS_CORE_RULE_KIND_H_
-#define NOWCALLS_CORE_RULE_KIND_H_
+#ifndef NOWCALLS_CORE_RULES_RULE_KIND_H_
+#define NOWCALLS_CORE_RULES_RULE_KIND_H_
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -56,4 +56,4 @@ RecognisedRule RecogniseRule(const nlohmann::json& object);
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_RULE_KIND_H_
+#endif  // NOWCALLS_CORE_RULES_RULE_KIND_H_

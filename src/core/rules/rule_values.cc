@@ -1,4 +1,4 @@
-#include "core/rule_values.h"
+#include "core/rules/rule_values.h"
 
 #include <charconv>
 #include <cmath>

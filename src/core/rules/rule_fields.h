@@ -2,13 +2,13 @@
 //
 // Thread: any; pure. Does not look at clusterMode: the ledger and rules_list hold only rules that
 // apply.
-#ifndef NOWCALLS_CORE_RULE_FIELDS_H_
-#define NOWCALLS_CORE_RULE_FIELDS_H_
+#ifndef NOWCALLS_CORE_RULES_RULE_FIELDS_H_
+#define NOWCALLS_CORE_RULES_RULE_FIELDS_H_
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "core/rule.h"
+#include "core/rules/rule.h"
 
 namespace nowcalls::core {
 
@@ -20,4 +20,4 @@ std::string ExcerptOf(const nlohmann::json& value);
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_RULE_FIELDS_H_
+#endif  // NOWCALLS_CORE_RULES_RULE_FIELDS_H_

@@ -1,8 +1,8 @@
 // The text of a rule file: comments, bounds, JSON, and keys that an object has twice.
 //
 // Thread: any; pure. Time and memory grow linearly with the text.
-#ifndef NOWCALLS_CORE_RULE_TEXT_H_
-#define NOWCALLS_CORE_RULE_TEXT_H_
+#ifndef NOWCALLS_CORE_RULES_RULE_TEXT_H_
+#define NOWCALLS_CORE_RULES_RULE_TEXT_H_
 
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
@@ -28,4 +28,4 @@ Status ReadRuleText(std::string_view text, nlohmann::json* document,
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_RULE_TEXT_H_
+#endif  // NOWCALLS_CORE_RULES_RULE_TEXT_H_

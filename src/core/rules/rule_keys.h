@@ -3,8 +3,8 @@
 // without a word: Sentinel's dashboard writes some.
 //
 // Thread: one at a time. One object serves all rules of a set and judges each misspelling once.
-#ifndef NOWCALLS_CORE_RULE_KEYS_H_
-#define NOWCALLS_CORE_RULE_KEYS_H_
+#ifndef NOWCALLS_CORE_RULES_RULE_KEYS_H_
+#define NOWCALLS_CORE_RULES_RULE_KEYS_H_
 
 #include <array>
 #include <cstddef>
@@ -52,4 +52,4 @@ class RuleKeys {
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_RULE_KEYS_H_
+#endif  // NOWCALLS_CORE_RULES_RULE_KEYS_H_

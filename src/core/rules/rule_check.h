@@ -2,8 +2,8 @@
 //
 // Thread: any. The one way in for files, rules_load and sources of others (nowcalls/rule_source.h):
 // what every RuleSink does in its Check.
-#ifndef NOWCALLS_CORE_RULE_CHECK_H_
-#define NOWCALLS_CORE_RULE_CHECK_H_
+#ifndef NOWCALLS_CORE_RULES_RULE_CHECK_H_
+#define NOWCALLS_CORE_RULES_RULE_CHECK_H_
 
 #include <string_view>
 
@@ -13,10 +13,10 @@
 namespace nowcalls::core {
 
 // kInvalidArgument names what is wrong with the source's name, the namespace, or the rules
-// (core/rule_json.h).
+// (core/rules/rule_json.h).
 Result<RuleSink::CheckedSet> CheckRuleSet(std::string_view source, std::string_view name_space,
                                           std::string_view json);
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_RULE_CHECK_H_
+#endif  // NOWCALLS_CORE_RULES_RULE_CHECK_H_

@@ -1,12 +1,12 @@
-#include "core/rule_check.h"
+#include "core/rules/rule_check.h"
 
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "base/text.h"
-#include "core/rule_json.h"
-#include "core/rule_set.h"
+#include "core/rules/rule_json.h"
+#include "core/rules/rule_set.h"
 
 namespace nowcalls::core {
 

@@ -1,4 +1,4 @@
-#include "core/rule_text.h"
+#include "core/rules/rule_text.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "core/rule_keys.h"
+#include "core/rules/rule_keys.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -7,9 +7,9 @@
 
 #include "base/near_name.h"
 #include "base/text.h"
-#include "core/rule.h"
-#include "core/rule_json.h"
-#include "core/rule_kind.h"
+#include "core/rules/rule.h"
+#include "core/rules/rule_json.h"
+#include "core/rules/rule_kind.h"
 
 namespace nowcalls::core {
 namespace {

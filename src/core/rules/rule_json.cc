@@ -1,4 +1,4 @@
-#include "core/rule_json.h"
+#include "core/rules/rule_json.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,11 +11,11 @@
 #include "base/limits.h"
 #include "base/near_name.h"
 #include "base/text.h"
-#include "core/rule_fields.h"
-#include "core/rule_keys.h"
-#include "core/rule_kind.h"
-#include "core/rule_text.h"
-#include "core/rule_values.h"
+#include "core/rules/rule_fields.h"
+#include "core/rules/rule_keys.h"
+#include "core/rules/rule_kind.h"
+#include "core/rules/rule_text.h"
+#include "core/rules/rule_values.h"
 
 namespace nowcalls::core {
 namespace {

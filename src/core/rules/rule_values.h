@@ -3,8 +3,8 @@
 //
 // Thread: any; pure. The model is TypeUtils of fastjson 1.2.83. These functions refuse what that
 // parser rounds or guesses: 1.5 for an integer, 2 for a boolean, true for a number, "1,5".
-#ifndef NOWCALLS_CORE_RULE_VALUES_H_
-#define NOWCALLS_CORE_RULE_VALUES_H_
+#ifndef NOWCALLS_CORE_RULES_RULE_VALUES_H_
+#define NOWCALLS_CORE_RULES_RULE_VALUES_H_
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -28,4 +28,4 @@ std::optional<bool> BooleanOf(const nlohmann::json& value);
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_CORE_RULE_VALUES_H_
+#endif  // NOWCALLS_CORE_RULES_RULE_VALUES_H_

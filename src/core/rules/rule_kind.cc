@@ -1,4 +1,4 @@
-#include "core/rule_kind.h"
+#include "core/rules/rule_kind.h"
 
 #include <algorithm>
 #include <array>
