@@ -45,6 +45,7 @@ inline constexpr int kRuleJsonNestingMax = 16;
 inline constexpr int64_t kParamValuesMax = 100'000;
 inline constexpr int64_t kRuleTimeMsMax =
     int64_t{30} * 24 * 3600 * 1000;  // Timeouts of a rule: 30 days.
+inline constexpr uint32_t kParamItemsMax = 1000;  // Values with a limit of their own, of a rule.
 
 struct Limits {
   uint32_t connections_max = 10'000;
@@ -104,6 +105,7 @@ struct Limits {
 
 static_assert(kStringBytesMax <= kMessageBytesMax);
 static_assert(kListRowsMax <= kElementsMax);
+static_assert(kParamItemsMax <= kElementsMax);  // rules_list shows all of a rule.
 static_assert(Limits{}.history_max <= kHistoryEntriesMax);
 static_assert(kClientIdBytesMax <= kStringBytesMax && kNamespaceBytesMax <= kStringBytesMax);
 

@@ -11,13 +11,6 @@
 #include "core/rules/rule_json.h"
 
 namespace nowcalls::core {
-namespace {
-
-std::string InNamespace(std::string_view name_space) {
-  return "namespace " + std::string(name_space) + ": ";
-}
-
-}  // namespace
 
 RuleBook::RuleBook(Books* books, Waiting* waiting, Absence* absence, Notices* notices)
     : books_(books),

@@ -1,8 +1,6 @@
 #include "core/rule_limits.h"
 
 #include <algorithm>
-#include <string>
-#include <string_view>
 
 #include "absl/container/flat_hash_map.h"
 #include "base/text.h"
@@ -10,10 +8,6 @@
 
 namespace nowcalls::core {
 namespace {
-
-std::string InNamespace(std::string_view name_space) {
-  return "namespace " + std::string(name_space) + ": ";
-}
 
 std::string FlowIdOf(const RuleSet& set, const Rule& rule) {
   return InNamespace(set.name_space) + "rule of resource " + Quoted(rule.resource) +
@@ -49,6 +43,10 @@ Status CheckFlowLimit(const FlowTable& table, const Limits& limits, const RuleSe
 }
 
 }  // namespace
+
+std::string InNamespace(std::string_view name_space) {
+  return "namespace " + std::string(name_space) + ": ";
+}
 
 absl::flat_hash_set<int64_t> FlowIdsOf(const RuleSetRefs& sets) {
   absl::flat_hash_set<int64_t> ids;

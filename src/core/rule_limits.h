@@ -5,6 +5,8 @@
 #define NOWCALLS_CORE_RULE_LIMITS_H_
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "absl/container/flat_hash_set.h"
 #include "base/limits.h"
@@ -13,6 +15,9 @@
 #include "nowcalls/status.h"
 
 namespace nowcalls::core {
+
+// "namespace shop: ", the beginning of messages.
+std::string InNamespace(std::string_view name_space);
 
 // The flow ids of all sets.
 absl::flat_hash_set<int64_t> FlowIdsOf(const RuleSetRefs& sets);

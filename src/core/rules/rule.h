@@ -1,9 +1,9 @@
-// Rule: a limit on a resource, with the fields and defaults of Sentinel's FlowRule, ParamFlowRule
-// and ClusterFlowConfig, and of sentinel-golang's flow.Rule and hotspot.Rule.
+// Rule: a limit on a resource, with the fields of Sentinel's FlowRule and ParamFlowRule, and of
+// sentinel-golang's flow.Rule and hotspot.Rule.
 //
 // Thread: any; a plain value. The request decides what `count` means: of an acquire it is the
-// level, of a `request` it is calls a second. Fields that no request uses are kept so that a rule
-// list shows what was loaded, or are the client's to act on.
+// level, of a `request` it is calls a second. Some fields are without effect here; rule lists show
+// them. Others are for clients to act on.
 #ifndef NOWCALLS_CORE_RULES_RULE_H_
 #define NOWCALLS_CORE_RULES_RULE_H_
 
@@ -28,14 +28,15 @@ enum class ThresholdType : uint8_t {
 // How a rule limits each value of a parameter by itself. Without it, a rule limits all calls
 // together.
 struct ParamRule {
-  // What `count` and the items limit, as the rule says. The request decides (see above); where it
-  // is of the other kind, that is counted and logged.
+  // What the author of the rule meant `count` and the items to limit. The request decides; a
+  // request of the other kind is counted and logged.
   enum class Metric : uint8_t { kConcurrency = 0, kQps = 1 };
-  // How calls a second are limited.
+  // How calls a second are limited. Only ParamFlowRules have kWindow; hotspot.Rules have the
+  // others.
   enum class Algorithm : uint8_t {
     kWindow,       // Sentinel's ParamFlowRule: a sliding window, as for flows.
     kTokenBucket,  // sentinel-golang's hotspot.Rule, Reject.
-    kLeakyBucket,  // sentinel-golang's hotspot.Rule, Throttling.
+    kLeakyBucket,  // sentinel-golang's hotspot.Rule, Throttling; waits up to max_queueing_time_ms.
   };
   // A value with a limit of its own.
   struct Item {
@@ -45,15 +46,14 @@ struct ParamRule {
     bool operator==(const Item&) const = default;
   };
 
-  Metric metric = Metric::kQps;
+  Metric metric = Metric::kQps;  // Rule::grade says the same.
   Algorithm algorithm = Algorithm::kWindow;
-  int32_t index = 0;            // Which argument: the client's to act on.
-  std::string key;              // sentinel-golang's paramKey, likewise.
-  int64_t burst_count = 0;      // Token bucket: beyond count, at most.
-  int64_t duration_ms = 1000;   // Buckets: `count` calls take this long.
-  int32_t max_queueing_ms = 0;  // Leaky bucket: the longest wait.
-  uint32_t values_max = 0;      // Remembered for calls a second, the last used; 0: the default.
-  std::vector<Item> items;
+  int32_t index = 0;           // Which argument: the client's to act on.
+  std::string key;             // sentinel-golang's paramKey, likewise.
+  int64_t burst_count = 0;     // Token bucket: beyond count, at most.
+  int64_t duration_ms = 1000;  // Buckets: `count` calls take this long. At least 1000.
+  uint32_t values_max = 0;     // Remembered for calls a second, the last used; 0: the default.
+  std::vector<Item> items;     // Of a parsed rule: no value twice, by type and bytes.
 
   bool operator==(const ParamRule&) const = default;
 };
@@ -67,7 +67,7 @@ struct Rule {
   int32_t strategy = 0;
   int32_t control_behavior = 0;
   int32_t warm_up_period_sec = 10;
-  int32_t max_queueing_time_ms = 500;
+  int32_t max_queueing_time_ms = 500;  // 500 for FlowRules, 0 for the other kinds.
 
   // clusterConfig
   FlowId flow_id;
@@ -86,8 +86,11 @@ struct Rule {
   double max_per_client_percent = 0;  // The same in percent of the level; 0: no cap.
   bool shadow = false;                // Count what would be refused, but grant it.
 
-  // sentinel-golang's: `count` calls are allowed in each window_interval_ms, not in each second.
+  // Of sentinel-golang's flow.Rule: `count` calls are allowed in each window_interval_ms, not in
+  // each second. The next two are only its.
   bool count_per_interval = false;
+  int32_t token_calculate_strategy = 0;
+  int32_t warm_up_cold_factor = 0;
   std::optional<ParamRule> param;
 
   // Whether the rule says that its count limits calls a second; the request decides.

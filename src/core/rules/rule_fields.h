@@ -1,4 +1,4 @@
-// ReadRuleFields: from the JSON object of one FlowRule to a Rule, each field checked.
+// ReadRuleFields: from the JSON object of one rule to a Rule, each field checked.
 //
 // Thread: any; pure. Does not look at clusterMode: the ledger and rules_list hold only rules that
 // apply.
@@ -9,14 +9,13 @@
 #include <string>
 
 #include "core/rules/rule.h"
+#include "core/rules/rule_kind.h"
 
 namespace nowcalls::core {
 
 // The first mistake, as "count must be >= 0": it begins with the path of the field. Empty: none.
-std::string ReadRuleFields(const nlohmann::json& object, Rule* rule);
-
-// `value` as a message shows it, not longer than a line.
-std::string ExcerptOf(const nlohmann::json& value);
+// REQUIRES: IsSupported(kind); `rule` is new.
+std::string ReadRuleFields(RuleKind kind, const nlohmann::json& object, Rule* rule);
 
 }  // namespace nowcalls::core
 

@@ -1,7 +1,5 @@
 #include "core/rules/rule_json.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,11 +9,13 @@
 #include "base/limits.h"
 #include "base/near_name.h"
 #include "base/text.h"
+#include "core/rules/field_reader.h"
 #include "core/rules/rule_fields.h"
 #include "core/rules/rule_keys.h"
 #include "core/rules/rule_kind.h"
 #include "core/rules/rule_text.h"
 #include "core/rules/rule_values.h"
+#include "core/rules/rule_warnings.h"
 
 namespace nowcalls::core {
 namespace {
@@ -44,15 +44,26 @@ std::string Describe(const json& object, size_t position) {
 }
 
 // Why an object of another kind refuses its set.
-std::string NotAFlowRule(const RecognisedRule& recognised) {
+std::string NotSupported(const RecognisedRule& recognised) {
   const std::string name(RuleKindName(recognised.kind));
-  if (recognised.kind == RuleKind::kUnknown) {
-    return "is " + name +
-           ": expected a FlowRule with resource, count, clusterMode and clusterConfig";
+  const std::string makes = Quoted(recognised.key) + " makes it " + name;
+  switch (recognised.kind) {
+    case RuleKind::kUnknown:
+      return "is " + name +
+             ": expected a FlowRule with resource, count, clusterMode and clusterConfig";
+    case RuleKind::kMixedParameter:
+      return Quoted(recognised.key) + " and " + Quoted(recognised.other_key) + " make it " + name +
+             "; leave out the keys of one kind";
+    case RuleKind::kGoIsolation:
+      return makes +
+             ", which does not tell which; a hotspot.Rule has paramIndex, and an "
+             "isolation.Rule sets no limit here";
+    case RuleKind::kGoUnclear:
+      return makes +
+             ", which does not tell which; a flow.Rule has statIntervalInMs, a "
+             "hotspot.Rule has paramIndex";
+    default: return makes + ", which sets no limit here";
   }
-  return Quoted(recognised.key) + " makes it " + name +
-         (IsPerParameter(recognised.kind) ? ", which this version does not support"
-                                          : ", which sets no limit here");
 }
 
 // What is wrong with a document that is no array.
@@ -60,24 +71,11 @@ std::string NotAnArray(const json& document) {
   const std::string must = "rules must be a JSON array of objects";
   if (document.is_null()) return must + ", got null; [] removes all rules";
   if (!document.is_object()) return must + ", got " + ExcerptOf(document);
+  if (IsSupported(RecogniseRule(document).kind)) return must + "; put [ ] around the rule";
   for (const auto& [key, value] : document.items()) {
     if (value.is_array()) return must + "; write the array of " + Quoted(key) + " alone";
   }
-  if (IsSupported(RecogniseRule(document).kind)) return must + "; put [ ] around the rule";
   return must;
-}
-
-// Warns of a level that is 0 although the count is not.
-std::optional<std::string> RoundsToZero(const Rule& rule) {
-  if (rule.count == 0 || WholeCalls(rule.count) > 0) return std::nullopt;
-  const std::string count = "count " + NumberText(rule.count);
-  if (rule.threshold_type == ThresholdType::kGlobal) {
-    return count + " is rounded down: the level is 0, and every acquire is refused";
-  }
-  constexpr double kClientsMax = 1e9;
-  const auto clients = static_cast<int64_t>(std::min(std::ceil(1 / rule.count), kClientsMax));
-  return count + " for each client is rounded down: the level is 0 while fewer than " +
-         std::to_string(clients) + " clients are online";
 }
 
 // Reads one set, object by object.
@@ -89,14 +87,17 @@ class SetReader {
   ParsedRules& parsed() { return parsed_; }
 
  private:
+  Status ReadElement(const json& element);
   Status ReadObject(const json& object);
   std::string ReadMode(const json& object, bool* applies);
+  std::string ReadMissingMode(const json& object, bool* applies);
   bool IsAmbiguous(const json& object) const;
   bool IsRepeated(const std::string& path) const;
-  void Skip(const RecognisedRule& recognised);
+  void Skip();
   Status Add(const json& object);
-  void WarnOf(const Rule& rule);
+  void WarnOf(const json& object, const Rule& rule);
   std::string HintAt(std::string_view key, const json& object);
+  std::string KindHint() const;
   Status Refusal(const std::string& why) const {
     return Status::InvalidArgument(where_ + ": " + why);
   }
@@ -108,19 +109,20 @@ class SetReader {
   // Of the object that is being read.
   size_t position_ = 0;
   std::string where_;
+  RecognisedRule recognised_;
   size_t repeated_begin_ = 0;  // In repeated_: its keys are [begin, end).
   size_t repeated_end_ = 0;
 };
 
 Status SetReader::Read(const json& document) {
   if (!document.is_array()) return Status::InvalidArgument(NotAnArray(document));
-  for (const json& object : document) {
-    where_ = Describe(object, ++position_);
+  for (const json& element : document) {
+    ++position_;
     repeated_begin_ = repeated_end_;
     while (repeated_end_ < repeated_.size() && repeated_[repeated_end_].position == position_) {
       ++repeated_end_;
     }
-    NOWCALLS_RETURN_IF_ERROR(ReadObject(object));
+    NOWCALLS_RETURN_IF_ERROR(ReadElement(element));
   }
   if (document.empty() || !parsed_.rules.empty()) return {};
   const std::string count = std::to_string(document.size());
@@ -129,42 +131,59 @@ Status SetReader::Read(const json& document) {
                                  "; to remove all rules, load []");
 }
 
+Status SetReader::ReadElement(const json& element) {
+  where_ = Describe(element, position_);
+  if (!element.is_object()) return Refusal("must be an object");
+  recognised_ = RecogniseRule(element);
+  if (!recognised_.wrapped) return ReadObject(element);
+  const json& object = element.at(kWrapper);
+  where_ = Describe(object, position_);
+  return ReadObject(object);
+}
+
 Status SetReader::ReadObject(const json& object) {
-  if (!object.is_object()) return Refusal("must be an object");
-  const RecognisedRule recognised = RecogniseRule(object);
-  const bool supported = IsSupported(recognised.kind);
-  if (!supported && !IsPerParameter(recognised.kind)) return Refusal(NotAFlowRule(recognised));
+  const RuleKind kind = recognised_.kind;
+  const bool supported = IsSupported(kind);
+  if (!supported && !IsPerParameter(kind)) return Refusal(NotSupported(recognised_));
   bool applies = false;
   const std::string wrong = ReadMode(object, &applies);
-  // A hot parameter rule that is explicitly local concerns nobody here.
-  if (!supported && (applies || !wrong.empty())) return Refusal(NotAFlowRule(recognised));
-  if (!wrong.empty()) return Refusal(wrong + HintAt(kClusterMode, object));
+  // A rule of a parameter that is explicitly local concerns nobody here.
+  if (!supported && (applies || !wrong.empty())) return Refusal(NotSupported(recognised_));
+  if (!wrong.empty()) return Refusal(wrong + HintAt(kClusterMode, object) + KindHint());
   if (applies) return Add(object);
   const auto resource = object.find("resource");
   if (resource == object.end() || resource->is_null()) {
     return Refusal("resource is missing" + HintAt("resource", object));
   }
-  Skip(recognised);
+  Skip();
   return {};
 }
 
 // What is wrong with clusterMode; empty: nothing.
 std::string SetReader::ReadMode(const json& object, bool* applies) {
   const auto mode = object.find(kClusterMode);
-  if (mode == object.end() || IsUnset(*mode)) {
-    return "clusterMode is missing; write \"clusterMode\": true to limit calls here, or false to "
-           "leave the rule to clients";
-  }
+  if (mode == object.end() || IsUnset(*mode)) return ReadMissingMode(object, applies);
   const std::optional<bool> value = BooleanOf(*mode);
   if (!value.has_value()) return "clusterMode must be true or false, got " + ExcerptOf(*mode);
   *applies = *value;
   return IsAmbiguous(object) ? "clusterMode appears twice" : "";
 }
 
+std::string SetReader::ReadMissingMode(const json& object, bool* applies) {
+  const bool misspelt = IsAmbiguous(object) || !HintAt(kClusterMode, object).empty();
+  if (HasClusterMode(recognised_.kind) || misspelt) {
+    return "clusterMode is missing; write \"clusterMode\": true to limit calls here, or false to "
+           "leave the rule to clients";
+  }
+  *applies = true;
+  return {};
+}
+
 // Whether the object has clusterMode again, in the same or in another spelling that Sentinel's
 // parser takes for it.
 bool SetReader::IsAmbiguous(const json& object) const {
-  if (IsRepeated(kClusterMode)) return true;
+  const std::string prefix = recognised_.wrapped ? std::string(kWrapper) + "." : "";
+  if (IsRepeated(prefix + kClusterMode)) return true;
   static const std::string plain = PlainName(kClusterMode);
   for (const auto& [key, value] : object.items()) {
     if (key.size() >= plain.size() && key != kClusterMode && PlainName(key) == plain) return true;
@@ -179,26 +198,29 @@ bool SetReader::IsRepeated(const std::string& path) const {
   return false;
 }
 
-void SetReader::Skip(const RecognisedRule& recognised) {
+void SetReader::Skip() {
   std::string text = where_ + " is skipped: clusterMode is false";
-  if (!IsSupported(recognised.kind)) {
-    text += ", and it is " + std::string(RuleKindName(recognised.kind));
+  if (recognised_.kind != RuleKind::kFlow) {
+    text += ", and it is " + std::string(RuleKindName(recognised_.kind));
   }
   parsed_.skipped.Add(std::move(text));
 }
 
 Status SetReader::Add(const json& object) {
   Rule rule;
-  if (const std::string wrong = ReadRuleFields(object, &rule); !wrong.empty()) {
-    return Refusal(wrong + HintAt(wrong.substr(0, wrong.find(' ')), object));
+  const std::string wrong = ReadRuleFields(recognised_.kind, object, &rule);
+  if (!wrong.empty()) {
+    const bool missing = wrong.find(" is missing") != std::string::npos;
+    return Refusal(wrong + HintAt(wrong.substr(0, wrong.find(' ')), object) +
+                   (missing ? KindHint() : ""));
   }
   if (!flow_ids_.insert(rule.flow_id.value).second) {
     return Refusal("clusterConfig.flowId appears twice in this set");
   }
-  for (const RuleKeys::Misspelling& misspelling : keys_.FindIn(object)) {
+  for (const RuleKeys::Misspelling& misspelling : keys_.FindIn(recognised_.kind, object)) {
     parsed_.ignored.Add(where_ + ": " + misspelling.Sentence());
   }
-  WarnOf(rule);
+  WarnOf(object, rule);
   parsed_.rules.push_back(std::move(rule));
   const uint32_t rules_max = Limits().rules_max;
   if (parsed_.rules.size() <= rules_max) return {};
@@ -206,8 +228,10 @@ Status SetReader::Add(const json& object) {
                                  " rules, the most that a server takes (rules_max)");
 }
 
-void SetReader::WarnOf(const Rule& rule) {
-  if (const auto warning = RoundsToZero(rule)) parsed_.warned.Add(where_ + ": " + *warning);
+void SetReader::WarnOf(const json& object, const Rule& rule) {
+  for (const std::string& warning : RuleWarnings(object, rule)) {
+    parsed_.warned.Add(where_ + ": " + warning);
+  }
   for (size_t i = repeated_begin_; i < repeated_end_; ++i) {
     parsed_.warned.Add(where_ + ": " + Quoted(repeated_[i].path) +
                        " appears twice; the last one counts");
@@ -216,13 +240,20 @@ void SetReader::WarnOf(const Rule& rule) {
 
 // What the rule has instead of `key`, or of a member of it, as far as a misspelling tells.
 std::string SetReader::HintAt(std::string_view key, const json& object) {
-  for (const RuleKeys::Misspelling& misspelling : keys_.FindIn(object)) {
+  for (const RuleKeys::Misspelling& misspelling : keys_.FindIn(recognised_.kind, object)) {
     const std::string& meant = misspelling.meant;
     if (meant == key || meant.starts_with(std::string(key) + ".")) {
       return "; " + misspelling.Sentence();
     }
   }
   return {};
+}
+
+// By which key a rule is none of the most common kind. Its author may not have meant that.
+std::string SetReader::KindHint() const {
+  if (recognised_.kind == RuleKind::kFlow) return {};
+  return "; " + Quoted(recognised_.key) + " makes it " +
+         std::string(RuleKindName(recognised_.kind));
 }
 
 }  // namespace
@@ -261,7 +292,7 @@ Result<Rule> ParseRule(std::string_view text) {
   NOWCALLS_RETURN_IF_ERROR(ReadRuleText(text, &object, &repeated));
   if (!object.is_object()) return Status::InvalidArgument("a rule must be a JSON object");
   Rule rule;
-  const std::string error = ReadRuleFields(object, &rule);
+  const std::string error = ReadRuleFields(KindAsWritten(object), object, &rule);
   if (!error.empty()) return Status::InvalidArgument(error);
   return rule;
 }

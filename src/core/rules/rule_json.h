@@ -1,13 +1,14 @@
 // Rules from and to JSON: the one parser for files, rules_load and the ledger.
 //
-// Thread: any. The form is what Sentinel's dashboard writes: an array of FlowRule objects with a
-// clusterConfig. Keys come in any order, comments are allowed, numbers and booleans may be strings
+// Thread: any. The form is an array of rules as Sentinel's dashboard and sentinel-golang write them:
+// FlowRule, ParamFlowRule, flow.Rule and hotspot.Rule, each with a clusterConfig. The kinds may be
+// mixed. Keys come in any order, comments are allowed, numbers and booleans may be strings
 // (core/rules/rule_values.h). Unknown keys are tolerated; core/rules/rule_keys.h names those that
-// look misspelt. Our own additions, maxPerClient and shadow, are keys of clusterConfig.
+// look misspelt. Our own additions, such as maxPerClient and shadow, are keys of clusterConfig.
 //
-// A mistake must not switch limits off. An object of another kind (core/rules/rule_kind.h), or
-// without a plain true or false for clusterMode, refuses its set. So does a set of which no rule
-// applies.
+// A mistake must not switch limits off. An object of another kind (core/rules/rule_kind.h) refuses
+// its set. So does a kind of Sentinel's without a plain true or false for clusterMode, and a set of
+// which no rule applies. sentinel-golang's kinds, which have no clusterMode, apply without it.
 #ifndef NOWCALLS_CORE_RULES_RULE_JSON_H_
 #define NOWCALLS_CORE_RULES_RULE_JSON_H_
 
@@ -44,7 +45,7 @@ struct ParsedRules {
   std::vector<Rule> rules;
   RuleRemarks skipped{"more are skipped"};       // Rules with clusterMode false.
   RuleRemarks ignored{"more keys are ignored"};  // Keys that are probably misspelt (RuleKeys).
-  RuleRemarks warned{"more warnings"};           // Levels of 0 by rounding, keys that come twice.
+  RuleRemarks warned{"more warnings"};           // Keys that come twice, and RuleWarnings.
 
   // All of them: what the author of the rules should know.
   std::vector<std::string> Remarks() const;
@@ -55,10 +56,11 @@ struct ParsedRules {
 // set without rules. Time and memory grow linearly with the text.
 Result<ParsedRules> ParseRules(std::string_view text);
 
-// One rule object, as RuleToJson writes it. clusterMode and the kind are not looked at.
+// One rule object, as RuleToJson writes it. clusterMode is not looked at.
 Result<Rule> ParseRule(std::string_view text);
 
-// One line of JSON with Sentinel's field names, every field present. ParseRule(RuleToJson(r)) == r.
+// One line of JSON as the rule's kind has it, every field present. A FlowRule has the same bytes in
+// every version. REQUIRES: a rule that has been parsed. ParseRule(RuleToJson(r)) == r.
 std::string RuleToJson(const Rule& rule);
 
 // maxPerClient as a rule file has it, without quotes: "0" for no cap, "5", "25%".

@@ -19,10 +19,23 @@ using nlohmann::json;
 constexpr char kClusterConfig[] = "clusterConfig";
 constexpr std::string_view kClusterPrefix = "clusterConfig.";
 
-std::vector<std::string> KeysOf(const json& object) {
-  std::vector<std::string> keys;
-  for (const auto& entry : object.items()) keys.push_back(entry.key());
-  return keys;
+std::vector<std::string> NamesIn(const json& object) {
+  std::vector<std::string> names;
+  for (const auto& entry : object.items()) names.push_back(entry.key());
+  return names;
+}
+
+// A rule that is written with every key of its kind.
+Rule SampleOf(RuleKind kind) {
+  Rule rule;
+  rule.count_per_interval = kind == RuleKind::kGoFlow;
+  const bool is_go = kind == RuleKind::kGoHotParameter;
+  if (is_go || kind == RuleKind::kHotParameter) {
+    rule.param.emplace();
+    rule.param->items.push_back({{ParamType::kString, "any"}, 1});
+    if (is_go) rule.param->algorithm = ParamRule::Algorithm::kTokenBucket;
+  }
+  return rule;
 }
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
@@ -35,12 +48,13 @@ bool Lacks(const json* object, const std::string& key) {
   return found == object->end() || found->is_null();
 }
 
-}  // namespace
-
-RuleKeys::RuleKeys() {
-  const json full = json::parse(RuleToJson(Rule()));  // Has every field.
-  known_ = {KeysOf(full), KeysOf(full.at(kClusterConfig))};
+// nullptr: the rule has none.
+const json* ClusterConfigOf(const json& rule) {
+  const auto cluster = rule.find(kClusterConfig);
+  return cluster == rule.end() || !cluster->is_object() ? nullptr : &*cluster;
 }
+
+}  // namespace
 
 std::string RuleKeys::Misspelling::Sentence() const {
   if (key == meant)
@@ -48,53 +62,85 @@ std::string RuleKeys::Misspelling::Sentence() const {
   return Quoted(key) + " is not known and is ignored; did you mean " + meant + "?";
 }
 
-std::vector<RuleKeys::Misspelling> RuleKeys::FindIn(const json& rule) {
+RuleKeys::KindKeys RuleKeys::KeysOf(RuleKind kind) {
+  const json full = json::parse(RuleToJson(SampleOf(kind)));
+  KindKeys keys;
+  keys.known = {NamesIn(full), NamesIn(full.at(kClusterConfig))};
+  if (!IsPerParameter(kind)) {
+    keys.others = PerParameterKeys();
+    return keys;
+  }
+  for (const auto& [name, value] : full.items()) {
+    if (!value.is_array()) continue;
+    keys.items = name;
+    keys.known[kItem] = NamesIn(value[0]);
+  }
+  return keys;
+}
+
+std::vector<RuleKeys::Misspelling> RuleKeys::FindIn(RuleKind kind, const json& rule) {
+  kind_ = &kinds_[IsSupported(kind) ? static_cast<size_t>(kind) : 0];
+  if (kind_->known[kOuter].empty()) *kind_ = KeysOf(kind);
   std::vector<Misspelling> found;
-  FindAt(kOuter, rule, &found);
-  FindAt(kCluster, rule, &found);
+  FindAt(kOuter, rule, rule, &found);
+  if (const json* cluster = ClusterConfigOf(rule)) FindAt(kCluster, *cluster, rule, &found);
+  const auto items = rule.find(kind_->items);
+  if (items == rule.end() || !items->is_array()) return found;
+  for (const json& item : *items) {
+    if (item.is_object()) FindAt(kItem, item, rule, &found);
+  }
   return found;
 }
 
-// nullptr: the rule has none.
-const json* RuleKeys::ObjectOf(Level level, const json& rule) {
-  if (level == kOuter) return &rule;
-  const auto cluster = rule.find(kClusterConfig);
-  return cluster == rule.end() || !cluster->is_object() ? nullptr : &*cluster;
+std::string RuleKeys::PathOf(Level level, const std::string& name) const {
+  switch (level) {
+    case kCluster: return std::string(kClusterPrefix) + name;
+    case kItem: return kind_->items + "." + name;
+    default: return name;
+  }
 }
 
-std::string RuleKeys::PathOf(Level level, const std::string& name) {
-  return level == kOuter ? name : std::string(kClusterPrefix) + name;
-}
-
-void RuleKeys::FindAt(Level level, const json& rule, std::vector<Misspelling>* found) {
-  const json* object = ObjectOf(level, rule);
-  if (object == nullptr) return;
-  for (const auto& entry : object->items()) {
+// `object` is the rule itself, its clusterConfig or an item of it.
+void RuleKeys::FindAt(Level level, const json& object, const json& rule,
+                      std::vector<Misspelling>* found) {
+  for (const auto& entry : object.items()) {
     const std::string& key = entry.key();
-    if (Contains(known_[level], key)) continue;
+    if (Contains(kind_->known[level], key)) continue;
     // The author may have taken a path from a message for a key.
     const bool is_path = level == kOuter && key.starts_with(kClusterPrefix);
     const Key& meant =
         is_path ? MeantBy(kCluster, key.substr(kClusterPrefix.size())) : MeantBy(level, key);
-    if (meant.name.empty() || !Lacks(ObjectOf(meant.level, rule), meant.name)) continue;
-    found->push_back({PathOf(level, key), PathOf(meant.level, meant.name)});
+    if (meant.name.empty()) continue;
+    const json* place = &object;
+    if (meant.level != level) place = meant.level == kOuter ? &rule : ClusterConfigOf(rule);
+    if (!Lacks(place, meant.name)) continue;
+    Misspelling misspelling{PathOf(level, key), PathOf(meant.level, meant.name)};
+    const bool known = std::any_of(found->begin(), found->end(), [&](const Misspelling& other) {
+      return other.key == misspelling.key;
+    });
+    if (!known) found->push_back(std::move(misspelling));
   }
 }
 
 const RuleKeys::Key& RuleKeys::MeantBy(Level level, const std::string& unknown) {
   static const Key none;
-  auto& judged = judged_[level];
+  auto& judged = kind_->judged[level];
   if (const auto found = judged.find(unknown); found != judged.end()) return found->second;
-  if (judged_[kOuter].size() + judged_[kCluster].size() >= kJudgedMax) return none;
+  if (judged_ == kJudgedMax) return none;
+  ++judged_;
   // The first of the nearest names counts: one of the same level.
-  const Level other = level == kOuter ? kCluster : kOuter;
-  std::vector<std::string> names = known_[level];
-  names.insert(names.end(), known_[other].begin(), known_[other].end());
-  for (std::string& key : PerParameterKeys()) names.push_back(std::move(key));
+  const auto& known = kind_->known;
+  std::vector<std::string> names = known[level];
+  Level other = level;
+  if (level != kItem) {
+    other = level == kOuter ? kCluster : kOuter;
+    names.insert(names.end(), known[other].begin(), known[other].end());
+    names.insert(names.end(), kind_->others.begin(), kind_->others.end());
+  }
   Key meant;
   meant.name = NearName(unknown, names);
   meant.level =
-      Contains(known_[other], meant.name) && !Contains(known_[level], meant.name) ? other : level;
+      Contains(known[other], meant.name) && !Contains(known[level], meant.name) ? other : level;
   return judged.emplace(unknown, std::move(meant)).first->second;
 }
 

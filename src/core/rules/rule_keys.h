@@ -13,6 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/rules/rule_kind.h"
+
 namespace nowcalls::core {
 
 class RuleKeys {
@@ -25,29 +27,36 @@ class RuleKeys {
     std::string Sentence() const;
   };
 
-  RuleKeys();
-
   // Such keys of `rule`, an object. A key counts only if the key that it looks like is missing or
   // null. Judges at most kJudgedMax different unknown keys: a set may come from any client, and
-  // each key takes some microseconds of the loop.
-  std::vector<Misspelling> FindIn(const nlohmann::json& rule);
+  // each key takes some microseconds of the loop. Names a key of several items once.
+  std::vector<Misspelling> FindIn(RuleKind kind, const nlohmann::json& rule);
 
   static constexpr size_t kJudgedMax = 100;
 
  private:
-  enum Level : size_t { kOuter, kCluster, kLevels };
+  enum Level : size_t { kOuter, kCluster, kItem, kLevels };
   struct Key {
     Level level = kOuter;
     std::string name;  // Empty: none.
   };
+  // What is known of the keys of one kind of rule.
+  struct KindKeys {
+    std::array<std::vector<std::string>, kLevels> known;  // Empty: not looked up yet.
+    std::array<std::unordered_map<std::string, Key>, kLevels> judged;
+    std::string items;                // The key of the list of values; empty: the kind has none.
+    std::vector<std::string> others;  // Keys of other kinds that this one is easily mistaken for.
+  };
 
-  static const nlohmann::json* ObjectOf(Level level, const nlohmann::json& rule);
-  static std::string PathOf(Level level, const std::string& name);
-  void FindAt(Level level, const nlohmann::json& rule, std::vector<Misspelling>* found);
+  static KindKeys KeysOf(RuleKind kind);
+  std::string PathOf(Level level, const std::string& name) const;
+  void FindAt(Level level, const nlohmann::json& object, const nlohmann::json& rule,
+              std::vector<Misspelling>* found);
   const Key& MeantBy(Level level, const std::string& unknown);
 
-  std::array<std::vector<std::string>, kLevels> known_;
-  std::array<std::unordered_map<std::string, Key>, kLevels> judged_;
+  std::array<KindKeys, 4> kinds_;  // By RuleKind, of those that are supported.
+  KindKeys* kind_ = nullptr;       // Of the rule that is being read.
+  size_t judged_ = 0;
 };
 
 }  // namespace nowcalls::core

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "base/near_name.h"
@@ -19,7 +20,8 @@ struct Evidence {
   RuleKind kind;
 };
 
-// The first entry that an object has decides: some keys further down belong to several kinds.
+// The first entry that an object has decides: some keys further down belong to several kinds, such
+// as burstCount and durationInSec (see Settled).
 // `kTolerated` is the first entry that a FlowRule with a clusterConfig may have as an unknown key.
 constexpr Evidence kEvidence[] = {
     {"paramIdx", RuleKind::kHotParameter},
@@ -54,7 +56,7 @@ constexpr Evidence kEvidence[] = {
     {"relationStrategy", RuleKind::kGoFlow},
     {"statIntervalInMs", RuleKind::kGoFlow},
     {"warmUpColdFactor", RuleKind::kGoFlow},
-    {"threshold", RuleKind::kGoFlow},
+    {"threshold", RuleKind::kGoUnclear},
 };
 constexpr size_t kNoEvidence = std::size(kEvidence);
 constexpr size_t kTolerated =
@@ -99,7 +101,8 @@ struct Found {
   size_t rank = kNoEvidence;
   std::string key;  // As the object spells it.
 
-  RecognisedRule Recognised() const { return {kEvidence[rank].kind, key}; }
+  RuleKind kind() const { return kEvidence[rank].kind; }
+  RecognisedRule Recognised() const { return {.kind = kind(), .key = key}; }
 };
 
 Found EvidenceIn(const json& object) {
@@ -110,6 +113,17 @@ Found EvidenceIn(const json& object) {
     if (rank < found.rank) found = {rank, key};
   }
   return found;
+}
+
+// The first key, as the object spells it, that is evidence of one of two kinds.
+std::optional<std::string> KeyOfKinds(const json& object, RuleKind a, RuleKind b) {
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_null()) continue;
+    const size_t rank = RankOf(key);
+    if (rank == kNoEvidence) continue;
+    if (kEvidence[rank].kind == a || kEvidence[rank].kind == b) return key;
+  }
+  return std::nullopt;
 }
 
 // nullptr: the object has no such member of that type.
@@ -125,6 +139,28 @@ std::optional<std::string> Spelling(const json& object, std::string_view wanted)
     if (!value.is_null() && PlainName(key) == plain) return key;
   }
   return std::nullopt;
+}
+
+// A rule of a parameter whose first evidence is `found`: tells ParamFlowRules from hotspot.Rules.
+RecognisedRule Settled(const json& object, const Found& found) {
+  RecognisedRule rule = found.Recognised();
+  if (rule.kind != RuleKind::kHotParameter) return rule;
+  const auto go_key = KeyOfKinds(object, RuleKind::kGoHotParameter, RuleKind::kGoIsolation);
+  if (!go_key.has_value()) return rule;
+  const std::string plain = PlainName(found.key);
+  const bool shared = plain == PlainName("burstCount") || plain == PlainName("durationInSec");
+  if (shared) {
+    rule.kind = RuleKind::kGoHotParameter;
+  } else {
+    rule.kind = RuleKind::kMixedParameter;
+    rule.other_key = *go_key;
+  }
+  return rule;
+}
+
+bool IsGo(const Found& found) {
+  return found.rank != kNoEvidence &&
+         (found.kind() == RuleKind::kGoFlow || found.kind() == RuleKind::kGoUnclear);
 }
 
 // An AuthorityRule has nothing but a resource, limitApp and a strategy.
@@ -149,9 +185,13 @@ std::string_view RuleKindName(RuleKind kind) {
     case RuleKind::kFlow: return "a flow rule (FlowRule)";
     case RuleKind::kHotParameter: return "a hot parameter rule (ParamFlowRule)";
     case RuleKind::kGoHotParameter: return "a hot parameter rule (hotspot.Rule of sentinel-golang)";
+    case RuleKind::kGoFlow: return "a flow rule of sentinel-golang (flow.Rule)";
+    case RuleKind::kMixedParameter:
+      return "a hot parameter rule of two kinds (ParamFlowRule and hotspot.Rule)";
     case RuleKind::kGoIsolation:
       return "a hot parameter or isolation rule (hotspot.Rule or isolation.Rule of "
              "sentinel-golang)";
+    case RuleKind::kGoUnclear: return "a rule of sentinel-golang";
     case RuleKind::kGatewayFlow: return "a gateway rule (GatewayFlowRule)";
     case RuleKind::kGatewayApi: return "a group of gateway APIs (ApiDefinition)";
     case RuleKind::kGoCircuitBreaker:
@@ -159,7 +199,6 @@ std::string_view RuleKindName(RuleKind kind) {
     case RuleKind::kCircuitBreaker: return "a circuit-breaking rule (DegradeRule)";
     case RuleKind::kSystem: return "a system rule (SystemRule)";
     case RuleKind::kGoSystem: return "a system rule (system.Rule of sentinel-golang)";
-    case RuleKind::kGoFlow: return "a flow rule of sentinel-golang (flow.Rule)";
     case RuleKind::kAuthority: return "an authority rule (AuthorityRule)";
     case RuleKind::kUnknown: return "no rule of a known kind";
   }
@@ -175,25 +214,47 @@ std::vector<std::string> PerParameterKeys() {
 }
 
 RecognisedRule RecogniseRule(const json& object) {
-  const Found found = EvidenceIn(object);
-  if (found.rank < kTolerated) return found.Recognised();
+  Found found = EvidenceIn(object);
+  // Keys of a flow.Rule, which has no count, are unknown keys of a FlowRule.
+  if (IsGo(found) && Spelling(object, "count").has_value()) found = {};
+  if (found.rank < kTolerated) return Settled(object, found);
   if (const json* cluster = ObjectIn(object, "clusterConfig")) {
-    const Found inner = EvidenceIn(*cluster);
+    Found inner = EvidenceIn(*cluster);
     if (inner.rank < kTolerated) {
-      return {kEvidence[inner.rank].kind, "clusterConfig." + inner.key};
+      inner.key = "clusterConfig." + inner.key;
+      return inner.Recognised();
     }
-    return {RuleKind::kFlow, {}};  // No other kind has it; other unknown keys are tolerated.
+    if (IsGo(found)) return found.Recognised();
+    return {.kind = RuleKind::kFlow};  // No other kind has it; other unknown keys are tolerated.
   }
   if (found.rank != kNoEvidence) return found.Recognised();
-  if (const auto key = AuthorityKey(object)) return {RuleKind::kAuthority, *key};
-  if (LooksLikeFlow(object)) return {RuleKind::kFlow, {}};
+  if (auto key = AuthorityKey(object))
+    return {.kind = RuleKind::kAuthority, .key = *std::move(key)};
+  if (LooksLikeFlow(object)) return {.kind = RuleKind::kFlow};
   // Sentinel's dashboard wraps some kinds: {"id": 1, "app": "a", "rule": {...}}.
-  if (const json* wrapped = ObjectIn(object, "rule")) {
+  if (const json* wrapped = ObjectIn(object, kWrapper)) {
     RecognisedRule inside = RecogniseRule(*wrapped);
-    if (!inside.key.empty()) inside.key = "rule." + inside.key;
-    if (!IsSupported(inside.kind)) return inside;
+    if (inside.wrapped) return {};  // One wrapper is all that the dashboard puts around.
+    inside.wrapped = inside.kind == RuleKind::kHotParameter;
+    if (!inside.key.empty()) inside.key = std::string(kWrapper) + "." + inside.key;
+    if (inside.wrapped || !IsSupported(inside.kind)) return inside;
   }
   return {};
+}
+
+RuleKind KindOf(const Rule& rule) {
+  if (rule.param.has_value()) {
+    return rule.param->algorithm == ParamRule::Algorithm::kWindow ? RuleKind::kHotParameter
+                                                                  : RuleKind::kGoHotParameter;
+  }
+  return rule.count_per_interval ? RuleKind::kGoFlow : RuleKind::kFlow;
+}
+
+RuleKind KindAsWritten(const json& object) {
+  if (object.contains("paramIdx")) return RuleKind::kHotParameter;
+  if (object.contains("paramIndex")) return RuleKind::kGoHotParameter;
+  if (object.contains("statIntervalInMs")) return RuleKind::kGoFlow;
+  return RuleKind::kFlow;
 }
 
 }  // namespace nowcalls::core

@@ -1,8 +1,7 @@
 // RecogniseRule: which kind of rule a JSON object is, by the keys that only one kind has.
 //
 // Thread: any; pure. A file of another kind must never pass for a set without limits, so every
-// object has a kind, and all but the supported ones refuse their set. To support another kind
-// (ParamFlowRule, sentinel-golang's hotspot rule), give it a parser and make IsSupported true.
+// object has a kind, and all but the supported ones refuse their set.
 #ifndef NOWCALLS_CORE_RULES_RULE_KIND_H_
 #define NOWCALLS_CORE_RULES_RULE_KIND_H_
 
@@ -12,20 +11,26 @@
 #include <string_view>
 #include <vector>
 
+#include "core/rules/rule.h"
+
 namespace nowcalls::core {
 
 enum class RuleKind : uint8_t {
-  kFlow,  // Sentinel's FlowRule.
-  kHotParameter,
-  kGoHotParameter,
-  kGoIsolation,
+  // Supported.
+  kFlow,            // Sentinel's FlowRule.
+  kHotParameter,    // Sentinel's ParamFlowRule.
+  kGoHotParameter,  // sentinel-golang's hotspot.Rule.
+  kGoFlow,          // sentinel-golang's flow.Rule.
+  // Others.
+  kMixedParameter,  // Keys of a ParamFlowRule and of a hotspot.Rule.
+  kGoIsolation,     // Or a hotspot.Rule.
+  kGoUnclear,
   kGatewayFlow,
   kGatewayApi,
   kGoCircuitBreaker,
   kCircuitBreaker,
   kSystem,
   kGoSystem,
-  kGoFlow,
   kAuthority,
   kUnknown,
 };
@@ -33,19 +38,28 @@ enum class RuleKind : uint8_t {
 // "a circuit-breaking rule (DegradeRule)"
 std::string_view RuleKindName(RuleKind kind);
 
-constexpr bool IsSupported(RuleKind kind) { return kind == RuleKind::kFlow; }
+constexpr bool IsSupported(RuleKind kind) { return kind <= RuleKind::kGoFlow; }
 
 // Kinds that limit each value of a parameter. They share clusterMode and clusterConfig with
 // FlowRule, and would otherwise pass as a limit for all values together.
 constexpr bool IsPerParameter(RuleKind kind) {
   return kind == RuleKind::kHotParameter || kind == RuleKind::kGoHotParameter ||
-         kind == RuleKind::kGoIsolation;
+         kind == RuleKind::kMixedParameter || kind == RuleKind::kGoIsolation;
+}
+
+// Supported kinds that say by clusterMode whether they are for a token server. sentinel-golang's
+// do not: a clusterConfig says it.
+constexpr bool HasClusterMode(RuleKind kind) {
+  return kind == RuleKind::kFlow || kind == RuleKind::kHotParameter;
 }
 
 struct RecognisedRule {
   RuleKind kind = RuleKind::kUnknown;
-  std::string key;  // The key that tells the kind; empty for kFlow and kUnknown.
+  std::string key = {};        // The key that tells the kind; empty for kFlow and kUnknown.
+  std::string other_key = {};  // Of kMixedParameter: the one of a hotspot.Rule.
+  bool wrapped = false;        // The rule is the member kWrapper, as Sentinel's dashboard has it.
 };
+inline constexpr char kWrapper[] = "rule";
 
 // The keys that make a rule a limit for each value of a parameter.
 std::vector<std::string> PerParameterKeys();
@@ -53,6 +67,11 @@ std::vector<std::string> PerParameterKeys();
 // Keys count in any case, and with "-" and "_" in them, as Sentinel's parser reads them. A key with
 // the value null counts as absent.
 RecognisedRule RecogniseRule(const nlohmann::json& object);
+
+// The kind as which RuleToJson writes the rule, and the kind of an object that it has written. Both
+// are supported ones.
+RuleKind KindOf(const Rule& rule);
+RuleKind KindAsWritten(const nlohmann::json& object);
 
 }  // namespace nowcalls::core
 

@@ -6,7 +6,9 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "core/rules/param_text.h"
 #include "core/rules/rule_json.h"
+#include "core/rules/rule_kind.h"
 
 namespace nowcalls::core {
 namespace {
@@ -51,25 +53,156 @@ class ObjectWriter {
   std::string* const out_;
 };
 
-void WriteClusterConfig(const Rule& rule, std::string* out) {
-  ObjectWriter cluster(out);
-  cluster.Member("flowId", rule.flow_id.value);
-  cluster.Member("thresholdType", int64_t{static_cast<uint8_t>(rule.threshold_type)});
-  cluster.Member("fallbackToLocalWhenFail", rule.fallback_to_local_when_fail);
-  cluster.Member("strategy", int64_t{rule.cluster_strategy});
-  cluster.Member("sampleCount", int64_t{rule.sample_count});
-  cluster.Member("windowIntervalMs", int64_t{rule.window_interval_ms});
-  cluster.Member("resourceTimeout", rule.resource_timeout_ms);
-  cluster.Member("resourceTimeoutStrategy", int64_t{rule.resource_timeout_strategy});
-  cluster.Member("acquireRefuseStrategy", int64_t{rule.acquire_refuse_strategy});
-  cluster.Member("clientOfflineTime", rule.client_offline_time_ms);
-  if (rule.max_per_client_percent == 0) {
-    cluster.Member("maxPerClient", rule.max_per_client);
-  } else {
-    cluster.Member("maxPerClient", MaxPerClientText(rule));
+// What the clusterConfig of every kind has.
+class ClusterWriter {
+ public:
+  ClusterWriter(const Rule& rule, std::string* out) : rule_(rule), cluster_(out) {
+    cluster_.Member("flowId", rule.flow_id.value);
+    cluster_.Member("thresholdType", int64_t{static_cast<uint8_t>(rule.threshold_type)});
+    cluster_.Member("fallbackToLocalWhenFail", rule.fallback_to_local_when_fail);
   }
-  cluster.Member("shadow", rule.shadow);
+  ObjectWriter& own() { return cluster_; }
+  void Close() {
+    cluster_.Member("resourceTimeout", rule_.resource_timeout_ms);
+    cluster_.Member("resourceTimeoutStrategy", int64_t{rule_.resource_timeout_strategy});
+    cluster_.Member("acquireRefuseStrategy", int64_t{rule_.acquire_refuse_strategy});
+    cluster_.Member("clientOfflineTime", rule_.client_offline_time_ms);
+    if (rule_.max_per_client_percent == 0) {
+      cluster_.Member("maxPerClient", rule_.max_per_client);
+    } else {
+      cluster_.Member("maxPerClient", MaxPerClientText(rule_));
+    }
+    cluster_.Member("shadow", rule_.shadow);
+    cluster_.Close();
+  }
+
+ private:
+  const Rule& rule_;
+  ObjectWriter cluster_;
+};
+
+void WriteFlow(const Rule& rule, std::string* out) {
+  ObjectWriter object(out);
+  object.Member("resource", rule.resource);
+  object.Member("limitApp", rule.limit_app);
+  object.Member("grade", int64_t{rule.grade});
+  object.Member("count", rule.count);
+  object.Member("strategy", int64_t{rule.strategy});
+  object.Member("controlBehavior", int64_t{rule.control_behavior});
+  object.Member("warmUpPeriodSec", int64_t{rule.warm_up_period_sec});
+  object.Member("maxQueueingTimeMs", int64_t{rule.max_queueing_time_ms});
+  object.Member("clusterMode", true);
+  object.Key("clusterConfig");
+  ClusterWriter cluster(rule, out);
+  cluster.own().Member("strategy", int64_t{rule.cluster_strategy});
+  cluster.own().Member("sampleCount", int64_t{rule.sample_count});
+  cluster.own().Member("windowIntervalMs", int64_t{rule.window_interval_ms});
   cluster.Close();
+  object.Close();
+}
+
+void WriteGoFlow(const Rule& rule, std::string* out) {
+  ObjectWriter object(out);
+  object.Member("resource", rule.resource);
+  object.Member("tokenCalculateStrategy", int64_t{rule.token_calculate_strategy});
+  object.Member("controlBehavior", int64_t{rule.control_behavior});
+  object.Member("threshold", rule.count);
+  object.Member("relationStrategy", int64_t{rule.strategy});
+  object.Member("maxQueueingTimeMs", int64_t{rule.max_queueing_time_ms});
+  object.Member("warmUpPeriodSec", int64_t{rule.warm_up_period_sec});
+  object.Member("warmUpColdFactor", int64_t{rule.warm_up_cold_factor});
+  object.Member("statIntervalInMs", int64_t{rule.window_interval_ms});
+  object.Member("clusterMode", true);
+  object.Key("clusterConfig");
+  ClusterWriter cluster(rule, out);
+  cluster.own().Member("sampleCount", int64_t{rule.sample_count});
+  cluster.Close();
+  object.Close();
+}
+
+std::string_view JavaClassName(ParamType type) {
+  return type == ParamType::kString ? "java.lang.String" : ParamTypeName(type);
+}
+
+// hotspot.Rules have four types.
+int64_t ValKindOf(ParamType type) {
+  enum ValKind : uint8_t { kInt, kString, kBool, kFloat64 };
+  switch (type) {
+    case ParamType::kString: return kString;
+    case ParamType::kBoolean: return kBool;
+    case ParamType::kDouble: return kFloat64;
+    default: return kInt;
+  }
+}
+
+// Writes a list of objects, one for each item, with `write`.
+template <typename Write>
+void WriteItems(const ParamRule& param, std::string* out, Write write) {
+  *out += '[';
+  for (const ParamRule::Item& item : param.items) {
+    if (out->back() != '[') *out += ',';
+    ObjectWriter object(out);
+    write(item, &object);
+    object.Close();
+  }
+  *out += ']';
+}
+
+int64_t SecondsOf(const ParamRule& param) {
+  constexpr int64_t kMsPerSecond = 1000;
+  return param.duration_ms / kMsPerSecond;
+}
+
+void WriteParamFlow(const Rule& rule, std::string* out) {
+  ObjectWriter object(out);
+  object.Member("resource", rule.resource);
+  object.Member("limitApp", rule.limit_app);
+  object.Member("grade", int64_t{rule.grade});
+  object.Member("paramIdx", int64_t{rule.param->index});
+  object.Member("count", rule.count);
+  object.Member("controlBehavior", int64_t{rule.control_behavior});
+  object.Member("maxQueueingTimeMs", int64_t{rule.max_queueing_time_ms});
+  object.Member("burstCount", rule.param->burst_count);
+  object.Member("durationInSec", SecondsOf(*rule.param));
+  object.Key("paramFlowItemList");
+  WriteItems(*rule.param, out, [](const ParamRule::Item& item, ObjectWriter* member) {
+    member->Member("object", ParamText(item.value.view()));
+    member->Member("count", item.count);
+    member->Member("classType", std::string(JavaClassName(item.value.type)));
+  });
+  object.Member("clusterMode", true);
+  object.Key("clusterConfig");
+  ClusterWriter cluster(rule, out);
+  cluster.own().Member("sampleCount", int64_t{rule.sample_count});
+  cluster.own().Member("windowIntervalMs", int64_t{rule.window_interval_ms});
+  cluster.own().Member("paramsMaxCapacity", int64_t{rule.param->values_max});
+  cluster.Close();
+  object.Close();
+}
+
+void WriteHotspot(const Rule& rule, std::string* out) {
+  ObjectWriter object(out);
+  const bool throttles = rule.param->algorithm == ParamRule::Algorithm::kLeakyBucket;
+  object.Member("resource", rule.resource);
+  object.Member("metricType", int64_t{rule.grade});
+  object.Member("controlBehavior", int64_t{throttles ? 1 : 0});
+  object.Member("paramIndex", int64_t{rule.param->index});
+  object.Member("paramKey", rule.param->key);
+  object.Member("threshold", rule.count);
+  object.Member("maxQueueingTimeMs", int64_t{rule.max_queueing_time_ms});
+  object.Member("burstCount", rule.param->burst_count);
+  object.Member("durationInSec", SecondsOf(*rule.param));
+  object.Member("paramsMaxCapacity", int64_t{rule.param->values_max});
+  object.Key("specificItems");
+  WriteItems(*rule.param, out, [](const ParamRule::Item& item, ObjectWriter* member) {
+    member->Member("valKind", ValKindOf(item.value.type));
+    member->Member("valStr", ParamText(item.value.view()));
+    member->Member("threshold", item.count);
+  });
+  object.Member("clusterMode", true);
+  object.Key("clusterConfig");
+  ClusterWriter(rule, out).Close();
+  object.Close();
 }
 
 }  // namespace
@@ -81,19 +214,12 @@ std::string MaxPerClientText(const Rule& rule) {
 
 std::string RuleToJson(const Rule& rule) {
   std::string out;
-  ObjectWriter object(&out);
-  object.Member("resource", rule.resource);
-  object.Member("limitApp", rule.limit_app);
-  object.Member("grade", int64_t{rule.grade});
-  object.Member("count", rule.count);
-  object.Member("strategy", int64_t{rule.strategy});
-  object.Member("controlBehavior", int64_t{rule.control_behavior});
-  object.Member("warmUpPeriodSec", int64_t{rule.warm_up_period_sec});
-  object.Member("maxQueueingTimeMs", int64_t{rule.max_queueing_time_ms});
-  object.Member("clusterMode", true);
-  object.Key("clusterConfig");
-  WriteClusterConfig(rule, &out);
-  object.Close();
+  switch (KindOf(rule)) {
+    case RuleKind::kHotParameter: WriteParamFlow(rule, &out); break;
+    case RuleKind::kGoHotParameter: WriteHotspot(rule, &out); break;
+    case RuleKind::kGoFlow: WriteGoFlow(rule, &out); break;
+    default: WriteFlow(rule, &out);
+  }
   return out;
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/rules/rule.h"
 #include "core/rules/rule_json.h"
+#include "unit/core/rule_parsing.h"
 
 namespace nowcalls::core {
 namespace {
@@ -16,39 +17,61 @@ namespace {
 using nlohmann::json;
 using Sentences = std::vector<std::string>;
 
-Sentences SentencesOf(RuleKeys* keys, const json& rule) {
+Sentences SentencesOf(RuleKeys* keys, const json& rule, RuleKind kind = RuleKind::kFlow) {
   Sentences sentences;
-  for (const auto& misspelling : keys->FindIn(rule)) sentences.push_back(misspelling.Sentence());
+  for (const auto& misspelling : keys->FindIn(kind, rule))
+    sentences.push_back(misspelling.Sentence());
   return sentences;
 }
 
-Sentences SentencesOf(const char* rule) {
+Sentences SentencesOf(const char* rule, RuleKind kind = RuleKind::kFlow) {
   RuleKeys keys;
-  return SentencesOf(&keys, json::parse(rule));
+  return SentencesOf(&keys, json::parse(rule), kind);
 }
 
 std::string Ignored(const std::string& unknown, const std::string& meant) {
   return "'" + unknown + "' is not known and is ignored; did you mean " + meant + "?";
 }
 
-// Every key written as `misspell` does.
+constexpr char kParamFlow[] = R"({"resource":"r","paramIdx":0,"count":1,
+  "paramFlowItemList":[{"object":"a","classType":"String","count":1}],
+  "clusterMode":true,"clusterConfig":{"flowId":1}})";
+constexpr char kHotspot[] = R"({"resource":"r","paramIndex":0,"threshold":1,
+  "specificItems":[{"valKind":1,"valStr":"a","threshold":1}],"clusterConfig":{"flowId":1}})";
+constexpr char kGoFlow[] = R"({"resource":"r","statIntervalInMs":1000,"threshold":1,
+  "clusterConfig":{"flowId":1}})";
+constexpr char kPlainFlow[] =
+    R"({"resource":"r","count":1,"clusterMode":true,"clusterConfig":{"flowId":1}})";
+
+// Every key of every kind written as `misspell` does.
 template <typename Misspell>
 void CheckEveryKey(Misspell misspell) {
-  const json full = json::parse(RuleToJson(Rule()));
-  for (const char* level : {"", "clusterConfig"}) {
-    const bool outer = *level == '\0';
-    for (const auto& entry : (outer ? full : full[level]).items()) {
-      if (entry.key() == "clusterConfig") continue;
-      json rule = full;
-      json& object = outer ? rule : rule[level];
-      object.erase(entry.key());
-      const std::string unknown = misspell(entry.key());
-      object[unknown] = 1;
-      const std::string prefix = outer ? "" : "clusterConfig.";
-      RuleKeys keys;
-      const Sentences found = SentencesOf(&keys, rule);
-      REQUIRE_MESSAGE(found.size() == 1, unknown);
-      CHECK(found[0] == Ignored(prefix + unknown, prefix + entry.key()));
+  for (const char* written : {kPlainFlow, kParamFlow, kHotspot, kGoFlow}) {
+    const RuleKind kind = RecogniseRule(json::parse(written)).kind;
+    const json full = json::parse(RuleToJson(RuleOf(written)));
+    const std::string items =
+        kind == RuleKind::kHotParameter ? "paramFlowItemList" : "specificItems";
+    for (const std::string& level : {std::string(), std::string("clusterConfig"), items}) {
+      if (!level.empty() && !full.contains(level)) continue;
+      const auto object_in = [&](json* rule) -> json& {
+        if (level.empty()) return *rule;
+        return level == items ? rule->at(level)[0] : rule->at(level);
+      };
+      json copy = full;
+      const json original = object_in(&copy);
+      for (const auto& entry : original.items()) {
+        if (entry.key() == "clusterConfig") continue;
+        json rule = full;
+        json& object = object_in(&rule);
+        object.erase(entry.key());
+        const std::string unknown = misspell(entry.key());
+        object[unknown] = 1;
+        const std::string prefix = level.empty() ? "" : level + ".";
+        RuleKeys keys;
+        const Sentences found = SentencesOf(&keys, rule, kind);
+        REQUIRE_MESSAGE(found.size() == 1, unknown);
+        CHECK(found[0] == Ignored(prefix + unknown, prefix + entry.key()));
+      }
     }
   }
 }
@@ -102,6 +125,15 @@ TEST_CASE("a misspelt key of a hot parameter rule is not passed over in silence"
   CHECK(SentencesOf(R"({"paramIndx":0,"clusterConfig":{"durationInSecs":1}})") ==
         Sentences{Ignored("paramIndx", "paramIdx"),
                   Ignored("clusterConfig.durationInSecs", "clusterConfig.durationInSec")});
+}
+
+TEST_CASE("a key that many items misspell is named once") {
+  CHECK(SentencesOf(R"({"paramFlowItemList":[{"object":"1","classtype":"int"},
+                                             {"object":"2","classtype":"int"},
+                                             {"object":"3","Count":1}]})",
+                    RuleKind::kHotParameter) ==
+        Sentences{Ignored("paramFlowItemList.classtype", "paramFlowItemList.classType"),
+                  Ignored("paramFlowItemList.Count", "paramFlowItemList.count")});
 }
 
 TEST_CASE("keys are looked for in a rule that has no clusterConfig") {
