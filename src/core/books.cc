@@ -180,7 +180,7 @@ void Books::RecordRuleRemoved(const Step& step, const Flow& flow) const {
 void Books::EraseFlow(const Step& step, FlowSlot slot) {
   const NamespaceSlot space = flows_.at(slot).name_space;
   RecordRuleRemoved(step, flows_.at(slot));
-  rates_.Erase(slot);
+  rates_.Erase(slot, step.batch);
   flows_.Erase(slot);
   flows_.EraseNamespaceIfUnused(space);
 }

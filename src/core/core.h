@@ -101,7 +101,8 @@ class Core {
   TokenStatus Cancel(const Step& step, SessionSlot session, uint64_t request_id);
   // Nobody listens any more to the answers with this owner.
   void DropWaiters(const Step& step, uint32_t owner);
-  // Answers all waiters NOT_AVAILABLE, and from now on no request waits: the server ends.
+  // Answers all waiters NOT_AVAILABLE, and from now on no request waits: the server ends. Records
+  // the windows of calls a second that survive it.
   void CloseQueues(const Step& step);
   // In the order in which they were decided. To be taken after each call that takes a Step.
   std::vector<LateAnswer> TakeLateAnswers();

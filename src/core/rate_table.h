@@ -10,13 +10,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "absl/container/btree_set.h"
 #include "core/param_items.h"
 #include "core/param_values.h"
 #include "core/rules/rule.h"
 #include "core/sliding_window.h"
 #include "core/slot.h"
+#include "ledger/commit_batch.h"
+#include "ledger/entities.h"
 
 namespace nowcalls::core {
 
@@ -30,11 +34,19 @@ struct RateCounters {
   uint64_t requests_blocked = 0;
 };
 
+// What the ledger has of a window, and when it is to be looked at again.
+struct SavedWindow {
+  std::vector<ledger::RateBucket> buckets;  // By ascending begin.
+  int64_t due_ms = INT64_MAX;
+};
+
 struct FlowRate {
   explicit FlowRate(const Rule& rule)
-      : window(rule.window_interval_ms, rule.sample_count), items(rule) {}
+      : flow(rule.flow_id), window(rule.window_interval_ms, rule.sample_count), items(rule) {}
 
+  FlowId flow;
   SlidingWindow window;  // Under a rule with a parameter it counts, and limits nothing.
+  SavedWindow saved;
   RateCounters counters;
   // Of a rule with a parameter.
   ParamItems items;
@@ -52,8 +64,22 @@ class RateTable {
   const FlowRate* Find(FlowSlot slot) const;
   // The rule of the flow is new or has changed. Its windows begin anew if they have got another
   // form; what has passed in them is kept otherwise.
-  void OnNewRule(FlowSlot slot, const Rule& before, const Rule& rule);
-  void Erase(FlowSlot slot);
+  void OnNewRule(FlowSlot slot, const Rule& before, const Rule& rule, ledger::CommitBatch* batch);
+  void Erase(FlowSlot slot, ledger::CommitBatch* batch);
+
+  // --- Windows of kSavedMsMin or longer survive a restart, but for the last kSaveAfterMs. ---
+  static bool IsSaved(const Rule& rule) {
+    return rule.window_interval_ms >= kSavedMsMin && !rule.param.has_value();
+  }
+  // Calls have passed. REQUIRES: IsSaved.
+  void SaveLater(FlowSlot slot, int64_t now_ms) { Schedule(slot, now_ms + kSaveAfterMs); }
+  // Records the buckets that have changed, of windows that are due, and drops those that a window
+  // has left; about `records_max` records.
+  void SaveDue(int64_t now_ms, size_t records_max, ledger::CommitBatch* batch);
+  void SaveAll(int64_t now_ms, ledger::CommitBatch* batch);
+  int64_t next_save_ms() const { return due_.empty() ? INT64_MAX : due_.begin()->first; }
+  // A bucket from the ledger; those of a flow come in order. `rule`: the flow's.
+  void Load(FlowSlot slot, const Rule& rule, const ledger::RateBucket& bucket);
 
   // Requests of the namespace's rules in the last second.
   SlidingWindow& Guard(NamespaceSlot slot);
@@ -70,10 +96,19 @@ class RateTable {
   }
 
  private:
+  static constexpr int64_t kSavedMsMin = 10'000;
+  static constexpr int64_t kSaveAfterMs = 1000;
+
+  void Schedule(FlowSlot slot, int64_t due_ms);
+  void Unschedule(FlowSlot slot);
+  size_t Save(FlowSlot slot, int64_t now_ms, ledger::CommitBatch* batch);
+  void DropSaved(FlowSlot slot, ledger::CommitBatch* batch);
+
   std::vector<std::unique_ptr<FlowRate>> flows_;        // By slot.
   std::vector<std::unique_ptr<SlidingWindow>> guards_;  // By slot.
   ParamValues values_;
   RateCounters totals_;
+  absl::btree_set<std::pair<int64_t, FlowSlot>> due_;  // SavedWindow::due_ms.
 };
 
 }  // namespace nowcalls::core

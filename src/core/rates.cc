@@ -82,7 +82,11 @@ RateAnswer Rates::Request(const Step& step, const RateRequest& request) {
   const Flow& flow = books_->flows().at(slot);
   FlowRate& rate = books_->rates().Of(slot, *flow.rule);
   rate.window.Advance(step.now.ms);
-  return Conclude(slot, &rate, request.count, Judge(&rate, request, WindowLimitOf(*books_, flow)));
+  const RateAnswer answer = Judge(&rate, request, WindowLimitOf(*books_, flow));
+  if (answer.status != TokenStatus::kBlocked && RateTable::IsSaved(*flow.rule)) {
+    books_->rates().SaveLater(slot, step.now.ms);
+  }
+  return Conclude(slot, &rate, request.count, answer);
 }
 
 RateAnswer Rates::RequestParams(const Step& step, FlowId flow_id, int64_t count,
@@ -228,7 +232,7 @@ Pace Rates::PaceOf(const Flow& flow, const ValueRate& value) const {
           .exact_limit = count,
           .duration_ms = param.duration_ms,
           .burst = std::min(param.burst_count, static_cast<int64_t>(kLimitMax)),
-          .queueing_ms = param.max_queueing_ms};
+          .queueing_ms = flow.rule->max_queueing_time_ms};
 }
 
 RateAnswer Rates::Conclude(FlowSlot slot, FlowRate* rate, int64_t count, RateAnswer answer) {

@@ -10,7 +10,8 @@
 //   - A leaky bucket spaces calls by fractions of a millisecond. sentinel-golang rounds them off.
 // exceedCount and maxOccupyRatio are 1, as Sentinel has them by default.
 //
-// Rates may touch: RateTable, and the counters of flows.
+// Rates may touch: RateTable, and the counters of flows. Windows of ten seconds and longer are
+// recorded (RateTable::SaveDue), nothing else is.
 #ifndef NOWCALLS_CORE_RATES_H_
 #define NOWCALLS_CORE_RATES_H_
 

@@ -21,6 +21,14 @@ void SlidingWindow::Borrow(int64_t count) {
   borrowed_sum_ += count;
 }
 
+bool SlidingWindow::Restore(int64_t begin_ms, int64_t passed, int64_t borrowed) {
+  if (begin_ms % length_ms_ != 0 || begin_ms < begin_ms_) return false;
+  Advance(begin_ms);
+  Add(passed - passed_[current_]);
+  if (borrowed > 0) Borrow(borrowed);
+  return true;
+}
+
 void SlidingWindow::Slide(int64_t now_ms) {
   const int64_t begin_ms = now_ms - now_ms % length_ms_;
   const int64_t steps = (begin_ms - begin_ms_) / length_ms_;

@@ -44,6 +44,21 @@ class SlidingWindow {
   // Calls in the bucket that the window loses next.
   int64_t oldest() const { return passed_[After(current_)]; }
 
+  // Calls visit(begin_ms, passed, borrowed) for each bucket, the oldest first.
+  template <typename Visit>
+  void ForEach(Visit&& visit) const {
+    size_t bucket = current_;
+    int64_t begin_ms = begin_ms_ - length_ms_ * static_cast<int64_t>(passed_.size());
+    for (size_t i = 0; i < passed_.size(); ++i) {
+      bucket = After(bucket);
+      begin_ms += length_ms_;
+      visit(begin_ms, passed_[bucket], borrowed_.empty() ? 0 : borrowed_[bucket]);
+    }
+  }
+  // Sets what ForEach has shown of a bucket. Buckets come in order, the oldest first. False: no
+  // bucket of this window begins there.
+  bool Restore(int64_t begin_ms, int64_t passed, int64_t borrowed);
+
   size_t buckets() const { return passed_.size(); }
   int64_t length_ms() const { return length_ms_; }
   int64_t interval_ms() const { return interval_ms_; }

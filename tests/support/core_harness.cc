@@ -50,6 +50,10 @@ class ContentReader : public store::LedgerVisitor {
     content.history_blocks.push_back(block.size());
     return {};
   }
+  Status OnRate(const ledger::RateBucket& bucket) override {
+    content.rates.push_back(bucket);
+    return {};
+  }
   Status OnToken(const ledger::Token& token) override {
     content.tokens.push_back(token);
     return {};
@@ -78,6 +82,9 @@ class CoreLoader : public store::LedgerVisitor {
   }
   Status OnHistory(const ledger::HistoryBlock& block) override {
     return core_->loading().LoadHistory(block);
+  }
+  Status OnRate(const ledger::RateBucket& bucket) override {
+    return core_->loading().LoadRate(bucket);
   }
   Status OnToken(const ledger::Token& token) override { return core_->loading().LoadToken(token); }
 

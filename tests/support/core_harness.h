@@ -54,6 +54,7 @@ struct LedgerContent {
   std::vector<ledger::RuleEntry> rules;
   std::vector<ledger::HistoryEntry> history;  // In ascending order of sequence.
   std::vector<size_t> history_blocks;         // How many of them each row has.
+  std::vector<ledger::RateBucket> rates;
   std::optional<ledger::Seal> seal;
   int64_t watermark_ms = 0;
   std::optional<ledger::ClockMark> clock;

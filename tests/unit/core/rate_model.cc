@@ -181,7 +181,7 @@ RateModel::Verdict RateModel::LeakyBucket(int64_t now_ms, Value* value, int64_t 
   const bool fresh = !value->seen || value->last < now - duration;
   const int64_t expected = (fresh ? now - duration : value->last) + cost;
   const int64_t expected_ms = expected / kUnit;  // The clock has whole milliseconds.
-  if (expected_ms > now_ms && expected - now >= rule_.param->max_queueing_ms * kUnit) return {};
+  if (expected_ms > now_ms && expected - now >= rule_.max_queueing_time_ms * kUnit) return {};
   if (take) {
     value->seen = true;
     value->last = std::max(expected, now);

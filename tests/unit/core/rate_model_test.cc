@@ -61,7 +61,6 @@ ParamRule RandomParam(Prng* prng, ParamRule::Algorithm algorithm) {
   param.algorithm = algorithm;
   param.burst_count = OneOf<int64_t>(prng, {0, 0, 3, 100});
   param.duration_ms = OneOf<int64_t>(prng, {1000, 1000, 5000});
-  param.max_queueing_ms = OneOf(prng, {0, 1, 200, 3000});
   param.values_max = OneOf<uint32_t>(prng, {2, 5, 30});
   for (uint64_t i = prng->Below(4); i > 0; --i) {
     const ParamValue value = RandomValue(prng);
@@ -102,6 +101,7 @@ class RateLife {
       rule.count = OneOf<double>(&prng, {0, 1, 2, 8, 64, 2048});
     }
     rule.param = RandomParam(&prng, algorithm);
+    rule.max_queueing_time_ms = OneOf(&prng, {0, 1, 200, 3000});
     RateModel model = Begin(&prng, rule);
     for (int i = 0; i < kCallsPerSequence; ++i) {
       Pass(&prng, rule);

@@ -301,7 +301,7 @@ TEST_CASE("a leaky bucket spaces calls by less than a millisecond") {
   CoreHarness h;
   Rule rule = ValueRule(ParamRule::Algorithm::kLeakyBucket);
   rule.count = 4000;
-  rule.param->max_queueing_ms = 10;
+  rule.max_queueing_time_ms = 10;
   h.InstallRules({rule});
   int64_t passed = 0;
   for (int ms = 0; ms < 3000; ++ms) {
@@ -320,9 +320,10 @@ TEST_CASE("a rule asked for the other kind than it says is served, counted, and 
   h.InstallRules({tokens});
   h.NoticesText();
   CHECK(Request(&h).status == TokenStatus::kOk);
-  CHECK(h.NoticesText() ==
-        "namespace app: the rule of flow 1 says calls in progress (grade 0), and is asked for calls "
-        "a second: its count limits these\n");
+  CHECK(
+      h.NoticesText() ==
+      "namespace app: the rule of flow 1 says calls in progress (grade 0), and is asked for calls "
+      "a second: its count limits these\n");
   const SessionSlot session = h.Hello("a");
   h.Take(session, 1);
   CHECK(Request(&h).status == TokenStatus::kOk);
