@@ -85,10 +85,11 @@ enum class RefusedBy : uint8_t {
   kSuperseded = 9,    // The same request id was asked again; that one is answered instead.
   kRequestId = 10,    // The request id is in use for another flow or count.
   kDiskLow = 11,      // The ledger's file system has too little space left.
+  kOverLevel = 12,    // It asks for more than the level or the cap: no wait would help.
   kOther = 255,       // Clients only: a limit that a later server knows and this client does not.
 };
 
-inline constexpr int kRefusedByCount = 12;  // Below it all that servers know.
+inline constexpr int kRefusedByCount = 13;  // Below it all that servers know.
 
 // The word of the wire for it; empty for kNone.
 constexpr std::string_view RefusedByName(RefusedBy limit) {
@@ -105,6 +106,7 @@ constexpr std::string_view RefusedByName(RefusedBy limit) {
     case RefusedBy::kSuperseded: return "superseded";
     case RefusedBy::kRequestId: return "request_id";
     case RefusedBy::kDiskLow: return "disk_low";
+    case RefusedBy::kOverLevel: return "over_level";
     case RefusedBy::kOther: return "other";
   }
   return "";

@@ -134,6 +134,7 @@ constexpr Column<FlowRow> kFlowColumns[] = {
     {{"refused_draining", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kDraining>},
     {{"refused_request_id", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kRequestId>},
     {{"refused_disk_low", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kDiskLow>},
+    {{"refused_over_level", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kOverLevel>},
 };
 
 constexpr Column<SessionRow> kSessionColumns[] = {

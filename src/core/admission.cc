@@ -42,11 +42,10 @@ std::optional<AcquireAnswer> Admission::Acquire(const Step& step, SessionSlot se
     return granted;
   }
 
-  // Room alone would not help a request for more than there can be.
   const int64_t wait_ms = waiting_->WaitMsOf(flow, request);
-  const bool can_fit = request.count <= books_->flows().LevelOf(flow) &&
-                       request.count <= books_->flows().CapOf(flow);
-  if (wait_ms == 0 || !can_fit) return books_->Refuse(slot, TokenStatus::kBlocked, limit);
+  if (wait_ms == 0 || limit == RefusedBy::kOverLevel) {
+    return books_->Refuse(slot, TokenStatus::kBlocked, limit);
+  }
   if (!waiting_->HasRoomFor(flow, ticket.owner)) {
     return books_->Refuse(slot, TokenStatus::kBlocked, RefusedBy::kQueueFull);
   }
@@ -149,8 +148,16 @@ RefusedBy Admission::ServerLimit() const {
 
 RefusedBy Admission::LimitOf(const Flow& flow, SessionSlot session_slot, int64_t count) const {
   const FlowTable& flows = books_->flows();
-  if (count > flows.LevelOf(flow) - flow.now_calls) return RefusedBy::kLevel;
-  return count > flows.CapLeft(flow, session_slot) ? RefusedBy::kClientCap : RefusedBy::kNone;
+  RefusedBy limit = RefusedBy::kNone;
+  if (count > flows.LevelOf(flow) - flow.now_calls) {
+    limit = RefusedBy::kLevel;
+  } else if (count > flows.CapLeft(flow, session_slot)) {
+    limit = RefusedBy::kClientCap;
+  }
+  if (limit == RefusedBy::kNone) return limit;
+  // Room alone would not help a request for more than there can be.
+  const bool can_fit = count <= flows.LevelOf(flow) && count <= flows.CapOf(flow);
+  return can_fit ? limit : RefusedBy::kOverLevel;
 }
 
 AcquireAnswer Admission::Grant(const Step& step, SessionSlot session_slot, FlowSlot flow_slot,

@@ -87,6 +87,12 @@ bool Oracle::WasAtCap(const Operation& acquire) const {
   return acquire.count > facts->second.client_cap - most;
 }
 
+bool Oracle::IsOverCap(const Operation& acquire) const {
+  const auto facts = flows_.find(acquire.flow);
+  return facts != flows_.end() && facts->second.client_cap != 0 &&
+         acquire.count > facts->second.client_cap;
+}
+
 // `granted`: the token of the answer, which counts; 0: none.
 void Oracle::CheckFigures(const Operation& acquire, const Figures& figures, uint64_t granted) {
   const int64_t own = granted == 0 ? 0 : acquire.count;
@@ -106,10 +112,11 @@ void Oracle::CheckFigures(const Operation& acquire, const Figures& figures, uint
 
 void Oracle::CheckRefusal(const Operation& acquire, const Refusal& refusal) {
   if (!HasReason(acquire, refusal)) {
-    Violation("I8 the acquire " + Text(acquire.owner, acquire.flow, acquire.count) +
+    Violation("S1 the acquire " + Text(acquire.owner, acquire.flow, acquire.count) +
               " is refused as " + refusal.word + " without a reason");
   }
-  if (refusal.word == "level" || refusal.word == "client_cap" || refusal.word == "queue_timeout") {
+  if (refusal.word == "level" || refusal.word == "client_cap" || refusal.word == "over_level" ||
+      refusal.word == "queue_timeout") {
     CheckFigures(acquire, refusal.figures, /*granted=*/0);
   }
 }
@@ -120,6 +127,7 @@ bool Oracle::HasReason(const Operation& acquire, const Refusal& refusal) const {
     return acquire.count > refusal.figures.level - refusal.figures.now_calls && HadNoRoom(acquire);
   }
   if (word == "client_cap") return WasAtCap(acquire);
+  if (word == "over_level") return acquire.count > refusal.figures.level || IsOverCap(acquire);
   if (word == "waiters_ahead") return Waiters(acquire, /*of_flow=*/true) > 0;
   if (word == "queue_full") {
     return acquire.terms.wait_ms > 0 && Waiters(acquire, /*of_flow=*/false) >= limits_.waiters_max;

@@ -45,6 +45,7 @@ int64_t QueueModel::Cap(int64_t flow) const {
 }
 
 RefusedBy QueueModel::Limit(int64_t flow, const std::string& client, int64_t count) const {
+  if (count > std::min(Level(flow), Cap(flow))) return RefusedBy::kOverLevel;
   if (NowCalls(flow) + count > Level(flow)) return RefusedBy::kLevel;
   return Held(flow, client) + count > Cap(flow) ? RefusedBy::kClientCap : RefusedBy::kNone;
 }

@@ -171,10 +171,12 @@ TEST_CASE("what no room would help is refused at once: more than the level, more
   const SessionSlot a = h.Hello("a");
   const auto level = h.Ask(a, Wait(4), 1);
   REQUIRE(level.has_value());
-  CHECK(level->refused_by == RefusedBy::kLevel);
+  CHECK(level->refused_by == RefusedBy::kOverLevel);
   const auto cap = h.Ask(a, Wait(3), 2);
   REQUIRE(cap.has_value());
-  CHECK(cap->refused_by == RefusedBy::kClientCap);
+  CHECK(cap->refused_by == RefusedBy::kOverLevel);
+  const auto fits = h.Acquire(a, 1, 2);
+  CHECK(fits.status == TokenStatus::kOk);
   AcquireRequest unknown = Wait();
   unknown.flow = FlowId{99};
   REQUIRE(h.Ask(a, unknown, 3).has_value());
