@@ -29,7 +29,7 @@ void Oracle::CallsPassed(int64_t flow, int64_t count, uint64_t asked, int64_t as
     if (calls == 0 || levels_.MayBeAbsent(flow, from, now)) continue;
     const int64_t limit = levels_.Highest(flow, from, now);
     if (calls <= limit) continue;
-    return Violation("I11 " + std::to_string(calls) + " calls of flow " + std::to_string(flow) +
+    return Violation("S4 " + std::to_string(calls) + " calls of flow " + std::to_string(flow) +
                      " passed within a second that allows " + std::to_string(limit));
   }
 }
