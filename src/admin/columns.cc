@@ -1,7 +1,10 @@
 #include "admin/columns.h"
 
+#include <bit>
+#include <cmath>
 #include <numeric>
 
+#include "base/bytes.h"
 #include "core/rules/rule_json.h"
 #include "core/rules/rule_kind.h"
 #include "nowcalls/types.h"
@@ -10,8 +13,10 @@ namespace nowcalls::admin {
 namespace {
 
 using wire::FlowCounters;
+using wire::FlowRate;
 using wire::FlowRow;
 using wire::HistoryRow;
+using wire::ParamRow;
 using wire::SessionRow;
 using wire::TokenRow;
 
@@ -21,6 +26,33 @@ Cell Optional(const std::optional<T>& value) {
 }
 
 Cell Unsigned(uint64_t value) { return value; }
+
+// JSON has no other numbers.
+Cell Finite(double value) {
+  if (std::isfinite(value)) return value;
+  if (std::isnan(value)) return Text("NaN");
+  return Text(value > 0 ? "Infinity" : "-Infinity");
+}
+
+// A number, a boolean or a text, as it came.
+Cell OfParam(const ParamValue& value) {
+  const char* const bytes = value.bytes.data();
+  switch (value.type) {
+    case ParamType::kInt: return int64_t{LoadBigEndian<int32_t>(bytes)};
+    case ParamType::kLong: return LoadBigEndian<int64_t>(bytes);
+    case ParamType::kByte: return int64_t{LoadBigEndian<int8_t>(bytes)};
+    case ParamType::kShort: return int64_t{LoadBigEndian<int16_t>(bytes)};
+    case ParamType::kDouble: return Finite(std::bit_cast<double>(LoadBigEndian<uint64_t>(bytes)));
+    case ParamType::kFloat: return Finite(std::bit_cast<float>(LoadBigEndian<uint32_t>(bytes)));
+    case ParamType::kBoolean: return *bytes != 0;
+    case ParamType::kString: break;
+  }
+  return Text(value.bytes);
+}
+
+Cell OfParam(const std::optional<ParamValue>& value) {
+  return value.has_value() ? OfParam(*value) : Cell();
+}
 
 constexpr Column<TokenRow> kTokenColumns[] = {
     {{"token_id", "TOKEN_ID", Kind::kNumber}, [](const TokenRow& r) -> Cell { return r.token_id; }},
@@ -36,6 +68,7 @@ constexpr Column<TokenRow> kTokenColumns[] = {
      [](const TokenRow& r) -> Cell { return r.deadline_ms; }},
     {{"online", "ONLINE", Kind::kFlag, 1}, [](const TokenRow& r) { return Optional(r.online); }},
     {{"token", "", Kind::kDigits}, [](const TokenRow& r) -> Cell { return r.token_id; }},
+    {{"param", "PARAM", Kind::kText, 2}, [](const TokenRow& r) { return OfParam(r.param); }},
 };
 
 // Of the server's counters, or absent when there are none.
@@ -53,6 +86,11 @@ Cell Ended(const FlowRow& row) {
 template <RefusedBy limit>
 Cell RefusedByLimit(const FlowRow& row) {
   return Counter(row, [](const FlowCounters& c) { return c.refused[static_cast<size_t>(limit)]; });
+}
+
+template <uint64_t FlowRate::*kMember>
+Cell OfRate(const FlowRow& row) {
+  return row.rate.has_value() ? Unsigned((*row.rate).*kMember) : Cell();
 }
 
 uint64_t ShadowRefused(const FlowCounters& counters) {
@@ -139,7 +177,29 @@ constexpr Column<FlowRow> kFlowColumns[] = {
     {{"refused_namespace_qps", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kNamespaceQps>},
     {{"refused_param", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kParam>},
     {{"refused_rate", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kRate>},
-    {{"refused_param_limit", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kParamLimit>},
+    {{"refused_key_limit", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kKeyLimit>},
+    {{"rate_in_window", "IN_WINDOW", Kind::kNumber, 1}, OfRate<&FlowRate::in_window>},
+    {{"rate_limit", "LIMIT", Kind::kNumber, 1},
+     [](const FlowRow& r) { return r.rate.has_value() ? Optional(r.rate->limit) : Cell(); }},
+    {{"rate_window_ms", "", Kind::kNumber}, OfRate<&FlowRate::window_ms>},
+    {{"rate_passed", "PASSED", Kind::kNumber, 2}, OfRate<&FlowRate::passed>},
+    {{"rate_borrowed", "", Kind::kNumber}, OfRate<&FlowRate::borrowed>},
+    {{"rate_blocked", "BLOCKED", Kind::kNumber, 1}, OfRate<&FlowRate::blocked>},
+    {{"rate_requests_passed", "", Kind::kNumber}, OfRate<&FlowRate::requests_passed>},
+    {{"rate_requests_blocked", "", Kind::kNumber}, OfRate<&FlowRate::requests_blocked>},
+    {{"rate_values", "", Kind::kNumber},
+     [](const FlowRow& r) { return r.rate.has_value() ? Optional(r.rate->values) : Cell(); }},
+    {{"other_kind", "OTHER_KIND", Kind::kNumber, 9},
+     [](const FlowRow& r) { return Optional(r.other_kind); }},
+    {{"keys", "KEYS", Kind::kNumber, 6}, [](const FlowRow& r) { return Optional(r.keys); }},
+};
+
+constexpr Column<ParamRow> kParamColumns[] = {
+    {{"param", "PARAM", Kind::kText}, [](const ParamRow& r) { return OfParam(r.param); }},
+    {{"now_calls", "NOW_CALLS", Kind::kNumber},
+     [](const ParamRow& r) -> Cell { return r.now_calls; }},
+    {{"level", "LEVEL", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.level); }},
+    {{"waiters", "WAITERS", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.waiters); }},
 };
 
 constexpr Column<SessionRow> kSessionColumns[] = {
@@ -183,6 +243,7 @@ constexpr Column<HistoryRow> kHistoryColumns[] = {
     {{"held_ms", "HELD", Kind::kDuration}, [](const HistoryRow& r) -> Cell { return r.held_ms; }},
     {{"note", "NOTE", Kind::kText}, [](const HistoryRow& r) { return Text(r.note); }},
     {{"token", "", Kind::kDigits}, [](const HistoryRow& r) -> Cell { return r.token_id; }},
+    {{"param", "PARAM", Kind::kText, 1}, [](const HistoryRow& r) { return OfParam(r.param); }},
 };
 
 constexpr Column<ListedRule> kRuleColumns[] = {
@@ -220,6 +281,11 @@ std::span<const Column<TokenRow>> ColumnsOf() {
 template <>
 std::span<const Column<FlowRow>> ColumnsOf() {
   return kFlowColumns;
+}
+
+template <>
+std::span<const Column<ParamRow>> ColumnsOf() {
+  return kParamColumns;
 }
 
 template <>

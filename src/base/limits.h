@@ -41,8 +41,10 @@ inline constexpr uint32_t kHistoryEntriesMax = 1'000'000;  // What history_max m
 inline constexpr size_t kRulesFileBytesMax = 64 * 1024 * 1024;
 inline constexpr size_t kResourceBytesMax = 1024;
 inline constexpr int kRuleJsonNestingMax = 16;
+// Values of a rule's parameter that are remembered for calls a second, at most.
+inline constexpr int64_t kParamValuesMax = 100'000;
 inline constexpr int64_t kRuleTimeMsMax =
-    int64_t{30} * 24 * 3600 * 1000;  // Timeouts of a rule: 30 days.
+    int64_t{30} * 24 * 3600 * 1000;               // Timeouts of a rule: 30 days.
 inline constexpr uint32_t kParamItemsMax = 1000;  // Values with a limit of their own, of a rule.
 
 struct Limits {
@@ -51,8 +53,8 @@ struct Limits {
   uint32_t rules_max = 200'000;     // In force, over all namespaces; see also flows_max.
   uint32_t namespaces_max = 10'000;
   uint32_t tokens_max = 20'000'000;  // Live tokens.
-  // Values of parameters that tokens hold or waiters ask for, over all rules.
-  uint32_t param_values_max = 1'000'000;
+  // Values of parameters that tokens hold or acquires wait for, over all rules.
+  uint32_t keys_max = 1'000'000;
   uint32_t requests_in_flight_max = 1024;  // A connection; then reading stops.
   // Input that is incomplete or waits for its turn, over all connections; then those that hold most
   // are closed.
@@ -67,6 +69,8 @@ struct Limits {
   // Requests for calls a second of one namespace's rules, in a second (Sentinel's maxAllowedQps);
   // 0: as many as come.
   uint32_t namespace_qps_max = 30'000;
+  // Memory of the values of parameters that are remembered for calls a second, over all rules.
+  size_t param_value_bytes_max = 256 * 1024 * 1024;
   uint32_t waiters_per_rule_max = 1000;  // Acquires that wait for room.
   uint32_t waiters_per_connection_max = 1024;
   uint32_t waiters_max = 100'000;

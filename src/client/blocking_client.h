@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,10 @@ class BlockingClient {
   // The server's ledger clock in milliseconds.
   Result<uint64_t> Ping();
   Result<wire::AcquireReply> Acquire(const wire::AcquireParams& params);
+  // Calls a second, of a rule or of values of its parameter.
+  Result<wire::RateReply> Request(const wire::RateParams& params);
+  Result<wire::RateReply> RequestParam(const wire::ValueRateParams& params,
+                                       std::span<const Param> values);
   Result<TokenStatus> Release(uint64_t token_id);
   Result<wire::KeepReply> Keep(uint64_t token_id);
   Result<TokenStatus> Reclaim(uint64_t token_id, std::string_view reason);
@@ -53,6 +58,7 @@ class BlockingClient {
   Result<wire::Page<wire::FlowRow>> Flows(const wire::PageParams& page);
   Result<wire::Page<wire::TokenRow>> Tokens(const wire::TokensParams& params);
   Result<wire::Page<wire::SessionRow>> Sessions(const wire::PageParams& page);
+  Result<wire::Page<wire::ParamRow>> Params(const wire::ParamsParams& params);
   Result<wire::Page<wire::HistoryRow>> History(const wire::PageParams& page);
   Result<wire::Page<wire::NamespaceRow>> Namespaces(const wire::PageParams& page);
   // The number of rules that are in force now.

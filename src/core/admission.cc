@@ -26,15 +26,15 @@ std::optional<AcquireAnswer> Admission::Acquire(const Step& step, SessionSlot se
   if (!keyed) return AcquireIn(step, session_slot, {slot}, request, ticket);
 
   // The value has a lane of its own, from now on at the latest.
-  KeyTable& keys = books_->flows().keys();
-  if (keys.size() >= books_->options().limits.param_values_max &&
+  FlowTable& flows = books_->flows();
+  const KeyTable& keys = flows.keys();
+  if (keys.size() >= books_->options().limits.keys_max &&
       keys.Find(slot, *request.param) == kNoKey) {
-    return books_->Refuse({slot}, TokenStatus::kTooManyRequest, RefusedBy::kParamLimit);
+    return books_->Refuse({slot}, TokenStatus::kTooManyRequest, RefusedBy::kKeyLimit);
   }
-  const KeySlot key = keys.FindOrAdd(slot, *request.param);
-  books_->flows().RefreshKey(key);
+  const KeySlot key = flows.FindOrAddKey(slot, *request.param);
   std::optional<AcquireAnswer> answer = AcquireIn(step, session_slot, {slot, key}, request, ticket);
-  keys.EraseIfUnused(key);
+  flows.EraseKeyIfUnused(key);
   return answer;
 }
 
@@ -44,6 +44,7 @@ std::optional<AcquireAnswer> Admission::AcquireIn(const Step& step, SessionSlot 
                                                   const AcquireRequest& request,
                                                   WaitTicket ticket) {
   Flow& flow = books_->flows().at(lane.flow_slot);
+  other_kind_->OnAcquire(&flow);
   if (flow.draining) return books_->Refuse(lane, TokenStatus::kBlocked, RefusedBy::kDraining);
   if (const RefusedBy full = ServerLimit(); full != RefusedBy::kNone) {
     return books_->Refuse(lane, TokenStatus::kTooManyRequest, full);

@@ -60,7 +60,8 @@ Books::Books(const CoreOptions& options)
       tokens_(options.token_id_key),
       history_(options.limits.history_max),
       request_ids_(options.limits.cancels_per_session_max, options.limits.cancels_max),
-      wake_list_(&flows_) {}
+      wake_list_(&flows_),
+      rates_(options.token_id_key, options.limits.param_value_bytes_max) {}
 
 SessionSlot Books::OpenSession(const Step& step, NamespaceSlot name_space,
                                const std::optional<std::string_view>& client_id,
@@ -175,7 +176,7 @@ void Books::CountOutOfKey(KeySlot slot, uint32_t count) {
   --key.tokens;
   NOWCALLS_CHECK(key.lane.now_calls >= 0);
   wake_list_.Add({key.flow_slot, slot});
-  flows_.keys().EraseIfUnused(slot);
+  flows_.EraseKeyIfUnused(slot);
 }
 
 void Books::MoveToken(const Step& step, TokenSlot slot, int64_t deadline_ms, int64_t hold_ms) {
@@ -206,7 +207,7 @@ void Books::RecordRuleRemoved(const Step& step, const Flow& flow) const {
 void Books::EraseFlow(const Step& step, FlowSlot slot) {
   const NamespaceSlot space = flows_.at(slot).name_space;
   RecordRuleRemoved(step, flows_.at(slot));
-  rates_.Erase(slot);
+  rates_.Erase(slot, step.batch);
   flows_.Erase(slot);
   flows_.EraseNamespaceIfUnused(space);
 }

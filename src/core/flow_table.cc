@@ -57,7 +57,7 @@ FlowSlot FlowTable::FindOrAdd(FlowId id) {
 
 void FlowTable::Erase(FlowSlot slot) {
   Flow& flow = at(slot);
-  NOWCALLS_CHECK(flow.tokens.size == 0 && flow.lane.now_calls == 0);
+  NOWCALLS_CHECK(flow.tokens.size == 0 && flow.lane.now_calls == 0 && flow.keys == 0);
   CountOut(flow);
   slots_.Erase(HashOf(flow.id), slot);
   by_id_.erase(flow.id.value);
@@ -105,6 +105,8 @@ void FlowTable::SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rul
   flow.lane.level_count = rule.count;
   flow.level_by_session = rule.threshold_type == ThresholdType::kAvgLocal;
   flow.shadow = rule.shadow;
+  if (rule.says_rate() != flow.says_rate) flow.told_other_kind = false;
+  flow.says_rate = rule.says_rate();
   flow.resource_timeout_ms = rule.resource_timeout_ms;
   flow.client_offline_time_ms = rule.client_offline_time_ms;
   flow.hold_ms = std::llround(static_cast<double>(rule.resource_timeout_ms) * timeout_factor);
@@ -127,6 +129,23 @@ int64_t FlowTable::CapOf(FlowSlot slot) const {
   const double share =
       static_cast<double>(LevelOf({slot})) * flow.rule->max_per_client_percent / 100;
   return std::max<int64_t>(1, WholeCalls(share));
+}
+
+KeySlot FlowTable::FindOrAddKey(FlowSlot slot, const Param& value) {
+  KeySlot key = keys_.Find(slot, value);
+  if (key == kNoKey) {
+    key = keys_.Add(slot, value);
+    ++at(slot).keys;
+  }
+  RefreshKey(key);
+  return key;
+}
+
+void FlowTable::EraseKeyIfUnused(KeySlot slot) {
+  const Key& key = keys_.at(slot);
+  if (key.tokens > 0 || key.lane.waiting() > 0) return;
+  --at(key.flow_slot).keys;
+  keys_.Erase(slot);
 }
 
 void FlowTable::RefreshKey(KeySlot slot) {

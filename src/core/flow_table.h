@@ -37,18 +37,20 @@ struct FlowCounters {
   uint64_t granted = 0;  // Also from the queue, also beyond a limit in shadow mode.
   std::array<uint64_t, kEndReasonCount> ended{};           // By EndReason.
   std::array<uint64_t, kRefusedByCount> refused{};         // By RefusedBy.
-  std::array<uint64_t, kRefusedByCount> shadow_refused{};  // What shadow mode let pass.
+  std::array<uint64_t, kRuleLimitCount> shadow_refused{};  // What shadow mode let pass.
   uint64_t queued = 0;
   uint64_t granted_from_queue = 0;
   int64_t longest_wait_ms = 0;  // Of those that were answered, whatever the answer.
   uint64_t kept = 0;
+  // Acquires of a rule that says calls a second, or requests for calls a second of any other.
+  uint64_t other_kind = 0;
 };
 
 // With a hundred thousand flows, a call's flow is most often in no cache. So all that a plain call
 // needs lies in four cache lines: the first two, that of the first counters and that of the short
 // held times. Waiters, a cap for clients, or a key need more lines.
-struct alignas(64) Flow {
-  Lane lane;  // Of all tokens. Under a rule with a parameter it limits nothing.
+struct alignas(1024) Flow {  // So that none lies on two pages.
+  Lane lane;                 // Of all tokens. Under a rule with a parameter it limits nothing.
   FlowId id;
   int64_t hold_ms = 0;
   bool level_by_session = false;  // Copies of what the rule says, as the next two.
@@ -56,11 +58,14 @@ struct alignas(64) Flow {
   bool keyed = false;  // It has a parameter: each value has a lane of its own.
   // The namespace has given the rule up while tokens are out. It grants nothing; its times hold.
   bool removed = false;
-  bool draining = false;     // In force, but an administrator has stopped its grants.
-  NamespaceSlot name_space;  // Of the rule.
+  bool draining = false;         // In force, but an administrator has stopped its grants.
+  bool says_rate = false;        // The rule says that its count limits calls a second.
+  bool told_other_kind = false;  // OtherKind has logged that it is asked for the other kind.
+  NamespaceSlot name_space;      // Of the rule.
 
   alignas(64) TokenList tokens;
   uint32_t rule_number = 0;  // How many rules the flow has had.
+  uint32_t keys = 0;         // In KeyTable, of this flow.
   int64_t resource_timeout_ms = 2000;
   int64_t client_offline_time_ms = 2000;
   std::unique_ptr<Rule> rule;  // Null only while the flow is being made.
@@ -170,6 +175,11 @@ class FlowTable {
   void SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rule, double timeout_factor);
   // REQUIRES: an active rule.
   void MarkRemoved(FlowSlot slot);
+  // The key of the value, made now if there is none, with what the flow's rule says of it: then it
+  // gets a token or a waiter, or the caller ends with EraseKeyIfUnused.
+  KeySlot FindOrAddKey(FlowSlot slot, const Param& value);
+  // Erases the key unless it has a token or a waiter.
+  void EraseKeyIfUnused(KeySlot slot);
   // What the flow's rule says of the key's value is taken from the rule again, if that has changed.
   void RefreshKey(KeySlot slot);
 

@@ -26,7 +26,7 @@ uint64_t PlaceOf(const Key& key, KeySlot slot) {
 
 uint64_t KeyTable::HashOf(FlowSlot flow_slot, const Param& value) const {
   const uint64_t kind = uint64_t{flow_slot.value} << 8 | static_cast<uint8_t>(value.type);
-  return KeyedHash(hash_key_, kind, value.bytes);
+  return KeyedHash(hash_key_, value.bytes) ^ MixBits(kind ^ hash_key_[0]);
 }
 
 KeySlot KeyTable::Find(FlowSlot flow_slot, const Param& value) const {
@@ -35,8 +35,7 @@ KeySlot KeyTable::Find(FlowSlot flow_slot, const Param& value) const {
   });
 }
 
-KeySlot KeyTable::FindOrAdd(FlowSlot flow_slot, const Param& value) {
-  if (const KeySlot found = Find(flow_slot, value); found != kNoKey) return found;
+KeySlot KeyTable::Add(FlowSlot flow_slot, const Param& value) {
   const KeySlot slot = keys_.Take();
   Key& key = keys_[slot];
   key.flow_slot = flow_slot;
@@ -46,10 +45,9 @@ KeySlot KeyTable::FindOrAdd(FlowSlot flow_slot, const Param& value) {
   return slot;
 }
 
-void KeyTable::EraseIfUnused(KeySlot slot) {
+void KeyTable::Erase(KeySlot slot) {
   const Key& key = keys_[slot];
-  if (key.tokens > 0 || key.lane.waiting() > 0) return;
-  NOWCALLS_CHECK(key.lane.now_calls == 0);
+  NOWCALLS_CHECK(key.tokens == 0 && key.lane.now_calls == 0 && key.lane.waiting() == 0);
   text_bytes_ -= OutsideBytes(key.value);
   index_.Erase(HashOf(key.flow_slot, key.value.view()), slot);
   keys_.Return(slot);

@@ -45,11 +45,10 @@ class KeyTable {
 
   // kNoKey if there is none.
   KeySlot Find(FlowSlot flow_slot, const Param& value) const;
-  // The key, made now if there is none: then the caller gives it a token or a waiter, or ends with
-  // EraseIfUnused.
-  KeySlot FindOrAdd(FlowSlot flow_slot, const Param& value);
-  // Erases the key unless it has a token or a waiter.
-  void EraseIfUnused(KeySlot slot);
+  // A new key. REQUIRES: there is none of the value.
+  KeySlot Add(FlowSlot flow_slot, const Param& value);
+  // REQUIRES: neither tokens nor waiters.
+  void Erase(KeySlot slot);
 
   Key& at(KeySlot slot) { return keys_[slot]; }
   const Key& at(KeySlot slot) const { return keys_[slot]; }

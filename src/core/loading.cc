@@ -85,9 +85,12 @@ Status Loading::LoadHistory(ledger::HistoryBlock block) {
   return books_->history().Load(std::move(block));
 }
 
-Status Loading::LoadRate(const ledger::RateBucket& bucket) const {
+Status Loading::LoadRate(const ledger::RateBucket& bucket) {
   const FlowSlot slot = books_->flows().Find(bucket.key.flow);
-  if (slot != kNoFlow && books_->flows().at(slot).rule != nullptr) return {};
+  if (slot != kNoFlow && books_->flows().at(slot).rule != nullptr) {
+    books_->rates().Load(slot, *books_->flows().at(slot).rule, bucket);
+    return {};
+  }
   return Status::Corruption("flow " + std::to_string(bucket.key.flow.value) +
                             " has a window of calls a second, but its rule is missing");
 }
@@ -128,7 +131,7 @@ Status Loading::LoadToken(const ledger::Token& token) {
   entry.SetHeldSince(entry.deadline_ms - books_->flows().at(flow_slot).hold_ms);
   if (token.request_id != 0) tokens.SetLoadedRequest(slot, token.request_id);
   if (token.param.has_value()) {
-    tokens.SetKey(slot, books_->flows().keys().FindOrAdd(flow_slot, token.param->view()));
+    tokens.SetKey(slot, books_->flows().FindOrAddKey(flow_slot, token.param->view()));
   }
   books_->CountIn(slot);
   tokens_.Add(token.fence.value, slot);

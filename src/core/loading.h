@@ -33,8 +33,8 @@ class Loading {
   Status LoadNamespace(const ledger::NamespaceEntry& entry);
   Status LoadRule(const ledger::RuleEntry& entry);
   Status LoadSession(const ledger::Session& session);
-  Status LoadHistory(ledger::HistoryBlock block);  // By ascending sequence.
-  Status LoadRate(const ledger::RateBucket& bucket) const;
+  Status LoadHistory(ledger::HistoryBlock block);     // By ascending sequence.
+  Status LoadRate(const ledger::RateBucket& bucket);  // By ascending key.
   // A hint, before the first token, of how many there are.
   void ExpectTokens(uint64_t tokens);
   Status LoadToken(const ledger::Token& token);

@@ -165,6 +165,7 @@ bool RuleBook::InstallRule(const Step& step, NamespaceSlot space, const Rule& ru
     waiting.erase(waiting.lower_bound({flow.id.value, KeySlot(0)}),
                   waiting.upper_bound({flow.id.value, kNoKey}));
   }
+  if (flow.rule != nullptr) books_->rates().OnNewRule(slot, *flow.rule, rule, step.batch);
   flows.SetRule(slot, space, rule, books_->options().resource_timeout_factor);
   books_->TrackSessions(&flow);
   waiting_->OnNewRule(slot);

@@ -36,6 +36,7 @@ using NamespaceSlot = SlotOf<struct Namespace>;
 using SessionSlot = SlotOf<struct SessionState>;
 using TokenSlot = SlotOf<struct TokenEntry>;
 using WaiterSlot = SlotOf<struct Waiter>;
+using ValueSlot = SlotOf<struct ValueRate>;
 
 inline constexpr FlowSlot kNoFlow;
 inline constexpr KeySlot kNoKey;
@@ -43,6 +44,7 @@ inline constexpr NamespaceSlot kNoNamespace;
 inline constexpr SessionSlot kNoSession;
 inline constexpr TokenSlot kNoToken;
 inline constexpr WaiterSlot kNoWaiter;
+inline constexpr ValueSlot kNoValue;
 
 // Names a lane (core/lane.h): a flow's, or that of a key of the flow.
 struct LaneRef {

@@ -16,7 +16,7 @@
 
 namespace nowcalls::core {
 
-// Slots S: TokenSlot, FlowSlot or KeySlot.
+// Slots S: TokenSlot, FlowSlot, KeySlot or ValueSlot.
 template <typename S>
 class SlotTable {
  public:
@@ -71,6 +71,7 @@ class SlotTable {
 extern template class SlotTable<FlowSlot>;
 extern template class SlotTable<KeySlot>;
 extern template class SlotTable<TokenSlot>;
+extern template class SlotTable<ValueSlot>;
 
 }  // namespace nowcalls::core
 

@@ -157,7 +157,7 @@ void Waiting::Remove(WaiterSlot slot) {
   TrackWaiting(waiter.lane);
   books_->wake_list().Add(waiter.lane);  // It may have stood in the way of others.
   if (waiter.lane.key_slot != kNoKey) {
-    books_->flows().keys().EraseIfUnused(waiter.lane.key_slot);
+    books_->flows().EraseKeyIfUnused(waiter.lane.key_slot);
   }
 }
 

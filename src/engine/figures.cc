@@ -32,7 +32,8 @@ Value ByWord(const std::array<uint64_t, kCount>& counts, std::string_view (*word
   return by_word;
 }
 
-Value ByLimit(const std::array<uint64_t, kRefusedByCount>& counts) {
+template <size_t kCount>
+Value ByLimit(const std::array<uint64_t, kCount>& counts) {
   return ByWord(counts, [](size_t i) { return RefusedByName(static_cast<RefusedBy>(i)); });
 }
 
@@ -46,10 +47,14 @@ Value FreeBytes(const DiskRoom& disk) {
   return {};
 }
 
-// The value of a member of core::FlowCounters, core::CoreOptions, Limits.
+// The value of a member of core::FlowCounters, core::RateCounters, core::CoreOptions, Limits.
 template <auto kMember>
 Value Total(const Source& s) {
   return static_cast<uint64_t>(s.core.books().totals().*kMember);
+}
+template <auto kMember>
+Value RateTotal(const Source& s) {
+  return static_cast<uint64_t>(s.core.books().rates().totals().*kMember);
 }
 template <auto kMember>
 Value Option(const Source& s) {
@@ -106,6 +111,10 @@ constexpr auto kCountsFigures = std::to_array<Figure>({
      [](const Source& s) { return Count(s.core.flows().size()); }},
     {"counts.tokens", kGauge, "", "live tokens",
      [](const Source& s) { return Count(s.core.tokens().size()); }},
+    {"counts.keys", kGauge, "", "values of parameters that tokens hold or acquires wait for",
+     [](const Source& s) { return Count(s.core.flows().keys().size()); }},
+    {"counts.key_bytes", kGauge, "bytes", "memory of these values",
+     [](const Source& s) { return Count(s.core.flows().keys().MemoryBytes()); }},
     {"counts.waiters", kGauge, "", "acquires that wait",
      [](const Source& s) { return Count(s.core.wait_queues().size()); }},
     {"counts.mass_expiries", kCounter, "", "times that many sessions went offline together",
@@ -122,14 +131,19 @@ constexpr auto kCountsFigures = std::to_array<Figure>({
     {"counts.token_table_bytes", kGauge, "bytes",
      "memory of the table of live tokens, with their request ids",
      [](const Source& s) { return Count(s.core.tokens().MemoryBytes()); }},
+    {"counts.param_values", kGauge, "",
+     "values of parameters that are remembered for calls a second",
+     [](const Source& s) { return Count(s.core.books().rates().values().size()); }},
+    {"counts.param_value_bytes", kGauge, "bytes", "memory of these values",
+     [](const Source& s) { return Count(s.core.books().rates().values().bytes()); }},
 });
 
 constexpr auto kTotalsFigures = std::to_array<Figure>({
     {"totals.granted", kCounter, "", "acquires granted, also from the queue or in shadow mode",
      Total<&Totals::granted>},
-    {"totals.refused", kCounter, "", "acquires refused, by the word of `refused_by`",
+    {"totals.refused", kCounter, "", "acquires and requests refused, by the word of `refused_by`",
      [](const Source& s) { return ByLimit(s.core.books().totals().refused); }},
-    {"totals.shadow_refused", kCounter, "", "acquires that shadow mode let pass, by the same words",
+    {"totals.shadow_refused", kCounter, "", "what shadow mode let pass, by the same words",
      [](const Source& s) { return ByLimit(s.core.books().totals().shadow_refused); }},
     {"totals.queued", kCounter, "", "acquires that waited", Total<&Totals::queued>},
     {"totals.granted_from_queue", kCounter, "", "acquires that waited and were granted",
@@ -139,6 +153,19 @@ constexpr auto kTotalsFigures = std::to_array<Figure>({
     {"totals.kept", kCounter, "", "keeps", Total<&Totals::kept>},
     {"totals.ended", kCounter, "", "tokens that ended, by reason",
      [](const Source& s) { return ByReason(s.core.books().totals().ended); }},
+    {"totals.other_kind", kCounter, "",
+     "acquires of rules that say calls a second, and requests of others",
+     Total<&Totals::other_kind>},
+    {"totals.rate_passed", kCounter, "", "calls a second that passed at once",
+     RateTotal<&core::RateCounters::passed>},
+    {"totals.rate_borrowed", kCounter, "", "calls that passed and were told to wait",
+     RateTotal<&core::RateCounters::borrowed>},
+    {"totals.rate_blocked", kCounter, "", "calls that were blocked by a rate or a parameter",
+     RateTotal<&core::RateCounters::blocked>},
+    {"totals.rate_requests_passed", kCounter, "", "requests for the calls that passed",
+     RateTotal<&core::RateCounters::requests_passed>},
+    {"totals.rate_requests_blocked", kCounter, "", "requests for the calls that were blocked",
+     RateTotal<&core::RateCounters::requests_blocked>},
 });
 
 constexpr auto kSettingsFigures = std::to_array<Figure>({
@@ -174,6 +201,8 @@ constexpr auto kLimitsFigures = std::to_array<Figure>({
      [](const Source& s) { return Count(s.options.limits.flows_max()); }},
     {"limits.namespaces_max", kSetting, "", "namespaces", Limit<&Limits::namespaces_max>},
     {"limits.tokens_max", kSetting, "", "live tokens", Limit<&Limits::tokens_max>},
+    {"limits.keys_max", kSetting, "", "values of parameters that tokens hold or acquires wait for",
+     Limit<&Limits::keys_max>},
     {"limits.requests_in_flight_max", kSetting, "",
      "requests of one connection whose answers have not left",
      Limit<&Limits::requests_in_flight_max>},
@@ -182,6 +211,12 @@ constexpr auto kLimitsFigures = std::to_array<Figure>({
     {"limits.waiters_per_connection_max", kSetting, "", "acquires of one connection that wait",
      Limit<&Limits::waiters_per_connection_max>},
     {"limits.waiters_max", kSetting, "", "acquires that wait", Limit<&Limits::waiters_max>},
+    {"limits.namespace_qps_max", kSetting, "",
+     "requests for calls a second of one namespace's rules, in a second; 0: no limit",
+     Limit<&Limits::namespace_qps_max>},
+    {"limits.param_value_bytes_max", kSetting, "bytes",
+     "memory of the values that are remembered for calls a second",
+     Limit<&Limits::param_value_bytes_max>},
     {"limits.message_bytes_max", kSetting, "bytes", "one message from a client",
      [](const Source&) { return Count(kMessageBytesMax); }},
     {"limits.input_total_bytes_max", kSetting, "bytes",

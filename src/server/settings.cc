@@ -349,6 +349,9 @@ void AddLimits(std::vector<Setting>* table) {
                            &Limits::sessions_max));
   table->push_back(Integer("tokens-max", kLimits, "N", "Live tokens.", "", 1, 1'000'000'000,
                            &Limits::tokens_max));
+  table->push_back(Integer("keys-max", kLimits, "N",
+                           "Values of parameters that tokens hold or acquires wait for.", "", 1,
+                           1'000'000'000, &Limits::keys_max));
   table->push_back(Integer("requests-in-flight-max", kLimits, "N",
                            "Unanswered requests of a connection; beyond, it is not read.", "", 1,
                            1'000'000, &Limits::requests_in_flight_max));

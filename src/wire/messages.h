@@ -5,18 +5,22 @@
 #ifndef NOWCALLS_WIRE_MESSAGES_H_
 #define NOWCALLS_WIRE_MESSAGES_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "nowcalls/param.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
 #include "wire/method.h"
 #include "wire/output_buffer.h"
 
 namespace nowcalls::wire {
+
+class ParamList;
 
 inline constexpr int64_t kProtocolVersion = 1;
 
@@ -54,8 +58,8 @@ bool DecodeEnvelope(std::string_view message, Envelope* envelope, RequestError* 
 // The msgid of bytes that begin like a request, so that the sender can be told what is wrong.
 std::optional<uint32_t> FindMsgid(std::string_view message);
 
-// The flow of an acquire or the token of a release, at the front of `bytes`. Both are 0 if another
-// message is there, or it is cut off. Nothing behind that parameter is checked.
+// The flow of an acquire or a request, or the token of a release, at the front of `bytes`. Both are
+// 0 if another message is there, or it is cut off. Nothing behind that parameter is checked.
 struct Subject {
   int64_t flow = 0;
   uint64_t token = 0;
@@ -77,9 +81,22 @@ struct AcquireParams {
   bool prioritized = false;
   std::optional<uint64_t> wait_ms{};  // 0 .. kWaitMsMax
   uint64_t request_id = 0;            // 0: none.
+  // A value of the rule's parameter that a ledger can hold. The bytes of a decoded number lie in
+  // `number`, so a copy of the struct does not outlive it.
+  std::optional<Param> param{};
+  std::array<char, 8> number{};
 };
 struct CancelParams {
   uint64_t request_id = 0;  // >= 1
+};
+struct RateParams {  // request
+  int64_t flow_id = 0;
+  int64_t count = 0;
+  bool prioritized = false;
+};
+struct ValueRateParams {  // request_param; the values are in a ParamList.
+  int64_t flow_id = 0;
+  int64_t count = 0;
 };
 struct TokenParams {  // release, keep
   uint64_t token_id = 0;
@@ -94,6 +111,10 @@ struct FlowParams {
 struct PageParams {  // flows, sessions, history, namespaces
   uint32_t limit = 0;
   uint64_t cursor = 0;  // 0: from the beginning.
+};
+struct ParamsParams {
+  int64_t flow_id = 0;
+  PageParams page;
 };
 struct RulesListParams {
   std::optional<std::string_view> name_space;
@@ -114,11 +135,16 @@ bool DecodeHello(std::string_view params, HelloParams* out, RequestError* error)
 // A decoder that several methods share is told the method, for the message of an error.
 bool DecodeNoParams(Method method, std::string_view params, RequestError* error);  // ping, info
 bool DecodeAcquire(std::string_view params, AcquireParams* out, RequestError* error);
+bool DecodeRequest(std::string_view params, RateParams* out, RequestError* error);
+// `values` gets 0 to kElementsMax values.
+bool DecodeRequestParam(std::string_view params, ValueRateParams* out, ParamList* values,
+                        RequestError* error);
 bool DecodeCancel(std::string_view params, CancelParams* out, RequestError* error);
 bool DecodeToken(Method method, std::string_view params, TokenParams* out, RequestError* error);
 bool DecodeReclaim(std::string_view params, ReclaimParams* out, RequestError* error);
 bool DecodeFlow(std::string_view params, FlowParams* out, RequestError* error);
 bool DecodePage(Method method, std::string_view params, PageParams* out, RequestError* error);
+bool DecodeParams(std::string_view params, ParamsParams* out, RequestError* error);
 bool DecodeRulesList(std::string_view params, RulesListParams* out, RequestError* error);
 bool DecodeTokens(std::string_view params, TokensParams* out, RequestError* error);
 bool DecodeRulesLoad(std::string_view params, RulesLoadParams* out, RequestError* error);
@@ -139,11 +165,18 @@ struct AcquireReply {
   uint64_t hold_ms = 0;
   RefusedBy refused_by = RefusedBy::kNone;
 };
+struct RateReply {
+  TokenStatus status = TokenStatus::kFail;
+  int64_t remaining = 0;
+  uint64_t wait_ms = 0;
+  RefusedBy refused_by = RefusedBy::kNone;
+};
 
 void EncodeError(uint32_t msgid, const RequestError& error, OutputBuffer* out);
 void EncodeHello(uint32_t msgid, const HelloReply& reply, OutputBuffer* out);
 void EncodePing(uint32_t msgid, uint64_t ledger_ms, OutputBuffer* out);
 void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out);
+void EncodeRate(uint32_t msgid, const RateReply& reply, OutputBuffer* out);
 void EncodeStatus(uint32_t msgid, TokenStatus status,
                   OutputBuffer* out);  // release, reclaim, cancel
 void EncodeKeep(uint32_t msgid, TokenStatus status, uint64_t hold_ms, OutputBuffer* out);

@@ -6,6 +6,7 @@
 #include "wire/field_reader.h"
 #include "wire/flow_counters.h"
 #include "wire/packing.h"
+#include "wire/param_list.h"
 #include "wire/row_fields.h"
 
 namespace nowcalls::wire {
@@ -22,17 +23,46 @@ inline constexpr auto kFieldsOf<TokenRow> = std::tuple{
     Field{"issued_ms", &TokenRow::issued_ms},
     Field{"deadline_ms", &TokenRow::deadline_ms},
     Field{"online", &TokenRow::online},
+    Field{"param", &TokenRow::param},
 };
 
 template <>
+inline constexpr auto kFieldsOf<FlowRate> = std::tuple{
+    Field{"in_window", &FlowRate::in_window},
+    Field{"limit", &FlowRate::limit},
+    Field{"window_ms", &FlowRate::window_ms},
+    Field{"passed", &FlowRate::passed},
+    Field{"borrowed", &FlowRate::borrowed},
+    Field{"blocked", &FlowRate::blocked},
+    Field{"requests_passed", &FlowRate::requests_passed},
+    Field{"requests_blocked", &FlowRate::requests_blocked},
+    Field{"values", &FlowRate::values},
+};
+
+// The map within a flow's row; row_fields.h finds these by the type of the member.
+void PackValue(const FlowRate& rate, Packer* packer) { PackRow(rate, packer); }
+bool ReadValue(std::string_view /*key*/, FieldReader* fields, std::optional<FlowRate>* rate) {
+  return fields->TakeMissing() || ReadRow(fields, &rate->emplace());
+}
+
+template <>
 inline constexpr auto kFieldsOf<FlowRow> = std::tuple{
-    Field{"flow_id", &FlowRow::flow_id},     Field{"namespace", &FlowRow::name_space},
-    Field{"resource", &FlowRow::resource},   Field{"removed", &FlowRow::removed},
-    Field{"draining", &FlowRow::draining},   Field{"level", &FlowRow::level},
-    Field{"now_calls", &FlowRow::now_calls}, Field{"tokens", &FlowRow::tokens},
-    Field{"waiters", &FlowRow::waiters},     Field{"waiting_since_ms", &FlowRow::waiting_since_ms},
-    Field{"sessions", &FlowRow::sessions},   Field{"oldest_issued_ms", &FlowRow::oldest_issued_ms},
+    Field{"flow_id", &FlowRow::flow_id},
+    Field{"namespace", &FlowRow::name_space},
+    Field{"resource", &FlowRow::resource},
+    Field{"removed", &FlowRow::removed},
+    Field{"draining", &FlowRow::draining},
+    Field{"level", &FlowRow::level},
+    Field{"now_calls", &FlowRow::now_calls},
+    Field{"tokens", &FlowRow::tokens},
+    Field{"waiters", &FlowRow::waiters},
+    Field{"waiting_since_ms", &FlowRow::waiting_since_ms},
+    Field{"sessions", &FlowRow::sessions},
+    Field{"oldest_issued_ms", &FlowRow::oldest_issued_ms},
     Field{"counters", &FlowRow::counters},
+    Field{"rate", &FlowRow::rate},
+    Field{"other_kind", &FlowRow::other_kind},
+    Field{"keys", &FlowRow::keys},
 };
 
 template <>
@@ -58,7 +88,15 @@ inline constexpr auto kFieldsOf<HistoryRow> = std::tuple{
     Field{"client_id", &HistoryRow::client_id}, Field{"session", &HistoryRow::session},
     Field{"count", &HistoryRow::count},         Field{"fence", &HistoryRow::fence},
     Field{"issued_ms", &HistoryRow::issued_ms}, Field{"held_ms", &HistoryRow::held_ms},
-    Field{"note", &HistoryRow::note},
+    Field{"note", &HistoryRow::note},           Field{"param", &HistoryRow::param},
+};
+
+template <>
+inline constexpr auto kFieldsOf<ParamRow> = std::tuple{
+    Field{"param", &ParamRow::param},
+    Field{"now_calls", &ParamRow::now_calls},
+    Field{"level", &ParamRow::level},
+    Field{"waiters", &ParamRow::waiters},
 };
 
 void EncodeTokenPage(uint32_t msgid, const std::vector<TokenRow>& rows, uint64_t next_cursor,
@@ -78,6 +116,11 @@ void EncodeSessionPage(uint32_t msgid, const std::vector<SessionRow>& rows, uint
 
 void EncodeHistoryPage(uint32_t msgid, const std::vector<HistoryRow>& rows, uint64_t next_cursor,
                        OutputBuffer* out) {
+  EncodeRows(msgid, rows, next_cursor, out);
+}
+
+void EncodeParamPage(uint32_t msgid, const std::vector<ParamRow>& rows, uint64_t next_cursor,
+                     OutputBuffer* out) {
   EncodeRows(msgid, rows, next_cursor, out);
 }
 
@@ -101,6 +144,10 @@ Result<Page<SessionRow>> DecodeSessionPage(std::string_view result) {
 
 Result<Page<HistoryRow>> DecodeHistoryPage(std::string_view result) {
   return DecodeRows<HistoryRow>("history answer", result);
+}
+
+Result<Page<ParamRow>> DecodeParamPage(std::string_view result) {
+  return DecodeRows<ParamRow>("params answer", result);
 }
 
 Result<FlowRow> DecodeFlowRow(std::string_view result) {

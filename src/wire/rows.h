@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nowcalls/param.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
 #include "wire/output_buffer.h"
@@ -27,7 +28,8 @@ struct TokenRow {
   uint64_t fence = 0;
   int64_t issued_ms = 0;
   int64_t deadline_ms = 0;
-  std::optional<bool> online;  // Of the session; absent when read offline.
+  std::optional<bool> online;       // Of the session; absent when read offline.
+  std::optional<ParamValue> param;  // Of the rule's parameter; absent without one.
 
   bool operator==(const TokenRow&) const = default;
 };
@@ -51,14 +53,32 @@ struct FlowCounters {
   bool operator==(const FlowCounters&) const = default;
 };
 
+// Calls a second of a flow: "rate" in its row. Calls, but where the name says requests. The sums
+// are since the server started; a request for several values counts its calls once.
+struct FlowRate {
+  uint64_t in_window = 0;           // Calls in the window that ends now.
+  std::optional<uint64_t> limit{};  // The most that the window may have; absent when each value has
+                                    // a limit of its own.
+  uint64_t window_ms = 0;
+  uint64_t passed = 0;    // At once, also beyond a limit in shadow mode.
+  uint64_t borrowed = 0;  // Passed, but were told to wait.
+  uint64_t blocked = 0;
+  uint64_t requests_passed = 0;  // At once or later.
+  uint64_t requests_blocked = 0;
+  std::optional<uint64_t> values{};  // Of the parameter that are remembered.
+
+  bool operator==(const FlowRate&) const = default;
+};
+
 struct FlowRow {
   int64_t flow_id = 0;
   std::string name_space;  // "namespace": of the rule.
   std::string resource;
   bool removed = false;           // The rule is gone, its tokens are still out.
   bool draining = false;          // An administrator has stopped its grants.
-  std::optional<uint64_t> level;  // Absent when removed, or when it depends on the sessions
-                                  // online and the row was read offline.
+  std::optional<uint64_t> level;  // Absent when removed, when each value of a parameter has one, or
+                                  // when it depends on the sessions online and the row was read
+                                  // offline.
   uint64_t now_calls = 0;
   uint64_t tokens = 0;
   std::optional<uint64_t> waiters;          // Absent offline.
@@ -66,6 +86,11 @@ struct FlowRow {
   std::optional<uint64_t> sessions;         // Online, of the rule's namespace; absent offline.
   std::optional<int64_t> oldest_issued_ms;
   std::optional<FlowCounters> counters;  // Absent offline.
+  std::optional<FlowRate> rate;          // Absent while nobody has asked for calls a second.
+  // Acquires of a rule that says calls a second, or requests of any other. Absent: none.
+  std::optional<uint64_t> other_kind;
+  // Values of its parameter that tokens hold or acquires wait for; absent without one, and offline.
+  std::optional<uint64_t> keys;
 
   bool operator==(const FlowRow&) const = default;
 };
@@ -99,10 +124,21 @@ struct HistoryRow {
   uint32_t count = 0;
   uint64_t fence = 0;
   int64_t issued_ms = 0;
-  int64_t held_ms = 0;  // From issued_ms to ended_ms.
-  std::string note;     // The administrator's reason; empty without one.
+  int64_t held_ms = 0;              // From issued_ms to ended_ms.
+  std::string note;                 // The administrator's reason; empty without one.
+  std::optional<ParamValue> param;  // As of TokenRow.
 
   bool operator==(const HistoryRow&) const = default;
+};
+
+// A value of a rule's parameter that tokens hold or acquires wait for.
+struct ParamRow {
+  ParamValue param;
+  uint64_t now_calls = 0;
+  std::optional<uint64_t> level{};    // Absent as in FlowRow.
+  std::optional<uint64_t> waiters{};  // Absent offline.
+
+  bool operator==(const ParamRow&) const = default;
 };
 
 // One page: [rows, next_cursor or nil] as the result of the response. next_cursor 0 encodes as nil.
@@ -114,6 +150,8 @@ void EncodeSessionPage(uint32_t msgid, const std::vector<SessionRow>& rows, uint
                        OutputBuffer* out);
 void EncodeHistoryPage(uint32_t msgid, const std::vector<HistoryRow>& rows, uint64_t next_cursor,
                        OutputBuffer* out);
+void EncodeParamPage(uint32_t msgid, const std::vector<ParamRow>& rows, uint64_t next_cursor,
+                     OutputBuffer* out);
 // The result of `flow`: one row as a map.
 void EncodeFlow(uint32_t msgid, const FlowRow& row, OutputBuffer* out);
 
@@ -128,6 +166,7 @@ Result<Page<TokenRow>> DecodeTokenPage(std::string_view result);
 Result<Page<FlowRow>> DecodeFlowPage(std::string_view result);
 Result<Page<SessionRow>> DecodeSessionPage(std::string_view result);
 Result<Page<HistoryRow>> DecodeHistoryPage(std::string_view result);
+Result<Page<ParamRow>> DecodeParamPage(std::string_view result);
 Result<FlowRow> DecodeFlowRow(std::string_view result);
 
 }  // namespace nowcalls::wire

@@ -17,6 +17,8 @@ namespace nowcalls::engine::rpc {
 void Hello(const Call& call);
 void Ping(const Call& call);
 void Acquire(const Call& call);
+void Request(const Call& call);
+void RequestParam(const Call& call);
 void Release(const Call& call);
 void Keep(const Call& call);
 void Cancel(const Call& call);
@@ -37,6 +39,7 @@ void Backup(const Call& call);
 void RulesList(const Call& call);
 void Flow(const Call& call);
 void Flows(const Call& call);
+void Params(const Call& call);
 void Tokens(const Call& call);
 void Sessions(const Call& call);
 void History(const Call& call);

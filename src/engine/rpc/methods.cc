@@ -13,6 +13,8 @@ using Id = wire::Method;
 
 constexpr Cost kCall{};
 constexpr Cost kHelloCost{.base = 8};
+// The values may be as small as a byte, and each is looked up.
+constexpr Cost kValues{.per_kib = 64};
 constexpr Cost kRow{.base = 8, .shows = true};
 constexpr Cost kListing{.base = 100, .per_kib = 4, .work = true, .shows = true};
 // Has a filter.
@@ -22,7 +24,7 @@ constexpr Cost kRuleListing{.base = 100, .per_kib = 48, .work = true, .shows = t
 constexpr Cost kSummary{.base = 200, .per_kib = 4, .work = true};
 constexpr Cost kMassReclaim{.base = 100, .per_kib = 32, .work = true};
 constexpr Cost kWholeTurn{.base = kWorkPerTurn, .work = true};
-// All waiters of a flow are answered; threads and files are begun.
+// All waiters of a flow are answered; threads and files are begun; all keys are looked at.
 constexpr Cost kPartOfTurn{.base = kWorkPerTurn / 8, .work = true};
 
 // In the order of wire::Method.
@@ -48,6 +50,9 @@ constexpr auto kMethods = std::to_array<MethodRow>({
     {Id::kDrain, kPartOfTurn, Role::kAdministrator, Changes::kRules, Drain},
     {Id::kNamespaces, kListing, Role::kEveryone, Changes::kNothing, Namespaces},
     {Id::kBackup, kPartOfTurn, Role::kAdministrator, Changes::kFiles, Backup},
+    {Id::kRequest, kCall, Role::kEveryone, Changes::kNothing, Request},
+    {Id::kRequestParam, kValues, Role::kEveryone, Changes::kNothing, RequestParam},
+    {Id::kParams, kPartOfTurn, Role::kEveryone, Changes::kNothing, Params},
 });
 
 // kUnknown has no row.
@@ -61,10 +66,6 @@ constexpr bool EachHasItsRow() {
 static_assert(EachHasItsRow(), "a row a method, in the order of wire::Method");
 
 }  // namespace
-
-std::string_view RoleName(Role role) {
-  return role == Role::kAdministrator ? "administrator" : "everyone";
-}
 
 const MethodRow* FindMethod(wire::Method id) {
   return id == Id::kUnknown ? nullptr : &kMethods[static_cast<size_t>(id) - 1];

@@ -3,9 +3,20 @@
 #include <algorithm>
 
 #include "core/books.h"
+#include "core/rates.h"
 #include "core/wait_queues.h"
 
 namespace nowcalls::engine::rpc {
+
+namespace {
+
+std::optional<ParamValue> ParamOf(const core::Core& core, core::TokenSlot slot) {
+  const core::KeySlot key = core.tokens().KeyOf(slot);
+  if (key == core::kNoKey) return std::nullopt;
+  return core.flows().keys().at(key).value;
+}
+
+}  // namespace
 
 wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot) {
   const core::TokenEntry& entry = core.tokens().at(slot);
@@ -19,7 +30,8 @@ wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot) {
           .fence = entry.fence,
           .issued_ms = entry.issued_ms,
           .deadline_ms = entry.deadline_ms,
-          .online = session.online()};
+          .online = session.online(),
+          .param = ParamOf(core, slot)};
 }
 
 namespace {
@@ -54,9 +66,30 @@ void AddWaiters(const core::Core& core, const core::Lane& lane, wire::FlowRow* r
   }
 }
 
+std::optional<wire::FlowRate> RateOf(const core::Core& core, core::FlowSlot slot, Instant now) {
+  const core::Flow& flow = core.flows().at(slot);
+  const core::FlowRate* from = core.books().rates().Find(slot);
+  if (from == nullptr) return std::nullopt;
+  core::SlidingWindow window = from->window;
+  window.Advance(now.ms);
+  wire::FlowRate rate{.in_window = static_cast<uint64_t>(window.passed()),
+                      .window_ms = static_cast<uint64_t>(window.interval_ms()),
+                      .passed = from->counters.passed,
+                      .borrowed = from->counters.borrowed,
+                      .blocked = from->counters.blocked,
+                      .requests_passed = from->counters.requests_passed,
+                      .requests_blocked = from->counters.requests_blocked};
+  if (flow.rule->param.has_value()) {
+    rate.values = from->values.list.size;
+  } else if (!flow.removed) {
+    rate.limit = static_cast<uint64_t>(core::Rates::WindowLimitOf(core.books(), flow));
+  }
+  return rate;
+}
+
 }  // namespace
 
-wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot) {
+wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now) {
   const core::Flow& flow = core.flows().at(slot);
   wire::FlowRow row;
   row.flow_id = flow.id.value;
@@ -65,7 +98,10 @@ wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot) {
   const core::Namespace& name_space = core.flows().name_space(flow.name_space);
   row.name_space = name_space.name;
   row.resource = flow.rule->resource;
-  if (!flow.removed) row.level = static_cast<uint64_t>(core.flows().LevelOf({slot}));
+  if (!flow.removed && !flow.keyed) {
+    row.level = static_cast<uint64_t>(core.flows().LevelOf({slot}));
+  }
+  if (flow.keyed) row.keys = flow.keys;
   row.sessions = name_space.sessions_online;
   row.now_calls = static_cast<uint64_t>(flow.lane.now_calls);
   row.tokens = flow.tokens.size;
@@ -78,6 +114,8 @@ wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot) {
     AddWaiters(core, core.flows().keys().at(key).lane, &row);
   }
   row.counters = CountersOf(flow);
+  row.rate = RateOf(core, slot, now);
+  if (flow.counters.other_kind > 0) row.other_kind = flow.counters.other_kind;
   return row;
 }
 
@@ -94,7 +132,18 @@ wire::HistoryRow RowOf(const ledger::HistoryEntry& entry) {
           .fence = entry.fence.value,
           .issued_ms = entry.issued_ms,
           .held_ms = entry.ended_ms - entry.issued_ms,
-          .note = entry.note};
+          .note = entry.note,
+          .param = entry.param};
+}
+
+wire::ParamRow RowOf(const core::Core& core, const core::LaneRef& ref) {
+  const core::Key& key = core.flows().keys().at(ref.key_slot);
+  wire::ParamRow row{.param = key.value,
+                     .now_calls = static_cast<uint64_t>(key.lane.now_calls),
+                     .waiters = key.lane.waiting()};
+  const core::Flow& flow = core.flows().at(ref.flow_slot);
+  if (flow.active() && flow.keyed) row.level = static_cast<uint64_t>(core.flows().LevelOf(ref));
+  return row;
 }
 
 wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session) {

@@ -11,7 +11,9 @@
 namespace nowcalls::engine::rpc {
 
 wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot);
-wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot);
+wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now);
+// Of a key.
+wire::ParamRow RowOf(const core::Core& core, const core::LaneRef& ref);
 wire::HistoryRow RowOf(const ledger::HistoryEntry& entry);
 wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session);
 

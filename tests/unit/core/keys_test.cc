@@ -208,12 +208,12 @@ TEST_CASE("a drain refuses the waiters of all values") {
 
 TEST_CASE("the server's bound on values refuses new ones, and no known one") {
   CoreOptions options = testing::HarnessOptions();
-  options.limits.param_values_max = 2;
+  options.limits.keys_max = 2;
   KeyedFlow f(Keyed(2), options);
   const TokenId alice = f.Take("alice");
   f.Take("bob");
-  CHECK(f.Ask(Of("carol")) == "TOO_MANY_REQUEST param_limit 2/2");
-  CHECK(f.Ask(WaitFor("carol")) == "TOO_MANY_REQUEST param_limit 2/2");
+  CHECK(f.Ask(Of("carol")) == "TOO_MANY_REQUEST key_limit 2/2");
+  CHECK(f.Ask(WaitFor("carol")) == "TOO_MANY_REQUEST key_limit 2/2");
   CHECK(f.Ask(Of("bob")) == "OK 2/2");
   f.h.Release(f.session, alice);
   CHECK(f.Ask(Of("carol")) == "OK 1/2");
