@@ -79,7 +79,7 @@ struct alignas(64) Flow {
 
   bool active() const { return rule != nullptr && !removed; }
 };
-static_assert(sizeof(Flow) == 1088);
+static_assert(sizeof(Flow) == 1024);
 static_assert(offsetof(Flow, waiters.in_line) <= size_t{2} * 64, "see PrefetchAt");
 
 struct Namespace {
