@@ -64,6 +64,9 @@ struct Limits {
   // Requests for calls a second of one namespace's rules, in a second (Sentinel's maxAllowedQps); 0:
   // as many as come.
   uint32_t namespace_qps_max = 30'000;
+  // How long a Sentinel client's acquire waits where the rule queues it (acquireRefuseStrategy 3).
+  // Below the 20 ms after which released clients give up; 0: it is blocked at once.
+  int64_t sentinel_wait_ms_max = 15;
   uint32_t waiters_per_rule_max = 1000;      // Acquires that wait for room.
   uint32_t waiters_per_connection_max = 1024;
   uint32_t waiters_max = 100'000;
