@@ -8,10 +8,14 @@
 #define NOWCALLS_CORE_RATES_H_
 
 #include <cstdint>
+#include <span>
+#include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "core/answers.h"
 #include "core/books.h"
 #include "core/step.h"
+#include "nowcalls/param.h"
 
 namespace nowcalls::core {
 
@@ -22,13 +26,19 @@ class Rates {
   // kOk, kShouldWait, kBlocked, kTooManyRequest (the namespace's guard), kNoRuleExists,
   // kBadRequest.
   RateAnswer Request(const Step& step, const RateRequest& request);
+  // The same of each of the values by itself: all pass, or none does.
+  RateAnswer RequestParams(const Step& step, FlowId flow, int64_t count,
+                           std::span<const Param> values);
 
  private:
   bool PassesGuard(const Step& step, NamespaceSlot slot);
   // How many calls the flow's window may have.
   double LimitOf(const Flow& flow) const;
 
+  SlidingWindow& WindowOf(const Flow& flow, const Param& value);
+
   Books* const books_;
+  absl::flat_hash_map<std::string, SlidingWindow> values_;
 };
 
 }  // namespace nowcalls::core
