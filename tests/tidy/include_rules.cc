@@ -33,7 +33,9 @@ const std::map<std::string, Names, std::less<>>& Matrix() {
 // What a folder of a module may include of that module besides itself; "" is the module's top.
 const std::map<std::string, std::map<std::string, Names, std::less<>>, std::less<>>& Folders() {
   static const std::map<std::string, std::map<std::string, Names, std::less<>>, std::less<>>
-      folders = {{"store",
+      folders = {{"engine", {{"", {"rpc", "sentinel"}}, {"rpc", {""}}, {"sentinel", {""}}}},
+                 {"wire", {{"", {}}, {"sentinel", {""}}}},
+                 {"store",
                   {{"", {}},
                    {"disk", {}},
                    {"memtable", {}},
