@@ -117,7 +117,7 @@ TEST_CASE("a load says in which protocol it asks, and for what") {
       OptionsOf({"--protocol", "sentinel", "--operation", "request-param", "--values", "7"});
   CHECK(param.operation == Operation::kRequestParam);
   CHECK(param.values == 7);
-  const auto error_names = [](const std::vector<std::string>& words, const std::string& part) {
+  const auto error_names = [](const std::vector<const char*>& words, const std::string& part) {
     CAPTURE(part);
     CHECK(ErrorOf(words).find(part) != std::string::npos);
   };
