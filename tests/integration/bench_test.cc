@@ -277,7 +277,7 @@ TEST_CASE("nowcalls-bench fails when everything was refused") {
   const std::string refused = counts.at("refused").dump();
   CAPTURE(run.err);
   CHECK(run.err == "nowcalls-bench: nothing was granted: " + refused +
-                       " requests were refused (level " + refused + ")\n");
+                       " requests were refused (over_level " + refused + ")\n");
 }
 
 TEST_CASE("nowcalls-bench says why its output cannot be written") {
