@@ -74,25 +74,28 @@ constexpr std::string_view TokenStatusName(TokenStatus status) {
 // has the words.
 enum class RefusedBy : uint8_t {
   kNone = 0,
+  // Limits of a rule, which shadow mode lets pass.
   kLevel = 1,         // The rule's concurrency level.
-  kTokenLimit = 2,    // The server's own bound on live tokens.
-  kDraining = 3,      // An administrator has stopped the rule's grants.
-  kClientCap = 4,     // The rule's maxPerClient, for this session.
+  kOverLevel = 2,     // It asks for more than the level or the cap: no wait would help.
+  kClientCap = 3,     // The rule's maxPerClient, for this session.
+  kParam = 4,         // The limit of one value of the rule's parameter.
   kWaitersAhead = 5,  // Others wait for the room there is, and come first.
-  kQueueFull = 6,     // The rule, the connection or the server has as many waiters as it may.
-  kQueueTimeout = 7,  // The time to wait passed.
-  kCancelled = 8,     // The request id was cancelled.
-  kSuperseded = 9,    // The same request id was asked again; that one is answered instead.
-  kRequestId = 10,    // The request id is in use for another flow or count.
-  kDiskLow = 11,      // The ledger's file system has too little space left.
-  kOverLevel = 12,    // It asks for more than the level or the cap: no wait would help.
-  kNamespaceQps = 13, // The namespace's requests a second (namespace_qps_max).
-  kParam = 14,        // The limit of one value of the rule's parameter.
-  kRate = 15,         // The rule's calls a second.
-  kOther = 255,       // Clients only: a limit that a later server knows and this client does not.
+  kRate = 6,          // The rule's calls a second.
+  // All others.
+  kNamespaceQps = 7,  // The namespace's requests a second (namespace_qps_max).
+  kTokenLimit = 8,    // The server's own bound on live tokens.
+  kDraining = 9,      // An administrator has stopped the rule's grants.
+  kQueueFull = 10,    // The rule, the connection or the server has as many waiters as it may.
+  kQueueTimeout = 11,  // The time to wait passed.
+  kCancelled = 12,     // The request id was cancelled.
+  kSuperseded = 13,    // The same request id was asked again; that one is answered instead.
+  kRequestId = 14,     // The request id is in use for another flow or count.
+  kDiskLow = 15,       // The ledger's file system has too little space left.
+  kOther = 255,        // Clients only: a limit that a later server knows and this client does not.
 };
 
 inline constexpr int kRefusedByCount = 16;  // Below it all that servers know.
+inline constexpr int kRuleLimitCount = 7;   // Below it those of a rule.
 
 // The word of the wire for it; empty for kNone.
 constexpr std::string_view RefusedByName(RefusedBy limit) {

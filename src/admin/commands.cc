@@ -241,7 +241,9 @@ std::vector<uint64_t> TokensRoundedTo(uint64_t token_id, Source* source) {
   constexpr uint64_t kApartMax = 1024;
   constexpr size_t kLookedAtMax = 100'000;
   std::vector<uint64_t> close;
-  if (token_id <= kExactMax) return close;
+  // Nobody rounds to an id that is neither a double nor ends in zeros: most ids that have ended.
+  const bool is_double = static_cast<uint64_t>(static_cast<double>(token_id)) == token_id;
+  if (token_id <= kExactMax || (!is_double && token_id % 10 != 0)) return close;
   const auto look = [&](const wire::TokenRow& row) {
     const auto id = static_cast<uint64_t>(row.token_id);
     if ((id > token_id ? id - token_id : token_id - id) <= kApartMax) close.push_back(id);

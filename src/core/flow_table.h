@@ -34,7 +34,7 @@ struct FlowCounters {
   uint64_t granted = 0;  // Also from the queue, also beyond a limit in shadow mode.
   std::array<uint64_t, kEndReasonCount> ended{};           // By EndReason.
   std::array<uint64_t, kRefusedByCount> refused{};         // By RefusedBy.
-  std::array<uint64_t, kRefusedByCount> shadow_refused{};  // What shadow mode let pass.
+  std::array<uint64_t, kRuleLimitCount> shadow_refused{};  // What shadow mode let pass.
   uint64_t queued = 0;
   uint64_t granted_from_queue = 0;
   int64_t longest_wait_ms = 0;  // Of those that were answered, whatever the answer.

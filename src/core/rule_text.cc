@@ -178,11 +178,15 @@ class Builder final : public nlohmann::json_sax<json> {
     return true;
   }
 
+  // Cut where messages would not show more: keys may be as long as the text.
   std::string Path() const {
+    constexpr size_t kPathBytesMax = 64;
     std::string path;
     for (const Frame& frame : open_) {
       if (!frame.value->is_object()) continue;
-      path += (path.empty() ? "" : ".") + frame.key;
+      if (!path.empty()) path += '.';
+      path += std::string_view(frame.key).substr(0, kPathBytesMax);
+      if (path.size() > kPathBytesMax) return path.substr(0, kPathBytesMax) + "...";
     }
     return path;
   }

@@ -17,7 +17,8 @@ namespace nowcalls::core {
 // A key that one object holds more than once. The last value counts.
 struct RepeatedKey {
   size_t position = 0;  // The element of the outermost array, from 1; 0: there is no array.
-  std::string path;     // Inside of that element, as "count" or "clusterConfig.flowId".
+  std::string path;     // Inside of that element, as "count" or "clusterConfig.flowId"; the
+                        // beginning of a long one.
 };
 
 // Reads `text` into `document`, and adds to `repeated` in the order of the text. kInvalidArgument

@@ -32,7 +32,8 @@ Value ByWord(const std::array<uint64_t, kCount>& counts, std::string_view (*word
   return by_word;
 }
 
-Value ByLimit(const std::array<uint64_t, kRefusedByCount>& counts) {
+template <size_t kCount>
+Value ByLimit(const std::array<uint64_t, kCount>& counts) {
   return ByWord(counts, [](size_t i) { return RefusedByName(static_cast<RefusedBy>(i)); });
 }
 

@@ -15,8 +15,8 @@
 //   4. The commit thread appends the batch to the log and syncs it (Store::CommitTelling). The
 //      batch is durable now, and the thread reports so. Only then does it apply the batch to the
 //      store's tables, while the loop already sends the replies.
-//   5. The loop hears of it when it next looks: at the beginning of Pump, if the commit ended while
-//      the loop was reading, or by its next poll, if the loop sleeps. Engine::OnCommitDone lets the
+//   5. The loop hears of it when it next looks: at the beginning of its turn, if the commit ended
+//      meanwhile, or by its next poll, if the loop sleeps. Engine::OnCommitDone lets the
 //      replies of that batch leave with Engine::TurnEnd.
 //   6. Back to 2: the open batch holds what arrived while the one before it was being synced. That
 //      is group commit without a timer. A slow disk gets large batches, a quick one small batches.

@@ -1,4 +1,4 @@
-// JSON documents as MessagePack and back, for what has no fixed layout: rules and info.
+// JSON documents as MessagePack and back, for what has no fixed layout: rules.
 //
 // Thread: any. Not for hot paths. Input is one whole value as the splitter accepted it. A number
 // without a fraction is packed as an integer, so 2.0 comes back as 2. Who needs only text gets by

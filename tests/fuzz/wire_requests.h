@@ -30,7 +30,9 @@ struct RequestContext {
   uint64_t next_fence = 1;  // Tokens that are out have fences below.
 };
 
-// So many values of its first byte make requests that differ in their method, or are more likely.
+// So many values of its first byte make requests that differ in their method, or are more likely. A
+// new method takes the place of one of the six acquires: with another length, all inputs of the
+// corpus would mean something else.
 inline constexpr size_t kMethodChoices = 32;
 
 // Takes the method, in one byte, and what its parameters need.

@@ -513,7 +513,7 @@ void Oracle::Audit(const std::vector<SeenToken>& ledger, const std::set<uint64_t
   if (history == nullptr) return;
   for (const uint64_t id : std::exchange(taken_back_, {})) {
     if (!history->contains(id)) {
-      Violation("I10 the history does not tell of " + Text(tokens_[id].seen));
+      Violation("S3 the history does not tell of " + Text(tokens_[id].seen));
     }
   }
 }

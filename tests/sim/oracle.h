@@ -15,9 +15,9 @@
 //   I5 no grant beyond the level, the client's cap, a drain or the end of a rule
 //   I6 fences grow in the order of acknowledgement, ids and fences never repeat
 //   I7 (a part of it) a token ends, and an acquire is answered, when its time is over
-//   I8 who is refused was in the way of a limit, and it may have been the one that is named
-//   I9 who waits is not overtaken by who came later and may not
-//   I10 the history tells of every token that was taken back
+//   S1 who is refused was in the way of a limit, and it may have been the one that is named
+//   S2 who waits is not overtaken by who came later and may not
+//   S3 the history tells of every token that was taken back
 //
 // Batches that a machine loses take what was answered since the last sync, and nothing else; I6
 // holds all the same.

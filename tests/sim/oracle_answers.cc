@@ -112,7 +112,7 @@ void Oracle::CheckFigures(const Operation& acquire, const Figures& figures, uint
 
 void Oracle::CheckRefusal(const Operation& acquire, const Refusal& refusal) {
   if (!HasReason(acquire, refusal)) {
-    Violation("I8 the acquire " + Text(acquire.owner, acquire.flow, acquire.count) +
+    Violation("S1 the acquire " + Text(acquire.owner, acquire.flow, acquire.count) +
               " is refused as " + refusal.word + " without a reason");
   }
   if (refusal.word == "level" || refusal.word == "client_cap" || refusal.word == "over_level" ||

@@ -49,7 +49,7 @@ void Oracle::CheckOrder(OpId granted_id, const Token& token) {
     if (other.flow != granted.flow || other.life != granted.life) continue;
     const bool overtakes = Overtakes(granted, other);
     if (!overtakes && !Overtakes(other, granted)) continue;
-    Violation("I9 fence " + std::to_string(overtakes ? granted.fence : other.fence) + " of flow " +
+    Violation("S2 fence " + std::to_string(overtakes ? granted.fence : other.fence) + " of flow " +
               std::to_string(granted.flow) + " went to a newcomer, before fence " +
               std::to_string(overtakes ? other.fence : granted.fence) + " to one who waited");
   }

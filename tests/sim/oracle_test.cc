@@ -223,7 +223,7 @@ TEST_CASE("who is refused was in the way of a limit") {
   };
   SUBCASE("there was room") {
     refuse("level", 1);
-    CHECK(court.Verdict() == "I8");
+    CHECK(court.Verdict() == "S1");
   }
   SUBCASE("there may have been none") {
     court.oracle.AcquireAsked("shop/anna", 1, 1, 0);
@@ -232,25 +232,25 @@ TEST_CASE("who is refused was in the way of a limit") {
   }
   SUBCASE("it asked for no more than the level") {
     refuse("over_level", 2);
-    CHECK(court.Verdict() == "I8");
+    CHECK(court.Verdict() == "S1");
   }
   SUBCASE("there is no cap") {
     refuse("client_cap", 1);
-    CHECK(court.Verdict() == "I8");
+    CHECK(court.Verdict() == "S1");
   }
   SUBCASE("nobody waits") {
     refuse("waiters_ahead", 1);
-    CHECK(court.Verdict() == "I8");
+    CHECK(court.Verdict() == "S1");
   }
   SUBCASE("it has not waited") {
     court.Pass(998);
     refuse("queue_timeout", 1);
-    CHECK(court.Verdict() == "I8");
+    CHECK(court.Verdict() == "S1");
   }
   SUBCASE("it has waited while there was room") {
     court.Pass(1'000);
     refuse("queue_timeout", 1);
-    CHECK(court.Verdict() == "I8");
+    CHECK(court.Verdict() == "S1");
   }
   SUBCASE("it has waited behind another") {
     court.oracle.AcquireAsked("shop/anna", 1, 2, 0, {.wait_ms = 1'000});
@@ -260,15 +260,15 @@ TEST_CASE("who is refused was in the way of a limit") {
   }
   SUBCASE("nobody drains") {
     refuse("draining", 1);
-    CHECK(court.Verdict() == "I8");
+    CHECK(court.Verdict() == "S1");
   }
   SUBCASE("nobody has cancelled") {
     refuse("cancelled", 1);
-    CHECK(court.Verdict() == "I8");
+    CHECK(court.Verdict() == "S1");
   }
   SUBCASE("it has a rule") {
     refuse("NO_RULE_EXISTS", 0);
-    CHECK(court.Verdict() == "I8");
+    CHECK(court.Verdict() == "S1");
   }
 }
 
@@ -310,14 +310,14 @@ TEST_CASE("who waits is not overtaken by who came later") {
     const OpId late = court.oracle.AcquireAsked("shop/anna", 1, 1, 0, usual);
     grant(late, 6);
     grant(early, 5);
-    CHECK(court.Verdict().substr(0, 2) != "I9");
+    CHECK(court.Verdict().substr(0, 2) != "S2");
   }
   SUBCASE("overtaken") {
     const OpId early = court.oracle.AcquireAsked("shop/anna", 1, 1, 0, usual);
     const OpId late = court.oracle.AcquireAsked("shop/anna", 1, 1, 0, usual);
     grant(late, 5);
     grant(early, 6);
-    CHECK(court.Verdict() == "I9");
+    CHECK(court.Verdict() == "S2");
   }
   SUBCASE("by a prioritized one") {
     const OpId early = court.oracle.AcquireAsked("shop/anna", 1, 1, 0, usual);
@@ -391,7 +391,7 @@ TEST_CASE("the history tells of what was taken back") {
   SUBCASE("timed out, untold") {
     court.Pass(4'000);
     court.oracle.Audit({}, &none);
-    CHECK(court.oracle.violations().front().starts_with("I10"));
+    CHECK(court.oracle.violations().front().starts_with("S3"));
   }
   SUBCASE("released") {
     court.oracle.ReleaseAnswered(court.oracle.ReleaseAsked("shop/anna", 5), true);

@@ -52,7 +52,7 @@ TEST_CASE("a grant that tells of calls that nobody makes is found") {
 }
 
 TEST_CASE("a refusal that nothing stands behind is found") {
-  CHECK(IsFoundAs("I8", Sabotage::kFalseRefusal));
+  CHECK(IsFoundAs("S1", Sabotage::kFalseRefusal));
 }
 
 TEST_CASE("a reboot that the server does not notice is found by fences that come again") {

@@ -58,7 +58,7 @@ const std::vector<ThirdParty>& ThirdParties() {
       {"liburing.h", {"base"}},
       {"spdlog/", {"server"}},
       {"fmt/", {"server"}},
-      {"nlohmann/", {"core", "wire", "engine", "backup", "admin", "bench", "server"}},
+      {"nlohmann/", {"core", "wire", "backup", "admin", "bench", "server"}},
       {"CLI/", {"tools", "server", "admin", "bench"}},
       {"absl/", {"core", "engine", "backup", "admin"}},
       {"toml++/", {"server"}},

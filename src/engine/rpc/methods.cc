@@ -62,10 +62,6 @@ static_assert(EachHasItsRow(), "a row a method, in the order of wire::Method");
 
 }  // namespace
 
-std::string_view RoleName(Role role) {
-  return role == Role::kAdministrator ? "administrator" : "everyone";
-}
-
 const MethodRow* FindMethod(wire::Method id) {
   return id == Id::kUnknown ? nullptr : &kMethods[static_cast<size_t>(id) - 1];
 }

@@ -1,9 +1,4 @@
-// The table of methods of MessagePack-RPC. To add a method:
-//
-//   1. its name, in wire/method.h, and its decoder and encoder beside those of its kind in src/wire
-//   2. its row, in methods.cc
-//   3. its handler, declared in handlers.h
-//   4. its section in src/wire/PROTOCOL.md
+// The table of methods of MessagePack-RPC. src/README.md says how to add one ("Where do I add").
 //
 // Thread: any.
 #ifndef NOWCALLS_ENGINE_RPC_METHODS_H_
@@ -22,7 +17,6 @@ namespace nowcalls::engine::rpc {
 // The least role that may call the method. Every peer is an administrator today: the role is
 // carried and documented, and enforced nowhere.
 enum class Role : uint8_t { kEveryone, kAdministrator };
-std::string_view RoleName(Role role);
 
 // What a method may change.
 enum class Changes : uint8_t {

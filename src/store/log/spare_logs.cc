@@ -31,6 +31,15 @@ constexpr int64_t kRetryNs = 60'000'000'000;
 
 constexpr std::string_view kNamePrefix = "spare_log";
 
+// "spare_log" or "spare_log.N": earlier versions had several.
+bool IsOurName(std::string_view name) {
+  if (!name.starts_with(kNamePrefix)) return false;
+  name.remove_prefix(kNamePrefix.size());
+  if (name.empty()) return true;
+  return name.size() > 1 && name[0] == '.' &&
+         name.find_first_not_of("0123456789", 1) == std::string_view::npos;
+}
+
 }  // namespace
 
 std::chrono::microseconds SparePause(uint64_t zeros, uint64_t log_bytes) {
@@ -112,7 +121,7 @@ IOStatus SpareLogs::CheckRoom() const {
 }
 
 bool SpareLogs::TakeUsed(uint64_t* written) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(used_mutex_);
   if (!used_bytes_.has_value()) return false;
   *written = *std::exchange(used_bytes_, std::nullopt);
   return files_->RenameFile(used_path_, path_, IOOptions(), nullptr).ok();
@@ -201,8 +210,12 @@ IOStatus SpareLogs::Take(const std::string& path, const rocksdb::FileOptions& op
 
 bool SpareLogs::Reuse(const std::string& path, uint64_t written) {
   if (written > kReusedMax * bytes_ || !CheckRoom().ok()) return false;
-  const std::lock_guard lock(mutex_);
-  if (bytes_ == 0 || stop_ || stopping_ || used_bytes_.has_value()) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (bytes_ == 0 || stop_ || stopping_) return false;
+  }
+  const std::lock_guard lock(used_mutex_);
+  if (used_bytes_.has_value()) return false;
   if (!files_->RenameFile(path, used_path_, IOOptions(), nullptr).ok()) return false;
   used_bytes_ = written;
   return true;
@@ -218,7 +231,7 @@ std::vector<std::string> SpareLogs::LeftOver() const {
   files_->GetChildren(lock_->ledger_dir(), IOOptions(), &names, nullptr).PermitUncheckedError();
   std::vector<std::string> paths;
   for (const std::string& name : names) {
-    if (name.starts_with(kNamePrefix)) paths.push_back(lock_->ledger_dir() + "/" + name);
+    if (IsOurName(name)) paths.push_back(lock_->ledger_dir() + "/" + name);
   }
   return paths;
 }
@@ -231,6 +244,7 @@ void SpareLogs::Stop() {
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
   if (std::exchange(ready_zeros_, 0) > 0) Remove(path_);
+  const std::lock_guard lock(used_mutex_);
   if (std::exchange(used_bytes_, std::nullopt).has_value()) Remove(used_path_);
 }
 

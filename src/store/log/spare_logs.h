@@ -109,11 +109,13 @@ class SpareLogs {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool asked_ = false;        // Until the spare is made. Guarded by mutex_, as are the next four.
+  bool asked_ = false;        // Until the spare is made. Guarded by mutex_, as are the next three.
   uint64_t ready_zeros_ = 0;  // The length of the spare; 0: there is none.
-  std::optional<uint64_t> used_bytes_;  // A log waits; behind so many bytes of it are zeros.
   bool stop_ = false;
   int64_t not_before_ns_ = 0;  // CLOCK_MONOTONIC.
+  // Apart from mutex_: whoever takes a spare does not wait while a former log gets its new name.
+  std::mutex used_mutex_;
+  std::optional<uint64_t> used_bytes_;  // A log waits; behind so many bytes of it are zeros.
   std::thread thread_;
 };
 

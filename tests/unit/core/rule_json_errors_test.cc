@@ -1,11 +1,14 @@
 // What is wrong with a rule set is said with the rule, the field and the reason.
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "core/rule_json.h"
+#include "core/rule_text.h"
 
 namespace nowcalls::core {
 namespace {
@@ -299,6 +302,25 @@ TEST_CASE("an error is a line, however long what is wrong is") {
   CHECK(ErrorOf("[{\"resource\":\"" + endless +
                 R"(","count":-1,"clusterMode":true,"clusterConfig":{"flowId":1}}])")
             .size() < 400);
+}
+
+TEST_CASE("a key that encloses repeated keys is told by its beginning, however long it is") {
+  std::string endless;
+  while (endless.size() < 30'000) endless += "\xc3\xa9";
+  std::string inner = R"("a":0)";
+  for (int i = 0; i < 3'000; ++i) inner += R"(,"a":0)";
+  nlohmann::json document;
+  std::vector<RepeatedKey> repeated;
+  REQUIRE(ReadRuleText("[{\"" + endless + "\":{" + inner + "}}]", &document, &repeated).ok());
+  REQUIRE(repeated.size() == 3'000);
+  for (const RepeatedKey& key : repeated) REQUIRE(key.path.size() < 100);
+  const auto parsed = ParseRules("[{\"resource\":\"r\",\"count\":1,\"clusterMode\":true,\"" +
+                                 endless + "\":{" + inner + "},\"clusterConfig\":{\"flowId\":1}}]");
+  REQUIRE(parsed.ok());
+  for (const std::string& remark : parsed->Remarks()) {
+    CHECK(remark.size() < 400);
+    CHECK(IsUtf8(remark));
+  }
 }
 
 TEST_CASE("a single rule is checked like one of a set") {

@@ -11,9 +11,11 @@
 #include "base/limits.h"
 #include "base/prng.h"
 #include "support/golden.h"
+#include "wire/admin_messages.h"
 #include "wire/client_messages.h"
 #include "wire/json.h"
 #include "wire/messages.h"
+#include "wire/namespace_rows.h"
 #include "wire/rows.h"
 #include "wire/splitter.h"
 
@@ -78,6 +80,12 @@ int TryParams(std::string_view params) {
   RulesListParams rules_list;
   TokensParams tokens;
   RulesLoadParams rules_load;
+  CancelParams cancel;
+  ReclaimClientParams reclaim_client;
+  ReclaimFlowParams reclaim_flow;
+  PurgeParams purge;
+  DrainParams drain;
+  BackupParams backup;
   int taken = 0;
   const auto count = [&taken](bool decoded, RequestError* error) {
     CHECK(decoded == error->message.empty());
@@ -95,17 +103,25 @@ int TryParams(std::string_view params) {
   count(DecodeRulesList(params, &rules_list, &error), &error);
   count(DecodeTokens(params, &tokens, &error), &error);
   count(DecodeRulesLoad(params, &rules_load, &error), &error);
+  count(DecodeCancel(params, &cancel, &error), &error);
+  count(DecodeReclaimClient(params, &reclaim_client, &error), &error);
+  count(DecodeReclaimFlow(params, &reclaim_flow, &error), &error);
+  count(DecodePurge(params, &purge, &error), &error);
+  count(DecodeDrain(params, &drain, &error), &error);
+  count(DecodeBackup(params, &backup, &error), &error);
   return taken;
 }
 
 int TryAnswers(std::string_view result) {
   const std::vector<Status> statuses = {
-      DecodeHelloReply(result).status(),  DecodeAcquireReply(result).status(),
-      DecodeStatusReply(result).status(), DecodeKeepReply(result).status(),
-      DecodeUintReply(result).status(),   DecodeTokenPage(result).status(),
-      DecodeFlowPage(result).status(),    DecodeSessionPage(result).status(),
-      DecodeFlowRow(result).status(),     JsonFromMessagePack(result).status(),
-      DecodeResponse(result).status(),
+      DecodeHelloReply(result).status(),    DecodeAcquireReply(result).status(),
+      DecodeStatusReply(result).status(),   DecodeKeepReply(result).status(),
+      DecodeUintReply(result).status(),     DecodeTokenPage(result).status(),
+      DecodeFlowPage(result).status(),      DecodeSessionPage(result).status(),
+      DecodeFlowRow(result).status(),       JsonFromMessagePack(result).status(),
+      DecodeResponse(result).status(),      DecodeHistoryPage(result).status(),
+      DecodeNamespacePage(result).status(), DecodeReclaimedReply(result).status(),
+      DecodeDrainReply(result).status(),    DecodeBackupReply(result).status(),
   };
   int taken = 0;
   for (const Status& status : statuses) {

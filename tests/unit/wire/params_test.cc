@@ -109,7 +109,7 @@ TEST_CASE("an unknown method is not a malformed envelope") {
 }
 
 TEST_CASE("every method has one name") {
-  for (int i = 1; i <= static_cast<int>(Method::kReclaim); ++i) {
+  for (int i = 1; i < static_cast<int>(kMethodCount); ++i) {
     const auto method = static_cast<Method>(i);
     CAPTURE(i);
     CHECK(MethodFromName(MethodName(method)) == method);
