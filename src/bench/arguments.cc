@@ -128,10 +128,6 @@ std::string Contradiction(const Options& options) {
     return "--operation " + std::string(OperationName(options.operation)) +
            " is for a nowcalls:// target";
   }
-  if (options.operation != Operation::kAcquire && options.language != Language::kSentinel) {
-    return "--operation " + std::string(OperationName(options.operation)) +
-           " needs --protocol sentinel";
-  }
   if (options.operation != Operation::kAcquire &&
       (options.hold_ms > 0 || options.expire_rate > 0)) {
     return "--hold-ms and --expire-rate are about tokens, and --operation " +

@@ -72,6 +72,8 @@ Status NowcallsTarget::Prepare(const std::vector<Flow>& flows) {
   auto setup = std::make_shared<NowcallsProtocol::Setup>();
   setup->flows = flows;
   setup->name_space = options_.name_space;
+  setup->operation = options_.operation;
+  setup->values = Values();
   if (options_.command == Command::kFill) setup->client_id = kFillClientId;
   // Far from 0 and from the end.
   if (options_.request_ids) setup->next_request_id = RandomBits128()[0] >> 2 | uint64_t{1} << 61;
@@ -85,10 +87,14 @@ void NowcallsTarget::SetUpSentinel(const std::vector<Flow>& flows) {
   setup->flows = flows;
   setup->name_space = options_.name_space;
   setup->operation = options_.operation;
-  for (uint32_t i = 0; i < options_.values; ++i) {
-    setup->values.push_back("key-" + std::to_string(i));
-  }
+  setup->values = Values();
   sentinel_setup_ = std::move(setup);
+}
+
+std::vector<std::string> NowcallsTarget::Values() const {
+  std::vector<std::string> values;
+  for (uint32_t i = 0; i < options_.values; ++i) values.push_back("key-" + std::to_string(i));
+  return values;
 }
 
 Status NowcallsTarget::ReadFacts(client::BlockingClient* client) {

@@ -30,6 +30,8 @@ class NowcallsTarget : public Target {
  private:
   Status ReadFacts(client::BlockingClient* client);
   void SetUpSentinel(const std::vector<Flow>& flows);
+  // Of the parameter of request-param.
+  std::vector<std::string> Values() const;
   Status LoadRules(const std::string& name_space, const std::string& json,
                    client::BlockingClient* client);
 

@@ -106,8 +106,9 @@ TEST_CASE("nowcalls-bench in a closed loop counts what the server counts, and le
 
 TEST_CASE("nowcalls-bench asks in Sentinel's frames, for tokens and for calls a second") {
   TestServer server(nullptr, {{"--namespace-qps-max", "0"}, {}});
-  const std::vector<std::string> load = {"--connections", "2", "--in-flight", "8", "--duration",
-                                         "0.5", "--warm-up", "0", "--protocol", "sentinel"};
+  const std::vector<std::string> load = {"--connections", "2",       "--in-flight", "8",
+                                         "--duration",    "0.5",     "--warm-up",   "0",
+                                         "--protocol",    "sentinel"};
   const Json tokens = Figures(load, Nowcalls(server));
   CheckAddsUp(tokens);
   CHECK(tokens.at("counts").at("granted") > 0);
@@ -126,6 +127,22 @@ TEST_CASE("nowcalls-bench asks in Sentinel's frames, for tokens and for calls a 
   CHECK(totals.at("sentinel_requests").at("flow") > 0);
   CHECK(totals.at("sentinel_requests").at("acquire") > 0);
   CHECK(totals.at("sentinel_malformed") == 0);
+}
+
+TEST_CASE("nowcalls-bench asks for calls a second, of a rule and of values") {
+  TestServer server(nullptr, {{"--namespace-qps-max", "0"}, {}});
+  for (const char* operation : {"request", "request-param"}) {
+    CAPTURE(operation);
+    const Json rates =
+        Figures({"--connections", "2", "--in-flight", "8", "--duration", "0.5", "--warm-up", "0",
+                 "--operation", operation, "--values", "10", "--level", "100"},
+                Nowcalls(server));
+    CheckAddsUp(rates);
+    CHECK(rates.at("counts").at("granted") >= 100);
+    const char* const limit = std::string(operation) == "request" ? "rate" : "param";
+    CHECK(rates.at("counts").at("refused_by").at(limit) > 0);
+    CHECK(rates.at("counts").at("errors") == 0);
+  }
 }
 
 TEST_CASE("nowcalls-bench in an open loop does every operation of its schedule") {

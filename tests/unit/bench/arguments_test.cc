@@ -123,7 +123,6 @@ TEST_CASE("a load says in which protocol it asks, and for what") {
   };
   error_names({"--protocol", "http"}, "neither messagepack-rpc nor sentinel");
   error_names({"--operation", "get"}, "none of acquire, request, request-param");
-  error_names({"--operation", "request"}, "needs --protocol sentinel");
   error_names({"--protocol", "sentinel", "--target", "redis://h:1"}, "nowcalls:// target");
   error_names({"--protocol", "sentinel", "--operation", "request", "--hold-ms", "5"},
               "about tokens");
