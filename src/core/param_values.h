@@ -82,6 +82,9 @@ class ParamValues {
   const ValueRate& at(ValueSlot slot) const { return values_[slot]; }
   // The value that was used before this one, of the same rule; kNoValue: none is left.
   ValueSlot Older(ValueSlot slot) const { return LinkOf(slot, ValueOrder::kFlow).older; }
+  // The values with the most calls passed, the highest first: at most `rows` of the `looks_max`
+  // used last.
+  std::vector<ValueSlot> Top(const FlowValues& values, size_t rows, size_t looks_max) const;
   size_t size() const { return all_.size; }
   size_t bytes() const { return bytes_; }
   // Gives the value a pace; `buckets` are those of its window, if it has one.
