@@ -10,6 +10,7 @@ namespace nowcalls::admin {
 namespace {
 
 using wire::FlowCounters;
+using wire::FlowRate;
 using wire::FlowRow;
 using wire::HistoryRow;
 using wire::SessionRow;
@@ -53,6 +54,11 @@ Cell Ended(const FlowRow& row) {
 template <RefusedBy limit>
 Cell RefusedByLimit(const FlowRow& row) {
   return Counter(row, [](const FlowCounters& c) { return c.refused[static_cast<size_t>(limit)]; });
+}
+
+template <uint64_t FlowRate::*kMember>
+Cell OfRate(const FlowRow& row) {
+  return row.rate.has_value() ? Unsigned((*row.rate).*kMember) : Cell();
 }
 
 uint64_t ShadowRefused(const FlowCounters& counters) {
@@ -139,6 +145,19 @@ constexpr Column<FlowRow> kFlowColumns[] = {
     {{"refused_namespace_qps", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kNamespaceQps>},
     {{"refused_param", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kParam>},
     {{"refused_rate", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kRate>},
+    {{"rate_in_window", "RATE", Kind::kNumber, 10}, OfRate<&FlowRate::in_window>},
+    {{"rate_limit", "RATE_LIMIT", Kind::kNumber, 10},
+     [](const FlowRow& r) { return r.rate.has_value() ? Optional(r.rate->limit) : Cell(); }},
+    {{"rate_window_ms", "", Kind::kNumber}, OfRate<&FlowRate::window_ms>},
+    {{"rate_passed", "", Kind::kNumber}, OfRate<&FlowRate::passed>},
+    {{"rate_borrowed", "", Kind::kNumber}, OfRate<&FlowRate::borrowed>},
+    {{"rate_blocked", "", Kind::kNumber}, OfRate<&FlowRate::blocked>},
+    {{"rate_requests_passed", "", Kind::kNumber}, OfRate<&FlowRate::requests_passed>},
+    {{"rate_requests_blocked", "", Kind::kNumber}, OfRate<&FlowRate::requests_blocked>},
+    {{"rate_values", "", Kind::kNumber},
+     [](const FlowRow& r) { return r.rate.has_value() ? Optional(r.rate->values) : Cell(); }},
+    {{"other_kind", "OTHER_KIND", Kind::kNumber, 11},
+     [](const FlowRow& r) { return Optional(r.other_kind); }},
 };
 
 constexpr Column<SessionRow> kSessionColumns[] = {

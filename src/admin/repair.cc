@@ -57,6 +57,7 @@ class Salvage {
     FillIn();
     TakeHistory();
     DropIdleRules();
+    TakeRates();
     TakeNamespaces();
     SetClock(now);
     SkipFences();
@@ -71,6 +72,7 @@ class Salvage {
   void FillIn();
   void TakeHistory();
   void DropIdleRules();
+  void TakeRates();
   void TakeNamespaces();
   void SetClock(const ClockSample& now);
   void SkipFences();
@@ -268,6 +270,19 @@ void Salvage::DropIdleRules() {
   }
 }
 
+// Of a bucket that is there twice the fuller one counts.
+void Salvage::TakeRates() {
+  for (const ledger::RateBucket& bucket : read_.rates) {
+    if (!out_.rules.contains(bucket.key.flow.value)) {
+      Change("a window of calls a second is left out: flow " +
+             std::to_string(bucket.key.flow.value) + " has no rule");
+      continue;
+    }
+    const auto [kept, is_first] = out_.rates.emplace(bucket.key, bucket);
+    if (!is_first && kept->second.passed < bucket.passed) kept->second = bucket;
+  }
+}
+
 void Salvage::TakeNamespaces() {
   std::set<std::string> in_force;
   for (const auto& [flow, rule] : out_.rules) {
@@ -345,6 +360,10 @@ Status ReadEntities::OnSession(const ledger::Session& session) {
 }
 Status ReadEntities::OnHistory(const ledger::HistoryBlock& block) {
   history.insert(history.end(), block.begin(), block.end());
+  return {};
+}
+Status ReadEntities::OnRate(const ledger::RateBucket& bucket) {
+  rates.push_back(bucket);
   return {};
 }
 Status ReadEntities::OnToken(const ledger::Token& token) {

@@ -33,6 +33,7 @@ struct ReadEntities : store::LedgerVisitor {
   std::vector<ledger::RuleEntry> rules;
   std::vector<ledger::Session> sessions;
   std::vector<ledger::HistoryEntry> history;
+  std::vector<ledger::RateBucket> rates;
   std::vector<ledger::Token> tokens;
   std::vector<std::string> damage;
 
@@ -44,6 +45,7 @@ struct ReadEntities : store::LedgerVisitor {
   Status OnRule(const ledger::RuleEntry& rule) override;
   Status OnSession(const ledger::Session& session) override;
   Status OnHistory(const ledger::HistoryBlock& block) override;
+  Status OnRate(const ledger::RateBucket& bucket) override;
   Status OnToken(const ledger::Token& token) override;
   Status OnBadRecord(const store::BadRecord& record) override;
   Status OnUnreadable(ledger::Family family, Status what) override;
@@ -58,6 +60,7 @@ struct SalvagedEntities {
   std::map<int64_t, ledger::RuleEntry> rules;    // By flow.
   std::map<uint64_t, ledger::Session> sessions;  // By number.
   std::vector<ledger::HistoryEntry> history;
+  std::map<ledger::RateKey, ledger::RateBucket> rates;
   std::map<uint64_t, ledger::Token> tokens;  // By fence.
   std::vector<std::string> changes;          // What was left out or made up, in sentences.
 

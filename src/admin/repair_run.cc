@@ -75,6 +75,10 @@ Status CommitAll(const SalvagedEntities& salvaged, store::RocksStore* store) {
     NOWCALLS_RETURN_IF_ERROR(writer.CommitIfFull());
     history = history.subspan(block.size());
   }
+  for (const auto& [key, bucket] : salvaged.rates) {
+    writer.batch().RateSet(bucket);
+    NOWCALLS_RETURN_IF_ERROR(writer.CommitIfFull());
+  }
   for (const auto& [fence, token] : salvaged.tokens) {
     writer.batch().TokenIssued(token);
     writer.Count(token);

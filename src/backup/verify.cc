@@ -16,6 +16,7 @@
 #include "ledger/deadline_bound.h"
 #include "ledger/entities.h"
 #include "ledger/namespace_codec.h"
+#include "ledger/rate_codec.h"
 
 namespace nowcalls::backup {
 namespace {
@@ -150,6 +151,7 @@ class Verifier : public store::LedgerVisitor {
   Status OnRule(const ledger::RuleEntry& rule) override;
   Status OnSession(const ledger::Session& session) override;
   Status OnHistory(const ledger::HistoryBlock& block) override;
+  Status OnRate(const ledger::RateBucket& bucket) override;
   Status OnToken(const ledger::Token& token) override;
   Status OnBadRecord(const store::BadRecord& record) override {
     // It may be the entry, or the clock or the seal, that would seem to be missing.
@@ -356,6 +358,18 @@ void Verifier::CheckEnded() {
   }
 }
 
+Status Verifier::OnRate(const ledger::RateBucket& bucket) {
+  if (unreadable_.contains(Family::kRules)) return {};
+  if (namespace_of_flow_.contains(bucket.key.flow.value)) return {};
+  char key[ledger::kRateKeyBytes];
+  ledger::EncodeRateKey(bucket.key, key);
+  problems_->Add({ProblemKind::kRate, std::string(FamilyName(Family::kRates)),
+                  ToHex({key, sizeof(key)}),
+                  "a window of calls a second is of flow " + std::to_string(bucket.key.flow.value) +
+                      ", which has no rule"});
+  return {};
+}
+
 Status Verifier::OnToken(const ledger::Token& token) {
   NOWCALLS_RETURN_IF_ERROR(watcher_->OnToken());
   ++summary_.tokens;
@@ -537,6 +551,7 @@ std::string_view ProblemName(ProblemKind kind) {
     case ProblemKind::kDuplicateFlow: return "duplicate_flow";
     case ProblemKind::kNamespace: return "namespace";
     case ProblemKind::kClock: return "clock";
+    case ProblemKind::kRate: return "rate";
     case ProblemKind::kHistory: return "history";
     case ProblemKind::kSeal: return "seal";
   }

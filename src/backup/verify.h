@@ -47,6 +47,7 @@ enum class ProblemKind {
   kDuplicateFlow,    // Two namespaces own one flow id.
   kNamespace,        // Its name or source, or a record of it without a rule.
   kClock,            // The clock mark lies after the seal, or one of the two is missing.
+  kRate,             // A window of calls a second of a flow without a rule.
   kHistory,          // An entry that is missing, or that tells of what cannot have happened.
   kSeal,             // The live tokens are not those the last batch was sealed over.
 };

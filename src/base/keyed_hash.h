@@ -1,13 +1,16 @@
-// KeyedHash: 64 bits of two numbers that peers may choose.
+// KeyedHash: 64 bits of two numbers, or of a string, that peers may choose.
 //
-// Thread: any; pure. SipHash-2-4 (Aumasson, Bernstein 2012) of the 16 bytes of both numbers: who
-// does not know the key cannot choose numbers whose hashes have anything in common.
+// Thread: any; pure. SipHash-2-4 (Aumasson, Bernstein 2012), of two numbers as 16 bytes: who does
+// not know the key cannot choose numbers or strings whose hashes have anything in common.
 #ifndef NOWCALLS_BASE_KEYED_HASH_H_
 #define NOWCALLS_BASE_KEYED_HASH_H_
 
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 namespace nowcalls {
 
@@ -19,34 +22,67 @@ constexpr uint64_t MixBits(uint64_t v) {
   return v ^ (v >> 31);
 }
 
-constexpr uint64_t KeyedHash(const std::array<uint64_t, 2>& key, uint64_t first, uint64_t second) {
-  uint64_t v0 = key[0] ^ 0x736f6d6570736575;
-  uint64_t v1 = key[1] ^ 0x646f72616e646f6d;
-  uint64_t v2 = key[0] ^ 0x6c7967656e657261;
-  uint64_t v3 = key[1] ^ 0x7465646279746573;
-  const auto rounds = [&](int count) {
-    for (; count > 0; --count) {
-      v0 += v1;
-      v1 = std::rotl(v1, 13) ^ v0;
-      v0 = std::rotl(v0, 32);
-      v2 += v3;
-      v3 = std::rotl(v3, 16) ^ v2;
-      v0 += v3;
-      v3 = std::rotl(v3, 21) ^ v0;
-      v2 += v1;
-      v1 = std::rotl(v1, 17) ^ v2;
-      v2 = std::rotl(v2, 32);
-    }
-  };
-  constexpr uint64_t kLength = uint64_t{16} << 56;
-  for (const uint64_t word : {first, second, kLength}) {
-    v3 ^= word;
-    rounds(2);
-    v0 ^= word;
+class SipState {
+ public:
+  constexpr explicit SipState(const std::array<uint64_t, 2>& key)
+      : v0_(key[0] ^ 0x736f6d6570736575),
+        v1_(key[1] ^ 0x646f72616e646f6d),
+        v2_(key[0] ^ 0x6c7967656e657261),
+        v3_(key[1] ^ 0x7465646279746573) {}
+
+  constexpr void Add(uint64_t word) {
+    v3_ ^= word;
+    Rounds(2);
+    v0_ ^= word;
   }
-  v2 ^= 0xff;
-  rounds(4);
-  return v0 ^ v1 ^ v2 ^ v3;
+  constexpr uint64_t End() {
+    v2_ ^= 0xff;
+    Rounds(4);
+    return v0_ ^ v1_ ^ v2_ ^ v3_;
+  }
+
+ private:
+  constexpr void Rounds(int count) {
+    for (; count > 0; --count) {
+      v0_ += v1_;
+      v1_ = std::rotl(v1_, 13) ^ v0_;
+      v0_ = std::rotl(v0_, 32);
+      v2_ += v3_;
+      v3_ = std::rotl(v3_, 16) ^ v2_;
+      v0_ += v3_;
+      v3_ = std::rotl(v3_, 21) ^ v0_;
+      v2_ += v1_;
+      v1_ = std::rotl(v1_, 17) ^ v2_;
+      v2_ = std::rotl(v2_, 32);
+    }
+  }
+
+  uint64_t v0_;
+  uint64_t v1_;
+  uint64_t v2_;
+  uint64_t v3_;
+};
+
+constexpr uint64_t KeyedHash(const std::array<uint64_t, 2>& key, uint64_t first, uint64_t second) {
+  constexpr uint64_t kLength = uint64_t{16} << 56;
+  SipState state(key);
+  for (const uint64_t word : {first, second, kLength}) state.Add(word);
+  return state.End();
+}
+
+inline uint64_t KeyedHash(const std::array<uint64_t, 2>& key, std::string_view bytes) {
+  constexpr size_t kWord = sizeof(uint64_t);
+  SipState state(key);
+  const uint64_t length = uint64_t{bytes.size()} << 56;
+  for (; bytes.size() >= kWord; bytes.remove_prefix(kWord)) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), kWord);
+    state.Add(word);
+  }
+  uint64_t rest = 0;
+  if (!bytes.empty()) std::memcpy(&rest, bytes.data(), bytes.size());
+  state.Add(length | rest);
+  return state.End();
 }
 
 }  // namespace nowcalls

@@ -41,6 +41,8 @@ inline constexpr uint32_t kHistoryEntriesMax = 1'000'000;  // What history_max m
 inline constexpr size_t kRulesFileBytesMax = 64 * 1024 * 1024;
 inline constexpr size_t kResourceBytesMax = 1024;
 inline constexpr int kRuleJsonNestingMax = 16;
+// Values of a rule's parameter that are remembered for calls a second, at most.
+inline constexpr int64_t kParamValuesMax = 100'000;
 inline constexpr int64_t kRuleTimeMsMax =
     int64_t{30} * 24 * 3600 * 1000;  // Timeouts of a rule: 30 days.
 inline constexpr uint32_t kParamItemsMax = 1000;  // Values with a limit of their own, of a rule.
@@ -62,10 +64,15 @@ struct Limits {
   int64_t output_stalled_ms = 30'000;        // Without a byte of them taken; then it is closed.
   int64_t message_incomplete_ms = 10'000;    // From first to last byte of a message.
   size_t batch_bytes_max = 4 * 1024 * 1024;  // The open commit batch; then reading stops.
-  // Requests for calls a second of one namespace's rules, in a second (Sentinel's maxAllowedQps); 0:
-  // as many as come.
+  // Requests for calls a second of one namespace's rules, in a second (Sentinel's maxAllowedQps);
+  // 0: as many as come.
   uint32_t namespace_qps_max = 30'000;
-  uint32_t waiters_per_rule_max = 1000;      // Acquires that wait for room.
+  // Memory of the values of parameters that are remembered for calls a second, over all rules.
+  size_t param_value_bytes_max = 256 * 1024 * 1024;
+  // How long a Sentinel client's acquire waits where the rule queues it (acquireRefuseStrategy 3).
+  // Below the 20 ms after which released clients give up; 0: it is blocked at once.
+  int64_t sentinel_wait_ms_max = 15;
+  uint32_t waiters_per_rule_max = 1000;  // Acquires that wait for room.
   uint32_t waiters_per_connection_max = 1024;
   uint32_t waiters_max = 100'000;
   // Cancelled request ids that are remembered, and for how long.

@@ -150,6 +150,19 @@ Result<wire::AcquireReply> BlockingClient::Acquire(const wire::AcquireParams& pa
   });
 }
 
+Result<wire::RateReply> BlockingClient::Request(const wire::RateParams& params) {
+  return impl_->Call(wire::DecodeRateReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeRateRequest(msgid, params, out);
+  });
+}
+
+Result<wire::RateReply> BlockingClient::RequestParam(const wire::ValueRateParams& params,
+                                                     std::span<const Param> values) {
+  return impl_->Call(wire::DecodeRateReply, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeValueRateRequest(msgid, params, values, out);
+  });
+}
+
 Result<TokenStatus> BlockingClient::Release(uint64_t token_id) {
   return impl_->Call(wire::DecodeStatusReply, [&](uint32_t msgid, OutputBuffer* out) {
     wire::EncodeTokenRequest(msgid, Method::kRelease, token_id, out);

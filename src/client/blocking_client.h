@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,10 @@ class BlockingClient {
   // The server's ledger clock in milliseconds.
   Result<uint64_t> Ping();
   Result<wire::AcquireReply> Acquire(const wire::AcquireParams& params);
+  // Calls a second, of a rule or of values of its parameter.
+  Result<wire::RateReply> Request(const wire::RateParams& params);
+  Result<wire::RateReply> RequestParam(const wire::ValueRateParams& params,
+                                       std::span<const Param> values);
   Result<TokenStatus> Release(uint64_t token_id);
   Result<wire::KeepReply> Keep(uint64_t token_id);
   Result<TokenStatus> Reclaim(uint64_t token_id, std::string_view reason);

@@ -20,6 +20,7 @@ std::optional<AcquireAnswer> Admission::Acquire(const Step& step, SessionSlot se
     return AcquireAnswer{.status = TokenStatus::kNoRuleExists};
   }
   Flow& flow = books_->flows().at(slot);
+  other_kind_->OnAcquire(&flow);
   if (flow.draining) return books_->Refuse(slot, TokenStatus::kBlocked, RefusedBy::kDraining);
   if (const RefusedBy full = ServerLimit(); full != RefusedBy::kNone) {
     return books_->Refuse(slot, TokenStatus::kTooManyRequest, full);

@@ -12,6 +12,7 @@
 #include "core/absence.h"
 #include "core/answers.h"
 #include "core/books.h"
+#include "core/other_kind.h"
 #include "core/slot.h"
 #include "core/step.h"
 #include "core/waiting.h"
@@ -21,8 +22,8 @@ namespace nowcalls::core {
 
 class Admission {
  public:
-  Admission(Books* books, Waiting* waiting, Absence* absence)
-      : books_(books), waiting_(waiting), absence_(absence) {}
+  Admission(Books* books, Waiting* waiting, Absence* absence, OtherKind* other_kind)
+      : books_(books), waiting_(waiting), absence_(absence), other_kind_(other_kind) {}
 
   // See Core.
   std::optional<AcquireAnswer> Acquire(const Step& step, SessionSlot session_slot,
@@ -65,6 +66,7 @@ class Admission {
   Books* const books_;
   Waiting* const waiting_;
   Absence* const absence_;
+  OtherKind* const other_kind_;
   bool disk_low_ = false;
   bool is_behind_ = false;
 };

@@ -52,7 +52,8 @@ Books::Books(const CoreOptions& options)
       tokens_(options.token_id_key),
       history_(options.limits.history_max),
       request_ids_(options.limits.cancels_per_session_max, options.limits.cancels_max),
-      wake_list_(&flows_) {}
+      wake_list_(&flows_),
+      rates_(options.token_id_key, options.limits.param_value_bytes_max) {}
 
 SessionSlot Books::OpenSession(const Step& step, NamespaceSlot name_space,
                                const std::optional<std::string_view>& client_id,
@@ -179,7 +180,7 @@ void Books::RecordRuleRemoved(const Step& step, const Flow& flow) const {
 void Books::EraseFlow(const Step& step, FlowSlot slot) {
   const NamespaceSlot space = flows_.at(slot).name_space;
   RecordRuleRemoved(step, flows_.at(slot));
-  rates_.Erase(slot);
+  rates_.Erase(slot, step.batch);
   flows_.Erase(slot);
   flows_.EraseNamespaceIfUnused(space);
 }

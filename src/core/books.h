@@ -50,12 +50,9 @@ class Books {
   const RequestIds& request_ids() const { return request_ids_; }
   WakeList& wake_list() { return wake_list_; }
   RateTable& rates() { return rates_; }
+  const RateTable& rates() const { return rates_; }
   const DeadlineCounter& deadlines() const { return deadlines_; }
   const TokenIds& ids() const { return ids_; }
-  // For the preparation of a release: see TokenTable::GuessRecent.
-  TokenSlot GuessRecent(TokenId id) const {
-    return tokens_.GuessRecent(ids_.ToFenceAhead(id).value);
-  }
   TokenId IdOf(const TokenEntry& entry) const { return ids_.FromFence(Fence{entry.fence}); }
 
   // --- Sums. ---

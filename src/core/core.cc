@@ -11,6 +11,7 @@
 #include "core/listings.h"
 #include "core/loading.h"
 #include "core/mass_expiry.h"
+#include "core/other_kind.h"
 #include "core/presence.h"
 #include "core/rates.h"
 #include "core/reclaims.h"
@@ -26,6 +27,7 @@ namespace {
 constexpr size_t kHistoryPerTimeStep = 1000;
 constexpr uint32_t kWaitersPerTimeStep = 1000;
 constexpr uint32_t kCancelsPerTimeStep = 1000;
+constexpr size_t kRateRecordsPerTimeStep = 1000;
 
 // Grants waiters the room that was made in its scope. Each call that may make room begins with one.
 class GrantsAtEnd {
@@ -56,9 +58,10 @@ struct Core::Parts {
   Reclaims reclaims{&books, &absence, &notices};
   Waiting waiting{&books};
   Presence presence{&books, &absence, &waiting, &notices};
-  Admission admission{&books, &waiting, &absence};
+  OtherKind other_kind{&books, &notices};
+  Admission admission{&books, &waiting, &absence, &other_kind};
   RuleBook rule_book{&books, &waiting, &absence, &notices};
-  Rates rates{&books};
+  Rates rates{&books, &other_kind};
   Listings listings{&books};
   Seals seals{&books};
   std::unique_ptr<Loading> loading = std::make_unique<Loading>(&books);  // Null after FinishLoad.
@@ -116,19 +119,22 @@ void Core::DropWaiters(const Step& step, uint32_t owner) {
   parts_->waiting.RemoveAllOf(owner);
 }
 
-void Core::CloseQueues(const Step& step) { parts_->waiting.Close(step); }
+void Core::CloseQueues(const Step& step) {
+  parts_->waiting.Close(step);
+  parts_->books.rates().SaveAll(step.now.ms, step.batch);
+}
 
 std::vector<LateAnswer> Core::TakeLateAnswers() { return parts_->waiting.TakeLateAnswers(); }
 
 bool Core::has_late_answers() const { return parts_->waiting.has_late_answers(); }
 
-TokenStatus Core::Release(const Step& step, SessionSlot session, TokenId token) {
+TokenStatus Core::Release(const Step& step, SessionSlot session, TokenId token, TokenScope scope) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->holding.Release(step, session, token);
+  return parts_->holding.Release(step, session, token, scope);
 }
 
-KeepAnswer Core::Keep(const Step& step, SessionSlot session, TokenId token) {
-  return parts_->holding.Keep(step, session, token);
+KeepAnswer Core::Keep(const Step& step, SessionSlot session, TokenId token, TokenScope scope) {
+  return parts_->holding.Keep(step, session, token, scope);
 }
 
 Rates& Core::rates() { return parts_->rates; }
@@ -183,13 +189,14 @@ void Core::OnTime(const Step& step) {
   parts_->absence.OnTime(step);
   parts_->books.history().DropSurplus(kHistoryPerTimeStep, step.batch);
   parts_->listings.ForgetIdle(step.now);
+  parts_->books.rates().SaveDue(step.now.ms, kRateRecordsPerTimeStep, step.batch);
 }
 
 Instant Core::NextDeadline(bool has_room) const {
   const Books& books = parts_->books;
   if (parts_->admission.is_behind() || books.history().has_surplus()) return Instant{0};
-  Instant next{
-      std::min(parts_->waiting.queues().earliest_deadline_ms(), books.request_ids().forget_ms())};
+  Instant next{std::min({parts_->waiting.queues().earliest_deadline_ms(),
+                         books.request_ids().forget_ms(), books.rates().next_save_ms()})};
   if (has_room) {
     if (parts_->sweep.has_finds()) return Instant{0};
     next = std::min(next, parts_->absence.NextDeadline());

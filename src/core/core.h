@@ -15,9 +15,10 @@
 //   Reclaims     administrators take tokens back                > Books, Absence
 //   Waiting      queues, late answers                           > Books
 //   Presence     hello, goodbye                                 > Books, Absence, Waiting
-//   Admission    acquire, cancel; grants waiters                > Books, Absence, Waiting
-//   RuleBook     rules in force, their sources, drains          > Books, Absence, Waiting
-//   Rates        calls a second                                 > Books
+//   OtherKind    rules asked for what they do not say           > Books
+//   Admission    acquire, cancel; grants waiters                > Books, Absence, Waiting,
+//   OtherKind RuleBook     rules in force, their sources, drains          > Books, Absence, Waiting
+//   Rates        calls a second                                 > Books, OtherKind
 //   Listings     pages of tokens                                > Books
 //   Seals        the end of each batch                          > Books
 //   Loading      recovery; gone after FinishLoad                > Books
@@ -100,17 +101,20 @@ class Core {
   TokenStatus Cancel(const Step& step, SessionSlot session, uint64_t request_id);
   // Nobody listens any more to the answers with this owner.
   void DropWaiters(const Step& step, uint32_t owner);
-  // Answers all waiters NOT_AVAILABLE, and from now on no request waits: the server ends.
+  // Answers all waiters NOT_AVAILABLE, and from now on no request waits: the server ends. Records
+  // the windows of calls a second that survive it.
   void CloseQueues(const Step& step);
   // In the order in which they were decided. To be taken after each call that takes a Step.
   std::vector<LateAnswer> TakeLateAnswers();
   bool has_late_answers() const;
-  // kReleaseOk, or kAlreadyRelease for a token that is unknown, ended or of another session.
-  TokenStatus Release(const Step& step, SessionSlot session, TokenId token);
+  // kReleaseOk, or kAlreadyRelease for a token that is unknown, ended or out of scope.
+  TokenStatus Release(const Step& step, SessionSlot session, TokenId token,
+                      TokenScope scope = TokenScope::kSession);
   // Calls a second: they make no room, so their part is asked itself.
   Rates& rates();
   // Renews a token: its hold begins anew.
-  KeepAnswer Keep(const Step& step, SessionSlot session, TokenId token);
+  KeepAnswer Keep(const Step& step, SessionSlot session, TokenId token,
+                  TokenScope scope = TokenScope::kSession);
 
   // --- Administrators. ---
   // Takes a token back. kReleaseOk or kAlreadyRelease.

@@ -80,6 +80,8 @@ void FlowTable::SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rul
   flow.level_count = rule.count;
   flow.level_by_session = rule.threshold_type == ThresholdType::kAvgLocal;
   flow.shadow = rule.shadow;
+  if (rule.says_rate() != flow.says_rate) flow.told_other_kind = false;
+  flow.says_rate = rule.says_rate();
   flow.resource_timeout_ms = rule.resource_timeout_ms;
   flow.client_offline_time_ms = rule.client_offline_time_ms;
   flow.hold_ms = std::llround(static_cast<double>(rule.resource_timeout_ms) * timeout_factor);

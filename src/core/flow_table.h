@@ -39,6 +39,8 @@ struct FlowCounters {
   uint64_t granted_from_queue = 0;
   int64_t longest_wait_ms = 0;  // Of those that were answered, whatever the answer.
   uint64_t kept = 0;
+  // Acquires of a rule that says calls a second, or requests for calls a second of any other.
+  uint64_t other_kind = 0;
 };
 
 // With a hundred thousand flows, a call's flow is most often in no cache. So all that a plain call
@@ -53,8 +55,10 @@ struct alignas(64) Flow {
   bool shadow = false;
   // The namespace has given the rule up while tokens are out. It grants nothing; its times hold.
   bool removed = false;
-  bool draining = false;  // In force, but an administrator has stopped its grants.
-  bool to_wake = false;   // In the wake list.
+  bool draining = false;         // In force, but an administrator has stopped its grants.
+  bool to_wake = false;          // In the wake list.
+  bool says_rate = false;        // The rule says that its count limits calls a second.
+  bool told_other_kind = false;  // OtherKind has logged that it is asked for the other kind.
   TokenList tokens;
   NamespaceSlot name_space;  // Of the rule.
   FlowId id;

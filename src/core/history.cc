@@ -13,13 +13,9 @@ size_t FixedBytes(size_t entries) {
   return 1 + ledger::kHistoryKeyBytes + sizeof(uint32_t) + ledger::HistoryFixedBytes(entries);
 }
 
-size_t TextBytes(const ledger::HistoryEntry& entry) {
-  return entry.name_space.size() + entry.client_id.size() + entry.note.size();
-}
-
 size_t BytesOf(const ledger::HistoryBlock& block) {
   size_t bytes = FixedBytes(block.size());
-  for (const ledger::HistoryEntry& entry : block) bytes += TextBytes(entry);
+  for (const ledger::HistoryEntry& entry : block) bytes += ledger::HistoryTextBytes(entry);
   return bytes;
 }
 
@@ -57,7 +53,8 @@ void History::Add(ledger::HistoryEntry entry) {
   }
   ledger::HistoryBlock& block = blocks_.back();
   entry.sequence = next_sequence_++;
-  unrecorded_bytes_ += TextBytes(entry) + FixedBytes(block.size() + 1) - FixedBytes(block.size());
+  unrecorded_bytes_ +=
+      ledger::HistoryTextBytes(entry) + FixedBytes(block.size() + 1) - FixedBytes(block.size());
   block.push_back(std::move(entry));
   ++size_;
   if (has_surplus()) DropOldest();

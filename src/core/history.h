@@ -41,7 +41,7 @@ class History {
   void Add(ledger::HistoryEntry entry);
   // Records what came and went since the last call, for the batch that is about to be sealed.
   void Record(ledger::CommitBatch* batch);
-  // How many bytes Record will append for what was added.
+  // How many bytes Record will append for what was added, but for one an entry beside parameters.
   size_t unrecorded_bytes() const { return unrecorded_bytes_; }
 
   // Whether the oldest block is not needed: a ledger may hold more than this server wants.

@@ -85,6 +85,16 @@ Status Loading::LoadHistory(ledger::HistoryBlock block) {
   return books_->history().Load(std::move(block));
 }
 
+Status Loading::LoadRate(const ledger::RateBucket& bucket) {
+  const FlowSlot slot = books_->flows().Find(bucket.key.flow);
+  if (slot != kNoFlow && books_->flows().at(slot).rule != nullptr) {
+    books_->rates().Load(slot, *books_->flows().at(slot).rule, bucket);
+    return {};
+  }
+  return Status::Corruption("flow " + std::to_string(bucket.key.flow.value) +
+                            " has a window of calls a second, but its rule is missing");
+}
+
 void Loading::ExpectTokens(uint64_t tokens) {
   const uint32_t tokens_max = books_->options().limits.tokens_max;
   const auto bounded = static_cast<uint32_t>(std::min<uint64_t>(tokens, tokens_max));

@@ -1,9 +1,9 @@
 // Loading: the ledger's entities become the core's tables, and are proved to be all of them.
 //
 // Thread: one, before the core serves. It exists until the load is finished and no longer. It fills
-// all tables; nothing else runs meanwhile. Order: namespaces and rules, sessions, history, tokens,
-// then Finish. Every function returns kCorruption for what a ledger cannot hold; then the core is
-// of no use.
+// all tables; nothing else runs meanwhile. Order: namespaces and rules, sessions, history, rates,
+// tokens, then Finish. Every function returns kCorruption for what a ledger cannot hold; then the
+// core is of no use.
 #ifndef NOWCALLS_CORE_LOADING_H_
 #define NOWCALLS_CORE_LOADING_H_
 
@@ -33,7 +33,8 @@ class Loading {
   Status LoadNamespace(const ledger::NamespaceEntry& entry);
   Status LoadRule(const ledger::RuleEntry& entry);
   Status LoadSession(const ledger::Session& session);
-  Status LoadHistory(ledger::HistoryBlock block);  // By ascending sequence.
+  Status LoadHistory(ledger::HistoryBlock block);     // By ascending sequence.
+  Status LoadRate(const ledger::RateBucket& bucket);  // By ascending key.
   // A hint, before the first token, of how many there are.
   void ExpectTokens(uint64_t tokens);
   Status LoadToken(const ledger::Token& token);

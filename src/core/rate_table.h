@@ -1,56 +1,114 @@
-// RateTable: what is remembered of the rates of flows and namespaces.
+// RateTable: what has passed of calls a second, of flows, of values of their parameters, and of
+// namespaces.
 //
-// Thread: loop. A flow has a state from its first request on, until it is erased or its rule gets
-// another window. Rates decides what passes.
+// Thread: loop. A flow has a state from its first request on, until it is erased. Rates decides what
+// passes.
 #ifndef NOWCALLS_CORE_RATE_TABLE_H_
 #define NOWCALLS_CORE_RATE_TABLE_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "absl/container/btree_set.h"
+#include "core/param_items.h"
+#include "core/param_values.h"
 #include "core/rules/rule.h"
 #include "core/sliding_window.h"
 #include "core/slot.h"
+#include "ledger/commit_batch.h"
+#include "ledger/entities.h"
 
 namespace nowcalls::core {
 
-// Since the server started, in calls but where it says requests.
+// Since the server started. Calls, but where the name says requests. A request for several values
+// of a parameter counts its calls once.
 struct RateCounters {
-  uint64_t passed = 0;
+  uint64_t passed = 0;    // At once, also beyond the limit in shadow mode.
+  uint64_t borrowed = 0;  // Passed, but were told to wait.
   uint64_t blocked = 0;
-  uint64_t borrowed = 0;  // Passed later: SHOULD_WAIT.
-  uint64_t requests_passed = 0;
+  uint64_t requests_passed = 0;  // At once or later.
   uint64_t requests_blocked = 0;
+};
+
+// What the ledger has of a window, and when it is to be looked at again.
+struct SavedWindow {
+  std::vector<ledger::RateBucket> buckets;  // By ascending begin.
+  int64_t due_ms = INT64_MAX;
 };
 
 struct FlowRate {
   explicit FlowRate(const Rule& rule)
-      : sample_count(rule.sample_count), window(rule.window_interval_ms, rule.sample_count) {}
+      : flow(rule.flow_id), window(rule.window_interval_ms, rule.sample_count), items(rule) {}
 
-  bool Fits(const Rule& rule) const {
-    return sample_count == rule.sample_count && window.interval_ms() == rule.window_interval_ms;
-  }
-
-  int32_t sample_count;
-  SlidingWindow window;
+  FlowId flow;
+  SlidingWindow window;  // Under a rule with a parameter it counts, and limits nothing.
+  SavedWindow saved;
   RateCounters counters;
+  // Of a rule with a parameter.
+  ParamItems items;
+  FlowValues values;
 };
 
 class RateTable {
  public:
-  // The flow's state, made now if there is none or the rule has got another window.
+  RateTable(const std::array<uint64_t, 2>& hash_key, size_t value_bytes_max)
+      : values_(hash_key, value_bytes_max) {}
+
+  // The flow's state, new if there is none. `rule`: the one in force.
   FlowRate& Of(FlowSlot slot, const Rule& rule);
   // Null: nobody has asked yet.
   const FlowRate* Find(FlowSlot slot) const;
-  void Erase(FlowSlot slot);
+  // The rule of the flow is new or has changed. Its windows begin anew if they have got another
+  // form; what has passed in them is kept otherwise.
+  void OnNewRule(FlowSlot slot, const Rule& before, const Rule& rule, ledger::CommitBatch* batch);
+  void Erase(FlowSlot slot, ledger::CommitBatch* batch);
+
+  // --- Windows of kSavedMsMin or longer survive a restart, but for the last kSaveAfterMs. ---
+  static bool IsSaved(const Rule& rule) {
+    return rule.window_interval_ms >= kSavedMsMin && !rule.param.has_value();
+  }
+  // Calls have passed. REQUIRES: IsSaved.
+  void SaveLater(FlowSlot slot, int64_t now_ms) { Schedule(slot, now_ms + kSaveAfterMs); }
+  // Records the buckets that have changed, of windows that are due, and drops those that a window
+  // has left; about `records_max` records.
+  void SaveDue(int64_t now_ms, size_t records_max, ledger::CommitBatch* batch);
+  void SaveAll(int64_t now_ms, ledger::CommitBatch* batch);
+  int64_t next_save_ms() const { return due_.empty() ? INT64_MAX : due_.begin()->first; }
+  // A bucket from the ledger; those of a flow come in order. `rule`: the flow's.
+  void Load(FlowSlot slot, const Rule& rule, const ledger::RateBucket& bucket);
 
   // Requests of the namespace's rules in the last second.
   SlidingWindow& Guard(NamespaceSlot slot);
 
+  ParamValues& values() { return values_; }
+  const ParamValues& values() const { return values_; }
+  // Of all flows, also of flows that are gone.
+  const RateCounters& totals() const { return totals_; }
+  // Changes the flow's counters, and the totals likewise.
+  template <typename Change>
+  void Count(FlowRate* rate, Change change) {
+    change(&rate->counters);
+    change(&totals_);
+  }
+
  private:
-  std::vector<std::unique_ptr<FlowRate>> flows_;          // By slot.
+  static constexpr int64_t kSavedMsMin = 10'000;
+  static constexpr int64_t kSaveAfterMs = 1000;
+
+  void Schedule(FlowSlot slot, int64_t due_ms);
+  void Unschedule(FlowSlot slot);
+  size_t Save(FlowSlot slot, int64_t now_ms, ledger::CommitBatch* batch);
+  void DropSaved(FlowSlot slot, ledger::CommitBatch* batch);
+
+  std::vector<std::unique_ptr<FlowRate>> flows_;        // By slot.
   std::vector<std::unique_ptr<SlidingWindow>> guards_;  // By slot.
+  ParamValues values_;
+  RateCounters totals_;
+  absl::btree_set<std::pair<int64_t, FlowSlot>> due_;  // SavedWindow::due_ms.
 };
 
 }  // namespace nowcalls::core

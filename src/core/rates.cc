@@ -1,7 +1,6 @@
 #include "core/rates.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/limits.h"
 #include "core/rate_table.h"
@@ -9,54 +8,138 @@
 namespace nowcalls::core {
 namespace {
 
-// What a sum of at most the limit leaves; whole, and no more than the wire's i32 carries.
-int64_t Remaining(double left) {
-  return static_cast<int64_t>(std::clamp(std::floor(left), 0.0, double{INT32_MAX}));
+// More is as good as no limit, and sums of such numbers fit an i64.
+constexpr double kLimitMax = 1e15;
+
+int64_t Whole(double count) { return WholeCalls(std::min(count, kLimitMax)); }
+
+// The count of a rule or an item, of all sessions together.
+double OfSessions(const Books& books, const Flow& flow, double count) {
+  if (!flow.level_by_session) return count;
+  return count * books.flows().name_space(flow.name_space).sessions_online;
 }
 
-RateAnswer Pass(FlowRate* rate, const RateRequest& request, double left) {
-  rate->window.Add(request.count);
-  rate->counters.passed += static_cast<uint64_t>(request.count);
-  ++rate->counters.requests_passed;
-  return {.status = TokenStatus::kOk, .remaining = Remaining(left)};
+int64_t WindowLimit(const Books& books, const Flow& flow, double count) {
+  constexpr double kMsPerSecond = 1000;
+  count = OfSessions(books, flow, count);
+  if (!flow.rule->count_per_interval) count = count * flow.rule->window_interval_ms / kMsPerSecond;
+  return Whole(count);
 }
 
-// Sentinel's maxOccupyRatio: calls that wait for the next bucket, of those that a window may have.
-constexpr double kMaxOccupyRatio = 1.0;
+// Sentinel's maxOccupyRatio is 1: a window may have borrowed as much as it may have.
+bool MayBorrow(const SlidingWindow& window, int64_t count, int64_t limit) {
+  if (window.borrowed() > limit) return false;
+  return window.passed() + count + window.borrowed_from_next() - window.oldest() <= limit;
+}
 
-bool MayBorrow(const SlidingWindow& window, int64_t count, double limit) {
-  if (static_cast<double>(window.lent()) > kMaxOccupyRatio * limit) return false;
-  const int64_t then = window.passed() + count + window.lent_by_next() - window.oldest();
-  return static_cast<double>(then) <= limit;
+RateAnswer Blocked(RefusedBy limit) {
+  return {.status = TokenStatus::kBlocked, .refused_by = limit};
+}
+
+// Sentinel answers an i32.
+int64_t Remaining(int64_t left) { return std::clamp<int64_t>(left, 0, INT32_MAX); }
+
+// How many values a rule remembers: the rule's own number, or Sentinel's: 4000 in each bucket of a
+// window, or in each second of a hotspot rule.
+size_t ValuesMaxOf(const Rule& rule) {
+  constexpr int64_t kValuesPerBucket = 4000;
+  constexpr int64_t kHotspotValuesMax = 20'000;
+  constexpr int64_t kMsPerSecond = 1000;
+  int64_t most = rule.param->values_max;
+  if (most == 0 && rule.param->algorithm == ParamRule::Algorithm::kWindow) {
+    most = kValuesPerBucket * rule.sample_count;
+  } else if (most == 0) {
+    most = kValuesPerBucket * std::max<int64_t>(rule.param->duration_ms / kMsPerSecond, 1);
+    most = std::min(most, kHotspotValuesMax);
+  }
+  return static_cast<size_t>(std::min<int64_t>(most, kParamValuesMax));
+}
+
+template <typename PaceType>
+PaceType& PaceIn(ParamValues* values, ValueSlot slot) {
+  if (auto* pace = std::get_if<PaceType>(&values->at(slot).pace)) return *pace;
+  return values->Begin(slot, PaceType{});
+}
+
+SlidingWindow& WindowIn(ParamValues* values, ValueSlot slot, const Rule& rule) {
+  if (auto* window = std::get_if<SlidingWindow>(&values->at(slot).pace)) return *window;
+  SlidingWindow window(rule.window_interval_ms, rule.sample_count);
+  const size_t buckets = window.buckets();
+  return values->Begin(slot, std::move(window), buckets);
 }
 
 }  // namespace
 
+int64_t Rates::WindowLimitOf(const Books& books, const Flow& flow) {
+  return WindowLimit(books, flow, flow.rule->count);
+}
+
 RateAnswer Rates::Request(const Step& step, const RateRequest& request) {
-  if (request.flow.value <= 0 || request.count < 1 || request.count > kCountMax) {
-    return {.status = TokenStatus::kBadRequest};
-  }
-  const FlowSlot slot = books_->flows().Find(request.flow);
-  if (slot == kNoFlow || !books_->flows().at(slot).active()) {
-    return {.status = TokenStatus::kNoRuleExists};
+  FlowSlot slot;
+  if (auto refusal = Enter(step, request.flow, request.count, /*by_value=*/false, &slot)) {
+    return *refusal;
   }
   const Flow& flow = books_->flows().at(slot);
-  if (!PassesGuard(step, flow.name_space)) {
-    return {.status = TokenStatus::kTooManyRequest, .refused_by = RefusedBy::kNamespaceQps};
-  }
   FlowRate& rate = books_->rates().Of(slot, *flow.rule);
   rate.window.Advance(step.now.ms);
-  const double limit = LimitOf(flow);
-  const double left = limit - static_cast<double>(rate.window.passed() + request.count);
-  if (left >= 0 || flow.shadow) return Pass(&rate, request, left);
-  if (request.prioritized && MayBorrow(rate.window, request.count, limit)) {
-    rate.window.Borrow(request.count);
-    rate.counters.borrowed += static_cast<uint64_t>(request.count);
-    return {.status = TokenStatus::kShouldWait, .wait_ms = rate.window.length_ms()};
+  const RateAnswer answer = Judge(&rate, request, WindowLimitOf(*books_, flow));
+  if (answer.status != TokenStatus::kBlocked && RateTable::IsSaved(*flow.rule)) {
+    books_->rates().SaveLater(slot, step.now.ms);
   }
-  rate.counters.blocked += static_cast<uint64_t>(request.count);
-  ++rate.counters.requests_blocked;
-  return {.status = TokenStatus::kBlocked, .refused_by = RefusedBy::kRate};
+  return Conclude(slot, &rate, request.count, answer);
+}
+
+RateAnswer Rates::RequestParams(const Step& step, FlowId flow_id, int64_t count,
+                                std::span<const Param> values) {
+  const auto too_long = [](const Param& value) { return value.bytes.size() > kParamBytesMax; };
+  if (values.empty() || std::any_of(values.begin(), values.end(), too_long)) {
+    return {.status = TokenStatus::kBadRequest};
+  }
+  FlowSlot slot;
+  if (auto refusal = Enter(step, flow_id, count, /*by_value=*/true, &slot)) return *refusal;
+  const Flow& flow = books_->flows().at(slot);
+  FlowRate& rate = books_->rates().Of(slot, *flow.rule);
+  ParamValues& table = books_->rates().values();
+
+  asked_.clear();
+  for (const Param& value : values) {
+    const ValueSlot used = table.Use(&rate.values, value);
+    if (table.at(used).asked == 0) asked_.push_back(used);
+    table.at(used).asked += count;
+  }
+  RateAnswer answer = JudgeValues(step, flow, &rate, count);
+  if (values.size() > 1 && answer.status == TokenStatus::kOk) answer.remaining = -1;
+  for (const ValueSlot used : asked_) table.at(used).asked = 0;
+  table.Trim(&rate.values, ValuesMaxOf(*flow.rule), step.now.ms);
+
+  rate.window.Advance(step.now.ms);
+  if (answer.status != TokenStatus::kBlocked || flow.shadow) rate.window.Add(count);
+  return Conclude(slot, &rate, count, answer);
+}
+
+std::optional<RateAnswer> Rates::Enter(const Step& step, FlowId flow_id, int64_t count,
+                                       bool by_value, FlowSlot* slot) {
+  if (flow_id.value <= 0 || count < 1 || count > kCountMax) {
+    return RateAnswer{.status = TokenStatus::kBadRequest};
+  }
+  *slot = books_->flows().Find(flow_id);
+  if (*slot == kNoFlow || !books_->flows().at(*slot).active()) {
+    return RateAnswer{.status = TokenStatus::kNoRuleExists};
+  }
+  Flow& flow = books_->flows().at(*slot);
+  const auto refuse = [&](TokenStatus status, RefusedBy limit) {
+    books_->Count(&flow, [&](FlowCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
+    return RateAnswer{.status = status, .refused_by = limit};
+  };
+  if (flow.rule->param.has_value() != by_value) {
+    return refuse(TokenStatus::kBadRequest, RefusedBy::kParam);
+  }
+  other_kind_->OnRequest(&flow);
+  if (flow.draining) return refuse(TokenStatus::kBlocked, RefusedBy::kDraining);
+  if (!PassesGuard(step, flow.name_space)) {
+    return refuse(TokenStatus::kTooManyRequest, RefusedBy::kNamespaceQps);
+  }
+  return std::nullopt;
 }
 
 // Requests count, whatever their answer; those that the guard refuses do not.
@@ -70,12 +153,111 @@ bool Rates::PassesGuard(const Step& step, NamespaceSlot slot) {
   return true;
 }
 
-double Rates::LimitOf(const Flow& flow) const {
-  double count = flow.rule->count;
-  if (flow.level_by_session) count *= books_->flows().name_space(flow.name_space).sessions_online;
-  if (flow.rule->count_per_interval) return count;
-  constexpr double kMsPerSecond = 1000;
-  return count * flow.rule->window_interval_ms / kMsPerSecond;
+RateAnswer Rates::Judge(FlowRate* rate, const RateRequest& request, int64_t limit) {
+  SlidingWindow& window = rate->window;
+  const int64_t left = limit - window.passed() - request.count;
+  if (left >= 0) {
+    window.Add(request.count);
+    return {.status = TokenStatus::kOk, .remaining = Remaining(left)};
+  }
+  if (!request.prioritized || !MayBorrow(window, request.count, limit)) {
+    return Blocked(RefusedBy::kRate);
+  }
+  window.Borrow(request.count);
+  return {.status = TokenStatus::kShouldWait, .wait_ms = window.length_ms()};
+}
+
+RateAnswer Rates::JudgeValues(const Step& step, const Flow& flow, FlowRate* rate, int64_t count) {
+  ParamValues& table = books_->rates().values();
+  PaceAnswer all{.passes = true, .remaining = INT64_MAX};
+  for (const ValueSlot slot : asked_) {
+    const PaceAnswer one = Ask(step, flow, rate, slot);
+    if (!one.passes) {
+      table.at(slot).blocked += static_cast<uint64_t>(count);
+      return Blocked(RefusedBy::kParam);
+    }
+    all.wait_ms = std::max(all.wait_ms, one.wait_ms);
+    all.remaining = std::min(all.remaining, one.remaining);
+  }
+  for (const ValueSlot slot : asked_) Take(step, flow, slot);
+  if (all.wait_ms > 0) return {.status = TokenStatus::kShouldWait, .wait_ms = all.wait_ms};
+  return {.status = TokenStatus::kOk, .remaining = Remaining(all.remaining)};
+}
+
+PaceAnswer Rates::Ask(const Step& step, const Flow& flow, FlowRate* rate, ValueSlot slot) {
+  ParamValues& table = books_->rates().values();
+  ValueRate& value = table.at(slot);
+  if (value.limit_of != rate->values.rule_number) {
+    value.count = rate->items.CountOf(value.value.view());
+    value.limit_of = rate->values.rule_number;
+  }
+  const int64_t now_ms = step.now.ms;
+  switch (flow.rule->param->algorithm) {
+    case ParamRule::Algorithm::kTokenBucket: {
+      const Pace pace = PaceOf(flow, value);
+      value.idle_ms = now_ms + TokenBucket::IdleAfterMs(pace);
+      return PaceIn<TokenBucket>(&table, slot).Ask(now_ms, pace, value.asked);
+    }
+    case ParamRule::Algorithm::kLeakyBucket: {
+      const Pace pace = PaceOf(flow, value);
+      value.idle_ms = now_ms + LeakyBucket::IdleAfterMs(pace);
+      return PaceIn<LeakyBucket>(&table, slot).Ask(now_ms, pace, value.asked);
+    }
+    case ParamRule::Algorithm::kWindow: break;
+  }
+  SlidingWindow& window = WindowIn(&table, slot, *flow.rule);
+  window.Advance(now_ms);
+  value.idle_ms = now_ms + window.length_ms() * static_cast<int64_t>(window.buckets());
+  const int64_t left = WindowLimit(*books_, flow, value.count) - window.passed() - value.asked;
+  return {.passes = left >= 0, .remaining = left};
+}
+
+// REQUIRES: Ask in this step.
+void Rates::Take(const Step& step, const Flow& flow, ValueSlot slot) {
+  ValueRate& value = books_->rates().values().at(slot);
+  value.passed += static_cast<uint64_t>(value.asked);
+  if (auto* window = std::get_if<SlidingWindow>(&value.pace)) {
+    window->Add(value.asked);
+  } else if (auto* tokens = std::get_if<TokenBucket>(&value.pace)) {
+    tokens->Take(step.now.ms, PaceOf(flow, value), value.asked);
+  } else if (auto* leak = std::get_if<LeakyBucket>(&value.pace)) {
+    leak->Take(step.now.ms, PaceOf(flow, value), value.asked);
+  }
+}
+
+Pace Rates::PaceOf(const Flow& flow, const ValueRate& value) const {
+  const ParamRule& param = *flow.rule->param;
+  const double count = OfSessions(*books_, flow, value.count);
+  return {.limit = Whole(count),
+          .exact_limit = count,
+          .duration_ms = param.duration_ms,
+          .burst = std::min(param.burst_count, static_cast<int64_t>(kLimitMax)),
+          .queueing_ms = flow.rule->max_queueing_time_ms};
+}
+
+RateAnswer Rates::Conclude(FlowSlot slot, FlowRate* rate, int64_t count, RateAnswer answer) {
+  Flow& flow = books_->flows().at(slot);
+  const auto calls = static_cast<uint64_t>(count);
+  const auto limit = static_cast<size_t>(answer.refused_by);
+  const bool blocked = answer.status == TokenStatus::kBlocked;
+  if (blocked && flow.shadow) {
+    books_->Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[limit]; });
+  } else if (blocked) {
+    books_->Count(&flow, [&](FlowCounters* c) { ++c->refused[limit]; });
+  }
+  if (flow.shadow && answer.status != TokenStatus::kOk) answer = {.status = TokenStatus::kOk};
+  books_->rates().Count(rate, [&](RateCounters* c) {
+    switch (answer.status) {
+      case TokenStatus::kOk: c->passed += calls; break;
+      case TokenStatus::kShouldWait: c->borrowed += calls; break;
+      default:
+        c->blocked += calls;
+        ++c->requests_blocked;
+        return;
+    }
+    ++c->requests_passed;
+  });
+  return answer;
 }
 
 }  // namespace nowcalls::core

@@ -159,6 +159,7 @@ bool RuleBook::InstallRule(const Step& step, NamespaceSlot space, const Rule& ru
     books_->RecordRuleRemoved(step, flow);
     flows.name_space(space_before).waiting_for_sessions.erase(flow.id.value);
   }
+  if (flow.rule != nullptr) books_->rates().OnNewRule(slot, *flow.rule, rule, step.batch);
   flows.SetRule(slot, space, rule, books_->options().resource_timeout_factor);
   books_->TrackSessions(&flow);
   waiting_->OnNewRule(slot);

@@ -12,25 +12,39 @@ int64_t RoundUp(int64_t dividend, int64_t divisor) { return (dividend + divisor 
 SlidingWindow::SlidingWindow(int64_t interval_ms, int32_t buckets) : interval_ms_(interval_ms) {
   const int64_t wanted = std::min<int64_t>({buckets, kBucketsMax, interval_ms});
   length_ms_ = RoundUp(interval_ms, wanted);
-  buckets_.resize(static_cast<size_t>(RoundUp(interval_ms, length_ms_)));
+  passed_.resize(static_cast<size_t>(RoundUp(interval_ms, length_ms_)));
+}
+
+void SlidingWindow::Borrow(int64_t count) {
+  if (borrowed_.empty()) borrowed_.resize(passed_.size());
+  borrowed_[current_] += count;
+  borrowed_sum_ += count;
+}
+
+bool SlidingWindow::Restore(int64_t begin_ms, int64_t passed, int64_t borrowed) {
+  if (begin_ms % length_ms_ != 0 || begin_ms < begin_ms_) return false;
+  Advance(begin_ms);
+  Add(passed - passed_[current_]);
+  if (borrowed > 0) Borrow(borrowed);
+  return true;
 }
 
 void SlidingWindow::Slide(int64_t now_ms) {
   const int64_t begin_ms = now_ms - now_ms % length_ms_;
   const int64_t steps = (begin_ms - begin_ms_) / length_ms_;
   begin_ms_ = begin_ms;
-  const auto all = static_cast<int64_t>(buckets_.size());
-  // The bucket behind the old one gets what was borrowed, though the window may have lost it.
-  for (int64_t i = std::min(steps, all + 1); i > 0; --i) Next();
+  // The bucket after the current one gets what was borrowed, also if the window is past it.
+  for (auto i = std::min(steps, static_cast<int64_t>(passed_.size()) + 1); i > 0; --i) BeginNext();
 }
 
-void SlidingWindow::Next() {
-  const int64_t lent = lent_by_next();
-  current_ = (current_ + 1) % buckets_.size();
-  Bucket& bucket = buckets_[current_];
-  passed_ += lent - bucket.passed;
-  lent_ -= bucket.lent;
-  bucket = {.passed = lent};
+void SlidingWindow::BeginNext() {
+  const int64_t borrowed = borrowed_from_next();
+  current_ = After(current_);
+  sum_ += borrowed - passed_[current_];
+  passed_[current_] = borrowed;
+  if (borrowed_.empty()) return;
+  borrowed_sum_ -= borrowed_[current_];
+  borrowed_[current_] = 0;
 }
 
 }  // namespace nowcalls::core

@@ -1,8 +1,11 @@
-// SlidingWindow: how many calls passed in the last interval, counted in buckets of equal length.
+// SlidingWindow: the number of calls that passed in the last interval, by buckets of equal length.
 //
-// Thread: loop. Bucket i covers [i x length, (i + 1) x length) of the ledger clock; the window is
-// the bucket of now and those before it, as in Sentinel's LeapArray. Calls may be borrowed from the
-// next bucket: they are counted in it from its beginning on.
+// Thread: loop. Bucket i covers [i x length, (i + 1) x length) of the ledger clock. The window is
+// the bucket of now and the buckets before it, as in Sentinel's LeapArray. Calls may be borrowed
+// from the next bucket, which counts them from its beginning on.
+//
+// So no interval shorter by one bucket than the window sees more calls than the window allows.
+// Memory: 96 bytes and 8 bytes a bucket; once calls are borrowed, 16 bytes a bucket.
 #ifndef NOWCALLS_CORE_SLIDING_WINDOW_H_
 #define NOWCALLS_CORE_SLIDING_WINDOW_H_
 
@@ -14,56 +17,65 @@ namespace nowcalls::core {
 
 class SlidingWindow {
  public:
-  // Of one window; a rule with more samples gets longer buckets.
+  // Of one window. A rule with more samples gets longer buckets.
   static constexpr int32_t kBucketsMax = 1000;
-
-  struct Bucket {
-    int64_t passed = 0;
-    int64_t lent = 0;  // By the next bucket, to calls of this one.
-  };
 
   // REQUIRES: both at least 1.
   SlidingWindow(int64_t interval_ms, int32_t buckets);
 
-  // Drops what is older than the interval. Time never goes back.
+  // Drops buckets that are older than the interval. All other calls are about the moment of the
+  // last Advance. Time never goes back.
   void Advance(int64_t now_ms) {
     if (now_ms >= begin_ms_ + length_ms_) Slide(now_ms);
   }
   void Add(int64_t count) {
-    buckets_[current_].passed += count;
-    passed_ += count;
+    passed_[current_] += count;
+    sum_ += count;
   }
-  // REQUIRES: Advance, as the rest.
-  void Borrow(int64_t count) {
-    buckets_[current_].lent += count;
-    lent_ += count;
+  // Counts calls in the next bucket.
+  void Borrow(int64_t count);
+
+  // Calls in the window, with those that earlier buckets have borrowed from it.
+  int64_t passed() const { return sum_; }
+  // Calls that buckets of the window have borrowed, each from its next bucket.
+  int64_t borrowed() const { return borrowed_sum_; }
+  // Calls borrowed from the bucket that comes next.
+  int64_t borrowed_from_next() const { return borrowed_.empty() ? 0 : borrowed_[current_]; }
+  // Calls in the bucket that the window loses next.
+  int64_t oldest() const { return passed_[After(current_)]; }
+
+  // Calls visit(begin_ms, passed, borrowed) for each bucket, the oldest first.
+  template <typename Visit>
+  void ForEach(Visit&& visit) const {
+    size_t bucket = current_;
+    int64_t begin_ms = begin_ms_ - length_ms_ * static_cast<int64_t>(passed_.size());
+    for (size_t i = 0; i < passed_.size(); ++i) {
+      bucket = After(bucket);
+      begin_ms += length_ms_;
+      visit(begin_ms, passed_[bucket], borrowed_.empty() ? 0 : borrowed_[bucket]);
+    }
   }
+  // Sets what ForEach has shown of a bucket. Buckets come in order, the oldest first. False: no
+  // bucket of this window begins there.
+  bool Restore(int64_t begin_ms, int64_t passed, int64_t borrowed);
 
-  // In the window, what was borrowed from its buckets included.
-  int64_t passed() const { return passed_; }
-  // To calls of the window.
-  int64_t lent() const { return lent_; }
-  // By the bucket that comes next.
-  int64_t lent_by_next() const { return buckets_[current_].lent; }
-  // In the bucket that the window loses next.
-  int64_t oldest() const { return buckets_[(current_ + 1) % buckets_.size()].passed; }
-
+  size_t buckets() const { return passed_.size(); }
   int64_t length_ms() const { return length_ms_; }
   int64_t interval_ms() const { return interval_ms_; }
-  // When the bucket of now ends.
-  int64_t end_ms() const { return begin_ms_ + length_ms_; }
 
  private:
+  size_t After(size_t bucket) const { return bucket + 1 == passed_.size() ? 0 : bucket + 1; }
   void Slide(int64_t now_ms);
-  void Next();
+  void BeginNext();
 
   int64_t interval_ms_;
   int64_t length_ms_;
   int64_t begin_ms_ = 0;  // Of the current bucket.
   size_t current_ = 0;
-  int64_t passed_ = 0;
-  int64_t lent_ = 0;
-  std::vector<Bucket> buckets_;
+  int64_t sum_ = 0;  // Of passed_.
+  int64_t borrowed_sum_ = 0;
+  std::vector<int64_t> passed_;
+  std::vector<int64_t> borrowed_;  // By the bucket that borrowed. Empty until a call borrows.
 };
 
 }  // namespace nowcalls::core

@@ -35,12 +35,14 @@ using NamespaceSlot = SlotOf<struct Namespace>;
 using SessionSlot = SlotOf<struct SessionState>;
 using TokenSlot = SlotOf<struct TokenEntry>;
 using WaiterSlot = SlotOf<struct Waiter>;
+using ValueSlot = SlotOf<struct ValueRate>;
 
 inline constexpr FlowSlot kNoFlow;
 inline constexpr NamespaceSlot kNoNamespace;
 inline constexpr SessionSlot kNoSession;
 inline constexpr TokenSlot kNoToken;
 inline constexpr WaiterSlot kNoWaiter;
+inline constexpr ValueSlot kNoValue;
 
 }  // namespace nowcalls::core
 

@@ -72,5 +72,6 @@ void SlotTable<S>::Resize(size_t size) {
 
 template class SlotTable<FlowSlot>;
 template class SlotTable<TokenSlot>;
+template class SlotTable<ValueSlot>;
 
 }  // namespace nowcalls::core

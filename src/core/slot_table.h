@@ -16,7 +16,7 @@
 
 namespace nowcalls::core {
 
-// Slots S: TokenSlot or FlowSlot.
+// Slots S: TokenSlot, FlowSlot or ValueSlot.
 template <typename S>
 class SlotTable {
  public:
@@ -70,6 +70,7 @@ class SlotTable {
 
 extern template class SlotTable<FlowSlot>;
 extern template class SlotTable<TokenSlot>;
+extern template class SlotTable<ValueSlot>;
 
 }  // namespace nowcalls::core
 

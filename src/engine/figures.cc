@@ -41,16 +41,42 @@ Value ByReason(const std::array<uint64_t, kEndReasonCount>& counts) {
   return ByWord(counts, [](size_t i) { return EndReasonName(static_cast<EndReason>(i)); });
 }
 
+// Connections that have sent nothing yet speak none.
+Value ByProtocol(const Connections& connections) {
+  static constexpr auto kWords = std::to_array<std::string_view>({"messagepack_rpc", "sentinel"});
+  static_assert(kWords.size() == kProtocolKindCount);
+  std::array<uint64_t, kProtocolKindCount> counts{};
+  for (const Connection& connection : connections.all()) {
+    if (connection.protocol == nullptr) continue;
+    ++counts[static_cast<size_t>(connection.protocol->kind())];
+  }
+  wire::WordCounts by_word;
+  for (size_t i = 0; i < kWords.size(); ++i) by_word.emplace_back(kWords[i], counts[i]);
+  return by_word;
+}
+
+Value ByRequest(const sentinel::Counters& counters) {
+  wire::WordCounts by_word;
+  for (size_t i = 0; i < counters.requests.size(); ++i) {
+    by_word.emplace_back(sentinel::RequestWord(i), counters.requests[i]);
+  }
+  return by_word;
+}
+
 // What is free for the ledger; unknown if the file system does not tell.
 Value FreeBytes(const DiskRoom& disk) {
   if (disk.free_bytes().has_value()) return *disk.free_bytes();
   return {};
 }
 
-// The value of a member of core::FlowCounters, core::CoreOptions, Limits.
+// The value of a member of core::FlowCounters, core::RateCounters, core::CoreOptions, Limits.
 template <auto kMember>
 Value Total(const Source& s) {
   return static_cast<uint64_t>(s.core.books().totals().*kMember);
+}
+template <auto kMember>
+Value RateTotal(const Source& s) {
+  return static_cast<uint64_t>(s.core.books().rates().totals().*kMember);
 }
 template <auto kMember>
 Value Option(const Source& s) {
@@ -95,7 +121,10 @@ constexpr auto kLedgerFigures = std::to_array<Figure>({
 
 constexpr auto kCountsFigures = std::to_array<Figure>({
     {"counts.connections", kGauge, "", "open connections, this one included",
-     [](const Source& s) { return Count(s.connections); }},
+     [](const Source& s) { return Count(s.connections.count()); }},
+    {"counts.connections_by_protocol", kGauge, "",
+     "the same by what they speak: `messagepack_rpc`, `sentinel`",
+     [](const Source& s) { return ByProtocol(s.connections); }},
     {"counts.sessions", kGauge, "", "sessions that are online, or offline with tokens",
      [](const Source& s) { return Count(s.core.books().sessions().size()); }},
     {"counts.namespaces", kGauge, "",
@@ -123,14 +152,19 @@ constexpr auto kCountsFigures = std::to_array<Figure>({
     {"counts.token_table_bytes", kGauge, "bytes",
      "memory of the table of live tokens, with their request ids",
      [](const Source& s) { return Count(s.core.tokens().MemoryBytes()); }},
+    {"counts.param_values", kGauge, "",
+     "values of parameters that are remembered for calls a second",
+     [](const Source& s) { return Count(s.core.books().rates().values().size()); }},
+    {"counts.param_value_bytes", kGauge, "bytes", "memory of these values",
+     [](const Source& s) { return Count(s.core.books().rates().values().bytes()); }},
 });
 
 constexpr auto kTotalsFigures = std::to_array<Figure>({
     {"totals.granted", kCounter, "", "acquires granted, also from the queue or in shadow mode",
      Total<&Totals::granted>},
-    {"totals.refused", kCounter, "", "acquires refused, by the word of `refused_by`",
+    {"totals.refused", kCounter, "", "acquires and requests refused, by the word of `refused_by`",
      [](const Source& s) { return ByLimit(s.core.books().totals().refused); }},
-    {"totals.shadow_refused", kCounter, "", "acquires that shadow mode let pass, by the same words",
+    {"totals.shadow_refused", kCounter, "", "what shadow mode let pass, by the same words",
      [](const Source& s) { return ByLimit(s.core.books().totals().shadow_refused); }},
     {"totals.queued", kCounter, "", "acquires that waited", Total<&Totals::queued>},
     {"totals.granted_from_queue", kCounter, "", "acquires that waited and were granted",
@@ -140,6 +174,25 @@ constexpr auto kTotalsFigures = std::to_array<Figure>({
     {"totals.kept", kCounter, "", "keeps", Total<&Totals::kept>},
     {"totals.ended", kCounter, "", "tokens that ended, by reason",
      [](const Source& s) { return ByReason(s.core.books().totals().ended); }},
+    {"totals.other_kind", kCounter, "",
+     "acquires of rules that say calls a second, and requests of others",
+     Total<&Totals::other_kind>},
+    {"totals.rate_passed", kCounter, "", "calls a second that passed at once",
+     RateTotal<&core::RateCounters::passed>},
+    {"totals.rate_borrowed", kCounter, "", "calls that passed and were told to wait",
+     RateTotal<&core::RateCounters::borrowed>},
+    {"totals.rate_blocked", kCounter, "", "calls that were blocked by a rate or a parameter",
+     RateTotal<&core::RateCounters::blocked>},
+    {"totals.rate_requests_passed", kCounter, "", "requests for the calls that passed",
+     RateTotal<&core::RateCounters::requests_passed>},
+    {"totals.rate_requests_blocked", kCounter, "", "requests for the calls that were blocked",
+     RateTotal<&core::RateCounters::requests_blocked>},
+    {"totals.sentinel_requests", kCounter, "",
+     "requests in Sentinel's frames, by type; `unknown`: types that do not exist",
+     [](const Source& s) { return ByRequest(s.sentinel); }},
+    {"totals.sentinel_malformed", kCounter, "",
+     "Sentinel's frames that were too short or too long, or whose data was wrong",
+     [](const Source& s) { return Count(s.sentinel.malformed); }},
 });
 
 constexpr auto kSettingsFigures = std::to_array<Figure>({
@@ -183,6 +236,15 @@ constexpr auto kLimitsFigures = std::to_array<Figure>({
     {"limits.waiters_per_connection_max", kSetting, "", "acquires of one connection that wait",
      Limit<&Limits::waiters_per_connection_max>},
     {"limits.waiters_max", kSetting, "", "acquires that wait", Limit<&Limits::waiters_max>},
+    {"limits.sentinel_wait_ms_max", kSetting, "ms",
+     "time that an acquire in Sentinel's frames waits; 0: it does not",
+     Limit<&Limits::sentinel_wait_ms_max>},
+    {"limits.namespace_qps_max", kSetting, "",
+     "requests for calls a second of one namespace, in a second; 0: as many as come",
+     Limit<&Limits::namespace_qps_max>},
+    {"limits.param_value_bytes_max", kSetting, "bytes",
+     "memory of the values that are remembered for calls a second",
+     Limit<&Limits::param_value_bytes_max>},
     {"limits.message_bytes_max", kSetting, "bytes", "one message from a client",
      [](const Source&) { return Count(kMessageBytesMax); }},
     {"limits.input_total_bytes_max", kSetting, "bytes",

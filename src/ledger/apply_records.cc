@@ -6,6 +6,7 @@
 #include "ledger/codec.h"
 #include "ledger/commit_batch.h"
 #include "ledger/namespace_codec.h"
+#include "ledger/rate_codec.h"
 #include "ledger/record_types.h"
 
 namespace nowcalls::ledger {
@@ -29,11 +30,13 @@ class RecordReader {
     Family family;
     std::string_view key;
   };
+  // Whether a record is that of a token with a parameter, whose value has a size of its own.
+  enum class Keyed : bool { kNo, kYes };
 
   Status ApplyOne(RecordType type) {
     switch (type) {
-      case RecordType::kTokenIssued: return TokenIssued();
-      case RecordType::kTokenKept: return TokenKept();
+      case RecordType::kTokenIssued: return TokenIssued(Keyed::kNo);
+      case RecordType::kTokenKept: return TokenKept(Keyed::kNo);
       case RecordType::kTokenEnded: return TokenEnded();
       case RecordType::kSessionOpened: return SessionOpened();
       case RecordType::kSessionClosed: return SessionClosed();
@@ -45,6 +48,10 @@ class RecordReader {
       case RecordType::kWatermarkRaised:
         return PutMeta(kWatermarkKey, kWatermarkBytes, DecodeWatermark);
       case RecordType::kFormatSet: return PutMeta(kFormatKey, kFormatBytes, DecodeFormat);
+      case RecordType::kKeyedTokenIssued: return TokenIssued(Keyed::kYes);
+      case RecordType::kKeyedTokenKept: return TokenKept(Keyed::kYes);
+      case RecordType::kRateSet: return RateSet();
+      case RecordType::kRateDropped: return RateDropped();
       case RecordType::kHistoryAdded: return HistoryAdded();
       case RecordType::kHistoryDropped: return HistoryDropped();
       case RecordType::kSealed: sealed_ = true; return PutMeta(kSealKey, kSealBytes, DecodeSeal);
@@ -53,22 +60,25 @@ class RecordReader {
                               " is unknown");
   }
 
-  Status TokenIssued() {
+  Status TokenIssued(Keyed keyed) {
     const Place place = ReadPlace();
-    const std::string_view value = in_.ReadBytes(kTokenValueBytes);
-    NOWCALLS_RETURN_IF_ERROR(DecodeToken(place.family, place.key, value).status());
+    const std::string_view value = ReadTokenValue(keyed);
+    const Result<Token> token = DecodeToken(place.family, place.key, value);
+    if (!token.ok()) return token.status();
+    NOWCALLS_RETURN_IF_ERROR(CheckKeyed(*token, keyed));
     sink_->Put(place.family, place.key, value);
     return {};
   }
 
-  Status TokenKept() {
+  Status TokenKept(Keyed keyed) {
     const Place before = ReadPlace();
     const Place after = ReadPlace();
-    const std::string_view value = in_.ReadBytes(kTokenValueBytes);
+    const std::string_view value = ReadTokenValue(keyed);
     const Result<TokenKey> old_key = DecodeTokenKey(before.family, before.key);
     if (!old_key.ok()) return old_key.status();
     const Result<Token> token = DecodeToken(after.family, after.key, value);
     if (!token.ok()) return token.status();
+    NOWCALLS_RETURN_IF_ERROR(CheckKeyed(*token, keyed));
     if (old_key->id != token->key.id) return Status::Corruption("a kept token changes its id");
     if (*old_key == token->key) return Status::Corruption("a kept token does not move");
     sink_->SingleDelete(before.family, before.key);
@@ -132,6 +142,21 @@ class RecordReader {
     return {};
   }
 
+  Status RateSet() {
+    const std::string_view key = in_.ReadBytes(kRateKeyBytes);
+    const std::string_view value = in_.ReadBytes(kRateValueBytes);
+    NOWCALLS_RETURN_IF_ERROR(DecodeRate(key, value).status());
+    sink_->Put(Family::kRates, key, value);
+    return {};
+  }
+
+  Status RateDropped() {
+    const std::string_view key = in_.ReadBytes(kRateKeyBytes);
+    NOWCALLS_RETURN_IF_ERROR(DecodeRateKey(key).status());
+    sink_->Delete(Family::kRates, key);
+    return {};
+  }
+
   Status NamespaceSet() {
     const std::string_view key = in_.ReadBytes(in_.Read<uint16_t>());
     const std::string_view value = in_.ReadBytes(in_.Read<uint16_t>());
@@ -153,6 +178,15 @@ class RecordReader {
     NOWCALLS_RETURN_IF_ERROR(decode(value).status());
     sink_->Put(Family::kMeta, key, value);
     return {};
+  }
+
+  std::string_view ReadTokenValue(Keyed keyed) {
+    return in_.ReadBytes(keyed == Keyed::kYes ? in_.Read<uint16_t>() : kTokenValueBytes);
+  }
+
+  static Status CheckKeyed(const Token& token, Keyed keyed) {
+    if (token.param.has_value() == (keyed == Keyed::kYes)) return {};
+    return Status::Corruption("the value of a token is not that of its record's type");
   }
 
   Place ReadPlace() {

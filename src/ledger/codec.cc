@@ -7,11 +7,13 @@
 #include "base/limits.h"
 #include "base/time.h"
 #include "base/utf8.h"
+#include "ledger/param_codec.h"
 
 namespace nowcalls::ledger {
 namespace {
 
 constexpr uint8_t kValueVersion = 1;
+constexpr uint8_t kKeyedTokenVersion = 2;
 constexpr uint64_t kIdMax = INT64_MAX;
 
 constexpr size_t kRuleFlowBytes = 8;
@@ -81,9 +83,8 @@ Status WrongSize(std::string_view what, std::string_view bytes, size_t expected)
                            std::to_string(expected));
 }
 
-Status WrongVersion(std::string_view what, uint8_t version) {
-  return Corrupt(what, "version is " + std::to_string(version) + " instead of " +
-                           std::to_string(kValueVersion));
+Status WrongVersion(std::string_view what, uint8_t version, const char* expected = "1") {
+  return Corrupt(what, "version is " + std::to_string(version) + " instead of " + expected);
 }
 
 // Inline, as is CheckVersion: tokens pass them by the million a second.
@@ -93,6 +94,17 @@ inline Status CheckSize(std::string_view what, std::string_view bytes, size_t ex
 
 inline Status CheckVersion(std::string_view what, uint8_t version) {
   return version == kValueVersion ? Status() : WrongVersion(what, version);
+}
+
+char* StoreTokenFields(const Token& token, uint8_t version, char* out) {
+  NOWCALLS_CHECK(ProblemOf(token) == nullptr);
+  out = StoreBigEndian(out, version);
+  out = StoreBigEndian(out, token.flow.value);
+  out = StoreBigEndian(out, token.session.value);
+  out = StoreBigEndian(out, token.count);
+  out = StoreBigEndian(out, token.issued_ms);
+  out = StoreBigEndian(out, token.fence.value);
+  return StoreBigEndian(out, token.request_id);
 }
 
 // For values of a fixed size: the size and the version byte.
@@ -127,20 +139,33 @@ std::string TokenKeyLowerBound(int64_t deadline_ms) {
 }
 
 void EncodeTokenValue(const Token& token, char out[kTokenValueBytes]) {
-  NOWCALLS_CHECK(ProblemOf(token) == nullptr);
-  out = StoreBigEndian(out, kValueVersion);
-  out = StoreBigEndian(out, token.flow.value);
-  out = StoreBigEndian(out, token.session.value);
-  out = StoreBigEndian(out, token.count);
-  out = StoreBigEndian(out, token.issued_ms);
-  out = StoreBigEndian(out, token.fence.value);
-  StoreBigEndian(out, token.request_id);
+  NOWCALLS_CHECK(!token.param.has_value());
+  StoreTokenFields(token, kValueVersion, out);
+}
+
+char* EncodeKeyedTokenValue(const Token& token, char* out) {
+  NOWCALLS_CHECK(token.param.has_value());
+  return StoreParam(token.param->view(), StoreTokenFields(token, kKeyedTokenVersion, out));
+}
+
+std::string EncodeTokenValue(const Token& token) {
+  char value[kTokenValueBytes + kParamCodedBytesMax];
+  if (token.param.has_value()) return {value, EncodeKeyedTokenValue(token, value)};
+  EncodeTokenValue(token, value);
+  return {value, kTokenValueBytes};
 }
 
 Result<Token> DecodeToken(Family family, std::string_view key, std::string_view value) {
   const Result<TokenKey> token_key = DecodeTokenKey(family, key);
   if (!token_key.ok()) return token_key.status();
-  NOWCALLS_RETURN_IF_ERROR(CheckFixedValue("token value", value, kTokenValueBytes));
+  const bool keyed = !value.empty() && static_cast<uint8_t>(value[0]) == kKeyedTokenVersion;
+  if (!keyed) {
+    NOWCALLS_RETURN_IF_ERROR(CheckSize("token value", value, kTokenValueBytes));
+    const auto version = static_cast<uint8_t>(value[0]);
+    if (version != kValueVersion) return WrongVersion("token value", version, "1 or 2");
+  } else if (value.size() < kTokenValueBytes + kParamHeadBytes) {
+    return Corrupt("token value", "has only " + std::to_string(value.size()) + " bytes");
+  }
   ByteReader reader(value.substr(1));
   Token token;
   token.key = *token_key;
@@ -151,6 +176,11 @@ Result<Token> DecodeToken(Family family, std::string_view key, std::string_view 
   token.fence = Fence(reader.Read<uint64_t>());
   token.request_id = reader.Read<uint64_t>();
   if (const char* problem = ProblemOf(token)) return Corrupt("token value", problem);
+  if (!keyed) return token;
+  const Param param = ReadParam(&reader);
+  if (!reader.Finished()) return Corrupt("token value", "its parameter is not as long as it says");
+  if (const char* problem = ParamProblem(param)) return Corrupt("token value", problem);
+  token.param.emplace(param);
   return token;
 }
 

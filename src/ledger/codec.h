@@ -44,10 +44,15 @@ Result<TokenKey> DecodeTokenKey(Family family, std::string_view bytes);
 // number.
 std::string TokenKeyLowerBound(int64_t deadline_ms);
 
-// version | flow | session | count | issued_ms | fence | request_id
+// version 1 | flow | session | count | issued_ms | fence | request_id. REQUIRES: no parameter.
 void EncodeTokenValue(const Token& token, char out[kTokenValueBytes]);
-// Checks ranges too: flow, session, fence and count must be positive, count at most kCountMax,
-// 0 <= issued_ms <= deadline_ms <= 2^62.
+// version 2 | the same fields | parameter, at `out`, which has room for it; returns the byte behind
+// it. REQUIRES: a parameter.
+char* EncodeKeyedTokenValue(const Token& token, char* out);
+// Either of the two.
+std::string EncodeTokenValue(const Token& token);
+// Of either layout. Checks ranges too: flow, session, fence and count must be positive, count at
+// most kCountMax, 0 <= issued_ms <= deadline_ms <= 2^62.
 Result<Token> DecodeToken(Family family, std::string_view key, std::string_view value);
 
 std::string EncodeSessionKey(SessionId id);

@@ -5,6 +5,8 @@
 #include "base/prefetch.h"
 #include "ledger/codec.h"
 #include "ledger/namespace_codec.h"
+#include "ledger/param_codec.h"
+#include "ledger/rate_codec.h"
 #include "ledger/record_types.h"
 
 namespace nowcalls::ledger {
@@ -17,6 +19,7 @@ constexpr size_t kPlaceBytes = 1 + kTokenKeyBytes;  // Family and key.
 constexpr size_t kIssuedBytes = 1 + kPlaceBytes + kTokenValueBytes;
 constexpr size_t kKeptBytes = 1 + kPlaceBytes + kPlaceBytes + kTokenValueBytes;
 constexpr size_t kEndedBytes = 1 + kPlaceBytes + 1;
+constexpr size_t kKeyedValueBytesMax = kTokenValueBytes + kParamCodedBytesMax;
 
 char* StorePlace(char* out, const TokenKey& key) {
   out = StoreBigEndian(out, static_cast<uint8_t>(key.family));
@@ -26,6 +29,14 @@ char* StorePlace(char* out, const TokenKey& key) {
 
 char* StoreType(char* out, RecordType type) {
   return StoreBigEndian(out, static_cast<uint8_t>(type));
+}
+
+// The value of a token with a parameter, behind its size.
+char* StoreKeyedValue(const Token& token, char* out) {
+  char* const value = out + sizeof(uint16_t);
+  char* const end = EncodeKeyedTokenValue(token, value);
+  StoreBigEndian(out, static_cast<uint16_t>(end - value));
+  return end;
 }
 
 void AppendType(std::string* out, RecordType type) { *out += static_cast<char>(type); }
@@ -40,6 +51,12 @@ void AppendSized(std::string* out, std::string_view bytes) {
 }  // namespace
 
 void CommitBatch::TokenIssued(const Token& token) {
+  if (token.param.has_value()) {
+    char record[1 + kPlaceBytes + sizeof(uint16_t) + kKeyedValueBytesMax];
+    char* out = StorePlace(StoreType(record, RecordType::kKeyedTokenIssued), token.key);
+    out = StoreKeyedValue(token, out);
+    return Append({record, out});
+  }
   char record[kIssuedBytes];
   char* out = StorePlace(StoreType(record, RecordType::kTokenIssued), token.key);
   EncodeTokenValue(token, out);
@@ -49,6 +66,12 @@ void CommitBatch::TokenIssued(const Token& token) {
 void CommitBatch::TokenKept(const TokenKey& before, const Token& after) {
   NOWCALLS_CHECK(before.id == after.key.id);
   if (before == after.key) return;
+  if (after.param.has_value()) {
+    char record[1 + 2 * kPlaceBytes + sizeof(uint16_t) + kKeyedValueBytesMax];
+    char* out = StorePlace(StoreType(record, RecordType::kKeyedTokenKept), before);
+    out = StoreKeyedValue(after, StorePlace(out, after.key));
+    return Append({record, out});
+  }
   char record[kKeptBytes];
   char* out = StorePlace(StoreType(record, RecordType::kTokenKept), before);
   out = StorePlace(out, after.key);
@@ -123,6 +146,20 @@ void CommitBatch::NamespaceRemoved(std::string_view name_space) {
   AppendType(&record, RecordType::kNamespaceRemoved);
   AppendSized<uint16_t>(&record, EncodeNamespaceKey(name_space));
   Append(record);
+}
+
+void CommitBatch::RateSet(const RateBucket& bucket) {
+  char record[1 + kRateKeyBytes + kRateValueBytes];
+  char* out = StoreType(record, RecordType::kRateSet);
+  EncodeRateKey(bucket.key, out);
+  EncodeRateValue(bucket, out + kRateKeyBytes);
+  Append({record, sizeof(record)});
+}
+
+void CommitBatch::RateDropped(const RateKey& key) {
+  char record[1 + kRateKeyBytes];
+  EncodeRateKey(key, StoreType(record, RecordType::kRateDropped));
+  Append({record, sizeof(record)});
 }
 
 void CommitBatch::ClockMarked(const ClockMark& mark) {

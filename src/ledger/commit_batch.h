@@ -24,6 +24,7 @@ namespace nowcalls::ledger {
 
 class CommitBatch {
  public:
+  // A token with a parameter has records of its own, here and in TokenKept.
   void TokenIssued(const Token& token);
   // The token at `before` moves to `after.key`; both in this batch, so that it is never lost. A
   // token that stays where it is leaves no record. REQUIRES: the same token id.
@@ -37,6 +38,8 @@ class CommitBatch {
   void HistoryDropped(uint64_t first_sequence);            // Of the block.
   void NamespaceSet(const NamespaceEntry& entry);
   void NamespaceRemoved(std::string_view name_space);
+  void RateSet(const RateBucket& bucket);
+  void RateDropped(const RateKey& key);
   void ClockMarked(const ClockMark& mark);
   // A ledger of an earlier format gets this one's version, with the first batch that may need it.
   void FormatSet(const Format& format);
@@ -76,7 +79,7 @@ class KeyValueSink {
   virtual void Put(Family family, std::string_view key, std::string_view value) = 0;
   // For keys that are put exactly once and deleted exactly once (tokens, sessions, history).
   virtual void SingleDelete(Family family, std::string_view key) = 0;
-  // For keys that may have been put more than once (rules, namespaces).
+  // For keys that may have been put more than once (rules, namespaces, rates).
   virtual void Delete(Family family, std::string_view key) = 0;
 };
 

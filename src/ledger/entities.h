@@ -4,17 +4,19 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "ledger/families.h"
+#include "nowcalls/param.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::ledger {
 
-// What a ledger is made with. Those of version 1, which lack blocks of several history entries, are
-// read as they are, and raised to this version by the first batch of a server.
-inline constexpr uint32_t kFormatVersion = 2;
+// What a ledger is made with. Ledgers of earlier versions are read as they are. The first batch of
+// a server raises them to this version.
+inline constexpr uint32_t kFormatVersion = 3;
 inline constexpr uint32_t kFormatVersionMin = 1;
 
 // Made when a ledger is formatted.
@@ -42,6 +44,9 @@ struct Token {
   int64_t issued_ms = 0;
   Fence fence;
   uint64_t request_id = 0;  // The client's idempotency key; 0: none.
+  // The value of the rule's parameter that the token counts against; none: the rule has no
+  // parameter.
+  std::optional<ParamValue> param{};
 
   bool operator==(const Token&) const = default;
 };
@@ -89,6 +94,22 @@ struct NamespaceEntry {
   std::string source;  // "rpc", "file:/etc/nowcalls/shop.json" (nowcalls/rule_source.h).
 
   bool operator==(const NamespaceEntry&) const = default;
+};
+
+// One bucket of a flow's window of calls a second.
+struct RateKey {
+  FlowId flow;
+  int64_t begin_ms = 0;  // Ledger clock.
+
+  auto operator<=>(const RateKey&) const = default;
+};
+
+struct RateBucket {
+  RateKey key;
+  int64_t passed = 0;  // Calls; 0 or more, as is `lent`.
+  int64_t lent = 0;    // By the bucket that follows, to calls of this one.
+
+  bool operator==(const RateBucket&) const = default;
 };
 
 // The ledger clock at one moment, with what the machine's clocks said then (clock.h).

@@ -18,16 +18,17 @@ enum class Family : uint8_t {
   kTokensMedium = 4,  // Hold of at most kMediumHoldMs.
   kTokensLong = 5,
   kHistory = 6,  // The last ends of tokens that their holders did not bring about in time.
+  kRates = 7,    // Windows of calls a second. Absent from a ledger of format version 1 or 2.
 };
 
-inline constexpr int kFamilyCount = 7;
+inline constexpr int kFamilyCount = 8;
 inline constexpr std::array<Family, kFamilyCount> kAllFamilies = {
     Family::kMeta,         Family::kRules,      Family::kSessions, Family::kTokensShort,
-    Family::kTokensMedium, Family::kTokensLong, Family::kHistory};
+    Family::kTokensMedium, Family::kTokensLong, Family::kHistory,  Family::kRates};
 // The order in which a ledger is read: the tokens, which may be millions, come last.
 inline constexpr std::array<Family, kFamilyCount> kLoadOrder = {
-    Family::kMeta,        Family::kRules,        Family::kSessions,  Family::kHistory,
-    Family::kTokensShort, Family::kTokensMedium, Family::kTokensLong};
+    Family::kMeta,  Family::kRules,       Family::kSessions,     Family::kHistory,
+    Family::kRates, Family::kTokensShort, Family::kTokensMedium, Family::kTokensLong};
 inline constexpr std::array<Family, 3> kTokenFamilies = {
     Family::kTokensShort, Family::kTokensMedium, Family::kTokensLong};
 
@@ -36,7 +37,8 @@ inline constexpr int64_t kMediumHoldMs = 300'000;
 
 constexpr std::string_view FamilyName(Family family) {
   constexpr std::array<std::string_view, kFamilyCount> kNames = {
-      "default", "rules", "sessions", "tokens_short", "tokens_medium", "tokens_long", "history"};
+      "default",       "rules",       "sessions", "tokens_short",
+      "tokens_medium", "tokens_long", "history",  "rates"};
   return kNames[static_cast<size_t>(family)];
 }
 

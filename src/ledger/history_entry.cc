@@ -1,17 +1,21 @@
 #include "ledger/history_entry.h"
 
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/time.h"
 #include "base/utf8.h"
 #include "ledger/entities.h"
+#include "ledger/param_codec.h"
 
 namespace nowcalls::ledger {
 namespace {
 
 constexpr uint8_t kVersionOfOne = 1;
 constexpr uint8_t kVersionOfMany = 2;
+constexpr uint8_t kVersionWithParams = 3;  // Of one or many.
 
 static_assert(kReasonBytesMax <= UINT16_MAX);
 
@@ -40,7 +44,16 @@ const char* ProblemOf(const Entry& entry) {
   if (!IsUtf8(entry.name_space)) return "namespace is not UTF-8";
   if (!IsUtf8(entry.client_id)) return "client_id is not UTF-8";
   if (!IsUtf8(entry.note)) return "note is not UTF-8";
-  return nullptr;
+  if (!entry.param.has_value()) return nullptr;
+  const Param param{entry.param->type, entry.param->bytes};
+  return ParamProblem(param);
+}
+
+bool HasParam(const HistoryEntry& entry) { return entry.param.has_value(); }
+
+uint8_t VersionOf(std::span<const HistoryEntry> block) {
+  if (std::any_of(block.begin(), block.end(), HasParam)) return kVersionWithParams;
+  return block.size() == 1 ? kVersionOfOne : kVersionOfMany;
 }
 
 Status Corrupt(std::string_view what, const std::string& problem) {
@@ -48,7 +61,16 @@ Status Corrupt(std::string_view what, const std::string& problem) {
 }
 
 template <typename Entry>
-Entry ReadEntry(ByteReader* reader) {
+void ReadParamOf(Entry* entry, ByteReader* reader) {
+  if (reader->rest().starts_with(static_cast<char>(kNoParamType))) {
+    reader->ReadBytes(1);
+  } else {
+    entry->param.emplace(ReadParam(reader));
+  }
+}
+
+template <typename Entry>
+Entry ReadEntry(bool with_param, ByteReader* reader) {
   Entry entry;
   entry.reason = static_cast<EndReason>(reader->Read<uint8_t>());
   entry.ended_ms = reader->Read<int64_t>();
@@ -61,24 +83,31 @@ Entry ReadEntry(ByteReader* reader) {
   entry.name_space = reader->ReadBytes(reader->Read<uint8_t>());
   entry.client_id = reader->ReadBytes(reader->Read<uint8_t>());
   entry.note = reader->ReadBytes(reader->Read<uint16_t>());
+  if (with_param) ReadParamOf(&entry, reader);
   return entry;
 }
 
-// How many entries follow. A single one has one layout only, so that what is read encodes to the
-// same bytes again.
-Result<size_t> ReadHead(ByteReader* reader) {
+struct Head {
+  uint8_t version;
+  size_t entries;
+};
+
+// Each block has one layout only, so that what is read encodes to the same bytes again.
+Result<Head> ReadHead(ByteReader* reader) {
   if (reader->rest().empty()) return Corrupt("history value", "has 0 bytes");
   const auto version = reader->Read<uint8_t>();
-  if (version == kVersionOfOne) return size_t{1};
-  if (version != kVersionOfMany) {
-    return Corrupt("history value", "version is " + std::to_string(version) + " instead of " +
-                                        std::to_string(kVersionOfOne) + " or " +
-                                        std::to_string(kVersionOfMany));
+  if (version == kVersionOfOne) return Head{version, 1};
+  if (version != kVersionOfMany && version != kVersionWithParams) {
+    return Corrupt("history value",
+                   "version is " + std::to_string(version) + " instead of 1, 2 or 3");
   }
   const auto entries = reader->Read<uint16_t>();
-  if (reader->ok() && entries >= 2 && entries <= kHistoryBlockMax) return size_t{entries};
-  return Corrupt("history value",
-                 "number of entries is not between 2 and " + std::to_string(kHistoryBlockMax));
+  const size_t least = version == kVersionOfMany ? 2 : 1;
+  if (reader->ok() && entries >= least && entries <= kHistoryBlockMax) {
+    return Head{version, entries};
+  }
+  return Corrupt("history value", "number of entries is not between " + std::to_string(least) +
+                                      " and " + std::to_string(kHistoryBlockMax));
 }
 
 template <typename Entry, typename Take>
@@ -86,21 +115,27 @@ Status ReadHistory(std::string_view key, std::string_view value, Take take) {
   const Result<uint64_t> first = DecodeHistoryKey(key);
   if (!first.ok()) return first.status();
   ByteReader reader(value);
-  const Result<size_t> entries = ReadHead(&reader);
-  if (!entries.ok()) return entries.status();
-  if (*first > kFenceMax - (*entries - 1)) return Corrupt("history key", "sequence is too great");
-  for (size_t i = 0; i < *entries; ++i) {
-    auto entry = ReadEntry<Entry>(&reader);
-    if (!reader.ok() || (i + 1 == *entries && !reader.rest().empty())) {
+  const Result<Head> head = ReadHead(&reader);
+  if (!head.ok()) return head.status();
+  const size_t entries = head->entries;
+  if (*first > kFenceMax - (entries - 1)) return Corrupt("history key", "sequence is too great");
+  bool has_param = false;
+  for (size_t i = 0; i < entries; ++i) {
+    auto entry = ReadEntry<Entry>(head->version == kVersionWithParams, &reader);
+    if (!reader.ok() || (i + 1 == entries && !reader.rest().empty())) {
       return Corrupt("history value",
                      std::to_string(value.size()) + " bytes do not fit the lengths it states");
     }
     entry.sequence = *first + i;
     if (const char* problem = ProblemOf(entry)) {
       const std::string which = "entry " + std::to_string(entry.sequence) + ": ";
-      return Corrupt("history value", (*entries == 1 ? "" : which) + problem);
+      return Corrupt("history value", (entries == 1 ? "" : which) + problem);
     }
+    has_param = has_param || entry.param.has_value();
     take(std::move(entry));
+  }
+  if (head->version == kVersionWithParams && !has_param) {
+    return Corrupt("history value", "no entry has a parameter, but the version says so");
   }
   return {};
 }
@@ -123,6 +158,14 @@ void AppendEntry(const HistoryEntry& entry, std::string* out) {
   *out += entry.note;
 }
 
+void AppendParamOf(const HistoryEntry& entry, std::string* out) {
+  if (entry.param.has_value()) {
+    AppendParam(entry.param->view(), out);
+  } else {
+    AppendBigEndian(out, kNoParamType);
+  }
+}
+
 }  // namespace
 
 std::string EncodeHistoryKey(uint64_t sequence) {
@@ -142,19 +185,24 @@ Result<uint64_t> DecodeHistoryKey(std::string_view key) {
   return sequence;
 }
 
+size_t HistoryTextBytes(const HistoryEntry& entry) {
+  const size_t param_bytes = HasParam(entry) ? ParamCodedBytes(entry.param->view()) : 0;
+  return entry.name_space.size() + entry.client_id.size() + entry.note.size() + param_bytes;
+}
+
 std::string EncodeHistoryValue(std::span<const HistoryEntry> block) {
   NOWCALLS_CHECK(!block.empty() && block.size() <= kHistoryBlockMax);
+  const uint8_t version = VersionOf(block);
   std::string out;
   size_t text_bytes = 0;
-  for (const HistoryEntry& entry : block) {
-    text_bytes += entry.name_space.size() + entry.client_id.size() + entry.note.size();
-  }
+  for (const HistoryEntry& entry : block) text_bytes += HistoryTextBytes(entry);
   out.reserve(HistoryFixedBytes(block.size()) + text_bytes);
-  AppendBigEndian(&out, block.size() == 1 ? kVersionOfOne : kVersionOfMany);
-  if (block.size() > 1) AppendBigEndian(&out, static_cast<uint16_t>(block.size()));
+  AppendBigEndian(&out, version);
+  if (version != kVersionOfOne) AppendBigEndian(&out, static_cast<uint16_t>(block.size()));
   for (size_t i = 0; i < block.size(); ++i) {
     NOWCALLS_CHECK(block[i].sequence == block[0].sequence + i);
     AppendEntry(block[i], &out);
+    if (version == kVersionWithParams) AppendParamOf(block[i], &out);
   }
   return out;
 }

@@ -10,11 +10,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
+#include "nowcalls/param.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
 
@@ -40,6 +43,8 @@ struct HistoryEntryOf {
   Text name_space;  // Of the session, as is client_id.
   Text client_id;
   Text note;  // What the administrator gave as the reason; empty for other ends.
+  // Of the token; none: it had no parameter.
+  std::optional<std::conditional_t<std::is_same_v<Text, std::string>, ParamValue, Param>> param{};
 
   bool operator==(const HistoryEntryOf&) const = default;
 };
@@ -51,8 +56,11 @@ using HistoryBlock = std::vector<HistoryEntry>;
 inline constexpr size_t kHistoryBlockMax = 256;
 
 inline constexpr size_t kHistoryKeyBytes = 8;
-// Of a value with `entries` of them, but for the bytes of their texts.
+// Of a value with `entries` of them, but for the bytes of their texts. A block with parameters
+// takes up to one byte an entry, and two, more.
 constexpr size_t HistoryFixedBytes(size_t entries) { return (entries == 1 ? 1 : 3) + entries * 57; }
+// Of the texts of an entry, and of its parameter.
+size_t HistoryTextBytes(const HistoryEntry& entry);
 
 // sequence:be64 of the first entry, so that keys sort from old to new.
 std::string EncodeHistoryKey(uint64_t sequence);
@@ -61,6 +69,8 @@ Result<uint64_t> DecodeHistoryKey(std::string_view key);
 // Of one entry: version 1 | entry. Of more: version 2 | their number in two bytes | entries. Each
 // is reason | ended_ms | token_id | flow | session | count | fence | issued_ms | namespace and
 // client id, each behind its length in one byte | note behind its length in two.
+// If any entry has a parameter: version 3 | their number in two bytes | entries, behind each its
+// parameter (param_codec.h).
 // REQUIRES: a block within the ranges that the decoder checks.
 std::string EncodeHistoryValue(std::span<const HistoryEntry> block);
 // kCorruption, naming the field. CheckHistory finds the same without making entries.

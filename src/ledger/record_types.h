@@ -25,6 +25,11 @@ enum class RecordType : uint8_t {
   kNamespaceRemoved = 17,
   kHistoryAdded = 18,
   kFormatSet = 19,
+  // Of a token with a parameter.
+  kKeyedTokenIssued = 20,
+  kKeyedTokenKept = 21,
+  kRateSet = 22,
+  kRateDropped = 23,
 };
 
 }  // namespace nowcalls::ledger

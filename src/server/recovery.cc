@@ -55,6 +55,9 @@ class Loader : public store::LedgerVisitor {
     for (const ledger::HistoryEntry& entry : block) SawTime(entry.ended_ms);
     return core_->loading().LoadHistory(block);
   }
+  Status OnRate(const ledger::RateBucket& bucket) override {
+    return core_->loading().LoadRate(bucket);
+  }
   Status OnToken(const ledger::Token& token) override {
     ++tokens_;
     SawTime(token.issued_ms);

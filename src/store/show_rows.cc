@@ -5,6 +5,7 @@
 #include "base/hex.h"
 #include "ledger/codec.h"
 #include "ledger/namespace_codec.h"
+#include "ledger/rate_codec.h"
 
 namespace nowcalls::store {
 namespace {
@@ -57,6 +58,9 @@ Status ShowRow(Family family, std::string_view key, std::string_view value,
     case Family::kHistory:
       return ShowDecoded(family, key, ledger::DecodeHistory(key, value), visitor,
                          &LedgerVisitor::OnHistory);
+    case Family::kRates:
+      return ShowDecoded(family, key, ledger::DecodeRate(key, value), visitor,
+                         &LedgerVisitor::OnRate);
     case Family::kMeta: break;
   }
   return ShowUnknown(family, key, "nothing is stored in this family", visitor);

@@ -51,6 +51,8 @@ class LedgerVisitor {
   virtual Status OnSession(const ledger::Session& session) = 0;
   // A block, by ascending sequence. The default ignores it: most readers want what is live.
   virtual Status OnHistory(const ledger::HistoryBlock& /*block*/) { return {}; }
+  // The default ignores it, likewise.
+  virtual Status OnRate(const ledger::RateBucket& /*bucket*/) { return {}; }
   virtual Status OnToken(const ledger::Token& token) = 0;
   // The default ends the walk with it. A verifier may count it and return Ok to go on.
   virtual Status OnBadRecord(const BadRecord& record) { return record.WithPlace(); }

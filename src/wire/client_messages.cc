@@ -9,6 +9,7 @@
 #include "wire/field_reader.h"
 #include "wire/format.h"
 #include "wire/packing.h"
+#include "wire/param_list.h"
 
 namespace nowcalls::wire {
 namespace {
@@ -64,6 +65,7 @@ constexpr size_t kUintBytesMax = 9;
 // A method's name and the head of its parameters, in octal: a letter would continue a \x.
 constexpr char kAcquireOfTwo[] = "\247acquire\222";
 constexpr char kAcquireOfThree[] = "\247acquire\223";
+constexpr char kRequestOfTwo[] = "\247request\222";
 constexpr char kReleaseOfOne[] = "\247release\221";
 constexpr size_t kHeadBytesMax = 2 + kUintBytesMax + sizeof(kAcquireOfTwo);
 // {"request_id": and the id follows.
@@ -158,6 +160,15 @@ class CommonReader {
   const char* end_;
 };
 
+bool TakeRefusedBy(CommonReader* in, CommonReply* reply) {
+  reply->refused_by = RefusedBy::kNone;
+  if (in->Take("\xc0")) return true;
+  std::string_view name;
+  if (!in->TakeShortString(&name)) return false;
+  reply->refused_by = RefusedByFromName(name);
+  return true;
+}
+
 // The result of an acquire behind its status.
 bool TakeAcquired(CommonReader* in, CommonReply* reply) {
   uint64_t ignored = 0;  // Fence, now_calls, level, hold_ms.
@@ -165,12 +176,14 @@ bool TakeAcquired(CommonReader* in, CommonReply* reply) {
       !in->TakeUint(&ignored) || !in->TakeUint(&ignored)) {
     return false;
   }
-  reply->refused_by = RefusedBy::kNone;
-  if (in->Take("\xc0")) return true;
-  std::string_view name;
-  if (!in->TakeShortString(&name)) return false;
-  reply->refused_by = RefusedByFromName(name);
-  return true;
+  return TakeRefusedBy(in, reply);
+}
+
+// The result of a request behind its status.
+bool TakeRate(CommonReader* in, CommonReply* reply) {
+  uint64_t ignored = 0;  // Remaining, or -1; wait_ms.
+  if ((!in->Take("\xff") && !in->TakeUint(&ignored)) || !in->TakeUint(&ignored)) return false;
+  return TakeRefusedBy(in, reply);
 }
 
 bool TakeResult(CommonReader* in, CommonReply* reply) {
@@ -182,9 +195,17 @@ bool TakeResult(CommonReader* in, CommonReply* reply) {
     reply->status = TokenStatus::kOk;
     return TakeAcquired(in, reply);
   }
-  if (!in->Take("\x97\x01")) return false;
+  if (in->Take("\x97\x01")) {
+    reply->status = TokenStatus::kBlocked;
+    return TakeAcquired(in, reply);
+  }
+  if (in->Take("\x94\x00")) {
+    reply->status = TokenStatus::kOk;
+    return TakeRate(in, reply);
+  }
+  if (!in->Take("\x94\x01")) return false;
   reply->status = TokenStatus::kBlocked;
-  return TakeAcquired(in, reply);
+  return TakeRate(in, reply);
 }
 
 template <typename Reply, typename ReadRest>
@@ -249,6 +270,31 @@ void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuf
     PackString("request_id", &packer);
     packer.pack_uint64(params.request_id);
   }
+}
+
+void EncodeRateRequest(uint32_t msgid, const RateParams& params, OutputBuffer* out) {
+  if (!params.prioritized && params.flow_id >= 0 && params.count >= 0) {
+    char request[kHeadBytesMax + 2 * kUintBytesMax];
+    char* end = PutHead(msgid, kRequestOfTwo, request);
+    end = PutUint(static_cast<uint64_t>(params.flow_id), end);
+    end = PutUint(static_cast<uint64_t>(params.count), end);
+    return out->write(request, static_cast<size_t>(end - request));
+  }
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kRequest, params.prioritized ? 3 : 2, &packer);
+  packer.pack_int64(params.flow_id);
+  packer.pack_int64(params.count);
+  if (params.prioritized) packer.pack_true();
+}
+
+void EncodeValueRateRequest(uint32_t msgid, const ValueRateParams& params,
+                            std::span<const Param> values, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kRequestParam, 3, &packer);
+  packer.pack_int64(params.flow_id);
+  packer.pack_int64(params.count);
+  packer.pack_array(static_cast<uint32_t>(values.size()));
+  for (const Param& value : values) PackParam(value, &packer);
 }
 
 void EncodeCancelRequest(uint32_t msgid, uint64_t request_id, OutputBuffer* out) {
@@ -383,6 +429,19 @@ Result<AcquireReply> DecodeAcquireReply(std::string_view result) {
                                        reply->refused_by = RefusedByFromName(*refused_by);
                                      return true;
                                    });
+}
+
+Result<RateReply> DecodeRateReply(std::string_view result) {
+  return DecodeArray<RateReply>("rate answer", result, [](FieldReader* fields, RateReply* reply) {
+    std::optional<std::string_view> refused_by;
+    if (!ReadStatus(fields, &reply->status) || !fields->Required("remaining", &reply->remaining) ||
+        !fields->Required("wait_ms", &reply->wait_ms) ||
+        !fields->Optional("refused_by", &refused_by)) {
+      return false;
+    }
+    if (refused_by) reply->refused_by = RefusedByFromName(*refused_by);
+    return true;
+  });
 }
 
 Result<TokenStatus> DecodeStatusReply(std::string_view result) {

@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "nowcalls/param.h"
 #include "nowcalls/status.h"
 #include "wire/messages.h"
 #include "wire/output_buffer.h"
@@ -19,6 +21,9 @@ void EncodeHelloRequest(uint32_t msgid, std::string_view name_space,
                         std::optional<std::string_view> client_id, OutputBuffer* out);
 void EncodePlainRequest(uint32_t msgid, Method method, OutputBuffer* out);  // ping, info
 void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuffer* out);
+void EncodeRateRequest(uint32_t msgid, const RateParams& params, OutputBuffer* out);
+void EncodeValueRateRequest(uint32_t msgid, const ValueRateParams& params,
+                            std::span<const Param> values, OutputBuffer* out);
 void EncodeCancelRequest(uint32_t msgid, uint64_t request_id, OutputBuffer* out);
 void EncodeTokenRequest(uint32_t msgid, Method method, uint64_t token_id, OutputBuffer* out);
 void EncodeReclaimRequest(uint32_t msgid, const ReclaimParams& params, OutputBuffer* out);
@@ -37,10 +42,12 @@ struct Response {
 };
 Result<Response> DecodeResponse(std::string_view message);
 
-// A grant, a refusal or a release in the form in which servers send them.
+// A grant, a refusal or a release in the form in which servers send them, or the answer to a
+// request for calls a second.
 struct CommonReply {
   uint32_t msgid = 0;
-  TokenStatus status = TokenStatus::kFail;  // kOk or kBlocked of an acquire, or kReleaseOk.
+  // kOk or kBlocked of an acquire or a request, or kReleaseOk.
+  TokenStatus status = TokenStatus::kFail;
   RefusedBy refused_by = RefusedBy::kNone;
   uint64_t token_id = 0;  // Of a grant.
 };
@@ -51,6 +58,7 @@ bool TakeCommonReply(std::string_view* input, CommonReply* reply);
 
 Result<HelloReply> DecodeHelloReply(std::string_view result);
 Result<AcquireReply> DecodeAcquireReply(std::string_view result);
+Result<RateReply> DecodeRateReply(std::string_view result);
 Result<TokenStatus> DecodeStatusReply(std::string_view result);
 struct KeepReply {
   TokenStatus status = TokenStatus::kFail;

@@ -82,7 +82,8 @@ Subject SubjectAhead(std::string_view bytes) {
       type == kRequestType && reader.ReadUint(&msgid) == Outcome::kOk &&
       reader.ReadString(&method) == Outcome::kOk && reader.ReadArray(&elements) == Outcome::kOk;
   if (!request || elements == 0) return {};
-  if (method == MethodName(Method::kAcquire)) {
+  if (method == MethodName(Method::kAcquire) || method == MethodName(Method::kRequest) ||
+      method == MethodName(Method::kRequestParam)) {
     if (reader.ReadInt(&subject.flow) != Outcome::kOk) return {};
   } else if (method == MethodName(Method::kRelease)) {
     if (reader.ReadUint(&subject.token) != Outcome::kOk) return {};

@@ -18,6 +18,8 @@
 
 namespace nowcalls::wire {
 
+class ParamList;
+
 inline constexpr int64_t kProtocolVersion = 1;
 
 // What is wrong with a request. (A refusal is no error but a result.) The numbers and names are
@@ -54,8 +56,8 @@ bool DecodeEnvelope(std::string_view message, Envelope* envelope, RequestError* 
 // The msgid of bytes that begin like a request, so that the sender can be told what is wrong.
 std::optional<uint32_t> FindMsgid(std::string_view message);
 
-// The flow of an acquire or the token of a release, at the front of `bytes`. Both are 0 if another
-// message is there, or it is cut off. Nothing behind that parameter is checked.
+// The flow of an acquire or a request, or the token of a release, at the front of `bytes`. Both are
+// 0 if another message is there, or it is cut off. Nothing behind that parameter is checked.
 struct Subject {
   int64_t flow = 0;
   uint64_t token = 0;
@@ -80,6 +82,15 @@ struct AcquireParams {
 };
 struct CancelParams {
   uint64_t request_id = 0;  // >= 1
+};
+struct RateParams {  // request
+  int64_t flow_id = 0;
+  int64_t count = 0;
+  bool prioritized = false;
+};
+struct ValueRateParams {  // request_param; the values are in a ParamList.
+  int64_t flow_id = 0;
+  int64_t count = 0;
 };
 struct TokenParams {  // release, keep
   uint64_t token_id = 0;
@@ -114,6 +125,10 @@ bool DecodeHello(std::string_view params, HelloParams* out, RequestError* error)
 // A decoder that several methods share is told the method, for the message of an error.
 bool DecodeNoParams(Method method, std::string_view params, RequestError* error);  // ping, info
 bool DecodeAcquire(std::string_view params, AcquireParams* out, RequestError* error);
+bool DecodeRequest(std::string_view params, RateParams* out, RequestError* error);
+// `values` gets 0 to kElementsMax values.
+bool DecodeRequestParam(std::string_view params, ValueRateParams* out, ParamList* values,
+                        RequestError* error);
 bool DecodeCancel(std::string_view params, CancelParams* out, RequestError* error);
 bool DecodeToken(Method method, std::string_view params, TokenParams* out, RequestError* error);
 bool DecodeReclaim(std::string_view params, ReclaimParams* out, RequestError* error);
@@ -139,11 +154,18 @@ struct AcquireReply {
   uint64_t hold_ms = 0;
   RefusedBy refused_by = RefusedBy::kNone;
 };
+struct RateReply {
+  TokenStatus status = TokenStatus::kFail;
+  int64_t remaining = 0;
+  uint64_t wait_ms = 0;
+  RefusedBy refused_by = RefusedBy::kNone;
+};
 
 void EncodeError(uint32_t msgid, const RequestError& error, OutputBuffer* out);
 void EncodeHello(uint32_t msgid, const HelloReply& reply, OutputBuffer* out);
 void EncodePing(uint32_t msgid, uint64_t ledger_ms, OutputBuffer* out);
 void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out);
+void EncodeRate(uint32_t msgid, const RateReply& reply, OutputBuffer* out);
 void EncodeStatus(uint32_t msgid, TokenStatus status,
                   OutputBuffer* out);  // release, reclaim, cancel
 void EncodeKeep(uint32_t msgid, TokenStatus status, uint64_t hold_ms, OutputBuffer* out);

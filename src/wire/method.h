@@ -36,6 +36,8 @@ enum class Method : uint8_t {
   kDrain,
   kNamespaces,
   kBackup,
+  kRequest,
+  kRequestParam,
 };
 
 // Looked through from the front, so the most frequent come first.
@@ -43,6 +45,8 @@ inline constexpr auto kMethodNames = std::to_array<std::pair<Method, std::string
     {Method::kAcquire, "acquire"},
     {Method::kRelease, "release"},
     {Method::kKeep, "keep"},
+    {Method::kRequest, "request"},
+    {Method::kRequestParam, "request_param"},
     {Method::kHello, "hello"},
     {Method::kPing, "ping"},
     {Method::kRulesList, "rules_list"},

@@ -6,6 +6,7 @@
 #include "wire/field_reader.h"
 #include "wire/json.h"
 #include "wire/messages.h"
+#include "wire/param_list.h"
 
 namespace nowcalls::wire {
 namespace {
@@ -99,6 +100,26 @@ bool DecodeAcquire(std::string_view params, AcquireParams* out, RequestError* er
   }
   const auto option = [&](std::string_view key) { return ReadAcquireOption(key, &fields, out); };
   return (fields.TakeMissing() || fields.ForEachKey("options", option)) && fields.Close();
+}
+
+bool DecodeRequest(std::string_view params, RateParams* out, RequestError* error) {
+  Params fields(Method::kRequest, params, error);
+  *out = RateParams{};
+  return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
+         fields.Required("count", &out->count) &&
+         fields.Optional("prioritized", &out->prioritized) && fields.Close();
+}
+
+bool DecodeRequestParam(std::string_view params, ValueRateParams* out, ParamList* values,
+                        RequestError* error) {
+  Params fields(Method::kRequestParam, params, error);
+  *out = ValueRateParams{};
+  values->Clear();
+  const auto value = [&] { return values->Read("value", &fields); };
+  return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
+         fields.Required("count", &out->count) &&
+         (!fields.TakeMissing() || fields.Fail("values", "is missing")) &&
+         fields.ForEachElement("values", value) && fields.Close();
 }
 
 bool DecodeCancel(std::string_view params, CancelParams* out, RequestError* error) {

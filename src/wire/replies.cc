@@ -2,6 +2,17 @@
 #include "wire/packing.h"
 
 namespace nowcalls::wire {
+namespace {
+
+void PackRefusedBy(RefusedBy limit, Packer* packer) {
+  if (limit == RefusedBy::kNone) {
+    packer->pack_nil();
+  } else {
+    PackString(RefusedByName(limit), packer);
+  }
+}
+
+}  // namespace
 
 void EncodeError(uint32_t msgid, const RequestError& error, OutputBuffer* out) {
   Packer packer(*out);
@@ -42,11 +53,17 @@ void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out)
   packer.pack_uint64(reply.now_calls);
   packer.pack_uint64(reply.level);
   packer.pack_uint64(reply.hold_ms);
-  if (reply.refused_by == RefusedBy::kNone) {
-    packer.pack_nil();
-  } else {
-    PackString(RefusedByName(reply.refused_by), &packer);
-  }
+  PackRefusedBy(reply.refused_by, &packer);
+}
+
+void EncodeRate(uint32_t msgid, const RateReply& reply, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(4);
+  packer.pack_int64(static_cast<int64_t>(reply.status));
+  packer.pack_int64(reply.remaining);
+  packer.pack_uint64(reply.wait_ms);
+  PackRefusedBy(reply.refused_by, &packer);
 }
 
 void EncodeStatus(uint32_t msgid, TokenStatus status, OutputBuffer* out) {

@@ -25,14 +25,41 @@ inline constexpr auto kFieldsOf<TokenRow> = std::tuple{
 };
 
 template <>
+inline constexpr auto kFieldsOf<FlowRate> = std::tuple{
+    Field{"in_window", &FlowRate::in_window},
+    Field{"limit", &FlowRate::limit},
+    Field{"window_ms", &FlowRate::window_ms},
+    Field{"passed", &FlowRate::passed},
+    Field{"borrowed", &FlowRate::borrowed},
+    Field{"blocked", &FlowRate::blocked},
+    Field{"requests_passed", &FlowRate::requests_passed},
+    Field{"requests_blocked", &FlowRate::requests_blocked},
+    Field{"values", &FlowRate::values},
+};
+
+// The map within a flow's row; row_fields.h finds these by the type of the member.
+void PackValue(const FlowRate& rate, Packer* packer) { PackRow(rate, packer); }
+bool ReadValue(std::string_view /*key*/, FieldReader* fields, std::optional<FlowRate>* rate) {
+  return fields->TakeMissing() || ReadRow(fields, &rate->emplace());
+}
+
+template <>
 inline constexpr auto kFieldsOf<FlowRow> = std::tuple{
-    Field{"flow_id", &FlowRow::flow_id},     Field{"namespace", &FlowRow::name_space},
-    Field{"resource", &FlowRow::resource},   Field{"removed", &FlowRow::removed},
-    Field{"draining", &FlowRow::draining},   Field{"level", &FlowRow::level},
-    Field{"now_calls", &FlowRow::now_calls}, Field{"tokens", &FlowRow::tokens},
-    Field{"waiters", &FlowRow::waiters},     Field{"waiting_since_ms", &FlowRow::waiting_since_ms},
-    Field{"sessions", &FlowRow::sessions},   Field{"oldest_issued_ms", &FlowRow::oldest_issued_ms},
+    Field{"flow_id", &FlowRow::flow_id},
+    Field{"namespace", &FlowRow::name_space},
+    Field{"resource", &FlowRow::resource},
+    Field{"removed", &FlowRow::removed},
+    Field{"draining", &FlowRow::draining},
+    Field{"level", &FlowRow::level},
+    Field{"now_calls", &FlowRow::now_calls},
+    Field{"tokens", &FlowRow::tokens},
+    Field{"waiters", &FlowRow::waiters},
+    Field{"waiting_since_ms", &FlowRow::waiting_since_ms},
+    Field{"sessions", &FlowRow::sessions},
+    Field{"oldest_issued_ms", &FlowRow::oldest_issued_ms},
     Field{"counters", &FlowRow::counters},
+    Field{"rate", &FlowRow::rate},
+    Field{"other_kind", &FlowRow::other_kind},
 };
 
 template <>

@@ -51,6 +51,23 @@ struct FlowCounters {
   bool operator==(const FlowCounters&) const = default;
 };
 
+// Calls a second of a flow: "rate" in its row. Calls, but where the name says requests. The sums
+// are since the server started; a request for several values counts its calls once.
+struct FlowRate {
+  uint64_t in_window = 0;           // Calls in the window that ends now.
+  std::optional<uint64_t> limit{};  // The most that the window may have; absent when each value has
+                                    // a limit of its own.
+  uint64_t window_ms = 0;
+  uint64_t passed = 0;    // At once, also beyond a limit in shadow mode.
+  uint64_t borrowed = 0;  // Passed, but were told to wait.
+  uint64_t blocked = 0;
+  uint64_t requests_passed = 0;  // At once or later.
+  uint64_t requests_blocked = 0;
+  std::optional<uint64_t> values{};  // Of the parameter that are remembered.
+
+  bool operator==(const FlowRate&) const = default;
+};
+
 struct FlowRow {
   int64_t flow_id = 0;
   std::string name_space;  // "namespace": of the rule.
@@ -66,6 +83,9 @@ struct FlowRow {
   std::optional<uint64_t> sessions;         // Online, of the rule's namespace; absent offline.
   std::optional<int64_t> oldest_issued_ms;
   std::optional<FlowCounters> counters;  // Absent offline.
+  std::optional<FlowRate> rate;          // Absent while nobody has asked for calls a second.
+  // Acquires of a rule that says calls a second, or requests of any other. Absent: none.
+  std::optional<uint64_t> other_kind;
 
   bool operator==(const FlowRow&) const = default;
 };

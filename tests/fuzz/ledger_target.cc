@@ -18,6 +18,7 @@
 #include "ledger/commit_batch.h"
 #include "ledger/history_entry.h"
 #include "ledger/namespace_codec.h"
+#include "ledger/rate_codec.h"
 #include "ledger/witness.h"
 
 namespace nowcalls::fuzz {
@@ -34,6 +35,7 @@ class CheckingSink : public ledger::KeyValueSink {
     if (ledger::IsTokenFamily(family)) REQUIRE(ledger::DecodeToken(family, key, value).ok());
     if (family == Family::kSessions) REQUIRE(ledger::DecodeSession(key, value).ok());
     if (family == Family::kHistory) REQUIRE(ledger::DecodeHistory(key, value).ok());
+    if (family == Family::kRates) REQUIRE(ledger::DecodeRate(key, value).ok());
   }
   void SingleDelete(Family family, std::string_view key) override {
     REQUIRE_FALSE(key.empty());
@@ -41,7 +43,7 @@ class CheckingSink : public ledger::KeyValueSink {
   }
   void Delete(Family family, std::string_view key) override {
     REQUIRE_FALSE(key.empty());
-    REQUIRE(family == Family::kRules);
+    REQUIRE((family == Family::kRules || family == Family::kRates));
   }
 };
 
@@ -63,9 +65,19 @@ void Token(Family family, std::string_view input) {
   const Result<ledger::Token> token = ledger::DecodeToken(family, key, input);
   if (!token.ok()) return;
   char again_key[ledger::kTokenKeyBytes];
-  char again_value[ledger::kTokenValueBytes];
   ledger::EncodeTokenKey(token->key, again_key);
-  ledger::EncodeTokenValue(*token, again_value);
+  REQUIRE(std::string_view(again_key, sizeof(again_key)) == key);
+  REQUIRE(ledger::EncodeTokenValue(*token) == input);
+}
+
+void Rate(std::string_view input) {
+  const std::string_view key = Split(&input, ledger::kRateKeyBytes);
+  const Result<ledger::RateBucket> bucket = ledger::DecodeRate(key, input);
+  if (!bucket.ok()) return;
+  char again_key[ledger::kRateKeyBytes];
+  char again_value[ledger::kRateValueBytes];
+  ledger::EncodeRateKey(bucket->key, again_key);
+  ledger::EncodeRateValue(*bucket, again_value);
   REQUIRE(std::string_view(again_key, sizeof(again_key)) == key);
   REQUIRE(std::string_view(again_value, sizeof(again_value)) == input);
 }
@@ -173,7 +185,7 @@ void LogData(std::string_view input) {
 
 void FuzzLedger(std::string_view input) {
   if (input.empty()) return;
-  const uint8_t which = static_cast<uint8_t>(input.front()) % 15;
+  const uint8_t which = static_cast<uint8_t>(input.front()) % 16;
   input.remove_prefix(1);
   switch (which) {
     case 0: return Token(Family::kTokensShort, input);
@@ -191,6 +203,7 @@ void FuzzLedger(std::string_view input) {
     case 12: return WitnessSlot(input);
     case 13: return WitnessFile(input);
     case 14: return LogData(input);
+    case 15: return Rate(input);
     default: return Meta(which - 7, input);
   }
 }

@@ -85,8 +85,10 @@ void ClientLife::DoSomething() {
     AskAgain();
   } else if (what < 93) {
     CancelSomething();
-  } else if (what < 97) {
+  } else if (what < 95) {
     ReleaseWrongly();
+  } else if (what < 97) {
+    RequestCalls();
   } else if (what < 99) {
     client_->ListFlows();
   } else {
@@ -111,6 +113,15 @@ void ClientLife::AcquireNew() {
   SimClient::Wanted wanted = Draw();
   if (prng_.ChancePerMillion(request_id_chance_)) wanted.request_id = next_request_id_++;
   client_->Acquire(wanted);
+}
+
+// A burst, which the window of a second does not hold.
+void ClientLife::RequestCalls() {
+  const SimClient::Wanted wanted = Draw();
+  for (uint64_t i = prng_.Below(4); client_->may_send(); --i) {
+    client_->Request(wanted.flow, wanted.count, wanted.prioritized);
+    if (i == 0) return;
+  }
 }
 
 // By a request id that is in use, for the same or, wrongly, for something else.

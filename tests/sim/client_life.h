@@ -34,6 +34,7 @@ class ClientLife {
   const SimClient::Held* SomeHeld();  // Null: none.
   void AcquireNew();
   void ReleaseWrongly();
+  void RequestCalls();
   void AskAgain();
   void CancelSomething();
   bool Leaves();

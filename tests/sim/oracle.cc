@@ -542,6 +542,7 @@ void Oracle::ServerDied(const std::vector<SeenToken>& ledger) {
   losing_ = false;
   runs_ = false;
   died_ms_[life_] = timeline_->now_ms();
+  passed_.clear();
   for (const OpId id : ender_ops_) {
     operations_[id].answered = std::min(operations_[id].answered, order_);
   }

@@ -18,6 +18,7 @@
 //   S1 who is refused was in the way of a limit, and it may have been the one that is named
 //   S2 who waits is not overtaken by who came later and may not
 //   S3 the history tells of every token that was taken back
+//   S4 no more calls a second pass than the rule's window allows, in one life of the server
 //
 // Batches that a machine loses take what was answered since the last sync, and nothing else; I6
 // holds all the same.
@@ -135,6 +136,8 @@ class Oracle {
   void KeepAnswered(OpId op_id, bool kept, int64_t hold_ms);
   OpId CancelAsked(const std::string& owner, uint64_t request_id, LinkId link = kNoLink);
   void CancelAnswered(OpId op_id, bool ended);
+  // Calls passed that were asked for at the event `asked`, at `asked_ms`.
+  void CallsPassed(int64_t flow, int64_t count, uint64_t asked, int64_t asked_ms, int64_t wait_ms);
   // Of all tokens of a flow, or of an owner; the other is 0 or empty.
   OpId ReclaimAllAsked(int64_t flow, const std::string& owner);
   void ReclaimAllAnswered(OpId op_id, bool carried_out, bool more);
@@ -201,6 +204,14 @@ class Oracle {
   struct Held {
     int64_t calls = 0;
     uint64_t tokens = 0;
+  };
+
+  // Calls a second that passed between two moments; `asked` is the event of the first.
+  struct Passed {
+    int64_t count = 0;
+    uint64_t asked = 0;
+    int64_t asked_ms = 0;
+    int64_t done_ms = 0;
   };
 
   // What acquires of one kind ask for: any of them may have got a token of it.
@@ -277,6 +288,7 @@ class Oracle {
   std::vector<std::pair<int64_t, int64_t>> hindered_ms_;
   Promptness promptness_;
   int64_t ready_ms_ = 0;
+  std::map<int64_t, std::vector<Passed>> passed_;  // By flow, since the server is ready.
   std::set<uint64_t> taken_back_;  // Tokens that the history must tell of at the next look.
   uint64_t synced_ = 0;            // The event of the last sync, and the server's life then.
   uint64_t synced_life_ = 0;

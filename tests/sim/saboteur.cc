@@ -30,6 +30,7 @@ class FenceForgetter : public store::LedgerVisitor {
   Status OnRule(const ledger::RuleEntry& rule) override { return to_->OnRule(rule); }
   Status OnSession(const ledger::Session& session) override { return to_->OnSession(session); }
   Status OnHistory(const ledger::HistoryBlock& block) override { return to_->OnHistory(block); }
+  Status OnRate(const ledger::RateBucket& bucket) override { return to_->OnRate(bucket); }
   Status OnToken(const ledger::Token& token) override { return to_->OnToken(token); }
 
  private:

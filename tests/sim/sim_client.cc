@@ -116,6 +116,27 @@ void SimClient::Forget(uint64_t token) {
   past_.push_back(token);
 }
 
+void SimClient::Request(int64_t flow, int64_t count, bool prioritized) {
+  Say("requests " + std::to_string(count) + " of flow " + std::to_string(flow));
+  const wire::RateParams params{.flow_id = flow, .count = count, .prioritized = prioritized};
+  Call(
+      [&](uint32_t msgid, wire::OutputBuffer* out) { wire::EncodeRateRequest(msgid, params, out); },
+      [this, params, asked = oracle_->Tick(),
+       asked_ms = network()->now_ms()](const wire::Response* response) {
+        if (response == nullptr) return;
+        if (response->error) return Misunderstood(response->error->message);
+        const auto reply = wire::DecodeRateReply(response->result);
+        if (!reply.ok()) return Misunderstood(reply.status().message());
+        Say("may call flow " + std::to_string(params.flow_id) + ": " +
+            std::string(TokenStatusName(reply->status)) + " " +
+            std::string(RefusedByName(reply->refused_by)));
+        if (reply->status == TokenStatus::kOk || reply->status == TokenStatus::kShouldWait) {
+          oracle_->CallsPassed(params.flow_id, params.count, asked, asked_ms,
+                               static_cast<int64_t>(reply->wait_ms));
+        }
+      });
+}
+
 void SimClient::Release(uint64_t token) {
   const OpId op = oracle_->ReleaseAsked(owner(), token);
   Say("releases");

@@ -51,6 +51,8 @@ class SimClient : public Caller {
   // Connects, and says hello if it does that at all.
   void Open(bool steady);
   void Acquire(const Wanted& wanted);
+  // Calls a second.
+  void Request(int64_t flow, int64_t count, bool prioritized);
   void Release(uint64_t token);
   void Keep(uint64_t token);
   void Cancel(uint64_t request_id);

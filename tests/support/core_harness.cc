@@ -50,6 +50,10 @@ class ContentReader : public store::LedgerVisitor {
     content.history_blocks.push_back(block.size());
     return {};
   }
+  Status OnRate(const ledger::RateBucket& bucket) override {
+    content.rates.push_back(bucket);
+    return {};
+  }
   Status OnToken(const ledger::Token& token) override {
     content.tokens.push_back(token);
     return {};
@@ -78,6 +82,9 @@ class CoreLoader : public store::LedgerVisitor {
   }
   Status OnHistory(const ledger::HistoryBlock& block) override {
     return core_->loading().LoadHistory(block);
+  }
+  Status OnRate(const ledger::RateBucket& bucket) override {
+    return core_->loading().LoadRate(bucket);
   }
   Status OnToken(const ledger::Token& token) override { return core_->loading().LoadToken(token); }
 
@@ -128,9 +135,9 @@ std::string RulesJson(const std::vector<RuleOptions>& rules) {
   std::ostringstream out;
   out << std::setprecision(17) << "[";
   for (const RuleOptions& rule : rules) {
-    out << (&rule == rules.data() ? "" : ",") << R"({"resource":"r)" << rule.flow << R"(","count":)"
-        << rule.count << R"(,"maxQueueingTimeMs":)" << rule.max_queueing_ms
-        << R"(,"clusterMode":true,"clusterConfig":{"flowId":)" << rule.flow
+    out << (&rule == rules.data() ? "" : ",") << R"({"resource":"r)" << rule.flow
+        << R"(","grade":0,"count":)" << rule.count << R"(,"maxQueueingTimeMs":)"
+        << rule.max_queueing_ms << R"(,"clusterMode":true,"clusterConfig":{"flowId":)" << rule.flow
         << R"(,"thresholdType":)" << (rule.avg_local ? 0 : 1) << R"(,"resourceTimeout":)"
         << rule.resource_timeout_ms << R"(,"clientOfflineTime":)" << rule.client_offline_ms
         << R"(,"acquireRefuseStrategy":)" << rule.refuse_strategy << R"(,"shadow":)"
@@ -294,6 +301,14 @@ void CoreHarness::Rules(const std::vector<RuleOptions>& rules, std::string_view 
   const size_t now_there =
       space == core::kNoNamespace ? 0 : core_->flows().name_space(space).rule_ids.size();
   REQUIRE(now_there == rules.size());
+  AfterCall();
+}
+
+void CoreHarness::InstallRules(const std::vector<core::Rule>& rules, std::string_view name_space) {
+  core::RuleSet set;
+  set.name_space = name_space;
+  set.parsed.rules = rules;
+  REQUIRE(core_->ReplaceRules(step(), {&set}).ToString() == "ok");
   AfterCall();
 }
 

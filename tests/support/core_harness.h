@@ -54,6 +54,7 @@ struct LedgerContent {
   std::vector<ledger::RuleEntry> rules;
   std::vector<ledger::HistoryEntry> history;  // In ascending order of sequence.
   std::vector<size_t> history_blocks;         // How many of them each row has.
+  std::vector<ledger::RateBucket> rates;
   std::optional<ledger::Seal> seal;
   int64_t watermark_ms = 0;
   std::optional<ledger::ClockMark> clock;
@@ -91,6 +92,8 @@ class CoreHarness {
 
   // Replaces the rules of a namespace; they must be valid.
   void Rules(const std::vector<RuleOptions>& rules, std::string_view name_space = "app");
+  // The same with rules of any kind.
+  void InstallRules(const std::vector<core::Rule>& rules, std::string_view name_space = "app");
   core::SessionSlot Hello(std::string_view client_id, std::string_view name_space = "app");
   core::SessionSlot HelloUnnamed(std::string_view peer, std::string_view name_space = "app");
   // One connection of the session, with the waiters of this owner; by default there are none.

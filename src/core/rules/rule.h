@@ -93,6 +93,10 @@ struct Rule {
   int32_t warm_up_cold_factor = 0;
   std::optional<ParamRule> param;
 
+  // Whether the rule says that its count limits calls a second; the request decides.
+  bool says_rate() const {
+    return param.has_value() ? param->metric == ParamRule::Metric::kQps : grade != 0;
+  }
   bool capped() const { return max_per_client > 0 || max_per_client_percent > 0; }
   bool operator==(const Rule&) const = default;
 };

@@ -17,6 +17,8 @@ namespace nowcalls::engine::rpc {
 void Hello(const Call& call);
 void Ping(const Call& call);
 void Acquire(const Call& call);
+void Request(const Call& call);
+void RequestParam(const Call& call);
 void Release(const Call& call);
 void Keep(const Call& call);
 void Cancel(const Call& call);

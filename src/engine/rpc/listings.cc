@@ -66,7 +66,8 @@ void Flow(const Call& call) {
         call, {wire::ErrorCode::kBadParams, "flow: flow_id " + std::to_string(params.flow_id) +
                                                 " has neither a rule nor tokens"});
   }
-  wire::EncodeFlow(call.request.msgid, RowOf(*call.core(), call.core()->flows().at(slot)),
+  wire::EncodeFlow(call.request.msgid,
+                   RowOf(*call.core(), call.core()->flows().at(slot), call.step.now),
                    call.AfterCommit());
 }
 
@@ -78,7 +79,7 @@ void Flows(const Call& call) {
   std::vector<wire::FlowRow> rows;
   const uint64_t next =
       FillPage(call.core()->flows().by_id(), page, &rows, [&](core::FlowSlot slot) {
-        rows.push_back(RowOf(*call.core(), call.core()->flows().at(slot)));
+        rows.push_back(RowOf(*call.core(), call.core()->flows().at(slot), call.step.now));
         return kLookCost;
       });
   wire::EncodeFlowPage(call.request.msgid, rows, next, call.AfterCommit());

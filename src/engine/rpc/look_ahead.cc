@@ -24,7 +24,10 @@ void LookAhead::Look(std::string_view input) {
     message.flow = subject.flow;
     message.token = core::kNoToken;
     if (subject.flow != 0) books_.flows().PrefetchPlace(FlowId{subject.flow});
-    if (subject.token != 0) message.token = books_.GuessRecent(TokenId{subject.token});
+    if (subject.token != 0) {
+      const Fence fence = books_.ids().ToFenceAhead(TokenId{subject.token});
+      message.token = books_.tokens().GuessRecent(fence.value);
+    }
     seen += message.size;
     ++known_;
   }

@@ -13,6 +13,8 @@ using Id = wire::Method;
 
 constexpr Cost kCall{};
 constexpr Cost kHelloCost{.base = 8};
+// The values may be as small as a byte, and each is looked up.
+constexpr Cost kValues{.per_kib = 64};
 constexpr Cost kRow{.base = 8, .shows = true};
 constexpr Cost kListing{.base = 100, .per_kib = 4, .work = true, .shows = true};
 // Has a filter.
@@ -48,6 +50,8 @@ constexpr auto kMethods = std::to_array<MethodRow>({
     {Id::kDrain, kPartOfTurn, Role::kAdministrator, Changes::kRules, Drain},
     {Id::kNamespaces, kListing, Role::kEveryone, Changes::kNothing, Namespaces},
     {Id::kBackup, kPartOfTurn, Role::kAdministrator, Changes::kFiles, Backup},
+    {Id::kRequest, kCall, Role::kEveryone, Changes::kNothing, Request},
+    {Id::kRequestParam, kValues, Role::kEveryone, Changes::kNothing, RequestParam},
 });
 
 // kUnknown has no row.

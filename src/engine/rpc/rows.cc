@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/books.h"
+#include "core/rates.h"
 #include "core/wait_queues.h"
 
 namespace nowcalls::engine::rpc {
@@ -42,9 +43,29 @@ wire::FlowCounters CountersOf(const core::Flow& flow) {
   return counters;
 }
 
+std::optional<wire::FlowRate> RateOf(const core::Core& core, const core::Flow& flow, Instant now) {
+  const core::FlowRate* from = core.books().rates().Find(core.flows().Find(flow.id));
+  if (from == nullptr) return std::nullopt;
+  core::SlidingWindow window = from->window;
+  window.Advance(now.ms);
+  wire::FlowRate rate{.in_window = static_cast<uint64_t>(window.passed()),
+                      .window_ms = static_cast<uint64_t>(window.interval_ms()),
+                      .passed = from->counters.passed,
+                      .borrowed = from->counters.borrowed,
+                      .blocked = from->counters.blocked,
+                      .requests_passed = from->counters.requests_passed,
+                      .requests_blocked = from->counters.requests_blocked};
+  if (flow.rule->param.has_value()) {
+    rate.values = from->values.list.size;
+  } else if (!flow.removed) {
+    rate.limit = static_cast<uint64_t>(core::Rates::WindowLimitOf(core.books(), flow));
+  }
+  return rate;
+}
+
 }  // namespace
 
-wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow) {
+wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow, Instant now) {
   wire::FlowRow row;
   row.flow_id = flow.id.value;
   row.removed = flow.removed;
@@ -66,6 +87,8 @@ wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow) {
     row.waiting_since_ms = std::min(row.waiting_since_ms.value_or(since_ms), since_ms);
   }
   row.counters = CountersOf(flow);
+  row.rate = RateOf(core, flow, now);
+  if (flow.counters.other_kind > 0) row.other_kind = flow.counters.other_kind;
   return row;
 }
 

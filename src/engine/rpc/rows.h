@@ -10,7 +10,7 @@
 namespace nowcalls::engine::rpc {
 
 wire::TokenRow RowOf(const core::Core& core, const core::TokenEntry& entry);
-wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow);
+wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow, Instant now);
 wire::HistoryRow RowOf(const ledger::HistoryEntry& entry);
 wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session);
 

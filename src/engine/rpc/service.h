@@ -21,6 +21,7 @@
 #include "nowcalls/status.h"
 #include "wire/figures.h"
 #include "wire/messages.h"
+#include "wire/param_list.h"
 
 namespace nowcalls::engine::rpc {
 
@@ -36,6 +37,7 @@ struct Service {
   const std::function<std::vector<wire::FigureRow>()> figures;
   RpcRuleSource rules;
   LookAhead look_ahead;
+  wire::ParamList params;  // Of the request at hand.
 };
 
 struct Call {

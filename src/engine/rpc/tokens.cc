@@ -1,8 +1,9 @@
-// What clients call: hello, acquire, release, keep, cancel, ping.
+// What clients call: hello, ping, acquire, release, keep, cancel, request, request_param.
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "core/rates.h"
 #include "engine/rpc/handlers.h"
 
 namespace nowcalls::engine::rpc {
@@ -21,6 +22,16 @@ bool HasSession(const Call& call) {
   }
   call.connection->session = session->session;
   return true;
+}
+
+// What calls a second are answered rests on no record.
+void ReplyRate(const Call& call, const core::RateAnswer& answer) {
+  wire::EncodeRate(call.request.msgid,
+                   {.status = answer.status,
+                    .remaining = answer.remaining,
+                    .wait_ms = static_cast<uint64_t>(answer.wait_ms),
+                    .refused_by = answer.refused_by},
+                   call.Immediate());
 }
 
 }  // namespace
@@ -82,6 +93,25 @@ void ReplyAcquire(Outputs* outputs, Connection* connection, uint32_t msgid,
                        .refused_by = answer.refused_by},
                       answer.status == TokenStatus::kOk ? outputs->AfterCommit(connection)
                                                         : outputs->Immediate(connection));
+}
+
+void Request(const Call& call) {
+  wire::RateParams params;
+  wire::RequestError error;
+  if (!wire::DecodeRequest(call.request.params, &params, &error)) return ReplyError(call, error);
+  ReplyRate(call, call.core()->rates().Request(call.step, {.flow = FlowId{params.flow_id},
+                                                           .count = params.count,
+                                                           .prioritized = params.prioritized}));
+}
+
+void RequestParam(const Call& call) {
+  wire::ValueRateParams params;
+  wire::RequestError error;
+  wire::ParamList* const values = &call.service.params;
+  if (!wire::DecodeRequestParam(call.request.params, &params, values, &error))
+    return ReplyError(call, error);
+  ReplyRate(call, call.core()->rates().RequestParams(call.step, FlowId{params.flow_id},
+                                                     params.count, values->values()));
 }
 
 // ALREADY_RELEASE waits for the commit too, as in Release.

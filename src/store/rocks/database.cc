@@ -11,6 +11,12 @@ namespace {
 
 using ledger::Family;
 
+// Whether a ledger of the version may be without the family.
+bool MayLack(uint32_t format_version, Family family) {
+  constexpr uint32_t kFirstWithRates = 3;
+  return family == Family::kRates && format_version < kFirstWithRates;
+}
+
 rocksdb::Slice AsSlice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
 
 StoreError NotALedger(const std::string& dir, const std::string& what) {
@@ -87,12 +93,13 @@ Result<bool> Database::IsEmpty(rocksdb::ColumnFamilyHandle* handle) const {
   return !it->Valid();
 }
 
-Result<bool> Database::HasFormat() const {
+Result<uint32_t> Database::FormatVersion() const {
   std::string value;
   const rocksdb::Status found = GetMeta(ledger::kFormatKey, &value);
   if (found.ok()) {
-    NOWCALLS_RETURN_IF_ERROR(ledger::DecodeFormat(value).status().WithContext(dir_));
-    return true;
+    const Result<ledger::Format> format = ledger::DecodeFormat(value);
+    if (!format.ok()) return format.status().WithContext(dir_);
+    return format->version;
   }
   if (!found.IsNotFound()) return FromRocks(found, "read the format record", dir_);
   for (rocksdb::ColumnFamilyHandle* handle : handles_) {
@@ -100,12 +107,12 @@ Result<bool> Database::HasFormat() const {
     if (!empty.ok()) return empty.status();
     if (!*empty) return NotALedger(dir_, "holds records but no format record").WithAdvice();
   }
-  return false;
+  return uint32_t{0};
 }
 
-StoreError Database::CheckFamilies() const {
+StoreError Database::CheckFamilies(uint32_t format_version) const {
   for (const Family family : ledger::kAllFamilies) {
-    if (HandleOf(family) != nullptr) continue;
+    if (HandleOf(family) != nullptr || MayLack(format_version, family)) continue;
     return NotALedger(dir_, "lacks the column family '" + std::string(FamilyName(family)) + "'");
   }
   for (rocksdb::ColumnFamilyHandle* handle : handles_) {
@@ -118,7 +125,8 @@ StoreError Database::CheckFamilies() const {
 FamilyNumbers Database::NumbersOfFamilies() const {
   FamilyNumbers numbers{};
   for (const Family family : ledger::kAllFamilies) {
-    numbers[static_cast<size_t>(family)] = HandleOf(family)->GetID();
+    const rocksdb::ColumnFamilyHandle* handle = HandleOf(family);
+    numbers[static_cast<size_t>(family)] = handle == nullptr ? kNoFamilyNumber : handle->GetID();
   }
   return numbers;
 }
@@ -133,7 +141,7 @@ Status Database::MakeFamilies() {
     handles_.push_back(handle);
   }
   FindFamilies();
-  return CheckFamilies();
+  return CheckFamilies(ledger::kFormatVersion);
 }
 
 Status Database::WriteFormat(const ledger::Format& format) {

@@ -56,18 +56,19 @@ class Database {
   rocksdb::Env* env() const { return db_->GetEnv(); }
   // All that are open, unknown ones too.
   const std::vector<rocksdb::ColumnFamilyHandle*>& handles() const { return handles_; }
-  // nullptr: there is no such family.
+  // nullptr: there is no such family. A ledger of format version 1 or 2 lacks kRates.
   rocksdb::ColumnFamilyHandle* HandleOf(ledger::Family family) const {
     return families_[static_cast<size_t>(family)];
   }
 
-  // Whether there is a format record. If there is none, kCorruption unless the database is empty.
-  Result<bool> HasFormat() const;
-  // kDamaged unless the families are exactly those of a ledger.
-  StoreError CheckFamilies() const;
+  // The version of the ledger's format; 0: there is no format record, and the database is empty.
+  // kCorruption if there is none in a database that holds anything.
+  Result<uint32_t> FormatVersion() const;
+  // kDamaged unless the families are exactly those of a ledger of the format version.
+  StoreError CheckFamilies(uint32_t format_version) const;
   // RocksDB's numbers of them. REQUIRES: CheckFamilies is ok.
   FamilyNumbers NumbersOfFamilies() const;
-  // Makes the families that are missing.
+  // Makes the families that are missing; none for a ledger that has them all.
   Status MakeFamilies();
   // Writes the format record, and has it in a data file when it returns.
   Status WriteFormat(const ledger::Format& format);

@@ -1,7 +1,6 @@
 #include "store/rocks/ledger_load.h"
 
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -56,9 +55,12 @@ Status LoadLedger(const Database& database, LoadFrom from, LedgerVisitor* visito
   const std::string lower = all ? "" : ledger::TokenKeyLowerBound(meta.WatermarkMs());
 
   // A thread reads the other families ahead, from here on.
-  const std::span families(ledger::kLoadOrder.begin() + 1, ledger::kLoadOrder.end());
+  std::vector<Family> families;
   std::vector<ReadAhead::Open> opens;
-  for (const Family family : families) {
+  for (const Family family : ledger::kLoadOrder) {
+    // One that the ledger lacks holds nothing.
+    if (family == Family::kMeta || database.HandleOf(family) == nullptr) continue;
+    families.push_back(family);
     opens.emplace_back([&database, family, begin = IsTokenFamily(family) ? lower : ""] {
       return NewReader(database, family, begin);
     });

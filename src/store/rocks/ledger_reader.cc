@@ -68,13 +68,13 @@ Status LedgerReader::Impl::Open() {
   views->EndReading();
   NOWCALLS_RETURN_IF_ERROR(opened);
   // What was opened is a whole ledger, or one that was never finished.
-  const Result<bool> formatted = database.HasFormat();
-  if (!formatted.ok()) return formatted.status();
-  if (!*formatted) {
+  const Result<uint32_t> version = database.FormatVersion();
+  if (!version.ok()) return version.status();
+  if (*version == 0) {
     return Status::NotFound("the ledger in " + dir +
                             " was never finished: start the server once to finish it");
   }
-  NOWCALLS_RETURN_IF_ERROR(database.CheckFamilies());
+  NOWCALLS_RETURN_IF_ERROR(database.CheckFamilies(*version));
   NOWCALLS_RETURN_IF_ERROR(proof.Check(database, *views));
   notes = proof.notes();
   return {};

@@ -134,7 +134,10 @@ Status RocksStore::Load(LedgerVisitor* visitor) {
 
 Status RocksStore::Accept() {
   NOWCALLS_RETURN_IF_ERROR(impl_->CheckOpen());
-  return impl_->ledger.Accept();
+  NOWCALLS_RETURN_IF_ERROR(impl_->ledger.Accept());
+  NOWCALLS_RETURN_IF_ERROR(impl_->database().MakeFamilies());
+  impl_->family_numbers = impl_->database().NumbersOfFamilies();
+  return {};
 }
 
 Status RocksStore::CommitTelling(const ledger::CommitBatch& batch,

@@ -70,7 +70,8 @@ class RocksStore : public Store, public CopySource {
 
   // To be called when what was loaded has been proved to be complete. Until then the directory has
   // lost nothing; a store that is destroyed before leaves it as it was found. Commit and Close
-  // imply it. kIoError.
+  // imply it, but for this: it makes the families that a ledger of an earlier format lacks. So it
+  // comes before the batch that raises the format. kIoError.
   Status Accept();
 
   Status Commit(const ledger::CommitBatch& batch) override { return CommitTelling(batch, {}); }

@@ -73,14 +73,14 @@ Status ServerLedger::OpenPresent(rocksdb::DBOptions options) {
   files_->LogsRead();
   NOWCALLS_RETURN_IF_ERROR(opened);
   // What was opened is a whole ledger, or one that was never finished.
-  const Result<bool> formatted = database_.HasFormat();
-  if (!formatted.ok()) return formatted.status();
+  const Result<uint32_t> version = database_.FormatVersion();
+  if (!version.ok()) return version.status();
   may_lack_ = proof.may_lack();
-  if (!*formatted) {
+  if (*version == 0) {
     notes_.insert(notes_.end(), proof.notes().begin(), proof.notes().end());
     return Format();
   }
-  NOWCALLS_RETURN_IF_ERROR(database_.CheckFamilies());
+  NOWCALLS_RETURN_IF_ERROR(database_.CheckFamilies(*version));
   NOWCALLS_RETURN_IF_ERROR(proof.Check(database_, files_->views()));
   opened_batch_ = proof.last_batch();
   notes_.insert(notes_.end(), proof.notes().begin(), proof.notes().end());

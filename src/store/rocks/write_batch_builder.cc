@@ -3,6 +3,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
+
 namespace nowcalls::store {
 namespace {
 
@@ -73,6 +75,7 @@ char* WriteBatchBuilder::Begin(Tags tags, ledger::Family family, size_t bytes) {
   ++count_;
   char* out = Room(bytes);
   const uint32_t number = families_[static_cast<size_t>(family)];
+  NOWCALLS_CHECK(number != kNoFamilyNumber);
   if (number == 0) {
     *out++ = tags.of_default;
     return out;

@@ -27,6 +27,8 @@ namespace nowcalls::store {
 
 // RocksDB's number of each family.
 using FamilyNumbers = std::array<uint32_t, ledger::kFamilyCount>;
+// Of a family that the ledger lacks; nothing may be put there.
+inline constexpr uint32_t kNoFamilyNumber = UINT32_MAX;
 
 class WriteBatchBuilder : public ledger::KeyValueSink {
  public:

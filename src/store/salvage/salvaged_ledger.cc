@@ -66,11 +66,14 @@ StoreError SalvagedLedger::Open() {
     error = database_.Open(Database::Access::kRead, options, nullptr, names,
                            "open a copy of the ledger");
   }
-  return error.ok() ? database_.CheckFamilies() : error;
+  if (!error.ok()) return error;
+  const Result<uint32_t> version = database_.FormatVersion();
+  return database_.CheckFamilies(version.ok() ? *version : ledger::kFormatVersionMin);
 }
 
 Status SalvagedLedger::ShowReadable(Family family, const ShowOne& show,
                                     LedgerVisitor* visitor) const {
+  if (database_.HandleOf(family) == nullptr) return {};  // Of an earlier format.
   const NewIterator make = [&] {
     return std::unique_ptr<rocksdb::Iterator>(
         database_.db()->NewIterator(rocksdb::ReadOptions(), database_.HandleOf(family)));

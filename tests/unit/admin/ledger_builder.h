@@ -87,6 +87,11 @@ class LedgerBuilder {
     return Token(MakeToken(fence, flow_id, session, issued_ms, count));
   }
 
+  LedgerBuilder& Rate(int64_t flow_id, int64_t begin_ms, int64_t passed) {
+    batch_.RateSet({{FlowId(flow_id), begin_ms}, passed, 0});
+    return *this;
+  }
+
   // The end of the token of `fence`, of flow 101 and session 1, three seconds after its issue.
   ledger::HistoryEntry MakeEnd(uint64_t sequence, uint64_t fence, int64_t ended_ms,
                                EndReason reason) const {

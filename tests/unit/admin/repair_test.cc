@@ -85,6 +85,18 @@ TEST_CASE("entities that belong together are kept as they are, and fences skip")
   CHECK(salvaged.mark.ledger_ms == kRepairedMs + 1000);
 }
 
+TEST_CASE("a token keeps its parameter, and a window of calls a second its rule") {
+  Entities entities;
+  entities.Token(20).param.emplace(ParamType::kLong, std::string(8, '\1'));
+  entities.read.rates = {{{FlowId(7), 1000}, 3, 0}, {{FlowId(7), 1000}, 5, 0}};
+  entities.read.rates.push_back({{FlowId(8), 1000}, 9, 0});
+  const SalvagedEntities salvaged = entities.Salvage();
+  CHECK(salvaged.tokens.at(20) == entities.read.tokens[0]);
+  REQUIRE(salvaged.rates.size() == 1);
+  CHECK(salvaged.rates.begin()->second.passed == 5);
+  CHECK(salvaged.changes.size() == 1);
+}
+
 TEST_CASE("without a seal fences skip behind every number that was found") {
   Entities entities;
   entities.read.seal.reset();

@@ -359,6 +359,29 @@ LedgerBuilder WithHistory() {
   return builder;
 }
 
+TEST_CASE("a window of calls a second of a flow without a rule is found") {
+  LedgerBuilder builder = SampleLedger();
+  builder.Rate(101, kSealedMs - 1000, 5);
+  CHECK(VerifyLedger(builder).summary.ok());
+  builder.Rate(999, kSealedMs - 1000, 5);
+  const Found found = VerifyLedger(builder);
+  REQUIRE(found.Kinds() == "rate");
+  CHECK(found.problems[0].family == "rates");
+  CHECK(found.problems[0].key == "00000000000003e700000000000f3e58");
+  CHECK(found.problems[0].detail == "a window of calls a second is of flow 999, which has no rule");
+}
+
+TEST_CASE("a token and an end with a parameter are sound") {
+  LedgerBuilder builder = SampleLedger();
+  ledger::Token token = builder.MakeToken(20, 101, 1, kSealedMs - 1000);
+  token.param.emplace(ParamType::kString, "alice");
+  builder.Token(token);
+  ledger::HistoryEntry end = builder.MakeEnd(1, 21, kSealedMs - 10, EndReason::kAdmin);
+  end.param = token.param;
+  builder.End(end);
+  CHECK(VerifyLedger(builder).summary.ok());
+}
+
 TEST_CASE("a history of ends is sound and counted") {
   const Found found = VerifyLedger(WithHistory());
   CHECK(found.Kinds().empty());

@@ -1,9 +1,10 @@
-// A busy server allocates nothing for an acquire or a release. Counted is what the loop thread does
-// within the engine's calls: requests are split, decoded, decided and recorded, batches sealed, and
-// replies encoded and given to the driver. Not counted is what is around it: the clients, and the
-// store, which commits between the calls and in which each token is a row of a map. A seal has a
-// few allocations of its own, whatever is in its batch. Some token is live all the time: with the
-// last one the tree of deadlines goes, and with the next one it is made anew.
+// A busy server allocates nothing for an acquire, a release or a request for calls a second.
+// Counted is what the loop thread does within the engine's calls: requests are split, decoded,
+// decided and recorded, batches sealed, and replies encoded and given to the driver. Not counted is
+// what is around it: the clients, and the store, which commits between the calls and in which each
+// token is a row of a map. A seal has a few allocations of its own, whatever is in its batch. Some
+// token is live all the time: with the last one the tree of deadlines goes, and with the next one
+// it is made anew.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -32,6 +33,8 @@ int64_t AllocationsOf(const Calls& calls) {
   return testing::Allocations() - before;
 }
 
+constexpr uint32_t kRequestMsgid = 3;
+
 // Sockets whose peers have read what was written before the call of the driver is over.
 class ReadingDriver : public testing::FakeDriver {
  public:
@@ -44,6 +47,7 @@ class ReadingDriver : public testing::FakeDriver {
     for (const Output& output : outputs) {
       std::string_view left = output.bytes;
       for (wire::CommonReply reply; wire::TakeCommonReply(&left, &reply); ++answers) {
+        if (reply.msgid == kRequestMsgid) continue;
         if (reply.status == TokenStatus::kOk) peers[output.to].tokens.push_back(reply.token_id);
         if (reply.status == TokenStatus::kBlocked) ++refusals;
       }
@@ -52,7 +56,7 @@ class ReadingDriver : public testing::FakeDriver {
   }
 
   std::vector<Peer> peers;  // By connection.
-  int64_t answers = 0;      // Grants, refusals and releases.
+  int64_t answers = 0;      // Grants, refusals, releases and answers to requests.
   int64_t refusals = 0;
   int64_t others = 0;  // Outputs with anything else.
 };
@@ -63,6 +67,7 @@ struct Load {
   int turns_per_commit = 1;  // With more, a batch fills for as many turns while one is committed.
   uint32_t clients = 10;
   uint32_t acquires = 10;  // Of each client in a turn.
+  uint32_t requests = 0;   // For calls a second, likewise; as many again for those of values.
 };
 
 struct Work {
@@ -77,12 +82,15 @@ class BusyServer {
   explicit BusyServer(const Load& load)
       : load_(load),
         store_(ledger::Format{.token_id_key = testing::HarnessOptions().token_id_key}),
-        core_(testing::HarnessOptions()) {
+        core_(Options()) {
     REQUIRE(testing::LoadCore(&store_, now_, &core_).ToString() == "ok");
     engine_ = std::make_unique<Engine>(EngineOptions(), &core_, &driver_, now_);
-    auto rules = core::ParseRules(testing::RulesJson(
+    auto parsed = core::ParseRules(testing::RulesJson(
         {{.flow = 1, .count = 100'000}, {.flow = 2, .count = 100'000, .max_per_client = 50'000}}));
-    REQUIRE(engine_->LoadRules({{"default", *std::move(rules)}}, now_).ToString() == "ok");
+    parsed->rules.push_back(RateRule(3));
+    parsed->rules.push_back(RateRule(4));
+    parsed->rules.back().param.emplace();
+    REQUIRE(engine_->LoadRules({{"default", *std::move(parsed)}}, now_).ToString() == "ok");
     driver_.peers.resize(load.clients);
     for (ConnectionId id = 0; id < load.clients; ++id) {
       REQUIRE(engine_->OnConnect("127.0.0.1:1", now_) == id);
@@ -104,6 +112,19 @@ class BusyServer {
   }
 
  private:
+  static core::CoreOptions Options() {
+    core::CoreOptions options = testing::HarnessOptions();
+    options.limits.namespace_qps_max = 0;
+    return options;
+  }
+  static core::Rule RateRule(int64_t flow) {
+    core::Rule rule;
+    rule.resource = "rate";
+    rule.flow_id = FlowId{flow};
+    rule.count = 50;  // A part of what is asked for.
+    return rule;
+  }
+
   void Turn() {
     now_ = now_ + 1;
     for (ReadingDriver::Peer& peer : driver_.peers) Encode(&peer);
@@ -158,6 +179,14 @@ class BusyServer {
                                   .request_id = load_.request_ids ? 7000 + acquires_ : 0},
                                  &peer->out);
     }
+    for (uint32_t i = 0; i < load_.requests; ++i) EncodeRequests(peer);
+  }
+
+  void EncodeRequests(ReadingDriver::Peer* peer) {
+    static const std::string kKeys[] = {"a", "a key of more than fifteen bytes", "c"};
+    const Param values[] = {{ParamType::kString, kKeys[++requests_ % 3]}};
+    wire::EncodeRateRequest(kRequestMsgid, {.flow_id = 3, .count = 1}, &peer->out);
+    wire::EncodeValueRateRequest(kRequestMsgid, {.flow_id = 4, .count = 1}, values, &peer->out);
   }
 
   const Load load_;
@@ -168,6 +197,7 @@ class BusyServer {
   std::unique_ptr<Engine> engine_;
   int turns_ = 0;
   uint64_t acquires_ = 0;
+  uint64_t requests_ = 0;
   Work work_;
 };
 
@@ -190,6 +220,10 @@ TEST_CASE("acquires and releases allocate nothing, with request ids and without"
       CheckAllocations({.request_ids = request_ids, .turns_per_commit = turns_per_commit}, 1000);
     }
   }
+}
+
+TEST_CASE("requests for calls a second, and for those of values, allocate nothing") {
+  CheckAllocations({.requests = 10}, 1000);
 }
 
 // The parts of an index grow one by one, each when more are in it than ever before.

@@ -96,7 +96,7 @@ TEST_CASE("releases are answered alike, also of tokens that end after they were 
   for (core::TokenSlot slot = tokens.all().head; slot != core::kNoToken;
        slot = tokens.at(slot).next(core::TokenOrder::kAll)) {
     wanted.push_back(many.h.core().books().IdOf(tokens.at(slot)).value);
-    CHECK(many.h.core().books().GuessRecent(TokenId{wanted.back()}) == slot);
+    CHECK(tokens.GuessRecent(tokens.at(slot).fence) == slot);
   }
   // Those of the second time have ended since they were looked at: a look sees 32 messages, and
   // loads three ahead.

@@ -61,10 +61,10 @@ Recode RecodeOf(const std::string& name) {
       return key.ok() ? TokenKeyBytes(*key) : std::string();
     };
   }
-  if (name == "token_value") {
+  if (name == "token_value" || name == "token_value_keyed") {
     return [&](std::string_view b) {
       const auto token = DecodeToken(Family::kTokensShort, token_key, b);
-      return token.ok() ? TokenValueBytes(*token) : std::string();
+      return token.ok() ? EncodeTokenValue(*token) : std::string();
     };
   }
   if (name == "session_key") {
@@ -121,8 +121,9 @@ Recode RecodeOfMeta(const std::string& name) {
 
 const std::vector<std::string>& Kinds() {
   static const std::vector<std::string> kinds = {
-      "token_key",  "token_value", "session_key", "session_value", "rule_key",
-      "rule_value", "format",      "clock",       "seal",          "watermark"};
+      "token_key",     "token_value", "token_value_keyed", "session_key",
+      "session_value", "rule_key",    "rule_value",        "format",
+      "clock",         "seal",        "watermark"};
   return kinds;
 }
 
@@ -134,6 +135,7 @@ Recode RecoderFor(const std::string& name) {
 TEST_CASE("every entity has exactly its golden bytes") {
   CHECK(ToHex(TokenKeyBytes(SampleToken().key)) == ToHex(Golden().at("token_key")));
   CHECK(ToHex(TokenValueBytes(SampleToken())) == ToHex(Golden().at("token_value")));
+  CHECK(ToHex(EncodeTokenValue(SampleKeyedToken())) == ToHex(Golden().at("token_value_keyed")));
   CHECK(ToHex(TokenKeyBytes(GreatestToken().key)) == ToHex(Golden().at("token_key_max")));
   CHECK(ToHex(TokenValueBytes(GreatestToken())) == ToHex(Golden().at("token_value_max")));
   CHECK(ToHex(EncodeSessionKey(SessionId(42))) == ToHex(Golden().at("session_key")));
@@ -160,6 +162,10 @@ TEST_CASE("golden bytes decode to the entities they were made from") {
       DecodeToken(Family::kTokensShort, Golden().at("token_key"), Golden().at("token_value"));
   REQUIRE(token.ok());
   CHECK(*token == SampleToken());
+  const auto keyed =
+      DecodeToken(Family::kTokensShort, Golden().at("token_key"), Golden().at("token_value_keyed"));
+  REQUIRE(keyed.ok());
+  CHECK(*keyed == SampleKeyedToken());
   const auto greatest = DecodeToken(Family::kTokensLong, Golden().at("token_key_max"),
                                     Golden().at("token_value_max"));
   REQUIRE(greatest.ok());
@@ -177,7 +183,7 @@ TEST_CASE("golden bytes decode to the entities they were made from") {
         RuleState::kDraining);
   const auto format = DecodeFormat(Golden().at("format"));
   REQUIRE(format.ok());
-  CHECK(format->version == 2);
+  CHECK(format->version == 3);
   CHECK(format->token_id_key == SampleFormat().token_id_key);
   CHECK(format->created_wall_ms == SampleFormat().created_wall_ms);
   const auto mark = DecodeClockMark(Golden().at("clock"));
@@ -242,14 +248,14 @@ TEST_CASE("every other version byte is refused and named") {
     for (int version = 0; version < 256; ++version) {
       std::string bytes = Golden().at(name);
       bytes[0] = static_cast<char>(version);
-      CHECK(RecoderFor(name)(bytes).empty() == (version != 1));
+      CHECK(RecoderFor(name)(bytes).empty() == (version != (name == "token_value_keyed" ? 2 : 1)));
     }
   }
   std::string value = Golden().at("token_value");
   value[0] = 9;
   const auto token = DecodeToken(Family::kTokensShort, Golden().at("token_key"), value);
   CHECK(token.status().code() == StatusCode::kCorruption);
-  CHECK(token.status().message() == "token value: version is 9 instead of 1");
+  CHECK(token.status().message() == "token value: version is 9 instead of 1 or 2");
 }
 
 TEST_CASE("fields out of their range are refused by name") {
@@ -352,12 +358,12 @@ TEST_CASE("a format of another version is refused before its other bytes are loo
   CHECK(format.status().code() == StatusCode::kFailedPrecondition);
   CHECK(
       format.status().message() ==
-      "the ledger has format version 7, this program reads only versions 1 to 2: run the nowcalls "
+      "the ledger has format version 7, this program reads only versions 1 to 3: run the nowcalls "
       "release that wrote it, or choose another data directory");
-  for (const uint32_t version : {0, 1, 2, 3}) {
+  for (const uint32_t version : {0, 1, 2, 3, 4}) {
     future.version = version;
     const auto decoded = DecodeFormat(EncodeFormat(future));
-    CHECK(decoded.ok() == (version == 1 || version == 2));
+    CHECK(decoded.ok() == (version >= 1 && version <= 3));
     if (decoded.ok()) CHECK(decoded->version == version);
   }
   CHECK(DecodeFormat("abc").status().code() == StatusCode::kCorruption);

@@ -105,6 +105,23 @@ std::vector<RecordCase> RecordCases() {
       {"namespace_removed",
        [](CommitBatch* b) { b->NamespaceRemoved("orders"); },
        {"delete rules " + Hex("namespace_key")}},
+      {"keyed_token_issued",
+       [](CommitBatch* b) { b->TokenIssued(SampleKeyedToken()); },
+       {"put tokens_short " + Hex("token_key") + " = " + Hex("token_value_keyed")}},
+      {"keyed_token_kept",
+       [=](CommitBatch* b) {
+         Token kept = SampleTokenKept();
+         kept.param = SampleKeyedToken().param;
+         b->TokenKept(short_key, kept);
+       },
+       {"end tokens_short " + Hex("token_key"),
+        "put tokens_medium " + KeptKeyHex() + " = " + Hex("token_value_keyed")}},
+      {"rate_set",
+       [](CommitBatch* b) { b->RateSet(SampleRateBucket()); },
+       {"put rates " + Hex("rate_key") + " = " + Hex("rate_value")}},
+      {"rate_dropped",
+       [](CommitBatch* b) { b->RateDropped(SampleRateBucket().key); },
+       {"delete rates " + Hex("rate_key")}},
       {"format_set",
        [](CommitBatch* b) { b->FormatSet(SampleFormat()); },
        {"put default " + ToHex(kFormatKey) + " = " + Hex("format")}},
@@ -222,6 +239,17 @@ TEST_CASE("a kept token must keep its id and move") {
   std::string unmoved = Records().at("token_kept");
   unmoved.replace(18, 17, unmoved.substr(1, 17));
   CHECK(Apply(unmoved + seal).message() == "a kept token does not move");
+}
+
+TEST_CASE("a record of a token with a parameter holds one, and no other record does") {
+  const std::string& seal = Records().at("sealed");
+  const std::string wrong = "the value of a token is not that of its record's type";
+  std::string without = Records().at("keyed_token_issued").substr(0, 18);
+  without += std::string("\0\x2d", 2) + Values().at("token_value");
+  CHECK(Apply(without + seal).message() == wrong);
+  const std::string with = Records().at("token_issued").substr(0, 18) +
+                           Values().at("token_value_keyed").substr(0, kTokenValueBytes);
+  CHECK_FALSE(Apply(with + seal).ok());
 }
 
 TEST_CASE("a batch with a changed byte is refused as corruption or still ends with its seal") {

@@ -100,6 +100,32 @@ TEST_CASE(
   CHECK(ProblemOf(more) == bounds);
 }
 
+TEST_CASE("a block with parameters has its golden bytes, and they decode to it again") {
+  const std::string& key = GoldenEntries().at("history_key");
+  const std::string& value = GoldenEntries().at("history_block_keyed");
+  CHECK(ToHex(EncodeHistoryValue(SampleKeyedHistoryBlock())) == ToHex(value));
+  CHECK(*DecodeHistory(key, value) == SampleKeyedHistoryBlock());
+  for (size_t size = 0; size < value.size(); ++size) {
+    CAPTURE(size);
+    CHECK(ProblemOf(value.substr(0, size)) != "ok");
+  }
+  CHECK(ProblemOf(value + "x") != "ok");
+  // One entry takes the same layout.
+  const HistoryBlock one(1, SampleKeyedHistoryBlock()[0]);
+  const std::string of_one = EncodeHistoryValue(one);
+  CHECK(of_one[0] == 3);
+  CHECK(*DecodeHistory(key, of_one) == one);
+}
+
+TEST_CASE("a block says that it has parameters only if it has") {
+  std::string value = EncodeHistoryValue({SampleKeyedHistoryBlock().data(), 1});
+  value.resize(value.size() - 11);
+  CHECK(ProblemOf(value + '\xff') ==
+        "history value: no entry has a parameter, but the version says so");
+  value[1] = value[2] = 0;
+  CHECK(ProblemOf(value + '\xff') == "history value: number of entries is not between 1 and 256");
+}
+
 TEST_CASE("a truncated or extended block is refused, also between two entries") {
   const std::string& value = GoldenEntries().at("history_block");
   for (size_t size = 0; size < value.size(); ++size) {
@@ -149,10 +175,11 @@ TEST_CASE("every other version byte of an entry is refused and named") {
   for (int version = 0; version < 256; ++version) {
     std::string value = GoldenEntries().at("history_value");
     value[0] = static_cast<char>(version);
-    if (version == 2) continue;
-    CHECK(ProblemOf(value) == (version == 1 ? "ok"
-                                            : "history value: version is " +
-                                                  std::to_string(version) + " instead of 1 or 2"));
+    if (version == 2 || version == 3) continue;
+    CHECK(ProblemOf(value) ==
+          (version == 1
+               ? "ok"
+               : "history value: version is " + std::to_string(version) + " instead of 1, 2 or 3"));
   }
 }
 
@@ -235,7 +262,8 @@ TEST_CASE("whatever is accepted as an entry encodes to the same bytes again") {
   Prng random(20240608);
   int accepted = 0;
   for (int round = 0; round < 20'000; ++round) {
-    std::string value = GoldenEntries().at(round % 2 == 0 ? "history_value" : "history_block");
+    const char* const kinds[] = {"history_value", "history_block", "history_block_keyed"};
+    std::string value = GoldenEntries().at(kinds[round % 3]);
     const size_t changes = 1 + random.Next() % 3;
     for (size_t i = 0; i < changes; ++i) {
       value[random.Next() % value.size()] = static_cast<char>(random.Next());

@@ -24,6 +24,12 @@ inline Token SampleToken() {
   return token;
 }
 
+inline Token SampleKeyedToken() {
+  Token token = SampleToken();
+  token.param.emplace(ParamType::kString, "alice");
+  return token;
+}
+
 // The sample token after a keep for five minutes.
 inline Token SampleTokenKept() {
   Token token = SampleToken();
@@ -78,6 +84,15 @@ inline HistoryBlock SampleHistoryBlock() {
   next.note = "";
   return {SampleHistoryEntry(), next};
 }
+
+// The block above, the first entry with the parameter long -2.
+inline HistoryBlock SampleKeyedHistoryBlock() {
+  HistoryBlock block = SampleHistoryBlock();
+  block[0].param.emplace(ParamType::kLong, std::string(7, '\xff') + '\xfe');
+  return block;
+}
+
+inline RateBucket SampleRateBucket() { return {{FlowId(1001), kSampleMs}, 17, 2}; }
 
 inline Seal SampleSeal() { return {3, 44, kSampleMs, 1, 2, 43}; }
 

@@ -76,17 +76,17 @@ ledger::Format FormatOf(store::MemoryStore* store) {
       .value();
 }
 
-TEST_CASE("a ledger of the first format gets this one with the first batch, and keeps all else") {
+void CheckIsRaised(uint32_t version) {
   ledger::Format first = TestFormat();
-  first.version = 1;
+  first.version = version;
   first.created_wall_ms = 1234;
   store::MemoryStore store(first);
   const Result<ClockSample> clock = SampleClocks();
   REQUIRE(clock.ok());
   FillStore(&store, *clock);
-  CHECK(FormatOf(&store).version == 1);
+  CHECK(FormatOf(&store).version == version);
   uint32_t records = 0;
-  for (const uint32_t found : {1, 2}) {
+  for (const uint32_t found : {version, uint32_t{3}}) {
     const Result<RecoveredLedger> ledger = Recover(&store, {});
     REQUIRE(ledger.ok());
     CHECK(ledger->format_version == found);
@@ -94,15 +94,20 @@ TEST_CASE("a ledger of the first format gets this one with the first batch, and 
     ledger::CommitBatch batch;
     ledger->core->Seal({ledger->Now(), &batch}, *clock);
     REQUIRE(store.Commit(batch).ok());
-    CHECK(FormatOf(&store).version == 2);
+    CHECK(FormatOf(&store).version == 3);
     CHECK(FormatOf(&store).token_id_key == first.token_id_key);
     CHECK(FormatOf(&store).created_wall_ms == 1234);
-    if (found == 1) records = batch.records();
-    if (found == 2) CHECK(batch.records() == records - 1);
+    if (found == version) records = batch.records();
+    if (found == 3) CHECK(batch.records() == records - 1);
     batch.Clear();
     ledger->core->Seal({ledger->Now(), &batch}, *clock);
     CHECK(batch.records() < records);
   }
+}
+
+TEST_CASE("a ledger of an earlier format gets this one with the first batch, and keeps all else") {
+  CheckIsRaised(1);
+  CheckIsRaised(2);
 }
 
 TEST_CASE("the ledger clock does not go back when the machine's clocks did") {

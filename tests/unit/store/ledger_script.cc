@@ -39,11 +39,9 @@ uint64_t RequestIdLikeRecord(uint64_t random) {
 
 std::string LineOf(const Token& token) {
   char key[ledger::kTokenKeyBytes];
-  char value[ledger::kTokenValueBytes];
   ledger::EncodeTokenKey(token.key, key);
-  ledger::EncodeTokenValue(token, value);
   return "token " + std::string(FamilyName(token.key.family)) + " " + ToHex({key, sizeof(key)}) +
-         " " + ToHex({value, sizeof(value)});
+         " " + ToHex(ledger::EncodeTokenValue(token));
 }
 
 std::string LineOf(const ledger::Session& session) {
@@ -58,6 +56,12 @@ std::string LineOf(const ledger::RuleEntry& rule) {
 std::string LineOf(const ledger::HistoryBlock& block) {
   return "history " + std::to_string(block.front().sequence) + " " +
          ToHex(ledger::EncodeHistoryValue(block));
+}
+
+std::string LineOf(const ledger::RateBucket& bucket) {
+  return "rate " + std::to_string(bucket.key.flow.value) + " " +
+         std::to_string(bucket.key.begin_ms) + " " + std::to_string(bucket.passed) + " " +
+         std::to_string(bucket.lent);
 }
 
 class DumpVisitor : public LedgerVisitor {
@@ -79,6 +83,7 @@ class DumpVisitor : public LedgerVisitor {
   Status OnRule(const ledger::RuleEntry& rule) override { return Add(LineOf(rule)); }
   Status OnSession(const ledger::Session& session) override { return Add(LineOf(session)); }
   Status OnHistory(const ledger::HistoryBlock& block) override { return Add(LineOf(block)); }
+  Status OnRate(const ledger::RateBucket& bucket) override { return Add(LineOf(bucket)); }
   Status OnToken(const Token& token) override { return Add(LineOf(token)); }
   Status OnBadRecord(const BadRecord& record) override {
     return Add("bad " + record.WithPlace().ToString());
@@ -146,6 +151,9 @@ void LedgerScript::Issue(CommitBatch* batch) {
   token.issued_ms = now_ms_;
   token.fence = Fence(next_fence_++);
   token.request_id = random_.Next();
+  if (token.request_id % 8 == 1) {
+    token.param.emplace(ParamType::kString, "user-" + std::to_string(token.request_id >> 50));
+  }
   if (token.request_id % 4 == 0) token.request_id = RequestIdLikeRecord(token.request_id >> 2);
   batch->TokenIssued(token);
   tokens_.emplace(token.key, token);
@@ -190,6 +198,7 @@ void LedgerScript::AddHistory(const Token& token, EndReason reason, CommitBatch*
   entry.name_space = "orders";
   entry.client_id = "client-" + std::to_string(token.session.value);
   if (reason == EndReason::kAdmin) entry.note = "stuck";
+  entry.param = token.param;
   block_.push_back(entry);
   if (block_.size() == kHistoryBlock) AddBlock(batch);
 }
@@ -229,6 +238,20 @@ void LedgerScript::ChangeRule(CommitBatch* batch) {
   rules_[{name_space, flow.value}] = json;
 }
 
+void LedgerScript::ChangeRate(CommitBatch* batch) {
+  ledger::RateBucket bucket;
+  bucket.key.flow = FlowId(static_cast<int64_t>(1 + random_.Next() % 10));
+  bucket.key.begin_ms = kScriptStartMs + static_cast<int64_t>(random_.Next() % 5) * 1000;
+  if (random_.Next() % 3 == 0) {
+    batch->RateDropped(bucket.key);
+    rates_.erase(bucket.key);
+    return;
+  }
+  bucket.passed = static_cast<int64_t>(random_.Next() % 1000);
+  batch->RateSet(bucket);
+  rates_[bucket.key] = bucket;
+}
+
 void LedgerScript::Seal(CommitBatch* batch) {
   AddBlock(batch);
   const ledger::Seal seal{++batch_number_, next_fence_, now_ms_,
@@ -252,8 +275,10 @@ void LedgerScript::NextBatch(int records, CommitBatch* batch) {
       OpenSession(batch);
     } else if (choice < 97) {
       CloseSession(batch);
-    } else {
+    } else if (choice < 99) {
       ChangeRule(batch);
+    } else {
+      ChangeRate(batch);
     }
   }
   if (random_.Next() % 4 == 0) {
@@ -280,6 +305,7 @@ Dump LedgerScript::Expected() const {
   }
   for (const auto& [id, session] : sessions_) dump.push_back(LineOf(session));
   for (const ledger::HistoryBlock& block : history_) dump.push_back(LineOf(block));
+  for (const auto& [key, bucket] : rates_) dump.push_back(LineOf(bucket));
   for (const auto& [key, token] : tokens_) dump.push_back(LineOf(token));
   return dump;
 }

@@ -62,6 +62,7 @@ class LedgerScript {
   void OpenSession(ledger::CommitBatch* batch);
   void CloseSession(ledger::CommitBatch* batch);
   void ChangeRule(ledger::CommitBatch* batch);
+  void ChangeRate(ledger::CommitBatch* batch);
   void Seal(ledger::CommitBatch* batch);
   ledger::TokenKey AnyTokenKey();
   int64_t AnyHoldMs();
@@ -75,6 +76,7 @@ class LedgerScript {
   std::map<ledger::TokenKey, ledger::Token> tokens_;
   std::map<uint64_t, ledger::Session> sessions_;
   std::map<std::pair<std::string, int64_t>, std::string> rules_;
+  std::map<ledger::RateKey, ledger::RateBucket> rates_;
   uint64_t last_history_ = 0;
   ledger::HistoryBlock block_;  // Ends of the batch that is being made.
   std::deque<ledger::HistoryBlock> history_;

@@ -93,7 +93,7 @@ TEST_CASE("a ledger keeps its format from one open to the next, and two ledgers 
   const TempDir dir;
   auto store = OpenTiny(dir.Sub("a"));
   const ledger::Format first = FormatOf(store.get());
-  CHECK(first.version == 2);
+  CHECK(first.version == 3);
   store.reset();
   store = OpenTiny(dir.Sub("a"));
   CHECK_FALSE(store->formatted_now());
@@ -155,7 +155,7 @@ TEST_CASE("an unknown format version is refused with both versions and what to d
   for (const Status& status : {OpenStatus(dir.path()), LedgerReader::Open(dir.path()).status()}) {
     CHECK(status.code() == StatusCode::kFailedPrecondition);
     CHECK(Contains(status, "format version 9"));
-    CHECK(Contains(status, "only versions 1 to 2"));
+    CHECK(Contains(status, "only versions 1 to 3"));
     CHECK(Contains(status, "run the nowcalls release that wrote it"));
   }
 }
@@ -166,6 +166,72 @@ TEST_CASE("a damaged format record is refused as corruption") {
   ChangeBare(dir.path(),
              [](rocksdb::DB* db, auto*) { REQUIRE(db->Put({}, "format", "abc").ok()); });
   CHECK(OpenStatus(dir.path()).code() == StatusCode::kCorruption);
+}
+
+// Makes of a ledger what a program of format version 2 would have left.
+void MakeVersion2(const std::string& data_dir) {
+  ChangeBare(data_dir, [](rocksdb::DB* db, auto* handles) {
+    std::string format;
+    REQUIRE(db->Get({}, "format", &format).ok());
+    format[3] = 2;
+    REQUIRE(db->Put({}, "format", format).ok());
+    for (rocksdb::ColumnFamilyHandle* handle : *handles) {
+      if (handle->GetName() == "rates") REQUIRE(db->DropColumnFamily(handle).ok());
+    }
+  });
+}
+
+ledger::CommitBatch RateBatch(uint64_t number) {
+  ledger::CommitBatch batch;
+  batch.RateSet({{FlowId(1), kScriptStartMs}, 5, 0});
+  batch.Sealed({.batch_number = number});
+  return batch;
+}
+
+TEST_CASE("a ledger of version 2 is read as it is, and gets the family of rates when served") {
+  const TempDir dir;
+  {
+    const auto store = OpenTiny(dir.path());
+    ledger::CommitBatch batch;
+    batch.SessionOpened({SessionId(7), ledger::SessionKind::kNamed, 1, "orders", "cart"});
+    batch.Sealed({.batch_number = 1, .next_fence = 8});
+    REQUIRE(store->Commit(batch).ok());
+    REQUIRE(store->Close().ok());
+  }
+  MakeVersion2(dir.path());
+  auto reader = LedgerReader::Open(dir.path());
+  REQUIRE(reader.ok());
+  CHECK(FormatOf(reader->get()).version == 2);
+  reader->reset();
+  // A store that nobody serves from leaves the families as they are: a restore, for one.
+  for (const uint64_t number : {2, 3}) {
+    const auto store = OpenTiny(dir.path());
+    CHECK(FormatOf(store.get()).version == 2);
+    if (number == 3) REQUIRE(store->Accept().ok());
+    if (number == 3) REQUIRE(store->Accept().ok());
+    ledger::CommitBatch batch;
+    batch.Sealed({.batch_number = number, .next_fence = 8});
+    REQUIRE(store->Commit(number == 3 ? RateBatch(3) : batch).ok());
+    REQUIRE(store->Close().ok());
+    std::vector<std::string> names;
+    REQUIRE(rocksdb::DB::ListColumnFamilies({}, dir.Sub("ledger"), &names).ok());
+    CHECK(names.size() == (number == 3 ? 8 : 7));
+  }
+  reader = LedgerReader::Open(dir.path());
+  REQUIRE(reader.ok());
+  const Dump dump = DumpOf(reader->get());
+  CHECK(std::count(dump.begin(), dump.end(), "rate 1 1700000000000 5 0") == 1);
+}
+
+TEST_CASE("a ledger of version 3 without the family of rates is refused") {
+  const TempDir dir;
+  MakeLedger(dir.path());
+  ChangeBare(dir.path(), [](rocksdb::DB* db, auto* handles) {
+    for (rocksdb::ColumnFamilyHandle* handle : *handles) {
+      if (handle->GetName() == "rates") REQUIRE(db->DropColumnFamily(handle).ok());
+    }
+  });
+  CHECK(Contains(OpenStatus(dir.path()), "lacks the column family 'rates'"));
 }
 
 TEST_CASE("a missing column family is refused by name") {
@@ -207,8 +273,8 @@ TEST_CASE("a ledger with records but no format record is refused") {
 }
 
 TEST_CASE("a ledger whose making was cut short at any step is finished by the next open") {
-  const std::vector<std::string> order = {"rules",         "sessions",    "tokens_short",
-                                          "tokens_medium", "tokens_long", "history"};
+  const std::vector<std::string> order = {
+      "rules", "sessions", "tokens_short", "tokens_medium", "tokens_long", "history", "rates"};
   for (size_t made = 0; made <= order.size(); ++made) {
     CAPTURE(made);
     const TempDir dir;

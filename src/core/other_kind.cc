@@ -1,0 +1,24 @@
+#include "core/other_kind.h"
+
+#include <string>
+
+namespace nowcalls::core {
+
+void OtherKind::Note(Flow* flow) {
+  books_->Count(flow, [](FlowCounters* c) { ++c->other_kind; });
+  if (flow->told_other_kind) return;
+  flow->told_other_kind = true;
+  const std::string& name_space = books_->flows().name_space(flow->name_space).name;
+  const std::string id = std::to_string(flow->id.value);
+  const std::string field = flow->rule->param.has_value() ? "grade or metricType " : "grade ";
+  const std::string says = flow->says_rate ? "calls a second (" + field + "1, also the default)"
+                                           : "calls in progress (" + field + "0)";
+  notices_->AddIfRoom({.topic = LogTopic::kPeer,
+                       .text = "namespace " + name_space + ": the rule of flow " + id + " says " +
+                               says + ", and is asked for " +
+                               (flow->says_rate ? "tokens: its count is their level"
+                                                : "calls a second: its count limits these"),
+                       .fields = {{"namespace", name_space}, {"flow", id, true}}});
+}
+
+}  // namespace nowcalls::core

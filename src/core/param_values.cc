@@ -1,0 +1,117 @@
+#include "core/param_values.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/keyed_hash.h"
+
+namespace nowcalls::core {
+
+uint32_t ParamValues::HashOf(const Param& value) const {
+  const auto type = static_cast<uint64_t>(value.type);
+  return static_cast<uint32_t>(KeyedHash({hash_key_[0] ^ type, hash_key_[1]}, value.bytes));
+}
+
+size_t ParamValues::BytesOf(const ValueRate& value) {
+  constexpr size_t kIndexBytes = 12;
+  static const size_t kWithin = std::string().capacity();
+  size_t bytes = sizeof(ValueRate) + kIndexBytes;
+  if (value.value.bytes.size() > kWithin) bytes += kHeapBytes + value.value.bytes.size();
+  if (const auto* window = std::get_if<SlidingWindow>(&value.pace)) {
+    bytes += WindowBytes(window->buckets());
+  }
+  return bytes;
+}
+
+ValueSlot ParamValues::Find(const FlowValues& values, const Param& value) const {
+  return values.index.Find(HashOf(value),
+                           [&](ValueSlot slot) { return at(slot).value.view() == value; });
+}
+
+ValueSlot ParamValues::Use(FlowValues* values, const Param& value) {
+  ValueSlot slot = Find(*values, value);
+  if (slot != kNoValue) {
+    if (values->list.newest == slot && all_.newest == slot) return slot;
+    Unlink(&values->list, ValueOrder::kFlow, slot);
+    Unlink(&all_, ValueOrder::kAll, slot);
+  } else {
+    slot = values_.Take();
+    ValueRate& entry = at(slot);
+    entry.value = ParamValue(value);
+    entry.owner = values;
+    entry.hash = HashOf(value);
+    values->index.Insert(entry.hash, slot);
+    bytes_ += BytesOf(entry);
+  }
+  Link(&values->list, ValueOrder::kFlow, slot);
+  Link(&all_, ValueOrder::kAll, slot);
+  return slot;
+}
+
+std::vector<ValueSlot> ParamValues::Top(const FlowValues& values, size_t rows,
+                                        size_t looks_max) const {
+  std::vector<ValueSlot> top;
+  top.reserve(std::min(values.list.size, looks_max));
+  for (ValueSlot slot = values.list.newest; slot != kNoValue && top.size() < looks_max;
+       slot = Older(slot)) {
+    top.push_back(slot);
+  }
+  rows = std::min(rows, top.size());
+  const auto end = top.begin() + static_cast<ptrdiff_t>(rows);
+  // Of equals the one used later comes first, which stands first now.
+  std::stable_sort(top.begin(), top.end(),
+                   [&](ValueSlot a, ValueSlot b) { return at(a).passed > at(b).passed; });
+  top.erase(end, top.end());
+  return top;
+}
+
+void ParamValues::Trim(FlowValues* values, size_t values_max, int64_t now_ms) {
+  while (values->list.size > values_max) Drop(values->list.oldest);
+  while (bytes_ > bytes_max_) Drop(all_.oldest);
+  // A request adds one value as a rule, so two drops keep up.
+  for (int i = 0; i < 2 && values->list.oldest != kNoValue; ++i) {
+    if (at(values->list.oldest).idle_ms > now_ms) return;
+    Drop(values->list.oldest);
+  }
+}
+
+void ParamValues::Clear(FlowValues* values) {
+  while (values->list.oldest != kNoValue) Drop(values->list.oldest);
+}
+
+void ParamValues::Drop(ValueSlot slot) {
+  ValueRate& entry = at(slot);
+  bytes_ -= BytesOf(entry);
+  entry.owner->index.Erase(entry.hash, slot);
+  Unlink(&entry.owner->list, ValueOrder::kFlow, slot);
+  Unlink(&all_, ValueOrder::kAll, slot);
+  values_.Return(slot);
+}
+
+void ParamValues::Link(ValueList* list, ValueOrder order, ValueSlot slot) {
+  LinkOf(slot, order) = {.newer = kNoValue, .older = list->newest};
+  if (list->newest == kNoValue) {
+    list->oldest = slot;
+  } else {
+    LinkOf(list->newest, order).newer = slot;
+  }
+  list->newest = slot;
+  ++list->size;
+}
+
+void ParamValues::Unlink(ValueList* list, ValueOrder order, ValueSlot slot) {
+  const ValueLink link = LinkOf(slot, order);
+  if (link.newer == kNoValue) {
+    list->newest = link.older;
+  } else {
+    LinkOf(link.newer, order).older = link.older;
+  }
+  if (link.older == kNoValue) {
+    list->oldest = link.newer;
+  } else {
+    LinkOf(link.older, order).newer = link.newer;
+  }
+  --list->size;
+}
+
+}  // namespace nowcalls::core

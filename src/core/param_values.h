@@ -1,0 +1,127 @@
+// ParamValues: the values of parameters that calls a second were asked for, with what each has got.
+//
+// Thread: loop. A rule's values are in its FlowValues, the values of all rules in one table. Each
+// rule remembers at most so many values, and the table at most so many bytes: then the least
+// recently asked value goes, of the rule or of all rules. So a limit is exact for values among
+// which fewer others were asked for. A value that has been idle for long is as good as one never
+// seen, and is dropped without loss.
+//
+// Memory: 216 bytes a value, 12 in the index, 16 and 8 a bucket if it has a window, and its own
+// bytes beyond 15: with ten buckets some 330 bytes.
+#ifndef NOWCALLS_CORE_PARAM_VALUES_H_
+#define NOWCALLS_CORE_PARAM_VALUES_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "core/hotspot_pace.h"
+#include "core/sliding_window.h"
+#include "core/slot.h"
+#include "core/slot_arena.h"
+#include "core/slot_table.h"
+#include "nowcalls/param.h"
+
+namespace nowcalls::core {
+
+struct FlowValues;
+
+// The orders of use.
+enum class ValueOrder : uint8_t { kAll = 0, kFlow = 1 };
+
+struct ValueLink {
+  ValueSlot newer;
+  ValueSlot older;
+};
+
+struct ValueList {
+  ValueSlot newest;
+  ValueSlot oldest;
+  size_t size = 0;
+};
+
+// One value. Its limit comes from the rule; `limit_of` says of which one.
+struct ValueRate {
+  ParamValue value;
+  FlowValues* owner = nullptr;  // Null: the slot is free.
+  std::array<ValueLink, 2> links;
+  uint32_t hash = 0;
+  uint32_t limit_of = 0;  // FlowValues::rule_number; 0: of none.
+  double count = 0;       // Of the rule, or of its item for this value.
+  int64_t asked = 0;      // Calls that the request at hand asks for; 0 between requests.
+  int64_t idle_ms = 0;    // From then on it is as good as never seen.
+  // Calls, since the value was last new here.
+  uint64_t passed = 0;
+  uint64_t blocked = 0;
+  std::variant<std::monostate, SlidingWindow, TokenBucket, LeakyBucket> pace;
+};
+
+static_assert(sizeof(ValueRate) == 216);
+
+// The values of one rule. Stays where it is while it has values.
+struct FlowValues {
+  SlotTable<ValueSlot> index;
+  ValueList list;
+  uint32_t rule_number = 1;  // Of the rule in force; each change of the rule makes it another.
+};
+
+class ParamValues {
+ public:
+  ParamValues(const std::array<uint64_t, 2>& hash_key, size_t bytes_max)
+      : hash_key_(hash_key), bytes_max_(bytes_max) {}
+
+  ValueSlot Find(const FlowValues& values, const Param& value) const;
+  // The value, new if it is not there. It is now the most recently used one.
+  ValueSlot Use(FlowValues* values, const Param& value);
+  // Drops what is beyond `values_max` of the rule and beyond the bytes of all rules, and some of
+  // the rule's values that have been idle for long. Slots of dropped values are given out again.
+  void Trim(FlowValues* values, size_t values_max, int64_t now_ms);
+  void Clear(FlowValues* values);
+
+  ValueRate& at(ValueSlot slot) { return values_[slot]; }
+  const ValueRate& at(ValueSlot slot) const { return values_[slot]; }
+  // The value that was used before this one, of the same rule; kNoValue: none is left.
+  ValueSlot Older(ValueSlot slot) const { return LinkOf(slot, ValueOrder::kFlow).older; }
+  // The values with the most calls passed, the highest first: at most `rows` of the `looks_max`
+  // used last.
+  std::vector<ValueSlot> Top(const FlowValues& values, size_t rows, size_t looks_max) const;
+  size_t size() const { return all_.size; }
+  size_t bytes() const { return bytes_; }
+  // Gives the value a pace; `buckets` are those of its window, if it has one.
+  template <typename PaceType>
+  PaceType& Begin(ValueSlot slot, PaceType pace, size_t buckets = 0) {
+    bytes_ += WindowBytes(buckets);
+    return at(slot).pace.template emplace<PaceType>(std::move(pace));
+  }
+
+ private:
+  static constexpr size_t kHeapBytes = 16;  // What an allocation costs beside its bytes.
+  static size_t WindowBytes(size_t buckets) {
+    return buckets == 0 ? 0 : kHeapBytes + buckets * sizeof(int64_t);
+  }
+  static size_t BytesOf(const ValueRate& value);
+  uint32_t HashOf(const Param& value) const;
+  ValueLink& LinkOf(ValueSlot slot, ValueOrder order) {
+    return at(slot).links[static_cast<size_t>(order)];
+  }
+  const ValueLink& LinkOf(ValueSlot slot, ValueOrder order) const {
+    return at(slot).links[static_cast<size_t>(order)];
+  }
+  void Link(ValueList* list, ValueOrder order, ValueSlot slot);
+  void Unlink(ValueList* list, ValueOrder order, ValueSlot slot);
+  void Drop(ValueSlot slot);
+
+  static constexpr uint32_t kChunk = 256;
+
+  const std::array<uint64_t, 2> hash_key_;
+  const size_t bytes_max_;
+  SlotArena<ValueSlot, ValueRate, kChunk> values_;
+  ValueList all_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_PARAM_VALUES_H_

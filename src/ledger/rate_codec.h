@@ -1,0 +1,31 @@
+// A bucket of a flow's window of calls a second, as bytes.
+//
+// Thread: any; pure. FORMAT.md specifies key and value; data/golden/ledger_values.hex holds an
+// example. As in codec.h, decoders accept exactly what the encoders produce (kCorruption, naming
+// the field), and encoders end the process for what could not be read back.
+#ifndef NOWCALLS_LEDGER_RATE_CODEC_H_
+#define NOWCALLS_LEDGER_RATE_CODEC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "ledger/entities.h"
+#include "nowcalls/status.h"
+
+namespace nowcalls::ledger {
+
+inline constexpr size_t kRateKeyBytes = 16;
+inline constexpr size_t kRateValueBytes = 17;
+
+// flow:be64 | begin_ms:be64, so that the buckets of a flow lie together, the oldest first.
+void EncodeRateKey(const RateKey& key, char out[kRateKeyBytes]);
+Result<RateKey> DecodeRateKey(std::string_view key);
+
+// version | passed:be64 | lent:be64
+void EncodeRateValue(const RateBucket& bucket, char out[kRateValueBytes]);
+Result<RateBucket> DecodeRate(std::string_view key, std::string_view value);
+
+}  // namespace nowcalls::ledger
+
+#endif  // NOWCALLS_LEDGER_RATE_CODEC_H_

@@ -1,0 +1,87 @@
+#include "wire/param_list.h"
+
+#include <bit>
+#include <string>
+
+#include "base/bytes.h"
+#include "wire/format.h"
+
+namespace nowcalls::wire {
+namespace {
+
+template <typename T>
+void SetNumber(ParamType type, T number, ParamNumber* room, Param* out) {
+  StoreBigEndian(room->data(), number);
+  *out = {type, {room->data(), sizeof(T)}};
+}
+
+bool ReadInteger(std::string_view name, FieldReader* fields, ParamNumber* room, Param* out) {
+  int64_t value = 0;
+  if (!fields->Required(name, &value)) return false;
+  if (value >= INT32_MIN && value <= INT32_MAX) {
+    SetNumber(ParamType::kInt, static_cast<int32_t>(value), room, out);
+  } else {
+    SetNumber(ParamType::kLong, value, room, out);
+  }
+  return true;
+}
+
+bool ReadText(std::string_view name, FieldReader* fields, Param* out) {
+  out->type = ParamType::kString;
+  if (!fields->Required(name, &out->bytes)) return false;
+  if (out->bytes.size() <= kParamBytesMax) return true;
+  return fields->Fail(name, "of " + std::to_string(out->bytes.size()) + " bytes exceeds " +
+                                std::to_string(kParamBytesMax));
+}
+
+}  // namespace
+
+bool ReadParam(std::string_view name, FieldReader* fields, ParamNumber* room, Param* out) {
+  switch (fields->Peek()) {
+    case Kind::kInt: return ReadInteger(name, fields, room, out);
+    case Kind::kStr: return ReadText(name, fields, out);
+    case Kind::kFloat: {
+      std::string_view bytes;
+      if (!fields->Raw(name, &bytes)) return false;
+      const bool narrow = static_cast<uint8_t>(bytes[0]) == kFloat32;
+      *out = {narrow ? ParamType::kFloat : ParamType::kDouble, bytes.substr(1)};
+      return true;
+    }
+    case Kind::kBool: {
+      bool value = false;
+      if (!fields->Required(name, &value)) return false;
+      SetNumber(ParamType::kBoolean, static_cast<uint8_t>(value ? 1 : 0), room, out);
+      return true;
+    }
+    default:
+      return fields->Fail(
+          name, "must be an int, float, bool or str, got " + std::string(KindName(fields->Peek())));
+  }
+}
+
+void PackParam(const Param& value, Packer* packer) {
+  const char* const bytes = value.bytes.data();
+  switch (value.type) {
+    case ParamType::kInt: packer->pack_int64(LoadBigEndian<int32_t>(bytes)); return;
+    case ParamType::kLong: packer->pack_int64(LoadBigEndian<int64_t>(bytes)); return;
+    case ParamType::kByte: packer->pack_int64(LoadBigEndian<int8_t>(bytes)); return;
+    case ParamType::kShort: packer->pack_int64(LoadBigEndian<int16_t>(bytes)); return;
+    case ParamType::kDouble:
+      packer->pack_double(std::bit_cast<double>(LoadBigEndian<uint64_t>(bytes)));
+      return;
+    case ParamType::kFloat:
+      packer->pack_float(std::bit_cast<float>(LoadBigEndian<uint32_t>(bytes)));
+      return;
+    case ParamType::kBoolean: *bytes != 0 ? packer->pack_true() : packer->pack_false(); return;
+    case ParamType::kString: PackString(value.bytes, packer); return;
+  }
+}
+
+bool ParamList::Read(std::string_view name, FieldReader* fields) {
+  if (size_ == values_.size()) return fields->Fail(name, "is one too many");
+  if (!ReadParam(name, fields, &numbers_[size_], &values_[size_])) return false;
+  ++size_;
+  return true;
+}
+
+}  // namespace nowcalls::wire

@@ -1,0 +1,150 @@
+// request and request_param: the golden bytes, and what is refused.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "unit/wire/golden_vectors.h"
+#include "wire/client_messages.h"
+#include "wire/param_list.h"
+
+namespace nowcalls::wire {
+namespace {
+
+ParamValue Int(int32_t number) {
+  ParamValue value(ParamType::kInt, "");
+  AppendBigEndian(&value.bytes, number);
+  return value;
+}
+
+std::vector<ParamValue> TypedValues() {
+  ParamValue big(ParamType::kLong, "");
+  AppendBigEndian(&big.bytes, int64_t{1} << 31);
+  return {Int(5),
+          big,
+          {ParamType::kString, "5"},
+          {ParamType::kBoolean, "\1"},
+          {ParamType::kDouble, {"\x3f\xe0\0\0\0\0\0\0", 8}}};  // 0.5
+}
+
+std::vector<Param> Views(const std::vector<ParamValue>& values) {
+  std::vector<Param> views;
+  for (const ParamValue& value : values) views.push_back(value.view());
+  return views;
+}
+
+const std::vector<ParamValue> kKey7 = {{ParamType::kString, "key-7"}};
+
+TEST_CASE("a client's requests for calls a second are the golden bytes") {
+  using Out = OutputBuffer;
+  const auto check = [](const char* name, const std::function<void(Out*)>& encode) {
+    CheckBytes(Requests(), name, encode);
+  };
+  check("request", [](Out* o) { EncodeRateRequest(23, {111, 1}, o); });
+  check("request_prioritized", [](Out* o) { EncodeRateRequest(23, {111, 2, true}, o); });
+  check("request_param", [](Out* o) { EncodeValueRateRequest(24, {111, 1}, Views(kKey7), o); });
+  const std::vector<ParamValue> typed = TypedValues();
+  check("request_param_typed", [&](Out* o) {
+    EncodeValueRateRequest(24, {111, 1}, Views(typed), o);
+  });
+}
+
+TEST_CASE("the server reads the golden requests for calls a second") {
+  RequestError error;
+  RateParams rate;
+  REQUIRE(DecodeRequest(Params("request", Method::kRequest), &rate, &error));
+  CHECK(rate.flow_id == 111);
+  CHECK(rate.count == 1);
+  CHECK_FALSE(rate.prioritized);
+  REQUIRE(DecodeRequest(Params("request_prioritized", Method::kRequest), &rate, &error));
+  CHECK(rate.count == 2);
+  CHECK(rate.prioritized);
+  ValueRateParams asked;
+  ParamList values;
+  const auto read = [&](const char* name, const std::vector<ParamValue>& wanted) {
+    REQUIRE(DecodeRequestParam(Params(name, Method::kRequestParam), &asked, &values, &error));
+    CHECK(asked.flow_id == 111);
+    CHECK(asked.count == 1);
+    REQUIRE(values.values().size() == wanted.size());
+    for (size_t i = 0; i < wanted.size(); ++i) CHECK(values.values()[i] == wanted[i].view());
+  };
+  read("request_param", kKey7);
+  read("request_param_typed", TypedValues());
+}
+
+TEST_CASE(
+    "the server's answers about calls a second are the golden bytes, and a client reads them") {
+  const auto check = [](const char* name, uint32_t msgid, const RateReply& reply) {
+    CheckBytes(Replies(), name, [&](OutputBuffer* o) { EncodeRate(msgid, reply, o); });
+    const Result<RateReply> read = DecodeRateReply(ResultOf(name));
+    REQUIRE(read.ok());
+    CHECK(read->status == reply.status);
+    CHECK(read->remaining == reply.remaining);
+    CHECK(read->wait_ms == reply.wait_ms);
+    CHECK(read->refused_by == reply.refused_by);
+    // The quick way of reading has the same of it, or leaves it to the other.
+    std::string_view input = Replies().at(name);
+    CommonReply common;
+    if (!TakeCommonReply(&input, &common)) return false;
+    CHECK(input.empty());
+    CHECK(common.msgid == msgid);
+    CHECK(common.status == reply.status);
+    CHECK(common.refused_by == reply.refused_by);
+    return true;
+  };
+  CHECK(check("request_ok", 23, {.status = TokenStatus::kOk, .remaining = 9}));
+  CHECK_FALSE(
+      check("request_should_wait", 23, {.status = TokenStatus::kShouldWait, .wait_ms = 100}));
+  CHECK(check("request_blocked", 23,
+              {.status = TokenStatus::kBlocked, .refused_by = RefusedBy::kRate}));
+  CHECK_FALSE(
+      check("request_guarded", 23,
+            {.status = TokenStatus::kTooManyRequest, .refused_by = RefusedBy::kNamespaceQps}));
+  CHECK(check("request_param_ok", 24, {.status = TokenStatus::kOk, .remaining = -1}));
+  CHECK(check("request_param_blocked", 24,
+              {.status = TokenStatus::kBlocked, .refused_by = RefusedBy::kParam}));
+}
+
+std::string ErrorOf(const std::string& params) {
+  ValueRateParams asked;
+  ParamList values;
+  RequestError error;
+  CHECK_FALSE(DecodeRequestParam(params, &asked, &values, &error));
+  return error.message;
+}
+
+TEST_CASE("values that no parameter can have are refused") {
+  const std::string head = "\x93\x01\x01";
+  CHECK(ErrorOf(head + "\xc0") == "request_param: values is missing");
+  CHECK(ErrorOf("\x92\x01\x01") == "request_param: values is missing");
+  CHECK(ErrorOf(head + "\xa1k") == "request_param: values must be an array, got str");
+  CHECK(ErrorOf(head + "\x91\xc0") ==
+        "request_param: values.value must be an int, float, bool or str, got nil");
+  CHECK(ErrorOf(head + "\x91\x90") ==
+        "request_param: values.value must be an int, float, bool or str, got array");
+  CHECK(ErrorOf(head + "\x91\xcf" + std::string(8, '\xff')) ==
+        "request_param: values.value must fit a signed 64-bit integer");
+  const std::string long_key(kParamBytesMax + 1, 'k');
+  CHECK(ErrorOf(head + "\x91\xda\x04\x01" + long_key) ==
+        "request_param: values.value of 1025 bytes exceeds 1024");
+  CHECK(ErrorOf(head + "\x91\xcb\x3f") == "request_param: values.value is cut off");
+}
+
+TEST_CASE("a request may have as many values as an array may have elements") {
+  const auto params = [](size_t values) {
+    std::string bytes = "\x93\x01\x01\xdc";
+    AppendBigEndian(&bytes, static_cast<uint16_t>(values));
+    return bytes + std::string(values, '\7');
+  };
+  ValueRateParams asked;
+  ParamList values;
+  RequestError error;
+  REQUIRE(DecodeRequestParam(params(kElementsMax), &asked, &values, &error));
+  CHECK(values.values().size() == kElementsMax);
+  CHECK(values.values().back() == Int(7).view());
+  CHECK(ErrorOf(params(kElementsMax + 1)) == "request_param: values.value is one too many");
+}
+
+}  // namespace
+}  // namespace nowcalls::wire
