@@ -9,7 +9,7 @@
 
 #include "base/hex.h"
 #include "core/books.h"
-#include "core/rule_set.h"
+#include "core/rules/rule_set.h"
 #include "support/engine_harness.h"
 #include "support/golden.h"
 #include "wire/json.h"
