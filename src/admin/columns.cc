@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/rules/rule_json.h"
+#include "core/rules/rule_kind.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::admin {
@@ -223,6 +224,8 @@ constexpr Column<ListedRule> kRuleColumns[] = {
      [](const ListedRule& r) -> Cell { return r.row.rule.shadow; }},
     {{"acquire_refuse_strategy", "REFUSE", Kind::kNumber, 3},
      [](const ListedRule& r) { return Unsigned(r.row.rule.acquire_refuse_strategy); }},
+    {{"kind", "KIND", Kind::kText, 1},
+     [](const ListedRule& r) { return Text(core::RuleKindWord(core::KindOf(r.row.rule))); }},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "admin/output.h"
 #include "base/counted.h"
 #include "base/text.h"
+#include "core/rules/param_text.h"
 
 namespace nowcalls::admin {
 
@@ -24,6 +25,7 @@ struct EffectiveRule {
 
 namespace {
 
+using core::ParamRule;
 using core::Rule;
 using core::ThresholdType;
 
@@ -45,11 +47,39 @@ constexpr Column<EffectiveRule> kEffectiveColumns[] = {
 std::string Marked(std::string text, bool is_default) { return text + (is_default ? "*" : ""); }
 
 bool IsPerClient(const Rule& rule) { return rule.threshold_type == ThresholdType::kAvgLocal; }
+bool IsPerValue(const Rule& rule) { return rule.param.has_value(); }
+
+// "/s", "/10s": what a rule of calls a second counts its calls over; empty: it counts calls at
+// once. A FlowRule is asked for either.
+std::string PerTime(const Rule& rule) {
+  constexpr int64_t kSecondMs = 1000;
+  int64_t interval_ms = kSecondMs;
+  if (rule.param.has_value()) {
+    if (rule.param->metric == ParamRule::Metric::kConcurrency) return {};
+    const bool window = rule.param->algorithm == ParamRule::Algorithm::kWindow;
+    if (!window) interval_ms = rule.param->duration_ms;
+  } else if (rule.count_per_interval) {
+    interval_ms = rule.window_interval_ms;
+  } else {
+    return {};
+  }
+  return interval_ms == kSecondMs ? "/s" : "/" + HumanDuration(interval_ms);
+}
+
+// The number of calls as it counts: levels are whole.
+std::string CountText(const Rule& rule, double count) {
+  const std::string per_time = PerTime(rule);
+  if (!per_time.empty() || IsPerClient(rule)) return NumberText(count) + per_time;
+  return std::to_string(core::WholeCalls(count));
+}
 
 std::string LevelText(const Rule& rule) {
-  if (!IsPerClient(rule)) return std::to_string(core::WholeCalls(rule.count)) + " in all";
-  return Marked(NumberText(rule.count) + " per client",
-                Rule().threshold_type == rule.threshold_type);
+  std::string text = CountText(rule, rule.count);
+  if (IsPerValue(rule)) text += " a value";
+  if (IsPerClient(rule)) {
+    return Marked(text + " per client", Rule().threshold_type == rule.threshold_type);
+  }
+  return IsPerValue(rule) ? text : text + " in all";
 }
 
 std::string WhenFullText(const Rule& rule) {
@@ -101,23 +131,50 @@ void FitResources(std::vector<EffectiveRule>* rules) {
 // An example with the rule's own numbers: many take a count for the level of all clients.
 std::string PerClientLegend(const Rule& rule) {
   constexpr int kClients = 6;
+  Rule global = rule;
+  global.threshold_type = ThresholdType::kGlobal;
   return "per client: the level grows with the clients online: with " + std::to_string(kClients) +
-         " it is " + std::to_string(core::WholeCalls(rule.count * kClients)) +
-         ".\n  \"thresholdType\": 1 in clusterConfig makes it " +
-         std::to_string(core::WholeCalls(rule.count)) + " in all.\n";
+         " it is " + CountText(global, rule.count * kClients) +
+         ".\n  \"thresholdType\": 1 in clusterConfig makes it " + LevelText(global) + ".\n";
+}
+
+// The first values that have limits of their own: their types are easily mistaken.
+std::string OwnLimits(const std::vector<Rule>& rules) {
+  constexpr size_t kShownMax = 10;
+  constexpr size_t kValueBytes = 24;
+  size_t count = 0;
+  std::string text;
+  for (const Rule& rule : rules) {
+    if (!IsPerValue(rule)) continue;
+    for (const ParamRule::Item& item : rule.param->items) {
+      if (++count > kShownMax) continue;
+      const Param value = item.value.view();
+      text += "  flow " + std::to_string(rule.flow_id.value) + ", " +
+              std::string(core::ParamTypeName(value.type)) + " " +
+              TerminalText(Shortened(core::ParamText(value), kValueBytes)) + ": " +
+              CountText(rule, item.count) + "\n";
+    }
+  }
+  if (count == 0) return {};
+  if (count > kShownMax) text += "  and " + std::to_string(count - kShownMax) + " more\n";
+  return "Values with limits of their own:\n" + text;
 }
 
 std::string Legend(const std::vector<Rule>& rules) {
   std::string legend = "*: as by default.\n";
   const auto per_client = std::find_if(rules.begin(), rules.end(), IsPerClient);
   if (per_client != rules.end()) legend += PerClientLegend(*per_client);
+  if (std::any_of(rules.begin(), rules.end(), IsPerValue)) {
+    legend += "a value: each value of the rule's parameter has the limit to itself.\n";
+  }
   return legend +
          "HOLD: a token neither released nor kept for so long is taken back\n"
          "  (resourceTimeout x " +
          std::to_string(kResourceTimeoutFactor) +
          ", the server's resource-timeout-factor).\n"
          "OFFLINE: so long after a client is gone its tokens are taken back.\n"
-         "WHEN_FULL: what comes of a prioritized acquire without room.\n";
+         "WHEN_FULL: what comes of a prioritized acquire without room.\n" +
+         OwnLimits(rules);
 }
 
 }  // namespace

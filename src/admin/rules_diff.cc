@@ -5,11 +5,28 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text.h"
+#include "core/rules/param_text.h"
+
 namespace nowcalls::admin {
 namespace {
 
 using nlohmann::ordered_json;
-using Fields = std::vector<std::pair<std::string, std::string>>;
+
+// Names and values of fields, in the order in which they are written.
+struct Fields {
+  std::vector<std::string> names;
+  std::map<std::string, std::string> values;
+
+  void Add(std::string name, std::string value) {
+    values.emplace(name, std::move(value));
+    names.push_back(std::move(name));
+  }
+  std::optional<std::string> Find(const std::string& name) const {
+    const auto found = values.find(name);
+    return found == values.end() ? std::nullopt : std::optional(found->second);
+  }
+};
 
 constexpr Column<RuleChange> kChangeColumns[] = {
     {{"change", "CHANGE", Kind::kText}, [](const RuleChange& r) -> Cell { return r.change; }},
@@ -38,27 +55,32 @@ std::string TextOf(const ordered_json& value) {
   return value.dump();
 }
 
-// "clusterConfig.resourceTimeout" -> "2000", in the order in which they are written.
+// "specificItems int 5" -> "10", for each value with a limit of its own.
+void AddItems(const std::string& list, const core::Rule& rule, Fields* fields) {
+  for (const core::ParamRule::Item& item : rule.param->items) {
+    const Param value = item.value.view();
+    fields->Add(
+        list + " " + std::string(core::ParamTypeName(value.type)) + " " + core::ParamText(value),
+        NumberText(item.count));
+  }
+}
+
+// "clusterConfig.resourceTimeout" -> "2000".
 Fields FieldsOf(const core::Rule& rule) {
   const auto object = ordered_json::parse(core::RuleToJson(rule));
   Fields fields;
   for (const auto& [name, value] : object.items()) {
-    if (!value.is_object()) {
-      fields.emplace_back(name, TextOf(value));
-      continue;
-    }
-    for (const auto& [inner, inner_value] : value.items()) {
-      fields.emplace_back(name + "." + inner, TextOf(inner_value));
+    if (value.is_array()) {
+      AddItems(name, rule, &fields);
+    } else if (!value.is_object()) {
+      fields.Add(name, TextOf(value));
+    } else {
+      for (const auto& [inner, inner_value] : value.items()) {
+        fields.Add(name + "." + inner, TextOf(inner_value));
+      }
     }
   }
   return fields;
-}
-
-std::optional<std::string> Find(const Fields& fields, const std::string& name) {
-  for (const auto& [known, value] : fields) {
-    if (known == name) return value;
-  }
-  return std::nullopt;
 }
 
 RuleChange ChangeOf(std::string_view change, const core::Rule& rule) {
@@ -76,13 +98,13 @@ void AddFields(const core::Rule& before, const core::Rule& after, RulesDiff* dif
   const auto add = [&](const std::string& name) {
     RuleChange change = ChangeOf("changed", after);
     change.field = name;
-    change.before = Find(old_fields, name);
-    change.after = Find(new_fields, name);
+    change.before = old_fields.Find(name);
+    change.after = new_fields.Find(name);
     if (change.before != change.after) diff->changes.push_back(std::move(change));
   };
-  for (const auto& [name, value] : new_fields) add(name);
-  for (const auto& [name, value] : old_fields) {
-    if (!Find(new_fields, name).has_value()) add(name);
+  for (const std::string& name : new_fields.names) add(name);
+  for (const std::string& name : old_fields.names) {
+    if (!new_fields.Find(name).has_value()) add(name);
   }
 }
 

@@ -1,7 +1,7 @@
 // RulesDiff: what a load of a rule file would change.
 //
 // Thread: any; pure. Compares what the one parser makes of the file with the rules in force, field
-// by field under Sentinel's names.
+// by field under Sentinel's names. A value with a limit of its own is a field.
 #ifndef NOWCALLS_ADMIN_RULES_DIFF_H_
 #define NOWCALLS_ADMIN_RULES_DIFF_H_
 

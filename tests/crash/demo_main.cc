@@ -102,6 +102,8 @@ class Demo {
         std::to_string(server_.process().pid()) + "), rules from data/rules, ledger in " +
         server_.data_dir());
     for (const auto& row : testing::AdminRows(Source::Live(server_.address()), {"rules", "list"})) {
+      // An acquire here names no value of a parameter, and expects a level.
+      if (!row.contains("count") || row.contains("paramIdx")) continue;
       const Json& cluster = row.at("clusterConfig");
       const auto flow_id = cluster.at("flowId").get<int64_t>();
       flows_[flow_id].resource = row.at("resource").get<std::string>();

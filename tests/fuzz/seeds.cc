@@ -178,6 +178,16 @@ std::vector<std::string> RulesSeeds() {
        R"("clusterConfig":{"flowId":"7","thresholdType":"1.0","shadow":"N"}},)"
        R"({"resource":"p","clusterMode":"0","paramIdx":0}])"),
       R"([{"resource":"r","count":1,"timeWindow":10,"grade":0}])",
+      (R"([{"id":1,"app":"a","rule":{"resource":"r","paramIdx":-1,"count":0.5,"grade":"0",)"
+       R"("clusterMode":1,"paramFlowItemList":[{"object":"-0.0","classType":"float","count":1},)"
+       R"({"object":"TRUE","classType":"java.lang.Boolean","count":"2"},)"
+       R"({"object":"\u00e9","classType":"char","count":3}],"clusterConfig":{"flowId":1,)"
+       R"("paramsMaxCapacity":9,"shadow":true}}}])"),
+      (R"([{"resource":"r","metricType":1,"controlBehavior":1,"threshold":3,"durationInSec":2,)"
+       R"("paramKey":"k","specificItems":[{"valKind":3,"valStr":"1e-5","threshold":1},)"
+       R"({"valKind":0,"valStr":"-2147483649","threshold":0}],"clusterConfig":{"flowId":2}}])"),
+      (R"([{"resource":"r","threshold":1.5,"statIntervalInMs":997,"warmUpColdFactor":3,)"
+       R"("tokenCalculateStrategy":1,"clusterConfig":{"flowId":3,"maxPerClient":1}}])"),
       std::string(100, '['),
   };
   for (const auto& file : std::filesystem::directory_iterator(NOWCALLS_SOURCE_DIR "/data/rules")) {

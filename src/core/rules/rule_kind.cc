@@ -205,6 +205,15 @@ std::string_view RuleKindName(RuleKind kind) {
   return "no rule of a known kind";
 }
 
+std::string_view RuleKindWord(RuleKind kind) {
+  switch (kind) {
+    case RuleKind::kHotParameter: return "param_flow";
+    case RuleKind::kGoHotParameter: return "hotspot";
+    case RuleKind::kGoFlow: return "go_flow";
+    default: return "flow";
+  }
+}
+
 std::vector<std::string> PerParameterKeys() {
   std::vector<std::string> keys;
   for (const Evidence& evidence : kEvidence) {

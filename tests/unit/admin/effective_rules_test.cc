@@ -73,6 +73,64 @@ TEST_CASE("a level is shown as it counts, rounded down") {
   CHECK(level("0").find(" 0 in all ") != std::string::npos);
 }
 
+// The cell of LEVEL of a rule with `fields`, one that the resource of goes before.
+std::string LevelOf(const std::string& fields) {
+  const auto lines = LinesOf(TextOf(R"([{"resource":"r",)" + fields + "}]"));
+  const size_t begin = lines.at(0).find("LEVEL");
+  const size_t width = lines.at(0).find("HOLD") - begin;
+  const std::string cell = lines.at(1).substr(begin, width);
+  return cell.substr(0, cell.find_last_not_of(' ') + 1);
+}
+
+TEST_CASE("a rule of a parameter shows what each value may, and over which time") {
+  const std::string global =
+      R"(,"clusterMode":true,"clusterConfig":{"flowId":1,"thresholdType":1})";
+  const std::string local = R"(,"clusterMode":true,"clusterConfig":{"flowId":1})";
+  CHECK(LevelOf(R"("paramIdx":0,"count":5,"durationInSec":9)" + global) == "5/s a value");
+  CHECK(LevelOf(R"("paramIdx":0,"count":0.5)" + local) == "0.5/s a value per client*");
+  CHECK(LevelOf(R"("paramIdx":0,"grade":0,"count":5.5)" + global) == "5 a value");
+  CHECK(LevelOf(R"("paramIndex":0,"threshold":5)" + local) == "5 a value per client*");
+  CHECK(LevelOf(R"("paramIndex":0,"metricType":1,"threshold":5,"durationInSec":1)" + global) ==
+        "5/s a value");
+  CHECK(LevelOf(R"("paramIndex":0,"metricType":1,"threshold":5,"durationInSec":90)" + global) ==
+        "5/1m30s a value");
+  CHECK(LevelOf(R"("statIntervalInMs":1000,"threshold":5)" + global) == "5/s in all");
+  CHECK(LevelOf(R"("statIntervalInMs":500,"threshold":5)" + local) == "5/500ms per client*");
+}
+
+TEST_CASE("values with limits of their own are told with their types, the first ten") {
+  std::string items;
+  for (int i = 0; i < 12; ++i) {
+    items += (i == 0 ? "" : ",") + (R"({"object":")" + std::to_string(i)) +
+             R"(","classType":"int","count":)" + std::to_string(10 * i) + "}";
+  }
+  const std::string rules = R"([
+      {"resource":"a","paramIdx":0,"count":5,"clusterMode":true,
+       "paramFlowItemList":[{"object":"a\u001bb","count":7}],
+       "clusterConfig":{"flowId":1,"thresholdType":1}},
+      {"resource":"b","grade":0,"paramIdx":0,"count":5,"clusterMode":true,
+       "paramFlowItemList":[)" +
+                            items + R"(],
+       "clusterConfig":{"flowId":2,"thresholdType":1}}])";
+  const std::string text = TextOf(rules);
+  CHECK(text.find("a value: each value of the rule's parameter has the limit to itself.\n") !=
+        std::string::npos);
+  const std::string own = text.substr(text.find("Values with"));
+  CHECK(
+      own.starts_with("Values with limits of their own:\n"
+                      "  flow 1, string a\\x1bb: 7/s\n"
+                      "  flow 2, int 0: 0\n"
+                      "  flow 2, int 1: 10\n"));
+  CHECK(own.ends_with("  flow 2, int 8: 80\n  and 3 more\n"));
+}
+
+TEST_CASE("the growth with clients is told for a value and for a time") {
+  const std::string text = TextOf(R"([{"resource":"r","statIntervalInMs":2000,"threshold":5,
+                                       "clusterConfig":{"flowId":1}}])");
+  CHECK(text.find("with 6 it is 30/2.0s.\n  \"thresholdType\": 1 in clusterConfig makes it 5/2.0s "
+                  "in all.\n") != std::string::npos);
+}
+
 TEST_CASE("lines fit 80 columns, however long resources are") {
   std::string rules;
   for (const std::string id : {"7", "1000000000000000001"}) {

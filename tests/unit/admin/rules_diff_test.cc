@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,37 @@ TEST_CASE("rules added, removed and changed are told in the order of their flow 
                                 "changed 2 clusterConfig.resourceTimeout 2000 5000", "added 3"});
   CHECK(diff.changes[1].resource == "other");
   CHECK(diff.Summary() == "1 added, 1 removed, 1 changed, 0 unchanged, 0 skipped");
+}
+
+TEST_CASE("values with limits of their own are told one by one, and another order is no change") {
+  const auto rule = [](const std::string& items) {
+    return FileOf({}, R"({"resource":"r","paramIdx":0,"count":5,"clusterMode":true,
+                          "clusterConfig":{"flowId":7},"paramFlowItemList":[)" +
+                          items + "]}");
+  };
+  const std::string one = R"({"object":"1","classType":"int","count":10})";
+  const std::string vip = R"({"object":"vip","count":20})";
+  const core::Rule before = rule(one + "," + vip).rules.at(0);
+  CHECK(DiffRules("shop", {{"shop", before}}, rule(vip + "," + one)).same());
+  CHECK(Lines(DiffRules("shop", {{"shop", before}},
+                        rule(R"({"object":"1","classType":"int","count":11},
+                                {"object":"1","classType":"long","count":10})"))) ==
+        Expected{"changed 7 paramFlowItemList int 1 10 11",
+                 "changed 7 paramFlowItemList long 1 - 10",
+                 "changed 7 paramFlowItemList string vip 20 -"});
+}
+
+TEST_CASE("a rule that becomes one of another kind shows the fields of both") {
+  const core::ParsedRules file = FileOf({}, R"({"resource":"resource-1","paramIndex":0,
+      "threshold":10,"clusterConfig":{"flowId":1,"thresholdType":1}})");
+  const auto lines = Lines(DiffRules("shop", {{"shop", GlobalRule(1, 10)}}, file));
+  const auto has = [&](const std::string& line) {
+    return std::find(lines.begin(), lines.end(), line) != lines.end();
+  };
+  CHECK(has("changed 1 threshold - 10"));
+  CHECK(has("changed 1 count 10 -"));
+  CHECK(has("changed 1 clusterConfig.windowIntervalMs 1000 -"));
+  CHECK_FALSE(has("changed 1 clusterConfig.thresholdType 1 1"));
 }
 
 TEST_CASE("a flow of another namespace is a conflict, and a skipped rule no difference") {

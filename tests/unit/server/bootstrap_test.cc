@@ -42,13 +42,19 @@ TEST_CASE("the sample rule files are valid together, and what they skip is said"
   const auto texts = ReadRuleFiles({{"shop", RulesDir() + "shop.json"},
                                     {"llm-gateway", RulesDir() + "llm-gateway.json"},
                                     {"report-batch", RulesDir() + "report-batch.json"},
-                                    {"default", RulesDir() + "first.json"}});
+                                    {"default", RulesDir() + "first.json"},
+                                    {"keys", RulesDir() + "api-keys.json"},
+                                    {"go", RulesDir() + "go.json"}});
   CHECK(CheckRuleFiles(texts).ok());
   CHECK(texts[0].parsed.rules.size() == 5);
   CHECK(texts[1].parsed.rules.size() == 4);
   CHECK(texts[2].parsed.rules.size() == 2);
   CHECK(texts[3].parsed.rules.size() == 1);
   CHECK(texts[3].parsed.Remarks().empty());
+  CHECK(texts[4].parsed.rules.size() == 2);
+  CHECK(texts[4].parsed.Remarks().empty());
+  CHECK(texts[5].parsed.rules.size() == 4);
+  CHECK(texts[5].parsed.Remarks().empty());
   const std::string description = DescribeRules(texts);
   CHECK(description.find("shop.json: 5 rules for namespace 'shop'\n") != std::string::npos);
   CHECK(description.find("product-search") != std::string::npos);

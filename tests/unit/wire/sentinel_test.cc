@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "base/hex.h"
 #include "base/prng.h"
 #include "support/golden.h"
+#include "test_paths.h"
 #include "unit/allocation_counter.h"
 #include "wire/sentinel/client_frames.h"
 #include "wire/sentinel/frames.h"
@@ -256,6 +259,23 @@ TEST_CASE("a frame of every length is a frame up to 1022 bytes, and skipped beyo
     CHECK((PayloadsOf(stream, [&] { return stream.size(); }) == expected));
     CHECK((PayloadsOf(stream, [] { return size_t{1000}; }) == expected));
   }
+}
+
+// Lines of the form "    WHAT   00 06 ...".
+TEST_CASE("SENTINEL.md quotes golden bytes and no others") {
+  std::set<std::string> golden;
+  for (const auto& [name, bytes] : Frames()) golden.insert(ToHex(bytes));
+  std::ifstream document(NOWCALLS_SOURCE_DIR "/src/wire/SENTINEL.md");
+  int quoted = 0;
+  for (std::string line; std::getline(document, line);) {
+    if (!line.starts_with("    ") || line.find("   00 ") == std::string::npos) continue;
+    std::string digits = line.substr(line.find("   00 "));
+    std::erase(digits, ' ');
+    CAPTURE(line);
+    CHECK(golden.contains(digits));
+    ++quoted;
+  }
+  CHECK(quoted == 9);
 }
 
 TEST_CASE("Sentinel's frames are read and answered without an allocation") {
