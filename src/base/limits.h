@@ -71,6 +71,9 @@ struct Limits {
   uint32_t namespace_qps_max = 30'000;
   // Memory of the values of parameters that are remembered for calls a second, over all rules.
   size_t param_value_bytes_max = 256 * 1024 * 1024;
+  // How long a Sentinel client's acquire waits where the rule queues it (acquireRefuseStrategy 3).
+  // Below the 20 ms after which released clients give up; 0: it is blocked at once.
+  int64_t sentinel_wait_ms_max = 15;
   uint32_t waiters_per_rule_max = 1000;  // Acquires that wait for room.
   uint32_t waiters_per_connection_max = 1024;
   uint32_t waiters_max = 100'000;

@@ -23,6 +23,7 @@ constexpr uint32_t kInFlightMax = 10'000;
 constexpr uint32_t kOpenInFlight = 1000;
 constexpr uint32_t kOpenInFlightTotal = 1'000'000;
 constexpr uint32_t kFlowsMax = 100'000;
+constexpr uint32_t kValuesMax = 1'000'000;
 constexpr double kRateMax = 10e6;
 constexpr uint64_t kTokensMax = 1'000'000'000;
 constexpr double kSecondsMax = 86'400;
@@ -86,6 +87,21 @@ Result<Format> ParseFormat(std::string_view text) {
   return Status::InvalidArgument(Quoted(text) + " is neither table nor json");
 }
 
+Result<Language> ParseLanguage(std::string_view text) {
+  for (const Language language : {Language::kMessagePackRpc, Language::kSentinel}) {
+    if (text == LanguageName(language)) return language;
+  }
+  return Status::InvalidArgument(Quoted(text) + " is neither messagepack-rpc nor sentinel");
+}
+
+Result<Operation> ParseOperation(std::string_view text) {
+  for (const Operation operation :
+       {Operation::kAcquire, Operation::kRequest, Operation::kRequestParam}) {
+    if (text == OperationName(operation)) return operation;
+  }
+  return Status::InvalidArgument(Quoted(text) + " is none of acquire, request, request-param");
+}
+
 uint32_t OpenInFlight(const Options& options) {
   return std::min(kOpenInFlight, std::max(kOpenInFlightTotal / options.connections, 1U));
 }
@@ -103,6 +119,19 @@ std::string Contradiction(const Options& options) {
   }
   if (!options.request_ids && options.target.kind != TargetKind::kNowcalls) {
     return "--no-request-ids is for a nowcalls:// target: Redis has no token without an id";
+  }
+  const bool redis = options.target.kind == TargetKind::kRedis;
+  if (redis && options.language == Language::kSentinel) {
+    return "--protocol sentinel is for a nowcalls:// target";
+  }
+  if (redis && options.operation != Operation::kAcquire) {
+    return "--operation " + std::string(OperationName(options.operation)) +
+           " is for a nowcalls:// target";
+  }
+  if (options.operation != Operation::kAcquire &&
+      (options.hold_ms > 0 || options.expire_rate > 0)) {
+    return "--hold-ms and --expire-rate are about tokens, and --operation " +
+           std::string(OperationName(options.operation)) + " takes none";
   }
   return "";
 }
@@ -279,6 +308,23 @@ class Parser {
     AddNumber<uint64_t>(&app_, "--seed", "N", "Of uniform [1]", 0, UINT64_MAX, &options_.seed);
     AddNumber<int64_t>(&app_, "--hold-ms", "MS", "How long a token is held [0]", 0, kHoldMsMax,
                        &options_.hold_ms);
+    app_.add_option_function<std::string>(
+            "--protocol",
+            [this](const std::string& text) {
+              options_.language = RequireValue("--protocol", ParseLanguage(text));
+            },
+            "What a nowcalls server is asked in: messagepack-rpc or sentinel [messagepack-rpc]")
+        ->type_name("NAME");
+    app_.add_option_function<std::string>(
+            "--operation",
+            [this](const std::string& text) {
+              options_.operation = RequireValue("--operation", ParseOperation(text));
+            },
+            "acquire (and release), request (calls a second; Sentinel's FLOW) or request-param "
+            "(of one value of a parameter; PARAM_FLOW) [acquire]")
+        ->type_name("NAME");
+    AddNumber<uint32_t>(&app_, "--values", "N", "Values of the parameter of request-param [1000]",
+                        1, kValuesMax, &options_.values);
     AddSeconds(&app_, "--duration", "How long is counted [10]", 0.1, &options_.duration_ms);
     AddSeconds(&app_, "--warm-up", "Load before that is not counted [1]", 0, &options_.warm_up_ms);
     AddNumber<int64_t>(

@@ -21,9 +21,21 @@ void NowcallsProtocol::Greet(wire::OutputBuffer* out) {
 
 void NowcallsProtocol::Acquire(uint32_t lane, uint32_t flow, int64_t /*wall_ms*/,
                                wire::OutputBuffer* out) {
-  wire::AcquireParams acquire{.flow_id = setup_->flows[flow].id, .count = 1};
-  if (setup_->next_request_id != 0) acquire.request_id = setup_->next_request_id++;
-  wire::EncodeAcquireRequest(2 * lane, acquire, out);
+  const int64_t id = setup_->flows[flow].id;
+  switch (setup_->operation) {
+    case Operation::kAcquire: {
+      wire::AcquireParams acquire{.flow_id = id, .count = 1};
+      if (setup_->next_request_id != 0) acquire.request_id = setup_->next_request_id++;
+      return wire::EncodeAcquireRequest(2 * lane, acquire, out);
+    }
+    case Operation::kRequest:
+      return wire::EncodeRateRequest(2 * lane, {.flow_id = id, .count = 1}, out);
+    case Operation::kRequestParam: {
+      const Param value{ParamType::kString, setup_->values[setup_->next_value]};
+      if (++setup_->next_value == setup_->values.size()) setup_->next_value = 0;
+      return wire::EncodeValueRateRequest(2 * lane, {.flow_id = id, .count = 1}, {&value, 1}, out);
+    }
+  }
 }
 
 void NowcallsProtocol::Release(uint32_t lane, uint32_t /*flow*/, uint64_t token,
@@ -79,8 +91,9 @@ Status NowcallsProtocol::Read(std::string_view message, Answer* answer) {
     answer->kind = AnswerKind::kGreeted;
     return {};
   }
-  return response->msgid % 2 == 0 ? ReadAcquired(response->result, answer)
-                                  : ReadReleased(response->result, answer);
+  if (response->msgid % 2 != 0) return ReadReleased(response->result, answer);
+  return setup_->operation == Operation::kAcquire ? ReadAcquired(response->result, answer)
+                                                  : ReadRate(response->result, answer);
 }
 
 Status NowcallsProtocol::ReadAcquired(std::string_view result, Answer* answer) {
@@ -97,6 +110,23 @@ Status NowcallsProtocol::ReadAcquired(std::string_view result, Answer* answer) {
       answer->refused_by = reply->refused_by;
       break;
     default: SetError(TokenStatusName(reply->status), "answer to an acquire", answer);
+  }
+  return {};
+}
+
+// A call that may be made after a wait has passed.
+Status NowcallsProtocol::ReadRate(std::string_view result, Answer* answer) {
+  const Result<wire::RateReply> reply = wire::DecodeRateReply(result);
+  if (!reply.ok()) return reply.status();
+  switch (reply->status) {
+    case TokenStatus::kOk:
+    case TokenStatus::kShouldWait: answer->kind = AnswerKind::kGranted; break;
+    case TokenStatus::kBlocked:
+    case TokenStatus::kTooManyRequest:
+      answer->kind = AnswerKind::kRefused;
+      answer->refused_by = reply->refused_by;
+      break;
+    default: SetError(TokenStatusName(reply->status), "answer to a request", answer);
   }
   return {};
 }

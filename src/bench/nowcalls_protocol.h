@@ -1,7 +1,8 @@
 // NowcallsProtocol: MessagePack-RPC as nowcalls-server speaks it (wire/PROTOCOL.md).
 //
 // Thread: one at a time. The msgid of a request is twice its lane, plus one for a release, so an
-// answer says by itself whose it is and what it answers.
+// answer says by itself whose it is and what it answers. A request for calls a second is asked and
+// answered like an acquire; nothing is given back.
 #ifndef NOWCALLS_BENCH_NOWCALLS_PROTOCOL_H_
 #define NOWCALLS_BENCH_NOWCALLS_PROTOCOL_H_
 
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "bench/options.h"
 #include "bench/protocol.h"
 #include "nowcalls/status.h"
 #include "wire/client_messages.h"
@@ -29,6 +31,10 @@ class NowcallsProtocol : public Protocol {
     // Of the next acquire; counts up from a random number, so that two runs share none. 0: acquires
     // have none.
     uint64_t next_request_id = 0;
+    Operation operation = Operation::kAcquire;
+    // Of requests with a parameter, which take them in turn.
+    std::vector<std::string> values{};
+    size_t next_value = 0;
   };
   explicit NowcallsProtocol(std::shared_ptr<Setup> setup) : setup_(std::move(setup)) {}
 
@@ -42,6 +48,7 @@ class NowcallsProtocol : public Protocol {
   // What nearly every answer is. False: it has to be taken by the splitter, or is not all there.
   bool TakeCommon(std::string_view* input, Answer* answer);
   Status ReadAcquired(std::string_view result, Answer* answer);
+  Status ReadRate(std::string_view result, Answer* answer);
   Status ReadReleased(std::string_view result, Answer* answer);
   Status Read(std::string_view message, Answer* answer);
 

@@ -36,7 +36,7 @@ Result<T> Member(const nlohmann::ordered_json& info, const std::string& name) {
 }  // namespace
 
 std::string RulesJson(const std::vector<Flow>& flows, size_t begin, size_t end,
-                      double timeout_factor) {
+                      double timeout_factor, bool by_value) {
   auto rules = nlohmann::json::array();
   for (size_t i = begin; i < end; ++i) {
     const Flow& flow = flows[i];
@@ -52,6 +52,7 @@ std::string RulesJson(const std::vector<Flow>& flows, size_t begin, size_t end,
                        {"thresholdType", 1},
                        {"resourceTimeout", timeout_ms},
                        {"clientOfflineTime", std::min(offline_ms, kRuleTimeMsMax)}}}});
+    if (by_value) rules.back().update({{"paramIdx", 0}, {"durationInSec", 1}});
   }
   return rules.dump();
 }
@@ -64,17 +65,36 @@ Status NowcallsTarget::Prepare(const std::vector<Flow>& flows) {
     const size_t end = std::min(begin + kRulesPerNamespace, flows.size());
     const std::string suffix = begin == 0 ? "" : "." + std::to_string(begin / kRulesPerNamespace);
     NOWCALLS_RETURN_IF_ERROR(LoadRules(options_.name_space + suffix,
-                                       RulesJson(flows, begin, end, timeout_factor_),
+                                       RulesJson(flows, begin, end, timeout_factor_,
+                                                 options_.operation == Operation::kRequestParam),
                                        client->get()));
   }
   auto setup = std::make_shared<NowcallsProtocol::Setup>();
   setup->flows = flows;
   setup->name_space = options_.name_space;
+  setup->operation = options_.operation;
+  setup->values = Values();
   if (options_.command == Command::kFill) setup->client_id = kFillClientId;
   // Far from 0 and from the end.
   if (options_.request_ids) setup->next_request_id = RandomBits128()[0] >> 2 | uint64_t{1} << 61;
   setup_ = std::move(setup);
+  if (options_.language == Language::kSentinel) SetUpSentinel(flows);
   return {};
+}
+
+void NowcallsTarget::SetUpSentinel(const std::vector<Flow>& flows) {
+  auto setup = std::make_shared<SentinelProtocol::Setup>();
+  setup->flows = flows;
+  setup->name_space = options_.name_space;
+  setup->operation = options_.operation;
+  setup->values = Values();
+  sentinel_setup_ = std::move(setup);
+}
+
+std::vector<std::string> NowcallsTarget::Values() const {
+  std::vector<std::string> values;
+  for (uint32_t i = 0; i < options_.values; ++i) values.push_back("key-" + std::to_string(i));
+  return values;
 }
 
 Status NowcallsTarget::ReadFacts(client::BlockingClient* client) {
@@ -115,6 +135,7 @@ Status NowcallsTarget::LoadRules(const std::string& name_space, const std::strin
 }
 
 std::unique_ptr<Protocol> NowcallsTarget::NewProtocol(uint32_t /*lanes*/) {
+  if (sentinel_setup_ != nullptr) return std::make_unique<SentinelProtocol>(sentinel_setup_);
   return std::make_unique<NowcallsProtocol>(setup_);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/nowcalls_protocol.h"
+#include "bench/sentinel_protocol.h"
 #include "bench/target.h"
 #include "client/blocking_client.h"
 
@@ -28,6 +29,9 @@ class NowcallsTarget : public Target {
 
  private:
   Status ReadFacts(client::BlockingClient* client);
+  void SetUpSentinel(const std::vector<Flow>& flows);
+  // Of the parameter of request-param.
+  std::vector<std::string> Values() const;
   Status LoadRules(const std::string& name_space, const std::string& json,
                    client::BlockingClient* client);
 
@@ -35,11 +39,13 @@ class NowcallsTarget : public Target {
   double timeout_factor_ = 2;        // A token lives for its rule's resourceTimeout times this.
   std::vector<std::string> loaded_;  // Namespaces.
   std::shared_ptr<NowcallsProtocol::Setup> setup_;
+  std::shared_ptr<SentinelProtocol::Setup> sentinel_setup_;
 };
 
-// Sentinel's JSON for flows[begin..end). A token lives for resourceTimeout x `timeout_factor`.
+// Sentinel's JSON for flows[begin..end): a ParamFlowRule each if `by_value`, else a FlowRule. A
+// token lives for resourceTimeout x `timeout_factor`.
 std::string RulesJson(const std::vector<Flow>& flows, size_t begin, size_t end,
-                      double timeout_factor);
+                      double timeout_factor, bool by_value);
 
 }  // namespace nowcalls::bench
 

@@ -15,6 +15,19 @@ std::string TargetAddress::ToString() const {
   return std::string(scheme) + peer.ToString();
 }
 
+std::string_view LanguageName(Language language) {
+  return language == Language::kSentinel ? "sentinel" : "messagepack-rpc";
+}
+
+std::string_view OperationName(Operation operation) {
+  switch (operation) {
+    case Operation::kAcquire: return "acquire";
+    case Operation::kRequest: return "request";
+    case Operation::kRequestParam: return "request-param";
+  }
+  return "";
+}
+
 Result<TargetAddress> ParseTarget(std::string_view text) {
   TargetAddress target;
   std::string_view rest = text;

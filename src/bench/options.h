@@ -16,6 +16,11 @@ namespace nowcalls::bench {
 
 enum class Command : uint8_t { kLoad, kFill, kIdle };
 enum class TargetKind : uint8_t { kNowcalls, kRedis };
+// What a nowcalls server is asked in.
+enum class Language : uint8_t { kMessagePackRpc, kSentinel };
+// What a load does: acquires and releases tokens, or asks for calls a second, of a rule as a whole
+// or of one value of its parameter.
+enum class Operation : uint8_t { kAcquire, kRequest, kRequestParam };
 enum class Format : uint8_t { kTable, kJson };
 
 struct TargetAddress {
@@ -29,9 +34,16 @@ struct TargetAddress {
 // Reads nowcalls://HOST:PORT or redis://HOST:PORT with a port above 0. kInvalidArgument otherwise.
 Result<TargetAddress> ParseTarget(std::string_view text);
 
+// As in the options of the command line.
+std::string_view LanguageName(Language language);
+std::string_view OperationName(Operation operation);
+
 struct Options {
   Command command = Command::kLoad;
   TargetAddress target;
+  Language language = Language::kMessagePackRpc;
+  Operation operation = Operation::kAcquire;
+  uint32_t values = 1000;  // Of the parameter of kRequestParam.
   std::string name_space = "bench";
   uint32_t connections = 16;
   uint32_t in_flight = 16;  // Requests of a connection, see bench/workload.h.

@@ -33,10 +33,15 @@ std::vector<Flow> PlanFlows(const Options& options) {
   return flows;
 }
 
+// An acquire and its release are two operations.
+double ArrivalsPerSecond(const Options& options) {
+  return options.operation == Operation::kAcquire ? options.rate / 2 : options.rate;
+}
+
 uint32_t LanesOf(const Options& options) {
   if (options.rate == 0 || options.hold_ms == 0) return options.in_flight;
-  const double arrivals_per_s = options.rate / 2 / options.connections;
-  const double held = arrivals_per_s * static_cast<double>(options.hold_ms) / 1000;
+  const double held = ArrivalsPerSecond(options) / options.connections *
+                      static_cast<double>(options.hold_ms) / 1000;
   return options.in_flight + static_cast<uint32_t>(std::ceil(held));
 }
 
@@ -54,7 +59,8 @@ DriverPlan PlanRun(const Options& options) {
     return plan;
   }
   plan.workload =
-      WorkloadOptions{LanesOf(options), options.rate / 2, 0, options.hold_ms * kMsNs, true};
+      WorkloadOptions{LanesOf(options), ArrivalsPerSecond(options), 0, options.hold_ms * kMsNs,
+                      options.operation == Operation::kAcquire};
   plan.warm_up_ns = options.warm_up_ms * kMsNs;
   plan.expire_rate = options.expire_rate;
   plan.expire_flow = options.flows;

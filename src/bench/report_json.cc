@@ -38,7 +38,9 @@ Json OptionsJson(const Options& options) {
     return json;
   }
   const bool uniform = options.flow_distribution == FlowDistribution::kUniform;
-  json.update({{"rate", options.rate},
+  json.update({{"protocol", LanguageName(options.language)},
+               {"operation", OperationName(options.operation)},
+               {"rate", options.rate},
                {"flow_distribution", uniform ? "uniform" : "round-robin"},
                {"seed", options.seed},
                {"warm_up_s", static_cast<double>(options.warm_up_ms) / 1000},

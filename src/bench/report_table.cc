@@ -23,11 +23,29 @@ constexpr double kBusyPart = 0.9;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
+// Of a load of requests for calls a second.
+std::string RequestLoopLine(const Options& options) {
+  const std::string connections = Counted(options.connections, "connection");
+  std::string flows = Counted(options.flows, "flow") + ", " +
+                      std::string(OperationName(options.operation)) + " in " +
+                      std::string(LanguageName(options.language));
+  if (options.operation == Operation::kRequestParam) {
+    flows += ", " + Counted(options.values, "value");
+  }
+  if (options.rate > 0) {
+    return Printed("open loop: %.0f operations a second over ", options.rate) + connections + "; " +
+           flows + "\n";
+  }
+  return "closed loop: " + connections + " with " + std::to_string(options.in_flight) +
+         " in flight each; " + flows + "\n";
+}
+
 std::string LoopLine(const Options& options) {
   if (options.command == Command::kIdle) {
     return Counted(options.connections, "idle connection") + "\n";
   }
   const std::string connections = Counted(options.connections, "connection");
+  if (options.operation != Operation::kAcquire) return RequestLoopLine(options);
   const std::string flows =
       Counted(options.flows, "flow") + ", level " + std::to_string(options.level) + ", hold " +
       std::to_string(options.hold_ms) + " ms" + (options.request_ids ? "\n" : ", no request ids\n");

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/limits.h"
 #include "core/slot.h"
 #include "nowcalls/param.h"
 #include "nowcalls/types.h"
@@ -30,6 +31,7 @@ struct AcquireRequest {
   bool prioritized = false;
   // Waits for room this long at most; 0: not at all. Unset: as long as the rule says.
   std::optional<int64_t> wait_ms{};
+  int64_t wait_ms_max = kWaitMsMax;  // However long the rule or the request says.
   uint64_t request_id = 0;  // Of the session; 0: none.
   // The value of the rule's parameter; none: the rule must have none. REQUIRES: a ledger can hold
   // it (ledger/param_codec.h).
@@ -64,6 +66,12 @@ struct RateAnswer {
   RefusedBy refused_by = RefusedBy::kNone;
   int64_t remaining = 0;  // kOk: what may follow at once; -1 when several values were asked for.
   int64_t wait_ms = 0;    // kShouldWait: the call may be made after this.
+};
+
+// Whose tokens a release or a keep may touch.
+enum class TokenScope : uint8_t {
+  kSession,    // Its own.
+  kNamespace,  // Those of all sessions of its namespace, as Sentinel has it.
 };
 
 struct KeepAnswer {

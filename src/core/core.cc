@@ -128,13 +128,13 @@ std::vector<LateAnswer> Core::TakeLateAnswers() { return parts_->waiting.TakeLat
 
 bool Core::has_late_answers() const { return parts_->waiting.has_late_answers(); }
 
-TokenStatus Core::Release(const Step& step, SessionSlot session, TokenId token) {
+TokenStatus Core::Release(const Step& step, SessionSlot session, TokenId token, TokenScope scope) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->holding.Release(step, session, token);
+  return parts_->holding.Release(step, session, token, scope);
 }
 
-KeepAnswer Core::Keep(const Step& step, SessionSlot session, TokenId token) {
-  return parts_->holding.Keep(step, session, token);
+KeepAnswer Core::Keep(const Step& step, SessionSlot session, TokenId token, TokenScope scope) {
+  return parts_->holding.Keep(step, session, token, scope);
 }
 
 Rates& Core::rates() { return parts_->rates; }

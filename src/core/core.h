@@ -107,12 +107,14 @@ class Core {
   // In the order in which they were decided. To be taken after each call that takes a Step.
   std::vector<LateAnswer> TakeLateAnswers();
   bool has_late_answers() const;
-  // kReleaseOk, or kAlreadyRelease for a token that is unknown, ended or of another session.
-  TokenStatus Release(const Step& step, SessionSlot session, TokenId token);
+  // kReleaseOk, or kAlreadyRelease for a token that is unknown, ended or out of scope.
+  TokenStatus Release(const Step& step, SessionSlot session, TokenId token,
+                      TokenScope scope = TokenScope::kSession);
   // Calls a second: they make no room, so their part is asked itself.
   Rates& rates();
   // Renews a token: its hold begins anew.
-  KeepAnswer Keep(const Step& step, SessionSlot session, TokenId token);
+  KeepAnswer Keep(const Step& step, SessionSlot session, TokenId token,
+                  TokenScope scope = TokenScope::kSession);
 
   // --- Administrators. ---
   // Takes a token back. kReleaseOk or kAlreadyRelease.

@@ -2,8 +2,9 @@
 
 namespace nowcalls::core {
 
-TokenStatus Holding::Release(const Step& step, SessionSlot session_slot, TokenId token) {
-  const TokenSlot slot = FindOwned(session_slot, token);
+TokenStatus Holding::Release(const Step& step, SessionSlot session_slot, TokenId token,
+                             TokenScope scope) {
+  const TokenSlot slot = FindInScope(session_slot, token, scope);
   if (slot == kNoToken) return TokenStatus::kAlreadyRelease;
   const TokenEntry& entry = books_->tokens().at(slot);
   const int64_t held_ms = step.now.ms - entry.held_since_ms();
@@ -12,8 +13,9 @@ TokenStatus Holding::Release(const Step& step, SessionSlot session_slot, TokenId
   return TokenStatus::kReleaseOk;
 }
 
-KeepAnswer Holding::Keep(const Step& step, SessionSlot session_slot, TokenId token) {
-  const TokenSlot slot = FindOwned(session_slot, token);
+KeepAnswer Holding::Keep(const Step& step, SessionSlot session_slot, TokenId token,
+                         TokenScope scope) {
+  const TokenSlot slot = FindInScope(session_slot, token, scope);
   if (slot == kNoToken) return {TokenStatus::kAlreadyRelease, 0};
   TokenEntry& entry = books_->tokens().at(slot);
   Flow& flow = books_->flows().at(entry.flow_slot);
@@ -24,11 +26,16 @@ KeepAnswer Holding::Keep(const Step& step, SessionSlot session_slot, TokenId tok
   return {TokenStatus::kOk, hold_ms};
 }
 
-TokenSlot Holding::FindOwned(SessionSlot session_slot, TokenId token) const {
+TokenSlot Holding::FindInScope(SessionSlot session_slot, TokenId token, TokenScope scope) const {
   if (session_slot == kNoSession) return kNoToken;
   const TokenSlot slot = books_->tokens().Find(books_->ids().ToFence(token).value);
-  if (slot == kNoToken || books_->tokens().at(slot).session_slot != session_slot) return kNoToken;
-  return slot;
+  if (slot == kNoToken) return kNoToken;
+  const SessionSlot holder = books_->tokens().at(slot).session_slot;
+  if (holder == session_slot) return slot;
+  if (scope == TokenScope::kSession) return kNoToken;
+  const SessionTable& sessions = books_->sessions();
+  const bool same = sessions.at(holder).name_space == sessions.at(session_slot).name_space;
+  return same ? slot : kNoToken;
 }
 
 }  // namespace nowcalls::core

@@ -1,6 +1,7 @@
 // Holding: what a session does with the tokens that it holds.
 //
-// Thread: loop. A session can touch only its own tokens. Holding ends and moves tokens.
+// Thread: loop. A session can touch only tokens in the scope of the call: its own, or those of its
+// namespace. Holding ends and moves tokens.
 #ifndef NOWCALLS_CORE_HOLDING_H_
 #define NOWCALLS_CORE_HOLDING_H_
 
@@ -18,12 +19,12 @@ class Holding {
   Holding(Books* books, Absence* absence) : books_(books), absence_(absence) {}
 
   // See Core.
-  TokenStatus Release(const Step& step, SessionSlot session_slot, TokenId token);
-  KeepAnswer Keep(const Step& step, SessionSlot session_slot, TokenId token);
+  TokenStatus Release(const Step& step, SessionSlot session_slot, TokenId token, TokenScope scope);
+  KeepAnswer Keep(const Step& step, SessionSlot session_slot, TokenId token, TokenScope scope);
 
  private:
-  // kNoToken for a token that is unknown, has ended or is another session's.
-  TokenSlot FindOwned(SessionSlot session_slot, TokenId token) const;
+  // kNoToken for a token that is unknown, has ended or is out of scope.
+  TokenSlot FindInScope(SessionSlot session_slot, TokenId token, TokenScope scope) const;
 
   Books* const books_;
   Absence* const absence_;

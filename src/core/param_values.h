@@ -6,8 +6,8 @@
 // which fewer others were asked for. A value that has been idle for long is as good as one never
 // seen, and is dropped without loss.
 //
-// Memory: 256 bytes a value, 8 to 12 in the index, 16 and 8 a bucket if it has a window, and its
-// own bytes beyond 15: with ten buckets some 360 bytes.
+// Memory: 216 bytes a value, 12 in the index, 16 and 8 a bucket if it has a window, and its own
+// bytes beyond 15: with ten buckets some 330 bytes.
 #ifndef NOWCALLS_CORE_PARAM_VALUES_H_
 #define NOWCALLS_CORE_PARAM_VALUES_H_
 
@@ -58,6 +58,8 @@ struct ValueRate {
   std::variant<std::monostate, SlidingWindow, TokenBucket, LeakyBucket> pace;
 };
 
+static_assert(sizeof(ValueRate) == 216);
+
 // The values of one rule. Stays where it is while it has values.
 struct FlowValues {
   SlotTable<ValueSlot> index;
@@ -82,6 +84,9 @@ class ParamValues {
   const ValueRate& at(ValueSlot slot) const { return values_[slot]; }
   // The value that was used before this one, of the same rule; kNoValue: none is left.
   ValueSlot Older(ValueSlot slot) const { return LinkOf(slot, ValueOrder::kFlow).older; }
+  // The values with the most calls passed, the highest first: at most `rows` of the `looks_max`
+  // used last.
+  std::vector<ValueSlot> Top(const FlowValues& values, size_t rows, size_t looks_max) const;
   size_t size() const { return all_.size; }
   size_t bytes() const { return bytes_; }
   // Gives the value a pace; `buckets` are those of its window, if it has one.

@@ -5,7 +5,7 @@
 // from the next bucket, which counts them from its beginning on.
 //
 // So no interval shorter by one bucket than the window sees more calls than the window allows.
-// Memory: 80 bytes and 8 bytes a bucket; once calls are borrowed, 16 bytes a bucket.
+// Memory: 96 bytes and 8 bytes a bucket; once calls are borrowed, 16 bytes a bucket.
 #ifndef NOWCALLS_CORE_SLIDING_WINDOW_H_
 #define NOWCALLS_CORE_SLIDING_WINDOW_H_
 

@@ -10,9 +10,10 @@ namespace nowcalls::core {
 int64_t Waiting::WaitMsOf(const Flow& flow, const AcquireRequest& request) const {
   constexpr int32_t kQueueOnServer = 3;
   if (closed_ || !flow.active()) return 0;
-  if (request.wait_ms.has_value()) return std::clamp<int64_t>(*request.wait_ms, 0, kWaitMsMax);
+  const int64_t max = std::min(request.wait_ms_max, kWaitMsMax);
+  if (request.wait_ms.has_value()) return std::clamp<int64_t>(*request.wait_ms, 0, max);
   const bool by_rule = request.prioritized && flow.rule->acquire_refuse_strategy == kQueueOnServer;
-  return by_rule ? std::min<int64_t>(flow.rule->max_queueing_time_ms, kWaitMsMax) : 0;
+  return by_rule ? std::min<int64_t>(flow.rule->max_queueing_time_ms, max) : 0;
 }
 
 bool Waiting::HasRoomFor(uint32_t owner) const {

@@ -48,6 +48,8 @@ class Connections {
   }
 
   uint32_t count() const { return count_; }
+  // Free ones included.
+  const std::deque<Connection>& all() const { return all_; }
 
  private:
   std::deque<Connection> all_;

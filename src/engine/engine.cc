@@ -23,9 +23,11 @@ Engine::Impl::Impl(EngineOptions engine_options, core::Core* the_core, Driver* t
       intake(core, [this] { return batches.Step(); }),
       rpc(core, &intake, &outputs, driver, options.version,
           [this] {
-            return FiguresOf({*core, options, disk, connections.count(), started, batches.now()});
+            return FiguresOf(
+                {*core, options, disk, connections, sentinel.counters, started, batches.now()});
           }),
-      protocols(&rpc),
+      sentinel(core, &outputs, driver, &shutting_down),
+      protocols(&rpc, &sentinel),
       inputs(options.limits, driver, &connections, &batches, &buffers, &protocols, &outputs, &late,
              &closing) {
   batches.SetNow(now);

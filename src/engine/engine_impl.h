@@ -5,7 +5,8 @@
 //   Connections   every connection by its id
 //   Batches       the open commit batch, the sealed one, and the moment of the call
 //   Inputs        bytes become messages, in turns; it owns Lines and HeldInput
-//   Protocols     what a connection speaks; rpc::Service serves MessagePack-RPC
+//   Protocols     what a connection speaks; rpc::Service serves MessagePack-RPC, and
+//                 sentinel::Service Sentinel's frames
 //   Outputs       replies that wait, replies that leave; it owns KeptOutput
 //   LateAnswers   answers of acquires that waited
 //   Closing       how connections end
@@ -26,6 +27,7 @@
 #include "engine/protocols.h"
 #include "engine/rpc/service.h"
 #include "engine/rule_intake.h"
+#include "engine/sentinel/service.h"
 
 namespace nowcalls::engine {
 
@@ -52,6 +54,7 @@ struct Engine::Impl {
   Closing closing;
   RuleIntake intake;
   rpc::Service rpc;
+  sentinel::Service sentinel;
   Protocols protocols;
   Inputs inputs;
 };

@@ -41,6 +41,28 @@ Value ByReason(const std::array<uint64_t, kEndReasonCount>& counts) {
   return ByWord(counts, [](size_t i) { return EndReasonName(static_cast<EndReason>(i)); });
 }
 
+// Connections that have sent nothing yet speak none.
+Value ByProtocol(const Connections& connections) {
+  static constexpr auto kWords = std::to_array<std::string_view>({"messagepack_rpc", "sentinel"});
+  static_assert(kWords.size() == kProtocolKindCount);
+  std::array<uint64_t, kProtocolKindCount> counts{};
+  for (const Connection& connection : connections.all()) {
+    if (connection.protocol == nullptr) continue;
+    ++counts[static_cast<size_t>(connection.protocol->kind())];
+  }
+  wire::WordCounts by_word;
+  for (size_t i = 0; i < kWords.size(); ++i) by_word.emplace_back(kWords[i], counts[i]);
+  return by_word;
+}
+
+Value ByRequest(const sentinel::Counters& counters) {
+  wire::WordCounts by_word;
+  for (size_t i = 0; i < counters.requests.size(); ++i) {
+    by_word.emplace_back(sentinel::RequestWord(i), counters.requests[i]);
+  }
+  return by_word;
+}
+
 // What is free for the ledger; unknown if the file system does not tell.
 Value FreeBytes(const DiskRoom& disk) {
   if (disk.free_bytes().has_value()) return *disk.free_bytes();
@@ -99,7 +121,10 @@ constexpr auto kLedgerFigures = std::to_array<Figure>({
 
 constexpr auto kCountsFigures = std::to_array<Figure>({
     {"counts.connections", kGauge, "", "open connections, this one included",
-     [](const Source& s) { return Count(s.connections); }},
+     [](const Source& s) { return Count(s.connections.count()); }},
+    {"counts.connections_by_protocol", kGauge, "",
+     "the same by what they speak: `messagepack_rpc`, `sentinel`",
+     [](const Source& s) { return ByProtocol(s.connections); }},
     {"counts.sessions", kGauge, "", "sessions that are online, or offline with tokens",
      [](const Source& s) { return Count(s.core.books().sessions().size()); }},
     {"counts.namespaces", kGauge, "",
@@ -166,6 +191,12 @@ constexpr auto kTotalsFigures = std::to_array<Figure>({
      RateTotal<&core::RateCounters::requests_passed>},
     {"totals.rate_requests_blocked", kCounter, "", "requests for the calls that were blocked",
      RateTotal<&core::RateCounters::requests_blocked>},
+    {"totals.sentinel_requests", kCounter, "",
+     "requests in Sentinel's frames, by type; `unknown`: types that do not exist",
+     [](const Source& s) { return ByRequest(s.sentinel); }},
+    {"totals.sentinel_malformed", kCounter, "",
+     "Sentinel's frames that were too short or too long, or whose data was wrong",
+     [](const Source& s) { return Count(s.sentinel.malformed); }},
 });
 
 constexpr auto kSettingsFigures = std::to_array<Figure>({
@@ -211,8 +242,11 @@ constexpr auto kLimitsFigures = std::to_array<Figure>({
     {"limits.waiters_per_connection_max", kSetting, "", "acquires of one connection that wait",
      Limit<&Limits::waiters_per_connection_max>},
     {"limits.waiters_max", kSetting, "", "acquires that wait", Limit<&Limits::waiters_max>},
+    {"limits.sentinel_wait_ms_max", kSetting, "ms",
+     "time that an acquire in Sentinel's frames waits; 0: it does not",
+     Limit<&Limits::sentinel_wait_ms_max>},
     {"limits.namespace_qps_max", kSetting, "",
-     "requests for calls a second of one namespace's rules, in a second; 0: no limit",
+     "requests for calls a second of one namespace, in a second; 0: as many as come",
      Limit<&Limits::namespace_qps_max>},
     {"limits.param_value_bytes_max", kSetting, "bytes",
      "memory of the values that are remembered for calls a second",

@@ -13,7 +13,9 @@
 
 #include "base/time.h"
 #include "core/core.h"
+#include "engine/connections.h"
 #include "engine/disk_room.h"
+#include "engine/sentinel/service.h"
 #include "wire/figures.h"
 
 namespace nowcalls::engine {
@@ -35,7 +37,8 @@ struct FigureSource {
   const core::Core& core;
   const EngineOptions& options;
   const DiskRoom& disk;
-  uint32_t connections;
+  const Connections& connections;
+  const sentinel::Counters& sentinel;
   Instant started;
   Instant now;
 };

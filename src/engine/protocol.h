@@ -61,6 +61,9 @@ struct Visit {
 
 inline constexpr Cost kLeastCost{};
 
+enum class ProtocolKind : uint8_t { kMessagePackRpc, kSentinel };
+inline constexpr int kProtocolKindCount = 2;
+
 struct Taken {
   enum class Outcome : uint8_t {
     kTaken,       // `bytes` are done with; `cost` tells the price.
@@ -78,6 +81,9 @@ struct Taken {
 class Protocol {
  public:
   virtual ~Protocol() = default;
+
+  // For figures and listings.
+  virtual ProtocolKind kind() const = 0;
 
   // Takes one message off the front of `input`, which begins where the last kTaken ended and is not
   // empty. The bytes taken may also be a part of no message, such as the rest of an oversized

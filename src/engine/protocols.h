@@ -2,7 +2,7 @@
 // nowhere else.
 //
 //   0x93, 0x94   MessagePack-RPC: an array of 3 or 4 (rpc/)
-//   0x00..0x03   Sentinel's frames: the high byte of a length; not supported yet
+//   0x00..0x03   Sentinel's frames: the high byte of a length (sentinel/)
 //
 // Thread: loop.
 #ifndef NOWCALLS_ENGINE_PROTOCOLS_H_
@@ -19,10 +19,13 @@ namespace nowcalls::engine {
 namespace rpc {
 struct Service;
 }
+namespace sentinel {
+struct Service;
+}
 
 class Protocols {
  public:
-  explicit Protocols(rpc::Service* rpc) : rpc_(rpc) {}
+  Protocols(rpc::Service* rpc, sentinel::Service* sentinel) : rpc_(rpc), sentinel_(sentinel) {}
   virtual ~Protocols() = default;
 
   // For a connection that begins with `bytes`. nullptr: they are empty, or begin no protocol of
@@ -33,6 +36,7 @@ class Protocols {
 
  private:
   rpc::Service* const rpc_;
+  sentinel::Service* const sentinel_;
 };
 
 }  // namespace nowcalls::engine

@@ -358,6 +358,16 @@ void AddLimits(std::vector<Setting>* table) {
   table->push_back(Integer("waiters-per-rule-max", kLimits, "N",
                            "Acquires that wait for room under one rule.", "", 1, 1'000'000,
                            &Limits::waiters_per_rule_max));
+  table->push_back(Integer("sentinel-wait-ms-max", kLimits, "MS",
+                           "Longest wait for room of a Sentinel client's acquire; 0: none.",
+                           "Where acquireRefuseStrategy 3 queues it. A Sentinel client gives up "
+                           "after 20 ms, so keep it below that.",
+                           0, kWaitMsMax, &Limits::sentinel_wait_ms_max));
+  table->push_back(Integer("namespace-qps-max", kLimits, "N",
+                           "Requests for calls a second of one namespace's rules, a second.",
+                           "Beyond it the answer is TOO_MANY_REQUEST. 0: as many as come. It is "
+                           "`maxAllowedQps` in Sentinel.",
+                           0, 1'000'000'000, &Limits::namespace_qps_max));
   table->push_back(Integer("message-incomplete-ms", kLimits, "MS",
                            "Time from a message's first byte to its last; then close.", "", 1,
                            3'600'000, &Limits::message_incomplete_ms));

@@ -112,6 +112,9 @@ TEST_CASE("the dictionary of the config target has every setting") {
 }
 
 TEST_CASE("the wire target holds on its seeds and its corpus") { Replay("wire", FuzzWire); }
+TEST_CASE("the sentinel target holds on its seeds and its corpus") {
+  Replay("sentinel", FuzzSentinel);
+}
 TEST_CASE("the ledger target holds on its seeds and its corpus") { Replay("ledger", FuzzLedger); }
 TEST_CASE("the rules target holds on its seeds and its corpus") { Replay("rules", FuzzRules); }
 TEST_CASE("the config target holds on its seeds and its corpus") { Replay("config", FuzzConfig); }

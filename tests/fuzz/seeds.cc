@@ -85,6 +85,37 @@ std::vector<std::string> WireSeeds() {
   return seeds;
 }
 
+// Each golden frame; then sound requests, one after the other and in queues.
+std::vector<std::string> SentinelSeeds() {
+  using namespace std::string_literals;  // NOLINT(google-build-using-namespace)
+  const std::string rest = {kTurn, kCommit, kCommit, kRest};
+  std::vector<std::string> seeds;
+  std::string all;
+  for (const auto& [name, bytes] : LoadGolden(GoldenPath("sentinel_frames.hex"))) {
+    if (name.ends_with("answer") || name.starts_with("answer")) continue;
+    seeds.push_back(Sends(bytes) + rest);
+    all += Sends(bytes);
+  }
+  seeds.push_back(all + rest);
+  const auto ask = [](int type, int which, int count) {
+    return "\1"s + static_cast<char>(type) + static_cast<char>(which) + static_cast<char>(count);
+  };
+  std::string life = ask(0, 0, 0);
+  for (int flow = 1; flow < 4; ++flow) {
+    for (int count = 0; count < 4; ++count) life += ask(3, flow, count) + ask(1, flow, count);
+  }
+  life += rest;
+  for (int token = 0; token < 6; ++token) life += ask(5, token, 0) + ask(4, token, 0);
+  seeds.push_back(life + rest + static_cast<char>(kRest | 128) + life + rest);
+  // Waits that end with a release, with the time, with their connection.
+  const std::string waits = ask(3, 1, 3) + rest + ask(3, 1, 0x81) + ask(3, 1, 0x82) + kTurn;
+  seeds.push_back(waits + ask(4, 0, 0) + rest);
+  seeds.push_back(waits + kPass + '\x20' + rest);
+  seeds.push_back(waits + '\6' + rest);
+  seeds.push_back("\2\1\5\7\0\0\0\0"s + "\2\xff\0"s + "\2\x7f\2\0\1"s + rest);
+  return seeds;
+}
+
 // The decoder that `name`, a golden value, is for, by the number that ledger_target.cc gives it;
 // -1: none. `key` is the name of the key that belongs to it.
 int DecoderOf(const std::string& name, std::string* key) {
@@ -210,6 +241,7 @@ std::vector<std::string> LogSeeds() {
 
 std::vector<std::string> SeedsOf(std::string_view target) {
   if (target == "wire") return WireSeeds();
+  if (target == "sentinel") return SentinelSeeds();
   if (target == "ledger") return LedgerSeeds();
   if (target == "rules") return RulesSeeds();
   if (target == "config") return ConfigSeeds();

@@ -14,6 +14,8 @@ namespace nowcalls::fuzz {
 
 // A script of what connections do to an engine: see wire_target.cc.
 void FuzzWire(std::string_view input);
+// The same with frames of Sentinel's clients: see sentinel_target.cc.
+void FuzzSentinel(std::string_view input);
 // A decoder of the ledger's records, by the first byte, and what it is to decode.
 void FuzzLedger(std::string_view input);
 // A file of rules.
@@ -23,7 +25,8 @@ void FuzzConfig(std::string_view input);
 // A log: records that are damaged afterwards, or any bytes, by the first byte.
 void FuzzLog(std::string_view input);
 
-inline constexpr std::string_view kTargets[] = {"wire", "ledger", "rules", "config", "log"};
+inline constexpr std::string_view kTargets[] = {"wire",  "sentinel", "ledger",
+                                                "rules", "config",   "log"};
 
 // Inputs to begin with, made of the golden vectors and the sample files; and those that once
 // failed.

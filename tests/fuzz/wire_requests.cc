@@ -29,14 +29,14 @@ constexpr uint64_t kUnsignedMax = std::numeric_limits<uint64_t>::max();
 
 // What the length of each table divides is taken from a byte with %.
 constexpr Method kMethods[] = {
-    Method::kAcquire,   Method::kAcquire,   Method::kAcquire,       Method::kAcquire,
-    Method::kAcquire,   Method::kAcquire,   Method::kRelease,       Method::kRelease,
-    Method::kRelease,   Method::kKeep,      Method::kKeep,          Method::kCancel,
-    Method::kCancel,    Method::kHello,     Method::kHello,         Method::kPing,
-    Method::kRulesList, Method::kRulesLoad, Method::kRulesLoad,     Method::kFlow,
-    Method::kFlows,     Method::kTokens,    Method::kSessions,      Method::kInfo,
-    Method::kReclaim,   Method::kHistory,   Method::kReclaimClient, Method::kReclaimFlow,
-    Method::kPurge,     Method::kDrain,     Method::kNamespaces,    Method::kBackup,
+    Method::kAcquire,   Method::kAcquire,      Method::kAcquire,       Method::kAcquire,
+    Method::kRequest,   Method::kRequestParam, Method::kRelease,       Method::kRelease,
+    Method::kRelease,   Method::kKeep,         Method::kKeep,          Method::kCancel,
+    Method::kCancel,    Method::kHello,        Method::kHello,         Method::kPing,
+    Method::kRulesList, Method::kRulesLoad,    Method::kRulesLoad,     Method::kFlow,
+    Method::kFlows,     Method::kTokens,       Method::kSessions,      Method::kInfo,
+    Method::kReclaim,   Method::kHistory,      Method::kReclaimClient, Method::kReclaimFlow,
+    Method::kPurge,     Method::kDrain,        Method::kNamespaces,    Method::kBackup,
 };
 static_assert(std::size(kMethods) == kMethodChoices);
 
@@ -86,6 +86,24 @@ wire::AcquireParams Acquire(ByteSource* input) {
                              .request_id = static_cast<uint64_t>(options / 2 % 8)};
   if (what >= 64) params.wait_ms = kWaits[options / 16 % 8];
   return params;
+}
+
+void EncodeRates(Method method, uint32_t msgid, ByteSource* input, OutputBuffer* out) {
+  const uint8_t what = input->Byte();
+  const int64_t flow = kFlows[what % 8];
+  const int64_t count = kCounts[what / 8 % 8];
+  if (method == Method::kRequest) {
+    return wire::EncodeRateRequest(msgid, {flow, count, what >= 128}, out);
+  }
+  std::vector<ParamValue> values(input->Byte() % 4);
+  for (ParamValue& value : values) {
+    const uint8_t byte = input->Byte();
+    value = byte < 128 ? ParamValue(ParamType::kString, Text(byte, "key", kParamBytesMax))
+                       : ParamValue(ParamType::kInt, std::string(4, static_cast<char>(byte)));
+  }
+  std::vector<Param> views;
+  for (const ParamValue& value : values) views.push_back(value.view());
+  wire::EncodeValueRateRequest(msgid, {flow, count}, views, out);
 }
 
 wire::PageParams Page(uint8_t byte) {
@@ -199,6 +217,8 @@ void EncodeClient(Method method, const RequestContext& context, ByteSource* inpu
       return wire::EncodeHelloRequest(msgid, Namespace(who), id, out);
     }
     case Method::kAcquire: return wire::EncodeAcquireRequest(msgid, Acquire(input), out);
+    case Method::kRequest:
+    case Method::kRequestParam: return EncodeRates(method, msgid, input, out);
     case Method::kCancel: return wire::EncodeCancelRequest(msgid, (input->Byte() + 1) % 8, out);
     case Method::kRulesLoad: {
       const std::string name_space = Namespace(input->Byte());
@@ -291,6 +311,8 @@ void CheckReply(Method method, const EngineReply& reply) {
     case Method::kHello: return CheckDecoded(wire::DecodeHelloReply(result));
     case Method::kAcquire: return CheckDecoded(wire::DecodeAcquireReply(result));
     case Method::kKeep: return CheckDecoded(wire::DecodeKeepReply(result));
+    case Method::kRequest:
+    case Method::kRequestParam: return CheckDecoded(wire::DecodeRateReply(result));
     case Method::kRelease:
     case Method::kReclaim:
     case Method::kCancel: return CheckDecoded(wire::DecodeStatusReply(result));

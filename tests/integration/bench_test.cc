@@ -104,6 +104,47 @@ TEST_CASE("nowcalls-bench in a closed loop counts what the server counts, and le
   CHECK(info.at("counts").at("rules") == 0);
 }
 
+TEST_CASE("nowcalls-bench asks in Sentinel's frames, for tokens and for calls a second") {
+  TestServer server(nullptr, {{"--namespace-qps-max", "0"}, {}});
+  const std::vector<std::string> load = {"--connections", "2",       "--in-flight", "8",
+                                         "--duration",    "0.5",     "--warm-up",   "0",
+                                         "--protocol",    "sentinel"};
+  const Json tokens = Figures(load, Nowcalls(server));
+  CheckAddsUp(tokens);
+  CHECK(tokens.at("counts").at("granted") > 0);
+  CHECK(tokens.at("counts").at("released") > 0);
+  CHECK(tokens.at("counts").at("errors") == 0);
+  std::vector<std::string> flow = load;
+  flow.insert(flow.end(), {"--operation", "request", "--level", "1000"});
+  const Json rates = Figures(flow, Nowcalls(server));
+  CheckAddsUp(rates);
+  CHECK(rates.at("options").at("operation") == "request");
+  // Windows of a second that half a second may touch, with room for a slow machine.
+  CHECK(rates.at("counts").at("granted") >= 1000);
+  CHECK(rates.at("counts").at("refused_by").at("rate") > 0);
+  RpcClient client = server.Connect();
+  const Json totals = ResultOf(&client, "info").at("totals");
+  CHECK(totals.at("sentinel_requests").at("flow") > 0);
+  CHECK(totals.at("sentinel_requests").at("acquire") > 0);
+  CHECK(totals.at("sentinel_malformed") == 0);
+}
+
+TEST_CASE("nowcalls-bench asks for calls a second, of a rule and of values") {
+  TestServer server(nullptr, {{"--namespace-qps-max", "0"}, {}});
+  for (const char* operation : {"request", "request-param"}) {
+    CAPTURE(operation);
+    const Json rates =
+        Figures({"--connections", "2", "--in-flight", "8", "--duration", "0.5", "--warm-up", "0",
+                 "--operation", operation, "--values", "10", "--level", "100"},
+                Nowcalls(server));
+    CheckAddsUp(rates);
+    CHECK(rates.at("counts").at("granted") >= 100);
+    const char* const limit = std::string(operation) == "request" ? "rate" : "param";
+    CHECK(rates.at("counts").at("refused_by").at(limit) > 0);
+    CHECK(rates.at("counts").at("errors") == 0);
+  }
+}
+
 TEST_CASE("nowcalls-bench in an open loop does every operation of its schedule") {
   TestServer server;
   const Json figures =
@@ -253,7 +294,7 @@ TEST_CASE("nowcalls-bench fails when everything was refused") {
   const std::string refused = counts.at("refused").dump();
   CAPTURE(run.err);
   CHECK(run.err == "nowcalls-bench: nothing was granted: " + refused +
-                       " requests were refused (level " + refused + ")\n");
+                       " requests were refused (over_level " + refused + ")\n");
 }
 
 TEST_CASE("nowcalls-bench says why its output cannot be written") {

@@ -226,15 +226,6 @@ TEST_CASE_FIXTURE(Hostile, "numbers that count nothing are refused, and the conn
   CheckWell();
 }
 
-TEST_CASE_FIXTURE(Hostile, "a Sentinel frame is refused with a line in the log") {
-  RpcClient client = server.Connect();
-  client.SendRaw(
-      Bytes("\x00\x12\x00\x00\x00\x07\x03\x00\x00\x00\x00\x00\x00\x00\x6f\x00\x00\x00\x01\x00"));
-  CHECK(client.SeesEof());
-  CHECK(server.server().LogHas("Sentinel"));
-  CheckWell();
-}
-
 TEST_CASE_FIXTURE(Hostile, "stray bytes behind a good request are judged by themselves") {
   RpcClient client = server.Connect();
   client.SendRaw(EncodeRequest(3, "ping", Json::array()) + Bytes("\xc1\xc1\xc1"));

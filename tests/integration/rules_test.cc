@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "integration/calls.h"
+#include "support/admin.h"
 #include "support/server_process.h"
 #include "test_paths.h"
 
@@ -326,6 +327,68 @@ TEST_CASE("the sample rules of the source tree are loaded") {
                     {{"--rules", "shop=" NOWCALLS_SOURCE_DIR "/data/rules/shop.json"}, {}});
   RpcClient client = server.Connect("till-1", "shop");
   CHECK(Acquire(&client, 1001).status == kStatusOk);
+}
+
+TEST_CASE("rules of every kind are listed as they were loaded, and the ledger keeps them") {
+  const std::string dir = NOWCALLS_SOURCE_DIR "/data/rules/";
+  TestServer server(
+      nullptr,
+      {{"--rules", "keys=" + dir + "api-keys.json", "--rules", "go=" + dir + "go.json"}, {}});
+  RpcClient client = server.Connect();
+  const std::vector<Json> rows = ListAll(&client, "rules_list", Json::array({"go"}));
+  REQUIRE(rows.size() == 4);
+  CHECK(rows[0].at("statIntervalInMs") == 10'000);
+  CHECK(rows[0].at("threshold") == 3000);
+  CHECK(rows[1].at("specificItems") ==
+        Json::parse(R"([{"valKind":0,"valStr":"9001","threshold":500},
+                        {"valKind":1,"valStr":"anonymous","threshold":10}])"));
+  CHECK(rows[2].at("specificItems") ==
+        Json::parse(R"([{"valKind":1,"valStr":"trial","threshold":5}])"));
+  const std::vector<Json> keys = ListAll(&client, "rules_list", Json::array({"keys"}));
+  REQUIRE(keys.size() == 2);
+  CHECK(keys[1].at("paramFlowItemList") ==
+        Json::parse(R"([{"object":"1001","count":50,"classType":"int"}])"));
+  const auto diff = [&](const std::string& name) {
+    return RunAdmin(
+        Source::Live(server.server().address()),
+        {"rules", "diff", "--namespace", name, dir + (name == "go" ? "go.json" : "api-keys.json")});
+  };
+  CHECK(diff("go").exit_code == 0);
+  CHECK(diff("keys").exit_code == 0);
+
+  server.server().options().arguments.clear();
+  server.server().Restart();
+  RpcClient again = server.Connect();
+  CHECK(ListAll(&again, "rules_list", Json::array({"go"})) == rows);
+  CHECK(ListAll(&again, "rules_list", Json::array({"keys"})) == keys);
+  // What is listed can be loaded, as maps.
+  CHECK(LoadRules(&again, Json(keys), "keys") == Json::array({2}));
+  CHECK(LoadRules(&again, Json(rows), "go") == Json::array({4}));
+  CHECK(ListAll(&again, "rules_list", Json::array({"go"})) == rows);
+  CHECK(ListAll(&again, "rules_list", Json::array({"keys"})) == keys);
+}
+
+TEST_CASE("a rule with as many values as it may have, of any length, is listed and compared") {
+  constexpr size_t kItems = 1000;
+  constexpr size_t kValueBytes = 1024;
+  TestServer server;
+  Json items = Json::array();
+  for (size_t i = 0; i < kItems; ++i) {
+    std::string value = std::to_string(i) + "\u00e9";
+    value.resize(kValueBytes, '\x01');
+    items.push_back({{"object", value}, {"count", i}});
+  }
+  const Json rule = {{"resource", "r"},     {"paramIdx", 0},
+                     {"count", 1},          {"paramFlowItemList", items},
+                     {"clusterMode", true}, {"clusterConfig", {{"flowId", 1}}}};
+  const std::string path = server.Sub("rules.json");
+  WriteStringToFile(path, RuleSet({rule}).dump());
+  auto& arguments = server.server().options().arguments;
+  arguments.insert(arguments.end(), {"--rules", path});
+  server.server().Restart();
+  const Source source = Source::Live(server.server().address());
+  CHECK(AdminRows(source, {"rules", "list"}).at(0).at("paramFlowItemList").size() == kItems);
+  CHECK(RunAdmin(source, {"rules", "diff", path}).exit_code == 0);
 }
 
 }  // namespace

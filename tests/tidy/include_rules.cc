@@ -34,6 +34,8 @@ const std::map<std::string, Names, std::less<>>& Matrix() {
 const std::map<std::string, std::map<std::string, Names, std::less<>>, std::less<>>& Folders() {
   static const std::map<std::string, std::map<std::string, Names, std::less<>>, std::less<>>
       folders = {{"core", {{"", {"rules"}}, {"rules", {}}}},
+                 {"engine", {{"", {"rpc", "sentinel"}}, {"rpc", {""}}, {"sentinel", {""}}}},
+                 {"wire", {{"", {}}, {"sentinel", {""}}}},
                  {"store",
                   {{"", {}},
                    {"disk", {}},

@@ -129,6 +129,18 @@ TEST_CASE("a folder of a module includes only the folders that it stands on") {
         Findings{"src/store/misc/a.cc:2: store/misc is no folder of the include matrix of store"});
 }
 
+TEST_CASE("protocols share the engine and the wire, and do not include each other") {
+  CHECK(IncludesOf("src/engine/a.cc", "\"engine/sentinel/b.h\"").empty());
+  CHECK(IncludesOf("src/engine/sentinel/a.cc", "\"engine/b.h\"").empty());
+  CHECK(IncludesOf("src/engine/sentinel/a.cc", "\"engine/rpc/b.h\"") ==
+        Findings{"src/engine/sentinel/a.cc:2: engine/sentinel may not include engine/rpc"});
+  CHECK(IncludesOf("src/engine/rpc/a.cc", "\"engine/sentinel/b.h\"") ==
+        Findings{"src/engine/rpc/a.cc:2: engine/rpc may not include engine/sentinel"});
+  CHECK(IncludesOf("src/wire/sentinel/a.cc", "\"wire/b.h\"").empty());
+  CHECK(IncludesOf("src/wire/a.cc", "\"wire/sentinel/b.h\"") ==
+        Findings{"src/wire/a.cc:2: the top of wire may not include wire/sentinel"});
+}
+
 TEST_CASE("a third-party header stays in the modules that own the library") {
   CHECK(IncludesOf("src/store/a.cc", "<rocksdb/db.h>").empty());
   CHECK(IncludesOf("tests/unit/wire/a_test.cc", "<msgpack.hpp>").empty());

@@ -79,7 +79,8 @@ RuleKeys::KindKeys RuleKeys::KeysOf(RuleKind kind) {
 }
 
 std::vector<RuleKeys::Misspelling> RuleKeys::FindIn(RuleKind kind, const json& rule) {
-  kind_ = &kinds_[IsSupported(kind) ? static_cast<size_t>(kind) : 0];
+  if (!IsSupported(kind)) kind = RuleKind::kFlow;
+  kind_ = &kinds_[static_cast<size_t>(kind)];
   if (kind_->known[kOuter].empty()) *kind_ = KeysOf(kind);
   std::vector<Misspelling> found;
   FindAt(kOuter, rule, rule, &found);

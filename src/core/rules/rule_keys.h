@@ -29,7 +29,8 @@ class RuleKeys {
 
   // Such keys of `rule`, an object. A key counts only if the key that it looks like is missing or
   // null. Judges at most kJudgedMax different unknown keys: a set may come from any client, and
-  // each key takes some microseconds of the loop. Names a key of several items once.
+  // each key takes some microseconds of the loop. Names a key of several items once. A kind that is
+  // not supported counts as a FlowRule.
   std::vector<Misspelling> FindIn(RuleKind kind, const nlohmann::json& rule);
 
   static constexpr size_t kJudgedMax = 100;
@@ -54,8 +55,8 @@ class RuleKeys {
               std::vector<Misspelling>* found);
   const Key& MeantBy(Level level, const std::string& unknown);
 
-  std::array<KindKeys, 4> kinds_;  // By RuleKind, of those that are supported.
-  KindKeys* kind_ = nullptr;       // Of the rule that is being read.
+  std::array<KindKeys, kSupportedKinds> kinds_;
+  KindKeys* kind_ = nullptr;  // Of the rule that is being read.
   size_t judged_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #ifndef NOWCALLS_CORE_RULES_RULE_KIND_H_
 #define NOWCALLS_CORE_RULES_RULE_KIND_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -40,7 +41,8 @@ std::string_view RuleKindName(RuleKind kind);
 // "flow", "param_flow", "hotspot" or "go_flow", of a supported kind.
 std::string_view RuleKindWord(RuleKind kind);
 
-constexpr bool IsSupported(RuleKind kind) { return kind <= RuleKind::kGoFlow; }
+inline constexpr size_t kSupportedKinds = 4;  // The first ones.
+constexpr bool IsSupported(RuleKind kind) { return static_cast<size_t>(kind) < kSupportedKinds; }
 
 // Kinds that limit each value of a parameter. They share clusterMode and clusterConfig with
 // FlowRule, and would otherwise pass as a limit for all values together.

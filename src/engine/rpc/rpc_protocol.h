@@ -24,6 +24,7 @@ class RpcProtocol final : public Protocol {
   // Whether a message may begin with this byte.
   static bool BeginsWith(char first);
 
+  ProtocolKind kind() const override { return ProtocolKind::kMessagePackRpc; }
   Taken Take(Connection* connection, std::string_view input, const Visit& visit,
              std::string* why) override;
   void AnswerLate(Connection* connection, uint32_t tag, const core::AcquireAnswer& answer) override;

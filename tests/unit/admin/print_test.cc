@@ -102,12 +102,17 @@ TEST_CASE("stat prints one row a flow, null for what only a server knows") {
         "\"ended_resource_timeout\":null,\"ended_rule_removed\":null,\"ended_admin\":null,"
         "\"ended_cancelled\":null,\"held_p50_ms\":null,\"held_p90_ms\":null,"
         "\"held_p99_ms\":null,\"held_longest_ms\":null,\"draining\":false,"
-        "\"refused_draining\":null,\"refused_request_id\":null,\"refused_disk_low\":null}\n");
+        "\"refused_draining\":null,\"refused_request_id\":null,\"refused_disk_low\":null,"
+        "\"refused_over_level\":null,\"refused_namespace_qps\":null,\"refused_param\":null,"
+        "\"refused_rate\":null,\"rate_in_window\":null,\"rate_limit\":null,"
+        "\"rate_window_ms\":null,\"rate_passed\":null,\"rate_borrowed\":null,"
+        "\"rate_blocked\":null,\"rate_requests_passed\":null,"
+        "\"rate_requests_blocked\":null,\"rate_values\":null,\"other_kind\":null}\n");
   CHECK(PrintList(Command::kStat, Format::kTable, OneToken()).out ==
         "FLOW_ID  NAMESPACE  RESOURCE      NOW_CALLS  LEVEL  TOKENS  OLDEST  REMOVED  WAITERS  "
-        "SESSIONS  GRANTED  REFUSED  RECLAIMED  DRAINING\n"
+        "SESSIONS  GRANTED  REFUSED  RECLAIMED  DRAINING  RATE  RATE_LIMIT  OTHER_KIND\n"
         "    101  shop       resource-101          2     10       1   2m13s  no             -  "
-        "       -        -        -          -  no\n");
+        "       -        -        -          -  no           -           -           -\n");
   CHECK(PrintList(Command::kStat, Format::kJsonl, OneToken(), {.name_space = "bank"}).out.empty());
 }
 
@@ -168,6 +173,26 @@ TEST_CASE("the counters of a running server are flattened, with totals") {
                         "\"ended_rule_removed\":0,\"ended_admin\":1,\"ended_cancelled\":0,") !=
         std::string::npos);
   CHECK(out.text().find("\"draining\":true,\"refused_draining\":5,") != std::string::npos);
+}
+
+TEST_CASE("calls a second have columns of their own, once somebody has asked for some") {
+  wire::FlowRow row;
+  row.rate = {.in_window = 7,
+              .limit = 10,
+              .window_ms = 1000,
+              .passed = 70,
+              .borrowed = 2,
+              .blocked = 30,
+              .requests_passed = 60,
+              .requests_blocked = 20};
+  row.other_kind = 5;
+  StringOutput out;
+  Listing<wire::FlowRow> listing(Format::kJsonl, 0, out.get());
+  REQUIRE(listing.Add(row).ok());
+  CHECK(out.text().find("\"rate_in_window\":7,\"rate_limit\":10,\"rate_window_ms\":1000,"
+                        "\"rate_passed\":70,\"rate_borrowed\":2,\"rate_blocked\":30,"
+                        "\"rate_requests_passed\":60,\"rate_requests_blocked\":20,"
+                        "\"rate_values\":null,\"other_kind\":5}") != std::string::npos);
 }
 
 TEST_CASE("each kind of refusal has a column, and together they are the sum") {

@@ -107,6 +107,27 @@ TEST_CASE("acquires have request ids unless told otherwise, which is for nowcall
         std::string::npos);
 }
 
+TEST_CASE("a load says in which protocol it asks, and for what") {
+  CHECK(OptionsOf({}).language == Language::kMessagePackRpc);
+  CHECK(OptionsOf({}).operation == Operation::kAcquire);
+  CHECK(OptionsOf({"--protocol", "sentinel"}).language == Language::kSentinel);
+  CHECK(OptionsOf({"--protocol", "sentinel", "--operation", "request"}).operation ==
+        Operation::kRequest);
+  const Options param =
+      OptionsOf({"--protocol", "sentinel", "--operation", "request-param", "--values", "7"});
+  CHECK(param.operation == Operation::kRequestParam);
+  CHECK(param.values == 7);
+  const auto error_names = [](const std::vector<const char*>& words, const std::string& part) {
+    CAPTURE(part);
+    CHECK(ErrorOf(words).find(part) != std::string::npos);
+  };
+  error_names({"--protocol", "http"}, "neither messagepack-rpc nor sentinel");
+  error_names({"--operation", "get"}, "none of acquire, request, request-param");
+  error_names({"--protocol", "sentinel", "--target", "redis://h:1"}, "nowcalls:// target");
+  error_names({"--protocol", "sentinel", "--operation", "request", "--hold-ms", "5"},
+              "about tokens");
+}
+
 TEST_CASE("an open loop has many requests in flight unless told otherwise") {
   CHECK(OptionsOf({"--rate", "100"}).in_flight == 1000);
   CHECK(OptionsOf({"--rate", "100", "--connections", "10000"}).in_flight == 100);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "wire/messages.h"
+#include "wire/param_list.h"
 
 namespace nowcalls::bench {
 namespace {
@@ -73,6 +74,56 @@ TEST_CASE("nowcalls is asked for one call of the flow, and to release the token"
   wire::TokenParams release;
   REQUIRE(wire::DecodeToken(wire::Method::kRelease, Decode(out).params, &release, &error));
   CHECK(release.token_id == 0x1122334455667788);
+}
+
+TEST_CASE("nowcalls is asked for calls a second, of a rule or of its values in turn") {
+  const std::shared_ptr<NowcallsProtocol::Setup> setup = Setup();
+  NowcallsProtocol protocol(setup);
+  wire::OutputBuffer out;
+  wire::RequestError error;
+  setup->operation = Operation::kRequest;
+  protocol.Acquire(500, 1, 0, &out);
+  CHECK(Decode(out).method == wire::Method::kRequest);
+  CHECK(Decode(out).msgid == 1000);
+  wire::RateParams rate;
+  REQUIRE(wire::DecodeRequest(Decode(out).params, &rate, &error));
+  CHECK(rate.flow_id == 1002);
+  CHECK(rate.count == 1);
+  setup->operation = Operation::kRequestParam;
+  setup->values = {"a", "b"};
+  for (const std::string value : {"a", "b", "a"}) {
+    out.Clear();
+    protocol.Acquire(0, 0, 0, &out);
+    wire::ValueRateParams asked;
+    wire::ParamList values;
+    REQUIRE(wire::DecodeRequestParam(Decode(out).params, &asked, &values, &error));
+    CHECK(asked.flow_id == 1001);
+    REQUIRE(values.values().size() == 1);
+    CHECK(values.values()[0] == Param{ParamType::kString, value});
+  }
+}
+
+TEST_CASE("answers about calls a second are grants and refusals without tokens") {
+  const std::shared_ptr<NowcallsProtocol::Setup> setup = Setup();
+  setup->operation = Operation::kRequest;
+  NowcallsProtocol protocol(setup);
+  const auto take = [&](const wire::RateReply& reply) {
+    wire::OutputBuffer out;
+    wire::EncodeRate(2 * 7, reply, &out);
+    const Answer answer = TakeOne(&protocol, out.view());
+    CHECK(answer.lane == 7);
+    CHECK(answer.token == 0);
+    return answer;
+  };
+  CHECK(take({.status = TokenStatus::kOk, .remaining = 200}).kind == AnswerKind::kGranted);
+  CHECK(take({.status = TokenStatus::kShouldWait, .wait_ms = 100}).kind == AnswerKind::kGranted);
+  const Answer blocked = take({.status = TokenStatus::kBlocked, .refused_by = RefusedBy::kRate});
+  CHECK(blocked.kind == AnswerKind::kRefused);
+  CHECK(blocked.refused_by == RefusedBy::kRate);
+  const Answer guarded =
+      take({.status = TokenStatus::kTooManyRequest, .refused_by = RefusedBy::kNamespaceQps});
+  CHECK(guarded.refused_by == RefusedBy::kNamespaceQps);
+  CHECK(take({.status = TokenStatus::kNoRuleExists}).kind == AnswerKind::kError);
 }
 
 TEST_CASE("acquires of all connections have request ids of their own, if they are to have any") {

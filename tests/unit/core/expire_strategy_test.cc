@@ -1,4 +1,5 @@
 // Expire strategies, and what they do for clients that were cut off together.
+#include "core/books.h"
 #include "nowcalls/expire_strategy.h"
 
 #include <doctest/doctest.h>
@@ -9,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "core/books.h"
 #include "support/core_harness.h"
 
 namespace nowcalls::core {

@@ -190,6 +190,33 @@ TEST_CASE("an unknown token is released already, whatever its number is") {
 }
 
 // Invariant 5.
+TEST_CASE("a token of another session can be touched in the scope of its namespace only") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 10}});
+  const SessionSlot holder = h.Hello("holder", "app");
+  const SessionSlot fellow = h.Hello("fellow", "app");
+  const SessionSlot stranger = h.Hello("stranger", "other");
+  const TokenId token = h.Take(holder, 1, 3);
+  const auto keep = [&](SessionSlot session, TokenScope scope) {
+    return h.core().Keep(h.step(), session, token, scope).status;
+  };
+  const auto release = [&](SessionSlot session, TokenScope scope) {
+    return h.core().Release(h.step(), session, token, scope);
+  };
+  for (const SessionSlot session : {stranger, kNoSession}) {
+    CHECK(keep(session, TokenScope::kNamespace) == TokenStatus::kAlreadyRelease);
+    CHECK(release(session, TokenScope::kNamespace) == TokenStatus::kAlreadyRelease);
+  }
+  CHECK(keep(fellow, TokenScope::kSession) == TokenStatus::kAlreadyRelease);
+  CHECK(release(fellow, TokenScope::kSession) == TokenStatus::kAlreadyRelease);
+  CHECK(h.NowCalls(1) == 3);
+  CHECK(keep(fellow, TokenScope::kNamespace) == TokenStatus::kOk);
+  CHECK(release(fellow, TokenScope::kNamespace) == TokenStatus::kReleaseOk);
+  CHECK(release(holder, TokenScope::kNamespace) == TokenStatus::kAlreadyRelease);
+  CHECK(h.NowCalls(1) == 0);
+  CHECK(h.core().books().sessions().at(holder).now_calls == 0);
+}
+
 TEST_CASE("a token of another session is as good as unknown") {
   CoreHarness h;
   h.Rules({{.flow = 1}});

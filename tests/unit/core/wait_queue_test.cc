@@ -42,6 +42,26 @@ TEST_CASE("waiters are granted first come first served as soon as there is room"
   CHECK(counters.granted == 4);
 }
 
+TEST_CASE("a request's own cap shortens every wait, and with 0 there is none") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 1, .refuse_strategy = 3, .max_queueing_ms = 500}});
+  const SessionSlot a = h.Hello("a");
+  h.Take(a, 1);
+  AcquireRequest by_rule{.flow = FlowId{1}, .prioritized = true, .wait_ms_max = 15};
+  AcquireRequest by_request = Wait(1, 1000);
+  by_request.wait_ms_max = 15;
+  for (const AcquireRequest& request : {by_rule, by_request}) {
+    CHECK_FALSE(h.Ask(a, request, 1).has_value());
+    h.Pass(14);
+    CHECK(h.LateText().empty());
+    h.Pass(1);
+    CHECK(h.LateText() == "1 BLOCKED queue_timeout");
+  }
+  by_rule.wait_ms_max = by_request.wait_ms_max = 0;
+  CHECK(h.Ask(a, by_rule, 2)->status == TokenStatus::kBlocked);
+  CHECK(h.Ask(a, by_request, 2)->status == TokenStatus::kBlocked);
+}
+
 TEST_CASE("one release lets as many go as there is room for") {
   CoreHarness h;
   h.Rules({{.flow = 1, .count = 5}});

@@ -153,16 +153,8 @@ TEST_CASE("a byte that begins no message closes the connection with a log line")
   CheckRefused(
       {"GET / HTTP/1.1\r\n", "does not speak MessagePack-RPC: a message begins with byte 0x47"});
   CheckRefused({"\xff", "does not speak MessagePack-RPC: a message begins with byte 0xff"});
+  CheckRefused({"\x04", "does not speak MessagePack-RPC: a message begins with byte 0x04"});
   CheckRefused({"\x95", "does not speak MessagePack-RPC: a message begins with byte 0x95"});
-}
-
-TEST_CASE("a Sentinel frame closes the connection and says that it is known") {
-  const std::string why = "speaks Sentinel's protocol, which is not supported yet";
-  CheckRefused({std::string("\x00\x0c\x00\x00\x00\x00\x00\x00\x00\x00\x03"
-                            "app",
-                            14),
-                why});
-  CheckRefused({"\x03\xfe", why});
 }
 
 TEST_CASE("messages beyond the limits close the connection with a log line") {

@@ -53,6 +53,7 @@ class Frames : public Protocol {
  public:
   Frames(core::Core* core, Outputs* outputs) : core_(core), outputs_(outputs) {}
 
+  ProtocolKind kind() const override { return ProtocolKind::kSentinel; }
   Taken Take(Connection* connection, std::string_view input, const Visit& visit,
              std::string* why) override {
     if (to_skip_ > 0) return Skip(input.size());
@@ -114,7 +115,7 @@ class Frames : public Protocol {
 class FramesOnly : public Protocols {
  public:
   FramesOnly(core::Core* core, Outputs* outputs)
-      : Protocols(nullptr), core_(core), outputs_(outputs) {}
+      : Protocols(nullptr, nullptr), core_(core), outputs_(outputs) {}
   std::unique_ptr<Protocol> Make(std::string_view bytes) override {
     if (bytes.empty() || bytes.front() > 3) return nullptr;
     return std::make_unique<Frames>(core_, outputs_);

@@ -16,6 +16,7 @@
 #include "wire/json.h"
 #include "wire/messages.h"
 #include "wire/namespace_rows.h"
+#include "wire/param_list.h"
 #include "wire/rows.h"
 #include "wire/splitter.h"
 
@@ -81,6 +82,9 @@ int TryParams(std::string_view params) {
   TokensParams tokens;
   RulesLoadParams rules_load;
   CancelParams cancel;
+  RateParams rate;
+  ValueRateParams value_rate;
+  ParamList values;
   ReclaimClientParams reclaim_client;
   ReclaimFlowParams reclaim_flow;
   PurgeParams purge;
@@ -104,6 +108,8 @@ int TryParams(std::string_view params) {
   count(DecodeTokens(params, &tokens, &error), &error);
   count(DecodeRulesLoad(params, &rules_load, &error), &error);
   count(DecodeCancel(params, &cancel, &error), &error);
+  count(DecodeRequest(params, &rate, &error), &error);
+  count(DecodeRequestParam(params, &value_rate, &values, &error), &error);
   count(DecodeReclaimClient(params, &reclaim_client, &error), &error);
   count(DecodeReclaimFlow(params, &reclaim_flow, &error), &error);
   count(DecodePurge(params, &purge, &error), &error);
@@ -122,6 +128,7 @@ int TryAnswers(std::string_view result) {
       DecodeResponse(result).status(),      DecodeHistoryPage(result).status(),
       DecodeNamespacePage(result).status(), DecodeReclaimedReply(result).status(),
       DecodeDrainReply(result).status(),    DecodeBackupReply(result).status(),
+      DecodeRateReply(result).status(),
   };
   int taken = 0;
   for (const Status& status : statuses) {

@@ -1,0 +1,48 @@
+// SentinelProtocol: the frames of Sentinel's clients as nowcalls-server takes them
+// (wire/SENTINEL.md).
+//
+// Thread: one at a time. The xid of a request is twice its lane, plus one for a release. A request
+// for calls a second is asked and answered like an acquire; nothing is given back.
+#ifndef NOWCALLS_BENCH_SENTINEL_PROTOCOL_H_
+#define NOWCALLS_BENCH_SENTINEL_PROTOCOL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/options.h"
+#include "bench/protocol.h"
+#include "wire/sentinel/client_frames.h"
+
+namespace nowcalls::bench {
+
+class SentinelProtocol : public Protocol {
+ public:
+  // What the connections of a run have in common.
+  struct Setup {
+    std::vector<Flow> flows;
+    std::string name_space;
+    Operation operation = Operation::kAcquire;
+    // Of requests with a parameter, which take them in turn.
+    std::vector<std::string> values;
+    size_t next_value = 0;
+  };
+  explicit SentinelProtocol(std::shared_ptr<Setup> setup) : setup_(std::move(setup)) {}
+
+  void Greet(wire::OutputBuffer* out) override;
+  void Acquire(uint32_t lane, uint32_t flow, int64_t wall_ms, wire::OutputBuffer* out) override;
+  void Release(uint32_t lane, uint32_t flow, uint64_t token, wire::OutputBuffer* out) override;
+  Outcome Take(std::string_view* input, Answer* answer) override;
+  std::string error() const override { return "a frame that is no answer"; }
+
+ private:
+  static void Read(const wire::sentinel::Response& response, Answer* answer);
+
+  std::shared_ptr<Setup> setup_;
+};
+
+}  // namespace nowcalls::bench
+
+#endif  // NOWCALLS_BENCH_SENTINEL_PROTOCOL_H_

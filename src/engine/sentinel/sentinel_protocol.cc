@@ -1,0 +1,234 @@
+#include "engine/sentinel/sentinel_protocol.h"
+
+#include <optional>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "core/books.h"
+#include "core/rates.h"
+#include "engine/connection.h"
+
+namespace nowcalls::engine::sentinel {
+namespace {
+
+using wire::sentinel::RequestType;
+
+// Of a connection that asks for a token before it has sent a PING.
+constexpr std::string_view kNamespaceWithoutPing = "default";
+
+bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == text.npos; }
+
+}  // namespace
+
+bool SentinelProtocol::BeginsWith(char first) {
+  return static_cast<uint8_t>(first) <= wire::sentinel::kFirstByteMax;
+}
+
+Taken SentinelProtocol::Take(Connection* connection, std::string_view input, const Visit& visit,
+                             std::string* /*why*/) {
+  using Outcome = wire::sentinel::FrameSplitter::Outcome;
+  size_t size = 0;
+  switch (splitter_.Next(input, &size)) {
+    case Outcome::kIncomplete: return {.outcome = Taken::Outcome::kIncomplete};
+    case Outcome::kFrame:
+      if (size > wire::sentinel::kLengthBytes) {
+        Do(connection, input.substr(0, size).substr(wire::sentinel::kLengthBytes), visit.step);
+      }
+      break;
+    case Outcome::kOversized: NoteOversized(*connection); break;
+    case Outcome::kSkipped: break;
+  }
+  return {.bytes = size};
+}
+
+void SentinelProtocol::Do(Connection* connection, std::string_view payload,
+                          const core::Step& step) {
+  Request request;
+  if (!wire::sentinel::DecodeRequest(payload, &request)) {
+    return RefuseMalformed(connection, request);
+  }
+  Counters& counters = service_->counters;
+  const auto index = static_cast<uint8_t>(request.type);
+  if (index >= wire::sentinel::kRequestTypeCount) {
+    ++counters.requests.back();
+    return Refuse(connection, request, TokenStatus::kFail);
+  }
+  ++counters.requests[index];
+  switch (static_cast<RequestType>(request.type)) {
+    case RequestType::kFlow: return Flow(connection, request, step);
+    case RequestType::kParamFlow: return ParamFlow(connection, request, step);
+    case RequestType::kAcquire: return Acquire(connection, request, step);
+    case RequestType::kRelease: return Release(connection, request, step);
+    case RequestType::kKeep: return Keep(connection, request, step);
+    case RequestType::kPing: return Ping(connection, request, step);
+  }
+}
+
+// --- The namespace and the session. ---
+
+void SentinelProtocol::Ping(Connection* connection, const Request& request,
+                            const core::Step& step) {
+  std::string_view name_space;
+  if (!wire::sentinel::DecodePing(request.data, &name_space)) {
+    return RefuseMalformed(connection, request);
+  }
+  const TokenStatus status =
+      IsBlank(name_space) ? TokenStatus::kFail : Join(connection, name_space, step);
+  if (status != TokenStatus::kOk) return Refuse(connection, request, status);
+  const core::Books& books = service_->core->books();
+  const core::NamespaceSlot slot = books.sessions().at(connection->session).name_space;
+  const uint32_t online = books.flows().name_space(slot).sessions_online;
+  wire::sentinel::EncodePing(request.xid, static_cast<int32_t>(online),
+                             service_->outputs->Immediate(connection));
+}
+
+// kOk: the connection's session is one of this namespace. Its first namespace is its only one:
+// tokens that it holds would otherwise be out of its reach.
+TokenStatus SentinelProtocol::Join(Connection* connection, std::string_view name_space,
+                                   const core::Step& step) {
+  if (connection->session != core::kNoSession) {
+    const core::Books& books = service_->core->books();
+    const core::NamespaceSlot slot = books.sessions().at(connection->session).name_space;
+    const bool same = books.flows().name_space(slot).name == name_space;
+    return same ? TokenStatus::kOk : TokenStatus::kFail;
+  }
+  if (!CheckNamespace(name_space).ok()) return TokenStatus::kFail;
+  const Result<core::HelloAnswer> session =
+      service_->core->Hello(step, name_space, std::nullopt, "@" + connection->peer);
+  if (!session.ok()) return TokenStatus::kTooManyRequest;  // sessions_max, namespaces_max.
+  connection->session = session->session;
+  return TokenStatus::kOk;
+}
+
+TokenStatus SentinelProtocol::EnsureSession(Connection* connection, const core::Step& step) {
+  if (connection->session != core::kNoSession) return TokenStatus::kOk;
+  return Join(connection, kNamespaceWithoutPing, step);
+}
+
+// --- Calls a second. ---
+
+void SentinelProtocol::Flow(Connection* connection, const Request& request,
+                            const core::Step& step) {
+  wire::sentinel::CallParams params;
+  if (!wire::sentinel::DecodeCall(request.data, &params)) {
+    return RefuseMalformed(connection, request);
+  }
+  AnswerRate(connection, request,
+             service_->core->rates().Request(step, {.flow = FlowId{params.flow_id},
+                                                    .count = params.count,
+                                                    .prioritized = params.prioritized}));
+}
+
+void SentinelProtocol::ParamFlow(Connection* connection, const Request& request,
+                                 const core::Step& step) {
+  wire::sentinel::ParamCallParams params;
+  if (!wire::sentinel::DecodeParamCall(request.data, &service_->params, &params)) {
+    return RefuseMalformed(connection, request);
+  }
+  AnswerRate(connection, request,
+             service_->core->rates().RequestParams(step, FlowId{params.flow_id}, params.count,
+                                                   params.values));
+}
+
+void SentinelProtocol::AnswerRate(Connection* connection, const Request& request,
+                                  const core::RateAnswer& answer) {
+  wire::sentinel::EncodeRate(request.xid, static_cast<RequestType>(request.type), answer.status,
+                             static_cast<int32_t>(answer.remaining),
+                             static_cast<int32_t>(answer.wait_ms),
+                             service_->outputs->Immediate(connection));
+}
+
+// --- Tokens. ---
+
+void SentinelProtocol::Acquire(Connection* connection, const Request& request,
+                               const core::Step& step) {
+  wire::sentinel::CallParams params;
+  if (!wire::sentinel::DecodeCall(request.data, &params)) {
+    return RefuseMalformed(connection, request);
+  }
+  if (*service_->ending) return Refuse(connection, request, TokenStatus::kNotAvailable);
+  if (const TokenStatus status = EnsureSession(connection, step); status != TokenStatus::kOk) {
+    return Refuse(connection, request, status);
+  }
+  const std::optional<core::AcquireAnswer> answer = service_->core->Acquire(
+      step, connection->session,
+      {.flow = FlowId{params.flow_id},
+       .count = params.count,
+       .prioritized = params.prioritized,
+       .wait_ms_max = service_->core->options().limits.sentinel_wait_ms_max},
+      {.owner = connection->id, .tag = request.xid});
+  if (answer.has_value()) AnswerLate(connection, request.xid, *answer);
+}
+
+void SentinelProtocol::AnswerLate(Connection* connection, uint32_t tag,
+                                  const core::AcquireAnswer& answer) {
+  Outputs* const outputs = service_->outputs;
+  const bool granted = answer.status == TokenStatus::kOk;
+  wire::sentinel::EncodeAcquire(
+      tag, answer.status, answer.token_id.value,
+      granted ? outputs->AfterCommit(connection) : outputs->Immediate(connection));
+}
+
+// ALREADY_RELEASE waits for the commit too: the record that ended the token may be on its way, and
+// a crash that lost the record would bring the token back.
+void SentinelProtocol::Release(Connection* connection, const Request& request,
+                               const core::Step& step) {
+  uint64_t token = 0;
+  if (!wire::sentinel::DecodeToken(request.data, &token)) {
+    return RefuseMalformed(connection, request);
+  }
+  if (const TokenStatus status = EnsureSession(connection, step); status != TokenStatus::kOk) {
+    return Refuse(connection, request, status);
+  }
+  const TokenStatus status = service_->core->Release(step, connection->session, TokenId{token},
+                                                     core::TokenScope::kNamespace);
+  wire::sentinel::EncodeStatus(request.xid, request.type, status,
+                               service_->outputs->AfterCommit(connection));
+}
+
+void SentinelProtocol::Keep(Connection* connection, const Request& request,
+                            const core::Step& step) {
+  uint64_t token = 0;
+  if (!wire::sentinel::DecodeToken(request.data, &token)) {
+    return RefuseMalformed(connection, request);
+  }
+  if (const TokenStatus status = EnsureSession(connection, step); status != TokenStatus::kOk) {
+    return Refuse(connection, request, status);
+  }
+  const core::KeepAnswer answer =
+      service_->core->Keep(step, connection->session, TokenId{token}, core::TokenScope::kNamespace);
+  wire::sentinel::EncodeStatus(request.xid, request.type, answer.status,
+                               service_->outputs->AfterCommit(connection));
+}
+
+// --- Refusals. ---
+
+void SentinelProtocol::Refuse(Connection* connection, const Request& request, TokenStatus status) {
+  wire::sentinel::EncodeRefusal(request.xid, request.type, status,
+                                service_->outputs->Immediate(connection));
+}
+
+void SentinelProtocol::RefuseMalformed(Connection* connection, const Request& request) {
+  ++service_->counters.malformed;
+  Refuse(connection, request, TokenStatus::kBadRequest);
+}
+
+// Such a frame has no answer, since nothing of it is kept.
+void SentinelProtocol::NoteOversized(const Connection& connection) {
+  ++service_->counters.malformed;
+  service_->driver->Log(LogLevel::kWarn, LogTopic::kPeer,
+                        "connection " + connection.peer + " sent a frame of more than " +
+                            std::to_string(wire::sentinel::kPayloadBytesMax) +
+                            " bytes; it is skipped unanswered",
+                        {{"peer", connection.peer}});
+}
+
+void SentinelProtocol::AnswerRefused(Connection* connection, std::string_view input,
+                                     std::string_view /*why*/) {
+  Request request;
+  if (splitter_.skipping() || input.size() < wire::sentinel::kLengthBytes) return;
+  if (!wire::sentinel::DecodeRequest(input.substr(wire::sentinel::kLengthBytes), &request)) return;
+  Refuse(connection, request, TokenStatus::kBadRequest);
+}
+
+}  // namespace nowcalls::engine::sentinel

@@ -1,0 +1,61 @@
+// SentinelProtocol: the frames of Sentinel's cluster clients on one connection
+// (src/wire/SENTINEL.md).
+//
+// Thread: loop. A frame asks one thing, and every frame but empty and oversized ones is answered.
+// The first PING, or the first request for a token before it, decides the namespace of the
+// connection and gives it a session of its own, which is shown as "@HOST:PORT". Rates need none.
+//
+//   FLOW, PARAM_FLOW          core::Rates; answered at once
+//   ACQUIRE, RELEASE, KEEP    core::Core; OK and what tells of a record leave after the commit
+#ifndef NOWCALLS_ENGINE_SENTINEL_SENTINEL_PROTOCOL_H_
+#define NOWCALLS_ENGINE_SENTINEL_SENTINEL_PROTOCOL_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "engine/protocol.h"
+#include "engine/sentinel/service.h"
+#include "nowcalls/types.h"
+#include "wire/sentinel/frames.h"
+
+namespace nowcalls::engine::sentinel {
+
+class SentinelProtocol final : public Protocol {
+ public:
+  // `service` outlives it.
+  explicit SentinelProtocol(Service* service) : service_(service) {}
+
+  // Whether a connection may begin with this byte.
+  static bool BeginsWith(char first);
+
+  ProtocolKind kind() const override { return ProtocolKind::kSentinel; }
+  Taken Take(Connection* connection, std::string_view input, const Visit& visit,
+             std::string* why) override;
+  void AnswerLate(Connection* connection, uint32_t tag, const core::AcquireAnswer& answer) override;
+  void AnswerRefused(Connection* connection, std::string_view input, std::string_view why) override;
+
+ private:
+  using Request = wire::sentinel::Request;
+
+  void Do(Connection* connection, std::string_view payload, const core::Step& step);
+  void Ping(Connection* connection, const Request& request, const core::Step& step);
+  void Flow(Connection* connection, const Request& request, const core::Step& step);
+  void ParamFlow(Connection* connection, const Request& request, const core::Step& step);
+  void Acquire(Connection* connection, const Request& request, const core::Step& step);
+  void Release(Connection* connection, const Request& request, const core::Step& step);
+  void Keep(Connection* connection, const Request& request, const core::Step& step);
+  void AnswerRate(Connection* connection, const Request& request, const core::RateAnswer& answer);
+  void Refuse(Connection* connection, const Request& request, TokenStatus status);
+  void RefuseMalformed(Connection* connection, const Request& request);
+  void NoteOversized(const Connection& connection);
+  TokenStatus Join(Connection* connection, std::string_view name_space, const core::Step& step);
+  TokenStatus EnsureSession(Connection* connection, const core::Step& step);
+
+  Service* const service_;
+  wire::sentinel::FrameSplitter splitter_;
+};
+
+}  // namespace nowcalls::engine::sentinel
+
+#endif  // NOWCALLS_ENGINE_SENTINEL_SENTINEL_PROTOCOL_H_

@@ -1,0 +1,197 @@
+// Sentinel's frames, the server's half: where a frame ends, what it asks, how the answer looks. The
+// contract is src/wire/SENTINEL.md; the client's half is client_frames.h.
+//
+//   frame    = length u16 | payload        big endian; the length does not count itself
+//   request  = xid i32 | type i8 | data
+//   response = xid i32 | type i8 | status i8 | data
+//
+// Thread: any; functions of their bytes, but for the splitter's place in a stream. Nothing here
+// allocates, and no length is trusted before its bytes have arrived. Decoders ignore bytes behind
+// the data that they read.
+#ifndef NOWCALLS_WIRE_SENTINEL_FRAMES_H_
+#define NOWCALLS_WIRE_SENTINEL_FRAMES_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "nowcalls/param.h"
+#include "nowcalls/types.h"
+#include "wire/output_buffer.h"
+
+namespace nowcalls::wire::sentinel {
+
+inline constexpr size_t kLengthBytes = 2;
+inline constexpr size_t kPayloadBytesMax = 1022;
+inline constexpr size_t kRequestHeadBytes = 5;
+inline constexpr size_t kResponseHeadBytes = 6;
+// A frame begins with the high byte of a length of at most kPayloadBytesMax.
+inline constexpr uint8_t kFirstByteMax = kPayloadBytesMax >> 8;
+
+enum class RequestType : int8_t {
+  kPing = 0,
+  kFlow = 1,
+  kParamFlow = 2,
+  kAcquire = 3,
+  kRelease = 4,
+  kKeep = 5,
+};
+inline constexpr int kRequestTypeCount = 6;
+
+// Finds the ends of frames in a stream of bytes that arrive in any pieces.
+class FrameSplitter {
+ public:
+  enum class Outcome : uint8_t {
+    kFrame,       // *size bytes are one frame; its payload may be empty.
+    kOversized,   // A frame of more than kPayloadBytesMax begins. *size bytes are to be dropped.
+    kSkipped,     // *size bytes are the rest of an oversized frame, or a part of the rest.
+    kIncomplete,  // Of the frame more is to come. Next is called again with all of it.
+  };
+
+  // `input` begins where the last frame or skipped part ended. REQUIRES: it is not empty.
+  Outcome Next(std::string_view input, size_t* size) {
+    if (to_skip_ > 0) return Skip(input, Outcome::kSkipped, size);
+    if (input.size() < kLengthBytes) return Outcome::kIncomplete;
+    const size_t whole = kLengthBytes + LoadBigEndian<uint16_t>(input.data());
+    if (whole > kLengthBytes + kPayloadBytesMax) {
+      to_skip_ = whole;
+      return Skip(input, Outcome::kOversized, size);
+    }
+    if (input.size() < whole) return Outcome::kIncomplete;
+    *size = whole;
+    return Outcome::kFrame;
+  }
+
+  // The rest of an oversized frame is to come.
+  bool skipping() const { return to_skip_ > 0; }
+
+ private:
+  Outcome Skip(std::string_view input, Outcome outcome, size_t* size) {
+    *size = std::min(input.size(), to_skip_);
+    to_skip_ -= *size;
+    return outcome;
+  }
+
+  size_t to_skip_ = 0;
+};
+
+// --- Requests. ---
+
+struct Request {
+  uint32_t xid = 0;
+  int8_t type = 0;  // Any number; RequestType has those that are known.
+  std::string_view data;
+};
+
+// False: the payload is too short. *request then has what there is of xid and type, else zeros.
+inline bool DecodeRequest(std::string_view payload, Request* request) {
+  if (payload.size() < kRequestHeadBytes) {
+    request->xid = payload.size() < 4 ? 0 : LoadBigEndian<uint32_t>(payload.data());
+    request->type = 0;
+    request->data = {};
+    return false;
+  }
+  request->xid = LoadBigEndian<uint32_t>(payload.data());
+  request->type = static_cast<int8_t>(payload[4]);
+  request->data = payload.substr(kRequestHeadBytes);
+  return true;
+}
+
+// kFlow, kAcquire. Their values may be out of range: the core answers that.
+struct CallParams {
+  int64_t flow_id = 0;
+  int32_t count = 0;
+  bool prioritized = false;
+};
+
+// Released clients leave `prioritized` out when they may. False: the data is too short.
+inline bool DecodeCall(std::string_view data, CallParams* params) {
+  constexpr size_t kLeastBytes = 12;
+  if (data.size() < kLeastBytes) return false;
+  params->flow_id = LoadBigEndian<int64_t>(data.data());
+  params->count = LoadBigEndian<int32_t>(data.data() + 8);
+  params->prioritized = data.size() > kLeastBytes && data[kLeastBytes] != 0;
+  return true;
+}
+
+// kRelease, kKeep.
+inline bool DecodeToken(std::string_view data, uint64_t* token_id) {
+  if (data.size() < sizeof(*token_id)) return false;
+  *token_id = LoadBigEndian<uint64_t>(data.data());
+  return true;
+}
+
+// kPing. *name_space is a part of `data`, and may be empty. False: the name is cut off.
+bool DecodePing(std::string_view data, std::string_view* name_space);
+
+// As many values as a frame has room for: the least take 2 bytes.
+inline constexpr size_t kParamsMax = (kPayloadBytesMax - kRequestHeadBytes - 16) / 2;
+using ParamRoom = std::array<Param, kParamsMax>;
+
+struct ParamCallParams {
+  int64_t flow_id = 0;
+  int32_t count = 0;
+  std::span<const Param> values;  // Within `room`; their bytes are in the data.
+};
+
+// kParamFlow. False: cut off, a type that does not exist, a string that is no UTF-8, or a number of
+// values or bytes that is negative or beyond the data.
+bool DecodeParamCall(std::string_view data, ParamRoom* room, ParamCallParams* params);
+
+// --- Responses. Each appends one whole frame. ---
+
+namespace internal {
+
+// A frame without its data, at the front of `bytes`; returns where its data begins.
+inline char* StoreHead(char* bytes, size_t data_bytes, uint32_t xid, int8_t type,
+                       TokenStatus status) {
+  bytes = StoreBigEndian(bytes, static_cast<uint16_t>(kResponseHeadBytes + data_bytes));
+  bytes = StoreBigEndian(bytes, xid);
+  *bytes++ = static_cast<char>(type);
+  *bytes++ = static_cast<char>(status);
+  return bytes;
+}
+
+}  // namespace internal
+
+// kFlow, kParamFlow: 8 bytes of data, which released clients want exactly.
+inline void EncodeRate(uint32_t xid, RequestType type, TokenStatus status, int32_t remaining,
+                       int32_t wait_ms, OutputBuffer* out) {
+  constexpr size_t kDataBytes = 8;
+  char bytes[kLengthBytes + kResponseHeadBytes + kDataBytes];
+  char* data = internal::StoreHead(bytes, kDataBytes, xid, static_cast<int8_t>(type), status);
+  StoreBigEndian(StoreBigEndian(data, remaining), wait_ms);
+  out->write(bytes, sizeof(bytes));
+}
+
+// kAcquire. `token_id` is 0 unless the status is kOk.
+inline void EncodeAcquire(uint32_t xid, TokenStatus status, uint64_t token_id, OutputBuffer* out) {
+  constexpr size_t kDataBytes = 8;
+  char bytes[kLengthBytes + kResponseHeadBytes + kDataBytes];
+  StoreBigEndian(internal::StoreHead(bytes, kDataBytes, xid,
+                                     static_cast<int8_t>(RequestType::kAcquire), status),
+                 token_id);
+  out->write(bytes, sizeof(bytes));
+}
+
+// kRelease, kKeep, and every answer without data.
+inline void EncodeStatus(uint32_t xid, int8_t type, TokenStatus status, OutputBuffer* out) {
+  char bytes[kLengthBytes + kResponseHeadBytes];
+  internal::StoreHead(bytes, 0, xid, type, status);
+  out->write(bytes, sizeof(bytes));
+}
+
+// kPing, answered kOk. A refused ping has a status and no data.
+void EncodePing(uint32_t xid, int32_t connected_count, OutputBuffer* out);
+
+// A refusal of a request of any type: with zeros where an answer of that type has data.
+void EncodeRefusal(uint32_t xid, int8_t type, TokenStatus status, OutputBuffer* out);
+
+}  // namespace nowcalls::wire::sentinel
+
+#endif  // NOWCALLS_WIRE_SENTINEL_FRAMES_H_

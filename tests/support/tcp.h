@@ -1,0 +1,21 @@
+// TCP sockets of test clients.
+//
+// Thread: any.
+#ifndef NOWCALLS_SUPPORT_TCP_H_
+#define NOWCALLS_SUPPORT_TCP_H_
+
+#include <cstdint>
+#include <string>
+
+namespace nowcalls::testing {
+
+// A connected socket that does not block; -1: refused. `address` is 127.0.0.1:PORT; `source`, an
+// address of this machine or empty, is where the socket comes from.
+int ConnectTo(const std::string& address, const std::string& source = {});
+
+// Until poll()'s `events` of the socket, by base/clock.h's BoottimeMs. False: they did not come.
+bool WaitFor(int fd, int16_t events, int64_t deadline_ms);
+
+}  // namespace nowcalls::testing
+
+#endif  // NOWCALLS_SUPPORT_TCP_H_
