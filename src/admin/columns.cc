@@ -198,6 +198,7 @@ constexpr Column<ParamRow> kParamColumns[] = {
     {{"param", "PARAM", Kind::kText}, [](const ParamRow& r) { return OfParam(r.param); }},
     {{"now_calls", "NOW_CALLS", Kind::kNumber},
      [](const ParamRow& r) -> Cell { return r.now_calls; }},
+    {{"tokens", "TOKENS", Kind::kNumber, 1}, [](const ParamRow& r) -> Cell { return r.tokens; }},
     {{"level", "LEVEL", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.level); }},
     {{"waiters", "WAITERS", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.waiters); }},
 };

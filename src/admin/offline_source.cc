@@ -73,12 +73,12 @@ std::optional<uint64_t> LevelOf(const RuleRow& rule, const ParamValue& value) {
   return static_cast<uint64_t>(core::WholeCalls(count));
 }
 
-struct SessionSums {
+struct TokenSums {
   uint64_t tokens = 0;
   uint64_t now_calls = 0;
 };
 
-SessionRow SessionRowOf(const ledger::Session& session, const SessionSums& sums) {
+SessionRow SessionRowOf(const ledger::Session& session, const TokenSums& sums) {
   SessionRow row;
   row.session = session.id.value;
   row.name_space = session.name_space;
@@ -190,13 +190,15 @@ Result<FlowRow> OfflineSource::Flow(int64_t flow_id) {
 }
 
 Status OfflineSource::Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) {
-  std::map<std::pair<ParamType, std::string>, uint64_t> now_calls;
+  std::map<std::pair<ParamType, std::string>, TokenSums> sums;
   bool found = false;
   LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [&](const ledger::Token& token) {
     if (token.flow.value != flow_id) return Status::Ok();
     found = true;
     if (token.param.has_value()) {
-      now_calls[{token.param->type, token.param->bytes}] += token.count;
+      TokenSums& value = sums[{token.param->type, token.param->bytes}];
+      value.tokens += 1;
+      value.now_calls += token.count;
     }
     return Status::Ok();
   });
@@ -212,8 +214,9 @@ Status OfflineSource::Params(int64_t flow_id, size_t limit, const RowSink<wire::
     return Status::NotFound("flow " + std::to_string(flow_id) + " has neither a rule nor tokens");
   }
   std::vector<wire::ParamRow> rows;
-  for (const auto& [value, count] : now_calls) {
-    rows.push_back({.param = {value.first, value.second}, .now_calls = count});
+  for (const auto& [value, sum] : sums) {
+    rows.push_back(
+        {.param = {value.first, value.second}, .now_calls = sum.now_calls, .tokens = sum.tokens});
     if (rule.has_value()) rows.back().level = LevelOf(*rule, rows.back().param);
   }
   std::stable_sort(rows.begin(), rows.end(),
@@ -225,10 +228,10 @@ Status OfflineSource::Params(int64_t flow_id, size_t limit, const RowSink<wire::
 }
 
 Status OfflineSource::Sessions(const RowSink<SessionRow>& sink) {
-  absl::flat_hash_map<uint64_t, SessionSums> sums;
+  absl::flat_hash_map<uint64_t, TokenSums> sums;
   LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [&](const ledger::Token& token) {
     if (walk.FindSession(token.session) == nullptr) walk.AddDamage(OrphanToken(token));
-    SessionSums& session = sums[token.session.value];
+    TokenSums& session = sums[token.session.value];
     session.tokens += 1;
     session.now_calls += token.count;
     return Status::Ok();

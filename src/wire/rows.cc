@@ -93,9 +93,8 @@ inline constexpr auto kFieldsOf<HistoryRow> = std::tuple{
 
 template <>
 inline constexpr auto kFieldsOf<ParamRow> = std::tuple{
-    Field{"param", &ParamRow::param},
-    Field{"now_calls", &ParamRow::now_calls},
-    Field{"level", &ParamRow::level},
+    Field{"param", &ParamRow::param},     Field{"now_calls", &ParamRow::now_calls},
+    Field{"tokens", &ParamRow::tokens},   Field{"level", &ParamRow::level},
     Field{"waiters", &ParamRow::waiters},
 };
 

@@ -28,8 +28,8 @@ struct TokenRow {
   uint64_t fence = 0;
   int64_t issued_ms = 0;
   int64_t deadline_ms = 0;
-  std::optional<bool> online;       // Of the session; absent when read offline.
-  std::optional<ParamValue> param;  // Of the rule's parameter; absent without one.
+  std::optional<bool> online;         // Of the session; absent when read offline.
+  std::optional<ParamValue> param{};  // Of the rule's parameter; absent without one.
 
   bool operator==(const TokenRow&) const = default;
 };
@@ -90,7 +90,7 @@ struct FlowRow {
   // Acquires of a rule that says calls a second, or requests of any other. Absent: none.
   std::optional<uint64_t> other_kind;
   // Values of its parameter that tokens hold or acquires wait for; absent without one, and offline.
-  std::optional<uint64_t> keys;
+  std::optional<uint64_t> keys{};
 
   bool operator==(const FlowRow&) const = default;
 };
@@ -124,9 +124,9 @@ struct HistoryRow {
   uint32_t count = 0;
   uint64_t fence = 0;
   int64_t issued_ms = 0;
-  int64_t held_ms = 0;              // From issued_ms to ended_ms.
-  std::string note;                 // The administrator's reason; empty without one.
-  std::optional<ParamValue> param;  // As of TokenRow.
+  int64_t held_ms = 0;                // From issued_ms to ended_ms.
+  std::string note;                   // The administrator's reason; empty without one.
+  std::optional<ParamValue> param{};  // As of TokenRow.
 
   bool operator==(const HistoryRow&) const = default;
 };
@@ -135,6 +135,7 @@ struct HistoryRow {
 struct ParamRow {
   ParamValue param;
   uint64_t now_calls = 0;
+  uint64_t tokens = 0;
   std::optional<uint64_t> level{};    // Absent as in FlowRow.
   std::optional<uint64_t> waiters{};  // Absent offline.
 

@@ -66,7 +66,8 @@ TEST_CASE("each API key has a level of its own, and the types of keys are told a
   CHECK(tokens[0].at("param") == "alice");
   CHECK(tokens[3].at("param") == 7);
   const Json first = ResultOf(&gateway, "params", {kChat, 1}).at(0).at(0);
-  CHECK(first == Json({{"param", "alice"}, {"now_calls", 2}, {"level", 2}, {"waiters", 0}}));
+  CHECK(first ==
+        Json({{"param", "alice"}, {"now_calls", 2}, {"tokens", 2}, {"level", 2}, {"waiters", 0}}));
 }
 
 TEST_CASE("a full key does not delay those who wait for another") {
@@ -97,12 +98,12 @@ TEST_CASE("nowcalls-admin shows the keys of a flow, live and from its files") {
   const Source offline = Source::Offline(server.data_dir());
   const std::string flow = std::to_string(kChat);
   CHECK(RunAdmin(live, {"params", "--flow", flow, "--format", "csv"}).out ==
-        "param,now_calls,level,waiters\nalice,2,3,0\nbob,1,3,0\n'=1+1,1,3,0\n");
+        "param,now_calls,tokens,level,waiters\nalice,2,2,3,0\nbob,1,1,3,0\n'=1+1,1,1,3,0\n");
   CHECK(RunAdmin(offline, {"params", "--flow", flow, "--format", "csv"}).out ==
-        "param,now_calls,level,waiters\nalice,2,3,\n'=1+1,1,3,\nbob,1,3,\n");
+        "param,now_calls,tokens,level,waiters\nalice,2,2,3,\n'=1+1,1,1,3,\nbob,1,1,3,\n");
   CHECK(Contains(RunAdmin(live, {"params", "--flow", flow, "--format", "table"}).out, "alice"));
   CHECK(RunAdmin(live, {"params", "--flow", flow, "--limit", "1", "--format", "jsonl"}).out ==
-        "{\"param\":\"alice\",\"now_calls\":2,\"level\":3,\"waiters\":0}\n");
+        "{\"param\":\"alice\",\"now_calls\":2,\"tokens\":2,\"level\":3,\"waiters\":0}\n");
   for (const Source& source : {live, offline}) {
     CHECK(Contains(RunAdmin(source, {"dump", "--format", "jsonl"}).out, "\"param\":\"bob\""));
     CHECK(RunAdmin(source, {"params", "--flow", "1"}).exit_code == 1);

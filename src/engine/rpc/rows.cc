@@ -140,6 +140,7 @@ wire::ParamRow RowOf(const core::Core& core, const core::LaneRef& ref) {
   const core::Key& key = core.flows().keys().at(ref.key_slot);
   wire::ParamRow row{.param = key.value,
                      .now_calls = static_cast<uint64_t>(key.lane.now_calls),
+                     .tokens = key.tokens,
                      .waiters = key.lane.waiting()};
   const core::Flow& flow = core.flows().at(ref.flow_slot);
   if (flow.active() && flow.keyed) row.level = static_cast<uint64_t>(core.flows().LevelOf(ref));
