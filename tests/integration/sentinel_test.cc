@@ -134,6 +134,29 @@ TEST_CASE("a namespace has as many requests for calls a second as --namespace-qp
   CHECK(statuses[static_cast<int>(kStatusTooManyRequest)] > 0);
 }
 
+TEST_CASE("a PARAM_FLOW counts each value by itself, with whoever asks for it") {
+  // An hour, so that no window ends meanwhile.
+  TestServer server(Json{{"resource", "by-key"},
+                         {"grade", 1},
+                         {"count", 2.0 / 3600},
+                         {"paramIdx", 0},
+                         {"durationInSec", 1},
+                         {"clusterMode", true},
+                         {"clusterConfig",
+                          {{"flowId", kFlow},
+                           {"thresholdType", 1},
+                           {"sampleCount", 1},
+                           {"windowIntervalMs", 3'600'000}}}});
+  SentinelClient client = Pinged(server);
+  CHECK(client.ParamFlow(kFlow, "key-a").ToString() == "type 2 status 0 data 0000000100000000");
+  RpcClient rpc = server.Connect();
+  CHECK(ResultOf(&rpc, "request_param", {kFlow, 1, {"key-a"}}).at(0) == kStatusOk);
+  CHECK(client.ParamFlow(kFlow, "key-a").status == kStatusBlocked);
+  CHECK(client.ParamFlow(kFlow, "key-b", 2).status == kStatusOk);
+  CHECK(client.ParamFlow(kFlow, "").status == kStatusOk);
+  CHECK(client.Flow(kFlow).status == kStatusBadRequest);
+}
+
 TEST_CASE("golden frames that are cut, or come all in one segment, are answered by the server") {
   TestServer server(RuleJson(kFlow, 5));
   const auto frames = LoadGolden(GoldenPath("sentinel_frames.hex"));

@@ -54,6 +54,13 @@ SentinelAnswer SentinelClient::Flow(int64_t flow, int32_t count, bool prioritize
   return Call(1, BigEndian(flow, 8) + BigEndian(count, 4) + BigEndian(prioritized ? 1 : 0, 1));
 }
 
+SentinelAnswer SentinelClient::ParamFlow(int64_t flow, const std::string& value, int32_t count) {
+  constexpr int64_t kString = 7;
+  return Call(2, BigEndian(flow, 8) + BigEndian(count, 4) + BigEndian(1, 4) +
+                     BigEndian(kString, 1) + BigEndian(static_cast<int64_t>(value.size()), 4) +
+                     value);
+}
+
 SentinelAnswer SentinelClient::Acquire(int64_t flow, int32_t count, bool prioritized) {
   return Call(3, BigEndian(flow, 8) + BigEndian(count, 4) + BigEndian(prioritized ? 1 : 0, 1));
 }

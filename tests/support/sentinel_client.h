@@ -42,6 +42,8 @@ class SentinelClient {
   // Each sends one request and waits for its answer.
   SentinelAnswer Ping(const std::string& name_space);
   SentinelAnswer Flow(int64_t flow, int32_t count = 1, bool prioritized = false);
+  // Of one value, a string.
+  SentinelAnswer ParamFlow(int64_t flow, const std::string& value, int32_t count = 1);
   SentinelAnswer Acquire(int64_t flow, int32_t count = 1, bool prioritized = false);
   SentinelAnswer Release(int64_t token);
   SentinelAnswer Keep(int64_t token);

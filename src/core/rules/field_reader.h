@@ -1,8 +1,8 @@
 // FieldReader: reads fields of one JSON object into plain values, each checked.
 //
-// Thread: one at a time. Remembers the first field that is wrong and reads on with defaults, so that
-// a parser is a plain list of fields. A field that is absent or null, or a number or boolean that
-// is unset (core/rules/rule_values.h), leaves its value alone.
+// Thread: one at a time. Remembers the first field that is wrong and reads on with defaults, so
+// that a parser is a plain list of fields. A field that is absent or null leaves its value alone,
+// as does a number or boolean that is unset (core/rules/rule_values.h).
 #ifndef NOWCALLS_CORE_RULES_FIELD_READER_H_
 #define NOWCALLS_CORE_RULES_FIELD_READER_H_
 

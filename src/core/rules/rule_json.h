@@ -1,8 +1,8 @@
 // Rules from and to JSON: the one parser for files, rules_load and the ledger.
 //
-// Thread: any. The form is an array of rules as Sentinel's dashboard and sentinel-golang write them:
-// FlowRule, ParamFlowRule, flow.Rule and hotspot.Rule, each with a clusterConfig. The kinds may be
-// mixed. Keys come in any order, comments are allowed, numbers and booleans may be strings
+// Thread: any. The form is an array of rules as Sentinel's dashboard and sentinel-golang write
+// them: FlowRule, ParamFlowRule, flow.Rule and hotspot.Rule, each with a clusterConfig. The kinds
+// may be mixed. Keys come in any order, comments are allowed, numbers and booleans may be strings
 // (core/rules/rule_values.h). Unknown keys are tolerated; core/rules/rule_keys.h names those that
 // look misspelt. Our own additions, such as maxPerClient and shadow, are keys of clusterConfig.
 //

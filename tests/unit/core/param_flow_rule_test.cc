@@ -302,7 +302,8 @@ TEST_CASE("a ParamFlowRule is written with every field, and read back the same")
       {"object":"3","classType":"byte","count":1},{"object":"0.1","classType":"double","count":1},
       {"object":"0.1","classType":"float","count":1},{"object":"4","classType":"short","count":1},
       {"object":"TRUE","classType":"boolean","count":1},{"object":"","count":1},
-      {"object":"quote \" \\ \u0001 caf\u00e9","count":1},{"object":"c","classType":"char","count":1}
+      {"object":"quote \" \\ \u0001 caf\u00e9","count":1},
+      {"object":"c","classType":"char","count":1}
       ])");
   for (const std::string& text : {std::string(kDashboardRule), Least().dump(), every_type}) {
     const Rule rule = RuleOf(text);
