@@ -78,6 +78,11 @@ Cell Counter(const FlowRow& row, Read read) {
   return Unsigned(read(*row.counters));
 }
 
+template <uint64_t FlowCounters::*kMember>
+Cell OfCounter(const FlowRow& row) {
+  return Counter(row, [](const FlowCounters& c) { return c.*kMember; });
+}
+
 template <EndReason reason>
 Cell Ended(const FlowRow& row) {
   return Counter(row, [](const FlowCounters& c) { return c.ended[static_cast<size_t>(reason)]; });
@@ -128,8 +133,7 @@ constexpr Column<FlowRow> kFlowColumns[] = {
      [](const FlowRow& r) { return Optional(r.waiting_since_ms); }},
     {{"sessions", "SESSIONS", Kind::kNumber, 5},
      [](const FlowRow& r) { return Optional(r.sessions); }},
-    {{"granted", "GRANTED", Kind::kNumber, 2},
-     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.granted; }); }},
+    {{"granted", "GRANTED", Kind::kNumber, 2}, OfCounter<&FlowCounters::granted>},
     {{"refused", "REFUSED", Kind::kNumber, 1},
      [](const FlowRow& r) { return Counter(r, Refused); }},
     {{"refused_level", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kLevel>},
@@ -142,16 +146,10 @@ constexpr Column<FlowRow> kFlowColumns[] = {
     {{"refused_superseded", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kSuperseded>},
     {{"shadow_refused", "", Kind::kNumber},
      [](const FlowRow& r) { return Counter(r, ShadowRefused); }},
-    {{"queued", "", Kind::kNumber},
-     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.queued; }); }},
-    {{"granted_from_queue", "", Kind::kNumber},
-     [](const FlowRow& r) {
-       return Counter(r, [](const auto& c) { return c.granted_from_queue; });
-     }},
-    {{"longest_wait_ms", "", Kind::kNumber},
-     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.longest_wait_ms; }); }},
-    {{"kept", "", Kind::kNumber},
-     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.kept; }); }},
+    {{"queued", "", Kind::kNumber}, OfCounter<&FlowCounters::queued>},
+    {{"granted_from_queue", "", Kind::kNumber}, OfCounter<&FlowCounters::granted_from_queue>},
+    {{"longest_wait_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::longest_wait_ms>},
+    {{"kept", "", Kind::kNumber}, OfCounter<&FlowCounters::kept>},
     {{"reclaimed", "RECLAIMED", Kind::kNumber, 6},
      [](const FlowRow& r) { return Counter(r, Reclaimed); }},
     {{"ended_released", "", Kind::kNumber}, Ended<EndReason::kReleased>},
@@ -161,14 +159,10 @@ constexpr Column<FlowRow> kFlowColumns[] = {
     {{"ended_rule_removed", "", Kind::kNumber}, Ended<EndReason::kRuleRemoved>},
     {{"ended_admin", "", Kind::kNumber}, Ended<EndReason::kAdmin>},
     {{"ended_cancelled", "", Kind::kNumber}, Ended<EndReason::kCancelled>},
-    {{"held_p50_ms", "", Kind::kNumber},
-     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.held_p50_ms; }); }},
-    {{"held_p90_ms", "", Kind::kNumber},
-     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.held_p90_ms; }); }},
-    {{"held_p99_ms", "", Kind::kNumber},
-     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.held_p99_ms; }); }},
-    {{"held_longest_ms", "", Kind::kNumber},
-     [](const FlowRow& r) { return Counter(r, [](const auto& c) { return c.held_longest_ms; }); }},
+    {{"held_p50_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::held_p50_ms>},
+    {{"held_p90_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::held_p90_ms>},
+    {{"held_p99_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::held_p99_ms>},
+    {{"held_longest_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::held_longest_ms>},
     {{"draining", "DRAINING", Kind::kFlag, 8}, [](const FlowRow& r) -> Cell { return r.draining; }},
     {{"refused_draining", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kDraining>},
     {{"refused_request_id", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kRequestId>},

@@ -1,8 +1,8 @@
 // RateTable: what has passed of calls a second, of flows, of values of their parameters, and of
 // namespaces.
 //
-// Thread: loop. A flow has a state from its first request on, until it is erased. Rates decides what
-// passes.
+// Thread: loop. A flow has a state from its first request on, until it is erased. Rates decides
+// what passes.
 #ifndef NOWCALLS_CORE_RATE_TABLE_H_
 #define NOWCALLS_CORE_RATE_TABLE_H_
 

@@ -1,8 +1,8 @@
 // Rates: calls a second, of a rule as a whole or of each value of its parameter. Nothing is held,
 // and nothing is given back.
 //
-// Thread: loop. The semantics are those of Sentinel's ClusterFlowChecker and ClusterParamFlowChecker
-// and of sentinel-golang's hotspot rules, with these exceptions:
+// Thread: loop. The semantics are those of Sentinel's ClusterFlowChecker and
+// ClusterParamFlowChecker and of sentinel-golang's hotspot rules, with these exceptions:
 //   - A window is compared as a sum with count x interval. Sentinel compares its average a second
 //     with the count, so that several seconds' calls pass in a burst.
 //   - A request for one value several times asks for that value as often. Sentinel looks at each

@@ -12,12 +12,12 @@ namespace nowcalls::testing {
 namespace {
 
 // Two calls a second in a window of 100 s: 200, of which none leaves the window within a test.
-Json LongRule(int64_t flow) {
+Json RateRule(int64_t flow) {
   return RuleJson(flow, 2, {{"windowIntervalMs", 100'000}, {"sampleCount", 10}});
 }
 
 Json ValueRule(int64_t flow) {
-  Json rule = LongRule(flow);
+  Json rule = RateRule(flow);
   rule["grade"] = 1;
   rule["paramIdx"] = 0;
   rule["paramFlowItemList"] = {{{"object", "acme"}, {"count", 4}, {"classType", "String"}}};
@@ -31,9 +31,9 @@ Json Rate(RpcClient* client, int64_t flow) {
 }
 
 TEST_CASE("request answers for the rule's window, and shows in flow, stat and info") {
-  TestServer server(LongRule(1));
+  TestServer server(RateRule(1));
   RpcClient client = server.Connect();
-  CHECK(ResultOf(&client, "flow", Json::array({1})).count("rate") == 0);
+  CHECK_FALSE(ResultOf(&client, "flow", Json::array({1})).contains("rate"));
   CHECK(ResultOf(&client, "request", {1, 150}) == Json{0, 50, 0, nullptr});
   CHECK(ResultOf(&client, "request", {1, 51}) == Json{1, 0, 0, "rate"});
   CHECK(ResultOf(&client, "request", {1, 50, true}) == Json{0, 0, 0, nullptr});
@@ -79,7 +79,7 @@ TEST_CASE("request_param limits each value by itself, by its type") {
 }
 
 TEST_CASE("requests refuse parameters of another form and name them") {
-  TestServer server(LongRule(1));
+  TestServer server(RateRule(1));
   RpcClient client = server.Connect();
   const struct {
     const char* method;
@@ -107,7 +107,7 @@ TEST_CASE("requests refuse parameters of another form and name them") {
 }
 
 TEST_CASE("a long window survives kill -9 once it is written, and an orderly end at once") {
-  TestServer server(LongRule(1));
+  TestServer server(RateRule(1));
   RpcClient client = server.Connect();
   const auto batches = [&] { return ResultOf(&client, "info").at("ledger").at("batches"); };
   const Json before = batches();

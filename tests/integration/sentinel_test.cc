@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kStatusNotAvailable = 5;
 constexpr int64_t kFlow = 111;
 
-Json LongRule(double count, const Json& cluster = Json::object()) {
+Json LastingRule(double count, const Json& cluster = Json::object()) {
   Json all = {{"resourceTimeout", 600'000}, {"clientOfflineTime", 600'000}};
   for (const auto& [name, value] : cluster.items()) all[name] = value;
   return RuleJson(kFlow, count, all);
@@ -30,7 +30,7 @@ SentinelClient Pinged(const TestServer& server, const std::string& name_space = 
 }
 
 TEST_CASE("a Sentinel client pings, asks for calls, and takes, keeps and releases a token") {
-  TestServer server(LongRule(5));
+  TestServer server(LastingRule(5));
   SentinelClient client(server.address());
   CHECK(client.Ping("default").ToString() == "type 0 status 0 data 00000001");
   CHECK(client.Flow(kFlow, 2).ToString() == "type 1 status 0 data 0000000300000000");
@@ -46,7 +46,7 @@ TEST_CASE("a Sentinel client pings, asks for calls, and takes, keeps and release
 }
 
 TEST_CASE("Sentinel's clients and those of MessagePack-RPC share rules, tokens and sessions") {
-  TestServer server(LongRule(3));
+  TestServer server(LastingRule(3));
   SentinelClient sentinel = Pinged(server);
   RpcClient rpc = server.Connect("worker");
   const SentinelAnswer grant = sentinel.Acquire(kFlow, 2);
@@ -74,7 +74,7 @@ TEST_CASE("Sentinel's clients and those of MessagePack-RPC share rules, tokens a
 }
 
 TEST_CASE("Sentinel's tokens survive a kill, and a client from another port releases them") {
-  TestServer server(LongRule(2));
+  TestServer server(LastingRule(2));
   SentinelClient before = Pinged(server);
   const int64_t token = before.Acquire(kFlow).token();
   CHECK(token > 0);
@@ -91,7 +91,7 @@ TEST_CASE("a prioritized Sentinel acquire waits for room, at most as long as the
   for (const char* wait_ms : {"600000", "1"}) {
     TestServer server(
         [] {
-          Json rule = LongRule(1, {{"acquireRefuseStrategy", 3}});
+          Json rule = LastingRule(1, {{"acquireRefuseStrategy", 3}});
           rule["maxQueueingTimeMs"] = 600'000;
           return rule;
         }(),
@@ -112,7 +112,7 @@ TEST_CASE("a prioritized Sentinel acquire waits for room, at most as long as the
 }
 
 TEST_CASE("a Sentinel acquire that waits is answered NOT_AVAILABLE when the server ends") {
-  Json rule = LongRule(1, {{"acquireRefuseStrategy", 3}});
+  Json rule = LastingRule(1, {{"acquireRefuseStrategy", 3}});
   rule["maxQueueingTimeMs"] = 600'000;
   TestServer server(rule, {{"--sentinel-wait-ms-max", "600000"}, {}});
   SentinelClient client = Pinged(server);
@@ -126,7 +126,7 @@ TEST_CASE("a Sentinel acquire that waits is answered NOT_AVAILABLE when the serv
 }
 
 TEST_CASE("a namespace has as many requests for calls a second as --namespace-qps-max says") {
-  TestServer server(LongRule(1000), {{"--namespace-qps-max", "3"}, {}});
+  TestServer server(LastingRule(1000), {{"--namespace-qps-max", "3"}, {}});
   SentinelClient client = Pinged(server);
   std::map<int, int> statuses;
   for (int i = 0; i < 20; ++i) ++statuses[client.Flow(kFlow).status];
@@ -180,7 +180,7 @@ TEST_CASE("golden frames that are cut, or come all in one segment, are answered 
 }
 
 TEST_CASE("garbage in Sentinel's frames leaves the server well") {
-  TestServer server(LongRule(5));
+  TestServer server(LastingRule(5));
   for (int round = 0; round < 20; ++round) {
     SentinelClient client(server.address());
     std::string bytes(1, static_cast<char>(round % 4));

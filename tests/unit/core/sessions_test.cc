@@ -96,7 +96,8 @@ TEST_CASE("a session with two connections is online while either is open") {
   const SessionSlot a = h.Hello("a");
   REQUIRE(h.Hello("a") == a);
   h.Take(a, 1);
-  CHECK(h.core().flows().name_space(h.core().books().sessions().at(a).name_space).sessions_online == 1);
+  CHECK(h.core().flows().name_space(h.core().books().sessions().at(a).name_space).sessions_online ==
+        1);
   h.Goodbye(a);
   h.Pass(5000);
   CHECK(h.NowCalls(1) == 1);

@@ -304,7 +304,8 @@ TEST_CASE("a closed client's session ends with the close, not with the disconnec
   h.Send(c, TokenRequest(5, Method::kRelease, 1) + PlainRequest(6, Method::kPing));
   h.Settle();
   REQUIRE(h.driver().socket(c).closed);
-  CHECK_FALSE(h.core().books().sessions().at(h.core().books().sessions().by_id().begin()->second).online());
+  CHECK_FALSE(
+      h.core().books().sessions().at(h.core().books().sessions().by_id().begin()->second).online());
   h.Disconnect(c);
 }
 

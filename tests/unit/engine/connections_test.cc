@@ -76,7 +76,8 @@ TEST_CASE("a connection without hello has a session of its own that ends with it
   CHECK(h.core().books().sessions().size() == 0);
   const uint64_t token = h.Take(c);
   REQUIRE(h.core().books().sessions().size() == 1);
-  const auto& session = h.core().books().sessions().at(h.core().books().sessions().by_id().begin()->second);
+  const auto& session =
+      h.core().books().sessions().at(h.core().books().sessions().by_id().begin()->second);
   CHECK(session.client_id == "@10.0.0.1:77");
   CHECK(session.kind == ledger::SessionKind::kConnection);
   CHECK(h.core().flows().name_space(session.name_space).name == "default");

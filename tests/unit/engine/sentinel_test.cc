@@ -152,9 +152,9 @@ TEST_CASE("an oversized frame is skipped with a line in the log, and the next is
         answers += s.Ask(id, bytes.substr(at, piece));
       }
       CHECK(Shown(answers) == "1:8=OK(4)");
-      CHECK(s.h.driver().TakeLog() ==
-            "warn: connection 127.0.0.1:1000 sent a frame of more than 1022 bytes; it is skipped "
-            "unanswered\n");
+      CHECK(s.h.driver().TakeLog().starts_with(
+          "warn: connection 127.0.0.1:1000 sent a frame of more than 1022 bytes; it is skipped "
+          "unanswered\n"));
     }
   }
 }
