@@ -82,19 +82,20 @@ enum class RefusedBy : uint8_t {
   kWaitersAhead = 5,  // Others wait for the room there is, and come first.
   kRate = 6,          // The rule's calls a second.
   // All others.
-  kNamespaceQps = 7,  // The namespace's requests a second (namespace_qps_max).
-  kTokenLimit = 8,    // The server's own bound on live tokens.
-  kDraining = 9,      // An administrator has stopped the rule's grants.
-  kQueueFull = 10,    // The rule, the connection or the server has as many waiters as it may.
+  kNamespaceQps = 7,   // The namespace's requests a second (namespace_qps_max).
+  kTokenLimit = 8,     // The server's own bound on live tokens.
+  kDraining = 9,       // An administrator has stopped the rule's grants.
+  kQueueFull = 10,     // The rule, the connection or the server has as many waiters as it may.
   kQueueTimeout = 11,  // The time to wait passed.
   kCancelled = 12,     // The request id was cancelled.
   kSuperseded = 13,    // The same request id was asked again; that one is answered instead.
   kRequestId = 14,     // The request id is in use for another flow or count.
   kDiskLow = 15,       // The ledger's file system has too little space left.
+  kKeyLimit = 16,      // The server's own bound on values that tokens hold or waiters ask for.
   kOther = 255,        // Clients only: a limit that a later server knows and this client does not.
 };
 
-inline constexpr int kRefusedByCount = 16;  // Below it all that servers know.
+inline constexpr int kRefusedByCount = 17;  // Below it all that servers know.
 inline constexpr int kRuleLimitCount = 7;   // Below it those of a rule.
 
 // The word of the wire for it; empty for kNone.
@@ -116,6 +117,7 @@ constexpr std::string_view RefusedByName(RefusedBy limit) {
     case RefusedBy::kNamespaceQps: return "namespace_qps";
     case RefusedBy::kParam: return "param";
     case RefusedBy::kRate: return "rate";
+    case RefusedBy::kKeyLimit: return "key_limit";
     case RefusedBy::kOther: return "other";
   }
   return "";

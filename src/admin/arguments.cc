@@ -321,6 +321,11 @@ class Parser {
     AddInteger<int64_t>(flow, "FLOW_ID", "The flow", 1, INT64_MAX, [this](int64_t id) {
       arguments_.flow_id = id;
     })->required();
+    CLI::App* params =
+        AddListing(&app_, Command::kParams, "params",
+                   "Print the values of a flow's parameter, those with the most calls first");
+    AddFlow(params, "The flow")->required();
+    AddLimit(params);
     CLI::App* tokens =
         AddListing(&app_, Command::kTokens, "tokens", "Print the oldest live tokens, oldest first");
     AddLimit(tokens);

@@ -18,6 +18,7 @@ enum class Command {
   kDump,
   kStat,
   kFlow,
+  kParams,
   kTokens,
   kSessions,
   kVerify,

@@ -1,7 +1,10 @@
 #include "admin/columns.h"
 
+#include <bit>
+#include <cmath>
 #include <numeric>
 
+#include "base/bytes.h"
 #include "core/rules/rule_json.h"
 #include "core/rules/rule_kind.h"
 #include "nowcalls/types.h"
@@ -13,6 +16,7 @@ using wire::FlowCounters;
 using wire::FlowRate;
 using wire::FlowRow;
 using wire::HistoryRow;
+using wire::ParamRow;
 using wire::SessionRow;
 using wire::TokenRow;
 
@@ -22,6 +26,33 @@ Cell Optional(const std::optional<T>& value) {
 }
 
 Cell Unsigned(uint64_t value) { return value; }
+
+// JSON has no other numbers.
+Cell Finite(double value) {
+  if (std::isfinite(value)) return value;
+  if (std::isnan(value)) return Text("NaN");
+  return Text(value > 0 ? "Infinity" : "-Infinity");
+}
+
+// A number, a boolean or a text, as it came.
+Cell OfParam(const ParamValue& value) {
+  const char* const bytes = value.bytes.data();
+  switch (value.type) {
+    case ParamType::kInt: return int64_t{LoadBigEndian<int32_t>(bytes)};
+    case ParamType::kLong: return LoadBigEndian<int64_t>(bytes);
+    case ParamType::kByte: return int64_t{LoadBigEndian<int8_t>(bytes)};
+    case ParamType::kShort: return int64_t{LoadBigEndian<int16_t>(bytes)};
+    case ParamType::kDouble: return Finite(std::bit_cast<double>(LoadBigEndian<uint64_t>(bytes)));
+    case ParamType::kFloat: return Finite(std::bit_cast<float>(LoadBigEndian<uint32_t>(bytes)));
+    case ParamType::kBoolean: return *bytes != 0;
+    case ParamType::kString: break;
+  }
+  return Text(value.bytes);
+}
+
+Cell OfParam(const std::optional<ParamValue>& value) {
+  return value.has_value() ? OfParam(*value) : Cell();
+}
 
 constexpr Column<TokenRow> kTokenColumns[] = {
     {{"token_id", "TOKEN_ID", Kind::kNumber}, [](const TokenRow& r) -> Cell { return r.token_id; }},
@@ -37,6 +68,7 @@ constexpr Column<TokenRow> kTokenColumns[] = {
      [](const TokenRow& r) -> Cell { return r.deadline_ms; }},
     {{"online", "ONLINE", Kind::kFlag, 1}, [](const TokenRow& r) { return Optional(r.online); }},
     {{"token", "", Kind::kDigits}, [](const TokenRow& r) -> Cell { return r.token_id; }},
+    {{"param", "PARAM", Kind::kText, 2}, [](const TokenRow& r) { return OfParam(r.param); }},
 };
 
 // Of the server's counters, or absent when there are none.
@@ -139,6 +171,7 @@ constexpr Column<FlowRow> kFlowColumns[] = {
     {{"refused_namespace_qps", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kNamespaceQps>},
     {{"refused_param", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kParam>},
     {{"refused_rate", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kRate>},
+    {{"refused_key_limit", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kKeyLimit>},
     {{"rate_in_window", "RATE", Kind::kNumber, 10}, OfRate<&FlowRate::in_window>},
     {{"rate_limit", "RATE_LIMIT", Kind::kNumber, 10},
      [](const FlowRow& r) { return r.rate.has_value() ? Optional(r.rate->limit) : Cell(); }},
@@ -152,6 +185,16 @@ constexpr Column<FlowRow> kFlowColumns[] = {
      [](const FlowRow& r) { return r.rate.has_value() ? Optional(r.rate->values) : Cell(); }},
     {{"other_kind", "OTHER_KIND", Kind::kNumber, 11},
      [](const FlowRow& r) { return Optional(r.other_kind); }},
+    {{"keys", "KEYS", Kind::kNumber, 12}, [](const FlowRow& r) { return Optional(r.keys); }},
+};
+
+constexpr Column<ParamRow> kParamColumns[] = {
+    {{"param", "PARAM", Kind::kText}, [](const ParamRow& r) { return OfParam(r.param); }},
+    {{"now_calls", "NOW_CALLS", Kind::kNumber},
+     [](const ParamRow& r) -> Cell { return r.now_calls; }},
+    {{"tokens", "TOKENS", Kind::kNumber, 1}, [](const ParamRow& r) -> Cell { return r.tokens; }},
+    {{"level", "LEVEL", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.level); }},
+    {{"waiters", "WAITERS", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.waiters); }},
 };
 
 constexpr Column<SessionRow> kSessionColumns[] = {
@@ -195,6 +238,7 @@ constexpr Column<HistoryRow> kHistoryColumns[] = {
     {{"held_ms", "HELD", Kind::kDuration}, [](const HistoryRow& r) -> Cell { return r.held_ms; }},
     {{"note", "NOTE", Kind::kText}, [](const HistoryRow& r) { return Text(r.note); }},
     {{"token", "", Kind::kDigits}, [](const HistoryRow& r) -> Cell { return r.token_id; }},
+    {{"param", "PARAM", Kind::kText, 1}, [](const HistoryRow& r) { return OfParam(r.param); }},
 };
 
 constexpr Column<ListedRule> kRuleColumns[] = {
@@ -232,6 +276,11 @@ std::span<const Column<TokenRow>> ColumnsOf() {
 template <>
 std::span<const Column<FlowRow>> ColumnsOf() {
   return kFlowColumns;
+}
+
+template <>
+std::span<const Column<ParamRow>> ColumnsOf() {
+  return kParamColumns;
 }
 
 template <>

@@ -41,7 +41,7 @@ struct Column {
   Cell (*get)(const Row& row);
 };
 
-// The columns of a row type: TokenRow, FlowRow, SessionRow, HistoryRow (wire/rows.h),
+// The columns of a row type: TokenRow, FlowRow, ParamRow, SessionRow, HistoryRow (wire/rows.h),
 // ListedRule.
 template <typename Row>
 std::span<const Column<Row>> ColumnsOf();
@@ -49,6 +49,8 @@ template <>
 std::span<const Column<wire::TokenRow>> ColumnsOf();
 template <>
 std::span<const Column<wire::FlowRow>> ColumnsOf();
+template <>
+std::span<const Column<wire::ParamRow>> ColumnsOf();
 template <>
 std::span<const Column<wire::SessionRow>> ColumnsOf();
 template <>

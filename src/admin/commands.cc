@@ -86,6 +86,7 @@ std::string CountedNoun(const Arguments& arguments) {
   }
   if (arguments.command == Command::kRulesSources) return "namespaces";
   if (arguments.command == Command::kHistory) return "entries";
+  if (arguments.command == Command::kParams && arguments.data_dir.empty()) return "values";
   if (!arguments.data_dir.empty()) return "tokens";
   if (arguments.command == Command::kStat) return "flows";
   return arguments.command == Command::kSessions ? "sessions" : "tokens";

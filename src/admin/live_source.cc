@@ -78,6 +78,25 @@ Result<FlowRow> AskFlow(int64_t flow_id, client::BlockingClient* client) {
   return Status::NotFound("flow " + std::to_string(flow_id) + " has neither a rule nor tokens");
 }
 
+Status LiveSource::Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) {
+  NOWCALLS_RETURN_IF_ERROR(AskFlow(flow_id, client_).status());
+  Paging paging("params");
+  for (size_t left = limit; left > 0 && !paging.at_end();) {
+    const auto rows_max = static_cast<uint32_t>(std::min<size_t>(left, kListRowsMax));
+    const Result<wire::Page<wire::ParamRow>> page =
+        client_->Params({flow_id, {rows_max, paging.cursor()}});
+    if (!page.ok()) return page.status();
+    for (const wire::ParamRow& row : page->rows) {
+      progress_->Count();
+      if (left == 0) break;
+      --left;
+      NOWCALLS_RETURN_IF_ERROR(sink(row));
+    }
+    NOWCALLS_RETURN_IF_ERROR(paging.Take(page->rows.size(), page->next_cursor));
+  }
+  return {};
+}
+
 Result<int64_t> LiveSource::NowMs() {
   const Result<uint64_t> ledger_ms = client_->Ping();
   if (!ledger_ms.ok()) return ledger_ms.status();

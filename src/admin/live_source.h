@@ -30,6 +30,7 @@ class LiveSource : public Source {
                       const RowSink<wire::TokenRow>& sink) override;
   Status Flows(const RowSink<wire::FlowRow>& sink) override;
   Result<wire::FlowRow> Flow(int64_t flow_id) override;
+  Status Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) override;
   Status Sessions(const RowSink<wire::SessionRow>& sink) override;
   Status History(const HistoryFilter& filter, size_t limit,
                  const RowSink<wire::HistoryRow>& sink) override;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,7 @@ void FillTokenRow(const ledger::Token& token, const ledger::Session* session, To
   row->issued_ms = token.issued_ms;
   row->deadline_ms = token.key.deadline_ms;
   constexpr std::string_view kUnknown;
+  row->param = token.param;
   row->name_space = session == nullptr ? kUnknown : session->name_space;
   row->client_id = session == nullptr ? kUnknown : session->client_id;
 }
@@ -53,17 +55,30 @@ void AddRule(const RuleRow& rule, FlowRow* row) {
   row->resource = rule.rule.resource;
   row->removed = rule.removed;
   row->draining = rule.draining;
-  if (!rule.removed && rule.rule.threshold_type == core::ThresholdType::kGlobal) {
+  if (!rule.removed && !rule.rule.param.has_value() &&
+      rule.rule.threshold_type == core::ThresholdType::kGlobal) {
     row->level = static_cast<uint64_t>(core::WholeCalls(rule.rule.count));
   }
 }
 
-struct SessionSums {
+// Of one value, if the ledger tells.
+std::optional<uint64_t> LevelOf(const RuleRow& rule, const ParamValue& value) {
+  const bool known = !rule.removed && rule.rule.param.has_value() &&
+                     rule.rule.threshold_type == core::ThresholdType::kGlobal;
+  if (!known) return std::nullopt;
+  double count = rule.rule.count;
+  for (const core::ParamRule::Item& item : rule.rule.param->items) {
+    if (item.value == value) count = item.count;
+  }
+  return static_cast<uint64_t>(core::WholeCalls(count));
+}
+
+struct TokenSums {
   uint64_t tokens = 0;
   uint64_t now_calls = 0;
 };
 
-SessionRow SessionRowOf(const ledger::Session& session, const SessionSums& sums) {
+SessionRow SessionRowOf(const ledger::Session& session, const TokenSums& sums) {
   SessionRow row;
   row.session = session.id.value;
   row.name_space = session.name_space;
@@ -90,6 +105,7 @@ HistoryRow HistoryRowOf(const ledger::HistoryEntry& entry) {
   row.issued_ms = entry.issued_ms;
   row.held_ms = entry.ended_ms - entry.issued_ms;
   row.note = entry.note;
+  row.param = entry.param;
   return row;
 }
 
@@ -173,11 +189,49 @@ Result<FlowRow> OfflineSource::Flow(int64_t flow_id) {
   return found->second;
 }
 
+Status OfflineSource::Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) {
+  std::map<std::pair<ParamType, std::string>, TokenSums> sums;
+  bool found = false;
+  LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [&](const ledger::Token& token) {
+    if (token.flow.value != flow_id) return Status::Ok();
+    found = true;
+    if (token.param.has_value()) {
+      TokenSums& value = sums[{token.param->type, token.param->bytes}];
+      value.tokens += 1;
+      value.now_calls += token.count;
+    }
+    return Status::Ok();
+  });
+  NOWCALLS_RETURN_IF_ERROR(walk.Run(store_));
+  if (!walk.whole()) return walk.damage();
+  std::optional<RuleRow> rule;
+  for (const ledger::RuleEntry& entry : walk.rules()) {
+    if (entry.flow.value != flow_id) continue;
+    found = true;
+    if (Result<RuleRow> parsed = RuleRowOf(entry); parsed.ok()) rule = *std::move(parsed);
+  }
+  if (!found) {
+    return Status::NotFound("flow " + std::to_string(flow_id) + " has neither a rule nor tokens");
+  }
+  std::vector<wire::ParamRow> rows;
+  for (const auto& [value, sum] : sums) {
+    rows.push_back(
+        {.param = {value.first, value.second}, .now_calls = sum.now_calls, .tokens = sum.tokens});
+    if (rule.has_value()) rows.back().level = LevelOf(*rule, rows.back().param);
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.now_calls > b.now_calls; });
+  progress_->Erase();
+  if (rows.size() > limit) rows.resize(limit);
+  for (const wire::ParamRow& row : rows) NOWCALLS_RETURN_IF_ERROR(sink(row));
+  return walk.damage();
+}
+
 Status OfflineSource::Sessions(const RowSink<SessionRow>& sink) {
-  absl::flat_hash_map<uint64_t, SessionSums> sums;
+  absl::flat_hash_map<uint64_t, TokenSums> sums;
   LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [&](const ledger::Token& token) {
     if (walk.FindSession(token.session) == nullptr) walk.AddDamage(OrphanToken(token));
-    SessionSums& session = sums[token.session.value];
+    TokenSums& session = sums[token.session.value];
     session.tokens += 1;
     session.now_calls += token.count;
     return Status::Ok();

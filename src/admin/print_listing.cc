@@ -9,6 +9,7 @@ namespace {
 
 using wire::FlowRow;
 using wire::HistoryRow;
+using wire::ParamRow;
 using wire::SessionRow;
 using wire::TokenRow;
 
@@ -93,6 +94,10 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
     case Command::kHistory:
       return PrintRows<HistoryRow>(format, now_ms, out, [&](const RowSink<HistoryRow>& sink) {
         return source->History(arguments.history_filter, arguments.limit, sink);
+      });
+    case Command::kParams:
+      return PrintRows<ParamRow>(format, now_ms, out, [&](const RowSink<ParamRow>& sink) {
+        return source->Params(arguments.flow_id, arguments.limit, sink);
       });
     case Command::kFlow: return PrintFlow(arguments, format, now_ms, source, out);
     case Command::kRulesList: return PrintRules(arguments, format, now_ms, source, out);

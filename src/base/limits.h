@@ -44,7 +44,7 @@ inline constexpr int kRuleJsonNestingMax = 16;
 // Values of a rule's parameter that are remembered for calls a second, at most.
 inline constexpr int64_t kParamValuesMax = 100'000;
 inline constexpr int64_t kRuleTimeMsMax =
-    int64_t{30} * 24 * 3600 * 1000;  // Timeouts of a rule: 30 days.
+    int64_t{30} * 24 * 3600 * 1000;               // Timeouts of a rule: 30 days.
 inline constexpr uint32_t kParamItemsMax = 1000;  // Values with a limit of their own, of a rule.
 
 struct Limits {
@@ -52,7 +52,9 @@ struct Limits {
   uint32_t sessions_max = 100'000;  // Online, or offline with tokens.
   uint32_t rules_max = 200'000;     // In force, over all namespaces; see also flows_max.
   uint32_t namespaces_max = 10'000;
-  uint32_t tokens_max = 20'000'000;        // Live tokens.
+  uint32_t tokens_max = 20'000'000;  // Live tokens.
+  // Values of parameters that tokens hold or acquires wait for, over all rules.
+  uint32_t keys_max = 1'000'000;
   uint32_t requests_in_flight_max = 1024;  // A connection; then reading stops.
   // Input that is incomplete or waits for its turn, over all connections; then those that hold most
   // are closed.

@@ -124,6 +124,10 @@ std::string Contradiction(const Options& options) {
   if (redis && options.language == Language::kSentinel) {
     return "--protocol sentinel is for a nowcalls:// target";
   }
+  if (options.keys > 0 && (redis || options.language != Language::kMessagePackRpc ||
+                           options.operation != Operation::kAcquire)) {
+    return "--keys are of acquires in MessagePack-RPC";
+  }
   if (redis && options.operation != Operation::kAcquire) {
     return "--operation " + std::string(OperationName(options.operation)) +
            " is for a nowcalls:// target";
@@ -325,6 +329,9 @@ class Parser {
         ->type_name("NAME");
     AddNumber<uint32_t>(&app_, "--values", "N", "Values of the parameter of request-param [1000]",
                         1, kValuesMax, &options_.values);
+    AddNumber<uint32_t>(&app_, "--keys", "N",
+                        "Let each acquire name one of N values of a parameter, in turn [0: none]",
+                        0, kValuesMax, &options_.keys);
     AddSeconds(&app_, "--duration", "How long is counted [10]", 0.1, &options_.duration_ms);
     AddSeconds(&app_, "--warm-up", "Load before that is not counted [1]", 0, &options_.warm_up_ms);
     AddNumber<int64_t>(

@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "bench/options.h"
 #include "bench/protocol.h"
+#include "nowcalls/param.h"
 #include "nowcalls/status.h"
 #include "wire/client_messages.h"
 #include "wire/splitter.h"
@@ -32,7 +33,8 @@ class NowcallsProtocol : public Protocol {
     // have none.
     uint64_t next_request_id = 0;
     Operation operation = Operation::kAcquire;
-    // Of requests with a parameter, which take them in turn.
+    // Of requests and acquires with a parameter, which take them in turn. Empty: acquires have
+    // none.
     std::vector<std::string> values{};
     size_t next_value = 0;
   };
@@ -47,6 +49,7 @@ class NowcallsProtocol : public Protocol {
  private:
   // What nearly every answer is. False: it has to be taken by the splitter, or is not all there.
   bool TakeCommon(std::string_view* input, Answer* answer);
+  Param NextValue();
   Status ReadAcquired(std::string_view result, Answer* answer);
   Status ReadRate(std::string_view result, Answer* answer);
   Status ReadReleased(std::string_view result, Answer* answer);

@@ -65,8 +65,7 @@ Status NowcallsTarget::Prepare(const std::vector<Flow>& flows) {
     const size_t end = std::min(begin + kRulesPerNamespace, flows.size());
     const std::string suffix = begin == 0 ? "" : "." + std::to_string(begin / kRulesPerNamespace);
     NOWCALLS_RETURN_IF_ERROR(LoadRules(options_.name_space + suffix,
-                                       RulesJson(flows, begin, end, timeout_factor_,
-                                                 options_.operation == Operation::kRequestParam),
+                                       RulesJson(flows, begin, end, timeout_factor_, HasValues()),
                                        client->get()));
   }
   auto setup = std::make_shared<NowcallsProtocol::Setup>();
@@ -93,8 +92,14 @@ void NowcallsTarget::SetUpSentinel(const std::vector<Flow>& flows) {
 
 std::vector<std::string> NowcallsTarget::Values() const {
   std::vector<std::string> values;
-  for (uint32_t i = 0; i < options_.values; ++i) values.push_back("key-" + std::to_string(i));
+  const bool acquires = options_.operation == Operation::kAcquire;
+  const uint32_t count = acquires ? options_.keys : options_.values;
+  for (uint32_t i = 0; i < count; ++i) values.push_back("key-" + std::to_string(i));
   return values;
+}
+
+bool NowcallsTarget::HasValues() const {
+  return options_.operation == Operation::kRequestParam || options_.keys > 0;
 }
 
 Status NowcallsTarget::ReadFacts(client::BlockingClient* client) {

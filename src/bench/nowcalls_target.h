@@ -30,8 +30,9 @@ class NowcallsTarget : public Target {
  private:
   Status ReadFacts(client::BlockingClient* client);
   void SetUpSentinel(const std::vector<Flow>& flows);
-  // Of the parameter of request-param.
+  // Of the parameter that the operation has; none: it has none.
   std::vector<std::string> Values() const;
+  bool HasValues() const;
   Status LoadRules(const std::string& name_space, const std::string& json,
                    client::BlockingClient* client);
 

@@ -44,6 +44,7 @@ struct Options {
   Language language = Language::kMessagePackRpc;
   Operation operation = Operation::kAcquire;
   uint32_t values = 1000;  // Of the parameter of kRequestParam.
+  uint32_t keys = 0;       // Of the parameter of kAcquire; 0: it has none.
   std::string name_space = "bench";
   uint32_t connections = 16;
   uint32_t in_flight = 16;  // Requests of a connection, see bench/workload.h.

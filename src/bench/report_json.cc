@@ -40,6 +40,7 @@ Json OptionsJson(const Options& options) {
   const bool uniform = options.flow_distribution == FlowDistribution::kUniform;
   json.update({{"protocol", LanguageName(options.language)},
                {"operation", OperationName(options.operation)},
+               {"keys", options.keys},
                {"rate", options.rate},
                {"flow_distribution", uniform ? "uniform" : "round-robin"},
                {"seed", options.seed},

@@ -47,8 +47,10 @@ std::string LoopLine(const Options& options) {
   const std::string connections = Counted(options.connections, "connection");
   if (options.operation != Operation::kAcquire) return RequestLoopLine(options);
   const std::string flows =
-      Counted(options.flows, "flow") + ", level " + std::to_string(options.level) + ", hold " +
-      std::to_string(options.hold_ms) + " ms" + (options.request_ids ? "\n" : ", no request ids\n");
+      Counted(options.flows, "flow") +
+      (options.keys > 0 ? ", " + Counted(options.keys, "key") : std::string()) + ", level " +
+      std::to_string(options.level) + ", hold " + std::to_string(options.hold_ms) + " ms" +
+      (options.request_ids ? "\n" : ", no request ids\n");
   if (options.rate > 0) {
     return Printed("open loop: %.0f operations a second over ", options.rate) + connections + "; " +
            flows;

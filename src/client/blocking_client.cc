@@ -236,6 +236,12 @@ Result<wire::Page<wire::SessionRow>> BlockingClient::Sessions(const wire::PagePa
   });
 }
 
+Result<wire::Page<wire::ParamRow>> BlockingClient::Params(const wire::ParamsParams& params) {
+  return impl_->Call(wire::DecodeParamPage, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeParamsRequest(msgid, params, out);
+  });
+}
+
 Result<wire::Page<wire::HistoryRow>> BlockingClient::History(const wire::PageParams& page) {
   return impl_->Call(wire::DecodeHistoryPage, [&](uint32_t msgid, OutputBuffer* out) {
     wire::EncodePageRequest(msgid, Method::kHistory, page, out);

@@ -19,16 +19,40 @@ std::optional<AcquireAnswer> Admission::Acquire(const Step& step, SessionSlot se
   if (slot == kNoFlow || !books_->flows().at(slot).active()) {
     return AcquireAnswer{.status = TokenStatus::kNoRuleExists};
   }
-  Flow& flow = books_->flows().at(slot);
+  const bool keyed = books_->flows().at(slot).keyed;
+  if (keyed != request.param.has_value()) {
+    return books_->Refuse({slot}, TokenStatus::kBadRequest, RefusedBy::kParam);
+  }
+  if (!keyed) return AcquireIn(step, session_slot, {slot}, request, ticket);
+
+  // The value has a lane of its own, from now on at the latest.
+  FlowTable& flows = books_->flows();
+  const KeyTable& keys = flows.keys();
+  if (keys.size() >= books_->options().limits.keys_max &&
+      keys.Find(slot, *request.param) == kNoKey) {
+    return books_->Refuse({slot}, TokenStatus::kTooManyRequest, RefusedBy::kKeyLimit);
+  }
+  const KeySlot key = flows.FindOrAddKey(slot, *request.param);
+  std::optional<AcquireAnswer> answer = AcquireIn(step, session_slot, {slot, key}, request, ticket);
+  flows.EraseKeyIfUnused(key);
+  return answer;
+}
+
+// REQUIRES: the flow of the lane has an active rule.
+std::optional<AcquireAnswer> Admission::AcquireIn(const Step& step, SessionSlot session_slot,
+                                                  const LaneRef& lane,
+                                                  const AcquireRequest& request,
+                                                  WaitTicket ticket) {
+  Flow& flow = books_->flows().at(lane.flow_slot);
   other_kind_->OnAcquire(&flow);
-  if (flow.draining) return books_->Refuse(slot, TokenStatus::kBlocked, RefusedBy::kDraining);
+  if (flow.draining) return books_->Refuse(lane, TokenStatus::kBlocked, RefusedBy::kDraining);
   if (const RefusedBy full = ServerLimit(); full != RefusedBy::kNone) {
-    return books_->Refuse(slot, TokenStatus::kTooManyRequest, full);
+    return books_->Refuse(lane, TokenStatus::kTooManyRequest, full);
   }
 
   // The limit that is in the way, if any; shadow mode only counts it.
-  RefusedBy limit = LimitOf(flow, session_slot, request.count);
-  if (limit == RefusedBy::kNone && waiting_->AreAhead(&flow, request.prioritized)) {
+  RefusedBy limit = LimitOf(lane, session_slot, request.count);
+  if (limit == RefusedBy::kNone && waiting_->AreAhead(lane, request.prioritized)) {
     limit = RefusedBy::kWaitersAhead;
   }
   if (limit != RefusedBy::kNone && flow.shadow) {
@@ -37,20 +61,20 @@ std::optional<AcquireAnswer> Admission::Acquire(const Step& step, SessionSlot se
   }
   if (limit == RefusedBy::kNone) {
     const AcquireAnswer granted =
-        Grant(step, session_slot, slot, static_cast<uint32_t>(request.count), request.request_id);
+        Grant(step, session_slot, lane, static_cast<uint32_t>(request.count), request.request_id);
     // At its cap now, the session may have waiters that no longer stand in the way of others.
-    if (flow.held_by_session != nullptr) books_->wake_list().Add(slot);
+    if (flow.held_by_session != nullptr) books_->wake_list().Add(lane);
     return granted;
   }
 
   const int64_t wait_ms = waiting_->WaitMsOf(flow, request);
   if (wait_ms == 0 || limit == RefusedBy::kOverLevel) {
-    return books_->Refuse(slot, TokenStatus::kBlocked, limit);
+    return books_->Refuse(lane, TokenStatus::kBlocked, limit);
   }
-  if (!waiting_->HasRoomFor(flow, ticket.owner)) {
-    return books_->Refuse(slot, TokenStatus::kBlocked, RefusedBy::kQueueFull);
+  if (!waiting_->HasRoomFor(lane, ticket.owner)) {
+    return books_->Refuse(lane, TokenStatus::kBlocked, RefusedBy::kQueueFull);
   }
-  waiting_->Add(step, session_slot, slot, request, wait_ms, ticket);
+  waiting_->Add(step, session_slot, lane, request, wait_ms, ticket);
   return std::nullopt;
 }
 
@@ -78,37 +102,45 @@ bool Admission::AnswerByRequestId(const Step& step, SessionSlot session_slot,
 AcquireAnswer Admission::AnswerOfToken(const Step& step, const AcquireRequest& request,
                                        TokenSlot token) {
   const TokenEntry& entry = books_->tokens().at(token);
-  const Flow& flow = books_->flows().at(entry.flow_slot);
-  if (flow.id != request.flow || entry.count != request.count) {
+  const LaneRef lane{entry.flow_slot, books_->tokens().KeyOf(token)};
+  if (!IsOf(lane, request) || entry.count != request.count) {
     return RefuseIfKnown(books_->flows().Find(request.flow), TokenStatus::kBadRequest,
                          RefusedBy::kRequestId);
   }
   return {.status = TokenStatus::kOk,
           .token_id = books_->IdOf(entry),
           .fence = Fence{entry.fence},
-          .now_calls = flow.now_calls,
-          .level = books_->flows().LevelOf(flow),
+          .now_calls = books_->flows().lane(lane).now_calls,
+          .level = books_->flows().LevelOf(lane),
           .hold_ms = std::max<int64_t>(0, entry.deadline_ms - step.now.ms)};
+}
+
+// Whether the request asks for this lane.
+bool Admission::IsOf(const LaneRef& lane, const AcquireRequest& request) const {
+  if (books_->flows().at(lane.flow_slot).id != request.flow) return false;
+  if (lane.key_slot == kNoKey) return !request.param.has_value();
+  return request.param == books_->flows().keys().at(lane.key_slot).value.view();
 }
 
 // As AnswerByRequestId: the client has given the first call up, so this one takes its place in the
 // queue, or ends the wait if it does not wait itself.
 bool Admission::AnswerOfWaiter(const Step& step, WaiterSlot slot, const AcquireRequest& request,
                                WaitTicket ticket, std::optional<AcquireAnswer>* answer) {
-  const FlowSlot flow_slot = books_->flows().Find(request.flow);
   const Waiter& waiter = waiting_->queues().at(slot);
-  if (waiter.flow_slot != flow_slot || waiter.count != request.count) {
-    *answer = RefuseIfKnown(flow_slot, TokenStatus::kBadRequest, RefusedBy::kRequestId);
+  const LaneRef lane = waiter.lane;
+  if (!IsOf(lane, request) || waiter.count != request.count) {
+    *answer = RefuseIfKnown(books_->flows().Find(request.flow), TokenStatus::kBadRequest,
+                            RefusedBy::kRequestId);
     return true;
   }
   const bool other_connection = waiter.ticket.owner != ticket.owner;
   if (other_connection && !waiting_->HasRoomFor(ticket.owner)) {
-    *answer = books_->Refuse(flow_slot, TokenStatus::kBlocked, RefusedBy::kQueueFull);
+    *answer = books_->Refuse(lane, TokenStatus::kBlocked, RefusedBy::kQueueFull);
     return true;
   }
   const AcquireAnswer superseded =
-      books_->Refuse(flow_slot, TokenStatus::kBlocked, RefusedBy::kSuperseded);
-  const int64_t wait_ms = waiting_->WaitMsOf(books_->flows().at(flow_slot), request);
+      books_->Refuse(lane, TokenStatus::kBlocked, RefusedBy::kSuperseded);
+  const int64_t wait_ms = waiting_->WaitMsOf(books_->flows().at(lane.flow_slot), request);
   if (wait_ms == 0) {
     waiting_->Answer(step, slot, superseded);
     GrantWaiters(step);
@@ -131,9 +163,9 @@ TokenStatus Admission::Cancel(const Step& step, SessionSlot session_slot, uint64
   if (token != kNoToken) {
     absence_->EndToken(step, token, EndReason::kCancelled);
   } else if (waiter != kNoWaiter) {
-    const FlowSlot flow_slot = waiting_->queues().at(waiter).flow_slot;
+    const LaneRef lane = waiting_->queues().at(waiter).lane;
     waiting_->Answer(step, waiter,
-                     books_->Refuse(flow_slot, TokenStatus::kBlocked, RefusedBy::kCancelled));
+                     books_->Refuse(lane, TokenStatus::kBlocked, RefusedBy::kCancelled));
   } else {
     return TokenStatus::kAlreadyRelease;
   }
@@ -147,37 +179,38 @@ RefusedBy Admission::ServerLimit() const {
   return full ? RefusedBy::kTokenLimit : RefusedBy::kNone;
 }
 
-RefusedBy Admission::LimitOf(const Flow& flow, SessionSlot session_slot, int64_t count) const {
+RefusedBy Admission::LimitOf(const LaneRef& lane, SessionSlot session_slot, int64_t count) const {
   const FlowTable& flows = books_->flows();
+  const int64_t level = flows.LevelOf(lane);
   RefusedBy limit = RefusedBy::kNone;
-  if (count > flows.LevelOf(flow) - flow.now_calls) {
-    limit = RefusedBy::kLevel;
-  } else if (count > flows.CapLeft(flow, session_slot)) {
+  if (count > level - flows.lane(lane).now_calls) {
+    limit = lane.key_slot == kNoKey ? RefusedBy::kLevel : RefusedBy::kParam;
+  } else if (count > flows.CapLeft(lane.flow_slot, session_slot)) {
     limit = RefusedBy::kClientCap;
   }
   if (limit == RefusedBy::kNone) return limit;
   // Room alone would not help a request for more than there can be.
-  const bool can_fit = count <= flows.LevelOf(flow) && count <= flows.CapOf(flow);
+  const bool can_fit = count <= level && count <= flows.CapOf(lane.flow_slot);
   return can_fit ? limit : RefusedBy::kOverLevel;
 }
 
-AcquireAnswer Admission::Grant(const Step& step, SessionSlot session_slot, FlowSlot flow_slot,
+AcquireAnswer Admission::Grant(const Step& step, SessionSlot session_slot, const LaneRef& lane,
                                uint32_t count, uint64_t request_id) {
-  const TokenSlot token = books_->IssueToken(step, session_slot, flow_slot, count, request_id);
+  const TokenSlot token = books_->IssueToken(step, session_slot, lane, count, request_id);
   const TokenEntry& entry = books_->tokens().at(token);
-  const Flow& flow = books_->flows().at(flow_slot);
+  const FlowTable& flows = books_->flows();
   return {.status = TokenStatus::kOk,
           .token_id = books_->IdOf(entry),
           .fence = Fence{entry.fence},
-          .now_calls = flow.now_calls,
-          .level = books_->flows().LevelOf(flow),
-          .hold_ms = flow.hold_ms};
+          .now_calls = flows.lane(lane).now_calls,
+          .level = flows.LevelOf(lane),
+          .hold_ms = flows.at(lane.flow_slot).hold_ms};
 }
 
 // A request id may be asked for with a flow that does not exist, where a refusal cannot be counted.
 AcquireAnswer Admission::RefuseIfKnown(FlowSlot slot, TokenStatus status, RefusedBy limit) {
   if (slot == kNoFlow) return {.status = status, .refused_by = limit};
-  return books_->Refuse(slot, status, limit);
+  return books_->Refuse({slot}, status, limit);
 }
 
 void Admission::GrantSomeWaiters(const Step& step) {
@@ -185,13 +218,14 @@ void Admission::GrantSomeWaiters(const Step& step) {
   uint32_t left = books_->options().grants_per_call_max;
   while (left > 0 && !wake_list.empty()) {
     const WakeList::Entry next = wake_list.Take();
-    left -= std::min(left, next.flow_slot != kNoFlow ? GrantWaitersOf(step, next.flow_slot, left)
-                                                     : GrantWaitersIn(step, next.name_space, left));
+    left -= std::min(left, next.lane.flow_slot != kNoFlow
+                               ? GrantWaitersOf(step, next.lane, left)
+                               : GrantWaitersIn(step, next.name_space, left));
   }
   is_behind_ = !wake_list.empty();
 }
 
-// A piece of a namespace's flows, by flow id; returns its cost.
+// A piece of a namespace's lanes, by flow id; returns its cost.
 uint32_t Admission::GrantWaitersIn(const Step& step, NamespaceSlot slot, uint32_t cost_max) {
   Namespace& name_space = books_->flows().name_space(slot);
   if (!name_space.to_wake) return 1;  // The namespace was erased, and another has its slot.
@@ -200,39 +234,44 @@ uint32_t Admission::GrantWaitersIn(const Step& step, NamespaceSlot slot, uint32_
     const auto next = name_space.waiting_for_sessions.upper_bound(name_space.wake_after);
     if (next == name_space.waiting_for_sessions.end()) {
       name_space.to_wake = std::exchange(name_space.wake_again, false);
-      name_space.wake_after = 0;
+      name_space.wake_after = {0, kNoKey};
       if (name_space.to_wake) books_->wake_list().PutBack(slot);
       return std::max<uint32_t>(1, cost);
     }
     name_space.wake_after = *next;
-    const FlowSlot flow_slot = books_->flows().Find(FlowId{*next});
-    const bool in_list = books_->flows().at(flow_slot).to_wake;
-    cost += in_list ? 1 : GrantWaitersOf(step, flow_slot, cost_max - cost);
+    const LaneRef ref{books_->flows().Find(FlowId{next->first}), next->second};
+    const bool in_list = books_->flows().lane(ref).to_wake;
+    cost += in_list ? 1 : GrantWaitersOf(step, ref, cost_max - cost);
   }
   books_->wake_list().PutBack(slot);
   return cost;
 }
 
 // Ends waits until that has cost `cost_max`, or a little more; returns the cost. Each look at a
-// waiter costs, and so does a flow without a waiter to grant: there may be as many flows as
+// waiter costs, and so does a lane without a waiter to grant: there may be as many lanes as
 // waiters.
-uint32_t Admission::GrantWaitersOf(const Step& step, FlowSlot slot, uint32_t cost_max) {
-  Flow& flow = books_->flows().at(slot);
-  flow.to_wake = false;
-  if (flow.waiters.size() == 0) return 1;
+uint32_t Admission::GrantWaitersOf(const Step& step, const LaneRef& ref, uint32_t cost_max) {
+  const KeyTable& keys = books_->flows().keys();
+  if (ref.key_slot != kNoKey && keys.at(ref.key_slot).flow_slot != ref.flow_slot) {
+    return 1;  // The key was erased, and another may have its slot.
+  }
+  Lane& lane = books_->flows().lane(ref);
+  lane.to_wake = false;
+  if (lane.waiting() == 0) return 1;
   const uint64_t looks_before = waiting_->queues().looks();
   uint32_t ended = 0;
   const auto cost = [&] {
     const uint64_t looks = waiting_->queues().looks() - looks_before;
     return std::max<uint32_t>(1, ended + static_cast<uint32_t>(looks));
   };
-  waiting_->RestoreLine(&flow);
-  for (size_t i = 0; i < flow.waiters.classes.size(); ++i) {
+  waiting_->RestoreLine(ref);
+  for (size_t i = 0; i < 2; ++i) {
     for (;;) {
-      const WaiterSlot first = waiting_->FirstInLine(&flow, i);
+      // A key goes with its last waiter, if it has no token.
+      const WaiterSlot first = waiting_->FirstInLine(ref, i);
       if (first == kNoWaiter) break;
       if (ended > 0 && cost() >= cost_max) {
-        books_->wake_list().Add(slot);
+        books_->wake_list().Add(ref);
         return cost();
       }
       if (!GrantWaiter(step, first)) return cost();  // All behind it wait for the same room.
@@ -245,21 +284,19 @@ uint32_t Admission::GrantWaitersOf(const Step& step, FlowSlot slot, uint32_t cos
 // Whether the wait is over.
 bool Admission::GrantWaiter(const Step& step, WaiterSlot slot) {
   const Waiter waiter = waiting_->queues().at(slot);
-  Flow& flow = books_->flows().at(waiter.flow_slot);
-  const RefusedBy limit = LimitOf(flow, waiter.session_slot, waiter.count);
+  Flow& flow = books_->flows().at(waiter.lane.flow_slot);
+  const RefusedBy limit = LimitOf(waiter.lane, waiter.session_slot, waiter.count);
   if (limit != RefusedBy::kNone && !flow.shadow) return false;
   if (const RefusedBy full = ServerLimit(); full != RefusedBy::kNone) {
-    waiting_->Answer(step, slot,
-                     books_->Refuse(waiter.flow_slot, TokenStatus::kTooManyRequest, full));
+    waiting_->Answer(step, slot, books_->Refuse(waiter.lane, TokenStatus::kTooManyRequest, full));
     return true;
   }
   books_->Count(&flow, [&](FlowCounters* c) {
     ++c->granted_from_queue;
     if (limit != RefusedBy::kNone) ++c->shadow_refused[static_cast<size_t>(limit)];
   });
-  waiting_->Answer(
-      step, slot,
-      Grant(step, waiter.session_slot, waiter.flow_slot, waiter.count, waiter.request_id));
+  waiting_->Answer(step, slot,
+                   Grant(step, waiter.session_slot, waiter.lane, waiter.count, waiter.request_id));
   return true;
 }
 

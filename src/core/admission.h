@@ -1,8 +1,9 @@
 // Admission: who gets a token now, who waits for one, and who is told which limit is in the way.
 //
-// Thread: loop. It keeps invariant 3: no grant when nowCalls + count > level, shadow mode aside.
-// It issues tokens, and grants waiters the room that calls have made: every call that may make room
-// puts flows into the wake list, and Core ends it with GrantWaiters.
+// Thread: loop. It keeps invariant 3: no grant when nowCalls + count > level, shadow mode aside;
+// under a rule with a parameter both are those of the value. It issues tokens, and grants waiters
+// the room that calls have made: every call that may make room puts lanes into the wake list, and
+// Core ends it with GrantWaiters.
 #ifndef NOWCALLS_CORE_ADMISSION_H_
 #define NOWCALLS_CORE_ADMISSION_H_
 
@@ -51,16 +52,20 @@ class Admission {
   AcquireAnswer AnswerOfToken(const Step& step, const AcquireRequest& request, TokenSlot token);
   bool AnswerOfWaiter(const Step& step, WaiterSlot slot, const AcquireRequest& request,
                       WaitTicket ticket, std::optional<AcquireAnswer>* answer);
+  std::optional<AcquireAnswer> AcquireIn(const Step& step, SessionSlot session_slot,
+                                         const LaneRef& lane, const AcquireRequest& request,
+                                         WaitTicket ticket);
+  bool IsOf(const LaneRef& lane, const AcquireRequest& request) const;
   RefusedBy ServerLimit() const;
-  RefusedBy LimitOf(const Flow& flow, SessionSlot session_slot, int64_t count) const;
-  AcquireAnswer Grant(const Step& step, SessionSlot session_slot, FlowSlot flow_slot,
+  RefusedBy LimitOf(const LaneRef& lane, SessionSlot session_slot, int64_t count) const;
+  AcquireAnswer Grant(const Step& step, SessionSlot session_slot, const LaneRef& lane,
                       uint32_t count, uint64_t request_id);
   AcquireAnswer RefuseIfKnown(FlowSlot slot, TokenStatus status, RefusedBy limit);
 
   // Waiters.
   void GrantSomeWaiters(const Step& step);
   uint32_t GrantWaitersIn(const Step& step, NamespaceSlot slot, uint32_t cost_max);
-  uint32_t GrantWaitersOf(const Step& step, FlowSlot slot, uint32_t cost_max);
+  uint32_t GrantWaitersOf(const Step& step, const LaneRef& ref, uint32_t cost_max);
   bool GrantWaiter(const Step& step, WaiterSlot slot);
 
   Books* const books_;

@@ -12,6 +12,7 @@
 
 #include "base/limits.h"
 #include "core/slot.h"
+#include "nowcalls/param.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
@@ -32,6 +33,9 @@ struct AcquireRequest {
   std::optional<int64_t> wait_ms{};
   int64_t wait_ms_max = kWaitMsMax;  // However long the rule or the request says.
   uint64_t request_id = 0;  // Of the session; 0: none.
+  // The value of the rule's parameter; none: the rule must have none. REQUIRES: a ledger can hold
+  // it (ledger/param_codec.h).
+  std::optional<Param> param{};
 };
 
 struct AcquireAnswer {
@@ -39,7 +43,7 @@ struct AcquireAnswer {
   RefusedBy refused_by = RefusedBy::kNone;
   TokenId token_id{};
   Fence fence{};
-  int64_t now_calls = 0;
+  int64_t now_calls = 0;  // Of the flow, or of the value of its parameter; so is the level.
   int64_t level = 0;
   int64_t hold_ms = 0;
 };

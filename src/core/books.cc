@@ -16,17 +16,22 @@ ledger::TokenKey KeyOf(const Books& books, const TokenEntry& entry) {
 
 ledger::Token LedgerToken(const Books& books, TokenSlot slot) {
   const TokenEntry& entry = books.tokens().at(slot);
-  return {.key = KeyOf(books, entry),
-          .flow = books.flows().at(entry.flow_slot).id,
-          .session = books.sessions().at(entry.session_slot).id,
-          .count = entry.count,
-          .issued_ms = entry.issued_ms,
-          .fence = Fence{entry.fence},
-          .request_id = books.tokens().RequestIdOf(slot)};
+  ledger::Token token{.key = KeyOf(books, entry),
+                      .flow = books.flows().at(entry.flow_slot).id,
+                      .session = books.sessions().at(entry.session_slot).id,
+                      .count = entry.count,
+                      .issued_ms = entry.issued_ms,
+                      .fence = Fence{entry.fence},
+                      .request_id = books.tokens().RequestIdOf(slot)};
+  if (const KeySlot key = books.tokens().KeyOf(slot); key != kNoKey) {
+    token.param = books.flows().keys().at(key).value;
+  }
+  return token;
 }
 
-ledger::HistoryEntry EndOf(const Books& books, const TokenEntry& entry, int64_t now_ms,
-                           EndReason reason, std::string_view note) {
+ledger::HistoryEntry EndOf(const Books& books, TokenSlot slot, int64_t now_ms, EndReason reason,
+                           std::string_view note) {
+  const TokenEntry& entry = books.tokens().at(slot);
   const SessionState& session = books.sessions().at(entry.session_slot);
   ledger::HistoryEntry end;
   end.ended_ms = now_ms;
@@ -40,6 +45,9 @@ ledger::HistoryEntry EndOf(const Books& books, const TokenEntry& entry, int64_t 
   end.name_space = books.flows().name_space(session.name_space).name;
   end.client_id = session.client_id;
   end.note = note;
+  if (const KeySlot key = books.tokens().KeyOf(slot); key != kNoKey) {
+    end.param = books.flows().keys().at(key).value;
+  }
   return end;
 }
 
@@ -76,10 +84,10 @@ void Books::CloseSession(const Step& step, SessionSlot slot) {
   flows_.EraseNamespaceIfUnused(space);
 }
 
-TokenSlot Books::IssueToken(const Step& step, SessionSlot session_slot, FlowSlot flow_slot,
+TokenSlot Books::IssueToken(const Step& step, SessionSlot session_slot, const LaneRef& lane,
                             uint32_t count, uint64_t request_id) {
   SessionState& session = sessions_.at(session_slot);
-  Flow& flow = flows_.at(flow_slot);
+  Flow& flow = flows_.at(lane.flow_slot);
   if (!session.in_ledger) {
     session.in_ledger = true;
     step.batch->SessionOpened({session.id, session.kind, session.opened_ms,
@@ -92,21 +100,28 @@ TokenSlot Books::IssueToken(const Step& step, SessionSlot session_slot, FlowSlot
   entry.family = static_cast<uint8_t>(ledger::FamilyForHold(flow.hold_ms));
   entry.issued_ms = step.now.ms;
   entry.count = count;
-  entry.flow_slot = flow_slot;
+  entry.flow_slot = lane.flow_slot;
   entry.session_slot = session_slot;
   if (request_id != 0) tokens_.SetRequest(slot, request_id);
+  if (lane.key_slot != kNoKey) tokens_.SetKey(slot, lane.key_slot);
   tokens_.Link(slot, &flow.tokens, &session.tokens);
-  CountIn(entry);
+  CountIn(slot);
   Count(&flow, [](FlowCounters* c) { ++c->granted; });
   step.batch->TokenIssued(LedgerToken(*this, slot));
   return slot;
 }
 
-void Books::CountIn(const TokenEntry& entry) {
+void Books::CountIn(TokenSlot slot) {
+  const TokenEntry& entry = tokens_.at(slot);
   Flow& flow = flows_.at(entry.flow_slot);
   SessionState& session = sessions_.at(entry.session_slot);
-  flow.now_calls += entry.count;
+  flow.lane.now_calls += entry.count;
   session.now_calls += entry.count;
+  if (const KeySlot key_slot = tokens_.KeyOf(slot); key_slot != kNoKey) {
+    Key& key = flows_.keys().at(key_slot);
+    key.lane.now_calls += entry.count;
+    ++key.tokens;
+  }
   if (flow.held_by_session != nullptr) (*flow.held_by_session)[entry.session_slot] += entry.count;
   session.client_offline_ms_min =
       std::min(session.client_offline_ms_min, flow.client_offline_time_ms);
@@ -117,27 +132,29 @@ void Books::CountIn(const TokenEntry& entry) {
 
 void Books::EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note) {
   const TokenEntry entry = tokens_.at(slot);
+  const KeySlot key_slot = tokens_.KeyOf(slot);
   Flow& flow = flows_.at(entry.flow_slot);
   SessionState& session = sessions_.at(entry.session_slot);
 
   // The records: of the ledger, and of the history.
   step.batch->TokenEnded(KeyOf(*this, entry), reason);
   if (ledger::IsKeptInHistory(reason) && options_.limits.history_max > 0) {
-    history_.Add(EndOf(*this, entry, step.now.ms, reason, note));
+    history_.Add(EndOf(*this, slot, step.now.ms, reason, note));
   }
 
   // The sums that CountIn has made.
   deadlines_.Remove(entry.deadline_ms);
   live_count_sum_ -= entry.count;
   live_fence_sum_ -= entry.fence;
-  flow.now_calls -= entry.count;
+  flow.lane.now_calls -= entry.count;
   session.now_calls -= entry.count;
-  NOWCALLS_CHECK(flow.now_calls >= 0 && session.now_calls >= 0);
+  NOWCALLS_CHECK(flow.lane.now_calls >= 0 && session.now_calls >= 0);
   if (flow.held_by_session != nullptr) {
     const auto held = flow.held_by_session->find(entry.session_slot);
     if ((held->second -= entry.count) == 0) flow.held_by_session->erase(held);
-    WaitQueues::LookAt(entry.session_slot, &flow.waiters);
+    if (flow.lane.waiting() > 0) WaitQueues::LookAt(entry.session_slot, flow.lane.waiters.get());
   }
+  if (key_slot != kNoKey) CountOutOfKey(key_slot, entry.count);
   Count(&flow, [&](FlowCounters* c) { ++c->ended[static_cast<size_t>(reason)]; });
   flow.held_times.Add(step.now.ms - entry.issued_ms);
 
@@ -148,8 +165,18 @@ void Books::EndToken(const Step& step, TokenSlot slot, EndReason reason, std::st
   if (flow.tokens.size == 0 && !flow.active()) {
     EraseFlow(step, entry.flow_slot);
   } else {
-    wake_list_.Add(entry.flow_slot);
+    wake_list_.Add({entry.flow_slot});
   }
+}
+
+// A token of the key has ended. The key ends with its last one, unless somebody waits for it.
+void Books::CountOutOfKey(KeySlot slot, uint32_t count) {
+  Key& key = flows_.keys().at(slot);
+  key.lane.now_calls -= count;
+  --key.tokens;
+  NOWCALLS_CHECK(key.lane.now_calls >= 0);
+  wake_list_.Add({key.flow_slot, slot});
+  flows_.EraseKeyIfUnused(slot);
 }
 
 void Books::MoveToken(const Step& step, TokenSlot slot, int64_t deadline_ms, int64_t hold_ms) {
@@ -200,13 +227,13 @@ void Books::TrackSessions(Flow* flow) {
   }
 }
 
-AcquireAnswer Books::Refuse(FlowSlot slot, TokenStatus status, RefusedBy limit) {
-  Flow& flow = flows_.at(slot);
-  Count(&flow, [&](FlowCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
+AcquireAnswer Books::Refuse(const LaneRef& lane, TokenStatus status, RefusedBy limit) {
+  Count(&flows_.at(lane.flow_slot),
+        [&](FlowCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
   return {.status = status,
           .refused_by = limit,
-          .now_calls = flow.now_calls,
-          .level = flows_.LevelOf(flow)};
+          .now_calls = flows_.lane(lane).now_calls,
+          .level = flows_.LevelOf(lane)};
 }
 
 void Books::Resume(const ledger::Seal& last) {

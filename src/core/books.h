@@ -2,11 +2,11 @@
 //
 // Thread: loop. Each part reads the tables as it likes, but only Books lets a token begin, move and
 // end: it writes the record, and changes every sum that the token is in. So these hold here:
-//   invariant 2: nowCalls of a flow, and of a session, is the sum of count over its live tokens;
+//   invariant 2: nowCalls of a flow, a key and a session is the sum of count over its live tokens;
 //   invariant 5: a token ends once, with a reason;
 //   invariant 6: fences grow, and neither a fence nor an id is given out twice.
 // Books decides nothing: whether a token may begin is Admission's to say, and when it ends the
-// other parts'. Books reaches no other part; the flows that have room go into the wake list.
+// other parts'. Books reaches no other part; the lanes that have room go into the wake list.
 #ifndef NOWCALLS_CORE_BOOKS_H_
 #define NOWCALLS_CORE_BOOKS_H_
 
@@ -74,14 +74,15 @@ class Books {
   void CloseSession(const Step& step, SessionSlot slot);
 
   // --- Tokens. ---
-  TokenSlot IssueToken(const Step& step, SessionSlot session_slot, FlowSlot flow_slot,
+  TokenSlot IssueToken(const Step& step, SessionSlot session_slot, const LaneRef& lane,
                        uint32_t count, uint64_t request_id);
   // `note`: an administrator's reason, for the history. The flow is erased with its last token if
   // its rule was removed. Whether the session is still needed is Absence's to say.
   void EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note);
   void MoveToken(const Step& step, TokenSlot slot, int64_t deadline_ms, int64_t hold_ms);
-  // Adds a live token to the sums of its flow, its session and the ledger, and to the deadlines.
-  void CountIn(const TokenEntry& entry);
+  // Adds a live token to the sums of its flow, its key, its session and the ledger, and to the
+  // deadlines.
+  void CountIn(TokenSlot slot);
 
   // --- Flows. ---
   void RecordRule(const Step& step, const Flow& flow) const;
@@ -92,7 +93,7 @@ class Books {
   // when the rule changes.
   void TrackSessions(Flow* flow);
   // Counts a refusal, and answers it.
-  AcquireAnswer Refuse(FlowSlot slot, TokenStatus status, RefusedBy limit);
+  AcquireAnswer Refuse(const LaneRef& lane, TokenStatus status, RefusedBy limit);
   // Changes the flow's counters, and the totals likewise.
   template <typename Change>
   void Count(Flow* flow, Change change) {
@@ -109,6 +110,8 @@ class Books {
   ledger::Seal NextSeal(int64_t now_ms);
 
  private:
+  void CountOutOfKey(KeySlot slot, uint32_t count);
+
   const CoreOptions options_;
   const TokenIds ids_;
   FlowTable flows_;

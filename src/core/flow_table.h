@@ -1,5 +1,5 @@
-// FlowTable: flows by id, with their rule, their counts and the list of their tokens; and the
-// namespaces that own rules and count sessions.
+// FlowTable: flows by id, with their rule, their lane and the list of their tokens; their keys, and
+// the namespaces that own rules and count sessions.
 //
 // Thread: loop. A flow exists while it has an active rule or live tokens. Slots are stable and
 // reused.
@@ -12,19 +12,22 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "base/keyed_hash.h"
 #include "core/held_times.h"
+#include "core/key_table.h"
+#include "core/lane.h"
 #include "core/rules/rule.h"
 #include "core/slot.h"
 #include "core/slot_arena.h"
 #include "core/slot_table.h"
 #include "core/table_sizes.h"
 #include "core/token_table.h"
-#include "core/wait_queues.h"
 #include "nowcalls/types.h"
 
 namespace nowcalls::core {
@@ -45,34 +48,32 @@ struct FlowCounters {
 
 // With a hundred thousand flows, a call's flow is most often in no cache. So all that a plain call
 // needs lies in four cache lines: the first two, that of the first counters and that of the short
-// held times. The first line has a copy of the rule's level. Waiters, or a cap for clients, need
-// more lines.
-struct alignas(64) Flow {
-  int64_t now_calls = 0;  // Sum of count over `tokens`.
+// held times. Waiters, a cap for clients, or a key need more lines.
+struct alignas(1024) Flow {  // So that none lies on two pages.
+  Lane lane;                 // Of all tokens. Under a rule with a parameter it limits nothing.
+  FlowId id;
   int64_t hold_ms = 0;
-  double level_count = 0;  // Copies of the rule's members, as the next two, for LevelOf.
-  bool level_by_session = false;
+  bool level_by_session = false;  // Copies of what the rule says, as the next two.
   bool shadow = false;
+  bool keyed = false;  // It has a parameter: each value has a lane of its own.
   // The namespace has given the rule up while tokens are out. It grants nothing; its times hold.
   bool removed = false;
   bool draining = false;         // In force, but an administrator has stopped its grants.
-  bool to_wake = false;          // In the wake list.
   bool says_rate = false;        // The rule says that its count limits calls a second.
   bool told_other_kind = false;  // OtherKind has logged that it is asked for the other kind.
-  TokenList tokens;
-  NamespaceSlot name_space;  // Of the rule.
-  FlowId id;
+  NamespaceSlot name_space;      // Of the rule.
 
+  alignas(64) TokenList tokens;
+  uint32_t rule_number = 0;  // How many rules the flow has had.
+  uint32_t keys = 0;         // In KeyTable, of this flow.
   int64_t resource_timeout_ms = 2000;
   int64_t client_offline_time_ms = 2000;
   std::unique_ptr<Rule> rule;  // Null only while the flow is being made.
-  // `now_calls` by session. Null until the rule has a cap for clients; then kept until the rule has
-  // no cap and no tokens are out.
+  // nowCalls by session. Null until the rule has a cap for clients; then kept until the rule has no
+  // cap and no tokens are out.
   std::unique_ptr<absl::flat_hash_map<SessionSlot, int64_t>> held_by_session;
-  WaitQueue waiters;
-  // Namespace::levels_changed at the last look at waiters at their cap: a cap may be a share of the
-  // level.
-  uint64_t levels_seen = 0;
+  // The items of the rule's parameter by value: their places in Rule::param. Null: it has none.
+  std::unique_ptr<std::vector<uint32_t>> items_by_value;
 
   alignas(64) FlowCounters counters;
   HeldTimes held_times;  // Of the tokens that have ended since the server started.
@@ -80,7 +81,7 @@ struct alignas(64) Flow {
   bool active() const { return rule != nullptr && !removed; }
 };
 static_assert(sizeof(Flow) == 1024);
-static_assert(offsetof(Flow, waiters.in_line) <= size_t{2} * 64, "see PrefetchAt");
+static_assert(offsetof(Flow, counters) == size_t{2} * 64, "see PrefetchAt");
 
 struct Namespace {
   std::string name;
@@ -88,14 +89,15 @@ struct Namespace {
   uint32_t sessions = 0;              // Online or offline.
   absl::btree_set<int64_t> rule_ids;  // Flow ids of its active rules.
   uint32_t removed_rules = 0;
-  // Flow ids of its rules that have waiters and a level that changes with the sessions online.
-  absl::btree_set<int64_t> waiting_for_sessions;
-  uint64_t levels_changed = 0;  // How often the levels of these flows have changed.
-  // In the wake list: its flows are looked at in pieces, from behind `wake_after` on. `wake_again`:
+  // Lanes that have waiters and a level that changes with the sessions online, by flow id.
+  using FlowAndKey = std::pair<int64_t, KeySlot>;
+  absl::btree_set<FlowAndKey> waiting_for_sessions;
+  uint64_t levels_changed = 0;  // How often the levels of these lanes have changed.
+  // In the wake list: its lanes are looked at in pieces, from behind `wake_after` on. `wake_again`:
   // and once more from the first.
   bool to_wake = false;
   bool wake_again = false;
-  int64_t wake_after = 0;  // Flow ids begin with 1.
+  FlowAndKey wake_after{0, kNoKey};  // Flow ids begin with 1.
   // The source of its active rules, as the ledger has it. Empty without rules, or when a version of
   // the server loaded them that did not record the source.
   std::string source;
@@ -106,7 +108,8 @@ class FlowTable {
  public:
   // `hash_key` spreads flow ids, which are often consecutive. It need not stop a peer from choosing
   // ids that collide: whoever loads rules can refuse every call anyway.
-  explicit FlowTable(const std::array<uint64_t, 2>& hash_key) : hash_key_(hash_key) {}
+  explicit FlowTable(const std::array<uint64_t, 2>& hash_key)
+      : hash_key_(hash_key), keys_(hash_key) {}
 
   // kNoFlow if there is none.
   FlowSlot Find(FlowId id) const;
@@ -125,6 +128,14 @@ class FlowTable {
   Flow& at(FlowSlot slot) { return flows_[slot]; }
   const Flow& at(FlowSlot slot) const { return flows_[slot]; }
   size_t size() const { return by_id_.size(); }
+  KeyTable& keys() { return keys_; }
+  const KeyTable& keys() const { return keys_; }
+  Lane& lane(const LaneRef& ref) {
+    return ref.key_slot == kNoKey ? at(ref.flow_slot).lane : keys_.at(ref.key_slot).lane;
+  }
+  const Lane& lane(const LaneRef& ref) const {
+    return ref.key_slot == kNoKey ? at(ref.flow_slot).lane : keys_.at(ref.key_slot).lane;
+  }
   // In ascending order of flow id.
   const absl::btree_map<int64_t, FlowSlot>& by_id() const { return by_id_; }
 
@@ -139,20 +150,23 @@ class FlowTable {
   // The values of namespace slots are below this; free ones have no name.
   uint32_t namespace_slots() const { return namespaces_.used(); }
 
-  // The level: how many calls the flow's active rule allows at once; 0 without one.
-  int64_t LevelOf(const Flow& flow) const {
+  // The level: how many calls the active rule allows at once in the lane; 0 without one. Of a flow
+  // with a parameter it is that of each value without an item of its own.
+  int64_t LevelOf(const LaneRef& ref) const {
+    const Flow& flow = at(ref.flow_slot);
     if (!flow.active()) return 0;
-    double level = flow.level_count;
+    double level = ref.key_slot == kNoKey ? flow.lane.level_count : CountOf(flow, ref.key_slot);
     if (flow.level_by_session) level *= name_space(flow.name_space).sessions_online;
     return WholeCalls(level);
   }
   // How many calls one session may hold; INT64_MAX if the rule has no cap for clients.
-  int64_t CapOf(const Flow& flow) const;
+  int64_t CapOf(FlowSlot slot) const;
   // What the session may be granted until it is at its cap; INT64_MAX without a cap.
-  int64_t CapLeft(const Flow& flow, SessionSlot session) const {
+  int64_t CapLeft(FlowSlot slot, SessionSlot session) const {
+    const Flow& flow = at(slot);
     if (flow.held_by_session == nullptr || !flow.rule->capped()) return INT64_MAX;
     const auto held = flow.held_by_session->find(session);
-    return CapOf(flow) - (held == flow.held_by_session->end() ? 0 : held->second);
+    return CapOf(slot) - (held == flow.held_by_session->end() ? 0 : held->second);
   }
 
   // Active rules over all namespaces.
@@ -161,16 +175,31 @@ class FlowTable {
   void SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rule, double timeout_factor);
   // REQUIRES: an active rule.
   void MarkRemoved(FlowSlot slot);
+  // The key of the value, made now if there is none, with what the flow's rule says of it: then it
+  // gets a token or a waiter, or the caller ends with EraseKeyIfUnused.
+  KeySlot FindOrAddKey(FlowSlot slot, const Param& value);
+  // Erases the key unless it has a token or a waiter.
+  void EraseKeyIfUnused(KeySlot slot);
+  // What the flow's rule says of the key's value is taken from the rule again, if that has changed.
+  void RefreshKey(KeySlot slot);
 
  private:
   uint32_t HashOf(FlowId id) const {
     return static_cast<uint32_t>(MixBits(static_cast<uint64_t>(id.value) ^ hash_key_[0]));
   }
   void CountOut(const Flow& flow);
+  // What the rule says of the key's value, from its copy if that is of this rule.
+  double CountOf(const Flow& flow, KeySlot slot) const {
+    const Key& key = keys_.at(slot);
+    return key.rule_number == flow.rule_number ? key.lane.level_count
+                                               : FindCount(flow, key.value.view());
+  }
+  static double FindCount(const Flow& flow, const Param& value);
 
   const std::array<uint64_t, 2> hash_key_;
   SlotArena<FlowSlot, Flow, kTableSizes.flow_chunk> flows_;
   SlotTable<FlowSlot> slots_;  // By flow id.
+  KeyTable keys_;
   absl::btree_map<int64_t, FlowSlot> by_id_;
   SlotArena<NamespaceSlot, Namespace, 16> namespaces_;
   absl::flat_hash_map<std::string, NamespaceSlot> namespace_slots_;

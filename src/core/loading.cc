@@ -130,7 +130,10 @@ Status Loading::LoadToken(const ledger::Token& token) {
   // is not quite when the hold began; it matters only for telling late releases.
   entry.SetHeldSince(entry.deadline_ms - books_->flows().at(flow_slot).hold_ms);
   if (token.request_id != 0) tokens.SetLoadedRequest(slot, token.request_id);
-  books_->CountIn(entry);
+  if (token.param.has_value()) {
+    tokens.SetKey(slot, books_->flows().FindOrAddKey(flow_slot, token.param->view()));
+  }
+  books_->CountIn(slot);
   tokens_.Add(token.fence.value, slot);
   unchecked_ids_.emplace_back(token.key.id, slot);
   return unchecked_ids_.size() < kIdsTogether ? Status::Ok() : CheckIds();

@@ -155,9 +155,15 @@ bool RuleBook::InstallRule(const Step& step, NamespaceSlot space, const Rule& ru
   const bool moves = space_before != kNoNamespace && space_before != space;
   if (flow.active() && !moves && *flow.rule == rule) return false;
   const int64_t offline_time_before_ms = flow.client_offline_time_ms;
+  // Waiters for a value that the rule does not tell from others any more, or the reverse.
+  if (flow.active() && flow.keyed != rule.param.has_value()) {
+    waiting_->RefuseAll(step, slot, TokenStatus::kBadRequest, RefusedBy::kParam);
+  }
   if (moves) {
     books_->RecordRuleRemoved(step, flow);
-    flows.name_space(space_before).waiting_for_sessions.erase(flow.id.value);
+    auto& waiting = flows.name_space(space_before).waiting_for_sessions;
+    waiting.erase(waiting.lower_bound({flow.id.value, KeySlot(0)}),
+                  waiting.upper_bound({flow.id.value, kNoKey}));
   }
   if (flow.rule != nullptr) books_->rates().OnNewRule(slot, *flow.rule, rule, step.batch);
   flows.SetRule(slot, space, rule, books_->options().resource_timeout_factor);
@@ -176,7 +182,7 @@ Result<DrainAnswer> RuleBook::Drain(const Step& step, FlowId flow_id, bool on,
   const FlowSlot slot = books_->flows().Find(flow_id);
   if (slot == kNoFlow || !books_->flows().at(slot).active()) return DrainAnswer{};
   Flow& flow = books_->flows().at(slot);
-  const DrainAnswer answer{TokenStatus::kOk, flow.now_calls, flow.tokens.size};
+  const DrainAnswer answer{TokenStatus::kOk, flow.lane.now_calls, flow.tokens.size};
   if (flow.draining == on) return answer;
   NOWCALLS_RETURN_IF_ERROR(TakeRoomOnLowDisk(disk_low_ ? RuleToJson(*flow.rule).size() : 0));
   flow.draining = on;
@@ -189,7 +195,7 @@ Result<DrainAnswer> RuleBook::Drain(const Step& step, FlowId flow_id, bool on,
   const std::string because = act.reason.empty() ? "" : ": " + std::string(act.reason);
   notices_->AddAct(act,
                    (on ? "began to drain flow " + id + ", " + tokens + " with nowCalls " +
-                             std::to_string(flow.now_calls) + " are out"
+                             std::to_string(flow.lane.now_calls) + " are out"
                        : "ended the drain of flow " + id) +
                        because,
                    {{"flow", id, true}});

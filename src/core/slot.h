@@ -31,6 +31,7 @@ struct SlotOf {
 };
 
 using FlowSlot = SlotOf<struct Flow>;
+using KeySlot = SlotOf<struct Key>;
 using NamespaceSlot = SlotOf<struct Namespace>;
 using SessionSlot = SlotOf<struct SessionState>;
 using TokenSlot = SlotOf<struct TokenEntry>;
@@ -38,11 +39,20 @@ using WaiterSlot = SlotOf<struct Waiter>;
 using ValueSlot = SlotOf<struct ValueRate>;
 
 inline constexpr FlowSlot kNoFlow;
+inline constexpr KeySlot kNoKey;
 inline constexpr NamespaceSlot kNoNamespace;
 inline constexpr SessionSlot kNoSession;
 inline constexpr TokenSlot kNoToken;
 inline constexpr WaiterSlot kNoWaiter;
 inline constexpr ValueSlot kNoValue;
+
+// Names a lane (core/lane.h): a flow's, or that of a key of the flow.
+struct LaneRef {
+  FlowSlot flow_slot{};
+  KeySlot key_slot{};  // kNoKey: the flow's own.
+
+  constexpr bool operator==(const LaneRef&) const = default;
+};
 
 }  // namespace nowcalls::core
 

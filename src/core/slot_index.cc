@@ -2,14 +2,19 @@
 
 namespace nowcalls::core {
 
-void SlotIndex::Reserve(size_t slots) {
-  for (SlotTable<TokenSlot>& shard : shards_) shard.Reserve(slots / kShards);
+template <typename S>
+void SlotIndex<S>::Reserve(size_t slots) {
+  for (SlotTable<S>& shard : shards_) shard.Reserve(slots / kShards);
 }
 
-size_t SlotIndex::MemoryBytes() const {
-  size_t bytes = shards_.capacity() * sizeof(SlotTable<TokenSlot>);
-  for (const SlotTable<TokenSlot>& shard : shards_) bytes += shard.MemoryBytes();
+template <typename S>
+size_t SlotIndex<S>::MemoryBytes() const {
+  size_t bytes = shards_.capacity() * sizeof(SlotTable<S>);
+  for (const SlotTable<S>& shard : shards_) bytes += shard.MemoryBytes();
   return bytes;
 }
+
+template class SlotIndex<KeySlot>;
+template class SlotIndex<TokenSlot>;
 
 }  // namespace nowcalls::core

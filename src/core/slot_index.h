@@ -1,4 +1,4 @@
-// SlotIndex: a SlotTable of tokens that grows in steps which are small at any size.
+// SlotIndex: a SlotTable that grows in steps which are small at any size.
 //
 // Thread: loop. The hash chooses one of kShards tables, which grow one by one. So no insert moves
 // more than a kShards-th of the entries: some twenty thousand of twenty million.
@@ -14,18 +14,20 @@
 
 namespace nowcalls::core {
 
-// Members are those of SlotTable, with hashes of 64 bits: the upper half chooses the table.
+// Slots S: TokenSlot or KeySlot. Members are those of SlotTable, with hashes of 64 bits: the upper
+// half chooses the table.
+template <typename S>
 class SlotIndex {
  public:
   static constexpr size_t kShards = kTableSizes.index_shards;
 
   SlotIndex() : shards_(kShards) {}
 
-  void Insert(uint64_t hash, TokenSlot slot) {
+  void Insert(uint64_t hash, S slot) {
     ShardOf(hash).Insert(InShard(hash), slot);
     ++size_;
   }
-  void Erase(uint64_t hash, TokenSlot slot) {
+  void Erase(uint64_t hash, S slot) {
     ShardOf(hash).Erase(InShard(hash), slot);
     --size_;
   }
@@ -33,7 +35,7 @@ class SlotIndex {
   void Reserve(size_t slots);
 
   template <typename Predicate>
-  TokenSlot Find(uint64_t hash, Predicate is_it) const {
+  S Find(uint64_t hash, Predicate is_it) const {
     return ShardOf(hash).Find(InShard(hash), is_it);
   }
   void Prefetch(uint64_t hash) const { ShardOf(hash).Prefetch(InShard(hash)); }
@@ -44,12 +46,15 @@ class SlotIndex {
  private:
   static uint32_t InShard(uint64_t hash) { return static_cast<uint32_t>(hash); }
   static size_t ShardNumber(uint64_t hash) { return (hash >> 32) % kShards; }
-  SlotTable<TokenSlot>& ShardOf(uint64_t hash) { return shards_[ShardNumber(hash)]; }
-  const SlotTable<TokenSlot>& ShardOf(uint64_t hash) const { return shards_[ShardNumber(hash)]; }
+  SlotTable<S>& ShardOf(uint64_t hash) { return shards_[ShardNumber(hash)]; }
+  const SlotTable<S>& ShardOf(uint64_t hash) const { return shards_[ShardNumber(hash)]; }
 
-  std::vector<SlotTable<TokenSlot>> shards_;
+  std::vector<SlotTable<S>> shards_;
   size_t size_ = 0;
 };
+
+extern template class SlotIndex<KeySlot>;
+extern template class SlotIndex<TokenSlot>;
 
 }  // namespace nowcalls::core
 

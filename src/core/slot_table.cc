@@ -71,6 +71,7 @@ void SlotTable<S>::Resize(size_t size) {
 }
 
 template class SlotTable<FlowSlot>;
+template class SlotTable<KeySlot>;
 template class SlotTable<TokenSlot>;
 template class SlotTable<ValueSlot>;
 

@@ -16,7 +16,7 @@
 
 namespace nowcalls::core {
 
-// Slots S: TokenSlot, FlowSlot or ValueSlot.
+// Slots S: TokenSlot, FlowSlot, KeySlot or ValueSlot.
 template <typename S>
 class SlotTable {
  public:
@@ -69,6 +69,7 @@ class SlotTable {
 };
 
 extern template class SlotTable<FlowSlot>;
+extern template class SlotTable<KeySlot>;
 extern template class SlotTable<TokenSlot>;
 extern template class SlotTable<ValueSlot>;
 

@@ -129,6 +129,18 @@ uint64_t TokenTable::RequestIdOf(TokenSlot slot) const {
              : (*request_chunks_[slot.value / kChunkSize])[slot.value % kChunkSize];
 }
 
+void TokenTable::SetKey(TokenSlot slot, KeySlot key) {
+  TokenEntry& entry = at(slot);
+  NOWCALLS_CHECK(key != kNoKey && entry.has_key == 0);
+  KeyChunk& chunk = key_chunks_[slot.value / kChunkSize];
+  if (chunk == nullptr) {
+    chunk = MakePopulated<KeyChunk::element_type>();
+    ++key_chunks_made_;
+  }
+  (*chunk)[slot.value % kChunkSize] = key;
+  entry.has_key = 1;
+}
+
 void TokenTable::Erase(TokenSlot slot, TokenList* of_flow, TokenList* of_session) {
   TokenEntry& entry = at(slot);
   NOWCALLS_CHECK(entry.fence != 0);
@@ -160,7 +172,8 @@ void TokenTable::Erase(TokenSlot slot, TokenList* of_flow, TokenList* of_session
 
 size_t TokenTable::MemoryBytes() const {
   return chunks_.size() * kChunkSize * sizeof(TokenEntry) +
-         request_chunks_made_ * kChunkSize * sizeof(uint64_t) + kRecent * sizeof(TokenSlot) +
+         request_chunks_made_ * kChunkSize * sizeof(uint64_t) +
+         key_chunks_made_ * kChunkSize * sizeof(KeySlot) + kRecent * sizeof(TokenSlot) +
          recent_requests_.MemoryBytes() + index_.MemoryBytes() + by_request_.MemoryBytes();
 }
 
@@ -175,6 +188,7 @@ TokenSlot TokenTable::TakeSlot() {
   if (slots_used_ == chunks_.size() * kChunkSize) {
     chunks_.push_back(MakePopulated<EntryChunk::element_type>());
     request_chunks_.emplace_back();
+    key_chunks_.emplace_back();
   }
   return TokenSlot(slots_used_++);
 }

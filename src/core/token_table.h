@@ -10,7 +10,7 @@
 // indexes (slot_index.h), whose places are all over the memory.
 //
 // Memory: 64 bytes a token and 8 in an index that grows when it is 3/4 full. A request id takes 8
-// bytes more, and as much again in the other index.
+// bytes more, and as much again in the other index; a key 4.
 #ifndef NOWCALLS_CORE_TOKEN_TABLE_H_
 #define NOWCALLS_CORE_TOKEN_TABLE_H_
 
@@ -42,7 +42,8 @@ struct TokenLink {
 struct alignas(64) TokenEntry {
   uint64_t fence = 0;  // 0: the slot is free.
   int64_t deadline_ms : 56 = 0;
-  uint64_t family : 7 = 0;
+  uint64_t family : 6 = 0;
+  uint64_t has_key : 1 = 0;      // See TokenTable::KeyOf.
   uint64_t has_request : 1 = 0;  // See TokenTable::RequestIdOf.
   int64_t issued_ms = 0;
   uint32_t held_since_issue = 0;  // In ms, or in seconds with the bit kInSeconds.
@@ -137,6 +138,14 @@ class TokenTable {
   // 0 if it has none.
   uint64_t RequestIdOf(TokenSlot slot) const;
 
+  // The key whose value the token holds; kNoKey if it has none. KeyTable knows it.
+  KeySlot KeyOf(TokenSlot slot) const {
+    return at(slot).has_key == 0 ? kNoKey
+                                 : (*key_chunks_[slot.value / kChunkSize])[slot.value % kChunkSize];
+  }
+  // REQUIRES: the entry has no key yet.
+  void SetKey(TokenSlot slot, KeySlot key);
+
   // Takes a linked entry out of the indexes and its lists and frees the slot.
   void Erase(TokenSlot slot, TokenList* of_flow, TokenList* of_session);
 
@@ -169,6 +178,8 @@ class TokenTable {
   // The request ids of one chunk, from the first that one of its entries gets; as long as the chunk
   // itself, which is for ever.
   using RequestChunk = PopulatedPtr<std::array<uint64_t, kChunkSize>>;
+  // The same of keys.
+  using KeyChunk = PopulatedPtr<std::array<KeySlot, kChunkSize>>;
   using EntryChunk = PopulatedPtr<std::array<TokenEntry, kChunkSize>>;
 
   // Which fences live long is a client's choice.
@@ -190,14 +201,16 @@ class TokenTable {
   std::vector<EntryChunk> chunks_;
   std::vector<RequestChunk> request_chunks_;  // Of each chunk; null: none of its entries ever had.
   size_t request_chunks_made_ = 0;
+  std::vector<KeyChunk> key_chunks_;  // Likewise.
+  size_t key_chunks_made_ = 0;
   TokenSlot free_;           // Free slots are chained through links[0].next.
   uint32_t slots_used_ = 0;  // Slots ever taken; those beyond were never touched.
   uint32_t size_ = 0;
   // By fence % kRecent: one token with such a fence, the last that came, if it lives.
   std::vector<TokenSlot> recent_ = std::vector<TokenSlot>(kRecent, kNoToken);
   SlotTable<TokenSlot> recent_requests_;  // Of those.
-  SlotIndex index_;                       // By fence: all others.
-  SlotIndex by_request_;
+  SlotIndex<TokenSlot> index_;            // By fence: all others.
+  SlotIndex<TokenSlot> by_request_;
   std::array<std::pair<uint64_t, TokenSlot>, kGroup> loaded_group_;  // Hashes of fences.
   size_t loaded_grouped_ = 0;
   std::vector<TokenSlot> loaded_requests_;  // Those that have any, until IndexLoaded.

@@ -1,6 +1,6 @@
 // WaitQueues: acquires that wait for room, in the order in which they are to be granted.
 //
-// Thread: loop. A flow has two queues, of prioritized and of other waiters, each first in, first
+// Thread: loop. A lane (core/lane.h) has two queues, of prioritized and of other waiters, each first in, first
 // out. The waiters of an owner (a connection of the engine) and the earliest deadline of all are
 // found at once. Slots are stable and reused. The table decides nothing: Waiting and Admission do.
 //
@@ -38,7 +38,7 @@ struct WaiterList {
 using WaiterPlaces = absl::btree_set<std::pair<uint64_t, WaiterSlot>>;
 using WaiterCounts = absl::btree_set<std::pair<uint32_t, WaiterSlot>>;
 
-// The waiters of one flow; a member of the flow. Index 0 is for prioritized ones, 1 for the others.
+// The waiters of one lane; a member of the lane. Index 0 is for prioritized ones, 1 for the others.
 struct WaitQueue {
   std::array<WaiterList, 2> classes;    // All of them, in the order in which they came.
   std::array<WaiterPlaces, 2> in_line;  // Those that are not set aside.
@@ -54,13 +54,16 @@ struct WaitQueue {
     absl::btree_set<SessionSlot> to_look_at;  // Sessions whose first waiters may fit again.
   };
   std::unique_ptr<SetAside> set_aside;  // Null while no waiter is set aside.
+  // Namespace::levels_changed at the last look at waiters that are set aside: the level, and a cap
+  // that is a share of it, may follow the sessions online.
+  uint64_t levels_seen = 0;
 
   uint32_t size() const { return classes[0].size + classes[1].size; }
 };
 
 struct Waiter {
   WaitTicket ticket;
-  FlowSlot flow_slot;
+  LaneRef lane;
   SessionSlot session_slot;
   uint32_t count = 0;
   bool prioritized = false;
@@ -77,7 +80,7 @@ class WaitQueues {
   WaitQueues(const WaitQueues&) = delete;
   WaitQueues& operator=(const WaitQueues&) = delete;
 
-  // Adds the waiter at the end of its class in `queue`, which is its flow's.
+  // Adds the waiter at the end of its class in `queue`, which is its lane's.
   WaiterSlot Add(const Waiter& waiter, WaitQueue* queue);
   void Remove(WaiterSlot slot, WaitQueue* queue);
   // The waiter stays in its place, with another ticket and deadline.

@@ -1,6 +1,7 @@
 #include "core/waiting.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 namespace nowcalls::core {
@@ -19,31 +20,32 @@ bool Waiting::HasRoomFor(uint32_t owner) const {
   return queues_.SizeOf(owner) < books_->options().limits.waiters_per_connection_max;
 }
 
-bool Waiting::HasRoomFor(const Flow& flow, uint32_t owner) const {
+bool Waiting::HasRoomFor(const LaneRef& ref, uint32_t owner) const {
   const Limits& limits = books_->options().limits;
-  return flow.waiters.size() < limits.waiters_per_rule_max && queues_.size() < limits.waiters_max &&
-         HasRoomFor(owner);
+  return books_->flows().lane(ref).waiting() < limits.waiters_per_rule_max &&
+         queues_.size() < limits.waiters_max && HasRoomFor(owner);
 }
 
-void Waiting::Add(const Step& step, SessionSlot session_slot, FlowSlot flow_slot,
+void Waiting::Add(const Step& step, SessionSlot session_slot, const LaneRef& ref,
                   const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket) {
-  Flow& flow = books_->flows().at(flow_slot);
-  books_->Count(&flow, [](FlowCounters* c) { ++c->queued; });
+  books_->Count(&books_->flows().at(ref.flow_slot), [](FlowCounters* c) { ++c->queued; });
+  Lane& lane = books_->flows().lane(ref);
+  if (lane.waiters == nullptr) lane.waiters = std::make_unique<WaitQueue>();
   const WaiterSlot waiter = queues_.Add({.ticket = ticket,
-                                         .flow_slot = flow_slot,
+                                         .lane = ref,
                                          .session_slot = session_slot,
                                          .count = static_cast<uint32_t>(request.count),
                                          .prioritized = request.prioritized,
                                          .request_id = request.request_id,
                                          .since_ms = step.now.ms,
                                          .deadline_ms = step.now.ms + wait_ms},
-                                        &flow.waiters);
+                                        lane.waiters.get());
   SessionState& session = books_->sessions().at(session_slot);
   ++session.waiters;
   if (request.request_id != 0) {
     books_->request_ids().AddWaiter(session.id, request.request_id, waiter);
   }
-  TrackWaiting(flow);
+  TrackWaiting(ref);
 }
 
 void Waiting::Replace(const Step& step, WaiterSlot slot, WaitTicket ticket, int64_t wait_ms,
@@ -54,70 +56,89 @@ void Waiting::Replace(const Step& step, WaiterSlot slot, WaitTicket ticket, int6
 
 // A waiter that is set aside may have stood for all waiters that its session has at the cap. So
 // these are looked at then, once for each session however many of its waiters were set aside.
-WaiterSlot Waiting::FirstInLine(Flow* flow, size_t queue_class) {
-  const FlowTable& flows = books_->flows();
-  const int64_t level = flows.LevelOf(*flow);
-  ReturnSessionsToLookAt(flow, level);
+WaiterSlot Waiting::FirstInLine(const LaneRef& ref, size_t queue_class) {
+  FlowTable& flows = books_->flows();
+  if (flows.lane(ref).waiting() == 0) return kNoWaiter;
+  WaitQueue* const queue = flows.lane(ref).waiters.get();
+  const bool shadow = flows.at(ref.flow_slot).shadow;
+  const int64_t level = flows.LevelOf(ref);
+  ReturnSessionsToLookAt(ref, level);
   for (;;) {
-    const WaiterSlot slot = WaitQueues::First(flow->waiters, queue_class);
-    if (slot != kNoWaiter && !flow->shadow) {
+    const WaiterSlot slot = WaitQueues::First(*queue, queue_class);
+    if (slot != kNoWaiter && !shadow) {
       const Waiter& waiter = queues_.at(slot);
       const bool too_large = waiter.count > level;
-      if (too_large || waiter.count > flows.CapLeft(*flow, waiter.session_slot)) {
+      if (too_large || waiter.count > flows.CapLeft(ref.flow_slot, waiter.session_slot)) {
         if (too_large) {
-          queues_.SetAsideAsTooLarge(slot, &flow->waiters);
+          queues_.SetAsideAsTooLarge(slot, queue);
         } else {
-          queues_.SetAsideAtCap(slot, &flow->waiters);
+          queues_.SetAsideAtCap(slot, queue);
         }
-        WaitQueues::LookAt(waiter.session_slot, &flow->waiters);
+        WaitQueues::LookAt(waiter.session_slot, queue);
         continue;
       }
     }
-    if (!WaitQueues::HasToLookAt(flow->waiters)) return slot;
-    ReturnSessionsToLookAt(flow, level);
+    if (!WaitQueues::HasToLookAt(*queue)) return slot;
+    ReturnSessionsToLookAt(ref, level);
   }
 }
 
-void Waiting::ReturnSessionsToLookAt(Flow* flow, int64_t level) {
+void Waiting::ReturnSessionsToLookAt(const LaneRef& ref, int64_t level) {
+  FlowTable& flows = books_->flows();
   queues_.ReturnFirstOfThoseToLookAt(
-      [&](SessionSlot session) { return books_->flows().CapLeft(*flow, session); }, level,
-      &flow->waiters);
+      [&](SessionSlot session) { return flows.CapLeft(ref.flow_slot, session); }, level,
+      flows.lane(ref).waiters.get());
 }
 
-bool Waiting::LineIsAhead(Flow* flow, bool prioritized) {
+bool Waiting::LineIsAhead(const LaneRef& ref, bool prioritized) {
   // Waiters that are about to be granted are ahead.
-  if (flow->to_wake || LevelHasChanged(*flow)) RestoreLine(flow);
-  return FirstInLine(flow, 0) != kNoWaiter || (!prioritized && FirstInLine(flow, 1) != kNoWaiter);
+  if (books_->flows().lane(ref).to_wake || LevelHasChanged(ref)) RestoreLine(ref);
+  return FirstInLine(ref, 0) != kNoWaiter || (!prioritized && FirstInLine(ref, 1) != kNoWaiter);
 }
 
-// By sessions that came or left since the flow's waiters were looked at.
-bool Waiting::LevelHasChanged(const Flow& flow) const {
-  return flow.level_by_session &&
-         flow.levels_seen != books_->flows().name_space(flow.name_space).levels_changed;
-}
-
-void Waiting::RestoreLine(Flow* flow) {
+// By sessions that came or left since the lane's waiters were looked at. REQUIRES: waiters.
+bool Waiting::LevelHasChanged(const LaneRef& ref) const {
   const FlowTable& flows = books_->flows();
-  queues_.ReturnUpTo(flows.LevelOf(*flow), &flow->waiters);
-  if (!LevelHasChanged(*flow)) return;
-  flow->levels_seen = flows.name_space(flow->name_space).levels_changed;
-  if (flow->rule->max_per_client_percent > 0) {
-    queues_.ReturnFirstOfEach([&](SessionSlot session) { return flows.CapLeft(*flow, session); },
-                              flows.LevelOf(*flow), &flow->waiters);
+  const Flow& flow = flows.at(ref.flow_slot);
+  return flow.level_by_session &&
+         flows.lane(ref).waiters->levels_seen != flows.name_space(flow.name_space).levels_changed;
+}
+
+void Waiting::RestoreLine(const LaneRef& ref) {
+  FlowTable& flows = books_->flows();
+  WaitQueue* const queue = flows.lane(ref).waiters.get();
+  queues_.ReturnUpTo(flows.LevelOf(ref), queue);
+  if (!LevelHasChanged(ref)) return;
+  const Flow& flow = flows.at(ref.flow_slot);
+  queue->levels_seen = flows.name_space(flow.name_space).levels_changed;
+  if (flow.rule->max_per_client_percent > 0) {
+    queues_.ReturnFirstOfEach(
+        [&](SessionSlot session) { return flows.CapLeft(ref.flow_slot, session); },
+        flows.LevelOf(ref), queue);
   }
+}
+
+std::vector<LaneRef> Waiting::LanesThatWait(FlowSlot flow_slot) const {
+  const FlowTable& flows = books_->flows();
+  std::vector<LaneRef> lanes;
+  if (flows.at(flow_slot).lane.waiting() > 0) lanes.push_back({flow_slot, kNoKey});
+  for (const KeySlot key : flows.keys().WaitingOf(flow_slot)) lanes.push_back({flow_slot, key});
+  return lanes;
 }
 
 void Waiting::OnNewRule(FlowSlot flow_slot) {
-  Flow& flow = books_->flows().at(flow_slot);
-  TrackWaiting(flow);
-  queues_.ReturnAll(&flow.waiters);
-  books_->wake_list().Add(flow_slot);
+  for (const LaneRef& ref : LanesThatWait(flow_slot)) {
+    if (ref.key_slot != kNoKey) books_->flows().RefreshKey(ref.key_slot);
+    TrackWaiting(ref);
+    queues_.ReturnAll(books_->flows().lane(ref).waiters.get());
+    books_->wake_list().Add(ref);
+  }
 }
 
 void Waiting::Answer(const Step& step, WaiterSlot slot, const AcquireAnswer& answer) {
   const Waiter& waiter = queues_.at(slot);
   const int64_t waited_ms = step.now.ms - waiter.since_ms;
-  books_->Count(&books_->flows().at(waiter.flow_slot), [&](FlowCounters* c) {
+  books_->Count(&books_->flows().at(waiter.lane.flow_slot), [&](FlowCounters* c) {
     c->longest_wait_ms = std::max(c->longest_wait_ms, waited_ms);
   });
   late_answers_.push_back({waiter.ticket, answer});
@@ -126,25 +147,31 @@ void Waiting::Answer(const Step& step, WaiterSlot slot, const AcquireAnswer& ans
 
 void Waiting::Remove(WaiterSlot slot) {
   const Waiter waiter = queues_.at(slot);
-  Flow& flow = books_->flows().at(waiter.flow_slot);
+  WaitQueue* const queue = books_->flows().lane(waiter.lane).waiters.get();
   SessionState& session = books_->sessions().at(waiter.session_slot);
   --session.waiters;
   if (waiter.request_id != 0) {
     books_->request_ids().RemoveWaiter(session.id, waiter.request_id);
   }
-  queues_.Remove(slot, &flow.waiters);
-  WaitQueues::LookAt(waiter.session_slot, &flow.waiters);
-  TrackWaiting(flow);
-  books_->wake_list().Add(waiter.flow_slot);  // It may have stood in the way of others.
+  queues_.Remove(slot, queue);
+  WaitQueues::LookAt(waiter.session_slot, queue);
+  TrackWaiting(waiter.lane);
+  books_->wake_list().Add(waiter.lane);  // It may have stood in the way of others.
+  if (waiter.lane.key_slot != kNoKey) {
+    books_->flows().EraseKeyIfUnused(waiter.lane.key_slot);
+  }
 }
 
 void Waiting::RefuseAll(const Step& step, FlowSlot flow_slot, TokenStatus status, RefusedBy limit) {
-  const Flow& flow = books_->flows().at(flow_slot);
-  for (const WaiterList& queue_class : flow.waiters.classes) {
-    while (queue_class.head != kNoWaiter) {
-      Answer(step, queue_class.head,
-             limit == RefusedBy::kNone ? AcquireAnswer{.status = status}
-                                       : books_->Refuse(flow_slot, status, limit));
+  for (const LaneRef& ref : LanesThatWait(flow_slot)) {
+    // A key goes with its last waiter, if it has no token.
+    const Lane& lane = books_->flows().lane(ref);
+    for (size_t i = 0; i < 2; ++i) {
+      while (lane.waiting() > 0 && lane.waiters->classes[i].head != kNoWaiter) {
+        Answer(step, lane.waiters->classes[i].head,
+               limit == RefusedBy::kNone ? AcquireAnswer{.status = status}
+                                         : books_->Refuse(ref, status, limit));
+      }
     }
   }
 }
@@ -153,8 +180,7 @@ void Waiting::Expire(const Step& step, uint32_t waiters_max) {
   for (; waiters_max > 0 && queues_.earliest_deadline_ms() <= step.now.ms; --waiters_max) {
     const WaiterSlot slot = queues_.Earliest();
     Answer(step, slot,
-           books_->Refuse(queues_.at(slot).flow_slot, TokenStatus::kBlocked,
-                          RefusedBy::kQueueTimeout));
+           books_->Refuse(queues_.at(slot).lane, TokenStatus::kBlocked, RefusedBy::kQueueTimeout));
   }
 }
 
@@ -175,14 +201,18 @@ void Waiting::Close(const Step& step) {
   }
 }
 
-// The namespace knows which of its flows have waiters and a level that its sessions share.
-void Waiting::TrackWaiting(const Flow& flow) {
-  auto& waiting = books_->flows().name_space(flow.name_space).waiting_for_sessions;
-  if (flow.waiters.size() > 0 && flow.level_by_session) {
-    waiting.insert(flow.id.value);
+// The namespace knows which of its lanes have waiters and a level that its sessions share.
+void Waiting::TrackWaiting(const LaneRef& ref) {
+  FlowTable& flows = books_->flows();
+  const Flow& flow = flows.at(ref.flow_slot);
+  auto& waiting = flows.name_space(flow.name_space).waiting_for_sessions;
+  const Namespace::FlowAndKey entry{flow.id.value, ref.key_slot};
+  if (flows.lane(ref).waiting() > 0 && flow.level_by_session) {
+    waiting.insert(entry);
   } else {
-    waiting.erase(flow.id.value);
+    waiting.erase(entry);
   }
+  if (ref.key_slot != kNoKey) flows.keys().TrackWaiting(ref.key_slot);
 }
 
 }  // namespace nowcalls::core

@@ -5,8 +5,9 @@
 // served in the end. Only waiters that no room would help are passed over: at their own cap, or
 // asking for more than the level.
 //
-// Waiting says who is first in line, and ends waits without a token. Admission grants. It may
-// touch: the queues in the flows, the request ids of waiters, the wake list, and counters of flows.
+// Each lane (core/lane.h) has a line of its own. Waiting says who is first in line, and ends waits
+// without a token. Admission grants. It may touch: the queues in the lanes, keys that nobody uses
+// any more, the request ids of waiters, the wake list, and counters of flows.
 #ifndef NOWCALLS_CORE_WAITING_H_
 #define NOWCALLS_CORE_WAITING_H_
 
@@ -31,9 +32,9 @@ class Waiting {
   // --- Getting in. ---
   // How long the request waits for room; 0: not at all.
   int64_t WaitMsOf(const Flow& flow, const AcquireRequest& request) const;
-  bool HasRoomFor(const Flow& flow, uint32_t owner) const;
+  bool HasRoomFor(const LaneRef& ref, uint32_t owner) const;
   bool HasRoomFor(uint32_t owner) const;
-  void Add(const Step& step, SessionSlot session_slot, FlowSlot flow_slot,
+  void Add(const Step& step, SessionSlot session_slot, const LaneRef& ref,
            const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket);
   // The same call, asked again, takes the waiter's place in the queue. `superseded` answers the
   // first one.
@@ -43,19 +44,20 @@ class Waiting {
   // --- The line. ---
   // The first waiter of the class that freed room admits; kNoWaiter: none. Sets aside waiters that
   // room cannot help.
-  WaiterSlot FirstInLine(Flow* flow, size_t queue_class);
+  WaiterSlot FirstInLine(const LaneRef& ref, size_t queue_class);
   // Whether waiters are ahead of a request that comes now.
-  bool AreAhead(Flow* flow, bool prioritized) {
-    return flow->waiters.size() > 0 && LineIsAhead(flow, prioritized);
+  bool AreAhead(const LaneRef& ref, bool prioritized) {
+    return books_->flows().lane(ref).waiting() > 0 && LineIsAhead(ref, prioritized);
   }
   // Puts waiters back into line that were set aside for a lower level, or for a share of one.
-  void RestoreLine(Flow* flow);
+  // REQUIRES: waiters.
+  void RestoreLine(const LaneRef& ref);
   // The flow has got a new rule: all its waiters are in line again.
   void OnNewRule(FlowSlot flow_slot);
 
   // --- Ends of waits. ---
   void Answer(const Step& step, WaiterSlot slot, const AcquireAnswer& answer);
-  // `limit`: counted as a refusal; kNone: not counted.
+  // Of all lanes of the flow. `limit`: counted as a refusal; kNone: not counted.
   void RefuseAll(const Step& step, FlowSlot flow_slot, TokenStatus status, RefusedBy limit);
   // Up to `waiters_max` waiters whose time is over.
   void Expire(const Step& step, uint32_t waiters_max);
@@ -70,11 +72,12 @@ class Waiting {
   const WaitQueues& queues() const { return queues_; }
 
  private:
-  bool LineIsAhead(Flow* flow, bool prioritized);
-  bool LevelHasChanged(const Flow& flow) const;
-  void ReturnSessionsToLookAt(Flow* flow, int64_t level);
+  bool LineIsAhead(const LaneRef& ref, bool prioritized);
+  bool LevelHasChanged(const LaneRef& ref) const;
+  void ReturnSessionsToLookAt(const LaneRef& ref, int64_t level);
+  std::vector<LaneRef> LanesThatWait(FlowSlot flow_slot) const;
   void Remove(WaiterSlot slot);
-  void TrackWaiting(const Flow& flow);
+  void TrackWaiting(const LaneRef& ref);
 
   Books* const books_;
   WaitQueues queues_;

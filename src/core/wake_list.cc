@@ -2,11 +2,11 @@
 
 namespace nowcalls::core {
 
-void WakeList::Add(FlowSlot flow_slot) {
-  Flow& flow = flows_->at(flow_slot);
-  if (flow.to_wake || flow.waiters.size() == 0) return;
-  flow.to_wake = true;
-  entries_.push_back({flow_slot, kNoNamespace});
+void WakeList::Add(const LaneRef& ref) {
+  Lane& lane = flows_->lane(ref);
+  if (lane.to_wake || lane.waiting() == 0) return;
+  lane.to_wake = true;
+  entries_.push_back({ref, kNoNamespace});
 }
 
 void WakeList::AddNamespace(NamespaceSlot slot) {
@@ -14,7 +14,7 @@ void WakeList::AddNamespace(NamespaceSlot slot) {
   ++name_space.levels_changed;
   if (name_space.waiting_for_sessions.empty()) return;
   if (name_space.to_wake) {
-    name_space.wake_again = name_space.wake_after > 0;
+    name_space.wake_again = name_space.wake_after.first > 0;
     return;
   }
   name_space.to_wake = true;

@@ -1,8 +1,8 @@
-// WakeList: the flows whose waiters may fit now.
+// WakeList: the lanes whose waiters may fit now.
 //
 // Thread: loop. The one seam between the parts that make room (tokens that end, rules that change,
-// sessions that come and go) and Admission, which grants it at the end of each call. A flow is in
-// the list once at most, and so is a namespace: the list is as long as there are flows with
+// sessions that come and go) and Admission, which grants it at the end of each call. A lane is in
+// the list once at most, and so is a namespace: the list is about as long as there are lanes with
 // waiters. Adding takes constant time, however many waiters are concerned.
 #ifndef NOWCALLS_CORE_WAKE_LIST_H_
 #define NOWCALLS_CORE_WAKE_LIST_H_
@@ -16,23 +16,24 @@ namespace nowcalls::core {
 
 class WakeList {
  public:
-  // A flow, or all flows of a namespace that wait for sessions.
+  // A lane, or all lanes of a namespace that wait for sessions.
   struct Entry {
-    FlowSlot flow_slot;
+    LaneRef lane;  // No flow: it is a namespace.
     NamespaceSlot name_space;
   };
 
   explicit WakeList(FlowTable* flows) : flows_(flows) {}
 
-  // The flow has more room, or other waiters than before.
-  void Add(FlowSlot flow_slot);
+  // The lane has more room, or other waiters than before.
+  void Add(const LaneRef& ref);
   // Levels that the namespace's sessions share have changed.
   void AddNamespace(NamespaceSlot slot);
   // To go on with a namespace that Take gave.
-  void PutBack(NamespaceSlot slot) { entries_.push_back({kNoFlow, slot}); }
+  void PutBack(NamespaceSlot slot) { entries_.push_back({{}, slot}); }
 
   bool empty() const { return entries_.empty(); }
-  // The oldest entry. A namespace may be another one by now: then its to_wake is not set.
+  // The oldest entry. A flow, key or namespace may be another one by now: then its to_wake is not
+  // set, or it is in the list once more.
   // REQUIRES: !empty().
   Entry Take();
 

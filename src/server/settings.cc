@@ -349,12 +349,16 @@ void AddLimits(std::vector<Setting>* table) {
                            &Limits::sessions_max));
   table->push_back(Integer("tokens-max", kLimits, "N", "Live tokens.", "", 1, 1'000'000'000,
                            &Limits::tokens_max));
+  table->push_back(Integer("keys-max", kLimits, "N",
+                           "Values of parameters that tokens hold or acquires wait for.", "", 1,
+                           1'000'000'000, &Limits::keys_max));
   table->push_back(Integer("requests-in-flight-max", kLimits, "N",
                            "Unanswered requests of a connection; beyond, it is not read.", "", 1,
                            1'000'000, &Limits::requests_in_flight_max));
   table->push_back(Integer("waiters-per-rule-max", kLimits, "N",
-                           "Acquires that wait for room under one rule.", "", 1, 1'000'000,
-                           &Limits::waiters_per_rule_max));
+                           "Acquires that wait for room under one rule, or for one value of its "
+                           "parameter.",
+                           "", 1, 1'000'000, &Limits::waiters_per_rule_max));
   table->push_back(Integer("sentinel-wait-ms-max", kLimits, "MS",
                            "Longest wait for room of a Sentinel client's acquire; 0: none.",
                            "Where acquireRefuseStrategy 3 queues it. A Sentinel client gives up "

@@ -241,7 +241,8 @@ void EncodePlainRequest(uint32_t msgid, Method method, OutputBuffer* out) {
 
 void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuffer* out) {
   const bool has_id = params.request_id != 0;
-  if (!params.prioritized && !params.wait_ms && params.flow_id >= 0 && params.count >= 0) {
+  const bool plain = !params.prioritized && !params.wait_ms && !params.param;
+  if (plain && params.flow_id >= 0 && params.count >= 0) {
     char request[kHeadBytesMax + sizeof(kRequestIdOption) + 3 * kUintBytesMax];
     char* end =
         has_id ? PutHead(msgid, kAcquireOfThree, request) : PutHead(msgid, kAcquireOfTwo, request);
@@ -250,8 +251,8 @@ void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuf
     if (has_id) end = PutUint(params.request_id, PutBytes(kRequestIdOption, end));
     return out->write(request, static_cast<size_t>(end - request));
   }
-  const int options =
-      (params.prioritized ? 1 : 0) + (params.wait_ms.has_value() ? 1 : 0) + (has_id ? 1 : 0);
+  const int options = (params.prioritized ? 1 : 0) + (params.wait_ms.has_value() ? 1 : 0) +
+                      (has_id ? 1 : 0) + (params.param.has_value() ? 1 : 0);
   Packer packer(*out);
   BeginRequest(msgid, Method::kAcquire, options > 0 ? 3 : 2, &packer);
   packer.pack_int64(params.flow_id);
@@ -269,6 +270,10 @@ void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuf
   if (has_id) {
     PackString("request_id", &packer);
     packer.pack_uint64(params.request_id);
+  }
+  if (params.param.has_value()) {
+    PackString("param", &packer);
+    PackParam(*params.param, &packer);
   }
 }
 
@@ -331,6 +336,14 @@ void EncodePageRequest(uint32_t msgid, Method method, const PageParams& page, Ou
   Packer packer(*out);
   BeginRequest(msgid, method, 2, &packer);
   PackPage(page, &packer);
+}
+
+void EncodeParamsRequest(uint32_t msgid, const ParamsParams& params, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kParams, 3, &packer);
+  packer.pack_int64(params.flow_id);
+  packer.pack_uint32(params.page.limit);
+  packer.pack_uint64(params.page.cursor);
 }
 
 void EncodeRulesListRequest(uint32_t msgid, const RulesListParams& params, OutputBuffer* out) {

@@ -5,12 +5,14 @@
 #ifndef NOWCALLS_WIRE_MESSAGES_H_
 #define NOWCALLS_WIRE_MESSAGES_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "nowcalls/param.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
 #include "wire/method.h"
@@ -79,6 +81,10 @@ struct AcquireParams {
   bool prioritized = false;
   std::optional<uint64_t> wait_ms{};  // 0 .. kWaitMsMax
   uint64_t request_id = 0;            // 0: none.
+  // A value of the rule's parameter that a ledger can hold. The bytes of a decoded number lie in
+  // `number`, so a copy of the struct does not outlive it.
+  std::optional<Param> param{};
+  std::array<char, 8> number{};
 };
 struct CancelParams {
   uint64_t request_id = 0;  // >= 1
@@ -105,6 +111,10 @@ struct FlowParams {
 struct PageParams {  // flows, sessions, history, namespaces
   uint32_t limit = 0;
   uint64_t cursor = 0;  // 0: from the beginning.
+};
+struct ParamsParams {
+  int64_t flow_id = 0;
+  PageParams page;
 };
 struct RulesListParams {
   std::optional<std::string_view> name_space;
@@ -134,6 +144,7 @@ bool DecodeToken(Method method, std::string_view params, TokenParams* out, Reque
 bool DecodeReclaim(std::string_view params, ReclaimParams* out, RequestError* error);
 bool DecodeFlow(std::string_view params, FlowParams* out, RequestError* error);
 bool DecodePage(Method method, std::string_view params, PageParams* out, RequestError* error);
+bool DecodeParams(std::string_view params, ParamsParams* out, RequestError* error);
 bool DecodeRulesList(std::string_view params, RulesListParams* out, RequestError* error);
 bool DecodeTokens(std::string_view params, TokensParams* out, RequestError* error);
 bool DecodeRulesLoad(std::string_view params, RulesLoadParams* out, RequestError* error);

@@ -38,6 +38,7 @@ enum class Method : uint8_t {
   kBackup,
   kRequest,
   kRequestParam,
+  kParams,
 };
 
 // Looked through from the front, so the most frequent come first.
@@ -65,6 +66,7 @@ inline constexpr auto kMethodNames = std::to_array<std::pair<Method, std::string
     {Method::kDrain, "drain"},
     {Method::kNamespaces, "namespaces"},
     {Method::kBackup, "backup"},
+    {Method::kParams, "params"},
 });
 
 // Enumerators, kUnknown included.

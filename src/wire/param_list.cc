@@ -77,6 +77,20 @@ void PackParam(const Param& value, Packer* packer) {
   }
 }
 
+void PackValue(const ParamValue& value, Packer* packer) { PackParam(value.view(), packer); }
+
+bool ReadValue(std::string_view key, FieldReader* fields, ParamValue* value) {
+  ParamNumber room;
+  Param param;
+  if (!ReadParam(key, fields, &room, &param)) return false;
+  *value = ParamValue(param);
+  return true;
+}
+
+bool ReadValue(std::string_view key, FieldReader* fields, std::optional<ParamValue>* value) {
+  return fields->TakeMissing() || ReadValue(key, fields, &value->emplace());
+}
+
 bool ParamList::Read(std::string_view name, FieldReader* fields) {
   if (size_ == values_.size()) return fields->Fail(name, "is one too many");
   if (!ReadParam(name, fields, &numbers_[size_], &values_[size_])) return false;

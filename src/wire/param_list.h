@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -27,6 +28,12 @@ using ParamNumber = std::array<char, 8>;
 bool ReadParam(std::string_view name, FieldReader* fields, ParamNumber* room, Param* out);
 // Bytes and shorts become integers.
 void PackParam(const Param& value, Packer* packer);
+
+// Of rows (wire/row_fields.h). A value that a client cannot tell from another one comes back as the
+// more usual: an integer as in ReadParam.
+void PackValue(const ParamValue& value, Packer* packer);
+bool ReadValue(std::string_view key, FieldReader* fields, ParamValue* value);
+bool ReadValue(std::string_view key, FieldReader* fields, std::optional<ParamValue>* value);
 
 class ParamList {
  public:

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "wire/field_reader.h"
 #include "wire/json.h"
 #include "wire/messages.h"
@@ -39,8 +40,19 @@ bool ReadPage(FieldReader* fields, PageParams* page) {
   return fields->Optional("cursor", &page->cursor);
 }
 
-bool Unsupported(std::string_view name, FieldReader* fields) {
-  return fields->Fail(ErrorCode::kUnsupported, name, "is not supported by this server yet");
+// A text is stored with the token, which sets it narrower bounds than those of a request_param.
+bool ReadHeldParam(std::string_view name, FieldReader* fields, AcquireParams* out) {
+  if (fields->TakeMissing()) return true;
+  Param param;
+  if (!ReadParam(name, fields, &out->number, &param)) return false;
+  if (param.type == ParamType::kString) {
+    if (!IsUtf8(param.bytes)) return fields->Fail(name, "must be UTF-8");
+    if (param.bytes.find('\0') != std::string_view::npos) {
+      return fields->Fail(name, "must not hold a zero byte");
+    }
+  }
+  out->param = param;
+  return true;
 }
 
 bool ReadWait(std::string_view name, FieldReader* fields, std::optional<uint64_t>* wait_ms) {
@@ -54,7 +66,7 @@ bool ReadAcquireOption(std::string_view key, FieldReader* fields, AcquireParams*
   if (key == "prioritized") return fields->Optional(key, &out->prioritized);
   if (key == "wait_ms") return ReadWait(key, fields, &out->wait_ms);
   if (key == "request_id") return fields->Optional(key, &out->request_id);
-  if (key == "param") return fields->TakeMissing() || Unsupported(key, fields);
+  if (key == "param") return ReadHeldParam(key, fields, out);
   return fields->FailUnknown(key);
 }
 
@@ -156,6 +168,13 @@ bool DecodePage(Method method, std::string_view params, PageParams* out, Request
   Params fields(method, params, error);
   *out = PageParams{};
   return fields.OpenArray(2) && ReadPage(&fields, out) && fields.Close();
+}
+
+bool DecodeParams(std::string_view params, ParamsParams* out, RequestError* error) {
+  Params fields(Method::kParams, params, error);
+  *out = ParamsParams{};
+  return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
+         ReadPage(&fields, &out->page) && fields.Close();
 }
 
 bool DecodeRulesList(std::string_view params, RulesListParams* out, RequestError* error) {

@@ -6,6 +6,7 @@
 #include "wire/field_reader.h"
 #include "wire/flow_counters.h"
 #include "wire/packing.h"
+#include "wire/param_list.h"
 #include "wire/row_fields.h"
 
 namespace nowcalls::wire {
@@ -22,6 +23,7 @@ inline constexpr auto kFieldsOf<TokenRow> = std::tuple{
     Field{"issued_ms", &TokenRow::issued_ms},
     Field{"deadline_ms", &TokenRow::deadline_ms},
     Field{"online", &TokenRow::online},
+    Field{"param", &TokenRow::param},
 };
 
 template <>
@@ -60,6 +62,7 @@ inline constexpr auto kFieldsOf<FlowRow> = std::tuple{
     Field{"counters", &FlowRow::counters},
     Field{"rate", &FlowRow::rate},
     Field{"other_kind", &FlowRow::other_kind},
+    Field{"keys", &FlowRow::keys},
 };
 
 template <>
@@ -85,7 +88,14 @@ inline constexpr auto kFieldsOf<HistoryRow> = std::tuple{
     Field{"client_id", &HistoryRow::client_id}, Field{"session", &HistoryRow::session},
     Field{"count", &HistoryRow::count},         Field{"fence", &HistoryRow::fence},
     Field{"issued_ms", &HistoryRow::issued_ms}, Field{"held_ms", &HistoryRow::held_ms},
-    Field{"note", &HistoryRow::note},
+    Field{"note", &HistoryRow::note},           Field{"param", &HistoryRow::param},
+};
+
+template <>
+inline constexpr auto kFieldsOf<ParamRow> = std::tuple{
+    Field{"param", &ParamRow::param},     Field{"now_calls", &ParamRow::now_calls},
+    Field{"tokens", &ParamRow::tokens},   Field{"level", &ParamRow::level},
+    Field{"waiters", &ParamRow::waiters},
 };
 
 void EncodeTokenPage(uint32_t msgid, const std::vector<TokenRow>& rows, uint64_t next_cursor,
@@ -105,6 +115,11 @@ void EncodeSessionPage(uint32_t msgid, const std::vector<SessionRow>& rows, uint
 
 void EncodeHistoryPage(uint32_t msgid, const std::vector<HistoryRow>& rows, uint64_t next_cursor,
                        OutputBuffer* out) {
+  EncodeRows(msgid, rows, next_cursor, out);
+}
+
+void EncodeParamPage(uint32_t msgid, const std::vector<ParamRow>& rows, uint64_t next_cursor,
+                     OutputBuffer* out) {
   EncodeRows(msgid, rows, next_cursor, out);
 }
 
@@ -128,6 +143,10 @@ Result<Page<SessionRow>> DecodeSessionPage(std::string_view result) {
 
 Result<Page<HistoryRow>> DecodeHistoryPage(std::string_view result) {
   return DecodeRows<HistoryRow>("history answer", result);
+}
+
+Result<Page<ParamRow>> DecodeParamPage(std::string_view result) {
+  return DecodeRows<ParamRow>("params answer", result);
 }
 
 Result<FlowRow> DecodeFlowRow(std::string_view result) {

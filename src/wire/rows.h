@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nowcalls/param.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
 #include "wire/output_buffer.h"
@@ -27,7 +28,8 @@ struct TokenRow {
   uint64_t fence = 0;
   int64_t issued_ms = 0;
   int64_t deadline_ms = 0;
-  std::optional<bool> online;  // Of the session; absent when read offline.
+  std::optional<bool> online;         // Of the session; absent when read offline.
+  std::optional<ParamValue> param{};  // Of the rule's parameter; absent without one.
 
   bool operator==(const TokenRow&) const = default;
 };
@@ -74,8 +76,9 @@ struct FlowRow {
   std::string resource;
   bool removed = false;           // The rule is gone, its tokens are still out.
   bool draining = false;          // An administrator has stopped its grants.
-  std::optional<uint64_t> level;  // Absent when removed, or when it depends on the sessions
-                                  // online and the row was read offline.
+  std::optional<uint64_t> level;  // Absent when removed, when each value of a parameter has one, or
+                                  // when it depends on the sessions online and the row was read
+                                  // offline.
   uint64_t now_calls = 0;
   uint64_t tokens = 0;
   std::optional<uint64_t> waiters;          // Absent offline.
@@ -86,6 +89,8 @@ struct FlowRow {
   std::optional<FlowRate> rate;          // Absent while nobody has asked for calls a second.
   // Acquires of a rule that says calls a second, or requests of any other. Absent: none.
   std::optional<uint64_t> other_kind;
+  // Values of its parameter that tokens hold or acquires wait for; absent without one, and offline.
+  std::optional<uint64_t> keys{};
 
   bool operator==(const FlowRow&) const = default;
 };
@@ -119,10 +124,22 @@ struct HistoryRow {
   uint32_t count = 0;
   uint64_t fence = 0;
   int64_t issued_ms = 0;
-  int64_t held_ms = 0;  // From issued_ms to ended_ms.
-  std::string note;     // The administrator's reason; empty without one.
+  int64_t held_ms = 0;                // From issued_ms to ended_ms.
+  std::string note;                   // The administrator's reason; empty without one.
+  std::optional<ParamValue> param{};  // As of TokenRow.
 
   bool operator==(const HistoryRow&) const = default;
+};
+
+// A value of a rule's parameter that tokens hold or acquires wait for.
+struct ParamRow {
+  ParamValue param;
+  uint64_t now_calls = 0;
+  uint64_t tokens = 0;
+  std::optional<uint64_t> level{};    // Absent as in FlowRow.
+  std::optional<uint64_t> waiters{};  // Absent offline.
+
+  bool operator==(const ParamRow&) const = default;
 };
 
 // One page: [rows, next_cursor or nil] as the result of the response. next_cursor 0 encodes as nil.
@@ -134,6 +151,8 @@ void EncodeSessionPage(uint32_t msgid, const std::vector<SessionRow>& rows, uint
                        OutputBuffer* out);
 void EncodeHistoryPage(uint32_t msgid, const std::vector<HistoryRow>& rows, uint64_t next_cursor,
                        OutputBuffer* out);
+void EncodeParamPage(uint32_t msgid, const std::vector<ParamRow>& rows, uint64_t next_cursor,
+                     OutputBuffer* out);
 // The result of `flow`: one row as a map.
 void EncodeFlow(uint32_t msgid, const FlowRow& row, OutputBuffer* out);
 
@@ -148,6 +167,7 @@ Result<Page<TokenRow>> DecodeTokenPage(std::string_view result);
 Result<Page<FlowRow>> DecodeFlowPage(std::string_view result);
 Result<Page<SessionRow>> DecodeSessionPage(std::string_view result);
 Result<Page<HistoryRow>> DecodeHistoryPage(std::string_view result);
+Result<Page<ParamRow>> DecodeParamPage(std::string_view result);
 Result<FlowRow> DecodeFlowRow(std::string_view result);
 
 }  // namespace nowcalls::wire

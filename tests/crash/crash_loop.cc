@@ -58,7 +58,8 @@ class CrashLoop {
         whitebox_(dir_),
         start_log_(dir_),
         busy_operator_(prng_.Next()) {
-    const std::vector<int64_t> flows = {1, 2, 3, 4, 5, RuleSets::kRetiredFlow};
+    std::vector<int64_t> flows = {1, 2, 3, 4, 5, RuleSets::kRetiredFlow};
+    for (int64_t i = 0; i < kKeys; ++i) flows.push_back(kFirstKeyLane + i);
     for (int i = 0; i < 5; ++i) {
       AddClient({.client_id = "client-" + std::to_string(i), .flow_ids = flows});
     }
@@ -391,7 +392,9 @@ class CrashLoop {
       RpcClient client(server_.address());
       client.Call("hello", {1, RuleSets::NameSpaceOf(flow.flow_id), "client-last"});
       const int64_t count = flow.level == 0 ? 1 : rules_.LevelOf(flow.flow_id);
-      const auto reply = client.Call("acquire", {flow.flow_id, count});
+      testing::Json options = testing::Json::object();
+      if (IsKeyLane(flow.flow_id)) options["param"] = KeyOfLane(flow.flow_id);
+      const auto reply = client.Call("acquire", {FlowOfLane(flow.flow_id), count, options});
       if (reply.ok() && reply.result.at(0) == 0) continue;
       Violate("I7 flow " + std::to_string(flow.flow_id) + " does not grant " +
               std::to_string(count) + ": " + reply.ToString());

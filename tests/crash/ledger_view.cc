@@ -2,7 +2,22 @@
 
 #include <stdexcept>
 
+#include "crash/lanes.h"
+
 namespace nowcalls::crash {
+
+namespace {
+
+void AddKeys(const testing::Source& source, LedgerView* view) {
+  const std::string flow = std::to_string(kKeyedFlow);
+  for (const auto& row : testing::AdminRows(source, {"params", "--flow", flow})) {
+    const int64_t lane = LaneOfKey(row.at("param").get<std::string>());
+    view->now_calls[lane] = row.at("now_calls").get<int64_t>();
+    view->token_counts[lane] = row.at("tokens").get<int64_t>();
+  }
+}
+
+}  // namespace
 
 LedgerView ReadLedger(const testing::Source& source) {
   LedgerView view;
@@ -11,6 +26,9 @@ LedgerView ReadLedger(const testing::Source& source) {
     token.token_id = row.at("token_id").get<uint64_t>();
     token.flow_id = row.at("flow_id").get<int64_t>();
     token.client_id = row.at("client_id").get<std::string>();
+    if (token.flow_id == kKeyedFlow) {
+      token.flow_id = LaneOfKey(row.at("param").get<std::string>());
+    }
     token.count = row.at("count").get<int64_t>();
     token.fence = row.at("fence").get<uint64_t>();
     token.issued_ms = row.at("issued_ms").get<int64_t>();
@@ -19,6 +37,10 @@ LedgerView ReadLedger(const testing::Source& source) {
   }
   for (const auto& row : testing::AdminRows(source, {"stat"})) {
     const auto flow_id = row.at("flow_id").get<int64_t>();
+    if (flow_id == kKeyedFlow) {
+      AddKeys(source, &view);
+      continue;
+    }
     view.now_calls[flow_id] = row.at("now_calls").get<int64_t>();
     view.token_counts[flow_id] = row.at("tokens").get<int64_t>();
   }
@@ -28,11 +50,19 @@ LedgerView ReadLedger(const testing::Source& source) {
 CountByFlow ReportedNowCalls(testing::RpcClient* client, const std::vector<int64_t>& flow_ids) {
   CountByFlow now_calls;
   for (const int64_t flow_id : flow_ids) {
-    const auto reply = client->Call("flow", testing::Json::array({flow_id}));
     now_calls[flow_id] = 0;
+    if (IsKeyLane(flow_id)) continue;
+    const auto reply = client->Call("flow", testing::Json::array({flow_id}));
     if (reply.error_name == "BAD_PARAMS") continue;  // Neither a rule nor tokens.
     if (!reply.ok()) throw std::runtime_error("flow: " + reply.ToString());
     now_calls[flow_id] = reply.result.at("now_calls").get<int64_t>();
+  }
+  const auto keys = client->Call("params", {kKeyedFlow, 2 * kKeys});
+  if (keys.error_name == "BAD_PARAMS") return now_calls;
+  if (!keys.ok()) throw std::runtime_error("params: " + keys.ToString());
+  for (const auto& row : keys.result.at(0)) {
+    const int64_t lane = LaneOfKey(row.at("param").get<std::string>());
+    if (now_calls.contains(lane)) now_calls[lane] = row.at("now_calls").get<int64_t>();
   }
   return now_calls;
 }

@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "crash/lanes.h"
+
 namespace nowcalls::crash {
 namespace {
 
@@ -136,7 +138,8 @@ void LoadClient::Send(Operation operation) {
       testing::Json options = testing::Json::object();
       if (operation.request_id != 0) options["request_id"] = operation.request_id;
       if (operation.wait_ms != 0) options["wait_ms"] = operation.wait_ms;
-      msgid = rpc_.Send("acquire", {operation.flow_id, operation.count, options});
+      if (IsKeyLane(operation.flow_id)) options["param"] = KeyOfLane(operation.flow_id);
+      msgid = rpc_.Send("acquire", {FlowOfLane(operation.flow_id), operation.count, options});
       break;
     }
     case Action::kCancel:

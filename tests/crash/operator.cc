@@ -77,7 +77,7 @@ void Operator::ActOnce() {
 void Operator::ReclaimOne() {
   constexpr int64_t kListed = 50;
   const auto flow_ids = RuleSets::FlowIds();
-  const Json filter = {{"flow_id", flow_ids[prng_.Below(flow_ids.size())]}};
+  const Json filter = {{"flow_id", FlowOfLane(flow_ids[prng_.Below(flow_ids.size())])}};
   const Reply listed = rpc_.Call("tokens", {filter, kListed});
   if (!listed.ok()) {
     problem_ = "the operator's listing got: " + listed.ToString();

@@ -18,6 +18,9 @@ using LevelByFlow = std::map<int64_t, int64_t>;
 constexpr int64_t kInForceUs = INT64_MAX;
 constexpr int64_t kCountForEachSession = 6;
 
+constexpr int64_t kLevelOfKeys = 12;
+constexpr int64_t kLevelOfFirstKey = 5;
+
 // Flows that nobody uses: one after the other of kFillers has the version for its level, and one
 // of them is missing in each version.
 constexpr int64_t kFillers = 60;
@@ -52,16 +55,24 @@ LevelByFlow LevelsOf(const std::string& name_space, int64_t version) {
   LevelByFlow levels = FillersOf(
       version, name_space == RuleSets::kMoving ? kFirstFillerOfMoving : kFirstFillerOfFile);
   for (const auto& flow : RuleSets::Flows()) {
-    if (RuleSets::NameSpaceOf(flow.flow_id) == name_space) {
-      levels[flow.flow_id] = LevelIn(version, flow);
-    }
+    if (RuleSets::NameSpaceOf(flow.flow_id) != name_space) continue;
+    levels[FlowOfLane(flow.flow_id)] =
+        IsKeyLane(flow.flow_id) ? kLevelOfKeys : LevelIn(version, flow);
   }
   return levels;
 }
 
+// Makes it a rule with a level for each key; the first one has less.
+void AddKeys(Json* rule) {
+  (*rule)["paramIdx"] = 0;
+  (*rule)["paramFlowItemList"] = Json::array({{{"object", KeyOfLane(kFirstKeyLane)},
+                                               {"count", kLevelOfFirstKey},
+                                               {"classType", "java.lang.String"}}});
+}
+
 Json SetOf(const std::string& name_space, int64_t version) {
   std::map<int64_t, FlowFacts> used;
-  for (const auto& flow : RuleSets::Flows()) used[flow.flow_id] = flow;
+  for (const auto& flow : RuleSets::Flows()) used[FlowOfLane(flow.flow_id)] = flow;
   Json rules = Json::array();
   for (const auto& [flow_id, level] : LevelsOf(name_space, version)) {
     Json cluster = Json::object();
@@ -72,6 +83,7 @@ Json SetOf(const std::string& name_space, int64_t version) {
       if (facts->second.level == 0) cluster["thresholdType"] = 0;
     }
     rules.push_back(testing::RuleJson(flow_id, static_cast<double>(level), cluster));
+    if (flow_id == kKeyedFlow) AddKeys(&rules.back());
   }
   return rules;
 }
@@ -82,9 +94,14 @@ Json SetOf(const std::string& name_space, int64_t version) {
 // is swept all the time, one that is lost by clients that stay away, and one of which many tokens
 // are taken at once. Those of "moving" live as long as flow 1's.
 std::vector<FlowFacts> RuleSets::Flows() {
-  return {{1, 60, 15'000, 5'000},  {2, 100'000, 300'000, 5'000}, {3, 200, 150, 5'000},
-          {4, 0, 15'000, 5'000},   {5, 500, 5'000, 100},         {6, 100'000, 300, 5'000},
-          {11, 50, 15'000, 5'000}, {12, 100, 2'000, 5'000},      {kRetiredFlow, 0, 2'000, 2'000}};
+  std::vector<FlowFacts> lanes = {
+      {1, 60, 15'000, 5'000},  {2, 100'000, 300'000, 5'000}, {3, 200, 150, 5'000},
+      {4, 0, 15'000, 5'000},   {5, 500, 5'000, 100},         {6, 100'000, 300, 5'000},
+      {11, 50, 15'000, 5'000}, {12, 100, 2'000, 5'000},      {kRetiredFlow, 0, 2'000, 2'000}};
+  for (int64_t i = 0; i < kKeys; ++i) {
+    lanes.push_back({kFirstKeyLane + i, i == 0 ? kLevelOfFirstKey : kLevelOfKeys, 15'000, 5'000});
+  }
+  return lanes;
 }
 
 std::vector<int64_t> RuleSets::FlowIds() {
@@ -143,6 +160,7 @@ void RuleSets::RewriteForTheEnd() {
 }
 
 int64_t RuleSets::LevelOf(int64_t flow_id) const {
+  if (IsKeyLane(flow_id)) return flow_id == kFirstKeyLane ? kLevelOfFirstKey : kLevelOfKeys;
   const bool moving = NameSpaceOf(flow_id) == kMoving;
   const NameSpace& space = moving ? moving_ : file_space_;
   const LevelByFlow levels =

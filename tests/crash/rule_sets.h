@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "crash/checker.h"
+#include "crash/lanes.h"
 #include "support/admin.h"
 #include "support/process.h"
 #include "support/rpc_client.h"
@@ -23,16 +24,17 @@ namespace nowcalls::crash {
 class RuleSets {
  public:
   static constexpr char kMoving[] =
-      "moving";  // Its flows are 11 and 12, those of "default" 1 .. 6.
+      "moving";  // Its flows are 11 and 12, those of "default" 1 .. 6 and kKeyedFlow.
 
   // Its flow has a rule now and then, which is the operator's (operator.h).
   static constexpr char kRetired[] = "retired";
   static constexpr int64_t kRetiredFlow = 21;
 
-  // The flows that clients use, with the highest level that each has in any version.
+  // The lanes (lanes.h) that clients use, with the highest level that each has in any version.
   static std::vector<FlowFacts> Flows();
   static std::vector<int64_t> FlowIds();
   static std::string NameSpaceOf(int64_t flow_id) {
+    if (IsKeyLane(flow_id)) return "default";
     return flow_id == kRetiredFlow ? kRetired : flow_id > 10 ? kMoving : "default";
   }
 

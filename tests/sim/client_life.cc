@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "sim/lanes.h"
+
 namespace nowcalls::sim {
 namespace {
 
@@ -99,7 +101,8 @@ void ClientLife::DoSomething() {
 SimClient::Wanted ClientLife::Draw() {
   const auto& rules = world_->rules();
   SimClient::Wanted wanted;
-  wanted.flow = rules[prng_.Below(rules.size())].flow;
+  const std::vector<int64_t> lanes = rules[prng_.Below(rules.size())].lanes();
+  wanted.flow = lanes.size() == 1 ? lanes.front() : lanes[prng_.Below(lanes.size())];
   wanted.count = prng_.Below(4) == 0 ? prng_.Between(1, 4) : 1;
   wanted.prioritized = prng_.Below(5) == 0;
   if (prng_.ChancePerMillion(wait_chance_)) {
@@ -119,7 +122,7 @@ void ClientLife::AcquireNew() {
 void ClientLife::RequestCalls() {
   const SimClient::Wanted wanted = Draw();
   for (uint64_t i = prng_.Below(4); client_->may_send(); --i) {
-    client_->Request(wanted.flow, wanted.count, wanted.prioritized);
+    client_->Request(FlowOfLane(wanted.flow), wanted.count, wanted.prioritized);
     if (i == 0) return;
   }
 }

@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include "sim/lanes.h"
+
 namespace nowcalls::sim {
 namespace {
 
@@ -70,6 +72,11 @@ WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
   // Drawn last, so that seeds mean what they meant before these were drawn.
   if (prng.Below(3) > 0) {
     options.plan.commit_inline_chance = static_cast<uint32_t>(prng.Between(100'000, 1'000'000));
+  }
+  for (SimRule& rule : options.rules) {
+    if (prng.Below(3) > 0) continue;
+    rule.keys = prng.Between(1, kKeysMax);
+    rule.client_cap = 0;
   }
   Limits& limits = options.core.limits;
   limits.output_bytes_max = OneOf<size_t>(&prng, limits.output_bytes_max, prng.Between(200, 1'000));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "sim/lanes.h"
 
 namespace nowcalls::sim {
 namespace {
@@ -28,7 +29,9 @@ class Dumper : public store::LedgerVisitor {
     dump.tokens.push_back({.id = token.key.id.value,
                            .fence = token.fence.value,
                            .owner = owners_[token.session.value],
-                           .flow = token.flow.value,
+                           .flow = token.param.has_value()
+                                       ? LaneOfText(token.flow.value, token.param->bytes)
+                                       : token.flow.value,
                            .count = token.count,
                            .request_id = token.request_id});
     return {};

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "sim/lanes.h"
+
 namespace nowcalls::sim {
 namespace {
 
@@ -412,7 +414,8 @@ OpId Oracle::ReclaimAllAsked(int64_t flow, const std::string& owner) {
   ender_ops_.push_back(last_op_);
   for (const uint64_t id : present_) {
     const SeenToken& seen = tokens_[id].seen;
-    if (seen.owner == op.owner || seen.flow == flow) tokens_[id].enders.insert(last_op_);
+    if (seen.owner == op.owner || FlowOfLane(seen.flow) == flow)
+      tokens_[id].enders.insert(last_op_);
   }
   return last_op_;
 }
@@ -425,7 +428,7 @@ void Oracle::ReclaimAllAnswered(OpId op_id, bool carried_out, bool more) {
   for (const uint64_t token_id : std::set<uint64_t>(present_)) {
     Token& token = tokens_[token_id];
     if (!carried_out) token.enders.erase(op_id);
-    const bool its = token.seen.owner == op.owner || token.seen.flow == op.flow;
+    const bool its = token.seen.owner == op.owner || FlowOfLane(token.seen.flow) == op.flow;
     if (carried_out && !more && its && token.answered < op.asked) SetGone(&token);
   }
 }

@@ -5,6 +5,7 @@
 // ended before the request, from below by what was acknowledged before it and must be there still.
 #include <algorithm>
 
+#include "sim/lanes.h"
 #include "sim/oracle.h"
 
 namespace nowcalls::sim {
@@ -115,15 +116,15 @@ void Oracle::CheckRefusal(const Operation& acquire, const Refusal& refusal) {
     Violation("S1 the acquire " + Text(acquire.owner, acquire.flow, acquire.count) +
               " is refused as " + refusal.word + " without a reason");
   }
-  if (refusal.word == "level" || refusal.word == "client_cap" || refusal.word == "over_level" ||
-      refusal.word == "queue_timeout") {
+  if (refusal.word == "level" || refusal.word == "param" || refusal.word == "client_cap" ||
+      refusal.word == "over_level" || refusal.word == "queue_timeout") {
     CheckFigures(acquire, refusal.figures, /*granted=*/0);
   }
 }
 
 bool Oracle::HasReason(const Operation& acquire, const Refusal& refusal) const {
   const std::string& word = refusal.word;
-  if (word == "level") {
+  if (word == (IsKeyLane(acquire.flow) ? "param" : "level")) {
     return acquire.count > refusal.figures.level - refusal.figures.now_calls && HadNoRoom(acquire);
   }
   if (word == "client_cap") return WasAtCap(acquire);

@@ -1,5 +1,8 @@
 #include "sim/sim_admin.h"
 
+#include <map>
+
+#include "sim/lanes.h"
 #include "wire/admin_messages.h"
 
 namespace nowcalls::sim {
@@ -31,10 +34,14 @@ void SimAdmin::LoadRules(const std::vector<SimRule>& rules, const std::string& n
 
 void SimAdmin::Drain(int64_t flow, bool on) {
   trace_->Add("admin: ", on ? "drains" : "stops draining", " flow ", flow);
-  oracle_->levels().Asked(oracle_->Tick(), {{flow, [on](LevelSetting setting) {
-                                               setting.draining = setting.in_force && on;
-                                               return setting;
-                                             }}});
+  std::map<int64_t, LevelHistory::Change> changes;
+  for (const int64_t lane : LanesOf(flow)) {
+    changes[lane] = [on](LevelSetting setting) {
+      setting.draining = setting.in_force && on;
+      return setting;
+    };
+  }
+  oracle_->levels().Asked(oracle_->Tick(), changes);
   answered_ = false;
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {

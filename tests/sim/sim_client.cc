@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/lanes.h"
 #include "sim/sim_rules.h"
 #include "wire/rows.h"
 
@@ -62,11 +63,16 @@ void SimClient::Acquire(const Wanted& wanted) {
                             Terms(wanted, network()->link(link()).slow() ? kNoLink : link()));
   if (wanted.request_id != 0) unsettled_[wanted.request_id] = wanted;
   Say("acquires " + Text(wanted));
-  const wire::AcquireParams params{.flow_id = wanted.flow,
-                                   .count = wanted.count,
-                                   .prioritized = wanted.prioritized,
-                                   .wait_ms = wanted.wait_ms,
-                                   .request_id = wanted.request_id};
+  wire::AcquireParams params{.flow_id = FlowOfLane(wanted.flow),
+                             .count = wanted.count,
+                             .prioritized = wanted.prioritized,
+                             .wait_ms = wanted.wait_ms,
+                             .request_id = wanted.request_id};
+  std::string key;
+  if (IsKeyLane(wanted.flow)) {
+    key = KeyOfLane(wanted.flow);
+    params.param = Param{ParamType::kString, key};
+  }
   Call([&](uint32_t msgid,
            wire::OutputBuffer* out) { wire::EncodeAcquireRequest(msgid, params, out); },
        [this, op, wanted, at = link(), session = owner()](const wire::Response* response) {

@@ -2,7 +2,16 @@
 
 #include <sstream>
 
+#include "sim/lanes.h"
+
 namespace nowcalls::sim {
+
+std::vector<int64_t> SimRule::lanes() const {
+  if (keys == 0) return {flow};
+  std::vector<int64_t> lanes;
+  for (int64_t key = 0; key < keys; ++key) lanes.push_back(LaneOf(flow, key));
+  return lanes;
+}
 
 FlowFacts SimRule::Facts(double resource_timeout_factor) const {
   const double hold_ms = static_cast<double>(resource_timeout_ms) * resource_timeout_factor;
@@ -18,13 +27,15 @@ std::string RulesJson(const std::vector<SimRule>& rules, std::string_view name_s
   const char* separator = "";
   for (const SimRule& rule : rules) {
     if (!rule.present || rule.name_space != name_space) continue;
-    out << separator << R"({"resource":"r)" << rule.flow << R"(","count":)" << rule.count
+    out << separator << R"({"resource":"r)" << rule.flow << R"(",)"
+        << (rule.keys > 0 ? R"("grade":0,"paramIdx":0,)" : "") << R"("count":)" << rule.count
         << R"(,"maxQueueingTimeMs":)" << kQueueingMs
         << R"(,"clusterMode":true,"clusterConfig":{"flowId":)" << rule.flow
         << R"(,"thresholdType":)" << (rule.for_each_session ? 0 : 1) << R"(,"resourceTimeout":)"
-        << rule.resource_timeout_ms << R"(,"clientOfflineTime":)" << rule.client_offline_ms
-        << R"(,"maxPerClient":)" << rule.client_cap << R"(,"acquireRefuseStrategy":)"
-        << (rule.queues ? 3 : 0) << R"(,"shadow":)" << (rule.shadow ? "true" : "false") << "}}";
+        << rule.resource_timeout_ms << R"(,"clientOfflineTime":)" << rule.client_offline_ms;
+    if (rule.keys == 0) out << R"(,"maxPerClient":)" << rule.client_cap;
+    out << R"(,"acquireRefuseStrategy":)" << (rule.queues ? 3 : 0) << R"(,"shadow":)"
+        << (rule.shadow ? "true" : "false") << "}}";
     separator = ",";
   }
   out << "]";
@@ -36,14 +47,16 @@ std::map<int64_t, LevelHistory::Change> LoadChanges(const std::vector<SimRule>& 
   std::map<int64_t, LevelHistory::Change> changes;
   for (const SimRule& rule : rules) {
     if (rule.name_space != name_space) continue;
-    changes[rule.flow] = [rule](const LevelSetting& before) {
-      if (!rule.present) return LevelSetting{};
-      return LevelSetting{.in_force = true,
-                          .draining = before.draining,
-                          .count = rule.count,
-                          .for_each_session = rule.for_each_session,
-                          .name_space = rule.name_space};
-    };
+    for (const int64_t lane : rule.lanes()) {
+      changes[lane] = [rule](const LevelSetting& before) {
+        if (!rule.present) return LevelSetting{};
+        return LevelSetting{.in_force = true,
+                            .draining = before.draining,
+                            .count = rule.count,
+                            .for_each_session = rule.for_each_session,
+                            .name_space = rule.name_space};
+      };
+    }
   }
   return changes;
 }

@@ -27,6 +27,10 @@ struct SimRule {
   bool shadow = false;
   bool queues = false;  // Prioritized acquires wait by rule.
   bool present = true;  // In the namespace's set.
+  int64_t keys = 0;     // Values that acquires name; 0: the rule has no parameter.
+
+  // What its acquires count against (lanes.h).
+  std::vector<int64_t> lanes() const;
 
   FlowFacts Facts(double resource_timeout_factor) const;
 };

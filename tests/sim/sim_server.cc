@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "server/loop_limits.h"
+#include "sim/lanes.h"
 #include "wire/client_messages.h"
 #include "wire/rows.h"
 
@@ -112,26 +113,47 @@ Status SimServer::Start() {
   return {};
 }
 
-std::map<int64_t, int64_t> SimServer::AskFlows() {
+std::string SimServer::Observe(const wire::OutputBuffer& request) {
   Process& process = *process_;
   const auto id = process.engine.OnConnect("127.0.0.1:1", Now());
   NOWCALLS_CHECK(id.has_value());
   process.observer = *id;
-  wire::OutputBuffer request;
-  wire::EncodePageRequest(1, wire::Method::kFlows, {.limit = kListRowsMax}, &request);
+  process.observed.clear();
   process.engine.OnBytes(*id, request.view(), Now());
   process.engine.TurnEnd();
   process.engine.OnDisconnect(*id, Now());
   process.observer = kNobody;
   const auto response = wire::DecodeResponse(process.observed);
   NOWCALLS_CHECK(response.ok() && !response->error);
-  const auto page = wire::DecodeFlowPage(response->result);
+  return std::string(response->result);
+}
+
+std::map<int64_t, int64_t> SimServer::AskFlows() {
+  wire::OutputBuffer request;
+  wire::EncodePageRequest(1, wire::Method::kFlows, {.limit = kListRowsMax}, &request);
+  const auto page = wire::DecodeFlowPage(Observe(request));
   NOWCALLS_CHECK(page.ok());
   std::map<int64_t, int64_t> now_calls;
   for (const wire::FlowRow& row : page->rows) {
-    if (row.now_calls > 0) now_calls[row.flow_id] = static_cast<int64_t>(row.now_calls);
+    if (row.now_calls == 0) continue;
+    if (row.keys.has_value()) {
+      AskKeys(row.flow_id, &now_calls);
+    } else {
+      now_calls[row.flow_id] = static_cast<int64_t>(row.now_calls);
+    }
   }
   return now_calls;
+}
+
+void SimServer::AskKeys(int64_t flow, std::map<int64_t, int64_t>* now_calls) {
+  wire::OutputBuffer request;
+  wire::EncodeParamsRequest(1, {.flow_id = flow, .page = {.limit = kListRowsMax}}, &request);
+  const auto page = wire::DecodeParamPage(Observe(request));
+  NOWCALLS_CHECK(page.ok());
+  for (const wire::ParamRow& row : page->rows) {
+    if (row.now_calls == 0) continue;
+    (*now_calls)[LaneOfText(flow, row.param.bytes)] = static_cast<int64_t>(row.now_calls);
+  }
 }
 
 void SimServer::Arrived() {

@@ -87,8 +87,8 @@ class SimServer final : public engine::Driver {
   // No fault from now on, also of those that were announced.
   void Heal();
 
-  // nowCalls by flow, as the method `flows` tells it. REQUIRES: runs(), and nothing has happened
-  // since Start.
+  // nowCalls by lane (lanes.h), as the methods `flows` and `params` tell it. REQUIRES: runs(), and
+  // nothing has happened since Start.
   std::map<int64_t, int64_t> AskFlows();
 
   // engine::Driver.
@@ -102,6 +102,9 @@ class SimServer final : public engine::Driver {
  private:
   struct Process;
 
+  // The result of the request.
+  std::string Observe(const wire::OutputBuffer& request);
+  void AskKeys(int64_t flow, std::map<int64_t, int64_t>* now_calls);
   void RequestTurn(int64_t at_us);
   void Turn();
   bool Poll();

@@ -134,9 +134,11 @@ void Simulation::GrantAgain() {
     // Of the namespace's own sessions one is surely online if it is that of this client.
     if (rule.for_each_session && rule.name_space != "shop") continue;
     const auto level = static_cast<int64_t>(rule.count);
-    ++flows;
-    last.Acquire({.flow = rule.flow,
-                  .count = rule.client_cap == 0 ? level : std::min(level, rule.client_cap)});
+    for (const int64_t lane : rule.lanes()) {
+      ++flows;
+      last.Acquire(
+          {.flow = lane, .count = rule.client_cap == 0 ? level : std::min(level, rule.client_cap)});
+    }
   }
   world_.RunFor(kSecond);
   if (broken()) return;

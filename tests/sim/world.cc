@@ -61,7 +61,9 @@ World::World(const WorldOptions& options)
       admin_(&network_, &oracle_, &trace_),
       rules_(options.rules) {
   for (const SimRule& rule : rules_) {
-    oracle_.AddFlow(rule.flow, rule.Facts(options_.core.resource_timeout_factor));
+    for (const int64_t lane : rule.lanes()) {
+      oracle_.AddFlow(lane, rule.Facts(options_.core.resource_timeout_factor));
+    }
   }
   network_.SetWatch({.arrived = [this] { server_.Arrived(); },
                      .broken = [this](LinkId link) { oracle_.LinkBroken(link); },

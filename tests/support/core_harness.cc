@@ -98,7 +98,11 @@ void AppendToken(const ledger::Token& token, std::ostringstream* out) {
   *out << "token " << token.key.id.value << " fence " << token.fence.value << " flow "
        << token.flow.value << " session " << token.session.value << " count " << token.count
        << " issued " << token.issued_ms << " deadline " << token.key.deadline_ms << " in "
-       << ledger::FamilyName(token.key.family) << "\n";
+       << ledger::FamilyName(token.key.family);
+  if (token.param.has_value()) {
+    *out << " param " << static_cast<int>(token.param->type) << " " << token.param->bytes;
+  }
+  *out << "\n";
 }
 
 // The tokens of one list, walked forwards; nullopt when its links or size are inconsistent.
@@ -152,6 +156,13 @@ std::string RulesJson(const std::vector<RuleOptions>& rules) {
   return out.str();
 }
 
+void AddParam(const RuleOptions& options, core::Rule* rule) {
+  rule->param = options.param;
+  const bool calls =
+      rule->param.has_value() && rule->param->metric == core::ParamRule::Metric::kConcurrency;
+  if (calls) rule->grade = 0;
+}
+
 core::CoreOptions HarnessOptions() {
   core::CoreOptions options;
   options.token_id_key = {0x0123456789abcdef, 0xfedcba9876543210};
@@ -188,13 +199,15 @@ std::string TokensText(const core::Core& core) {
   for (TokenSlot slot = core.tokens().all().head; slot != kNoToken;
        slot = core.tokens().at(slot).next(TokenOrder::kAll)) {
     const core::TokenEntry& entry = core.tokens().at(slot);
-    AppendToken({.key = {entry.ledger_family(), entry.deadline_ms, core.books().IdOf(entry)},
-                 .flow = core.flows().at(entry.flow_slot).id,
-                 .session = core.books().sessions().at(entry.session_slot).id,
-                 .count = entry.count,
-                 .issued_ms = entry.issued_ms,
-                 .fence = Fence{entry.fence}},
-                &out);
+    ledger::Token token{.key = {entry.ledger_family(), entry.deadline_ms, core.books().IdOf(entry)},
+                        .flow = core.flows().at(entry.flow_slot).id,
+                        .session = core.books().sessions().at(entry.session_slot).id,
+                        .count = entry.count,
+                        .issued_ms = entry.issued_ms,
+                        .fence = Fence{entry.fence}};
+    const core::KeySlot key = core.tokens().KeyOf(slot);
+    if (key != core::kNoKey) token.param = core.flows().keys().at(key).value;
+    AppendToken(token, &out);
   }
   return out.str();
 }
@@ -210,7 +223,7 @@ std::string NowCallsText(const core::Core& core) {
   for (const auto& [id, slot] : core.flows().by_id()) {
     const core::Flow& flow = core.flows().at(slot);
     if (flow.tokens.size == 0) continue;
-    out << "flow " << id << " now_calls " << flow.now_calls << " tokens " << flow.tokens.size
+    out << "flow " << id << " now_calls " << flow.lane.now_calls << " tokens " << flow.tokens.size
         << (flow.rule == nullptr ? " removed" : "") << "\n";
   }
   for (const auto& [id, slot] : core.books().sessions().by_id()) {
@@ -221,6 +234,33 @@ std::string NowCallsText(const core::Core& core) {
         << session.tokens.size << "\n";
   }
   return out.str();
+}
+
+// The same for the keys: each has its tokens or waiters, and there are no others.
+std::string FindWrongKey(const core::Core& core) {
+  const core::KeyTable& keys = core.flows().keys();
+  std::map<core::KeySlot, std::pair<int64_t, uint32_t>> sums;
+  for (TokenSlot slot = core.tokens().all().head; slot != kNoToken;
+       slot = core.tokens().at(slot).next(TokenOrder::kAll)) {
+    const core::KeySlot key = core.tokens().KeyOf(slot);
+    if (key == core::kNoKey) continue;
+    if (keys.at(key).flow_slot != core.tokens().at(slot).flow_slot) return "the flow of a key";
+    sums[key].first += core.tokens().at(slot).count;
+    ++sums[key].second;
+  }
+  for (const auto& [id, flow_slot] : core.flows().by_id()) {
+    for (const core::KeySlot key : keys.WaitingOf(flow_slot)) {
+      if (keys.at(key).lane.waiting() == 0) return "the keys that wait";
+      sums[key];
+    }
+  }
+  if (sums.size() != keys.size()) return "the number of keys";
+  for (const auto& [slot, sum] : sums) {
+    const core::Key& key = keys.at(slot);
+    if (keys.Find(key.flow_slot, key.value.view()) != slot) return "the index of keys";
+    if (sum != std::pair(key.lane.now_calls, key.tokens)) return "nowCalls of a key";
+  }
+  return "";
 }
 
 std::string FindWrongBook(const core::Core& core) {
@@ -248,7 +288,8 @@ std::string FindWrongBook(const core::Core& core) {
     const int64_t listed =
         SumOf(core, flow.tokens, TokenOrder::kFlow,
               [&, at = slot](const auto& entry) { return entry.flow_slot == at; });
-    if (listed != flow.now_calls || flow_sums[slot] != flow.now_calls) {
+    const int64_t now_calls = flow.lane.now_calls;
+    if (listed != now_calls || flow_sums[slot] != now_calls) {
       return "nowCalls of flow " + std::to_string(id);
     }
     if (flow.held_by_session != nullptr) {
@@ -257,7 +298,7 @@ std::string FindWrongBook(const core::Core& core) {
         if (held != held_sums[{slot, session}]) held_sum = INT64_MIN;
         held_sum += held;
       }
-      if (held_sum != flow.now_calls) return "what sessions hold of flow " + std::to_string(id);
+      if (held_sum != now_calls) return "what sessions hold of flow " + std::to_string(id);
     }
     if (flow.rule == nullptr && flow.tokens.size == 0) return "unused flow " + std::to_string(id);
   }
@@ -273,7 +314,7 @@ std::string FindWrongBook(const core::Core& core) {
     }
   }
   if (waiters != core.wait_queues().size()) return "waiters of sessions";
-  return "";
+  return FindWrongKey(core);
 }
 
 Status ReplaceRules(core::Core* core, const core::Step& step, std::string_view name_space,
@@ -295,8 +336,10 @@ void CoreHarness::AfterCall() {
 }
 
 void CoreHarness::Rules(const std::vector<RuleOptions>& rules, std::string_view name_space) {
-  const Status loaded = ReplaceRules(core_.get(), step(), name_space, RulesJson(rules));
-  REQUIRE(loaded.ToString() == "ok");
+  core::RuleSet set{.name_space = std::string(name_space),
+                    .parsed = core::ParseRules(RulesJson(rules)).value()};
+  for (size_t i = 0; i < rules.size(); ++i) AddParam(rules[i], &set.parsed.rules[i]);
+  REQUIRE(core_->ReplaceRules(step(), {&set}).ToString() == "ok");
   const core::NamespaceSlot space = core_->flows().FindNamespace(name_space);
   const size_t now_there =
       space == core::kNoNamespace ? 0 : core_->flows().name_space(space).rule_ids.size();
@@ -437,7 +480,7 @@ void CoreHarness::Restart(int64_t down_ms) {
 
 int64_t CoreHarness::NowCalls(int64_t flow) const {
   const core::FlowSlot slot = core_->flows().Find(FlowId{flow});
-  return slot == core::kNoFlow ? 0 : core_->flows().at(slot).now_calls;
+  return slot == core::kNoFlow ? 0 : core_->flows().at(slot).lane.now_calls;
 }
 
 uint64_t CoreHarness::Ended(int64_t flow, EndReason reason) const {

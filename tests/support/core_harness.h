@@ -37,8 +37,11 @@ struct RuleOptions {
   bool shadow = false;
   int refuse_strategy = 0;
   int64_t max_queueing_ms = 500;
+  std::optional<core::ParamRule> param{};
 };
-std::string RulesJson(const std::vector<RuleOptions>& rules);
+std::string RulesJson(const std::vector<RuleOptions>& rules);  // Without parameters.
+// Makes the rule, of such JSON, one with the parameter of `options`.
+void AddParam(const RuleOptions& options, core::Rule* rule);
 // The rules of one namespace from their JSON, as rules_load does it.
 Status ReplaceRules(core::Core* core, const core::Step& step, std::string_view name_space,
                     std::string_view json);

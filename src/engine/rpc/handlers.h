@@ -39,6 +39,7 @@ void Backup(const Call& call);
 void RulesList(const Call& call);
 void Flow(const Call& call);
 void Flows(const Call& call);
+void Params(const Call& call);
 void Tokens(const Call& call);
 void Sessions(const Call& call);
 void History(const Call& call);

@@ -66,8 +66,7 @@ void Flow(const Call& call) {
         call, {wire::ErrorCode::kBadParams, "flow: flow_id " + std::to_string(params.flow_id) +
                                                 " has neither a rule nor tokens"});
   }
-  wire::EncodeFlow(call.request.msgid,
-                   RowOf(*call.core(), call.core()->flows().at(slot), call.step.now),
+  wire::EncodeFlow(call.request.msgid, RowOf(*call.core(), slot, call.step.now),
                    call.AfterCommit());
 }
 
@@ -79,10 +78,30 @@ void Flows(const Call& call) {
   std::vector<wire::FlowRow> rows;
   const uint64_t next =
       FillPage(call.core()->flows().by_id(), page, &rows, [&](core::FlowSlot slot) {
-        rows.push_back(RowOf(*call.core(), call.core()->flows().at(slot), call.step.now));
+        rows.push_back(RowOf(*call.core(), slot, call.step.now));
         return kLookCost;
       });
   wire::EncodeFlowPage(call.request.msgid, rows, next, call.AfterCommit());
+}
+
+void Params(const Call& call) {
+  wire::ParamsParams params;
+  wire::RequestError error;
+  if (!wire::DecodeParams(call.request.params, &params, &error)) return ReplyError(call, error);
+  const core::FlowTable& flows = call.core()->flows();
+  const core::FlowSlot slot = flows.Find(FlowId{params.flow_id});
+  if (slot == core::kNoFlow) {
+    return ReplyErrorAfterCommit(
+        call, {wire::ErrorCode::kBadParams, "params: flow_id " + std::to_string(params.flow_id) +
+                                                " has neither a rule nor tokens"});
+  }
+  const core::KeyPage page = flows.keys().Page(slot, params.page.limit, params.page.cursor);
+  std::vector<wire::ParamRow> rows;
+  rows.reserve(page.keys.size());
+  for (const core::KeySlot key : page.keys) {
+    rows.push_back(RowOf(*call.core(), core::LaneRef{slot, key}));
+  }
+  wire::EncodeParamPage(call.request.msgid, rows, page.next_cursor, call.AfterCommit());
 }
 
 void Tokens(const Call& call) {
@@ -99,7 +118,7 @@ void Tokens(const Call& call) {
   std::vector<wire::TokenRow> rows;
   rows.reserve(page->tokens.size());
   for (const core::TokenSlot slot : page->tokens) {
-    rows.push_back(RowOf(*call.core(), call.core()->tokens().at(slot)));
+    rows.push_back(RowOf(*call.core(), slot));
   }
   wire::EncodeTokenPage(call.request.msgid, rows, page->next_cursor, call.AfterCommit());
 }

@@ -24,7 +24,7 @@ constexpr Cost kRuleListing{.base = 100, .per_kib = 48, .work = true, .shows = t
 constexpr Cost kSummary{.base = 200, .per_kib = 4, .work = true};
 constexpr Cost kMassReclaim{.base = 100, .per_kib = 32, .work = true};
 constexpr Cost kWholeTurn{.base = kWorkPerTurn, .work = true};
-// All waiters of a flow are answered; threads and files are begun.
+// All waiters of a flow are answered; threads and files are begun; all keys are looked at.
 constexpr Cost kPartOfTurn{.base = kWorkPerTurn / 8, .work = true};
 
 // In the order of wire::Method.
@@ -52,6 +52,7 @@ constexpr auto kMethods = std::to_array<MethodRow>({
     {Id::kBackup, kPartOfTurn, Role::kAdministrator, Changes::kFiles, Backup},
     {Id::kRequest, kCall, Role::kEveryone, Changes::kNothing, Request},
     {Id::kRequestParam, kValues, Role::kEveryone, Changes::kNothing, RequestParam},
+    {Id::kParams, kPartOfTurn, Role::kEveryone, Changes::kNothing, Params},
 });
 
 // kUnknown has no row.

@@ -8,7 +8,18 @@
 
 namespace nowcalls::engine::rpc {
 
-wire::TokenRow RowOf(const core::Core& core, const core::TokenEntry& entry) {
+namespace {
+
+std::optional<ParamValue> ParamOf(const core::Core& core, core::TokenSlot slot) {
+  const core::KeySlot key = core.tokens().KeyOf(slot);
+  if (key == core::kNoKey) return std::nullopt;
+  return core.flows().keys().at(key).value;
+}
+
+}  // namespace
+
+wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot) {
+  const core::TokenEntry& entry = core.tokens().at(slot);
   const core::SessionState& session = core.books().sessions().at(entry.session_slot);
   return {.token_id = core.books().IdOf(entry).value,
           .flow_id = core.flows().at(entry.flow_slot).id.value,
@@ -19,7 +30,8 @@ wire::TokenRow RowOf(const core::Core& core, const core::TokenEntry& entry) {
           .fence = entry.fence,
           .issued_ms = entry.issued_ms,
           .deadline_ms = entry.deadline_ms,
-          .online = session.online()};
+          .online = session.online(),
+          .param = ParamOf(core, slot)};
 }
 
 namespace {
@@ -43,8 +55,20 @@ wire::FlowCounters CountersOf(const core::Flow& flow) {
   return counters;
 }
 
-std::optional<wire::FlowRate> RateOf(const core::Core& core, const core::Flow& flow, Instant now) {
-  const core::FlowRate* from = core.books().rates().Find(core.flows().Find(flow.id));
+// Adds the waiters of a lane to those of its flow.
+void AddWaiters(const core::Core& core, const core::Lane& lane, wire::FlowRow* row) {
+  if (lane.waiting() == 0) return;
+  *row->waiters += lane.waiting();
+  for (const core::WaiterList& waiters : lane.waiters->classes) {
+    if (waiters.head == core::kNoWaiter) continue;
+    const int64_t since_ms = core.wait_queues().at(waiters.head).since_ms;
+    row->waiting_since_ms = std::min(row->waiting_since_ms.value_or(since_ms), since_ms);
+  }
+}
+
+std::optional<wire::FlowRate> RateOf(const core::Core& core, core::FlowSlot slot, Instant now) {
+  const core::Flow& flow = core.flows().at(slot);
+  const core::FlowRate* from = core.books().rates().Find(slot);
   if (from == nullptr) return std::nullopt;
   core::SlidingWindow window = from->window;
   window.Advance(now.ms);
@@ -65,7 +89,8 @@ std::optional<wire::FlowRate> RateOf(const core::Core& core, const core::Flow& f
 
 }  // namespace
 
-wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow, Instant now) {
+wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now) {
+  const core::Flow& flow = core.flows().at(slot);
   wire::FlowRow row;
   row.flow_id = flow.id.value;
   row.removed = flow.removed;
@@ -73,21 +98,23 @@ wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow, Instant now)
   const core::Namespace& name_space = core.flows().name_space(flow.name_space);
   row.name_space = name_space.name;
   row.resource = flow.rule->resource;
-  if (!flow.removed) row.level = static_cast<uint64_t>(core.flows().LevelOf(flow));
+  if (!flow.removed && !flow.keyed) {
+    row.level = static_cast<uint64_t>(core.flows().LevelOf({slot}));
+  }
+  if (flow.keyed) row.keys = flow.keys;
   row.sessions = name_space.sessions_online;
-  row.now_calls = static_cast<uint64_t>(flow.now_calls);
+  row.now_calls = static_cast<uint64_t>(flow.lane.now_calls);
   row.tokens = flow.tokens.size;
   if (flow.tokens.head != core::kNoToken) {
     row.oldest_issued_ms = core.tokens().at(flow.tokens.head).issued_ms;
   }
-  row.waiters = flow.waiters.size();
-  for (const core::WaiterList& waiters : flow.waiters.classes) {
-    if (waiters.head == core::kNoWaiter) continue;
-    const int64_t since_ms = core.wait_queues().at(waiters.head).since_ms;
-    row.waiting_since_ms = std::min(row.waiting_since_ms.value_or(since_ms), since_ms);
+  row.waiters = 0;
+  AddWaiters(core, flow.lane, &row);
+  for (const core::KeySlot key : core.flows().keys().WaitingOf(slot)) {
+    AddWaiters(core, core.flows().keys().at(key).lane, &row);
   }
   row.counters = CountersOf(flow);
-  row.rate = RateOf(core, flow, now);
+  row.rate = RateOf(core, slot, now);
   if (flow.counters.other_kind > 0) row.other_kind = flow.counters.other_kind;
   return row;
 }
@@ -105,7 +132,19 @@ wire::HistoryRow RowOf(const ledger::HistoryEntry& entry) {
           .fence = entry.fence.value,
           .issued_ms = entry.issued_ms,
           .held_ms = entry.ended_ms - entry.issued_ms,
-          .note = entry.note};
+          .note = entry.note,
+          .param = entry.param};
+}
+
+wire::ParamRow RowOf(const core::Core& core, const core::LaneRef& ref) {
+  const core::Key& key = core.flows().keys().at(ref.key_slot);
+  wire::ParamRow row{.param = key.value,
+                     .now_calls = static_cast<uint64_t>(key.lane.now_calls),
+                     .tokens = key.tokens,
+                     .waiters = key.lane.waiting()};
+  const core::Flow& flow = core.flows().at(ref.flow_slot);
+  if (flow.active() && flow.keyed) row.level = static_cast<uint64_t>(core.flows().LevelOf(ref));
+  return row;
 }
 
 wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session) {

@@ -5,12 +5,15 @@
 #define NOWCALLS_ENGINE_RPC_ROWS_H_
 
 #include "core/core.h"
+#include "core/slot.h"
 #include "wire/rows.h"
 
 namespace nowcalls::engine::rpc {
 
-wire::TokenRow RowOf(const core::Core& core, const core::TokenEntry& entry);
-wire::FlowRow RowOf(const core::Core& core, const core::Flow& flow, Instant now);
+wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot);
+wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now);
+// Of a key.
+wire::ParamRow RowOf(const core::Core& core, const core::LaneRef& ref);
 wire::HistoryRow RowOf(const ledger::HistoryEntry& entry);
 wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session);
 

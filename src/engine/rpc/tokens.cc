@@ -72,7 +72,8 @@ void Acquire(const Call& call) {
   core::AcquireRequest request{.flow = FlowId{params.flow_id},
                                .count = params.count,
                                .prioritized = params.prioritized,
-                               .request_id = params.request_id};
+                               .request_id = params.request_id,
+                               .param = params.param};
   if (params.wait_ms) request.wait_ms = static_cast<int64_t>(*params.wait_ms);
   const std::optional<core::AcquireAnswer> answer =
       call.core()->Acquire(call.step, call.connection->session, request,

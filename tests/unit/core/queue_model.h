@@ -19,8 +19,11 @@
 namespace nowcalls::testing {
 
 struct QueueModel {
+  // A flow, or one value of its rule's parameter; the value "" is the flow as a whole.
+  using Lane = std::pair<int64_t, std::string>;
+
   struct Token {
-    int64_t flow = 0;
+    Lane lane;
     std::string client;
     int64_t count = 0;
     uint64_t request_id = 0;
@@ -28,7 +31,7 @@ struct QueueModel {
   struct Waiter {
     uint32_t tag = 0;
     uint32_t owner = 0;
-    int64_t flow = 0;
+    Lane lane;
     std::string client;
     int64_t count = 0;
     bool prioritized = false;
@@ -51,32 +54,35 @@ struct QueueModel {
   std::vector<Waiter> waiters;  // In the order of arrival.
   // Until when the request ids of clients are refused.
   std::map<std::pair<std::string, uint64_t>, int64_t> cancelled;
-  // Late answers by flow and tag, in order.
-  std::map<int64_t, std::vector<std::pair<uint32_t, Foretold>>> late;
+  // Late answers by lane and tag, in order.
+  std::map<Lane, std::vector<std::pair<uint32_t, Foretold>>> late;
   std::vector<Waiter> granted;              // In the same order as the grants in `late`.
   std::map<uint64_t, std::string> history;  // The reason of each end that it tells of, by token.
 
-  int64_t NowCalls(int64_t flow) const;
+  bool IsKeyed(int64_t flow) const;  // REQUIRES: a rule.
+  int64_t NowCalls(const Lane& lane) const;
   int64_t Held(int64_t flow, const std::string& client) const;
   bool HoldsAny(const std::string& client) const;
   int64_t Online() const;
-  int64_t Level(int64_t flow) const;
-  int64_t Cap(int64_t flow) const;
-  RefusedBy Limit(int64_t flow, const std::string& client, int64_t count) const;
+  int64_t Level(const Lane& lane) const;
+  int64_t Cap(const Lane& lane) const;
+  RefusedBy Limit(const Lane& lane, const std::string& client, int64_t count) const;
   // No room that others make would help.
   bool Hopeless(const Waiter& waiter) const;
-  bool SomebodyAhead(int64_t flow, bool prioritized) const;
+  bool SomebodyAhead(const Lane& lane, bool prioritized) const;
 
   void AnswerLate(const Waiter& waiter, Foretold answer);
   void Forget(uint32_t tag);
   void DropWaiters(uint32_t owner);
-  // All who wait for the flow are told the same, prioritized ones first.
+  // All who wait for the flow are told the same, in each lane prioritized ones first.
   void RefuseAll(int64_t flow, Foretold answer);
+  // The lanes of the flow that somebody waits in.
+  std::set<Lane> LanesOf(int64_t flow) const;
   // Whoever may go now goes.
   void Serve(int64_t flow);
   void ServeAll();
-  // The one who may go now before all others of the flow; null: nobody may.
-  const Waiter* Next(int64_t flow) const;
+  // The one who may go now before all others of the lane; null: nobody may.
+  const Waiter* Next(const Lane& lane) const;
   void Grant(Waiter waiter);
 
   void EraseToken(uint64_t id);
@@ -85,9 +91,9 @@ struct QueueModel {
   void Restart();
 
  private:
-  std::vector<const Waiter*> InOrder(int64_t flow) const;
+  std::vector<const Waiter*> InOrder(const Lane& lane) const;
   // Granted, but their ids are not known yet. Of one client, or of all for "".
-  int64_t Pending(int64_t flow, const std::string& client) const;
+  int64_t Pending(const Lane& lane, const std::string& client) const;
   // A session that is offline and holds nothing is gone, with the ids it has cancelled.
   void RetireIfUnused(const std::string& client);
 };

@@ -1,9 +1,9 @@
 // Admission against a model: random acquires that wait or not, with and without request ids, under
-// caps, shadow mode and changing rules and levels, with clients that come and go and servers that
-// restart; administrators drain flows and take tokens back. No token expires here (model_test.cc is
-// for that), so every single answer is foretold. A core that grants only a few waiters a call is
-// late with them: then what it grants must be what the model would grant next, and when it says
-// that it is no longer behind, nobody may be left who could go.
+// caps, shadow mode, parameters and changing rules and levels, with clients that come and go and
+// servers that restart; administrators drain flows and take tokens back. No token expires here
+// (model_test.cc is for that), so every single answer is foretold. A core that grants only a few
+// waiters a call is late with them: then what it grants must be what the model would grant next,
+// and when it says that it is no longer behind, nobody may be left who could go.
 #include "unit/core/queue_model.h"
 
 #include <doctest/doctest.h>
@@ -31,6 +31,7 @@ using testing::RuleOptions;
 
 constexpr int64_t kLongMs = 20LL * 24 * 3600 * 1000;
 constexpr int64_t kQueueFlows = 3;
+constexpr int64_t kKeyedFlow = 3;  // Its rule mostly has a parameter.
 
 class QueueLife {
  public:
@@ -99,6 +100,24 @@ class QueueLife {
     return connections_.empty() ? nullptr : &connections_[prng_.Below(connections_.size())];
   }
 
+  // "": none.
+  std::string AnyValue() {
+    constexpr const char* kValues[] = {"", "u", "v", "w"};
+    return kValues[prng_.Below(4)];
+  }
+
+  // The rule limits each value for itself, some by an item. Such a rule has no cap.
+  void AddParam(RuleOptions* rule) {
+    rule->max_per_client = 0;
+    rule->max_per_client_percent = 0;
+    rule->param.emplace();
+    for (const char* value : {"u", "v"}) {
+      if (prng_.Below(3) > 0) continue;
+      rule->param->items.push_back(
+          {ParamValue(ParamType::kString, value), static_cast<double>(prng_.Between(0, 40)) / 10});
+    }
+  }
+
   std::string AnyName() { return std::string(1, static_cast<char>('a' + prng_.Below(4))); }
 
   SessionSlot SlotOf(const std::string& client) { return slots_.at(client); }
@@ -119,6 +138,7 @@ class QueueLife {
       rule.shadow = prng_.Below(8) == 0;
       rule.refuse_strategy = static_cast<int>(prng_.Between(0, 3));
       rule.max_queueing_ms = prng_.Between(0, 400);
+      if (flow == kKeyedFlow && prng_.Below(8) > 0) AddParam(&rule);
       set.push_back(rule);
     }
     h_.Rules(set);
@@ -127,9 +147,12 @@ class QueueLife {
           set.begin(), set.end(), [&](const RuleOptions& option) { return option.flow == flow; });
       if (rule == set.end()) {
         model_.RemoveRule(flow);
-      } else {
-        model_.rules[flow] = *rule;
+        continue;
       }
+      if (model_.rules.contains(flow) && model_.IsKeyed(flow) != rule->param.has_value()) {
+        model_.RefuseAll(flow, {TokenStatus::kBadRequest, RefusedBy::kParam});
+      }
+      model_.rules[flow] = *rule;
     }
     model_.ServeAll();
   }
@@ -167,18 +190,20 @@ class QueueLife {
                            .prioritized = prng_.Below(3) == 0};
     if (prng_.Below(3) > 0) request.wait_ms = prng_.Below(4) == 0 ? 0 : prng_.Between(1, 600);
     request.request_id = AnyRequestId();
+    const bool keyed = request.flow.value == kKeyedFlow || prng_.Below(20) == 0;
+    const QueueModel::Lane lane{request.flow.value, keyed ? AnyValue() : ""};
+    if (!lane.second.empty()) request.param = Param{ParamType::kString, lane.second};
     const uint32_t tag = ++last_tag_;
-    const auto foretold = Foretell(*from, request, tag);
+    const auto foretold = Foretell(*from, lane, request, tag);
     const auto answer = h_.Ask(SlotOf(from->client), request, tag, from->owner);
     REQUIRE(answer.has_value() == foretold.has_value());
     if (!answer.has_value()) return;
     REQUIRE(TokenStatusName(answer->status) == TokenStatusName(foretold->status));
     REQUIRE(RefusedByName(answer->refused_by) == RefusedByName(foretold->refused_by));
     if (answer->status != TokenStatus::kOk) return;
-    const QueueModel::Token token{request.flow.value, from->client, request.count,
-                                  request.request_id};
+    const QueueModel::Token token{lane, from->client, request.count, request.request_id};
     const auto [known, is_new] = model_.tokens.emplace(answer->token_id.value, token);
-    model_.Serve(token.flow);
+    model_.Serve(lane.first);
     if (!is_new) {
       REQUIRE(known->second.request_id == request.request_id);
       REQUIRE(request.request_id != 0);
@@ -187,13 +212,13 @@ class QueueLife {
     }
   }
 
-  std::optional<QueueModel::Foretold> Foretell(const Connection& from,
+  std::optional<QueueModel::Foretold> Foretell(const Connection& from, const QueueModel::Lane& lane,
                                                const AcquireRequest& request, uint32_t tag) {
-    const int64_t flow = request.flow.value;
+    const int64_t flow = lane.first;
     if (request.request_id != 0) {
       for (const auto& [id, token] : model_.tokens) {
         if (token.client != from.client || token.request_id != request.request_id) continue;
-        if (token.flow == flow && token.count == request.count) return QueueModel::Foretold{};
+        if (token.lane == lane && token.count == request.count) return QueueModel::Foretold{};
         return QueueModel::Foretold{TokenStatus::kBadRequest, RefusedBy::kRequestId};
       }
       const auto cancelled = model_.cancelled.find({from.client, request.request_id});
@@ -202,7 +227,7 @@ class QueueLife {
       }
       for (QueueModel::Waiter& waiter : model_.waiters) {
         if (waiter.client != from.client || waiter.request_id != request.request_id) continue;
-        if (waiter.flow != flow || waiter.count != request.count) {
+        if (waiter.lane != lane || waiter.count != request.count) {
           return QueueModel::Foretold{TokenStatus::kBadRequest, RefusedBy::kRequestId};
         }
         model_.AnswerLate(waiter, {TokenStatus::kBlocked, RefusedBy::kSuperseded});
@@ -214,33 +239,36 @@ class QueueLife {
           return std::nullopt;
         }
         model_.Forget(waiter.tag);
-        ServeBefore(flow);
+        ServeBefore(lane);
         break;
       }
     }
     if (!model_.rules.contains(flow)) return QueueModel::Foretold{TokenStatus::kNoRuleExists, {}};
+    if (model_.IsKeyed(flow) == lane.second.empty()) {
+      return QueueModel::Foretold{TokenStatus::kBadRequest, RefusedBy::kParam};
+    }
     if (model_.draining.contains(flow)) {
       return QueueModel::Foretold{TokenStatus::kBlocked, RefusedBy::kDraining};
     }
-    RefusedBy limit = model_.Limit(flow, from.client, request.count);
-    if (limit == RefusedBy::kNone && model_.SomebodyAhead(flow, request.prioritized)) {
+    RefusedBy limit = model_.Limit(lane, from.client, request.count);
+    if (limit == RefusedBy::kNone && model_.SomebodyAhead(lane, request.prioritized)) {
       limit = RefusedBy::kWaitersAhead;
     }
     if (limit == RefusedBy::kNone || model_.rules.at(flow).shadow) return QueueModel::Foretold{};
-    const bool hope = request.count <= model_.Level(flow) && request.count <= model_.Cap(flow);
+    const bool hope = request.count <= model_.Level(lane) && request.count <= model_.Cap(lane);
     const int64_t wait_ms = WaitOf(request);
     if (wait_ms == 0 || !hope) return QueueModel::Foretold{TokenStatus::kBlocked, limit};
-    model_.waiters.push_back({tag, from.owner, flow, from.client, request.count,
+    model_.waiters.push_back({tag, from.owner, lane, from.client, request.count,
                               request.prioritized, request.request_id, h_.now().ms + wait_ms});
     return std::nullopt;
   }
 
   // Those whom the place of a call that was given up lets go, before the new one is looked at.
-  void ServeBefore(int64_t flow) {
-    model_.Serve(flow);
+  void ServeBefore(const QueueModel::Lane& lane) {
+    model_.Serve(lane.first);
     if (grants_max_ == 0 || Behind()) return;
     for (uint32_t left = grants_max_; left > 0; --left) {
-      if (const QueueModel::Waiter* next = model_.Next(flow)) model_.Grant(*next);
+      if (const QueueModel::Waiter* next = model_.Next(lane)) model_.Grant(*next);
     }
   }
 
@@ -251,7 +279,7 @@ class QueueLife {
   }
 
   void Erase(uint64_t id) {
-    const int64_t flow = model_.tokens.at(id).flow;
+    const int64_t flow = model_.tokens.at(id).lane.first;
     model_.EraseToken(id);
     model_.Serve(flow);
   }
@@ -281,7 +309,7 @@ class QueueLife {
       return;
     }
     REQUIRE(TokenStatusName(answer.status) == "OK");
-    REQUIRE(answer.now_calls == model_.NowCalls(flow));
+    REQUIRE(answer.now_calls == model_.NowCalls({flow, ""}));
     if (!on) {
       model_.draining.erase(flow);
     } else if (model_.draining.insert(flow).second) {
@@ -298,7 +326,7 @@ class QueueLife {
     const std::string client = AnyName();
     std::vector<uint64_t> affected;
     for (const auto& [id, token] : model_.tokens) {
-      if (what == 0 ? token.client == client : token.flow == flow) affected.push_back(id);
+      if (what == 0 ? token.client == client : token.lane.first == flow) affected.push_back(id);
     }
     const bool in_force = model_.rules.contains(flow);
     Result<ReclaimAnswer> answer = ReclaimAnswer{};
@@ -338,7 +366,7 @@ class QueueLife {
       REQUIRE(TokenStatusName(status) == "RELEASE_OK");
       model_.AnswerLate(waiter, {TokenStatus::kBlocked, RefusedBy::kCancelled});
       model_.Forget(waiter.tag);
-      return model_.Serve(waiter.flow);
+      return model_.Serve(waiter.lane.first);
     }
     REQUIRE(TokenStatusName(status) == "ALREADY_RELEASE");
   }
@@ -381,28 +409,28 @@ class QueueLife {
     slots_.clear();
   }
 
-  // Takes what the core said late, and compares it with what was foretold, flow by flow.
+  // Takes what the core said late, and compares it with what was foretold, lane by lane.
   void TakeLateAnswers() {
     for (const LateAnswer& late : h_.core().TakeLateAnswers()) {
       got_.push_back(late);
       if (late.answer.status == TokenStatus::kOk) FollowGrant(late);
     }
-    std::map<uint32_t, int64_t> flow_of;
-    for (const auto& [flow, answers] : model_.late) {
-      for (const auto& [tag, answer] : answers) flow_of[tag] = flow;
+    std::map<uint32_t, QueueModel::Lane> lane_of;
+    for (const auto& [lane, answers] : model_.late) {
+      for (const auto& [tag, answer] : answers) lane_of[tag] = lane;
     }
-    std::map<int64_t, std::vector<LateAnswer>> got;
+    std::map<QueueModel::Lane, std::vector<LateAnswer>> got;
     for (const LateAnswer& late : got_) {
       CAPTURE(late.ticket.tag);
-      REQUIRE(flow_of.contains(late.ticket.tag));
-      got[flow_of[late.ticket.tag]].push_back(late);
+      REQUIRE(lane_of.contains(late.ticket.tag));
+      got[lane_of[late.ticket.tag]].push_back(late);
     }
-    for (const auto& [flow, answers] : model_.late) {
-      REQUIRE(got[flow].size() == answers.size());
+    for (const auto& [lane, answers] : model_.late) {
+      REQUIRE(got[lane].size() == answers.size());
       for (size_t i = 0; i < answers.size(); ++i) {
         CAPTURE(i);
-        REQUIRE(got[flow][i].ticket.tag == answers[i].first);
-        const AcquireAnswer& answer = got[flow][i].answer;
+        REQUIRE(got[lane][i].ticket.tag == answers[i].first);
+        const AcquireAnswer& answer = got[lane][i].answer;
         REQUIRE(TokenStatusName(answer.status) == TokenStatusName(answers[i].second.status));
         REQUIRE(RefusedByName(answer.refused_by) == RefusedByName(answers[i].second.refused_by));
         if (answer.status == TokenStatus::kOk) TakeGrant(answers[i].first, answer);
@@ -415,7 +443,9 @@ class QueueLife {
       ++times_behind_;
       REQUIRE(grants_max_ > 0);
     } else {
-      for (int64_t flow = 1; flow <= kQueueFlows; ++flow) REQUIRE(model_.Next(flow) == nullptr);
+      for (const QueueModel::Waiter& waiter : model_.waiters) {
+        REQUIRE(model_.Next(waiter.lane) == nullptr);
+      }
     }
   }
 
@@ -426,7 +456,7 @@ class QueueLife {
     if (std::any_of(model_.granted.begin(), model_.granted.end(), has_tag)) return;
     const auto waiter = std::find_if(model_.waiters.begin(), model_.waiters.end(), has_tag);
     REQUIRE(waiter != model_.waiters.end());
-    REQUIRE(model_.Next(waiter->flow) == &*waiter);
+    REQUIRE(model_.Next(waiter->lane) == &*waiter);
     model_.Grant(*waiter);
   }
 
@@ -435,7 +465,7 @@ class QueueLife {
                                      [&](const auto& w) { return w.tag == tag; });
     REQUIRE(waiter != model_.granted.end());
     REQUIRE(issued_.insert(answer.token_id.value).second);
-    model_.tokens[answer.token_id.value] = {waiter->flow, waiter->client, waiter->count,
+    model_.tokens[answer.token_id.value] = {waiter->lane, waiter->client, waiter->count,
                                             waiter->request_id};
     model_.granted.erase(waiter);
   }
@@ -444,12 +474,30 @@ class QueueLife {
     REQUIRE(h_.core().tokens().size() == model_.tokens.size());
     REQUIRE(h_.core().wait_queues().size() == model_.waiters.size());
     for (int64_t flow = 1; flow <= kQueueFlows; ++flow) {
-      REQUIRE(h_.NowCalls(flow) == model_.NowCalls(flow));
+      REQUIRE(h_.NowCalls(flow) == model_.NowCalls({flow, ""}));
     }
+    CompareKeys();
     CompareHistory();
     REQUIRE(FindWrongBook(h_.core()).empty());
     REQUIRE(testing::TokensText(testing::ReadLedger(&h_.store())) ==
             testing::TokensText(h_.core()));
+  }
+
+  void CompareKeys() {
+    std::set<QueueModel::Lane> lanes;
+    for (const auto& [id, token] : model_.tokens) lanes.insert(token.lane);
+    for (const QueueModel::Waiter& waiter : model_.waiters) lanes.insert(waiter.lane);
+    std::erase_if(lanes, [](const QueueModel::Lane& lane) { return lane.second.empty(); });
+    const FlowTable& flows = h_.core().flows();
+    REQUIRE(flows.keys().size() == lanes.size());
+    for (const QueueModel::Lane& lane : lanes) {
+      const FlowSlot flow = flows.Find(FlowId{lane.first});
+      const KeySlot key = flows.keys().Find(flow, {ParamType::kString, lane.second});
+      REQUIRE(key != kNoKey);
+      REQUIRE(flows.keys().at(key).lane.now_calls == model_.NowCalls(lane));
+      if (!model_.rules.contains(lane.first) || !model_.IsKeyed(lane.first)) continue;
+      REQUIRE(flows.LevelOf({flow, key}) == model_.Level(lane));
+    }
   }
 
   void CompareHistory() {

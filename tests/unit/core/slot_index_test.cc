@@ -8,7 +8,7 @@ namespace nowcalls::core {
 namespace {
 
 TEST_CASE("slots are told apart by both halves of their hashes") {
-  SlotIndex index;
+  SlotIndex<TokenSlot> index;
   const auto any = [](TokenSlot) { return true; };
   const auto find = [&](uint64_t high, uint64_t low) { return index.Find(high << 32 | low, any); };
   index.Insert(uint64_t{1} << 32 | 5, TokenSlot(1));
@@ -27,7 +27,7 @@ TEST_CASE("slots are told apart by both halves of their hashes") {
 
 TEST_CASE("room that is reserved spares growing, and moves what is there") {
   constexpr uint32_t kSlots = 40'000;
-  SlotIndex index;
+  SlotIndex<TokenSlot> index;
   for (uint32_t slot = 0; slot < 100; ++slot) index.Insert(MixBits(slot), TokenSlot(slot));
   index.Reserve(kSlots);
   const size_t reserved_bytes = index.MemoryBytes();

@@ -96,7 +96,7 @@ class Sentinel {
   }
   int64_t NowCalls(int64_t flow = kFlow) {
     const core::FlowTable& flows = h.core().flows();
-    return flows.at(flows.Find(FlowId{flow})).now_calls;
+    return flows.at(flows.Find(FlowId{flow})).lane.now_calls;
   }
   uint32_t Online(std::string_view name_space) {
     const core::FlowTable& flows = h.core().flows();

@@ -130,6 +130,12 @@ TEST_CASE("a client's requests are the golden bytes") {
   check("acquire", [](Out* o) { EncodeAcquireRequest(3, {111, 1}, o); });
   check("acquire_prioritized", [](Out* o) { EncodeAcquireRequest(4, {111, 2, true}, o); });
   check("acquire_waiting", [](Out* o) { EncodeAcquireRequest(17, {111, 2, true, 1500, 77}, o); });
+  check("acquire_param", [](Out* o) {
+    AcquireParams acquire{.flow_id = 111, .count = 1};
+    acquire.param = Param{ParamType::kString, "key-7"};
+    EncodeAcquireRequest(26, acquire, o);
+  });
+  check("params", [](Out* o) { EncodeParamsRequest(25, {111, {2, 7}}, o); });
   check("cancel", [](Out* o) { EncodeCancelRequest(18, 77, o); });
   check("release", [](Out* o) { EncodeTokenRequest(5, Method::kRelease, kGoldenToken, o); });
   check("keep", [](Out* o) { EncodeTokenRequest(6, Method::kKeep, kGoldenToken, o); });
@@ -162,6 +168,14 @@ TEST_CASE("the server reads the golden requests of calls") {
   REQUIRE(DecodeAcquire(Params("acquire_waiting", Method::kAcquire), &acquire, &error));
   CHECK(acquire.wait_ms == 1500);
   CHECK(acquire.request_id == 77);
+  CHECK_FALSE(acquire.param.has_value());
+  REQUIRE(DecodeAcquire(Params("acquire_param", Method::kAcquire), &acquire, &error));
+  CHECK(acquire.param == Param{ParamType::kString, "key-7"});
+  ParamsParams params;
+  REQUIRE(DecodeParams(Params("params", Method::kParams), &params, &error));
+  CHECK(params.flow_id == 111);
+  CHECK(params.page.limit == 2);
+  CHECK(params.page.cursor == 7);
   CancelParams cancel;
   REQUIRE(DecodeCancel(Params("cancel", Method::kCancel), &cancel, &error));
   CHECK(cancel.request_id == 77);
@@ -328,7 +342,7 @@ TEST_CASE("PROTOCOL.md quotes golden bytes and no others") {
     ++quoted;
   }
   CHECK(message.empty());
-  CHECK(quoted == 33);
+  CHECK(quoted == 36);
 }
 
 }  // namespace

@@ -230,10 +230,18 @@ TEST_CASE("an acquire may wait up to an hour and carry any request id") {
   }
 }
 
-TEST_CASE("options of later versions are refused unless they ask for nothing") {
-  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap("param", "user-5"))) ==
-        "UNSUPPORTED acquire: options.param is not supported by this server yet");
+TEST_CASE("the parameter of an acquire is a scalar that a ledger can hold") {
   CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap("param", Nil()))).empty());
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap("param", EmptyMap()))) ==
+        "BAD_PARAMS acquire: options.param must be an int, float, bool or str, got map");
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap("param", UINT64_MAX))) ==
+        "BAD_PARAMS acquire: options.param must fit a signed 64-bit integer");
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap("param", std::string(1025, 'x')))) ==
+        "BAD_PARAMS acquire: options.param of 1025 bytes exceeds 1024");
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap("param", std::string("a\0b", 3)))) ==
+        "BAD_PARAMS acquire: options.param must not hold a zero byte");
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap("param", std::string("\xff")))) ==
+        "BAD_PARAMS acquire: options.param must be UTF-8");
 }
 
 TEST_CASE("cancel wants a request id, which is not 0") {

@@ -1,0 +1,80 @@
+// KeyTable: the values of parameters that tokens hold or waiters ask for, each with its lane.
+//
+// Thread: loop. A key is a value under one flow. It exists while it has a token or a waiter, so its
+// counts are exact: nothing is ever evicted. Slots are stable and reused.
+//
+// Memory: some 100 bytes a key with its place in the index, and the bytes of a text of more
+// than 15.
+#ifndef NOWCALLS_CORE_KEY_TABLE_H_
+#define NOWCALLS_CORE_KEY_TABLE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_set.h"
+#include "core/lane.h"
+#include "core/slot.h"
+#include "core/slot_arena.h"
+#include "core/slot_index.h"
+#include "core/table_sizes.h"
+#include "nowcalls/param.h"
+
+namespace nowcalls::core {
+
+struct Key {
+  Lane lane;
+  FlowSlot flow_slot;        // kNoFlow: the slot is free.
+  uint32_t tokens = 0;       // That hold the value.
+  uint32_t rule_number = 0;  // Flow::rule_number that lane.level_count was taken from.
+  ParamValue value;
+};
+
+// One page of a flow's keys, those with the highest nowCalls first.
+struct KeyPage {
+  std::vector<KeySlot> keys;  // Valid until the next call that changes the core.
+  uint64_t next_cursor = 0;   // 0: nothing is left.
+};
+
+class KeyTable {
+ public:
+  // Clients choose values; `hash_key` keeps them from choosing the places.
+  explicit KeyTable(const std::array<uint64_t, 2>& hash_key) : hash_key_(hash_key) {}
+
+  // kNoKey if there is none.
+  KeySlot Find(FlowSlot flow_slot, const Param& value) const;
+  // A new key. REQUIRES: there is none of the value.
+  KeySlot Add(FlowSlot flow_slot, const Param& value);
+  // REQUIRES: neither tokens nor waiters.
+  void Erase(KeySlot slot);
+
+  Key& at(KeySlot slot) { return keys_[slot]; }
+  const Key& at(KeySlot slot) const { return keys_[slot]; }
+  size_t size() const { return index_.size(); }
+  // Memory held, in bytes.
+  size_t MemoryBytes() const;
+
+  // The keys of a flow that have waiters, by slot. TrackWaiting: their number may have changed.
+  void TrackWaiting(KeySlot slot);
+  std::vector<KeySlot> WaitingOf(FlowSlot flow_slot) const;
+
+  // Up to `limit` keys of the flow behind the cursor; 0: from the first. The cursor of a page is
+  // good at any later time; a key whose nowCalls changes between two pages may come twice or not at
+  // all. Looks at all keys of the table.
+  KeyPage Page(FlowSlot flow_slot, uint32_t limit, uint64_t cursor) const;
+
+ private:
+  uint64_t HashOf(FlowSlot flow_slot, const Param& value) const;
+
+  const std::array<uint64_t, 2> hash_key_;
+  SlotArena<KeySlot, Key, kTableSizes.key_chunk> keys_;
+  SlotIndex<KeySlot> index_;
+  size_t text_bytes_ = 0;  // Of values that do not fit into their std::string.
+  absl::btree_set<std::pair<FlowSlot, KeySlot>> waiting_;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_KEY_TABLE_H_
