@@ -388,7 +388,7 @@ TEST_CASE("a rule with as many values as it may have, of any length, is listed a
   server.server().Restart();
   const Source source = Source::Live(server.server().address());
   CHECK(AdminRows(source, {"rules", "list"}).at(0).at("paramFlowItemList").size() == kItems);
-  CHECK(RunAdmin(source, {"rules", "diff", path}).exit_code == 0);
+  CHECK(RunAdmin(source, {"rules", "diff", path, "--namespace", "default"}).exit_code == 0);
 }
 
 }  // namespace
