@@ -471,8 +471,7 @@ TEST_CASE("params prints the values of a flow, each as what it is, the most call
   add(33, {ParamType::kDouble, std::string("\x3f\xe0\0\0\0\0\0\0", 8)}, 3);
   add(34, {ParamType::kFloat, std::string("\x7f\x80\0\0", 4)}, 1);
   store::MemoryStore store = builder.Build();
-  StringOutput progress_out;
-  Progress progress([](std::string_view) {}, "tokens", /*enabled=*/false);
+  Progress progress(/*enabled=*/false, "tokens", [](std::string_view) {});
   OfflineSource source(&store, {}, &progress);
   std::string out;
   const Status listed = source.Params(101, 10, [&](const wire::ParamRow& row) {
