@@ -78,7 +78,7 @@ TEST_CASE("one invalid rule refuses the whole set, and the old one stays") {
       {with("strategy", 9), "strategy"},
       {with("clusterMode", "yes"), "clusterMode"},
       {with("clusterMode", nullptr), "clusterMode"},
-      {with("paramIdx", 0), "paramIdx"},
+      {with("paramIdx", "first"), "paramIdx"},
       {Json({{"foo", 1}}), "no rule of a known kind"},
       {Json({{"resource", "r"}, {"count", 1}, {"timeWindow", 10}}), "DegradeRule"},
       {with("clusterConfig", nullptr), "clusterConfig"},
