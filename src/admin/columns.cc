@@ -185,7 +185,7 @@ constexpr Column<FlowRow> kFlowColumns[] = {
      [](const FlowRow& r) { return r.rate.has_value() ? Optional(r.rate->values) : Cell(); }},
     {{"other_kind", "OTHER_KIND", Kind::kNumber, 11},
      [](const FlowRow& r) { return Optional(r.other_kind); }},
-    {{"keys", "KEYS", Kind::kNumber, 12}, [](const FlowRow& r) { return Optional(r.keys); }},
+    {{"keys", "", Kind::kNumber}, [](const FlowRow& r) { return Optional(r.keys); }},
 };
 
 constexpr Column<ParamRow> kParamColumns[] = {

@@ -82,8 +82,9 @@ Json SetOf(const std::string& name_space, int64_t version) {
       cluster["clientOfflineTime"] = facts->second.client_offline_ms;
       if (facts->second.level == 0) cluster["thresholdType"] = 0;
     }
-    rules.push_back(testing::RuleJson(flow_id, static_cast<double>(level), cluster));
-    if (flow_id == kKeyedFlow) AddKeys(&rules.back());
+    Json rule = testing::RuleJson(flow_id, static_cast<double>(level), cluster);
+    if (flow_id == kKeyedFlow) AddKeys(&rule);
+    rules.push_back(rule);
   }
   return rules;
 }

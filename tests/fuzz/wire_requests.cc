@@ -29,7 +29,7 @@ constexpr uint64_t kUnsignedMax = std::numeric_limits<uint64_t>::max();
 
 // What the length of each table divides is taken from a byte with %.
 constexpr Method kMethods[] = {
-    Method::kAcquire,   Method::kAcquire,      Method::kAcquire,       Method::kAcquire,
+    Method::kAcquire,   Method::kAcquire,      Method::kAcquire,       Method::kParams,
     Method::kRequest,   Method::kRequestParam, Method::kRelease,       Method::kRelease,
     Method::kRelease,   Method::kKeep,         Method::kKeep,          Method::kCancel,
     Method::kCancel,    Method::kHello,        Method::kHello,         Method::kPing,
@@ -46,6 +46,7 @@ constexpr uint64_t kWaits[] = {0, 1, 50, 500, 5000, kWaitMsMax, kWaitMsMax + 1, 
 constexpr uint32_t kLimits[] = {kListRowsDefault, 1, 2, kListRowsMax, 1, 3, 0, kListRowsMax + 1};
 constexpr uint64_t kCursors[] = {0, 1, 2, 3, 4, 5, 111, kUnsignedMax};
 constexpr uint32_t kReclaims[] = {1, 2, kReclaimTokensMax, 0};
+constexpr std::string_view kKeys[] = {"k0", "k1", "k2", "k3"};
 
 std::string Text(size_t which, const char* ordinary, size_t bytes_max) {
   switch (which % 8) {
@@ -85,6 +86,7 @@ wire::AcquireParams Acquire(ByteSource* input) {
                              .prioritized = options % 2 == 1,
                              .request_id = static_cast<uint64_t>(options / 2 % 8)};
   if (what >= 64) params.wait_ms = kWaits[options / 16 % 8];
+  if (options >= 160) params.param = Param{ParamType::kString, kKeys[options % 4]};
   return params;
 }
 
@@ -142,6 +144,10 @@ std::string Rules(ByteSource* input) {
     rule.refuse_strategy = others % 5;
     rule.max_per_client = others / 8 % 4;
     rule.max_per_client_percent = rule.max_per_client == 0 && others >= 128 ? 50 : 0;
+    if (rule.max_per_client == 0 && others / 32 % 4 == 3) {
+      rule.param.emplace();
+      rule.max_per_client_percent = 0;
+    }
   }
   return testing::RulesJson(rules);
 }
@@ -191,6 +197,10 @@ void EncodeAdmin(Method method, const RequestContext& context, ByteSource* input
 void EncodeListing(Method method, uint32_t msgid, ByteSource* input, OutputBuffer* out) {
   switch (method) {
     case Method::kFlow: return wire::EncodeFlowRequest(msgid, kFlows[input->Byte() % 8], out);
+    case Method::kParams: {
+      const int64_t flow = kFlows[input->Byte() % 8];
+      return wire::EncodeParamsRequest(msgid, {flow, Page(input->Byte())}, out);
+    }
     case Method::kTokens: {
       std::string client;
       const wire::TokensParams params = Tokens(input, &client);
@@ -235,9 +245,9 @@ bool IsAdmin(Method method) {
 }
 
 bool IsListing(Method method) {
-  constexpr Method kListings[] = {Method::kFlow,     Method::kFlows,   Method::kTokens,
-                                  Method::kSessions, Method::kHistory, Method::kNamespaces,
-                                  Method::kRulesList};
+  constexpr Method kListings[] = {Method::kFlow,      Method::kFlows,   Method::kTokens,
+                                  Method::kSessions,  Method::kHistory, Method::kNamespaces,
+                                  Method::kRulesList, Method::kParams};
   return std::find(std::begin(kListings), std::end(kListings), method) != std::end(kListings);
 }
 
@@ -250,6 +260,7 @@ void CheckListing(Method method, std::string_view result) {
   switch (method) {
     case Method::kFlow: return CheckDecoded(wire::DecodeFlowRow(result));
     case Method::kFlows: return CheckDecoded(wire::DecodeFlowPage(result));
+    case Method::kParams: return CheckDecoded(wire::DecodeParamPage(result));
     case Method::kTokens: return CheckDecoded(wire::DecodeTokenPage(result));
     case Method::kSessions: return CheckDecoded(wire::DecodeSessionPage(result));
     case Method::kHistory: return CheckDecoded(wire::DecodeHistoryPage(result));

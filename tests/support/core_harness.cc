@@ -140,8 +140,9 @@ std::string RulesJson(const std::vector<RuleOptions>& rules) {
   out << std::setprecision(17) << "[";
   for (const RuleOptions& rule : rules) {
     out << (&rule == rules.data() ? "" : ",") << R"({"resource":"r)" << rule.flow
-        << R"(","grade":0,"count":)" << rule.count << R"(,"maxQueueingTimeMs":)"
-        << rule.max_queueing_ms << R"(,"clusterMode":true,"clusterConfig":{"flowId":)" << rule.flow
+        << R"(","grade":0,)" << (rule.param.has_value() ? R"("paramIdx":0,)" : "") << R"("count":)"
+        << rule.count << R"(,"maxQueueingTimeMs":)" << rule.max_queueing_ms
+        << R"(,"clusterMode":true,"clusterConfig":{"flowId":)" << rule.flow
         << R"(,"thresholdType":)" << (rule.avg_local ? 0 : 1) << R"(,"resourceTimeout":)"
         << rule.resource_timeout_ms << R"(,"clientOfflineTime":)" << rule.client_offline_ms
         << R"(,"acquireRefuseStrategy":)" << rule.refuse_strategy << R"(,"shadow":)"
@@ -156,12 +157,7 @@ std::string RulesJson(const std::vector<RuleOptions>& rules) {
   return out.str();
 }
 
-void AddParam(const RuleOptions& options, core::Rule* rule) {
-  rule->param = options.param;
-  const bool calls =
-      rule->param.has_value() && rule->param->metric == core::ParamRule::Metric::kConcurrency;
-  if (calls) rule->grade = 0;
-}
+void AddParam(const RuleOptions& options, core::Rule* rule) { rule->param = options.param; }
 
 core::CoreOptions HarnessOptions() {
   core::CoreOptions options;

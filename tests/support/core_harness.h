@@ -39,8 +39,9 @@ struct RuleOptions {
   int64_t max_queueing_ms = 500;
   std::optional<core::ParamRule> param{};
 };
-std::string RulesJson(const std::vector<RuleOptions>& rules);  // Without parameters.
-// Makes the rule, of such JSON, one with the parameter of `options`.
+// Of a rule with a parameter without its items.
+std::string RulesJson(const std::vector<RuleOptions>& rules);
+// Gives the rule, of such JSON, the parameter of `options` as it is.
 void AddParam(const RuleOptions& options, core::Rule* rule);
 // The rules of one namespace from their JSON, as rules_load does it.
 Status ReplaceRules(core::Core* core, const core::Step& step, std::string_view name_space,

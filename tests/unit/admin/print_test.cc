@@ -70,14 +70,14 @@ TEST_CASE("dump prints a token with all its fields") {
   CHECK(PrintList(Command::kDump, Format::kJsonl, OneToken()).out ==
         "{\"token_id\":77,\"flow_id\":101,\"namespace\":\"shop\",\"client_id\":\"cart-1\","
         "\"session\":1,\"count\":2,\"fence\":10,\"issued_ms\":997000,\"deadline_ms\":1001000,"
-        "\"online\":null,\"token\":\"77\"}\n");
+        "\"online\":null,\"token\":\"77\",\"param\":null}\n");
   CHECK(PrintList(Command::kDump, Format::kCsv, OneToken()).out ==
         "token_id,flow_id,namespace,client_id,session,count,fence,issued_ms,deadline_ms,online,"
-        "token\n"
-        "77,101,shop,cart-1,1,2,10,997000,1001000,,77\n");
+        "token,param\n"
+        "77,101,shop,cart-1,1,2,10,997000,1001000,,77,\n");
   CHECK(PrintList(Command::kDump, Format::kTable, OneToken()).out ==
-        "TOKEN_ID  FLOW_ID  NAMESPACE  CLIENT_ID  COUNT  FENCE    AGE  EXPIRES_IN  ONLINE\n"
-        "      77      101  shop       cart-1         2     10  2m13s      -2m09s  -\n");
+        "TOKEN_ID  FLOW_ID  NAMESPACE  CLIENT_ID  COUNT  FENCE    AGE  EXPIRES_IN  ONLINE  PARAM\n"
+        "      77      101  shop       cart-1         2     10  2m13s      -2m09s  -       -\n");
 }
 
 TEST_CASE("tokens prints what the filters leave") {
@@ -104,10 +104,11 @@ TEST_CASE("stat prints one row a flow, null for what only a server knows") {
         "\"held_p99_ms\":null,\"held_longest_ms\":null,\"draining\":false,"
         "\"refused_draining\":null,\"refused_request_id\":null,\"refused_disk_low\":null,"
         "\"refused_over_level\":null,\"refused_namespace_qps\":null,\"refused_param\":null,"
-        "\"refused_rate\":null,\"rate_in_window\":null,\"rate_limit\":null,"
+        "\"refused_rate\":null,\"refused_key_limit\":null,\"rate_in_window\":null,\"rate_limit\":"
+        "null,"
         "\"rate_window_ms\":null,\"rate_passed\":null,\"rate_borrowed\":null,"
         "\"rate_blocked\":null,\"rate_requests_passed\":null,"
-        "\"rate_requests_blocked\":null,\"rate_values\":null,\"other_kind\":null}\n");
+        "\"rate_requests_blocked\":null,\"rate_values\":null,\"other_kind\":null,\"keys\":null}\n");
   CHECK(PrintList(Command::kStat, Format::kTable, OneToken()).out ==
         "FLOW_ID  NAMESPACE  RESOURCE      NOW_CALLS  LEVEL  TOKENS  OLDEST  REMOVED  WAITERS  "
         "SESSIONS  GRANTED  REFUSED  RECLAIMED  DRAINING  RATE  RATE_LIMIT  OTHER_KIND\n"
@@ -192,7 +193,8 @@ TEST_CASE("calls a second have columns of their own, once somebody has asked for
   CHECK(out.text().find("\"rate_in_window\":7,\"rate_limit\":10,\"rate_window_ms\":1000,"
                         "\"rate_passed\":70,\"rate_borrowed\":2,\"rate_blocked\":30,"
                         "\"rate_requests_passed\":60,\"rate_requests_blocked\":20,"
-                        "\"rate_values\":null,\"other_kind\":5}") != std::string::npos);
+                        "\"rate_values\":null,\"other_kind\":5,\"keys\":null}") !=
+        std::string::npos);
 }
 
 TEST_CASE("each kind of refusal has a column, and together they are the sum") {
@@ -263,15 +265,16 @@ TEST_CASE("history prints each end with all its fields") {
         "{\"sequence\":1,\"ended_ms\":999000,\"reason\":\"admin\",\"token_id\":76,"
         "\"flow_id\":101,\"namespace\":\"shop\",\"client_id\":\"cart-1\",\"session\":1,"
         "\"count\":2,\"fence\":9,\"issued_ms\":996000,\"held_ms\":3000,"
-        "\"note\":\"hung, \\\"again\\\"\",\"token\":\"76\"}\n");
+        "\"note\":\"hung, \\\"again\\\"\",\"token\":\"76\",\"param\":null}\n");
   CHECK(PrintList(Command::kHistory, Format::kCsv, builder).out ==
         "sequence,ended_ms,reason,token_id,flow_id,namespace,client_id,session,count,fence,"
-        "issued_ms,held_ms,note,token\n"
-        "1,999000,admin,76,101,shop,cart-1,1,2,9,996000,3000,\"hung, \"\"again\"\"\",76\n");
+        "issued_ms,held_ms,note,token,param\n"
+        "1,999000,admin,76,101,shop,cart-1,1,2,9,996000,3000,\"hung, \"\"again\"\"\",76,\n");
   CHECK(PrintList(Command::kHistory, Format::kTable, builder).out ==
-        "ENDED_AGO  REASON  TOKEN_ID  FLOW_ID  NAMESPACE  CLIENT_ID  COUNT  FENCE  HELD  NOTE\n"
+        "ENDED_AGO  REASON  TOKEN_ID  FLOW_ID  NAMESPACE  CLIENT_ID  COUNT  FENCE  HELD  NOTE     "
+        "      PARAM\n"
         "    2m11s  admin         76      101  shop       cart-1         2      9  3.0s  hung, "
-        "\"again\"\n");
+        "\"again\"  -\n");
 }
 
 TEST_CASE("rules list prints Sentinel's form with the namespace, or the main columns") {
@@ -453,6 +456,38 @@ TEST_CASE("verify's problems are rows for programs") {
         "problem,family,key,detail\n"
         "seal,default,7365616c,\"the sum of counts is 7, but batch 7 was sealed over 1\"\n");
   CHECK(csv.err.find("ledger damaged: 1 problem (1 seal) in 3 tokens") == 0);
+}
+
+TEST_CASE("params prints the values of a flow, each as what it is, the most calls first") {
+  LedgerBuilder builder = OneToken();
+  const auto add = [&](uint64_t fence, const ParamValue& value, uint32_t count) {
+    ledger::Token token = builder.MakeToken(fence, 101, 1, kSealedMs - 1000, count);
+    token.param = value;
+    builder.Token(token);
+  };
+  add(30, {ParamType::kString, "5"}, 1);
+  add(31, {ParamType::kInt, std::string("\0\0\0\5", 4)}, 2);
+  add(32, {ParamType::kBoolean, "\1"}, 4);
+  add(33, {ParamType::kDouble, std::string("\x3f\xe0\0\0\0\0\0\0", 8)}, 3);
+  add(34, {ParamType::kFloat, std::string("\x7f\x80\0\0", 4)}, 1);
+  store::MemoryStore store = builder.Build();
+  Progress progress(/*enabled=*/false, "tokens", [](std::string_view) {});
+  OfflineSource source(&store, {}, &progress);
+  std::string out;
+  const Status listed = source.Params(101, 10, [&](const wire::ParamRow& row) {
+    StringOutput line;
+    Listing<wire::ParamRow> listing(Format::kJsonl, 0, line.get());
+    REQUIRE(listing.Add(row).ok());
+    out += line.text();
+    return Status::Ok();
+  });
+  CHECK(listed.ToString() == "ok");
+  CHECK(out ==
+        "{\"param\":true,\"now_calls\":4,\"tokens\":1,\"level\":null,\"waiters\":null}\n"
+        "{\"param\":0.5,\"now_calls\":3,\"tokens\":1,\"level\":null,\"waiters\":null}\n"
+        "{\"param\":5,\"now_calls\":2,\"tokens\":1,\"level\":null,\"waiters\":null}\n"
+        "{\"param\":\"Infinity\",\"now_calls\":1,\"tokens\":1,\"level\":null,\"waiters\":null}\n"
+        "{\"param\":\"5\",\"now_calls\":1,\"tokens\":1,\"level\":null,\"waiters\":null}\n");
 }
 
 }  // namespace

@@ -80,6 +80,7 @@ int TryParams(std::string_view params) {
   PageParams page;
   RulesListParams rules_list;
   TokensParams tokens;
+  ParamsParams values_of_flow;
   RulesLoadParams rules_load;
   CancelParams cancel;
   RateParams rate;
@@ -106,6 +107,7 @@ int TryParams(std::string_view params) {
   count(DecodePage(Method::kFlows, params, &page, &error), &error);
   count(DecodeRulesList(params, &rules_list, &error), &error);
   count(DecodeTokens(params, &tokens, &error), &error);
+  count(DecodeParams(params, &values_of_flow, &error), &error);
   count(DecodeRulesLoad(params, &rules_load, &error), &error);
   count(DecodeCancel(params, &cancel, &error), &error);
   count(DecodeRequest(params, &rate, &error), &error);
@@ -128,7 +130,7 @@ int TryAnswers(std::string_view result) {
       DecodeResponse(result).status(),      DecodeHistoryPage(result).status(),
       DecodeNamespacePage(result).status(), DecodeReclaimedReply(result).status(),
       DecodeDrainReply(result).status(),    DecodeBackupReply(result).status(),
-      DecodeRateReply(result).status(),
+      DecodeRateReply(result).status(),     DecodeParamPage(result).status(),
   };
   int taken = 0;
   for (const Status& status : statuses) {
