@@ -356,7 +356,7 @@ void AddLimits(std::vector<Setting>* table) {
                            "Unanswered requests of a connection; beyond, it is not read.", "", 1,
                            1'000'000, &Limits::requests_in_flight_max));
   table->push_back(Integer("waiters-per-rule-max", kLimits, "N",
-                           "Acquires that wait for room under one rule, or for one value of its "
+                           "Acquires that wait for room under one rule, or one value of its "
                            "parameter.",
                            "", 1, 1'000'000, &Limits::waiters_per_rule_max));
   table->push_back(Integer("sentinel-wait-ms-max", kLimits, "MS",

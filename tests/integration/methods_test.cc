@@ -134,7 +134,7 @@ TEST_CASE("acquire refuses parameters of another form and names them") {
       {{1, 1, {{"wait_ms", 3'600'001}}}, kErrorBadParams, "wait_ms"},
       {{1, 1, {{"wait_ms", "1s"}}}, kErrorBadParams, "wait_ms"},
       {{1, 1, {{"request_id", -5}}}, kErrorBadParams, "request_id"},
-      {{1, 1, {{"param", "x"}}}, kErrorUnsupported, "param"},
+      {{1, 1, {{"param", Json::array({1})}}}, kErrorBadParams, "param"},
       {{1, 1, "options"}, kErrorBadParams, "options"},
       {{1, 1, nullptr, nullptr}, kErrorBadParams, "parameters"},
   };

@@ -152,9 +152,10 @@ void Oracle::AddEnders(Token* token) {
   for (const OpId id : ender_ops_) {
     const Operation& op = operations_[id];
     if (!op.may_end_tokens || op.answered < token->asked) continue;
+    const SeenToken& seen = token->seen;
     const bool hits = op.kind == Kind::kCancel
-                          ? op.owner == token->seen.owner && op.request_id == token->seen.request_id
-                          : op.flow == token->seen.flow || op.owner == token->seen.owner;
+                          ? op.owner == seen.owner && op.request_id == seen.request_id
+                          : op.flow == FlowOfLane(seen.flow) || op.owner == seen.owner;
     if (hits) token->enders.insert(id);
   }
 }
