@@ -1,9 +1,9 @@
 // WaitQueues: acquires that wait for room, in the order in which they are to be granted.
 //
-// Thread: loop. A lane (core/lane.h) has two queues, of prioritized and of other waiters, each first
-// in, first out. The waiters of an owner (a connection of the engine) and the earliest deadline of
-// all are found at once. Slots are stable and reused. The table decides nothing: Waiting and
-// Admission do.
+// Thread: loop. A lane (core/lane.h) has two queues, of prioritized and of other waiters, each
+// first in, first out. The waiters of an owner (a connection of the engine) and the earliest
+// deadline of all are found at once. Slots are stable and reused. The table decides nothing:
+// Waiting and Admission do.
 //
 // Waiters that freed room cannot help are set aside, so that no look passes over them again and
 // again: those that ask for more than the level, until the level is raised; those at the cap of
