@@ -32,7 +32,7 @@ struct AcquireRequest {
   // Waits for room this long at most; 0: not at all. Unset: as long as the rule says.
   std::optional<int64_t> wait_ms{};
   int64_t wait_ms_max = kWaitMsMax;  // However long the rule or the request says.
-  uint64_t request_id = 0;  // Of the session; 0: none.
+  uint64_t request_id = 0;           // Of the session; 0: none.
   // The value of the rule's parameter; none: the rule must have none. REQUIRES: a ledger can hold
   // it (ledger/param_codec.h).
   std::optional<Param> param{};

@@ -1,5 +1,4 @@
 // Expire strategies, and what they do for clients that were cut off together.
-#include "core/books.h"
 #include "nowcalls/expire_strategy.h"
 
 #include <doctest/doctest.h>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/books.h"
 #include "support/core_harness.h"
 
 namespace nowcalls::core {
