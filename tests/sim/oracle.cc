@@ -547,6 +547,7 @@ void Oracle::ServerDied(const std::vector<SeenToken>& ledger) {
   runs_ = false;
   died_ms_[life_] = timeline_->now_ms();
   passed_.clear();
+  passed_from_ = order_;
   for (const OpId id : ender_ops_) {
     operations_[id].answered = std::min(operations_[id].answered, order_);
   }

@@ -289,6 +289,8 @@ class Oracle {
   Promptness promptness_;
   int64_t ready_ms_ = 0;
   std::map<int64_t, std::vector<Passed>> passed_;  // By flow, since the server is ready.
+  uint64_t passed_from_ =
+      0;  // What was asked before may be answered later, by a life that is over.
   std::set<uint64_t> taken_back_;  // Tokens that the history must tell of at the next look.
   uint64_t synced_ = 0;            // The event of the last sync, and the server's life then.
   uint64_t synced_life_ = 0;

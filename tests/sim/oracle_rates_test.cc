@@ -52,6 +52,14 @@ TEST_CASE("no more calls pass in a window than the rule allows") {
     pass(2);
     CHECK(court.oracle.violations().empty());
   }
+  SUBCASE("under the server before, whose answer comes late") {
+    const uint64_t asked = court.oracle.Tick();
+    court.oracle.ServerDied({});
+    court.oracle.ServerReady(false, {}, {});
+    pass(2);
+    court.oracle.CallsPassed(1, 2, asked, court.timeline.now_ms(), 0);
+    CHECK(court.oracle.violations().empty());
+  }
   SUBCASE("under a rule that is new") {
     const auto gone = [](const LevelSetting&) { return LevelSetting{}; };
     const auto back = [](const LevelSetting&) {
