@@ -12,7 +12,9 @@ void Oracle::CallsPassed(int64_t flow, int64_t count, uint64_t asked, int64_t as
   constexpr int64_t kSureMs = 900 - 2;
   constexpr int64_t kKeptMs = 10'000;
   const uint64_t now = Tick();
-  if (asked <= passed_from_) return;
+  // As in Sentinel, a call that is borrowed from the next bucket does not count before that begins:
+  // meanwhile others may fill the window, which then holds both.
+  if (asked <= passed_from_ || wait_ms > 0) return;
   const int64_t done_ms = timeline_->now_ms() + wait_ms;
   std::vector<Passed>& all = passed_[flow];
   all.push_back({.count = count, .asked = asked, .asked_ms = asked_ms, .done_ms = done_ms});

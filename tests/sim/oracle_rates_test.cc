@@ -52,6 +52,10 @@ TEST_CASE("no more calls pass in a window than the rule allows") {
     pass(2);
     CHECK(court.oracle.violations().empty());
   }
+  SUBCASE("beside a call that is borrowed from the next bucket") {
+    court.oracle.CallsPassed(1, 2, court.oracle.Tick(), court.timeline.now_ms(), 100);
+    CHECK(court.oracle.violations().empty());
+  }
   SUBCASE("under the server before, whose answer comes late") {
     const uint64_t asked = court.oracle.Tick();
     court.oracle.ServerDied({});
