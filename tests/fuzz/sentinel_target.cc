@@ -1,8 +1,8 @@
 // Bytes of Sentinel's clients through the splitter, the decoders, the engine and the core, onto a
 // store in memory.
 //
-// The input is a script. Each step is a byte, of which the low three bits say what happens, and the
-// next bit to which of two connections; and what it needs behind it:
+// The input is a script. Each step is a byte, and what the step needs behind it. The low three bits
+// say what happens, the next bit to which of two connections:
 //
 //   0   a length (one byte) and so many bytes, which the connection sends
 //   1   three bytes: type, flow or token, count; which makes a sound request
