@@ -36,7 +36,7 @@ class Admission {
   // Works the wake list off. While some waiters are left to OnTime, waiters of later calls stand
   // behind them: otherwise calls that are bounded each would grant all of them together.
   void GrantWaiters(const Step& step) {
-    if (!is_behind_) GrantSomeWaiters(step);
+    if (!is_behind_ && !books_->wake_list().empty()) GrantSomeWaiters(step);
   }
   // Goes on with waiters that a call has left.
   void OnTime(const Step& step) {

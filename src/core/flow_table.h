@@ -35,6 +35,8 @@ namespace nowcalls::core {
 // Since the server started.
 struct FlowCounters {
   uint64_t granted = 0;  // Also from the queue, also beyond a limit in shadow mode.
+  // Acquires of a rule that says calls a second, or requests for calls a second of any other.
+  uint64_t other_kind = 0;
   std::array<uint64_t, kEndReasonCount> ended{};           // By EndReason.
   std::array<uint64_t, kRefusedByCount> refused{};         // By RefusedBy.
   std::array<uint64_t, kRuleLimitCount> shadow_refused{};  // What shadow mode let pass.
@@ -42,8 +44,6 @@ struct FlowCounters {
   uint64_t granted_from_queue = 0;
   int64_t longest_wait_ms = 0;  // Of those that were answered, whatever the answer.
   uint64_t kept = 0;
-  // Acquires of a rule that says calls a second, or requests for calls a second of any other.
-  uint64_t other_kind = 0;
 };
 
 // With a hundred thousand flows, a call's flow is most often in no cache. So all that a plain call
@@ -175,8 +175,8 @@ class FlowTable {
   void SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rule, double timeout_factor);
   // REQUIRES: an active rule.
   void MarkRemoved(FlowSlot slot);
-  // The key of the value, made now if there is none, with what the flow's rule says of it: then it
-  // gets a token or a waiter, or the caller ends with EraseKeyIfUnused.
+  // The key of the value, made now if there is none, with the count that the flow's rule gives it.
+  // It then gets a token or a waiter, else the caller calls EraseKeyIfUnused.
   KeySlot FindOrAddKey(FlowSlot slot, const Param& value);
   // Erases the key unless it has a token or a waiter.
   void EraseKeyIfUnused(KeySlot slot);
