@@ -36,7 +36,7 @@ Result<T> Member(const nlohmann::ordered_json& info, const std::string& name) {
 }  // namespace
 
 std::string RulesJson(const std::vector<Flow>& flows, size_t begin, size_t end,
-                      double timeout_factor, bool by_value) {
+                      double timeout_factor, int grade, bool by_value) {
   auto rules = nlohmann::json::array();
   for (size_t i = begin; i < end; ++i) {
     const Flow& flow = flows[i];
@@ -45,6 +45,7 @@ std::string RulesJson(const std::vector<Flow>& flows, size_t begin, size_t end,
     const int64_t offline_ms =
         flow.client_offline_ms > 0 ? flow.client_offline_ms : flow.lifetime_ms;
     rules.push_back({{"resource", "nowcalls-bench:" + std::to_string(flow.id)},
+                     {"grade", grade},
                      {"count", flow.level},
                      {"clusterMode", true},
                      {"clusterConfig",
@@ -64,9 +65,11 @@ Status NowcallsTarget::Prepare(const std::vector<Flow>& flows) {
   for (size_t begin = 0; begin < flows.size(); begin += kRulesPerNamespace) {
     const size_t end = std::min(begin + kRulesPerNamespace, flows.size());
     const std::string suffix = begin == 0 ? "" : "." + std::to_string(begin / kRulesPerNamespace);
-    NOWCALLS_RETURN_IF_ERROR(LoadRules(options_.name_space + suffix,
-                                       RulesJson(flows, begin, end, timeout_factor_, HasValues()),
-                                       client->get()));
+    NOWCALLS_RETURN_IF_ERROR(
+        LoadRules(options_.name_space + suffix,
+                  RulesJson(flows, begin, end, timeout_factor_,
+                            options_.operation == Operation::kAcquire ? 0 : 1, HasValues()),
+                  client->get()));
   }
   auto setup = std::make_shared<NowcallsProtocol::Setup>();
   setup->flows = flows;

@@ -44,9 +44,9 @@ class NowcallsTarget : public Target {
 };
 
 // Sentinel's JSON for flows[begin..end): a ParamFlowRule each if `by_value`, else a FlowRule. A
-// token lives for resourceTimeout x `timeout_factor`.
+// token lives for resourceTimeout x `timeout_factor`. `grade`: 0 for tokens, 1 for calls a second.
 std::string RulesJson(const std::vector<Flow>& flows, size_t begin, size_t end,
-                      double timeout_factor, bool by_value);
+                      double timeout_factor, int grade, bool by_value);
 
 }  // namespace nowcalls::bench
 

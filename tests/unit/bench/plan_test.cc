@@ -73,9 +73,11 @@ TEST_CASE("idle connections need no flow and no load") {
 
 TEST_CASE("rules say how long tokens live by way of the server's own factor") {
   const std::vector<Flow> flows = {{1, 5, 1000}, {2, 6, 1001}, {3, 7, 5000}};
-  const testing::Json rules = testing::Json::parse(RulesJson(flows, 1, 3, 2.5, /*by_value=*/false));
+  const testing::Json rules =
+      testing::Json::parse(RulesJson(flows, 1, 3, 2.5, /*grade=*/0, /*by_value=*/false));
   REQUIRE(rules.size() == 2);
   CHECK(rules[0].at("count") == 6);
+  CHECK(rules[0].at("grade") == 0);
   CHECK(rules[0].at("clusterMode") == true);
   CHECK(rules[0].at("clusterConfig").at("flowId") == 2);
   CHECK(rules[0].at("clusterConfig").at("thresholdType") == 1);
@@ -83,8 +85,10 @@ TEST_CASE("rules say how long tokens live by way of the server's own factor") {
   CHECK(rules[0].at("clusterConfig").at("clientOfflineTime") == 1001);
   CHECK(rules[1].at("clusterConfig").at("resourceTimeout") == 2000);
   CHECK_FALSE(rules[0].contains("paramIdx"));
-  const auto by_value = testing::Json::parse(RulesJson(flows, 0, 1, 2.5, /*by_value=*/true));
+  const auto by_value =
+      testing::Json::parse(RulesJson(flows, 0, 1, 2.5, /*grade=*/1, /*by_value=*/true));
   CHECK(by_value[0].at("paramIdx") == 0);
+  CHECK(by_value[0].at("grade") == 1);
 }
 
 TEST_CASE("a request for calls a second is one operation, and gives nothing back") {
