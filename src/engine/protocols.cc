@@ -19,7 +19,8 @@ std::unique_ptr<Protocol> Protocols::Make(std::string_view bytes) {
 std::string Protocols::WhyNone(char first) {
   const auto byte = static_cast<uint8_t>(first);
   constexpr char kDigits[] = "0123456789abcdef";
-  return std::string("does not speak MessagePack-RPC: a message begins with byte 0x") +
+  return std::string(
+             "speaks neither MessagePack-RPC nor Sentinel's frames: it begins with byte 0x") +
          kDigits[byte >> 4] + kDigits[byte & 15];
 }
 

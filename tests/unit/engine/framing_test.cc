@@ -150,11 +150,14 @@ void CheckRefused(const Refused& refused) {
 }
 
 TEST_CASE("a byte that begins no message closes the connection with a log line") {
+  CheckRefused({"GET / HTTP/1.1\r\n",
+                "speaks neither MessagePack-RPC nor Sentinel's frames: it begins with byte 0x47"});
   CheckRefused(
-      {"GET / HTTP/1.1\r\n", "does not speak MessagePack-RPC: a message begins with byte 0x47"});
-  CheckRefused({"\xff", "does not speak MessagePack-RPC: a message begins with byte 0xff"});
-  CheckRefused({"\x04", "does not speak MessagePack-RPC: a message begins with byte 0x04"});
-  CheckRefused({"\x95", "does not speak MessagePack-RPC: a message begins with byte 0x95"});
+      {"\xff", "speaks neither MessagePack-RPC nor Sentinel's frames: it begins with byte 0xff"});
+  CheckRefused(
+      {"\x04", "speaks neither MessagePack-RPC nor Sentinel's frames: it begins with byte 0x04"});
+  CheckRefused(
+      {"\x95", "speaks neither MessagePack-RPC nor Sentinel's frames: it begins with byte 0x95"});
 }
 
 TEST_CASE("messages beyond the limits close the connection with a log line") {
