@@ -16,14 +16,14 @@
 //   Waiting      queues, late answers                           > Books
 //   Presence     hello, goodbye                                 > Books, Absence, Waiting
 //   OtherKind    rules asked for what they do not say           > Books
-//   Admission    acquire, cancel; grants waiters                > Books, Absence, Waiting,
-//   OtherKind RuleBook     rules in force, their sources, drains          > Books, Absence, Waiting
+//   Admission    acquire, cancel, grants         > Books, Absence, Waiting, OtherKind
+//   RuleBook     rules in force, their sources, drains          > Books, Absence, Waiting
 //   Rates        calls a second                                 > Books, OtherKind
 //   Listings     pages of tokens                                > Books
 //   Seals        the end of each batch                          > Books
 //   Loading      recovery; gone after FinishLoad                > Books
 //
-// A part that makes room does not know Admission: it puts flows into the wake list of Books, and
+// A part that makes room does not know Admission: it puts lanes into the wake list of Books, and
 // Core ends each such call with Admission::GrantWaiters.
 //
 // Invariants kept here (src/README.md): 2 nowCalls is the sum of count over live tokens (Books);

@@ -3,7 +3,7 @@
 // Thread: loop. A key is a value under one flow. It exists while it has a token or a waiter, so its
 // counts are exact: nothing is ever evicted. Slots are stable and reused.
 //
-// Memory: some 100 bytes a key with its place in the index, and the bytes of a text of more
+// Memory: some 105 bytes a key with its place in the index, and the bytes of a text of more
 // than 15.
 #ifndef NOWCALLS_CORE_KEY_TABLE_H_
 #define NOWCALLS_CORE_KEY_TABLE_H_

@@ -1,8 +1,8 @@
 // Lane: what counts against one limit, and who waits for room under it.
 //
 // Thread: loop. A flow is a lane: all its tokens. Under a rule with a parameter, each value that
-// tokens hold or waiters ask for is a lane of its own (core/key_table.h), so a value that is full
-// never delays waiters of another. LaneRef (core/slot.h) names either; FlowTable finds it.
+// tokens hold or waiters ask for is a lane of its own (core/key_table.h). So a full value never
+// delays another. LaneRef (core/slot.h) names either; FlowTable finds it.
 #ifndef NOWCALLS_CORE_LANE_H_
 #define NOWCALLS_CORE_LANE_H_
 

@@ -1,7 +1,7 @@
 // ParamItems: the values of a rule's parameter that have a limit of their own, by value.
 //
 // Thread: loop. A copy of ParamRule::items, sorted, so that a value is found in the time of a few
-// comparisons among 10,000.
+// comparisons among 1000.
 #ifndef NOWCALLS_CORE_PARAM_ITEMS_H_
 #define NOWCALLS_CORE_PARAM_ITEMS_H_
 

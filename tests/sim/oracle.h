@@ -1,8 +1,8 @@
 // Oracle: judges from outside whether a server kept its promises.
 //
-// It hears what clients asked and were told, when connections broke, and what the ledger holds; of
-// the server it knows nothing, and shares no code with it: ordered maps and linear scans. What was
-// asked and not answered may have been done or not. A violation begins with its invariant:
+// It hears what clients asked and were told, when connections broke, and what the ledger holds. Of
+// the server it knows nothing. It shares no code with it, but has ordered maps and linear scans.
+// What was asked and not answered may have been done or not. A violation begins with its invariant:
 //
 //   I1 a token acknowledged, not released and not past its deadline is in the ledger, and is its
 //      holder's
