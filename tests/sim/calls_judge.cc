@@ -9,6 +9,13 @@ namespace {
 // Milliseconds are cut off at both ends.
 constexpr int64_t kCutMs = 2;
 
+// The window of a namespace's guard.
+const WindowFacts kGuard{.interval_ms = 1'000, .samples = 10};
+
+int64_t SureSpanMs(const WindowFacts& window) {
+  return window.interval_ms - window.bucket_ms() - kCutMs;
+}
+
 }  // namespace
 
 CallsId CallsJudge::Asked(uint64_t at, CallsAsked asked) {
@@ -29,6 +36,7 @@ void CallsJudge::Answered(uint64_t at, CallsId id, TokenStatus status, int64_t w
   switch (status) {
     case TokenStatus::kBadRequest: return;
     case TokenStatus::kBlocked: return CheckBlocked(request, at);
+    case TokenStatus::kTooManyRequest: return CheckTooMany(request);
     // As in Sentinel, a call that is borrowed from the next bucket does not count before that
     // begins: meanwhile others may fill the window, which then holds both.
     case TokenStatus::kShouldWait: return Pass(request, /*sure=*/false);
@@ -45,47 +53,99 @@ void CallsJudge::Answered(uint64_t at, CallsId id, TokenStatus status, int64_t w
 }
 
 void CallsJudge::Pass(const Request& request, bool sure) {
-  for (const auto& [lane, count] : request.asked.calls) {
-    Lane& of = lanes_[lane];
-    Forget(&of);
-    of.passed.push_back({.count = count,
-                         .asked = request.at,
-                         .asked_ms = request.at_ms,
-                         .done_ms = timeline_->now_ms(),
-                         .sure = sure});
+  for (const auto& [number, count] : request.asked.calls) {
+    Lane& lane = lanes_[number];
+    Note(&lane.passed, lane.facts, request, count, sure);
   }
+  Count(request, sure);
 }
 
-// Calls of no window any more, also if the server was hindered or down for long.
-void CallsJudge::Forget(Lane* lane) const {
+// The guard counts requests that pass, and those that a rule blocks, but for a drain.
+void CallsJudge::Count(const Request& request, bool sure) {
+  Note(&guards_[NamespaceOf(request)], kGuard, request, 1, sure);
+  if (sure) CheckGuard(request);
+}
+
+const std::string& CallsJudge::NamespaceOf(const Request& request) const {
+  static const std::string kNone;
+  const auto lane = lanes_.find(request.asked.calls.begin()->first);
+  return lane == lanes_.end() ? kNone : lane->second.facts.name_space;
+}
+
+void CallsJudge::Note(std::vector<Passed>* passed, const WindowFacts& window,
+                      const Request& request, int64_t count, bool sure) const {
+  // Calls of no window any more, also if the server was hindered or down for long.
   constexpr int64_t kLongMs = 30'000;
-  const int64_t left_ms = timeline_->now_ms() - 2 * lane->facts.interval_ms - kLongMs;
-  std::erase_if(lane->passed, [&](const Passed& p) { return p.done_ms < left_ms; });
+  const int64_t now_ms = timeline_->now_ms();
+  const int64_t left_ms = now_ms - 2 * window.interval_ms - kLongMs;
+  std::erase_if(*passed, [&](const Passed& p) { return p.done_ms < left_ms; });
+  passed->push_back({.count = count,
+                     .asked = request.at,
+                     .asked_ms = request.at_ms,
+                     .done_ms = now_ms,
+                     .sure = sure});
+}
+
+int64_t CallsJudge::SureCalls(const std::vector<Passed>& passed, const Passed& first,
+                              int64_t span_ms, uint64_t* from) {
+  int64_t calls = 0;
+  for (const Passed& p : passed) {
+    if (!p.sure || p.asked_ms < first.asked_ms || p.done_ms > first.asked_ms + span_ms) continue;
+    calls += p.count;
+    *from = std::min(*from, p.asked);
+  }
+  return calls;
+}
+
+// A borrowed call counts in the bucket after its own; a server that is held up may count late.
+int64_t CallsJudge::CallsWithin(const std::vector<Passed>& passed, const WindowFacts& window,
+                                const Request& request) const {
+  const int64_t span_ms = window.interval_ms + 2 * window.bucket_ms() + kCutMs;
+  int64_t calls = 0;
+  for (const Passed& p : passed) {
+    if (hindrances_->FreeMs(p.done_ms, request.at_ms) <= span_ms) calls += p.count;
+  }
+  return calls;
 }
 
 // The last of the calls that were surely counted within a span saw all others in its window.
-void CallsJudge::CheckWindow(int64_t lane, const Lane& of, const Request& request,
+void CallsJudge::CheckWindow(int64_t number, const Lane& lane, const Request& request,
                              uint64_t now) const {
-  if (of.facts.shadow) return;
-  const int64_t interval_ms = of.facts.interval_ms;
-  const int64_t span_ms = interval_ms - of.facts.bucket_ms() - kCutMs;
-  const int64_t least_limit = levels_->Highest(lane, request.at, now, interval_ms);
-  for (const Passed& first : of.passed) {
-    int64_t calls = 0;
+  if (lane.facts.shadow) return;
+  const int64_t interval_ms = lane.facts.interval_ms;
+  const int64_t span_ms = SureSpanMs(lane.facts);
+  const int64_t least_limit = levels_->Highest(number, request.at, now, interval_ms);
+  for (const Passed& first : lane.passed) {
     uint64_t from = now;
-    for (const Passed& p : of.passed) {
-      if (!p.sure || p.asked_ms < first.asked_ms || p.done_ms > first.asked_ms + span_ms) continue;
-      calls += p.count;
-      from = std::min(from, p.asked);
-    }
+    const int64_t calls = SureCalls(lane.passed, first, span_ms, &from);
     // A rule that was gone in between begins a window anew.
-    if (calls <= least_limit || levels_->MayBeAbsent(lane, from, now)) continue;
-    const int64_t limit = levels_->Highest(lane, from, now, interval_ms);
+    if (calls <= least_limit || levels_->MayBeAbsent(number, from, now)) continue;
+    const int64_t limit = levels_->Highest(number, from, now, interval_ms);
     if (calls <= limit) continue;
-    return accuse_("S4 " + std::to_string(calls) + " calls of flow " + std::to_string(lane) +
+    return accuse_("S4 " + std::to_string(calls) + " calls of flow " + std::to_string(number) +
                    " passed within " + std::to_string(span_ms) + " ms, of a window that allows " +
                    std::to_string(limit));
   }
+}
+
+void CallsJudge::CheckGuard(const Request& request) const {
+  const std::vector<Passed>& requests = guards_.at(NamespaceOf(request));
+  uint64_t from = 0;
+  for (const Passed& first : requests) {
+    const int64_t passed = SureCalls(requests, first, SureSpanMs(kGuard), &from);
+    if (passed <= guard_max_) continue;
+    return accuse_("S4 " + std::to_string(passed) + " requests of namespace " +
+                   NamespaceOf(request) + " passed its guard, of " + std::to_string(guard_max_));
+  }
+}
+
+void CallsJudge::CheckTooMany(const Request& request) const {
+  int64_t requests = static_cast<int64_t>(open_.size());
+  const auto guard = guards_.find(NamespaceOf(request));
+  if (guard != guards_.end()) requests += CallsWithin(guard->second, kGuard, request);
+  if (requests >= guard_max_) return;
+  accuse_("S5 the request for " + Text(request) + " is too many, and there were " +
+          std::to_string(requests));
 }
 
 void CallsJudge::CheckNoRule(const Request& request, uint64_t now) const {
@@ -96,28 +156,24 @@ void CallsJudge::CheckNoRule(const Request& request, uint64_t now) const {
 }
 
 void CallsJudge::CheckBlocked(const Request& request, uint64_t now) {
+  Count(request, /*sure=*/false);
   for (const auto& [lane, count] : request.asked.calls) {
     if (levels_->MayDrain(lane, request.at, now) || MayBeFull(lane, request, now)) return;
   }
   accuse_("S5 the request for " + Text(request) + " is blocked, and had room");
 }
 
-// All calls that may be in the window are taken to be in it. A borrowed call counts in the bucket
-// after its own; a server that is held up may count late.
-bool CallsJudge::MayBeFull(int64_t lane, const Request& request, uint64_t now) const {
-  const auto found = lanes_.find(lane);
+// All calls that may be in the window are taken to be in it.
+bool CallsJudge::MayBeFull(int64_t number, const Request& request, uint64_t now) const {
+  const auto found = lanes_.find(number);
   if (found == lanes_.end() || found->second.facts.shadow) return false;
-  const WindowFacts& facts = found->second.facts;
-  const int64_t span_ms = facts.interval_ms + 2 * facts.bucket_ms() + kCutMs;
-  int64_t calls = request.asked.calls.at(lane);
-  for (const Passed& p : found->second.passed) {
-    if (hindrances_->FreeMs(p.done_ms, request.at_ms) <= span_ms) calls += p.count;
-  }
+  const Lane& lane = found->second;
+  int64_t calls = request.asked.calls.at(number) + CallsWithin(lane.passed, lane.facts, request);
   for (const auto& [id, other] : open_) {
-    const auto asks = other.asked.calls.find(lane);
+    const auto asks = other.asked.calls.find(number);
     if (asks != other.asked.calls.end()) calls += asks->second;
   }
-  return calls > levels_->Lowest(lane, request.at, now, facts.interval_ms);
+  return calls > levels_->Lowest(number, request.at, now, lane.facts.interval_ms);
 }
 
 bool CallsJudge::IsSaved(const Passed& passed, bool orderly) const {
@@ -136,6 +192,7 @@ void CallsJudge::Died(bool orderly) {
     }
     for (Passed& passed : lane.passed) passed.sure = passed.sure && IsSaved(passed, orderly);
   }
+  guards_.clear();
   losing_ = false;
 }
 

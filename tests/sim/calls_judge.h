@@ -1,7 +1,8 @@
 // CallsJudge: the part of the oracle that judges calls a second.
 //
-//   S4 no more calls pass than the window of the rule, or of a value, allows. Windows in the ledger
-//      hold across restarts: an orderly end forgets nothing, a crash what was not yet due
+//   S4 no more calls pass than the window of the rule, or of a value, allows, and no more requests
+//      than the guard of the namespace. Windows in the ledger hold across restarts: an orderly end
+//      forgets nothing, a crash what was not yet due
 //   S5 a request is blocked only if its window may have been full, and refused only for a reason
 //
 // Of a call the judge knows when it was asked for and when the answer came; it was counted in
@@ -33,6 +34,7 @@ struct WindowFacts {
   int64_t samples = 10;
   bool in_ledger = false;
   bool shadow = false;  // Nothing is limited.
+  std::string name_space{};
 
   int64_t bucket_ms() const { return (interval_ms + samples - 1) / samples; }
 };
@@ -52,6 +54,8 @@ class CallsJudge {
       : timeline_(timeline), levels_(levels), hindrances_(hindrances), accuse_(std::move(accuse)) {}
 
   void AddLane(int64_t lane, const WindowFacts& facts) { lanes_[lane].facts = facts; }
+  // The most requests a second of a namespace that pass, or are blocked by a rule.
+  void SetGuard(int64_t requests_max) { guard_max_ = requests_max; }
   // A call is surely durable so long after it passed, if nothing hinders the server.
   void SetSaveMs(int64_t save_ms) { save_ms_ = save_ms; }
 
@@ -85,21 +89,35 @@ class CallsJudge {
     std::vector<Passed> passed;
   };
 
+  // Calls that were surely counted within the time from when `first` was asked for; *from: the
+  // event with which the first of them was.
+  static int64_t SureCalls(const std::vector<Passed>& passed, const Passed& first, int64_t span_ms,
+                           uint64_t* from);
+  // Calls that a window may have had in it when the request was carried out.
+  int64_t CallsWithin(const std::vector<Passed>& passed, const WindowFacts& window,
+                      const Request& request) const;
+  void Note(std::vector<Passed>* passed, const WindowFacts& window, const Request& request,
+            int64_t count, bool sure) const;
+  const std::string& NamespaceOf(const Request& request) const;
+  void Count(const Request& request, bool sure);
+  void CheckGuard(const Request& request) const;
+  void CheckTooMany(const Request& request) const;
   void Pass(const Request& request, bool sure);
-  void CheckWindow(int64_t lane, const Lane& of, const Request& request, uint64_t now) const;
+  void CheckWindow(int64_t number, const Lane& lane, const Request& request, uint64_t now) const;
   void CheckBlocked(const Request& request, uint64_t now);
   void CheckNoRule(const Request& request, uint64_t now) const;
-  bool MayBeFull(int64_t lane, const Request& request, uint64_t now) const;
+  bool MayBeFull(int64_t number, const Request& request, uint64_t now) const;
   bool IsSaved(const Passed& passed, bool orderly) const;
-  void Forget(Lane* lane) const;
   std::string Text(const Request& request) const;
 
   const Timeline* const timeline_;
   const LevelHistory* const levels_;
   const Hindrances* const hindrances_;
   const Accuse accuse_;
+  int64_t guard_max_ = INT64_MAX;
   int64_t save_ms_ = 1'000;
   std::map<int64_t, Lane> lanes_;
+  std::map<std::string, std::vector<Passed>> guards_;  // Requests, by namespace.
   CallsId last_id_ = 0;
   std::map<CallsId, Request> open_;  // Of this life of the server, not answered.
   int64_t synced_ms_ = 0;

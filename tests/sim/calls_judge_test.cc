@@ -16,8 +16,8 @@ constexpr int64_t kSaveMs = 1'200;
 // Flow 1 allows two calls a second; flow 2 twenty in ten seconds, in a window of the ledger.
 struct RateCourt {
   RateCourt() {
-    judge.AddLane(1, {});
-    judge.AddLane(2, {.interval_ms = kLongMs, .in_ledger = true});
+    judge.AddLane(1, {.name_space = "shop"});
+    judge.AddLane(2, {.interval_ms = kLongMs, .in_ledger = true, .name_space = "shop"});
     judge.SetSaveMs(kSaveMs);
     for (const int64_t flow : {1, 2}) Set(flow, {.in_force = true, .count = 2});
   }
@@ -214,6 +214,41 @@ TEST_CASE("a request is blocked only if its window may have been full") {
     court.Set(1, {.in_force = true, .draining = true, .count = 2});
     court.Request(1, 1, TokenStatus::kBlocked);
     CHECK(court.Verdict().empty());
+  }
+}
+
+TEST_CASE("no more requests of a namespace pass its guard, and none is refused for less") {
+  RateCourt court;
+  court.judge.SetGuard(2);
+  court.Request(1, 1);
+  SUBCASE("too many") {
+    court.Request(2, 1);
+    court.Pass(800);
+    court.Request(1, 1);
+    CHECK(court.Verdict() == "S4");
+    CHECK(court.accused.front() == "S4 3 requests of namespace shop passed its guard, of 2");
+  }
+  SUBCASE("of two namespaces") {
+    court.Request(2, 1);
+    court.judge.AddLane(3, {.name_space = "default"});
+    court.Set(3, {.in_force = true, .count = 2});
+    court.Request(3, 1);
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("refused") {
+    court.Request(1, 2, TokenStatus::kBlocked);
+    court.Request(1, 1, TokenStatus::kTooManyRequest);
+    CHECK(court.Verdict().empty());
+  }
+  SUBCASE("refused for less") {
+    court.Request(1, 1, TokenStatus::kTooManyRequest);
+    CHECK(court.Verdict() == "S5");
+  }
+  SUBCASE("refused for requests of a server that is gone") {
+    court.Request(2, 1);
+    court.Restart(/*orderly=*/true);
+    court.Request(1, 1, TokenStatus::kTooManyRequest);
+    CHECK(court.Verdict() == "S5");
   }
 }
 

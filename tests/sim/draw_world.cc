@@ -99,6 +99,7 @@ WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
   options.plan.commit_tail_chance = static_cast<uint32_t>(prng.Below(1'000'000));
   limits.sentinel_wait_ms_max = OneOf<int64_t>(&prng, limits.sentinel_wait_ms_max, 500);
   for (SimRule& rule : options.rules) DrawWindow(&rule, &prng);
+  if (prng.Below(6) == 0) limits.namespace_qps_max = static_cast<uint32_t>(prng.Between(3, 30));
   return options;
 }
 

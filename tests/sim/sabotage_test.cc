@@ -67,6 +67,10 @@ TEST_CASE("calls of a value that pass beyond its window are found") {
   CHECK(IsFoundAs("S4", Sabotage::kFreeValues));
 }
 
+TEST_CASE("requests that pass beyond the guard of their namespace are found") {
+  CHECK(IsFoundAs("S4", Sabotage::kFreeRequests));
+}
+
 TEST_CASE("calls a second that are blocked though there is room are found") {
   CHECK(IsFoundAs("S5", Sabotage::kFalseBlock));
 }

@@ -224,6 +224,9 @@ void Saboteur::TamperFrame(const wire::sentinel::Response& response, char* paylo
       is(Sabotage::kFreeValues, RequestType::kParamFlow, TokenStatus::kBlocked)) {
     if (often_enough()) *status = static_cast<char>(TokenStatus::kOk);
   }
+  if (is(Sabotage::kFreeRequests, RequestType::kFlow, TokenStatus::kTooManyRequest)) {
+    *status = static_cast<char>(TokenStatus::kOk);
+  }
   if (is(Sabotage::kFalseBlock, RequestType::kFlow, TokenStatus::kOk) && often_enough()) {
     *status = static_cast<char>(TokenStatus::kBlocked);
   }

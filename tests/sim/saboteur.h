@@ -35,6 +35,7 @@ enum class Sabotage : uint8_t {
   // Of answers in Sentinel's frames.
   kFreeCalls,     // Now and then a FLOW that is blocked is told that it passes,
   kFreeValues,    // or a PARAM_FLOW.
+  kFreeRequests,  // A FLOW that is too many is told that it passes.
   kFalseBlock,    // Now and then calls that pass are told that they are blocked.
   kWrongOnline,   // A PING tells of one session more than there are.
   kFrameTwice,    // Now and then who is refused is given the token of another.

@@ -26,7 +26,8 @@ WindowFacts SimRule::Window() const {
   return {.interval_ms = window_ms,
           .samples = samples,
           .in_ledger = window_ms >= kInLedgerMs && keys == 0,
-          .shadow = shadow};
+          .shadow = shadow,
+          .name_space = name_space};
 }
 
 std::string RulesJson(const std::vector<SimRule>& rules, std::string_view name_space) {

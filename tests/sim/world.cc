@@ -71,6 +71,7 @@ World::World(const WorldOptions& options)
   network_.SetWatch({.arrived = [this] { server_.Arrived(); },
                      .broken = [this](LinkId link) { oracle_.LinkBroken(link); },
                      .settled = [this](LinkId link) { oracle_.LinkSettled(link); }});
+  oracle_.calls().SetGuard(options_.core.limits.namespace_qps_max);
   oracle_.SetPromptness(PromptnessOf(options_));
   server_.SetWatch({.died = [this](bool orderly) { OnDied(orderly); },
                     .ready = [this] { OnReady(); },
