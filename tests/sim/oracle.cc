@@ -66,6 +66,7 @@ void Oracle::SetGone(Token* token) {
   if (IsTakenBack(*token)) taken_back_.insert(token->seen.id);
   NotePresent();
   present_.erase(token->seen.id);
+  ends_.emplace(order_, token->seen.id);
   adopted_[WishOf(token->seen)].erase(token->seen.id);
 }
 
@@ -195,7 +196,7 @@ void Oracle::AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t
                        acquire.flow, acquire.count, acquire.request_id};
   const Wish wish = WishOf(seen);
   const uint64_t asked = seen.request_id == 0 ? acquire.asked : FirstAsked(wish, acquire.asked);
-  open_acquires_[wish].erase(op_id);
+  CloseAcquire(wish, op_id);
   const bool late = acquire.life != life_ || !runs_;
   NoteArrivals(op_id);
   Token* token = Find(token_id);
@@ -305,10 +306,11 @@ void Oracle::AcquireRefused(OpId op_id, const std::optional<Refusal>& refusal) {
   Operation& acquire = operations_.at(op_id);
   acquire.answered = Tick();
   const Wish wish{acquire.owner, acquire.flow, acquire.count, acquire.request_id};
-  std::set<OpId>& open = open_acquires_[wish];
-  open.erase(op_id);
+  CloseAcquire(wish, op_id);
   NoteArrivals(op_id);
   if (acquire.life != life_ || !runs_) return;
+  const auto found = open_acquires_.find(wish);
+  const std::set<OpId> open = found == open_acquires_.end() ? std::set<OpId>() : found->second;
   const auto may = std::count_if(open.begin(), open.end(),
                                  [&](OpId id) { return operations_[id].life == life_; });
   if (adopted_[wish].size() > static_cast<size_t>(may)) {

@@ -34,6 +34,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sim/calls_judge.h"
@@ -245,6 +246,7 @@ class Oracle {
   Token* Find(uint64_t id);
   bool IsOwners(const Operation& op, const Token& token) const;
   uint64_t FirstAsked(const Wish& wish, uint64_t asked) const;
+  void CloseAcquire(const Wish& wish, OpId op);
   void AddEnders(Token* token);
   Token* AddToken(const SeenToken& seen, uint64_t asked);
   void CheckLateGrant(const Operation& acquire, LinkId link, int64_t hold_ms, Token* token);
@@ -290,9 +292,10 @@ class Oracle {
   std::map<Wish, std::set<uint64_t>> adopted_;  // Tokens in the ledger that no answer told of yet.
   std::map<uint64_t, Token> tokens_;            // By id, also those that are gone.
   std::set<uint64_t> present_;                  // Those that are not.
-  std::map<int64_t, size_t> were_present_;      // How many were, by time.
-  std::map<uint64_t, uint64_t> fences_;         // Their tokens.
-  std::map<uint64_t, uint64_t> acknowledged_;   // The highest fence, by event.
+  std::set<std::pair<uint64_t, uint64_t>> ends_;  // Events and the tokens that were gone with them.
+  std::map<int64_t, size_t> were_present_;        // How many were, by time.
+  std::map<uint64_t, uint64_t> fences_;           // Their tokens.
+  std::map<uint64_t, uint64_t> acknowledged_;     // The highest fence, by event.
   std::map<std::string, Owner> owners_;
   std::map<LinkId, std::string> link_owners_;
   std::map<LinkId, int64_t> broken_ms_;

@@ -17,6 +17,12 @@ std::string Text(const std::string& owner, int64_t flow, int64_t count) {
 
 }  // namespace
 
+void Oracle::CloseAcquire(const Wish& wish, OpId op) {
+  std::set<OpId>& open = open_acquires_[wish];
+  open.erase(op);
+  if (open.empty()) open_acquires_.erase(wish);
+}
+
 // What the owner may have held under the flow at some moment since `from`; 0 is all flows, and
 // empty all owners.
 Oracle::Held Oracle::MostHeld(int64_t flow, const std::string& owner, uint64_t from) const {
@@ -26,9 +32,13 @@ Oracle::Held Oracle::MostHeld(int64_t flow, const std::string& owner, uint64_t f
     held.calls += count;
     ++held.tokens;
   };
-  for (const auto& [id, token] : tokens_) {
-    if (token.gone == 0 || token.gone >= from)
-      add(token.seen.owner, token.seen.flow, token.seen.count);
+  const auto add_token = [&](const Token& token) {
+    add(token.seen.owner, token.seen.flow, token.seen.count);
+  };
+  for (const uint64_t id : present_) add_token(tokens_.at(id));
+  for (auto end = ends_.lower_bound({from, 0}); end != ends_.end(); ++end) {
+    const Token& token = tokens_.at(end->second);
+    if (token.gone == end->first) add_token(token);  // And has not come back since.
   }
   for (const auto& [wish, open] : open_acquires_) {
     for (const OpId id : open) {
