@@ -122,12 +122,11 @@ void FlowTable::MarkRemoved(FlowSlot slot) {
 }
 
 // A share of the level is one call at least: with none a client could never do anything.
-int64_t FlowTable::CapOf(FlowSlot slot) const {
-  const Flow& flow = at(slot);
+int64_t FlowTable::CapOf(const Flow& flow) const {
   if (!flow.rule->capped()) return INT64_MAX;
   if (flow.rule->max_per_client > 0) return flow.rule->max_per_client;
   const double share =
-      static_cast<double>(LevelOf({slot})) * flow.rule->max_per_client_percent / 100;
+      static_cast<double>(LevelOf(flow, kNoKey)) * flow.rule->max_per_client_percent / 100;
   return std::max<int64_t>(1, WholeCalls(share));
 }
 

@@ -133,8 +133,9 @@ class FlowTable {
   Lane& lane(const LaneRef& ref) {
     return ref.key_slot == kNoKey ? at(ref.flow_slot).lane : keys_.at(ref.key_slot).lane;
   }
-  const Lane& lane(const LaneRef& ref) const {
-    return ref.key_slot == kNoKey ? at(ref.flow_slot).lane : keys_.at(ref.key_slot).lane;
+  const Lane& lane(const LaneRef& ref) const { return LaneOf(at(ref.flow_slot), ref.key_slot); }
+  const Lane& LaneOf(const Flow& flow, KeySlot key) const {
+    return key == kNoKey ? flow.lane : keys_.at(key).lane;
   }
   // In ascending order of flow id.
   const absl::btree_map<int64_t, FlowSlot>& by_id() const { return by_id_; }
@@ -152,21 +153,20 @@ class FlowTable {
 
   // The level: how many calls the active rule allows at once in the lane; 0 without one. Of a flow
   // with a parameter it is that of each value without an item of its own.
-  int64_t LevelOf(const LaneRef& ref) const {
-    const Flow& flow = at(ref.flow_slot);
+  int64_t LevelOf(const LaneRef& ref) const { return LevelOf(at(ref.flow_slot), ref.key_slot); }
+  int64_t LevelOf(const Flow& flow, KeySlot key) const {
     if (!flow.active()) return 0;
-    double level = ref.key_slot == kNoKey ? flow.lane.level_count : CountOf(flow, ref.key_slot);
+    double level = key == kNoKey ? flow.lane.level_count : CountOf(flow, key);
     if (flow.level_by_session) level *= name_space(flow.name_space).sessions_online;
     return WholeCalls(level);
   }
   // How many calls one session may hold; INT64_MAX if the rule has no cap for clients.
-  int64_t CapOf(FlowSlot slot) const;
+  int64_t CapOf(const Flow& flow) const;
   // What the session may be granted until it is at its cap; INT64_MAX without a cap.
-  int64_t CapLeft(FlowSlot slot, SessionSlot session) const {
-    const Flow& flow = at(slot);
+  int64_t CapLeft(const Flow& flow, SessionSlot session) const {
     if (flow.held_by_session == nullptr || !flow.rule->capped()) return INT64_MAX;
     const auto held = flow.held_by_session->find(session);
-    return CapOf(slot) - (held == flow.held_by_session->end() ? 0 : held->second);
+    return CapOf(flow) - (held == flow.held_by_session->end() ? 0 : held->second);
   }
 
   // Active rules over all namespaces.
