@@ -5,13 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/rules/field_reader.h"
+#include "core/rules/param_items.h"
 #include "core/rules/param_text.h"
 #include "core/rules/rule_values.h"
 
@@ -146,12 +146,10 @@ void ReadMap(const json& map, FieldReader* fields, Rule* rule) {
   }
 }
 
-// Sorts them, so that the order in which they were written makes no other rule.
-void Sort(const char* key, FieldReader* fields, Rule* rule) {
-  std::vector<Item>& items = rule->param->items;
-  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
-    return std::tie(a.value.type, a.value.bytes) < std::tie(b.value.type, b.value.bytes);
-  });
+// Sorts the items, and refuses a value that comes twice.
+void SortOnce(const char* key, FieldReader* fields, Rule* rule) {
+  SortItems(&*rule->param);
+  const std::vector<Item>& items = rule->param->items;
   const auto twice = std::adjacent_find(
       items.begin(), items.end(), [](const Item& a, const Item& b) { return a.value == b.value; });
   if (twice == items.end()) return;
@@ -168,7 +166,7 @@ void ReadJavaItems(FieldReader* fields, Rule* rule, std::string* error) {
   }
   if (!CheckSize(*list, kJavaItems, fields)) return;
   ReadList(*list, kJavaItems, ReadJavaItem, rule, error);
-  if (error->empty()) Sort(kJavaItems, fields, rule);
+  if (error->empty()) SortOnce(kJavaItems, fields, rule);
 }
 
 void ReadGoItems(FieldReader* fields, Rule* rule, std::string* error) {
@@ -184,7 +182,7 @@ void ReadGoItems(FieldReader* fields, Rule* rule, std::string* error) {
   } else {
     ReadMap(*items, fields, rule);
   }
-  if (error->empty()) Sort(kGoItems, fields, rule);
+  if (error->empty()) SortOnce(kGoItems, fields, rule);
 }
 
 // The least is a second.

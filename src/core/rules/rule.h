@@ -53,7 +53,7 @@ struct ParamRule {
   int64_t burst_count = 0;     // Token bucket: beyond count, at most.
   int64_t duration_ms = 1000;  // Buckets: `count` calls take this long. At least 1000.
   uint32_t values_max = 0;     // Remembered for calls a second, the last used; 0: the default.
-  std::vector<Item> items;     // Of a parsed rule: no value twice, by type and bytes.
+  std::vector<Item> items;     // Sorted, no value twice (core/rules/param_items.h).
 
   bool operator==(const ParamRule&) const = default;
 };
