@@ -208,7 +208,6 @@ void ReadParamFlow(const json& object, Rule* rule, std::string* error) {
   fields.Integer("burstCount", 0, kCountMax, &param.burst_count);
   ReadDuration(&fields, &param);
   ReadJavaItems(&fields, rule, error);
-  param.metric = static_cast<ParamRule::Metric>(rule->grade);
   param.algorithm = ParamRule::Algorithm::kWindow;
 }
 
@@ -227,14 +226,13 @@ void ReadHotspot(const json& object, Rule* rule, std::string* error) {
   fields.Integer("burstCount", 0, kCountMax, &param.burst_count);
   fields.Integer("paramsMaxCapacity", 0, kInt32Max, &param.values_max);
   ReadGoItems(&fields, rule, error);
-  param.metric = static_cast<ParamRule::Metric>(rule->grade);
   param.algorithm = control_behavior == 0 ? ParamRule::Algorithm::kTokenBucket
                                           : ParamRule::Algorithm::kLeakyBucket;
   // sentinel-golang looks at the duration of calls a second only, and takes none of 0 there.
   const json* duration = fields.FindSet("durationInSec");
   const bool is_zero = duration == nullptr || IntegerOf(*duration) == 0;
   if (!is_zero) return ReadDuration(&fields, &param);
-  if (param.metric == ParamRule::Metric::kQps) {
+  if (rule->says_rate()) {
     fields.Fail("durationInSec", "is missing; it must be > 0 where metricType is 1 (QPS)");
   }
 }
