@@ -16,8 +16,6 @@ using wire::sentinel::RequestType;
 // Of a connection that asks for a token before it has sent a PING.
 constexpr std::string_view kNamespaceWithoutPing = "default";
 
-bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == text.npos; }
-
 }  // namespace
 
 bool SentinelProtocol::BeginsWith(char first) {
