@@ -155,11 +155,11 @@ void SentinelProtocol::Acquire(Connection* connection, const Request& request,
        .prioritized = params.prioritized,
        .wait_ms_max = service_->core->options().limits.sentinel_wait_ms_max},
       {.owner = connection->id, .tag = request.xid});
-  if (answer.has_value()) AnswerLate(connection, request.xid, *answer);
+  if (answer.has_value()) AnswerAcquire(connection, request.xid, *answer);
 }
 
-void SentinelProtocol::AnswerLate(Connection* connection, uint32_t tag,
-                                  const core::AcquireAnswer& answer) {
+void SentinelProtocol::AnswerAcquire(Connection* connection, uint32_t tag,
+                                     const core::AcquireAnswer& answer) {
   Outputs* const outputs = service_->outputs;
   const bool granted = answer.status == TokenStatus::kOk;
   wire::sentinel::EncodeAcquire(

@@ -32,7 +32,8 @@ class SentinelProtocol final : public Protocol {
   ProtocolKind kind() const override { return ProtocolKind::kSentinel; }
   Taken Take(Connection* connection, std::string_view input, const Visit& visit,
              std::string* why) override;
-  void AnswerLate(Connection* connection, uint32_t tag, const core::AcquireAnswer& answer) override;
+  void AnswerAcquire(Connection* connection, uint32_t tag,
+                     const core::AcquireAnswer& answer) override;
   void AnswerRefused(Connection* connection, std::string_view input, std::string_view why) override;
 
  private:
