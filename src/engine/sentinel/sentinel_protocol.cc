@@ -167,34 +167,38 @@ void SentinelProtocol::AnswerAcquire(Connection* connection, uint32_t tag,
       granted ? outputs->AfterCommit(connection) : outputs->Immediate(connection));
 }
 
+std::optional<TokenId> SentinelProtocol::TokenOf(Connection* connection, const Request& request,
+                                                 const core::Step& step) {
+  uint64_t token = 0;
+  if (!wire::sentinel::DecodeToken(request.data, &token)) {
+    RefuseMalformed(connection, request);
+    return std::nullopt;
+  }
+  if (const TokenStatus status = EnsureSession(connection, step); status != TokenStatus::kOk) {
+    Refuse(connection, request, status);
+    return std::nullopt;
+  }
+  return TokenId{token};
+}
+
 // ALREADY_RELEASE waits for the commit too: the record that ended the token may be on its way, and
 // a crash that lost the record would bring the token back.
 void SentinelProtocol::Release(Connection* connection, const Request& request,
                                const core::Step& step) {
-  uint64_t token = 0;
-  if (!wire::sentinel::DecodeToken(request.data, &token)) {
-    return RefuseMalformed(connection, request);
-  }
-  if (const TokenStatus status = EnsureSession(connection, step); status != TokenStatus::kOk) {
-    return Refuse(connection, request, status);
-  }
-  const TokenStatus status = service_->core->Release(step, connection->session, TokenId{token},
-                                                     core::TokenScope::kNamespace);
+  const std::optional<TokenId> token = TokenOf(connection, request, step);
+  if (!token.has_value()) return;
+  const TokenStatus status =
+      service_->core->Release(step, connection->session, *token, core::TokenScope::kNamespace);
   wire::sentinel::EncodeStatus(request.xid, request.type, status,
                                service_->outputs->AfterCommit(connection));
 }
 
 void SentinelProtocol::Keep(Connection* connection, const Request& request,
                             const core::Step& step) {
-  uint64_t token = 0;
-  if (!wire::sentinel::DecodeToken(request.data, &token)) {
-    return RefuseMalformed(connection, request);
-  }
-  if (const TokenStatus status = EnsureSession(connection, step); status != TokenStatus::kOk) {
-    return Refuse(connection, request, status);
-  }
+  const std::optional<TokenId> token = TokenOf(connection, request, step);
+  if (!token.has_value()) return;
   const core::KeepAnswer answer =
-      service_->core->Keep(step, connection->session, TokenId{token}, core::TokenScope::kNamespace);
+      service_->core->Keep(step, connection->session, *token, core::TokenScope::kNamespace);
   wire::sentinel::EncodeStatus(request.xid, request.type, answer.status,
                                service_->outputs->AfterCommit(connection));
 }

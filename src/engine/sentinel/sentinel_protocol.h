@@ -11,6 +11,7 @@
 #define NOWCALLS_ENGINE_SENTINEL_SENTINEL_PROTOCOL_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -46,6 +47,10 @@ class SentinelProtocol final : public Protocol {
   void Acquire(Connection* connection, const Request& request, const core::Step& step);
   void Release(Connection* connection, const Request& request, const core::Step& step);
   void Keep(Connection* connection, const Request& request, const core::Step& step);
+  // The token that a Release or a Keep names, of a connection that has a session now. nullopt: the
+  // request is refused.
+  std::optional<TokenId> TokenOf(Connection* connection, const Request& request,
+                                 const core::Step& step);
   void AnswerRate(Connection* connection, const Request& request, const core::RateAnswer& answer);
   void Refuse(Connection* connection, const Request& request, TokenStatus status);
   void RefuseMalformed(Connection* connection, const Request& request);
