@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/allocated.h"
 #include "core/hotspot_pace.h"
 #include "core/sliding_window.h"
 #include "core/slot.h"
@@ -96,9 +97,8 @@ class ParamValues {
   }
 
  private:
-  static constexpr size_t kHeapBytes = 16;  // What an allocation costs beside its bytes.
   static size_t WindowBytes(size_t buckets) {
-    return buckets == 0 ? 0 : kHeapBytes + buckets * sizeof(int64_t);
+    return buckets == 0 ? 0 : AllocatedBytes(buckets * sizeof(int64_t));
   }
   static size_t BytesOf(const ValueRate& value);
   uint32_t HashOf(const Param& value) const;
