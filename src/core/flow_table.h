@@ -22,6 +22,7 @@
 #include "core/held_times.h"
 #include "core/key_table.h"
 #include "core/lane.h"
+#include "core/rules/param_items.h"
 #include "core/rules/rule.h"
 #include "core/slot.h"
 #include "core/slot_arena.h"
@@ -72,8 +73,6 @@ struct alignas(1024) Flow {  // So that none lies on two pages.
   // nowCalls by session. Null until the rule has a cap for clients; then kept until the rule has no
   // cap and no tokens are out.
   std::unique_ptr<absl::flat_hash_map<SessionSlot, int64_t>> held_by_session;
-  // The items of the rule's parameter by value: their places in Rule::param. Null: it has none.
-  std::unique_ptr<std::vector<uint32_t>> items_by_value;
 
   alignas(64) FlowCounters counters;
   HeldTimes held_times;  // Of the tokens that have ended since the server started.
@@ -192,9 +191,8 @@ class FlowTable {
   double CountOf(const Flow& flow, KeySlot slot) const {
     const Key& key = keys_.at(slot);
     return key.rule_number == flow.rule_number ? key.lane.level_count
-                                               : FindCount(flow, key.value.view());
+                                               : core::CountOf(*flow.rule, key.value.view());
   }
-  static double FindCount(const Flow& flow, const Param& value);
 
   const std::array<uint64_t, 2> hash_key_;
   SlotArena<FlowSlot, Flow, kTableSizes.flow_chunk> flows_;

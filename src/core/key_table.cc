@@ -1,19 +1,13 @@
 #include "core/key_table.h"
 
 #include <algorithm>
-#include <string>
 
+#include "base/allocated.h"
 #include "base/check.h"
 #include "base/keyed_hash.h"
 
 namespace nowcalls::core {
 namespace {
-
-// What a text takes beside its std::string.
-size_t OutsideBytes(const ParamValue& value) {
-  static const size_t inside = std::string().capacity();
-  return value.bytes.capacity() > inside ? value.bytes.capacity() + 1 : 0;
-}
 
 // Where a key stands in a listing: the highest nowCalls come first, of equal ones the lowest slot.
 // As one number, so that it is its own cursor. Beyond 2^32-1 nowCalls count as equal.
@@ -40,7 +34,7 @@ KeySlot KeyTable::Add(FlowSlot flow_slot, const Param& value) {
   Key& key = keys_[slot];
   key.flow_slot = flow_slot;
   key.value = ParamValue(value);
-  text_bytes_ += OutsideBytes(key.value);
+  text_bytes_ += AllocatedBytes(key.value.bytes);
   index_.Insert(HashOf(flow_slot, value), slot);
   return slot;
 }
@@ -48,7 +42,7 @@ KeySlot KeyTable::Add(FlowSlot flow_slot, const Param& value) {
 void KeyTable::Erase(KeySlot slot) {
   const Key& key = keys_[slot];
   NOWCALLS_CHECK(key.tokens == 0 && key.lane.now_calls == 0 && key.lane.waiting() == 0);
-  text_bytes_ -= OutsideBytes(key.value);
+  text_bytes_ -= AllocatedBytes(key.value.bytes);
   index_.Erase(HashOf(key.flow_slot, key.value.view()), slot);
   keys_.Return(slot);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/allocated.h"
 #include "base/keyed_hash.h"
 
 namespace nowcalls::core {
@@ -14,9 +15,7 @@ uint32_t ParamValues::HashOf(const Param& value) const {
 
 size_t ParamValues::BytesOf(const ValueRate& value) {
   constexpr size_t kIndexBytes = 12;
-  static const size_t kWithin = std::string().capacity();
-  size_t bytes = sizeof(ValueRate) + kIndexBytes;
-  if (value.value.bytes.size() > kWithin) bytes += kHeapBytes + value.value.bytes.size();
+  size_t bytes = sizeof(ValueRate) + kIndexBytes + AllocatedBytes(value.value.bytes);
   if (const auto* window = std::get_if<SlidingWindow>(&value.pace)) {
     bytes += WindowBytes(window->buckets());
   }

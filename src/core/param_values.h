@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/allocated.h"
 #include "core/hotspot_pace.h"
 #include "core/sliding_window.h"
 #include "core/slot.h"
@@ -42,16 +43,16 @@ struct ValueList {
   size_t size = 0;
 };
 
-// One value. Its limit comes from the rule; `limit_of` says of which one.
+// One value.
 struct ValueRate {
   ParamValue value;
   FlowValues* owner = nullptr;  // Null: the slot is free.
   std::array<ValueLink, 2> links;
   uint32_t hash = 0;
-  uint32_t limit_of = 0;  // FlowValues::rule_number; 0: of none.
-  double count = 0;       // Of the rule, or of its item for this value.
-  int64_t asked = 0;      // Calls that the request at hand asks for; 0 between requests.
-  int64_t idle_ms = 0;    // From then on it is as good as never seen.
+  uint32_t rule_number = 0;  // Flow::rule_number that `count` was taken from; 0: none.
+  double count = 0;          // What the rule says of the value.
+  int64_t asked = 0;         // Calls that the request at hand asks for; 0 between requests.
+  int64_t idle_ms = 0;       // From then on it is as good as never seen.
   // Calls, since the value was last new here.
   uint64_t passed = 0;
   uint64_t blocked = 0;
@@ -64,7 +65,6 @@ static_assert(sizeof(ValueRate) == 216);
 struct FlowValues {
   SlotTable<ValueSlot> index;
   ValueList list;
-  uint32_t rule_number = 1;  // Of the rule in force; each change of the rule makes it another.
 };
 
 class ParamValues {
@@ -97,9 +97,8 @@ class ParamValues {
   }
 
  private:
-  static constexpr size_t kHeapBytes = 16;  // What an allocation costs beside its bytes.
   static size_t WindowBytes(size_t buckets) {
-    return buckets == 0 ? 0 : kHeapBytes + buckets * sizeof(int64_t);
+    return buckets == 0 ? 0 : AllocatedBytes(buckets * sizeof(int64_t));
   }
   static size_t BytesOf(const ValueRate& value);
   uint32_t HashOf(const Param& value) const;

@@ -38,8 +38,6 @@ void RateTable::OnNewRule(FlowSlot slot, const Rule& before, const Rule& rule,
     state.window = SlidingWindow(rule.window_interval_ms, rule.sample_count);
   }
   if (!SameForm(before, rule)) values_.Clear(&state.values);
-  state.items = ParamItems(rule);
-  ++state.values.rule_number;
 }
 
 void RateTable::Erase(FlowSlot slot, ledger::CommitBatch* batch) {

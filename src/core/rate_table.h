@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "absl/container/btree_set.h"
-#include "core/param_items.h"
 #include "core/param_values.h"
 #include "core/rules/rule.h"
 #include "core/sliding_window.h"
@@ -42,15 +41,13 @@ struct SavedWindow {
 
 struct FlowRate {
   explicit FlowRate(const Rule& rule)
-      : flow(rule.flow_id), window(rule.window_interval_ms, rule.sample_count), items(rule) {}
+      : flow(rule.flow_id), window(rule.window_interval_ms, rule.sample_count) {}
 
   FlowId flow;
   SlidingWindow window;  // Under a rule with a parameter it counts, and limits nothing.
   SavedWindow saved;
   RateCounters counters;
-  // Of a rule with a parameter.
-  ParamItems items;
-  FlowValues values;
+  FlowValues values;  // Of a rule with a parameter.
 };
 
 class RateTable {

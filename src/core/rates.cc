@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "core/rate_table.h"
+#include "core/rules/param_items.h"
 
 namespace nowcalls::core {
 namespace {
@@ -107,7 +108,7 @@ RateAnswer Rates::RequestParams(const Step& step, FlowId flow_id, int64_t count,
     if (table.at(used).asked == 0) asked_.push_back(used);
     table.at(used).asked += count;
   }
-  RateAnswer answer = JudgeValues(step, flow, &rate, count);
+  RateAnswer answer = JudgeValues(step, flow, count);
   if (values.size() > 1 && answer.status == TokenStatus::kOk) answer.remaining = -1;
   for (const ValueSlot used : asked_) table.at(used).asked = 0;
   table.Trim(&rate.values, ValuesMaxOf(*flow.rule), step.now.ms);
@@ -167,11 +168,11 @@ RateAnswer Rates::Judge(FlowRate* rate, const RateRequest& request, int64_t limi
   return {.status = TokenStatus::kShouldWait, .wait_ms = window.length_ms()};
 }
 
-RateAnswer Rates::JudgeValues(const Step& step, const Flow& flow, FlowRate* rate, int64_t count) {
+RateAnswer Rates::JudgeValues(const Step& step, const Flow& flow, int64_t count) {
   ParamValues& table = books_->rates().values();
   PaceAnswer all{.passes = true, .remaining = INT64_MAX};
   for (const ValueSlot slot : asked_) {
-    const PaceAnswer one = Ask(step, flow, rate, slot);
+    const PaceAnswer one = Ask(step, flow, slot);
     if (!one.passes) {
       table.at(slot).blocked += static_cast<uint64_t>(count);
       return Blocked(RefusedBy::kParam);
@@ -184,12 +185,12 @@ RateAnswer Rates::JudgeValues(const Step& step, const Flow& flow, FlowRate* rate
   return {.status = TokenStatus::kOk, .remaining = Remaining(all.remaining)};
 }
 
-PaceAnswer Rates::Ask(const Step& step, const Flow& flow, FlowRate* rate, ValueSlot slot) {
+PaceAnswer Rates::Ask(const Step& step, const Flow& flow, ValueSlot slot) {
   ParamValues& table = books_->rates().values();
   ValueRate& value = table.at(slot);
-  if (value.limit_of != rate->values.rule_number) {
-    value.count = rate->items.CountOf(value.value.view());
-    value.limit_of = rate->values.rule_number;
+  if (value.rule_number != flow.rule_number) {
+    value.count = CountOf(*flow.rule, value.value.view());
+    value.rule_number = flow.rule_number;
   }
   const int64_t now_ms = step.now.ms;
   switch (flow.rule->param->algorithm) {

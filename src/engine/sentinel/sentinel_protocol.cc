@@ -16,8 +16,6 @@ using wire::sentinel::RequestType;
 // Of a connection that asks for a token before it has sent a PING.
 constexpr std::string_view kNamespaceWithoutPing = "default";
 
-bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == text.npos; }
-
 }  // namespace
 
 bool SentinelProtocol::BeginsWith(char first) {
@@ -157,11 +155,11 @@ void SentinelProtocol::Acquire(Connection* connection, const Request& request,
        .prioritized = params.prioritized,
        .wait_ms_max = service_->core->options().limits.sentinel_wait_ms_max},
       {.owner = connection->id, .tag = request.xid});
-  if (answer.has_value()) AnswerLate(connection, request.xid, *answer);
+  if (answer.has_value()) AnswerAcquire(connection, request.xid, *answer);
 }
 
-void SentinelProtocol::AnswerLate(Connection* connection, uint32_t tag,
-                                  const core::AcquireAnswer& answer) {
+void SentinelProtocol::AnswerAcquire(Connection* connection, uint32_t tag,
+                                     const core::AcquireAnswer& answer) {
   Outputs* const outputs = service_->outputs;
   const bool granted = answer.status == TokenStatus::kOk;
   wire::sentinel::EncodeAcquire(
@@ -169,34 +167,38 @@ void SentinelProtocol::AnswerLate(Connection* connection, uint32_t tag,
       granted ? outputs->AfterCommit(connection) : outputs->Immediate(connection));
 }
 
+std::optional<TokenId> SentinelProtocol::TokenOf(Connection* connection, const Request& request,
+                                                 const core::Step& step) {
+  uint64_t token = 0;
+  if (!wire::sentinel::DecodeToken(request.data, &token)) {
+    RefuseMalformed(connection, request);
+    return std::nullopt;
+  }
+  if (const TokenStatus status = EnsureSession(connection, step); status != TokenStatus::kOk) {
+    Refuse(connection, request, status);
+    return std::nullopt;
+  }
+  return TokenId{token};
+}
+
 // ALREADY_RELEASE waits for the commit too: the record that ended the token may be on its way, and
 // a crash that lost the record would bring the token back.
 void SentinelProtocol::Release(Connection* connection, const Request& request,
                                const core::Step& step) {
-  uint64_t token = 0;
-  if (!wire::sentinel::DecodeToken(request.data, &token)) {
-    return RefuseMalformed(connection, request);
-  }
-  if (const TokenStatus status = EnsureSession(connection, step); status != TokenStatus::kOk) {
-    return Refuse(connection, request, status);
-  }
-  const TokenStatus status = service_->core->Release(step, connection->session, TokenId{token},
-                                                     core::TokenScope::kNamespace);
+  const std::optional<TokenId> token = TokenOf(connection, request, step);
+  if (!token.has_value()) return;
+  const TokenStatus status =
+      service_->core->Release(step, connection->session, *token, core::TokenScope::kNamespace);
   wire::sentinel::EncodeStatus(request.xid, request.type, status,
                                service_->outputs->AfterCommit(connection));
 }
 
 void SentinelProtocol::Keep(Connection* connection, const Request& request,
                             const core::Step& step) {
-  uint64_t token = 0;
-  if (!wire::sentinel::DecodeToken(request.data, &token)) {
-    return RefuseMalformed(connection, request);
-  }
-  if (const TokenStatus status = EnsureSession(connection, step); status != TokenStatus::kOk) {
-    return Refuse(connection, request, status);
-  }
+  const std::optional<TokenId> token = TokenOf(connection, request, step);
+  if (!token.has_value()) return;
   const core::KeepAnswer answer =
-      service_->core->Keep(step, connection->session, TokenId{token}, core::TokenScope::kNamespace);
+      service_->core->Keep(step, connection->session, *token, core::TokenScope::kNamespace);
   wire::sentinel::EncodeStatus(request.xid, request.type, answer.status,
                                service_->outputs->AfterCommit(connection));
 }

@@ -22,7 +22,6 @@ RuleOptions Keyed(double count, std::vector<ParamRule::Item> items = {}) {
   RuleOptions rule{
       .flow = 1, .count = count, .resource_timeout_ms = 100'000, .client_offline_ms = 100'000};
   rule.param.emplace();
-  rule.param->metric = ParamRule::Metric::kConcurrency;
   rule.param->items = std::move(items);
   return rule;
 }
