@@ -61,6 +61,14 @@ void RateTable::Unschedule(FlowSlot slot) {
   saved.due_ms = INT64_MAX;
 }
 
+void RateTable::OnPassed(FlowSlot slot, int64_t now_ms, ledger::CommitBatch* batch) {
+  if (ending_) {
+    Save(slot, now_ms, batch);
+  } else {
+    Schedule(slot, now_ms + kSaveAfterMs);
+  }
+}
+
 void RateTable::SaveDue(int64_t now_ms, size_t records_max, ledger::CommitBatch* batch) {
   for (size_t records = 0; next_save_ms() <= now_ms && records < records_max;) {
     records += 1 + Save(due_.begin()->second, now_ms, batch);
@@ -68,6 +76,7 @@ void RateTable::SaveDue(int64_t now_ms, size_t records_max, ledger::CommitBatch*
 }
 
 void RateTable::SaveAll(int64_t now_ms, ledger::CommitBatch* batch) {
+  ending_ = true;
   std::vector<FlowSlot> slots;
   slots.reserve(due_.size());
   for (const auto& [due_ms, slot] : due_) slots.push_back(slot);

@@ -69,10 +69,11 @@ class RateTable {
     return rule.window_interval_ms >= kSavedMsMin && !rule.param.has_value();
   }
   // Calls have passed. REQUIRES: IsSaved.
-  void SaveLater(FlowSlot slot, int64_t now_ms) { Schedule(slot, now_ms + kSaveAfterMs); }
+  void OnPassed(FlowSlot slot, int64_t now_ms, ledger::CommitBatch* batch);
   // Records the buckets that have changed, of windows that are due, and drops those that a window
   // has left; about `records_max` records.
   void SaveDue(int64_t now_ms, size_t records_max, ledger::CommitBatch* batch);
+  // The server ends: calls that still pass are recorded at once.
   void SaveAll(int64_t now_ms, ledger::CommitBatch* batch);
   int64_t next_save_ms() const { return due_.empty() ? INT64_MAX : due_.begin()->first; }
   // A bucket from the ledger; those of a flow come in order. `rule`: the flow's.
@@ -106,6 +107,7 @@ class RateTable {
   ParamValues values_;
   RateCounters totals_;
   absl::btree_set<std::pair<int64_t, FlowSlot>> due_;  // SavedWindow::due_ms.
+  bool ending_ = false;
 };
 
 }  // namespace nowcalls::core

@@ -85,7 +85,7 @@ RateAnswer Rates::Request(const Step& step, const RateRequest& request) {
   rate.window.Advance(step.now.ms);
   const RateAnswer answer = Judge(&rate, request, WindowLimitOf(*books_, flow));
   if (answer.status != TokenStatus::kBlocked && RateTable::IsSaved(*flow.rule)) {
-    books_->rates().SaveLater(slot, step.now.ms);
+    books_->rates().OnPassed(slot, step.now.ms, step.batch);
   }
   return Conclude(slot, &rate, request.count, answer);
 }

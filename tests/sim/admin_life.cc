@@ -49,10 +49,10 @@ void AdminLife::Change() {
   } else if (what < 80) {
     admin.Purge(rule.flow);
   } else {
-    const auto& clients = world_->clients();
-    const SimClient& client = *clients[prng_.Below(clients.size())];
-    if (what < 90 && !client.held().empty()) return admin.Reclaim(client.held().front().token);
-    const std::string owner = client.owner();
+    const std::vector<uint64_t> held = world_->HeldTokens();
+    if (what < 90 && !held.empty()) return admin.Reclaim(held[prng_.Below(held.size())]);
+    const std::vector<std::string> owners = world_->Owners();
+    const std::string& owner = owners[prng_.Below(owners.size())];
     const size_t slash = owner.find('/');
     admin.ReclaimClient(owner.substr(0, slash), owner.substr(slash + 1), limit);
   }

@@ -7,8 +7,8 @@ namespace nowcalls::sim {
 void Caller::Connect(bool steady) {
   NOWCALLS_CHECK(!connected());
   peer_ = host_ + ":" + std::to_string(++port_);
-  exchange_ = std::make_unique<client::Exchange>();
   finished_ = false;
+  Connected();
   link_ = network_->Connect(this, peer_, steady);
 }
 
@@ -22,32 +22,25 @@ void Caller::Hangup(bool politely) {
   Drop();
 }
 
-void Caller::OnBytes(LinkId link, std::string_view bytes) {
-  if (link_ != link) return;
-  exchange_->Receive(bytes);
-  for (;;) {
-    const auto response = exchange_->TakeResponse();
-    if (!response.ok()) return Misunderstood(response.status().message());
-    if (!response->has_value()) return;
-    const auto awaited = answers_.extract((*response)->msgid);
-    awaited.mapped().answer(IsOfHalf(**response, awaited.mapped()) ? nullptr : &**response);
-    if (link_ != link) return;  // The answer has made it hang up.
-  }
+void Caller::Send(std::string_view request) {
+  ++requests_;
+  network_->Send(*link_, request);
 }
 
-bool Caller::IsOfHalf(const wire::Response& response, const Awaited& awaited) const {
-  const int64_t waited_ms = network_->now_ms() - awaited.sent_ms;
-  return response.error && response.error->code == wire::ErrorCode::kMalformed &&
-         waited_ms >= Limits().message_incomplete_ms;
+bool Caller::MayBeOfHalf(int64_t sent_ms) const {
+  return network_->now_ms() - sent_ms >= Limits().message_incomplete_ms;
+}
+
+void Caller::OnBytes(LinkId link, std::string_view bytes) {
+  if (IsOn(link)) Received(bytes);
 }
 
 void Caller::OnDown(LinkId link) {
-  if (link_ == link) Drop();
+  if (IsOn(link)) Drop();
 }
 
 void Caller::Drop() {
   link_.reset();
-  for (const auto& [msgid, awaited] : std::exchange(answers_, {})) awaited.answer(nullptr);
   Disconnected();
 }
 

@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "sim/draw_calls.h"
 #include "sim/lanes.h"
 
 namespace nowcalls::sim {
@@ -18,6 +19,7 @@ ClientLife::ClientLife(World* world, SimClient* client, uint64_t first_request_i
   held_max_ = static_cast<size_t>(prng_.Between(1, 8));
   request_id_chance_ = static_cast<uint32_t>(prng_.Below(3) * 500'000);
   wait_chance_ = static_cast<uint32_t>(prng_.Below(3) * 400'000);
+  calls_percent_ = prng_.Below(4) == 0 ? 40 : 0;
 }
 
 void ClientLife::ActLater() {
@@ -74,6 +76,7 @@ const SimClient::Held* ClientLife::SomeHeld() {
 
 void ClientLife::DoSomething() {
   if (client_->unanswered() >= kUnansweredMax) return;
+  if (prng_.Below(100) < calls_percent_) return RequestCalls();
   const SimClient::Held* const some = SomeHeld();
   const uint64_t what = prng_.Below(100);
   if (what < 45) {
@@ -118,11 +121,15 @@ void ClientLife::AcquireNew() {
   client_->Acquire(wanted);
 }
 
-// A burst, which the window of a second does not hold.
+// A burst, which the window may not hold.
 void ClientLife::RequestCalls() {
-  const SimClient::Wanted wanted = Draw();
+  const CallsWanted wanted = DrawCalls(world_->rules(), &prng_);
   for (uint64_t i = prng_.Below(4); client_->may_send(); --i) {
-    client_->Request(FlowOfLane(wanted.flow), wanted.count, wanted.prioritized);
+    if (wanted.lanes.empty()) {
+      client_->Request(wanted.flow, wanted.count, wanted.prioritized, wanted.misfit);
+    } else {
+      client_->RequestValues(wanted.lanes, wanted.count, wanted.misfit);
+    }
     if (i == 0) return;
   }
 }
@@ -160,10 +167,9 @@ void ClientLife::ReleaseWrongly() {
   if (!client_->past().empty() && prng_.Below(2) == 0) {
     return client_->Release(client_->past()[prng_.Below(client_->past().size())]);
   }
-  const auto& clients = world_->clients();
-  const SimClient& other = *clients[prng_.Below(clients.size())];
-  if (other.held().empty()) return;
-  const uint64_t token = other.held()[prng_.Below(other.held().size())].token;
+  const std::vector<uint64_t> held = world_->HeldTokens();
+  if (held.empty()) return;
+  const uint64_t token = held[prng_.Below(held.size())];
   if (prng_.Below(2) == 0) return client_->Release(token);
   client_->Keep(token);
 }

@@ -51,6 +51,7 @@ class ClientLife {
   size_t held_max_;
   uint32_t request_id_chance_;
   uint32_t wait_chance_;
+  uint64_t calls_percent_;  // Of what it does that is about calls a second, above a little.
 };
 
 }  // namespace nowcalls::sim

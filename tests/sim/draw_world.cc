@@ -1,5 +1,6 @@
 #include "sim/draw_world.h"
 
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -60,6 +61,14 @@ std::vector<SimRule> DrawRules(Prng* prng) {
   return rules;
 }
 
+// Half of the rules have a window that is in the ledger.
+void DrawWindow(SimRule* rule, Prng* prng) {
+  constexpr int64_t kWindowsMs[] = {500, 1'000, 1'000, 3'000, 10'000, 10'000, 12'000, 20'000};
+  rule->window_ms = kWindowsMs[prng->Below(std::size(kWindowsMs))];
+  constexpr int64_t kSamples[] = {1, 2, 5, 20};
+  rule->samples = OneOf<int64_t>(prng, 10, kSamples[prng->Below(std::size(kSamples))]);
+}
+
 }  // namespace
 
 WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
@@ -88,6 +97,8 @@ WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
       OneOf<size_t>(&prng, limits.output_total_bytes_max, prng.Between(500, 5'000));
   options.format_version = OneOf<uint32_t>(&prng, ledger::kFormatVersion, 1);
   options.plan.commit_tail_chance = static_cast<uint32_t>(prng.Below(1'000'000));
+  limits.sentinel_wait_ms_max = OneOf<int64_t>(&prng, limits.sentinel_wait_ms_max, 500);
+  for (SimRule& rule : options.rules) DrawWindow(&rule, &prng);
   return options;
 }
 

@@ -8,10 +8,10 @@
 namespace nowcalls::sim {
 namespace {
 
-int64_t LevelOf(const LevelSetting& setting, int64_t sessions) {
+int64_t LevelOf(const LevelSetting& setting, int64_t sessions, int64_t interval_ms) {
   if (!setting.in_force) return 0;
   // In tenths, which are exact, as counts are.
-  return std::llround(setting.count * 10) * sessions / 10;
+  return std::llround(setting.count * 10) * sessions * interval_ms / (10 * LevelHistory::kLevelMs);
 }
 
 }  // namespace
@@ -104,6 +104,12 @@ int64_t LevelHistory::SureSessions(const std::string& name_space, uint64_t from,
   return static_cast<int64_t>(owners.size());
 }
 
+bool LevelHistory::MayBeOnline(const std::string& name_space, int64_t sessions, uint64_t from,
+                               uint64_t until) const {
+  return SureSessions(name_space, from, until) <= sessions &&
+         sessions <= Sessions(name_space, from, until);
+}
+
 std::vector<LevelSetting> LevelHistory::Settings(int64_t flow, uint64_t from,
                                                  uint64_t until) const {
   const auto possible = possible_.find(flow);
@@ -115,23 +121,25 @@ std::vector<LevelSetting> LevelHistory::Settings(int64_t flow, uint64_t from,
   return settings;
 }
 
-int64_t LevelHistory::Highest(int64_t flow, uint64_t from, uint64_t until) const {
+int64_t LevelHistory::Highest(int64_t flow, uint64_t from, uint64_t until,
+                              int64_t interval_ms) const {
   int64_t highest = 0;
   for (const LevelSetting& setting : Settings(flow, from, until)) {
     if (!setting.in_force || setting.draining) continue;
     const int64_t sessions =
         setting.for_each_session ? Sessions(setting.name_space, from, until) : 1;
-    highest = std::max(highest, LevelOf(setting, sessions));
+    highest = std::max(highest, LevelOf(setting, sessions, interval_ms));
   }
   return highest;
 }
 
-int64_t LevelHistory::Lowest(int64_t flow, uint64_t from, uint64_t until) const {
+int64_t LevelHistory::Lowest(int64_t flow, uint64_t from, uint64_t until,
+                             int64_t interval_ms) const {
   int64_t lowest = std::numeric_limits<int64_t>::max();
   for (const LevelSetting& setting : Settings(flow, from, until)) {
     const int64_t sessions =
         setting.for_each_session ? SureSessions(setting.name_space, from, until) : 1;
-    lowest = std::min(lowest, LevelOf(setting, sessions));
+    lowest = std::min(lowest, LevelOf(setting, sessions, interval_ms));
   }
   return lowest;
 }
@@ -142,7 +150,7 @@ bool LevelHistory::MayBe(int64_t flow, int64_t level, uint64_t from, uint64_t un
     const int64_t least = each ? SureSessions(setting.name_space, from, until) : 1;
     const int64_t most = each ? Sessions(setting.name_space, from, until) : 1;
     for (int64_t sessions = least; sessions <= most; ++sessions) {
-      if (LevelOf(setting, sessions) == level) return true;
+      if (LevelOf(setting, sessions, kLevelMs) == level) return true;
     }
   }
   return false;

@@ -45,14 +45,21 @@ class LevelHistory {
   void SessionSeen(uint64_t at, LinkId link);
   void LinkBroken(uint64_t at, LinkId link);
 
-  // The highest level that the flow may have had at a moment in [from, until], while it granted.
-  int64_t Highest(int64_t flow, uint64_t from, uint64_t until) const;
+  // The highest level that the flow may have had at a moment in [from, until], while it granted. Of
+  // a count of calls a second the level is what passes in kLevelMs; `interval_ms` asks for another
+  // time.
+  static constexpr int64_t kLevelMs = 1'000;
+  int64_t Highest(int64_t flow, uint64_t from, uint64_t until,
+                  int64_t interval_ms = kLevelMs) const;
   // The lowest, draining or not; 0 if it may have had no rule.
-  int64_t Lowest(int64_t flow, uint64_t from, uint64_t until) const;
+  int64_t Lowest(int64_t flow, uint64_t from, uint64_t until, int64_t interval_ms = kLevelMs) const;
   // Whether it may have had this level at such a moment.
   bool MayBe(int64_t flow, int64_t level, uint64_t from, uint64_t until) const;
   bool MayDrain(int64_t flow, uint64_t from, uint64_t until) const;
   bool MayBeAbsent(int64_t flow, uint64_t from, uint64_t until) const;
+  // Whether so many sessions of the namespace may have been online.
+  bool MayBeOnline(const std::string& name_space, int64_t sessions, uint64_t from,
+                   uint64_t until) const;
 
  private:
   static constexpr uint64_t kStill = UINT64_MAX;

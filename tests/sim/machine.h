@@ -28,12 +28,17 @@ class Machine {
     ++boot_id_[0];
     if (boot_id_[0] == 0) ++boot_id_[1];
   }
-  void StepWall(int64_t by_ms) { wall_ahead_ms_ += by_ms; }
+  void StepWall(int64_t by_ms) {
+    wall_ahead_ms_ += by_ms;
+    wall_was_set_ = true;
+  }
+  bool wall_was_set() const { return wall_was_set_; }  // Ever.
 
  private:
   const Timeline* const timeline_;
   int64_t booted_ms_ = -3'600'000;  // An hour before the world begins.
   int64_t wall_ahead_ms_ = 1'700'000'000'000;
+  bool wall_was_set_ = false;
   BootId boot_id_{1};
 };
 

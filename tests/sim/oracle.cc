@@ -45,7 +45,9 @@ Oracle::Token* Oracle::Find(uint64_t id) {
 }
 
 bool Oracle::IsOwners(const Operation& op, const Token& token) const {
-  return op.owner.empty() || op.owner == token.seen.owner;
+  if (op.owner.empty() || op.owner == token.seen.owner) return true;
+  return op.reach == Reach::kNamespace &&
+         token.seen.owner.starts_with(op.owner.substr(0, op.owner.find('/') + 1));
 }
 
 // Whether it must be there now, unless the operation `but_for` has ended it.
@@ -101,6 +103,12 @@ void Oracle::SessionSeen(LinkId link, const std::string& owner) {
       token.offline_ms = kNeverMs;
     }
   }
+}
+
+void Oracle::OnlineTold(const std::string& name_space, int64_t sessions, uint64_t asked) {
+  if (levels_.MayBeOnline(name_space, sessions, asked, Tick())) return;
+  Violation("I4 namespace " + name_space + " is told of " + std::to_string(sessions) +
+            " sessions online, which it cannot have had");
 }
 
 void Oracle::LinkBroken(LinkId link) {
@@ -184,8 +192,10 @@ bool Oracle::IsSame(const SeenToken& one, const SeenToken& other) {
 }
 
 void Oracle::AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t fence,
-                            int64_t hold_ms, const std::optional<Figures>& figures) {
+                            std::optional<int64_t> told_hold_ms,
+                            const std::optional<Figures>& figures) {
   Operation& acquire = operations_.at(op_id);
+  const int64_t hold_ms = told_hold_ms.value_or(flows_[acquire.flow].hold_ms);
   acquire.answered = Tick();
   const SeenToken seen{token_id,     fence,         acquire.owner,
                        acquire.flow, acquire.count, acquire.request_id};
@@ -317,8 +327,9 @@ void Oracle::AcquireRefused(OpId op_id, const std::optional<Refusal>& refusal) {
 
 // --- Ends. ---
 
-OpId Oracle::ReleaseAsked(const std::string& owner, uint64_t token_id) {
+OpId Oracle::ReleaseAsked(const std::string& owner, uint64_t token_id, Reach reach) {
   Operation& op = Ask(Kind::kRelease, owner);
+  op.reach = reach;
   op.token = token_id;
   Token* const token = Find(token_id);
   if (token != nullptr && IsOwners(op, *token)) token->enders.insert(last_op_);
@@ -345,8 +356,9 @@ void Oracle::ReleaseAnswered(OpId op_id, bool released) {
   if (token->gone == 0) SetGone(token);
 }
 
-OpId Oracle::KeepAsked(const std::string& owner, uint64_t token_id, LinkId link) {
+OpId Oracle::KeepAsked(const std::string& owner, uint64_t token_id, LinkId link, Reach reach) {
   Operation& op = Ask(Kind::kKeep, owner);
+  op.reach = reach;
   op.token = token_id;
   op.link = link;
   Token* const token = Find(token_id);
@@ -354,7 +366,7 @@ OpId Oracle::KeepAsked(const std::string& owner, uint64_t token_id, LinkId link)
   return last_op_;
 }
 
-void Oracle::KeepAnswered(OpId op_id, bool kept, int64_t hold_ms) {
+void Oracle::KeepAnswered(OpId op_id, bool kept, std::optional<int64_t> told_hold_ms) {
   Operation& op = operations_.at(op_id);
   op.answered = Tick();
   Token* const token = Find(op.token);
@@ -374,6 +386,7 @@ void Oracle::KeepAnswered(OpId op_id, bool kept, int64_t hold_ms) {
     return;
   }
   if (op.life != life_ || !runs_) return;
+  const int64_t hold_ms = told_hold_ms.value_or(flows_[token->seen.flow].hold_ms);
   // Also when it had been spared, and so told, a longer time.
   token->kept_ms = std::max(token->kept_ms, op.asked_ms + hold_ms);
   token->deadline_ms = token->kept_ms;
@@ -458,12 +471,14 @@ bool Oracle::MayHaveAsked(OpId op) const {
 void Oracle::LedgerSynced() {
   synced_ = Tick();
   synced_life_ = life_;
+  calls_.Synced();
 }
 
 void Oracle::BatchesLost() {
   losing_ = true;
   for (uint64_t life = synced_life_; life <= life_; ++life) lost_lives_.insert(life);
   levels_.Undone(Tick(), synced_);
+  calls_.BatchesLost();
 }
 
 // Any assignment of such tokens to open acquires is as good as another.
@@ -541,13 +556,12 @@ void Oracle::CheckLedgerLevels(const std::vector<SeenToken>& ledger) {
   }
 }
 
-void Oracle::ServerDied(const std::vector<SeenToken>& ledger) {
+void Oracle::ServerDied(const std::vector<SeenToken>& ledger, bool orderly) {
   Audit(ledger);
   losing_ = false;
   runs_ = false;
   died_ms_[life_] = timeline_->now_ms();
-  passed_.clear();
-  passed_from_ = order_;
+  calls_.Died(orderly);
   for (const OpId id : ender_ops_) {
     operations_[id].answered = std::min(operations_[id].answered, order_);
   }

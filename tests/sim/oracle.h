@@ -18,7 +18,7 @@
 //   S1 who is refused was in the way of a limit, and it may have been the one that is named
 //   S2 who waits is not overtaken by who came later and may not
 //   S3 the history tells of every token that was taken back
-//   S4 no more calls a second pass than the rule's window allows, in one life of the server
+//   S4, S5 are about calls a second: see calls_judge.h
 //
 // Batches that a machine loses take what was answered since the last sync, and nothing else; I6
 // holds all the same.
@@ -36,6 +36,8 @@
 #include <tuple>
 #include <vector>
 
+#include "sim/calls_judge.h"
+#include "sim/hindrances.h"
 #include "sim/level_history.h"
 #include "sim/network.h"
 #include "sim/timeline.h"
@@ -65,6 +67,7 @@ struct Promptness {
   int64_t sweep_ms = 5'000;     // From a token's end to its absence from the ledger,
   int64_t sweep_each_ms = 100;  // and for each that a sweep may walk over before.
   int64_t network_ms = 1'000;   // From a client to the server and back, with all stalls.
+  int64_t save_ms = 1'000;      // From a call in a window of the ledger until it is there.
   double mass_factor = 1;       // Of clientOfflineTime, when many are gone.
 };
 
@@ -75,6 +78,12 @@ struct AcquireTerms {
   LinkId link = kNoLink;  // Judged as prompt, and by the order on it, if it is given.
   bool prioritized = false;
   int64_t wait_ms = 0;  // The longest that it may wait.
+};
+
+// Whose tokens a request may end or keep.
+enum class Reach : uint8_t {
+  kSession,    // Of its session, or, if that is empty, all.
+  kNamespace,  // Of all sessions in the namespace of its session.
 };
 
 // What an answer tells of its flow.
@@ -102,11 +111,19 @@ class Oracle {
  public:
   // `grace_ms`: what a restart spares its tokens and sessions at least; 0: nothing.
   Oracle(const Timeline* timeline, int64_t grace_ms, const ServerLimits& limits = {})
-      : timeline_(timeline), grace_ms_(grace_ms), limits_(limits) {}
+      : timeline_(timeline),
+        grace_ms_(grace_ms),
+        limits_(limits),
+        calls_(timeline, &levels_, &hindrances_,
+               [this](const std::string& what) { Violation(what); }) {}
 
   void AddFlow(int64_t flow, const FlowFacts& facts) { flows_[flow] = facts; }
   LevelHistory& levels() { return levels_; }
-  void SetPromptness(const Promptness& promptness) { promptness_ = promptness; }
+  CallsJudge& calls() { return calls_; }
+  void SetPromptness(const Promptness& promptness) {
+    promptness_ = promptness;
+    calls_.SetSaveMs(promptness.save_ms);
+  }
   // Numbers the event that happens now.
   uint64_t Tick() { return ++order_; }
 
@@ -115,6 +132,8 @@ class Oracle {
   void SessionAsked(LinkId link, const std::string& owner);
   // The server has answered for it: it was online by then.
   void SessionSeen(LinkId link, const std::string& owner);
+  // The server has said how many sessions are online, asked at the event `asked`.
+  void OnlineTold(const std::string& name_space, int64_t sessions, uint64_t asked);
   // From now on the server may find the connection gone.
   void LinkBroken(LinkId link);
   // The server knows; nothing that was sent on it is carried out any more.
@@ -125,19 +144,20 @@ class Oracle {
   // --- What clients ask. An operation that is never answered stays open. ---
   OpId AcquireAsked(const std::string& owner, int64_t flow, int64_t count, uint64_t request_id,
                     const AcquireTerms& terms = {});
-  // Nothing is judged of figures, or of a refusal, that are not given.
-  void AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t fence, int64_t hold_ms,
+  // Nothing is judged of figures, or of a refusal, that are not given. A time to hold that the
+  // answer does not tell is that of the rule.
+  void AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t fence,
+                      std::optional<int64_t> told_hold_ms,
                       const std::optional<Figures>& figures = {});
   void AcquireRefused(OpId op_id, const std::optional<Refusal>& refusal = {});
   // By its owner, by a stranger, or, with an empty `owner`, by an administrator.
-  OpId ReleaseAsked(const std::string& owner, uint64_t token_id);
+  OpId ReleaseAsked(const std::string& owner, uint64_t token_id, Reach reach = Reach::kSession);
   void ReleaseAnswered(OpId op_id, bool released);
-  OpId KeepAsked(const std::string& owner, uint64_t token_id, LinkId link = kNoLink);
-  void KeepAnswered(OpId op_id, bool kept, int64_t hold_ms);
+  OpId KeepAsked(const std::string& owner, uint64_t token_id, LinkId link = kNoLink,
+                 Reach reach = Reach::kSession);
+  void KeepAnswered(OpId op_id, bool kept, std::optional<int64_t> told_hold_ms);
   OpId CancelAsked(const std::string& owner, uint64_t request_id, LinkId link = kNoLink);
   void CancelAnswered(OpId op_id, bool ended);
-  // Calls passed that were asked for at the event `asked`, at `asked_ms`.
-  void CallsPassed(int64_t flow, int64_t count, uint64_t asked, int64_t asked_ms, int64_t wait_ms);
   // Of all tokens of a flow, or of an owner; the other is 0 or empty.
   OpId ReclaimAllAsked(int64_t flow, const std::string& owner);
   void ReclaimAllAnswered(OpId op_id, bool carried_out, bool more);
@@ -148,7 +168,8 @@ class Oracle {
   void LedgerSynced();
   // Some of what was answered since then is not in the ledger any more; ServerDied follows.
   void BatchesLost();
-  void ServerDied(const std::vector<SeenToken>& ledger);
+  // `orderly`: it ended by itself, when it was asked to.
+  void ServerDied(const std::vector<SeenToken>& ledger, bool orderly = false);
   // `reported`: nowCalls by flow; those that are 0 are left out.
   void ServerReady(bool rebooted, const std::vector<SeenToken>& ledger,
                    const std::map<int64_t, int64_t>& reported);
@@ -162,6 +183,7 @@ class Oracle {
   struct Operation {
     Kind kind = Kind::kAcquire;
     std::string owner;
+    Reach reach = Reach::kSession;
     int64_t flow = 0;
     int64_t count = 0;
     uint64_t request_id = 0;
@@ -204,14 +226,6 @@ class Oracle {
   struct Held {
     int64_t calls = 0;
     uint64_t tokens = 0;
-  };
-
-  // Calls a second that passed between two moments; `asked` is the event of the first.
-  struct Passed {
-    int64_t count = 0;
-    uint64_t asked = 0;
-    int64_t asked_ms = 0;
-    int64_t done_ms = 0;
   };
 
   // What acquires of one kind ask for: any of them may have got a token of it.
@@ -285,12 +299,10 @@ class Oracle {
   std::set<LinkId> settled_;
   std::map<LinkId, std::set<OpId>> on_their_way_;  // Acquires that have not surely arrived.
   std::vector<OpId> granted_;                      // Acquires with fences of their own.
-  std::vector<std::pair<int64_t, int64_t>> hindered_ms_;
+  Hindrances hindrances_;
+  CallsJudge calls_;
   Promptness promptness_;
   int64_t ready_ms_ = 0;
-  std::map<int64_t, std::vector<Passed>> passed_;  // By flow, since the server is ready.
-  uint64_t passed_from_ =
-      0;  // What was asked before may be answered later, by a life that is over.
   std::set<uint64_t> taken_back_;  // Tokens that the history must tell of at the next look.
   uint64_t synced_ = 0;            // The event of the last sync, and the server's life then.
   uint64_t synced_life_ = 0;

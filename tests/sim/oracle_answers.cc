@@ -143,6 +143,12 @@ bool Oracle::HasReason(const Operation& acquire, const Refusal& refusal) const {
   if (word == "superseded" || word == "request_id") return SharesRequestId(acquire);
   if (word == "token_limit") return MostHeld(0, {}, acquire.asked).tokens >= limits_.tokens_max;
   if (word == "NO_RULE_EXISTS") return levels_.MayBeAbsent(acquire.flow, acquire.asked, order_);
+  // Without the name of the limit.
+  if (word == "BLOCKED") {
+    return HadNoRoom(acquire) || WasAtCap(acquire) || IsOverCap(acquire) ||
+           Waiters(acquire, /*of_flow=*/true) > 0 ||
+           levels_.MayDrain(acquire.flow, acquire.asked, order_);
+  }
   return word == "NOT_AVAILABLE";
 }
 

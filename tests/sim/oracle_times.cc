@@ -33,22 +33,11 @@ void Oracle::LinkSettled(LinkId link) {
 }
 
 void Oracle::ServerHindered(int64_t until_ms) {
-  const int64_t now_ms = timeline_->now_ms();
-  until_ms += kCatchUpMs;
-  if (!hindered_ms_.empty() && hindered_ms_.back().second >= now_ms) {
-    hindered_ms_.back().second = std::max(hindered_ms_.back().second, until_ms);
-  } else {
-    hindered_ms_.emplace_back(now_ms, until_ms);
-  }
+  hindrances_.Add(timeline_->now_ms(), until_ms + kCatchUpMs);
 }
 
 int64_t Oracle::UnhinderedMs(int64_t from_ms) const {
-  const int64_t now_ms = timeline_->now_ms();
-  int64_t passed_ms = now_ms - from_ms;
-  for (const auto& [began_ms, ended_ms] : hindered_ms_) {
-    passed_ms -= std::max<int64_t>(0, std::min(ended_ms, now_ms) - std::max(began_ms, from_ms));
-  }
-  return passed_ms;
+  return hindrances_.FreeMs(from_ms, timeline_->now_ms());
 }
 
 // The latest moment at which it may be due: what a restart and a mass of lost clients spare it is

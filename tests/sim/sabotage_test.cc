@@ -59,5 +59,33 @@ TEST_CASE("a reboot that the server does not notice is found by fences that come
   CHECK(IsFoundAs("I6", Sabotage::kUnnoticedReboot));
 }
 
+TEST_CASE("calls a second that pass beyond the window are found") {
+  CHECK(IsFoundAs("S4", Sabotage::kFreeCalls));
+}
+
+TEST_CASE("calls of a value that pass beyond its window are found") {
+  CHECK(IsFoundAs("S4", Sabotage::kFreeValues));
+}
+
+TEST_CASE("calls a second that are blocked though there is room are found") {
+  CHECK(IsFoundAs("S5", Sabotage::kFalseBlock));
+}
+
+TEST_CASE("a restart that forgets long windows is found by calls that pass beyond them") {
+  CHECK(IsFoundAs("S4", Sabotage::kWindowsForgotten));
+}
+
+TEST_CASE("a PING that tells of a session too many is found") {
+  CHECK(IsFoundAs("I4", Sabotage::kWrongOnline));
+}
+
+TEST_CASE("a token that is granted to two in frames is found as one that was given before") {
+  CHECK(IsFoundAs("I6", Sabotage::kFrameTwice));
+}
+
+TEST_CASE("a lost release in a frame is found as a released token that is still there") {
+  CHECK(IsFoundAs("I2", Sabotage::kFrameDropped));
+}
+
 }  // namespace
 }  // namespace nowcalls::sim

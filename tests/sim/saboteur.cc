@@ -3,26 +3,19 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/bytes.h"
 #include "wire/client_messages.h"
 
 namespace nowcalls::sim {
 namespace {
 
-constexpr uint32_t kOftenEnough = 100'000;  // In a million.
-
-// Forwards everything; the seal says that the newest fence found was the newest ever.
-class FenceForgetter : public store::LedgerVisitor {
+class Forwarder : public store::LedgerVisitor {
  public:
-  FenceForgetter(uint64_t next_fence, store::LedgerVisitor* to)
-      : next_fence_(next_fence), to_(to) {}
+  explicit Forwarder(store::LedgerVisitor* to) : to_(to) {}
 
   Status OnFormat(const ledger::Format& format) override { return to_->OnFormat(format); }
   Status OnClock(const ledger::ClockMark& mark) override { return to_->OnClock(mark); }
-  Status OnSeal(const ledger::Seal& seal) override {
-    ledger::Seal tampered = seal;
-    tampered.next_fence = next_fence_;
-    return to_->OnSeal(tampered);
-  }
+  Status OnSeal(const ledger::Seal& seal) override { return to_->OnSeal(seal); }
   Status OnWatermark(int64_t deadline_ms) override { return to_->OnWatermark(deadline_ms); }
   Status OnNamespace(const ledger::NamespaceEntry& entry) override {
     return to_->OnNamespace(entry);
@@ -34,8 +27,29 @@ class FenceForgetter : public store::LedgerVisitor {
   Status OnToken(const ledger::Token& token) override { return to_->OnToken(token); }
 
  private:
-  const uint64_t next_fence_;
   store::LedgerVisitor* const to_;
+};
+
+// The seal says that the newest fence found was the newest ever.
+class FenceForgetter : public Forwarder {
+ public:
+  FenceForgetter(uint64_t next_fence, store::LedgerVisitor* to)
+      : Forwarder(to), next_fence_(next_fence) {}
+
+  Status OnSeal(const ledger::Seal& seal) override {
+    ledger::Seal tampered = seal;
+    tampered.next_fence = next_fence_;
+    return Forwarder::OnSeal(tampered);
+  }
+
+ private:
+  const uint64_t next_fence_;
+};
+
+class WindowForgetter : public Forwarder {
+ public:
+  using Forwarder::Forwarder;
+  Status OnRate(const ledger::RateBucket& /*bucket*/) override { return {}; }
 };
 
 // The least next_fence that recovery accepts.
@@ -89,16 +103,50 @@ std::string Text(const wire::OutputBuffer& buffer) { return std::string(buffer.v
 }  // namespace
 
 std::string Saboteur::In(LinkId link, std::string_view bytes, std::string* replies) {
-  const bool tampers = kind_ == Sabotage::kLostRelease || kind_ == Sabotage::kHighLevel ||
-                       kind_ == Sabotage::kFalseRefusal;
-  if (!tampers) return std::string(bytes);
   Stream& stream = streams_[link];
+  if (!stream.begun && !bytes.empty()) {
+    stream.begun = true;
+    stream.speaks_frames = static_cast<uint8_t>(bytes.front()) <= wire::sentinel::kFirstByteMax;
+  }
+  const bool tampers = stream.speaks_frames
+                           ? kind_ == Sabotage::kFrameDropped
+                           : kind_ == Sabotage::kLostRelease || kind_ == Sabotage::kHighLevel ||
+                                 kind_ == Sabotage::kFalseRefusal;
+  if (!tampers) return std::string(bytes);
   stream.rest += bytes;
+  return stream.speaks_frames ? Frames(&stream, replies) : Messages(&stream, replies);
+}
+
+std::string Saboteur::Messages(Stream* stream, std::string* replies) {
   std::string forwarded;
   size_t size = 0;
-  while (stream.splitter.Next(stream.rest, &size) == wire::MessageSplitter::Outcome::kMessage) {
-    forwarded += Request(stream.rest.substr(0, size), replies);
-    stream.rest.erase(0, size);
+  while (stream->splitter.Next(stream->rest, &size) == wire::MessageSplitter::Outcome::kMessage) {
+    forwarded += Request(stream->rest.substr(0, size), replies);
+    stream->rest.erase(0, size);
+  }
+  return forwarded;
+}
+
+std::string Saboteur::Frames(Stream* stream, std::string* replies) {
+  using Outcome = wire::sentinel::FrameSplitter::Outcome;
+  std::string forwarded;
+  for (size_t size = 0; !stream->rest.empty(); stream->rest.erase(0, size)) {
+    const Outcome outcome = stream->frames.Next(stream->rest, &size);
+    if (outcome == Outcome::kIncomplete) break;
+    const std::string bytes = stream->rest.substr(0, size);
+    wire::sentinel::Request request;
+    const bool release =
+        outcome == Outcome::kFrame &&
+        wire::sentinel::DecodeRequest(std::string_view(bytes).substr(wire::sentinel::kLengthBytes),
+                                      &request) &&
+        request.type == static_cast<int8_t>(wire::sentinel::RequestType::kRelease);
+    if (!release || !often_enough()) {
+      forwarded += bytes;
+      continue;
+    }
+    wire::OutputBuffer out;
+    wire::sentinel::EncodeStatus(request.xid, request.type, TokenStatus::kReleaseOk, &out);
+    *replies += out.view();
   }
   return forwarded;
 }
@@ -111,14 +159,14 @@ std::string Saboteur::Request(std::string_view message, std::string* replies) {
   if (!wire::DecodeEnvelope(message, &envelope, &error)) return as_it_is;
   if (kind_ == Sabotage::kLostRelease) {
     const bool release = envelope.method == wire::Method::kRelease && !envelope.notification;
-    if (!release || !prng_.ChancePerMillion(kOftenEnough)) return as_it_is;
+    if (!release || !often_enough()) return as_it_is;
     wire::EncodeStatus(envelope.msgid, TokenStatus::kReleaseOk, &out);
     *replies += out.view();
     return {};
   }
   if (kind_ == Sabotage::kFalseRefusal) {
     const bool acquire = envelope.method == wire::Method::kAcquire;
-    if (!acquire || !prng_.ChancePerMillion(kOftenEnough)) return as_it_is;
+    if (!acquire || !often_enough()) return as_it_is;
     wire::EncodeAcquire(
         envelope.msgid,
         {.status = TokenStatus::kBlocked, .level = 1, .refused_by = RefusedBy::kLevel}, &out);
@@ -133,7 +181,8 @@ std::string Saboteur::Request(std::string_view message, std::string* replies) {
   return Text(out);
 }
 
-std::string Saboteur::Out(std::string_view bytes) {
+std::string Saboteur::Out(LinkId link, std::string_view bytes) {
+  if (streams_[link].speaks_frames) return FrameReplies(bytes);
   const bool tampers = kind_ == Sabotage::kDoubleGrant || kind_ == Sabotage::kHighLevel ||
                        kind_ == Sabotage::kWrongFigures;
   if (!tampers) return std::string(bytes);
@@ -146,6 +195,49 @@ std::string Saboteur::Out(std::string_view bytes) {
     bytes.remove_prefix(size);
   }
   return forwarded;
+}
+
+std::string Saboteur::FrameReplies(std::string_view bytes) {
+  std::string forwarded;
+  wire::sentinel::Response response;
+  for (std::string_view left = bytes;;) {
+    const std::string_view before = left;
+    if (wire::sentinel::TakeResponse(&left, &response) != wire::sentinel::Answer::kWhole) {
+      return forwarded;
+    }
+    std::string frame(before.substr(0, before.size() - left.size()));
+    TamperFrame(response, frame.data() + wire::sentinel::kLengthBytes);
+    forwarded += frame;
+  }
+}
+
+// `payload`: that of the response, which may be changed.
+void Saboteur::TamperFrame(const wire::sentinel::Response& response, char* payload) {
+  using wire::sentinel::RequestType;
+  const auto type = static_cast<RequestType>(response.type);
+  const auto is = [&](Sabotage kind, RequestType of, TokenStatus status) {
+    return kind_ == kind && type == of && response.status == status;
+  };
+  char* const status = payload + wire::sentinel::kResponseHeadBytes - 1;
+  char* const data = payload + wire::sentinel::kResponseHeadBytes;
+  if (is(Sabotage::kFreeCalls, RequestType::kFlow, TokenStatus::kBlocked) ||
+      is(Sabotage::kFreeValues, RequestType::kParamFlow, TokenStatus::kBlocked)) {
+    if (often_enough()) *status = static_cast<char>(TokenStatus::kOk);
+  }
+  if (is(Sabotage::kFalseBlock, RequestType::kFlow, TokenStatus::kOk) && often_enough()) {
+    *status = static_cast<char>(TokenStatus::kBlocked);
+  }
+  if (is(Sabotage::kWrongOnline, RequestType::kPing, TokenStatus::kOk)) {
+    StoreBigEndian(data, response.count() + 1);
+  }
+  if (is(Sabotage::kFrameTwice, RequestType::kAcquire, TokenStatus::kOk)) {
+    granted_in_frame_ = response.token_id();
+  }
+  if (is(Sabotage::kFrameTwice, RequestType::kAcquire, TokenStatus::kBlocked) &&
+      granted_in_frame_ != 0 && often_enough()) {
+    *status = static_cast<char>(TokenStatus::kOk);
+    StoreBigEndian(data, granted_in_frame_);
+  }
 }
 
 std::string Saboteur::Reply(std::string_view message) {
@@ -167,12 +259,16 @@ std::string Saboteur::Reply(std::string_view message) {
   }
   if (reply->status == TokenStatus::kOk) granted_ = *reply;
   const bool twice = reply->refused_by == RefusedBy::kLevel && granted_.token_id != 0;
-  if (!twice || !prng_.ChancePerMillion(kOftenEnough)) return as_it_is;
+  if (!twice || !often_enough()) return as_it_is;
   wire::EncodeAcquire(response->msgid, granted_, &out);
   return Text(out);
 }
 
 Status Saboteur::Load(store::Store* store, store::LedgerVisitor* visitor) const {
+  if (kind_ == Sabotage::kWindowsForgotten) {
+    WindowForgetter forgetter(visitor);
+    return store->Load(&forgetter);
+  }
   if (kind_ != Sabotage::kFenceReused) return store->Load(visitor);
   FenceFinder finder;
   NOWCALLS_RETURN_IF_ERROR(store->Load(&finder));

@@ -15,6 +15,7 @@
 #include "sim/network.h"
 #include "store/store.h"
 #include "wire/messages.h"
+#include "wire/sentinel/client_frames.h"
 #include "wire/splitter.h"
 
 namespace nowcalls::sim {
@@ -31,6 +32,15 @@ enum class Sabotage : uint8_t {
   kWrongFigures,     // A grant tells of one call more than there are.
   kFalseRefusal,     // Now and then an acquire is refused for the level, unseen.
   kUnnoticedReboot,  // The machine keeps its boot id.
+  // Of answers in Sentinel's frames.
+  kFreeCalls,     // Now and then a FLOW that is blocked is told that it passes,
+  kFreeValues,    // or a PARAM_FLOW.
+  kFalseBlock,    // Now and then calls that pass are told that they are blocked.
+  kWrongOnline,   // A PING tells of one session more than there are.
+  kFrameTwice,    // Now and then who is refused is given the token of another.
+  kFrameDropped,  // Now and then a release is answered and forgotten.
+  // A restart finds no windows of calls a second.
+  kWindowsForgotten,
 };
 
 class Saboteur {
@@ -45,7 +55,7 @@ class Saboteur {
   // What the engine is given instead of `bytes`; answers of its own are appended to *replies.
   std::string In(LinkId link, std::string_view bytes, std::string* replies);
   // What the client is given instead of whole replies.
-  std::string Out(std::string_view bytes);
+  std::string Out(LinkId link, std::string_view bytes);
   // What recovery is shown of `store`.
   Status Load(store::Store* store, store::LedgerVisitor* visitor) const;
 
@@ -54,15 +64,24 @@ class Saboteur {
   struct Stream {
     std::string rest;
     wire::MessageSplitter splitter;
+    wire::sentinel::FrameSplitter frames;
+    bool begun = false;
+    bool speaks_frames = false;
   };
 
+  bool often_enough() { return prng_.ChancePerMillion(100'000); }
+  std::string Messages(Stream* stream, std::string* replies);
+  std::string Frames(Stream* stream, std::string* replies);
   std::string Request(std::string_view message, std::string* replies);
   std::string Reply(std::string_view message);
+  std::string FrameReplies(std::string_view bytes);
+  void TamperFrame(const wire::sentinel::Response& response, char* payload);
 
   const Sabotage kind_;
   Prng prng_;
   std::map<LinkId, Stream> streams_;
-  wire::AcquireReply granted_;  // The last grant that was seen.
+  wire::AcquireReply granted_;     // The last grant that was seen,
+  uint64_t granted_in_frame_ = 0;  // and the last token of one.
 };
 
 }  // namespace nowcalls::sim

@@ -72,7 +72,7 @@ void SimAdmin::Reclaim(uint64_t token) {
 }
 
 // A flow or client that the server does not know is an error, and nothing was done.
-Caller::Answer SimAdmin::AfterReclaim(OpId op) {
+RpcCaller::Answer SimAdmin::AfterReclaim(OpId op) {
   return [this, op](const wire::Response* response) {
     if (response == nullptr) return;
     if (response->error) return oracle_->ReclaimAllAnswered(op, false, false);

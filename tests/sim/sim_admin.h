@@ -9,17 +9,17 @@
 #include <string>
 #include <vector>
 
-#include "sim/caller.h"
 #include "sim/oracle.h"
+#include "sim/rpc_caller.h"
 #include "sim/sim_rules.h"
 #include "sim/trace.h"
 
 namespace nowcalls::sim {
 
-class SimAdmin : public Caller {
+class SimAdmin : public RpcCaller {
  public:
   SimAdmin(Network* network, Oracle* oracle, Trace* trace)
-      : Caller(network, "127.0.0.1"), oracle_(oracle), trace_(trace) {}
+      : RpcCaller("admin", network, "127.0.0.1"), oracle_(oracle), trace_(trace) {}
 
   // Connects if it is not, and has nothing to wait for.
   bool Ready();

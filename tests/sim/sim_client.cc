@@ -122,25 +122,46 @@ void SimClient::Forget(uint64_t token) {
   past_.push_back(token);
 }
 
-void SimClient::Request(int64_t flow, int64_t count, bool prioritized) {
+void SimClient::Request(int64_t flow, int64_t count, bool prioritized, bool misfit) {
   Say("requests " + std::to_string(count) + " of flow " + std::to_string(flow));
+  const CallsId calls =
+      oracle_->calls().Asked(oracle_->Tick(), {.calls = {{flow, count}}, .misfit = misfit});
   const wire::RateParams params{.flow_id = flow, .count = count, .prioritized = prioritized};
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) { wire::EncodeRateRequest(msgid, params, out); },
-      [this, params, asked = oracle_->Tick(),
-       asked_ms = network()->now_ms()](const wire::Response* response) {
-        if (response == nullptr) return;
-        if (response->error) return Misunderstood(response->error->message);
-        const auto reply = wire::DecodeRateReply(response->result);
-        if (!reply.ok()) return Misunderstood(reply.status().message());
-        Say("may call flow " + std::to_string(params.flow_id) + ": " +
-            std::string(TokenStatusName(reply->status)) + " " +
-            std::string(RefusedByName(reply->refused_by)));
-        if (reply->status == TokenStatus::kOk || reply->status == TokenStatus::kShouldWait) {
-          oracle_->CallsPassed(params.flow_id, params.count, asked, asked_ms,
-                               static_cast<int64_t>(reply->wait_ms));
-        }
-      });
+      AfterCalls(calls));
+}
+
+void SimClient::RequestValues(const std::vector<int64_t>& lanes, int64_t count, bool misfit) {
+  CallsAsked asked{.calls = {}, .misfit = misfit};
+  std::vector<std::string> keys;
+  for (const int64_t lane : lanes) {
+    asked.calls[lane] += count;
+    keys.push_back(KeyOfLane(lane));
+    Say("requests " + std::to_string(count) + " of flow " + std::to_string(lane));
+  }
+  const CallsId calls = oracle_->calls().Asked(oracle_->Tick(), std::move(asked));
+  std::vector<Param> values;
+  for (const std::string& key : keys) values.push_back({ParamType::kString, key});
+  Call(
+      [&](uint32_t msgid, wire::OutputBuffer* out) {
+        wire::EncodeValueRateRequest(msgid, {.flow_id = FlowOfLane(lanes.front()), .count = count},
+                                     values, out);
+      },
+      AfterCalls(calls));
+}
+
+SimClient::Answer SimClient::AfterCalls(CallsId calls) {
+  return [this, calls](const wire::Response* response) {
+    if (response == nullptr) return;
+    if (response->error) return Misunderstood(response->error->message);
+    const auto reply = wire::DecodeRateReply(response->result);
+    if (!reply.ok()) return Misunderstood(reply.status().message());
+    Say("may call: " + std::string(TokenStatusName(reply->status)) + " " +
+        std::string(RefusedByName(reply->refused_by)));
+    oracle_->calls().Answered(oracle_->Tick(), calls, reply->status,
+                              static_cast<int64_t>(reply->wait_ms));
+  };
 }
 
 void SimClient::Release(uint64_t token) {
@@ -223,7 +244,7 @@ void SimClient::ListFlows() {
       });
 }
 
-void SimClient::Disconnected() {
+void SimClient::Left() {
   Say("is disconnected");
   if (named()) return;
   held_.clear();
@@ -231,7 +252,7 @@ void SimClient::Disconnected() {
 }
 
 void SimClient::Misunderstood(const std::string& what) {
-  oracle_->Violation("I3 " + identity_.name + " was sent what it did not ask for: " + what);
+  oracle_->Violation("I3 " + name() + " was sent what it did not ask for: " + what);
 }
 
 }  // namespace nowcalls::sim

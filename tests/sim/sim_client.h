@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/caller.h"
 #include "sim/oracle.h"
+#include "sim/rpc_caller.h"
 #include "sim/trace.h"
 
 namespace nowcalls::sim {
@@ -26,7 +26,7 @@ struct ClientIdentity {
   bool says_hello = true;
 };
 
-class SimClient : public Caller {
+class SimClient : public RpcCaller {
  public:
   struct Wanted {
     int64_t flow = 0;
@@ -43,7 +43,7 @@ class SimClient : public Caller {
 
   SimClient(ClientIdentity identity, std::string host, Network* network, Oracle* oracle,
             Trace* trace)
-      : Caller(network, std::move(host)),
+      : RpcCaller(identity.name, network, std::move(host)),
         identity_(std::move(identity)),
         oracle_(oracle),
         trace_(trace) {}
@@ -51,8 +51,10 @@ class SimClient : public Caller {
   // Connects, and says hello if it does that at all.
   void Open(bool steady);
   void Acquire(const Wanted& wanted);
-  // Calls a second.
-  void Request(int64_t flow, int64_t count, bool prioritized);
+  // Calls a second, of a flow or of the keys of lanes, where a lane may come twice. `misfit`: the
+  // rule wants the other.
+  void Request(int64_t flow, int64_t count, bool prioritized, bool misfit);
+  void RequestValues(const std::vector<int64_t>& lanes, int64_t count, bool misfit);
   void Release(uint64_t token);
   void Keep(uint64_t token);
   void Cancel(uint64_t request_id);
@@ -62,7 +64,6 @@ class SimClient : public Caller {
   bool named() const { return !identity_.client_id.empty(); }
   // NAMESPACE/CLIENT of the session, as listings show it.
   std::string owner() const;
-  const std::string& name() const { return identity_.name; }
 
   // Granted, and neither released nor known to be gone. Of a session that nobody can come back to
   // they are forgotten with the connection.
@@ -74,11 +75,12 @@ class SimClient : public Caller {
   uint64_t granted() const { return granted_; }
 
  private:
-  void Disconnected() override;
+  void Left() override;
   void Misunderstood(const std::string& what) override;
   void Granted(const Wanted& wanted, const wire::AcquireReply& reply);
   void Forget(uint64_t token);
-  void Say(std::string_view what) { trace_->Add(identity_.name, ": ", what); }
+  Answer AfterCalls(CallsId calls);
+  void Say(std::string_view what) { trace_->Add(name(), ": ", what); }
 
   const ClientIdentity identity_;
   Oracle* const oracle_;

@@ -21,6 +21,14 @@ FlowFacts SimRule::Facts(double resource_timeout_factor) const {
           .shadow = shadow};
 }
 
+WindowFacts SimRule::Window() const {
+  constexpr int64_t kInLedgerMs = 10'000;
+  return {.interval_ms = window_ms,
+          .samples = samples,
+          .in_ledger = window_ms >= kInLedgerMs && keys == 0,
+          .shadow = shadow};
+}
+
 std::string RulesJson(const std::vector<SimRule>& rules, std::string_view name_space) {
   std::ostringstream out;
   out << "[";
@@ -32,7 +40,8 @@ std::string RulesJson(const std::vector<SimRule>& rules, std::string_view name_s
         << R"(,"maxQueueingTimeMs":)" << kQueueingMs
         << R"(,"clusterMode":true,"clusterConfig":{"flowId":)" << rule.flow
         << R"(,"thresholdType":)" << (rule.for_each_session ? 0 : 1) << R"(,"resourceTimeout":)"
-        << rule.resource_timeout_ms << R"(,"clientOfflineTime":)" << rule.client_offline_ms;
+        << rule.resource_timeout_ms << R"(,"clientOfflineTime":)" << rule.client_offline_ms
+        << R"(,"windowIntervalMs":)" << rule.window_ms << R"(,"sampleCount":)" << rule.samples;
     if (rule.keys == 0) out << R"(,"maxPerClient":)" << rule.client_cap;
     out << R"(,"acquireRefuseStrategy":)" << (rule.queues ? 3 : 0) << R"(,"shadow":)"
         << (rule.shadow ? "true" : "false") << "}}";

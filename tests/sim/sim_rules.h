@@ -28,11 +28,14 @@ struct SimRule {
   bool queues = false;  // Prioritized acquires wait by rule.
   bool present = true;  // In the namespace's set.
   int64_t keys = 0;     // Values that acquires name; 0: the rule has no parameter.
+  int64_t window_ms = 1'000;
+  int64_t samples = 10;
 
   // What its acquires count against (lanes.h).
   std::vector<int64_t> lanes() const;
 
   FlowFacts Facts(double resource_timeout_factor) const;
+  WindowFacts Window() const;
 };
 
 // Those of the namespace that are present.

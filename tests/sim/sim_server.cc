@@ -239,7 +239,7 @@ void SimServer::Die(Fault cause) {
   survives_.reset();
   if (std::exchange(reboots_, false)) GoDown();
   world_.network->ServerDied();
-  if (watch_.died) watch_.died();
+  if (watch_.died) watch_.died(/*orderly=*/cause == Fault::kTerminate);
 }
 
 void SimServer::GoDown() {
@@ -560,8 +560,8 @@ void SimServer::Write(std::span<engine::Output> outputs) {
     if (output.to == process_->observer) {
       process_->observed += output.bytes;
     } else {
-      output.kept =
-          world_.network->Write(process_->links.at(output.to), world_.saboteur->Out(output.bytes));
+      const LinkId link = process_->links.at(output.to);
+      output.kept = world_.network->Write(link, world_.saboteur->Out(link, output.bytes));
     }
   }
 }

@@ -49,8 +49,8 @@ struct ServerWorld {
 class SimServer final : public engine::Driver {
  public:
   struct Watch {
-    std::function<void()> died;   // The ledger is what the process left.
-    std::function<void()> ready;  // Recovered; no client has been heard yet.
+    std::function<void(bool orderly)> died;  // The ledger is what the process left.
+    std::function<void()> ready;             // Recovered; no client has been heard yet.
     // Until then (milliseconds) its loop or its disk stands still, or it ends.
     std::function<void(int64_t)> hindered{};
     std::function<void()> synced{};  // All that is in the ledger outlives the machine.

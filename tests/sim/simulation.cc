@@ -8,6 +8,7 @@
 #include "sim/client_life.h"
 #include "sim/draw_world.h"
 #include "sim/fault_injector.h"
+#include "sim/sentinel_life.h"
 #include "sim/world.h"
 
 namespace nowcalls::sim {
@@ -30,6 +31,7 @@ class Simulation {
 
  private:
   void AddClients();
+  void AddSentinels();
   void AuditNowAndThen();
   void LiveWithFaults();
   void Settle();
@@ -45,10 +47,12 @@ class Simulation {
   AdminLife admin_;
   FaultInjector injector_;
   std::vector<std::unique_ptr<ClientLife>> lives_;
+  std::vector<std::unique_ptr<SentinelLife>> sentinel_lives_;
 };
 
 RunResult Simulation::Run() {
   AddClients();
+  AddSentinels();
   LiveWithFaults();
   if (!broken()) Settle();
   if (!broken()) Drain();
@@ -58,10 +62,9 @@ RunResult Simulation::Run() {
                    .violations = world_.oracle().violations(),
                    .lines = world_.trace().lines()};
   result.requests = world_.admin().requests();
-  for (const auto& client : world_.clients()) {
-    result.requests += client->requests();
-    result.granted += client->granted();
-  }
+  for (const Caller* caller : world_.callers()) result.requests += caller->requests();
+  for (const auto& client : world_.clients()) result.granted += client->granted();
+  for (const auto& sentinel : world_.sentinels()) result.granted += sentinel->granted();
   return result;
 }
 
@@ -84,6 +87,16 @@ void Simulation::AddClients() {
   }
 }
 
+void Simulation::AddSentinels() {
+  for (uint64_t i = 1, count = prng_.Below(6); i <= count; ++i) {
+    SentinelIdentity identity{.name = "sentinel-" + std::to_string(i)};
+    identity.pings = prng_.Below(5) > 0;
+    identity.name_space = identity.pings && prng_.Below(3) > 0 ? "shop" : "default";
+    SimSentinel& sentinel = world_.AddSentinel(std::move(identity));
+    sentinel_lives_.push_back(std::make_unique<SentinelLife>(&world_, &sentinel, prng_.Next()));
+  }
+}
+
 void Simulation::AuditNowAndThen() {
   world_.Audit();
   world_.timeline().After(prng_.Between(1, 2 * kAuditEveryUs), [this] { AuditNowAndThen(); });
@@ -94,6 +107,7 @@ void Simulation::LiveWithFaults() {
   admin_.Begin();
   injector_.Begin();
   for (const auto& life : lives_) life->Begin();
+  for (const auto& life : sentinel_lives_) life->Begin();
   AuditNowAndThen();
   world_.RunFor(prng_.Between(5, 40) * kSecond);
 }
@@ -102,21 +116,22 @@ void Simulation::Settle() {
   injector_.Stop();
   world_.Heal();
   for (const auto& life : lives_) life->Stop();
+  for (const auto& life : sentinel_lives_) life->Stop();
   admin_.Restore();
   world_.RunFor(kSettleUs);
   if (broken()) return;
   Expect(world_.server().runs(), "the server does not run");
   Expect(admin_.restored(), "the rules cannot be restored");
-  for (const auto& client : world_.clients()) {
-    Expect(client->unanswered() == 0,
-           client->name() + " waits for " + std::to_string(client->unanswered()) + " answers");
+  for (const Caller* caller : world_.callers()) {
+    Expect(caller->unanswered() == 0,
+           caller->name() + " waits for " + std::to_string(caller->unanswered()) + " answers");
   }
 }
 
 // Half of the clients leave; nobody keeps or releases anything.
 void Simulation::Drain() {
-  for (const auto& client : world_.clients()) {
-    if (prng_.Below(2) == 0) client->Hangup(/*politely=*/prng_.Below(2) == 0);
+  for (Caller* caller : world_.callers()) {
+    if (prng_.Below(2) == 0) caller->Hangup(/*politely=*/prng_.Below(2) == 0);
   }
   world_.RunFor(kDrainUs);
   if (broken()) return;
@@ -125,7 +140,7 @@ void Simulation::Drain() {
 }
 
 void Simulation::GrantAgain() {
-  for (const auto& client : world_.clients()) client->Hangup(/*politely=*/false);
+  for (Caller* caller : world_.callers()) caller->Hangup(/*politely=*/false);
   world_.RunFor(kSecond);
   SimClient& last = world_.AddClient({.name = "last", .name_space = "shop", .client_id = "last"});
   last.Open(/*steady=*/true);

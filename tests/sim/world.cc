@@ -33,6 +33,7 @@ Promptness PromptnessOf(const WorldOptions& options) {
   return {.sweep_ms = 2 * options.core.sweep_interval_ms + kSteps * step_ms + kSecond / kMs,
           .sweep_each_ms = 3 * step_ms,
           .network_ms = 2 * way_ms,
+          .save_ms = kSecond / kMs + 2 * step_ms,
           .mass_factor = options.core.mass_expiry_factor};
 }
 
@@ -41,6 +42,7 @@ Promptness PromptnessOf(const WorldOptions& options) {
 World::World(const WorldOptions& options)
     : options_(options),
       prng_(options.seed ^ 1),
+      token_ids_(options.core.token_id_key),
       trace_(&timeline_, options.keeps_lines),
       machine_(&timeline_),
       store_(ledger::Format{.version = options.format_version,
@@ -63,13 +65,14 @@ World::World(const WorldOptions& options)
   for (const SimRule& rule : rules_) {
     for (const int64_t lane : rule.lanes()) {
       oracle_.AddFlow(lane, rule.Facts(options_.core.resource_timeout_factor));
+      oracle_.calls().AddLane(lane, rule.Window());
     }
   }
   network_.SetWatch({.arrived = [this] { server_.Arrived(); },
                      .broken = [this](LinkId link) { oracle_.LinkBroken(link); },
                      .settled = [this](LinkId link) { oracle_.LinkSettled(link); }});
   oracle_.SetPromptness(PromptnessOf(options_));
-  server_.SetWatch({.died = [this] { OnDied(); },
+  server_.SetWatch({.died = [this](bool orderly) { OnDied(orderly); },
                     .ready = [this] { OnReady(); },
                     .hindered = [this](int64_t until_ms) { oracle_.ServerHindered(until_ms); },
                     .synced = [this] { oracle_.LedgerSynced(); },
@@ -80,6 +83,39 @@ SimClient& World::AddClient(const ClientIdentity& identity) {
   const std::string host = "10.0.0." + std::to_string(clients_.size() + 1);
   clients_.push_back(std::make_unique<SimClient>(identity, host, &network_, &oracle_, &trace_));
   return *clients_.back();
+}
+
+SimSentinel& World::AddSentinel(SentinelIdentity identity) {
+  const std::string host = "10.0.1." + std::to_string(sentinels_.size() + 1);
+  identity.wait_ms_max = std::min(kQueueingMs, options_.core.limits.sentinel_wait_ms_max);
+  sentinels_.push_back(std::make_unique<SimSentinel>(std::move(identity), host, &token_ids_,
+                                                     &network_, &oracle_, &trace_));
+  return *sentinels_.back();
+}
+
+std::vector<Caller*> World::callers() const {
+  std::vector<Caller*> callers;
+  for (const auto& client : clients_) callers.push_back(client.get());
+  for (const auto& sentinel : sentinels_) callers.push_back(sentinel.get());
+  return callers;
+}
+
+std::vector<std::string> World::Owners() const {
+  std::vector<std::string> owners;
+  for (const auto& client : clients_) owners.push_back(client->owner());
+  for (const auto& sentinel : sentinels_) owners.push_back(sentinel->owner());
+  return owners;
+}
+
+std::vector<uint64_t> World::HeldTokens() const {
+  std::vector<uint64_t> tokens;
+  for (const auto& client : clients_) {
+    for (const SimClient::Held& held : client->held()) tokens.push_back(held.token);
+  }
+  for (const auto& sentinel : sentinels_) {
+    tokens.insert(tokens.end(), sentinel->held().begin(), sentinel->held().end());
+  }
+  return tokens;
 }
 
 void World::StartServer() {
@@ -100,8 +136,8 @@ void World::Audit() {
   oracle_.Audit(dump.tokens, tells ? &dump.history : nullptr);
 }
 
-void World::OnDied() {
-  oracle_.ServerDied(DumpLedger(&store_).tokens);
+void World::OnDied(bool orderly) {
+  oracle_.ServerDied(DumpLedger(&store_).tokens, orderly);
   Verify();
   if (!options_.supervised) return;
   timeline_.After(prng_.Between(1, options_.plan.down_ms_max) * kMs, [this] { StartServer(); });
@@ -123,6 +159,7 @@ void World::Verify() {
 
 void World::OnReady() {
   oracle_.ServerReady(server_.rebooted(), DumpLedger(&store_).tokens, server_.AskFlows());
+  oracle_.calls().Ready(/*clock_jumped=*/server_.rebooted() && machine_.wall_was_set());
 }
 
 void World::RunUntil(int64_t at_us) {

@@ -12,6 +12,7 @@
 
 #include "base/prng.h"
 #include "core/options.h"
+#include "core/token_ids.h"
 #include "sim/faults.h"
 #include "sim/ledger_dump.h"
 #include "sim/machine.h"
@@ -21,6 +22,7 @@
 #include "sim/sim_admin.h"
 #include "sim/sim_client.h"
 #include "sim/sim_rules.h"
+#include "sim/sim_sentinel.h"
 #include "sim/sim_server.h"
 #include "sim/sim_store.h"
 #include "sim/timeline.h"
@@ -62,6 +64,15 @@ class World {
 
   SimClient& AddClient(const ClientIdentity& identity);
   const std::vector<std::unique_ptr<SimClient>>& clients() const { return clients_; }
+  // How long its acquires may wait is the server's to say.
+  SimSentinel& AddSentinel(SentinelIdentity identity);
+  const std::vector<std::unique_ptr<SimSentinel>>& sentinels() const { return sentinels_; }
+  // All of them, of both protocols.
+  std::vector<Caller*> callers() const;
+  // The sessions' owners, one of each client.
+  std::vector<std::string> Owners() const;
+  // Tokens that some client holds.
+  std::vector<uint64_t> HeldTokens() const;
 
   void StartServer();
   // Ends early once a promise is broken: what follows from that is noise.
@@ -73,12 +84,13 @@ class World {
   void Heal();
 
  private:
-  void OnDied();
+  void OnDied(bool orderly);
   void Verify();
   void OnReady();
 
   const WorldOptions options_;
   Prng prng_;
+  const core::TokenIds token_ids_;
   Timeline timeline_;
   Trace trace_;
   FaultCounts faults_;
@@ -91,6 +103,7 @@ class World {
   SimAdmin admin_;
   std::vector<SimRule> rules_;
   std::vector<std::unique_ptr<SimClient>> clients_;
+  std::vector<std::unique_ptr<SimSentinel>> sentinels_;
 };
 
 }  // namespace nowcalls::sim

@@ -67,6 +67,17 @@ TEST_CASE("a crash loses the last second of a window, an orderly end nothing") {
     CHECK(Call(&h, 41).status == TokenStatus::kBlocked);
     CHECK(Call(&h, 40).status == TokenStatus::kOk);
   }
+  SUBCASE("end, and calls that pass while the server ends") {
+    Call(&h, 60);
+    h.core().CloseQueues(h.step());
+    Call(&h, 15);
+    h.Commit();
+    Call(&h, 15);
+    h.Commit();
+    h.Restart();
+    CHECK(Call(&h, 11).status == TokenStatus::kBlocked);
+    CHECK(Call(&h, 10).status == TokenStatus::kOk);
+  }
 }
 
 TEST_CASE("a window is written once a second at most, and leaves the ledger when it is empty") {

@@ -1,5 +1,5 @@
 // What a simulated client makes of answers.
-#include "sim/caller.h"
+#include "sim/rpc_caller.h"
 
 #include <doctest/doctest.h>
 
@@ -11,9 +11,9 @@
 namespace nowcalls::sim {
 namespace {
 
-class Pinger : public Caller {
+class Pinger : public RpcCaller {
  public:
-  explicit Pinger(Network* network) : Caller(network, "10.0.0.1") {}
+  explicit Pinger(Network* network) : RpcCaller("pinger", network, "10.0.0.1") {}
   void Ping() {
     Call([](uint32_t msgid,
             wire::OutputBuffer* out) { wire::EncodePlainRequest(msgid, wire::Method::kPing, out); },

@@ -1,0 +1,111 @@
+// CallsJudge: the part of the oracle that judges calls a second.
+//
+//   S4 no more calls pass than the window of the rule, or of a value, allows. Windows in the ledger
+//      hold across restarts: an orderly end forgets nothing, a crash what was not yet due
+//   S5 a request is blocked only if its window may have been full, and refused only for a reason
+//
+// Of a call the judge knows when it was asked for and when the answer came; it was counted in
+// between. A window of some buckets surely sees all calls of a span that is one bucket shorter.
+//
+// Thread: one at a time. Milliseconds are those of the timeline; events are numbered by the oracle.
+#ifndef NOWCALLS_SIM_CALLS_JUDGE_H_
+#define NOWCALLS_SIM_CALLS_JUDGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "nowcalls/types.h"
+#include "sim/hindrances.h"
+#include "sim/level_history.h"
+#include "sim/timeline.h"
+
+namespace nowcalls::sim {
+
+using CallsId = uint64_t;
+
+// The window of a lane (lanes.h).
+struct WindowFacts {
+  int64_t interval_ms = 1'000;
+  int64_t samples = 10;
+  bool in_ledger = false;
+  bool shadow = false;  // Nothing is limited.
+
+  int64_t bucket_ms() const { return (interval_ms + samples - 1) / samples; }
+};
+
+// Calls that one request asks for, by lane.
+struct CallsAsked {
+  std::map<int64_t, int64_t> calls;
+  bool misfit = false;  // The rule has a parameter and the request no value, or the reverse.
+};
+
+class CallsJudge {
+ public:
+  using Accuse = std::function<void(const std::string&)>;
+
+  CallsJudge(const Timeline* timeline, const LevelHistory* levels, const Hindrances* hindrances,
+             Accuse accuse)
+      : timeline_(timeline), levels_(levels), hindrances_(hindrances), accuse_(std::move(accuse)) {}
+
+  void AddLane(int64_t lane, const WindowFacts& facts) { lanes_[lane].facts = facts; }
+  // A call is surely durable so long after it passed, if nothing hinders the server.
+  void SetSaveMs(int64_t save_ms) { save_ms_ = save_ms; }
+
+  // `at`: the number of the event.
+  CallsId Asked(uint64_t at, CallsAsked asked);
+  void Answered(uint64_t at, CallsId id, TokenStatus status, int64_t wait_ms);
+
+  // All that is in the ledger outlives the machine.
+  void Synced() { synced_ms_ = timeline_->now_ms(); }
+  // Batches since the last sync are lost; Died follows.
+  void BatchesLost() { losing_ = true; }
+  void Died(bool orderly);
+  // `clock_jumped`: the server's clock may have moved on by any time since, or by none.
+  void Ready(bool clock_jumped);
+
+ private:
+  struct Request {
+    CallsAsked asked;
+    uint64_t at = 0;
+    int64_t at_ms = 0;
+  };
+  struct Passed {
+    int64_t count = 0;
+    uint64_t asked = 0;
+    int64_t asked_ms = 0;
+    int64_t done_ms = 0;
+    bool sure = true;  // The server counts it, in a bucket between the two moments.
+  };
+  struct Lane {
+    WindowFacts facts;
+    std::vector<Passed> passed;
+  };
+
+  void Pass(const Request& request, bool sure);
+  void CheckWindow(int64_t lane, const Lane& of, const Request& request, uint64_t now) const;
+  void CheckBlocked(const Request& request, uint64_t now);
+  void CheckNoRule(const Request& request, uint64_t now) const;
+  bool MayBeFull(int64_t lane, const Request& request, uint64_t now) const;
+  bool IsSaved(const Passed& passed, bool orderly) const;
+  void Forget(Lane* lane) const;
+  std::string Text(const Request& request) const;
+
+  const Timeline* const timeline_;
+  const LevelHistory* const levels_;
+  const Hindrances* const hindrances_;
+  const Accuse accuse_;
+  int64_t save_ms_ = 1'000;
+  std::map<int64_t, Lane> lanes_;
+  CallsId last_id_ = 0;
+  std::map<CallsId, Request> open_;  // Of this life of the server, not answered.
+  int64_t synced_ms_ = 0;
+  bool losing_ = false;
+};
+
+}  // namespace nowcalls::sim
+
+#endif  // NOWCALLS_SIM_CALLS_JUDGE_H_
