@@ -82,6 +82,7 @@ void ParamValues::Drop(ValueSlot slot) {
   ValueRate& entry = at(slot);
   bytes_ -= BytesOf(entry);
   entry.owner->index.Erase(entry.hash, slot);
+  entry.owner->index.ShrinkIfSparse();
   Unlink(&entry.owner->list, ValueOrder::kFlow, slot);
   Unlink(&all_, ValueOrder::kAll, slot);
   values_.Return(slot);

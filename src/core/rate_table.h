@@ -75,7 +75,11 @@ class RateTable {
   void SaveDue(int64_t now_ms, size_t records_max, ledger::CommitBatch* batch);
   // The server ends: calls that still pass are recorded at once.
   void SaveAll(int64_t now_ms, ledger::CommitBatch* batch);
-  int64_t next_save_ms() const { return due_.empty() ? INT64_MAX : due_.begin()->first; }
+  // While the disk is low nothing is recorded. Then a restart may hand out what has passed since.
+  void SetDiskLow(bool low) { disk_low_ = low; }
+  int64_t next_save_ms() const {
+    return due_.empty() || disk_low_ ? INT64_MAX : due_.begin()->first;
+  }
   // A bucket from the ledger; those of a flow come in order. `rule`: the flow's.
   void Load(FlowSlot slot, const Rule& rule, const ledger::RateBucket& bucket);
 
@@ -108,6 +112,7 @@ class RateTable {
   RateCounters totals_;
   absl::btree_set<std::pair<int64_t, FlowSlot>> due_;  // SavedWindow::due_ms.
   bool ending_ = false;
+  bool disk_low_ = false;
 };
 
 }  // namespace nowcalls::core

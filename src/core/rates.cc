@@ -12,6 +12,9 @@ namespace {
 // More is as good as no limit, and sums of such numbers fit an i64.
 constexpr double kLimitMax = 1e15;
 
+// Of a value's window. A request may ask for a thousand values, and each begins a window.
+constexpr int32_t kValueBucketsMax = 100;
+
 int64_t Whole(double count) { return WholeCalls(std::min(count, kLimitMax)); }
 
 // The count of a rule or an item, of all sessions together.
@@ -64,7 +67,7 @@ PaceType& PaceIn(ParamValues* values, ValueSlot slot) {
 
 SlidingWindow& WindowIn(ParamValues* values, ValueSlot slot, const Rule& rule) {
   if (auto* window = std::get_if<SlidingWindow>(&values->at(slot).pace)) return *window;
-  SlidingWindow window(rule.window_interval_ms, rule.sample_count);
+  SlidingWindow window(rule.window_interval_ms, std::min(rule.sample_count, kValueBucketsMax));
   const size_t buckets = window.buckets();
   return values->Begin(slot, std::move(window), buckets);
 }

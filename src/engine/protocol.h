@@ -60,6 +60,8 @@ struct Visit {
 };
 
 inline constexpr Cost kLeastCost{};
+// A request for calls by value. Values may be as small as a byte, and each is looked up.
+inline constexpr Cost kValuesCost{.per_kib = 128};
 
 enum class ProtocolKind : uint8_t { kMessagePackRpc, kSentinel };
 inline constexpr int kProtocolKindCount = 2;

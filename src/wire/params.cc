@@ -45,11 +45,8 @@ bool ReadHeldParam(std::string_view name, FieldReader* fields, AcquireParams* ou
   if (fields->TakeMissing()) return true;
   Param param;
   if (!ReadParam(name, fields, &out->number, &param)) return false;
-  if (param.type == ParamType::kString) {
-    if (!IsUtf8(param.bytes)) return fields->Fail(name, "must be UTF-8");
-    if (param.bytes.find('\0') != std::string_view::npos) {
-      return fields->Fail(name, "must not hold a zero byte");
-    }
+  if (param.type == ParamType::kString && param.bytes.find('\0') != std::string_view::npos) {
+    return fields->Fail(name, "must not hold a zero byte");
   }
   out->param = param;
   return true;

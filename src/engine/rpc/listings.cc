@@ -18,8 +18,8 @@ namespace {
 // The price of one page, so that neither a filter that matches little nor large rows hold up the
 // loop. A page that reaches it has fewer rows than asked, perhaps none, and a cursor.
 constexpr size_t kPageCostMax = 2000;
-constexpr size_t kLookCost = 1;            // An entry, whether it matches or not.
-constexpr size_t kRuleBytesPerCost = 256;  // Of a rule that becomes a row.
+constexpr size_t kLookCost = 1;           // An entry, whether it matches or not.
+constexpr size_t kRuleBytesPerCost = 64;  // Of a rule that becomes a row.
 
 // Fills one page from an ordered map of slots, behind the cursor. `add_row` adds a row or none, and
 // returns the price. Returns the next cursor, the last key looked at; 0 at the end.

@@ -13,8 +13,6 @@ using Id = wire::Method;
 
 constexpr Cost kCall{};
 constexpr Cost kHelloCost{.base = 8};
-// The values may be as small as a byte, and each is looked up.
-constexpr Cost kValues{.per_kib = 64};
 constexpr Cost kRow{.base = 8, .shows = true};
 constexpr Cost kListing{.base = 100, .per_kib = 4, .work = true, .shows = true};
 // Has a filter.
@@ -51,7 +49,7 @@ constexpr auto kMethods = std::to_array<MethodRow>({
     {Id::kNamespaces, kListing, Role::kEveryone, Changes::kNothing, Namespaces},
     {Id::kBackup, kPartOfTurn, Role::kAdministrator, Changes::kFiles, Backup},
     {Id::kRequest, kCall, Role::kEveryone, Changes::kNothing, Request},
-    {Id::kRequestParam, kValues, Role::kEveryone, Changes::kNothing, RequestParam},
+    {Id::kRequestParam, kValuesCost, Role::kEveryone, Changes::kNothing, RequestParam},
     {Id::kParams, kPartOfTurn, Role::kEveryone, Changes::kNothing, Params},
 });
 

@@ -29,37 +29,41 @@ Taken SentinelProtocol::Take(Connection* connection, std::string_view input, con
   switch (splitter_.Next(input, &size)) {
     case Outcome::kIncomplete: return {.outcome = Taken::Outcome::kIncomplete};
     case Outcome::kFrame:
-      if (size > wire::sentinel::kLengthBytes) {
-        Do(connection, input.substr(0, size).substr(wire::sentinel::kLengthBytes), visit.step);
-      }
-      break;
+      if (size == wire::sentinel::kLengthBytes) break;
+      return {.bytes = size,
+              .cost = Do(connection, input.substr(0, size).substr(wire::sentinel::kLengthBytes),
+                         visit.step)};
     case Outcome::kOversized: NoteOversized(*connection); break;
     case Outcome::kSkipped: break;
   }
   return {.bytes = size};
 }
 
-void SentinelProtocol::Do(Connection* connection, std::string_view payload,
-                          const core::Step& step) {
+// Returns the price.
+const Cost* SentinelProtocol::Do(Connection* connection, std::string_view payload,
+                                 const core::Step& step) {
   Request request;
   if (!wire::sentinel::DecodeRequest(payload, &request)) {
-    return RefuseMalformed(connection, request);
+    RefuseMalformed(connection, request);
+    return &kLeastCost;
   }
   Counters& counters = service_->counters;
   const auto index = static_cast<uint8_t>(request.type);
   if (index >= wire::sentinel::kRequestTypeCount) {
     ++counters.requests.back();
-    return Refuse(connection, request, TokenStatus::kFail);
+    Refuse(connection, request, TokenStatus::kFail);
+    return &kLeastCost;
   }
   ++counters.requests[index];
   switch (static_cast<RequestType>(request.type)) {
-    case RequestType::kFlow: return Flow(connection, request, step);
-    case RequestType::kParamFlow: return ParamFlow(connection, request, step);
-    case RequestType::kAcquire: return Acquire(connection, request, step);
-    case RequestType::kRelease: return Release(connection, request, step);
-    case RequestType::kKeep: return Keep(connection, request, step);
-    case RequestType::kPing: return Ping(connection, request, step);
+    case RequestType::kFlow: Flow(connection, request, step); break;
+    case RequestType::kParamFlow: ParamFlow(connection, request, step); return &kValuesCost;
+    case RequestType::kAcquire: Acquire(connection, request, step); break;
+    case RequestType::kRelease: Release(connection, request, step); break;
+    case RequestType::kKeep: Keep(connection, request, step); break;
+    case RequestType::kPing: Ping(connection, request, step); break;
   }
+  return &kLeastCost;
 }
 
 // --- The namespace and the session. ---

@@ -40,7 +40,7 @@ class SentinelProtocol final : public Protocol {
  private:
   using Request = wire::sentinel::Request;
 
-  void Do(Connection* connection, std::string_view payload, const core::Step& step);
+  const Cost* Do(Connection* connection, std::string_view payload, const core::Step& step);
   void Ping(Connection* connection, const Request& request, const core::Step& step);
   void Flow(Connection* connection, const Request& request, const core::Step& step);
   void ParamFlow(Connection* connection, const Request& request, const core::Step& step);

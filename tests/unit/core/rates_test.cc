@@ -319,6 +319,28 @@ TEST_CASE("a new count holds at once for values that are remembered, and keeps w
   CHECK(RequestValues(&h, {"a"}, 13).status == TokenStatus::kOk);
 }
 
+TEST_CASE("a token bucket has no more than a lowered count allows") {
+  CoreHarness h;
+  Rule rule = ValueRule(ParamRule::Algorithm::kTokenBucket);
+  rule.count = 1000;
+  rule.param->duration_ms = 3'600'000;
+  h.InstallRules({rule});
+  CHECK(RequestValues(&h, {"a"}, 1).remaining == 999);
+  rule.count = 5;
+  h.InstallRules({rule});
+  CHECK(RequestValues(&h, {"a"}, 6).status == TokenStatus::kBlocked);
+  CHECK(RequestValues(&h, {"a"}, 5).status == TokenStatus::kOk);
+}
+
+TEST_CASE("the window of a value has a hundred buckets at most") {
+  CoreHarness h;
+  Rule rule = ValueRule();
+  rule.sample_count = 1000;
+  h.InstallRules({rule});
+  RequestValues(&h, {"a"});
+  CHECK(h.core().books().rates().values().bytes() < 1200);
+}
+
 TEST_CASE("a leaky bucket spaces calls by less than a millisecond") {
   CoreHarness h;
   Rule rule = ValueRule(ParamRule::Algorithm::kLeakyBucket);
