@@ -154,9 +154,13 @@ class FlowTable {
   int64_t LevelOf(const LaneRef& ref) const {
     const Flow& flow = at(ref.flow_slot);
     if (!flow.active()) return 0;
-    double level = ref.key_slot == kNoKey ? flow.lane.level_count : CountOf(flow, ref.key_slot);
-    if (flow.level_by_session) level *= name_space(flow.name_space).sessions_online;
-    return WholeCalls(level);
+    return LevelOf(flow,
+                   ref.key_slot == kNoKey ? flow.lane.level_count : CountOf(flow, ref.key_slot));
+  }
+  // The level of a value of the flow's parameter, whether it has a key or not.
+  int64_t LevelOfValue(FlowSlot slot, const Param& value) const {
+    const Flow& flow = at(slot);
+    return flow.active() ? LevelOf(flow, core::CountOf(*flow.rule, value)) : 0;
   }
   // How many calls one session may hold; INT64_MAX if the rule has no cap for clients.
   int64_t CapOf(FlowSlot slot) const;
@@ -187,6 +191,10 @@ class FlowTable {
     return static_cast<uint32_t>(MixBits(static_cast<uint64_t>(id.value) ^ hash_key_[0]));
   }
   void CountOut(const Flow& flow);
+  int64_t LevelOf(const Flow& flow, double count) const {
+    if (flow.level_by_session) count *= name_space(flow.name_space).sessions_online;
+    return WholeCalls(count);
+  }
   // What the rule says of the key's value, from its copy if that is of this rule.
   double CountOf(const Flow& flow, KeySlot slot) const {
     const Key& key = keys_.at(slot);
