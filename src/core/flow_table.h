@@ -155,9 +155,12 @@ class FlowTable {
   int64_t LevelOf(const LaneRef& ref) const { return LevelOf(at(ref.flow_slot), ref.key_slot); }
   int64_t LevelOf(const Flow& flow, KeySlot key) const {
     if (!flow.active()) return 0;
-    double level = key == kNoKey ? flow.lane.level_count : CountOf(flow, key);
-    if (flow.level_by_session) level *= name_space(flow.name_space).sessions_online;
-    return WholeCalls(level);
+    return Shared(flow, key == kNoKey ? flow.lane.level_count : CountOf(flow, key));
+  }
+  // The level of a value of the flow's parameter, whether it has a key or not.
+  int64_t LevelOfValue(FlowSlot slot, const Param& value) const {
+    const Flow& flow = at(slot);
+    return flow.active() ? Shared(flow, core::CountOf(*flow.rule, value)) : 0;
   }
   // How many calls one session may hold; INT64_MAX if the rule has no cap for clients.
   int64_t CapOf(const Flow& flow) const;
@@ -187,6 +190,10 @@ class FlowTable {
     return static_cast<uint32_t>(MixBits(static_cast<uint64_t>(id.value) ^ hash_key_[0]));
   }
   void CountOut(const Flow& flow);
+  int64_t Shared(const Flow& flow, double count) const {
+    if (flow.level_by_session) count *= name_space(flow.name_space).sessions_online;
+    return WholeCalls(count);
+  }
   // What the rule says of the key's value, from its copy if that is of this rule.
   double CountOf(const Flow& flow, KeySlot slot) const {
     const Key& key = keys_.at(slot);

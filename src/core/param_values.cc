@@ -47,23 +47,6 @@ ValueSlot ParamValues::Use(FlowValues* values, const Param& value) {
   return slot;
 }
 
-std::vector<ValueSlot> ParamValues::Top(const FlowValues& values, size_t rows,
-                                        size_t looks_max) const {
-  std::vector<ValueSlot> top;
-  top.reserve(std::min(values.list.size, looks_max));
-  for (ValueSlot slot = values.list.newest; slot != kNoValue && top.size() < looks_max;
-       slot = Older(slot)) {
-    top.push_back(slot);
-  }
-  rows = std::min(rows, top.size());
-  const auto end = top.begin() + static_cast<ptrdiff_t>(rows);
-  // Of equals the one used later comes first, which stands first now.
-  std::stable_sort(top.begin(), top.end(),
-                   [&](ValueSlot a, ValueSlot b) { return at(a).passed > at(b).passed; });
-  top.erase(end, top.end());
-  return top;
-}
-
 void ParamValues::Trim(FlowValues* values, size_t values_max, int64_t now_ms) {
   while (values->list.size > values_max) Drop(values->list.oldest);
   while (bytes_ > bytes_max_) Drop(all_.oldest);

@@ -111,7 +111,7 @@ RateAnswer Rates::RequestParams(const Step& step, FlowId flow_id, int64_t count,
     if (table.at(used).asked == 0) asked_.push_back(used);
     table.at(used).asked += count;
   }
-  RateAnswer answer = JudgeValues(step, flow, count);
+  RateAnswer answer = JudgeValues(step, flow);
   if (values.size() > 1 && answer.status == TokenStatus::kOk) answer.remaining = -1;
   for (const ValueSlot used : asked_) table.at(used).asked = 0;
   table.Trim(&rate.values, ValuesMaxOf(*flow.rule), step.now.ms);
@@ -171,13 +171,14 @@ RateAnswer Rates::Judge(FlowRate* rate, const RateRequest& request, int64_t limi
   return {.status = TokenStatus::kShouldWait, .wait_ms = window.length_ms()};
 }
 
-RateAnswer Rates::JudgeValues(const Step& step, const Flow& flow, int64_t count) {
+RateAnswer Rates::JudgeValues(const Step& step, const Flow& flow) {
   ParamValues& table = books_->rates().values();
   PaceAnswer all{.passes = true, .remaining = INT64_MAX};
   for (const ValueSlot slot : asked_) {
     const PaceAnswer one = Ask(step, flow, slot);
     if (!one.passes) {
-      table.at(slot).blocked += static_cast<uint64_t>(count);
+      ValueRate& value = table.at(slot);
+      value.recent.Block(step.now.ms, flow.rule->rate_interval_ms(), value.asked);
       return Blocked(RefusedBy::kParam);
     }
     all.wait_ms = std::max(all.wait_ms, one.wait_ms);
@@ -219,7 +220,7 @@ PaceAnswer Rates::Ask(const Step& step, const Flow& flow, ValueSlot slot) {
 // REQUIRES: Ask in this step.
 void Rates::Take(const Step& step, const Flow& flow, ValueSlot slot) {
   ValueRate& value = books_->rates().values().at(slot);
-  value.passed += static_cast<uint64_t>(value.asked);
+  value.recent.Pass(step.now.ms, flow.rule->rate_interval_ms(), value.asked);
   if (auto* window = std::get_if<SlidingWindow>(&value.pace)) {
     window->Add(value.asked);
   } else if (auto* tokens = std::get_if<TokenBucket>(&value.pace)) {

@@ -50,7 +50,7 @@ class Rates {
   bool PassesGuard(const Step& step, NamespaceSlot slot);
   // What the rule says to the request; a borrowed call is counted.
   RateAnswer Judge(FlowRate* rate, const RateRequest& request, int64_t limit);
-  RateAnswer JudgeValues(const Step& step, const Flow& flow, int64_t count);
+  RateAnswer JudgeValues(const Step& step, const Flow& flow);
   // Whether a value may have what `asked` says.
   PaceAnswer Ask(const Step& step, const Flow& flow, ValueSlot slot);
   void Take(const Step& step, const Flow& flow, ValueSlot slot);

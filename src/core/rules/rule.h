@@ -93,6 +93,11 @@ struct Rule {
 
   // Whether the rule says that its count limits calls a second; the request decides.
   bool says_rate() const { return grade != 0; }
+  // How long `count` calls a second, or their like under a hotspot.Rule, are counted together.
+  int64_t rate_interval_ms() const {
+    const bool in_buckets = param.has_value() && param->algorithm != ParamRule::Algorithm::kWindow;
+    return in_buckets ? param->duration_ms : window_interval_ms;
+  }
   bool capped() const { return max_per_client > 0 || max_per_client_percent > 0; }
   bool operator==(const Rule&) const = default;
 };

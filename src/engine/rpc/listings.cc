@@ -6,6 +6,7 @@
 
 #include "core/books.h"
 #include "core/rules/rule_json.h"
+#include "core/top_values.h"
 #include "engine/rpc/handlers.h"
 #include "engine/rpc/rows.h"
 #include "wire/figures.h"
@@ -85,23 +86,21 @@ void Flows(const Call& call) {
 }
 
 void Params(const Call& call) {
-  wire::ParamsParams params;
+  wire::ValuesParams params;
   wire::RequestError error;
   if (!wire::DecodeParams(call.request.params, &params, &error)) return ReplyError(call, error);
-  const core::FlowTable& flows = call.core()->flows();
-  const core::FlowSlot slot = flows.Find(FlowId{params.flow_id});
+  const core::FlowSlot slot = call.core()->flows().Find(FlowId{params.flow_id});
   if (slot == core::kNoFlow) {
     return ReplyErrorAfterCommit(
         call, {wire::ErrorCode::kBadParams, "params: flow_id " + std::to_string(params.flow_id) +
                                                 " has neither a rule nor tokens"});
   }
-  const core::KeyPage page = flows.keys().Page(slot, params.page.limit, params.page.cursor);
+  const std::vector<core::ValueUse> top =
+      core::TopValues(call.core()->books(), slot, params.limit, call.step.now.ms);
   std::vector<wire::ParamRow> rows;
-  rows.reserve(page.keys.size());
-  for (const core::KeySlot key : page.keys) {
-    rows.push_back(RowOf(*call.core(), core::LaneRef{slot, key}));
-  }
-  wire::EncodeParamPage(call.request.msgid, rows, page.next_cursor, call.AfterCommit());
+  rows.reserve(top.size());
+  for (const core::ValueUse& use : top) rows.push_back(RowOf(*call.core(), slot, use));
+  wire::EncodeParamRows(call.request.msgid, rows, call.AfterCommit());
 }
 
 void Tokens(const Call& call) {

@@ -254,28 +254,6 @@ TEST_CASE("values that are idle for longer than the window are dropped, a few a 
   CHECK(TheRate(&h).values.list.size == 1);
 }
 
-TEST_CASE("the values with the most calls are the top of those used last") {
-  CoreHarness h;
-  h.InstallRules({ValueRule()});
-  for (const auto& [value, count] : {std::pair{"a", 3}, {"b", 9}, {"c", 1}, {"d", 3}, {"e", 5}}) {
-    RequestValues(&h, {value}, count);
-  }
-  RequestValues(&h, {"b"}, 4);  // Blocked.
-  const ParamValues& values = h.core().books().rates().values();
-  const auto top = [&](size_t rows, size_t looks_max) {
-    std::string text;
-    for (const ValueSlot slot : values.Top(TheRate(&h).values, rows, looks_max)) {
-      text += values.at(slot).value.bytes + " " + std::to_string(values.at(slot).passed) + "-" +
-              std::to_string(values.at(slot).blocked) + ", ";
-    }
-    return text;
-  };
-  CHECK(top(3, 100) == "b 9-4, e 5-0, d 3-0, ");
-  CHECK(top(100, 100) == "b 9-4, e 5-0, d 3-0, a 3-0, c 1-0, ");
-  CHECK(top(3, 2) == "b 9-4, e 5-0, ");
-  CHECK(top(0, 2).empty());
-}
-
 TEST_CASE("all values together take so much memory at most, and the longest unused goes") {
   CoreOptions options = testing::HarnessOptions();
   options.limits.param_value_bytes_max = 100'000;
