@@ -14,19 +14,22 @@ ledger::TokenKey KeyOf(const Books& books, const TokenEntry& entry) {
   return {entry.ledger_family(), entry.deadline_ms, books.IdOf(entry)};
 }
 
+// All but the parameter: see ParamOf.
 ledger::Token LedgerToken(const Books& books, TokenSlot slot) {
   const TokenEntry& entry = books.tokens().at(slot);
-  ledger::Token token{.key = KeyOf(books, entry),
-                      .flow = books.flows().at(entry.flow_slot).id,
-                      .session = books.sessions().at(entry.session_slot).id,
-                      .count = entry.count,
-                      .issued_ms = entry.issued_ms,
-                      .fence = Fence{entry.fence},
-                      .request_id = books.tokens().RequestIdOf(slot)};
-  if (const KeySlot key = books.tokens().KeyOf(slot); key != kNoKey) {
-    token.param = books.flows().keys().at(key).value;
-  }
-  return token;
+  return {.key = KeyOf(books, entry),
+          .flow = books.flows().at(entry.flow_slot).id,
+          .session = books.sessions().at(entry.session_slot).id,
+          .count = entry.count,
+          .issued_ms = entry.issued_ms,
+          .fence = Fence{entry.fence},
+          .request_id = books.tokens().RequestIdOf(slot)};
+}
+
+std::optional<Param> ParamOf(const Books& books, TokenSlot slot) {
+  const KeySlot key = books.tokens().KeyOf(slot);
+  if (key == kNoKey) return std::nullopt;
+  return books.flows().keys().at(key).value.view();
 }
 
 ledger::HistoryEntry EndOf(const Books& books, TokenSlot slot, int64_t now_ms, EndReason reason,
@@ -107,7 +110,8 @@ TokenSlot Books::IssueToken(const Step& step, SessionSlot session_slot, const La
   tokens_.Link(slot, &flow.tokens, &session.tokens);
   CountIn(slot);
   Count(&flow, [](FlowCounters* c) { ++c->granted; });
-  step.batch->TokenIssued(LedgerToken(*this, slot));
+  const std::optional<Param> param = ParamOf(*this, slot);
+  step.batch->TokenIssued(LedgerToken(*this, slot), param ? &*param : nullptr);
   return slot;
 }
 
@@ -188,7 +192,8 @@ void Books::MoveToken(const Step& step, TokenSlot slot, int64_t deadline_ms, int
   deadlines_.Add(deadline_ms);
   entry.deadline_ms = deadline_ms;
   entry.family = static_cast<uint8_t>(family);
-  step.batch->TokenKept(before, LedgerToken(*this, slot));
+  const std::optional<Param> param = ParamOf(*this, slot);
+  step.batch->TokenKept(before, LedgerToken(*this, slot), param ? &*param : nullptr);
 }
 
 void Books::RecordRule(const Step& step, const Flow& flow) const {

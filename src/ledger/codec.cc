@@ -174,14 +174,15 @@ void EncodeTokenValue(const Token& token, char out[kTokenValueBytes]) {
   StoreTokenFields(token, kValueVersion, out);
 }
 
-char* EncodeKeyedTokenValue(const Token& token, char* out) {
-  NOWCALLS_CHECK(token.param.has_value());
-  return StoreParam(token.param->view(), StoreTokenFields(token, kKeyedTokenVersion, out));
+char* EncodeKeyedTokenValue(const Token& token, const Param& param, char* out) {
+  return StoreParam(param, StoreTokenFields(token, kKeyedTokenVersion, out));
 }
 
 std::string EncodeTokenValue(const Token& token) {
   char value[kTokenValueBytes + kParamCodedBytesMax];
-  if (token.param.has_value()) return {value, EncodeKeyedTokenValue(token, value)};
+  if (token.param.has_value()) {
+    return {value, EncodeKeyedTokenValue(token, token.param->view(), value)};
+  }
   EncodeTokenValue(token, value);
   return {value, kTokenValueBytes};
 }

@@ -47,8 +47,8 @@ std::string TokenKeyLowerBound(int64_t deadline_ms);
 // version 1 | flow | session | count | issued_ms | fence | request_id. REQUIRES: no parameter.
 void EncodeTokenValue(const Token& token, char out[kTokenValueBytes]);
 // version 2 | the same fields | parameter, at `out`, which has room for it; returns the byte behind
-// it. REQUIRES: a parameter.
-char* EncodeKeyedTokenValue(const Token& token, char* out);
+// it. Of `token` all but the parameter is read.
+char* EncodeKeyedTokenValue(const Token& token, const Param& param, char* out);
 // Either of the two.
 std::string EncodeTokenValue(const Token& token);
 // Of either layout. Checks ranges too: flow, session, fence and count must be positive, count at

@@ -32,9 +32,9 @@ char* StoreType(char* out, RecordType type) {
 }
 
 // The value of a token with a parameter, behind its size.
-char* StoreKeyedValue(const Token& token, char* out) {
+char* StoreKeyedValue(const Token& token, const Param& param, char* out) {
   char* const value = out + sizeof(uint16_t);
-  char* const end = EncodeKeyedTokenValue(token, value);
+  char* const end = EncodeKeyedTokenValue(token, param, value);
   StoreBigEndian(out, static_cast<uint16_t>(end - value));
   return end;
 }
@@ -51,10 +51,16 @@ void AppendSized(std::string* out, std::string_view bytes) {
 }  // namespace
 
 void CommitBatch::TokenIssued(const Token& token) {
-  if (token.param.has_value()) {
+  if (!token.param.has_value()) return TokenIssued(token, nullptr);
+  const Param param = token.param->view();
+  TokenIssued(token, &param);
+}
+
+void CommitBatch::TokenIssued(const Token& token, const Param* param) {
+  if (param != nullptr) {
     char record[1 + kPlaceBytes + sizeof(uint16_t) + kKeyedValueBytesMax];
     char* out = StorePlace(StoreType(record, RecordType::kKeyedTokenIssued), token.key);
-    out = StoreKeyedValue(token, out);
+    out = StoreKeyedValue(token, *param, out);
     return Append({record, out});
   }
   char record[kIssuedBytes];
@@ -64,12 +70,18 @@ void CommitBatch::TokenIssued(const Token& token) {
 }
 
 void CommitBatch::TokenKept(const TokenKey& before, const Token& after) {
+  if (!after.param.has_value()) return TokenKept(before, after, nullptr);
+  const Param param = after.param->view();
+  TokenKept(before, after, &param);
+}
+
+void CommitBatch::TokenKept(const TokenKey& before, const Token& after, const Param* param) {
   NOWCALLS_CHECK(before.id == after.key.id);
   if (before == after.key) return;
-  if (after.param.has_value()) {
+  if (param != nullptr) {
     char record[1 + 2 * kPlaceBytes + sizeof(uint16_t) + kKeyedValueBytesMax];
     char* out = StorePlace(StoreType(record, RecordType::kKeyedTokenKept), before);
-    out = StoreKeyedValue(after, StorePlace(out, after.key));
+    out = StoreKeyedValue(after, *param, StorePlace(out, after.key));
     return Append({record, out});
   }
   char record[kKeptBytes];

@@ -24,11 +24,14 @@ namespace nowcalls::ledger {
 
 class CommitBatch {
  public:
-  // A token with a parameter has records of its own, here and in TokenKept.
-  void TokenIssued(const Token& token);
+  // A token with a parameter has records of its own, here and in TokenKept. `param` is the token's,
+  // null if it has none; Token::param stays empty, so that no text is copied.
+  void TokenIssued(const Token& token, const Param* param);
+  void TokenIssued(const Token& token);  // With Token::param.
   // The token at `before` moves to `after.key`; both in this batch, so that it is never lost. A
   // token that stays where it is leaves no record. REQUIRES: the same token id.
-  void TokenKept(const TokenKey& before, const Token& after);
+  void TokenKept(const TokenKey& before, const Token& after, const Param* param);
+  void TokenKept(const TokenKey& before, const Token& after);  // With Token::param.
   void TokenEnded(const TokenKey& key, EndReason reason);
   void SessionOpened(const Session& session);
   void SessionClosed(SessionId id);

@@ -105,12 +105,6 @@ void Oracle::SessionSeen(LinkId link, const std::string& owner) {
   }
 }
 
-void Oracle::OnlineTold(const std::string& name_space, int64_t sessions, uint64_t asked) {
-  if (levels_.MayBeOnline(name_space, sessions, asked, Tick())) return;
-  Violation("I4 namespace " + name_space + " is told of " + std::to_string(sessions) +
-            " sessions online, which it cannot have had");
-}
-
 void Oracle::LinkBroken(LinkId link) {
   broken_ms_.try_emplace(link, timeline_->now_ms());
   levels_.LinkBroken(Tick(), link);

@@ -111,6 +111,12 @@ void Oracle::CheckFigures(const Operation& acquire, const Figures& figures, uint
   }
 }
 
+void Oracle::OnlineTold(const std::string& name_space, int64_t sessions, uint64_t asked) {
+  if (levels_.MayBeOnline(name_space, sessions, asked, Tick())) return;
+  Violation("I4 namespace " + name_space + " is told of " + std::to_string(sessions) +
+            " sessions online, which it cannot have had");
+}
+
 void Oracle::CheckRefusal(const Operation& acquire, const Refusal& refusal) {
   if (!HasReason(acquire, refusal)) {
     Violation("S1 the acquire " + Text(acquire.owner, acquire.flow, acquire.count) +

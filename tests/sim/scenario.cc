@@ -45,6 +45,18 @@ void Scenario::Open(SimClient* client) {
   Settle();
 }
 
+SimSentinel& Scenario::Sentinel(const std::string& name) {
+  SimSentinel& sentinel = world_.AddSentinel({.name = name, .name_space = "shop"});
+  Open(&sentinel);
+  Told();
+  return sentinel;
+}
+
+void Scenario::Open(SimSentinel* sentinel) {
+  sentinel->Open(/*steady=*/true);
+  Settle();
+}
+
 void Scenario::LoadRules(const std::vector<SimRule>& rules) {
   NOWCALLS_CHECK(world_.admin().Ready());
   world_.admin().LoadRules(rules, "shop");
@@ -65,6 +77,12 @@ void Scenario::Kill(bool batch_survives) {
   server().Kill();
   server().HoldCommits(false);
   Settle();
+}
+
+void Scenario::Terminate() {
+  server().Terminate();
+  Settle();
+  NOWCALLS_CHECK(!server().runs());
 }
 
 void Scenario::Start() {

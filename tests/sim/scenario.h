@@ -28,6 +28,9 @@ class Scenario {
   // A client of namespace "shop" that is connected and has said hello.
   SimClient& Client(const std::string& name);
   void Open(SimClient* client);
+  // A client of frames in namespace "shop" that has sent its PING.
+  SimSentinel& Sentinel(const std::string& name);
+  void Open(SimSentinel* sentinel);
 
   void Pass(int64_t duration_ms) { world_.RunFor(duration_ms * kMs); }
   // Long enough for an answer, short for every deadline.
@@ -38,6 +41,7 @@ class Scenario {
   // The process is gone; the batch under way, if there is one, survives or is lost.
   void Kill(bool batch_survives);
   void Start();
+  void Terminate();  // And waits for the end.
 
   size_t tokens_in_ledger() { return DumpLedger(&world_.store()).tokens.size(); }
   // What has happened since it was last asked, one line each.

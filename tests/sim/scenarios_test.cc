@@ -313,5 +313,98 @@ TEST_CASE("a grant whose client gave up is taken back by its cancel") {
              "bert: has 1 tokens back");
 }
 
+// Twenty calls in ten seconds.
+SimRule LongWindow() {
+  SimRule rule = Rule();
+  rule.window_ms = 10'000;
+  return rule;
+}
+
+TEST_CASE("an orderly end forgets no call of a long window") {
+  Scenario s({LongWindow()});
+  SimSentinel& java = s.Sentinel("java");
+  java.Request(1, 15, /*prioritized=*/false, /*misfit=*/false);
+  s.Settle();
+  s.Terminate();
+  s.Start();
+  s.Open(&java);
+  java.Request(1, 6, false, false);
+  s.Settle();
+  java.Request(1, 5, false, false);
+  s.Settle();
+  CHECK_TOLD(s, "java: requests 15 of flow 1",                          //
+             "java: may call: OK",                                      //
+             "server: SIGTERM",                                         //
+             "server: batch 3 is durable, 3 records",                   //
+             "java: is disconnected",                                   //
+             "server: dies of terminate, the batch under way is none",  //
+             "server: ready with 0 tokens, 0 sessions",                 //
+             "server: batch 4 is durable, 3 records",                   //
+             "java: connects as shop/@10.0.1.1:1002",                   //
+             "java: sees 1 online",                                     //
+             "java: requests 6 of flow 1",                              //
+             "java: may call: BLOCKED",                                 //
+             "java: requests 5 of flow 1",                              //
+             "java: may call: OK");
+}
+
+TEST_CASE("a crash forgets the calls of a long window that were not yet written, and no others") {
+  Scenario s({LongWindow()});
+  SimSentinel& java = s.Sentinel("java");
+  java.Request(1, 12, /*prioritized=*/false, /*misfit=*/false);
+  s.Pass(1'005);
+  java.Request(1, 8, false, false);
+  s.Settle();
+  s.Told();
+  s.Kill(/*batch_survives=*/false);
+  s.Start();
+  s.Open(&java);
+  java.Request(1, 9, false, false);
+  s.Settle();
+  java.Request(1, 8, false, false);
+  s.Settle();
+  CHECK_TOLD(s, "server: dies of crash, the batch under way is none",  //
+             "java: is disconnected",                                  //
+             "server: ready with 0 tokens, 0 sessions",                //
+             "server: batch 4 is durable, 3 records",                  //
+             "java: connects as shop/@10.0.1.1:1002",                  //
+             "java: sees 1 online",                                    //
+             "java: requests 9 of flow 1",                             //
+             "java: may call: BLOCKED",                                //
+             "java: requests 8 of flow 1",                             //
+             "java: may call: OK");
+}
+
+TEST_CASE("a client of frames that comes back from another port releases what it holds") {
+  Scenario s({Rule(1)});
+  SimSentinel& java = s.Sentinel("java");
+  SimSentinel& other = s.Sentinel("other");
+  java.Acquire(1, 1, /*prioritized=*/false);
+  s.Settle();
+  java.Hangup(/*politely=*/false);
+  s.Settle();
+  s.Open(&java);
+  other.Acquire(1, 1, false);
+  s.Settle();
+  java.Release(java.held().front());
+  s.Settle();
+  other.Acquire(1, 1, false);
+  s.Settle();
+  CHECK_TOLD(s, "java: acquires 1 of flow 1",          //
+             "server: batch 3 is durable, 3 records",  //
+             "java: has fence 3",                      //
+             "java: is disconnected",                  //
+             "java: connects as shop/@10.0.1.1:1002",  //
+             "java: sees 2 online",                    //
+             "other: acquires 1 of flow 1",            //
+             "other: is refused: BLOCKED",             //
+             "java: releases",                         //
+             "server: batch 4 is durable, 3 records",  //
+             "java: released: RELEASE_OK",             //
+             "other: acquires 1 of flow 1",            //
+             "server: batch 5 is durable, 3 records",  //
+             "other: has fence 5");
+}
+
 }  // namespace
 }  // namespace nowcalls::sim

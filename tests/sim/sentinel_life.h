@@ -1,8 +1,8 @@
 // SentinelLife: what a simulated client of Sentinel's frames does all day, by seed.
 //
-// Thread: one at a time. It asks for calls a second, takes, keeps and releases tokens, and does what
-// clients should not: forgets tokens, releases twice, or what is another's, sends frames that are
-// none, hangs up in the middle of everything.
+// Thread: one at a time. It asks for calls a second, and takes, keeps and releases tokens. It also
+// does what clients should not: it forgets tokens, releases them twice or those of others, sends
+// bad frames, and hangs up in the middle of everything.
 #ifndef NOWCALLS_SIM_SENTINEL_LIFE_H_
 #define NOWCALLS_SIM_SENTINEL_LIFE_H_
 

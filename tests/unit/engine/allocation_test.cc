@@ -67,6 +67,7 @@ struct Load {
   int turns_per_commit = 1;  // With more, a batch fills for as many turns while one is committed.
   uint32_t clients = 10;
   uint32_t acquires = 10;  // Of each client in a turn.
+  bool by_key = false;     // They name keys that are warm: some token of each is live.
   uint32_t requests = 0;   // For calls a second, likewise; as many again for those of values.
 };
 
@@ -89,6 +90,9 @@ class BusyServer {
         {{.flow = 1, .count = 100'000}, {.flow = 2, .count = 100'000, .max_per_client = 50'000}}));
     parsed->rules.push_back(RateRule(3));
     parsed->rules.push_back(RateRule(4));
+    parsed->rules.back().param.emplace();
+    parsed->rules.push_back(RateRule(kFlowByKey));
+    parsed->rules.back().count = 100'000;
     parsed->rules.back().param.emplace();
     REQUIRE(engine_->LoadRules({{"default", *std::move(parsed)}}, now_).ToString() == "ok");
     driver_.peers.resize(load.clients);
@@ -116,6 +120,12 @@ class BusyServer {
     core::CoreOptions options = testing::HarnessOptions();
     options.limits.namespace_qps_max = 0;
     return options;
+  }
+  static constexpr int64_t kFlowByKey = 5;
+
+  static Param KeyOf(uint64_t number) {
+    static const std::string kKeys[] = {"a", "a key of more than fifteen bytes", "c"};
+    return {ParamType::kString, kKeys[number % 3]};
   }
   static core::Rule RateRule(int64_t flow) {
     core::Rule rule;
@@ -171,20 +181,24 @@ class BusyServer {
       wire::EncodeTokenRequest(1, wire::Method::kRelease, *token, &peer->out);
     }
     peer->tokens.erase(peer->tokens.begin(), released);
-    for (uint32_t i = 0; i < load_.acquires; ++i) {
-      ++acquires_;
-      wire::EncodeAcquireRequest(2,
-                                 {.flow_id = static_cast<int64_t>(1 + acquires_ % 2),
-                                  .count = 1,
-                                  .request_id = load_.request_ids ? 7000 + acquires_ : 0},
-                                 &peer->out);
-    }
+    for (uint32_t i = 0; i < load_.acquires; ++i) EncodeAcquire(peer);
     for (uint32_t i = 0; i < load_.requests; ++i) EncodeRequests(peer);
   }
 
+  void EncodeAcquire(ReadingDriver::Peer* peer) {
+    ++acquires_;
+    wire::AcquireParams params{.flow_id = static_cast<int64_t>(1 + acquires_ % 2),
+                               .count = 1,
+                               .request_id = load_.request_ids ? 7000 + acquires_ : 0};
+    if (load_.by_key) {
+      params.flow_id = kFlowByKey;
+      params.param = KeyOf(acquires_);
+    }
+    wire::EncodeAcquireRequest(2, params, &peer->out);
+  }
+
   void EncodeRequests(ReadingDriver::Peer* peer) {
-    static const std::string kKeys[] = {"a", "a key of more than fifteen bytes", "c"};
-    const Param values[] = {{ParamType::kString, kKeys[++requests_ % 3]}};
+    const Param values[] = {KeyOf(++requests_)};
     wire::EncodeRateRequest(kRequestMsgid, {.flow_id = 3, .count = 1}, &peer->out);
     wire::EncodeValueRateRequest(kRequestMsgid, {.flow_id = 4, .count = 1}, values, &peer->out);
   }
@@ -209,6 +223,7 @@ void CheckAllocations(const Load& load, int64_t operations) {
   const Work work = server.Run(60);
   CAPTURE(load.request_ids);
   CAPTURE(load.turns_per_commit);
+  CAPTURE(work.allocations);
   CHECK(work.operations > 10'000);
   CHECK(work.allocations * operations < work.operations);
   CHECK(work.in_seals <= 4 * work.seals);
@@ -218,6 +233,15 @@ TEST_CASE("acquires and releases allocate nothing, with request ids and without"
   for (const bool request_ids : {false, true}) {
     for (const int turns_per_commit : {1, 3}) {
       CheckAllocations({.request_ids = request_ids, .turns_per_commit = turns_per_commit}, 1000);
+    }
+  }
+}
+
+TEST_CASE("acquires and releases by key allocate nothing, with request ids and without") {
+  for (const bool request_ids : {false, true}) {
+    for (const int turns_per_commit : {1, 3}) {
+      CheckAllocations(
+          {.request_ids = request_ids, .turns_per_commit = turns_per_commit, .by_key = true}, 1000);
     }
   }
 }

@@ -49,6 +49,10 @@ class SentinelServer {
     REQUIRE(testing::LoadCore(&store_, now_, &core_).ok());
     engine_ = std::make_unique<Engine>(EngineOptions(), &core_, &peer_, now_);
     auto rules = core::ParseRules(testing::RulesJson({{.flow = 1, .count = 1e9}}));
+    core::Rule by_value = rules->rules.front();
+    by_value.flow_id = FlowId{2};
+    by_value.param.emplace();
+    rules->rules.push_back(by_value);
     REQUIRE(engine_->LoadRules({{"default", *std::move(rules)}}, now_).ok());
     REQUIRE(engine_->OnConnect("10.0.0.1:1", now_) == ConnectionId{0});
     wire::sentinel::EncodePingRequest(0, "default", &out_);
@@ -76,7 +80,13 @@ class SentinelServer {
       wire::sentinel::EncodeTokenRequest(1, RequestType::kRelease, peer_.tokens.back(), &out_);
       peer_.tokens.pop_back();
     }
+    const Param values[] = {{ParamType::kString, "a key of more than fifteen bytes"},
+                            {ParamType::kInt, std::string_view("\0\0\0\7", 4)}};
     for (uint32_t i = 0; i < kRequestsPerTurn; ++i) {
+      if (i % 3 == 2) {
+        wire::sentinel::EncodeParamCallRequest(i, 2, 1, values, &out_);
+        continue;
+      }
       const RequestType type = i % 2 == 0 ? RequestType::kFlow : RequestType::kAcquire;
       wire::sentinel::EncodeCallRequest(i, type, {1, 1, i % 4 == 0}, &out_);
     }
@@ -113,7 +123,7 @@ class SentinelServer {
   wire::OutputBuffer out_;
 };
 
-TEST_CASE("a FLOW, an acquire, a keep and a release in Sentinel's frames allocate nothing") {
+TEST_CASE("a FLOW, a PARAM_FLOW, an acquire, a keep and a release in frames allocate nothing") {
   SentinelServer server;
   server.Run(400);
   CHECK(server.Run(100) == 0);
