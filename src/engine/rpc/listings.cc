@@ -38,6 +38,17 @@ uint64_t FillPage(const Map& map, const wire::PageParams& page, Rows* rows, AddR
   return it == map.end() ? 0 : last;
 }
 
+// kNoFlow: the call is answered with an error.
+core::FlowSlot FindFlow(const Call& call, int64_t flow_id) {
+  const core::FlowSlot slot = call.core()->flows().Find(FlowId{flow_id});
+  if (slot == core::kNoFlow) {
+    ReplyErrorAfterCommit(call, {wire::ErrorCode::kBadParams,
+                                 std::string(wire::MethodName(call.request.method)) + ": flow_id " +
+                                     std::to_string(flow_id) + " has neither a rule nor tokens"});
+  }
+  return slot;
+}
+
 }  // namespace
 
 void RulesList(const Call& call) {
@@ -61,12 +72,8 @@ void Flow(const Call& call) {
   wire::FlowParams params;
   wire::RequestError error;
   if (!wire::DecodeFlow(call.request.params, &params, &error)) return ReplyError(call, error);
-  const core::FlowSlot slot = call.core()->flows().Find(FlowId{params.flow_id});
-  if (slot == core::kNoFlow) {
-    return ReplyErrorAfterCommit(
-        call, {wire::ErrorCode::kBadParams, "flow: flow_id " + std::to_string(params.flow_id) +
-                                                " has neither a rule nor tokens"});
-  }
+  const core::FlowSlot slot = FindFlow(call, params.flow_id);
+  if (slot == core::kNoFlow) return;
   wire::EncodeFlow(call.request.msgid, RowOf(*call.core(), slot, call.step.now),
                    call.AfterCommit());
 }
@@ -89,12 +96,8 @@ void Params(const Call& call) {
   wire::ValuesParams params;
   wire::RequestError error;
   if (!wire::DecodeParams(call.request.params, &params, &error)) return ReplyError(call, error);
-  const core::FlowSlot slot = call.core()->flows().Find(FlowId{params.flow_id});
-  if (slot == core::kNoFlow) {
-    return ReplyErrorAfterCommit(
-        call, {wire::ErrorCode::kBadParams, "params: flow_id " + std::to_string(params.flow_id) +
-                                                " has neither a rule nor tokens"});
-  }
+  const core::FlowSlot slot = FindFlow(call, params.flow_id);
+  if (slot == core::kNoFlow) return;
   const std::vector<core::ValueUse> top =
       core::TopValues(call.core()->books(), slot, params.limit, call.step.now.ms);
   std::vector<wire::ParamRow> rows;
