@@ -26,6 +26,21 @@ enum class ParamType : uint8_t {
 };
 inline constexpr int kParamTypeCount = 8;
 
+// The bytes of a number of the type. 0: a string, which has any size, or no type.
+constexpr size_t ParamWidth(ParamType type) {
+  switch (type) {
+    case ParamType::kByte:
+    case ParamType::kBoolean: return 1;
+    case ParamType::kShort: return 2;
+    case ParamType::kInt:
+    case ParamType::kFloat: return 4;
+    case ParamType::kLong:
+    case ParamType::kDouble: return 8;
+    case ParamType::kString: break;
+  }
+  return 0;
+}
+
 // Of one value. A Sentinel frame has no room for more.
 inline constexpr size_t kParamBytesMax = 1024;
 

@@ -304,10 +304,10 @@ class Parser {
     return app;
   }
 
-  void AddLimit(CLI::App* app) {
-    AddInteger<size_t>(app, "--limit", "How many at most [100]", 1, kLimitMax,
-                       [this](size_t limit) { arguments_.limit = limit; })
-        ->type_name("N");
+  void AddLimit(CLI::App* app, size_t most = kLimitMax) {
+    AddInteger<size_t>(app, "--limit", "How many at most [100]", 1, most, [this](size_t limit) {
+      arguments_.limit = limit;
+    })->type_name("N");
   }
 
   void AddListings() {
@@ -325,7 +325,7 @@ class Parser {
         AddListing(&app_, Command::kParams, "params",
                    "Print the values of a flow's parameter, those with the most calls first");
     AddFlow(params, "The flow")->required();
-    AddLimit(params);
+    AddLimit(params, kListRowsMax);
     CLI::App* tokens =
         AddListing(&app_, Command::kTokens, "tokens", "Print the oldest live tokens, oldest first");
     AddLimit(tokens);

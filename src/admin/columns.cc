@@ -195,6 +195,8 @@ constexpr Column<ParamRow> kParamColumns[] = {
     {{"tokens", "TOKENS", Kind::kNumber, 1}, [](const ParamRow& r) -> Cell { return r.tokens; }},
     {{"level", "LEVEL", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.level); }},
     {{"waiters", "WAITERS", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.waiters); }},
+    {{"passed", "PASSED", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.passed); }},
+    {{"blocked", "BLOCKED", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.blocked); }},
 };
 
 constexpr Column<SessionRow> kSessionColumns[] = {

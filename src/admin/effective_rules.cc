@@ -55,7 +55,7 @@ std::string PerTime(const Rule& rule) {
   constexpr int64_t kSecondMs = 1000;
   int64_t interval_ms = kSecondMs;
   if (rule.param.has_value()) {
-    if (rule.param->metric == ParamRule::Metric::kConcurrency) return {};
+    if (!rule.says_rate()) return {};
     const bool window = rule.param->algorithm == ParamRule::Algorithm::kWindow;
     if (!window) interval_ms = rule.param->duration_ms;
   } else if (rule.count_per_interval) {

@@ -80,20 +80,10 @@ Result<FlowRow> AskFlow(int64_t flow_id, client::BlockingClient* client) {
 
 Status LiveSource::Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) {
   NOWCALLS_RETURN_IF_ERROR(AskFlow(flow_id, client_).status());
-  Paging paging("params");
-  for (size_t left = limit; left > 0 && !paging.at_end();) {
-    const auto rows_max = static_cast<uint32_t>(std::min<size_t>(left, kListRowsMax));
-    const Result<wire::Page<wire::ParamRow>> page =
-        client_->Params({flow_id, {rows_max, paging.cursor()}});
-    if (!page.ok()) return page.status();
-    for (const wire::ParamRow& row : page->rows) {
-      progress_->Count();
-      if (left == 0) break;
-      --left;
-      NOWCALLS_RETURN_IF_ERROR(sink(row));
-    }
-    NOWCALLS_RETURN_IF_ERROR(paging.Take(page->rows.size(), page->next_cursor));
-  }
+  const Result<std::vector<wire::ParamRow>> rows =
+      client_->Params({flow_id, static_cast<uint32_t>(limit)});
+  if (!rows.ok()) return rows.status();
+  for (const wire::ParamRow& row : *rows) NOWCALLS_RETURN_IF_ERROR(sink(row));
   return {};
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "admin/oldest_heap.h"
+#include "core/rules/param_items.h"
 #include "core/rules/rule_json.h"
 
 namespace nowcalls::admin {
@@ -66,11 +67,7 @@ std::optional<uint64_t> LevelOf(const RuleRow& rule, const ParamValue& value) {
   const bool known = !rule.removed && rule.rule.param.has_value() &&
                      rule.rule.threshold_type == core::ThresholdType::kGlobal;
   if (!known) return std::nullopt;
-  double count = rule.rule.count;
-  for (const core::ParamRule::Item& item : rule.rule.param->items) {
-    if (item.value == value) count = item.count;
-  }
-  return static_cast<uint64_t>(core::WholeCalls(count));
+  return static_cast<uint64_t>(core::WholeCalls(core::CountOf(rule.rule, value.view())));
 }
 
 struct TokenSums {

@@ -78,8 +78,8 @@ class Source {
   virtual Status Flows(const RowSink<wire::FlowRow>& sink) = 0;
   // kNotFound when the flow has neither.
   virtual Result<wire::FlowRow> Flow(int64_t flow_id) = 0;
-  // The `limit` values of the flow's parameter with the highest nowCalls, highest first. Offline,
-  // those that tokens hold. kNotFound as of Flow.
+  // The `limit` values of the flow's parameter that are used most, the highest nowCalls first; of a
+  // server at most kListRowsMax. Offline, those that tokens hold. kNotFound as of Flow.
   virtual Status Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) = 0;
   // By ascending session id.
   virtual Status Sessions(const RowSink<wire::SessionRow>& sink) = 0;

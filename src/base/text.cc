@@ -68,6 +68,10 @@ void AppendWrapped(std::string_view line, size_t width, std::string* out) {
 
 }  // namespace
 
+bool IsBlank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
 bool IsPrintable(std::string_view text) {
   uint8_t before = 0;
   for (const char c : text) {

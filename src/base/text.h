@@ -16,6 +16,9 @@ namespace nowcalls {
 // UTF-8 without control characters (U+0000..U+001F, U+007F..U+009F).
 bool IsPrintable(std::string_view text);
 
+// Empty, or nothing but spaces, tabs and ends of lines.
+bool IsBlank(std::string_view text);
+
 // `text` for a log line or an error message: in single quotes, at most `bytes_max` bytes of it
 // ("..." says that there is more), bytes that are not printable ASCII as \xNN.
 std::string Quoted(std::string_view text, size_t bytes_max = 64);

@@ -26,22 +26,16 @@ void NowcallsProtocol::Acquire(uint32_t lane, uint32_t flow, int64_t /*wall_ms*/
     case Operation::kAcquire: {
       wire::AcquireParams acquire{.flow_id = id, .count = 1};
       if (setup_->next_request_id != 0) acquire.request_id = setup_->next_request_id++;
-      if (!setup_->values.empty()) acquire.param = NextValue();
+      if (!setup_->values.empty()) acquire.param = setup_->NextValue();
       return wire::EncodeAcquireRequest(2 * lane, acquire, out);
     }
     case Operation::kRequest:
       return wire::EncodeRateRequest(2 * lane, {.flow_id = id, .count = 1}, out);
     case Operation::kRequestParam: {
-      const Param value = NextValue();
+      const Param value = setup_->NextValue();
       return wire::EncodeValueRateRequest(2 * lane, {.flow_id = id, .count = 1}, {&value, 1}, out);
     }
   }
-}
-
-Param NowcallsProtocol::NextValue() {
-  const Param value{ParamType::kString, setup_->values[setup_->next_value]};
-  if (++setup_->next_value == setup_->values.size()) setup_->next_value = 0;
-  return value;
 }
 
 void NowcallsProtocol::Release(uint32_t lane, uint32_t /*flow*/, uint64_t token,

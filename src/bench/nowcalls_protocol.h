@@ -10,12 +10,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/limits.h"
-#include "bench/options.h"
+#include "bench/load_setup.h"
 #include "bench/protocol.h"
-#include "nowcalls/param.h"
 #include "nowcalls/status.h"
 #include "wire/client_messages.h"
 #include "wire/splitter.h"
@@ -24,19 +22,11 @@ namespace nowcalls::bench {
 
 class NowcallsProtocol : public Protocol {
  public:
-  // What the connections of a run have in common.
-  struct Setup {
-    std::vector<Flow> flows;
-    std::string name_space;
+  struct Setup : LoadSetup {
     std::optional<std::string> client_id;
     // Of the next acquire; counts up from a random number, so that two runs share none. 0: acquires
     // have none.
     uint64_t next_request_id = 0;
-    Operation operation = Operation::kAcquire;
-    // Of requests and acquires with a parameter, which take them in turn. Empty: acquires have
-    // none.
-    std::vector<std::string> values{};
-    size_t next_value = 0;
   };
   explicit NowcallsProtocol(std::shared_ptr<Setup> setup) : setup_(std::move(setup)) {}
 
@@ -49,7 +39,6 @@ class NowcallsProtocol : public Protocol {
  private:
   // What nearly every answer is. False: it has to be taken by the splitter, or is not all there.
   bool TakeCommon(std::string_view* input, Answer* answer);
-  Param NextValue();
   Status ReadAcquired(std::string_view result, Answer* answer);
   Status ReadRate(std::string_view result, Answer* answer);
   Status ReadReleased(std::string_view result, Answer* answer);

@@ -80,17 +80,7 @@ Status NowcallsTarget::Prepare(const std::vector<Flow>& flows) {
   // Far from 0 and from the end.
   if (options_.request_ids) setup->next_request_id = RandomBits128()[0] >> 2 | uint64_t{1} << 61;
   setup_ = std::move(setup);
-  if (options_.language == Language::kSentinel) SetUpSentinel(flows);
   return {};
-}
-
-void NowcallsTarget::SetUpSentinel(const std::vector<Flow>& flows) {
-  auto setup = std::make_shared<SentinelProtocol::Setup>();
-  setup->flows = flows;
-  setup->name_space = options_.name_space;
-  setup->operation = options_.operation;
-  setup->values = Values();
-  sentinel_setup_ = std::move(setup);
 }
 
 std::vector<std::string> NowcallsTarget::Values() const {
@@ -143,7 +133,7 @@ Status NowcallsTarget::LoadRules(const std::string& name_space, const std::strin
 }
 
 std::unique_ptr<Protocol> NowcallsTarget::NewProtocol(uint32_t /*lanes*/) {
-  if (sentinel_setup_ != nullptr) return std::make_unique<SentinelProtocol>(sentinel_setup_);
+  if (options_.language == Language::kSentinel) return std::make_unique<SentinelProtocol>(setup_);
   return std::make_unique<NowcallsProtocol>(setup_);
 }
 

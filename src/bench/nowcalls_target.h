@@ -29,7 +29,6 @@ class NowcallsTarget : public Target {
 
  private:
   Status ReadFacts(client::BlockingClient* client);
-  void SetUpSentinel(const std::vector<Flow>& flows);
   // Of the parameter that the operation has; none: it has none.
   std::vector<std::string> Values() const;
   bool HasValues() const;
@@ -40,7 +39,6 @@ class NowcallsTarget : public Target {
   double timeout_factor_ = 2;        // A token lives for its rule's resourceTimeout times this.
   std::vector<std::string> loaded_;  // Namespaces.
   std::shared_ptr<NowcallsProtocol::Setup> setup_;
-  std::shared_ptr<SentinelProtocol::Setup> sentinel_setup_;
 };
 
 // Sentinel's JSON for flows[begin..end): a ParamFlowRule each if `by_value`, else a FlowRule. A

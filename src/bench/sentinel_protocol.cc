@@ -23,8 +23,7 @@ void SentinelProtocol::Acquire(uint32_t lane, uint32_t flow, int64_t /*wall_ms*/
     case Operation::kRequest:
       return wire::sentinel::EncodeCallRequest(xid, RequestType::kFlow, {id, 1}, out);
     case Operation::kRequestParam: {
-      const Param value{ParamType::kString, setup_->values[setup_->next_value]};
-      if (++setup_->next_value == setup_->values.size()) setup_->next_value = 0;
+      const Param value = setup_->NextValue();
       return wire::sentinel::EncodeParamCallRequest(xid, id, 1, {&value, 1}, out);
     }
   }

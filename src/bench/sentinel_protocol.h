@@ -10,9 +10,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "bench/options.h"
+#include "bench/load_setup.h"
 #include "bench/protocol.h"
 #include "wire/sentinel/client_frames.h"
 
@@ -20,16 +19,7 @@ namespace nowcalls::bench {
 
 class SentinelProtocol : public Protocol {
  public:
-  // What the connections of a run have in common.
-  struct Setup {
-    std::vector<Flow> flows;
-    std::string name_space;
-    Operation operation = Operation::kAcquire;
-    // Of requests with a parameter, which take them in turn.
-    std::vector<std::string> values;
-    size_t next_value = 0;
-  };
-  explicit SentinelProtocol(std::shared_ptr<Setup> setup) : setup_(std::move(setup)) {}
+  explicit SentinelProtocol(std::shared_ptr<LoadSetup> setup) : setup_(std::move(setup)) {}
 
   void Greet(wire::OutputBuffer* out) override;
   void Acquire(uint32_t lane, uint32_t flow, int64_t wall_ms, wire::OutputBuffer* out) override;
@@ -40,7 +30,7 @@ class SentinelProtocol : public Protocol {
  private:
   static void Read(const wire::sentinel::Response& response, Answer* answer);
 
-  std::shared_ptr<Setup> setup_;
+  std::shared_ptr<LoadSetup> setup_;
 };
 
 }  // namespace nowcalls::bench

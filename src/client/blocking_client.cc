@@ -236,8 +236,8 @@ Result<wire::Page<wire::SessionRow>> BlockingClient::Sessions(const wire::PagePa
   });
 }
 
-Result<wire::Page<wire::ParamRow>> BlockingClient::Params(const wire::ParamsParams& params) {
-  return impl_->Call(wire::DecodeParamPage, [&](uint32_t msgid, OutputBuffer* out) {
+Result<std::vector<wire::ParamRow>> BlockingClient::Params(const wire::ValuesParams& params) {
+  return impl_->Call(wire::DecodeParamRows, [&](uint32_t msgid, OutputBuffer* out) {
     wire::EncodeParamsRequest(msgid, params, out);
   });
 }

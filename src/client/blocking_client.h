@@ -58,7 +58,7 @@ class BlockingClient {
   Result<wire::Page<wire::FlowRow>> Flows(const wire::PageParams& page);
   Result<wire::Page<wire::TokenRow>> Tokens(const wire::TokensParams& params);
   Result<wire::Page<wire::SessionRow>> Sessions(const wire::PageParams& page);
-  Result<wire::Page<wire::ParamRow>> Params(const wire::ParamsParams& params);
+  Result<std::vector<wire::ParamRow>> Params(const wire::ValuesParams& params);
   Result<wire::Page<wire::HistoryRow>> History(const wire::PageParams& page);
   Result<wire::Page<wire::NamespaceRow>> Namespaces(const wire::PageParams& page);
   // The number of rules that are in force now.

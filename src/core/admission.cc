@@ -51,7 +51,7 @@ std::optional<AcquireAnswer> Admission::AcquireIn(const Step& step, SessionSlot 
   }
 
   // The limit that is in the way, if any; shadow mode only counts it.
-  RefusedBy limit = LimitOf(lane, session_slot, request.count);
+  RefusedBy limit = LimitOf(flow, lane.key_slot, session_slot, request.count);
   if (limit == RefusedBy::kNone && waiting_->AreAhead(lane, request.prioritized)) {
     limit = RefusedBy::kWaitersAhead;
   }
@@ -179,18 +179,19 @@ RefusedBy Admission::ServerLimit() const {
   return full ? RefusedBy::kTokenLimit : RefusedBy::kNone;
 }
 
-RefusedBy Admission::LimitOf(const LaneRef& lane, SessionSlot session_slot, int64_t count) const {
+RefusedBy Admission::LimitOf(const Flow& flow, KeySlot key, SessionSlot session_slot,
+                             int64_t count) const {
   const FlowTable& flows = books_->flows();
-  const int64_t level = flows.LevelOf(lane);
+  const int64_t level = flows.LevelOf(flow, key);
   RefusedBy limit = RefusedBy::kNone;
-  if (count > level - flows.lane(lane).now_calls) {
-    limit = lane.key_slot == kNoKey ? RefusedBy::kLevel : RefusedBy::kParam;
-  } else if (count > flows.CapLeft(lane.flow_slot, session_slot)) {
+  if (count > level - flows.LaneOf(flow, key).now_calls) {
+    limit = key == kNoKey ? RefusedBy::kLevel : RefusedBy::kParam;
+  } else if (count > flows.CapLeft(flow, session_slot)) {
     limit = RefusedBy::kClientCap;
   }
   if (limit == RefusedBy::kNone) return limit;
   // Room alone would not help a request for more than there can be.
-  const bool can_fit = count <= level && count <= flows.CapOf(lane.flow_slot);
+  const bool can_fit = count <= level && count <= flows.CapOf(flow);
   return can_fit ? limit : RefusedBy::kOverLevel;
 }
 
@@ -199,12 +200,13 @@ AcquireAnswer Admission::Grant(const Step& step, SessionSlot session_slot, const
   const TokenSlot token = books_->IssueToken(step, session_slot, lane, count, request_id);
   const TokenEntry& entry = books_->tokens().at(token);
   const FlowTable& flows = books_->flows();
+  const Flow& flow = flows.at(lane.flow_slot);
   return {.status = TokenStatus::kOk,
           .token_id = books_->IdOf(entry),
           .fence = Fence{entry.fence},
-          .now_calls = flows.lane(lane).now_calls,
-          .level = flows.LevelOf(lane),
-          .hold_ms = flows.at(lane.flow_slot).hold_ms};
+          .now_calls = flows.LaneOf(flow, lane.key_slot).now_calls,
+          .level = flows.LevelOf(flow, lane.key_slot),
+          .hold_ms = flow.hold_ms};
 }
 
 // A request id may be asked for with a flow that does not exist, where a refusal cannot be counted.
@@ -285,7 +287,7 @@ uint32_t Admission::GrantWaitersOf(const Step& step, const LaneRef& ref, uint32_
 bool Admission::GrantWaiter(const Step& step, WaiterSlot slot) {
   const Waiter waiter = waiting_->queues().at(slot);
   Flow& flow = books_->flows().at(waiter.lane.flow_slot);
-  const RefusedBy limit = LimitOf(waiter.lane, waiter.session_slot, waiter.count);
+  const RefusedBy limit = LimitOf(flow, waiter.lane.key_slot, waiter.session_slot, waiter.count);
   if (limit != RefusedBy::kNone && !flow.shadow) return false;
   if (const RefusedBy full = ServerLimit(); full != RefusedBy::kNone) {
     waiting_->Answer(step, slot, books_->Refuse(waiter.lane, TokenStatus::kTooManyRequest, full));

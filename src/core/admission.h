@@ -57,7 +57,7 @@ class Admission {
                                          WaitTicket ticket);
   bool IsOf(const LaneRef& lane, const AcquireRequest& request) const;
   RefusedBy ServerLimit() const;
-  RefusedBy LimitOf(const LaneRef& lane, SessionSlot session_slot, int64_t count) const;
+  RefusedBy LimitOf(const Flow& flow, KeySlot key, SessionSlot session_slot, int64_t count) const;
   AcquireAnswer Grant(const Step& step, SessionSlot session_slot, const LaneRef& lane,
                       uint32_t count, uint64_t request_id);
   AcquireAnswer RefuseIfKnown(FlowSlot slot, TokenStatus status, RefusedBy limit);

@@ -171,6 +171,7 @@ Result<DrainAnswer> Core::Drain(const Step& step, FlowId flow, bool on, const Ad
 void Core::SetDiskLow(bool low) {
   parts_->admission.SetDiskLow(low);
   parts_->rule_book.SetDiskLow(low);
+  parts_->books.rates().SetDiskLow(low);
 }
 
 Status Core::ReplaceRules(const Step& step, const std::vector<const RuleSet*>& sets) {

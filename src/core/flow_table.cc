@@ -3,30 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <numeric>
-#include <tuple>
 
 #include "base/check.h"
 #include "base/prefetch.h"
 
 namespace nowcalls::core {
-namespace {
-
-bool IsLess(const Param& a, const Param& b) {
-  return std::tie(a.type, a.bytes) < std::tie(b.type, b.bytes);
-}
-
-// The places of the items, by value.
-std::vector<uint32_t> SortItems(const std::vector<ParamRule::Item>& items) {
-  std::vector<uint32_t> places(items.size());
-  std::iota(places.begin(), places.end(), 0);
-  std::sort(places.begin(), places.end(), [&](uint32_t a, uint32_t b) {
-    return IsLess(items[a].value.view(), items[b].value.view());
-  });
-  return places;
-}
-
-}  // namespace
 
 FlowSlot FlowTable::Find(FlowId id) const {
   return slots_.Find(HashOf(id), [&](FlowSlot slot) { return at(slot).id == id; });
@@ -98,10 +79,7 @@ void FlowTable::SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rul
   flow.rule = std::make_unique<Rule>(rule);
   ++flow.rule_number;
   flow.keyed = rule.param.has_value();
-  flow.items_by_value.reset();
-  if (flow.keyed && !rule.param->items.empty()) {
-    flow.items_by_value = std::make_unique<std::vector<uint32_t>>(SortItems(rule.param->items));
-  }
+  NOWCALLS_CHECK(!flow.keyed || ItemsAreSorted(*rule.param));
   flow.lane.level_count = rule.count;
   flow.level_by_session = rule.threshold_type == ThresholdType::kAvgLocal;
   flow.shadow = rule.shadow;
@@ -122,12 +100,11 @@ void FlowTable::MarkRemoved(FlowSlot slot) {
 }
 
 // A share of the level is one call at least: with none a client could never do anything.
-int64_t FlowTable::CapOf(FlowSlot slot) const {
-  const Flow& flow = at(slot);
+int64_t FlowTable::CapOf(const Flow& flow) const {
   if (!flow.rule->capped()) return INT64_MAX;
   if (flow.rule->max_per_client > 0) return flow.rule->max_per_client;
   const double share =
-      static_cast<double>(LevelOf({slot})) * flow.rule->max_per_client_percent / 100;
+      static_cast<double>(LevelOf(flow, kNoKey)) * flow.rule->max_per_client_percent / 100;
   return std::max<int64_t>(1, WholeCalls(share));
 }
 
@@ -152,20 +129,8 @@ void FlowTable::RefreshKey(KeySlot slot) {
   Key& key = keys_.at(slot);
   const Flow& flow = at(key.flow_slot);
   if (key.rule_number == flow.rule_number) return;
-  key.lane.level_count = FindCount(flow, key.value.view());
+  key.lane.level_count = core::CountOf(*flow.rule, key.value.view());
   key.rule_number = flow.rule_number;
-}
-
-double FlowTable::FindCount(const Flow& flow, const Param& value) {
-  if (flow.items_by_value == nullptr) return flow.rule->count;
-  const std::vector<uint32_t>& places = *flow.items_by_value;
-  const std::vector<ParamRule::Item>& items = flow.rule->param->items;
-  const auto found = std::lower_bound(places.begin(), places.end(), value,
-                                      [&](uint32_t place, const Param& wanted) {
-                                        return IsLess(items[place].value.view(), wanted);
-                                      });
-  const bool is_item = found != places.end() && items[*found].value.view() == value;
-  return is_item ? items[*found].count : flow.rule->count;
 }
 
 void FlowTable::CountOut(const Flow& flow) {

@@ -22,6 +22,7 @@
 #include "core/held_times.h"
 #include "core/key_table.h"
 #include "core/lane.h"
+#include "core/rules/param_items.h"
 #include "core/rules/rule.h"
 #include "core/slot.h"
 #include "core/slot_arena.h"
@@ -72,8 +73,6 @@ struct alignas(1024) Flow {  // So that none lies on two pages.
   // nowCalls by session. Null until the rule has a cap for clients; then kept until the rule has no
   // cap and no tokens are out.
   std::unique_ptr<absl::flat_hash_map<SessionSlot, int64_t>> held_by_session;
-  // The items of the rule's parameter by value: their places in Rule::param. Null: it has none.
-  std::unique_ptr<std::vector<uint32_t>> items_by_value;
 
   alignas(64) FlowCounters counters;
   HeldTimes held_times;  // Of the tokens that have ended since the server started.
@@ -133,8 +132,9 @@ class FlowTable {
   Lane& lane(const LaneRef& ref) {
     return ref.key_slot == kNoKey ? at(ref.flow_slot).lane : keys_.at(ref.key_slot).lane;
   }
-  const Lane& lane(const LaneRef& ref) const {
-    return ref.key_slot == kNoKey ? at(ref.flow_slot).lane : keys_.at(ref.key_slot).lane;
+  const Lane& lane(const LaneRef& ref) const { return LaneOf(at(ref.flow_slot), ref.key_slot); }
+  const Lane& LaneOf(const Flow& flow, KeySlot key) const {
+    return key == kNoKey ? flow.lane : keys_.at(key).lane;
   }
   // In ascending order of flow id.
   const absl::btree_map<int64_t, FlowSlot>& by_id() const { return by_id_; }
@@ -152,21 +152,23 @@ class FlowTable {
 
   // The level: how many calls the active rule allows at once in the lane; 0 without one. Of a flow
   // with a parameter it is that of each value without an item of its own.
-  int64_t LevelOf(const LaneRef& ref) const {
-    const Flow& flow = at(ref.flow_slot);
+  int64_t LevelOf(const LaneRef& ref) const { return LevelOf(at(ref.flow_slot), ref.key_slot); }
+  int64_t LevelOf(const Flow& flow, KeySlot key) const {
     if (!flow.active()) return 0;
-    double level = ref.key_slot == kNoKey ? flow.lane.level_count : CountOf(flow, ref.key_slot);
-    if (flow.level_by_session) level *= name_space(flow.name_space).sessions_online;
-    return WholeCalls(level);
+    return Shared(flow, key == kNoKey ? flow.lane.level_count : CountOf(flow, key));
+  }
+  // The level of a value of the flow's parameter, whether it has a key or not.
+  int64_t LevelOfValue(FlowSlot slot, const Param& value) const {
+    const Flow& flow = at(slot);
+    return flow.active() ? Shared(flow, core::CountOf(*flow.rule, value)) : 0;
   }
   // How many calls one session may hold; INT64_MAX if the rule has no cap for clients.
-  int64_t CapOf(FlowSlot slot) const;
+  int64_t CapOf(const Flow& flow) const;
   // What the session may be granted until it is at its cap; INT64_MAX without a cap.
-  int64_t CapLeft(FlowSlot slot, SessionSlot session) const {
-    const Flow& flow = at(slot);
+  int64_t CapLeft(const Flow& flow, SessionSlot session) const {
     if (flow.held_by_session == nullptr || !flow.rule->capped()) return INT64_MAX;
     const auto held = flow.held_by_session->find(session);
-    return CapOf(slot) - (held == flow.held_by_session->end() ? 0 : held->second);
+    return CapOf(flow) - (held == flow.held_by_session->end() ? 0 : held->second);
   }
 
   // Active rules over all namespaces.
@@ -188,13 +190,16 @@ class FlowTable {
     return static_cast<uint32_t>(MixBits(static_cast<uint64_t>(id.value) ^ hash_key_[0]));
   }
   void CountOut(const Flow& flow);
+  int64_t Shared(const Flow& flow, double count) const {
+    if (flow.level_by_session) count *= name_space(flow.name_space).sessions_online;
+    return WholeCalls(count);
+  }
   // What the rule says of the key's value, from its copy if that is of this rule.
   double CountOf(const Flow& flow, KeySlot slot) const {
     const Key& key = keys_.at(slot);
     return key.rule_number == flow.rule_number ? key.lane.level_count
-                                               : FindCount(flow, key.value.view());
+                                               : core::CountOf(*flow.rule, key.value.view());
   }
-  static double FindCount(const Flow& flow, const Param& value);
 
   const std::array<uint64_t, 2> hash_key_;
   SlotArena<FlowSlot, Flow, kTableSizes.flow_chunk> flows_;

@@ -8,7 +8,7 @@ namespace nowcalls::core {
 int64_t TokenBucket::TokensAt(int64_t now_ms, const Pace& pace) const {
   const int64_t most = pace.limit + pace.burst;
   if (!used_) return most;
-  if (!IsRefillDue(now_ms, pace)) return tokens_;
+  if (!IsRefillDue(now_ms, pace)) return std::min(tokens_, most);  // The rule may have got less.
   const double fresh =
       std::floor(static_cast<double>(now_ms - filled_ms_) * static_cast<double>(pace.limit) /
                  static_cast<double>(pace.duration_ms));

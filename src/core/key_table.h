@@ -32,12 +32,6 @@ struct Key {
   ParamValue value;
 };
 
-// One page of a flow's keys, those with the highest nowCalls first.
-struct KeyPage {
-  std::vector<KeySlot> keys;  // Valid until the next call that changes the core.
-  uint64_t next_cursor = 0;   // 0: nothing is left.
-};
-
 class KeyTable {
  public:
   // Clients choose values; `hash_key` keeps them from choosing the places.
@@ -60,10 +54,15 @@ class KeyTable {
   void TrackWaiting(KeySlot slot);
   std::vector<KeySlot> WaitingOf(FlowSlot flow_slot) const;
 
-  // Up to `limit` keys of the flow behind the cursor; 0: from the first. The cursor of a page is
-  // good at any later time; a key whose nowCalls changes between two pages may come twice or not at
-  // all. Looks at all keys of the table.
-  KeyPage Page(FlowSlot flow_slot, uint32_t limit, uint64_t cursor) const;
+  // Calls visit(KeySlot) for each key of the flow. Looks at all keys of the table.
+  template <typename Visit>
+  void ForEachOf(FlowSlot flow_slot, Visit&& visit) const {
+    for (uint32_t i = 0; i < keys_.used(); ++i) {
+      if (keys_[KeySlot(i)].flow_slot == flow_slot) visit(KeySlot(i));
+    }
+  }
+  // The values of all key slots are below this.
+  uint32_t slots() const { return keys_.used(); }
 
  private:
   uint64_t HashOf(FlowSlot flow_slot, const Param& value) const;

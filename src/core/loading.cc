@@ -89,6 +89,7 @@ Status Loading::LoadRate(const ledger::RateBucket& bucket) {
   const FlowSlot slot = books_->flows().Find(bucket.key.flow);
   if (slot != kNoFlow && books_->flows().at(slot).rule != nullptr) {
     books_->rates().Load(slot, *books_->flows().at(slot).rule, bucket);
+    if (bucket.key.begin_ms > newest_bucket_.begin_ms) newest_bucket_ = bucket.key;
     return {};
   }
   return Status::Corruption("flow " + std::to_string(bucket.key.flow.value) +
@@ -162,6 +163,7 @@ Status Loading::Finish(const std::optional<ledger::Seal>& seal) {
   NOWCALLS_RETURN_IF_ERROR(CheckNamespacesHaveRules());
   NOWCALLS_RETURN_IF_ERROR(CheckNumbers(last.next_fence));
   NOWCALLS_RETURN_IF_ERROR(CheckHistory(last.next_fence));
+  NOWCALLS_RETURN_IF_ERROR(CheckRates(last.ledger_ms));
   books_->Resume(last);
   return {};
 }
@@ -249,6 +251,13 @@ Status Loading::CheckHistory(uint64_t next_fence) const {
     }
   }
   return {};
+}
+
+// A call is counted before the batch with its bucket is sealed.
+Status Loading::CheckRates(int64_t sealed_ms) const {
+  if (newest_bucket_.begin_ms <= sealed_ms) return {};
+  return Status::Corruption("flow " + std::to_string(newest_bucket_.flow.value) +
+                            " has calls a second of a time that has not come");
 }
 
 Status Loading::CheckEnded(const ledger::HistoryEntry& entry, uint64_t next_fence) const {

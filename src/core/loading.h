@@ -51,10 +51,12 @@ class Loading {
   Status CheckSums(const ledger::Seal& seal) const;
   Status CheckNumbers(uint64_t next_fence) const;
   Status CheckHistory(uint64_t next_fence) const;
+  Status CheckRates(int64_t sealed_ms) const;
   Status CheckEnded(const ledger::HistoryEntry& entry, uint64_t next_fence) const;
 
   Books* const books_;
   std::optional<ledger::Format> format_to_set_;
+  ledger::RateKey newest_bucket_;
   FenceOrder tokens_;
   // Tokens whose ids were not looked at yet.
   std::vector<std::pair<TokenId, TokenSlot>> unchecked_ids_;

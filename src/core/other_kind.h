@@ -1,8 +1,8 @@
 // OtherKind: notes that a rule is asked for what it does not say that it limits.
 //
-// Thread: loop. A rule says by its `grade`, or by the metric of its parameter, whether its count
-// limits calls in progress or calls a second. The request decides all the same, as in Sentinel's
-// server. Each such request is counted, and the first of a rule logged.
+// Thread: loop. A rule says by its `grade` whether its count limits calls in progress or calls a
+// second. The request decides all the same, as in Sentinel's server. Each such request is counted,
+// and the first of a rule logged.
 #ifndef NOWCALLS_CORE_OTHER_KIND_H_
 #define NOWCALLS_CORE_OTHER_KIND_H_
 

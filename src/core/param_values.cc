@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/allocated.h"
 #include "base/keyed_hash.h"
 
 namespace nowcalls::core {
@@ -14,9 +15,7 @@ uint32_t ParamValues::HashOf(const Param& value) const {
 
 size_t ParamValues::BytesOf(const ValueRate& value) {
   constexpr size_t kIndexBytes = 12;
-  static const size_t kWithin = std::string().capacity();
-  size_t bytes = sizeof(ValueRate) + kIndexBytes;
-  if (value.value.bytes.size() > kWithin) bytes += kHeapBytes + value.value.bytes.size();
+  size_t bytes = sizeof(ValueRate) + kIndexBytes + AllocatedBytes(value.value.bytes);
   if (const auto* window = std::get_if<SlidingWindow>(&value.pace)) {
     bytes += WindowBytes(window->buckets());
   }
@@ -48,23 +47,6 @@ ValueSlot ParamValues::Use(FlowValues* values, const Param& value) {
   return slot;
 }
 
-std::vector<ValueSlot> ParamValues::Top(const FlowValues& values, size_t rows,
-                                        size_t looks_max) const {
-  std::vector<ValueSlot> top;
-  top.reserve(std::min(values.list.size, looks_max));
-  for (ValueSlot slot = values.list.newest; slot != kNoValue && top.size() < looks_max;
-       slot = Older(slot)) {
-    top.push_back(slot);
-  }
-  rows = std::min(rows, top.size());
-  const auto end = top.begin() + static_cast<ptrdiff_t>(rows);
-  // Of equals the one used later comes first, which stands first now.
-  std::stable_sort(top.begin(), top.end(),
-                   [&](ValueSlot a, ValueSlot b) { return at(a).passed > at(b).passed; });
-  top.erase(end, top.end());
-  return top;
-}
-
 void ParamValues::Trim(FlowValues* values, size_t values_max, int64_t now_ms) {
   while (values->list.size > values_max) Drop(values->list.oldest);
   while (bytes_ > bytes_max_) Drop(all_.oldest);
@@ -83,6 +65,7 @@ void ParamValues::Drop(ValueSlot slot) {
   ValueRate& entry = at(slot);
   bytes_ -= BytesOf(entry);
   entry.owner->index.Erase(entry.hash, slot);
+  entry.owner->index.ShrinkIfSparse();
   Unlink(&entry.owner->list, ValueOrder::kFlow, slot);
   Unlink(&all_, ValueOrder::kAll, slot);
   values_.Return(slot);

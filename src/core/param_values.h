@@ -6,7 +6,7 @@
 // which fewer others were asked for. A value that has been idle for long is as good as one never
 // seen, and is dropped without loss.
 //
-// Memory: 216 bytes a value, 12 in the index, 16 and 8 a bucket if it has a window, and its own
+// Memory: 224 bytes a value, 12 in the index, 16 and 8 a bucket if it has a window, and its own
 // bytes beyond 15: with ten buckets some 330 bytes.
 #ifndef NOWCALLS_CORE_PARAM_VALUES_H_
 #define NOWCALLS_CORE_PARAM_VALUES_H_
@@ -17,7 +17,9 @@
 #include <variant>
 #include <vector>
 
+#include "base/allocated.h"
 #include "core/hotspot_pace.h"
+#include "core/recent_calls.h"
 #include "core/sliding_window.h"
 #include "core/slot.h"
 #include "core/slot_arena.h"
@@ -42,29 +44,26 @@ struct ValueList {
   size_t size = 0;
 };
 
-// One value. Its limit comes from the rule; `limit_of` says of which one.
+// One value.
 struct ValueRate {
   ParamValue value;
   FlowValues* owner = nullptr;  // Null: the slot is free.
   std::array<ValueLink, 2> links;
   uint32_t hash = 0;
-  uint32_t limit_of = 0;  // FlowValues::rule_number; 0: of none.
-  double count = 0;       // Of the rule, or of its item for this value.
-  int64_t asked = 0;      // Calls that the request at hand asks for; 0 between requests.
-  int64_t idle_ms = 0;    // From then on it is as good as never seen.
-  // Calls, since the value was last new here.
-  uint64_t passed = 0;
-  uint64_t blocked = 0;
+  uint32_t rule_number = 0;  // Flow::rule_number that `count` was taken from; 0: none.
+  double count = 0;          // What the rule says of the value.
+  int64_t asked = 0;         // Calls that the request at hand asks for; 0 between requests.
+  int64_t idle_ms = 0;       // From then on it is as good as never seen.
+  RecentCalls recent;        // What is shown of it.
   std::variant<std::monostate, SlidingWindow, TokenBucket, LeakyBucket> pace;
 };
 
-static_assert(sizeof(ValueRate) == 216);
+static_assert(sizeof(ValueRate) == 224);
 
 // The values of one rule. Stays where it is while it has values.
 struct FlowValues {
   SlotTable<ValueSlot> index;
   ValueList list;
-  uint32_t rule_number = 1;  // Of the rule in force; each change of the rule makes it another.
 };
 
 class ParamValues {
@@ -84,9 +83,6 @@ class ParamValues {
   const ValueRate& at(ValueSlot slot) const { return values_[slot]; }
   // The value that was used before this one, of the same rule; kNoValue: none is left.
   ValueSlot Older(ValueSlot slot) const { return LinkOf(slot, ValueOrder::kFlow).older; }
-  // The values with the most calls passed, the highest first: at most `rows` of the `looks_max`
-  // used last.
-  std::vector<ValueSlot> Top(const FlowValues& values, size_t rows, size_t looks_max) const;
   size_t size() const { return all_.size; }
   size_t bytes() const { return bytes_; }
   // Gives the value a pace; `buckets` are those of its window, if it has one.
@@ -97,9 +93,8 @@ class ParamValues {
   }
 
  private:
-  static constexpr size_t kHeapBytes = 16;  // What an allocation costs beside its bytes.
   static size_t WindowBytes(size_t buckets) {
-    return buckets == 0 ? 0 : kHeapBytes + buckets * sizeof(int64_t);
+    return buckets == 0 ? 0 : AllocatedBytes(buckets * sizeof(int64_t));
   }
   static size_t BytesOf(const ValueRate& value);
   uint32_t HashOf(const Param& value) const;

@@ -38,8 +38,6 @@ void RateTable::OnNewRule(FlowSlot slot, const Rule& before, const Rule& rule,
     state.window = SlidingWindow(rule.window_interval_ms, rule.sample_count);
   }
   if (!SameForm(before, rule)) values_.Clear(&state.values);
-  state.items = ParamItems(rule);
-  ++state.values.rule_number;
 }
 
 void RateTable::Erase(FlowSlot slot, ledger::CommitBatch* batch) {
@@ -64,7 +62,7 @@ void RateTable::Unschedule(FlowSlot slot) {
 }
 
 void RateTable::OnPassed(FlowSlot slot, int64_t now_ms, ledger::CommitBatch* batch) {
-  if (ending_) {
+  if (ending_ && !disk_low_) {
     Save(slot, now_ms, batch);
   } else {
     Schedule(slot, now_ms + kSaveAfterMs);
@@ -79,6 +77,7 @@ void RateTable::SaveDue(int64_t now_ms, size_t records_max, ledger::CommitBatch*
 
 void RateTable::SaveAll(int64_t now_ms, ledger::CommitBatch* batch) {
   ending_ = true;
+  if (disk_low_) return;
   std::vector<FlowSlot> slots;
   slots.reserve(due_.size());
   for (const auto& [due_ms, slot] : due_) slots.push_back(slot);

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "absl/container/btree_set.h"
-#include "core/param_items.h"
 #include "core/param_values.h"
 #include "core/rules/rule.h"
 #include "core/sliding_window.h"
@@ -42,15 +41,13 @@ struct SavedWindow {
 
 struct FlowRate {
   explicit FlowRate(const Rule& rule)
-      : flow(rule.flow_id), window(rule.window_interval_ms, rule.sample_count), items(rule) {}
+      : flow(rule.flow_id), window(rule.window_interval_ms, rule.sample_count) {}
 
   FlowId flow;
   SlidingWindow window;  // Under a rule with a parameter it counts, and limits nothing.
   SavedWindow saved;
   RateCounters counters;
-  // Of a rule with a parameter.
-  ParamItems items;
-  FlowValues values;
+  FlowValues values;  // Of a rule with a parameter.
 };
 
 class RateTable {
@@ -78,7 +75,11 @@ class RateTable {
   void SaveDue(int64_t now_ms, size_t records_max, ledger::CommitBatch* batch);
   // The server ends: calls that still pass are recorded at once.
   void SaveAll(int64_t now_ms, ledger::CommitBatch* batch);
-  int64_t next_save_ms() const { return due_.empty() ? INT64_MAX : due_.begin()->first; }
+  // While the disk is low nothing is recorded. Then a restart may hand out what has passed since.
+  void SetDiskLow(bool low) { disk_low_ = low; }
+  int64_t next_save_ms() const {
+    return due_.empty() || disk_low_ ? INT64_MAX : due_.begin()->first;
+  }
   // A bucket from the ledger; those of a flow come in order. `rule`: the flow's.
   void Load(FlowSlot slot, const Rule& rule, const ledger::RateBucket& bucket);
 
@@ -111,6 +112,7 @@ class RateTable {
   RateCounters totals_;
   absl::btree_set<std::pair<int64_t, FlowSlot>> due_;  // SavedWindow::due_ms.
   bool ending_ = false;
+  bool disk_low_ = false;
 };
 
 }  // namespace nowcalls::core

@@ -4,12 +4,16 @@
 
 #include "base/limits.h"
 #include "core/rate_table.h"
+#include "core/rules/param_items.h"
 
 namespace nowcalls::core {
 namespace {
 
 // More is as good as no limit, and sums of such numbers fit an i64.
 constexpr double kLimitMax = 1e15;
+
+// Of a value's window. A request may ask for a thousand values, and each begins a window.
+constexpr int32_t kValueBucketsMax = 100;
 
 int64_t Whole(double count) { return WholeCalls(std::min(count, kLimitMax)); }
 
@@ -63,7 +67,7 @@ PaceType& PaceIn(ParamValues* values, ValueSlot slot) {
 
 SlidingWindow& WindowIn(ParamValues* values, ValueSlot slot, const Rule& rule) {
   if (auto* window = std::get_if<SlidingWindow>(&values->at(slot).pace)) return *window;
-  SlidingWindow window(rule.window_interval_ms, rule.sample_count);
+  SlidingWindow window(rule.window_interval_ms, std::min(rule.sample_count, kValueBucketsMax));
   const size_t buckets = window.buckets();
   return values->Begin(slot, std::move(window), buckets);
 }
@@ -107,7 +111,7 @@ RateAnswer Rates::RequestParams(const Step& step, FlowId flow_id, int64_t count,
     if (table.at(used).asked == 0) asked_.push_back(used);
     table.at(used).asked += count;
   }
-  RateAnswer answer = JudgeValues(step, flow, &rate, count);
+  RateAnswer answer = JudgeValues(step, flow);
   if (values.size() > 1 && answer.status == TokenStatus::kOk) answer.remaining = -1;
   for (const ValueSlot used : asked_) table.at(used).asked = 0;
   table.Trim(&rate.values, ValuesMaxOf(*flow.rule), step.now.ms);
@@ -167,13 +171,14 @@ RateAnswer Rates::Judge(FlowRate* rate, const RateRequest& request, int64_t limi
   return {.status = TokenStatus::kShouldWait, .wait_ms = window.length_ms()};
 }
 
-RateAnswer Rates::JudgeValues(const Step& step, const Flow& flow, FlowRate* rate, int64_t count) {
+RateAnswer Rates::JudgeValues(const Step& step, const Flow& flow) {
   ParamValues& table = books_->rates().values();
   PaceAnswer all{.passes = true, .remaining = INT64_MAX};
   for (const ValueSlot slot : asked_) {
-    const PaceAnswer one = Ask(step, flow, rate, slot);
+    const PaceAnswer one = Ask(step, flow, slot);
     if (!one.passes) {
-      table.at(slot).blocked += static_cast<uint64_t>(count);
+      ValueRate& value = table.at(slot);
+      value.recent.Block(step.now.ms, flow.rule->rate_interval_ms(), value.asked);
       return Blocked(RefusedBy::kParam);
     }
     all.wait_ms = std::max(all.wait_ms, one.wait_ms);
@@ -184,12 +189,12 @@ RateAnswer Rates::JudgeValues(const Step& step, const Flow& flow, FlowRate* rate
   return {.status = TokenStatus::kOk, .remaining = Remaining(all.remaining)};
 }
 
-PaceAnswer Rates::Ask(const Step& step, const Flow& flow, FlowRate* rate, ValueSlot slot) {
+PaceAnswer Rates::Ask(const Step& step, const Flow& flow, ValueSlot slot) {
   ParamValues& table = books_->rates().values();
   ValueRate& value = table.at(slot);
-  if (value.limit_of != rate->values.rule_number) {
-    value.count = rate->items.CountOf(value.value.view());
-    value.limit_of = rate->values.rule_number;
+  if (value.rule_number != flow.rule_number) {
+    value.count = CountOf(*flow.rule, value.value.view());
+    value.rule_number = flow.rule_number;
   }
   const int64_t now_ms = step.now.ms;
   switch (flow.rule->param->algorithm) {
@@ -215,7 +220,7 @@ PaceAnswer Rates::Ask(const Step& step, const Flow& flow, FlowRate* rate, ValueS
 // REQUIRES: Ask in this step.
 void Rates::Take(const Step& step, const Flow& flow, ValueSlot slot) {
   ValueRate& value = books_->rates().values().at(slot);
-  value.passed += static_cast<uint64_t>(value.asked);
+  value.recent.Pass(step.now.ms, flow.rule->rate_interval_ms(), value.asked);
   if (auto* window = std::get_if<SlidingWindow>(&value.pace)) {
     window->Add(value.asked);
   } else if (auto* tokens = std::get_if<TokenBucket>(&value.pace)) {

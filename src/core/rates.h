@@ -50,9 +50,9 @@ class Rates {
   bool PassesGuard(const Step& step, NamespaceSlot slot);
   // What the rule says to the request; a borrowed call is counted.
   RateAnswer Judge(FlowRate* rate, const RateRequest& request, int64_t limit);
-  RateAnswer JudgeValues(const Step& step, const Flow& flow, FlowRate* rate, int64_t count);
+  RateAnswer JudgeValues(const Step& step, const Flow& flow);
   // Whether a value may have what `asked` says.
-  PaceAnswer Ask(const Step& step, const Flow& flow, FlowRate* rate, ValueSlot slot);
+  PaceAnswer Ask(const Step& step, const Flow& flow, ValueSlot slot);
   void Take(const Step& step, const Flow& flow, ValueSlot slot);
   Pace PaceOf(const Flow& flow, const ValueRate& value) const;
   // Counts the answer; shadow mode makes it kOk.

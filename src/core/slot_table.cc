@@ -62,6 +62,14 @@ void SlotTable<S>::Reserve(size_t slots) {
 }
 
 template <typename S>
+void SlotTable<S>::ShrinkIfSparse() {
+  if (used_ * 8 >= entries_.size() || entries_.size() <= kEntriesMin) return;
+  size_t size = kEntriesMin;
+  while (IsFull(used_ * 2, size)) size = NextSize(size);
+  Resize(size);
+}
+
+template <typename S>
 void SlotTable<S>::Resize(size_t size) {
   PopulatedVector<Entry> old(size);
   old.swap(entries_);

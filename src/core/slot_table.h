@@ -2,8 +2,8 @@
 //
 // Thread: loop. Open addressing. An entry is 8 bytes, eight to a cache line, and holds no key: Find
 // compares the key in the object at the slot, which its caller needs next anyway. A table grows
-// when 3/4 of its entries are used, and never shrinks. Hashes must be evenly distributed, whatever
-// keys a peer chooses.
+// when 3/4 of its entries are used, and shrinks only when it is told to. Hashes must be evenly
+// distributed, whatever keys a peer chooses.
 #ifndef NOWCALLS_CORE_SLOT_TABLE_H_
 #define NOWCALLS_CORE_SLOT_TABLE_H_
 
@@ -26,6 +26,9 @@ class SlotTable {
   void Erase(uint32_t hash, S slot);
   // Room for `slots` in all, so that inserting them moves no entry.
   void Reserve(size_t slots);
+
+  // Gives memory back when less than an eighth of the entries is used.
+  void ShrinkIfSparse();
 
   // The first slot under this hash that `is_it` accepts; none if it accepts none. Other keys may
   // have the same hash, so `is_it` must compare.

@@ -68,7 +68,7 @@ WaiterSlot Waiting::FirstInLine(const LaneRef& ref, size_t queue_class) {
     if (slot != kNoWaiter && !shadow) {
       const Waiter& waiter = queues_.at(slot);
       const bool too_large = waiter.count > level;
-      if (too_large || waiter.count > flows.CapLeft(ref.flow_slot, waiter.session_slot)) {
+      if (too_large || waiter.count > flows.CapLeft(flows.at(ref.flow_slot), waiter.session_slot)) {
         if (too_large) {
           queues_.SetAsideAsTooLarge(slot, queue);
         } else {
@@ -86,7 +86,7 @@ WaiterSlot Waiting::FirstInLine(const LaneRef& ref, size_t queue_class) {
 void Waiting::ReturnSessionsToLookAt(const LaneRef& ref, int64_t level) {
   FlowTable& flows = books_->flows();
   queues_.ReturnFirstOfThoseToLookAt(
-      [&](SessionSlot session) { return flows.CapLeft(ref.flow_slot, session); }, level,
+      [&](SessionSlot session) { return flows.CapLeft(flows.at(ref.flow_slot), session); }, level,
       flows.lane(ref).waiters.get());
 }
 
@@ -113,7 +113,7 @@ void Waiting::RestoreLine(const LaneRef& ref) {
   queue->levels_seen = flows.name_space(flow.name_space).levels_changed;
   if (flow.rule->max_per_client_percent > 0) {
     queues_.ReturnFirstOfEach(
-        [&](SessionSlot session) { return flows.CapLeft(ref.flow_slot, session); },
+        [&](SessionSlot session) { return flows.CapLeft(flows.at(ref.flow_slot), session); },
         flows.LevelOf(ref), queue);
   }
 }

@@ -25,7 +25,7 @@ class LateAnswers {
     for (const core::LateAnswer& late : core_->TakeLateAnswers()) {
       Connection* connection = connections_->Get(late.ticket.owner);
       if (!connection->open() && connection->state != ConnectionState::kEnding) continue;
-      connection->protocol->AnswerLate(connection, late.ticket.tag, late.answer);
+      connection->protocol->AnswerAcquire(connection, late.ticket.tag, late.answer);
       outputs_->Count(connection);
     }
   }

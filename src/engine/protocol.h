@@ -8,7 +8,7 @@
 //
 //   bytes -> Inputs -> Protocol::Take -> core::Core
 //                            |  reply -> Outputs::Immediate or Outputs::AfterCommit
-//   core  -> LateAnswers -> Protocol::AnswerLate -> Outputs
+//   core  -> LateAnswers -> Protocol::AnswerAcquire -> Outputs
 //
 // Take is the one indirect call that a message costs; it allocates nothing for a hot message.
 #ifndef NOWCALLS_ENGINE_PROTOCOL_H_
@@ -60,6 +60,8 @@ struct Visit {
 };
 
 inline constexpr Cost kLeastCost{};
+// A request for calls by value. Values may be as small as a byte, and each is looked up.
+inline constexpr Cost kValuesCost{.per_kib = 128};
 
 enum class ProtocolKind : uint8_t { kMessagePackRpc, kSentinel };
 inline constexpr int kProtocolKindCount = 2;
@@ -93,8 +95,8 @@ class Protocol {
                      std::string* why) = 0;
 
   // The answer to an acquire that waited; `tag` is that of its core::WaitTicket.
-  virtual void AnswerLate(Connection* connection, uint32_t tag,
-                          const core::AcquireAnswer& answer) = 0;
+  virtual void AnswerAcquire(Connection* connection, uint32_t tag,
+                             const core::AcquireAnswer& answer) = 0;
 
   // The backup that this connection asked for has ended (Driver::BeginBackup). Does nothing if the
   // connection waits for none.

@@ -63,7 +63,7 @@ class RecordReader {
   Status TokenIssued(Keyed keyed) {
     const Place place = ReadPlace();
     const std::string_view value = ReadTokenValue(keyed);
-    const Result<Token> token = DecodeToken(place.family, place.key, value);
+    const Result<TokenHead> token = CheckToken(place.family, place.key, value);
     if (!token.ok()) return token.status();
     NOWCALLS_RETURN_IF_ERROR(CheckKeyed(*token, keyed));
     sink_->Put(place.family, place.key, value);
@@ -76,7 +76,7 @@ class RecordReader {
     const std::string_view value = ReadTokenValue(keyed);
     const Result<TokenKey> old_key = DecodeTokenKey(before.family, before.key);
     if (!old_key.ok()) return old_key.status();
-    const Result<Token> token = DecodeToken(after.family, after.key, value);
+    const Result<TokenHead> token = CheckToken(after.family, after.key, value);
     if (!token.ok()) return token.status();
     NOWCALLS_RETURN_IF_ERROR(CheckKeyed(*token, keyed));
     if (old_key->id != token->key.id) return Status::Corruption("a kept token changes its id");
@@ -184,8 +184,8 @@ class RecordReader {
     return in_.ReadBytes(keyed == Keyed::kYes ? in_.Read<uint16_t>() : kTokenValueBytes);
   }
 
-  static Status CheckKeyed(const Token& token, Keyed keyed) {
-    if (token.param.has_value() == (keyed == Keyed::kYes)) return {};
+  static Status CheckKeyed(const TokenHead& token, Keyed keyed) {
+    if (token.has_param == (keyed == Keyed::kYes)) return {};
     return Status::Corruption("the value of a token is not that of its record's type");
   }
 

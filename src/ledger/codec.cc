@@ -107,6 +107,37 @@ char* StoreTokenFields(const Token& token, uint8_t version, char* out) {
   return StoreBigEndian(out, token.request_id);
 }
 
+// Reads all of a token but its parameter, which stays a view into `value`. Inline, so that
+// CheckToken makes no token.
+[[gnu::always_inline]] inline Status ReadToken(Family family, std::string_view key,
+                                               std::string_view value, Token* token,
+                                               std::optional<Param>* param) {
+  const Result<TokenKey> token_key = DecodeTokenKey(family, key);
+  if (!token_key.ok()) return token_key.status();
+  const bool keyed = !value.empty() && static_cast<uint8_t>(value[0]) == kKeyedTokenVersion;
+  if (!keyed) {
+    NOWCALLS_RETURN_IF_ERROR(CheckSize("token value", value, kTokenValueBytes));
+    const auto version = static_cast<uint8_t>(value[0]);
+    if (version != kValueVersion) return WrongVersion("token value", version, "1 or 2");
+  } else if (value.size() < kTokenValueBytes + kParamHeadBytes) {
+    return Corrupt("token value", "has only " + std::to_string(value.size()) + " bytes");
+  }
+  ByteReader reader(value.substr(1));
+  token->key = *token_key;
+  token->flow = FlowId(reader.Read<int64_t>());
+  token->session = SessionId(reader.Read<uint64_t>());
+  token->count = reader.Read<uint32_t>();
+  token->issued_ms = reader.Read<int64_t>();
+  token->fence = Fence(reader.Read<uint64_t>());
+  token->request_id = reader.Read<uint64_t>();
+  if (const char* problem = ProblemOf(*token)) return Corrupt("token value", problem);
+  if (!keyed) return {};
+  *param = ReadParam(&reader);
+  if (!reader.Finished()) return Corrupt("token value", "its parameter is not as long as it says");
+  if (const char* problem = ParamProblem(**param)) return Corrupt("token value", problem);
+  return {};
+}
+
 // For values of a fixed size: the size and the version byte.
 inline Status CheckFixedValue(std::string_view what, std::string_view bytes, size_t expected) {
   NOWCALLS_RETURN_IF_ERROR(CheckSize(what, bytes, expected));
@@ -157,32 +188,18 @@ std::string EncodeTokenValue(const Token& token) {
 }
 
 Result<Token> DecodeToken(Family family, std::string_view key, std::string_view value) {
-  const Result<TokenKey> token_key = DecodeTokenKey(family, key);
-  if (!token_key.ok()) return token_key.status();
-  const bool keyed = !value.empty() && static_cast<uint8_t>(value[0]) == kKeyedTokenVersion;
-  if (!keyed) {
-    NOWCALLS_RETURN_IF_ERROR(CheckSize("token value", value, kTokenValueBytes));
-    const auto version = static_cast<uint8_t>(value[0]);
-    if (version != kValueVersion) return WrongVersion("token value", version, "1 or 2");
-  } else if (value.size() < kTokenValueBytes + kParamHeadBytes) {
-    return Corrupt("token value", "has only " + std::to_string(value.size()) + " bytes");
-  }
-  ByteReader reader(value.substr(1));
   Token token;
-  token.key = *token_key;
-  token.flow = FlowId(reader.Read<int64_t>());
-  token.session = SessionId(reader.Read<uint64_t>());
-  token.count = reader.Read<uint32_t>();
-  token.issued_ms = reader.Read<int64_t>();
-  token.fence = Fence(reader.Read<uint64_t>());
-  token.request_id = reader.Read<uint64_t>();
-  if (const char* problem = ProblemOf(token)) return Corrupt("token value", problem);
-  if (!keyed) return token;
-  const Param param = ReadParam(&reader);
-  if (!reader.Finished()) return Corrupt("token value", "its parameter is not as long as it says");
-  if (const char* problem = ParamProblem(param)) return Corrupt("token value", problem);
-  token.param.emplace(param);
+  std::optional<Param> param;
+  NOWCALLS_RETURN_IF_ERROR(ReadToken(family, key, value, &token, &param));
+  if (param.has_value()) token.param.emplace(*param);
   return token;
+}
+
+Result<TokenHead> CheckToken(Family family, std::string_view key, std::string_view value) {
+  Token token;
+  std::optional<Param> param;
+  NOWCALLS_RETURN_IF_ERROR(ReadToken(family, key, value, &token, &param));
+  return TokenHead{token.key, param.has_value()};
 }
 
 std::string EncodeSessionKey(SessionId id) {

@@ -54,6 +54,12 @@ std::string EncodeTokenValue(const Token& token);
 // Of either layout. Checks ranges too: flow, session, fence and count must be positive, count at
 // most kCountMax, 0 <= issued_ms <= deadline_ms <= 2^62.
 Result<Token> DecodeToken(Family family, std::string_view key, std::string_view value);
+// As DecodeToken, without making the token.
+struct TokenHead {
+  TokenKey key;
+  bool has_param = false;
+};
+Result<TokenHead> CheckToken(Family family, std::string_view key, std::string_view value);
 
 std::string EncodeSessionKey(SessionId id);
 Result<SessionId> DecodeSessionKey(std::string_view key);

@@ -1,6 +1,5 @@
 #include "ledger/param_codec.h"
 
-#include <array>
 #include <limits>
 
 #include "base/check.h"
@@ -9,24 +8,23 @@
 namespace nowcalls::ledger {
 namespace {
 
-// By ParamType; a text has any size.
-constexpr std::array<size_t, kParamTypeCount> kWidths = {4, 8, 1, 8, 4, 2, 1, 0};
-
 static_assert(kParamBytesMax <= std::numeric_limits<uint16_t>::max());
 static_assert(kNoParamType >= kParamTypeCount);
 
 }  // namespace
 
 const char* ParamProblem(const Param& param) {
-  const auto type = static_cast<size_t>(param.type);
-  if (type >= kWidths.size()) return "the type of its parameter is unknown";
+  if (static_cast<int>(param.type) >= kParamTypeCount)
+    return "the type of its parameter is unknown";
   if (param.type == ParamType::kString) {
     if (param.bytes.size() > kParamBytesMax) return "its parameter is too long";
     if (!IsUtf8(param.bytes)) return "its parameter is not UTF-8";
     if (param.bytes.find('\0') != std::string_view::npos) return "its parameter holds a zero byte";
     return nullptr;
   }
-  if (param.bytes.size() != kWidths[type]) return "its parameter has not the size of its type";
+  if (param.bytes.size() != ParamWidth(param.type)) {
+    return "its parameter has not the size of its type";
+  }
   if (param.type == ParamType::kBoolean && static_cast<uint8_t>(param.bytes[0]) > 1) {
     return "its parameter is neither true nor false";
   }

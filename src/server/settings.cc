@@ -391,7 +391,7 @@ void AddLimits(std::vector<Setting>* table) {
   table->push_back(Integer("history-max", kLimits, "N",
                            "Ended tokens that the history keeps at least; 0: none.",
                            "Up to 255 more are kept. An entry takes some 200 bytes of memory and "
-                           "100 of disk, at most 700. A smaller number drops the oldest at the "
+                           "100 of disk, at most 3 KiB. A smaller number drops the oldest at the "
                            "start.",
                            0, kHistoryEntriesMax, &Limits::history_max));
   table->push_back(Integer("disk-free-low-bytes", kLimits, "BYTES",

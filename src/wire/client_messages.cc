@@ -15,12 +15,16 @@ namespace nowcalls::wire {
 namespace {
 
 // nil asks for the server's default.
-void PackPage(const PageParams& page, Packer* packer) {
-  if (page.limit == 0) {
+void PackLimit(uint32_t limit, Packer* packer) {
+  if (limit == 0) {
     packer->pack_nil();
   } else {
-    packer->pack_uint32(page.limit);
+    packer->pack_uint32(limit);
   }
+}
+
+void PackPage(const PageParams& page, Packer* packer) {
+  PackLimit(page.limit, packer);
   PackCursor(page.cursor, packer);
 }
 
@@ -338,12 +342,11 @@ void EncodePageRequest(uint32_t msgid, Method method, const PageParams& page, Ou
   PackPage(page, &packer);
 }
 
-void EncodeParamsRequest(uint32_t msgid, const ParamsParams& params, OutputBuffer* out) {
+void EncodeParamsRequest(uint32_t msgid, const ValuesParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kParams, 3, &packer);
+  BeginRequest(msgid, Method::kParams, 2, &packer);
   packer.pack_int64(params.flow_id);
-  packer.pack_uint32(params.page.limit);
-  packer.pack_uint64(params.page.cursor);
+  PackLimit(params.limit, &packer);
 }
 
 void EncodeRulesListRequest(uint32_t msgid, const RulesListParams& params, OutputBuffer* out) {

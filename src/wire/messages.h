@@ -112,9 +112,9 @@ struct PageParams {  // flows, sessions, history, namespaces
   uint32_t limit = 0;
   uint64_t cursor = 0;  // 0: from the beginning.
 };
-struct ParamsParams {
+struct ValuesParams {  // params
   int64_t flow_id = 0;
-  PageParams page;
+  uint32_t limit = 0;
 };
 struct RulesListParams {
   std::optional<std::string_view> name_space;
@@ -144,7 +144,7 @@ bool DecodeToken(Method method, std::string_view params, TokenParams* out, Reque
 bool DecodeReclaim(std::string_view params, ReclaimParams* out, RequestError* error);
 bool DecodeFlow(std::string_view params, FlowParams* out, RequestError* error);
 bool DecodePage(Method method, std::string_view params, PageParams* out, RequestError* error);
-bool DecodeParams(std::string_view params, ParamsParams* out, RequestError* error);
+bool DecodeParams(std::string_view params, ValuesParams* out, RequestError* error);
 bool DecodeRulesList(std::string_view params, RulesListParams* out, RequestError* error);
 bool DecodeTokens(std::string_view params, TokensParams* out, RequestError* error);
 bool DecodeRulesLoad(std::string_view params, RulesLoadParams* out, RequestError* error);

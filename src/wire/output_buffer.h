@@ -27,9 +27,8 @@ class OutputBuffer {
   OutputBuffer& operator=(const OutputBuffer&) = delete;
   ~OutputBuffer() { std::free(data_); }
 
-  // The name that msgpack::packer asks for. A reply is a dozen writes of one to nine bytes, so each
-  // is to be a store in place.
-  [[gnu::always_inline]] void write(const char* bytes, size_t size) {
+  // The name that msgpack::packer asks for.
+  void write(const char* bytes, size_t size) {
     if (size == 0) return;  // memcpy must not see a null pointer.
     if (capacity_ - size_ < size) Grow(size);
     std::memcpy(data_ + size_, bytes, size);

@@ -1,9 +1,9 @@
 #include "wire/param_list.h"
 
-#include <bit>
 #include <string>
 
 #include "base/bytes.h"
+#include "base/utf8.h"
 #include "wire/format.h"
 
 namespace nowcalls::wire {
@@ -29,9 +29,18 @@ bool ReadInteger(std::string_view name, FieldReader* fields, ParamNumber* room, 
 bool ReadText(std::string_view name, FieldReader* fields, Param* out) {
   out->type = ParamType::kString;
   if (!fields->Required(name, &out->bytes)) return false;
-  if (out->bytes.size() <= kParamBytesMax) return true;
-  return fields->Fail(name, "of " + std::to_string(out->bytes.size()) + " bytes exceeds " +
-                                std::to_string(kParamBytesMax));
+  if (out->bytes.size() > kParamBytesMax) {
+    return fields->Fail(name, "of " + std::to_string(out->bytes.size()) + " bytes exceeds " +
+                                  std::to_string(kParamBytesMax));
+  }
+  return IsUtf8(out->bytes) || fields->Fail(name, "must be UTF-8");
+}
+
+// As it came. msgpack-c's pack_double makes an integer of a whole number, which is another value.
+void PackReal(uint8_t format, std::string_view bytes, Packer* packer) {
+  const char head = static_cast<char>(format);
+  packer->pack_str_body(&head, 1);
+  packer->pack_str_body(bytes.data(), static_cast<uint32_t>(bytes.size()));
 }
 
 }  // namespace
@@ -66,12 +75,8 @@ void PackParam(const Param& value, Packer* packer) {
     case ParamType::kLong: packer->pack_int64(LoadBigEndian<int64_t>(bytes)); return;
     case ParamType::kByte: packer->pack_int64(LoadBigEndian<int8_t>(bytes)); return;
     case ParamType::kShort: packer->pack_int64(LoadBigEndian<int16_t>(bytes)); return;
-    case ParamType::kDouble:
-      packer->pack_double(std::bit_cast<double>(LoadBigEndian<uint64_t>(bytes)));
-      return;
-    case ParamType::kFloat:
-      packer->pack_float(std::bit_cast<float>(LoadBigEndian<uint32_t>(bytes)));
-      return;
+    case ParamType::kDouble: PackReal(kFloat64, value.bytes, packer); return;
+    case ParamType::kFloat: PackReal(kFloat32, value.bytes, packer); return;
     case ParamType::kBoolean: *bytes != 0 ? packer->pack_true() : packer->pack_false(); return;
     case ParamType::kString: PackString(value.bytes, packer); return;
   }

@@ -1,8 +1,11 @@
 // ParamList: the values of a parameter as they come in one request, in memory that is used again.
 //
-// Thread: one at a time. MessagePack has fewer types than Param. An integer is an int if it fits 32
-// bits, else a long; a float is a float or a double by its width; a bool is a boolean, a str a
-// string.
+// Thread: one at a time. MessagePack has fewer types than Param:
+//
+//   integer   an int if 32 bits hold it, else a long
+//   float     a float or a double, by its width
+//   bool      a boolean
+//   str       a string
 #ifndef NOWCALLS_WIRE_PARAM_LIST_H_
 #define NOWCALLS_WIRE_PARAM_LIST_H_
 

@@ -28,16 +28,19 @@ bool ReadNamespace(FieldReader* fields, std::string_view* name) {
   return fields->Required("namespace", name) && Checked(CheckNamespace(*name), "namespace", fields);
 }
 
-bool ReadPage(FieldReader* fields, PageParams* page) {
-  page->limit = kListRowsDefault;
+bool ReadLimit(FieldReader* fields, uint32_t* out) {
   uint64_t limit = kListRowsDefault;
   if (!fields->Optional("limit", &limit)) return false;
   if (limit == 0 || limit > kListRowsMax) {
     return fields->Fail(
         "limit", "must be 1.." + std::to_string(kListRowsMax) + ", got " + std::to_string(limit));
   }
-  page->limit = static_cast<uint32_t>(limit);
-  return fields->Optional("cursor", &page->cursor);
+  *out = static_cast<uint32_t>(limit);
+  return true;
+}
+
+bool ReadPage(FieldReader* fields, PageParams* page) {
+  return ReadLimit(fields, &page->limit) && fields->Optional("cursor", &page->cursor);
 }
 
 // A text is stored with the token, which sets it narrower bounds than those of a request_param.
@@ -45,11 +48,8 @@ bool ReadHeldParam(std::string_view name, FieldReader* fields, AcquireParams* ou
   if (fields->TakeMissing()) return true;
   Param param;
   if (!ReadParam(name, fields, &out->number, &param)) return false;
-  if (param.type == ParamType::kString) {
-    if (!IsUtf8(param.bytes)) return fields->Fail(name, "must be UTF-8");
-    if (param.bytes.find('\0') != std::string_view::npos) {
-      return fields->Fail(name, "must not hold a zero byte");
-    }
+  if (param.type == ParamType::kString && param.bytes.find('\0') != std::string_view::npos) {
+    return fields->Fail(name, "must not hold a zero byte");
   }
   out->param = param;
   return true;
@@ -170,11 +170,11 @@ bool DecodePage(Method method, std::string_view params, PageParams* out, Request
   return fields.OpenArray(2) && ReadPage(&fields, out) && fields.Close();
 }
 
-bool DecodeParams(std::string_view params, ParamsParams* out, RequestError* error) {
+bool DecodeParams(std::string_view params, ValuesParams* out, RequestError* error) {
   Params fields(Method::kParams, params, error);
-  *out = ParamsParams{};
-  return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
-         ReadPage(&fields, &out->page) && fields.Close();
+  *out = ValuesParams{};
+  return fields.OpenArray(2) && fields.Required("flow_id", &out->flow_id) &&
+         ReadLimit(&fields, &out->limit) && fields.Close();
 }
 
 bool DecodeRulesList(std::string_view params, RulesListParams* out, RequestError* error) {

@@ -43,7 +43,9 @@ void EncodePing(uint32_t msgid, uint64_t ledger_ms, OutputBuffer* out) {
   packer.pack_uint64(ledger_ms);
 }
 
-void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out) {
+// Flat, as the other replies of frequent calls: each of the dozen writes is then a store in line. A
+// call of memcpy for each costs 100 instructions an operation.
+[[gnu::flatten]] void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);
   packer.pack_array(7);
@@ -56,7 +58,7 @@ void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out)
   PackRefusedBy(reply.refused_by, &packer);
 }
 
-void EncodeRate(uint32_t msgid, const RateReply& reply, OutputBuffer* out) {
+[[gnu::flatten]] void EncodeRate(uint32_t msgid, const RateReply& reply, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);
   packer.pack_array(4);
@@ -66,7 +68,7 @@ void EncodeRate(uint32_t msgid, const RateReply& reply, OutputBuffer* out) {
   PackRefusedBy(reply.refused_by, &packer);
 }
 
-void EncodeStatus(uint32_t msgid, TokenStatus status, OutputBuffer* out) {
+[[gnu::flatten]] void EncodeStatus(uint32_t msgid, TokenStatus status, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);
   packer.pack_array(1);

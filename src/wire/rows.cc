@@ -1,6 +1,7 @@
 #include "wire/rows.h"
 
 #include <tuple>
+#include <utility>
 
 #include "base/limits.h"
 #include "wire/field_reader.h"
@@ -95,7 +96,8 @@ template <>
 inline constexpr auto kFieldsOf<ParamRow> = std::tuple{
     Field{"param", &ParamRow::param},     Field{"now_calls", &ParamRow::now_calls},
     Field{"tokens", &ParamRow::tokens},   Field{"level", &ParamRow::level},
-    Field{"waiters", &ParamRow::waiters},
+    Field{"waiters", &ParamRow::waiters}, Field{"passed", &ParamRow::passed},
+    Field{"blocked", &ParamRow::blocked},
 };
 
 void EncodeTokenPage(uint32_t msgid, const std::vector<TokenRow>& rows, uint64_t next_cursor,
@@ -118,9 +120,12 @@ void EncodeHistoryPage(uint32_t msgid, const std::vector<HistoryRow>& rows, uint
   EncodeRows(msgid, rows, next_cursor, out);
 }
 
-void EncodeParamPage(uint32_t msgid, const std::vector<ParamRow>& rows, uint64_t next_cursor,
-                     OutputBuffer* out) {
-  EncodeRows(msgid, rows, next_cursor, out);
+void EncodeParamRows(uint32_t msgid, const std::vector<ParamRow>& rows, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(1);
+  packer.pack_array(static_cast<uint32_t>(rows.size()));
+  for (const ParamRow& row : rows) PackRow(row, &packer);
 }
 
 void EncodeFlow(uint32_t msgid, const FlowRow& row, OutputBuffer* out) {
@@ -145,8 +150,10 @@ Result<Page<HistoryRow>> DecodeHistoryPage(std::string_view result) {
   return DecodeRows<HistoryRow>("history answer", result);
 }
 
-Result<Page<ParamRow>> DecodeParamPage(std::string_view result) {
-  return DecodeRows<ParamRow>("params answer", result);
+Result<std::vector<ParamRow>> DecodeParamRows(std::string_view result) {
+  Result<Page<ParamRow>> page = DecodeRows<ParamRow>("params answer", result);
+  if (!page.ok()) return page.status();
+  return std::move(page->rows);
 }
 
 Result<FlowRow> DecodeFlowRow(std::string_view result) {

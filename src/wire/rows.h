@@ -131,13 +131,16 @@ struct HistoryRow {
   bool operator==(const HistoryRow&) const = default;
 };
 
-// A value of a rule's parameter that tokens hold or acquires wait for.
+// A value of a rule's parameter that tokens hold, acquires wait for, or calls a second ask for.
 struct ParamRow {
-  ParamValue param;
+  ParamValue param{};
   uint64_t now_calls = 0;
   uint64_t tokens = 0;
-  std::optional<uint64_t> level{};    // Absent as in FlowRow.
+  std::optional<uint64_t> level{};    // Absent without a rule with a parameter.
   std::optional<uint64_t> waiters{};  // Absent offline.
+  // Calls in about the last interval of the rule. Absent: no calls a second are remembered.
+  std::optional<uint64_t> passed{};
+  std::optional<uint64_t> blocked{};
 
   bool operator==(const ParamRow&) const = default;
 };
@@ -151,8 +154,8 @@ void EncodeSessionPage(uint32_t msgid, const std::vector<SessionRow>& rows, uint
                        OutputBuffer* out);
 void EncodeHistoryPage(uint32_t msgid, const std::vector<HistoryRow>& rows, uint64_t next_cursor,
                        OutputBuffer* out);
-void EncodeParamPage(uint32_t msgid, const std::vector<ParamRow>& rows, uint64_t next_cursor,
-                     OutputBuffer* out);
+// The result of `params`: [rows].
+void EncodeParamRows(uint32_t msgid, const std::vector<ParamRow>& rows, OutputBuffer* out);
 // The result of `flow`: one row as a map.
 void EncodeFlow(uint32_t msgid, const FlowRow& row, OutputBuffer* out);
 
@@ -167,7 +170,7 @@ Result<Page<TokenRow>> DecodeTokenPage(std::string_view result);
 Result<Page<FlowRow>> DecodeFlowPage(std::string_view result);
 Result<Page<SessionRow>> DecodeSessionPage(std::string_view result);
 Result<Page<HistoryRow>> DecodeHistoryPage(std::string_view result);
-Result<Page<ParamRow>> DecodeParamPage(std::string_view result);
+Result<std::vector<ParamRow>> DecodeParamRows(std::string_view result);
 Result<FlowRow> DecodeFlowRow(std::string_view result);
 
 }  // namespace nowcalls::wire

@@ -199,7 +199,7 @@ void EncodeListing(Method method, uint32_t msgid, ByteSource* input, OutputBuffe
     case Method::kFlow: return wire::EncodeFlowRequest(msgid, kFlows[input->Byte() % 8], out);
     case Method::kParams: {
       const int64_t flow = kFlows[input->Byte() % 8];
-      return wire::EncodeParamsRequest(msgid, {flow, Page(input->Byte())}, out);
+      return wire::EncodeParamsRequest(msgid, {flow, Page(input->Byte()).limit}, out);
     }
     case Method::kTokens: {
       std::string client;
@@ -260,7 +260,7 @@ void CheckListing(Method method, std::string_view result) {
   switch (method) {
     case Method::kFlow: return CheckDecoded(wire::DecodeFlowRow(result));
     case Method::kFlows: return CheckDecoded(wire::DecodeFlowPage(result));
-    case Method::kParams: return CheckDecoded(wire::DecodeParamPage(result));
+    case Method::kParams: return CheckDecoded(wire::DecodeParamRows(result));
     case Method::kTokens: return CheckDecoded(wire::DecodeTokenPage(result));
     case Method::kSessions: return CheckDecoded(wire::DecodeSessionPage(result));
     case Method::kHistory: return CheckDecoded(wire::DecodeHistoryPage(result));

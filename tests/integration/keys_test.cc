@@ -38,8 +38,8 @@ Json AskForKey(RpcClient* client, const Json& param, Json options = Json::object
 
 std::map<std::string, int64_t> NowCallsByKey(RpcClient* client) {
   std::map<std::string, int64_t> now_calls;
-  for (const Json& row : ListAll(client, "params", Json::array({kChat}))) {
-    now_calls[row.at("param").get<std::string>()] = row.at("now_calls").get<int64_t>();
+  for (const Json& row : ListAll(client, "tokens", Json::array({nullptr}))) {
+    now_calls[row.at("param").get<std::string>()] += row.at("count").get<int64_t>();
   }
   return now_calls;
 }
@@ -98,12 +98,16 @@ TEST_CASE("nowcalls-admin shows the keys of a flow, live and from its files") {
   const Source offline = Source::Offline(server.data_dir());
   const std::string flow = std::to_string(kChat);
   CHECK(RunAdmin(live, {"params", "--flow", flow, "--format", "csv"}).out ==
-        "param,now_calls,tokens,level,waiters\nalice,2,2,3,0\nbob,1,1,3,0\n'=1+1,1,1,3,0\n");
+        "param,now_calls,tokens,level,waiters,passed,blocked\n"
+        "alice,2,2,3,0,,\nbob,1,1,3,0,,\n'=1+1,1,1,3,0,,\n");
   CHECK(RunAdmin(offline, {"params", "--flow", flow, "--format", "csv"}).out ==
-        "param,now_calls,tokens,level,waiters\nalice,2,2,3,\n'=1+1,1,1,3,\nbob,1,1,3,\n");
+        "param,now_calls,tokens,level,waiters,passed,blocked\n"
+        "alice,2,2,3,,,\n'=1+1,1,1,3,,,\nbob,1,1,3,,,\n");
   CHECK(Contains(RunAdmin(live, {"params", "--flow", flow, "--format", "table"}).out, "alice"));
   CHECK(RunAdmin(live, {"params", "--flow", flow, "--limit", "1", "--format", "jsonl"}).out ==
-        "{\"param\":\"alice\",\"now_calls\":2,\"tokens\":2,\"level\":3,\"waiters\":0}\n");
+        "{\"param\":\"alice\",\"now_calls\":2,\"tokens\":2,\"level\":3,\"waiters\":0,"
+        "\"passed\":null,\"blocked\":null}\n");
+  CHECK(RunAdmin(live, {"params", "--flow", flow, "--limit", "1001"}).exit_code == 64);
   for (const Source& source : {live, offline}) {
     CHECK(Contains(RunAdmin(source, {"dump", "--format", "jsonl"}).out, "\"param\":\"bob\""));
     CHECK(RunAdmin(source, {"params", "--flow", "1"}).exit_code == 1);

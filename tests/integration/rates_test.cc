@@ -5,6 +5,7 @@
 #include <string>
 
 #include "integration/calls.h"
+#include "support/admin.h"
 #include "support/poll_until.h"
 #include "support/server_process.h"
 
@@ -75,6 +76,25 @@ TEST_CASE("request_param limits each value by itself, by its type") {
   CHECK(ask(1, Json::array()) == Json{-4, 0, 0, nullptr});
   CHECK(ResultOf(&client, "request", {1, 1}) == Json{-4, 0, 0, "param"});
   CHECK(Rate(&client, 1).at("values") == 6);
+  // Those that are used most, for both kinds of users.
+  const Json top = ResultOf(&client, "params", {1, 2});
+  REQUIRE(top.size() == 1);
+  REQUIRE(top[0].size() == 2);
+  CHECK(top[0][0] == Json({{"param", "acme"},
+                           {"now_calls", 0},
+                           {"tokens", 0},
+                           {"level", 4},
+                           {"waiters", 0},
+                           {"passed", 400},
+                           {"blocked", 0}}));
+  CHECK(top[0][1].at("param") == "someone");
+  CHECK(top[0][1].at("passed") == 200);
+  CHECK(top[0][1].at("blocked") == 2);
+  const Source live = Source::Live(server.address());
+  const std::string table =
+      RunAdmin(live, {"params", "--flow", "1", "--limit", "1", "--format", "table"}).out;
+  CHECK(Contains(table, "LEVEL  WAITERS  PASSED  BLOCKED"));
+  CHECK(Contains(table, "400"));
   CHECK(ResultOf(&client, "info").at("counts").at("param_values") == 6);
 }
 

@@ -1,7 +1,7 @@
 // Lanes: what the simulation counts as a flow: a flow, or one value of the parameter of its rule.
 //
-// A value has a number of its own, as if it were a flow, so the oracle holds it to the same
-// invariants: the level of each value is never exceeded, its waiters have their own order.
+// A value has a number of its own, as if it were a flow. So the oracle holds it to the same
+// invariants: its level is never exceeded, and its waiters have an order of their own.
 //
 // Thread: any; pure.
 #ifndef NOWCALLS_SIM_LANES_H_

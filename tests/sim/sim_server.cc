@@ -147,10 +147,10 @@ std::map<int64_t, int64_t> SimServer::AskFlows() {
 
 void SimServer::AskKeys(int64_t flow, std::map<int64_t, int64_t>* now_calls) {
   wire::OutputBuffer request;
-  wire::EncodeParamsRequest(1, {.flow_id = flow, .page = {.limit = kListRowsMax}}, &request);
-  const auto page = wire::DecodeParamPage(Observe(request));
-  NOWCALLS_CHECK(page.ok());
-  for (const wire::ParamRow& row : page->rows) {
+  wire::EncodeParamsRequest(1, {.flow_id = flow, .limit = kListRowsMax}, &request);
+  const auto rows = wire::DecodeParamRows(Observe(request));
+  NOWCALLS_CHECK(rows.ok());
+  for (const wire::ParamRow& row : *rows) {
     if (row.now_calls == 0) continue;
     (*now_calls)[LaneOfText(flow, row.param.bytes)] = static_cast<int64_t>(row.now_calls);
   }

@@ -10,6 +10,7 @@
 
 #include "core/books.h"
 #include "core/loading.h"
+#include "core/rules/param_items.h"
 
 namespace nowcalls::testing {
 namespace {
@@ -157,7 +158,10 @@ std::string RulesJson(const std::vector<RuleOptions>& rules) {
   return out.str();
 }
 
-void AddParam(const RuleOptions& options, core::Rule* rule) { rule->param = options.param; }
+void AddParam(const RuleOptions& options, core::Rule* rule) {
+  rule->param = options.param;
+  if (rule->param.has_value()) core::SortItems(&*rule->param);
+}
 
 core::CoreOptions HarnessOptions() {
   core::CoreOptions options;

@@ -41,7 +41,7 @@ struct RuleOptions {
 };
 // Of a rule with a parameter without its items.
 std::string RulesJson(const std::vector<RuleOptions>& rules);
-// Gives the rule, of such JSON, the parameter of `options` as it is.
+// Gives the rule, of such JSON, the parameter of `options`.
 void AddParam(const RuleOptions& options, core::Rule* rule);
 // The rules of one namespace from their JSON, as rules_load does it.
 Status ReplaceRules(core::Core* core, const core::Step& step, std::string_view name_space,

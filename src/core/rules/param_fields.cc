@@ -5,13 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/rules/field_reader.h"
+#include "core/rules/param_items.h"
 #include "core/rules/param_text.h"
 #include "core/rules/rule_values.h"
 
@@ -146,12 +146,10 @@ void ReadMap(const json& map, FieldReader* fields, Rule* rule) {
   }
 }
 
-// Sorts them, so that the order in which they were written makes no other rule.
-void Sort(const char* key, FieldReader* fields, Rule* rule) {
-  std::vector<Item>& items = rule->param->items;
-  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
-    return std::tie(a.value.type, a.value.bytes) < std::tie(b.value.type, b.value.bytes);
-  });
+// Sorts the items, and refuses a value that comes twice.
+void SortOnce(const char* key, FieldReader* fields, Rule* rule) {
+  SortItems(&*rule->param);
+  const std::vector<Item>& items = rule->param->items;
   const auto twice = std::adjacent_find(
       items.begin(), items.end(), [](const Item& a, const Item& b) { return a.value == b.value; });
   if (twice == items.end()) return;
@@ -168,7 +166,7 @@ void ReadJavaItems(FieldReader* fields, Rule* rule, std::string* error) {
   }
   if (!CheckSize(*list, kJavaItems, fields)) return;
   ReadList(*list, kJavaItems, ReadJavaItem, rule, error);
-  if (error->empty()) Sort(kJavaItems, fields, rule);
+  if (error->empty()) SortOnce(kJavaItems, fields, rule);
 }
 
 void ReadGoItems(FieldReader* fields, Rule* rule, std::string* error) {
@@ -184,7 +182,7 @@ void ReadGoItems(FieldReader* fields, Rule* rule, std::string* error) {
   } else {
     ReadMap(*items, fields, rule);
   }
-  if (error->empty()) Sort(kGoItems, fields, rule);
+  if (error->empty()) SortOnce(kGoItems, fields, rule);
 }
 
 // The least is a second.
@@ -210,7 +208,6 @@ void ReadParamFlow(const json& object, Rule* rule, std::string* error) {
   fields.Integer("burstCount", 0, kCountMax, &param.burst_count);
   ReadDuration(&fields, &param);
   ReadJavaItems(&fields, rule, error);
-  param.metric = static_cast<ParamRule::Metric>(rule->grade);
   param.algorithm = ParamRule::Algorithm::kWindow;
 }
 
@@ -229,14 +226,13 @@ void ReadHotspot(const json& object, Rule* rule, std::string* error) {
   fields.Integer("burstCount", 0, kCountMax, &param.burst_count);
   fields.Integer("paramsMaxCapacity", 0, kInt32Max, &param.values_max);
   ReadGoItems(&fields, rule, error);
-  param.metric = static_cast<ParamRule::Metric>(rule->grade);
   param.algorithm = control_behavior == 0 ? ParamRule::Algorithm::kTokenBucket
                                           : ParamRule::Algorithm::kLeakyBucket;
   // sentinel-golang looks at the duration of calls a second only, and takes none of 0 there.
   const json* duration = fields.FindSet("durationInSec");
   const bool is_zero = duration == nullptr || IntegerOf(*duration) == 0;
   if (!is_zero) return ReadDuration(&fields, &param);
-  if (param.metric == ParamRule::Metric::kQps) {
+  if (rule->says_rate()) {
     fields.Fail("durationInSec", "is missing; it must be > 0 where metricType is 1 (QPS)");
   }
 }

@@ -28,9 +28,6 @@ enum class ThresholdType : uint8_t {
 // How a rule limits each value of a parameter by itself. Without it, a rule limits all calls
 // together.
 struct ParamRule {
-  // What the author of the rule meant `count` and the items to limit. The request decides; a
-  // request of the other kind is counted and logged.
-  enum class Metric : uint8_t { kConcurrency = 0, kQps = 1 };
   // How calls a second are limited. Only ParamFlowRules have kWindow; hotspot.Rules have the
   // others.
   enum class Algorithm : uint8_t {
@@ -46,14 +43,13 @@ struct ParamRule {
     bool operator==(const Item&) const = default;
   };
 
-  Metric metric = Metric::kQps;  // Rule::grade says the same.
   Algorithm algorithm = Algorithm::kWindow;
   int32_t index = 0;           // Which argument: the client's to act on.
   std::string key;             // sentinel-golang's paramKey, likewise.
   int64_t burst_count = 0;     // Token bucket: beyond count, at most.
   int64_t duration_ms = 1000;  // Buckets: `count` calls take this long. At least 1000.
   uint32_t values_max = 0;     // Remembered for calls a second, the last used; 0: the default.
-  std::vector<Item> items;     // Of a parsed rule: no value twice, by type and bytes.
+  std::vector<Item> items;     // Sorted, no value twice (core/rules/param_items.h).
 
   bool operator==(const ParamRule&) const = default;
 };
@@ -61,8 +57,10 @@ struct ParamRule {
 struct Rule {
   std::string resource;
   std::string limit_app = "default";
-  int32_t grade = 1;  // 0 concurrency, 1 QPS. Either is served under both, as Sentinel's checkers
-                      // do, which do not look at it.
+  // What the author meant `count` and the items to limit: 0 calls in progress, 1 calls a second.
+  // sentinel-golang's metricType has the same numbers. Either is served under both, as Sentinel's
+  // checkers do; a request of the other kind is counted and logged.
+  int32_t grade = 1;
   double count = 0;
   int32_t strategy = 0;
   int32_t control_behavior = 0;
@@ -94,8 +92,11 @@ struct Rule {
   std::optional<ParamRule> param;
 
   // Whether the rule says that its count limits calls a second; the request decides.
-  bool says_rate() const {
-    return param.has_value() ? param->metric == ParamRule::Metric::kQps : grade != 0;
+  bool says_rate() const { return grade != 0; }
+  // How long `count` calls a second, or their like under a hotspot.Rule, are counted together.
+  int64_t rate_interval_ms() const {
+    const bool in_buckets = param.has_value() && param->algorithm != ParamRule::Algorithm::kWindow;
+    return in_buckets ? param->duration_ms : window_interval_ms;
   }
   bool capped() const { return max_per_client > 0 || max_per_client_percent > 0; }
   bool operator==(const Rule&) const = default;

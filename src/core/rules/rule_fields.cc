@@ -16,10 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-bool IsBlank(std::string_view text) {
-  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
-}
-
 void ReadResource(FieldReader* fields, Rule* rule) {
   if (fields->Find("resource") == nullptr) fields->Fail("resource", "is missing");
   fields->String("resource", kResourceBytesMax, &rule->resource);

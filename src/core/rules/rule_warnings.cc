@@ -18,7 +18,7 @@ using nlohmann::json;
 
 bool LimitsConcurrency(const Rule& rule) {
   if (rule.count_per_interval) return false;
-  return !rule.param.has_value() || rule.param->metric == ParamRule::Metric::kConcurrency;
+  return !rule.param.has_value() || !rule.says_rate();
 }
 
 // Of a level that is 0 although the count is not.
@@ -59,7 +59,7 @@ std::optional<std::string> WithoutEffect(const Rule& rule) {
   FieldList fields;
   switch (KindOf(rule)) {
     case RuleKind::kHotParameter:
-      if (rule.param->metric == ParamRule::Metric::kConcurrency) return std::nullopt;
+      if (!rule.says_rate()) return std::nullopt;
       fields.Add("controlBehavior", rule.control_behavior);
       fields.Add("burstCount", rule.param->burst_count);
       fields.Add("durationInSec", rule.param->duration_ms / 1000, 1);

@@ -6,6 +6,7 @@
 
 #include "core/books.h"
 #include "core/rules/rule_json.h"
+#include "core/top_values.h"
 #include "engine/rpc/handlers.h"
 #include "engine/rpc/rows.h"
 #include "wire/figures.h"
@@ -18,8 +19,8 @@ namespace {
 // The price of one page, so that neither a filter that matches little nor large rows hold up the
 // loop. A page that reaches it has fewer rows than asked, perhaps none, and a cursor.
 constexpr size_t kPageCostMax = 2000;
-constexpr size_t kLookCost = 1;            // An entry, whether it matches or not.
-constexpr size_t kRuleBytesPerCost = 256;  // Of a rule that becomes a row.
+constexpr size_t kLookCost = 1;           // An entry, whether it matches or not.
+constexpr size_t kRuleBytesPerCost = 64;  // Of a rule that becomes a row.
 
 // Fills one page from an ordered map of slots, behind the cursor. `add_row` adds a row or none, and
 // returns the price. Returns the next cursor, the last key looked at; 0 at the end.
@@ -35,6 +36,17 @@ uint64_t FillPage(const Map& map, const wire::PageParams& page, Rows* rows, AddR
     last = static_cast<uint64_t>(it->first);
   }
   return it == map.end() ? 0 : last;
+}
+
+// kNoFlow: the call is answered with an error.
+core::FlowSlot FindFlow(const Call& call, int64_t flow_id) {
+  const core::FlowSlot slot = call.core()->flows().Find(FlowId{flow_id});
+  if (slot == core::kNoFlow) {
+    ReplyErrorAfterCommit(call, {wire::ErrorCode::kBadParams,
+                                 std::string(wire::MethodName(call.request.method)) + ": flow_id " +
+                                     std::to_string(flow_id) + " has neither a rule nor tokens"});
+  }
+  return slot;
 }
 
 }  // namespace
@@ -60,12 +72,8 @@ void Flow(const Call& call) {
   wire::FlowParams params;
   wire::RequestError error;
   if (!wire::DecodeFlow(call.request.params, &params, &error)) return ReplyError(call, error);
-  const core::FlowSlot slot = call.core()->flows().Find(FlowId{params.flow_id});
-  if (slot == core::kNoFlow) {
-    return ReplyErrorAfterCommit(
-        call, {wire::ErrorCode::kBadParams, "flow: flow_id " + std::to_string(params.flow_id) +
-                                                " has neither a rule nor tokens"});
-  }
+  const core::FlowSlot slot = FindFlow(call, params.flow_id);
+  if (slot == core::kNoFlow) return;
   wire::EncodeFlow(call.request.msgid, RowOf(*call.core(), slot, call.step.now),
                    call.AfterCommit());
 }
@@ -85,23 +93,17 @@ void Flows(const Call& call) {
 }
 
 void Params(const Call& call) {
-  wire::ParamsParams params;
+  wire::ValuesParams params;
   wire::RequestError error;
   if (!wire::DecodeParams(call.request.params, &params, &error)) return ReplyError(call, error);
-  const core::FlowTable& flows = call.core()->flows();
-  const core::FlowSlot slot = flows.Find(FlowId{params.flow_id});
-  if (slot == core::kNoFlow) {
-    return ReplyErrorAfterCommit(
-        call, {wire::ErrorCode::kBadParams, "params: flow_id " + std::to_string(params.flow_id) +
-                                                " has neither a rule nor tokens"});
-  }
-  const core::KeyPage page = flows.keys().Page(slot, params.page.limit, params.page.cursor);
+  const core::FlowSlot slot = FindFlow(call, params.flow_id);
+  if (slot == core::kNoFlow) return;
+  const std::vector<core::ValueUse> top =
+      core::TopValues(call.core()->books(), slot, params.limit, call.step.now.ms);
   std::vector<wire::ParamRow> rows;
-  rows.reserve(page.keys.size());
-  for (const core::KeySlot key : page.keys) {
-    rows.push_back(RowOf(*call.core(), core::LaneRef{slot, key}));
-  }
-  wire::EncodeParamPage(call.request.msgid, rows, page.next_cursor, call.AfterCommit());
+  rows.reserve(top.size());
+  for (const core::ValueUse& use : top) rows.push_back(RowOf(*call.core(), slot, use));
+  wire::EncodeParamRows(call.request.msgid, rows, call.AfterCommit());
 }
 
 void Tokens(const Call& call) {

@@ -13,8 +13,6 @@ using Id = wire::Method;
 
 constexpr Cost kCall{};
 constexpr Cost kHelloCost{.base = 8};
-// The values may be as small as a byte, and each is looked up.
-constexpr Cost kValues{.per_kib = 64};
 constexpr Cost kRow{.base = 8, .shows = true};
 constexpr Cost kListing{.base = 100, .per_kib = 4, .work = true, .shows = true};
 // Has a filter.
@@ -24,8 +22,10 @@ constexpr Cost kRuleListing{.base = 100, .per_kib = 48, .work = true, .shows = t
 constexpr Cost kSummary{.base = 200, .per_kib = 4, .work = true};
 constexpr Cost kMassReclaim{.base = 100, .per_kib = 32, .work = true};
 constexpr Cost kWholeTurn{.base = kWorkPerTurn, .work = true};
-// All waiters of a flow are answered; threads and files are begun; all keys are looked at.
+// All waiters of a flow are answered; threads and files are begun.
 constexpr Cost kPartOfTurn{.base = kWorkPerTurn / 8, .work = true};
+// All keys of the server are looked at.
+constexpr Cost kTopValues{.base = kWorkPerTurn, .per_kib = 4, .work = true, .shows = true};
 
 // In the order of wire::Method.
 constexpr auto kMethods = std::to_array<MethodRow>({
@@ -51,8 +51,8 @@ constexpr auto kMethods = std::to_array<MethodRow>({
     {Id::kNamespaces, kListing, Role::kEveryone, Changes::kNothing, Namespaces},
     {Id::kBackup, kPartOfTurn, Role::kAdministrator, Changes::kFiles, Backup},
     {Id::kRequest, kCall, Role::kEveryone, Changes::kNothing, Request},
-    {Id::kRequestParam, kValues, Role::kEveryone, Changes::kNothing, RequestParam},
-    {Id::kParams, kPartOfTurn, Role::kEveryone, Changes::kNothing, Params},
+    {Id::kRequestParam, kValuesCost, Role::kEveryone, Changes::kNothing, RequestParam},
+    {Id::kParams, kTopValues, Role::kEveryone, Changes::kNothing, Params},
 });
 
 // kUnknown has no row.

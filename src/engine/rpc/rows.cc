@@ -136,14 +136,23 @@ wire::HistoryRow RowOf(const ledger::HistoryEntry& entry) {
           .param = entry.param};
 }
 
-wire::ParamRow RowOf(const core::Core& core, const core::LaneRef& ref) {
-  const core::Key& key = core.flows().keys().at(ref.key_slot);
-  wire::ParamRow row{.param = key.value,
-                     .now_calls = static_cast<uint64_t>(key.lane.now_calls),
-                     .tokens = key.tokens,
-                     .waiters = key.lane.waiting()};
-  const core::Flow& flow = core.flows().at(ref.flow_slot);
-  if (flow.active() && flow.keyed) row.level = static_cast<uint64_t>(core.flows().LevelOf(ref));
+wire::ParamRow RowOf(const core::Core& core, core::FlowSlot slot, const core::ValueUse& use) {
+  wire::ParamRow row{.now_calls = static_cast<uint64_t>(use.now_calls), .waiters = 0};
+  if (use.value != core::kNoValue) {
+    row.param = core.books().rates().values().at(use.value).value;
+    row.passed = use.recent.passed;
+    row.blocked = use.recent.blocked;
+  }
+  if (use.key != core::kNoKey) {
+    const core::Key& key = core.flows().keys().at(use.key);
+    row.param = key.value;
+    row.tokens = key.tokens;
+    row.waiters = key.lane.waiting();
+  }
+  const core::Flow& flow = core.flows().at(slot);
+  if (flow.active() && flow.keyed) {
+    row.level = static_cast<uint64_t>(core.flows().LevelOfValue(slot, row.param.view()));
+  }
   return row;
 }
 

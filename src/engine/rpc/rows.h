@@ -6,14 +6,15 @@
 
 #include "core/core.h"
 #include "core/slot.h"
+#include "core/top_values.h"
 #include "wire/rows.h"
 
 namespace nowcalls::engine::rpc {
 
 wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot);
 wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now);
-// Of a key.
-wire::ParamRow RowOf(const core::Core& core, const core::LaneRef& ref);
+// `use`: of a value of the flow's parameter.
+wire::ParamRow RowOf(const core::Core& core, core::FlowSlot slot, const core::ValueUse& use);
 wire::HistoryRow RowOf(const ledger::HistoryEntry& entry);
 wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session);
 

@@ -56,8 +56,8 @@ Taken RpcProtocol::Do(Connection* connection, std::string_view message, const Vi
   return {.bytes = message.size(), .cost = &method->cost};
 }
 
-void RpcProtocol::AnswerLate(Connection* connection, uint32_t tag,
-                             const core::AcquireAnswer& answer) {
+void RpcProtocol::AnswerAcquire(Connection* connection, uint32_t tag,
+                                const core::AcquireAnswer& answer) {
   ReplyAcquire(service_->outputs, connection, tag, answer);
 }
 

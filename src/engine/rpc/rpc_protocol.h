@@ -27,7 +27,8 @@ class RpcProtocol final : public Protocol {
   ProtocolKind kind() const override { return ProtocolKind::kMessagePackRpc; }
   Taken Take(Connection* connection, std::string_view input, const Visit& visit,
              std::string* why) override;
-  void AnswerLate(Connection* connection, uint32_t tag, const core::AcquireAnswer& answer) override;
+  void AnswerAcquire(Connection* connection, uint32_t tag,
+                     const core::AcquireAnswer& answer) override;
   void AnswerBackup(Connection* connection, const Result<wire::BackupReply>& made) override;
   void AnswerRefused(Connection* connection, std::string_view input, std::string_view why) override;
 

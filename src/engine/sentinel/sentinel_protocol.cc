@@ -16,8 +16,6 @@ using wire::sentinel::RequestType;
 // Of a connection that asks for a token before it has sent a PING.
 constexpr std::string_view kNamespaceWithoutPing = "default";
 
-bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == text.npos; }
-
 }  // namespace
 
 bool SentinelProtocol::BeginsWith(char first) {
@@ -31,37 +29,41 @@ Taken SentinelProtocol::Take(Connection* connection, std::string_view input, con
   switch (splitter_.Next(input, &size)) {
     case Outcome::kIncomplete: return {.outcome = Taken::Outcome::kIncomplete};
     case Outcome::kFrame:
-      if (size > wire::sentinel::kLengthBytes) {
-        Do(connection, input.substr(0, size).substr(wire::sentinel::kLengthBytes), visit.step);
-      }
-      break;
+      if (size == wire::sentinel::kLengthBytes) break;
+      return {.bytes = size,
+              .cost = Do(connection, input.substr(0, size).substr(wire::sentinel::kLengthBytes),
+                         visit.step)};
     case Outcome::kOversized: NoteOversized(*connection); break;
     case Outcome::kSkipped: break;
   }
   return {.bytes = size};
 }
 
-void SentinelProtocol::Do(Connection* connection, std::string_view payload,
-                          const core::Step& step) {
+// Returns the price.
+const Cost* SentinelProtocol::Do(Connection* connection, std::string_view payload,
+                                 const core::Step& step) {
   Request request;
   if (!wire::sentinel::DecodeRequest(payload, &request)) {
-    return RefuseMalformed(connection, request);
+    RefuseMalformed(connection, request);
+    return &kLeastCost;
   }
   Counters& counters = service_->counters;
   const auto index = static_cast<uint8_t>(request.type);
   if (index >= wire::sentinel::kRequestTypeCount) {
     ++counters.requests.back();
-    return Refuse(connection, request, TokenStatus::kFail);
+    Refuse(connection, request, TokenStatus::kFail);
+    return &kLeastCost;
   }
   ++counters.requests[index];
   switch (static_cast<RequestType>(request.type)) {
-    case RequestType::kFlow: return Flow(connection, request, step);
-    case RequestType::kParamFlow: return ParamFlow(connection, request, step);
-    case RequestType::kAcquire: return Acquire(connection, request, step);
-    case RequestType::kRelease: return Release(connection, request, step);
-    case RequestType::kKeep: return Keep(connection, request, step);
-    case RequestType::kPing: return Ping(connection, request, step);
+    case RequestType::kFlow: Flow(connection, request, step); break;
+    case RequestType::kParamFlow: ParamFlow(connection, request, step); return &kValuesCost;
+    case RequestType::kAcquire: Acquire(connection, request, step); break;
+    case RequestType::kRelease: Release(connection, request, step); break;
+    case RequestType::kKeep: Keep(connection, request, step); break;
+    case RequestType::kPing: Ping(connection, request, step); break;
   }
+  return &kLeastCost;
 }
 
 // --- The namespace and the session. ---
@@ -157,11 +159,11 @@ void SentinelProtocol::Acquire(Connection* connection, const Request& request,
        .prioritized = params.prioritized,
        .wait_ms_max = service_->core->options().limits.sentinel_wait_ms_max},
       {.owner = connection->id, .tag = request.xid});
-  if (answer.has_value()) AnswerLate(connection, request.xid, *answer);
+  if (answer.has_value()) AnswerAcquire(connection, request.xid, *answer);
 }
 
-void SentinelProtocol::AnswerLate(Connection* connection, uint32_t tag,
-                                  const core::AcquireAnswer& answer) {
+void SentinelProtocol::AnswerAcquire(Connection* connection, uint32_t tag,
+                                     const core::AcquireAnswer& answer) {
   Outputs* const outputs = service_->outputs;
   const bool granted = answer.status == TokenStatus::kOk;
   wire::sentinel::EncodeAcquire(
@@ -169,34 +171,38 @@ void SentinelProtocol::AnswerLate(Connection* connection, uint32_t tag,
       granted ? outputs->AfterCommit(connection) : outputs->Immediate(connection));
 }
 
+std::optional<TokenId> SentinelProtocol::TokenOf(Connection* connection, const Request& request,
+                                                 const core::Step& step) {
+  uint64_t token = 0;
+  if (!wire::sentinel::DecodeToken(request.data, &token)) {
+    RefuseMalformed(connection, request);
+    return std::nullopt;
+  }
+  if (const TokenStatus status = EnsureSession(connection, step); status != TokenStatus::kOk) {
+    Refuse(connection, request, status);
+    return std::nullopt;
+  }
+  return TokenId{token};
+}
+
 // ALREADY_RELEASE waits for the commit too: the record that ended the token may be on its way, and
 // a crash that lost the record would bring the token back.
 void SentinelProtocol::Release(Connection* connection, const Request& request,
                                const core::Step& step) {
-  uint64_t token = 0;
-  if (!wire::sentinel::DecodeToken(request.data, &token)) {
-    return RefuseMalformed(connection, request);
-  }
-  if (const TokenStatus status = EnsureSession(connection, step); status != TokenStatus::kOk) {
-    return Refuse(connection, request, status);
-  }
-  const TokenStatus status = service_->core->Release(step, connection->session, TokenId{token},
-                                                     core::TokenScope::kNamespace);
+  const std::optional<TokenId> token = TokenOf(connection, request, step);
+  if (!token.has_value()) return;
+  const TokenStatus status =
+      service_->core->Release(step, connection->session, *token, core::TokenScope::kNamespace);
   wire::sentinel::EncodeStatus(request.xid, request.type, status,
                                service_->outputs->AfterCommit(connection));
 }
 
 void SentinelProtocol::Keep(Connection* connection, const Request& request,
                             const core::Step& step) {
-  uint64_t token = 0;
-  if (!wire::sentinel::DecodeToken(request.data, &token)) {
-    return RefuseMalformed(connection, request);
-  }
-  if (const TokenStatus status = EnsureSession(connection, step); status != TokenStatus::kOk) {
-    return Refuse(connection, request, status);
-  }
+  const std::optional<TokenId> token = TokenOf(connection, request, step);
+  if (!token.has_value()) return;
   const core::KeepAnswer answer =
-      service_->core->Keep(step, connection->session, TokenId{token}, core::TokenScope::kNamespace);
+      service_->core->Keep(step, connection->session, *token, core::TokenScope::kNamespace);
   wire::sentinel::EncodeStatus(request.xid, request.type, answer.status,
                                service_->outputs->AfterCommit(connection));
 }

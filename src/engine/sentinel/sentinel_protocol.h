@@ -11,6 +11,7 @@
 #define NOWCALLS_ENGINE_SENTINEL_SENTINEL_PROTOCOL_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,19 +33,24 @@ class SentinelProtocol final : public Protocol {
   ProtocolKind kind() const override { return ProtocolKind::kSentinel; }
   Taken Take(Connection* connection, std::string_view input, const Visit& visit,
              std::string* why) override;
-  void AnswerLate(Connection* connection, uint32_t tag, const core::AcquireAnswer& answer) override;
+  void AnswerAcquire(Connection* connection, uint32_t tag,
+                     const core::AcquireAnswer& answer) override;
   void AnswerRefused(Connection* connection, std::string_view input, std::string_view why) override;
 
  private:
   using Request = wire::sentinel::Request;
 
-  void Do(Connection* connection, std::string_view payload, const core::Step& step);
+  const Cost* Do(Connection* connection, std::string_view payload, const core::Step& step);
   void Ping(Connection* connection, const Request& request, const core::Step& step);
   void Flow(Connection* connection, const Request& request, const core::Step& step);
   void ParamFlow(Connection* connection, const Request& request, const core::Step& step);
   void Acquire(Connection* connection, const Request& request, const core::Step& step);
   void Release(Connection* connection, const Request& request, const core::Step& step);
   void Keep(Connection* connection, const Request& request, const core::Step& step);
+  // The token that a Release or a Keep names, of a connection that has a session now. nullopt: the
+  // request is refused.
+  std::optional<TokenId> TokenOf(Connection* connection, const Request& request,
+                                 const core::Step& step);
   void AnswerRate(Connection* connection, const Request& request, const core::RateAnswer& answer);
   void Refuse(Connection* connection, const Request& request, TokenStatus status);
   void RefuseMalformed(Connection* connection, const Request& request);

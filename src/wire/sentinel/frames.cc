@@ -5,21 +5,6 @@
 namespace nowcalls::wire::sentinel {
 namespace {
 
-// Of a value of the type; a string has a length of its own.
-std::optional<size_t> NumberBytes(ParamType type) {
-  switch (type) {
-    case ParamType::kByte:
-    case ParamType::kBoolean: return 1;
-    case ParamType::kShort: return 2;
-    case ParamType::kInt:
-    case ParamType::kFloat: return 4;
-    case ParamType::kLong:
-    case ParamType::kDouble: return 8;
-    case ParamType::kString: return std::nullopt;
-  }
-  return std::nullopt;
-}
-
 bool ReadString(ByteReader* reader, std::string_view* bytes) {
   const auto size = reader->Read<int32_t>();
   if (size < 0) return false;
@@ -39,7 +24,7 @@ bool ReadParam(ByteReader* reader, Param* param) {
   if (!reader->ok() || type >= kParamTypeCount) return false;
   param->type = static_cast<ParamType>(type);
   if (param->type == ParamType::kString) return ReadString(reader, &param->bytes);
-  param->bytes = reader->ReadBytes(NumberBytes(param->type).value_or(0));
+  param->bytes = reader->ReadBytes(ParamWidth(param->type));
   if (!reader->ok()) return false;
   if (param->type == ParamType::kBoolean) param->bytes = OneOfTwo(param->bytes);
   return true;

@@ -132,6 +132,24 @@ TEST_CASE("live tokens come page by page, empty ones too, until the last") {
   CHECK(asked.pages() == Pages{"1000 from 0", "1000 from 7", "1000 from 8"});
 }
 
+TEST_CASE("live values of a parameter are asked for once, and shown as the server orders them") {
+  const std::vector<wire::ParamRow> values = {
+      {.param = {ParamType::kString, "b"}, .now_calls = 2, .tokens = 1, .level = 4, .waiters = 3},
+      {.param = {ParamType::kInt, std::string("\0\0\0\5", 4)}, .passed = 6, .blocked = 7}};
+  Live live([&values](const Envelope& request, OutputBuffer* out) {
+    if (request.method == Method::kFlow) return wire::EncodeFlow(request.msgid, {}, out);
+    wire::ValuesParams params;
+    wire::RequestError error;
+    CHECK(wire::DecodeParams(request.params, &params, &error));
+    CHECK(params.flow_id == 101);
+    CHECK(params.limit == 20);
+    wire::EncodeParamRows(request.msgid, values, out);
+  });
+  std::vector<wire::ParamRow> rows;
+  CHECK(live->Params(101, 20, Into(&rows)).ToString() == "ok");
+  CHECK(rows == values);
+}
+
 TEST_CASE("the server is asked for what the filter says, and namespaces are told apart here") {
   Live live([](const Envelope& request, OutputBuffer* out) {
     const wire::TokensParams params = TokensParamsOf(request);

@@ -483,11 +483,16 @@ TEST_CASE("params prints the values of a flow, each as what it is, the most call
   });
   CHECK(listed.ToString() == "ok");
   CHECK(out ==
-        "{\"param\":true,\"now_calls\":4,\"tokens\":1,\"level\":null,\"waiters\":null}\n"
-        "{\"param\":0.5,\"now_calls\":3,\"tokens\":1,\"level\":null,\"waiters\":null}\n"
-        "{\"param\":5,\"now_calls\":2,\"tokens\":1,\"level\":null,\"waiters\":null}\n"
-        "{\"param\":\"Infinity\",\"now_calls\":1,\"tokens\":1,\"level\":null,\"waiters\":null}\n"
-        "{\"param\":\"5\",\"now_calls\":1,\"tokens\":1,\"level\":null,\"waiters\":null}\n");
+        "{\"param\":true,\"now_calls\":4,\"tokens\":1,\"level\":null,\"waiters\":null,"
+        "\"passed\":null,\"blocked\":null}\n"
+        "{\"param\":0.5,\"now_calls\":3,\"tokens\":1,\"level\":null,\"waiters\":null,"
+        "\"passed\":null,\"blocked\":null}\n"
+        "{\"param\":5,\"now_calls\":2,\"tokens\":1,\"level\":null,\"waiters\":null,"
+        "\"passed\":null,\"blocked\":null}\n"
+        "{\"param\":\"Infinity\",\"now_calls\":1,\"tokens\":1,\"level\":null,\"waiters\":null,"
+        "\"passed\":null,\"blocked\":null}\n"
+        "{\"param\":\"5\",\"now_calls\":1,\"tokens\":1,\"level\":null,\"waiters\":null,"
+        "\"passed\":null,\"blocked\":null}\n");
 }
 
 }  // namespace

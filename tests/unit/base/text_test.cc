@@ -33,6 +33,13 @@ TEST_CASE("printable text holds no control characters of either set") {
   CHECK_FALSE(IsPrintable(std::string_view("a\0b", 3)));
 }
 
+TEST_CASE("blank text is empty, or has nothing but spaces, tabs and ends of lines") {
+  CHECK(IsBlank(""));
+  CHECK(IsBlank(" \t\r\n "));
+  CHECK_FALSE(IsBlank(" a "));
+  CHECK_FALSE(IsBlank("\u00a0"));
+}
+
 TEST_CASE("quoted text shows bytes that could harm a terminal as hex and is bounded") {
   CHECK(Quoted("plain") == "'plain'");
   CHECK(Quoted("a\x1b\xff") == "'a\\x1b\\xff'");

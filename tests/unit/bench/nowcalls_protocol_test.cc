@@ -13,7 +13,7 @@ namespace {
 
 std::shared_ptr<NowcallsProtocol::Setup> Setup() {
   return std::make_shared<NowcallsProtocol::Setup>(
-      NowcallsProtocol::Setup{{{1001, 10, 5000}, {1002, 7, 60'000}}, "bench", "me"});
+      NowcallsProtocol::Setup{{{{1001, 10, 5000}, {1002, 7, 60'000}}, "bench"}, "me"});
 }
 
 wire::Envelope Decode(const wire::OutputBuffer& out) {

@@ -13,8 +13,8 @@ namespace {
 using wire::sentinel::RequestType;
 
 SentinelProtocol Asking(Operation operation) {
-  return SentinelProtocol(std::make_shared<SentinelProtocol::Setup>(SentinelProtocol::Setup{
-      {{1001, 10, 5000}, {1002, 7, 60'000}}, "bench", operation, {"key-0", "key-1"}}));
+  return SentinelProtocol(std::make_shared<LoadSetup>(
+      LoadSetup{{{1001, 10, 5000}, {1002, 7, 60'000}}, "bench", operation, {"key-0", "key-1"}}));
 }
 
 wire::sentinel::Request RequestIn(const wire::OutputBuffer& out) {

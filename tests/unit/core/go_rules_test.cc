@@ -57,7 +57,7 @@ TEST_CASE("every field of a hotspot.Rule is read") {
   CHECK(rule.flow_id == FlowId{4001});
   CHECK(rule.threshold_type == ThresholdType::kGlobal);
   REQUIRE(rule.param.has_value());
-  CHECK(rule.param->metric == ParamRule::Metric::kQps);
+  CHECK(rule.says_rate());
   CHECK(rule.param->algorithm == ParamRule::Algorithm::kLeakyBucket);
   CHECK(rule.param->index == -2);
   CHECK(rule.param->key == "tenant");
@@ -81,7 +81,6 @@ TEST_CASE("a hotspot.Rule with the least that is needed gets Go's defaults") {
   expected.flow_id = FlowId{7};
   expected.max_queueing_time_ms = 0;
   expected.param.emplace();
-  expected.param->metric = ParamRule::Metric::kConcurrency;
   expected.param->algorithm = ParamRule::Algorithm::kTokenBucket;
   CHECK(RuleOf(Hotspot().dump()) == expected);
   // sentinel-golang does not look at the duration of calls in progress.

@@ -22,7 +22,6 @@ RuleOptions Keyed(double count, std::vector<ParamRule::Item> items = {}) {
   RuleOptions rule{
       .flow = 1, .count = count, .resource_timeout_ms = 100'000, .client_offline_ms = 100'000};
   rule.param.emplace();
-  rule.param->metric = ParamRule::Metric::kConcurrency;
   rule.param->items = std::move(items);
   return rule;
 }
@@ -369,30 +368,6 @@ TEST_CASE("tokens that time out or lose their client make room for their value a
   CHECK(f.h.LateText() == "3 OK");
   f.h.Pass(200'000);
   CHECK(f.h.LateText() == "2 OK");
-}
-
-TEST_CASE("a page shows the values with most calls first, and goes on behind its cursor") {
-  KeyedFlow f(Keyed(100));
-  for (int i = 0; i < 5; ++i) f.Take("v" + std::to_string(i), 1 + (i * 3) % 5);
-  const KeyTable& keys = f.h.core().flows().keys();
-  const FlowSlot flow = f.h.core().flows().Find(FlowId{1});
-  const auto text = [&](const KeyPage& page) {
-    std::string line;
-    for (const KeySlot slot : page.keys) {
-      line += keys.at(slot).value.bytes + "=" + std::to_string(keys.at(slot).lane.now_calls) + " ";
-    }
-    return line;
-  };
-  const KeyPage first = keys.Page(flow, 2, 0);
-  CHECK(text(first) == "v3=5 v1=4 ");
-  const KeyPage second = keys.Page(flow, 2, first.next_cursor);
-  CHECK(text(second) == "v4=3 v2=2 ");
-  const KeyPage last = keys.Page(flow, 2, second.next_cursor);
-  CHECK(text(last) == "v0=1 ");
-  CHECK(last.next_cursor == 0);
-  CHECK(text(keys.Page(flow, 5, 0)) == "v3=5 v1=4 v4=3 v2=2 v0=1 ");
-  CHECK(keys.Page(flow, 5, 0).next_cursor == 0);
-  CHECK(keys.Page(FlowSlot(9), 5, 0).keys.empty());
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ TEST_CASE("every field of a ParamFlowRule is read, in any order") {
   CHECK(rule.window_interval_ms == 2000);
   CHECK_FALSE(rule.count_per_interval);
   REQUIRE(rule.param.has_value());
-  CHECK(rule.param->metric == ParamRule::Metric::kQps);
+  CHECK(rule.says_rate());
   CHECK(rule.param->algorithm == ParamRule::Algorithm::kWindow);
   CHECK(rule.param->index == -1);
   CHECK(rule.param->burst_count == 3);
@@ -94,7 +94,7 @@ TEST_CASE("a rule of grade 0 limits calls in progress for each value") {
   rule["clusterConfig"]["paramsMaxCapacity"] = 50;
   const Rule read = RuleOf(rule.dump());
   CHECK(read.grade == 0);
-  CHECK(read.param->metric == ParamRule::Metric::kConcurrency);
+  CHECK_FALSE(read.says_rate());
   CHECK(read.resource_timeout_ms == 60000);
   CHECK(read.acquire_refuse_strategy == 3);
   CHECK(read.shadow);

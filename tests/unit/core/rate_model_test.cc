@@ -10,6 +10,7 @@
 
 #include "base/prng.h"
 #include "core/rates.h"
+#include "core/rules/param_items.h"
 #include "support/core_harness.h"
 #include "support/sample.h"
 
@@ -68,6 +69,7 @@ ParamRule RandomParam(Prng* prng, ParamRule::Algorithm algorithm) {
     if (std::any_of(param.items.begin(), param.items.end(), same)) continue;
     param.items.push_back({value, OneOf<double>(prng, {0, 1, 4, 16})});
   }
+  SortItems(&param);
   return param;
 }
 

@@ -254,28 +254,6 @@ TEST_CASE("values that are idle for longer than the window are dropped, a few a 
   CHECK(TheRate(&h).values.list.size == 1);
 }
 
-TEST_CASE("the values with the most calls are the top of those used last") {
-  CoreHarness h;
-  h.InstallRules({ValueRule()});
-  for (const auto& [value, count] : {std::pair{"a", 3}, {"b", 9}, {"c", 1}, {"d", 3}, {"e", 5}}) {
-    RequestValues(&h, {value}, count);
-  }
-  RequestValues(&h, {"b"}, 4);  // Blocked.
-  const ParamValues& values = h.core().books().rates().values();
-  const auto top = [&](size_t rows, size_t looks_max) {
-    std::string text;
-    for (const ValueSlot slot : values.Top(TheRate(&h).values, rows, looks_max)) {
-      text += values.at(slot).value.bytes + " " + std::to_string(values.at(slot).passed) + "-" +
-              std::to_string(values.at(slot).blocked) + ", ";
-    }
-    return text;
-  };
-  CHECK(top(3, 100) == "b 9-4, e 5-0, d 3-0, ");
-  CHECK(top(100, 100) == "b 9-4, e 5-0, d 3-0, a 3-0, c 1-0, ");
-  CHECK(top(3, 2) == "b 9-4, e 5-0, ");
-  CHECK(top(0, 2).empty());
-}
-
 TEST_CASE("all values together take so much memory at most, and the longest unused goes") {
   CoreOptions options = testing::HarnessOptions();
   options.limits.param_value_bytes_max = 100'000;
@@ -317,6 +295,28 @@ TEST_CASE("a new count holds at once for values that are remembered, and keeps w
   rule.sample_count = 5;
   h.InstallRules({rule});
   CHECK(RequestValues(&h, {"a"}, 13).status == TokenStatus::kOk);
+}
+
+TEST_CASE("a token bucket has no more than a lowered count allows") {
+  CoreHarness h;
+  Rule rule = ValueRule(ParamRule::Algorithm::kTokenBucket);
+  rule.count = 1000;
+  rule.param->duration_ms = 3'600'000;
+  h.InstallRules({rule});
+  CHECK(RequestValues(&h, {"a"}, 1).remaining == 999);
+  rule.count = 5;
+  h.InstallRules({rule});
+  CHECK(RequestValues(&h, {"a"}, 6).status == TokenStatus::kBlocked);
+  CHECK(RequestValues(&h, {"a"}, 5).status == TokenStatus::kOk);
+}
+
+TEST_CASE("the window of a value has a hundred buckets at most") {
+  CoreHarness h;
+  Rule rule = ValueRule();
+  rule.sample_count = 1000;
+  h.InstallRules({rule});
+  RequestValues(&h, {"a"});
+  CHECK(h.core().books().rates().values().bytes() < 1200);
 }
 
 TEST_CASE("a leaky bucket spaces calls by less than a millisecond") {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/prng.h"
+#include "core/loading.h"
 #include "core/rates.h"
 #include "support/core_harness.h"
 #include "support/sample.h"
@@ -78,6 +79,34 @@ TEST_CASE("a crash loses the last second of a window, an orderly end nothing") {
     CHECK(Call(&h, 11).status == TokenStatus::kBlocked);
     CHECK(Call(&h, 10).status == TokenStatus::kOk);
   }
+}
+
+TEST_CASE("while the disk is low no window is written, and then they are again") {
+  CoreHarness h;
+  h.InstallRules({LongRule()});
+  h.core().SetDiskLow(true);
+  Call(&h, 60);
+  h.Pass(5000);
+  CHECK(ReadLedger(&h.store()).rates.empty());
+  h.core().SetDiskLow(false);
+  h.Pass(1);
+  CHECK(ReadLedger(&h.store()).rates.size() == 1);
+}
+
+TEST_CASE("a ledger whose calls a second are of the future is damaged") {
+  CoreHarness h;
+  h.InstallRules({LongRule()});
+  h.Commit();
+  const testing::LedgerContent content = ReadLedger(&h.store());
+  const auto finish = [&](int64_t begin_ms) {
+    Core core(testing::HarnessOptions());
+    for (const auto& rule : content.rules) REQUIRE(core.loading().LoadRule(rule).ok());
+    REQUIRE(core.loading().LoadRate({.key = {FlowId{1}, begin_ms}, .passed = 1}).ok());
+    return core.FinishLoad(content.seal);
+  };
+  const int64_t sealed_ms = content.seal->ledger_ms;
+  CHECK(finish(sealed_ms).ok());
+  CHECK(finish(sealed_ms + 1).message() == "flow 1 has calls a second of a time that has not come");
 }
 
 TEST_CASE("a window is written once a second at most, and leaves the ledger when it is empty") {

@@ -69,6 +69,24 @@ TEST_CASE("slots under the same hash are told apart by whoever looks") {
   CHECK(table.Find(7, [](TokenSlot slot) { return slot == TokenSlot(2); }) == TokenSlot(2));
 }
 
+TEST_CASE("a table that has become sparse gives memory back, and finds what is left") {
+  SlotTable<TokenSlot> table;
+  const auto hash_of = [](uint32_t slot) { return static_cast<uint32_t>(MixBits(slot)); };
+  for (uint32_t slot = 0; slot < 10'000; ++slot) table.Insert(hash_of(slot), TokenSlot(slot));
+  const size_t full_bytes = table.MemoryBytes();
+  table.ShrinkIfSparse();
+  CHECK(table.MemoryBytes() == full_bytes);
+  for (uint32_t slot = 9'999; slot >= 10; --slot) {
+    table.Erase(hash_of(slot), TokenSlot(slot));
+    table.ShrinkIfSparse();
+  }
+  CHECK(table.MemoryBytes() < full_bytes / 50);
+  for (uint32_t slot = 0; slot < 10; ++slot) {
+    CHECK(table.Find(hash_of(slot), [&](TokenSlot s) { return s == TokenSlot(slot); }) ==
+          TokenSlot(slot));
+  }
+}
+
 TEST_CASE("room that is reserved in a table spares growing, and moves what is there") {
   constexpr uint32_t kSlots = 10'000;
   SlotTable<TokenSlot> table;

@@ -93,6 +93,18 @@ TEST_CASE("a method that changes nothing is for everyone, and one that changes f
   CHECK(FindMethod(wire::Method::kUnknown) == nullptr);
 }
 
+TEST_CASE("replies that show records are those of the listings in PROTOCOL.md") {
+  std::string text = Protocol();
+  text = text.substr(text.find("\n## Listings\n"));
+  text = text.substr(0, text.find("\n## ", 1));
+  for (const MethodRow& method : AllMethods()) {
+    const std::string name(wire::MethodName(method.id));
+    CAPTURE(name);
+    const bool is_listing = text.find("    " + name + " ") != std::string::npos;
+    CHECK(method.cost.shows == is_listing);
+  }
+}
+
 TEST_CASE("the engine knows protocols through their seam only") {
   const std::set<std::string> may_know_all = {"protocols.cc", "engine_impl.h"};
   const std::filesystem::path folder = NOWCALLS_SOURCE_DIR "/src/engine";

@@ -76,8 +76,8 @@ class Frames : public Protocol {
        LoadBigEndian<uint64_t>(input.data() + 6));
     return {.bytes = 2 + size, .cost = &kCost};
   }
-  void AnswerLate(Connection* connection, uint32_t tag,
-                  const core::AcquireAnswer& answer) override {
+  void AnswerAcquire(Connection* connection, uint32_t tag,
+                     const core::AcquireAnswer& answer) override {
     const bool granted = answer.status == TokenStatus::kOk;
     wire::OutputBuffer* out =
         granted ? outputs_->AfterCommit(connection) : outputs_->Immediate(connection);
@@ -104,7 +104,7 @@ class Frames : public Protocol {
         core_->Acquire(visit.step, connection->session,
                        {.flow = FlowId{static_cast<int64_t>(flow)}, .count = 1, .wait_ms = 1000},
                        {.owner = connection->id, .tag = xid});
-    if (answer.has_value()) AnswerLate(connection, xid, *answer);
+    if (answer.has_value()) AnswerAcquire(connection, xid, *answer);
   }
 
   core::Core* const core_;

@@ -80,7 +80,7 @@ int TryParams(std::string_view params) {
   PageParams page;
   RulesListParams rules_list;
   TokensParams tokens;
-  ParamsParams values_of_flow;
+  ValuesParams values_of_flow;
   RulesLoadParams rules_load;
   CancelParams cancel;
   RateParams rate;
@@ -130,7 +130,7 @@ int TryAnswers(std::string_view result) {
       DecodeResponse(result).status(),      DecodeHistoryPage(result).status(),
       DecodeNamespacePage(result).status(), DecodeReclaimedReply(result).status(),
       DecodeDrainReply(result).status(),    DecodeBackupReply(result).status(),
-      DecodeRateReply(result).status(),     DecodeParamPage(result).status(),
+      DecodeRateReply(result).status(),     DecodeParamRows(result).status(),
   };
   int taken = 0;
   for (const Status& status : statuses) {

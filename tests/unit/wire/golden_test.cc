@@ -119,6 +119,19 @@ AcquireReply Granted() {
           .hold_ms = 4000};
 }
 
+ParamRow HeldValue() {
+  return {.param = {ParamType::kString, "key-7"},
+          .now_calls = 2,
+          .tokens = 1,
+          .level = 2,
+          .waiters = 1};
+}
+
+ParamRow AskedValue() {
+  return {
+      .param = {ParamType::kString, "key-8"}, .level = 2, .waiters = 0, .passed = 2, .blocked = 9};
+}
+
 TEST_CASE("a client's requests are the golden bytes") {
   using Out = OutputBuffer;
   const auto check = [](const char* name, const std::function<void(Out*)>& encode) {
@@ -135,7 +148,7 @@ TEST_CASE("a client's requests are the golden bytes") {
     acquire.param = Param{ParamType::kString, "key-7"};
     EncodeAcquireRequest(26, acquire, o);
   });
-  check("params", [](Out* o) { EncodeParamsRequest(25, {111, {2, 7}}, o); });
+  check("params", [](Out* o) { EncodeParamsRequest(25, {111, 2}, o); });
   check("cancel", [](Out* o) { EncodeCancelRequest(18, 77, o); });
   check("release", [](Out* o) { EncodeTokenRequest(5, Method::kRelease, kGoldenToken, o); });
   check("keep", [](Out* o) { EncodeTokenRequest(6, Method::kKeep, kGoldenToken, o); });
@@ -171,11 +184,10 @@ TEST_CASE("the server reads the golden requests of calls") {
   CHECK_FALSE(acquire.param.has_value());
   REQUIRE(DecodeAcquire(Params("acquire_param", Method::kAcquire), &acquire, &error));
   CHECK(acquire.param == Param{ParamType::kString, "key-7"});
-  ParamsParams params;
+  ValuesParams params;
   REQUIRE(DecodeParams(Params("params", Method::kParams), &params, &error));
   CHECK(params.flow_id == 111);
-  CHECK(params.page.limit == 2);
-  CHECK(params.page.cursor == 7);
+  CHECK(params.limit == 2);
   CancelParams cancel;
   REQUIRE(DecodeCancel(Params("cancel", Method::kCancel), &cancel, &error));
   CHECK(cancel.request_id == 77);
@@ -247,6 +259,7 @@ TEST_CASE("the server's replies are the golden bytes") {
   check("flow", [](Out* o) { EncodeFlow(8, SampleFlow(), o); });
   check("flows", [](Out* o) { EncodeFlowPage(9, {SampleFlow(), RemovedFlow()}, 222, o); });
   check("tokens", [](Out* o) { EncodeTokenPage(10, {SampleToken()}, 0, o); });
+  check("params", [](Out* o) { EncodeParamRows(25, {HeldValue(), AskedValue()}, o); });
   check("sessions", [](Out* o) {
     EncodeSessionPage(12, {OfflineSession(), OnlineSession()}, 0, o);
   });
@@ -310,6 +323,9 @@ TEST_CASE("a client reads the golden listings") {
   REQUIRE(tokens.ok());
   CHECK(tokens->rows == std::vector<TokenRow>{SampleToken()});
   CHECK(tokens->next_cursor == 0);
+  const Result<std::vector<ParamRow>> values = DecodeParamRows(ResultOf("params"));
+  REQUIRE(values.ok());
+  CHECK(*values == std::vector<ParamRow>{HeldValue(), AskedValue()});
   const Result<Page<SessionRow>> sessions = DecodeSessionPage(ResultOf("sessions"));
   REQUIRE(sessions.ok());
   CHECK(sessions->rows == std::vector<SessionRow>{OfflineSession(), OnlineSession()});

@@ -1,6 +1,7 @@
 // request and request_param: the golden bytes, and what is refused.
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,31 @@ TEST_CASE("a client's requests for calls a second are the golden bytes") {
   check("request_param_typed", [&](Out* o) {
     EncodeValueRateRequest(24, {111, 1}, Views(typed), o);
   });
+}
+
+TEST_CASE("a whole number that is a real keeps its type") {
+  const auto real = [](auto number, ParamType type) {
+    ParamValue value(type, "");
+    if constexpr (sizeof(number) == sizeof(double)) {
+      AppendBigEndian(&value.bytes, std::bit_cast<uint64_t>(number));
+    } else {
+      AppendBigEndian(&value.bytes, std::bit_cast<uint32_t>(number));
+    }
+    return value;
+  };
+  const std::vector<ParamValue> values = {
+      real(1.0, ParamType::kDouble), real(-0.0, ParamType::kDouble),
+      real(9223372036854775808.0, ParamType::kDouble), real(1.0F, ParamType::kFloat)};
+  OutputBuffer out;
+  EncodeValueRateRequest(24, {111, 1}, Views(values), &out);
+  Envelope envelope;
+  RequestError error;
+  REQUIRE(DecodeEnvelope(out.view(), &envelope, &error));
+  ValueRateParams asked;
+  ParamList read;
+  REQUIRE(DecodeRequestParam(envelope.params, &asked, &read, &error));
+  REQUIRE(read.values().size() == values.size());
+  for (size_t i = 0; i < values.size(); ++i) CHECK(read.values()[i] == values[i].view());
 }
 
 TEST_CASE("the server reads the golden requests for calls a second") {

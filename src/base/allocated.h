@@ -1,0 +1,26 @@
+// What objects take beside themselves: estimates for figures and bounds of memory.
+//
+// Thread: any; pure.
+#ifndef NOWCALLS_BASE_ALLOCATED_H_
+#define NOWCALLS_BASE_ALLOCATED_H_
+
+#include <cstddef>
+#include <string>
+
+namespace nowcalls {
+
+// An allocation of so many bytes, with what the allocator adds.
+constexpr size_t AllocatedBytes(size_t bytes) {
+  constexpr size_t kHeadBytes = 16;
+  return kHeadBytes + bytes;
+}
+
+// 0 for a short text, which lies within its std::string.
+inline size_t AllocatedBytes(const std::string& text) {
+  static const size_t kWithin = std::string().capacity();
+  return text.capacity() > kWithin ? AllocatedBytes(text.capacity() + 1) : 0;
+}
+
+}  // namespace nowcalls
+
+#endif  // NOWCALLS_BASE_ALLOCATED_H_

@@ -1,0 +1,35 @@
+// LoadSetup: what the connections of a run ask a nowcalls server for, in either protocol.
+//
+// Thread: one at a time.
+#ifndef NOWCALLS_BENCH_LOAD_SETUP_H_
+#define NOWCALLS_BENCH_LOAD_SETUP_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "bench/options.h"
+#include "bench/protocol.h"
+#include "nowcalls/param.h"
+
+namespace nowcalls::bench {
+
+struct LoadSetup {
+  std::vector<Flow> flows;
+  std::string name_space;
+  Operation operation = Operation::kAcquire;
+  // Of the rules' parameter. Empty: acquires name none.
+  std::vector<std::string> values{};
+  size_t next_value = 0;
+
+  // The values in turn. REQUIRES: there are some.
+  Param NextValue() {
+    const Param value{ParamType::kString, values[next_value]};
+    if (++next_value == values.size()) next_value = 0;
+    return value;
+  }
+};
+
+}  // namespace nowcalls::bench
+
+#endif  // NOWCALLS_BENCH_LOAD_SETUP_H_

@@ -1,0 +1,22 @@
+// The values of a parameter that have a count of their own.
+//
+// Thread: any; pure. Items are sorted by type, then by bytes. So the order in which a rule was
+// written makes no other rule, and a value is found with ten comparisons among 1000.
+#ifndef NOWCALLS_CORE_RULES_PARAM_ITEMS_H_
+#define NOWCALLS_CORE_RULES_PARAM_ITEMS_H_
+
+#include "core/rules/rule.h"
+#include "nowcalls/param.h"
+
+namespace nowcalls::core {
+
+void SortItems(ParamRule* param);
+bool ItemsAreSorted(const ParamRule& param);
+
+// The count of the value's item, else of the rule. REQUIRES: the items are sorted, as the parser
+// leaves them.
+double CountOf(const Rule& rule, const Param& value);
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_RULES_PARAM_ITEMS_H_

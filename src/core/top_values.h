@@ -1,0 +1,35 @@
+// TopValues: the values of a flow's parameter that are used most, for the listing `params`.
+//
+// Thread: loop. A value has two halves, which live in tables of their own: its calls in progress
+// (core/key_table.h) and its calls a second (core/param_values.h). A listing joins them.
+//
+// Cost: 12 ns for each key of the server, and 10 to 130 ns for each value that the flow's rule
+// remembers for calls a second, at most kParamValuesMax. Copies no text.
+#ifndef NOWCALLS_CORE_TOP_VALUES_H_
+#define NOWCALLS_CORE_TOP_VALUES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/books.h"
+#include "core/recent_calls.h"
+#include "core/slot.h"
+
+namespace nowcalls::core {
+
+struct ValueUse {
+  KeySlot key{};      // kNoKey: no token holds the value, and no acquire waits for it.
+  ValueSlot value{};  // kNoValue: no calls a second are remembered of it.
+  int64_t now_calls = 0;
+  RecentCalls::Counts recent{};
+};
+
+// At most `limit` values, 1 or more, valid until the next call that changes the core. The highest
+// nowCalls come first, of equal ones the most calls passed in about the last interval, then the
+// most blocked. Values without any of these, and without a waiter, are left out.
+std::vector<ValueUse> TopValues(const Books& books, FlowSlot slot, size_t limit, int64_t now_ms);
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_TOP_VALUES_H_
