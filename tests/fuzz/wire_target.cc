@@ -15,10 +15,11 @@
 //   6   the connection goes and another comes; or it says that it sends no more
 //   7   all comes to rest; or the server is stopped, or killed, and started again
 //
-// Every reply must be a message, and none may tell of a mistake of the server. To a connection
-// that has sent nothing but sound requests each is the reply to one that has none yet, and at rest
-// all have one but acquires that wait and a backup. What the core counts must add up, and what is
-// committed must be what a restart finds.
+// Every reply must be a message, and none may tell of a mistake of the server. A connection that
+// begins as Sentinel's do is answered in frames (sentinel_target.cc). To a connection that has sent
+// nothing but sound requests each is the reply to one that has none yet, and at rest all have one
+// but acquires that wait and a backup. What the core counts must add up, and what is committed must
+// be what a restart finds.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -33,6 +34,7 @@
 #include "fuzz/targets.h"
 #include "fuzz/wire_requests.h"
 #include "support/engine_harness.h"
+#include "wire/sentinel/client_frames.h"
 
 namespace nowcalls::fuzz {
 namespace {
@@ -72,6 +74,8 @@ struct Client {
   engine::ConnectionId id = 0;
   // Whether all that it has sent are sound requests.
   bool sound = true;
+  bool begun = false;                  // It has sent something,
+  bool frames = false;                 // which begins as Sentinel's frames do.
   std::map<uint32_t, Method> asked{};  // By msgid; those that have no reply yet.
   std::string held_back{};             // The last bytes of a request.
   uint32_t held_msgid = 0;             // Its msgid.
@@ -130,14 +134,21 @@ class Script {
   void SendBytes(Client* client) {
     SendHeldBack(client);
     client->sound = false;
-    h_.Send(client->id, input_.Sized());
+    Send(client, input_.Sized());
+  }
+
+  void Send(Client* client, std::string_view bytes) {
+    if (!bytes.empty() && !std::exchange(client->begun, true)) {
+      client->frames = static_cast<uint8_t>(bytes.front()) <= wire::sentinel::kFirstByteMax;
+    }
+    h_.Send(client->id, bytes);
   }
 
   void AskWith(Client* client) {
     SendHeldBack(client);
     client->sound = false;
     const uint8_t method = input_.Byte();
-    h_.Send(client->id, MakeRequestOf(NextRequest(), method, input_.Sized()).bytes);
+    Send(client, MakeRequestOf(NextRequest(), method, input_.Sized()).bytes);
   }
 
   void Ask(Client* client, const MadeRequest& made, bool hold_back) {
@@ -147,12 +158,12 @@ class Script {
     const size_t at = hold_back ? input_.Byte() % made.bytes.size() : made.bytes.size();
     client->held_back = made.bytes.substr(at);
     client->held_msgid = msgid_;
-    if (at > 0) h_.Send(client->id, made.bytes.substr(0, at));
+    if (at > 0) Send(client, made.bytes.substr(0, at));
   }
 
   void SendHeldBack(Client* client) {
     if (client->held_back.empty()) return;
-    h_.Send(client->id, std::exchange(client->held_back, {}));
+    Send(client, std::exchange(client->held_back, {}));
   }
 
   // Its acquires that wait are not answered.
@@ -219,7 +230,16 @@ class Script {
     }
   }
 
+  void TakeFrames(const Client& client) {
+    const std::string bytes = std::exchange(Socket(client).written, {});
+    wire::sentinel::Response response;
+    for (std::string_view left = bytes; !left.empty();) {
+      REQUIRE(wire::sentinel::TakeResponse(&left, &response) == wire::sentinel::Answer::kWhole);
+    }
+  }
+
   void TakeReplies(Client* client) {
+    if (client->frames) return TakeFrames(*client);
     for (const EngineReply& reply : h_.TakeReplies(client->id)) {
       if (reply.error.has_value()) REQUIRE(reply.error->code != wire::ErrorCode::kInternal);
       if (!client->sound) continue;
