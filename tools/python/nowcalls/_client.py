@@ -438,7 +438,8 @@ class Client:
         except OSError as error:
             reason = error.strerror or str(error)
         with self._lock:
-            self._session.connect_failed(time.monotonic(), reason)
+            if not self._closed:
+                self._session.connect_failed(time.monotonic(), reason)
 
     def _dial(self, sock: socket.socket, where: Any) -> str:
         """Returns "" once connected, else why not."""

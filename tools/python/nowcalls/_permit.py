@@ -53,4 +53,4 @@ class BasePermit:
     def __del__(self) -> None:
         # The session refers to permits weakly, so a forgotten permit is no longer kept.
         if getattr(self, "_state", ENDED) == HELD and self._process == os.getpid():
-            warnings.warn(f"{self!r} was dropped, not released", ResourceWarning, stacklevel=2, source=self)
+            warnings.warn(f"{self!r} was dropped, not released", ResourceWarning, stacklevel=2)
