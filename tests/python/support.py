@@ -1,4 +1,4 @@
-"""What the tests stand on: a real server, a proxy that cuts connections, and a server that says what it is told."""
+"""What the tests stand on: a real server, a proxy that cuts connections, and a scripted server."""
 
 from __future__ import annotations
 
@@ -37,9 +37,11 @@ def poll_until(condition: Callable[[], Any], patience: float = PATIENCE_S) -> bo
 
 def rule(flow_id: int, count: float, **config: Any) -> Dict[str, Any]:
     """A rule of calls in progress, with a long hold unless `config` has another."""
-    cluster = {"flowId": flow_id, "thresholdType": 1, "resourceTimeout": 30_000, "clientOfflineTime": 30_000}
+    cluster = {"flowId": flow_id, "thresholdType": 1}
+    cluster.update(resourceTimeout=30_000, clientOfflineTime=30_000)
     cluster.update(config)
-    return {"resource": f"r{flow_id}", "grade": 0, "count": count, "clusterMode": True, "clusterConfig": cluster}
+    shared = {"resource": f"r{flow_id}", "grade": 0, "clusterMode": True}
+    return {**shared, "count": count, "clusterConfig": cluster}
 
 
 def rule_of_keys(flow_id: int, count: float, **config: Any) -> Dict[str, Any]:
@@ -298,7 +300,8 @@ class ServerTest(unittest.TestCase):
         return flow_id
 
     def client(self, address: Any = None, **settings: Any) -> nowcalls.Client:
-        client = nowcalls.Client(address or self.server.address, namespace=self.namespace, **settings)
+        address = address or self.server.address
+        client = nowcalls.Client(address, namespace=self.namespace, **settings)
         self.addCleanup(client.close)
         return client
 

@@ -12,7 +12,8 @@ from support import PATIENCE_S, ServerTest, rule, rule_of_keys
 
 class AioTest(ServerTest, unittest.IsolatedAsyncioTestCase):
     def make_client(self, address=None, **settings):
-        return nowcalls.aio.Client(address or self.server.address, namespace=self.namespace, **settings)
+        address = address or self.server.address
+        return nowcalls.aio.Client(address, namespace=self.namespace, **settings)
 
     async def assert_soon_async(self, condition):
         end = asyncio.get_running_loop().time() + PATIENCE_S
@@ -60,7 +61,8 @@ class AioTest(ServerTest, unittest.IsolatedAsyncioTestCase):
             self.assertEqual((await client.request(flow)).wait, 0.0)
             self.assertEqual((await client.request_param(keys, 1, ["a", "b"])).remaining, -1)
             async with client.permit(flow) as permit:
-                self.assertEqual([row["token_id"] async for row in client.tokens(flow)], [permit.token_id])
+                tokens = [row["token_id"] async for row in client.tokens(flow)]
+                self.assertEqual(tokens, [permit.token_id])
             self.assertIn("async-lister", [row["client_id"] async for row in client.sessions()])
             self.assertIn(flow, [row["flow_id"] async for row in client.flows()])
             self.assertIsInstance([row async for row in client.history()], list)
@@ -119,6 +121,7 @@ class AioTest(ServerTest, unittest.IsolatedAsyncioTestCase):
                 await client.acquire(flow, timeout=0.3)
             await self.assert_soon_async(lambda: self.server.now_calls(flow) == 0)
             proxy.answers = True
+            proxy.cut()
 
     async def test_without_a_server_async_calls_are_unavailable(self):
         async with self.make_client("127.0.0.1:1", timeout=0.2) as client:
@@ -140,7 +143,7 @@ class AioTest(ServerTest, unittest.IsolatedAsyncioTestCase):
 
         async with self.make_client(on_lost=tell) as client:
             permit = await client.acquire(flow, on_lost=told.append)
-            await asyncio.to_thread(self.server.admin, "reclaim", str(permit.token_id), "--reason", "the test")
+            self.server.admin("reclaim", str(permit.token_id), "--reason", "the test")
             await self.assert_soon_async(lambda: len(told) == 2)
             self.assertEqual(told, [permit, permit])
             self.assertFalse(await permit.release())

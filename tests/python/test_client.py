@@ -114,7 +114,12 @@ class PermitTest(ServerTest):
             with self.assertRaises(nowcalls.BadRequest):
                 fault()
         self.assertEqual(client.stats()["connects"], 1)
-        for settings in ({"namespace": ""}, {"client_id": "@1"}, {"fallback": "none"}, {"timeout": 0}):
+        for settings in (
+            {"namespace": ""},
+            {"client_id": "@1"},
+            {"fallback": "none"},
+            {"timeout": 0},
+        ):
             with self.assertRaises(nowcalls.BadRequest):
                 nowcalls.Client(self.server.address, **settings)
         for address in ("host:port", "", ":1", "host:0", "[::1]:x", []):

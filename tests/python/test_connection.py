@@ -12,7 +12,7 @@ from support import PATIENCE_S, Proxy, ServerTest, rule
 
 
 def start(function, *args, **kwargs):
-    """Runs a function in a thread. Returns a function that waits for its value or raises its exception."""
+    """Runs a function in a thread. Returns a function that waits for the outcome."""
     outcome = []
 
     def run():
@@ -99,6 +99,7 @@ class BrokenConnectionTest(ServerTest):
         self.assert_soon(lambda: self.server.now_calls(flow) == 0)
         self.assertEqual(self.server.call("flow", flow)["counters"]["ended"]["cancelled"], 1)
         proxy.answers = True
+        proxy.cut()
 
     def test_an_acquire_that_got_no_answer_is_cancelled_once_there_is_a_connection(self):
         flow = self.load(rule, 1)
@@ -355,6 +356,7 @@ class FallbackTest(ServerTest):
             self.assertTrue(permit.local)
             self.assert_soon(lambda: self.server.now_calls(flow) == 0)
         proxy.answers = True
+        proxy.cut()
 
 
 if __name__ == "__main__":

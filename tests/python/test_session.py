@@ -23,8 +23,8 @@ class Peer:
     """A session and the server's end of its connection, at a time that the test sets."""
 
     def __init__(self, *addresses, **settings):
-        values = {"client_id": "worker", "timeout": 5.0, "keep": True, "fallback": "fail", "local_levels": None}
-        values.update(settings)
+        values = {"client_id": "worker", "timeout": 5.0, "keep": True, "fallback": "fail"}
+        values.update({"local_levels": None}, **settings)
         config = make_config(addresses or "a:1", "shop", **values)
         self.now = 100.0
         self.session = Session(config, QuietPermit, self.now, uniform=lambda _, bound: bound)
@@ -98,7 +98,8 @@ class HelloTest(unittest.TestCase):
         call = peer.acquire()
         peer.session.connected(peer.now)
         peer.asked()
-        self.assertIn("hello refused", peer.answer(error=[6, "UNSUPPORTED", "hello: protocol must be 2"]))
+        broken = peer.answer(error=[6, "UNSUPPORTED", "hello: protocol must be 2"])
+        self.assertIn("hello refused", broken)
         with self.assertRaises(nowcalls.BadRequest) as caught:
             call.result()
         self.assertEqual(caught.exception.code, 6)
@@ -132,7 +133,8 @@ class DialTest(unittest.TestCase):
             peer.session.connect_failed(peer.now, "refused")
             pauses.append(peer.session.connect_at - peer.now)
             peer.now = peer.session.connect_at
-        self.assertEqual([round(pause, 3) for pause in pauses], [0.1, 0.2, 0.4, 0.8, 1.6] + [PAUSE_MAX_S] * 3)
+        pauses = [round(pause, 3) for pause in pauses]
+        self.assertEqual(pauses, [0.1, 0.2, 0.4, 0.8, 1.6] + [PAUSE_MAX_S] * 3)
         peer.connect()
         peer.granted()
         peer.disconnect()
@@ -299,10 +301,10 @@ class AnswerTest(unittest.TestCase):
         self.assertIs(type(refused), nowcalls.Refused)
         self.assertEqual((refused.status, refused.refused_by), (-2, "disk_low"))
         self.assertEqual((refused.now_calls, refused.level, refused.flow_id), (3, 9, 111))
-        self.assertEqual(self.outcome([1, 0, 0, 3, 9, 0, "a later word"]).refused_by, "a later word")
+        self.assertEqual(self.outcome([1, 0, 0, 3, 9, 0, "later"]).refused_by, "later")
         self.assertIs(type(self.outcome([3, 0, 0, 0, 0, 0, None])), nowcalls.NoRule)
         self.assertIs(type(self.outcome([-4, 0, 0, 0, 0, 0, "param"])), nowcalls.BadRequest)
-        self.assertIs(type(self.outcome(error=[3, "BAD_PARAMS", "acquire: count"])), nowcalls.BadRequest)
+        self.assertIs(type(self.outcome(error=[3, "BAD_PARAMS", "?"])), nowcalls.BadRequest)
         self.assertIs(type(self.outcome(error=[99, "LATER", "?", "more"])), nowcalls.BadRequest)
         self.assertIs(type(self.outcome(error=[5, "OVERLOADED", "sessions"])), nowcalls.Unavailable)
         self.assertIs(type(self.outcome(error=[8, "INTERNAL", "?"])), nowcalls.Unavailable)
@@ -311,16 +313,17 @@ class AnswerTest(unittest.TestCase):
         self.assertIsNone(self.outcome([*GRANT, "more"]))
 
     def test_bytes_that_are_not_the_protocol_end_the_connection(self):
-        for garbage in (b"HTTP/1.1", b"\xc1", b"\x93\x01\x01", b"\x94\x01\x00\xc0\x90", b"\x91\x01"):
+        for garbage in (b"HTTP/1.1", b"\xc1", b"\x94\x01\x00\xc0\x90", b"\x91\x01"):
             peer = Peer()
             peer.session.connected(peer.now)
-            self.assertEqual(peer.session.received(garbage, peer.now) is None, garbage == b"\x93\x01\x01")
+            self.assertIn("does not speak nowcalls", peer.session.received(garbage, peer.now))
 
     def test_errors_can_be_pickled(self):
         import pickle
 
         refused = pickle.loads(pickle.dumps(self.outcome([1, 0, 0, 3, 9, 0, "level"])))
-        self.assertEqual((str(refused), refused.level), ("flow 111 refused by level: 3 of 9 in progress", 9))
+        self.assertEqual(str(refused), "flow 111 refused by level: 3 of 9 in progress")
+        self.assertEqual(refused.level, 9)
 
 
 class TimeTest(unittest.TestCase):
@@ -422,10 +425,13 @@ class FallbackTest(unittest.TestCase):
         with self.assertLogs("nowcalls", "WARNING"):
             peer.session.connect_failed(peer.now, "refused")
         permits = [
-            peer.submit(Acquire(111, 1, None, param, False)).result() for param in (1, 1.0, True, "1", None)
+            peer.submit(Acquire(111, 1, None, param, False)).result()
+            for param in (1, 1.0, True, "1", None)
         ]
         self.assertEqual(len(permits), 5)
-        self.assertIsInstance(peer.submit(Acquire(111, 1, None, True, False)).error, nowcalls.Refused)
+        self.assertIsInstance(
+            peer.submit(Acquire(111, 1, None, True, False)).error, nowcalls.Refused
+        )
 
     def test_a_closed_client_does_not_fall_back(self):
         peer = Peer(fallback="pass")

@@ -15,14 +15,15 @@ from ._permit import BasePermit, Param
 # Statuses and error codes of PROTOCOL.md.
 BAD_REQUEST, TOO_MANY_REQUEST, OK, BLOCKED, SHOULD_WAIT = -4, -2, 0, 1, 2
 NO_RULE_EXISTS, NOT_AVAILABLE, RELEASE_OK = 3, 5, 6
-MALFORMED, UNKNOWN_METHOD, BAD_PARAMS, HELLO_STATE, OVERLOADED, UNSUPPORTED, CONFLICT, INTERNAL = range(1, 9)
+BAD_PARAMS, OVERLOADED, INTERNAL = 3, 5, 8
 
 
 class Rate(NamedTuple):
     """The answer to a request for calls a second that passed.
 
     remaining: calls that are left now; -1 if nobody can tell.
-    wait: seconds to sleep before the call; 0.0 unless the call was prioritized or the rule spaces calls out.
+    wait: seconds to sleep before the call. Above 0.0 only if the call was prioritized, or if the
+        rule spaces calls out.
     """
 
     remaining: int

@@ -1,7 +1,7 @@
 """Client and Permit: the blocking client. One background thread dials, reads and keeps permits.
 
-A caller's thread sends by itself, and waits until the background thread has read the answer. The lock protects the
-session and sending. Callbacks run on the background thread, without the lock.
+A caller's thread sends by itself, and waits until the background thread has read the answer. The
+lock protects the session and sending. Callbacks run on the background thread, without the lock.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import selectors
 import socket
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, cast
 
 from . import _fork
 from ._calls import Acquire, Call, Keep, Rate, RateRequest, check_scalar
@@ -42,8 +42,8 @@ class Permit(BasePermit):
     def release(self, timeout: Optional[float] = None) -> bool:
         """Gives the token back; a second time does nothing.
 
-        Returns False if the token had been lost. Raises Unavailable or OutcomeUnknown when no answer comes in time;
-        the client then releases it in the background, as soon as it can.
+        Returns False if the token had been lost. Raises Unavailable or OutcomeUnknown when no
+        answer comes in time; the client then releases it in the background, as soon as it can.
         """
         return self._client._release(self, timeout)
 
@@ -62,15 +62,17 @@ class Client:
     """A client of one namespace, for all threads of a process.
 
     address: "HOST:PORT", "[IPV6]:PORT", or several, which are tried in turn.
-    client_id: names the session that holds the tokens. Without one the client makes one up. Give each process its own.
-    timeout: seconds that a call may take, besides the wait of an acquire. Connecting anew is within them.
+    client_id: names the session that holds the tokens. Give each process its own. Without one the
+        client makes one up.
+    timeout: seconds that a call may take besides the wait of an acquire, connecting anew included.
     keep: whether permits are kept in the background once a third of their hold is over.
-    fallback: while no server is reached, "fail" raises Unavailable, "local" admits the last known level divided by the
-    clients last known to be online, and "pass" admits everything.
-    local_levels: levels by flow id for "local", instead of the last known ones.
-    on_lost: called with each lost permit, on the background thread. It must not block, nor call the client.
+    fallback: while no server is reached, "fail" raises Unavailable. "local" admits the last known
+        level divided by the clients last known to be online. "pass" admits everything.
+    local_levels: shares by flow id for "local", instead of those from the last known levels.
+    on_lost: called with each lost permit, on the background thread. It must be short, and must not
+        call the client.
 
-    The constructor does not wait for a connection. After a fork, the child needs a client of its own.
+    The constructor does not wait for a connection. A forked child needs a client of its own.
     """
 
     def __init__(
@@ -120,7 +122,7 @@ class Client:
         timeout: Optional[float] = None,
         on_lost: Optional[Callable[[Permit], Any]] = None,
     ) -> Iterator[Permit]:
-        """Holds a token for the time of a with block, or of a function that it decorates. See acquire."""
+        """Holds a token for a with block, or for the calls of a function. See acquire."""
         with self.acquire(
             flow_id,
             count,
@@ -160,11 +162,16 @@ class Client:
     # Calls a second.
 
     def request(
-        self, flow_id: int, count: int = 1, prioritized: bool = False, *, timeout: Optional[float] = None
+        self,
+        flow_id: int,
+        count: int = 1,
+        prioritized: bool = False,
+        *,
+        timeout: Optional[float] = None,
     ) -> Rate:
         """Asks for `count` calls under a rule of calls a second. Nothing is held.
 
-        Raises Refused when they may not be made now. Sleep for `wait` of the answer before the calls.
+        Raises Refused if they may not be made now. Sleep for the answer's `wait` before them.
         """
         rate: Rate = self._ask(RateRequest("request", flow_id, [count, prioritized]), timeout)
         return rate
@@ -172,10 +179,12 @@ class Client:
     def request_param(
         self, flow_id: int, count: int, values: Sequence[Param], *, timeout: Optional[float] = None
     ) -> Rate:
-        """Asks for `count` calls of each of the values of the rule's parameter: of all, or of none."""
+        """Asks for `count` calls of each value of the rule's parameter: of all, or of none."""
         for value in values:
             check_scalar("a value", value)
-        rate: Rate = self._ask(RateRequest("request_param", flow_id, [count, list(values)]), timeout)
+        rate: Rate = self._ask(
+            RateRequest("request_param", flow_id, [count, list(values)]), timeout
+        )
         return rate
 
     # What the server knows.
@@ -185,7 +194,7 @@ class Client:
         return int(self._ask(Call("ping"), timeout)[0])
 
     def flow(self, flow_id: int) -> Dict[str, Any]:
-        """The row of a flow, as PROTOCOL.md has it: level, now_calls, waiters, counters and more."""
+        """The row of a flow as in PROTOCOL.md: level, now_calls, waiters, counters and more."""
         row: Dict[str, Any] = self._ask(Call("flow", [flow_id]))
         return row
 
@@ -202,23 +211,24 @@ class Client:
     ) -> Iterator[Dict[str, Any]]:
         """Rows of live tokens, the oldest first."""
         asked = {"flow_id": flow_id, "client_id": client_id}
-        return self._rows("tokens", {key: value for key, value in asked.items() if value is not None})
+        return self._rows("tokens", {key: asked[key] for key in asked if asked[key] is not None})
 
     def history(self) -> Iterator[Dict[str, Any]]:
         """Rows of tokens that ended without a release in time, the newest first."""
         return self._rows("history")
 
     def stats(self) -> Dict[str, Any]:
-        """Figures of this client: connection, permits held and lost, calls that the fallback took."""
+        """Figures of this client: its connection, permits held and lost, local calls."""
         with self._lock:
             return self._session.stats()
 
     # The end.
 
     def close(self) -> None:
-        """Ends the client. Waits up to the timeout for releases that are on their way to a connected server.
+        """Ends the client. Waits up to the timeout for releases on their way to a connected server.
 
-        Permits that are still held stay with the server until their hold or the rule's clientOfflineTime is over.
+        Permits that are still held stay with the server until their hold or the rule's
+        clientOfflineTime is over.
         """
         if self._forked:
             return
@@ -311,7 +321,7 @@ class Client:
             raise BadRequest("a callback must not call the client that calls it")
 
     def _forget_connection(self) -> None:
-        """In a forked child. The lock may be held for ever, by a thread that does not exist here."""
+        """In a forked child. The lock may be held for ever, by a thread that is not here."""
         self._forked = True
         for sock in (self._sock, self._wake_in, self._wake_out):
             if sock is not None and sock.fileno() >= 0:
@@ -377,7 +387,7 @@ class Client:
             if broken is not None:
                 self._detach(broken)
             self._flush()
-            if self._closed and (not self._session.ready or self._session.settled or now >= self._drain_until):
+            if self._closed and self._drained(now):
                 return False
             self._watch_writes()
             wakeup = self._session.wakeup()
@@ -393,6 +403,9 @@ class Client:
             elif events & selectors.EVENT_READ:
                 self._read()
         return True
+
+    def _drained(self, now: float) -> bool:
+        return not self._session.ready or self._session.settled or now >= self._drain_until
 
     def _watch_writes(self) -> None:
         if self._sock is None or self._watching_writes == bool(self._session.output):
@@ -426,8 +439,8 @@ class Client:
         """Dials the address whose turn it is; a close ends the attempt."""
         reason = "unknown"
         try:
-            host, port = self._session.address
-            for family, kind, protocol, _, where in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            found = socket.getaddrinfo(*self._session.address, type=socket.SOCK_STREAM)
+            for family, kind, protocol, _, where in found:
                 sock = socket.socket(family, kind, protocol)
                 reason = self._dial(sock, where)
                 if not reason:
@@ -466,7 +479,7 @@ class Client:
 
     def _tell_lost(self) -> None:
         with self._lock:
-            lost = self._session.take_lost()
+            lost = cast(List[Permit], self._session.take_lost())
         for permit in lost:
             for callback in (permit.on_lost, self.on_lost):
                 if callback is None:

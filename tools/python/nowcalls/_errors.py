@@ -10,7 +10,7 @@ class Error(Exception):
 
 
 class BadRequest(Error):
-    """The caller's own fault: wrong arguments, a closed client, or a request that this server does not know.
+    """The caller's own fault: wrong arguments, a closed client, or a server that is too old for it.
 
     `code` is the error code of PROTOCOL.md, or None if no server answered.
     """
@@ -60,5 +60,5 @@ class Unavailable(Error):
 class OutcomeUnknown(Error):
     """The request was sent, and its answer did not come in time. Perhaps it was carried out.
 
-    After an acquire, the client cancels the request as soon as it can, so that no token stays behind.
+    The client cancels an acquire as soon as it can, so that no token stays behind.
     """

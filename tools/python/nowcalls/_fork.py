@@ -23,7 +23,10 @@ def watch(client: Forkable) -> None:
 
 
 def let_go(descriptor: int) -> None:
-    """Ends this process's share of a connection. The number stays taken, so that nobody closes another's file."""
+    """Ends this process's share of a connection.
+
+    The number stays taken, so that the owner of the descriptor does not close another's file later.
+    """
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     try:
         os.dup2(null, descriptor, inheritable=False)

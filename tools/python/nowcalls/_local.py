@@ -22,7 +22,7 @@ def key_of(flow_id: int, param: Param) -> Key:
 
 
 class Fallback:
-    """Counts local calls in progress, and admits up to this process's share of the last known level."""
+    """Counts local calls in progress, and admits up to this process's share of a level."""
 
     def __init__(self, mode: str, levels: Mapping[int, int]) -> None:
         self.mode = mode
@@ -48,7 +48,7 @@ class Fallback:
             self._known.popitem(last=False)
 
     def share(self, flow_id: int, param: Param, sessions: int) -> Optional[int]:
-        """The calls that this process may have in progress; None if neither rule nor setting is known."""
+        """The calls that this process may have in progress; None if no level is known."""
         if flow_id in self._configured:
             return self._configured[flow_id]
         level = self._known.get(key_of(flow_id, param))
@@ -56,8 +56,10 @@ class Fallback:
             return None
         return max(1, level // max(1, sessions)) if level > 0 else 0
 
-    def admit(self, flow_id: int, count: int, param: Param, sessions: int) -> Optional[Tuple[int, int]]:
-        """Takes `count` calls and returns (calls in progress, share); None if the share is not known.
+    def admit(
+        self, flow_id: int, count: int, param: Param, sessions: int
+    ) -> Optional[Tuple[int, int]]:
+        """Takes `count` calls. Returns (calls in progress, share), or None if no level is known.
 
         Raises Refused beyond the share.
         """

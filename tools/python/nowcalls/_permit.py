@@ -15,9 +15,10 @@ class BasePermit:
 
     flow_id, count, param: as asked for.
     token_id: the server's id of the token; 0 for a local permit.
-    fence: grows with each grant. A resource that remembers the highest fence can refuse stale holders. 0 if local.
-    hold_ms: after so many ms without a keep the server takes the token back; 0 if local.
-    now_calls, level: calls in progress under the rule at the grant, this one included, and their limit.
+    fence: grows with each grant; 0 for a local permit. A resource that remembers the highest fence
+        can refuse stale holders.
+    hold_ms: after so many ms without a keep the server takes the token back; 0 for a local permit.
+    now_calls, level: calls in progress at the grant, this one included, and their limit.
     local: granted by the fallback of this process.
     lost: the token ended, and this client did not release it.
     lost_reason: the server's word for the reason, such as "admin"; None if it is not known.
@@ -48,7 +49,8 @@ class BasePermit:
 
     def __repr__(self) -> str:
         state = "lost" if self.lost else "local" if self.local else self._state
-        return f"<{type(self).__name__} flow {self.flow_id} token {self.token_id} fence {self.fence}, {state}>"
+        name = type(self).__name__
+        return f"<{name} flow {self.flow_id} token {self.token_id} fence {self.fence}, {state}>"
 
     def __del__(self) -> None:
         # The session refers to permits weakly, so a forgotten permit is no longer kept.

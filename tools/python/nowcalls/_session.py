@@ -1,11 +1,12 @@
 """Session: the protocol of one client, without sockets, threads or clocks.
 
-Both clients drive it. They dial when connect_at has come, hand it what happens to the connection (connected,
-connect_failed, received, disconnected) and the passing of time (tick), and send what is in `output`. `now` is the
-seconds of any clock that never goes back. The session says hello, asks calls, asks them again on the next connection,
-keeps permits, and learns which are lost.
+Both clients drive it. They dial when connect_at has come, and send what is in `output`. They tell
+it of the connection (connected, connect_failed, received, disconnected) and of time (tick). `now`
+is in seconds, of a clock that never goes back. The session says hello, asks calls, asks them again
+on the next connection, keeps permits, and learns which of them are lost.
 
-Thread: the client protects it by a lock, or uses it on one thread only. `Call.notify` is called within.
+Thread: the client protects it by a lock, or uses it on one thread only. Outcomes are notified
+within its methods.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import random
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-import msgpack
+import msgpack  # type: ignore[import]
 
 from ._calls import (
     BAD_PARAMS,
@@ -92,7 +93,8 @@ class Session:
         self._keeps: List[Tuple[float, int, weakref.ref[BasePermit]]] = []  # A heap.
         self._keep_numbers = itertools.count()
         self._lost: List[BasePermit] = []
-        self._counts = {"connects": 0, "disconnects": 0, "kept": 0, "lost": 0, "cancelled": 0, "asked_again": 0}
+        counted = ("connects", "disconnects", "kept", "lost", "cancelled", "asked_again")
+        self._counts = dict.fromkeys(counted, 0)
 
     # Calls.
 
@@ -112,7 +114,7 @@ class Session:
         if call.done:
             return
         if not reason:
-            reason = self._why_offline if self._state != READY else "the server did not answer in time"
+            reason = "the server did not answer in time" if self.ready else self._why_offline
         error = call.no_answer(reason)
         if not call.persistent:
             self._queue.pop(call, None)
@@ -212,7 +214,8 @@ class Session:
         self._count_failure(now)
         if self._failures >= len(self.config.addresses) and not self._down:
             self._down = True
-            logger.warning("no server is reached, fallback %s: %s", self.config.fallback, self._why_offline)
+            fallback = self.config.fallback
+            logger.warning("no server is reached, fallback %s: %s", fallback, self._why_offline)
             self._fall_back_now(now)
 
     def disconnected(self, now: float, reason: str) -> None:
@@ -221,7 +224,7 @@ class Session:
         self.output.clear()
         unanswered, queued = list(self._in_flight.values()), self._queue
         self._in_flight, self._queue = {}, {}
-        again = [call for call in unanswered if call.persistent or (call.repeatable and not call.done)]
+        again = [c for c in unanswered if c.persistent or (c.repeatable and not c.done)]
         self._queue.update(dict.fromkeys(again))
         self._queue.update(queued)
         self._counts["asked_again"] += len(again)
@@ -277,14 +280,15 @@ class Session:
             return self.connect_at
         if self._state == GREETING:
             return self._heard_at + self.config.timeout
-        probed_at = self._probed_at
-        silent = self._heard_at + PING_AFTER_S if probed_at is None else probed_at + self.config.timeout
+        silent = self._heard_at + PING_AFTER_S
+        if self._probed_at is not None:
+            silent = self._probed_at + self.config.timeout
         return min(silent, self._keeps[0][0]) if self._keeps else silent
 
     # Within.
 
     def _count_failure(self, now: float) -> None:
-        """All addresses are tried in a row; between rows comes a random pause whose bound doubles."""
+        """Addresses are tried in rows; between rows comes a random pause whose bound doubles."""
         self._address_index += 1
         self._failures += 1
         rows, within_row = divmod(self._failures, len(self.config.addresses))
@@ -388,7 +392,9 @@ class Session:
         else:
             call.settle(value)
 
-    def _acquired(self, call: Acquire, grant: Optional[Grant], failure: Optional[Error], now: float) -> None:
+    def _acquired(
+        self, call: Acquire, grant: Optional[Grant], failure: Optional[Error], now: float
+    ) -> None:
         if isinstance(failure, Refused) and failure.level > 0:
             self._fallback.learn(call.flow_id, call.param, failure.level)
         if failure is not None:
@@ -425,7 +431,9 @@ class Session:
         call.repeatable = False  # The next connection begins with a keep of its own.
         self._send(call, now)
 
-    def _kept(self, call: Keep, hold_ms: Optional[int], failure: Optional[Error], now: float) -> None:
+    def _kept(
+        self, call: Keep, hold_ms: Optional[int], failure: Optional[Error], now: float
+    ) -> None:
         permit = call.permit
         if permit._state == HELD:
             if failure is None and hold_ms is None:
@@ -447,7 +455,8 @@ class Session:
         self._permits.pop(permit.token_id, None)
         self._lost.append(permit)
         self._counts["lost"] += 1
-        logger.warning("lost token %d of flow %d: %s", permit.token_id, permit.flow_id, reason or "it had ended")
+        why = reason or "it had ended"
+        logger.warning("lost token %d of flow %d: %s", permit.token_id, permit.flow_id, why)
 
     def _probe(self, now: float) -> None:
         """Asks for a sign of life. Any byte of the server counts as one."""

@@ -1,6 +1,7 @@
 """Client and Permit for asyncio: as in nowcalls, with await.
 
-A client belongs to the event loop on which it is first used. One task dials; a protocol object reads and sends.
+A client belongs to the event loop on which it is first used. One task dials; a protocol object
+reads and sends.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = ["Client", "Permit"]
 
 
 class Permit(BasePermit):
-    """A token of an asyncio client; as an asynchronous context manager it is released at the end."""
+    """A token of an asyncio client. As an asynchronous context manager it ends with a release."""
 
     def __init__(self, client: Client) -> None:
         super().__init__()
@@ -35,8 +36,8 @@ class Permit(BasePermit):
     async def release(self, timeout: Optional[float] = None) -> bool:
         """Gives the token back; a second time does nothing.
 
-        Returns False if the token had been lost. Raises Unavailable or OutcomeUnknown when no answer comes in time;
-        the client then releases it in the background, as soon as it can.
+        Returns False if the token had been lost. Raises Unavailable or OutcomeUnknown when no
+        answer comes in time; the client then releases it in the background, as soon as it can.
         """
         return await self._client._release(self, timeout)
 
@@ -52,10 +53,11 @@ class Permit(BasePermit):
 
 
 class Client:
-    """A client of one namespace, for all tasks of an event loop. The arguments are those of nowcalls.Client.
+    """A client of one namespace, for all tasks of an event loop. Its settings: nowcalls.Client.
 
     on_lost: called with each lost permit on the event loop; it may be a coroutine function.
-    Use it as an asynchronous context manager, or await close at the end. Do not fork while it is connected.
+
+    Use it as an asynchronous context manager, or await close at the end.
     """
 
     def __init__(
@@ -70,7 +72,9 @@ class Client:
         local_levels: Optional[Mapping[int, int]] = None,
         on_lost: Optional[Callable[[Permit], Any]] = None,
     ) -> None:
-        self._config = make_config(address, namespace, client_id, timeout, keep, fallback, local_levels)
+        self._config = make_config(
+            address, namespace, client_id, timeout, keep, fallback, local_levels
+        )
         self.on_lost = on_lost
         self._closed = False
         self._forked = False
@@ -119,7 +123,7 @@ class Client:
         timeout: Optional[float] = None,
         on_lost: Optional[Callable[[Permit], Any]] = None,
     ) -> Permit:
-        """Takes a token for `count` calls in progress. A task that is cancelled meanwhile holds nothing.
+        """Takes a token for `count` calls in progress. A task cancelled meanwhile holds nothing.
 
         wait: seconds to wait for room. None: as the rule has it.
         param: the value of the rule's parameter, if it has one.
@@ -134,11 +138,16 @@ class Client:
     # Calls a second.
 
     async def request(
-        self, flow_id: int, count: int = 1, prioritized: bool = False, *, timeout: Optional[float] = None
+        self,
+        flow_id: int,
+        count: int = 1,
+        prioritized: bool = False,
+        *,
+        timeout: Optional[float] = None,
     ) -> Rate:
         """Asks for `count` calls under a rule of calls a second. Nothing is held.
 
-        Raises Refused when they may not be made now. Sleep for `wait` of the answer before the calls.
+        Raises Refused if they may not be made now. Sleep for the answer's `wait` before them.
         """
         rate: Rate = await self._ask(RateRequest("request", flow_id, [count, prioritized]), timeout)
         return rate
@@ -146,10 +155,12 @@ class Client:
     async def request_param(
         self, flow_id: int, count: int, values: Sequence[Param], *, timeout: Optional[float] = None
     ) -> Rate:
-        """Asks for `count` calls of each of the values of the rule's parameter: of all, or of none."""
+        """Asks for `count` calls of each value of the rule's parameter: of all, or of none."""
         for value in values:
             check_scalar("a value", value)
-        rate: Rate = await self._ask(RateRequest("request_param", flow_id, [count, list(values)]), timeout)
+        rate: Rate = await self._ask(
+            RateRequest("request_param", flow_id, [count, list(values)]), timeout
+        )
         return rate
 
     # What the server knows.
@@ -159,7 +170,7 @@ class Client:
         return int((await self._ask(Call("ping"), timeout))[0])
 
     async def flow(self, flow_id: int) -> Dict[str, Any]:
-        """The row of a flow, as PROTOCOL.md has it: level, now_calls, waiters, counters and more."""
+        """The row of a flow as in PROTOCOL.md: level, now_calls, waiters, counters and more."""
         row: Dict[str, Any] = await self._ask(Call("flow", [flow_id]))
         return row
 
@@ -176,22 +187,23 @@ class Client:
     ) -> AsyncIterator[Dict[str, Any]]:
         """Rows of live tokens, the oldest first."""
         asked = {"flow_id": flow_id, "client_id": client_id}
-        return self._rows("tokens", {key: value for key, value in asked.items() if value is not None})
+        return self._rows("tokens", {key: asked[key] for key in asked if asked[key] is not None})
 
     def history(self) -> AsyncIterator[Dict[str, Any]]:
         """Rows of tokens that ended without a release in time, the newest first."""
         return self._rows("history")
 
     def stats(self) -> Dict[str, Any]:
-        """Figures of this client: connection, permits held and lost, calls that the fallback took."""
+        """Figures of this client: its connection, permits held and lost, local calls."""
         return self._started().session.stats()
 
     # The end.
 
     async def close(self) -> None:
-        """Ends the client. Waits up to the timeout for releases that are on their way to a connected server.
+        """Ends the client. Waits up to the timeout for releases on their way to a connected server.
 
-        Permits that are still held stay with the server until their hold or the rule's clientOfflineTime is over.
+        Permits that are still held stay with the server until their hold or the rule's
+        clientOfflineTime is over.
         """
         if self._closed or self._forked:
             return
@@ -230,15 +242,16 @@ class Client:
             raise BadRequest("the client is closed")
         answered = link.notified(call)
         link.session.submit(call, link.loop.time())
-        await self._await(link, call, answered, self._config.timeout if timeout is None else timeout)
+        await self._await(link, call, answered, timeout)
         return call.result()
 
     async def _await(
-        self, link: _Link, call: Call, answered: asyncio.Future[None], timeout: float
+        self, link: _Link, call: Call, answered: asyncio.Future[None], timeout: Optional[float]
     ) -> None:
         """Waits for the outcome of a call, and gives the call up when its time is over."""
         link.pump()
-        timer = link.loop.call_later(timeout + call.patience, link.give_up, call)
+        patience = (self._config.timeout if timeout is None else timeout) + call.patience
+        timer = link.loop.call_later(patience, link.give_up, call)
         try:
             await answered
         except asyncio.CancelledError:  # Nobody will take the permit.
@@ -257,13 +270,14 @@ class Client:
             link.pump()
             return not permit.lost
         answered = link.notified(call)
-        await self._await(link, call, answered, self._config.timeout if timeout is None else timeout)
+        await self._await(link, call, answered, timeout)
         return bool(call.result())
 
     async def _leave(self, permit: Permit) -> None:
         """The end of a with block, which has done its work whether or not the server is there."""
         try:
-            await self._release(permit, None if self._forked or self._started().session.ready else 0.0)
+            ready = self._forked or self._started().session.ready
+            await self._release(permit, None if ready else 0.0)
         except (Unavailable, OutcomeUnknown) as error:
             logger.warning("%r is released in the background: %s", permit, error)
 
@@ -305,7 +319,10 @@ class _Link(asyncio.Protocol):
     """The connection of a client, one after the other, and the timer of its session."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, session: Session, tell_lost: Callable[[BasePermit], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        session: Session,
+        tell_lost: Callable[[BasePermit], None],
     ) -> None:
         self.loop = loop
         self.session = session
@@ -335,13 +352,18 @@ class _Link(asyncio.Protocol):
     def notified(self, call: Call) -> asyncio.Future[None]:
         """A future that is done once the call has its outcome."""
         answered: asyncio.Future[None] = self.loop.create_future()
-        call.notify = lambda: answered.done() or answered.set_result(None)
+
+        def notify() -> None:
+            if not answered.done():
+                answered.set_result(None)
+
+        call.notify = notify
         if call.done:
             answered.set_result(None)
         return answered
 
     def pump(self) -> None:
-        """Sends what there is, tells what was lost, and sets the timer. Follows everything that the session is told."""
+        """Sends, tells losses and sets the timer. Follows whatever the session was told."""
         if self._transport is not None and self.session.output:
             self._transport.write(bytes(self.session.output))
             self.session.output.clear()
