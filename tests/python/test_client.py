@@ -117,6 +117,7 @@ class PermitTest(ServerTest):
         for settings in (
             {"namespace": ""},
             {"client_id": "@1"},
+            {"client_id": "\ud800"},
             {"fallback": "none"},
             {"timeout": 0},
         ):

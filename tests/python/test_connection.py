@@ -281,6 +281,43 @@ class KilledServerTest(ServerTest):
         self.assertTrue(permit.release())
         self.assertEqual(self.server.now_calls(flow), 0)
 
+    def test_cut_connections_and_kill_9_under_load_neither_exceed_the_level_nor_leave_tokens(self):
+        flow = self.load(rule, 3)
+        proxy = self.proxy()
+        client = self.client(proxy.address, timeout=PATIENCE_S)
+        lock = threading.Lock()
+        end = threading.Event()
+        held, most, done = 0, 0, 0
+
+        def work():
+            nonlocal held, most, done
+            while not end.is_set():
+                with client.permit(flow, wait=PATIENCE_S) as permit:
+                    with lock:
+                        held += 1
+                        most = max(most, held)
+                        done += 1
+                    end.wait(0.002)
+                    with lock:
+                        held -= 1
+                    self.assertFalse(permit.lost)
+
+        workers = [start(work) for _ in range(8)]
+        for life in range(2):
+            for _ in range(10):
+                end.wait(0.03)
+                proxy.cut()
+            if life == 0:
+                self.server.kill()
+                self.server.start()
+        end.set()
+        for finish in workers:
+            finish()
+        self.assertLessEqual(most, 3)
+        self.assertGreater(done, 20)
+        self.assertGreater(client.stats()["asked_again"], 0)
+        self.assert_soon(lambda: self.server.now_calls(flow) == 0)
+
     def test_calls_that_wait_go_on_after_an_orderly_restart(self):
         flow = self.load(rule, 1)
         client = self.client(timeout=PATIENCE_S)

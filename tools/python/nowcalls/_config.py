@@ -74,7 +74,7 @@ def parse_address(text: str) -> Address:
 
 
 def _check_name(what: str, name: str) -> None:
-    if not isinstance(name, str) or not 0 < len(name.encode()) <= NAME_BYTES_MAX:
+    if not isinstance(name, str) or not 0 < len(name.encode(errors="replace")) <= NAME_BYTES_MAX:
         raise BadRequest(f"{what} must be a text of 1 to {NAME_BYTES_MAX} bytes")
-    if any(unicodedata.category(character) == "Cc" for character in name):
-        raise BadRequest(f"{what} must not have control characters")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
+        raise BadRequest(f"{what} must not have control characters or surrogates")
