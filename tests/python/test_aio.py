@@ -87,7 +87,7 @@ class AioTest(ServerTest, unittest.IsolatedAsyncioTestCase):
             cancelled = 0
             for _ in range(20):
                 task = asyncio.create_task(client.acquire(flow))
-                while client.stats()["held"] == 0:
+                while client.stats()["held"] == 0 and not task.done():
                     await asyncio.sleep(0)
                 task.cancel()
                 try:

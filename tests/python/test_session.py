@@ -221,6 +221,15 @@ class RetryTest(unittest.TestCase):
         self.assertIsNone(call.value)
         self.assertEqual(peer.session.stats()["held"], 0)
 
+    def test_an_acquire_that_was_given_up_is_not_asked_again(self):
+        peer = Peer()
+        peer.connect()
+        call = peer.acquire()
+        peer.session.give_up(call, peer.now)
+        peer.disconnect()
+        peer.connect()
+        self.assertEqual(peer.asked(), [["cancel", [call.request_id]]])
+
     def test_an_acquire_that_nobody_takes_any_more_is_given_back(self):
         peer = Peer()
         peer.connect()
