@@ -283,28 +283,28 @@ class EndTest(ServerTest):
         flow = self.load(rule, 1)
         client = self.client(client_id="parent")
         permit = client.acquire(flow)
-        ready_in, ready_out = os.pipe()
+        verdict_in, verdict_out = os.pipe()
         end_in, end_out = os.pipe()
         child = os.fork()
         if child == 0:
+            os.close(end_out)
             verdict = b"wrong"
             try:
                 client.ping()
             except nowcalls.BadRequest:
                 verdict = b"right" if permit.release() is False else b"released"
-            os.write(ready_out, verdict)
-            os.read(end_in, 1)
+            os.write(verdict_out, verdict)
+            os.read(end_in, 1)  # Until the parent's end is closed.
             os._exit(0)
-        self.assertEqual(os.read(ready_in, 10), b"right")
+        self.addCleanup(os.waitpid, child, 0)
+        for descriptor in (verdict_in, verdict_out, end_in, end_out):
+            self.addCleanup(os.close, descriptor)
+        self.assertEqual(os.read(verdict_in, 10), b"right")
         self.assertEqual(self.server.now_calls(flow), 1)
         self.assertTrue(permit.release())
         client.close()
         # The child still lives, but the session is gone with its parent.
         self.assert_soon(lambda: "parent" not in str(self.server.call("sessions", 1000)))
-        os.write(end_out, b"x")
-        os.waitpid(child, 0)
-        for descriptor in (ready_in, ready_out, end_in, end_out):
-            os.close(descriptor)
 
 
 if __name__ == "__main__":

@@ -349,7 +349,8 @@ class Client:
             self._wake_out.send(b"\0")
 
     def _attach(self, sock: socket.socket) -> None:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with contextlib.suppress(OSError):  # The peer may have gone already.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sock = sock
         self._watching_writes = False
         self._selector.register(sock, selectors.EVENT_READ)
