@@ -1,0 +1,28 @@
+"""Client of nowcalls, a durable token server for cluster concurrency control.
+
+    with nowcalls.Client("127.0.0.1:18730", namespace="shop", client_id="worker-1") as client:
+        with client.permit(1001, wait=2.0) as permit:
+            ...  # At most as many at once, over all processes, as rule 1001 allows.
+
+`nowcalls.aio` has the same for asyncio.
+"""
+
+from . import aio
+from ._calls import Rate
+from ._client import Client, Permit
+from ._errors import BadRequest, Error, NoRule, OutcomeUnknown, Refused, Unavailable
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BadRequest",
+    "Client",
+    "Error",
+    "NoRule",
+    "OutcomeUnknown",
+    "Permit",
+    "Rate",
+    "Refused",
+    "Unavailable",
+    "aio",
+]

@@ -1,0 +1,228 @@
+"""Calls: what a client asks, and how answers become values or exceptions. No sockets, no clock.
+
+Thread: the session's lock protects calls.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence
+
+from ._errors import BadRequest, Error, NoRule, OutcomeUnknown, Refused, Unavailable
+from ._permit import BasePermit, Param
+
+# Statuses and error codes of PROTOCOL.md.
+BAD_REQUEST, TOO_MANY_REQUEST, OK, BLOCKED, SHOULD_WAIT = -4, -2, 0, 1, 2
+NO_RULE_EXISTS, NOT_AVAILABLE, RELEASE_OK = 3, 5, 6
+BAD_PARAMS, OVERLOADED, INTERNAL = 3, 5, 8
+
+
+class Rate(NamedTuple):
+    """The answer to a request for calls a second that passed.
+
+    remaining: calls that are left now; -1 if nobody can tell.
+    wait: seconds to sleep before the call. Above 0.0 only if the call was prioritized, or if the
+        rule spaces calls out.
+    """
+
+    remaining: int
+    wait: float
+
+
+class AskAgain(Exception):
+    """The server ends, and the call was not carried out: ask again on the next connection."""
+
+
+def error_of(answer: Any) -> Error:
+    """The exception for `error` of a response. What it answers was not carried out."""
+    code, name, message = answer[0], answer[1], answer[2]
+    if code not in (OVERLOADED, INTERNAL):
+        return BadRequest(f"{name}: {message}", code=code)
+    return Unavailable(f"{name}: {message}")
+
+
+def refusal(
+    flow_id: int, status: int, refused_by: Optional[str], now_calls: int = 0, level: int = 0
+) -> Error:
+    """The exception for a status that is neither OK nor NOT_AVAILABLE."""
+    if status == NO_RULE_EXISTS:
+        return NoRule(f"flow {flow_id} has no rule", flow_id=flow_id, status=status)
+    if status == BAD_REQUEST:
+        reason = f", refused by {refused_by}" if refused_by else ""
+        return BadRequest(f"flow {flow_id}: the server calls the request wrong{reason}")
+    full = f": {now_calls} of {level} in progress" if level or now_calls else ""
+    return Refused(
+        f"flow {flow_id} refused by {refused_by or status}{full}",
+        flow_id=flow_id,
+        status=status,
+        refused_by=refused_by,
+        now_calls=now_calls,
+        level=level,
+    )
+
+
+class Call:
+    """One request and its outcome: a value or an exception, set once.
+
+    repeatable: asked again on the next connection when this one breaks.
+    persistent: asked until a server answers, although nobody waits any more.
+    patience: seconds that the server may take, beyond the timeout.
+    attempts: how often it was sent.
+    unsettled: it was sent, and no answer told whether it was carried out.
+    notify: called once the outcome is set; set by whoever waits.
+    """
+
+    repeatable = True
+    persistent = False
+    patience = 0.0
+
+    def __init__(self, method: str, params: Sequence[Any] = ()) -> None:
+        self.method = method
+        self.attempts = 0
+        self.unsettled = False
+        self.sent_at = 0.0
+        self.done = False
+        self.value: Any = None
+        self.error: Optional[Error] = None
+        self.notify: Optional[Callable[[], Any]] = None
+        self._params = list(params)
+
+    def params(self, now: float) -> List[Any]:
+        return self._params
+
+    def decode(self, result: Any) -> Any:
+        """The value of an answer, or raises Error or AskAgain."""
+        return result
+
+    def settle(self, value: Any = None, error: Optional[Error] = None) -> None:
+        if self.done:
+            return
+        self.done, self.value, self.error = True, value, error
+        if self.notify is not None:
+            self.notify()
+
+    def result(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+    def no_answer(self, reason: str) -> Error:
+        """The exception for a call that gets no answer any more."""
+        if self.unsettled:
+            return OutcomeUnknown(f"{self.method}: no answer, perhaps it was carried out: {reason}")
+        return Unavailable(f"{self.method}: not carried out: {reason}")
+
+
+class Grant(NamedTuple):
+    token_id: int
+    fence: int
+    now_calls: int
+    level: int
+    hold_ms: int
+
+
+class Acquire(Call):
+    """An acquire under a request id of its own, so that asking again gives the same token.
+
+    started_at is set by the session; the wait is counted from it, over all attempts.
+    """
+
+    def __init__(
+        self, flow_id: int, count: int, wait: Optional[float], param: Param, prioritized: bool
+    ) -> None:
+        super().__init__("acquire")
+        if wait is not None and not 0 <= wait <= 3600:
+            raise BadRequest(f"wait must be 0 to 3600 s, not {wait!r}")
+        check_scalar("param", param)
+        self.flow_id = flow_id
+        self.count = count
+        self.param = param
+        self.request_id = new_request_id()
+        self.started_at = 0.0
+        self.keep = True
+        self.on_lost: Optional[Callable[[Any], Any]] = None
+        self.patience = wait or 0.0
+        self._wait = wait
+        self._prioritized = prioritized
+
+    def params(self, now: float) -> List[Any]:
+        options: dict[str, Any] = {"request_id": self.request_id}
+        if self._wait is not None:
+            # A repeated acquire without wait would lose its place in the queue.
+            left_ms = math.ceil((self.started_at + self._wait - now) * 1000)
+            options["wait_ms"] = max(left_ms, 1) if self._wait > 0 else 0
+        if self._prioritized:
+            options["prioritized"] = True
+        if self.param is not None:
+            options["param"] = self.param
+        return [self.flow_id, self.count, options]
+
+    def decode(self, result: Any) -> Grant:
+        status, token_id, fence, now_calls, level, hold_ms, refused_by = result[:7]
+        if status == OK:
+            return Grant(token_id, fence, now_calls, level, hold_ms)
+        if status == NOT_AVAILABLE:
+            raise AskAgain
+        raise refusal(self.flow_id, status, refused_by, now_calls, level)
+
+
+class Cancel(Call):
+    """Ends whatever a request id stands for; nobody waits for it."""
+
+    persistent = True
+
+    def __init__(self, request_id: int) -> None:
+        super().__init__("cancel", [request_id])
+
+
+class Release(Call):
+    """Gives a token back. Value: True, or False if the token had ended before."""
+
+    persistent = True
+
+    def __init__(self, permit: BasePermit) -> None:
+        super().__init__("release", [permit.token_id])
+        self.permit = permit
+
+    def decode(self, result: Any) -> bool:
+        # After a first attempt without an answer, "gone" may be the work of that attempt.
+        return result[0] == RELEASE_OK or self.attempts > 1
+
+
+class Keep(Call):
+    """Renews a token's hold. Value: hold_ms, or None if the token has ended."""
+
+    def __init__(self, permit: BasePermit) -> None:
+        super().__init__("keep", [permit.token_id])
+        self.permit = permit
+
+    def decode(self, result: Any) -> Optional[int]:
+        return int(result[1]) if result[0] == OK else None
+
+
+class RateRequest(Call):
+    """Calls a second. Not asked again: each time counts."""
+
+    repeatable = False
+
+    def __init__(self, method: str, flow_id: int, params: Sequence[Any]) -> None:
+        super().__init__(method, [flow_id, *params])
+        self.flow_id = flow_id
+
+    def decode(self, result: Any) -> Rate:
+        status, remaining, wait_ms, refused_by = result[:4]
+        if status in (OK, SHOULD_WAIT):
+            return Rate(remaining, wait_ms / 1000)
+        raise refusal(self.flow_id, status, refused_by)
+
+
+def check_scalar(what: str, value: Any) -> None:
+    """The server closes a connection for types that it does not know."""
+    if value is not None and not isinstance(value, (int, float, bool, str)):
+        raise BadRequest(f"{what} must be an int, float, bool or str, not {type(value).__name__}")
+
+
+def new_request_id() -> int:
+    """63 random bits, never 0: unique also across processes that share a client id."""
+    return (int.from_bytes(os.urandom(8), "big") >> 1) or 1

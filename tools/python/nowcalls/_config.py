@@ -1,0 +1,80 @@
+"""Config: the settings of a client, checked."""
+
+from __future__ import annotations
+
+import unicodedata
+import uuid
+from typing import Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+from ._errors import BadRequest
+
+DEFAULT_PORT = 18730
+NAME_BYTES_MAX = 128
+FALLBACKS = ("fail", "local", "pass")
+
+Address = Tuple[str, int]
+Addresses = Union[str, Sequence[str]]
+
+
+class Config(NamedTuple):
+    addresses: Tuple[Address, ...]
+    namespace: str
+    client_id: str
+    timeout: float  # Seconds.
+    keep: bool
+    fallback: str
+    local_levels: Mapping[int, int]
+
+
+def make_config(
+    address: Addresses,
+    namespace: str,
+    client_id: Optional[str],
+    timeout: float,
+    keep: bool,
+    fallback: str,
+    local_levels: Optional[Mapping[int, int]],
+) -> Config:
+    """Raises BadRequest for what no server would take."""
+    texts = [address] if isinstance(address, str) else list(address)
+    if not texts:
+        raise BadRequest("there is no address")
+    if fallback not in FALLBACKS:
+        raise BadRequest(f"fallback must be one of {', '.join(FALLBACKS)}, not {fallback!r}")
+    if not timeout > 0:
+        raise BadRequest(f"timeout must be above 0, not {timeout!r}")
+    _check_name("namespace", namespace)
+    if client_id is None:
+        client_id = f"python-{uuid.uuid4()}"
+    _check_name("client_id", client_id)
+    if client_id.startswith("@"):
+        raise BadRequest("client_id must not begin with @")
+    return Config(
+        tuple(parse_address(text) for text in texts),
+        namespace,
+        client_id,
+        float(timeout),
+        keep,
+        fallback,
+        dict(local_levels or {}),
+    )
+
+
+def parse_address(text: str) -> Address:
+    """HOST, HOST:PORT or [IPV6]:PORT; without a port it is the default port."""
+    host, port = text, str(DEFAULT_PORT)
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        port = rest[1:] if rest.startswith(":") else rest or port
+    elif text.count(":") == 1:
+        host, _, port = text.partition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise BadRequest(f"address {text!r} is not HOST:PORT or [IPV6]:PORT")
+    return host, int(port)
+
+
+def _check_name(what: str, name: str) -> None:
+    if not isinstance(name, str) or not 0 < len(name.encode(errors="replace")) <= NAME_BYTES_MAX:
+        raise BadRequest(f"{what} must be a text of 1 to {NAME_BYTES_MAX} bytes")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
+        raise BadRequest(f"{what} must not have control characters or surrogates")

@@ -1,0 +1,511 @@
+"""Session: the protocol of one client, without sockets, threads or clocks.
+
+Both clients drive it. They dial when connect_at has come, and send what is in `output`. They tell
+it of the connection (connected, connect_failed, received, disconnected) and of time (tick). `now`
+is in seconds, of a clock that never goes back. The session says hello, asks calls, asks them again
+on the next connection, keeps permits, and learns which of them are lost.
+
+Thread: the client protects it by a lock, or uses it on one thread only. Outcomes are notified
+within its methods.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import random
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import msgpack  # type: ignore[import]
+
+from ._calls import (
+    BAD_PARAMS,
+    Acquire,
+    AskAgain,
+    Call,
+    Cancel,
+    Grant,
+    Keep,
+    Rate,
+    RateRequest,
+    Release,
+    error_of,
+)
+from ._config import Address, Config
+from ._errors import BadRequest, Error, OutcomeUnknown, Refused, Unavailable
+from ._local import Fallback
+from ._permit import ENDED, HELD, RELEASING, BasePermit
+
+logger = logging.getLogger("nowcalls")
+
+PROTOCOL = 1
+MESSAGE_BYTES_MAX = 64 * 1024  # The server closes the connection beyond it.
+ANSWER_BYTES_MAX = 8 * 1024 * 1024  # The server sends at most half of it.
+PAUSE_MIN_S, PAUSE_MAX_S = 0.05, 2.0  # Bounds of the random pause before a connection.
+CONNECT_TIMEOUT_S = 2.0  # Of one address; less if the timeout of calls is.
+PING_AFTER_S = 10.0  # Of silence.
+HELLO_MSGID = 0
+
+OFFLINE, GREETING, READY = "offline", "greeting", "ready"
+
+
+class Session:
+    """State of a client: its connection, its calls without answer, its permits.
+
+    connect_at: when to dial next, while there is no connection.
+    output: bytes to send; the client removes what it has sent.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        make_permit: Callable[[], BasePermit],
+        now: float,
+        uniform: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self.config = config
+        self.connect_at = now
+        self.output = bytearray()
+        self._make_permit = make_permit
+        self._uniform = uniform
+        self._fallback = Fallback(config.fallback, config.local_levels)
+        self._closing = False
+        # The connection.
+        self._state = OFFLINE
+        self._unpacker = msgpack.Unpacker(max_buffer_size=ANSWER_BYTES_MAX)
+        self._address_index = 0
+        self._failures = 0  # Attempts and useless connections since the last useful one.
+        self._useful = False  # The server has answered more than hello.
+        self._down = False  # All addresses have failed since the last connection.
+        self._why_offline = "not connected yet"
+        self._asks_for_lost = True
+        self._heard_at = now
+        self._probed_at: Optional[float] = None
+        self._sessions_online = 1
+        # Calls, in the order in which they were asked.
+        self._msgids = itertools.count()
+        self._queue: Dict[Call, None] = {}  # For the next connection.
+        self._in_flight: Dict[int, Call] = {}
+        # Permits. A permit that the program has dropped is gone from both.
+        self._permits: weakref.WeakValueDictionary[int, BasePermit] = weakref.WeakValueDictionary()
+        self._keeps: List[Tuple[float, int, weakref.ref[BasePermit]]] = []  # A heap.
+        self._keep_numbers = itertools.count()
+        self._lost: List[BasePermit] = []
+        counted = ("connects", "disconnects", "kept", "lost", "cancelled", "asked_again")
+        self._counts = dict.fromkeys(counted, 0)
+
+    # Calls.
+
+    def submit(self, call: Call, now: float) -> None:
+        """Asks a call, now or on the next connection. Its outcome is set later, or within."""
+        if isinstance(call, Acquire):
+            call.started_at = now
+        if self._state == READY:
+            self._send(call, now)
+        elif self._down and self._fallback.active and isinstance(call, (Acquire, RateRequest)):
+            self._fail(call, call.no_answer(self._why_offline))
+        else:
+            self._queue[call] = None
+
+    def give_up(self, call: Call, now: float, reason: str = "") -> None:
+        """Sets the outcome of a call whose time is over. Cancels an acquire that was sent."""
+        if call.done:
+            return
+        if not reason:
+            reason = "the server did not answer in time" if self.ready else self._why_offline
+        error = call.no_answer(reason)
+        if not call.persistent:
+            self._queue.pop(call, None)
+        if call.unsettled and isinstance(call, Acquire):
+            self._counts["cancelled"] += 1
+            self.submit(Cancel(call.request_id), now)
+        if self._state == READY and call.unsettled and self._heard_at <= call.sent_at:
+            self._probe(now)
+        self._fail(call, error)
+
+    def abandon(self, call: Call, now: float) -> None:
+        """Ends a call whose caller will not take its outcome: a permit is given back."""
+        self.give_up(call, now)
+        if isinstance(call.value, BasePermit):
+            self.release(call.value, now)
+
+    def release(self, permit: BasePermit, now: float) -> Optional[Release]:
+        """Gives a permit back; the call to wait for, or None if the server need not be asked."""
+        if permit._state != HELD:
+            return None
+        permit._state = RELEASING
+        if permit.local:
+            self._fallback.leave(permit.flow_id, permit.count, permit.param)
+            return None
+        self._permits.pop(permit.token_id, None)
+        call = Release(permit)
+        self.submit(call, now)
+        return call
+
+    def close(self, now: float) -> None:
+        """Ends all calls that wait. Releases and cancels go on until `settled`."""
+        self._closing = True
+        for call in [*self._in_flight.values(), *self._queue]:
+            if not call.persistent:
+                self.give_up(call, now, "the client was closed")
+
+    def stop(self) -> None:
+        """Ends what is left of releases."""
+        for call in [*self._in_flight.values(), *self._queue]:
+            call.settle(error=call.no_answer("the client was closed"))
+
+    @property
+    def settled(self) -> bool:
+        """No release and no cancel is without answer."""
+        return not any(call.persistent for call in [*self._in_flight.values(), *self._queue])
+
+    @property
+    def ready(self) -> bool:
+        return self._state == READY
+
+    def take_lost(self) -> List[BasePermit]:
+        """The permits that were lost since the last call, for their callbacks."""
+        lost, self._lost = self._lost, []
+        return lost
+
+    def stats(self) -> Dict[str, Any]:
+        waiting = [*self._in_flight.values(), *self._queue]
+        return {
+            "connected": self.ready,
+            "address": "%s:%d" % self.address,
+            "client_id": self.config.client_id,
+            "sessions_online": self._sessions_online,
+            "held": len(self._permits),
+            "waiting": sum(not call.persistent and not call.done for call in waiting),
+            "unsettled": sum(call.persistent for call in waiting),
+            "tells_lost": self.ready and self._asks_for_lost,
+            "local_granted": self._fallback.granted,
+            "local_refused": self._fallback.refused,
+            "local_passed": self._fallback.passed,
+            **self._counts,
+        }
+
+    # The connection.
+
+    @property
+    def address(self) -> Address:
+        """Where to dial."""
+        return self.config.addresses[self._address_index % len(self.config.addresses)]
+
+    @property
+    def connect_timeout(self) -> float:
+        return min(CONNECT_TIMEOUT_S, self.config.timeout)
+
+    def connected(self, now: float) -> None:
+        """A connection is open; the session says hello and waits for its answer."""
+        self._state = GREETING
+        self._useful = False
+        self._unpacker = msgpack.Unpacker(max_buffer_size=ANSWER_BYTES_MAX)
+        self.output.clear()
+        self._asks_for_lost = True
+        self._heard_at = now
+        self._probed_at = None
+        self._hello()
+
+    def connect_failed(self, now: float, reason: str) -> None:
+        self._why_offline = "%s:%d: %s" % (*self.address, reason)
+        self._count_failure(now)
+        if self._failures >= len(self.config.addresses) and not self._down:
+            self._down = True
+            fallback = self.config.fallback
+            logger.warning("no server is reached, fallback %s: %s", fallback, self._why_offline)
+            self._fall_back_now(now)
+
+    def disconnected(self, now: float, reason: str) -> None:
+        """The connection is gone. Calls without answer are asked on the next one."""
+        was_ready, self._state = self._state == READY, OFFLINE
+        self.output.clear()
+        unanswered, queued = list(self._in_flight.values()), self._queue
+        self._in_flight, self._queue = {}, {}
+        again = [c for c in unanswered if c.persistent or (c.repeatable and not c.done)]
+        self._queue.update(dict.fromkeys(again))
+        self._queue.update(queued)
+        self._counts["asked_again"] += len(again)
+        for call in unanswered:
+            if not call.repeatable:
+                self._fail(call, call.no_answer(reason))
+        if not was_ready:
+            self.connect_failed(now, reason)
+            return
+        self._counts["disconnects"] += 1
+        self._why_offline = "%s:%d: %s" % (*self.address, reason)
+        logger.info("the connection to %s:%d ended: %s", *self.address, reason)
+        if self._useful:
+            self._failures = 0
+            self.connect_at = now + self._uniform(0, PAUSE_MIN_S)
+        else:  # A server that takes connections and ends them at once gets longer pauses, too.
+            self._count_failure(now)
+
+    def received(self, data: bytes, now: float) -> Optional[str]:
+        """Handles bytes of the server. Returns why the connection must be closed, or None."""
+        self._heard_at = now
+        self._probed_at = None
+        try:
+            self._unpacker.feed(data)
+            for message in self._unpacker:
+                refusal = self._message(message, now)
+                if refusal is not None:
+                    return refusal
+        except Exception as error:  # Whatever a stranger's bytes may lead to.
+            logger.debug("bytes that are not nowcalls", exc_info=True)
+            return f"the peer does not speak nowcalls: {error!r}"
+        return None
+
+    def tick(self, now: float) -> Optional[str]:
+        """Does what is due. Returns why the connection must be closed, or None."""
+        if self._state == GREETING and now >= self._heard_at + self.config.timeout:
+            return "no answer to hello"
+        if self._state != READY:
+            return None
+        if self._probed_at is not None and now >= self._probed_at + self.config.timeout:
+            return "the server is silent"
+        if now >= self._heard_at + PING_AFTER_S:
+            self._probe(now)
+        while self._keeps and self._keeps[0][0] <= now:
+            permit = heapq.heappop(self._keeps)[2]()
+            if permit is not None and permit._state == HELD:
+                self._keep(permit, now)
+        return None
+
+    def wakeup(self) -> float:
+        """When to call tick, or to dial if there is no connection."""
+        if self._state == OFFLINE:
+            return self.connect_at
+        if self._state == GREETING:
+            return self._heard_at + self.config.timeout
+        silent = self._heard_at + PING_AFTER_S
+        if self._probed_at is not None:
+            silent = self._probed_at + self.config.timeout
+        return min(silent, self._keeps[0][0]) if self._keeps else silent
+
+    # Within.
+
+    def _count_failure(self, now: float) -> None:
+        """Addresses are tried in rows; between rows comes a random pause whose bound doubles."""
+        self._address_index += 1
+        self._failures += 1
+        rows, within_row = divmod(self._failures, len(self.config.addresses))
+        bound = 0.0 if within_row else min(PAUSE_MAX_S, PAUSE_MIN_S * 2 ** min(rows, 10))
+        self.connect_at = now + self._uniform(0, bound)
+
+    def _hello(self) -> None:
+        params: List[Any] = [PROTOCOL, self.config.namespace, self.config.client_id]
+        if self._asks_for_lost:
+            params.append({"lost": True})
+        self.output += msgpack.packb([0, HELLO_MSGID, "hello", params])
+
+    def _send(self, call: Call, now: float) -> None:
+        msgid = 1 + next(self._msgids) % 0xFFFFFFFF  # Never that of hello.
+        try:
+            message = msgpack.packb([0, msgid, call.method, call.params(now)])
+        except (OverflowError, TypeError, ValueError) as error:
+            call.settle(error=BadRequest(f"{call.method}: {error}"))
+            return
+        if len(message) > MESSAGE_BYTES_MAX:
+            call.settle(error=BadRequest(f"{call.method}: {len(message)} bytes are too many"))
+            return
+        self.output += message
+        self._in_flight[msgid] = call
+        call.attempts += 1
+        call.unsettled = True
+        call.sent_at = now
+
+    def _message(self, message: Any, now: float) -> Optional[str]:
+        if not isinstance(message, list) or len(message) < 3:
+            return "the peer does not speak nowcalls"
+        if message[0] == 2:
+            if message[1] == "lost":
+                self._told_lost(*message[2][:3])
+        elif message[1] == HELLO_MSGID:
+            return self._hello_answered(message[2], message[3], now)
+        else:
+            call = self._in_flight.pop(message[1], None)
+            if call is not None:
+                self._useful = True
+                self._answered(call, message[2], message[3], now)
+        return None
+
+    def _hello_answered(self, error: Any, result: Any, now: float) -> Optional[str]:
+        if error is not None:
+            if error[0] == BAD_PARAMS and self._asks_for_lost:
+                self._asks_for_lost = False  # An older server.
+                self._hello()
+                return None
+            return self._hello_refused(error_of(error))
+        self._sessions_online, resumed = result[2], result[3]
+        self._state = READY
+        self._down = False
+        self._counts["connects"] += 1
+        logger.info("connected to %s:%d, session %d, %d tokens", *self.address, result[1], resumed)
+        # A keep asks whether the token is still there.
+        for permit in list(self._permits.values()):
+            if resumed == 0:
+                self._lose(permit, None)
+            elif permit._keeping:
+                self._keep(permit, now)
+        queued, self._queue = self._queue, {}
+        for call in queued:
+            self._send(call, now)
+        return None
+
+    def _hello_refused(self, error: Error) -> str:
+        """Calls that wait fail at once if the client itself is at fault."""
+        if isinstance(error, BadRequest):
+            for call in [call for call in self._queue if not call.persistent]:
+                del self._queue[call]
+                call.settle(error=BadRequest(f"hello refused: {error}", code=error.code))
+        return f"hello refused: {error}"
+
+    def _answered(self, call: Call, error: Any, result: Any, now: float) -> None:
+        call.unsettled = False
+        value: Any = None
+        failure: Optional[Error] = None
+        try:
+            if error is not None:
+                raise error_of(error)
+            value = call.decode(result)
+        except AskAgain:
+            if not call.done:
+                self._queue[call] = None
+            return
+        except Error as raised:
+            failure = raised
+        if isinstance(call, Acquire):
+            self._acquired(call, value, failure, now)
+        elif isinstance(call, Keep):
+            self._kept(call, value, failure, now)
+        elif isinstance(call, Release):
+            call.permit._state = ENDED
+            if value is False:
+                call.permit.lost = True
+                self._counts["lost"] += 1
+            call.settle(value, failure)
+        elif failure is not None:
+            self._fail(call, failure)
+        else:
+            call.settle(value)
+
+    def _acquired(
+        self, call: Acquire, grant: Optional[Grant], failure: Optional[Error], now: float
+    ) -> None:
+        if isinstance(failure, Refused) and failure.level > 0:
+            self._fallback.learn(call.flow_id, call.param, failure.level)
+        if failure is not None:
+            self._fail(call, failure)
+        if call.done or grant is None:
+            return  # Given up: its cancel is on the way behind it.
+        self._fallback.learn(call.flow_id, call.param, grant.level)
+        permit = self._new_permit(call)
+        permit.token_id, permit.fence, permit.now_calls, permit.level, permit.hold_ms = grant
+        self._permits[permit.token_id] = permit
+        self._plan_keep(permit, now)
+        call.settle(permit)
+
+    def _new_permit(self, call: Acquire) -> BasePermit:
+        permit = self._make_permit()
+        permit.flow_id, permit.count, permit.param = call.flow_id, call.count, call.param
+        permit.on_lost = call.on_lost
+        permit._keeping = call.keep
+        return permit
+
+    def _plan_keep(self, permit: BasePermit, since: float) -> None:
+        if not permit._keeping:
+            return
+        at = since + permit.hold_ms / 3000
+        heapq.heappush(self._keeps, (at, next(self._keep_numbers), weakref.ref(permit)))
+        # Most permits end before they are due.
+        if len(self._keeps) > 64 + 4 * len(self._permits):
+            held = [entry for entry in self._keeps if _is_held(entry[2]())]
+            heapq.heapify(held)
+            self._keeps = held
+
+    def _keep(self, permit: BasePermit, now: float) -> None:
+        call = Keep(permit)
+        call.repeatable = False  # The next connection begins with a keep of its own.
+        self._send(call, now)
+
+    def _kept(
+        self, call: Keep, hold_ms: Optional[int], failure: Optional[Error], now: float
+    ) -> None:
+        permit = call.permit
+        if permit._state == HELD:
+            if failure is None and hold_ms is None:
+                self._lose(permit, None)
+            else:
+                permit.hold_ms = hold_ms or permit.hold_ms
+                self._counts["kept"] += failure is None
+                self._plan_keep(permit, now if failure else call.sent_at)
+        call.settle(hold_ms, failure)
+
+    def _told_lost(self, token_id: int, flow_id: int, reason: str) -> None:
+        permit = self._permits.get(token_id)
+        if permit is not None:
+            self._lose(permit, reason)
+
+    def _lose(self, permit: BasePermit, reason: Optional[str]) -> None:
+        permit._state = ENDED
+        permit.lost, permit.lost_reason = True, reason
+        self._permits.pop(permit.token_id, None)
+        self._lost.append(permit)
+        self._counts["lost"] += 1
+        why = reason or "it had ended"
+        logger.warning("lost token %d of flow %d: %s", permit.token_id, permit.flow_id, why)
+
+    def _probe(self, now: float) -> None:
+        """Asks for a sign of life. Any byte of the server counts as one."""
+        if self._probed_at is not None:
+            return
+        self._probed_at = now
+        call = Call("ping")
+        call.repeatable = False
+        self._send(call, now)
+
+    def _fall_back_now(self, now: float) -> None:
+        """Calls that wait need not wait for the end of their time."""
+        if not self._fallback.active:
+            return
+        for call in list(self._queue):
+            if isinstance(call, (Acquire, RateRequest)):
+                self.give_up(call, now)
+
+    def _fail(self, call: Call, error: Error) -> None:
+        """Sets the outcome of a call that got no answer, or an error, as the fallback has it."""
+        if call.done:
+            return
+        value: Any = None
+        unasked = isinstance(error, (Unavailable, OutcomeUnknown))
+        if unasked and self._fallback.active and not self._closing:
+            try:
+                value = self._local(call)
+            except Refused as refused:
+                error = refused
+        if value is not None:
+            call.settle(value)
+        else:
+            call.settle(error=error)
+
+    def _local(self, call: Call) -> Any:
+        """A local permit or pass, or None if there is none for this call."""
+        if isinstance(call, RateRequest) and self._fallback.mode == "pass":
+            self._fallback.passed += 1
+            return Rate(-1, 0.0)
+        if not isinstance(call, Acquire):
+            return None
+        admitted = self._fallback.admit(call.flow_id, call.count, call.param, self._sessions_online)
+        if admitted is None:
+            return None
+        permit = self._new_permit(call)
+        permit.local = True
+        permit.now_calls, permit.level = admitted
+        return permit
+
+
+def _is_held(permit: Optional[BasePermit]) -> bool:
+    return permit is not None and permit._state == HELD
