@@ -135,6 +135,11 @@ enum class EndReason : uint8_t {
 };
 inline constexpr int kEndReasonCount = 8;  // Including the unused 0.
 
+// Whether the token was taken from its holder.
+constexpr bool IsReclaim(EndReason reason) {
+  return reason >= EndReason::kClientOffline && reason <= EndReason::kAdmin;
+}
+
 constexpr std::string_view EndReasonName(EndReason reason) {
   switch (reason) {
     case EndReason::kReleased: return "released";

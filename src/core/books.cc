@@ -145,6 +145,9 @@ void Books::EndToken(const Step& step, TokenSlot slot, EndReason reason, std::st
   if (ledger::IsKeptInHistory(reason) && options_.limits.history_max > 0) {
     history_.Add(EndOf(*this, slot, step.now.ms, reason, note));
   }
+  if (IsReclaim(reason) && session.online()) {
+    sessions_.AddLoss({entry.session_slot, IdOf(entry), flow.id, reason});
+  }
 
   // The sums that CountIn has made.
   deadlines_.Remove(entry.deadline_ms);

@@ -93,9 +93,9 @@ void Core::Begin(Instant now) {
 
 Result<HelloAnswer> Core::Hello(const Step& step, std::string_view name_space,
                                 const std::optional<std::string_view>& client_id,
-                                std::string_view display_id) {
+                                std::string_view display_id, bool exclusive) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->presence.Hello(step, name_space, client_id, display_id);
+  return parts_->presence.Hello(step, name_space, client_id, display_id, exclusive);
 }
 
 void Core::Goodbye(const Step& step, SessionSlot slot, uint32_t owner) {
@@ -125,6 +125,8 @@ void Core::CloseQueues(const Step& step) {
 }
 
 std::vector<LateAnswer> Core::TakeLateAnswers() { return parts_->waiting.TakeLateAnswers(); }
+
+std::vector<Loss> Core::TakeLosses() { return parts_->books.sessions().TakeLosses(); }
 
 bool Core::has_late_answers() const { return parts_->waiting.has_late_answers(); }
 
@@ -226,8 +228,6 @@ Result<TokenPage> Core::ListTokens(Instant now, uint32_t owner, const TokenFilte
 }
 
 std::vector<Notice> Core::TakeNotices() { return parts_->notices.Take(); }
-
-const CoreOptions& Core::options() const { return books().options(); }
 
 const FlowTable& Core::flows() const { return books().flows(); }
 

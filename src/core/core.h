@@ -83,11 +83,11 @@ class Core {
   // --- Sessions. ---
   // Opens or rejoins the session of (name_space, client_id); without a client id, a session that
   // ends with its connection and is shown as `display_id`. REQUIRES: both names pass CheckNamespace
-  // and CheckClientId (base/text.h). kResourceExhausted: sessions_max or namespaces_max is
-  // reached.
+  // and CheckClientId (base/text.h). kResourceExhausted: sessions_max or namespaces_max is reached.
+  // kAlreadyExists: the call is `exclusive`, and the session is online from another host.
   Result<HelloAnswer> Hello(const Step& step, std::string_view name_space,
                             const std::optional<std::string_view>& client_id,
-                            std::string_view display_id);
+                            std::string_view display_id, bool exclusive = false);
   // One connection of the session is gone, and with it its waiters, which have this owner.
   void Goodbye(const Step& step, SessionSlot slot, uint32_t owner);
 
@@ -106,6 +106,9 @@ class Core {
   void CloseQueues(const Step& step);
   // In the order in which they were decided. To be taken after each call that takes a Step.
   std::vector<LateAnswer> TakeLateAnswers();
+  // Tokens taken back from sessions online, since the last call. The record of each is in the batch
+  // of the call that took it.
+  std::vector<Loss> TakeLosses();
   bool has_late_answers() const;
   // kReleaseOk, or kAlreadyRelease for a token that is unknown, ended or out of scope.
   TokenStatus Release(const Step& step, SessionSlot session, TokenId token,
@@ -176,7 +179,6 @@ class Core {
   Result<TokenPage> ListTokens(Instant now, uint32_t owner, const TokenFilter& filter,
                                uint32_t limit, uint64_t cursor);
   std::vector<Notice> TakeNotices();
-  const CoreOptions& options() const;
   // The two tables of the books that most callers ask for.
   const FlowTable& flows() const;
   const TokenTable& tokens() const;

@@ -17,9 +17,10 @@ std::string_view HostOf(std::string_view display_id) {
 
 Result<HelloAnswer> Presence::Hello(const Step& step, std::string_view name_space,
                                     const std::optional<std::string_view>& client_id,
-                                    std::string_view display_id) {
+                                    std::string_view display_id, bool exclusive) {
   const Result<SessionSlot> slot = FindOrOpen(step, name_space, client_id, display_id);
   if (!slot.ok()) return slot.status();
+  if (exclusive) NOWCALLS_RETURN_IF_ERROR(CheckExclusive(display_id, *slot));
   SessionState& session = books_->sessions().at(*slot);
   Namespace& space = books_->flows().name_space(session.name_space);
   if (++session.connections == 1) {
@@ -27,17 +28,25 @@ Result<HelloAnswer> Presence::Hello(const Step& step, std::string_view name_spac
     ++space.sessions_online;
     books_->wake_list().AddNamespace(session.name_space);
     session.host = HostOf(display_id);
+    session.told_of_host = false;
   } else {
     WarnIfShared(display_id, &session);
   }
   return HelloAnswer{*slot, session.id, space.sessions_online, session.tokens.size};
 }
 
+Status Presence::CheckExclusive(std::string_view display_id, SessionSlot slot) const {
+  const SessionState& session = books_->sessions().at(slot);
+  if (!session.online() || session.host == HostOf(display_id)) return {};
+  return Status::AlreadyExists("hello: client_id " + session.client_id + " is online from " +
+                               session.host + " already, and options.exclusive is set");
+}
+
 // Two processes that chose the same client id share one session: each may release what the other
 // holds. They are told by their hosts, since one process may have several connections.
 void Presence::WarnIfShared(std::string_view display_id, SessionState* session) {
   const std::string_view host = HostOf(display_id);
-  if (session->host.empty() || host == session->host) return;
+  if (session->told_of_host || host == session->host) return;
   const std::string& name_space = books_->flows().name_space(session->name_space).name;
   notices_->AddIfRoom(
       {.warning = true,
@@ -49,7 +58,7 @@ void Presence::WarnIfShared(std::string_view display_id, SessionState* session) 
        .fields = {{"client", session->client_id},
                   {"namespace", name_space},
                   {"peer", std::string(display_id.substr(1))}}});
-  session->host.clear();  // Said once while the session is online.
+  session->told_of_host = true;
 }
 
 Result<SessionSlot> Presence::FindOrOpen(const Step& step, std::string_view name_space,

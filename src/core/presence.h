@@ -28,13 +28,14 @@ class Presence {
   // See Core.
   Result<HelloAnswer> Hello(const Step& step, std::string_view name_space,
                             const std::optional<std::string_view>& client_id,
-                            std::string_view display_id);
+                            std::string_view display_id, bool exclusive);
   void Goodbye(const Step& step, SessionSlot slot, uint32_t owner);
 
  private:
   Result<SessionSlot> FindOrOpen(const Step& step, std::string_view name_space,
                                  const std::optional<std::string_view>& client_id,
                                  std::string_view display_id);
+  Status CheckExclusive(std::string_view display_id, SessionSlot slot) const;
   void WarnIfShared(std::string_view display_id, SessionState* session);
 
   Books* const books_;

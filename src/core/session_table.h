@@ -51,9 +51,9 @@ struct SessionState {
   int64_t opened_ms = 0;
 
   uint32_t connections = 0;
-  uint32_t waiters = 0;  // Acquires that wait for room.
-  // Of the connection that brought the session online; empty again once it was told of another.
-  std::string host;
+  uint32_t waiters = 0;          // Acquires that wait for room.
+  std::string host;              // Of the connection that brought the session online.
+  bool told_of_host = false;     // The log was told of another host, since the session is online.
   int64_t offline_since_ms = 0;  // Meaningful while connections == 0.
   // Not back since the server started: its tokens are spared for restart_grace at least.
   bool from_before_restart = false;
@@ -73,6 +73,14 @@ struct SessionState {
   bool online() const { return connections > 0; }
 };
 
+// A token that was taken back from a session online.
+struct Loss {
+  SessionSlot session_slot;
+  TokenId token;
+  FlowId flow;
+  EndReason reason = EndReason::kAdmin;
+};
+
 class SessionTable {
  public:
   // The session of a client id; kNoSession if there is none.
@@ -87,6 +95,11 @@ class SessionTable {
                   std::string_view client_id, int64_t opened_ms);
   // REQUIRES: no connections and no tokens.
   void Erase(SessionSlot slot);
+
+  // Losses since the last call of TakeLosses, in their order.
+  void AddLoss(const Loss& loss) { losses_.push_back(loss); }
+  std::vector<Loss> TakeLosses() { return std::exchange(losses_, {}); }
+  bool has_losses() const { return !losses_.empty(); }
 
   SessionState& at(SessionSlot slot) { return sessions_[slot]; }
   const SessionState& at(SessionSlot slot) const { return sessions_[slot]; }
@@ -103,6 +116,7 @@ class SessionTable {
   absl::btree_map<uint64_t, SessionSlot> by_id_;
   absl::flat_hash_map<Name, SessionSlot> by_name_;
   absl::btree_map<std::pair<Name, uint64_t>, SessionSlot> unnamed_;  // By display name and id.
+  std::vector<Loss> losses_;
 };
 
 }  // namespace nowcalls::core

@@ -21,7 +21,7 @@ Engine::Impl::Impl(EngineOptions engine_options, core::Core* the_core, Driver* t
       late(core, &connections, &outputs),
       closing(core, driver, &batches, &inputs, &outputs, &late),
       intake(core, [this] { return batches.Step(); }),
-      rpc(core, &intake, &outputs, driver, options.version,
+      rpc(core, &intake, &outputs, &late, driver, options.version,
           [this] {
             return FiguresOf(
                 {*core, options, disk, connections, sentinel.counters, started, batches.now()});

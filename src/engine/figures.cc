@@ -80,7 +80,7 @@ Value RateTotal(const Source& s) {
 }
 template <auto kMember>
 Value Option(const Source& s) {
-  return static_cast<uint64_t>(s.core.options().*kMember);
+  return static_cast<uint64_t>(s.core.books().options().*kMember);
 }
 template <auto kMember>
 Value Limit(const Source& s) {
@@ -207,16 +207,16 @@ constexpr auto kSettingsFigures = std::to_array<Figure>({
      Option<&Options::restart_grace_ms>},
     {"settings.resource_timeout_factor", kSetting, "",
      "times a rule's resourceTimeout that a token lives without a keep",
-     [](const Source& s) -> Value { return s.core.options().resource_timeout_factor; }},
+     [](const Source& s) -> Value { return s.core.books().options().resource_timeout_factor; }},
     {"settings.mass_expiry_percent", kSetting, "percent",
      "part of the sessions that makes a mass expiry; unused under `strict`",
-     [](const Source& s) { return Count(s.core.options().mass_expiry.percent); }},
+     [](const Source& s) { return Count(s.core.books().options().mass_expiry.percent); }},
     {"settings.mass_expiry_sessions_min", kSetting, "",
      "least sessions of a mass expiry; unused under `strict`",
-     [](const Source& s) { return Count(s.core.options().mass_expiry.sessions_min); }},
+     [](const Source& s) { return Count(s.core.books().options().mass_expiry.sessions_min); }},
     {"settings.mass_expiry_factor", kSetting, "",
      "times clientOfflineTime that a mass expiry waits; unused under `strict`",
-     [](const Source& s) -> Value { return s.core.options().mass_expiry_factor; }},
+     [](const Source& s) -> Value { return s.core.books().options().mass_expiry_factor; }},
     {"settings.sweep_interval_ms", kSetting, "ms",
      "time between two scans of the ledger for due tokens", Option<&Options::sweep_interval_ms>},
     {"settings.sweep_keys_max", kSetting, "", "keys that one scan looks at",

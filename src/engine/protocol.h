@@ -98,6 +98,10 @@ class Protocol {
   virtual void AnswerAcquire(Connection* connection, uint32_t tag,
                              const core::AcquireAnswer& answer) = 0;
 
+  // A token of the connection's session was taken back, by a record of the open batch. Only for
+  // connections that LateAnswers::Listen was told of.
+  virtual void TellLoss(Connection* /*connection*/, const core::Loss& /*loss*/) {}
+
   // The backup that this connection asked for has ended (Driver::BeginBackup). Does nothing if the
   // connection waits for none.
   virtual void AnswerBackup(Connection* /*connection*/, const Result<wire::BackupReply>& /*made*/) {

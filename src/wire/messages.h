@@ -74,6 +74,8 @@ struct HelloParams {
   int64_t protocol = kProtocolVersion;  // Any other is refused with kUnsupported.
   std::string_view name_space;
   std::optional<std::string_view> client_id;
+  bool lost = false;       // The connection wants EncodeLost.
+  bool exclusive = false;  // Refused while the client id is online from another host.
 };
 struct AcquireParams {
   int64_t flow_id = 0;
@@ -177,6 +179,8 @@ void EncodeHello(uint32_t msgid, const HelloReply& reply, OutputBuffer* out);
 void EncodePing(uint32_t msgid, uint64_t ledger_ms, OutputBuffer* out);
 void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out);
 void EncodeRate(uint32_t msgid, const RateReply& reply, OutputBuffer* out);
+// A notification to a client: its token was taken back.
+void EncodeLost(uint64_t token_id, int64_t flow_id, EndReason reason, OutputBuffer* out);
 void EncodeStatus(uint32_t msgid, TokenStatus status,
                   OutputBuffer* out);  // release, reclaim, cancel
 void EncodeKeep(uint32_t msgid, TokenStatus status, uint64_t hold_ms, OutputBuffer* out);

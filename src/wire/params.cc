@@ -94,8 +94,12 @@ bool DecodeHello(std::string_view params, HelloParams* out, RequestError* error)
   if (out->client_id && !Checked(CheckClientId(*out->client_id), "client_id", &fields)) {
     return false;
   }
-  const auto no_option = [&](std::string_view key) { return fields.FailUnknown(key); };
-  return (fields.TakeMissing() || fields.ForEachKey("options", no_option)) && fields.Close();
+  const auto option = [&](std::string_view key) {
+    if (key == "lost") return fields.Optional(key, &out->lost);
+    if (key == "exclusive") return fields.Optional(key, &out->exclusive);
+    return fields.FailUnknown(key);
+  };
+  return (fields.TakeMissing() || fields.ForEachKey("options", option)) && fields.Close();
 }
 
 bool DecodeNoParams(Method method, std::string_view params, RequestError* error) {

@@ -43,6 +43,17 @@ void EncodePing(uint32_t msgid, uint64_t ledger_ms, OutputBuffer* out) {
   packer.pack_uint64(ledger_ms);
 }
 
+void EncodeLost(uint64_t token_id, int64_t flow_id, EndReason reason, OutputBuffer* out) {
+  Packer packer(*out);
+  packer.pack_array(3);
+  packer.pack_int64(kNotificationType);
+  PackString("lost", &packer);
+  packer.pack_array(3);
+  packer.pack_uint64(token_id);
+  packer.pack_int64(flow_id);
+  PackString(EndReasonName(reason), &packer);
+}
+
 // Flat, as the other replies of frequent calls: each of the dozen writes is then a store in line. A
 // call of memcpy for each costs 100 instructions an operation.
 [[gnu::flatten]] void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out) {

@@ -41,7 +41,7 @@ class LoadingStore : public store::Store {
 struct SimServer::Process {
   Process(server::RecoveredLedger recovered, engine::Driver* driver, Instant now)
       : ledger(std::move(recovered)),
-        engine(engine::EngineOptions{.limits = ledger.core->options().limits,
+        engine(engine::EngineOptions{.limits = ledger.core->books().options().limits,
                                      .version = "0.1.0",
                                      .durability = "sync",
                                      .data_dir = "/data",

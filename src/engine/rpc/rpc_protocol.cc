@@ -61,6 +61,11 @@ void RpcProtocol::AnswerAcquire(Connection* connection, uint32_t tag,
   ReplyAcquire(service_->outputs, connection, tag, answer);
 }
 
+void RpcProtocol::TellLoss(Connection* connection, const core::Loss& loss) {
+  wire::EncodeLost(loss.token.value, loss.flow.value, loss.reason,
+                   service_->outputs->AfterCommit(connection));
+}
+
 void RpcProtocol::AnswerBackup(Connection* connection, const Result<wire::BackupReply>& made) {
   const std::optional<uint32_t> msgid = std::exchange(backup_msgid_, std::nullopt);
   connection->owes_answer = false;

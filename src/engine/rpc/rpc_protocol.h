@@ -29,6 +29,7 @@ class RpcProtocol final : public Protocol {
              std::string* why) override;
   void AnswerAcquire(Connection* connection, uint32_t tag,
                      const core::AcquireAnswer& answer) override;
+  void TellLoss(Connection* connection, const core::Loss& loss) override;
   void AnswerBackup(Connection* connection, const Result<wire::BackupReply>& made) override;
   void AnswerRefused(Connection* connection, std::string_view input, std::string_view why) override;
 

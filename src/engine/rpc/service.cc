@@ -6,10 +6,12 @@
 
 namespace nowcalls::engine::rpc {
 
-Service::Service(core::Core* the_core, RuleSink* sink, Outputs* the_outputs, Driver* the_driver,
-                 std::string the_version, std::function<std::vector<wire::FigureRow>()> the_figures)
+Service::Service(core::Core* the_core, RuleSink* sink, Outputs* the_outputs, LateAnswers* the_late,
+                 Driver* the_driver, std::string the_version,
+                 std::function<std::vector<wire::FigureRow>()> the_figures)
     : core(the_core),
       outputs(the_outputs),
+      late(the_late),
       driver(the_driver),
       version(std::move(the_version)),
       figures(std::move(the_figures)),

@@ -14,6 +14,7 @@
 #include "core/core.h"
 #include "engine/connection.h"
 #include "engine/driver.h"
+#include "engine/late_answers.h"
 #include "engine/outputs.h"
 #include "engine/rpc/look_ahead.h"
 #include "engine/rpc/rule_source.h"
@@ -27,11 +28,13 @@ namespace nowcalls::engine::rpc {
 
 struct Service {
   // `rules` takes what rules_load brings; `figures` answers info; `version` is told by hello.
-  Service(core::Core* the_core, RuleSink* rules, Outputs* the_outputs, Driver* the_driver,
-          std::string the_version, std::function<std::vector<wire::FigureRow>()> the_figures);
+  Service(core::Core* the_core, RuleSink* rules, Outputs* the_outputs, LateAnswers* the_late,
+          Driver* the_driver, std::string the_version,
+          std::function<std::vector<wire::FigureRow>()> the_figures);
 
   core::Core* const core;
   Outputs* const outputs;
+  LateAnswers* const late;
   Driver* const driver;
   const std::string version;
   const std::function<std::vector<wire::FigureRow>()> figures;

@@ -45,10 +45,12 @@ void Hello(const Call& call) {
                              "hello: this connection has a session already; hello comes once, "
                              "before the first acquire"});
   }
-  Result<core::HelloAnswer> answer = call.core()->Hello(
-      call.step, params.name_space, params.client_id, "@" + call.connection->peer);
+  Result<core::HelloAnswer> answer =
+      call.core()->Hello(call.step, params.name_space, params.client_id,
+                         "@" + call.connection->peer, params.exclusive);
   if (!answer.ok()) return ReplyError(call, ErrorOf(answer.status()));
   call.connection->session = answer->session;
+  if (params.lost) call.service.late->Listen(*call.connection);
   wire::EncodeHello(call.request.msgid,
                     {.server_version = call.service.version,
                      .session = answer->session_id.value,

@@ -157,7 +157,7 @@ void SentinelProtocol::Acquire(Connection* connection, const Request& request,
       {.flow = FlowId{params.flow_id},
        .count = params.count,
        .prioritized = params.prioritized,
-       .wait_ms_max = service_->core->options().limits.sentinel_wait_ms_max},
+       .wait_ms_max = service_->core->books().options().limits.sentinel_wait_ms_max},
       {.owner = connection->id, .tag = request.xid});
   if (answer.has_value()) AnswerAcquire(connection, request.xid, *answer);
 }

@@ -126,7 +126,7 @@ ExpiringCore::ExpiringCore(uint32_t flows, uint32_t live_tokens)
   session_ = hello->session;
   const uint32_t steps = live_tokens / kTokensPerStep;
   const auto hold_ms =
-      static_cast<int64_t>(kResourceTimeoutMs * core_.options().resource_timeout_factor);
+      static_cast<int64_t>(kResourceTimeoutMs * core_.books().options().resource_timeout_factor);
   for (uint32_t i = 0; i < steps; ++i) {
     AcquireStep();
     Seal();

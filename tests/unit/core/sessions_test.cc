@@ -151,6 +151,24 @@ TEST_CASE("a client id that comes online from a second host is told of once, not
   CHECK(h.core().TakeNotices().size() == 1);
 }
 
+TEST_CASE("an exclusive hello is refused while the client id is online from another host") {
+  CoreHarness h;
+  const auto hello = [&h](std::string_view from, bool exclusive) {
+    return h.core().Hello(h.step(), "app", "worker", from, exclusive).status();
+  };
+  CHECK(hello("@10.0.0.5:1", true).ok());
+  CHECK(hello("@10.0.0.5:2", true).ok());
+  const Status refused = hello("@10.0.0.6:1", true);
+  CHECK(refused.code() == StatusCode::kAlreadyExists);
+  CHECK(refused.message() ==
+        "hello: client_id worker is online from 10.0.0.5 already, and options.exclusive is set");
+  CHECK(hello("@10.0.0.6:1", false).ok());
+  const SessionSlot worker = h.Hello("worker");
+  CHECK(h.core().books().sessions().at(worker).connections == 4);
+  for (int i = 0; i < 4; ++i) h.Goodbye(worker);
+  CHECK(hello("@10.0.0.6:1", true).ok());
+}
+
 TEST_CASE("in one session each token follows the clientOfflineTime of its own rule") {
   CoreHarness h;
   h.Rules({{.flow = 1, .resource_timeout_ms = 600'000, .client_offline_ms = 1000},

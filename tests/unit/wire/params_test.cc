@@ -148,6 +148,12 @@ TEST_CASE("hello takes protocol, namespace and client id") {
   REQUIRE(DecodeHello(shorter, &out, &error));
   CHECK(out.protocol == 1);
   CHECK_FALSE(out.client_id.has_value());
+  CHECK_FALSE(out.lost);
+  REQUIRE(DecodeHello(PackArray(1, "shop", "w", PackMap("lost", true)), &out, &error));
+  CHECK(out.lost);
+  CHECK_FALSE(out.exclusive);
+  REQUIRE(DecodeHello(PackArray(1, "shop", "w", PackMap("exclusive", true)), &out, &error));
+  CHECK(out.exclusive);
 }
 
 TEST_CASE("hello refuses other protocols and bad names") {
