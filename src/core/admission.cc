@@ -60,8 +60,11 @@ std::optional<AcquireAnswer> Admission::AcquireIn(const Step& step, SessionSlot 
     limit = RefusedBy::kNone;
   }
   if (limit == RefusedBy::kNone) {
-    const AcquireAnswer granted =
-        Grant(step, session_slot, lane, static_cast<uint32_t>(request.count), request.request_id);
+    const AcquireAnswer granted = Grant(step, {.session_slot = session_slot,
+                                               .lane = lane,
+                                               .count = static_cast<uint32_t>(request.count),
+                                               .request_id = request.request_id,
+                                               .hold_ms = request.hold_ms});
     // At its cap now, the session may have waiters that no longer stand in the way of others.
     if (flow.held_by_session != nullptr) books_->wake_list().Add(lane);
     return granted;
@@ -195,18 +198,17 @@ RefusedBy Admission::LimitOf(const Flow& flow, KeySlot key, SessionSlot session_
   return can_fit ? limit : RefusedBy::kOverLevel;
 }
 
-AcquireAnswer Admission::Grant(const Step& step, SessionSlot session_slot, const LaneRef& lane,
-                               uint32_t count, uint64_t request_id) {
-  const TokenSlot token = books_->IssueToken(step, session_slot, lane, count, request_id);
+AcquireAnswer Admission::Grant(const Step& step, const NewToken& wanted) {
+  const TokenSlot token = books_->IssueToken(step, wanted);
   const TokenEntry& entry = books_->tokens().at(token);
   const FlowTable& flows = books_->flows();
-  const Flow& flow = flows.at(lane.flow_slot);
+  const Flow& flow = flows.at(wanted.lane.flow_slot);
   return {.status = TokenStatus::kOk,
           .token_id = books_->IdOf(entry),
           .fence = Fence{entry.fence},
-          .now_calls = flows.LaneOf(flow, lane.key_slot).now_calls,
-          .level = flows.LevelOf(flow, lane.key_slot),
-          .hold_ms = flow.hold_ms};
+          .now_calls = flows.LaneOf(flow, wanted.lane.key_slot).now_calls,
+          .level = flows.LevelOf(flow, wanted.lane.key_slot),
+          .hold_ms = entry.deadline_ms - step.now.ms};
 }
 
 // A request id may be asked for with a flow that does not exist, where a refusal cannot be counted.
@@ -298,7 +300,11 @@ bool Admission::GrantWaiter(const Step& step, WaiterSlot slot) {
     if (limit != RefusedBy::kNone) ++c->shadow_refused[static_cast<size_t>(limit)];
   });
   waiting_->Answer(step, slot,
-                   Grant(step, waiter.session_slot, waiter.lane, waiter.count, waiter.request_id));
+                   Grant(step, {.session_slot = waiter.session_slot,
+                                .lane = waiter.lane,
+                                .count = waiter.count,
+                                .request_id = waiter.request_id,
+                                .hold_ms = waiter.hold_ms}));
   return true;
 }
 

@@ -58,8 +58,7 @@ class Admission {
   bool IsOf(const LaneRef& lane, const AcquireRequest& request) const;
   RefusedBy ServerLimit() const;
   RefusedBy LimitOf(const Flow& flow, KeySlot key, SessionSlot session_slot, int64_t count) const;
-  AcquireAnswer Grant(const Step& step, SessionSlot session_slot, const LaneRef& lane,
-                      uint32_t count, uint64_t request_id);
+  AcquireAnswer Grant(const Step& step, const NewToken& wanted);
   AcquireAnswer RefuseIfKnown(FlowSlot slot, TokenStatus status, RefusedBy limit);
 
   // Waiters.

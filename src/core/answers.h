@@ -33,6 +33,7 @@ struct AcquireRequest {
   std::optional<int64_t> wait_ms{};
   int64_t wait_ms_max = kWaitMsMax;  // However long the rule or the request says.
   uint64_t request_id = 0;           // Of the session; 0: none.
+  int64_t hold_ms = 0;               // Of this token; 0, or more than the rule's: the rule's.
   // The value of the rule's parameter; none: the rule must have none. REQUIRES: a ledger can hold
   // it (ledger/param_codec.h).
   std::optional<Param> param{};

@@ -87,10 +87,9 @@ void Books::CloseSession(const Step& step, SessionSlot slot) {
   flows_.EraseNamespaceIfUnused(space);
 }
 
-TokenSlot Books::IssueToken(const Step& step, SessionSlot session_slot, const LaneRef& lane,
-                            uint32_t count, uint64_t request_id) {
-  SessionState& session = sessions_.at(session_slot);
-  Flow& flow = flows_.at(lane.flow_slot);
+TokenSlot Books::IssueToken(const Step& step, const NewToken& wanted) {
+  SessionState& session = sessions_.at(wanted.session_slot);
+  Flow& flow = flows_.at(wanted.lane.flow_slot);
   if (!session.in_ledger) {
     session.in_ledger = true;
     step.batch->SessionOpened({session.id, session.kind, session.opened_ms,
@@ -99,14 +98,16 @@ TokenSlot Books::IssueToken(const Step& step, SessionSlot session_slot, const La
   const Fence fence{next_fence_++};
   const TokenSlot slot = tokens_.Insert(fence.value);
   TokenEntry& entry = tokens_.at(slot);
-  entry.deadline_ms = step.now.ms + flow.hold_ms;
-  entry.family = static_cast<uint8_t>(ledger::FamilyForHold(flow.hold_ms));
+  const int64_t hold_ms =
+      wanted.hold_ms == 0 ? flow.hold_ms : std::min(wanted.hold_ms, flow.hold_ms);
+  entry.deadline_ms = step.now.ms + hold_ms;
+  entry.family = static_cast<uint8_t>(ledger::FamilyForHold(hold_ms));
   entry.issued_ms = step.now.ms;
-  entry.count = count;
-  entry.flow_slot = lane.flow_slot;
-  entry.session_slot = session_slot;
-  if (request_id != 0) tokens_.SetRequest(slot, request_id);
-  if (lane.key_slot != kNoKey) tokens_.SetKey(slot, lane.key_slot);
+  entry.count = wanted.count;
+  entry.flow_slot = wanted.lane.flow_slot;
+  entry.session_slot = wanted.session_slot;
+  if (wanted.request_id != 0) tokens_.SetRequest(slot, wanted.request_id);
+  if (wanted.lane.key_slot != kNoKey) tokens_.SetKey(slot, wanted.lane.key_slot);
   tokens_.Link(slot, &flow.tokens, &session.tokens);
   CountIn(slot);
   Count(&flow, [](FlowCounters* c) { ++c->granted; });

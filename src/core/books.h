@@ -32,6 +32,15 @@
 
 namespace nowcalls::core {
 
+// A token that is to begin.
+struct NewToken {
+  SessionSlot session_slot;
+  LaneRef lane;
+  uint32_t count = 1;
+  uint64_t request_id = 0;  // 0: none.
+  int64_t hold_ms = 0;      // 0, or more than the rule's: the rule's.
+};
+
 class Books {
  public:
   explicit Books(const CoreOptions& options);
@@ -74,8 +83,7 @@ class Books {
   void CloseSession(const Step& step, SessionSlot slot);
 
   // --- Tokens. ---
-  TokenSlot IssueToken(const Step& step, SessionSlot session_slot, const LaneRef& lane,
-                       uint32_t count, uint64_t request_id);
+  TokenSlot IssueToken(const Step& step, const NewToken& wanted);
   // `note`: an administrator's reason, for the history. The flow is erased with its last token if
   // its rule was removed. Whether the session is still needed is Absence's to say.
   void EndToken(const Step& step, TokenSlot slot, EndReason reason, std::string_view note);

@@ -69,6 +69,7 @@ struct Waiter {
   uint32_t count = 0;
   bool prioritized = false;
   uint64_t request_id = 0;  // 0: none.
+  int64_t hold_ms = 0;      // 0: the rule's.
   int64_t since_ms = 0;
   int64_t deadline_ms = 0;
 

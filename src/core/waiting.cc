@@ -37,6 +37,7 @@ void Waiting::Add(const Step& step, SessionSlot session_slot, const LaneRef& ref
                                          .count = static_cast<uint32_t>(request.count),
                                          .prioritized = request.prioritized,
                                          .request_id = request.request_id,
+                                         .hold_ms = request.hold_ms,
                                          .since_ms = step.now.ms,
                                          .deadline_ms = step.now.ms + wait_ms},
                                         lane.waiters.get());

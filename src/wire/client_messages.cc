@@ -245,7 +245,7 @@ void EncodePlainRequest(uint32_t msgid, Method method, OutputBuffer* out) {
 
 void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuffer* out) {
   const bool has_id = params.request_id != 0;
-  const bool plain = !params.prioritized && !params.wait_ms && !params.param;
+  const bool plain = !params.prioritized && !params.wait_ms && !params.param && params.hold_ms == 0;
   if (plain && params.flow_id >= 0 && params.count >= 0) {
     char request[kHeadBytesMax + sizeof(kRequestIdOption) + 3 * kUintBytesMax];
     char* end =
@@ -256,7 +256,8 @@ void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuf
     return out->write(request, static_cast<size_t>(end - request));
   }
   const int options = (params.prioritized ? 1 : 0) + (params.wait_ms.has_value() ? 1 : 0) +
-                      (has_id ? 1 : 0) + (params.param.has_value() ? 1 : 0);
+                      (has_id ? 1 : 0) + (params.hold_ms != 0 ? 1 : 0) +
+                      (params.param.has_value() ? 1 : 0);
   Packer packer(*out);
   BeginRequest(msgid, Method::kAcquire, options > 0 ? 3 : 2, &packer);
   packer.pack_int64(params.flow_id);
@@ -274,6 +275,10 @@ void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuf
   if (has_id) {
     PackString("request_id", &packer);
     packer.pack_uint64(params.request_id);
+  }
+  if (params.hold_ms != 0) {
+    PackString("hold_ms", &packer);
+    packer.pack_uint64(params.hold_ms);
   }
   if (params.param.has_value()) {
     PackString("param", &packer);

@@ -82,6 +82,7 @@ struct AcquireParams {
   int64_t count = 0;
   bool prioritized = false;
   std::optional<uint64_t> wait_ms{};  // 0 .. kWaitMsMax
+  uint64_t hold_ms = 0;               // At most INT64_MAX; 0: the rule's.
   uint64_t request_id = 0;            // 0: none.
   // A value of the rule's parameter that a ledger can hold. The bytes of a decoded number lie in
   // `number`, so a copy of the struct does not outlive it.

@@ -62,10 +62,17 @@ bool ReadWait(std::string_view name, FieldReader* fields, std::optional<uint64_t
       name, "must be 0.." + std::to_string(kWaitMsMax) + ", got " + std::to_string(**wait_ms));
 }
 
+bool ReadHold(std::string_view name, FieldReader* fields, uint64_t* hold_ms) {
+  if (!fields->Optional(name, hold_ms)) return false;
+  return *hold_ms <= static_cast<uint64_t>(INT64_MAX) ||
+         fields->Fail(name, "must fit a signed 64-bit integer");
+}
+
 bool ReadAcquireOption(std::string_view key, FieldReader* fields, AcquireParams* out) {
   if (key == "prioritized") return fields->Optional(key, &out->prioritized);
   if (key == "wait_ms") return ReadWait(key, fields, &out->wait_ms);
   if (key == "request_id") return fields->Optional(key, &out->request_id);
+  if (key == "hold_ms") return ReadHold(key, fields, &out->hold_ms);
   if (key == "param") return ReadHeldParam(key, fields, out);
   return fields->FailUnknown(key);
 }

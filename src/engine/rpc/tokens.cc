@@ -75,6 +75,7 @@ void Acquire(const Call& call) {
                                .count = params.count,
                                .prioritized = params.prioritized,
                                .request_id = params.request_id,
+                               .hold_ms = static_cast<int64_t>(params.hold_ms),
                                .param = params.param};
   if (params.wait_ms) request.wait_ms = static_cast<int64_t>(*params.wait_ms);
   const std::optional<core::AcquireAnswer> answer =

@@ -282,6 +282,44 @@ TEST_CASE("a release after the deadline and before the sweep is a late release")
   CHECK(h.Ended(1, EndReason::kResourceTimeout) == 0);
 }
 
+TEST_CASE("a call may hold its token for less time than its rule allows, and not for more") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 2, .resource_timeout_ms = 60'000}});
+  const SessionSlot a = h.Hello("a");
+  const auto ask = [&](int64_t hold_ms, int64_t wait_ms, uint32_t tag) {
+    return h.Ask(a, {.flow = FlowId{1}, .wait_ms = wait_ms, .hold_ms = hold_ms}, tag);
+  };
+  const auto brief = ask(500, 0, 1);
+  CHECK(brief->hold_ms == 500);
+  CHECK(ask(INT64_MAX, 0, 2)->hold_ms == 120'000);
+  // One that waits keeps its wish until it is granted.
+  REQUIRE_FALSE(ask(700, 10'000, 3).has_value());
+  h.Pass(499);
+  CHECK(h.IsLive(brief->token_id));
+  h.Pass(200);
+  CHECK_FALSE(h.IsLive(brief->token_id));
+  CHECK(h.Ended(1, EndReason::kResourceTimeout) == 1);
+  CHECK(h.LateText() == "3 OK");
+  h.Pass(1000);
+  CHECK(h.Ended(1, EndReason::kResourceTimeout) == 2);
+}
+
+TEST_CASE("a keep gives a token its rule's time, and a restart its own") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 2, .resource_timeout_ms = 60'000}});
+  const SessionSlot a = h.Hello("a");
+  const auto kept = h.Ask(a, {.flow = FlowId{1}, .hold_ms = 20'000}, 1);
+  const auto left = h.Ask(a, {.flow = FlowId{1}, .hold_ms = 20'000}, 2);
+  CHECK(h.Keep(a, kept->token_id).hold_ms == 120'000);
+  h.Restart();
+  h.Hello("a");
+  h.Pass(19'000);
+  CHECK(h.IsLive(left->token_id));
+  h.Pass(3000);
+  CHECK_FALSE(h.IsLive(left->token_id));
+  CHECK(h.IsLive(kept->token_id));
+}
+
 TEST_CASE("a kept token gets its whole hold time again") {
   CoreHarness h;
   h.Rules({{.flow = 1, .resource_timeout_ms = 1000}});

@@ -184,6 +184,13 @@ TEST_CASE("acquire takes a flow, a count and options") {
   CHECK_FALSE(Acquire(PackArray(111, 2, PackMap("prioritized", Nil()))).prioritized);
 }
 
+TEST_CASE("an acquire may say how long it holds its token") {
+  CHECK(Acquire(PackArray(1, 1, PackMap("hold_ms", 1500))).hold_ms == 1500);
+  CHECK(Acquire(PackArray(1, 1)).hold_ms == 0);
+  CHECK(RefusalOf(DecodeAcquire, PackArray(1, 1, PackMap("hold_ms", UINT64_MAX))) ==
+        "BAD_PARAMS acquire: options.hold_ms must fit a signed 64-bit integer");
+}
+
 TEST_CASE("numbers out of acquire's range are left to the rules, numbers that are none are not") {
   CHECK(Acquire(PackArray(-5, -2147483649)).count == -2147483649);
   CHECK(Acquire(PackArray(INT64_MIN, INT64_MAX)).flow_id == INT64_MIN);
