@@ -49,6 +49,14 @@ struct AcquireAnswer {
   int64_t hold_ms = 0;
 };
 
+// A token that was taken back from a session online.
+struct Loss {
+  SessionSlot session_slot;
+  TokenId token;
+  FlowId flow;
+  EndReason reason = EndReason::kAdmin;
+};
+
 // The answer to an acquire that waited.
 struct LateAnswer {
   WaitTicket ticket;

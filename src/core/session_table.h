@@ -14,6 +14,7 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
+#include "core/answers.h"
 #include "core/flow_table.h"
 #include "core/mass_expiry_guard.h"
 #include "core/slot.h"
@@ -71,14 +72,6 @@ struct SessionState {
   TokenList tokens;
 
   bool online() const { return connections > 0; }
-};
-
-// A token that was taken back from a session online.
-struct Loss {
-  SessionSlot session_slot;
-  TokenId token;
-  FlowId flow;
-  EndReason reason = EndReason::kAdmin;
 };
 
 class SessionTable {
