@@ -330,9 +330,24 @@ class Parser {
         AddListing(&app_, Command::kTokens, "tokens", "Print the oldest live tokens, oldest first");
     AddLimit(tokens);
     AddTokenFilters(tokens);
+    AddWaiters();
     AddSessions();
     AddHistory();
     AddInfo();
+  }
+
+  void AddWaiters() {
+    CLI::App* waiters = AddCommand(&app_, Command::kWaiters, "waiters",
+                                   "Print the acquires that wait on a running server, by flow and "
+                                   "place in line");
+    AddServer(waiters);
+    AddTimeout(waiters);
+    AddFormat(waiters, "table on a terminal, jsonl otherwise");
+    AddInteger<int64_t>(waiters, "--flow", "Only waiters of this flow", 1, INT64_MAX,
+                        [this](int64_t id) { arguments_.filter.flow_id = id; })
+        ->type_name("ID");
+    AddClientFilter(waiters, "Only waiters of this client id");
+    AddLimit(waiters, kListRowsMax);
   }
 
   void AddSessions() {

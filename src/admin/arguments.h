@@ -19,6 +19,7 @@ enum class Command {
   kStat,
   kFlow,
   kParams,
+  kWaiters,
   kTokens,
   kSessions,
   kVerify,

@@ -19,6 +19,7 @@ using wire::HistoryRow;
 using wire::ParamRow;
 using wire::SessionRow;
 using wire::TokenRow;
+using wire::WaiterRow;
 
 template <typename T>
 Cell Optional(const std::optional<T>& value) {
@@ -199,6 +200,21 @@ constexpr Column<ParamRow> kParamColumns[] = {
     {{"blocked", "BLOCKED", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.blocked); }},
 };
 
+constexpr Column<WaiterRow> kWaiterColumns[] = {
+    {{"flow_id", "FLOW_ID", Kind::kNumber}, [](const WaiterRow& r) -> Cell { return r.flow_id; }},
+    {{"place", "PLACE", Kind::kNumber}, [](const WaiterRow& r) { return Unsigned(r.place); }},
+    {{"namespace", "NAMESPACE", Kind::kText, 2},
+     [](const WaiterRow& r) { return Text(r.name_space); }},
+    {{"client_id", "CLIENT_ID", Kind::kText}, [](const WaiterRow& r) { return Text(r.client_id); }},
+    {{"count", "COUNT", Kind::kNumber}, [](const WaiterRow& r) { return Unsigned(r.count); }},
+    {{"prioritized", "FIRST", Kind::kFlag, 1},
+     [](const WaiterRow& r) -> Cell { return r.prioritized; }},
+    {{"since_ms", "WAITED", Kind::kAge}, [](const WaiterRow& r) -> Cell { return r.since_ms; }},
+    {{"deadline_ms", "GIVES_UP_IN", Kind::kUntil},
+     [](const WaiterRow& r) -> Cell { return r.deadline_ms; }},
+    {{"param", "PARAM", Kind::kText}, [](const WaiterRow& r) { return OfParam(r.param); }},
+};
+
 constexpr Column<SessionRow> kSessionColumns[] = {
     {{"session", "SESSION", Kind::kNumber, 4},
      [](const SessionRow& r) -> Cell { return r.session; }},
@@ -283,6 +299,11 @@ std::span<const Column<FlowRow>> ColumnsOf() {
 template <>
 std::span<const Column<ParamRow>> ColumnsOf() {
   return kParamColumns;
+}
+
+template <>
+std::span<const Column<WaiterRow>> ColumnsOf() {
+  return kWaiterColumns;
 }
 
 template <>

@@ -41,8 +41,8 @@ struct Column {
   Cell (*get)(const Row& row);
 };
 
-// The columns of a row type: TokenRow, FlowRow, ParamRow, SessionRow, HistoryRow (wire/rows.h),
-// ListedRule.
+// The columns of a row type: TokenRow, FlowRow, ParamRow, WaiterRow, SessionRow, HistoryRow
+// (wire/rows.h), ListedRule.
 template <typename Row>
 std::span<const Column<Row>> ColumnsOf();
 template <>
@@ -51,6 +51,8 @@ template <>
 std::span<const Column<wire::FlowRow>> ColumnsOf();
 template <>
 std::span<const Column<wire::ParamRow>> ColumnsOf();
+template <>
+std::span<const Column<wire::WaiterRow>> ColumnsOf();
 template <>
 std::span<const Column<wire::SessionRow>> ColumnsOf();
 template <>

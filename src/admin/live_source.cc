@@ -87,6 +87,17 @@ Status LiveSource::Params(int64_t flow_id, size_t limit, const RowSink<wire::Par
   return {};
 }
 
+Status LiveSource::Waiters(const TokenFilter& filter, size_t limit,
+                           const RowSink<wire::WaiterRow>& sink) {
+  wire::WaitersParams params{
+      .flow_id = filter.flow_id, .client_id = {}, .limit = static_cast<uint32_t>(limit)};
+  if (filter.client_id.has_value()) params.client_id = *filter.client_id;
+  const Result<std::vector<wire::WaiterRow>> rows = client_->Waiters(params);
+  if (!rows.ok()) return rows.status();
+  for (const wire::WaiterRow& row : *rows) NOWCALLS_RETURN_IF_ERROR(sink(row));
+  return {};
+}
+
 Result<int64_t> LiveSource::NowMs() {
   const Result<uint64_t> ledger_ms = client_->Ping();
   if (!ledger_ms.ok()) return ledger_ms.status();

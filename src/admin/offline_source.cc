@@ -186,6 +186,11 @@ Result<FlowRow> OfflineSource::Flow(int64_t flow_id) {
   return found->second;
 }
 
+Status OfflineSource::Waiters(const TokenFilter& /*filter*/, size_t /*limit*/,
+                              const RowSink<wire::WaiterRow>& /*sink*/) {
+  return Status::FailedPrecondition("a ledger has no waiters: ask the running server");
+}
+
 Status OfflineSource::Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) {
   std::map<std::pair<ParamType, std::string>, TokenSums> sums;
   bool found = false;

@@ -12,6 +12,7 @@ using wire::HistoryRow;
 using wire::ParamRow;
 using wire::SessionRow;
 using wire::TokenRow;
+using wire::WaiterRow;
 
 // `sink` for those sessions only that the arguments ask for.
 RowSink<SessionRow> Wanted(const Arguments& arguments, const RowSink<SessionRow>& sink) {
@@ -98,6 +99,10 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
     case Command::kParams:
       return PrintRows<ParamRow>(format, now_ms, out, [&](const RowSink<ParamRow>& sink) {
         return source->Params(arguments.flow_id, arguments.limit, sink);
+      });
+    case Command::kWaiters:
+      return PrintRows<WaiterRow>(format, now_ms, out, [&](const RowSink<WaiterRow>& sink) {
+        return source->Waiters(arguments.filter, arguments.limit, sink);
       });
     case Command::kFlow: return PrintFlow(arguments, format, now_ms, source, out);
     case Command::kRulesList: return PrintRules(arguments, format, now_ms, source, out);

@@ -81,6 +81,10 @@ class Source {
   // The `limit` values of the flow's parameter that are used most, the highest nowCalls first; of a
   // server at most kListRowsMax. Offline, those that tokens hold. kNotFound as of Flow.
   virtual Status Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) = 0;
+  // The `limit` first acquires that wait, by flow id and place; of the filter, flow_id and
+  // client_id count. kFailedPrecondition offline: a ledger has none.
+  virtual Status Waiters(const TokenFilter& filter, size_t limit,
+                         const RowSink<wire::WaiterRow>& sink) = 0;
   // By ascending session id.
   virtual Status Sessions(const RowSink<wire::SessionRow>& sink) = 0;
   // The `limit` last matching ends of tokens, newest first.

@@ -242,6 +242,12 @@ Result<std::vector<wire::ParamRow>> BlockingClient::Params(const wire::ValuesPar
   });
 }
 
+Result<std::vector<wire::WaiterRow>> BlockingClient::Waiters(const wire::WaitersParams& params) {
+  return impl_->Call(wire::DecodeWaiterRows, [&](uint32_t msgid, OutputBuffer* out) {
+    wire::EncodeWaitersRequest(msgid, params, out);
+  });
+}
+
 Result<wire::Page<wire::HistoryRow>> BlockingClient::History(const wire::PageParams& page) {
   return impl_->Call(wire::DecodeHistoryPage, [&](uint32_t msgid, OutputBuffer* out) {
     wire::EncodePageRequest(msgid, Method::kHistory, page, out);

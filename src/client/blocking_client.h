@@ -59,6 +59,7 @@ class BlockingClient {
   Result<wire::Page<wire::TokenRow>> Tokens(const wire::TokensParams& params);
   Result<wire::Page<wire::SessionRow>> Sessions(const wire::PageParams& page);
   Result<std::vector<wire::ParamRow>> Params(const wire::ValuesParams& params);
+  Result<std::vector<wire::WaiterRow>> Waiters(const wire::WaitersParams& params);
   Result<wire::Page<wire::HistoryRow>> History(const wire::PageParams& page);
   Result<wire::Page<wire::NamespaceRow>> Namespaces(const wire::PageParams& page);
   // The number of rules that are in force now.

@@ -90,6 +90,8 @@ class WaitQueues {
 
   const Waiter& at(WaiterSlot slot) const { return nodes_[slot].waiter; }
   size_t size() const { return size_; }
+  // The waiter behind it in its class, also one that is set aside; kNoWaiter behind the last.
+  WaiterSlot Next(WaiterSlot slot) const { return nodes_[slot].links[kInQueue].next; }
 
   // The first in line of a class; kNoWaiter if there is none.
   static WaiterSlot First(const WaitQueue& queue, size_t queue_class);

@@ -354,6 +354,21 @@ void EncodeParamsRequest(uint32_t msgid, const ValuesParams& params, OutputBuffe
   PackLimit(params.limit, &packer);
 }
 
+void EncodeWaitersRequest(uint32_t msgid, const WaitersParams& params, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kWaiters, 2, &packer);
+  packer.pack_map((params.flow_id ? 1U : 0U) + (params.client_id ? 1U : 0U));
+  if (params.flow_id) {
+    PackString("flow_id", &packer);
+    packer.pack_int64(*params.flow_id);
+  }
+  if (params.client_id) {
+    PackString("client_id", &packer);
+    PackString(*params.client_id, &packer);
+  }
+  PackLimit(params.limit, &packer);
+}
+
 void EncodeRulesListRequest(uint32_t msgid, const RulesListParams& params, OutputBuffer* out) {
   Packer packer(*out);
   BeginRequest(msgid, Method::kRulesList, 3, &packer);

@@ -30,6 +30,7 @@ void EncodeReclaimRequest(uint32_t msgid, const ReclaimParams& params, OutputBuf
 void EncodeFlowRequest(uint32_t msgid, int64_t flow_id, OutputBuffer* out);
 void EncodePageRequest(uint32_t msgid, Method method, const PageParams& page, OutputBuffer* out);
 void EncodeParamsRequest(uint32_t msgid, const ValuesParams& params, OutputBuffer* out);
+void EncodeWaitersRequest(uint32_t msgid, const WaitersParams& params, OutputBuffer* out);
 void EncodeRulesListRequest(uint32_t msgid, const RulesListParams& params, OutputBuffer* out);
 void EncodeTokensRequest(uint32_t msgid, const TokensParams& params, OutputBuffer* out);
 // The rules as one JSON string.

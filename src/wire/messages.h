@@ -82,8 +82,8 @@ struct AcquireParams {
   int64_t count = 0;
   bool prioritized = false;
   std::optional<uint64_t> wait_ms{};  // 0 .. kWaitMsMax
-  uint64_t hold_ms = 0;               // At most INT64_MAX; 0: the rule's.
   uint64_t request_id = 0;            // 0: none.
+  uint64_t hold_ms = 0;               // At most INT64_MAX; 0: the rule's.
   // A value of the rule's parameter that a ledger can hold. The bytes of a decoded number lie in
   // `number`, so a copy of the struct does not outlive it.
   std::optional<Param> param{};
@@ -119,6 +119,11 @@ struct ValuesParams {  // params
   int64_t flow_id = 0;
   uint32_t limit = 0;
 };
+struct WaitersParams {
+  std::optional<int64_t> flow_id;
+  std::optional<std::string_view> client_id;
+  uint32_t limit = 0;
+};
 struct RulesListParams {
   std::optional<std::string_view> name_space;
   PageParams page;
@@ -148,6 +153,7 @@ bool DecodeReclaim(std::string_view params, ReclaimParams* out, RequestError* er
 bool DecodeFlow(std::string_view params, FlowParams* out, RequestError* error);
 bool DecodePage(Method method, std::string_view params, PageParams* out, RequestError* error);
 bool DecodeParams(std::string_view params, ValuesParams* out, RequestError* error);
+bool DecodeWaiters(std::string_view params, WaitersParams* out, RequestError* error);
 bool DecodeRulesList(std::string_view params, RulesListParams* out, RequestError* error);
 bool DecodeTokens(std::string_view params, TokensParams* out, RequestError* error);
 bool DecodeRulesLoad(std::string_view params, RulesLoadParams* out, RequestError* error);

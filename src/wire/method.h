@@ -39,6 +39,7 @@ enum class Method : uint8_t {
   kRequest,
   kRequestParam,
   kParams,
+  kWaiters,
 };
 
 // Looked through from the front, so the most frequent come first.
@@ -67,6 +68,7 @@ inline constexpr auto kMethodNames = std::to_array<std::pair<Method, std::string
     {Method::kNamespaces, "namespaces"},
     {Method::kBackup, "backup"},
     {Method::kParams, "params"},
+    {Method::kWaiters, "waiters"},
 });
 
 // Enumerators, kUnknown included.

@@ -188,6 +188,18 @@ bool DecodeParams(std::string_view params, ValuesParams* out, RequestError* erro
          ReadLimit(&fields, &out->limit) && fields.Close();
 }
 
+bool DecodeWaiters(std::string_view params, WaitersParams* out, RequestError* error) {
+  Params fields(Method::kWaiters, params, error);
+  *out = WaitersParams{};
+  const auto filter = [&](std::string_view key) {
+    if (key == "flow_id") return fields.Optional(key, &out->flow_id);
+    if (key == "client_id") return fields.Optional(key, &out->client_id);
+    return fields.FailUnknown(key);
+  };
+  return fields.OpenArray(2) && (fields.TakeMissing() || fields.ForEachKey("filter", filter)) &&
+         ReadLimit(&fields, &out->limit) && fields.Close();
+}
+
 bool DecodeRulesList(std::string_view params, RulesListParams* out, RequestError* error) {
   Params fields(Method::kRulesList, params, error);
   *out = RulesListParams{};

@@ -100,6 +100,29 @@ inline constexpr auto kFieldsOf<ParamRow> = std::tuple{
     Field{"blocked", &ParamRow::blocked},
 };
 
+template <>
+inline constexpr auto kFieldsOf<WaiterRow> = std::tuple{
+    Field{"flow_id", &WaiterRow::flow_id},
+    Field{"namespace", &WaiterRow::name_space},
+    Field{"client_id", &WaiterRow::client_id},
+    Field{"count", &WaiterRow::count},
+    Field{"prioritized", &WaiterRow::prioritized},
+    Field{"place", &WaiterRow::place},
+    Field{"since_ms", &WaiterRow::since_ms},
+    Field{"deadline_ms", &WaiterRow::deadline_ms},
+    Field{"param", &WaiterRow::param},
+};
+
+// Rows without pages.
+template <typename Row>
+void EncodeAllRows(uint32_t msgid, const std::vector<Row>& rows, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(1);
+  packer.pack_array(static_cast<uint32_t>(rows.size()));
+  for (const Row& row : rows) PackRow(row, &packer);
+}
+
 void EncodeTokenPage(uint32_t msgid, const std::vector<TokenRow>& rows, uint64_t next_cursor,
                      OutputBuffer* out) {
   EncodeRows(msgid, rows, next_cursor, out);
@@ -121,11 +144,11 @@ void EncodeHistoryPage(uint32_t msgid, const std::vector<HistoryRow>& rows, uint
 }
 
 void EncodeParamRows(uint32_t msgid, const std::vector<ParamRow>& rows, OutputBuffer* out) {
-  Packer packer(*out);
-  BeginResult(msgid, &packer);
-  packer.pack_array(1);
-  packer.pack_array(static_cast<uint32_t>(rows.size()));
-  for (const ParamRow& row : rows) PackRow(row, &packer);
+  EncodeAllRows(msgid, rows, out);
+}
+
+void EncodeWaiterRows(uint32_t msgid, const std::vector<WaiterRow>& rows, OutputBuffer* out) {
+  EncodeAllRows(msgid, rows, out);
 }
 
 void EncodeFlow(uint32_t msgid, const FlowRow& row, OutputBuffer* out) {
@@ -152,6 +175,12 @@ Result<Page<HistoryRow>> DecodeHistoryPage(std::string_view result) {
 
 Result<std::vector<ParamRow>> DecodeParamRows(std::string_view result) {
   Result<Page<ParamRow>> page = DecodeRows<ParamRow>("params answer", result);
+  if (!page.ok()) return page.status();
+  return std::move(page->rows);
+}
+
+Result<std::vector<WaiterRow>> DecodeWaiterRows(std::string_view result) {
+  Result<Page<WaiterRow>> page = DecodeRows<WaiterRow>("waiters answer", result);
   if (!page.ok()) return page.status();
   return std::move(page->rows);
 }

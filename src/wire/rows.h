@@ -145,6 +145,21 @@ struct ParamRow {
   bool operator==(const ParamRow&) const = default;
 };
 
+// An acquire that waits for room.
+struct WaiterRow {
+  int64_t flow_id = 0;
+  std::string name_space;  // "namespace": of the session that asks.
+  std::string client_id;
+  uint32_t count = 0;
+  bool prioritized = false;
+  uint32_t place = 0;  // In its line: of the flow, or of the value of its parameter. 1: the first.
+  int64_t since_ms = 0;
+  int64_t deadline_ms = 0;
+  std::optional<ParamValue> param{};
+
+  bool operator==(const WaiterRow&) const = default;
+};
+
 // One page: [rows, next_cursor or nil] as the result of the response. next_cursor 0 encodes as nil.
 void EncodeTokenPage(uint32_t msgid, const std::vector<TokenRow>& rows, uint64_t next_cursor,
                      OutputBuffer* out);
@@ -155,6 +170,7 @@ void EncodeSessionPage(uint32_t msgid, const std::vector<SessionRow>& rows, uint
 void EncodeHistoryPage(uint32_t msgid, const std::vector<HistoryRow>& rows, uint64_t next_cursor,
                        OutputBuffer* out);
 // The result of `params`: [rows].
+void EncodeWaiterRows(uint32_t msgid, const std::vector<WaiterRow>& rows, OutputBuffer* out);
 void EncodeParamRows(uint32_t msgid, const std::vector<ParamRow>& rows, OutputBuffer* out);
 // The result of `flow`: one row as a map.
 void EncodeFlow(uint32_t msgid, const FlowRow& row, OutputBuffer* out);
@@ -171,6 +187,7 @@ Result<Page<FlowRow>> DecodeFlowPage(std::string_view result);
 Result<Page<SessionRow>> DecodeSessionPage(std::string_view result);
 Result<Page<HistoryRow>> DecodeHistoryPage(std::string_view result);
 Result<std::vector<ParamRow>> DecodeParamRows(std::string_view result);
+Result<std::vector<WaiterRow>> DecodeWaiterRows(std::string_view result);
 Result<FlowRow> DecodeFlowRow(std::string_view result);
 
 }  // namespace nowcalls::wire

@@ -201,6 +201,12 @@ void EncodeListing(Method method, uint32_t msgid, ByteSource* input, OutputBuffe
       const int64_t flow = kFlows[input->Byte() % 8];
       return wire::EncodeParamsRequest(msgid, {flow, Page(input->Byte()).limit}, out);
     }
+    case Method::kWaiters: {
+      std::string client;
+      const wire::TokensParams like = Tokens(input, &client);
+      return wire::EncodeWaitersRequest(msgid, {like.flow_id, like.client_id, like.page.limit},
+                                        out);
+    }
     case Method::kTokens: {
       std::string client;
       const wire::TokensParams params = Tokens(input, &client);
@@ -247,7 +253,7 @@ bool IsAdmin(Method method) {
 bool IsListing(Method method) {
   constexpr Method kListings[] = {Method::kFlow,      Method::kFlows,   Method::kTokens,
                                   Method::kSessions,  Method::kHistory, Method::kNamespaces,
-                                  Method::kRulesList, Method::kParams};
+                                  Method::kRulesList, Method::kParams,  Method::kWaiters};
   return std::find(std::begin(kListings), std::end(kListings), method) != std::end(kListings);
 }
 
@@ -261,6 +267,7 @@ void CheckListing(Method method, std::string_view result) {
     case Method::kFlow: return CheckDecoded(wire::DecodeFlowRow(result));
     case Method::kFlows: return CheckDecoded(wire::DecodeFlowPage(result));
     case Method::kParams: return CheckDecoded(wire::DecodeParamRows(result));
+    case Method::kWaiters: return CheckDecoded(wire::DecodeWaiterRows(result));
     case Method::kTokens: return CheckDecoded(wire::DecodeTokenPage(result));
     case Method::kSessions: return CheckDecoded(wire::DecodeSessionPage(result));
     case Method::kHistory: return CheckDecoded(wire::DecodeHistoryPage(result));

@@ -88,6 +88,14 @@ TEST_CASE("a full key does not delay those who wait for another") {
   const Json row = ResultOf(&holder, "params", {kChat, 10}).at(0).at(0);
   CHECK(row.at("param") == "alice");
   CHECK(row.at("waiters") == 1);
+  const Source live = Source::Live(server.address());
+  const Json waiter = Json::parse(RunAdmin(live, {"waiters", "--format", "jsonl"}).out);
+  CHECK(waiter.at("flow_id") == kChat);
+  CHECK(waiter.at("client_id") == "alice");
+  CHECK(waiter.at("param") == "alice");
+  CHECK(waiter.at("place") == 1);
+  CHECK(waiter.at("deadline_ms").get<int64_t>() - waiter.at("since_ms").get<int64_t>() == 60'000);
+  CHECK(RunAdmin(live, {"waiters", "--client", "bob", "--format", "jsonl"}).out.empty());
 }
 
 TEST_CASE("nowcalls-admin shows the keys of a flow, live and from its files") {

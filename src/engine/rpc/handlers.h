@@ -40,6 +40,7 @@ void RulesList(const Call& call);
 void Flow(const Call& call);
 void Flows(const Call& call);
 void Params(const Call& call);
+void Waiters(const Call& call);
 void Tokens(const Call& call);
 void Sessions(const Call& call);
 void History(const Call& call);

@@ -106,6 +106,20 @@ void Params(const Call& call) {
   wire::EncodeParamRows(call.request.msgid, rows, call.AfterCommit());
 }
 
+void Waiters(const Call& call) {
+  wire::WaitersParams params;
+  wire::RequestError error;
+  if (!wire::DecodeWaiters(call.request.params, &params, &error)) return ReplyError(call, error);
+  core::WaiterFilter filter{.client_id = params.client_id};
+  if (params.flow_id.has_value()) filter.flow = FlowId{*params.flow_id};
+  std::vector<wire::WaiterRow> rows;
+  for (const core::WaiterPlace& waiter :
+       core::ListWaiters(call.core()->books(), call.core()->wait_queues(), filter, params.limit)) {
+    rows.push_back(RowOf(*call.core(), waiter));
+  }
+  wire::EncodeWaiterRows(call.request.msgid, rows, call.AfterCommit());
+}
+
 void Tokens(const Call& call) {
   wire::TokensParams params;
   wire::RequestError error;

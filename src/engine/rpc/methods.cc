@@ -24,8 +24,8 @@ constexpr Cost kMassReclaim{.base = 100, .per_kib = 32, .work = true};
 constexpr Cost kWholeTurn{.base = kWorkPerTurn, .work = true};
 // All waiters of a flow are answered; threads and files are begun.
 constexpr Cost kPartOfTurn{.base = kWorkPerTurn / 8, .work = true};
-// All keys of the server are looked at.
-constexpr Cost kTopValues{.base = kWorkPerTurn, .per_kib = 4, .work = true, .shows = true};
+// All keys, or all flows and waiters, of the server are looked at.
+constexpr Cost kSearchOfAll{.base = kWorkPerTurn, .per_kib = 4, .work = true, .shows = true};
 
 // In the order of wire::Method.
 constexpr auto kMethods = std::to_array<MethodRow>({
@@ -52,7 +52,8 @@ constexpr auto kMethods = std::to_array<MethodRow>({
     {Id::kBackup, kPartOfTurn, Role::kAdministrator, Changes::kFiles, Backup},
     {Id::kRequest, kCall, Role::kEveryone, Changes::kNothing, Request},
     {Id::kRequestParam, kValuesCost, Role::kEveryone, Changes::kNothing, RequestParam},
-    {Id::kParams, kTopValues, Role::kEveryone, Changes::kNothing, Params},
+    {Id::kParams, kSearchOfAll, Role::kEveryone, Changes::kNothing, Params},
+    {Id::kWaiters, kSearchOfAll, Role::kEveryone, Changes::kNothing, Waiters},
 });
 
 // kUnknown has no row.

@@ -7,6 +7,7 @@
 #include "core/core.h"
 #include "core/slot.h"
 #include "core/top_values.h"
+#include "core/waiter_list.h"
 #include "wire/rows.h"
 
 namespace nowcalls::engine::rpc {
@@ -14,6 +15,7 @@ namespace nowcalls::engine::rpc {
 wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot);
 wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now);
 // `use`: of a value of the flow's parameter.
+wire::WaiterRow RowOf(const core::Core& core, const core::WaiterPlace& waiter);
 wire::ParamRow RowOf(const core::Core& core, core::FlowSlot slot, const core::ValueUse& use);
 wire::HistoryRow RowOf(const ledger::HistoryEntry& entry);
 wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session);

@@ -81,6 +81,7 @@ int TryParams(std::string_view params) {
   RulesListParams rules_list;
   TokensParams tokens;
   ValuesParams values_of_flow;
+  WaitersParams waiters;
   RulesLoadParams rules_load;
   CancelParams cancel;
   RateParams rate;
@@ -108,6 +109,7 @@ int TryParams(std::string_view params) {
   count(DecodeRulesList(params, &rules_list, &error), &error);
   count(DecodeTokens(params, &tokens, &error), &error);
   count(DecodeParams(params, &values_of_flow, &error), &error);
+  count(DecodeWaiters(params, &waiters, &error), &error);
   count(DecodeRulesLoad(params, &rules_load, &error), &error);
   count(DecodeCancel(params, &cancel, &error), &error);
   count(DecodeRequest(params, &rate, &error), &error);
@@ -131,6 +133,7 @@ int TryAnswers(std::string_view result) {
       DecodeNamespacePage(result).status(), DecodeReclaimedReply(result).status(),
       DecodeDrainReply(result).status(),    DecodeBackupReply(result).status(),
       DecodeRateReply(result).status(),     DecodeParamRows(result).status(),
+      DecodeWaiterRows(result).status(),
   };
   int taken = 0;
   for (const Status& status : statuses) {

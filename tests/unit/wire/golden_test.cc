@@ -132,6 +132,18 @@ ParamRow AskedValue() {
       .param = {ParamType::kString, "key-8"}, .level = 2, .waiters = 0, .passed = 2, .blocked = 9};
 }
 
+WaiterRow WaitingCall() {
+  return {.flow_id = 111,
+          .name_space = "shop",
+          .client_id = "worker-7",
+          .count = 2,
+          .prioritized = true,
+          .place = 1,
+          .since_ms = 1000,
+          .deadline_ms = 2500,
+          .param = ParamValue(ParamType::kString, "key-7")};
+}
+
 TEST_CASE("a client's requests are the golden bytes") {
   using Out = OutputBuffer;
   const auto check = [](const char* name, const std::function<void(Out*)>& encode) {
@@ -149,6 +161,7 @@ TEST_CASE("a client's requests are the golden bytes") {
     EncodeAcquireRequest(26, acquire, o);
   });
   check("params", [](Out* o) { EncodeParamsRequest(25, {111, 2}, o); });
+  check("waiters", [](Out* o) { EncodeWaitersRequest(27, {111, "worker-7", 100}, o); });
   check("cancel", [](Out* o) { EncodeCancelRequest(18, 77, o); });
   check("release", [](Out* o) { EncodeTokenRequest(5, Method::kRelease, kGoldenToken, o); });
   check("keep", [](Out* o) { EncodeTokenRequest(6, Method::kKeep, kGoldenToken, o); });
@@ -188,6 +201,11 @@ TEST_CASE("the server reads the golden requests of calls") {
   REQUIRE(DecodeParams(Params("params", Method::kParams), &params, &error));
   CHECK(params.flow_id == 111);
   CHECK(params.limit == 2);
+  WaitersParams waiters;
+  REQUIRE(DecodeWaiters(Params("waiters", Method::kWaiters), &waiters, &error));
+  CHECK(waiters.flow_id == 111);
+  CHECK(waiters.client_id == "worker-7");
+  CHECK(waiters.limit == 100);
   CancelParams cancel;
   REQUIRE(DecodeCancel(Params("cancel", Method::kCancel), &cancel, &error));
   CHECK(cancel.request_id == 77);
@@ -260,6 +278,8 @@ TEST_CASE("the server's replies are the golden bytes") {
   check("flows", [](Out* o) { EncodeFlowPage(9, {SampleFlow(), RemovedFlow()}, 222, o); });
   check("tokens", [](Out* o) { EncodeTokenPage(10, {SampleToken()}, 0, o); });
   check("params", [](Out* o) { EncodeParamRows(25, {HeldValue(), AskedValue()}, o); });
+  check("waiters", [](Out* o) { EncodeWaiterRows(27, {WaitingCall()}, o); });
+  check("lost", [](Out* o) { EncodeLost(kGoldenToken, 111, EndReason::kAdmin, o); });
   check("sessions", [](Out* o) {
     EncodeSessionPage(12, {OfflineSession(), OnlineSession()}, 0, o);
   });
@@ -326,6 +346,9 @@ TEST_CASE("a client reads the golden listings") {
   const Result<std::vector<ParamRow>> values = DecodeParamRows(ResultOf("params"));
   REQUIRE(values.ok());
   CHECK(*values == std::vector<ParamRow>{HeldValue(), AskedValue()});
+  const Result<std::vector<WaiterRow>> waiting = DecodeWaiterRows(ResultOf("waiters"));
+  REQUIRE(waiting.ok());
+  CHECK(*waiting == std::vector<WaiterRow>{WaitingCall()});
   const Result<Page<SessionRow>> sessions = DecodeSessionPage(ResultOf("sessions"));
   REQUIRE(sessions.ok());
   CHECK(sessions->rows == std::vector<SessionRow>{OfflineSession(), OnlineSession()});

@@ -1,0 +1,38 @@
+// ListWaiters: who waits for room, for the listing `waiters`.
+//
+// Thread: loop. It looks at every flow, and at every waiter of those that match, until it has
+// enough.
+#ifndef NOWCALLS_CORE_WAITER_LIST_H_
+#define NOWCALLS_CORE_WAITER_LIST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/books.h"
+#include "core/slot.h"
+#include "core/wait_queues.h"
+#include "nowcalls/types.h"
+
+namespace nowcalls::core {
+
+struct WaiterFilter {
+  std::optional<FlowId> flow{};
+  std::optional<std::string_view> client_id{};
+};
+
+struct WaiterPlace {
+  WaiterSlot waiter;
+  uint32_t place = 0;  // In the line of its flow, or of its value of the parameter; 1: the first.
+};
+
+// At most `limit` waiters, valid until the next call that changes the core: by flow id, then by
+// value, then by place.
+std::vector<WaiterPlace> ListWaiters(const Books& books, const WaitQueues& queues,
+                                     const WaiterFilter& filter, size_t limit);
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_WAITER_LIST_H_
