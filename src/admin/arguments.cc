@@ -240,6 +240,11 @@ class Parser {
         ->type_name("MS");
   }
 
+  void AddLiveServer(CLI::App* app) {
+    AddServer(app);
+    AddTimeout(app);
+  }
+
   static CLI::Option* AddPath(CLI::App* app, const std::string& name, const std::string& help,
                               std::string* path) {
     return app->add_option(name, *path, help)->type_name("DIR")->check([](const std::string& dir) {
@@ -321,33 +326,29 @@ class Parser {
     AddInteger<int64_t>(flow, "FLOW_ID", "The flow", 1, INT64_MAX, [this](int64_t id) {
       arguments_.flow_id = id;
     })->required();
-    CLI::App* params =
-        AddListing(&app_, Command::kParams, "params",
-                   "Print the values of a flow's parameter, those with the most calls first");
+    CLI::App* params = AddListing(&app_, Command::kParams, "params",
+                                  "Print the values of a flow's parameter that are used most");
     AddFlow(params, "The flow")->required();
     AddLimit(params, kListRowsMax);
     CLI::App* tokens =
         AddListing(&app_, Command::kTokens, "tokens", "Print the oldest live tokens, oldest first");
     AddLimit(tokens);
     AddTokenFilters(tokens);
-    AddWaiters();
+    CLI::App* waiters =
+        AddLiveListing(Command::kWaiters, "waiters", "Print the acquires that wait, by flow");
+    AddFlow(waiters, "Only waiters of this flow");
+    AddClientFilter(waiters, "Only waiters of this client id");
+    AddLimit(waiters, kListRowsMax);
     AddSessions();
     AddHistory();
     AddInfo();
   }
 
-  void AddWaiters() {
-    CLI::App* waiters = AddCommand(&app_, Command::kWaiters, "waiters",
-                                   "Print the acquires that wait on a running server, by flow and "
-                                   "place in line");
-    AddServer(waiters);
-    AddTimeout(waiters);
-    AddFormat(waiters, "table on a terminal, jsonl otherwise");
-    AddInteger<int64_t>(waiters, "--flow", "Only waiters of this flow", 1, INT64_MAX,
-                        [this](int64_t id) { arguments_.filter.flow_id = id; })
-        ->type_name("ID");
-    AddClientFilter(waiters, "Only waiters of this client id");
-    AddLimit(waiters, kListRowsMax);
+  CLI::App* AddLiveListing(Command command, const std::string& name, const std::string& help) {
+    CLI::App* app = AddCommand(&app_, command, name, help);
+    AddLiveServer(app);
+    AddFormat(app, "table on a terminal, jsonl otherwise");
+    return app;
   }
 
   void AddSessions() {
@@ -366,16 +367,12 @@ class Parser {
   }
 
   void AddInfo() {
-    CLI::App* info = AddCommand(&app_, Command::kInfo, "info",
-                                "Print what a running server says of itself: version, ledger, "
-                                "counts, totals and limits");
-    AddServer(info);
-    AddTimeout(info);
-    AddFormat(info, "table on a terminal, jsonl otherwise");
+    AddLiveListing(Command::kInfo, "info",
+                   "Print what a running server says of itself: version, ledger, counts, totals "
+                   "and limits");
     CLI::App* ping = AddCommand(&app_, Command::kPing, "ping",
                                 "Say whether a server answers; exit 0 or 69: a readiness probe");
-    AddServer(ping);
-    AddTimeout(ping);
+    AddLiveServer(ping);
   }
 
   void AddVerify() {
@@ -405,8 +402,7 @@ class Parser {
                        "Only rules of this namespace");
     CLI::App* load = AddCommand(rules, Command::kRulesLoad, "load",
                                 "Replace the rules of a namespace on a running server");
-    AddServer(load);
-    AddTimeout(load);
+    AddLiveServer(load);
     CLI::App* diff = AddListing(rules, Command::kRulesDiff, "diff",
                                 "Show what a load would change; exit 0: nothing, 1: something");
     for (CLI::App* app : {load, diff}) {
@@ -458,8 +454,7 @@ class Parser {
   void AddReclaim() {
     CLI::App* reclaim = AddCommand(&app_, Command::kReclaim, "reclaim",
                                    "Take back a token, or all tokens of a client or a flow");
-    AddServer(reclaim);
-    AddTimeout(reclaim);
+    AddLiveServer(reclaim);
     AddInteger<uint64_t>(reclaim, "TOKEN_ID", "The token", 1, kTokenIdMax,
                          [this](uint64_t id) { arguments_.token_id = id; });
     CLI::Option* client =
@@ -503,8 +498,7 @@ class Parser {
   void AddPurge() {
     CLI::App* purge = AddCommand(&app_, Command::kPurge, "purge",
                                  "Take back all tokens of a flow whose rule was removed");
-    AddServer(purge);
-    AddTimeout(purge);
+    AddLiveServer(purge);
     AddFlow(purge, "The flow")->required();
     AddReason(purge, kReasonHelp);
     AddYes(purge);
@@ -514,8 +508,7 @@ class Parser {
     CLI::App* drain =
         AddCommand(&app_, Command::kDrain, "drain",
                    "Stop the grants of a flow until `drain --off`; tokens that are out stay");
-    AddServer(drain);
-    AddTimeout(drain);
+    AddLiveServer(drain);
     AddFlow(drain, "The flow")->required();
     drain->add_flag("--off", arguments_.off, "Let it grant again");
     AddReason(drain, "Why, for the server's log");

@@ -102,7 +102,9 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
       });
     case Command::kWaiters:
       return PrintRows<WaiterRow>(format, now_ms, out, [&](const RowSink<WaiterRow>& sink) {
-        return source->Waiters(arguments.filter, arguments.limit, sink);
+        TokenFilter filter = arguments.filter;
+        if (arguments.flow_id != 0) filter.flow_id = arguments.flow_id;
+        return source->Waiters(filter, arguments.limit, sink);
       });
     case Command::kFlow: return PrintFlow(arguments, format, now_ms, source, out);
     case Command::kRulesList: return PrintRules(arguments, format, now_ms, source, out);
