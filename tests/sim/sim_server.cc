@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "core/books.h"
 #include "server/loop_limits.h"
 #include "sim/lanes.h"
 #include "wire/client_messages.h"
