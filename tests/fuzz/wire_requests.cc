@@ -32,7 +32,7 @@ constexpr Method kMethods[] = {
     Method::kAcquire,   Method::kAcquire,      Method::kAcquire,       Method::kParams,
     Method::kRequest,   Method::kRequestParam, Method::kRelease,       Method::kRelease,
     Method::kRelease,   Method::kKeep,         Method::kKeep,          Method::kCancel,
-    Method::kCancel,    Method::kHello,        Method::kHello,         Method::kPing,
+    Method::kCancel,    Method::kHello,        Method::kWaiters,       Method::kPing,
     Method::kRulesList, Method::kRulesLoad,    Method::kRulesLoad,     Method::kFlow,
     Method::kFlows,     Method::kTokens,       Method::kSessions,      Method::kInfo,
     Method::kReclaim,   Method::kHistory,      Method::kReclaimClient, Method::kReclaimFlow,
