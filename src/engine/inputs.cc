@@ -126,7 +126,7 @@ Taken Inputs::TakeOne(Connection* connection, std::string_view rest, Visit* visi
   late_->Send();
   // An entry of the history may displace a longer one that was not recorded yet.
   const size_t made = std::max(BytesMade(*connection), made_before) - made_before;
-  *visit_left -= Charge(*message.cost, message.bytes + made);
+  *visit_left -= Charge(*message.cost, message.bytes + made) + static_cast<int>(message.values);
   return message;
 }
 

@@ -60,8 +60,6 @@ struct Visit {
 };
 
 inline constexpr Cost kLeastCost{};
-// A request for calls by value. Values may be as small as a byte, and each is looked up.
-inline constexpr Cost kValuesCost{.per_kib = 128};
 
 enum class ProtocolKind : uint8_t { kMessagePackRpc, kSentinel };
 inline constexpr int kProtocolKindCount = 2;
@@ -78,6 +76,7 @@ struct Taken {
   InputWaits waits = InputWaits::kNothing;  // kWaits only.
   size_t bytes = 0;                         // kTaken only; at least 1.
   const Cost* cost = &kLeastCost;           // Lives as long as the program.
+  size_t values = 0;  // Looked up for a request by value, at a unit each: some have a byte.
 };
 
 class Protocol {

@@ -51,7 +51,7 @@ constexpr auto kMethods = std::to_array<MethodRow>({
     {Id::kNamespaces, kListing, Role::kEveryone, Changes::kNothing, Namespaces},
     {Id::kBackup, kPartOfTurn, Role::kAdministrator, Changes::kFiles, Backup},
     {Id::kRequest, kCall, Role::kEveryone, Changes::kNothing, Request},
-    {Id::kRequestParam, kValuesCost, Role::kEveryone, Changes::kNothing, RequestParam},
+    {Id::kRequestParam, kCall, Role::kEveryone, Changes::kNothing, RequestParam},
     {Id::kParams, kSearchOfAll, Role::kEveryone, Changes::kNothing, Params},
     {Id::kWaiters, kSearchOfAll, Role::kEveryone, Changes::kNothing, Waiters},
 });

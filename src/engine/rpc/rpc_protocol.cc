@@ -53,7 +53,10 @@ Taken RpcProtocol::Do(Connection* connection, std::string_view message, const Vi
   const InputWaits waits = WaitsFor(method->cost, visit);
   if (waits != InputWaits::kNothing) return {.outcome = Taken::Outcome::kWaits, .waits = waits};
   method->handler(call);
-  return {.bytes = message.size(), .cost = &method->cost};
+  const bool by_value = method->id == wire::Method::kRequestParam;
+  return {.bytes = message.size(),
+          .cost = &method->cost,
+          .values = by_value ? service_->params.values().size() : 0};
 }
 
 void RpcProtocol::AnswerAcquire(Connection* connection, uint32_t tag,

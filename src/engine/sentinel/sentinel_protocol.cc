@@ -31,39 +31,39 @@ Taken SentinelProtocol::Take(Connection* connection, std::string_view input, con
     case Outcome::kFrame:
       if (size == wire::sentinel::kLengthBytes) break;
       return {.bytes = size,
-              .cost = Do(connection, input.substr(0, size).substr(wire::sentinel::kLengthBytes),
-                         visit.step)};
+              .values = Do(connection, input.substr(0, size).substr(wire::sentinel::kLengthBytes),
+                           visit.step)};
     case Outcome::kOversized: NoteOversized(*connection); break;
     case Outcome::kSkipped: break;
   }
   return {.bytes = size};
 }
 
-// Returns the price.
-const Cost* SentinelProtocol::Do(Connection* connection, std::string_view payload,
-                                 const core::Step& step) {
+// Returns how many values were looked up.
+size_t SentinelProtocol::Do(Connection* connection, std::string_view payload,
+                            const core::Step& step) {
   Request request;
   if (!wire::sentinel::DecodeRequest(payload, &request)) {
     RefuseMalformed(connection, request);
-    return &kLeastCost;
+    return 0;
   }
   Counters& counters = service_->counters;
   const auto index = static_cast<uint8_t>(request.type);
   if (index >= wire::sentinel::kRequestTypeCount) {
     ++counters.requests.back();
     Refuse(connection, request, TokenStatus::kFail);
-    return &kLeastCost;
+    return 0;
   }
   ++counters.requests[index];
   switch (static_cast<RequestType>(request.type)) {
     case RequestType::kFlow: Flow(connection, request, step); break;
-    case RequestType::kParamFlow: ParamFlow(connection, request, step); return &kValuesCost;
+    case RequestType::kParamFlow: return ParamFlow(connection, request, step);
     case RequestType::kAcquire: Acquire(connection, request, step); break;
     case RequestType::kRelease: Release(connection, request, step); break;
     case RequestType::kKeep: Keep(connection, request, step); break;
     case RequestType::kPing: Ping(connection, request, step); break;
   }
-  return &kLeastCost;
+  return 0;
 }
 
 // --- The namespace and the session. ---
@@ -121,15 +121,18 @@ void SentinelProtocol::Flow(Connection* connection, const Request& request,
                                                     .prioritized = params.prioritized}));
 }
 
-void SentinelProtocol::ParamFlow(Connection* connection, const Request& request,
-                                 const core::Step& step) {
+// Returns how many values were looked up.
+size_t SentinelProtocol::ParamFlow(Connection* connection, const Request& request,
+                                   const core::Step& step) {
   wire::sentinel::ParamCallParams params;
   if (!wire::sentinel::DecodeParamCall(request.data, &service_->params, &params)) {
-    return RefuseMalformed(connection, request);
+    RefuseMalformed(connection, request);
+    return 0;
   }
   AnswerRate(connection, request,
              service_->core->rates().RequestParams(step, FlowId{params.flow_id}, params.count,
                                                    params.values));
+  return params.values.size();
 }
 
 void SentinelProtocol::AnswerRate(Connection* connection, const Request& request,

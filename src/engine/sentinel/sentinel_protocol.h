@@ -40,10 +40,10 @@ class SentinelProtocol final : public Protocol {
  private:
   using Request = wire::sentinel::Request;
 
-  const Cost* Do(Connection* connection, std::string_view payload, const core::Step& step);
+  size_t Do(Connection* connection, std::string_view payload, const core::Step& step);
   void Ping(Connection* connection, const Request& request, const core::Step& step);
   void Flow(Connection* connection, const Request& request, const core::Step& step);
-  void ParamFlow(Connection* connection, const Request& request, const core::Step& step);
+  size_t ParamFlow(Connection* connection, const Request& request, const core::Step& step);
   void Acquire(Connection* connection, const Request& request, const core::Step& step);
   void Release(Connection* connection, const Request& request, const core::Step& step);
   void Keep(Connection* connection, const Request& request, const core::Step& step);
