@@ -57,9 +57,9 @@ class Salvage {
     FillIn();
     TakeHistory();
     DropIdleRules();
-    TakeRates();
     TakeNamespaces();
     SetClock(now);
+    TakeRates();
     SkipFences();
   }
 
@@ -276,6 +276,11 @@ void Salvage::TakeRates() {
     if (!out_.rules.contains(bucket.key.flow.value)) {
       Change("a window of calls a second is left out: flow " +
              std::to_string(bucket.key.flow.value) + " has no rule");
+      continue;
+    }
+    if (bucket.key.begin_ms > out_.mark.ledger_ms) {
+      Change("a window of calls a second of flow " + std::to_string(bucket.key.flow.value) +
+             " is left out: it begins in the future");
       continue;
     }
     const auto [kept, is_first] = out_.rates.emplace(bucket.key, bucket);

@@ -359,14 +359,20 @@ void Verifier::CheckEnded() {
 }
 
 Status Verifier::OnRate(const ledger::RateBucket& bucket) {
-  if (unreadable_.contains(Family::kRules)) return {};
-  if (namespace_of_flow_.contains(bucket.key.flow.value)) return {};
-  char key[ledger::kRateKeyBytes];
-  ledger::EncodeRateKey(bucket.key, key);
-  problems_->Add({ProblemKind::kRate, std::string(FamilyName(Family::kRates)),
-                  ToHex({key, sizeof(key)}),
-                  "a window of calls a second is of flow " + std::to_string(bucket.key.flow.value) +
-                      ", which has no rule"});
+  const auto add = [&](const std::string& what) {
+    char key[ledger::kRateKeyBytes];
+    ledger::EncodeRateKey(bucket.key, key);
+    problems_->Add({ProblemKind::kRate, std::string(FamilyName(Family::kRates)),
+                    ToHex({key, sizeof(key)}),
+                    "a window of calls a second of flow " + Num(bucket.key.flow.value) + what});
+  };
+  const bool has_rule =
+      unreadable_.contains(Family::kRules) || namespace_of_flow_.contains(bucket.key.flow.value);
+  if (!has_rule) add(": the flow has no rule");
+  if (seal_.has_value() && bucket.key.begin_ms > seal_->ledger_ms) {
+    add(" begins at " + Num(bucket.key.begin_ms) + " ms, after the last seal at " +
+        Num(seal_->ledger_ms) + " ms");
+  }
   return {};
 }
 

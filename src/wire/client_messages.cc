@@ -223,6 +223,19 @@ Result<Reply> DecodeArray(std::string_view subject, std::string_view result, Rea
   return reply;
 }
 
+// The members of a filter that tokens and waiters have in common.
+void PackWhose(const std::optional<int64_t>& flow_id,
+               const std::optional<std::string_view>& client_id, Packer* packer) {
+  if (flow_id) {
+    PackString("flow_id", packer);
+    packer->pack_int64(*flow_id);
+  }
+  if (client_id) {
+    PackString("client_id", packer);
+    PackString(*client_id, packer);
+  }
+}
+
 }  // namespace
 
 void EncodeHelloRequest(uint32_t msgid, std::string_view name_space,
@@ -358,14 +371,7 @@ void EncodeWaitersRequest(uint32_t msgid, const WaitersParams& params, OutputBuf
   Packer packer(*out);
   BeginRequest(msgid, Method::kWaiters, 2, &packer);
   packer.pack_map((params.flow_id ? 1U : 0U) + (params.client_id ? 1U : 0U));
-  if (params.flow_id) {
-    PackString("flow_id", &packer);
-    packer.pack_int64(*params.flow_id);
-  }
-  if (params.client_id) {
-    PackString("client_id", &packer);
-    PackString(*params.client_id, &packer);
-  }
+  PackWhose(params.flow_id, params.client_id, &packer);
   PackLimit(params.limit, &packer);
 }
 
@@ -385,14 +391,7 @@ void EncodeTokensRequest(uint32_t msgid, const TokensParams& params, OutputBuffe
   BeginRequest(msgid, Method::kTokens, 3, &packer);
   const bool by_age = params.min_age_ms != 0;
   packer.pack_map((params.flow_id ? 1U : 0U) + (params.client_id ? 1U : 0U) + (by_age ? 1U : 0U));
-  if (params.flow_id) {
-    PackString("flow_id", &packer);
-    packer.pack_int64(*params.flow_id);
-  }
-  if (params.client_id) {
-    PackString("client_id", &packer);
-    PackString(*params.client_id, &packer);
-  }
+  PackWhose(params.flow_id, params.client_id, &packer);
   if (by_age) {
     PackString("min_age_ms", &packer);
     packer.pack_int64(params.min_age_ms);

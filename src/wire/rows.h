@@ -169,7 +169,7 @@ void EncodeSessionPage(uint32_t msgid, const std::vector<SessionRow>& rows, uint
                        OutputBuffer* out);
 void EncodeHistoryPage(uint32_t msgid, const std::vector<HistoryRow>& rows, uint64_t next_cursor,
                        OutputBuffer* out);
-// The result of `params`: [rows].
+// The results of `waiters` and `params`: [rows].
 void EncodeWaiterRows(uint32_t msgid, const std::vector<WaiterRow>& rows, OutputBuffer* out);
 void EncodeParamRows(uint32_t msgid, const std::vector<ParamRow>& rows, OutputBuffer* out);
 // The result of `flow`: one row as a map.

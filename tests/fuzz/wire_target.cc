@@ -17,8 +17,8 @@
 //
 // Every reply must be a message, and none may tell of a mistake of the server. A connection that
 // begins as Sentinel's do is answered in frames (sentinel_target.cc). To a connection that has sent
-// nothing but sound requests each is the reply to one that has none yet, and at rest all have one
-// but acquires that wait and a backup. What the core counts must add up, and what is committed must
+// nothing but sound requests each is the reply to one that has none yet. At rest all have one, but
+// acquires that wait and a backup. What the core counts must add up, and what is committed must
 // be what a restart finds.
 #include <doctest/doctest.h>
 

@@ -1,9 +1,9 @@
 // CallsJudge: the part of the oracle that judges calls a second.
 //
-//   S4 no more calls pass than the window of the rule, or of a value, allows, and no more requests
-//      than the guard of the namespace. Windows in the ledger hold across restarts: an orderly end
-//      forgets nothing, a crash what was not yet due
-//   S5 a request is blocked only if its window may have been full, and refused only for a reason
+//   S4 No more calls pass than the window of the rule, or of a value, allows, and no more requests
+//      than the guard of the namespace. Windows in the ledger hold across restarts. An orderly end
+//      forgets nothing. A crash forgets what was not yet due.
+//   S5 A request is blocked only if its window may have been full, and refused only for a reason.
 //
 // Of a call the judge knows when it was asked for and when the answer came; it was counted in
 // between. A window of some buckets surely sees all calls of a span that is one bucket shorter.

@@ -368,7 +368,19 @@ TEST_CASE("a window of calls a second of a flow without a rule is found") {
   REQUIRE(found.Kinds() == "rate");
   CHECK(found.problems[0].family == "rates");
   CHECK(found.problems[0].key == "00000000000003e700000000000f3e58");
-  CHECK(found.problems[0].detail == "a window of calls a second is of flow 999, which has no rule");
+  CHECK(found.problems[0].detail == "a window of calls a second of flow 999: the flow has no rule");
+}
+
+TEST_CASE("a window of calls a second from after the last seal is found") {
+  LedgerBuilder builder = SampleLedger();
+  builder.Rate(101, kSealedMs, 5);
+  CHECK(VerifyLedger(builder).summary.ok());
+  builder.Rate(101, kSealedMs + 1, 5);
+  const Found found = VerifyLedger(builder);
+  REQUIRE(found.Kinds() == "rate");
+  CHECK(found.problems[0].detail ==
+        "a window of calls a second of flow 101 begins at 1000001 ms, after the last seal at "
+        "1000000 ms");
 }
 
 TEST_CASE("a token and an end with a parameter are sound") {
