@@ -133,7 +133,7 @@ void Checker::AddGrant(const Operation& operation) {
   if (tokens_.contains(id) || ended_.contains(id)) {
     return Report("I6 token id " + std::to_string(id) + " was given twice", id);
   }
-  if (!fences_.insert(operation.fence).second) {
+  if (operation.fence != 0 && !fences_.insert(operation.fence).second) {
     Report("I6 fence given twice: " + Describe(operation), id);
   }
   const auto first = first_asked_.find({operation.client, operation.request_id});
@@ -257,7 +257,7 @@ void Checker::CheckDump(const Cycle& cycle, AskedByToken* adopted) {
     } else if (known->second.gone) {
       Report("I2 token " + std::to_string(id) + " is gone, and in the ledger", id);
     } else {
-      CheckPresent(row, known->second);
+      CheckPresent(row, &known->second);
     }
   }
   for (auto& [id, token] : tokens_) {
@@ -270,7 +270,15 @@ void Checker::CheckDump(const Cycle& cycle, AskedByToken* adopted) {
   Adopt(cycle, std::move(strangers), adopted);
 }
 
-void Checker::CheckPresent(const DumpedToken& dumped, const Token& token) {
+void Checker::CheckPresent(const DumpedToken& dumped, Token* known) {
+  if (known->fence == 0) {
+    known->fence = dumped.fence;
+    if (!fences_.insert(dumped.fence).second) {
+      Report("I6 token " + std::to_string(dumped.token_id) + " has a fence given before",
+             dumped.token_id);
+    }
+  }
+  const Token& token = *known;
   const bool same = dumped.client_id == token.client && dumped.flow_id == token.flow_id &&
                     dumped.count == token.count && dumped.fence == token.fence;
   if (same) return;
@@ -364,7 +372,7 @@ void Checker::CheckFenceOrder(const History& history, const AskedByToken& adopte
   std::vector<std::pair<int64_t, uint64_t>> asked;         // With the fence it got.
   std::vector<std::pair<int64_t, uint64_t>> acknowledged;  // Likewise.
   for (const auto& operation : history.operations) {
-    if (operation.outcome != Outcome::kGranted) continue;
+    if (operation.outcome != Outcome::kGranted || operation.fence == 0) continue;
     acknowledged.emplace_back(operation.answered_us, operation.fence);
     int64_t asked_us = operation.asked_us;
     if (operation.request_id != 0) {
@@ -476,7 +484,7 @@ void Checker::CheckInBackup(const DumpedToken& row, int64_t asked_us,
     Report("I2 token " + id + " was gone before the backup was asked for, and is in it",
            row.token_id);
   } else {
-    CheckPresent(row, known->second);
+    CheckPresent(row, &known->second);
   }
 }
 

@@ -117,7 +117,7 @@ class Checker {
     std::string client;
     int64_t flow_id = 0;
     int64_t count = 0;
-    uint64_t fence = 0;
+    uint64_t fence = 0;  // 0: frames do not tell; then that of the first dump.
     int64_t asked_us = 0;
     int64_t held_from_us = 0;     // Definitely held from here on,
     int64_t deadline_us = 0;      // not expired before this,
@@ -165,7 +165,7 @@ class Checker {
   void CheckLevels(int64_t started_us);
   void CheckMovingLevels(const Cycle& cycle);
   void CheckDump(const Cycle& cycle, AskedByToken* adopted);
-  void CheckPresent(const DumpedToken& dumped, const Token& token);
+  void CheckPresent(const DumpedToken& dumped, Token* known);
   std::map<Wish, std::vector<Asked>> Unanswered(const History& history) const;
   void Adopt(const Cycle& cycle, std::vector<DumpedToken> strangers, AskedByToken* adopted);
   void AdoptOne(const Cycle& cycle, const DumpedToken& row, const std::vector<Asked>& asked);

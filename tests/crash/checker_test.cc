@@ -27,6 +27,28 @@ TEST_CASE("a lost token is a violation") {
   RequireOne(CheckOne(builder), "I1", "token 101 is lost");
 }
 
+TEST_CASE("a token whose fence the client was not told is held to that of the ledger") {
+  Checker checker(Flows(), kGraceMs);
+  CycleBuilder first;
+  first.Granted(2, 101, 1, 3).Dumped(101, 1, 3);
+  for (Operation& operation : first.cycle().history.operations) operation.fence = 0;
+  CHECK(checker.CheckCycle(first.cycle()) == Violations{});
+  CycleBuilder second(2'000, 3'000);
+  second.Dumped(101, 1, 3);
+  SUBCASE("and keeps it") { CHECK(checker.CheckCycle(second.cycle()) == Violations{}); }
+  SUBCASE("which may not change") {
+    second.cycle().ledger.tokens[0].fence = 102;
+    RequireOne(checker.CheckCycle(second.cycle()), "I3", "token 101 differs");
+  }
+}
+
+TEST_CASE("a token of frames that is lost is a violation") {
+  CycleBuilder builder;
+  builder.Granted(2, 101, 1, 3);
+  builder.last().fence = 0;
+  RequireOne(CheckOne(builder), "I1", "token 101 is lost");
+}
+
 TEST_CASE("a lost token's violation tells its history") {
   CycleBuilder builder;
   builder.Granted(2, 102, 2, 1, 200).Keep(100, 102, 2'000).Keep(300, 102, 2'000);

@@ -17,6 +17,7 @@
 #include "base/prng.h"
 #include "crash/backup_probe.h"
 #include "crash/burst.h"
+#include "crash/frame_client.h"
 #include "crash/kill_moment.h"
 #include "crash/ledger_view.h"
 #include "crash/load_client.h"
@@ -232,6 +233,8 @@ class CrashLoop {
           [this, log, &client, &signals] { client->Run(server_.address(), log, &signals); });
     }
     threads.emplace_back(
+        [this, &signals] { frame_client_.Run(server_.address(), LogPath("frames"), &signals); });
+    threads.emplace_back(
         [this, &signals] { busy_operator_.Run(server_.address(), LogPath("operator"), &signals); });
     Ask([&] { ComeToTheMoment(&signals); });
     signals.ending = true;
@@ -241,6 +244,7 @@ class CrashLoop {
     for (const auto& client : clients_) {
       if (!client->problem().empty()) Violate(client->problem());
     }
+    if (!frame_client_.problem().empty()) Violate(frame_client_.problem());
     if (!busy_operator_.problem().empty()) Violate(busy_operator_.problem());
   }
 
@@ -416,6 +420,7 @@ class CrashLoop {
   Burst burst_;
   RpcClient operator_;
   std::vector<std::unique_ptr<LoadClient>> clients_;
+  FrameClient frame_client_{prng_.Next()};
   CrashLoopResult result_;
   bool has_served_ = false;
   KillMoment moment_ = KillMoment::kLoad;  // Of this cycle,

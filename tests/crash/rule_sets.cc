@@ -84,6 +84,7 @@ Json SetOf(const std::string& name_space, int64_t version) {
     }
     Json rule = testing::RuleJson(flow_id, static_cast<double>(level), cluster);
     if (flow_id == kKeyedFlow) AddKeys(&rule);
+    if (flow_id == RuleSets::kWindowFlow) rule["clusterConfig"]["windowIntervalMs"] = 10'000;
     rules.push_back(rule);
   }
   return rules;
@@ -95,10 +96,16 @@ Json SetOf(const std::string& name_space, int64_t version) {
 // is swept all the time, one that is lost by clients that stay away, and one of which many tokens
 // are taken at once. Those of "moving" live as long as flow 1's.
 std::vector<FlowFacts> RuleSets::Flows() {
-  std::vector<FlowFacts> lanes = {
-      {1, 60, 15'000, 5'000},  {2, 100'000, 300'000, 5'000}, {3, 200, 150, 5'000},
-      {4, 0, 15'000, 5'000},   {5, 500, 5'000, 100},         {6, 100'000, 300, 5'000},
-      {11, 50, 15'000, 5'000}, {12, 100, 2'000, 5'000},      {kRetiredFlow, 0, 2'000, 2'000}};
+  std::vector<FlowFacts> lanes = {{1, 60, 15'000, 5'000},
+                                  {2, 100'000, 300'000, 5'000},
+                                  {3, 200, 150, 5'000},
+                                  {4, 0, 15'000, 5'000},
+                                  {5, 500, 5'000, 100},
+                                  {6, 100'000, 300, 5'000},
+                                  {11, 50, 15'000, 5'000},
+                                  {12, 100, 2'000, 5'000},
+                                  {kWindowFlow, 50, 15'000, 5'000},
+                                  {kRetiredFlow, 0, 2'000, 2'000}};
   for (int64_t i = 0; i < kKeys; ++i) {
     lanes.push_back({kFirstKeyLane + i, i == 0 ? kLevelOfFirstKey : kLevelOfKeys, 15'000, 5'000});
   }

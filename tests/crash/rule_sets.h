@@ -24,7 +24,8 @@ namespace nowcalls::crash {
 class RuleSets {
  public:
   static constexpr char kMoving[] =
-      "moving";  // Its flows are 11 and 12, those of "default" 1 .. 6 and kKeyedFlow.
+      "moving";  // Its flows are 11 and 12, those of "default" 1 .. 6, kKeyedFlow and kWindowFlow.
+  static constexpr int64_t kWindowFlow = 8;  // Its window of calls a second is in the ledger.
 
   // Its flow has a rule now and then, which is the operator's (operator.h).
   static constexpr char kRetired[] = "retired";

@@ -169,14 +169,7 @@ void RpcClient::Close() { impl_->Close(); }
 
 void RpcClient::EndInput() { shutdown(impl_->fd, SHUT_WR); }
 
-std::string RpcClient::local_address() const {
-  sockaddr_in own{};
-  socklen_t size = sizeof(own);
-  if (getsockname(impl_->fd, reinterpret_cast<sockaddr*>(&own), &size) != 0) return "";
-  char host[INET_ADDRSTRLEN] = {};
-  inet_ntop(AF_INET, &own.sin_addr, host, sizeof(host));
-  return std::string(host) + ":" + std::to_string(ntohs(own.sin_port));
-}
+std::string RpcClient::local_address() const { return LocalAddressOf(impl_->fd); }
 
 std::string ToMessagePack(const Json& value) {
   msgpack::sbuffer buffer;

@@ -46,6 +46,8 @@ void SentinelClient::Close() {
   fd_ = -1;
 }
 
+std::string SentinelClient::local_address() const { return LocalAddressOf(fd_); }
+
 SentinelAnswer SentinelClient::Ping(const std::string& name_space) {
   return Call(0, BigEndian(static_cast<int64_t>(name_space.size()), 4) + name_space);
 }

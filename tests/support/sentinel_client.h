@@ -38,6 +38,7 @@ class SentinelClient {
   SentinelClient& operator=(SentinelClient&&) = delete;
 
   void Close();
+  std::string local_address() const;  // HOST:PORT of this end.
 
   // Each sends one request and waits for its answer.
   SentinelAnswer Ping(const std::string& name_space);

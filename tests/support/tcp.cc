@@ -50,4 +50,13 @@ int ConnectTo(const std::string& address, const std::string& source) {
   return fd;
 }
 
+std::string LocalAddressOf(int fd) {
+  sockaddr_in own{};
+  socklen_t size = sizeof(own);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) != 0) return "";
+  char host[INET_ADDRSTRLEN] = {};
+  inet_ntop(AF_INET, &own.sin_addr, host, sizeof(host));
+  return std::string(host) + ":" + std::to_string(ntohs(own.sin_port));
+}
+
 }  // namespace nowcalls::testing

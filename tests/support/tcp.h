@@ -16,6 +16,9 @@ int ConnectTo(const std::string& address, const std::string& source = {});
 // Until poll()'s `events` of the socket, by base/clock.h's BoottimeMs. False: they did not come.
 bool WaitFor(int fd, int16_t events, int64_t deadline_ms);
 
+// HOST:PORT of this end of a connection; empty without one.
+std::string LocalAddressOf(int fd);
+
 }  // namespace nowcalls::testing
 
 #endif  // NOWCALLS_SUPPORT_TCP_H_
