@@ -34,7 +34,8 @@ namespace nowcalls {
 enum class Fallback : uint8_t {
   // They end as kUnavailable when their timeout is over.
   kFail,
-  // As the rule's fallbackToLocalWhenFail says, of the rule as last seen: true: kLocal; false, or no
+  // As the rule's fallbackToLocalWhenFail says, of the rule as last seen: true: kLocal; false, or
+  // no
   // rule seen: kPass. Sentinel's clients do this.
   kByRule,
   // They are admitted up to this process's share: the rule's level, under GLOBAL divided by the
