@@ -364,6 +364,12 @@ Status Session::Answered(const RuleCall& call, const wire::Response& response, i
     rules_.Learn(flow, *std::move(rule), now_ms);
   }
   rules_asked_.erase(flow);
+  const RuleView* const view = rules_.Find(flow);
+  if (view != nullptr && view->resource_timeout == RuleView::TimedOut::kRelease) {
+    for (const HeldPtr& held : held_.All()) {
+      if (held->grant.flow.value == flow && held->due_ms != 0) held_.Plan(held.get(), now_ms);
+    }
+  }
   const auto waiting = await_rule_.extract(flow);
   if (waiting.empty()) return Status::Ok();
   for (const std::shared_ptr<AcquireCall>& acquire : waiting.mapped()) {

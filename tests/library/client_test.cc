@@ -167,7 +167,8 @@ TEST_CASE("a rule with resourceTimeoutStrategy 1 ends permits at its resourceTim
   CHECK(released.permit.lost_reason() == "resource_timeout");
   CHECK(PollUntil(kPatienceMs, [&] { return NowCalls(&rpc) == 1; }));
   CHECK_FALSE(kept.permit.lost());
-  CHECK(rpc.Call("history", Json::array()).result.at(0).empty());
+  const Json history = rpc.Call("history", Json::array()).result.at(0);
+  CHECK_MESSAGE(history.empty(), history.dump());
 }
 
 TEST_CASE("a prioritized acquire is asked again as its rule says") {
