@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +49,7 @@ struct Call {
   int64_t sent_ms = 0;
   int64_t deadline_ms = INT64_MAX;  // Of the answer to the caller.
   uint64_t number = 0;              // In the order in which calls were asked; 0: not asked yet.
+  std::map<std::pair<int64_t, uint64_t>, std::shared_ptr<Call>>::iterator timer{};  // CallTable's.
 };
 
 using CallPtr = std::shared_ptr<Call>;

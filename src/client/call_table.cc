@@ -7,7 +7,8 @@ namespace nowcalls::client {
 void CallTable::Begin(const CallPtr& call, int64_t deadline_ms) {
   call->number = ++last_number_;
   call->deadline_ms = deadline_ms;
-  due_[{deadline_ms, call->number}] = call;
+  // Most calls have the same timeout, so the last one asked is the last one due.
+  call->timer = due_.insert(due_.end(), {{deadline_ms, call->number}, call});
 }
 
 void CallTable::Queue(const CallPtr& call) {
@@ -43,7 +44,7 @@ std::vector<CallPtr> CallTable::TakeInFlight() {
 bool CallTable::Settle(const CallPtr& call) {
   if (call->done) return false;
   call->done = true;
-  due_.erase({call->deadline_ms, call->number});
+  due_.erase(call->timer);
   finished_.push_back(call);
   return true;
 }

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "nowcalls/permit.h"
 #include "nowcalls/token_service.h"
@@ -25,8 +27,9 @@ struct Held {
 
   State state = State::kHeld;
   int64_t granted_ms = 0;
-  int64_t hold_ms = 0;  // As of the grant or the last keep.
-  int64_t due_ms = 0;   // When to look after it next; 0: never.
+  int64_t hold_ms = 0;                                     // As of the grant or the last keep.
+  int64_t due_ms = 0;                                      // When to look after it next; 0: never.
+  std::set<std::pair<int64_t, uint64_t>>::iterator due{};  // HeldTokens', unless due_ms is 0.
 
   std::string lost_reason{};  // Written before `lost`, and never after it.
   std::atomic<bool> lost{false};

@@ -19,10 +19,10 @@ void HeldTokens::Remove(Held* held) {
 }
 
 void HeldTokens::Plan(Held* held, int64_t due_ms) {
-  const uint64_t id = held->grant.token.value;
-  if (held->due_ms != 0) due_.erase({held->due_ms, id});
+  if (held->due_ms != 0) due_.erase(held->due);
   held->due_ms = due_ms;
-  if (due_ms != 0) due_.insert({due_ms, id});
+  // Most tokens have the same hold, so the last one planned is the last one due.
+  if (due_ms != 0) held->due = due_.insert(due_.end(), {due_ms, held->grant.token.value});
 }
 
 HeldPtr HeldTokens::TakeDue(int64_t now_ms) {
