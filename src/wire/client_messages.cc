@@ -445,8 +445,9 @@ Result<std::optional<LostNotice>> DecodeNotification(std::string_view message) {
   const Result<LostNotice> outer =
       DecodeArray<LostNotice>("notification", message, [&](FieldReader* fields, LostNotice*) {
         int64_t type = 0;
-        return fields->Required("type", &type) && fields->Required("method", &method) &&
-               fields->Raw("params", &params);
+        if (!fields->Required("type", &type)) return false;
+        if (type != kNotificationType) return fields->Fail("type", "must be 2 (notification)");
+        return fields->Required("method", &method) && fields->Raw("params", &params);
       });
   if (!outer.ok()) return outer.status();
   if (method != "lost") return std::optional<LostNotice>();
