@@ -45,7 +45,7 @@ class DocumentTest(unittest.TestCase):
         return done.stdout
 
     def test_the_examples_of_the_manual_run_and_leave_no_token_behind(self):
-        texts = snippets("tools/manual/clients.md")
+        texts = snippets("tools/manual/python.md")
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             outputs = list(pool.map(self.run_snippet, texts))
         self.assertEqual(len(texts), 6)
