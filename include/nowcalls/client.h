@@ -66,8 +66,9 @@ struct ClientOptions {
 // Counters begin with the client.
 struct ClientStats {
   bool connected = false;
-  std::string address{};    // The last one dialled.
-  std::string client_id{};  // As used.
+  std::string address{};      // The last one dialled.
+  std::string why_offline{};  // Empty while connected.
+  std::string client_id{};    // As used.
   uint64_t sessions_online = 0;
   uint64_t held = 0;         // Tokens of permits that are not local.
   uint64_t calls = 0;        // In progress: asked and not answered.

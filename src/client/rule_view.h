@@ -1,7 +1,7 @@
 // RuleView: what a client must know of a rule, and RuleViews, the rules that it has seen.
 //
-// Thread: the session's. The fields are those of rules_list (wire/PROTOCOL.md, "The client's half of
-// a rule").
+// Thread: the session's. The fields are those of rules_list (wire/PROTOCOL.md, "The client's half
+// of a rule").
 #ifndef NOWCALLS_CLIENT_RULE_VIEW_H_
 #define NOWCALLS_CLIENT_RULE_VIEW_H_
 

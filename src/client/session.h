@@ -60,7 +60,6 @@ class Session {
   void Disconnected(const std::string& reason, int64_t now_ms);
   bool offline() const { return state_ == State::kOffline; }
   bool ready() const { return state_ == State::kReady; }
-  const std::string& why_offline() const { return why_offline_; }
   // Bytes for the server. REQUIRES: !offline().
   wire::OutputBuffer* output() { return exchange_->output(); }
 
@@ -91,7 +90,6 @@ class Session {
 
   // Answers.
   Status HelloAnswered(const wire::Response& response, int64_t now_ms);
-  void HelloRefused(const Answer& refusal);
   Status Answered(const CallPtr& call, const wire::Response& response, int64_t now_ms);
   Status Answered(const std::shared_ptr<AcquireCall>& call, const wire::Response& response,
                   int64_t now_ms);
@@ -119,7 +117,6 @@ class Session {
   // Tokens.
   void LookAfter(const HeldPtr& held, int64_t now_ms);
   void Lose(const HeldPtr& held, const std::string& reason);
-  void Say(LogLevel level, std::string line) { lines_.emplace_back(level, std::move(line)); }
 
   const ClientOptions options_;
   Prng prng_;

@@ -133,7 +133,7 @@ Status Front::WaitConnected(Milliseconds timeout) {
   const bool ready =
       changed_.wait_for(lock, timeout, [this] { return session_.ready() || stopping_; });
   if (ready && !stopping_) return Status::Ok();
-  return Status::Unavailable(session_.why_offline());
+  return Status::Unavailable(session_.stats().why_offline);
 }
 
 Status Front::Close(Milliseconds timeout) {

@@ -65,7 +65,8 @@ TEST_CASE("another project builds with what is installed, and the manual's examp
   CHECK(examples == 6);
   Run({"/usr/bin/cmake", "-S", kSource + "/tests/install/consumer", "-B", consumer,
        std::string("-DCMAKE_CXX_COMPILER=") + CXX_COMPILER, "-DCMAKE_PREFIX_PATH=" + prefix,
-       "-DEXAMPLES=" + dir.Sub("examples"), std::string("-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror ") + CONSUMER_FLAGS});
+       "-DEXAMPLES=" + dir.Sub("examples"),
+       std::string("-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror ") + CONSUMER_FLAGS});
   Run({"/usr/bin/cmake", "--build", consumer, "-j2"});
 
   CHECK(RunProgram({consumer + "/headers_alone"}).out == "unavailable: nobody is there\n");
