@@ -21,6 +21,7 @@ void EncodeHelloRequest(uint32_t msgid, std::string_view name_space,
                         std::optional<std::string_view> client_id, OutputBuffer* out);
 void EncodePlainRequest(uint32_t msgid, Method method, OutputBuffer* out);  // ping, info
 void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuffer* out);
+void EncodeAcquireAllRequest(uint32_t msgid, const AcquireAllParams& params, OutputBuffer* out);
 void EncodeRateRequest(uint32_t msgid, const RateParams& params, OutputBuffer* out);
 void EncodeValueRateRequest(uint32_t msgid, const ValueRateParams& params,
                             std::span<const Param> values, OutputBuffer* out);
@@ -60,6 +61,7 @@ bool TakeCommonReply(std::string_view* input, CommonReply* reply);
 
 Result<HelloReply> DecodeHelloReply(std::string_view result);
 Result<AcquireReply> DecodeAcquireReply(std::string_view result);
+Result<AcquireAllReply> DecodeAcquireAllReply(std::string_view result);
 Result<RateReply> DecodeRateReply(std::string_view result);
 Result<TokenStatus> DecodeStatusReply(std::string_view result);
 struct KeepReply {
