@@ -74,6 +74,11 @@ struct AcquireCall final : Call {
 
   Answer answer{};
   std::vector<HeldPtr> held{};
+
+ private:
+  void EncodeAll(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const;
+  // None: as the rule has it.
+  std::optional<uint64_t> WaitLeft(int64_t now_ms) const;
 };
 
 // Calls a second.

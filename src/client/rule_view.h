@@ -36,6 +36,10 @@ struct RuleView {
   uint64_t Share(const Value& param, uint64_t sessions) const;
 };
 
+// When the client is to release a token, by its rule: a little before the resourceTimeout, so that
+// the server does not count it as late. INT64_MAX: not at all. `rule`: null if there is none.
+int64_t EndByRule(const RuleView* rule, KeepMode keep, int64_t granted_ms);
+
 // A value as rules write it: "7", "0.5", "true".
 std::string ValueText(const Value& value);
 

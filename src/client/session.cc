@@ -227,29 +227,24 @@ HeldPtr Session::Adopt(const Grant& grant, KeepMode keep, int64_t now_ms) {
 
 // Keeps a token that is held for long, or ends it as its rule says.
 void Session::LookAfter(const HeldPtr& held, int64_t now_ms) {
-  constexpr int64_t kForRuleMs = 100;  // What a rule may take to come.
-  constexpr int64_t kMarginMsMax = 50;
   const int64_t flow = held->grant.flow.value;
-  if (held->keep == KeepMode::kByRule) {
-    if (!rules_.Knows(flow) && !rules_asked_.contains(flow)) {
-      AskRule(flow, now_ms);
-      return held_.Plan(held.get(), now_ms + std::min(kForRuleMs, held->hold_ms / 4 + 1));
-    }
-    const RuleView* const rule = rules_.Find(flow);
-    if (rule != nullptr && rule->resource_timeout == RuleView::TimedOut::kRelease) {
-      // A little before, so that the server does not count the release as late.
-      const int64_t timeout_ms = rule->resource_timeout_ms;
-      const int64_t end_ms =
-          held->granted_ms + timeout_ms - std::min(kMarginMsMax, timeout_ms / 10);
-      if (now_ms < end_ms) return held_.Plan(held.get(), end_ms);
-      Lose(held, "resource_timeout");
-      auto call = std::make_shared<ReleaseCall>();
-      call->held = held;
-      call->done = true;  // Nobody waits for it.
-      return Ask(call, now_ms);
-    }
+  if (now_ms >= EndByRule(rules_.Find(flow), held->keep, held->granted_ms)) {
+    Lose(held, "resource_timeout");
+    auto call = std::make_shared<ReleaseCall>();
+    call->held = held;
+    call->done = true;  // Nobody waits for it.
+    return Ask(call, now_ms);
   }
+  if (held->keep == KeepMode::kByRule && rules_.IsStale(flow, now_ms)) AskRule(flow, now_ms);
   KeepNow(held, now_ms);
+}
+
+// When to look after a token that was granted or kept at `since_ms`.
+void Session::PlanNext(Held* held, int64_t since_ms) {
+  if (held->keep == KeepMode::kNever) return;
+  const int64_t end_ms =
+      EndByRule(rules_.Find(held->grant.flow.value), held->keep, held->granted_ms);
+  held_.Plan(held, std::min(since_ms + held->hold_ms / 3 + 1, end_ms));
 }
 
 void Session::KeepNow(const HeldPtr& held, int64_t now_ms) {

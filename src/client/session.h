@@ -99,22 +99,19 @@ class Session {
   Status Answered(const std::shared_ptr<KeepCall>& call, const wire::Response& response,
                   int64_t now_ms);
   Status Answered(const RuleCall& call, const wire::Response& response, int64_t now_ms);
-  struct GrantedToken {
-    uint64_t token_id = 0;
-    uint64_t fence = 0;
-    uint64_t hold_ms = 0;
-  };
-  void Hold(const std::shared_ptr<AcquireCall>& call, const std::vector<GrantedToken>& tokens);
+  void Hold(const std::shared_ptr<AcquireCall>& call, const wire::AcquireAllReply& reply);
 
   // A refusal, and the rule's half of it.
   void Refused(const std::shared_ptr<AcquireCall>& call, Answer refusal, int64_t now_ms);
   void TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t now_ms);
 
   // No answer.
+  void Cancel(const AcquireCall& acquire, int64_t now_ms);
   void GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms);
   void Fail(const CallPtr& call, Answer failure, int64_t now_ms);
 
   // Tokens.
+  void PlanNext(Held* held, int64_t since_ms);
   void LookAfter(const HeldPtr& held, int64_t now_ms);
   void Lose(const HeldPtr& held, const std::string& reason);
 

@@ -62,7 +62,7 @@ TEST_CASE("another project builds with what is installed, and the manual's examp
   std::filesystem::create_directory(dir.Sub("examples"));
   Run({"/usr/bin/cmake", "--install", BUILD_DIR, "--prefix", prefix});
   const int examples = WriteExamples("clients.md", server.address(), dir.Sub("examples"));
-  CHECK(examples == 6);
+  CHECK(examples == 7);
   Run({"/usr/bin/cmake", "-S", kSource + "/tests/install/consumer", "-B", consumer,
        std::string("-DCMAKE_CXX_COMPILER=") + CXX_COMPILER, "-DCMAKE_PREFIX_PATH=" + prefix,
        "-DEXAMPLES=" + dir.Sub("examples"),
@@ -84,8 +84,9 @@ TEST_CASE("another project builds with what is installed, and the manual's examp
   CHECK(output(2) == "the call may be made\n");
   CHECK(output(3) == "10 granted\n");
   CHECK(output(4) == "step 0\nstep 1\nstep 2\n");
-  CHECK(Contains(output(5), " calls left in this window\nmay be made\n"));
-  CHECK(output(6) == "local: 1, 1 of 3\n");
+  CHECK(output(5) == "2 permits\n");
+  CHECK(Contains(output(6), " calls left in this window\nmay be made\n"));
+  CHECK(output(7) == "local: 1, 1 of 3\n");
 }
 
 TEST_CASE("programs and documents are installed") {

@@ -10,6 +10,7 @@ from typing import Dict, Mapping, Optional, Tuple
 
 from ._errors import Refused
 from ._permit import Param
+from ._rules import Rules
 
 KNOWN_LEVELS_MAX = 10_000
 
@@ -24,8 +25,9 @@ def key_of(flow_id: int, param: Param) -> Key:
 class Fallback:
     """Counts local calls in progress, and admits up to this process's share of a level."""
 
-    def __init__(self, mode: str, levels: Mapping[int, int]) -> None:
+    def __init__(self, mode: str, levels: Mapping[int, int], rules: Rules) -> None:
         self.mode = mode
+        self._rules = rules
         self.granted = 0
         self.refused = 0
         self.passed = 0
@@ -39,7 +41,7 @@ class Fallback:
 
     def learn(self, flow_id: int, param: Param, level: int) -> None:
         """Remembers a level that the server told; forgets the one unused for longest."""
-        if self.mode != "local":
+        if self.mode not in ("local", "rule"):
             return
         key = key_of(flow_id, param)
         self._known[key] = level
@@ -51,10 +53,20 @@ class Fallback:
         """The calls that this process may have in progress; None if no level is known."""
         if flow_id in self._configured:
             return self._configured[flow_id]
+        rule = self._rules.find(flow_id)
+        if rule is not None:
+            return rule.share(param, sessions)
         level = self._known.get(key_of(flow_id, param))
         if level is None:
             return None
         return max(1, level // max(1, sessions)) if level > 0 else 0
+
+    def passes(self, flow_id: int) -> bool:
+        """Whether calls pass, however many there are."""
+        if self.mode != "rule" or flow_id in self._configured:
+            return self.mode == "pass"
+        rule = self._rules.find(flow_id)
+        return rule is None or not rule.fallback_to_local
 
     def admit(
         self, flow_id: int, count: int, param: Param, sessions: int
@@ -66,7 +78,7 @@ class Fallback:
         key = key_of(flow_id, param)
         before = self._in_progress.get(key, 0)
         share = self.share(flow_id, param, sessions)
-        if self.mode == "pass":
+        if self.passes(flow_id):
             self.passed += 1
             self._in_progress[key] = before + count
             return before + count, 0
