@@ -235,7 +235,7 @@ void Session::LookAfter(const HeldPtr& held, int64_t now_ms) {
     call->done = true;  // Nobody waits for it.
     return Ask(call, now_ms);
   }
-  if (held->keep == KeepMode::kByRule && rules_.IsStale(flow, now_ms)) AskRule(flow, now_ms);
+  if (held->keep == KeepMode::kByRule) AskRule(flow, now_ms);
   KeepNow(held, now_ms);
 }
 

@@ -58,9 +58,8 @@ class Session {
   // Not ok: the connection must be closed; Disconnected follows.
   Status Received(std::string_view bytes, int64_t now_ms);
   void Disconnected(const std::string& reason, int64_t now_ms);
-  bool offline() const { return state_ == State::kOffline; }
   bool ready() const { return state_ == State::kReady; }
-  // Bytes for the server. REQUIRES: !offline().
+  // Bytes for the server. REQUIRES: between Connected and Disconnected.
   wire::OutputBuffer* output() { return exchange_->output(); }
 
   // Does what is due at Wakeup(), which is INT64_MAX if nothing will be. Not ok: as Received.
@@ -85,6 +84,7 @@ class Session {
   void Send(const CallPtr& call, int64_t now_ms);
   void Hello();
   void Probe(int64_t now_ms);
+  // Unless it is known and fresh.
   void AskRule(int64_t flow_id, int64_t now_ms);
   void KeepNow(const HeldPtr& held, int64_t now_ms);
 
@@ -101,8 +101,7 @@ class Session {
   Status Answered(const RuleCall& call, const wire::Response& response, int64_t now_ms);
   void Hold(const std::shared_ptr<AcquireCall>& call, const wire::AcquireAllReply& reply);
 
-  // A refusal, and the rule's half of it.
-  void Refused(const std::shared_ptr<AcquireCall>& call, Answer refusal, int64_t now_ms);
+  // A refusal, as the rule says of prioritized acquires.
   void TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t now_ms);
 
   // No answer.

@@ -104,7 +104,7 @@ void Session::Acquire(const std::shared_ptr<AcquireCall>& call, int64_t now_ms) 
   if (calls_.unsettled() > kCallsMax) return Fail(call, TooManyCalls(), now_ms);
   if (options_.fallback == Fallback::kByRule || options_.fallback == Fallback::kLocal) {
     for (const FlowDemand& demand : call->demands) {
-      if (rules_.IsStale(demand.flow.value, now_ms)) AskRule(demand.flow.value, now_ms);
+      AskRule(demand.flow.value, now_ms);
     }
   }
   Ask(call, now_ms);
@@ -121,8 +121,7 @@ void Session::Request(const std::shared_ptr<RateCall>& call, int64_t now_ms) {
   if (call->values.size() > kElementsMax) wrong = "more than 1024 values";
   if (!wrong.empty()) return Fail(call, BadRequestOf(std::move(wrong)), now_ms);
   if (calls_.unsettled() > kCallsMax) return Fail(call, TooManyCalls(), now_ms);
-  if (local_.active() && rules_.IsStale(call->flow.value, now_ms))
-    AskRule(call->flow.value, now_ms);
+  if (local_.active()) AskRule(call->flow.value, now_ms);
   Ask(call, now_ms);
 }
 
@@ -189,8 +188,8 @@ void Session::Send(const CallPtr& call, int64_t now_ms) {
 }
 
 void Session::AskRule(int64_t flow_id, int64_t now_ms) {
-  if (flow_id < 1 || rules_asked_.size() >= kRulesAskedMax || rules_asked_.contains(flow_id))
-    return;
+  const bool asked = rules_asked_.contains(flow_id) || !rules_.IsStale(flow_id, now_ms);
+  if (asked || flow_id < 1 || rules_asked_.size() >= kRulesAskedMax) return;
   auto call = std::make_shared<RuleCall>(flow_id);
   rules_asked_[flow_id] = call;
   Ask(call, now_ms);
@@ -233,10 +232,16 @@ Status Session::Answered(const std::shared_ptr<AcquireCall>& call, const wire::R
     Cancel(*call, now_ms);
     Fail(call, NoAnswerOf(*call, "a token of the group ended before its answer came"), now_ms);
   } else if (reply->status != TokenStatus::kOk) {
-    Refused(call,
-            RefusalOf(FlowId(reply->flow_id), reply->status, reply->refused_by, reply->now_calls,
-                      reply->level),
-            now_ms);
+    Answer refusal = RefusalOf(FlowId(reply->flow_id), reply->status, reply->refused_by,
+                               reply->now_calls, reply->level);
+    const bool by_rule = call->options.prioritized && refusal.outcome == Outcome::kRefused &&
+                         MayPass(refusal.refused_by);
+    if (!by_rule) {
+      Fail(call, std::move(refusal), now_ms);
+    } else {
+      call->refusal = std::move(refusal);
+      TryAgain(call, now_ms);
+    }
   } else if (reply->tokens.size() != call->demands.size()) {
     return Status::Corruption("acquire_all: the answer has " +
                               std::to_string(reply->tokens.size()) + " tokens for " +
@@ -275,27 +280,17 @@ void Session::Hold(const std::shared_ptr<AcquireCall>& call, const wire::Acquire
   call->answer.level = reply.level;
 }
 
-void Session::Refused(const std::shared_ptr<AcquireCall>& call, Answer refusal, int64_t now_ms) {
-  const bool by_rule = call->options.prioritized && refusal.outcome == Outcome::kRefused &&
-                       MayPass(refusal.refused_by);
-  if (!by_rule) return Fail(call, std::move(refusal), now_ms);
-  const int64_t flow = refusal.flow.value;
-  call->refusal = std::move(refusal);
-  if (rules_.IsStale(flow, now_ms)) {
-    AskRule(flow, now_ms);
-    if (rules_asked_.contains(flow)) {
-      await_rule_[flow].push_back(call);
-      return;
-    }
-  }
-  TryAgain(call, now_ms);
-}
-
 // As the rule says of prioritized acquires that are refused.
 void Session::TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t now_ms) {
   constexpr int64_t kPauseMs = 10;
   constexpr uint32_t kDoublingsMax = 6;
-  const RuleView* const rule = rules_.Find(call->refusal->flow.value);
+  const int64_t flow = call->refusal->flow.value;
+  AskRule(flow, now_ms);
+  if (rules_asked_.contains(flow)) {
+    await_rule_[flow].push_back(call);
+    return;
+  }
+  const RuleView* const rule = rules_.Find(flow);
   const auto strategy = rule == nullptr ? RuleView::Refused::kFail : rule->acquire_refuse;
   const bool once = strategy == RuleView::Refused::kOnceMore && call->refusals == 0;
   const int64_t pause_ms = prng_.Between(1, kPauseMs << std::min(call->refusals, kDoublingsMax));
@@ -380,11 +375,13 @@ Status Session::Answered(const std::shared_ptr<KeepCall>& call, const wire::Resp
 
 Status Session::Answered(const RuleCall& call, const wire::Response& response, int64_t now_ms) {
   const int64_t flow = call.flow_id;  // `call` may go with its entry.
+  std::optional<RuleView> seen;       // None too if the server does not tell.
   if (!response.error) {
     Result<std::optional<RuleView>> rule = ReadRuleView(response.result, flow);
     if (!rule.ok()) return rule.status();
-    rules_.Learn(flow, *std::move(rule), now_ms);
+    seen = *std::move(rule);
   }
+  rules_.Learn(flow, std::move(seen), now_ms);
   rules_asked_.erase(flow);
   for (const HeldPtr& held : held_.All()) {
     if (held->grant.flow.value != flow || held->due_ms == 0) continue;

@@ -79,7 +79,7 @@ void TcpFront::RunLoop() {
 }
 
 void TcpFront::Flush() {
-  if (!socket_ || session()->offline() || broken_) return;
+  if (!socket_ || broken_) return;
   wire::OutputBuffer* const output = session()->output();
   if (output->empty() && !socket_->has_unsent()) return;
   const Status sent = socket_->SendNow(output->view());

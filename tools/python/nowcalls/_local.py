@@ -6,10 +6,11 @@ Thread: the session's lock protects it.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Dict, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
+from ._calls import Acquire, Call, Item, Rate, RateRequest
 from ._errors import Refused
-from ._permit import Param
+from ._permit import ENDED, BasePermit, Param
 from ._rules import Rules
 
 KNOWN_LEVELS_MAX = 10_000
@@ -38,6 +39,32 @@ class Fallback:
     @property
     def active(self) -> bool:
         return self.mode != "fail"
+
+    def decide(
+        self, call: Call, sessions: int, new_permit: Callable[[Acquire, Item], BasePermit]
+    ) -> Any:
+        """Local permits or a pass, or None if there is none for this call. May raise Refused."""
+        if isinstance(call, RateRequest) and self.passes(call.flow_id):
+            self.passed += 1
+            return Rate(-1, 0.0)
+        if not isinstance(call, Acquire):
+            return None
+        permits: List[BasePermit] = []
+        try:
+            for item in call.items:
+                admitted = self.admit(*item, sessions)
+                if admitted is None:
+                    break
+                permit = new_permit(call, item)
+                permit.local = True
+                permit.now_calls, permit.level = admitted
+                permits.append(permit)
+        finally:
+            if len(permits) < len(call.items):
+                for permit in permits:
+                    permit._state = ENDED
+                    self.leave(permit.flow_id, permit.count, permit.param)
+        return call.outcome(permits) if len(permits) == len(call.items) else None
 
     def learn(self, flow_id: int, param: Param, level: int) -> None:
         """Remembers a level that the server told; forgets the one unused for longest."""

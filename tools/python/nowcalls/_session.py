@@ -30,7 +30,6 @@ from ._calls import (
     Grant,
     Item,
     Keep,
-    Rate,
     RateRequest,
     Release,
     TokenGone,
@@ -586,37 +585,13 @@ class Session:
         unasked = isinstance(error, (Unavailable, OutcomeUnknown))
         if unasked and self._fallback.active and not self._closing:
             try:
-                value = self._local(call)
+                value = self._fallback.decide(call, self._sessions_online, self._new_permit)
             except Refused as refused:
                 error = refused
         if value is not None:
             call.settle(value)
         else:
             call.settle(error=error)
-
-    def _local(self, call: Call) -> Any:
-        """A local permit or pass, or None if there is none for this call."""
-        if isinstance(call, RateRequest) and self._fallback.passes(call.flow_id):
-            self._fallback.passed += 1
-            return Rate(-1, 0.0)
-        if not isinstance(call, Acquire):
-            return None
-        permits: List[BasePermit] = []
-        try:
-            for item in call.items:
-                admitted = self._fallback.admit(*item, self._sessions_online)
-                if admitted is None:
-                    break
-                permit = self._new_permit(call, item)
-                permit.local = True
-                permit.now_calls, permit.level = admitted
-                permits.append(permit)
-        finally:
-            if len(permits) < len(call.items):
-                for permit in permits:
-                    permit._state = ENDED
-                    self._fallback.leave(permit.flow_id, permit.count, permit.param)
-        return call.outcome(permits) if len(permits) == len(call.items) else None
 
 
 def _is_held(permit: Optional[BasePermit]) -> bool:
