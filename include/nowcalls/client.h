@@ -99,6 +99,12 @@ class NOWCALLS_EXPORT Client final : public TokenService {
                     std::function<void(Passed)> done) override;
   void RequestParamAsync(FlowId flow, const std::vector<Value>& values,
                          const RequestOptions& options, std::function<void(Passed)> done) override;
+  Acquired Acquire(FlowId flow, const AcquireOptions& options = {}) override;
+  AllAcquired AcquireAll(const std::vector<FlowDemand>& demands,
+                         const AcquireOptions& options = {}) override;
+  Passed Request(FlowId flow, const RequestOptions& options = {}) override;
+  Passed RequestParam(FlowId flow, const std::vector<Value>& values,
+                      const RequestOptions& options = {}) override;
   bool OnOwnThread() const override;
 
   // Waits until the session is open. kUnavailable says why it is not.

@@ -43,8 +43,8 @@ class Session {
   void Acquire(const std::shared_ptr<AcquireCall>& call, int64_t now_ms);
   void Request(const std::shared_ptr<RateCall>& call, int64_t now_ms);
   // Once for each token.
-  void Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_ms);
-  void Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms);
+  void Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_ms, bool blocks = false);
+  void Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, bool blocks = false);
   // A token that the session holds on the server and this client has not acquired.
   HeldPtr Adopt(const Grant& grant, KeepMode keep, int64_t now_ms);
   // Ends all calls but releases and cancels, which go on until settled().

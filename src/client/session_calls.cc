@@ -125,8 +125,9 @@ void Session::Request(const std::shared_ptr<RateCall>& call, int64_t now_ms) {
   Ask(call, now_ms);
 }
 
-void Session::Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_ms) {
+void Session::Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_ms, bool blocks) {
   auto call = std::make_shared<ReleaseCall>();
+  call->blocks = blocks;
   call->held = held;
   call->tell = std::move(done);
   calls_.Begin(call, now_ms + options_.timeout.count());
@@ -145,8 +146,9 @@ void Session::Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_m
   Ask(call, now_ms);
 }
 
-void Session::Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms) {
+void Session::Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, bool blocks) {
   auto call = std::make_shared<KeepCall>();
+  call->blocks = blocks;
   call->held = held;
   call->tell = std::move(done);
   calls_.Begin(call, now_ms + options_.timeout.count());
