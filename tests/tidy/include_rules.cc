@@ -24,7 +24,10 @@ const std::map<std::string, Names, std::less<>>& Matrix() {
       {"engine", {"base", "wire", "ledger", "core"}},
       {"client", {"base", "wire"}},
       {"library", {"base", "wire", "client"}},
-      {"server", {"base", "wire", "ledger", "core", "engine", "store", "backup"}},
+      {"recovery", {"base", "ledger", "core", "store"}},
+      {"embedded",
+       {"base", "wire", "ledger", "core", "engine", "store", "recovery", "client", "library"}},
+      {"server", {"base", "wire", "ledger", "core", "engine", "store", "backup", "recovery"}},
       {"admin", {"base", "wire", "ledger", "core", "store", "backup", "client"}},
       {"bench", {"base", "wire", "client"}},
   };
