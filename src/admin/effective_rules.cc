@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "admin/columns.h"
-#include "admin/duration.h"
+#include "base/duration.h"
 #include "admin/output.h"
 #include "base/counted.h"
 #include "base/text.h"

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "admin/duration.h"
+#include "base/duration.h"
 #include "base/text.h"
 
 namespace nowcalls::admin {
