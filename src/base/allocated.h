@@ -17,8 +17,8 @@ constexpr size_t AllocatedBytes(size_t bytes) {
 
 // 0 for a short text, which lies within its std::string.
 inline size_t AllocatedBytes(const std::string& text) {
-  static const size_t kWithin = std::string().capacity();
-  return text.capacity() > kWithin ? AllocatedBytes(text.capacity() + 1) : 0;
+  static const size_t within = std::string().capacity();
+  return text.capacity() > within ? AllocatedBytes(text.capacity() + 1) : 0;
 }
 
 }  // namespace nowcalls

@@ -34,7 +34,7 @@ std::string WithInvisibleShown(std::string_view text) {
       continue;
     }
     char digits[8];
-    const auto end = std::to_chars(digits, digits + sizeof(digits), uint32_t{character}, 16).ptr;
+    char* const end = std::to_chars(digits, digits + sizeof(digits), uint32_t{character}, 16).ptr;
     shown.append("\\u{").append(digits, end).append("}");
   }
   return shown;

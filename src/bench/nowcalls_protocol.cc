@@ -16,7 +16,8 @@ void SetError(std::string_view name, std::string_view text, Answer* answer) {
 }  // namespace
 
 void NowcallsProtocol::Greet(wire::OutputBuffer* out) {
-  wire::EncodeHelloRequest(kGreetMsgid, setup_->name_space, setup_->client_id, out);
+  wire::EncodeHelloRequest(kGreetMsgid,
+                           {.name_space = setup_->name_space, .client_id = setup_->client_id}, out);
 }
 
 void NowcallsProtocol::Acquire(uint32_t lane, uint32_t flow, int64_t /*wall_ms*/,

@@ -134,7 +134,7 @@ BlockingClient::~BlockingClient() = default;
 Result<wire::HelloReply> BlockingClient::Hello(std::string_view name_space,
                                                std::optional<std::string_view> client_id) {
   return impl_->Call(wire::DecodeHelloReply, [&](uint32_t msgid, OutputBuffer* out) {
-    wire::EncodeHelloRequest(msgid, name_space, client_id, out);
+    wire::EncodeHelloRequest(msgid, {.name_space = name_space, .client_id = client_id}, out);
   });
 }
 

@@ -29,12 +29,34 @@ void Exchange::Receive(std::string_view bytes) {
 }
 
 Result<std::optional<wire::Response>> Exchange::TakeResponse() {
+  for (;;) {
+    Result<std::string_view> message = TakeMessage();
+    if (!message.ok()) return message.status();
+    if (message->empty()) return std::optional<wire::Response>();
+    if (wire::IsNotification(*message)) {
+      Result<std::optional<wire::LostNotice>> notice = wire::DecodeNotification(*message);
+      if (!notice.ok()) return notice.status();
+      if (notice->has_value()) lost_.push_back(**std::move(notice));
+      continue;
+    }
+    Result<wire::Response> response = wire::DecodeResponse(*message);
+    if (!response.ok()) return response.status();
+    if (awaited_.erase(response->msgid) == 0) {
+      return Status::Corruption("answer to msgid " + std::to_string(response->msgid) +
+                                ", which awaits none");
+    }
+    return std::optional<wire::Response>(*std::move(response));
+  }
+}
+
+// Empty until more bytes arrive.
+Result<std::string_view> Exchange::TakeMessage() {
   using Outcome = wire::MessageSplitter::Outcome;
   std::string_view input = input_;
   input.remove_prefix(taken_bytes_);
   size_t message_bytes = 0;
   switch (splitter_.Next(input, &message_bytes)) {
-    case Outcome::kIncomplete: return std::optional<wire::Response>();
+    case Outcome::kIncomplete: return std::string_view();
     case Outcome::kInvalid:
       peer_is_foreign_ = !has_spoken_ && !splitter_.in_message();
       return Status::Corruption(splitter_.error());
@@ -42,13 +64,7 @@ Result<std::optional<wire::Response>> Exchange::TakeResponse() {
   }
   taken_bytes_ += message_bytes;
   has_spoken_ = true;
-  Result<wire::Response> response = wire::DecodeResponse(input.substr(0, message_bytes));
-  if (!response.ok()) return response.status();
-  if (awaited_.erase(response->msgid) == 0) {
-    return Status::Corruption("answer to msgid " + std::to_string(response->msgid) +
-                              ", which awaits none");
-  }
-  return std::optional<wire::Response>(*std::move(response));
+  return input.substr(0, message_bytes);
 }
 
 }  // namespace nowcalls::client

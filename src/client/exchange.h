@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "base/limits.h"
 #include "nowcalls/status.h"
@@ -40,9 +42,12 @@ class Exchange {
   void Receive(std::string_view bytes);
 
   // The next answer, or none until more bytes arrive; its views are valid until the next Receive.
+  // Notifications before it are in TakeLost from then on; those of unknown methods are dropped.
   // kCorruption: the peer does not speak the protocol, or answered what nobody asked; the
   // connection must be closed.
   Result<std::optional<wire::Response>> TakeResponse();
+
+  std::vector<wire::LostNotice> TakeLost() { return std::exchange(lost_, {}); }
 
   // Whether it failed at the first byte of the first answer. Who sends that is no server of
   // nowcalls, and has carried nothing out.
@@ -53,6 +58,7 @@ class Exchange {
   size_t awaited() const { return awaited_.size(); }
 
  private:
+  Result<std::string_view> TakeMessage();
   uint32_t NextMsgid();
   Status Admit(uint32_t msgid, size_t begin);
 
@@ -60,6 +66,7 @@ class Exchange {
   std::unordered_set<uint32_t> awaited_;
   wire::OutputBuffer output_;
   wire::MessageSplitter splitter_{kReplyBytesMax};
+  std::vector<wire::LostNotice> lost_;
   std::string input_;
   size_t taken_bytes_ = 0;   // Of input_: answers that were handed out.
   bool has_spoken_ = false;  // The peer has sent a message.

@@ -92,6 +92,39 @@ Status Socket::SendAll(std::string_view for_socket, int64_t deadline_ms) const {
   return Status::Ok();
 }
 
+Status Socket::SendNow(std::string_view bytes) {
+  std::string_view rest = bytes.empty() ? std::string_view() : channel_->Send(bytes);
+  if (!unsent_.empty()) {
+    unsent_.append(rest);
+    rest = unsent_;
+  }
+  while (!rest.empty()) {
+    const ssize_t sent = send(fd_, rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    if (sent < 0) return Status::Unavailable(ErrorText(errno));
+    rest.remove_prefix(static_cast<size_t>(sent));
+  }
+  unsent_ = std::string(rest);
+  return Status::Ok();
+}
+
+Status Socket::ReceiveNow(std::string* bytes) {
+  char chunk[64 * 1024];
+  for (;;) {
+    const ssize_t size = recv(fd_, chunk, sizeof(chunk), 0);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Status::Ok();
+    if (size < 0) return Status::Unavailable(ErrorText(errno));
+    if (size == 0) return Status::Unavailable("the connection was closed");
+    const auto received = channel_->Receive({chunk, static_cast<size_t>(size)});
+    bytes->append(received.bytes);
+    if (!received.reply.empty()) unsent_.append(received.reply);
+    if (received.failed) return Status::Unavailable(channel_->error());
+    if (static_cast<size_t>(size) < sizeof(chunk)) return Status::Ok();
+  }
+}
+
 Status Socket::Receive(std::string* bytes, int64_t deadline_ms) {
   char chunk[16 * 1024];
   for (;;) {

@@ -28,16 +28,28 @@ class Socket {
                                 std::unique_ptr<ByteChannel> channel = PlainChannel::Make());
 
   Socket(Socket&& other) noexcept
-      : fd_(std::exchange(other.fd_, -1)), channel_(std::move(other.channel_)) {}
+      : fd_(std::exchange(other.fd_, -1)),
+        channel_(std::move(other.channel_)),
+        unsent_(std::move(other.unsent_)) {}
   Socket& operator=(Socket&& other) noexcept {
     std::swap(fd_, other.fd_);
     std::swap(channel_, other.channel_);
+    std::swap(unsent_, other.unsent_);
     return *this;
   }
   ~Socket();
 
   // Sends all bytes. kUnavailable: the peer cannot have them all.
   Status Send(std::string_view bytes, int64_t deadline_ms);
+
+  // For an owner that polls: sends what the socket takes at once and keeps the rest for the next
+  // SendNow. kUnavailable: the peer cannot have them all.
+  Status SendNow(std::string_view bytes);
+  bool has_unsent() const { return !unsent_.empty(); }
+  // Appends what has arrived, perhaps nothing. kUnavailable: closed by the peer or broken; *bytes
+  // has what came before that.
+  Status ReceiveNow(std::string* bytes);
+  int fd() const { return fd_; }
 
   // Appends at least one byte to *bytes. kUnavailable: closed by the peer or broken.
   // kOutcomeUnknown: none came in time.
@@ -50,6 +62,7 @@ class Socket {
 
   int fd_;
   std::unique_ptr<ByteChannel> channel_;
+  std::string unsent_{};  // Bytes of the channel that SendNow could not send.
 };
 
 }  // namespace nowcalls::client

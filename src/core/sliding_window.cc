@@ -10,7 +10,7 @@ int64_t RoundUp(int64_t dividend, int64_t divisor) { return (dividend + divisor 
 }  // namespace
 
 SlidingWindow::SlidingWindow(int64_t interval_ms, int32_t buckets) : interval_ms_(interval_ms) {
-  const int64_t wanted = std::min<int64_t>({buckets, kBucketsMax, interval_ms});
+  const auto wanted = std::min<int64_t>({buckets, kBucketsMax, interval_ms});
   length_ms_ = RoundUp(interval_ms, wanted);
   passed_.resize(static_cast<size_t>(RoundUp(interval_ms, length_ms_)));
 }

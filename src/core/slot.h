@@ -35,7 +35,7 @@ using KeySlot = SlotOf<struct Key>;
 using NamespaceSlot = SlotOf<struct Namespace>;
 using SessionSlot = SlotOf<struct SessionState>;
 using TokenSlot = SlotOf<struct TokenEntry>;
-using WaiterSlot = SlotOf<struct Waiter>;
+using WaiterSlot = SlotOf<struct Waiter>;  // NOLINT(bugprone-forward-declaration-namespace)
 using ValueSlot = SlotOf<struct ValueRate>;
 
 inline constexpr FlowSlot kNoFlow;

@@ -1,6 +1,7 @@
 #include "core/sweep.h"
 
 #include <algorithm>
+#include <ranges>
 #include <string>
 #include <utility>
 
@@ -76,9 +77,7 @@ void Sweep::LoadAhead() {
     fences_.push_back(books_->ids().ToFence(found_[found_next_ + i - 1].id).value);
     books_->tokens().Prefetch(fences_.back());
   }
-  for (auto fence = fences_.rbegin(); fence != fences_.rend(); ++fence) {
-    books_->tokens().PrefetchEntry(*fence);
-  }
+  for (const uint64_t fence : std::views::reverse(fences_)) books_->tokens().PrefetchEntry(fence);
 }
 
 void Sweep::EndOrSpare(const Step& step, TokenSlot slot) {

@@ -238,16 +238,26 @@ void PackWhose(const std::optional<int64_t>& flow_id,
 
 }  // namespace
 
-void EncodeHelloRequest(uint32_t msgid, std::string_view name_space,
-                        std::optional<std::string_view> client_id, OutputBuffer* out) {
+void EncodeHelloRequest(uint32_t msgid, const HelloParams& params, OutputBuffer* out) {
+  const uint32_t options = (params.lost ? 1U : 0U) + (params.exclusive ? 1U : 0U);
   Packer packer(*out);
-  BeginRequest(msgid, Method::kHello, 3, &packer);
-  packer.pack_int64(kProtocolVersion);
-  PackString(name_space, &packer);
-  if (client_id) {
-    PackString(*client_id, &packer);
+  BeginRequest(msgid, Method::kHello, options > 0 ? 4 : 3, &packer);
+  packer.pack_int64(params.protocol);
+  PackString(params.name_space, &packer);
+  if (params.client_id) {
+    PackString(*params.client_id, &packer);
   } else {
     packer.pack_nil();
+  }
+  if (options == 0) return;
+  packer.pack_map(options);
+  if (params.lost) {
+    PackString("lost", &packer);
+    packer.pack_true();
+  }
+  if (params.exclusive) {
+    PackString("exclusive", &packer);
+    packer.pack_true();
   }
 }
 
@@ -423,6 +433,31 @@ Result<Response> DecodeResponse(std::string_view message) {
   if (!decoded.ok()) return decoded.status();
   response->error = *std::move(decoded);
   return response;
+}
+
+bool IsNotification(std::string_view message) {
+  return !message.empty() && static_cast<uint8_t>(message.front()) == kNotificationByte;
+}
+
+Result<std::optional<LostNotice>> DecodeNotification(std::string_view message) {
+  std::string method;
+  std::string_view params;
+  const Result<LostNotice> outer =
+      DecodeArray<LostNotice>("notification", message, [&](FieldReader* fields, LostNotice*) {
+        int64_t type = 0;
+        return fields->Required("type", &type) && fields->Required("method", &method) &&
+               fields->Raw("params", &params);
+      });
+  if (!outer.ok()) return outer.status();
+  if (method != "lost") return std::optional<LostNotice>();
+  Result<LostNotice> notice =
+      DecodeArray<LostNotice>("lost", params, [](FieldReader* fields, LostNotice* lost) {
+        return fields->Required("token_id", &lost->token_id) &&
+               fields->Required("flow_id", &lost->flow_id) &&
+               fields->Required("reason", &lost->reason);
+      });
+  if (!notice.ok()) return notice.status();
+  return std::optional<LostNotice>(*std::move(notice));
 }
 
 bool TakeCommonReply(std::string_view* input, CommonReply* reply) {

@@ -17,8 +17,7 @@
 
 namespace nowcalls::wire {
 
-void EncodeHelloRequest(uint32_t msgid, std::string_view name_space,
-                        std::optional<std::string_view> client_id, OutputBuffer* out);
+void EncodeHelloRequest(uint32_t msgid, const HelloParams& params, OutputBuffer* out);
 void EncodePlainRequest(uint32_t msgid, Method method, OutputBuffer* out);  // ping, info
 void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuffer* out);
 void EncodeRateRequest(uint32_t msgid, const RateParams& params, OutputBuffer* out);
@@ -43,6 +42,16 @@ struct Response {
   std::string_view result;  // The encoded result; valid when there is no error.
 };
 Result<Response> DecodeResponse(std::string_view message);
+
+// What a server says unasked.
+struct LostNotice {
+  uint64_t token_id = 0;
+  int64_t flow_id = 0;
+  std::string reason;  // Of EndReasonName, or a word of a later server.
+};
+// Whether a message is a notification; then none for one that this client does not know.
+bool IsNotification(std::string_view message);
+Result<std::optional<LostNotice>> DecodeNotification(std::string_view message);
 
 // A grant, a refusal or a release in the form in which servers send them, or the answer to a
 // request for calls a second.

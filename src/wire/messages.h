@@ -72,8 +72,8 @@ Subject SubjectAhead(std::string_view bytes);
 // range are answered with the status BAD_REQUEST, not with an error.
 struct HelloParams {
   int64_t protocol = kProtocolVersion;  // Any other is refused with kUnsupported.
-  std::string_view name_space;
-  std::optional<std::string_view> client_id;
+  std::string_view name_space{};
+  std::optional<std::string_view> client_id{};
   bool lost = false;       // The connection wants EncodeLost.
   bool exclusive = false;  // Refused while the client id is online from another host.
 };

@@ -38,6 +38,7 @@ void PackValue(const ParamValue& value, Packer* packer);
 bool ReadValue(std::string_view key, FieldReader* fields, ParamValue* value);
 bool ReadValue(std::string_view key, FieldReader* fields, std::optional<ParamValue>* value);
 
+// NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): numbers_ has values up to size_.
 class ParamList {
  public:
   void Clear() { size_ = 0; }

@@ -230,7 +230,7 @@ void EncodeClient(Method method, const RequestContext& context, ByteSource* inpu
       const uint8_t who = input->Byte();
       const std::string client = Client(who / 8);
       const auto id = who < 192 ? std::optional<std::string_view>(client) : std::nullopt;
-      return wire::EncodeHelloRequest(msgid, Namespace(who), id, out);
+      return wire::EncodeHelloRequest(msgid, {.name_space = Namespace(who), .client_id = id}, out);
     }
     case Method::kAcquire: return wire::EncodeAcquireRequest(msgid, Acquire(input), out);
     case Method::kRequest:

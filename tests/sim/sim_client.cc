@@ -42,7 +42,7 @@ void SimClient::Open(bool steady) {
       named() ? std::optional<std::string_view>(identity_.client_id) : std::nullopt;
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
-        wire::EncodeHelloRequest(msgid, identity_.name_space, id, out);
+        wire::EncodeHelloRequest(msgid, {.name_space = identity_.name_space, .client_id = id}, out);
       },
       [this, at = link(), session = owner()](const wire::Response* response) {
         if (response == nullptr) return;

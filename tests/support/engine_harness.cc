@@ -24,7 +24,7 @@ std::string Text(const wire::OutputBuffer& buffer) { return std::string(buffer.v
 std::string HelloRequest(uint32_t msgid, std::string_view name_space,
                          std::optional<std::string_view> client_id) {
   wire::OutputBuffer out;
-  wire::EncodeHelloRequest(msgid, name_space, client_id, &out);
+  wire::EncodeHelloRequest(msgid, {.name_space = name_space, .client_id = client_id}, &out);
   return Text(out);
 }
 

@@ -14,7 +14,7 @@ std::vector<std::string> ServerProcess::Arguments() const {
   const std::string& other = options_.program;
   std::vector<std::string> arguments = {other.empty() ? ProductBinary("nowcalls-server") : other,
                                         "--listen",
-                                        options_.host + ":0",
+                                        options_.host + ":" + std::to_string(options_.port),
                                         "--port-file",
                                         dir_ + "/port",
                                         "--data-dir",
@@ -59,6 +59,10 @@ int ServerProcess::Terminate() {
   const auto ended = process_->Wait();
   if (!ended) throw std::runtime_error("the server ignores SIGTERM; its log: " + log());
   return *ended;
+}
+
+void ServerProcess::StayOnPort() {
+  options_.port = static_cast<uint16_t>(std::stoi(address_.substr(address_.rfind(':') + 1)));
 }
 
 void ServerProcess::Restart() {

@@ -5,6 +5,7 @@
 #ifndef NOWCALLS_SUPPORT_SERVER_PROCESS_H_
 #define NOWCALLS_SUPPORT_SERVER_PROCESS_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,7 +21,8 @@ namespace nowcalls::testing {
 struct ServerOptions {
   std::vector<std::string> arguments;  // Added to --listen, --port-file and --data-dir.
   Environment environment;
-  std::string host = "127.0.0.1";  // Where it listens, on a port of its own.
+  std::string host = "127.0.0.1";  // Where it listens.
+  uint16_t port = 0;               // 0: a free one.
   std::string program = {};        // Its path; empty: nowcalls-server.
 };
 
@@ -41,6 +43,8 @@ class ServerProcess {
   // SIGTERM, and the exit code once it is gone; minus the signal's number if one killed it.
   int Terminate();
   void Restart();  // Kill9 and Start.
+  // Starts listen on the port that it has now, for clients that come back.
+  void StayOnPort();
 
   Process& process() { return *process_; }
   bool Running() { return process_ && process_->Running(); }

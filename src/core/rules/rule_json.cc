@@ -68,7 +68,7 @@ std::string NotSupported(const RecognisedRule& recognised) {
 
 // What is wrong with a document that is no array.
 std::string NotAnArray(const json& document) {
-  const std::string must = "rules must be a JSON array of objects";
+  std::string must = "rules must be a JSON array of objects";
   if (document.is_null()) return must + ", got null; [] removes all rules";
   if (!document.is_object()) return must + ", got " + ExcerptOf(document);
   if (IsSupported(RecogniseRule(document).kind)) return must + "; put [ ] around the rule";

@@ -185,7 +185,7 @@ class Builder final : public nlohmann::json_sax<json> {
     for (const Frame& frame : open_) {
       if (!frame.value->is_object()) continue;
       if (!path.empty()) path += '.';
-      path += std::string_view(frame.key).substr(0, kPathBytesMax);
+      path.append(frame.key, 0, kPathBytesMax);
       if (path.size() > kPathBytesMax) return path.substr(0, kPathBytesMax) + "...";
     }
     return path;

@@ -47,8 +47,8 @@ class LookAhead {
   static constexpr size_t kFlowsAhead = 3;
 
   struct Message {
-    size_t size;
-    int64_t flow;           // To acquire; 0: none.
+    size_t size = 0;
+    int64_t flow = 0;       // To acquire; 0: none.
     core::TokenSlot token;  // To release, if it is recent; kNoToken: none.
   };
 

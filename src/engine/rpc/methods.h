@@ -28,13 +28,13 @@ enum class Changes : uint8_t {
 };
 
 struct MethodRow {
-  wire::Method id;  // Its name: wire::MethodName.
-  Cost cost;
-  Role least_role;
-  Changes changes;
+  wire::Method id{};  // Its name: wire::MethodName.
+  Cost cost{};
+  Role least_role{};
+  Changes changes{};
   // Decodes the parameters, asks the core, and encodes the reply into one of the buffers of
   // Outputs.
-  void (*handler)(const Call&);
+  void (*handler)(const Call&) = nullptr;
   // Whether it may come as a notification. Others are ignored.
   bool as_notification = false;
 };

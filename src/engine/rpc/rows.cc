@@ -156,15 +156,15 @@ wire::ParamRow RowOf(const core::Core& core, core::FlowSlot slot, const core::Va
   return row;
 }
 
-wire::WaiterRow RowOf(const core::Core& core, const core::WaiterPlace& found) {
-  const core::Waiter& waiter = core.wait_queues().at(found.waiter);
+wire::WaiterRow RowOf(const core::Core& core, const core::WaiterPlace& place) {
+  const core::Waiter& waiter = core.wait_queues().at(place.waiter);
   const core::SessionState& session = core.books().sessions().at(waiter.session_slot);
   wire::WaiterRow row{.flow_id = core.flows().at(waiter.lane.flow_slot).id.value,
                       .name_space = core.flows().name_space(session.name_space).name,
                       .client_id = session.client_id,
                       .count = waiter.count,
                       .prioritized = waiter.prioritized,
-                      .place = found.place,
+                      .place = place.place,
                       .since_ms = waiter.since_ms,
                       .deadline_ms = waiter.deadline_ms};
   if (waiter.lane.key_slot != core::kNoKey) {

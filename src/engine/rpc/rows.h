@@ -15,7 +15,7 @@ namespace nowcalls::engine::rpc {
 wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot);
 wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now);
 // `use`: of a value of the flow's parameter.
-wire::WaiterRow RowOf(const core::Core& core, const core::WaiterPlace& waiter);
+wire::WaiterRow RowOf(const core::Core& core, const core::WaiterPlace& place);
 wire::ParamRow RowOf(const core::Core& core, core::FlowSlot slot, const core::ValueUse& use);
 wire::HistoryRow RowOf(const ledger::HistoryEntry& entry);
 wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session);

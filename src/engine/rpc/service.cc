@@ -6,7 +6,7 @@
 
 namespace nowcalls::engine::rpc {
 
-Service::Service(core::Core* the_core, RuleSink* sink, Outputs* the_outputs, LateAnswers* the_late,
+Service::Service(core::Core* the_core, RuleSink* rules_sink, Outputs* the_outputs, LateAnswers* the_late,
                  Driver* the_driver, std::string the_version,
                  std::function<std::vector<wire::FigureRow>()> the_figures)
     : core(the_core),
@@ -16,7 +16,7 @@ Service::Service(core::Core* the_core, RuleSink* sink, Outputs* the_outputs, Lat
       version(std::move(the_version)),
       figures(std::move(the_figures)),
       look_ahead(the_core->books()) {
-  NOWCALLS_CHECK(rules.Start(sink).ok());
+  NOWCALLS_CHECK(this->rules.Start(rules_sink).ok());
 }
 
 void ReplyError(const Call& call, const wire::RequestError& error) {

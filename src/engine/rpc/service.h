@@ -27,8 +27,8 @@
 namespace nowcalls::engine::rpc {
 
 struct Service {
-  // `rules` takes what rules_load brings; `figures` answers info; `version` is told by hello.
-  Service(core::Core* the_core, RuleSink* rules, Outputs* the_outputs, LateAnswers* the_late,
+  // `rules_sink` takes what rules_load brings; `figures` answers info; `version` is told by hello.
+  Service(core::Core* the_core, RuleSink* rules_sink, Outputs* the_outputs, LateAnswers* the_late,
           Driver* the_driver, std::string the_version,
           std::function<std::vector<wire::FigureRow>()> the_figures);
 

@@ -60,7 +60,9 @@ class LoadedEngine {
       clients_.emplace_back();
       clients_.back().id = *engine_->OnConnect("127.0.0.1:" + std::to_string(i), now_);
       clients_.back().fences.resize(live / connections);
-      wire::EncodeHelloRequest(0, "shop", "checkout-" + std::to_string(i), &clients_.back().out);
+      const std::string client_id = "checkout-" + std::to_string(i);
+      wire::EncodeHelloRequest(0, {.name_space = "shop", .client_id = client_id},
+                               &clients_.back().out);
     }
     for (const Client& client : clients_) {
       engine_->OnBytes(client.id, client.out.view(), now_);

@@ -149,8 +149,8 @@ TEST_CASE("a client's requests are the golden bytes") {
   const auto check = [](const char* name, const std::function<void(Out*)>& encode) {
     CheckBytes(Requests(), name, encode);
   };
-  check("hello", [](Out* o) { EncodeHelloRequest(1, "shop", "worker-7", o); });
-  check("hello_without_client_id", [](Out* o) { EncodeHelloRequest(1, "shop", {}, o); });
+  check("hello", [](Out* o) { EncodeHelloRequest(1, {.name_space = "shop", .client_id = "worker-7"}, o); });
+  check("hello_without_client_id", [](Out* o) { EncodeHelloRequest(1, {.name_space = "shop"}, o); });
   check("ping", [](Out* o) { EncodePlainRequest(2, Method::kPing, o); });
   check("acquire", [](Out* o) { EncodeAcquireRequest(3, {111, 1}, o); });
   check("acquire_prioritized", [](Out* o) { EncodeAcquireRequest(4, {111, 2, true}, o); });

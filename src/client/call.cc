@@ -1,0 +1,102 @@
+#include "client/call.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/bytes.h"
+#include "base/limits.h"
+#include "nowcalls/param.h"
+#include "wire/client_messages.h"
+
+namespace nowcalls::client {
+namespace {
+
+template <typename T>
+ParamValue Number(ParamType type, T value) {
+  ParamValue number(type, std::string(sizeof(T), '\0'));
+  StoreBigEndian(number.bytes.data(), value);
+  return number;
+}
+
+}  // namespace
+
+std::optional<ParamValue> ParamOf(const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    return ParamValue(ParamType::kString, *text);
+  }
+  if (const auto* flag = std::get_if<bool>(&value)) {
+    return Number(ParamType::kBoolean, static_cast<uint8_t>(*flag ? 1 : 0));
+  }
+  if (const auto* real = std::get_if<double>(&value)) {
+    return Number(ParamType::kDouble, std::bit_cast<uint64_t>(*real));
+  }
+  if (const auto* number = std::get_if<int64_t>(&value)) {
+    if (*number >= INT32_MIN && *number <= INT32_MAX) {
+      return Number(ParamType::kInt, static_cast<uint32_t>(*number));
+    }
+    return Number(ParamType::kLong, static_cast<uint64_t>(*number));
+  }
+  return std::nullopt;
+}
+
+void AcquireCall::Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const {
+  // An acquire that is asked again without a wait would lose its place in the queue.
+  std::optional<uint64_t> wait_ms;
+  if (options.wait) {
+    const int64_t asked_ms = options.wait->count();
+    const int64_t left_ms = begun_ms + asked_ms - now_ms;
+    wait_ms =
+        asked_ms == 0 ? 0 : static_cast<uint64_t>(std::clamp<int64_t>(left_ms, 1, kWaitMsMax));
+  }
+  const FlowDemand& demand = demands.front();
+  const std::optional<ParamValue> param = ParamOf(demand.param);
+  wire::AcquireParams params{.flow_id = demand.flow.value,
+                             .count = demand.count,
+                             .prioritized = options.prioritized,
+                             .wait_ms = wait_ms,
+                             .request_id = request_id,
+                             .hold_ms = static_cast<uint64_t>(options.hold.count())};
+  if (param) params.param = param->view();
+  wire::EncodeAcquireRequest(msgid, params, out);
+}
+
+void RateCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* out) const {
+  if (!by_value) {
+    return wire::EncodeRateRequest(
+        msgid, {.flow_id = flow.value, .count = options.count, .prioritized = options.prioritized},
+        out);
+  }
+  std::vector<ParamValue> params;
+  for (const Value& value : values) {
+    if (auto param = ParamOf(value)) params.push_back(*std::move(param));
+  }
+  std::vector<Param> views;
+  views.reserve(params.size());
+  for (const ParamValue& param : params) views.push_back(param.view());
+  wire::EncodeValueRateRequest(msgid, {.flow_id = flow.value, .count = options.count}, views, out);
+}
+
+void ReleaseCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* out) const {
+  wire::EncodeTokenRequest(msgid, wire::Method::kRelease, held->grant.token.value, out);
+}
+
+void KeepCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* out) const {
+  wire::EncodeTokenRequest(msgid, wire::Method::kKeep, held->grant.token.value, out);
+}
+
+void CancelCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* out) const {
+  wire::EncodeCancelRequest(msgid, request_id, out);
+}
+
+void PingCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* out) const {
+  wire::EncodePlainRequest(msgid, wire::Method::kPing, out);
+}
+
+// The first rule behind the flow id before.
+void RuleCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* out) const {
+  const uint64_t before = flow_id > 1 ? static_cast<uint64_t>(flow_id - 1) : 0;
+  wire::EncodeRulesListRequest(msgid, {.name_space = {}, .page = {.limit = 1, .cursor = before}},
+                               out);
+}
+
+}  // namespace nowcalls::client

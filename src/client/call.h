@@ -1,0 +1,156 @@
+// Call: one request of a session, from its first attempt to its answer.
+//
+// Thread: the session's until it is finished; then Notify is called once, outside the session, on
+// the thread that runs callbacks.
+#ifndef NOWCALLS_CLIENT_CALL_H_
+#define NOWCALLS_CLIENT_CALL_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "client/held.h"
+#include "nowcalls/param.h"
+#include "nowcalls/token_service.h"
+#include "wire/output_buffer.h"
+
+namespace nowcalls::client {
+
+struct Call {
+  enum class Kind : uint8_t { kAcquire, kRate, kRelease, kKeep, kCancel, kPing, kRule };
+
+  explicit Call(Kind k) : kind(k) {}
+  virtual ~Call() = default;
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  // Appends the request, as it is to be asked at `now_ms`.
+  virtual void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const = 0;
+  // Tells the caller.
+  virtual void Notify() = 0;
+
+  // Asked again on the next connection when this one breaks.
+  bool repeatable() const {
+    return kind != Kind::kRate && kind != Kind::kKeep && kind != Kind::kPing;
+  }
+  // Asked until a server answers, although nobody waits any more.
+  bool persistent() const { return kind == Kind::kRelease || kind == Kind::kCancel; }
+
+  const Kind kind;
+  bool done = false;       // The caller's answer is settled.
+  bool unsettled = false;  // Sent, and no answer tells whether it was carried out.
+  uint32_t attempts = 0;
+  int64_t sent_ms = 0;
+  int64_t deadline_ms = INT64_MAX;  // Of the answer to the caller.
+  uint64_t number = 0;              // In the order in which calls were asked; 0: not asked yet.
+  std::map<std::pair<int64_t, uint64_t>, std::shared_ptr<Call>>::iterator timer{};  // CallTable's.
+};
+
+using CallPtr = std::shared_ptr<Call>;
+
+// An acquire of one flow or of several together, under a request id of its own, so that asking
+// again gives the same tokens.
+struct AcquireCall final : Call {
+  using Done = std::function<void(Answer answer, std::vector<HeldPtr> held)>;
+
+  AcquireCall() : Call(Kind::kAcquire) {}
+  void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;
+  void Notify() override { tell(std::move(answer), std::move(held)); }
+
+  std::vector<FlowDemand> demands{};  // At least one.
+  bool all = false;                   // By acquire_all.
+  AcquireOptions options{};
+  uint64_t request_id = 0;
+  int64_t begun_ms = 0;
+  uint32_t refusals = 0;            // Answers after which it was asked once more.
+  std::optional<Answer> refusal{};  // The last of them.
+  Done tell{};
+
+  Answer answer{};
+  std::vector<HeldPtr> held{};
+};
+
+// Calls a second.
+struct RateCall final : Call {
+  using Done = std::function<void(Passed)>;
+
+  RateCall() : Call(Kind::kRate) {}
+  void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;
+  void Notify() override { tell(std::move(answer)); }
+
+  FlowId flow{};
+  bool by_value = false;  // By request_param.
+  std::vector<Value> values{};
+  RequestOptions options{};
+  Done tell{};
+
+  Passed answer{};
+};
+
+struct ReleaseCall final : Call {
+  using Done = std::function<void(Released)>;
+
+  ReleaseCall() : Call(Kind::kRelease) {}
+  void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;
+  void Notify() override {
+    if (tell) tell(std::move(answer));
+  }
+
+  HeldPtr held{};
+  Done tell{};
+
+  Released answer{};
+};
+
+struct KeepCall final : Call {
+  using Done = std::function<void(Kept)>;
+
+  KeepCall() : Call(Kind::kKeep) {}
+  void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;
+  void Notify() override {
+    if (tell) tell(std::move(answer));
+  }
+
+  HeldPtr held{};
+  Done tell{};  // Empty: the session keeps it by itself.
+
+  Kept answer{};
+};
+
+// Ends whatever a request id stands for; nobody waits for it.
+struct CancelCall final : Call {
+  explicit CancelCall(uint64_t id) : Call(Kind::kCancel), request_id(id) {}
+  void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;
+  void Notify() override {}
+
+  const uint64_t request_id;
+};
+
+// Asks for a sign of life.
+struct PingCall final : Call {
+  PingCall() : Call(Kind::kPing) {}
+  void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;
+  void Notify() override {}
+};
+
+// Asks for the client's half of a rule.
+struct RuleCall final : Call {
+  explicit RuleCall(int64_t id) : Call(Kind::kRule), flow_id(id) {}
+  void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;
+  void Notify() override {}
+
+  const int64_t flow_id;
+};
+
+// A value in the form of the wire; none for monostate.
+std::optional<ParamValue> ParamOf(const Value& value);
+
+}  // namespace nowcalls::client
+
+#endif  // NOWCALLS_CLIENT_CALL_H_

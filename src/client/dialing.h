@@ -1,0 +1,59 @@
+// Dialing: which address a session dials next, and when.
+//
+// Thread: the session's. Addresses are tried in rows. Between rows, and after a connection that was
+// of no use, comes a random pause whose bound doubles up to kPauseMsMax, so that clients that lose
+// a server do not come back in step.
+#ifndef NOWCALLS_CLIENT_DIALING_H_
+#define NOWCALLS_CLIENT_DIALING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/prng.h"
+
+namespace nowcalls::client {
+
+inline constexpr int64_t kPauseMsMin = 50;
+inline constexpr int64_t kPauseMsMax = 2000;
+
+class Dialing {
+ public:
+  // REQUIRES: addresses is not empty.
+  Dialing(std::vector<std::string> addresses, int64_t now_ms)
+      : addresses_(std::move(addresses)), at_ms_(now_ms) {}
+
+  const std::string& address() const { return addresses_[index_ % addresses_.size()]; }
+  int64_t at_ms() const { return at_ms_; }
+  // All addresses have failed since the last useful connection.
+  bool all_failed() const { return failures_ >= addresses_.size(); }
+
+  // A connection failed, or ended before it was of use.
+  void Failed(int64_t now_ms, Prng* prng) {
+    ++index_;
+    ++failures_;
+    const bool within_row = failures_ % addresses_.size() != 0;
+    const size_t rows = failures_ / addresses_.size();
+    constexpr size_t kDoublingsMax = 6;
+    const int64_t bound = kPauseMsMin << (rows < kDoublingsMax ? rows : kDoublingsMax);
+    at_ms_ =
+        now_ms + (within_row ? 0 : prng->Between(0, bound < kPauseMsMax ? bound : kPauseMsMax));
+  }
+  // A useful connection ended: its address comes first again, after a short pause.
+  void Ended(int64_t now_ms, Prng* prng) {
+    failures_ = 0;
+    at_ms_ = now_ms + prng->Between(0, kPauseMsMin);
+  }
+
+ private:
+  const std::vector<std::string> addresses_;
+  size_t index_ = 0;
+  size_t failures_ = 0;
+  int64_t at_ms_;
+};
+
+}  // namespace nowcalls::client
+
+#endif  // NOWCALLS_CLIENT_DIALING_H_

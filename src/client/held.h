@@ -1,0 +1,42 @@
+// Held: a token that a session holds, or a local one.
+//
+// Thread: the session's, but for `lost` and then `lost_reason`, which any thread may read.
+#ifndef NOWCALLS_CLIENT_HELD_H_
+#define NOWCALLS_CLIENT_HELD_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "nowcalls/permit.h"
+#include "nowcalls/token_service.h"
+
+namespace nowcalls::client {
+
+struct Held {
+  enum class State : uint8_t { kHeld, kReleasing, kEnded };
+
+  Grant grant;
+  Value param{};
+  KeepMode keep = KeepMode::kNever;
+  std::function<void(const Grant&, const std::string&)> on_lost{};
+
+  State state = State::kHeld;
+  int64_t granted_ms = 0;
+  int64_t hold_ms = 0;                                     // As of the grant or the last keep.
+  int64_t due_ms = 0;                                      // When to look after it next; 0: never.
+  std::set<std::pair<int64_t, uint64_t>>::iterator due{};  // HeldTokens', unless due_ms is 0.
+
+  std::string lost_reason{};  // Written before `lost`, and never after it.
+  std::atomic<bool> lost{false};
+};
+
+using HeldPtr = std::shared_ptr<Held>;
+
+}  // namespace nowcalls::client
+
+#endif  // NOWCALLS_CLIENT_HELD_H_

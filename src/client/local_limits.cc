@@ -1,0 +1,135 @@
+#include "client/local_limits.h"
+
+#include <vector>
+
+#include "client/answers.h"
+
+namespace nowcalls::client {
+
+std::optional<std::optional<uint64_t>> LocalLimits::Share(FlowId flow, const Value& param,
+                                                          uint64_t sessions) const {
+  using Shared = std::optional<uint64_t>;
+  if (mode_ == Fallback::kFail) return std::nullopt;
+  if (mode_ == Fallback::kPass) return Shared();
+  const auto configured = levels_.find(flow);
+  const RuleView* const rule = rules_->Find(flow.value);
+  if (mode_ == Fallback::kByRule && (rule == nullptr || !rule->fallback_to_local) &&
+      configured == levels_.end()) {
+    return Shared();
+  }
+  if (configured != levels_.end()) return Shared(configured->second);
+  if (rule == nullptr) return std::nullopt;
+  return Shared(rule->Share(param, sessions));
+}
+
+LocalLimits::Verdict LocalLimits::Judge(uint64_t before, uint32_t count,
+                                        std::optional<uint64_t> share) {
+  if (!share) {
+    ++passed_;
+    return {.admitted = true, .now_calls = before + count};
+  }
+  if (before + count > *share) {
+    ++refused_;
+    return {.now_calls = before, .level = *share};
+  }
+  ++granted_;
+  return {.admitted = true, .now_calls = before + count, .level = *share};
+}
+
+std::optional<LocalLimits::Verdict> LocalLimits::Enter(FlowId flow, const Value& param,
+                                                       uint32_t count, uint64_t sessions) {
+  const auto share = Share(flow, param, sessions);
+  if (!share) return std::nullopt;
+  const auto known = in_progress_.find({flow, param});
+  const uint64_t before = known == in_progress_.end() ? 0 : known->second;
+  const Verdict verdict = Judge(before, count, *share);
+  if (verdict.admitted) in_progress_[{flow, param}] = verdict.now_calls;
+  return verdict;
+}
+
+void LocalLimits::Leave(FlowId flow, const Value& param, uint32_t count) {
+  const auto known = in_progress_.find({flow, param});
+  if (known == in_progress_.end()) return;
+  if (known->second <= count) {
+    in_progress_.erase(known);
+  } else {
+    known->second -= count;
+  }
+}
+
+std::optional<LocalLimits::Verdict> LocalLimits::Pass(FlowId flow, const Value& param,
+                                                      uint32_t count, uint64_t sessions,
+                                                      int64_t now_ms) {
+  const auto share = Share(flow, param, sessions);
+  if (!share) return std::nullopt;
+  const RuleView* const rule = rules_->Find(flow.value);
+  const int64_t length_ms = rule == nullptr ? 1000 : rule->window_ms;
+  if (windows_.size() >= kWindowsMax && !windows_.contains({flow, param})) windows_.clear();
+  Window& window = windows_[{flow, param}];
+  if (now_ms - window.begin_ms >= length_ms) window = {.begin_ms = now_ms};
+  std::optional<uint64_t> calls = *share;
+  if (calls) calls = *calls * static_cast<uint64_t>(length_ms) / 1000;
+  const Verdict verdict = Judge(window.calls, count, calls);
+  if (verdict.admitted) window.calls += count;
+  return verdict;
+}
+
+bool LocalLimits::Decide(AcquireCall* call, uint64_t sessions) {
+  std::vector<HeldPtr> held;
+  std::optional<Answer> refusal;
+  bool decided = true;
+  for (const FlowDemand& demand : call->demands) {
+    const auto verdict = Enter(demand.flow, demand.param, demand.count, sessions);
+    decided = verdict.has_value();
+    if (decided && !verdict->admitted) {
+      refusal = LocalRefusalOf(demand.flow, verdict->now_calls, verdict->level);
+    }
+    if (!decided || refusal) break;
+    auto token = std::make_shared<Held>();
+    token->grant = {.flow = demand.flow,
+                    .count = demand.count,
+                    .now_calls = verdict->now_calls,
+                    .level = verdict->level,
+                    .local = true};
+    token->param = demand.param;
+    held.push_back(std::move(token));
+  }
+  if (!decided || refusal) {
+    for (const HeldPtr& token : held) {
+      Leave(token->grant.flow, token->param, token->grant.count);
+    }
+  }
+  if (!decided) return false;
+  if (refusal) {
+    call->answer = *std::move(refusal);
+  } else {
+    call->answer = {.outcome = Outcome::kOk,
+                    .local = true,
+                    .flow = held.front()->grant.flow,
+                    .now_calls = held.front()->grant.now_calls,
+                    .level = held.front()->grant.level};
+    call->held = std::move(held);
+  }
+  return true;
+}
+
+bool LocalLimits::Decide(RateCall* call, uint64_t sessions, int64_t now_ms) {
+  std::vector<Value> values = call->values;
+  if (!call->by_value) values.emplace_back();
+  Passed& answer = call->answer;
+  for (const Value& value : values) {
+    const auto verdict = Pass(call->flow, value, call->options.count, sessions, now_ms);
+    if (!verdict) return false;
+    if (!verdict->admitted) {
+      static_cast<Answer&>(answer) = LocalRefusalOf(call->flow, verdict->now_calls, verdict->level);
+      answer.refused_by = call->by_value ? RefusedBy::kParam : RefusedBy::kRate;
+      return true;
+    }
+  }
+  answer.outcome = Outcome::kOk;
+  answer.local = true;
+  answer.flow = call->flow;
+  return true;
+}
+
+}  // namespace nowcalls::client

@@ -1,0 +1,73 @@
+// RuleView: what a client must know of a rule, and RuleViews, the rules that it has seen.
+//
+// Thread: the session's. The fields are those of rules_list (wire/PROTOCOL.md, "The client's half of
+// a rule").
+#ifndef NOWCALLS_CLIENT_RULE_VIEW_H_
+#define NOWCALLS_CLIENT_RULE_VIEW_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "nowcalls/status.h"
+#include "nowcalls/token_service.h"
+
+namespace nowcalls::client {
+
+struct RuleView {
+  enum class Refused : uint8_t { kFail = 0, kOnceMore = 1, kUntilDeadline = 2, kServerQueues = 3 };
+  enum class TimedOut : uint8_t { kNothing = 0, kRelease = 1, kKeep = 2 };
+
+  Refused acquire_refuse = Refused::kFail;
+  TimedOut resource_timeout = TimedOut::kNothing;
+  bool fallback_to_local = false;
+  int64_t resource_timeout_ms = 0;
+  bool global = false;                    // thresholdType: the level is for all sessions together.
+  double count = 0;                       // Of each value if the rule has a parameter.
+  int64_t window_ms = 1000;               // Of a rate.
+  std::map<std::string, double> items{};  // Counts of values, by their text.
+
+  // The calls that one of `sessions` may have in progress: at least 1 of a level that is not 0.
+  uint64_t Share(const Value& param, uint64_t sessions) const;
+};
+
+// A value as rules write it: "7", "0.5", "true".
+std::string ValueText(const Value& value);
+
+// The rule of the flow in an answer to rules_list; none: the flow has no rule. kCorruption: it is
+// not such an answer.
+Result<std::optional<RuleView>> ReadRuleView(std::string_view result, int64_t flow_id);
+
+class RuleViews {
+ public:
+  static constexpr size_t kRulesMax = 10'000;
+
+  // Remembers a rule, or that there is none; forgets the one that was seen first.
+  void Learn(int64_t flow_id, std::optional<RuleView> rule, int64_t now_ms);
+  // Whether a rule was never seen, or longer ago than kFreshMs.
+  bool IsStale(int64_t flow_id, int64_t now_ms) const;
+  // Whether the flow was seen, with or without a rule.
+  bool Knows(int64_t flow_id) const { return seen_.contains(flow_id); }
+  // Null: not seen, or there is none.
+  const RuleView* Find(int64_t flow_id) const;
+
+ private:
+  static constexpr int64_t kFreshMs = 30'000;
+  struct Seen {
+    std::optional<RuleView> rule;
+    int64_t at_ms = 0;
+    std::list<int64_t>::iterator place;
+  };
+
+  std::unordered_map<int64_t, Seen> seen_;
+  std::list<int64_t> order_;  // The oldest first.
+};
+
+}  // namespace nowcalls::client
+
+#endif  // NOWCALLS_CLIENT_RULE_VIEW_H_

@@ -1,0 +1,156 @@
+// Session: the client's half of the protocol, without sockets, threads or clocks.
+//
+// Its owner dials when dialing() says so, moves the bytes of output() to the server, and tells the
+// session of the connection (Connected, DialFailed, Received, Disconnected) and of time (Tick). The
+// session says hello, asks calls, asks them again on the next connection, keeps tokens, learns
+// which of them are lost, and falls back to local limits while no server is reached. Nothing is
+// asked before hello is answered: what stands behind a refused hello would go to another session.
+//
+// Thread: one at a time. Times are BoottimeMs values of the owner. What callers are to be told
+// waits in TakeEvents.
+#ifndef NOWCALLS_CLIENT_SESSION_H_
+#define NOWCALLS_CLIENT_SESSION_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/prng.h"
+#include "client/call.h"
+#include "client/call_table.h"
+#include "client/dialing.h"
+#include "client/exchange.h"
+#include "client/held_tokens.h"
+#include "client/local_limits.h"
+#include "client/rule_view.h"
+#include "nowcalls/client.h"
+#include "wire/messages.h"
+
+namespace nowcalls::client {
+
+class Session {
+ public:
+  // Options that were checked. `prng` makes request ids, so its seed must not repeat.
+  Session(ClientOptions options, Prng prng, int64_t now_ms);
+
+  // Calls. Answers come later, or at once with the next TakeEvents.
+  void Acquire(const std::shared_ptr<AcquireCall>& call, int64_t now_ms);
+  void Request(const std::shared_ptr<RateCall>& call, int64_t now_ms);
+  // Once for each token.
+  void Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_ms);
+  void Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms);
+  // A token that the session holds on the server and this client has not acquired.
+  HeldPtr Adopt(const Grant& grant, KeepMode keep, int64_t now_ms);
+  // Ends all calls but releases and cancels, which go on until settled().
+  void Close(int64_t now_ms);
+  bool settled() const { return !calls_.has_persistent(); }
+
+  // The connection.
+  const Dialing& dialing() const { return dialing_; }
+  void DialFailed(const std::string& reason, int64_t now_ms);
+  void Connected(int64_t now_ms);
+  // Not ok: the connection must be closed; Disconnected follows.
+  Status Received(std::string_view bytes, int64_t now_ms);
+  void Disconnected(const std::string& reason, int64_t now_ms);
+  bool offline() const { return state_ == State::kOffline; }
+  bool ready() const { return state_ == State::kReady; }
+  const std::string& why_offline() const { return why_offline_; }
+  // Bytes for the server. REQUIRES: !offline().
+  wire::OutputBuffer* output() { return exchange_->output(); }
+
+  // Does what is due at Wakeup(), which is INT64_MAX if nothing will be. Not ok: as Received.
+  Status Tick(int64_t now_ms);
+  int64_t Wakeup() const;
+
+  struct Events {
+    std::vector<CallPtr> finished{};
+    std::vector<HeldPtr> lost{};
+    std::vector<std::pair<LogLevel, std::string>> lines{};
+  };
+  Events TakeEvents();
+  bool has_events() const { return calls_.has_finished() || !lost_.empty() || !lines_.empty(); }
+
+  ClientStats stats() const;
+
+ private:
+  enum class State : uint8_t { kOffline, kGreeting, kReady };
+
+  // Asking.
+  void Ask(const CallPtr& call, int64_t now_ms);
+  void Send(const CallPtr& call, int64_t now_ms);
+  void Hello();
+  void Probe(int64_t now_ms);
+  void AskRule(int64_t flow_id, int64_t now_ms);
+  void KeepNow(const HeldPtr& held, int64_t now_ms);
+
+  // Answers.
+  Status HelloAnswered(const wire::Response& response, int64_t now_ms);
+  void HelloRefused(const Answer& refusal);
+  Status Answered(const CallPtr& call, const wire::Response& response, int64_t now_ms);
+  Status Answered(const std::shared_ptr<AcquireCall>& call, const wire::Response& response,
+                  int64_t now_ms);
+  Status Answered(const std::shared_ptr<RateCall>& call, const wire::Response& response,
+                  int64_t now_ms);
+  Status Answered(const std::shared_ptr<ReleaseCall>& call, const wire::Response& response);
+  Status Answered(const std::shared_ptr<KeepCall>& call, const wire::Response& response,
+                  int64_t now_ms);
+  Status Answered(const RuleCall& call, const wire::Response& response, int64_t now_ms);
+  struct GrantedToken {
+    uint64_t token_id = 0;
+    uint64_t fence = 0;
+    uint64_t hold_ms = 0;
+  };
+  void Hold(const std::shared_ptr<AcquireCall>& call, const std::vector<GrantedToken>& tokens);
+
+  // A refusal, and the rule's half of it.
+  void Refused(const std::shared_ptr<AcquireCall>& call, Answer refusal, int64_t now_ms);
+  void TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t now_ms);
+
+  // No answer.
+  void GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms);
+  void Fail(const CallPtr& call, Answer failure, int64_t now_ms);
+
+  // Tokens.
+  void LookAfter(const HeldPtr& held, int64_t now_ms);
+  void Lose(const HeldPtr& held, const std::string& reason);
+  void Say(LogLevel level, std::string line) { lines_.emplace_back(level, std::move(line)); }
+
+  const ClientOptions options_;
+  Prng prng_;
+  Dialing dialing_;
+  CallTable calls_;
+  HeldTokens held_;
+  RuleViews rules_;
+  LocalLimits local_;
+  bool closing_ = false;
+
+  // The connection.
+  State state_ = State::kOffline;
+  std::optional<Exchange> exchange_;
+  uint32_t hello_msgid_ = 0;
+  bool asks_for_lost_ = true;
+  bool useful_ = false;  // The server has answered more than hello.
+  bool down_ = false;    // All addresses have failed since the last connection.
+  std::string why_offline_ = "not connected yet";
+  int64_t heard_ms_ = 0;
+  int64_t probed_ms_ = 0;  // 0: no answer to a probe is awaited.
+
+  // Acquires that are asked again later, and those that wait for their rule.
+  std::multimap<int64_t, std::shared_ptr<AcquireCall>> later_;
+  std::unordered_map<int64_t, std::vector<std::shared_ptr<AcquireCall>>> await_rule_;
+  std::unordered_map<int64_t, CallPtr> rules_asked_;
+
+  std::vector<HeldPtr> lost_;
+  std::vector<std::pair<LogLevel, std::string>> lines_;
+  ClientStats stats_;
+};
+
+}  // namespace nowcalls::client
+
+#endif  // NOWCALLS_CLIENT_SESSION_H_

@@ -1,0 +1,438 @@
+// Session: what it asks, and what becomes of the answers.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/limits.h"
+#include "client/answers.h"
+#include "client/session.h"
+
+namespace nowcalls::client {
+namespace {
+
+constexpr size_t kRulesAskedMax = 64;
+constexpr size_t kDemandsMax = 64;
+constexpr size_t kCallsMax = 100'000;  // In progress.
+
+Answer TooManyCalls() {
+  return {.outcome = Outcome::kUnavailable,
+          .message = "not asked: more than " + std::to_string(kCallsMax) + " calls in progress"};
+}
+
+std::string WrongValue(const Value& value) {
+  const auto* real = std::get_if<double>(&value);
+  if (real != nullptr && std::isnan(*real)) return "a parameter must not be NaN";
+  const auto* text = std::get_if<std::string>(&value);
+  if (text != nullptr && text->size() > kParamBytesMax) {
+    return "a parameter has at most " + std::to_string(kParamBytesMax) + " bytes, this one has " +
+           std::to_string(text->size());
+  }
+  return {};
+}
+
+std::string WrongCount(uint32_t count) {
+  if (count >= 1 && count <= INT32_MAX) return {};
+  return "count must be 1 to 2147483647, not " + std::to_string(count);
+}
+
+// What is wrong with the arguments of an acquire; empty: nothing.
+std::string WrongAcquire(const AcquireCall& call) {
+  if (call.demands.empty() || call.demands.size() > kDemandsMax) {
+    return "acquire of " + std::to_string(call.demands.size()) + " flows; 1 to " +
+           std::to_string(kDemandsMax) + " are allowed";
+  }
+  for (const FlowDemand& demand : call.demands) {
+    std::string wrong = WrongCount(demand.count);
+    if (wrong.empty()) wrong = WrongValue(demand.param);
+    if (!wrong.empty()) return wrong;
+  }
+  const AcquireOptions& options = call.options;
+  if (options.wait && (options.wait->count() < 0 || options.wait->count() > kWaitMsMax)) {
+    return "wait must be 0 to " + std::to_string(kWaitMsMax) + " ms";
+  }
+  if (options.hold.count() < 0) return "hold must not be negative";
+  return {};
+}
+
+int64_t TimeoutMs(const std::optional<Milliseconds>& own, Milliseconds otherwise) {
+  constexpr int64_t kTimeoutMsMax = 3'600'000;
+  return std::clamp<int64_t>(own.value_or(otherwise).count(), 1, kTimeoutMsMax);
+}
+
+// Whether room may come by itself soon.
+bool MayPass(RefusedBy limit) {
+  switch (limit) {
+    case RefusedBy::kLevel:
+    case RefusedBy::kClientCap:
+    case RefusedBy::kParam:
+    case RefusedBy::kWaitersAhead:
+    case RefusedBy::kQueueFull:
+    case RefusedBy::kOther: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+// Asking.
+
+void Session::Acquire(const std::shared_ptr<AcquireCall>& call, int64_t now_ms) {
+  do {
+    call->request_id = prng_.Next() >> 1;
+  } while (call->request_id == 0);
+  call->begun_ms = now_ms;
+  const int64_t wait_ms = call->options.wait ? call->options.wait->count() : 0;
+  const int64_t own_ms = TimeoutMs(call->options.timeout, options_.timeout);
+  std::string wrong = WrongAcquire(*call);
+  calls_.Begin(call, now_ms + own_ms + std::clamp<int64_t>(wait_ms, 0, kWaitMsMax));
+  if (!wrong.empty()) return Fail(call, BadRequestOf(std::move(wrong)), now_ms);
+  if (calls_.unsettled() > kCallsMax) return Fail(call, TooManyCalls(), now_ms);
+  if (options_.fallback == Fallback::kByRule || options_.fallback == Fallback::kLocal) {
+    for (const FlowDemand& demand : call->demands) {
+      if (rules_.IsStale(demand.flow.value, now_ms)) AskRule(demand.flow.value, now_ms);
+    }
+  }
+  Ask(call, now_ms);
+}
+
+void Session::Request(const std::shared_ptr<RateCall>& call, int64_t now_ms) {
+  calls_.Begin(call, now_ms + TimeoutMs(call->options.timeout, options_.timeout));
+  std::string wrong = WrongCount(call->options.count);
+  for (const Value& value : call->values) {
+    if (!wrong.empty()) break;
+    wrong = value.index() == 0 ? "a value is missing" : WrongValue(value);
+  }
+  if (wrong.empty() && call->by_value && call->values.empty()) wrong = "there are no values";
+  if (call->values.size() > kElementsMax) wrong = "more than 1024 values";
+  if (!wrong.empty()) return Fail(call, BadRequestOf(std::move(wrong)), now_ms);
+  if (calls_.unsettled() > kCallsMax) return Fail(call, TooManyCalls(), now_ms);
+  if (local_.active() && rules_.IsStale(call->flow.value, now_ms))
+    AskRule(call->flow.value, now_ms);
+  Ask(call, now_ms);
+}
+
+void Session::Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_ms) {
+  auto call = std::make_shared<ReleaseCall>();
+  call->held = held;
+  call->tell = std::move(done);
+  calls_.Begin(call, now_ms + options_.timeout.count());
+  const bool asks = held->state == Held::State::kHeld && !held->grant.local;
+  if (!asks) {
+    call->answer.outcome = Outcome::kOk;
+    call->answer.local = held->grant.local;
+    call->answer.lost = held->lost.load(std::memory_order_relaxed);
+    if (held->grant.local) local_.Leave(held->grant.flow, held->param, held->grant.count);
+    held->state = Held::State::kEnded;
+    calls_.Settle(call);
+    return;
+  }
+  held->state = Held::State::kReleasing;
+  held_.Remove(held.get());
+  Ask(call, now_ms);
+}
+
+void Session::Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms) {
+  auto call = std::make_shared<KeepCall>();
+  call->held = held;
+  call->tell = std::move(done);
+  calls_.Begin(call, now_ms + options_.timeout.count());
+  if (held->state == Held::State::kHeld && !held->grant.local) return Ask(call, now_ms);
+  call->answer.outcome = held->grant.local ? Outcome::kOk : Outcome::kRefused;
+  call->answer.local = held->grant.local;
+  if (!held->grant.local) call->answer.message = "the token has ended";
+  calls_.Settle(call);
+}
+
+void Session::Close(int64_t now_ms) {
+  closing_ = true;
+  for (const CallPtr& call : calls_.Unsettled()) {
+    if (!call->persistent()) GiveUp(call, "the client was closed", now_ms);
+  }
+}
+
+// Asks now, or on the next connection.
+void Session::Ask(const CallPtr& call, int64_t now_ms) {
+  if (closing_ && !call->persistent()) {
+    return Fail(call, NoAnswerOf(*call, "the client is closed"), now_ms);
+  }
+  if (ready()) return Send(call, now_ms);
+  const bool may_fall_back = call->kind == Call::Kind::kAcquire || call->kind == Call::Kind::kRate;
+  if (down_ && local_.active() && may_fall_back) {
+    return Fail(call, NoAnswerOf(*call, why_offline_), now_ms);
+  }
+  calls_.Queue(call);
+}
+
+void Session::Send(const CallPtr& call, int64_t now_ms) {
+  const Result<uint32_t> msgid = exchange_->Request(
+      [&](uint32_t id, wire::OutputBuffer* out) { call->Encode(id, now_ms, out); });
+  if (!msgid.ok()) return Fail(call, BadRequestOf(msgid.status().message()), now_ms);
+  calls_.Sent(*msgid, call);
+  ++call->attempts;
+  call->unsettled = true;
+  call->sent_ms = now_ms;
+}
+
+void Session::AskRule(int64_t flow_id, int64_t now_ms) {
+  if (flow_id < 1 || rules_asked_.size() >= kRulesAskedMax || rules_asked_.contains(flow_id))
+    return;
+  auto call = std::make_shared<RuleCall>(flow_id);
+  rules_asked_[flow_id] = call;
+  Ask(call, now_ms);
+}
+
+// Answers.
+
+Status Session::Answered(const CallPtr& call, const wire::Response& response, int64_t now_ms) {
+  switch (call->kind) {
+    case Call::Kind::kAcquire:
+      return Answered(std::static_pointer_cast<AcquireCall>(call), response, now_ms);
+    case Call::Kind::kRate:
+      return Answered(std::static_pointer_cast<RateCall>(call), response, now_ms);
+    case Call::Kind::kRelease:
+      return Answered(std::static_pointer_cast<ReleaseCall>(call), response);
+    case Call::Kind::kKeep:
+      return Answered(std::static_pointer_cast<KeepCall>(call), response, now_ms);
+    case Call::Kind::kRule: return Answered(static_cast<RuleCall&>(*call), response, now_ms);
+    case Call::Kind::kCancel:
+    case Call::Kind::kPing: break;
+  }
+  return Status::Ok();
+}
+
+Status Session::Answered(const std::shared_ptr<AcquireCall>& call, const wire::Response& response,
+                         int64_t now_ms) {
+  if (response.error) {
+    Fail(call, AnswerOf(*response.error), now_ms);
+    return Status::Ok();
+  }
+  const Result<wire::AcquireReply> reply = wire::DecodeAcquireReply(response.result);
+  if (!reply.ok()) return reply.status();
+  if (call->done) return Status::Ok();  // Given up: its cancel is on the way behind it.
+  if (reply->status == TokenStatus::kNotAvailable) {
+    calls_.Queue(call);  // The server ends.
+  } else if (reply->status == TokenStatus::kOk) {
+    Hold(call, {{reply->token_id, reply->fence, reply->hold_ms}});
+    call->answer.now_calls = reply->now_calls;
+    call->answer.level = reply->level;
+    calls_.Settle(call);
+  } else {
+    Refused(call,
+            RefusalOf(call->demands.front().flow, reply->status, reply->refused_by,
+                      reply->now_calls, reply->level),
+            now_ms);
+  }
+  return Status::Ok();
+}
+
+// `tokens`: of the demands, in their order.
+void Session::Hold(const std::shared_ptr<AcquireCall>& call,
+                   const std::vector<GrantedToken>& tokens) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const FlowDemand& demand = call->demands[i];
+    auto held = std::make_shared<Held>();
+    held->grant = {.flow = demand.flow,
+                   .count = demand.count,
+                   .token = TokenId(tokens[i].token_id),
+                   .fence = Fence(tokens[i].fence),
+                   .hold = Milliseconds(tokens[i].hold_ms)};
+    held->param = demand.param;
+    held->keep = call->options.keep;
+    held->on_lost = call->options.on_lost;
+    held->granted_ms = call->sent_ms;
+    held->hold_ms = static_cast<int64_t>(tokens[i].hold_ms);
+    held_.Add(held);
+    if (held->keep != KeepMode::kNever) {
+      held_.Plan(held.get(), call->sent_ms + held->hold_ms / 3 + 1);
+    }
+    call->held.push_back(std::move(held));
+  }
+  call->answer.outcome = Outcome::kOk;
+  call->answer.flow = call->demands.front().flow;
+}
+
+void Session::Refused(const std::shared_ptr<AcquireCall>& call, Answer refusal, int64_t now_ms) {
+  const bool by_rule = call->options.prioritized && refusal.outcome == Outcome::kRefused &&
+                       MayPass(refusal.refused_by);
+  if (!by_rule) return Fail(call, std::move(refusal), now_ms);
+  const int64_t flow = refusal.flow.value;
+  call->refusal = std::move(refusal);
+  if (rules_.IsStale(flow, now_ms)) {
+    AskRule(flow, now_ms);
+    if (rules_asked_.contains(flow)) {
+      await_rule_[flow].push_back(call);
+      return;
+    }
+  }
+  TryAgain(call, now_ms);
+}
+
+// As the rule says of prioritized acquires that are refused.
+void Session::TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t now_ms) {
+  constexpr int64_t kPauseMs = 10;
+  constexpr uint32_t kDoublingsMax = 6;
+  const RuleView* const rule = rules_.Find(call->refusal->flow.value);
+  const auto strategy = rule == nullptr ? RuleView::Refused::kFail : rule->acquire_refuse;
+  const bool once = strategy == RuleView::Refused::kOnceMore && call->refusals == 0;
+  const int64_t pause_ms = prng_.Between(1, kPauseMs << std::min(call->refusals, kDoublingsMax));
+  const bool in_time = now_ms + pause_ms < call->deadline_ms;
+  if ((!once && strategy != RuleView::Refused::kUntilDeadline) || !in_time) {
+    return Fail(call, *call->refusal, now_ms);
+  }
+  ++call->refusals;
+  later_.emplace(now_ms + pause_ms, call);
+}
+
+Status Session::Answered(const std::shared_ptr<RateCall>& call, const wire::Response& response,
+                         int64_t now_ms) {
+  if (response.error) {
+    Fail(call, AnswerOf(*response.error), now_ms);
+    return Status::Ok();
+  }
+  const Result<wire::RateReply> reply = wire::DecodeRateReply(response.result);
+  if (!reply.ok()) return reply.status();
+  if (reply->status != TokenStatus::kOk && reply->status != TokenStatus::kShouldWait) {
+    Fail(call, RefusalOf(call->flow, reply->status, reply->refused_by, 0, 0), now_ms);
+    return Status::Ok();
+  }
+  if (call->done) return Status::Ok();
+  call->answer.outcome = Outcome::kOk;
+  call->answer.flow = call->flow;
+  call->answer.remaining = reply->remaining;
+  call->answer.wait = Milliseconds(reply->wait_ms);
+  calls_.Settle(call);
+  return Status::Ok();
+}
+
+Status Session::Answered(const std::shared_ptr<ReleaseCall>& call, const wire::Response& response) {
+  call->held->state = Held::State::kEnded;
+  Answer answer{.outcome = Outcome::kOk};
+  bool lost = false;
+  if (response.error) {
+    answer = AnswerOf(*response.error);
+  } else {
+    const Result<TokenStatus> status = wire::DecodeStatusReply(response.result);
+    if (!status.ok()) return status.status();
+    // After an attempt without an answer, "gone" may be the work of that attempt.
+    lost = *status != TokenStatus::kReleaseOk && call->attempts == 1;
+  }
+  if (lost && !call->held->lost.exchange(true, std::memory_order_release)) ++stats_.lost;
+  if (call->done) return Status::Ok();
+  static_cast<Answer&>(call->answer) = std::move(answer);
+  call->answer.lost = lost;
+  calls_.Settle(call);
+  return Status::Ok();
+}
+
+Status Session::Answered(const std::shared_ptr<KeepCall>& call, const wire::Response& response,
+                         int64_t now_ms) {
+  const HeldPtr& held = call->held;
+  Kept kept;
+  if (response.error) {
+    static_cast<Answer&>(kept) = AnswerOf(*response.error);
+  } else {
+    const Result<wire::KeepReply> reply = wire::DecodeKeepReply(response.result);
+    if (!reply.ok()) return reply.status();
+    kept.outcome = reply->status == TokenStatus::kOk ? Outcome::kOk : Outcome::kRefused;
+    kept.hold = Milliseconds(reply->hold_ms);
+    if (!kept.ok()) kept.message = "the token has ended";
+  }
+  if (held->state == Held::State::kHeld) {
+    if (kept.outcome == Outcome::kRefused) {
+      Lose(held, "");
+    } else {
+      if (kept.ok()) {
+        ++stats_.kept;
+        held->hold_ms = kept.hold.count();
+      }
+      const int64_t since_ms = kept.ok() ? call->sent_ms : now_ms;
+      if (held->keep != KeepMode::kNever) held_.Plan(held.get(), since_ms + held->hold_ms / 3 + 1);
+    }
+  }
+  if (call->done) return Status::Ok();
+  call->answer = std::move(kept);
+  calls_.Settle(call);
+  return Status::Ok();
+}
+
+Status Session::Answered(const RuleCall& call, const wire::Response& response, int64_t now_ms) {
+  const int64_t flow = call.flow_id;  // `call` may go with its entry.
+  if (!response.error) {
+    Result<std::optional<RuleView>> rule = ReadRuleView(response.result, flow);
+    if (!rule.ok()) return rule.status();
+    rules_.Learn(flow, *std::move(rule), now_ms);
+  }
+  rules_asked_.erase(flow);
+  const RuleView* const view = rules_.Find(flow);
+  if (view != nullptr && view->resource_timeout == RuleView::TimedOut::kRelease) {
+    for (const HeldPtr& held : held_.All()) {
+      if (held->grant.flow.value == flow && held->due_ms != 0) held_.Plan(held.get(), now_ms);
+    }
+  }
+  const auto waiting = await_rule_.extract(flow);
+  if (waiting.empty()) return Status::Ok();
+  for (const std::shared_ptr<AcquireCall>& acquire : waiting.mapped()) {
+    if (!acquire->done) TryAgain(acquire, now_ms);
+  }
+  return Status::Ok();
+}
+
+// No answer.
+
+void Session::GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms) {
+  if (call->done) return;
+  Answer failure = NoAnswerOf(*call, reason);
+  const bool was_sent = call->unsettled;
+  if (!call->persistent()) calls_.Dequeue(*call);
+  if (call->kind == Call::Kind::kAcquire) {
+    auto& acquire = static_cast<AcquireCall&>(*call);
+    if (was_sent) {
+      ++stats_.cancelled;
+      auto cancel = std::make_shared<CancelCall>(acquire.request_id);
+      cancel->done = true;  // Nobody waits for it.
+      cancel->number = call->number;
+      Ask(cancel, now_ms);
+    } else if (acquire.refusal) {
+      failure = *acquire.refusal;
+    }
+  }
+  if (ready() && was_sent && heard_ms_ <= call->sent_ms) Probe(now_ms);
+  Fail(call, std::move(failure), now_ms);
+}
+
+// Settles a call that got no answer, or an error or a refusal, as the fallback has it.
+void Session::Fail(const CallPtr& call, Answer failure, int64_t now_ms) {
+  if (call->done) return;
+  const bool unasked =
+      failure.outcome == Outcome::kUnavailable || failure.outcome == Outcome::kUnknown;
+  const bool falls_back = unasked && local_.active() && !closing_;
+  switch (call->kind) {
+    case Call::Kind::kAcquire: {
+      const auto acquire = std::static_pointer_cast<AcquireCall>(call);
+      if (!falls_back || !local_.Decide(acquire.get(), stats_.sessions_online)) {
+        acquire->answer = std::move(failure);
+      }
+      break;
+    }
+    case Call::Kind::kRate: {
+      const auto rate = std::static_pointer_cast<RateCall>(call);
+      if (!falls_back || !local_.Decide(rate.get(), stats_.sessions_online, now_ms)) {
+        static_cast<Answer&>(rate->answer) = std::move(failure);
+      }
+      break;
+    }
+    case Call::Kind::kRelease:
+      static_cast<Answer&>(static_cast<ReleaseCall&>(*call).answer) = std::move(failure);
+      break;
+    case Call::Kind::kKeep:
+      static_cast<Answer&>(static_cast<KeepCall&>(*call).answer) = std::move(failure);
+      break;
+    case Call::Kind::kCancel:
+    case Call::Kind::kPing:
+    case Call::Kind::kRule: return;
+  }
+  calls_.Settle(call);
+}
+
+}  // namespace nowcalls::client

@@ -1,0 +1,205 @@
+#include "library/front.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace nowcalls::library {
+namespace {
+
+using client::HeldPtr;
+
+// A permit's token, as long as there is a session for it.
+class HeldPermit final : public Hold {
+ public:
+  HeldPermit(std::weak_ptr<Front> front, HeldPtr held)
+      : Hold(held->grant), front_(std::move(front)), held_(std::move(held)) {}
+
+  void Release(std::function<void(Released)> done) override {
+    if (const auto front = front_.lock()) return front->Release(held_, std::move(done));
+    Released released;
+    released.message = "the client is gone; its server takes the token back";
+    released.lost = lost();
+    if (done) done(std::move(released));
+  }
+  void Keep(std::function<void(Kept)> done) override {
+    if (const auto front = front_.lock()) return front->Keep(held_, std::move(done));
+    Kept kept;
+    kept.message = "the client is gone";
+    if (done) done(std::move(kept));
+  }
+  bool lost() const override { return held_->lost.load(std::memory_order_acquire); }
+  std::string lost_reason() const override { return lost() ? held_->lost_reason : std::string(); }
+  bool OnOwnThread() const override {
+    const auto front = front_.lock();
+    return front != nullptr && front->OnLoopThread();
+  }
+
+ private:
+  const std::weak_ptr<Front> front_;
+  const HeldPtr held_;
+};
+
+}  // namespace
+
+Front::Front(const ClientOptions& options)
+    : options_(options), session_(options, Prng(RandomBits128()[0]), BoottimeMs()) {}
+
+void Front::Acquire(FlowId flow, const AcquireOptions& options,
+                    std::function<void(Acquired)> done) {
+  auto call = std::make_shared<client::AcquireCall>();
+  call->demands.push_back({.flow = flow, .count = options.count, .param = options.param});
+  call->options = options;
+  call->tell = [this, done = std::move(done)](Answer answer, std::vector<HeldPtr> held) {
+    Acquired acquired;
+    static_cast<Answer&>(acquired) = std::move(answer);
+    if (!held.empty()) acquired.permit = PermitOf(held.front());
+    if (done) done(std::move(acquired));
+  };
+  Lock lock(mutex_);
+  session_.Acquire(call, BoottimeMs());
+  Asked(&lock);
+}
+
+void Front::AcquireAll(const std::vector<FlowDemand>& demands, const AcquireOptions& options,
+                       std::function<void(AllAcquired)> done) {
+  auto call = std::make_shared<client::AcquireCall>();
+  call->all = true;
+  call->demands = demands;
+  call->options = options;
+  call->tell = [this, done = std::move(done)](Answer answer, const std::vector<HeldPtr>& held) {
+    AllAcquired acquired;
+    static_cast<Answer&>(acquired) = std::move(answer);
+    for (const HeldPtr& token : held) acquired.permits.push_back(PermitOf(token));
+    if (done) done(std::move(acquired));
+  };
+  Lock lock(mutex_);
+  session_.Acquire(call, BoottimeMs());
+  Asked(&lock);
+}
+
+void Front::Request(FlowId flow, const RequestOptions& options, std::function<void(Passed)> done) {
+  auto call = std::make_shared<client::RateCall>();
+  call->flow = flow;
+  call->options = options;
+  call->tell = std::move(done);
+  Lock lock(mutex_);
+  session_.Request(call, BoottimeMs());
+  Asked(&lock);
+}
+
+void Front::RequestParam(FlowId flow, const std::vector<Value>& values,
+                         const RequestOptions& options, std::function<void(Passed)> done) {
+  auto call = std::make_shared<client::RateCall>();
+  call->flow = flow;
+  call->by_value = true;
+  call->values = values;
+  call->options = options;
+  call->tell = std::move(done);
+  Lock lock(mutex_);
+  session_.Request(call, BoottimeMs());
+  Asked(&lock);
+}
+
+Permit Front::Adopt(TokenId token, FlowId flow, KeepMode keep) {
+  const Lock lock(mutex_);
+  return PermitOf(session_.Adopt({.flow = flow, .token = token}, keep, BoottimeMs()));
+}
+
+void Front::Release(const HeldPtr& held, std::function<void(Released)> done) {
+  Lock lock(mutex_);
+  session_.Release(held, std::move(done), BoottimeMs());
+  Asked(&lock);
+}
+
+void Front::Keep(const HeldPtr& held, std::function<void(Kept)> done) {
+  Lock lock(mutex_);
+  session_.Keep(held, std::move(done), BoottimeMs());
+  Asked(&lock);
+}
+
+Permit Front::PermitOf(const HeldPtr& held) {
+  return Permit(std::make_shared<HeldPermit>(weak_from_this(), held));
+}
+
+ClientStats Front::stats() const {
+  const std::lock_guard lock(mutex_);
+  return session_.stats();
+}
+
+Status Front::WaitConnected(Milliseconds timeout) {
+  Lock lock(mutex_);
+  const bool ready =
+      changed_.wait_for(lock, timeout, [this] { return session_.ready() || stopping_; });
+  if (ready && !stopping_) return Status::Ok();
+  return Status::Unavailable(session_.why_offline());
+}
+
+Status Front::Close(Milliseconds timeout) {
+  Lock lock(mutex_);
+  session_.Close(BoottimeMs());
+  Asked(&lock);
+  const bool settled =
+      stopped_ || changed_.wait_for(lock, timeout, [this] { return session_.settled(); });
+  stopping_ = true;
+  changed_.notify_all();
+  Wake();
+  std::thread thread = std::move(thread_);
+  lock.unlock();
+  if (thread.joinable()) OnLoopThread() ? thread.detach() : thread.join();
+  lock.lock();
+  stopped_ = true;
+  Deliver(&lock);
+  if (settled) return Status::Ok();
+  return Status::OutcomeUnknown(
+      "some releases have no answer; the server takes the tokens back after their hold");
+}
+
+// The loop.
+
+void Front::StartLoop() {
+  thread_ = std::thread([self = shared_from_this()] {
+    self->loop_id_ = std::this_thread::get_id();
+    self->RunLoop();
+  });
+}
+
+void Front::Asked(Lock* lock) {
+  if (stopped_) {
+    Deliver(lock);
+    return;
+  }
+  if (OnLoopThread()) return;  // It flushes when its callbacks are done.
+  Flush();
+  const bool has_news = session_.has_events() || session_.Wakeup() < sleeps_until_ms_;
+  if (sleeping_ && has_news) Wake();
+}
+
+int64_t Front::SleepUntil(int64_t now_ms) {
+  // No call that names no timeout of its own then needs to wake the loop for its deadline.
+  sleeps_until_ms_ = std::min(session_.Wakeup(), now_ms + options_.timeout.count());
+  sleeping_ = true;
+  return sleeps_until_ms_;
+}
+
+bool Front::Deliver(Lock* lock) {
+  if (!session_.has_events()) return false;
+  client::Session::Events events = session_.TakeEvents();
+  lock->unlock();
+  Run(std::move(events));
+  lock->lock();
+  return true;
+}
+
+void Front::Run(client::Session::Events events) {
+  for (const auto& [level, line] : events.lines) {
+    if (options_.log) options_.log(level, line);
+  }
+  for (const HeldPtr& held : events.lost) {
+    if (held->on_lost) held->on_lost(held->grant, held->lost_reason);
+  }
+  for (const client::CallPtr& call : events.finished) call->Notify();
+}
+
+}  // namespace nowcalls::library

@@ -1,0 +1,93 @@
+// Front: a session for the threads of a program, whatever carries its bytes.
+//
+// Thread: any, for all public members. One thread, the loop, which a derived class runs, moves
+// bytes, tells the session of time, and runs callbacks. Other threads ask calls under the mutex and
+// have the loop woken only if it would sleep too long.
+#ifndef NOWCALLS_LIBRARY_FRONT_H_
+#define NOWCALLS_LIBRARY_FRONT_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/session.h"
+#include "nowcalls/client.h"
+#include "nowcalls/token_service.h"
+
+namespace nowcalls::library {
+
+class Front : public std::enable_shared_from_this<Front> {
+ public:
+  explicit Front(const ClientOptions& options);
+  virtual ~Front() = default;
+  Front(const Front&) = delete;
+  Front& operator=(const Front&) = delete;
+
+  // As of TokenService and Client.
+  void Acquire(FlowId flow, const AcquireOptions& options, std::function<void(Acquired)> done);
+  void AcquireAll(const std::vector<FlowDemand>& demands, const AcquireOptions& options,
+                  std::function<void(AllAcquired)> done);
+  void Request(FlowId flow, const RequestOptions& options, std::function<void(Passed)> done);
+  void RequestParam(FlowId flow, const std::vector<Value>& values, const RequestOptions& options,
+                    std::function<void(Passed)> done);
+  Permit Adopt(TokenId token, FlowId flow, KeepMode keep);
+  bool OnLoopThread() const { return loop_id_.load() == std::this_thread::get_id(); }
+  Status WaitConnected(Milliseconds timeout);
+  ClientStats stats() const;
+  Status Close(Milliseconds timeout);
+
+  // For permits.
+  void Release(const client::HeldPtr& held, std::function<void(Released)> done);
+  void Keep(const client::HeldPtr& held, std::function<void(Kept)> done);
+
+ protected:
+  using Lock = std::unique_lock<std::mutex>;
+
+  // The thread runs RunLoop, until stopping().
+  void StartLoop();
+  virtual void RunLoop() = 0;
+  // Sends what the session has for the server, if that can be done at once. Any thread, with the
+  // mutex.
+  virtual void Flush() = 0;
+  // Ends the loop's sleep. Any thread, with the mutex.
+  virtual void Wake() = 0;
+
+  // The rest is for the loop, with the mutex.
+  client::Session* session() { return &session_; }
+  bool stopping() const { return stopping_; }
+  // Runs callbacks, without the mutex meanwhile. False: there were none.
+  bool Deliver(Lock* lock);
+  // Until when the loop may sleep. Called before it does; Awake after it.
+  int64_t SleepUntil(int64_t now_ms);
+  void Awake() { sleeping_ = false; }
+  // Threads that wait for a change of the session look again.
+  void TellChange() { changed_.notify_all(); }
+
+  mutable std::mutex mutex_;
+
+ private:
+  // After a call was asked.
+  void Asked(Lock* lock);
+  Permit PermitOf(const client::HeldPtr& held);
+  void Run(client::Session::Events events);
+
+  const ClientOptions options_;
+  client::Session session_;
+  std::condition_variable changed_;
+  std::thread thread_;
+  std::atomic<std::thread::id> loop_id_{};
+  bool stopping_ = false;
+  bool stopped_ = false;  // There is no loop any more.
+  bool sleeping_ = false;
+  int64_t sleeps_until_ms_ = 0;
+};
+
+}  // namespace nowcalls::library
+
+#endif  // NOWCALLS_LIBRARY_FRONT_H_

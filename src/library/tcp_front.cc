@@ -1,0 +1,139 @@
+#include "library/tcp_front.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/host_port.h"
+#include "base/os_error.h"
+
+namespace nowcalls::library {
+namespace {
+
+constexpr int64_t kDialTimeoutMsMax = 2000;  // Of one address; less if the timeout of calls is.
+
+int PollTimeout(int64_t until_ms) {
+  // poll counts whole milliseconds from now on, so it may end one too early.
+  return static_cast<int>(std::clamp<int64_t>(until_ms - BoottimeMs(), 0, INT_MAX));
+}
+
+}  // namespace
+
+TcpFront::Doorbell::~Doorbell() {
+  if (fd >= 0) close(fd);
+}
+
+void TcpFront::Doorbell::Ring() const {
+  const uint64_t one = 1;
+  // It fails only if nobody has listened 2^64 times.
+  [[maybe_unused]] const ssize_t written = write(fd, &one, sizeof(one));
+}
+
+void TcpFront::Doorbell::Silence() const {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t taken = read(fd, &count, sizeof(count));
+}
+
+Result<std::shared_ptr<TcpFront>> TcpFront::Start(const ClientOptions& options) {
+  auto doorbell = std::make_shared<Doorbell>();
+  doorbell->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (doorbell->fd < 0) return OsError("make", "an eventfd");
+  std::shared_ptr<TcpFront> front(new TcpFront(options, std::move(doorbell)));
+  front->StartLoop();
+  return front;
+}
+
+void TcpFront::RunLoop() {
+  Lock lock(mutex_);
+  while (!stopping()) {
+    if (Deliver(&lock)) continue;
+    const int64_t now_ms = BoottimeMs();
+    if (broken_) Disconnect(*std::exchange(broken_, std::nullopt), now_ms);
+    const Status ticked = session()->Tick(now_ms);
+    if (!ticked.ok()) Disconnect(ticked, now_ms);
+    Dial(now_ms);
+    Flush();
+    if (session()->has_events() || broken_) continue;
+    const int64_t until_ms = SleepUntil(now_ms);
+    pollfd fds[2] = {{doorbell_->fd, POLLIN, 0}, {-1, POLLIN, 0}};
+    if (socket_) {
+      fds[1].fd = socket_->fd();
+      if (socket_->has_unsent()) fds[1].events |= POLLOUT;
+    }
+    lock.unlock();
+    poll(fds, 2, PollTimeout(until_ms));
+    lock.lock();
+    Awake();
+    if (fds[0].revents != 0) {
+      doorbell_->Silence();
+      TakeDialled(BoottimeMs());
+    }
+    if (fds[1].revents != 0 && socket_ && socket_->fd() == fds[1].fd) Receive(BoottimeMs());
+  }
+}
+
+void TcpFront::Flush() {
+  if (!socket_ || session()->offline() || broken_) return;
+  wire::OutputBuffer* const output = session()->output();
+  if (output->empty() && !socket_->has_unsent()) return;
+  const Status sent = socket_->SendNow(output->view());
+  output->Clear();
+  if (sent.ok()) return;
+  broken_ = sent;
+  if (!OnLoopThread()) Wake();
+}
+
+void TcpFront::Dial(int64_t now_ms) {
+  const client::Dialing& dialing = session()->dialing();
+  if (socket_ || dialling_ || now_ms < dialing.at_ms()) return;
+  dialling_ = true;
+  const int64_t deadline_ms = now_ms + std::min(kDialTimeoutMsMax, timeout_ms_);
+  std::thread([doorbell = doorbell_, address = dialing.address(), deadline_ms] {
+    const Result<HostPort> peer = ParseHostPort(address);  // Checked by Client::Start.
+    Result<client::Socket> socket =
+        peer.ok() ? client::Socket::Connect(*peer, deadline_ms) : peer.status();
+    {
+      const std::lock_guard lock(doorbell->mutex);
+      doorbell->dialled.emplace(std::move(socket));
+    }
+    doorbell->Ring();
+  }).detach();
+}
+
+void TcpFront::TakeDialled(int64_t now_ms) {
+  std::optional<Result<client::Socket>> dialled;
+  {
+    const std::lock_guard lock(doorbell_->mutex);
+    dialled = std::exchange(doorbell_->dialled, std::nullopt);
+  }
+  if (!dialled) return;
+  dialling_ = false;
+  if (!dialled->ok()) return session()->DialFailed(dialled->status().message(), now_ms);
+  socket_.emplace(**std::move(dialled));
+  session()->Connected(now_ms);
+}
+
+void TcpFront::Receive(int64_t now_ms) {
+  received_.clear();
+  Status status = socket_->ReceiveNow(&received_);
+  if (!received_.empty()) {
+    const Status understood = session()->Received(received_, now_ms);
+    if (!understood.ok()) status = understood;
+  }
+  if (!status.ok()) return Disconnect(status, now_ms);
+  TellChange();
+}
+
+void TcpFront::Disconnect(const Status& reason, int64_t now_ms) {
+  if (!socket_) return;
+  socket_.reset();
+  session()->Disconnected(reason.message(), now_ms);
+}
+
+}  // namespace nowcalls::library

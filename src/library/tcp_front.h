@@ -1,0 +1,58 @@
+// TcpFront: a session whose bytes go over TCP.
+//
+// Thread: the loop polls the socket and an eventfd. Dialling, which looks names up, is done on a
+// thread for each attempt, which is left to itself when the client closes meanwhile. Any thread
+// that asks a call sends it at once if the socket takes it.
+#ifndef NOWCALLS_LIBRARY_TCP_FRONT_H_
+#define NOWCALLS_LIBRARY_TCP_FRONT_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "client/socket.h"
+#include "library/front.h"
+
+namespace nowcalls::library {
+
+class TcpFront final : public Front {
+ public:
+  // kIoError: the system gives no eventfd.
+  static Result<std::shared_ptr<TcpFront>> Start(const ClientOptions& options);
+
+ private:
+  // An eventfd, and what a dial has come to. It outlives the front while a dial goes on.
+  struct Doorbell {
+    ~Doorbell();
+    void Ring() const;
+    void Silence() const;
+
+    int fd = -1;
+    std::mutex mutex;
+    std::optional<Result<client::Socket>> dialled;
+  };
+
+  TcpFront(const ClientOptions& options, std::shared_ptr<Doorbell> doorbell)
+      : Front(options), timeout_ms_(options.timeout.count()), doorbell_(std::move(doorbell)) {}
+
+  void RunLoop() override;
+  void Flush() override;
+  void Wake() override { doorbell_->Ring(); }
+  void Dial(int64_t now_ms);
+  void TakeDialled(int64_t now_ms);
+  void Receive(int64_t now_ms);
+  void Disconnect(const Status& reason, int64_t now_ms);
+
+  const int64_t timeout_ms_;
+  const std::shared_ptr<Doorbell> doorbell_;
+  bool dialling_ = false;
+  std::optional<client::Socket> socket_;
+  std::optional<Status> broken_;  // Found by another thread's Flush.
+  std::string received_;
+};
+
+}  // namespace nowcalls::library
+
+#endif  // NOWCALLS_LIBRARY_TCP_FRONT_H_
