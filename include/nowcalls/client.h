@@ -66,8 +66,9 @@ struct ClientOptions {
 // Counters begin with the client.
 struct ClientStats {
   bool connected = false;
-  std::string address{};    // The last one dialled.
-  std::string client_id{};  // As used.
+  std::string address{};      // The last one dialled.
+  std::string why_offline{};  // Empty while connected.
+  std::string client_id{};    // As used.
   uint64_t sessions_online = 0;
   uint64_t held = 0;         // Tokens of permits that are not local.
   uint64_t calls = 0;        // In progress: asked and not answered.
@@ -98,6 +99,12 @@ class NOWCALLS_EXPORT Client final : public TokenService {
                     std::function<void(Passed)> done) override;
   void RequestParamAsync(FlowId flow, const std::vector<Value>& values,
                          const RequestOptions& options, std::function<void(Passed)> done) override;
+  Acquired Acquire(FlowId flow, const AcquireOptions& options = {}) override;
+  AllAcquired AcquireAll(const std::vector<FlowDemand>& demands,
+                         const AcquireOptions& options = {}) override;
+  Passed Request(FlowId flow, const RequestOptions& options = {}) override;
+  Passed RequestParam(FlowId flow, const std::vector<Value>& values,
+                      const RequestOptions& options = {}) override;
   bool OnOwnThread() const override;
 
   // Waits until the session is open. kUnavailable says why it is not.

@@ -41,6 +41,9 @@ class NOWCALLS_EXPORT Hold {
   // Called once, by the permit. `done`, which may be empty, is called once, on any thread.
   virtual void Release(std::function<void(Released)> done) = 0;
   virtual void Keep(std::function<void(Kept)> done) = 0;
+  // The same, waiting for the answer.
+  virtual Released ReleaseAndWait();
+  virtual Kept KeepAndWait();
   // Any thread.
   virtual bool lost() const = 0;
   virtual std::string lost_reason() const = 0;

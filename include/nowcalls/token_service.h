@@ -98,13 +98,14 @@ class NOWCALLS_EXPORT TokenService {
   // Whether the caller is on the thread that runs callbacks.
   virtual bool OnOwnThread() const = 0;
 
-  // The same, waiting for the answer.
-  Acquired Acquire(FlowId flow, const AcquireOptions& options = {});
-  AllAcquired AcquireAll(const std::vector<FlowDemand>& demands,
-                         const AcquireOptions& options = {});
-  Passed Request(FlowId flow, const RequestOptions& options = {});
-  Passed RequestParam(FlowId flow, const std::vector<Value>& values,
-                      const RequestOptions& options = {});
+  // The same, waiting for the answer. They wait for the asynchronous ones, unless the service has a
+  // quicker way.
+  virtual Acquired Acquire(FlowId flow, const AcquireOptions& options = {});
+  virtual AllAcquired AcquireAll(const std::vector<FlowDemand>& demands,
+                                 const AcquireOptions& options = {});
+  virtual Passed Request(FlowId flow, const RequestOptions& options = {});
+  virtual Passed RequestParam(FlowId flow, const std::vector<Value>& values,
+                              const RequestOptions& options = {});
 
   // The same as futures, which the service's own thread makes ready.
   std::future<Acquired> AcquireFuture(FlowId flow, const AcquireOptions& options = {});

@@ -156,7 +156,7 @@ void Salvage::TakeSessions() {
 
 void Salvage::TakeTokens() {
   for (const ledger::HistoryEntry& entry : read_.history) ended_.insert(entry.fence.value);
-  std::set<std::pair<uint64_t, uint64_t>> requests;
+  std::map<std::pair<uint64_t, uint64_t>, Fence> requests;  // With their first tokens.
   for (ledger::Token token : read_.tokens) {
     const std::string text = Describe(token);
     if (!HasIdOfItsFence(token.fence, token.key.id)) {
@@ -188,7 +188,9 @@ void Salvage::TakeTokens() {
   for (auto& [fence, token] : out_.tokens) {
     token.key.family = ledger::FamilyForHold(token.key.deadline_ms - token.issued_ms);
     if (token.request_id == 0) continue;
-    if (requests.emplace(token.session.value, token.request_id).second) continue;
+    const std::pair request(token.session.value, token.request_id);
+    const auto first = requests.emplace(request, token.fence).first;
+    if (ledger::MayShareRequestId(first->second, token.fence)) continue;
     Change(Describe(token) + " loses its request id, which another token of its session has");
     token.request_id = 0;
   }

@@ -35,6 +35,25 @@ struct Duplicates {
   bool empty() const { return fences.empty() && requests.empty(); }
 };
 
+// A token with a request id.
+struct Requested {
+  Request request;
+  uint64_t fence = 0;
+  auto operator<=>(const Requested&) const = default;
+};
+
+// The requests of tokens that were not issued together, each once. `sorted`: of all such tokens.
+std::vector<Request> TakeRepeatedRequests(std::vector<Requested>* sorted) {
+  std::vector<Request> repeated;
+  const Requested* first = nullptr;  // Of the request.
+  for (const Requested& token : *sorted) {
+    if (first == nullptr || first->request != token.request) first = &token;
+    if (ledger::MayShareRequestId(Fence{first->fence}, Fence{token.fence})) continue;
+    if (repeated.empty() || repeated.back() != token.request) repeated.push_back(token.request);
+  }
+  return repeated;
+}
+
 // Of what is sorted only what occurs more than once, and that once.
 template <typename T>
 std::vector<T> TakeRepeated(std::vector<T>* sorted) {
@@ -194,7 +213,7 @@ class Verifier : public store::LedgerVisitor {
   std::optional<ledger::HistoryEntry> last_entry_;
   std::vector<std::pair<uint64_t, uint64_t>> ended_;  // Fence and sequence of each history entry.
   std::vector<uint64_t> fences_;
-  std::vector<Request> requests_;
+  std::vector<Requested> requests_;
   uint64_t fence_sum_ = 0;  // Modulo 2^64, as the seal's.
 };
 
@@ -384,7 +403,7 @@ Status Verifier::OnToken(const ledger::Token& token) {
   fence_sum_ += token.fence.value;
   if (token.request_id != 0) {
     if (requests_.empty()) requests_.reserve(fences_.capacity());  // None of it is touched before.
-    requests_.emplace_back(token.session.value, token.request_id);
+    requests_.push_back({{token.session.value, token.request_id}, token.fence.value});
   }
   CheckTokenId(token);
   CheckAgainstSeal(token);
@@ -499,7 +518,7 @@ Duplicates Verifier::Finish(bool whole) {
                           "has the number of a token's fence");
   }
   std::sort(requests_.begin(), requests_.end());
-  return {TakeRepeated(&fences_), TakeRepeated(&requests_)};
+  return {TakeRepeated(&fences_), TakeRepeatedRequests(&requests_)};
 }
 
 // The second walk: which records carry what occurs twice.

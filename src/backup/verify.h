@@ -2,7 +2,7 @@
 //
 // Thread: one. Holds the rules' flow ids, the sessions, fence and number of each entry of the
 // history, and 8 bytes a token: the fences, sorted at the end to find those that occur twice. The
-// seal tells how many there are, so they are allocated once. A token with a request id takes 16
+// seal tells how many there are, so they are allocated once. A token with a request id takes 24
 // bytes more, for the same purpose. Token ids need no memory: an id is a permutation of the fence,
 // so that equal ids with different fences are found one by one. Only a ledger with duplicates is
 // read a second time, to name the records.
@@ -39,7 +39,7 @@ enum class ProblemKind {
   kTokenSession,     // Its session is not in the ledger.
   kTokenRule,        // Its flow has no rule in the ledger, not even one that was removed.
   kDuplicateFence,   // Two tokens, or a token and a session, have one number.
-  kRequestId,        // Two tokens of a session have one request id.
+  kRequestId,        // Tokens of a session that no one call issued have one.
   kWatermark,        // A deadline below it, or it lies after the seal.
   kSession,          // Id, name or time of a session.
   kDuplicateClient,  // Two sessions of one client id in a namespace.

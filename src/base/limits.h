@@ -31,6 +31,7 @@ inline constexpr size_t kRuleSourceBytesMax = 4200;  // "file:" and a path as lo
 // Requests.
 inline constexpr int64_t kCountMax = INT32_MAX;   // Of one acquire; the least is 1.
 inline constexpr int64_t kWaitMsMax = 3'600'000;  // For room, an acquire.
+inline constexpr size_t kAcquireAllMax = 64;      // Items of one acquire_all.
 // Tokens that one call of an administrator takes back; it says whether there are more.
 inline constexpr uint32_t kReclaimTokensMax = 1000;
 

@@ -15,7 +15,7 @@ Answer AnswerOf(const wire::RequestError& error) {
 
 Answer RefusalOf(FlowId flow, TokenStatus status, RefusedBy refused_by, uint64_t now_calls,
                  uint64_t level) {
-  const std::string name = "flow " + std::to_string(flow.value);
+  const std::string name = flow.value == 0 ? "the request" : "flow " + std::to_string(flow.value);
   Answer answer{.outcome = Outcome::kRefused,
                 .refused_by = refused_by,
                 .flow = flow,

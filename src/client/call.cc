@@ -40,24 +40,42 @@ std::optional<ParamValue> ParamOf(const Value& value) {
 }
 
 void AcquireCall::Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const {
-  // An acquire that is asked again without a wait would lose its place in the queue.
-  std::optional<uint64_t> wait_ms;
-  if (options.wait) {
-    const int64_t asked_ms = options.wait->count();
-    const int64_t left_ms = begun_ms + asked_ms - now_ms;
-    wait_ms =
-        asked_ms == 0 ? 0 : static_cast<uint64_t>(std::clamp<int64_t>(left_ms, 1, kWaitMsMax));
-  }
+  if (all) return EncodeAll(msgid, now_ms, out);
   const FlowDemand& demand = demands.front();
   const std::optional<ParamValue> param = ParamOf(demand.param);
   wire::AcquireParams params{.flow_id = demand.flow.value,
                              .count = demand.count,
                              .prioritized = options.prioritized,
-                             .wait_ms = wait_ms,
+                             .wait_ms = WaitLeft(now_ms),
                              .request_id = request_id,
                              .hold_ms = static_cast<uint64_t>(options.hold.count())};
   if (param) params.param = param->view();
   wire::EncodeAcquireRequest(msgid, params, out);
+}
+
+void AcquireCall::EncodeAll(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const {
+  std::vector<std::optional<ParamValue>> values;  // Of the views in params.
+  values.reserve(demands.size());
+  wire::AcquireAllParams params{.items = {},
+                                .prioritized = options.prioritized,
+                                .wait_ms = WaitLeft(now_ms),
+                                .request_id = request_id,
+                                .hold_ms = static_cast<uint64_t>(options.hold.count())};
+  for (const FlowDemand& demand : demands) {
+    wire::AcquireAllParams::Item item{.flow_id = demand.flow.value, .count = demand.count};
+    values.push_back(ParamOf(demand.param));
+    if (values.back()) item.param = values.back()->view();
+    params.items.push_back(item);
+  }
+  wire::EncodeAcquireAllRequest(msgid, params, out);
+}
+
+std::optional<uint64_t> AcquireCall::WaitLeft(int64_t now_ms) const {
+  if (!options.wait) return std::nullopt;
+  // An acquire that is asked again without a wait would lose its place in the queue.
+  const int64_t asked_ms = options.wait->count();
+  if (asked_ms == 0) return 0;
+  return static_cast<uint64_t>(std::clamp<int64_t>(begun_ms + asked_ms - now_ms, 1, kWaitMsMax));
 }
 
 void RateCall::Encode(uint32_t msgid, int64_t /*now_ms*/, wire::OutputBuffer* out) const {

@@ -1,7 +1,8 @@
 // Call: one request of a session, from its first attempt to its answer.
 //
-// Thread: the session's until it is finished; then Notify is called once, outside the session, on
-// the thread that runs callbacks.
+// Thread: the session's until it is finished; then Notify is called once. That happens outside the
+// session, on the thread that runs callbacks, unless the call blocks: who waits for it only stores
+// the answer.
 #ifndef NOWCALLS_CLIENT_CALL_H_
 #define NOWCALLS_CLIENT_CALL_H_
 
@@ -43,6 +44,7 @@ struct Call {
   bool persistent() const { return kind == Kind::kRelease || kind == Kind::kCancel; }
 
   const Kind kind;
+  bool blocks = false;     // Its caller waits, so it is told at once, within the session.
   bool done = false;       // The caller's answer is settled.
   bool unsettled = false;  // Sent, and no answer tells whether it was carried out.
   uint32_t attempts = 0;
@@ -74,6 +76,11 @@ struct AcquireCall final : Call {
 
   Answer answer{};
   std::vector<HeldPtr> held{};
+
+ private:
+  void EncodeAll(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const;
+  // None: as the rule has it.
+  std::optional<uint64_t> WaitLeft(int64_t now_ms) const;
 };
 
 // Calls a second.
@@ -82,7 +89,9 @@ struct RateCall final : Call {
 
   RateCall() : Call(Kind::kRate) {}
   void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;
-  void Notify() override { tell(std::move(answer)); }
+  void Notify() override {
+    if (tell) tell(std::move(answer));
+  }
 
   FlowId flow{};
   bool by_value = false;  // By request_param.

@@ -45,7 +45,11 @@ bool CallTable::Settle(const CallPtr& call) {
   if (call->done) return false;
   call->done = true;
   due_.erase(call->timer);
-  finished_.push_back(call);
+  if (call->blocks) {
+    call->Notify();
+  } else {
+    finished_.push_back(call);
+  }
   return true;
 }
 

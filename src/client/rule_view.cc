@@ -81,6 +81,15 @@ uint64_t RuleView::Share(const Value& param, uint64_t sessions) const {
   return static_cast<uint64_t>(std::min(level, kLevelMax));
 }
 
+int64_t EndByRule(const RuleView* rule, KeepMode keep, int64_t granted_ms) {
+  constexpr int64_t kMarginMsMax = 50;
+  const bool releases = keep == KeepMode::kByRule && rule != nullptr &&
+                        rule->resource_timeout == RuleView::TimedOut::kRelease;
+  if (!releases) return INT64_MAX;
+  const int64_t timeout_ms = rule->resource_timeout_ms;
+  return granted_ms + timeout_ms - std::min(kMarginMsMax, timeout_ms / 10);
+}
+
 Result<std::optional<RuleView>> ReadRuleView(std::string_view result, int64_t flow_id) {
   Result<Json> page = wire::JsonFromMessagePack(result);
   if (!page.ok()) return Status::Corruption(page.status().message());

@@ -1,7 +1,7 @@
 // RuleView: what a client must know of a rule, and RuleViews, the rules that it has seen.
 //
-// Thread: the session's. The fields are those of rules_list (wire/PROTOCOL.md, "The client's half of
-// a rule").
+// Thread: the session's. The fields are those of rules_list (wire/PROTOCOL.md, "The client's half
+// of a rule").
 #ifndef NOWCALLS_CLIENT_RULE_VIEW_H_
 #define NOWCALLS_CLIENT_RULE_VIEW_H_
 
@@ -35,6 +35,10 @@ struct RuleView {
   // The calls that one of `sessions` may have in progress: at least 1 of a level that is not 0.
   uint64_t Share(const Value& param, uint64_t sessions) const;
 };
+
+// When the client is to release a token, by its rule: a little before the resourceTimeout, so that
+// the server does not count it as late. INT64_MAX: not at all. `rule`: null if there is none.
+int64_t EndByRule(const RuleView* rule, KeepMode keep, int64_t granted_ms);
 
 // A value as rules write it: "7", "0.5", "true".
 std::string ValueText(const Value& value);

@@ -28,7 +28,7 @@ void Session::DialFailed(const std::string& reason, int64_t now_ms) {
   dialing_.Failed(now_ms, &prng_);
   if (!dialing_.all_failed() || down_) return;
   down_ = true;
-  Say(LogLevel::kWarning, "no server is reached: " + why_offline_);
+  lines_.emplace_back(LogLevel::kWarning, "no server is reached: " + why_offline_);
   if (!local_.active()) return;
   // Calls that wait need not wait for the end of their time.
   for (const CallPtr& call : calls_.Unsettled()) {
@@ -76,7 +76,7 @@ void Session::Disconnected(const std::string& reason, int64_t now_ms) {
   if (!was_ready) return DialFailed(reason, now_ms);
   ++stats_.disconnects;
   why_offline_ = dialing_.address() + ": " + reason;
-  Say(LogLevel::kInfo, "the connection to " + why_offline_);
+  lines_.emplace_back(LogLevel::kInfo, "the connection to " + why_offline_);
   if (useful_) {
     dialing_.Ended(now_ms, &prng_);
   } else {  // A server that takes connections and ends them at once gets longer pauses, too.
@@ -119,7 +119,15 @@ Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
       return Status::Ok();
     }
     const Answer refusal = AnswerOf(*response.error);
-    HelloRefused(refusal);
+    // Calls that wait fail at once if the client itself is at fault.
+    for (const CallPtr& call : calls_.TakeQueue()) {
+      const bool waits = call->persistent() || call->kind == Call::Kind::kRule;
+      if (waits || refusal.outcome != Outcome::kBadRequest) {
+        calls_.Queue(call);
+      } else {
+        Fail(call, BadRequestOf("hello refused: " + refusal.message), now_ms);
+      }
+    }
     return Status::Unavailable("hello refused: " + refusal.message);
   }
   const Result<wire::HelloReply> reply = wire::DecodeHelloReply(response.result);
@@ -128,9 +136,9 @@ Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
   down_ = false;
   ++stats_.connects;
   stats_.sessions_online = reply->sessions_online;
-  Say(LogLevel::kInfo, "connected to " + dialing_.address() + ", session " +
-                           std::to_string(reply->session) + ", " +
-                           std::to_string(reply->resumed_tokens) + " tokens");
+  lines_.emplace_back(LogLevel::kInfo, "connected to " + dialing_.address() + ", session " +
+                                           std::to_string(reply->session) + ", " +
+                                           std::to_string(reply->resumed_tokens) + " tokens");
   // A keep asks whether the token is still there.
   for (const HeldPtr& held : held_.All()) {
     if (reply->resumed_tokens == 0) {
@@ -141,18 +149,6 @@ Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
   }
   for (const CallPtr& call : calls_.TakeQueue()) Send(call, now_ms);
   return Status::Ok();
-}
-
-// Calls that wait fail at once if the client itself is at fault.
-void Session::HelloRefused(const Answer& refusal) {
-  if (refusal.outcome != Outcome::kBadRequest) return;
-  for (const CallPtr& call : calls_.TakeQueue()) {
-    if (call->persistent() || call->kind == Call::Kind::kRule) {
-      calls_.Queue(call);
-    } else {
-      Fail(call, BadRequestOf("hello refused: " + refusal.message), 0);
-    }
-  }
 }
 
 // Asks for a sign of life. Any byte of the server counts as one.
@@ -208,6 +204,7 @@ ClientStats Session::stats() const {
   ClientStats stats = stats_;
   stats.connected = ready();
   stats.address = dialing_.address();
+  if (!ready()) stats.why_offline = why_offline_;
   stats.held = held_.size();
   stats.calls = calls_.unsettled();
   stats.local_granted = local_.granted();
@@ -230,29 +227,24 @@ HeldPtr Session::Adopt(const Grant& grant, KeepMode keep, int64_t now_ms) {
 
 // Keeps a token that is held for long, or ends it as its rule says.
 void Session::LookAfter(const HeldPtr& held, int64_t now_ms) {
-  constexpr int64_t kForRuleMs = 100;  // What a rule may take to come.
-  constexpr int64_t kMarginMsMax = 50;
   const int64_t flow = held->grant.flow.value;
-  if (held->keep == KeepMode::kByRule) {
-    if (!rules_.Knows(flow) && !rules_asked_.contains(flow)) {
-      AskRule(flow, now_ms);
-      return held_.Plan(held.get(), now_ms + std::min(kForRuleMs, held->hold_ms / 4 + 1));
-    }
-    const RuleView* const rule = rules_.Find(flow);
-    if (rule != nullptr && rule->resource_timeout == RuleView::TimedOut::kRelease) {
-      // A little before, so that the server does not count the release as late.
-      const int64_t timeout_ms = rule->resource_timeout_ms;
-      const int64_t end_ms =
-          held->granted_ms + timeout_ms - std::min(kMarginMsMax, timeout_ms / 10);
-      if (now_ms < end_ms) return held_.Plan(held.get(), end_ms);
-      Lose(held, "resource_timeout");
-      auto call = std::make_shared<ReleaseCall>();
-      call->held = held;
-      call->done = true;  // Nobody waits for it.
-      return Ask(call, now_ms);
-    }
+  if (now_ms >= EndByRule(rules_.Find(flow), held->keep, held->granted_ms)) {
+    Lose(held, "resource_timeout");
+    auto call = std::make_shared<ReleaseCall>();
+    call->held = held;
+    call->done = true;  // Nobody waits for it.
+    return Ask(call, now_ms);
   }
+  if (held->keep == KeepMode::kByRule) AskRule(flow, now_ms);
   KeepNow(held, now_ms);
+}
+
+// When to look after a token that was granted or kept at `since_ms`.
+void Session::PlanNext(Held* held, int64_t since_ms) {
+  if (held->keep == KeepMode::kNever) return;
+  const int64_t end_ms =
+      EndByRule(rules_.Find(held->grant.flow.value), held->keep, held->granted_ms);
+  held_.Plan(held, std::min(since_ms + held->hold_ms / 3 + 1, end_ms));
 }
 
 void Session::KeepNow(const HeldPtr& held, int64_t now_ms) {
@@ -269,9 +261,9 @@ void Session::Lose(const HeldPtr& held, const std::string& reason) {
   held->lost.store(true, std::memory_order_release);
   ++stats_.lost;
   lost_.push_back(held);
-  Say(LogLevel::kWarning, "lost token " + std::to_string(held->grant.token.value) + " of flow " +
-                              std::to_string(held->grant.flow.value) + ": " +
-                              (reason.empty() ? "it had ended" : reason));
+  lines_.emplace_back(LogLevel::kWarning, "lost token " + std::to_string(held->grant.token.value) +
+                                              " of flow " + std::to_string(held->grant.flow.value) +
+                                              ": " + (reason.empty() ? "it had ended" : reason));
 }
 
 }  // namespace nowcalls::client

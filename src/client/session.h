@@ -43,8 +43,8 @@ class Session {
   void Acquire(const std::shared_ptr<AcquireCall>& call, int64_t now_ms);
   void Request(const std::shared_ptr<RateCall>& call, int64_t now_ms);
   // Once for each token.
-  void Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_ms);
-  void Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms);
+  void Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_ms, bool blocks = false);
+  void Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, bool blocks = false);
   // A token that the session holds on the server and this client has not acquired.
   HeldPtr Adopt(const Grant& grant, KeepMode keep, int64_t now_ms);
   // Ends all calls but releases and cancels, which go on until settled().
@@ -58,10 +58,8 @@ class Session {
   // Not ok: the connection must be closed; Disconnected follows.
   Status Received(std::string_view bytes, int64_t now_ms);
   void Disconnected(const std::string& reason, int64_t now_ms);
-  bool offline() const { return state_ == State::kOffline; }
   bool ready() const { return state_ == State::kReady; }
-  const std::string& why_offline() const { return why_offline_; }
-  // Bytes for the server. REQUIRES: !offline().
+  // Bytes for the server. REQUIRES: between Connected and Disconnected.
   wire::OutputBuffer* output() { return exchange_->output(); }
 
   // Does what is due at Wakeup(), which is INT64_MAX if nothing will be. Not ok: as Received.
@@ -86,12 +84,12 @@ class Session {
   void Send(const CallPtr& call, int64_t now_ms);
   void Hello();
   void Probe(int64_t now_ms);
+  // Unless it is known and fresh.
   void AskRule(int64_t flow_id, int64_t now_ms);
   void KeepNow(const HeldPtr& held, int64_t now_ms);
 
   // Answers.
   Status HelloAnswered(const wire::Response& response, int64_t now_ms);
-  void HelloRefused(const Answer& refusal);
   Status Answered(const CallPtr& call, const wire::Response& response, int64_t now_ms);
   Status Answered(const std::shared_ptr<AcquireCall>& call, const wire::Response& response,
                   int64_t now_ms);
@@ -101,25 +99,20 @@ class Session {
   Status Answered(const std::shared_ptr<KeepCall>& call, const wire::Response& response,
                   int64_t now_ms);
   Status Answered(const RuleCall& call, const wire::Response& response, int64_t now_ms);
-  struct GrantedToken {
-    uint64_t token_id = 0;
-    uint64_t fence = 0;
-    uint64_t hold_ms = 0;
-  };
-  void Hold(const std::shared_ptr<AcquireCall>& call, const std::vector<GrantedToken>& tokens);
+  void Hold(const std::shared_ptr<AcquireCall>& call, const wire::AcquireAllReply& reply);
 
-  // A refusal, and the rule's half of it.
-  void Refused(const std::shared_ptr<AcquireCall>& call, Answer refusal, int64_t now_ms);
+  // A refusal, as the rule says of prioritized acquires.
   void TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t now_ms);
 
   // No answer.
+  void Cancel(const AcquireCall& acquire, int64_t now_ms);
   void GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms);
   void Fail(const CallPtr& call, Answer failure, int64_t now_ms);
 
   // Tokens.
+  void PlanNext(Held* held, int64_t since_ms);
   void LookAfter(const HeldPtr& held, int64_t now_ms);
   void Lose(const HeldPtr& held, const std::string& reason);
-  void Say(LogLevel level, std::string line) { lines_.emplace_back(level, std::move(line)); }
 
   const ClientOptions options_;
   Prng prng_;

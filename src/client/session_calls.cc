@@ -12,7 +12,6 @@ namespace nowcalls::client {
 namespace {
 
 constexpr size_t kRulesAskedMax = 64;
-constexpr size_t kDemandsMax = 64;
 constexpr size_t kCallsMax = 100'000;  // In progress.
 
 Answer TooManyCalls() {
@@ -38,9 +37,9 @@ std::string WrongCount(uint32_t count) {
 
 // What is wrong with the arguments of an acquire; empty: nothing.
 std::string WrongAcquire(const AcquireCall& call) {
-  if (call.demands.empty() || call.demands.size() > kDemandsMax) {
+  if (call.demands.empty() || call.demands.size() > kAcquireAllMax) {
     return "acquire of " + std::to_string(call.demands.size()) + " flows; 1 to " +
-           std::to_string(kDemandsMax) + " are allowed";
+           std::to_string(kAcquireAllMax) + " are allowed";
   }
   for (const FlowDemand& demand : call.demands) {
     std::string wrong = WrongCount(demand.count);
@@ -58,6 +57,21 @@ std::string WrongAcquire(const AcquireCall& call) {
 int64_t TimeoutMs(const std::optional<Milliseconds>& own, Milliseconds otherwise) {
   constexpr int64_t kTimeoutMsMax = 3'600'000;
   return std::clamp<int64_t>(own.value_or(otherwise).count(), 1, kTimeoutMsMax);
+}
+
+Result<wire::AcquireAllReply> AcquireReplyAsOfAll(const AcquireCall& call,
+                                                  std::string_view result) {
+  const Result<wire::AcquireReply> reply = wire::DecodeAcquireReply(result);
+  if (!reply.ok()) return reply.status();
+  wire::AcquireAllReply all{.status = reply->status,
+                            .refused_by = reply->refused_by,
+                            .flow_id = call.demands.front().flow.value,
+                            .now_calls = reply->now_calls,
+                            .level = reply->level};
+  if (reply->status == TokenStatus::kOk) {
+    all.tokens.push_back({reply->token_id, reply->fence, reply->hold_ms});
+  }
+  return all;
 }
 
 // Whether room may come by itself soon.
@@ -90,7 +104,7 @@ void Session::Acquire(const std::shared_ptr<AcquireCall>& call, int64_t now_ms) 
   if (calls_.unsettled() > kCallsMax) return Fail(call, TooManyCalls(), now_ms);
   if (options_.fallback == Fallback::kByRule || options_.fallback == Fallback::kLocal) {
     for (const FlowDemand& demand : call->demands) {
-      if (rules_.IsStale(demand.flow.value, now_ms)) AskRule(demand.flow.value, now_ms);
+      AskRule(demand.flow.value, now_ms);
     }
   }
   Ask(call, now_ms);
@@ -107,13 +121,13 @@ void Session::Request(const std::shared_ptr<RateCall>& call, int64_t now_ms) {
   if (call->values.size() > kElementsMax) wrong = "more than 1024 values";
   if (!wrong.empty()) return Fail(call, BadRequestOf(std::move(wrong)), now_ms);
   if (calls_.unsettled() > kCallsMax) return Fail(call, TooManyCalls(), now_ms);
-  if (local_.active() && rules_.IsStale(call->flow.value, now_ms))
-    AskRule(call->flow.value, now_ms);
+  if (local_.active()) AskRule(call->flow.value, now_ms);
   Ask(call, now_ms);
 }
 
-void Session::Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_ms) {
+void Session::Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_ms, bool blocks) {
   auto call = std::make_shared<ReleaseCall>();
+  call->blocks = blocks;
   call->held = held;
   call->tell = std::move(done);
   calls_.Begin(call, now_ms + options_.timeout.count());
@@ -132,8 +146,9 @@ void Session::Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_m
   Ask(call, now_ms);
 }
 
-void Session::Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms) {
+void Session::Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, bool blocks) {
   auto call = std::make_shared<KeepCall>();
+  call->blocks = blocks;
   call->held = held;
   call->tell = std::move(done);
   calls_.Begin(call, now_ms + options_.timeout.count());
@@ -175,8 +190,8 @@ void Session::Send(const CallPtr& call, int64_t now_ms) {
 }
 
 void Session::AskRule(int64_t flow_id, int64_t now_ms) {
-  if (flow_id < 1 || rules_asked_.size() >= kRulesAskedMax || rules_asked_.contains(flow_id))
-    return;
+  const bool asked = rules_asked_.contains(flow_id) || !rules_.IsStale(flow_id, now_ms);
+  if (asked || flow_id < 1 || rules_asked_.size() >= kRulesAskedMax) return;
   auto call = std::make_shared<RuleCall>(flow_id);
   rules_asked_[flow_id] = call;
   Ask(call, now_ms);
@@ -207,72 +222,77 @@ Status Session::Answered(const std::shared_ptr<AcquireCall>& call, const wire::R
     Fail(call, AnswerOf(*response.error), now_ms);
     return Status::Ok();
   }
-  const Result<wire::AcquireReply> reply = wire::DecodeAcquireReply(response.result);
+  const Result<wire::AcquireAllReply> reply = call->all
+                                                  ? wire::DecodeAcquireAllReply(response.result)
+                                                  : AcquireReplyAsOfAll(*call, response.result);
   if (!reply.ok()) return reply.status();
   if (call->done) return Status::Ok();  // Given up: its cancel is on the way behind it.
   if (reply->status == TokenStatus::kNotAvailable) {
     calls_.Queue(call);  // The server ends.
-  } else if (reply->status == TokenStatus::kOk) {
-    Hold(call, {{reply->token_id, reply->fence, reply->hold_ms}});
-    call->answer.now_calls = reply->now_calls;
-    call->answer.level = reply->level;
-    calls_.Settle(call);
+  } else if (reply->refused_by == RefusedBy::kRequestId && call->attempts > 1) {
+    // The answer to an attempt before is lost, and some of its tokens have ended since.
+    Cancel(*call, now_ms);
+    Fail(call, NoAnswerOf(*call, "a token of the group ended before its answer came"), now_ms);
+  } else if (reply->status != TokenStatus::kOk) {
+    Answer refusal = RefusalOf(FlowId(reply->flow_id), reply->status, reply->refused_by,
+                               reply->now_calls, reply->level);
+    const bool by_rule = call->options.prioritized && refusal.outcome == Outcome::kRefused &&
+                         MayPass(refusal.refused_by);
+    if (!by_rule) {
+      Fail(call, std::move(refusal), now_ms);
+    } else {
+      call->refusal = std::move(refusal);
+      TryAgain(call, now_ms);
+    }
+  } else if (reply->tokens.size() != call->demands.size()) {
+    return Status::Corruption("acquire_all: the answer has " +
+                              std::to_string(reply->tokens.size()) + " tokens for " +
+                              std::to_string(call->demands.size()) + " items");
   } else {
-    Refused(call,
-            RefusalOf(call->demands.front().flow, reply->status, reply->refused_by,
-                      reply->now_calls, reply->level),
-            now_ms);
+    Hold(call, *reply);
+    calls_.Settle(call);
   }
   return Status::Ok();
 }
 
-// `tokens`: of the demands, in their order.
-void Session::Hold(const std::shared_ptr<AcquireCall>& call,
-                   const std::vector<GrantedToken>& tokens) {
-  for (size_t i = 0; i < tokens.size(); ++i) {
+void Session::Hold(const std::shared_ptr<AcquireCall>& call, const wire::AcquireAllReply& reply) {
+  for (size_t i = 0; i < reply.tokens.size(); ++i) {
     const FlowDemand& demand = call->demands[i];
+    const wire::AcquireAllReply::Token& token = reply.tokens[i];
     auto held = std::make_shared<Held>();
     held->grant = {.flow = demand.flow,
                    .count = demand.count,
-                   .token = TokenId(tokens[i].token_id),
-                   .fence = Fence(tokens[i].fence),
-                   .hold = Milliseconds(tokens[i].hold_ms)};
+                   .token = TokenId(token.token_id),
+                   .fence = Fence(token.fence),
+                   .now_calls = reply.now_calls,
+                   .level = reply.level,
+                   .hold = Milliseconds(token.hold_ms)};
     held->param = demand.param;
     held->keep = call->options.keep;
     held->on_lost = call->options.on_lost;
     held->granted_ms = call->sent_ms;
-    held->hold_ms = static_cast<int64_t>(tokens[i].hold_ms);
+    held->hold_ms = static_cast<int64_t>(token.hold_ms);
     held_.Add(held);
-    if (held->keep != KeepMode::kNever) {
-      held_.Plan(held.get(), call->sent_ms + held->hold_ms / 3 + 1);
-    }
+    PlanNext(held.get(), call->sent_ms);
     call->held.push_back(std::move(held));
   }
   call->answer.outcome = Outcome::kOk;
   call->answer.flow = call->demands.front().flow;
-}
-
-void Session::Refused(const std::shared_ptr<AcquireCall>& call, Answer refusal, int64_t now_ms) {
-  const bool by_rule = call->options.prioritized && refusal.outcome == Outcome::kRefused &&
-                       MayPass(refusal.refused_by);
-  if (!by_rule) return Fail(call, std::move(refusal), now_ms);
-  const int64_t flow = refusal.flow.value;
-  call->refusal = std::move(refusal);
-  if (rules_.IsStale(flow, now_ms)) {
-    AskRule(flow, now_ms);
-    if (rules_asked_.contains(flow)) {
-      await_rule_[flow].push_back(call);
-      return;
-    }
-  }
-  TryAgain(call, now_ms);
+  call->answer.now_calls = reply.now_calls;
+  call->answer.level = reply.level;
 }
 
 // As the rule says of prioritized acquires that are refused.
 void Session::TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t now_ms) {
   constexpr int64_t kPauseMs = 10;
   constexpr uint32_t kDoublingsMax = 6;
-  const RuleView* const rule = rules_.Find(call->refusal->flow.value);
+  const int64_t flow = call->refusal->flow.value;
+  AskRule(flow, now_ms);
+  if (rules_asked_.contains(flow)) {
+    await_rule_[flow].push_back(call);
+    return;
+  }
+  const RuleView* const rule = rules_.Find(flow);
   const auto strategy = rule == nullptr ? RuleView::Refused::kFail : rule->acquire_refuse;
   const bool once = strategy == RuleView::Refused::kOnceMore && call->refusals == 0;
   const int64_t pause_ms = prng_.Between(1, kPauseMs << std::min(call->refusals, kDoublingsMax));
@@ -346,8 +366,7 @@ Status Session::Answered(const std::shared_ptr<KeepCall>& call, const wire::Resp
         ++stats_.kept;
         held->hold_ms = kept.hold.count();
       }
-      const int64_t since_ms = kept.ok() ? call->sent_ms : now_ms;
-      if (held->keep != KeepMode::kNever) held_.Plan(held.get(), since_ms + held->hold_ms / 3 + 1);
+      PlanNext(held.get(), kept.ok() ? call->sent_ms : now_ms);
     }
   }
   if (call->done) return Status::Ok();
@@ -358,17 +377,18 @@ Status Session::Answered(const std::shared_ptr<KeepCall>& call, const wire::Resp
 
 Status Session::Answered(const RuleCall& call, const wire::Response& response, int64_t now_ms) {
   const int64_t flow = call.flow_id;  // `call` may go with its entry.
+  std::optional<RuleView> seen;       // None too if the server does not tell.
   if (!response.error) {
     Result<std::optional<RuleView>> rule = ReadRuleView(response.result, flow);
     if (!rule.ok()) return rule.status();
-    rules_.Learn(flow, *std::move(rule), now_ms);
+    seen = *std::move(rule);
   }
+  rules_.Learn(flow, std::move(seen), now_ms);
   rules_asked_.erase(flow);
-  const RuleView* const view = rules_.Find(flow);
-  if (view != nullptr && view->resource_timeout == RuleView::TimedOut::kRelease) {
-    for (const HeldPtr& held : held_.All()) {
-      if (held->grant.flow.value == flow && held->due_ms != 0) held_.Plan(held.get(), now_ms);
-    }
+  for (const HeldPtr& held : held_.All()) {
+    if (held->grant.flow.value != flow || held->due_ms == 0) continue;
+    const int64_t end_ms = EndByRule(rules_.Find(flow), held->keep, held->granted_ms);
+    held_.Plan(held.get(), std::min(held->due_ms, end_ms));
   }
   const auto waiting = await_rule_.extract(flow);
   if (waiting.empty()) return Status::Ok();
@@ -380,6 +400,14 @@ Status Session::Answered(const RuleCall& call, const wire::Response& response, i
 
 // No answer.
 
+// Ends whatever the acquire has led to, or will.
+void Session::Cancel(const AcquireCall& acquire, int64_t now_ms) {
+  ++stats_.cancelled;
+  auto cancel = std::make_shared<CancelCall>(acquire.request_id);
+  cancel->done = true;  // Nobody waits for it.
+  Ask(cancel, now_ms);
+}
+
 void Session::GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms) {
   if (call->done) return;
   Answer failure = NoAnswerOf(*call, reason);
@@ -388,11 +416,7 @@ void Session::GiveUp(const CallPtr& call, const std::string& reason, int64_t now
   if (call->kind == Call::Kind::kAcquire) {
     auto& acquire = static_cast<AcquireCall&>(*call);
     if (was_sent) {
-      ++stats_.cancelled;
-      auto cancel = std::make_shared<CancelCall>(acquire.request_id);
-      cancel->done = true;  // Nobody waits for it.
-      cancel->number = call->number;
-      Ask(cancel, now_ms);
+      Cancel(acquire, now_ms);
     } else if (acquire.refusal) {
       failure = *acquire.refusal;
     }

@@ -125,6 +125,8 @@ Status Socket::ReceiveNow(std::string* bytes) {
   }
 }
 
+void Socket::Shutdown() const { shutdown(fd_, SHUT_RDWR); }
+
 Status Socket::Receive(std::string* bytes, int64_t deadline_ms) {
   char chunk[16 * 1024];
   for (;;) {

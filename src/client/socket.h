@@ -50,6 +50,8 @@ class Socket {
   // has what came before that.
   Status ReceiveNow(std::string* bytes);
   int fd() const { return fd_; }
+  // Ends the connection, and every wait for it. The descriptor stays until the destructor.
+  void Shutdown() const;
 
   // Appends at least one byte to *bytes. kUnavailable: closed by the peer or broken.
   // kOutcomeUnknown: none came in time.

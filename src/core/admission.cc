@@ -46,12 +46,12 @@ std::optional<AcquireAnswer> Admission::AcquireIn(const Step& step, SessionSlot 
   Flow& flow = books_->flows().at(lane.flow_slot);
   other_kind_->OnAcquire(&flow);
   if (flow.draining) return books_->Refuse(lane, TokenStatus::kBlocked, RefusedBy::kDraining);
-  if (const RefusedBy full = ServerLimit(); full != RefusedBy::kNone) {
+  if (const RefusedBy full = room_->ServerLimit(); full != RefusedBy::kNone) {
     return books_->Refuse(lane, TokenStatus::kTooManyRequest, full);
   }
 
   // The limit that is in the way, if any; shadow mode only counts it.
-  RefusedBy limit = LimitOf(flow, lane.key_slot, session_slot, request.count);
+  RefusedBy limit = room_->LimitOf(flow, lane.key_slot, session_slot, request.count);
   if (limit == RefusedBy::kNone && waiting_->AreAhead(lane, request.prioritized)) {
     limit = RefusedBy::kWaitersAhead;
   }
@@ -106,7 +106,11 @@ AcquireAnswer Admission::AnswerOfToken(const Step& step, const AcquireRequest& r
                                        TokenSlot token) {
   const TokenEntry& entry = books_->tokens().at(token);
   const LaneRef lane{entry.flow_slot, books_->tokens().KeyOf(token)};
-  if (!IsOf(lane, request) || entry.count != request.count) {
+  // Of a group that has other tokens, none is the answer to a single acquire.
+  uint32_t tokens = 0;
+  books_->tokens().ForEachOfRequest(entry.session_slot, request.request_id,
+                                    [&](TokenSlot) { ++tokens; });
+  if (tokens > 1 || !IsOf(lane, request) || entry.count != request.count) {
     return RefuseIfKnown(books_->flows().Find(request.flow), TokenStatus::kBadRequest,
                          RefusedBy::kRequestId);
   }
@@ -131,7 +135,8 @@ bool Admission::AnswerOfWaiter(const Step& step, WaiterSlot slot, const AcquireR
                                WaitTicket ticket, std::optional<AcquireAnswer>* answer) {
   const Waiter& waiter = waiting_->queues().at(slot);
   const LaneRef lane = waiter.lane;
-  if (!IsOf(lane, request) || waiter.count != request.count) {
+  const bool is_group = waiting_->queues().GroupOf(slot) != nullptr;
+  if (is_group || !IsOf(lane, request) || waiter.count != request.count) {
     *answer = RefuseIfKnown(books_->flows().Find(request.flow), TokenStatus::kBadRequest,
                             RefusedBy::kRequestId);
     return true;
@@ -161,10 +166,13 @@ TokenStatus Admission::Cancel(const Step& step, SessionSlot session_slot, uint64
   request_ids.ForgetCancelled(step.now.ms, kForgottenPerCancel);
   request_ids.Cancel(id, request_id, step.now.ms + books_->options().limits.cancel_remembered_ms);
 
-  const TokenSlot token = books_->tokens().FindRequest(session_slot, request_id);
+  // A group has as many tokens as items.
+  TokenSlot token = books_->tokens().FindRequest(session_slot, request_id);
   const WaiterSlot waiter = request_ids.FindWaiter(id, request_id);
   if (token != kNoToken) {
-    absence_->EndToken(step, token, EndReason::kCancelled);
+    for (; token != kNoToken; token = books_->tokens().FindRequest(session_slot, request_id)) {
+      absence_->EndToken(step, token, EndReason::kCancelled);
+    }
   } else if (waiter != kNoWaiter) {
     const LaneRef lane = waiting_->queues().at(waiter).lane;
     waiting_->Answer(step, waiter,
@@ -173,29 +181,6 @@ TokenStatus Admission::Cancel(const Step& step, SessionSlot session_slot, uint64
     return TokenStatus::kAlreadyRelease;
   }
   return TokenStatus::kReleaseOk;
-}
-
-// The limit in the way of every grant, whatever its rule.
-RefusedBy Admission::ServerLimit() const {
-  if (disk_low_) return RefusedBy::kDiskLow;
-  const bool full = books_->tokens().size() >= books_->options().limits.tokens_max;
-  return full ? RefusedBy::kTokenLimit : RefusedBy::kNone;
-}
-
-RefusedBy Admission::LimitOf(const Flow& flow, KeySlot key, SessionSlot session_slot,
-                             int64_t count) const {
-  const FlowTable& flows = books_->flows();
-  const int64_t level = flows.LevelOf(flow, key);
-  RefusedBy limit = RefusedBy::kNone;
-  if (count > level - flows.LaneOf(flow, key).now_calls) {
-    limit = key == kNoKey ? RefusedBy::kLevel : RefusedBy::kParam;
-  } else if (count > flows.CapLeft(flow, session_slot)) {
-    limit = RefusedBy::kClientCap;
-  }
-  if (limit == RefusedBy::kNone) return limit;
-  // Room alone would not help a request for more than there can be.
-  const bool can_fit = count <= level && count <= flows.CapOf(flow);
-  return can_fit ? limit : RefusedBy::kOverLevel;
 }
 
 AcquireAnswer Admission::Grant(const Step& step, const NewToken& wanted) {
@@ -278,22 +263,25 @@ uint32_t Admission::GrantWaitersOf(const Step& step, const LaneRef& ref, uint32_
         books_->wake_list().Add(ref);
         return cost();
       }
-      if (!GrantWaiter(step, first)) return cost();  // All behind it wait for the same room.
-      ++ended;
+      const uint32_t work = GrantWaiter(step, first);
+      if (work == 0) return cost();  // All behind it wait for the same room.
+      ended += work;
     }
   }
   return cost();
 }
 
-// Whether the wait is over.
-bool Admission::GrantWaiter(const Step& step, WaiterSlot slot) {
+// Returns how many tokens were looked at; 0: the waiter still waits for room in its lane.
+uint32_t Admission::GrantWaiter(const Step& step, WaiterSlot slot) {
   const Waiter waiter = waiting_->queues().at(slot);
   Flow& flow = books_->flows().at(waiter.lane.flow_slot);
-  const RefusedBy limit = LimitOf(flow, waiter.lane.key_slot, waiter.session_slot, waiter.count);
-  if (limit != RefusedBy::kNone && !flow.shadow) return false;
-  if (const RefusedBy full = ServerLimit(); full != RefusedBy::kNone) {
+  const RefusedBy limit =
+      room_->LimitOf(flow, waiter.lane.key_slot, waiter.session_slot, waiter.count);
+  if (limit != RefusedBy::kNone && !flow.shadow) return 0;
+  if (waiting_->queues().GroupOf(slot) != nullptr) return groups_->Serve(step, slot);
+  if (const RefusedBy full = room_->ServerLimit(); full != RefusedBy::kNone) {
     waiting_->Answer(step, slot, books_->Refuse(waiter.lane, TokenStatus::kTooManyRequest, full));
-    return true;
+    return 1;
   }
   books_->Count(&flow, [&](FlowCounters* c) {
     ++c->granted_from_queue;
@@ -305,7 +293,7 @@ bool Admission::GrantWaiter(const Step& step, WaiterSlot slot) {
                                 .count = waiter.count,
                                 .request_id = waiter.request_id,
                                 .hold_ms = waiter.hold_ms}));
-  return true;
+  return 1;
 }
 
 }  // namespace nowcalls::core

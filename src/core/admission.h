@@ -1,9 +1,8 @@
 // Admission: who gets a token now, who waits for one, and who is told which limit is in the way.
 //
-// Thread: loop. It keeps invariant 3: no grant when nowCalls + count > level, shadow mode aside;
-// under a rule with a parameter both are those of the value. It issues tokens, and grants waiters
-// the room that calls have made: every call that may make room puts lanes into the wake list, and
-// Core ends it with GrantWaiters.
+// Thread: loop. Admission issues tokens where Room finds no limit in the way, and grants waiters the
+// room that calls have made. Every call that may make room puts lanes into the wake list, and Core
+// ends the call with GrantWaiters.
 #ifndef NOWCALLS_CORE_ADMISSION_H_
 #define NOWCALLS_CORE_ADMISSION_H_
 
@@ -13,7 +12,9 @@
 #include "core/absence.h"
 #include "core/answers.h"
 #include "core/books.h"
+#include "core/groups.h"
 #include "core/other_kind.h"
+#include "core/room.h"
 #include "core/slot.h"
 #include "core/step.h"
 #include "core/waiting.h"
@@ -23,15 +24,19 @@ namespace nowcalls::core {
 
 class Admission {
  public:
-  Admission(Books* books, Waiting* waiting, Absence* absence, OtherKind* other_kind)
-      : books_(books), waiting_(waiting), absence_(absence), other_kind_(other_kind) {}
+  Admission(Books* books, Waiting* waiting, Absence* absence, OtherKind* other_kind,
+            const Room* room, Groups* groups)
+      : books_(books),
+        waiting_(waiting),
+        absence_(absence),
+        other_kind_(other_kind),
+        room_(room),
+        groups_(groups) {}
 
   // See Core.
   std::optional<AcquireAnswer> Acquire(const Step& step, SessionSlot session_slot,
                                        const AcquireRequest& request, WaitTicket ticket);
   TokenStatus Cancel(const Step& step, SessionSlot session_slot, uint64_t request_id);
-  // While the disk is low nothing is granted.
-  void SetDiskLow(bool low) { disk_low_ = low; }
 
   // Works the wake list off. While some waiters are left to OnTime, waiters of later calls stand
   // behind them: otherwise calls that are bounded each would grant all of them together.
@@ -56,8 +61,6 @@ class Admission {
                                          const LaneRef& lane, const AcquireRequest& request,
                                          WaitTicket ticket);
   bool IsOf(const LaneRef& lane, const AcquireRequest& request) const;
-  RefusedBy ServerLimit() const;
-  RefusedBy LimitOf(const Flow& flow, KeySlot key, SessionSlot session_slot, int64_t count) const;
   AcquireAnswer Grant(const Step& step, const NewToken& wanted);
   AcquireAnswer RefuseIfKnown(FlowSlot slot, TokenStatus status, RefusedBy limit);
 
@@ -65,13 +68,14 @@ class Admission {
   void GrantSomeWaiters(const Step& step);
   uint32_t GrantWaitersIn(const Step& step, NamespaceSlot slot, uint32_t cost_max);
   uint32_t GrantWaitersOf(const Step& step, const LaneRef& ref, uint32_t cost_max);
-  bool GrantWaiter(const Step& step, WaiterSlot slot);
+  uint32_t GrantWaiter(const Step& step, WaiterSlot slot);
 
   Books* const books_;
   Waiting* const waiting_;
   Absence* const absence_;
   OtherKind* const other_kind_;
-  bool disk_low_ = false;
+  const Room* const room_;
+  Groups* const groups_;
   bool is_behind_ = false;
 };
 

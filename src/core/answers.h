@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,39 @@ struct AcquireAnswer {
   int64_t hold_ms = 0;
 };
 
+// One token of an acquire_all.
+struct AllItem {
+  FlowId flow;
+  int64_t count = 1;
+  std::optional<Param> param{};  // As of AcquireRequest.
+};
+
+// All tokens or none. The other members are those of AcquireRequest; each token has the hold.
+struct AcquireAllRequest {
+  // REQUIRES: 1 .. kAcquireAllMax, no two with the same flow and param.
+  std::span<const AllItem> items;
+  bool prioritized = false;
+  std::optional<int64_t> wait_ms{};
+  uint64_t request_id = 0;
+  int64_t hold_ms = 0;
+};
+
+struct GrantedToken {
+  TokenId id;
+  Fence fence;
+  int64_t hold_ms = 0;
+};
+
+struct AcquireAllAnswer {
+  TokenStatus status = TokenStatus::kFail;
+  RefusedBy refused_by = RefusedBy::kNone;
+  std::vector<GrantedToken> tokens{};  // Of the items, in their order; none when refused.
+  // The rule that refuses, or in whose queue the request waited; 0: it is not one rule's doing.
+  FlowId flow{};
+  int64_t now_calls = 0;  // As of AcquireAnswer, of this rule.
+  int64_t level = 0;
+};
+
 // A token that was taken back from a session online.
 struct Loss {
   SessionSlot session_slot;
@@ -57,10 +91,11 @@ struct Loss {
   EndReason reason = EndReason::kAdmin;
 };
 
-// The answer to an acquire that waited.
+// The answer to an acquire or an acquire_all that waited.
 struct LateAnswer {
   WaitTicket ticket;
-  AcquireAnswer answer;
+  AcquireAnswer answer{};
+  std::optional<AcquireAllAnswer> all{};  // It was an acquire_all; `answer` is of no meaning.
 };
 
 // Asks for calls under a rule that limits calls a second. Nothing is held, and nothing given back.

@@ -7,6 +7,7 @@
 #include "core/admission.h"
 #include "core/books.h"
 #include "core/expire_judge.h"
+#include "core/groups.h"
 #include "core/holding.h"
 #include "core/listings.h"
 #include "core/loading.h"
@@ -15,6 +16,7 @@
 #include "core/presence.h"
 #include "core/rates.h"
 #include "core/reclaims.h"
+#include "core/room.h"
 #include "core/rule_book.h"
 #include "core/seals.h"
 #include "core/sweep.h"
@@ -59,7 +61,9 @@ struct Core::Parts {
   Waiting waiting{&books};
   Presence presence{&books, &absence, &waiting, &notices};
   OtherKind other_kind{&books, &notices};
-  Admission admission{&books, &waiting, &absence, &other_kind};
+  Room room{&books};
+  Groups groups{&books, &waiting, &other_kind, &room};
+  Admission admission{&books, &waiting, &absence, &other_kind, &room, &groups};
   RuleBook rule_book{&books, &waiting, &absence, &notices};
   Rates rates{&books, &other_kind};
   Listings listings{&books};
@@ -84,9 +88,8 @@ Status Core::FinishLoad(const std::optional<ledger::Seal>& seal) {
   return {};
 }
 
-void Core::SkipFences(uint64_t next) { parts_->books.SkipFences(next); }
-
-void Core::Begin(Instant now) {
+void Core::Begin(Instant now, uint64_t fences_from) {
+  if (fences_from > 0) parts_->books.SkipFences(fences_from);
   parts_->judge.Begin(now);
   parts_->absence.Begin(now);
 }
@@ -108,6 +111,13 @@ std::optional<AcquireAnswer> Core::Acquire(const Step& step, SessionSlot session
                                            const AcquireRequest& request, WaitTicket ticket) {
   const GrantsAtEnd grants(&parts_->admission, step);
   return parts_->admission.Acquire(step, session, request, ticket);
+}
+
+std::optional<AcquireAllAnswer> Core::AcquireAll(const Step& step, SessionSlot session,
+                                                 const AcquireAllRequest& request,
+                                                 WaitTicket ticket) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->groups.Acquire(step, session, request, ticket);
 }
 
 TokenStatus Core::Cancel(const Step& step, SessionSlot session, uint64_t request_id) {
@@ -172,7 +182,7 @@ Result<DrainAnswer> Core::Drain(const Step& step, FlowId flow, bool on, const Ad
 }
 
 void Core::SetDiskLow(bool low) {
-  parts_->admission.SetDiskLow(low);
+  parts_->room.SetDiskLow(low);
   parts_->rule_book.SetDiskLow(low);
   parts_->books.rates().SetDiskLow(low);
 }

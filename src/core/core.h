@@ -16,7 +16,9 @@
 //   Waiting      queues, late answers                           > Books
 //   Presence     hello, goodbye                                 > Books, Absence, Waiting
 //   OtherKind    rules asked for what they do not say           > Books
-//   Admission    acquire, cancel, grants         > Books, Absence, Waiting, OtherKind
+//   Room         which limit is in the way of a grant           > Books
+//   Groups       acquire_all                     > Books, Waiting, OtherKind, Room
+//   Admission    acquire, cancel, grants         > Books, Absence, Waiting, OtherKind, Room, Groups
 //   RuleBook     rules in force, their sources, drains          > Books, Absence, Waiting
 //   Rates        calls a second                                 > Books, OtherKind
 //   Listings     pages of tokens                                > Books
@@ -27,7 +29,7 @@
 // Core ends each such call with Admission::GrantWaiters.
 //
 // Invariants kept here (src/README.md): 2 nowCalls is the sum of count over live tokens (Books);
-// 3 no grant when nowCalls + count > level (Admission); 5 a token ends once, with a reason (Books);
+// 3 no grant when nowCalls + count > level (Room); 5 a token ends once, with a reason (Books);
 // 6 fences grow, ids never repeat (Books).
 #ifndef NOWCALLS_CORE_CORE_H_
 #define NOWCALLS_CORE_CORE_H_
@@ -73,12 +75,11 @@ class Core {
   Loading& loading();
   // Loading::Finish. The core is usable only if this returns ok.
   Status FinishLoad(const std::optional<ledger::Seal>& seal);
-  // Fences below `next` may have been given out, though nothing that was loaded shows it
-  // (ledger/fence_line.h): neither they nor their ids are given out again. After FinishLoad.
-  void SkipFences(uint64_t next);
   // The server is ready: restart grace counts from now. Last of all, since loading takes its time;
-  // again when clients can connect, if that is later.
-  void Begin(Instant now);
+  // again when clients can connect, if that is later. Fences below `fences_from` may have been
+  // given out, though nothing that was loaded shows it (ledger/fence_line.h): neither they nor
+  // their ids are given out again. 0: all that was given out was loaded.
+  void Begin(Instant now, uint64_t fences_from = 0);
 
   // --- Sessions. ---
   // Opens or rejoins the session of (name_space, client_id); without a client id, a session that
@@ -97,7 +98,11 @@ class Core {
   // unless DropWaiters comes first.
   std::optional<AcquireAnswer> Acquire(const Step& step, SessionSlot session,
                                        const AcquireRequest& request, WaitTicket ticket);
-  // Ends what the request id of the session stands for, token or waiter: kReleaseOk; else
+  // All tokens of the request, in one batch, or none (core/groups.h). Nothing when it waits, as
+  // Acquire.
+  std::optional<AcquireAllAnswer> AcquireAll(const Step& step, SessionSlot session,
+                                             const AcquireAllRequest& request, WaitTicket ticket);
+  // Ends what the request id of the session stands for, tokens or waiter: kReleaseOk; else
   // kAlreadyRelease. In any case an acquire with it is refused for cancel_remembered_ms.
   TokenStatus Cancel(const Step& step, SessionSlot session, uint64_t request_id);
   // Nobody listens any more to the answers with this owner.

@@ -4,14 +4,13 @@
 #include <utility>
 
 #include "base/check.h"
+#include "ledger/entities.h"
 
 namespace nowcalls::core {
 namespace {
 
 // In the ring: those of the next cache line but one.
 constexpr uint64_t kPlacesAhead = 32;
-
-uint32_t InTable(uint64_t hash) { return static_cast<uint32_t>(hash); }
 
 }  // namespace
 
@@ -74,7 +73,7 @@ TokenSlot TokenTable::IndexLoaded() {
     for (size_t i = begin; i < end; ++i) {
       const TokenSlot slot = slots[i];
       const uint64_t hash = hashes[i - begin];
-      if (FindRequest(hash, at(slot).session_slot, RequestIdOf(slot)) != kNoToken) return slot;
+      if (ClashesWithLoaded(hash, slot)) return slot;
       by_request_.Insert(hash, slot);
     }
   }
@@ -92,9 +91,7 @@ TokenSlot TokenTable::FindRequest(SessionSlot session, uint64_t request_id) cons
 }
 
 TokenSlot TokenTable::FindRequest(uint64_t hash, SessionSlot session, uint64_t request_id) const {
-  const auto is_it = [&](TokenSlot slot) {
-    return at(slot).session_slot == session && RequestIdOf(slot) == request_id;
-  };
+  const auto is_it = [&](TokenSlot slot) { return HasRequest(slot, session, request_id); };
   const TokenSlot recent = recent_requests_.Find(InTable(hash), is_it);
   if (recent != kNoToken || by_request_.size() == 0) return recent;
   return by_request_.Find(hash, is_it);
@@ -121,6 +118,17 @@ void TokenTable::StoreRequest(TokenSlot slot, uint64_t request_id) {
   }
   (*chunk)[slot.value % kChunkSize] = request_id;
   entry.has_request = 1;
+}
+
+// Whether the entry has a request id that it may not share with an entry that is indexed.
+bool TokenTable::ClashesWithLoaded(uint64_t hash, TokenSlot slot) const {
+  const TokenEntry& entry = at(slot);
+  bool clashes = false;
+  const auto compare = [&](TokenSlot other) {
+    clashes |= !ledger::MayShareRequestId(Fence{at(other).fence}, Fence{entry.fence});
+  };
+  ForEachOfHash(hash, entry.session_slot, RequestIdOf(slot), compare);
+  return clashes;
 }
 
 uint64_t TokenTable::RequestIdOf(TokenSlot slot) const {

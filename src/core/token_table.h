@@ -102,7 +102,7 @@ class TokenTable {
   // As SetRequest, for an entry that was loaded; the id may stand for something.
   void SetLoadedRequest(TokenSlot slot, uint64_t request_id);
   // Indexes the loaded entries. Returns kNoToken, or an entry with the request id of another entry
-  // of its session: then the load has failed.
+  // of its session that was not issued together with it: then the load has failed.
   TokenSlot IndexLoaded();
 
   // Puts the entry at the end of all three lists. REQUIRES: not linked yet.
@@ -130,10 +130,16 @@ class TokenTable {
     if (slot != kNoToken) PrefetchAt(slot);
   }
 
-  // The token that the request id of the session stands for; kNoToken if none.
+  // The token that the request id of the session stands for, or one of them; kNoToken if none.
   TokenSlot FindRequest(SessionSlot session, uint64_t request_id) const;
+  // Calls visit(TokenSlot) for each token that the request id of the session stands for.
+  template <typename Visit>
+  void ForEachOfRequest(SessionSlot session, uint64_t request_id, Visit&& visit) const {
+    ForEachOfHash(RequestHash(session, request_id), session, request_id, visit);
+  }
   // REQUIRES: the entry is the last that was inserted, and has its session and no request id yet;
-  // `request_id` is not 0, and stands for nothing.
+  // `request_id` is not 0, and stands for nothing but tokens that are issued together with this one
+  // (ledger/entities.h).
   void SetRequest(TokenSlot slot, uint64_t request_id);
   // 0 if it has none.
   uint64_t RequestIdOf(TokenSlot slot) const;
@@ -184,10 +190,25 @@ class TokenTable {
 
   // Which fences live long is a client's choice.
   uint64_t FenceHash(uint64_t fence) const { return MixBits(fence ^ hash_key_[0]); }
+  static uint32_t InTable(uint64_t hash) { return static_cast<uint32_t>(hash); }
   uint64_t RequestHash(SessionSlot session, uint64_t request_id) const {
     return KeyedHash(hash_key_, session.value, request_id);
   }
 
+  bool HasRequest(TokenSlot slot, SessionSlot session, uint64_t request_id) const {
+    return at(slot).session_slot == session && RequestIdOf(slot) == request_id;
+  }
+  template <typename Visit>
+  void ForEachOfHash(uint64_t hash, SessionSlot session, uint64_t request_id, Visit& visit) const {
+    const auto is_last = [&](TokenSlot slot) {
+      if (HasRequest(slot, session, request_id)) visit(slot);
+      return false;
+    };
+    recent_requests_.Find(InTable(hash), is_last);
+    if (by_request_.size() > 0) by_request_.Find(hash, is_last);
+  }
+  // `hash`: of its session and request id.
+  bool ClashesWithLoaded(uint64_t hash, TokenSlot slot) const;
   TokenSlot TakeSlot();
   bool IsRecent(TokenSlot slot) const { return recent_[at(slot).fence % kRecent] == slot; }
   void MoveToIndexes(TokenSlot slot);

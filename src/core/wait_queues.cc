@@ -26,6 +26,38 @@ void WaitQueues::Remove(WaiterSlot slot, WaitQueue* queue) {
   --size_;
 }
 
+void WaitQueues::Move(WaiterSlot slot, WaitQueue* from_queue, const Place& to,
+                      WaitQueue* to_queue) {
+  Waiter& waiter = nodes_[slot].waiter;
+  LeavePlace(slot, from_queue);
+  Unlink(&from_queue->classes[waiter.queue_class()], kInQueue, slot);
+  waiter.lane = to.lane;
+  waiter.count = to.count;
+  InsertByNumber(to_queue, slot);
+  PutInLine(slot, to_queue);
+}
+
+// The next in line tells where to look. Between the two are only waiters that are set aside.
+void WaitQueues::InsertByNumber(WaitQueue* queue, WaiterSlot slot) {
+  const size_t queue_class = nodes_[slot].waiter.queue_class();
+  const uint64_t number = nodes_[slot].number;
+  WaiterList* const list = &queue->classes[queue_class];
+  const auto behind = queue->in_line[queue_class].lower_bound({number, slot});
+  WaiterSlot next = behind == queue->in_line[queue_class].end() ? kNoWaiter : behind->second;
+  const auto before = [&](WaiterSlot of) {
+    return of == kNoWaiter ? list->tail : nodes_[of].links[kInQueue].previous;
+  };
+  while (before(next) != kNoWaiter && nodes_[before(next)].number > number) {
+    ++looks_;
+    next = before(next);
+  }
+  const WaiterSlot previous = before(next);
+  nodes_[slot].links[kInQueue] = {previous, next};
+  (previous == kNoWaiter ? list->head : nodes_[previous].links[kInQueue].next) = slot;
+  (next == kNoWaiter ? list->tail : nodes_[next].links[kInQueue].previous) = slot;
+  ++list->size;
+}
+
 void WaitQueues::Readdress(WaiterSlot slot, WaitTicket ticket, int64_t deadline_ms) {
   Waiter& waiter = nodes_[slot].waiter;
   deadlines_.erase({waiter.deadline_ms, slot});
@@ -44,7 +76,7 @@ WaiterSlot WaitQueues::First(const WaitQueue& queue, size_t queue_class) {
 void WaitQueues::SetAsideAsTooLarge(WaiterSlot slot, WaitQueue* queue) {
   LeavePlace(slot, queue);
   if (queue->set_aside == nullptr) queue->set_aside = std::make_unique<WaitQueue::SetAside>();
-  nodes_[slot].place = Place::kTooLarge;
+  nodes_[slot].standing = Standing::kTooLarge;
   queue->set_aside->too_large.emplace(nodes_[slot].waiter.count, slot);
 }
 
@@ -52,7 +84,7 @@ void WaitQueues::SetAsideAtCap(WaiterSlot slot, WaitQueue* queue) {
   LeavePlace(slot, queue);
   if (queue->set_aside == nullptr) queue->set_aside = std::make_unique<WaitQueue::SetAside>();
   Node& node = nodes_[slot];
-  node.place = Place::kAtCap;
+  node.standing = Standing::kAtCap;
   auto& at_cap = queue->set_aside->at_cap[node.waiter.session_slot][node.waiter.queue_class()];
   at_cap.places.emplace(node.number, slot);
   at_cap.counts.emplace(node.waiter.count, slot);
@@ -115,19 +147,19 @@ void WaitQueues::ReturnAll(WaitQueue* queue) {
 
 void WaitQueues::PutInLine(WaiterSlot slot, WaitQueue* queue) {
   Node& node = nodes_[slot];
-  node.place = Place::kInLine;
+  node.standing = Standing::kInLine;
   queue->in_line[node.waiter.queue_class()].emplace(node.number, slot);
 }
 
 void WaitQueues::LeavePlace(WaiterSlot slot, WaitQueue* queue) {
   const Node& node = nodes_[slot];
   const size_t queue_class = node.waiter.queue_class();
-  if (node.place == Place::kInLine) {
+  if (node.standing == Standing::kInLine) {
     queue->in_line[queue_class].erase({node.number, slot});
     return;
   }
   WaitQueue::SetAside& set_aside = *queue->set_aside;
-  if (node.place == Place::kTooLarge) {
+  if (node.standing == Standing::kTooLarge) {
     set_aside.too_large.erase({node.waiter.count, slot});
   } else {
     const auto of_session = set_aside.at_cap.find(node.waiter.session_slot);

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,8 @@
 #include "core/answers.h"
 #include "core/slot.h"
 #include "core/slot_arena.h"
+#include "nowcalls/param.h"
+#include "nowcalls/types.h"
 
 namespace nowcalls::core {
 
@@ -62,6 +65,16 @@ struct WaitQueue {
   uint32_t size() const { return classes[0].size + classes[1].size; }
 };
 
+// One token that a group of an acquire_all asks for.
+struct GroupItem {
+  FlowId flow;
+  uint32_t count = 0;
+  uint32_t position = 0;  // In the request.
+  std::optional<ParamValue> param{};
+};
+// In the order in which Groups looks at lanes.
+using WaitingGroup = std::vector<GroupItem>;
+
 struct Waiter {
   WaitTicket ticket;
   LaneRef lane;
@@ -87,6 +100,21 @@ class WaitQueues {
   void Remove(WaiterSlot slot, WaitQueue* queue);
   // The waiter stays in its place, with another ticket and deadline.
   void Readdress(WaiterSlot slot, WaitTicket ticket, int64_t deadline_ms);
+
+  // The waiter moves to the lane of `to`, where it asks for `to.count`. It keeps its number, which
+  // gives it its place. The queues are those of the two lanes.
+  struct Place {
+    LaneRef lane;
+    uint32_t count = 0;
+  };
+  void Move(WaiterSlot slot, WaitQueue* from_queue, const Place& to, WaitQueue* to_queue);
+  void SetGroup(WaiterSlot slot, WaitingGroup group) {
+    nodes_[slot].group = std::make_unique<WaitingGroup>(std::move(group));
+  }
+  // What the waiter asks for if it is a group; null: it asks for one token.
+  const WaitingGroup* GroupOf(WaiterSlot slot) const { return nodes_[slot].group.get(); }
+  // Waiters are numbered as they come, over all lanes.
+  uint64_t NumberOf(WaiterSlot slot) const { return nodes_[slot].number; }
 
   const Waiter& at(WaiterSlot slot) const { return nodes_[slot].waiter; }
   size_t size() const { return size_; }
@@ -145,7 +173,7 @@ class WaitQueues {
 
  private:
   enum Order : uint8_t { kInQueue = 0, kOfOwner = 1 };
-  enum class Place : uint8_t { kInLine, kTooLarge, kAtCap };
+  enum class Standing : uint8_t { kInLine, kTooLarge, kAtCap };
   struct Link {
     WaiterSlot previous;
     WaiterSlot next;
@@ -153,11 +181,13 @@ class WaitQueues {
   struct Node {
     Waiter waiter;
     uint64_t number = 0;  // In the order in which they came.
-    Place place = Place::kInLine;
+    Standing standing = Standing::kInLine;
     std::array<Link, 2> links;
+    std::unique_ptr<WaitingGroup> group;
   };
 
   void Append(WaiterList* list, Order order, WaiterSlot slot);
+  void InsertByNumber(WaitQueue* queue, WaiterSlot slot);
   void Unlink(WaiterList* list, Order order, WaiterSlot slot);
   void LeaveOwner(WaiterSlot slot);
   void ReturnFirstOf(SessionSlot session, int64_t count_max, int64_t level, WaitQueue* queue);

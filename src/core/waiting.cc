@@ -26,8 +26,8 @@ bool Waiting::HasRoomFor(const LaneRef& ref, uint32_t owner) const {
          queues_.size() < limits.waiters_max && HasRoomFor(owner);
 }
 
-void Waiting::Add(const Step& step, SessionSlot session_slot, const LaneRef& ref,
-                  const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket) {
+WaiterSlot Waiting::Add(const Step& step, SessionSlot session_slot, const LaneRef& ref,
+                        const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket) {
   books_->Count(&books_->flows().at(ref.flow_slot), [](FlowCounters* c) { ++c->queued; });
   Lane& lane = books_->flows().lane(ref);
   if (lane.waiters == nullptr) lane.waiters = std::make_unique<WaitQueue>();
@@ -47,11 +47,12 @@ void Waiting::Add(const Step& step, SessionSlot session_slot, const LaneRef& ref
     books_->request_ids().AddWaiter(session.id, request.request_id, waiter);
   }
   TrackWaiting(ref);
+  return waiter;
 }
 
 void Waiting::Replace(const Step& step, WaiterSlot slot, WaitTicket ticket, int64_t wait_ms,
                       const AcquireAnswer& superseded) {
-  late_answers_.push_back({queues_.at(slot).ticket, superseded});
+  late_answers_.push_back(LateOf(slot, superseded));
   queues_.Readdress(slot, ticket, step.now.ms + wait_ms);
 }
 
@@ -91,10 +92,14 @@ void Waiting::ReturnSessionsToLookAt(const LaneRef& ref, int64_t level) {
       flows.lane(ref).waiters.get());
 }
 
-bool Waiting::LineIsAhead(const LaneRef& ref, bool prioritized) {
+bool Waiting::LineIsAhead(const LaneRef& ref, bool prioritized, uint64_t number) {
   // Waiters that are about to be granted are ahead.
   if (books_->flows().lane(ref).to_wake || LevelHasChanged(ref)) RestoreLine(ref);
-  return FirstInLine(ref, 0) != kNoWaiter || (!prioritized && FirstInLine(ref, 1) != kNoWaiter);
+  const auto is_ahead = [&](size_t queue_class) {
+    const WaiterSlot first = FirstInLine(ref, queue_class);
+    return first != kNoWaiter && queues_.NumberOf(first) < number;
+  };
+  return prioritized ? is_ahead(0) : FirstInLine(ref, 0) != kNoWaiter || is_ahead(1);
 }
 
 // By sessions that came or left since the lane's waiters were looked at. REQUIRES: waiters.
@@ -136,14 +141,49 @@ void Waiting::OnNewRule(FlowSlot flow_slot) {
   }
 }
 
+void Waiting::Move(WaiterSlot slot, const LaneRef& to, uint32_t count) {
+  FlowTable& flows = books_->flows();
+  const LaneRef from = queues_.at(slot).lane;
+  Lane& lane = flows.lane(to);
+  if (lane.waiters == nullptr) lane.waiters = std::make_unique<WaitQueue>();
+  WaitQueue* const left = flows.lane(from).waiters.get();
+  queues_.Move(slot, left, {to, count}, lane.waiters.get());
+  WaitQueues::LookAt(queues_.at(slot).session_slot, left);
+  TrackWaiting(to);
+  TrackWaiting(from);
+  if (from.key_slot != kNoKey) flows.EraseKeyIfUnused(from.key_slot);
+}
+
 void Waiting::Answer(const Step& step, WaiterSlot slot, const AcquireAnswer& answer) {
+  NoteWait(step, slot);
+  late_answers_.push_back(LateOf(slot, answer));
+  Remove(slot);
+}
+
+void Waiting::AnswerAll(const Step& step, WaiterSlot slot, AcquireAllAnswer answer) {
+  NoteWait(step, slot);
+  late_answers_.push_back({.ticket = queues_.at(slot).ticket, .all = std::move(answer)});
+  Remove(slot);
+}
+
+// A group is told the rule in whose queue it waits.
+LateAnswer Waiting::LateOf(WaiterSlot slot, const AcquireAnswer& answer) const {
+  const Waiter& waiter = queues_.at(slot);
+  if (queues_.GroupOf(slot) == nullptr) return {.ticket = waiter.ticket, .answer = answer};
+  return {.ticket = waiter.ticket,
+          .all = AcquireAllAnswer{.status = answer.status,
+                                  .refused_by = answer.refused_by,
+                                  .flow = books_->flows().at(waiter.lane.flow_slot).id,
+                                  .now_calls = answer.now_calls,
+                                  .level = answer.level}};
+}
+
+void Waiting::NoteWait(const Step& step, WaiterSlot slot) {
   const Waiter& waiter = queues_.at(slot);
   const int64_t waited_ms = step.now.ms - waiter.since_ms;
   books_->Count(&books_->flows().at(waiter.lane.flow_slot), [&](FlowCounters* c) {
     c->longest_wait_ms = std::max(c->longest_wait_ms, waited_ms);
   });
-  late_answers_.push_back({waiter.ticket, answer});
-  Remove(slot);
 }
 
 void Waiting::Remove(WaiterSlot slot) {

@@ -34,8 +34,10 @@ class Waiting {
   int64_t WaitMsOf(const Flow& flow, const AcquireRequest& request) const;
   bool HasRoomFor(const LaneRef& ref, uint32_t owner) const;
   bool HasRoomFor(uint32_t owner) const;
-  void Add(const Step& step, SessionSlot session_slot, const LaneRef& ref,
-           const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket);
+  WaiterSlot Add(const Step& step, SessionSlot session_slot, const LaneRef& ref,
+                 const AcquireRequest& request, int64_t wait_ms, WaitTicket ticket);
+  // The waiter stands for a group, or for another order of its items. It waits in the lane of one.
+  void SetGroup(WaiterSlot slot, WaitingGroup group) { queues_.SetGroup(slot, std::move(group)); }
   // The same call, asked again, takes the waiter's place in the queue. `superseded` answers the
   // first one.
   void Replace(const Step& step, WaiterSlot slot, WaitTicket ticket, int64_t wait_ms,
@@ -45,10 +47,13 @@ class Waiting {
   // The first waiter of the class that freed room admits; kNoWaiter: none. Sets aside waiters that
   // room cannot help.
   WaiterSlot FirstInLine(const LaneRef& ref, size_t queue_class);
-  // Whether waiters are ahead of a request that comes now.
-  bool AreAhead(const LaneRef& ref, bool prioritized) {
-    return books_->flows().lane(ref).waiting() > 0 && LineIsAhead(ref, prioritized);
+  // Whether waiters are ahead of a request that comes now, or came with this number.
+  bool AreAhead(const LaneRef& ref, bool prioritized, uint64_t number = UINT64_MAX) {
+    return books_->flows().lane(ref).waiting() > 0 && LineIsAhead(ref, prioritized, number);
   }
+  // A group goes on to wait in the lane of another of its items, which asks for `count`, in its
+  // place by arrival. REQUIRES: the caller looks at the line that it leaves.
+  void Move(WaiterSlot slot, const LaneRef& to, uint32_t count);
   // Puts waiters back into line that were set aside for a lower level, or for a share of one.
   // REQUIRES: waiters.
   void RestoreLine(const LaneRef& ref);
@@ -57,6 +62,7 @@ class Waiting {
 
   // --- Ends of waits. ---
   void Answer(const Step& step, WaiterSlot slot, const AcquireAnswer& answer);
+  void AnswerAll(const Step& step, WaiterSlot slot, AcquireAllAnswer answer);
   // Of all lanes of the flow. `limit`: counted as a refusal; kNone: not counted.
   void RefuseAll(const Step& step, FlowSlot flow_slot, TokenStatus status, RefusedBy limit);
   // Up to `waiters_max` waiters whose time is over.
@@ -72,7 +78,9 @@ class Waiting {
   const WaitQueues& queues() const { return queues_; }
 
  private:
-  bool LineIsAhead(const LaneRef& ref, bool prioritized);
+  bool LineIsAhead(const LaneRef& ref, bool prioritized, uint64_t number);
+  LateAnswer LateOf(WaiterSlot slot, const AcquireAnswer& answer) const;
+  void NoteWait(const Step& step, WaiterSlot slot);
   bool LevelHasChanged(const LaneRef& ref) const;
   void ReturnSessionsToLookAt(const LaneRef& ref, int64_t level);
   std::vector<LaneRef> LanesThatWait(FlowSlot flow_slot) const;

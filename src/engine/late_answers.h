@@ -43,7 +43,11 @@ class LateAnswers {
     for (const core::LateAnswer& late : core_->TakeLateAnswers()) {
       Connection* connection = connections_->Get(late.ticket.owner);
       if (!connection->open() && connection->state != ConnectionState::kEnding) continue;
-      connection->protocol->AnswerAcquire(connection, late.ticket.tag, late.answer);
+      if (late.all.has_value()) {
+        connection->protocol->AnswerAcquireAll(connection, late.ticket.tag, *late.all);
+      } else {
+        connection->protocol->AnswerAcquire(connection, late.ticket.tag, late.answer);
+      }
       outputs_->Count(connection);
     }
   }

@@ -76,7 +76,8 @@ struct Taken {
   InputWaits waits = InputWaits::kNothing;  // kWaits only.
   size_t bytes = 0;                         // kTaken only; at least 1.
   const Cost* cost = &kLeastCost;           // Lives as long as the program.
-  size_t values = 0;  // Looked up for a request by value, at a unit each: some have a byte.
+  // Values or rules of one request that were looked up, at a unit each: some have a byte.
+  size_t values = 0;
 };
 
 class Protocol {
@@ -96,6 +97,10 @@ class Protocol {
   // The answer to an acquire that waited; `tag` is that of its core::WaitTicket.
   virtual void AnswerAcquire(Connection* connection, uint32_t tag,
                              const core::AcquireAnswer& answer) = 0;
+
+  // The same for an acquire_all, of a protocol that has it.
+  virtual void AnswerAcquireAll(Connection* /*connection*/, uint32_t /*tag*/,
+                                const core::AcquireAllAnswer& /*answer*/) {}
 
   // A token of the connection's session was taken back, by a record of the open batch. Only for
   // connections that LateAnswers::Listen was told of.

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "ledger/families.h"
 #include "nowcalls/param.h"
 #include "nowcalls/types.h"
@@ -50,6 +51,12 @@ struct Token {
 
   bool operator==(const Token&) const = default;
 };
+
+// Tokens of a session have one request id only if one acquire_all issued them together. It draws
+// their fences one after the other.
+inline bool MayShareRequestId(Fence a, Fence b) {
+  return (a.value < b.value ? b.value - a.value : a.value - b.value) < kAcquireAllMax;
+}
 
 // How a session's identity lives on.
 enum class SessionKind : uint8_t {

@@ -88,6 +88,24 @@ void Client::RequestParamAsync(FlowId flow, const std::vector<Value>& values,
   impl_->front->RequestParam(flow, values, options, std::move(done));
 }
 
+Acquired Client::Acquire(FlowId flow, const AcquireOptions& options) {
+  return impl_->front->AcquireAndWait(flow, options);
+}
+
+AllAcquired Client::AcquireAll(const std::vector<FlowDemand>& demands,
+                               const AcquireOptions& options) {
+  return impl_->front->AcquireAllAndWait(demands, options);
+}
+
+Passed Client::Request(FlowId flow, const RequestOptions& options) {
+  return impl_->front->RequestAndWait(flow, options);
+}
+
+Passed Client::RequestParam(FlowId flow, const std::vector<Value>& values,
+                            const RequestOptions& options) {
+  return impl_->front->RequestParamAndWait(flow, values, options);
+}
+
 bool Client::OnOwnThread() const { return impl_->front->OnLoopThread(); }
 
 Status Client::WaitConnected(Milliseconds timeout) { return impl_->front->WaitConnected(timeout); }

@@ -29,6 +29,14 @@ class HeldPermit final : public Hold {
     kept.message = "the client is gone";
     if (done) done(std::move(kept));
   }
+  Released ReleaseAndWait() override {
+    if (const auto front = front_.lock()) return front->ReleaseAndWait(held_);
+    return Hold::ReleaseAndWait();
+  }
+  Kept KeepAndWait() override {
+    if (const auto front = front_.lock()) return front->KeepAndWait(held_);
+    return Hold::KeepAndWait();
+  }
   bool lost() const override { return held_->lost.load(std::memory_order_acquire); }
   std::string lost_reason() const override { return lost() ? held_->lost_reason : std::string(); }
   bool OnOwnThread() const override {
@@ -41,13 +49,25 @@ class HeldPermit final : public Hold {
   const HeldPtr held_;
 };
 
+std::shared_ptr<client::RateCall> NewRequest(FlowId flow, const std::vector<Value>* values,
+                                             const RequestOptions& options,
+                                             std::function<void(Passed)> done) {
+  auto call = std::make_shared<client::RateCall>();
+  call->flow = flow;
+  call->by_value = values != nullptr;
+  if (values != nullptr) call->values = *values;
+  call->options = options;
+  call->tell = std::move(done);
+  return call;
+}
+
 }  // namespace
 
 Front::Front(const ClientOptions& options)
     : options_(options), session_(options, Prng(RandomBits128()[0]), BoottimeMs()) {}
 
-void Front::Acquire(FlowId flow, const AcquireOptions& options,
-                    std::function<void(Acquired)> done) {
+std::shared_ptr<client::AcquireCall> Front::NewAcquire(FlowId flow, const AcquireOptions& options,
+                                                       std::function<void(Acquired)> done) {
   auto call = std::make_shared<client::AcquireCall>();
   call->demands.push_back({.flow = flow, .count = options.count, .param = options.param});
   call->options = options;
@@ -57,13 +77,12 @@ void Front::Acquire(FlowId flow, const AcquireOptions& options,
     if (!held.empty()) acquired.permit = PermitOf(held.front());
     if (done) done(std::move(acquired));
   };
-  Lock lock(mutex_);
-  session_.Acquire(call, BoottimeMs());
-  Asked(&lock);
+  return call;
 }
 
-void Front::AcquireAll(const std::vector<FlowDemand>& demands, const AcquireOptions& options,
-                       std::function<void(AllAcquired)> done) {
+std::shared_ptr<client::AcquireCall> Front::NewAcquireAll(const std::vector<FlowDemand>& demands,
+                                                          const AcquireOptions& options,
+                                                          std::function<void(AllAcquired)> done) {
   auto call = std::make_shared<client::AcquireCall>();
   call->all = true;
   call->demands = demands;
@@ -74,16 +93,27 @@ void Front::AcquireAll(const std::vector<FlowDemand>& demands, const AcquireOpti
     for (const HeldPtr& token : held) acquired.permits.push_back(PermitOf(token));
     if (done) done(std::move(acquired));
   };
+  return call;
+}
+
+void Front::Acquire(FlowId flow, const AcquireOptions& options,
+                    std::function<void(Acquired)> done) {
+  const auto call = NewAcquire(flow, options, std::move(done));
+  Lock lock(mutex_);
+  session_.Acquire(call, BoottimeMs());
+  Asked(&lock);
+}
+
+void Front::AcquireAll(const std::vector<FlowDemand>& demands, const AcquireOptions& options,
+                       std::function<void(AllAcquired)> done) {
+  const auto call = NewAcquireAll(demands, options, std::move(done));
   Lock lock(mutex_);
   session_.Acquire(call, BoottimeMs());
   Asked(&lock);
 }
 
 void Front::Request(FlowId flow, const RequestOptions& options, std::function<void(Passed)> done) {
-  auto call = std::make_shared<client::RateCall>();
-  call->flow = flow;
-  call->options = options;
-  call->tell = std::move(done);
+  const auto call = NewRequest(flow, nullptr, options, std::move(done));
   Lock lock(mutex_);
   session_.Request(call, BoottimeMs());
   Asked(&lock);
@@ -91,15 +121,75 @@ void Front::Request(FlowId flow, const RequestOptions& options, std::function<vo
 
 void Front::RequestParam(FlowId flow, const std::vector<Value>& values,
                          const RequestOptions& options, std::function<void(Passed)> done) {
-  auto call = std::make_shared<client::RateCall>();
-  call->flow = flow;
-  call->by_value = true;
-  call->values = values;
-  call->options = options;
-  call->tell = std::move(done);
+  const auto call = NewRequest(flow, &values, options, std::move(done));
   Lock lock(mutex_);
   session_.Request(call, BoottimeMs());
   Asked(&lock);
+}
+
+template <typename T, typename Ask>
+T Front::Await(Ask&& ask) {
+  T answer;
+  if (OnLoopThread()) {
+    answer.outcome = Outcome::kBadRequest;
+    answer.message = "a callback must not wait for the thread that it runs on; use the Async call";
+    return answer;
+  }
+  Waiter waiter;
+  Lock lock(mutex_);
+  ask([&answer, &waiter](T told) {
+    answer = std::move(told);
+    waiter.told = true;
+    waiter.changed.notify_one();
+  });
+  Asked(&lock);
+  while (!waiter.told) WaitFor(&waiter, &lock);
+  return answer;
+}
+
+Acquired Front::AcquireAndWait(FlowId flow, const AcquireOptions& options) {
+  return Await<Acquired>([&](auto done) {
+    const auto call = NewAcquire(flow, options, std::move(done));
+    call->blocks = true;
+    session_.Acquire(call, BoottimeMs());
+  });
+}
+
+AllAcquired Front::AcquireAllAndWait(const std::vector<FlowDemand>& demands,
+                                     const AcquireOptions& options) {
+  return Await<AllAcquired>([&](auto done) {
+    const auto call = NewAcquireAll(demands, options, std::move(done));
+    call->blocks = true;
+    session_.Acquire(call, BoottimeMs());
+  });
+}
+
+Passed Front::RequestAndWait(FlowId flow, const RequestOptions& options) {
+  return Await<Passed>([&](auto done) {
+    const auto call = NewRequest(flow, nullptr, options, std::move(done));
+    call->blocks = true;
+    session_.Request(call, BoottimeMs());
+  });
+}
+
+Passed Front::RequestParamAndWait(FlowId flow, const std::vector<Value>& values,
+                                  const RequestOptions& options) {
+  return Await<Passed>([&](auto done) {
+    const auto call = NewRequest(flow, &values, options, std::move(done));
+    call->blocks = true;
+    session_.Request(call, BoottimeMs());
+  });
+}
+
+Released Front::ReleaseAndWait(const HeldPtr& held) {
+  if (OnLoopThread()) Release(held, {});
+  return Await<Released>(
+      [&](auto done) { session_.Release(held, std::move(done), BoottimeMs(), /*blocks=*/true); });
+}
+
+Kept Front::KeepAndWait(const HeldPtr& held) {
+  return Await<Kept>(
+      [&](auto done) { session_.Keep(held, std::move(done), BoottimeMs(), /*blocks=*/true); });
 }
 
 Permit Front::Adopt(TokenId token, FlowId flow, KeepMode keep) {
@@ -133,7 +223,7 @@ Status Front::WaitConnected(Milliseconds timeout) {
   const bool ready =
       changed_.wait_for(lock, timeout, [this] { return session_.ready() || stopping_; });
   if (ready && !stopping_) return Status::Ok();
-  return Status::Unavailable(session_.why_offline());
+  return Status::Unavailable(session_.stats().why_offline);
 }
 
 Status Front::Close(Milliseconds timeout) {

@@ -42,12 +42,28 @@ class Front : public std::enable_shared_from_this<Front> {
   ClientStats stats() const;
   Status Close(Milliseconds timeout);
 
+  // The same, waiting for the answer. On the loop's thread: kBadRequest.
+  Acquired AcquireAndWait(FlowId flow, const AcquireOptions& options);
+  AllAcquired AcquireAllAndWait(const std::vector<FlowDemand>& demands,
+                                const AcquireOptions& options);
+  Passed RequestAndWait(FlowId flow, const RequestOptions& options);
+  Passed RequestParamAndWait(FlowId flow, const std::vector<Value>& values,
+                             const RequestOptions& options);
+  Released ReleaseAndWait(const client::HeldPtr& held);
+  Kept KeepAndWait(const client::HeldPtr& held);
+
   // For permits.
   void Release(const client::HeldPtr& held, std::function<void(Released)> done);
   void Keep(const client::HeldPtr& held, std::function<void(Kept)> done);
 
  protected:
   using Lock = std::unique_lock<std::mutex>;
+  // A thread that waits for the answer to its call.
+  struct Waiter {
+    std::condition_variable changed;
+    bool told = false;
+    bool patient = false;  // It has waited for long enough to wait in its sleep.
+  };
 
   // The thread runs RunLoop, until stopping().
   void StartLoop();
@@ -57,6 +73,9 @@ class Front : public std::enable_shared_from_this<Front> {
   virtual void Flush() = 0;
   // Ends the loop's sleep. Any thread, with the mutex.
   virtual void Wake() = 0;
+
+  // Waits for a while, or for waiter->changed. With the mutex, which is free meanwhile.
+  virtual void WaitFor(Waiter* waiter, Lock* lock) { waiter->changed.wait(*lock); }
 
   // The rest is for the loop, with the mutex.
   client::Session* session() { return &session_; }
@@ -72,6 +91,14 @@ class Front : public std::enable_shared_from_this<Front> {
   mutable std::mutex mutex_;
 
  private:
+  // ask(done) asks a call that blocks.
+  template <typename T, typename Ask>
+  T Await(Ask&& ask);
+  std::shared_ptr<client::AcquireCall> NewAcquire(FlowId flow, const AcquireOptions& options,
+                                                  std::function<void(Acquired)> done);
+  std::shared_ptr<client::AcquireCall> NewAcquireAll(const std::vector<FlowDemand>& demands,
+                                                     const AcquireOptions& options,
+                                                     std::function<void(AllAcquired)> done);
   // After a call was asked.
   void Asked(Lock* lock);
   Permit PermitOf(const client::HeldPtr& held);

@@ -60,15 +60,20 @@ void TcpFront::RunLoop() {
     Dial(now_ms);
     Flush();
     if (session()->has_events() || broken_) continue;
-    const int64_t until_ms = SleepUntil(now_ms);
-    pollfd fds[2] = {{doorbell_->fd, POLLIN, 0}, {-1, POLLIN, 0}};
+    int64_t until_ms = SleepUntil(now_ms);
+    const bool leaves = LeavesReading(now_ms);
+    if (leaves) until_ms = std::min(until_ms, now_ms + kLeaveReadingMs);
+    pollfd fds[2] = {{doorbell_->fd, POLLIN, 0}, {-1, 0, 0}};
     if (socket_) {
-      fds[1].fd = socket_->fd();
+      if (!leaves) fds[1].events |= POLLIN;
       if (socket_->has_unsent()) fds[1].events |= POLLOUT;
+      if (fds[1].events != 0) fds[1].fd = socket_->fd();
     }
+    loop_reads_ = !leaves;
     lock.unlock();
     poll(fds, 2, PollTimeout(until_ms));
     lock.lock();
+    loop_reads_ = false;
     Awake();
     if (fds[0].revents != 0) {
       doorbell_->Silence();
@@ -78,8 +83,37 @@ void TcpFront::RunLoop() {
   }
 }
 
+// Reads the socket for a while if nobody else does. What answers the calls of others wakes them.
+void TcpFront::WaitFor(Waiter* waiter, Lock* lock) {
+  constexpr int kReadMs = 20;
+  if (waiter->patient || reading_ || !socket_ || broken_) {
+    const auto place = waiting_.insert(waiting_.end(), waiter);
+    waiter->changed.wait(*lock);
+    waiting_.erase(place);
+    return;
+  }
+  reading_ = true;
+  if (loop_reads_) Wake();
+  pollfd readable{socket_->fd(), POLLIN, 0};
+  lock->unlock();
+  const int ready = poll(&readable, 1, kReadMs);
+  lock->lock();
+  reading_ = false;
+  read_ms_ = BoottimeMs();
+  if (ready > 0 && !retired_ && !broken_) Receive(read_ms_);
+  retired_.reset();
+  Flush();
+  waiter->patient = ready <= 0;
+  if (waiter->patient) read_ms_ -= kLeaveReadingMs;  // From now on the loop reads.
+  if (session()->has_events() || waiter->patient) Wake();
+  // Another one reads next.
+  for (Waiter* other : waiting_) {
+    if (!other->told && !other->patient) return other->changed.notify_one();
+  }
+}
+
 void TcpFront::Flush() {
-  if (!socket_ || session()->offline() || broken_) return;
+  if (!socket_ || broken_) return;
   wire::OutputBuffer* const output = session()->output();
   if (output->empty() && !socket_->has_unsent()) return;
   const Status sent = socket_->SendNow(output->view());
@@ -132,6 +166,10 @@ void TcpFront::Receive(int64_t now_ms) {
 
 void TcpFront::Disconnect(const Status& reason, int64_t now_ms) {
   if (!socket_) return;
+  if (reading_ && !retired_) {  // Its number must not be another's before that thread is back.
+    socket_->Shutdown();
+    retired_.swap(socket_);
+  }
   socket_.reset();
   session()->Disconnected(reason.message(), now_ms);
 }

@@ -77,6 +77,16 @@ Passed TokenService::RequestParam(FlowId flow, const std::vector<Value>& values,
 
 Hold::~Hold() = default;
 
+Released Hold::ReleaseAndWait() {
+  if (!OnOwnThread()) return Await<Released>(false, [&](auto done) { Release(std::move(done)); });
+  Release({});
+  return WouldHang<Released>();
+}
+
+Kept Hold::KeepAndWait() {
+  return Await<Kept>(OnOwnThread(), [&](auto done) { Keep(std::move(done)); });
+}
+
 Released Permit::Release() {
   const std::shared_ptr<Hold> hold = std::exchange(hold_, nullptr);
   if (hold == nullptr) {
@@ -84,11 +94,7 @@ Released Permit::Release() {
     released.outcome = Outcome::kOk;
     return released;
   }
-  if (!hold->OnOwnThread()) {
-    return Await<Released>(false, [&](auto done) { hold->Release(std::move(done)); });
-  }
-  hold->Release({});
-  return WouldHang<Released>();
+  return hold->ReleaseAndWait();
 }
 
 void Permit::ReleaseAsync(std::function<void(Released)> done) {
@@ -107,7 +113,7 @@ Kept Permit::Keep() {
     kept.message = "the permit holds no token";
     return kept;
   }
-  return Await<Kept>(hold_->OnOwnThread(), [&](auto done) { KeepAsync(std::move(done)); });
+  return hold_->KeepAndWait();
 }
 
 void Permit::KeepAsync(std::function<void(Kept)> done) {

@@ -80,8 +80,7 @@ class Loader : public store::LedgerVisitor {
       time = ledger::RecoverTime(*mark_, latest_, *sample);
       now = time->now;
     }
-    core_->SkipFences(NextFence(*sample, time, may_lack_batches));
-    core_->Begin(now);
+    core_->Begin(now, NextFence(*sample, time, may_lack_batches));
     return RecoveredLedger{std::move(core_), ledger::LedgerClock(now, sample->boottime_ms),
                            sample->boot_id,  time,
                            rules_,           sessions_,

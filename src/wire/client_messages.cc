@@ -223,6 +223,54 @@ Result<Reply> DecodeArray(std::string_view subject, std::string_view result, Rea
   return reply;
 }
 
+// Of AcquireParams or AcquireAllParams: what both have.
+template <typename AnyParams>
+uint32_t CountOptions(const AnyParams& params) {
+  return (params.prioritized ? 1U : 0U) + (params.wait_ms.has_value() ? 1U : 0U) +
+         (params.request_id != 0 ? 1U : 0U) + (params.hold_ms != 0 ? 1U : 0U);
+}
+
+template <typename AnyParams>
+void PackOptions(const AnyParams& params, Packer* packer) {
+  if (params.prioritized) {
+    PackString("prioritized", packer);
+    packer->pack_true();
+  }
+  if (params.wait_ms.has_value()) {
+    PackString("wait_ms", packer);
+    packer->pack_uint64(*params.wait_ms);
+  }
+  if (params.request_id != 0) {
+    PackString("request_id", packer);
+    packer->pack_uint64(params.request_id);
+  }
+  if (params.hold_ms != 0) {
+    PackString("hold_ms", packer);
+    packer->pack_uint64(params.hold_ms);
+  }
+}
+
+bool ReadToken(FieldReader* fields, AcquireAllReply::Token* token) {
+  return fields->NestedArray("token", kElementsMax, [&] {
+    return fields->Required("token_id", &token->token_id) &&
+           fields->Required("fence", &token->fence) && fields->Required("hold_ms", &token->hold_ms);
+  });
+}
+
+bool ReadAcquireAllReply(FieldReader* fields, AcquireAllReply* reply) {
+  const auto token = [&] { return ReadToken(fields, &reply->tokens.emplace_back()); };
+  std::optional<std::string_view> refused_by;
+  if (!ReadStatus(fields, &reply->status) || !fields->ForEachElement("tokens", token) ||
+      !fields->Optional("refused_by", &refused_by) ||
+      !fields->Required("flow_id", &reply->flow_id) ||
+      !fields->Required("now_calls", &reply->now_calls) ||
+      !fields->Required("level", &reply->level)) {
+    return false;
+  }
+  if (refused_by) reply->refused_by = RefusedByFromName(*refused_by);
+  return true;
+}
+
 // The members of a filter that tokens and waiters have in common.
 void PackWhose(const std::optional<int64_t>& flow_id,
                const std::optional<std::string_view>& client_id, Packer* packer) {
@@ -278,35 +326,34 @@ void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuf
     if (has_id) end = PutUint(params.request_id, PutBytes(kRequestIdOption, end));
     return out->write(request, static_cast<size_t>(end - request));
   }
-  const int options = (params.prioritized ? 1 : 0) + (params.wait_ms.has_value() ? 1 : 0) +
-                      (has_id ? 1 : 0) + (params.hold_ms != 0 ? 1 : 0) +
-                      (params.param.has_value() ? 1 : 0);
+  const uint32_t options = CountOptions(params) + (params.param.has_value() ? 1 : 0);
   Packer packer(*out);
   BeginRequest(msgid, Method::kAcquire, options > 0 ? 3 : 2, &packer);
   packer.pack_int64(params.flow_id);
   packer.pack_int64(params.count);
   if (options == 0) return;
-  packer.pack_map(static_cast<uint32_t>(options));
-  if (params.prioritized) {
-    PackString("prioritized", &packer);
-    packer.pack_true();
-  }
-  if (params.wait_ms.has_value()) {
-    PackString("wait_ms", &packer);
-    packer.pack_uint64(*params.wait_ms);
-  }
-  if (has_id) {
-    PackString("request_id", &packer);
-    packer.pack_uint64(params.request_id);
-  }
-  if (params.hold_ms != 0) {
-    PackString("hold_ms", &packer);
-    packer.pack_uint64(params.hold_ms);
-  }
+  packer.pack_map(options);
+  PackOptions(params, &packer);
   if (params.param.has_value()) {
     PackString("param", &packer);
     PackParam(*params.param, &packer);
   }
+}
+
+void EncodeAcquireAllRequest(uint32_t msgid, const AcquireAllParams& params, OutputBuffer* out) {
+  const uint32_t options = CountOptions(params);
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kAcquireAll, options > 0 ? 2 : 1, &packer);
+  packer.pack_array(static_cast<uint32_t>(params.items.size()));
+  for (const AcquireAllParams::Item& item : params.items) {
+    packer.pack_array(item.param.has_value() ? 3 : 2);
+    packer.pack_int64(item.flow_id);
+    packer.pack_int64(item.count);
+    if (item.param.has_value()) PackParam(*item.param, &packer);
+  }
+  if (options == 0) return;
+  packer.pack_map(options);
+  PackOptions(params, &packer);
 }
 
 void EncodeRateRequest(uint32_t msgid, const RateParams& params, OutputBuffer* out) {
@@ -445,8 +492,9 @@ Result<std::optional<LostNotice>> DecodeNotification(std::string_view message) {
   const Result<LostNotice> outer =
       DecodeArray<LostNotice>("notification", message, [&](FieldReader* fields, LostNotice*) {
         int64_t type = 0;
-        return fields->Required("type", &type) && fields->Required("method", &method) &&
-               fields->Raw("params", &params);
+        if (!fields->Required("type", &type)) return false;
+        if (type != kNotificationType) return fields->Fail("type", "must be 2 (notification)");
+        return fields->Required("method", &method) && fields->Raw("params", &params);
       });
   if (!outer.ok()) return outer.status();
   if (method != "lost") return std::optional<LostNotice>();
@@ -499,6 +547,10 @@ Result<AcquireReply> DecodeAcquireReply(std::string_view result) {
                                        reply->refused_by = RefusedByFromName(*refused_by);
                                      return true;
                                    });
+}
+
+Result<AcquireAllReply> DecodeAcquireAllReply(std::string_view result) {
+  return DecodeArray<AcquireAllReply>("acquire_all answer", result, ReadAcquireAllReply);
 }
 
 Result<RateReply> DecodeRateReply(std::string_view result) {

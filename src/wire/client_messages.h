@@ -20,6 +20,7 @@ namespace nowcalls::wire {
 void EncodeHelloRequest(uint32_t msgid, const HelloParams& params, OutputBuffer* out);
 void EncodePlainRequest(uint32_t msgid, Method method, OutputBuffer* out);  // ping, info
 void EncodeAcquireRequest(uint32_t msgid, const AcquireParams& params, OutputBuffer* out);
+void EncodeAcquireAllRequest(uint32_t msgid, const AcquireAllParams& params, OutputBuffer* out);
 void EncodeRateRequest(uint32_t msgid, const RateParams& params, OutputBuffer* out);
 void EncodeValueRateRequest(uint32_t msgid, const ValueRateParams& params,
                             std::span<const Param> values, OutputBuffer* out);
@@ -69,6 +70,7 @@ bool TakeCommonReply(std::string_view* input, CommonReply* reply);
 
 Result<HelloReply> DecodeHelloReply(std::string_view result);
 Result<AcquireReply> DecodeAcquireReply(std::string_view result);
+Result<AcquireAllReply> DecodeAcquireAllReply(std::string_view result);
 Result<RateReply> DecodeRateReply(std::string_view result);
 Result<TokenStatus> DecodeStatusReply(std::string_view result);
 struct KeepReply {

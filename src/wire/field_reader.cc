@@ -76,6 +76,11 @@ bool FieldReader::ReadKey(std::string_view* key) {
   return outcome == Reader::Outcome::kOk || Explain(outcome, "key", "a str", "");
 }
 
+bool FieldReader::FailTooLong(std::string_view name, uint32_t elements_max, uint32_t elements) {
+  return Fail(name, "takes at most " + std::to_string(elements_max) + " elements, got " +
+                        std::to_string(elements));
+}
+
 bool FieldReader::Raw(std::string_view name, std::string_view* bytes) {
   if (due_ == 0) return Fail(name, "is missing");
   const Reader::Outcome outcome = reader_.Skip(bytes);

@@ -94,6 +94,23 @@ class FieldReader {
     return true;
   }
 
+  // The next value is an array of at most `elements_max` elements, called `name` in errors: calls
+  // read_fields(), which takes its elements as those of OpenArray, and skips those that are left.
+  template <typename ReadFields>
+  bool NestedArray(std::string_view name, uint32_t elements_max, ReadFields&& read_fields) {
+    uint32_t elements = 0;
+    if (!OpenList(name, &elements)) return false;
+    if (elements > elements_max) return FailTooLong(name, elements_max, elements);
+    const Level outer = Enter(name);
+    due_ = elements;
+    if (!read_fields()) return false;
+    while (due_ > 0) {
+      if (!Skip("it")) return false;
+    }
+    Leave(outer);
+    return true;
+  }
+
   // The kind of the next value; kEnd when there is none.
   Kind Peek() const { return due_ == 0 ? Kind::kEnd : reader_.Peek(); }
   // Takes the next value whole, as its bytes.
@@ -130,6 +147,7 @@ class FieldReader {
   bool OpenMap(std::string_view name, uint32_t* pairs);
   bool OpenList(std::string_view name, uint32_t* elements);
   bool ReadKey(std::string_view* key);
+  bool FailTooLong(std::string_view name, uint32_t elements_max, uint32_t elements);
   bool Explain(Reader::Outcome outcome, std::string_view name, std::string_view wanted,
                std::string_view range);
   bool ExplainInteger(Reader::Outcome outcome, std::string_view name, std::string_view which);

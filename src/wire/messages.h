@@ -89,6 +89,21 @@ struct AcquireParams {
   std::optional<Param> param{};
   std::array<char, 8> number{};
 };
+struct AcquireAllParams {
+  struct Item {
+    int64_t flow_id = 0;
+    int64_t count = 0;
+    std::optional<Param> param{};  // As of AcquireParams.
+    std::array<char, 8> number{};
+  };
+  // 1 .. kAcquireAllMax, no two with the same flow_id and param. Params of decoded items point into
+  // the items.
+  std::vector<Item> items;
+  bool prioritized = false;
+  std::optional<uint64_t> wait_ms{};
+  uint64_t request_id = 0;
+  uint64_t hold_ms = 0;
+};
 struct CancelParams {
   uint64_t request_id = 0;  // >= 1
 };
@@ -143,6 +158,8 @@ bool DecodeHello(std::string_view params, HelloParams* out, RequestError* error)
 // A decoder that several methods share is told the method, for the message of an error.
 bool DecodeNoParams(Method method, std::string_view params, RequestError* error);  // ping, info
 bool DecodeAcquire(std::string_view params, AcquireParams* out, RequestError* error);
+// The memory of out->items is used again.
+bool DecodeAcquireAll(std::string_view params, AcquireAllParams* out, RequestError* error);
 bool DecodeRequest(std::string_view params, RateParams* out, RequestError* error);
 // `values` gets 0 to kElementsMax values.
 bool DecodeRequestParam(std::string_view params, ValueRateParams* out, ParamList* values,
@@ -174,6 +191,19 @@ struct AcquireReply {
   uint64_t hold_ms = 0;
   RefusedBy refused_by = RefusedBy::kNone;
 };
+struct AcquireAllReply {
+  struct Token {
+    uint64_t token_id = 0;
+    uint64_t fence = 0;
+    uint64_t hold_ms = 0;
+  };
+  TokenStatus status = TokenStatus::kFail;
+  std::vector<Token> tokens{};  // In the order of the request; none when refused.
+  RefusedBy refused_by = RefusedBy::kNone;
+  int64_t flow_id = 0;  // Whose refusal it is; 0: no one rule's.
+  uint64_t now_calls = 0;
+  uint64_t level = 0;
+};
 struct RateReply {
   TokenStatus status = TokenStatus::kFail;
   int64_t remaining = 0;
@@ -185,6 +215,7 @@ void EncodeError(uint32_t msgid, const RequestError& error, OutputBuffer* out);
 void EncodeHello(uint32_t msgid, const HelloReply& reply, OutputBuffer* out);
 void EncodePing(uint32_t msgid, uint64_t ledger_ms, OutputBuffer* out);
 void EncodeAcquire(uint32_t msgid, const AcquireReply& reply, OutputBuffer* out);
+void EncodeAcquireAll(uint32_t msgid, const AcquireAllReply& reply, OutputBuffer* out);
 void EncodeRate(uint32_t msgid, const RateReply& reply, OutputBuffer* out);
 // A notification to a client: its token was taken back.
 void EncodeLost(uint64_t token_id, int64_t flow_id, EndReason reason, OutputBuffer* out);

@@ -40,6 +40,7 @@ enum class Method : uint8_t {
   kRequestParam,
   kParams,
   kWaiters,
+  kAcquireAll,
 };
 
 // Looked through from the front, so the most frequent come first.
@@ -51,6 +52,7 @@ inline constexpr auto kMethodNames = std::to_array<std::pair<Method, std::string
     {Method::kRequestParam, "request_param"},
     {Method::kHello, "hello"},
     {Method::kPing, "ping"},
+    {Method::kAcquireAll, "acquire_all"},
     {Method::kRulesList, "rules_list"},
     {Method::kRulesLoad, "rules_load"},
     {Method::kFlow, "flow"},

@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/limits.h"
@@ -44,14 +48,15 @@ bool ReadPage(FieldReader* fields, PageParams* page) {
 }
 
 // A text is stored with the token, which sets it narrower bounds than those of a request_param.
-bool ReadHeldParam(std::string_view name, FieldReader* fields, AcquireParams* out) {
+bool ReadHeldParam(std::string_view name, FieldReader* fields, ParamNumber* room,
+                   std::optional<Param>* out) {
   if (fields->TakeMissing()) return true;
   Param param;
-  if (!ReadParam(name, fields, &out->number, &param)) return false;
+  if (!ReadParam(name, fields, room, &param)) return false;
   if (param.type == ParamType::kString && param.bytes.find('\0') != std::string_view::npos) {
     return fields->Fail(name, "must not hold a zero byte");
   }
-  out->param = param;
+  *out = param;
   return true;
 }
 
@@ -68,13 +73,54 @@ bool ReadHold(std::string_view name, FieldReader* fields, uint64_t* hold_ms) {
          fields->Fail(name, "must fit a signed 64-bit integer");
 }
 
-bool ReadAcquireOption(std::string_view key, FieldReader* fields, AcquireParams* out) {
+// Of AcquireParams or AcquireAllParams.
+template <typename AnyParams>
+bool ReadAcquireOption(std::string_view key, FieldReader* fields, AnyParams* out) {
   if (key == "prioritized") return fields->Optional(key, &out->prioritized);
   if (key == "wait_ms") return ReadWait(key, fields, &out->wait_ms);
   if (key == "request_id") return fields->Optional(key, &out->request_id);
   if (key == "hold_ms") return ReadHold(key, fields, &out->hold_ms);
-  if (key == "param") return ReadHeldParam(key, fields, out);
   return fields->FailUnknown(key);
+}
+
+bool ReadItem(FieldReader* fields, AcquireAllParams::Item* item) {
+  return fields->NestedArray("item", 3, [&] {
+    return fields->Required("flow_id", &item->flow_id) && fields->Required("count", &item->count) &&
+           ReadHeldParam("param", fields, &item->number, &item->param);
+  });
+}
+
+// The params point into the items, which therefore never move. A list that is too long is read to
+// its end, for the message.
+bool ReadItems(FieldReader* fields, std::vector<AcquireAllParams::Item>* items) {
+  if (fields->TakeMissing()) return fields->Fail("items", "is missing");
+  items->clear();
+  items->reserve(kAcquireAllMax);
+  size_t size = 0;
+  const auto item = [&] {
+    return ++size > kAcquireAllMax ? fields->Skip("item")
+                                   : ReadItem(fields, &items->emplace_back());
+  };
+  if (!fields->ForEachElement("items", item)) return false;
+  if (size >= 1 && size <= kAcquireAllMax) return true;
+  return fields->Fail(
+      "items", "must be 1.." + std::to_string(kAcquireAllMax) + ", got " + std::to_string(size));
+}
+
+bool EachItemIsAnother(FieldReader* fields, const std::vector<AcquireAllParams::Item>& items) {
+  std::array<const AcquireAllParams::Item*, kAcquireAllMax> order{};
+  for (size_t i = 0; i < items.size(); ++i) order[i] = &items[i];
+  const auto key = [](const AcquireAllParams::Item* item) {
+    const Param param = item->param.value_or(Param{});
+    return std::tuple(item->flow_id, item->param.has_value(), param.type, param.bytes);
+  };
+  const auto end = order.begin() + static_cast<std::ptrdiff_t>(items.size());
+  std::sort(order.begin(), end, [&](const auto* a, const auto* b) { return key(a) < key(b); });
+  const auto twice = std::adjacent_find(
+      order.begin(), end, [&](const auto* a, const auto* b) { return key(a) == key(b); });
+  if (twice == end) return true;
+  return fields->Fail("items", "must not hold flow_id " + std::to_string((*twice)->flow_id) +
+                                   " with the same param twice");
 }
 
 bool ReadTokensFilter(std::string_view key, FieldReader* fields, TokensParams* out) {
@@ -121,8 +167,23 @@ bool DecodeAcquire(std::string_view params, AcquireParams* out, RequestError* er
       !fields.Required("count", &out->count)) {
     return false;
   }
-  const auto option = [&](std::string_view key) { return ReadAcquireOption(key, &fields, out); };
+  const auto option = [&](std::string_view key) {
+    return key == "param" ? ReadHeldParam(key, &fields, &out->number, &out->param)
+                          : ReadAcquireOption(key, &fields, out);
+  };
   return (fields.TakeMissing() || fields.ForEachKey("options", option)) && fields.Close();
+}
+
+bool DecodeAcquireAll(std::string_view params, AcquireAllParams* out, RequestError* error) {
+  Params fields(Method::kAcquireAll, params, error);
+  out->prioritized = false;
+  out->wait_ms.reset();
+  out->request_id = 0;
+  out->hold_ms = 0;
+  const auto option = [&](std::string_view key) { return ReadAcquireOption(key, &fields, out); };
+  return fields.OpenArray(2) && ReadItems(&fields, &out->items) &&
+         EachItemIsAnother(&fields, out->items) &&
+         (fields.TakeMissing() || fields.ForEachKey("options", option)) && fields.Close();
 }
 
 bool DecodeRequest(std::string_view params, RateParams* out, RequestError* error) {

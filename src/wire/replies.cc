@@ -69,6 +69,24 @@ void EncodeLost(uint64_t token_id, int64_t flow_id, EndReason reason, OutputBuff
   PackRefusedBy(reply.refused_by, &packer);
 }
 
+void EncodeAcquireAll(uint32_t msgid, const AcquireAllReply& reply, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(6);
+  packer.pack_int64(static_cast<int64_t>(reply.status));
+  packer.pack_array(static_cast<uint32_t>(reply.tokens.size()));
+  for (const AcquireAllReply::Token& token : reply.tokens) {
+    packer.pack_array(3);
+    packer.pack_uint64(token.token_id);
+    packer.pack_uint64(token.fence);
+    packer.pack_uint64(token.hold_ms);
+  }
+  PackRefusedBy(reply.refused_by, &packer);
+  packer.pack_int64(reply.flow_id);
+  packer.pack_uint64(reply.now_calls);
+  packer.pack_uint64(reply.level);
+}
+
 [[gnu::flatten]] void EncodeRate(uint32_t msgid, const RateReply& reply, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);

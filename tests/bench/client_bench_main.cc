@@ -8,18 +8,17 @@
 #include <cstdio>
 #include <functional>
 #include <string>
-#include <thread>
 
+#include "base/clock.h"
 #include "nowcalls/client.h"
+#include "support/poll_until.h"
 
 namespace nowcalls {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-uint64_t RunBlocking(Client* client, FlowId flow, Clock::time_point end) {
+uint64_t RunBlocking(Client* client, FlowId flow, int64_t end_ns) {
   uint64_t operations = 0;
-  while (Clock::now() < end) {
+  while (MonotonicNs() < end_ns) {
     Acquired acquired = client->Acquire(flow);
     if (!acquired || !acquired.permit.Release()) return 0;
     operations += 2;
@@ -30,19 +29,19 @@ uint64_t RunBlocking(Client* client, FlowId flow, Clock::time_point end) {
 // Each release that is answered asks the next acquire.
 class AsyncLoad {
  public:
-  AsyncLoad(Client* client, FlowId flow, Clock::time_point end)
-      : client_(client), flow_(flow), end_(end) {}
+  AsyncLoad(Client* client, FlowId flow, int64_t end_ns)
+      : client_(client), flow_(flow), end_ns_(end_ns) {}
 
   uint64_t Run(int in_flight) {
     left_ = in_flight;
     for (int i = 0; i < in_flight; ++i) Next();
-    while (left_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    testing::PollUntil(INT64_MAX / 2, [this] { return left_ == 0; });
     return operations_;
   }
 
  private:
   void Next() {
-    if (Clock::now() >= end_) {
+    if (MonotonicNs() >= end_ns_) {
       --left_;
       return;
     }
@@ -56,7 +55,7 @@ class AsyncLoad {
 
   Client* const client_;
   const FlowId flow_;
-  const Clock::time_point end_;
+  const int64_t end_ns_;
   std::atomic<int> left_{0};
   std::atomic<uint64_t> operations_{0};
 };
@@ -80,13 +79,12 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "cannot reach %s\n", address.c_str());
     return 69;
   }
-  const auto begin = Clock::now();
-  const auto end = begin + std::chrono::duration_cast<Clock::duration>(
-                               std::chrono::duration<double>(seconds));
+  const int64_t begin_ns = MonotonicNs();
+  const int64_t end_ns = begin_ns + static_cast<int64_t>(seconds * 1e9);
   const uint64_t operations = in_flight == 0
-                                  ? RunBlocking(client->get(), FlowId(flow), end)
-                                  : AsyncLoad(client->get(), FlowId(flow), end).Run(in_flight);
-  const double took = std::chrono::duration<double>(Clock::now() - begin).count();
+                                  ? RunBlocking(client->get(), FlowId(flow), end_ns)
+                                  : AsyncLoad(client->get(), FlowId(flow), end_ns).Run(in_flight);
+  const double took = static_cast<double>(MonotonicNs() - begin_ns) / 1e9;
   std::printf("%.0f operations/s, %.1f us each\n", static_cast<double>(operations) / took,
               1e6 * took / static_cast<double>(operations));
   return operations == 0 ? 1 : 0;

@@ -29,7 +29,7 @@ constexpr uint64_t kUnsignedMax = std::numeric_limits<uint64_t>::max();
 
 // What the length of each table divides is taken from a byte with %.
 constexpr Method kMethods[] = {
-    Method::kAcquire,   Method::kAcquire,      Method::kAcquire,       Method::kParams,
+    Method::kAcquire,   Method::kAcquire,      Method::kAcquireAll,    Method::kParams,
     Method::kRequest,   Method::kRequestParam, Method::kRelease,       Method::kRelease,
     Method::kRelease,   Method::kKeep,         Method::kKeep,          Method::kCancel,
     Method::kCancel,    Method::kHello,        Method::kWaiters,       Method::kPing,
@@ -88,6 +88,22 @@ wire::AcquireParams Acquire(ByteSource* input) {
   if (what >= 64) params.wait_ms = kWaits[options / 16 % 8];
   if (options >= 160) params.param = Param{ParamType::kString, kKeys[options % 4]};
   return params;
+}
+
+// Up to seven items, which may be none, or two of one flow and key.
+void EncodeAcquireAll(uint32_t msgid, ByteSource* input, OutputBuffer* out) {
+  const wire::AcquireParams like = Acquire(input);
+  wire::AcquireAllParams params{.items = std::vector<wire::AcquireAllParams::Item>(like.count % 8),
+                                .prioritized = like.prioritized,
+                                .wait_ms = like.wait_ms,
+                                .request_id = like.request_id};
+  for (wire::AcquireAllParams::Item& item : params.items) {
+    const uint8_t what = input->Byte();
+    item.flow_id = kFlows[what % 8];
+    item.count = kCounts[what / 8 % 8];
+    if (what >= 128) item.param = Param{ParamType::kString, kKeys[what / 32 % 4]};
+  }
+  wire::EncodeAcquireAllRequest(msgid, params, out);
 }
 
 void EncodeRates(Method method, uint32_t msgid, ByteSource* input, OutputBuffer* out) {
@@ -233,6 +249,7 @@ void EncodeClient(Method method, const RequestContext& context, ByteSource* inpu
       return wire::EncodeHelloRequest(msgid, {.name_space = Namespace(who), .client_id = id}, out);
     }
     case Method::kAcquire: return wire::EncodeAcquireRequest(msgid, Acquire(input), out);
+    case Method::kAcquireAll: return EncodeAcquireAll(msgid, input, out);
     case Method::kRequest:
     case Method::kRequestParam: return EncodeRates(method, msgid, input, out);
     case Method::kCancel: return wire::EncodeCancelRequest(msgid, (input->Byte() + 1) % 8, out);
@@ -328,6 +345,7 @@ void CheckReply(Method method, const EngineReply& reply) {
   switch (method) {
     case Method::kHello: return CheckDecoded(wire::DecodeHelloReply(result));
     case Method::kAcquire: return CheckDecoded(wire::DecodeAcquireReply(result));
+    case Method::kAcquireAll: return CheckDecoded(wire::DecodeAcquireAllReply(result));
     case Method::kKeep: return CheckDecoded(wire::DecodeKeepReply(result));
     case Method::kRequest:
     case Method::kRequestParam: return CheckDecoded(wire::DecodeRateReply(result));

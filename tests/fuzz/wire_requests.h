@@ -31,7 +31,7 @@ struct RequestContext {
 };
 
 // So many values of its first byte make requests that differ in their method, or are more likely. A
-// new method takes the place of one of the six acquires: with another length, all inputs of the
+// new method takes the place of one of the two acquires: with another length, all inputs of the
 // corpus would mean something else.
 inline constexpr size_t kMethodChoices = 32;
 

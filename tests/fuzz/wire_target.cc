@@ -274,7 +274,7 @@ class Script {
     size_t waiting = 0;
     for (const auto& [msgid, method] : client.asked) {
       if (!client.held_back.empty() && msgid == client.held_msgid) continue;
-      if (method == Method::kAcquire) {
+      if (method == Method::kAcquire || method == Method::kAcquireAll) {
         ++waiting;
       } else {
         REQUIRE(method == Method::kBackup);

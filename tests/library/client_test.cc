@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <string>
 #include <thread>
@@ -12,6 +13,8 @@
 #include "support/server_process.h"
 
 namespace nowcalls::testing {
+
+using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): of tests.
 
 TEST_CASE("a permit holds a token until it is destroyed") {
   TestServer server(RuleJson(7, 2));

@@ -1,10 +1,9 @@
 // What tests of the client library have in common.
 //
 // Thread: one at a time.
-#ifndef NOWCALLS_LIBRARY_TESTS_CLIENTS_H_
-#define NOWCALLS_LIBRARY_TESTS_CLIENTS_H_
+#ifndef NOWCALLS_LIBRARY_CLIENTS_H_
+#define NOWCALLS_LIBRARY_CLIENTS_H_
 
-#include <chrono>
 #include <memory>
 #include <string>
 
@@ -13,8 +12,6 @@
 #include "support/rpc_client.h"
 
 namespace nowcalls::testing {
-
-using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): of tests.
 
 inline constexpr FlowId kFlow{7};
 
@@ -29,4 +26,4 @@ void ReclaimToken(RpcClient* rpc, TokenId token, const std::string& reason = "a 
 
 }  // namespace nowcalls::testing
 
-#endif  // NOWCALLS_LIBRARY_TESTS_CLIENTS_H_
+#endif  // NOWCALLS_LIBRARY_CLIENTS_H_

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <utility>
@@ -18,6 +19,8 @@
 
 namespace nowcalls::testing {
 namespace {
+
+using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): of tests.
 
 ClientOptions OptionsOf(const std::string& address, Fallback fallback) {
   ClientOptions options;

@@ -45,15 +45,16 @@ class DocumentTest(unittest.TestCase):
         return done.stdout
 
     def test_the_examples_of_the_manual_run_and_leave_no_token_behind(self):
-        texts = snippets("tools/manual/clients.md")
+        texts = snippets("tools/manual/python.md")
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             outputs = list(pool.map(self.run_snippet, texts))
-        self.assertEqual(len(texts), 6)
+        self.assertEqual(len(texts), 7)
         self.assertRegex(outputs[0], r"token \d+, fence \d+\n\d+ of 10000 calls in progress\n")
         self.assertEqual(outputs[1], "")
-        self.assertRegex(outputs[3], r"\d+ calls left in this window\n")
-        self.assertRegex(outputs[4], r"\d+ of 10000 calls in progress\n")
-        self.assertEqual(outputs[5], "local: True, 1 of 3\n1\n")
+        self.assertEqual(outputs[3], "")
+        self.assertRegex(outputs[4], r"\d+ calls left in this window\n")
+        self.assertRegex(outputs[5], r"\d+ of 10000 calls in progress\n")
+        self.assertEqual(outputs[6], "local: True, 1 of 3\n1\n")
         self.assertEqual(self.server.now_calls(1001), 0)
 
     def test_the_example_of_the_package_runs(self):

@@ -389,6 +389,14 @@ std::optional<core::AcquireAnswer> CoreHarness::Ask(core::SessionSlot session,
   return answer;
 }
 
+std::optional<core::AcquireAllAnswer> CoreHarness::AskAll(core::SessionSlot session,
+                                                          const core::AcquireAllRequest& request,
+                                                          uint32_t tag, uint32_t owner) {
+  auto answer = core_->AcquireAll(step(), session, request, {.owner = owner, .tag = tag});
+  AfterCall();
+  return answer;
+}
+
 TokenStatus CoreHarness::Cancel(core::SessionSlot session, uint64_t request_id) {
   const TokenStatus status = core_->Cancel(step(), session, request_id);
   AfterCall();
@@ -402,11 +410,15 @@ void CoreHarness::DropWaiters(uint32_t owner) {
 
 std::string CoreHarness::LateText() {
   std::string text;
-  for (const auto& [ticket, answer] : core_->TakeLateAnswers()) {
-    text += (text.empty() ? "" : ", ") + std::to_string(ticket.tag) + " ";
-    text += TokenStatusName(answer.status);
-    if (answer.refused_by != RefusedBy::kNone) {
-      text += " " + std::string(RefusedByName(answer.refused_by));
+  for (const core::LateAnswer& late : core_->TakeLateAnswers()) {
+    const bool is_group = late.all.has_value();
+    const TokenStatus status = is_group ? late.all->status : late.answer.status;
+    const RefusedBy limit = is_group ? late.all->refused_by : late.answer.refused_by;
+    text += (text.empty() ? "" : ", ") + std::to_string(late.ticket.tag) + " ";
+    text += TokenStatusName(status);
+    if (limit != RefusedBy::kNone) text += " " + std::string(RefusedByName(limit));
+    if (is_group && late.all->flow.value != 0) {
+      text += " of " + std::to_string(late.all->flow.value);
     }
   }
   return text;

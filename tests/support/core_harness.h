@@ -111,9 +111,13 @@ class CoreHarness {
   std::optional<core::AcquireAnswer> Ask(core::SessionSlot session,
                                          const core::AcquireRequest& request, uint32_t tag,
                                          uint32_t owner = 0);
+  std::optional<core::AcquireAllAnswer> AskAll(core::SessionSlot session,
+                                               const core::AcquireAllRequest& request, uint32_t tag,
+                                               uint32_t owner = 0);
   TokenStatus Cancel(core::SessionSlot session, uint64_t request_id);
   void DropWaiters(uint32_t owner);
-  // "1 OK, 2 BLOCKED queue_timeout": the answers that came late, by tag.
+  // "1 OK, 2 BLOCKED queue_timeout": the answers that came late, by tag. "3 BLOCKED level of 7": of
+  // an acquire_all, with the flow that refuses.
   std::string LateText();
   // A token that must be granted.
   TokenId Take(core::SessionSlot session, int64_t flow, int64_t count = 1);

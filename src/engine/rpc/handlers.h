@@ -17,6 +17,7 @@ namespace nowcalls::engine::rpc {
 void Hello(const Call& call);
 void Ping(const Call& call);
 void Acquire(const Call& call);
+void AcquireAll(const Call& call);
 void Request(const Call& call);
 void RequestParam(const Call& call);
 void Release(const Call& call);
@@ -25,6 +26,10 @@ void Cancel(const Call& call);
 // The answer to an acquire, now or later.
 void ReplyAcquire(Outputs* outputs, Connection* connection, uint32_t msgid,
                   const core::AcquireAnswer& answer);
+
+// The same for an acquire_all.
+void ReplyAcquireAll(Outputs* outputs, Connection* connection, uint32_t msgid,
+                     const core::AcquireAllAnswer& answer);
 
 // Acts of administrators: administration.cc.
 void Reclaim(const Call& call);

@@ -54,6 +54,7 @@ constexpr auto kMethods = std::to_array<MethodRow>({
     {Id::kRequestParam, kCall, Role::kEveryone, Changes::kNothing, RequestParam},
     {Id::kParams, kSearchOfAll, Role::kEveryone, Changes::kNothing, Params},
     {Id::kWaiters, kSearchOfAll, Role::kEveryone, Changes::kNothing, Waiters},
+    {Id::kAcquireAll, kCall, Role::kEveryone, Changes::kTokens, AcquireAll},
 });
 
 // kUnknown has no row.

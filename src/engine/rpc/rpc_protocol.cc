@@ -53,10 +53,18 @@ Taken RpcProtocol::Do(Connection* connection, std::string_view message, const Vi
   const InputWaits waits = WaitsFor(method->cost, visit);
   if (waits != InputWaits::kNothing) return {.outcome = Taken::Outcome::kWaits, .waits = waits};
   method->handler(call);
-  const bool by_value = method->id == wire::Method::kRequestParam;
-  return {.bytes = message.size(),
-          .cost = &method->cost,
-          .values = by_value ? service_->params.values().size() : 0};
+  return {.bytes = message.size(), .cost = &method->cost, .values = ValuesOf(method->id)};
+}
+
+// What the request at hand had looked up.
+size_t RpcProtocol::ValuesOf(wire::Method method) const {
+  if (method == wire::Method::kRequestParam) return service_->params.values().size();
+  return method == wire::Method::kAcquireAll ? service_->group.items.size() : 0;
+}
+
+void RpcProtocol::AnswerAcquireAll(Connection* connection, uint32_t tag,
+                                   const core::AcquireAllAnswer& answer) {
+  ReplyAcquireAll(service_->outputs, connection, tag, answer);
 }
 
 void RpcProtocol::AnswerAcquire(Connection* connection, uint32_t tag,

@@ -29,12 +29,15 @@ class RpcProtocol final : public Protocol {
              std::string* why) override;
   void AnswerAcquire(Connection* connection, uint32_t tag,
                      const core::AcquireAnswer& answer) override;
+  void AnswerAcquireAll(Connection* connection, uint32_t tag,
+                        const core::AcquireAllAnswer& answer) override;
   void TellLoss(Connection* connection, const core::Loss& loss) override;
   void AnswerBackup(Connection* connection, const Result<wire::BackupReply>& made) override;
   void AnswerRefused(Connection* connection, std::string_view input, std::string_view why) override;
 
  private:
   Taken Do(Connection* connection, std::string_view message, const Visit& visit, std::string* why);
+  size_t ValuesOf(wire::Method method) const;
 
   Service* const service_;
   wire::MessageSplitter splitter_ = wire::RequestSplitter();

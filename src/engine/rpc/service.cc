@@ -6,8 +6,8 @@
 
 namespace nowcalls::engine::rpc {
 
-Service::Service(core::Core* the_core, RuleSink* rules_sink, Outputs* the_outputs, LateAnswers* the_late,
-                 Driver* the_driver, std::string the_version,
+Service::Service(core::Core* the_core, RuleSink* rules_sink, Outputs* the_outputs,
+                 LateAnswers* the_late, Driver* the_driver, std::string the_version,
                  std::function<std::vector<wire::FigureRow>()> the_figures)
     : core(the_core),
       outputs(the_outputs),

@@ -40,7 +40,8 @@ struct Service {
   const std::function<std::vector<wire::FigureRow>()> figures;
   RpcRuleSource rules;
   LookAhead look_ahead;
-  wire::ParamList params;  // Of the request at hand.
+  wire::ParamList params;        // Of the request at hand.
+  wire::AcquireAllParams group;  // Likewise.
 };
 
 struct Call {

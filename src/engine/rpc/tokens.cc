@@ -1,5 +1,8 @@
-// What clients call: hello, ping, acquire, release, keep, cancel, request, request_param.
+// What clients call: hello, ping, acquire, acquire_all, release, keep, cancel, request,
+// request_param.
+#include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -97,6 +100,45 @@ void ReplyAcquire(Outputs* outputs, Connection* connection, uint32_t msgid,
                        .refused_by = answer.refused_by},
                       answer.status == TokenStatus::kOk ? outputs->AfterCommit(connection)
                                                         : outputs->Immediate(connection));
+}
+
+void AcquireAll(const Call& call) {
+  wire::AcquireAllParams& params = call.service.group;
+  wire::RequestError error;
+  if (!wire::DecodeAcquireAll(call.request.params, &params, &error)) return ReplyError(call, error);
+  if (!HasSession(call)) return;
+  std::array<core::AllItem, kAcquireAllMax> items;
+  for (size_t i = 0; i < params.items.size(); ++i) {
+    const wire::AcquireAllParams::Item& item = params.items[i];
+    items[i] = {.flow = FlowId{item.flow_id}, .count = item.count, .param = item.param};
+  }
+  core::AcquireAllRequest request{.items = std::span(items).first(params.items.size()),
+                                  .prioritized = params.prioritized,
+                                  .request_id = params.request_id,
+                                  .hold_ms = static_cast<int64_t>(params.hold_ms)};
+  if (params.wait_ms) request.wait_ms = static_cast<int64_t>(*params.wait_ms);
+  const std::optional<core::AcquireAllAnswer> answer =
+      call.core()->AcquireAll(call.step, call.connection->session, request,
+                              {.owner = call.connection->id, .tag = call.request.msgid});
+  if (!answer.has_value()) return;  // It waits, and is answered late.
+  ReplyAcquireAll(call.service.outputs, call.connection, call.request.msgid, *answer);
+}
+
+void ReplyAcquireAll(Outputs* outputs, Connection* connection, uint32_t msgid,
+                     const core::AcquireAllAnswer& answer) {
+  wire::AcquireAllReply reply{.status = answer.status,
+                              .refused_by = answer.refused_by,
+                              .flow_id = answer.flow.value,
+                              .now_calls = static_cast<uint64_t>(answer.now_calls),
+                              .level = static_cast<uint64_t>(answer.level)};
+  reply.tokens.reserve(answer.tokens.size());
+  for (const core::GrantedToken& token : answer.tokens) {
+    reply.tokens.push_back(
+        {token.id.value, token.fence.value, static_cast<uint64_t>(token.hold_ms)});
+  }
+  wire::EncodeAcquireAll(msgid, reply,
+                         answer.status == TokenStatus::kOk ? outputs->AfterCommit(connection)
+                                                           : outputs->Immediate(connection));
 }
 
 void Request(const Call& call) {

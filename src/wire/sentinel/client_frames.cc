@@ -8,7 +8,8 @@ namespace {
 // A request that is put together at one place; large enough for every frame.
 class RequestFrame {
  public:
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): the bytes are written before they are read.
+  // Bytes are written before they are read.
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init)
   RequestFrame(uint32_t xid, RequestType type) {
     Put(xid);
     Put(static_cast<int8_t>(type));

@@ -165,7 +165,7 @@ TEST_CASE("two sessions of one client become the later one, with the tokens of b
   entities.Session(5, "cart");
   entities.Session(9, "cart");
   for (const uint64_t session : {1, 5, 9}) {
-    entities.Token(20 + session, session).request_id = 77;
+    entities.Token(100 * session, session).request_id = 77;
   }
   const SalvagedEntities salvaged = entities.Salvage();
   CHECK(salvaged.sessions.size() == 1);

@@ -236,7 +236,7 @@ TEST_CASE("an answer that is not understood leaves the outcome unknown") {
       {std::string("\x94\x01\xc1", 3), "byte 0xc1 begins no MessagePack value"},
       {std::string("\x94\x01\x63\xc0\x91\x01", 6), "answer to msgid 99, which awaits none"},
       {std::string("\x94\x01\x01\xc0\x91\xa1x", 7), "answer: number must be an integer, got str"},
-      {std::string("\x93\x02\xa1k\x90", 5), "response: type must be 1 (response)"},
+      {std::string("\x93\x01\xa1k\x90", 5), "notification: type must be 2 (notification)"},
   };
   for (const auto& [bytes, why] : answers) {
     const FakeServer server(Sending(bytes));

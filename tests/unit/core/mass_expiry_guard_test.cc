@@ -11,11 +11,11 @@
 namespace nowcalls::core {
 namespace {
 
-using Loss = MassExpiryGuard::Loss;
+using GuardLoss = MassExpiryGuard::Loss;
 
 TEST_CASE("the guard counts within a window, also those that came back") {
   MassExpiryGuard guard({.sessions_min = 3, .percent = 50});
-  std::vector<Loss> losses(3);
+  std::vector<GuardLoss> losses(3);
   guard.WentOffline(&losses[0], 1000);
   guard.WentOffline(&losses[1], 1000);
   guard.WentOffline(&losses[2], 1400);
@@ -32,7 +32,7 @@ TEST_CASE("the guard counts within a window, also those that came back") {
 
 TEST_CASE("a session that goes offline again and again counts once, with its last time") {
   MassExpiryGuard guard({});
-  Loss flapping;
+  GuardLoss flapping;
   for (int64_t at_ms = 1000; at_ms < 3000; at_ms += 100) {
     guard.WentOffline(&flapping, at_ms);
     CHECK(guard.Count(1000, 5000).lost == 1);
@@ -47,9 +47,9 @@ TEST_CASE("a session that goes offline again and again counts once, with its las
 
 TEST_CASE("a session that is gone does not count") {
   MassExpiryGuard guard({});
-  Loss away;
-  Loss back;
-  Loss never;
+  GuardLoss away;
+  GuardLoss back;
+  GuardLoss never;
   guard.WentOffline(&away, 1000);
   guard.WentOffline(&back, 1000);
   guard.CameBack(&back);
@@ -79,9 +79,9 @@ TEST_CASE("a mass is large, by number and by part") {
 TEST_CASE("the guard remembers two windows back and forgets what is long ago") {
   MassExpiryGuard guard({});
   const int64_t window_ms = MassExpiryGuard::kWindowMsMax;
-  Loss first;
-  Loss second;
-  Loss late;
+  GuardLoss first;
+  GuardLoss second;
+  GuardLoss late;
   guard.WentOffline(&first, 1'000'000);
   guard.WentOffline(&second, 1'000'000 + window_ms);
   guard.WentOffline(&late, 1'000'000 + 2 * window_ms);
@@ -101,11 +101,11 @@ TEST_CASE("after random comings and goings the guard agrees with counting anew")
     CAPTURE(seed);
     Prng prng(seed);
     MassExpiryGuard guard({});
-    std::vector<Loss> losses(20);
+    std::vector<GuardLoss> losses(20);
     int64_t now_ms = 10'000'000;
     for (int step = 0; step < 500; ++step) {
       now_ms += 50 * prng.Between(0, prng.Below(20) == 0 ? 2000 : 10);
-      Loss* loss = &losses[prng.Below(losses.size())];
+      GuardLoss* loss = &losses[prng.Below(losses.size())];
       switch (prng.Below(4)) {
         case 0: guard.CameBack(loss); break;
         case 1: guard.Forget(loss); break;
@@ -114,8 +114,8 @@ TEST_CASE("after random comings and goings the guard agrees with counting anew")
       const int64_t since_ms = now_ms - 50 * prng.Between(0, 1200);
       const int64_t window_ms = 50 * prng.Between(0, 1200);
       MassExpiryGuard::Tally expected;
-      for (const Loss& one : losses) {
-        const bool within = one.at_ms != Loss::kNone && one.at_ms >= since_ms - window_ms &&
+      for (const GuardLoss& one : losses) {
+        const bool within = one.at_ms != GuardLoss::kNone && one.at_ms >= since_ms - window_ms &&
                             one.at_ms <= since_ms + window_ms;
         expected.lost += within ? 1 : 0;
         expected.away += within && one.away ? 1 : 0;

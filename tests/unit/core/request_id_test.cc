@@ -171,7 +171,7 @@ TEST_CASE("a ledger with two tokens of one request is refused") {
   REQUIRE(core.loading().LoadSession(content.sessions.at(0)).ok());
   REQUIRE(core.loading().LoadToken(content.tokens[0]).ok());
   ledger::Token twin = content.tokens[0];
-  twin.fence.value += 1;
+  twin.fence.value += kAcquireAllMax;  // Nearer, one acquire_all may have issued both.
   twin.key.id = TokenIds(testing::HarnessOptions().token_id_key).FromFence(twin.fence);
   REQUIRE(core.loading().LoadToken(twin).ok());
   const Status refused = core.FinishLoad(content.seal);

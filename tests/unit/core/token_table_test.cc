@@ -409,7 +409,8 @@ TEST_CASE("tokens that were loaded are found and end like others") {
   CHECK(books.table.Find(kTokens + 1) != kNoToken);
 }
 
-TEST_CASE("of two loaded tokens of a session with one request id one is named") {
+TEST_CASE(
+    "of two loaded tokens of a session with one request id one is named, but of a group none") {
   TokenTable table({1, 2});
   const auto load = [&](uint64_t fence, SessionSlot session) {
     const TokenSlot slot = table.InsertLoaded(fence);
@@ -417,10 +418,19 @@ TEST_CASE("of two loaded tokens of a session with one request id one is named") 
     table.SetLoadedRequest(slot, 7);
     return slot;
   };
-  load(1, SessionSlot(0));
-  load(2, SessionSlot(1));
-  const TokenSlot twin = load(3, SessionSlot(0));
-  CHECK(table.IndexLoaded() == twin);
+  const TokenSlot first = load(100, SessionSlot(0));
+  load(101, SessionSlot(1));
+  const TokenSlot last = load(100 + kAcquireAllMax - 1, SessionSlot(0));
+  SUBCASE("they may have been issued together") {
+    CHECK(table.IndexLoaded() == kNoToken);
+    std::vector<TokenSlot> found;
+    table.ForEachOfRequest(SessionSlot(0), 7, [&](TokenSlot slot) { found.push_back(slot); });
+    CHECK(found == std::vector<TokenSlot>{first, last});
+  }
+  SUBCASE("their fences are too far apart") {
+    const TokenSlot twin = load(100 + kAcquireAllMax, SessionSlot(0));
+    CHECK(table.IndexLoaded() == twin);
+  }
 }
 
 }  // namespace

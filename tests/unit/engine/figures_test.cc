@@ -41,7 +41,7 @@ std::string Markdown() {
   return text;
 }
 
-std::string Protocol() {
+std::string FiguresText() {
   std::ifstream file(NOWCALLS_SOURCE_DIR "/src/wire/PROTOCOL.md");
   std::stringstream text;
   text << file.rdbuf();
@@ -51,7 +51,7 @@ std::string Protocol() {
 
 TEST_CASE("PROTOCOL.md documents every figure with the words of the table") {
   const std::string wanted = Markdown();
-  const bool documented = Protocol().find(wanted) != std::string::npos;
+  const bool documented = FiguresText().find(wanted) != std::string::npos;
   if (!documented) MESSAGE("the section \"info\" must have these tables:\n" << wanted);
   CHECK(documented);
 }

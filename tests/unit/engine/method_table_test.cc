@@ -22,7 +22,7 @@ std::string TextOf(const std::filesystem::path& path) {
   return text.str();
 }
 
-std::string Protocol() { return TextOf(NOWCALLS_SOURCE_DIR "/src/wire/PROTOCOL.md"); }
+std::string ProtocolText() { return TextOf(NOWCALLS_SOURCE_DIR "/src/wire/PROTOCOL.md"); }
 
 // Whether the method is in a heading, "## a" or "### a, b", or has a line of the listings' table:
 // "    a  params [...]".
@@ -43,7 +43,7 @@ bool IsDocumented(const std::string& text, const std::string& name) {
 
 // The methods in the headings "### a, b" of a section.
 std::set<std::string> MethodsOfSection(const std::string& title) {
-  const std::string text = Protocol();
+  const std::string text = ProtocolText();
   size_t at = text.find("\n## " + title + "\n");
   REQUIRE(at != std::string::npos);
   const size_t end = text.find("\n## ", at + 1);
@@ -69,7 +69,7 @@ TEST_CASE("methods for administrators are those that PROTOCOL.md shows as such")
 }
 
 TEST_CASE("PROTOCOL.md names every method, and says which may be notifications") {
-  const std::string text = Protocol();
+  const std::string text = ProtocolText();
   std::string notifications;
   for (const MethodRow& method : AllMethods()) {
     const std::string name(wire::MethodName(method.id));
@@ -94,7 +94,7 @@ TEST_CASE("a method that changes nothing is for everyone, and one that changes f
 }
 
 TEST_CASE("replies that show records are those of the listings in PROTOCOL.md") {
-  std::string text = Protocol();
+  std::string text = ProtocolText();
   text = text.substr(text.find("\n## Listings\n"));
   text = text.substr(0, text.find("\n## ", 1));
   for (const MethodRow& method : AllMethods()) {

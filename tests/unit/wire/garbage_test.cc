@@ -74,6 +74,7 @@ size_t WholeValueBytes(std::string_view bytes) {
 int TryParams(std::string_view params) {
   HelloParams hello;
   AcquireParams acquire;
+  AcquireAllParams acquire_all;
   TokenParams token;
   ReclaimParams reclaim;
   FlowParams flow;
@@ -102,6 +103,7 @@ int TryParams(std::string_view params) {
   count(DecodeHello(params, &hello, &error), &error);
   count(DecodeNoParams(Method::kPing, params, &error), &error);
   count(DecodeAcquire(params, &acquire, &error), &error);
+  count(DecodeAcquireAll(params, &acquire_all, &error), &error);
   count(DecodeToken(Method::kKeep, params, &token, &error), &error);
   count(DecodeReclaim(params, &reclaim, &error), &error);
   count(DecodeFlow(params, &flow, &error), &error);
@@ -133,7 +135,7 @@ int TryAnswers(std::string_view result) {
       DecodeNamespacePage(result).status(), DecodeReclaimedReply(result).status(),
       DecodeDrainReply(result).status(),    DecodeBackupReply(result).status(),
       DecodeRateReply(result).status(),     DecodeParamRows(result).status(),
-      DecodeWaiterRows(result).status(),
+      DecodeWaiterRows(result).status(),    DecodeAcquireAllReply(result).status(),
   };
   int taken = 0;
   for (const Status& status : statuses) {

@@ -149,12 +149,27 @@ TEST_CASE("a client's requests are the golden bytes") {
   const auto check = [](const char* name, const std::function<void(Out*)>& encode) {
     CheckBytes(Requests(), name, encode);
   };
-  check("hello", [](Out* o) { EncodeHelloRequest(1, {.name_space = "shop", .client_id = "worker-7"}, o); });
-  check("hello_without_client_id", [](Out* o) { EncodeHelloRequest(1, {.name_space = "shop"}, o); });
+  check("hello",
+        [](Out* o) { EncodeHelloRequest(1, {.name_space = "shop", .client_id = "worker-7"}, o); });
+  check("hello_without_client_id",
+        [](Out* o) { EncodeHelloRequest(1, {.name_space = "shop"}, o); });
   check("ping", [](Out* o) { EncodePlainRequest(2, Method::kPing, o); });
   check("acquire", [](Out* o) { EncodeAcquireRequest(3, {111, 1}, o); });
   check("acquire_prioritized", [](Out* o) { EncodeAcquireRequest(4, {111, 2, true}, o); });
   check("acquire_waiting", [](Out* o) { EncodeAcquireRequest(17, {111, 2, true, 1500, 77}, o); });
+  check("acquire_all", [](Out* o) {
+    EncodeAcquireAllRequest(28, {.items = {{.flow_id = 111, .count = 1}, {112, 2}}}, o);
+  });
+  check("acquire_all_waiting", [](Out* o) {
+    const Param key{ParamType::kString, "key-7"};
+    EncodeAcquireAllRequest(29,
+                            {.items = {{.flow_id = 113, .count = 1, .param = key}, {111, 1}},
+                             .prioritized = true,
+                             .wait_ms = 1500,
+                             .request_id = 78,
+                             .hold_ms = 250},
+                            o);
+  });
   check("acquire_param", [](Out* o) {
     AcquireParams acquire{.flow_id = 111, .count = 1};
     acquire.param = Param{ParamType::kString, "key-7"};
@@ -197,6 +212,21 @@ TEST_CASE("the server reads the golden requests of calls") {
   CHECK_FALSE(acquire.param.has_value());
   REQUIRE(DecodeAcquire(Params("acquire_param", Method::kAcquire), &acquire, &error));
   CHECK(acquire.param == Param{ParamType::kString, "key-7"});
+  AcquireAllParams all;
+  REQUIRE(DecodeAcquireAll(Params("acquire_all", Method::kAcquireAll), &all, &error));
+  REQUIRE(all.items.size() == 2);
+  CHECK(all.items[1].flow_id == 112);
+  CHECK(all.items[1].count == 2);
+  CHECK_FALSE(all.wait_ms.has_value());
+  REQUIRE(DecodeAcquireAll(Params("acquire_all_waiting", Method::kAcquireAll), &all, &error));
+  REQUIRE(all.items.size() == 2);
+  CHECK(all.items[0].flow_id == 113);
+  CHECK(all.items[0].param == Param{ParamType::kString, "key-7"});
+  CHECK_FALSE(all.items[1].param.has_value());
+  CHECK(all.prioritized);
+  CHECK(all.wait_ms == 1500);
+  CHECK(all.request_id == 78);
+  CHECK(all.hold_ms == 250);
   ValuesParams params;
   REQUIRE(DecodeParams(Params("params", Method::kParams), &params, &error));
   CHECK(params.flow_id == 111);
@@ -267,6 +297,22 @@ TEST_CASE("the server's replies are the golden bytes") {
   });
   check("acquire_no_rule",
         [](Out* o) { EncodeAcquire(3, {.status = TokenStatus::kNoRuleExists}, o); });
+  check("acquire_all_ok", [](Out* o) {
+    EncodeAcquireAll(28,
+                     {.status = TokenStatus::kOk,
+                      .tokens = {{.token_id = kGoldenToken, .fence = 13, .hold_ms = 4000},
+                                 {kGoldenToken + 1, 14, 4000}}},
+                     o);
+  });
+  check("acquire_all_blocked", [](Out* o) {
+    EncodeAcquireAll(28,
+                     {.status = TokenStatus::kBlocked,
+                      .refused_by = RefusedBy::kLevel,
+                      .flow_id = 112,
+                      .now_calls = 3,
+                      .level = 4},
+                     o);
+  });
   check("release_ok", [](Out* o) { EncodeStatus(5, TokenStatus::kReleaseOk, o); });
   check("release_already", [](Out* o) { EncodeStatus(5, TokenStatus::kAlreadyRelease, o); });
   check("bad_request", [](Out* o) { EncodeStatus(5, TokenStatus::kBadRequest, o); });
@@ -313,6 +359,22 @@ TEST_CASE("a client reads the golden answers to calls") {
   REQUIRE(blocked.ok());
   CHECK(blocked->status == TokenStatus::kBlocked);
   CHECK(blocked->refused_by == RefusedBy::kLevel);
+  const Result<AcquireAllReply> all = DecodeAcquireAllReply(ResultOf("acquire_all_ok"));
+  REQUIRE(all.ok());
+  CHECK(all->status == TokenStatus::kOk);
+  REQUIRE(all->tokens.size() == 2);
+  CHECK(all->tokens[0].token_id == kGoldenToken);
+  CHECK(all->tokens[1].fence == 14);
+  CHECK(all->tokens[1].hold_ms == 4000);
+  CHECK(all->refused_by == RefusedBy::kNone);
+  const Result<AcquireAllReply> none = DecodeAcquireAllReply(ResultOf("acquire_all_blocked"));
+  REQUIRE(none.ok());
+  CHECK(none->status == TokenStatus::kBlocked);
+  CHECK(none->tokens.empty());
+  CHECK(none->refused_by == RefusedBy::kLevel);
+  CHECK(none->flow_id == 112);
+  CHECK(none->now_calls == 3);
+  CHECK(none->level == 4);
   CHECK(*DecodeStatusReply(ResultOf("release_ok")) == TokenStatus::kReleaseOk);
   CHECK(*DecodeStatusReply(ResultOf("release_already")) == TokenStatus::kAlreadyRelease);
   CHECK(*DecodeStatusReply(ResultOf("bad_request")) == TokenStatus::kBadRequest);
@@ -381,7 +443,7 @@ TEST_CASE("PROTOCOL.md quotes golden bytes and no others") {
     ++quoted;
   }
   CHECK(message.empty());
-  CHECK(quoted == 37);
+  CHECK(quoted == 41);
 }
 
 }  // namespace

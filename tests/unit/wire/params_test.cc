@@ -257,6 +257,60 @@ TEST_CASE("the parameter of an acquire is a scalar that a ledger can hold") {
         "BAD_PARAMS acquire: options.param must be UTF-8");
 }
 
+TEST_CASE("acquire_all takes 1 to 64 items, each once, and the options of acquire but param") {
+  const auto refusal = [](const std::string& params) {
+    return RefusalOf(DecodeAcquireAll, params);
+  };
+  const auto item = [](const auto&... values) { return Raw{PackArray(values...)}; };
+  const auto items = [](const auto&... values) { return Raw{PackArray(values...)}; };
+  const auto many = [](int count) {
+    std::string bytes{'\xdc', '\0', static_cast<char>(count)};
+    for (int i = 0; i < count; ++i) bytes += PackArray(i, 1);
+    return Raw{bytes};
+  };
+  CHECK(refusal(PackArray(many(64))).empty());
+  CHECK(refusal(PackArray(many(65))) == "BAD_PARAMS acquire_all: items must be 1..64, got 65");
+  CHECK(refusal(PackArray(items())) == "BAD_PARAMS acquire_all: items must be 1..64, got 0");
+  CHECK(refusal(PackArray()) == "BAD_PARAMS acquire_all: items is missing");
+  CHECK(refusal(PackArray(Nil())) == "BAD_PARAMS acquire_all: items is missing");
+  CHECK(refusal(PackArray(7)) == "BAD_PARAMS acquire_all: items must be an array, got int");
+  CHECK(refusal(PackArray(items(7))) ==
+        "BAD_PARAMS acquire_all: items.item must be an array, got int");
+  CHECK(refusal(PackArray(items(item(1)))) == "BAD_PARAMS acquire_all: item.count is missing");
+  CHECK(refusal(PackArray(items(item(1, "1")))) ==
+        "BAD_PARAMS acquire_all: item.count must be an integer, got str");
+  CHECK(refusal(PackArray(items(item(1, 1, Nil())))).empty());
+  CHECK(refusal(PackArray(items(item(1, 1, Nil(), 1)))) ==
+        "BAD_PARAMS acquire_all: items.item takes at most 3 elements, got 4");
+  CHECK(refusal(PackArray(items(item(1, 1, "\xff")))) ==
+        "BAD_PARAMS acquire_all: item.param must be UTF-8");
+  CHECK(refusal(PackArray(items(item(1, 1)), EmptyMap(), 1)) ==
+        "BAD_PARAMS acquire_all takes at most 2 parameters, got 3");
+  CHECK(refusal(PackArray(items(item(1, 1)), PackMap("param", "a"))) ==
+        "BAD_PARAMS acquire_all: options.param is not known");
+  CHECK(refusal(PackArray(items(item(1, 1)), PackMap("wait_ms", kWaitMsMax + 1))) ==
+        "BAD_PARAMS acquire_all: options.wait_ms must be 0..3600000, got 3600001");
+  // One flow may be there once for each value, and without a value.
+  const std::string twice =
+      "BAD_PARAMS acquire_all: items must not hold flow_id 5 with the same param twice";
+  CHECK(refusal(PackArray(items(item(5, 1), item(4, 1), item(5, 2)))) == twice);
+  CHECK(refusal(PackArray(items(item(5, 1, "a"), item(5, 1, "b"), item(5, 1, "a")))) == twice);
+  CHECK(refusal(PackArray(items(item(5, 1, "a"), item(5, 1, 7), item(5, 1)))).empty());
+
+  // What one request said is not left for the next.
+  AcquireAllParams out;
+  RequestError error;
+  REQUIRE(DecodeAcquireAll(PackArray(items(item(1, 1), item(2, 1)), PackMap("wait_ms", 5)), &out,
+                           &error));
+  CHECK(out.wait_ms == 5);
+  REQUIRE(DecodeAcquireAll(PackArray(items(item(3, 4, 7.5))), &out, &error));
+  REQUIRE(out.items.size() == 1);
+  CHECK(out.items[0].flow_id == 3);
+  CHECK(out.items[0].count == 4);
+  CHECK(out.items[0].param->type == ParamType::kDouble);
+  CHECK_FALSE(out.wait_ms.has_value());
+}
+
 TEST_CASE("cancel wants a request id, which is not 0") {
   CHECK(RefusalOf(DecodeCancel, PackArray(0)) ==
         "BAD_PARAMS cancel: request_id must be above 0, got 0");

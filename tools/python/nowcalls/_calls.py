@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Union
 
 from ._errors import BadRequest, Error, NoRule, OutcomeUnknown, Refused, Unavailable
 from ._permit import BasePermit, Param
@@ -16,6 +16,11 @@ from ._permit import BasePermit, Param
 BAD_REQUEST, TOO_MANY_REQUEST, OK, BLOCKED, SHOULD_WAIT = -4, -2, 0, 1, 2
 NO_RULE_EXISTS, NOT_AVAILABLE, RELEASE_OK = 3, 5, 6
 BAD_PARAMS, OVERLOADED, INTERNAL = 3, 5, 8
+
+ITEMS_MAX = 64
+
+# True: kept, unless the rule has its client release it at resourceTimeout. "always": kept.
+KeepMode = Union[bool, str]
 
 
 class Rate(NamedTuple):
@@ -28,6 +33,26 @@ class Rate(NamedTuple):
 
     remaining: int
     wait: float
+
+
+class Item(NamedTuple):
+    flow_id: int
+    count: int
+    param: Param
+
+
+def _item(item: Any) -> Item:
+    """Of a flow id, or (flow_id, count), or (flow_id, count, param)."""
+    parts = (item,) if isinstance(item, int) else tuple(item)
+    if not 1 <= len(parts) <= 3:
+        raise BadRequest(f"an item is (flow_id, count, param), not {item!r}")
+    flow_id, count, param = (*parts, *(1, None)[len(parts) - 1 :])
+    check_scalar("param", param)
+    return Item(flow_id, count, param)
+
+
+class TokenGone(Exception):
+    """An attempt before was granted, and some of its tokens have ended since."""
 
 
 class AskAgain(Exception):
@@ -67,6 +92,7 @@ class Call:
 
     repeatable: asked again on the next connection when this one breaks.
     persistent: asked until a server answers, although nobody waits any more.
+    internal: asked by the session for itself.
     patience: seconds that the server may take, beyond the timeout.
     attempts: how often it was sent.
     unsettled: it was sent, and no answer told whether it was carried out.
@@ -75,6 +101,7 @@ class Call:
 
     repeatable = True
     persistent = False
+    internal = False
     patience = 0.0
 
     def __init__(self, method: str, params: Sequence[Any] = ()) -> None:
@@ -126,6 +153,7 @@ class Acquire(Call):
     """An acquire under a request id of its own, so that asking again gives the same token.
 
     started_at is set by the session; the wait is counted from it, over all attempts.
+    refusal: the last one after which it was asked once more.
     """
 
     def __init__(
@@ -139,32 +167,83 @@ class Acquire(Call):
         self.count = count
         self.param = param
         self.request_id = new_request_id()
-        self.started_at = 0.0
-        self.keep = True
+        self.started_at: Optional[float] = None
+        self.keep: KeepMode = True
+        self.refusals = 0
+        self.refusal: Optional[Refused] = None
+        self.prioritized = prioritized
         self.on_lost: Optional[Callable[[Any], Any]] = None
         self.patience = wait or 0.0
         self._wait = wait
-        self._prioritized = prioritized
+
+    @property
+    def items(self) -> List[Item]:
+        """What its tokens stand for, in their order."""
+        return [Item(self.flow_id, self.count, self.param)]
 
     def params(self, now: float) -> List[Any]:
+        return [self.flow_id, self.count, self.options(now, self.param)]
+
+    @property
+    def flow_ids(self) -> List[int]:
+        return [item.flow_id for item in self.items]
+
+    def options(self, now: float, param: Param = None) -> dict[str, Any]:
         options: dict[str, Any] = {"request_id": self.request_id}
         if self._wait is not None:
             # A repeated acquire without wait would lose its place in the queue.
-            left_ms = math.ceil((self.started_at + self._wait - now) * 1000)
+            left_ms = math.ceil(((self.started_at or now) + self._wait - now) * 1000)
             options["wait_ms"] = max(left_ms, 1) if self._wait > 0 else 0
-        if self._prioritized:
+        if self.prioritized:
             options["prioritized"] = True
-        if self.param is not None:
-            options["param"] = self.param
-        return [self.flow_id, self.count, options]
+        if param is not None:
+            options["param"] = param
+        return options
 
-    def decode(self, result: Any) -> Grant:
+    def decode(self, result: Any) -> List[Grant]:
         status, token_id, fence, now_calls, level, hold_ms, refused_by = result[:7]
         if status == OK:
-            return Grant(token_id, fence, now_calls, level, hold_ms)
+            return [Grant(token_id, fence, now_calls, level, hold_ms)]
         if status == NOT_AVAILABLE:
             raise AskAgain
         raise refusal(self.flow_id, status, refused_by, now_calls, level)
+
+    def outcome(self, permits: List[BasePermit]) -> Any:
+        """What the caller gets."""
+        return permits[0]
+
+
+class AcquireAll(Acquire):
+    """An acquire of one token for each item, of all or of none."""
+
+    def __init__(self, items: Sequence[Sequence[Any]], wait: Optional[float], prioritized: bool):
+        self._items = [_item(item) for item in items]
+        if not 1 <= len(self._items) <= ITEMS_MAX:
+            raise BadRequest(f"acquire_all takes 1 to {ITEMS_MAX} items, not {len(self._items)}")
+        first = self._items[0]
+        super().__init__(first.flow_id, first.count, wait, first.param, prioritized)
+        self.method = "acquire_all"
+
+    @property
+    def items(self) -> List[Item]:
+        return self._items
+
+    def params(self, now: float) -> List[Any]:
+        asked = [[i.flow_id, i.count] + ([] if i.param is None else [i.param]) for i in self._items]
+        return [asked, self.options(now)]
+
+    def decode(self, result: Any) -> List[Grant]:
+        status, tokens, refused_by, flow_id, now_calls, level = result[:6]
+        if status == OK:
+            return [Grant(t[0], t[1], now_calls, level, t[2]) for t in tokens]
+        if status == NOT_AVAILABLE:
+            raise AskAgain
+        if refused_by == "request_id" and self.attempts > 1:
+            raise TokenGone
+        raise refusal(flow_id, status, refused_by, now_calls, level)
+
+    def outcome(self, permits: List[BasePermit]) -> Any:
+        return permits
 
 
 class Cancel(Call):
@@ -209,6 +288,7 @@ class RateRequest(Call):
     def __init__(self, method: str, flow_id: int, params: Sequence[Any]) -> None:
         super().__init__(method, [flow_id, *params])
         self.flow_id = flow_id
+        self.flow_ids = [flow_id]
 
     def decode(self, result: Any) -> Rate:
         status, remaining, wait_ms, refused_by = result[:4]

@@ -17,8 +17,8 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, cast
 
 from . import _fork
-from ._calls import Acquire, Call, Keep, Rate, RateRequest, check_scalar
-from ._config import Addresses, make_config
+from ._calls import Acquire, AcquireAll, Call, Keep, KeepMode, Rate, RateRequest, check_scalar
+from ._config import Addresses, check_keep, make_config
 from ._errors import BadRequest, OutcomeUnknown, Unavailable
 from ._permit import HELD, BasePermit, Param
 from ._session import Session
@@ -65,9 +65,11 @@ class Client:
     client_id: names the session that holds the tokens. Give each process its own. Without one the
         client makes one up.
     timeout: seconds that a call may take besides the wait of an acquire, connecting anew included.
-    keep: whether permits are kept in the background once a third of their hold is over.
+    keep: whether permits are kept in the background once a third of their hold is over. True:
+        unless the rule has its clients release them at resourceTimeout. "always": even then.
     fallback: while no server is reached, "fail" raises Unavailable. "local" admits the last known
-        level divided by the clients last known to be online. "pass" admits everything.
+        level divided by the clients last known to be online. "pass" admits everything. "rule" is
+        "local" or "pass", as the rule's fallbackToLocalWhenFail says.
     local_levels: shares by flow id for "local", instead of those from the last known levels.
     on_lost: called with each lost permit, on the background thread. It must be short, and must not
         call the client.
@@ -82,7 +84,7 @@ class Client:
         namespace: str = "default",
         client_id: Optional[str] = None,
         timeout: float = 5.0,
-        keep: bool = True,
+        keep: KeepMode = True,
         fallback: str = "fail",
         local_levels: Optional[Mapping[int, int]] = None,
         on_lost: Optional[Callable[[Permit], Any]] = None,
@@ -118,7 +120,7 @@ class Client:
         wait: Optional[float] = None,
         param: Param = None,
         prioritized: bool = False,
-        keep: Optional[bool] = None,
+        keep: Optional[KeepMode] = None,
         timeout: Optional[float] = None,
         on_lost: Optional[Callable[[Permit], Any]] = None,
     ) -> Iterator[Permit]:
@@ -143,7 +145,7 @@ class Client:
         wait: Optional[float] = None,
         param: Param = None,
         prioritized: bool = False,
-        keep: Optional[bool] = None,
+        keep: Optional[KeepMode] = None,
         timeout: Optional[float] = None,
         on_lost: Optional[Callable[[Permit], Any]] = None,
     ) -> Permit:
@@ -154,10 +156,33 @@ class Client:
         Raises Refused, NoRule, Unavailable, OutcomeUnknown or BadRequest.
         """
         call = Acquire(flow_id, count, wait, param, prioritized)
-        call.keep = self._keeps if keep is None else keep
-        call.on_lost = on_lost
+        self._set(call, keep, on_lost)
         permit: Permit = self._ask(call, timeout)
         return permit
+
+    def acquire_all(
+        self,
+        items: Sequence[Any],
+        *,
+        wait: Optional[float] = None,
+        prioritized: bool = False,
+        keep: Optional[KeepMode] = None,
+        timeout: Optional[float] = None,
+        on_lost: Optional[Callable[[Permit], Any]] = None,
+    ) -> List[Permit]:
+        """Takes a token for each item, for all or for none. Nothing is held while it waits.
+
+        items: flow ids, (flow_id, count) or (flow_id, count, param); each another flow or param.
+        """
+        call = AcquireAll(items, wait, prioritized)
+        self._set(call, keep, on_lost)
+        permits: List[Permit] = self._ask(call, timeout)
+        return permits
+
+    def _set(self, call: Acquire, keep: Optional[KeepMode], on_lost: Any) -> None:
+        call.keep = self._keeps if keep is None else keep
+        check_keep(call.keep)
+        call.on_lost = on_lost
 
     # Calls a second.
 

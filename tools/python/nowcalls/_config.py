@@ -10,7 +10,8 @@ from ._errors import BadRequest
 
 DEFAULT_PORT = 18730
 NAME_BYTES_MAX = 128
-FALLBACKS = ("fail", "local", "pass")
+FALLBACKS = ("fail", "rule", "local", "pass")
+KEEPS = (True, False, "always")
 
 Address = Tuple[str, int]
 Addresses = Union[str, Sequence[str]]
@@ -21,7 +22,7 @@ class Config(NamedTuple):
     namespace: str
     client_id: str
     timeout: float  # Seconds.
-    keep: bool
+    keep: Union[bool, str]
     fallback: str
     local_levels: Mapping[int, int]
 
@@ -31,7 +32,7 @@ def make_config(
     namespace: str,
     client_id: Optional[str],
     timeout: float,
-    keep: bool,
+    keep: Union[bool, str],
     fallback: str,
     local_levels: Optional[Mapping[int, int]],
 ) -> Config:
@@ -41,6 +42,7 @@ def make_config(
         raise BadRequest("there is no address")
     if fallback not in FALLBACKS:
         raise BadRequest(f"fallback must be one of {', '.join(FALLBACKS)}, not {fallback!r}")
+    check_keep(keep)
     if not timeout > 0:
         raise BadRequest(f"timeout must be above 0, not {timeout!r}")
     _check_name("namespace", namespace)
@@ -58,6 +60,11 @@ def make_config(
         fallback,
         dict(local_levels or {}),
     )
+
+
+def check_keep(keep: Union[bool, str]) -> None:
+    if keep not in KEEPS:
+        raise BadRequest(f'keep must be True, False or "always", not {keep!r}')
 
 
 def parse_address(text: str) -> Address:

@@ -6,10 +6,12 @@ Thread: the session's lock protects it.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Dict, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
+from ._calls import Acquire, Call, Item, Rate, RateRequest
 from ._errors import Refused
-from ._permit import Param
+from ._permit import ENDED, BasePermit, Param
+from ._rules import Rules
 
 KNOWN_LEVELS_MAX = 10_000
 
@@ -24,8 +26,9 @@ def key_of(flow_id: int, param: Param) -> Key:
 class Fallback:
     """Counts local calls in progress, and admits up to this process's share of a level."""
 
-    def __init__(self, mode: str, levels: Mapping[int, int]) -> None:
+    def __init__(self, mode: str, levels: Mapping[int, int], rules: Rules) -> None:
         self.mode = mode
+        self._rules = rules
         self.granted = 0
         self.refused = 0
         self.passed = 0
@@ -37,9 +40,35 @@ class Fallback:
     def active(self) -> bool:
         return self.mode != "fail"
 
+    def decide(
+        self, call: Call, sessions: int, new_permit: Callable[[Acquire, Item], BasePermit]
+    ) -> Any:
+        """Local permits or a pass, or None if there is none for this call. May raise Refused."""
+        if isinstance(call, RateRequest) and self.passes(call.flow_id):
+            self.passed += 1
+            return Rate(-1, 0.0)
+        if not isinstance(call, Acquire):
+            return None
+        permits: List[BasePermit] = []
+        try:
+            for item in call.items:
+                admitted = self.admit(*item, sessions)
+                if admitted is None:
+                    break
+                permit = new_permit(call, item)
+                permit.local = True
+                permit.now_calls, permit.level = admitted
+                permits.append(permit)
+        finally:
+            if len(permits) < len(call.items):
+                for permit in permits:
+                    permit._state = ENDED
+                    self.leave(permit.flow_id, permit.count, permit.param)
+        return call.outcome(permits) if len(permits) == len(call.items) else None
+
     def learn(self, flow_id: int, param: Param, level: int) -> None:
         """Remembers a level that the server told; forgets the one unused for longest."""
-        if self.mode != "local":
+        if self.mode not in ("local", "rule"):
             return
         key = key_of(flow_id, param)
         self._known[key] = level
@@ -51,10 +80,20 @@ class Fallback:
         """The calls that this process may have in progress; None if no level is known."""
         if flow_id in self._configured:
             return self._configured[flow_id]
+        rule = self._rules.find(flow_id)
+        if rule is not None:
+            return rule.share(param, sessions)
         level = self._known.get(key_of(flow_id, param))
         if level is None:
             return None
         return max(1, level // max(1, sessions)) if level > 0 else 0
+
+    def passes(self, flow_id: int) -> bool:
+        """Whether calls pass, however many there are."""
+        if self.mode != "rule" or flow_id in self._configured:
+            return self.mode == "pass"
+        rule = self._rules.find(flow_id)
+        return rule is None or not rule.fallback_to_local
 
     def admit(
         self, flow_id: int, count: int, param: Param, sessions: int
@@ -66,7 +105,7 @@ class Fallback:
         key = key_of(flow_id, param)
         before = self._in_progress.get(key, 0)
         share = self.share(flow_id, param, sessions)
-        if self.mode == "pass":
+        if self.passes(flow_id):
             self.passed += 1
             self._in_progress[key] = before + count
             return before + count, 0

@@ -39,7 +39,8 @@ class BasePermit:
         self.lost_reason: Optional[str] = None
         self.on_lost: Optional[Callable[[Any], Any]] = None
         self._state = HELD
-        self._keeping = False
+        self._keeping: Union[bool, str] = False
+        self._granted_at = 0.0
         self._process = os.getpid()
 
     @property

@@ -14,6 +14,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
+import math
 import random
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -27,16 +28,18 @@ from ._calls import (
     Call,
     Cancel,
     Grant,
+    Item,
     Keep,
-    Rate,
     RateRequest,
     Release,
+    TokenGone,
     error_of,
 )
 from ._config import Address, Config
 from ._errors import BadRequest, Error, OutcomeUnknown, Refused, Unavailable
 from ._local import Fallback
 from ._permit import ENDED, HELD, RELEASING, BasePermit
+from ._rules import ONCE_MORE, RELEASE, UNTIL_DEADLINE, RuleCall, Rules
 
 logger = logging.getLogger("nowcalls")
 
@@ -47,6 +50,11 @@ PAUSE_MIN_S, PAUSE_MAX_S = 0.05, 2.0  # Bounds of the random pause before a conn
 CONNECT_TIMEOUT_S = 2.0  # Of one address; less if the timeout of calls is.
 PING_AFTER_S = 10.0  # Of silence.
 HELLO_MSGID = 0
+RULES_ASKED_MAX = 64
+RELEASE_MARGIN_S = 0.05  # So that the server does not count a release as late.
+RETRY_PAUSE_S = 0.01  # Doubled with each refusal, 6 times at most.
+# A refusal that time may undo.
+MAY_PASS = ("level", "client_cap", "param", "waiters_ahead", "queue_full")
 
 OFFLINE, GREETING, READY = "offline", "greeting", "ready"
 
@@ -70,7 +78,8 @@ class Session:
         self.output = bytearray()
         self._make_permit = make_permit
         self._uniform = uniform
-        self._fallback = Fallback(config.fallback, config.local_levels)
+        self._rules = Rules()
+        self._fallback = Fallback(config.fallback, config.local_levels, self._rules)
         self._closing = False
         # The connection.
         self._state = OFFLINE
@@ -88,6 +97,8 @@ class Session:
         self._msgids = itertools.count()
         self._queue: Dict[Call, None] = {}  # For the next connection.
         self._in_flight: Dict[int, Call] = {}
+        self._later: List[Tuple[float, int, Acquire]] = []  # A heap of those asked once more.
+        self._rules_asked: Dict[int, List[Acquire]] = {}  # With the acquires that wait for them.
         # Permits. A permit that the program has dropped is gone from both.
         self._permits: weakref.WeakValueDictionary[int, BasePermit] = weakref.WeakValueDictionary()
         self._keeps: List[Tuple[float, int, weakref.ref[BasePermit]]] = []  # A heap.
@@ -100,8 +111,11 @@ class Session:
 
     def submit(self, call: Call, now: float) -> None:
         """Asks a call, now or on the next connection. Its outcome is set later, or within."""
-        if isinstance(call, Acquire):
+        if isinstance(call, Acquire) and call.started_at is None:
             call.started_at = now
+        if isinstance(call, (Acquire, RateRequest)) and self._fallback.mode == "rule":
+            for flow_id in call.flow_ids:
+                self._ask_rule(flow_id, now)
         if self._state == READY:
             self._send(call, now)
         elif self._down and self._fallback.active and isinstance(call, (Acquire, RateRequest)):
@@ -118,9 +132,11 @@ class Session:
         error = call.no_answer(reason)
         if not call.persistent:
             self._queue.pop(call, None)
-        if call.unsettled and isinstance(call, Acquire):
-            self._counts["cancelled"] += 1
-            self.submit(Cancel(call.request_id), now)
+        if isinstance(call, Acquire):
+            if call.unsettled:
+                self._cancel(call, now)
+            elif call.refusal is not None:
+                error = call.refusal
         if self._state == READY and call.unsettled and self._heard_at <= call.sent_at:
             self._probe(now)
         self._fail(call, error)
@@ -128,8 +144,9 @@ class Session:
     def abandon(self, call: Call, now: float) -> None:
         """Ends a call whose caller will not take its outcome: a permit is given back."""
         self.give_up(call, now)
-        if isinstance(call.value, BasePermit):
-            self.release(call.value, now)
+        for permit in call.value if isinstance(call.value, list) else [call.value]:
+            if isinstance(permit, BasePermit):
+                self.release(permit, now)
 
     def release(self, permit: BasePermit, now: float) -> Optional[Release]:
         """Gives a permit back; the call to wait for, or None if the server need not be asked."""
@@ -178,7 +195,7 @@ class Session:
             "client_id": self.config.client_id,
             "sessions_online": self._sessions_online,
             "held": len(self._permits),
-            "waiting": sum(not call.persistent and not call.done for call in waiting),
+            "waiting": sum(not (c.persistent or c.done or c.internal) for c in waiting),
             "unsettled": sum(call.persistent for call in waiting),
             "tells_lost": self.ready and self._asks_for_lost,
             "local_granted": self._fallback.granted,
@@ -268,10 +285,14 @@ class Session:
             return "the server is silent"
         if now >= self._heard_at + PING_AFTER_S:
             self._probe(now)
+        while self._later and self._later[0][0] <= now:
+            call = heapq.heappop(self._later)[2]
+            if not call.done:
+                self.submit(call, now)
         while self._keeps and self._keeps[0][0] <= now:
             permit = heapq.heappop(self._keeps)[2]()
             if permit is not None and permit._state == HELD:
-                self._keep(permit, now)
+                self._look_after(permit, now)
         return None
 
     def wakeup(self) -> float:
@@ -283,7 +304,7 @@ class Session:
         silent = self._heard_at + PING_AFTER_S
         if self._probed_at is not None:
             silent = self._probed_at + self.config.timeout
-        return min(silent, self._keeps[0][0]) if self._keeps else silent
+        return min([silent, *(heap[0][0] for heap in (self._keeps, self._later) if heap)])
 
     # Within.
 
@@ -365,6 +386,9 @@ class Session:
 
     def _answered(self, call: Call, error: Any, result: Any, now: float) -> None:
         call.unsettled = False
+        if isinstance(call, RuleCall):
+            self._rule_answered(call, error, result, now)
+            return
         value: Any = None
         failure: Optional[Error] = None
         try:
@@ -375,6 +399,9 @@ class Session:
             if not call.done:
                 self._queue[call] = None
             return
+        except TokenGone:
+            self._cancel(call, now)
+            failure = Unavailable(f"{call.method}: a token ended before its answer came")
         except Error as raised:
             failure = raised
         if isinstance(call, Acquire):
@@ -393,32 +420,107 @@ class Session:
             call.settle(value)
 
     def _acquired(
-        self, call: Acquire, grant: Optional[Grant], failure: Optional[Error], now: float
+        self, call: Acquire, grants: Optional[List[Grant]], failure: Optional[Error], now: float
     ) -> None:
-        if isinstance(failure, Refused) and failure.level > 0:
+        single = len(call.items) == 1
+        if isinstance(failure, Refused) and failure.level > 0 and single:
             self._fallback.learn(call.flow_id, call.param, failure.level)
-        if failure is not None:
+        if isinstance(failure, Refused) and call.prioritized and failure.refused_by in MAY_PASS:
+            self._refused(call, failure, now)
+        elif failure is not None:
             self._fail(call, failure)
-        if call.done or grant is None:
+        if call.done or grants is None:
             return  # Given up: its cancel is on the way behind it.
-        self._fallback.learn(call.flow_id, call.param, grant.level)
-        permit = self._new_permit(call)
-        permit.token_id, permit.fence, permit.now_calls, permit.level, permit.hold_ms = grant
-        self._permits[permit.token_id] = permit
-        self._plan_keep(permit, now)
-        call.settle(permit)
+        if single:
+            self._fallback.learn(call.flow_id, call.param, grants[0].level)
+        permits = []
+        for item, grant in zip(call.items, grants):
+            permit = self._new_permit(call, item)
+            permit.token_id, permit.fence, permit.now_calls, permit.level, permit.hold_ms = grant
+            permit._granted_at = call.sent_at
+            self._permits[permit.token_id] = permit
+            self._plan_keep(permit, now)
+            permits.append(permit)
+        call.settle(call.outcome(permits))
 
-    def _new_permit(self, call: Acquire) -> BasePermit:
+    def _new_permit(self, call: Acquire, item: Item) -> BasePermit:
         permit = self._make_permit()
-        permit.flow_id, permit.count, permit.param = call.flow_id, call.count, call.param
+        permit.flow_id, permit.count, permit.param = item
         permit.on_lost = call.on_lost
         permit._keeping = call.keep
         return permit
 
+    # The client's half of rules.
+
+    def _ask_rule(self, flow_id: int, now: float) -> bool:
+        """Asks for a rule that is not known or old. False: it is known, or too many are asked."""
+        if flow_id in self._rules_asked:
+            return True
+        too_many = len(self._rules_asked) >= RULES_ASKED_MAX
+        if too_many or flow_id < 1 or not self._rules.is_stale(flow_id, now):
+            return False
+        self._rules_asked[flow_id] = []
+        self.submit(RuleCall(flow_id), now)
+        return True
+
+    def _rule_answered(self, call: RuleCall, error: Any, result: Any, now: float) -> None:
+        if error is None:
+            self._rules.learn(call.flow_id, call.decode(result), now)
+        for permit in list(self._permits.values()):
+            if permit.flow_id == call.flow_id and self._end_by_rule(permit) < math.inf:
+                self._plan(permit, self._end_by_rule(permit))
+        for acquire in self._rules_asked.pop(call.flow_id, ()):
+            if not acquire.done:
+                self._try_again(acquire, now)
+
+    def _refused(self, call: Acquire, failure: Refused, now: float) -> None:
+        call.refusal = failure
+        if self._ask_rule(failure.flow_id, now):
+            self._rules_asked[failure.flow_id].append(call)
+        else:
+            self._try_again(call, now)
+
+    def _try_again(self, call: Acquire, now: float) -> None:
+        """As the rule says of prioritized acquires that are refused."""
+        assert call.refusal is not None
+        rule = self._rules.find(call.refusal.flow_id)
+        strategy = 0 if rule is None else rule.acquire_refuse
+        once = strategy == ONCE_MORE and call.refusals == 0
+        if not once and strategy != UNTIL_DEADLINE:
+            self._fail(call, call.refusal)
+            return
+        pause = self._uniform(0, RETRY_PAUSE_S * 2 ** min(call.refusals, 6))
+        call.refusals += 1
+        heapq.heappush(self._later, (now + pause, next(self._keep_numbers), call))
+
+    def _look_after(self, permit: BasePermit, now: float) -> None:
+        """Keeps a token that is held for long, or ends it as its rule says."""
+        if now >= self._end_by_rule(permit):
+            self._lose(permit, "resource_timeout")
+            self.submit(Release(permit), now)
+            return
+        if permit._keeping is True:
+            self._ask_rule(permit.flow_id, now)
+        self._keep(permit, now)
+
+    def _end_by_rule(self, permit: BasePermit) -> float:
+        """When the client is to release a token: a little before the rule's resourceTimeout."""
+        rule = self._rules.find(permit.flow_id)
+        if permit._keeping is not True or rule is None or rule.resource_timeout_strategy != RELEASE:
+            return math.inf
+        timeout = rule.resource_timeout
+        return permit._granted_at + timeout - min(RELEASE_MARGIN_S, timeout / 10)
+
+    def _cancel(self, call: Acquire, now: float) -> None:
+        self._counts["cancelled"] += 1
+        self.submit(Cancel(call.request_id), now)
+
     def _plan_keep(self, permit: BasePermit, since: float) -> None:
         if not permit._keeping:
             return
-        at = since + permit.hold_ms / 3000
+        self._plan(permit, min(since + permit.hold_ms / 3000, self._end_by_rule(permit)))
+
+    def _plan(self, permit: BasePermit, at: float) -> None:
         heapq.heappush(self._keeps, (at, next(self._keep_numbers), weakref.ref(permit)))
         # Most permits end before they are due.
         if len(self._keeps) > 64 + 4 * len(self._permits):
@@ -483,28 +585,13 @@ class Session:
         unasked = isinstance(error, (Unavailable, OutcomeUnknown))
         if unasked and self._fallback.active and not self._closing:
             try:
-                value = self._local(call)
+                value = self._fallback.decide(call, self._sessions_online, self._new_permit)
             except Refused as refused:
                 error = refused
         if value is not None:
             call.settle(value)
         else:
             call.settle(error=error)
-
-    def _local(self, call: Call) -> Any:
-        """A local permit or pass, or None if there is none for this call."""
-        if isinstance(call, RateRequest) and self._fallback.mode == "pass":
-            self._fallback.passed += 1
-            return Rate(-1, 0.0)
-        if not isinstance(call, Acquire):
-            return None
-        admitted = self._fallback.admit(call.flow_id, call.count, call.param, self._sessions_online)
-        if admitted is None:
-            return None
-        permit = self._new_permit(call)
-        permit.local = True
-        permit.now_calls, permit.level = admitted
-        return permit
 
 
 def _is_held(permit: Optional[BasePermit]) -> bool:

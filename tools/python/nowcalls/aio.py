@@ -10,11 +10,11 @@ import asyncio
 import contextlib
 import inspect
 import logging
-from typing import Any, AsyncIterator, Callable, Dict, Mapping, Optional, Sequence, Set
+from typing import Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Sequence, Set
 
 from . import _fork
-from ._calls import Acquire, Call, Keep, Rate, RateRequest, check_scalar
-from ._config import Addresses, make_config
+from ._calls import Acquire, AcquireAll, Call, Keep, KeepMode, Rate, RateRequest, check_scalar
+from ._config import Addresses, check_keep, make_config
 from ._errors import BadRequest, OutcomeUnknown, Unavailable
 from ._permit import HELD, BasePermit, Param
 from ._session import Session
@@ -67,7 +67,7 @@ class Client:
         namespace: str = "default",
         client_id: Optional[str] = None,
         timeout: float = 5.0,
-        keep: bool = True,
+        keep: KeepMode = True,
         fallback: str = "fail",
         local_levels: Optional[Mapping[int, int]] = None,
         on_lost: Optional[Callable[[Permit], Any]] = None,
@@ -94,7 +94,7 @@ class Client:
         wait: Optional[float] = None,
         param: Param = None,
         prioritized: bool = False,
-        keep: Optional[bool] = None,
+        keep: Optional[KeepMode] = None,
         timeout: Optional[float] = None,
         on_lost: Optional[Callable[[Permit], Any]] = None,
     ) -> AsyncIterator[Permit]:
@@ -119,7 +119,7 @@ class Client:
         wait: Optional[float] = None,
         param: Param = None,
         prioritized: bool = False,
-        keep: Optional[bool] = None,
+        keep: Optional[KeepMode] = None,
         timeout: Optional[float] = None,
         on_lost: Optional[Callable[[Permit], Any]] = None,
     ) -> Permit:
@@ -130,10 +130,33 @@ class Client:
         Raises Refused, NoRule, Unavailable, OutcomeUnknown or BadRequest.
         """
         call = Acquire(flow_id, count, wait, param, prioritized)
-        call.keep = self._config.keep if keep is None else keep
-        call.on_lost = on_lost
+        self._set(call, keep, on_lost)
         permit: Permit = await self._ask(call, timeout)
         return permit
+
+    async def acquire_all(
+        self,
+        items: Sequence[Any],
+        *,
+        wait: Optional[float] = None,
+        prioritized: bool = False,
+        keep: Optional[KeepMode] = None,
+        timeout: Optional[float] = None,
+        on_lost: Optional[Callable[[Permit], Any]] = None,
+    ) -> List[Permit]:
+        """Takes a token for each item, for all or for none. Nothing is held while it waits.
+
+        items: flow ids, (flow_id, count) or (flow_id, count, param); each another flow or param.
+        """
+        call = AcquireAll(items, wait, prioritized)
+        self._set(call, keep, on_lost)
+        permits: List[Permit] = await self._ask(call, timeout)
+        return permits
+
+    def _set(self, call: Acquire, keep: Optional[KeepMode], on_lost: Any) -> None:
+        call.keep = self._config.keep if keep is None else keep
+        check_keep(call.keep)
+        call.on_lost = on_lost
 
     # Calls a second.
 

@@ -1,0 +1,339 @@
+#include "core/groups.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace nowcalls::core {
+
+struct Groups::Item {
+  FlowId flow;
+  int64_t count = 0;
+  uint32_t position = 0;  // In the request.
+  std::optional<Param> param{};
+  // Since FindLanes.
+  LaneRef lane{};
+  // Since FirstInTheWay: of this lane, if shadow mode does not let it pass.
+  RefusedBy limit = RefusedBy::kNone;
+};
+
+// The keys of the items' lanes. Those that got neither a token nor a waiter are erased at the end.
+class Groups::Lanes {
+ public:
+  Lanes(FlowTable* flows, const Items* items) : flows_(flows), items_(items) {}
+  ~Lanes() {
+    for (const Item& item : *items_) {
+      const KeySlot key = item.lane.key_slot;
+      if (key == kNoKey) continue;
+      // It may have been erased with the waiter.
+      const bool exists = flows_->keys().at(key).flow_slot == item.lane.flow_slot;
+      if (exists) flows_->EraseKeyIfUnused(key);
+    }
+  }
+  Lanes(const Lanes&) = delete;
+  Lanes& operator=(const Lanes&) = delete;
+
+ private:
+  FlowTable* const flows_;
+  const Items* const items_;
+};
+
+std::optional<AcquireAllAnswer> Groups::Acquire(const Step& step, SessionSlot session_slot,
+                                                const AcquireAllRequest& request,
+                                                WaitTicket ticket) {
+  // A request that cannot be granted, or was asked before.
+  Items items = InOrder(request);
+  for (const Item& item : items) {
+    if (item.flow.value <= 0 || item.count < 1 || item.count > kCountMax) {
+      return AcquireAllAnswer{.status = TokenStatus::kBadRequest, .flow = item.flow};
+    }
+  }
+  if (request.request_id != 0) {
+    std::optional<AcquireAllAnswer> answer;
+    if (AnswerByRequestId(step, session_slot, items, request, ticket, &answer)) return answer;
+  }
+
+  // Refusals that no wait helps.
+  const Lanes lanes(&books_->flows(), &items);
+  if (auto refused = FindLanes(&items, /*is_new=*/true)) return refused;
+  if (const RefusedBy full = room_->ServerLimit(items.size()); full != RefusedBy::kNone) {
+    return RefuseAll(items, TokenStatus::kTooManyRequest, full);
+  }
+  if (auto refused = FindOverLevel(session_slot, items)) return refused;
+
+  // The first lane in the way, if any.
+  const Item* in_way = FirstInTheWay(session_slot, request.prioritized, UINT64_MAX, {}, &items);
+  if (in_way == nullptr) {
+    return Grant(step, session_slot, request.request_id, request.hold_ms, items);
+  }
+  const AcquireRequest one{.flow = in_way->flow,
+                           .count = in_way->count,
+                           .prioritized = request.prioritized,
+                           .wait_ms = request.wait_ms,
+                           .request_id = request.request_id,
+                           .hold_ms = request.hold_ms};
+  const int64_t wait_ms = waiting_->WaitMsOf(books_->flows().at(in_way->lane.flow_slot), one);
+  if (wait_ms == 0) return Refuse(*in_way, TokenStatus::kBlocked, in_way->limit);
+  if (!waiting_->HasRoomFor(in_way->lane, ticket.owner)) {
+    return Refuse(*in_way, TokenStatus::kBlocked, RefusedBy::kQueueFull);
+  }
+  waiting_->SetGroup(waiting_->Add(step, session_slot, in_way->lane, one, wait_ms, ticket),
+                     ToKeep(items));
+  return std::nullopt;
+}
+
+uint32_t Groups::Serve(const Step& step, WaiterSlot slot) {
+  const Waiter waiter = waiting_->queues().at(slot);
+  // The items' params lie in the group, which ends with the wait.
+  Items items = ItemsOf(*waiting_->queues().GroupOf(slot));
+  const auto cost = static_cast<uint32_t>(items.size());
+  const Lanes lanes(&books_->flows(), &items);
+  if (auto refused = FindLanes(&items, /*is_new=*/false)) {
+    waiting_->AnswerAll(step, slot, *std::move(refused));
+    return cost;
+  }
+  const Item* in_way = FirstInTheWay(waiter.session_slot, waiter.prioritized,
+                                     waiting_->queues().NumberOf(slot), waiter.lane, &items);
+  if (in_way != nullptr) {
+    waiting_->Move(slot, in_way->lane, static_cast<uint32_t>(in_way->count));
+    return cost;
+  }
+  if (const RefusedBy full = room_->ServerLimit(items.size()); full != RefusedBy::kNone) {
+    waiting_->AnswerAll(step, slot, RefuseAll(items, TokenStatus::kTooManyRequest, full));
+    return cost;
+  }
+  books_->Count(&books_->flows().at(waiter.lane.flow_slot),
+                [](FlowCounters* c) { ++c->granted_from_queue; });
+  waiting_->AnswerAll(step, slot,
+                      Grant(step, waiter.session_slot, waiter.request_id, waiter.hold_ms, items));
+  return cost;
+}
+
+Groups::Items Groups::InOrder(const AcquireAllRequest& request) {
+  Items items;
+  items.reserve(request.items.size());
+  for (const AllItem& item : request.items) {
+    items.push_back({.flow = item.flow,
+                     .count = item.count,
+                     .position = static_cast<uint32_t>(items.size()),
+                     .param = item.param});
+  }
+  const auto order = [](const Item& item) {
+    const Param param = item.param.value_or(Param{});
+    return std::tuple(item.flow.value, item.param.has_value(), param.type, param.bytes);
+  };
+  std::sort(items.begin(), items.end(),
+            [&](const Item& a, const Item& b) { return order(a) < order(b); });
+  return items;
+}
+
+Groups::Items Groups::ItemsOf(const WaitingGroup& group) {
+  Items items;
+  items.reserve(group.size());
+  for (const GroupItem& kept : group) {
+    items.push_back({.flow = kept.flow, .count = kept.count, .position = kept.position});
+    if (kept.param.has_value()) items.back().param = kept.param->view();
+  }
+  return items;
+}
+
+WaitingGroup Groups::ToKeep(const Items& items) {
+  WaitingGroup group;
+  group.reserve(items.size());
+  for (const Item& item : items) {
+    group.push_back(
+        {.flow = item.flow, .count = static_cast<uint32_t>(item.count), .position = item.position});
+    if (item.param.has_value()) group.back().param.emplace(*item.param);
+  }
+  return group;
+}
+
+bool Groups::IsSame(const Items& items, const WaitingGroup& group) {
+  return std::equal(items.begin(), items.end(), group.begin(), group.end(),
+                    [](const Item& item, const GroupItem& kept) {
+                      return item.flow == kept.flow && item.count == kept.count &&
+                             item.param.has_value() == kept.param.has_value() &&
+                             (!item.param.has_value() || *item.param == kept.param->view());
+                    });
+}
+
+// As Admission::AnswerByRequestId.
+bool Groups::AnswerByRequestId(const Step& step, SessionSlot session_slot, const Items& items,
+                               const AcquireAllRequest& request, WaitTicket ticket,
+                               std::optional<AcquireAllAnswer>* answer) {
+  if (books_->tokens().FindRequest(session_slot, request.request_id) != kNoToken) {
+    *answer = AnswerOfTokens(step, session_slot, items, request.request_id);
+    return true;
+  }
+  const SessionId id = books_->sessions().at(session_slot).id;
+  const RequestIds& request_ids = books_->request_ids();
+  if (request_ids.IsCancelled(id, request.request_id, step.now.ms)) {
+    *answer = RefuseAll(items, TokenStatus::kBlocked, RefusedBy::kCancelled);
+    return true;
+  }
+  const WaiterSlot waiter = request_ids.FindWaiter(id, request.request_id);
+  return waiter != kNoWaiter && AnswerOfWaiter(step, waiter, items, request, ticket, answer);
+}
+
+// The live tokens of the request id are the answer if they are those that the request asks for, no
+// more and no less. A part of a group is no group.
+AcquireAllAnswer Groups::AnswerOfTokens(const Step& step, SessionSlot session_slot,
+                                        const Items& items, uint64_t request_id) {
+  AcquireAllAnswer answer{.status = TokenStatus::kOk,
+                          .tokens = std::vector<GrantedToken>(items.size())};
+  const FlowTable& flows = books_->flows();
+  const TokenTable& tokens = books_->tokens();
+  size_t found = 0;
+  bool others = false;
+  tokens.ForEachOfRequest(session_slot, request_id, [&](TokenSlot slot) {
+    const TokenEntry& entry = tokens.at(slot);
+    const KeySlot key = tokens.KeyOf(slot);
+    std::optional<Param> param;
+    if (key != kNoKey) param = flows.keys().at(key).value.view();
+    const FlowId flow = flows.at(entry.flow_slot).id;
+    const auto item = std::find_if(items.begin(), items.end(), [&](const Item& i) {
+      return i.flow == flow && i.param == param && i.count == entry.count;
+    });
+    if (item == items.end()) {
+      others = true;
+      return;
+    }
+    ++found;
+    answer.tokens[item->position] = {books_->IdOf(entry), Fence{entry.fence},
+                                     std::max<int64_t>(0, entry.deadline_ms - step.now.ms)};
+  });
+  if (!others && found == items.size()) return answer;
+  return RefuseAll(items, TokenStatus::kBadRequest, RefusedBy::kRequestId);
+}
+
+// As Admission::AnswerOfWaiter. If the request does not wait, those behind the place that it gives
+// up still come before it: their lane is in the wake list.
+bool Groups::AnswerOfWaiter(const Step& step, WaiterSlot slot, const Items& items,
+                            const AcquireAllRequest& request, WaitTicket ticket,
+                            std::optional<AcquireAllAnswer>* answer) {
+  const Waiter waiter = waiting_->queues().at(slot);
+  const WaitingGroup* const group = waiting_->queues().GroupOf(slot);
+  if (group == nullptr || !IsSame(items, *group)) {
+    *answer = RefuseAll(items, TokenStatus::kBadRequest, RefusedBy::kRequestId);
+    return true;
+  }
+  const bool other_connection = waiter.ticket.owner != ticket.owner;
+  if (other_connection && !waiting_->HasRoomFor(ticket.owner)) {
+    *answer = RefuseAll(items, TokenStatus::kBlocked, RefusedBy::kQueueFull);
+    return true;
+  }
+  const AcquireAnswer superseded =
+      books_->Refuse(waiter.lane, TokenStatus::kBlocked, RefusedBy::kSuperseded);
+  const int64_t wait_ms = waiting_->WaitMsOf(
+      books_->flows().at(waiter.lane.flow_slot),
+      {.flow = {}, .prioritized = request.prioritized, .wait_ms = request.wait_ms});
+  if (wait_ms == 0) {
+    waiting_->Answer(step, slot, superseded);
+    return false;
+  }
+  waiting_->Replace(step, slot, ticket, wait_ms, superseded);
+  waiting_->SetGroup(slot, ToKeep(items));
+  return true;
+}
+
+// Finds the lane of each item, and makes the keys that there are not. An answer: the first item
+// that its rule refuses, whatever room there is.
+std::optional<AcquireAllAnswer> Groups::FindLanes(Items* items, bool is_new) {
+  FlowTable& flows = books_->flows();
+  for (Item& item : *items) {
+    const FlowSlot slot = flows.Find(item.flow);
+    if (slot == kNoFlow || !flows.at(slot).active()) {
+      return AcquireAllAnswer{.status = TokenStatus::kNoRuleExists, .flow = item.flow};
+    }
+    Flow& flow = flows.at(slot);
+    item.lane = {slot};
+    if (flow.keyed != item.param.has_value()) {
+      return Refuse(item, TokenStatus::kBadRequest, RefusedBy::kParam);
+    }
+    if (flow.keyed) {
+      if (flows.keys().size() >= books_->options().limits.keys_max &&
+          flows.keys().Find(slot, *item.param) == kNoKey) {
+        return Refuse(item, TokenStatus::kTooManyRequest, RefusedBy::kKeyLimit);
+      }
+      item.lane.key_slot = flows.FindOrAddKey(slot, *item.param);
+    }
+    if (is_new) other_kind_->OnAcquire(&flow);
+    if (flow.draining) return Refuse(item, TokenStatus::kBlocked, RefusedBy::kDraining);
+  }
+  return std::nullopt;
+}
+
+// An answer: the first item that asks for more than its rule allows to anybody.
+std::optional<AcquireAllAnswer> Groups::FindOverLevel(SessionSlot session_slot,
+                                                      const Items& items) {
+  for (const Item& item : items) {
+    const Flow& flow = books_->flows().at(item.lane.flow_slot);
+    const RefusedBy limit = room_->LimitOf(flow, item.lane.key_slot, session_slot, item.count);
+    if (limit == RefusedBy::kOverLevel && !flow.shadow) {
+      return Refuse(item, TokenStatus::kBlocked, limit);
+    }
+  }
+  return std::nullopt;
+}
+
+// The first item whose lane has no room for it, or waiters that are before it; null: none. In the
+// lane that it stands in, the group is the first.
+const Groups::Item* Groups::FirstInTheWay(SessionSlot session_slot, bool prioritized,
+                                          uint64_t number, const LaneRef& standing_in,
+                                          Items* items) {
+  for (Item& item : *items) {
+    const Flow& flow = books_->flows().at(item.lane.flow_slot);
+    item.limit = room_->LimitOf(flow, item.lane.key_slot, session_slot, item.count);
+    if (item.limit == RefusedBy::kNone && item.lane != standing_in &&
+        waiting_->AreAhead(item.lane, prioritized, number)) {
+      item.limit = RefusedBy::kWaitersAhead;
+    }
+    if (item.limit != RefusedBy::kNone && !flow.shadow) return &item;
+  }
+  return nullptr;
+}
+
+// In the order of the request, so that fences ascend in it. Shadow mode only counts limits.
+AcquireAllAnswer Groups::Grant(const Step& step, SessionSlot session_slot, uint64_t request_id,
+                               int64_t hold_ms, const Items& items) {
+  std::vector<const Item*> in_request(items.size());
+  for (const Item& item : items) in_request[item.position] = &item;
+  AcquireAllAnswer answer{.status = TokenStatus::kOk};
+  answer.tokens.reserve(items.size());
+  for (const Item* item : in_request) {
+    Flow& flow = books_->flows().at(item->lane.flow_slot);
+    if (item->limit != RefusedBy::kNone) {
+      const auto limit = static_cast<size_t>(item->limit);
+      books_->Count(&flow, [&](FlowCounters* c) { ++c->shadow_refused[limit]; });
+    }
+    const TokenSlot token = books_->IssueToken(step, {.session_slot = session_slot,
+                                                      .lane = item->lane,
+                                                      .count = static_cast<uint32_t>(item->count),
+                                                      .request_id = request_id,
+                                                      .hold_ms = hold_ms});
+    const TokenEntry& entry = books_->tokens().at(token);
+    answer.tokens.push_back(
+        {books_->IdOf(entry), Fence{entry.fence}, entry.deadline_ms - step.now.ms});
+    // At its cap now, the session may have waiters that no longer stand in the way of others.
+    if (flow.held_by_session != nullptr) books_->wake_list().Add(item->lane);
+  }
+  return answer;
+}
+
+AcquireAllAnswer Groups::Refuse(const Item& item, TokenStatus status, RefusedBy limit) {
+  const AcquireAnswer one = books_->Refuse(item.lane, status, limit);
+  return {.status = status,
+          .refused_by = limit,
+          .flow = item.flow,
+          .now_calls = one.now_calls,
+          .level = one.level};
+}
+
+// No rule's doing. It is counted under the first flow, if that exists.
+AcquireAllAnswer Groups::RefuseAll(const Items& items, TokenStatus status, RefusedBy limit) {
+  const FlowSlot slot = books_->flows().Find(items.front().flow);
+  if (slot != kNoFlow) books_->Refuse({slot}, status, limit);
+  return {.status = status, .refused_by = limit};
+}
+
+}  // namespace nowcalls::core

@@ -1,0 +1,53 @@
+// Room: which limit is in the way of a grant now.
+//
+// Thread: loop. It keeps invariant 3: no grant when nowCalls + count > level, shadow mode aside;
+// under a rule with a parameter both are those of the value. Admission and Groups ask it before
+// each grant, also of one that waited.
+#ifndef NOWCALLS_CORE_ROOM_H_
+#define NOWCALLS_CORE_ROOM_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/books.h"
+#include "core/slot.h"
+#include "nowcalls/types.h"
+
+namespace nowcalls::core {
+
+class Room {
+ public:
+  explicit Room(const Books* books) : books_(books) {}
+
+  // While the disk is low nothing is granted.
+  void SetDiskLow(bool low) { disk_low_ = low; }
+
+  // The limit in the way of `tokens` more tokens, whatever their rules.
+  RefusedBy ServerLimit(size_t tokens = 1) const {
+    if (disk_low_) return RefusedBy::kDiskLow;
+    const bool full = books_->tokens().size() + tokens > books_->options().limits.tokens_max;
+    return full ? RefusedBy::kTokenLimit : RefusedBy::kNone;
+  }
+  // The limit of the rule, or of the key's value. kOverLevel: room alone would not help.
+  RefusedBy LimitOf(const Flow& flow, KeySlot key, SessionSlot session_slot, int64_t count) const {
+    const FlowTable& flows = books_->flows();
+    const int64_t level = flows.LevelOf(flow, key);
+    RefusedBy limit = RefusedBy::kNone;
+    if (count > level - flows.LaneOf(flow, key).now_calls) {
+      limit = key == kNoKey ? RefusedBy::kLevel : RefusedBy::kParam;
+    } else if (count > flows.CapLeft(flow, session_slot)) {
+      limit = RefusedBy::kClientCap;
+    }
+    if (limit == RefusedBy::kNone) return limit;
+    const bool can_fit = count <= level && count <= flows.CapOf(flow);
+    return can_fit ? limit : RefusedBy::kOverLevel;
+  }
+
+ private:
+  const Books* const books_;
+  bool disk_low_ = false;
+};
+
+}  // namespace nowcalls::core
+
+#endif  // NOWCALLS_CORE_ROOM_H_

@@ -1,0 +1,105 @@
+// Another project builds with what `cmake --install` leaves: by CMake, by pkg-config, with the
+// shared and the static library. The examples of the manual are among what it builds, and run as a
+// reader would run them.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/process.h"
+#include "support/server_process.h"
+#include "support/temp_dir.h"
+#include "test_paths.h"
+
+namespace nowcalls::testing {
+namespace {
+
+constexpr int64_t kBuildMsMax = 20 * kPatienceMs;
+const std::string kSource = NOWCALLS_SOURCE_DIR;
+
+void Run(const std::vector<std::string>& argv) {
+  const Finished done = RunProgram(argv, {}, kBuildMsMax);
+  REQUIRE_MESSAGE(done.exit_code == 0, done.out, done.err);
+}
+
+// The C++ programs of a page of the manual, as example_1.cc and so on; their default address is
+// that of the server.
+int WriteExamples(const std::string& page, const std::string& address, const std::string& to) {
+  const std::string text = ReadFileToString(kSource + "/tools/manual/" + page);
+  const std::string begin = "```cpp\n";
+  int examples = 0;
+  for (size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at)) {
+    at += begin.size();
+    std::string program = text.substr(at, text.find("```\n", at) - at);
+    for (const std::string& option : {std::string("Start({")}) {
+      const size_t start = program.find(option);
+      if (start == std::string::npos || Contains(program, ".addresses")) continue;
+      program.insert(start + option.size(), ".addresses = {\"" + address + "\"}, ");
+    }
+    WriteStringToFile(to + "/example_" + std::to_string(++examples) + ".cc", program);
+  }
+  return examples;
+}
+
+ServerOptions WithSampleRules() {
+  ServerOptions options;
+  for (const auto& file : std::filesystem::directory_iterator(kSource + "/data/rules")) {
+    if (file.path().extension() != ".json") continue;
+    options.arguments.emplace_back("--rules");
+    options.arguments.push_back(file.path().stem().string() + "=" + file.path().string());
+  }
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("another project builds with what is installed, and the manual's examples run") {
+  const TestServer server(nullptr, WithSampleRules());
+  const TempDir dir;
+  const std::string prefix = dir.Sub("prefix");
+  const std::string consumer = dir.Sub("consumer");
+  std::filesystem::create_directory(dir.Sub("examples"));
+  Run({"/usr/bin/cmake", "--install", BUILD_DIR, "--prefix", prefix});
+  const int examples = WriteExamples("clients.md", server.address(), dir.Sub("examples"));
+  CHECK(examples == 7);
+  Run({"/usr/bin/cmake", "-S", kSource + "/tests/install/consumer", "-B", consumer,
+       std::string("-DCMAKE_CXX_COMPILER=") + CXX_COMPILER, "-DCMAKE_PREFIX_PATH=" + prefix,
+       "-DEXAMPLES=" + dir.Sub("examples"),
+       std::string("-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror ") + CONSUMER_FLAGS});
+  Run({"/usr/bin/cmake", "--build", consumer, "-j2"});
+
+  CHECK(RunProgram({consumer + "/headers_alone"}).out == "unavailable: nobody is there\n");
+  const Environment libraries = {{"LD_LIBRARY_PATH", prefix + "/lib"}};
+  for (const char* program : {"with_static", "with_shared", "with_pkg_config"}) {
+    CAPTURE(program);
+    CHECK(RunProgram({consumer + "/" + program, server.address()}, libraries).out == "granted\n");
+  }
+  const auto output = [&](int example) {
+    const Finished done = RunProgram({consumer + "/example_" + std::to_string(example)}, libraries);
+    CHECK_MESSAGE(done.exit_code == 0, done.err);
+    return done.out;
+  };
+  CHECK(output(1) == "1 calls in progress\n");
+  CHECK(output(2) == "the call may be made\n");
+  CHECK(output(3) == "10 granted\n");
+  CHECK(output(4) == "step 0\nstep 1\nstep 2\n");
+  CHECK(output(5) == "2 permits\n");
+  CHECK(Contains(output(6), " calls left in this window\nmay be made\n"));
+  CHECK(output(7) == "local: 1\n");
+}
+
+TEST_CASE("programs and documents are installed") {
+  const TempDir dir;
+  Run({"/usr/bin/cmake", "--install", BUILD_DIR, "--prefix", dir.Sub("prefix")});
+  for (const std::string program : {"nowcalls-server", "nowcalls-admin", "nowcalls-bench"}) {
+    const Finished done = RunProgram({dir.Sub("prefix/bin/") + program, "--version"});
+    CHECK(done.out.starts_with(program + " " + VERSION));
+  }
+  for (const char* document : {"README.md", "src/wire/PROTOCOL.md", "tools/manual/clients.md"}) {
+    CAPTURE(document);
+    CHECK(std::filesystem::exists(dir.Sub("prefix/share/doc/nowcalls/") + document));
+  }
+}
+
+}  // namespace nowcalls::testing
