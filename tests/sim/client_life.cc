@@ -10,11 +10,16 @@ namespace {
 
 constexpr size_t kUnansweredMax = 20;
 constexpr int64_t kWaitMsMax = 3'000;
+constexpr int64_t kHoldMsMax = 8'000;
 
 }  // namespace
 
 ClientLife::ClientLife(World* world, SimClient* client, uint64_t first_request_id, uint64_t seed)
-    : world_(world), client_(client), prng_(seed), next_request_id_(first_request_id) {
+    : world_(world),
+      client_(client),
+      prng_(seed),
+      holds_prng_(seed ^ 0x401d),
+      next_request_id_(first_request_id) {
   pace_us_ = prng_.Between(2, 150) * kMs;
   held_max_ = static_cast<size_t>(prng_.Between(1, 8));
   request_id_chance_ = static_cast<uint32_t>(prng_.Below(3) * 500'000);
@@ -94,8 +99,10 @@ void ClientLife::DoSomething() {
     ReleaseWrongly();
   } else if (what < 97) {
     RequestCalls();
-  } else if (what < 99) {
+  } else if (what < 98) {
     client_->ListFlows();
+  } else if (what < 99) {
+    client_->ListWaiters();
   } else {
     client_->Ping();
   }
@@ -112,6 +119,9 @@ SimClient::Wanted ClientLife::Draw() {
     wanted.wait_ms = static_cast<uint64_t>(prng_.Between(0, kWaitMsMax));
   }
   if (prng_.Below(100) == 0) wanted.flow += 1000;  // Which has no rule.
+  if (holds_prng_.Below(3) == 0) {
+    wanted.hold_ms = static_cast<uint64_t>(holds_prng_.Between(1, kHoldMsMax));
+  }
   return wanted;
 }
 

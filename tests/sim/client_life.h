@@ -43,6 +43,7 @@ class ClientLife {
   World* const world_;
   SimClient* const client_;
   Prng prng_;
+  Prng holds_prng_;  // A stream of its own, so that seeds mean what they meant.
   uint64_t next_request_id_;
   bool stopped_ = false;
 

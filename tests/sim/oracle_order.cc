@@ -44,6 +44,7 @@ void Oracle::CheckOrder(OpId granted_id, const Token& token) {
   if (granted.link == kNoLink || facts.shadow || facts.client_cap != 0) return;
   if (granted.request_id != 0 && SharesRequestId(granted)) return;
   granted.fence = token.seen.fence;
+  CheckListedOrder(granted_id);
   for (const OpId id : granted_) {
     const Operation& other = operations_.at(id);
     if (other.flow != granted.flow || other.life != granted.life) continue;

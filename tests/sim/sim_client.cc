@@ -15,6 +15,7 @@ std::string Text(const SimClient::Wanted& wanted) {
   if (wanted.request_id != 0) text += " request id " + std::to_string(wanted.request_id);
   if (wanted.wait_ms) text += " wait " + std::to_string(*wanted.wait_ms);
   if (wanted.prioritized) text += " prioritized";
+  if (wanted.hold_ms != 0) text += " hold " + std::to_string(wanted.hold_ms);
   return text;
 }
 
@@ -23,7 +24,8 @@ AcquireTerms Terms(const SimClient::Wanted& wanted, LinkId link) {
   const int64_t by_rule_ms = wanted.prioritized ? kQueueingMs : 0;
   return {.link = link,
           .prioritized = wanted.prioritized,
-          .wait_ms = wanted.wait_ms ? static_cast<int64_t>(*wanted.wait_ms) : by_rule_ms};
+          .wait_ms = wanted.wait_ms ? static_cast<int64_t>(*wanted.wait_ms) : by_rule_ms,
+          .hold_ms = static_cast<int64_t>(wanted.hold_ms)};
 }
 
 }  // namespace
@@ -42,7 +44,9 @@ void SimClient::Open(bool steady) {
       named() ? std::optional<std::string_view>(identity_.client_id) : std::nullopt;
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
-        wire::EncodeHelloRequest(msgid, {.name_space = identity_.name_space, .client_id = id}, out);
+        wire::EncodeHelloRequest(
+            msgid, {.name_space = identity_.name_space, .client_id = id, .lost = identity_.listens},
+            out);
       },
       [this, at = link(), session = owner()](const wire::Response* response) {
         if (response == nullptr) return;
@@ -51,7 +55,15 @@ void SimClient::Open(bool steady) {
         if (!hello.ok()) return Misunderstood(hello.status().message());
         Say("has " + std::to_string(hello->resumed_tokens) + " tokens back");
         oracle_->SessionSeen(at, session);
+        if (!identity_.listens) return;
+        oracle_->ListenerSeen(at, session, /*prompt=*/!network()->link(at).slow());
       });
+}
+
+void SimClient::Lost(const wire::LostNotice& notice) {
+  Say("has lost a token of flow " + std::to_string(notice.flow_id) + ": " + notice.reason);
+  Forget(notice.token_id);
+  oracle_->LostTold(link(), {notice.token_id, notice.flow_id, notice.reason});
 }
 
 void SimClient::Acquire(const Wanted& wanted) {
@@ -67,7 +79,8 @@ void SimClient::Acquire(const Wanted& wanted) {
                              .count = wanted.count,
                              .prioritized = wanted.prioritized,
                              .wait_ms = wanted.wait_ms,
-                             .request_id = wanted.request_id};
+                             .request_id = wanted.request_id,
+                             .hold_ms = wanted.hold_ms};
   std::string key;
   if (IsKeyLane(wanted.flow)) {
     key = KeyOfLane(wanted.flow);
@@ -241,6 +254,33 @@ void SimClient::ListFlows() {
         const auto page = wire::DecodeFlowPage(response->result);
         if (!page.ok()) return Misunderstood(page.status().message());
         Say("sees " + std::to_string(page->rows.size()) + " flows");
+      });
+}
+
+void SimClient::ListWaiters() {
+  Say("lists waiters");
+  const WaitersLook look = oracle_->WaitersAsked();
+  Call(
+      [&](uint32_t msgid, wire::OutputBuffer* out) {
+        wire::EncodeWaitersRequest(msgid, {.flow_id = {}, .client_id = {}, .limit = kListRowsMax},
+                                   out);
+      },
+      [this, look](const wire::Response* response) {
+        if (response == nullptr) return;
+        if (response->error) return Misunderstood(response->error->message);
+        const auto rows = wire::DecodeWaiterRows(response->result);
+        if (!rows.ok()) return Misunderstood(rows.status().message());
+        Say("sees " + std::to_string(rows->size()) + " waiters");
+        std::vector<SeenWaiter> waiters;
+        for (const wire::WaiterRow& row : *rows) {
+          const int64_t flow = row.param ? LaneOfText(row.flow_id, row.param->bytes) : row.flow_id;
+          waiters.push_back({.owner = row.name_space + "/" + row.client_id,
+                             .flow = flow,
+                             .count = row.count,
+                             .prioritized = row.prioritized,
+                             .place = row.place});
+        }
+        oracle_->WaitersTold(look, waiters);
       });
 }
 

@@ -24,6 +24,7 @@ struct ClientIdentity {
   std::string name_space = "default";
   std::string client_id{};  // Empty: a session of the connection.
   bool says_hello = true;
+  bool listens = false;  // Asks to be told of tokens that are taken back.
 };
 
 class SimClient : public RpcCaller {
@@ -34,6 +35,7 @@ class SimClient : public RpcCaller {
     std::optional<uint64_t> wait_ms{};
     bool prioritized = false;
     uint64_t request_id = 0;
+    uint64_t hold_ms = 0;  // 0: as long as the rule allows.
   };
   struct Held {
     uint64_t token = 0;
@@ -60,6 +62,7 @@ class SimClient : public RpcCaller {
   void Cancel(uint64_t request_id);
   void Ping();
   void ListFlows();
+  void ListWaiters();
 
   bool named() const { return !identity_.client_id.empty(); }
   // NAMESPACE/CLIENT of the session, as listings show it.
@@ -76,6 +79,7 @@ class SimClient : public RpcCaller {
 
  private:
   void Left() override;
+  void Lost(const wire::LostNotice& notice) override;
   void Misunderstood(const std::string& what) override;
   void Granted(const Wanted& wanted, const wire::AcquireReply& reply);
   void Forget(uint64_t token);
