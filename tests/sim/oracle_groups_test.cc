@@ -15,7 +15,7 @@ constexpr LinkId kGroupLink = 1;
 class GroupCourt {
  public:
   GroupCourt() {
-    const LevelSetting two{.in_force = true, .count = 2};
+    LevelSetting two{.in_force = true, .count = 2};
     const auto set = [two](const LevelSetting&) { return two; };
     for (const int64_t flow : {1, 2}) {
       oracle.AddFlow(flow, {.hold_ms = 4'000, .client_offline_ms = 2'000});

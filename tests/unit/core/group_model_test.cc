@@ -493,7 +493,9 @@ class GroupLife {
   }
 
   void CheckNobodyWaitsInVain() const {
-    for (const auto& [tag, waiter] : waiters_) {
+    for (const auto& entry : waiters_) {
+      const uint32_t tag = entry.first;
+      const GroupWaiter& waiter = entry.second;
       CAPTURE(tag);
       REQUIRE(rules_.contains(waiter.lane.first));
       // Somebody in its line, up to itself, waits for room there.
