@@ -19,12 +19,14 @@ ClientLife::ClientLife(World* world, SimClient* client, uint64_t first_request_i
       client_(client),
       prng_(seed),
       holds_prng_(seed ^ 0x401d),
+      group_prng_(~seed),
       next_request_id_(first_request_id) {
   pace_us_ = prng_.Between(2, 150) * kMs;
   held_max_ = static_cast<size_t>(prng_.Between(1, 8));
   request_id_chance_ = static_cast<uint32_t>(prng_.Below(3) * 500'000);
   wait_chance_ = static_cast<uint32_t>(prng_.Below(3) * 400'000);
   calls_percent_ = prng_.Below(4) == 0 ? 40 : 0;
+  groups_percent_ = group_prng_.Below(3) == 0 ? 50 : 0;
 }
 
 void ClientLife::ActLater() {
@@ -128,7 +130,22 @@ SimClient::Wanted ClientLife::Draw() {
 void ClientLife::AcquireNew() {
   SimClient::Wanted wanted = Draw();
   if (prng_.ChancePerMillion(request_id_chance_)) wanted.request_id = next_request_id_++;
+  if (group_prng_.Below(100) < groups_percent_) DrawGroup(&wanted);
   client_->Acquire(wanted);
+}
+
+// Of some lanes, in any order.
+void ClientLife::DrawGroup(SimClient::Wanted* wanted) {
+  std::vector<int64_t> lanes;
+  for (const auto& rule : world_->rules()) {
+    for (const int64_t lane : rule.lanes()) lanes.push_back(lane);
+  }
+  for (uint64_t items = group_prng_.Between(1, 5); items > 0 && !lanes.empty(); --items) {
+    const size_t at = group_prng_.Below(lanes.size());
+    const int64_t count = group_prng_.Below(5) == 0 ? group_prng_.Between(1, 3) : 1;
+    wanted->all.push_back({.flow = lanes[at], .count = count});
+    lanes.erase(lanes.begin() + static_cast<ptrdiff_t>(at));
+  }
 }
 
 // A burst, which the window may not hold.
@@ -156,7 +173,7 @@ void ClientLife::AskAgain() {
   }
   if (wanted.request_id == 0) return;
   if (prng_.Below(3) == 0) wanted.wait_ms = static_cast<uint64_t>(prng_.Between(0, kWaitMsMax));
-  if (prng_.Below(10) == 0) ++wanted.count;
+  if (prng_.Below(10) == 0) ++(wanted.all.empty() ? wanted.count : wanted.all.back().count);
   client_->Acquire(wanted);
 }
 

@@ -201,19 +201,6 @@ void Oracle::CheckLateGrant(const Operation& acquire, LinkId link, int64_t hold_
   if (IsUndone(acquire)) taken_back_.erase(token->seen.id);
 }
 
-void Oracle::CheckRequestId(const Token& token) {
-  if (token.seen.request_id == 0) return;
-  for (const uint64_t id : present_) {
-    const Token& other = tokens_[id];
-    const bool same =
-        other.seen.owner == token.seen.owner && other.seen.request_id == token.seen.request_id;
-    if (same && other.seen.fence < token.seen.fence && IsLive(other)) {
-      Violation("I3 " + Text(token.seen) + " is the second for its request id, beside " +
-                Text(other.seen));
-    }
-  }
-}
-
 void Oracle::CheckCap(const Token& token) {
   const FlowFacts& facts = flows_[token.seen.flow];
   if (facts.client_cap == 0 || facts.shadow) return;
@@ -450,11 +437,16 @@ void Oracle::Adopt(const SeenToken& seen) {
 void Oracle::Audit(const std::vector<SeenToken>& ledger, const std::set<uint64_t>* history) {
   Tick();
   std::set<uint64_t> ids;
-  std::set<std::pair<std::string, uint64_t>> requests;
+  std::multimap<std::pair<std::string, uint64_t>, const SeenToken*> requests;
   for (const SeenToken& seen : ledger) {
     if (!ids.insert(seen.id).second) Violation("I6 the ledger has twice " + Text(seen));
-    if (seen.request_id != 0 && !requests.emplace(seen.owner, seen.request_id).second) {
-      Violation("I3 a second token for a request id: " + Text(seen));
+    if (seen.request_id != 0) {
+      const std::pair request(seen.owner, seen.request_id);
+      const auto [begin, end] = requests.equal_range(request);
+      const bool fits = std::all_of(
+          begin, end, [&](const auto& other) { return MayBeOfOneGroup(*other.second, seen); });
+      if (!fits) Violation("I3 a second token for a request id: " + Text(seen));
+      requests.emplace(request, &seen);
     }
     CheckCancelled(seen);
     Token* const known = Find(seen.id);
@@ -464,6 +456,7 @@ void Oracle::Audit(const std::vector<SeenToken>& ledger, const std::set<uint64_t
       present_.insert(seen.id);
     }
     if (known == nullptr) {
+      CheckWhole(seen, ledger);
       Adopt(seen);
     } else if (known->gone != 0) {
       Violation("I2 in the ledger after its end: " + Text(seen));

@@ -9,7 +9,7 @@
 //   I2 a token that was released, or seen gone, is gone for ever; nothing is granted to a request
 //      id whose cancel was answered, while that is remembered
 //   I3 no token is in the ledger that nobody asked for, none twice for one request id, and none
-//      differs from what was acknowledged
+//      differs from what was acknowledged; of an acquire_all all tokens are there, or none
 //   I4 the counts of the ledger's tokens are what the server reports, and the nowCalls and level of
 //      an answer are some that the flow may have had
 //   I5 no grant beyond the level, the client's cap, a drain or the end of a rule
@@ -137,6 +137,12 @@ struct SeenToken {
   uint64_t request_id = 0;
 };
 
+// Of an acquire_all.
+struct Item {
+  int64_t flow = 0;
+  int64_t count = 1;
+};
+
 class Oracle {
  public:
   // `grace_ms`: what a restart spares its tokens and sessions at least; 0: nothing.
@@ -174,6 +180,10 @@ class Oracle {
   // --- What clients ask. An operation that is never answered stays open. ---
   OpId AcquireAsked(const std::string& owner, int64_t flow, int64_t count, uint64_t request_id,
                     const AcquireTerms& terms = {});
+  // An acquire_all: the operation of each item, which is an acquire of its flow and count. They are
+  // answered one by one, all in the same way. Flows must differ.
+  std::vector<OpId> AcquireAllAsked(const std::string& owner, const std::vector<Item>& items,
+                                    uint64_t request_id, const AcquireTerms& terms);
   // Nothing is judged of figures, or of a refusal, that are not given. A time to hold that the
   // answer does not tell is that of the rule.
   void AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t fence,
@@ -228,6 +238,8 @@ class Oracle {
     int64_t flow = 0;
     int64_t count = 0;
     uint64_t request_id = 0;
+    OpId group = 0;  // The first of its acquire_all; 0: it is no part of one.
+    size_t group_size = 1;
     AcquireTerms terms;
     LinkId link = kNoLink;
     uint64_t sure = kOpen;  // Since this event it has surely arrived.
@@ -326,6 +338,9 @@ class Oracle {
   void CheckListedOrder(OpId granted_id);
   void CheckLateGrant(const Operation& acquire, LinkId link, int64_t hold_ms, Token* token);
   void CheckRequestId(const Token& token);
+  bool MayBeOfOneGroup(const SeenToken& one, const SeenToken& other) const;
+  void CheckWhole(const SeenToken& seen, const std::vector<SeenToken>& ledger);
+  bool MayHaveEnded(const Operation& item);
   void CheckLevel(int64_t flow);
   void CheckCap(const Token& token);
   Held MostHeld(int64_t flow, const std::string& owner, uint64_t from) const;
@@ -363,6 +378,8 @@ class Oracle {
   OpId last_op_ = 0;
   std::map<OpId, Operation> operations_;  // Also those that are answered.
   std::vector<OpId> ender_ops_;           // Those that may end tokens they do not name.
+  // The first operations of acquire_alls, by owner and request id.
+  std::map<std::pair<std::string, uint64_t>, std::vector<OpId>> groups_;
   std::map<Wish, std::set<OpId>> open_acquires_;
   std::map<Wish, std::set<uint64_t>> adopted_;  // Tokens in the ledger that no answer told of yet.
   std::map<uint64_t, Token> tokens_;            // By id, also those that are gone.

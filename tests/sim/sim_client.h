@@ -36,6 +36,7 @@ class SimClient : public RpcCaller {
     bool prioritized = false;
     uint64_t request_id = 0;
     uint64_t hold_ms = 0;  // 0: as long as the rule allows.
+    std::vector<Item> all{};  // What an acquire_all asks for, instead of flow and count.
   };
   struct Held {
     uint64_t token = 0;
@@ -52,6 +53,7 @@ class SimClient : public RpcCaller {
 
   // Connects, and says hello if it does that at all.
   void Open(bool steady);
+  // By acquire, or by acquire_all.
   void Acquire(const Wanted& wanted);
   // Calls a second, of a flow or of the keys of lanes, where a lane may come twice. `misfit`: the
   // rule wants the other.
@@ -81,7 +83,12 @@ class SimClient : public RpcCaller {
   void Left() override;
   void Lost(const wire::LostNotice& notice) override;
   void Misunderstood(const std::string& what) override;
+  void AcquireOne(const Wanted& wanted);
+  void AcquireAll(const Wanted& wanted);
+  void AllAnswered(const Wanted& wanted, const std::vector<OpId>& ops, LinkId at,
+                   const wire::AcquireAllReply& reply);
   void Granted(const Wanted& wanted, const wire::AcquireReply& reply);
+  void Hold(const Wanted& wanted, uint64_t token);
   void Forget(uint64_t token);
   Answer AfterCalls(CallsId calls);
   void Say(std::string_view what) { trace_->Add(name(), ": ", what); }
