@@ -49,6 +49,8 @@ class Session {
   HeldPtr Adopt(const Grant& grant, KeepMode keep, int64_t now_ms);
   // Ends all calls but releases and cancels, which go on until settled().
   void Close(int64_t now_ms);
+  // Nobody moves bytes any more: ends all calls, and all that follow, for `reason`.
+  void Abandon(const std::string& reason, int64_t now_ms);
   bool settled() const { return !calls_.has_persistent(); }
 
   // The connection.
@@ -122,6 +124,7 @@ class Session {
   RuleViews rules_;
   LocalLimits local_;
   bool closing_ = false;
+  std::optional<std::string> abandoned_;  // Why.
 
   // The connection.
   State state_ = State::kOffline;

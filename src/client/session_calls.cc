@@ -166,8 +166,17 @@ void Session::Close(int64_t now_ms) {
   }
 }
 
+void Session::Abandon(const std::string& reason, int64_t now_ms) {
+  closing_ = true;
+  abandoned_ = reason;
+  for (const CallPtr& call : calls_.Unsettled()) Fail(call, NoAnswerOf(*call, reason), now_ms);
+  calls_.TakeInFlight();
+  calls_.TakeQueue();
+}
+
 // Asks now, or on the next connection.
 void Session::Ask(const CallPtr& call, int64_t now_ms) {
+  if (abandoned_) return Fail(call, NoAnswerOf(*call, *abandoned_), now_ms);
   if (closing_ && !call->persistent()) {
     return Fail(call, NoAnswerOf(*call, "the client is closed"), now_ms);
   }
