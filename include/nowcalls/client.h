@@ -113,7 +113,7 @@ class NOWCALLS_EXPORT Client final : public TokenService {
 
   // A permit for a token that this client id holds already, such as one of an earlier process. The
   // server is not asked; a keep or a release tells whether it is held.
-  Permit Adopt(TokenId token, FlowId flow, KeepMode keep = KeepMode::kNever);
+  Permit Adopt(TokenId token, FlowId flow, KeepMode keep = KeepMode::kOff);
 
   // Ends calls that have no answer, as kUnavailable or kUnknown, then waits until releases and
   // cancels on their way are answered, at most `timeout`. Permits that are still held stay with the

@@ -20,6 +20,9 @@
 // (ParseExpireStrategy), where one of your own gets one. There the options of a
 // DefaultExpireStrategy are config->core.restart_grace_ms and .mass_expiry_factor.
 //
+// A rule may set the longest hold of a token (maxHoldMs). When it is over the server reclaims the
+// token for kResourceTimeout without asking, and no extension for kResourceTimeout reaches beyond.
+//
 // A strategy of your own, which never takes the tokens of flow 7 from a holder that is online. Its
 // default_ has the default options; give it those of the server for what was configured as
 // restart-grace-ms and mass-expiry-factor to stay in force. That is complete when all settings have

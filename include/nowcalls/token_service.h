@@ -34,7 +34,7 @@ enum class KeepMode : uint8_t {
   // token at the rule's resourceTimeout, and the permit is lost.
   kByRule,
   kAlways,
-  kNever,
+  kOff,
 };
 
 struct AcquireOptions {

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "admin/duration.h"
+#include "base/duration.h"
 #include "base/exit_codes.h"
 #include "base/host_port.h"
 #include "base/limits.h"

@@ -236,6 +236,8 @@ constexpr Column<SessionRow> kSessionColumns[] = {
      [](const SessionRow& r) {
        return r.online.has_value() ? Unsigned(r.waiters.value_or(0)) : Cell();
      }},
+    {{"hosts", "HOSTS", Kind::kNumber, 0, /*rare=*/true},
+     [](const SessionRow& r) { return r.online == true ? Unsigned(r.hosts.value_or(1)) : Cell(); }},
 };
 
 constexpr Column<HistoryRow> kHistoryColumns[] = {
@@ -282,6 +284,8 @@ constexpr Column<ListedRule> kRuleColumns[] = {
      [](const ListedRule& r) { return Unsigned(r.row.rule.acquire_refuse_strategy); }},
     {{"kind", "KIND", Kind::kText, 1},
      [](const ListedRule& r) { return Text(core::RuleKindWord(core::KindOf(r.row.rule))); }},
+    {{"max_hold_ms", "MAX_HOLD", Kind::kDuration, 0, /*rare=*/true},
+     [](const ListedRule& r) -> Cell { return r.row.rule.max_hold_ms; }},
 };
 
 }  // namespace

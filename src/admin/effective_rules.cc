@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "admin/columns.h"
-#include "admin/duration.h"
+#include "base/duration.h"
 #include "admin/output.h"
 #include "base/counted.h"
 #include "base/text.h"
@@ -92,14 +92,23 @@ std::string WhenFullText(const Rule& rule) {
   }
 }
 
+// As "1m00s", or "1m00s, max 1h00m" when the rule says how long a token may be held at most.
+std::string HoldText(const Rule& rule) {
+  const int64_t hold_ms = kResourceTimeoutFactor * rule.resource_timeout_ms;
+  if (rule.max_hold_ms > 0) {
+    return HumanDuration(std::min(hold_ms, rule.max_hold_ms)) + ", max " +
+           HumanDuration(rule.max_hold_ms);
+  }
+  return Marked(HumanDuration(hold_ms), rule.resource_timeout_ms == Rule().resource_timeout_ms);
+}
+
 EffectiveRule EffectOf(const Rule& rule) {
   const Rule defaults;
   return {
       .flow_id = rule.flow_id.value,
       .resource = rule.resource,
       .level = LevelText(rule),
-      .hold = Marked(HumanDuration(kResourceTimeoutFactor * rule.resource_timeout_ms),
-                     rule.resource_timeout_ms == defaults.resource_timeout_ms),
+      .hold = HoldText(rule),
       .offline = Marked(HumanDuration(rule.client_offline_time_ms),
                         rule.client_offline_time_ms == defaults.client_offline_time_ms),
       .when_full = WhenFullText(rule),

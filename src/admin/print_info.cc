@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "admin/commands.h"
-#include "admin/duration.h"
+#include "base/duration.h"
 #include "wire/json.h"
 
 namespace nowcalls::admin {

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "admin/duration.h"
+#include "base/duration.h"
 #include "base/text.h"
 
 namespace nowcalls::admin {
@@ -173,7 +173,8 @@ class TableWriter : public RowWriter {
     std::vector<std::string> titles;
     for (size_t i = 0; i < columns.size(); ++i) {
       if (columns[i].title.empty()) continue;
-      shown_.push_back({columns[i].kind, columns[i].rank, /*cell=*/i, /*width=*/0});
+      shown_.push_back({columns[i].kind, columns[i].rank, /*cell=*/i, /*width=*/0,
+                        /*needed=*/!columns[i].rare});
       titles.emplace_back(columns[i].title);
     }
     Hold(std::move(titles));
@@ -182,8 +183,9 @@ class TableWriter : public RowWriter {
   void Write(std::span<const Cell> cells) override {
     std::vector<std::string> row;
     row.reserve(shown_.size());
-    for (const Shown& column : shown_) {
+    for (Shown& column : shown_) {
       row.push_back(HumanCell(cells[column.cell], column.kind, now_ms_));
+      if (IsAboveOne(cells[column.cell])) column.needed = true;
     }
     if (streaming_) {
       Print(row);
@@ -194,6 +196,7 @@ class TableWriter : public RowWriter {
   }
 
   void Finish() override {
+    if (!streaming_) LeaveOutRare();
     if (!streaming_ && out_->columns() > 0) Fit();
     streaming_ = true;
     for (auto& row : held_) Print(row);
@@ -206,6 +209,7 @@ class TableWriter : public RowWriter {
     uint8_t rank;
     size_t cell;  // Its place among the cells of a row.
     size_t width;
+    bool needed;  // Not a rare one, or a row so far has a number above 1 there.
   };
 
   static bool IsText(const Shown& column) {
@@ -227,6 +231,23 @@ class TableWriter : public RowWriter {
     return width;
   }
 
+  static bool IsAboveOne(const Cell& cell) {
+    if (const auto* number = std::get_if<int64_t>(&cell)) return *number > 1;
+    const auto* const number = std::get_if<uint64_t>(&cell);
+    return number != nullptr && *number > 1;
+  }
+
+  void LeaveOut(size_t at) {
+    shown_.erase(shown_.begin() + static_cast<ptrdiff_t>(at));
+    for (auto& row : held_) row.erase(row.begin() + static_cast<ptrdiff_t>(at));
+  }
+
+  void LeaveOutRare() {
+    for (size_t i = shown_.size(); i > 0; --i) {
+      if (!shown_[i - 1].needed) LeaveOut(i - 1);
+    }
+  }
+
   // Leaves out columns, then narrows the widest text, until a line has room.
   void Fit() {
     while (LineWidth() > out_->columns()) {
@@ -234,9 +255,7 @@ class TableWriter : public RowWriter {
           std::max_element(shown_.begin(), shown_.end(),
                            [](const Shown& a, const Shown& b) { return a.rank < b.rank; });
       if (last->rank == 0) break;
-      const auto at = last - shown_.begin();
-      shown_.erase(last);
-      for (auto& row : held_) row.erase(row.begin() + at);
+      LeaveOut(static_cast<size_t>(last - shown_.begin()));
     }
     while (LineWidth() > out_->columns()) {
       Shown* widest = nullptr;

@@ -42,6 +42,8 @@ struct ColumnInfo {
   Kind kind = Kind::kText;
   // A table that has no room leaves the highest rank out first; 0 always stays.
   uint8_t rank = 0;
+  // A table shows the column only if a number of its first rows is above 1.
+  bool rare = false;
 };
 
 // monostate: absent.

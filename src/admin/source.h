@@ -12,7 +12,7 @@
 #include <string>
 
 #include "admin/columns.h"
-#include "admin/duration.h"
+#include "base/duration.h"
 #include "nowcalls/status.h"
 #include "wire/namespace_rows.h"
 #include "wire/rows.h"

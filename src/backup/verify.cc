@@ -26,7 +26,8 @@ using ledger::FamilyName;
 
 constexpr uint64_t kReservedTokensMax = 100'000'000;
 
-using Request = std::pair<uint64_t, uint64_t>;  // A session and one of its request ids.
+using Request = std::pair<uint64_t, uint64_t>;   // A session and one of its request ids.
+using Requested = std::pair<Request, uint64_t>;  // With the fence of its token.
 
 // Sorted, and each once.
 struct Duplicates {
@@ -35,21 +36,14 @@ struct Duplicates {
   bool empty() const { return fences.empty() && requests.empty(); }
 };
 
-// A token with a request id.
-struct Requested {
-  Request request;
-  uint64_t fence = 0;
-  auto operator<=>(const Requested&) const = default;
-};
-
-// The requests of tokens that were not issued together, each once. `sorted`: of all such tokens.
+// The requests of tokens that were not issued together, each once.
 std::vector<Request> TakeRepeatedRequests(std::vector<Requested>* sorted) {
   std::vector<Request> repeated;
   const Requested* first = nullptr;  // Of the request.
   for (const Requested& token : *sorted) {
-    if (first == nullptr || first->request != token.request) first = &token;
-    if (ledger::MayShareRequestId(Fence{first->fence}, Fence{token.fence})) continue;
-    if (repeated.empty() || repeated.back() != token.request) repeated.push_back(token.request);
+    if (first == nullptr || first->first != token.first) first = &token;
+    if (ledger::MayShareRequestId(Fence{first->second}, Fence{token.second})) continue;
+    if (repeated.empty() || repeated.back() != token.first) repeated.push_back(token.first);
   }
   return repeated;
 }

@@ -39,7 +39,7 @@ enum class ProblemKind {
   kTokenSession,     // Its session is not in the ledger.
   kTokenRule,        // Its flow has no rule in the ledger, not even one that was removed.
   kDuplicateFence,   // Two tokens, or a token and a session, have one number.
-  kRequestId,        // Tokens of a session that no one call issued have one.
+  kRequestId,        // Tokens that were not issued together have one.
   kWatermark,        // A deadline below it, or it lies after the seal.
   kSession,          // Id, name or time of a session.
   kDuplicateClient,  // Two sessions of one client id in a namespace.

@@ -22,7 +22,7 @@ struct Held {
 
   Grant grant;
   Value param{};
-  KeepMode keep = KeepMode::kNever;
+  KeepMode keep = KeepMode::kOff;
   std::function<void(const Grant&, const std::string&)> on_lost{};
 
   State state = State::kHeld;

@@ -145,7 +145,7 @@ Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
   for (const HeldPtr& held : held_.All()) {
     if (reply->resumed_tokens == 0) {
       Lose(held, "");
-    } else if (held->keep != KeepMode::kNever) {
+    } else if (held->keep != KeepMode::kOff) {
       KeepNow(held, now_ms);
     }
   }
@@ -223,7 +223,7 @@ HeldPtr Session::Adopt(const Grant& grant, KeepMode keep, int64_t now_ms) {
   held->keep = keep;
   held->granted_ms = now_ms;
   held_.Add(held);
-  if (keep != KeepMode::kNever) held_.Plan(held.get(), now_ms);
+  if (keep != KeepMode::kOff) held_.Plan(held.get(), now_ms);
   return held;
 }
 
@@ -243,7 +243,7 @@ void Session::LookAfter(const HeldPtr& held, int64_t now_ms) {
 
 // When to look after a token that was granted or kept at `since_ms`.
 void Session::PlanNext(Held* held, int64_t since_ms) {
-  if (held->keep == KeepMode::kNever) return;
+  if (held->keep == KeepMode::kOff) return;
   const int64_t end_ms =
       EndByRule(rules_.Find(held->grant.flow.value), held->keep, held->granted_ms);
   held_.Plan(held, std::min(since_ms + held->hold_ms / 3 + 1, end_ms));

@@ -1,8 +1,8 @@
 // Admission: who gets a token now, who waits for one, and who is told which limit is in the way.
 //
-// Thread: loop. Admission issues tokens where Room finds no limit in the way, and grants waiters the
-// room that calls have made. Every call that may make room puts lanes into the wake list, and Core
-// ends the call with GrantWaiters.
+// Thread: loop. Admission issues tokens where Room finds no limit in the way, and grants waiters
+// the room that calls have made. Every call that may make room puts lanes into the wake list, and
+// Core ends the call with GrantWaiters.
 #ifndef NOWCALLS_CORE_ADMISSION_H_
 #define NOWCALLS_CORE_ADMISSION_H_
 

@@ -98,8 +98,8 @@ TokenSlot Books::IssueToken(const Step& step, const NewToken& wanted) {
   const Fence fence{next_fence_++};
   const TokenSlot slot = tokens_.Insert(fence.value);
   TokenEntry& entry = tokens_.at(slot);
-  const int64_t hold_ms =
-      wanted.hold_ms == 0 ? flow.hold_ms : std::min(wanted.hold_ms, flow.hold_ms);
+  int64_t hold_ms = wanted.hold_ms == 0 ? flow.hold_ms : std::min(wanted.hold_ms, flow.hold_ms);
+  hold_ms = std::min(hold_ms, flow.HoldEndMs(step.now.ms) - step.now.ms);
   entry.deadline_ms = step.now.ms + hold_ms;
   entry.family = static_cast<uint8_t>(ledger::FamilyForHold(hold_ms));
   entry.issued_ms = step.now.ms;

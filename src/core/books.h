@@ -38,7 +38,7 @@ struct NewToken {
   LaneRef lane;
   uint32_t count = 1;
   uint64_t request_id = 0;  // 0: none.
-  int64_t hold_ms = 0;      // 0, or more than the rule's: the rule's.
+  int64_t hold_ms = 0;      // 0, or more than the rule gives: what the rule gives.
 };
 
 class Books {

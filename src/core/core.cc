@@ -101,9 +101,10 @@ Result<HelloAnswer> Core::Hello(const Step& step, std::string_view name_space,
   return parts_->presence.Hello(step, name_space, client_id, display_id, exclusive);
 }
 
-void Core::Goodbye(const Step& step, SessionSlot slot, uint32_t owner) {
+void Core::Goodbye(const Step& step, SessionSlot slot, uint32_t owner,
+                   std::string_view display_id) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  parts_->presence.Goodbye(step, slot, owner);
+  parts_->presence.Goodbye(step, slot, owner, display_id);
 }
 
 std::optional<AcquireAnswer> Core::Acquire(const Step& step, SessionSlot session,

@@ -90,7 +90,8 @@ class Core {
                             const std::optional<std::string_view>& client_id,
                             std::string_view display_id, bool exclusive = false);
   // One connection of the session is gone, and with it its waiters, which have this owner.
-  void Goodbye(const Step& step, SessionSlot slot, uint32_t owner);
+  // `display_id`: as in its Hello.
+  void Goodbye(const Step& step, SessionSlot slot, uint32_t owner, std::string_view display_id);
 
   // --- Tokens. ---
   // Nothing when the acquire waits for room: then exactly one LateAnswer with its ticket follows,

@@ -20,6 +20,9 @@ ExpireDecision ExpireJudge::Decide(Instant now, TokenSlot slot, ExpireCause caus
   const TokenEntry& entry = books_->tokens().at(slot);
   const Flow& flow = books_->flows().at(entry.flow_slot);
   SessionState& session = books_->sessions().at(entry.session_slot);
+  const int64_t hold_end_ms = flow.HoldEndMs(entry.issued_ms);
+  const bool times_out = cause == ExpireCause::kResourceTimeout;
+  if (times_out && hold_end_ms <= now.ms) return ExpireDecision::Reclaim();
   if (!session.online()) mass_expiry_->Judge(&session, now.ms, flow.client_offline_time_ms);
 
   const ExpiredToken token{.cause = cause,
@@ -39,7 +42,8 @@ ExpireDecision ExpireJudge::Decide(Instant now, TokenSlot slot, ExpireCause caus
 
   if (decision.kind() != ExpireDecision::Kind::kExtend) return decision;
   if (decision.until_ms() <= now.ms) return ExpireDecision::Leave();
-  return ExpireDecision::ExtendUntil(std::min(decision.until_ms(), now.ms + kExtendMsMax));
+  const int64_t until_ms = std::min(decision.until_ms(), now.ms + kExtendMsMax);
+  return ExpireDecision::ExtendUntil(times_out ? std::min(until_ms, hold_end_ms) : until_ms);
 }
 
 }  // namespace nowcalls::core

@@ -22,7 +22,8 @@ class ExpireJudge {
   // The server is ready: restart grace counts from now.
   void Begin(Instant now) { ready_ = now; }
 
-  // An extension is into the future, and not further than kExtendMsMax.
+  // An extension is into the future, and not further than kExtendMsMax. One for kResourceTimeout
+  // ends with the rule's longest hold. When that is over the token is reclaimed, unasked.
   ExpireDecision Decide(Instant now, TokenSlot slot, ExpireCause cause);
 
  private:

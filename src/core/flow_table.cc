@@ -87,6 +87,7 @@ void FlowTable::SetRule(FlowSlot slot, NamespaceSlot name_space, const Rule& rul
   flow.says_rate = rule.says_rate();
   flow.resource_timeout_ms = rule.resource_timeout_ms;
   flow.client_offline_time_ms = rule.client_offline_time_ms;
+  flow.max_hold_ms = rule.max_hold_ms;
   flow.hold_ms = std::llround(static_cast<double>(rule.resource_timeout_ms) * timeout_factor);
 }
 

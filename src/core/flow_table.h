@@ -69,6 +69,7 @@ struct alignas(1024) Flow {  // So that none lies on two pages.
   uint32_t keys = 0;         // In KeyTable, of this flow.
   int64_t resource_timeout_ms = 2000;
   int64_t client_offline_time_ms = 2000;
+  int64_t max_hold_ms = 0;     // 0: no bound. See HoldEndMs.
   std::unique_ptr<Rule> rule;  // Null only while the flow is being made.
   // nowCalls by session. Null until the rule has a cap for clients; then kept until the rule has no
   // cap and no tokens are out.
@@ -78,6 +79,10 @@ struct alignas(1024) Flow {  // So that none lies on two pages.
   HeldTimes held_times;  // Of the tokens that have ended since the server started.
 
   bool active() const { return rule != nullptr && !removed; }
+  // When a token's longest hold is over, whatever is kept; INT64_MAX without a bound.
+  int64_t HoldEndMs(int64_t issued_ms) const {
+    return max_hold_ms == 0 ? INT64_MAX : issued_ms + max_hold_ms;
+  }
 };
 static_assert(sizeof(Flow) == 1024);
 static_assert(offsetof(Flow, counters) == size_t{2} * 64, "see PrefetchAt");

@@ -1,5 +1,7 @@
 #include "core/holding.h"
 
+#include <algorithm>
+
 namespace nowcalls::core {
 
 TokenStatus Holding::Release(const Step& step, SessionSlot session_slot, TokenId token,
@@ -19,7 +21,12 @@ KeepAnswer Holding::Keep(const Step& step, SessionSlot session_slot, TokenId tok
   if (slot == kNoToken) return {TokenStatus::kAlreadyRelease, 0};
   TokenEntry& entry = books_->tokens().at(slot);
   Flow& flow = books_->flows().at(entry.flow_slot);
-  const int64_t hold_ms = flow.hold_ms;
+  const int64_t left_ms = flow.HoldEndMs(entry.issued_ms) - step.now.ms;
+  if (left_ms <= 0) {  // The longest hold is over. No keep may hold up the sweep.
+    absence_->EndToken(step, slot, EndReason::kResourceTimeout);
+    return {TokenStatus::kAlreadyRelease, 0};
+  }
+  const int64_t hold_ms = std::min(flow.hold_ms, left_ms);
   entry.SetHeldSince(step.now.ms);
   books_->Count(&flow, [](FlowCounters* c) { ++c->kept; });
   books_->MoveToken(step, slot, step.now.ms + hold_ms, hold_ms);

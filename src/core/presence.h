@@ -29,13 +29,15 @@ class Presence {
   Result<HelloAnswer> Hello(const Step& step, std::string_view name_space,
                             const std::optional<std::string_view>& client_id,
                             std::string_view display_id, bool exclusive);
-  void Goodbye(const Step& step, SessionSlot slot, uint32_t owner);
+  void Goodbye(const Step& step, SessionSlot slot, uint32_t owner, std::string_view display_id);
 
  private:
   Result<SessionSlot> FindOrOpen(const Step& step, std::string_view name_space,
                                  const std::optional<std::string_view>& client_id,
                                  std::string_view display_id);
   Status CheckExclusive(std::string_view display_id, SessionSlot slot) const;
+  static void CountHost(std::string_view display_id, SessionState* session);
+  static void CountOutHost(std::string_view display_id, SessionState* session);
   void WarnIfShared(std::string_view display_id, SessionState* session);
 
   Books* const books_;

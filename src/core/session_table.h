@@ -52,8 +52,9 @@ struct SessionState {
   int64_t opened_ms = 0;
 
   uint32_t connections = 0;
-  uint32_t waiters = 0;          // Acquires that wait for room.
-  std::string host;              // Of the connection that brought the session online.
+  uint32_t waiters = 0;  // Acquires that wait for room.
+  // The connections by their hosts. Empty for kConnection, which has one.
+  absl::btree_map<std::string, uint32_t> hosts;
   bool told_of_host = false;     // The log was told of another host, since the session is online.
   int64_t offline_since_ms = 0;  // Meaningful while connections == 0.
   // Not back since the server started: its tokens are spared for restart_grace at least.

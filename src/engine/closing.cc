@@ -63,7 +63,7 @@ void Closing::CloseIfAnswered(Connection* connection) {
 void Closing::EndSession(Connection* connection) {
   if (connection->session == core::kNoSession) return;
   late_->Forget(*connection);
-  core_->Goodbye(batches_->Step(), connection->session, connection->id);
+  core_->Goodbye(batches_->Step(), connection->session, connection->id, "@" + connection->peer);
   connection->session = core::kNoSession;
   late_->Send();
 }

@@ -22,8 +22,8 @@ void LogBegun(const engine::BackupJob& job) {
 
 }  // namespace
 
-Backups::Backups(BackupThread::Make make, engine::Engine* engine, const RecoveredLedger* ledger,
-                 ServerLog* log)
+Backups::Backups(BackupThread::Make make, engine::Engine* engine,
+                 const recovery::RecoveredLedger* ledger, ServerLog* log)
     : engine_(engine),
       ledger_(ledger),
       log_(log),

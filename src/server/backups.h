@@ -7,8 +7,8 @@
 #include <uv.h>
 
 #include "engine/engine.h"
+#include "recovery/recovery.h"
 #include "server/backup_thread.h"
-#include "server/recovery.h"
 #include "server/server_log.h"
 
 namespace nowcalls::server {
@@ -17,7 +17,7 @@ class Backups {
  public:
   // `make` runs on the backup thread. `engine`, `ledger`, which tells the time, and `log` outlive
   // it.
-  Backups(BackupThread::Make make, engine::Engine* engine, const RecoveredLedger* ledger,
+  Backups(BackupThread::Make make, engine::Engine* engine, const recovery::RecoveredLedger* ledger,
           ServerLog* log);
 
   // As engine::Driver::BeginBackup.
@@ -34,7 +34,7 @@ class Backups {
   void LogDone(const engine::BackupJob& job, bool begun, const Result<backup::Manifest>& made);
 
   engine::Engine* const engine_;
-  const RecoveredLedger* const ledger_;
+  const recovery::RecoveredLedger* const ledger_;
   ServerLog* const log_;
   BackupThread thread_;
 };

@@ -19,13 +19,13 @@
 #include "core/core.h"
 #include "core/flow_table.h"
 #include "nowcalls_version.h"
+#include "recovery/recovery.h"
 #include "server/address_hold.h"
 #include "server/files.h"
 #include "server/listen_address.h"
 #include "server/listener.h"
 #include "server/logging.h"
 #include "server/port_file.h"
-#include "server/recovery.h"
 #include "server/server.h"
 #include "server/system.h"
 #include "store/disk/data_dir.h"
@@ -110,7 +110,7 @@ Result<std::unique_ptr<store::RocksStore>> OpenStore(std::unique_ptr<store::Ledg
   return store;
 }
 
-void LogRecovered(const RecoveredLedger& ledger, int64_t took_ms) {
+void LogRecovered(const recovery::RecoveredLedger& ledger, int64_t took_ms) {
   if (ledger.format_version < ledger::kFormatVersion) {
     spdlog::info(
         "the ledger has format version {} and gets {} now: versions of nowcalls that wrote {} do "
@@ -133,7 +133,7 @@ void LogRecovered(const RecoveredLedger& ledger, int64_t took_ms) {
 }
 
 // What the ledger holds is served in any case, and only what would add to it is refused.
-void WarnIfBeyondLimits(const RecoveredLedger& ledger, const Limits& limits) {
+void WarnIfBeyondLimits(const recovery::RecoveredLedger& ledger, const Limits& limits) {
   const auto warn = [](const char* setting, uint64_t max, uint64_t held, const char* what,
                        const char* refused) {
     if (held <= max) return;
@@ -167,8 +167,9 @@ void WarnWithoutRules(const core::Core& core, const ServerConfig& config) {
 }
 
 // Reads what was opened and proves that it is complete.
-Result<RecoveredLedger> RecoverFrom(store::RocksStore* store, const ServerConfig& config) {
-  Result<RecoveredLedger> ledger = Recover(store, config.core);
+Result<recovery::RecoveredLedger> RecoverFrom(store::RocksStore* store,
+                                              const ServerConfig& config) {
+  Result<recovery::RecoveredLedger> ledger = recovery::Recover(store, config.core);
   if (ledger.status().code() != StatusCode::kCorruption) return ledger;
   return Status::Corruption(ledger.status().message() + "; `nowcalls-admin verify --data-dir " +
                             config.data_dir + "` lists all that is wrong");
@@ -227,7 +228,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   auto store = OpenStore(*std::move(lock), config, options);
   if (!store.ok()) return store.status();
   spdlog::debug("the ledger is open after {} ms", watch.Ms());
-  Result<RecoveredLedger> ledger = RecoverFrom(store->get(), config);
+  Result<recovery::RecoveredLedger> ledger = RecoverFrom(store->get(), config);
   if (!ledger.ok()) return ledger.status();
   NOWCALLS_RETURN_IF_ERROR((*store)->Accept());
   LogRecovered(*ledger, watch.Ms());

@@ -43,10 +43,10 @@
 #include "engine/engine.h"
 #include "ledger/commit_batch.h"
 #include "nowcalls/status.h"
+#include "recovery/recovery.h"
 #include "server/commit_thread.h"
 #include "server/commit_watch.h"
 #include "server/config.h"
-#include "server/recovery.h"
 #include "store/store.h"
 
 namespace nowcalls::server {
@@ -54,8 +54,8 @@ namespace nowcalls::server {
 class CommitPump {
  public:
   // All of these outlive it; `ledger` tells the time.
-  CommitPump(const ServerConfig* config, engine::Engine* engine, const RecoveredLedger* ledger,
-             store::Store* store)
+  CommitPump(const ServerConfig* config, engine::Engine* engine,
+             const recovery::RecoveredLedger* ledger, store::Store* store)
       : config_(config), engine_(engine), ledger_(ledger), store_(store) {}
 
   // Before Start: commits all that the engine has to write and syncs it, on this thread.
@@ -99,7 +99,7 @@ class CommitPump {
 
   const ServerConfig* const config_;
   engine::Engine* const engine_;
-  const RecoveredLedger* const ledger_;
+  const recovery::RecoveredLedger* const ledger_;
   store::Store* const store_;
   std::optional<CommitThread> thread_;  // None before Start.
   CommitWatch watch_;                   // Of commits on the thread.

@@ -15,10 +15,10 @@
 #include "core/rules/rule_set.h"
 #include "engine/engine.h"
 #include "nowcalls/status.h"
+#include "recovery/recovery.h"
 #include "server/config.h"
 #include "server/file_rule_source.h"
 #include "server/loop_rule_sink.h"
-#include "server/recovery.h"
 #include "server/rule_files.h"
 
 namespace nowcalls::server {
@@ -26,7 +26,8 @@ namespace nowcalls::server {
 class ConfiguredRules {
  public:
   // All of these outlive it; `ledger` tells the time, and which rules were recovered.
-  ConfiguredRules(const ServerConfig* config, engine::Engine* engine, const RecoveredLedger* ledger)
+  ConfiguredRules(const ServerConfig* config, engine::Engine* engine,
+                  const recovery::RecoveredLedger* ledger)
       : config_(config),
         engine_(engine),
         ledger_(ledger),
@@ -52,7 +53,7 @@ class ConfiguredRules {
 
   const ServerConfig* const config_;
   engine::Engine* const engine_;
-  const RecoveredLedger* const ledger_;
+  const recovery::RecoveredLedger* const ledger_;
   LoopRuleSink sink_;
   std::vector<FileAtStart> at_start_;       // Of config_->rules.
   std::unique_ptr<FileRuleSource> source_;  // None before Watch.

@@ -22,9 +22,9 @@
 #include "base/socket_turn.h"
 #include "base/time.h"
 #include "engine/engine.h"
+#include "recovery/recovery.h"
 #include "server/listener.h"
 #include "server/peer_socket.h"
-#include "server/recovery.h"
 #include "server/server_log.h"
 
 namespace nowcalls::server {
@@ -37,7 +37,7 @@ class Peers final : private PeerSocket::Owner {
 
   // `engine`, `ledger`, which tells the time, and `log` outlive it.
   Peers(const Limits& limits, SocketBatch::Means means, engine::Engine* engine,
-        const RecoveredLedger* ledger, ServerLog* log)
+        const recovery::RecoveredLedger* ledger, ServerLog* log)
       : limits_(limits), engine_(engine), ledger_(ledger), log_(log), sockets_(means) {}
 
   // Accepts from now on.
@@ -93,7 +93,7 @@ class Peers final : private PeerSocket::Owner {
 
   const Limits limits_;
   engine::Engine* const engine_;
-  const RecoveredLedger* const ledger_;
+  const recovery::RecoveredLedger* const ledger_;
   ServerLog* const log_;
   uv_loop_t* loop_ = nullptr;
   std::unique_ptr<Listener> listener_;

@@ -38,7 +38,7 @@ SocketBatch::Means MeansOf(const ServerConfig& config) {
 
 }  // namespace
 
-Server::Server(const ServerConfig& config, RecoveredLedger* ledger, store::Store* store,
+Server::Server(const ServerConfig& config, recovery::RecoveredLedger* ledger, store::Store* store,
                BackupThread::Make make_backup, std::function<Status()> close_store)
     : config_(config),
       ledger_(ledger),

@@ -27,6 +27,7 @@
 
 #include "engine/engine.h"
 #include "nowcalls/status.h"
+#include "recovery/recovery.h"
 #include "server/backups.h"
 #include "server/catch_up.h"
 #include "server/commit_pump.h"
@@ -35,7 +36,6 @@
 #include "server/listener.h"
 #include "server/loop_hooks.h"
 #include "server/peers.h"
-#include "server/recovery.h"
 #include "server/rule_files.h"
 #include "server/scan_thread.h"
 #include "server/server_log.h"
@@ -48,7 +48,7 @@ class Server final : public engine::Driver {
  public:
   // `ledger` and `store` outlive the server. `make_backup` runs on the backup thread, and
   // `close_store` on the commit thread at the end.
-  Server(const ServerConfig& config, RecoveredLedger* ledger, store::Store* store,
+  Server(const ServerConfig& config, recovery::RecoveredLedger* ledger, store::Store* store,
          BackupThread::Make make_backup, std::function<Status()> close_store);
   ~Server() override;
   Server(const Server&) = delete;
@@ -90,7 +90,7 @@ class Server final : public engine::Driver {
   Instant Now() const { return ledger_->Now(); }
 
   const ServerConfig config_;
-  RecoveredLedger* const ledger_;
+  recovery::RecoveredLedger* const ledger_;
   store::Store* const store_;
   const std::function<Status()> close_store_;
   ServerLog log_;

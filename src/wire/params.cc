@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <array>
-#include <cstddef>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -108,17 +108,18 @@ bool ReadItems(FieldReader* fields, std::vector<AcquireAllParams::Item>* items) 
 }
 
 bool EachItemIsAnother(FieldReader* fields, const std::vector<AcquireAllParams::Item>& items) {
-  std::array<const AcquireAllParams::Item*, kAcquireAllMax> order{};
+  std::array<const AcquireAllParams::Item*, kAcquireAllMax> room{};
+  const std::span order = std::span(room).first(items.size());
   for (size_t i = 0; i < items.size(); ++i) order[i] = &items[i];
   const auto key = [](const AcquireAllParams::Item* item) {
     const Param param = item->param.value_or(Param{});
     return std::tuple(item->flow_id, item->param.has_value(), param.type, param.bytes);
   };
-  const auto end = order.begin() + static_cast<std::ptrdiff_t>(items.size());
-  std::sort(order.begin(), end, [&](const auto* a, const auto* b) { return key(a) < key(b); });
+  std::sort(order.begin(), order.end(),
+            [&](const auto* a, const auto* b) { return key(a) < key(b); });
   const auto twice = std::adjacent_find(
-      order.begin(), end, [&](const auto* a, const auto* b) { return key(a) == key(b); });
-  if (twice == end) return true;
+      order.begin(), order.end(), [&](const auto* a, const auto* b) { return key(a) == key(b); });
+  if (twice == order.end()) return true;
   return fields->Fail("items", "must not hold flow_id " + std::to_string((*twice)->flow_id) +
                                    " with the same param twice");
 }

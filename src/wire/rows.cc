@@ -79,6 +79,7 @@ inline constexpr auto kFieldsOf<SessionRow> = std::tuple{
     Field{"opened_ms", &SessionRow::opened_ms},
     Field{"offline_since_ms", &SessionRow::offline_since_ms},
     Field{"waiters", &SessionRow::waiters},
+    Field{"hosts", &SessionRow::hosts},
 };
 
 template <>

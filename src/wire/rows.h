@@ -107,6 +107,7 @@ struct SessionRow {
   int64_t opened_ms = 0;
   std::optional<int64_t> offline_since_ms;
   std::optional<uint64_t> waiters;  // Absent: none.
+  std::optional<uint64_t> hosts;    // That it is online from. Absent: one at most.
 
   bool operator==(const SessionRow&) const = default;
 };

@@ -88,6 +88,7 @@ Violations Checker::CheckCycle(const Cycle& cycle) {
   AddGrants(cycle.history);
   AddOfflineGaps(cycle);
   ApplyRequests(cycle.history);
+  CheckLost(cycle.history);
   CheckRequestIds(cycle);
   CheckLevels(cycle.started_us);
   CheckMovingLevels(cycle);
@@ -107,7 +108,11 @@ void Checker::BeginCycle(int64_t started_us) {
     const FlowFacts& flow = flows_[token.flow_id];
     const int64_t spared_ms = std::min(flow.resource_timeout_ms, restart_grace_ms_);
     const int64_t offline_ms = std::max(flow.client_offline_ms, restart_grace_ms_);
-    token.deadline_us = std::max(token.deadline_us, DueUs(started_us, spared_ms));
+    int64_t spared_us = DueUs(started_us, spared_ms);
+    if (flow.max_hold_ms > 0) {
+      spared_us = std::min(spared_us, DueUs(token.issued_from_us, flow.max_hold_ms));
+    }
+    token.deadline_us = std::max(token.deadline_us, spared_us);
     token.offline_us = DueUs(started_us, offline_ms);
     token.release_us = kNeverUs;
   }
@@ -141,12 +146,13 @@ void Checker::AddGrant(const Operation& operation) {
   if (operation.now_calls > operation.level && asked_us == operation.asked_us) {
     Report("I5 granted above the level: " + Describe(operation), id);
   }
+  CheckToldHold(operation);
   Token token;
   token.client = operation.client;
   token.flow_id = operation.flow_id;
   token.count = operation.count;
   token.fence = operation.fence;
-  token.asked_us = asked_us;
+  token.asked_us = token.issued_from_us = asked_us;
   token.held_from_us = operation.answered_us;
   token.deadline_us = DueUs(operation.asked_us, operation.hold_ms);
   token.offline_us = kNeverUs;
@@ -357,6 +363,7 @@ void Checker::AdoptOne(const Cycle& cycle, const DumpedToken& row,
   token.flow_id = row.flow_id;
   token.count = row.count;
   token.fence = row.fence;
+  token.issued_from_us = asked.front().asked_us;
   token.held_from_us = cycle.dead_us;
   token.deadline_us = DueUs(asked.front().asked_us, row.deadline_ms - row.issued_ms);
   token.offline_us = kNeverUs;
@@ -513,7 +520,7 @@ Violations Checker::CheckReported(const CountByFlow& reported, int64_t started_u
     const int64_t sum = before == last_sums_.end() ? 0 : before->second;
     const int64_t report = now == reported.end() ? 0 : now->second;
     const int64_t spared_ms = std::min(flow.resource_timeout_ms, restart_grace_ms_);
-    const bool exact = due_us < DueUs(started_us, spared_ms);
+    const bool exact = flow.max_hold_ms == 0 && due_us < DueUs(started_us, spared_ms);
     if (exact ? report == sum : report <= sum) continue;
     violations.push_back("I4 flow " + std::to_string(flow_id) + ": the ledger has nowCalls " +
                          std::to_string(sum) + ", the server that was started on it reports " +

@@ -14,6 +14,8 @@
 //   I10 a request id never has two tokens at once, and while it has one that token is the answer
 //   I11 what a request id stood for is gone when its cancel is answered, and it is not granted on
 //       the same connection afterwards
+//   I13 a grant tells the hold that was asked for, as far as its rule allows; a token that is told
+//       lost is its client's, was not released, was not told before its time, and is gone for ever
 //   I12 nothing is granted under a drain, from its acknowledgement until its end is asked for
 //
 // What an operator takes back is released: gone if it was answered, either way if not. Of many
@@ -46,6 +48,7 @@ struct FlowFacts {
   int64_t level = 0;
   int64_t resource_timeout_ms = 0;
   int64_t client_offline_ms = 0;
+  int64_t max_hold_ms = 0;  // Of a token with all its keeps; 0: no bound.
 };
 
 struct DumpedToken {
@@ -108,6 +111,7 @@ class Checker {
   int64_t acknowledged() const { return acknowledged_; }  // Operations with a definite answer.
   int64_t unknown() const { return unknown_; }
   int64_t adopted() const { return adopted_; }  // Tokens of unanswered acquires found in a ledger.
+  int64_t told_lost() const { return told_lost_; }
   // Acquires that were asked again, and answered with the token that was known.
   int64_t asked_again() const { return asked_again_; }
 
@@ -119,6 +123,7 @@ class Checker {
     int64_t count = 0;
     uint64_t fence = 0;  // 0: frames do not tell; then that of the first dump.
     int64_t asked_us = 0;
+    int64_t issued_from_us = 0;   // Not granted before.
     int64_t held_from_us = 0;     // Definitely held from here on,
     int64_t deadline_us = 0;      // not expired before this,
     int64_t offline_us = 0;       // not reclaimed with its session before this,
@@ -161,6 +166,9 @@ class Checker {
   void CheckOneTokenEach();
   void CheckAskedAgain(const Operation& operation, uint64_t token_id);
   void CheckCancels(const History& history);
+  void CheckToldHold(const Operation& operation);
+  void CheckLost(const History& history);
+  void CheckLostToken(const LostEvent& lost, Token* token);
   void CheckDrains(const Cycle& cycle);
   void CheckLevels(int64_t started_us);
   void CheckMovingLevels(const Cycle& cycle);
@@ -192,6 +200,7 @@ class Checker {
   int64_t unknown_ = 0;
   int64_t adopted_ = 0;
   int64_t asked_again_ = 0;
+  int64_t told_lost_ = 0;
   Violations violations_;
 };
 

@@ -18,9 +18,13 @@ namespace nowcalls::crash {
 inline constexpr int64_t kMs = 1000;
 inline constexpr int64_t kGraceMs = 1'000;
 
-// Flow 1: 10 at once, held for two minutes. Flow 2: short times. Flow 3: no fixed level.
+// Flow 1: 10 at once, held for two minutes. Flow 2: short times. Flow 3: no fixed level. Flow 4:
+// held for 3 s at most.
 inline std::vector<FlowFacts> Flows() {
-  return {{1, 10, 60'000, 60'000}, {2, 10, 100, 200}, {3, 0, 60'000, 60'000}};
+  return {{1, 10, 60'000, 60'000},
+          {2, 10, 100, 200},
+          {3, 0, 60'000, 60'000},
+          {4, 10, 60'000, 60'000, 3'000}};
 }
 
 // A cycle under construction: operations at times in milliseconds, the ledger as it should be.
@@ -109,6 +113,16 @@ class CycleBuilder {
     operation.token_id = token;
     operation.hold_ms = hold_ms;
     return Answer(operation, outcome);
+  }
+
+  // The last acquire asked for this hold.
+  CycleBuilder& Wanted(int64_t hold_ms) {
+    last().wanted_ms = hold_ms;
+    return *this;
+  }
+  CycleBuilder& Lost(int64_t at_ms, uint64_t token, const std::string& reason) {
+    cycle_.history.lost.push_back({"alice", token, reason, at_ms * kMs});
+    return *this;
   }
 
   // In the dump, and counted by stat.

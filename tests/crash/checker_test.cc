@@ -439,9 +439,9 @@ TEST_CASE("a backup with a token that differs, or with wrong sums, is a violatio
 TEST_CASE("a client log reads back as what was written") {
   History history;
   ParseHistory(
-      "up 5 alice\nask 1 10 alice acquire 1 3 0 0\nask 2 11 alice release 77\n"
+      "up 5 alice\nask 1 10 alice acquire 1 3 0 0 0\nask 2 11 alice release 77\n"
       "answer 1 20 granted 101 9 3 10 120000\nask 3 30 alice keep 101\nanswer 3 31 kept 500\n"
-      "answer 2 32 gone\ndown 40 alice\nask 4 50 alice acquire 1 1 7 90\n",
+      "answer 2 32 gone\ndown 40 alice\nask 4 50 alice acquire 1 1 7 90 500\n",
       &history);
   REQUIRE(history.operations.size() == 4);
   REQUIRE(history.links.size() == 2);

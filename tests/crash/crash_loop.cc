@@ -78,6 +78,7 @@ class CrashLoop {
     result_.unknown = checker_.unknown();
     result_.adopted = checker_.adopted();
     result_.tally["acquires asked again and answered with their token"] = checker_.asked_again();
+    result_.tally["tokens told lost"] = checker_.told_lost();
     if (result_.violations.empty() && !options_.keep_dir) {
       fs::remove_all(dir_);
     } else {

@@ -73,7 +73,7 @@ void ParseAsk(std::istringstream* words, const std::string& line, Operation* ope
   switch (known->subject) {
     case Subject::kAcquire:
       *words >> operation->flow_id >> operation->count >> operation->request_id >>
-          operation->wait_ms;
+          operation->wait_ms >> operation->wanted_ms;
       break;
     case Subject::kToken: *words >> operation->token_id; break;
     case Subject::kRequest: *words >> operation->request_id; break;
@@ -115,6 +115,10 @@ void HistoryWriter::Link(const std::string& client, bool up) {
   Line((up ? "up " : "down ") + Now() + " " + client);
 }
 
+void HistoryWriter::Lost(const std::string& client, uint64_t token_id, const std::string& reason) {
+  Line("lost " + Now() + " " + client + " " + std::to_string(token_id) + " " + reason);
+}
+
 void HistoryWriter::Ask(const Operation& asked) {
   const ActionWord& words = WordsOf(asked.action);
   std::string line = "ask " + std::to_string(asked.number) + " " + Now() + " " + asked.client +
@@ -122,7 +126,8 @@ void HistoryWriter::Ask(const Operation& asked) {
   switch (words.subject) {
     case Subject::kAcquire:
       line += std::to_string(asked.flow_id) + " " + std::to_string(asked.count) + " " +
-              std::to_string(asked.request_id) + " " + std::to_string(asked.wait_ms);
+              std::to_string(asked.request_id) + " " + std::to_string(asked.wait_ms) + " " +
+              std::to_string(asked.wanted_ms);
       break;
     case Subject::kToken: line += std::to_string(asked.token_id); break;
     case Subject::kRequest: line += std::to_string(asked.request_id); break;
@@ -161,6 +166,11 @@ void ParseHistory(const std::string& text, History* history) {
       words >> event.at_us >> event.client;
       if (words.fail()) BadLine(line);
       history->links.push_back(event);
+    } else if (kind == "lost") {
+      LostEvent event;
+      words >> event.at_us >> event.client >> event.token_id >> event.reason;
+      if (words.fail()) BadLine(line);
+      history->lost.push_back(event);
     } else if (kind == "ask") {
       Operation operation;
       ParseAsk(&words, line, &operation);
@@ -195,6 +205,7 @@ std::string Describe(const Operation& operation) {
       text << "flow " << operation.flow_id << " count " << operation.count;
       if (operation.request_id != 0) text << " request " << operation.request_id;
       if (operation.wait_ms != 0) text << " wait " << operation.wait_ms << " ms";
+      if (operation.wanted_ms != 0) text << " for " << operation.wanted_ms << " ms";
       break;
     case Subject::kToken: text << operation.token_id; break;
     case Subject::kRequest: text << "request " << operation.request_id; break;

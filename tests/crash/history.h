@@ -7,7 +7,10 @@
 //
 //   up T CLIENT                                          the session is online, T: answer of hello
 //   down T CLIENT                                        written before it closes its connection
-//   ask N T CLIENT acquire FLOW COUNT REQUEST WAIT_MS    REQUEST 0: without a request id
+//   lost T CLIENT TOKEN REASON                           the server has told so, unasked
+//   ask N T CLIENT acquire FLOW COUNT REQUEST WAIT_MS WANTED_MS
+//                                                        REQUEST 0: without a request id;
+//                                                        WANTED_MS 0: the rule's hold
 //   ask N T CLIENT release TOKEN
 //   ask N T CLIENT keep TOKEN
 //   ask N T CLIENT cancel REQUEST
@@ -68,6 +71,7 @@ struct Operation {
   int64_t count = 0;        // acquire
   uint64_t request_id = 0;  // acquire (0: none) and cancel
   int64_t wait_ms = 0;      // acquire
+  int64_t wanted_ms = 0;    // acquire: the hold that it asks for; 0: the rule's
   std::string holder;       // reclaim_client
   uint64_t token_id = 0;    // acquire: granted; release, keep and reclaim: asked for
   int64_t asked_us = 0;
@@ -87,9 +91,18 @@ struct LinkEvent {
   bool up = false;
 };
 
+// A notice that a token was taken back.
+struct LostEvent {
+  std::string client;
+  uint64_t token_id = 0;
+  std::string reason;
+  int64_t at_us = 0;
+};
+
 struct History {
   std::vector<Operation> operations;
   std::vector<LinkEvent> links;
+  std::vector<LostEvent> lost;
 };
 
 // One log file, open for appending. Every line is handed to the operating system before the call
@@ -99,6 +112,7 @@ class HistoryWriter {
   explicit HistoryWriter(const std::string& path);
 
   void Link(const std::string& client, bool up);
+  void Lost(const std::string& client, uint64_t token_id, const std::string& reason);
   void Ask(const Operation& asked);        // Its number, client, action and what that takes.
   void Answer(const Operation& answered);  // Its number, outcome and what that tells.
 

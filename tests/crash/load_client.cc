@@ -22,7 +22,7 @@ bool LoadClient::Connect(const std::string& address) {
   if (!rpc_.connected()) return false;
   name_ = options_.client_id.empty() ? "@" + rpc_.local_address() : options_.client_id;
   if (!options_.client_id.empty() &&
-      !rpc_.Call("hello", {1, options_.name_space, options_.client_id}).ok()) {
+      !rpc_.Call("hello", {1, options_.name_space, options_.client_id, {{"lost", true}}}).ok()) {
     return false;
   }
   log_->Link(name_, true);
@@ -138,6 +138,7 @@ void LoadClient::Send(Operation operation) {
       testing::Json options = testing::Json::object();
       if (operation.request_id != 0) options["request_id"] = operation.request_id;
       if (operation.wait_ms != 0) options["wait_ms"] = operation.wait_ms;
+      if (operation.wanted_ms != 0) options["hold_ms"] = operation.wanted_ms;
       if (IsKeyLane(operation.flow_id)) options["param"] = KeyOfLane(operation.flow_id);
       msgid = rpc_.Send("acquire", {FlowOfLane(operation.flow_id), operation.count, options});
       break;
@@ -159,6 +160,7 @@ void LoadClient::SendAcquire() {
   Operation operation;
   operation.flow_id = options_.flow_ids[prng_.Below(options_.flow_ids.size())];
   operation.count = prng_.Between(1, 5);
+  if (prng_.Below(4) == 0) operation.wanted_ms = prng_.Between(20, 4'000);
   if (!options_.request_ids) return Send(operation);
   if (prng_.Below(2) == 0) {
     operation.request_id = next_request_++;
@@ -207,6 +209,7 @@ void LoadClient::SendKeep(uint64_t token_id) {
 
 bool LoadClient::ReceiveOne(const LoadSignals& signals) {
   const testing::Reply reply = rpc_.Receive();
+  for (const testing::Json& notice : rpc_.TakeNotifications()) OnLost(notice);
   const auto asked = in_flight_.find(reply.msgid);
   if (reply.ok() && asked != in_flight_.end()) {
     Operation operation = asked->second;
@@ -247,6 +250,17 @@ void LoadClient::OnAnswer(Operation operation, const testing::Reply& reply) {
   }
   if (operation.action == Action::kCancel) cancels_.erase(operation.request_id);
   log_->Answer(operation);
+}
+
+void LoadClient::OnLost(const testing::Json& notice) {
+  if (notice.at(1) != "lost") {
+    problem_ = "client " + name_ + " got: " + notice.dump();
+    return;
+  }
+  const auto token_id = notice.at(2).at(0).get<uint64_t>();
+  log_->Lost(name_, token_id, notice.at(2).at(2).get<std::string>());
+  std::erase(held_, token_id);
+  std::erase_if(wanted_, [&](const auto& entry) { return entry.second.token_id == token_id; });
 }
 
 void LoadClient::OnGranted(const testing::Reply& reply, Operation* operation) {

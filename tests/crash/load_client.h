@@ -78,6 +78,7 @@ class LoadClient {
   uint64_t AnyWanted();
   bool ReceiveOne(const LoadSignals& signals);
   void OnAnswer(Operation operation, const testing::Reply& reply);
+  void OnLost(const testing::Json& notice);
   void OnGranted(const testing::Reply& reply, Operation* operation);
   uint64_t TakeHeld(bool remove);
 

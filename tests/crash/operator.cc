@@ -1,5 +1,6 @@
 #include "crash/operator.h"
 
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
@@ -50,7 +51,33 @@ void Operator::Run(const std::string& address, const std::string& log_path,
   if (signals->ending && lost_) problem_.clear();
 }
 
+// Every line begins with its first waiter, and every flow is one of the loop's.
+void Operator::ListWaiters() {
+  const Reply listed = rpc_.Call("waiters", Json::array());
+  bool sound = listed.ok();
+  const auto flow_ids = RuleSets::FlowIds();
+  const auto line_of = [](const Json& row) {
+    return row.at("flow_id").dump() + (row.contains("param") ? row.at("param").dump() : "");
+  };
+  std::string line;
+  int64_t place = 0;
+  if (listed.ok()) {
+    for (const Json& row : listed.result.at(0)) {
+      place = line_of(row) == line ? place + 1 : 1;
+      line = line_of(row);
+      const auto flow_id = row.at("flow_id").get<int64_t>();
+      const bool known = flow_id == kKeyedFlow ||
+                         std::find(flow_ids.begin(), flow_ids.end(), flow_id) != flow_ids.end();
+      sound = sound && known && row.at("place").get<int64_t>() == place;
+    }
+  }
+  if (sound) return;
+  problem_ = "the operator's listing of waiters got: " + listed.ToString();
+  lost_ = true;
+}
+
 void Operator::ActOnce() {
+  if (prng_.Below(8) == 0) return ListWaiters();
   Operation operation;
   const uint64_t roll = prng_.Below(10);
   const int64_t limit = prng_.Below(3) == 0 ? 1 + static_cast<int64_t>(prng_.Below(5)) : kLimitMax;

@@ -32,6 +32,7 @@ class Operator {
   static void Settle(const std::string& address);
 
  private:
+  void ListWaiters();
   void ActOnce();
   void ReclaimOne();
   void RetireOrReturn(int64_t limit);

@@ -81,6 +81,7 @@ Json SetOf(const std::string& name_space, int64_t version) {
       cluster["resourceTimeout"] = facts->second.resource_timeout_ms;
       cluster["clientOfflineTime"] = facts->second.client_offline_ms;
       if (facts->second.level == 0) cluster["thresholdType"] = 0;
+      if (facts->second.max_hold_ms > 0) cluster["maxHoldMs"] = facts->second.max_hold_ms;
     }
     Json rule = testing::RuleJson(flow_id, static_cast<double>(level), cluster);
     if (flow_id == kKeyedFlow) AddKeys(&rule);
@@ -92,14 +93,15 @@ Json SetOf(const std::string& name_space, int64_t version) {
 
 }  // namespace
 
-// One flow for each family of deadlines in the ledger, one with the sessions in its level, one that
+// One flow for each family of deadlines in the ledger, one with the sessions in its level, whose
+// tokens live for 3 s at most, one that
 // is swept all the time, one that is lost by clients that stay away, and one of which many tokens
 // are taken at once. Those of "moving" live as long as flow 1's.
 std::vector<FlowFacts> RuleSets::Flows() {
   std::vector<FlowFacts> lanes = {{1, 60, 15'000, 5'000},
                                   {2, 100'000, 300'000, 5'000},
                                   {3, 200, 150, 5'000},
-                                  {4, 0, 15'000, 5'000},
+                                  {4, 0, 15'000, 5'000, 3'000},
                                   {5, 500, 5'000, 100},
                                   {6, 100'000, 300, 5'000},
                                   {11, 50, 15'000, 5'000},

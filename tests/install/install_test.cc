@@ -23,21 +23,24 @@ void Run(const std::vector<std::string>& argv) {
   REQUIRE_MESSAGE(done.exit_code == 0, done.out, done.err);
 }
 
-// The C++ programs of a page of the manual, as example_1.cc and so on; their default address is
-// that of the server.
-int WriteExamples(const std::string& page, const std::string& address, const std::string& to) {
+// The C++ programs of a page of the manual, as `to`1.cc and so on. Their default address and data
+// directory become `place`.
+int WriteExamples(const std::string& page, const std::string& place, const std::string& to) {
   const std::string text = ReadFileToString(kSource + "/tools/manual/" + page);
   const std::string begin = "```cpp\n";
   int examples = 0;
   for (size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at)) {
     at += begin.size();
     std::string program = text.substr(at, text.find("```\n", at) - at);
-    for (const std::string& option : {std::string("Start({")}) {
-      const size_t start = program.find(option);
-      if (start == std::string::npos || Contains(program, ".addresses")) continue;
-      program.insert(start + option.size(), ".addresses = {\"" + address + "\"}, ");
+    const std::string start = "Start({";
+    const size_t options = program.find(start);
+    if (options != std::string::npos && !Contains(program, ".addresses")) {
+      program.insert(options + start.size(), ".addresses = {\"" + place + "\"}, ");
     }
-    WriteStringToFile(to + "/example_" + std::to_string(++examples) + ".cc", program);
+    const std::string data_dir = "/tmp/nowcalls-gate";
+    const size_t named = program.find(data_dir);
+    if (named != std::string::npos) program.replace(named, data_dir.size(), place);
+    WriteStringToFile(to + std::to_string(++examples) + ".cc", program);
   }
   return examples;
 }
@@ -61,8 +64,8 @@ TEST_CASE("another project builds with what is installed, and the manual's examp
   const std::string consumer = dir.Sub("consumer");
   std::filesystem::create_directory(dir.Sub("examples"));
   Run({"/usr/bin/cmake", "--install", BUILD_DIR, "--prefix", prefix});
-  const int examples = WriteExamples("clients.md", server.address(), dir.Sub("examples"));
-  CHECK(examples == 7);
+  CHECK(WriteExamples("clients.md", server.address(), dir.Sub("examples/client_")) == 7);
+  CHECK(WriteExamples("embedding.md", dir.Sub("data"), dir.Sub("examples/embedded_")) == 2);
   Run({"/usr/bin/cmake", "-S", kSource + "/tests/install/consumer", "-B", consumer,
        std::string("-DCMAKE_CXX_COMPILER=") + CXX_COMPILER, "-DCMAKE_PREFIX_PATH=" + prefix,
        "-DEXAMPLES=" + dir.Sub("examples"),
@@ -75,8 +78,8 @@ TEST_CASE("another project builds with what is installed, and the manual's examp
     CAPTURE(program);
     CHECK(RunProgram({consumer + "/" + program, server.address()}, libraries).out == "granted\n");
   }
-  const auto output = [&](int example) {
-    const Finished done = RunProgram({consumer + "/example_" + std::to_string(example)}, libraries);
+  const auto output = [&](int example, const char* kind = "/client_") {
+    const Finished done = RunProgram({consumer + kind + std::to_string(example)}, libraries);
     CHECK_MESSAGE(done.exit_code == 0, done.err);
     return done.out;
   };
@@ -86,6 +89,8 @@ TEST_CASE("another project builds with what is installed, and the manual's examp
   CHECK(output(4) == "step 0\nstep 1\nstep 2\n");
   CHECK(output(5) == "2 permits\n");
   CHECK(Contains(output(6), " calls left in this window\nmay be made\n"));
+  CHECK(output(1, "/embedded_") == "granted\n");
+  CHECK(output(2, "/embedded_") == "1 asked, flow 1 has no rule\n");
   CHECK(output(7) == "local: 1\n");
 }
 

@@ -63,6 +63,30 @@ TEST_CASE("a token that is kept outlives its first deadline") {
   CHECK(Release(&alice, kept.token_id) == kStatusReleaseOk);
 }
 
+TEST_CASE("a token that is kept ends with its rule's maxHoldMs, and its holder is told") {
+  TestServer server({RuleJson(1, 10, {{"resourceTimeout", 60'000}, {"maxHoldMs", 700}}),
+                     RuleJson(2, 10, {{"resourceTimeout", 60'000}})});
+  RpcClient alice = server.Connect();
+  ResultOf(&alice, "hello", {1, "default", "alice", {{"lost", true}}});
+  const Grant bounded = Acquire(&alice, 1, 2);
+  const Grant free = Acquire(&alice, 2, 2);
+  CHECK(bounded.hold_ms == 700);
+  REQUIRE(PollUntil(kPatienceMs, [&] {
+    const Json kept = ResultOf(&alice, "keep", Json::array({bounded.token_id}));
+    REQUIRE(kept.at(1) <= 700);
+    return kept.at(0) == kStatusAlreadyRelease;
+  }));
+  CHECK(NowCalls(&alice, 1) == 0);
+  CHECK(Keep(&alice, free.token_id) == kStatusOk);
+  const std::vector<Json> notices = alice.TakeNotifications();
+  REQUIRE(notices.size() == 1);
+  CHECK(notices[0].at(1) == "lost");
+  CHECK(notices[0].at(2) == Json::array({bounded.token_id, 1, "resource_timeout"}));
+  const auto history = AdminRows(Source::Live(server.address()), {"history"});
+  REQUIRE(history.size() == 1);
+  CHECK(history[0].at("held_ms") >= 700);
+}
+
 TEST_CASE("a keep in the listing shows the later deadline") {
   TestServer server({RuleJson(1, 10)});
   RpcClient alice = server.Connect("alice");

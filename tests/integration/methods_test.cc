@@ -345,7 +345,7 @@ TEST_CASE("info tells version, durability, limits and counts") {
 TEST_CASE("an unknown method is an error that names it, and the connection goes on") {
   TestServer server(TwoFlows());
   RpcClient client = server.Connect();
-  for (const char* method : {"aquire", "", "ACQUIRE", "acquire_all", "waiter"}) {
+  for (const char* method : {"aquire", "", "ACQUIRE", "acquire_half", "waiter"}) {
     const Reply error = ErrorOf(&client, method, {1, 1});
     CAPTURE(error.ToString());
     CHECK(error.error_code == kErrorUnknownMethod);

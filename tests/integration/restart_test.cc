@@ -161,6 +161,32 @@ TEST_CASE("tokens of a client that does not come back end with the restart grace
             .at("client_offline") == 1);
 }
 
+TEST_CASE("maxHoldMs counts from the grant across kill -9, and ends the restart grace") {
+  TestServer server({RuleJson(1, 10, {{"resourceTimeout", 60'000}, {"maxHoldMs", 1'500}}),
+                     RuleJson(2, 10, {{"resourceTimeout", 60'000}, {"maxHoldMs", 600'000}})},
+                    {{"--restart-grace-ms", "3600000"}, {}});
+  RpcClient alice = server.Connect("alice");
+  const Grant bounded = Acquire(&alice, 1, 3);
+  const Grant longer = Acquire(&alice, 2, 1);
+  server.server().Kill9();
+  const auto rows = AdminRows(Source::Offline(server.data_dir()), {"rules", "list"});
+  CHECK(rows.at(0).at("clusterConfig").at("maxHoldMs") == 1'500);
+  server.server().Start();
+  RpcClient again = server.Connect("alice");
+  // Whatever it keeps.
+  CHECK(PollUntil(kPatienceMs, [&] {
+    const Json kept = ResultOf(&again, "keep", Json::array({bounded.token_id}));
+    REQUIRE(kept.at(1) <= 1'500);
+    return NowCalls(&again, 1) == 0;
+  }));
+  CHECK(Release(&again, bounded.token_id) == kStatusAlreadyRelease);
+  CHECK(Release(&again, longer.token_id) == kStatusReleaseOk);
+  const auto history = AdminRows(Source::Live(server.address()), {"history"});
+  REQUIRE(history.size() == 1);
+  CHECK(history[0].at("reason") == "resource_timeout");
+  CHECK(history[0].at("held_ms") >= 1'500);
+}
+
 TEST_CASE("an expired token of before the restart can still be kept within the grace") {
   TestServer server(
       {RuleJson(1, 10, {{"resourceTimeout", 5'000}}), RuleJson(2, 10, {{"resourceTimeout", 5}})},

@@ -9,6 +9,7 @@
 
 #include "base/prng.h"
 #include "integration/calls.h"
+#include "support/admin.h"
 #include "support/machine.h"
 #include "support/server_process.h"
 
@@ -105,6 +106,28 @@ TEST_CASE("two connections may share a client id, which is online while either i
   CHECK(Keep(&two, kept.token_id) == kStatusOk);
   two.Close();
   CHECK(PollUntil(kPatienceMs, [&] { return NowCalls(&watcher, 1) == 0; }));
+}
+
+TEST_CASE("a client id that is online from two hosts is shown with their number") {
+  TestServer server({RuleJson(1, 10)});
+  const Source live = Source::Live(server.address());
+  const auto hosts = [&] {
+    for (const Json& row : AdminRows(live, {"sessions"})) {
+      if (row.at("client_id") == "alice") return row.at("hosts");
+    }
+    return Json();
+  };
+  const auto table = [&] { return RunAdmin(live, {"sessions", "--format", "table"}).out; };
+  RpcClient one = server.Connect("alice");
+  RpcClient also = server.Connect("alice");
+  CHECK(hosts() == 1);
+  CHECK(table().find("HOSTS") == std::string::npos);
+  RpcClient other(server.address(), "127.0.0.2");
+  ResultOf(&other, "hello", {1, "default", "alice"});
+  CHECK(hosts() == 2);
+  CHECK(table().find("HOSTS") != std::string::npos);
+  other.Close();
+  CHECK(PollUntil(kPatienceMs, [&] { return hosts() == 1; }));
 }
 
 TEST_CASE("the same client id in another namespace is another client") {

@@ -151,7 +151,7 @@ TEST_CASE("a permit is kept for longer than its hold, unless it is not to be") {
   TestServer server(RuleJson(7, 2, {{"resourceTimeout", 300}, {"clientOfflineTime", 60'000}}));
   const auto client = StartClient(server.address(), "worker");
   const Acquired kept = client->Acquire(kFlow);
-  const Acquired left = client->Acquire(kFlow, {.keep = KeepMode::kNever});
+  const Acquired left = client->Acquire(kFlow, {.keep = KeepMode::kOff});
   REQUIRE(kept.ok());
   REQUIRE(left.ok());
   CHECK(PollUntil(kPatienceMs, [&] { return left.permit.lost(); }));

@@ -10,16 +10,23 @@ namespace {
 
 constexpr size_t kUnansweredMax = 20;
 constexpr int64_t kWaitMsMax = 3'000;
+constexpr int64_t kHoldMsMax = 8'000;
 
 }  // namespace
 
 ClientLife::ClientLife(World* world, SimClient* client, uint64_t first_request_id, uint64_t seed)
-    : world_(world), client_(client), prng_(seed), next_request_id_(first_request_id) {
+    : world_(world),
+      client_(client),
+      prng_(seed),
+      holds_prng_(seed ^ 0x401d),
+      group_prng_(~seed),
+      next_request_id_(first_request_id) {
   pace_us_ = prng_.Between(2, 150) * kMs;
   held_max_ = static_cast<size_t>(prng_.Between(1, 8));
   request_id_chance_ = static_cast<uint32_t>(prng_.Below(3) * 500'000);
   wait_chance_ = static_cast<uint32_t>(prng_.Below(3) * 400'000);
   calls_percent_ = prng_.Below(4) == 0 ? 40 : 0;
+  groups_percent_ = group_prng_.Below(3) == 0 ? 50 : 0;
 }
 
 void ClientLife::ActLater() {
@@ -94,8 +101,10 @@ void ClientLife::DoSomething() {
     ReleaseWrongly();
   } else if (what < 97) {
     RequestCalls();
-  } else if (what < 99) {
+  } else if (what < 98) {
     client_->ListFlows();
+  } else if (what < 99) {
+    client_->ListWaiters();
   } else {
     client_->Ping();
   }
@@ -112,13 +121,31 @@ SimClient::Wanted ClientLife::Draw() {
     wanted.wait_ms = static_cast<uint64_t>(prng_.Between(0, kWaitMsMax));
   }
   if (prng_.Below(100) == 0) wanted.flow += 1000;  // Which has no rule.
+  if (holds_prng_.Below(3) == 0) {
+    wanted.hold_ms = static_cast<uint64_t>(holds_prng_.Between(1, kHoldMsMax));
+  }
   return wanted;
 }
 
 void ClientLife::AcquireNew() {
   SimClient::Wanted wanted = Draw();
   if (prng_.ChancePerMillion(request_id_chance_)) wanted.request_id = next_request_id_++;
+  if (group_prng_.Below(100) < groups_percent_) DrawGroup(&wanted);
   client_->Acquire(wanted);
+}
+
+// Of some lanes, in any order.
+void ClientLife::DrawGroup(SimClient::Wanted* wanted) {
+  std::vector<int64_t> lanes;
+  for (const auto& rule : world_->rules()) {
+    for (const int64_t lane : rule.lanes()) lanes.push_back(lane);
+  }
+  for (uint64_t items = group_prng_.Between(1, 5); items > 0 && !lanes.empty(); --items) {
+    const size_t at = group_prng_.Below(lanes.size());
+    const int64_t count = group_prng_.Below(5) == 0 ? group_prng_.Between(1, 3) : 1;
+    wanted->all.push_back({.flow = lanes[at], .count = count});
+    lanes.erase(lanes.begin() + static_cast<ptrdiff_t>(at));
+  }
 }
 
 // A burst, which the window may not hold.
@@ -146,7 +173,7 @@ void ClientLife::AskAgain() {
   }
   if (wanted.request_id == 0) return;
   if (prng_.Below(3) == 0) wanted.wait_ms = static_cast<uint64_t>(prng_.Between(0, kWaitMsMax));
-  if (prng_.Below(10) == 0) ++wanted.count;
+  if (prng_.Below(10) == 0) ++(wanted.all.empty() ? wanted.count : wanted.all.back().count);
   client_->Acquire(wanted);
 }
 

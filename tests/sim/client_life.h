@@ -39,10 +39,13 @@ class ClientLife {
   void CancelSomething();
   bool Leaves();
   SimClient::Wanted Draw();
+  void DrawGroup(SimClient::Wanted* wanted);
 
   World* const world_;
   SimClient* const client_;
   Prng prng_;
+  Prng holds_prng_;  // A stream of its own, so that seeds mean what they meant.
+  Prng group_prng_;  // Of its own, so that clients without groups live as they did before.
   uint64_t next_request_id_;
   bool stopped_ = false;
 
@@ -51,7 +54,8 @@ class ClientLife {
   size_t held_max_;
   uint32_t request_id_chance_;
   uint32_t wait_chance_;
-  uint64_t calls_percent_;  // Of what it does that is about calls a second, above a little.
+  uint64_t calls_percent_;   // Of what it does that is about calls a second, above a little.
+  uint64_t groups_percent_;  // Of its acquires that are acquire_alls.
 };
 
 }  // namespace nowcalls::sim

@@ -100,6 +100,9 @@ WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
   limits.sentinel_wait_ms_max = OneOf<int64_t>(&prng, limits.sentinel_wait_ms_max, 500);
   for (SimRule& rule : options.rules) DrawWindow(&rule, &prng);
   if (prng.Below(6) == 0) limits.namespace_qps_max = static_cast<uint32_t>(prng.Between(3, 30));
+  for (SimRule& rule : options.rules) {
+    if (prng.Below(3) == 0) rule.max_hold_ms = prng.Between(100, 8 * rule.resource_timeout_ms);
+  }
   return options;
 }
 

@@ -9,7 +9,7 @@
 namespace nowcalls::sim {
 namespace {
 
-constexpr int64_t kNeverMs = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLongAgoMs = std::numeric_limits<int64_t>::min() / 2;
 constexpr size_t kViolationsMax = 20;
 
 std::string Text(const SeenToken& seen) {
@@ -52,80 +52,20 @@ bool Oracle::IsOwners(const Operation& op, const Token& token) const {
 
 // Whether it must be there now, unless the operation `but_for` has ended it.
 bool Oracle::IsLive(const Token& token, OpId but_for) const {
-  const int64_t now_ms = timeline_->now_ms();
-  if (token.gone != 0 || now_ms >= token.deadline_ms || now_ms >= token.offline_ms) return false;
-  const int64_t hold_ms = flows_.at(token.seen.flow).hold_ms;
-  for (const OpId keep : token.keeps) {
-    if (now_ms >= operations_.at(keep).asked_ms + hold_ms) return false;
-  }
+  if (token.gone != 0 || !IsHeld(token) || timeline_->now_ms() >= token.offline_ms) return false;
   return token.enders.empty() || (token.enders.size() == 1 && token.enders.contains(but_for));
 }
 
 void Oracle::SetGone(Token* token) {
   token->gone = order_;
-  if (IsTakenBack(*token)) taken_back_.insert(token->seen.id);
+  if (IsTakenBack(*token)) {
+    taken_back_.insert(token->seen.id);
+    AwaitNotices(*token);
+  }
   NotePresent();
   present_.erase(token->seen.id);
   ends_.emplace(order_, token->seen.id);
   adopted_[WishOf(token->seen)].erase(token->seen.id);
-}
-
-// --- Connections and sessions. ---
-
-int64_t Oracle::OfflineDueMs(const std::string& owner, int64_t flow) {
-  const Owner& of = owners_[owner];
-  if (!of.links.empty()) return kNeverMs;
-  const int64_t offline_ms = flows_[flow].client_offline_ms;
-  if (!of.since_restart) return of.offline_since_ms + offline_ms;
-  const int64_t spared_ms = of.offline_since_ms + std::max(offline_ms, grace_ms_);
-  return of.left_again_ms ? std::min(spared_ms, *of.left_again_ms + offline_ms) : spared_ms;
-}
-
-void Oracle::SessionAsked(LinkId link, const std::string& owner) {
-  levels_.SessionMayOpen(Tick(), link, owner);
-  link_owners_[link] = owner;
-  if (!settled_.contains(link)) owners_[owner].unsettled.insert(link);
-}
-
-void Oracle::SessionSeen(LinkId link, const std::string& owner) {
-  levels_.SessionSeen(Tick(), link);
-  Owner& of = owners_[owner];
-  const auto broken = broken_ms_.find(link);
-  if (broken != broken_ms_.end()) {
-    if (broken->second <= of.offline_since_ms) return;
-    of.offline_since_ms = broken->second;
-    of.since_restart = false;
-    return;
-  }
-  if (!of.links.insert(link).second) return;
-  for (const uint64_t id : present_) {
-    Token& token = tokens_[id];
-    if (token.seen.owner == owner && token.offline_ms > timeline_->now_ms()) {
-      token.offline_ms = kNeverMs;
-    }
-  }
-}
-
-void Oracle::LinkBroken(LinkId link) {
-  broken_ms_.try_emplace(link, timeline_->now_ms());
-  levels_.LinkBroken(Tick(), link);
-  const auto found = link_owners_.find(link);
-  if (found == link_owners_.end()) return;
-  const std::string& owner = found->second;
-  Owner& of = owners_[owner];
-  const bool was_seen = of.links.erase(link) > 0;
-  if (!of.links.empty()) return;
-  if (was_seen) {
-    of.offline_since_ms = timeline_->now_ms();
-    of.since_restart = false;
-  } else if (!of.left_again_ms) {
-    of.left_again_ms = timeline_->now_ms();
-  }
-  for (const uint64_t id : present_) {
-    Token& token = tokens_[id];
-    if (token.seen.owner != owner) continue;
-    token.offline_ms = std::min(token.offline_ms, OfflineDueMs(owner, token.seen.flow));
-  }
 }
 
 // --- Acquires. ---
@@ -144,11 +84,9 @@ OpId Oracle::AcquireAsked(const std::string& owner, int64_t flow, int64_t count,
 }
 
 // A token of a request id may come from any request with it that is open.
-uint64_t Oracle::FirstAsked(const Wish& wish, uint64_t asked) const {
+OpId Oracle::FirstAsked(const Wish& wish, OpId first) const {
   const auto open = open_acquires_.find(wish);
-  if (open == open_acquires_.end()) return asked;
-  for (const OpId op : open->second) asked = std::min(asked, operations_.at(op).asked);
-  return asked;
+  return open == open_acquires_.end() ? first : std::min(first, *open->second.begin());
 }
 
 void Oracle::AddEnders(Token* token) {
@@ -163,10 +101,16 @@ void Oracle::AddEnders(Token* token) {
   }
 }
 
-Oracle::Token* Oracle::AddToken(const SeenToken& seen, uint64_t asked) {
+// `first`: the first acquire that it may be of; kOpen: none.
+Oracle::Token* Oracle::AddToken(const SeenToken& seen, OpId first) {
+  const auto acquire = operations_.find(first);
+  const uint64_t asked = acquire == operations_.end() ? order_ : acquire->second.asked;
   Token& token = tokens_[seen.id];
   token.seen = seen;
   token.asked = asked;
+  token.issued_from_ms = acquire == operations_.end() ? 0 : acquire->second.asked_ms;
+  token.issued_to_ms = timeline_->now_ms();
+  token.hold_ms = flows_[seen.flow].hold_ms;
   token.offline_ms = OfflineDueMs(seen.owner, seen.flow);
   token.touched_ms = timeline_->now_ms();
   present_.insert(seen.id);
@@ -174,6 +118,7 @@ Oracle::Token* Oracle::AddToken(const SeenToken& seen, uint64_t asked) {
   if (!fences_.emplace(seen.fence, seen.id).second) {
     Violation("I6 a fence is given twice: " + Text(seen));
   }
+  NoteLostBefore(&token);
   const auto later = acknowledged_.lower_bound(asked);
   if (later != acknowledged_.begin() && std::prev(later)->second >= seen.fence) {
     Violation("I6 " + Text(seen) + " was asked for after fence " +
@@ -190,18 +135,18 @@ void Oracle::AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t
                             std::optional<int64_t> told_hold_ms,
                             const std::optional<Figures>& figures) {
   Operation& acquire = operations_.at(op_id);
-  const int64_t hold_ms = told_hold_ms.value_or(flows_[acquire.flow].hold_ms);
+  const int64_t hold_ms = told_hold_ms.value_or(HoldOf(acquire.flow, acquire.terms.hold_ms));
   acquire.answered = Tick();
   const SeenToken seen{token_id,     fence,         acquire.owner,
                        acquire.flow, acquire.count, acquire.request_id};
   const Wish wish = WishOf(seen);
-  const uint64_t asked = seen.request_id == 0 ? acquire.asked : FirstAsked(wish, acquire.asked);
+  const OpId first = seen.request_id == 0 ? op_id : FirstAsked(wish, op_id);
   CloseAcquire(wish, op_id);
   const bool late = acquire.life != life_ || !runs_;
   NoteArrivals(op_id);
   Token* token = Find(token_id);
   if (token == nullptr) {
-    token = AddToken(seen, asked);
+    token = AddToken(seen, first);
     token->answered = order_;
     const auto broken = broken_ms_.find(link);
     if (broken != broken_ms_.end()) {
@@ -226,6 +171,7 @@ void Oracle::AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t
   }
   const uint64_t highest = acknowledged_.empty() ? 0 : acknowledged_.rbegin()->second;
   acknowledged_[order_] = std::max(highest, fence);
+  NoteTimes(acquire, told_hold_ms, token);
   if (!late) {
     if (figures) CheckFigures(acquire, *figures, token_id);
     CheckCancelledBefore(acquire, seen);
@@ -246,26 +192,13 @@ void Oracle::CheckLateGrant(const Operation& acquire, LinkId link, int64_t hold_
   const int64_t died_ms = died == died_ms_.end() ? 0 : died->second;
   const int64_t offline_ms = flows_[acquire.flow].client_offline_ms;
   const bool may_have_ended =
-      !token->enders.empty() || acquire.asked_ms + hold_ms <= died_ms ||
+      token->told_lost || !token->enders.empty() || acquire.asked_ms + hold_ms <= died_ms ||
       (broken != broken_ms_.end() && broken->second + offline_ms <= died_ms);
   if (!may_have_ended && !IsUndone(acquire)) {
     Violation("I1 " + Text(token->seen) + " was acknowledged, and its server left no trace of it");
   }
   SetGone(token);
   if (IsUndone(acquire)) taken_back_.erase(token->seen.id);
-}
-
-void Oracle::CheckRequestId(const Token& token) {
-  if (token.seen.request_id == 0) return;
-  for (const uint64_t id : present_) {
-    const Token& other = tokens_[id];
-    const bool same =
-        other.seen.owner == token.seen.owner && other.seen.request_id == token.seen.request_id;
-    if (same && other.seen.fence < token.seen.fence && IsLive(other)) {
-      Violation("I3 " + Text(token.seen) + " is the second for its request id, beside " +
-                Text(other.seen));
-    }
-  }
 }
 
 void Oracle::CheckCap(const Token& token) {
@@ -346,6 +279,10 @@ void Oracle::ReleaseAnswered(OpId op_id, bool released) {
       Violation("I2 " + Text(token->seen) + " is released again after its end");
     }
     token->released = true;
+    token->by_holder |= !op.owner.empty();
+    if (token->by_holder && token->told_lost) {
+      Violation("S7 " + Text(token->seen) + " is released, and was told lost");
+    }
   } else if (IsLive(*token, op_id)) {
     Violation("I1 " + Text(token->seen) + " is not known any more when it is released");
   }
@@ -358,7 +295,10 @@ OpId Oracle::KeepAsked(const std::string& owner, uint64_t token_id, LinkId link,
   op.token = token_id;
   op.link = link;
   Token* const token = Find(token_id);
-  if (token != nullptr && IsOwners(op, *token)) token->keeps.insert(last_op_);
+  if (token != nullptr && IsOwners(op, *token)) {
+    token->keeps.insert(last_op_);
+    token->hold_ms = flows_[token->seen.flow].hold_ms;
+  }
   return last_op_;
 }
 
@@ -382,6 +322,7 @@ void Oracle::KeepAnswered(OpId op_id, bool kept, std::optional<int64_t> told_hol
     return;
   }
   if (op.life != life_ || !runs_) return;
+  if (told_hold_ms) CheckKeptHold(op, *token, *told_hold_ms);
   const int64_t hold_ms = told_hold_ms.value_or(flows_[token->seen.flow].hold_ms);
   // Also when it had been spared, and so told, a longer time.
   token->kept_ms = std::max(token->kept_ms, op.asked_ms + hold_ms);
@@ -418,9 +359,10 @@ void Oracle::CancelAnswered(OpId op_id, bool ended) {
   }
 }
 
-OpId Oracle::ReclaimAllAsked(int64_t flow, const std::string& owner) {
+OpId Oracle::ReclaimAllAsked(int64_t flow, const std::string& owner, TakeBack by) {
   Operation& op = Ask(Kind::kReclaimAll, owner.empty() ? "-" : owner);
   op.flow = flow;
+  op.by = by;
   ender_ops_.push_back(last_op_);
   for (const uint64_t id : present_) {
     const SeenToken& seen = tokens_[id].seen;
@@ -472,6 +414,7 @@ void Oracle::LedgerSynced() {
 
 void Oracle::BatchesLost() {
   losing_ = true;
+  std::erase_if(lost_unseen_, [&](const auto& told) { return told.second >= synced_; });
   for (uint64_t life = synced_life_; life <= life_; ++life) lost_lives_.insert(life);
   levels_.Undone(Tick(), synced_);
   calls_.BatchesLost();
@@ -486,33 +429,41 @@ void Oracle::Adopt(const SeenToken& seen) {
   if (adopted_[wish].size() >= static_cast<size_t>(may)) {
     Violation("I3 nobody has asked for " + Text(seen));
   }
-  AddToken(seen, FirstAsked(wish, order_));
+  if (lost_unseen_.contains(seen.id)) Violation("I2 in the ledger, and told lost: " + Text(seen));
+  AddToken(seen, FirstAsked(wish, kOpen));
   adopted_[wish].insert(seen.id);
 }
 
 void Oracle::Audit(const std::vector<SeenToken>& ledger, const std::set<uint64_t>* history) {
   Tick();
   std::set<uint64_t> ids;
-  std::set<std::pair<std::string, uint64_t>> requests;
+  std::multimap<std::pair<std::string, uint64_t>, const SeenToken*> requests;
   for (const SeenToken& seen : ledger) {
     if (!ids.insert(seen.id).second) Violation("I6 the ledger has twice " + Text(seen));
-    if (seen.request_id != 0 && !requests.emplace(seen.owner, seen.request_id).second) {
-      Violation("I3 a second token for a request id: " + Text(seen));
+    if (seen.request_id != 0) {
+      const std::pair request(seen.owner, seen.request_id);
+      const auto [begin, end] = requests.equal_range(request);
+      const bool fits = std::all_of(
+          begin, end, [&](const auto& other) { return MayBeOfOneGroup(*other.second, seen); });
+      if (!fits) Violation("I3 a second token for a request id: " + Text(seen));
+      requests.emplace(request, &seen);
     }
     CheckCancelled(seen);
     Token* const known = Find(seen.id);
     if (known != nullptr && losing_ && known->gone >= synced_) {
       known->gone = 0;
-      known->released = false;
+      known->released = known->by_holder = known->told_lost = false;
       present_.insert(seen.id);
     }
     if (known == nullptr) {
+      CheckWhole(seen, ledger);
       Adopt(seen);
     } else if (known->gone != 0) {
       Violation("I2 in the ledger after its end: " + Text(seen));
     } else if (!IsSame(known->seen, seen)) {
       Violation("I3 the ledger has " + Text(seen) + ", acknowledged as " + Text(known->seen));
     }
+    tokens_[seen.id].seen_live = order_;
   }
   for (const uint64_t id : std::set<uint64_t>(present_)) {
     if (ids.contains(id)) continue;
@@ -523,6 +474,7 @@ void Oracle::Audit(const std::vector<SeenToken>& ledger, const std::set<uint64_t
   }
   // What comes back with lost batches is due again when the server is ready.
   if (!losing_) CheckLateEnds();
+  CheckNotices();
   CheckLedgerLevels(ledger);
   if (losing_) taken_back_.clear();
   if (history == nullptr) return;
@@ -589,7 +541,9 @@ void Oracle::ServerReady(bool rebooted, const std::vector<SeenToken>& ledger,
     const int64_t spared_ms = ready_ms + std::min(flows_[token.seen.flow].hold_ms, grace_ms_);
     token.deadline_ms = std::max(rebooted ? 0 : token.deadline_ms, spared_ms);
     token.offline_ms = OfflineDueMs(token.seen.owner, token.seen.flow);
-    if (rebooted) token.touched_ms = ready_ms;
+    if (!rebooted) continue;
+    token.touched_ms = token.issued_to_ms = ready_ms;
+    token.issued_from_ms = kLongAgoMs;
   }
   std::map<int64_t, int64_t> sums;
   for (const SeenToken& seen : ledger) sums[seen.flow] += seen.count;

@@ -9,7 +9,7 @@
 //   I2 a token that was released, or seen gone, is gone for ever; nothing is granted to a request
 //      id whose cancel was answered, while that is remembered
 //   I3 no token is in the ledger that nobody asked for, none twice for one request id, and none
-//      differs from what was acknowledged
+//      differs from what was acknowledged; of an acquire_all all tokens are there, or none
 //   I4 the counts of the ledger's tokens are what the server reports, and the nowCalls and level of
 //      an answer are some that the flow may have had
 //   I5 no grant beyond the level, the client's cap, a drain or the end of a rule
@@ -19,6 +19,9 @@
 //   S2 who waits is not overtaken by who came later and may not
 //   S3 the history tells of every token that was taken back
 //   S4, S5 are about calls a second: see calls_judge.h
+//   S6 a grant tells the hold that was asked for, a keep that of the rule, as the rule bounds them
+//   S7 a token that is told lost was taken back, for the reason told; its session is told, once
+//   S8 a listing of waiters shows acquires that wait, in the order in which they are granted
 //
 // Batches that a machine loses take what was answered since the last sync, and nothing else; I6
 // holds all the same.
@@ -50,6 +53,7 @@ using OpId = uint64_t;
 // What of a rule stays as it is for a whole run.
 struct FlowFacts {
   int64_t hold_ms = 0;
+  int64_t max_hold_ms = 0;  // Of a token with all its keeps; 0: no bound.
   int64_t client_offline_ms = 0;
   int64_t client_cap = 0;  // 0: none.
   bool shadow = false;
@@ -79,6 +83,31 @@ struct AcquireTerms {
   LinkId link = kNoLink;  // Judged as prompt, and by the order on it, if it is given.
   bool prioritized = false;
   int64_t wait_ms = 0;  // The longest that it may wait.
+  int64_t hold_ms = 0;  // The hold that it asks for; 0: that of the rule.
+};
+
+// What of an administrator ends many tokens.
+enum class TakeBack : uint8_t { kReclaim, kPurge };
+
+// What a client has been told of a token that was taken back.
+struct LostNotice {
+  uint64_t token = 0;
+  int64_t flow = 0;
+  std::string reason;
+};
+
+// A listing of waiters: when it was asked for.
+struct WaitersLook {
+  uint64_t asked = 0;
+  uint64_t life = 0;
+};
+// One row of it.
+struct SeenWaiter {
+  std::string owner;
+  int64_t flow = 0;
+  int64_t count = 0;
+  bool prioritized = false;
+  int64_t place = 0;
 };
 
 // Whose tokens a request may end or keep.
@@ -106,6 +135,12 @@ struct SeenToken {
   int64_t flow = 0;
   int64_t count = 0;
   uint64_t request_id = 0;
+};
+
+// Of an acquire_all.
+struct Item {
+  int64_t flow = 0;
+  int64_t count = 1;
 };
 
 class Oracle {
@@ -145,6 +180,10 @@ class Oracle {
   // --- What clients ask. An operation that is never answered stays open. ---
   OpId AcquireAsked(const std::string& owner, int64_t flow, int64_t count, uint64_t request_id,
                     const AcquireTerms& terms = {});
+  // An acquire_all: the operation of each item, which is an acquire of its flow and count. They are
+  // answered one by one, all in the same way. Flows must differ.
+  std::vector<OpId> AcquireAllAsked(const std::string& owner, const std::vector<Item>& items,
+                                    uint64_t request_id, const AcquireTerms& terms);
   // Nothing is judged of figures, or of a refusal, that are not given. A time to hold that the
   // answer does not tell is that of the rule.
   void AcquireGranted(OpId op_id, LinkId link, uint64_t token_id, uint64_t fence,
@@ -160,8 +199,19 @@ class Oracle {
   OpId CancelAsked(const std::string& owner, uint64_t request_id, LinkId link = kNoLink);
   void CancelAnswered(OpId op_id, bool ended);
   // Of all tokens of a flow, or of an owner; the other is 0 or empty.
-  OpId ReclaimAllAsked(int64_t flow, const std::string& owner);
+  OpId ReclaimAllAsked(int64_t flow, const std::string& owner, TakeBack by = TakeBack::kReclaim);
   void ReclaimAllAnswered(OpId op_id, bool carried_out, bool more);
+
+  // --- Tokens that are told lost. ---
+  // The session is told of its losses on this connection, for which SessionSeen came before.
+  // `prompt`: how soon is judged, too.
+  void ListenerSeen(LinkId link, const std::string& owner, bool prompt);
+  void LostTold(LinkId link, const LostNotice& notice);
+
+  // --- Listings of waiters. ---
+  WaitersLook WaitersAsked() { return {Tick(), life_}; }
+  // All that wait, by lane and place.
+  void WaitersTold(const WaitersLook& look, const std::vector<SeenWaiter>& waiters);
 
   // --- The ledger and the server. ---
   // `history`: the tokens that it tells of, if it is long enough to tell of all.
@@ -188,6 +238,8 @@ class Oracle {
     int64_t flow = 0;
     int64_t count = 0;
     uint64_t request_id = 0;
+    OpId group = 0;  // The first of its acquire_all; 0: it is no part of one.
+    size_t group_size = 1;
     AcquireTerms terms;
     LinkId link = kNoLink;
     uint64_t sure = kOpen;  // Since this event it has surely arrived.
@@ -198,20 +250,38 @@ class Oracle {
     uint64_t answered = kOpen;   // Until then it may be carried out.
     uint64_t life = 0;           // Of the server, in which it was asked.
     bool may_end_tokens = true;  // Not those that were surely not carried out.
+    TakeBack by = TakeBack::kReclaim;
+    std::vector<OpId> behind;  // Waiters that a listing has shown before it.
   };
 
   struct Token {
     SeenToken seen;
-    uint64_t asked = 0;         // It was granted after this event,
-    uint64_t answered = kOpen;  // and before this one.
-    int64_t deadline_ms = 0;    // Not timed out before,
-    int64_t offline_ms = 0;     // nor reclaimed with its session before,
-    std::set<OpId> enders;      // unless by one of these.
-    int64_t touched_ms = 0;     // Neither granted nor kept later than then,
-    std::set<OpId> keeps;       // unless by one of these.
-    int64_t kept_ms = 0;        // What keeps alone have put its deadline off to.
-    uint64_t gone = 0;          // Since this event it is known to be gone; 0: it is not.
-    bool released = false;      // A release was answered RELEASE_OK.
+    uint64_t asked = 0;          // It was granted after this event,
+    uint64_t answered = kOpen;   // and before this one.
+    int64_t deadline_ms = 0;     // Not timed out before,
+    int64_t offline_ms = 0;      // nor reclaimed with its session before,
+    std::set<OpId> enders;       // unless by one of these.
+    int64_t touched_ms = 0;      // Neither granted nor kept later than then,
+    std::set<OpId> keeps;        // unless by one of these.
+    int64_t kept_ms = 0;         // What keeps alone have put its deadline off to.
+    uint64_t gone = 0;           // Since this event it is known to be gone; 0: it is not.
+    bool released = false;       // A release, or a reclaim, was answered RELEASE_OK.
+    bool by_holder = false;      // It was a release.
+    int64_t issued_from_ms = 0;  // It was granted between these.
+    int64_t issued_to_ms = 0;
+    int64_t hold_ms = 0;     // How long its last hold is at most.
+    uint64_t seen_live = 0;  // It was there at some moment after this event.
+    bool told_lost = false;
+  };
+
+  // A connection that wants to be told of losses.
+  struct Listener {
+    std::string owner;
+    uint64_t life = 0;
+    uint64_t since = 0;  // It was heard by this event.
+    bool awaits = true;  // It stands, and whether it is told soon is judged.
+    std::set<uint64_t> told;
+    std::map<uint64_t, int64_t> awaited;  // Tokens, by when they were found to be gone.
   };
 
   struct Owner {
@@ -235,6 +305,7 @@ class Oracle {
   static bool IsSame(const SeenToken& one, const SeenToken& other);
 
   static constexpr uint64_t kOpen = UINT64_MAX;
+  static constexpr int64_t kNeverMs = INT64_MAX;
 
   Operation& Ask(Kind kind, const std::string& owner);
   bool IsLive(const Token& token, OpId but_for = 0) const;
@@ -245,12 +316,31 @@ class Oracle {
   void SetGone(Token* token);
   Token* Find(uint64_t id);
   bool IsOwners(const Operation& op, const Token& token) const;
-  uint64_t FirstAsked(const Wish& wish, uint64_t asked) const;
+  OpId FirstAsked(const Wish& wish, OpId first) const;
   void CloseAcquire(const Wish& wish, OpId op);
   void AddEnders(Token* token);
-  Token* AddToken(const SeenToken& seen, uint64_t asked);
+  Token* AddToken(const SeenToken& seen, OpId first);
+  int64_t HoldOf(int64_t flow, int64_t wanted_ms) const;
+  // The moment at which its longest hold may be over, and that at which it is.
+  int64_t HoldMayEndMs(const Token& token) const;
+  int64_t HoldEndsMs(const Token& token) const;
+  bool IsHeld(const Token& token) const;
+  void CheckToldHold(const Operation& acquire, int64_t told_ms);
+  void CheckKeptHold(const Operation& keep, const Token& token, int64_t told_ms);
+  void NoteTimes(const Operation& acquire, std::optional<int64_t> told_ms, Token* token);
+  void NoteLostBefore(Token* token);
+  void AwaitNotices(const Token& token);
+  void CheckNotices();
+  void LostToldLate(const Listener& listener, const LostNotice& notice);
+  void LostToldOfUnknown(const Listener& listener, const LostNotice& notice);
+  bool MayBeTakenBack(const Token& token, const std::string& reason) const;
+  std::vector<OpId> WaitersLike(const SeenWaiter& waiter, uint64_t since) const;
+  void CheckListedOrder(OpId granted_id);
   void CheckLateGrant(const Operation& acquire, LinkId link, int64_t hold_ms, Token* token);
   void CheckRequestId(const Token& token);
+  bool MayBeOfOneGroup(const SeenToken& one, const SeenToken& other) const;
+  void CheckWhole(const SeenToken& seen, const std::vector<SeenToken>& ledger);
+  bool MayHaveEnded(const Operation& item);
   void CheckLevel(int64_t flow);
   void CheckCap(const Token& token);
   Held MostHeld(int64_t flow, const std::string& owner, uint64_t from) const;
@@ -288,6 +378,8 @@ class Oracle {
   OpId last_op_ = 0;
   std::map<OpId, Operation> operations_;  // Also those that are answered.
   std::vector<OpId> ender_ops_;           // Those that may end tokens they do not name.
+  // The first operations of acquire_alls, by owner and request id.
+  std::map<std::pair<std::string, uint64_t>, std::vector<OpId>> groups_;
   std::map<Wish, std::set<OpId>> open_acquires_;
   std::map<Wish, std::set<uint64_t>> adopted_;  // Tokens in the ledger that no answer told of yet.
   std::map<uint64_t, Token> tokens_;            // By id, also those that are gone.
@@ -299,6 +391,8 @@ class Oracle {
   std::map<std::string, Owner> owners_;
   std::map<LinkId, std::string> link_owners_;
   std::map<LinkId, int64_t> broken_ms_;
+  std::map<LinkId, Listener> listeners_;
+  std::map<uint64_t, uint64_t> lost_unseen_;  // Tokens told lost before anything else, by event.
   std::set<LinkId> settled_;
   std::map<LinkId, std::set<OpId>> on_their_way_;  // Acquires that have not surely arrived.
   std::vector<OpId> granted_;                      // Acquires with fences of their own.

@@ -81,7 +81,8 @@ bool Oracle::WasCancelled(const Operation& acquire) const {
 bool Oracle::SharesRequestId(const Operation& acquire) const {
   return std::any_of(operations_.begin(), operations_.end(), [&](const auto& entry) {
     const Operation& op = entry.second;
-    return op.kind == Kind::kAcquire && &op != &acquire && op.owner == acquire.owner &&
+    const bool is_own = &op == &acquire || (op.group != 0 && op.group == acquire.group);
+    return op.kind == Kind::kAcquire && !is_own && op.owner == acquire.owner &&
            op.request_id == acquire.request_id;
   });
 }
@@ -157,7 +158,9 @@ bool Oracle::HasReason(const Operation& acquire, const Refusal& refusal) const {
   if (word == "draining") return levels_.MayDrain(acquire.flow, acquire.asked, order_);
   if (word == "cancelled") return WasCancelled(acquire);
   if (word == "superseded" || word == "request_id") return SharesRequestId(acquire);
-  if (word == "token_limit") return MostHeld(0, {}, acquire.asked).tokens >= limits_.tokens_max;
+  if (word == "token_limit") {
+    return MostHeld(0, {}, acquire.asked).tokens + acquire.group_size > limits_.tokens_max;
+  }
   if (word == "NO_RULE_EXISTS") return levels_.MayBeAbsent(acquire.flow, acquire.asked, order_);
   // Without the name of the limit.
   if (word == "BLOCKED") {

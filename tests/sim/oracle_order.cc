@@ -30,6 +30,8 @@ void Oracle::NoteArrivals(OpId answered) {
 // Fences tell the order of grants. Who asks for more than the level, or whose session may be at its
 // cap, is passed over, so of those nothing is said.
 bool Oracle::Overtakes(const Operation& later, const Operation& waiter) const {
+  // It stands in the line of one flow at a time, which no answer tells.
+  if (waiter.group != 0) return false;
   const bool waits =
       waiter.sure < later.asked || (waiter.link == later.link && waiter.asked < later.asked);
   if (!waits || later.fence > waiter.fence) return false;
@@ -44,6 +46,7 @@ void Oracle::CheckOrder(OpId granted_id, const Token& token) {
   if (granted.link == kNoLink || facts.shadow || facts.client_cap != 0) return;
   if (granted.request_id != 0 && SharesRequestId(granted)) return;
   granted.fence = token.seen.fence;
+  CheckListedOrder(granted_id);
   for (const OpId id : granted_) {
     const Operation& other = operations_.at(id);
     if (other.flow != granted.flow || other.life != granted.life) continue;

@@ -48,16 +48,18 @@ int64_t Oracle::EndDueMs(const Token& token) const {
   const int64_t settled_ms = owner == owners_.end() ? 0 : owner->second.settled_ms;
   const auto mass_ms = static_cast<int64_t>(std::ceil(
       std::max(1.0, promptness_.mass_factor) * static_cast<double>(facts.client_offline_ms)));
-  const int64_t by_hold_ms =
-      std::max({token.touched_ms + facts.hold_ms, ready_ms_ + std::min(facts.hold_ms, grace_ms_),
-                settled_ms + mass_ms});
+  const int64_t bound_ms = std::max(HoldEndsMs(token), ready_ms_);
+  const int64_t by_hold_ms = std::min(
+      bound_ms, std::max({token.touched_ms + token.hold_ms,
+                          ready_ms_ + std::min(facts.hold_ms, grace_ms_), settled_ms + mass_ms}));
   if (owner == owners_.end()) return by_hold_ms;
   const std::set<LinkId>& unsettled = owner->second.unsettled;
   if (!unsettled.empty()) {
     // The server may have noticed only now that it is gone, and spare it from now on.
     const bool may_be_gone = std::any_of(unsettled.begin(), unsettled.end(),
                                          [&](LinkId link) { return broken_ms_.contains(link); });
-    return may_be_gone ? std::max(by_hold_ms, timeline_->now_ms() + mass_ms) : by_hold_ms;
+    if (!may_be_gone) return by_hold_ms;
+    return std::min(bound_ms, std::max(by_hold_ms, timeline_->now_ms() + mass_ms));
   }
   const int64_t by_absence_ms =
       std::max(settled_ms + mass_ms, ready_ms_ + std::max(facts.client_offline_ms, grace_ms_));

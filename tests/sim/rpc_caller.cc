@@ -8,6 +8,7 @@ void RpcCaller::Received(std::string_view bytes) {
   for (;;) {
     const auto response = exchange_->TakeResponse();
     if (!response.ok()) return Misunderstood(response.status().message());
+    TellLost();  // What came before it.
     if (!response->has_value()) return;
     const auto awaited = answers_.extract((*response)->msgid);
     const auto& error = (*response)->error;
@@ -17,6 +18,12 @@ void RpcCaller::Received(std::string_view bytes) {
     if (!IsOn(from)) return;  // The answer has made it hang up.
   }
 }
+
+void RpcCaller::TellLost() {
+  for (const wire::LostNotice& notice : exchange_->TakeLost()) Lost(notice);
+}
+
+void RpcCaller::Lost(const wire::LostNotice& /*notice*/) { Misunderstood("a notification"); }
 
 void RpcCaller::Disconnected() {
   for (const auto& [msgid, awaited] : std::exchange(answers_, {})) awaited.answer(nullptr);

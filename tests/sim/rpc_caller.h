@@ -41,6 +41,8 @@ class RpcCaller : public Caller {
 
   // All answers that will not come have been told.
   virtual void Left() {}
+  // The server tells of a token that was taken back.
+  virtual void Lost(const wire::LostNotice& notice);
 
  private:
   struct Awaited {
@@ -50,6 +52,7 @@ class RpcCaller : public Caller {
 
   void Connected() override { exchange_ = std::make_unique<client::Exchange>(); }
   void Received(std::string_view bytes) override;
+  void TellLost();
   void Disconnected() override;
 
   std::unique_ptr<client::Exchange> exchange_;

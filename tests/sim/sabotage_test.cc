@@ -55,6 +55,22 @@ TEST_CASE("a refusal that nothing stands behind is found") {
   CHECK(IsFoundAs("S1", Sabotage::kFalseRefusal));
 }
 
+TEST_CASE("a grant whose hold is not the one that was asked for is found") {
+  CHECK(IsFoundAs("S6", Sabotage::kHoldIgnored));
+}
+
+TEST_CASE("a notice that a released token is lost is found") {
+  CHECK(IsFoundAs("S7", Sabotage::kLostReleased));
+}
+
+TEST_CASE("a notice before the commit is found as a lost token that is still there") {
+  CHECK(IsFoundAs("I2", Sabotage::kLostEarly));
+}
+
+TEST_CASE("a session that is not told of its losses is found") {
+  CHECK(IsFoundAs("S7", Sabotage::kLostWithheld));
+}
+
 TEST_CASE("a reboot that the server does not notice is found by fences that come again") {
   CHECK(IsFoundAs("I6", Sabotage::kUnnoticedReboot));
 }

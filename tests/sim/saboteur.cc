@@ -98,9 +98,21 @@ std::string WithHigherCounts(const std::string& json) {
   return higher.append(json, done);
 }
 
+LossSaboteur::Kind OfLosses(Sabotage kind) {
+  switch (kind) {
+    case Sabotage::kLostReleased: return LossSaboteur::Kind::kOfReleased;
+    case Sabotage::kLostEarly: return LossSaboteur::Kind::kEarly;
+    case Sabotage::kLostWithheld: return LossSaboteur::Kind::kWithheld;
+    default: return LossSaboteur::Kind::kNone;
+  }
+}
+
 std::string Text(const wire::OutputBuffer& buffer) { return std::string(buffer.view()); }
 
 }  // namespace
+
+Saboteur::Saboteur(Sabotage kind, uint64_t seed)
+    : kind_(kind), prng_(seed), losses_(OfLosses(kind)) {}
 
 std::string Saboteur::In(LinkId link, std::string_view bytes, std::string* replies) {
   Stream& stream = streams_[link];
@@ -111,17 +123,18 @@ std::string Saboteur::In(LinkId link, std::string_view bytes, std::string* repli
   const bool tampers = stream.speaks_frames
                            ? kind_ == Sabotage::kFrameDropped
                            : kind_ == Sabotage::kLostRelease || kind_ == Sabotage::kHighLevel ||
-                                 kind_ == Sabotage::kFalseRefusal;
+                                 kind_ == Sabotage::kFalseRefusal ||
+                                 kind_ == Sabotage::kHoldIgnored || losses_.tampers();
   if (!tampers) return std::string(bytes);
   stream.rest += bytes;
-  return stream.speaks_frames ? Frames(&stream, replies) : Messages(&stream, replies);
+  return stream.speaks_frames ? Frames(&stream, replies) : Messages(link, &stream, replies);
 }
 
-std::string Saboteur::Messages(Stream* stream, std::string* replies) {
+std::string Saboteur::Messages(LinkId link, Stream* stream, std::string* replies) {
   std::string forwarded;
   size_t size = 0;
   while (stream->splitter.Next(stream->rest, &size) == wire::MessageSplitter::Outcome::kMessage) {
-    forwarded += Request(stream->rest.substr(0, size), replies);
+    forwarded += Request(link, stream->rest.substr(0, size), replies);
     stream->rest.erase(0, size);
   }
   return forwarded;
@@ -151,7 +164,7 @@ std::string Saboteur::Frames(Stream* stream, std::string* replies) {
   return forwarded;
 }
 
-std::string Saboteur::Request(std::string_view message, std::string* replies) {
+std::string Saboteur::Request(LinkId link, std::string_view message, std::string* replies) {
   std::string as_it_is(message);
   wire::Envelope envelope;
   wire::RequestError error;
@@ -163,6 +176,18 @@ std::string Saboteur::Request(std::string_view message, std::string* replies) {
     wire::EncodeStatus(envelope.msgid, TokenStatus::kReleaseOk, &out);
     *replies += out.view();
     return {};
+  }
+  if (losses_.tampers()) {
+    *replies += losses_.OnRequest(link, envelope);
+    return as_it_is;
+  }
+  if (kind_ == Sabotage::kHoldIgnored) {
+    wire::AcquireParams acquire;
+    if (envelope.method != wire::Method::kAcquire) return as_it_is;
+    if (!wire::DecodeAcquire(envelope.params, &acquire, &error)) return as_it_is;
+    acquire.hold_ms = 0;
+    wire::EncodeAcquireRequest(envelope.msgid, acquire, &out);
+    return Text(out);
   }
   if (kind_ == Sabotage::kFalseRefusal) {
     const bool acquire = envelope.method == wire::Method::kAcquire;
@@ -184,14 +209,15 @@ std::string Saboteur::Request(std::string_view message, std::string* replies) {
 std::string Saboteur::Out(LinkId link, std::string_view bytes) {
   if (streams_[link].speaks_frames) return FrameReplies(bytes);
   const bool tampers = kind_ == Sabotage::kDoubleGrant || kind_ == Sabotage::kHighLevel ||
-                       kind_ == Sabotage::kWrongFigures;
+                       kind_ == Sabotage::kWrongFigures || losses_.tampers();
   if (!tampers) return std::string(bytes);
   wire::MessageSplitter splitter(kReplyBytesMax, UINT32_MAX / 2);
   std::string forwarded;
   size_t size = 0;
   while (!bytes.empty() &&
          splitter.Next(bytes, &size) == wire::MessageSplitter::Outcome::kMessage) {
-    forwarded += Reply(bytes.substr(0, size));
+    const std::string_view message = bytes.substr(0, size);
+    forwarded += losses_.tampers() ? losses_.OnReply(link, message) : Reply(message);
     bytes.remove_prefix(size);
   }
   return forwarded;

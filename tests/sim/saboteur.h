@@ -12,6 +12,7 @@
 
 #include "base/prng.h"
 #include "ledger/commit_batch.h"
+#include "sim/loss_saboteur.h"
 #include "sim/network.h"
 #include "store/store.h"
 #include "wire/messages.h"
@@ -32,6 +33,11 @@ enum class Sabotage : uint8_t {
   kWrongFigures,     // A grant tells of one call more than there are.
   kFalseRefusal,     // Now and then an acquire is refused for the level, unseen.
   kUnnoticedReboot,  // The machine keeps its boot id.
+  kHoldIgnored,      // Grants are given the rule's hold, whatever was asked for.
+  // Of notices of lost tokens (loss_saboteur.h).
+  kLostReleased,
+  kLostEarly,
+  kLostWithheld,
   // Of answers in Sentinel's frames.
   kFreeCalls,     // Now and then a FLOW that is blocked is told that it passes,
   kFreeValues,    // or a PARAM_FLOW.
@@ -53,7 +59,7 @@ enum class Sabotage : uint8_t {
 
 class Saboteur {
  public:
-  Saboteur(Sabotage kind, uint64_t seed) : kind_(kind), prng_(seed) {}
+  Saboteur(Sabotage kind, uint64_t seed);
 
   bool replies_early() const { return kind_ == Sabotage::kReplyBeforeCommit; }
   bool sweeps() const { return kind_ != Sabotage::kNoSweep; }
@@ -78,15 +84,16 @@ class Saboteur {
   };
 
   bool often_enough() { return prng_.ChancePerMillion(100'000); }
-  std::string Messages(Stream* stream, std::string* replies);
+  std::string Messages(LinkId link, Stream* stream, std::string* replies);
   std::string Frames(Stream* stream, std::string* replies);
-  std::string Request(std::string_view message, std::string* replies);
+  std::string Request(LinkId link, std::string_view message, std::string* replies);
   std::string Reply(std::string_view message);
   std::string FrameReplies(std::string_view bytes);
   void TamperFrame(const wire::sentinel::Response& response, char* payload);
 
   const Sabotage kind_;
   Prng prng_;
+  LossSaboteur losses_;
   std::map<LinkId, Stream> streams_;
   wire::AcquireReply granted_;     // The last grant that was seen,
   uint64_t granted_in_frame_ = 0;  // and the last token of one.

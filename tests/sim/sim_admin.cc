@@ -112,7 +112,7 @@ void SimAdmin::ReclaimClient(const std::string& name_space, const std::string& c
 
 void SimAdmin::Purge(int64_t flow) {
   trace_->Add("admin: purges flow ", flow);
-  const OpId op = oracle_->ReclaimAllAsked(flow, {});
+  const OpId op = oracle_->ReclaimAllAsked(flow, {}, TakeBack::kPurge);
   Call([&](uint32_t msgid,
            wire::OutputBuffer* out) { wire::EncodePurgeRequest(msgid, {.flow_id = flow}, out); },
        AfterReclaim(op));

@@ -10,11 +10,19 @@ namespace nowcalls::sim {
 namespace {
 
 std::string Text(const SimClient::Wanted& wanted) {
-  std::string text =
-      "flow " + std::to_string(wanted.flow) + " count " + std::to_string(wanted.count);
+  std::string text;
+  for (const Item& item : wanted.all) {
+    text += "flow " + std::to_string(item.flow) + " count " + std::to_string(item.count) + ", ";
+  }
+  if (text.empty()) {
+    text = "flow " + std::to_string(wanted.flow) + " count " + std::to_string(wanted.count);
+  } else {
+    text = "all of " + text.substr(0, text.size() - 2);
+  }
   if (wanted.request_id != 0) text += " request id " + std::to_string(wanted.request_id);
   if (wanted.wait_ms) text += " wait " + std::to_string(*wanted.wait_ms);
   if (wanted.prioritized) text += " prioritized";
+  if (wanted.hold_ms != 0) text += " hold " + std::to_string(wanted.hold_ms);
   return text;
 }
 
@@ -23,7 +31,8 @@ AcquireTerms Terms(const SimClient::Wanted& wanted, LinkId link) {
   const int64_t by_rule_ms = wanted.prioritized ? kQueueingMs : 0;
   return {.link = link,
           .prioritized = wanted.prioritized,
-          .wait_ms = wanted.wait_ms ? static_cast<int64_t>(*wanted.wait_ms) : by_rule_ms};
+          .wait_ms = wanted.wait_ms ? static_cast<int64_t>(*wanted.wait_ms) : by_rule_ms,
+          .hold_ms = static_cast<int64_t>(wanted.hold_ms)};
 }
 
 }  // namespace
@@ -42,7 +51,9 @@ void SimClient::Open(bool steady) {
       named() ? std::optional<std::string_view>(identity_.client_id) : std::nullopt;
   Call(
       [&](uint32_t msgid, wire::OutputBuffer* out) {
-        wire::EncodeHelloRequest(msgid, {.name_space = identity_.name_space, .client_id = id}, out);
+        wire::EncodeHelloRequest(
+            msgid, {.name_space = identity_.name_space, .client_id = id, .lost = identity_.listens},
+            out);
       },
       [this, at = link(), session = owner()](const wire::Response* response) {
         if (response == nullptr) return;
@@ -51,23 +62,112 @@ void SimClient::Open(bool steady) {
         if (!hello.ok()) return Misunderstood(hello.status().message());
         Say("has " + std::to_string(hello->resumed_tokens) + " tokens back");
         oracle_->SessionSeen(at, session);
+        if (!identity_.listens) return;
+        oracle_->ListenerSeen(at, session, /*prompt=*/!network()->link(at).slow());
       });
+}
+
+void SimClient::Lost(const wire::LostNotice& notice) {
+  Say("has lost a token of flow " + std::to_string(notice.flow_id) + ": " + notice.reason);
+  Forget(notice.token_id);
+  oracle_->LostTold(link(), {notice.token_id, notice.flow_id, notice.reason});
 }
 
 void SimClient::Acquire(const Wanted& wanted) {
   if (!identity_.says_hello) {
     oracle_->SessionAsked(link(), owner());
   }
+  if (wanted.request_id != 0) unsettled_[wanted.request_id] = wanted;
+  Say("acquires " + Text(wanted));
+  wanted.all.empty() ? AcquireOne(wanted) : AcquireAll(wanted);
+}
+
+void SimClient::AcquireAll(const Wanted& wanted) {
+  const std::vector<OpId> ops =
+      oracle_->AcquireAllAsked(owner(), wanted.all, wanted.request_id,
+                               Terms(wanted, network()->link(link()).slow() ? kNoLink : link()));
+  wire::AcquireAllParams params{.items = std::vector<wire::AcquireAllParams::Item>(ops.size()),
+                                .prioritized = wanted.prioritized,
+                                .wait_ms = wanted.wait_ms,
+                                .request_id = wanted.request_id};
+  std::vector<std::string> keys(ops.size());
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const Item& item = wanted.all[i];
+    params.items[i].flow_id = FlowOfLane(item.flow);
+    params.items[i].count = item.count;
+    if (!IsKeyLane(item.flow)) continue;
+    keys[i] = KeyOfLane(item.flow);
+    params.items[i].param = Param{ParamType::kString, keys[i]};
+  }
+  Call([&](uint32_t msgid,
+           wire::OutputBuffer* out) { wire::EncodeAcquireAllRequest(msgid, params, out); },
+       [this, ops, wanted, at = link(), session = owner()](const wire::Response* response) {
+         if (response == nullptr) return;
+         if (response->error) {
+           Say("is told " + response->error->message);
+           for (const OpId op : ops) oracle_->AcquireRefused(op);
+           return;
+         }
+         const auto reply = wire::DecodeAcquireAllReply(response->result);
+         if (!reply.ok()) return Misunderstood(reply.status().message());
+         oracle_->SessionSeen(at, session);
+         AllAnswered(wanted, ops, at, *reply);
+       });
+}
+
+// A refusal is judged by the item whose flow it names, or by the first; the others were not in its
+// way.
+void SimClient::AllAnswered(const Wanted& wanted, const std::vector<OpId>& ops, LinkId at,
+                            const wire::AcquireAllReply& reply) {
+  const bool granted = reply.status == TokenStatus::kOk;
+  if (reply.tokens.size() != (granted ? ops.size() : 0)) {
+    return oracle_->Violation("I3 " + name() + " was given " + std::to_string(reply.tokens.size()) +
+                              " tokens of " + Text(wanted));
+  }
+  if (granted) {
+    ++granted_;
+    unsettled_.erase(wanted.request_id);
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const wire::AcquireAllReply::Token& token = reply.tokens[i];
+      Say("has fence " + std::to_string(token.fence) + " of flow " +
+          std::to_string(wanted.all[i].flow) + ", to hold " + std::to_string(token.hold_ms) +
+          " ms");
+      Hold(wanted, token.token_id);
+      oracle_->AcquireGranted(ops[i], at, token.token_id, token.fence,
+                              static_cast<int64_t>(token.hold_ms));
+    }
+    return;
+  }
+  const std::string word(reply.refused_by == RefusedBy::kNone ? TokenStatusName(reply.status)
+                                                              : RefusedByName(reply.refused_by));
+  Say("is refused all, for flow " + std::to_string(reply.flow_id) + ": " + word);
+  if (reply.refused_by != RefusedBy::kSuperseded) unsettled_.erase(wanted.request_id);
+  const Refusal refusal{.word = word,
+                        .figures = {.now_calls = static_cast<int64_t>(reply.now_calls),
+                                    .level = static_cast<int64_t>(reply.level)}};
+  // A flow may be there with several keys: one of them is in the way, as the word shows.
+  std::vector<OpId> named;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (FlowOfLane(wanted.all[i].flow) == reply.flow_id) named.push_back(ops[i]);
+  }
+  if (reply.flow_id == 0) named.push_back(ops.front());
+  if (named.empty()) Misunderstood("a refusal by flow " + std::to_string(reply.flow_id));
+  for (const OpId op : ops) {
+    const bool judged = named.size() == 1 && op == named.front();
+    oracle_->AcquireRefused(op, judged ? std::optional<Refusal>(refusal) : std::nullopt);
+  }
+}
+
+void SimClient::AcquireOne(const Wanted& wanted) {
   const OpId op =
       oracle_->AcquireAsked(owner(), wanted.flow, wanted.count, wanted.request_id,
                             Terms(wanted, network()->link(link()).slow() ? kNoLink : link()));
-  if (wanted.request_id != 0) unsettled_[wanted.request_id] = wanted;
-  Say("acquires " + Text(wanted));
   wire::AcquireParams params{.flow_id = FlowOfLane(wanted.flow),
                              .count = wanted.count,
                              .prioritized = wanted.prioritized,
                              .wait_ms = wanted.wait_ms,
-                             .request_id = wanted.request_id};
+                             .request_id = wanted.request_id,
+                             .hold_ms = wanted.hold_ms};
   std::string key;
   if (IsKeyLane(wanted.flow)) {
     key = KeyOfLane(wanted.flow);
@@ -109,9 +209,13 @@ void SimClient::Granted(const Wanted& wanted, const wire::AcquireReply& reply) {
       ", to hold " + std::to_string(reply.hold_ms) + " ms");
   ++granted_;
   unsettled_.erase(wanted.request_id);
-  const auto is_it = [&](const Held& held) { return held.token == reply.token_id; };
+  Hold(wanted, reply.token_id);
+}
+
+void SimClient::Hold(const Wanted& wanted, uint64_t token) {
+  const auto is_it = [&](const Held& held) { return held.token == token; };
   if (std::any_of(held_.begin(), held_.end(), is_it)) return;
-  held_.push_back({.token = reply.token_id, .wanted = wanted});
+  held_.push_back({.token = token, .wanted = wanted});
 }
 
 void SimClient::Forget(uint64_t token) {
@@ -241,6 +345,33 @@ void SimClient::ListFlows() {
         const auto page = wire::DecodeFlowPage(response->result);
         if (!page.ok()) return Misunderstood(page.status().message());
         Say("sees " + std::to_string(page->rows.size()) + " flows");
+      });
+}
+
+void SimClient::ListWaiters() {
+  Say("lists waiters");
+  const WaitersLook look = oracle_->WaitersAsked();
+  Call(
+      [&](uint32_t msgid, wire::OutputBuffer* out) {
+        wire::EncodeWaitersRequest(msgid, {.flow_id = {}, .client_id = {}, .limit = kListRowsMax},
+                                   out);
+      },
+      [this, look](const wire::Response* response) {
+        if (response == nullptr) return;
+        if (response->error) return Misunderstood(response->error->message);
+        const auto rows = wire::DecodeWaiterRows(response->result);
+        if (!rows.ok()) return Misunderstood(rows.status().message());
+        Say("sees " + std::to_string(rows->size()) + " waiters");
+        std::vector<SeenWaiter> waiters;
+        for (const wire::WaiterRow& row : *rows) {
+          const int64_t flow = row.param ? LaneOfText(row.flow_id, row.param->bytes) : row.flow_id;
+          waiters.push_back({.owner = row.name_space + "/" + row.client_id,
+                             .flow = flow,
+                             .count = row.count,
+                             .prioritized = row.prioritized,
+                             .place = row.place});
+        }
+        oracle_->WaitersTold(look, waiters);
       });
 }
 

@@ -24,6 +24,7 @@ struct ClientIdentity {
   std::string name_space = "default";
   std::string client_id{};  // Empty: a session of the connection.
   bool says_hello = true;
+  bool listens = false;  // Asks to be told of tokens that are taken back.
 };
 
 class SimClient : public RpcCaller {
@@ -34,6 +35,8 @@ class SimClient : public RpcCaller {
     std::optional<uint64_t> wait_ms{};
     bool prioritized = false;
     uint64_t request_id = 0;
+    uint64_t hold_ms = 0;  // 0: as long as the rule allows.
+    std::vector<Item> all{};  // What an acquire_all asks for, instead of flow and count.
   };
   struct Held {
     uint64_t token = 0;
@@ -50,6 +53,7 @@ class SimClient : public RpcCaller {
 
   // Connects, and says hello if it does that at all.
   void Open(bool steady);
+  // By acquire, or by acquire_all.
   void Acquire(const Wanted& wanted);
   // Calls a second, of a flow or of the keys of lanes, where a lane may come twice. `misfit`: the
   // rule wants the other.
@@ -60,6 +64,7 @@ class SimClient : public RpcCaller {
   void Cancel(uint64_t request_id);
   void Ping();
   void ListFlows();
+  void ListWaiters();
 
   bool named() const { return !identity_.client_id.empty(); }
   // NAMESPACE/CLIENT of the session, as listings show it.
@@ -76,8 +81,14 @@ class SimClient : public RpcCaller {
 
  private:
   void Left() override;
+  void Lost(const wire::LostNotice& notice) override;
   void Misunderstood(const std::string& what) override;
+  void AcquireOne(const Wanted& wanted);
+  void AcquireAll(const Wanted& wanted);
+  void AllAnswered(const Wanted& wanted, const std::vector<OpId>& ops, LinkId at,
+                   const wire::AcquireAllReply& reply);
   void Granted(const Wanted& wanted, const wire::AcquireReply& reply);
+  void Hold(const Wanted& wanted, uint64_t token);
   void Forget(uint64_t token);
   Answer AfterCalls(CallsId calls);
   void Say(std::string_view what) { trace_->Add(name(), ": ", what); }

@@ -16,6 +16,7 @@ std::vector<int64_t> SimRule::lanes() const {
 FlowFacts SimRule::Facts(double resource_timeout_factor) const {
   const double hold_ms = static_cast<double>(resource_timeout_ms) * resource_timeout_factor;
   return {.hold_ms = static_cast<int64_t>(hold_ms),
+          .max_hold_ms = max_hold_ms,
           .client_offline_ms = client_offline_ms,
           .client_cap = client_cap,
           .shadow = shadow};
@@ -43,6 +44,7 @@ std::string RulesJson(const std::vector<SimRule>& rules, std::string_view name_s
         << R"(,"thresholdType":)" << (rule.for_each_session ? 0 : 1) << R"(,"resourceTimeout":)"
         << rule.resource_timeout_ms << R"(,"clientOfflineTime":)" << rule.client_offline_ms
         << R"(,"windowIntervalMs":)" << rule.window_ms << R"(,"sampleCount":)" << rule.samples;
+    if (rule.max_hold_ms > 0) out << R"(,"maxHoldMs":)" << rule.max_hold_ms;
     if (rule.keys == 0) out << R"(,"maxPerClient":)" << rule.client_cap;
     out << R"(,"acquireRefuseStrategy":)" << (rule.queues ? 3 : 0) << R"(,"shadow":)"
         << (rule.shadow ? "true" : "false") << "}}";

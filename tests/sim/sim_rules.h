@@ -22,6 +22,7 @@ struct SimRule {
   double count = 1;
   bool for_each_session = false;
   int64_t resource_timeout_ms = 2'000;
+  int64_t max_hold_ms = 0;
   int64_t client_offline_ms = 2'000;
   int64_t client_cap = 0;
   bool shadow = false;

@@ -40,7 +40,7 @@ class LoadingStore : public store::Store {
 
 // What ends with the process.
 struct SimServer::Process {
-  Process(server::RecoveredLedger recovered, engine::Driver* driver, Instant now)
+  Process(recovery::RecoveredLedger recovered, engine::Driver* driver, Instant now)
       : ledger(std::move(recovered)),
         engine(engine::EngineOptions{.limits = ledger.core->books().options().limits,
                                      .version = "0.1.0",
@@ -49,7 +49,7 @@ struct SimServer::Process {
                                      .expire_strategy = "default"},
                ledger.core.get(), driver, now) {}
 
-  server::RecoveredLedger ledger;
+  recovery::RecoveredLedger ledger;
   engine::Engine engine;
   server::CatchUp catch_up;
   std::map<engine::ConnectionId, LinkId> links;
@@ -98,7 +98,7 @@ ClockSample SimServer::Clocks() const {
 Status SimServer::Start() {
   LoadingStore store(world_.store, world_.saboteur);
   const auto sample = [this]() -> Result<ClockSample> { return world_.machine->Sample(); };
-  Result<server::RecoveredLedger> ledger = server::Recover(&store, options_, sample);
+  Result<recovery::RecoveredLedger> ledger = recovery::Recover(&store, options_, sample);
   if (!ledger.ok()) return ledger.status();
   ++incarnation_;
   first_batch_ = true;

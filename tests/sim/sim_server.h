@@ -23,7 +23,7 @@
 #include "core/core.h"
 #include "engine/engine.h"
 #include "server/catch_up.h"
-#include "server/recovery.h"
+#include "recovery/recovery.h"
 #include "sim/faults.h"
 #include "sim/machine.h"
 #include "sim/network.h"

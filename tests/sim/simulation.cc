@@ -76,6 +76,7 @@ RunResult Simulation::Run() {
 // Some share a client id, as processes of one host may; their request ids differ.
 void Simulation::AddClients() {
   constexpr uint64_t kRequestIds = 1'000'000;
+  Prng listening(world_.options().seed ^ 0x1057);
   const auto count = static_cast<uint64_t>(prng_.Between(3, 10));
   for (uint64_t i = 1; i <= count; ++i) {
     ClientIdentity identity{.name = "client-" + std::to_string(i)};
@@ -87,6 +88,7 @@ void Simulation::AddClients() {
       identity.name_space = "default";
       identity.says_hello = false;
     }
+    identity.listens = identity.says_hello && listening.Below(3) > 0;
     SimClient& client = world_.AddClient(identity);
     lives_.push_back(std::make_unique<ClientLife>(&world_, &client, i * kRequestIds, prng_.Next()));
   }

@@ -148,6 +148,7 @@ std::string RulesJson(const std::vector<RuleOptions>& rules) {
         << rule.resource_timeout_ms << R"(,"clientOfflineTime":)" << rule.client_offline_ms
         << R"(,"acquireRefuseStrategy":)" << rule.refuse_strategy << R"(,"shadow":)"
         << (rule.shadow ? "true" : "false");
+    if (rule.max_hold_ms > 0) out << R"(,"maxHoldMs":)" << rule.max_hold_ms;
     if (rule.max_per_client > 0) out << R"(,"maxPerClient":)" << rule.max_per_client;
     if (rule.max_per_client_percent > 0) {
       out << R"(,"maxPerClient":")" << rule.max_per_client_percent << "%\"";
@@ -369,8 +370,8 @@ core::SessionSlot CoreHarness::HelloUnnamed(std::string_view peer, std::string_v
   return hello->session;
 }
 
-void CoreHarness::Goodbye(core::SessionSlot session, uint32_t owner) {
-  core_->Goodbye(step(), session, owner);
+void CoreHarness::Goodbye(core::SessionSlot session, uint32_t owner, std::string_view display_id) {
+  core_->Goodbye(step(), session, owner, display_id);
   AfterCall();
 }
 

@@ -32,6 +32,7 @@ struct RuleOptions {
   bool avg_local = false;
   int64_t resource_timeout_ms = 2000;
   int64_t client_offline_ms = 2000;
+  int64_t max_hold_ms = 0;
   int64_t max_per_client = 0;
   double max_per_client_percent = 0;
   bool shadow = false;
@@ -101,7 +102,8 @@ class CoreHarness {
   core::SessionSlot Hello(std::string_view client_id, std::string_view name_space = "app");
   core::SessionSlot HelloUnnamed(std::string_view peer, std::string_view name_space = "app");
   // One connection of the session, with the waiters of this owner; by default there are none.
-  void Goodbye(core::SessionSlot session, uint32_t owner = UINT32_MAX);
+  void Goodbye(core::SessionSlot session, uint32_t owner = UINT32_MAX,
+               std::string_view display_id = "@127.0.0.1:1");
 
   // One that does not wait.
   core::AcquireAnswer Acquire(core::SessionSlot session, int64_t flow, int64_t count = 1);

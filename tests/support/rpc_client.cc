@@ -90,6 +90,10 @@ Reply Garbage(const std::string& what) {
   return reply;
 }
 
+bool IsNotification(const Json& message) {
+  return message.is_array() && message.size() == 3 && message[0] == 2 && message[1].is_string();
+}
+
 // A response is [1, msgid, error, result], with error nil or [code, name, message].
 Reply ParseResponse(const Json& message) {
   const bool shaped = message.is_array() && message.size() == 4 && message[0] == 1 &&
@@ -119,6 +123,7 @@ Reply ParseResponse(const Json& message) {
 struct RpcClient::Impl {
   int fd = -1;
   uint32_t next_msgid = 1;
+  std::vector<Json> notifications;
   msgpack::unpacker unpacker;
 
   ~Impl() { Close(); }
@@ -216,7 +221,12 @@ Reply RpcClient::Receive(int64_t timeout_ms) {
   while (impl_->fd >= 0) {
     try {
       msgpack::object_handle handle;
-      if (impl_->unpacker.next(handle)) return ParseResponse(ToJson(handle.get()));
+      if (impl_->unpacker.next(handle)) {
+        Json message = ToJson(handle.get());
+        if (!IsNotification(message)) return ParseResponse(message);
+        impl_->notifications.push_back(std::move(message));
+        continue;
+      }
     } catch (const std::exception& error) {
       return Garbage(error.what());
     }
@@ -231,6 +241,8 @@ Reply RpcClient::Receive(int64_t timeout_ms) {
   impl_->Close();
   return reply;
 }
+
+std::vector<Json> RpcClient::TakeNotifications() { return std::exchange(impl_->notifications, {}); }
 
 Reply RpcClient::Call(std::string_view method, const Json& params, int64_t timeout_ms) {
   const int64_t deadline_ms = BoottimeMs() + timeout_ms;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "support/json.h"
 #include "support/poll_until.h"
@@ -54,11 +55,14 @@ class RpcClient {
   // Sends one request and returns its msgid. A failed send shows as kClosed in Receive.
   uint32_t Send(std::string_view method, const Json& params = Json::array());
   void SendNotification(std::string_view method, const Json& params = Json::array());
-  // The next response, in the order of arrival.
+  // The next response, in the order of arrival; notifications before it are kept.
   Reply Receive(int64_t timeout_ms = kPatienceMs);
   // Send, and Receive until the response with that msgid (others are dropped).
   Reply Call(std::string_view method, const Json& params = Json::array(),
              int64_t timeout_ms = kPatienceMs);
+
+  // What the server has said unasked, since the last call: [2, method, params] each.
+  std::vector<Json> TakeNotifications();
 
   // Sends bytes as they are; gives up when the peer does not take them. True: all were sent.
   bool SendRaw(std::string_view bytes, int64_t timeout_ms = kPatienceMs);

@@ -80,6 +80,7 @@ struct Rule {
   int64_t client_offline_time_ms = 2000;
 
   // Our own additions.
+  int64_t max_hold_ms = 0;            // The longest hold of a token, with all keeps; 0: no bound.
   int64_t max_per_client = 0;         // Of the count one session may hold; 0: no cap.
   double max_per_client_percent = 0;  // The same in percent of the level; 0: no cap.
   bool shadow = false;                // Count what would be refused, but grant it.

@@ -88,6 +88,7 @@ void ReadCommonCluster(FieldReader* fields, Rule* rule) {
   fields->Integer("resourceTimeoutStrategy", 0, 2, &rule->resource_timeout_strategy);
   fields->Integer("acquireRefuseStrategy", 0, 3, &rule->acquire_refuse_strategy);
   fields->Integer("clientOfflineTime", 1, kRuleTimeMsMax, &rule->client_offline_time_ms);
+  fields->Integer("maxHoldMs", 0, kRuleTimeMsMax, &rule->max_hold_ms);
   ReadMaxPerClient(fields, rule);
   fields->Bool("shadow", &rule->shadow);
   rule->threshold_type = static_cast<ThresholdType>(threshold_type);

@@ -67,6 +67,7 @@ class ClusterWriter {
     cluster_.Member("resourceTimeoutStrategy", int64_t{rule_.resource_timeout_strategy});
     cluster_.Member("acquireRefuseStrategy", int64_t{rule_.acquire_refuse_strategy});
     cluster_.Member("clientOfflineTime", rule_.client_offline_time_ms);
+    cluster_.Member("maxHoldMs", rule_.max_hold_ms);
     if (rule_.max_per_client_percent == 0) {
       cluster_.Member("maxPerClient", rule_.max_per_client);
     } else {

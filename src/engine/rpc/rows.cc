@@ -182,6 +182,7 @@ wire::SessionRow RowOf(const core::Core& core, const core::SessionState& session
   row.online = session.online();
   row.connections = session.connections;
   if (session.waiters > 0) row.waiters = session.waiters;
+  if (session.hosts.size() > 1) row.hosts = session.hosts.size();
   row.tokens = session.tokens.size;
   row.now_calls = static_cast<uint64_t>(session.now_calls);
   row.opened_ms = session.opened_ms;

@@ -60,11 +60,11 @@ class FilledIndex {
     return entries_[next_];
   }
   uint64_t NextHash() { return ids_.FromFence(Fence{++fence_}).value; }
-  core::SlotIndex& index() { return index_; }
+  core::SlotIndex<core::TokenSlot>& index() { return index_; }
 
  private:
   core::TokenIds ids_{kKey};
-  core::SlotIndex index_;
+  core::SlotIndex<core::TokenSlot> index_;
   std::vector<Entry> entries_;
   uint64_t fence_ = 0;
   size_t next_ = 0;

@@ -47,6 +47,19 @@ TEST_CASE("a rule with the five keys that matter shows no default but the refusa
   CHECK(lines.at(3).starts_with("HOLD"));  // Nothing about clients.
 }
 
+TEST_CASE("a rule that bounds how long a token is held shows the bound, and a hold within it") {
+  const auto hold = [](const std::string& more) {
+    const auto lines = LinesOf(TextOf(R"([{"resource":"r","count":1,"clusterMode":true,
+                    "clusterConfig":{"flowId":1,"thresholdType":1,"clientOfflineTime":1000,)" +
+                                      more + "}}]"));
+    const size_t at = lines.at(0).find("HOLD");
+    return lines.at(1).substr(at, lines.at(1).find("  ", at) - at);
+  };
+  CHECK(hold(R"("resourceTimeout":30000,"maxHoldMs":3600000)") == "1m00s, max 1h00m");
+  CHECK(hold(R"("resourceTimeout":30000,"maxHoldMs":10000)") == "10s, max 10s");
+  CHECK(hold(R"("resourceTimeout":30000,"maxHoldMs":0)") == "1m00s");
+}
+
 TEST_CASE("each way of refusing is told, and a rule that only counts") {
   const auto when_full = [](const std::string& more) {
     const auto lines =

@@ -283,8 +283,8 @@ TEST_CASE("rules list prints Sentinel's form with the namespace, or the main col
         "{\"namespace\":\"shop\"," + core::RuleToJson(GlobalRule(101, 10)).substr(1) + "\n");
   CHECK(PrintList(Command::kRulesList, Format::kCsv, OneToken()).out ==
         "namespace,flow_id,resource,count,threshold_type,resource_timeout_ms,"
-        "client_offline_time_ms,max_per_client,shadow,acquire_refuse_strategy,kind\n"
-        "shop,101,resource-101,10,global,2000,2000,0,false,0,flow\n");
+        "client_offline_time_ms,max_per_client,shadow,acquire_refuse_strategy,kind,max_hold_ms\n"
+        "shop,101,resource-101,10,global,2000,2000,0,false,0,flow,0\n");
   core::Rule rule = GlobalRule(101, 2.5);
   rule.max_per_client_percent = 25;
   rule.shadow = true;

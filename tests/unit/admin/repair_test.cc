@@ -179,6 +179,17 @@ TEST_CASE("two sessions of one client become the later one, with the tokens of b
   CHECK(with_request == 1);
 }
 
+TEST_CASE("tokens that one acquire_all issued keep their request id") {
+  Entities entities;
+  for (const uint64_t fence : {100, 101, 163}) entities.Token(fence).request_id = 77;
+  CHECK(entities.Salvage().changes.empty());
+  entities.Token(164).request_id = 77;
+  const SalvagedEntities salvaged = entities.Salvage();
+  CHECK(salvaged.changes.size() == 1);
+  CHECK(salvaged.tokens.at(163).request_id == 77);
+  CHECK(salvaged.tokens.at(164).request_id == 0);
+}
+
 TEST_CASE("rules that are none, of two namespaces or of no token are left out") {
   Entities entities;
   entities.Rule("other", 7);

@@ -73,6 +73,23 @@ TEST_CASE("a table aligns numbers right and text left, with durations for people
   CHECK(Write(Format::kTable, {}) == "ID  NAME  ON  AGE  LEFT  HOLD\n");
 }
 
+TEST_CASE("a table shows a rare column only with numbers above 1, and other formats always") {
+  const std::vector<ColumnInfo> columns = {{"id", "ID", Kind::kNumber},
+                                           {"hosts", "HOSTS", Kind::kNumber, 0, /*rare=*/true},
+                                           {"age", "AGE", Kind::kNumber}};
+  const auto write = [&](Format format, uint64_t hosts) {
+    StringOutput out;
+    const auto writer = MakeRowWriter(format, columns, 0, out.get());
+    writer->Write(std::vector<Cell>{uint64_t{5}, uint64_t{1}, uint64_t{7}});
+    writer->Write(std::vector<Cell>{uint64_t{6}, hosts, uint64_t{8}});
+    writer->Finish();
+    return out.text();
+  };
+  CHECK(write(Format::kTable, 1) == "ID  AGE\n 5    7\n 6    8\n");
+  CHECK(write(Format::kTable, 2) == "ID  HOSTS  AGE\n 5      1    7\n 6      2    8\n");
+  CHECK(write(Format::kCsv, 1) == "id,hosts,age\n5,1,7\n6,1,8\n");
+}
+
 TEST_CASE("an age is never negative, a time left may be") {
   const std::vector<Cell> row = {uint64_t{1},      std::string_view("x"), int64_t{0}, false,
                                  int64_t{300'000}, int64_t{198'000},      int64_t{1}};

@@ -26,6 +26,11 @@ double CoreModel::Level(int64_t flow) const {
   return rule.avg_local ? rule.count * static_cast<double>(Online(rule.name_space)) : rule.count;
 }
 
+int64_t CoreModel::HoldEndMs(const ModelToken& token) const {
+  const int64_t max_hold_ms = rules.at(token.flow).max_hold_ms;
+  return max_hold_ms == 0 ? INT64_MAX : token.issued_ms + max_hold_ms;
+}
+
 int64_t CoreModel::OfflineDueMs(const ModelToken& token) const {
   const ModelClient& client = clients.at(token.client);
   if (client.connections > 0) return INT64_MAX;
@@ -35,7 +40,8 @@ int64_t CoreModel::OfflineDueMs(const ModelToken& token) const {
 
 int64_t CoreModel::ExpiryMs(const ModelToken& token) const {
   if (!token.old) return token.deadline_ms;
-  return std::max(token.deadline_ms, ready_ms + std::min(rules.at(token.flow).hold_ms, kGraceMs));
+  const int64_t spared_ms = ready_ms + std::min(rules.at(token.flow).hold_ms, kGraceMs);
+  return std::max(token.deadline_ms, std::min(spared_ms, HoldEndMs(token)));
 }
 
 int64_t CoreModel::SweptByMs(const ModelToken& token) const {
@@ -45,7 +51,7 @@ int64_t CoreModel::SweptByMs(const ModelToken& token) const {
 std::set<std::string> CoreModel::ReleaseReasons(const ModelToken& token, int64_t now_ms) const {
   const int64_t hold_ms = rules.at(token.flow).hold_ms;
   if (token.old && token.deadline_ms <= now_ms) return {"released", "released_late"};
-  const bool late = now_ms - (token.deadline_ms - hold_ms) > hold_ms / 2;
+  const bool late = now_ms - token.held_since_ms > hold_ms / 2;
   return {late ? "released_late" : "released"};
 }
 
@@ -65,7 +71,12 @@ void CoreModel::Goodbye(const std::string& name, int64_t now_ms) {
 
 void CoreModel::Restart(int64_t now_ms) {
   ready_ms = now_ms;
-  for (auto& [id, token] : tokens) token.old = true;
+  // The ledger has deadlines, not when a hold began.
+  for (auto& [id, token] : tokens) {
+    token.old = true;
+    token.held_since_ms =
+        std::max(token.issued_ms, token.deadline_ms - rules.at(token.flow).hold_ms);
+  }
   std::erase_if(clients, [&](const auto& entry) { return TokensOf(entry.first) == 0; });
   for (auto& [name, client] : clients) client = {0, now_ms, true};
 }

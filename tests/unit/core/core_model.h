@@ -21,6 +21,7 @@ struct ModelToken {
   int64_t count = 0;
   int64_t issued_ms = 0;
   int64_t deadline_ms = 0;
+  int64_t held_since_ms = 0;
   bool old = false;  // Issued before the last restart.
 };
 
@@ -38,6 +39,7 @@ struct ModelRule {
   double count = 0;
   bool avg_local = false;
   int64_t hold_ms = 0;
+  int64_t max_hold_ms = 0;  // 0: no bound.
   int64_t client_offline_ms = 0;
 };
 
@@ -66,6 +68,8 @@ struct CoreModel {
   int64_t Online(const std::string& name_space) const;
   double Level(int64_t flow) const;
 
+  // When the longest hold of the token is over; INT64_MAX without a bound.
+  int64_t HoldEndMs(const ModelToken& token) const;
   // When the token of an absent client is due; INT64_MAX while the client is online.
   int64_t OfflineDueMs(const ModelToken& token) const;
   // The sweep may take the token from the first moment on, and must have by the second.

@@ -191,6 +191,39 @@ TEST_CASE("a strategy of one's own decides, and what it extends is durable") {
   CHECK(h.NowCalls(7) == 0);
 }
 
+TEST_CASE("no strategy holds a token beyond its rule's maxHoldMs") {
+  auto options = testing::HarnessOptions();
+  options.expire_strategy = std::make_shared<PatientWithSeven>();
+  CoreHarness h(options);
+  h.Rules(
+      {{.flow = 7, .resource_timeout_ms = 500, .client_offline_ms = 600'000, .max_hold_ms = 5000}});
+  h.Take(h.Hello("a"), 7);
+  h.Pass(4999);
+  CHECK(h.NowCalls(7) == 1);
+  h.Pass(165);
+  CHECK(h.NowCalls(7) == 0);
+}
+
+TEST_CASE("a network cut spares tokens until their maxHoldMs is over") {
+  CoreHarness h(testing::HarnessOptions());
+  h.Rules({{.flow = 1, .count = 1000, .resource_timeout_ms = 500, .client_offline_ms = 2000},
+           {.flow = 2,
+            .count = 1000,
+            .resource_timeout_ms = 500,
+            .client_offline_ms = 2000,
+            .max_hold_ms = 3000}});
+  const std::vector<SessionSlot> crowd = AcquireAll(&h, 20);
+  for (const SessionSlot session : crowd) h.Take(session, 2);
+  const int64_t spared = h.NowCalls(1);
+  for (const SessionSlot session : crowd) h.Goodbye(session);
+  h.Pass(2999);
+  CHECK(h.NowCalls(1) == spared);
+  CHECK(h.NowCalls(2) == 20);
+  h.Pass(200);
+  CHECK(h.NowCalls(1) == spared);
+  CHECK(h.NowCalls(2) == 0);
+}
+
 class LeavesTwice : public ExpireStrategy {
  public:
   ExpireDecision Decide(const ExpiredToken& token, const TokenHolder& /*holder*/,

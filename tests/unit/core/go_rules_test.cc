@@ -266,14 +266,14 @@ TEST_CASE("a rule of sentinel-golang is written with every field, and read back 
         R"({"valKind":1,"valStr":"7","threshold":3}],"clusterMode":true,)"
         R"("clusterConfig":{"flowId":4001,"thresholdType":1,"fallbackToLocalWhenFail":true,)"
         R"("resourceTimeout":2000,"resourceTimeoutStrategy":0,"acquireRefuseStrategy":0,)"
-        R"("clientOfflineTime":2000,"maxPerClient":0,"shadow":false}})");
+        R"("clientOfflineTime":2000,"maxHoldMs":0,"maxPerClient":0,"shadow":false}})");
   CHECK(RuleToJson(RuleOf(kGoFlowRule)) ==
         R"({"resource":"upload","tokenCalculateStrategy":0,"controlBehavior":0,"threshold":300,)"
         R"("relationStrategy":0,"maxQueueingTimeMs":7,"warmUpPeriodSec":8,"warmUpColdFactor":3,)"
         R"("statIntervalInMs":10000,"clusterMode":true,"clusterConfig":{"flowId":5001,)"
         R"("thresholdType":1,"fallbackToLocalWhenFail":true,"sampleCount":10,)"
         R"("resourceTimeout":2000,"resourceTimeoutStrategy":0,"acquireRefuseStrategy":0,)"
-        R"("clientOfflineTime":2000,"maxPerClient":0,"shadow":false}})");
+        R"("clientOfflineTime":2000,"maxHoldMs":0,"maxPerClient":0,"shadow":false}})");
   json flow = GoFlow();
   flow["tokenCalculateStrategy"] = flow["controlBehavior"] = flow["relationStrategy"] = 1;
   flow["clusterConfig"]["maxPerClient"] = "25%";

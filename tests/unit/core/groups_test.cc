@@ -260,6 +260,37 @@ TEST_CASE("a group that no room would help waits aside and delays nobody") {
   CHECK(t.h.LateText() == "8 OK");
 }
 
+TEST_CASE("a group that leaves a line lets the next waiter of its session come forward") {
+  ThreeLanes t;
+  std::vector<RuleOptions> rules = RulesOf({{1, 5}, {2, 1}});
+  rules[0].max_per_client = 1;
+  t.h.Rules(rules);
+  const TokenId held = t.h.Take(t.b, 1);
+  t.WaitForAll(kOneTwo, 7);  // Both stand aside, at the cap of their session.
+  t.WaitFor(1, 8);
+  t.h.Release(t.a, t.h.Take(t.a, 1));  // Which looks at the line.
+  t.h.Take(t.a, 2);
+  t.h.Release(t.b, held);
+  CHECK(t.h.LateText() == "8 OK");
+  CHECK(t.Lines() == "2:7");
+}
+
+TEST_CASE("a group that takes its session to a cap lets others pass that session's waiters") {
+  ThreeLanes t;
+  std::vector<RuleOptions> rules = RulesOf({{1, 1}, {2, 4}});
+  rules[1].max_per_client = 3;
+  t.h.Rules(rules);
+  const TokenId held = t.h.Take(t.a, 1);
+  t.h.Take(t.a, 2, 2);
+  t.WaitForAll(kOneTwo, 7);
+  t.WaitFor(2, 8, 3);
+  const SessionSlot c = t.h.Hello("c");
+  REQUIRE_FALSE(t.h.Ask(c, {.flow = FlowId{2}, .wait_ms = 1000}, 9).has_value());
+  t.h.Release(t.a, held);
+  CHECK(t.h.LateText() == "7 OK, 9 OK");
+  CHECK(t.Lines() == "2:8");
+}
+
 TEST_CASE("a lane of a group that loses its rule or drains refuses the group when its turn comes") {
   ThreeLanes t;
   const TokenId first = t.h.Take(t.a, 1);

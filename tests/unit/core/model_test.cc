@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -43,6 +44,11 @@ class Life {
  public:
   explicit Life(uint64_t seed) : prng_(seed), h_(Options()) {
     h_.auto_commit = false;
+    for (int64_t flow = 1; flow <= kFlows; ++flow) {
+      const int64_t longest_ms[] = {0, kTimeoutsMs[flow] / 2, 3 * kTimeoutsMs[flow],
+                                    8 * kTimeoutsMs[flow]};
+      max_hold_ms_[flow] = longest_ms[prng_.Below(std::size(longest_ms))];
+    }
     ReplaceRules("one", /*all=*/true);
     ReplaceRules("two", /*all=*/true);
     Commit();
@@ -119,7 +125,9 @@ class Life {
     if (handle == nullptr) return Hello();
     const int64_t flow = prng_.Between(1, kFlows);
     const int64_t count = prng_.Between(1, 3);
-    const AcquireAnswer answer = h_.Acquire(handle->slot, flow, count);
+    const int64_t wanted_ms = prng_.Below(3) == 0 ? prng_.Between(1, 4 * kTimeoutsMs[flow]) : 0;
+    const AcquireAnswer answer =
+        *h_.Ask(handle->slot, {.flow = FlowId{flow}, .count = count, .hold_ms = wanted_ms}, 0);
     const auto& rule = model_.rules.at(flow);
     if (!rule.present) {
       REQUIRE(answer.status == TokenStatus::kNoRuleExists);
@@ -139,7 +147,10 @@ class Life {
     }
     REQUIRE(answer.status == TokenStatus::kOk);
     REQUIRE(answer.now_calls == now_calls + count);
-    REQUIRE(answer.hold_ms == rule.hold_ms);
+    int64_t hold_ms = rule.hold_ms;
+    if (wanted_ms > 0) hold_ms = std::min(hold_ms, wanted_ms);
+    if (rule.max_hold_ms > 0) hold_ms = std::min(hold_ms, rule.max_hold_ms);
+    REQUIRE(answer.hold_ms == hold_ms);
     // Invariant 6.
     REQUIRE(answer.fence.value > model_.newest_fence);
     REQUIRE(model_.issued.insert(answer.token_id.value).second);
@@ -149,7 +160,8 @@ class Life {
                                             .client = handle->client,
                                             .count = count,
                                             .issued_ms = h_.now().ms,
-                                            .deadline_ms = h_.now().ms + answer.hold_ms};
+                                            .deadline_ms = h_.now().ms + answer.hold_ms,
+                                            .held_since_ms = h_.now().ms};
   }
 
   bool Owns(const Handle& handle, uint64_t token) const {
@@ -220,11 +232,17 @@ class Life {
       REQUIRE(answer.status == TokenStatus::kAlreadyRelease);
       return;
     }
-    REQUIRE(answer.status == TokenStatus::kOk);
     ModelToken& kept = model_.tokens.at(token);
-    const auto& rule = model_.rules.at(kept.flow);
-    REQUIRE(answer.hold_ms == rule.hold_ms);
+    const int64_t left_ms = model_.HoldEndMs(kept) - h_.now().ms;
+    if (left_ms <= 0) {
+      REQUIRE(answer.status == TokenStatus::kAlreadyRelease);
+      End(token, {"resource_timeout"});
+      return FollowHistory();
+    }
+    REQUIRE(answer.status == TokenStatus::kOk);
+    REQUIRE(answer.hold_ms == std::min(model_.rules.at(kept.flow).hold_ms, left_ms));
     kept.deadline_ms = h_.now().ms + answer.hold_ms;
+    kept.held_since_ms = h_.now().ms;
   }
 
   void Reclaim() {
@@ -353,12 +371,14 @@ class Life {
               .count = static_cast<double>(prng_.Between(0, 24)) / 2,
               .avg_local = prng_.Below(3) == 0,
               .hold_ms = 2 * kTimeoutsMs[flow],
+              .max_hold_ms = max_hold_ms_[flow],
               .client_offline_ms = kOfflineMs[prng_.Below(3)]};
       set.push_back({.flow = flow,
                      .count = rule.count,
                      .avg_local = rule.avg_local,
                      .resource_timeout_ms = kTimeoutsMs[flow],
-                     .client_offline_ms = rule.client_offline_ms});
+                     .client_offline_ms = rule.client_offline_ms,
+                     .max_hold_ms = rule.max_hold_ms});
     }
     h_.Rules(set, name_space);
   }
@@ -393,6 +413,7 @@ class Life {
   std::vector<Handle> handles_;
   std::map<uint64_t, ModelEnd> ended_;  // Since the last look at the history.
   int unnamed_ = 0;
+  int64_t max_hold_ms_[kFlows + 1] = {};
 };
 
 TEST_CASE("random lives of 300 operations agree with the model") {

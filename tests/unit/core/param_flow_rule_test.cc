@@ -296,7 +296,7 @@ TEST_CASE("a ParamFlowRule is written with every field, and read back the same")
         R"("clusterConfig":{"flowId":3001,"thresholdType":1,"fallbackToLocalWhenFail":true,)"
         R"("sampleCount":5,"windowIntervalMs":2000,"paramsMaxCapacity":0,"resourceTimeout":2000,)"
         R"("resourceTimeoutStrategy":0,"acquireRefuseStrategy":0,"clientOfflineTime":2000,)"
-        R"("maxPerClient":0,"shadow":false}})");
+        R"("maxHoldMs":0,"maxPerClient":0,"shadow":false}})");
   const std::string every_type = WithItems(R"([
       {"object":"1","classType":"int","count":0.5},{"object":"2","classType":"long","count":1},
       {"object":"3","classType":"byte","count":1},{"object":"0.1","classType":"double","count":1},

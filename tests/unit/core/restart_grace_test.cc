@@ -1,6 +1,8 @@
 // Restart grace: clients get time to come back before what they hold is taken.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "core/books.h"
 #include "support/core_harness.h"
 
@@ -38,6 +40,38 @@ TEST_CASE("an old token is spared for restart_grace at most") {
   CHECK(h.NowCalls(1) == 1);
   h.Pass(200);
   CHECK(h.NowCalls(1) == 0);
+}
+
+TEST_CASE("restart grace ends with maxHoldMs, also when that was over before the start") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .client_offline_ms = 600'000, .max_hold_ms = 6000},
+           {.flow = 2, .client_offline_ms = 600'000, .max_hold_ms = 5000}});
+  const SessionSlot a = h.Hello("a");
+  const TokenId shorter = h.Take(a, 1);  // To be kept for 4000; then it has 2000 of grace.
+  const TokenId over = h.Take(a, 2);
+  h.Restart(/*down_ms=*/5000);
+  h.Hello("a");
+  h.Pass(200);
+  CHECK_FALSE(h.IsLive(over));
+  CHECK(h.Ended(2, EndReason::kResourceTimeout) == 1);
+  h.Pass(799);
+  CHECK(h.IsLive(shorter));
+  h.Pass(200);
+  CHECK_FALSE(h.IsLive(shorter));
+}
+
+TEST_CASE("maxHoldMs survives a restart: it counts from the grant") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .client_offline_ms = 600'000, .max_hold_ms = 10'000}});
+  const TokenId token = h.Take(h.Hello("a"), 1);
+  h.Restart(/*down_ms=*/1000);
+  const SessionSlot a = h.Hello("a");
+  for (int i = 0; i < 4; ++i) {
+    h.Pass(2000);
+    CHECK(h.Keep(a, token).hold_ms == std::min(4000, 7000 - 2000 * i));
+  }
+  h.Pass(1200);
+  CHECK_FALSE(h.IsLive(token));
 }
 
 TEST_CASE("an old token with a later deadline keeps that deadline") {

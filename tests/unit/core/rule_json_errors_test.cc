@@ -184,6 +184,26 @@ TEST_CASE("clusterMode must be a boolean, and true asks for a clusterConfig obje
         R"(rule 1 (resource "r"): clusterConfig must be an object)");
 }
 
+TEST_CASE("maxHoldMs is 0 to 30 days, for rules of every kind") {
+  CHECK(ErrorWith("", R"("maxHoldMs":-1)")
+            .find("maxHoldMs must be an integer from 0 to "
+                  "2592000000, got -1") != std::string::npos);
+  CHECK(ErrorWith("", R"("maxHoldMs":2592000001)").find("maxHoldMs must be") != std::string::npos);
+  for (const char* const kind :
+       {R"("count":1,)", R"("count":1,"paramIdx":0,)", R"("threshold":1,"paramIndex":0,)",
+        R"("threshold":1,"statIntervalInMs":1000,)"}) {
+    CAPTURE(kind);
+    const auto parsed =
+        ParseRules(R"([{"resource":"r",)" + std::string(kind) +
+                   R"("clusterMode":true,"clusterConfig":{"flowId":1,"maxHoldMs":"2592000000"}}])");
+    REQUIRE(parsed.ok());
+    CHECK(parsed->rules.at(0).max_hold_ms == 2'592'000'000);
+    const std::string written = RuleToJson(parsed->rules[0]);
+    CHECK(written.find(R"("maxHoldMs":2592000000,)") != std::string::npos);
+    CHECK(ParseRules("[" + written + "]")->rules.at(0) == parsed->rules[0]);
+  }
+}
+
 TEST_CASE("maxPerClient is a count or a share of the level, shadow a boolean") {
   const std::string where = kWhere;
   CHECK(ErrorWith("", R"("maxPerClient":-1)") ==

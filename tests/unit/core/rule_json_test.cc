@@ -141,7 +141,7 @@ TEST_CASE("a written rule is one line with every field") {
         R"("clusterConfig":{"flowId":5,"thresholdType":0,"fallbackToLocalWhenFail":true,)"
         R"("strategy":0,"sampleCount":10,"windowIntervalMs":1000,"resourceTimeout":2000,)"
         R"("resourceTimeoutStrategy":0,"acquireRefuseStrategy":0,"clientOfflineTime":2000,)"
-        R"("maxPerClient":0,"shadow":false}})");
+        R"("maxHoldMs":0,"maxPerClient":0,"shadow":false}})");
 }
 
 TEST_CASE("comments and unknown keys are tolerated") {
@@ -191,7 +191,7 @@ TEST_CASE("null stands for a field that is not set") {
     "clusterMode":true,"clusterConfig":{"flowId":1,"thresholdType":null,"strategy":null,
     "fallbackToLocalWhenFail":null,"sampleCount":null,"windowIntervalMs":null,
     "resourceTimeout":null,"resourceTimeoutStrategy":null,"acquireRefuseStrategy":null,
-    "clientOfflineTime":null,"maxPerClient":null,"shadow":null}}])");
+    "clientOfflineTime":null,"maxHoldMs":null,"maxPerClient":null,"shadow":null}}])");
   Rule expected;
   expected.resource = "r";
   expected.count = 1;

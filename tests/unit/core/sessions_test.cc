@@ -20,7 +20,7 @@ TEST_CASE("hello tells the session, who is online and what the client still hold
   CHECK(first->resumed_tokens == 0);
   h.Take(first->session, 1);
   h.Take(first->session, 1);
-  h.Goodbye(first->session);
+  h.Goodbye(first->session, UINT32_MAX, "@x");
   h.Hello("b");
   const auto again = h.core().Hello(h.step(), "app", "a", "@y");
   REQUIRE(again.ok());
@@ -143,7 +143,15 @@ TEST_CASE("a client id that comes online from a second host is told of once, not
         "these are two processes they share their tokens, so give each a client id of its own");
   hello("@10.0.0.7:1");
   CHECK(h.core().TakeNotices().empty());
-  for (int i = 0; i < 4; ++i) h.Goodbye(worker);
+  const auto& hosts = h.core().books().sessions().at(worker).hosts;
+  CHECK(hosts.size() == 3);
+  h.Goodbye(worker, UINT32_MAX, "@10.0.0.5:1");
+  CHECK(hosts.size() == 3);
+  h.Goodbye(worker, UINT32_MAX, "@10.0.0.5:2");
+  CHECK(hosts.size() == 2);
+  for (const char* const from : {"@10.0.0.6:1", "@10.0.0.7:1"}) {
+    h.Goodbye(worker, UINT32_MAX, from);
+  }
   // A client that moves is one process.
   hello("@10.0.0.8:1");
   CHECK(h.core().TakeNotices().empty());
@@ -163,10 +171,15 @@ TEST_CASE("an exclusive hello is refused while the client id is online from anot
   CHECK(refused.message() ==
         "hello: client_id worker is online from 10.0.0.5 already, and options.exclusive is set");
   CHECK(hello("@10.0.0.6:1", false).ok());
-  const SessionSlot worker = h.Hello("worker");
-  CHECK(h.core().books().sessions().at(worker).connections == 4);
-  for (int i = 0; i < 4; ++i) h.Goodbye(worker);
-  CHECK(hello("@10.0.0.6:1", true).ok());
+  const SessionSlot worker =
+      h.core().books().sessions().FindNamed(h.core().flows().FindNamespace("app"), "worker");
+  CHECK(h.core().books().sessions().at(worker).connections == 3);
+  // The first host has left, and the second is still there.
+  h.Goodbye(worker, UINT32_MAX, "@10.0.0.5:1");
+  h.Goodbye(worker, UINT32_MAX, "@10.0.0.5:2");
+  CHECK(hello("@10.0.0.5:3", true).code() == StatusCode::kAlreadyExists);
+  h.Goodbye(worker, UINT32_MAX, "@10.0.0.6:1");
+  CHECK(hello("@10.0.0.5:3", true).ok());
 }
 
 TEST_CASE("in one session each token follows the clientOfflineTime of its own rule") {

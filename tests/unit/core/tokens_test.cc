@@ -320,6 +320,81 @@ TEST_CASE("a keep gives a token its rule's time, and a restart its own") {
   CHECK(h.IsLive(kept->token_id));
 }
 
+TEST_CASE("keeps do not hold a token beyond its rule's maxHoldMs, and tell what is left") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 1000, .max_hold_ms = 5000}});
+  const SessionSlot a = h.Hello("a");
+  const AcquireAnswer granted = h.Acquire(a, 1);
+  CHECK(granted.hold_ms == 2000);
+  h.Pass(1500);
+  CHECK(h.Keep(a, granted.token_id).hold_ms == 2000);
+  h.Pass(1900);
+  CHECK(h.Keep(a, granted.token_id).hold_ms == 1600);
+  h.Pass(1500);
+  CHECK(h.Keep(a, granted.token_id).hold_ms == 100);
+  h.Pass(99);
+  CHECK(h.IsLive(granted.token_id));
+  h.Pass(165);
+  CHECK_FALSE(h.IsLive(granted.token_id));
+  CHECK(h.Ended(1, EndReason::kResourceTimeout) == 1);
+}
+
+TEST_CASE("a grant holds no longer than maxHoldMs, whatever it asks for") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .resource_timeout_ms = 60'000, .max_hold_ms = 700}});
+  const SessionSlot a = h.Hello("a");
+  CHECK(h.Acquire(a, 1).hold_ms == 700);
+  CHECK(h.Ask(a, {.flow = FlowId{1}, .hold_ms = 5000}, 1)->hold_ms == 700);
+  CHECK(h.Ask(a, {.flow = FlowId{1}, .hold_ms = 300}, 2)->hold_ms == 300);
+  const auto content = ReadLedger(&h.store());
+  REQUIRE(content.tokens.size() == 3);
+  CHECK(content.tokens[0].key.family == ledger::Family::kTokensShort);
+  CHECK(content.tokens[0].key.deadline_ms == CoreHarness::kStartMs + 700);
+}
+
+TEST_CASE("a keep that comes after the longest hold ends the token") {
+  CoreHarness h;
+  h.Rules({{.flow = 1, .count = 1, .resource_timeout_ms = 1000, .max_hold_ms = 1000}});
+  const SessionSlot a = h.Hello("a");
+  const TokenId token = h.Take(a, 1);
+  h.core().TakeLosses();
+  h.Sleep(1000);  // No sweep has come by.
+  const KeepAnswer keep = h.Keep(a, token);
+  CHECK(keep.status == TokenStatus::kAlreadyRelease);
+  CHECK(keep.hold_ms == 0);
+  CHECK_FALSE(h.IsLive(token));
+  CHECK(h.Ended(1, EndReason::kResourceTimeout) == 1);
+  const std::vector<Loss> losses = h.core().TakeLosses();
+  REQUIRE(losses.size() == 1);
+  CHECK(losses[0].token == token);
+  CHECK(losses[0].reason == EndReason::kResourceTimeout);
+  CHECK(h.Acquire(a, 1).status == TokenStatus::kOk);
+}
+
+TEST_CASE("a changed maxHoldMs holds for tokens that are out from their next keep on") {
+  CoreHarness h;
+  const RuleOptions unbounded{.flow = 1, .resource_timeout_ms = 3000};
+  RuleOptions bounded = unbounded;
+  bounded.max_hold_ms = 4000;
+  h.Rules({unbounded});
+  const SessionSlot a = h.Hello("a");
+  const TokenId left = h.Take(a, 1);
+  const TokenId kept = h.Take(a, 1);
+  const TokenId over = h.Take(a, 1);
+  h.Rules({bounded});
+  h.Pass(3000);
+  CHECK(h.Keep(a, kept).hold_ms == 1000);
+  h.Pass(1500);
+  CHECK_FALSE(h.IsLive(kept));
+  CHECK(h.Keep(a, over).status == TokenStatus::kAlreadyRelease);
+  CHECK(h.IsLive(left));
+  h.Rules({unbounded});
+  CHECK(h.Keep(a, left).hold_ms == 6000);
+  h.Rules({bounded});
+  h.Rules({});  // A removed rule's times hold.
+  CHECK(h.Keep(a, left).status == TokenStatus::kAlreadyRelease);
+}
+
 TEST_CASE("a kept token gets its whole hold time again") {
   CoreHarness h;
   h.Rules({{.flow = 1, .resource_timeout_ms = 1000}});

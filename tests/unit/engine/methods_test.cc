@@ -240,6 +240,31 @@ TEST_CASE("flows and sessions are listed in order, page by page") {
   CHECK(sessions.rows[1].offline_since_ms == s.h.now().ms);
 }
 
+TEST_CASE("a session tells of how many hosts it is online from, if they are several") {
+  MethodServer s;
+  const auto hosts = [&] {
+    OutputBuffer out;
+    wire::EncodePageRequest(1, Method::kSessions, {}, &out);
+    return Rows<wire::SessionRow>(s.Call(out)).rows.at(0).hosts;
+  };
+  const auto come = [&](std::string_view peer) {
+    const ConnectionId id = s.h.Connect(peer);
+    s.h.Call(id, HelloRequest(1, "default", "a"));
+    return id;
+  };
+  come("127.0.0.1:77");
+  CHECK_FALSE(hosts().has_value());
+  const ConnectionId second = come("10.0.0.9:1");
+  const ConnectionId again = come("10.0.0.9:2");
+  CHECK(hosts() == 2);
+  come("[::1]:5");
+  CHECK(hosts() == 3);
+  s.h.Disconnect(second);
+  CHECK(hosts() == 3);
+  s.h.Disconnect(again);
+  CHECK(hosts() == 2);
+}
+
 TEST_CASE("rules_load replaces a set, rules_list shows it as Sentinel writes it") {
   MethodServer s;
   OutputBuffer out;

@@ -37,7 +37,7 @@ void HangWorkers() {
   SetUpLogging(LogLevel::kError, LogFormat::kText);
   HangWorkers();
   store::MemoryStore store({});
-  auto ledger = Recover(&store, {});
+  auto ledger = recovery::Recover(&store, {});
   ServerConfig config;
   config.rules = {{"default", rule_file}};
   const auto no_backup = [](const std::string&, const std::atomic<bool>&,

@@ -1,4 +1,4 @@
-#include "server/recovery.h"
+#include "recovery/recovery.h"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 #include "ledger/fence_line.h"
 #include "store/memory_store.h"
 
-namespace nowcalls::server {
+namespace nowcalls::recovery {
 namespace {
 
 constexpr int64_t kHourMs = 3'600'000;
@@ -206,4 +206,4 @@ TEST_CASE("a ledger whose tokens do not add up to its seal is refused as corrupt
 }
 
 }  // namespace
-}  // namespace nowcalls::server
+}  // namespace nowcalls::recovery

@@ -1,11 +1,11 @@
-#include "admin/duration.h"
+#include "base/duration.h"
 
 #include <doctest/doctest.h>
 
 #include <cstdint>
 #include <string>
 
-namespace nowcalls::admin {
+namespace nowcalls {
 namespace {
 
 std::string ErrorOf(std::string_view text) {
@@ -68,4 +68,4 @@ TEST_CASE("what is printed for ten seconds and more can be typed back") {
 }
 
 }  // namespace
-}  // namespace nowcalls::admin
+}  // namespace nowcalls

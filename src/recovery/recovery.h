@@ -1,8 +1,8 @@
 // Recovery: from a store to a core that is ready to serve, and the ledger clock that goes with it.
 //
 // Thread: loop, before the server serves.
-#ifndef NOWCALLS_SERVER_RECOVERY_H_
-#define NOWCALLS_SERVER_RECOVERY_H_
+#ifndef NOWCALLS_RECOVERY_RECOVERY_H_
+#define NOWCALLS_RECOVERY_RECOVERY_H_
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@
 #include "nowcalls/status.h"
 #include "store/store.h"
 
-namespace nowcalls::server {
+namespace nowcalls::recovery {
 
 struct RecoveredLedger {
   std::unique_ptr<core::Core> core;
@@ -41,6 +41,6 @@ Result<RecoveredLedger> Recover(
     store::Store* store, const core::CoreOptions& options,
     const std::function<Result<ClockSample>()>& sample_clocks = SampleClocks);
 
-}  // namespace nowcalls::server
+}  // namespace nowcalls::recovery
 
-#endif  // NOWCALLS_SERVER_RECOVERY_H_
+#endif  // NOWCALLS_RECOVERY_RECOVERY_H_

@@ -1,11 +1,11 @@
-#include "admin/duration.h"
+#include "base/duration.h"
 
 #include <array>
 #include <charconv>
 
 #include "base/text.h"
 
-namespace nowcalls::admin {
+namespace nowcalls {
 namespace {
 
 struct Unit {
@@ -83,4 +83,4 @@ int64_t MsSince(int64_t then_ms, int64_t now_ms) {
   return now_ms < then_ms ? INT64_MIN : INT64_MAX;
 }
 
-}  // namespace nowcalls::admin
+}  // namespace nowcalls

@@ -1,8 +1,8 @@
 // Durations as operators write and read them: "500ms", "10s", "2m13s".
 //
 // Thread: any.
-#ifndef NOWCALLS_ADMIN_DURATION_H_
-#define NOWCALLS_ADMIN_DURATION_H_
+#ifndef NOWCALLS_BASE_DURATION_H_
+#define NOWCALLS_BASE_DURATION_H_
 
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 
 #include "nowcalls/status.h"
 
-namespace nowcalls::admin {
+namespace nowcalls {
 
 // Milliseconds of one or more whole numbers, each with its unit (ms, s, m, h, d), larger units
 // first: "500ms", "10s", "1h30m". Everything that HumanDuration prints for 10 s and more reads
@@ -24,6 +24,6 @@ std::string HumanDuration(int64_t duration_ms);
 // From `then_ms` to `now_ms`, or the longest there is: what a server says need not make sense.
 int64_t MsSince(int64_t then_ms, int64_t now_ms);
 
-}  // namespace nowcalls::admin
+}  // namespace nowcalls
 
-#endif  // NOWCALLS_ADMIN_DURATION_H_
+#endif  // NOWCALLS_BASE_DURATION_H_

@@ -1,4 +1,4 @@
-#include "server/recovery.h"
+#include "recovery/recovery.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 #include "core/loading.h"
 #include "ledger/fence_line.h"
 
-namespace nowcalls::server {
+namespace nowcalls::recovery {
 namespace {
 
 class Loader : public store::LedgerVisitor {
@@ -121,4 +121,4 @@ Result<RecoveredLedger> Recover(store::Store* store, const core::CoreOptions& op
   return loader.Finish(store->MayLackBatches(), sample_clocks);
 }
 
-}  // namespace nowcalls::server
+}  // namespace nowcalls::recovery

@@ -1,0 +1,309 @@
+#include "command/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <functional>
+#include <sstream>
+#include <string_view>
+
+#include "base/duration.h"
+#include "base/exit_codes.h"
+#include "base/host_port.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "nowcalls_version.h"
+
+namespace nowcalls::command {
+namespace {
+
+constexpr size_t kHelpColumns = 80;
+
+constexpr char kFooter[] =
+    "Exit codes: 0 done; 1 refused, or no such token; 64 usage is wrong; 69 the server cannot be "
+    "reached.\n\n"
+    "Environment: NOWCALLS_SERVER, NOWCALLS_NAMESPACE and NOWCALLS_CLIENT_ID stand for --server, "
+    "--namespace and --client-id.\n";
+
+constexpr char kExecFooter[] =
+    "The command finds NOWCALLS_TOKEN_ID, NOWCALLS_FENCE and NOWCALLS_FLOW_ID in its environment; "
+    "of several flows separated by commas. Signals are passed on. The token is released when the "
+    "command ends.\n\n"
+    "Exit codes: the command's own, and 128+N if signal N ended it; 120 refused; 121 no room "
+    "within --wait; 122 the server cannot be reached; 123 the flow has no rule; 124 "
+    "the token was lost and the command stopped (--on-lost); 126 the command cannot be run; 127 it "
+    "is not found; 64 usage is wrong.\n";
+
+void Require(const std::string& option, const Status& status) {
+  if (!status.ok()) throw CLI::ValidationError(option, status.message());
+}
+
+template <typename T>
+T RequireValue(const std::string& option, const Result<T>& result) {
+  Require(option, result.status());
+  return *result;
+}
+
+template <typename T>
+Result<T> ParseInteger(std::string_view text, T min, T max) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < min || value > max) {
+    return Status::InvalidArgument(Quoted(text) + " is not a whole number from " +
+                                   std::to_string(min) + " to " + std::to_string(max));
+  }
+  return value;
+}
+
+template <typename T>
+CLI::Option* AddInteger(CLI::App* app, const std::string& name, const std::string& help, T min,
+                        T max, const std::function<void(T)>& set) {
+  return app->add_option_function<std::string>(
+      name,
+      [name, min, max, set](const std::string& text) {
+        set(RequireValue(name, ParseInteger<T>(text, min, max)));
+      },
+      help);
+}
+
+CLI::Option* AddDuration(CLI::App* app, const std::string& name, const std::string& help,
+                         const std::function<void(int64_t)>& set) {
+  return app
+      ->add_option_function<std::string>(
+          name,
+          [name, set](const std::string& text) {
+            const int64_t ms = text == "0" ? 0 : RequireValue(name, ParseDuration(text));
+            if (ms > kWaitMsMax) throw CLI::ValidationError(name, "must be at most 1h");
+            set(ms);
+          },
+          help)
+      ->type_name("DURATION");
+}
+
+// ID or ID:COUNT.
+Result<FlowDemand> ParseFlow(std::string_view text) {
+  const size_t colon = text.find(':');
+  const Result<int64_t> id = ParseInteger<int64_t>(text.substr(0, colon), 1, INT64_MAX);
+  if (!id.ok()) return id.status();
+  FlowDemand demand{.flow = FlowId(*id)};
+  if (colon == std::string_view::npos) return demand;
+  const Result<uint32_t> count =
+      ParseInteger<uint32_t>(text.substr(colon + 1), 1, uint32_t{INT32_MAX});
+  if (!count.ok()) return count.status();
+  demand.count = *count;
+  return demand;
+}
+
+std::vector<std::string> Split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+class Parser {
+ public:
+  explicit Parser(const Environment& environment) : environment_(environment) {
+    app_.set_version_flag("--version", "nowcalls " NOWCALLS_VERSION);
+    app_.footer(kFooter);
+    app_.require_subcommand(1);
+    AddExec();
+    AddTokens();
+    AddWatching();
+  }
+
+  ParsedArguments Parse(int argc, const char* const* argv) {
+    ParsedArguments parsed;
+    try {
+      app_.parse(argc, argv);
+      Finish();
+      parsed.arguments = std::move(arguments_);
+    } catch (const CLI::CallForHelp&) {
+      const auto chosen = app_.get_subcommands();
+      parsed.ends = true;
+      parsed.out = Wrapped(chosen.empty() ? app_.help() : chosen.front()->help(), kHelpColumns);
+    } catch (const CLI::CallForVersion& version) {
+      parsed.ends = true;
+      parsed.out = std::string(version.what()) + "\n";
+    } catch (const CLI::ParseError& error) {
+      parsed.ends = true;
+      parsed.exit_code = kExitUsage;
+      parsed.err = std::string("nowcalls: ") + error.what() +
+                   "\nRun 'nowcalls --help', or 'nowcalls COMMAND --help', to see usage.\n";
+    }
+    return parsed;
+  }
+
+ private:
+  CLI::App* Add(Command command, const std::string& name, const std::string& help) {
+    CLI::App* const sub = app_.add_subcommand(name, help);
+    sub->callback([this, command] { arguments_.command = command; });
+    sub->add_option("--server", server_, "HOST:PORT of the server, or several, with commas");
+    sub->add_option("--namespace", arguments_.client.name_space, "The application")
+        ->type_name("NAME");
+    sub->add_option("--client-id", arguments_.client.client_id, "The session's name")
+        ->type_name("NAME");
+    AddDuration(sub, "--timeout", "What an answer may take, beside a wait [5s]",
+                [this](int64_t ms) { arguments_.client.timeout = Milliseconds(ms); });
+    return sub;
+  }
+
+  void AddAcquireOptions(CLI::App* sub) {
+    sub->add_option_function<std::vector<std::string>>(
+           "--flow",
+           [this](const std::vector<std::string>& texts) {
+             for (const std::string& text : texts) {
+               arguments_.flows.push_back(RequireValue("--flow", ParseFlow(text)));
+             }
+           },
+           "The rule's flowId; several are taken together, all or none")
+        ->type_name("ID[:COUNT]")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->required();
+    AddInteger<uint32_t>(sub, "--count", "Calls that the token stands for [1]", 1, INT32_MAX,
+                         [this](uint32_t count) { count_ = count; });
+    AddDuration(sub, "--wait", "How long to wait for room, such as 30s or 5m; at most 1h [0]",
+                [this](int64_t ms) { arguments_.acquire.wait = Milliseconds(ms); });
+    sub->add_flag("--priority", arguments_.acquire.prioritized, "Wait before those without it");
+    sub->add_option_function<std::string>(
+           "--param", [this](const std::string& text) { param_ = text; },
+           "The value of the rule's parameter, a str")
+        ->type_name("VALUE");
+    sub->add_option_function<int64_t>(
+        "--param-int", [this](int64_t number) { param_ = number; }, "The same, an integer");
+    AddDuration(sub, "--hold", "A shorter hold than the rule's",
+                [this](int64_t ms) { arguments_.acquire.hold = Milliseconds(ms); });
+    sub->add_option_function<std::string>(
+           "--if-no-rule",
+           [this](const std::string& text) { arguments_.needs_rule = text != "run"; },
+           "A flow without a rule, which nothing limits: fail [default] or run")
+        ->check(CLI::IsMember({"fail", "run"}))
+        ->type_name("WHAT");
+  }
+
+  void AddExec() {
+    CLI::App* const exec =
+        Add(Command::kExec, "exec", "Runs a command while it holds a token, like flock");
+    exec->footer(kExecFooter);
+    AddAcquireOptions(exec);
+    exec->add_option_function<std::string>(
+            "--on-lost",
+            [this](const std::string& text) {
+              arguments_.on_lost = text == "term"   ? OnLost::kTerm
+                                   : text == "kill" ? OnLost::kKill
+                                                    : OnLost::kIgnore;
+            },
+            "When the token is lost: ignore [default]; term: SIGTERM, and SIGKILL after 10 s; kill")
+        ->check(CLI::IsMember({"ignore", "term", "kill"}))
+        ->type_name("WHAT");
+    exec->add_option_function<std::string>(
+            "--fallback",
+            [this](const std::string& text) {
+              arguments_.client.fallback = text == "rule"   ? Fallback::kByRule
+                                           : text == "pass" ? Fallback::kPass
+                                                            : Fallback::kFail;
+            },
+            "Without a server: fail [default]; pass: run without a token; rule: as the rule says")
+        ->check(CLI::IsMember({"fail", "rule", "pass"}))
+        ->type_name("WHAT");
+    exec->add_flag("--quiet", arguments_.quiet, "Say nothing on stderr");
+    exec->add_option("command", arguments_.argv, "The command and its arguments, behind --")
+        ->required()
+        ->type_name("-- COMMAND");
+    exec->positionals_at_end();
+  }
+
+  void AddTokens() {
+    CLI::App* const acquire =
+        Add(Command::kAcquire, "acquire",
+            "Takes a token and leaves it with the session of --client-id, for the rule's "
+            "clientOfflineTime unless `nowcalls keep` or another client of that id comes");
+    AddAcquireOptions(acquire);
+    acquire->add_flag("--json", arguments_.json, "One JSON object instead of words");
+    for (const bool keep : {false, true}) {
+      CLI::App* const sub =
+          keep ? Add(Command::kKeep, "keep", "Renews the hold of a token of --client-id")
+               : Add(Command::kRelease, "release", "Gives back a token of --client-id");
+      AddInteger<uint64_t>(sub, "token", "The token's id", 1, uint64_t{INT64_MAX},
+                           [this](uint64_t token) { arguments_.token = token; })
+          ->required();
+    }
+  }
+
+  void AddWatching() {
+    CLI::App* const flow = Add(Command::kFlow, "flow", "Shows one flow");
+    AddFlowOf(flow)->required();
+    flow->add_flag("--json", arguments_.json, "One JSON object instead of words");
+    CLI::App* const ping = Add(Command::kPing, "ping", "Measures round trips, like ping(8)");
+    AddInteger<uint64_t>(ping, "--count", "How many [until interrupted]", 1, UINT32_MAX,
+                         [this](uint64_t count) { arguments_.count = count; });
+    AddInterval(ping);
+    CLI::App* const top =
+        Add(Command::kTop, "top", "Shows flows, holders and waiters, again and again");
+    AddFlowOf(top);
+    AddInterval(top);
+    top->add_flag("--once", arguments_.once, "Print one frame and end");
+  }
+
+  CLI::Option* AddFlowOf(CLI::App* sub) {
+    return AddInteger<int64_t>(sub, "flow", "The rule's flowId", 1, INT64_MAX,
+                               [this](int64_t id) { arguments_.flows = {{.flow = FlowId(id)}}; });
+  }
+
+  void AddInterval(CLI::App* sub) {
+    AddDuration(sub, "--interval", "Time between two of them [1s]", [this](int64_t ms) {
+      if (ms < 10) throw CLI::ValidationError("--interval", "must be at least 10ms");
+      arguments_.interval_ms = ms;
+    });
+  }
+
+  // What needs all options.
+  void Finish() {
+    ClientOptions& client = arguments_.client;
+    if (server_.empty()) server_ = environment_.server;
+    if (!server_.empty()) client.addresses = Split(server_);
+    for (const std::string& address : client.addresses) {
+      const Result<HostPort> peer = ParseHostPort(address);
+      Require("--server", peer.status());
+      if (peer->port == 0) throw CLI::ValidationError("--server", "port 0 is no server's");
+    }
+    if (client.name_space == "default" && !environment_.name_space.empty()) {
+      client.name_space = environment_.name_space;
+    }
+    Require("--namespace", CheckNamespace(client.name_space));
+    if (client.client_id.empty()) client.client_id = environment_.client_id;
+    if (!client.client_id.empty()) Require("--client-id", CheckClientId(client.client_id));
+    if (client.timeout < Milliseconds(1)) {
+      throw CLI::ValidationError("--timeout", "must be at least 1ms");
+    }
+    const bool by_session = arguments_.command == Command::kAcquire ||
+                            arguments_.command == Command::kRelease ||
+                            arguments_.command == Command::kKeep;
+    if (by_session && client.client_id.empty()) {
+      throw CLI::ValidationError("--client-id",
+                                 "is required: the token belongs to the session of that name");
+    }
+    for (FlowDemand& demand : arguments_.flows) {
+      if (count_ != 0 && demand.count == 1) demand.count = count_;
+      if (arguments_.flows.size() == 1) demand.param = param_;
+    }
+    if (arguments_.flows.size() > 1 && param_.index() != 0) {
+      throw CLI::ValidationError("--param", "goes with one --flow alone");
+    }
+  }
+
+  CLI::App app_{"Takes tokens of a nowcalls server for scripts and people.", "nowcalls"};
+  const Environment environment_;
+  Arguments arguments_;
+  std::string server_;
+  uint32_t count_ = 0;
+  Value param_{};
+};
+
+}  // namespace
+
+ParsedArguments ParseArguments(int argc, const char* const* argv, const Environment& environment) {
+  return Parser(environment).Parse(argc, argv);
+}
+
+}  // namespace nowcalls::command

@@ -1,0 +1,228 @@
+#include "command/exec.h"
+
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/exit_codes.h"
+#include "command/running.h"
+#include "nowcalls/client.h"
+
+namespace nowcalls::command {
+namespace {
+
+constexpr int64_t kKillAfterMs = 10'000;  // SIGTERM.
+constexpr Milliseconds kCloseTimeout{2000};
+
+void Complain(const Arguments& arguments, const std::string& what) {
+  if (!arguments.quiet) std::fprintf(stderr, "nowcalls: %s\n", what.c_str());
+}
+
+// A lost token, told on the client's thread and read on the main one.
+class LostBell {
+ public:
+  LostBell() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~LostBell() {
+    if (fd_ >= 0) close(fd_);
+  }
+  LostBell(const LostBell&) = delete;
+  LostBell& operator=(const LostBell&) = delete;
+
+  int fd() const { return fd_; }
+  void Ring(const Grant& grant, const std::string& reason) {
+    {
+      const std::lock_guard lock(mutex_);
+      what_ = "lost token " + std::to_string(grant.token.value) + " of flow " +
+              std::to_string(grant.flow.value) + ": " + (reason.empty() ? "it had ended" : reason);
+    }
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(fd_, &one, sizeof(one));
+  }
+  // Empty: nothing is new.
+  std::string Take() {
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t taken = read(fd_, &count, sizeof(count));
+    const std::lock_guard lock(mutex_);
+    return std::exchange(what_, {});
+  }
+
+ private:
+  const int fd_;
+  std::mutex mutex_;
+  std::string what_;
+};
+
+// Exit code of an acquire of exec that was not granted.
+int ExitCodeOf(const Answer& answer) {
+  switch (answer.outcome) {
+    case Outcome::kRefused:
+      return answer.refused_by == RefusedBy::kQueueTimeout ? kExitWaitedInVain : kExitRefused;
+    case Outcome::kNoRule: return kExitNoRule;
+    case Outcome::kBadRequest: return kExitUsage;
+    default: return kExitUnreachable;
+  }
+}
+
+AllAcquired AcquireFlows(Client* client, const Arguments& arguments,
+                         const AcquireOptions& options) {
+  if (arguments.flows.size() > 1) return client->AcquireAll(arguments.flows, options);
+  AcquireOptions one = options;
+  one.count = arguments.flows.front().count;
+  one.param = arguments.flows.front().param;
+  Acquired acquired = client->Acquire(arguments.flows.front().flow, one);
+  AllAcquired all;
+  static_cast<Answer&>(all) = acquired;
+  if (acquired.ok()) all.permits.push_back(std::move(acquired.permit));
+  return all;
+}
+
+std::string Joined(const std::vector<Permit>& permits, uint64_t (*of)(const Grant&)) {
+  std::string text;
+  for (const Permit& permit : permits) {
+    text += (text.empty() ? "" : ",") + std::to_string(of(permit.grant()));
+  }
+  return text;
+}
+
+std::vector<std::pair<std::string, std::string>> VariablesOf(const std::vector<Permit>& permits) {
+  return {
+      {"NOWCALLS_TOKEN_ID", Joined(permits, [](const Grant& g) { return g.token.value; })},
+      {"NOWCALLS_FENCE", Joined(permits, [](const Grant& g) { return g.fence.value; })},
+      {"NOWCALLS_FLOW_ID",
+       Joined(permits, [](const Grant& g) { return static_cast<uint64_t>(g.flow.value); })},
+  };
+}
+
+// Until the command has ended. Its exit code, or kExitLost if it was stopped for a lost token.
+int WaitFor(const Arguments& arguments, Running* running, LostBell* lost) {
+  bool stopped = false;
+  int64_t kill_at_ms = INT64_MAX;
+  for (;;) {
+    const int64_t left_ms = std::max<int64_t>(0, kill_at_ms - BoottimeMs());
+    const int timeout_ms = kill_at_ms == INT64_MAX ? -1 : static_cast<int>(left_ms);
+    if (const auto ended = running->Wait(lost->fd(), timeout_ms)) {
+      return stopped ? kExitLost : *ended;
+    }
+    if (BoottimeMs() >= kill_at_ms) {
+      running->Signal(SIGKILL);
+      kill_at_ms = INT64_MAX;
+    }
+    const std::string what = lost->Take();
+    if (what.empty()) continue;
+    Complain(arguments, what);
+    if (arguments.on_lost == OnLost::kIgnore || stopped) continue;
+    stopped = true;
+    const bool at_once = arguments.on_lost == OnLost::kKill;
+    running->Signal(at_once ? SIGKILL : SIGTERM);
+    if (!at_once) kill_at_ms = BoottimeMs() + kKillAfterMs;
+  }
+}
+
+int StartFailed(const Arguments& arguments, int error) {
+  Complain(arguments,
+           "cannot run " + arguments.argv.front() + ": " + std::generic_category().message(error));
+  return error == ENOENT ? kExitNotFound : kExitCannotRun;
+}
+
+Result<std::unique_ptr<Client>> StartClient(const Arguments& arguments) {
+  Result<std::unique_ptr<Client>> client = Client::Start(arguments.client);
+  if (!client.ok()) std::fprintf(stderr, "nowcalls: %s\n", client.status().message().c_str());
+  return client;
+}
+
+// Of commands for scripts.
+int Complained(const Answer& answer) {
+  std::fprintf(stderr, "nowcalls: %s\n", answer.message.c_str());
+  switch (answer.outcome) {
+    case Outcome::kBadRequest: return kExitUsage;
+    case Outcome::kUnavailable:
+    case Outcome::kUnknown: return kExitUnavailable;
+    default: return kExitFailure;
+  }
+}
+
+}  // namespace
+
+int Exec(const Arguments& arguments) {
+  Running running;
+  LostBell lost;
+  const auto client = StartClient(arguments);
+  if (!client.ok()) return kExitUsage;
+  AcquireOptions options = arguments.acquire;
+  options.on_lost = [&lost](const Grant& grant, const std::string& reason) {
+    lost.Ring(grant, reason);
+  };
+  AllAcquired acquired = AcquireFlows(client->get(), arguments, options);
+  const bool unlimited = acquired.outcome == Outcome::kNoRule && !arguments.needs_rule;
+  if (!acquired.ok() && !unlimited) {
+    Complain(arguments, acquired.message);
+    return ExitCodeOf(acquired);
+  }
+  const int error = running.Start(arguments.argv, VariablesOf(acquired.permits),
+                                  arguments.on_lost != OnLost::kIgnore);
+  const int code = error != 0 ? StartFailed(arguments, error) : WaitFor(arguments, &running, &lost);
+  for (Permit& permit : acquired.permits) permit.ReleaseAsync();
+  const Status closed = (*client)->Close(kCloseTimeout);
+  if (!closed.ok()) Complain(arguments, closed.message());
+  return code;
+}
+
+int AcquireForScript(const Arguments& arguments) {
+  const auto client = StartClient(arguments);
+  if (!client.ok()) return kExitUsage;
+  AcquireOptions options = arguments.acquire;
+  options.keep = KeepMode::kOff;
+  AllAcquired acquired = AcquireFlows(client->get(), arguments, options);
+  if (!acquired.ok()) return Complained(acquired);
+  for (Permit& permit : acquired.permits) {
+    const Grant& grant = permit.grant();
+    std::printf(arguments.json
+                    ? "{\"token\":\"%llu\",\"flow_id\":%lld,\"fence\":%llu,\"hold_ms\":%lld}\n"
+                    : "token %llu, flow %lld, fence %llu, to hold %lld ms\n",
+                static_cast<unsigned long long>(grant.token.value),
+                static_cast<long long>(grant.flow.value),
+                static_cast<unsigned long long>(grant.fence.value),
+                static_cast<long long>(grant.hold.count()));
+    // The token stays with the session: this permit must not give it back.
+    static_cast<void>(new Permit(std::move(permit)));
+  }
+  return kExitOk;
+}
+
+int ReleaseForScript(const Arguments& arguments) {
+  const auto client = StartClient(arguments);
+  if (!client.ok()) return kExitUsage;
+  Permit permit = (*client)->Adopt(TokenId(arguments.token), FlowId());
+  const Released released = permit.Release();
+  if (!released.ok()) return Complained(released);
+  if (released.lost) {
+    std::fprintf(stderr, "nowcalls: %s holds no such token: it was released or taken back\n",
+                 arguments.client.client_id.c_str());
+    return kExitFailure;
+  }
+  std::puts("released");
+  return kExitOk;
+}
+
+int KeepForScript(const Arguments& arguments) {
+  const auto client = StartClient(arguments);
+  if (!client.ok()) return kExitUsage;
+  auto permit = std::make_unique<Permit>((*client)->Adopt(TokenId(arguments.token), FlowId()));
+  const Kept kept = permit->Keep();
+  static_cast<void>(permit.release());  // As in AcquireForScript.
+  if (!kept.ok()) return Complained(kept);
+  std::printf("to hold %lld ms\n", static_cast<long long>(kept.hold.count()));
+  return kExitOk;
+}
+
+}  // namespace nowcalls::command

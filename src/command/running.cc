@@ -1,0 +1,119 @@
+#include "command/running.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace nowcalls::command {
+namespace {
+
+constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
+
+sigset_t Signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : kPassedOn) sigaddset(&signals, signal);
+  sigaddset(&signals, SIGCHLD);
+  return signals;
+}
+
+// In the child. Tells `report` why it cannot run the command.
+[[noreturn]] void RunChild(const std::vector<std::string>& argv,
+                           const std::vector<std::pair<std::string, std::string>>& variables,
+                           bool dies_with_us, pid_t parent, int report) {
+  if (dies_with_us) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) raise(SIGTERM);  // It died before.
+  }
+  // The process has one thread here.
+  for (const auto& [name, value] : variables) {
+    setenv(name.c_str(), value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  }
+  std::vector<char*> arguments;
+  for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  const sigset_t signals = Signals();
+  sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+  execvp(arguments[0], arguments.data());
+  const int error = errno;
+  [[maybe_unused]] const ssize_t written = write(report, &error, sizeof(error));
+  _exit(127);
+}
+
+}  // namespace
+
+void BlockSignals() {
+  const sigset_t signals = Signals();
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+}
+
+Running::Running()
+    : signal_fd_([] {
+        const sigset_t signals = Signals();
+        return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+      }()) {}
+
+Running::~Running() {
+  if (signal_fd_ >= 0) close(signal_fd_);
+}
+
+int Running::Start(const std::vector<std::string>& argv,
+                   const std::vector<std::pair<std::string, std::string>>& variables,
+                   bool dies_with_us) {
+  int report[2];  // Closed by a successful exec.
+  if (signal_fd_ < 0 || pipe2(report, O_CLOEXEC) != 0) return errno;
+  const pid_t parent = getpid();
+  child_ = fork();
+  if (child_ == 0) RunChild(argv, variables, dies_with_us, parent, report[1]);
+  int error = child_ < 0 ? errno : 0;
+  close(report[1]);
+  if (child_ > 0 && read(report[0], &error, sizeof(error)) == sizeof(error)) {
+    waitpid(child_, nullptr, 0);
+  }
+  close(report[0]);
+  return error;
+}
+
+std::optional<int> Running::Wait(int event_fd, int timeout_ms) {
+  pollfd fds[2] = {{signal_fd_, POLLIN, 0}, {event_fd, POLLIN, 0}};
+  poll(fds, 2, timeout_ms);
+  signalfd_siginfo signal{};
+  while (read(signal_fd_, &signal, sizeof(signal)) == sizeof(signal)) {
+    if (!TakeSignal(signal)) continue;
+    if (const auto ended = Reap()) return ended;
+  }
+  return std::nullopt;
+}
+
+bool Running::TakeSignal(const signalfd_siginfo& signal) {
+  const int number = static_cast<int>(signal.ssi_signo);
+  if (number == SIGCHLD) return true;
+  // What a terminal sends goes to the child, too, which is in the same group.
+  if (signal.ssi_code != SI_KERNEL) Signal(number);
+  return false;
+}
+
+std::optional<int> Running::Reap() {
+  int status = 0;
+  if (waitpid(child_, &status, WNOHANG | WUNTRACED) != child_) return std::nullopt;
+  if (WIFSTOPPED(status)) {
+    // A shell that stopped the command must see its job stop. Going on, the command goes on.
+    raise(SIGSTOP);
+    Signal(SIGCONT);
+    return std::nullopt;
+  }
+  child_ = -1;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void Running::Signal(int signal) const {
+  if (child_ > 0) kill(child_, signal);
+}
+
+}  // namespace nowcalls::command

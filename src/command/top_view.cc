@@ -1,0 +1,158 @@
+#include "command/top_view.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <tuple>
+
+#include "base/duration.h"
+#include "base/text.h"
+
+namespace nowcalls::command {
+namespace {
+
+constexpr size_t kHeadLines = 3;
+
+uint64_t Refused(const wire::FlowRow& flow) {
+  if (!flow.counters) return 0;
+  return std::accumulate(std::begin(flow.counters->refused), std::end(flow.counters->refused),
+                         uint64_t{0});
+}
+
+double Fullness(const wire::FlowRow& flow) {
+  if (!flow.level || *flow.level == 0) return flow.now_calls > 0 ? 1 : 0;
+  return static_cast<double>(flow.now_calls) / static_cast<double>(*flow.level);
+}
+
+std::string Since(const std::optional<int64_t>& then_ms, int64_t now_ms) {
+  return then_ms ? HumanDuration(MsSince(*then_ms, now_ms)) : "-";
+}
+
+// "######....", of ten.
+std::string Bar(const wire::FlowRow& flow) {
+  constexpr size_t kCells = 10;
+  const double full = std::clamp(Fullness(flow), 0.0, 1.0);
+  const auto cells = static_cast<size_t>(full * kCells + 0.5);
+  return std::string(cells, '#') + std::string(kCells - cells, '.');
+}
+
+std::string Line(const char* format, auto... values) {
+  char text[256];
+  std::snprintf(text, sizeof(text), format, values...);
+  return text;
+}
+
+std::string FlowLine(const wire::FlowRow& flow, const TopRates& rates, int64_t now_ms,
+                     bool selected) {
+  const std::string level = flow.level ? std::to_string(*flow.level) : "-";
+  return Line("%c %10lld  %s %9llu %9s %7llu %7s %9.0f %9.0f  ", selected ? '>' : ' ',
+              static_cast<long long>(flow.flow_id), Bar(flow).c_str(),
+              static_cast<unsigned long long>(flow.now_calls), level.c_str(),
+              static_cast<unsigned long long>(flow.waiters.value_or(0)),
+              Since(flow.oldest_issued_ms, now_ms).c_str(), rates.GrantedPerSecond(flow.flow_id),
+              rates.RefusedPerSecond(flow.flow_id)) +
+         TerminalText(flow.resource) + (flow.draining ? "  (draining)" : "") +
+         (flow.removed ? "  (no rule)" : "");
+}
+
+std::vector<std::string> Details(const TopSnapshot& snapshot, int64_t flow) {
+  std::vector<std::string> lines = {"", Line("  flow %lld: %zu holders, the oldest first",
+                                             static_cast<long long>(flow), snapshot.tokens.size())};
+  for (const wire::TokenRow& token : snapshot.tokens) {
+    lines.push_back(Line("    %6u  for %8s  left %8s  ", token.count,
+                         Since(token.issued_ms, snapshot.ledger_ms).c_str(),
+                         HumanDuration(token.deadline_ms - snapshot.ledger_ms).c_str()) +
+                    TerminalText(token.client_id) +
+                    (token.online.value_or(true) ? "" : "  offline"));
+  }
+  lines.push_back(Line("  %zu waiters, the next first", snapshot.waiters.size()));
+  for (const wire::WaiterRow& waiter : snapshot.waiters) {
+    lines.push_back(Line("    %6u  for %8s  left %8s  ", waiter.count,
+                         Since(waiter.since_ms, snapshot.ledger_ms).c_str(),
+                         HumanDuration(waiter.deadline_ms - snapshot.ledger_ms).c_str()) +
+                    TerminalText(waiter.client_id) + (waiter.prioritized ? "  prioritized" : ""));
+  }
+  return lines;
+}
+
+std::string Head(const TopSnapshot& snapshot, const TopState& state) {
+  uint64_t now_calls = 0;
+  uint64_t waiters = 0;
+  for (const wire::FlowRow& flow : snapshot.flows) {
+    now_calls += flow.now_calls;
+    waiters += flow.waiters.value_or(0);
+  }
+  return "nowcalls " + state.server + ": " + std::to_string(snapshot.flows.size()) + " flows, " +
+         std::to_string(now_calls) + " calls in progress, " + std::to_string(waiters) + " waiting";
+}
+
+// Of the characters of a line that are ASCII or were escaped; a longer one is cut.
+void Cut(size_t columns, std::string* line) {
+  size_t shown = 0;
+  for (size_t i = 0; i < line->size(); ++i) {
+    const bool begins = (static_cast<unsigned char>((*line)[i]) & 0xc0) != 0x80;
+    if (begins && ++shown > columns) return line->resize(i);
+  }
+}
+
+}  // namespace
+
+void TopRates::Take(const TopSnapshot& snapshot) {
+  const double seconds = static_cast<double>(snapshot.ledger_ms - ledger_ms_) / 1000;
+  std::map<int64_t, Rate> rates;
+  for (const wire::FlowRow& flow : snapshot.flows) {
+    Rate& rate = rates[flow.flow_id];
+    rate.granted = flow.counters ? flow.counters->granted : 0;
+    rate.refused = Refused(flow);
+    const auto before = rates_.find(flow.flow_id);
+    // Counters begin anew with a server.
+    if (before == rates_.end() || seconds <= 0 || rate.granted < before->second.granted) continue;
+    if (rate.refused < before->second.refused) continue;
+    rate.granted_per_s = static_cast<double>(rate.granted - before->second.granted) / seconds;
+    rate.refused_per_s = static_cast<double>(rate.refused - before->second.refused) / seconds;
+  }
+  rates_ = std::move(rates);
+  ledger_ms_ = snapshot.ledger_ms;
+}
+
+void SortFlows(TopOrder order, const TopRates& rates, std::vector<wire::FlowRow>* flows) {
+  const auto key = [&](const wire::FlowRow& flow) {
+    const double waiters = static_cast<double>(flow.waiters.value_or(0));
+    switch (order) {
+      case TopOrder::kFullest: return std::tuple(-Fullness(flow), -waiters, flow.flow_id);
+      case TopOrder::kBusiest:
+        return std::tuple(
+            -rates.GrantedPerSecond(flow.flow_id) - rates.RefusedPerSecond(flow.flow_id), -waiters,
+            flow.flow_id);
+      case TopOrder::kFlow: break;
+    }
+    return std::tuple(0.0, 0.0, flow.flow_id);
+  };
+  std::sort(flows->begin(), flows->end(),
+            [&](const wire::FlowRow& a, const wire::FlowRow& b) { return key(a) < key(b); });
+}
+
+std::vector<std::string> TopLines(const TopSnapshot& snapshot, const TopRates& rates,
+                                  const TopState& state, size_t rows, size_t columns) {
+  std::vector<std::string> lines = {
+      Head(snapshot, state), state.problem,
+      Line("  %10s  %-10s %9s %9s %7s %7s %9s %9s  %s", "FLOW", "FULL", "CALLS", "LEVEL", "WAITING",
+           "OLDEST", "GRANTED/S", "REFUSED/S", "RESOURCE")};
+  std::vector<std::string> details;
+  if (state.chosen != 0) details = Details(snapshot, state.chosen);
+  const size_t room = rows > kHeadLines ? rows - kHeadLines : 0;
+  // The list keeps at least half of the room.
+  const size_t for_details = std::min(details.size(), room / 2);
+  const size_t shown = std::min(snapshot.flows.size(), room - for_details);
+  const size_t first = state.selected < shown ? 0 : state.selected - shown + 1;
+  for (size_t i = first; i < first + shown && i < snapshot.flows.size(); ++i) {
+    lines.push_back(FlowLine(snapshot.flows[i], rates, snapshot.ledger_ms, i == state.selected));
+  }
+  lines.insert(lines.end(), details.begin(),
+               details.begin() + static_cast<std::ptrdiff_t>(for_details));
+  if (lines.size() > rows) lines.resize(rows);
+  for (std::string& line : lines) Cut(columns, &line);
+  return lines;
+}
+
+}  // namespace nowcalls::command

@@ -1,0 +1,214 @@
+#include "command/watch.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "base/exit_codes.h"
+#include "base/text.h"
+#include "client/blocking_client.h"
+#include "command/terminal.h"
+#include "command/top_view.h"
+
+namespace nowcalls::command {
+namespace {
+
+using client::BlockingClient;
+
+constexpr uint32_t kRowsMax = 1000;       // Of flows.
+constexpr uint32_t kDetailRowsMax = 100;  // Of holders, and of waiters.
+constexpr size_t kOnceRows = 1000;
+constexpr size_t kOnceColumns = 200;
+
+// The first address that answers.
+Result<std::unique_ptr<BlockingClient>> Connect(const Arguments& arguments) {
+  Status failure;
+  for (const std::string& address : arguments.client.addresses) {
+    auto client = BlockingClient::Connect(address, arguments.client.timeout.count());
+    if (client.ok()) return client;
+    failure = client.status();
+  }
+  return failure;
+}
+
+int Complain(const Status& failure) {
+  std::fprintf(stderr, "nowcalls: %s\n", failure.message().c_str());
+  return failure.code() == StatusCode::kInvalidArgument ? kExitFailure : kExitUnavailable;
+}
+
+Result<TopSnapshot> Look(BlockingClient* client, int64_t chosen) {
+  TopSnapshot snapshot;
+  const Result<uint64_t> ledger_ms = client->Ping();
+  if (!ledger_ms.ok()) return ledger_ms.status();
+  snapshot.ledger_ms = static_cast<int64_t>(*ledger_ms);
+  uint64_t cursor = 0;
+  do {
+    auto page = client->Flows({.limit = kRowsMax, .cursor = cursor});
+    if (!page.ok()) return page.status();
+    cursor = page->next_cursor;
+    std::move(page->rows.begin(), page->rows.end(), std::back_inserter(snapshot.flows));
+  } while (cursor != 0 && snapshot.flows.size() < 10 * kRowsMax);
+  if (chosen == 0) return snapshot;
+  auto tokens = client->Tokens(
+      {.flow_id = chosen, .client_id = {}, .min_age_ms = 0, .page = {.limit = kDetailRowsMax}});
+  if (!tokens.ok()) return tokens.status();
+  snapshot.tokens = std::move(tokens->rows);
+  auto waiters = client->Waiters({.flow_id = chosen, .client_id = {}, .limit = kDetailRowsMax});
+  if (!waiters.ok()) return waiters.status();
+  snapshot.waiters = *std::move(waiters);
+  return snapshot;
+}
+
+// Looks again and again, over connections as they come.
+class Watch {
+ public:
+  explicit Watch(const Arguments& arguments) : arguments_(arguments) {
+    state_.server = arguments.client.addresses.front();
+    if (!arguments.flows.empty()) state_.chosen = arguments.flows.front().flow.value;
+  }
+
+  Status LookAgain() {
+    Status status;
+    if (client_ == nullptr) {
+      auto client = Connect(arguments_);
+      status = client.status();
+      if (client.ok()) client_ = *std::move(client);
+    }
+    if (client_ != nullptr) {
+      Result<TopSnapshot> snapshot = Look(client_.get(), state_.chosen);
+      status = snapshot.status();
+      if (snapshot.ok()) {
+        snapshot_ = *std::move(snapshot);
+        rates_.Take(snapshot_);
+      } else {
+        client_.reset();  // A server that comes back has other connections.
+      }
+    }
+    SortFlows(state_.order, rates_, &snapshot_.flows);
+    state_.problem = status.ok() ? "" : "no answer, the figures are old: " + status.message();
+    state_.selected =
+        std::min(state_.selected, snapshot_.flows.empty() ? 0 : snapshot_.flows.size() - 1);
+    return status;
+  }
+
+  std::vector<std::string> Lines(size_t rows, size_t columns) const {
+    return TopLines(snapshot_, rates_, state_, rows, columns);
+  }
+
+  // False: the end.
+  bool Press(Key key) {
+    switch (key) {
+      case Key::kQuit: return false;
+      case Key::kUp: state_.selected -= state_.selected > 0 ? 1 : 0; break;
+      case Key::kDown:
+        state_.selected += state_.selected + 1 < snapshot_.flows.size() ? 1 : 0;
+        break;
+      case Key::kEnter: Choose(); break;
+      case Key::kSort:
+        state_.order = static_cast<TopOrder>((static_cast<int>(state_.order) + 1) % 3);
+        SortFlows(state_.order, rates_, &snapshot_.flows);
+        break;
+      case Key::kNone:
+      case Key::kResize: break;
+    }
+    return true;
+  }
+
+ private:
+  void Choose() {
+    if (snapshot_.flows.empty()) return;
+    const int64_t flow = snapshot_.flows[state_.selected].flow_id;
+    state_.chosen = state_.chosen == flow ? 0 : flow;
+    (void)LookAgain();  // The line of problems tells.
+  }
+
+  const Arguments arguments_;
+  std::unique_ptr<BlockingClient> client_;
+  TopSnapshot snapshot_;
+  TopRates rates_;
+  TopState state_;
+};
+
+int WatchOnTerminal(const Arguments& arguments) {
+  Watch watch(arguments);
+  Terminal terminal;
+  int64_t next_ms = 0;
+  for (;;) {
+    const int64_t now_ms = BoottimeMs();
+    if (now_ms >= next_ms) {
+      (void)watch.LookAgain();  // The line of problems tells.
+      next_ms = BoottimeMs() + arguments.interval_ms;
+    }
+    terminal.Show(watch.Lines(terminal.rows(), terminal.columns()));
+    const auto left_ms = static_cast<int>(std::max<int64_t>(0, next_ms - BoottimeMs()));
+    if (!watch.Press(terminal.Wait(left_ms))) return kExitOk;
+  }
+}
+
+}  // namespace
+
+int ShowFlow(const Arguments& arguments) {
+  const auto client = Connect(arguments);
+  if (!client.ok()) return Complain(client.status());
+  const Result<wire::FlowRow> flow = (*client)->Flow(arguments.flows.front().flow.value);
+  if (!flow.ok()) return Complain(flow.status());
+  const long long id = flow->flow_id;  // NOLINT(google-runtime-int): of printf.
+  const std::string level = flow->level ? std::to_string(*flow->level) : "null";
+  const auto waiters = static_cast<unsigned long long>(flow->waiters.value_or(0));  // NOLINT
+  const auto now_calls = static_cast<unsigned long long>(flow->now_calls);          // NOLINT
+  if (arguments.json) {
+    std::printf("{\"flow_id\":%lld,\"now_calls\":%llu,\"level\":%s,\"waiters\":%llu}\n", id,
+                now_calls, level.c_str(), waiters);
+  } else {
+    std::printf("flow %lld (%s): %llu of %s calls in progress, %llu waiting\n", id,
+                TerminalText(flow->resource).c_str(), now_calls, flow->level ? level.c_str() : "-",
+                waiters);
+  }
+  return kExitOk;
+}
+
+int Ping(const Arguments& arguments) {
+  const auto client = Connect(arguments);
+  if (!client.ok()) return Complain(client.status());
+  std::vector<double> times_ms;
+  while (arguments.count == 0 || times_ms.size() < arguments.count) {
+    if (!times_ms.empty()) poll(nullptr, 0, static_cast<int>(arguments.interval_ms));
+    const int64_t begin_ns = MonotonicNs();
+    const Result<uint64_t> pong = (*client)->Ping();
+    if (!pong.ok()) return Complain(pong.status());
+    times_ms.push_back(static_cast<double>(MonotonicNs() - begin_ns) / 1e6);
+    std::printf("answer %zu: %.3f ms\n", times_ms.size(), times_ms.back());
+    std::fflush(stdout);
+  }
+  const double sum_ms = std::accumulate(times_ms.begin(), times_ms.end(), 0.0);
+  std::printf("%zu answers, min/avg/max %.3f/%.3f/%.3f ms\n", times_ms.size(),
+              *std::min_element(times_ms.begin(), times_ms.end()),
+              sum_ms / static_cast<double>(times_ms.size()),
+              *std::max_element(times_ms.begin(), times_ms.end()));
+  return kExitOk;
+}
+
+int Top(const Arguments& arguments) {
+  const bool on_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
+  if (!arguments.once && on_terminal) return WatchOnTerminal(arguments);
+  if (!arguments.once) {
+    std::fputs("nowcalls: top needs a terminal; --once prints one frame\n", stderr);
+    return kExitUsage;
+  }
+  Watch watch(arguments);
+  const Status looked = watch.LookAgain();
+  if (!looked.ok()) return Complain(looked);
+  for (const std::string& line : watch.Lines(kOnceRows, kOnceColumns)) std::puts(line.c_str());
+  return kExitOk;
+}
+
+}  // namespace nowcalls::command

@@ -1,0 +1,232 @@
+// `nowcalls exec`: a command that runs while it holds a token.
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/poll_until.h"
+#include "support/process.h"
+#include "support/sample.h"
+#include "support/server_process.h"
+#include "support/temp_dir.h"
+
+namespace nowcalls::testing {
+namespace {
+
+std::vector<std::string> ExecArgv(const std::string& address, std::vector<std::string> options,
+                                  const std::vector<std::string>& command) {
+  std::vector<std::string> argv = {ProductBinary("nowcalls"), "exec", "--server", address};
+  argv.insert(argv.end(), options.begin(), options.end());
+  argv.emplace_back("--");
+  argv.insert(argv.end(), command.begin(), command.end());
+  return argv;
+}
+
+Finished RunExec(const TestServer& server, std::vector<std::string> options,
+                 const std::vector<std::string>& command) {
+  return RunProgram(ExecArgv(server.address(), std::move(options), command));
+}
+
+// A command that runs until it is told to end.
+class Sleeper {
+ public:
+  Sleeper(const TestServer& server, const TempDir& dir, std::vector<std::string> options)
+      : out_(dir.Sub("sleeper")), err_(dir.Sub("sleeper.err")) {
+    Process::Options process;
+    process.argv = ExecArgv(server.address(), std::move(options),
+                            {"/bin/sh", "-c",
+                             "trap 'echo term; exit 7' TERM; trap 'echo usr1' USR1; echo up; "
+                             "while :; do sleep 0.05; done"});
+    process.stdout_path = out_;
+    process.stderr_path = err_;
+    process_.emplace(process);
+    REQUIRE(PollUntil(kPatienceMs, [&] { return Contains(out(), "up"); }));
+  }
+  std::string out() const { return ReadFileToString(out_); }
+  std::string err() const { return ReadFileToString(err_); }
+  Process& process() { return *process_; }
+
+ private:
+  const std::string out_;
+  const std::string err_;
+  std::optional<Process> process_;
+};
+
+int64_t InProgress(const TestServer& server) {
+  RpcClient rpc = server.Connect();
+  return rpc.Call("flow", {7}).result.at("now_calls").get<int64_t>();
+}
+
+// Each run counts itself in and out of a file under a lock, and notes how many are inside.
+std::string CounterScript(const TempDir& dir) {
+  const std::string counter = dir.Sub("counter");
+  WriteStringToFile(counter, "0\n");
+  const auto change = [&](const char* by) {
+    return "flock " + counter + ".lock sh -c 'n=$(($(cat " + counter + ")" + by + ")); echo $n > " +
+           counter + "; echo $n >> " + dir.Sub("inside") + "'";
+  };
+  return change("+1") + "; sleep 0.01; " + change("-1");
+}
+
+// What a crowd of the script left behind.
+void CheckCrowd(const TempDir& dir, int runs, int level) {
+  std::ifstream file(dir.Sub("inside"));
+  int most = 0;
+  int lines = 0;
+  for (int inside = 0; file >> inside; ++lines) most = std::max(most, inside);
+  CHECK(lines == 2 * runs);
+  CHECK(most <= level);
+  CHECK(most > 1);
+  CHECK(ReadFileToString(dir.Sub("counter")) == "0\n");
+}
+
+// Runs the script `runs` times, at most 50 at once, as fast as the server lets them.
+Process StartCrowd(const TestServer& server, const TempDir& dir, int runs) {
+  const std::string one = ProductBinary("nowcalls") + " exec --server " + server.address() +
+                          " --flow 7 --wait 30m --timeout 5m -- sh " + dir.Sub("script");
+  WriteStringToFile(dir.Sub("script"), CounterScript(dir));
+  Process::Options process;
+  process.argv = {
+      "/bin/sh", "-c",
+      "seq " + std::to_string(runs) + " | xargs -P 50 -I{} sh -c '" + one + " || echo failed'"};
+  process.stdout_path = dir.Sub("crowd.out");
+  process.stderr_path = dir.Sub("crowd.err");
+  return Process(process);
+}
+
+}  // namespace
+
+TEST_CASE("the command runs with its token in its environment, and its exit code is passed on") {
+  TestServer server(RuleJson(7, 2));
+  const Finished done = RunExec(server, {"--flow", "7:2"},
+                                {"/bin/sh", "-c",
+                                 "echo $NOWCALLS_FLOW_ID; test $NOWCALLS_TOKEN_ID -gt 0; "
+                                 "test $NOWCALLS_FENCE -gt 0 || exit 9; exit 33"});
+  CHECK(done.exit_code == 33);
+  CHECK(done.out == "7\n");
+  CHECK(done.err.empty());
+  CHECK(InProgress(server) == 0);
+}
+
+TEST_CASE("several flows are taken together") {
+  TestServer server(Json::array({RuleJson(7, 1), RuleJson(8, 1)}));
+  const Finished done =
+      RunExec(server, {"--flow", "7", "--flow", "8"}, {"/bin/sh", "-c", "echo $NOWCALLS_FLOW_ID"});
+  CHECK(done.exit_code == 0);
+  CHECK(done.out == "7,8\n");
+}
+
+TEST_CASE("what keeps the command from running has exit codes of its own") {
+  TestServer server(RuleJson(7, 1));
+  const TempDir dir;
+  const std::vector<std::string> command = {"/bin/echo", "ran"};
+  CHECK(RunExec(server, {"--flow", "9"}, command).exit_code == 123);
+  CHECK(RunExec(server, {"--flow", "9", "--if-no-rule", "run"}, command).out == "ran\n");
+  CHECK(RunExec(server, {"--flow", "7"}, {"/no/such/program"}).exit_code == 127);
+  CHECK(RunExec(server, {"--flow", "7"}, {"/etc/passwd"}).exit_code == 126);
+  CHECK(RunExec(server, {"--flow", "x"}, command).exit_code == 64);
+  CHECK(RunExec(server, {}, command).exit_code == 64);
+  Sleeper holder(server, dir, {"--flow", "7"});
+  const Finished refused = RunExec(server, {"--flow", "7"}, command);
+  CHECK(refused.exit_code == 120);
+  CHECK(refused.out.empty());
+  CHECK(refused.err == "nowcalls: flow 7 refused by level: 1 of 1 in progress\n");
+  CHECK(RunExec(server, {"--flow", "7", "--quiet"}, command).err.empty());
+  CHECK(RunExec(server, {"--flow", "7", "--wait", "20ms"}, command).exit_code == 121);
+  const Finished unreachable =
+      RunProgram(ExecArgv("127.0.0.1:1", {"--flow", "7", "--timeout", "200ms"}, command));
+  CHECK(unreachable.exit_code == 122);
+  CHECK(Contains(unreachable.err, "Connection refused"));
+  const Finished passed =
+      RunProgram(ExecArgv("127.0.0.1:1", {"--flow", "7", "--fallback", "pass"}, command));
+  CHECK(passed.out == "ran\n");
+}
+
+TEST_CASE("signals are passed on, and the token is kept and then released") {
+  TestServer server(RuleJson(7, 1, {{"resourceTimeout", 200}}));
+  const TempDir dir;
+  Sleeper sleeper(server, dir, {"--flow", "7"});
+  sleeper.process().Signal(SIGUSR1);
+  CHECK(PollUntil(kPatienceMs, [&] { return Contains(sleeper.out(), "usr1"); }));
+  RpcClient rpc = server.Connect();
+  CHECK(PollUntil(kPatienceMs, [&] {
+    return rpc.Call("flow", {7}).result.at("counters").at("kept").get<int64_t>() > 3;
+  }));
+  CHECK(InProgress(server) == 1);
+  sleeper.process().Signal(SIGTERM);
+  CHECK(sleeper.process().Wait() == 7);
+  CHECK(InProgress(server) == 0);
+  CHECK(RunExec(server, {"--flow", "7"}, {"/bin/sh", "-c", "kill -9 $$"}).exit_code == 128 + 9);
+}
+
+TEST_CASE("a token that is lost is told, and ends the command if asked to") {
+  TestServer server(RuleJson(7, 1, {{"resourceTimeout", 60'000}}));
+  const TempDir dir;
+  const auto reclaim = [&] {
+    RpcClient rpc = server.Connect();
+    REQUIRE(rpc.Call("reclaim_flow", {7, "a test"}).ok());
+  };
+  SUBCASE("not by default") {
+    Sleeper sleeper(server, dir, {"--flow", "7"});
+    reclaim();
+    CHECK(PollUntil(kPatienceMs, [&] { return Contains(sleeper.err(), "of flow 7: admin\n"); }));
+    CHECK(sleeper.process().Running());
+    sleeper.process().Signal(SIGTERM);
+    CHECK(sleeper.process().Wait() == 7);
+  }
+  SUBCASE("politely") {
+    Sleeper sleeper(server, dir, {"--flow", "7", "--on-lost", "term"});
+    reclaim();
+    CHECK(sleeper.process().Wait() == 124);
+    CHECK(Contains(sleeper.out(), "term"));
+  }
+  SUBCASE("at once") {
+    Sleeper sleeper(server, dir, {"--flow", "7", "--on-lost", "kill"});
+    reclaim();
+    CHECK(sleeper.process().Wait() == 124);
+    CHECK_FALSE(Contains(sleeper.out(), "term"));
+  }
+}
+
+TEST_CASE("the command's standard streams are its own") {
+  TestServer server(RuleJson(7, 1));
+  const TempDir dir;
+  WriteStringToFile(dir.Sub("in"), "what comes in\n");
+  Process::Options process;
+  process.argv = ExecArgv(server.address(), {"--flow", "7"}, {"/bin/cat"});
+  process.stdin_path = dir.Sub("in");
+  process.stdout_path = dir.Sub("out");
+  CHECK(Process(process).Wait() == 0);
+  CHECK(ReadFileToString(dir.Sub("out")) == "what comes in\n");
+}
+
+TEST_CASE("a crowd of commands never exceeds the level, and leaves nothing behind") {
+  const int runs = Whole() ? 1000 : 100;
+  TestServer server(RuleJson(7, 7, {{"resourceTimeout", 60'000}}));
+  const TempDir dir;
+  SUBCASE("while the server is there") {
+    Process crowd = StartCrowd(server, dir, runs);
+    CHECK(crowd.Wait(20 * kPatienceMs) == 0);
+  }
+  SUBCASE("while it is killed and started again") {
+    server.server().StayOnPort();
+    Process crowd = StartCrowd(server, dir, runs);
+    int kills = 0;
+    while (!crowd.Wait(500)) {
+      server.server().Restart();
+      ++kills;
+    }
+    CHECK(kills > 0);
+  }
+  CHECK(ReadFileToString(dir.Sub("crowd.out")).empty());
+  CheckCrowd(dir, runs, 7);
+  CHECK(PollUntil(kPatienceMs, [&] { return InProgress(server) == 0; }));
+}
+
+}  // namespace nowcalls::testing

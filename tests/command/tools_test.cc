@@ -1,0 +1,163 @@
+// `nowcalls acquire`, `release`, `keep`, `flow`, `ping` and `top`; the pages and the completion.
+#include <doctest/doctest.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "support/poll_until.h"
+#include "support/process.h"
+#include "support/server_process.h"
+#include "test_paths.h"
+
+namespace nowcalls::testing {
+namespace {
+
+Finished RunNowcalls(const TestServer& server, std::vector<std::string> words) {
+  words.insert(words.begin(), ProductBinary("nowcalls"));
+  return RunProgram(words, {{"NOWCALLS_SERVER", server.address()}, {"NOWCALLS_CLIENT_ID", "me"}});
+}
+
+// `nowcalls top` on a terminal of its own.
+class TopOnTerminal {
+ public:
+  explicit TopOnTerminal(const std::string& address) {
+    winsize size{.ws_row = 20, .ws_col = 100, .ws_xpixel = 0, .ws_ypixel = 0};
+    const std::string program = ProductBinary("nowcalls");
+    pid_ = forkpty(&terminal_, nullptr, nullptr, &size);
+    if (pid_ == 0) {
+      execl(program.c_str(), "nowcalls", "top", "--server", address.c_str(), "--interval", "50ms",
+            nullptr);
+      _exit(127);
+    }
+    tcgetattr(terminal_, &before_);
+  }
+  ~TopOnTerminal() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    close(terminal_);
+  }
+  TopOnTerminal(const TopOnTerminal&) = delete;
+  TopOnTerminal& operator=(const TopOnTerminal&) = delete;
+
+  void Press(const std::string& keys) const {
+    REQUIRE(write(terminal_, keys.data(), keys.size()) == static_cast<ssize_t>(keys.size()));
+  }
+  // What it writes from now on has the text.
+  bool Shows(const std::string& text) {
+    std::string seen;
+    return PollUntil(kPatienceMs, [&] {
+      pollfd readable{terminal_, POLLIN, 0};
+      char bytes[4096];
+      while (poll(&readable, 1, 0) > 0) {
+        const ssize_t size = read(terminal_, bytes, sizeof(bytes));
+        if (size <= 0) break;
+        seen.append(bytes, static_cast<size_t>(size));
+      }
+      return Contains(seen, text);
+    });
+  }
+  bool echoes() const {
+    termios now{};
+    tcgetattr(terminal_, &now);
+    return (now.c_lflag & ECHO) != 0;
+  }
+  int Wait() {
+    int status = -1;
+    CHECK(PollUntil(kPatienceMs, [&] { return waitpid(pid_, &status, WNOHANG) == pid_; }));
+    return status;
+  }
+  void Signal(int signal) const { kill(pid_, signal); }
+
+ private:
+  pid_t pid_ = -1;
+  int terminal_ = -1;
+  termios before_{};
+};
+
+}  // namespace
+
+TEST_CASE("tokens for scripts are taken, kept and given back by their session's name") {
+  TestServer server(RuleJson(7, 1, {{"clientOfflineTime", 60'000}}));
+  const Finished acquired = RunNowcalls(server, {"acquire", "--flow", "7", "--json"});
+  REQUIRE_MESSAGE(acquired.exit_code == 0, acquired.err);
+  const Json token = Json::parse(acquired.out);
+  CHECK(token.at("flow_id") == 7);
+  CHECK(token.at("hold_ms") == 120'000);
+  const std::string id = token.at("token").get<std::string>();
+  const Finished second = RunNowcalls(server, {"acquire", "--flow", "7"});
+  CHECK(second.exit_code == 1);
+  CHECK(second.err == "nowcalls: flow 7 refused by level: 1 of 1 in progress\n");
+  CHECK(RunNowcalls(server, {"keep", id}).out == "to hold 120000 ms\n");
+  CHECK(RunNowcalls(server, {"release", id, "--client-id", "other"}).exit_code == 1);
+  CHECK(RunNowcalls(server, {"release", id}).out == "released\n");
+  CHECK(RunNowcalls(server, {"release", id}).exit_code == 1);
+  CHECK(RunNowcalls(server, {"keep", id}).exit_code == 1);
+  const Finished nobody = RunProgram({ProductBinary("nowcalls"), "acquire", "--flow", "7"});
+  CHECK(nobody.exit_code == 64);
+  CHECK(Contains(nobody.err, "--client-id: is required"));
+}
+
+TEST_CASE("flow and ping show what they ask") {
+  TestServer server(RuleJson(7, 3));
+  CHECK(RunNowcalls(server, {"flow", "7"}).out ==
+        "flow 7 (resource-7): 0 of 3 calls in progress, 0 waiting\n");
+  CHECK(RunNowcalls(server, {"flow", "7", "--json"}).out ==
+        "{\"flow_id\":7,\"now_calls\":0,\"level\":3,\"waiters\":0}\n");
+  CHECK(RunNowcalls(server, {"flow", "8"}).exit_code == 1);
+  const Finished pinged = RunNowcalls(server, {"ping", "--count", "3", "--interval", "10ms"});
+  CHECK(pinged.exit_code == 0);
+  CHECK(Contains(pinged.out, "3 answers, min/avg/max "));
+  CHECK(RunProgram({ProductBinary("nowcalls"), "ping", "--server", "127.0.0.1:1"}).exit_code == 69);
+}
+
+TEST_CASE("top shows flows, and the holders and waiters of one") {
+  TestServer server(Json::array({RuleJson(7, 1), RuleJson(8, 4)}));
+  RpcClient holder = server.Connect("holder");
+  REQUIRE(holder.Call("acquire", {7, 1}).ok());
+  RpcClient waiter = server.Connect("waiter");
+  waiter.Send("acquire", {7, 1, Json{{"wait_ms", 60'000}}});
+  Finished frame;
+  REQUIRE(PollUntil(kPatienceMs, [&] {
+    frame = RunNowcalls(server, {"top", "7", "--once"});
+    return Contains(frame.out, "1 waiters");
+  }));
+  CHECK(frame.exit_code == 0);
+  CHECK(Contains(frame.out, "2 flows, 1 calls in progress, 1 waiting\n"));
+  CHECK(Contains(frame.out, ">          7  ##########         1         1       1 "));
+  CHECK(Contains(frame.out, "          8  ..........         0         4       0 "));
+  CHECK(Contains(frame.out, "flow 7: 1 holders"));
+  CHECK(Contains(frame.out, "  holder\n"));
+  CHECK(Contains(frame.out, "  waiter\n"));
+}
+
+TEST_CASE("top on a terminal follows keys, survives its server, and leaves the screen as it was") {
+  TestServer server(Json::array({RuleJson(7, 1), RuleJson(8, 4)}));
+  RpcClient holder = server.Connect("holder");
+  REQUIRE(holder.Call("acquire", {8, 1}).ok());
+  TopOnTerminal top(server.address());
+  CHECK(top.Shows(">          8  ###"));
+  CHECK_FALSE(top.echoes());
+  top.Press("\n");
+  CHECK(top.Shows("flow 8: 1 holders"));
+  top.Press("j");
+  CHECK(top.Shows(">          7  ..."));
+  top.Press("ss");
+  CHECK(top.Shows(">          8"));
+  server.server().StayOnPort();
+  server.server().Kill9();
+  CHECK(top.Shows("no answer, the figures are old: "));
+  server.server().Start();
+  CHECK(top.Shows("2 flows, 1 calls in progress"));
+  SUBCASE("by a key") { top.Press("q"); }
+  SUBCASE("by a signal") { top.Signal(SIGTERM); }
+  CHECK(top.Shows("\x1b[?25h\x1b[?1049l"));
+  CHECK(top.Wait() == 0);
+  CHECK(top.echoes());
+}
+
+}  // namespace nowcalls::testing
