@@ -67,6 +67,7 @@ void Session::Disconnected(const std::string& reason, int64_t now_ms) {
   state_ = State::kOffline;
   exchange_.reset();
   for (const CallPtr& call : calls_.TakeInFlight()) {
+    call->strayed = true;
     const bool wanted = call->persistent() || (call->repeatable() && !call->done);
     if (wanted) {
       ++stats_.asked_again;
@@ -94,12 +95,16 @@ Status Session::Received(std::string_view bytes, int64_t now_ms) {
     const Result<std::optional<wire::Response>> response = exchange_->TakeResponse();
     for (const wire::LostNotice& notice : exchange_->TakeLost()) {
       const HeldPtr held = held_.Find(notice.token_id);
-      if (held != nullptr) Lose(held, notice.reason);
+      if (held != nullptr) Lose(held, notice.reason, now_ms);
     }
     if (!response.ok()) {
       return response.status().WithContext("the peer does not speak nowcalls");
     }
     if (!response->has_value()) return Status::Ok();
+    if ((*response)->error && (*response)->error->code == wire::ErrorCode::kMalformed) {
+      // A part of a message was held back for too long. Nothing of it was carried out.
+      return Status::Unavailable((*response)->error->message);
+    }
     if ((*response)->msgid == hello_msgid_ && state_ == State::kGreeting) {
       NOWCALLS_RETURN_IF_ERROR(HelloAnswered(**response, now_ms));
       continue;
@@ -144,7 +149,7 @@ Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
   // A keep asks whether the token is still there.
   for (const HeldPtr& held : held_.All()) {
     if (reply->resumed_tokens == 0) {
-      Lose(held, "");
+      Lose(held, "", now_ms);
     } else if (held->keep != KeepMode::kOff) {
       KeepNow(held, now_ms);
     }
@@ -231,7 +236,7 @@ HeldPtr Session::Adopt(const Grant& grant, KeepMode keep, int64_t now_ms) {
 void Session::LookAfter(const HeldPtr& held, int64_t now_ms) {
   const int64_t flow = held->grant.flow.value;
   if (now_ms >= EndByRule(rules_.Find(flow), held->keep, held->granted_ms)) {
-    Lose(held, "resource_timeout");
+    Lose(held, "resource_timeout", now_ms);
     auto call = std::make_shared<ReleaseCall>();
     call->held = held;
     call->done = true;  // Nobody waits for it.
@@ -256,8 +261,9 @@ void Session::KeepNow(const HeldPtr& held, int64_t now_ms) {
   Send(call, now_ms);
 }
 
-void Session::Lose(const HeldPtr& held, const std::string& reason) {
+void Session::Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms) {
   held_.Remove(held.get());
+  CancelStray(held.get(), now_ms);
   held->state = Held::State::kEnded;
   held->lost_reason = reason;
   held->lost.store(true, std::memory_order_release);

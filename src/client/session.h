@@ -107,14 +107,15 @@ class Session {
   void TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t now_ms);
 
   // No answer.
-  void Cancel(const AcquireCall& acquire, int64_t now_ms);
+  void Cancel(uint64_t request_id, int64_t now_ms);
+  void CancelStray(Held* held, int64_t now_ms);
   void GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms);
   void Fail(const CallPtr& call, Answer failure, int64_t now_ms);
 
   // Tokens.
   void PlanNext(Held* held, int64_t since_ms);
   void LookAfter(const HeldPtr& held, int64_t now_ms);
-  void Lose(const HeldPtr& held, const std::string& reason);
+  void Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms);
 
   const ClientOptions options_;
   Prng prng_;

@@ -180,10 +180,11 @@ void SessionClient::Pump() {
   const Status ticked = session_->Tick(now_ms());
   if (!ticked.ok()) HangupFor(ticked);
   Dial();
-  do {
-    Flush();
+  Flush();
+  while (session_->has_events()) {
     Tell();
-  } while (session_->has_events());
+    Flush();
+  }
   pumping_ = false;
   judge_.Check(closing_);
   if (closing_ && session_->settled()) {

@@ -102,7 +102,7 @@ class SessionJudge {
   struct Permit {
     client::HeldPtr held{};
     uint64_t request_id = 0;  // 0: not known.
-    KeepMode keep = KeepMode::kNever;
+    KeepMode keep = KeepMode::kOff;
     int64_t touched_ms = 0;  // It was asked for, or its keep.
     int64_t hold_ms = 0;
     std::set<int64_t> keeps{};  // Under way: when they were sent.

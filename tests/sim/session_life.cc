@@ -91,7 +91,7 @@ void SessionLife::AcquireNew() {
   wish.prioritized = prng_.Below(3) == 0;
   if (prng_.ChancePerMillion(wait_chance_)) wish.wait_ms = prng_.Between(0, kWaitMsMax);
   if (prng_.ChancePerMillion(hurry_chance_)) wish.timeout_ms = prng_.Between(1, kHurryMsMax);
-  constexpr KeepMode kModes[] = {KeepMode::kByRule, KeepMode::kAlways, KeepMode::kNever};
+  constexpr KeepMode kModes[] = {KeepMode::kByRule, KeepMode::kAlways, KeepMode::kOff};
   wish.keep = kModes[prng_.Below(3)];
   client_->Acquire(wish);
 }
