@@ -82,6 +82,7 @@ void SessionClient::Acquire(const Wish& wish) {
   if (wish.wait_ms) call->options.wait = Milliseconds(*wish.wait_ms);
   if (wish.timeout_ms) call->options.timeout = Milliseconds(*wish.timeout_ms);
   call->options.prioritized = wish.prioritized;
+  call->options.hold = Milliseconds(wish.hold_ms);
   call->options.keep = wish.keep;
   auto number = std::make_shared<CallNumber>(0);
   call->tell = [this, wish, number](const Answer& answer,

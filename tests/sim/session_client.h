@@ -40,6 +40,7 @@ class SessionClient : public Caller {
     int64_t count = 1;
     std::optional<int64_t> wait_ms{};
     bool prioritized = false;
+    int64_t hold_ms = 0;  // 0: as long as the rule allows.
     std::optional<int64_t> timeout_ms{};
     KeepMode keep = KeepMode::kByRule;
   };

@@ -137,13 +137,14 @@ void SessionJudge::AcquireSent(uint64_t request_id) {
   sent_ms_[request_id] = timeline_->now_ms();
 }
 
-void SessionJudge::AcquireAnswered(uint64_t request_id, std::optional<uint64_t> token) {
+void SessionJudge::AcquireAnswered(uint64_t request_id, const std::vector<uint64_t>& tokens) {
   Stand& stand = stands_[request_id];
   stand.in_flight = false;
   stand.settled = true;
-  if (!token) return;
-  stand.granted.insert(*token);
-  permits_[*token].touched_ms = sent_ms_[request_id];
+  for (const uint64_t token : tokens) {
+    stand.granted.insert(token);
+    permits_[token].touched_ms = sent_ms_[request_id];
+  }
 }
 
 void SessionJudge::CancelSent(uint64_t request_id) { stands_[request_id].cancel_in_flight = true; }

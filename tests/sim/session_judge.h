@@ -62,8 +62,8 @@ class SessionJudge {
   void Ready();
   void Down();
   void AcquireSent(uint64_t request_id);
-  // `token`: of a grant.
-  void AcquireAnswered(uint64_t request_id, std::optional<uint64_t> token);
+  // `tokens`: of a grant.
+  void AcquireAnswered(uint64_t request_id, const std::vector<uint64_t>& tokens);
   void CancelSent(uint64_t request_id);
   void CancelAnswered(uint64_t request_id);
   void ReleaseSent(uint64_t token);

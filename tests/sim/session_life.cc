@@ -9,6 +9,7 @@ namespace {
 
 constexpr size_t kOpenMax = 12;
 constexpr int64_t kWaitMsMax = 3'000;
+constexpr int64_t kHoldMsMax = 8'000;
 constexpr int64_t kHurryMsMax = 500;
 constexpr int64_t kDownUsMax = 3 * kSecond;
 
@@ -85,10 +86,16 @@ void SessionLife::AcquireNew() {
   if (client_->unanswered() >= kOpenMax) return;
   const auto& rules = world_->rules();
   SessionClient::Wish wish;
-  const std::vector<int64_t> lanes = rules[prng_.Below(rules.size())].lanes();
-  wish.lanes.push_back(lanes[prng_.Below(lanes.size())]);
+  for (int64_t flows = prng_.Below(6) == 0 ? prng_.Between(2, 4) : 1; flows > 0; --flows) {
+    const std::vector<int64_t> lanes = rules[prng_.Below(rules.size())].lanes();
+    const int64_t lane = lanes[prng_.Below(lanes.size())];
+    if (std::find(wish.lanes.begin(), wish.lanes.end(), lane) == wish.lanes.end()) {
+      wish.lanes.push_back(lane);
+    }
+  }
   wish.count = prng_.Below(4) == 0 ? prng_.Between(1, 4) : 1;
   wish.prioritized = prng_.Below(3) == 0;
+  if (prng_.Below(4) == 0) wish.hold_ms = prng_.Between(1, kHoldMsMax);
   if (prng_.ChancePerMillion(wait_chance_)) wish.wait_ms = prng_.Between(0, kWaitMsMax);
   if (prng_.ChancePerMillion(hurry_chance_)) wish.timeout_ms = prng_.Between(1, kHurryMsMax);
   constexpr KeepMode kModes[] = {KeepMode::kByRule, KeepMode::kAlways, KeepMode::kOff};

@@ -7,6 +7,19 @@
 #include "sim/lanes.h"
 
 namespace nowcalls::sim {
+namespace {
+
+std::string WordOf(TokenStatus status, RefusedBy refused_by) {
+  return std::string(refused_by == RefusedBy::kNone ? TokenStatusName(status)
+                                                    : RefusedByName(refused_by));
+}
+
+}  // namespace
+
+void SessionTap::SayGranted(uint64_t request_id, uint64_t fence, uint64_t hold_ms) {
+  Say("has fence " + std::to_string(fence) + " by request id " + std::to_string(request_id) +
+      ", to hold " + std::to_string(hold_ms) + " ms");
+}
 
 void SessionTap::Misunderstood(const std::string& what) {
   world_.oracle->Violation("I3 " + name_ + " was sent what it did not ask for: " + what);
@@ -27,6 +40,7 @@ void SessionTap::Sent(std::string_view message) {
   switch (envelope.method) {
     case wire::Method::kHello: asked = Hello(envelope); break;
     case wire::Method::kAcquire: asked = Acquire(envelope); break;
+    case wire::Method::kAcquireAll: asked = AcquireAll(envelope); break;
     case wire::Method::kCancel: asked = Cancel(envelope); break;
     case wire::Method::kRelease: asked = Release(envelope); break;
     case wire::Method::kKeep: asked = Keep(envelope); break;
@@ -45,7 +59,9 @@ void SessionTap::Heard(std::string_view message) {
     if (!notice->has_value()) return;
     Say("has lost a token of flow " + std::to_string((*notice)->flow_id) + ": " +
         (*notice)->reason);
-    return judge_->LostNoticed((*notice)->token_id);
+    judge_->LostNoticed((*notice)->token_id);
+    return world_.oracle->LostTold(link_,
+                                   {(*notice)->token_id, (*notice)->flow_id, (*notice)->reason});
   }
   const auto response = wire::DecodeResponse(message);
   if (!response.ok()) return Misunderstood(response.status().message());
@@ -65,16 +81,30 @@ void SessionTap::Heard(std::string_view message) {
   asked.mapped().failed();
 }
 
-SessionTap::Asked SessionTap::Hello(const wire::Envelope& /*envelope*/) {
+SessionTap::Asked SessionTap::Hello(const wire::Envelope& envelope) {
+  wire::HelloParams params;
+  wire::RequestError error;
+  if (!wire::DecodeHello(envelope.params, &params, &error)) return {};
   Say("connects as " + owner_);
   world_.oracle->SessionAsked(link_, owner_);
-  return {.answered = [this](std::string_view result) {
+  return {.answered = [this, listens = params.lost](std::string_view result) {
     const auto hello = wire::DecodeHelloReply(result);
     if (!hello.ok()) return Misunderstood(hello.status().message());
     Say("has " + std::to_string(hello->resumed_tokens) + " tokens back");
     world_.oracle->SessionSeen(link_, owner_);
+    const bool prompt = !world_.network->link(link_).slow();
+    if (listens) world_.oracle->ListenerSeen(link_, owner_, prompt);
     judge_->Ready();
   }};
+}
+
+AcquireTerms SessionTap::Terms(bool prioritized, std::optional<uint64_t> wait_ms,
+                               uint64_t hold_ms) const {
+  const int64_t by_rule_ms = prioritized ? kQueueingMs : 0;
+  return {.link = world_.network->link(link_).slow() ? kNoLink : link_,
+          .prioritized = prioritized,
+          .wait_ms = wait_ms ? static_cast<int64_t>(*wait_ms) : by_rule_ms,
+          .hold_ms = static_cast<int64_t>(hold_ms)};
 }
 
 SessionTap::Asked SessionTap::Acquire(const wire::Envelope& envelope) {
@@ -83,48 +113,102 @@ SessionTap::Asked SessionTap::Acquire(const wire::Envelope& envelope) {
   if (!wire::DecodeAcquire(envelope.params, &params, &error)) return {};
   const int64_t lane =
       params.param ? LaneOfText(params.flow_id, params.param->bytes) : params.flow_id;
-  const int64_t by_rule_ms = params.prioritized ? kQueueingMs : 0;
-  const bool slow = world_.network->link(link_).slow();
-  const OpId op = world_.oracle->AcquireAsked(
-      owner_, lane, params.count, params.request_id,
-      {.link = slow ? kNoLink : link_,
-       .prioritized = params.prioritized,
-       .wait_ms = params.wait_ms ? static_cast<int64_t>(*params.wait_ms) : by_rule_ms});
+  const OpId op =
+      world_.oracle->AcquireAsked(owner_, lane, params.count, params.request_id,
+                                  Terms(params.prioritized, params.wait_ms, params.hold_ms));
   judge_->AcquireSent(params.request_id);
   Say("acquires flow " + std::to_string(lane) + " count " + std::to_string(params.count) +
       " request id " + std::to_string(params.request_id));
   return {.answered =
-              [this, op, id = params.request_id, at = link_](std::string_view result) {
+              [this, op, id = params.request_id](std::string_view result) {
                 const auto reply = wire::DecodeAcquireReply(result);
                 if (!reply.ok()) return Misunderstood(reply.status().message());
-                AcquireAnswered(op, id, at, *reply);
+                AcquireAnswered(op, id, *reply);
               },
           .failed =
               [this, op, id = params.request_id] {
                 world_.oracle->AcquireRefused(op);
-                judge_->AcquireAnswered(id, std::nullopt);
+                judge_->AcquireAnswered(id, {});
               }};
 }
 
-void SessionTap::AcquireAnswered(OpId op, uint64_t request_id, LinkId at,
-                                 const wire::AcquireReply& reply) {
-  world_.oracle->SessionSeen(at, owner_);
+void SessionTap::AcquireAnswered(OpId op, uint64_t request_id, const wire::AcquireReply& reply) {
+  world_.oracle->SessionSeen(link_, owner_);
   const Figures figures{.now_calls = static_cast<int64_t>(reply.now_calls),
                         .level = static_cast<int64_t>(reply.level)};
   if (reply.status == TokenStatus::kOk) {
     ++granted_;
-    Say("has fence " + std::to_string(reply.fence) + " by request id " +
-        std::to_string(request_id) + ", to hold " + std::to_string(reply.hold_ms) + " ms");
-    judge_->AcquireAnswered(request_id, reply.token_id);
-    return world_.oracle->AcquireGranted(op, at, reply.token_id, reply.fence,
+    SayGranted(request_id, reply.fence, reply.hold_ms);
+    judge_->AcquireAnswered(request_id, {reply.token_id});
+    return world_.oracle->AcquireGranted(op, link_, reply.token_id, reply.fence,
                                          static_cast<int64_t>(reply.hold_ms), figures);
   }
-  const std::string_view word = reply.refused_by == RefusedBy::kNone
-                                    ? TokenStatusName(reply.status)
-                                    : RefusedByName(reply.refused_by);
-  Say("is refused request id " + std::to_string(request_id) + ": " + std::string(word));
-  judge_->AcquireAnswered(request_id, std::nullopt);
-  world_.oracle->AcquireRefused(op, Refusal{.word = std::string(word), .figures = figures});
+  const std::string word = WordOf(reply.status, reply.refused_by);
+  Say("is refused request id " + std::to_string(request_id) + ": " + word);
+  judge_->AcquireAnswered(request_id, {});
+  world_.oracle->AcquireRefused(op, Refusal{.word = word, .figures = figures});
+}
+
+SessionTap::Asked SessionTap::AcquireAll(const wire::Envelope& envelope) {
+  wire::AcquireAllParams params;
+  wire::RequestError error;
+  if (!wire::DecodeAcquireAll(envelope.params, &params, &error)) return {};
+  std::vector<Item> items;
+  for (const wire::AcquireAllParams::Item& item : params.items) {
+    const int64_t lane = item.param ? LaneOfText(item.flow_id, item.param->bytes) : item.flow_id;
+    items.push_back({.flow = lane, .count = item.count});
+  }
+  const std::vector<OpId> ops = world_.oracle->AcquireAllAsked(
+      owner_, items, params.request_id, Terms(params.prioritized, params.wait_ms, params.hold_ms));
+  judge_->AcquireSent(params.request_id);
+  Say("acquires " + std::to_string(items.size()) + " flows, request id " +
+      std::to_string(params.request_id));
+  return {.answered =
+              [this, ops, items, id = params.request_id](std::string_view result) {
+                const auto reply = wire::DecodeAcquireAllReply(result);
+                if (!reply.ok()) return Misunderstood(reply.status().message());
+                AllAnswered(ops, items, id, *reply);
+              },
+          .failed =
+              [this, ops, id = params.request_id] {
+                for (const OpId op : ops) world_.oracle->AcquireRefused(op);
+                judge_->AcquireAnswered(id, {});
+              }};
+}
+
+// As a SimClient judges it.
+void SessionTap::AllAnswered(const std::vector<OpId>& ops, const std::vector<Item>& items,
+                             uint64_t request_id, const wire::AcquireAllReply& reply) {
+  world_.oracle->SessionSeen(link_, owner_);
+  const bool granted = reply.status == TokenStatus::kOk;
+  if (reply.tokens.size() != (granted ? ops.size() : 0)) {
+    return Misunderstood(std::to_string(reply.tokens.size()) + " tokens");
+  }
+  std::vector<uint64_t> tokens;
+  for (const auto& token : reply.tokens) tokens.push_back(token.token_id);
+  judge_->AcquireAnswered(request_id, tokens);
+  if (granted) ++granted_;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    SayGranted(request_id, reply.tokens[i].fence, reply.tokens[i].hold_ms);
+    world_.oracle->AcquireGranted(ops[i], link_, tokens[i], reply.tokens[i].fence,
+                                  static_cast<int64_t>(reply.tokens[i].hold_ms));
+  }
+  if (granted) return;
+  const Refusal refusal{.word = WordOf(reply.status, reply.refused_by),
+                        .figures = {.now_calls = static_cast<int64_t>(reply.now_calls),
+                                    .level = static_cast<int64_t>(reply.level)}};
+  Say("is refused request id " + std::to_string(request_id) + ": " + refusal.word);
+  // A flow may be there with several keys: one of them is in the way, as the word shows.
+  std::vector<OpId> named;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (FlowOfLane(items[i].flow) == reply.flow_id) named.push_back(ops[i]);
+  }
+  if (reply.flow_id == 0) named.push_back(ops.front());
+  if (named.empty()) Misunderstood("a refusal by flow " + std::to_string(reply.flow_id));
+  for (const OpId op : ops) {
+    const bool judged = named.size() == 1 && op == named.front();
+    world_.oracle->AcquireRefused(op, judged ? std::optional<Refusal>(refusal) : std::nullopt);
+  }
 }
 
 SessionTap::Asked SessionTap::Cancel(const wire::Envelope& envelope) {

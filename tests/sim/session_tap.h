@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,7 @@ class SessionTap {
 
   Asked Hello(const wire::Envelope& envelope);
   Asked Acquire(const wire::Envelope& envelope);
+  Asked AcquireAll(const wire::Envelope& envelope);
   Asked Cancel(const wire::Envelope& envelope);
   Asked Release(const wire::Envelope& envelope);
   Asked Keep(const wire::Envelope& envelope);
@@ -61,7 +63,11 @@ class SessionTap {
   Asked RequestParam(const wire::Envelope& envelope);
   Asked AfterCalls(CallsId calls);
   bool IsMisfit(int64_t flow, bool by_value) const;
-  void AcquireAnswered(OpId op, uint64_t request_id, LinkId at, const wire::AcquireReply& reply);
+  AcquireTerms Terms(bool prioritized, std::optional<uint64_t> wait_ms, uint64_t hold_ms) const;
+  void AcquireAnswered(OpId op, uint64_t request_id, const wire::AcquireReply& reply);
+  void AllAnswered(const std::vector<OpId>& ops, const std::vector<Item>& items,
+                   uint64_t request_id, const wire::AcquireAllReply& reply);
+  void SayGranted(uint64_t request_id, uint64_t fence, uint64_t hold_ms);
   void Misunderstood(const std::string& what);
   void Say(std::string_view what) { world_.trace->Add(name_, ": ", what); }
 
