@@ -431,8 +431,8 @@ void Session::GiveUp(const CallPtr& call, const std::string& reason, int64_t now
       failure = *acquire.refusal;
     }
   }
-  if (ready() && was_sent && heard_ms_ <= call->sent_ms) Probe(now_ms);
   Fail(call, std::move(failure), now_ms);
+  if (ready() && was_sent && heard_ms_ <= call->sent_ms) Probe(now_ms);
 }
 
 // Settles a call that got no answer, or an error or a refusal, as the fallback has it.
