@@ -47,6 +47,7 @@ struct Call {
   bool blocks = false;     // Its caller waits, so it is told at once, within the session.
   bool done = false;       // The caller's answer is settled.
   bool unsettled = false;  // Sent, and no answer tells whether it was carried out.
+  bool strayed = false;    // An attempt was left on a connection that broke, and may still arrive.
   uint32_t attempts = 0;
   int64_t sent_ms = 0;
   int64_t deadline_ms = INT64_MAX;  // Of the answer to the caller.

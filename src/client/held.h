@@ -25,6 +25,9 @@ struct Held {
   KeepMode keep = KeepMode::kOff;
   std::function<void(const Grant&, const std::string&)> on_lost{};
 
+  // The request id if an attempt of its acquire may still arrive; the tokens of a group share it.
+  std::shared_ptr<const uint64_t> stray{};
+
   State state = State::kHeld;
   int64_t granted_ms = 0;
   int64_t hold_ms = 0;                                     // As of the grant or the last keep.

@@ -24,6 +24,7 @@ Session::Session(ClientOptions options, Prng prng, int64_t now_ms)
 // The connection.
 
 void Session::DialFailed(const std::string& reason, int64_t now_ms) {
+  dials_ = false;
   why_offline_ = dialing_.address() + ": " + reason;
   dialing_.Failed(now_ms, &prng_);
   if (!dialing_.all_failed() || down_) return;
@@ -39,6 +40,7 @@ void Session::DialFailed(const std::string& reason, int64_t now_ms) {
 
 void Session::Connected(int64_t now_ms) {
   state_ = State::kGreeting;
+  dials_ = false;
   exchange_.emplace();
   asks_for_lost_ = true;
   useful_ = false;
@@ -65,6 +67,7 @@ void Session::Disconnected(const std::string& reason, int64_t now_ms) {
   state_ = State::kOffline;
   exchange_.reset();
   for (const CallPtr& call : calls_.TakeInFlight()) {
+    call->strayed = true;
     const bool wanted = call->persistent() || (call->repeatable() && !call->done);
     if (wanted) {
       ++stats_.asked_again;
@@ -92,12 +95,16 @@ Status Session::Received(std::string_view bytes, int64_t now_ms) {
     const Result<std::optional<wire::Response>> response = exchange_->TakeResponse();
     for (const wire::LostNotice& notice : exchange_->TakeLost()) {
       const HeldPtr held = held_.Find(notice.token_id);
-      if (held != nullptr) Lose(held, notice.reason);
+      if (held != nullptr) Lose(held, notice.reason, now_ms);
     }
     if (!response.ok()) {
       return response.status().WithContext("the peer does not speak nowcalls");
     }
     if (!response->has_value()) return Status::Ok();
+    if ((*response)->error && (*response)->error->code == wire::ErrorCode::kMalformed) {
+      // A part of a message was held back for too long. Nothing of it was carried out.
+      return Status::Unavailable((*response)->error->message);
+    }
     if ((*response)->msgid == hello_msgid_ && state_ == State::kGreeting) {
       NOWCALLS_RETURN_IF_ERROR(HelloAnswered(**response, now_ms));
       continue;
@@ -142,7 +149,7 @@ Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
   // A keep asks whether the token is still there.
   for (const HeldPtr& held : held_.All()) {
     if (reply->resumed_tokens == 0) {
-      Lose(held, "");
+      Lose(held, "", now_ms);
     } else if (held->keep != KeepMode::kOff) {
       KeepNow(held, now_ms);
     }
@@ -185,7 +192,7 @@ int64_t Session::Wakeup() const {
   int64_t at = calls_.NextDeadline();
   if (!later_.empty()) at = std::min(at, later_.begin()->first);
   switch (state_) {
-    case State::kOffline: return std::min(at, dialing_.at_ms());
+    case State::kOffline: return dials_ ? at : std::min(at, dialing_.at_ms());
     case State::kGreeting: return std::min(at, heard_ms_ + options_.timeout.count());
     case State::kReady: break;
   }
@@ -229,7 +236,7 @@ HeldPtr Session::Adopt(const Grant& grant, KeepMode keep, int64_t now_ms) {
 void Session::LookAfter(const HeldPtr& held, int64_t now_ms) {
   const int64_t flow = held->grant.flow.value;
   if (now_ms >= EndByRule(rules_.Find(flow), held->keep, held->granted_ms)) {
-    Lose(held, "resource_timeout");
+    Lose(held, "resource_timeout", now_ms);
     auto call = std::make_shared<ReleaseCall>();
     call->held = held;
     call->done = true;  // Nobody waits for it.
@@ -254,8 +261,9 @@ void Session::KeepNow(const HeldPtr& held, int64_t now_ms) {
   Send(call, now_ms);
 }
 
-void Session::Lose(const HeldPtr& held, const std::string& reason) {
+void Session::Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms) {
   held_.Remove(held.get());
+  CancelStray(held.get(), now_ms);
   held->state = Held::State::kEnded;
   held->lost_reason = reason;
   held->lost.store(true, std::memory_order_release);

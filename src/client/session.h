@@ -55,6 +55,8 @@ class Session {
 
   // The connection.
   const Dialing& dialing() const { return dialing_; }
+  // The owner dials. Connected or DialFailed follows.
+  void Dials() { dials_ = true; }
   void DialFailed(const std::string& reason, int64_t now_ms);
   void Connected(int64_t now_ms);
   // Not ok: the connection must be closed; Disconnected follows.
@@ -107,14 +109,15 @@ class Session {
   void TryAgain(const std::shared_ptr<AcquireCall>& call, int64_t now_ms);
 
   // No answer.
-  void Cancel(const AcquireCall& acquire, int64_t now_ms);
+  void Cancel(uint64_t request_id, int64_t now_ms);
+  void CancelStray(Held* held, int64_t now_ms);
   void GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms);
   void Fail(const CallPtr& call, Answer failure, int64_t now_ms);
 
   // Tokens.
   void PlanNext(Held* held, int64_t since_ms);
   void LookAfter(const HeldPtr& held, int64_t now_ms);
-  void Lose(const HeldPtr& held, const std::string& reason);
+  void Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms);
 
   const ClientOptions options_;
   Prng prng_;
@@ -131,6 +134,7 @@ class Session {
   std::optional<Exchange> exchange_;
   uint32_t hello_msgid_ = 0;
   bool asks_for_lost_ = true;
+  bool dials_ = false;
   bool useful_ = false;  // The server has answered more than hello.
   bool down_ = false;    // All addresses have failed since the last connection.
   std::string why_offline_ = "not connected yet";

@@ -144,6 +144,7 @@ void Session::Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_m
   held->state = Held::State::kReleasing;
   held_.Remove(held.get());
   Ask(call, now_ms);
+  CancelStray(held.get(), now_ms);  // Behind the release.
 }
 
 void Session::Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, bool blocks) {
@@ -240,7 +241,7 @@ Status Session::Answered(const std::shared_ptr<AcquireCall>& call, const wire::R
     calls_.Queue(call);  // The server ends.
   } else if (reply->refused_by == RefusedBy::kRequestId && call->attempts > 1) {
     // The answer to an attempt before is lost, and some of its tokens have ended since.
-    Cancel(*call, now_ms);
+    call->strayed = true;
     Fail(call, NoAnswerOf(*call, "a token of the group ended before its answer came"), now_ms);
   } else if (reply->status != TokenStatus::kOk) {
     Answer refusal = RefusalOf(FlowId(reply->flow_id), reply->status, reply->refused_by,
@@ -265,6 +266,7 @@ Status Session::Answered(const std::shared_ptr<AcquireCall>& call, const wire::R
 }
 
 void Session::Hold(const std::shared_ptr<AcquireCall>& call, const wire::AcquireAllReply& reply) {
+  const auto stray = call->strayed ? std::make_shared<const uint64_t>(call->request_id) : nullptr;
   for (size_t i = 0; i < reply.tokens.size(); ++i) {
     const FlowDemand& demand = call->demands[i];
     const wire::AcquireAllReply::Token& token = reply.tokens[i];
@@ -279,6 +281,7 @@ void Session::Hold(const std::shared_ptr<AcquireCall>& call, const wire::Acquire
     held->param = demand.param;
     held->keep = call->options.keep;
     held->on_lost = call->options.on_lost;
+    held->stray = stray;
     held->granted_ms = call->sent_ms;
     held->hold_ms = static_cast<int64_t>(token.hold_ms);
     held_.Add(held);
@@ -369,7 +372,7 @@ Status Session::Answered(const std::shared_ptr<KeepCall>& call, const wire::Resp
   }
   if (held->state == Held::State::kHeld) {
     if (kept.outcome == Outcome::kRefused) {
-      Lose(held, "");
+      Lose(held, "", now_ms);
     } else {
       if (kept.ok()) {
         ++stats_.kept;
@@ -410,11 +413,17 @@ Status Session::Answered(const RuleCall& call, const wire::Response& response, i
 // No answer.
 
 // Ends whatever the acquire has led to, or will.
-void Session::Cancel(const AcquireCall& acquire, int64_t now_ms) {
-  ++stats_.cancelled;
-  auto cancel = std::make_shared<CancelCall>(acquire.request_id);
+void Session::Cancel(uint64_t request_id, int64_t now_ms) {
+  auto cancel = std::make_shared<CancelCall>(request_id);
   cancel->done = true;  // Nobody waits for it.
   Ask(cancel, now_ms);
+}
+
+// When the last token of an acquire ends, its request id stands for nothing. An attempt that
+// arrives only then would be granted anew.
+void Session::CancelStray(Held* held, int64_t now_ms) {
+  const std::shared_ptr<const uint64_t> stray = std::move(held->stray);
+  if (stray.use_count() == 1) Cancel(*stray, now_ms);
 }
 
 void Session::GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms) {
@@ -425,13 +434,14 @@ void Session::GiveUp(const CallPtr& call, const std::string& reason, int64_t now
   if (call->kind == Call::Kind::kAcquire) {
     auto& acquire = static_cast<AcquireCall&>(*call);
     if (was_sent) {
-      Cancel(acquire, now_ms);
+      ++stats_.cancelled;
+      acquire.strayed = true;
     } else if (acquire.refusal) {
       failure = *acquire.refusal;
     }
   }
-  if (ready() && was_sent && heard_ms_ <= call->sent_ms) Probe(now_ms);
   Fail(call, std::move(failure), now_ms);
+  if (ready() && was_sent && heard_ms_ <= call->sent_ms) Probe(now_ms);
 }
 
 // Settles a call that got no answer, or an error or a refusal, as the fallback has it.
@@ -443,6 +453,9 @@ void Session::Fail(const CallPtr& call, Answer failure, int64_t now_ms) {
   switch (call->kind) {
     case Call::Kind::kAcquire: {
       const auto acquire = std::static_pointer_cast<AcquireCall>(call);
+      if (acquire->strayed) {
+        Cancel(acquire->request_id, now_ms);
+      }
       if (!falls_back || !local_.Decide(acquire.get(), stats_.sessions_online)) {
         acquire->answer = std::move(failure);
       }

@@ -69,6 +69,13 @@ void DrawWindow(SimRule* rule, Prng* prng) {
   rule->samples = OneOf<int64_t>(prng, 10, kSamples[prng->Below(std::size(kSamples))]);
 }
 
+// By a stream of its own: most of the simulated clients do not look at it.
+void DrawClientHalf(SimRule* rule, Prng* prng) {
+  rule->refuse_strategy = prng->Between(0, 2);
+  rule->timeout_strategy = prng->Between(0, 2);
+  rule->falls_back = prng->Below(2) == 0;
+}
+
 }  // namespace
 
 WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
@@ -103,6 +110,8 @@ WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
   for (SimRule& rule : options.rules) {
     if (prng.Below(3) == 0) rule.max_hold_ms = prng.Between(100, 8 * rule.resource_timeout_ms);
   }
+  Prng halves(seed ^ 0xc1e7);
+  for (SimRule& rule : options.rules) DrawClientHalf(&rule, &halves);
   return options;
 }
 

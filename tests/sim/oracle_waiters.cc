@@ -65,6 +65,7 @@ void Oracle::WaitersTold(const WaitersLook& look, const std::vector<SeenWaiter>&
 // help, and of those nothing is said.
 void Oracle::CheckListedOrder(OpId granted_id) {
   const Operation& granted = operations_.at(granted_id);
+  if (granted.group_size > 1) return;  // Another flow of the group may have had no room.
   for (const OpId id : granted_) {
     const Operation& other = operations_.at(id);
     if (other.life != granted.life || other.fence > granted.fence) continue;

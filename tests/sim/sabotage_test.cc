@@ -107,5 +107,29 @@ TEST_CASE("a lost release in a frame is found as a released token that is still 
   CHECK(IsFoundAs("I2", Sabotage::kFrameDropped));
 }
 
+TEST_CASE("a session that does not ask again is found") {
+  CHECK(IsFoundAs("C4 an acquire without an answer", Sabotage::kSessionAsksOnce));
+}
+
+TEST_CASE("a session that forgets a release whose answer was lost is found") {
+  CHECK(IsFoundAs("C4 a release", Sabotage::kSessionForgetsRelease));
+}
+
+TEST_CASE("a session that forgets its cancels is found") {
+  CHECK(IsFoundAs("C4 an acquire that was given up", Sabotage::kSessionForgetsCancel));
+}
+
+TEST_CASE("a session that keeps nothing is found") {
+  CHECK(IsFoundAs("C5", Sabotage::kSessionForgetsKeep));
+}
+
+TEST_CASE("a session that does not hear that a token is lost is found") {
+  CHECK(IsFoundAs("C6", Sabotage::kSessionDeaf));
+}
+
+TEST_CASE("a session that leaves a caller without an answer is found") {
+  CHECK(IsFoundAs("C1", Sabotage::kSessionSilent));
+}
+
 }  // namespace
 }  // namespace nowcalls::sim

@@ -48,6 +48,13 @@ enum class Sabotage : uint8_t {
   kFrameDropped,  // Now and then a release is answered and forgotten.
   // A restart finds no windows of calls a second.
   kWindowsForgotten,
+  // Of client sessions (session_saboteur.h).
+  kSessionAsksOnce,        // An acquire that has no answer is not asked again,
+  kSessionForgetsRelease,  // or a release,
+  kSessionForgetsCancel,   // and an acquire that was given up is not cancelled.
+  kSessionForgetsKeep,     // Tokens are not kept.
+  kSessionDeaf,            // Notices of lost tokens are not heard.
+  kSessionSilent,          // Now and then a caller is not told of its answer.
 };
 
 class Saboteur {

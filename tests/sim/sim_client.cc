@@ -89,7 +89,8 @@ void SimClient::AcquireAll(const Wanted& wanted) {
   wire::AcquireAllParams params{.items = std::vector<wire::AcquireAllParams::Item>(ops.size()),
                                 .prioritized = wanted.prioritized,
                                 .wait_ms = wanted.wait_ms,
-                                .request_id = wanted.request_id};
+                                .request_id = wanted.request_id,
+                                .hold_ms = wanted.hold_ms};
   std::vector<std::string> keys(ops.size());
   for (size_t i = 0; i < ops.size(); ++i) {
     const Item& item = wanted.all[i];

@@ -46,8 +46,10 @@ std::string RulesJson(const std::vector<SimRule>& rules, std::string_view name_s
         << R"(,"windowIntervalMs":)" << rule.window_ms << R"(,"sampleCount":)" << rule.samples;
     if (rule.max_hold_ms > 0) out << R"(,"maxHoldMs":)" << rule.max_hold_ms;
     if (rule.keys == 0) out << R"(,"maxPerClient":)" << rule.client_cap;
-    out << R"(,"acquireRefuseStrategy":)" << (rule.queues ? 3 : 0) << R"(,"shadow":)"
-        << (rule.shadow ? "true" : "false") << "}}";
+    out << R"(,"acquireRefuseStrategy":)" << (rule.queues ? 3 : rule.refuse_strategy)
+        << R"(,"resourceTimeoutStrategy":)" << rule.timeout_strategy
+        << R"(,"fallbackToLocalWhenFail":)" << (rule.falls_back ? "true" : "false")
+        << R"(,"shadow":)" << (rule.shadow ? "true" : "false") << "}}";
     separator = ",";
   }
   out << "]";

@@ -29,6 +29,10 @@ struct SimRule {
   bool queues = false;  // Prioritized acquires wait by rule.
   bool present = true;  // In the namespace's set.
   int64_t keys = 0;     // Values that acquires name; 0: the rule has no parameter.
+  // The client's half of the rule, in the numbers of the JSON.
+  int64_t refuse_strategy = 0;  // Unless it queues.
+  int64_t timeout_strategy = 0;
+  bool falls_back = false;
   int64_t window_ms = 1'000;
   int64_t samples = 10;
 

@@ -9,6 +9,7 @@
 #include "sim/draw_world.h"
 #include "sim/fault_injector.h"
 #include "sim/sentinel_life.h"
+#include "sim/session_life.h"
 #include "sim/world.h"
 
 namespace nowcalls::sim {
@@ -32,6 +33,7 @@ class Simulation {
  private:
   void AddClients();
   void AddSentinels();
+  void AddSessions();
   void AuditNowAndThen();
   void LiveWithFaults();
   void Settle();
@@ -48,11 +50,13 @@ class Simulation {
   FaultInjector injector_;
   std::vector<std::unique_ptr<ClientLife>> lives_;
   std::vector<std::unique_ptr<SentinelLife>> sentinel_lives_;
+  std::vector<std::unique_ptr<SessionLife>> session_lives_;
 };
 
 RunResult Simulation::Run() {
   AddClients();
   AddSentinels();
+  AddSessions();
   LiveWithFaults();
   if (!broken()) Settle();
   if (!broken()) Drain();
@@ -65,6 +69,7 @@ RunResult Simulation::Run() {
   for (const Caller* caller : world_.callers()) result.requests += caller->requests();
   for (const auto& client : world_.clients()) result.granted += client->granted();
   for (const auto& sentinel : world_.sentinels()) result.granted += sentinel->granted();
+  for (const auto& session : world_.sessions()) result.granted += session->granted();
   return result;
 }
 
@@ -99,6 +104,26 @@ void Simulation::AddSentinels() {
   }
 }
 
+// Drawn by a stream of its own, so that seeds mean what they meant to the others.
+void Simulation::AddSessions() {
+  Prng prng(world_.options().seed ^ 0x5e55);
+  for (uint64_t i = 1, count = prng.Below(4); i <= count; ++i) {
+    SessionIdentity identity{.name = "session-" + std::to_string(i)};
+    identity.client_id = "s" + std::to_string(i);
+    if (prng.Below(3) > 0) identity.name_space = "shop";
+    identity.exclusive = prng.Below(4) == 0;
+    identity.timeout_ms = prng.Below(2) == 0 ? 5'000 : prng.Between(20, 2'000);
+    constexpr Fallback kModes[] = {Fallback::kFail, Fallback::kFail, Fallback::kByRule,
+                                   Fallback::kLocal, Fallback::kPass};
+    identity.fallback = kModes[prng.Below(5)];
+    for (const SimRule& rule : world_.rules()) {
+      if (prng.Below(2) == 0) identity.shares[FlowId(rule.flow)] = prng.Below(4);
+    }
+    SessionClient& client = world_.AddSession(std::move(identity));
+    session_lives_.push_back(std::make_unique<SessionLife>(&world_, &client, prng.Next()));
+  }
+}
+
 void Simulation::AuditNowAndThen() {
   world_.Audit();
   world_.timeline().After(prng_.Between(1, 2 * kAuditEveryUs), [this] { AuditNowAndThen(); });
@@ -110,6 +135,7 @@ void Simulation::LiveWithFaults() {
   injector_.Begin();
   for (const auto& life : lives_) life->Begin();
   for (const auto& life : sentinel_lives_) life->Begin();
+  for (const auto& life : session_lives_) life->Begin();
   AuditNowAndThen();
   world_.RunFor(prng_.Between(5, 40) * kSecond);
 }
@@ -119,6 +145,7 @@ void Simulation::Settle() {
   world_.Heal();
   for (const auto& life : lives_) life->Stop();
   for (const auto& life : sentinel_lives_) life->Stop();
+  for (const auto& life : session_lives_) life->Stop();
   admin_.Restore();
   world_.RunFor(kSettleUs);
   if (broken()) return;
@@ -132,6 +159,7 @@ void Simulation::Settle() {
 
 // Half of the clients leave; nobody keeps or releases anything.
 void Simulation::Drain() {
+  for (const auto& life : session_lives_) life->Leave();
   for (Caller* caller : world_.callers()) {
     if (prng_.Below(2) == 0) caller->Hangup(/*politely=*/prng_.Below(2) == 0);
   }

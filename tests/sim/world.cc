@@ -77,7 +77,7 @@ World::World(const WorldOptions& options)
                     .ready = [this] { OnReady(); },
                     .hindered = [this](int64_t until_ms) { oracle_.ServerHindered(until_ms); },
                     .synced = [this] { oracle_.LedgerSynced(); },
-                    .lost = [this] { oracle_.BatchesLost(); }});
+                    .lost = [this] { OnBatchesLost(); }});
 }
 
 SimClient& World::AddClient(const ClientIdentity& identity) {
@@ -94,10 +94,24 @@ SimSentinel& World::AddSentinel(SentinelIdentity identity) {
   return *sentinels_.back();
 }
 
+SessionClient& World::AddSession(SessionIdentity identity) {
+  const std::string host = "10.0.2." + std::to_string(sessions_.size() + 1);
+  sessions_.push_back(std::make_unique<SessionClient>(
+      std::move(identity), host,
+      SessionClient::World{
+          .timeline = &timeline_,
+          .tapped = {.network = &network_, .oracle = &oracle_, .trace = &trace_, .rules = &rules_},
+          .cancels_max = options_.core.limits.cancels_per_session_max,
+          .sabotage = options_.sabotage},
+      options_.seed ^ (5 + sessions_.size())));
+  return *sessions_.back();
+}
+
 std::vector<Caller*> World::callers() const {
   std::vector<Caller*> callers;
   for (const auto& client : clients_) callers.push_back(client.get());
   for (const auto& sentinel : sentinels_) callers.push_back(sentinel.get());
+  for (const auto& session : sessions_) callers.push_back(session.get());
   return callers;
 }
 
@@ -105,6 +119,7 @@ std::vector<std::string> World::Owners() const {
   std::vector<std::string> owners;
   for (const auto& client : clients_) owners.push_back(client->owner());
   for (const auto& sentinel : sentinels_) owners.push_back(sentinel->owner());
+  for (const auto& session : sessions_) owners.push_back(session->owner());
   return owners;
 }
 
@@ -115,6 +130,11 @@ std::vector<uint64_t> World::HeldTokens() const {
   }
   for (const auto& sentinel : sentinels_) {
     tokens.insert(tokens.end(), sentinel->held().begin(), sentinel->held().end());
+  }
+  for (const auto& session : sessions_) {
+    for (const client::HeldPtr& held : session->permits()) {
+      if (!held->grant.local) tokens.push_back(held->grant.token.value);
+    }
   }
   return tokens;
 }
@@ -135,6 +155,12 @@ void World::Audit() {
   const LedgerDump dump = DumpLedger(&store_);
   const bool tells = options_.core.limits.history_max >= kLongEnough;
   oracle_.Audit(dump.tokens, tells ? &dump.history : nullptr);
+  for (const auto& session : sessions_) session->judge().Audit(dump.tokens);
+}
+
+void World::OnBatchesLost() {
+  oracle_.BatchesLost();
+  for (const auto& session : sessions_) session->judge().BatchesLost();
 }
 
 void World::OnDied(bool orderly) {

@@ -19,6 +19,7 @@
 #include "sim/network.h"
 #include "sim/oracle.h"
 #include "sim/saboteur.h"
+#include "sim/session_client.h"
 #include "sim/sim_admin.h"
 #include "sim/sim_client.h"
 #include "sim/sim_rules.h"
@@ -67,6 +68,8 @@ class World {
   // How long its acquires may wait is the server's to say.
   SimSentinel& AddSentinel(SentinelIdentity identity);
   const std::vector<std::unique_ptr<SimSentinel>>& sentinels() const { return sentinels_; }
+  SessionClient& AddSession(SessionIdentity identity);
+  const std::vector<std::unique_ptr<SessionClient>>& sessions() const { return sessions_; }
   // All of them, of both protocols.
   std::vector<Caller*> callers() const;
   // The sessions' owners, one of each client.
@@ -85,6 +88,7 @@ class World {
 
  private:
   void OnDied(bool orderly);
+  void OnBatchesLost();
   void Verify();
   void OnReady();
 
@@ -104,6 +108,7 @@ class World {
   std::vector<SimRule> rules_;
   std::vector<std::unique_ptr<SimClient>> clients_;
   std::vector<std::unique_ptr<SimSentinel>> sentinels_;
+  std::vector<std::unique_ptr<SessionClient>> sessions_;
 };
 
 }  // namespace nowcalls::sim

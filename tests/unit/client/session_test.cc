@@ -212,6 +212,103 @@ TEST_CASE("a server that ends has not carried the acquire out: the next connecti
   CHECK(script.held.size() == 1);
 }
 
+TEST_CASE("an attempt on a broken connection is cancelled when its request id stands for nothing") {
+  Script script;
+  script.Connect();
+  script.Acquire();
+  const Json first = script.Expect("acquire");
+  script.Break();
+  script.Connect();
+  const Json again = script.Expect("acquire");
+  const uint64_t request_id = Script::RequestId(first);
+  SUBCASE("when it is refused") {
+    script.Answer(again, Script::Blocked("level"));
+    REQUIRE(script.answers.size() == 1);
+    CHECK(script.answers[0].outcome == Outcome::kRefused);
+    CHECK(script.Expect("cancel")[2][0] == request_id);
+    CHECK(script.session.stats().cancelled == 0);  // Nobody has given it up.
+  }
+  SUBCASE("when it is given up while no server is reached") {
+    script.Break();
+    script.Tick(1'000);
+    script.Connect();
+    CHECK(script.Expect("cancel")[2][0] == request_id);
+  }
+  SUBCASE("when its token is released, behind the release") {
+    script.Answer(again, Script::Granted(1));
+    CHECK(script.TakeRequest().is_null());
+    script.Release(script.held[0]);
+    script.Expect("release");
+    CHECK(script.Expect("cancel")[2][0] == request_id);
+  }
+  SUBCASE("when its token is lost") {
+    script.Answer(again, Script::Granted(1));
+    script.Receive(Json::array({2, "lost", Json::array({1, 7, "admin"})}));
+    CHECK(script.lost.size() == 1);
+    CHECK(script.Expect("cancel")[2][0] == request_id);
+  }
+}
+
+TEST_CASE(
+    "a group of which an attempt may still arrive is cancelled with the end of its last token") {
+  Script script;
+  script.Connect();
+  auto call = std::make_shared<AcquireCall>();
+  call->all = true;
+  call->demands = {{FlowId(7), 1, {}}, {FlowId(8), 1, {}}};
+  std::vector<HeldPtr> held;
+  call->tell = [&](const Answer&, const std::vector<HeldPtr>& tokens) { held = tokens; };
+  script.session.Acquire(call, 0);
+  script.Expect("acquire_all");
+  script.Break();
+  script.Connect();
+  const Json again = script.Expect("acquire_all");
+  const Json tokens = Json::array({Json::array({1, 5, 4000}), Json::array({2, 6, 4000})});
+  script.Answer(again, Json::array({0, tokens, nullptr, 0, 1, 2}));
+  REQUIRE(held.size() == 2);
+  script.Release(held[0]);
+  script.Expect("release");
+  CHECK(script.TakeRequest().is_null());
+  script.Release(held[1]);
+  script.Expect("release");
+  CHECK(script.Expect("cancel")[2][0] == call->request_id);
+}
+
+TEST_CASE("an acquire without a broken connection needs no cancel") {
+  Script script;
+  script.Connect();
+  script.Acquire();
+  script.Answer(script.Expect("acquire"), Script::Granted(1));
+  script.Release(script.held[0]);
+  script.Expect("release");
+  CHECK(script.TakeRequest().is_null());
+}
+
+TEST_CASE("a message of which a part came too late is asked again on another connection") {
+  Script script;
+  script.Connect();
+  script.Acquire({.timeout = 20s});
+  const Json acquire = script.Expect("acquire");
+  const Json refusal =
+      Json::array({1, acquire[0], Json::array({1, "MALFORMED", "incomplete"}), nullptr});
+  const Status status = script.session.Received(testing::ToMessagePack(refusal), 11'000);
+  CHECK(status.code() == StatusCode::kUnavailable);
+  script.Break();
+  CHECK(script.answers.empty());
+  script.Connect();
+  CHECK(Script::RequestId(script.Expect("acquire")) == Script::RequestId(acquire));
+}
+
+TEST_CASE("a session sleeps until its deadlines while its owner dials") {
+  Script script;
+  script.Acquire({.timeout = 700ms});
+  CHECK(script.session.Wakeup() == 0);
+  script.session.Dials();
+  CHECK(script.session.Wakeup() == 700);
+  script.session.DialFailed("refused", 10);
+  CHECK(script.session.Wakeup() == script.session.dialing().at_ms());
+}
+
 TEST_CASE("a release is asked until it is answered, and is not lost if an attempt had no answer") {
   Script script;
   script.Connect();
