@@ -90,7 +90,6 @@ class Session {
   void Probe(int64_t now_ms);
   // Unless it is known and fresh.
   void AskRule(int64_t flow_id, int64_t now_ms);
-  void KeepNow(const HeldPtr& held, int64_t now_ms);
 
   // Answers.
   Status HelloAnswered(const wire::Response& response, int64_t now_ms);
@@ -110,12 +109,10 @@ class Session {
 
   // No answer.
   void Cancel(uint64_t request_id, int64_t now_ms);
-  void CancelStray(Held* held, int64_t now_ms);
   void GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms);
   void Fail(const CallPtr& call, Answer failure, int64_t now_ms);
 
   // Tokens.
-  void PlanNext(Held* held, int64_t since_ms);
   void LookAfter(const HeldPtr& held, int64_t now_ms);
   void Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms);
 
