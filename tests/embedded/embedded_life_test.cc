@@ -191,7 +191,7 @@ TEST_CASE("more threads may wait than a connection to a server allows") {
   CHECK(PollUntil(kPatienceMs, [&] { return granted == 2 * kEach; }));
 }
 
-TEST_CASE("a hold that the loop sleeps through is kept, whoever decided it") {
+TEST_CASE("a permit that is held is kept beyond its hold") {
   const auto tokens = OpenWith({.timeout = Milliseconds(kPatienceMs)});
   REQUIRE(tokens->LoadRules("default", RulesOfEight(1, {{"resourceTimeout", 60'000}})).ok());
   const Acquired kept = tokens->Acquire(kEight, {.hold = 300ms});
