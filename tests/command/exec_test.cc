@@ -91,7 +91,7 @@ void CheckCrowd(const TempDir& dir, int runs, int level) {
   CHECK(ReadFileToString(dir.Sub("counter")) == "0\n");
 }
 
-// Runs the script `runs` times, all at once.
+// Starts the script `runs` times. It returns when all of them wait for room, and then makes room.
 Process StartCrowd(const TestServer& server, const TempDir& dir, int runs) {
   const std::string one = ProductBinary("nowcalls") + " exec --server " + server.address() +
                           " --flow 7 --wait 30m --timeout 5m -- sh " + dir.Sub("script");
@@ -102,7 +102,15 @@ Process StartCrowd(const TestServer& server, const TempDir& dir, int runs) {
                       " -I{} sh -c '" + one + " || echo failed'"};
   process.stdout_path = dir.Sub("crowd.out");
   process.stderr_path = dir.Sub("crowd.err");
-  return Process(process);
+  RpcClient gate = server.Connect("gate");
+  const Reply all_room = gate.Call("acquire", {7, 7});
+  REQUIRE(all_room.ok());
+  Process crowd(process);
+  REQUIRE(PollUntil(20 * kPatienceMs, [&] {
+    return gate.Call("flow", {7}).result.at("waiters").get<int64_t>() == runs;
+  }));
+  REQUIRE(gate.Call("release", Json::array({all_room.result.at(1)})).ok());
+  return crowd;
 }
 
 }  // namespace
