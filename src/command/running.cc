@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <string_view>
 
 namespace nowcalls::command {
 namespace {
@@ -27,6 +29,30 @@ sigset_t ReadSignals() {
   }
   sigaddset(&signals, SIGCHLD);
   return signals;
+}
+
+// That of this process, with `variables` added or replaced.
+std::vector<std::string> Environment(
+    const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::vector<std::string> merged;
+  for (const auto& [name, value] : variables) merged.push_back(name + "=" + value);
+  const size_t added = merged.size();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('=') + 1);
+    const bool replaced =
+        std::any_of(merged.begin(), merged.begin() + static_cast<std::ptrdiff_t>(added),
+                    [&](const std::string& variable) { return variable.starts_with(name); });
+    if (!replaced) merged.emplace_back(text);
+  }
+  return merged;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>* strings) {
+  std::vector<char*> pointers;
+  for (std::string& string : *strings) pointers.push_back(string.data());
+  pointers.push_back(nullptr);
+  return pointers;
 }
 
 bool AsksToEnd(int signal) {
@@ -61,36 +87,29 @@ int Running::WaitForEvent(int event_fd) {
   }
 }
 
-// In the child. Tells `report` why it cannot run the command.
-void Running::RunChild(const std::vector<std::string>& argv,
-                       const std::vector<std::pair<std::string, std::string>>& variables,
-                       bool dies_with_us, pid_t parent, int report) const {
-  if (dies_with_us) {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) raise(SIGTERM);  // It died before.
-  }
-  // The process has one thread here.
-  for (const auto& [name, value] : variables) {
-    setenv(name.c_str(), value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
-  }
-  std::vector<char*> arguments;
-  for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  sigprocmask(SIG_SETMASK, &before_, nullptr);
-  execvp(arguments[0], arguments.data());
-  const int error = errno;
-  [[maybe_unused]] const ssize_t written = write(report, &error, sizeof(error));
-  _exit(127);
-}
-
 int Running::Start(const std::vector<std::string>& argv,
                    const std::vector<std::pair<std::string, std::string>>& variables,
                    bool dies_with_us) {
   int report[2];  // Closed by a successful exec.
   if (signal_fd_ < 0 || pipe2(report, O_CLOEXEC) != 0) return errno;
+  std::vector<std::string> arguments = argv;
+  std::vector<std::string> environment = Environment(variables);
+  const std::vector<char*> argument_pointers = Pointers(&arguments);
+  const std::vector<char*> environment_pointers = Pointers(&environment);
   const pid_t parent = getpid();
   child_ = fork();
-  if (child_ == 0) RunChild(argv, variables, dies_with_us, parent, report[1]);
+  if (child_ == 0) {
+    // Only async-signal-safe calls: other threads may have held locks.
+    if (dies_with_us) {
+      prctl(PR_SET_PDEATHSIG, SIGTERM);
+      if (getppid() != parent) raise(SIGTERM);  // It died before.
+    }
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+    execvpe(argument_pointers[0], argument_pointers.data(), environment_pointers.data());
+    const int error = errno;
+    [[maybe_unused]] const ssize_t written = write(report[1], &error, sizeof(error));
+    _exit(127);
+  }
   int error = child_ < 0 ? errno : 0;
   close(report[1]);
   if (child_ > 0 && read(report[0], &error, sizeof(error)) == sizeof(error)) {

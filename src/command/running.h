@@ -44,9 +44,6 @@ class Running {
   int ended_by() const { return ended_by_; }
 
  private:
-  [[noreturn]] void RunChild(const std::vector<std::string>& argv,
-                             const std::vector<std::pair<std::string, std::string>>& variables,
-                             bool dies_with_us, pid_t parent, int report) const;
   // Passes it on. Whether it is about the child, which may have ended.
   bool TakeSignal(const signalfd_siginfo& signal);
   std::optional<int> Reap();
