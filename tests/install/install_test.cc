@@ -97,7 +97,7 @@ TEST_CASE("another project builds with what is installed, and the manual's examp
 TEST_CASE("programs and documents are installed") {
   const TempDir dir;
   Run({"/usr/bin/cmake", "--install", BUILD_DIR, "--prefix", dir.Sub("prefix")});
-  for (const std::string program : {"nowcalls-server", "nowcalls-admin", "nowcalls-bench"}) {
+  for (const std::string program : {"nowcalls", "nowcalls-server", "nowcalls-admin", "nowcalls-bench"}) {
     const Finished done = RunProgram({dir.Sub("prefix/bin/") + program, "--version"});
     CHECK(done.out.starts_with(program + " " + VERSION));
   }
@@ -105,6 +105,8 @@ TEST_CASE("programs and documents are installed") {
     CAPTURE(document);
     CHECK(std::filesystem::exists(dir.Sub("prefix/share/doc/nowcalls/") + document));
   }
+  CHECK(std::filesystem::exists(dir.Sub("prefix/share/man/man1/nowcalls.1")));
+  CHECK(std::filesystem::exists(dir.Sub("prefix/share/bash-completion/completions/nowcalls")));
 }
 
 }  // namespace nowcalls::testing

@@ -1,7 +1,7 @@
 // LossSaboteur: breaks what a server promises of the notices of lost tokens.
 //
-// Thread: one at a time. It is shown what passes between clients and the engine, and remembers which
-// connection was granted which token.
+// Thread: one at a time. It is shown what passes between clients and the engine, and remembers
+// which connection was granted which token.
 #ifndef NOWCALLS_SIM_LOSS_SABOTEUR_H_
 #define NOWCALLS_SIM_LOSS_SABOTEUR_H_
 
