@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -27,6 +28,11 @@ struct Held {
 
   // The request id if an attempt of its acquire may still arrive; the tokens of a group share it.
   std::shared_ptr<const uint64_t> stray{};
+  // It ends. The request id if it was the last token of it.
+  std::optional<uint64_t> TakeStray() {
+    const std::shared_ptr<const uint64_t> taken = std::move(stray);
+    return taken.use_count() == 1 ? std::optional(*taken) : std::nullopt;
+  }
 
   State state = State::kHeld;
   int64_t granted_ms = 0;

@@ -24,7 +24,6 @@ Session::Session(ClientOptions options, Prng prng, int64_t now_ms)
 // The connection.
 
 void Session::DialFailed(const std::string& reason, int64_t now_ms) {
-  dials_ = false;
   why_offline_ = dialing_.address() + ": " + reason;
   dialing_.Failed(now_ms, &prng_);
   if (!dialing_.all_failed() || down_) return;
@@ -40,7 +39,6 @@ void Session::DialFailed(const std::string& reason, int64_t now_ms) {
 
 void Session::Connected(int64_t now_ms) {
   state_ = State::kGreeting;
-  dials_ = false;
   exchange_.emplace();
   asks_for_lost_ = true;
   useful_ = false;
@@ -192,7 +190,7 @@ int64_t Session::Wakeup() const {
   int64_t at = calls_.NextDeadline();
   if (!later_.empty()) at = std::min(at, later_.begin()->first);
   switch (state_) {
-    case State::kOffline: return dials_ ? at : std::min(at, dialing_.at_ms());
+    case State::kOffline: return std::min(at, dialing_.at_ms());
     case State::kGreeting: return std::min(at, heard_ms_ + options_.timeout.count());
     case State::kReady: break;
   }
@@ -263,7 +261,7 @@ void Session::KeepNow(const HeldPtr& held, int64_t now_ms) {
 
 void Session::Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms) {
   held_.Remove(held.get());
-  CancelStray(held.get(), now_ms);
+  if (const auto stray = held->TakeStray()) Cancel(*stray, now_ms);
   held->state = Held::State::kEnded;
   held->lost_reason = reason;
   held->lost.store(true, std::memory_order_release);

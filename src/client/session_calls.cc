@@ -144,7 +144,8 @@ void Session::Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_m
   held->state = Held::State::kReleasing;
   held_.Remove(held.get());
   Ask(call, now_ms);
-  CancelStray(held.get(), now_ms);  // Behind the release.
+  // Behind the release: an attempt that arrives only then would be granted anew.
+  if (const auto stray = held->TakeStray()) Cancel(*stray, now_ms);
 }
 
 void Session::Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, bool blocks) {
@@ -408,13 +409,6 @@ void Session::Cancel(uint64_t request_id, int64_t now_ms) {
   auto cancel = std::make_shared<CancelCall>(request_id);
   cancel->done = true;  // Nobody waits for it.
   Ask(cancel, now_ms);
-}
-
-// When the last token of an acquire ends, its request id stands for nothing. An attempt that
-// arrives only then would be granted anew.
-void Session::CancelStray(Held* held, int64_t now_ms) {
-  const std::shared_ptr<const uint64_t> stray = std::move(held->stray);
-  if (stray.use_count() == 1) Cancel(*stray, now_ms);
 }
 
 void Session::GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms) {
