@@ -13,20 +13,58 @@
 namespace nowcalls::command {
 namespace {
 
-constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
+constexpr int kPassedOn[] = {SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGUSR1,
+                             SIGUSR2, SIGCONT, SIGWINCH, SIGTSTP};
 
-sigset_t Signals() {
+// Of the signals that are passed on, those that are not ignored, and SIGCHLD.
+sigset_t ReadSignals() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : kPassedOn) sigaddset(&signals, signal);
+  for (const int number : kPassedOn) {
+    struct sigaction action {};
+    sigaction(number, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) sigaddset(&signals, number);
+  }
   sigaddset(&signals, SIGCHLD);
   return signals;
 }
 
+bool AsksToEnd(int signal) {
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
+
+}  // namespace
+
+Running::Running() {
+  // If it is ignored, the kernel reaps children, and their exit codes are gone.
+  signal(SIGCHLD, SIG_DFL);
+  const sigset_t signals = ReadSignals();
+  sigprocmask(SIG_BLOCK, &signals, &before_);
+  signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+Running::~Running() {
+  if (signal_fd_ >= 0) close(signal_fd_);
+}
+
+int Running::WaitForEvent(int event_fd) {
+  for (;;) {
+    pollfd fds[2] = {{signal_fd_, POLLIN, 0}, {event_fd, POLLIN, 0}};
+    poll(fds, 2, -1);
+    signalfd_siginfo signal{};
+    while (read(signal_fd_, &signal, sizeof(signal)) == sizeof(signal)) {
+      const int number = static_cast<int>(signal.ssi_signo);
+      if (AsksToEnd(number)) return number;
+      if (number == SIGTSTP) raise(SIGSTOP);
+    }
+    if (fds[1].revents != 0) return 0;
+  }
+}
+
 // In the child. Tells `report` why it cannot run the command.
-[[noreturn]] void RunChild(const std::vector<std::string>& argv,
-                           const std::vector<std::pair<std::string, std::string>>& variables,
-                           bool dies_with_us, pid_t parent, int report) {
+void Running::RunChild(const std::vector<std::string>& argv,
+                       const std::vector<std::pair<std::string, std::string>>& variables,
+                       bool dies_with_us, pid_t parent, int report) const {
   if (dies_with_us) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) raise(SIGTERM);  // It died before.
@@ -38,29 +76,11 @@ sigset_t Signals() {
   std::vector<char*> arguments;
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
-  const sigset_t signals = Signals();
-  sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+  sigprocmask(SIG_SETMASK, &before_, nullptr);
   execvp(arguments[0], arguments.data());
   const int error = errno;
   [[maybe_unused]] const ssize_t written = write(report, &error, sizeof(error));
   _exit(127);
-}
-
-}  // namespace
-
-void BlockSignals() {
-  const sigset_t signals = Signals();
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-}
-
-Running::Running()
-    : signal_fd_([] {
-        const sigset_t signals = Signals();
-        return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-      }()) {}
-
-Running::~Running() {
-  if (signal_fd_ >= 0) close(signal_fd_);
 }
 
 int Running::Start(const std::vector<std::string>& argv,
@@ -94,7 +114,7 @@ std::optional<int> Running::Wait(int event_fd, int timeout_ms) {
 bool Running::TakeSignal(const signalfd_siginfo& signal) {
   const int number = static_cast<int>(signal.ssi_signo);
   if (number == SIGCHLD) return true;
-  // What a terminal sends goes to the child, too, which is in the same group.
+  // A terminal signals the whole process group, and the command is in it.
   if (signal.ssi_code != SI_KERNEL) Signal(number);
   return false;
 }
@@ -103,17 +123,32 @@ std::optional<int> Running::Reap() {
   int status = 0;
   if (waitpid(child_, &status, WNOHANG | WUNTRACED) != child_) return std::nullopt;
   if (WIFSTOPPED(status)) {
-    // A shell that stopped the command must see its job stop. Going on, the command goes on.
-    raise(SIGSTOP);
-    Signal(SIGCONT);
+    // Job control stopped the command: this process stops too, so that the shell sees it. When the
+    // shell continues this process, the command continues. SIGSTOP for the command alone is no job
+    // control; nobody would continue this process.
+    if (WSTOPSIG(status) != SIGSTOP) {
+      raise(SIGSTOP);
+      Signal(SIGCONT);
+    }
     return std::nullopt;
   }
   child_ = -1;
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  ended_by_ = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  return ended_by_ != 0 ? 128 + ended_by_ : WEXITSTATUS(status);
 }
 
 void Running::Signal(int signal) const {
   if (child_ > 0) kill(child_, signal);
+}
+
+void EndBySigint() {
+  signal(SIGINT, SIG_DFL);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  raise(SIGINT);
+  sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+  _exit(128 + SIGINT);
 }
 
 }  // namespace nowcalls::command
