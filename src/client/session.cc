@@ -11,6 +11,13 @@ namespace {
 
 constexpr int64_t kPingAfterMs = 10'000;  // Of silence.
 
+CallPtr KeepOf(const HeldPtr& held) {
+  auto call = std::make_shared<KeepCall>();
+  call->held = held;
+  call->done = true;  // The next connection begins with a keep of its own.
+  return call;
+}
+
 }  // namespace
 
 Session::Session(ClientOptions options, Prng prng, int64_t now_ms)
@@ -149,7 +156,7 @@ Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
     if (reply->resumed_tokens == 0) {
       Lose(held, "", now_ms);
     } else if (held->keep != KeepMode::kOff) {
-      KeepNow(held, now_ms);
+      Send(KeepOf(held), now_ms);
     }
   }
   for (const CallPtr& call : calls_.TakeQueue()) Send(call, now_ms);
@@ -241,24 +248,10 @@ void Session::LookAfter(const HeldPtr& held, int64_t now_ms) {
     return Ask(call, now_ms);
   }
   if (held->keep == KeepMode::kByRule) AskRule(flow, now_ms);
-  KeepNow(held, now_ms);
+  Send(KeepOf(held), now_ms);
 }
 
 // When to look after a token that was granted or kept at `since_ms`.
-void Session::PlanNext(Held* held, int64_t since_ms) {
-  if (held->keep == KeepMode::kOff) return;
-  const int64_t end_ms =
-      EndByRule(rules_.Find(held->grant.flow.value), held->keep, held->granted_ms);
-  held_.Plan(held, std::min(since_ms + held->hold_ms / 3 + 1, end_ms));
-}
-
-void Session::KeepNow(const HeldPtr& held, int64_t now_ms) {
-  auto call = std::make_shared<KeepCall>();
-  call->held = held;
-  call->done = true;  // The next connection begins with a keep of its own.
-  Send(call, now_ms);
-}
-
 void Session::Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms) {
   held_.Remove(held.get());
   if (const auto stray = held->TakeStray()) Cancel(*stray, now_ms);

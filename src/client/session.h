@@ -49,6 +49,8 @@ class Session {
   HeldPtr Adopt(const Grant& grant, KeepMode keep, int64_t now_ms);
   // Ends all calls but releases and cancels, which go on until settled().
   void Close(int64_t now_ms);
+  // Nobody moves bytes any more: ends all calls, and all that follow, for `reason`.
+  void Abandon(const std::string& reason, int64_t now_ms);
   bool settled() const { return !calls_.has_persistent(); }
 
   // The connection.
@@ -86,7 +88,6 @@ class Session {
   void Probe(int64_t now_ms);
   // Unless it is known and fresh.
   void AskRule(int64_t flow_id, int64_t now_ms);
-  void KeepNow(const HeldPtr& held, int64_t now_ms);
 
   // Answers.
   Status HelloAnswered(const wire::Response& response, int64_t now_ms);
@@ -110,7 +111,6 @@ class Session {
   void Fail(const CallPtr& call, Answer failure, int64_t now_ms);
 
   // Tokens.
-  void PlanNext(Held* held, int64_t since_ms);
   void LookAfter(const HeldPtr& held, int64_t now_ms);
   void Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms);
 
@@ -122,6 +122,7 @@ class Session {
   RuleViews rules_;
   LocalLimits local_;
   bool closing_ = false;
+  std::optional<std::string> abandoned_;  // Why.
 
   // The connection.
   State state_ = State::kOffline;

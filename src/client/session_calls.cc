@@ -168,8 +168,17 @@ void Session::Close(int64_t now_ms) {
   }
 }
 
+void Session::Abandon(const std::string& reason, int64_t now_ms) {
+  closing_ = true;
+  abandoned_ = reason;
+  for (const CallPtr& call : calls_.Unsettled()) Fail(call, NoAnswerOf(*call, reason), now_ms);
+  calls_.TakeInFlight();
+  calls_.TakeQueue();
+}
+
 // Asks now, or on the next connection.
 void Session::Ask(const CallPtr& call, int64_t now_ms) {
+  if (abandoned_) return Fail(call, NoAnswerOf(*call, *abandoned_), now_ms);
   if (closing_ && !call->persistent()) {
     return Fail(call, NoAnswerOf(*call, "the client is closed"), now_ms);
   }
@@ -277,7 +286,7 @@ void Session::Hold(const std::shared_ptr<AcquireCall>& call, const wire::Acquire
     held->granted_ms = call->sent_ms;
     held->hold_ms = static_cast<int64_t>(token.hold_ms);
     held_.Add(held);
-    PlanNext(held.get(), call->sent_ms);
+    held_.PlanNext(held.get(), call->sent_ms, rules_);
     call->held.push_back(std::move(held));
   }
   call->answer.outcome = Outcome::kOk;
@@ -370,7 +379,7 @@ Status Session::Answered(const std::shared_ptr<KeepCall>& call, const wire::Resp
         ++stats_.kept;
         held->hold_ms = kept.hold.count();
       }
-      PlanNext(held.get(), kept.ok() ? call->sent_ms : now_ms);
+      held_.PlanNext(held.get(), kept.ok() ? call->sent_ms : now_ms, rules_);
     }
   }
   if (call->done) return Status::Ok();
