@@ -7,11 +7,21 @@
 // Tokens are in the ledger of the data directory, which no other process may have open, and outlive
 // a restart of the program. nowcalls-server and nowcalls-admin read the same ledger.
 //
-// Thread: any, for all members; one background thread for each service decides, commits and runs
-// callbacks.
+// Thread: any, for all members. One background thread for each service runs callbacks, and decides
+// and commits what nobody waits for. A thread that waits for its answer decides and commits itself.
+// A service does not survive a fork, and must not be destroyed in a callback.
+//
+// When the ledger fails (a full or broken disk, a directory that was moved away), the service ends
+// and the process goes on. Nothing was told that is not in the ledger. Calls on their way are
+// kUnknown, later ones kUnavailable at once; permits stay as they are, but nobody keeps their
+// tokens. Open the directory anew when the cause is mended.
+//
+// A disk that hangs holds up the thread that writes: a blocking call may take longer than its
+// timeout, and so may callbacks.
 #ifndef NOWCALLS_EMBEDDED_H_
 #define NOWCALLS_EMBEDDED_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,7 +42,8 @@ struct EmbeddedOptions {
   // Whether a grant is on the disk before it is told. Otherwise it is with the operating system,
   // and survives the end of the process.
   bool sync = true;
-  Milliseconds timeout{5000};  // Of calls that name none.
+  Milliseconds timeout{5000};  // Of calls that name none; 1 ms .. 1 h.
+  // Lines for the program's log. On the background thread.
   std::function<void(LogLevel level, std::string_view line)> log{};
 };
 
@@ -41,11 +52,12 @@ class Embedded final : public TokenService {
   // Opens the ledger and recovers it. Errors as nowcalls-server has them: kCorruption: damaged;
   // kAlreadyExists: another process has it.
   static Result<std::unique_ptr<Embedded>> Open(const EmbeddedOptions& options);
-  // Commits what was asked, and closes the ledger.
+  // Ends calls that have no answer, commits what was asked, and closes the ledger. Tokens that are
+  // held stay in it for the rule's clientOfflineTime.
   ~Embedded() override;
 
   // Replaces all rules of the namespace, or none: JSON text as of rules_load. Returns how many are
-  // in force. kInvalidArgument names rule and field.
+  // in force, and on the disk as EmbeddedOptions::sync says. kInvalidArgument names rule and field.
   Result<uint64_t> LoadRules(std::string_view name_space, std::string_view json);
 
   void AcquireAsync(FlowId flow, const AcquireOptions& options,
@@ -57,6 +69,12 @@ class Embedded final : public TokenService {
   void RequestParamAsync(FlowId flow, const std::vector<Value>& values,
                          const RequestOptions& options, std::function<void(Passed)> done) override;
   bool OnOwnThread() const override;
+  Acquired Acquire(FlowId flow, const AcquireOptions& options = {}) override;
+  AllAcquired AcquireAll(const std::vector<FlowDemand>& demands,
+                         const AcquireOptions& options = {}) override;
+  Passed Request(FlowId flow, const RequestOptions& options = {}) override;
+  Passed RequestParam(FlowId flow, const std::vector<Value>& values,
+                      const RequestOptions& options = {}) override;
 
  private:
   class Impl;

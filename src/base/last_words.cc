@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <system_error>
@@ -15,6 +16,7 @@ namespace {
 constexpr unsigned kLastWordsSeconds = 1;
 constexpr size_t kTextBytesMax = 1024;
 
+std::atomic<bool> g_installed{false};
 std::atomic<int> g_ledgers_being_read{0};
 std::atomic<int> g_exit_code{kExitIoError};
 
@@ -46,7 +48,10 @@ void EndWith(const char* what, const char* reason) {
 
 }  // namespace
 
-void InstallLastWords() { std::set_terminate(OnTerminate); }
+void InstallLastWords() {
+  g_installed = true;
+  std::set_terminate(OnTerminate);
+}
 
 AssertionsMeanDamage::AssertionsMeanDamage() { ++g_ledgers_being_read; }
 
@@ -67,8 +72,13 @@ void EndWithLastWords(std::string_view text, int exit_code) {
 // The C library's, which the LSB lets programs replace: every failed assert() calls it.
 // NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" void __assert_fail(const char* assertion, const char* file, unsigned line,
-                              const char* /*function*/) noexcept {
+                              const char* function) noexcept {
   const bool damage = nowcalls::g_ledgers_being_read > 0;
+  if (!damage && !nowcalls::g_installed) {
+    // A program that has nowcalls as a library: its own assertions end as the C library has it.
+    std::fprintf(stderr, "%s:%u: %s: Assertion `%s' failed.\n", file, line, function, assertion);
+    std::abort();
+  }
   char text[nowcalls::kTextBytesMax];
   std::snprintf(text, sizeof(text), "%s:%u: assertion '%s' failed in a library%s", file, line,
                 assertion,

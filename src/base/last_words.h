@@ -14,7 +14,8 @@
 namespace nowcalls {
 
 // From here on this process ends so. To be called first in main. Debian's RocksDB has its
-// assertions on; a program that calls this has them end with 74 instead of SIGABRT (134).
+// assertions on; a program that calls this has them end with 74 instead of SIGABRT (134). In a
+// program that does not, as one that links libnowcalls.a, they end with SIGABRT as ever.
 void InstallLastWords();
 
 // While one lives, anywhere in the process, a failed assertion of a library is taken for what it

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -27,6 +28,12 @@ struct Held {
 
   // The request id if an attempt of its acquire may still arrive; the tokens of a group share it.
   std::shared_ptr<const uint64_t> stray{};
+  // The request id, once, if the last token of its acquire ends. It stands for nothing then, and an
+  // attempt that arrives later would be granted anew: cancel it.
+  std::optional<uint64_t> TakeStray() {
+    const std::shared_ptr<const uint64_t> taken = std::exchange(stray, nullptr);
+    return taken.use_count() == 1 ? std::optional(*taken) : std::nullopt;
+  }
 
   State state = State::kHeld;
   int64_t granted_ms = 0;

@@ -1,5 +1,7 @@
 #include "client/held_tokens.h"
 
+#include <algorithm>
+
 namespace nowcalls::client {
 
 void HeldTokens::Add(HeldPtr held) {
@@ -16,6 +18,13 @@ void HeldTokens::Remove(Held* held) {
   Plan(held, 0);
   const auto found = tokens_.find(held->grant.token.value);
   if (found != tokens_.end() && found->second.get() == held) tokens_.erase(found);
+}
+
+void HeldTokens::PlanNext(Held* held, int64_t since_ms, const RuleViews& rules) {
+  if (held->keep == KeepMode::kOff) return;
+  const int64_t end_ms =
+      EndByRule(rules.Find(held->grant.flow.value), held->keep, held->granted_ms);
+  Plan(held, std::min(since_ms + held->hold_ms / 3 + 1, end_ms));
 }
 
 void HeldTokens::Plan(Held* held, int64_t due_ms) {

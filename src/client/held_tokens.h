@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "client/held.h"
+#include "client/rule_view.h"
 
 namespace nowcalls::client {
 
@@ -23,6 +24,9 @@ class HeldTokens {
   void Remove(Held* held);
   // Looks after it at `due_ms`; 0: never.
   void Plan(Held* held, int64_t due_ms);
+  // After a third of the hold, or earlier if its rule ends the token; `since_ms`: when the hold
+  // began. Not at all if nobody keeps it.
+  void PlanNext(Held* held, int64_t since_ms, const RuleViews& rules);
   // The next one that is due by `now_ms`, which is then not planned any more; null: none.
   HeldPtr TakeDue(int64_t now_ms);
   // INT64_MAX: none is planned.

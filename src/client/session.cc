@@ -11,6 +11,13 @@ namespace {
 
 constexpr int64_t kPingAfterMs = 10'000;  // Of silence.
 
+CallPtr KeepOf(const HeldPtr& held) {
+  auto call = std::make_shared<KeepCall>();
+  call->held = held;
+  call->done = true;  // The next connection begins with a keep of its own.
+  return call;
+}
+
 }  // namespace
 
 Session::Session(ClientOptions options, Prng prng, int64_t now_ms)
@@ -24,7 +31,6 @@ Session::Session(ClientOptions options, Prng prng, int64_t now_ms)
 // The connection.
 
 void Session::DialFailed(const std::string& reason, int64_t now_ms) {
-  dials_ = false;
   why_offline_ = dialing_.address() + ": " + reason;
   dialing_.Failed(now_ms, &prng_);
   if (!dialing_.all_failed() || down_) return;
@@ -40,7 +46,6 @@ void Session::DialFailed(const std::string& reason, int64_t now_ms) {
 
 void Session::Connected(int64_t now_ms) {
   state_ = State::kGreeting;
-  dials_ = false;
   exchange_.emplace();
   asks_for_lost_ = true;
   useful_ = false;
@@ -151,7 +156,7 @@ Status Session::HelloAnswered(const wire::Response& response, int64_t now_ms) {
     if (reply->resumed_tokens == 0) {
       Lose(held, "", now_ms);
     } else if (held->keep != KeepMode::kOff) {
-      KeepNow(held, now_ms);
+      Send(KeepOf(held), now_ms);
     }
   }
   for (const CallPtr& call : calls_.TakeQueue()) Send(call, now_ms);
@@ -192,7 +197,7 @@ int64_t Session::Wakeup() const {
   int64_t at = calls_.NextDeadline();
   if (!later_.empty()) at = std::min(at, later_.begin()->first);
   switch (state_) {
-    case State::kOffline: return dials_ ? at : std::min(at, dialing_.at_ms());
+    case State::kOffline: return std::min(at, dialing_.at_ms());
     case State::kGreeting: return std::min(at, heard_ms_ + options_.timeout.count());
     case State::kReady: break;
   }
@@ -243,27 +248,13 @@ void Session::LookAfter(const HeldPtr& held, int64_t now_ms) {
     return Ask(call, now_ms);
   }
   if (held->keep == KeepMode::kByRule) AskRule(flow, now_ms);
-  KeepNow(held, now_ms);
+  Send(KeepOf(held), now_ms);
 }
 
 // When to look after a token that was granted or kept at `since_ms`.
-void Session::PlanNext(Held* held, int64_t since_ms) {
-  if (held->keep == KeepMode::kOff) return;
-  const int64_t end_ms =
-      EndByRule(rules_.Find(held->grant.flow.value), held->keep, held->granted_ms);
-  held_.Plan(held, std::min(since_ms + held->hold_ms / 3 + 1, end_ms));
-}
-
-void Session::KeepNow(const HeldPtr& held, int64_t now_ms) {
-  auto call = std::make_shared<KeepCall>();
-  call->held = held;
-  call->done = true;  // The next connection begins with a keep of its own.
-  Send(call, now_ms);
-}
-
 void Session::Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms) {
   held_.Remove(held.get());
-  CancelStray(held.get(), now_ms);
+  if (const auto stray = held->TakeStray()) Cancel(*stray, now_ms);
   held->state = Held::State::kEnded;
   held->lost_reason = reason;
   held->lost.store(true, std::memory_order_release);

@@ -49,12 +49,12 @@ class Session {
   HeldPtr Adopt(const Grant& grant, KeepMode keep, int64_t now_ms);
   // Ends all calls but releases and cancels, which go on until settled().
   void Close(int64_t now_ms);
+  // Nobody moves bytes any more: ends all calls, and all that follow, for `reason`.
+  void Abandon(const std::string& reason, int64_t now_ms);
   bool settled() const { return !calls_.has_persistent(); }
 
   // The connection.
-  const Dialing& dialing() const { return dialing_; }
-  // The owner dials. Connected or DialFailed follows.
-  void Dials() { dials_ = true; }
+  Dialing& dialing() { return dialing_; }
   void DialFailed(const std::string& reason, int64_t now_ms);
   void Connected(int64_t now_ms);
   // Not ok: the connection must be closed; Disconnected follows.
@@ -88,7 +88,6 @@ class Session {
   void Probe(int64_t now_ms);
   // Unless it is known and fresh.
   void AskRule(int64_t flow_id, int64_t now_ms);
-  void KeepNow(const HeldPtr& held, int64_t now_ms);
 
   // Answers.
   Status HelloAnswered(const wire::Response& response, int64_t now_ms);
@@ -108,12 +107,10 @@ class Session {
 
   // No answer.
   void Cancel(uint64_t request_id, int64_t now_ms);
-  void CancelStray(Held* held, int64_t now_ms);
   void GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms);
   void Fail(const CallPtr& call, Answer failure, int64_t now_ms);
 
   // Tokens.
-  void PlanNext(Held* held, int64_t since_ms);
   void LookAfter(const HeldPtr& held, int64_t now_ms);
   void Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms);
 
@@ -125,13 +122,13 @@ class Session {
   RuleViews rules_;
   LocalLimits local_;
   bool closing_ = false;
+  std::optional<std::string> abandoned_;  // Why.
 
   // The connection.
   State state_ = State::kOffline;
   std::optional<Exchange> exchange_;
   uint32_t hello_msgid_ = 0;
   bool asks_for_lost_ = true;
-  bool dials_ = false;
   bool useful_ = false;  // The server has answered more than hello.
   bool down_ = false;    // All addresses have failed since the last connection.
   std::string why_offline_ = "not connected yet";

@@ -144,7 +144,8 @@ void Session::Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_m
   held->state = Held::State::kReleasing;
   held_.Remove(held.get());
   Ask(call, now_ms);
-  CancelStray(held.get(), now_ms);  // Behind the release.
+  // Behind the release: an attempt that arrives only then would be granted anew.
+  if (const auto stray = held->TakeStray()) Cancel(*stray, now_ms);
 }
 
 void Session::Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, bool blocks) {
@@ -167,8 +168,17 @@ void Session::Close(int64_t now_ms) {
   }
 }
 
+void Session::Abandon(const std::string& reason, int64_t now_ms) {
+  closing_ = true;
+  abandoned_ = reason;
+  for (const CallPtr& call : calls_.Unsettled()) Fail(call, NoAnswerOf(*call, reason), now_ms);
+  calls_.TakeInFlight();
+  calls_.TakeQueue();
+}
+
 // Asks now, or on the next connection.
 void Session::Ask(const CallPtr& call, int64_t now_ms) {
+  if (abandoned_) return Fail(call, NoAnswerOf(*call, *abandoned_), now_ms);
   if (closing_ && !call->persistent()) {
     return Fail(call, NoAnswerOf(*call, "the client is closed"), now_ms);
   }
@@ -276,7 +286,7 @@ void Session::Hold(const std::shared_ptr<AcquireCall>& call, const wire::Acquire
     held->granted_ms = call->sent_ms;
     held->hold_ms = static_cast<int64_t>(token.hold_ms);
     held_.Add(held);
-    PlanNext(held.get(), call->sent_ms);
+    held_.PlanNext(held.get(), call->sent_ms, rules_);
     call->held.push_back(std::move(held));
   }
   call->answer.outcome = Outcome::kOk;
@@ -369,7 +379,7 @@ Status Session::Answered(const std::shared_ptr<KeepCall>& call, const wire::Resp
         ++stats_.kept;
         held->hold_ms = kept.hold.count();
       }
-      PlanNext(held.get(), kept.ok() ? call->sent_ms : now_ms);
+      held_.PlanNext(held.get(), kept.ok() ? call->sent_ms : now_ms, rules_);
     }
   }
   if (call->done) return Status::Ok();
@@ -408,13 +418,6 @@ void Session::Cancel(uint64_t request_id, int64_t now_ms) {
   auto cancel = std::make_shared<CancelCall>(request_id);
   cancel->done = true;  // Nobody waits for it.
   Ask(cancel, now_ms);
-}
-
-// When the last token of an acquire ends, its request id stands for nothing. An attempt that
-// arrives only then would be granted anew.
-void Session::CancelStray(Held* held, int64_t now_ms) {
-  const std::shared_ptr<const uint64_t> stray = std::move(held->stray);
-  if (stray.use_count() == 1) Cancel(*stray, now_ms);
 }
 
 void Session::GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms) {

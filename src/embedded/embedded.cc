@@ -6,6 +6,12 @@
 #include "embedded/engine_front.h"
 
 namespace nowcalls {
+namespace {
+
+constexpr Milliseconds kTimeoutMax{3'600'000};
+constexpr Milliseconds kLastWait{5000};
+
+}  // namespace
 
 class Embedded::Impl {
  public:
@@ -16,8 +22,8 @@ class Embedded::Impl {
 Result<std::unique_ptr<Embedded>> Embedded::Open(const EmbeddedOptions& options) {
   NOWCALLS_RETURN_IF_ERROR(CheckNamespace(options.name_space).WithContext("name_space"));
   NOWCALLS_RETURN_IF_ERROR(CheckClientId(options.client_id).WithContext("client_id"));
-  if (options.timeout < Milliseconds(1)) {
-    return Status::InvalidArgument("timeout must be at least 1 ms");
+  if (options.timeout < Milliseconds(1) || options.timeout > kTimeoutMax) {
+    return Status::InvalidArgument("timeout must be 1 ms to 1 h");
   }
   Result<std::shared_ptr<embedded::EngineFront>> front = embedded::EngineFront::Open(options);
   if (!front.ok()) return front.status();
@@ -27,8 +33,8 @@ Result<std::unique_ptr<Embedded>> Embedded::Open(const EmbeddedOptions& options)
 Embedded::Embedded(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Embedded::~Embedded() {
-  // A ledger that hangs must not hang its program for ever.
-  (void)impl_->front->Front::Close(Milliseconds(5000));
+  // Releases that get no answer end with the hold of their tokens.
+  (void)impl_->front->Front::Close(kLastWait);
 }
 
 Result<uint64_t> Embedded::LoadRules(std::string_view name_space, std::string_view json) {
@@ -57,5 +63,23 @@ void Embedded::RequestParamAsync(FlowId flow, const std::vector<Value>& values,
 }
 
 bool Embedded::OnOwnThread() const { return impl_->front->OnLoopThread(); }
+
+Acquired Embedded::Acquire(FlowId flow, const AcquireOptions& options) {
+  return impl_->front->AcquireAndWait(flow, options);
+}
+
+AllAcquired Embedded::AcquireAll(const std::vector<FlowDemand>& demands,
+                                 const AcquireOptions& options) {
+  return impl_->front->AcquireAllAndWait(demands, options);
+}
+
+Passed Embedded::Request(FlowId flow, const RequestOptions& options) {
+  return impl_->front->RequestAndWait(flow, options);
+}
+
+Passed Embedded::RequestParam(FlowId flow, const std::vector<Value>& values,
+                              const RequestOptions& options) {
+  return impl_->front->RequestParamAndWait(flow, values, options);
+}
 
 }  // namespace nowcalls

@@ -5,17 +5,16 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "core/rules/rule_check.h"
 #include "core/rules/rule_set.h"
 #include "nowcalls/rule_source.h"
 #include "nowcalls_version.h"
-#include "store/disk/ledger_lock.h"
-#include "store/memory_store.h"
-#include "store/rocks/rocks_store.h"
 
 namespace nowcalls::embedded {
 namespace {
 
 constexpr int64_t kLookEveryMs = 1000;  // At the disk's room, and at the ledger's place.
+constexpr int64_t kLookNearlyFullEveryMs = 100;
 
 ClientOptions ClientOptionsOf(const EmbeddedOptions& options) {
   ClientOptions client;
@@ -27,41 +26,17 @@ ClientOptions ClientOptionsOf(const EmbeddedOptions& options) {
   return client;
 }
 
-}  // namespace
-
-Result<EngineFront::Ledger> EngineFront::OpenLedger(const EmbeddedOptions& options) {
-  Ledger ledger;
-  if (options.data_dir.empty()) {
-    const auto key = RandomBits128();
-    ledger.store = std::make_unique<store::MemoryStore>(ledger::Format{.token_id_key = key});
-    ledger.close = [] { return Status::Ok(); };
-  } else {
-    auto lock = store::LedgerLock::Take(options.data_dir);
-    if (!lock.ok()) return lock.status();
-    store::RocksStoreOptions rocks;
-    rocks.durability = options.sync ? store::Durability::kSync : store::Durability::kNone;
-    rocks.on_background_error = [failure = ledger.failure](const Status& what) {
-      const std::lock_guard guard(failure->mutex);
-      if (!failure->what) failure->what = what;
-    };
-    auto store = store::RocksStore::Open(*std::move(lock), rocks);
-    if (!store.ok()) return store.status();
-    ledger.close = [rocks_store = store->get()] { return rocks_store->Close(); };
-    auto recovered = recovery::Recover(store->get(), {});
-    if (!recovered.ok()) return recovered.status();
-    NOWCALLS_RETURN_IF_ERROR((*store)->Accept());
-    ledger.recovered = *std::move(recovered);
-    ledger.store = *std::move(store);
-    return ledger;
-  }
-  auto recovered = recovery::Recover(ledger.store.get(), {});
-  if (!recovered.ok()) return recovered.status();
-  ledger.recovered = *std::move(recovered);
-  return ledger;
+// One connection is the whole program.
+Limits LimitsOfProgram() {
+  Limits limits;
+  limits.waiters_per_connection_max = limits.waiters_max;
+  return limits;
 }
 
+}  // namespace
+
 Result<std::shared_ptr<EngineFront>> EngineFront::Open(const EmbeddedOptions& options) {
-  Result<Ledger> ledger = OpenLedger(options);
+  Result<OpenedLedger> ledger = OpenLedger(options, LimitsOfProgram());
   if (!ledger.ok()) return ledger.status();
   std::shared_ptr<EngineFront> front(
       new EngineFront(options, ClientOptionsOf(options), *std::move(ledger)));
@@ -69,16 +44,20 @@ Result<std::shared_ptr<EngineFront>> EngineFront::Open(const EmbeddedOptions& op
   return front;
 }
 
-EngineFront::EngineFront(const EmbeddedOptions& options, const ClientOptions& client, Ledger ledger)
+EngineFront::EngineFront(const EmbeddedOptions& options, const ClientOptions& client,
+                         OpenedLedger ledger)
     : Front(client), options_(options), ledger_(std::move(ledger)) {
+  for (std::string& note : ledger_.notes) Say(LogLevel::kWarning, std::move(note));
   engine::EngineOptions engine;
+  engine.limits = LimitsOfProgram();
   engine.version = NOWCALLS_VERSION;
   engine.durability = options.sync ? "sync" : "none";
-  engine.data_dir = options.data_dir;
+  engine.data_dir = ledger_.data_dir;
   // Nobody could come back before.
   ledger_.recovered->core->Begin(Now());
   engine_ = std::make_unique<engine::Engine>(std::move(engine), ledger_.recovered->core.get(),
                                              static_cast<engine::Driver*>(this), Now());
+  LookAtDisk(BoottimeMs());
 }
 
 EngineFront::~EngineFront() = default;
@@ -87,25 +66,23 @@ Result<uint64_t> EngineFront::LoadRules(std::string_view name_space, std::string
   if (OnLoopThread()) {
     return Status::FailedPrecondition("a callback must not wait for the thread that it runs on");
   }
-  std::promise<Result<uint64_t>> promise;
-  std::future<Result<uint64_t>> loaded = promise.get_future();
+  const Result<RuleSink::CheckedSet> set = core::CheckRuleSet(kRpcRuleSource, name_space, json);
+  if (!set.ok()) return set.status();
+  std::promise<Status> promise;
+  std::future<Status> replaced = promise.get_future();
   {
     const std::lock_guard lock(mutex_);
     if (stopping()) return Status::Unavailable("the service is closed");
     jobs_.emplace_back([&] {
-      if (broken_) return promise.set_value(Result<uint64_t>(*broken_));
-      RuleSink* const sink = engine_->RulesAt(Now());
-      const Result<RuleSink::CheckedSet> set = sink->Check(kRpcRuleSource, name_space, json);
-      Status status = set.status();
-      if (set.ok()) status = sink->Replace({*set});
+      Status status = broken_.value_or(Status::Ok());
+      if (status.ok()) status = engine_->RulesAt(Now())->Replace({*set});
       CommitAll();
-      if (broken_) status = *broken_;
-      if (!status.ok()) return promise.set_value(Result<uint64_t>(status));
-      promise.set_value(Result<uint64_t>(uint64_t{(*set)->parsed.rules.size()}));
+      promise.set_value(broken_.value_or(status));
     });
     Wake();
   }
-  return loaded.get();
+  NOWCALLS_RETURN_IF_ERROR(replaced.get());
+  return uint64_t{(*set)->parsed.rules.size()};
 }
 
 // The loop.
@@ -113,19 +90,50 @@ Result<uint64_t> EngineFront::LoadRules(std::string_view name_space, std::string
 void EngineFront::RunLoop() {
   Lock lock(mutex_);
   while (!stopping()) {
-    if (Deliver(&lock)) continue;
+    if (DeliverAll(&lock)) continue;
+    AwaitTurn(&lock);
     const int64_t now_ms = BoottimeMs();
     if (!connection_ && now_ms >= session()->dialing().at_ms()) Connect(now_ms);
     const Status ticked = session()->Tick(now_ms);
     if (!ticked.ok()) closed_ = true;
     Exchange(&lock);
-    if (!session()->has_events()) Sleep(&lock);
+    if (!session()->has_events() && lines_.empty()) Sleep(&lock);
   }
   // What was asked before is done and answered.
+  AwaitTurn(&lock);
   Exchange(&lock);
-  lock.unlock();
-  CloseLedger();
-  lock.lock();
+  CloseLedger(&lock);
+  DeliverAll(&lock);
+}
+
+bool EngineFront::DeliverAll(Lock* lock) {
+  if (driving_ || lines_.empty()) return Deliver(lock);
+  const auto lines = std::exchange(lines_, {});
+  lock->unlock();
+  for (const auto& [level, line] : lines) {
+    if (options_.log) options_.log(level, line);
+  }
+  lock->lock();
+  Deliver(lock);
+  return true;
+}
+
+// The disk may hold the driver up. Calls end in time all the same.
+void EngineFront::AwaitTurn(Lock* lock) {
+  constexpr int64_t kTickMs = 10;
+  loop_waits_ = true;
+  while (driving_) {
+    if (Deliver(lock)) continue;
+    const int64_t now_ms = BoottimeMs();
+    // A connection that has to end does so when nobody drives.
+    (void)session()->Tick(now_ms);
+    if (session()->has_events()) continue;
+    const int64_t wait_ms = std::clamp(SleepUntil(now_ms) - now_ms, kTickMs, kLookEveryMs);
+    bell_.wait_for(*lock, Milliseconds(wait_ms), [this] { return rung_ || !driving_; });
+    rung_ = false;
+    Awake();
+  }
+  loop_waits_ = false;
 }
 
 void EngineFront::Connect(int64_t now_ms) {
@@ -136,18 +144,62 @@ void EngineFront::Connect(int64_t now_ms) {
   session()->Connected(now_ms);
 }
 
-// Moves the bytes of the session through the engine, and runs jobs.
+void EngineFront::Sleep(Lock* lock) {
+  const int64_t now_ms = BoottimeMs();
+  int64_t until_ms = std::min(SleepUntil(now_ms), look_due_ms_);
+  if (!broken_) {
+    const Instant due = engine_->NextDeadline();
+    if (due != kNever) until_ms = std::min(until_ms, now_ms + std::max<int64_t>(0, due - Now()));
+  }
+  if (!has_input() && jobs_.empty() && until_ms > now_ms) {
+    loop_sleeps_until_ms_ = until_ms;
+    bell_.wait_for(*lock, Milliseconds(until_ms - now_ms), [this] { return rung_; });
+  }
+  rung_ = false;
+  Awake();
+}
+
+void EngineFront::CloseLedger(Lock* lock) {
+  driving_ = true;
+  const std::optional<engine::ConnectionId> connection = std::exchange(connection_, std::nullopt);
+  lock->unlock();
+  Status closed;
+  if (!broken_) {
+    engine_->BeginShutdown(Now());
+    CommitAll();
+  }
+  if (!broken_ && connection) {
+    engine_->OnDisconnect(*connection, Now());
+    CommitAll();
+  }
+  if (!broken_) closed = ledger_.store->Sync();
+  const Status shut = ledger_.close();
+  if (closed.ok()) closed = shut;
+  if (!closed.ok()) Say(LogLevel::kWarning, "closing the ledger: " + closed.message());
+  engine_.reset();
+  ledger_.recovered.reset();
+  ledger_.store.reset();
+  lock->lock();
+  driving_ = false;
+}
+
+// Any thread.
+
 void EngineFront::Exchange(Lock* lock) {
+  driving_ = true;
   std::string bytes;
-  if (connection_ && reads_) {
+  if (has_input()) {
     bytes = session()->output()->view();
     session()->output()->Clear();
   }
-  std::vector<std::function<void()>> jobs = std::exchange(jobs_, {});
+  std::vector<std::function<void()>> jobs;
+  if (OnLoopThread()) jobs.swap(jobs_);
   lock->unlock();
   Turn(bytes);
+  if (OnLoopThread()) DoDue();
   for (const auto& job : jobs) job();
   lock->lock();
+
   const int64_t now_ms = BoottimeMs();
   const std::string replies = std::exchange(replies_, {});
   if (connection_ && !replies.empty()) {
@@ -159,28 +211,38 @@ void EngineFront::Exchange(Lock* lock) {
     connection_.reset();
     session()->Disconnected(broken_ ? broken_->message() : "the engine ended it", now_ms);
   }
+  // Nobody has to wait for the end of a time in which nothing can come.
+  if (broken_) session()->Abandon(broken_->message(), now_ms);
+  driving_ = false;
   TellChange();
+  if (loop_waits_) bell_.notify_one();
 }
 
-void EngineFront::Sleep(Lock* lock) {
-  const int64_t now_ms = BoottimeMs();
-  int64_t until_ms = std::min(SleepUntil(now_ms), look_due_ms_);
-  if (!broken_) {
-    const Instant due = engine_->NextDeadline();
-    if (due != kNever) until_ms = std::min(until_ms, now_ms + std::max<int64_t>(0, due - Now()));
-    if (engine_->input_waits()) until_ms = now_ms;
+void EngineFront::WaitFor(Waiter* waiter, Lock* lock) {
+  if (!driving_ && !loop_waits_ && has_input()) {
+    Exchange(lock);
+    return PassOn();
   }
-  const bool waits = connection_ && reads_ && !session()->output()->empty();
-  if (!waits && jobs_.empty() && until_ms > now_ms) {
-    bell_.wait_for(*lock, Milliseconds(until_ms - now_ms), [this] { return rung_; });
-  }
-  rung_ = false;
-  Awake();
+  const auto place = waiting_.insert(waiting_.end(), waiter);
+  waiter->changed.wait(*lock);
+  waiting_.erase(place);
 }
 
-void EngineFront::Flush() {
-  if (OnLoopThread() || !connection_ || session()->output()->empty()) return;
+void EngineFront::PassOn() {
+  if (driving_ || loop_waits_) return;  // They look for themselves.
+  const bool due = broken_ || !connection_ || session()->has_events() || !lines_.empty() ||
+                   session()->Wakeup() < loop_sleeps_until_ms_ ||
+                   engine_->NextDeadline() - Now() < loop_sleeps_until_ms_ - BoottimeMs();
+  if (due) return Wake();
+  if (!has_input()) return;
+  for (Waiter* waiter : waiting_) {
+    if (!waiter->told) return waiter->changed.notify_one();
+  }
   Wake();
+}
+
+void EngineFront::Flush(bool waits) {
+  if (!waits && !OnLoopThread() && connection_ && !session()->output()->empty()) Wake();
 }
 
 void EngineFront::Wake() {
@@ -188,13 +250,17 @@ void EngineFront::Wake() {
   bell_.notify_one();
 }
 
-// The engine, without the mutex.
+// The driver, without the mutex.
 
 void EngineFront::Turn(std::string_view bytes) {
   if (broken_) return;
-  const int64_t now_ms = BoottimeMs();
-  if (!bytes.empty() && connection_) engine_->OnBytes(*connection_, bytes, Now());
+  if (!bytes.empty()) engine_->OnBytes(*connection_, bytes, Now());
   if (engine_->input_waits()) engine_->ResumeInput(Now());
+  CommitAll();
+}
+
+void EngineFront::DoDue() {
+  if (broken_) return;
   if (engine_->NextDeadline() <= Now()) engine_->OnTime(Now());
   if (const auto request = engine_->BeginScan(Now())) {
     ledger::ScanResult found;
@@ -203,7 +269,7 @@ void EngineFront::Turn(std::string_view bytes) {
     if (!scanned.ok()) return Fail(scanned);
   }
   CommitAll();
-  LookAtDisk(now_ms);
+  LookAtDisk(BoottimeMs());
 }
 
 void EngineFront::CommitAll() {
@@ -218,13 +284,13 @@ void EngineFront::CommitAll() {
 }
 
 void EngineFront::LookAtDisk(int64_t now_ms) {
-  {
-    const std::lock_guard guard(ledger_.failure->mutex);
-    if (ledger_.failure->what) return Fail(*ledger_.failure->what);
-  }
+  if (broken_) return;
+  if (const std::optional<Status> failure = ledger_.failure->Get()) return Fail(*failure);
   if (now_ms < look_due_ms_) return;
-  look_due_ms_ = now_ms + kLookEveryMs;
-  engine_->OnDiskSpace(ledger_.store->FreeBytes());
+  const std::optional<uint64_t> free_bytes = ledger_.store->FreeBytes();
+  const bool nearly_full = free_bytes && *free_bytes < 2 * LimitsOfProgram().disk_free_high();
+  look_due_ms_ = now_ms + (nearly_full ? kLookNearlyFullEveryMs : kLookEveryMs);
+  engine_->OnDiskSpace(free_bytes);
   const Status place = ledger_.store->CheckPlace();
   if (!place.ok()) Fail(place);
 }
@@ -233,22 +299,7 @@ void EngineFront::LookAtDisk(int64_t now_ms) {
 void EngineFront::Fail(const Status& failure) {
   broken_ = failure.WithContext("the ledger failed");
   replies_.clear();
-  if (options_.log) options_.log(LogLevel::kWarning, broken_->message());
-}
-
-void EngineFront::CloseLedger() {
-  if (!broken_) {
-    engine_->BeginShutdown(Now());
-    CommitAll();
-  }
-  Status closed = broken_ ? Status::Ok() : ledger_.store->Sync();
-  if (closed.ok()) closed = ledger_.close();
-  if (!closed.ok() && options_.log) {
-    options_.log(LogLevel::kWarning, "closing the ledger: " + closed.message());
-  }
-  engine_.reset();
-  ledger_.recovered.reset();
-  ledger_.store.reset();
+  Say(LogLevel::kWarning, broken_->message());
 }
 
 // engine::Driver.
@@ -270,9 +321,9 @@ Status EngineFront::BeginBackup(const engine::BackupJob& /*job*/) {
 
 void EngineFront::Log(engine::LogLevel level, LogTopic /*topic*/, std::string_view message,
                       const LogFields& /*fields*/) {
-  if (!options_.log || level == engine::LogLevel::kDebug) return;
-  const bool info = level == engine::LogLevel::kInfo;
-  options_.log(info ? LogLevel::kInfo : LogLevel::kWarning, message);
+  if (level == engine::LogLevel::kDebug) return;
+  Say(level == engine::LogLevel::kInfo ? LogLevel::kInfo : LogLevel::kWarning,
+      std::string(message));
 }
 
 }  // namespace nowcalls::embedded

@@ -1,33 +1,38 @@
 // EngineFront: a session whose server is in the same process: the engine, the core and a ledger.
 //
-// Thread: the loop has the engine and the store, and uses them without the mutex, so that other
-// threads ask calls while a batch is on its way to the disk. All that was asked meanwhile is one
-// batch. The session and the engine are joined by the bytes of one connection, so the engine
-// decides as it does for clients over TCP.
+// Thread: the session is behind the mutex of Front. The engine and the store belong to the driver:
+// one thread at a time, which uses them without the mutex (driving_). So other threads ask calls
+// while a batch is on its way to the disk; all that was asked meanwhile is the next batch. The
+// driver is a thread that waits for its answer, if there is one. It does what was asked until then,
+// its own call included, which saves two changes of threads. The loop does the rest: calls that
+// nobody waits for, deadlines, scans, looks at the disk. Callbacks and lines for the log are the
+// loop's, too.
+//
+// The session and the engine are joined by the bytes of one connection, so the engine decides as it
+// does for clients over TCP.
 //
 // A ledger that fails ends the service: what is on its way is kUnknown, all that follows is
-// kUnavailable, and nothing is told that is not in the ledger. The process goes on.
+// kUnavailable at once, and nothing is told that is not in the ledger. The process goes on.
 #ifndef NOWCALLS_EMBEDDED_ENGINE_FRONT_H_
 #define NOWCALLS_EMBEDDED_ENGINE_FRONT_H_
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "embedded/opened_ledger.h"
 #include "engine/driver.h"
 #include "engine/engine.h"
 #include "library/front.h"
 #include "nowcalls/embedded.h"
-#include "recovery/recovery.h"
-#include "store/store.h"
 
 namespace nowcalls::embedded {
 
@@ -41,25 +46,13 @@ class EngineFront final : public library::Front, private engine::Driver {
   Result<uint64_t> LoadRules(std::string_view name_space, std::string_view json);
 
  private:
-  // What a background thread of the store has said; it outlives the store.
-  struct Failure {
-    std::mutex mutex;
-    std::optional<Status> what;
-  };
-  struct Ledger {
-    std::shared_ptr<Failure> failure = std::make_shared<Failure>();
-    std::unique_ptr<store::Store> store;
-    std::function<Status()> close;
-    std::optional<recovery::RecoveredLedger> recovered;
-  };
-
-  static Result<Ledger> OpenLedger(const EmbeddedOptions& options);
-  EngineFront(const EmbeddedOptions& options, const ClientOptions& client, Ledger ledger);
+  EngineFront(const EmbeddedOptions& options, const ClientOptions& client, OpenedLedger ledger);
 
   // Front.
   void RunLoop() override;
-  void Flush() override;
+  void Flush(bool waits) override;
   void Wake() override;
+  void WaitFor(Waiter* waiter, Lock* lock) override;
 
   // engine::Driver.
   void Write(std::span<engine::Output> outputs) override;
@@ -69,34 +62,52 @@ class EngineFront final : public library::Front, private engine::Driver {
   void Log(engine::LogLevel level, LogTopic topic, std::string_view message,
            const LogFields& fields) override;
 
-  // The loop, without the mutex.
+  // With the mutex.
+  // Makes the caller the driver, and moves bytes from the session through the engine and back. The
+  // mutex is free meanwhile. REQUIRES: nobody drives.
+  void Exchange(Lock* lock);
+  bool has_input() { return connection_ && reads_ && !session()->output()->empty(); }
+  // What a driver has left is for the loop, or for another thread that waits.
+  void PassOn();
+
+  // The loop, with the mutex.
+  bool DeliverAll(Lock* lock);
+  // Waits until nobody drives.
+  void AwaitTurn(Lock* lock);
+  void Connect(int64_t now_ms);
+  void Sleep(Lock* lock);
+  void CloseLedger(Lock* lock);
+
+  // The driver, without the mutex.
   Instant Now() const { return ledger_.recovered->Now(); }
   void Turn(std::string_view bytes);
+  // What is due, whoever asks for what; the loop.
+  void DoDue();
   // Commits what is open, and lets the answers leave.
   void CommitAll();
   void LookAtDisk(int64_t now_ms);
   void Fail(const Status& failure);
-  void CloseLedger();
-
-  // The loop, with the mutex.
-  void Exchange(Lock* lock);
-  void Connect(int64_t now_ms);
-  void Sleep(Lock* lock);
+  void Say(LogLevel level, std::string line) { lines_.emplace_back(level, std::move(line)); }
 
   const EmbeddedOptions options_;
-  Ledger ledger_;
+  OpenedLedger ledger_;
   std::unique_ptr<engine::Engine> engine_;
 
   // Guarded by the mutex.
-  std::condition_variable bell_;
+  std::condition_variable bell_;  // Of the loop.
   bool rung_ = false;
-  std::vector<std::function<void()>> jobs_;  // For the loop, without the mutex.
+  bool driving_ = false;
+  bool loop_waits_ = false;  // For its turn, which comes before those of others.
+  int64_t loop_sleeps_until_ms_ = 0;
+  std::list<Waiter*> waiting_;               // Threads that wait for somebody else to drive.
+  std::vector<std::function<void()>> jobs_;  // For the loop as driver.
   std::optional<engine::ConnectionId> connection_;
 
-  // The loop's.
+  // The driver's; with the mutex, anybody's while nobody drives.
   std::string replies_;  // Of the engine, for the session.
+  std::vector<std::pair<LogLevel, std::string>> lines_;
   bool reads_ = true;    // The engine takes more bytes.
-  bool closed_ = false;  // The engine has ended the connection.
+  bool closed_ = false;  // The connection is to end.
   std::optional<Status> broken_;
   int64_t look_due_ms_ = 0;
 };

@@ -142,7 +142,7 @@ T Front::Await(Ask&& ask) {
     waiter.told = true;
     waiter.changed.notify_one();
   });
-  Asked(&lock);
+  Asked(&lock, /*waits=*/true);
   while (!waiter.told) WaitFor(&waiter, &lock);
   return answer;
 }
@@ -240,6 +240,7 @@ Status Front::Close(Milliseconds timeout) {
   if (thread.joinable()) OnLoopThread() ? thread.detach() : thread.join();
   lock.lock();
   stopped_ = true;
+  session_.Abandon("the client is closed", BoottimeMs());
   Deliver(&lock);
   if (settled) return Status::Ok();
   return Status::OutcomeUnknown(
@@ -255,13 +256,13 @@ void Front::StartLoop() {
   });
 }
 
-void Front::Asked(Lock* lock) {
+void Front::Asked(Lock* lock, bool waits) {
   if (stopped_) {
     Deliver(lock);
     return;
   }
   if (OnLoopThread()) return;  // It flushes when its callbacks are done.
-  Flush();
+  Flush(waits);
   const bool has_news = session_.has_events() || session_.Wakeup() < sleeps_until_ms_;
   if (sleeping_ && has_news) Wake();
 }

@@ -69,8 +69,8 @@ class Front : public std::enable_shared_from_this<Front> {
   void StartLoop();
   virtual void RunLoop() = 0;
   // Sends what the session has for the server, if that can be done at once. Any thread, with the
-  // mutex.
-  virtual void Flush() = 0;
+  // mutex. `waits`: the caller calls WaitFor next.
+  virtual void Flush(bool waits) = 0;
   // Ends the loop's sleep. Any thread, with the mutex.
   virtual void Wake() = 0;
 
@@ -99,8 +99,8 @@ class Front : public std::enable_shared_from_this<Front> {
   std::shared_ptr<client::AcquireCall> NewAcquireAll(const std::vector<FlowDemand>& demands,
                                                      const AcquireOptions& options,
                                                      std::function<void(AllAcquired)> done);
-  // After a call was asked.
-  void Asked(Lock* lock);
+  // After a call was asked. `waits` as of Flush.
+  void Asked(Lock* lock, bool waits = false);
   Permit PermitOf(const client::HeldPtr& held);
   void Run(client::Session::Events events);
 

@@ -58,7 +58,7 @@ void TcpFront::RunLoop() {
     const Status ticked = session()->Tick(now_ms);
     if (!ticked.ok()) Disconnect(ticked, now_ms);
     Dial(now_ms);
-    Flush();
+    Flush(/*waits=*/false);
     if (session()->has_events() || broken_) continue;
     int64_t until_ms = SleepUntil(now_ms);
     const bool leaves = LeavesReading(now_ms);
@@ -102,7 +102,7 @@ void TcpFront::WaitFor(Waiter* waiter, Lock* lock) {
   read_ms_ = BoottimeMs();
   if (ready > 0 && !retired_ && !broken_) Receive(read_ms_);
   retired_.reset();
-  Flush();
+  Flush(/*waits=*/false);
   waiter->patient = ready <= 0;
   if (waiter->patient) read_ms_ -= kLeaveReadingMs;  // From now on the loop reads.
   if (session()->has_events() || waiter->patient) Wake();
@@ -112,7 +112,7 @@ void TcpFront::WaitFor(Waiter* waiter, Lock* lock) {
   }
 }
 
-void TcpFront::Flush() {
+void TcpFront::Flush(bool /*waits*/) {
   if (!socket_ || broken_) return;
   wire::OutputBuffer* const output = session()->output();
   if (output->empty() && !socket_->has_unsent()) return;
@@ -127,7 +127,7 @@ void TcpFront::Dial(int64_t now_ms) {
   const client::Dialing& dialing = session()->dialing();
   if (socket_ || dialling_ || now_ms < dialing.at_ms()) return;
   dialling_ = true;
-  session()->Dials();
+  session()->dialing().Begin();
   const int64_t deadline_ms = now_ms + std::min(kDialTimeoutMsMax, timeout_ms_);
   std::thread([doorbell = doorbell_, address = dialing.address(), deadline_ms] {
     const Result<HostPort> peer = ParseHostPort(address);  // Checked by Client::Start.

@@ -41,7 +41,7 @@ class TcpFront final : public Front {
 
   void RunLoop() override;
   void WaitFor(Waiter* waiter, Lock* lock) override;
-  void Flush() override;
+  void Flush(bool waits) override;
   void Wake() override { doorbell_->Ring(); }
   void Dial(int64_t now_ms);
   void TakeDialled(int64_t now_ms);

@@ -97,7 +97,8 @@ TEST_CASE("another project builds with what is installed, and the manual's examp
 TEST_CASE("programs and documents are installed") {
   const TempDir dir;
   Run({"/usr/bin/cmake", "--install", BUILD_DIR, "--prefix", dir.Sub("prefix")});
-  for (const std::string program : {"nowcalls", "nowcalls-server", "nowcalls-admin", "nowcalls-bench"}) {
+  for (const std::string program :
+       {"nowcalls", "nowcalls-server", "nowcalls-admin", "nowcalls-bench"}) {
     const Finished done = RunProgram({dir.Sub("prefix/bin/") + program, "--version"});
     CHECK(done.out.starts_with(program + " " + VERSION));
   }

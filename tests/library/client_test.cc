@@ -228,9 +228,12 @@ TEST_CASE("a closed client answers, and its permits outlive it") {
   auto client = StartClient(server.address(), "worker");
   Acquired acquired = client->Acquire(kFlow);
   REQUIRE(acquired.ok());
+  Acquired second = client->Acquire(kFlow);
+  REQUIRE(second.ok());
   CHECK(client->Close(1min).ok());
   const Acquired late = client->Acquire(kFlow);
   CHECK(late.outcome == Outcome::kUnavailable);
+  CHECK(second.permit.Release().outcome == Outcome::kUnavailable);
   client.reset();
   CHECK(acquired.permit.Release().outcome == Outcome::kUnavailable);
 }

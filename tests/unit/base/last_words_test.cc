@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <functional>
 #include <new>
 #include <stdexcept>
@@ -26,14 +27,15 @@ struct End {
 };
 
 // How a process of its own ends that does this.
-End EndOf(const std::function<void()>& what) {
+End EndOf(const std::function<void()>& what, bool installed = true) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {
     dup2(ends[1], STDERR_FILENO);
-    InstallLastWords();
+    if (installed) InstallLastWords();
+    std::signal(SIGABRT, SIG_DFL);  // Not doctest's.
     // On a thread, where nothing of doctest's catches.
     std::thread(what).join();
     _exit(0);
@@ -81,6 +83,18 @@ TEST_CASE("a failed assertion of a library ends with 74, and while a ledger is r
     fail();
   });
   CHECK(after.exit_code == kExitIoError);
+}
+
+TEST_CASE("the assertions of a program that has nowcalls as a library end with SIGABRT") {
+  const auto fail = [] { FailAssertion("a > 0", "shop.cc", 7, "Sell"); };
+  const End program = EndOf(fail, /*installed=*/false);
+  CHECK(program.exit_code == -1);
+  CHECK(program.words == "shop.cc:7: Sell: Assertion `a > 0' failed.\n");
+  const auto fail_within_open = [&] {
+    const AssertionsMeanDamage damage;
+    fail();
+  };
+  CHECK(EndOf(fail_within_open, /*installed=*/false).exit_code == kExitCorruption);
 }
 
 }  // namespace

@@ -303,7 +303,7 @@ TEST_CASE("a session sleeps until its deadlines while its owner dials") {
   Script script;
   script.Acquire({.timeout = 700ms});
   CHECK(script.session.Wakeup() == 0);
-  script.session.Dials();
+  script.session.dialing().Begin();
   CHECK(script.session.Wakeup() == 700);
   script.session.DialFailed("refused", 10);
   CHECK(script.session.Wakeup() == script.session.dialing().at_ms());
@@ -532,6 +532,33 @@ TEST_CASE("closing ends what waits and goes on with releases") {
   script.Acquire();
   CHECK(script.answers.back().outcome == Outcome::kUnavailable);
   CHECK(script.TakeRequest().is_null());
+}
+
+TEST_CASE("a session that is abandoned ends all calls, releases too, and asks nothing more") {
+  Script script;
+  script.Connect();
+  script.Acquire();
+  script.Answer(script.Expect("acquire"), Script::Granted(1));
+  script.Acquire();
+  script.Answer(script.Expect("acquire"), Script::Granted(2));
+  script.Acquire({.wait = 1h});
+  script.Release(script.held[0]);
+  script.Expect("acquire");
+  script.Expect("release");
+  script.session.Abandon("the disk broke", 5);
+  script.Tell();
+  CHECK(script.answers.back().outcome == Outcome::kUnknown);
+  CHECK(script.answers.back().message.ends_with("the disk broke"));
+  REQUIRE(script.released.size() == 1);
+  CHECK(script.released[0].outcome == Outcome::kUnknown);
+  CHECK(script.session.settled());
+  script.Acquire();
+  CHECK(script.answers.back().outcome == Outcome::kUnavailable);
+  script.Release(script.held[1]);
+  REQUIRE(script.released.size() == 2);
+  CHECK(script.released[1].outcome == Outcome::kUnavailable);
+  CHECK(script.TakeRequest().is_null());
+  CHECK(script.session.settled());
 }
 
 }  // namespace nowcalls::client
