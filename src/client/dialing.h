@@ -26,7 +26,10 @@ class Dialing {
       : addresses_(std::move(addresses)), at_ms_(now_ms) {}
 
   const std::string& address() const { return addresses_[index_ % addresses_.size()]; }
+  // When to dial; INT64_MAX: the owner does.
   int64_t at_ms() const { return at_ms_; }
+  // The owner dials. The session's Connected or DialFailed follows.
+  void Begin() { at_ms_ = INT64_MAX; }
   // All addresses have failed since the last useful connection.
   bool all_failed() const { return failures_ >= addresses_.size(); }
 

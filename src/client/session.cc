@@ -31,7 +31,6 @@ Session::Session(ClientOptions options, Prng prng, int64_t now_ms)
 // The connection.
 
 void Session::DialFailed(const std::string& reason, int64_t now_ms) {
-  dials_ = false;
   why_offline_ = dialing_.address() + ": " + reason;
   dialing_.Failed(now_ms, &prng_);
   if (!dialing_.all_failed() || down_) return;
@@ -47,7 +46,6 @@ void Session::DialFailed(const std::string& reason, int64_t now_ms) {
 
 void Session::Connected(int64_t now_ms) {
   state_ = State::kGreeting;
-  dials_ = false;
   exchange_.emplace();
   asks_for_lost_ = true;
   useful_ = false;
@@ -199,7 +197,7 @@ int64_t Session::Wakeup() const {
   int64_t at = calls_.NextDeadline();
   if (!later_.empty()) at = std::min(at, later_.begin()->first);
   switch (state_) {
-    case State::kOffline: return dials_ ? at : std::min(at, dialing_.at_ms());
+    case State::kOffline: return std::min(at, dialing_.at_ms());
     case State::kGreeting: return std::min(at, heard_ms_ + options_.timeout.count());
     case State::kReady: break;
   }

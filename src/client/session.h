@@ -54,9 +54,7 @@ class Session {
   bool settled() const { return !calls_.has_persistent(); }
 
   // The connection.
-  const Dialing& dialing() const { return dialing_; }
-  // The owner dials. Connected or DialFailed follows.
-  void Dials() { dials_ = true; }
+  Dialing& dialing() { return dialing_; }
   void DialFailed(const std::string& reason, int64_t now_ms);
   void Connected(int64_t now_ms);
   // Not ok: the connection must be closed; Disconnected follows.
@@ -131,7 +129,6 @@ class Session {
   std::optional<Exchange> exchange_;
   uint32_t hello_msgid_ = 0;
   bool asks_for_lost_ = true;
-  bool dials_ = false;
   bool useful_ = false;  // The server has answered more than hello.
   bool down_ = false;    // All addresses have failed since the last connection.
   std::string why_offline_ = "not connected yet";

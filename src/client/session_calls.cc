@@ -144,7 +144,8 @@ void Session::Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_m
   held->state = Held::State::kReleasing;
   held_.Remove(held.get());
   Ask(call, now_ms);
-  if (const auto stray = held->TakeStray()) Cancel(*stray, now_ms);  // Behind the release.
+  // Behind the release: an attempt that arrives only then would be granted anew.
+  if (const auto stray = held->TakeStray()) Cancel(*stray, now_ms);
 }
 
 void Session::Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, bool blocks) {

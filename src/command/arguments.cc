@@ -25,9 +25,9 @@ constexpr char kFooter[] =
     "--namespace and --client-id.\n";
 
 constexpr char kExecFooter[] =
-    "The command finds NOWCALLS_TOKEN_ID, NOWCALLS_FENCE and NOWCALLS_FLOW_ID in its environment; "
-    "of several flows separated by commas. Signals are passed on. The token is released when the "
-    "command ends.\n\n"
+    "The command finds NOWCALLS_TOKEN_ID, NOWCALLS_FENCE and NOWCALLS_FLOW_ID in its environment, "
+    "of several flows separated by commas; also NOWCALLS_SERVER and NOWCALLS_NAMESPACE. Signals "
+    "are passed on, and end a wait. The token is released when the command ends.\n\n"
     "Exit codes: the command's own, and 128+N if signal N ended it; 120 refused; 121 no room "
     "within --wait; 122 the server cannot be reached; 123 the flow has no rule; 124 "
     "the token was lost and the command stopped (--on-lost); 126 the command cannot be run; 127 it "
@@ -138,8 +138,7 @@ class Parser {
     CLI::App* const sub = app_.add_subcommand(name, help);
     sub->callback([this, command] { arguments_.command = command; });
     sub->add_option("--server", server_, "HOST:PORT of the server, or several, with commas");
-    sub->add_option("--namespace", arguments_.client.name_space, "The application")
-        ->type_name("NAME");
+    sub->add_option("--namespace", name_space_, "The application")->type_name("NAME");
     sub->add_option("--client-id", arguments_.client.client_id, "The session's name")
         ->type_name("NAME");
     AddDuration(sub, "--timeout", "What an answer may take, beside a wait [5s]",
@@ -206,6 +205,9 @@ class Parser {
             "Without a server: fail [default]; pass: run without a token; rule: as the rule says")
         ->check(CLI::IsMember({"fail", "rule", "pass"}))
         ->type_name("WHAT");
+    AddInteger<int>(exec, "--refused-code", "Exit code in place of 120 and 121", 0, 255,
+                    [this](int code) { arguments_.refused_code = code; })
+        ->type_name("CODE");
     exec->add_flag("--quiet", arguments_.quiet, "Say nothing on stderr");
     exec->add_option("command", arguments_.argv, "The command and its arguments, behind --")
         ->required()
@@ -267,9 +269,8 @@ class Parser {
       Require("--server", peer.status());
       if (peer->port == 0) throw CLI::ValidationError("--server", "port 0 is no server's");
     }
-    if (client.name_space == "default" && !environment_.name_space.empty()) {
-      client.name_space = environment_.name_space;
-    }
+    if (name_space_.empty()) name_space_ = environment_.name_space;
+    if (!name_space_.empty()) client.name_space = name_space_;
     Require("--namespace", CheckNamespace(client.name_space));
     if (client.client_id.empty()) client.client_id = environment_.client_id;
     if (!client.client_id.empty()) Require("--client-id", CheckClientId(client.client_id));
@@ -296,6 +297,7 @@ class Parser {
   const Environment environment_;
   Arguments arguments_;
   std::string server_;
+  std::string name_space_;
   uint32_t count_ = 0;
   Value param_{};
 };

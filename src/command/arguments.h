@@ -41,6 +41,7 @@ struct Arguments {
   AcquireOptions acquire{};
   OnLost on_lost = OnLost::kIgnore;
   bool needs_rule = true;  // A flow without a rule is a refusal.
+  int refused_code = -1;   // Exit code instead of kExitRefused and kExitWaitedInVain; -1: none.
   bool quiet = false;
   std::vector<std::string> argv{};  // Of the command.
 

@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -28,44 +31,88 @@ void Complain(const Arguments& arguments, const std::string& what) {
   if (!arguments.quiet) std::fprintf(stderr, "nowcalls: %s\n", what.c_str());
 }
 
-// A lost token, told on the client's thread and read on the main one.
-class LostBell {
+// Wakes the main thread, which polls.
+class Bell {
  public:
-  LostBell() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-  ~LostBell() {
+  Bell() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~Bell() {
     if (fd_ >= 0) close(fd_);
   }
-  LostBell(const LostBell&) = delete;
-  LostBell& operator=(const LostBell&) = delete;
+  Bell(const Bell&) = delete;
+  Bell& operator=(const Bell&) = delete;
 
   int fd() const { return fd_; }
-  void Ring(const Grant& grant, const std::string& reason) {
+  void Ring() const {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(fd_, &one, sizeof(one));
+  }
+  void Silence() const {
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t taken = read(fd_, &count, sizeof(count));
+  }
+
+ private:
+  const int fd_;
+};
+
+// A lost token, told on the client's thread and read on the main one.
+class LostToken {
+ public:
+  int fd() const { return bell_.fd(); }
+  void Tell(const Grant& grant, const std::string& reason) {
     {
       const std::lock_guard lock(mutex_);
       what_ = "lost token " + std::to_string(grant.token.value) + " of flow " +
               std::to_string(grant.flow.value) + ": " + (reason.empty() ? "it had ended" : reason);
     }
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = write(fd_, &one, sizeof(one));
+    bell_.Ring();
   }
   // Empty: nothing is new.
   std::string Take() {
-    uint64_t count = 0;
-    [[maybe_unused]] const ssize_t taken = read(fd_, &count, sizeof(count));
+    bell_.Silence();
     const std::lock_guard lock(mutex_);
     return std::exchange(what_, {});
   }
 
  private:
-  const int fd_;
+  const Bell bell_;
   std::mutex mutex_;
   std::string what_;
 };
 
+// The answer to an acquire, put here on the client's thread.
+class Answered {
+ public:
+  int fd() const { return bell_.fd(); }
+  void Put(AllAcquired answer) {
+    const std::lock_guard lock(mutex_);
+    if (unwanted_) return;  // Its permits give the tokens back.
+    answer_ = std::move(answer);
+    bell_.Ring();
+  }
+  AllAcquired Take() {
+    const std::lock_guard lock(mutex_);
+    return std::move(answer_);
+  }
+  // An answer that is there or comes is given back.
+  void Refuse() {
+    const std::lock_guard lock(mutex_);
+    unwanted_ = true;
+    answer_ = AllAcquired();
+  }
+
+ private:
+  const Bell bell_;
+  std::mutex mutex_;
+  bool unwanted_ = false;
+  AllAcquired answer_;
+};
+
 // Exit code of an acquire of exec that was not granted.
-int ExitCodeOf(const Answer& answer) {
+int ExitCodeOf(const Arguments& arguments, const Answer& answer) {
   switch (answer.outcome) {
     case Outcome::kRefused:
+      if (arguments.refused_code >= 0) return arguments.refused_code;
       return answer.refused_by == RefusedBy::kQueueTimeout ? kExitWaitedInVain : kExitRefused;
     case Outcome::kNoRule: return kExitNoRule;
     case Outcome::kBadRequest: return kExitUsage;
@@ -73,17 +120,21 @@ int ExitCodeOf(const Answer& answer) {
   }
 }
 
-AllAcquired AcquireFlows(Client* client, const Arguments& arguments,
-                         const AcquireOptions& options) {
-  if (arguments.flows.size() > 1) return client->AcquireAll(arguments.flows, options);
+void AcquireFlows(Client* client, const Arguments& arguments, const AcquireOptions& options,
+                  std::function<void(AllAcquired)> done) {
+  if (arguments.flows.size() > 1) {
+    return client->AcquireAllAsync(arguments.flows, options, std::move(done));
+  }
+  const FlowDemand& demand = arguments.flows.front();
   AcquireOptions one = options;
-  one.count = arguments.flows.front().count;
-  one.param = arguments.flows.front().param;
-  Acquired acquired = client->Acquire(arguments.flows.front().flow, one);
-  AllAcquired all;
-  static_cast<Answer&>(all) = acquired;
-  if (acquired.ok()) all.permits.push_back(std::move(acquired.permit));
-  return all;
+  one.count = demand.count;
+  one.param = demand.param;
+  client->AcquireAsync(demand.flow, one, [done = std::move(done)](Acquired acquired) {
+    AllAcquired all;
+    static_cast<Answer&>(all) = acquired;
+    if (acquired.ok()) all.permits.push_back(std::move(acquired.permit));
+    done(std::move(all));
+  });
 }
 
 std::string Joined(const std::vector<Permit>& permits, uint64_t (*of)(const Grant&)) {
@@ -94,8 +145,17 @@ std::string Joined(const std::vector<Permit>& permits, uint64_t (*of)(const Gran
   return text;
 }
 
-std::vector<std::pair<std::string, std::string>> VariablesOf(const std::vector<Permit>& permits) {
+// For the command. The client id is not among them: another process under it would keep this
+// session online after this one has died.
+std::vector<std::pair<std::string, std::string>> VariablesOf(const ClientOptions& client,
+                                                             const std::vector<Permit>& permits) {
+  std::string servers;
+  for (const std::string& address : client.addresses) {
+    servers += (servers.empty() ? "" : ",") + address;
+  }
   return {
+      {"NOWCALLS_SERVER", servers},
+      {"NOWCALLS_NAMESPACE", client.name_space},
       {"NOWCALLS_TOKEN_ID", Joined(permits, [](const Grant& g) { return g.token.value; })},
       {"NOWCALLS_FENCE", Joined(permits, [](const Grant& g) { return g.fence.value; })},
       {"NOWCALLS_FLOW_ID",
@@ -104,7 +164,7 @@ std::vector<std::pair<std::string, std::string>> VariablesOf(const std::vector<P
 }
 
 // Until the command has ended. Its exit code, or kExitLost if it was stopped for a lost token.
-int WaitFor(const Arguments& arguments, Running* running, LostBell* lost) {
+int WaitFor(const Arguments& arguments, Running* running, LostToken* lost) {
   bool stopped = false;
   int64_t kill_at_ms = INT64_MAX;
   for (;;) {
@@ -155,36 +215,49 @@ int Complained(const Answer& answer) {
 
 int Exec(const Arguments& arguments) {
   Running running;
-  LostBell lost;
+  LostToken lost;
+  Answered answered;
   const auto client = StartClient(arguments);
   if (!client.ok()) return kExitUsage;
   AcquireOptions options = arguments.acquire;
   options.on_lost = [&lost](const Grant& grant, const std::string& reason) {
-    lost.Ring(grant, reason);
+    lost.Tell(grant, reason);
   };
-  AllAcquired acquired = AcquireFlows(client->get(), arguments, options);
+  AcquireFlows(client->get(), arguments, options,
+               [&answered](AllAcquired answer) { answered.Put(std::move(answer)); });
+  if (const int signal = running.WaitForEvent(answered.fd()); signal != 0) {
+    answered.Refuse();
+    (void)(*client)->Close(kCloseTimeout);  // Nothing ran, and the server forgets a silent session.
+    if (signal == SIGINT) EndBySigint();
+    return 128 + signal;
+  }
+  AllAcquired acquired = answered.Take();
   const bool unlimited = acquired.outcome == Outcome::kNoRule && !arguments.needs_rule;
   if (!acquired.ok() && !unlimited) {
     Complain(arguments, acquired.message);
-    return ExitCodeOf(acquired);
+    return ExitCodeOf(arguments, acquired);
   }
-  const int error = running.Start(arguments.argv, VariablesOf(acquired.permits),
+  const int error = running.Start(arguments.argv, VariablesOf(arguments.client, acquired.permits),
                                   arguments.on_lost != OnLost::kIgnore);
   const int code = error != 0 ? StartFailed(arguments, error) : WaitFor(arguments, &running, &lost);
   for (Permit& permit : acquired.permits) permit.ReleaseAsync();
   const Status closed = (*client)->Close(kCloseTimeout);
   if (!closed.ok()) Complain(arguments, closed.message());
+  if (code == 128 + SIGINT && running.ended_by() == SIGINT) EndBySigint();
   return code;
 }
 
 int AcquireForScript(const Arguments& arguments) {
-  const auto client = StartClient(arguments);
+  auto client = StartClient(arguments);
   if (!client.ok()) return kExitUsage;
   AcquireOptions options = arguments.acquire;
   options.keep = KeepMode::kOff;
-  AllAcquired acquired = AcquireFlows(client->get(), arguments, options);
+  std::promise<AllAcquired> answer;
+  AcquireFlows(client->get(), arguments, options,
+               [&answer](AllAcquired all) { answer.set_value(std::move(all)); });
+  const AllAcquired acquired = answer.get_future().get();
   if (!acquired.ok()) return Complained(acquired);
-  for (Permit& permit : acquired.permits) {
+  for (const Permit& permit : acquired.permits) {
     const Grant& grant = permit.grant();
     std::printf(arguments.json
                     ? "{\"token\":\"%llu\",\"flow_id\":%lld,\"fence\":%llu,\"hold_ms\":%lld}\n"
@@ -193,9 +266,8 @@ int AcquireForScript(const Arguments& arguments) {
                 static_cast<long long>(grant.flow.value),
                 static_cast<unsigned long long>(grant.fence.value),
                 static_cast<long long>(grant.hold.count()));
-    // The token stays with the session: this permit must not give it back.
-    static_cast<void>(new Permit(std::move(permit)));
   }
+  client->reset();  // From here on the permits release nothing: the session has the tokens.
   return kExitOk;
 }
 
@@ -215,11 +287,11 @@ int ReleaseForScript(const Arguments& arguments) {
 }
 
 int KeepForScript(const Arguments& arguments) {
-  const auto client = StartClient(arguments);
+  auto client = StartClient(arguments);
   if (!client.ok()) return kExitUsage;
-  auto permit = std::make_unique<Permit>((*client)->Adopt(TokenId(arguments.token), FlowId()));
-  const Kept kept = permit->Keep();
-  static_cast<void>(permit.release());  // As in AcquireForScript.
+  Permit permit = (*client)->Adopt(TokenId(arguments.token), FlowId());
+  const Kept kept = permit.Keep();
+  client->reset();  // As in AcquireForScript.
   if (!kept.ok()) return Complained(kept);
   std::printf("to hold %lld ms\n", static_cast<long long>(kept.hold.count()));
   return kExitOk;

@@ -8,7 +8,7 @@
 
 namespace nowcalls::command {
 
-// REQUIRES: BlockSignals was called, and there is no other thread.
+// REQUIRES: there is no other thread.
 int Exec(const Arguments& arguments);
 
 int AcquireForScript(const Arguments& arguments);

@@ -9,7 +9,6 @@
 #include "base/standard_descriptors.h"
 #include "command/arguments.h"
 #include "command/exec.h"
-#include "command/running.h"
 #include "command/watch.h"
 
 namespace nowcalls::command {
@@ -36,7 +35,7 @@ int Main(int argc, const char* const* argv) {
     return parsed.exit_code;
   }
   switch (parsed.arguments.command) {
-    case Command::kExec: BlockSignals(); return Exec(parsed.arguments);
+    case Command::kExec: return Exec(parsed.arguments);
     case Command::kAcquire: return AcquireForScript(parsed.arguments);
     case Command::kRelease: return ReleaseForScript(parsed.arguments);
     case Command::kKeep: return KeepForScript(parsed.arguments);

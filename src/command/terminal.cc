@@ -89,7 +89,8 @@ Key Terminal::TakePressed() {
   const bool arrow = pressed_.starts_with("\x1b[") || pressed_.starts_with("\x1bO");
   const std::string key = pressed_.substr(0, arrow ? 3 : 1);
   pressed_.erase(0, key.size());
-  if (key == "q" || key == "\x1b") return Key::kQuit;
+  // Escape alone may be the first byte of an arrow whose rest is late.
+  if (key == "q") return Key::kQuit;
   if (key == "k" || (arrow && key.back() == 'A')) return Key::kUp;
   if (key == "j" || (arrow && key.back() == 'B')) return Key::kDown;
   if (key == "\n" || key == "\r" || key == " ") return Key::kEnter;

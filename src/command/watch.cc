@@ -1,6 +1,7 @@
 #include "command/watch.h"
 
-#include <poll.h>
+#include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,6 +44,22 @@ Result<std::unique_ptr<BlockingClient>> Connect(const Arguments& arguments) {
 int Complain(const Status& failure) {
   std::fprintf(stderr, "nowcalls: %s\n", failure.message().c_str());
   return failure.code() == StatusCode::kInvalidArgument ? kExitFailure : kExitUnavailable;
+}
+
+// Milliseconds, over a connection that is made when there is none.
+Result<double> RoundTrip(const Arguments& arguments, std::unique_ptr<BlockingClient>* client) {
+  if (*client == nullptr) {
+    auto connected = Connect(arguments);
+    if (!connected.ok()) return connected.status();
+    *client = *std::move(connected);
+  }
+  const int64_t begin_ns = MonotonicNs();
+  const Result<uint64_t> pong = (*client)->Ping();
+  if (!pong.ok()) {
+    client->reset();
+    return pong.status();
+  }
+  return static_cast<double>(MonotonicNs() - begin_ns) / 1e6;
 }
 
 Result<TopSnapshot> Look(BlockingClient* client, int64_t chosen) {
@@ -177,24 +194,37 @@ int ShowFlow(const Arguments& arguments) {
 }
 
 int Ping(const Arguments& arguments) {
-  const auto client = Connect(arguments);
-  if (!client.ok()) return Complain(client.status());
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGINT);
+  sigaddset(&ends, SIGTERM);
+  sigprocmask(SIG_BLOCK, &ends, nullptr);  // An interrupted ping sums up.
+  const timespec pause{.tv_sec = arguments.interval_ms / 1000,
+                       .tv_nsec = arguments.interval_ms % 1000 * 1'000'000};
+  std::unique_ptr<BlockingClient> client;
   std::vector<double> times_ms;
-  while (arguments.count == 0 || times_ms.size() < arguments.count) {
-    if (!times_ms.empty()) poll(nullptr, 0, static_cast<int>(arguments.interval_ms));
-    const int64_t begin_ns = MonotonicNs();
-    const Result<uint64_t> pong = (*client)->Ping();
-    if (!pong.ok()) return Complain(pong.status());
-    times_ms.push_back(static_cast<double>(MonotonicNs() - begin_ns) / 1e6);
-    std::printf("answer %zu: %.3f ms\n", times_ms.size(), times_ms.back());
+  uint64_t asked = 0;
+  do {
+    if (asked > 0 && sigtimedwait(&ends, nullptr, &pause) > 0) break;
+    ++asked;
+    const Result<double> time_ms = RoundTrip(arguments, &client);
+    if (time_ms.ok()) {
+      times_ms.push_back(*time_ms);
+      std::printf("answer %llu: %.3f ms\n", static_cast<unsigned long long>(asked),  // NOLINT
+                  *time_ms);
+    } else {
+      (void)Complain(time_ms.status());
+      if (times_ms.empty()) return kExitUnavailable;  // It was never there.
+    }
     std::fflush(stdout);
-  }
+  } while (arguments.count == 0 || asked < arguments.count);
   const double sum_ms = std::accumulate(times_ms.begin(), times_ms.end(), 0.0);
-  std::printf("%zu answers, min/avg/max %.3f/%.3f/%.3f ms\n", times_ms.size(),
+  std::printf("%zu answers of %llu, min/avg/max %.3f/%.3f/%.3f ms\n", times_ms.size(),
+              static_cast<unsigned long long>(asked),  // NOLINT
               *std::min_element(times_ms.begin(), times_ms.end()),
               sum_ms / static_cast<double>(times_ms.size()),
               *std::max_element(times_ms.begin(), times_ms.end()));
-  return kExitOk;
+  return times_ms.size() == asked ? kExitOk : kExitUnavailable;
 }
 
 int Top(const Arguments& arguments) {

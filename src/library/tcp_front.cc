@@ -127,7 +127,7 @@ void TcpFront::Dial(int64_t now_ms) {
   const client::Dialing& dialing = session()->dialing();
   if (socket_ || dialling_ || now_ms < dialing.at_ms()) return;
   dialling_ = true;
-  session()->Dials();
+  session()->dialing().Begin();
   const int64_t deadline_ms = now_ms + std::min(kDialTimeoutMsMax, timeout_ms_);
   std::thread([doorbell = doorbell_, address = dialing.address(), deadline_ms] {
     const Result<HostPort> peer = ParseHostPort(address);  // Checked by Client::Start.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +48,11 @@ class Sleeper {
     process_.emplace(process);
     REQUIRE(PollUntil(kPatienceMs, [&] { return Contains(out(), "up"); }));
   }
+  // exec leaves its command behind if it is killed.
+  ~Sleeper() {
+    process_->Signal(SIGTERM);
+    process_->Wait();
+  }
   std::string out() const { return ReadFileToString(out_); }
   std::string err() const { return ReadFileToString(err_); }
   Process& process() { return *process_; }
@@ -86,18 +91,26 @@ void CheckCrowd(const TempDir& dir, int runs, int level) {
   CHECK(ReadFileToString(dir.Sub("counter")) == "0\n");
 }
 
-// Runs the script `runs` times, at most 50 at once, as fast as the server lets them.
+// Starts the script `runs` times. It returns when all of them wait for room, and then makes room.
 Process StartCrowd(const TestServer& server, const TempDir& dir, int runs) {
   const std::string one = ProductBinary("nowcalls") + " exec --server " + server.address() +
                           " --flow 7 --wait 30m --timeout 5m -- sh " + dir.Sub("script");
   WriteStringToFile(dir.Sub("script"), CounterScript(dir));
   Process::Options process;
-  process.argv = {
-      "/bin/sh", "-c",
-      "seq " + std::to_string(runs) + " | xargs -P 50 -I{} sh -c '" + one + " || echo failed'"};
+  process.argv = {"/bin/sh", "-c",
+                  "seq " + std::to_string(runs) + " | xargs -P " + std::to_string(runs) +
+                      " -I{} sh -c '" + one + " || echo failed'"};
   process.stdout_path = dir.Sub("crowd.out");
   process.stderr_path = dir.Sub("crowd.err");
-  return Process(process);
+  RpcClient gate = server.Connect("gate");
+  const Reply all_room = gate.Call("acquire", {7, 7});
+  REQUIRE(all_room.ok());
+  Process crowd(process);
+  REQUIRE(PollUntil(20 * kPatienceMs, [&] {
+    return gate.Call("flow", {7}).result.at("waiters").get<int64_t>() == runs;
+  }));
+  REQUIRE(gate.Call("release", Json::array({all_room.result.at(1)})).ok());
+  return crowd;
 }
 
 }  // namespace
@@ -112,6 +125,16 @@ TEST_CASE("the command runs with its token in its environment, and its exit code
   CHECK(done.out == "7\n");
   CHECK(done.err.empty());
   CHECK(InProgress(server) == 0);
+}
+
+TEST_CASE("the command finds server and namespace, and a namespace that is named comes first") {
+  TestServer server(RuleJson(7, 2));
+  const std::vector<std::string> print = {"/bin/sh", "-c",
+                                          "echo $NOWCALLS_SERVER $NOWCALLS_NAMESPACE"};
+  CHECK(RunExec(server, {"--flow", "7"}, print).out == server.address() + " default\n");
+  const std::vector<std::string> argv =
+      ExecArgv(server.address(), {"--flow", "7", "--namespace", "default"}, print);
+  CHECK(RunProgram(argv, {{"NOWCALLS_NAMESPACE", "other"}}).out == server.address() + " default\n");
 }
 
 TEST_CASE("several flows are taken together") {
@@ -137,6 +160,7 @@ TEST_CASE("what keeps the command from running has exit codes of its own") {
   CHECK(refused.exit_code == 120);
   CHECK(refused.out.empty());
   CHECK(refused.err == "nowcalls: flow 7 refused by level: 1 of 1 in progress\n");
+  CHECK(RunExec(server, {"--flow", "7", "--refused-code", "1"}, command).exit_code == 1);
   CHECK(RunExec(server, {"--flow", "7", "--quiet"}, command).err.empty());
   CHECK(RunExec(server, {"--flow", "7", "--wait", "20ms"}, command).exit_code == 121);
   const Finished unreachable =
@@ -192,6 +216,83 @@ TEST_CASE("a token that is lost is told, and ends the command if asked to") {
     CHECK(sleeper.process().Wait() == 124);
     CHECK_FALSE(Contains(sleeper.out(), "term"));
   }
+}
+
+TEST_CASE("a wait for room ends by a signal, and nothing runs or is held") {
+  TestServer server(RuleJson(7, 1));
+  const TempDir dir;
+  Sleeper holder(server, dir, {"--flow", "7"});
+  const auto waiting = [&] {
+    RpcClient rpc = server.Connect();
+    return rpc.Call("flow", {7}).result.at("waiters").get<int64_t>();
+  };
+  for (const int signal : {SIGTERM, SIGINT}) {
+    CAPTURE(signal);
+    Process::Options options;
+    options.argv =
+        ExecArgv(server.address(), {"--flow", "7", "--wait", "1h"}, {"/bin/echo", "ran"});
+    options.stdout_path = dir.Sub("waiter");
+    Process waiter(options);
+    REQUIRE(PollUntil(kPatienceMs, [&] { return waiting() == 1; }));
+    waiter.Signal(signal);
+    CHECK(waiter.Wait() == (signal == SIGINT ? -SIGINT : 128 + signal));
+    CHECK(PollUntil(kPatienceMs, [&] { return waiting() == 0; }));
+  }
+  CHECK(ReadFileToString(dir.Sub("waiter")).empty());
+  CHECK(InProgress(server) == 1);
+}
+
+TEST_CASE("a signal that is ignored, as under nohup, does not end a wait") {
+  TestServer server(RuleJson(7, 1));
+  const TempDir dir;
+  std::optional<Sleeper> holder;
+  holder.emplace(server, dir, std::vector<std::string>{"--flow", "7"});
+  std::string line = "trap '' HUP; exec";
+  const std::vector<std::string> argv =
+      ExecArgv(server.address(), {"--flow", "7", "--wait", "1h"}, {"/bin/echo", "ran"});
+  for (const std::string& word : argv) line += " " + word;
+  Process::Options options;
+  options.argv = {"/bin/sh", "-c", line};
+  options.stdout_path = dir.Sub("waiter");
+  Process waiter(options);
+  REQUIRE(PollUntil(kPatienceMs, [&] {
+    RpcClient rpc = server.Connect();
+    return rpc.Call("flow", {7}).result.at("waiters").get<int64_t>() == 1;
+  }));
+  waiter.Signal(SIGHUP);
+  holder.reset();
+  CHECK(waiter.Wait() == 0);
+  CHECK(ReadFileToString(dir.Sub("waiter")) == "ran\n");
+}
+
+TEST_CASE("a command that ends by SIGINT ends exec in the same way") {
+  TestServer server(RuleJson(7, 1));
+  CHECK(RunExec(server, {"--flow", "7"}, {"/bin/sh", "-c", "kill -2 $$"}).exit_code == -SIGINT);
+  CHECK(RunExec(server, {"--flow", "7"}, {"/bin/sh", "-c", "exit 130"}).exit_code == 130);
+  CHECK(InProgress(server) == 0);
+}
+
+TEST_CASE("exec stops and goes on with its command") {
+  TestServer server(RuleJson(7, 1, {{"resourceTimeout", 60'000}}));
+  const TempDir dir;
+  Sleeper sleeper(server, dir, {"--flow", "7"});
+  const pid_t pid = sleeper.process().pid();
+  const auto state = [](pid_t of) {
+    const std::string stat = ReadFileToString("/proc/" + std::to_string(of) + "/stat");
+    return stat.empty() ? '-' : stat[stat.rfind(')') + 2];
+  };
+  const pid_t command = std::stoi(ReadFileToString("/proc/" + std::to_string(pid) + "/task/" +
+                                                   std::to_string(pid) + "/children"));
+  sleeper.process().Signal(SIGTSTP);
+  CHECK(PollUntil(kPatienceMs, [&] { return state(command) == 'T' && state(pid) == 'T'; }));
+  sleeper.process().Signal(SIGCONT);
+  CHECK(PollUntil(kPatienceMs, [&] { return state(command) != 'T' && state(pid) != 'T'; }));
+  kill(command, SIGSTOP);  // No job control: exec goes on keeping the token.
+  CHECK(PollUntil(kPatienceMs, [&] { return state(command) == 'T'; }));
+  sleeper.process().Signal(SIGUSR1);
+  kill(command, SIGCONT);
+  CHECK(PollUntil(kPatienceMs, [&] { return Contains(sleeper.out(), "usr1"); }));
+  CHECK(state(pid) != 'T');
 }
 
 TEST_CASE("the command's standard streams are its own") {

@@ -51,7 +51,9 @@ void CheckPage(const std::string& page, const std::vector<std::string>& words) {
   const Help help = HelpOf(words);
   CHECK(help.options.size() + help.subcommands.size() > 0);
   for (const std::string& option : help.options) {
-    CHECK_MESSAGE(Contains(page, ".B " + Escaped(option)), words.back(), " ", option);
+    const bool named =
+        Contains(page, ".B " + Escaped(option)) || Contains(page, ".B \\-h," + Escaped(option));
+    CHECK_MESSAGE(named, words.back(), " ", option);
   }
   for (const std::string& subcommand : help.subcommands) {
     std::vector<std::string> longer = words;
@@ -88,6 +90,9 @@ TEST_CASE("bash completes commands and options, and nothing of exec's own comman
   CHECK(Complete({"nowcalls", "ex"}) == "exec\n");
   CHECK(Complete({"nowcalls", "exec", "--on"}) == "--on-lost\n");
   CHECK(Complete({"nowcalls", "exec", "--flow", "7", "--", "ma"}) == "\n");
+  CHECK(Complete({"nowcalls", "exec", "--on-lost", ""}) == "ignore term kill\n");
+  CHECK(Complete({"nowcalls", "exec", "--quiet", "--fa"}) == "--fallback\n");
+  CHECK(Complete({"nowcalls-server", "--config", "--"}) == "\n");
   CHECK(Complete({"nowcalls-admin", "rules", "lo"}) == "load\n");
   CHECK(Complete({"nowcalls-admin", "rules", "load", "--name"}) == "--namespace\n");
   CHECK(Complete({"nowcalls-server", "--data"}) == "--data-dir\n");

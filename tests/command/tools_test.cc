@@ -12,6 +12,7 @@
 #include "support/poll_until.h"
 #include "support/process.h"
 #include "support/server_process.h"
+#include "support/temp_dir.h"
 #include "test_paths.h"
 
 namespace nowcalls::testing {
@@ -111,8 +112,32 @@ TEST_CASE("flow and ping show what they ask") {
   CHECK(RunNowcalls(server, {"flow", "8"}).exit_code == 1);
   const Finished pinged = RunNowcalls(server, {"ping", "--count", "3", "--interval", "10ms"});
   CHECK(pinged.exit_code == 0);
-  CHECK(Contains(pinged.out, "3 answers, min/avg/max "));
+  CHECK(Contains(pinged.out, "3 answers of 3, min/avg/max "));
   CHECK(RunProgram({ProductBinary("nowcalls"), "ping", "--server", "127.0.0.1:1"}).exit_code == 69);
+}
+
+TEST_CASE("ping goes on when its server is back, and sums up when it is interrupted") {
+  TestServer server(RuleJson(7, 3));
+  const TempDir dir;
+  Process::Options options;
+  options.argv = {ProductBinary("nowcalls"), "ping",       "--server",
+                  server.address(),          "--interval", "10ms"};
+  options.stdout_path = dir.Sub("out");
+  options.stderr_path = dir.Sub("err");
+  Process ping(options);
+  const auto prints = [&](const char* file, const std::string& text) {
+    return PollUntil(kPatienceMs, [&] { return Contains(ReadFileToString(dir.Sub(file)), text); });
+  };
+  CHECK(prints("out", "answer 1: "));
+  server.server().StayOnPort();
+  server.server().Kill9();
+  CHECK(prints("err", "Connection refused"));
+  const std::string before = ReadFileToString(dir.Sub("out"));
+  server.server().Start();
+  CHECK(PollUntil(kPatienceMs, [&] { return ReadFileToString(dir.Sub("out")) != before; }));
+  ping.Signal(SIGINT);
+  CHECK(ping.Wait() == 69);
+  CHECK(prints("out", ", min/avg/max "));
 }
 
 TEST_CASE("top shows flows, and the holders and waiters of one") {

@@ -209,7 +209,7 @@ void SessionClient::Dial() {
   tap_.Connected(link());
   input_.clear();
   splitter_ = wire::MessageSplitter(kReplyBytesMax);
-  session_->Dials();
+  session_->dialing().Begin();
   dialled_ = !network()->link(link()).gone;  // Nobody listens.
   if (dialled_) session_->Connected(now_ms());
 }

@@ -20,6 +20,7 @@ int64_t LaneOfGrant(const Grant& grant, const Value& param) {
 }  // namespace
 
 void SessionJudge::Begin(Fallback fallback, std::map<FlowId, uint64_t> shares) {
+  Down();
   fallback_ = fallback;
   shares_ = std::move(shares);
   open_.clear();
@@ -29,7 +30,6 @@ void SessionJudge::Begin(Fallback fallback, std::map<FlowId, uint64_t> shares) {
   held_.clear();
   local_.clear();
   sent_ms_.clear();
-  ready_ms_.reset();
 }
 
 // --- Callers. ---
@@ -123,7 +123,10 @@ void SessionJudge::Ready() { ready_ms_ = timeline_->now_ms(); }
 
 void SessionJudge::Down() {
   ready_ms_.reset();
-  for (auto& [id, stand] : stands_) stand.in_flight = stand.cancel_in_flight = false;
+  for (auto& [id, stand] : stands_) {
+    stray_cancels_ += stand.cancel_in_flight ? 1 : 0;
+    stand.in_flight = stand.cancel_in_flight = false;
+  }
   for (auto& [id, permit] : permits_) {
     permit.keeps.clear();
     permit.release_in_flight = false;
@@ -147,12 +150,16 @@ void SessionJudge::AcquireAnswered(uint64_t request_id, const std::vector<uint64
   }
 }
 
-void SessionJudge::CancelSent(uint64_t request_id) { stands_[request_id].cancel_in_flight = true; }
+void SessionJudge::CancelSent(uint64_t request_id) {
+  Stand& stand = stands_[request_id];
+  stand.cancel_in_flight = true;
+  stand.cancel = ++cancels_;
+}
 
 void SessionJudge::CancelAnswered(uint64_t request_id) {
   Stand& stand = stands_[request_id];
   stand.cancel_in_flight = false;
-  stand.cancel_answered = ++cancels_;
+  stand.cancel_answered = true;
 }
 
 void SessionJudge::ReleaseSent(uint64_t token) {
@@ -263,8 +270,7 @@ void SessionJudge::AuditToken(const SeenToken& seen) {
   if (found == stands_.end()) return;  // Of an earlier process.
   const Stand& stand = found->second;
   if (!stand.told || stand.forgiven || !ready_ms_ || stand.cancel_in_flight) return;
-  const bool forgotten = stand.cancel_answered && cancels_ - *stand.cancel_answered >= cancels_max_;
-  if (!forgotten) Violation("C3 nobody holds " + text);
+  if (!stand.cancel_answered || !IsForgotten(stand)) Violation("C3 nobody holds " + text);
 }
 
 void SessionJudge::BatchesLost() {

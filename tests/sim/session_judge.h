@@ -13,6 +13,7 @@
 //      releases, and cancels of acquires that were given up
 //   C5 a permit that the session keeps has a keep under way from a third of its hold on
 //   C6 a permit is lost when the server says so, and only if its token has ended
+//   C7 a session that has done all that is due sleeps (session_client.h)
 //
 // Thread: one at a time. Milliseconds are those of the timeline.
 #ifndef NOWCALLS_SIM_SESSION_JUDGE_H_
@@ -95,7 +96,8 @@ class SessionJudge {
     bool settled = false;    // The last time that it was sent, it was answered.
     bool owes_cancel = false;
     bool cancel_in_flight = false;
-    std::optional<uint64_t> cancel_answered{};  // Which of them it was.
+    bool cancel_answered = false;
+    uint64_t cancel = 0;  // The number of its last cancel.
     std::set<uint64_t> granted{};
     bool forgiven = false;
   };
@@ -113,7 +115,11 @@ class SessionJudge {
     bool forgiven = false;
   };
 
-  bool IsLost(const Permit& permit) const { return permit.held->lost.load(); }
+  // Whether the server may have forgotten the cancel for newer ones.
+  bool IsForgotten(const Stand& stand) const {
+    return cancels_ - stand.cancel + stray_cancels_ >= cancels_max_;
+  }
+  static bool IsLost(const Permit& permit) { return permit.held->lost.load(); }
   void CheckLocal(const Open& open, const Stand& stand, const std::vector<client::HeldPtr>& held);
   // False: there is nothing more to check.
   bool CheckStand(uint64_t request_id);
@@ -137,8 +143,9 @@ class SessionJudge {
   std::set<uint64_t> held_;              // and tokens of permits that may be kept or released.
   std::map<int64_t, int64_t> local_;     // Local calls in progress, by lane.
   std::map<uint64_t, int64_t> sent_ms_;  // Acquires that have no answer, by request id.
-  uint64_t cancels_ = 0;                 // That were answered.
-  std::optional<int64_t> ready_ms_;      // Since then a connection is ready.
+  uint64_t cancels_ = 0;
+  uint64_t stray_cancels_ = 0;       // Left on broken connections: they may come at any time.
+  std::optional<int64_t> ready_ms_;  // Since then a connection is ready.
 };
 
 }  // namespace nowcalls::sim

@@ -303,7 +303,7 @@ TEST_CASE("a session sleeps until its deadlines while its owner dials") {
   Script script;
   script.Acquire({.timeout = 700ms});
   CHECK(script.session.Wakeup() == 0);
-  script.session.Dials();
+  script.session.dialing().Begin();
   CHECK(script.session.Wakeup() == 700);
   script.session.DialFailed("refused", 10);
   CHECK(script.session.Wakeup() == script.session.dialing().at_ms());
