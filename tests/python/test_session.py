@@ -541,6 +541,53 @@ class RuleTest(unittest.TestCase):
             self.assertEqual(sum(call.error is None for call in calls), admitted)
 
 
+class StrayTest(unittest.TestCase):
+    """An attempt that was left on a broken connection may still arrive."""
+
+    def asked_twice(self):
+        peer = Peer()
+        peer.connect()
+        call = peer.acquire()
+        ((_, (_, _, options)),) = peer.asked()
+        peer.disconnect()
+        peer.session.connected(peer.now)
+        peer.asked()
+        peer.answer(["0.1.0", 12, 1, 1])
+        self.assertEqual([method for method, _ in peer.asked()], ["acquire"])
+        return peer, call, ["cancel", [options["request_id"]]]
+
+    def test_it_is_cancelled_when_the_next_one_is_refused(self):
+        peer, call, cancel = self.asked_twice()
+        peer.answer([1, 0, 0, 6, 6, 0, "level"])
+        self.assertEqual(call.error.refused_by, "level")
+        self.assertEqual(peer.asked(), [cancel])
+
+    def test_it_is_cancelled_behind_the_release(self):
+        peer, call, cancel = self.asked_twice()
+        peer.answer(GRANT)
+        self.assertEqual(peer.asked(), [])
+        peer.session.release(call.result(), peer.now)
+        self.assertEqual(peer.asked(), [["release", [77]], cancel])
+
+    def test_it_is_cancelled_when_the_token_is_lost(self):
+        peer, call, cancel = self.asked_twice()
+        peer.answer(GRANT)
+        permit = call.result()
+        with self.assertLogs("nowcalls", "WARNING"):
+            peer.session.received(msgpack.packb([2, "lost", [77, 111, "admin"]]), peer.now)
+        self.assertTrue(permit.lost)
+        self.assertEqual(peer.asked(), [cancel])
+
+    def test_an_acquire_that_was_asked_once_needs_no_cancel(self):
+        peer = Peer()
+        peer.connect()
+        call = peer.acquire()
+        peer.asked()
+        peer.answer(GRANT)
+        peer.session.release(call.result(), peer.now)
+        self.assertEqual(peer.asked(), [["release", [77]]])
+
+
 class AcquireAllTest(unittest.TestCase):
     def acquire_all(self, peer):
         return peer.submit(AcquireAll([111, (112, 2), (113, 1, "key")], None, False))

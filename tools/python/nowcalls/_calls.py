@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Set, Union
 
 from ._errors import BadRequest, Error, NoRule, OutcomeUnknown, Refused, Unavailable
 from ._permit import BasePermit, Param
@@ -96,6 +96,7 @@ class Call:
     patience: seconds that the server may take, beyond the timeout.
     attempts: how often it was sent.
     unsettled: it was sent, and no answer told whether it was carried out.
+    strayed: an attempt was left on a connection that broke, and may still arrive.
     notify: called once the outcome is set; set by whoever waits.
     """
 
@@ -108,6 +109,7 @@ class Call:
         self.method = method
         self.attempts = 0
         self.unsettled = False
+        self.strayed = False
         self.sent_at = 0.0
         self.done = False
         self.value: Any = None
@@ -147,6 +149,14 @@ class Grant(NamedTuple):
     now_calls: int
     level: int
     hold_ms: int
+
+
+class Stray(Set[int]):
+    """The live tokens of an acquire of which an attempt may still arrive."""
+
+    def __init__(self, request_id: int, grants: Sequence[Grant]) -> None:
+        super().__init__(grant.token_id for grant in grants)
+        self.request_id = request_id
 
 
 class Acquire(Call):

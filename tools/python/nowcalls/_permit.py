@@ -41,6 +41,7 @@ class BasePermit:
         self._state = HELD
         self._keeping: Union[bool, str] = False
         self._granted_at = 0.0
+        self._stray: Any = None
         self._process = os.getpid()
 
     @property

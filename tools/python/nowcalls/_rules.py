@@ -6,14 +6,16 @@ client's half of a rule").
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from ._calls import Call
-from ._permit import Param
+from ._permit import BasePermit, Param
 
 RULES_MAX = 10_000
 FRESH_S = 30.0
+RELEASE_MARGIN_S = 0.05  # So that the server does not count a release as late.
 
 # acquireRefuseStrategy and resourceTimeoutStrategy.
 ONCE_MORE, UNTIL_DEADLINE = 1, 2
@@ -96,3 +98,11 @@ class Rules:
 
     def find(self, flow_id: int) -> Optional[Rule]:
         return self._seen[flow_id][0] if flow_id in self._seen else None
+
+    def end_of(self, permit: BasePermit) -> float:
+        """When the client is to release a permit: a little before the rule's resourceTimeout."""
+        rule = self.find(permit.flow_id)
+        if permit._keeping is not True or rule is None or rule.resource_timeout_strategy != RELEASE:
+            return math.inf
+        timeout = rule.resource_timeout
+        return permit._granted_at + timeout - min(RELEASE_MARGIN_S, timeout / 10)

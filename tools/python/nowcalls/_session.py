@@ -32,14 +32,16 @@ from ._calls import (
     Keep,
     RateRequest,
     Release,
+    Stray,
     TokenGone,
     error_of,
 )
 from ._config import Address, Config
 from ._errors import BadRequest, Error, OutcomeUnknown, Refused, Unavailable
+from ._keeps import Keeps
 from ._local import Fallback
 from ._permit import ENDED, HELD, RELEASING, BasePermit
-from ._rules import ONCE_MORE, RELEASE, UNTIL_DEADLINE, RuleCall, Rules
+from ._rules import ONCE_MORE, UNTIL_DEADLINE, RuleCall, Rules
 
 logger = logging.getLogger("nowcalls")
 
@@ -51,7 +53,6 @@ CONNECT_TIMEOUT_S = 2.0  # Of one address; less if the timeout of calls is.
 PING_AFTER_S = 10.0  # Of silence.
 HELLO_MSGID = 0
 RULES_ASKED_MAX = 64
-RELEASE_MARGIN_S = 0.05  # So that the server does not count a release as late.
 RETRY_PAUSE_S = 0.01  # Doubled with each refusal, 6 times at most.
 # A refusal that time may undo.
 MAY_PASS = ("level", "client_cap", "param", "waiters_ahead", "queue_full")
@@ -98,11 +99,11 @@ class Session:
         self._queue: Dict[Call, None] = {}  # For the next connection.
         self._in_flight: Dict[int, Call] = {}
         self._later: List[Tuple[float, int, Acquire]] = []  # A heap of those asked once more.
+        self._later_numbers = itertools.count()
         self._rules_asked: Dict[int, List[Acquire]] = {}  # With the acquires that wait for them.
         # Permits. A permit that the program has dropped is gone from both.
         self._permits: weakref.WeakValueDictionary[int, BasePermit] = weakref.WeakValueDictionary()
-        self._keeps: List[Tuple[float, int, weakref.ref[BasePermit]]] = []  # A heap.
-        self._keep_numbers = itertools.count()
+        self._keeps = Keeps()
         self._lost: List[BasePermit] = []
         counted = ("connects", "disconnects", "kept", "lost", "cancelled", "asked_again")
         self._counts = dict.fromkeys(counted, 0)
@@ -119,7 +120,7 @@ class Session:
         if self._state == READY:
             self._send(call, now)
         elif self._down and self._fallback.active and isinstance(call, (Acquire, RateRequest)):
-            self._fail(call, call.no_answer(self._why_offline))
+            self._fail(call, call.no_answer(self._why_offline), now)
         else:
             self._queue[call] = None
 
@@ -134,12 +135,12 @@ class Session:
             self._queue.pop(call, None)
         if isinstance(call, Acquire):
             if call.unsettled:
-                self._cancel(call, now)
+                call.strayed = True
             elif call.refusal is not None:
                 error = call.refusal
+        self._fail(call, error, now)
         if self._state == READY and call.unsettled and self._heard_at <= call.sent_at:
             self._probe(now)
-        self._fail(call, error)
 
     def abandon(self, call: Call, now: float) -> None:
         """Ends a call whose caller will not take its outcome: a permit is given back."""
@@ -159,6 +160,7 @@ class Session:
         self._permits.pop(permit.token_id, None)
         call = Release(permit)
         self.submit(call, now)
+        self._cancel_stray(permit, now)  # Behind the release.
         return call
 
     def close(self, now: float) -> None:
@@ -246,8 +248,9 @@ class Session:
         self._queue.update(queued)
         self._counts["asked_again"] += len(again)
         for call in unanswered:
+            call.strayed = True
             if not call.repeatable:
-                self._fail(call, call.no_answer(reason))
+                self._fail(call, call.no_answer(reason), now)
         if not was_ready:
             self.connect_failed(now, reason)
             return
@@ -289,10 +292,8 @@ class Session:
             call = heapq.heappop(self._later)[2]
             if not call.done:
                 self.submit(call, now)
-        while self._keeps and self._keeps[0][0] <= now:
-            permit = heapq.heappop(self._keeps)[2]()
-            if permit is not None and permit._state == HELD:
-                self._look_after(permit, now)
+        while permit := self._keeps.take_due(now):
+            self._look_after(permit, now)
         return None
 
     def wakeup(self) -> float:
@@ -304,7 +305,8 @@ class Session:
         silent = self._heard_at + PING_AFTER_S
         if self._probed_at is not None:
             silent = self._probed_at + self.config.timeout
-        return min([silent, *(heap[0][0] for heap in (self._keeps, self._later) if heap)])
+        later = self._later[0][0] if self._later else None
+        return min(at for at in (silent, self._keeps.next_at, later) if at is not None)
 
     # Within.
 
@@ -343,7 +345,7 @@ class Session:
             return "the peer does not speak nowcalls"
         if message[0] == 2:
             if message[1] == "lost":
-                self._told_lost(*message[2][:3])
+                self._told_lost(now, *message[2][:3])
         elif message[1] == HELLO_MSGID:
             return self._hello_answered(message[2], message[3], now)
         else:
@@ -368,7 +370,7 @@ class Session:
         # A keep asks whether the token is still there.
         for permit in list(self._permits.values()):
             if resumed == 0:
-                self._lose(permit, None)
+                self._lose(permit, None, now)
             elif permit._keeping:
                 self._keep(permit, now)
         queued, self._queue = self._queue, {}
@@ -400,7 +402,7 @@ class Session:
                 self._queue[call] = None
             return
         except TokenGone:
-            self._cancel(call, now)
+            call.strayed = True
             failure = Unavailable(f"{call.method}: a token ended before its answer came")
         except Error as raised:
             failure = raised
@@ -415,7 +417,7 @@ class Session:
                 self._counts["lost"] += 1
             call.settle(value, failure)
         elif failure is not None:
-            self._fail(call, failure)
+            self._fail(call, failure, now)
         else:
             call.settle(value)
 
@@ -428,16 +430,18 @@ class Session:
         if isinstance(failure, Refused) and call.prioritized and failure.refused_by in MAY_PASS:
             self._refused(call, failure, now)
         elif failure is not None:
-            self._fail(call, failure)
+            self._fail(call, failure, now)
         if call.done or grants is None:
             return  # Given up: its cancel is on the way behind it.
         if single:
             self._fallback.learn(call.flow_id, call.param, grants[0].level)
         permits = []
+        stray = Stray(call.request_id, grants) if call.strayed else None
         for item, grant in zip(call.items, grants):
             permit = self._new_permit(call, item)
             permit.token_id, permit.fence, permit.now_calls, permit.level, permit.hold_ms = grant
             permit._granted_at = call.sent_at
+            permit._stray = stray
             self._permits[permit.token_id] = permit
             self._plan_keep(permit, now)
             permits.append(permit)
@@ -467,8 +471,8 @@ class Session:
         if error is None:
             self._rules.learn(call.flow_id, call.decode(result), now)
         for permit in list(self._permits.values()):
-            if permit.flow_id == call.flow_id and self._end_by_rule(permit) < math.inf:
-                self._plan(permit, self._end_by_rule(permit))
+            if permit.flow_id == call.flow_id and self._rules.end_of(permit) < math.inf:
+                self._plan(permit, self._rules.end_of(permit))
         for acquire in self._rules_asked.pop(call.flow_id, ()):
             if not acquire.done:
                 self._try_again(acquire, now)
@@ -487,46 +491,41 @@ class Session:
         strategy = 0 if rule is None else rule.acquire_refuse
         once = strategy == ONCE_MORE and call.refusals == 0
         if not once and strategy != UNTIL_DEADLINE:
-            self._fail(call, call.refusal)
+            self._fail(call, call.refusal, now)
             return
         pause = self._uniform(0, RETRY_PAUSE_S * 2 ** min(call.refusals, 6))
         call.refusals += 1
-        heapq.heappush(self._later, (now + pause, next(self._keep_numbers), call))
+        heapq.heappush(self._later, (now + pause, next(self._later_numbers), call))
 
     def _look_after(self, permit: BasePermit, now: float) -> None:
         """Keeps a token that is held for long, or ends it as its rule says."""
-        if now >= self._end_by_rule(permit):
-            self._lose(permit, "resource_timeout")
+        if now >= self._rules.end_of(permit):
+            self._lose(permit, "resource_timeout", now)
             self.submit(Release(permit), now)
             return
         if permit._keeping is True:
             self._ask_rule(permit.flow_id, now)
         self._keep(permit, now)
 
-    def _end_by_rule(self, permit: BasePermit) -> float:
-        """When the client is to release a token: a little before the rule's resourceTimeout."""
-        rule = self._rules.find(permit.flow_id)
-        if permit._keeping is not True or rule is None or rule.resource_timeout_strategy != RELEASE:
-            return math.inf
-        timeout = rule.resource_timeout
-        return permit._granted_at + timeout - min(RELEASE_MARGIN_S, timeout / 10)
-
-    def _cancel(self, call: Acquire, now: float) -> None:
+    def _cancel(self, request_id: int, now: float) -> None:
         self._counts["cancelled"] += 1
-        self.submit(Cancel(call.request_id), now)
+        self.submit(Cancel(request_id), now)
+
+    def _cancel_stray(self, permit: BasePermit, now: float) -> None:
+        """When the last token of an acquire ends, an attempt that arrives later is cancelled."""
+        stray, permit._stray = permit._stray, None
+        if stray is not None:
+            stray.remove(permit.token_id)
+            if not stray:
+                self._cancel(stray.request_id, now)
 
     def _plan_keep(self, permit: BasePermit, since: float) -> None:
         if not permit._keeping:
             return
-        self._plan(permit, min(since + permit.hold_ms / 3000, self._end_by_rule(permit)))
+        self._plan(permit, min(since + permit.hold_ms / 3000, self._rules.end_of(permit)))
 
     def _plan(self, permit: BasePermit, at: float) -> None:
-        heapq.heappush(self._keeps, (at, next(self._keep_numbers), weakref.ref(permit)))
-        # Most permits end before they are due.
-        if len(self._keeps) > 64 + 4 * len(self._permits):
-            held = [entry for entry in self._keeps if _is_held(entry[2]())]
-            heapq.heapify(held)
-            self._keeps = held
+        self._keeps.plan(permit, at, len(self._permits))
 
     def _keep(self, permit: BasePermit, now: float) -> None:
         call = Keep(permit)
@@ -539,19 +538,20 @@ class Session:
         permit = call.permit
         if permit._state == HELD:
             if failure is None and hold_ms is None:
-                self._lose(permit, None)
+                self._lose(permit, None, now)
             else:
                 permit.hold_ms = hold_ms or permit.hold_ms
                 self._counts["kept"] += failure is None
                 self._plan_keep(permit, now if failure else call.sent_at)
         call.settle(hold_ms, failure)
 
-    def _told_lost(self, token_id: int, flow_id: int, reason: str) -> None:
+    def _told_lost(self, now: float, token_id: int, flow_id: int, reason: str) -> None:
         permit = self._permits.get(token_id)
         if permit is not None:
-            self._lose(permit, reason)
+            self._lose(permit, reason, now)
 
-    def _lose(self, permit: BasePermit, reason: Optional[str]) -> None:
+    def _lose(self, permit: BasePermit, reason: Optional[str], now: float) -> None:
+        self._cancel_stray(permit, now)
         permit._state = ENDED
         permit.lost, permit.lost_reason = True, reason
         self._permits.pop(permit.token_id, None)
@@ -577,10 +577,13 @@ class Session:
             if isinstance(call, (Acquire, RateRequest)):
                 self.give_up(call, now)
 
-    def _fail(self, call: Call, error: Error) -> None:
+    def _fail(self, call: Call, error: Error, now: float) -> None:
         """Sets the outcome of a call that got no answer, or an error, as the fallback has it."""
         if call.done:
             return
+        if isinstance(call, Acquire) and call.strayed:
+            # An attempt that arrives only now would be granted to nobody.
+            self._cancel(call.request_id, now)
         value: Any = None
         unasked = isinstance(error, (Unavailable, OutcomeUnknown))
         if unasked and self._fallback.active and not self._closing:
@@ -592,7 +595,3 @@ class Session:
             call.settle(value)
         else:
             call.settle(error=error)
-
-
-def _is_held(permit: Optional[BasePermit]) -> bool:
-    return permit is not None and permit._state == HELD
