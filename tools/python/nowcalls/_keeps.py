@@ -18,6 +18,9 @@ class Keeps:
         self._heap: List[Tuple[float, int, weakref.ref[BasePermit]]] = []
         self._numbers = itertools.count()
 
+    def __len__(self) -> int:
+        return len(self._heap)
+
     @property
     def next_at(self) -> Optional[float]:
         return self._heap[0][0] if self._heap else None
