@@ -45,6 +45,8 @@ std::vector<char*> Pointers(std::vector<std::string>* strings) {
 [[noreturn]] void RunChild(const char* in, const char* out, const char* err, char* const* argv,
                            char* const* env) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // In a group of its own, whose parent is outside: an orphaned group does not stop by SIGTSTP.
+  setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
