@@ -261,7 +261,12 @@ void Front::Asked(Lock* lock, bool waits) {
     Deliver(lock);
     return;
   }
-  if (OnLoopThread()) return;  // It flushes when its callbacks are done.
+  constexpr uint32_t kAskedPerFlush = 16;
+  if (OnLoopThread()) {
+    // The loop flushes behind its callbacks. Of many, some leave earlier, so that the server works.
+    if (++asked_since_flush_ % kAskedPerFlush == 0) Flush(/*waits=*/false);
+    return;
+  }
   Flush(waits);
   const bool has_news = session_.has_events() || session_.Wakeup() < sleeps_until_ms_;
   if (sleeping_ && has_news) Wake();

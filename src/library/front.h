@@ -109,6 +109,7 @@ class Front : public std::enable_shared_from_this<Front> {
   std::condition_variable changed_;
   std::thread thread_;
   std::atomic<std::thread::id> loop_id_{};
+  uint32_t asked_since_flush_ = 0;  // By callbacks.
   bool stopping_ = false;
   bool stopped_ = false;  // There is no loop any more.
   bool sleeping_ = false;
