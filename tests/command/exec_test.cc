@@ -318,12 +318,9 @@ TEST_CASE("a crowd of commands never exceeds the level, and leaves nothing behin
   SUBCASE("while it is killed and started again") {
     server.server().StayOnPort();
     Process crowd = StartCrowd(server, dir, runs);
-    int kills = 0;
-    while (!crowd.Wait(500)) {
+    do {
       server.server().Restart();
-      ++kills;
-    }
-    CHECK(kills > 0);
+    } while (!crowd.Wait(500));
   }
   CHECK(ReadFileToString(dir.Sub("crowd.out")).empty());
   CheckCrowd(dir, runs, 7);
