@@ -19,12 +19,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "nowcalls/export.h"
+#include "nowcalls/session_service.h"
 #include "nowcalls/status.h"
 #include "nowcalls/token_service.h"
 
@@ -34,8 +34,7 @@ namespace nowcalls {
 enum class Fallback : uint8_t {
   // They end as kUnavailable when their timeout is over.
   kFail,
-  // As the rule's fallbackToLocalWhenFail says, of the rule as last seen: true: kLocal; false, or
-  // no
+  // As the rule's fallbackToLocalWhenFail said when it was last seen. True: kLocal. False, or no
   // rule seen: kPass. Sentinel's clients do this.
   kByRule,
   // They are admitted up to this process's share: the rule's level, under GLOBAL divided by the
@@ -63,67 +62,17 @@ struct ClientOptions {
   std::function<void(LogLevel level, std::string_view line)> log{};
 };
 
-// Counters begin with the client.
-struct ClientStats {
-  bool connected = false;
-  std::string address{};      // The last one dialled.
-  std::string why_offline{};  // Empty while connected.
-  std::string client_id{};    // As used.
-  uint64_t sessions_online = 0;
-  uint64_t held = 0;         // Tokens of permits that are not local.
-  uint64_t calls = 0;        // In progress: asked and not answered.
-  uint64_t connects = 0;     // Connections that said hello.
-  uint64_t disconnects = 0;  // Of these, ended.
-  uint64_t asked_again = 0;  // Calls that were sent once more.
-  uint64_t cancelled = 0;    // Acquires that were given up after they were sent.
-  uint64_t kept = 0;
-  uint64_t lost = 0;
-  uint64_t local_granted = 0;
-  uint64_t local_refused = 0;
-  uint64_t local_passed = 0;
-};
-
-class NOWCALLS_EXPORT Client final : public TokenService {
+class NOWCALLS_EXPORT Client final : public SessionService {
  public:
   // Starts the background thread, which dials at once; it does not wait for it. kInvalidArgument
   // names the option that is wrong.
   static Result<std::unique_ptr<Client>> Start(const ClientOptions& options);
-  // As Close, and waits for what is on its way at most one second.
-  ~Client() override;
-
-  void AcquireAsync(FlowId flow, const AcquireOptions& options,
-                    std::function<void(Acquired)> done) override;
-  void AcquireAllAsync(const std::vector<FlowDemand>& demands, const AcquireOptions& options,
-                       std::function<void(AllAcquired)> done) override;
-  void RequestAsync(FlowId flow, const RequestOptions& options,
-                    std::function<void(Passed)> done) override;
-  void RequestParamAsync(FlowId flow, const std::vector<Value>& values,
-                         const RequestOptions& options, std::function<void(Passed)> done) override;
-  Acquired Acquire(FlowId flow, const AcquireOptions& options = {}) override;
-  AllAcquired AcquireAll(const std::vector<FlowDemand>& demands,
-                         const AcquireOptions& options = {}) override;
-  Passed Request(FlowId flow, const RequestOptions& options = {}) override;
-  Passed RequestParam(FlowId flow, const std::vector<Value>& values,
-                      const RequestOptions& options = {}) override;
-  bool OnOwnThread() const override;
 
   // Waits until the session is open. kUnavailable says why it is not.
   Status WaitConnected(Milliseconds timeout);
-  ClientStats stats() const;
-
-  // A permit for a token that this client id holds already, such as one of an earlier process. The
-  // server is not asked; a keep or a release tells whether it is held.
-  Permit Adopt(TokenId token, FlowId flow, KeepMode keep = KeepMode::kOff);
-
-  // Ends calls that have no answer, as kUnavailable or kUnknown, then waits until releases and
-  // cancels on their way are answered, at most `timeout`. Permits that are still held stay with the
-  // server for the rule's clientOfflineTime. kOutcomeUnknown: some release has no answer.
-  Status Close(Milliseconds timeout);
 
  private:
-  class Impl;
-  explicit Client(std::shared_ptr<Impl> impl);
-  std::shared_ptr<Impl> impl_;
+  using SessionService::SessionService;
 };
 
 }  // namespace nowcalls

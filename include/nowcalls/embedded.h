@@ -47,39 +47,20 @@ struct EmbeddedOptions {
   std::function<void(LogLevel level, std::string_view line)> log{};
 };
 
-class Embedded final : public TokenService {
+// Its destructor, like Close, ends calls that have no answer, commits what was asked, and closes
+// the ledger. Tokens that are held stay in it for the rule's clientOfflineTime.
+class Embedded final : public SessionService {
  public:
   // Opens the ledger and recovers it. Errors as nowcalls-server has them: kCorruption: damaged;
   // kAlreadyExists: another process has it.
   static Result<std::unique_ptr<Embedded>> Open(const EmbeddedOptions& options);
-  // Ends calls that have no answer, commits what was asked, and closes the ledger. Tokens that are
-  // held stay in it for the rule's clientOfflineTime.
-  ~Embedded() override;
 
   // Replaces all rules of the namespace, or none: JSON text as of rules_load. Returns how many are
   // in force, and on the disk as EmbeddedOptions::sync says. kInvalidArgument names rule and field.
   Result<uint64_t> LoadRules(std::string_view name_space, std::string_view json);
 
-  void AcquireAsync(FlowId flow, const AcquireOptions& options,
-                    std::function<void(Acquired)> done) override;
-  void AcquireAllAsync(const std::vector<FlowDemand>& demands, const AcquireOptions& options,
-                       std::function<void(AllAcquired)> done) override;
-  void RequestAsync(FlowId flow, const RequestOptions& options,
-                    std::function<void(Passed)> done) override;
-  void RequestParamAsync(FlowId flow, const std::vector<Value>& values,
-                         const RequestOptions& options, std::function<void(Passed)> done) override;
-  bool OnOwnThread() const override;
-  Acquired Acquire(FlowId flow, const AcquireOptions& options = {}) override;
-  AllAcquired AcquireAll(const std::vector<FlowDemand>& demands,
-                         const AcquireOptions& options = {}) override;
-  Passed Request(FlowId flow, const RequestOptions& options = {}) override;
-  Passed RequestParam(FlowId flow, const std::vector<Value>& values,
-                      const RequestOptions& options = {}) override;
-
  private:
-  class Impl;
-  explicit Embedded(std::shared_ptr<Impl> impl);
-  std::shared_ptr<Impl> impl_;
+  using SessionService::SessionService;
 };
 
 }  // namespace nowcalls

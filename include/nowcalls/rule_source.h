@@ -16,11 +16,10 @@
 // Claim and Replace are for the thread of the server's loop, in which Start and Stop are called
 // too.
 //
-// Installing. The server starts its sources in src/server/configured_rules.cc, before it
-// accepts connections; a source of your own goes there too: source.Start(&sink) with a sink that
-// tells the engine the time of each call (server::LoopRuleSink). A test that drives an engine says
-// source.Start(engine.RulesAt(now)). nowcalls::Embedded takes
-// rules by LoadRules alone.
+// Installing. The server starts its sources in src/server/configured_rules.cc, before it accepts
+// connections. A source of your own goes there too: source.Start(&sink) with a sink that tells the
+// engine the time of each call (server::LoopRuleSink). A test that drives an engine says
+// source.Start(engine.RulesAt(now)). nowcalls::Embedded takes rules by LoadRules alone.
 //
 // A source of your own that asks some service for rules, polled by the program that runs the
 // server, on the server's thread:

@@ -1,7 +1,6 @@
 #include "admin/arguments.h"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <functional>
 #include <sstream>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include "base/exit_codes.h"
 #include "base/host_port.h"
 #include "base/limits.h"
+#include "base/option_values.h"
 #include "base/text.h"
 #include "ledger/history_entry.h"
 #include "nowcalls_version.h"
@@ -34,39 +34,6 @@ constexpr char kFooter[] =
     "shows all. Times in jsonl and csv are milliseconds of the ledger clock.\n\n"
     "Exit codes: 0 done; 1 the request was refused; 64 usage, rules or a directory are wrong; 65 "
     "the ledger is damaged; 69 the server cannot be reached; 74 input or output failed.\n";
-
-// What is wrong with an option's value ends the parse as a usage error.
-void Require(const std::string& option, const Status& status) {
-  if (!status.ok()) throw CLI::ValidationError(option, status.message());
-}
-
-template <typename T>
-T RequireValue(const std::string& option, const Result<T>& result) {
-  Require(option, result.status());
-  return *result;
-}
-
-template <typename T>
-Result<T> ParseInteger(std::string_view text, T min, T max) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < min || value > max) {
-    return Status::InvalidArgument(Quoted(text) + " is not a whole number from " +
-                                   std::to_string(min) + " to " + std::to_string(max));
-  }
-  return value;
-}
-
-template <typename T>
-CLI::Option* AddInteger(CLI::App* app, const std::string& name, const std::string& help, T min,
-                        T max, const std::function<void(T)>& set) {
-  return app->add_option_function<std::string>(
-      name,
-      [name, min, max, set](const std::string& text) {
-        set(RequireValue(name, ParseInteger<T>(text, min, max)));
-      },
-      help);
-}
 
 Result<Format> ParseFormat(std::string_view text) {
   if (text == "table") return Format::kTable;

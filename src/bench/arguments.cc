@@ -10,6 +10,7 @@
 
 #include "base/exit_codes.h"
 #include "base/limits.h"
+#include "base/option_values.h"
 #include "base/text.h"
 #include "nowcalls_version.h"
 
@@ -45,12 +46,6 @@ constexpr char kFooter[] =
     "was lost, or hung at the end; 74 input or output failed.\n"
     "SIGINT or SIGTERM while a run counts: it shows its figures and exits as if its time were\n"
     "over. Before that it exits with 1, as fill always does if it has not all its tokens.\n";
-
-template <typename T>
-T RequireValue(const std::string& option, const Result<T>& result) {
-  if (!result.ok()) throw CLI::ValidationError(option, result.status().message());
-  return *result;
-}
 
 std::string Shown(double value) {
   std::ostringstream text;

@@ -1,8 +1,8 @@
 // Dialing: which address a session dials next, and when.
 //
 // Thread: the session's. Addresses are tried in rows. Between rows, and after a connection that was
-// of no use, comes a random pause whose bound doubles up to kPauseMsMax, so that clients that lose
-// a server do not come back in step.
+// of no use, comes a random pause. Its bound doubles up to kPauseMsMax. So clients that lose a
+// server do not come back in step.
 #ifndef NOWCALLS_CLIENT_DIALING_H_
 #define NOWCALLS_CLIENT_DIALING_H_
 

@@ -1,7 +1,6 @@
 #include "command/arguments.h"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <functional>
 #include <sstream>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include "base/exit_codes.h"
 #include "base/host_port.h"
 #include "base/limits.h"
+#include "base/option_values.h"
 #include "base/text.h"
 #include "nowcalls_version.h"
 
@@ -32,38 +32,6 @@ constexpr char kExecFooter[] =
     "within --wait; 122 the server cannot be reached; 123 the flow has no rule; 124 "
     "the token was lost and the command stopped (--on-lost); 126 the command cannot be run; 127 it "
     "is not found; 64 usage is wrong.\n";
-
-void Require(const std::string& option, const Status& status) {
-  if (!status.ok()) throw CLI::ValidationError(option, status.message());
-}
-
-template <typename T>
-T RequireValue(const std::string& option, const Result<T>& result) {
-  Require(option, result.status());
-  return *result;
-}
-
-template <typename T>
-Result<T> ParseInteger(std::string_view text, T min, T max) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < min || value > max) {
-    return Status::InvalidArgument(Quoted(text) + " is not a whole number from " +
-                                   std::to_string(min) + " to " + std::to_string(max));
-  }
-  return value;
-}
-
-template <typename T>
-CLI::Option* AddInteger(CLI::App* app, const std::string& name, const std::string& help, T min,
-                        T max, const std::function<void(T)>& set) {
-  return app->add_option_function<std::string>(
-      name,
-      [name, min, max, set](const std::string& text) {
-        set(RequireValue(name, ParseInteger<T>(text, min, max)));
-      },
-      help);
-}
 
 CLI::Option* AddDuration(CLI::App* app, const std::string& name, const std::string& help,
                          const std::function<void(int64_t)>& set) {

@@ -5,8 +5,8 @@
 //
 // A group that waits holds nothing, so no two groups can wait for each other. It stands in one line
 // only, that of the first of its lanes that is in the way. When its turn comes there, all items are
-// looked at. If another lane is in the way by then, the group moves on into that one's line, to the
-// place that its arrival gives it, and the line that it leaves goes on without it.
+// looked at. If another lane is in the way by then, the group moves into that one's line, to the
+// place that its arrival gives it. The line that it leaves goes on without it.
 //
 // Groups asks Room for limits and Waiting for lines. It knows tokens only through Books.
 #ifndef NOWCALLS_CORE_GROUPS_H_

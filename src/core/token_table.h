@@ -137,8 +137,8 @@ class TokenTable {
   void ForEachOfRequest(SessionSlot session, uint64_t request_id, Visit&& visit) const {
     ForEachOfHash(RequestHash(session, request_id), session, request_id, visit);
   }
-  // REQUIRES: the entry is the last that was inserted, and has its session and no request id yet;
-  // `request_id` is not 0, and stands for nothing but tokens that are issued together with this one
+  // REQUIRES: the entry is the last that was inserted, and has its session and no request id yet.
+  // `request_id` is not 0. It stands for nothing but tokens that are issued together with this one
   // (ledger/entities.h).
   void SetRequest(TokenSlot slot, uint64_t request_id);
   // 0 if it has none.

@@ -14,7 +14,6 @@ namespace nowcalls {
 namespace {
 
 constexpr Milliseconds kTimeoutMax{3'600'000};
-constexpr Milliseconds kLastWait{1000};
 
 // HOST-PROCESS-CHANCE, for an operator who reads a listing.
 std::string MadeUpClientId() {
@@ -46,76 +45,15 @@ Status CheckOptions(const ClientOptions& options) {
 
 }  // namespace
 
-class Client::Impl {
- public:
-  explicit Impl(std::shared_ptr<library::TcpFront> f) : front(std::move(f)) {}
-  const std::shared_ptr<library::TcpFront> front;
-};
-
 Result<std::unique_ptr<Client>> Client::Start(const ClientOptions& options) {
   NOWCALLS_RETURN_IF_ERROR(CheckOptions(options));
   ClientOptions used = options;
   if (used.client_id.empty()) used.client_id = MadeUpClientId();
   Result<std::shared_ptr<library::TcpFront>> front = library::TcpFront::Start(used);
   if (!front.ok()) return front.status();
-  return std::unique_ptr<Client>(new Client(std::make_shared<Impl>(*std::move(front))));
+  return std::unique_ptr<Client>(new Client(*std::move(front)));
 }
 
-Client::Client(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-
-Client::~Client() {
-  // Tokens whose release has no answer end with their hold.
-  (void)Close(kLastWait);
-}
-
-void Client::AcquireAsync(FlowId flow, const AcquireOptions& options,
-                          std::function<void(Acquired)> done) {
-  impl_->front->Acquire(flow, options, std::move(done));
-}
-
-void Client::AcquireAllAsync(const std::vector<FlowDemand>& demands, const AcquireOptions& options,
-                             std::function<void(AllAcquired)> done) {
-  impl_->front->AcquireAll(demands, options, std::move(done));
-}
-
-void Client::RequestAsync(FlowId flow, const RequestOptions& options,
-                          std::function<void(Passed)> done) {
-  impl_->front->Request(flow, options, std::move(done));
-}
-
-void Client::RequestParamAsync(FlowId flow, const std::vector<Value>& values,
-                               const RequestOptions& options, std::function<void(Passed)> done) {
-  impl_->front->RequestParam(flow, values, options, std::move(done));
-}
-
-Acquired Client::Acquire(FlowId flow, const AcquireOptions& options) {
-  return impl_->front->AcquireAndWait(flow, options);
-}
-
-AllAcquired Client::AcquireAll(const std::vector<FlowDemand>& demands,
-                               const AcquireOptions& options) {
-  return impl_->front->AcquireAllAndWait(demands, options);
-}
-
-Passed Client::Request(FlowId flow, const RequestOptions& options) {
-  return impl_->front->RequestAndWait(flow, options);
-}
-
-Passed Client::RequestParam(FlowId flow, const std::vector<Value>& values,
-                            const RequestOptions& options) {
-  return impl_->front->RequestParamAndWait(flow, values, options);
-}
-
-bool Client::OnOwnThread() const { return impl_->front->OnLoopThread(); }
-
-Status Client::WaitConnected(Milliseconds timeout) { return impl_->front->WaitConnected(timeout); }
-
-ClientStats Client::stats() const { return impl_->front->stats(); }
-
-Permit Client::Adopt(TokenId token, FlowId flow, KeepMode keep) {
-  return impl_->front->Adopt(token, flow, keep);
-}
-
-Status Client::Close(Milliseconds timeout) { return impl_->front->Close(timeout); }
+Status Client::WaitConnected(Milliseconds timeout) { return front()->WaitConnected(timeout); }
 
 }  // namespace nowcalls

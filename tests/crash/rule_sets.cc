@@ -93,10 +93,10 @@ Json SetOf(const std::string& name_space, int64_t version) {
 
 }  // namespace
 
-// One flow for each family of deadlines in the ledger, one with the sessions in its level, whose
-// tokens live for 3 s at most, one that
-// is swept all the time, one that is lost by clients that stay away, and one of which many tokens
-// are taken at once. Those of "moving" live as long as flow 1's.
+// One flow for each family of deadlines in the ledger. Then one with the sessions in its level,
+// whose tokens live for 3 s at most; one that is swept all the time; one that is lost by clients
+// that stay away; one of which many tokens are taken at once. Those of "moving" live as long as
+// flow 1's.
 std::vector<FlowFacts> RuleSets::Flows() {
   std::vector<FlowFacts> lanes = {{1, 60, 15'000, 5'000},
                                   {2, 100'000, 300'000, 5'000},

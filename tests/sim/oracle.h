@@ -19,9 +19,9 @@
 //   S2 who waits is not overtaken by who came later and may not
 //   S3 the history tells of every token that was taken back
 //   S4, S5 are about calls a second: see calls_judge.h
-//   S6 a grant tells the hold that was asked for, a keep that of the rule, as the rule bounds them
-//   S7 a token that is told lost was taken back, for the reason told; its session is told, once
-//   S8 a listing of waiters shows acquires that wait, in the order in which they are granted
+//   S6 a grant tells the hold that was asked for, a keep that of the rule, as the rule bounds them.
+//   S7 a token that is told lost was taken back, for the reason told; its session is told, once.
+//   S8 a listing of waiters shows acquires that wait, in the order in which they are granted.
 //
 // Batches that a machine loses take what was answered since the last sync, and nothing else; I6
 // holds all the same.

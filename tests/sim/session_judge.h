@@ -2,18 +2,18 @@
 //
 // It hears from the callers' side (what was asked and told) and from the wire (what was sent and
 // answered), and it sees the ledger. Of the session it knows nothing else. A violation begins with
-// the promise:
+// the number of its promise.
 //
-//   C1 each call is told once, and not later than its deadline
+//   C1 each call is told once, and not later than its deadline.
 //   C2 a grant is one that the server gave to this call; a local one comes only while the server is
-//      out of reach or silent, and within the share
+//      out of reach or silent, and within the share.
 //   C3 no token stands behind an acquire that was told anything but a grant, or behind a permit
-//      that was released, when the cancel or release is answered
+//      that was released, when the cancel or release is answered.
 //   C4 what has no answer is asked again once a connection is ready: acquires that are open,
-//      releases, and cancels of acquires that were given up
-//   C5 a permit that the session keeps has a keep under way from a third of its hold on
-//   C6 a permit is lost when the server says so, and only if its token has ended
-//   C7 a session that has done all that is due sleeps (session_client.h)
+//      releases, and cancels of acquires that were given up.
+//   C5 a permit that the session keeps has a keep under way from a third of its hold on.
+//   C6 a permit is lost when the server says so, and only if its token has ended.
+//   C7 a session that has done all that is due sleeps (session_client.h).
 //
 // Thread: one at a time. Milliseconds are those of the timeline.
 #ifndef NOWCALLS_SIM_SESSION_JUDGE_H_

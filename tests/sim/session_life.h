@@ -1,9 +1,9 @@
 // SessionLife: what a program with the client library does all day, by seed.
 //
 // Thread: one at a time. It has several calls in progress at once, as if it had threads. It
-// acquires with and without waits, with timeouts that are short, releases, keeps, asks for calls a
-// second, is killed or closed, and starts anew under the same client id, where it may adopt tokens
-// of the process before.
+// acquires with and without waits and with short timeouts, releases, keeps, and asks for calls a
+// second. It is killed or closed, and starts anew under the same client id. There it may adopt
+// tokens of the process before.
 #ifndef NOWCALLS_SIM_SESSION_LIFE_H_
 #define NOWCALLS_SIM_SESSION_LIFE_H_
 

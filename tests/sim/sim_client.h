@@ -35,7 +35,7 @@ class SimClient : public RpcCaller {
     std::optional<uint64_t> wait_ms{};
     bool prioritized = false;
     uint64_t request_id = 0;
-    uint64_t hold_ms = 0;  // 0: as long as the rule allows.
+    uint64_t hold_ms = 0;     // 0: as long as the rule allows.
     std::vector<Item> all{};  // What an acquire_all asks for, instead of flow and count.
   };
   struct Held {

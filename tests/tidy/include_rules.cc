@@ -65,7 +65,7 @@ const std::vector<ThirdParty>& ThirdParties() {
       {"spdlog/", {"server"}},
       {"fmt/", {"server"}},
       {"nlohmann/", {"core", "wire", "backup", "client", "admin", "bench", "server"}},
-      {"CLI/", {"tools", "server", "admin", "bench", "command"}},
+      {"CLI/", {"base", "tools", "server", "admin", "bench", "command"}},
       {"absl/", {"core", "engine", "backup", "admin"}},
       {"toml++/", {"server"}},
       {"doctest/", {}},

@@ -1,10 +1,11 @@
 // Groups against a model: random acquire_alls beside single acquires, under caps, shadow mode,
 // parameters and changing rules, with waits, keeps, cancels, drains, clients that come and go, and
 // servers that restart. The model is a list of tokens and one of waiters; it shares no code with
-// the core. It foretells each answer that comes at once. Who is served first when room is made
-// depends on the order in which lanes are looked at, so there it takes the core's word, and judges:
-// all items of a grant fit, and at rest each waiter has one in its line, itself or somebody before
-// it, that lacks room there.
+// the core. It foretells each answer that comes at once.
+//
+// Which waiter is served first when room is made depends on the order in which lanes are looked at.
+// There the model takes the core's word, and judges two things. All items of a grant fit. At rest,
+// each waiter's line has one that lacks room there: the waiter itself, or one before it.
 #include <doctest/doctest.h>
 
 #include <algorithm>
