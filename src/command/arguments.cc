@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -20,7 +21,7 @@ constexpr size_t kHelpColumns = 80;
 
 constexpr char kFooter[] =
     "Exit codes: 0 done; 1 refused, or no such token; 64 usage is wrong; 69 the server cannot be "
-    "reached.\n\n"
+    "reached; 74 the output cannot be written.\n\n"
     "Environment: NOWCALLS_SERVER, NOWCALLS_NAMESPACE and NOWCALLS_CLIENT_ID stand for --server, "
     "--namespace and --client-id.\n";
 
@@ -255,6 +256,12 @@ class Parser {
     for (FlowDemand& demand : arguments_.flows) {
       if (count_ != 0 && demand.count == 1) demand.count = count_;
       if (arguments_.flows.size() == 1) demand.param = param_;
+    }
+    std::set<int64_t> flows;
+    for (const FlowDemand& demand : arguments_.flows) {
+      if (flows.insert(demand.flow.value).second) continue;
+      const std::string id = std::to_string(demand.flow.value);
+      throw CLI::ValidationError("--flow", id + " is given twice; write " + id + ":COUNT");
     }
     if (arguments_.flows.size() > 1 && param_.index() != 0) {
       throw CLI::ValidationError("--param", "goes with one --flow alone");

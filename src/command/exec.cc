@@ -63,7 +63,8 @@ class LostToken {
     {
       const std::lock_guard lock(mutex_);
       what_ = "lost token " + std::to_string(grant.token.value) + " of flow " +
-              std::to_string(grant.flow.value) + ": " + (reason.empty() ? "it had ended" : reason);
+              std::to_string(grant.flow.value) + ": " +
+              (reason.empty() ? "its time was over, or it was taken back" : reason);
     }
     bell_.Ring();
   }
@@ -211,6 +212,21 @@ int Complained(const Answer& answer) {
   }
 }
 
+// False: the output cannot be written.
+bool TellTokens(const Arguments& arguments, const std::vector<Permit>& permits) {
+  for (const Permit& permit : permits) {
+    const Grant& grant = permit.grant();
+    std::printf(arguments.json
+                    ? "{\"token\":\"%llu\",\"flow_id\":%lld,\"fence\":%llu,\"hold_ms\":%lld}\n"
+                    : "token %llu, flow %lld, fence %llu, to hold %lld ms\n",
+                static_cast<unsigned long long>(grant.token.value),
+                static_cast<long long>(grant.flow.value),
+                static_cast<unsigned long long>(grant.fence.value),
+                static_cast<long long>(grant.hold.count()));
+  }
+  return std::fflush(stdout) == 0;
+}
+
 }  // namespace
 
 int Exec(const Arguments& arguments) {
@@ -257,16 +273,8 @@ int AcquireForScript(const Arguments& arguments) {
                [&answer](AllAcquired all) { answer.set_value(std::move(all)); });
   const AllAcquired acquired = answer.get_future().get();
   if (!acquired.ok()) return Complained(acquired);
-  for (const Permit& permit : acquired.permits) {
-    const Grant& grant = permit.grant();
-    std::printf(arguments.json
-                    ? "{\"token\":\"%llu\",\"flow_id\":%lld,\"fence\":%llu,\"hold_ms\":%lld}\n"
-                    : "token %llu, flow %lld, fence %llu, to hold %lld ms\n",
-                static_cast<unsigned long long>(grant.token.value),
-                static_cast<long long>(grant.flow.value),
-                static_cast<unsigned long long>(grant.fence.value),
-                static_cast<long long>(grant.hold.count()));
-  }
+  // Tokens that nobody was told of are given back.
+  if (!TellTokens(arguments, acquired.permits)) return kExitIoError;
   client->reset();  // From here on the permits release nothing: the session has the tokens.
   return kExitOk;
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "base/exit_codes.h"
 #include "base/last_words.h"
 #include "base/standard_descriptors.h"
 #include "command/arguments.h"
@@ -17,6 +18,26 @@ namespace {
 std::string FromEnvironment(const char* variable) {
   const char* const value = ::getenv(variable);  // NOLINT(concurrency-mt-unsafe)
   return value == nullptr ? "" : value;
+}
+
+// Whether all output is where it belongs; complains if not.
+bool Written() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
+  std::fputs("nowcalls: writing the output failed\n", stderr);
+  return false;
+}
+
+int Run(const Arguments& arguments) {
+  switch (arguments.command) {
+    case Command::kExec: return Exec(arguments);
+    case Command::kAcquire: return AcquireForScript(arguments);
+    case Command::kRelease: return ReleaseForScript(arguments);
+    case Command::kKeep: return KeepForScript(arguments);
+    case Command::kFlow: return ShowFlow(arguments);
+    case Command::kPing: return Ping(arguments);
+    case Command::kTop: return Top(arguments);
+  }
+  return kExitOk;
 }
 
 }  // namespace
@@ -32,18 +53,10 @@ int Main(int argc, const char* const* argv) {
   if (parsed.ends) {
     std::fputs(parsed.out.c_str(), stdout);
     std::fputs(parsed.err.c_str(), stderr);
-    return parsed.exit_code;
+    return Written() ? parsed.exit_code : kExitIoError;
   }
-  switch (parsed.arguments.command) {
-    case Command::kExec: return Exec(parsed.arguments);
-    case Command::kAcquire: return AcquireForScript(parsed.arguments);
-    case Command::kRelease: return ReleaseForScript(parsed.arguments);
-    case Command::kKeep: return KeepForScript(parsed.arguments);
-    case Command::kFlow: return ShowFlow(parsed.arguments);
-    case Command::kPing: return Ping(parsed.arguments);
-    case Command::kTop: return Top(parsed.arguments);
-  }
-  return 0;
+  const int code = Run(parsed.arguments);
+  return Written() ? code : kExitIoError;
 }
 
 }  // namespace nowcalls::command

@@ -216,7 +216,7 @@ int Ping(const Arguments& arguments) {
       (void)Complain(time_ms.status());
       if (times_ms.empty()) return kExitUnavailable;  // It was never there.
     }
-    std::fflush(stdout);
+    if (std::fflush(stdout) != 0) return kExitIoError;
   } while (arguments.count == 0 || asked < arguments.count);
   const double sum_ms = std::accumulate(times_ms.begin(), times_ms.end(), 0.0);
   std::printf("%zu answers of %llu, min/avg/max %.3f/%.3f/%.3f ms\n", times_ms.size(),

@@ -155,6 +155,9 @@ TEST_CASE("what keeps the command from running has exit codes of its own") {
   CHECK(RunExec(server, {"--flow", "7"}, {"/etc/passwd"}).exit_code == 126);
   CHECK(RunExec(server, {"--flow", "x"}, command).exit_code == 64);
   CHECK(RunExec(server, {}, command).exit_code == 64);
+  const Finished twice = RunExec(server, {"--flow", "7", "--flow", "7:2"}, command);
+  CHECK(twice.exit_code == 64);
+  CHECK(Contains(twice.err, "--flow: 7 is given twice; write 7:COUNT"));
   Sleeper holder(server, dir, {"--flow", "7"});
   const Finished refused = RunExec(server, {"--flow", "7"}, command);
   CHECK(refused.exit_code == 120);

@@ -103,6 +103,21 @@ TEST_CASE("tokens for scripts are taken, kept and given back by their session's 
   CHECK(Contains(nobody.err, "--client-id: is required"));
 }
 
+TEST_CASE("output that cannot be written is a failure, and a token that nobody sees goes back") {
+  TestServer server(RuleJson(7, 1, {{"clientOfflineTime", 60'000}}));
+  const std::string nowcalls = ProductBinary("nowcalls");
+  for (const char* words : {"acquire --flow 7", "acquire --flow 7 --json", "flow 7", "top --once",
+                            "ping --count 2 --interval 10ms", "--help"}) {
+    CAPTURE(words);
+    const Finished failed =
+        RunProgram({"/bin/sh", "-c", nowcalls + " " + words + " > /dev/full"},
+                   {{"NOWCALLS_SERVER", server.address()}, {"NOWCALLS_CLIENT_ID", "me"}});
+    CHECK(failed.exit_code == 74);
+    CHECK(failed.err == "nowcalls: writing the output failed\n");
+  }
+  CHECK(Contains(RunNowcalls(server, {"flow", "7"}).out, ": 0 of 1 calls in progress"));
+}
+
 TEST_CASE("flow and ping show what they ask") {
   TestServer server(RuleJson(7, 3));
   CHECK(RunNowcalls(server, {"flow", "7"}).out ==
