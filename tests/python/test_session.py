@@ -357,6 +357,29 @@ class TimeTest(unittest.TestCase):
         self.assertEqual(peer.session.take_lost(), [permit])
         self.assertEqual(peer.session.take_lost(), [])
 
+    def test_whatever_hold_a_server_tells_keeps_have_pauses(self):
+        peer = Peer()
+        peer.connect()
+        peer.acquire()
+        peer.asked()
+        peer.answer([0, 77, 13, 1, 2, 0, None])
+        self.assertAlmostEqual(peer.session.wakeup(), 100.01)
+
+    def test_a_grant_that_no_server_gives_is_asked_again_on_the_next_connection(self):
+        for token in (0, 2**63):
+            peer = Peer()
+            peer.connect()
+            call = peer.acquire()
+            (asked,) = peer.asked()
+            self.assertIn("does not speak", peer.answer([0, token, 13, 1, 2, 6000, None]))
+            self.assertFalse(call.done)
+            peer.disconnect()
+            peer.connect()
+            (again,) = peer.asked()
+            self.assertEqual(again[1][2]["request_id"], asked[1][2]["request_id"])
+            peer.answer(GRANT)
+            self.assertEqual(call.result().token_id, 77)
+
     def test_a_keep_that_failed_is_tried_again(self):
         peer = Peer()
         peer.connect()

@@ -150,6 +150,11 @@ class Grant(NamedTuple):
     level: int
     hold_ms: int
 
+    def checked(self) -> Grant:
+        if not 0 < self.token_id < 2**63:
+            raise ValueError(f"an acquire was answered with token {self.token_id}")
+        return self
+
 
 class Stray(Set[int]):
     """The live tokens of an acquire of which an attempt may still arrive."""
@@ -213,7 +218,7 @@ class Acquire(Call):
     def decode(self, result: Any) -> List[Grant]:
         status, token_id, fence, now_calls, level, hold_ms, refused_by = result[:7]
         if status == OK:
-            return [Grant(token_id, fence, now_calls, level, hold_ms)]
+            return [Grant(token_id, fence, now_calls, level, hold_ms).checked()]
         if status == NOT_AVAILABLE:
             raise AskAgain
         raise refusal(self.flow_id, status, refused_by, now_calls, level)
@@ -245,7 +250,7 @@ class AcquireAll(Acquire):
     def decode(self, result: Any) -> List[Grant]:
         status, tokens, refused_by, flow_id, now_calls, level = result[:6]
         if status == OK:
-            return [Grant(t[0], t[1], now_calls, level, t[2]) for t in tokens]
+            return [Grant(t[0], t[1], now_calls, level, t[2]).checked() for t in tokens]
         if status == NOT_AVAILABLE:
             raise AskAgain
         if refused_by == "request_id" and self.attempts > 1:

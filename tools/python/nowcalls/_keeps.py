@@ -12,6 +12,8 @@ from typing import List, Optional, Tuple
 
 from ._permit import HELD, BasePermit
 
+KEEP_PAUSE_S = 0.01  # Between two keeps of a token, whatever hold a server tells.
+
 
 class Keeps:
     def __init__(self) -> None:

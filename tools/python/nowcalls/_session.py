@@ -38,7 +38,7 @@ from ._calls import (
 )
 from ._config import Address, Config
 from ._errors import BadRequest, Error, OutcomeUnknown, Refused, Unavailable
-from ._keeps import Keeps
+from ._keeps import KEEP_PAUSE_S, Keeps
 from ._local import Fallback
 from ._permit import ENDED, HELD, RELEASING, BasePermit
 from ._rules import ONCE_MORE, UNTIL_DEADLINE, RuleCall, Rules
@@ -349,10 +349,11 @@ class Session:
         elif message[1] == HELLO_MSGID:
             return self._hello_answered(message[2], message[3], now)
         else:
-            call = self._in_flight.pop(message[1], None)
+            call = self._in_flight.get(message[1])
             if call is not None:
-                self._useful = True
                 self._answered(call, message[2], message[3], now)
+                del self._in_flight[message[1]]  # Not one whose answer was not understood.
+                self._useful = True
         return None
 
     def _hello_answered(self, error: Any, result: Any, now: float) -> Optional[str]:
@@ -387,7 +388,6 @@ class Session:
         return f"hello refused: {error}"
 
     def _answered(self, call: Call, error: Any, result: Any, now: float) -> None:
-        call.unsettled = False
         if isinstance(call, RuleCall):
             self._rule_answered(call, error, result, now)
             return
@@ -398,6 +398,7 @@ class Session:
                 raise error_of(error)
             value = call.decode(result)
         except AskAgain:
+            call.unsettled = False
             if not call.done:
                 self._queue[call] = None
             return
@@ -406,6 +407,7 @@ class Session:
             failure = Unavailable(f"{call.method}: a token ended before its answer came")
         except Error as raised:
             failure = raised
+        call.unsettled = False
         if isinstance(call, Acquire):
             self._acquired(call, value, failure, now)
         elif isinstance(call, Keep):
@@ -522,7 +524,8 @@ class Session:
     def _plan_keep(self, permit: BasePermit, since: float) -> None:
         if not permit._keeping:
             return
-        self._plan(permit, min(since + permit.hold_ms / 3000, self._rules.end_of(permit)))
+        pause = max(permit.hold_ms / 3000, KEEP_PAUSE_S)
+        self._plan(permit, min(since + pause, self._rules.end_of(permit)))
 
     def _plan(self, permit: BasePermit, at: float) -> None:
         self._keeps.plan(permit, at, len(self._permits))
