@@ -98,10 +98,14 @@ Status BlockingClient::Impl::Send(int64_t deadline_ms) {
 Result<wire::Response> BlockingClient::Impl::Await(int64_t deadline_ms) {
   for (;;) {
     Result<std::optional<wire::Response>> response = exchange.TakeResponse();
+    (void)exchange.TakeLost();  // Not asked for.
     if (!response.ok()) return Close(NotUnderstood(response.status()));
     if (response->has_value()) return **std::move(response);
     std::string bytes;
-    const Status received = socket->Receive(&bytes, deadline_ms);
+    // A peer that sends without pause must not keep its caller.
+    const bool late = BoottimeMs() > deadline_ms;
+    const Status received =
+        late ? Status::OutcomeUnknown("late") : socket->Receive(&bytes, deadline_ms);
     if (received.code() == StatusCode::kOutcomeUnknown) {
       return Close(Status::OutcomeUnknown("no answer from " + peer + " within " +
                                           std::to_string(timeout_ms) + " ms" +

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace nowcalls::client {
 
 void HeldTokens::Add(HeldPtr held) {
   const uint64_t id = held->grant.token.value;
-  tokens_[id] = std::move(held);
+  NOWCALLS_CHECK(tokens_.emplace(id, std::move(held)).second);
 }
 
 HeldPtr HeldTokens::Find(uint64_t token_id) const {
@@ -21,10 +23,11 @@ void HeldTokens::Remove(Held* held) {
 }
 
 void HeldTokens::PlanNext(Held* held, int64_t since_ms, const RuleViews& rules) {
+  constexpr int64_t kPauseMsMin = 10;  // Whatever hold a server tells.
   if (held->keep == KeepMode::kOff) return;
   const int64_t end_ms =
       EndByRule(rules.Find(held->grant.flow.value), held->keep, held->granted_ms);
-  Plan(held, std::min(since_ms + held->hold_ms / 3 + 1, end_ms));
+  Plan(held, std::min(since_ms + std::max(held->hold_ms / 3 + 1, kPauseMsMin), end_ms));
 }
 
 void HeldTokens::Plan(Held* held, int64_t due_ms) {

@@ -18,14 +18,15 @@ namespace nowcalls::client {
 
 class HeldTokens {
  public:
+  // REQUIRES: it holds no token of that id.
   void Add(HeldPtr held);
   // Null: it holds no such token.
   HeldPtr Find(uint64_t token_id) const;
   void Remove(Held* held);
   // Looks after it at `due_ms`; 0: never.
   void Plan(Held* held, int64_t due_ms);
-  // After a third of the hold, or earlier if its rule ends the token; `since_ms`: when the hold
-  // began. Not at all if nobody keeps it.
+  // After a third of the hold, but at least 10 ms, or earlier if its rule ends the token;
+  // `since_ms`: when the hold began. Not at all if nobody keeps it.
   void PlanNext(Held* held, int64_t since_ms, const RuleViews& rules);
   // The next one that is due by `now_ms`, which is then not planned any more; null: none.
   HeldPtr TakeDue(int64_t now_ms);

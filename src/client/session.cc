@@ -116,9 +116,14 @@ Status Session::Received(std::string_view bytes, int64_t now_ms) {
     }
     const CallPtr call = calls_.TakeAnswered((*response)->msgid);
     if (call == nullptr) continue;
-    useful_ = true;
     call->unsettled = false;
-    NOWCALLS_RETURN_IF_ERROR(Answered(call, **response, now_ms));
+    Status understood = Answered(call, **response, now_ms);
+    if (!understood.ok()) {  // As if no answer had come: the next connection asks again.
+      call->unsettled = true;
+      calls_.Sent((*response)->msgid, call);
+      return understood;
+    }
+    useful_ = true;
   }
 }
 
@@ -228,12 +233,17 @@ ClientStats Session::stats() const {
 // Tokens.
 
 HeldPtr Session::Adopt(const Grant& grant, KeepMode keep, int64_t now_ms) {
-  auto held = std::make_shared<Held>();
-  held->grant = grant;
-  held->keep = keep;
-  held->granted_ms = now_ms;
-  held_.Add(held);
-  if (keep != KeepMode::kOff) held_.Plan(held.get(), now_ms);
+  HeldPtr held = held_.Find(grant.token.value);
+  if (held == nullptr) {
+    held = std::make_shared<Held>();
+    held->grant = grant;
+    held->granted_ms = now_ms;
+    held_.Add(held);
+  }
+  if (keep != KeepMode::kOff) {
+    held->keep = keep;
+    held_.Plan(held.get(), now_ms);
+  }
   return held;
 }
 
@@ -262,7 +272,7 @@ void Session::Lose(const HeldPtr& held, const std::string& reason, int64_t now_m
   lost_.push_back(held);
   lines_.emplace_back(LogLevel::kWarning, "lost token " + std::to_string(held->grant.token.value) +
                                               " of flow " + std::to_string(held->grant.flow.value) +
-                                              ": " + (reason.empty() ? "it had ended" : reason));
+                                              ": " + (reason.empty() ? "it has ended" : reason));
 }
 
 }  // namespace nowcalls::client

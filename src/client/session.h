@@ -45,7 +45,8 @@ class Session {
   // Once for each token.
   void Release(const HeldPtr& held, ReleaseCall::Done done, int64_t now_ms, bool blocks = false);
   void Keep(const HeldPtr& held, KeepCall::Done done, int64_t now_ms, bool blocks = false);
-  // A token that the session holds on the server and this client has not acquired.
+  // A token that the session holds on the server. One that this client holds too stays the same,
+  // and is kept from now on unless `keep` is kOff.
   HeldPtr Adopt(const Grant& grant, KeepMode keep, int64_t now_ms);
   // Ends all calls but releases and cancels, which go on until settled().
   void Close(int64_t now_ms);
@@ -99,7 +100,7 @@ class Session {
   Status Answered(const std::shared_ptr<ReleaseCall>& call, const wire::Response& response);
   Status Answered(const std::shared_ptr<KeepCall>& call, const wire::Response& response,
                   int64_t now_ms);
-  Status Answered(const RuleCall& call, const wire::Response& response, int64_t now_ms);
+  void RuleAnswered(const RuleCall& call, const wire::Response& response, int64_t now_ms);
   void Hold(const std::shared_ptr<AcquireCall>& call, const wire::AcquireAllReply& reply);
 
   // A refusal, as the rule says of prioritized acquires.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "base/limits.h"
@@ -12,7 +13,8 @@ namespace nowcalls::client {
 namespace {
 
 constexpr size_t kRulesAskedMax = 64;
-constexpr size_t kCallsMax = 100'000;  // In progress.
+constexpr size_t kCallsMax = 100'000;        // In progress.
+constexpr uint64_t kTokenIdMax = INT64_MAX;  // As the protocol has it.
 
 Answer TooManyCalls() {
   return {.outcome = Outcome::kUnavailable,
@@ -72,6 +74,28 @@ Result<wire::AcquireAllReply> AcquireReplyAsOfAll(const AcquireCall& call,
     all.tokens.push_back({reply->token_id, reply->fence, reply->hold_ms});
   }
   return all;
+}
+
+// What is wrong with tokens that were granted; empty: nothing.
+std::string WrongGrant(const AcquireCall& call, const wire::AcquireAllReply& reply,
+                       const HeldTokens& held) {
+  if (reply.tokens.size() != call.demands.size()) {
+    return std::to_string(reply.tokens.size()) + " tokens for " +
+           std::to_string(call.demands.size()) + " items";
+  }
+  std::set<uint64_t> ids;
+  for (const wire::AcquireAllReply::Token& token : reply.tokens) {
+    const std::string name = "token " + std::to_string(token.token_id);
+    if (token.token_id == 0 || token.token_id > kTokenIdMax) return name + ", which no token is";
+    const bool known = !ids.insert(token.token_id).second || held.Find(token.token_id) != nullptr;
+    if (known) return name + ", which is held already";
+  }
+  return {};
+}
+
+// A hold as a server may grant it.
+int64_t HoldMs(uint64_t told_ms) {
+  return static_cast<int64_t>(std::min<uint64_t>(told_ms, kRuleTimeMsMax));
 }
 
 // Whether room may come by itself soon.
@@ -220,7 +244,7 @@ Status Session::Answered(const CallPtr& call, const wire::Response& response, in
       return Answered(std::static_pointer_cast<ReleaseCall>(call), response);
     case Call::Kind::kKeep:
       return Answered(std::static_pointer_cast<KeepCall>(call), response, now_ms);
-    case Call::Kind::kRule: return Answered(static_cast<RuleCall&>(*call), response, now_ms);
+    case Call::Kind::kRule: RuleAnswered(static_cast<RuleCall&>(*call), response, now_ms); break;
     case Call::Kind::kCancel:
     case Call::Kind::kPing: break;
   }
@@ -255,10 +279,8 @@ Status Session::Answered(const std::shared_ptr<AcquireCall>& call, const wire::R
       call->refusal = std::move(refusal);
       TryAgain(call, now_ms);
     }
-  } else if (reply->tokens.size() != call->demands.size()) {
-    return Status::Corruption("acquire_all: the answer has " +
-                              std::to_string(reply->tokens.size()) + " tokens for " +
-                              std::to_string(call->demands.size()) + " items");
+  } else if (std::string wrong = WrongGrant(*call, *reply, held_); !wrong.empty()) {
+    return Status::Corruption("the answer to an acquire has " + wrong);
   } else {
     Hold(call, *reply);
     calls_.Settle(call);
@@ -278,13 +300,13 @@ void Session::Hold(const std::shared_ptr<AcquireCall>& call, const wire::Acquire
                    .fence = Fence(token.fence),
                    .now_calls = reply.now_calls,
                    .level = reply.level,
-                   .hold = Milliseconds(token.hold_ms)};
+                   .hold = Milliseconds(HoldMs(token.hold_ms))};
     held->param = demand.param;
     held->keep = call->options.keep;
     held->on_lost = call->options.on_lost;
     held->stray = stray;
     held->granted_ms = call->sent_ms;
-    held->hold_ms = static_cast<int64_t>(token.hold_ms);
+    held->hold_ms = held->grant.hold.count();
     held_.Add(held);
     held_.PlanNext(held.get(), call->sent_ms, rules_);
     call->held.push_back(std::move(held));
@@ -368,7 +390,7 @@ Status Session::Answered(const std::shared_ptr<KeepCall>& call, const wire::Resp
     const Result<wire::KeepReply> reply = wire::DecodeKeepReply(response.result);
     if (!reply.ok()) return reply.status();
     kept.outcome = reply->status == TokenStatus::kOk ? Outcome::kOk : Outcome::kRefused;
-    kept.hold = Milliseconds(reply->hold_ms);
+    kept.hold = Milliseconds(HoldMs(reply->hold_ms));
     if (!kept.ok()) kept.message = "the token has ended";
   }
   if (held->state == Held::State::kHeld) {
@@ -388,13 +410,12 @@ Status Session::Answered(const std::shared_ptr<KeepCall>& call, const wire::Resp
   return Status::Ok();
 }
 
-Status Session::Answered(const RuleCall& call, const wire::Response& response, int64_t now_ms) {
+void Session::RuleAnswered(const RuleCall& call, const wire::Response& response, int64_t now_ms) {
   const int64_t flow = call.flow_id;  // `call` may go with its entry.
-  std::optional<RuleView> seen;       // None too if the server does not tell.
+  std::optional<RuleView> seen;       // None too if the server does not tell, or not clearly.
   if (!response.error) {
     Result<std::optional<RuleView>> rule = ReadRuleView(response.result, flow);
-    if (!rule.ok()) return rule.status();
-    seen = *std::move(rule);
+    if (rule.ok()) seen = *std::move(rule);
   }
   rules_.Learn(flow, std::move(seen), now_ms);
   rules_asked_.erase(flow);
@@ -404,11 +425,10 @@ Status Session::Answered(const RuleCall& call, const wire::Response& response, i
     held_.Plan(held.get(), std::min(held->due_ms, end_ms));
   }
   const auto waiting = await_rule_.extract(flow);
-  if (waiting.empty()) return Status::Ok();
+  if (waiting.empty()) return;
   for (const std::shared_ptr<AcquireCall>& acquire : waiting.mapped()) {
     if (!acquire->done) TryAgain(acquire, now_ms);
   }
-  return Status::Ok();
 }
 
 // No answer.

@@ -110,8 +110,9 @@ Status Socket::SendNow(std::string_view bytes) {
 }
 
 Status Socket::ReceiveNow(std::string* bytes) {
+  constexpr size_t kBytesMax = 1024 * 1024;  // A peer that sends without pause has others wait.
   char chunk[64 * 1024];
-  for (;;) {
+  for (const size_t begin = bytes->size(); bytes->size() - begin < kBytesMax;) {
     const ssize_t size = recv(fd_, chunk, sizeof(chunk), 0);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Status::Ok();
@@ -121,8 +122,9 @@ Status Socket::ReceiveNow(std::string* bytes) {
     bytes->append(received.bytes);
     if (!received.reply.empty()) unsent_.append(received.reply);
     if (received.failed) return Status::Unavailable(channel_->error());
-    if (static_cast<size_t>(size) < sizeof(chunk)) return Status::Ok();
+    if (static_cast<size_t>(size) < sizeof(chunk)) break;
   }
+  return Status::Ok();
 }
 
 void Socket::Shutdown() const { shutdown(fd_, SHUT_RDWR); }
@@ -137,7 +139,7 @@ Status Socket::Receive(std::string* bytes, int64_t deadline_ms) {
       bytes->append(received.bytes);
       if (received.failed) return Status::Unavailable(channel_->error());
       if (!received.bytes.empty()) return Status::Ok();
-      continue;  // The bytes were the channel's own.
+      // The bytes were the channel's own.
     }
     if (size == 0) return Status::Unavailable("the connection was closed");
     if (errno == EAGAIN || errno == EWOULDBLOCK) {

@@ -48,12 +48,13 @@ bool FakeServer::Peer::Take(wire::Envelope* request) {
   }
 }
 
-void FakeServer::Peer::Send(std::string_view bytes) const {
+bool FakeServer::Peer::Send(std::string_view bytes) const {
   while (!bytes.empty()) {
     const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent <= 0) return;
+    if (sent <= 0) return false;
     bytes.remove_prefix(static_cast<size_t>(sent));
   }
+  return true;
 }
 
 void FakeServer::Peer::Answer(const std::function<void(wire::OutputBuffer*)>& encode) const {

@@ -24,7 +24,8 @@ class FakeServer {
     explicit Peer(int fd) : fd_(fd) {}
     // The next request; false when the client has closed.
     bool Take(wire::Envelope* request);
-    void Send(std::string_view bytes) const;
+    // False when the client has closed.
+    bool Send(std::string_view bytes) const;
     // Answers with what encode(out) writes.
     void Answer(const std::function<void(wire::OutputBuffer*)>& encode) const;
     // Waits until the client closes.

@@ -201,6 +201,19 @@ TEST_CASE("silence ends in an unknown outcome, and then the client is closed") {
   CHECK(later.message() == "the connection to " + server.address() + " is closed");
 }
 
+TEST_CASE("a peer that sends without pause does not keep its caller") {
+  const FakeServer server([](Peer* peer) {
+    Envelope request;
+    peer->Take(&request);
+    std::string notices;
+    for (int i = 0; i < 1000; ++i) notices += "\x93\x02\xa1x\x90";  // [2, "x", []]
+    while (peer->Send(notices)) {
+    }
+  });
+  const auto client = Connect(server, kImpatientMs);
+  CHECK(client->Ping().status().code() == StatusCode::kOutcomeUnknown);
+}
+
 TEST_CASE("who answered before is a server, though silent now") {
   const FakeServer server([](Peer* peer) {
     Envelope request;

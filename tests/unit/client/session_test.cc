@@ -1,123 +1,10 @@
-// The session against a server whose answers the test writes, at times that the test says.
-#include "client/session.h"
-
-#include <doctest/doctest.h>
-
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include "support/json.h"
-#include "support/rpc_client.h"
-#include "wire/splitter.h"
+// The session's calls and connections, at times that the test says.
+#include "unit/client/session_script.h"
 
 namespace nowcalls::client {
 namespace {
 
 using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): of tests.
-using testing::Json;
-
-constexpr FlowId kSeven{7};
-
-ClientOptions OptionsWith(Fallback fallback) {
-  ClientOptions options;
-  options.addresses = {"a:1"};
-  options.client_id = "me";
-  options.timeout = 1s;
-  options.fallback = fallback;
-  return options;
-}
-
-// A session, its server, and what its callers were told.
-struct Script {
-  explicit Script(ClientOptions options = OptionsWith(Fallback::kFail))
-      : session(std::move(options), Prng(1), 0) {}
-
-  // The next request as [msgid, method, params]; null if there is none.
-  Json TakeRequest() {
-    sent += session.output()->view();
-    session.output()->Clear();
-    wire::MessageSplitter splitter;
-    size_t bytes = 0;
-    if (splitter.Next(sent, &bytes) != wire::MessageSplitter::Outcome::kMessage) return nullptr;
-    const Json message = testing::FromMessagePack(sent.substr(0, bytes));
-    sent.erase(0, bytes);
-    return Json::array({message[1], message[2], message[3]});
-  }
-  Json Expect(std::string_view method) {
-    Json request = TakeRequest();
-    REQUIRE_MESSAGE(!request.is_null(), "no request, instead of ", method);
-    CHECK(request[1].get<std::string>() == method);
-    return request;
-  }
-  void Receive(const Json& message) {
-    REQUIRE(session.Received(testing::ToMessagePack(message), now).ok());
-    Tell();
-  }
-  void Answer(const Json& request, const Json& result) {
-    Receive(Json::array({1, request[0], nullptr, result}));
-  }
-  void Refuse(const Json& request, int code, const char* name) {
-    Receive(Json::array({1, request[0], Json::array({code, name, "because"}), nullptr}));
-  }
-  void Tell() {
-    Session::Events events = session.TakeEvents();
-    for (const HeldPtr& held : events.lost) lost.push_back(held->lost_reason);
-    for (const CallPtr& call : events.finished) call->Notify();
-  }
-  void Tick(int64_t at) {
-    now = at;
-    REQUIRE(session.Tick(now).ok());
-    Tell();
-  }
-
-  void Connect(uint64_t resumed = 0) {
-    session.Connected(now);
-    Answer(Expect("hello"), Json::array({"1.0", 9, 2, resumed}));
-    CHECK(session.ready());
-  }
-  void Break() {
-    session.Disconnected("it broke", now);
-    sent.clear();
-    Tell();
-  }
-
-  std::shared_ptr<AcquireCall> Acquire(AcquireOptions options = {}) {
-    auto call = std::make_shared<AcquireCall>();
-    call->demands = {{kSeven, options.count, options.param}};
-    call->options = std::move(options);
-    call->tell = [this](const nowcalls::Answer& answer, const std::vector<HeldPtr>& tokens) {
-      answers.push_back(answer);
-      held.insert(held.end(), tokens.begin(), tokens.end());
-    };
-    session.Acquire(call, now);
-    Tell();
-    return call;
-  }
-  void Release(const HeldPtr& token) {
-    session.Release(
-        token, [this](Released told) { released.push_back(std::move(told)); }, now);
-    Tell();
-  }
-  static Json Granted(uint64_t token, uint64_t hold_ms = 4000) {
-    return Json::array({0, token, 5, 1, 2, hold_ms, nullptr});
-  }
-  static Json Blocked(const char* limit) { return Json::array({1, 0, 0, 2, 2, 0, limit}); }
-  static uint64_t RequestId(const Json& acquire) {
-    return acquire[2][2].at("request_id").get<uint64_t>();
-  }
-
-  Session session;
-  int64_t now = 0;
-  std::string sent;
-  std::vector<nowcalls::Answer> answers;
-  std::vector<HeldPtr> held;
-  std::vector<Released> released;
-  std::vector<std::string> lost;
-};
-
-}  // namespace
 
 TEST_CASE("nothing is asked before hello is answered") {
   Script script;
@@ -212,78 +99,6 @@ TEST_CASE("a server that ends has not carried the acquire out: the next connecti
   CHECK(script.held.size() == 1);
 }
 
-TEST_CASE("an attempt on a broken connection is cancelled when its request id stands for nothing") {
-  Script script;
-  script.Connect();
-  script.Acquire();
-  const Json first = script.Expect("acquire");
-  script.Break();
-  script.Connect();
-  const Json again = script.Expect("acquire");
-  const uint64_t request_id = Script::RequestId(first);
-  SUBCASE("when it is refused") {
-    script.Answer(again, Script::Blocked("level"));
-    REQUIRE(script.answers.size() == 1);
-    CHECK(script.answers[0].outcome == Outcome::kRefused);
-    CHECK(script.Expect("cancel")[2][0] == request_id);
-    CHECK(script.session.stats().cancelled == 0);  // Nobody has given it up.
-  }
-  SUBCASE("when it is given up while no server is reached") {
-    script.Break();
-    script.Tick(1'000);
-    script.Connect();
-    CHECK(script.Expect("cancel")[2][0] == request_id);
-  }
-  SUBCASE("when its token is released, behind the release") {
-    script.Answer(again, Script::Granted(1));
-    CHECK(script.TakeRequest().is_null());
-    script.Release(script.held[0]);
-    script.Expect("release");
-    CHECK(script.Expect("cancel")[2][0] == request_id);
-  }
-  SUBCASE("when its token is lost") {
-    script.Answer(again, Script::Granted(1));
-    script.Receive(Json::array({2, "lost", Json::array({1, 7, "admin"})}));
-    CHECK(script.lost.size() == 1);
-    CHECK(script.Expect("cancel")[2][0] == request_id);
-  }
-}
-
-TEST_CASE(
-    "a group of which an attempt may still arrive is cancelled with the end of its last token") {
-  Script script;
-  script.Connect();
-  auto call = std::make_shared<AcquireCall>();
-  call->all = true;
-  call->demands = {{FlowId(7), 1, {}}, {FlowId(8), 1, {}}};
-  std::vector<HeldPtr> held;
-  call->tell = [&](const Answer&, const std::vector<HeldPtr>& tokens) { held = tokens; };
-  script.session.Acquire(call, 0);
-  script.Expect("acquire_all");
-  script.Break();
-  script.Connect();
-  const Json again = script.Expect("acquire_all");
-  const Json tokens = Json::array({Json::array({1, 5, 4000}), Json::array({2, 6, 4000})});
-  script.Answer(again, Json::array({0, tokens, nullptr, 0, 1, 2}));
-  REQUIRE(held.size() == 2);
-  script.Release(held[0]);
-  script.Expect("release");
-  CHECK(script.TakeRequest().is_null());
-  script.Release(held[1]);
-  script.Expect("release");
-  CHECK(script.Expect("cancel")[2][0] == call->request_id);
-}
-
-TEST_CASE("an acquire without a broken connection needs no cancel") {
-  Script script;
-  script.Connect();
-  script.Acquire();
-  script.Answer(script.Expect("acquire"), Script::Granted(1));
-  script.Release(script.held[0]);
-  script.Expect("release");
-  CHECK(script.TakeRequest().is_null());
-}
-
 TEST_CASE("a message of which a part came too late is asked again on another connection") {
   Script script;
   script.Connect();
@@ -307,73 +122,6 @@ TEST_CASE("a session sleeps until its deadlines while its owner dials") {
   CHECK(script.session.Wakeup() == 700);
   script.session.DialFailed("refused", 10);
   CHECK(script.session.Wakeup() == script.session.dialing().at_ms());
-}
-
-TEST_CASE("a release is asked until it is answered, and is not lost if an attempt had no answer") {
-  Script script;
-  script.Connect();
-  script.Acquire();
-  script.Answer(script.Expect("acquire"), Script::Granted(1));
-  script.Release(script.held[0]);
-  const Json release = script.Expect("release");
-  SUBCASE("done at once") {
-    script.Answer(release, Json::array({6}));
-    REQUIRE(script.released.size() == 1);
-    CHECK_FALSE(script.released[0].lost);
-  }
-  SUBCASE("gone at the first attempt: it was lost") {
-    script.Answer(release, Json::array({7}));
-    REQUIRE(script.released.size() == 1);
-    CHECK(script.released[0].ok());
-    CHECK(script.released[0].lost);
-  }
-  SUBCASE("gone after an attempt without an answer") {
-    script.Break();
-    script.Tick(1000);
-    REQUIRE(script.released.size() == 1);  // Its caller does not wait for ever.
-    CHECK(script.released[0].outcome == Outcome::kUnknown);
-    script.Connect();
-    script.Answer(script.Expect("release"), Json::array({7}));
-    CHECK(script.session.stats().lost == 0);
-    CHECK(script.session.settled());
-  }
-}
-
-TEST_CASE("a token is kept from a third of its hold on, and lost when the server says so") {
-  Script script;
-  script.Connect();
-  script.Acquire({.keep = KeepMode::kAlways});
-  script.Answer(script.Expect("acquire"), Script::Granted(1, 300));
-  CHECK(script.session.Wakeup() == 101);
-  script.Tick(101);
-  script.Answer(script.Expect("keep"), Json::array({0, 300}));
-  CHECK(script.session.Wakeup() == 202);
-  SUBCASE("by an answer to a keep") {
-    script.Tick(202);
-    script.Answer(script.Expect("keep"), Json::array({7, 0}));
-    CHECK(script.lost == std::vector<std::string>{""});
-  }
-  SUBCASE("by a notification") {
-    script.Receive(Json::array({2, "lost", Json::array({1, 7, "admin"})}));
-    CHECK(script.lost == std::vector<std::string>{"admin"});
-    CHECK(script.held[0]->lost);
-  }
-  SUBCASE("by a hello that has no tokens") {
-    script.Break();
-    script.Connect(0);
-    CHECK(script.lost == std::vector<std::string>{""});
-  }
-  SUBCASE("not by a hello that has some: a keep asks") {
-    script.Break();
-    script.Connect(1);
-    script.Answer(script.Expect("keep"), Json::array({0, 300}));
-    CHECK(script.lost.empty());
-  }
-  SUBCASE("not by what is told of other tokens, or in other words") {
-    script.Receive(Json::array({2, "lost", Json::array({2, 7, "admin"})}));
-    script.Receive(Json::array({2, "news", Json::array({1, 7, "admin"})}));
-    CHECK(script.lost.empty());
-  }
 }
 
 TEST_CASE("a rate request is not asked again: it may have been counted") {
@@ -561,4 +309,5 @@ TEST_CASE("a session that is abandoned ends all calls, releases too, and asks no
   CHECK(script.session.settled());
 }
 
+}  // namespace
 }  // namespace nowcalls::client
