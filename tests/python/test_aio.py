@@ -133,6 +133,18 @@ class AioTest(ServerTest, unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(nowcalls.BadRequest):
             await client.acquire(1)
 
+    async def test_an_async_release_after_close_is_unavailable_and_leaves_the_token(self):
+        flow = self.load(rule, 2)
+        client = self.make_client()
+        permit = await client.acquire(flow)
+        with self.assertLogs("nowcalls", "WARNING") as logged:
+            async with client.permit(flow) as inner:
+                await client.close()
+        self.assertIn(f"{inner!r} is not released", logged.output[-1])
+        with self.assertRaisesRegex(nowcalls.Unavailable, "the client is closed"):
+            await permit.release()
+        self.assertEqual(self.server.now_calls(flow), 2)
+
     async def test_a_lost_async_permit_is_told_by_functions_and_coroutines(self):
         flow = self.load(rule, 1, resourceTimeout=150)
         told = []

@@ -9,7 +9,7 @@ import unittest
 import warnings
 
 import nowcalls
-from support import ServerTest, rule, rule_of_keys
+from support import PATIENCE_S, ServerTest, rule, rule_of_keys
 
 
 class PermitTest(ServerTest):
@@ -267,7 +267,21 @@ class EndTest(ServerTest):
         self.assert_soon(lambda: self.server.waiters(flow) == 0)
         # What is held outlives the client: the rule's clientOfflineTime decides.
         self.assertEqual(self.server.now_calls(flow), 1)
-        permit.release()
+        with self.assertRaises(nowcalls.Unavailable):
+            permit.release()
+
+    def test_a_release_after_close_is_unavailable_and_leaves_the_token(self):
+        flow = self.load(rule, 2)
+        client = self.client(timeout=PATIENCE_S)
+        permit = client.acquire(flow)
+        with self.assertLogs("nowcalls", "WARNING") as logged, client.permit(flow) as inner:
+            begin = time.monotonic()
+            client.close()
+        self.assertIn(f"{inner!r} is not released", logged.output[-1])
+        with self.assertRaisesRegex(nowcalls.Unavailable, "the client is closed"):
+            permit.release()
+        self.assertLess(time.monotonic() - begin, PATIENCE_S / 2)  # Nothing waits for an answer.
+        self.assertEqual(self.server.now_calls(flow), 2)
 
     def test_a_process_that_resumes_a_client_id_finds_its_tokens(self):
         flow = self.load(rule, 1)
@@ -277,7 +291,8 @@ class EndTest(ServerTest):
         second = self.client(client_id="resumed")
         self.assertEqual([row["online"] for row in second.tokens(flow_id=flow)], [True])
         self.server.call("reclaim", permit.token_id, "the test is over")
-        permit.release()
+        with self.assertRaises(nowcalls.Unavailable):
+            permit.release()
 
     def test_a_forked_child_leaves_the_connection_to_its_parent(self):
         flow = self.load(rule, 1)

@@ -61,10 +61,10 @@ class Peer:
         call.keep = keep
         return self.submit(call)
 
-    def granted(self):
+    def granted(self, token_id=77):
         call = self.acquire()
         self.asked()
-        self.answer(GRANT)
+        self.answer([0, token_id, *GRANT[2:]])
         return call.result()
 
     def disconnect(self):
@@ -262,6 +262,23 @@ class RetryTest(unittest.TestCase):
         self.assertEqual(peer.asked(), [["release", [77]]])
         peer.answer([7])  # The first release had done it.
         self.assertFalse(permit.lost)
+        self.assertTrue(peer.session.settled)
+
+    def test_a_release_goes_on_while_the_client_closes_and_is_unavailable_once_it_has_stopped(self):
+        peer = Peer()
+        peer.connect()
+        closing, stopped = peer.granted(), peer.granted(78)
+        peer.session.close(peer.now)
+        release = peer.session.release(closing, peer.now)
+        self.assertEqual(peer.asked(), [["release", [77]]])
+        peer.answer([6])
+        self.assertTrue(release.result())
+        self.assertTrue(peer.session.settled)
+        peer.disconnect()
+        peer.session.stop()
+        release = peer.session.release(stopped, peer.now)
+        with self.assertRaisesRegex(nowcalls.Unavailable, "the client is closed"):
+            release.result()
         self.assertTrue(peer.session.settled)
 
     def test_a_first_release_that_finds_no_token_tells_that_it_was_lost(self):

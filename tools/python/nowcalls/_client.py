@@ -44,6 +44,7 @@ class Permit(BasePermit):
 
         Returns False if the token had been lost. Raises Unavailable or OutcomeUnknown when no
         answer comes in time; the client then releases it in the background, as soon as it can.
+        Raises Unavailable after close: the server then takes the token back.
         """
         return self._client._release(self, timeout)
 
@@ -292,7 +293,7 @@ class Client:
     def _await(self, call: Call, answered: threading.Event, patience: float) -> None:
         """Waits for the outcome of a call, and gives the call up when its time is over."""
         try:
-            in_time = answered.wait(patience)
+            in_time = call.done or answered.wait(patience)
         except BaseException:  # KeyboardInterrupt: nobody will take the permit.
             with self._lock:
                 self._session.abandon(call, time.monotonic())
@@ -309,11 +310,10 @@ class Client:
         answered = threading.Event()
         with self._lock:
             call = self._session.release(permit, time.monotonic())
-            if call is None or self._closed:
-                self._flush()
+            self._flush()
+            if call is None:
                 return not permit.lost
             call.notify = answered.set
-            self._flush()
         if threading.current_thread() is self._thread:
             return True  # Cannot wait here; see on_lost.
         self._await(call, answered, self._timeout if timeout is None else timeout)
@@ -324,7 +324,8 @@ class Client:
         try:
             self._release(permit, None if self._forked or self._session.ready else 0.0)
         except (Unavailable, OutcomeUnknown) as error:
-            logger.warning("%r is released in the background: %s", permit, error)
+            how = "not released" if self._closed else "released in the background"
+            logger.warning("%r is %s: %s", permit, how, error)
 
     def _keep(self, permit: Permit, timeout: Optional[float]) -> bool:
         if permit.local or permit._state != HELD:

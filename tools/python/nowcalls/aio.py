@@ -38,6 +38,7 @@ class Permit(BasePermit):
 
         Returns False if the token had been lost. Raises Unavailable or OutcomeUnknown when no
         answer comes in time; the client then releases it in the background, as soon as it can.
+        Raises Unavailable after close: the server then takes the token back.
         """
         return await self._client._release(self, timeout)
 
@@ -289,7 +290,7 @@ class Client:
             return False  # The parent has it.
         link = self._started()
         call = link.session.release(permit, link.loop.time())
-        if call is None or self._closed:
+        if call is None:
             link.pump()
             return not permit.lost
         answered = link.notified(call)
@@ -302,7 +303,8 @@ class Client:
             ready = self._forked or self._started().session.ready
             await self._release(permit, None if ready else 0.0)
         except (Unavailable, OutcomeUnknown) as error:
-            logger.warning("%r is released in the background: %s", permit, error)
+            how = "not released" if self._closed else "released in the background"
+            logger.warning("%r is %s: %s", permit, how, error)
 
     async def _keep(self, permit: Permit, timeout: Optional[float]) -> bool:
         if permit.local or permit._state != HELD:
