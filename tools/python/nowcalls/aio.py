@@ -256,7 +256,7 @@ class Client:
             loop = asyncio.get_running_loop()
             session = Session(self._config, lambda: Permit(self), loop.time())
             self._link = _Link(loop, session, self._tell_lost)
-            self._dialer = loop.create_task(self._link.dial_for_ever())
+            self._dialer = loop.create_task(self._link.dial_until_drained())
             _fork.watch(self)
         return self._link
 
@@ -358,8 +358,12 @@ class _Link(asyncio.Protocol):
         self._settled = asyncio.Event()
         self._draining = False
 
-    async def dial_for_ever(self) -> None:
-        while True:
+    async def dial_until_drained(self) -> None:
+        """Dials whenever there is no connection.
+
+        Before Python 3.12 wait_for may swallow the cancel that ends this task, so it looks itself.
+        """
+        while not self._draining:
             await asyncio.sleep(max(0.0, self.session.connect_at - self.loop.time()))
             self._ended.clear()
             host, port = self.session.address
@@ -371,7 +375,8 @@ class _Link(asyncio.Protocol):
             except OSError as error:
                 self.session.connect_failed(self.loop.time(), error.strerror or str(error))
             else:
-                await self._ended.wait()
+                if not self._draining:
+                    await self._ended.wait()
             self.pump()
 
     def notified(self, call: Call) -> asyncio.Future[None]:
