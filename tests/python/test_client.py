@@ -123,9 +123,13 @@ class PermitTest(ServerTest):
         ):
             with self.assertRaises(nowcalls.BadRequest):
                 nowcalls.Client(self.server.address, **settings)
-        for address in ("host:port", "", ":1", "host:0", "[::1]:x", []):
-            with self.assertRaises(nowcalls.BadRequest):
-                nowcalls.Client(address)
+        for address in (
+            *("host:port", "", ":1", "host:0", "[::1]:x", []),
+            *("a..b:1", "x" * 64 + ":1", "\ud800:1", "nul\0:1"),
+        ):
+            for kind in (nowcalls.Client, nowcalls.aio.Client):
+                with self.assertRaises(nowcalls.BadRequest, msg=repr(address)):
+                    kind(address)
 
     def test_a_dropped_permit_is_warned_of_and_no_longer_kept(self):
         flow = self.load(rule, 1, resourceTimeout=150)
