@@ -132,6 +132,8 @@ class AioTest(ServerTest, unittest.IsolatedAsyncioTestCase):
                 self.assertTrue(permit.local)
         with self.assertRaises(nowcalls.BadRequest):
             await client.acquire(1)
+        with self.assertRaisesRegex(nowcalls.BadRequest, "not str"):
+            await client.request_param(1, 1, "letters")
 
     async def test_a_close_at_any_moment_of_an_attempt_to_connect_ends(self):
         for address in ("127.0.0.1:1", self.server.address):

@@ -113,6 +113,9 @@ class PermitTest(ServerTest):
         ):
             with self.assertRaises(nowcalls.BadRequest):
                 fault()
+        for text in ("letters", b"bytes"):  # Not a value for each letter.
+            with self.assertRaisesRegex(nowcalls.BadRequest, "a list of values"):
+                client.request_param(flow, 1, text)
         self.assertEqual(client.stats()["connects"], 1)
         for settings in (
             {"namespace": ""},

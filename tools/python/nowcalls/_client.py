@@ -17,7 +17,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, cast
 
 from . import _fork
-from ._calls import Acquire, AcquireAll, Call, Keep, KeepMode, Rate, RateRequest, check_scalar
+from ._calls import Acquire, AcquireAll, Call, Keep, KeepMode, Rate, RateRequest, values_of
 from ._config import Addresses, check_keep, make_config
 from ._errors import BadRequest, OutcomeUnknown, Unavailable
 from ._permit import HELD, BasePermit, Param
@@ -206,11 +206,8 @@ class Client:
         self, flow_id: int, count: int, values: Sequence[Param], *, timeout: Optional[float] = None
     ) -> Rate:
         """Asks for `count` calls of each value of the rule's parameter: of all, or of none."""
-        for value in values:
-            check_scalar("a value", value)
-        rate: Rate = self._ask(
-            RateRequest("request_param", flow_id, [count, list(values)]), timeout
-        )
+        params = [count, values_of(values)]
+        rate: Rate = self._ask(RateRequest("request_param", flow_id, params), timeout)
         return rate
 
     # What the server knows.
