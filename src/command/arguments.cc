@@ -171,7 +171,7 @@ class Parser {
                                            : text == "pass" ? Fallback::kPass
                                                             : Fallback::kFail;
             },
-            "Without a server: fail [default]; pass: run without a token; rule: as the rule says")
+            "No server answers: fail [default]; pass: run without a token; rule: as the rule says")
         ->check(CLI::IsMember({"fail", "rule", "pass"}))
         ->type_name("WHAT");
     AddInteger<int>(exec, "--refused-code", "Exit code in place of 120 and 121", 0, 255,

@@ -459,6 +459,19 @@ class FallbackTest(unittest.TestCase):
         self.assertTrue(call.result().local)
         self.assertTrue(peer.acquire().result().local)
 
+    def test_calls_fall_back_when_the_server_answers_that_it_failed_and_no_fault_of_the_caller(self):
+        peer = Peer(fallback="pass")
+        peer.connect()
+        for code in (5, 8):  # OVERLOADED, INTERNAL.
+            call = peer.acquire()
+            peer.asked()
+            peer.answer(error=[code, "FAILED", "for a reason"])
+            self.assertTrue(call.result().local)
+        call = peer.acquire()
+        peer.asked()
+        peer.answer(error=[3, "BAD_PARAMS", "for a reason"])
+        self.assertIsInstance(call.error, nowcalls.BadRequest)
+
     def test_the_share_is_the_level_divided_by_the_sessions_and_at_least_one(self):
         for sessions, share in ((1, 2), (2, 1), (50, 1)):
             peer = Peer(fallback="local")

@@ -68,9 +68,10 @@ class Client:
     timeout: seconds that a call may take besides the wait of an acquire, connecting anew included.
     keep: whether permits are kept in the background once a third of their hold is over. True:
         unless the rule has its clients release them at resourceTimeout. "always": even then.
-    fallback: while no server is reached, "fail" raises Unavailable. "local" admits the last known
-        level divided by the clients last known to be online. "pass" admits everything. "rule" is
-        "local" or "pass", as the rule's fallbackToLocalWhenFail says.
+    fallback: what acquires and requests do instead of raising Unavailable or OutcomeUnknown: no
+        server is reached, it does not answer in time, or it answers that it failed. "fail" raises.
+        "local" admits the last known level divided by the clients last known to be online. "pass"
+        admits everything. "rule" is "local" or "pass", as the rule's fallbackToLocalWhenFail says.
     local_levels: shares by flow id for "local", instead of those from the last known levels.
     on_lost: called with each lost permit, on the background thread. It must be short, and must not
         call the client.
