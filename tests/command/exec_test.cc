@@ -145,6 +145,24 @@ TEST_CASE("several flows are taken together") {
   CHECK(done.out == "7,8\n");
 }
 
+TEST_CASE("a flow's own count stays, and --count is of the others") {
+  TestServer server(Json::array({RuleJson(7, 1), RuleJson(8, 5)}));
+  const std::vector<std::string> command = {"/bin/echo", "ran"};
+  CHECK(RunExec(server, {"--flow", "7:1", "--flow", "8", "--count", "5"}, command).out == "ran\n");
+  const Finished refused =
+      RunExec(server, {"--flow", "7:1", "--flow", "8", "--count", "6"}, command);
+  CHECK(refused.exit_code == 120);
+  CHECK(Contains(refused.err, "flow 8 refused by over_level"));
+}
+
+TEST_CASE("a command that does not begin with a dash needs no -- before it") {
+  TestServer server(RuleJson(7, 1));
+  const Finished done = RunProgram({ProductBinary("nowcalls"), "exec", "--server", server.address(),
+                                    "--flow", "7", "/bin/echo", "--flow", "-x", "7"});
+  CHECK_MESSAGE(done.exit_code == 0, done.err);
+  CHECK(done.out == "--flow -x 7\n");
+}
+
 TEST_CASE("what keeps the command from running has exit codes of its own") {
   TestServer server(RuleJson(7, 1));
   const TempDir dir;
