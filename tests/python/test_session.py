@@ -459,7 +459,7 @@ class FallbackTest(unittest.TestCase):
         self.assertTrue(call.result().local)
         self.assertTrue(peer.acquire().result().local)
 
-    def test_calls_fall_back_when_the_server_answers_that_it_failed_and_no_fault_of_the_caller(self):
+    def test_calls_fall_back_when_the_server_answers_that_it_failed_not_that_they_are_wrong(self):
         peer = Peer(fallback="pass")
         peer.connect()
         for code in (5, 8):  # OVERLOADED, INTERNAL.
