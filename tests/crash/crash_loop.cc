@@ -78,6 +78,8 @@ class CrashLoop {
     result_.unknown = checker_.unknown();
     result_.adopted = checker_.adopted();
     result_.tally["acquires asked again and answered with their token"] = checker_.asked_again();
+    result_.tally["groups asked again and answered with their tokens"] =
+        checker_.groups_asked_again();
     result_.tally["tokens told lost"] = checker_.told_lost();
     if (result_.violations.empty() && !options_.keep_dir) {
       fs::remove_all(dir_);
