@@ -19,7 +19,7 @@
 //       lost is its client's, was not released, was not told before its time, and is gone for ever
 //   I12 nothing is granted under a drain, from its acknowledgement until its end is asked for
 //   I14 a group that was not answered is in the ledger whole or not at all, but for tokens that may
-//       have ended since; a backup has a group whole, too
+//       have ended since; so is one in a backup that was answered meanwhile
 //
 // What an operator takes back is released: gone if it was answered, either way if not. Of many
 // tokens at once it is those of the flow or client that were surely held all the while, if the
@@ -114,6 +114,7 @@ class Checker {
   int64_t acknowledged() const { return acknowledged_; }  // Operations with a definite answer.
   int64_t unknown() const { return unknown_; }
   int64_t adopted() const { return adopted_; }  // Tokens of unanswered acquires found in a ledger.
+  int64_t adopted_groups() const { return adopted_groups_; }
   int64_t told_lost() const { return told_lost_; }
   // Acquires and groups that were asked again, and answered with the tokens that were known.
   int64_t asked_again() const { return asked_again_; }
@@ -205,6 +206,7 @@ class Checker {
   int64_t acknowledged_ = 0;
   int64_t unknown_ = 0;
   int64_t adopted_ = 0;
+  int64_t adopted_groups_ = 0;
   int64_t asked_again_ = 0;
   int64_t groups_asked_again_ = 0;
   int64_t told_lost_ = 0;

@@ -29,6 +29,12 @@ class Explanation {
 
   // The first token that cannot be explained; null: all can.
   const DumpedToken* FindUnexplained() { return ExplainFrom(0) ? nullptr : &tokens_.at(farthest_); }
+  // How many groups explain tokens, when all can be explained.
+  int64_t groups() const {
+    return std::count_if(candidates_.begin(), candidates_.end(), [](const Candidate& candidate) {
+      return candidate.used && candidate.items.size() > 1;
+    });
+  }
 
  private:
   bool ExplainFrom(size_t begin) {
@@ -177,7 +183,10 @@ void Checker::CheckGroupsWhole(const Cycle& cycle, const std::vector<Items>& una
   if (groups.empty()) return;
   Explanation explanation(rows, std::move(candidates));
   const DumpedToken* row = explanation.FindUnexplained();
-  if (row == nullptr) return;
+  if (row == nullptr) {
+    adopted_groups_ += explanation.groups();
+    return;
+  }
   Report("I14 token " + std::to_string(row->token_id) + " of client " + row->client_id + " flow " +
              std::to_string(row->flow_id) + " count " + std::to_string(row->count) +
              " is in the ledger without the rest of its group, one of these:" + groups,

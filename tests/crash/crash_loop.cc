@@ -80,6 +80,7 @@ class CrashLoop {
     result_.tally["acquires asked again and answered with their token"] = checker_.asked_again();
     result_.tally["groups asked again and answered with their tokens"] =
         checker_.groups_asked_again();
+    result_.tally["groups left unanswered that had been granted"] = checker_.adopted_groups();
     result_.tally["tokens told lost"] = checker_.told_lost();
     if (result_.violations.empty() && !options_.keep_dir) {
       fs::remove_all(dir_);
