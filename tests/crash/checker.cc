@@ -83,7 +83,7 @@ void Checker::BeginCycle(int64_t started_us) {
 void Checker::AddGrants(const History& history) {
   first_asked_.clear();
   for (size_t i = 0; i < history.operations.size(); i += history.operations[i].items) {
-    ++(history.operations[i].outcome == Outcome::kUnknown ? unknown_ : acknowledged_);
+    ++(history.operations[i].outcome == Outcome::kUnknown ? counts_.unknown : counts_.acknowledged);
   }
   for (const auto& operation : history.operations) {
     if (operation.action != Action::kAcquire || operation.request_id == 0) continue;
@@ -107,7 +107,7 @@ void Checker::AddAnswer(Items items) {
     }
   }
   const bool is_group = items.size() > 1;
-  if (known == items.size()) ++(is_group ? groups_asked_again_ : asked_again_);
+  if (known == items.size()) ++(is_group ? counts_.groups_asked_again : counts_.asked_again);
   if (known == 0 || known == items.size()) return;
   Report("I10 a group that was asked again got other tokens: " + Describe(items.front()),
          items.front().token_id);

@@ -99,6 +99,17 @@ struct Cycle {
 
 using Violations = std::vector<std::string>;
 
+// How often a run did what the checker judges.
+struct CheckerCounts {
+  int64_t acknowledged = 0;    // Requests with a definite answer,
+  int64_t unknown = 0;         // and without.
+  int64_t adopted = 0;         // Tokens of unanswered acquires found in a ledger,
+  int64_t adopted_groups = 0;  // and groups that have such.
+  int64_t told_lost = 0;
+  int64_t asked_again = 0;         // Acquires answered with the token that was known,
+  int64_t groups_asked_again = 0;  // and groups with theirs.
+};
+
 class Checker {
  public:
   Checker(const std::vector<FlowFacts>& flows, int64_t restart_grace_ms);
@@ -111,14 +122,7 @@ class Checker {
   // when the report was there; flows whose tokens may have ended by then are compared as a bound.
   Violations CheckReported(const CountByFlow& reported, int64_t started_us, int64_t due_us) const;
 
-  int64_t acknowledged() const { return acknowledged_; }  // Operations with a definite answer.
-  int64_t unknown() const { return unknown_; }
-  int64_t adopted() const { return adopted_; }  // Tokens of unanswered acquires found in a ledger.
-  int64_t adopted_groups() const { return adopted_groups_; }
-  int64_t told_lost() const { return told_lost_; }
-  // Acquires and groups that were asked again, and answered with the tokens that were known.
-  int64_t asked_again() const { return asked_again_; }
-  int64_t groups_asked_again() const { return groups_asked_again_; }
+  const CheckerCounts& counts() const { return counts_; }
 
  private:
   // What is known about one token that is not surely gone.
@@ -203,13 +207,7 @@ class Checker {
   uint64_t last_fence_ = 0;  // The greatest one acknowledged in earlier cycles.
   CountByFlow last_sums_;
   int cycle_ = 0;
-  int64_t acknowledged_ = 0;
-  int64_t unknown_ = 0;
-  int64_t adopted_ = 0;
-  int64_t adopted_groups_ = 0;
-  int64_t asked_again_ = 0;
-  int64_t groups_asked_again_ = 0;
-  int64_t told_lost_ = 0;
+  CheckerCounts counts_;
   Violations violations_;
 };
 

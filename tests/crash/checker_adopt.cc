@@ -139,7 +139,7 @@ void Checker::Adopt(const Cycle& cycle, std::vector<DumpedToken> strangers, Aske
       adopted->emplace(row.token_id, asked->second[next]->asked_us);
       explained[row.client_id].push_back(row);
       ++used[wish];
-      ++adopted_;
+      ++counts_.adopted;
     }
   }
   for (const auto& [client, rows] : explained) CheckGroupsWhole(cycle, unanswered, rows);
@@ -184,7 +184,7 @@ void Checker::CheckGroupsWhole(const Cycle& cycle, const std::vector<Items>& una
   Explanation explanation(rows, std::move(candidates));
   const DumpedToken* row = explanation.FindUnexplained();
   if (row == nullptr) {
-    adopted_groups_ += explanation.groups();
+    counts_.adopted_groups += explanation.groups();
     return;
   }
   Report("I14 token " + std::to_string(row->token_id) + " of client " + row->client_id + " flow " +

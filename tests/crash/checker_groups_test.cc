@@ -201,7 +201,7 @@ TEST_CASE("a group that was only found is what its request id gives after the re
     second.Group(2'010, kDone, {{1, 3, 102}, {3, 2, 101}}).WithRequest(kGroupRequest);
     second.Dumped(101, 3, 2).Dumped(102, 1, 3);
     CHECK(checker.CheckCycle(second.cycle()) == Violations{});
-    CHECK(checker.groups_asked_again() == 1);
+    CHECK(checker.counts().groups_asked_again == 1);
   }
   SUBCASE("not others") {
     second.Group(2'010, kDone, {{1, 3, 103}, {3, 2, 104}}).WithRequest(kGroupRequest);

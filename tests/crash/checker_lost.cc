@@ -21,7 +21,7 @@ void Checker::CheckToldHold(const Operation& operation) {
 
 void Checker::CheckLost(const History& history) {
   for (const LostEvent& lost : history.lost) {
-    ++told_lost_;
+    ++counts_.told_lost;
     const auto found = tokens_.find(lost.token_id);
     if (found != tokens_.end()) {
       CheckLostToken(lost, &found->second);
