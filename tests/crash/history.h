@@ -129,8 +129,8 @@ class HistoryWriter {
 
   void Link(const std::string& client, bool up);
   void Lost(const std::string& client, uint64_t token_id, const std::string& reason);
-  void Ask(Items asked);        // Its number, client, action and what that takes.
-  void Answer(Items answered);  // Its number, outcome and what that tells.
+  void Ask(Items items);     // Their number, client, action and what that takes.
+  void Answer(Items items);  // Their number, outcome and what that tells.
   void Ask(const Operation& asked) { Ask(Items(&asked, 1)); }
   void Answer(const Operation& answered) { Answer(Items(&answered, 1)); }
 

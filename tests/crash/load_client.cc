@@ -119,8 +119,8 @@ void LoadClient::SendOne(bool drain) {
   } else if (!drain && (held_.empty() || (!full && roll < 50))) {
     SendAcquire();
   } else if (!held_.empty() && roll < 88) {
-    SendToken(Action::kRelease,
-              TakeHeld(/*remove=*/roll != 87));  // One that comes again, at times.
+    // One that comes again, at times.
+    SendToken(Action::kRelease, TakeHeld(/*remove=*/roll != 87));
   } else if (!held_.empty() && roll < 99) {
     SendToken(Action::kKeep, TakeHeld(/*remove=*/false));
   } else {
