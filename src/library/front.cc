@@ -148,20 +148,26 @@ T Front::Await(Ask&& ask) {
 }
 
 Acquired Front::AcquireAndWait(FlowId flow, const AcquireOptions& options) {
-  return Await<Acquired>([&](auto done) {
-    const auto call = NewAcquire(flow, options, std::move(done));
+  std::shared_ptr<client::AcquireCall> call;
+  Acquired acquired = Await<Acquired>([&](auto done) {
+    call = NewAcquire(flow, options, std::move(done));
     call->blocks = true;
     session_.Acquire(call, BoottimeMs());
   });
+  if (call != nullptr) call->options.on_lost = nullptr;
+  return acquired;
 }
 
 AllAcquired Front::AcquireAllAndWait(const std::vector<FlowDemand>& demands,
                                      const AcquireOptions& options) {
-  return Await<AllAcquired>([&](auto done) {
-    const auto call = NewAcquireAll(demands, options, std::move(done));
+  std::shared_ptr<client::AcquireCall> call;
+  AllAcquired acquired = Await<AllAcquired>([&](auto done) {
+    call = NewAcquireAll(demands, options, std::move(done));
     call->blocks = true;
     session_.Acquire(call, BoottimeMs());
   });
+  if (call != nullptr) call->options.on_lost = nullptr;
+  return acquired;
 }
 
 Passed Front::RequestAndWait(FlowId flow, const RequestOptions& options) {
@@ -183,8 +189,11 @@ Passed Front::RequestParamAndWait(FlowId flow, const std::vector<Value>& values,
 
 Released Front::ReleaseAndWait(const HeldPtr& held) {
   if (OnLoopThread()) Release(held, {});
-  return Await<Released>(
-      [&](auto done) { session_.Release(held, std::move(done), BoottimeMs(), /*blocks=*/true); });
+  client::Held::OnLost unused;
+  return Await<Released>([&](auto done) {
+    unused = held->TakeOnLost();
+    session_.Release(held, std::move(done), BoottimeMs(), /*blocks=*/true);
+  });
 }
 
 Kept Front::KeepAndWait(const HeldPtr& held) {
@@ -198,7 +207,9 @@ Permit Front::Adopt(TokenId token, FlowId flow, KeepMode keep) {
 }
 
 void Front::Release(const HeldPtr& held, std::function<void(Released)> done) {
+  client::Held::OnLost unused;
   Lock lock(mutex_);
+  unused = held->TakeOnLost();
   session_.Release(held, std::move(done), BoottimeMs());
   Asked(&lock);
 }
@@ -293,7 +304,8 @@ void Front::Run(client::Session::Events events) {
     if (options_.log) options_.log(level, line);
   }
   for (const HeldPtr& held : events.lost) {
-    if (held->on_lost) held->on_lost(held->grant, held->lost_reason);
+    const client::Held::OnLost on_lost = std::exchange(held->on_lost, nullptr);
+    if (on_lost) on_lost(held->grant, held->lost_reason);
   }
   for (const client::CallPtr& call : events.finished) call->Notify();
 }

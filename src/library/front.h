@@ -2,7 +2,8 @@
 //
 // Thread: any, for all public members. One thread, the loop, which a derived class runs, moves
 // bytes, tells the session of time, and runs callbacks. Other threads ask calls under the mutex and
-// have the loop woken only if it would sleep too long.
+// have the loop woken only if it would sleep too long. Closures of users are called and destroyed
+// without the mutex: one may own the last permit, whose destructor takes the mutex.
 #ifndef NOWCALLS_LIBRARY_FRONT_H_
 #define NOWCALLS_LIBRARY_FRONT_H_
 

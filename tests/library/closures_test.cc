@@ -1,0 +1,96 @@
+// What the client library does with the closures of its users.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <future>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "library/clients.h"
+#include "support/poll_until.h"
+#include "support/server_process.h"
+
+namespace nowcalls::testing {
+namespace {
+
+using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): of tests.
+
+// Captured by a closure: sees whether another thread can use the client while it is destroyed.
+class Captured {
+ public:
+  enum State : int { kAlive, kFreed, kFreedUnderLock };
+
+  Captured(Client* client, std::atomic<int>* state) : client_(client), state_(state) {}
+  Captured(const Captured&) = delete;
+  Captured& operator=(const Captured&) = delete;
+  ~Captured() {
+    std::promise<void> looked;
+    std::future<void> free = looked.get_future();
+    std::thread([client = client_, looked = std::move(looked)]() mutable {
+      (void)client->stats();
+      looked.set_value();
+    }).detach();
+    *state_ = free.wait_for(5s) == std::future_status::ready ? kFreed : kFreedUnderLock;
+  }
+
+ private:
+  Client* const client_;
+  std::atomic<int>* const state_;
+};
+
+}  // namespace
+
+TEST_CASE("closures are destroyed where they may use the client") {
+  TestServer server(RuleJson(7, 2, {{"resourceTimeout", 60'000}}));
+  const auto client = StartClient(server.address(), "worker");
+  REQUIRE(client->WaitConnected(1min).ok());
+  std::atomic<int> state{Captured::kAlive};
+  auto captured = std::make_shared<Captured>(client.get(), &state);
+  SUBCASE("a callback that was told that no answer came in time") {
+    server.server().process().Stop();
+    std::promise<void> told;
+    client->AcquireAsync(kFlow, {.timeout = 50ms}, [&told, captured](const Acquired& acquired) {
+      CHECK(acquired.outcome == Outcome::kUnknown);
+      told.set_value();
+    });
+    captured.reset();
+    told.get_future().wait();
+    server.server().process().Signal(SIGCONT);
+  }
+  SUBCASE("on_lost of a blocking acquire that no answer came to in time") {
+    server.server().process().Stop();
+    CHECK(client
+              ->Acquire(kFlow, {.timeout = 50ms,
+                                .on_lost = [captured](const Grant&, const std::string&) {}})
+              .outcome == Outcome::kUnknown);
+    captured.reset();
+    server.server().process().Signal(SIGCONT);
+  }
+  SUBCASE("on_lost of a token that is released") {
+    Acquired acquired =
+        client->Acquire(kFlow, {.on_lost = [captured](const Grant&, const std::string&) {}});
+    captured.reset();
+    CHECK(acquired.permit.Release().ok());
+  }
+  SUBCASE("on_lost of a token whose permit is destroyed") {
+    const Acquired acquired =
+        client->Acquire(kFlow, {.on_lost = [captured](const Grant&, const std::string&) {}});
+    captured.reset();
+  }
+  SUBCASE("on_lost of a token that is lost") {
+    RpcClient rpc = server.Connect();
+    const Acquired acquired =
+        client->Acquire(kFlow, {.on_lost = [captured](const Grant&, const std::string&) {}});
+    captured.reset();
+    ReclaimToken(&rpc, acquired.permit.token());
+    CHECK(PollUntil(kPatienceMs, [&] { return state != Captured::kAlive; }));
+    CHECK(acquired.permit.lost());
+  }
+  CHECK(PollUntil(kPatienceMs, [&] { return state != Captured::kAlive; }));
+  CHECK(state == Captured::kFreed);
+}
+
+}  // namespace nowcalls::testing
