@@ -20,7 +20,8 @@ enum class Outcome : uint8_t {
   kOk,           // Granted, passed, released or kept.
   kRefused,      // By a limit, which refused_by names. Surely nothing is held.
   kNoRule,       // The flow has no rule, so nothing limits the call: the caller decides.
-  kBadRequest,   // Wrong arguments, or a server that does not know the request.
+  kBadRequest,   // The caller's mistake: wrong arguments, a closed client, a callback that waits.
+                 // Or a server that does not know the request. Asking again does not help.
   kUnavailable,  // Surely not carried out: no server was reached in time, or it failed.
   kUnknown,      // Perhaps carried out: it was sent, and no answer came in time.
 };

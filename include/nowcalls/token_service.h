@@ -6,6 +6,10 @@
 //
 // Thread: any. Callbacks run one at a time on the service's own thread. They must be short, must
 // not throw, and must not wait: a blocking call within a callback answers kBadRequest at once.
+//
+// A closed service answers acquires and requests with kBadRequest: do not ask again. Its callbacks
+// run one at a time on a thread that asks. A callback that asks again each time, without end, is
+// destroyed with the service without being told.
 #ifndef NOWCALLS_TOKEN_SERVICE_H_
 #define NOWCALLS_TOKEN_SERVICE_H_
 

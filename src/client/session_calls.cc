@@ -193,7 +193,6 @@ void Session::Close(int64_t now_ms) {
 }
 
 void Session::Abandon(const std::string& reason, int64_t now_ms) {
-  closing_ = true;
   abandoned_ = reason;
   for (const CallPtr& call : calls_.Unsettled()) Fail(call, NoAnswerOf(*call, reason), now_ms);
   calls_.TakeInFlight();
@@ -202,13 +201,14 @@ void Session::Abandon(const std::string& reason, int64_t now_ms) {
 
 // Asks now, or on the next connection.
 void Session::Ask(const CallPtr& call, int64_t now_ms) {
+  const bool wants_room = call->kind == Call::Kind::kAcquire || call->kind == Call::Kind::kRate;
+  if (closing_ && wants_room) return Fail(call, BadRequestOf("the client is closed"), now_ms);
   if (abandoned_) return Fail(call, NoAnswerOf(*call, *abandoned_), now_ms);
   if (closing_ && !call->persistent()) {
     return Fail(call, NoAnswerOf(*call, "the client is closed"), now_ms);
   }
   if (ready()) return Send(call, now_ms);
-  const bool may_fall_back = call->kind == Call::Kind::kAcquire || call->kind == Call::Kind::kRate;
-  if (down_ && local_.active() && may_fall_back) {
+  if (down_ && local_.active() && wants_room) {
     return Fail(call, NoAnswerOf(*call, why_offline_), now_ms);
   }
   calls_.Queue(call);
@@ -463,7 +463,7 @@ void Session::Fail(const CallPtr& call, Answer failure, int64_t now_ms) {
   if (call->done) return;
   const bool unasked =
       failure.outcome == Outcome::kUnavailable || failure.outcome == Outcome::kUnknown;
-  const bool falls_back = unasked && local_.active() && !closing_;
+  const bool falls_back = unasked && local_.active() && !closing_ && !abandoned_;
   switch (call->kind) {
     case Call::Kind::kAcquire: {
       const auto acquire = std::static_pointer_cast<AcquireCall>(call);

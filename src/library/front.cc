@@ -249,10 +249,6 @@ Status Front::Close(Milliseconds timeout) {
   std::thread thread = std::move(thread_);
   lock.unlock();
   if (thread.joinable()) OnLoopThread() ? thread.detach() : thread.join();
-  lock.lock();
-  stopped_ = true;
-  session_.Abandon("the client is closed", BoottimeMs());
-  Deliver(&lock);
   if (settled) return Status::Ok();
   return Status::OutcomeUnknown(
       "some releases have no answer; the server takes the tokens back after their hold");
@@ -264,14 +260,31 @@ void Front::StartLoop() {
   thread_ = std::thread([self = shared_from_this()] {
     self->loop_id_ = std::this_thread::get_id();
     self->RunLoop();
+    self->EndLoop();
   });
 }
 
-void Front::Asked(Lock* lock, bool waits) {
-  if (stopped_) {
-    Deliver(lock);
-    return;
+void Front::EndLoop() {
+  Lock lock(mutex_);
+  session_.Abandon("the client is closed", BoottimeMs());
+  DeliverLast(&lock);
+  loop_id_ = std::thread::id();  // The system gives it to a thread of the program.
+  stopped_ = true;
+  changed_.notify_all();
+}
+
+// A callback may ask whenever it is told. These calls wait here for their turn, not on its stack.
+void Front::DeliverLast(Lock* lock) {
+  constexpr int kRoundsMax = 1000;  // A callback that asks again for ever is not told for ever.
+  if (std::exchange(delivering_, true)) return;
+  for (int round = 0; round < kRoundsMax; ++round) {
+    if (!Deliver(lock)) break;
   }
+  delivering_ = false;
+}
+
+void Front::Asked(Lock* lock, bool waits) {
+  if (stopped_) return DeliverLast(lock);
   constexpr uint32_t kAskedPerFlush = 16;
   if (OnLoopThread()) {
     // The loop flushes behind its callbacks. Of many, some leave earlier, so that the server works.

@@ -66,7 +66,7 @@ class Front : public std::enable_shared_from_this<Front> {
     bool patient = false;  // It has waited for long enough to wait in its sleep.
   };
 
-  // The thread runs RunLoop, until stopping().
+  // Starts the loop: a thread that runs RunLoop, until stopping(). Then it ends what is left.
   void StartLoop();
   virtual void RunLoop() = 0;
   // Sends what the session has for the server, if that can be done at once. Any thread, with the
@@ -102,6 +102,10 @@ class Front : public std::enable_shared_from_this<Front> {
                                                      std::function<void(AllAcquired)> done);
   // After a call was asked. `waits` as of Flush.
   void Asked(Lock* lock, bool waits = false);
+  // The end of the loop: tells all that is left, and leaves the telling to those who still ask.
+  void EndLoop();
+  // Tells what a client without a loop answers. One thread at a time does it, for all that ask.
+  void DeliverLast(Lock* lock);
   Permit PermitOf(const client::HeldPtr& held);
   void Run(client::Session::Events events);
 
@@ -112,7 +116,8 @@ class Front : public std::enable_shared_from_this<Front> {
   std::atomic<std::thread::id> loop_id_{};
   uint32_t asked_since_flush_ = 0;  // By callbacks.
   bool stopping_ = false;
-  bool stopped_ = false;  // There is no loop any more.
+  bool stopped_ = false;     // There is no loop any more.
+  bool delivering_ = false;  // A thread is in DeliverLast.
   bool sleeping_ = false;
   int64_t sleeps_until_ms_ = 0;
 };

@@ -232,7 +232,10 @@ TEST_CASE("a closed client answers, and its permits outlive it") {
   REQUIRE(second.ok());
   CHECK(client->Close(1min).ok());
   const Acquired late = client->Acquire(kFlow);
-  CHECK(late.outcome == Outcome::kUnavailable);
+  CHECK(late.outcome == Outcome::kBadRequest);
+  CHECK(late.message == "the client is closed");
+  CHECK(client->AcquireFuture(kFlow).get().outcome == Outcome::kBadRequest);
+  CHECK(client->Request(kFlow).outcome == Outcome::kBadRequest);
   CHECK(second.permit.Release().outcome == Outcome::kUnavailable);
   client.reset();
   CHECK(acquired.permit.Release().outcome == Outcome::kUnavailable);

@@ -4,10 +4,12 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <future>
 #include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "library/clients.h"
 #include "support/poll_until.h"
@@ -91,6 +93,62 @@ TEST_CASE("closures are destroyed where they may use the client") {
   }
   CHECK(PollUntil(kPatienceMs, [&] { return state != Captured::kAlive; }));
   CHECK(state == Captured::kFreed);
+}
+
+TEST_CASE("a callback that asks again whenever it is told does not keep a client from its end") {
+  std::unique_ptr<Client> client = StartClient({.addresses = {"127.0.0.1:1"}, .timeout = 20ms});
+  Client* const asked = client.get();
+  std::promise<void> begun;
+  std::atomic<int> told{0};
+  std::function<void()> ask = [&] {
+    asked->AcquireAsync(kFlow, {}, [&](const Acquired& acquired) {
+      if (++told == 2) begun.set_value();
+      if (!acquired.ok()) ask();
+    });
+  };
+  ask();
+  begun.get_future().wait();
+  SUBCASE("when it is destroyed") { client.reset(); }
+  SUBCASE("when it is closed, nor those that ask afterwards") {
+    CHECK(client->Close(1min).ok());
+    CHECK(client->Acquire(kFlow).outcome == Outcome::kBadRequest);
+    CHECK(client->AcquireFuture(kFlow).get().outcome == Outcome::kBadRequest);
+    client.reset();
+  }
+  CHECK(told > 2);
+}
+
+TEST_CASE("callbacks of a closed client may ask and wait, and run one at a time") {
+  const auto client = StartClient({.addresses = {"127.0.0.1:1"}});
+  CHECK(client->Close(1min).ok());
+  constexpr int kThreads = 4;
+  constexpr int kCalls = 200;
+  std::atomic<int> inside{0};
+  std::atomic<int> most{0};
+  std::atomic<int> told{0};
+  std::atomic<int> wrong{0};
+  const auto tell = [&](const Acquired& acquired) {
+    if (++inside > 1) ++most;
+    if (acquired.outcome != Outcome::kBadRequest) ++wrong;
+    ++told;
+    --inside;
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int call = 0; call < kCalls; ++call) {
+        client->AcquireAsync(kFlow, {}, [&](const Acquired& acquired) {
+          tell(acquired);
+          if (client->Acquire(kFlow).outcome != Outcome::kBadRequest) ++wrong;
+          client->AcquireAsync(kFlow, {}, tell);
+        });
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(told == 2 * kThreads * kCalls);
+  CHECK(most == 0);
+  CHECK(wrong == 0);
 }
 
 }  // namespace nowcalls::testing

@@ -278,7 +278,8 @@ TEST_CASE("closing ends what waits and goes on with releases") {
   script.Answer(cancel, Json::array({6}));
   CHECK(script.session.settled());
   script.Acquire();
-  CHECK(script.answers.back().outcome == Outcome::kUnavailable);
+  CHECK(script.answers.back().outcome == Outcome::kBadRequest);
+  CHECK(script.answers.back().message == "the client is closed");
   CHECK(script.TakeRequest().is_null());
 }
 
