@@ -9,7 +9,8 @@
 //
 // Thread: any, for all members. One background thread for each service runs callbacks, and decides
 // and commits what nobody waits for. A thread that waits for its answer decides and commits itself.
-// A service does not survive a fork, and must not be destroyed in a callback.
+// A service must not be destroyed in a callback. It belongs to the process that opened it: in a
+// forked child its calls are kBadRequest, and its permits do nothing.
 //
 // When the ledger fails (a full or broken disk, a directory that was moved away), the service ends
 // and the process goes on. Nothing was told that is not in the ledger. Calls on their way are

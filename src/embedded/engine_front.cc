@@ -63,6 +63,9 @@ EngineFront::EngineFront(const EmbeddedOptions& options, const ClientOptions& cl
 EngineFront::~EngineFront() = default;
 
 Result<uint64_t> EngineFront::LoadRules(std::string_view name_space, std::string_view json) {
+  if (inherited()) {
+    return Status::FailedPrecondition("this service was made before a fork");
+  }
   if (OnLoopThread()) {
     return Status::FailedPrecondition("a callback must not wait for the thread that it runs on");
   }

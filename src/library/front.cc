@@ -1,6 +1,7 @@
 #include "library/front.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "base/clock.h"
@@ -9,6 +10,8 @@ namespace nowcalls::library {
 namespace {
 
 using client::HeldPtr;
+
+constexpr char kInherited[] = "this client was made before a fork; make one in the child";
 
 // A permit's token, as long as there is a session for it.
 class HeldPermit final : public Hold {
@@ -61,6 +64,21 @@ std::shared_ptr<client::RateCall> NewRequest(FlowId flow, const std::vector<Valu
   return call;
 }
 
+// Of a forked child. Asking again does not help, and what the parent holds stays with the parent.
+template <typename T>
+T InheritedAnswer() {
+  constexpr bool kAsksForRoom = !std::is_same_v<T, Released> && !std::is_same_v<T, Kept>;
+  T answer;
+  answer.outcome = kAsksForRoom ? Outcome::kBadRequest : Outcome::kUnavailable;
+  answer.message = kInherited;
+  return answer;
+}
+
+template <typename T>
+void TellInherited(const std::function<void(T)>& done) {
+  if (done) done(InheritedAnswer<T>());
+}
+
 }  // namespace
 
 Front::Front(const ClientOptions& options)
@@ -98,6 +116,7 @@ std::shared_ptr<client::AcquireCall> Front::NewAcquireAll(const std::vector<Flow
 
 void Front::Acquire(FlowId flow, const AcquireOptions& options,
                     std::function<void(Acquired)> done) {
+  if (inherited()) return TellInherited(done);
   const auto call = NewAcquire(flow, options, std::move(done));
   Lock lock(mutex_);
   session_.Acquire(call, BoottimeMs());
@@ -106,6 +125,7 @@ void Front::Acquire(FlowId flow, const AcquireOptions& options,
 
 void Front::AcquireAll(const std::vector<FlowDemand>& demands, const AcquireOptions& options,
                        std::function<void(AllAcquired)> done) {
+  if (inherited()) return TellInherited(done);
   const auto call = NewAcquireAll(demands, options, std::move(done));
   Lock lock(mutex_);
   session_.Acquire(call, BoottimeMs());
@@ -113,6 +133,7 @@ void Front::AcquireAll(const std::vector<FlowDemand>& demands, const AcquireOpti
 }
 
 void Front::Request(FlowId flow, const RequestOptions& options, std::function<void(Passed)> done) {
+  if (inherited()) return TellInherited(done);
   const auto call = NewRequest(flow, nullptr, options, std::move(done));
   Lock lock(mutex_);
   session_.Request(call, BoottimeMs());
@@ -121,6 +142,7 @@ void Front::Request(FlowId flow, const RequestOptions& options, std::function<vo
 
 void Front::RequestParam(FlowId flow, const std::vector<Value>& values,
                          const RequestOptions& options, std::function<void(Passed)> done) {
+  if (inherited()) return TellInherited(done);
   const auto call = NewRequest(flow, &values, options, std::move(done));
   Lock lock(mutex_);
   session_.Request(call, BoottimeMs());
@@ -129,6 +151,7 @@ void Front::RequestParam(FlowId flow, const std::vector<Value>& values,
 
 template <typename T, typename Ask>
 T Front::Await(Ask&& ask) {
+  if (inherited()) return InheritedAnswer<T>();
   T answer;
   if (OnLoopThread()) {
     answer.outcome = Outcome::kBadRequest;
@@ -202,11 +225,13 @@ Kept Front::KeepAndWait(const HeldPtr& held) {
 }
 
 Permit Front::Adopt(TokenId token, FlowId flow, KeepMode keep) {
+  if (inherited()) return {};
   const Lock lock(mutex_);
   return PermitOf(session_.Adopt({.flow = flow, .token = token}, keep, BoottimeMs()));
 }
 
 void Front::Release(const HeldPtr& held, std::function<void(Released)> done) {
+  if (inherited()) return TellInherited(done);
   client::Held::OnLost unused;
   Lock lock(mutex_);
   unused = held->TakeOnLost();
@@ -215,6 +240,7 @@ void Front::Release(const HeldPtr& held, std::function<void(Released)> done) {
 }
 
 void Front::Keep(const HeldPtr& held, std::function<void(Kept)> done) {
+  if (inherited()) return TellInherited(done);
   Lock lock(mutex_);
   session_.Keep(held, std::move(done), BoottimeMs());
   Asked(&lock);
@@ -225,11 +251,13 @@ Permit Front::PermitOf(const HeldPtr& held) {
 }
 
 ClientStats Front::stats() const {
+  if (inherited()) return {.why_offline = kInherited};
   const std::lock_guard lock(mutex_);
   return session_.stats();
 }
 
 Status Front::WaitConnected(Milliseconds timeout) {
+  if (inherited()) return Status::FailedPrecondition(kInherited);
   Lock lock(mutex_);
   const bool ready =
       changed_.wait_for(lock, timeout, [this] { return session_.ready() || stopping_; });
@@ -237,7 +265,10 @@ Status Front::WaitConnected(Milliseconds timeout) {
   return Status::Unavailable(session_.stats().why_offline);
 }
 
+// The destructor calls it too. In a forked child the front then stays in memory: the loop, which is
+// not there, owns it.
 Status Front::Close(Milliseconds timeout) {
+  if (inherited()) return Status::FailedPrecondition(kInherited);
   Lock lock(mutex_);
   session_.Close(BoottimeMs());
   Asked(&lock);

@@ -4,6 +4,9 @@
 // bytes, tells the session of time, and runs callbacks. Other threads ask calls under the mutex and
 // have the loop woken only if it would sleep too long. Closures of users are called and destroyed
 // without the mutex: one may own the last permit, whose destructor takes the mutex.
+//
+// A forked child has the front, and permits, but not the loop. Another thread may have held the
+// mutex at the fork. There all members return at once, and touch nothing that the parent shares.
 #ifndef NOWCALLS_LIBRARY_FRONT_H_
 #define NOWCALLS_LIBRARY_FRONT_H_
 
@@ -18,6 +21,7 @@
 #include <vector>
 
 #include "client/session.h"
+#include "library/fork_count.h"
 #include "nowcalls/client.h"
 #include "nowcalls/token_service.h"
 
@@ -39,6 +43,8 @@ class Front : public std::enable_shared_from_this<Front> {
                     std::function<void(Passed)> done);
   Permit Adopt(TokenId token, FlowId flow, KeepMode keep);
   bool OnLoopThread() const { return loop_id_.load() == std::this_thread::get_id(); }
+  // Whether a fork lies between the process that made the front and this one.
+  bool inherited() const { return ForkCount() != forks_; }
   Status WaitConnected(Milliseconds timeout);
   ClientStats stats() const;
   Status Close(Milliseconds timeout);
@@ -109,6 +115,7 @@ class Front : public std::enable_shared_from_this<Front> {
   Permit PermitOf(const client::HeldPtr& held);
   void Run(client::Session::Events events);
 
+  const uint32_t forks_ = ForkCount();
   const ClientOptions options_;
   client::Session session_;
   std::condition_variable changed_;
