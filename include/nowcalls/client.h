@@ -73,7 +73,8 @@ class NOWCALLS_EXPORT Client final : public SessionService {
   // names the option that is wrong.
   static Result<std::unique_ptr<Client>> Start(const ClientOptions& options);
 
-  // Waits until the session is open. kUnavailable says why it is not.
+  // Waits until the session is open. kUnavailable says why it is not. kFailedPrecondition: a
+  // callback must not wait.
   Status WaitConnected(Milliseconds timeout);
 
  private:

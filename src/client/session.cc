@@ -33,7 +33,7 @@ Session::Session(ClientOptions options, Prng prng, int64_t now_ms)
 void Session::DialFailed(const std::string& reason, int64_t now_ms) {
   why_offline_ = dialing_.address() + ": " + reason;
   dialing_.Failed(now_ms, &prng_);
-  if (!dialing_.all_failed() || down_) return;
+  if (!dialing_.all_failed() || down_ || closing_) return;
   down_ = true;
   lines_.emplace_back(LogLevel::kWarning, "no server is reached: " + why_offline_);
   if (!local_.active()) return;

@@ -51,7 +51,8 @@ class Session {
   // Ends all calls but releases and cancels, which go on until settled(). Acquires and requests that
   // follow are kBadRequest.
   void Close(int64_t now_ms);
-  // Nobody moves bytes any more: ends all calls, and all that follow, for `reason`.
+  // Nobody moves bytes any more: ends the connection and all calls, and those that follow, for
+  // `reason`.
   void Abandon(const std::string& reason, int64_t now_ms);
   bool settled() const { return !calls_.has_persistent(); }
 

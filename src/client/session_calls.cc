@@ -194,6 +194,8 @@ void Session::Close(int64_t now_ms) {
 
 void Session::Abandon(const std::string& reason, int64_t now_ms) {
   abandoned_ = reason;
+  if (state_ != State::kOffline) Disconnected(reason, now_ms);
+  why_offline_ = reason;
   for (const CallPtr& call : calls_.Unsettled()) Fail(call, NoAnswerOf(*call, reason), now_ms);
   calls_.TakeInFlight();
   calls_.TakeQueue();

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "core/rules/rule_check.h"
 #include "core/rules/rule_set.h"
+#include "library/refusals.h"
 #include "nowcalls/rule_source.h"
 #include "nowcalls_version.h"
 
@@ -63,12 +64,8 @@ EngineFront::EngineFront(const EmbeddedOptions& options, const ClientOptions& cl
 EngineFront::~EngineFront() = default;
 
 Result<uint64_t> EngineFront::LoadRules(std::string_view name_space, std::string_view json) {
-  if (inherited()) {
-    return Status::FailedPrecondition("this service was made before a fork");
-  }
-  if (OnLoopThread()) {
-    return Status::FailedPrecondition("a callback must not wait for the thread that it runs on");
-  }
+  if (inherited()) return Status::FailedPrecondition(library::kInherited);
+  if (OnLoopThread()) return Status::FailedPrecondition(library::kMustNotWait);
   const Result<RuleSink::CheckedSet> set = core::CheckRuleSet(kRpcRuleSource, name_space, json);
   if (!set.ok()) return set.status();
   std::promise<Status> promise;

@@ -1,17 +1,17 @@
 #include "library/front.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 
 #include "base/clock.h"
+#include "library/refusals.h"
 
 namespace nowcalls::library {
 namespace {
 
 using client::HeldPtr;
 
-constexpr char kInherited[] = "this client was made before a fork; make one in the child";
+constexpr char kClosed[] = "the client is closed";
 
 // A permit's token, as long as there is a session for it.
 class HeldPermit final : public Hold {
@@ -64,19 +64,9 @@ std::shared_ptr<client::RateCall> NewRequest(FlowId flow, const std::vector<Valu
   return call;
 }
 
-// Of a forked child. Asking again does not help, and what the parent holds stays with the parent.
-template <typename T>
-T InheritedAnswer() {
-  constexpr bool kAsksForRoom = !std::is_same_v<T, Released> && !std::is_same_v<T, Kept>;
-  T answer;
-  answer.outcome = kAsksForRoom ? Outcome::kBadRequest : Outcome::kUnavailable;
-  answer.message = kInherited;
-  return answer;
-}
-
 template <typename T>
 void TellInherited(const std::function<void(T)>& done) {
-  if (done) done(InheritedAnswer<T>());
+  if (done) done(Inherited<T>());
 }
 
 }  // namespace
@@ -151,13 +141,9 @@ void Front::RequestParam(FlowId flow, const std::vector<Value>& values,
 
 template <typename T, typename Ask>
 T Front::Await(Ask&& ask) {
-  if (inherited()) return InheritedAnswer<T>();
+  if (inherited()) return Inherited<T>();
+  if (OnLoopThread()) return MustNotWait<T>();
   T answer;
-  if (OnLoopThread()) {
-    answer.outcome = Outcome::kBadRequest;
-    answer.message = "a callback must not wait for the thread that it runs on; use the Async call";
-    return answer;
-  }
   Waiter waiter;
   Lock lock(mutex_);
   ask([&answer, &waiter](T told) {
@@ -258,10 +244,11 @@ ClientStats Front::stats() const {
 
 Status Front::WaitConnected(Milliseconds timeout) {
   if (inherited()) return Status::FailedPrecondition(kInherited);
+  if (OnLoopThread()) return Status::FailedPrecondition(kMustNotWait);
   Lock lock(mutex_);
-  const bool ready =
-      changed_.wait_for(lock, timeout, [this] { return session_.ready() || stopping_; });
-  if (ready && !stopping_) return Status::Ok();
+  changed_.wait_for(lock, timeout, [this] { return session_.ready() || stopping_; });
+  if (stopping_) return Status::Unavailable(kClosed);
+  if (session_.ready()) return Status::Ok();
   return Status::Unavailable(session_.stats().why_offline);
 }
 
@@ -269,6 +256,7 @@ Status Front::WaitConnected(Milliseconds timeout) {
 // not there, owns it.
 Status Front::Close(Milliseconds timeout) {
   if (inherited()) return Status::FailedPrecondition(kInherited);
+  if (OnLoopThread()) return Status::FailedPrecondition(kMustNotWait);
   Lock lock(mutex_);
   session_.Close(BoottimeMs());
   Asked(&lock);
@@ -279,10 +267,21 @@ Status Front::Close(Milliseconds timeout) {
   Wake();
   std::thread thread = std::move(thread_);
   lock.unlock();
-  if (thread.joinable()) OnLoopThread() ? thread.detach() : thread.join();
+  if (thread.joinable()) thread.join();
+  lock.lock();
+  changed_.wait(lock, [this] { return stopped_; });  // Another thread that closes may have joined.
   if (settled) return Status::Ok();
   return Status::OutcomeUnknown(
       "some releases have no answer; the server takes the tokens back after their hold");
+}
+
+void Front::EndBehindCallback() {
+  if (inherited()) return;
+  const Lock lock(mutex_);
+  session_.Close(BoottimeMs());
+  Flush(/*waits=*/false);
+  stopping_ = true;
+  if (thread_.joinable()) thread_.detach();
 }
 
 // The loop.
@@ -297,7 +296,7 @@ void Front::StartLoop() {
 
 void Front::EndLoop() {
   Lock lock(mutex_);
-  session_.Abandon("the client is closed", BoottimeMs());
+  session_.Abandon(kClosed, BoottimeMs());
   DeliverLast(&lock);
   loop_id_ = std::thread::id();  // The system gives it to a thread of the program.
   stopped_ = true;

@@ -48,6 +48,9 @@ class Front : public std::enable_shared_from_this<Front> {
   Status WaitConnected(Milliseconds timeout);
   ClientStats stats() const;
   Status Close(Milliseconds timeout);
+  // For a destructor on the loop's thread, which cannot be joined there: the loop ends by itself
+  // when the callback is done.
+  void EndBehindCallback();
 
   // The same, waiting for the answer. On the loop's thread: kBadRequest.
   Acquired AcquireAndWait(FlowId flow, const AcquireOptions& options);

@@ -81,6 +81,7 @@ void TcpFront::RunLoop() {
     }
     if (fds[1].revents != 0 && socket_ && socket_->fd() == fds[1].fd) Receive(BoottimeMs());
   }
+  Disconnect(Status::Unavailable("the client is closed"), BoottimeMs());
 }
 
 // Reads the socket for a while if nobody else does. What answers the calls of others wakes them.
@@ -167,10 +168,9 @@ void TcpFront::Receive(int64_t now_ms) {
 
 void TcpFront::Disconnect(const Status& reason, int64_t now_ms) {
   if (!socket_) return;
-  if (reading_ && !retired_) {  // Its number must not be another's before that thread is back.
-    socket_->Shutdown();
-    retired_.swap(socket_);
-  }
+  socket_->Shutdown();  // A forked child may have a copy, which would keep the session online.
+  // Its number must not be another's before the thread that reads it is back.
+  if (reading_ && !retired_) retired_.swap(socket_);
   socket_.reset();
   session()->Disconnected(reason.message(), now_ms);
 }

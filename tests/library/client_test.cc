@@ -119,6 +119,8 @@ TEST_CASE("callbacks may ask, but not wait") {
     CHECK(client->OnOwnThread());
     const Acquired blocked = client->Acquire(kFlow);
     CHECK(blocked.outcome == Outcome::kBadRequest);
+    CHECK(client->WaitConnected(1min).code() == StatusCode::kFailedPrecondition);
+    CHECK(client->Close(1min).code() == StatusCode::kFailedPrecondition);
     client->AcquireAsync(
         kFlow, {},
         [&, outer = std::make_shared<Acquired>(std::move(acquired))](const Acquired& inner) {
@@ -231,11 +233,21 @@ TEST_CASE("a closed client answers, and its permits outlive it") {
   Acquired second = client->Acquire(kFlow);
   REQUIRE(second.ok());
   CHECK(client->Close(1min).ok());
+  CHECK_FALSE(client->stats().connected);
+  CHECK(client->stats().why_offline == "the client is closed");
+  CHECK(client->WaitConnected(1min).message() == "the client is closed");
+  CHECK(PollUntil(kPatienceMs, [&] {  // The other one is the only session that is online.
+    return server.Connect().Call("hello", {1, "default", "other"}).result.at(2) == 1;
+  }));
   const Acquired late = client->Acquire(kFlow);
   CHECK(late.outcome == Outcome::kBadRequest);
   CHECK(late.message == "the client is closed");
   CHECK(client->AcquireFuture(kFlow).get().outcome == Outcome::kBadRequest);
   CHECK(client->Request(kFlow).outcome == Outcome::kBadRequest);
+  std::thread([&] {  // The system may give it the id of the loop's thread.
+    CHECK(client->Acquire(kFlow).message == "the client is closed");
+  })
+      .join();
   CHECK(second.permit.Release().outcome == Outcome::kUnavailable);
   client.reset();
   CHECK(acquired.permit.Release().outcome == Outcome::kUnavailable);

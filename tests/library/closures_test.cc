@@ -118,6 +118,22 @@ TEST_CASE("a callback that asks again whenever it is told does not keep a client
   CHECK(told > 2);
 }
 
+TEST_CASE("a client that is destroyed in a callback ends behind it") {
+  TestServer server(RuleJson(7, 2));
+  RpcClient rpc = server.Connect();
+  std::unique_ptr<Client> client = StartClient(server.address(), "worker");
+  Client* const asked = client.get();
+  std::promise<Outcome> told;
+  asked->AcquireAsync(kFlow, {}, [&](Acquired acquired) {
+    acquired.permit.ReleaseAsync();
+    asked->AcquireAsync(kFlow, {.wait = 1h},
+                        [&](const Acquired& later) { told.set_value(later.outcome); });
+    client.reset();
+  });
+  CHECK(told.get_future().get() == Outcome::kUnknown);
+  CHECK(PollUntil(kPatienceMs, [&] { return NowCalls(&rpc) == 0; }));
+}
+
 TEST_CASE("callbacks of a closed client may ask and wait, and run one at a time") {
   const auto client = StartClient({.addresses = {"127.0.0.1:1"}});
   CHECK(client->Close(1min).ok());
