@@ -7,7 +7,7 @@
 //   ... the call; the permit in `acquired` gives the token back.
 //
 // Thread: any, for all members; one background thread for each client has the connection and runs
-// callbacks.
+// callbacks. It takes no signals.
 //
 // A client belongs to the process that made it. In a forked child its calls are kBadRequest, and
 // its permits do nothing: destroying them, as a child does that returns from main, leaves the
@@ -70,7 +70,8 @@ struct ClientOptions {
 class NOWCALLS_EXPORT Client final : public SessionService {
  public:
   // Starts the background thread, which dials at once; it does not wait for it. kInvalidArgument
-  // names the option that is wrong.
+  // names the option that is wrong. kUnavailable, kIoError: the system gives no thread or
+  // descriptor.
   static Result<std::unique_ptr<Client>> Start(const ClientOptions& options);
 
   // Waits until the session is open. kUnavailable says why it is not. kFailedPrecondition: a

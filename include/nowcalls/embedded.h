@@ -53,7 +53,7 @@ struct EmbeddedOptions {
 class Embedded final : public SessionService {
  public:
   // Opens the ledger and recovers it. Errors as nowcalls-server has them: kCorruption: damaged;
-  // kAlreadyExists: another process has it.
+  // kAlreadyExists: another process has it. kUnavailable: the system gives no thread.
   static Result<std::unique_ptr<Embedded>> Open(const EmbeddedOptions& options);
 
   // Replaces all rules of the namespace, or none: JSON text as of rules_load. Returns how many are

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/quiet_thread.h"
 #include "core/rules/rule_check.h"
 #include "core/rules/rule_set.h"
 #include "library/refusals.h"
@@ -37,11 +38,16 @@ Limits LimitsOfProgram() {
 }  // namespace
 
 Result<std::shared_ptr<EngineFront>> EngineFront::Open(const EmbeddedOptions& options) {
+  const SignalsBlocked blocked;  // For the threads of the store, too.
   Result<OpenedLedger> ledger = OpenLedger(options, LimitsOfProgram());
   if (!ledger.ok()) return ledger.status();
   std::shared_ptr<EngineFront> front(
       new EngineFront(options, ClientOptionsOf(options), *std::move(ledger)));
-  front->StartLoop();
+  if (const Status started = front->StartLoop(); !started.ok()) {
+    Lock lock(front->mutex_);
+    front->CloseLedger(&lock);
+    return started;
+  }
   return front;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/quiet_thread.h"
 #include "library/refusals.h"
 
 namespace nowcalls::library {
@@ -286,12 +287,15 @@ void Front::EndBehindCallback() {
 
 // The loop.
 
-void Front::StartLoop() {
-  thread_ = std::thread([self = shared_from_this()] {
+Status Front::StartLoop() {
+  Result<std::thread> thread = StartQuietThread([self = shared_from_this()] {
     self->loop_id_ = std::this_thread::get_id();
     self->RunLoop();
     self->EndLoop();
   });
+  if (!thread.ok()) return thread.status();
+  thread_ = *std::move(thread);
+  return Status::Ok();
 }
 
 void Front::EndLoop() {

@@ -76,7 +76,8 @@ class Front : public std::enable_shared_from_this<Front> {
   };
 
   // Starts the loop: a thread that runs RunLoop, until stopping(). Then it ends what is left.
-  void StartLoop();
+  // kUnavailable: the system gives no thread.
+  Status StartLoop();
   virtual void RunLoop() = 0;
   // Sends what the session has for the server, if that can be done at once. Any thread, with the
   // mutex. `waits`: the caller calls WaitFor next.

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/host_port.h"
 #include "base/os_error.h"
+#include "base/quiet_thread.h"
 
 namespace nowcalls::library {
 namespace {
@@ -45,7 +46,7 @@ Result<std::shared_ptr<TcpFront>> TcpFront::Start(const ClientOptions& options) 
   doorbell->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (doorbell->fd < 0) return OsError("make", "an eventfd");
   std::shared_ptr<TcpFront> front(new TcpFront(options, std::move(doorbell)));
-  front->StartLoop();
+  NOWCALLS_RETURN_IF_ERROR(front->StartLoop());
   return front;
 }
 
@@ -130,16 +131,20 @@ void TcpFront::Dial(int64_t now_ms) {
   dialling_ = true;
   session()->dialing().Begin();
   const int64_t deadline_ms = now_ms + std::min(kDialTimeoutMsMax, timeout_ms_);
-  std::thread([doorbell = doorbell_, address = dialing.address(), deadline_ms] {
-    const Result<HostPort> peer = ParseHostPort(address);  // Checked by Client::Start.
-    Result<client::Socket> socket =
-        peer.ok() ? client::Socket::Connect(*peer, deadline_ms) : peer.status();
-    {
-      const std::lock_guard lock(doorbell->mutex);
-      doorbell->dialled.emplace(std::move(socket));
-    }
-    doorbell->Ring();
-  }).detach();
+  Result<std::thread> thread =
+      StartQuietThread([doorbell = doorbell_, address = dialing.address(), deadline_ms] {
+        const Result<HostPort> peer = ParseHostPort(address);  // Checked by Client::Start.
+        Result<client::Socket> socket =
+            peer.ok() ? client::Socket::Connect(*peer, deadline_ms) : peer.status();
+        {
+          const std::lock_guard lock(doorbell->mutex);
+          doorbell->dialled.emplace(std::move(socket));
+        }
+        doorbell->Ring();
+      });
+  if (thread.ok()) return thread->detach();
+  dialling_ = false;
+  session()->DialFailed(thread.status().message(), now_ms);
 }
 
 void TcpFront::TakeDialled(int64_t now_ms) {
