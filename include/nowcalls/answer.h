@@ -39,10 +39,18 @@ constexpr std::string_view OutcomeName(Outcome outcome) {
   return "?";
 }
 
+struct Acquired;     // In token_service.h.
+struct AllAcquired;  // In token_service.h.
+
 struct Answer {
+  Answer() = default;
+  // A grant would be cut down to its answer, and give its token back at once.
+  Answer(Acquired&&) = delete;  // NOLINT(google-explicit-constructor): so that = is refused, too.
+  Answer(AllAcquired&&) = delete;  // NOLINT(google-explicit-constructor)
+
   Outcome outcome = Outcome::kUnavailable;
   RefusedBy refused_by = RefusedBy::kNone;
-  // The fallback of the client decided, since no server was reached.
+  // The fallback of the client decided, since no server answered.
   bool local = false;
   FlowId flow{};           // Of a refusal of several flows: the one that has no room.
   uint64_t now_calls = 0;  // Calls in progress, those of a grant included.

@@ -52,11 +52,12 @@ struct AcquireOptions {
   // What the call may take beside its wait, connecting included; none: as the service was told.
   std::optional<Milliseconds> timeout{};
   KeepMode keep = KeepMode::kByRule;
-  // Called once if the token is lost, with the reason as of Permit::lost_reason.
+  // Called once if the token is lost, with the reason as of Permit::lost_reason. It may run while
+  // the permit is released, and after that: what it refers to must outlive the service.
   std::function<void(const Grant& grant, const std::string& reason)> on_lost{};
 };
 
-struct Acquired : Answer {
+struct [[nodiscard]] Acquired : Answer {
   Permit permit{};  // Of a grant.
 };
 
@@ -68,7 +69,7 @@ struct FlowDemand {
   Value param{};
 };
 
-struct AllAcquired : Answer {
+struct [[nodiscard]] AllAcquired : Answer {
   std::vector<Permit> permits{};  // Of a grant: one for each demand, in their order.
 };
 

@@ -44,11 +44,15 @@ struct Call {
   // Asked until a server answers, although nobody waits any more.
   bool persistent() const { return kind == Kind::kRelease || kind == Kind::kCancel; }
 
+  // Whether a caller still waits for the answer.
+  bool awaited() const { return has_caller && !done; }
+
   const Kind kind;
-  bool blocks = false;     // Its caller waits, so it is told at once, within the session.
-  bool done = false;       // The caller's answer is settled.
-  bool unsettled = false;  // Sent, and no answer tells whether it was carried out.
-  bool strayed = false;    // An attempt was left on a connection that broke, and may still arrive.
+  bool blocks = false;      // Its caller waits, so it is told at once, within the session.
+  bool has_caller = false;  // It is not the session's own: a caller is told its answer.
+  bool done = false;        // The caller's answer is settled.
+  bool unsettled = false;   // Sent, and no answer tells whether it was carried out.
+  bool strayed = false;     // An attempt was left on a connection that broke, and may still arrive.
   uint32_t attempts = 0;
   int64_t sent_ms = 0;
   int64_t deadline_ms = INT64_MAX;  // Of the answer to the caller.
@@ -133,7 +137,7 @@ struct KeepCall final : Call {
   }
 
   HeldPtr held{};
-  Done tell{};  // Empty: the session keeps it by itself.
+  Done tell{};
 
   Kept answer{};
 };

@@ -48,8 +48,8 @@ class Session {
   // A token that the session holds on the server. One that this client holds too stays the same,
   // and is kept from now on unless `keep` is kOff.
   HeldPtr Adopt(const Grant& grant, KeepMode keep, int64_t now_ms);
-  // Ends all calls but releases and cancels, which go on until settled(). Acquires and requests that
-  // follow are kBadRequest.
+  // Ends all calls but releases and cancels, which go on until settled(). Acquires and requests
+  // that follow are kBadRequest.
   void Close(int64_t now_ms);
   // Nobody moves bytes any more: ends the connection and all calls, and those that follow, for
   // `reason`.

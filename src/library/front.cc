@@ -34,8 +34,9 @@ class HeldPermit final : public Hold {
     if (done) done(std::move(kept));
   }
   Released ReleaseAndWait() override {
-    if (const auto front = front_.lock()) return front->ReleaseAndWait(held_);
-    return Hold::ReleaseAndWait();
+    const auto front = front_.lock();
+    if (front == nullptr || front->OnLoopThread()) return Hold::ReleaseAndWait();
+    return front->ReleaseAndWait(held_);
   }
   Kept KeepAndWait() override {
     if (const auto front = front_.lock()) return front->KeepAndWait(held_);
@@ -198,7 +199,6 @@ Passed Front::RequestParamAndWait(FlowId flow, const std::vector<Value>& values,
 }
 
 Released Front::ReleaseAndWait(const HeldPtr& held) {
-  if (OnLoopThread()) Release(held, {});
   client::Held::OnLost unused;
   return Await<Released>([&](auto done) {
     unused = held->TakeOnLost();

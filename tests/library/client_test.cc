@@ -3,9 +3,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "library/clients.h"
@@ -32,6 +34,15 @@ TEST_CASE("a permit holds a token until it is destroyed") {
     CHECK(NowCalls(&rpc) == 1);
   }
   CHECK(PollUntil(kPatienceMs, [&] { return NowCalls(&rpc) == 0; }));
+}
+
+TEST_CASE("a grant cannot be cut down to its answer, which would give the token back") {
+  CHECK_FALSE(std::is_constructible_v<Answer, Acquired>);
+  CHECK_FALSE(std::is_constructible_v<Answer, AllAcquired>);
+  CHECK_FALSE(std::is_convertible_v<Acquired, Answer>);
+  CHECK_FALSE(std::is_constructible_v<std::function<void(Acquired)>, void (*)(Answer)>);
+  CHECK(std::is_constructible_v<Answer, const Acquired&>);  // The grant stays.
+  CHECK(std::is_convertible_v<Passed, Answer>);
 }
 
 TEST_CASE("a refusal says which limit and what is in progress") {
