@@ -20,7 +20,8 @@ enum class Outcome : uint8_t {
   kOk,           // Granted, passed, released or kept.
   kRefused,      // By a limit, which refused_by names. Surely nothing is held.
   kNoRule,       // The flow has no rule, so nothing limits the call: the caller decides.
-  kBadRequest,   // Wrong arguments, or a server that does not know the request.
+  kBadRequest,   // The caller's mistake: wrong arguments, a closed client, a callback that waits.
+                 // Or a server that does not know the request. Asking again does not help.
   kUnavailable,  // Surely not carried out: no server was reached in time, or it failed.
   kUnknown,      // Perhaps carried out: it was sent, and no answer came in time.
 };
@@ -38,10 +39,18 @@ constexpr std::string_view OutcomeName(Outcome outcome) {
   return "?";
 }
 
+struct Acquired;     // In token_service.h.
+struct AllAcquired;  // In token_service.h.
+
 struct Answer {
+  Answer() = default;
+  // A grant would be cut down to its answer, and give its token back at once.
+  Answer(Acquired&&) = delete;  // NOLINT(google-explicit-constructor): so that = is refused, too.
+  Answer(AllAcquired&&) = delete;  // NOLINT(google-explicit-constructor)
+
   Outcome outcome = Outcome::kUnavailable;
   RefusedBy refused_by = RefusedBy::kNone;
-  // The fallback of the client decided, since no server was reached.
+  // The fallback of the client decided, since no server answered.
   bool local = false;
   FlowId flow{};           // Of a refusal of several flows: the one that has no room.
   uint64_t now_calls = 0;  // Calls in progress, those of a grant included.

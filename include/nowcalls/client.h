@@ -7,7 +7,12 @@
 //   ... the call; the permit in `acquired` gives the token back.
 //
 // Thread: any, for all members; one background thread for each client has the connection and runs
-// callbacks. A client does not survive a fork: make one in each process.
+// callbacks. It takes no signals.
+//
+// A client belongs to the process that made it. In a forked child its calls are kBadRequest, and
+// its permits do nothing: destroying them, as a child does that returns from main, leaves the
+// tokens to the parent. Make a client in each process. Until the child exits or calls exec, the
+// connection of the parent stays open, also if the parent ends.
 //
 // When the connection breaks, the client dials again after random pauses that grow to 2 s, resumes
 // its session, asks again what has no answer, and goes on keeping its permits. That holds after a
@@ -65,10 +70,12 @@ struct ClientOptions {
 class NOWCALLS_EXPORT Client final : public SessionService {
  public:
   // Starts the background thread, which dials at once; it does not wait for it. kInvalidArgument
-  // names the option that is wrong.
+  // names the option that is wrong. kUnavailable, kIoError: the system gives no thread or
+  // descriptor.
   static Result<std::unique_ptr<Client>> Start(const ClientOptions& options);
 
-  // Waits until the session is open. kUnavailable says why it is not.
+  // Waits until the session is open. kUnavailable says why it is not. kFailedPrecondition: a
+  // callback must not wait.
   Status WaitConnected(Milliseconds timeout);
 
  private:

@@ -9,7 +9,8 @@
 //
 // Thread: any, for all members. One background thread for each service runs callbacks, and decides
 // and commits what nobody waits for. A thread that waits for its answer decides and commits itself.
-// A service does not survive a fork, and must not be destroyed in a callback.
+// A service must not be destroyed in a callback. It belongs to the process that opened it: in a
+// forked child its calls are kBadRequest, and its permits do nothing.
 //
 // When the ledger fails (a full or broken disk, a directory that was moved away), the service ends
 // and the process goes on. Nothing was told that is not in the ledger. Calls on their way are
@@ -52,7 +53,7 @@ struct EmbeddedOptions {
 class Embedded final : public SessionService {
  public:
   // Opens the ledger and recovers it. Errors as nowcalls-server has them: kCorruption: damaged;
-  // kAlreadyExists: another process has it.
+  // kAlreadyExists: another process has it. kUnavailable: the system gives no thread.
   static Result<std::unique_ptr<Embedded>> Open(const EmbeddedOptions& options);
 
   // Replaces all rules of the namespace, or none: JSON text as of rules_load. Returns how many are

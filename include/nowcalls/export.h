@@ -2,6 +2,6 @@
 #ifndef NOWCALLS_EXPORT_H_
 #define NOWCALLS_EXPORT_H_
 
-#define NOWCALLS_EXPORT __attribute__((visibility("default")))
+#define NOWCALLS_EXPORT [[gnu::visibility("default")]]
 
 #endif  // NOWCALLS_EXPORT_H_

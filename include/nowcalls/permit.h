@@ -54,7 +54,7 @@ class NOWCALLS_EXPORT Hold {
   const Grant grant_;
 };
 
-class NOWCALLS_EXPORT Permit {
+class [[nodiscard]] NOWCALLS_EXPORT Permit {
  public:
   // Holds nothing.
   Permit() = default;

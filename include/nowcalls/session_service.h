@@ -71,7 +71,8 @@ class NOWCALLS_EXPORT SessionService : public TokenService {
 
   // Ends calls that have no answer, as kUnavailable or kUnknown. Then waits until releases and
   // cancels on their way are answered, at most `timeout`. Permits that are still held stay with the
-  // server for the rule's clientOfflineTime. kOutcomeUnknown: some release has no answer.
+  // server for the rule's clientOfflineTime, which begins now. kOutcomeUnknown: some release has no
+  // answer. kFailedPrecondition: a callback must not wait, so nothing was done.
   Status Close(Milliseconds timeout);
 
  protected:

@@ -6,6 +6,10 @@
 //
 // Thread: any. Callbacks run one at a time on the service's own thread. They must be short, must
 // not throw, and must not wait: a blocking call within a callback answers kBadRequest at once.
+//
+// A closed service answers acquires and requests with kBadRequest: do not ask again. Its callbacks
+// run one at a time on a thread that asks. A callback that asks again each time, without end, is
+// destroyed with the service without being told.
 #ifndef NOWCALLS_TOKEN_SERVICE_H_
 #define NOWCALLS_TOKEN_SERVICE_H_
 
@@ -48,11 +52,12 @@ struct AcquireOptions {
   // What the call may take beside its wait, connecting included; none: as the service was told.
   std::optional<Milliseconds> timeout{};
   KeepMode keep = KeepMode::kByRule;
-  // Called once if the token is lost, with the reason as of Permit::lost_reason.
+  // Called once if the token is lost, with the reason as of Permit::lost_reason. It may run while
+  // the permit is released, and after that: what it refers to must outlive the service.
   std::function<void(const Grant& grant, const std::string& reason)> on_lost{};
 };
 
-struct Acquired : Answer {
+struct [[nodiscard]] Acquired : Answer {
   Permit permit{};  // Of a grant.
 };
 
@@ -64,7 +69,7 @@ struct FlowDemand {
   Value param{};
 };
 
-struct AllAcquired : Answer {
+struct [[nodiscard]] AllAcquired : Answer {
   std::vector<Permit> permits{};  // Of a grant: one for each demand, in their order.
 };
 

@@ -6,21 +6,38 @@ namespace nowcalls::client {
 
 using wire::ErrorCode;
 
+namespace {
+
+Answer EndOf(Outcome outcome, std::string message) {
+  Answer answer;
+  answer.outcome = outcome;
+  answer.message = std::move(message);
+  return answer;
+}
+
+Answer LimitOf(RefusedBy refused_by, FlowId flow, uint64_t now_calls, uint64_t level) {
+  Answer answer;
+  answer.outcome = Outcome::kRefused;
+  answer.refused_by = refused_by;
+  answer.flow = flow;
+  answer.now_calls = now_calls;
+  answer.level = level;
+  return answer;
+}
+
+}  // namespace
+
 Answer AnswerOf(const wire::RequestError& error) {
   const bool later = error.code == ErrorCode::kOverloaded || error.code == ErrorCode::kInternal ||
                      error.code == ErrorCode::kConflict;
-  return {.outcome = later ? Outcome::kUnavailable : Outcome::kBadRequest,
-          .message = std::string(ErrorCodeName(error.code)) + ": " + error.message};
+  return EndOf(later ? Outcome::kUnavailable : Outcome::kBadRequest,
+               std::string(ErrorCodeName(error.code)) + ": " + error.message);
 }
 
 Answer RefusalOf(FlowId flow, TokenStatus status, RefusedBy refused_by, uint64_t now_calls,
                  uint64_t level) {
   const std::string name = flow.value == 0 ? "the request" : "flow " + std::to_string(flow.value);
-  Answer answer{.outcome = Outcome::kRefused,
-                .refused_by = refused_by,
-                .flow = flow,
-                .now_calls = now_calls,
-                .level = level};
+  Answer answer = LimitOf(refused_by, flow, now_calls, level);
   if (status == TokenStatus::kNoRuleExists) {
     answer.outcome = Outcome::kNoRule;
     answer.message = name + " has no rule";
@@ -43,27 +60,26 @@ Answer RefusalOf(FlowId flow, TokenStatus status, RefusedBy refused_by, uint64_t
 }
 
 Answer LocalRefusalOf(FlowId flow, uint64_t now_calls, uint64_t level) {
-  return {.outcome = Outcome::kRefused,
-          .refused_by = RefusedBy::kLevel,
-          .local = true,
-          .flow = flow,
-          .now_calls = now_calls,
-          .level = level,
-          .message = "flow " + std::to_string(flow.value) + " refused by the local share: " +
-                     std::to_string(now_calls) + " of " + std::to_string(level) + " in progress"};
+  Answer answer = LimitOf(RefusedBy::kLevel, flow, now_calls, level);
+  answer.local = true;
+  answer.message = "flow " + std::to_string(flow.value) +
+                   " refused by the local share: " + std::to_string(now_calls) + " of " +
+                   std::to_string(level) + " in progress";
+  return answer;
 }
 
 Answer NoAnswerOf(const Call& call, std::string_view reason) {
   const std::string why(reason);
   if (call.unsettled) {
-    return {.outcome = Outcome::kUnknown,
-            .message = "no answer, perhaps it was carried out: " + why};
+    return EndOf(Outcome::kUnknown, "no answer, perhaps it was carried out: " + why);
   }
-  return {.outcome = Outcome::kUnavailable, .message = "not carried out: " + why};
+  return UnavailableOf("not carried out: " + why);
 }
 
-Answer BadRequestOf(std::string message) {
-  return {.outcome = Outcome::kBadRequest, .message = std::move(message)};
+Answer BadRequestOf(std::string message) { return EndOf(Outcome::kBadRequest, std::move(message)); }
+
+Answer UnavailableOf(std::string message) {
+  return EndOf(Outcome::kUnavailable, std::move(message));
 }
 
 }  // namespace nowcalls::client

@@ -23,6 +23,7 @@ Answer LocalRefusalOf(FlowId flow, uint64_t now_calls, uint64_t level);
 // Of a call that gets no answer any more.
 Answer NoAnswerOf(const Call& call, std::string_view reason);
 Answer BadRequestOf(std::string message);
+Answer UnavailableOf(std::string message);
 
 }  // namespace nowcalls::client
 

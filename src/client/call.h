@@ -1,8 +1,9 @@
 // Call: one request of a session, from its first attempt to its answer.
 //
-// Thread: the session's until it is finished; then Notify is called once. That happens outside the
-// session, on the thread that runs callbacks, unless the call blocks: who waits for it only stores
-// the answer.
+// Thread: the session's until the caller's answer is settled. Then the owner of the session calls
+// Notify once, on the thread that runs callbacks; the session calls it itself if the caller blocks.
+// `tell` and `on_lost` are closures of a user, whose destructors may call the client. Notify
+// therefore takes them out of the call, which the session may have in flight for longer.
 #ifndef NOWCALLS_CLIENT_CALL_H_
 #define NOWCALLS_CLIENT_CALL_H_
 
@@ -33,7 +34,7 @@ struct Call {
 
   // Appends the request, as it is to be asked at `now_ms`.
   virtual void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const = 0;
-  // Tells the caller.
+  // Tells the caller, and destroys the caller's closures.
   virtual void Notify() = 0;
 
   // Asked again on the next connection when this one breaks.
@@ -43,11 +44,15 @@ struct Call {
   // Asked until a server answers, although nobody waits any more.
   bool persistent() const { return kind == Kind::kRelease || kind == Kind::kCancel; }
 
+  // Whether a caller still waits for the answer.
+  bool awaited() const { return has_caller && !done; }
+
   const Kind kind;
-  bool blocks = false;     // Its caller waits, so it is told at once, within the session.
-  bool done = false;       // The caller's answer is settled.
-  bool unsettled = false;  // Sent, and no answer tells whether it was carried out.
-  bool strayed = false;    // An attempt was left on a connection that broke, and may still arrive.
+  bool blocks = false;      // Its caller waits, so it is told at once, within the session.
+  bool has_caller = false;  // It is not the session's own: a caller is told its answer.
+  bool done = false;        // The caller's answer is settled.
+  bool unsettled = false;   // Sent, and no answer tells whether it was carried out.
+  bool strayed = false;     // An attempt was left on a connection that broke, and may still arrive.
   uint32_t attempts = 0;
   int64_t sent_ms = 0;
   int64_t deadline_ms = INT64_MAX;  // Of the answer to the caller.
@@ -64,7 +69,11 @@ struct AcquireCall final : Call {
 
   AcquireCall() : Call(Kind::kAcquire) {}
   void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;
-  void Notify() override { tell(std::move(answer), std::move(held)); }
+  void Notify() override {
+    // A caller that blocks has an on_lost of its own, and may hold its session's mutex now.
+    if (!blocks) options.on_lost = nullptr;
+    std::exchange(tell, nullptr)(std::move(answer), std::move(held));
+  }
 
   std::vector<FlowDemand> demands{};  // At least one.
   bool all = false;                   // By acquire_all.
@@ -91,7 +100,7 @@ struct RateCall final : Call {
   RateCall() : Call(Kind::kRate) {}
   void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;
   void Notify() override {
-    if (tell) tell(std::move(answer));
+    if (const Done told = std::exchange(tell, nullptr)) told(std::move(answer));
   }
 
   FlowId flow{};
@@ -109,7 +118,7 @@ struct ReleaseCall final : Call {
   ReleaseCall() : Call(Kind::kRelease) {}
   void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;
   void Notify() override {
-    if (tell) tell(std::move(answer));
+    if (const Done told = std::exchange(tell, nullptr)) told(std::move(answer));
   }
 
   HeldPtr held{};
@@ -124,11 +133,11 @@ struct KeepCall final : Call {
   KeepCall() : Call(Kind::kKeep) {}
   void Encode(uint32_t msgid, int64_t now_ms, wire::OutputBuffer* out) const override;
   void Notify() override {
-    if (tell) tell(std::move(answer));
+    if (const Done told = std::exchange(tell, nullptr)) told(std::move(answer));
   }
 
   HeldPtr held{};
-  Done tell{};  // Empty: the session keeps it by itself.
+  Done tell{};
 
   Kept answer{};
 };

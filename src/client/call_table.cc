@@ -5,6 +5,7 @@
 namespace nowcalls::client {
 
 void CallTable::Begin(const CallPtr& call, int64_t deadline_ms) {
+  call->has_caller = true;
   call->number = ++last_number_;
   call->deadline_ms = deadline_ms;
   // Most calls have the same timeout, so the last one asked is the last one due.
@@ -42,7 +43,7 @@ std::vector<CallPtr> CallTable::TakeInFlight() {
 }
 
 bool CallTable::Settle(const CallPtr& call) {
-  if (call->done) return false;
+  if (!call->awaited()) return false;
   call->done = true;
   due_.erase(call->timer);
   if (call->blocks) {

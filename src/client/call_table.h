@@ -19,7 +19,8 @@ namespace nowcalls::client {
 
 class CallTable {
  public:
-  // Gives the call its number and, until it is settled, its deadline.
+  // The call of a caller: gives it its number and, until it is settled, its deadline. A call of the
+  // session's own is only queued or sent.
   void Begin(const CallPtr& call, int64_t deadline_ms);
   // Keeps it for the next connection, in the order of the numbers.
   void Queue(const CallPtr& call);
@@ -31,7 +32,8 @@ class CallTable {
   // In the order of the numbers.
   std::vector<CallPtr> TakeInFlight();
 
-  // The caller's answer is set: nothing changes it any more. False: it was before.
+  // The caller's answer is set: nothing changes it any more. False: it was before, or there is no
+  // caller.
   bool Settle(const CallPtr& call);
   bool has_finished() const { return !finished_.empty(); }
   std::vector<CallPtr> TakeFinished() { return std::exchange(finished_, {}); }

@@ -20,11 +20,15 @@ namespace nowcalls::client {
 
 struct Held {
   enum class State : uint8_t { kHeld, kReleasing, kEnded };
+  using OnLost = std::function<void(const Grant&, const std::string&)>;
 
   Grant grant;
   Value param{};
   KeepMode keep = KeepMode::kOff;
-  std::function<void(const Grant&, const std::string&)> on_lost{};
+  OnLost on_lost{};  // Once the token is lost, it belongs to the thread that runs callbacks.
+  // For a release: on_lost, which will not be called any more. The caller destroys it outside the
+  // session, since its destructor is a user's code.
+  OnLost TakeOnLost() { return state == State::kHeld ? std::exchange(on_lost, nullptr) : OnLost(); }
 
   // The request id if an attempt of its acquire may still arrive; the tokens of a group share it.
   std::shared_ptr<const uint64_t> stray{};

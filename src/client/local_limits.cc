@@ -1,5 +1,6 @@
 #include "client/local_limits.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "client/answers.h"
@@ -74,6 +75,12 @@ std::optional<LocalLimits::Verdict> LocalLimits::Pass(FlowId flow, const Value& 
   return verdict;
 }
 
+void LocalLimits::Uncount(FlowId flow, const Value& param, uint32_t count) {
+  const auto known = windows_.find({flow, param});
+  if (known == windows_.end()) return;
+  known->second.calls -= std::min<uint64_t>(known->second.calls, count);
+}
+
 bool LocalLimits::Decide(AcquireCall* call, uint64_t sessions) {
   std::vector<HeldPtr> held;
   std::optional<Answer> refusal;
@@ -103,11 +110,12 @@ bool LocalLimits::Decide(AcquireCall* call, uint64_t sessions) {
   if (refusal) {
     call->answer = *std::move(refusal);
   } else {
-    call->answer = {.outcome = Outcome::kOk,
-                    .local = true,
-                    .flow = held.front()->grant.flow,
-                    .now_calls = held.front()->grant.now_calls,
-                    .level = held.front()->grant.level};
+    const Grant& first = held.front()->grant;
+    call->answer.outcome = Outcome::kOk;
+    call->answer.local = true;
+    call->answer.flow = first.flow;
+    call->answer.now_calls = first.now_calls;
+    call->answer.level = first.level;
     call->held = std::move(held);
   }
   return true;
@@ -117,14 +125,17 @@ bool LocalLimits::Decide(RateCall* call, uint64_t sessions, int64_t now_ms) {
   std::vector<Value> values = call->values;
   if (!call->by_value) values.emplace_back();
   Passed& answer = call->answer;
+  size_t counted = 0;
   for (const Value& value : values) {
     const auto verdict = Pass(call->flow, value, call->options.count, sessions, now_ms);
     if (!verdict) return false;
     if (!verdict->admitted) {
       static_cast<Answer&>(answer) = LocalRefusalOf(call->flow, verdict->now_calls, verdict->level);
       answer.refused_by = call->by_value ? RefusedBy::kParam : RefusedBy::kRate;
+      for (size_t i = 0; i < counted; ++i) Uncount(call->flow, values[i], call->options.count);
       return true;
     }
+    ++counted;
   }
   answer.outcome = Outcome::kOk;
   answer.local = true;

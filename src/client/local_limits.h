@@ -55,6 +55,8 @@ class LocalLimits {
   std::optional<Verdict> Enter(FlowId flow, const Value& param, uint32_t count, uint64_t sessions);
   std::optional<Verdict> Pass(FlowId flow, const Value& param, uint32_t count, uint64_t sessions,
                               int64_t now_ms);
+  // Takes back what Pass has counted.
+  void Uncount(FlowId flow, const Value& param, uint32_t count);
   Verdict Judge(uint64_t before, uint32_t count, std::optional<uint64_t> share);
 
   const Fallback mode_;

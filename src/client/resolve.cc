@@ -8,11 +8,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/quiet_thread.h"
 
 namespace nowcalls::client {
 namespace {
@@ -41,16 +41,14 @@ Result<Addresses> Resolve(const HostPort& peer, int64_t deadline_ms, const Looku
   Result<Addresses> in_digits = LookUp(getaddrinfo, peer, AI_NUMERICHOST);
   if (in_digits.ok()) return in_digits;
   const auto question = std::make_shared<Question>();
-  try {
-    std::thread([question, peer, lookup] {
-      Result<Addresses> answer = LookUp(lookup, peer, 0);
-      const std::lock_guard lock(question->mutex);
-      question->answer = std::move(answer);
-      question->answered.notify_one();
-    }).detach();
-  } catch (const std::system_error& error) {
-    return Status::Unavailable(std::string("cannot look up its name: ") + error.what());
-  }
+  Result<std::thread> thread = StartQuietThread([question, peer, lookup] {
+    Result<Addresses> answer = LookUp(lookup, peer, 0);
+    const std::lock_guard lock(question->mutex);
+    question->answer = std::move(answer);
+    question->answered.notify_one();
+  });
+  if (!thread.ok()) return thread.status().WithContext("cannot look up its name");
+  thread->detach();
   std::unique_lock lock(question->mutex);
   const std::chrono::milliseconds left(std::max<int64_t>(0, deadline_ms - BoottimeMs()));
   if (question->answered.wait_for(lock, left, [&] { return question->answer.has_value(); })) {

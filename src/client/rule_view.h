@@ -55,8 +55,6 @@ class RuleViews {
   void Learn(int64_t flow_id, std::optional<RuleView> rule, int64_t now_ms);
   // Whether a rule was never seen, or longer ago than kFreshMs.
   bool IsStale(int64_t flow_id, int64_t now_ms) const;
-  // Whether the flow was seen, with or without a rule.
-  bool Knows(int64_t flow_id) const { return seen_.contains(flow_id); }
   // Null: not seen, or there is none.
   const RuleView* Find(int64_t flow_id) const;
 

@@ -14,7 +14,6 @@ constexpr int64_t kPingAfterMs = 10'000;  // Of silence.
 CallPtr KeepOf(const HeldPtr& held) {
   auto call = std::make_shared<KeepCall>();
   call->held = held;
-  call->done = true;  // The next connection begins with a keep of its own.
   return call;
 }
 
@@ -33,7 +32,7 @@ Session::Session(ClientOptions options, Prng prng, int64_t now_ms)
 void Session::DialFailed(const std::string& reason, int64_t now_ms) {
   why_offline_ = dialing_.address() + ": " + reason;
   dialing_.Failed(now_ms, &prng_);
-  if (!dialing_.all_failed() || down_) return;
+  if (!dialing_.all_failed() || down_ || closing_) return;
   down_ = true;
   lines_.emplace_back(LogLevel::kWarning, "no server is reached: " + why_offline_);
   if (!local_.active()) return;
@@ -77,7 +76,7 @@ void Session::Disconnected(const std::string& reason, int64_t now_ms) {
     if (wanted) {
       ++stats_.asked_again;
       calls_.Queue(call);
-    } else if (!call->done) {
+    } else {
       Fail(call, NoAnswerOf(*call, reason), now_ms);
     }
   }
@@ -184,7 +183,7 @@ Status Session::Tick(int64_t now_ms) {
   while (!later_.empty() && later_.begin()->first <= now_ms) {
     const std::shared_ptr<AcquireCall> call = later_.begin()->second;
     later_.erase(later_.begin());
-    if (!call->done) Ask(call, now_ms);
+    if (call->awaited()) Ask(call, now_ms);
   }
   if (state_ == State::kGreeting && now_ms >= heard_ms_ + options_.timeout.count()) {
     return Status::Unavailable("no answer to hello");
@@ -254,14 +253,12 @@ void Session::LookAfter(const HeldPtr& held, int64_t now_ms) {
     Lose(held, "resource_timeout", now_ms);
     auto call = std::make_shared<ReleaseCall>();
     call->held = held;
-    call->done = true;  // Nobody waits for it.
     return Ask(call, now_ms);
   }
   if (held->keep == KeepMode::kByRule) AskRule(flow, now_ms);
   Send(KeepOf(held), now_ms);
 }
 
-// When to look after a token that was granted or kept at `since_ms`.
 void Session::Lose(const HeldPtr& held, const std::string& reason, int64_t now_ms) {
   held_.Remove(held.get());
   if (const auto stray = held->TakeStray()) Cancel(*stray, now_ms);

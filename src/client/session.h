@@ -48,9 +48,11 @@ class Session {
   // A token that the session holds on the server. One that this client holds too stays the same,
   // and is kept from now on unless `keep` is kOff.
   HeldPtr Adopt(const Grant& grant, KeepMode keep, int64_t now_ms);
-  // Ends all calls but releases and cancels, which go on until settled().
+  // Ends all calls but releases and cancels, which go on until settled(). Acquires and requests
+  // that follow are kBadRequest.
   void Close(int64_t now_ms);
-  // Nobody moves bytes any more: ends all calls, and all that follow, for `reason`.
+  // Nobody moves bytes any more: ends the connection and all calls, and those that follow, for
+  // `reason`.
   void Abandon(const std::string& reason, int64_t now_ms);
   bool settled() const { return !calls_.has_persistent(); }
 

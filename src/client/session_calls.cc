@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "client/answers.h"
 #include "client/session.h"
+#include "client/timeouts.h"
 
 namespace nowcalls::client {
 namespace {
@@ -17,8 +18,7 @@ constexpr size_t kCallsMax = 100'000;        // In progress.
 constexpr uint64_t kTokenIdMax = INT64_MAX;  // As the protocol has it.
 
 Answer TooManyCalls() {
-  return {.outcome = Outcome::kUnavailable,
-          .message = "not asked: more than " + std::to_string(kCallsMax) + " calls in progress"};
+  return UnavailableOf("not asked: more than " + std::to_string(kCallsMax) + " calls in progress");
 }
 
 std::string WrongValue(const Value& value) {
@@ -57,8 +57,7 @@ std::string WrongAcquire(const AcquireCall& call) {
 }
 
 int64_t TimeoutMs(const std::optional<Milliseconds>& own, Milliseconds otherwise) {
-  constexpr int64_t kTimeoutMsMax = 3'600'000;
-  return std::clamp<int64_t>(own.value_or(otherwise).count(), 1, kTimeoutMsMax);
+  return std::clamp(own.value_or(otherwise), kTimeoutMin, kTimeoutMax).count();
 }
 
 Result<wire::AcquireAllReply> AcquireReplyAsOfAll(const AcquireCall& call,
@@ -193,8 +192,9 @@ void Session::Close(int64_t now_ms) {
 }
 
 void Session::Abandon(const std::string& reason, int64_t now_ms) {
-  closing_ = true;
   abandoned_ = reason;
+  if (state_ != State::kOffline) Disconnected(reason, now_ms);
+  why_offline_ = reason;
   for (const CallPtr& call : calls_.Unsettled()) Fail(call, NoAnswerOf(*call, reason), now_ms);
   calls_.TakeInFlight();
   calls_.TakeQueue();
@@ -202,13 +202,14 @@ void Session::Abandon(const std::string& reason, int64_t now_ms) {
 
 // Asks now, or on the next connection.
 void Session::Ask(const CallPtr& call, int64_t now_ms) {
+  const bool wants_room = call->kind == Call::Kind::kAcquire || call->kind == Call::Kind::kRate;
+  if (closing_ && wants_room) return Fail(call, BadRequestOf("the client is closed"), now_ms);
   if (abandoned_) return Fail(call, NoAnswerOf(*call, *abandoned_), now_ms);
   if (closing_ && !call->persistent()) {
     return Fail(call, NoAnswerOf(*call, "the client is closed"), now_ms);
   }
   if (ready()) return Send(call, now_ms);
-  const bool may_fall_back = call->kind == Call::Kind::kAcquire || call->kind == Call::Kind::kRate;
-  if (down_ && local_.active() && may_fall_back) {
+  if (down_ && local_.active() && wants_room) {
     return Fail(call, NoAnswerOf(*call, why_offline_), now_ms);
   }
   calls_.Queue(call);
@@ -261,7 +262,7 @@ Status Session::Answered(const std::shared_ptr<AcquireCall>& call, const wire::R
                                                   ? wire::DecodeAcquireAllReply(response.result)
                                                   : AcquireReplyAsOfAll(*call, response.result);
   if (!reply.ok()) return reply.status();
-  if (call->done) return Status::Ok();  // Given up: its cancel is on the way behind it.
+  if (!call->awaited()) return Status::Ok();  // Given up: its cancel is on the way behind it.
   if (reply->status == TokenStatus::kNotAvailable) {
     calls_.Queue(call);  // The server ends.
   } else if (reply->refused_by == RefusedBy::kRequestId && call->attempts > 1) {
@@ -351,7 +352,7 @@ Status Session::Answered(const std::shared_ptr<RateCall>& call, const wire::Resp
     Fail(call, RefusalOf(call->flow, reply->status, reply->refused_by, 0, 0), now_ms);
     return Status::Ok();
   }
-  if (call->done) return Status::Ok();
+  if (!call->awaited()) return Status::Ok();
   call->answer.outcome = Outcome::kOk;
   call->answer.flow = call->flow;
   call->answer.remaining = reply->remaining;
@@ -362,7 +363,8 @@ Status Session::Answered(const std::shared_ptr<RateCall>& call, const wire::Resp
 
 Status Session::Answered(const std::shared_ptr<ReleaseCall>& call, const wire::Response& response) {
   call->held->state = Held::State::kEnded;
-  Answer answer{.outcome = Outcome::kOk};
+  Answer answer;
+  answer.outcome = Outcome::kOk;
   bool lost = false;
   if (response.error) {
     answer = AnswerOf(*response.error);
@@ -373,7 +375,7 @@ Status Session::Answered(const std::shared_ptr<ReleaseCall>& call, const wire::R
     lost = *status != TokenStatus::kReleaseOk && call->attempts == 1;
   }
   if (lost && !call->held->lost.exchange(true, std::memory_order_release)) ++stats_.lost;
-  if (call->done) return Status::Ok();
+  if (!call->awaited()) return Status::Ok();
   static_cast<Answer&>(call->answer) = std::move(answer);
   call->answer.lost = lost;
   calls_.Settle(call);
@@ -404,7 +406,7 @@ Status Session::Answered(const std::shared_ptr<KeepCall>& call, const wire::Resp
       held_.PlanNext(held.get(), kept.ok() ? call->sent_ms : now_ms, rules_);
     }
   }
-  if (call->done) return Status::Ok();
+  if (!call->awaited()) return Status::Ok();
   call->answer = std::move(kept);
   calls_.Settle(call);
   return Status::Ok();
@@ -427,7 +429,7 @@ void Session::RuleAnswered(const RuleCall& call, const wire::Response& response,
   const auto waiting = await_rule_.extract(flow);
   if (waiting.empty()) return;
   for (const std::shared_ptr<AcquireCall>& acquire : waiting.mapped()) {
-    if (!acquire->done) TryAgain(acquire, now_ms);
+    if (acquire->awaited()) TryAgain(acquire, now_ms);
   }
 }
 
@@ -435,13 +437,11 @@ void Session::RuleAnswered(const RuleCall& call, const wire::Response& response,
 
 // Ends whatever the acquire has led to, or will.
 void Session::Cancel(uint64_t request_id, int64_t now_ms) {
-  auto cancel = std::make_shared<CancelCall>(request_id);
-  cancel->done = true;  // Nobody waits for it.
-  Ask(cancel, now_ms);
+  Ask(std::make_shared<CancelCall>(request_id), now_ms);
 }
 
 void Session::GiveUp(const CallPtr& call, const std::string& reason, int64_t now_ms) {
-  if (call->done) return;
+  if (!call->awaited()) return;
   Answer failure = NoAnswerOf(*call, reason);
   const bool was_sent = call->unsettled;
   if (!call->persistent()) calls_.Dequeue(*call);
@@ -460,10 +460,10 @@ void Session::GiveUp(const CallPtr& call, const std::string& reason, int64_t now
 
 // Settles a call that got no answer, or an error or a refusal, as the fallback has it.
 void Session::Fail(const CallPtr& call, Answer failure, int64_t now_ms) {
-  if (call->done) return;
+  if (!call->awaited()) return;
   const bool unasked =
       failure.outcome == Outcome::kUnavailable || failure.outcome == Outcome::kUnknown;
-  const bool falls_back = unasked && local_.active() && !closing_;
+  const bool falls_back = unasked && local_.active() && !closing_ && !abandoned_;
   switch (call->kind) {
     case Call::Kind::kAcquire: {
       const auto acquire = std::static_pointer_cast<AcquireCall>(call);
@@ -490,7 +490,7 @@ void Session::Fail(const CallPtr& call, Answer failure, int64_t now_ms) {
       break;
     case Call::Kind::kCancel:
     case Call::Kind::kPing:
-    case Call::Kind::kRule: return;
+    case Call::Kind::kRule: break;  // They have no caller.
   }
   calls_.Settle(call);
 }

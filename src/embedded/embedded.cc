@@ -3,21 +3,14 @@
 #include <utility>
 
 #include "base/text.h"
+#include "client/timeouts.h"
 #include "embedded/engine_front.h"
 
 namespace nowcalls {
-namespace {
-
-constexpr Milliseconds kTimeoutMax{3'600'000};
-
-}  // namespace
-
 Result<std::unique_ptr<Embedded>> Embedded::Open(const EmbeddedOptions& options) {
   NOWCALLS_RETURN_IF_ERROR(CheckNamespace(options.name_space).WithContext("name_space"));
   NOWCALLS_RETURN_IF_ERROR(CheckClientId(options.client_id).WithContext("client_id"));
-  if (options.timeout < Milliseconds(1) || options.timeout > kTimeoutMax) {
-    return Status::InvalidArgument("timeout must be 1 ms to 1 h");
-  }
+  NOWCALLS_RETURN_IF_ERROR(client::CheckTimeout(options.timeout));
   Result<std::shared_ptr<embedded::EngineFront>> front = embedded::EngineFront::Open(options);
   if (!front.ok()) return front.status();
   return std::unique_ptr<Embedded>(new Embedded(*std::move(front)));

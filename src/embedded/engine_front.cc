@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/quiet_thread.h"
 #include "core/rules/rule_check.h"
 #include "core/rules/rule_set.h"
+#include "library/refusals.h"
 #include "nowcalls/rule_source.h"
 #include "nowcalls_version.h"
 
@@ -36,11 +38,16 @@ Limits LimitsOfProgram() {
 }  // namespace
 
 Result<std::shared_ptr<EngineFront>> EngineFront::Open(const EmbeddedOptions& options) {
+  const SignalsBlocked blocked;  // For the threads of the store, too.
   Result<OpenedLedger> ledger = OpenLedger(options, LimitsOfProgram());
   if (!ledger.ok()) return ledger.status();
   std::shared_ptr<EngineFront> front(
       new EngineFront(options, ClientOptionsOf(options), *std::move(ledger)));
-  front->StartLoop();
+  if (const Status started = front->StartLoop(); !started.ok()) {
+    Lock lock(front->mutex_);
+    front->CloseLedger(&lock);
+    return started;
+  }
   return front;
 }
 
@@ -63,9 +70,8 @@ EngineFront::EngineFront(const EmbeddedOptions& options, const ClientOptions& cl
 EngineFront::~EngineFront() = default;
 
 Result<uint64_t> EngineFront::LoadRules(std::string_view name_space, std::string_view json) {
-  if (OnLoopThread()) {
-    return Status::FailedPrecondition("a callback must not wait for the thread that it runs on");
-  }
+  if (inherited()) return Status::FailedPrecondition(library::kInherited);
+  if (OnLoopThread()) return Status::FailedPrecondition(library::kMustNotWait);
   const Result<RuleSink::CheckedSet> set = core::CheckRuleSet(kRpcRuleSource, name_space, json);
   if (!set.ok()) return set.status();
   std::promise<Status> promise;

@@ -8,12 +8,11 @@
 #include "base/hex.h"
 #include "base/host_port.h"
 #include "base/text.h"
+#include "client/timeouts.h"
 #include "library/tcp_front.h"
 
 namespace nowcalls {
 namespace {
-
-constexpr Milliseconds kTimeoutMax{3'600'000};
 
 // HOST-PROCESS-CHANCE, for an operator who reads a listing.
 std::string MadeUpClientId() {
@@ -37,10 +36,7 @@ Status CheckOptions(const ClientOptions& options) {
   if (!options.client_id.empty()) {
     NOWCALLS_RETURN_IF_ERROR(CheckClientId(options.client_id).WithContext("client_id"));
   }
-  if (options.timeout < Milliseconds(1) || options.timeout > kTimeoutMax) {
-    return Status::InvalidArgument("timeout must be 1 ms to 1 h");
-  }
-  return Status::Ok();
+  return client::CheckTimeout(options.timeout);
 }
 
 }  // namespace

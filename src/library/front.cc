@@ -4,11 +4,15 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/quiet_thread.h"
+#include "library/refusals.h"
 
 namespace nowcalls::library {
 namespace {
 
 using client::HeldPtr;
+
+constexpr char kClosed[] = "the client is closed";
 
 // A permit's token, as long as there is a session for it.
 class HeldPermit final : public Hold {
@@ -30,8 +34,9 @@ class HeldPermit final : public Hold {
     if (done) done(std::move(kept));
   }
   Released ReleaseAndWait() override {
-    if (const auto front = front_.lock()) return front->ReleaseAndWait(held_);
-    return Hold::ReleaseAndWait();
+    const auto front = front_.lock();
+    if (front == nullptr || front->OnLoopThread()) return Hold::ReleaseAndWait();
+    return front->ReleaseAndWait(held_);
   }
   Kept KeepAndWait() override {
     if (const auto front = front_.lock()) return front->KeepAndWait(held_);
@@ -59,6 +64,11 @@ std::shared_ptr<client::RateCall> NewRequest(FlowId flow, const std::vector<Valu
   call->options = options;
   call->tell = std::move(done);
   return call;
+}
+
+template <typename T>
+void TellInherited(const std::function<void(T)>& done) {
+  if (done) done(Inherited<T>());
 }
 
 }  // namespace
@@ -98,6 +108,7 @@ std::shared_ptr<client::AcquireCall> Front::NewAcquireAll(const std::vector<Flow
 
 void Front::Acquire(FlowId flow, const AcquireOptions& options,
                     std::function<void(Acquired)> done) {
+  if (inherited()) return TellInherited(done);
   const auto call = NewAcquire(flow, options, std::move(done));
   Lock lock(mutex_);
   session_.Acquire(call, BoottimeMs());
@@ -106,6 +117,7 @@ void Front::Acquire(FlowId flow, const AcquireOptions& options,
 
 void Front::AcquireAll(const std::vector<FlowDemand>& demands, const AcquireOptions& options,
                        std::function<void(AllAcquired)> done) {
+  if (inherited()) return TellInherited(done);
   const auto call = NewAcquireAll(demands, options, std::move(done));
   Lock lock(mutex_);
   session_.Acquire(call, BoottimeMs());
@@ -113,6 +125,7 @@ void Front::AcquireAll(const std::vector<FlowDemand>& demands, const AcquireOpti
 }
 
 void Front::Request(FlowId flow, const RequestOptions& options, std::function<void(Passed)> done) {
+  if (inherited()) return TellInherited(done);
   const auto call = NewRequest(flow, nullptr, options, std::move(done));
   Lock lock(mutex_);
   session_.Request(call, BoottimeMs());
@@ -121,6 +134,7 @@ void Front::Request(FlowId flow, const RequestOptions& options, std::function<vo
 
 void Front::RequestParam(FlowId flow, const std::vector<Value>& values,
                          const RequestOptions& options, std::function<void(Passed)> done) {
+  if (inherited()) return TellInherited(done);
   const auto call = NewRequest(flow, &values, options, std::move(done));
   Lock lock(mutex_);
   session_.Request(call, BoottimeMs());
@@ -129,12 +143,9 @@ void Front::RequestParam(FlowId flow, const std::vector<Value>& values,
 
 template <typename T, typename Ask>
 T Front::Await(Ask&& ask) {
+  if (inherited()) return Inherited<T>();
+  if (OnLoopThread()) return MustNotWait<T>();
   T answer;
-  if (OnLoopThread()) {
-    answer.outcome = Outcome::kBadRequest;
-    answer.message = "a callback must not wait for the thread that it runs on; use the Async call";
-    return answer;
-  }
   Waiter waiter;
   Lock lock(mutex_);
   ask([&answer, &waiter](T told) {
@@ -148,20 +159,26 @@ T Front::Await(Ask&& ask) {
 }
 
 Acquired Front::AcquireAndWait(FlowId flow, const AcquireOptions& options) {
-  return Await<Acquired>([&](auto done) {
-    const auto call = NewAcquire(flow, options, std::move(done));
+  std::shared_ptr<client::AcquireCall> call;
+  Acquired acquired = Await<Acquired>([&](auto done) {
+    call = NewAcquire(flow, options, std::move(done));
     call->blocks = true;
     session_.Acquire(call, BoottimeMs());
   });
+  if (call != nullptr) call->options.on_lost = nullptr;
+  return acquired;
 }
 
 AllAcquired Front::AcquireAllAndWait(const std::vector<FlowDemand>& demands,
                                      const AcquireOptions& options) {
-  return Await<AllAcquired>([&](auto done) {
-    const auto call = NewAcquireAll(demands, options, std::move(done));
+  std::shared_ptr<client::AcquireCall> call;
+  AllAcquired acquired = Await<AllAcquired>([&](auto done) {
+    call = NewAcquireAll(demands, options, std::move(done));
     call->blocks = true;
     session_.Acquire(call, BoottimeMs());
   });
+  if (call != nullptr) call->options.on_lost = nullptr;
+  return acquired;
 }
 
 Passed Front::RequestAndWait(FlowId flow, const RequestOptions& options) {
@@ -182,9 +199,11 @@ Passed Front::RequestParamAndWait(FlowId flow, const std::vector<Value>& values,
 }
 
 Released Front::ReleaseAndWait(const HeldPtr& held) {
-  if (OnLoopThread()) Release(held, {});
-  return Await<Released>(
-      [&](auto done) { session_.Release(held, std::move(done), BoottimeMs(), /*blocks=*/true); });
+  client::Held::OnLost unused;
+  return Await<Released>([&](auto done) {
+    unused = held->TakeOnLost();
+    session_.Release(held, std::move(done), BoottimeMs(), /*blocks=*/true);
+  });
 }
 
 Kept Front::KeepAndWait(const HeldPtr& held) {
@@ -193,17 +212,22 @@ Kept Front::KeepAndWait(const HeldPtr& held) {
 }
 
 Permit Front::Adopt(TokenId token, FlowId flow, KeepMode keep) {
+  if (inherited()) return {};
   const Lock lock(mutex_);
   return PermitOf(session_.Adopt({.flow = flow, .token = token}, keep, BoottimeMs()));
 }
 
 void Front::Release(const HeldPtr& held, std::function<void(Released)> done) {
+  if (inherited()) return TellInherited(done);
+  client::Held::OnLost unused;
   Lock lock(mutex_);
+  unused = held->TakeOnLost();
   session_.Release(held, std::move(done), BoottimeMs());
   Asked(&lock);
 }
 
 void Front::Keep(const HeldPtr& held, std::function<void(Kept)> done) {
+  if (inherited()) return TellInherited(done);
   Lock lock(mutex_);
   session_.Keep(held, std::move(done), BoottimeMs());
   Asked(&lock);
@@ -214,19 +238,26 @@ Permit Front::PermitOf(const HeldPtr& held) {
 }
 
 ClientStats Front::stats() const {
+  if (inherited()) return {.why_offline = kInherited};
   const std::lock_guard lock(mutex_);
   return session_.stats();
 }
 
 Status Front::WaitConnected(Milliseconds timeout) {
+  if (inherited()) return Status::FailedPrecondition(kInherited);
+  if (OnLoopThread()) return Status::FailedPrecondition(kMustNotWait);
   Lock lock(mutex_);
-  const bool ready =
-      changed_.wait_for(lock, timeout, [this] { return session_.ready() || stopping_; });
-  if (ready && !stopping_) return Status::Ok();
+  changed_.wait_for(lock, timeout, [this] { return session_.ready() || stopping_; });
+  if (stopping_) return Status::Unavailable(kClosed);
+  if (session_.ready()) return Status::Ok();
   return Status::Unavailable(session_.stats().why_offline);
 }
 
+// The destructor calls it too. In a forked child the front then stays in memory: the loop, which is
+// not there, owns it.
 Status Front::Close(Milliseconds timeout) {
+  if (inherited()) return Status::FailedPrecondition(kInherited);
+  if (OnLoopThread()) return Status::FailedPrecondition(kMustNotWait);
   Lock lock(mutex_);
   session_.Close(BoottimeMs());
   Asked(&lock);
@@ -237,30 +268,57 @@ Status Front::Close(Milliseconds timeout) {
   Wake();
   std::thread thread = std::move(thread_);
   lock.unlock();
-  if (thread.joinable()) OnLoopThread() ? thread.detach() : thread.join();
+  if (thread.joinable()) thread.join();
   lock.lock();
-  stopped_ = true;
-  session_.Abandon("the client is closed", BoottimeMs());
-  Deliver(&lock);
+  changed_.wait(lock, [this] { return stopped_; });  // Another thread that closes may have joined.
   if (settled) return Status::Ok();
   return Status::OutcomeUnknown(
       "some releases have no answer; the server takes the tokens back after their hold");
 }
 
+void Front::EndBehindCallback() {
+  if (inherited()) return;
+  const Lock lock(mutex_);
+  session_.Close(BoottimeMs());
+  Flush(/*waits=*/false);
+  stopping_ = true;
+  if (thread_.joinable()) thread_.detach();
+}
+
 // The loop.
 
-void Front::StartLoop() {
-  thread_ = std::thread([self = shared_from_this()] {
+Status Front::StartLoop() {
+  Result<std::thread> thread = StartQuietThread([self = shared_from_this()] {
     self->loop_id_ = std::this_thread::get_id();
     self->RunLoop();
+    self->EndLoop();
   });
+  if (!thread.ok()) return thread.status();
+  thread_ = *std::move(thread);
+  return Status::Ok();
+}
+
+void Front::EndLoop() {
+  Lock lock(mutex_);
+  session_.Abandon(kClosed, BoottimeMs());
+  DeliverLast(&lock);
+  loop_id_ = std::thread::id();  // The system gives it to a thread of the program.
+  stopped_ = true;
+  changed_.notify_all();
+}
+
+// A callback may ask whenever it is told. These calls wait here for their turn, not on its stack.
+void Front::DeliverLast(Lock* lock) {
+  constexpr int kRoundsMax = 1000;  // A callback that asks again for ever is not told for ever.
+  if (std::exchange(delivering_, true)) return;
+  for (int round = 0; round < kRoundsMax; ++round) {
+    if (!Deliver(lock)) break;
+  }
+  delivering_ = false;
 }
 
 void Front::Asked(Lock* lock, bool waits) {
-  if (stopped_) {
-    Deliver(lock);
-    return;
-  }
+  if (stopped_) return DeliverLast(lock);
   constexpr uint32_t kAskedPerFlush = 16;
   if (OnLoopThread()) {
     // The loop flushes behind its callbacks. Of many, some leave earlier, so that the server works.
@@ -293,7 +351,8 @@ void Front::Run(client::Session::Events events) {
     if (options_.log) options_.log(level, line);
   }
   for (const HeldPtr& held : events.lost) {
-    if (held->on_lost) held->on_lost(held->grant, held->lost_reason);
+    const client::Held::OnLost on_lost = std::exchange(held->on_lost, nullptr);
+    if (on_lost) on_lost(held->grant, held->lost_reason);
   }
   for (const client::CallPtr& call : events.finished) call->Notify();
 }

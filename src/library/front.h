@@ -2,7 +2,11 @@
 //
 // Thread: any, for all public members. One thread, the loop, which a derived class runs, moves
 // bytes, tells the session of time, and runs callbacks. Other threads ask calls under the mutex and
-// have the loop woken only if it would sleep too long.
+// have the loop woken only if it would sleep too long. Closures of users are called and destroyed
+// without the mutex: one may own the last permit, whose destructor takes the mutex.
+//
+// A forked child has the front, and permits, but not the loop. Another thread may have held the
+// mutex at the fork. There all members return at once, and touch nothing that the parent shares.
 #ifndef NOWCALLS_LIBRARY_FRONT_H_
 #define NOWCALLS_LIBRARY_FRONT_H_
 
@@ -17,6 +21,7 @@
 #include <vector>
 
 #include "client/session.h"
+#include "library/fork_count.h"
 #include "nowcalls/client.h"
 #include "nowcalls/token_service.h"
 
@@ -38,9 +43,14 @@ class Front : public std::enable_shared_from_this<Front> {
                     std::function<void(Passed)> done);
   Permit Adopt(TokenId token, FlowId flow, KeepMode keep);
   bool OnLoopThread() const { return loop_id_.load() == std::this_thread::get_id(); }
+  // Whether a fork lies between the process that made the front and this one.
+  bool inherited() const { return ForkCount() != forks_; }
   Status WaitConnected(Milliseconds timeout);
   ClientStats stats() const;
   Status Close(Milliseconds timeout);
+  // For a destructor on the loop's thread, which cannot be joined there: the loop ends by itself
+  // when the callback is done.
+  void EndBehindCallback();
 
   // The same, waiting for the answer. On the loop's thread: kBadRequest.
   Acquired AcquireAndWait(FlowId flow, const AcquireOptions& options);
@@ -65,8 +75,9 @@ class Front : public std::enable_shared_from_this<Front> {
     bool patient = false;  // It has waited for long enough to wait in its sleep.
   };
 
-  // The thread runs RunLoop, until stopping().
-  void StartLoop();
+  // Starts the loop: a thread that runs RunLoop, until stopping(). Then it ends what is left.
+  // kUnavailable: the system gives no thread.
+  Status StartLoop();
   virtual void RunLoop() = 0;
   // Sends what the session has for the server, if that can be done at once. Any thread, with the
   // mutex. `waits`: the caller calls WaitFor next.
@@ -101,9 +112,14 @@ class Front : public std::enable_shared_from_this<Front> {
                                                      std::function<void(AllAcquired)> done);
   // After a call was asked. `waits` as of Flush.
   void Asked(Lock* lock, bool waits = false);
+  // The end of the loop: tells all that is left, and leaves the telling to those who still ask.
+  void EndLoop();
+  // Tells what a client without a loop answers. One thread at a time does it, for all that ask.
+  void DeliverLast(Lock* lock);
   Permit PermitOf(const client::HeldPtr& held);
   void Run(client::Session::Events events);
 
+  const uint32_t forks_ = ForkCount();
   const ClientOptions options_;
   client::Session session_;
   std::condition_variable changed_;
@@ -111,7 +127,8 @@ class Front : public std::enable_shared_from_this<Front> {
   std::atomic<std::thread::id> loop_id_{};
   uint32_t asked_since_flush_ = 0;  // By callbacks.
   bool stopping_ = false;
-  bool stopped_ = false;  // There is no loop any more.
+  bool stopped_ = false;     // There is no loop any more.
+  bool delivering_ = false;  // A thread is in DeliverLast.
   bool sleeping_ = false;
   int64_t sleeps_until_ms_ = 0;
 };

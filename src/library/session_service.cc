@@ -11,7 +11,11 @@ SessionService::SessionService(std::shared_ptr<library::Front> front) : front_(s
 SessionService::~SessionService() {
   // Tokens whose release has no answer end with their hold.
   constexpr Milliseconds kLastWait{1000};
-  (void)Close(kLastWait);
+  if (OnOwnThread()) {
+    front_->EndBehindCallback();
+  } else {
+    (void)Close(kLastWait);
+  }
 }
 
 void SessionService::AcquireAsync(FlowId flow, const AcquireOptions& options,

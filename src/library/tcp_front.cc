@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/host_port.h"
 #include "base/os_error.h"
+#include "base/quiet_thread.h"
 
 namespace nowcalls::library {
 namespace {
@@ -45,7 +46,7 @@ Result<std::shared_ptr<TcpFront>> TcpFront::Start(const ClientOptions& options) 
   doorbell->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (doorbell->fd < 0) return OsError("make", "an eventfd");
   std::shared_ptr<TcpFront> front(new TcpFront(options, std::move(doorbell)));
-  front->StartLoop();
+  NOWCALLS_RETURN_IF_ERROR(front->StartLoop());
   return front;
 }
 
@@ -81,6 +82,7 @@ void TcpFront::RunLoop() {
     }
     if (fds[1].revents != 0 && socket_ && socket_->fd() == fds[1].fd) Receive(BoottimeMs());
   }
+  Disconnect(Status::Unavailable("the client is closed"), BoottimeMs());
 }
 
 // Reads the socket for a while if nobody else does. What answers the calls of others wakes them.
@@ -129,16 +131,20 @@ void TcpFront::Dial(int64_t now_ms) {
   dialling_ = true;
   session()->dialing().Begin();
   const int64_t deadline_ms = now_ms + std::min(kDialTimeoutMsMax, timeout_ms_);
-  std::thread([doorbell = doorbell_, address = dialing.address(), deadline_ms] {
-    const Result<HostPort> peer = ParseHostPort(address);  // Checked by Client::Start.
-    Result<client::Socket> socket =
-        peer.ok() ? client::Socket::Connect(*peer, deadline_ms) : peer.status();
-    {
-      const std::lock_guard lock(doorbell->mutex);
-      doorbell->dialled.emplace(std::move(socket));
-    }
-    doorbell->Ring();
-  }).detach();
+  Result<std::thread> thread =
+      StartQuietThread([doorbell = doorbell_, address = dialing.address(), deadline_ms] {
+        const Result<HostPort> peer = ParseHostPort(address);  // Checked by Client::Start.
+        Result<client::Socket> socket =
+            peer.ok() ? client::Socket::Connect(*peer, deadline_ms) : peer.status();
+        {
+          const std::lock_guard lock(doorbell->mutex);
+          doorbell->dialled.emplace(std::move(socket));
+        }
+        doorbell->Ring();
+      });
+  if (thread.ok()) return thread->detach();
+  dialling_ = false;
+  session()->DialFailed(thread.status().message(), now_ms);
 }
 
 void TcpFront::TakeDialled(int64_t now_ms) {
@@ -167,10 +173,9 @@ void TcpFront::Receive(int64_t now_ms) {
 
 void TcpFront::Disconnect(const Status& reason, int64_t now_ms) {
   if (!socket_) return;
-  if (reading_ && !retired_) {  // Its number must not be another's before that thread is back.
-    socket_->Shutdown();
-    retired_.swap(socket_);
-  }
+  socket_->Shutdown();  // A forked child may have a copy, which would keep the session online.
+  // Its number must not be another's before the thread that reads it is back.
+  if (reading_ && !retired_) retired_.swap(socket_);
   socket_.reset();
   session()->Disconnected(reason.message(), now_ms);
 }

@@ -21,7 +21,7 @@ namespace nowcalls::library {
 
 class TcpFront final : public Front {
  public:
-  // kIoError: the system gives no eventfd.
+  // kIoError: the system gives no eventfd. kUnavailable: it gives no thread.
   static Result<std::shared_ptr<TcpFront>> Start(const ClientOptions& options);
 
  private:

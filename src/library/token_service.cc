@@ -3,16 +3,10 @@
 #include <memory>
 #include <utility>
 
+#include "library/refusals.h"
+
 namespace nowcalls {
 namespace {
-
-template <typename T>
-T WouldHang() {
-  T answer;
-  answer.outcome = Outcome::kBadRequest;
-  answer.message = "a callback must not wait for the thread that it runs on; use the Async call";
-  return answer;
-}
 
 // What ask(done) tells `done`, as a future.
 template <typename T, typename Ask>
@@ -26,7 +20,7 @@ std::future<T> FutureOf(Ask&& ask) {
 
 template <typename T, typename Ask>
 T Await(bool would_hang, Ask&& ask) {
-  return would_hang ? WouldHang<T>() : FutureOf<T>(std::forward<Ask>(ask)).get();
+  return would_hang ? library::MustNotWait<T>() : FutureOf<T>(std::forward<Ask>(ask)).get();
 }
 
 }  // namespace
@@ -80,7 +74,7 @@ Hold::~Hold() = default;
 Released Hold::ReleaseAndWait() {
   if (!OnOwnThread()) return Await<Released>(false, [&](auto done) { Release(std::move(done)); });
   Release({});
-  return WouldHang<Released>();
+  return library::MustNotWait<Released>();
 }
 
 Kept Hold::KeepAndWait() {

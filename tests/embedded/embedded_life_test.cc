@@ -17,6 +17,7 @@
 
 #include "nowcalls/embedded.h"
 #include "support/admin.h"
+#include "support/forked_child.h"
 #include "support/poll_until.h"
 #include "support/server_process.h"
 #include "support/temp_dir.h"
@@ -139,6 +140,22 @@ TEST_CASE("a program may change its directory") {
     CHECK_MESSAGE(acquired.ok(), acquired.message);
   }
   CHECK(std::filesystem::exists(dir.Sub("data/ledger/CURRENT")));
+}
+
+TEST_CASE("a forked child leaves the ledger to its parent") {
+  const TempDir dir;
+  auto tokens = OpenWithRules(dir.Sub("data"), 2);
+  Acquired held = tokens->Acquire(kEight);
+  REQUIRE(held.ok());
+  CHECK(ChildFinds([&] {
+    bool right = tokens->Acquire(kEight).outcome == Outcome::kBadRequest;
+    right = right && !tokens->LoadRules("default", "[]").ok();
+    { const Permit dropped = std::move(held.permit); }
+    tokens.reset();
+    return right;
+  }));
+  CHECK(tokens->Acquire(kEight).now_calls == 2);
+  CHECK(held.permit.Release().ok());
 }
 
 TEST_CASE("calls that wait are told of the end, and permits outlive it") {

@@ -3,9 +3,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "library/clients.h"
@@ -32,6 +34,15 @@ TEST_CASE("a permit holds a token until it is destroyed") {
     CHECK(NowCalls(&rpc) == 1);
   }
   CHECK(PollUntil(kPatienceMs, [&] { return NowCalls(&rpc) == 0; }));
+}
+
+TEST_CASE("a grant cannot be cut down to its answer, which would give the token back") {
+  CHECK_FALSE(std::is_constructible_v<Answer, Acquired>);
+  CHECK_FALSE(std::is_constructible_v<Answer, AllAcquired>);
+  CHECK_FALSE(std::is_convertible_v<Acquired, Answer>);
+  CHECK_FALSE(std::is_constructible_v<std::function<void(Acquired)>, void (*)(Answer)>);
+  CHECK(std::is_constructible_v<Answer, const Acquired&>);  // The grant stays.
+  CHECK(std::is_convertible_v<Passed, Answer>);
 }
 
 TEST_CASE("a refusal says which limit and what is in progress") {
@@ -119,6 +130,8 @@ TEST_CASE("callbacks may ask, but not wait") {
     CHECK(client->OnOwnThread());
     const Acquired blocked = client->Acquire(kFlow);
     CHECK(blocked.outcome == Outcome::kBadRequest);
+    CHECK(client->WaitConnected(1min).code() == StatusCode::kFailedPrecondition);
+    CHECK(client->Close(1min).code() == StatusCode::kFailedPrecondition);
     client->AcquireAsync(
         kFlow, {},
         [&, outer = std::make_shared<Acquired>(std::move(acquired))](const Acquired& inner) {
@@ -231,8 +244,21 @@ TEST_CASE("a closed client answers, and its permits outlive it") {
   Acquired second = client->Acquire(kFlow);
   REQUIRE(second.ok());
   CHECK(client->Close(1min).ok());
+  CHECK_FALSE(client->stats().connected);
+  CHECK(client->stats().why_offline == "the client is closed");
+  CHECK(client->WaitConnected(1min).message() == "the client is closed");
+  CHECK(PollUntil(kPatienceMs, [&] {  // The other one is the only session that is online.
+    return server.Connect().Call("hello", {1, "default", "other"}).result.at(2) == 1;
+  }));
   const Acquired late = client->Acquire(kFlow);
-  CHECK(late.outcome == Outcome::kUnavailable);
+  CHECK(late.outcome == Outcome::kBadRequest);
+  CHECK(late.message == "the client is closed");
+  CHECK(client->AcquireFuture(kFlow).get().outcome == Outcome::kBadRequest);
+  CHECK(client->Request(kFlow).outcome == Outcome::kBadRequest);
+  std::thread([&] {  // The system may give it the id of the loop's thread.
+    CHECK(client->Acquire(kFlow).message == "the client is closed");
+  })
+      .join();
   CHECK(second.permit.Release().outcome == Outcome::kUnavailable);
   client.reset();
   CHECK(acquired.permit.Release().outcome == Outcome::kUnavailable);

@@ -194,6 +194,28 @@ TEST_CASE("a hello that is refused for the client's own fault fails the calls th
   CHECK(script.answers[0].outcome == Outcome::kBadRequest);
 }
 
+TEST_CASE("the fallback counts the values of a request all, or none") {
+  ClientOptions options = OptionsWith(Fallback::kLocal);
+  options.local_levels = {{kSeven, 1}};
+  Script script(options);
+  script.session.DialFailed("refused", 0);
+  const auto outcome_of = [&](std::vector<Value> values) {
+    auto call = std::make_shared<RateCall>();
+    call->flow = kSeven;
+    call->by_value = true;
+    call->values = std::move(values);
+    Outcome outcome = Outcome::kUnknown;
+    call->tell = [&](const Passed& passed) { outcome = passed.outcome; };
+    script.session.Request(call, 0);
+    script.Tell();
+    return outcome;
+  };
+  CHECK(outcome_of({"b"}) == Outcome::kOk);
+  CHECK(outcome_of({"a", "b"}) == Outcome::kRefused);
+  CHECK(outcome_of({"a"}) == Outcome::kOk);
+  CHECK(outcome_of({"a"}) == Outcome::kRefused);
+}
+
 TEST_CASE("the fallback by rule knows the rule as last seen") {
   Script script(OptionsWith(Fallback::kByRule));
   script.Connect();  // Two sessions are online.
@@ -278,7 +300,8 @@ TEST_CASE("closing ends what waits and goes on with releases") {
   script.Answer(cancel, Json::array({6}));
   CHECK(script.session.settled());
   script.Acquire();
-  CHECK(script.answers.back().outcome == Outcome::kUnavailable);
+  CHECK(script.answers.back().outcome == Outcome::kBadRequest);
+  CHECK(script.answers.back().message == "the client is closed");
   CHECK(script.TakeRequest().is_null());
 }
 

@@ -1,0 +1,29 @@
+#include "base/quiet_thread.h"
+
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace nowcalls {
+
+SignalsBlocked::SignalsBlocked() {
+  sigset_t blocked;
+  sigfillset(&blocked);
+  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF}) {
+    sigdelset(&blocked, own);
+  }
+  pthread_sigmask(SIG_BLOCK, &blocked, &before_);
+}
+
+SignalsBlocked::~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+Result<std::thread> StartQuietThread(std::function<void()> work) {
+  const SignalsBlocked blocked;
+  try {
+    return std::thread(std::move(work));
+  } catch (const std::system_error& error) {
+    return Status::Unavailable(std::string("start a thread: ") + error.what());
+  }
+}
+
+}  // namespace nowcalls
