@@ -82,7 +82,7 @@ Response JsonResponse(std::string body) {
   return {.status = 200,
           .type = std::string(kJson),
           .body = std::move(body),
-          .headers = {{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}}};
+          .headers = {{"Cache-Control", "no-store"}}};
 }
 
 std::string EventOf(uint64_t number, const std::string& json) {
@@ -194,7 +194,7 @@ Response Api::Stream(const Question& question) {
   return {.status = 200,
           .type = "text/event-stream",
           .body = "retry: 1000\n\n",
-          .headers = {{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}},
+          .headers = {{"Cache-Control", "no-store"}},
           .stream = [this, question, sent]() -> std::string {
             const SnapshotPtr latest = feed_->latest();
             if (latest->number == *sent) return "";

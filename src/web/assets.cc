@@ -59,8 +59,7 @@ Response ServeAsset(const Request& request) {
                     .headers = {{"Cache-Control", "no-cache"},
                                 {"Content-Security-Policy", std::string(kPolicy)},
                                 {"ETag", asset.etag},
-                                {"Referrer-Policy", "no-referrer"},
-                                {"X-Content-Type-Options", "nosniff"}}};
+                                {"Referrer-Policy", "no-referrer"}}};
   if (request.if_none_match == asset.etag) {
     response.status = 304;
   } else {

@@ -34,8 +34,8 @@ struct FlowDetail {
 };
 
 struct Snapshot {
-  static constexpr uint32_t kDetailRowsMax = 200;   // Of holders, waiters, values.
-  static constexpr uint32_t kListRowsMax = 1'000;   // Of clients and ended tokens.
+  static constexpr uint32_t kDetailRowsMax = 200;  // Of holders, waiters, values.
+  static constexpr uint32_t kListRowsMax = 1'000;  // Of clients and ended tokens.
   static constexpr size_t kFlowsPerLookMax = 20'000;
 
   uint64_t number = 0;    // Grows by one with each look.
