@@ -19,9 +19,11 @@ char LowerAscii(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A
 
 // `lower` has no capital ASCII letters.
 bool Contains(std::string_view text, std::string_view lower) {
-  const auto found = std::search(text.begin(), text.end(), lower.begin(), lower.end(),
-                                 [](char a, char b) { return LowerAscii(a) == b; });
-  return found != text.end() || lower.empty();
+  for (; text.size() >= lower.size(); text.remove_prefix(1)) {
+    const auto same = [](char a, char b) { return a == LowerAscii(b); };
+    if (std::equal(lower.begin(), lower.end(), text.begin(), same)) return true;
+  }
+  return false;
 }
 
 std::string Lower(std::string text) {
@@ -47,19 +49,26 @@ double Weight(const FlowLook& look, FlowOrder order) {
   return 0;
 }
 
-// The part of `found` that the query asks for, sorted by `before`, written by `write`.
-template <typename Row, typename Before, typename Write>
-void AddWindow(std::vector<const Row*> found, const ListQuery& query, Before before, Write write,
+// A row, and by what it is sorted: the largest first.
+template <typename Row, typename Rank>
+struct Found {
+  Rank rank;
+  const Row* row;
+};
+
+// The part of `found` that the query asks for, written by `write`.
+template <typename Row, typename Rank, typename Write>
+void AddWindow(std::vector<Found<Row, Rank>> found, const ListQuery& query, Write write,
                ordered_json* json) {
   const size_t begin = std::min(query.offset, found.size());
   const size_t end = std::min(found.size(), begin + query.limit);
   const auto middle = found.begin() + static_cast<std::ptrdiff_t>(end);
   std::partial_sort(found.begin(), middle, found.end(),
-                    [&](const Row* a, const Row* b) { return before(*a, *b); });
+                    [](const auto& a, const auto& b) { return a.rank > b.rank; });
   (*json)["total"] = found.size();
   (*json)["offset"] = begin;
   ordered_json rows = ordered_json::array();
-  for (size_t i = begin; i < end; ++i) rows.push_back(write(*found[i]));
+  for (size_t i = begin; i < end; ++i) rows.push_back(write(*found[i].row));
   (*json)["rows"] = std::move(rows);
 }
 
@@ -144,23 +153,20 @@ ordered_json HeadOf(const Snapshot& snapshot) {
 
 ordered_json FlowsView(const Snapshot& snapshot, const ListQuery& query) {
   const std::string filter = Lower(query.filter);
-  std::vector<const FlowLook*> found;
+  const bool number = filter.find_first_not_of("0123456789") == std::string::npos;
+  using Rank = std::pair<double, int64_t>;
+  std::vector<Found<FlowLook, Rank>> found;
   for (const FlowLook& flow : snapshot.flows) {
     const wire::FlowRow& row = flow.row;
     if (!query.name_space.empty() && row.name_space != query.name_space) continue;
     if (Contains(row.resource, filter) || Contains(row.name_space, filter) ||
-        Contains(std::to_string(row.flow_id), filter)) {
-      found.push_back(&flow);
+        (number && Contains(std::to_string(row.flow_id), filter))) {
+      found.push_back({{Weight(flow, query.order), -row.flow_id}, &flow});
     }
   }
   ordered_json json = HeadOf(snapshot);
   AddWindow(
       std::move(found), query,
-      [&](const FlowLook& a, const FlowLook& b) {
-        const double of_a = Weight(a, query.order);
-        const double of_b = Weight(b, query.order);
-        return of_a != of_b ? of_a > of_b : a.row.flow_id < b.row.flow_id;
-      },
       [&](const FlowLook& flow) { return FlowJson(flow, snapshot.ledger_ms); }, &json);
   return json;
 }
@@ -190,41 +196,38 @@ ordered_json FlowView(const Snapshot& snapshot, int64_t flow_id, const std::vect
 
 ordered_json ClientsView(const Snapshot& snapshot, const ListQuery& query) {
   const std::string filter = Lower(query.filter);
-  std::vector<const wire::SessionRow*> found;
+  using Rank = std::tuple<uint64_t, uint64_t, int64_t>;
+  std::vector<Found<wire::SessionRow, Rank>> found;
   for (const wire::SessionRow& row : snapshot.sessions) {
     if (!query.name_space.empty() && row.name_space != query.name_space) continue;
-    if (Contains(row.client_id, filter) || Contains(row.name_space, filter)) found.push_back(&row);
+    if (Contains(row.client_id, filter) || Contains(row.name_space, filter)) {
+      const Rank rank(row.now_calls, row.waiters.value_or(0), -static_cast<int64_t>(row.session));
+      found.push_back({rank, &row});
+    }
   }
   ordered_json json = HeadOf(snapshot);
   json["more"] = snapshot.more_sessions;
   AddWindow(
       std::move(found), query,
-      [](const wire::SessionRow& a, const wire::SessionRow& b) {
-        const auto rank = [](const wire::SessionRow& row) {
-          return std::tuple(row.now_calls, row.waiters.value_or(0));
-        };
-        return rank(a) != rank(b) ? rank(a) > rank(b) : a.session < b.session;
-      },
       [&](const wire::SessionRow& row) { return SessionJson(row, snapshot.ledger_ms); }, &json);
   return json;
 }
 
 ordered_json HistoryView(const Snapshot& snapshot, const ListQuery& query) {
   const std::string filter = Lower(query.filter);
-  std::vector<const wire::HistoryRow*> found;
+  std::vector<Found<wire::HistoryRow, uint64_t>> found;
   for (const wire::HistoryRow& row : snapshot.history) {
     if (!query.name_space.empty() && row.name_space != query.name_space) continue;
     if (Contains(row.client_id, filter) || Contains(row.reason, filter) ||
         Contains(std::to_string(row.flow_id), filter) ||
         Contains(std::to_string(row.token_id), filter) ||
         Contains(ResourceOf(snapshot, row.flow_id), filter)) {
-      found.push_back(&row);
+      found.push_back({row.sequence, &row});
     }
   }
   ordered_json json = HeadOf(snapshot);
   AddWindow(
       std::move(found), query,
-      [](const wire::HistoryRow& a, const wire::HistoryRow& b) { return a.sequence > b.sequence; },
       [&](const wire::HistoryRow& row) {
         ordered_json written = HistoryJson(row, snapshot.ledger_ms);
         written["resource"] = ResourceOf(snapshot, row.flow_id);
