@@ -65,7 +65,8 @@ export class Window {
 
   show({ total, offset, rows, more }) {
     const last = offset + rows.length;
-    const of = `${count(total)}${more ? "+" : ""} ${this.what}`;
+    const what = total === 1 && !more ? this.what.replace(/s$/, "") : this.what;
+    const of = `${count(total)}${more ? "+" : ""} ${what}`;
     setText(this.told, rows.length < total ? `${count(offset + 1)}–${count(last)} of ${of}` : of);
     this.earlier.disabled = offset === 0;
     this.later.disabled = last >= total;
