@@ -40,6 +40,7 @@ struct Snapshot {
 
   uint64_t number = 0;    // Grows by one with each look.
   int64_t unix_ms = 0;    // When it was taken.
+  std::string server{};   // The address that answered, of the token port; empty: not asked yet.
   std::string problem{};  // Why the server did not answer; all else is then from before.
   int64_t ledger_ms = 0;  // The ledger clock, which the times of rows are of.
 

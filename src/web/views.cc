@@ -139,6 +139,7 @@ ordered_json HeadOf(const Snapshot& snapshot) {
   }
   ordered_json json = {{"number", snapshot.number}, {"unix_ms", snapshot.unix_ms}};
   json["ledger_ms"] = snapshot.ledger_ms;
+  json["server"] = snapshot.server;
   if (!snapshot.problem.empty()) json["problem"] = snapshot.problem;
   json["totals"] = {
       {"now_calls", now_calls},

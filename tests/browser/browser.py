@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import unittest
 from typing import Any, Callable, Dict, List
 
+import nowcalls
 import support
 
 try:
@@ -75,20 +77,20 @@ class Browser:
         return str(self.run(script, selector))
 
     def table(self, caption: str) -> List[List[str]]:
-        """The cells of a table of the page, without their buttons' column; [] while hidden."""
+        """The cells of a table, without the commands; [] while it is hidden."""
         script = """
             for (const table of document.querySelectorAll("table")) {
               if (table.hidden || !table.caption.textContent.startsWith(arguments[0])) continue;
               return [...table.tBodies[0].rows].map(
-                (row) => [...row.cells].slice(0, -1).map((cell) => cell.innerText));
+                (row) => [...row.querySelectorAll("td:not(.command)")].map((td) => td.innerText));
             }
             return [];"""
         return list(self.run(script, caption))
 
     def figure(self, name: str) -> str:
-        """The value of a named figure."""
+        """The value of a named figure of the view."""
         script = """
-            for (const term of document.querySelectorAll("dt")) {
+            for (const term of document.querySelectorAll("main dt")) {
               if (term.textContent === arguments[0]) return term.nextSibling.textContent;
             }
             return "";"""
@@ -125,11 +127,11 @@ class PageTest(unittest.TestCase):
 
     def load(self, flow_id: int, count: float, make: Any = support.rule, **config: Any) -> int:
         self._rules.append(make(flow_id, count, **config))
-        self.server.call("rules_load", self.namespace, support.json.dumps(self._rules))
+        self.server.call("rules_load", self.namespace, json.dumps(self._rules))
         return flow_id
 
     def client(self, client_id: str) -> Any:
-        client = support.nowcalls.Client(
+        client = nowcalls.Client(
             self.server.address, namespace=self.namespace, client_id=client_id
         )
         self.addCleanup(client.close)

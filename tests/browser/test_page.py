@@ -1,13 +1,16 @@
 """The page shows what is: holders, waiters, keys, clients, history, and a server that went."""
 
+import json
 import os
 import threading
 import time
 import unittest
 
 import browser
+import nowcalls
+import support
 from browser import Keys, PageTest
-from support import poll_until, rule_of_keys
+from support import rule_of_keys
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -74,14 +77,13 @@ class LiveTest(PageTest):
         client = self.client("worker-4")
         with client.permit(flow):
             self.open("flows?filter=r4")
-            end = time.monotonic() + 20
 
             def refused():
-                with self.assertRaises(browser.support.nowcalls.Refused):
+                with self.assertRaises(nowcalls.Refused):
                     client.acquire(flow)
                 return any("level" in row[5] for row in self.browser.table("Flows"))
 
-            self.assertTrue(poll_until(refused, end - time.monotonic()))
+            self.assertTrue(support.poll_until(refused))
 
     def test_clients_are_listed_with_what_they_hold(self):
         flow = self.load(5, 9)
@@ -127,7 +129,7 @@ class LiveTest(PageTest):
         permits = [client.acquire(flow) for _ in range(7)]
         self.open("flows?filter=r8")
         self.soon(lambda: [row[1] for row in self.browser.table("Flows")] == ["7 / 20"])
-        listed = browser.support.json.loads(self.server.admin("flow", str(flow)))
+        listed = support.json.loads(self.server.admin("flow", str(flow)))
         self.assertEqual((listed["now_calls"], listed["level"]), (7, 20))
         for permit in permits:
             permit.release()
@@ -144,7 +146,7 @@ class KeyboardTest(PageTest):
         self.load(1, 1)
         self.load(2, 1)
         self.open("flows")
-        self.soon(lambda: len(self.browser.table("Flows")) == 2)
+        self.soon(lambda: len(self.browser.table("Flows")) >= 2)
         reached = []
         for _ in range(20):
             self.press(Keys.TAB)
@@ -201,7 +203,7 @@ class RestartTest(PageTest):
     def test_the_page_says_that_the_server_went_and_comes_back_by_itself(self):
         flow = self.load(1, 5)
         client = self.client("worker")
-        client.acquire(flow, count=3)
+        permit = client.acquire(flow, count=3)
         self.open("flows")
         self.soon(lambda: [row[1] for row in self.browser.table("Flows")] == ["3 / 5"])
         self.server.kill()
@@ -217,6 +219,7 @@ class RestartTest(PageTest):
         )
         print(f"browser: the page agreed {time.monotonic() - began:.2f} s after the restart")
         self.assertEqual(self.server.now_calls(flow), 3)
+        permit.release()
 
 
 class CrowdTest(PageTest):
@@ -224,8 +227,9 @@ class CrowdTest(PageTest):
     ROWS = 50
 
     def test_ten_thousand_flows_are_filtered_sorted_and_paged_without_lag(self):
-        self._rules.extend(browser.support.rule(i, 10) for i in range(1, self.FLOWS + 1))
-        self.server.call("rules_load", self.namespace, browser.support.json.dumps(self._rules))
+        for first in range(1, self.FLOWS + 1, 200):
+            rules = [support.rule(flow, 10) for flow in range(first, first + 200)]
+            self.server.call("rules_load", f"crowd-{first}", json.dumps(rules))
         self.open("flows")
         self.soon(lambda: f"of {self.FLOWS:,} flows" in self.browser.text(".told"))
         self.assertEqual(len(self.browser.table("Flows")), self.ROWS)
@@ -316,14 +320,15 @@ class PictureTest(PageTest):
         """A few flows as they may be; what is returned ends it."""
         words = ("checkout", "render-report", "chat completions with a name that is long", "batch")
         for i, word in enumerate(words, 1):
-            self._rules.append({**browser.support.rule(i, i * 5), "resource": word})
-        self.server.call("rules_load", self.namespace, browser.support.json.dumps(self._rules))
+            self._rules.append({**support.rule(i, i * 5), "resource": word})
+        self.server.call("rules_load", self.namespace, support.json.dumps(self._rules))
         self.load(5, 6, make=rule_of_keys)
         clients = [self.client(f"worker-{i}") for i in range(4)]
+        permits = []
         for i, client in enumerate(clients):
-            client.acquire(1, count=2 if i == 0 else 1)
-            client.acquire(2, count=i + 1)
-            client.acquire(5, param=f"user-{i}", count=i + 1)
+            permits.append(client.acquire(1, count=2 if i == 0 else 1))
+            permits.append(client.acquire(2, count=i + 1))
+            permits.append(client.acquire(5, param=f"user-{i}", count=i + 1))
         taken = clients[0].acquire(4)
         self.server.admin("reclaim", str(taken.token_id), "--reason", "stuck since noon")
         over = threading.Event()
@@ -332,7 +337,7 @@ class PictureTest(PageTest):
             while not over.is_set():
                 try:
                     client.acquire(1, wait=1).release()
-                except browser.support.nowcalls.Error:
+                except nowcalls.Error:
                     pass
 
         threads = [threading.Thread(target=wait, args=(client,)) for client in clients[:2]]
@@ -343,6 +348,8 @@ class PictureTest(PageTest):
             over.set()
             for thread in threads:
                 thread.join()
+            for permit in permits:
+                permit.release()
 
         return end
 

@@ -51,6 +51,7 @@ function show(json) {
   problem = json.problem
     ? `The figures are old: ${json.problem}`
     : "";
+  setServer(json.server);
   const sums = json.totals;
   totals.show({
     "calls in progress": count(sums.now_calls), waiting: count(sums.waiters),

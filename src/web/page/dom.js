@@ -24,15 +24,21 @@ export function bar(share) {
   return element("span", { class: share >= 1 ? "bar full" : "bar", "aria-hidden": "true" }, fill);
 }
 
+const DEFAULT_SERVER = "127.0.0.1:18730";  // Of nowcalls-admin.
 let server = "";
 
-// The address of the token port, so that copied commands reach it. Empty: the default of commands.
+// The address of the token port, so that copied commands reach it. A server that says 127.0.0.1 to
+// a browser on another machine is meant by the name under which the page was found.
 export function setServer(address) {
-  server = address;
+  const port = address.slice(address.lastIndexOf(":") + 1);
+  const here = ["127.0.0.1", "localhost", "[::1]"];
+  const local = here.some((host) => address === `${host}:${port}`);
+  server = local && !here.includes(location.hostname) ? `${location.hostname}:${port}` : address;
 }
 
 export function command(text, label = "copy") {
-  const line = `nowcalls-admin ${text}${server ? ` --server ${server}` : ""}`;
+  const usual = server === "" || server === DEFAULT_SERVER;
+  const line = `nowcalls-admin ${text}${usual ? "" : ` --server ${server}`}`;
   return element("button", {
     type: "button", class: "copy", title: line, "aria-label": `Copy: ${line}`,
     onclick: () => copy(line),

@@ -66,6 +66,7 @@ using Ids = std::vector<std::string>;
 
 TEST_CASE("a view says when its snapshot was taken, and the sums of its flows") {
   Snapshot snapshot = SnapshotOfFlows({LookOfFlow(1, "a", 2, 5), LookOfFlow(2, "b", 3, 3)});
+  snapshot.server = "127.0.0.1:18730";
   snapshot.flows[0].row.waiters = 4;
   snapshot.flows[0].granted_per_s = 1.5;
   snapshot.flows[1].granted_per_s = 2;
@@ -73,6 +74,7 @@ TEST_CASE("a view says when its snapshot was taken, and the sums of its flows") 
   CHECK(head.at("number") == 7);
   CHECK(head.at("unix_ms") == 5'000);
   CHECK(head.at("ledger_ms") == kNowMs);
+  CHECK(head.at("server") == "127.0.0.1:18730");
   CHECK_FALSE(head.contains("problem"));
   const ordered_json& totals = head.at("totals");
   CHECK(totals.at("now_calls") == 5);
