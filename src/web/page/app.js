@@ -25,6 +25,7 @@ document.getElementById("totals").replaceWith(totals.root);
 let view = null;
 let viewName = "";
 let problem = "";
+let goodMs = 0;  // When the server answered last, by its own clock.
 
 function say(text) {
   setText(banner, text);
@@ -42,15 +43,20 @@ function sayState(word, since) {
     setText(state, "waiting");
     say(`No new figures${at}. The server is busy, or it does not answer.`);
   } else {
-    setText(state, `live ${clock(since)}`);
+    setText(state, problem ? "old figures" : `live ${clock(since)}`);
     say(problem);
   }
 }
 
 function show(json) {
-  problem = json.problem
-    ? `The figures are old: ${json.problem}`
-    : "";
+  if (json.problem) {
+    problem = `The server has not answered${goodMs ? ` since ${clock(goodMs)}` : ""}: ${json.problem}`;
+    // It has never answered, since it has just started: what the page shows is still the latest.
+    if (json.ledger_ms === 0) return;
+  } else {
+    problem = "";
+    goodMs = json.unix_ms;
+  }
   setServer(json.server);
   const sums = json.totals;
   totals.show({

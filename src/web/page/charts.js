@@ -19,11 +19,12 @@ function ago(seconds) {
 
 export class TimeChart {
   // `lines`: [{label, colour}], where the colour is the name of a CSS variable.
-  // `format` writes a value.
-  constructor(title, lines, format = rate) {
+  // `format` writes a value; the scale goes to `leastMax` at least.
+  constructor(title, lines, format = rate, leastMax = 1) {
     this.title = title;
     this.lines = lines;
     this.format = format;
+    this.leastMax = leastMax;
     this.canvas = element("canvas", { role: "img" });
     this.root = element("figure", { class: "chart" }, element("figcaption", {}, title),
                         element("div", { class: "canvas" }, this.canvas));
@@ -51,7 +52,7 @@ export class TimeChart {
         scales: {
           x: { type: "linear", min: -SECONDS, max: 0, grid: { display: false },
                ticks: { stepSize: 60, callback: ago } },
-          y: { beginAtZero: true, suggestedMax: 1, grid: {},
+          y: { beginAtZero: true, suggestedMax: this.leastMax, grid: {},
                ticks: { maxTicksLimit: 5, callback: (value) => this.format(value) } },
         },
       },
@@ -110,7 +111,7 @@ export class PointCharts {
     ]);
     this.held = new TimeChart("How long ended tokens were held, mean", [
       { label: "held", colour: "--series-a" },
-    ], duration);
+    ], duration, 100);
     this.charts = [this.calls, this.answers, this.held];
     this.root = element("div", { class: "charts" }, ...this.charts.map((chart) => chart.root));
   }

@@ -2,7 +2,7 @@
 
 import { count, duration, moment, quoted, rate, words } from "./format.js";
 import { bar, command, element, Figures, setText, Table } from "./dom.js";
-import { badges, callsText, Refusals } from "./flows.js";
+import { badges, callsCell, hasEnded, Refusals } from "./flows.js";
 import { PointCharts } from "./charts.js";
 
 const online = (row) => row.online === false ? " (offline)" : "";
@@ -135,18 +135,19 @@ export class FlowView {
                 row.namespace),
         ` · flow ${row.flow_id} `, ...badges(row), command(`flow ${row.flow_id}`));
     }
-    this.level.replaceChildren(bar(row.fullness), element("span", {}, callsText(row)));
+    this.level.replaceChildren(...callsCell(row));
     const counters = row.counters ?? {};
+    const held = (name) => duration(hasEnded(row) ? counters[`held_${name}_ms`] : null);
     const refused = this.refusals.text(row);
     this.figures.show({
-      waiting: row.waiters ? `${count(row.waiters)}, ${duration(row.waiting_age_ms)}` : "0",
+      waiting: row.waiters ? `${count(row.waiters)}, for ${duration(row.waiting_age_ms)}` : "0",
       "oldest token": duration(row.oldest_age_ms),
       "granted/s": rate(row.granted_per_s),
       "refused/s": rate(row.refused_per_s) + (refused ? ` (${refused})` : ""),
-      "held p50": duration(counters.held_p50_ms),
-      "held p90": duration(counters.held_p90_ms),
-      "held p99": duration(counters.held_p99_ms),
-      "held longest": duration(counters.held_longest_ms),
+      "held p50": held("p50"),
+      "held p90": held("p90"),
+      "held p99": held("p99"),
+      "held longest": held("longest"),
       "longest wait": duration(counters.longest_wait_ms),
       "sessions online": count(row.sessions),
     });

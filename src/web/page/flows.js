@@ -22,7 +22,7 @@ export function badges(row) {
 }
 
 // "3 / 5", or what limits the flow otherwise.
-export function callsText(row) {
+function callsText(row) {
   const parts = [];
   if (row.level !== null && !(row.rate && !row.now_calls)) {
     parts.push(`${count(row.now_calls)} / ${count(row.level)}`);
@@ -37,7 +37,18 @@ export function callsText(row) {
   return parts.join(" · ");
 }
 
-// Since a number of rows before: what refused, a second, the most first.
+// What a cell says of the calls of a flow; a bar where there is a limit.
+export function callsCell(row) {
+  const limited = row.level !== null || (row.rate && row.rate.limit !== null);
+  return [...(limited ? [bar(row.fullness)] : []), element("span", {}, callsText(row))];
+}
+
+// Whether there are times of tokens that ended.
+export function hasEnded(row) {
+  return Object.keys(row.counters?.ended ?? {}).length > 0;
+}
+
+// What refused, a second, the most first: from one event to the next.
 export class Refusals {
   constructor() {
     this.before = new Map();
@@ -96,7 +107,7 @@ export class FlowsView {
   }
 
   columns() {
-    const held = (row) => row.counters?.ended && Object.keys(row.counters.ended).length > 0
+    const held = (row) => hasEnded(row)
       ? `${duration(row.counters.held_p50_ms)} / ${duration(row.counters.held_p99_ms)}` : "–";
     const waited = (row) => row.waiters ? duration(row.waiting_age_ms) : "";
     return [
@@ -107,7 +118,7 @@ export class FlowsView {
                          small(`${row.namespace} · ${row.flow_id}`)] },
       { title: "Calls / level", sort: "fullness", name: "calls",
         text: (row) => `${callsText(row)} ${row.fullness}`,
-        build: (row) => [bar(row.fullness), element("span", {}, callsText(row))] },
+        build: callsCell },
       { title: "Waiting", sort: "waiting", numeric: true,
         text: (row) => `${row.waiters} ${waited(row)}`,
         build: (row) => [count(row.waiters), small(waited(row))].filter(Boolean) },

@@ -33,7 +33,7 @@ export class Stream {
     source.onmessage = (event) => {
       if (source !== this.source) return;
       this.lastMs = Date.now();
-      this.await();
+      this.expect();
       this.onData(JSON.parse(event.data));
       this.onState("live", this.lastMs);
     };
@@ -41,7 +41,7 @@ export class Stream {
       if (source !== this.source) return;
       this.lost(RETRY_MS);
     };
-    this.await();
+    this.expect();
   }
 
   close() {
@@ -50,7 +50,7 @@ export class Stream {
     this.source = null;
   }
 
-  await() {
+  expect() {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       this.onState("quiet", this.lastMs);
