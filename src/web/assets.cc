@@ -52,7 +52,8 @@ const AssetMap& Assets() {
 Response ServeAsset(const Request& request) {
   const auto found = Assets().find(request.path);
   if (found == Assets().end()) {
-    return ErrorResponse(404, "nothing is at " + Quoted(request.path));
+    return ErrorResponse(404, "nothing is at " + Quoted(request.path) +
+                                  "; see /, /api/, /metrics, /healthz and /readyz");
   }
   const Asset& asset = found->second;
   Response response{.type = std::string(asset.type),

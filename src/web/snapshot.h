@@ -62,8 +62,10 @@ struct Snapshot {
 
   // Of what was looked at lately (Feed::Watch...).
   std::map<int64_t, FlowDetail> details{};
+  bool has_sessions = false;
   std::vector<wire::SessionRow> sessions{};
   bool more_sessions = false;
+  bool has_history = false;
   std::vector<wire::HistoryRow> history{};  // The latest first.
 };
 

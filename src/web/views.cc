@@ -207,6 +207,7 @@ ordered_json ClientsView(const Snapshot& snapshot, const ListQuery& query) {
     }
   }
   ordered_json json = HeadOf(snapshot);
+  json["asked"] = snapshot.has_sessions;
   json["more"] = snapshot.more_sessions;
   AddWindow(
       std::move(found), query,
@@ -227,6 +228,7 @@ ordered_json HistoryView(const Snapshot& snapshot, const ListQuery& query) {
     }
   }
   ordered_json json = HeadOf(snapshot);
+  json["asked"] = snapshot.has_history;
   AddWindow(
       std::move(found), query,
       [&](const wire::HistoryRow& row) {

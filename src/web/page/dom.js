@@ -84,6 +84,7 @@ export class Table {
                          element("tr", { role: "row" }, ...this.heads));
     this.table = element("table", { role: "table" },
                          element("caption", {}, caption), head, this.body);
+    this.table.hidden = this.empty.hidden = true;  // Until there is something to say.
     this.root = element("div", { class: "table" }, this.table, this.empty);
   }
 

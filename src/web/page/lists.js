@@ -28,6 +28,8 @@ class ListView {
   }
 
   show(json) {
+    // The server looks at these only while somebody does: the first event is without them.
+    if (!json.asked) return;
     this.window.show(json);
     this.table.show(json.rows);
   }

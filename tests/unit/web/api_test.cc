@@ -15,7 +15,7 @@ struct ApiOfNoServer {
   Api api{&feed, &board};
 
   Response Get(const std::string& path, std::map<std::string, std::string> query = {}) {
-    return api.Handle({.path = path, .query = std::move(query), .accept = "", .if_none_match = ""});
+    return api.Handle({.path = path, .query = std::move(query)});
   }
 };
 

@@ -9,7 +9,7 @@ namespace nowcalls::web {
 namespace {
 
 Response GetAsset(const std::string& path, const std::string& if_none_match = "") {
-  return ServeAsset({.path = path, .query = {}, .accept = "", .if_none_match = if_none_match});
+  return ServeAsset({.path = path, .if_none_match = if_none_match});
 }
 
 std::string HeaderOf(const Response& response, const std::string& name) {

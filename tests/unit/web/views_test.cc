@@ -264,7 +264,10 @@ TEST_CASE("clients with most calls come first, and are found by name or namespac
   snapshot.sessions[2].offline_since_ms = kNowMs - 40;
   snapshot.more_sessions = true;
   ordered_json view = ClientsView(snapshot, {});
+  CHECK(view.at("asked") == false);
   CHECK(view.at("more") == true);
+  snapshot.has_sessions = true;
+  CHECK(ClientsView(snapshot, {}).at("asked") == true);
   CHECK(view.at("total") == 3);
   CHECK(view.at("rows").at(0).at("client_id") == "worker-2");
   CHECK(view.at("rows").at(2).at("online") == false);
@@ -279,7 +282,10 @@ TEST_CASE("clients with most calls come first, and are found by name or namespac
 TEST_CASE("history names the resource and is found by client, reason, flow, token or resource") {
   Snapshot snapshot = SnapshotOfFlows({LookOfFlow(1, "Checkout", 0, 1)});
   snapshot.history = {EndedToken(1, "alice"), EndedToken(2, "bob")};
+  CHECK(HistoryView(snapshot, {}).at("asked") == false);
+  snapshot.has_history = true;
   const ordered_json view = HistoryView(snapshot, {});
+  CHECK(view.at("asked") == true);
   CHECK(view.at("rows").at(0).at("client_id") == "bob");
   CHECK(view.at("rows").at(0).at("resource") == "Checkout");
   CHECK(view.at("rows").at(0).at("ended_age_ms") == 50);
