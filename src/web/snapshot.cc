@@ -20,6 +20,7 @@ FlowTotals TotalsOf(const wire::FlowRow& row) {
     totals.granted = row.counters->granted;
     totals.refused = Sum(row.counters->refused);
     totals.ended = Sum(row.counters->ended);
+    totals.held_ms = row.counters->held_sum_ms;
   }
   if (row.rate) {
     totals.granted += row.rate->passed + row.rate->borrowed;
