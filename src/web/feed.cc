@@ -68,7 +68,7 @@ Feed::Feed(std::function<void()> on_new)
         return none;
       }()) {}
 
-Feed::~Feed() {
+void Feed::Stop() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -151,6 +151,7 @@ void Feed::Run(const std::string& server_address) {
     auto next = std::make_shared<Snapshot>(*latest());
     ++next->number;
     next->unix_ms = WallMs();
+    next->server = server_address;
     Status status;
     if (client == nullptr) {
       auto connected = BlockingClient::Connect(server_address, kAskMsMax);
@@ -209,6 +210,7 @@ Status Feed::LookAtWatched(BlockingClient* client, Snapshot* next) {
     NOWCALLS_RETURN_IF_ERROR(LookAtFlow(client, flow_id, &next->details[flow_id]));
   }
   next->sessions.clear();
+  next->has_sessions = watched.sessions;
   if (watched.sessions) {
     auto page = client->Sessions({.limit = Snapshot::kListRowsMax});
     if (!page.ok()) return page.status();
@@ -216,6 +218,7 @@ Status Feed::LookAtWatched(BlockingClient* client, Snapshot* next) {
     next->more_sessions = page->next_cursor != 0;
   }
   next->history.clear();
+  next->has_history = watched.history;
   if (watched.history) {
     auto page = client->History({.limit = Snapshot::kListRowsMax});
     if (!page.ok()) return page.status();

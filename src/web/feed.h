@@ -26,13 +26,14 @@ class Feed {
  public:
   // `on_new` is called behind each look, on the feed's thread.
   explicit Feed(std::function<void()> on_new);
-  // Waits for the look that is under way, at most kAskMsMax.
-  ~Feed();
+  ~Feed() { Stop(); }
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
 
   // Looks from now on. Before, the snapshot is empty and its problem says so. Once.
   void Start(const std::string& server_address);
+  // Calls `on_new` no more. Waits for the look that is under way, at most kAskMsMax.
+  void Stop();
 
   SnapshotPtr latest() const;
   const Series& series() const { return series_; }

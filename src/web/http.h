@@ -15,9 +15,10 @@ namespace nowcalls::web {
 
 // A GET or HEAD request. Only what handlers use is in it.
 struct Request {
-  std::string path;                          // "/api/flows"
-  std::map<std::string, std::string> query;  // Decoded; of a name that comes twice the last.
-  std::string accept;                        // The header; empty without one.
+  std::string path{};                          // "/api/flows"
+  std::map<std::string, std::string> query{};  // Decoded; of a name that comes twice the last.
+  std::string accept{};                        // The header; empty without one.
+  std::string if_none_match{};                 // Likewise.
 
   // The value of a query parameter, or `otherwise`.
   std::string Query(const std::string& name, std::string otherwise = "") const {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -123,6 +124,7 @@ struct HttpServer::Impl {
 
   std::mutex mutex;
   bool ending = false;
+  std::atomic<uint64_t> wakes = 0;
   std::map<MHD_Connection*, Visitor> visitors;
   std::set<MHD_Connection*> suspended;
 };
@@ -159,6 +161,7 @@ MHD_Result HttpServer::Impl::Handle(MHD_Connection* connection, const char* url,
   Request request;
   request.path = url;
   request.accept = HeaderOf(connection, MHD_HTTP_HEADER_ACCEPT);
+  request.if_none_match = HeaderOf(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, CollectArgument, &request.query);
   return Answer(connection, handler(request));
 }
@@ -201,13 +204,14 @@ MHD_Response* HttpServer::Impl::MakeStream(MHD_Connection* connection, Response*
 }
 
 ssize_t HttpServer::Impl::ReadStream(Stream* stream, char* into, size_t max) {
-  if (stream->sent == stream->pending.size()) {
+  while (stream->sent == stream->pending.size()) {
+    const uint64_t woken = wakes.load();
     stream->pending = stream->next();
     stream->sent = 0;
-  }
-  if (stream->pending.empty()) {
+    if (!stream->pending.empty()) break;
     const std::lock_guard lock(mutex);
     if (ending) return MHD_CONTENT_READER_END_OF_STREAM;
+    if (woken != wakes.load()) continue;  // What is new came too late for next(), and woke nobody.
     suspended.insert(stream->connection);
     MHD_suspend_connection(stream->connection);
     return 0;
@@ -298,6 +302,7 @@ const HostPort& HttpServer::address() const { return impl_->address; }
 
 void HttpServer::WakeStreams() {
   const std::lock_guard lock(impl_->mutex);
+  ++impl_->wakes;
   for (MHD_Connection* connection : std::exchange(impl_->suspended, {})) {
     MHD_resume_connection(connection);
   }

@@ -51,6 +51,7 @@ struct Snapshot {
 
   uint64_t number = 0;    // Grows by one with each look.
   int64_t unix_ms = 0;    // When it was taken.
+  std::string server{};   // The address that answered, of the token port; empty: not asked yet.
   std::string problem{};  // Why the server did not answer; all else is then from before.
   int64_t ledger_ms = 0;  // The ledger clock, which the times of rows are of.
 
@@ -61,8 +62,10 @@ struct Snapshot {
 
   // Of what was looked at lately (Feed::Watch...).
   std::map<int64_t, FlowDetail> details{};
+  bool has_sessions = false;
   std::vector<wire::SessionRow> sessions{};
   bool more_sessions = false;
+  bool has_history = false;
   std::vector<wire::HistoryRow> history{};  // The latest first.
 };
 

@@ -1,15 +1,23 @@
 #include "web/web.h"
 
 #include "base/clock.h"
+#include "web/assets.h"
 #include "web/health.h"
 #include "web/metrics.h"
 
 namespace nowcalls::web {
 
 Web::Web(const WebOptions& options, const Board* board)
-    : options_(options), board_(board), feed_([this] { server_->WakeStreams(); }) {}
+    : options_(options),
+      board_(board),
+      feed_([this] { server_->WakeStreams(); }),
+      api_(&feed_, board) {}
 
-Web::~Web() = default;
+// The feed wakes streams of the server, and the server asks the feed.
+Web::~Web() {
+  feed_.Stop();
+  server_.reset();
+}
 
 Result<std::unique_ptr<Web>> Web::Start(const WebOptions& options, const Board* board) {
   std::unique_ptr<Web> web(new Web(options, board));
@@ -26,7 +34,8 @@ Response Web::Answer(const Request& request) {
   if (request.path == "/metrics") {
     return AnswerMetrics(request, *feed_.latest(), *board_, options_.figures);
   }
-  return ErrorResponse(404, "nothing is here; see /, /metrics, /healthz and /readyz");
+  if (request.path.starts_with("/api/")) return api_.Handle(request);
+  return ServeAsset(request);
 }
 
 }  // namespace nowcalls::web

@@ -12,6 +12,7 @@
 
 #include "base/host_port.h"
 #include "nowcalls/status.h"
+#include "web/api.h"
 #include "web/board.h"
 #include "web/feed.h"
 #include "web/http_server.h"
@@ -41,7 +42,8 @@ class Web {
   const WebOptions options_;
   const Board* const board_;
   std::unique_ptr<HttpServer> server_;
-  Feed feed_;  // Ends first: it wakes streams of the server.
+  Feed feed_;
+  Api api_;
 };
 
 }  // namespace nowcalls::web
