@@ -31,7 +31,7 @@ class Series {
   static constexpr size_t kFlowsMax = 1'000;
   static constexpr size_t kPoints = 300;
 
-  // The look that is new; the one before it was passed in the call before.
+  // A look that is new.
   void Add(const Snapshot& snapshot);
 
   // The points of a flow from `from_unix_s` on, the oldest first; flow 0: of all flows together.
@@ -44,14 +44,13 @@ class Series {
     std::vector<Point> ring{};  // kPoints at most.
     size_t next = 0;            // Where the next point goes, once the ring is full.
     int64_t used_unix_s = 0;    // When something last happened.
-    // Counters as of the last look.
-    uint64_t granted = 0;
-    uint64_t refused = 0;
-    uint64_t ended = 0;
-    uint64_t held_ms = 0;
+
+    void Append(const Point& point);
+    std::vector<Point> Between(int64_t from_unix_s, int64_t to_unix_s) const;
   };
 
-  void Append(Flow* flow, const Point& point);
+  // Makes room. REQUIRES: there are flows besides that of all together.
+  void ForgetIdlest();
 
   mutable std::mutex mutex_;
   std::map<int64_t, Flow> flows_;

@@ -17,9 +17,20 @@
 
 namespace nowcalls::web {
 
-// A flow, and what changed since the look before.
+// Sums of a flow since its server started: grants and passes, refusals and blocks.
+struct FlowTotals {
+  uint64_t granted = 0;
+  uint64_t refused = 0;
+  uint64_t ended = 0;
+  uint64_t held_ms = 0;  // Of the tokens that ended.
+};
+FlowTotals TotalsOf(const wire::FlowRow& row);
+
+// A flow, and what came to its sums since it was looked at before.
 struct FlowLook {
   wire::FlowRow row{};
+  int64_t looked_ms = 0;  // BoottimeMs.
+  FlowTotals came{};
   double granted_per_s = 0;
   double refused_per_s = 0;
   double ended_per_s = 0;
@@ -34,8 +45,8 @@ struct FlowDetail {
 };
 
 struct Snapshot {
-  static constexpr uint32_t kDetailRowsMax = 200;   // Of holders, waiters, values.
-  static constexpr uint32_t kListRowsMax = 1'000;   // Of clients and ended tokens.
+  static constexpr uint32_t kDetailRowsMax = 200;  // Of holders, waiters, values.
+  static constexpr uint32_t kListRowsMax = 1'000;  // Of clients and ended tokens.
   static constexpr size_t kRulesMax = 2'000;
   static constexpr size_t kFlowsPerLookMax = 20'000;
 
