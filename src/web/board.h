@@ -15,9 +15,9 @@ namespace nowcalls::web {
 class TimeHistogram {
  public:
   // Upper ends in microseconds; a last bucket holds the rest.
-  static constexpr std::array<uint64_t, 14> kUpToUs = {100,     250,     500,       1'000,  2'500,
-                                                       5'000,   10'000,  25'000,    50'000, 100'000,
-                                                       250'000, 500'000, 1'000'000, 5'000'000};
+  static constexpr std::array<uint64_t, 14> kUpToUs = {
+      100,    250,    500,     1'000,   2'500,   5'000,     10'000,
+      25'000, 50'000, 100'000, 250'000, 500'000, 1'000'000, 5'000'000};
 
   void Add(uint64_t us) {
     size_t bucket = 0;

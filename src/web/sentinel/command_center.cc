@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/host_port.h"
 #include "base/text.h"
 #include "nowcalls_version.h"
 #include "web/sentinel/dashboard_rules.h"
@@ -158,12 +159,8 @@ std::span<const CommandCenter::Command> CommandCenter::Commands() {
   return kCommands;
 }
 
-CommandCenter::CommandCenter(const SentinelDashboardOptions& options, HostPort tokens,
-                             Source source)
-    : options_(options),
-      tokens_(std::move(tokens)),
-      source_(std::move(source)),
-      began_unix_ms_(WallMs()) {}
+CommandCenter::CommandCenter(const SentinelDashboardOptions& options, Source source)
+    : options_(options), source_(std::move(source)), began_unix_ms_(WallMs()) {}
 
 bool CommandCenter::Admits(const std::string& peer) const {
   constexpr std::string_view kMapped = "::ffff:";
@@ -239,7 +236,7 @@ Response CommandCenter::GetClusterMode(const Asked& /*asked*/) const {
 
 Response CommandCenter::ServerInfo(const Asked& asked) const {
   return AnswerJson({{"appName", options_.app},
-                     {"port", tokens_.port},
+                     {"port", token_port_.load()},
                      {"embedded", false},
                      {"namespaceSet", NamespaceSet(asked.snapshot)},
                      {"transport", Transport()},
@@ -287,7 +284,7 @@ Response CommandCenter::Api(const Asked& /*asked*/) const {
 
 // A quiet connection lives.
 ordered_json CommandCenter::Transport() const {
-  return {{"port", tokens_.port}, {"idleSeconds", 0}};
+  return {{"port", token_port_.load()}, {"idleSeconds", 0}};
 }
 
 }  // namespace nowcalls::web

@@ -11,13 +11,13 @@
 #ifndef NOWCALLS_WEB_SENTINEL_COMMAND_CENTER_H_
 #define NOWCALLS_WEB_SENTINEL_COMMAND_CENTER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 
-#include "base/host_port.h"
 #include "web/http.h"
 #include "web/sentinel/options.h"
 #include "web/series.h"
@@ -34,9 +34,10 @@ class CommandCenter {
     std::function<void()> watch{};  // Sessions and rules shall be in the next snapshots.
   };
 
-  // `tokens` is where clients of the token server connect.
-  CommandCenter(const SentinelDashboardOptions& options, HostPort tokens, Source source);
+  CommandCenter(const SentinelDashboardOptions& options, Source source);
 
+  // Where clients of the token server connect. Any thread, before the first snapshot of the server.
+  void SetTokenPort(uint16_t port) { token_port_ = port; }
   Response Handle(const Request& request) const;
 
  private:
@@ -67,9 +68,9 @@ class CommandCenter {
   nlohmann::ordered_json Transport() const;
 
   const SentinelDashboardOptions options_;
-  const HostPort tokens_;
   const Source source_;
   const int64_t began_unix_ms_;
+  std::atomic<uint16_t> token_port_{0};
 };
 
 }  // namespace nowcalls::web

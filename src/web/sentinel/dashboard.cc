@@ -17,13 +17,12 @@ CommandCenter::Source SourceOf(Feed* feed) {
 
 }  // namespace
 
-SentinelDashboard::SentinelDashboard(const SentinelDashboardOptions& options,
-                                     const HostPort& tokens, Feed* feed)
-    : center_(options, tokens, SourceOf(feed)) {}
+SentinelDashboard::SentinelDashboard(const SentinelDashboardOptions& options, Feed* feed)
+    : options_(options), center_(options, SourceOf(feed)) {}
 
 Result<std::unique_ptr<SentinelDashboard>> SentinelDashboard::Start(
-    const SentinelDashboardOptions& options, const HostPort& tokens, Feed* feed, LogLine log) {
-  std::unique_ptr<SentinelDashboard> made(new SentinelDashboard(options, tokens, feed));
+    const SentinelDashboardOptions& options, Feed* feed) {
+  std::unique_ptr<SentinelDashboard> made(new SentinelDashboard(options, feed));
   const HttpServer::Options http{.listen = options.listen,
                                  .closes = true,
                                  .ports_above = SentinelDashboardOptions::kPortsAbove,
@@ -32,9 +31,13 @@ Result<std::unique_ptr<SentinelDashboard>> SentinelDashboard::Start(
       http, [center = &made->center_](const Request& request) { return center->Handle(request); });
   if (!server.ok()) return server.status();
   made->server_ = *std::move(server);
-  made->heartbeat_ = std::make_unique<Heartbeat>(
-      options.dashboard, SentinelMachine{options.app, made->server_->address()}, std::move(log));
   return made;
+}
+
+void SentinelDashboard::Begin(uint16_t token_port, LogLine log) {
+  center_.SetTokenPort(token_port);
+  heartbeat_ = std::make_unique<Heartbeat>(
+      options_.dashboard, SentinelMachine{options_.app, command_address()}, std::move(log));
 }
 
 }  // namespace nowcalls::web

@@ -8,17 +8,14 @@
 #define NOWCALLS_WEB_SENTINEL_HEARTBEAT_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "base/host_port.h"
 #include "nowcalls/status.h"
+#include "web/log_line.h"
 
 namespace nowcalls::web {
-
-// A line for the log; `problem`: an operator should look.
-using LogLine = std::function<void(bool problem, const std::string& line)>;
 
 // What the dashboard is told.
 struct SentinelMachine {

@@ -4,6 +4,7 @@
 #ifndef NOWCALLS_WEB_SENTINEL_OPTIONS_H_
 #define NOWCALLS_WEB_SENTINEL_OPTIONS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ namespace nowcalls::web {
 struct SentinelDashboardOptions {
   // Sentinel's clients count the port up when it is taken; so do we, so often at most.
   static constexpr uint16_t kPortsAbove = 20;
+  static constexpr size_t kAppBytesMax = 128;
 
   HostPort dashboard{};                // An empty host: there is no dashboard.
   HostPort listen{"127.0.0.1", 8719};  // Of the command centre.

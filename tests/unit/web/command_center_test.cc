@@ -45,10 +45,11 @@ struct Center {
 
   Response Ask(const std::string& path, std::map<std::string, std::string> query = {},
                const std::string& peer = "127.0.0.1") {
-    const CommandCenter center(options, {"127.0.0.1", 18730},
-                               {.latest = [this] { return std::make_shared<Snapshot>(snapshot); },
-                                .series = &series,
-                                .watch = [this] { ++watched; }});
+    CommandCenter center(options,
+                         {.latest = [this] { return std::make_shared<Snapshot>(snapshot); },
+                          .series = &series,
+                          .watch = [this] { ++watched; }});
+    center.SetTokenPort(18730);
     Request request;
     request.path = path;
     request.query = std::move(query);
