@@ -270,9 +270,8 @@ class SentinelTest(unittest.TestCase):
         server = self.serve()
         by_value = {**rule(8, 4), "paramIdx": 1}
         server.call("rules_load", "default", json.dumps([rule(7, 2.5), by_value]))
-        flow_rules = lambda: self.dashboard.json("getRules", type="flow")
-        self.assertTrue(poll_until(flow_rules))
-        (shown,) = flow_rules()
+        self.assertTrue(poll_until(lambda: self.dashboard.json("getRules", type="flow")))
+        (shown,) = self.dashboard.json("getRules", type="flow")
         self.assertEqual((shown["resource"], shown["count"], shown["limitApp"]), ("r7", 2.5, "default"))
         self.assertEqual(shown["clusterConfig"]["flowId"], 7)
         self.assertTrue(shown["clusterMode"])
@@ -296,7 +295,10 @@ class SentinelTest(unittest.TestCase):
     def test_rules_are_shown_anew_after_they_changed(self) -> None:
         server = self.serve()
         server.call("rules_load", "default", json.dumps([rule(7, 3)]))
-        counts = lambda: [r["count"] for r in self.dashboard.json("getRules", type="flow")]
+
+        def counts() -> List[float]:
+            return [shown["count"] for shown in self.dashboard.json("getRules", type="flow")]
+
         self.assertTrue(poll_until(lambda: counts() == [3]))
         server.call("rules_load", "default", json.dumps([rule(7, 4)]))
         self.assertTrue(poll_until(lambda: counts() == [4]))
