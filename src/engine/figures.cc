@@ -124,7 +124,7 @@ constexpr auto kCountsFigures = std::to_array<Figure>({
      [](const Source& s) { return Count(s.connections.count()); }},
     {"counts.connections_by_protocol", kGauge, "",
      "the same by what they speak: `messagepack_rpc`, `sentinel`",
-     [](const Source& s) { return ByProtocol(s.connections); }},
+     [](const Source& s) { return ByProtocol(s.connections); }, "protocol"},
     {"counts.sessions", kGauge, "", "sessions that are online, or offline with tokens",
      [](const Source& s) { return Count(s.core.books().sessions().size()); }},
     {"counts.namespaces", kGauge, "",
@@ -167,9 +167,9 @@ constexpr auto kTotalsFigures = std::to_array<Figure>({
     {"totals.granted", kCounter, "", "acquires granted, also from the queue or in shadow mode",
      Total<&Totals::granted>},
     {"totals.refused", kCounter, "", "acquires and requests refused, by the word of `refused_by`",
-     [](const Source& s) { return ByLimit(s.core.books().totals().refused); }},
+     [](const Source& s) { return ByLimit(s.core.books().totals().refused); }, "reason"},
     {"totals.shadow_refused", kCounter, "", "what shadow mode let pass, by the same words",
-     [](const Source& s) { return ByLimit(s.core.books().totals().shadow_refused); }},
+     [](const Source& s) { return ByLimit(s.core.books().totals().shadow_refused); }, "reason"},
     {"totals.queued", kCounter, "", "acquires that waited", Total<&Totals::queued>},
     {"totals.granted_from_queue", kCounter, "", "acquires that waited and were granted",
      Total<&Totals::granted_from_queue>},
@@ -177,7 +177,7 @@ constexpr auto kTotalsFigures = std::to_array<Figure>({
      Total<&Totals::longest_wait_ms>},
     {"totals.kept", kCounter, "", "keeps", Total<&Totals::kept>},
     {"totals.ended", kCounter, "", "tokens that ended, by reason",
-     [](const Source& s) { return ByReason(s.core.books().totals().ended); }},
+     [](const Source& s) { return ByReason(s.core.books().totals().ended); }, "reason"},
     {"totals.other_kind", kCounter, "",
      "acquires of rules that say calls a second, and requests of others",
      Total<&Totals::other_kind>},
@@ -193,7 +193,7 @@ constexpr auto kTotalsFigures = std::to_array<Figure>({
      RateTotal<&core::RateCounters::requests_blocked>},
     {"totals.sentinel_requests", kCounter, "",
      "requests in Sentinel's frames, by type; `unknown`: types that do not exist",
-     [](const Source& s) { return ByRequest(s.sentinel); }},
+     [](const Source& s) { return ByRequest(s.sentinel); }, "type"},
     {"totals.sentinel_malformed", kCounter, "",
      "Sentinel's frames that were too short or too long, or whose data was wrong",
      [](const Source& s) { return Count(s.sentinel.malformed); }},
@@ -299,19 +299,15 @@ constexpr auto kFigures = Joined(kServerFigures, kLedgerFigures, kCountsFigures,
 
 }  // namespace
 
-std::string_view FigureKindName(FigureKind kind) {
-  switch (kind) {
-    case kText: return "text";
-    case kFlag: return "flag";
-    case kCounter: return "counter";
-    case kMaximum: return "maximum";
-    case kGauge: return "gauge";
-    case kSetting: return "setting";
-  }
-  return "";
-}
-
 std::span<const Figure> Figures() { return kFigures; }
+
+std::vector<wire::FigureInfo> FigureInfos() {
+  std::vector<wire::FigureInfo> infos;
+  for (const Figure& figure : kFigures) {
+    infos.push_back({figure.name, figure.kind, figure.unit, figure.help, figure.label});
+  }
+  return infos;
+}
 
 std::vector<wire::FigureRow> FiguresOf(const FigureSource& source) {
   std::vector<wire::FigureRow> rows;

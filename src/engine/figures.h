@@ -22,15 +22,7 @@ namespace nowcalls::engine {
 
 struct EngineOptions;
 
-enum class FigureKind : uint8_t {
-  kText,
-  kFlag,     // True or false.
-  kCounter,  // Only grows, from the start of the server on unless the help says otherwise.
-  kMaximum,  // The most since the start of the server.
-  kGauge,    // Goes up and down.
-  kSetting,  // Does not change while the server runs.
-};
-std::string_view FigureKindName(FigureKind kind);
+using wire::FigureKind;
 
 // What values are read from.
 struct FigureSource {
@@ -50,9 +42,12 @@ struct Figure {
   std::string_view unit;  // "ms", "bytes", "percent"; empty: a plain number, or none.
   std::string_view help;  // One phrase of Markdown.
   wire::FigureValue (*value)(const FigureSource& source);
+  std::string_view label{};  // As of FigureInfo.
 };
 
 std::span<const Figure> Figures();
+// What they are, for others that show their values.
+std::vector<wire::FigureInfo> FigureInfos();
 // The values of all figures now, in the order of Figures().
 std::vector<wire::FigureRow> FiguresOf(const FigureSource& source);
 

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,7 @@ struct ServerConfig {
   HostPort listen{"127.0.0.1", 18730};  // Port 0: the system picks one.
   bool insecure_listen = false;         // Allows an address that is not loopback.
   bool no_io_uring = false;             // Each socket has system calls of its own.
+  std::optional<HostPort> http;         // Page, metrics and health; none: there is no HTTP.
   std::string port_file;                // Empty: none.
   std::string config_file;              // That settings were read from; empty: none.
   std::string data_dir = "./nowcalls-data";

@@ -97,6 +97,15 @@ Status ParseListen(const std::string& text, ServerConfig* config) {
   return Status::Ok();
 }
 
+Status ParseHttp(const std::string& text, ServerConfig* config) {
+  config->http.reset();
+  if (text.empty()) return Status::Ok();
+  Result<HostPort> parsed = ParseHostPort(text);
+  if (!parsed.ok()) return parsed.status();
+  config->http = *std::move(parsed);
+  return Status::Ok();
+}
+
 Status ParseDataDir(const std::string& text, ServerConfig* config) {
   if (text.empty()) return Status::InvalidArgument("must name a directory, got ''");
   config->data_dir = text;
@@ -254,6 +263,11 @@ void AddServing(std::vector<Setting>* table) {
   table->push_back(Switch("no-io-uring", kServing,
                           "Use one system call for each socket instead of io_uring.",
                           "See [sockets](operating.md#sockets).", &Config::no_io_uring));
+  table->push_back(
+      Text("http", kServing, "HOST:PORT", "Serve a live page, metrics and health there by HTTP.",
+           "See [monitoring](monitoring.md). Whoever reaches the address can read all that the "
+           "server knows, and change nothing; insecure-listen applies to it, too.",
+           ParseHttp, [](const Config& c) { return c.http ? c.http->ToString() : std::string(); }));
   table->push_back(
       Text("port-file", kServing, "FILE", "Write the port to this file once the server serves.",
            "An orderly end removes the file; so does the next start, once it has the address. "

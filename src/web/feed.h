@@ -37,13 +37,14 @@ class Feed {
   SnapshotPtr latest() const;
   const Series& series() const { return series_; }
 
-  // Somebody looks at these: they are in the snapshots of the next kWatchMs. Of more flows than
-  // kWatchedFlowsMax those looked at last.
+  // Somebody looks at these: they are in the snapshots of the next kWatchMs, and the next look
+  // comes soon if they are new. Of more flows than kWatchedFlowsMax those looked at last.
   void WatchFlow(int64_t flow_id);
   void WatchSessions();
   void WatchHistory();
 
   static constexpr int64_t kEveryMs = 1'000;
+  static constexpr int64_t kLeastEveryMs = 200;  // However many hurry.
   static constexpr int64_t kAskMsMax = 10'000;
   static constexpr int64_t kWatchMs = 10'000;
   static constexpr size_t kWatchedFlowsMax = 20;
@@ -63,8 +64,9 @@ class Feed {
   Status LookAtWatched(client::BlockingClient* client, Snapshot* next);
   void Publish(std::shared_ptr<Snapshot> next);
   Watched TakeWatched();
-  // Until the next look is due. False: the end.
-  bool Sleep(int64_t until_ms);
+  void Watch(int64_t* watched_ms);
+  // Until the next look. False: the end.
+  bool Sleep(int64_t looked_ms);
 
   const std::function<void()> on_new_;
   Series series_;
@@ -73,6 +75,7 @@ class Feed {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool ending_ = false;
+  bool hurries_ = false;  // Somebody looks at what is not in the snapshots yet.
   SnapshotPtr latest_;
   std::map<int64_t, int64_t> flows_watched_ms_;  // By flow id, when last.
   int64_t sessions_watched_ms_ = 0;              // 0: never.

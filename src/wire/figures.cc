@@ -54,6 +54,19 @@ class ValuePacker {
 
 }  // namespace
 
+std::string_view FigureKindName(FigureKind kind) {
+  using enum FigureKind;
+  switch (kind) {
+    case kText: return "text";
+    case kFlag: return "flag";
+    case kCounter: return "counter";
+    case kMaximum: return "maximum";
+    case kGauge: return "gauge";
+    case kSetting: return "setting";
+  }
+  return "";
+}
+
 void EncodeFigures(uint32_t msgid, std::span<const FigureRow> rows, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);

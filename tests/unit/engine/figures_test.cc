@@ -34,8 +34,8 @@ std::string Markdown() {
     }
     const std::string_view name =
         group.empty() ? figure.name : figure.name.substr(group.size() + 1);
-    text += "| `" + std::string(name) + "` | " + std::string(FigureKindName(figure.kind)) + " | " +
-            std::string(figure.unit) + (figure.unit.empty() ? "| " : " | ") +
+    text += "| `" + std::string(name) + "` | " + std::string(wire::FigureKindName(figure.kind)) +
+            " | " + std::string(figure.unit) + (figure.unit.empty() ? "| " : " | ") +
             std::string(figure.help) + " |\n";
   }
   return text;

@@ -1,8 +1,8 @@
 // Addresses of sockets: from names to bytes and back.
 //
 // Thread: any. Resolve may block on the system's resolver; it is used before the server serves.
-#ifndef NOWCALLS_SERVER_LISTEN_ADDRESS_H_
-#define NOWCALLS_SERVER_LISTEN_ADDRESS_H_
+#ifndef NOWCALLS_BASE_LISTEN_ADDRESS_H_
+#define NOWCALLS_BASE_LISTEN_ADDRESS_H_
 
 #include <sys/socket.h>
 
@@ -12,7 +12,7 @@
 #include "base/host_port.h"
 #include "nowcalls/status.h"
 
-namespace nowcalls::server {
+namespace nowcalls {
 
 struct SocketAddress {
   sockaddr_storage bytes{};
@@ -40,6 +40,6 @@ bool IsFromThisHost(int fd);
 // "127.0.0.1:18730", "[::1]:18730"; the address in digits.
 HostPort ToHostPort(const SocketAddress& address);
 
-}  // namespace nowcalls::server
+}  // namespace nowcalls
 
-#endif  // NOWCALLS_SERVER_LISTEN_ADDRESS_H_
+#endif  // NOWCALLS_BASE_LISTEN_ADDRESS_H_

@@ -1,4 +1,4 @@
-#include "server/listen_address.h"
+#include "base/listen_address.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-namespace nowcalls::server {
+namespace nowcalls {
 namespace {
 
 // Copies, since a sockaddr_storage may not be read through another type.
@@ -94,4 +94,4 @@ HostPort ToHostPort(const SocketAddress& address) {
   return {text, ntohs(v4.sin_port)};
 }
 
-}  // namespace nowcalls::server
+}  // namespace nowcalls

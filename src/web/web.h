@@ -1,0 +1,49 @@
+// Web: the HTTP endpoint of a server: page, metrics, health.
+//
+// Thread: the members are the owner's, one thread at a time. Threads of its own answer, so neither
+// a scraper nor an open page costs the token loop more than the feed's looks, one a second. A loop
+// that stands still does not keep health from telling so.
+#ifndef NOWCALLS_WEB_WEB_H_
+#define NOWCALLS_WEB_WEB_H_
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/host_port.h"
+#include "nowcalls/status.h"
+#include "web/board.h"
+#include "web/feed.h"
+#include "web/http_server.h"
+#include "wire/figures.h"
+
+namespace nowcalls::web {
+
+struct WebOptions {
+  HostPort listen{};                            // Port 0: the system picks one.
+  std::span<const wire::FigureInfo> figures{};  // The table behind `info`; outlives it.
+};
+
+class Web {
+ public:
+  // Answers from now on that the server loads. As HttpServer::Start. `board` outlives it.
+  static Result<std::unique_ptr<Web>> Start(const WebOptions& options, const Board* board);
+  ~Web();
+
+  const HostPort& address() const { return server_->address(); }
+  // The server answers there: look at it. Once.
+  void Look(const std::string& server_address) { feed_.Start(server_address); }
+
+ private:
+  Web(const WebOptions& options, const Board* board);
+  Response Answer(const Request& request);
+
+  const WebOptions options_;
+  const Board* const board_;
+  std::unique_ptr<HttpServer> server_;
+  Feed feed_;  // Ends first: it wakes streams of the server.
+};
+
+}  // namespace nowcalls::web
+
+#endif  // NOWCALLS_WEB_WEB_H_
