@@ -128,10 +128,10 @@ class SentinelTest(unittest.TestCase):
         self.dashboard = Dashboard()
         self.addCleanup(self.dashboard.close)
 
-    def serve(self, *arguments: str) -> Server:
+    def serve(self, *arguments: str, listen: str = "127.0.0.1:0") -> Server:
         server = Server(
             *("--sentinel-dashboard", self.dashboard.address),
-            *("--sentinel-command-listen", "127.0.0.1:0", *arguments),
+            *("--sentinel-command-listen", listen, *arguments),
         )
         self.addCleanup(server.remove)
         return server
@@ -280,7 +280,7 @@ class SentinelTest(unittest.TestCase):
         for kind in ("degrade", "authority", "system"):
             self.assertEqual(self.dashboard.get("getRules", type=kind), (200, "[]"))
         data = json.dumps([{**shown, "count": 99, "filler": "x" * 20_000}])
-        before = server.admin("rules", "list", "--format", "json")
+        before = server.call("rules_list", None)
         for command, form in (
             ("setRules", {"type": "flow", "data": data}),
             ("setParamFlowRules", {"data": "[]"}),
@@ -290,7 +290,7 @@ class SentinelTest(unittest.TestCase):
             self.assertEqual(status, 400)
             self.assertTrue(text.startswith(f"{command}: nowcalls is read-only here."), text)
         self.assertEqual(self.dashboard.get("setClusterMode", mode=0)[0], 400)
-        self.assertEqual(server.admin("rules", "list", "--format", "json"), before)
+        self.assertEqual(server.call("rules_list", None), before)
 
     def test_rules_are_shown_anew_after_they_changed(self) -> None:
         server = self.serve()
@@ -317,7 +317,7 @@ class SentinelTest(unittest.TestCase):
     def test_the_port_is_counted_up_when_it_is_taken(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-            self.serve("--sentinel-command-listen", f"127.0.0.1:{port}")
+            self.serve(listen=f"127.0.0.1:{port}")
             told = int(self.dashboard.machine()["port"])
             self.assertTrue(port < told <= port + 20, (port, told))
             self.assertTrue(poll_until(lambda: self.dashboard.get("version")[0] == 200))
