@@ -187,6 +187,13 @@ constexpr Column<FlowRow> kFlowColumns[] = {
     {{"other_kind", "OTHER_KIND", Kind::kNumber, 11},
      [](const FlowRow& r) { return Optional(r.other_kind); }},
     {{"keys", "", Kind::kNumber}, [](const FlowRow& r) { return Optional(r.keys); }},
+    {{"held_sum_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::held_sum_ms>},
+    {{"held_count", "", Kind::kNumber}, OfCounter<&FlowCounters::held_count>},
+    {{"waited_p50_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_p50_ms>},
+    {{"waited_p90_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_p90_ms>},
+    {{"waited_p99_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_p99_ms>},
+    {{"waited_sum_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_sum_ms>},
+    {{"waited_count", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_count>},
 };
 
 constexpr Column<ParamRow> kParamColumns[] = {

@@ -75,6 +75,12 @@ class FlowMetrics {
                    return Seconds(std::max<int64_t>(0, ledger_ms_ - *row.oldest_issued_ms));
                  });
     Counters();
+    Times("nowcalls_flow_hold_seconds", "How long ended tokens were held.",
+          &wire::FlowCounters::held_count, &wire::FlowCounters::held_sum_ms,
+          &wire::FlowCounters::held_upto);
+    Times("nowcalls_flow_wait_seconds", "How long acquires waited, whatever the answer.",
+          &wire::FlowCounters::waited_count, &wire::FlowCounters::waited_sum_ms,
+          &wire::FlowCounters::waited_upto);
     Rates();
   }
 
@@ -127,6 +133,22 @@ class FlowMetrics {
     Count("nowcalls_flow_queued", "Acquires that waited.", &wire::FlowCounters::queued);
     Count("nowcalls_flow_queue_grants", "Acquires that waited and were granted.",
           &wire::FlowCounters::granted_from_queue);
+  }
+
+  void Times(std::string_view name, std::string_view help, uint64_t wire::FlowCounters::*count,
+             uint64_t wire::FlowCounters::*sum_ms, wire::CountsBelow wire::FlowCounters::*upto) {
+    static const std::vector<double> bounds = [] {
+      std::vector<double> seconds;
+      for (const auto bound_ms : wire::kTimeBoundsMs) seconds.push_back(Seconds(bound_ms));
+      return seconds;
+    }();
+    writer_->Family(name, MetricType::kHistogram, help);
+    for (size_t i = 0; i < flows_.size(); ++i) {
+      const auto& counters = flows_[i]->row.counters;
+      if (!counters || (*counters).*count == 0) continue;
+      writer_->Histogram(labels_[i], bounds, (*counters).*upto, (*counters).*count,
+                         Seconds(static_cast<int64_t>((*counters).*sum_ms)));
+    }
   }
 
   void Rates() {

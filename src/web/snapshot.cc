@@ -20,9 +20,12 @@ FlowTotals TotalsOf(const wire::FlowRow& row) {
     totals.granted = row.counters->granted;
     totals.refused = Sum(row.counters->refused);
     totals.ended = Sum(row.counters->ended);
+    totals.held_ms = row.counters->held_sum_ms;
   }
   if (row.rate) {
     totals.granted += row.rate->passed + row.rate->borrowed;
+    // Counters have each blocked request once, whatever number of calls it asked for.
+    totals.refused -= std::min(totals.refused, row.rate->requests_blocked);
     totals.refused += row.rate->blocked;
   }
   return totals;

@@ -18,6 +18,7 @@ import nowcalls
 from support import BIN_DIR, PATIENCE_S, Server, poll_until, rule
 
 
+MONITORING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../data/monitoring")
 NO_PROMETHEUS = "skipped: Debian's prometheus is not installed"
 
 
@@ -210,6 +211,47 @@ class WebTest(unittest.TestCase):
                 return str(result[0]["value"][1]) if result else ""
         except OSError:
             return ""
+
+
+class MonitoringFilesTest(unittest.TestCase):
+    """data/monitoring, as users import it."""
+
+    def test_every_metric_that_they_name_is_there(self) -> None:
+        site = Site(rule(7, 3))
+        self.addCleanup(site.server.remove)
+        self.assertTrue(poll_until(lambda: "nowcalls_flow_" in site.ask("/metrics")[1]))
+        told = set(re.findall(r"^# TYPE (\w+) ", site.ask("/metrics")[1], re.M))
+        for name in ("alerts.yml", "grafana-dashboard.json"):
+            with open(os.path.join(MONITORING, name)) as file:
+                text = file.read()
+            named = set(re.findall(r"\b((?:nowcalls|process)_\w+)", text))
+            self.assertGreater(len(named), 10)
+            for metric in named:
+                family = re.sub("_(bucket|sum|count)$", "", metric)
+                self.assertTrue({metric, family} & told, f"{name} names {metric}")
+
+    def test_the_dashboard_is_json_with_panels_apart(self) -> None:
+        with open(os.path.join(MONITORING, "grafana-dashboard.json")) as file:
+            panels = json.load(file)["panels"]
+        places = [panel["gridPos"] for panel in panels]
+        cells = [
+            (x, y)
+            for at in places
+            for x in range(at["x"], at["x"] + at["w"])
+            for y in range(at["y"], at["y"] + at["h"])
+        ]
+        self.assertEqual(len(cells), len(set(cells)))
+        self.assertLess(max(x for x, _ in cells), 24)
+
+    @unittest.skipUnless(shutil.which("promtool"), NO_PROMETHEUS)
+    def test_each_alert_fires_and_is_silent_when_all_is_well(self) -> None:
+        tests = os.path.join(os.path.dirname(os.path.abspath(__file__)), "alerts_test.yml")
+        for arguments in (["check", "rules", os.path.join(MONITORING, "alerts.yml")],
+                          ["test", "rules", tests]):
+            checked = subprocess.run(
+                ["promtool", *arguments], capture_output=True, text=True, check=False
+            )
+            self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
 
 
 class ServiceManagerTest(unittest.TestCase):
