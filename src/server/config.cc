@@ -230,7 +230,7 @@ Status CheckListen(const Invocation& invocation) {
     NOWCALLS_RETURN_IF_ERROR(CheckAddress(invocation, "http", *config.http, kCanRead));
   }
   if (config.sentinel.dashboard.host.empty()) return Status::Ok();
-  return CheckAddress(invocation, "sentinel_command_listen", config.sentinel.listen, kCanRead);
+  return CheckAddress(invocation, "sentinel_commands", config.sentinel.listen, kCanRead);
 }
 
 // Watermarks the wrong way round would have the server change its mind with each look.

@@ -134,7 +134,7 @@ Status ParseCommandPeers(const std::vector<std::string>& values, ServerConfig* c
   std::vector<std::string> peers;
   for (const std::string& value : values) {
     std::optional<std::string> address = AddressInDigits(value);
-    if (!address) return MustBe("addresses in digits", value);
+    if (!address) return MustBe("an address in digits", value);
     peers.push_back(*std::move(address));
   }
   config->sentinel.peers = std::move(peers);
@@ -326,12 +326,12 @@ void AddSentinel(std::vector<Setting>* table) {
                           const HostPort& dashboard = c.sentinel.dashboard;
                           return dashboard.host.empty() ? "" : dashboard.ToString();
                         }));
-  table->push_back(Text(
-      "sentinel-command-listen", kSentinel, "HOST:PORT", "Address at which the dashboard asks.",
-      "When the port is taken, the next free one of 20. Without a dashboard "
-      "nothing listens. Whoever reaches the address can read what the dashboard "
-      "shows, and change nothing; insecure-listen applies to it, too.",
-      ParseCommandListen, [](const Config& c) { return c.sentinel.listen.ToString(); }));
+  table->push_back(
+      Text("sentinel-commands", kSentinel, "HOST:PORT", "Address at which the dashboard asks.",
+           "When the port is taken, the next free one of 20. Without a dashboard "
+           "nothing listens. Whoever reaches the address can read what the dashboard "
+           "shows, and change nothing; insecure-listen applies to it, too.",
+           ParseCommandListen, [](const Config& c) { return c.sentinel.listen.ToString(); }));
   table->push_back(Text("sentinel-app", kSentinel, "NAME",
                         "Application under which the dashboard lists the server.",
                         "Not that of an application which uses Sentinel itself.", ParseApp,

@@ -131,7 +131,7 @@ class SentinelTest(unittest.TestCase):
     def serve(self, *arguments: str, listen: str = "127.0.0.1:0") -> Server:
         server = Server(
             *("--sentinel-dashboard", self.dashboard.address),
-            *("--sentinel-command-listen", listen, *arguments),
+            *("--sentinel-commands", listen, *arguments),
         )
         self.addCleanup(server.remove)
         return server
@@ -253,7 +253,8 @@ class SentinelTest(unittest.TestCase):
         )
         info = self.dashboard.json("cluster/server/info")
         port = int(server.address.split(":")[1])
-        self.assertEqual((info["appName"], info["port"], info["embedded"]), ("nowcalls", port, False))
+        self.assertEqual((info["appName"], info["port"]), ("nowcalls", port))
+        self.assertIs(info["embedded"], False)
         self.assertEqual(info["namespaceSet"], ["orders"])
         self.assertEqual(info["transport"], {"port": port, "idleSeconds": 0})
         self.assertEqual(info["flow"]["maxAllowedQps"], 777)
@@ -272,7 +273,8 @@ class SentinelTest(unittest.TestCase):
         server.call("rules_load", "default", json.dumps([rule(7, 2.5), by_value]))
         self.assertTrue(poll_until(lambda: self.dashboard.json("getRules", type="flow")))
         (shown,) = self.dashboard.json("getRules", type="flow")
-        self.assertEqual((shown["resource"], shown["count"], shown["limitApp"]), ("r7", 2.5, "default"))
+        self.assertEqual((shown["resource"], shown["count"]), ("r7", 2.5))
+        self.assertEqual(shown["limitApp"], "default")
         self.assertEqual(shown["clusterConfig"]["flowId"], 7)
         self.assertTrue(shown["clusterMode"])
         (hot,) = self.dashboard.json("getParamFlowRules")
@@ -326,7 +328,7 @@ class SentinelTest(unittest.TestCase):
         with socket.create_server(("127.0.0.1", 0)) as silent:
             address = f"127.0.0.1:{silent.getsockname()[1]}"
             server = Server(
-                *("--sentinel-dashboard", address, "--sentinel-command-listen", "127.0.0.1:0")
+                *("--sentinel-dashboard", address, "--sentinel-commands", "127.0.0.1:0")
             )
             self.addCleanup(server.remove)
             with nowcalls.Client(server.address, client_id="me") as client:
@@ -339,8 +341,8 @@ class SentinelTest(unittest.TestCase):
     def test_wrong_settings_are_refused(self) -> None:
         for arguments, complaint in (
             (
-                ("--sentinel-dashboard=d:1", "--sentinel-command-listen=0.0.0.0:0"),
-                "flag --sentinel-command-listen: 0.0.0.0:0 can be reached from other machines",
+                ("--sentinel-dashboard=d:1", "--sentinel-commands=0.0.0.0:0"),
+                "flag --sentinel-commands: 0.0.0.0:0 can be reached from other machines",
             ),
             (("--sentinel-dashboard=d",), "flag --sentinel-dashboard: "),
             (("--sentinel-command-peers=host",), "flag --sentinel-command-peers: "),

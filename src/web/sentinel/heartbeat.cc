@@ -202,7 +202,7 @@ class Heartbeat::Beating {
                                commands.ToString() +
                                (told->reachable ? ""
                                                 : ", which it cannot reach: set "
-                                                  "sentinel-command-listen to an address of this "
+                                                  "sentinel-commands to an address of this "
                                                   "machine that it reaches"));
   }
   // False: it is the end.

@@ -1,8 +1,8 @@
 // Snapshots for the tests of Sentinel's dashboard.
 //
 // Thread: any.
-#ifndef NOWCALLS_TESTS_UNIT_WEB_SENTINEL_LOOKS_H_
-#define NOWCALLS_TESTS_UNIT_WEB_SENTINEL_LOOKS_H_
+#ifndef NOWCALLS_UNIT_WEB_SENTINEL_LOOKS_H_
+#define NOWCALLS_UNIT_WEB_SENTINEL_LOOKS_H_
 
 #include <cstdint>
 #include <memory>
@@ -53,4 +53,4 @@ inline Snapshot SnapshotAt(int64_t s, std::vector<FlowLook> flows) {
 
 }  // namespace nowcalls::web
 
-#endif  // NOWCALLS_TESTS_UNIT_WEB_SENTINEL_LOOKS_H_
+#endif  // NOWCALLS_UNIT_WEB_SENTINEL_LOOKS_H_
