@@ -6,6 +6,7 @@
 
 #include <sys/socket.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ HostPort PeerOf(int fd);
 
 // Both ends of the connected socket have the same address, so its peer is on this machine.
 bool IsFromThisHost(int fd);
+
+// An address in digits as ToHostPort writes it; none if the text is another.
+std::optional<std::string> AddressInDigits(const std::string& text);
 
 // "127.0.0.1:18730", "[::1]:18730"; the address in digits.
 HostPort ToHostPort(const SocketAddress& address);

@@ -214,19 +214,26 @@ Status CheckBackupName(const std::string& to, const ServerConfig& config,
 // Answers from here on, also while the ledger is being loaded.
 Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> figures,
                 const web::Board& board, std::unique_ptr<web::Web>* web) {
-  if (!config.http) return Status::Ok();
-  auto started = web::Web::Start({.listen = *config.http, .figures = figures}, &board);
+  if (!config.http && config.sentinel.dashboard.host.empty()) return Status::Ok();
+  const web::WebOptions options{.listen = config.http,
+                                .figures = figures,
+                                .sentinel = config.sentinel,
+                                .log = [](bool problem, const std::string& line) {
+                                  LogAt(problem ? LogLevel::kWarn : LogLevel::kInfo, line);
+                                }};
+  auto started = web::Web::Start(options, &board);
   if (!started.ok()) return started.status();
   *web = *std::move(started);
+  if (!config.http) return Status::Ok();
   spdlog::info("page, metrics and health on http://{}/", (*web)->address().ToString());
   return Status::Ok();
 }
 
 // Of the server itself, for who is on this machine.
-std::string OwnAddress(HostPort address) {
+HostPort OwnAddress(HostPort address) {
   if (address.host == "0.0.0.0") address.host = "127.0.0.1";
   if (address.host == "::") address.host = "::1";
-  return address.ToString();
+  return address;
 }
 
 Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,

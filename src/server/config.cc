@@ -225,8 +225,12 @@ Status CheckListen(const Invocation& invocation) {
   const ServerConfig& config = invocation.config;
   NOWCALLS_RETURN_IF_ERROR(
       CheckAddress(invocation, "listen", config.listen, "can take and release everybody's tokens"));
-  if (!config.http) return Status::Ok();
-  return CheckAddress(invocation, "http", *config.http, "can read who holds and waits for what");
+  constexpr const char* kCanRead = "can read who holds and waits for what";
+  if (config.http) {
+    NOWCALLS_RETURN_IF_ERROR(CheckAddress(invocation, "http", *config.http, kCanRead));
+  }
+  if (config.sentinel.dashboard.host.empty()) return Status::Ok();
+  return CheckAddress(invocation, "sentinel_commands", config.sentinel.listen, kCanRead);
 }
 
 // Watermarks the wrong way round would have the server change its mind with each look.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/listen_address.h"
 #include "base/text.h"
 
 namespace nowcalls::server {
@@ -16,6 +17,7 @@ constexpr int64_t kIntervalMsMax = 10'000;
 constexpr int64_t kDiskBytesMax = int64_t{1} << 50;
 
 constexpr std::string_view kServing = "Serving";
+constexpr std::string_view kSentinel = "Sentinel's dashboard";
 constexpr std::string_view kLedger = "Ledger and rules";
 constexpr std::string_view kLogging = "Logging";
 constexpr std::string_view kControl = "Concurrency control";
@@ -104,6 +106,45 @@ Status ParseHttp(const std::string& text, ServerConfig* config) {
   if (!parsed.ok()) return parsed.status();
   config->http = *std::move(parsed);
   return Status::Ok();
+}
+
+Status ParseDashboard(const std::string& text, ServerConfig* config) {
+  config->sentinel.dashboard = {};
+  if (text.empty()) return Status::Ok();
+  Result<HostPort> parsed = ParseHostPort(text);
+  if (!parsed.ok()) return parsed.status();
+  config->sentinel.dashboard = *std::move(parsed);
+  return Status::Ok();
+}
+
+Status ParseCommandListen(const std::string& text, ServerConfig* config) {
+  Result<HostPort> parsed = ParseHostPort(text);
+  if (!parsed.ok()) return parsed.status();
+  config->sentinel.listen = *std::move(parsed);
+  return Status::Ok();
+}
+
+Status ParseApp(const std::string& text, ServerConfig* config) {
+  NOWCALLS_RETURN_IF_ERROR(CheckName(text, web::SentinelDashboardOptions::kAppBytesMax));
+  config->sentinel.app = text;
+  return Status::Ok();
+}
+
+Status ParseCommandPeers(const std::vector<std::string>& values, ServerConfig* config) {
+  std::vector<std::string> peers;
+  for (const std::string& value : values) {
+    std::optional<std::string> address = AddressInDigits(value);
+    if (!address) return MustBe("an address in digits", value);
+    peers.push_back(*std::move(address));
+  }
+  config->sentinel.peers = std::move(peers);
+  return Status::Ok();
+}
+
+std::string ShowCommandPeers(const ServerConfig& config) {
+  std::string text;
+  for (const std::string& peer : config.sentinel.peers) text += (text.empty() ? "" : ",") + peer;
+  return text;
 }
 
 Status ParseDataDir(const std::string& text, ServerConfig* config) {
@@ -276,6 +317,36 @@ void AddServing(std::vector<Setting>* table) {
            ParsePortFile, [](const Config& c) { return c.port_file; }));
 }
 
+void AddSentinel(std::vector<Setting>* table) {
+  using Config = ServerConfig;
+  table->push_back(Text("sentinel-dashboard", kSentinel, "HOST:PORT",
+                        "Show the server in the Sentinel dashboard there.",
+                        "See [Sentinel's dashboard](sentinel.md#sentinels-dashboard).",
+                        ParseDashboard, [](const Config& c) {
+                          const HostPort& dashboard = c.sentinel.dashboard;
+                          return dashboard.host.empty() ? "" : dashboard.ToString();
+                        }));
+  table->push_back(
+      Text("sentinel-commands", kSentinel, "HOST:PORT", "Address at which the dashboard asks.",
+           "When the port is taken, the next free one of 20. Without a dashboard "
+           "nothing listens. Whoever reaches the address can read what the dashboard "
+           "shows, and change nothing; insecure-listen applies to it, too.",
+           ParseCommandListen, [](const Config& c) { return c.sentinel.listen.ToString(); }));
+  table->push_back(Text("sentinel-app", kSentinel, "NAME",
+                        "Application under which the dashboard lists the server.",
+                        "Not that of an application which uses Sentinel itself.", ParseApp,
+                        [](const Config& c) { return c.sentinel.app; }));
+  Setting peers{"sentinel-command-peers",
+                kSentinel,
+                "ADDRESS",
+                "Address that may ask for the dashboard, in digits; repeatable.",
+                "Without one all may ask that reach the address.",
+                SettingKind::kList};
+  peers.set = ParseCommandPeers;
+  peers.get = ShowCommandPeers;
+  table->push_back(std::move(peers));
+}
+
 void AddLedger(std::vector<Setting>* table) {
   using Config = ServerConfig;
   table->push_back(Text(
@@ -437,6 +508,7 @@ const std::vector<Setting>& Settings() {
   static const std::vector<Setting> table = [] {
     std::vector<Setting> made;
     AddServing(&made);
+    AddSentinel(&made);
     AddLedger(&made);
     AddLogging(&made);
     AddControl(&made);

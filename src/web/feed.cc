@@ -119,6 +119,11 @@ void Feed::WatchHistory() {
   Watch(&history_watched_ms_);
 }
 
+void Feed::WatchRules() {
+  const std::lock_guard lock(mutex_);
+  Watch(&rules_watched_ms_);
+}
+
 Feed::Watched Feed::TakeWatched() {
   const int64_t since_ms = BoottimeMs() - kWatchMs;
   const std::lock_guard lock(mutex_);
@@ -127,6 +132,7 @@ Feed::Watched Feed::TakeWatched() {
   for (const auto& [flow_id, when_ms] : flows_watched_ms_) watched.flows.push_back(flow_id);
   watched.sessions = sessions_watched_ms_ >= since_ms && sessions_watched_ms_ != 0;
   watched.history = history_watched_ms_ >= since_ms && history_watched_ms_ != 0;
+  watched.rules = rules_watched_ms_ >= since_ms && rules_watched_ms_ != 0;
   return watched;
 }
 
@@ -224,6 +230,32 @@ Status Feed::LookAtWatched(BlockingClient* client, Snapshot* next) {
     if (!page.ok()) return page.status();
     next->history = std::move(page->rows);
   }
+  if (!watched.rules) {
+    next->rules = nullptr;
+    return Status::Ok();
+  }
+  return LookAtRules(client, next);
+}
+
+Status Feed::LookAtRules(BlockingClient* client, Snapshot* next) {
+  const int64_t now_ms = BoottimeMs();
+  if (next->rules != nullptr && now_ms < rules_read_ms_ + kRulesEveryMs) return Status::Ok();
+  auto rules = nlohmann::ordered_json::array();
+  uint64_t cursor = 0;
+  do {
+    const auto answer =
+        client->RulesList({.name_space = {}, .page = {.limit = kListRowsMax, .cursor = cursor}});
+    if (!answer.ok()) return answer.status();
+    auto page = wire::JsonFromMessagePack(*answer);
+    if (!page.ok()) return page.status();
+    if (!page->is_array() || page->size() != 2 || !page->front().is_array()) {
+      return Status::OutcomeUnknown("the answer to rules_list is no page of rows");
+    }
+    for (auto& rule : page->front()) rules.push_back(std::move(rule));
+    cursor = page->back().is_number_unsigned() ? page->back().get<uint64_t>() : 0;
+  } while (cursor != 0 && rules.size() < Snapshot::kRulesMax);
+  next->rules = std::make_shared<const nlohmann::ordered_json>(std::move(rules));
+  rules_read_ms_ = now_ms;
   return Status::Ok();
 }
 

@@ -43,11 +43,14 @@ class Feed {
   void WatchFlow(int64_t flow_id);
   void WatchSessions();
   void WatchHistory();
+  // Rules are read every kRulesEveryMs.
+  void WatchRules();
 
   static constexpr int64_t kEveryMs = 1'000;
   static constexpr int64_t kLeastEveryMs = 200;  // However many hurry.
   static constexpr int64_t kAskMsMax = 10'000;
   static constexpr int64_t kWatchMs = 10'000;
+  static constexpr int64_t kRulesEveryMs = 5'000;
   static constexpr size_t kWatchedFlowsMax = 20;
 
  private:
@@ -55,6 +58,7 @@ class Feed {
     std::vector<int64_t> flows{};
     bool sessions = false;
     bool history = false;
+    bool rules = false;
   };
 
   void Run(const std::string& server_address);
@@ -63,6 +67,7 @@ class Feed {
   Status LookAtFlows(client::BlockingClient* client, Snapshot* next);
   static Status LookAtFlow(client::BlockingClient* client, int64_t flow_id, FlowDetail* detail);
   Status LookAtWatched(client::BlockingClient* client, Snapshot* next);
+  Status LookAtRules(client::BlockingClient* client, Snapshot* next);
   void Publish(std::shared_ptr<Snapshot> next);
   Watched TakeWatched();
   void Watch(int64_t* watched_ms);
@@ -72,6 +77,7 @@ class Feed {
   const std::function<void()> on_new_;
   Series series_;
   uint64_t flows_cursor_ = 0;  // Where the next look at flows begins; the thread's.
+  int64_t rules_read_ms_ = 0;  // The thread's.
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -81,6 +87,7 @@ class Feed {
   std::map<int64_t, int64_t> flows_watched_ms_;  // By flow id, when last.
   int64_t sessions_watched_ms_ = 0;              // 0: never.
   int64_t history_watched_ms_ = 0;
+  int64_t rules_watched_ms_ = 0;
 
   std::thread thread_;
 };

@@ -19,6 +19,7 @@ struct Request {
   std::map<std::string, std::string> query{};  // Decoded; of a name that comes twice the last.
   std::string accept{};                        // The header; empty without one.
   std::string if_none_match{};                 // Likewise.
+  std::string peer{};                          // The address in digits, without the port.
 
   // The value of a query parameter, or `otherwise`.
   std::string Query(const std::string& name, std::string otherwise = "") const {

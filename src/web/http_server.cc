@@ -86,6 +86,16 @@ MHD_Result CollectArgument(void* into, MHD_ValueKind /*kind*/, const char* key, 
   return MHD_YES;
 }
 
+// The address in digits.
+std::string PeerOf(MHD_Connection* connection) {
+  const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  if (info == nullptr || info->client_addr == nullptr) return "";
+  SocketAddress peer;
+  const bool v6 = info->client_addr->sa_family == AF_INET6;
+  std::memcpy(&peer.bytes, info->client_addr, v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+  return ToHostPort(peer).host;
+}
+
 std::string HeaderOf(MHD_Connection* connection, const char* name) {
   const char* const value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
   return value == nullptr ? "" : value;
@@ -107,7 +117,8 @@ struct HttpServer::Impl {
     std::function<std::string()> next;
   };
 
-  MHD_Result Handle(MHD_Connection* connection, const char* url, const char* method, void** own);
+  MHD_Result Handle(MHD_Connection* connection, const char* url, const char* method,
+                    size_t* upload_bytes, void** own);
   // What is wrong with a request, before any handler sees it.
   std::optional<Response> Refuse(MHD_Connection* connection, std::string_view method) const;
   MHD_Result Answer(MHD_Connection* connection, Response response);
@@ -131,7 +142,8 @@ struct HttpServer::Impl {
 
 std::optional<Response> HttpServer::Impl::Refuse(MHD_Connection* connection,
                                                  std::string_view method) const {
-  if (method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) {
+  const bool is_post = options.takes_posts && method == MHD_HTTP_METHOD_POST;
+  if (!is_post && method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) {
     Response refused = ErrorResponse(405, "only GET and HEAD are answered here");
     refused.headers.emplace_back("Allow", "GET, HEAD");
     return refused;
@@ -139,7 +151,7 @@ std::optional<Response> HttpServer::Impl::Refuse(MHD_Connection* connection,
   const std::string length = HeaderOf(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
   const bool has_body = (!length.empty() && length != "0") ||
                         !HeaderOf(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING).empty();
-  if (has_body) return ErrorResponse(413, "a GET must not have a body");
+  if (has_body && !is_post) return ErrorResponse(413, "a GET must not have a body");
   if (!loopback) return std::nullopt;
   const std::string host = HostOf(HeaderOf(connection, MHD_HTTP_HEADER_HOST));
   if (host == "localhost" || host == "127.0.0.1" || host == "::1" || host == address.host ||
@@ -151,17 +163,22 @@ std::optional<Response> HttpServer::Impl::Refuse(MHD_Connection* connection,
 }
 
 MHD_Result HttpServer::Impl::Handle(MHD_Connection* connection, const char* url, const char* method,
-                                    void** own) {
-  // It is called for the headers and then for the end of a body, which no good request has.
+                                    size_t* upload_bytes, void** own) {
+  // It is called for the headers, the parts of a body, which only a POST has, and for the end.
   if (*own == nullptr) {
     *own = this;
     std::optional<Response> refused = Refuse(connection, method);
     return refused ? Answer(connection, *std::move(refused)) : MHD_YES;
   }
+  if (*upload_bytes > 0) {
+    *upload_bytes = 0;
+    return MHD_YES;
+  }
   Request request;
   request.path = url;
   request.accept = HeaderOf(connection, MHD_HTTP_HEADER_ACCEPT);
   request.if_none_match = HeaderOf(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
+  request.peer = PeerOf(connection);
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, CollectArgument, &request.query);
   return Answer(connection, handler(request));
 }
@@ -246,8 +263,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& options, Ha
   impl->loopback = listening->loopback;
   const auto on_request = [](void* of, MHD_Connection* connection, const char* url,
                              const char* method, const char* /*version*/, const char* /*upload*/,
-                             size_t* /*upload_bytes*/, void** own) {
-    return static_cast<Impl*>(of)->Handle(connection, url, method, own);
+                             size_t* upload_bytes, void** own) {
+    return static_cast<Impl*>(of)->Handle(connection, url, method, upload_bytes, own);
   };
   const auto on_completed = [](void* of, MHD_Connection* connection, void** /*own*/,
                                MHD_RequestTerminationCode /*how*/) {

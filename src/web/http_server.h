@@ -31,6 +31,8 @@ class HttpServer {
     bool closes = false;
     // With `listen.port` taken: so many ports above it are tried, too.
     uint16_t ports_above = 0;
+    // The handler is asked for a POST as for a GET, and what the POST brings is dropped.
+    bool takes_posts = false;
   };
 
   static constexpr unsigned kConnectionsMax = 256;

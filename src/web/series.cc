@@ -1,6 +1,7 @@
 #include "web/series.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace nowcalls::web {
 namespace {
@@ -30,6 +31,16 @@ bool IsIdle(const Point& point) {
 
 void Series::Flow::Append(const Point& point) {
   if (!IsIdle(point)) used_unix_s = point.unix_s;
+  // Of two looks within a second the gauges are the later ones.
+  Point* const last = ring.empty() ? nullptr : &ring[(next + ring.size() - 1) % ring.size()];
+  if (last != nullptr && last->unix_s == point.unix_s) {
+    const Point before = std::exchange(*last, point);
+    last->granted += before.granted;
+    last->refused += before.refused;
+    last->ended += before.ended;
+    last->held_ms += before.held_ms;
+    return;
+  }
   if (ring.size() < kPoints) {
     ring.push_back(point);
     return;

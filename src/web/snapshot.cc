@@ -24,6 +24,8 @@ FlowTotals TotalsOf(const wire::FlowRow& row) {
   }
   if (row.rate) {
     totals.granted += row.rate->passed + row.rate->borrowed;
+    // Counters have each blocked request once, whatever number of calls it asked for.
+    totals.refused -= std::min(totals.refused, row.rate->requests_blocked);
     totals.refused += row.rate->blocked;
   }
   return totals;

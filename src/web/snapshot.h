@@ -47,6 +47,7 @@ struct FlowDetail {
 struct Snapshot {
   static constexpr uint32_t kDetailRowsMax = 200;  // Of holders, waiters, values.
   static constexpr uint32_t kListRowsMax = 1'000;  // Of clients and ended tokens.
+  static constexpr size_t kRulesMax = 2'000;
   static constexpr size_t kFlowsPerLookMax = 20'000;
 
   uint64_t number = 0;    // Grows by one with each look.
@@ -67,6 +68,8 @@ struct Snapshot {
   bool more_sessions = false;
   bool has_history = false;
   std::vector<wire::HistoryRow> history{};  // The latest first.
+  // An array of rules in force, as rules_list has them, by flow id. Null: nobody looked lately.
+  std::shared_ptr<const nlohmann::ordered_json> rules{};
 };
 
 using SnapshotPtr = std::shared_ptr<const Snapshot>;

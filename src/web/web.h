@@ -7,8 +7,8 @@
 #define NOWCALLS_WEB_WEB_H_
 
 #include <memory>
+#include <optional>
 #include <span>
-#include <string>
 
 #include "base/host_port.h"
 #include "nowcalls/status.h"
@@ -16,14 +16,21 @@
 #include "web/board.h"
 #include "web/feed.h"
 #include "web/http_server.h"
+#include "web/log_line.h"
+#include "web/sentinel/options.h"
 #include "wire/figures.h"
 
 namespace nowcalls::web {
 
 struct WebOptions {
-  HostPort listen{};                            // Port 0: the system picks one.
+  // Of page, metrics and health. Port 0: the system picks one. None: there are none.
+  std::optional<HostPort> listen{};
   std::span<const wire::FigureInfo> figures{};  // The table behind `info`; outlives it.
+  SentinelDashboardOptions sentinel{};
+  LogLine log{};  // What Sentinel's dashboard says; called on threads of its own.
 };
+
+class SentinelDashboard;
 
 class Web {
  public:
@@ -31,19 +38,22 @@ class Web {
   static Result<std::unique_ptr<Web>> Start(const WebOptions& options, const Board* board);
   ~Web();
 
+  // REQUIRES: options.listen.
   const HostPort& address() const { return server_->address(); }
   // The server answers there: look at it. Once.
-  void Look(const std::string& server_address) { feed_.Start(server_address); }
+  void Look(const HostPort& server);
 
  private:
   Web(const WebOptions& options, const Board* board);
+  Status Listen();
   Response Answer(const Request& request);
 
   const WebOptions options_;
   const Board* const board_;
-  std::unique_ptr<HttpServer> server_;
-  Feed feed_;
+  Feed feed_;  // Stops first, as it wakes streams; ends last, as the others ask it.
   Api api_;
+  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<SentinelDashboard> sentinel_;
 };
 
 }  // namespace nowcalls::web

@@ -44,6 +44,7 @@ const std::map<std::string, std::map<std::string, Names, std::less<>>, std::less
       folders = {{"core", {{"", {"rules"}}, {"rules", {}}}},
                  {"engine", {{"", {"rpc", "sentinel"}}, {"rpc", {""}}, {"sentinel", {""}}}},
                  {"wire", {{"", {}}, {"sentinel", {""}}}},
+                 {"web", {{"", {"sentinel"}}, {"sentinel", {""}}}},
                  {"store",
                   {{"", {}},
                    {"disk", {}},

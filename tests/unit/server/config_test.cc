@@ -58,8 +58,8 @@ TEST_CASE("every default of the table is accepted by its own setting") {
 // A value that the setting takes and that is not its default.
 std::string OtherValue(const Setting& setting) {
   const ServerConfig defaults;
-  for (const char* text :
-       {"true", "7", "none", "json", "debug", "strict", "a=/b.json", "[::1]:9", "3", "20000000"}) {
+  for (const char* text : {"true", "7", "none", "json", "debug", "strict", "a=/b.json", "[::1]:9",
+                           "3", "20000000", "10.0.0.9"}) {
     ServerConfig config;
     if (!setting.set({text}, &config).ok()) continue;
     if (setting.get(config) != setting.get(defaults)) return text;
@@ -310,6 +310,27 @@ TEST_CASE("an address that is not loopback needs the insecure switch") {
   CHECK(Read({"--listen=[::1]:0"}).ok());
   CHECK(Read({"--listen=[::ffff:127.0.0.1]:0"}).ok());
   CHECK_FALSE(Read({"--listen=[::ffff:10.0.0.1]:0"}).ok());
+}
+
+TEST_CASE("commands of Sentinel's dashboard are answered on loopback unless told otherwise") {
+  const auto invocation = Read({"--sentinel-dashboard=console:8080"},
+                               {{"NOWCALLS_SENTINEL_COMMAND_PEERS", "10.0.0.9, 0:0::1"}});
+  REQUIRE(invocation.ok());
+  const web::SentinelDashboardOptions& sentinel = invocation->config.sentinel;
+  CHECK(sentinel.dashboard.ToString() == "console:8080");
+  CHECK(sentinel.listen.ToString() == "127.0.0.1:8719");
+  CHECK(sentinel.app == "nowcalls");
+  CHECK(sentinel.peers == std::vector<std::string>{"10.0.0.9", "::1"});
+  const std::string open = "--sentinel-commands=0.0.0.0:8719";
+  CHECK(ErrorOf(Read({"--sentinel-dashboard=console:8080", open}))
+            .starts_with("flag --sentinel-commands: 0.0.0.0:8719 can be reached from other"));
+  CHECK(Read({"--sentinel-dashboard=console:8080", open, "--insecure-listen"}).ok());
+  CHECK(Read({open}).ok());  // Without a dashboard nothing listens there.
+  CHECK(Read({"--sentinel-dashboard="}).ok() == false);
+  CHECK(ErrorOf(Read({"--sentinel-command-peers", "console"})) ==
+        "flag --sentinel-command-peers: must be an address in digits, got 'console'");
+  CHECK(ErrorOf(Read({}, {{"NOWCALLS_SENTINEL_APP", "a\nb"}}))
+            .starts_with("environment NOWCALLS_SENTINEL_APP: must be UTF-8 without control"));
 }
 
 TEST_CASE("an address without a port, or with one too large, is refused") {

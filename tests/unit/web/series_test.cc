@@ -49,6 +49,20 @@ TEST_CASE("a flow that is idle is not remembered, and one that became idle is fo
   CHECK(series.PointsOf(7).empty());
 }
 
+TEST_CASE("two looks within a second are one point, also once the oldest points are replaced") {
+  for (const int64_t before : {1, 700}) {
+    Series series;
+    for (int64_t second = 1; second <= before; ++second) series.Add(LookAt(second, 7, 1, 1));
+    const size_t points = series.PointsOf(7).size();
+    series.Add(LookAt(before, 7, 5, 2));
+    REQUIRE(series.PointsOf(7).size() == points);
+    CHECK(series.PointsOf(7).back().unix_s == before);
+    CHECK(series.PointsOf(7).back().now_calls == 5);
+    CHECK(series.PointsOf(7).back().granted == 3);
+    CHECK(series.PointsOf(0).back().granted == 3);
+  }
+}
+
 TEST_CASE("of too many flows the one that was idle for longest makes room") {
   Series series;
   for (int64_t flow = 1; flow <= static_cast<int64_t>(Series::kFlowsMax) + 5; ++flow) {
