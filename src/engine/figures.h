@@ -8,13 +8,13 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "base/time.h"
 #include "core/core.h"
 #include "engine/connections.h"
 #include "engine/disk_room.h"
+#include "engine/rpc/service.h"
 #include "engine/sentinel/service.h"
 #include "wire/figures.h"
 
@@ -22,7 +22,11 @@ namespace nowcalls::engine {
 
 struct EngineOptions;
 
-using wire::FigureKind;
+// What the engine itself counts of the sweep, since the server started.
+struct SweepCounters {
+  uint64_t scans = 0;  // Steps, as the scan thread works on one at a time.
+  uint64_t keys = 0;   // Found by them.
+};
 
 // What values are read from.
 struct FigureSource {
@@ -30,24 +34,20 @@ struct FigureSource {
   const EngineOptions& options;
   const DiskRoom& disk;
   const Connections& connections;
+  const rpc::Counters& rpc;
   const sentinel::Counters& sentinel;
+  const SweepCounters& sweep;
   Instant started;
   Instant now;
 };
 
-struct Figure {
-  // "version", or "GROUP.NAME". Figures of a group follow one another.
-  std::string_view name;
-  FigureKind kind;
-  std::string_view unit;  // "ms", "bytes", "percent"; empty: a plain number, or none.
-  std::string_view help;  // One phrase of Markdown.
+struct Figure : wire::FigureInfo {
   wire::FigureValue (*value)(const FigureSource& source);
-  std::string_view label{};  // As of FigureInfo.
 };
 
 std::span<const Figure> Figures();
-// What they are, for others that show their values.
-std::vector<wire::FigureInfo> FigureInfos();
+// The same without values, for those who know only the wire.
+std::span<const wire::FigureInfo> FigureInfos();
 // The values of all figures now, in the order of Figures().
 std::vector<wire::FigureRow> FiguresOf(const FigureSource& source);
 

@@ -250,7 +250,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   std::optional<AddressHold> hold;
   NOWCALLS_RETURN_IF_ERROR(TakeAddress(config.listen, &hold));
   WarnOfOtherAddresses(config.listen);
-  const std::vector<wire::FigureInfo> figures = engine::FigureInfos();
+  const std::span<const wire::FigureInfo> figures = engine::FigureInfos();
   web::Board board;
   std::unique_ptr<web::Web> web;
   NOWCALLS_RETURN_IF_ERROR(StartWeb(config, figures, board, &web));

@@ -264,6 +264,51 @@ Setting RuleFiles() {
   return setting;
 }
 
+// "all", a flow id, or the name of a namespace.
+Status ParseLogEnds(const std::vector<std::string>& values, ServerConfig* config) {
+  core::LogEnds ends;
+  for (const std::string& value : values) {
+    int64_t flow = 0;
+    if (value == "all") {
+      ends.all = true;
+    } else if (!value.empty() && value.find_first_not_of("0123456789") == std::string::npos) {
+      if (!ParseNumber(value, &flow) || flow < 1)
+        return MustBe("a flow id of 1 or more, a namespace or all", value);
+      ends.flows.insert(flow);
+    } else {
+      NOWCALLS_RETURN_IF_ERROR(
+          CheckNamespace(value).WithContext(Quoted(value) + ": the namespace"));
+      ends.namespaces.insert(value);
+    }
+  }
+  config->core.log_ends = std::move(ends);
+  return Status::Ok();
+}
+
+std::string ShowLogEnds(const ServerConfig& config) {
+  const core::LogEnds& ends = config.core.log_ends;
+  std::string text = ends.all ? "all" : "";
+  const auto add = [&](const std::string& value) { text += (text.empty() ? "" : ",") + value; };
+  for (const int64_t flow : ends.flows) add(std::to_string(flow));
+  for (const std::string& name_space : ends.namespaces) add(name_space);
+  return text;
+}
+
+Setting LogEndsSetting() {
+  Setting setting{"log-ends",
+                  kLogging,
+                  "FLOW|NS|all",
+                  "Log the tokens of a flow or namespace when they end; repeatable.",
+                  "One line a token at level `info`, also for those that were released. A number "
+                  "is a flow id, another word the namespace of the client. Beyond 5,000 lines a "
+                  "second they are counted. The environment separates values by commas; TOML has "
+                  "an array of strings. See [log](operating.md#log).",
+                  SettingKind::kList};
+  setting.set = ParseLogEnds;
+  setting.get = ShowLogEnds;
+  return setting;
+}
+
 Status ParseExpireStrategy(const std::string& text, ServerConfig* config) {
   if (text != "default" && text != "strict") return MustBe("default or strict", text);
   config->core.expire_strategy =
@@ -383,6 +428,7 @@ void AddLogging(std::vector<Setting>* table) {
                         "See [log](operating.md#log).", ParseLogFormat, [](const Config& c) {
                           return c.log_format == LogFormat::kJson ? "json" : "text";
                         }));
+  table->push_back(LogEndsSetting());
 }
 
 void AddControl(std::vector<Setting>* table) {

@@ -55,14 +55,13 @@ class ValuePacker {
 }  // namespace
 
 std::string_view FigureKindName(FigureKind kind) {
-  using enum FigureKind;
   switch (kind) {
-    case kText: return "text";
-    case kFlag: return "flag";
-    case kCounter: return "counter";
-    case kMaximum: return "maximum";
-    case kGauge: return "gauge";
-    case kSetting: return "setting";
+    case FigureKind::kText: return "text";
+    case FigureKind::kFlag: return "flag";
+    case FigureKind::kCounter: return "counter";
+    case FigureKind::kMaximum: return "maximum";
+    case FigureKind::kGauge: return "gauge";
+    case FigureKind::kSetting: return "setting";
   }
   return "";
 }

@@ -16,25 +16,6 @@
 
 namespace nowcalls::wire {
 
-enum class FigureKind : uint8_t {
-  kText,
-  kFlag,     // True or false.
-  kCounter,  // Only grows, from the start of the server on unless the help says otherwise.
-  kMaximum,  // The most since the start of the server.
-  kGauge,    // Goes up and down.
-  kSetting,  // Does not change while the server runs.
-};
-std::string_view FigureKindName(FigureKind kind);
-
-struct FigureInfo {
-  // "version", or "GROUP.NAME". Figures of a group follow one another.
-  std::string_view name;
-  FigureKind kind;
-  std::string_view unit;   // "ms", "bytes", "percent"; empty: a plain number, or none.
-  std::string_view help;   // One phrase of Markdown.
-  std::string_view label;  // What words of WordCounts are, such as "reason"; empty for others.
-};
-
 // Counters of one name that differ in a word, such as the limit that refused.
 using WordCounts = std::vector<std::pair<std::string_view, uint64_t>>;
 
@@ -45,6 +26,26 @@ using FigureValue =
 struct FigureRow {
   std::string_view name;  // "version", or "GROUP.NAME".
   FigureValue value;
+};
+
+enum class FigureKind : uint8_t {
+  kText,
+  kFlag,     // True or false.
+  kCounter,  // Only grows, from the start of the server on unless the help says otherwise.
+  kMaximum,  // The most since the start of the server.
+  kGauge,    // Goes up and down.
+  kSetting,  // Does not change while the server runs.
+};
+std::string_view FigureKindName(FigureKind kind);
+
+// What is told of a figure beside its value.
+struct FigureInfo {
+  // "version", or "GROUP.NAME". Figures of a group follow one another.
+  std::string_view name{};
+  FigureKind kind{};
+  std::string_view unit{};   // "ms", "bytes", "percent"; empty: a plain number, or none.
+  std::string_view help{};   // One phrase of Markdown.
+  std::string_view label{};  // What tells WordCounts apart: "reason", "protocol"; else empty.
 };
 
 // Appends a response whose result is a map. The rows of a group, which follow one another, are a

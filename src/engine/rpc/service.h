@@ -5,6 +5,7 @@
 #ifndef NOWCALLS_ENGINE_RPC_SERVICE_H_
 #define NOWCALLS_ENGINE_RPC_SERVICE_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -22,9 +23,15 @@
 #include "nowcalls/status.h"
 #include "wire/figures.h"
 #include "wire/messages.h"
+#include "wire/method.h"
 #include "wire/param_list.h"
 
 namespace nowcalls::engine::rpc {
+
+// Of all connections since the server started.
+struct Counters {
+  std::array<uint64_t, wire::kMethodCount> requests{};  // Messages, by wire::Method.
+};
 
 struct Service {
   // `rules_sink` takes what rules_load brings; `figures` answers info; `version` is told by hello.
@@ -40,6 +47,7 @@ struct Service {
   const std::function<std::vector<wire::FigureRow>()> figures;
   RpcRuleSource rules;
   LookAhead look_ahead;
+  Counters counters;
   wire::ParamList params;        // Of the request at hand.
   wire::AcquireAllParams group;  // Likewise.
 };

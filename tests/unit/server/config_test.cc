@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -151,6 +152,27 @@ TEST_CASE("one rule file for two namespaces is refused with both") {
   CHECK(ErrorOf(Read({"--rules", "a=x.json", "--rules", "b=x.json"})) ==
         "flag --rules: names x.json for two namespaces, 'a' and 'b'; a flowId belongs to one "
         "namespace, so each needs its own file");
+}
+
+TEST_CASE("ends are logged of flows by their number, of namespaces by their name, or of all") {
+  const core::LogEnds none = Read({})->config.core.log_ends;
+  CHECK_FALSE(none.any());
+  const core::LogEnds some =
+      Read({"--log-ends", "1001", "--log-ends=shop", "--log-ends=7"})->config.core.log_ends;
+  CHECK(some.flows == std::set<int64_t>{7, 1001});
+  CHECK(some.Has(FlowId{7}, "bank"));
+  CHECK(some.Has(FlowId{8}, "shop"));
+  CHECK_FALSE(some.Has(FlowId{8}, "bank"));
+  const core::LogEnds all = Read({}, {{"NOWCALLS_LOG_ENDS", "all"}})->config.core.log_ends;
+  CHECK(all.Has(FlowId{8}, "bank"));
+  CHECK(DescribeSettings(*Read({"--log-ends=x", "--log-ends=12"})).find(" 12,x ") !=
+        std::string::npos);
+  CHECK(ErrorOf(Read({"--log-ends", "0"})) ==
+        "flag --log-ends: must be a flow id of 1 or more, a namespace or all, got '0'");
+  CHECK(ErrorOf(Read({"--log-ends", "99999999999999999999"})) ==
+        "flag --log-ends: must be a flow id of 1 or more, a namespace or all, got "
+        "'99999999999999999999'");
+  CHECK(ErrorOf(Read({"--log-ends", ""})).starts_with("flag --log-ends: '': the namespace"));
 }
 
 TEST_CASE("two rule files for one namespace are refused") {
