@@ -1,6 +1,6 @@
 // LogEnds: the flows and namespaces whose ended tokens are logged, a line each, and the line.
 //
-// Thread: the choice is a plain value for any thread; NoticeOfEnd is the loop's. The line is
+// Thread: the choice is a plain value for any thread; NoteEnd is the loop's. The line is
 // written when the end is decided: an end that a crash undoes may have been logged.
 #ifndef NOWCALLS_CORE_LOG_ENDS_H_
 #define NOWCALLS_CORE_LOG_ENDS_H_

@@ -23,7 +23,7 @@ Engine::Impl::Impl(EngineOptions engine_options, core::Core* the_core, Driver* t
       intake(core, [this] { return batches.Step(); }),
       rpc(core, &intake, &outputs, &late, driver, options.version,
           [this] {
-            return FiguresOf({*core, options, disk, connections, rpc.counters, sentinel.counters,
+            return FiguresOf({*core, options, disk, connections, rpc.requests, sentinel.counters,
                               sweep, started, batches.now()});
           }),
       sentinel(core, &outputs, driver, &shutting_down),

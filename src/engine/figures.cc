@@ -58,10 +58,10 @@ Value ByProtocol(const Connections& connections) {
 }
 
 // In the order of the names; last those that do not exist.
-Value ByMethod(const rpc::Counters& counters) {
+Value ByMethod(std::span<const uint64_t> requests) {
   wire::WordCounts by_word;
   const auto add = [&](wire::Method method) {
-    by_word.emplace_back(wire::MethodName(method), counters.requests[static_cast<size_t>(method)]);
+    by_word.emplace_back(wire::MethodName(method), requests[static_cast<size_t>(method)]);
   };
   for (const auto& [method, name] : wire::kMethodNames) add(method);
   add(wire::Method::kUnknown);
@@ -208,7 +208,7 @@ constexpr auto kTotalsFigures = std::to_array<Figure>({
      RateTotal<&core::RateCounters::requests_blocked>},
     {{"totals.requests", kCounter, "",
       "messages of MessagePack-RPC, by method; `unknown`: methods that do not exist", "method"},
-     [](const Source& s) { return ByMethod(s.rpc); }},
+     [](const Source& s) { return ByMethod(s.requests); }},
     {{"totals.sentinel_requests", kCounter, "",
       "requests in Sentinel's frames, by type; `unknown`: types that do not exist", "type"},
      [](const Source& s) { return ByRequest(s.sentinel); }},

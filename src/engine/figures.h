@@ -14,7 +14,6 @@
 #include "core/core.h"
 #include "engine/connections.h"
 #include "engine/disk_room.h"
-#include "engine/rpc/service.h"
 #include "engine/sentinel/service.h"
 #include "wire/figures.h"
 
@@ -34,7 +33,7 @@ struct FigureSource {
   const EngineOptions& options;
   const DiskRoom& disk;
   const Connections& connections;
-  const rpc::Counters& rpc;
+  std::span<const uint64_t> requests;  // MessagePack-RPC, by wire::Method.
   const sentinel::Counters& sentinel;
   const SweepCounters& sweep;
   Instant started;

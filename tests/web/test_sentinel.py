@@ -264,8 +264,12 @@ class SentinelTest(unittest.TestCase):
         )
         config = self.dashboard.json("cluster/server/fetchConfig")
         self.assertEqual(config["namespaceSet"], ["orders"])
-        metrics = self.dashboard.json("cluster/server/metricList", namespace="orders")
-        self.assertEqual(metrics["r7"][0]["flowId"], 7)
+
+        def metrics() -> Any:
+            return self.dashboard.json("cluster/server/metricList", namespace="orders").get("r7")
+
+        self.assertTrue(poll_until(metrics))
+        self.assertEqual(metrics()[0]["flowId"], 7)
 
     def test_rules_in_force_are_shown_and_cannot_be_changed(self) -> None:
         server = self.serve()

@@ -43,7 +43,7 @@ Taken RpcProtocol::Do(Connection* connection, std::string_view message, const Vi
   }
   const Call call{*service_, connection, envelope, visit.step, &backup_msgid_};
   const MethodRow* method = FindMethod(envelope.method);
-  uint64_t& requests = service_->counters.requests[static_cast<size_t>(envelope.method)];
+  uint64_t& requests = service_->requests[static_cast<size_t>(envelope.method)];
   if (method == nullptr) {
     ++requests;
     ReplyError(call, {wire::ErrorCode::kUnknownMethod,

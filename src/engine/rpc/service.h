@@ -28,11 +28,6 @@
 
 namespace nowcalls::engine::rpc {
 
-// Of all connections since the server started.
-struct Counters {
-  std::array<uint64_t, wire::kMethodCount> requests{};  // Messages, by wire::Method.
-};
-
 struct Service {
   // `rules_sink` takes what rules_load brings; `figures` answers info; `version` is told by hello.
   Service(core::Core* the_core, RuleSink* rules_sink, Outputs* the_outputs, LateAnswers* the_late,
@@ -47,7 +42,8 @@ struct Service {
   const std::function<std::vector<wire::FigureRow>()> figures;
   RpcRuleSource rules;
   LookAhead look_ahead;
-  Counters counters;
+  // Messages of all connections since the server started, by wire::Method.
+  std::array<uint64_t, wire::kMethodCount> requests{};
   wire::ParamList params;        // Of the request at hand.
   wire::AcquireAllParams group;  // Likewise.
 };

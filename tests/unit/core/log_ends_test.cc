@@ -55,7 +55,7 @@ TEST_CASE("each end of a chosen flow is a line with all that is known of it") {
                                " of flow 1 from client a of namespace app ended: released "
                                "after 70 ms\ntoken=" +
                                id +
-                               " flow:1 namespace=app client=a count:3 fence:1 "
+                               " flow:1 namespace=app client=a count:3 fence:2 "
                                "reason=released held_ms:70 issued_ms:" +
                                std::to_string(issued_ms) + " ");
 }

@@ -136,9 +136,12 @@ TEST_CASE("requests are counted by method, once each, also those that do not exi
   testing::EngineHarness h;
   const ConnectionId c = h.Connect();
   for (int i = 0; i < 3; ++i) h.Take(c);
+  using std::string_view_literals::operator""sv;
   h.Send(c,
          "\x94\x00\x07\xa4"
-         "nope\x90");
+         "nope\x90"sv);
+  h.Settle();
+  CHECK(h.TakeReplies(c).size() == 1);
   CHECK(
       InfoFrom(&h, c, "requests").starts_with(R"("requests":{"acquire":3,"release":0,"keep":0,)"));
   CHECK(InfoFrom(&h, c, "info").starts_with(R"("info":2,)"));
