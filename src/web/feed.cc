@@ -53,6 +53,10 @@ void Renew(std::vector<FlowLook>* flows, wire::Page<wire::FlowRow> page, uint64_
     const bool known = before != end && before->row.flow_id == row.flow_id;
     fresh.push_back(LookOf(std::move(row), known ? &*before : nullptr, now_ms));
   }
+  if (std::distance(begin, end) == static_cast<ptrdiff_t>(fresh.size())) {  // As nearly always.
+    std::move(fresh.begin(), fresh.end(), begin);
+    return;
+  }
   const auto place = flows->erase(begin, end);
   flows->insert(place, std::make_move_iterator(fresh.begin()),
                 std::make_move_iterator(fresh.end()));

@@ -1,6 +1,7 @@
 #include "web/series.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace nowcalls::web {
@@ -62,6 +63,7 @@ void Series::Add(const Snapshot& snapshot) {
   const int64_t unix_s = snapshot.unix_ms / 1000;
   const std::lock_guard lock(mutex_);
   Point all{.unix_s = unix_s};
+  std::vector<const FlowLook*> newcomers;
   for (const FlowLook& look : snapshot.flows) {
     const Point point = PointOf(look, unix_s);
     all.now_calls += point.now_calls;
@@ -74,8 +76,7 @@ void Series::Add(const Snapshot& snapshot) {
     if (known != flows_.end()) {
       known->second.Append(point);
     } else if (!IsIdle(point)) {
-      if (flows_.size() > kFlowsMax) ForgetIdlest();
-      flows_[look.row.flow_id].Append(point);
+      newcomers.push_back(&look);
     }
   }
   flows_[kAllFlows].Append(all);
@@ -83,13 +84,28 @@ void Series::Add(const Snapshot& snapshot) {
     return flow.first != kAllFlows &&
            flow.second.used_unix_s + static_cast<int64_t>(kPoints) < unix_s;
   });
+  std::vector<int64_t> idle = IdleAt(unix_s);
+  for (const FlowLook* look : newcomers) {
+    if (flows_.size() > kFlowsMax) {
+      if (idle.empty()) break;
+      flows_.erase(idle.back());
+      idle.pop_back();
+    }
+    flows_[look->row.flow_id].Append(PointOf(*look, unix_s));
+  }
 }
 
-void Series::ForgetIdlest() {
-  const auto idlest = std::min_element(
-      std::next(flows_.begin()), flows_.end(),
-      [](const auto& a, const auto& b) { return a.second.used_unix_s < b.second.used_unix_s; });
-  flows_.erase(idlest);
+std::vector<int64_t> Series::IdleAt(int64_t unix_s) const {
+  std::vector<std::pair<int64_t, int64_t>> idle;  // Since when, and the flow.
+  for (const auto& [flow_id, flow] : flows_) {
+    if (flow_id != kAllFlows && flow.used_unix_s < unix_s) {
+      idle.emplace_back(flow.used_unix_s, flow_id);
+    }
+  }
+  std::sort(idle.begin(), idle.end(), std::greater<>());
+  std::vector<int64_t> ids;
+  for (const auto& [since_s, flow_id] : idle) ids.push_back(flow_id);
+  return ids;
 }
 
 std::vector<Point> Series::PointsOf(int64_t flow_id, int64_t from_unix_s) const {

@@ -1,7 +1,8 @@
 // Series: the last minutes of the flows that are in use, a point a second.
 //
-// Thread: any; it locks. At most kFlowsMax flows are remembered; the one that was idle for longest
-// makes room. A flow that has been idle for kPoints seconds is forgotten.
+// Thread: any; it locks. At most kFlowsMax flows are remembered. A flow that comes into use takes
+// the room of the one that has been idle for longest; while all are in use it finds none. A flow
+// that has been idle for kPoints seconds is forgotten.
 #ifndef NOWCALLS_WEB_SERIES_H_
 #define NOWCALLS_WEB_SERIES_H_
 
@@ -49,8 +50,8 @@ class Series {
     std::vector<Point> Between(int64_t from_unix_s, int64_t to_unix_s) const;
   };
 
-  // Makes room. REQUIRES: there are flows besides that of all together.
-  void ForgetIdlest();
+  // The flows that are idle now, the one that has been so for longest at the end.
+  std::vector<int64_t> IdleAt(int64_t unix_s) const;
 
   mutable std::mutex mutex_;
   std::map<int64_t, Flow> flows_;

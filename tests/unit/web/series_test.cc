@@ -65,12 +65,21 @@ TEST_CASE("two looks within a second are one point, also once the oldest points 
 
 TEST_CASE("of too many flows the one that was idle for longest makes room") {
   Series series;
-  for (int64_t flow = 1; flow <= static_cast<int64_t>(Series::kFlowsMax) + 5; ++flow) {
-    series.Add(LookAt(flow < 3 ? 1 : 2, flow, 1, 1));
-  }
-  CHECK(series.PointsOf(1).empty());
-  CHECK(!series.PointsOf(static_cast<int64_t>(Series::kFlowsMax) + 5).empty());
-  CHECK(series.All(0, INT64_MAX).size() <= Series::kFlowsMax);
+  const auto most = static_cast<int64_t>(Series::kFlowsMax);
+  for (int64_t flow = 1; flow <= most; ++flow) series.Add(LookAt(flow == 7 ? 1 : 2, flow, 1, 1));
+  series.Add(LookAt(3, most + 1, 1, 1));
+  CHECK(series.PointsOf(7).empty());
+  CHECK(!series.PointsOf(most + 1).empty());
+  CHECK(series.All(0, INT64_MAX).size() == Series::kFlowsMax);
+}
+
+TEST_CASE("a flow finds no room while all others are in use") {
+  Series series;
+  const auto most = static_cast<int64_t>(Series::kFlowsMax);
+  for (int64_t flow = 1; flow <= most; ++flow) series.Add(LookAt(1, flow, 1, 1));
+  series.Add(LookAt(1, most + 1, 1, 1));
+  CHECK(series.PointsOf(most + 1).empty());
+  CHECK(!series.PointsOf(1).empty());
 }
 
 }  // namespace nowcalls::web
