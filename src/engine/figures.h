@@ -41,7 +41,7 @@ struct FigureSource {
 };
 
 struct Figure : wire::FigureInfo {
-  wire::FigureValue (*value)(const FigureSource& source);
+  wire::FigureValue (*value)(const FigureSource& source) = nullptr;
 };
 
 std::span<const Figure> Figures();

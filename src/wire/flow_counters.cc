@@ -111,9 +111,10 @@ void PackTimes(const FlowCounters& counters, Packer* packer) {
 
 // Counts of bounds that this version does not know are skipped.
 bool ReadUpTo(FieldReader* fields, CountsBelow* upto) {
-  auto next = upto->begin();
+  size_t known = 0;
   return fields->ForEachElement(kUpTo, [&] {
-    return next == upto->end() ? fields->Skip("count") : fields->Required("count", &*next++);
+    if (known == upto->size()) return fields->Skip("count");
+    return fields->Required("count", &(*upto)[known++]);
   });
 }
 
