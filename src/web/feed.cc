@@ -167,6 +167,7 @@ void Feed::Run(const std::string& server_address) {
       auto connected = BlockingClient::Connect(server_address, kAskMsMax);
       status = connected.status();
       if (connected.ok()) client = *std::move(connected);
+      flows_due_ms_ = 0;
     }
     if (client != nullptr) status = Look(client.get(), next.get());
     if (!status.ok()) client.reset();  // A call without an answer has closed it.
@@ -202,6 +203,8 @@ Status Feed::Look(BlockingClient* client, Snapshot* next) {
 
 Status Feed::LookAtFlows(BlockingClient* client, Snapshot* next) {
   const int64_t now_ms = BoottimeMs();
+  for (FlowLook& look : next->flows) look.came = {};
+  if (now_ms < flows_due_ms_) return Status::Ok();
   for (size_t rows = 0; rows < Snapshot::kFlowsPerLookMax;) {
     auto page = client->Flows({.limit = kListRowsMax, .cursor = flows_cursor_});
     if (!page.ok()) return page.status();
@@ -210,6 +213,8 @@ Status Feed::LookAtFlows(BlockingClient* client, Snapshot* next) {
     Renew(&next->flows, *std::move(page), from, now_ms);
     if (flows_cursor_ == 0) break;
   }
+  const int64_t took_ms = BoottimeMs() - now_ms;
+  flows_due_ms_ = now_ms + took_ms * kFlowsPause;
   return Status::Ok();
 }
 
@@ -217,7 +222,7 @@ Status Feed::LookAtWatched(BlockingClient* client, Snapshot* next) {
   const Watched watched = TakeWatched();
   next->details.clear();
   for (const int64_t flow_id : watched.flows) {
-    NOWCALLS_RETURN_IF_ERROR(LookAtFlow(client, flow_id, &next->details[flow_id]));
+    NOWCALLS_RETURN_IF_ERROR(LookAtFlow(client, flow_id, next));
   }
   next->sessions.clear();
   next->has_sessions = watched.sessions;
@@ -263,7 +268,15 @@ Status Feed::LookAtRules(BlockingClient* client, Snapshot* next) {
   return Status::Ok();
 }
 
-Status Feed::LookAtFlow(BlockingClient* client, int64_t flow_id, FlowDetail* detail) {
+Status Feed::LookAtFlow(BlockingClient* client, int64_t flow_id, Snapshot* next) {
+  FlowDetail* const detail = &next->details[flow_id];
+  const auto listed = std::lower_bound(next->flows.begin(), next->flows.end(), flow_id, IsBefore);
+  const bool is_old = listed != next->flows.end() && listed->row.flow_id == flow_id &&
+                      listed->looked_ms < BoottimeMs() - kLeastEveryMs;
+  if (is_old) {  // The whole list is not read as often.
+    auto row = client->Flow(flow_id);
+    if (row.ok()) *listed = LookOf(*std::move(row), &*listed, BoottimeMs());
+  }
   auto tokens = client->Tokens({.flow_id = flow_id,
                                 .client_id = {},
                                 .min_age_ms = 0,
