@@ -23,7 +23,7 @@ function at(json, path) {
 }
 
 function microseconds(us) {
-  return us < 1000 ? `${us} µs` : duration(us / 1000);
+  return us < 1000 ? `${us} µs` : us < 1_000_000 ? `${us / 1000} ms` : duration(us / 1000);
 }
 
 // The bucket in which a share of all times lies: "up to 5 ms".
