@@ -1,10 +1,12 @@
 #include "admin/columns.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <numeric>
 
 #include "base/bytes.h"
+#include "base/joined.h"
 #include "core/rules/rule_json.h"
 #include "core/rules/rule_kind.h"
 #include "nowcalls/types.h"
@@ -117,7 +119,7 @@ uint64_t Reclaimed(const FlowCounters& counters) {
          counters.ended[static_cast<size_t>(EndReason::kCancelled)];
 }
 
-constexpr Column<FlowRow> kFlowColumns[] = {
+constexpr auto kFlowColumnsFirst = std::to_array<Column<FlowRow>>({
     {{"flow_id", "FLOW_ID", Kind::kNumber}, [](const FlowRow& r) -> Cell { return r.flow_id; }},
     {{"namespace", "NAMESPACE", Kind::kText, 3},
      [](const FlowRow& r) { return Text(r.name_space); }},
@@ -164,6 +166,10 @@ constexpr Column<FlowRow> kFlowColumns[] = {
     {{"held_p90_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::held_p90_ms>},
     {{"held_p99_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::held_p99_ms>},
     {{"held_longest_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::held_longest_ms>},
+});
+
+// Behind those that were there before, as scripts read csv by place.
+constexpr auto kFlowColumnsBehind = std::to_array<Column<FlowRow>>({
     {{"draining", "DRAINING", Kind::kFlag, 8}, [](const FlowRow& r) -> Cell { return r.draining; }},
     {{"refused_draining", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kDraining>},
     {{"refused_request_id", "", Kind::kNumber}, RefusedByLimit<RefusedBy::kRequestId>},
@@ -187,7 +193,16 @@ constexpr Column<FlowRow> kFlowColumns[] = {
     {{"other_kind", "OTHER_KIND", Kind::kNumber, 11},
      [](const FlowRow& r) { return Optional(r.other_kind); }},
     {{"keys", "", Kind::kNumber}, [](const FlowRow& r) { return Optional(r.keys); }},
-};
+    {{"held_sum_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::held_sum_ms>},
+    {{"held_count", "", Kind::kNumber}, OfCounter<&FlowCounters::held_count>},
+    {{"waited_p50_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_p50_ms>},
+    {{"waited_p90_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_p90_ms>},
+    {{"waited_p99_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_p99_ms>},
+    {{"waited_sum_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_sum_ms>},
+    {{"waited_count", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_count>},
+});
+
+constexpr auto kFlowColumns = Joined(kFlowColumnsFirst, kFlowColumnsBehind);
 
 constexpr Column<ParamRow> kParamColumns[] = {
     {{"param", "PARAM", Kind::kText}, [](const ParamRow& r) { return OfParam(r.param); }},

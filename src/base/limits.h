@@ -87,9 +87,11 @@ struct Limits {
   uint32_t listings_per_connection_max = 4;
   int64_t listing_idle_ms = 30'000;  // Then the cursor is forgotten.
   uint32_t history_max = 10'000;     // Entries of the history; 0: none.
-  // About peers' behaviour, and about what administrators change; the rest is counted.
+  // About peers' behaviour, about what administrators change, and about ends of tokens that are
+  // to be logged; the rest is counted.
   uint32_t log_lines_per_second_max = 100;
   uint32_t log_act_lines_per_second_max = 1000;
+  uint32_t log_end_lines_per_second_max = 5000;
   // What is free on the ledger's file system: with less than disk_free_low_bytes nothing is granted
   // until it is disk_free_high_bytes. 0: never refused for that; a quarter more than the low one.
   // The defaults are what a server needs for the tokens that are out (src/engine/README.md,

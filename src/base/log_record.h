@@ -15,6 +15,7 @@ enum class LogTopic : uint8_t {
   kServer,  // What the server itself does. Never limited, so no peer may cause such a line at will.
   kPeer,    // What one peer's behaviour alone caused.
   kAct,     // What an administrator or a set of rules has changed.
+  kEnd,     // The end of a token whose flow or namespace was chosen for the log.
 };
 
 // One field of a JSON log line, such as {"flow", "1001", true}.

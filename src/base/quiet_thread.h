@@ -23,7 +23,7 @@ class SignalsBlocked {
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
-  sigset_t before_;
+  sigset_t before_{};
 };
 
 // Starts a thread that takes no signals. kUnavailable: the system gives no thread.

@@ -48,12 +48,12 @@ CLI::Option* AddDuration(CLI::App* app, const std::string& name, const std::stri
       ->type_name("DURATION");
 }
 
-// ID or ID:COUNT.
+// ID or ID:COUNT. Without a COUNT it is 0, for --count to set.
 Result<FlowDemand> ParseFlow(std::string_view text) {
   const size_t colon = text.find(':');
   const Result<int64_t> id = ParseInteger<int64_t>(text.substr(0, colon), 1, INT64_MAX);
   if (!id.ok()) return id.status();
-  FlowDemand demand{.flow = FlowId(*id)};
+  FlowDemand demand{.flow = FlowId(*id), .count = 0};
   if (colon == std::string_view::npos) return demand;
   const Result<uint32_t> count =
       ParseInteger<uint32_t>(text.substr(colon + 1), 1, uint32_t{INT32_MAX});
@@ -126,9 +126,10 @@ class Parser {
            "The rule's flowId; several are taken together, all or none")
         ->type_name("ID[:COUNT]")
         ->expected(1)
+        ->allow_extra_args(false)  // The next word may be exec's command.
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->required();
-    AddInteger<uint32_t>(sub, "--count", "Calls that the token stands for [1]", 1, INT32_MAX,
+    AddInteger<uint32_t>(sub, "--count", "Calls of each flow without a COUNT [1]", 1, INT32_MAX,
                          [this](uint32_t count) { count_ = count; });
     AddDuration(sub, "--wait", "How long to wait for room, such as 30s or 5m; at most 1h [0]",
                 [this](int64_t ms) { arguments_.acquire.wait = Milliseconds(ms); });
@@ -171,7 +172,7 @@ class Parser {
                                            : text == "pass" ? Fallback::kPass
                                                             : Fallback::kFail;
             },
-            "Without a server: fail [default]; pass: run without a token; rule: as the rule says")
+            "No server answers: fail [default]; pass: run without a token; rule: as the rule says")
         ->check(CLI::IsMember({"fail", "rule", "pass"}))
         ->type_name("WHAT");
     AddInteger<int>(exec, "--refused-code", "Exit code in place of 120 and 121", 0, 255,
@@ -254,7 +255,7 @@ class Parser {
                                  "is required: the token belongs to the session of that name");
     }
     for (FlowDemand& demand : arguments_.flows) {
-      if (count_ != 0 && demand.count == 1) demand.count = count_;
+      if (demand.count == 0) demand.count = count_;
       if (arguments_.flows.size() == 1) demand.param = param_;
     }
     std::set<int64_t> flows;
@@ -273,7 +274,7 @@ class Parser {
   Arguments arguments_;
   std::string server_;
   std::string name_space_;
-  uint32_t count_ = 0;
+  uint32_t count_ = 1;  // Of a flow without one.
   Value param_{};
 };
 

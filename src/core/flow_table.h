@@ -19,7 +19,6 @@
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "base/keyed_hash.h"
-#include "core/held_times.h"
 #include "core/key_table.h"
 #include "core/lane.h"
 #include "core/rules/param_items.h"
@@ -28,6 +27,7 @@
 #include "core/slot_arena.h"
 #include "core/slot_table.h"
 #include "core/table_sizes.h"
+#include "core/time_histogram.h"
 #include "core/token_table.h"
 #include "nowcalls/types.h"
 
@@ -76,7 +76,9 @@ struct alignas(1024) Flow {  // So that none lies on two pages.
   std::unique_ptr<absl::flat_hash_map<SessionSlot, int64_t>> held_by_session;
 
   alignas(64) FlowCounters counters;
-  HeldTimes held_times;  // Of the tokens that have ended since the server started.
+  TimeHistogram held_times;  // Of the tokens that have ended since the server started.
+  // Of the waits that were answered since then, whatever the answer. Null before the first.
+  std::unique_ptr<TimeHistogram> waited_times;
 
   bool active() const { return rule != nullptr && !removed; }
   // When a token's longest hold is over, whatever is kept; INT64_MAX without a bound.

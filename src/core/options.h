@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/limits.h"
+#include "core/log_ends.h"
 #include "core/mass_expiry_guard.h"
 #include "nowcalls/expire_strategy.h"
 
@@ -36,6 +37,8 @@ struct CoreOptions {
   // Waiters that one call grants, or looks at in vain, when it has made room for more. The others
   // follow at OnTime.
   uint32_t grants_per_call_max = 1000;
+  // Whose ended tokens are logged; nobody's as it is.
+  LogEnds log_ends;
 };
 
 }  // namespace nowcalls::core

@@ -181,9 +181,12 @@ LateAnswer Waiting::LateOf(WaiterSlot slot, const AcquireAnswer& answer) const {
 void Waiting::NoteWait(const Step& step, WaiterSlot slot) {
   const Waiter& waiter = queues_.at(slot);
   const int64_t waited_ms = step.now.ms - waiter.since_ms;
-  books_->Count(&books_->flows().at(waiter.lane.flow_slot), [&](FlowCounters* c) {
+  Flow& flow = books_->flows().at(waiter.lane.flow_slot);
+  books_->Count(&flow, [&](FlowCounters* c) {
     c->longest_wait_ms = std::max(c->longest_wait_ms, waited_ms);
   });
+  if (flow.waited_times == nullptr) flow.waited_times = std::make_unique<TimeHistogram>();
+  flow.waited_times->Add(waited_ms);
 }
 
 void Waiting::Remove(WaiterSlot slot) {

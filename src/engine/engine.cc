@@ -23,8 +23,8 @@ Engine::Impl::Impl(EngineOptions engine_options, core::Core* the_core, Driver* t
       intake(core, [this] { return batches.Step(); }),
       rpc(core, &intake, &outputs, &late, driver, options.version,
           [this] {
-            return FiguresOf(
-                {*core, options, disk, connections, sentinel.counters, started, batches.now()});
+            return FiguresOf({*core, options, disk, connections, rpc.requests, sentinel.counters,
+                              sweep, started, batches.now()});
           }),
       sentinel(core, &outputs, driver, &shutting_down),
       protocols(&rpc, &sentinel),
@@ -228,6 +228,8 @@ std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {
 
 Status Engine::OnScanDone(const ledger::ScanResult& result, Instant now) {
   impl_->batches.SetNow(now);
+  ++impl_->sweep.scans;
+  impl_->sweep.keys += result.expired.size();
   const core::Step step = impl_->batches.StepForDue();
   Status status = impl_->core->OnScanDone(step, result);
   impl_->batches.CountDue(step);

@@ -21,6 +21,7 @@
 #include "engine/disk_room.h"
 #include "engine/driver.h"
 #include "engine/engine.h"
+#include "engine/figures.h"
 #include "engine/inputs.h"
 #include "engine/late_answers.h"
 #include "engine/outputs.h"
@@ -44,6 +45,7 @@ struct Engine::Impl {
   Driver* const driver;
   const Instant started;
   DiskRoom disk;
+  SweepCounters sweep;
   bool shutting_down = false;
 
   Batches batches;

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/joined.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/books.h"
@@ -13,13 +14,14 @@
 #include "core/wait_queues.h"
 #include "engine/engine.h"
 #include "ledger/families.h"
+#include "wire/method.h"
 
 namespace nowcalls::engine {
 namespace {
 
 using Source = FigureSource;
 using Value = wire::FigureValue;
-using enum FigureKind;
+using enum wire::FigureKind;
 
 Value Count(uint64_t value) { return value; }
 
@@ -52,6 +54,17 @@ Value ByProtocol(const Connections& connections) {
   }
   wire::WordCounts by_word;
   for (size_t i = 0; i < kWords.size(); ++i) by_word.emplace_back(kWords[i], counts[i]);
+  return by_word;
+}
+
+// In the order of the names; last those that do not exist.
+Value ByMethod(std::span<const uint64_t> requests) {
+  wire::WordCounts by_word;
+  const auto add = [&](wire::Method method) {
+    by_word.emplace_back(wire::MethodName(method), requests[static_cast<size_t>(method)]);
+  };
+  for (const auto& [method, name] : wire::kMethodNames) add(method);
+  add(wire::Method::kUnknown);
   return by_word;
 }
 
@@ -91,225 +104,232 @@ using Totals = core::FlowCounters;
 using Options = core::CoreOptions;
 
 constexpr auto kServerFigures = std::to_array<Figure>({
-    {"version", kText, "", "version of the server",
+    {{"version", kText, "", "version of the server"},
      [](const Source& s) -> Value { return s.options.version; }},
-    {"uptime_ms", kGauge, "ms", "time since the server began to serve",
+    {{"uptime_ms", kGauge, "ms", "time since the server began to serve"},
      [](const Source& s) -> Value { return s.now - s.started; }},
 });
 
 constexpr auto kLedgerFigures = std::to_array<Figure>({
-    {"ledger.data_dir", kText, "",
-     "the data directory; bytes that are not printable UTF-8 as `\\xNN`",
+    {{"ledger.data_dir", kText, "",
+      "the data directory; bytes that are not printable UTF-8 as `\\xNN`"},
      [](const Source& s) -> Value { return TerminalText(s.options.data_dir); }},
-    {"ledger.durability", kText, "", "`sync`, `interval:MS` or `none`",
+    {{"ledger.durability", kText, "", "`sync`, `interval:MS` or `none`"},
      [](const Source& s) -> Value { return s.options.durability; }},
-    {"ledger.format", kSetting, "", "version of the ledger's format",
+    {{"ledger.format", kSetting, "", "version of the ledger's format"},
      [](const Source&) { return Count(ledger::kFormatVersion); }},
-    {"ledger.ledger_ms", kGauge, "ms", "the ledger clock",
+    {{"ledger.ledger_ms", kGauge, "ms", "the ledger clock"},
      [](const Source& s) -> Value { return s.now.ms; }},
-    {"ledger.batches", kCounter, "", "commit batches since the ledger was made, across restarts",
+    {{"ledger.batches", kCounter, "", "commit batches since the ledger was made, across restarts"},
      [](const Source& s) { return Count(s.core.books().batch_number()); }},
-    {"ledger.next_fence", kCounter, "",
-     "more than every fence and every number of a session that held a token",
+    {{"ledger.next_fence", kCounter, "",
+      "more than every fence and every number of a session that held a token"},
      [](const Source& s) { return Count(s.core.books().next_fence()); }},
-    {"ledger.disk_free_bytes", kGauge, "bytes",
-     "free space of the ledger's disk, deleted files included; nil: unknown",
+    {{"ledger.disk_free_bytes", kGauge, "bytes",
+      "free space of the ledger's disk, deleted files included; nil: unknown"},
      [](const Source& s) { return FreeBytes(s.disk); }},
-    {"ledger.disk_low", kFlag, "", "whether acquires are refused as `disk_low`",
+    {{"ledger.disk_low", kFlag, "", "whether acquires are refused as `disk_low`"},
      [](const Source& s) -> Value { return s.disk.low(); }},
 });
 
 constexpr auto kCountsFigures = std::to_array<Figure>({
-    {"counts.connections", kGauge, "", "open connections, this one included",
+    {{"counts.connections", kGauge, "", "open connections, this one included"},
      [](const Source& s) { return Count(s.connections.count()); }},
-    {"counts.connections_by_protocol", kGauge, "",
-     "the same by what they speak: `messagepack_rpc`, `sentinel`",
+    {{"counts.connections_by_protocol", kGauge, "",
+      "the same by what they speak: `messagepack_rpc`, `sentinel`", "protocol"},
      [](const Source& s) { return ByProtocol(s.connections); }},
-    {"counts.sessions", kGauge, "", "sessions that are online, or offline with tokens",
+    {{"counts.sessions", kGauge, "", "sessions that are online, or offline with tokens"},
      [](const Source& s) { return Count(s.core.books().sessions().size()); }},
-    {"counts.namespaces", kGauge, "",
-     "namespaces with rules, sessions or a source that claimed them",
+    {{"counts.namespaces", kGauge, "",
+      "namespaces with rules, sessions or a source that claimed them"},
      [](const Source& s) { return Count(s.core.flows().namespaces()); }},
-    {"counts.rules", kGauge, "", "rules in force",
+    {{"counts.rules", kGauge, "", "rules in force"},
      [](const Source& s) { return Count(s.core.flows().rules()); }},
-    {"counts.flows", kGauge, "", "flows with a rule, or with live tokens of a removed one",
+    {{"counts.flows", kGauge, "", "flows with a rule, or with live tokens of a removed one"},
      [](const Source& s) { return Count(s.core.flows().size()); }},
-    {"counts.tokens", kGauge, "", "live tokens",
+    {{"counts.tokens", kGauge, "", "live tokens"},
      [](const Source& s) { return Count(s.core.tokens().size()); }},
-    {"counts.keys", kGauge, "", "values of parameters that tokens hold or acquires wait for",
+    {{"counts.keys", kGauge, "", "values of parameters that tokens hold or acquires wait for"},
      [](const Source& s) { return Count(s.core.flows().keys().size()); }},
-    {"counts.key_bytes", kGauge, "bytes", "memory of these values",
+    {{"counts.key_bytes", kGauge, "bytes", "memory of these values"},
      [](const Source& s) { return Count(s.core.flows().keys().MemoryBytes()); }},
-    {"counts.waiters", kGauge, "", "acquires that wait",
+    {{"counts.waiters", kGauge, "", "acquires that wait"},
      [](const Source& s) { return Count(s.core.wait_queues().size()); }},
-    {"counts.mass_expiries", kCounter, "", "times that many sessions went offline together",
+    {{"counts.mass_expiries", kCounter, "", "times that many sessions went offline together"},
      [](const Source& s) { return Count(s.core.mass_expiry().masses()); }},
-    {"counts.mass_sessions", kCounter, "", "sessions that got more time because of that",
+    {{"counts.mass_sessions", kCounter, "", "sessions that got more time because of that"},
      [](const Source& s) { return Count(s.core.mass_expiry().sessions()); }},
-    {"counts.now_calls", kGauge, "", "sum of the counts of live tokens",
+    {{"counts.now_calls", kGauge, "", "sum of the counts of live tokens"},
      [](const Source& s) { return Count(s.core.books().live_count_sum()); }},
-    {"counts.history", kGauge, "", "entries of the history",
+    {{"counts.history", kGauge, "", "entries of the history"},
      [](const Source& s) { return Count(s.core.books().history().size()); }},
-    {"counts.oldest_issued_ms", kGauge, "ms",
-     "issue of the oldest live token, by the ledger clock; 0: none",
+    {{"counts.oldest_issued_ms", kGauge, "ms",
+      "issue of the oldest live token, by the ledger clock; 0: none"},
      [](const Source& s) -> Value { return s.core.tokens().oldest_issued_ms(); }},
-    {"counts.token_table_bytes", kGauge, "bytes",
-     "memory of the table of live tokens, with their request ids",
+    {{"counts.token_table_bytes", kGauge, "bytes",
+      "memory of the table of live tokens, with their request ids"},
      [](const Source& s) { return Count(s.core.tokens().MemoryBytes()); }},
-    {"counts.param_values", kGauge, "",
-     "values of parameters that are remembered for calls a second",
+    {{"counts.param_values", kGauge, "",
+      "values of parameters that are remembered for calls a second"},
      [](const Source& s) { return Count(s.core.books().rates().values().size()); }},
-    {"counts.param_value_bytes", kGauge, "bytes", "memory of these values",
+    {{"counts.param_value_bytes", kGauge, "bytes", "memory of these values"},
      [](const Source& s) { return Count(s.core.books().rates().values().bytes()); }},
 });
 
 constexpr auto kTotalsFigures = std::to_array<Figure>({
-    {"totals.granted", kCounter, "", "acquires granted, also from the queue or in shadow mode",
+    {{"totals.granted", kCounter, "", "acquires granted, also from the queue or in shadow mode"},
      Total<&Totals::granted>},
-    {"totals.refused", kCounter, "", "acquires and requests refused, by the word of `refused_by`",
+    {{"totals.refused", kCounter, "", "acquires and requests refused, by the word of `refused_by`",
+      "reason"},
      [](const Source& s) { return ByLimit(s.core.books().totals().refused); }},
-    {"totals.shadow_refused", kCounter, "", "what shadow mode let pass, by the same words",
+    {{"totals.shadow_refused", kCounter, "", "what shadow mode let pass, by the same words",
+      "reason"},
      [](const Source& s) { return ByLimit(s.core.books().totals().shadow_refused); }},
-    {"totals.queued", kCounter, "", "acquires that waited", Total<&Totals::queued>},
-    {"totals.granted_from_queue", kCounter, "", "acquires that waited and were granted",
+    {{"totals.queued", kCounter, "", "acquires that waited"}, Total<&Totals::queued>},
+    {{"totals.granted_from_queue", kCounter, "", "acquires that waited and were granted"},
      Total<&Totals::granted_from_queue>},
-    {"totals.longest_wait_ms", kMaximum, "ms", "the longest wait that has ended",
+    {{"totals.longest_wait_ms", kMaximum, "ms", "the longest wait that has ended"},
      Total<&Totals::longest_wait_ms>},
-    {"totals.kept", kCounter, "", "keeps", Total<&Totals::kept>},
-    {"totals.ended", kCounter, "", "tokens that ended, by reason",
+    {{"totals.kept", kCounter, "", "keeps"}, Total<&Totals::kept>},
+    {{"totals.ended", kCounter, "", "tokens that ended, by reason", "reason"},
      [](const Source& s) { return ByReason(s.core.books().totals().ended); }},
-    {"totals.other_kind", kCounter, "",
-     "acquires of rules that say calls a second, and requests of others",
+    {{"totals.other_kind", kCounter, "",
+      "acquires of rules that say calls a second, and requests of others"},
      Total<&Totals::other_kind>},
-    {"totals.rate_passed", kCounter, "", "calls a second that passed at once",
+    {{"totals.rate_passed", kCounter, "", "calls a second that passed at once"},
      RateTotal<&core::RateCounters::passed>},
-    {"totals.rate_borrowed", kCounter, "", "calls that passed and were told to wait",
+    {{"totals.rate_borrowed", kCounter, "", "calls that passed and were told to wait"},
      RateTotal<&core::RateCounters::borrowed>},
-    {"totals.rate_blocked", kCounter, "", "calls that were blocked by a rate or a parameter",
+    {{"totals.rate_blocked", kCounter, "", "calls that were blocked by a rate or a parameter"},
      RateTotal<&core::RateCounters::blocked>},
-    {"totals.rate_requests_passed", kCounter, "", "requests for the calls that passed",
+    {{"totals.rate_requests_passed", kCounter, "", "requests for the calls that passed"},
      RateTotal<&core::RateCounters::requests_passed>},
-    {"totals.rate_requests_blocked", kCounter, "", "requests for the calls that were blocked",
+    {{"totals.rate_requests_blocked", kCounter, "", "requests for the calls that were blocked"},
      RateTotal<&core::RateCounters::requests_blocked>},
-    {"totals.sentinel_requests", kCounter, "",
-     "requests in Sentinel's frames, by type; `unknown`: types that do not exist",
+    {{"totals.requests", kCounter, "",
+      "messages of MessagePack-RPC, by method; `unknown`: methods that do not exist", "method"},
+     [](const Source& s) { return ByMethod(s.requests); }},
+    {{"totals.sentinel_requests", kCounter, "",
+      "requests in Sentinel's frames, by type; `unknown`: types that do not exist", "type"},
      [](const Source& s) { return ByRequest(s.sentinel); }},
-    {"totals.sentinel_malformed", kCounter, "",
-     "Sentinel's frames that were too short or too long, or whose data was wrong",
+    {{"totals.sentinel_malformed", kCounter, "",
+      "Sentinel's frames that were too short or too long, or whose data was wrong"},
      [](const Source& s) { return Count(s.sentinel.malformed); }},
 });
 
+constexpr auto kSweepFigures = std::to_array<Figure>({
+    {{"sweep.scans", kCounter, "", "steps of the search for due tokens in the ledger"},
+     [](const Source& s) { return Count(s.sweep.scans); }},
+    {{"sweep.keys", kCounter, "", "due tokens that these steps have found"},
+     [](const Source& s) { return Count(s.sweep.keys); }},
+});
+
 constexpr auto kSettingsFigures = std::to_array<Figure>({
-    {"settings.expire_strategy", kText, "", "`default` or `strict`",
+    {{"settings.expire_strategy", kText, "", "`default` or `strict`"},
      [](const Source& s) -> Value { return s.options.expire_strategy; }},
-    {"settings.restart_grace_ms", kSetting, "ms",
-     "least time that sessions have to return after a restart; unused under `strict`",
+    {{"settings.restart_grace_ms", kSetting, "ms",
+      "least time that sessions have to return after a restart; unused under `strict`"},
      Option<&Options::restart_grace_ms>},
-    {"settings.resource_timeout_factor", kSetting, "",
-     "times a rule's resourceTimeout that a token lives without a keep",
+    {{"settings.resource_timeout_factor", kSetting, "",
+      "times a rule's resourceTimeout that a token lives without a keep"},
      [](const Source& s) -> Value { return s.core.books().options().resource_timeout_factor; }},
-    {"settings.mass_expiry_percent", kSetting, "percent",
-     "part of the sessions that makes a mass expiry; unused under `strict`",
+    {{"settings.mass_expiry_percent", kSetting, "percent",
+      "part of the sessions that makes a mass expiry; unused under `strict`"},
      [](const Source& s) { return Count(s.core.books().options().mass_expiry.percent); }},
-    {"settings.mass_expiry_sessions_min", kSetting, "",
-     "least sessions of a mass expiry; unused under `strict`",
+    {{"settings.mass_expiry_sessions_min", kSetting, "",
+      "least sessions of a mass expiry; unused under `strict`"},
      [](const Source& s) { return Count(s.core.books().options().mass_expiry.sessions_min); }},
-    {"settings.mass_expiry_factor", kSetting, "",
-     "times clientOfflineTime that a mass expiry waits; unused under `strict`",
+    {{"settings.mass_expiry_factor", kSetting, "",
+      "times clientOfflineTime that a mass expiry waits; unused under `strict`"},
      [](const Source& s) -> Value { return s.core.books().options().mass_expiry_factor; }},
-    {"settings.sweep_interval_ms", kSetting, "ms",
-     "time between two scans of the ledger for due tokens", Option<&Options::sweep_interval_ms>},
-    {"settings.sweep_keys_max", kSetting, "", "keys that one scan looks at",
+    {{"settings.sweep_interval_ms", kSetting, "ms",
+      "time between two scans of the ledger for due tokens"},
+     Option<&Options::sweep_interval_ms>},
+    {{"settings.sweep_keys_max", kSetting, "", "keys that one scan looks at"},
      Option<&Options::sweep_keys_max>},
 });
 
 constexpr auto kLimitsFigures = std::to_array<Figure>({
-    {"limits.connections_max", kSetting, "", "connections", Limit<&Limits::connections_max>},
-    {"limits.sessions_max", kSetting, "", "sessions, online or offline with tokens",
+    {{"limits.connections_max", kSetting, "", "connections"}, Limit<&Limits::connections_max>},
+    {{"limits.sessions_max", kSetting, "", "sessions, online or offline with tokens"},
      Limit<&Limits::sessions_max>},
-    {"limits.rules_max", kSetting, "", "rules in force", Limit<&Limits::rules_max>},
-    {"limits.flows_max", kSetting, "", "flows, see [rules_load](#rules_load)",
+    {{"limits.rules_max", kSetting, "", "rules in force"}, Limit<&Limits::rules_max>},
+    {{"limits.flows_max", kSetting, "", "flows, see [rules_load](#rules_load)"},
      [](const Source& s) { return Count(s.options.limits.flows_max()); }},
-    {"limits.namespaces_max", kSetting, "", "namespaces", Limit<&Limits::namespaces_max>},
-    {"limits.tokens_max", kSetting, "", "live tokens", Limit<&Limits::tokens_max>},
-    {"limits.keys_max", kSetting, "", "values of parameters that tokens hold or acquires wait for",
+    {{"limits.namespaces_max", kSetting, "", "namespaces"}, Limit<&Limits::namespaces_max>},
+    {{"limits.tokens_max", kSetting, "", "live tokens"}, Limit<&Limits::tokens_max>},
+    {{"limits.keys_max", kSetting, "",
+      "values of parameters that tokens hold or acquires wait for"},
      Limit<&Limits::keys_max>},
-    {"limits.requests_in_flight_max", kSetting, "",
-     "requests of one connection whose answers have not left",
+    {{"limits.requests_in_flight_max", kSetting, "",
+      "requests of one connection whose answers have not left"},
      Limit<&Limits::requests_in_flight_max>},
-    {"limits.waiters_per_rule_max", kSetting, "", "acquires that wait for one rule",
+    {{"limits.waiters_per_rule_max", kSetting, "", "acquires that wait for one rule"},
      Limit<&Limits::waiters_per_rule_max>},
-    {"limits.waiters_per_connection_max", kSetting, "", "acquires of one connection that wait",
+    {{"limits.waiters_per_connection_max", kSetting, "", "acquires of one connection that wait"},
      Limit<&Limits::waiters_per_connection_max>},
-    {"limits.waiters_max", kSetting, "", "acquires that wait", Limit<&Limits::waiters_max>},
-    {"limits.sentinel_wait_ms_max", kSetting, "ms",
-     "time that an acquire in Sentinel's frames waits; 0: it does not",
+    {{"limits.waiters_max", kSetting, "", "acquires that wait"}, Limit<&Limits::waiters_max>},
+    {{"limits.sentinel_wait_ms_max", kSetting, "ms",
+      "time that an acquire in Sentinel's frames waits; 0: it does not"},
      Limit<&Limits::sentinel_wait_ms_max>},
-    {"limits.namespace_qps_max", kSetting, "",
-     "requests for calls a second of one namespace, in a second; 0: as many as come",
+    {{"limits.namespace_qps_max", kSetting, "",
+      "requests for calls a second of one namespace, in a second; 0: as many as come"},
      Limit<&Limits::namespace_qps_max>},
-    {"limits.param_value_bytes_max", kSetting, "bytes",
-     "memory of the values that are remembered for calls a second",
+    {{"limits.param_value_bytes_max", kSetting, "bytes",
+      "memory of the values that are remembered for calls a second"},
      Limit<&Limits::param_value_bytes_max>},
-    {"limits.message_bytes_max", kSetting, "bytes", "one message from a client",
+    {{"limits.message_bytes_max", kSetting, "bytes", "one message from a client"},
      [](const Source&) { return Count(kMessageBytesMax); }},
-    {"limits.input_total_bytes_max", kSetting, "bytes",
-     "input of all connections that is not handled yet", Limit<&Limits::input_total_bytes_max>},
-    {"limits.output_bytes_max", kSetting, "bytes", "answers that one client does not read",
+    {{"limits.input_total_bytes_max", kSetting, "bytes",
+      "input of all connections that is not handled yet"},
+     Limit<&Limits::input_total_bytes_max>},
+    {{"limits.output_bytes_max", kSetting, "bytes", "answers that one client does not read"},
      Limit<&Limits::output_bytes_max>},
-    {"limits.output_total_bytes_max", kSetting, "bytes", "answers that all clients do not read",
+    {{"limits.output_total_bytes_max", kSetting, "bytes", "answers that all clients do not read"},
      Limit<&Limits::output_total_bytes_max>},
-    {"limits.output_stalled_ms", kSetting, "ms",
-     "time in which a client reads nothing of its answers", Limit<&Limits::output_stalled_ms>},
-    {"limits.message_incomplete_ms", kSetting, "ms",
-     "time from the first to the last byte of a message", Limit<&Limits::message_incomplete_ms>},
-    {"limits.batch_bytes_max", kSetting, "bytes",
-     "one commit batch; beyond it the server stops reading", Limit<&Limits::batch_bytes_max>},
-    {"limits.listings_max", kSetting, "", "cursors of `tokens` that the server remembers",
+    {{"limits.output_stalled_ms", kSetting, "ms",
+      "time in which a client reads nothing of its answers"},
+     Limit<&Limits::output_stalled_ms>},
+    {{"limits.message_incomplete_ms", kSetting, "ms",
+      "time from the first to the last byte of a message"},
+     Limit<&Limits::message_incomplete_ms>},
+    {{"limits.batch_bytes_max", kSetting, "bytes",
+      "one commit batch; beyond it the server stops reading"},
+     Limit<&Limits::batch_bytes_max>},
+    {{"limits.listings_max", kSetting, "", "cursors of `tokens` that the server remembers"},
      Limit<&Limits::listings_max>},
-    {"limits.listings_per_connection_max", kSetting, "", "the same of one connection",
+    {{"limits.listings_per_connection_max", kSetting, "", "the same of one connection"},
      Limit<&Limits::listings_per_connection_max>},
-    {"limits.listing_idle_ms", kSetting, "ms", "time that an unused cursor is remembered",
+    {{"limits.listing_idle_ms", kSetting, "ms", "time that an unused cursor is remembered"},
      Limit<&Limits::listing_idle_ms>},
-    {"limits.cancels_per_session_max", kSetting, "",
-     "cancelled request ids that the server remembers of one session",
+    {{"limits.cancels_per_session_max", kSetting, "",
+      "cancelled request ids that the server remembers of one session"},
      Limit<&Limits::cancels_per_session_max>},
-    {"limits.cancels_max", kSetting, "", "the same of all sessions", Limit<&Limits::cancels_max>},
-    {"limits.cancel_remembered_ms", kSetting, "ms",
-     "time that a cancelled request id is remembered", Limit<&Limits::cancel_remembered_ms>},
-    {"limits.history_max", kSetting, "", "entries of the history", Limit<&Limits::history_max>},
-    {"limits.disk_free_low_bytes", kSetting, "bytes",
-     "free space of the ledger's disk below which nothing is granted",
+    {{"limits.cancels_max", kSetting, "", "the same of all sessions"}, Limit<&Limits::cancels_max>},
+    {{"limits.cancel_remembered_ms", kSetting, "ms",
+      "time that a cancelled request id is remembered"},
+     Limit<&Limits::cancel_remembered_ms>},
+    {{"limits.history_max", kSetting, "", "entries of the history"}, Limit<&Limits::history_max>},
+    {{"limits.disk_free_low_bytes", kSetting, "bytes",
+      "free space of the ledger's disk below which nothing is granted"},
      Limit<&Limits::disk_free_low_bytes>},
-    {"limits.disk_free_high_bytes", kSetting, "bytes",
-     "free space from which on tokens are granted again",
+    {{"limits.disk_free_high_bytes", kSetting, "bytes",
+      "free space from which on tokens are granted again"},
      [](const Source& s) { return Count(s.options.limits.disk_free_high()); }},
 });
 
-template <size_t... kSizes>
-constexpr auto Joined(const std::array<Figure, kSizes>&... parts) {
-  std::array<Figure, (kSizes + ...)> all{};
-  auto end = all.begin();
-  ((end = std::copy(parts.begin(), parts.end(), end)), ...);
-  return all;
-}
-
 constexpr auto kFigures = Joined(kServerFigures, kLedgerFigures, kCountsFigures, kTotalsFigures,
-                                 kSettingsFigures, kLimitsFigures);
+                                 kSweepFigures, kSettingsFigures, kLimitsFigures);
+
+constexpr auto kFigureInfos = [] {
+  std::array<wire::FigureInfo, kFigures.size()> infos{};
+  std::copy(kFigures.begin(), kFigures.end(), infos.begin());
+  return infos;
+}();
 
 }  // namespace
 
-std::string_view FigureKindName(FigureKind kind) {
-  switch (kind) {
-    case kText: return "text";
-    case kFlag: return "flag";
-    case kCounter: return "counter";
-    case kMaximum: return "maximum";
-    case kGauge: return "gauge";
-    case kSetting: return "setting";
-  }
-  return "";
-}
+std::span<const wire::FigureInfo> FigureInfos() { return kFigureInfos; }
 
 std::span<const Figure> Figures() { return kFigures; }
 

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "base/time.h"
@@ -22,15 +21,11 @@ namespace nowcalls::engine {
 
 struct EngineOptions;
 
-enum class FigureKind : uint8_t {
-  kText,
-  kFlag,     // True or false.
-  kCounter,  // Only grows, from the start of the server on unless the help says otherwise.
-  kMaximum,  // The most since the start of the server.
-  kGauge,    // Goes up and down.
-  kSetting,  // Does not change while the server runs.
+// What the engine itself counts of the sweep, since the server started.
+struct SweepCounters {
+  uint64_t scans = 0;  // Steps, as the scan thread works on one at a time.
+  uint64_t keys = 0;   // Found by them.
 };
-std::string_view FigureKindName(FigureKind kind);
 
 // What values are read from.
 struct FigureSource {
@@ -38,21 +33,20 @@ struct FigureSource {
   const EngineOptions& options;
   const DiskRoom& disk;
   const Connections& connections;
+  std::span<const uint64_t> requests;  // MessagePack-RPC, by wire::Method.
   const sentinel::Counters& sentinel;
+  const SweepCounters& sweep;
   Instant started;
   Instant now;
 };
 
-struct Figure {
-  // "version", or "GROUP.NAME". Figures of a group follow one another.
-  std::string_view name;
-  FigureKind kind;
-  std::string_view unit;  // "ms", "bytes", "percent"; empty: a plain number, or none.
-  std::string_view help;  // One phrase of Markdown.
-  wire::FigureValue (*value)(const FigureSource& source);
+struct Figure : wire::FigureInfo {
+  wire::FigureValue (*value)(const FigureSource& source) = nullptr;
 };
 
 std::span<const Figure> Figures();
+// The same without values, for those who know only the wire.
+std::span<const wire::FigureInfo> FigureInfos();
 // The values of all figures now, in the order of Figures().
 std::vector<wire::FigureRow> FiguresOf(const FigureSource& source);
 

@@ -160,7 +160,7 @@ T Front::Await(Ask&& ask) {
 
 Acquired Front::AcquireAndWait(FlowId flow, const AcquireOptions& options) {
   std::shared_ptr<client::AcquireCall> call;
-  Acquired acquired = Await<Acquired>([&](auto done) {
+  auto acquired = Await<Acquired>([&](auto done) {
     call = NewAcquire(flow, options, std::move(done));
     call->blocks = true;
     session_.Acquire(call, BoottimeMs());
@@ -172,7 +172,7 @@ Acquired Front::AcquireAndWait(FlowId flow, const AcquireOptions& options) {
 AllAcquired Front::AcquireAllAndWait(const std::vector<FlowDemand>& demands,
                                      const AcquireOptions& options) {
   std::shared_ptr<client::AcquireCall> call;
-  AllAcquired acquired = Await<AllAcquired>([&](auto done) {
+  auto acquired = Await<AllAcquired>([&](auto done) {
     call = NewAcquireAll(demands, options, std::move(done));
     call->blocks = true;
     session_.Acquire(call, BoottimeMs());
@@ -346,6 +346,8 @@ bool Front::Deliver(Lock* lock) {
   return true;
 }
 
+// By value, so that closures are destroyed before the caller has the mutex again.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 void Front::Run(client::Session::Events events) {
   for (const auto& [level, line] : events.lines) {
     if (options_.log) options_.log(level, line);

@@ -11,7 +11,7 @@ SessionService::SessionService(std::shared_ptr<library::Front> front) : front_(s
 SessionService::~SessionService() {
   // Tokens whose release has no answer end with their hold.
   constexpr Milliseconds kLastWait{1000};
-  if (OnOwnThread()) {
+  if (front_->OnLoopThread()) {
     front_->EndBehindCallback();
   } else {
     (void)Close(kLastWait);

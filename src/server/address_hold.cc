@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "server/listen_address.h"
+#include "base/listen_address.h"
 
 namespace nowcalls::server {
 

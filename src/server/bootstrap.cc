@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -16,13 +17,14 @@
 #include "base/counted.h"
 #include "base/exit_codes.h"
 #include "base/file_limit.h"
+#include "base/listen_address.h"
 #include "core/core.h"
 #include "core/flow_table.h"
+#include "engine/figures.h"
 #include "nowcalls_version.h"
 #include "recovery/recovery.h"
 #include "server/address_hold.h"
 #include "server/files.h"
-#include "server/listen_address.h"
 #include "server/listener.h"
 #include "server/logging.h"
 #include "server/port_file.h"
@@ -32,6 +34,8 @@
 #include "store/disk/ledger_files.h"
 #include "store/disk/ledger_lock.h"
 #include "store/rocks/rocks_store.h"
+#include "web/board.h"
+#include "web/web.h"
 
 namespace nowcalls::server {
 namespace {
@@ -207,6 +211,31 @@ Status CheckBackupName(const std::string& to, const ServerConfig& config,
   return {};
 }
 
+// Answers from here on, also while the ledger is being loaded.
+Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> figures,
+                const web::Board& board, std::unique_ptr<web::Web>* web) {
+  if (!config.http && config.sentinel.dashboard.host.empty()) return Status::Ok();
+  const web::WebOptions options{.listen = config.http,
+                                .figures = figures,
+                                .sentinel = config.sentinel,
+                                .log = [](bool problem, const std::string& line) {
+                                  LogAt(problem ? LogLevel::kWarn : LogLevel::kInfo, line);
+                                }};
+  auto started = web::Web::Start(options, &board);
+  if (!started.ok()) return started.status();
+  *web = *std::move(started);
+  if (!config.http) return Status::Ok();
+  spdlog::info("page, metrics and health on http://{}/", (*web)->address().ToString());
+  return Status::Ok();
+}
+
+// Of the server itself, for who is on this machine.
+HostPort OwnAddress(HostPort address) {
+  if (address.host == "0.0.0.0") address.host = "127.0.0.1";
+  if (address.host == "::") address.host = "::1";
+  return address;
+}
+
 Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
            const store::RocksStoreOptions& options) {
   const Stopwatch watch;
@@ -221,6 +250,10 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   std::optional<AddressHold> hold;
   NOWCALLS_RETURN_IF_ERROR(TakeAddress(config.listen, &hold));
   WarnOfOtherAddresses(config.listen);
+  const std::span<const wire::FigureInfo> figures = engine::FigureInfos();
+  web::Board board;
+  std::unique_ptr<web::Web> web;
+  NOWCALLS_RETURN_IF_ERROR(StartWeb(config, figures, board, &web));
   // Only now: a server with another ledger that has the address may have this very file.
   PortFile port_file(config.port_file);
   NOWCALLS_RETURN_IF_ERROR(port_file.Prepare());
@@ -246,7 +279,8 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
       [&] {
         port_file.Remove();
         return (*store)->Close();
-      });
+      },
+      &board);
   NOWCALLS_RETURN_IF_ERROR(server.PutRulesInForce(std::move(rules)));
   WarnWithoutRules(*ledger->core, config);
   spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());
@@ -258,6 +292,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   // Nobody could come back while the disk took the rules.
   ledger->core->Begin(ledger->Now());
   server.Start(*std::move(listener));
+  if (web != nullptr) web->Look(OwnAddress(address));
   const Status written = port_file.Write(address.port);
   if (!written.ok()) {
     LogAt(LogLevel::kError, written.message());

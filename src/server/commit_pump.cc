@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "server/logging.h"
 
 namespace nowcalls::server {
@@ -44,11 +45,14 @@ bool CommitPump::BeginCommit(bool may_be_inline) {
   const Instant now = ledger_->Now();
   const ledger::CommitBatch* batch = engine_->BeginCommit(ledger_->Clocks(), now);
   if (batch == nullptr) return false;
+  began_ns_ = MonotonicNs();
   if (may_be_inline && thread_->CommitHere(*batch)) {
+    PublishEnd();
     engine_->OnCommitDone(ledger_->Now());
     return true;
   }
   watch_.Began(now);
+  board_->commit_since_ms.store(BoottimeMs(), std::memory_order_relaxed);
   thread_->Commit(batch);
   return false;
 }
@@ -56,8 +60,14 @@ bool CommitPump::BeginCommit(bool may_be_inline) {
 void CommitPump::OnCommitDone() {
   if (finishing_) return;
   const Instant now = ledger_->Now();
+  PublishEnd();
   LogSlow(watch_.Ended(now));
   engine_->OnCommitDone(now);
+}
+
+void CommitPump::PublishEnd() {
+  board_->commits.Add(static_cast<uint64_t>(MonotonicNs() - began_ns_) / 1000);
+  board_->commit_since_ms.store(0, std::memory_order_relaxed);
 }
 
 void CommitPump::OnDiskSpace(std::optional<uint64_t> free_bytes) {

@@ -48,6 +48,7 @@
 #include "server/commit_watch.h"
 #include "server/config.h"
 #include "store/store.h"
+#include "web/board.h"
 
 namespace nowcalls::server {
 
@@ -55,8 +56,8 @@ class CommitPump {
  public:
   // All of these outlive it; `ledger` tells the time.
   CommitPump(const ServerConfig* config, engine::Engine* engine,
-             const recovery::RecoveredLedger* ledger, store::Store* store)
-      : config_(config), engine_(engine), ledger_(ledger), store_(store) {}
+             const recovery::RecoveredLedger* ledger, store::Store* store, web::Board* board)
+      : config_(config), engine_(engine), ledger_(ledger), store_(store), board_(board) {}
 
   // Before Start: commits all that the engine has to write and syncs it, on this thread.
   Status CommitAllNow();
@@ -94,6 +95,7 @@ class CommitPump {
   bool BeginCommit(bool may_be_inline);
   void OnCommitDone();
   void OnDiskSpace(std::optional<uint64_t> free_bytes);
+  void PublishEnd();
   void LogSlow(const std::optional<std::string>& what) const;
   void LogSlowHere(const std::string& what) const;
 
@@ -101,6 +103,8 @@ class CommitPump {
   engine::Engine* const engine_;
   const recovery::RecoveredLedger* const ledger_;
   store::Store* const store_;
+  web::Board* const board_;
+  int64_t began_ns_ = 0;                // Of the last commit.
   std::optional<CommitThread> thread_;  // None before Start.
   CommitWatch watch_;                   // Of commits on the thread.
   bool finishing_ = false;

@@ -6,11 +6,11 @@
 #include <optional>
 #include <utility>
 
+#include "base/listen_address.h"
 #include "base/near_name.h"
 #include "base/text.h"
 #include "server/config_file.h"
 #include "server/files.h"
-#include "server/listen_address.h"
 #include "server/settings.h"
 
 namespace nowcalls::server {
@@ -207,18 +207,30 @@ Status ApplyFlags(const Flags& flags, Invocation* invocation) {
   return Status::Ok();
 }
 
-// Without authentication whoever reaches the port can take and release everybody's tokens.
+// An address that other machines can reach. `danger` is what they could do there.
+Status CheckAddress(const Invocation& invocation, const char* setting, const HostPort& name,
+                    const char* danger) {
+  const auto origin = invocation.origins[static_cast<size_t>(FindTomlKey(setting))];
+  const Result<SocketAddress> address = Resolve(name);
+  if (!address.ok()) return Status::InvalidArgument(address.status().message()).WithContext(origin);
+  if (invocation.config.insecure_listen || IsLoopback(*address)) return Status::Ok();
+  return Status::InvalidArgument(
+      origin + ": " + name.ToString() +
+      " can be reached from other machines, and there is no authentication yet: whoever connects " +
+      danger + ". Listen on 127.0.0.1 or [::1], or add " +
+      "--insecure-listen if everybody on that network may do so");
+}
+
 Status CheckListen(const Invocation& invocation) {
   const ServerConfig& config = invocation.config;
-  const auto origin = invocation.origins[static_cast<size_t>(FindTomlKey("listen"))];
-  Result<SocketAddress> address = Resolve(config.listen);
-  if (!address.ok()) return Status::InvalidArgument(address.status().message()).WithContext(origin);
-  if (config.insecure_listen || IsLoopback(*address)) return Status::Ok();
-  return Status::InvalidArgument(
-      origin + ": " + config.listen.ToString() +
-      " can be reached from other machines, and there is no authentication yet: whoever connects "
-      "can take and release everybody's tokens. Listen on 127.0.0.1 or [::1], or add "
-      "--insecure-listen if everybody on that network may do so");
+  NOWCALLS_RETURN_IF_ERROR(
+      CheckAddress(invocation, "listen", config.listen, "can take and release everybody's tokens"));
+  constexpr const char* kCanRead = "can read who holds and waits for what";
+  if (config.http) {
+    NOWCALLS_RETURN_IF_ERROR(CheckAddress(invocation, "http", *config.http, kCanRead));
+  }
+  if (config.sentinel.dashboard.host.empty()) return Status::Ok();
+  return CheckAddress(invocation, "sentinel_commands", config.sentinel.listen, kCanRead);
 }
 
 // Watermarks the wrong way round would have the server change its mind with each look.

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "nowcalls/status.h"
 #include "server/log_line.h"
 #include "store/rocks/rocks_store.h"
+#include "web/sentinel/options.h"
 
 namespace nowcalls::server {
 
@@ -47,6 +49,8 @@ struct ServerConfig {
   HostPort listen{"127.0.0.1", 18730};  // Port 0: the system picks one.
   bool insecure_listen = false;         // Allows an address that is not loopback.
   bool no_io_uring = false;             // Each socket has system calls of its own.
+  std::optional<HostPort> http;         // Page, metrics and health; none: there is no HTTP.
+  web::SentinelDashboardOptions sentinel;
   std::string port_file;                // Empty: none.
   std::string config_file;              // That settings were read from; empty: none.
   std::string data_dir = "./nowcalls-data";

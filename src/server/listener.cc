@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "server/listen_address.h"
+#include "base/listen_address.h"
 
 namespace nowcalls::server {
 namespace {

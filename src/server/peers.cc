@@ -7,7 +7,7 @@
 
 #include "base/byte_channel.h"
 #include "base/check.h"
-#include "server/listen_address.h"
+#include "base/listen_address.h"
 
 namespace nowcalls::server {
 namespace {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/exit_codes.h"
 #include "nowcalls_version.h"
 #include "server/logging.h"
@@ -39,18 +40,20 @@ SocketBatch::Means MeansOf(const ServerConfig& config) {
 }  // namespace
 
 Server::Server(const ServerConfig& config, recovery::RecoveredLedger* ledger, store::Store* store,
-               BackupThread::Make make_backup, std::function<Status()> close_store)
+               BackupThread::Make make_backup, std::function<Status()> close_store,
+               web::Board* board)
     : config_(config),
       ledger_(ledger),
       store_(store),
       close_store_(std::move(close_store)),
+      board_(board),
       log_(config.core.limits),
       engine_(MakeEngineOptions(config), ledger->core.get(), this, ledger->Now()),
-      hooks_({.polled = [this] { peers_.Receive(); },
+      hooks_({.polled = [this] { Polled(); },
               .before_poll = [this] { Turn(); },
               .on_signal = [this](int signal) { OnSignal(signal); }}),
       peers_(config.core.limits, MeansOf(config), &engine_, ledger, &log_),
-      commits_(&config_, &engine_, ledger, store),
+      commits_(&config_, &engine_, ledger, store, board),
       backups_(std::move(make_backup), &engine_, ledger, &log_),
       rules_(&config_, &engine_, ledger) {}
 
@@ -68,12 +71,19 @@ void Server::Start(std::unique_ptr<Listener> listener) {
   hooks_.Start(&loop_);
   rules_.Watch(&loop_);
   peers_.Start(&loop_, std::move(listener));
+  board_->phase.store(web::Board::Phase::kServing, std::memory_order_release);
+  service_.Ready();
 }
 
 void Server::Run() {
   uv_run(&loop_, UV_RUN_DEFAULT);
   NOWCALLS_CHECK(shutdown_.has_value() && shutdown_->closed());
   NOWCALLS_CHECK(uv_loop_close(&loop_) == 0);
+}
+
+void Server::Polled() {
+  turn_began_ns_ = MonotonicNs();
+  peers_.Receive();
 }
 
 void Server::Turn() {
@@ -90,6 +100,7 @@ void Server::Turn() {
   if (catch_up_.polled()) peers_.CloseOverdue(now);
   log_.ReportSuppressed(now);
   ReportNoRing();
+  service_.Alive(now);
   commits_.ReportHanging(now);
   if (engine_runs()) TurnOfEngine(now, hold);
 
@@ -126,8 +137,8 @@ void Server::OnScanDone(const ledger::ScanResult& result) {
 // While deadlines wait for input, their moment has passed and says nothing; a commit wakes the loop
 // when it is done.
 void Server::SetWake(Instant began, Instant now, bool hold) {
-  Instant wake =
-      std::min({now + kSleepMsMax, log_.NextReport(), commits_.NextReport(), peers_.NextClose()});
+  Instant wake = std::min({now + kSleepMsMax, log_.NextReport(), commits_.NextReport(),
+                           peers_.NextClose(), service_.NextAlive()});
   if (shutdown_.has_value()) wake = std::min(wake, shutdown_->deadline());
   if (engine_runs()) wake = std::min(wake, engine_.NextDeadline());
   if (hold) wake = engine_.input_held() && !engine_.input_waits() ? now + kHeldPollMs : now;
@@ -136,6 +147,14 @@ void Server::SetWake(Instant began, Instant now, bool hold) {
   wake = stalled ? now : std::max(wake, now);
   catch_up_.BeforePoll(stalled ? began : wake);
   hooks_.WakeIn(wake - now);
+  PublishTurn(wake - now);
+}
+
+void Server::PublishTurn(int64_t sleeps_ms) {
+  if (turn_began_ns_ != 0) {
+    board_->turns.Add(static_cast<uint64_t>(MonotonicNs() - turn_began_ns_) / 1000);
+  }
+  board_->turns_by_ms.store(BoottimeMs() + sleeps_ms, std::memory_order_relaxed);
 }
 
 void Server::ReportNoRing() {
@@ -160,6 +179,8 @@ void Server::OnSignal(int signal) {
 }
 
 void Server::BeginShutdown() {
+  service_.Stopping();
+  board_->phase.store(web::Board::Phase::kEnding, std::memory_order_release);
   peers_.Receive();  // Bytes that the loop has found before the signal.
   shutdown_.emplace(Shutdown::Parts{.engine = &engine_,
                                     .peers = &peers_,

@@ -39,17 +39,19 @@
 #include "server/rule_files.h"
 #include "server/scan_thread.h"
 #include "server/server_log.h"
+#include "server/service_manager.h"
 #include "server/shutdown.h"
 #include "store/store.h"
+#include "web/board.h"
 
 namespace nowcalls::server {
 
 class Server final : public engine::Driver {
  public:
-  // `ledger` and `store` outlive the server. `make_backup` runs on the backup thread, and
+  // `ledger`, `store` and `board` outlive the server. `make_backup` runs on the backup thread, and
   // `close_store` on the commit thread at the end.
   Server(const ServerConfig& config, recovery::RecoveredLedger* ledger, store::Store* store,
-         BackupThread::Make make_backup, std::function<Status()> close_store);
+         BackupThread::Make make_backup, std::function<Status()> close_store, web::Board* board);
   ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -80,6 +82,8 @@ class Server final : public engine::Driver {
   void BeginScan(Instant now);
   void OnScanDone(const ledger::ScanResult& result);
   void SetWake(Instant began, Instant now, bool hold);
+  void Polled();
+  void PublishTurn(int64_t sleeps_ms);
   void ReportNoRing();
 
   void OnSignal(int signal);
@@ -93,6 +97,8 @@ class Server final : public engine::Driver {
   recovery::RecoveredLedger* const ledger_;
   store::Store* const store_;
   const std::function<Status()> close_store_;
+  web::Board* const board_;
+  ServiceManager service_;
   ServerLog log_;
   engine::Engine engine_;
 
@@ -106,6 +112,7 @@ class Server final : public engine::Driver {
 
   CatchUp catch_up_;
   bool no_ring_reported_ = false;
+  int64_t turn_began_ns_ = 0;         // 0: none has.
   std::optional<Shutdown> shutdown_;  // From the first signal on.
 };
 

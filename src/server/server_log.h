@@ -4,8 +4,9 @@
 // a second at most, are always logged, so nobody can hide them behind noise. Lines about peers and
 // lines about what administrators changed have a bound each, so that no client's noise hides an
 // administrator's act: a hundred thousand drains a second are possible, and 30 MB of lines about
-// them. What administrators ask for in vain (a backup that cannot be made, rules that are not valid
-// or change nothing) costs them nothing, so its topic is the peer.
+// them. Ends of tokens that are to be logged (core/log_ends.h) have a bound for the same reason.
+// What administrators ask for in vain (a backup that cannot be made, rules that are not valid or
+// change nothing) costs them nothing, so its topic is the peer.
 #ifndef NOWCALLS_SERVER_SERVER_LOG_H_
 #define NOWCALLS_SERVER_SERVER_LOG_H_
 
@@ -25,7 +26,8 @@ class ServerLog {
  public:
   explicit ServerLog(const Limits& limits)
       : peer_lines_(limits.log_lines_per_second_max),
-        act_lines_(limits.log_act_lines_per_second_max) {}
+        act_lines_(limits.log_act_lines_per_second_max),
+        end_lines_(limits.log_end_lines_per_second_max) {}
 
   // Logs the line, or counts it if its topic has had its lines of this second.
   void Write(LogLevel level, LogTopic topic, std::string_view text, const LogFields& fields,
@@ -35,11 +37,14 @@ class ServerLog {
   }
 
   // When ReportSuppressed has something to log; kNever: no line was suppressed.
-  Instant NextReport() const { return std::min(peer_lines_.NextReport(), act_lines_.NextReport()); }
+  Instant NextReport() const {
+    return std::min({peer_lines_.NextReport(), act_lines_.NextReport(), end_lines_.NextReport()});
+  }
 
   void ReportSuppressed(Instant now) {
     Report(&peer_lines_, "peers", now);
     Report(&act_lines_, "what administrators changed", now);
+    Report(&end_lines_, "ends of tokens", now);
   }
 
  private:
@@ -48,6 +53,7 @@ class ServerLog {
       case LogTopic::kServer: return nullptr;
       case LogTopic::kPeer: return &peer_lines_;
       case LogTopic::kAct: return &act_lines_;
+      case LogTopic::kEnd: return &end_lines_;
     }
     return nullptr;
   }
@@ -60,6 +66,7 @@ class ServerLog {
 
   LogLimiter peer_lines_;
   LogLimiter act_lines_;
+  LogLimiter end_lines_;
 };
 
 }  // namespace nowcalls::server

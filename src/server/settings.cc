@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/listen_address.h"
 #include "base/text.h"
 
 namespace nowcalls::server {
@@ -16,6 +17,7 @@ constexpr int64_t kIntervalMsMax = 10'000;
 constexpr int64_t kDiskBytesMax = int64_t{1} << 50;
 
 constexpr std::string_view kServing = "Serving";
+constexpr std::string_view kSentinel = "Sentinel's dashboard";
 constexpr std::string_view kLedger = "Ledger and rules";
 constexpr std::string_view kLogging = "Logging";
 constexpr std::string_view kControl = "Concurrency control";
@@ -95,6 +97,54 @@ Status ParseListen(const std::string& text, ServerConfig* config) {
   if (!parsed.ok()) return parsed.status();
   config->listen = *std::move(parsed);
   return Status::Ok();
+}
+
+Status ParseHttp(const std::string& text, ServerConfig* config) {
+  config->http.reset();
+  if (text.empty()) return Status::Ok();
+  Result<HostPort> parsed = ParseHostPort(text);
+  if (!parsed.ok()) return parsed.status();
+  config->http = *std::move(parsed);
+  return Status::Ok();
+}
+
+Status ParseDashboard(const std::string& text, ServerConfig* config) {
+  config->sentinel.dashboard = {};
+  if (text.empty()) return Status::Ok();
+  Result<HostPort> parsed = ParseHostPort(text);
+  if (!parsed.ok()) return parsed.status();
+  config->sentinel.dashboard = *std::move(parsed);
+  return Status::Ok();
+}
+
+Status ParseCommandListen(const std::string& text, ServerConfig* config) {
+  Result<HostPort> parsed = ParseHostPort(text);
+  if (!parsed.ok()) return parsed.status();
+  config->sentinel.listen = *std::move(parsed);
+  return Status::Ok();
+}
+
+Status ParseApp(const std::string& text, ServerConfig* config) {
+  NOWCALLS_RETURN_IF_ERROR(CheckName(text, web::SentinelDashboardOptions::kAppBytesMax));
+  config->sentinel.app = text;
+  return Status::Ok();
+}
+
+Status ParseCommandPeers(const std::vector<std::string>& values, ServerConfig* config) {
+  std::vector<std::string> peers;
+  for (const std::string& value : values) {
+    std::optional<std::string> address = AddressInDigits(value);
+    if (!address) return MustBe("an address in digits", value);
+    peers.push_back(*std::move(address));
+  }
+  config->sentinel.peers = std::move(peers);
+  return Status::Ok();
+}
+
+std::string ShowCommandPeers(const ServerConfig& config) {
+  std::string text;
+  for (const std::string& peer : config.sentinel.peers) text += (text.empty() ? "" : ",") + peer;
+  return text;
 }
 
 Status ParseDataDir(const std::string& text, ServerConfig* config) {
@@ -214,6 +264,51 @@ Setting RuleFiles() {
   return setting;
 }
 
+// "all", a flow id, or the name of a namespace.
+Status ParseLogEnds(const std::vector<std::string>& values, ServerConfig* config) {
+  core::LogEnds ends;
+  for (const std::string& value : values) {
+    int64_t flow = 0;
+    if (value == "all") {
+      ends.all = true;
+    } else if (!value.empty() && value.find_first_not_of("0123456789") == std::string::npos) {
+      if (!ParseNumber(value, &flow) || flow < 1)
+        return MustBe("a flow id of 1 or more, a namespace or all", value);
+      ends.flows.insert(flow);
+    } else {
+      NOWCALLS_RETURN_IF_ERROR(
+          CheckNamespace(value).WithContext(Quoted(value) + ": the namespace"));
+      ends.namespaces.insert(value);
+    }
+  }
+  config->core.log_ends = std::move(ends);
+  return Status::Ok();
+}
+
+std::string ShowLogEnds(const ServerConfig& config) {
+  const core::LogEnds& ends = config.core.log_ends;
+  std::string text = ends.all ? "all" : "";
+  const auto add = [&](const std::string& value) { text += (text.empty() ? "" : ",") + value; };
+  for (const int64_t flow : ends.flows) add(std::to_string(flow));
+  for (const std::string& name_space : ends.namespaces) add(name_space);
+  return text;
+}
+
+Setting LogEndsSetting() {
+  Setting setting{"log-ends",
+                  kLogging,
+                  "FLOW|NS|all",
+                  "Log the tokens of a flow or namespace when they end; repeatable.",
+                  "One line a token at level `info`, also for those that were released. A number "
+                  "is a flow id, another word the namespace of the client. Beyond 5,000 lines a "
+                  "second they are counted. The environment separates values by commas; TOML has "
+                  "an array of strings. See [log](operating.md#log).",
+                  SettingKind::kList};
+  setting.set = ParseLogEnds;
+  setting.get = ShowLogEnds;
+  return setting;
+}
+
 Status ParseExpireStrategy(const std::string& text, ServerConfig* config) {
   if (text != "default" && text != "strict") return MustBe("default or strict", text);
   config->core.expire_strategy =
@@ -255,11 +350,46 @@ void AddServing(std::vector<Setting>* table) {
                           "Use one system call for each socket instead of io_uring.",
                           "See [sockets](operating.md#sockets).", &Config::no_io_uring));
   table->push_back(
+      Text("http", kServing, "HOST:PORT", "Serve a live page, metrics and health there by HTTP.",
+           "See [monitoring](monitoring.md). Whoever reaches the address can read all that the "
+           "server knows, and change nothing; insecure-listen applies to it, too.",
+           ParseHttp, [](const Config& c) { return c.http ? c.http->ToString() : std::string(); }));
+  table->push_back(
       Text("port-file", kServing, "FILE", "Write the port to this file once the server serves.",
            "An orderly end removes the file; so does the next start, once it has the address. "
            "The server refuses a FILE that is anything but an empty file or a port file, or that "
            "belongs to a living server, and leaves it alone.",
            ParsePortFile, [](const Config& c) { return c.port_file; }));
+}
+
+void AddSentinel(std::vector<Setting>* table) {
+  using Config = ServerConfig;
+  table->push_back(Text("sentinel-dashboard", kSentinel, "HOST:PORT",
+                        "Show the server in the Sentinel dashboard there.",
+                        "See [Sentinel's dashboard](sentinel.md#sentinels-dashboard).",
+                        ParseDashboard, [](const Config& c) {
+                          const HostPort& dashboard = c.sentinel.dashboard;
+                          return dashboard.host.empty() ? "" : dashboard.ToString();
+                        }));
+  table->push_back(
+      Text("sentinel-commands", kSentinel, "HOST:PORT", "Address at which the dashboard asks.",
+           "When the port is taken, the next free one of 20. Without a dashboard "
+           "nothing listens. Whoever reaches the address can read what the dashboard "
+           "shows, and change nothing; insecure-listen applies to it, too.",
+           ParseCommandListen, [](const Config& c) { return c.sentinel.listen.ToString(); }));
+  table->push_back(Text("sentinel-app", kSentinel, "NAME",
+                        "Application under which the dashboard lists the server.",
+                        "Not that of an application which uses Sentinel itself.", ParseApp,
+                        [](const Config& c) { return c.sentinel.app; }));
+  Setting peers{"sentinel-command-peers",
+                kSentinel,
+                "ADDRESS",
+                "Address that may ask for the dashboard, in digits; repeatable.",
+                "Without one all may ask that reach the address.",
+                SettingKind::kList};
+  peers.set = ParseCommandPeers;
+  peers.get = ShowCommandPeers;
+  table->push_back(std::move(peers));
 }
 
 void AddLedger(std::vector<Setting>* table) {
@@ -298,6 +428,7 @@ void AddLogging(std::vector<Setting>* table) {
                         "See [log](operating.md#log).", ParseLogFormat, [](const Config& c) {
                           return c.log_format == LogFormat::kJson ? "json" : "text";
                         }));
+  table->push_back(LogEndsSetting());
 }
 
 void AddControl(std::vector<Setting>* table) {
@@ -423,6 +554,7 @@ const std::vector<Setting>& Settings() {
   static const std::vector<Setting> table = [] {
     std::vector<Setting> made;
     AddServing(&made);
+    AddSentinel(&made);
     AddLedger(&made);
     AddLogging(&made);
     AddControl(&made);

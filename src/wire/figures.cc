@@ -54,6 +54,18 @@ class ValuePacker {
 
 }  // namespace
 
+std::string_view FigureKindName(FigureKind kind) {
+  switch (kind) {
+    case FigureKind::kText: return "text";
+    case FigureKind::kFlag: return "flag";
+    case FigureKind::kCounter: return "counter";
+    case FigureKind::kMaximum: return "maximum";
+    case FigureKind::kGauge: return "gauge";
+    case FigureKind::kSetting: return "setting";
+  }
+  return "";
+}
+
 void EncodeFigures(uint32_t msgid, std::span<const FigureRow> rows, OutputBuffer* out) {
   Packer packer(*out);
   BeginResult(msgid, &packer);

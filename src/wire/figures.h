@@ -28,6 +28,26 @@ struct FigureRow {
   FigureValue value;
 };
 
+enum class FigureKind : uint8_t {
+  kText,
+  kFlag,     // True or false.
+  kCounter,  // Only grows, from the start of the server on unless the help says otherwise.
+  kMaximum,  // The most since the start of the server.
+  kGauge,    // Goes up and down.
+  kSetting,  // Does not change while the server runs.
+};
+std::string_view FigureKindName(FigureKind kind);
+
+// What is told of a figure beside its value.
+struct FigureInfo {
+  // "version", or "GROUP.NAME". Figures of a group follow one another.
+  std::string_view name{};
+  FigureKind kind{};
+  std::string_view unit{};   // "ms", "bytes", "percent"; empty: a plain number, or none.
+  std::string_view help{};   // One phrase of Markdown.
+  std::string_view label{};  // What tells WordCounts apart: "reason", "protocol"; else empty.
+};
+
 // Appends a response whose result is a map. The rows of a group, which follow one another, are a
 // map within it, and so are WordCounts.
 void EncodeFigures(uint32_t msgid, std::span<const FigureRow> rows, OutputBuffer* out);

@@ -59,21 +59,73 @@ bool ReadEnded(std::string_view key, FieldReader* fields, FlowCounters* counters
   });
 }
 
-constexpr auto kHeldTimes = std::to_array<std::pair<std::string_view, uint64_t FlowCounters::*>>({
+// How a histogram is sent. With a count of 0 the numbers of `counted` and `upto` are left out.
+using NamedNumber = std::pair<std::string_view, uint64_t FlowCounters::*>;
+struct Times {
+  std::span<const NamedNumber> always;
+  std::span<const NamedNumber> counted;
+  uint64_t FlowCounters::*count;
+  CountsBelow FlowCounters::*upto;
+};
+
+constexpr auto kHeldAlways = std::to_array<NamedNumber>({
     {"p50", &FlowCounters::held_p50_ms},
     {"p90", &FlowCounters::held_p90_ms},
     {"p99", &FlowCounters::held_p99_ms},
     {"longest", &FlowCounters::held_longest_ms},
 });
+constexpr auto kHeldCounted = std::to_array<NamedNumber>({
+    {"sum", &FlowCounters::held_sum_ms},
+    {"count", &FlowCounters::held_count},
+});
+constexpr Times kHeld{kHeldAlways, kHeldCounted, &FlowCounters::held_count,
+                      &FlowCounters::held_upto};
 
-void PackHeld(const FlowCounters& counters, Packer* packer) {
-  packer->pack_map(kHeldTimes.size());
-  for (const auto& [name, member] : kHeldTimes) PackField(name, counters.*member, packer);
+constexpr auto kWaitedCounted = std::to_array<NamedNumber>({
+    {"p50", &FlowCounters::waited_p50_ms},
+    {"p90", &FlowCounters::waited_p90_ms},
+    {"p99", &FlowCounters::waited_p99_ms},
+    {"sum", &FlowCounters::waited_sum_ms},
+    {"count", &FlowCounters::waited_count},
+});
+constexpr Times kWaited{
+    {}, kWaitedCounted, &FlowCounters::waited_count, &FlowCounters::waited_upto};
+
+constexpr std::string_view kUpTo = "upto";
+
+template <const Times& kTimes>
+void PackTimes(const FlowCounters& counters, Packer* packer) {
+  const auto pack = [&](std::span<const NamedNumber> numbers) {
+    for (const auto& [name, member] : numbers) PackField(name, counters.*member, packer);
+  };
+  const bool counted = counters.*kTimes.count > 0;
+  const size_t pairs = kTimes.always.size() + (counted ? kTimes.counted.size() + 1 : 0);
+  packer->pack_map(static_cast<uint32_t>(pairs));
+  pack(kTimes.always);
+  if (!counted) return;
+  pack(kTimes.counted);
+  PackString(kUpTo, packer);
+  packer->pack_array(kTimeBoundsMs.size());
+  for (const uint64_t count : counters.*kTimes.upto) packer->pack_uint64(count);
 }
-bool ReadHeld(std::string_view key, FieldReader* fields, FlowCounters* counters) {
+
+// Counts of bounds that this version does not know are skipped.
+bool ReadUpTo(FieldReader* fields, CountsBelow* upto) {
+  size_t known = 0;
+  return fields->ForEachElement(kUpTo, [&] {
+    if (known == upto->size()) return fields->Skip("count");
+    return fields->Required("count", &(*upto)[known++]);
+  });
+}
+
+template <const Times& kTimes>
+bool ReadTimes(std::string_view key, FieldReader* fields, FlowCounters* counters) {
   return fields->ForEachKey(key, [&](std::string_view name) {
-    for (const auto& [known, member] : kHeldTimes) {
-      if (name == known) return fields->Required(name, &(counters->*member));
+    if (name == kUpTo) return ReadUpTo(fields, &(counters->*kTimes.upto));
+    for (const auto& numbers : {kTimes.always, kTimes.counted}) {
+      for (const auto& [known, member] : numbers) {
+        if (name == known) return fields->Required(name, &(counters->*member));
+      }
     }
     return fields->Skip(name);
   });
@@ -107,8 +159,13 @@ constexpr auto kTable = std::to_array<FlowCounter>({
      PackEnded, ReadEnded},
     {"held_ms",
      "map {`p50`, `p90`, `p99`, `longest`}: how long ended tokens were held; the quantiles are up "
-     "to a quarter too high",
-     PackHeld, ReadHeld},
+     "to a quarter too high; once a token has ended, `sum`, `count` and `upto` too",
+     PackTimes<kHeld>, ReadTimes<kHeld>},
+    {"waited_ms",
+     "map {`p50`, `p90`, `p99`, `sum`, `count`, `upto`}: how long acquires waited that were "
+     "answered, whatever the answer; absent until one was",
+     PackTimes<kWaited>, ReadTimes<kWaited>,
+     [](const FlowCounters& c) { return c.waited_count > 0; }},
 });
 
 }  // namespace
@@ -116,8 +173,12 @@ constexpr auto kTable = std::to_array<FlowCounter>({
 std::span<const FlowCounter> FlowCounterTable() { return kTable; }
 
 void PackValue(const FlowCounters& counters, Packer* packer) {
-  packer->pack_map(kTable.size());
+  const auto is_sent = [&](const FlowCounter& counter) {
+    return counter.is_sent == nullptr || counter.is_sent(counters);
+  };
+  packer->pack_map(static_cast<uint32_t>(std::count_if(kTable.begin(), kTable.end(), is_sent)));
   for (const FlowCounter& counter : kTable) {
+    if (!is_sent(counter)) continue;
     PackString(counter.key, packer);
     counter.pack(counters, packer);
   }

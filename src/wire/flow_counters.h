@@ -20,6 +20,7 @@ struct FlowCounter {
   std::string_view help;  // One phrase of Markdown.
   void (*pack)(const FlowCounters& counters, Packer* packer);
   bool (*read)(std::string_view key, FieldReader* fields, FlowCounters* counters);
+  bool (*is_sent)(const FlowCounters& counters) = nullptr;  // Null: always.
 };
 // In the order in which they are sent.
 std::span<const FlowCounter> FlowCounterTable();

@@ -5,6 +5,7 @@
 #ifndef NOWCALLS_WIRE_ROWS_H_
 #define NOWCALLS_WIRE_ROWS_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,6 +35,12 @@ struct TokenRow {
   bool operator==(const TokenRow&) const = default;
 };
 
+// Histograms of flows count the times that were shorter than each of these. Each is where a bucket
+// of the server's histogram begins, so the counts are exact.
+inline constexpr auto kTimeBoundsMs =
+    std::to_array<uint64_t>({10, 96, 1'024, 10'240, 57'344, 655'360, 3'670'016});
+using CountsBelow = std::array<uint64_t, kTimeBoundsMs.size()>;
+
 // Counters since the server started.
 struct FlowCounters {
   uint64_t granted = 0;  // Also from the queue, also beyond a limit in shadow mode.
@@ -49,6 +56,17 @@ struct FlowCounters {
   uint64_t held_p90_ms = 0;
   uint64_t held_p99_ms = 0;
   uint64_t held_longest_ms = 0;
+  uint64_t held_sum_ms = 0;
+  uint64_t held_count = 0;
+  CountsBelow held_upto{};  // By kTimeBoundsMs.
+  // How long acquires waited that were answered, whatever the answer: "waited_ms" on the wire. The
+  // longest is longest_wait_ms.
+  uint64_t waited_p50_ms = 0;
+  uint64_t waited_p90_ms = 0;
+  uint64_t waited_p99_ms = 0;
+  uint64_t waited_sum_ms = 0;
+  uint64_t waited_count = 0;
+  CountsBelow waited_upto{};
 
   bool operator==(const FlowCounters&) const = default;
 };

@@ -5,50 +5,12 @@
 #include <tuple>
 #include <utility>
 
+#include "crash/checker_times.h"
+
 namespace nowcalls::crash {
 namespace {
 
-constexpr int64_t kNeverUs = INT64_MAX;
-
 std::string InCycle(int cycle) { return " in cycle " + std::to_string(cycle); }
-
-// When what lasts `duration_ms` from then on may be over. The ledger clock counts whole
-// milliseconds of the clock that `from_us` is of, so that may be up to one sooner than by a finer
-// clock.
-int64_t DueUs(int64_t from_us, int64_t duration_ms) {
-  constexpr int64_t kUsPerMs = 1'000;
-  return (from_us / kUsPerMs + duration_ms) * kUsPerMs;
-}
-
-// The stretches in which a client had no connection, and how each began.
-struct Gap {
-  int64_t from_us = 0;
-  int64_t to_us = 0;
-  bool since_restart = false;
-};
-using Gaps = std::map<std::string, std::vector<Gap>>;
-
-Gaps OfflineGaps(const Cycle& cycle) {
-  auto links = cycle.history.links;
-  std::stable_sort(links.begin(), links.end(),
-                   [](const LinkEvent& a, const LinkEvent& b) { return a.at_us < b.at_us; });
-  Gaps gaps;
-  std::map<std::string, Gap> open;
-  for (const auto& link : links) {
-    const auto [gap, is_first] = open.try_emplace(link.client, Gap{cycle.started_us, 0, true});
-    if (link.up) {
-      gap->second.to_us = link.at_us;
-      gaps[link.client].push_back(gap->second);
-    } else if (!is_first) {
-      gap->second = {link.at_us, cycle.dead_us, false};
-    }
-  }
-  // Clients that are not up at the end have an open gap; one that is up gets a gap of no length.
-  for (auto& [client, gap] : open) {
-    if (!gap.since_restart && gap.to_us == cycle.dead_us) gaps[client].push_back(gap);
-  }
-  return gaps;
-}
 
 // Whether the level that a grant names was in force at some moment of the request.
 bool MayHaveBeen(const std::vector<LevelChange>& changes, const Operation& granted) {
@@ -120,16 +82,35 @@ void Checker::BeginCycle(int64_t started_us) {
 
 void Checker::AddGrants(const History& history) {
   first_asked_.clear();
+  for (size_t i = 0; i < history.operations.size(); i += history.operations[i].items) {
+    ++(history.operations[i].outcome == Outcome::kUnknown ? counts_.unknown : counts_.acknowledged);
+  }
   for (const auto& operation : history.operations) {
-    ++(operation.outcome == Outcome::kUnknown ? unknown_ : acknowledged_);
     if (operation.action != Action::kAcquire || operation.request_id == 0) continue;
     const auto [first, is_first] =
         first_asked_.try_emplace({operation.client, operation.request_id}, operation.asked_us);
     first->second = std::min(first->second, operation.asked_us);
   }
-  for (const auto& operation : history.operations) {
-    if (operation.outcome == Outcome::kGranted && !IsKnownGrant(operation)) AddGrant(operation);
+  for (const Items items : history.Acquires()) {
+    if (items.front().outcome == Outcome::kGranted) AddAnswer(items);
   }
+}
+
+// The tokens of a group are known together, or new together.
+void Checker::AddAnswer(Items items) {
+  size_t known = 0;
+  for (const Operation& operation : items) {
+    if (IsKnownGrant(operation)) {
+      ++known;
+    } else {
+      AddGrant(operation);
+    }
+  }
+  const bool is_group = items.size() > 1;
+  if (known == items.size()) ++(is_group ? counts_.groups_asked_again : counts_.asked_again);
+  if (known == 0 || known == items.size()) return;
+  Report("I10 a group that was asked again got other tokens: " + Describe(items.front()),
+         items.front().token_id);
 }
 
 // What was asked again may have been granted when it was asked first, also by another level.
@@ -158,6 +139,7 @@ void Checker::AddGrant(const Operation& operation) {
   token.offline_us = kNeverUs;
   token.release_us = kNeverUs;
   token.request_id = operation.request_id;
+  token.grant = operation.grant;
   token.trail.push_back(Describe(operation));
   tokens_.emplace(id, std::move(token));
 }
@@ -169,14 +151,9 @@ void Checker::AddOfflineGaps(const Cycle& cycle) {
     const bool carried = token.held_from_us < cycle.started_us;
     if (found == gaps.end()) continue;  // A carried token's gap is as BeginCycle left it.
     if (carried) token.offline_us = kNeverUs;
-    const FlowFacts& flow = flows_[token.flow_id];
-    for (const auto& gap : found->second) {
-      if (!carried && gap.from_us < token.asked_us) continue;
-      int64_t spared_ms = flow.client_offline_ms;
-      if (gap.since_restart) spared_ms = std::max(spared_ms, restart_grace_ms_);
-      const int64_t may_end_us = DueUs(gap.from_us, spared_ms);
-      if (may_end_us <= gap.to_us) token.offline_us = std::min(token.offline_us, may_end_us);
-    }
+    token.offline_us = std::min(token.offline_us,
+                                OfflineUs(found->second, flows_[token.flow_id], restart_grace_ms_,
+                                          carried ? INT64_MIN : token.asked_us));
   }
 }
 
@@ -230,6 +207,7 @@ void Checker::CheckMovingLevels(const Cycle& cycle) {
   };
   for (const auto& operation : cycle.history.operations) {
     if (operation.outcome != Outcome::kGranted || !levels.contains(operation.flow_id)) continue;
+    if (operation.items > 1) continue;  // Groups are told neither level nor nowCalls.
     if (!MayHaveBeen(levels[operation.flow_id], operation)) {
       Report("I5 granted by a level that was not in force: " + Describe(operation),
              operation.token_id);
@@ -292,86 +270,6 @@ void Checker::CheckPresent(const DumpedToken& dumped, Token* known) {
              dumped.client_id + " flow " + std::to_string(dumped.flow_id) + " count " +
              std::to_string(dumped.count) + " fence " + std::to_string(dumped.fence),
          dumped.token_id);
-}
-
-// The acquires that may have been granted without anybody knowing, by what they are for, oldest
-// first. A request id has one token at most: none if another one of it is there, or if it was
-// cancelled since.
-std::map<Checker::Wish, std::vector<Checker::Asked>> Checker::Unanswered(
-    const History& history) const {
-  std::set<Request> taken;
-  for (const auto& [id, token] : tokens_) {
-    if (!token.gone) taken.insert({token.client, token.request_id});
-  }
-  std::map<Wish, std::vector<Asked>> unanswered;
-  for (const auto& operation : history.operations) {
-    if (operation.action != Action::kAcquire || operation.outcome != Outcome::kUnknown) continue;
-    auto& asked = unanswered[{operation.client, operation.flow_id, operation.count}];
-    const Request request{operation.client, operation.request_id};
-    if (request.second != 0) {
-      const auto cancelled = cancelled_.find(request);
-      if (taken.contains(request)) continue;
-      if (cancelled != cancelled_.end() && operation.asked_us < cancelled->second) continue;
-      taken.insert(request);
-    }
-    asked.push_back({operation.asked_us, operation.request_id});
-  }
-  for (auto& [wish, asked] : unanswered) {
-    std::sort(asked.begin(), asked.end(),
-              [](const Asked& a, const Asked& b) { return a.asked_us < b.asked_us; });
-  }
-  return unanswered;
-}
-
-// Tokens that no client was told of must each belong to an acquire without an answer. Any
-// assignment is as good as another, so the oldest request gets the lowest fence: what follows from
-// that holds for every assignment.
-void Checker::Adopt(const Cycle& cycle, std::vector<DumpedToken> strangers, AskedByToken* adopted) {
-  const std::map<Wish, std::vector<Asked>> unanswered = Unanswered(cycle.history);
-  std::map<Wish, size_t> used;
-  std::sort(strangers.begin(), strangers.end(),
-            [](const DumpedToken& a, const DumpedToken& b) { return a.fence < b.fence; });
-  for (const auto& row : strangers) {
-    const std::string id = std::to_string(row.token_id);
-    const Wish wish{row.client_id, row.flow_id, row.count};
-    const auto asked = unanswered.find(wish);
-    const size_t next = used[wish];
-    if (ended_.contains(row.token_id) || reclaimed_.contains(row.token_id)) {
-      Report("I2 token " + id + " came back", row.token_id);
-    } else if (asked == unanswered.end() || next == asked->second.size()) {
-      Report("I3 nobody asked for token " + id + " of client " + row.client_id + " flow " +
-                 std::to_string(row.flow_id) + " count " + std::to_string(row.count) +
-                 ", or its request id was cancelled or has another token",
-             row.token_id);
-    } else {
-      AdoptOne(cycle, row, asked->second);
-      tokens_[row.token_id].asked_us = asked->second[next].asked_us;
-      adopted->emplace(row.token_id, asked->second[next].asked_us);
-      ++used[wish];
-      ++adopted_;
-    }
-  }
-}
-
-void Checker::AdoptOne(const Cycle& cycle, const DumpedToken& row,
-                       const std::vector<Asked>& asked) {
-  if (!fences_.insert(row.fence).second) {
-    Report("I6 token " + std::to_string(row.token_id) + " has a fence given before", row.token_id);
-  }
-  Token token;
-  token.client = row.client_id;
-  token.flow_id = row.flow_id;
-  token.count = row.count;
-  token.fence = row.fence;
-  token.issued_from_us = asked.front().asked_us;
-  token.held_from_us = cycle.dead_us;
-  token.deadline_us = DueUs(asked.front().asked_us, row.deadline_ms - row.issued_ms);
-  token.offline_us = kNeverUs;
-  token.release_us = kNeverUs;
-  if (asked.size() == 1) token.request_id = asked.front().request_id;
-  for (const auto& one : asked) token.requests.insert(one.request_id);
-  token.trail.push_back("never answered, found in the ledger of cycle " + std::to_string(cycle_));
-  tokens_.emplace(row.token_id, std::move(token));
 }
 
 // What was acknowledged before another grant was asked for has the lower fence.
@@ -472,9 +370,17 @@ void Checker::CheckBackup(const Cycle& cycle, const AskedByToken& adopted) {
            row.token_id);
   }
   for (const auto& [id, token] : tokens_) {
-    if (copied.contains(id) || token.held_from_us > copy.asked_us) continue;
+    if (copied.contains(id)) continue;
     if (token.MayEndUs() <= cycle.dead_us || token.gone_us <= cycle.dead_us) continue;
-    Report("I1 token " + std::to_string(id) + " is not in the backup", id);
+    const bool is_part =
+        std::any_of(token.grant.begin(), token.grant.end(),
+                    [&copied](uint64_t other_id) { return copied.contains(other_id); });
+    if (token.held_from_us <= copy.asked_us) {
+      Report("I1 token " + std::to_string(id) + " is not in the backup", id);
+    } else if (is_part) {
+      Report("I14 token " + std::to_string(id) + " is not in the backup, others of its group are",
+             id);
+    }
   }
   CheckSums(copy.ledger, "the backup");
 }

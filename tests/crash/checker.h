@@ -11,12 +11,15 @@
 //   I5 at every instant the tokens definitely held are within the level; where levels move, each
 //      grant names a level that may have been in force, and counts all that was definitely held
 //   I6 fences grow strictly in the order of acknowledgement, ids and fences never repeat
-//   I10 a request id never has two tokens at once, and while it has one that token is the answer
+//   I10 a request id never has tokens of two grants at once, and while all of one are live those
+//       are the answer
 //   I11 what a request id stood for is gone when its cancel is answered, and it is not granted on
 //       the same connection afterwards
 //   I13 a grant tells the hold that was asked for, as far as its rule allows; a token that is told
 //       lost is its client's, was not released, was not told before its time, and is gone for ever
 //   I12 nothing is granted under a drain, from its acknowledgement until its end is asked for
+//   I14 a group that was not answered is in the ledger whole or not at all, but for tokens that may
+//       have ended since; so is one in a backup that was answered meanwhile
 //
 // What an operator takes back is released: gone if it was answered, either way if not. Of many
 // tokens at once it is those of the flow or client that were surely held all the while, if the
@@ -96,6 +99,17 @@ struct Cycle {
 
 using Violations = std::vector<std::string>;
 
+// How often a run did what the checker judges.
+struct CheckerCounts {
+  int64_t acknowledged = 0;    // Requests with a definite answer,
+  int64_t unknown = 0;         // and without.
+  int64_t adopted = 0;         // Tokens of unanswered acquires found in a ledger,
+  int64_t adopted_groups = 0;  // and groups that have such.
+  int64_t told_lost = 0;
+  int64_t asked_again = 0;         // Acquires answered with the token that was known,
+  int64_t groups_asked_again = 0;  // and groups with theirs.
+};
+
 class Checker {
  public:
   Checker(const std::vector<FlowFacts>& flows, int64_t restart_grace_ms);
@@ -108,12 +122,7 @@ class Checker {
   // when the report was there; flows whose tokens may have ended by then are compared as a bound.
   Violations CheckReported(const CountByFlow& reported, int64_t started_us, int64_t due_us) const;
 
-  int64_t acknowledged() const { return acknowledged_; }  // Operations with a definite answer.
-  int64_t unknown() const { return unknown_; }
-  int64_t adopted() const { return adopted_; }  // Tokens of unanswered acquires found in a ledger.
-  int64_t told_lost() const { return told_lost_; }
-  // Acquires that were asked again, and answered with the token that was known.
-  int64_t asked_again() const { return asked_again_; }
+  const CheckerCounts& counts() const { return counts_; }
 
  private:
   // What is known about one token that is not surely gone.
@@ -134,6 +143,7 @@ class Checker {
     bool released = false;        // By an answer to a release or reclaim of this token.
     uint64_t request_id = 0;      // Its own; 0: none, or not known, then it is
     std::set<uint64_t> requests;  // one of these or none.
+    std::vector<uint64_t> grant;  // The tokens of its grant, ascending; empty: not told.
     std::vector<std::string> trail;
 
     int64_t MayEndUs() const;
@@ -144,14 +154,11 @@ class Checker {
   using AskedByToken = std::map<uint64_t, int64_t>;
   using Request = std::pair<std::string, uint64_t>;        // Client, request id.
   using Wish = std::tuple<std::string, int64_t, int64_t>;  // Client, flow, count.
-  struct Asked {
-    int64_t asked_us = 0;
-    uint64_t request_id = 0;
-  };
 
   void Report(const std::string& what, uint64_t token_id);
   void BeginCycle(int64_t started_us);
   void AddGrants(const History& history);
+  void AddAnswer(Items items);
   void AddGrant(const Operation& operation);
   bool IsKnownGrant(const Operation& operation);
   void AddOfflineGaps(const Cycle& cycle);
@@ -161,10 +168,11 @@ class Checker {
   void MayEnd(const Operation& operation);
   void ApplyToToken(const Operation& operation);
   void ApplyToMany(const Operation& operation);
+  bool MayHaveEnded(const Cycle& cycle, const Operation& item);
   void MarkGone(const Operation& operation, Token* token) const;
   void CheckRequestIds(const Cycle& cycle);
-  void CheckOneTokenEach();
-  void CheckAskedAgain(const Operation& operation, uint64_t token_id);
+  void CheckOneGrant(const Request& request, const std::vector<uint64_t>& ids);
+  void CheckAskedAgain(Items items, const std::vector<uint64_t>& ids);
   void CheckCancels(const History& history);
   void CheckToldHold(const Operation& operation);
   void CheckLost(const History& history);
@@ -174,9 +182,12 @@ class Checker {
   void CheckMovingLevels(const Cycle& cycle);
   void CheckDump(const Cycle& cycle, AskedByToken* adopted);
   void CheckPresent(const DumpedToken& dumped, Token* known);
-  std::map<Wish, std::vector<Asked>> Unanswered(const History& history) const;
+  std::vector<Items> Unanswered(const History& history) const;
   void Adopt(const Cycle& cycle, std::vector<DumpedToken> strangers, AskedByToken* adopted);
-  void AdoptOne(const Cycle& cycle, const DumpedToken& row, const std::vector<Asked>& asked);
+  void AdoptOne(const Cycle& cycle, const DumpedToken& row,
+                const std::vector<const Operation*>& asked);
+  void CheckGroupsWhole(const Cycle& cycle, const std::vector<Items>& unanswered,
+                        const std::vector<DumpedToken>& rows);
   void CheckFenceOrder(const History& history, const AskedByToken& adopted);
   CountByFlow CheckSums(const LedgerView& ledger, const std::string& where);
   void CheckBackup(const Cycle& cycle, const AskedByToken& adopted);
@@ -196,11 +207,7 @@ class Checker {
   uint64_t last_fence_ = 0;  // The greatest one acknowledged in earlier cycles.
   CountByFlow last_sums_;
   int cycle_ = 0;
-  int64_t acknowledged_ = 0;
-  int64_t unknown_ = 0;
-  int64_t adopted_ = 0;
-  int64_t asked_again_ = 0;
-  int64_t told_lost_ = 0;
+  CheckerCounts counts_;
   Violations violations_;
 };
 

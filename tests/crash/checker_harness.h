@@ -55,7 +55,26 @@ class CycleBuilder {
     operation.now_calls = count;
     operation.level = 10;
     operation.hold_ms = hold_ms;
+    operation.grant = {token};
     return Answer(operation, Outcome::kGranted);
+  }
+  struct Part {
+    int64_t flow = 0;
+    int64_t count = 0;
+    uint64_t token = 0;  // If it is granted.
+  };
+  CycleBuilder& Group(int64_t at_ms, Outcome outcome, const std::vector<Part>& parts) {
+    Operation operation = Ask(at_ms, Action::kAcquire);
+    operation.items = parts.size();
+    for (const Part& part : parts) {
+      operation.flow_id = part.flow;
+      operation.count = part.count;
+      operation.token_id = operation.fence = part.token;
+      operation.hold_ms = outcome == Outcome::kGranted ? 120'000 : 0;
+      Answer(operation, outcome);
+    }
+    if (outcome == Outcome::kGranted) SetGrant({&last() - parts.size() + 1, parts.size()});
+    return *this;
   }
   CycleBuilder& UnansweredAcquire(int64_t at_ms, int64_t flow, int64_t count) {
     Operation operation = Ask(at_ms, Action::kAcquire);
@@ -63,9 +82,9 @@ class CycleBuilder {
     operation.count = count;
     return Answer(operation, Outcome::kUnknown);
   }
-  // The last operation gets a request id.
+  // The last acquire gets a request id.
   CycleBuilder& WithRequest(uint64_t request) {
-    last().request_id = request;
+    for (size_t i = 0; i < last().items; ++i) (&last() - i)->request_id = request;
     return *this;
   }
   CycleBuilder& RefusedAcquire(int64_t at_ms, int64_t flow, int64_t count) {

@@ -2,19 +2,13 @@
 #include <algorithm>
 
 #include "crash/checker.h"
+#include "crash/checker_times.h"
 
 namespace nowcalls::crash {
-namespace {
-
-constexpr int64_t kResourceTimeoutFactor = 2;  // The server's default.
-
-}  // namespace
-
 // One with a request id may be answered with a token that it was granted before, and has kept.
 void Checker::CheckToldHold(const Operation& operation) {
   const FlowFacts& flow = flows_[operation.flow_id];
-  int64_t hold_ms = kResourceTimeoutFactor * flow.resource_timeout_ms;
-  if (flow.max_hold_ms > 0) hold_ms = std::min(hold_ms, flow.max_hold_ms);
+  int64_t hold_ms = RuleHoldMs(flow);
   if (operation.request_id == 0 && operation.wanted_ms > 0) {
     hold_ms = std::min(hold_ms, operation.wanted_ms);
   }
@@ -27,7 +21,7 @@ void Checker::CheckToldHold(const Operation& operation) {
 
 void Checker::CheckLost(const History& history) {
   for (const LostEvent& lost : history.lost) {
-    ++told_lost_;
+    ++counts_.told_lost;
     const auto found = tokens_.find(lost.token_id);
     if (found != tokens_.end()) {
       CheckLostToken(lost, &found->second);

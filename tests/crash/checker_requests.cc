@@ -4,15 +4,19 @@
 #include <utility>
 
 #include "crash/checker.h"
+#include "crash/checker_times.h"
 
 namespace nowcalls::crash {
 namespace {
 
-constexpr int64_t kNoAnswerUs = INT64_MAX;
-
 // When it was over at last.
 int64_t OverUs(const Operation& operation) {
-  return operation.outcome == Outcome::kUnknown ? kNoAnswerUs : operation.answered_us;
+  return operation.outcome == Outcome::kUnknown ? kNeverUs : operation.answered_us;
+}
+
+bool EndsNothing(const Operation& operation) {
+  return operation.outcome == Outcome::kGone || operation.outcome == Outcome::kRefused ||
+         (operation.outcome == Outcome::kReclaimed && operation.reclaimed == 0);
 }
 
 bool EndsMany(Action action) {
@@ -48,12 +52,11 @@ bool Checker::IsKnownGrant(const Operation& operation) {
     token.request_id = operation.request_id;
   }
   const bool same = token.IsOf(operation) && token.flow_id == operation.flow_id &&
-                    token.count == operation.count && token.fence == operation.fence;
+                    token.count == operation.count && token.fence == operation.fence &&
+                    (token.grant.empty() || token.grant == operation.grant);
   if (!same) return false;
-  ++asked_again_;
-  constexpr int64_t kUsPerMs = 1'000;
-  token.deadline_us =
-      std::max(token.deadline_us, (operation.asked_us / kUsPerMs + operation.hold_ms) * kUsPerMs);
+  token.grant = operation.grant;
+  token.deadline_us = std::max(token.deadline_us, DueUs(operation.asked_us, operation.hold_ms));
   token.held_from_us = std::min(token.held_from_us, operation.answered_us);
   token.trail.push_back(Describe(operation));
   return true;
@@ -113,8 +116,7 @@ std::vector<uint64_t> Checker::TokensOf(const Operation& operation) const {
 }
 
 void Checker::MayEnd(const Operation& operation) {
-  const bool none = operation.outcome == Outcome::kReclaimed && operation.reclaimed == 0;
-  if (none || operation.outcome == Outcome::kGone || operation.outcome == Outcome::kRefused) return;
+  if (EndsNothing(operation)) return;
   if (operation.action == Action::kRelease || operation.action == Action::kReclaim) {
     const auto found = tokens_.find(operation.token_id);
     if (found == tokens_.end()) return;
@@ -126,6 +128,28 @@ void Checker::MayEnd(const Operation& operation) {
       token.release_us = std::min(token.release_us, operation.asked_us);
     }
   }
+}
+
+// Whether a token that nobody was told of, granted for this item, may be gone at the end.
+bool Checker::MayHaveEnded(const Cycle& cycle, const Operation& item) {
+  const FlowFacts& flow = flows_[item.flow_id];
+  int64_t hold_ms = RuleHoldMs(flow);
+  if (item.wanted_ms > 0) hold_ms = std::min(hold_ms, item.wanted_ms);
+  const int64_t offline_us =
+      OfflineUs(OfflineGaps(cycle)[item.client], flow, restart_grace_ms_, item.asked_us);
+  if (std::min(DueUs(item.asked_us, hold_ms), offline_us) <= cycle.dead_us) return true;
+  const auto may_end = [&](const Operation& operation) {
+    if (EndsNothing(operation) || OverUs(operation) < item.asked_us) return false;
+    switch (operation.action) {
+      case Action::kReclaim: return !tokens_.contains(operation.token_id);
+      case Action::kCancel:
+        return operation.client == item.client && operation.request_id == item.request_id;
+      default:
+        return EndsMany(operation.action) && IsAmongMany(operation, item.client, item.flow_id);
+    }
+  };
+  const auto& operations = cycle.history.operations;
+  return std::any_of(operations.begin(), operations.end(), may_end);
 }
 
 void Checker::MarkGone(const Operation& operation, Token* token) const {
@@ -164,9 +188,7 @@ void Checker::ApplyToToken(const Operation& operation) {
     }
     MarkGone(operation, &token);
   } else if (operation.outcome == Outcome::kKept) {
-    constexpr int64_t kUsPerMs = 1'000;
-    token.deadline_us =
-        std::max(token.deadline_us, (operation.asked_us / kUsPerMs + operation.hold_ms) * kUsPerMs);
+    token.deadline_us = std::max(token.deadline_us, DueUs(operation.asked_us, operation.hold_ms));
   } else if (released) {
     token.released = true;
     MarkGone(operation, &token);
@@ -195,51 +217,51 @@ void Checker::ApplyToMany(const Operation& operation) {
 }
 
 void Checker::CheckRequestIds(const Cycle& cycle) {
-  CheckOneTokenEach();
-  std::multimap<Request, uint64_t> by_request;
+  std::map<Request, std::vector<uint64_t>> tokens;
   for (const auto& [id, token] : tokens_) {
-    if (token.request_id != 0) by_request.emplace(Request{token.client, token.request_id}, id);
+    if (token.request_id != 0) tokens[{token.client, token.request_id}].push_back(id);
   }
-  for (const auto& operation : cycle.history.operations) {
-    if (operation.action != Action::kAcquire || operation.request_id == 0) continue;
-    const auto [begin, end] = by_request.equal_range({operation.client, operation.request_id});
-    for (auto at = begin; at != end; ++at) CheckAskedAgain(operation, at->second);
+  for (const auto& [request, ids] : tokens) CheckOneGrant(request, ids);
+  for (const Items items : cycle.history.Acquires()) {
+    const auto its = tokens.find({items.front().client, items.front().request_id});
+    if (its != tokens.end()) CheckAskedAgain(items, its->second);
   }
   CheckCancels(cycle.history);
   CheckDrains(cycle);
 }
 
-void Checker::CheckOneTokenEach() {
-  using Held = std::tuple<int64_t, int64_t, uint64_t>;  // From when, until when, which token.
-  std::map<Request, std::vector<Held>> held;
-  for (const auto& [id, token] : tokens_) {
-    if (token.request_id == 0 || token.MayEndUs() <= token.held_from_us) continue;
-    held[{token.client, token.request_id}].emplace_back(token.held_from_us, token.MayEndUs(), id);
-  }
-  for (auto& [request, list] : held) {
-    std::sort(list.begin(), list.end());
-    for (size_t i = 1; i < list.size(); ++i) {
-      if (std::get<0>(list[i]) >= std::get<1>(list[i - 1])) continue;
-      const uint64_t id = std::get<2>(list[i]);
-      Report("I10 request " + std::to_string(request.second) + " of client " + request.first +
-                 " has token " + std::to_string(id) + " beside token " +
-                 std::to_string(std::get<2>(list[i - 1])),
-             id);
-    }
+// At no instant a request has tokens of two grants.
+void Checker::CheckOneGrant(const Request& request, const std::vector<uint64_t>& ids) {
+  for (const uint64_t id : ids) {
+    const Token& token = tokens_.at(id);
+    const auto other_id = std::find_if(ids.begin(), ids.end(), [&](uint64_t earlier_id) {
+      const Token& earlier = tokens_.at(earlier_id);
+      return std::pair(earlier.held_from_us, earlier_id) < std::pair(token.held_from_us, id) &&
+             token.held_from_us < std::min(earlier.MayEndUs(), token.MayEndUs()) &&
+             token.grant != earlier.grant;
+    });
+    if (other_id == ids.end()) continue;
+    Report("I10 request " + std::to_string(request.second) + " of client " + request.first +
+               " has token " + std::to_string(id) + " beside token " + std::to_string(*other_id),
+           id);
   }
 }
 
-void Checker::CheckAskedAgain(const Operation& operation, uint64_t token_id) {
-  const Token& token = tokens_[token_id];
-  if (operation.outcome == Outcome::kGranted && operation.token_id == token_id) {
-    if (token.gone_us >= operation.asked_us) return;
-    Report("I2 a token that is gone is given again: " + Describe(operation), token_id);
+// A group of which a part has ended is refused.
+void Checker::CheckAskedAgain(Items items, const std::vector<uint64_t>& ids) {
+  const Operation& first = items.front();
+  size_t held = 0;
+  for (const uint64_t id : ids) {
+    const Token& token = tokens_.at(id);
+    if (token.held_from_us < first.asked_us && token.MayEndUs() > first.answered_us) ++held;
+    for (const Operation& operation : items) {
+      const bool is_it = operation.outcome == Outcome::kGranted && operation.token_id == id;
+      if (!is_it || token.gone_us >= operation.asked_us) continue;
+      Report("I2 a token that is gone is given again: " + Describe(operation), id);
+    }
   }
-  const bool held =
-      token.held_from_us < operation.asked_us && token.MayEndUs() > operation.answered_us;
-  if (operation.outcome == Outcome::kRefused && held) {
-    Report("I10 a request with a live token is refused: " + Describe(operation), token_id);
-  }
+  if (first.outcome != Outcome::kRefused || held < items.size()) return;
+  Report("I10 a request with a live token is refused: " + Describe(first), ids.front());
 }
 
 // The memory of a cancel lasts as long as the session, which one connection of it proves.
@@ -279,7 +301,7 @@ void Checker::CheckDrains(const Cycle& cycle) {
     }
   }
   for (const auto& [flow_id, since_us] : drained_) {
-    drained[flow_id].emplace_back(since_us, kNoAnswerUs);
+    drained[flow_id].emplace_back(since_us, kNeverUs);
   }
   for (const auto& operation : cycle.history.operations) {
     const auto token = tokens_.find(operation.token_id);

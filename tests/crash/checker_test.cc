@@ -185,7 +185,7 @@ TEST_CASE("a token without an answer, once found, must stay like any other") {
   CycleBuilder first;
   first.UnansweredAcquire(2, 1, 4).Dumped(101, 1, 4);
   CHECK(checker.CheckCycle(first.cycle()) == Violations{});
-  CHECK(checker.adopted() == 1);
+  CHECK(checker.counts().adopted == 1);
   CycleBuilder second(2'000, 3'000);
   RequireOne(checker.CheckCycle(second.cycle()), "I1", "token 101 is lost");
 }

@@ -74,11 +74,14 @@ class CrashLoop {
   CrashLoopResult Run() {
     while (result_.violations.empty() && result_.cycles < options_.cycles) OneCycle();
     if (result_.violations.empty()) CheckEverythingEnds();
-    result_.acknowledged = checker_.acknowledged();
-    result_.unknown = checker_.unknown();
-    result_.adopted = checker_.adopted();
-    result_.tally["acquires asked again and answered with their token"] = checker_.asked_again();
-    result_.tally["tokens told lost"] = checker_.told_lost();
+    const CheckerCounts& counts = checker_.counts();
+    result_.acknowledged = counts.acknowledged;
+    result_.unknown = counts.unknown;
+    result_.adopted = counts.adopted;
+    result_.tally["acquires asked again and answered with their token"] = counts.asked_again;
+    result_.tally["groups asked again and answered with their tokens"] = counts.groups_asked_again;
+    result_.tally["groups left unanswered that had been granted"] = counts.adopted_groups;
+    result_.tally["tokens told lost"] = counts.told_lost;
     if (result_.violations.empty() && !options_.keep_dir) {
       fs::remove_all(dir_);
     } else {

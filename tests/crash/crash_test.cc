@@ -34,9 +34,11 @@ TEST_CASE("twenty kills under load lose nothing, invent nothing and repeat nothi
   }
   // Each of these cycles tries until it hits.
   CHECK(result.starts.at("in it") >= 1);
-  for (const char* what : {"acquires with a request id granted", "acquires that might wait granted",
-                           "acquires asked again and answered with their token", "cancels answered",
-                           "reclaims of a token answered", "reclaims of a flow answered"}) {
+  for (const char* what :
+       {"acquires with a request id granted", "acquires that might wait granted",
+        "acquires asked again and answered with their token", "cancels answered",
+        "reclaims of a token answered", "reclaims of a flow answered", "groups granted",
+        "groups asked again and answered with their tokens", "groups left unanswered"}) {
     CAPTURE(what);
     CHECK(result.tally.at(what) > 0);
   }

@@ -1,5 +1,6 @@
 #include "crash/history.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -61,7 +62,10 @@ std::string Now() { return std::to_string(BoottimeUs()); }
   throw std::runtime_error("not a line of a client log: " + line);
 }
 
-void ParseAsk(std::istringstream* words, const std::string& line, Operation* operation) {
+// A group gives one operation for each of its items.
+std::vector<Operation> ParseAsk(std::istringstream* words, const std::string& line) {
+  std::vector<Operation> items(1);
+  Operation* operation = &items.front();
   std::string action;
   *words >> operation->number >> operation->asked_us >> operation->client >> action;
   const ActionWord* known = nullptr;
@@ -81,9 +85,17 @@ void ParseAsk(std::istringstream* words, const std::string& line, Operation* ope
     case Subject::kHolder: *words >> operation->holder; break;
   }
   if (words->fail()) BadLine(line);
+  if (known->subject != Subject::kAcquire) return items;
+  for (Operation item = items.front(); *words >> item.flow_id;) {
+    if (!(*words >> item.count)) BadLine(line);
+    items.push_back(item);
+  }
+  for (Operation& item : items) item.items = items.size();
+  return items;
 }
 
-void ParseAnswer(std::istringstream* words, const std::string& line, Operation* operation) {
+void ParseAnswer(std::istringstream* words, const std::string& line, std::span<Operation> items) {
+  Operation* operation = &items.front();
   std::string outcome;
   *words >> operation->answered_us >> outcome;
   for (const auto& entry : kOutcomeWords) {
@@ -96,7 +108,13 @@ void ParseAnswer(std::istringstream* words, const std::string& line, Operation* 
     *words >> operation->hold_ms;
   }
   if (operation->outcome == Outcome::kReclaimed) *words >> operation->reclaimed >> operation->more;
+  for (Operation& item : items.subspan(1)) {
+    item.outcome = operation->outcome;
+    item.answered_us = operation->answered_us;
+    if (item.outcome == Outcome::kGranted) *words >> item.token_id >> item.fence >> item.hold_ms;
+  }
   if (operation->outcome == Outcome::kUnknown || words->fail()) BadLine(line);
+  if (operation->outcome == Outcome::kGranted) SetGrant(items);
 }
 
 }  // namespace
@@ -119,7 +137,8 @@ void HistoryWriter::Lost(const std::string& client, uint64_t token_id, const std
   Line("lost " + Now() + " " + client + " " + std::to_string(token_id) + " " + reason);
 }
 
-void HistoryWriter::Ask(const Operation& asked) {
+void HistoryWriter::Ask(Items items) {
+  const Operation& asked = items.front();
   const ActionWord& words = WordsOf(asked.action);
   std::string line = "ask " + std::to_string(asked.number) + " " + Now() + " " + asked.client +
                      " " + words.word + " ";
@@ -128,6 +147,9 @@ void HistoryWriter::Ask(const Operation& asked) {
       line += std::to_string(asked.flow_id) + " " + std::to_string(asked.count) + " " +
               std::to_string(asked.request_id) + " " + std::to_string(asked.wait_ms) + " " +
               std::to_string(asked.wanted_ms);
+      for (const Operation& item : items.subspan(1)) {
+        line += " " + std::to_string(item.flow_id) + " " + std::to_string(item.count);
+      }
       break;
     case Subject::kToken: line += std::to_string(asked.token_id); break;
     case Subject::kRequest: line += std::to_string(asked.request_id); break;
@@ -137,7 +159,8 @@ void HistoryWriter::Ask(const Operation& asked) {
   Line(line);
 }
 
-void HistoryWriter::Answer(const Operation& answered) {
+void HistoryWriter::Answer(Items items) {
+  const Operation& answered = items.front();
   std::string line =
       "answer " + std::to_string(answered.number) + " " + Now() + " " + WordOf(answered.outcome);
   if (answered.outcome == Outcome::kGranted) {
@@ -147,10 +170,32 @@ void HistoryWriter::Answer(const Operation& answered) {
   if (answered.outcome == Outcome::kGranted || answered.outcome == Outcome::kKept) {
     line += " " + std::to_string(answered.hold_ms);
   }
+  if (answered.outcome == Outcome::kGranted) {
+    for (const Operation& item : items.subspan(1)) {
+      line += " " + std::to_string(item.token_id) + " " + std::to_string(item.fence) + " " +
+              std::to_string(item.hold_ms);
+    }
+  }
   if (answered.outcome == Outcome::kReclaimed) {
     line += " " + std::to_string(answered.reclaimed) + (answered.more ? " 1" : " 0");
   }
   Line(line);
+}
+
+void SetGrant(std::span<Operation> items) {
+  std::vector<uint64_t> grant;
+  for (const Operation& item : items) grant.push_back(item.token_id);
+  std::sort(grant.begin(), grant.end());
+  for (Operation& item : items) item.grant = grant;
+}
+
+std::vector<Items> History::Acquires() const {
+  std::vector<Items> acquires;
+  for (size_t i = 0; i < operations.size(); i += operations[i].items) {
+    if (operations[i].action != Action::kAcquire) continue;
+    acquires.emplace_back(&operations[i], operations[i].items);
+  }
+  return acquires;
 }
 
 void ParseHistory(const std::string& text, History* history) {
@@ -172,16 +217,16 @@ void ParseHistory(const std::string& text, History* history) {
       if (words.fail()) BadLine(line);
       history->lost.push_back(event);
     } else if (kind == "ask") {
-      Operation operation;
-      ParseAsk(&words, line, &operation);
-      open[operation.number] = history->operations.size();
-      history->operations.push_back(operation);
+      const std::vector<Operation> items = ParseAsk(&words, line);
+      open[items.front().number] = history->operations.size();
+      history->operations.insert(history->operations.end(), items.begin(), items.end());
     } else if (kind == "answer") {
       int64_t number = 0;
       words >> number;
       const auto asked = open.find(number);
       if (asked == open.end()) BadLine(line);
-      ParseAnswer(&words, line, &history->operations[asked->second]);
+      Operation* first = &history->operations[asked->second];
+      ParseAnswer(&words, line, {first, first->items});
       open.erase(asked);
     } else {
       BadLine(line);
@@ -203,6 +248,7 @@ std::string Describe(const Operation& operation) {
   switch (words.subject) {
     case Subject::kAcquire:
       text << "flow " << operation.flow_id << " count " << operation.count;
+      if (operation.items > 1) text << ", one of " << operation.items << " items,";
       if (operation.request_id != 0) text << " request " << operation.request_id;
       if (operation.wait_ms != 0) text << " wait " << operation.wait_ms << " ms";
       if (operation.wanted_ms != 0) text << " for " << operation.wanted_ms << " ms";

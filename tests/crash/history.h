@@ -8,9 +8,10 @@
 //   up T CLIENT                                          the session is online, T: answer of hello
 //   down T CLIENT                                        written before it closes its connection
 //   lost T CLIENT TOKEN REASON                           the server has told so, unasked
-//   ask N T CLIENT acquire FLOW COUNT REQUEST WAIT_MS WANTED_MS
+//   ask N T CLIENT acquire FLOW COUNT REQUEST WAIT_MS WANTED_MS [FLOW COUNT]...
 //                                                        REQUEST 0: without a request id;
-//                                                        WANTED_MS 0: the rule's hold
+//                                                        WANTED_MS 0: the rule's hold;
+//                                                        more flows: a group (acquire_all)
 //   ask N T CLIENT release TOKEN
 //   ask N T CLIENT keep TOKEN
 //   ask N T CLIENT cancel REQUEST
@@ -20,13 +21,16 @@
 //   ask N T CLIENT reclaim_client HOLDER
 //   ask N T CLIENT drain FLOW
 //   ask N T CLIENT undrain FLOW
-//   answer N T granted TOKEN FENCE NOW_CALLS LEVEL HOLD_MS
+//   answer N T granted TOKEN FENCE NOW_CALLS LEVEL HOLD_MS [TOKEN FENCE HOLD_MS]...
+//                                                        of a group NOW_CALLS and LEVEL are 0
 //   answer N T released                                  RELEASE_OK
 //   answer N T kept HOLD_MS
 //   answer N T gone                                      ALREADY_RELEASE
 //   answer N T refused                                   definitely not done
 //   answer N T reclaimed COUNT MORE                      of many tokens; MORE: 1 if some are left
 //   answer N T done                                      a drain
+//
+// A group is as many operations as it has items, side by side and with one number.
 //
 // Thread: a writer belongs to one client thread; the rest is plain data.
 #ifndef NOWCALLS_CRASH_HISTORY_H_
@@ -35,6 +39,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -67,6 +72,7 @@ struct Operation {
   int64_t number = 0;
   std::string client;
   Action action = Action::kAcquire;
+  size_t items = 1;         // acquire: of the group that this operation is one item of
   int64_t flow_id = 0;      // acquire, and an operator's requests about a flow
   int64_t count = 0;        // acquire
   uint64_t request_id = 0;  // acquire (0: none) and cancel
@@ -77,6 +83,7 @@ struct Operation {
   int64_t asked_us = 0;
   Outcome outcome = Outcome::kUnknown;
   int64_t answered_us = 0;
+  std::vector<uint64_t> grant;  // Granted: the tokens of all items, ascending.
   uint64_t fence = 0;
   int64_t now_calls = 0;
   int64_t level = 0;
@@ -84,6 +91,12 @@ struct Operation {
   int64_t reclaimed = 0;
   bool more = false;
 };
+
+// The items of one request: one operation, or those of a group.
+using Items = std::span<const Operation>;
+
+// Tells the items of a granted group, one behind the other, of all their tokens.
+void SetGrant(std::span<Operation> items);
 
 struct LinkEvent {
   std::string client;
@@ -100,6 +113,9 @@ struct LostEvent {
 };
 
 struct History {
+  // The acquires, one after the other.
+  std::vector<Items> Acquires() const;
+
   std::vector<Operation> operations;
   std::vector<LinkEvent> links;
   std::vector<LostEvent> lost;
@@ -113,8 +129,10 @@ class HistoryWriter {
 
   void Link(const std::string& client, bool up);
   void Lost(const std::string& client, uint64_t token_id, const std::string& reason);
-  void Ask(const Operation& asked);        // Its number, client, action and what that takes.
-  void Answer(const Operation& answered);  // Its number, outcome and what that tells.
+  void Ask(Items items);     // Their number, client, action and what that takes.
+  void Answer(Items items);  // Their number, outcome and what that tells.
+  void Ask(const Operation& asked) { Ask(Items(&asked, 1)); }
+  void Answer(const Operation& answered) { Answer(Items(&answered, 1)); }
 
  private:
   void Line(const std::string& line);

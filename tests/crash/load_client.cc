@@ -11,9 +11,11 @@
 namespace nowcalls::crash {
 namespace {
 
-constexpr int64_t kOk = 0;
-constexpr int64_t kReleaseOk = 6;
-constexpr int64_t kAlreadyRelease = 7;
+using testing::Json;
+
+constexpr int64_t kRpcOk = 0;
+constexpr int64_t kRpcReleaseOk = 6;
+constexpr int64_t kRpcAlreadyRelease = 7;
 
 }  // namespace
 
@@ -77,8 +79,8 @@ void LoadClient::SettleRequests() {
   std::vector<uint64_t> unwanted;
   for (const auto& [request_id, wanted] : wanted_) {
     const uint64_t roll = prng_.Below(10);
-    if (wanted.token_id == 0 && roll == 0) unwanted.push_back(request_id);
-    if (roll > 0 && (wanted.token_id == 0 || roll < 4)) again.push_back(request_id);
+    if (wanted.tokens.empty() && roll == 0) unwanted.push_back(request_id);
+    if (roll > 0 && (wanted.tokens.empty() || roll < 4)) again.push_back(request_id);
   }
   for (const uint64_t request_id : unwanted) SendCancel(request_id);
   for (const uint64_t request_id : again) SendAgain(request_id);
@@ -90,7 +92,7 @@ uint64_t LoadClient::TakeHeld(bool remove) {
   if (remove) {
     held_[at] = held_.back();
     held_.pop_back();
-    std::erase_if(wanted_, [token](const auto& entry) { return entry.second.token_id == token; });
+    Forget(token);
   }
   return token;
 }
@@ -108,115 +110,128 @@ void LoadClient::SendOne(bool drain) {
     SendAgain(AnyWanted());
   } else if (!wanted_.empty() && prng_.Below(50) == 0) {
     const uint64_t request_id = AnyWanted();
-    const Wanted wanted = wanted_[request_id];
+    Call again = wanted_[request_id].items;
     SendCancel(request_id);
     // What comes behind its cancel is refused.
     if (prng_.Below(4) != 0) return;
-    Operation operation;
-    operation.flow_id = wanted.flow_id;
-    operation.count = wanted.count;
-    operation.request_id = request_id;
-    Send(operation);
+    again.front().request_id = request_id;
+    Send(std::move(again));
   } else if (!drain && (held_.empty() || (!full && roll < 50))) {
     SendAcquire();
   } else if (!held_.empty() && roll < 88) {
-    SendRelease(TakeHeld(/*remove=*/roll != 87));  // One that comes again, at times.
+    // One that comes again, at times.
+    SendToken(Action::kRelease, TakeHeld(/*remove=*/roll != 87));
   } else if (!held_.empty() && roll < 99) {
-    SendKeep(TakeHeld(/*remove=*/false));
+    SendToken(Action::kKeep, TakeHeld(/*remove=*/false));
   } else {
-    SendRelease(1 + prng_.Below(INT64_MAX));  // One that never was.
+    SendToken(Action::kRelease, 1 + prng_.Below(INT64_MAX));  // One that never was.
   }
 }
 
-void LoadClient::Send(Operation operation) {
-  operation.number = next_number_++;
-  operation.client = name_;
-  log_->Ask(operation);
+// Its first item tells what is asked for all of them.
+void LoadClient::Send(Call call) {
+  Operation& first = call.front();
+  first.number = next_number_++;
+  first.client = name_;
+  log_->Ask(call);
   uint32_t msgid = 0;
-  switch (operation.action) {
-    case Action::kAcquire: {
-      testing::Json options = testing::Json::object();
-      if (operation.request_id != 0) options["request_id"] = operation.request_id;
-      if (operation.wait_ms != 0) options["wait_ms"] = operation.wait_ms;
-      if (operation.wanted_ms != 0) options["hold_ms"] = operation.wanted_ms;
-      if (IsKeyLane(operation.flow_id)) options["param"] = KeyOfLane(operation.flow_id);
-      msgid = rpc_.Send("acquire", {FlowOfLane(operation.flow_id), operation.count, options});
-      break;
-    }
-    case Action::kCancel:
-      msgid = rpc_.Send("cancel", testing::Json::array({operation.request_id}));
-      break;
-    case Action::kKeep:
-      msgid = rpc_.Send("keep", testing::Json::array({operation.token_id}));
-      break;
-    default: msgid = rpc_.Send("release", testing::Json::array({operation.token_id})); break;
+  switch (first.action) {
+    case Action::kAcquire: msgid = SendItems(call); break;
+    case Action::kCancel: msgid = rpc_.Send("cancel", Json::array({first.request_id})); break;
+    case Action::kKeep: msgid = rpc_.Send("keep", Json::array({first.token_id})); break;
+    default: msgid = rpc_.Send("release", Json::array({first.token_id})); break;
   }
-  if (operation.wait_ms != 0) ++waiting_;
-  in_flight_[msgid] = std::move(operation);
+  if (first.wait_ms != 0) ++waiting_;
+  in_flight_[msgid] = std::move(call);
+}
+
+uint32_t LoadClient::SendItems(const Call& call) {
+  const Operation& first = call.front();
+  Json options = Json::object();
+  if (first.request_id != 0) options["request_id"] = first.request_id;
+  if (first.wait_ms != 0) options["wait_ms"] = first.wait_ms;
+  if (first.wanted_ms != 0) options["hold_ms"] = first.wanted_ms;
+  if (call.size() == 1) {
+    if (IsKeyLane(first.flow_id)) options["param"] = KeyOfLane(first.flow_id);
+    return rpc_.Send("acquire", {FlowOfLane(first.flow_id), first.count, options});
+  }
+  Json items = Json::array();
+  for (const Operation& one : call) {
+    Json item = Json::array({FlowOfLane(one.flow_id), one.count});
+    if (IsKeyLane(one.flow_id)) item.push_back(KeyOfLane(one.flow_id));
+    items.push_back(item);
+  }
+  return rpc_.Send("acquire_all", Json::array({items, options}));
+}
+
+// One item, or a group of some of its flows.
+LoadClient::Call LoadClient::DrawItems() {
+  constexpr size_t kItemsMax = 4;
+  std::vector<int64_t> flow_ids = options_.flow_ids;
+  const size_t most = std::min(kItemsMax, flow_ids.size());
+  Call items(prng_.Below(5) == 0 ? static_cast<size_t>(prng_.Between(2, most)) : 1);
+  for (Operation& item : items) {
+    const auto at = flow_ids.begin() + static_cast<ptrdiff_t>(prng_.Below(flow_ids.size()));
+    item.flow_id = *at;
+    item.count = prng_.Between(1, 5);
+    flow_ids.erase(at);
+  }
+  return items;
 }
 
 void LoadClient::SendAcquire() {
   constexpr size_t kWaitingMax = 8;
-  Operation operation;
-  operation.flow_id = options_.flow_ids[prng_.Below(options_.flow_ids.size())];
-  operation.count = prng_.Between(1, 5);
-  if (prng_.Below(4) == 0) operation.wanted_ms = prng_.Between(20, 4'000);
-  if (!options_.request_ids) return Send(operation);
-  if (prng_.Below(2) == 0) {
-    operation.request_id = next_request_++;
-    wanted_[operation.request_id] = {operation.flow_id, operation.count, 0};
+  Call call = DrawItems();
+  Operation& first = call.front();
+  if (options_.request_ids && prng_.Below(2) == 0) {
+    wanted_[next_request_].items = call;
+    first.request_id = next_request_++;
   }
-  if (waiting_ < kWaitingMax && prng_.Below(8) == 0) operation.wait_ms = prng_.Between(1, 150);
-  Send(operation);
+  if (prng_.Below(4) == 0) first.wanted_ms = prng_.Between(20, 4'000);
+  const bool may_wait = options_.request_ids && waiting_ < kWaitingMax;
+  if (may_wait && prng_.Below(8) == 0) first.wait_ms = prng_.Between(1, 150);
+  Send(std::move(call));
 }
 
+// The items of a group may come in any order.
 void LoadClient::SendAgain(uint64_t request_id) {
-  const Wanted& wanted = wanted_[request_id];
-  Operation operation;
-  operation.flow_id = wanted.flow_id;
-  operation.count = wanted.count;
-  operation.request_id = request_id;
-  if (prng_.Below(4) == 0) operation.wait_ms = prng_.Between(1, 150);
-  Send(operation);
+  Call call = wanted_[request_id].items;
+  std::swap(call.front(), call[prng_.Below(call.size())]);
+  call.front().request_id = request_id;
+  if (prng_.Below(4) == 0) call.front().wait_ms = prng_.Between(1, 150);
+  Send(std::move(call));
 }
 
 void LoadClient::SendCancel(uint64_t request_id) {
   const auto wanted = wanted_.find(request_id);
   if (wanted != wanted_.end()) {
-    std::erase(held_, wanted->second.token_id);
+    for (const uint64_t token_id : wanted->second.tokens) std::erase(held_, token_id);
     wanted_.erase(wanted);
   }
   cancels_.insert(request_id);
   Operation operation;
   operation.action = Action::kCancel;
   operation.request_id = request_id;
-  Send(operation);
+  Send({operation});
 }
 
-void LoadClient::SendRelease(uint64_t token_id) {
+void LoadClient::SendToken(Action action, uint64_t token_id) {
   Operation operation;
-  operation.action = Action::kRelease;
+  operation.action = action;
   operation.token_id = token_id;
-  Send(operation);
-}
-
-void LoadClient::SendKeep(uint64_t token_id) {
-  Operation operation;
-  operation.action = Action::kKeep;
-  operation.token_id = token_id;
-  Send(operation);
+  Send({operation});
 }
 
 bool LoadClient::ReceiveOne(const LoadSignals& signals) {
   const testing::Reply reply = rpc_.Receive();
-  for (const testing::Json& notice : rpc_.TakeNotifications()) OnLost(notice);
+  for (const Json& notice : rpc_.TakeNotifications()) OnLost(notice);
   const auto asked = in_flight_.find(reply.msgid);
   if (reply.ok() && asked != in_flight_.end()) {
-    Operation operation = asked->second;
+    Call call = std::move(asked->second);
     in_flight_.erase(asked);
-    if (operation.wait_ms != 0) --waiting_;
-    OnAnswer(std::move(operation), reply);
-    return true;
+    if (call.front().wait_ms != 0) --waiting_;
+    OnAnswer(std::move(call), reply);
+    return problem_.empty();
   }
   if (reply.kind != testing::Reply::Kind::kClosed || !signals.ending) {
     problem_ = "client " + name_ + " got: " + reply.ToString();
@@ -224,35 +239,35 @@ bool LoadClient::ReceiveOne(const LoadSignals& signals) {
   return false;
 }
 
-void LoadClient::OnAnswer(Operation operation, const testing::Reply& reply) {
+void LoadClient::OnAnswer(Call call, const testing::Reply& reply) {
   const auto status = reply.result.at(0).get<int64_t>();
-  const bool acquire = operation.action == Action::kAcquire;
-  operation.outcome = Outcome::kRefused;
-  if (acquire && status == kOk) {
-    OnGranted(reply, &operation);
+  Operation& first = call.front();
+  const bool acquire = first.action == Action::kAcquire;
+  first.outcome = Outcome::kRefused;
+  if (acquire && status == kRpcOk) {
+    OnGranted(reply, &call);
   } else if (acquire) {
-    // Only who still waits for it, or was told of its token, wants it any longer.
-    const auto wanted = wanted_.find(operation.request_id);
-    if (wanted != wanted_.end() && wanted->second.token_id == 0 && prng_.Below(16) != 0) {
+    // Only who still waits for it, or was told of its tokens, wants it any longer.
+    const auto wanted = wanted_.find(first.request_id);
+    if (wanted != wanted_.end() && wanted->second.tokens.size() < call.size() &&
+        prng_.Below(16) != 0) {
       wanted_.erase(wanted);
     }
-  } else if (status == kReleaseOk) {
-    operation.outcome = Outcome::kReleased;
-  } else if (operation.action == Action::kKeep && status == kOk) {
-    operation.outcome = Outcome::kKept;
-    operation.hold_ms = reply.result.at(1).get<int64_t>();
-  } else if (status == kAlreadyRelease) {
-    operation.outcome = Outcome::kGone;
-    std::erase(held_, operation.token_id);
-    std::erase_if(wanted_, [&](const auto& entry) {
-      return operation.token_id != 0 && entry.second.token_id == operation.token_id;
-    });
+  } else if (status == kRpcReleaseOk) {
+    first.outcome = Outcome::kReleased;
+  } else if (first.action == Action::kKeep && status == kRpcOk) {
+    first.outcome = Outcome::kKept;
+    first.hold_ms = reply.result.at(1).get<int64_t>();
+  } else if (status == kRpcAlreadyRelease) {
+    first.outcome = Outcome::kGone;
+    std::erase(held_, first.token_id);
+    Forget(first.token_id);
   }
-  if (operation.action == Action::kCancel) cancels_.erase(operation.request_id);
-  log_->Answer(operation);
+  if (first.action == Action::kCancel) cancels_.erase(first.request_id);
+  if (problem_.empty()) log_->Answer(call);
 }
 
-void LoadClient::OnLost(const testing::Json& notice) {
+void LoadClient::OnLost(const Json& notice) {
   if (notice.at(1) != "lost") {
     problem_ = "client " + name_ + " got: " + notice.dump();
     return;
@@ -260,24 +275,48 @@ void LoadClient::OnLost(const testing::Json& notice) {
   const auto token_id = notice.at(2).at(0).get<uint64_t>();
   log_->Lost(name_, token_id, notice.at(2).at(2).get<std::string>());
   std::erase(held_, token_id);
-  std::erase_if(wanted_, [&](const auto& entry) { return entry.second.token_id == token_id; });
+  Forget(token_id);
 }
 
-void LoadClient::OnGranted(const testing::Reply& reply, Operation* operation) {
-  operation->outcome = Outcome::kGranted;
-  operation->token_id = reply.result.at(1).get<uint64_t>();
-  operation->fence = reply.result.at(2).get<uint64_t>();
-  operation->now_calls = reply.result.at(3).get<int64_t>();
-  operation->level = reply.result.at(4).get<int64_t>();
-  operation->hold_ms = reply.result.at(5).get<int64_t>();
-  if (operation->request_id != 0) {
-    const auto wanted = wanted_.find(operation->request_id);
-    // Cancelled meanwhile, or released: what this answer tells of is over, or soon will be.
-    if (wanted == wanted_.end()) return;
-    wanted->second.token_id = operation->token_id;
+// What is left of a group stays wanted.
+void LoadClient::Forget(uint64_t token_id) {
+  for (auto at = wanted_.begin(); at != wanted_.end();) {
+    std::set<uint64_t>& tokens = at->second.tokens;
+    const bool was_last = tokens.erase(token_id) != 0 && tokens.empty();
+    at = was_last ? wanted_.erase(at) : std::next(at);
   }
-  if (std::find(held_.begin(), held_.end(), operation->token_id) == held_.end()) {
-    held_.push_back(operation->token_id);
+}
+
+void LoadClient::OnGranted(const testing::Reply& reply, Call* call) {
+  Operation& first = call->front();
+  const Json& result = reply.result;
+  first.outcome = Outcome::kGranted;
+  Json tokens = Json::array({{result.at(1), result.at(2), result.at(5)}});
+  if (call->size() > 1) {
+    tokens = result.at(1);
+  } else {
+    first.now_calls = result.at(3).get<int64_t>();
+    first.level = result.at(4).get<int64_t>();
+  }
+  if (tokens.size() != call->size()) {
+    problem_ = "client " + name_ + " got for " + std::to_string(call->size()) +
+               " items: " + reply.ToString();
+    return;
+  }
+  const auto wanted = wanted_.find(first.request_id);
+  // Cancelled meanwhile, or released: what this answer tells of is over, or soon will be.
+  const bool is_over = first.request_id != 0 && wanted == wanted_.end();
+  if (wanted != wanted_.end()) wanted->second.tokens.clear();
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    Operation& item = call->at(i);
+    item.token_id = tokens.at(i).at(0).get<uint64_t>();
+    item.fence = tokens.at(i).at(1).get<uint64_t>();
+    item.hold_ms = tokens.at(i).at(2).get<int64_t>();
+    if (is_over) continue;
+    if (wanted != wanted_.end()) wanted->second.tokens.insert(item.token_id);
+    if (std::find(held_.begin(), held_.end(), item.token_id) == held_.end()) {
+      held_.push_back(item.token_id);
+    }
   }
 }
 

@@ -4,9 +4,10 @@
 // in flight, writes each to its log before it is sent and each answer when it came (history.h), and
 // ends when its connection is closed under it.
 //
-// Half of its acquires carry a request id, and some of them may wait. Behind a reconnect or a new
-// run it asks again for what was under way and for some that it holds; now and then it also asks
-// twice, or cancels what is under way, waiting or held.
+// Some of its acquires are groups. Half of all carry a request id, and some of them may wait.
+// Behind a reconnect or a new run it asks again for what was under way and for some that it holds;
+// now and then it also asks twice, or cancels what is under way, waiting or held. Of a group that
+// has ended in part it asks for the whole, which must be refused, or cancels the rest.
 #ifndef NOWCALLS_CRASH_LOAD_CLIENT_H_
 #define NOWCALLS_CRASH_LOAD_CLIENT_H_
 
@@ -58,28 +59,31 @@ class LoadClient {
   void Run(const std::string& address, const std::string& log_path, const LoadSignals* signals);
 
  private:
+  using Call = std::vector<Operation>;  // One operation, or the items of a group.
+
   // A request id whose call is wanted, or in progress.
   struct Wanted {
-    int64_t flow_id = 0;
-    int64_t count = 0;
-    uint64_t token_id = 0;  // 0: not known.
+    Call items;                 // Only flows and counts.
+    std::set<uint64_t> tokens;  // Of those known the ones that have not ended.
   };
 
   bool Connect(const std::string& address);
   void Disconnect();
   void SettleRequests();
   void SendOne(bool drain);
-  void Send(Operation operation);
+  void Send(Call call);
+  void SendToken(Action action, uint64_t token_id);
   void SendAcquire();
+  Call DrawItems();
+  uint32_t SendItems(const Call& call);
   void SendAgain(uint64_t request_id);
   void SendCancel(uint64_t request_id);
-  void SendRelease(uint64_t token_id);
-  void SendKeep(uint64_t token_id);
   uint64_t AnyWanted();
   bool ReceiveOne(const LoadSignals& signals);
-  void OnAnswer(Operation operation, const testing::Reply& reply);
+  void OnAnswer(Call call, const testing::Reply& reply);
   void OnLost(const testing::Json& notice);
-  void OnGranted(const testing::Reply& reply, Operation* operation);
+  void OnGranted(const testing::Reply& reply, Call* call);
+  void Forget(uint64_t token_id);
   uint64_t TakeHeld(bool remove);
 
   LoadOptions options_;
@@ -88,11 +92,11 @@ class LoadClient {
   std::vector<uint64_t> held_;
   std::unique_ptr<HistoryWriter> log_;
   testing::RpcClient rpc_;
-  std::string name_;  // As the ledger has it: the client id, or "@HOST:PORT".
-  std::map<uint64_t, Operation> in_flight_;  // By msgid.
-  size_t waiting_ = 0;                       // Of these, acquires that may wait.
-  std::map<uint64_t, Wanted> wanted_;        // By request id.
-  std::set<uint64_t> cancels_;               // Request ids whose cancel is not answered.
+  std::string name_;                    // As the ledger has it: the client id, or "@HOST:PORT".
+  std::map<uint64_t, Call> in_flight_;  // By msgid.
+  size_t waiting_ = 0;                  // Of these, acquires that may wait.
+  std::map<uint64_t, Wanted> wanted_;   // By request id.
+  std::set<uint64_t> cancels_;          // Request ids whose cancel is not answered.
   uint64_t next_request_ = 1;
   int64_t next_number_ = 1;
 };

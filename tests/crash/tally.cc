@@ -19,6 +19,14 @@ std::string NameOf(const Operation& operation) {
 }  // namespace
 
 void AddToTally(const History& history, std::map<std::string, int64_t>* tally) {
+  for (const Items items : history.Acquires()) {
+    if (items.size() == 1) continue;
+    switch (items.front().outcome) {
+      case Outcome::kGranted: ++(*tally)["groups granted"]; break;
+      case Outcome::kRefused: ++(*tally)["groups refused"]; break;
+      default: ++(*tally)["groups left unanswered"]; break;
+    }
+  }
   for (const auto& operation : history.operations) {
     if (operation.outcome == Outcome::kUnknown) {
       if (operation.action == Action::kCancel) ++(*tally)["cancels left unanswered"];
@@ -29,7 +37,7 @@ void AddToTally(const History& history, std::map<std::string, int64_t>* tally) {
     if (operation.outcome == Outcome::kReclaimed) {
       (*tally)["tokens taken back from a flow or a client"] += operation.reclaimed;
     }
-    if (operation.outcome != Outcome::kGranted) continue;
+    if (operation.outcome != Outcome::kGranted || operation.items > 1) continue;
     if (operation.request_id != 0) ++(*tally)["acquires with a request id granted"];
     if (operation.wait_ms != 0) ++(*tally)["acquires that might wait granted"];
   }

@@ -94,6 +94,46 @@ TEST_CASE("every way a token ends but a release in time is told, live and after 
   CHECK(AdminRows(Live(server), {"history"}) == live);
 }
 
+TEST_CASE("chosen flows and namespaces have a line of the log for each token that ends") {
+  Machine machine;  // What is released in time must not be late while the disk stalls.
+  machine.control().sync_is_free = 1;
+  TestServer server(
+      {RuleJson(1, 100), RuleJson(2, 100), RuleJson(3, 100)},
+      {{"--log-format", "json", "--log-ends", "1", "--log-ends", "bank"}, machine.environment()});
+  RpcClient alice = server.Connect("alice");
+  RpcClient bob = server.Connect("bob", "bank");
+  const auto released = Acquire(&alice, 1, 4);
+  Release(&alice, released.token_id);
+  Release(&alice, Acquire(&alice, 2).token_id);  // Not chosen.
+  const uint64_t taken_back = Acquire(&bob, 3).token_id;
+  CHECK(RunAdmin(Live(server), {"reclaim", std::to_string(taken_back), "--reason", "job died"})
+            .exit_code == 0);
+  const auto history = AdminRows(Live(server), {"history"});
+  REQUIRE(history.size() == 1);
+  CHECK(server.server().Terminate() == 0);
+
+  std::vector<Json> ends;
+  for (const auto& line : ParseJsonLines(server.server().log())) {
+    if (line.contains("held_ms")) ends.push_back(line);
+  }
+  REQUIRE(ends.size() == 2);
+  CHECK(ends[0].at("token") == std::to_string(released.token_id));
+  CHECK(ends[0].at("flow") == 1);
+  CHECK(ends[0].at("namespace") == "default");
+  CHECK(ends[0].at("client") == "alice");
+  CHECK(ends[0].at("count") == 4);
+  CHECK(ends[0].at("fence") == released.fence);
+  CHECK(ends[0].at("reason") == "released");
+  CHECK(ends[1].at("token") == std::to_string(taken_back));
+  CHECK(ends[1].at("client") == "bob");
+  CHECK(ends[1].at("namespace") == "bank");
+  CHECK(ends[1].at("reason") == "admin");
+  for (const char* same : {"count", "fence", "held_ms", "issued_ms"}) {
+    CAPTURE(same);
+    CHECK(ends[1].at(same) == history[0].at(same));
+  }
+}
+
 TEST_CASE("history is filtered and limited alike, live and offline") {
   TestServer server({RuleJson(1, 100), RuleJson(2, 100)});
   RpcClient alice = server.Connect("alice");

@@ -132,6 +132,33 @@ class AioTest(ServerTest, unittest.IsolatedAsyncioTestCase):
                 self.assertTrue(permit.local)
         with self.assertRaises(nowcalls.BadRequest):
             await client.acquire(1)
+        with self.assertRaisesRegex(nowcalls.BadRequest, "not str"):
+            await client.request_param(1, 1, "letters")
+
+    async def test_a_close_at_any_moment_of_an_attempt_to_connect_ends(self):
+        for address in ("127.0.0.1:1", self.server.address):
+            for steps in range(12):
+                client = self.make_client(address)
+                client.stats()  # The first use begins to dial.
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                closing = asyncio.ensure_future(client.close())
+                ended, _ = await asyncio.wait({closing}, timeout=PATIENCE_S)
+                closing.cancel()
+                self.assertTrue(ended, f"{address}, {steps}")
+                self.assertFalse(client.stats()["connected"])
+
+    async def test_an_async_release_after_close_is_unavailable_and_leaves_the_token(self):
+        flow = self.load(rule, 2)
+        client = self.make_client()
+        permit = await client.acquire(flow)
+        with self.assertLogs("nowcalls", "WARNING") as logged:
+            async with client.permit(flow) as inner:
+                await client.close()
+        self.assertIn(f"{inner!r} is not released", logged.output[-1])
+        with self.assertRaisesRegex(nowcalls.Unavailable, "the client is closed"):
+            await permit.release()
+        self.assertEqual(self.server.now_calls(flow), 2)
 
     async def test_a_lost_async_permit_is_told_by_functions_and_coroutines(self):
         flow = self.load(rule, 1, resourceTimeout=150)

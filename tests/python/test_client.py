@@ -9,7 +9,7 @@ import unittest
 import warnings
 
 import nowcalls
-from support import ServerTest, rule, rule_of_keys
+from support import PATIENCE_S, ServerTest, rule, rule_of_keys
 
 
 class PermitTest(ServerTest):
@@ -113,6 +113,9 @@ class PermitTest(ServerTest):
         ):
             with self.assertRaises(nowcalls.BadRequest):
                 fault()
+        for text in ("letters", b"bytes"):  # Not a value for each letter.
+            with self.assertRaisesRegex(nowcalls.BadRequest, "a list of values"):
+                client.request_param(flow, 1, text)
         self.assertEqual(client.stats()["connects"], 1)
         for settings in (
             {"namespace": ""},
@@ -123,9 +126,13 @@ class PermitTest(ServerTest):
         ):
             with self.assertRaises(nowcalls.BadRequest):
                 nowcalls.Client(self.server.address, **settings)
-        for address in ("host:port", "", ":1", "host:0", "[::1]:x", []):
-            with self.assertRaises(nowcalls.BadRequest):
-                nowcalls.Client(address)
+        for address in (
+            *("host:port", "", ":1", "host:0", "[::1]:x", []),
+            *("a..b:1", "x" * 64 + ":1", "\ud800:1", "nul\0:1"),
+        ):
+            for kind in (nowcalls.Client, nowcalls.aio.Client):
+                with self.assertRaises(nowcalls.BadRequest, msg=repr(address)):
+                    kind(address)
 
     def test_a_dropped_permit_is_warned_of_and_no_longer_kept(self):
         flow = self.load(rule, 1, resourceTimeout=150)
@@ -267,7 +274,21 @@ class EndTest(ServerTest):
         self.assert_soon(lambda: self.server.waiters(flow) == 0)
         # What is held outlives the client: the rule's clientOfflineTime decides.
         self.assertEqual(self.server.now_calls(flow), 1)
-        permit.release()
+        with self.assertRaises(nowcalls.Unavailable):
+            permit.release()
+
+    def test_a_release_after_close_is_unavailable_and_leaves_the_token(self):
+        flow = self.load(rule, 2)
+        client = self.client(timeout=PATIENCE_S)
+        permit = client.acquire(flow)
+        with self.assertLogs("nowcalls", "WARNING") as logged, client.permit(flow) as inner:
+            begin = time.monotonic()
+            client.close()
+        self.assertIn(f"{inner!r} is not released", logged.output[-1])
+        with self.assertRaisesRegex(nowcalls.Unavailable, "the client is closed"):
+            permit.release()
+        self.assertLess(time.monotonic() - begin, PATIENCE_S / 2)  # Nothing waits for an answer.
+        self.assertEqual(self.server.now_calls(flow), 2)
 
     def test_a_process_that_resumes_a_client_id_finds_its_tokens(self):
         flow = self.load(rule, 1)
@@ -277,7 +298,8 @@ class EndTest(ServerTest):
         second = self.client(client_id="resumed")
         self.assertEqual([row["online"] for row in second.tokens(flow_id=flow)], [True])
         self.server.call("reclaim", permit.token_id, "the test is over")
-        permit.release()
+        with self.assertRaises(nowcalls.Unavailable):
+            permit.release()
 
     def test_a_forked_child_leaves_the_connection_to_its_parent(self):
         flow = self.load(rule, 1)

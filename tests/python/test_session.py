@@ -61,10 +61,10 @@ class Peer:
         call.keep = keep
         return self.submit(call)
 
-    def granted(self):
+    def granted(self, token_id=77):
         call = self.acquire()
         self.asked()
-        self.answer(GRANT)
+        self.answer([0, token_id, *GRANT[2:]])
         return call.result()
 
     def disconnect(self):
@@ -264,6 +264,23 @@ class RetryTest(unittest.TestCase):
         self.assertFalse(permit.lost)
         self.assertTrue(peer.session.settled)
 
+    def test_a_release_goes_on_while_the_client_closes_and_is_unavailable_once_it_has_stopped(self):
+        peer = Peer()
+        peer.connect()
+        closing, stopped = peer.granted(), peer.granted(78)
+        peer.session.close(peer.now)
+        release = peer.session.release(closing, peer.now)
+        self.assertEqual(peer.asked(), [["release", [77]]])
+        peer.answer([6])
+        self.assertTrue(release.result())
+        self.assertTrue(peer.session.settled)
+        peer.disconnect()
+        peer.session.stop()
+        release = peer.session.release(stopped, peer.now)
+        with self.assertRaisesRegex(nowcalls.Unavailable, "the client is closed"):
+            release.result()
+        self.assertTrue(peer.session.settled)
+
     def test_a_first_release_that_finds_no_token_tells_that_it_was_lost(self):
         peer = Peer()
         peer.connect()
@@ -441,6 +458,19 @@ class FallbackTest(unittest.TestCase):
             peer.session.connect_failed(peer.now, "refused")
         self.assertTrue(call.result().local)
         self.assertTrue(peer.acquire().result().local)
+
+    def test_calls_fall_back_when_the_server_answers_that_it_failed_not_that_they_are_wrong(self):
+        peer = Peer(fallback="pass")
+        peer.connect()
+        for code in (5, 8):  # OVERLOADED, INTERNAL.
+            call = peer.acquire()
+            peer.asked()
+            peer.answer(error=[code, "FAILED", "for a reason"])
+            self.assertTrue(call.result().local)
+        call = peer.acquire()
+        peer.asked()
+        peer.answer(error=[3, "BAD_PARAMS", "for a reason"])
+        self.assertIsInstance(call.error, nowcalls.BadRequest)
 
     def test_the_share_is_the_level_divided_by_the_sessions_and_at_least_one(self):
         for sessions, share in ((1, 2), (2, 1), (50, 1)):

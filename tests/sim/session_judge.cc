@@ -9,6 +9,7 @@ namespace nowcalls::sim {
 namespace {
 
 constexpr int64_t kTickMs = 2;
+constexpr int64_t kKeepPauseMsMin = 10;  // Between two keeps of a token (client/held_tokens.h).
 
 std::string Text(uint64_t id) { return std::to_string(id); }
 
@@ -241,7 +242,8 @@ bool SessionJudge::CheckPermit(const Permit& permit, bool closed) {
   }
   if (over) return permit.releasing && !permit.release_answered;
   if (permit.keep != KeepMode::kAlways || closed) return true;
-  const int64_t due_ms = std::max(permit.touched_ms + permit.hold_ms / 3, *ready_ms_) + kTickMs;
+  const int64_t pause_ms = std::max(permit.hold_ms / 3, kKeepPauseMsMin);
+  const int64_t due_ms = std::max(permit.touched_ms + pause_ms, *ready_ms_) + kTickMs;
   if (permit.keeps.empty() && timeline_->now_ms() > due_ms) {
     Violation("C5 nothing keeps " + text + " since " + std::to_string(due_ms) + " ms");
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iomanip>
 #include <map>
+#include <numeric>
 #include <sstream>
 #include <utility>
 
@@ -300,6 +301,15 @@ std::string FindWrongBook(const core::Core& core) {
         held_sum += held;
       }
       if (held_sum != now_calls) return "what sessions hold of flow " + std::to_string(id);
+    }
+    const auto& ended = flow.counters.ended;
+    if (flow.held_times.Read().count() !=
+        std::accumulate(ended.begin(), ended.end(), uint64_t{0})) {
+      return "how long tokens of flow " + std::to_string(id) + " were held";
+    }
+    const auto longest_wait_ms = static_cast<uint64_t>(flow.counters.longest_wait_ms);
+    if (longest_wait_ms != (flow.waited_times ? flow.waited_times->longest_ms() : 0)) {
+      return "how long waits for flow " + std::to_string(id) + " were";
     }
     if (flow.rule == nullptr && flow.tokens.size == 0) return "unused flow " + std::to_string(id);
   }

@@ -36,6 +36,16 @@ wire::TokenRow RowOf(const core::Core& core, core::TokenSlot slot) {
 
 namespace {
 
+static_assert(std::all_of(wire::kTimeBoundsMs.begin(), wire::kTimeBoundsMs.end(),
+                          core::TimeHistogram::IsEdge));
+
+wire::CountsBelow CountsBelow(const core::TimeHistogram::Reading& times) {
+  wire::CountsBelow counts{};
+  std::transform(wire::kTimeBoundsMs.begin(), wire::kTimeBoundsMs.end(), counts.begin(),
+                 [&](uint64_t bound_ms) { return times.CountBelow(bound_ms); });
+  return counts;
+}
+
 wire::FlowCounters CountersOf(const core::Flow& flow) {
   wire::FlowCounters counters;
   const core::FlowCounters& from = flow.counters;
@@ -47,11 +57,22 @@ wire::FlowCounters CountersOf(const core::Flow& flow) {
   counters.longest_wait_ms = static_cast<uint64_t>(from.longest_wait_ms);
   counters.kept = from.kept;
   std::copy(from.ended.begin(), from.ended.end(), counters.ended);
-  const core::HeldTimes& held = flow.held_times;
+  const auto held = flow.held_times.Read();
   counters.held_p50_ms = held.Quantile(0.5);
   counters.held_p90_ms = held.Quantile(0.9);
   counters.held_p99_ms = held.Quantile(0.99);
-  counters.held_longest_ms = held.longest_ms();
+  counters.held_longest_ms = flow.held_times.longest_ms();
+  counters.held_sum_ms = flow.held_times.sum_ms();
+  counters.held_count = held.count();
+  counters.held_upto = CountsBelow(held);
+  if (flow.waited_times == nullptr) return counters;
+  const auto waited = flow.waited_times->Read();
+  counters.waited_p50_ms = waited.Quantile(0.5);
+  counters.waited_p90_ms = waited.Quantile(0.9);
+  counters.waited_p99_ms = waited.Quantile(0.99);
+  counters.waited_sum_ms = flow.waited_times->sum_ms();
+  counters.waited_count = waited.count();
+  counters.waited_upto = CountsBelow(waited);
   return counters;
 }
 

@@ -43,15 +43,21 @@ Taken RpcProtocol::Do(Connection* connection, std::string_view message, const Vi
   }
   const Call call{*service_, connection, envelope, visit.step, &backup_msgid_};
   const MethodRow* method = FindMethod(envelope.method);
+  uint64_t& requests = service_->requests[static_cast<size_t>(envelope.method)];
   if (method == nullptr) {
+    ++requests;
     ReplyError(call, {wire::ErrorCode::kUnknownMethod,
                       "method " + Quoted(envelope.method_name) + " is not known to this server"});
     return {.bytes = message.size()};
   }
   // Nobody would hear of the token that an acquire issues.
-  if (envelope.notification && !method->as_notification) return {.bytes = message.size()};
+  if (envelope.notification && !method->as_notification) {
+    ++requests;
+    return {.bytes = message.size()};
+  }
   const InputWaits waits = WaitsFor(method->cost, visit);
   if (waits != InputWaits::kNothing) return {.outcome = Taken::Outcome::kWaits, .waits = waits};
+  ++requests;  // A message that had to wait came here before.
   method->handler(call);
   return {.bytes = message.size(), .cost = &method->cost, .values = ValuesOf(method->id)};
 }

@@ -5,6 +5,7 @@
 #ifndef NOWCALLS_ENGINE_RPC_SERVICE_H_
 #define NOWCALLS_ENGINE_RPC_SERVICE_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "nowcalls/status.h"
 #include "wire/figures.h"
 #include "wire/messages.h"
+#include "wire/method.h"
 #include "wire/param_list.h"
 
 namespace nowcalls::engine::rpc {
@@ -40,6 +42,8 @@ struct Service {
   const std::function<std::vector<wire::FigureRow>()> figures;
   RpcRuleSource rules;
   LookAhead look_ahead;
+  // Messages of all connections since the server started, by wire::Method.
+  std::array<uint64_t, wire::kMethodCount> requests{};
   wire::ParamList params;        // Of the request at hand.
   wire::AcquireAllParams group;  // Likewise.
 };

@@ -1,7 +1,6 @@
-// Per-client caps and shadow mode; how long tokens were held.
+// Per-client caps and shadow mode.
 #include <doctest/doctest.h>
 
-#include "core/held_times.h"
 #include "support/core_harness.h"
 
 namespace nowcalls::core {
@@ -150,55 +149,6 @@ TEST_CASE("shadow mode does not lift the limits of the server") {
   CHECK(h.Acquire(a, 1).refused_by == RefusedBy::kTokenLimit);
   h.core().SetDiskLow(true);
   CHECK(h.Acquire(a, 1).refused_by == RefusedBy::kDiskLow);
-}
-
-TEST_CASE("held times: exact when short, at most a quarter too long otherwise, never too short") {
-  HeldTimes held;
-  CHECK(held.Quantile(0.5) == 0);
-  for (int64_t ms = 1; ms <= 1000; ++ms) held.Add(ms);
-  for (const double quantile : {0.001, 0.005, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0}) {
-    CAPTURE(quantile);
-    const auto exact = static_cast<double>(1000) * quantile;
-    const auto told = static_cast<double>(held.Quantile(quantile));
-    CHECK(told >= exact);
-    CHECK(told <= exact * 1.25);
-  }
-  CHECK(held.Quantile(0.005) == 5);
-  CHECK(held.longest_ms() == 1000);
-  CHECK(held.Quantile(1) == 1000);
-  held.Add(-5);
-  CHECK(held.Quantile(0.0001) == 0);
-  HeldTimes extreme;
-  extreme.Add(INT64_MAX);
-  CHECK(extreme.Quantile(0.5) == INT64_MAX);
-}
-
-TEST_CASE("held times that are too many for their bucket lose a half, of all") {
-  HeldTimesUpTo<100> held;
-  for (int i = 0; i < 50; ++i) held.Add(1);
-  for (int i = 0; i < 99; ++i) held.Add(5);
-  CHECK(held.count() == 149);
-  CHECK(held.Quantile(0.3) == 1);
-  held.Add(5);
-  CHECK(held.count() == 75);
-  CHECK(held.Quantile(0.3) == 1);
-  CHECK(held.Quantile(0.4) == 5);
-  CHECK(held.longest_ms() == 5);
-}
-
-TEST_CASE("a flow tells how long its tokens were held") {
-  CoreHarness h;
-  h.Rules({{.flow = 1, .resource_timeout_ms = 100'000}});
-  const SessionSlot a = h.Hello("a");
-  for (const int64_t ms : {5, 5, 5, 4000}) {
-    const TokenId token = h.Take(a, 1);
-    h.Sleep(ms);
-    h.Release(a, token);
-  }
-  const HeldTimes& held = CappedFlow(&h).held_times;
-  CHECK(held.count() == 4);
-  CHECK(held.Quantile(0.5) == 5);
-  CHECK(held.longest_ms() == 4000);
 }
 
 }  // namespace

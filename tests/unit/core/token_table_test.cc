@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/prng.h"
 
 namespace nowcalls::core {

@@ -34,8 +34,8 @@ std::string Markdown() {
     }
     const std::string_view name =
         group.empty() ? figure.name : figure.name.substr(group.size() + 1);
-    text += "| `" + std::string(name) + "` | " + std::string(FigureKindName(figure.kind)) + " | " +
-            std::string(figure.unit) + (figure.unit.empty() ? "| " : " | ") +
+    text += "| `" + std::string(name) + "` | " + std::string(wire::FigureKindName(figure.kind)) +
+            " | " + std::string(figure.unit) + (figure.unit.empty() ? "| " : " | ") +
             std::string(figure.help) + " |\n";
   }
   return text;
@@ -109,7 +109,55 @@ TEST_CASE("info sends the figures in the order of the table, as maps within a ma
     const std::string_view key = group.empty() ? figure.name : figure.name.substr(group.size() + 1);
     at = text->find('"' + std::string(key) + "\":", at);
     REQUIRE(at != std::string::npos);
+    const bool by_word = (*text)[at + key.size() + 3] == '{';
+    CHECK(by_word == !figure.label.empty());
   }
+}
+
+TEST_CASE("what is told of the figures is the same without their values") {
+  REQUIRE(FigureInfos().size() == Figures().size());
+  for (size_t i = 0; i < Figures().size(); ++i) {
+    CHECK(FigureInfos()[i].name == Figures()[i].name);
+    CHECK(FigureInfos()[i].label == Figures()[i].label);
+  }
+}
+
+// The text of info from this key on.
+std::string InfoFrom(testing::EngineHarness* h, ConnectionId c, std::string_view key) {
+  const auto text = wire::JsonTextFromMessagePack(
+      h->Call(c, testing::PlainRequest(5, wire::Method::kInfo)).result);
+  REQUIRE(text.status().ToString() == "ok");
+  const size_t at = text->find("\"" + std::string(key) + "\":");
+  REQUIRE(at != std::string::npos);
+  return text->substr(at);
+}
+
+TEST_CASE("requests are counted by method, once each, also those that do not exist") {
+  testing::EngineHarness h;
+  const ConnectionId c = h.Connect();
+  for (int i = 0; i < 3; ++i) h.Take(c);
+  using std::string_view_literals::operator""sv;
+  h.Send(c,
+         "\x94\x00\x07\xa4"
+         "nope\x90"sv);
+  h.Settle();
+  CHECK(h.TakeReplies(c).size() == 1);
+  CHECK(
+      InfoFrom(&h, c, "requests").starts_with(R"("requests":{"acquire":3,"release":0,"keep":0,)"));
+  CHECK(InfoFrom(&h, c, "info").starts_with(R"("info":2,)"));
+  CHECK(InfoFrom(&h, c, "waiters\":0,\"unknown").starts_with(R"("waiters":0,"unknown":1})"));
+}
+
+TEST_CASE("scans of the sweep are counted, and what they found") {
+  testing::EngineHarness h;
+  const ConnectionId c = h.Connect();
+  CHECK(InfoFrom(&h, c, "sweep").starts_with(R"("sweep":{"scans":0,"keys":0})"));
+  h.Take(c);
+  h.Take(c);
+  h.Pass(10'000);
+  const std::string sweep = InfoFrom(&h, c, "sweep");
+  CHECK_FALSE(sweep.starts_with(R"("sweep":{"scans":0,)"));
+  CHECK(sweep.substr(0, sweep.find('}')).ends_with(R"(,"keys":2)"));
 }
 
 }  // namespace

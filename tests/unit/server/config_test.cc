@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -58,8 +59,8 @@ TEST_CASE("every default of the table is accepted by its own setting") {
 // A value that the setting takes and that is not its default.
 std::string OtherValue(const Setting& setting) {
   const ServerConfig defaults;
-  for (const char* text :
-       {"true", "7", "none", "json", "debug", "strict", "a=/b.json", "[::1]:9", "3", "20000000"}) {
+  for (const char* text : {"true", "7", "none", "json", "debug", "strict", "a=/b.json", "[::1]:9",
+                           "3", "20000000", "10.0.0.9"}) {
     ServerConfig config;
     if (!setting.set({text}, &config).ok()) continue;
     if (setting.get(config) != setting.get(defaults)) return text;
@@ -151,6 +152,27 @@ TEST_CASE("one rule file for two namespaces is refused with both") {
   CHECK(ErrorOf(Read({"--rules", "a=x.json", "--rules", "b=x.json"})) ==
         "flag --rules: names x.json for two namespaces, 'a' and 'b'; a flowId belongs to one "
         "namespace, so each needs its own file");
+}
+
+TEST_CASE("ends are logged of flows by their number, of namespaces by their name, or of all") {
+  const core::LogEnds none = Read({})->config.core.log_ends;
+  CHECK_FALSE(none.any());
+  const core::LogEnds some =
+      Read({"--log-ends", "1001", "--log-ends=shop", "--log-ends=7"})->config.core.log_ends;
+  CHECK(some.flows == std::set<int64_t>{7, 1001});
+  CHECK(some.Has(FlowId{7}, "bank"));
+  CHECK(some.Has(FlowId{8}, "shop"));
+  CHECK_FALSE(some.Has(FlowId{8}, "bank"));
+  const core::LogEnds all = Read({}, {{"NOWCALLS_LOG_ENDS", "all"}})->config.core.log_ends;
+  CHECK(all.Has(FlowId{8}, "bank"));
+  CHECK(DescribeSettings(*Read({"--log-ends=x", "--log-ends=12"})).find(" 12,x ") !=
+        std::string::npos);
+  CHECK(ErrorOf(Read({"--log-ends", "0"})) ==
+        "flag --log-ends: must be a flow id of 1 or more, a namespace or all, got '0'");
+  CHECK(ErrorOf(Read({"--log-ends", "99999999999999999999"})) ==
+        "flag --log-ends: must be a flow id of 1 or more, a namespace or all, got "
+        "'99999999999999999999'");
+  CHECK(ErrorOf(Read({"--log-ends", ""})).starts_with("flag --log-ends: '': the namespace"));
 }
 
 TEST_CASE("two rule files for one namespace are refused") {
@@ -310,6 +332,27 @@ TEST_CASE("an address that is not loopback needs the insecure switch") {
   CHECK(Read({"--listen=[::1]:0"}).ok());
   CHECK(Read({"--listen=[::ffff:127.0.0.1]:0"}).ok());
   CHECK_FALSE(Read({"--listen=[::ffff:10.0.0.1]:0"}).ok());
+}
+
+TEST_CASE("commands of Sentinel's dashboard are answered on loopback unless told otherwise") {
+  const auto invocation = Read({"--sentinel-dashboard=console:8080"},
+                               {{"NOWCALLS_SENTINEL_COMMAND_PEERS", "10.0.0.9, 0:0::1"}});
+  REQUIRE(invocation.ok());
+  const web::SentinelDashboardOptions& sentinel = invocation->config.sentinel;
+  CHECK(sentinel.dashboard.ToString() == "console:8080");
+  CHECK(sentinel.listen.ToString() == "127.0.0.1:8719");
+  CHECK(sentinel.app == "nowcalls");
+  CHECK(sentinel.peers == std::vector<std::string>{"10.0.0.9", "::1"});
+  const std::string open = "--sentinel-commands=0.0.0.0:8719";
+  CHECK(ErrorOf(Read({"--sentinel-dashboard=console:8080", open}))
+            .starts_with("flag --sentinel-commands: 0.0.0.0:8719 can be reached from other"));
+  CHECK(Read({"--sentinel-dashboard=console:8080", open, "--insecure-listen"}).ok());
+  CHECK(Read({open}).ok());  // Without a dashboard nothing listens there.
+  CHECK(Read({"--sentinel-dashboard="}).ok() == false);
+  CHECK(ErrorOf(Read({"--sentinel-command-peers", "console"})) ==
+        "flag --sentinel-command-peers: must be an address in digits, got 'console'");
+  CHECK(ErrorOf(Read({}, {{"NOWCALLS_SENTINEL_APP", "a\nb"}}))
+            .starts_with("environment NOWCALLS_SENTINEL_APP: must be UTF-8 without control"));
 }
 
 TEST_CASE("an address without a port, or with one too large, is refused") {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "server/listen_address.h"
+#include "base/listen_address.h"
 #include "support/rpc_client.h"
 #include "unit/server/loop_fixture.h"
 

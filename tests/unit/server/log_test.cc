@@ -56,7 +56,7 @@ TEST_CASE("the fields of a line stand behind its message in JSON, and not in tex
         "2024-05-01T12:00:00.007Z warn  text\n");
 }
 
-TEST_CASE("lines about peers and about acts have a bound each, and the server's own have none") {
+TEST_CASE("lines about peers, acts and ends have a bound each, and the server's own have none") {
   std::ostringstream logged;
   const auto before = spdlog::default_logger();
   auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(logged);
@@ -65,12 +65,14 @@ TEST_CASE("lines about peers and about acts have a bound each, and the server's 
   Limits limits;
   limits.log_lines_per_second_max = 2;
   limits.log_act_lines_per_second_max = 3;
+  limits.log_end_lines_per_second_max = 1;
   ServerLog log(limits);
   const Instant now{50'000};
   for (int i = 0; i < 5; ++i) {
     log.Write(LogLevel::kWarn, LogTopic::kPeer, "peer", {}, now);
     log.Write(LogLevel::kWarn, LogTopic::kAct, "act", {}, now);
     log.Write(LogLevel::kWarn, LogTopic::kServer, "server", {}, now);
+    log.Write(LogLevel::kInfo, LogTopic::kEnd, "end", {}, now);
   }
   CHECK(log.NextReport() == now + 1000);
   log.ReportSuppressed(now + 999);
@@ -78,9 +80,10 @@ TEST_CASE("lines about peers and about acts have a bound each, and the server's 
   CHECK(log.NextReport() == kNever);
   spdlog::set_default_logger(before);
   CHECK(logged.str() ==
-        "peer\nact\nserver\npeer\nact\nserver\nact\nserver\nserver\nserver\n"
+        "peer\nact\nserver\nend\npeer\nact\nserver\nact\nserver\nserver\nserver\n"
         "3 log lines about peers were suppressed in the last second\n"
-        "2 log lines about what administrators changed were suppressed in the last second\n");
+        "2 log lines about what administrators changed were suppressed in the last second\n"
+        "4 log lines about ends of tokens were suppressed in the last second\n");
 }
 
 TEST_CASE("the log limiter admits so many lines a second and counts the others") {

@@ -44,7 +44,9 @@ void HangWorkers() {
                             const std::function<void()>&) {
     return Status::FailedPrecondition("a ledger in memory has no files");
   };
-  Server server(config, &*ledger, &store, no_backup, [] { return Status::Ok(); });
+  web::Board board;
+  Server server(
+      config, &*ledger, &store, no_backup, [] { return Status::Ok(); }, &board);
   const Status loaded = server.PutRulesInForce(ReadRuleFiles(config.rules));
   auto listener = Listener::Bind({"127.0.0.1", 0});
   if (!loaded.ok() || !listener.ok()) _exit(1);

@@ -66,6 +66,15 @@ FlowRow SampleFlow() {
   row.counters->held_p90_ms = 200;
   row.counters->held_p99_ms = 3000;
   row.counters->held_longest_ms = 3001;
+  row.counters->held_sum_ms = 3374;
+  row.counters->held_count = 6;
+  row.counters->held_upto = {2, 3, 5, 6, 6, 6, 6};
+  row.counters->waited_p50_ms = 100;
+  row.counters->waited_p90_ms = 800;
+  row.counters->waited_p99_ms = 900;
+  row.counters->waited_sum_ms = 70'000;
+  row.counters->waited_count = 300;
+  row.counters->waited_upto = {0, 200, 300, 300, 300, 300, 300};
   row.counters->ended[static_cast<size_t>(EndReason::kReleased)] = 4;
   row.counters->ended[static_cast<size_t>(EndReason::kReleasedLate)] = 1;
   row.counters->ended[static_cast<size_t>(EndReason::kAdmin)] = 1;

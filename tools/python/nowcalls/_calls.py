@@ -318,6 +318,16 @@ def check_scalar(what: str, value: Any) -> None:
         raise BadRequest(f"{what} must be an int, float, bool or str, not {type(value).__name__}")
 
 
+def values_of(values: Sequence[Param]) -> List[Param]:
+    """The values of a request_param, checked. A text is one value, not one for each letter."""
+    if isinstance(values, (str, bytes)):
+        raise BadRequest(f"values must be a list of values, not {type(values).__name__}")
+    listed = list(values)
+    for value in listed:
+        check_scalar("a value", value)
+    return listed
+
+
 def new_request_id() -> int:
     """63 random bits, never 0: unique also across processes that share a client id."""
     return (int.from_bytes(os.urandom(8), "big") >> 1) or 1

@@ -17,7 +17,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, cast
 
 from . import _fork
-from ._calls import Acquire, AcquireAll, Call, Keep, KeepMode, Rate, RateRequest, check_scalar
+from ._calls import Acquire, AcquireAll, Call, Keep, KeepMode, Rate, RateRequest, values_of
 from ._config import Addresses, check_keep, make_config
 from ._errors import BadRequest, OutcomeUnknown, Unavailable
 from ._permit import HELD, BasePermit, Param
@@ -44,6 +44,7 @@ class Permit(BasePermit):
 
         Returns False if the token had been lost. Raises Unavailable or OutcomeUnknown when no
         answer comes in time; the client then releases it in the background, as soon as it can.
+        Raises Unavailable after close: the server then takes the token back.
         """
         return self._client._release(self, timeout)
 
@@ -67,9 +68,10 @@ class Client:
     timeout: seconds that a call may take besides the wait of an acquire, connecting anew included.
     keep: whether permits are kept in the background once a third of their hold is over. True:
         unless the rule has its clients release them at resourceTimeout. "always": even then.
-    fallback: while no server is reached, "fail" raises Unavailable. "local" admits the last known
-        level divided by the clients last known to be online. "pass" admits everything. "rule" is
-        "local" or "pass", as the rule's fallbackToLocalWhenFail says.
+    fallback: what acquires and requests do instead of raising Unavailable or OutcomeUnknown: no
+        server is reached, it does not answer in time, or it answers that it failed. "fail" raises.
+        "local" admits the last known level divided by the clients last known to be online. "pass"
+        admits everything. "rule" is "local" or "pass", as the rule's fallbackToLocalWhenFail says.
     local_levels: shares by flow id for "local", instead of those from the last known levels.
     on_lost: called with each lost permit, on the background thread. It must be short, and must not
         call the client.
@@ -205,11 +207,8 @@ class Client:
         self, flow_id: int, count: int, values: Sequence[Param], *, timeout: Optional[float] = None
     ) -> Rate:
         """Asks for `count` calls of each value of the rule's parameter: of all, or of none."""
-        for value in values:
-            check_scalar("a value", value)
-        rate: Rate = self._ask(
-            RateRequest("request_param", flow_id, [count, list(values)]), timeout
-        )
+        params = [count, values_of(values)]
+        rate: Rate = self._ask(RateRequest("request_param", flow_id, params), timeout)
         return rate
 
     # What the server knows.
@@ -292,7 +291,7 @@ class Client:
     def _await(self, call: Call, answered: threading.Event, patience: float) -> None:
         """Waits for the outcome of a call, and gives the call up when its time is over."""
         try:
-            in_time = answered.wait(patience)
+            in_time = call.done or answered.wait(patience)
         except BaseException:  # KeyboardInterrupt: nobody will take the permit.
             with self._lock:
                 self._session.abandon(call, time.monotonic())
@@ -309,11 +308,10 @@ class Client:
         answered = threading.Event()
         with self._lock:
             call = self._session.release(permit, time.monotonic())
-            if call is None or self._closed:
-                self._flush()
+            self._flush()
+            if call is None:
                 return not permit.lost
             call.notify = answered.set
-            self._flush()
         if threading.current_thread() is self._thread:
             return True  # Cannot wait here; see on_lost.
         self._await(call, answered, self._timeout if timeout is None else timeout)
@@ -324,7 +322,8 @@ class Client:
         try:
             self._release(permit, None if self._forked or self._session.ready else 0.0)
         except (Unavailable, OutcomeUnknown) as error:
-            logger.warning("%r is released in the background: %s", permit, error)
+            how = "not released" if self._closed else "released in the background"
+            logger.warning("%r is %s: %s", permit, how, error)
 
     def _keep(self, permit: Permit, timeout: Optional[float]) -> bool:
         if permit.local or permit._state != HELD:

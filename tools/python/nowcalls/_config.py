@@ -75,7 +75,11 @@ def parse_address(text: str) -> Address:
         port = rest[1:] if rest.startswith(":") else rest or port
     elif text.count(":") == 1:
         host, _, port = text.partition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+    try:  # The resolver raises the same, or ValueError; a dialer bears OSError alone.
+        is_name = b"\0" not in host.encode("idna")
+    except UnicodeError:  # An empty label, or one of more than 63 bytes.
+        is_name = False
+    if not host or not is_name or not port.isdecimal() or not 0 < int(port) < 65536:
         raise BadRequest(f"address {text!r} is not HOST:PORT or [IPV6]:PORT")
     return host, int(port)
 

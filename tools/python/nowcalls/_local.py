@@ -1,4 +1,4 @@
-"""Fallback: what happens to calls while no server can be reached.
+"""Fallback: what happens to calls that would be Unavailable or OutcomeUnknown.
 
 Thread: the session's lock protects it.
 """

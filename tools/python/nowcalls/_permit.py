@@ -11,7 +11,7 @@ HELD, RELEASING, ENDED = "held", "releasing", "ended"
 
 
 class BasePermit:
-    """One token, or a local stand-in for it while no server can be reached.
+    """One token, or a local stand-in for it when no server answers.
 
     flow_id, count, param: as asked for.
     token_id: the server's id of the token; 0 for a local permit.

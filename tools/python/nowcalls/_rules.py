@@ -93,9 +93,6 @@ class Rules:
     def is_stale(self, flow_id: int, now: float) -> bool:
         return flow_id not in self._seen or now - self._seen[flow_id][1] > FRESH_S
 
-    def knows(self, flow_id: int) -> bool:
-        return flow_id in self._seen
-
     def find(self, flow_id: int) -> Optional[Rule]:
         return self._seen[flow_id][0] if flow_id in self._seen else None
 

@@ -57,7 +57,7 @@ RETRY_PAUSE_S = 0.01  # Doubled with each refusal, 6 times at most.
 # A refusal that time may undo.
 MAY_PASS = ("level", "client_cap", "param", "waiters_ahead", "queue_full")
 
-OFFLINE, GREETING, READY = "offline", "greeting", "ready"
+OFFLINE, GREETING, READY, STOPPED = "offline", "greeting", "ready", "stopped"
 
 
 class Session:
@@ -119,6 +119,8 @@ class Session:
                 self._ask_rule(flow_id, now)
         if self._state == READY:
             self._send(call, now)
+        elif self._state == STOPPED:
+            call.settle(error=call.no_answer("the client is closed"))
         elif self._down and self._fallback.active and isinstance(call, (Acquire, RateRequest)):
             self._fail(call, call.no_answer(self._why_offline), now)
         else:
@@ -171,7 +173,8 @@ class Session:
                 self.give_up(call, now, "the client was closed")
 
     def stop(self) -> None:
-        """Ends what is left of releases."""
+        """Ends what is left of releases. Calls that are asked from now on are Unavailable."""
+        self._state = STOPPED
         for call in [*self._in_flight.values(), *self._queue]:
             call.settle(error=call.no_answer("the client was closed"))
 
@@ -594,7 +597,4 @@ class Session:
                 value = self._fallback.decide(call, self._sessions_online, self._new_permit)
             except Refused as refused:
                 error = refused
-        if value is not None:
-            call.settle(value)
-        else:
-            call.settle(error=error)
+        call.settle(value, error if value is None else None)

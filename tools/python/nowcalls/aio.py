@@ -13,7 +13,7 @@ import logging
 from typing import Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Sequence, Set
 
 from . import _fork
-from ._calls import Acquire, AcquireAll, Call, Keep, KeepMode, Rate, RateRequest, check_scalar
+from ._calls import Acquire, AcquireAll, Call, Keep, KeepMode, Rate, RateRequest, values_of
 from ._config import Addresses, check_keep, make_config
 from ._errors import BadRequest, OutcomeUnknown, Unavailable
 from ._permit import HELD, BasePermit, Param
@@ -38,6 +38,7 @@ class Permit(BasePermit):
 
         Returns False if the token had been lost. Raises Unavailable or OutcomeUnknown when no
         answer comes in time; the client then releases it in the background, as soon as it can.
+        Raises Unavailable after close: the server then takes the token back.
         """
         return await self._client._release(self, timeout)
 
@@ -179,11 +180,8 @@ class Client:
         self, flow_id: int, count: int, values: Sequence[Param], *, timeout: Optional[float] = None
     ) -> Rate:
         """Asks for `count` calls of each value of the rule's parameter: of all, or of none."""
-        for value in values:
-            check_scalar("a value", value)
-        rate: Rate = await self._ask(
-            RateRequest("request_param", flow_id, [count, list(values)]), timeout
-        )
+        params = [count, values_of(values)]
+        rate: Rate = await self._ask(RateRequest("request_param", flow_id, params), timeout)
         return rate
 
     # What the server knows.
@@ -255,7 +253,7 @@ class Client:
             loop = asyncio.get_running_loop()
             session = Session(self._config, lambda: Permit(self), loop.time())
             self._link = _Link(loop, session, self._tell_lost)
-            self._dialer = loop.create_task(self._link.dial_for_ever())
+            self._dialer = loop.create_task(self._link.dial_until_drained())
             _fork.watch(self)
         return self._link
 
@@ -289,7 +287,7 @@ class Client:
             return False  # The parent has it.
         link = self._started()
         call = link.session.release(permit, link.loop.time())
-        if call is None or self._closed:
+        if call is None:
             link.pump()
             return not permit.lost
         answered = link.notified(call)
@@ -302,7 +300,8 @@ class Client:
             ready = self._forked or self._started().session.ready
             await self._release(permit, None if ready else 0.0)
         except (Unavailable, OutcomeUnknown) as error:
-            logger.warning("%r is released in the background: %s", permit, error)
+            how = "not released" if self._closed else "released in the background"
+            logger.warning("%r is %s: %s", permit, how, error)
 
     async def _keep(self, permit: Permit, timeout: Optional[float]) -> bool:
         if permit.local or permit._state != HELD:
@@ -356,8 +355,12 @@ class _Link(asyncio.Protocol):
         self._settled = asyncio.Event()
         self._draining = False
 
-    async def dial_for_ever(self) -> None:
-        while True:
+    async def dial_until_drained(self) -> None:
+        """Dials whenever there is no connection.
+
+        Before Python 3.12 wait_for may swallow the cancel that ends this task, so it looks itself.
+        """
+        while not self._draining:
             await asyncio.sleep(max(0.0, self.session.connect_at - self.loop.time()))
             self._ended.clear()
             host, port = self.session.address
@@ -369,7 +372,8 @@ class _Link(asyncio.Protocol):
             except OSError as error:
                 self.session.connect_failed(self.loop.time(), error.strerror or str(error))
             else:
-                await self._ended.wait()
+                if not self._draining:
+                    await self._ended.wait()
             self.pump()
 
     def notified(self, call: Call) -> asyncio.Future[None]:

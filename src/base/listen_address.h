@@ -1,18 +1,19 @@
 // Addresses of sockets: from names to bytes and back.
 //
 // Thread: any. Resolve may block on the system's resolver; it is used before the server serves.
-#ifndef NOWCALLS_SERVER_LISTEN_ADDRESS_H_
-#define NOWCALLS_SERVER_LISTEN_ADDRESS_H_
+#ifndef NOWCALLS_BASE_LISTEN_ADDRESS_H_
+#define NOWCALLS_BASE_LISTEN_ADDRESS_H_
 
 #include <sys/socket.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/host_port.h"
 #include "nowcalls/status.h"
 
-namespace nowcalls::server {
+namespace nowcalls {
 
 struct SocketAddress {
   sockaddr_storage bytes{};
@@ -37,9 +38,12 @@ HostPort PeerOf(int fd);
 // Both ends of the connected socket have the same address, so its peer is on this machine.
 bool IsFromThisHost(int fd);
 
+// An address in digits as ToHostPort writes it; none if the text is another.
+std::optional<std::string> AddressInDigits(const std::string& text);
+
 // "127.0.0.1:18730", "[::1]:18730"; the address in digits.
 HostPort ToHostPort(const SocketAddress& address);
 
-}  // namespace nowcalls::server
+}  // namespace nowcalls
 
-#endif  // NOWCALLS_SERVER_LISTEN_ADDRESS_H_
+#endif  // NOWCALLS_BASE_LISTEN_ADDRESS_H_

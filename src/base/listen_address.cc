@@ -1,4 +1,4 @@
-#include "server/listen_address.h"
+#include "base/listen_address.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-namespace nowcalls::server {
+namespace nowcalls {
 namespace {
 
 // Copies, since a sockaddr_storage may not be read through another type.
@@ -82,6 +82,22 @@ HostPort PeerOf(int fd) {
   return ToHostPort(peer);
 }
 
+std::optional<std::string> AddressInDigits(const std::string& text) {
+  SocketAddress address;
+  sockaddr_in v4{};
+  sockaddr_in6 v6{};
+  if (inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    std::memcpy(&address.bytes, &v4, sizeof(v4));
+  } else if (inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    std::memcpy(&address.bytes, &v6, sizeof(v6));
+  } else {
+    return std::nullopt;
+  }
+  return ToHostPort(address).host;
+}
+
 HostPort ToHostPort(const SocketAddress& address) {
   char text[INET6_ADDRSTRLEN] = "";
   if (address.bytes.ss_family == AF_INET6) {
@@ -94,4 +110,4 @@ HostPort ToHostPort(const SocketAddress& address) {
   return {text, ntohs(v4.sin_port)};
 }
 
-}  // namespace nowcalls::server
+}  // namespace nowcalls

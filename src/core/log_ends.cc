@@ -1,0 +1,46 @@
+#include "core/log_ends.h"
+
+#include <string>
+#include <utility>
+
+#include "core/books.h"
+#include "core/rules/param_text.h"
+
+namespace nowcalls::core {
+namespace {
+
+LogField Number(const char* name, int64_t value) { return {name, std::to_string(value), true}; }
+
+}  // namespace
+
+void NoteEnd(const Books& books, TokenSlot slot, int64_t now_ms, EndReason reason,
+             Notices* notices) {
+  const TokenEntry& entry = books.tokens().at(slot);
+  const SessionState& session = books.sessions().at(entry.session_slot);
+  const FlowId flow = books.flows().at(entry.flow_slot).id;
+  const std::string& name_space = books.flows().name_space(session.name_space).name;
+  if (!books.options().log_ends.Has(flow, name_space)) return;
+
+  const std::string token = std::to_string(books.IdOf(entry).value);
+  const std::string reason_word(EndReasonName(reason));
+  const int64_t held_ms = now_ms - entry.issued_ms;
+  Notice notice{.topic = LogTopic::kEnd,
+                .text = "token " + token + " of flow " + std::to_string(flow.value) +
+                        " from client " + session.client_id + " of namespace " + name_space +
+                        " ended: " + reason_word + " after " + std::to_string(held_ms) + " ms",
+                .fields = {{"token", token},
+                           Number("flow", flow.value),
+                           {"namespace", name_space},
+                           {"client", session.client_id},
+                           Number("count", entry.count),
+                           Number("fence", static_cast<int64_t>(entry.fence)),
+                           {"reason", reason_word},
+                           Number("held_ms", held_ms),
+                           Number("issued_ms", entry.issued_ms)}};
+  if (const KeySlot key = books.tokens().KeyOf(slot); key != kNoKey) {
+    notice.fields.push_back({"param", ParamText(books.flows().keys().at(key).value.view())});
+  }
+  notices->Add(std::move(notice));
+}
+
+}  // namespace nowcalls::core

@@ -1,0 +1,207 @@
+#include "web/api.h"
+
+#include <charconv>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "web/views.h"
+
+namespace nowcalls::web {
+namespace {
+
+constexpr size_t kFilterBytesMax = 256;
+constexpr std::string_view kRoutes =
+    "there are /api/flows, /api/flow?id=N, /api/clients, /api/history, /api/server and "
+    "/api/stream?view=VIEW";
+
+struct OrderWord {
+  std::string_view word;
+  FlowOrder order;
+};
+constexpr OrderWord kOrders[] = {
+    {"fullness", FlowOrder::kFullness}, {"now_calls", FlowOrder::kNowCalls},
+    {"waiting", FlowOrder::kWaiting},   {"oldest", FlowOrder::kOldest},
+    {"granted", FlowOrder::kGranted},   {"refused", FlowOrder::kRefused},
+    {"held", FlowOrder::kHeld},         {"id", FlowOrder::kId},
+};
+
+std::optional<uint64_t> NumberOf(const std::string& text) {
+  uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  return number;
+}
+
+Response BadNumber(const std::string& name, const std::string& range, const std::string& got) {
+  return ErrorResponse(400, name + " must be " + range + ", got " + Quoted(got));
+}
+
+Response ParseList(const Request& request, ListQuery* query) {
+  query->filter = request.Query("filter");
+  query->name_space = request.Query("namespace");
+  if (query->filter.size() > kFilterBytesMax || query->name_space.size() > kFilterBytesMax) {
+    return ErrorResponse(400, "filter and namespace must be at most " +
+                                  std::to_string(kFilterBytesMax) + " bytes each");
+  }
+  const std::string offset = request.Query("offset", "0");
+  const auto begin = NumberOf(offset);
+  if (!begin.has_value() || *begin > UINT32_MAX) {
+    return BadNumber("offset", "a number below 2^32", offset);
+  }
+  query->offset = *begin;
+  const std::string limit = request.Query("limit", std::to_string(query->limit));
+  const auto rows = NumberOf(limit);
+  if (!rows.has_value() || *rows == 0 || *rows > ListQuery::kLimitMax) {
+    return BadNumber("limit", "1.." + std::to_string(ListQuery::kLimitMax), limit);
+  }
+  query->limit = *rows;
+  return {};
+}
+
+Response ParseOrder(const Request& request, ListQuery* query) {
+  const std::string word = request.Query("sort", "fullness");
+  std::string words;
+  for (const OrderWord& order : kOrders) {
+    if (order.word == word) {
+      query->order = order.order;
+      return {};
+    }
+    words += (words.empty() ? "" : ", ") + std::string(order.word);
+  }
+  return ErrorResponse(400, "sort must be one of " + words + ", got " + Quoted(word));
+}
+
+Response JsonResponse(std::string body) {
+  return {.status = 200,
+          .type = std::string(kJson),
+          .body = std::move(body),
+          .headers = {{"Cache-Control", "no-store"}}};
+}
+
+std::string EventOf(uint64_t number, const std::string& json) {
+  return "id: " + std::to_string(number) + "\ndata: " + json + "\n\n";
+}
+
+}  // namespace
+
+struct Api::Question {
+  enum class View : uint8_t { kFlows, kFlow, kClients, kHistory, kServer };
+
+  View view = View::kFlows;
+  ListQuery list{};
+  int64_t flow_id = 0;
+  std::string key{};  // The same for those that have the same answer.
+};
+
+Response Api::Parse(const std::string& view, const Request& request, Question* question) {
+  using View = Question::View;
+  Response parsed;
+  if (view == "flow") {
+    question->view = View::kFlow;
+    const std::string id = request.Query("id");
+    const auto number = NumberOf(id);
+    if (!number.has_value() || *number == 0 || *number > INT64_MAX) {
+      return BadNumber("id", "the number of a flow", id);
+    }
+    question->flow_id = static_cast<int64_t>(*number);
+  } else if (view == "server") {
+    question->view = View::kServer;
+  } else if (view == "flows" || view == "clients" || view == "history") {
+    question->view = view == "flows"     ? View::kFlows
+                     : view == "clients" ? View::kClients
+                                         : View::kHistory;
+    parsed = ParseList(request, &question->list);
+    if (parsed.status == 200 && view == "flows") parsed = ParseOrder(request, &question->list);
+  } else {
+    return ErrorResponse(request.path == "/api/stream" ? 400 : 404,
+                         "there is no view " + Quoted(view) + "; " + std::string(kRoutes));
+  }
+  question->key = view;
+  for (const auto& [name, value] : request.query) {
+    question->key += '\0' + name + '\0' + value;
+  }
+  return parsed;
+}
+
+Response Api::Handle(const Request& request) {
+  constexpr std::string_view kPrefix = "/api/";
+  const std::string route =
+      request.path.starts_with(kPrefix) ? request.path.substr(kPrefix.size()) : "";
+  const bool streams = route == "stream";
+  Question question;
+  Response parsed = Parse(streams ? request.Query("view", "flows") : route, request, &question);
+  if (parsed.status != 200) return parsed;
+  if (streams) return Stream(question);
+  Watch(question);
+  const SnapshotPtr snapshot = feed_->latest();
+  if (question.flow_id > 0 && snapshot->problem.empty() &&
+      FindFlow(*snapshot, question.flow_id) == nullptr) {
+    return ErrorResponse(
+        404, "no flow " + std::to_string(question.flow_id) + ": it has neither a rule nor tokens");
+  }
+  return JsonResponse(Answer(*snapshot, question) + "\n");
+}
+
+void Api::Watch(const Question& question) {
+  switch (question.view) {
+    case Question::View::kFlow: feed_->WatchFlow(question.flow_id); break;
+    case Question::View::kClients: feed_->WatchSessions(); break;
+    case Question::View::kHistory: feed_->WatchHistory(); break;
+    case Question::View::kFlows:
+    case Question::View::kServer: break;
+  }
+}
+
+std::string Api::Answer(const Snapshot& snapshot, const Question& question) {
+  if (snapshot.number != remembered_of_) {
+    remembered_.clear();
+    remembered_of_ = snapshot.number;
+  }
+  const auto found = remembered_.find(question.key);
+  if (found != remembered_.end()) return found->second;
+  std::string answer = Write(snapshot, question);
+  if (remembered_.size() < kRememberedMax) remembered_.emplace(question.key, answer);
+  return answer;
+}
+
+std::string Api::Write(const Snapshot& snapshot, const Question& question) const {
+  nlohmann::ordered_json json;
+  switch (question.view) {
+    case Question::View::kFlows: json = FlowsView(snapshot, question.list); break;
+    case Question::View::kFlow:
+      json = FlowView(snapshot, question.flow_id, feed_->series().PointsOf(question.flow_id));
+      break;
+    case Question::View::kClients: json = ClientsView(snapshot, question.list); break;
+    case Question::View::kHistory: json = HistoryView(snapshot, question.list); break;
+    case Question::View::kServer:
+      json = ServerView(snapshot, *board_, BoottimeMs(), feed_->series().PointsOf(0));
+      break;
+  }
+  using Json = nlohmann::ordered_json;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Response Api::Stream(const Question& question) {
+  // The snapshot that was sent last; none yet.
+  const auto sent = std::make_shared<std::optional<uint64_t>>();
+  return {.status = 200,
+          .type = "text/event-stream",
+          .body = "retry: 1000\n\n",
+          .headers = {{"Cache-Control", "no-store"}},
+          .stream = [this, question, sent]() -> std::string {
+            const SnapshotPtr latest = feed_->latest();
+            if (latest->number == *sent) return "";
+            *sent = latest->number;
+            Watch(question);
+            return EventOf(latest->number, Answer(*latest, question));
+          }};
+}
+
+}  // namespace nowcalls::web

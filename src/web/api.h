@@ -1,0 +1,63 @@
+// Api: answers /api/... from the latest snapshot: for the page, and as JSON for curl.
+//
+// Thread: the HTTP server's. The feed and the board must outlive it, and it the HTTP server, whose
+// streams call it.
+//
+// All routes are GET:
+//   /api/flows?sort=ORDER&filter=TEXT&namespace=NS&offset=N&limit=N
+//       ORDER: fullness (default), now_calls, waiting, oldest, granted, refused, held or id
+//   /api/flow?id=N                                        one flow with its holders and waiters
+//   /api/clients?filter=TEXT&namespace=NS&offset=N&limit=N
+//   /api/history?filter=TEXT&namespace=NS&offset=N&limit=N
+//   /api/server                                           info, commits, namespaces
+//   /api/stream?view=VIEW&...     Server-Sent Events: that view, again with each new snapshot
+// A wrong parameter is 400, an unknown route 404, both with a text that says what is possible.
+//
+// Asking for a flow, for clients or for history counts as watching them (feed.h): the next snapshot
+// has them.
+#ifndef NOWCALLS_WEB_API_H_
+#define NOWCALLS_WEB_API_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "web/board.h"
+#include "web/feed.h"
+#include "web/http.h"
+
+namespace nowcalls::web {
+
+class Api {
+ public:
+  Api(Feed* feed, const Board* board) : feed_(feed), board_(board) {}
+  Api(const Api&) = delete;
+  Api& operator=(const Api&) = delete;
+
+  // For paths that begin with "/api/".
+  Response Handle(const Request& request);
+
+ private:
+  // How many answers are remembered for others that ask the same of the same snapshot.
+  static constexpr size_t kRememberedMax = 16;
+
+  struct Question;
+
+  // 200, or an error about the parameters.
+  static Response Parse(const std::string& view, const Request& request, Question* question);
+  // The view of the snapshot as JSON. Ten pages that show the same cost as much as one.
+  std::string Answer(const Snapshot& snapshot, const Question& question);
+  std::string Write(const Snapshot& snapshot, const Question& question) const;
+  Response Stream(const Question& question);
+  void Watch(const Question& question);
+
+  Feed* const feed_;
+  const Board* const board_;
+  uint64_t remembered_of_ = 0;                     // The number of the snapshot.
+  std::map<std::string, std::string> remembered_;  // By Question::key.
+};
+
+}  // namespace nowcalls::web
+
+#endif  // NOWCALLS_WEB_API_H_

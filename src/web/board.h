@@ -1,0 +1,54 @@
+// Board: what the loop publishes of itself, to be read although the loop stands still.
+//
+// Thread: the loop writes, any thread reads; all members are atomic.
+#ifndef NOWCALLS_WEB_BOARD_H_
+#define NOWCALLS_WEB_BOARD_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace nowcalls::web {
+
+// Times, counted in buckets. One writer.
+class TimeHistogram {
+ public:
+  // Upper ends in microseconds; a last bucket holds the rest.
+  static constexpr std::array<uint64_t, 14> kUpToUs = {
+      100,    250,    500,     1'000,   2'500,   5'000,     10'000,
+      25'000, 50'000, 100'000, 250'000, 500'000, 1'000'000, 5'000'000};
+
+  void Add(uint64_t us) {
+    size_t bucket = 0;
+    while (bucket < kUpToUs.size() && us > kUpToUs[bucket]) ++bucket;
+    Grow(&counts_[bucket], 1);
+    Grow(&sum_us_, us);
+  }
+  uint64_t count(size_t bucket) const { return counts_[bucket].load(std::memory_order_relaxed); }
+  uint64_t sum_us() const { return sum_us_.load(std::memory_order_relaxed); }
+
+ private:
+  // One writer, so no bus lock is needed.
+  static void Grow(std::atomic<uint64_t>* sum, uint64_t by) {
+    sum->store(sum->load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+
+  std::array<std::atomic<uint64_t>, kUpToUs.size() + 1> counts_{};
+  std::atomic<uint64_t> sum_us_{0};
+};
+
+struct Board {
+  enum class Phase : uint8_t { kLoading, kServing, kEnding };
+
+  std::atomic<Phase> phase{Phase::kLoading};
+  // BoottimeMs by which the loop will have turned again, unless it stands still; 0: not yet.
+  std::atomic<int64_t> turns_by_ms{0};
+  std::atomic<int64_t> commit_since_ms{0};  // BoottimeMs; 0: no commit is under way.
+  TimeHistogram commits;                    // Each commit, from its beginning to the disk.
+  TimeHistogram turns;                      // Each turn of the loop, without its sleep.
+};
+
+}  // namespace nowcalls::web
+
+#endif  // NOWCALLS_WEB_BOARD_H_

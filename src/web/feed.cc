@@ -1,0 +1,300 @@
+#include "web/feed.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/background_thread.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "wire/json.h"
+
+namespace nowcalls::web {
+namespace {
+
+using client::BlockingClient;
+
+// A flow as it is now, beside the look before.
+FlowLook LookOf(wire::FlowRow row, const FlowLook* before, int64_t now_ms) {
+  FlowLook look{.row = std::move(row), .looked_ms = now_ms};
+  if (before == nullptr) return look;
+  const FlowTotals was = TotalsOf(before->row);
+  const FlowTotals is = TotalsOf(look.row);
+  // A server that started anew counts from 0.
+  const bool anew = is.granted < was.granted || is.refused < was.refused || is.ended < was.ended;
+  look.came = anew ? is
+                   : FlowTotals{is.granted - was.granted, is.refused - was.refused,
+                                is.ended - was.ended, is.held_ms - was.held_ms};
+  const double seconds =
+      static_cast<double>(std::max<int64_t>(1, now_ms - before->looked_ms)) / 1000;
+  look.granted_per_s = static_cast<double>(look.came.granted) / seconds;
+  look.refused_per_s = static_cast<double>(look.came.refused) / seconds;
+  look.ended_per_s = static_cast<double>(look.came.ended) / seconds;
+  return look;
+}
+
+bool IsBefore(const FlowLook& flow, int64_t id) { return flow.row.flow_id < id; }
+
+// Puts a page in the place of the flows that it covers: those behind `from` up to its last one, or
+// all that follow `from` if it is the last page.
+void Renew(std::vector<FlowLook>* flows, wire::Page<wire::FlowRow> page, uint64_t from,
+           int64_t now_ms) {
+  const auto begin =
+      std::lower_bound(flows->begin(), flows->end(), static_cast<int64_t>(from) + 1, IsBefore);
+  const auto end = page.next_cursor == 0
+                       ? flows->end()
+                       : std::lower_bound(begin, flows->end(),
+                                          static_cast<int64_t>(page.next_cursor) + 1, IsBefore);
+  std::vector<FlowLook> fresh;
+  fresh.reserve(page.rows.size());
+  auto before = begin;
+  for (wire::FlowRow& row : page.rows) {
+    while (before != end && before->row.flow_id < row.flow_id) ++before;
+    const bool known = before != end && before->row.flow_id == row.flow_id;
+    fresh.push_back(LookOf(std::move(row), known ? &*before : nullptr, now_ms));
+  }
+  if (std::distance(begin, end) == static_cast<ptrdiff_t>(fresh.size())) {  // As nearly always.
+    std::move(fresh.begin(), fresh.end(), begin);
+    return;
+  }
+  const auto place = flows->erase(begin, end);
+  flows->insert(place, std::make_move_iterator(fresh.begin()),
+                std::make_move_iterator(fresh.end()));
+}
+
+}  // namespace
+
+Feed::Feed(std::function<void()> on_new)
+    : on_new_(std::move(on_new)), latest_([] {
+        auto none = std::make_shared<Snapshot>();
+        none->unix_ms = WallMs();
+        none->problem = "the server does not serve yet";
+        return none;
+      }()) {}
+
+void Feed::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Feed::Start(const std::string& server_address) {
+  thread_ = std::thread([this, server_address] {
+    UseCpusOfProcess();
+    StepBack();
+    Run(server_address);
+  });
+}
+
+SnapshotPtr Feed::latest() const {
+  const std::lock_guard lock(mutex_);
+  return latest_;
+}
+
+// With the mutex.
+void Feed::Watch(int64_t* watched_ms) {
+  const int64_t now_ms = BoottimeMs();
+  if (*watched_ms < now_ms - kWatchMs || *watched_ms == 0) {
+    hurries_ = true;
+    changed_.notify_all();
+  }
+  *watched_ms = now_ms;
+}
+
+void Feed::WatchFlow(int64_t flow_id) {
+  const std::lock_guard lock(mutex_);
+  Watch(&flows_watched_ms_[flow_id]);
+  if (flows_watched_ms_.size() <= kWatchedFlowsMax) return;
+  flows_watched_ms_.erase(
+      std::min_element(flows_watched_ms_.begin(), flows_watched_ms_.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; }));
+}
+
+void Feed::WatchSessions() {
+  const std::lock_guard lock(mutex_);
+  Watch(&sessions_watched_ms_);
+}
+
+void Feed::WatchHistory() {
+  const std::lock_guard lock(mutex_);
+  Watch(&history_watched_ms_);
+}
+
+void Feed::WatchRules() {
+  const std::lock_guard lock(mutex_);
+  Watch(&rules_watched_ms_);
+}
+
+Feed::Watched Feed::TakeWatched() {
+  const int64_t since_ms = BoottimeMs() - kWatchMs;
+  const std::lock_guard lock(mutex_);
+  std::erase_if(flows_watched_ms_, [&](const auto& flow) { return flow.second < since_ms; });
+  Watched watched;
+  for (const auto& [flow_id, when_ms] : flows_watched_ms_) watched.flows.push_back(flow_id);
+  watched.sessions = sessions_watched_ms_ >= since_ms && sessions_watched_ms_ != 0;
+  watched.history = history_watched_ms_ >= since_ms && history_watched_ms_ != 0;
+  watched.rules = rules_watched_ms_ >= since_ms && rules_watched_ms_ != 0;
+  return watched;
+}
+
+bool Feed::Sleep(int64_t looked_ms) {
+  const auto until = [this](int64_t due_ms, auto&& early) {
+    std::unique_lock lock(mutex_);
+    const auto left = std::chrono::milliseconds(std::max<int64_t>(0, due_ms - BoottimeMs()));
+    changed_.wait_for(lock, left, early);
+    return !ending_;
+  };
+  if (!until(looked_ms + kLeastEveryMs, [this] { return ending_; })) return false;
+  return until(looked_ms + kEveryMs, [this] { return ending_ || std::exchange(hurries_, false); });
+}
+
+// The thread.
+
+void Feed::Run(const std::string& server_address) {
+  std::unique_ptr<BlockingClient> client;
+  int64_t looked_ms = 0;
+  do {
+    looked_ms = BoottimeMs();
+    auto next = std::make_shared<Snapshot>(*latest());
+    ++next->number;
+    next->unix_ms = WallMs();
+    next->server = server_address;
+    Status status;
+    if (client == nullptr) {
+      auto connected = BlockingClient::Connect(server_address, kAskMsMax);
+      status = connected.status();
+      if (connected.ok()) client = *std::move(connected);
+      flows_due_ms_ = 0;
+    }
+    if (client != nullptr) status = Look(client.get(), next.get());
+    if (!status.ok()) client.reset();  // A call without an answer has closed it.
+    next->problem = status.ok() ? "" : status.message();
+    if (status.ok()) series_.Add(*next);
+    Publish(std::move(next));
+  } while (Sleep(looked_ms));
+}
+
+void Feed::Publish(std::shared_ptr<Snapshot> next) {
+  {
+    const std::lock_guard lock(mutex_);
+    latest_ = std::move(next);
+  }
+  on_new_();
+}
+
+Status Feed::Look(BlockingClient* client, Snapshot* next) {
+  const Result<uint64_t> ledger_ms = client->Ping();
+  if (!ledger_ms.ok()) return ledger_ms.status();
+  next->ledger_ms = static_cast<int64_t>(*ledger_ms);
+  const Result<std::string_view> info = client->Info();
+  if (!info.ok()) return info.status();
+  Result<nlohmann::ordered_json> figures = wire::JsonFromMessagePack(*info);
+  if (!figures.ok()) return figures.status();
+  next->info = std::make_shared<const nlohmann::ordered_json>(*std::move(figures));
+  NOWCALLS_RETURN_IF_ERROR(LookAtFlows(client, next));
+  auto namespaces = client->Namespaces({.limit = kListRowsMax});
+  if (!namespaces.ok()) return namespaces.status();
+  next->namespaces = std::move(namespaces->rows);
+  return LookAtWatched(client, next);
+}
+
+Status Feed::LookAtFlows(BlockingClient* client, Snapshot* next) {
+  const int64_t now_ms = BoottimeMs();
+  for (FlowLook& look : next->flows) look.came = {};
+  if (now_ms < flows_due_ms_) return Status::Ok();
+  for (size_t rows = 0; rows < Snapshot::kFlowsPerLookMax;) {
+    auto page = client->Flows({.limit = kListRowsMax, .cursor = flows_cursor_});
+    if (!page.ok()) return page.status();
+    rows += page->rows.size();
+    const uint64_t from = std::exchange(flows_cursor_, page->next_cursor);
+    Renew(&next->flows, *std::move(page), from, now_ms);
+    if (flows_cursor_ == 0) break;
+  }
+  const int64_t took_ms = BoottimeMs() - now_ms;
+  flows_due_ms_ = now_ms + took_ms * kFlowsPause;
+  return Status::Ok();
+}
+
+Status Feed::LookAtWatched(BlockingClient* client, Snapshot* next) {
+  const Watched watched = TakeWatched();
+  next->details.clear();
+  for (const int64_t flow_id : watched.flows) {
+    NOWCALLS_RETURN_IF_ERROR(LookAtFlow(client, flow_id, next));
+  }
+  next->sessions.clear();
+  next->has_sessions = watched.sessions;
+  if (watched.sessions) {
+    auto page = client->Sessions({.limit = Snapshot::kListRowsMax});
+    if (!page.ok()) return page.status();
+    next->sessions = std::move(page->rows);
+    next->more_sessions = page->next_cursor != 0;
+  }
+  next->history.clear();
+  next->has_history = watched.history;
+  if (watched.history) {
+    auto page = client->History({.limit = Snapshot::kListRowsMax});
+    if (!page.ok()) return page.status();
+    next->history = std::move(page->rows);
+  }
+  if (!watched.rules) {
+    next->rules = nullptr;
+    return Status::Ok();
+  }
+  return LookAtRules(client, next);
+}
+
+Status Feed::LookAtRules(BlockingClient* client, Snapshot* next) {
+  const int64_t now_ms = BoottimeMs();
+  if (next->rules != nullptr && now_ms < rules_read_ms_ + kRulesEveryMs) return Status::Ok();
+  auto rules = nlohmann::ordered_json::array();
+  uint64_t cursor = 0;
+  do {
+    const auto answer =
+        client->RulesList({.name_space = {}, .page = {.limit = kListRowsMax, .cursor = cursor}});
+    if (!answer.ok()) return answer.status();
+    auto page = wire::JsonFromMessagePack(*answer);
+    if (!page.ok()) return page.status();
+    if (!page->is_array() || page->size() != 2 || !page->front().is_array()) {
+      return Status::OutcomeUnknown("the answer to rules_list is no page of rows");
+    }
+    for (auto& rule : page->front()) rules.push_back(std::move(rule));
+    cursor = page->back().is_number_unsigned() ? page->back().get<uint64_t>() : 0;
+  } while (cursor != 0 && rules.size() < Snapshot::kRulesMax);
+  next->rules = std::make_shared<const nlohmann::ordered_json>(std::move(rules));
+  rules_read_ms_ = now_ms;
+  return Status::Ok();
+}
+
+Status Feed::LookAtFlow(BlockingClient* client, int64_t flow_id, Snapshot* next) {
+  FlowDetail* const detail = &next->details[flow_id];
+  const auto listed = std::lower_bound(next->flows.begin(), next->flows.end(), flow_id, IsBefore);
+  const bool is_old = listed != next->flows.end() && listed->row.flow_id == flow_id &&
+                      listed->looked_ms < BoottimeMs() - kLeastEveryMs;
+  if (is_old) {  // The whole list is not read as often.
+    auto row = client->Flow(flow_id);
+    if (row.ok()) *listed = LookOf(*std::move(row), &*listed, BoottimeMs());
+  }
+  auto tokens = client->Tokens({.flow_id = flow_id,
+                                .client_id = {},
+                                .min_age_ms = 0,
+                                .page = {.limit = Snapshot::kDetailRowsMax}});
+  if (!tokens.ok()) return tokens.status();
+  detail->tokens = std::move(tokens->rows);
+  detail->more_tokens = tokens->next_cursor != 0;
+  auto waiters =
+      client->Waiters({.flow_id = flow_id, .client_id = {}, .limit = Snapshot::kDetailRowsMax});
+  if (!waiters.ok()) return waiters.status();
+  detail->waiters = *std::move(waiters);
+  auto params = client->Params({.flow_id = flow_id, .limit = Snapshot::kDetailRowsMax});
+  if (params.ok()) {
+    detail->params = *std::move(params);
+  } else if (params.status().code() != StatusCode::kInvalidArgument) {
+    return params.status();
+  }
+  return Status::Ok();
+}
+
+}  // namespace nowcalls::web

@@ -1,0 +1,101 @@
+// Feed: looks at the server once a second, for all pages and scrapes together.
+//
+// Thread: its own, which asks over a connection as any client does: bounded, paced and answered
+// behind a disk that hangs like everybody else. Members may be called by any thread.
+#ifndef NOWCALLS_WEB_FEED_H_
+#define NOWCALLS_WEB_FEED_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "client/blocking_client.h"
+#include "nowcalls/status.h"
+#include "web/series.h"
+#include "web/snapshot.h"
+
+namespace nowcalls::web {
+
+class Feed {
+ public:
+  // `on_new` is called behind each look, on the feed's thread.
+  explicit Feed(std::function<void()> on_new);
+  ~Feed() { Stop(); }
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+
+  // Looks from now on. Before, the snapshot is empty and its problem says so. Once.
+  void Start(const std::string& server_address);
+  // Calls `on_new` no more. Waits for the look that is under way, at most kAskMsMax.
+  void Stop();
+
+  SnapshotPtr latest() const;
+  const Series& series() const { return series_; }
+
+  // Somebody looks at these: they are in the snapshots of the next kWatchMs, and the next look
+  // comes soon if they are new. Of more flows than kWatchedFlowsMax those looked at last.
+  void WatchFlow(int64_t flow_id);
+  void WatchSessions();
+  void WatchHistory();
+  // Rules are read every kRulesEveryMs.
+  void WatchRules();
+
+  static constexpr int64_t kEveryMs = 1'000;
+  static constexpr int64_t kLeastEveryMs = 200;  // However many hurry.
+  // All flows are read again after so many times what reading them took: 10,000 every two seconds
+  // or so. Those that somebody looks at are read with each look.
+  static constexpr int64_t kFlowsPause = 50;
+  static constexpr int64_t kAskMsMax = 10'000;
+  static constexpr int64_t kWatchMs = 10'000;
+  static constexpr int64_t kRulesEveryMs = 5'000;
+  static constexpr size_t kWatchedFlowsMax = 20;
+
+ private:
+  struct Watched {
+    std::vector<int64_t> flows{};
+    bool sessions = false;
+    bool history = false;
+    bool rules = false;
+  };
+
+  void Run(const std::string& server_address);
+  // Renews `next` from the server. Not ok: it did not answer.
+  Status Look(client::BlockingClient* client, Snapshot* next);
+  Status LookAtFlows(client::BlockingClient* client, Snapshot* next);
+  static Status LookAtFlow(client::BlockingClient* client, int64_t flow_id, Snapshot* next);
+  Status LookAtWatched(client::BlockingClient* client, Snapshot* next);
+  Status LookAtRules(client::BlockingClient* client, Snapshot* next);
+  void Publish(std::shared_ptr<Snapshot> next);
+  Watched TakeWatched();
+  void Watch(int64_t* watched_ms);
+  // Until the next look. False: the end.
+  bool Sleep(int64_t looked_ms);
+
+  const std::function<void()> on_new_;
+  Series series_;
+  uint64_t flows_cursor_ = 0;  // Where the next look at flows begins; the thread's.
+  int64_t flows_due_ms_ = 0;   // When it does; the thread's.
+  int64_t rules_read_ms_ = 0;  // The thread's.
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ending_ = false;
+  bool hurries_ = false;  // Somebody looks at what is not in the snapshots yet.
+  SnapshotPtr latest_;
+  std::map<int64_t, int64_t> flows_watched_ms_;  // By flow id, when last.
+  int64_t sessions_watched_ms_ = 0;              // 0: never.
+  int64_t history_watched_ms_ = 0;
+  int64_t rules_watched_ms_ = 0;
+
+  std::thread thread_;
+};
+
+}  // namespace nowcalls::web
+
+#endif  // NOWCALLS_WEB_FEED_H_

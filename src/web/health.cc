@@ -1,0 +1,75 @@
+#include "web/health.h"
+
+#include <nlohmann/json.hpp>
+
+namespace nowcalls::web {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view PhaseName(Board::Phase phase) {
+  switch (phase) {
+    case Board::Phase::kLoading: return "loading";
+    case Board::Phase::kServing: return "serving";
+    case Board::Phase::kEnding: return "ending";
+  }
+  return "";
+}
+
+// What both tell; `problems` gets what is wrong.
+Json Facts(const Board& board, int64_t now_ms, Json* problems) {
+  const auto phase = board.phase.load(std::memory_order_acquire);
+  const int64_t turns_by_ms = board.turns_by_ms.load(std::memory_order_relaxed);
+  const int64_t commit_since_ms = board.commit_since_ms.load(std::memory_order_relaxed);
+  const bool turns = phase != Board::Phase::kLoading && turns_by_ms != 0;
+  const int64_t late_ms = turns && now_ms > turns_by_ms ? now_ms - turns_by_ms : 0;
+  const int64_t commit_ms =
+      commit_since_ms != 0 && now_ms > commit_since_ms ? now_ms - commit_since_ms : 0;
+  if (late_ms > kHungMsMax) {
+    problems->push_back("the serving loop has stood still for " + std::to_string(late_ms) + " ms");
+  }
+  if (commit_ms > kHungMsMax) {
+    problems->push_back("a commit has not ended for " + std::to_string(commit_ms) +
+                        " ms: look at the ledger's disk");
+  }
+  return {
+      {"phase", PhaseName(phase)}, {"loop_late_ms", late_ms}, {"commit_under_way_ms", commit_ms}};
+}
+
+Response Told(Json facts, const Json& problems) {
+  Json body = {{"status", problems.empty() ? "ok" : "failing"}, {"problems", problems}};
+  body.update(facts);
+  return {.status = problems.empty() ? 200 : 503,
+          .type = std::string(kJson),
+          .body = body.dump() + "\n",
+          .headers = {{"Cache-Control", "no-store"}}};
+}
+
+}  // namespace
+
+Response AnswerHealth(const Board& board, int64_t now_ms) {
+  Json problems = Json::array();
+  Json facts = Facts(board, now_ms, &problems);
+  return Told(std::move(facts), problems);
+}
+
+Response AnswerReady(const Board& board, const Snapshot& snapshot, int64_t now_ms) {
+  Json problems = Json::array();
+  Json facts = Facts(board, now_ms, &problems);
+  switch (board.phase.load(std::memory_order_acquire)) {
+    case Board::Phase::kLoading: problems.push_back("the ledger is being loaded"); break;
+    case Board::Phase::kServing: break;
+    case Board::Phase::kEnding: problems.push_back("the server ends"); break;
+  }
+  if (snapshot.info != nullptr) {
+    const Json& ledger = snapshot.info->at("ledger");
+    facts["disk_low"] = ledger.at("disk_low");
+    facts["disk_free_bytes"] = ledger.at("disk_free_bytes");
+    if (ledger.at("disk_low") == true) {
+      problems.push_back("the ledger's disk is nearly full: nothing is granted");
+    }
+  }
+  return Told(std::move(facts), problems);
+}
+
+}  // namespace nowcalls::web

@@ -1,0 +1,51 @@
+// Request and Response: what the handlers of this room see of HTTP.
+//
+// Thread: plain values, used by one thread at a time.
+#ifndef NOWCALLS_WEB_HTTP_H_
+#define NOWCALLS_WEB_HTTP_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace nowcalls::web {
+
+// A GET or HEAD request. Only what handlers use is in it.
+struct Request {
+  std::string path{};                          // "/api/flows"
+  std::map<std::string, std::string> query{};  // Decoded; of a name that comes twice the last.
+  std::string accept{};                        // The header; empty without one.
+  std::string if_none_match{};                 // Likewise.
+  std::string peer{};                          // The address in digits, without the port.
+
+  // The value of a query parameter, or `otherwise`.
+  std::string Query(const std::string& name, std::string otherwise = "") const {
+    const auto found = query.find(name);
+    return found == query.end() ? std::move(otherwise) : found->second;
+  }
+};
+
+inline constexpr std::string_view kPlainText = "text/plain; charset=utf-8";
+inline constexpr std::string_view kJson = "application/json";
+
+struct Response {
+  int status = 200;
+  std::string type{kPlainText};
+  std::string body{};
+  std::vector<std::pair<std::string, std::string>> headers{};
+  // Set: the response goes on until its reader leaves. It is called for more bytes after the
+  // body, on the thread of the server; empty: nothing until HttpServer::WakeStreams.
+  std::function<std::string()> stream{};
+};
+
+// An error that says what is wrong and what to do, as text.
+inline Response ErrorResponse(int status, std::string text) {
+  return {.status = status, .type = std::string(kPlainText), .body = std::move(text) + "\n"};
+}
+
+}  // namespace nowcalls::web
+
+#endif  // NOWCALLS_WEB_HTTP_H_

@@ -1,0 +1,329 @@
+#include "web/http_server.h"
+
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "base/background_thread.h"
+#include "base/clock.h"
+#include "base/listen_address.h"
+
+namespace nowcalls::web {
+namespace {
+
+constexpr int kBacklog = 128;
+constexpr size_t kStreamBlockBytes = 16 * 1024;
+// From its first byte to its last, for a request or an answer that is no stream.
+constexpr int64_t kExchangeMsMax = 30'000;
+
+struct Listening {
+  int fd = -1;
+  HostPort address{};
+  bool loopback = false;
+};
+
+Result<Listening> ListenOn(const HostPort& name) {
+  const Result<std::vector<SocketAddress>> addresses = ResolveAll(name);
+  if (!addresses.ok()) return addresses.status();
+  const SocketAddress& address = addresses->front();
+  Listening listening;
+  listening.loopback = IsLoopback(address);
+  listening.fd =
+      socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+  const int on = 1;
+  SocketAddress bound;
+  if (listening.fd < 0 ||
+      setsockopt(listening.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+      bind(listening.fd, address.get(), address.size) != 0 || listen(listening.fd, kBacklog) != 0 ||
+      getsockname(listening.fd, bound.get(), &bound.size) != 0) {
+    const std::string why = std::generic_category().message(errno);
+    if (listening.fd >= 0) close(listening.fd);
+    return Status::IoError("cannot listen on " + name.ToString() + ": " + why);
+  }
+  listening.address = ToHostPort(bound);
+  return listening;
+}
+
+Result<Listening> ListenOnFirst(const HttpServer::Options& options) {
+  HostPort name = options.listen;
+  for (uint16_t tried = 0;; ++tried, ++name.port) {
+    Result<Listening> listening = ListenOn(name);
+    const bool last = tried == options.ports_above || name.port == UINT16_MAX;
+    if (listening.ok() || last || listening.status().code() != StatusCode::kIoError) {
+      return listening;
+    }
+  }
+}
+
+// The host of a Host header, without port and brackets, in small letters.
+std::string HostOf(std::string_view header) {
+  const size_t end = header.starts_with('[') ? header.find(']') : header.find(':');
+  std::string_view host = header.substr(0, end);
+  if (host.starts_with('[')) host.remove_prefix(1);
+  std::string small(host);
+  std::transform(small.begin(), small.end(), small.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return small;
+}
+
+MHD_Result CollectArgument(void* into, MHD_ValueKind /*kind*/, const char* key, const char* value) {
+  auto* const query = static_cast<std::map<std::string, std::string>*>(into);
+  constexpr size_t kArgumentsMax = 32;
+  if (query->size() >= kArgumentsMax) return MHD_NO;
+  (*query)[key] = value == nullptr ? "" : value;
+  return MHD_YES;
+}
+
+// The address in digits.
+std::string PeerOf(MHD_Connection* connection) {
+  const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  if (info == nullptr || info->client_addr == nullptr) return "";
+  SocketAddress peer;
+  const bool v6 = info->client_addr->sa_family == AF_INET6;
+  std::memcpy(&peer.bytes, info->client_addr, v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+  return ToHostPort(peer).host;
+}
+
+std::string HeaderOf(MHD_Connection* connection, const char* name) {
+  const char* const value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+struct HttpServer::Impl {
+  // A connection, as long as it is open.
+  struct Visitor {
+    int fd = -1;
+    int64_t close_at_ms = 0;  // Unless it gets on.
+  };
+  struct Stream {
+    Impl* server;
+    MHD_Connection* connection;
+    std::string pending;
+    size_t sent = 0;
+    std::function<std::string()> next;
+  };
+
+  MHD_Result Handle(MHD_Connection* connection, const char* url, const char* method,
+                    size_t* upload_bytes, void** own);
+  // What is wrong with a request, before any handler sees it.
+  std::optional<Response> Refuse(MHD_Connection* connection, std::string_view method) const;
+  MHD_Result Answer(MHD_Connection* connection, Response response);
+  MHD_Response* MakeStream(MHD_Connection* connection, Response* response);
+  ssize_t ReadStream(Stream* stream, char* into, size_t max);
+  void Expect(MHD_Connection* connection, int64_t close_at_ms);
+  void CloseSlow();
+
+  Options options;
+  Handler handler;
+  HostPort address;
+  bool loopback = false;
+  MHD_Daemon* daemon = nullptr;
+
+  std::mutex mutex;
+  bool ending = false;
+  std::atomic<uint64_t> wakes = 0;
+  std::map<MHD_Connection*, Visitor> visitors;
+  std::set<MHD_Connection*> suspended;
+};
+
+std::optional<Response> HttpServer::Impl::Refuse(MHD_Connection* connection,
+                                                 std::string_view method) const {
+  const bool is_post = options.takes_posts && method == MHD_HTTP_METHOD_POST;
+  if (!is_post && method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) {
+    Response refused = ErrorResponse(405, "only GET and HEAD are answered here");
+    refused.headers.emplace_back("Allow", "GET, HEAD");
+    return refused;
+  }
+  const std::string length = HeaderOf(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+  const bool has_body = (!length.empty() && length != "0") ||
+                        !HeaderOf(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING).empty();
+  if (has_body && !is_post) return ErrorResponse(413, "a GET must not have a body");
+  if (!loopback) return std::nullopt;
+  const std::string host = HostOf(HeaderOf(connection, MHD_HTTP_HEADER_HOST));
+  if (host == "localhost" || host == "127.0.0.1" || host == "::1" || host == address.host ||
+      host == options.listen.host) {
+    return std::nullopt;
+  }
+  return ErrorResponse(421, "this address answers under http://" + address.ToString() +
+                                "/ alone, and the Host header says otherwise");
+}
+
+MHD_Result HttpServer::Impl::Handle(MHD_Connection* connection, const char* url, const char* method,
+                                    size_t* upload_bytes, void** own) {
+  // It is called for the headers, the parts of a body, which only a POST has, and for the end.
+  if (*own == nullptr) {
+    *own = this;
+    std::optional<Response> refused = Refuse(connection, method);
+    return refused ? Answer(connection, *std::move(refused)) : MHD_YES;
+  }
+  if (*upload_bytes > 0) {
+    *upload_bytes = 0;
+    return MHD_YES;
+  }
+  Request request;
+  request.path = url;
+  request.accept = HeaderOf(connection, MHD_HTTP_HEADER_ACCEPT);
+  request.if_none_match = HeaderOf(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
+  request.peer = PeerOf(connection);
+  MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, CollectArgument, &request.query);
+  return Answer(connection, handler(request));
+}
+
+MHD_Result HttpServer::Impl::Answer(MHD_Connection* connection, Response response) {
+  MHD_Response* made = nullptr;
+  if (response.stream) {
+    made = MakeStream(connection, &response);
+  } else {
+    auto* const body = new std::string(std::move(response.body));
+    made = MHD_create_response_from_buffer_with_free_callback_cls(
+        body->size(), body->data(), [](void* text) { delete static_cast<std::string*>(text); },
+        body);
+  }
+  if (made == nullptr) return MHD_NO;
+  MHD_add_response_header(made, MHD_HTTP_HEADER_CONTENT_TYPE, response.type.c_str());
+  MHD_add_response_header(made, "X-Content-Type-Options", "nosniff");
+  for (const auto& [name, value] : response.headers) {
+    MHD_add_response_header(made, name.c_str(), value.c_str());
+  }
+  if (options.closes || response.status == 413) {
+    MHD_add_response_header(made, MHD_HTTP_HEADER_CONNECTION, "close");
+  }
+  Expect(connection, response.stream ? INT64_MAX : BoottimeMs() + kExchangeMsMax);
+  const MHD_Result queued =
+      MHD_queue_response(connection, static_cast<unsigned>(response.status), made);
+  MHD_destroy_response(made);
+  return queued;
+}
+
+MHD_Response* HttpServer::Impl::MakeStream(MHD_Connection* connection, Response* response) {
+  auto* const stream = new Stream{this, connection, std::move(response->body), 0, response->stream};
+  return MHD_create_response_from_callback(
+      MHD_SIZE_UNKNOWN, kStreamBlockBytes,
+      [](void* of, uint64_t /*at*/, char* into, size_t max) {
+        auto* const reading = static_cast<Stream*>(of);
+        return reading->server->ReadStream(reading, into, max);
+      },
+      stream, [](void* of) { delete static_cast<Stream*>(of); });
+}
+
+ssize_t HttpServer::Impl::ReadStream(Stream* stream, char* into, size_t max) {
+  while (stream->sent == stream->pending.size()) {
+    const uint64_t woken = wakes.load();
+    stream->pending = stream->next();
+    stream->sent = 0;
+    if (!stream->pending.empty()) break;
+    const std::lock_guard lock(mutex);
+    if (ending) return MHD_CONTENT_READER_END_OF_STREAM;
+    if (woken != wakes.load()) continue;  // What is new came too late for next(), and woke nobody.
+    suspended.insert(stream->connection);
+    MHD_suspend_connection(stream->connection);
+    return 0;
+  }
+  const size_t bytes = std::min(max, stream->pending.size() - stream->sent);
+  std::memcpy(into, stream->pending.data() + stream->sent, bytes);
+  stream->sent += bytes;
+  return static_cast<ssize_t>(bytes);
+}
+
+void HttpServer::Impl::Expect(MHD_Connection* connection, int64_t close_at_ms) {
+  const std::lock_guard lock(mutex);
+  const auto found = visitors.find(connection);
+  if (found != visitors.end()) found->second.close_at_ms = close_at_ms;
+}
+
+// libmicrohttpd itself ends connections that are silent. These send a byte now and then.
+void HttpServer::Impl::CloseSlow() {
+  const int64_t now_ms = BoottimeMs();
+  for (const auto& [connection, visitor] : visitors) {
+    if (visitor.close_at_ms <= now_ms) shutdown(visitor.fd, SHUT_RDWR);
+  }
+}
+
+Result<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& options, Handler handler) {
+  const Result<Listening> listening = ListenOnFirst(options);
+  if (!listening.ok()) return listening.status();
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  impl->handler = std::move(handler);
+  impl->address = listening->address;
+  impl->loopback = listening->loopback;
+  const auto on_request = [](void* of, MHD_Connection* connection, const char* url,
+                             const char* method, const char* /*version*/, const char* /*upload*/,
+                             size_t* upload_bytes, void** own) {
+    return static_cast<Impl*>(of)->Handle(connection, url, method, upload_bytes, own);
+  };
+  const auto on_completed = [](void* of, MHD_Connection* connection, void** /*own*/,
+                               MHD_RequestTerminationCode /*how*/) {
+    static_cast<Impl*>(of)->Expect(connection, BoottimeMs() + kExchangeMsMax);
+  };
+  const auto on_connection = [](void* of, MHD_Connection* connection, void** /*own*/,
+                                MHD_ConnectionNotificationCode what) {
+    auto* const server = static_cast<Impl*>(of);
+    const std::lock_guard lock(server->mutex);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+      const auto* const fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+      server->visitors[connection] = {fd->connect_fd, BoottimeMs() + kExchangeMsMax};
+    } else {
+      server->visitors.erase(connection);
+    }
+  };
+  using Request = MHD_Result (*)(void*, MHD_Connection*, const char*, const char*, const char*,
+                                 const char*, size_t*, void**);
+  using Completed = void (*)(void*, MHD_Connection*, void**, MHD_RequestTerminationCode);
+  using Connection = void (*)(void*, MHD_Connection*, void**, MHD_ConnectionNotificationCode);
+  impl->daemon = MHD_start_daemon(
+      MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr,
+      static_cast<Request>(on_request), impl.get(),                                      //
+      MHD_OPTION_LISTEN_SOCKET, listening->fd,                                           //
+      MHD_OPTION_CONNECTION_LIMIT, kConnectionsMax,                                      //
+      MHD_OPTION_PER_IP_CONNECTION_LIMIT, kConnectionsPerAddressMax,                     //
+      MHD_OPTION_CONNECTION_TIMEOUT, kIdleSecondsMax,                                    //
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, size_t{kRequestBytesMax + kStreamBlockBytes},  //
+      MHD_OPTION_NOTIFY_COMPLETED, static_cast<Completed>(on_completed), impl.get(),     //
+      MHD_OPTION_NOTIFY_CONNECTION, static_cast<Connection>(on_connection), impl.get(),  //
+      MHD_OPTION_END);
+  if (impl->daemon == nullptr) {
+    const std::string why = std::generic_category().message(errno);
+    close(listening->fd);
+    return Status::IoError("cannot serve HTTP on " + listening->address.ToString() + ": " + why);
+  }
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+HttpServer::~HttpServer() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->ending = true;
+  }
+  WakeStreams();
+  MHD_stop_daemon(impl_->daemon);
+}
+
+const HostPort& HttpServer::address() const { return impl_->address; }
+
+void HttpServer::WakeStreams() {
+  const std::lock_guard lock(impl_->mutex);
+  ++impl_->wakes;
+  for (MHD_Connection* connection : std::exchange(impl_->suspended, {})) {
+    MHD_resume_connection(connection);
+  }
+  impl_->CloseSlow();
+}
+
+}  // namespace nowcalls::web

@@ -1,0 +1,159 @@
+// One flow: its holders, its waiters in their order, its keys, its last minutes.
+
+import { count, duration, moment, quoted, rate, words } from "./format.js";
+import { bar, command, element, Figures, setText, Table } from "./dom.js";
+import { badges, callsCell, hasEnded, Refusals } from "./flows.js";
+import { PointCharts } from "./charts.js";
+
+const online = (row) => row.online === false ? " (offline)" : "";
+
+function holderColumns() {
+  return [
+    { title: "Client", name: "name", text: (row) => row.client_id + online(row) },
+    { title: "Calls", numeric: true, text: (row) => count(row.count) },
+    { title: "Held for", numeric: true, text: (row) => duration(row.issued_age_ms) },
+    { title: "Since", text: (row) => moment(row.issued_ms) },
+    { title: "Expires in", numeric: true, text: (row) => duration(row.deadline_in_ms) },
+    { title: "Key", text: (row) => row.param ?? "–" },
+    { title: "Fence", numeric: true, name: "id", text: (row) => row.fence },
+    { title: "Token", numeric: true, name: "id", text: (row) => row.token_id },
+    { title: "Command", name: "command", text: (row) => row.token_id,
+      build: (row) => command(`reclaim ${row.token_id} --reason 'stuck'`, "copy reclaim") },
+  ];
+}
+
+function waiterColumns(view) {
+  return [
+    { title: "Place", numeric: true, text: (row) => count(row.place) },
+    { title: "Client", name: "name",
+      text: (row) => row.client_id + (row.prioritized ? " (prioritized)" : "") },
+    { title: "Calls", numeric: true, text: (row) => count(row.count) },
+    { title: "Has waited", numeric: true, text: (row) => duration(row.since_age_ms) },
+    { title: "Gives up in", numeric: true, text: (row) => duration(row.deadline_in_ms) },
+    { title: "Key", text: (row) => row.param ?? "–" },
+    { title: "Command", name: "command", text: (row) => row.client_id,
+      build: (row) => command(`waiters --flow ${view.id} --client ${quoted(row.client_id)}`) },
+  ];
+}
+
+function keyColumns(view) {
+  const share = (row) => row.level ? row.now_calls / row.level : 0;
+  const calls = (row) =>
+    row.level === null ? count(row.now_calls) : `${count(row.now_calls)} / ${count(row.level)}`;
+  return [
+    { title: "Key", name: "name", text: (row) => row.param },
+    { title: "Calls / level", name: "calls", text: calls,
+      build: (row) => [bar(share(row)), element("span", {}, calls(row))] },
+    { title: "Waiting", numeric: true, text: (row) => count(row.waiters) },
+    { title: "Tokens", numeric: true, text: (row) => count(row.tokens) },
+    { title: "Passed", numeric: true, text: (row) => count(row.passed) },
+    { title: "Blocked", numeric: true, text: (row) => count(row.blocked) },
+    { title: "Command", name: "command", text: () => view.id,
+      build: () => command(`params --flow ${view.id}`) },
+  ];
+}
+
+// {client_offline: 3} as {"client offline": "3"}.
+function byWord(counts) {
+  return Object.fromEntries(Object.entries(counts ?? {}).map(([k, v]) => [words(k), count(v)]));
+}
+
+export class FlowView {
+  constructor() {
+    this.refusals = new Refusals();
+    this.title = element("h1");
+    this.place = element("p", { class: "place" });
+    this.figures = new Figures("The flow now");
+    this.level = element("div", { class: "level" });
+    this.charts = new PointCharts();
+    this.holders = new Table({
+      caption: "Holders, the oldest first", columns: holderColumns(), key: (row) => row.token_id,
+      empty: "Nobody holds a token of this flow.",
+    });
+    this.waiters = new Table({
+      caption: "Waiters, in their order", columns: waiterColumns(this),
+      key: (row) => JSON.stringify([row.param, row.place]), empty: "Nobody waits.",
+    });
+    this.keys = new Table({
+      caption: "Keys, the fullest first", columns: keyColumns(this), key: (row) => row.param,
+      empty: "No keys are in use.",
+    });
+    this.more = element("p", { class: "told" });
+    this.refused = new Figures("Refused since the server started");
+    this.ended = new Figures("Ended since the server started");
+    this.counted = element("div", { class: "counted" },
+      element("div", {}, element("h2", {}, "Refused since the server started"), this.refused.root),
+      element("div", {}, element("h2", {}, "Ended since the server started"), this.ended.root));
+    this.body = element("div", {}, this.level, this.figures.root, this.charts.root,
+                        this.holders.root, this.more, this.waiters.root, this.keys.root,
+                        this.counted);
+    this.root = element("section", {}, this.title, this.place, this.body);
+  }
+
+  take([id]) {
+    if (id === this.id) return;
+    this.id = id;
+    setText(this.title, `Flow ${id}`);
+    this.place.replaceChildren("Loading");
+    this.placeText = "";
+    this.body.hidden = true;
+  }
+
+  query() {
+    return new URLSearchParams({ view: "flow", id: this.id });
+  }
+
+  show({ row, detail, points, unix_ms: unixMs }) {
+    this.body.hidden = row === null;
+    if (row === null) {
+      this.place.replaceChildren("There is no such flow: it has neither a rule nor tokens.");
+      this.placeText = "";
+      return;
+    }
+    this.refusals.take(unixMs, [row]);
+    this.showHead(row);
+    this.charts.show(points);
+    this.refused.show(byWord(row.counters?.refused));
+    this.ended.show(byWord(row.counters?.ended));
+    if (!detail) return;
+    this.holders.show(detail.tokens);
+    setText(this.more, detail.more_tokens
+      ? `These are the oldest ${count(detail.tokens.length)} of ${count(row.tokens)}.` : "");
+    this.waiters.show(detail.waiters);
+    this.keys.show(detail.params);
+    this.keys.root.hidden = detail.params.length === 0;
+  }
+
+  showHead(row) {
+    const text = JSON.stringify([row.resource, row.namespace, row.draining, row.removed,
+                                 Boolean(row.other_kind)]);
+    if (text !== this.placeText) {
+      this.placeText = text;
+      setText(this.title, row.resource || `Flow ${row.flow_id}`);
+      this.place.replaceChildren(
+        element("a", { href: `#/flows?namespace=${encodeURIComponent(row.namespace)}` },
+                row.namespace),
+        ` · flow ${row.flow_id} `, ...badges(row), command(`flow ${row.flow_id}`));
+    }
+    this.level.replaceChildren(...callsCell(row));
+    const counters = row.counters ?? {};
+    const held = (name) => duration(hasEnded(row) ? counters[`held_${name}_ms`] : null);
+    const refused = this.refusals.text(row);
+    this.figures.show({
+      waiting: row.waiters ? `${count(row.waiters)}, for ${duration(row.waiting_age_ms)}` : "0",
+      "oldest token": duration(row.oldest_age_ms),
+      "granted/s": rate(row.granted_per_s),
+      "refused/s": rate(row.refused_per_s) + (refused ? ` (${refused})` : ""),
+      "held p50": held("p50"),
+      "held p90": held("p90"),
+      "held p99": held("p99"),
+      "held longest": held("longest"),
+      "longest wait": duration(counters.longest_wait_ms),
+      "sessions online": count(row.sessions),
+    });
+  }
+
+  close() {
+    this.charts.close();
+  }
+}

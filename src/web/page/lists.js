@@ -1,0 +1,118 @@
+// Clients with what they hold, and history: the tokens that were not released in time.
+
+import { count, duration, moment, quoted, words } from "./format.js";
+import { command, element, Table } from "./dom.js";
+import { Window } from "./window.js";
+
+class ListView {
+  constructor(page, { name, title, what, table }) {
+    this.page = page;
+    this.name = name;
+    this.window = new Window({ what, onChange: () => this.ask() });
+    this.table = new Table(table);
+    this.root = element("section", {}, element("h1", {}, title), this.window.controls,
+                        this.table.root, this.window.pages);
+  }
+
+  take(_words, parameters) {
+    this.window.take(parameters);
+  }
+
+  ask() {
+    const parameters = this.window.parameters();
+    this.page.ask(`#/${this.name}${parameters.size ? `?${parameters}` : ""}`);
+  }
+
+  query() {
+    return this.window.query(this.name);
+  }
+
+  show(json) {
+    // The server looks at these only while somebody does: the first event is without them.
+    if (!json.asked) return;
+    this.window.show(json);
+    this.table.show(json.rows);
+  }
+
+  close() {
+    this.window.close();
+  }
+}
+
+function clientState(row) {
+  if (row.online === false) return `offline for ${duration(row.offline_age_ms)}`;
+  return row.hosts > 1 ? `online from ${row.hosts} hosts` : "online";
+}
+
+// A client that declared no id has the name of its connection.
+const holderOf = (row) =>
+  `--client ${quoted(row.client_id)} --namespace ${quoted(row.namespace)}`;
+
+const CLIENT_COLUMNS = [
+  { title: "Client", name: "name",
+    text: (row) => JSON.stringify([row.client_id, row.namespace]),
+    build: (row) => [row.client_id, element("small", {}, row.namespace)] },
+  { title: "State", text: clientState },
+  { title: "Calls", numeric: true, text: (row) => count(row.now_calls) },
+  { title: "Tokens", numeric: true, text: (row) => count(row.tokens) },
+  { title: "Waiting", numeric: true, text: (row) => count(row.waiters) },
+  { title: "Connections", numeric: true, text: (row) => count(row.connections) },
+  { title: "Known for", numeric: true, text: (row) => duration(row.opened_age_ms) },
+  { title: "Command", name: "command",
+    text: (row) => JSON.stringify([row.client_id, row.namespace]),
+    build: (row) => command(`tokens ${holderOf(row)}`) },
+];
+
+export class ClientsView extends ListView {
+  constructor(page) {
+    super(page, {
+      name: "clients", title: "Clients", what: "clients",
+      table: {
+        caption: "Clients, those with most calls first", columns: CLIENT_COLUMNS,
+        key: (row) => row.session, empty: "No clients.",
+      },
+    });
+  }
+}
+
+const REASONS = {
+  released_late: "released, but after the rule's resourceTimeout",
+  client_offline: "its client stayed offline for clientOfflineTime",
+  resource_timeout: "neither kept nor released in time",
+  rule_removed: "purged after its rule was removed",
+  admin: "taken back by an administrator",
+};
+
+const HISTORY_COLUMNS = [
+  { title: "Ended", name: "time",
+    text: (row) => `${duration(row.ended_age_ms)} ${row.ended_ms}`,
+    build: (row) => [`${duration(row.ended_age_ms)} ago`,
+                     element("small", {}, moment(row.ended_ms))] },
+  { title: "Why", text: (row) => `${row.reason} ${row.note}`,
+    build: (row) => [words(row.reason), element("small", {}, row.note || REASONS[row.reason] || "")] },
+  { title: "Client", name: "name", text: (row) => JSON.stringify([row.client_id, row.namespace]),
+    build: (row) => [row.client_id, element("small", {}, row.namespace)] },
+  { title: "Flow", name: "name", text: (row) => JSON.stringify([row.resource, row.flow_id]),
+    build: (row) => [element("a", { href: `#/flow/${row.flow_id}` },
+                             row.resource || `flow ${row.flow_id}`)] },
+  { title: "Held for", numeric: true, text: (row) => duration(row.held_ms) },
+  { title: "Calls", numeric: true, text: (row) => count(row.count) },
+  { title: "Key", text: (row) => row.param ?? "–" },
+  { title: "Fence", numeric: true, name: "id", text: (row) => row.fence },
+  { title: "Token", numeric: true, name: "id", text: (row) => row.token_id },
+  { title: "Command", name: "command", text: (row) => row.sequence,
+    build: (row) => command(`history --flow ${row.flow_id} ${holderOf(row)}`) },
+];
+
+export class HistoryView extends ListView {
+  constructor(page) {
+    super(page, {
+      name: "history", title: "History", what: "ended tokens",
+      table: {
+        caption: "Tokens that were not released in time, the latest first",
+        columns: HISTORY_COLUMNS, key: (row) => row.sequence,
+        empty: "Every token was released in time.",
+      },
+    });
+  }
+}

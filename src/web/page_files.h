@@ -1,0 +1,21 @@
+// PageFiles: the files of src/web/page and Chart.js, as they are in the binary.
+//
+// Thread: any. Made at build time by embed.cmake.
+#ifndef NOWCALLS_WEB_PAGE_FILES_H_
+#define NOWCALLS_WEB_PAGE_FILES_H_
+
+#include <span>
+#include <string_view>
+
+namespace nowcalls::web {
+
+struct PageFile {
+  std::string_view name;  // "app.js"
+  std::string_view content;
+};
+
+std::span<const PageFile> PageFiles();
+
+}  // namespace nowcalls::web
+
+#endif  // NOWCALLS_WEB_PAGE_FILES_H_

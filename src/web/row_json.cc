@@ -1,0 +1,195 @@
+#include "web/row_json.h"
+
+#include <algorithm>
+#include <bit>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+
+#include "base/bytes.h"
+#include "base/text.h"
+#include "nowcalls/types.h"
+#include "web/views.h"
+
+namespace nowcalls::web {
+namespace {
+
+using nlohmann::ordered_json;
+using wire::FlowCounters;
+
+template <typename T>
+ordered_json OrNull(const std::optional<T>& value) {
+  return value.has_value() ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+std::string Id(uint64_t id) { return std::to_string(id); }
+std::string Id(int64_t id) { return std::to_string(id); }
+
+// "issued_ms" and, with a clock, "issued_age_ms".
+void AddPast(const char* name, int64_t at_ms, int64_t now_ms, ordered_json* json) {
+  (*json)[std::string(name) + "_ms"] = at_ms;
+  if (now_ms > 0) {
+    (*json)[std::string(name) + "_age_ms"] = std::max<int64_t>(0, now_ms - at_ms);
+  }
+}
+
+// "deadline_ms" and, with a clock, "deadline_in_ms": less than 0 once it has passed.
+void AddDeadline(int64_t at_ms, int64_t now_ms, ordered_json* json) {
+  (*json)["deadline_ms"] = at_ms;
+  if (now_ms > 0) (*json)["deadline_in_ms"] = at_ms - now_ms;
+}
+
+void AddParam(const std::optional<ParamValue>& param, ordered_json* json) {
+  if (param.has_value()) (*json)["param"] = ParamText(*param);
+}
+
+// Counters by the words of the wire, without those that are 0.
+template <typename Reason, size_t kCount>
+ordered_json ByWord(const uint64_t (&counts)[kCount], std::string_view (*word)(Reason)) {
+  ordered_json json = ordered_json::object();
+  for (size_t i = 0; i < kCount; ++i) {
+    if (counts[i] > 0) json[std::string(word(static_cast<Reason>(i)))] = counts[i];
+  }
+  return json;
+}
+
+ordered_json CountersJson(const FlowCounters& counters) {
+  return {
+      {"granted", counters.granted},
+      {"refused", ByWord<RefusedBy>(counters.refused, RefusedByName)},
+      {"shadow_refused", ByWord<RefusedBy>(counters.shadow_refused, RefusedByName)},
+      {"queued", counters.queued},
+      {"granted_from_queue", counters.granted_from_queue},
+      {"longest_wait_ms", counters.longest_wait_ms},
+      {"kept", counters.kept},
+      {"ended", ByWord<EndReason>(counters.ended, EndReasonName)},
+      {"held_p50_ms", counters.held_p50_ms},
+      {"held_p90_ms", counters.held_p90_ms},
+      {"held_p99_ms", counters.held_p99_ms},
+      {"held_longest_ms", counters.held_longest_ms},
+  };
+}
+
+ordered_json RateJson(const wire::FlowRate& rate) {
+  return {
+      {"in_window", rate.in_window},   {"limit", OrNull(rate.limit)}, {"window_ms", rate.window_ms},
+      {"passed", rate.passed},         {"borrowed", rate.borrowed},   {"blocked", rate.blocked},
+      {"values", OrNull(rate.values)},
+  };
+}
+
+}  // namespace
+
+std::string ParamText(const ParamValue& value) {
+  const char* const bytes = value.bytes.data();
+  switch (value.type) {
+    case ParamType::kInt: return std::to_string(LoadBigEndian<int32_t>(bytes));
+    case ParamType::kLong: return std::to_string(LoadBigEndian<int64_t>(bytes));
+    case ParamType::kByte: return std::to_string(LoadBigEndian<int8_t>(bytes));
+    case ParamType::kShort: return std::to_string(LoadBigEndian<int16_t>(bytes));
+    case ParamType::kDouble:
+      return NumberText(std::bit_cast<double>(LoadBigEndian<uint64_t>(bytes)));
+    case ParamType::kFloat: return NumberText(std::bit_cast<float>(LoadBigEndian<uint32_t>(bytes)));
+    case ParamType::kBoolean: return *bytes != 0 ? "true" : "false";
+    case ParamType::kString: break;
+  }
+  return value.bytes;
+}
+
+ordered_json FlowJson(const FlowLook& look, int64_t now_ms) {
+  const wire::FlowRow& row = look.row;
+  ordered_json json = {
+      {"flow_id", Id(row.flow_id)},
+      {"namespace", row.name_space},
+      {"resource", row.resource},
+      {"removed", row.removed},
+      {"draining", row.draining},
+      {"now_calls", row.now_calls},
+      {"level", OrNull(row.level)},
+      {"fullness", FullnessOf(row)},
+      {"tokens", row.tokens},
+      {"waiters", row.waiters.value_or(0)},
+      {"sessions", OrNull(row.sessions)},
+      {"granted_per_s", look.granted_per_s},
+      {"refused_per_s", look.refused_per_s},
+      {"ended_per_s", look.ended_per_s},
+  };
+  if (row.waiting_since_ms.has_value()) AddPast("waiting", *row.waiting_since_ms, now_ms, &json);
+  if (row.oldest_issued_ms.has_value()) AddPast("oldest", *row.oldest_issued_ms, now_ms, &json);
+  if (row.counters.has_value()) json["counters"] = CountersJson(*row.counters);
+  if (row.rate.has_value()) json["rate"] = RateJson(*row.rate);
+  if (row.other_kind.has_value()) json["other_kind"] = *row.other_kind;
+  if (row.keys.has_value()) json["keys"] = *row.keys;
+  return json;
+}
+
+ordered_json TokenJson(const wire::TokenRow& row, int64_t now_ms) {
+  ordered_json json = {
+      {"token_id", Id(row.token_id)}, {"flow_id", Id(row.flow_id)},   {"namespace", row.name_space},
+      {"client_id", row.client_id},   {"session", Id(row.session)},   {"count", row.count},
+      {"fence", Id(row.fence)},       {"online", OrNull(row.online)},
+  };
+  AddPast("issued", row.issued_ms, now_ms, &json);
+  AddDeadline(row.deadline_ms, now_ms, &json);
+  AddParam(row.param, &json);
+  return json;
+}
+
+ordered_json WaiterJson(const wire::WaiterRow& row, int64_t now_ms) {
+  ordered_json json = {
+      {"place", row.place}, {"namespace", row.name_space},    {"client_id", row.client_id},
+      {"count", row.count}, {"prioritized", row.prioritized},
+  };
+  AddPast("since", row.since_ms, now_ms, &json);
+  AddDeadline(row.deadline_ms, now_ms, &json);
+  AddParam(row.param, &json);
+  return json;
+}
+
+ordered_json ParamJson(const wire::ParamRow& row) {
+  ordered_json json = {
+      {"param", ParamText(row.param)},  {"now_calls", row.now_calls},
+      {"level", OrNull(row.level)},     {"tokens", row.tokens},
+      {"waiters", OrNull(row.waiters)},
+  };
+  if (row.passed.has_value()) json["passed"] = *row.passed;
+  if (row.blocked.has_value()) json["blocked"] = *row.blocked;
+  return json;
+}
+
+ordered_json SessionJson(const wire::SessionRow& row, int64_t now_ms) {
+  ordered_json json = {
+      {"session", Id(row.session)},     {"namespace", row.name_space},
+      {"client_id", row.client_id},     {"kind", row.kind},
+      {"online", OrNull(row.online)},   {"connections", row.connections},
+      {"hosts", row.hosts.value_or(1)}, {"tokens", row.tokens},
+      {"now_calls", row.now_calls},     {"waiters", row.waiters.value_or(0)},
+  };
+  AddPast("opened", row.opened_ms, now_ms, &json);
+  if (row.offline_since_ms.has_value()) AddPast("offline", *row.offline_since_ms, now_ms, &json);
+  return json;
+}
+
+ordered_json HistoryJson(const wire::HistoryRow& row, int64_t now_ms) {
+  ordered_json json = {
+      {"sequence", Id(row.sequence)}, {"reason", row.reason},       {"note", row.note},
+      {"token_id", Id(row.token_id)}, {"flow_id", Id(row.flow_id)}, {"namespace", row.name_space},
+      {"client_id", row.client_id},   {"session", Id(row.session)}, {"count", row.count},
+      {"fence", Id(row.fence)},       {"issued_ms", row.issued_ms}, {"held_ms", row.held_ms},
+  };
+  AddPast("ended", row.ended_ms, now_ms, &json);
+  AddParam(row.param, &json);
+  return json;
+}
+
+ordered_json NamespaceJson(const wire::NamespaceRow& row) {
+  return {
+      {"namespace", row.name_space},
+      {"source", OrNull(row.source)},
+      {"rules", row.rules},
+      {"sessions", row.sessions},
+      {"sessions_online", OrNull(row.sessions_online)},
+  };
+}
+
+}  // namespace nowcalls::web

@@ -1,0 +1,78 @@
+// CommandCenter: answers Sentinel's dashboard, so that its users see nowcalls in the tool they
+// have.
+//
+// Thread: one at a time, that of its HttpServer. It never blocks and asks nobody: every answer is
+// made of the latest snapshot and the series.
+//
+// Commands and forms: alibaba/Sentinel 1.8, SentinelApiClient and MetricFetcher of its dashboard.
+// The dashboard does not say who it is, so nothing can be changed here: commands that set something
+// are 400, with a text that says what to do instead. Unknown commands are 400 in Sentinel's words,
+// by which the dashboard knows them.
+#ifndef NOWCALLS_WEB_SENTINEL_COMMAND_CENTER_H_
+#define NOWCALLS_WEB_SENTINEL_COMMAND_CENTER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+
+#include "web/http.h"
+#include "web/sentinel/options.h"
+#include "web/series.h"
+#include "web/snapshot.h"
+
+namespace nowcalls::web {
+
+class CommandCenter {
+ public:
+  // Where its answers come from.
+  struct Source {
+    std::function<SnapshotPtr()> latest{};
+    const Series* series = nullptr;
+    std::function<void()> watch{};  // Sessions and rules shall be in the next snapshots.
+  };
+
+  CommandCenter(const SentinelDashboardOptions& options, Source source);
+
+  // Where clients of the token server connect. Any thread, before the first snapshot of the server.
+  void SetTokenPort(uint16_t port) { token_port_ = port; }
+  Response Handle(const Request& request) const;
+
+ private:
+  struct Command;
+  struct Asked {
+    const Request& request;
+    const Snapshot& snapshot;
+  };
+
+  static std::span<const Command> Commands();
+  bool Admits(const std::string& peer) const;
+
+  Response Metric(const Asked& asked) const;
+  Response ClusterNode(const Asked& asked) const;
+  Response JsonTree(const Asked& asked) const;
+  Response GetRules(const Asked& asked) const;
+  Response GetParamFlowRules(const Asked& asked) const;
+  Response GetClusterMode(const Asked& asked) const;
+  Response ServerInfo(const Asked& asked) const;
+  Response ServerMetrics(const Asked& asked) const;
+  Response ServerFlowRules(const Asked& asked) const;
+  Response ServerParamRules(const Asked& asked) const;
+  Response ServerConfig(const Asked& asked) const;
+  Response Version(const Asked& asked) const;
+  Response BasicInfo(const Asked& asked) const;
+  Response Api(const Asked& asked) const;
+
+  nlohmann::ordered_json Transport() const;
+
+  const SentinelDashboardOptions options_;
+  const Source source_;
+  const int64_t began_unix_ms_;
+  std::atomic<uint16_t> token_port_{0};
+};
+
+}  // namespace nowcalls::web
+
+#endif  // NOWCALLS_WEB_SENTINEL_COMMAND_CENTER_H_

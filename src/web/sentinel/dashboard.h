@@ -1,0 +1,44 @@
+// SentinelDashboard: the server in Sentinel's dashboard: a command centre and a heartbeat.
+//
+// Thread: the owner's; the rest is on threads of its members. The feed must outlive it.
+#ifndef NOWCALLS_WEB_SENTINEL_DASHBOARD_H_
+#define NOWCALLS_WEB_SENTINEL_DASHBOARD_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "base/host_port.h"
+#include "nowcalls/status.h"
+#include "web/feed.h"
+#include "web/http_server.h"
+#include "web/log_line.h"
+#include "web/sentinel/command_center.h"
+#include "web/sentinel/heartbeat.h"
+#include "web/sentinel/options.h"
+
+namespace nowcalls::web {
+
+class SentinelDashboard {
+ public:
+  // Listens, and answers from now on that the server loads. Errors are those of HttpServer::Start.
+  static Result<std::unique_ptr<SentinelDashboard>> Start(const SentinelDashboardOptions& options,
+                                                          Feed* feed);
+  // The token server serves: tells the dashboard from now on. Before the feed looks; once.
+  void Begin(uint16_t token_port, LogLine log);
+
+  const HostPort& command_address() const { return server_->address(); }
+  // Ends connections that do not get on. Now and then.
+  void CloseSlow() { server_->WakeStreams(); }
+
+ private:
+  SentinelDashboard(const SentinelDashboardOptions& options, Feed* feed);
+
+  const SentinelDashboardOptions options_;
+  CommandCenter center_;
+  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<Heartbeat> heartbeat_;
+};
+
+}  // namespace nowcalls::web
+
+#endif  // NOWCALLS_WEB_SENTINEL_DASHBOARD_H_

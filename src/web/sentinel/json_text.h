@@ -1,0 +1,19 @@
+// JSON as the answers of this folder carry it.
+//
+// Thread: any.
+#ifndef NOWCALLS_WEB_SENTINEL_JSON_TEXT_H_
+#define NOWCALLS_WEB_SENTINEL_JSON_TEXT_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace nowcalls::web {
+
+// One line. Names that are not UTF-8 do not make it fail.
+inline std::string JsonText(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace nowcalls::web
+
+#endif  // NOWCALLS_WEB_SENTINEL_JSON_TEXT_H_

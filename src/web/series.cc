@@ -1,0 +1,127 @@
+#include "web/series.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace nowcalls::web {
+namespace {
+
+constexpr int64_t kAllFlows = 0;  // No flow has this id.
+
+uint32_t Fitting(uint64_t count) {
+  return static_cast<uint32_t>(std::min<uint64_t>(count, UINT32_MAX));
+}
+
+Point PointOf(const FlowLook& look, int64_t unix_s) {
+  return {.unix_s = unix_s,
+          .now_calls = Fitting(look.row.now_calls),
+          .waiting = Fitting(look.row.waiters.value_or(0)),
+          .granted = Fitting(look.came.granted),
+          .refused = Fitting(look.came.refused),
+          .ended = Fitting(look.came.ended),
+          .held_ms = look.came.held_ms};
+}
+
+bool IsIdle(const Point& point) {
+  return point.now_calls == 0 && point.waiting == 0 && point.granted == 0 && point.refused == 0 &&
+         point.ended == 0;
+}
+
+}  // namespace
+
+void Series::Flow::Append(const Point& point) {
+  if (!IsIdle(point)) used_unix_s = point.unix_s;
+  // Of two looks within a second the gauges are the later ones.
+  Point* const last = ring.empty() ? nullptr : &ring[(next + ring.size() - 1) % ring.size()];
+  if (last != nullptr && last->unix_s == point.unix_s) {
+    const Point before = std::exchange(*last, point);
+    last->granted += before.granted;
+    last->refused += before.refused;
+    last->ended += before.ended;
+    last->held_ms += before.held_ms;
+    return;
+  }
+  if (ring.size() < kPoints) {
+    ring.push_back(point);
+    return;
+  }
+  ring[next] = point;
+  next = (next + 1) % kPoints;
+}
+
+std::vector<Point> Series::Flow::Between(int64_t from_unix_s, int64_t to_unix_s) const {
+  std::vector<Point> points;
+  for (size_t i = 0; i < ring.size(); ++i) {
+    const Point& point = ring[(next + i) % ring.size()];
+    if (point.unix_s >= from_unix_s && point.unix_s <= to_unix_s) points.push_back(point);
+  }
+  return points;
+}
+
+void Series::Add(const Snapshot& snapshot) {
+  const int64_t unix_s = snapshot.unix_ms / 1000;
+  const std::lock_guard lock(mutex_);
+  Point all{.unix_s = unix_s};
+  std::vector<const FlowLook*> newcomers;
+  for (const FlowLook& look : snapshot.flows) {
+    const Point point = PointOf(look, unix_s);
+    all.now_calls += point.now_calls;
+    all.waiting += point.waiting;
+    all.granted += point.granted;
+    all.refused += point.refused;
+    all.ended += point.ended;
+    all.held_ms += point.held_ms;
+    const auto known = flows_.find(look.row.flow_id);
+    if (known != flows_.end()) {
+      known->second.Append(point);
+    } else if (!IsIdle(point)) {
+      newcomers.push_back(&look);
+    }
+  }
+  flows_[kAllFlows].Append(all);
+  std::erase_if(flows_, [&](const auto& flow) {
+    return flow.first != kAllFlows &&
+           flow.second.used_unix_s + static_cast<int64_t>(kPoints) < unix_s;
+  });
+  std::vector<int64_t> idle = IdleAt(unix_s);
+  for (const FlowLook* look : newcomers) {
+    if (flows_.size() > kFlowsMax) {
+      if (idle.empty()) break;
+      flows_.erase(idle.back());
+      idle.pop_back();
+    }
+    flows_[look->row.flow_id].Append(PointOf(*look, unix_s));
+  }
+}
+
+std::vector<int64_t> Series::IdleAt(int64_t unix_s) const {
+  std::vector<std::pair<int64_t, int64_t>> idle;  // Since when, and the flow.
+  for (const auto& [flow_id, flow] : flows_) {
+    if (flow_id != kAllFlows && flow.used_unix_s < unix_s) {
+      idle.emplace_back(flow.used_unix_s, flow_id);
+    }
+  }
+  std::sort(idle.begin(), idle.end(), std::greater<>());
+  std::vector<int64_t> ids;
+  for (const auto& [since_s, flow_id] : idle) ids.push_back(flow_id);
+  return ids;
+}
+
+std::vector<Point> Series::PointsOf(int64_t flow_id, int64_t from_unix_s) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = flows_.find(flow_id);
+  if (found == flows_.end()) return {};
+  return found->second.Between(from_unix_s, INT64_MAX);
+}
+
+std::map<int64_t, std::vector<Point>> Series::All(int64_t from_unix_s, int64_t to_unix_s) const {
+  const std::lock_guard lock(mutex_);
+  std::map<int64_t, std::vector<Point>> all;
+  for (const auto& [flow_id, flow] : flows_) {
+    if (flow_id != kAllFlows) all[flow_id] = flow.Between(from_unix_s, to_unix_s);
+  }
+  return all;
+}
+
+}  // namespace nowcalls::web

@@ -1,0 +1,62 @@
+// Series: the last minutes of the flows that are in use, a point a second.
+//
+// Thread: any; it locks. At most kFlowsMax flows are remembered. A flow that comes into use takes
+// the room of the one that has been idle for longest; while all are in use it finds none. A flow
+// that has been idle for kPoints seconds is forgotten.
+#ifndef NOWCALLS_WEB_SERIES_H_
+#define NOWCALLS_WEB_SERIES_H_
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "web/snapshot.h"
+
+namespace nowcalls::web {
+
+// A second of a flow. Counts are of that second, gauges as of its end.
+struct Point {
+  int64_t unix_s = 0;
+  uint32_t now_calls = 0;
+  uint32_t waiting = 0;
+  uint32_t granted = 0;
+  uint32_t refused = 0;
+  uint32_t ended = 0;
+  uint64_t held_ms = 0;  // Sum over the tokens that ended.
+};
+
+class Series {
+ public:
+  static constexpr size_t kFlowsMax = 1'000;
+  static constexpr size_t kPoints = 300;
+
+  // A look that is new.
+  void Add(const Snapshot& snapshot);
+
+  // The points of a flow from `from_unix_s` on, the oldest first; flow 0: of all flows together.
+  std::vector<Point> PointsOf(int64_t flow_id, int64_t from_unix_s = 0) const;
+  // The same of all flows that are remembered, by flow id, up to `to_unix_s`.
+  std::map<int64_t, std::vector<Point>> All(int64_t from_unix_s, int64_t to_unix_s) const;
+
+ private:
+  struct Flow {
+    std::vector<Point> ring{};  // kPoints at most.
+    size_t next = 0;            // Where the next point goes, once the ring is full.
+    int64_t used_unix_s = 0;    // When something last happened.
+
+    void Append(const Point& point);
+    std::vector<Point> Between(int64_t from_unix_s, int64_t to_unix_s) const;
+  };
+
+  // The flows that are idle now, the one that has been so for longest at the end.
+  std::vector<int64_t> IdleAt(int64_t unix_s) const;
+
+  mutable std::mutex mutex_;
+  std::map<int64_t, Flow> flows_;
+};
+
+}  // namespace nowcalls::web
+
+#endif  // NOWCALLS_WEB_SERIES_H_

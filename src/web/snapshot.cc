@@ -1,0 +1,41 @@
+#include "web/snapshot.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+namespace nowcalls::web {
+namespace {
+
+template <size_t kCount>
+uint64_t Sum(const uint64_t (&counts)[kCount]) {
+  return std::accumulate(std::begin(counts), std::end(counts), uint64_t{0});
+}
+
+}  // namespace
+
+FlowTotals TotalsOf(const wire::FlowRow& row) {
+  FlowTotals totals;
+  if (row.counters) {
+    totals.granted = row.counters->granted;
+    totals.refused = Sum(row.counters->refused);
+    totals.ended = Sum(row.counters->ended);
+    totals.held_ms = row.counters->held_sum_ms;
+  }
+  if (row.rate) {
+    totals.granted += row.rate->passed + row.rate->borrowed;
+    // Counters have each blocked request once, whatever number of calls it asked for.
+    totals.refused -= std::min(totals.refused, row.rate->requests_blocked);
+    totals.refused += row.rate->blocked;
+  }
+  return totals;
+}
+
+const FlowLook* FindFlow(const Snapshot& snapshot, int64_t flow_id) {
+  const auto found =
+      std::lower_bound(snapshot.flows.begin(), snapshot.flows.end(), flow_id,
+                       [](const FlowLook& flow, int64_t id) { return flow.row.flow_id < id; });
+  return found == snapshot.flows.end() || found->row.flow_id != flow_id ? nullptr : &*found;
+}
+
+}  // namespace nowcalls::web

@@ -1,0 +1,82 @@
+// Snapshot: one look at the server, from which every page, scrape and dashboard is answered.
+//
+// Thread: any. The feed makes one a second; a snapshot that was published never changes. Rows are
+// those of the listings (wire/rows.h), so a page cannot say anything else than nowcalls-admin.
+#ifndef NOWCALLS_WEB_SNAPSHOT_H_
+#define NOWCALLS_WEB_SNAPSHOT_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "wire/namespace_rows.h"
+#include "wire/rows.h"
+
+namespace nowcalls::web {
+
+// Sums of a flow since its server started: grants and passes, refusals and blocks.
+struct FlowTotals {
+  uint64_t granted = 0;
+  uint64_t refused = 0;
+  uint64_t ended = 0;
+  uint64_t held_ms = 0;  // Of the tokens that ended.
+};
+FlowTotals TotalsOf(const wire::FlowRow& row);
+
+// A flow, and what came to its sums since it was looked at before.
+struct FlowLook {
+  wire::FlowRow row{};
+  int64_t looked_ms = 0;  // BoottimeMs.
+  FlowTotals came{};
+  double granted_per_s = 0;
+  double refused_per_s = 0;
+  double ended_per_s = 0;
+};
+
+// What is only asked of flows that somebody looks at; each list up to kDetailRowsMax.
+struct FlowDetail {
+  std::vector<wire::TokenRow> tokens{};
+  bool more_tokens = false;
+  std::vector<wire::WaiterRow> waiters{};
+  std::vector<wire::ParamRow> params{};  // The fullest first.
+};
+
+struct Snapshot {
+  static constexpr uint32_t kDetailRowsMax = 200;  // Of holders, waiters, values.
+  static constexpr uint32_t kListRowsMax = 1'000;  // Of clients and ended tokens.
+  static constexpr size_t kRulesMax = 2'000;
+  static constexpr size_t kFlowsPerLookMax = 20'000;
+
+  uint64_t number = 0;    // Grows by one with each look.
+  int64_t unix_ms = 0;    // When it was taken.
+  std::string server{};   // The address that answered, of the token port; empty: not asked yet.
+  std::string problem{};  // Why the server did not answer; all else is then from before.
+  int64_t ledger_ms = 0;  // The ledger clock, which the times of rows are of.
+
+  std::shared_ptr<const nlohmann::ordered_json> info{};  // As `info` answers; null: never asked.
+  // By flow id. Of more than kFlowsPerLookMax flows each look renews a part.
+  std::vector<FlowLook> flows{};
+  std::vector<wire::NamespaceRow> namespaces{};
+
+  // Of what was looked at lately (Feed::Watch...).
+  std::map<int64_t, FlowDetail> details{};
+  bool has_sessions = false;
+  std::vector<wire::SessionRow> sessions{};
+  bool more_sessions = false;
+  bool has_history = false;
+  std::vector<wire::HistoryRow> history{};  // The latest first.
+  // An array of rules in force, as rules_list has them, by flow id. Null: nobody looked lately.
+  std::shared_ptr<const nlohmann::ordered_json> rules{};
+};
+
+using SnapshotPtr = std::shared_ptr<const Snapshot>;
+
+// The flow, or null.
+const FlowLook* FindFlow(const Snapshot& snapshot, int64_t flow_id);
+
+}  // namespace nowcalls::web
+
+#endif  // NOWCALLS_WEB_SNAPSHOT_H_

@@ -1,0 +1,57 @@
+#include "web/web.h"
+
+#include "base/clock.h"
+#include "web/assets.h"
+#include "web/health.h"
+#include "web/metrics.h"
+#include "web/sentinel/dashboard.h"
+
+namespace nowcalls::web {
+
+Web::Web(const WebOptions& options, const Board* board)
+    : options_(options),
+      board_(board),
+      feed_([this] {
+        if (server_ != nullptr) server_->WakeStreams();
+        if (sentinel_ != nullptr) sentinel_->CloseSlow();
+      }),
+      api_(&feed_, board) {}
+
+Web::~Web() { feed_.Stop(); }
+
+Result<std::unique_ptr<Web>> Web::Start(const WebOptions& options, const Board* board) {
+  std::unique_ptr<Web> web(new Web(options, board));
+  NOWCALLS_RETURN_IF_ERROR(web->Listen());
+  return web;
+}
+
+Status Web::Listen() {
+  if (options_.listen) {
+    auto server = HttpServer::Start({.listen = *options_.listen},
+                                    [this](const Request& request) { return Answer(request); });
+    if (!server.ok()) return server.status();
+    server_ = *std::move(server);
+  }
+  if (options_.sentinel.dashboard.host.empty()) return Status::Ok();
+  auto sentinel = SentinelDashboard::Start(options_.sentinel, &feed_);
+  if (!sentinel.ok()) return sentinel.status();
+  sentinel_ = *std::move(sentinel);
+  return Status::Ok();
+}
+
+void Web::Look(const HostPort& server) {
+  if (sentinel_ != nullptr) sentinel_->Begin(server.port, options_.log);
+  feed_.Start(server.ToString());
+}
+
+Response Web::Answer(const Request& request) {
+  if (request.path == "/healthz") return AnswerHealth(*board_, BoottimeMs());
+  if (request.path == "/readyz") return AnswerReady(*board_, *feed_.latest(), BoottimeMs());
+  if (request.path == "/metrics") {
+    return AnswerMetrics(request, *feed_.latest(), *board_, options_.figures);
+  }
+  if (request.path.starts_with("/api/")) return api_.Handle(request);
+  return ServeAsset(request);
+}
+
+}  // namespace nowcalls::web

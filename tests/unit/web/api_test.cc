@@ -1,0 +1,86 @@
+#include "web/api.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace nowcalls::web {
+namespace {
+
+// An Api whose feed has not started: its snapshot is empty and says so.
+struct ApiOfNoServer {
+  Board board;
+  Feed feed{[] {}};
+  Api api{&feed, &board};
+
+  Response Get(const std::string& path, std::map<std::string, std::string> query = {}) {
+    return api.Handle({.path = path, .query = std::move(query)});
+  }
+};
+
+TEST_CASE_FIXTURE(ApiOfNoServer, "each view is answered as JSON that says what is wrong") {
+  for (const char* path : {"/api/flows", "/api/clients", "/api/history", "/api/server"}) {
+    CAPTURE(path);
+    const Response response = Get(path);
+    CHECK(response.status == 200);
+    CHECK(response.type == kJson);
+    CHECK(response.body.ends_with("}\n"));
+    const auto json = nlohmann::json::parse(response.body);
+    CHECK(json.at("problem").get<std::string>() != "");
+    CHECK(json.at("totals").at("now_calls") == 0);
+  }
+  CHECK(Get("/api/flow", {{"id", "7"}}).status == 200);
+}
+
+TEST_CASE_FIXTURE(ApiOfNoServer, "a route that does not exist is 404 and names those that do") {
+  for (const char* path : {"/api/", "/api/nothing", "/api/flows/1", "/api"}) {
+    CAPTURE(path);
+    const Response response = Get(path);
+    CHECK(response.status == 404);
+    CHECK(response.body.find("/api/flows") != std::string::npos);
+  }
+}
+
+TEST_CASE_FIXTURE(ApiOfNoServer, "wrong parameters are 400 and told with what is possible") {
+  const auto error = [&](const char* path, const char* name, const std::string& value) {
+    const Response response = Get(path, {{name, value}});
+    CHECK(response.status == 400);
+    return response.body;
+  };
+  CHECK(error("/api/flows", "sort", "size") ==
+        "sort must be one of fullness, now_calls, waiting, oldest, granted, refused, held, id, got "
+        "'size'\n");
+  CHECK(error("/api/flows", "limit", "0") == "limit must be 1..200, got '0'\n");
+  CHECK(error("/api/flows", "limit", "201") == "limit must be 1..200, got '201'\n");
+  CHECK(error("/api/clients", "limit", "5x") == "limit must be 1..200, got '5x'\n");
+  CHECK(error("/api/history", "offset", "-1") == "offset must be a number below 2^32, got '-1'\n");
+  CHECK(error("/api/history", "offset", "99999999999999999999").starts_with("offset must be"));
+  CHECK(error("/api/flow", "id", "") == "id must be the number of a flow, got ''\n");
+  CHECK(error("/api/flow", "id", "0").starts_with("id must be"));
+  CHECK(error("/api/flow", "id", "9223372036854775808").starts_with("id must be"));
+  CHECK(error("/api/flows", "filter", std::string(257, 'x')).starts_with("filter and namespace"));
+  CHECK(error("/api/stream", "view", "nothing").starts_with("there is no view 'nothing'"));
+  CHECK(error("/api/stream", "view", "flow").starts_with("id must be"));
+}
+
+TEST_CASE_FIXTURE(ApiOfNoServer, "a stream sends each snapshot once, as an event of one line") {
+  const Response response = Get("/api/stream", {{"view", "flows"}, {"limit", "5"}});
+  CHECK(response.status == 200);
+  CHECK(response.type == "text/event-stream");
+  REQUIRE(response.stream);
+  const std::string event = response.stream();
+  CHECK(event.starts_with("id: 0\ndata: {"));
+  CHECK(event.ends_with("}\n\n"));
+  CHECK(event.find('\n', event.find("data:")) == event.size() - 2);
+  CHECK(response.stream().empty());
+}
+
+TEST_CASE_FIXTURE(ApiOfNoServer, "streams that ask the same at one time get the same") {
+  const std::map<std::string, std::string> query = {{"view", "flows"}};
+  CHECK(Get("/api/stream", query).stream() == Get("/api/stream", query).stream());
+  CHECK(Get("/api/stream", {{"view", "server"}}).stream() != Get("/api/stream", query).stream());
+}
+
+}  // namespace
+}  // namespace nowcalls::web

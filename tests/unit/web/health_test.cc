@@ -1,0 +1,68 @@
+// Health from a board that a test writes.
+#include "web/health.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace nowcalls::web {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kNow = 1'000'000;
+
+Json BodyOf(const Response& response) { return Json::parse(response.body); }
+
+}  // namespace
+
+TEST_CASE("a server that loads is healthy and not ready") {
+  Board board;
+  CHECK(AnswerHealth(board, kNow).status == 200);
+  const Response ready = AnswerReady(board, Snapshot(), kNow);
+  CHECK(ready.status == 503);
+  CHECK(BodyOf(ready)["phase"] == "loading");
+  CHECK(BodyOf(ready)["problems"] == Json::array({"the ledger is being loaded"}));
+}
+
+TEST_CASE("a server that serves is ready until it ends") {
+  Board board;
+  board.phase = Board::Phase::kServing;
+  board.turns_by_ms = kNow + 5'000;
+  CHECK(AnswerHealth(board, kNow).status == 200);
+  CHECK(AnswerReady(board, Snapshot(), kNow).status == 200);
+  board.phase = Board::Phase::kEnding;
+  CHECK(AnswerHealth(board, kNow).status == 200);
+  CHECK(AnswerReady(board, Snapshot(), kNow).status == 503);
+}
+
+TEST_CASE("a loop that stands still, and a commit that hangs, are told") {
+  Board board;
+  board.phase = Board::Phase::kServing;
+  board.turns_by_ms = kNow;
+  CHECK(AnswerHealth(board, kNow + kHungMsMax).status == 200);
+  const Response late = AnswerHealth(board, kNow + kHungMsMax + 1);
+  CHECK(late.status == 503);
+  CHECK(BodyOf(late)["status"] == "failing");
+  CHECK(BodyOf(late)["loop_late_ms"] == kHungMsMax + 1);
+  board.turns_by_ms = kNow + 60'000;
+  board.commit_since_ms = kNow;
+  CHECK(AnswerHealth(board, kNow + kHungMsMax + 1).status == 503);
+  CHECK(AnswerReady(board, Snapshot(), kNow + kHungMsMax + 1).status == 503);
+  board.commit_since_ms = 0;
+  CHECK(AnswerHealth(board, kNow + kHungMsMax + 1).status == 200);
+}
+
+TEST_CASE("a disk that is low keeps traffic away, and restarts nothing") {
+  Board board;
+  board.phase = Board::Phase::kServing;
+  Snapshot snapshot;
+  snapshot.info =
+      std::make_shared<const Json>(Json{{"ledger", {{"disk_low", true}, {"disk_free_bytes", 7}}}});
+  const Response ready = AnswerReady(board, snapshot, kNow);
+  CHECK(ready.status == 503);
+  CHECK(BodyOf(ready)["disk_free_bytes"] == 7);
+  CHECK(AnswerHealth(board, kNow).status == 200);
+}
+
+}  // namespace nowcalls::web

@@ -1,0 +1,126 @@
+// /metrics from snapshots made by hand.
+#include "web/metrics.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "support/process.h"
+
+namespace nowcalls::web {
+namespace {
+
+using testing::Contains;
+
+FlowLook FlowOf(int64_t flow_id, uint64_t now_calls) {
+  FlowLook look;
+  look.row.flow_id = flow_id;
+  look.row.name_space = flow_id < 10 ? "shop" : "batch";
+  look.row.resource = "say \"hi\"\\\n";
+  look.row.level = 20;
+  look.row.now_calls = now_calls;
+  look.row.oldest_issued_ms = 1'000;
+  look.row.counters.emplace();
+  look.row.counters->granted = 7;
+  look.row.counters->refused[static_cast<size_t>(RefusedBy::kLevel)] = 3;
+  return look;
+}
+
+Snapshot ThreeFlows() {
+  Snapshot snapshot;
+  snapshot.ledger_ms = 3'500;
+  snapshot.info = std::make_shared<const nlohmann::ordered_json>(nlohmann::ordered_json{
+      {"version", "1.2.3"},
+      {"counts", {{"tokens", 5}}},
+      {"limits", {{"sentinel_wait_ms_max", 15}}},
+      {"totals", {{"refused", {{"level", 3}, {"rate", 0}}}}},
+      {"ledger", {{"disk_low", true}, {"disk_free_bytes", nullptr}}},
+  });
+  snapshot.flows = {FlowOf(1, 2), FlowOf(2, 9), FlowOf(11, 5)};
+  return snapshot;
+}
+
+std::vector<wire::FigureInfo> Figures() {
+  using enum wire::FigureKind;
+  return {{"version", kText, "", "version", ""},
+          {"counts.tokens", kGauge, "", "live tokens", ""},
+          {"limits.sentinel_wait_ms_max", kSetting, "ms", "longest wait", ""},
+          {"totals.refused", kCounter, "", "refusals", "reason"},
+          {"ledger.disk_low", kFlag, "", "low", ""},
+          {"ledger.disk_free_bytes", kGauge, "bytes", "free", ""}};
+}
+
+std::string Metrics(const std::map<std::string, std::string>& query,
+                    const std::string& accept = "") {
+  static const Board board;
+  const auto figures = Figures();
+  return AnswerMetrics({.path = "/metrics", .query = query, .accept = accept}, ThreeFlows(), board,
+                       figures)
+      .body;
+}
+
+}  // namespace
+
+TEST_CASE("figures become metrics by their table: groups, seconds, labels") {
+  const std::string text = Metrics({});
+  CHECK(Contains(text,
+                 "# HELP nowcalls_tokens live tokens\n# TYPE nowcalls_tokens gauge\n"
+                 "nowcalls_tokens 5\n"));
+  CHECK(Contains(text, "nowcalls_limit_sentinel_wait_max_seconds 0.015\n"));
+  CHECK(Contains(text,
+                 "# TYPE nowcalls_refused_total counter\n"
+                 "nowcalls_refused_total{reason=\"level\"} 3\n"
+                 "nowcalls_refused_total{reason=\"rate\"} 0\n"));
+  CHECK(Contains(text, "nowcalls_ledger_disk_low 1\n"));
+  CHECK(Contains(text, "nowcalls_server_info{version=\"1.2.3\"} 1\n"));
+  CHECK(!Contains(text, "disk_free"));  // The server does not know it.
+}
+
+TEST_CASE("flows have their labels, and names keep their bytes") {
+  const std::string text = Metrics({{"flow", "1"}});
+  const std::string labels = "{flow_id=\"1\",namespace=\"shop\",resource=\"say \\\"hi\\\"\\\\\\n\"";
+  CHECK(Contains(text, "nowcalls_flow_now_calls" + labels + "} 2\n"));
+  CHECK(Contains(text, "nowcalls_flow_oldest_token_seconds" + labels + "} 2.5\n"));
+  CHECK(Contains(text, "nowcalls_flow_grants_total" + labels + "} 7\n"));
+  CHECK(Contains(text, "nowcalls_flow_refusals_total" + labels + ",reason=\"level\"} 3\n"));
+  CHECK(!Contains(text, "flow_id=\"2\""));
+}
+
+TEST_CASE("the fullest flows are listed, and the rest is counted") {
+  const std::string text = Metrics({{"limit", "2"}});
+  CHECK(Contains(text, "flow_id=\"2\""));
+  CHECK(Contains(text, "flow_id=\"11\""));
+  CHECK(!Contains(text, "flow_id=\"1\""));
+  CHECK(Contains(text, "nowcalls_flows_beyond_limit 1\n"));
+  CHECK(Contains(text, "nowcalls_flows_beyond_limit_now_calls 2\n"));
+  const std::string shop = Metrics({{"namespace", "shop"}});
+  CHECK(Contains(shop, "flow_id=\"1\""));
+  CHECK(!Contains(shop, "flow_id=\"11\""));
+  CHECK(Contains(shop, "nowcalls_flows_beyond_limit 0\n"));
+  CHECK(Metrics({{"flow", "one"}}) == "flow must be a flow id\n");
+  CHECK(Contains(Metrics({{"limit", "-1"}}), "limit must be 0 to"));
+}
+
+TEST_CASE("OpenMetrics names families without _total, and ends with EOF") {
+  const std::string text =
+      Metrics({}, "application/openmetrics-text;version=1.0.0,text/plain;q=0.5");
+  CHECK(
+      Contains(text, "# TYPE nowcalls_refused counter\nnowcalls_refused_total{reason=\"level\"}"));
+  CHECK(text.ends_with("# EOF\n"));
+  CHECK(!Contains(Metrics({}), "# EOF"));
+}
+
+TEST_CASE("a histogram is cumulative, and ends with all") {
+  TimeHistogram times;
+  times.Add(100);
+  times.Add(101);
+  times.Add(90'000'000);
+  CHECK(times.count(0) == 1);
+  CHECK(times.count(1) == 1);
+  CHECK(times.count(TimeHistogram::kUpToUs.size()) == 1);
+  CHECK(times.sum_us() == 90'000'201);
+}
+
+}  // namespace nowcalls::web
