@@ -35,8 +35,8 @@
 
 namespace nowcalls {
 
-// What new calls do while no server can be reached, or the server does not answer them: each call
-// that would end as kUnavailable or kUnknown, one that is refused as OVERLOADED or INTERNAL too.
+// What new calls do that would end as kUnavailable or kUnknown: no server can be reached, or it
+// does not answer. A call that is refused as OVERLOADED or INTERNAL counts, too.
 enum class Fallback : uint8_t {
   // They end as kUnavailable when their timeout is over.
   kFail,

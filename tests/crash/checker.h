@@ -19,7 +19,7 @@
 //       lost is its client's, was not released, was not told before its time, and is gone for ever
 //   I12 nothing is granted under a drain, from its acknowledgement until its end is asked for
 //   I14 a group that was not answered is in the ledger whole or not at all, but for tokens that may
-//       have ended since; so is one in a backup that was answered meanwhile
+//       have ended since. So is a group in a backup that was answered meanwhile
 //
 // What an operator takes back is released: gone if it was answered, either way if not. Of many
 // tokens at once it is those of the flow or client that were surely held all the while, if the

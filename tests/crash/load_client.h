@@ -5,8 +5,8 @@
 // ends when its connection is closed under it.
 //
 // Some of its acquires are groups. Half of all carry a request id, and some of them may wait.
-// Behind a reconnect or a new run it asks again for what was under way and for some that it holds;
-// now and then it also asks twice, or cancels what is under way, waiting or held. Of a group that
+// Behind a reconnect or a new run it asks again for what was under way and for some that it holds.
+// Now and then it also asks twice, or cancels what is under way, waiting or held. Of a group that
 // has ended in part it asks for the whole, which must be refused, or cancels the rest.
 #ifndef NOWCALLS_CRASH_LOAD_CLIENT_H_
 #define NOWCALLS_CRASH_LOAD_CLIENT_H_

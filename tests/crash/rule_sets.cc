@@ -94,9 +94,9 @@ Json SetOf(const std::string& name_space, int64_t version) {
 }  // namespace
 
 // One flow for each family of deadlines in the ledger. Then one with the sessions in its level,
-// whose tokens live for 3 s at most; one that is swept all the time; one that is lost by clients
-// that stay away; one of which many tokens are taken at once. Those of "moving" live as long as
-// flow 1's.
+// whose tokens live for 3 s at most, and one that is swept all the time. Then one that is lost by
+// clients that stay away, and one of which many tokens are taken at once. Those of "moving" live as
+// long as flow 1's.
 std::vector<FlowFacts> RuleSets::Flows() {
   std::vector<FlowFacts> lanes = {{1, 60, 15'000, 5'000},
                                   {2, 100'000, 300'000, 5'000},
