@@ -5,11 +5,11 @@
 #include <string_view>
 
 #include "admin/columns.h"
-#include "base/duration.h"
 #include "admin/output.h"
 #include "base/counted.h"
+#include "base/duration.h"
+#include "base/param_text.h"
 #include "base/text.h"
-#include "core/rules/param_text.h"
 
 namespace nowcalls::admin {
 
@@ -159,8 +159,8 @@ std::string OwnLimits(const std::vector<Rule>& rules) {
       if (++count > kShownMax) continue;
       const Param value = item.value.view();
       text += "  flow " + std::to_string(rule.flow_id.value) + ", " +
-              std::string(core::ParamTypeName(value.type)) + " " +
-              TerminalText(Shortened(core::ParamText(value), kValueBytes)) + ": " +
+              std::string(ParamTypeName(value.type)) + " " +
+              TerminalText(Shortened(ParamText(value), kValueBytes)) + ": " +
               CountText(rule, item.count) + "\n";
     }
   }

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/param_text.h"
 #include "base/text.h"
-#include "core/rules/param_text.h"
 
 namespace nowcalls::admin {
 namespace {
@@ -59,9 +59,8 @@ std::string TextOf(const ordered_json& value) {
 void AddItems(const std::string& list, const core::Rule& rule, Fields* fields) {
   for (const core::ParamRule::Item& item : rule.param->items) {
     const Param value = item.value.view();
-    fields->Add(
-        list + " " + std::string(core::ParamTypeName(value.type)) + " " + core::ParamText(value),
-        NumberText(item.count));
+    fields->Add(list + " " + std::string(ParamTypeName(value.type)) + " " + ParamText(value),
+                NumberText(item.count));
   }
 }
 

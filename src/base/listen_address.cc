@@ -3,10 +3,13 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <memory>
+#include <system_error>
 
 #include "base/text.h"
 
@@ -68,18 +71,35 @@ bool IsLoopback(const SocketAddress& address) {
   return IN6_IS_ADDR_V4MAPPED(&v6) && IsLoopbackV4(v4);
 }
 
+Result<int> Listen(const HostPort& name, int backlog, bool (*set_options)(int fd)) {
+  const Result<SocketAddress> address = Resolve(name);
+  if (!address.ok()) return address.status();
+  const int fd =
+      socket(address->bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+  if (fd >= 0 && set_options(fd) && bind(fd, address->get(), address->size) == 0 &&
+      listen(fd, backlog) == 0) {
+    return fd;
+  }
+  const std::string why = std::generic_category().message(errno);
+  if (fd >= 0) close(fd);
+  return Status::IoError("cannot listen on " + name.ToString() + ": " + why);
+}
+
 bool IsFromThisHost(int fd) {
-  SocketAddress ours;
-  SocketAddress theirs;
-  return getsockname(fd, ours.get(), &ours.size) == 0 &&
-         getpeername(fd, theirs.get(), &theirs.size) == 0 &&
-         ToHostPort(ours).host == ToHostPort(theirs).host;
+  const std::string peer = PeerOf(fd).host;
+  return !peer.empty() && LocalEndOf(fd).host == peer;
 }
 
 HostPort PeerOf(int fd) {
   SocketAddress peer;
   if (getpeername(fd, peer.get(), &peer.size) != 0) return {};
   return ToHostPort(peer);
+}
+
+HostPort LocalEndOf(int fd) {
+  SocketAddress end;
+  if (getsockname(fd, end.get(), &end.size) != 0) return {};
+  return ToHostPort(end);
 }
 
 std::optional<std::string> AddressInDigits(const std::string& text) {

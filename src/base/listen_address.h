@@ -32,8 +32,13 @@ Result<SocketAddress> Resolve(const HostPort& name);
 // 127.0.0.0/8, ::1, or the former written as an IPv6 address.
 bool IsLoopback(const SocketAddress& address);
 
-// The peer of the connected socket; an empty host if it is gone.
+// A socket that does not block and listens at the first address of `name`. `set_options` is called
+// before it is bound; false with errno if it failed. kIoError names the address and the reason.
+Result<int> Listen(const HostPort& name, int backlog, bool (*set_options)(int fd));
+
+// The ends of a socket; an empty host if that end is gone, or not connected.
 HostPort PeerOf(int fd);
+HostPort LocalEndOf(int fd);
 
 // Both ends of the connected socket have the same address, so its peer is on this machine.
 bool IsFromThisHost(int fd);

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "base/param_text.h"
 #include "core/books.h"
-#include "core/rules/param_text.h"
 
 namespace nowcalls::core {
 namespace {

@@ -49,21 +49,10 @@ int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 }  // namespace
 
 Result<std::unique_ptr<Listener>> Listener::Bind(const HostPort& name) {
-  const Result<SocketAddress> address = Resolve(name);
-  if (!address.ok()) return address.status();
-  const auto failed = [&] {
-    return Status::IoError("cannot listen on " + name.ToString() + ": " + ErrorText(errno));
-  };
-  const int fd =
-      socket(address->bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
-  if (fd < 0) return failed();
-  std::unique_ptr<Listener> listener(new Listener(fd));
-  SocketAddress bound;
-  if (!SetOptions(fd) || bind(fd, address->get(), address->size) != 0 ||
-      listen(fd, kBacklog) != 0 || getsockname(fd, bound.get(), &bound.size) != 0) {
-    return failed();
-  }
-  listener->address_ = ToHostPort(bound);
+  const Result<int> fd = Listen(name, kBacklog, SetOptions);
+  if (!fd.ok()) return fd.status();
+  std::unique_ptr<Listener> listener(new Listener(*fd));
+  listener->address_ = LocalEndOf(*fd);
   return listener;
 }
 

@@ -1,6 +1,5 @@
 #include "web/api.h"
 
-#include <charconv>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "web/json_text.h"
 #include "web/views.h"
 
 namespace nowcalls::web {
@@ -31,14 +31,6 @@ constexpr OrderWord kOrders[] = {
     {"held", FlowOrder::kHeld},         {"id", FlowOrder::kId},
 };
 
-std::optional<uint64_t> NumberOf(const std::string& text) {
-  uint64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || rest != end) return std::nullopt;
-  return number;
-}
-
 Response BadNumber(const std::string& name, const std::string& range, const std::string& got) {
   return ErrorResponse(400, name + " must be " + range + ", got " + Quoted(got));
 }
@@ -51,13 +43,13 @@ Response ParseList(const Request& request, ListQuery* query) {
                                   std::to_string(kFilterBytesMax) + " bytes each");
   }
   const std::string offset = request.Query("offset", "0");
-  const auto begin = NumberOf(offset);
+  const auto begin = NumberOf<uint64_t>(offset);
   if (!begin.has_value() || *begin > UINT32_MAX) {
     return BadNumber("offset", "a number below 2^32", offset);
   }
   query->offset = *begin;
   const std::string limit = request.Query("limit", std::to_string(query->limit));
-  const auto rows = NumberOf(limit);
+  const auto rows = NumberOf<uint64_t>(limit);
   if (!rows.has_value() || *rows == 0 || *rows > ListQuery::kLimitMax) {
     return BadNumber("limit", "1.." + std::to_string(ListQuery::kLimitMax), limit);
   }
@@ -106,7 +98,7 @@ Response Api::Parse(const std::string& view, const Request& request, Question* q
   if (view == "flow") {
     question->view = View::kFlow;
     const std::string id = request.Query("id");
-    const auto number = NumberOf(id);
+    const auto number = NumberOf<uint64_t>(id);
     if (!number.has_value() || *number == 0 || *number > INT64_MAX) {
       return BadNumber("id", "the number of a flow", id);
     }
@@ -184,8 +176,7 @@ std::string Api::Write(const Snapshot& snapshot, const Question& question) const
       json = ServerView(snapshot, *board_, BoottimeMs(), feed_->series().PointsOf(0));
       break;
   }
-  using Json = nlohmann::ordered_json;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonText(json);
 }
 
 Response Api::Stream(const Question& question) {

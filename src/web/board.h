@@ -40,6 +40,14 @@ class TimeHistogram {
 
 struct Board {
   enum class Phase : uint8_t { kLoading, kServing, kEnding };
+  static constexpr const char* PhaseName(Phase phase) {
+    switch (phase) {
+      case Phase::kLoading: return "loading";
+      case Phase::kServing: return "serving";
+      case Phase::kEnding: return "ending";
+    }
+    return "";
+  }
 
   std::atomic<Phase> phase{Phase::kLoading};
   // BoottimeMs by which the loop will have turned again, unless it stands still; 0: not yet.

@@ -167,7 +167,6 @@ void Feed::Run(const std::string& server_address) {
       auto connected = BlockingClient::Connect(server_address, kAskMsMax);
       status = connected.status();
       if (connected.ok()) client = *std::move(connected);
-      flows_due_ms_ = 0;
     }
     if (client != nullptr) status = Look(client.get(), next.get());
     if (!status.ok()) client.reset();  // A call without an answer has closed it.
@@ -204,8 +203,7 @@ Status Feed::Look(BlockingClient* client, Snapshot* next) {
 Status Feed::LookAtFlows(BlockingClient* client, Snapshot* next) {
   const int64_t now_ms = BoottimeMs();
   for (FlowLook& look : next->flows) look.came = {};
-  if (now_ms < flows_due_ms_) return Status::Ok();
-  for (size_t rows = 0; rows < Snapshot::kFlowsPerLookMax;) {
+  for (size_t rows = 0; !read_once_ || rows < Snapshot::kFlowsPerLookMax;) {
     auto page = client->Flows({.limit = kListRowsMax, .cursor = flows_cursor_});
     if (!page.ok()) return page.status();
     rows += page->rows.size();
@@ -213,8 +211,7 @@ Status Feed::LookAtFlows(BlockingClient* client, Snapshot* next) {
     Renew(&next->flows, *std::move(page), from, now_ms);
     if (flows_cursor_ == 0) break;
   }
-  const int64_t took_ms = BoottimeMs() - now_ms;
-  flows_due_ms_ = now_ms + took_ms * kFlowsPause;
+  read_once_ = true;
   return Status::Ok();
 }
 

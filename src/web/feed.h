@@ -48,9 +48,6 @@ class Feed {
 
   static constexpr int64_t kEveryMs = 1'000;
   static constexpr int64_t kLeastEveryMs = 200;  // However many hurry.
-  // All flows are read again after so many times what reading them took: 10,000 every two seconds
-  // or so. Those that somebody looks at are read with each look.
-  static constexpr int64_t kFlowsPause = 50;
   static constexpr int64_t kAskMsMax = 10'000;
   static constexpr int64_t kWatchMs = 10'000;
   static constexpr int64_t kRulesEveryMs = 5'000;
@@ -80,7 +77,7 @@ class Feed {
   const std::function<void()> on_new_;
   Series series_;
   uint64_t flows_cursor_ = 0;  // Where the next look at flows begins; the thread's.
-  int64_t flows_due_ms_ = 0;   // When it does; the thread's.
+  bool read_once_ = false;     // All flows were read; the thread's.
   int64_t rules_read_ms_ = 0;  // The thread's.
 
   mutable std::mutex mutex_;

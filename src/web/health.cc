@@ -7,15 +7,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string_view PhaseName(Board::Phase phase) {
-  switch (phase) {
-    case Board::Phase::kLoading: return "loading";
-    case Board::Phase::kServing: return "serving";
-    case Board::Phase::kEnding: return "ending";
-  }
-  return "";
-}
-
 // What both tell; `problems` gets what is wrong.
 Json Facts(const Board& board, int64_t now_ms, Json* problems) {
   const auto phase = board.phase.load(std::memory_order_acquire);
@@ -32,8 +23,9 @@ Json Facts(const Board& board, int64_t now_ms, Json* problems) {
     problems->push_back("a commit has not ended for " + std::to_string(commit_ms) +
                         " ms: look at the ledger's disk");
   }
-  return {
-      {"phase", PhaseName(phase)}, {"loop_late_ms", late_ms}, {"commit_under_way_ms", commit_ms}};
+  return {{"phase", Board::PhaseName(phase)},
+          {"loop_late_ms", late_ms},
+          {"commit_under_way_ms", commit_ms}};
 }
 
 Response Told(Json facts, const Json& problems) {

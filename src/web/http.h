@@ -4,16 +4,19 @@
 #ifndef NOWCALLS_WEB_HTTP_H_
 #define NOWCALLS_WEB_HTTP_H_
 
+#include <charconv>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 namespace nowcalls::web {
 
-// A GET or HEAD request. Only what handlers use is in it.
+// A GET or HEAD request, or a POST for Sentinel's dashboard. Only what handlers use is in it.
 struct Request {
   std::string path{};                          // "/api/flows"
   std::map<std::string, std::string> query{};  // Decoded; of a name that comes twice the last.
@@ -40,6 +43,16 @@ struct Response {
   // body, on the thread of the server; empty: nothing until HttpServer::WakeStreams.
   std::function<std::string()> stream{};
 };
+
+// The whole of a parameter as a number.
+template <typename T>
+std::optional<T> NumberOf(std::string_view text) {
+  T number{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  return number;
+}
 
 // An error that says what is wrong and what to do, as text.
 inline Response ErrorResponse(int status, std::string text) {

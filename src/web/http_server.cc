@@ -28,43 +28,23 @@ constexpr size_t kStreamBlockBytes = 16 * 1024;
 // From its first byte to its last, for a request or an answer that is no stream.
 constexpr int64_t kExchangeMsMax = 30'000;
 
-struct Listening {
-  int fd = -1;
-  HostPort address{};
-  bool loopback = false;
-};
-
-Result<Listening> ListenOn(const HostPort& name) {
-  const Result<std::vector<SocketAddress>> addresses = ResolveAll(name);
-  if (!addresses.ok()) return addresses.status();
-  const SocketAddress& address = addresses->front();
-  Listening listening;
-  listening.loopback = IsLoopback(address);
-  listening.fd =
-      socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+bool SetOptions(int fd) {
   const int on = 1;
-  SocketAddress bound;
-  if (listening.fd < 0 ||
-      setsockopt(listening.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
-      bind(listening.fd, address.get(), address.size) != 0 || listen(listening.fd, kBacklog) != 0 ||
-      getsockname(listening.fd, bound.get(), &bound.size) != 0) {
-    const std::string why = std::generic_category().message(errno);
-    if (listening.fd >= 0) close(listening.fd);
-    return Status::IoError("cannot listen on " + name.ToString() + ": " + why);
-  }
-  listening.address = ToHostPort(bound);
-  return listening;
+  return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0;
 }
 
-Result<Listening> ListenOnFirst(const HttpServer::Options& options) {
+Result<int> ListenOnFirst(const HttpServer::Options& options) {
   HostPort name = options.listen;
   for (uint16_t tried = 0;; ++tried, ++name.port) {
-    Result<Listening> listening = ListenOn(name);
+    Result<int> fd = Listen(name, kBacklog, SetOptions);
     const bool last = tried == options.ports_above || name.port == UINT16_MAX;
-    if (listening.ok() || last || listening.status().code() != StatusCode::kIoError) {
-      return listening;
-    }
+    if (fd.ok() || last || fd.status().code() != StatusCode::kIoError) return fd;
   }
+}
+
+bool IsLoopbackHost(const std::string& digits) {
+  const Result<SocketAddress> address = Resolve({digits, 0});
+  return address.ok() && IsLoopback(*address);
 }
 
 // The host of a Host header, without port and brackets, in small letters.
@@ -86,14 +66,8 @@ MHD_Result CollectArgument(void* into, MHD_ValueKind /*kind*/, const char* key, 
   return MHD_YES;
 }
 
-// The address in digits.
-std::string PeerOf(MHD_Connection* connection) {
-  const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-  if (info == nullptr || info->client_addr == nullptr) return "";
-  SocketAddress peer;
-  const bool v6 = info->client_addr->sa_family == AF_INET6;
-  std::memcpy(&peer.bytes, info->client_addr, v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
-  return ToHostPort(peer).host;
+int DescriptorOf(MHD_Connection* connection) {
+  return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 }
 
 std::string HeaderOf(MHD_Connection* connection, const char* name) {
@@ -178,7 +152,7 @@ MHD_Result HttpServer::Impl::Handle(MHD_Connection* connection, const char* url,
   request.path = url;
   request.accept = HeaderOf(connection, MHD_HTTP_HEADER_ACCEPT);
   request.if_none_match = HeaderOf(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
-  request.peer = PeerOf(connection);
+  request.peer = PeerOf(DescriptorOf(connection)).host;
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, CollectArgument, &request.query);
   return Answer(connection, handler(request));
 }
@@ -254,13 +228,13 @@ void HttpServer::Impl::CloseSlow() {
 }
 
 Result<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& options, Handler handler) {
-  const Result<Listening> listening = ListenOnFirst(options);
-  if (!listening.ok()) return listening.status();
+  const Result<int> fd = ListenOnFirst(options);
+  if (!fd.ok()) return fd.status();
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   impl->handler = std::move(handler);
-  impl->address = listening->address;
-  impl->loopback = listening->loopback;
+  impl->address = LocalEndOf(*fd);
+  impl->loopback = IsLoopbackHost(impl->address.host);
   const auto on_request = [](void* of, MHD_Connection* connection, const char* url,
                              const char* method, const char* /*version*/, const char* /*upload*/,
                              size_t* upload_bytes, void** own) {
@@ -275,8 +249,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& options, Ha
     auto* const server = static_cast<Impl*>(of);
     const std::lock_guard lock(server->mutex);
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-      const auto* const fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-      server->visitors[connection] = {fd->connect_fd, BoottimeMs() + kExchangeMsMax};
+      server->visitors[connection] = {DescriptorOf(connection), BoottimeMs() + kExchangeMsMax};
     } else {
       server->visitors.erase(connection);
     }
@@ -288,7 +261,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& options, Ha
   impl->daemon = MHD_start_daemon(
       MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr,
       static_cast<Request>(on_request), impl.get(),                                      //
-      MHD_OPTION_LISTEN_SOCKET, listening->fd,                                           //
+      MHD_OPTION_LISTEN_SOCKET, *fd,                                                     //
       MHD_OPTION_CONNECTION_LIMIT, kConnectionsMax,                                      //
       MHD_OPTION_PER_IP_CONNECTION_LIMIT, kConnectionsPerAddressMax,                     //
       MHD_OPTION_CONNECTION_TIMEOUT, kIdleSecondsMax,                                    //
@@ -298,8 +271,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& options, Ha
       MHD_OPTION_END);
   if (impl->daemon == nullptr) {
     const std::string why = std::generic_category().message(errno);
-    close(listening->fd);
-    return Status::IoError("cannot serve HTTP on " + listening->address.ToString() + ": " + why);
+    close(*fd);
+    return Status::IoError("cannot serve HTTP on " + impl->address.ToString() + ": " + why);
   }
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }

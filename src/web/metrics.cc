@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,14 +17,6 @@ namespace {
 
 using Flows = std::vector<const FlowLook*>;
 using Json = nlohmann::ordered_json;
-
-template <typename T>
-std::optional<T> NumberOf(const std::string& text) {
-  T number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 double Seconds(int64_t ms) { return static_cast<double>(ms) / 1000; }
 

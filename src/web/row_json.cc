@@ -1,13 +1,11 @@
 #include "web/row_json.h"
 
 #include <algorithm>
-#include <bit>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 
-#include "base/bytes.h"
-#include "base/text.h"
+#include "base/param_text.h"
 #include "nowcalls/types.h"
 #include "web/views.h"
 
@@ -40,7 +38,7 @@ void AddDeadline(int64_t at_ms, int64_t now_ms, ordered_json* json) {
 }
 
 void AddParam(const std::optional<ParamValue>& param, ordered_json* json) {
-  if (param.has_value()) (*json)["param"] = ParamText(*param);
+  if (param.has_value()) (*json)["param"] = ParamText(param->view());
 }
 
 // Counters by the words of the wire, without those that are 0.
@@ -79,22 +77,6 @@ ordered_json RateJson(const wire::FlowRate& rate) {
 }
 
 }  // namespace
-
-std::string ParamText(const ParamValue& value) {
-  const char* const bytes = value.bytes.data();
-  switch (value.type) {
-    case ParamType::kInt: return std::to_string(LoadBigEndian<int32_t>(bytes));
-    case ParamType::kLong: return std::to_string(LoadBigEndian<int64_t>(bytes));
-    case ParamType::kByte: return std::to_string(LoadBigEndian<int8_t>(bytes));
-    case ParamType::kShort: return std::to_string(LoadBigEndian<int16_t>(bytes));
-    case ParamType::kDouble:
-      return NumberText(std::bit_cast<double>(LoadBigEndian<uint64_t>(bytes)));
-    case ParamType::kFloat: return NumberText(std::bit_cast<float>(LoadBigEndian<uint32_t>(bytes)));
-    case ParamType::kBoolean: return *bytes != 0 ? "true" : "false";
-    case ParamType::kString: break;
-  }
-  return value.bytes;
-}
 
 ordered_json FlowJson(const FlowLook& look, int64_t now_ms) {
   const wire::FlowRow& row = look.row;
@@ -148,8 +130,8 @@ ordered_json WaiterJson(const wire::WaiterRow& row, int64_t now_ms) {
 
 ordered_json ParamJson(const wire::ParamRow& row) {
   ordered_json json = {
-      {"param", ParamText(row.param)},  {"now_calls", row.now_calls},
-      {"level", OrNull(row.level)},     {"tokens", row.tokens},
+      {"param", ParamText(row.param.view())}, {"now_calls", row.now_calls},
+      {"level", OrNull(row.level)},           {"tokens", row.tokens},
       {"waiters", OrNull(row.waiters)},
   };
   if (row.passed.has_value()) json["passed"] = *row.passed;

@@ -13,9 +13,6 @@
 
 namespace nowcalls::web {
 
-// A number, a boolean or a text as a person reads it.
-std::string ParamText(const ParamValue& value);
-
 nlohmann::ordered_json FlowJson(const FlowLook& look, int64_t now_ms);
 nlohmann::ordered_json TokenJson(const wire::TokenRow& row, int64_t now_ms);
 nlohmann::ordered_json WaiterJson(const wire::WaiterRow& row, int64_t now_ms);

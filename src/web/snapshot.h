@@ -48,7 +48,7 @@ struct Snapshot {
   static constexpr uint32_t kDetailRowsMax = 200;  // Of holders, waiters, values.
   static constexpr uint32_t kListRowsMax = 1'000;  // Of clients and ended tokens.
   static constexpr size_t kRulesMax = 2'000;
-  static constexpr size_t kFlowsPerLookMax = 20'000;
+  static constexpr size_t kFlowsPerLookMax = 5'000;
 
   uint64_t number = 0;    // Grows by one with each look.
   int64_t unix_ms = 0;    // When it was taken.
@@ -57,7 +57,8 @@ struct Snapshot {
   int64_t ledger_ms = 0;  // The ledger clock, which the times of rows are of.
 
   std::shared_ptr<const nlohmann::ordered_json> info{};  // As `info` answers; null: never asked.
-  // By flow id. Of more than kFlowsPerLookMax flows each look renews a part.
+  // By flow id. Of more than kFlowsPerLookMax flows each look renews as many, and those that
+  // somebody looks at.
   std::vector<FlowLook> flows{};
   std::vector<wire::NamespaceRow> namespaces{};
 

@@ -90,15 +90,6 @@ ordered_json PointsJson(const std::vector<Point>& points) {
           {"held_ms", columns[6]}};
 }
 
-const char* PhaseWord(Board::Phase phase) {
-  switch (phase) {
-    case Board::Phase::kLoading: return "loading";
-    case Board::Phase::kServing: return "serving";
-    case Board::Phase::kEnding: return "ending";
-  }
-  return "unknown";
-}
-
 ordered_json HistogramJson(const TimeHistogram& histogram) {
   ordered_json counts = ordered_json::array();
   for (size_t i = 0; i <= TimeHistogram::kUpToUs.size(); ++i) counts.push_back(histogram.count(i));
@@ -246,7 +237,7 @@ ordered_json ServerView(const Snapshot& snapshot, const Board& board, int64_t no
   const auto phase = board.phase.load(std::memory_order_relaxed);
   const int64_t turns_by_ms = board.turns_by_ms.load(std::memory_order_relaxed);
   const int64_t commit_since_ms = board.commit_since_ms.load(std::memory_order_relaxed);
-  json["phase"] = PhaseWord(phase);
+  json["phase"] = Board::PhaseName(phase);
   json["loop_late_ms"] = turns_by_ms > 0 ? std::max<int64_t>(0, now_ms - turns_by_ms) : 0;
   json["commit_age_ms"] = commit_since_ms > 0 ? std::max<int64_t>(0, now_ms - commit_since_ms) : 0;
   json["commits"] = HistogramJson(board.commits);

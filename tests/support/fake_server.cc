@@ -1,34 +1,15 @@
 #include "support/fake_server.h"
 
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <stdexcept>
 #include <utility>
 
+#include "support/tcp.h"
 #include "wire/splitter.h"
 
 namespace nowcalls::testing {
-namespace {
-
-// A socket that listens on 127.0.0.1 on a port of the system's choice.
-int Listen(uint16_t* port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  socklen_t size = sizeof(address);
-  if (fd < 0 || bind(fd, generic, size) != 0 || listen(fd, 1) != 0 ||
-      getsockname(fd, generic, &size) != 0) {
-    throw std::runtime_error("cannot listen on 127.0.0.1");
-  }
-  *port = ntohs(address.sin_port);
-  return fd;
-}
-
-}  // namespace
 
 bool FakeServer::Peer::Take(wire::Envelope* request) {
   for (;;) {
@@ -69,7 +50,7 @@ void FakeServer::Peer::AwaitClose() const {
   }
 }
 
-FakeServer::FakeServer(std::function<void(Peer*)> script) : listener_(Listen(&port_)) {
+FakeServer::FakeServer(std::function<void(Peer*)> script) : listener_(ListenOnLoopback(&port_)) {
   thread_ = std::thread([this, run = std::move(script)] {
     const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) return;

@@ -10,10 +10,26 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <stdexcept>
 
 #include "base/clock.h"
 
 namespace nowcalls::testing {
+
+int ListenOnLoopback(uint16_t* port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  socklen_t size = sizeof(address);
+  if (fd < 0 || bind(fd, generic, size) != 0 || listen(fd, 16) != 0 ||
+      getsockname(fd, generic, &size) != 0) {
+    throw std::runtime_error("cannot listen on 127.0.0.1");
+  }
+  *port = ntohs(address.sin_port);
+  return fd;
+}
 
 bool WaitFor(int fd, int16_t events, int64_t deadline_ms) {
   for (;;) {

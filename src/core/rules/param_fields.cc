@@ -9,10 +9,10 @@
 
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "base/param_text.h"
 #include "base/text.h"
 #include "core/rules/field_reader.h"
 #include "core/rules/param_items.h"
-#include "core/rules/param_text.h"
 #include "core/rules/rule_values.h"
 
 namespace nowcalls::core {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/param_text.h"
 #include "base/text.h"
-#include "core/rules/param_text.h"
 #include "core/rules/rule_kind.h"
 
 namespace nowcalls::core {

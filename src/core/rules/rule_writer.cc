@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/param_text.h"
 #include "base/text.h"
-#include "core/rules/param_text.h"
 #include "core/rules/rule_json.h"
 #include "core/rules/rule_kind.h"
 

@@ -1,7 +1,6 @@
 #include "web/sentinel/command_center.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -14,9 +13,9 @@
 #include "base/host_port.h"
 #include "base/text.h"
 #include "nowcalls_version.h"
+#include "web/json_text.h"
 #include "web/sentinel/dashboard_rules.h"
 #include "web/sentinel/host_name.h"
-#include "web/sentinel/json_text.h"
 #include "web/sentinel/nodes.h"
 
 namespace nowcalls::web {
@@ -49,13 +48,6 @@ Response RefuseToSet(std::string_view name) {
                 std::string(name) +
                     ": nowcalls is read-only here. Its rules come from rule files or "
                     "`nowcalls-admin rules load`, its settings from its configuration");
-}
-
-std::optional<int64_t> NumberIn(const std::string& text) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
 }
 
 ordered_json NamespaceSet(const Snapshot& snapshot) {
@@ -196,10 +188,10 @@ Response CommandCenter::Metric(const Asked& asked) const {
   // Without a beginning Sentinel has nothing to say, either.
   const std::string from = asked.request.Query("startTime");
   if (from.empty()) return Answer(std::string());
-  const std::optional<int64_t> from_ms = NumberIn(from);
+  const std::optional<int64_t> from_ms = NumberOf<int64_t>(from);
   const std::optional<int64_t> to_ms =
-      NumberIn(asked.request.Query("endTime", std::to_string(asked.snapshot.unix_ms)));
-  if (!from_ms || !to_ms) {
+      NumberOf<int64_t>(asked.request.Query("endTime", std::to_string(asked.snapshot.unix_ms)));
+  if (!from_ms || !to_ms || *from_ms < 0 || *to_ms < 0) {
     return TextOf(kBadRequest, "startTime and endTime must be times in ms since 1970");
   }
   return Answer(MetricLines(asked.snapshot, *source_.series,

@@ -69,15 +69,9 @@ std::string RequestOf(const HostPort& dashboard, const std::string& form) {
          std::to_string(form.size()) + "\r\nConnection: close\r\n\r\n" + form;
 }
 
-// This end of a connection, without the port.
-std::string LocalAddress(int fd) {
-  SocketAddress address;
-  return getsockname(fd, address.get(), &address.size) == 0 ? ToHostPort(address).host : "";
-}
-
 std::string AddressToTell(const SentinelMachine& machine, int fd) {
   const std::string& host = machine.commands.host;
-  return host == "0.0.0.0" || host == "::" ? LocalAddress(fd) : host;
+  return host == "0.0.0.0" || host == "::" ? LocalEndOf(fd).host : host;
 }
 
 // Where the body begins, and where it ends if the head tells.
@@ -159,7 +153,8 @@ Result<ToldAddress> TellDashboard(const HostPort& dashboard, const SentinelMachi
     return Status::Unavailable(received.message());
   }
   NOWCALLS_RETURN_IF_ERROR(Judge(answer));
-  return ToldAddress{ip, !IsLoopbackAddress(ip) || IsLoopbackAddress(LocalAddress(socket->fd()))};
+  return ToldAddress{ip,
+                     !IsLoopbackAddress(ip) || IsLoopbackAddress(LocalEndOf(socket->fd()).host)};
 }
 
 // What a heartbeat shares with its thread.

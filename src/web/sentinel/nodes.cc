@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "web/sentinel/json_text.h"
+#include "web/json_text.h"
 
 namespace nowcalls::web {
 namespace {
@@ -153,7 +153,8 @@ std::string MetricLines(const Snapshot& snapshot, const Series& series, const Me
     const std::string resource = ResourceOf(flow->row);
     if (!query.resource.empty() && query.resource != resource) continue;
     std::string& name = names[flow_id] = resource;
-    std::replace(name.begin(), name.end(), '|', '_');
+    std::replace_if(
+        name.begin(), name.end(), [](unsigned char c) { return c == '|' || c < ' '; }, '_');
     for (const Point& point : of_flow) {
       if (WasUsed(point)) lines.push_back({flow_id, &point, &name});
     }

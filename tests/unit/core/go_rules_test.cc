@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/rules/param_text.h"
+#include "base/param_text.h"
 #include "unit/core/rule_parsing.h"
 
 namespace nowcalls::core {

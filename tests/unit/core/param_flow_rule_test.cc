@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "core/rules/param_text.h"
+#include "base/param_text.h"
 #include "unit/core/rule_parsing.h"
 
 namespace nowcalls::core {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/limits.h"
-#include "core/rules/param_text.h"
+#include "base/param_text.h"
 
 namespace nowcalls::core {
 namespace {

@@ -1,8 +1,8 @@
-// JSON as the answers of this folder carry it.
+// JSON as answers carry it.
 //
 // Thread: any.
-#ifndef NOWCALLS_WEB_SENTINEL_JSON_TEXT_H_
-#define NOWCALLS_WEB_SENTINEL_JSON_TEXT_H_
+#ifndef NOWCALLS_WEB_JSON_TEXT_H_
+#define NOWCALLS_WEB_JSON_TEXT_H_
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,4 +16,4 @@ inline std::string JsonText(const nlohmann::ordered_json& json) {
 
 }  // namespace nowcalls::web
 
-#endif  // NOWCALLS_WEB_SENTINEL_JSON_TEXT_H_
+#endif  // NOWCALLS_WEB_JSON_TEXT_H_

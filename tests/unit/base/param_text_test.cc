@@ -1,10 +1,10 @@
-#include "core/rules/param_text.h"
+#include "base/param_text.h"
 
 #include <doctest/doctest.h>
 
 #include <string>
 
-namespace nowcalls::core {
+namespace nowcalls {
 namespace {
 
 using namespace std::string_literals;
@@ -102,4 +102,4 @@ TEST_CASE("types have Java's names") {
 }
 
 }  // namespace
-}  // namespace nowcalls::core
+}  // namespace nowcalls

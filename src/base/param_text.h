@@ -1,8 +1,8 @@
 // Values of parameters as text: what rule files hold and people read.
 //
 // Thread: any; pure.
-#ifndef NOWCALLS_CORE_RULES_PARAM_TEXT_H_
-#define NOWCALLS_CORE_RULES_PARAM_TEXT_H_
+#ifndef NOWCALLS_BASE_PARAM_TEXT_H_
+#define NOWCALLS_BASE_PARAM_TEXT_H_
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 
 #include "nowcalls/param.h"
 
-namespace nowcalls::core {
+namespace nowcalls {
 
 // "int", "boolean", "string": Java's names.
 std::string_view ParamTypeName(ParamType type);
@@ -28,6 +28,6 @@ ParamValue IntegerParam(int64_t value);
 // width.
 std::string ParamText(const Param& param);
 
-}  // namespace nowcalls::core
+}  // namespace nowcalls
 
-#endif  // NOWCALLS_CORE_RULES_PARAM_TEXT_H_
+#endif  // NOWCALLS_BASE_PARAM_TEXT_H_

@@ -1,4 +1,4 @@
-#include "core/rules/param_text.h"
+#include "base/param_text.h"
 
 #include <bit>
 #include <charconv>
@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/near_name.h"
 
-namespace nowcalls::core {
+namespace nowcalls {
 namespace {
 
 // std::from_chars of the whole text, which may begin with a plus sign as in Java and Go.
@@ -125,4 +125,4 @@ std::string ParamText(const Param& param) {
   return std::string(param.bytes);
 }
 
-}  // namespace nowcalls::core
+}  // namespace nowcalls
