@@ -132,7 +132,7 @@ Response Api::Handle(const Request& request) {
   if (parsed.status != 200) return parsed;
   if (streams) return Stream(question);
   Watch(question);
-  const SnapshotPtr snapshot = feed_->latest();
+  const SnapshotPtr snapshot = source_->latest();
   if (question.flow_id > 0 && snapshot->problem.empty() &&
       FindFlow(*snapshot, question.flow_id) == nullptr) {
     return ErrorResponse(
@@ -143,9 +143,9 @@ Response Api::Handle(const Request& request) {
 
 void Api::Watch(const Question& question) {
   switch (question.view) {
-    case Question::View::kFlow: feed_->WatchFlow(question.flow_id); break;
-    case Question::View::kClients: feed_->WatchSessions(); break;
-    case Question::View::kHistory: feed_->WatchHistory(); break;
+    case Question::View::kFlow: source_->WatchFlow(question.flow_id); break;
+    case Question::View::kClients: source_->WatchSessions(); break;
+    case Question::View::kHistory: source_->WatchHistory(); break;
     case Question::View::kFlows:
     case Question::View::kServer: break;
   }
@@ -168,12 +168,12 @@ std::string Api::Write(const Snapshot& snapshot, const Question& question) const
   switch (question.view) {
     case Question::View::kFlows: json = FlowsView(snapshot, question.list); break;
     case Question::View::kFlow:
-      json = FlowView(snapshot, question.flow_id, feed_->series().PointsOf(question.flow_id));
+      json = FlowView(snapshot, question.flow_id, source_->series().PointsOf(question.flow_id));
       break;
     case Question::View::kClients: json = ClientsView(snapshot, question.list); break;
     case Question::View::kHistory: json = HistoryView(snapshot, question.list); break;
     case Question::View::kServer:
-      json = ServerView(snapshot, *board_, BoottimeMs(), feed_->series().PointsOf(0));
+      json = ServerView(snapshot, *board_, BoottimeMs(), source_->series().PointsOf(0));
       break;
   }
   return JsonText(json);
@@ -187,7 +187,7 @@ Response Api::Stream(const Question& question) {
           .body = "retry: 1000\n\n",
           .headers = {{"Cache-Control", "no-store"}},
           .stream = [this, question, sent]() -> std::string {
-            const SnapshotPtr latest = feed_->latest();
+            const SnapshotPtr latest = source_->latest();
             if (latest->number == *sent) return "";
             *sent = latest->number;
             Watch(question);

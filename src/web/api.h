@@ -1,7 +1,7 @@
 // Api: answers /api/... from the latest snapshot: for the page, and as JSON for curl.
 //
-// Thread: the HTTP server's. The feed and the board must outlive it, and it the HTTP server, whose
-// streams call it.
+// Thread: the HTTP server's. The source and the board must outlive it, and it the HTTP server,
+// whose streams call it.
 //
 // All routes are GET:
 //   /api/flows?sort=ORDER&filter=TEXT&namespace=NS&offset=N&limit=N
@@ -13,8 +13,8 @@
 //   /api/stream?view=VIEW&...     Server-Sent Events: that view, again with each new snapshot
 // A wrong parameter is 400, an unknown route 404, both with a text that says what is possible.
 //
-// Asking for a flow, for clients or for history counts as watching them (feed.h): the next snapshot
-// has them.
+// Asking for a flow, for clients or for history counts as watching them (snapshot_source.h): the
+// next snapshot has them.
 #ifndef NOWCALLS_WEB_API_H_
 #define NOWCALLS_WEB_API_H_
 
@@ -24,14 +24,14 @@
 #include <string>
 
 #include "web/board.h"
-#include "web/feed.h"
 #include "web/http.h"
+#include "web/snapshot_source.h"
 
 namespace nowcalls::web {
 
 class Api {
  public:
-  Api(Feed* feed, const Board* board) : feed_(feed), board_(board) {}
+  Api(SnapshotSource* source, const Board* board) : source_(source), board_(board) {}
   Api(const Api&) = delete;
   Api& operator=(const Api&) = delete;
 
@@ -52,7 +52,7 @@ class Api {
   Response Stream(const Question& question);
   void Watch(const Question& question);
 
-  Feed* const feed_;
+  SnapshotSource* const source_;
   const Board* const board_;
   uint64_t remembered_of_ = 0;                     // The number of the snapshot.
   std::map<std::string, std::string> remembered_;  // By Question::key.

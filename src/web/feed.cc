@@ -169,7 +169,11 @@ void Feed::Run(const std::string& server_address) {
       if (connected.ok()) client = *std::move(connected);
     }
     if (client != nullptr) status = Look(client.get(), next.get());
-    if (!status.ok()) client.reset();  // A call without an answer has closed it.
+    if (!status.ok()) {  // A call without an answer has closed it. All flows are read anew.
+      client.reset();
+      flows_cursor_ = 0;
+      read_once_ = false;
+    }
     next->problem = status.ok() ? "" : status.message();
     if (status.ok()) series_.Add(*next);
     Publish(std::move(next));

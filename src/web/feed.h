@@ -19,14 +19,15 @@
 #include "nowcalls/status.h"
 #include "web/series.h"
 #include "web/snapshot.h"
+#include "web/snapshot_source.h"
 
 namespace nowcalls::web {
 
-class Feed {
+class Feed : public SnapshotSource {
  public:
   // `on_new` is called behind each look, on the feed's thread.
   explicit Feed(std::function<void()> on_new);
-  ~Feed() { Stop(); }
+  ~Feed() override { Stop(); }
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
 
@@ -35,16 +36,16 @@ class Feed {
   // Calls `on_new` no more. Waits for the look that is under way, at most kAskMsMax.
   void Stop();
 
-  SnapshotPtr latest() const;
-  const Series& series() const { return series_; }
+  SnapshotPtr latest() const override;
+  const Series& series() const override { return series_; }
 
-  // Somebody looks at these: they are in the snapshots of the next kWatchMs, and the next look
-  // comes soon if they are new. Of more flows than kWatchedFlowsMax those looked at last.
-  void WatchFlow(int64_t flow_id);
-  void WatchSessions();
-  void WatchHistory();
+  // What is watched is in the snapshots of the next kWatchMs, and the next look comes soon if it is
+  // new. Of more flows than kWatchedFlowsMax those looked at last.
+  void WatchFlow(int64_t flow_id) override;
+  void WatchSessions() override;
+  void WatchHistory() override;
   // Rules are read every kRulesEveryMs.
-  void WatchRules();
+  void WatchRules() override;
 
   static constexpr int64_t kEveryMs = 1'000;
   static constexpr int64_t kLeastEveryMs = 200;  // However many hurry.
@@ -77,7 +78,7 @@ class Feed {
   const std::function<void()> on_new_;
   Series series_;
   uint64_t flows_cursor_ = 0;  // Where the next look at flows begins; the thread's.
-  bool read_once_ = false;     // All flows were read; the thread's.
+  bool read_once_ = false;     // All flows were read over this connection; the thread's.
   int64_t rules_read_ms_ = 0;  // The thread's.
 
   mutable std::mutex mutex_;

@@ -59,6 +59,10 @@ inline Response ErrorResponse(int status, std::string text) {
   return {.status = status, .type = std::string(kPlainText), .body = std::move(text) + "\n"};
 }
 
+// The host that a Host header names ("HOST", "HOST:PORT" or "[ADDRESS]:PORT"), without brackets and
+// in small letters; empty when it names none.
+std::string HostOf(std::string_view header);
+
 }  // namespace nowcalls::web
 
 #endif  // NOWCALLS_WEB_HTTP_H_

@@ -25,8 +25,6 @@ namespace {
 
 constexpr int kBacklog = 128;
 constexpr size_t kStreamBlockBytes = 16 * 1024;
-// From its first byte to its last, for a request or an answer that is no stream.
-constexpr int64_t kExchangeMsMax = 30'000;
 
 bool SetOptions(int fd) {
   const int on = 1;
@@ -45,17 +43,6 @@ Result<int> ListenOnFirst(const HttpServer::Options& options) {
 bool IsLoopbackHost(const std::string& digits) {
   const Result<SocketAddress> address = Resolve({digits, 0});
   return address.ok() && IsLoopback(*address);
-}
-
-// The host of a Host header, without port and brackets, in small letters.
-std::string HostOf(std::string_view header) {
-  const size_t end = header.starts_with('[') ? header.find(']') : header.find(':');
-  std::string_view host = header.substr(0, end);
-  if (host.starts_with('[')) host.remove_prefix(1);
-  std::string small(host);
-  std::transform(small.begin(), small.end(), small.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return small;
 }
 
 MHD_Result CollectArgument(void* into, MHD_ValueKind /*kind*/, const char* key, const char* value) {
@@ -98,6 +85,8 @@ struct HttpServer::Impl {
   MHD_Result Answer(MHD_Connection* connection, Response response);
   MHD_Response* MakeStream(MHD_Connection* connection, Response* response);
   ssize_t ReadStream(Stream* stream, char* into, size_t max);
+  // For what begins now.
+  int64_t ExchangeEnd() const { return BoottimeMs() + options.exchange_ms_max; }
   void Expect(MHD_Connection* connection, int64_t close_at_ms);
   void CloseSlow();
 
@@ -176,7 +165,7 @@ MHD_Result HttpServer::Impl::Answer(MHD_Connection* connection, Response respons
   if (options.closes || response.status == 413) {
     MHD_add_response_header(made, MHD_HTTP_HEADER_CONNECTION, "close");
   }
-  Expect(connection, response.stream ? INT64_MAX : BoottimeMs() + kExchangeMsMax);
+  Expect(connection, response.stream ? INT64_MAX : ExchangeEnd());
   const MHD_Result queued =
       MHD_queue_response(connection, static_cast<unsigned>(response.status), made);
   MHD_destroy_response(made);
@@ -242,14 +231,15 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& options, Ha
   };
   const auto on_completed = [](void* of, MHD_Connection* connection, void** /*own*/,
                                MHD_RequestTerminationCode /*how*/) {
-    static_cast<Impl*>(of)->Expect(connection, BoottimeMs() + kExchangeMsMax);
+    auto* const server = static_cast<Impl*>(of);
+    server->Expect(connection, server->ExchangeEnd());
   };
   const auto on_connection = [](void* of, MHD_Connection* connection, void** /*own*/,
                                 MHD_ConnectionNotificationCode what) {
     auto* const server = static_cast<Impl*>(of);
     const std::lock_guard lock(server->mutex);
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-      server->visitors[connection] = {DescriptorOf(connection), BoottimeMs() + kExchangeMsMax};
+      server->visitors[connection] = {DescriptorOf(connection), server->ExchangeEnd()};
     } else {
       server->visitors.erase(connection);
     }

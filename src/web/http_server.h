@@ -4,9 +4,9 @@
 // Thread: Start, the destructor and WakeStreams are the owner's, and WakeStreams anybody's. The
 // handler runs on the server's thread, one request at a time, and must not block.
 //
-// Bounds: connections, connections of one address, bytes of a request, time without a byte. Other
-// methods than GET and HEAD are 405. On a loopback address the Host header must name this machine,
-// so that no page from elsewhere reads it by DNS rebinding.
+// Bounds: connections, connections of one address, bytes of a request, time without a byte, time
+// of a request and of its answer. Other methods than GET and HEAD are 405. On a loopback address
+// the Host header must name this machine, so that no page from elsewhere reads it by DNS rebinding.
 #ifndef NOWCALLS_WEB_HTTP_SERVER_H_
 #define NOWCALLS_WEB_HTTP_SERVER_H_
 
@@ -31,6 +31,9 @@ class HttpServer {
     bool closes = false;
     // With `listen.port` taken: so many ports above it are tried, too.
     uint16_t ports_above = 0;
+    // From the first byte to the last of a request, or of an answer that is no stream. Connections
+    // that take longer are closed by the next WakeStreams.
+    int64_t exchange_ms_max = 30'000;
     // The handler is asked for a POST as for a GET, and what the POST brings is dropped.
     bool takes_posts = false;
   };
@@ -48,7 +51,7 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   const HostPort& address() const;
-  // Streams that had nothing to say are asked again.
+  // Streams that had nothing to say are asked again. Call it every second or so.
   void WakeStreams();
 
  private:

@@ -119,6 +119,7 @@ TEST_CASE("the ledger target holds on its seeds and its corpus") { Replay("ledge
 TEST_CASE("the rules target holds on its seeds and its corpus") { Replay("rules", FuzzRules); }
 TEST_CASE("the config target holds on its seeds and its corpus") { Replay("config", FuzzConfig); }
 TEST_CASE("the log target holds on its seeds and its corpus") { Replay("log", FuzzLog); }
+TEST_CASE("the http target holds on its seeds and its corpus") { Replay("http", FuzzHttp); }
 
 }  // namespace
 }  // namespace nowcalls::fuzz

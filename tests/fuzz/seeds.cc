@@ -237,6 +237,48 @@ std::vector<std::string> LogSeeds() {
   return seeds;
 }
 
+// Requests that are answered and some that are not, each for two names.
+std::vector<std::string> HttpSeeds() {
+  std::vector<std::string> seeds;
+  for (const char* target : {"/",
+                             "/app.js",
+                             "/nothing",
+                             "/metrics",
+                             "/metrics?limit=1&namespace=default&flow=7",
+                             "/metrics?limit=20001",
+                             "/api/flows?sort=held&filter=a&namespace=default&offset=1&limit=2",
+                             "/api/flow?id=7",
+                             "/api/flow?id=9223372036854775807",
+                             "/api/clients?limit=1",
+                             "/api/history?filter=expired",
+                             "/api/server",
+                             "/api/stream?view=flow&id=7",
+                             "/api/stream?view=flows&sort=waiting",
+                             "/api/stream?view=server",
+                             "/api/none",
+                             "/version",
+                             "/basicInfo",
+                             "/metric?startTime=1&endTime=1800000000000&identity=a",
+                             "/metric?startTime=1",
+                             "/clusterNode?type=notZero",
+                             "/jsonTree?type=root",
+                             "/getRules?type=flow",
+                             "/getParamFlowRules",
+                             "/getClusterMode",
+                             "/cluster/server/info",
+                             "/setRules?data=[]",
+                             "/cluster/server/metricList?namespace=default",
+                             "/cluster/server/fetchConfig?namespace=a",
+                             "/cluster/server/flowRules?namespace=a",
+                             "/cluster/server/paramRules"}) {
+    for (const char* name : {"a", "\"a\\|\u2028<b>'"}) {
+      seeds.push_back(std::string(target) + "\nlocalhost:80\n\n" + name);
+    }
+  }
+  seeds.push_back("/metrics\n[::1]:18731\napplication/openmetrics-text; version=1.0.0\na|b");
+  return seeds;
+}
+
 }  // namespace
 
 std::vector<std::string> SeedsOf(std::string_view target) {
@@ -246,6 +288,7 @@ std::vector<std::string> SeedsOf(std::string_view target) {
   if (target == "rules") return RulesSeeds();
   if (target == "config") return ConfigSeeds();
   if (target == "log") return LogSeeds();
+  if (target == "http") return HttpSeeds();
   return {};
 }
 

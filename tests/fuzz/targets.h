@@ -24,9 +24,11 @@ void FuzzRules(std::string_view input);
 void FuzzConfig(std::string_view input);
 // A log: records that are damaged afterwards, or any bytes, by the first byte.
 void FuzzLog(std::string_view input);
+// A request of HTTP, and a name of what it shows: see http_target.cc.
+void FuzzHttp(std::string_view input);
 
-inline constexpr std::string_view kTargets[] = {"wire",  "sentinel", "ledger",
-                                                "rules", "config",   "log"};
+inline constexpr std::string_view kTargets[] = {"wire",   "sentinel", "ledger", "rules",
+                                                "config", "log",      "http"};
 
 // Inputs to begin with, made of the golden vectors and the sample files; and those that once
 // failed.

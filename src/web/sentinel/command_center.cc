@@ -151,8 +151,8 @@ std::span<const CommandCenter::Command> CommandCenter::Commands() {
   return kCommands;
 }
 
-CommandCenter::CommandCenter(const SentinelDashboardOptions& options, Source source)
-    : options_(options), source_(std::move(source)), began_unix_ms_(WallMs()) {}
+CommandCenter::CommandCenter(const SentinelDashboardOptions& options, SnapshotSource* source)
+    : options_(options), source_(source), began_unix_ms_(WallMs()) {}
 
 bool CommandCenter::Admits(const std::string& peer) const {
   constexpr std::string_view kMapped = "::ffff:";
@@ -176,8 +176,9 @@ Response CommandCenter::Handle(const Request& request) const {
     if (IsSetter(name)) return RefuseToSet(TerminalText(Shortened(name)));
     return TextOf(kBadRequest, "Unknown command \"" + TerminalText(Shortened(name)) + "\"");
   }
-  source_.watch();
-  const SnapshotPtr snapshot = source_.latest();
+  source_->WatchSessions();
+  source_->WatchRules();
+  const SnapshotPtr snapshot = source_->latest();
   if (snapshot->info == nullptr) {
     return TextOf(kUnavailable, "the server has not been asked yet: " + snapshot->problem);
   }
@@ -194,17 +195,17 @@ Response CommandCenter::Metric(const Asked& asked) const {
   if (!from_ms || !to_ms || *from_ms < 0 || *to_ms < 0) {
     return TextOf(kBadRequest, "startTime and endTime must be times in ms since 1970");
   }
-  return Answer(MetricLines(asked.snapshot, *source_.series,
+  return Answer(MetricLines(asked.snapshot, source_->series(),
                             {*from_ms, *to_ms, asked.request.Query("identity")}));
 }
 
 Response CommandCenter::ClusterNode(const Asked& asked) const {
   const bool idle = asked.request.Query("type") != "notZero";
-  return Answer(ClusterNodes(asked.snapshot, *source_.series, idle));
+  return Answer(ClusterNodes(asked.snapshot, source_->series(), idle));
 }
 
 Response CommandCenter::JsonTree(const Asked& asked) const {
-  return Answer(NodeTree(asked.snapshot, *source_.series));
+  return Answer(NodeTree(asked.snapshot, source_->series()));
 }
 
 Response CommandCenter::GetRules(const Asked& asked) const {
@@ -240,7 +241,7 @@ Response CommandCenter::ServerInfo(const Asked& asked) const {
 Response CommandCenter::ServerMetrics(const Asked& asked) const {
   const std::string name_space = asked.request.Query("namespace");
   if (name_space.empty()) return TextOf(kBadRequest, "failed: namespace cannot be empty");
-  return Answer(ClusterMetrics(asked.snapshot, *source_.series, name_space));
+  return Answer(ClusterMetrics(asked.snapshot, source_->series(), name_space));
 }
 
 Response CommandCenter::ServerFlowRules(const Asked& asked) const {

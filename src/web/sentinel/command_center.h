@@ -13,28 +13,21 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 
 #include "web/http.h"
 #include "web/sentinel/options.h"
-#include "web/series.h"
 #include "web/snapshot.h"
+#include "web/snapshot_source.h"
 
 namespace nowcalls::web {
 
 class CommandCenter {
  public:
-  // Where its answers come from.
-  struct Source {
-    std::function<SnapshotPtr()> latest{};
-    const Series* series = nullptr;
-    std::function<void()> watch{};  // Sessions and rules shall be in the next snapshots.
-  };
-
-  CommandCenter(const SentinelDashboardOptions& options, Source source);
+  // The source must outlive it.
+  CommandCenter(const SentinelDashboardOptions& options, SnapshotSource* source);
 
   // Where clients of the token server connect. Any thread, before the first snapshot of the server.
   void SetTokenPort(uint16_t port) { token_port_ = port; }
@@ -68,7 +61,7 @@ class CommandCenter {
   nlohmann::ordered_json Transport() const;
 
   const SentinelDashboardOptions options_;
-  const Source source_;
+  SnapshotSource* const source_;
   const int64_t began_unix_ms_;
   std::atomic<uint16_t> token_port_{0};
 };

@@ -3,26 +3,14 @@
 #include <utility>
 
 namespace nowcalls::web {
-namespace {
 
-CommandCenter::Source SourceOf(Feed* feed) {
-  return {.latest = [feed] { return feed->latest(); },
-          .series = &feed->series(),
-          .watch =
-              [feed] {
-                feed->WatchSessions();
-                feed->WatchRules();
-              }};
-}
-
-}  // namespace
-
-SentinelDashboard::SentinelDashboard(const SentinelDashboardOptions& options, Feed* feed)
-    : options_(options), center_(options, SourceOf(feed)) {}
+SentinelDashboard::SentinelDashboard(const SentinelDashboardOptions& options,
+                                     SnapshotSource* source)
+    : options_(options), center_(options, source) {}
 
 Result<std::unique_ptr<SentinelDashboard>> SentinelDashboard::Start(
-    const SentinelDashboardOptions& options, Feed* feed) {
-  std::unique_ptr<SentinelDashboard> made(new SentinelDashboard(options, feed));
+    const SentinelDashboardOptions& options, SnapshotSource* source) {
+  std::unique_ptr<SentinelDashboard> made(new SentinelDashboard(options, source));
   const HttpServer::Options http{.listen = options.listen,
                                  .closes = true,
                                  .ports_above = SentinelDashboardOptions::kPortsAbove,

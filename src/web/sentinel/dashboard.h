@@ -1,6 +1,6 @@
 // SentinelDashboard: the server in Sentinel's dashboard: a command centre and a heartbeat.
 //
-// Thread: the owner's; the rest is on threads of its members. The feed must outlive it.
+// Thread: the owner's; the rest is on threads of its members. The source must outlive it.
 #ifndef NOWCALLS_WEB_SENTINEL_DASHBOARD_H_
 #define NOWCALLS_WEB_SENTINEL_DASHBOARD_H_
 
@@ -9,12 +9,12 @@
 
 #include "base/host_port.h"
 #include "nowcalls/status.h"
-#include "web/feed.h"
 #include "web/http_server.h"
 #include "web/log_line.h"
 #include "web/sentinel/command_center.h"
 #include "web/sentinel/heartbeat.h"
 #include "web/sentinel/options.h"
+#include "web/snapshot_source.h"
 
 namespace nowcalls::web {
 
@@ -22,8 +22,8 @@ class SentinelDashboard {
  public:
   // Listens, and answers from now on that the server loads. Errors are those of HttpServer::Start.
   static Result<std::unique_ptr<SentinelDashboard>> Start(const SentinelDashboardOptions& options,
-                                                          Feed* feed);
-  // The token server serves: tells the dashboard from now on. Before the feed looks; once.
+                                                          SnapshotSource* source);
+  // The token server serves: tells the dashboard from now on. Before the first look at it; once.
   void Begin(uint16_t token_port, LogLine log);
 
   const HostPort& command_address() const { return server_->address(); }
@@ -31,7 +31,7 @@ class SentinelDashboard {
   void CloseSlow() { server_->WakeStreams(); }
 
  private:
-  SentinelDashboard(const SentinelDashboardOptions& options, Feed* feed);
+  SentinelDashboard(const SentinelDashboardOptions& options, SnapshotSource* source);
 
   const SentinelDashboardOptions options_;
   CommandCenter center_;

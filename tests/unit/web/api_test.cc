@@ -5,6 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "support/web_snapshots.h"
+#include "web/feed.h"
+
 namespace nowcalls::web {
 namespace {
 
@@ -80,6 +83,25 @@ TEST_CASE_FIXTURE(ApiOfNoServer, "streams that ask the same at one time get the 
   const std::map<std::string, std::string> query = {{"view", "flows"}};
   CHECK(Get("/api/stream", query).stream() == Get("/api/stream", query).stream());
   CHECK(Get("/api/stream", {{"view", "server"}}).stream() != Get("/api/stream", query).stream());
+}
+
+TEST_CASE("what is asked for is watched, and a flow that does not exist is 404") {
+  const Board board;
+  testing::FixedSource source(testing::SnapshotAt(0, {testing::LookAt(7, "default", "pay", {})}));
+  Api api(&source, &board);
+  const auto get = [&](const std::string& path, std::map<std::string, std::string> query) {
+    return api.Handle({.path = path, .query = std::move(query)});
+  };
+  CHECK(get("/api/flow", {{"id", "7"}}).status == 200);
+  const Response none = get("/api/flow", {{"id", "8"}});
+  CHECK(none.status == 404);
+  CHECK(none.body == "no flow 8: it has neither a rule nor tokens\n");
+  CHECK(source.flows == std::set<int64_t>{7, 8});
+  CHECK_FALSE(source.sessions);
+  get("/api/clients", {});
+  CHECK(source.sessions);
+  get("/api/stream", {{"view", "history"}}).stream();
+  CHECK(source.history);
 }
 
 }  // namespace

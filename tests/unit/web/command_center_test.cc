@@ -9,12 +9,15 @@
 #include <utility>
 
 #include "nowcalls_version.h"
-#include "unit/web/sentinel_looks.h"
+#include "support/web_snapshots.h"
 
 namespace nowcalls::web {
 namespace {
 
 using nlohmann::ordered_json;
+using testing::Calls;
+using testing::LookAt;
+using testing::SnapshotAt;
 
 wire::NamespaceRow NamespaceOf(const std::string& name, uint64_t online) {
   wire::NamespaceRow row;
@@ -34,21 +37,17 @@ wire::SessionRow SessionOf(const std::string& name_space, const std::string& cli
 // A command centre over a snapshot that a test makes.
 struct Center {
   explicit Center(std::vector<std::string> peers = {}, const Calls& calls = {5, 2, 3, 300, 4})
-      : snapshot(SnapshotAt(0, {LookAt(7, "default", "pay", calls)})) {
+      : source(SnapshotAt(0, {LookAt(7, "default", "pay", calls)})) {
     options.peers = std::move(peers);
     snapshot.namespaces = {NamespaceOf("default", 2), NamespaceOf("orders", 0)};
     snapshot.sessions = {SessionOf("default", "@10.0.0.7:51234", true),
                          SessionOf("default", "worker-1", true),
                          SessionOf("orders", "gone", false)};
-    series.Add(snapshot);
   }
 
   Response Ask(const std::string& path, std::map<std::string, std::string> query = {},
                const std::string& peer = "127.0.0.1") {
-    CommandCenter center(options,
-                         {.latest = [this] { return std::make_shared<Snapshot>(snapshot); },
-                          .series = &series,
-                          .watch = [this] { ++watched; }});
+    CommandCenter center(options, &source);
     center.SetTokenPort(18730);
     Request request;
     request.path = path;
@@ -64,9 +63,8 @@ struct Center {
   }
 
   SentinelDashboardOptions options;
-  Snapshot snapshot;
-  Series series;
-  int watched = 0;
+  testing::FixedSource source;
+  Snapshot& snapshot = *source.snapshot;
 };
 
 TEST_CASE("the dashboard's requests for figures are answered") {
@@ -82,7 +80,8 @@ TEST_CASE("the dashboard's requests for figures are answered") {
     CHECK(center.Ask("/metric", {{"startTime", "1"}, {"endTime", wrong}}).status == 400);
   }
   // A dashboard that is there keeps sessions and rules at hand.
-  CHECK(center.watched > 0);
+  CHECK(center.source.sessions);
+  CHECK(center.source.rules);
 }
 
 TEST_CASE("the dashboard's requests for resources are answered") {
@@ -168,7 +167,7 @@ TEST_CASE("commands that would set something are refused with what to do instead
                               ": nowcalls is read-only here. Its rules come from rule files or "
                               "`nowcalls-admin rules load`, its settings from its configuration");
   }
-  CHECK(center.watched == 0);
+  CHECK_FALSE(center.source.sessions);
 }
 
 TEST_CASE("unknown commands are refused in Sentinel's words") {

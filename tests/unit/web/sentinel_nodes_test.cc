@@ -5,13 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "unit/web/sentinel_looks.h"
+#include "support/web_snapshots.h"
 #include "web/sentinel/nodes.h"
 
 namespace nowcalls::web {
 namespace {
 
 using nlohmann::ordered_json;
+using testing::kNowS;
+using testing::LookAt;
+using testing::SnapshotAt;
 
 MetricQuery Seconds(int64_t from, int64_t to) {
   return {.from_ms = (kNowS + from) * 1000, .to_ms = (kNowS + to) * 1000};

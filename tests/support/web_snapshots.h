@@ -1,18 +1,25 @@
-// Snapshots for the tests of Sentinel's dashboard.
+// Snapshots of the web room that tests make, and a source that answers with one.
 //
-// Thread: any.
-#ifndef NOWCALLS_UNIT_WEB_SENTINEL_LOOKS_H_
-#define NOWCALLS_UNIT_WEB_SENTINEL_LOOKS_H_
+// Thread: one.
+#ifndef NOWCALLS_SUPPORT_WEB_SNAPSHOTS_H_
+#define NOWCALLS_SUPPORT_WEB_SNAPSHOTS_H_
 
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "web/series.h"
 #include "web/snapshot.h"
+#include "web/snapshot_source.h"
 
-namespace nowcalls::web {
+namespace nowcalls::testing {
+
+using web::FlowLook;
+using web::Snapshot;
 
 inline constexpr int64_t kNowS = 1'700'000'000;
 
@@ -51,6 +58,28 @@ inline Snapshot SnapshotAt(int64_t s, std::vector<FlowLook> flows) {
   return snapshot;
 }
 
-}  // namespace nowcalls::web
+// Keeps what is watched.
+class FixedSource : public web::SnapshotSource {
+ public:
+  explicit FixedSource(Snapshot of) : snapshot(std::make_shared<Snapshot>(std::move(of))) {
+    points.Add(*snapshot);
+  }
 
-#endif  // NOWCALLS_UNIT_WEB_SENTINEL_LOOKS_H_
+  web::SnapshotPtr latest() const override { return snapshot; }
+  const web::Series& series() const override { return points; }
+  void WatchFlow(int64_t flow_id) override { flows.insert(flow_id); }
+  void WatchSessions() override { sessions = true; }
+  void WatchHistory() override { history = true; }
+  void WatchRules() override { rules = true; }
+
+  const std::shared_ptr<Snapshot> snapshot;
+  web::Series points;
+  std::set<int64_t> flows;
+  bool sessions = false;
+  bool history = false;
+  bool rules = false;
+};
+
+}  // namespace nowcalls::testing
+
+#endif  // NOWCALLS_SUPPORT_WEB_SNAPSHOTS_H_

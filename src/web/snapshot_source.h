@@ -1,0 +1,31 @@
+// SnapshotSource: where handlers take their answers from, and tell what somebody looks at.
+//
+// Thread: any. The feed is one; tests bring snapshots of their own.
+#ifndef NOWCALLS_WEB_SNAPSHOT_SOURCE_H_
+#define NOWCALLS_WEB_SNAPSHOT_SOURCE_H_
+
+#include <cstdint>
+
+#include "web/series.h"
+#include "web/snapshot.h"
+
+namespace nowcalls::web {
+
+class SnapshotSource {
+ public:
+  virtual ~SnapshotSource() = default;
+
+  // Never null.
+  virtual SnapshotPtr latest() const = 0;
+  virtual const Series& series() const = 0;
+
+  // Somebody looks at these: the next snapshots shall have them.
+  virtual void WatchFlow(int64_t flow_id) = 0;
+  virtual void WatchSessions() = 0;
+  virtual void WatchHistory() = 0;
+  virtual void WatchRules() = 0;
+};
+
+}  // namespace nowcalls::web
+
+#endif  // NOWCALLS_WEB_SNAPSHOT_SOURCE_H_
