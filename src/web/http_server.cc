@@ -70,6 +70,10 @@ struct HttpServer::Impl {
     int fd = -1;
     int64_t close_at_ms = 0;  // Unless it gets on.
   };
+  struct Body {
+    Impl* server;
+    std::string text;
+  };
   struct Stream {
     Impl* server;
     MHD_Connection* connection;
@@ -83,6 +87,7 @@ struct HttpServer::Impl {
   // What is wrong with a request, before any handler sees it.
   std::optional<Response> Refuse(MHD_Connection* connection, std::string_view method) const;
   MHD_Result Answer(MHD_Connection* connection, Response response);
+  MHD_Response* MakeBody(std::string text);
   MHD_Response* MakeStream(MHD_Connection* connection, Response* response);
   ssize_t ReadStream(Stream* stream, char* into, size_t max);
   // For what begins now.
@@ -95,6 +100,7 @@ struct HttpServer::Impl {
   HostPort address;
   bool loopback = false;
   MHD_Daemon* daemon = nullptr;
+  size_t answer_bytes = 0;  // That readers have not taken yet; the thread's of the daemon.
 
   std::mutex mutex;
   bool ending = false;
@@ -147,15 +153,15 @@ MHD_Result HttpServer::Impl::Handle(MHD_Connection* connection, const char* url,
 }
 
 MHD_Result HttpServer::Impl::Answer(MHD_Connection* connection, Response response) {
-  MHD_Response* made = nullptr;
-  if (response.stream) {
-    made = MakeStream(connection, &response);
-  } else {
-    auto* const body = new std::string(std::move(response.body));
-    made = MHD_create_response_from_buffer_with_free_callback_cls(
-        body->size(), body->data(), [](void* text) { delete static_cast<std::string*>(text); },
-        body);
+  const size_t bytes = response.body.size();
+  if (bytes > kSmallAnswerBytes && answer_bytes > 0 && answer_bytes + bytes > kAnswerBytesMax) {
+    response = ErrorResponse(503, "other readers have not taken their answers yet, " +
+                                      std::to_string(answer_bytes) +
+                                      " bytes: ask again later, or for less");
+    response.headers.emplace_back("Retry-After", "1");
   }
+  MHD_Response* const made =
+      response.stream ? MakeStream(connection, &response) : MakeBody(std::move(response.body));
   if (made == nullptr) return MHD_NO;
   MHD_add_response_header(made, MHD_HTTP_HEADER_CONTENT_TYPE, response.type.c_str());
   MHD_add_response_header(made, "X-Content-Type-Options", "nosniff");
@@ -170,6 +176,19 @@ MHD_Result HttpServer::Impl::Answer(MHD_Connection* connection, Response respons
       MHD_queue_response(connection, static_cast<unsigned>(response.status), made);
   MHD_destroy_response(made);
   return queued;
+}
+
+MHD_Response* HttpServer::Impl::MakeBody(std::string text) {
+  auto* const body = new Body{this, std::move(text)};
+  answer_bytes += body->text.size();
+  return MHD_create_response_from_buffer_with_free_callback_cls(
+      body->text.size(), body->text.data(),
+      [](void* of) {
+        auto* const taken = static_cast<Body*>(of);
+        taken->server->answer_bytes -= taken->text.size();
+        delete taken;
+      },
+      body);
 }
 
 MHD_Response* HttpServer::Impl::MakeStream(MHD_Connection* connection, Response* response) {

@@ -5,8 +5,9 @@
 // handler runs on the server's thread, one request at a time, and must not block.
 //
 // Bounds: connections, connections of one address, bytes of a request, time without a byte, time
-// of a request and of its answer. Other methods than GET and HEAD are 405. On a loopback address
-// the Host header must name this machine, so that no page from elsewhere reads it by DNS rebinding.
+// of a request and of its answer, and bytes of answers that readers have not taken yet, beyond which
+// others are 503. Other methods than GET and HEAD are 405. On a loopback address the Host header
+// must name this machine, so that no page from elsewhere reads it by DNS rebinding.
 #ifndef NOWCALLS_WEB_HTTP_SERVER_H_
 #define NOWCALLS_WEB_HTTP_SERVER_H_
 
@@ -42,6 +43,10 @@ class HttpServer {
   static constexpr unsigned kConnectionsPerAddressMax = 64;
   static constexpr unsigned kIdleSecondsMax = 15;
   static constexpr unsigned kRequestBytesMax = 16 * 1024;
+  // Of all answers that readers have not taken yet. A larger one is given when it is alone, and a
+  // small one always, such as that of /healthz.
+  static constexpr size_t kAnswerBytesMax = 64 << 20;
+  static constexpr size_t kSmallAnswerBytes = 64 << 10;
 
   // kIoError names the address and the reason, kInvalidArgument a host without an address.
   static Result<std::unique_ptr<HttpServer>> Start(const Options& options, Handler handler);

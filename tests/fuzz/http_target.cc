@@ -29,7 +29,7 @@ using nlohmann::ordered_json;
 using web::Request;
 using web::Response;
 
-constexpr size_t kErrorBytesMax = 1'000;
+constexpr size_t kErrorBytesMax = 1'200;
 
 // Takes what stands before `end`, and the end.
 std::string_view TakeTo(char end, std::string_view* text) {
