@@ -35,23 +35,31 @@
 #include "store/disk/ledger_lock.h"
 #include "store/rocks/rocks_store.h"
 #include "web/board.h"
+#include "web/http_server.h"
 #include "web/web.h"
 
 namespace nowcalls::server {
 namespace {
 
+// That connections of HTTP may take, so that the ledger keeps its own.
+uint64_t FilesOfWeb(const ServerConfig& config) {
+  const int listeners = (config.http ? 1 : 0) + (config.sentinel.dashboard.host.empty() ? 0 : 1);
+  return static_cast<uint64_t>(listeners) * web::HttpServer::kConnectionsMax;
+}
+
 Status PrepareProcess(ServerConfig* config) {
   IgnoreSignals();
   const uint64_t file_limit = RaiseFileLimit();
   spdlog::debug("{} files may be open", file_limit);
-  if (file_limit < kFileLimitMin) {
+  const uint64_t of_web = FilesOfWeb(*config);
+  if (file_limit < kFileLimitMin + of_web) {
     return Status::IoError("only " + std::to_string(file_limit) + " files may be open, and " +
-                           std::to_string(kFileLimitMin) +
+                           std::to_string(kFileLimitMin + of_web) +
                            " are needed at least: raise the limit (ulimit -n, or LimitNOFILE= of "
                            "the service)");
   }
   uint32_t& wanted = config->core.limits.connections_max;
-  const uint32_t fit = ConnectionsThatFit(wanted, file_limit);
+  const uint32_t fit = ConnectionsThatFit(wanted, file_limit - of_web);
   if (fit < wanted) {
     spdlog::warn(
         "connections-max lowered from {} to {}: only {} files may be open (ulimit -n, or "

@@ -237,13 +237,21 @@ TEST_CASE("the port file holds the port while the server serves") {
 TEST_CASE("too few open files for a server are an I/O error at the start, not under load") {
   TempDir dir;
   ServerProcess server(dir.path());
-  std::vector<std::string> shell = {"/bin/sh", "-c", R"(ulimit -n 64; exec "$0" "$@")"};
-  for (const std::string& argument : server.Arguments()) shell.push_back(argument);
-  const Finished refused = RunProgram(shell);
-  CAPTURE(refused.err);
-  CHECK(refused.exit_code == 74);
-  CHECK(Contains(refused.err, "only 64 files may be open, and 300 are needed at least"));
-  CHECK(Contains(refused.err, "ulimit -n"));
+  const auto start_with = [&](const std::string& limit, const std::vector<std::string>& more) {
+    std::vector<std::string> shell = {"/bin/sh", "-c",
+                                      "ulimit -n " + limit + R"(; exec "$0" "$@")"};
+    for (const std::string& argument : server.Arguments()) shell.push_back(argument);
+    shell.insert(shell.end(), more.begin(), more.end());
+    const Finished refused = RunProgram(shell);
+    CHECK(refused.exit_code == 74);
+    return refused.err;
+  };
+  const std::string error = start_with("64", {});
+  CHECK(Contains(error, "only 64 files may be open, and 300 are needed at least"));
+  CHECK(Contains(error, "ulimit -n"));
+  // Readers of HTTP must not take the files of the ledger.
+  CHECK(Contains(start_with("500", {"--http", "127.0.0.1:0"}),
+                 "only 500 files may be open, and 556 are needed at least"));
   CHECK_FALSE(fs::exists(dir.Sub("data")));
 }
 
