@@ -152,6 +152,7 @@ struct DrainAnswer {
 struct TokenFilter {
   std::optional<FlowId> flow;
   std::optional<std::string> client_id;
+  std::optional<SessionId> session;  // Read from its own list, however many others hold.
   int64_t min_age_ms = 0;
 };
 struct TokenPage {

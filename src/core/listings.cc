@@ -90,7 +90,11 @@ Listings::Listing* Listings::Open(uint32_t owner, const TokenFilter& filter) {
   listing->owner = owner;
   listing->filter = filter;
   listing->cursor = {TokenOrder::kAll, books_->tokens().all().head};
-  if (filter.flow.has_value()) {
+  if (filter.session.has_value()) {
+    const SessionSlot slot = books_->sessions().FindById(*filter.session);
+    listing->cursor = {TokenOrder::kSession,
+                       slot == kNoSession ? kNoToken : books_->sessions().at(slot).tokens.head};
+  } else if (filter.flow.has_value()) {
     const FlowSlot slot = books_->flows().Find(*filter.flow);
     listing->cursor = {TokenOrder::kFlow,
                        slot == kNoFlow ? kNoToken : books_->flows().at(slot).tokens.head};
@@ -122,8 +126,12 @@ void Listings::Close(Listing* listing) {
 }
 
 bool Listings::Matches(const Listing& listing, const TokenEntry& entry) const {
-  return !listing.filter.client_id.has_value() ||
-         books_->sessions().at(entry.session_slot).client_id == *listing.filter.client_id;
+  const TokenFilter& filter = listing.filter;
+  if (filter.flow.has_value() && books_->flows().at(entry.flow_slot).id != *filter.flow) {
+    return false;
+  }
+  return !filter.client_id.has_value() ||
+         books_->sessions().at(entry.session_slot).client_id == *filter.client_id;
 }
 
 }  // namespace nowcalls::core

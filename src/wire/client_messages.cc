@@ -447,8 +447,13 @@ void EncodeTokensRequest(uint32_t msgid, const TokensParams& params, OutputBuffe
   Packer packer(*out);
   BeginRequest(msgid, Method::kTokens, 3, &packer);
   const bool by_age = params.min_age_ms != 0;
-  packer.pack_map((params.flow_id ? 1U : 0U) + (params.client_id ? 1U : 0U) + (by_age ? 1U : 0U));
+  packer.pack_map((params.flow_id ? 1U : 0U) + (params.client_id ? 1U : 0U) +
+                  (params.session ? 1U : 0U) + (by_age ? 1U : 0U));
   PackWhose(params.flow_id, params.client_id, &packer);
+  if (params.session) {
+    PackString("session", &packer);
+    packer.pack_uint64(*params.session);
+  }
   if (by_age) {
     PackString("min_age_ms", &packer);
     packer.pack_int64(params.min_age_ms);

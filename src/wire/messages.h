@@ -144,10 +144,11 @@ struct RulesListParams {
   PageParams page;
 };
 struct TokensParams {
-  std::optional<int64_t> flow_id;
-  std::optional<std::string_view> client_id;
+  std::optional<int64_t> flow_id{};
+  std::optional<std::string_view> client_id{};
   int64_t min_age_ms = 0;
   PageParams page;
+  std::optional<uint64_t> session{};  // By its number.
 };
 struct RulesLoadParams {
   std::string_view name_space;

@@ -127,6 +127,7 @@ bool EachItemIsAnother(FieldReader* fields, const std::vector<AcquireAllParams::
 bool ReadTokensFilter(std::string_view key, FieldReader* fields, TokensParams* out) {
   if (key == "flow_id") return fields->Optional(key, &out->flow_id);
   if (key == "client_id") return fields->Optional(key, &out->client_id);
+  if (key == "session") return fields->Optional(key, &out->session);
   if (key != "min_age_ms") return fields->FailUnknown(key);
   if (!fields->Optional(key, &out->min_age_ms)) return false;
   return out->min_age_ms >= 0 || fields->Fail(key, "must not be negative");

@@ -138,6 +138,7 @@ wire::TokensParams Tokens(ByteSource* input, std::string* client) {
     params.client_id = *client;
   }
   if (filter / 4 % 2 == 1) params.min_age_ms = filter / 8 * 100;
+  if (filter % 8 == 7) params.session = filter / 8;
   return params;
 }
 

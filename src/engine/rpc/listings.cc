@@ -127,6 +127,7 @@ void Tokens(const Call& call) {
   core::TokenFilter filter;
   if (params.flow_id.has_value()) filter.flow = FlowId{*params.flow_id};
   if (params.client_id.has_value()) filter.client_id = std::string(*params.client_id);
+  if (params.session.has_value()) filter.session = SessionId{*params.session};
   filter.min_age_ms = params.min_age_ms;
   Result<core::TokenPage> page = call.core()->ListTokens(call.step.now, call.connection->id, filter,
                                                          params.page.limit, params.page.cursor);

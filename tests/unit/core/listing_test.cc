@@ -97,6 +97,27 @@ TEST_CASE("a filter by flow, client and age shows what fits all three") {
   CHECK(List(&t.h, Filter(std::nullopt, "nobody"), 100).tokens.empty());
 }
 
+TEST_CASE("a filter by session reads the list of the session") {
+  TenTokens t;
+  const auto of = [&](SessionSlot slot) {
+    TokenFilter filter;
+    filter.session = t.h.core().books().sessions().at(slot).id;
+    return filter;
+  };
+  const Page first = List(&t.h, of(t.a), 3);
+  CHECK(first.tokens == t.Of({0, 3, 6}));
+  CHECK(List(&t.h, {}, 3, first.cursor).tokens == t.Of({9}));
+  CHECK(List(&t.h, of(t.b), 100).tokens == t.Of({1, 2, 4, 5, 7, 8}));
+  TokenFilter both = of(t.b);
+  both.flow = FlowId{2};
+  CHECK(List(&t.h, both, 100).tokens == t.Of({1, 5, 7}));
+  both.client_id = "a";
+  CHECK(List(&t.h, both, 100).tokens.empty());
+  TokenFilter nobody;
+  nobody.session = SessionId{4711};
+  CHECK(List(&t.h, nobody, 100).tokens.empty());
+}
+
 TEST_CASE("the filter of the first page holds for the later ones") {
   TenTokens t;
   const Page first = List(&t.h, Filter(std::nullopt, "a"), 2);

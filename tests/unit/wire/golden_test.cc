@@ -193,6 +193,9 @@ TEST_CASE("a client's requests are the golden bytes") {
   check("flow", [](Out* o) { EncodeFlowRequest(8, 111, o); });
   check("flows", [](Out* o) { EncodePageRequest(9, Method::kFlows, {2, 111}, o); });
   check("tokens", [](Out* o) { EncodeTokensRequest(10, {111, "worker-7", 60'000, {100, 0}}, o); });
+  check("tokens_of_session", [](Out* o) {
+    EncodeTokensRequest(17, {.page = {100, 0}, .session = 7}, o);
+  });
   check("tokens_all", [](Out* o) { EncodeTokensRequest(11, {}, o); });
   check("sessions", [](Out* o) { EncodePageRequest(12, Method::kSessions, {}, o); });
   check("rules_list", [](Out* o) { EncodeRulesListRequest(13, {"shop", {}}, o); });

@@ -369,7 +369,7 @@ TEST_CASE("a page has a default size and a largest one") {
         "BAD_PARAMS flows: cursor must be an integer, got str");
 }
 
-TEST_CASE("tokens are filtered by flow, client and age") {
+TEST_CASE("tokens are filtered by flow, client, session and age") {
   TokensParams out;
   RequestError error;
   const std::string params =
@@ -382,6 +382,10 @@ TEST_CASE("tokens are filtered by flow, client and age") {
   CHECK(out.min_age_ms == 10'000);
   CHECK(out.page.limit == 50);
   CHECK(out.page.cursor == 9);
+  CHECK_FALSE(out.session.has_value());
+  REQUIRE(DecodeTokens(PackArray(PackMap("session", 7)), &out, &error));
+  CHECK(out.session == 7);
+  CHECK(RefusalOf(DecodeTokens, PackArray(PackMap("session", -1))).starts_with("BAD_PARAMS"));
   REQUIRE(DecodeTokens(PackArray(), &out, &error));
   CHECK_FALSE(out.flow_id.has_value());
   CHECK(out.min_age_ms == 0);
