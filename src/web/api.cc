@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kFilterBytesMax = 256;
 constexpr std::string_view kRoutes =
-    "there are /api/flows, /api/flow?id=N, /api/clients, /api/history, /api/server and "
-    "/api/stream?view=VIEW";
+    "there are /api/flows, /api/flow?id=N, /api/clients, /api/client?id=N, /api/history, "
+    "/api/server and /api/stream?view=VIEW";
 
 struct OrderWord {
   std::string_view word;
@@ -84,25 +84,25 @@ std::string EventOf(uint64_t number, const std::string& json) {
 }  // namespace
 
 struct Api::Question {
-  enum class View : uint8_t { kFlows, kFlow, kClients, kHistory, kServer };
+  enum class View : uint8_t { kFlows, kFlow, kClients, kClient, kHistory, kServer };
 
   View view = View::kFlows;
   ListQuery list{};
-  int64_t flow_id = 0;
+  int64_t id = 0;     // Of a flow, or of a client's session.
   std::string key{};  // The same for those that have the same answer.
 };
 
 Response Api::Parse(const std::string& view, const Request& request, Question* question) {
   using View = Question::View;
   Response parsed;
-  if (view == "flow") {
-    question->view = View::kFlow;
+  if (view == "flow" || view == "client") {
+    question->view = view == "flow" ? View::kFlow : View::kClient;
     const std::string id = request.Query("id");
     const auto number = NumberOf<uint64_t>(id);
     if (!number.has_value() || *number == 0 || *number > INT64_MAX) {
-      return BadNumber("id", "the number of a flow", id);
+      return BadNumber("id", "the number of a " + (view == "flow" ? view : "session"), id);
     }
-    question->flow_id = static_cast<int64_t>(*number);
+    question->id = static_cast<int64_t>(*number);
   } else if (view == "server") {
     question->view = View::kServer;
   } else if (view == "flows" || view == "clients" || view == "history") {
@@ -133,17 +133,18 @@ Response Api::Handle(const Request& request) {
   if (streams) return Stream(question);
   Watch(question);
   const SnapshotPtr snapshot = source_->latest();
-  if (question.flow_id > 0 && snapshot->problem.empty() &&
-      FindFlow(*snapshot, question.flow_id) == nullptr) {
+  if (question.view == Question::View::kFlow && snapshot->problem.empty() &&
+      FindFlow(*snapshot, question.id) == nullptr) {
     return ErrorResponse(
-        404, "no flow " + std::to_string(question.flow_id) + ": it has neither a rule nor tokens");
+        404, "no flow " + std::to_string(question.id) + ": it has neither a rule nor tokens");
   }
   return JsonResponse(Answer(*snapshot, question) + "\n");
 }
 
 void Api::Watch(const Question& question) {
   switch (question.view) {
-    case Question::View::kFlow: source_->WatchFlow(question.flow_id); break;
+    case Question::View::kFlow: source_->WatchFlow(question.id); break;
+    case Question::View::kClient: source_->WatchSession(static_cast<uint64_t>(question.id)); break;
     case Question::View::kClients: source_->WatchSessions(); break;
     case Question::View::kHistory: source_->WatchHistory(); break;
     case Question::View::kFlows:
@@ -168,9 +169,12 @@ std::string Api::Write(const Snapshot& snapshot, const Question& question) const
   switch (question.view) {
     case Question::View::kFlows: json = FlowsView(snapshot, question.list); break;
     case Question::View::kFlow:
-      json = FlowView(snapshot, question.flow_id, source_->series().PointsOf(question.flow_id));
+      json = FlowView(snapshot, question.id, source_->series().PointsOf(question.id));
       break;
     case Question::View::kClients: json = ClientsView(snapshot, question.list); break;
+    case Question::View::kClient:
+      json = ClientView(snapshot, static_cast<uint64_t>(question.id));
+      break;
     case Question::View::kHistory: json = HistoryView(snapshot, question.list); break;
     case Question::View::kServer:
       json = ServerView(snapshot, *board_, BoottimeMs(), source_->series().PointsOf(0));

@@ -8,12 +8,13 @@
 //       ORDER: fullness (default), now_calls, waiting, oldest, granted, refused, held or id
 //   /api/flow?id=N                                        one flow with its holders and waiters
 //   /api/clients?filter=TEXT&namespace=NS&offset=N&limit=N
+//   /api/client?id=N                  one session with what it holds and waits for
 //   /api/history?filter=TEXT&namespace=NS&offset=N&limit=N
 //   /api/server                                           info, commits, namespaces
 //   /api/stream?view=VIEW&...     Server-Sent Events: that view, again with each new snapshot
 // A wrong parameter is 400, an unknown route 404, both with a text that says what is possible.
 //
-// Asking for a flow, for clients or for history counts as watching them (snapshot_source.h): the
+// Asking for a flow, a client, clients or history counts as watching them (snapshot_source.h): the
 // next snapshot has them.
 #ifndef NOWCALLS_WEB_API_H_
 #define NOWCALLS_WEB_API_H_

@@ -104,14 +104,19 @@ void Feed::Watch(int64_t* watched_ms) {
   *watched_ms = now_ms;
 }
 
-void Feed::WatchFlow(int64_t flow_id) {
+template <typename Id>
+void Feed::WatchOne(Id id, WatchedMs<Id>* watched_ms) {
   const std::lock_guard lock(mutex_);
-  Watch(&flows_watched_ms_[flow_id]);
-  if (flows_watched_ms_.size() <= kWatchedFlowsMax) return;
-  flows_watched_ms_.erase(
-      std::min_element(flows_watched_ms_.begin(), flows_watched_ms_.end(),
+  Watch(&(*watched_ms)[id]);
+  if (watched_ms->size() <= kWatchedMax) return;
+  watched_ms->erase(
+      std::min_element(watched_ms->begin(), watched_ms->end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; }));
 }
+
+void Feed::WatchFlow(int64_t flow_id) { WatchOne(flow_id, &flows_watched_ms_); }
+
+void Feed::WatchSession(uint64_t session) { WatchOne(session, &session_details_watched_ms_); }
 
 void Feed::WatchSessions() {
   const std::lock_guard lock(mutex_);
@@ -131,9 +136,13 @@ void Feed::WatchRules() {
 Feed::Watched Feed::TakeWatched() {
   const int64_t since_ms = BoottimeMs() - kWatchMs;
   const std::lock_guard lock(mutex_);
-  std::erase_if(flows_watched_ms_, [&](const auto& flow) { return flow.second < since_ms; });
   Watched watched;
-  for (const auto& [flow_id, when_ms] : flows_watched_ms_) watched.flows.push_back(flow_id);
+  const auto take = [&](auto* watched_ms, auto* ids) {
+    std::erase_if(*watched_ms, [&](const auto& one) { return one.second < since_ms; });
+    for (const auto& [id, when_ms] : *watched_ms) ids->push_back(id);
+  };
+  take(&flows_watched_ms_, &watched.flows);
+  take(&session_details_watched_ms_, &watched.session_details);
   watched.sessions = sessions_watched_ms_ >= since_ms && sessions_watched_ms_ != 0;
   watched.history = history_watched_ms_ >= since_ms && history_watched_ms_ != 0;
   watched.rules = rules_watched_ms_ >= since_ms && rules_watched_ms_ != 0;
@@ -225,6 +234,14 @@ Status Feed::LookAtWatched(BlockingClient* client, Snapshot* next) {
   for (const int64_t flow_id : watched.flows) {
     NOWCALLS_RETURN_IF_ERROR(LookAtFlow(client, flow_id, next));
   }
+  next->session_details.clear();
+  for (const uint64_t session : watched.session_details) {
+    NOWCALLS_RETURN_IF_ERROR(LookAtSession(client, session, next));
+  }
+  return LookAtLists(client, watched, next);
+}
+
+Status Feed::LookAtLists(BlockingClient* client, const Watched& watched, Snapshot* next) {
   next->sessions.clear();
   next->has_sessions = watched.sessions;
   if (watched.sessions) {
@@ -278,10 +295,7 @@ Status Feed::LookAtFlow(BlockingClient* client, int64_t flow_id, Snapshot* next)
     auto row = client->Flow(flow_id);
     if (row.ok()) *listed = LookOf(*std::move(row), &*listed, BoottimeMs());
   }
-  auto tokens = client->Tokens({.flow_id = flow_id,
-                                .client_id = {},
-                                .min_age_ms = 0,
-                                .page = {.limit = Snapshot::kDetailRowsMax}});
+  auto tokens = client->Tokens({.flow_id = flow_id, .page = {.limit = Snapshot::kDetailRowsMax}});
   if (!tokens.ok()) return tokens.status();
   detail->tokens = std::move(tokens->rows);
   detail->more_tokens = tokens->next_cursor != 0;
@@ -295,6 +309,28 @@ Status Feed::LookAtFlow(BlockingClient* client, int64_t flow_id, Snapshot* next)
   } else if (params.status().code() != StatusCode::kInvalidArgument) {
     return params.status();
   }
+  return Status::Ok();
+}
+
+Status Feed::LookAtSession(BlockingClient* client, uint64_t session, Snapshot* next) {
+  SessionDetail* const detail = &next->session_details[session];
+  auto found = client->Sessions({.limit = 1, .cursor = session - 1});
+  if (!found.ok()) return found.status();
+  if (found->rows.empty() || found->rows.front().session != session) return Status::Ok();
+  detail->row = std::move(found->rows.front());
+  auto tokens = client->Tokens({.page = {.limit = Snapshot::kDetailRowsMax}, .session = session});
+  if (!tokens.ok()) return tokens.status();
+  detail->tokens = std::move(tokens->rows);
+  detail->more_tokens = tokens->next_cursor != 0;
+  if (detail->row->waiters.value_or(0) == 0) return Status::Ok();
+  auto waiters = client->Waiters(
+      {.flow_id = {}, .client_id = detail->row->client_id, .limit = Snapshot::kDetailRowsMax});
+  if (!waiters.ok()) return waiters.status();
+  // Other namespaces may have a client of this name.
+  std::erase_if(*waiters, [&](const wire::WaiterRow& row) {
+    return row.name_space != detail->row->name_space;
+  });
+  detail->waiters = *std::move(waiters);
   return Status::Ok();
 }
 

@@ -40,8 +40,9 @@ class Feed : public SnapshotSource {
   const Series& series() const override { return series_; }
 
   // What is watched is in the snapshots of the next kWatchMs, and the next look comes soon if it is
-  // new. Of more flows than kWatchedFlowsMax those looked at last.
+  // new. Of more flows or sessions than kWatchedMax those looked at last.
   void WatchFlow(int64_t flow_id) override;
+  void WatchSession(uint64_t session) override;
   void WatchSessions() override;
   void WatchHistory() override;
   // Rules are read every kRulesEveryMs.
@@ -52,26 +53,34 @@ class Feed : public SnapshotSource {
   static constexpr int64_t kAskMsMax = 10'000;
   static constexpr int64_t kWatchMs = 10'000;
   static constexpr int64_t kRulesEveryMs = 5'000;
-  static constexpr size_t kWatchedFlowsMax = 20;
+  static constexpr size_t kWatchedMax = 20;
 
  private:
   struct Watched {
     std::vector<int64_t> flows{};
+    std::vector<uint64_t> session_details{};
     bool sessions = false;
     bool history = false;
     bool rules = false;
   };
+  // By id, when somebody looked at it last.
+  template <typename Id>
+  using WatchedMs = std::map<Id, int64_t>;
 
   void Run(const std::string& server_address);
   // Renews `next` from the server. Not ok: it did not answer.
   Status Look(client::BlockingClient* client, Snapshot* next);
   Status LookAtFlows(client::BlockingClient* client, Snapshot* next);
   static Status LookAtFlow(client::BlockingClient* client, int64_t flow_id, Snapshot* next);
+  static Status LookAtSession(client::BlockingClient* client, uint64_t session, Snapshot* next);
+  Status LookAtLists(client::BlockingClient* client, const Watched& watched, Snapshot* next);
   Status LookAtWatched(client::BlockingClient* client, Snapshot* next);
   Status LookAtRules(client::BlockingClient* client, Snapshot* next);
   void Publish(std::shared_ptr<Snapshot> next);
   Watched TakeWatched();
   void Watch(int64_t* watched_ms);
+  template <typename Id>
+  void WatchOne(Id id, WatchedMs<Id>* watched_ms);
   // Until the next look. False: the end.
   bool Sleep(int64_t looked_ms);
 
@@ -86,8 +95,9 @@ class Feed : public SnapshotSource {
   bool ending_ = false;
   bool hurries_ = false;  // Somebody looks at what is not in the snapshots yet.
   SnapshotPtr latest_;
-  std::map<int64_t, int64_t> flows_watched_ms_;  // By flow id, when last.
-  int64_t sessions_watched_ms_ = 0;              // 0: never.
+  WatchedMs<int64_t> flows_watched_ms_;
+  WatchedMs<uint64_t> session_details_watched_ms_;
+  int64_t sessions_watched_ms_ = 0;  // 0: never.
   int64_t history_watched_ms_ = 0;
   int64_t rules_watched_ms_ = 0;
 

@@ -119,8 +119,8 @@ ordered_json TokenJson(const wire::TokenRow& row, int64_t now_ms) {
 
 ordered_json WaiterJson(const wire::WaiterRow& row, int64_t now_ms) {
   ordered_json json = {
-      {"place", row.place}, {"namespace", row.name_space},    {"client_id", row.client_id},
-      {"count", row.count}, {"prioritized", row.prioritized},
+      {"flow_id", Id(row.flow_id)}, {"place", row.place}, {"namespace", row.name_space},
+      {"client_id", row.client_id}, {"count", row.count}, {"prioritized", row.prioritized},
   };
   AddPast("since", row.since_ms, now_ms, &json);
   AddDeadline(row.deadline_ms, now_ms, &json);

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,14 @@ struct FlowDetail {
   std::vector<wire::ParamRow> params{};  // The fullest first.
 };
 
+// Likewise of sessions.
+struct SessionDetail {
+  std::optional<wire::SessionRow> row{};  // Absent: there is none with this number.
+  std::vector<wire::TokenRow> tokens{};   // The oldest first.
+  bool more_tokens = false;
+  std::vector<wire::WaiterRow> waiters{};
+};
+
 struct Snapshot {
   static constexpr uint32_t kDetailRowsMax = 200;  // Of holders, waiters, values.
   static constexpr uint32_t kListRowsMax = 1'000;  // Of clients and ended tokens.
@@ -64,6 +73,7 @@ struct Snapshot {
 
   // Of what was looked at lately (Feed::Watch...).
   std::map<int64_t, FlowDetail> details{};
+  std::map<uint64_t, SessionDetail> session_details{};
   bool has_sessions = false;
   std::vector<wire::SessionRow> sessions{};
   bool more_sessions = false;

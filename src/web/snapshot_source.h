@@ -21,6 +21,7 @@ class SnapshotSource {
 
   // Somebody looks at these: the next snapshots shall have them.
   virtual void WatchFlow(int64_t flow_id) = 0;
+  virtual void WatchSession(uint64_t session) = 0;
   virtual void WatchSessions() = 0;
   virtual void WatchHistory() = 0;
   virtual void WatchRules() = 0;

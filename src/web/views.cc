@@ -186,6 +186,29 @@ ordered_json FlowView(const Snapshot& snapshot, int64_t flow_id, const std::vect
   return json;
 }
 
+ordered_json ClientView(const Snapshot& snapshot, uint64_t session) {
+  ordered_json json = HeadOf(snapshot);
+  const auto found = snapshot.session_details.find(session);
+  json["asked"] = found != snapshot.session_details.end();
+  json["row"] = nullptr;
+  json["tokens"] = json["waiters"] = ordered_json::array();
+  if (found == snapshot.session_details.end()) return json;
+  const SessionDetail& detail = found->second;
+  if (detail.row.has_value()) json["row"] = SessionJson(*detail.row, snapshot.ledger_ms);
+  const auto add = [&](const char* list, ordered_json row, int64_t flow_id) {
+    row["resource"] = ResourceOf(snapshot, flow_id);
+    json[list].push_back(std::move(row));
+  };
+  for (const auto& row : detail.tokens) {
+    add("tokens", TokenJson(row, snapshot.ledger_ms), row.flow_id);
+  }
+  for (const auto& row : detail.waiters) {
+    add("waiters", WaiterJson(row, snapshot.ledger_ms), row.flow_id);
+  }
+  json["more_tokens"] = detail.more_tokens;
+  return json;
+}
+
 ordered_json ClientsView(const Snapshot& snapshot, const ListQuery& query) {
   const std::string filter = Lower(query.filter);
   using Rank = std::tuple<uint64_t, uint64_t, int64_t>;

@@ -51,6 +51,8 @@ nlohmann::ordered_json FlowsView(const Snapshot& snapshot, const ListQuery& quer
 // "row" is null when there is no such flow, "detail" until it has been looked at.
 nlohmann::ordered_json FlowView(const Snapshot& snapshot, int64_t flow_id,
                                 const std::vector<Point>& points);
+// "row" is null when there is no such session, and "asked" false until it has been looked at.
+nlohmann::ordered_json ClientView(const Snapshot& snapshot, uint64_t session);
 // In both "asked" is false until they have been looked at; the list is empty then. Sessions with
 // most calls in progress come first.
 nlohmann::ordered_json ClientsView(const Snapshot& snapshot, const ListQuery& query);

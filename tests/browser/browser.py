@@ -144,6 +144,11 @@ class PageTest(unittest.TestCase):
         browser.driver.get(f"http://{self.server.page}/#/{view}")
         self.soon(lambda: browser.text("#state").startswith("live"))
 
+    def first_flow(self) -> str:
+        """The name in the first line of the flows; empty while there is none."""
+        rows = self.browser.table("Flows")
+        return rows[0][0] if rows else ""
+
     def soon(self, condition: Callable[[], Any], seconds: float = support.PATIENCE_S) -> None:
         if not support.poll_until(condition, seconds):
             self.fail("it did not come true; the page says:\n" + self.browser.text())

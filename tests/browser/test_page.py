@@ -94,6 +94,33 @@ class LiveTest(PageTest):
             (row,) = self.browser.table("Clients")
             self.assertEqual(row[1:5], ["online", "4", "1", "0"])
 
+    def test_a_client_is_shown_with_its_tokens_and_what_it_waits_for(self):
+        first, second = self.load(51, 1), self.load(52, 9)
+        client, other = self.client("worker-51"), self.client("worker-52")
+        with client.permit(second, count=2) as permit, other.permit(first):
+            self.open("clients?filter=worker-51")
+            self.soon(lambda: len(self.browser.table("Clients")) == 1)
+            self.browser.run("document.querySelector('td.name a').click()")
+            self.soon(lambda: len(self.browser.table("Tokens")) == 1)
+            (token,) = self.browser.table("Tokens")
+            self.assertEqual(token[0:2], ["r52", "2"])
+            self.assertIn(str(permit.token_id), token)
+            self.assertEqual(self.browser.text("h1"), "worker-51")
+
+            def wait():
+                with client.permit(first, wait=20):
+                    pass
+
+            waiting = threading.Thread(target=wait)
+            waiting.start()
+            self.soon(lambda: self.browser.table("It waits for") != [])
+            (waiter,) = self.browser.table("It waits for")
+            self.assertEqual(waiter[0:3], ["1", "r51", "1"])
+        waiting.join()
+        self.soon(lambda: "It holds no token" in self.browser.text())
+        self.open("client/4711")
+        self.soon(lambda: "There is no such session" in self.browser.text())
+
     def test_what_was_taken_back_is_shown_with_why(self):
         flow = self.load(6, 1)
         permit = self.client("worker-6").acquire(flow)
@@ -172,12 +199,12 @@ class KeyboardTest(PageTest):
         client = self.client("worker")
         self.open("flows?sort=now_calls&filter=r")
         with client.permit(4):
-            self.soon(lambda: self.browser.table("Flows")[0][0].startswith("r4"))
+            self.soon(lambda: self.first_flow().startswith("r4"))
             self.browser.run(
                 "[...document.querySelectorAll('td a')].find((a) => a.text === 'r3').focus()"
             )
             with client.permit(3, count=2):
-                self.soon(lambda: self.browser.table("Flows")[0][0].startswith("r3"))
+                self.soon(lambda: self.first_flow().startswith("r3"))
                 self.assertEqual(self.focused(), "r3")
         self.press(Keys.ENTER)
         self.soon(lambda: self.browser.text("h1") == "r3")
@@ -241,7 +268,7 @@ class CrowdTest(PageTest):
         field.send_keys(Keys.BACKSPACE * 5)
         self.soon(lambda: f"of {self.FLOWS:,} flows" in self.browser.text(".told"))
         with self.client("worker").permit(4711):
-            self.soon(lambda: self.browser.table("Flows")[0][0].startswith("r4711"))
+            self.soon(lambda: self.first_flow().startswith("r4711"))
         self.browser.run("document.querySelector('.pages button:last-child').click()")
         self.soon(lambda: self.browser.text(".told").startswith("51–100 of"))
 
@@ -314,7 +341,7 @@ class GrowthTest(PageTest):
 class PictureTest(PageTest):
     """Every view in both widths and schemes; the pictures are for people to look at."""
 
-    VIEWS = ("flows", "flow/1", "flow/2", "clients", "history", "server")
+    VIEWS = ("flows", "flow/1", "flow/2", "clients", "client/N", "history", "server")
 
     def scene(self):
         """A few flows as they may be; what is returned ends it."""
@@ -355,6 +382,7 @@ class PictureTest(PageTest):
 
     def test_every_view_fits_its_width_in_light_and_dark(self):
         self.addCleanup(self.scene())
+        worker = support.json.loads(self.server.admin("sessions", "--client", "worker-0"))
         for width, height, scheme in (
             (1280, 900, "light"),
             (1280, 900, "dark"),
@@ -364,7 +392,7 @@ class PictureTest(PageTest):
             self.addCleanup(tab.driver.quit)
             for view in self.VIEWS:
                 with self.subTest(width=width, scheme=scheme, view=view):
-                    self.open(view, tab)
+                    self.open(view.replace("N", str(worker["session"])), tab)
                     first = tab.text("#state")
                     self.soon(lambda: tab.text("#state") != first)  # Charts have a line.
                     wide = tab.run("return document.documentElement.scrollWidth")

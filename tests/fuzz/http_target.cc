@@ -73,6 +73,8 @@ web::Snapshot SnapshotWith(const std::string& name) {
   ended.reason = "expired";
   ended.name_space = ended.client_id = ended.note = name;
   ended.param = ParamValue(ParamType::kString, name);
+  snapshot.session_details[1].row = session;
+  snapshot.session_details[1].tokens.emplace_back().client_id = name;
   web::FlowDetail& detail = snapshot.details[7];
   detail.tokens.emplace_back().client_id = name;
   detail.waiters.emplace_back().client_id = name;

@@ -250,6 +250,7 @@ std::vector<std::string> HttpSeeds() {
                              "/api/flow?id=7",
                              "/api/flow?id=9223372036854775807",
                              "/api/clients?limit=1",
+                             "/api/client?id=1",
                              "/api/history?filter=expired",
                              "/api/server",
                              "/api/stream?view=flow&id=7",

@@ -68,6 +68,7 @@ class FixedSource : public web::SnapshotSource {
   web::SnapshotPtr latest() const override { return snapshot; }
   const web::Series& series() const override { return points; }
   void WatchFlow(int64_t flow_id) override { flows.insert(flow_id); }
+  void WatchSession(uint64_t session) override { session_details.insert(session); }
   void WatchSessions() override { sessions = true; }
   void WatchHistory() override { history = true; }
   void WatchRules() override { rules = true; }
@@ -75,6 +76,7 @@ class FixedSource : public web::SnapshotSource {
   const std::shared_ptr<Snapshot> snapshot;
   web::Series points;
   std::set<int64_t> flows;
+  std::set<uint64_t> session_details;
   bool sessions = false;
   bool history = false;
   bool rules = false;

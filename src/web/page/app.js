@@ -6,12 +6,14 @@ import { Stream } from "./stream.js";
 import { FlowsView } from "./flows.js";
 import { FlowView } from "./flow.js";
 import { ClientsView, HistoryView } from "./lists.js";
+import { ClientView } from "./client.js";
 import { ServerView } from "./server.js";
 
 // By the first word of the address. A view has: root (an element), take(words, parameters) when the
 // address changes, query() for its stream, show(json), close().
 const VIEWS = {
-  flows: FlowsView, flow: FlowView, clients: ClientsView, history: HistoryView, server: ServerView,
+  flows: FlowsView, flow: FlowView, clients: ClientsView, client: ClientView,
+  history: HistoryView, server: ServerView,
 };
 
 const main = document.getElementById("main");

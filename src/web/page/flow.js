@@ -1,40 +1,20 @@
 // One flow: its holders, its waiters in their order, its keys, its last minutes.
 
-import { count, duration, moment, quoted, rate, words } from "./format.js";
+import { count, duration, rate, words } from "./format.js";
 import { bar, command, element, Figures, setText, Table } from "./dom.js";
 import { badges, callsCell, hasEnded, Refusals } from "./flows.js";
 import { PointCharts } from "./charts.js";
+import { clientLink, oldestOf, tokenColumns, waiterColumns } from "./holders.js";
 
-const online = (row) => row.online === false ? " (offline)" : "";
+const HOLDER = {
+  title: "Client", name: "name", text: (row) => JSON.stringify([row.client_id, row.online]),
+  build: (row) => [clientLink(row), row.online === false ? " (offline)" : ""],
+};
 
-function holderColumns() {
-  return [
-    { title: "Client", name: "name", text: (row) => row.client_id + online(row) },
-    { title: "Calls", numeric: true, text: (row) => count(row.count) },
-    { title: "Held for", numeric: true, text: (row) => duration(row.issued_age_ms) },
-    { title: "Since", text: (row) => moment(row.issued_ms) },
-    { title: "Expires in", numeric: true, text: (row) => duration(row.deadline_in_ms) },
-    { title: "Key", text: (row) => row.param ?? "–" },
-    { title: "Fence", numeric: true, name: "id", text: (row) => row.fence },
-    { title: "Token", numeric: true, name: "id", text: (row) => row.token_id },
-    { title: "Command", name: "command", text: (row) => row.token_id,
-      build: (row) => command(`reclaim ${row.token_id} --reason 'stuck'`, "copy reclaim") },
-  ];
-}
-
-function waiterColumns(view) {
-  return [
-    { title: "Place", numeric: true, text: (row) => count(row.place) },
-    { title: "Client", name: "name",
-      text: (row) => row.client_id + (row.prioritized ? " (prioritized)" : "") },
-    { title: "Calls", numeric: true, text: (row) => count(row.count) },
-    { title: "Has waited", numeric: true, text: (row) => duration(row.since_age_ms) },
-    { title: "Gives up in", numeric: true, text: (row) => duration(row.deadline_in_ms) },
-    { title: "Key", text: (row) => row.param ?? "–" },
-    { title: "Command", name: "command", text: (row) => row.client_id,
-      build: (row) => command(`waiters --flow ${view.id} --client ${quoted(row.client_id)}`) },
-  ];
-}
+const WAITER = {
+  title: "Client", name: "name",
+  text: (row) => row.client_id + (row.prioritized ? " (prioritized)" : ""),
+};
 
 function keyColumns(view) {
   const share = (row) => row.level ? row.now_calls / row.level : 0;
@@ -67,11 +47,11 @@ export class FlowView {
     this.level = element("div", { class: "level" });
     this.charts = new PointCharts();
     this.holders = new Table({
-      caption: "Holders, the oldest first", columns: holderColumns(), key: (row) => row.token_id,
+      caption: "Holders, the oldest first", columns: tokenColumns(HOLDER), key: (row) => row.token_id,
       empty: "Nobody holds a token of this flow.",
     });
     this.waiters = new Table({
-      caption: "Waiters, in their order", columns: waiterColumns(this),
+      caption: "Waiters, in their order", columns: waiterColumns(WAITER),
       key: (row) => JSON.stringify([row.param, row.place]), empty: "Nobody waits.",
     });
     this.keys = new Table({
@@ -117,8 +97,7 @@ export class FlowView {
     this.ended.show(byWord(row.counters?.ended));
     if (!detail) return;
     this.holders.show(detail.tokens);
-    setText(this.more, detail.more_tokens
-      ? `These are the oldest ${count(detail.tokens.length)} of ${count(row.tokens)}.` : "");
+    setText(this.more, oldestOf(detail.tokens, row.tokens, detail.more_tokens));
     this.waiters.show(detail.waiters);
     this.keys.show(detail.params);
     this.keys.root.hidden = detail.params.length === 0;

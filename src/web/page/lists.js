@@ -1,7 +1,8 @@
 // Clients with what they hold, and history: the tokens that were not released in time.
 
-import { count, duration, moment, quoted, words } from "./format.js";
+import { count, duration, moment, words } from "./format.js";
 import { command, element, Table } from "./dom.js";
+import { clientLink, flowColumn, holderOf } from "./holders.js";
 import { Window } from "./window.js";
 
 class ListView {
@@ -39,19 +40,15 @@ class ListView {
   }
 }
 
-function clientState(row) {
+export function clientState(row) {
   if (row.online === false) return `offline for ${duration(row.offline_age_ms)}`;
   return row.hosts > 1 ? `online from ${row.hosts} hosts` : "online";
 }
 
-// A client that declared no id has the name of its connection.
-const holderOf = (row) =>
-  `--client ${quoted(row.client_id)} --namespace ${quoted(row.namespace)}`;
-
 const CLIENT_COLUMNS = [
   { title: "Client", name: "name",
     text: (row) => JSON.stringify([row.client_id, row.namespace]),
-    build: (row) => [row.client_id, element("small", {}, row.namespace)] },
+    build: (row) => [clientLink(row), element("small", {}, row.namespace)] },
   { title: "State", text: clientState },
   { title: "Calls", numeric: true, text: (row) => count(row.now_calls) },
   { title: "Tokens", numeric: true, text: (row) => count(row.tokens) },
@@ -92,9 +89,7 @@ const HISTORY_COLUMNS = [
     build: (row) => [words(row.reason), element("small", {}, row.note || REASONS[row.reason] || "")] },
   { title: "Client", name: "name", text: (row) => JSON.stringify([row.client_id, row.namespace]),
     build: (row) => [row.client_id, element("small", {}, row.namespace)] },
-  { title: "Flow", name: "name", text: (row) => JSON.stringify([row.resource, row.flow_id]),
-    build: (row) => [element("a", { href: `#/flow/${row.flow_id}` },
-                             row.resource || `flow ${row.flow_id}`)] },
+  flowColumn,
   { title: "Held for", numeric: true, text: (row) => duration(row.held_ms) },
   { title: "Calls", numeric: true, text: (row) => count(row.count) },
   { title: "Key", text: (row) => row.param ?? "–" },

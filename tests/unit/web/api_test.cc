@@ -100,6 +100,9 @@ TEST_CASE("what is asked for is watched, and a flow that does not exist is 404")
   CHECK_FALSE(source.sessions);
   get("/api/clients", {});
   CHECK(source.sessions);
+  CHECK(get("/api/client", {{"id", "3"}}).status == 200);
+  CHECK(source.session_details == std::set<uint64_t>{3});
+  CHECK(get("/api/client", {{"id", "x"}}).body == "id must be the number of a session, got 'x'\n");
   get("/api/stream", {{"view", "history"}}).stream();
   CHECK(source.history);
 }

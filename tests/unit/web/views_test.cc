@@ -279,6 +279,30 @@ TEST_CASE("clients with most calls come first, and are found by name or namespac
   CHECK(ClientsView(snapshot, query).at("total") == 0);
 }
 
+TEST_CASE("a client shows what it holds and waits for, with the resources") {
+  Snapshot snapshot = SnapshotOfFlows({LookOfFlow(7, "pay", 1, 5)});
+  CHECK(ClientView(snapshot, kHugeId).at("asked") == false);
+  SessionDetail& detail = snapshot.session_details[kHugeId];
+  ordered_json view = ClientView(snapshot, kHugeId);
+  CHECK(view.at("asked") == true);
+  CHECK(view.at("row").is_null());
+  detail.row.emplace();
+  detail.row->session = kHugeId;
+  detail.row->client_id = "worker-1";
+  detail.more_tokens = true;
+  detail.tokens.emplace_back().flow_id = 7;
+  detail.tokens.emplace_back().flow_id = 8;  // Its rule is new: the flow was not looked at yet.
+  detail.waiters.emplace_back().flow_id = 7;
+  view = ClientView(snapshot, kHugeId);
+  CHECK(view.at("row").at("session") == "4611686018427387905");
+  CHECK(view.at("tokens").at(0).at("resource") == "pay");
+  CHECK(view.at("tokens").at(1).at("resource") == "");
+  CHECK(view.at("tokens").at(1).at("flow_id") == "8");
+  CHECK(view.at("more_tokens") == true);
+  CHECK(view.at("waiters").at(0).at("resource") == "pay");
+  CHECK(view.at("waiters").at(0).at("flow_id") == "7");
+}
+
 TEST_CASE("history names the resource and is found by client, reason, flow, token or resource") {
   Snapshot snapshot = SnapshotOfFlows({LookOfFlow(1, "Checkout", 0, 1)});
   snapshot.history = {EndedToken(1, "alice"), EndedToken(2, "bob")};

@@ -1,0 +1,72 @@
+// One client: what it holds, the oldest first, and what it waits for.
+
+import { count, duration } from "./format.js";
+import { command, element, Figures, setText, Table } from "./dom.js";
+import { flowColumn, holderOf, oldestOf, tokenColumns, waiterColumns } from "./holders.js";
+import { clientState } from "./lists.js";
+
+export class ClientView {
+  constructor() {
+    this.title = element("h1");
+    this.place = element("p", { class: "place" });
+    this.figures = new Figures("The client now");
+    this.tokens = new Table({
+      caption: "Tokens, the oldest first", columns: tokenColumns(flowColumn),
+      key: (row) => row.token_id, empty: "It holds no token.",
+    });
+    this.more = element("p", { class: "told" });
+    this.waiters = new Table({
+      caption: "It waits for", columns: waiterColumns(flowColumn),
+      key: (row) => JSON.stringify([row.flow_id, row.param, row.place]),
+      empty: "It waits for nothing.",
+    });
+    this.body = element("div", {}, this.figures.root, this.tokens.root, this.more,
+                        this.waiters.root);
+    this.root = element("section", {}, this.title, this.place, this.body);
+  }
+
+  take([session]) {
+    if (session === this.session) return;
+    this.session = session;
+    setText(this.title, `Session ${session}`);
+    this.say("Loading");
+  }
+
+  query() {
+    return new URLSearchParams({ view: "client", id: this.session });
+  }
+
+  say(text) {
+    this.placeText = "";
+    this.place.replaceChildren(text);
+    this.body.hidden = true;
+  }
+
+  show({ asked, row, tokens, waiters, more_tokens: more }) {
+    if (!asked) return;
+    if (row === null) {
+      return this.say("There is no such session: its client left, and holds nothing.");
+    }
+    this.body.hidden = false;
+    const text = JSON.stringify([row.client_id, row.namespace]);
+    if (text !== this.placeText) {
+      this.placeText = text;
+      setText(this.title, row.client_id);
+      this.place.replaceChildren(
+        element("a", { href: `#/clients?namespace=${encodeURIComponent(row.namespace)}` },
+                row.namespace),
+        ` · session ${row.session} `, command(`tokens ${holderOf(row)}`),
+        command(`reclaim ${holderOf(row)} --reason 'stuck'`, "copy reclaim"));
+    }
+    this.figures.show({
+      state: clientState(row), calls: count(row.now_calls), tokens: count(row.tokens),
+      waiting: count(row.waiters), connections: count(row.connections),
+      "known for": duration(row.opened_age_ms),
+    });
+    this.tokens.show(tokens);
+    setText(this.more, oldestOf(tokens, row.tokens, more));
+    this.waiters.show(waiters);
+  }
+
+  close() {}
+}
