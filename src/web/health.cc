@@ -28,7 +28,7 @@ Json Facts(const Board& board, int64_t now_ms, Json* problems) {
           {"commit_under_way_ms", commit_ms}};
 }
 
-Response Told(Json facts, const Json& problems) {
+Response Told(const Json& facts, const Json& problems) {
   Json body = {{"status", problems.empty() ? "ok" : "failing"}, {"problems", problems}};
   body.update(facts);
   return {.status = problems.empty() ? 200 : 503,
@@ -42,7 +42,7 @@ Response Told(Json facts, const Json& problems) {
 Response AnswerHealth(const Board& board, int64_t now_ms) {
   Json problems = Json::array();
   Json facts = Facts(board, now_ms, &problems);
-  return Told(std::move(facts), problems);
+  return Told(facts, problems);
 }
 
 Response AnswerReady(const Board& board, const Snapshot& snapshot, int64_t now_ms) {
@@ -61,7 +61,7 @@ Response AnswerReady(const Board& board, const Snapshot& snapshot, int64_t now_m
       problems.push_back("the ledger's disk is nearly full: nothing is granted");
     }
   }
-  return Told(std::move(facts), problems);
+  return Told(facts, problems);
 }
 
 }  // namespace nowcalls::web

@@ -25,9 +25,9 @@ struct Request {
   std::string peer{};                          // The address in digits, without the port.
 
   // The value of a query parameter, or `otherwise`.
-  std::string Query(const std::string& name, std::string otherwise = "") const {
+  std::string Query(const std::string& name, std::string_view otherwise = "") const {
     const auto found = query.find(name);
-    return found == query.end() ? std::move(otherwise) : found->second;
+    return found == query.end() ? std::string(otherwise) : found->second;
   }
 };
 

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -216,7 +215,7 @@ ssize_t HttpServer::Impl::ReadStream(Stream* stream, char* into, size_t max) {
     return 0;
   }
   const size_t bytes = std::min(max, stream->pending.size() - stream->sent);
-  std::memcpy(into, stream->pending.data() + stream->sent, bytes);
+  std::copy_n(stream->pending.data() + stream->sent, bytes, into);
   stream->sent += bytes;
   return static_cast<ssize_t>(bytes);
 }

@@ -130,6 +130,7 @@ class FlowMetrics {
              uint64_t wire::FlowCounters::*sum_ms, wire::CountsBelow wire::FlowCounters::*upto) {
     static const std::vector<double> bounds = [] {
       std::vector<double> seconds;
+      seconds.reserve(wire::kTimeBoundsMs.size());
       for (const auto bound_ms : wire::kTimeBoundsMs) seconds.push_back(Seconds(bound_ms));
       return seconds;
     }();

@@ -36,15 +36,27 @@ using testing::kPatienceMs;
 using testing::PollUntil;
 using testing::TempDir;
 
+// Of each file its size and when it changed.
+std::set<std::string> StatesOf(const std::string& data_dir) {
+  std::set<std::string> files;
+  for (const auto& entry : fs::directory_iterator(data_dir + "/ledger")) {
+    std::error_code gone;
+    const auto changed = entry.last_write_time(gone).time_since_epoch().count();
+    files.insert(entry.path().filename().string() + " " + std::to_string(entry.file_size(gone)) +
+                 " " + std::to_string(changed));
+  }
+  return files;
+}
+
 // Until what the store does by itself, which takes room and files, has probably ended.
 void AwaitRest(const std::string& data_dir) {
-  auto before = SnapshotOf(data_dir);
+  auto before = StatesOf(data_dir);
   int the_same = 0;
   REQUIRE(PollUntil(kPatienceMs, [&] {
-    auto now = SnapshotOf(data_dir);
+    auto now = StatesOf(data_dir);
     the_same = now == before ? the_same + 1 : 0;
     before = std::move(now);
-    return the_same == 20;
+    return the_same == 200;
   }));
 }
 
