@@ -262,20 +262,18 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& options, Ha
       server->visitors.erase(connection);
     }
   };
-  using Request = MHD_Result (*)(void*, MHD_Connection*, const char*, const char*, const char*,
-                                 const char*, size_t*, void**);
-  using Completed = void (*)(void*, MHD_Connection*, void**, MHD_RequestTerminationCode);
-  using Connection = void (*)(void*, MHD_Connection*, void**, MHD_ConnectionNotificationCode);
   impl->daemon = MHD_start_daemon(
       MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr,
-      static_cast<Request>(on_request), impl.get(),                                      //
+      static_cast<MHD_AccessHandlerCallback>(on_request), impl.get(),                    //
       MHD_OPTION_LISTEN_SOCKET, *fd,                                                     //
       MHD_OPTION_CONNECTION_LIMIT, kConnectionsMax,                                      //
       MHD_OPTION_PER_IP_CONNECTION_LIMIT, kConnectionsPerAddressMax,                     //
       MHD_OPTION_CONNECTION_TIMEOUT, kIdleSecondsMax,                                    //
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, size_t{kRequestBytesMax + kStreamBlockBytes},  //
-      MHD_OPTION_NOTIFY_COMPLETED, static_cast<Completed>(on_completed), impl.get(),     //
-      MHD_OPTION_NOTIFY_CONNECTION, static_cast<Connection>(on_connection), impl.get(),  //
+      MHD_OPTION_NOTIFY_COMPLETED, static_cast<MHD_RequestCompletedCallback>(on_completed),
+      impl.get(),  //
+      MHD_OPTION_NOTIFY_CONNECTION, static_cast<MHD_NotifyConnectionCallback>(on_connection),
+      impl.get(),  //
       MHD_OPTION_END);
   if (impl->daemon == nullptr) {
     const std::string why = std::generic_category().message(errno);

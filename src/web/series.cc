@@ -104,6 +104,7 @@ std::vector<int64_t> Series::IdleAt(int64_t unix_s) const {
   }
   std::sort(idle.begin(), idle.end(), std::greater<>());
   std::vector<int64_t> ids;
+  ids.reserve(idle.size());
   for (const auto& [since_s, flow_id] : idle) ids.push_back(flow_id);
   return ids;
 }
