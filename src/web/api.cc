@@ -133,12 +133,20 @@ Response Api::Handle(const Request& request) {
   if (streams) return Stream(question);
   Watch(question);
   const SnapshotPtr snapshot = source_->latest();
-  if (question.view == Question::View::kFlow && snapshot->problem.empty() &&
-      FindFlow(*snapshot, question.id) == nullptr) {
-    return ErrorResponse(
-        404, "no flow " + std::to_string(question.id) + ": it has neither a rule nor tokens");
+  if (snapshot->problem.empty() && IsGone(*snapshot, question)) {
+    const std::string id = std::to_string(question.id);
+    return ErrorResponse(404, question.view == Question::View::kFlow
+                                  ? "no flow " + id + ": it has neither a rule nor tokens"
+                                  : "no session " + id + ": its client left, and holds nothing");
   }
   return JsonResponse(Answer(*snapshot, question) + "\n");
+}
+
+bool Api::IsGone(const Snapshot& snapshot, const Question& question) {
+  if (question.view == Question::View::kFlow) return FindFlow(snapshot, question.id) == nullptr;
+  if (question.view != Question::View::kClient) return false;
+  const auto found = snapshot.session_details.find(static_cast<uint64_t>(question.id));
+  return found != snapshot.session_details.end() && !found->second.row.has_value();
 }
 
 void Api::Watch(const Question& question) {

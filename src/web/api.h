@@ -26,6 +26,7 @@
 
 #include "web/board.h"
 #include "web/http.h"
+#include "web/snapshot.h"
 #include "web/snapshot_source.h"
 
 namespace nowcalls::web {
@@ -51,6 +52,8 @@ class Api {
   std::string Answer(const Snapshot& snapshot, const Question& question);
   std::string Write(const Snapshot& snapshot, const Question& question) const;
   Response Stream(const Question& question);
+  // What is asked for is known not to exist.
+  static bool IsGone(const Snapshot& snapshot, const Question& question);
   void Watch(const Question& question);
 
   SnapshotSource* const source_;

@@ -107,11 +107,14 @@ void Feed::Watch(int64_t* watched_ms) {
 template <typename Id>
 void Feed::WatchOne(Id id, WatchedMs<Id>* watched_ms) {
   const std::lock_guard lock(mutex_);
-  Watch(&(*watched_ms)[id]);
-  if (watched_ms->size() <= kWatchedMax) return;
+  if (watched_ms->size() < kWatchedMax || watched_ms->contains(id)) {
+    return Watch(&(*watched_ms)[id]);
+  }
+  // Its look is the next in any case: who takes the room of another must not make all hurry.
   watched_ms->erase(
       std::min_element(watched_ms->begin(), watched_ms->end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; }));
+  (*watched_ms)[id] = BoottimeMs();
 }
 
 void Feed::WatchFlow(int64_t flow_id) { WatchOne(flow_id, &flows_watched_ms_); }

@@ -40,7 +40,7 @@ class Feed : public SnapshotSource {
   const Series& series() const override { return series_; }
 
   // What is watched is in the snapshots of the next kWatchMs, and the next look comes soon if it is
-  // new. Of more flows or sessions than kWatchedMax those looked at last.
+  // new. Of more flows or sessions than kWatchedMax those looked at last, and no look comes sooner.
   void WatchFlow(int64_t flow_id) override;
   void WatchSession(uint64_t session) override;
   void WatchSessions() override;
@@ -53,7 +53,7 @@ class Feed : public SnapshotSource {
   static constexpr int64_t kAskMsMax = 10'000;
   static constexpr int64_t kWatchMs = 10'000;
   static constexpr int64_t kRulesEveryMs = 5'000;
-  static constexpr size_t kWatchedMax = 20;
+  static constexpr size_t kWatchedMax = 64;  // As many as one address may have connections.
 
  private:
   struct Watched {

@@ -4,10 +4,10 @@
 // Thread: Start, the destructor and WakeStreams are the owner's, and WakeStreams anybody's. The
 // handler runs on the server's thread, one request at a time, and must not block.
 //
-// Bounds: connections, connections of one address, bytes of a request, time without a byte, time
-// of a request and of its answer, and bytes of answers that readers have not taken yet; beyond
-// these others are 503. Other methods than GET and HEAD are 405. On a loopback address the Host
-// header must name this machine, so that no page from elsewhere reads it by DNS rebinding.
+// Bounds: connections, and those of one address; bytes of a request, and the time of a request or
+// an answer; the time without a byte. Answers that readers have not taken yet have a bound of bytes
+// together, beyond which a large one is 503. Other methods than GET and HEAD are 405. On a loopback
+// address the Host header must name this machine: no page from elsewhere reads it by DNS rebinding.
 #ifndef NOWCALLS_WEB_HTTP_SERVER_H_
 #define NOWCALLS_WEB_HTTP_SERVER_H_
 

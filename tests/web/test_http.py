@@ -129,6 +129,24 @@ class WebTest(unittest.TestCase):
         except (OSError, http.client.HTTPException):
             return False
 
+    def test_readers_of_more_flows_than_are_watched_do_not_make_looks_hurry(self) -> None:
+        site = self.site()
+
+        def look() -> Tuple[int, int]:
+            for flow in range(1, 101):
+                site.ask(f"/api/flow?id={flow}")
+            head = json.loads(site.ask("/api/server")[1])
+            return head["number"], head["unix_ms"]
+
+        # Those that come first may hurry.
+        begin = look()[0]
+        self.assertTrue(poll_until(lambda: look()[0] >= begin + 3))
+        first = look()
+        self.assertTrue(poll_until(lambda: look()[0] >= first[0] + 5))
+        last = look()
+        # By the snapshots' own times: one a second, however slow this machine is.
+        self.assertGreater((last[1] - first[1]) / (last[0] - first[0]), 900)
+
     def test_an_address_that_others_reach_must_be_allowed(self) -> None:
         ended = subprocess.run(
             [os.path.join(BIN_DIR, "nowcalls-server"), "--http", "0.0.0.0:0", "--check-config"],

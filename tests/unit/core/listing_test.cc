@@ -137,6 +137,18 @@ TEST_CASE("tokens that end between two pages are left out and no other is missed
   CHECK(third.cursor == 0);
 }
 
+TEST_CASE("tokens of a session that end between two pages are left out") {
+  TenTokens t;
+  TokenFilter of_b;
+  of_b.session = t.h.core().books().sessions().at(t.b).id;
+  const Page first = List(&t.h, of_b, 2);
+  CHECK(first.tokens == t.Of({1, 2}));
+  for (const size_t i : {1, 4, 5, 6}) t.h.Reclaim(t.tokens[i]);  // 4 is where the cursor stands.
+  const TokenId added = t.h.Take(t.b, 1);
+  t.h.Take(t.a, 1);
+  CHECK(List(&t.h, {}, 10, first.cursor).tokens == Tokens{t.tokens[7], t.tokens[8], added});
+}
+
 TEST_CASE("a listing whose remaining tokens all end is empty and over") {
   TenTokens t;
   const Page all = List(&t.h, {}, 3);

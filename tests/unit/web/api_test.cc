@@ -102,6 +102,12 @@ TEST_CASE("what is asked for is watched, and a flow that does not exist is 404")
   CHECK(source.sessions);
   CHECK(get("/api/client", {{"id", "3"}}).status == 200);
   CHECK(source.session_details == std::set<uint64_t>{3});
+  source.snapshot->session_details[3] = {};
+  CHECK(get("/api/client", {{"id", "3"}}).status == 404);
+  CHECK(get("/api/client", {{"id", "3"}}).body ==
+        "no session 3: its client left, and holds nothing\n");
+  source.snapshot->session_details[3].row.emplace();
+  CHECK(get("/api/client", {{"id", "3"}}).status == 200);
   CHECK(get("/api/client", {{"id", "x"}}).body == "id must be the number of a session, got 'x'\n");
   get("/api/stream", {{"view", "history"}}).stream();
   CHECK(source.history);
