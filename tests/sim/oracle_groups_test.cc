@@ -83,6 +83,26 @@ TEST_CASE("a part of a group in the ledger is found, unless an end may explain i
   }
 }
 
+TEST_CASE("a part of a group is the rest of it once another of its tokens may have timed out") {
+  GroupCourt court;
+  const auto audit_at = [&](int64_t ms) {
+    court.timeline.RunUntil(ms * kMs, [] { return false; });
+    court.oracle.Audit({GroupCourt::Seen(5, 1, 7)});
+    return court.Verdict();
+  };
+  SUBCASE("by the longest hold of its rule") {
+    court.oracle.AddFlow(2, {.hold_ms = 4'000, .max_hold_ms = 500, .client_offline_ms = 2'000});
+    court.AskBoth(7);
+    SUBCASE("not yet") { CHECK(audit_at(499) == "I3"); }
+    SUBCASE("since") { CHECK(audit_at(500).empty()); }
+  }
+  SUBCASE("by the hold that was asked for") {
+    court.AskBoth(7, {.hold_ms = 300});
+    SUBCASE("not yet") { CHECK(audit_at(299) == "I3"); }
+    SUBCASE("since") { CHECK(audit_at(300).empty()); }
+  }
+}
+
 TEST_CASE("the items of a group are no other request with its id") {
   GroupCourt court;
   const std::vector<OpId> ops = court.AskBoth(7);
