@@ -20,12 +20,29 @@
 namespace nowcalls::faults {
 namespace {
 
-using namespace testing;  // NOLINT(google-build-using-namespace)
+using testing::AdminRows;
+using testing::Environment;
+using testing::Finished;
+using testing::Json;
+using testing::kFailingCallVariable;
+using testing::kFailingDirVariable;
+using testing::kFailingErrnoVariable;
+using testing::kFailingNoteVariable;
+using testing::ReadFileToString;
+using testing::RpcClient;
+using testing::RuleJson;
+using testing::RuleSet;
+using testing::RunProgram;
+using testing::SampleSeed;
+using testing::ServerOptions;
+using testing::ServerProcess;
+using testing::Source;
+using testing::TempDir;
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kFlow = 1;
-constexpr int kTokens = 5;
+constexpr int64_t kStartFlow = 1;
+constexpr int kStartTokens = 5;
 constexpr int kIoErrorExit = 74;
 constexpr int kErrors[] = {EIO, ENOMEM, ESTALE, EPERM};
 
@@ -33,7 +50,7 @@ constexpr int kErrors[] = {EIO, ENOMEM, ESTALE, EPERM};
 uint64_t StartStep() {
   const char* wanted = std::getenv("NOWCALLS_START_FAILURE_STEP");
   if (wanted != nullptr) return std::strtoull(wanted, nullptr, 10);
-  return Whole() ? 1 : 16;
+  return testing::Whole() ? 1 : 16;
 }
 
 int ErrorOf(uint64_t nth) { return kErrors[nth / StartStep() % std::size(kErrors)]; }
@@ -45,10 +62,11 @@ class SoundLedger {
     server_.Start();
     RpcClient client(server_.address());
     REQUIRE(client.Call("hello", {1, "default", "client"}).ok());
-    const Json rule = RuleJson(kFlow, 1000, {{"resourceTimeout", 600'000}});
+    const Json rule =
+        RuleJson(kStartFlow, 1000, {{"resourceTimeout", 600'000}, {"clientOfflineTime", 600'000}});
     REQUIRE(client.Call("rules_load", {"default", RuleSet(rule)}).ok());
-    for (int i = 0; i < kTokens; ++i) {
-      REQUIRE(client.Call("acquire", {kFlow, 1}).result.at(0) == 0);
+    for (int i = 0; i < kStartTokens; ++i) {
+      REQUIRE(client.Call("acquire", {kStartFlow, 1}).result.at(0) == 0);
       // Recovery writes what is in the log to a data file.
       server_.Restart();
       client = RpcClient(server_.address());
@@ -77,7 +95,7 @@ class SoundLedger {
     server_.Start();
     const auto rows = AdminRows(Source::Live(server_.address()), {"dump"});
     server_.Kill9();
-    return rows.size() == kTokens ? "" : std::to_string(rows.size()) + " tokens are left";
+    return rows.size() == kStartTokens ? "" : std::to_string(rows.size()) + " tokens are left";
   }
 
  private:
@@ -160,7 +178,8 @@ TEST_CASE("a start that cannot tell the boot of the machine says so, and makes n
   ServerProcess server(dir.path(), options);
   server.StartWithoutWaiting();
   CHECK(server.process().Wait() == kIoErrorExit);
-  CHECK(server.LogHas(std::string("cannot open ") + boot_id + ": No such file or directory; mount "
+  CHECK(server.LogHas(std::string("cannot open ") + boot_id +
+                      ": No such file or directory; mount "
                       "all of /proc (without subset=pid)"));
   CHECK_FALSE(fs::exists(server.data_dir()));
 }

@@ -241,11 +241,11 @@ TEST_CASE("a boot clock that is set back ends no token early, and stops neither 
   SimClient& anna = s.Client("anna");
   s.Take(&anna, 1);
   s.Pass(1'000);
-  anna.Request({.flow = 1});
+  anna.Request(1, 1, false, false);
   s.Pass(1'500);
   s.server().StepBootClockBack(2'000);
   // Until the boot clock has caught up, time stands still: the hold of 4 s is over 2 s later.
-  anna.Request({.flow = 1});
+  anna.Request(1, 1, false, false);
   s.Pass(1'900);
   CHECK(s.tokens_in_ledger() == 1);
   SUBCASE("while the server runs") {}

@@ -39,7 +39,9 @@ Result<bool> MakeDir(const std::string& path) {
                              fs::read_symlink(path, error).string() +
                              ", which does not exist: make that directory, or mount its volume");
     }
-    if (!fs::is_directory(path, error)) return Status::IoError(path + " is not a directory");
+    const bool is_directory = fs::is_directory(path, error);
+    if (error) return Status::IoError("cannot look at " + path + ": " + error.message());
+    if (!is_directory) return Status::IoError(path + " is not a directory");
     made = false;
   }
   // Sync the parent also if the directory was there: a process may have ended here after making it.

@@ -318,6 +318,12 @@ IOStatus LedgerFileSystem::DeleteFile(const std::string& path, const IOOptions& 
   return freed_.Delete(path, options, context);
 }
 
+IOStatus LedgerFileSystem::CreateDirIfMissing(const std::string& path, const IOOptions& options,
+                                              IODebugContext* context) {
+  if (path == lock_->ledger_dir()) return CheckOurs();
+  return FileSystemWrapper::CreateDirIfMissing(path, options, context);
+}
+
 IOStatus LedgerFileSystem::LockFile(const std::string& path, const IOOptions& options,
                                     rocksdb::FileLock** lock, IODebugContext* context) {
   if (path != lock_->ledger_dir() + "/LOCK") {
