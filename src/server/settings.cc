@@ -400,7 +400,7 @@ void AddLedger(std::vector<Setting>* table) {
   table->push_back(Switch("require-ledger", kLedger,
                           "Refuse to start without a ledger instead of making an empty one.",
                           "Guards against a volume that is not mounted; see "
-                          "[service](operating.md#as-a-service).",
+                          "[service](service.md).",
                           &Config::require_ledger));
   table->push_back(Text("durability", kLedger, "MODE", "sync, interval:MS (1 to 10000) or none.",
                         "`sync`: answers wait for the disk. `interval:MS`: the log is synced "
