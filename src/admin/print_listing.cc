@@ -3,6 +3,7 @@
 
 #include "admin/columns.h"
 #include "admin/commands.h"
+#include "core/rules/rule_amount.h"
 
 namespace nowcalls::admin {
 namespace {
@@ -52,7 +53,8 @@ Status PrintRules(const Arguments& arguments, Format format, int64_t now_ms, Sou
   }
   return PrintRows<ListedRule>(format, now_ms, out, [&](const RowSink<ListedRule>& sink) {
     return source->Rules(arguments.filter.name_space, [&sink](const RuleRow& row) {
-      return sink({row, core::MaxPerClientText(row.rule)});
+      return sink(
+          {row, core::MaxPerClientText(row.rule), core::AmountText(row.rule, row.rule.count)});
     });
   });
 }

@@ -24,10 +24,7 @@ double OfSessions(const Books& books, const Flow& flow, double count) {
 }
 
 int64_t WindowLimit(const Books& books, const Flow& flow, double count) {
-  constexpr double kMsPerSecond = 1000;
-  count = OfSessions(books, flow, count);
-  if (!flow.rule->count_per_interval) count = count * flow.rule->window_interval_ms / kMsPerSecond;
-  return Whole(count);
+  return Whole(flow.rule->CallsInInterval(OfSessions(books, flow, count)));
 }
 
 // Sentinel's maxOccupyRatio is 1: a window may have borrowed as much as it may have.
