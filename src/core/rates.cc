@@ -145,7 +145,7 @@ std::optional<RateAnswer> Rates::Enter(const Step& step, FlowId flow_id, int64_t
 
 // Requests count, whatever their answer; those that the guard refuses do not.
 bool Rates::PassesGuard(const Step& step, NamespaceSlot slot) {
-  const int64_t max = books_->options().limits.namespace_qps_max;
+  const int64_t max = books_->flows().name_space(slot).guard;
   if (max == 0) return true;
   SlidingWindow& guard = books_->rates().Guard(slot);
   guard.Advance(step.now.ms);

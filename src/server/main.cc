@@ -78,7 +78,8 @@ int Main(int argc, const char* const* argv, const store::RocksStoreOptions& stor
   if (invocation->command == Command::kHelp) return Print(HelpText());
   if (invocation->command == Command::kHelpMarkdown) return Print(SettingsPage());
   if (invocation->command == Command::kVersion) return Print(VersionText());
-  std::vector<LoadedRuleFile> rules = ReadRuleFiles(invocation->config.rules);
+  std::vector<LoadedRuleFile> rules =
+      ReadRuleFiles(invocation->config.rules, invocation->config.rules_strict);
   const bool checks = invocation->command == Command::kCheckConfig;
   if (const Status wrong = CheckRuleFiles(rules);
       !wrong.ok() && (checks || !HasLedger(invocation->config))) {

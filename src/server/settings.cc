@@ -478,6 +478,8 @@ void AddLimits(std::vector<Setting>* table) {
   table->push_back(Integer("sessions-max", kLimits, "N",
                            "Sessions that are online, or offline with tokens.", "", 1, 10'000'000,
                            &Limits::sessions_max));
+  table->push_back(Switch("rules-strict", kLedger, "Take a warning about a rule file for an error.",
+                          "See [strict](rule-mistakes.md#strict).", &Config::rules_strict));
   table->push_back(Integer("tokens-max", kLimits, "N", "Live tokens.", "", 1, 1'000'000'000,
                            &Limits::tokens_max));
   table->push_back(Integer("keys-max", kLimits, "N",

@@ -38,10 +38,10 @@ class PolledRules final : public RuleSource {
     std::string json = fetch_();
     if (json == in_force_) return Status::Ok();
     const Result<RuleSink::CheckedSet> set = sink_->Check(kName, "shop", json);
-    if (!set.ok()) return set.status();
-    NOWCALLS_RETURN_IF_ERROR(sink_->Replace({*set}));
-    in_force_ = std::move(json);
-    return Status::Ok();
+    const Status loaded = set.ok() ? sink_->Replace({*set}) : set.status();
+    sink_->NoteRefused(kName, "shop", loaded);
+    if (loaded.ok()) in_force_ = std::move(json);
+    return loaded;
   }
 
  private:
