@@ -96,7 +96,8 @@ int Main(int argc, const char* const* argv, const store::RocksStoreOptions& stor
   for (const std::string& sentence : SettingSentences(*invocation)) {
     LogAt(LogLevel::kDebug, sentence);
   }
-  const int exit_code = Serve(invocation->config, std::move(rules), store);
+  const auto read_again = [argc, argv] { return ReadInvocation(argc, argv, OurEnvironment()); };
+  const int exit_code = Serve(invocation->config, read_again, std::move(rules), store);
   FlushLog();
   return exit_code;
 }

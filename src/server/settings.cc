@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kIntervalMsMax = 10'000;
 constexpr int64_t kDiskBytesMax = int64_t{1} << 50;
+constexpr int64_t kGuardMax = 1'000'000'000;
 
 constexpr std::string_view kServing = "Serving";
 constexpr std::string_view kSentinel = "Sentinel's dashboard";
@@ -78,6 +79,18 @@ Setting Integer(std::string_view name, std::string_view group, std::string_view 
     return Status::Ok();
   };
   setting.get = [=](const ServerConfig& config) { return std::to_string(Field(config, member)); };
+  return setting;
+}
+
+// One that may change while the server runs.
+template <typename Part, typename T>
+Setting LiveInteger(std::string_view name, std::string_view group, std::string_view value_name,
+                    std::string_view doc, std::string_view more, int64_t min, int64_t max,
+                    T Part::*member) {
+  Setting setting = Integer(name, group, value_name, doc, more, min, max, member);
+  setting.apply = [=](const ServerConfig& from, ServerConfig* to) {
+    Field(*to, member) = Field(from, member);
+  };
   return setting;
 }
 
@@ -306,6 +319,55 @@ Setting LogEndsSetting() {
                   SettingKind::kList};
   setting.set = ParseLogEnds;
   setting.get = ShowLogEnds;
+  setting.apply = [](const ServerConfig& from, ServerConfig* to) {
+    to->core.log_ends = from.core.log_ends;
+  };
+  return setting;
+}
+
+// NAMESPACE=N. The last "=" counts: a name may have one.
+Status ParseNamespaceGuards(const std::vector<std::string>& values, ServerConfig* config) {
+  core::NamespaceGuards::ByName guards;
+  for (const std::string& value : values) {
+    const size_t equals = value.rfind('=');
+    int64_t guard = 0;
+    if (equals == std::string::npos || !ParseNumber(value.substr(equals + 1), &guard) ||
+        guard < 0 || guard > kGuardMax) {
+      return MustBe("NAMESPACE=N with N from 0 to " + std::to_string(kGuardMax), value);
+    }
+    const std::string name_space = value.substr(0, equals);
+    NOWCALLS_RETURN_IF_ERROR(
+        CheckNamespace(name_space).WithContext(Quoted(value) + ": the namespace"));
+    if (!guards.emplace(name_space, static_cast<uint32_t>(guard)).second) {
+      return Status::InvalidArgument("names namespace " + Quoted(name_space) + " twice");
+    }
+  }
+  config->core.namespace_guards = std::move(guards);
+  return Status::Ok();
+}
+
+std::string ShowNamespaceGuards(const ServerConfig& config) {
+  std::string text;
+  for (const auto& [name_space, guard] : config.core.namespace_guards) {
+    text += (text.empty() ? "" : ",") + name_space + "=" + std::to_string(guard);
+  }
+  return text;
+}
+
+Setting NamespaceGuardSetting() {
+  Setting setting{"namespace-guard",
+                  kLimits,
+                  "NS=N",
+                  "The same for namespace NS alone; repeatable.",
+                  "The environment separates them by commas; TOML has a table: `[namespace_guard]` "
+                  "and `shop = 50000`.",
+                  SettingKind::kTable,
+                  "0 to " + std::to_string(kGuardMax)};
+  setting.set = ParseNamespaceGuards;
+  setting.get = ShowNamespaceGuards;
+  setting.apply = [](const ServerConfig& from, ServerConfig* to) {
+    to->core.namespace_guards = from.core.namespace_guards;
+  };
   return setting;
 }
 
@@ -416,14 +478,18 @@ void AddLedger(std::vector<Setting>* table) {
   table->push_back(
       Switch("rules-takeover", kLedger, "Let rule files replace rules that were loaded by RPC.",
              "See [one source](rules.md#one-source-for-each-namespace).", &Config::rules_takeover));
+  table->push_back(Switch("rules-strict", kLedger, "Take a warning about a rule file for an error.",
+                          "See [strict](rule-mistakes.md#strict).", &Config::rules_strict));
 }
 
 void AddLogging(std::vector<Setting>* table) {
   using Config = ServerConfig;
-  table->push_back(Text("log-level", kLogging, "LEVEL", "debug, info, warn or error.",
-                        "`debug` adds the settings, the rule files and each step of the start.",
-                        ParseLogLevel,
-                        [](const Config& c) { return std::string(LogLevelName(c.log_level)); }));
+  Setting level =
+      Text("log-level", kLogging, "LEVEL", "debug, info, warn or error.",
+           "`debug` adds the settings, the rule files and each step of the start.", ParseLogLevel,
+           [](const Config& c) { return std::string(LogLevelName(c.log_level)); });
+  level.apply = [](const Config& from, Config* to) { to->log_level = from.log_level; };
+  table->push_back(std::move(level));
   table->push_back(Text("log-format", kLogging, "FORMAT", "text, or json: one object a line.",
                         "See [log](operating.md#log).", ParseLogFormat, [](const Config& c) {
                           return c.log_format == LogFormat::kJson ? "json" : "text";
@@ -457,14 +523,14 @@ void AddControl(std::vector<Setting>* table) {
   table->push_back(Factor(
       "mass-expiry-factor", "After a network cut, wait N times clientOfflineTime for clients.",
       "Fractions such as 1.5 are allowed.", 1, 1000, &CoreOptions::mass_expiry_factor));
-  table->push_back(Integer(
+  table->push_back(LiveInteger(
       "sweep-interval-ms", kControl, "MS", "Interval of the search for expired tokens.",
       "`executeRate` in Sentinel's ExpireStrategy.", 1, 60'000, &CoreOptions::sweep_interval_ms));
-  table->push_back(Integer("sweep-keys-max", kControl, "N",
-                           "Expired tokens of one step; a full step starts the next at once.",
-                           "`executeCount` in Sentinel.", 1, 1'000'000,
-                           &CoreOptions::sweep_keys_max));
-  table->push_back(Integer(
+  table->push_back(LiveInteger("sweep-keys-max", kControl, "N",
+                               "Expired tokens of one step; a full step starts the next at once.",
+                               "`executeCount` in Sentinel.", 1, 1'000'000,
+                               &CoreOptions::sweep_keys_max));
+  table->push_back(LiveInteger(
       "sweep-budget-us", kControl, "US", "Time budget of one step in microseconds; 0: none.",
       "`executeDuration` in Sentinel.", 0, 10'000'000, &CoreOptions::sweep_budget_us));
 }
@@ -475,66 +541,68 @@ void AddLimits(std::vector<Setting>* table) {
                            "allows. The last 16, or a tenth if that is less, are for connections "
                            "from the machine itself, so that `nowcalls-admin` gets in.",
                            1, 1'000'000, &Limits::connections_max));
-  table->push_back(Integer("sessions-max", kLimits, "N",
-                           "Sessions that are online, or offline with tokens.", "", 1, 10'000'000,
-                           &Limits::sessions_max));
-  table->push_back(Switch("rules-strict", kLedger, "Take a warning about a rule file for an error.",
-                          "See [strict](rule-mistakes.md#strict).", &Config::rules_strict));
-  table->push_back(Integer("tokens-max", kLimits, "N", "Live tokens.", "", 1, 1'000'000'000,
-                           &Limits::tokens_max));
-  table->push_back(Integer("keys-max", kLimits, "N",
-                           "Values of parameters that tokens hold or acquires wait for.", "", 1,
-                           1'000'000'000, &Limits::keys_max));
-  table->push_back(Integer("requests-in-flight-max", kLimits, "N",
-                           "Unanswered requests of a connection; beyond, it is not read.", "", 1,
-                           1'000'000, &Limits::requests_in_flight_max));
-  table->push_back(Integer("waiters-per-rule-max", kLimits, "N",
-                           "Acquires that wait for room under one rule, or one value of its "
-                           "parameter.",
-                           "", 1, 1'000'000, &Limits::waiters_per_rule_max));
-  table->push_back(Integer("sentinel-wait-ms-max", kLimits, "MS",
-                           "Longest wait for room of a Sentinel client's acquire; 0: none.",
-                           "Where acquireRefuseStrategy 3 queues it. A Sentinel client gives up "
-                           "after 20 ms, so keep it below that.",
-                           0, kWaitMsMax, &Limits::sentinel_wait_ms_max));
-  table->push_back(Integer("namespace-qps-max", kLimits, "N",
-                           "Requests for calls a second of one namespace's rules, a second.",
-                           "Beyond it the answer is TOO_MANY_REQUEST. 0: as many as come. It is "
-                           "`maxAllowedQps` in Sentinel.",
-                           0, 1'000'000'000, &Limits::namespace_qps_max));
-  table->push_back(Integer("message-incomplete-ms", kLimits, "MS",
-                           "Time from a message's first byte to its last; then close.", "", 1,
-                           3'600'000, &Limits::message_incomplete_ms));
-  table->push_back(Integer("input-total-bytes-max", kLimits, "BYTES",
-                           "Unhandled input of all connections; then close the largest.",
-                           "Requests count while they are incomplete or wait for their turn.",
-                           1 << 20, int64_t{1} << 36, &Limits::input_total_bytes_max));
-  table->push_back(Integer("output-bytes-max", kLimits, "BYTES",
-                           "Unread answers of one connection; then close it.",
-                           "Not below the longest answer that clients ask for: 4 MiB is safe.",
-                           65'536, int64_t{1} << 30, &Limits::output_bytes_max));
-  table->push_back(Integer("output-total-bytes-max", kLimits, "BYTES",
-                           "Unread answers of all connections; then close the largest.",
-                           "Three quarters of it may wait for a slow disk; listings wait beyond "
-                           "one quarter.",
-                           1 << 20, int64_t{1} << 36, &Limits::output_total_bytes_max));
-  table->push_back(Integer("output-stalled-ms", kLimits, "MS",
-                           "Close a connection that reads none of its answers for this long.", "",
-                           1, 3'600'000, &Limits::output_stalled_ms));
+  table->push_back(LiveInteger("sessions-max", kLimits, "N",
+                               "Sessions that are online, or offline with tokens.", "", 1,
+                               10'000'000, &Limits::sessions_max));
+  table->push_back(LiveInteger("tokens-max", kLimits, "N", "Live tokens.", "", 1, 1'000'000'000,
+                               &Limits::tokens_max));
+  table->push_back(LiveInteger("keys-max", kLimits, "N",
+                               "Values of parameters that tokens hold or acquires wait for.", "", 1,
+                               1'000'000'000, &Limits::keys_max));
+  table->push_back(LiveInteger("requests-in-flight-max", kLimits, "N",
+                               "Unanswered requests of a connection; beyond, it is not read.", "",
+                               1, 1'000'000, &Limits::requests_in_flight_max));
+  table->push_back(LiveInteger("waiters-per-rule-max", kLimits, "N",
+                               "Acquires that wait for room under one rule, or one value of its "
+                               "parameter.",
+                               "", 1, 1'000'000, &Limits::waiters_per_rule_max));
+  table->push_back(
+      LiveInteger("sentinel-wait-ms-max", kLimits, "MS",
+                  "Longest wait for room of a Sentinel client's acquire; 0: none.",
+                  "Where acquireRefuseStrategy 3 queues it. A Sentinel client gives up "
+                  "after 20 ms, so keep it below that.",
+                  0, kWaitMsMax, &Limits::sentinel_wait_ms_max));
+  table->push_back(
+      LiveInteger("namespace-qps-max", kLimits, "N",
+                  "Requests for calls a second of one namespace's rules, a second.",
+                  "Beyond it the answer is TOO_MANY_REQUEST. 0: as many as come. It is "
+                  "`maxAllowedQps` in Sentinel.",
+                  0, kGuardMax, &Limits::namespace_qps_max));
+  table->push_back(NamespaceGuardSetting());
+  table->push_back(LiveInteger("message-incomplete-ms", kLimits, "MS",
+                               "Time from a message's first byte to its last; then close.", "", 1,
+                               3'600'000, &Limits::message_incomplete_ms));
+  table->push_back(LiveInteger("input-total-bytes-max", kLimits, "BYTES",
+                               "Unhandled input of all connections; then close the largest.",
+                               "Requests count while they are incomplete or wait for their turn.",
+                               1 << 20, int64_t{1} << 36, &Limits::input_total_bytes_max));
+  table->push_back(LiveInteger("output-bytes-max", kLimits, "BYTES",
+                               "Unread answers of one connection; then close it.",
+                               "Not below the longest answer that clients ask for: 4 MiB is safe.",
+                               65'536, int64_t{1} << 30, &Limits::output_bytes_max));
+  table->push_back(
+      LiveInteger("output-total-bytes-max", kLimits, "BYTES",
+                  "Unread answers of all connections; then close the largest.",
+                  "Three quarters of it may wait for a slow disk; listings wait beyond "
+                  "one quarter.",
+                  1 << 20, int64_t{1} << 36, &Limits::output_total_bytes_max));
+  table->push_back(LiveInteger("output-stalled-ms", kLimits, "MS",
+                               "Close a connection that reads none of its answers for this long.",
+                               "", 1, 3'600'000, &Limits::output_stalled_ms));
   table->push_back(Integer("history-max", kLimits, "N",
                            "Ended tokens that the history keeps at least; 0: none.",
                            "Up to 255 more are kept. An entry takes some 200 bytes of memory and "
                            "100 of disk, at most 3 KiB. A smaller number drops the oldest at the "
                            "start.",
                            0, kHistoryEntriesMax, &Limits::history_max));
-  table->push_back(Integer("disk-free-low-bytes", kLimits, "BYTES",
-                           "With less free disk, grant nothing; 0: no such limit.",
-                           "See [full disk](operating.md#a-disk-that-fills-up).", 0, kDiskBytesMax,
-                           &Limits::disk_free_low_bytes));
-  table->push_back(Integer("disk-free-high-bytes", kLimits, "BYTES",
-                           "With this much free disk, grant again; 0: low + a quarter.",
-                           "Not below the low one.", 0, kDiskBytesMax,
-                           &Limits::disk_free_high_bytes));
+  table->push_back(LiveInteger("disk-free-low-bytes", kLimits, "BYTES",
+                               "With less free disk, grant nothing; 0: no such limit.",
+                               "See [full disk](operating.md#a-disk-that-fills-up).", 0,
+                               kDiskBytesMax, &Limits::disk_free_low_bytes));
+  table->push_back(LiveInteger("disk-free-high-bytes", kLimits, "BYTES",
+                               "With this much free disk, grant again; 0: low + a quarter.",
+                               "Not below the low one.", 0, kDiskBytesMax,
+                               &Limits::disk_free_high_bytes));
 }
 
 }  // namespace
