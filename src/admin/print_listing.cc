@@ -110,7 +110,7 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
       });
     case Command::kFlow: return PrintFlow(arguments, format, now_ms, source, out);
     case Command::kRulesList: return PrintRules(arguments, format, now_ms, source, out);
-    case Command::kRulesSources: return PrintRulesSources(arguments, format, source, out);
+    case Command::kRulesSources: return PrintRulesSources(arguments, format, now_ms, source, out);
     case Command::kRulesDiff:
     case Command::kInfo:
     case Command::kPing:

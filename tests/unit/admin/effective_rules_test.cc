@@ -152,7 +152,7 @@ TEST_CASE("lines fit 80 columns, however long resources are") {
   std::string rules;
   for (const std::string id : {"7", "1000000000000000001"}) {
     rules += (rules.empty() ? "" : ",") + (R"({"resource":")" + std::string(300, 'x')) +
-             R"(","count":10000,"clusterMode":true,"clusterConfig":{"flowId":)" + id +
+             R"(","grade":0,"count":10000,"clusterMode":true,"clusterConfig":{"flowId":)" + id +
              R"(,"acquireRefuseStrategy":1}})";
   }
   for (const std::string& line : LinesOf(TextOf("[" + rules + "]"))) {
