@@ -10,6 +10,7 @@ WaiterSlot WaitQueues::Add(const Waiter& waiter, WaitQueue* queue) {
   nodes_[slot].number = ++last_number_;
   Append(&queue->classes[waiter.queue_class()], kInQueue, slot);
   PutInLine(slot, queue);
+  JoinFlow(slot);
   Append(&owners_[waiter.ticket.owner], kOfOwner, slot);
   deadlines_.emplace(waiter.deadline_ms, slot);
   ++size_;
@@ -21,6 +22,7 @@ void WaitQueues::Remove(WaiterSlot slot, WaitQueue* queue) {
   deadlines_.erase({waiter.deadline_ms, slot});
   LeavePlace(slot, queue);
   Unlink(&queue->classes[waiter.queue_class()], kInQueue, slot);
+  LeaveFlow(slot);
   LeaveOwner(slot);
   nodes_.Return(slot);
   --size_;
@@ -31,8 +33,11 @@ void WaitQueues::Move(WaiterSlot slot, WaitQueue* from_queue, const Place& to,
   Waiter& waiter = nodes_[slot].waiter;
   LeavePlace(slot, from_queue);
   Unlink(&from_queue->classes[waiter.queue_class()], kInQueue, slot);
+  LeaveFlow(slot);
   waiter.lane = to.lane;
+  waiter.flow = to.flow;
   waiter.count = to.count;
+  JoinFlow(slot);
   InsertByNumber(to_queue, slot);
   PutInLine(slot, to_queue);
 }
@@ -170,6 +175,23 @@ void WaitQueues::LeavePlace(WaiterSlot slot, WaitQueue* queue) {
     if (classes[0].places.empty() && classes[1].places.empty()) set_aside.at_cap.erase(of_session);
   }
   if (set_aside.too_large.empty() && set_aside.at_cap.empty()) queue->set_aside.reset();
+}
+
+const WaiterPlaces* WaitQueues::OfFlow(FlowId flow, FlowSlot slot) const {
+  const auto it = flows_.find({flow.value, slot});
+  return it == flows_.end() ? nullptr : &it->second;
+}
+
+void WaitQueues::JoinFlow(WaiterSlot slot) {
+  const Waiter& waiter = nodes_[slot].waiter;
+  flows_[{waiter.flow.value, waiter.lane.flow_slot}].emplace(nodes_[slot].number, slot);
+}
+
+void WaitQueues::LeaveFlow(WaiterSlot slot) {
+  const Waiter& waiter = nodes_[slot].waiter;
+  const auto it = flows_.find({waiter.flow.value, waiter.lane.flow_slot});
+  it->second.erase({nodes_[slot].number, slot});
+  if (it->second.empty()) flows_.erase(it);
 }
 
 uint32_t WaitQueues::SizeOf(uint32_t owner) const {

@@ -2,7 +2,8 @@
 //
 // Thread: loop. A lane (core/lane.h) has two queues, of prioritized and of other waiters, each
 // first in, first out. The waiters of an owner (a connection of the engine) and the earliest
-// deadline of all are found at once. Slots are stable and reused. The table decides nothing:
+// deadline of all are found at once, and so are number and oldest of the waiters of a flow, over all
+// its lanes. Slots are stable and reused. The table decides nothing:
 // Waiting and Admission do.
 //
 // Waiters that freed room cannot help are set aside, so that no look passes over them again and
@@ -78,6 +79,7 @@ using WaitingGroup = std::vector<GroupItem>;
 struct Waiter {
   WaitTicket ticket;
   LaneRef lane;
+  FlowId flow;  // Of the lane.
   SessionSlot session_slot;
   uint32_t count = 0;
   bool prioritized = false;
@@ -105,6 +107,7 @@ class WaitQueues {
   // gives it its place. The queues are those of the two lanes.
   struct Place {
     LaneRef lane;
+    FlowId flow;
     uint32_t count = 0;
   };
   void Move(WaiterSlot slot, WaitQueue* from_queue, const Place& to, WaitQueue* to_queue);
@@ -118,6 +121,11 @@ class WaitQueues {
 
   const Waiter& at(WaiterSlot slot) const { return nodes_[slot].waiter; }
   size_t size() const { return size_; }
+  // The waiters of a flow, over all its lanes, the oldest first; null: none.
+  const WaiterPlaces* OfFlow(FlowId flow, FlowSlot slot) const;
+  // All flows that have waiters, by id.
+  using FlowKey = std::pair<int64_t, FlowSlot>;
+  const absl::btree_map<FlowKey, WaiterPlaces>& flows() const { return flows_; }
   // The waiter behind it in its class, also one that is set aside; kNoWaiter behind the last.
   WaiterSlot Next(WaiterSlot slot) const { return nodes_[slot].links[kInQueue].next; }
 
@@ -186,6 +194,8 @@ class WaitQueues {
     std::unique_ptr<WaitingGroup> group;
   };
 
+  void JoinFlow(WaiterSlot slot);
+  void LeaveFlow(WaiterSlot slot);
   void Append(WaiterList* list, Order order, WaiterSlot slot);
   void InsertByNumber(WaitQueue* queue, WaiterSlot slot);
   void Unlink(WaiterList* list, Order order, WaiterSlot slot);
@@ -201,6 +211,7 @@ class WaitQueues {
   uint64_t last_number_ = 0;
   uint64_t looks_ = 0;
   absl::flat_hash_map<uint32_t, WaiterList> owners_;
+  absl::btree_map<FlowKey, WaiterPlaces> flows_;
   absl::btree_set<std::pair<int64_t, WaiterSlot>> deadlines_;
 };
 

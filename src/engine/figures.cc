@@ -44,11 +44,12 @@ Value ByReason(const std::array<uint64_t, kEndReasonCount>& counts) {
 }
 
 // Connections that have sent nothing yet speak none.
-Value ByProtocol(const Connections& connections) {
+Value ByProtocol(const Source& s) {
   static constexpr auto kWords = std::to_array<std::string_view>({"messagepack_rpc", "sentinel"});
   static_assert(kWords.size() == kProtocolKindCount);
   std::array<uint64_t, kProtocolKindCount> counts{};
-  for (const Connection& connection : connections.all()) {
+  s.core.books().CountLooks(s.connections.count());
+  for (const Connection& connection : s.connections.all()) {
     if (connection.protocol == nullptr) continue;
     ++counts[static_cast<size_t>(connection.protocol->kind())];
   }
@@ -137,7 +138,7 @@ constexpr auto kCountsFigures = std::to_array<Figure>({
      [](const Source& s) { return Count(s.connections.count()); }},
     {{"counts.connections_by_protocol", kGauge, "",
       "the same by what they speak: `messagepack_rpc`, `sentinel`", "protocol"},
-     [](const Source& s) { return ByProtocol(s.connections); }},
+     [](const Source& s) { return ByProtocol(s); }},
     {{"counts.sessions", kGauge, "", "sessions that are online, or offline with tokens"},
      [](const Source& s) { return Count(s.core.books().sessions().size()); }},
     {{"counts.namespaces", kGauge, "",

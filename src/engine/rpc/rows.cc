@@ -76,17 +76,6 @@ wire::FlowCounters CountersOf(const core::Flow& flow) {
   return counters;
 }
 
-// Adds the waiters of a lane to those of its flow.
-void AddWaiters(const core::Core& core, const core::Lane& lane, wire::FlowRow* row) {
-  if (lane.waiting() == 0) return;
-  *row->waiters += lane.waiting();
-  for (const core::WaiterList& waiters : lane.waiters->classes) {
-    if (waiters.head == core::kNoWaiter) continue;
-    const int64_t since_ms = core.wait_queues().at(waiters.head).since_ms;
-    row->waiting_since_ms = std::min(row->waiting_since_ms.value_or(since_ms), since_ms);
-  }
-}
-
 std::optional<wire::FlowRate> RateOf(const core::Core& core, core::FlowSlot slot, Instant now) {
   const core::Flow& flow = core.flows().at(slot);
   const core::FlowRate* from = core.books().rates().Find(slot);
@@ -129,10 +118,10 @@ wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now) {
   if (flow.tokens.head != core::kNoToken) {
     row.oldest_issued_ms = core.tokens().at(flow.tokens.head).issued_ms;
   }
-  row.waiters = 0;
-  AddWaiters(core, flow.lane, &row);
-  for (const core::KeySlot key : core.flows().keys().WaitingOf(slot)) {
-    AddWaiters(core, core.flows().keys().at(key).lane, &row);
+  const core::WaiterPlaces* const waiters = core.wait_queues().OfFlow(flow.id, slot);
+  row.waiters = waiters == nullptr ? 0 : waiters->size();
+  if (waiters != nullptr) {
+    row.waiting_since_ms = core.wait_queues().at(waiters->begin()->second).since_ms;
   }
   row.counters = CountersOf(flow);
   row.rate = RateOf(core, slot, now);
