@@ -74,11 +74,12 @@ std::optional<AcquireAllAnswer> Groups::Acquire(const Step& step, SessionSlot se
                            .hold_ms = request.hold_ms};
   const int64_t wait_ms = waiting_->WaitMsOf(books_->flows().at(in_way->lane.flow_slot), one);
   if (wait_ms == 0) return Refuse(*in_way, TokenStatus::kBlocked, in_way->limit);
-  if (!waiting_->HasRoomFor(in_way->lane, ticket.owner)) {
+  WaitingGroup group = ToKeep(items);
+  if (!waiting_->HasRoomFor(in_way->lane, ticket.owner, WaitQueues::BytesOf(group))) {
     return Refuse(*in_way, TokenStatus::kBlocked, RefusedBy::kQueueFull);
   }
   waiting_->SetGroup(waiting_->Add(step, session_slot, in_way->lane, one, wait_ms, ticket),
-                     ToKeep(items));
+                     std::move(group));
   return std::nullopt;
 }
 

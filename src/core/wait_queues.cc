@@ -1,5 +1,6 @@
 #include "core/wait_queues.h"
 
+#include "base/allocated.h"
 #include "base/check.h"
 
 namespace nowcalls::core {
@@ -24,8 +25,25 @@ void WaitQueues::Remove(WaiterSlot slot, WaitQueue* queue) {
   Unlink(&queue->classes[waiter.queue_class()], kInQueue, slot);
   LeaveFlow(slot);
   LeaveOwner(slot);
+  if (const WaitingGroup* group = GroupOf(slot)) group_bytes_ -= BytesOf(*group);
   nodes_.Return(slot);
   --size_;
+}
+
+void WaitQueues::SetGroup(WaiterSlot slot, WaitingGroup group) {
+  std::unique_ptr<WaitingGroup>& kept = nodes_[slot].group;
+  if (kept != nullptr) group_bytes_ -= BytesOf(*kept);
+  kept = std::make_unique<WaitingGroup>(std::move(group));
+  group_bytes_ += BytesOf(*kept);
+}
+
+size_t WaitQueues::BytesOf(const WaitingGroup& group) {
+  size_t bytes =
+      AllocatedBytes(sizeof(group)) + AllocatedBytes(group.capacity() * sizeof(group[0]));
+  for (const GroupItem& item : group) {
+    if (item.param.has_value()) bytes += AllocatedBytes(item.param->bytes);
+  }
+  return bytes;
 }
 
 void WaitQueues::Move(WaiterSlot slot, WaitQueue* from_queue, const Place& to,

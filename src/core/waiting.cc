@@ -26,10 +26,11 @@ bool Waiting::HasRoomFor(uint32_t owner) const {
   return queues_.SizeOf(owner) < books_->options().limits.waiters_per_connection_max;
 }
 
-bool Waiting::HasRoomFor(const LaneRef& ref, uint32_t owner) const {
+bool Waiting::HasRoomFor(const LaneRef& ref, uint32_t owner, size_t group_bytes) const {
   const Limits& limits = books_->options().limits;
   return books_->flows().lane(ref).waiting() < limits.waiters_per_rule_max &&
-         queues_.size() < limits.waiters_max && HasRoomFor(owner);
+         queues_.size() < limits.waiters_max &&
+         queues_.bytes() + group_bytes < limits.waiter_bytes_max && HasRoomFor(owner);
 }
 
 WaiterSlot Waiting::Add(const Step& step, SessionSlot session_slot, const LaneRef& ref,
@@ -107,8 +108,7 @@ bool Waiting::LineIsAhead(const LaneRef& ref, bool prioritized, uint64_t number)
     const WaiterSlot first = FirstInLine(ref, queue_class);
     return first != kNoWaiter && queues_.NumberOf(first) < number;
   };
-  const bool ahead =
-      prioritized ? is_ahead(0) : FirstInLine(ref, 0) != kNoWaiter || is_ahead(1);
+  const bool ahead = prioritized ? is_ahead(0) : FirstInLine(ref, 0) != kNoWaiter || is_ahead(1);
   books_->CountLooks(queues_.looks() - looks_before);
   return ahead;
 }
