@@ -62,10 +62,10 @@ struct Core::Parts {
   Presence presence{&books, &absence, &waiting, &notices};
   OtherKind other_kind{&books, &notices};
   Room room{&books};
-  Groups groups{&books, &waiting, &other_kind, &room};
+  Rates rates{&books, &other_kind};
+  Groups groups{&books, &waiting, &other_kind, &room, &rates};
   Admission admission{&books, &waiting, &absence, &other_kind, &room, &groups};
   RuleBook rule_book{&books, &waiting, &absence, &notices};
-  Rates rates{&books, &other_kind};
   Listings listings{&books};
   Seals seals{&books};
   std::unique_ptr<Loading> loading = std::make_unique<Loading>(&books);  // Null after FinishLoad.

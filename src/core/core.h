@@ -17,10 +17,10 @@
 //   Presence     hello, goodbye                                 > Books, Absence, Waiting
 //   OtherKind    rules asked for what they do not say           > Books
 //   Room         which limit is in the way of a grant           > Books
-//   Groups       acquire_all                     > Books, Waiting, OtherKind, Room
+//   Rates        calls a second                                 > Books, OtherKind
+//   Groups       acquire_all              > Books, Waiting, OtherKind, Room, Rates
 //   Admission    acquire, cancel, grants         > Books, Absence, Waiting, OtherKind, Room, Groups
 //   RuleBook     rules in force, their sources, drains          > Books, Absence, Waiting
-//   Rates        calls a second                                 > Books, OtherKind
 //   Listings     pages of tokens                                > Books
 //   Seals        the end of each batch                          > Books
 //   Loading      recovery; gone after FinishLoad                > Books

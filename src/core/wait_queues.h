@@ -65,12 +65,13 @@ struct WaitQueue {
   uint32_t size() const { return classes[0].size + classes[1].size; }
 };
 
-// One token that a group of an acquire_all asks for.
+// One token that a group of an acquire_all asks for, or calls of a rate.
 struct GroupItem {
   FlowId flow;
   uint32_t count = 0;
   uint32_t position = 0;  // In the request.
   std::optional<ParamValue> param{};
+  bool rate = false;
 };
 // In the order in which Groups looks at lanes.
 using WaitingGroup = std::vector<GroupItem>;

@@ -346,10 +346,16 @@ void EncodeAcquireAllRequest(uint32_t msgid, const AcquireAllParams& params, Out
   BeginRequest(msgid, Method::kAcquireAll, options > 0 ? 2 : 1, &packer);
   packer.pack_array(static_cast<uint32_t>(params.items.size()));
   for (const AcquireAllParams::Item& item : params.items) {
-    packer.pack_array(item.param.has_value() ? 3 : 2);
+    // Servers of before rates refuse a fourth element.
+    packer.pack_array(item.rate ? 4 : item.param.has_value() ? 3 : 2);
     packer.pack_int64(item.flow_id);
     packer.pack_int64(item.count);
-    if (item.param.has_value()) PackParam(*item.param, &packer);
+    if (item.param.has_value()) {
+      PackParam(*item.param, &packer);
+    } else if (item.rate) {
+      packer.pack_nil();
+    }
+    if (item.rate) packer.pack_uint32(1);
   }
   if (options == 0) return;
   packer.pack_map(options);

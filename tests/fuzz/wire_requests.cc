@@ -102,6 +102,7 @@ void EncodeAcquireAll(uint32_t msgid, ByteSource* input, OutputBuffer* out) {
     item.flow_id = kFlows[what % 8];
     item.count = kCounts[what / 8 % 8];
     if (what >= 128) item.param = Param{ParamType::kString, kKeys[what / 32 % 4]};
+    item.rate = what % 16 >= 12;
   }
   wire::EncodeAcquireAllRequest(msgid, params, out);
 }

@@ -208,6 +208,38 @@ TEST_CASE("all values of a request fit or none is counted, and one named twice c
   CHECK(RequestValues(&h, {"d"}, 1).status == TokenStatus::kBlocked);
 }
 
+TEST_CASE("a refusal for values names the one that is full, or that can never have so much") {
+  CoreHarness h;
+  h.InstallRules({ValueRule()});
+  REQUIRE(RequestValues(&h, {"full"}, 10).status == TokenStatus::kOk);
+  CHECK(RequestValues(&h, {"free", "other", "full", "full"}).value == 2U);
+  CHECK(RequestValues(&h, {"free"}).value == std::nullopt);
+  // That no wait helps is told first.
+  const RateAnswer never = RequestValues(&h, {"full", "free", "free"}, 6);
+  CHECK(never.refused_by == RefusedBy::kOverLevel);
+  CHECK(never.value == 1U);
+}
+
+TEST_CASE("a request for more than the rule allows is over the level, whatever has passed") {
+  CoreHarness h;
+  h.InstallRules({RateRule()});
+  CHECK(Request(&h, 11).refused_by == RefusedBy::kOverLevel);
+  CHECK(Request(&h, 11, /*prioritized=*/true).refused_by == RefusedBy::kOverLevel);
+  CHECK(Request(&h, 10).status == TokenStatus::kOk);
+  CHECK(Request(&h, 10).refused_by == RefusedBy::kRate);
+  for (const auto algorithm : {ParamRule::Algorithm::kWindow, ParamRule::Algorithm::kTokenBucket,
+                               ParamRule::Algorithm::kLeakyBucket}) {
+    CAPTURE(static_cast<int>(algorithm));
+    CoreHarness by_value;
+    Rule rule = ValueRule(algorithm);
+    rule.max_queueing_time_ms = 0;
+    by_value.InstallRules({rule});
+    CHECK(RequestValues(&by_value, {"a"}, 11).refused_by == RefusedBy::kOverLevel);
+    CHECK(RequestValues(&by_value, {"a"}, 10).status == TokenStatus::kOk);
+    CHECK(RequestValues(&by_value, {"a"}, 10).refused_by == RefusedBy::kParam);
+  }
+}
+
 TEST_CASE("values of different types are different values") {
   CoreHarness h;
   h.InstallRules({ValueRule()});

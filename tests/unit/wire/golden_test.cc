@@ -179,6 +179,14 @@ TEST_CASE("a client's requests are the golden bytes") {
                              .hold_ms = 250},
                             o);
   });
+  check("acquire_all_rates", [](Out* o) {
+    const Param key{ParamType::kString, "key-7"};
+    EncodeAcquireAllRequest(30,
+                            {.items = {{.flow_id = 113, .count = 1, .param = key},
+                                       {.flow_id = 114, .count = 1, .param = key, .rate = true},
+                                       {.flow_id = 115, .count = 2, .rate = true}}},
+                            o);
+  });
   check("acquire_param", [](Out* o) {
     AcquireParams acquire{.flow_id = 111, .count = 1};
     acquire.param = Param{ParamType::kString, "key-7"};
@@ -239,6 +247,13 @@ TEST_CASE("the server reads the golden requests of calls") {
   CHECK(all.wait_ms == 1500);
   CHECK(all.request_id == 78);
   CHECK(all.hold_ms == 250);
+  REQUIRE(DecodeAcquireAll(Params("acquire_all_rates", Method::kAcquireAll), &all, &error));
+  REQUIRE(all.items.size() == 3);
+  CHECK_FALSE(all.items[0].rate);
+  CHECK(all.items[1].rate);
+  CHECK(all.items[1].param == Param{ParamType::kString, "key-7"});
+  CHECK(all.items[2].rate);
+  CHECK_FALSE(all.items[2].param.has_value());
   ValuesParams params;
   REQUIRE(DecodeParams(Params("params", Method::kParams), &params, &error));
   CHECK(params.flow_id == 111);
@@ -325,6 +340,29 @@ TEST_CASE("the server's replies are the golden bytes") {
                       .level = 4},
                      o);
   });
+  check("acquire_all_full_value", [](Out* o) {
+    EncodeAcquireAll(28,
+                     {.status = TokenStatus::kBlocked,
+                      .refused_by = RefusedBy::kParam,
+                      .flow_id = 113,
+                      .now_calls = 1,
+                      .level = 1,
+                      .value = Param{ParamType::kString, "key-7"}},
+                     o);
+  });
+  check("acquire_all_rates", [](Out* o) {
+    EncodeAcquireAll(
+        30, {.status = TokenStatus::kOk, .tokens = {{kGoldenToken, 13, 4000}, {}, {0, 0, 100}}}, o);
+  });
+  check("acquire_full_value", [](Out* o) {
+    EncodeAcquire(31,
+                  {.status = TokenStatus::kBlocked,
+                   .now_calls = 2,
+                   .level = 2,
+                   .refused_by = RefusedBy::kParam,
+                   .value = Param{ParamType::kString, "key-7"}},
+                  o);
+  });
   check("release_ok", [](Out* o) { EncodeStatus(5, TokenStatus::kReleaseOk, o); });
   check("release_already", [](Out* o) { EncodeStatus(5, TokenStatus::kAlreadyRelease, o); });
   check("bad_request", [](Out* o) { EncodeStatus(5, TokenStatus::kBadRequest, o); });
@@ -387,6 +425,13 @@ TEST_CASE("a client reads the golden answers to calls") {
   CHECK(none->flow_id == 112);
   CHECK(none->now_calls == 3);
   CHECK(none->level == 4);
+  // A client of before values, and of before rates, reads what it knows.
+  CHECK(DecodeAcquireAllReply(ResultOf("acquire_all_full_value"))->refused_by == RefusedBy::kParam);
+  CHECK(DecodeAcquireReply(ResultOf("acquire_full_value"))->refused_by == RefusedBy::kParam);
+  const Result<AcquireAllReply> rates = DecodeAcquireAllReply(ResultOf("acquire_all_rates"));
+  REQUIRE(rates->tokens.size() == 3);
+  CHECK(rates->tokens[1].token_id == 0);
+  CHECK(rates->tokens[2].hold_ms == 100);
   CHECK(*DecodeStatusReply(ResultOf("release_ok")) == TokenStatus::kReleaseOk);
   CHECK(*DecodeStatusReply(ResultOf("release_already")) == TokenStatus::kAlreadyRelease);
   CHECK(*DecodeStatusReply(ResultOf("bad_request")) == TokenStatus::kBadRequest);

@@ -128,7 +128,11 @@ TEST_CASE(
       check("request_guarded", 23,
             {.status = TokenStatus::kTooManyRequest, .refused_by = RefusedBy::kNamespaceQps}));
   CHECK(check("request_param_ok", 24, {.status = TokenStatus::kOk, .remaining = -1}));
-  CHECK(check("request_param_blocked", 24,
+  CHECK_FALSE(check("request_param_blocked", 24,
+                    {.status = TokenStatus::kBlocked,
+                     .refused_by = RefusedBy::kParam,
+                     .value = Param{ParamType::kString, "key-7"}}));
+  CHECK(check("request_param_blocked_before_values", 24,
               {.status = TokenStatus::kBlocked, .refused_by = RefusedBy::kParam}));
 }
 
