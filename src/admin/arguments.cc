@@ -297,6 +297,8 @@ class Parser {
                                   "Print the values of a flow's parameter that are used most");
     AddFlow(params, "The flow")->required();
     AddLimit(params, kListRowsMax);
+    params->add_flag("--minute", arguments_.by_minute,
+                     "Order by the calls of the last minute, not of the rule's interval");
     CLI::App* tokens =
         AddListing(&app_, Command::kTokens, "tokens", "Print the oldest live tokens, oldest first");
     AddLimit(tokens);

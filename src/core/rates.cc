@@ -15,6 +15,9 @@ constexpr double kLimitMax = 1e15;
 // Of a value's window. A request may ask for a thousand values, and each begins a window.
 constexpr int32_t kValueBucketsMax = 100;
 
+// What `params` shows of values, beside the last interval of the rule.
+constexpr int64_t kShownMs = RecentCalls::kMinuteMs;
+
 int64_t Whole(double count) { return WholeCalls(std::min(count, kLimitMax)); }
 
 // The count of a rule or an item, of all sessions together.
@@ -240,6 +243,7 @@ void Rates::TakeValues(const Step& step, const Flow& flow, const RateAnswer& ans
       TakeValue(step, flow, asked.slot);
     } else if (asked.position == answer.value) {
       value.recent.Block(step.now.ms, flow.rule->rate_interval_ms(), value.asked);
+      value.minute.Block(step.now.ms, kShownMs, value.asked);
     }
     value.asked = 0;
   }
@@ -253,22 +257,20 @@ PaceAnswer Rates::AskValue(const Step& step, const Flow& flow, ValueSlot slot) {
     value.rule_number = flow.rule_number;
   }
   const int64_t now_ms = step.now.ms;
+  value.idle_ms = std::max(value.busy_ms, now_ms + kShownMs);
   switch (flow.rule->param->algorithm) {
     case ParamRule::Algorithm::kTokenBucket: {
       const Pace pace = PaceOf(flow, value.count);
-      value.idle_ms = now_ms + TokenBucket::IdleAfterMs(pace);
       return PaceIn<TokenBucket>(&table, slot).Ask(now_ms, pace, value.asked);
     }
     case ParamRule::Algorithm::kLeakyBucket: {
       const Pace pace = PaceOf(flow, value.count);
-      value.idle_ms = now_ms + LeakyBucket::IdleAfterMs(pace);
       return PaceIn<LeakyBucket>(&table, slot).Ask(now_ms, pace, value.asked);
     }
     case ParamRule::Algorithm::kWindow: break;
   }
   SlidingWindow& window = WindowIn(&table, slot, *flow.rule);
   window.Advance(now_ms);
-  value.idle_ms = now_ms + window.length_ms() * static_cast<int64_t>(window.buckets());
   const int64_t left = WindowLimit(*books_, flow, value.count) - window.passed() - value.asked;
   return {.passes = left >= 0, .remaining = left};
 }
@@ -276,14 +278,22 @@ PaceAnswer Rates::AskValue(const Step& step, const Flow& flow, ValueSlot slot) {
 // REQUIRES: AskValue in this step.
 void Rates::TakeValue(const Step& step, const Flow& flow, ValueSlot slot) {
   ValueRate& value = books_->rates().values().at(slot);
-  value.recent.Pass(step.now.ms, flow.rule->rate_interval_ms(), value.asked);
+  const int64_t now_ms = step.now.ms;
+  value.recent.Pass(now_ms, flow.rule->rate_interval_ms(), value.asked);
+  value.minute.Pass(now_ms, kShownMs, value.asked);
   if (auto* window = std::get_if<SlidingWindow>(&value.pace)) {
     window->Add(value.asked);
+    value.busy_ms = now_ms + window->length_ms() * static_cast<int64_t>(window->buckets());
   } else if (auto* tokens = std::get_if<TokenBucket>(&value.pace)) {
-    tokens->Take(step.now.ms, PaceOf(flow, value.count), value.asked);
+    const Pace pace = PaceOf(flow, value.count);
+    tokens->Take(now_ms, pace, value.asked);
+    value.busy_ms = now_ms + TokenBucket::IdleAfterMs(pace);
   } else if (auto* leak = std::get_if<LeakyBucket>(&value.pace)) {
-    leak->Take(step.now.ms, PaceOf(flow, value.count), value.asked);
+    const Pace pace = PaceOf(flow, value.count);
+    leak->Take(now_ms, pace, value.asked);
+    value.busy_ms = now_ms + LeakyBucket::IdleAfterMs(pace);
   }
+  value.idle_ms = std::max(value.idle_ms, value.busy_ms);
 }
 
 // Whether a value that nobody has asked for would get it.

@@ -158,6 +158,12 @@ class FlowMetrics {
          &wire::FlowRate::borrowed);
     rate("nowcalls_flow_rate_blocked", "Calls that a rate or a parameter blocked.",
          &wire::FlowRate::blocked);
+    Each<uint64_t>("nowcalls_flow_rate_values_forgotten", MetricType::kCounter,
+                   "Values of the parameter that were forgotten while their limit was in use.",
+                   [](const wire::FlowRow& row) -> std::optional<uint64_t> {
+                     if (!row.rate) return std::nullopt;
+                     return row.rate->forgotten;
+                   });
     Each<uint64_t>("nowcalls_flow_rate_window_calls", MetricType::kGauge,
                    "Calls in the rule's window that ends now.",
                    [](const wire::FlowRow& row) -> std::optional<uint64_t> {

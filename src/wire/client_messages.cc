@@ -425,9 +425,10 @@ void EncodePageRequest(uint32_t msgid, Method method, const PageParams& page, Ou
 
 void EncodeParamsRequest(uint32_t msgid, const ValuesParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kParams, 2, &packer);
+  BeginRequest(msgid, Method::kParams, params.by_minute ? 3 : 2, &packer);
   packer.pack_int64(params.flow_id);
   PackLimit(params.limit, &packer);
+  if (params.by_minute) PackString("minute", &packer);
 }
 
 void EncodeWaitersRequest(uint32_t msgid, const WaitersParams& params, OutputBuffer* out) {

@@ -134,6 +134,7 @@ struct PageParams {  // flows, sessions, history, namespaces
 struct ValuesParams {  // params
   int64_t flow_id = 0;
   uint32_t limit = 0;
+  bool by_minute = false;  // The order is that of the last minute, not of the last interval.
 };
 struct WaitersParams {
   std::optional<int64_t> flow_id;

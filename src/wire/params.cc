@@ -255,8 +255,16 @@ bool DecodePage(Method method, std::string_view params, PageParams* out, Request
 bool DecodeParams(std::string_view params, ValuesParams* out, RequestError* error) {
   Params fields(Method::kParams, params, error);
   *out = ValuesParams{};
-  return fields.OpenArray(2) && fields.Required("flow_id", &out->flow_id) &&
-         ReadLimit(&fields, &out->limit) && fields.Close();
+  std::optional<std::string_view> by;
+  if (!fields.OpenArray(3) || !fields.Required("flow_id", &out->flow_id) ||
+      !ReadLimit(&fields, &out->limit) || !fields.Optional("by", &by)) {
+    return false;
+  }
+  out->by_minute = by == "minute";
+  if (by.has_value() && !out->by_minute && by != "interval") {
+    return fields.Fail("by", "must be interval or minute, got " + Quoted(*by));
+  }
+  return fields.Close();
 }
 
 bool DecodeWaiters(std::string_view params, WaitersParams* out, RequestError* error) {

@@ -103,7 +103,8 @@ void Params(const Call& call) {
   const core::FlowSlot slot = FindFlow(call, params.flow_id);
   if (slot == core::kNoFlow) return;
   const std::vector<core::ValueUse> top =
-      core::TopValues(call.core()->books(), slot, params.limit, call.step.now.ms);
+      core::TopValues(call.core()->books(), slot, params.limit, call.step.now.ms,
+                      params.by_minute ? core::TopBy::kMinute : core::TopBy::kInterval);
   std::vector<wire::ParamRow> rows;
   rows.reserve(top.size());
   for (const core::ValueUse& use : top) rows.push_back(RowOf(*call.core(), slot, use));

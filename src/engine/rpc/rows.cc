@@ -91,6 +91,7 @@ std::optional<wire::FlowRate> RateOf(const core::Core& core, core::FlowSlot slot
                       .requests_blocked = from->counters.requests_blocked};
   if (flow.rule->param.has_value()) {
     rate.values = from->values.list.size;
+    rate.forgotten = from->values.forgotten;
   } else if (!flow.removed) {
     rate.limit = static_cast<uint64_t>(core::Rates::WindowLimitOf(core.books(), flow));
   }
@@ -152,6 +153,8 @@ wire::ParamRow RowOf(const core::Core& core, core::FlowSlot slot, const core::Va
     row.param = core.books().rates().values().at(use.value).value;
     row.passed = use.recent.passed;
     row.blocked = use.recent.blocked;
+    row.minute_passed = use.minute.passed;
+    row.minute_blocked = use.minute.blocked;
   }
   if (use.key != core::kNoKey) {
     const core::Key& key = core.flows().keys().at(use.key);

@@ -477,7 +477,7 @@ TEST_CASE("params prints the values of a flow, each as what it is, the most call
   Progress progress(/*enabled=*/false, "tokens", [](std::string_view) {});
   OfflineSource source(&store, {}, &progress);
   std::string out;
-  const Status listed = source.Params(101, 10, [&](const wire::ParamRow& row) {
+  const Status listed = source.Params(101, 10, /*by_minute=*/false, [&](const wire::ParamRow& row) {
     StringOutput line;
     Listing<wire::ParamRow> listing(Format::kJsonl, 0, line.get());
     REQUIRE(listing.Add(row).ok());

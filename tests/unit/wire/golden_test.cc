@@ -137,8 +137,13 @@ ParamRow HeldValue() {
 }
 
 ParamRow AskedValue() {
-  return {
-      .param = {ParamType::kString, "key-8"}, .level = 2, .waiters = 0, .passed = 2, .blocked = 9};
+  return {.param = {ParamType::kString, "key-8"},
+          .level = 2,
+          .waiters = 0,
+          .passed = 2,
+          .blocked = 9,
+          .minute_passed = 30,
+          .minute_blocked = 40};
 }
 
 WaiterRow WaitingCall() {
@@ -192,6 +197,7 @@ TEST_CASE("a client's requests are the golden bytes") {
     acquire.param = Param{ParamType::kString, "key-7"};
     EncodeAcquireRequest(26, acquire, o);
   });
+  check("params_by_minute", [](Out* o) { EncodeParamsRequest(25, {111, 2, true}, o); });
   check("params", [](Out* o) { EncodeParamsRequest(25, {111, 2}, o); });
   check("waiters", [](Out* o) { EncodeWaitersRequest(27, {111, "worker-7", 100}, o); });
   check("cancel", [](Out* o) { EncodeCancelRequest(18, 77, o); });
@@ -258,6 +264,9 @@ TEST_CASE("the server reads the golden requests of calls") {
   REQUIRE(DecodeParams(Params("params", Method::kParams), &params, &error));
   CHECK(params.flow_id == 111);
   CHECK(params.limit == 2);
+  CHECK_FALSE(params.by_minute);
+  REQUIRE(DecodeParams(Params("params_by_minute", Method::kParams), &params, &error));
+  CHECK(params.by_minute);
   WaitersParams waiters;
   REQUIRE(DecodeWaiters(Params("waiters", Method::kWaiters), &waiters, &error));
   CHECK(waiters.flow_id == 111);
