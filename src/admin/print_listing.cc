@@ -121,6 +121,8 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
     case Command::kReclaim:
     case Command::kReclaimClient:
     case Command::kReclaimFlow:
+    case Command::kReclaimNamespace:
+    case Command::kDrainNamespace:
     case Command::kPurge:
     case Command::kDrain: break;
   }

@@ -147,10 +147,32 @@ struct ReclaimAnswer {
   bool more = false;  // Tokens are left.
 };
 
+// One piece of a reclaim that walks the flows of a namespace by id.
+struct ReclaimPage {
+  uint32_t reclaimed = 0;
+  int64_t next_flow = 0;  // Where the next piece begins; 0: this was the last.
+};
+
 struct DrainAnswer {
   TokenStatus status = TokenStatus::kNoRuleExists;  // Or kOk.
   int64_t now_calls = 0;
   uint32_t tokens = 0;
+};
+
+// One piece of a drain of a namespace. Calls and tokens are those of its rules.
+struct DrainPage {
+  TokenStatus status = TokenStatus::kNoRuleExists;  // Or kOk.
+  int64_t now_calls = 0;
+  uint64_t tokens = 0;
+  uint32_t rules = 0;
+  int64_t next_flow = 0;  // As of ReclaimPage.
+};
+
+// A namespace, and where in its flows a piece begins.
+struct NamespacePiece {
+  std::string_view name_space;
+  int64_t first_flow = 0;
+  uint32_t limit = 0;  // Tokens or rules.
 };
 
 // One page of a token listing, oldest first.

@@ -181,6 +181,18 @@ Result<DrainAnswer> Core::Drain(const Step& step, FlowId flow, bool on, const Ad
   return parts_->rule_book.Drain(step, flow, on, act);
 }
 
+ReclaimPage Core::ReclaimNamespace(const Step& step, const NamespacePiece& piece,
+                                   const AdminAct& act) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->reclaims.ReclaimNamespace(step, piece, act);
+}
+
+Result<DrainPage> Core::DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
+                                       const AdminAct& act) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->rule_book.DrainNamespace(step, piece, on, act);
+}
+
 void Core::SetDiskLow(bool low) {
   parts_->room.SetDiskLow(low);
   parts_->rule_book.SetDiskLow(low);

@@ -40,6 +40,8 @@ void ReclaimClient(const Call& call);
 void ReclaimFlow(const Call& call);
 void Purge(const Call& call);
 void Drain(const Call& call);
+void ReclaimNamespace(const Call& call);
+void DrainNamespace(const Call& call);
 void RulesLoad(const Call& call);
 void Backup(const Call& call);
 

@@ -55,6 +55,8 @@ constexpr auto kMethods = std::to_array<MethodRow>({
     {Id::kParams, kSearchOfAll, Role::kEveryone, Changes::kNothing, Params},
     {Id::kWaiters, kSearch, Role::kEveryone, Changes::kNothing, Waiters},
     {Id::kAcquireAll, kCall, Role::kEveryone, Changes::kTokens, AcquireAll},
+    {Id::kReclaimNamespace, kMassReclaim, Role::kAdministrator, Changes::kTokens, ReclaimNamespace},
+    {Id::kDrainNamespace, kPartOfTurn, Role::kAdministrator, Changes::kRules, DrainNamespace},
 });
 
 // kUnknown has no row.

@@ -126,6 +126,12 @@ std::string Example(Method method, uint32_t id) {
       break;
     case Method::kPurge: wire::EncodePurgeRequest(id, {.flow_id = 1}, &out); break;
     case Method::kDrain: wire::EncodeDrainRequest(id, {.flow_id = 1, .on = true}, &out); break;
+    case Method::kReclaimNamespace:
+      wire::EncodeReclaimNamespaceRequest(id, {.name_space = "default", .reason = "r"}, &out);
+      break;
+    case Method::kDrainNamespace:
+      wire::EncodeDrainNamespaceRequest(id, {.name_space = "default", .on = true}, &out);
+      break;
     case Method::kBackup: wire::EncodeBackupRequest(id, {.to = "/copy"}, &out); break;
     case Method::kRequest: wire::EncodeRateRequest(id, {.flow_id = 2, .count = 1}, &out); break;
     case Method::kRequestParam: {
@@ -178,6 +184,55 @@ TEST_CASE("what is shown of one flow costs no more when very many wait for it") 
     return world.looks() - before;
   };
   CHECK(looks_of(kValues) == looks_of(1));
+}
+
+// Of flows 1 to 64, with `value` if it is not empty.
+std::string GroupOf64(uint32_t id, const std::string& value = {}) {
+  wire::AcquireAllParams params;
+  for (int64_t flow = 1; flow <= 64; ++flow) {
+    params.items.push_back({flow, 1});
+    if (!value.empty()) params.items.back().param = Param{ParamType::kString, value};
+  }
+  wire::OutputBuffer out;
+  wire::EncodeAcquireAllRequest(id, params, &out);
+  return std::string(out.view());
+}
+
+TEST_CASE("a turn grants no more tokens to groups than to single acquires") {
+  std::vector<testing::RuleOptions> rules;
+  for (int64_t flow = 1; flow <= 64; ++flow) {
+    rules.push_back({.flow = flow, .count = 1e9, .resource_timeout_ms = 600'000});
+  }
+  EngineHarness h(Limits(), rules);
+  std::string groups;
+  for (uint32_t i = 0; i < 20; ++i) groups += GroupOf64(i);
+  for (int i = 0; i < 40; ++i) h.Send(h.Connect("127.0.0.1:2"), groups);
+  size_t before = h.core().tokens().size();
+  CHECK(before <= 2'100);  // Of the turn that has read them.
+  while (h.engine().input_waits()) {
+    h.Turn();
+    CHECK(h.core().tokens().size() - before <= 4'200);
+    before = h.core().tokens().size();
+  }
+}
+
+TEST_CASE("a group is charged the bytes of its values") {
+  std::vector<testing::RuleOptions> rules;
+  for (int64_t flow = 1; flow <= 64; ++flow) {
+    rules.push_back({.flow = flow, .count = 0, .param = core::ParamRule{}});
+  }
+  EngineHarness h(Limits(), rules);
+  const ConnectionId c = h.Connect();
+  uint32_t sent = 0;
+  for (; sent < 30; ++sent) h.Send(c, GroupOf64(sent, std::string(1000, 'v')));
+  uint32_t answered = 0;
+  for (uint32_t turns = 0; answered < sent; ++turns) {
+    REQUIRE(turns < 100);
+    h.Turn();
+    const size_t in_turn = h.TakeIds(c).size();
+    CHECK(in_turn <= 12);
+    answered += static_cast<uint32_t>(in_turn);
+  }
 }
 
 TEST_CASE("a release is charged the groups that it makes the server look at") {
