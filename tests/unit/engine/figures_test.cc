@@ -145,7 +145,8 @@ TEST_CASE("requests are counted by method, once each, also those that do not exi
   CHECK(
       InfoFrom(&h, c, "requests").starts_with(R"("requests":{"acquire":3,"release":0,"keep":0,)"));
   CHECK(InfoFrom(&h, c, "info").starts_with(R"("info":2,)"));
-  CHECK(InfoFrom(&h, c, "waiters\":0,\"unknown").starts_with(R"("waiters":0,"unknown":1})"));
+  CHECK(InfoFrom(&h, c, "drain_namespace\":0,\"unknown")
+            .starts_with(R"("drain_namespace":0,"unknown":1})"));
 }
 
 TEST_CASE("scans of the sweep are counted, and what they found") {
