@@ -216,7 +216,7 @@ void Admission::GrantSomeWaiters(const Step& step) {
     cost += spent;
     left -= std::min(left, spent);
   }
-  books_->CountLooks(kLooksPerCost * cost);
+  books_->looks() += kLooksPerCost * cost;
   is_behind_ = !wake_list.empty();
 }
 

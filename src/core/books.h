@@ -76,10 +76,9 @@ class Books {
 
   // --- Work. ---
   // Entries of tables that calls have looked at, beyond the few that every call looks at, since the
-  // server started. Whatever walks a table counts its steps here, and the engine charges them to
-  // the message that caused them. A look takes some 60 ns.
-  uint64_t looks() const { return looks_; }
-  void CountLooks(uint64_t looks) const { looks_ += looks; }
+  // server started. Whatever walks a table adds its steps here, also where it only reads, and the
+  // engine charges them to the message that caused them. A look takes some 60 ns.
+  uint64_t& looks() const { return looks_; }
 
   // --- Sessions. ---
   // A session without connections. Without a client id it is shown as `display_id`.

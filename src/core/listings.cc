@@ -41,7 +41,7 @@ Result<TokenPage> Listings::Page(Instant now, uint32_t owner, const TokenFilter&
     if (Matches(*listing, entry)) page.tokens.push_back(next);
     next = entry.next(listing->cursor.order);
   }
-  books_->CountLooks(seen - page.tokens.size());  // The others are paid for as rows.
+  books_->looks() += seen - page.tokens.size();  // The others are paid for as rows.
   if (next == kNoToken) {
     Close(listing);
   } else {

@@ -119,7 +119,7 @@ ReclaimPage Reclaims::ReclaimNamespace(const Step& step, const NamespacePiece& p
     // A flow without a rule is gone with its last token.
     next = more ? flows.by_id().lower_bound(id) : flows.by_id().upper_bound(id);
   }
-  books_->CountLooks(looks);
+  books_->looks() += looks;
   if (next != flows.by_id().end()) page.next_flow = next->first;
   if (page.reclaimed == 0) return page;
   notices_->AddAct(act,

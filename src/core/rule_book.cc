@@ -223,7 +223,7 @@ Result<DrainPage> RuleBook::DrainNamespace(const Step& step, const NamespacePiec
     NOWCALLS_RETURN_IF_ERROR(SetDraining(step, slot, on));
     ++changed;
   }
-  books_->CountLooks(page.rules);
+  books_->looks() += page.rules;
   if (next != ids.end()) page.next_flow = *next;
   if (changed == 0) return page;
   const std::string because = act.reason.empty() ? "" : ": " + std::string(act.reason);

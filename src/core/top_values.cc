@@ -63,7 +63,7 @@ std::vector<ValueUse> TopValues(const Books& books, FlowSlot slot, size_t limit,
   // Values with calls a second, with their keys if they have any.
   std::vector<bool> seen(flow.keys > 0 ? keys.slots() : 0);
   if (const FlowRate* rate = books.rates().Find(slot); rate != nullptr) {
-    books.CountLooks(rate->values.list.size);
+    books.looks() += rate->values.list.size;
     for (ValueSlot at = rate->values.list.newest; at != kNoValue; at = values.Older(at)) {
       const ValueRate& value = values.at(at);
       ValueUse use{.value = at};
@@ -81,7 +81,7 @@ std::vector<ValueUse> TopValues(const Books& books, FlowSlot slot, size_t limit,
   }
   // The other keys.
   if (flow.keys > 0) {
-    books.CountLooks(keys.slots());
+    books.looks() += keys.slots();
     keys.ForEachOf(slot, [&](KeySlot key) {
       if (seen[key.value]) return;
       first.Add({.key = key, .now_calls = keys.at(key).lane.now_calls});

@@ -25,13 +25,13 @@ class Lister {
 
  private:
   void AddLane(const Lane& lane) {
-    books_.CountLooks(1);
+    books_.looks() += 1;
     if (lane.waiting() == 0) return;
     uint32_t place = 0;
     for (const WaiterList& list : lane.waiters->classes) {
       for (WaiterSlot slot = list.head; slot != kNoWaiter && !full(); slot = queues_.Next(slot)) {
         ++place;
-        books_.CountLooks(1);
+        books_.looks() += 1;
         if (Matches(queues_.at(slot))) found_.push_back({slot, place});
       }
     }

@@ -109,7 +109,7 @@ bool Waiting::LineIsAhead(const LaneRef& ref, bool prioritized, uint64_t number)
     return first != kNoWaiter && queues_.NumberOf(first) < number;
   };
   const bool ahead = prioritized ? is_ahead(0) : FirstInLine(ref, 0) != kNoWaiter || is_ahead(1);
-  books_->CountLooks(queues_.looks() - looks_before);
+  books_->looks() += queues_.looks() - looks_before;
   return ahead;
 }
 
@@ -148,7 +148,7 @@ void Waiting::OnNewRule(FlowSlot flow_slot) {
     if (ref.key_slot != kNoKey) books_->flows().RefreshKey(ref.key_slot);
     TrackWaiting(ref);
     WaitQueue* const queue = books_->flows().lane(ref).waiters.get();
-    books_->CountLooks(queue->size());
+    books_->looks() += queue->size();
     queues_.ReturnAll(queue);
     books_->wake_list().Add(ref);
   }
@@ -223,7 +223,7 @@ void Waiting::RefuseAll(const Step& step, FlowSlot flow_slot, TokenStatus status
   for (const LaneRef& ref : LanesThatWait(flow_slot)) {
     // A key goes with its last waiter, if it has no token.
     const Lane& lane = books_->flows().lane(ref);
-    books_->CountLooks(kLooksPerAnswer * lane.waiting());
+    books_->looks() += kLooksPerAnswer * lane.waiting();
     for (size_t i = 0; i < 2; ++i) {
       while (lane.waiting() > 0 && lane.waiters->classes[i].head != kNoWaiter) {
         Answer(step, lane.waiters->classes[i].head,

@@ -48,7 +48,7 @@ Value ByProtocol(const Source& s) {
   static constexpr auto kWords = std::to_array<std::string_view>({"messagepack_rpc", "sentinel"});
   static_assert(kWords.size() == kProtocolKindCount);
   std::array<uint64_t, kProtocolKindCount> counts{};
-  s.core.books().CountLooks(s.connections.count());
+  s.core.books().looks() += s.connections.count();
   for (const Connection& connection : s.connections.all()) {
     if (connection.protocol == nullptr) continue;
     ++counts[static_cast<size_t>(connection.protocol->kind())];

@@ -37,7 +37,7 @@ uint64_t FillPage(const Call& call, const Map& map, const wire::PageParams& page
     cost += add_row(it->second);
     last = static_cast<uint64_t>(it->first);
   }
-  call.core()->books().CountLooks(cost);
+  call.core()->books().looks() += cost;
   return it == map.end() ? 0 : last;
 }
 
@@ -90,7 +90,7 @@ void Flows(const Call& call) {
   const uint64_t next =
       FillPage(call, call.core()->flows().by_id(), page, &rows, [&](core::FlowSlot slot) {
         rows.push_back(RowOf(*call.core(), slot, call.step.now));
-        call.core()->books().CountLooks(kFlowLooks);
+        call.core()->books().looks() += kFlowLooks;
         return kLookCost;
       });
   wire::EncodeFlowPage(call.request.msgid, rows, next, call.AfterCommit());

@@ -76,78 +76,97 @@ class LargeWorld {
   const ConnectionId holder_;
 };
 
-// A request of each method that makes the world as much work as it can.
-std::string Example(Method method, uint32_t id) {
-  wire::OutputBuffer out;
+void AddOfClients(Method method, uint32_t id, wire::OutputBuffer* out) {
   switch (method) {
-    case Method::kHello: wire::EncodeHelloRequest(id, {.name_space = "default"}, &out); break;
+    case Method::kHello: wire::EncodeHelloRequest(id, {.name_space = "default"}, out); break;
     case Method::kAcquire: {
       wire::AcquireParams params{.flow_id = 1, .count = 1, .wait_ms = 1'000};
       params.param = Param{ParamType::kString, "value-7"};
-      wire::EncodeAcquireRequest(id, params, &out);
+      wire::EncodeAcquireRequest(id, params, out);
       break;
     }
     case Method::kAcquireAll: {
       wire::AcquireAllParams params;
       for (int64_t flow = 2; flow < 66; ++flow) params.items.push_back({flow, 1});
       params.wait_ms = 1'000;
-      wire::EncodeAcquireAllRequest(id, params, &out);
+      wire::EncodeAcquireAllRequest(id, params, out);
       break;
     }
     case Method::kRelease:
-    case Method::kKeep: wire::EncodeTokenRequest(id, method, 1, &out); break;
-    case Method::kRulesList:
-      wire::EncodeRulesListRequest(id, {.name_space = {}, .page = {.limit = 1000}}, &out);
+    case Method::kKeep: wire::EncodeTokenRequest(id, method, 1, out); break;
+    case Method::kPing:
+    case Method::kInfo: wire::EncodePlainRequest(id, method, out); break;
+    case Method::kCancel: wire::EncodeCancelRequest(id, id + 1, out); break;
+    case Method::kRequest: wire::EncodeRateRequest(id, {.flow_id = 2, .count = 1}, out); break;
+    case Method::kRequestParam: {
+      const std::vector<Param> values(60, Param{ParamType::kString, "value-7"});
+      wire::EncodeValueRateRequest(id, {.flow_id = 1, .count = 1}, values, out);
       break;
-    case Method::kRulesLoad: wire::EncodeRulesLoadRequest(id, "default", "[]", &out); break;
-    case Method::kFlow: wire::EncodeFlowRequest(id, 1, &out); break;
+    }
+    default: break;
+  }
+}
+
+void AddListing(Method method, uint32_t id, wire::OutputBuffer* out) {
+  switch (method) {
+    case Method::kRulesList:
+      wire::EncodeRulesListRequest(id, {.name_space = {}, .page = {.limit = 1000}}, out);
+      break;
+    case Method::kFlow: wire::EncodeFlowRequest(id, 1, out); break;
     case Method::kFlows:
     case Method::kSessions:
     case Method::kNamespaces:
-    case Method::kHistory: wire::EncodePageRequest(id, method, {.limit = 1000}, &out); break;
+    case Method::kHistory: wire::EncodePageRequest(id, method, {.limit = 1000}, out); break;
     case Method::kTokens: {
       wire::TokensParams params{.page = {.limit = 1000}};
       params.client_id = "nobody";
-      wire::EncodeTokensRequest(id, params, &out);
+      wire::EncodeTokensRequest(id, params, out);
       break;
     }
-    case Method::kPing:
-    case Method::kInfo: wire::EncodePlainRequest(id, method, &out); break;
-    case Method::kReclaim:
-      wire::EncodeReclaimRequest(id, {.token_id = 1, .reason = "r"}, &out);
-      break;
-    case Method::kCancel: wire::EncodeCancelRequest(id, id + 1, &out); break;
-    case Method::kReclaimClient:
-      wire::EncodeReclaimClientRequest(
-          id, {.name_space = "default", .client_id = "holder", .reason = "r"}, &out);
-      break;
-    case Method::kReclaimFlow:
-      wire::EncodeReclaimFlowRequest(id, {.flow_id = 1, .reason = "r"}, &out);
-      break;
-    case Method::kPurge: wire::EncodePurgeRequest(id, {.flow_id = 1}, &out); break;
-    case Method::kDrain: wire::EncodeDrainRequest(id, {.flow_id = 1, .on = true}, &out); break;
-    case Method::kReclaimNamespace:
-      wire::EncodeReclaimNamespaceRequest(id, {.name_space = "default", .reason = "r"}, &out);
-      break;
-    case Method::kDrainNamespace:
-      wire::EncodeDrainNamespaceRequest(id, {.name_space = "default", .on = true}, &out);
-      break;
-    case Method::kBackup: wire::EncodeBackupRequest(id, {.to = "/copy"}, &out); break;
-    case Method::kRequest: wire::EncodeRateRequest(id, {.flow_id = 2, .count = 1}, &out); break;
-    case Method::kRequestParam: {
-      const std::vector<Param> values(60, Param{ParamType::kString, "value-7"});
-      wire::EncodeValueRateRequest(id, {.flow_id = 1, .count = 1}, values, &out);
-      break;
-    }
-    case Method::kParams: wire::EncodeParamsRequest(id, {.flow_id = 1, .limit = 10}, &out); break;
+    case Method::kParams: wire::EncodeParamsRequest(id, {.flow_id = 1, .limit = 10}, out); break;
     case Method::kWaiters: {
       wire::WaitersParams params;
       params.client_id = "nobody";
-      wire::EncodeWaitersRequest(id, params, &out);
+      wire::EncodeWaitersRequest(id, params, out);
       break;
     }
-    case Method::kUnknown: break;
+    default: break;
   }
+}
+
+void AddOfAdministrators(Method method, uint32_t id, wire::OutputBuffer* out) {
+  switch (method) {
+    case Method::kRulesLoad: wire::EncodeRulesLoadRequest(id, "default", "[]", out); break;
+    case Method::kReclaim:
+      wire::EncodeReclaimRequest(id, {.token_id = 1, .reason = "r"}, out);
+      break;
+    case Method::kReclaimClient:
+      wire::EncodeReclaimClientRequest(
+          id, {.name_space = "default", .client_id = "holder", .reason = "r"}, out);
+      break;
+    case Method::kReclaimFlow:
+      wire::EncodeReclaimFlowRequest(id, {.flow_id = 1, .reason = "r"}, out);
+      break;
+    case Method::kPurge: wire::EncodePurgeRequest(id, {.flow_id = 1}, out); break;
+    case Method::kDrain: wire::EncodeDrainRequest(id, {.flow_id = 1, .on = true}, out); break;
+    case Method::kReclaimNamespace:
+      wire::EncodeReclaimNamespaceRequest(id, {.name_space = "default", .reason = "r"}, out);
+      break;
+    case Method::kDrainNamespace:
+      wire::EncodeDrainNamespaceRequest(id, {.name_space = "default", .on = true}, out);
+      break;
+    case Method::kBackup: wire::EncodeBackupRequest(id, {.to = "/copy"}, out); break;
+    default: break;
+  }
+}
+
+// A request of each method that makes the world as much work as it can. Empty: the method is new,
+// and needs one here.
+std::string Example(Method method, uint32_t id) {
+  wire::OutputBuffer out;
+  AddOfClients(method, id, &out);
+  AddListing(method, id, &out);
+  AddOfAdministrators(method, id, &out);
   return std::string(out.view());
 }
 
