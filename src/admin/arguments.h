@@ -29,8 +29,10 @@ enum class Command {
   kReclaim,
   kReclaimClient,
   kReclaimFlow,
+  kReclaimNamespace,
   kPurge,
   kDrain,
+  kDrainNamespace,
   kHistory,
   kRulesDiff,
   kRulesSources,
@@ -60,6 +62,7 @@ struct Arguments {
   TokenFilter filter;
   std::optional<bool> online;  // Of sessions.
   bool busy = false;           // Of stat: only flows with tokens or waiters.
+  bool by_minute = false;      // Of params: Source::Params.
   HistoryFilter history_filter;
   size_t limit = 100;
   int64_t flow_id = 0;

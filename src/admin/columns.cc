@@ -176,6 +176,8 @@ constexpr auto kFlowColumnsBehind = std::to_array<Column<FlowRow>>({
     {{"waited_p99_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_p99_ms>},
     {{"waited_sum_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_sum_ms>},
     {{"waited_count", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_count>},
+    {{"rate_values_forgotten", "", Kind::kNumber},
+     [](const FlowRow& r) { return r.rate.has_value() ? Optional(r.rate->forgotten) : Cell(); }},
 });
 
 constexpr auto kFlowColumns = Joined(kFlowColumnsFirst, kFlowColumnsBehind);
@@ -189,6 +191,10 @@ constexpr Column<ParamRow> kParamColumns[] = {
     {{"waiters", "WAITERS", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.waiters); }},
     {{"passed", "PASSED", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.passed); }},
     {{"blocked", "BLOCKED", Kind::kNumber}, [](const ParamRow& r) { return Optional(r.blocked); }},
+    {{"minute_passed", "MINUTE_PASSED", Kind::kNumber},
+     [](const ParamRow& r) { return Optional(r.minute_passed); }},
+    {{"minute_blocked", "MINUTE_BLOCKED", Kind::kNumber},
+     [](const ParamRow& r) { return Optional(r.minute_blocked); }},
 };
 
 constexpr Column<WaiterRow> kWaiterColumns[] = {

@@ -101,7 +101,7 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
       });
     case Command::kParams:
       return PrintRows<ParamRow>(format, now_ms, out, [&](const RowSink<ParamRow>& sink) {
-        return source->Params(arguments.flow_id, arguments.limit, sink);
+        return source->Params(arguments.flow_id, arguments.limit, arguments.by_minute, sink);
       });
     case Command::kWaiters:
       return PrintRows<WaiterRow>(format, now_ms, out, [&](const RowSink<WaiterRow>& sink) {
@@ -124,6 +124,8 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
     case Command::kReclaim:
     case Command::kReclaimClient:
     case Command::kReclaimFlow:
+    case Command::kReclaimNamespace:
+    case Command::kDrainNamespace:
     case Command::kPurge:
     case Command::kDrain: break;
   }

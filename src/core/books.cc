@@ -239,6 +239,7 @@ void Books::TrackSessions(Flow* flow) {
   }
   if (flow->held_by_session != nullptr) return;
   flow->held_by_session = std::make_unique<absl::flat_hash_map<SessionSlot, int64_t>>();
+  looks() += flow->tokens.size;
   for (TokenSlot token = flow->tokens.head; token != kNoToken;
        token = tokens_.at(token).next(TokenOrder::kFlow)) {
     (*flow->held_by_session)[tokens_.at(token).session_slot] += tokens_.at(token).count;

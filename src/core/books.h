@@ -77,6 +77,12 @@ class Books {
   const FlowCounters& totals() const { return totals_; }
   bool IsFromBeforeRestart(const TokenEntry& entry) const { return entry.fence < first_fence_; }
 
+  // --- Work. ---
+  // Entries of tables that calls have looked at, beyond the few that every call looks at, since the
+  // server started. Whatever walks a table adds its steps here, also where it only reads, and the
+  // engine charges them to the message that caused them. A look takes some 60 ns.
+  uint64_t& looks() const { return looks_; }
+
   // --- Sessions. ---
   // A session without connections. Without a client id it is shown as `display_id`.
   SessionSlot OpenSession(const Step& step, NamespaceSlot name_space,
@@ -140,6 +146,7 @@ class Books {
   uint64_t live_count_sum_ = 0;
   uint64_t live_fence_sum_ = 0;
   FlowCounters totals_;
+  mutable uint64_t looks_ = 0;  // Of those who only read, too.
 };
 
 }  // namespace nowcalls::core

@@ -62,10 +62,10 @@ struct Core::Parts {
   Presence presence{&books, &absence, &waiting, &notices};
   OtherKind other_kind{&books, &notices};
   Room room{&books};
-  Groups groups{&books, &waiting, &other_kind, &room};
+  Rates rates{&books, &other_kind};
+  Groups groups{&books, &waiting, &other_kind, &room, &rates};
   Admission admission{&books, &waiting, &absence, &other_kind, &room, &groups};
   RuleBook rule_book{&books, &waiting, &absence, &notices};
-  Rates rates{&books, &other_kind};
   Listings listings{&books};
   Seals seals{&books};
   std::unique_ptr<Loading> loading = std::make_unique<Loading>(&books);  // Null after FinishLoad.
@@ -188,6 +188,18 @@ Result<ReclaimAnswer> Core::Purge(const Step& step, FlowId flow, uint32_t tokens
 Result<DrainAnswer> Core::Drain(const Step& step, FlowId flow, bool on, const AdminAct& act) {
   const GrantsAtEnd grants(&parts_->admission, step);
   return parts_->rule_book.Drain(step, flow, on, act);
+}
+
+ReclaimPage Core::ReclaimNamespace(const Step& step, const NamespacePiece& piece,
+                                   const AdminAct& act) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->reclaims.ReclaimNamespace(step, piece, act);
+}
+
+Result<DrainPage> Core::DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
+                                       const AdminAct& act) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->rule_book.DrainNamespace(step, piece, on, act);
 }
 
 void Core::SetDiskLow(bool low) {

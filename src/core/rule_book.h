@@ -38,12 +38,15 @@ class RuleBook {
     sources_.NoteRefused(now, source, name_space, why);
   }
   Result<DrainAnswer> Drain(const Step& step, FlowId flow_id, bool on, const AdminAct& act);
+  Result<DrainPage> DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
+                                   const AdminAct& act);
   void SetDiskLow(bool low);
 
   // How many sets of rules were put in force that changed something.
   uint64_t set_changes() const { return set_changes_; }
 
  private:
+  Status SetDraining(const Step& step, FlowSlot slot, bool on);
   Status TakeRoomOnLowDisk(uint64_t bytes);
   size_t RemoveRulesNotIn(const Step& step, const RuleSet& set,
                           const absl::flat_hash_set<int64_t>& wanted);

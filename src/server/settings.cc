@@ -408,6 +408,10 @@ void AddLimits(std::vector<Setting>* table) {
                                "Acquires that wait for room under one rule, or one value of its "
                                "parameter.",
                                "", 1, 1'000'000, &Limits::waiters_per_rule_max));
+  table->push_back(LiveInteger("waiter-bytes-max", kLimits, "BYTES",
+                               "Memory of all acquires that wait for room; beyond it none waits.",
+                               "The items of an acquire_all that waits take most of it.", 1 << 16,
+                               int64_t{1} << 36, &Limits::waiter_bytes_max));
   table->push_back(
       LiveInteger("sentinel-wait-ms-max", kLimits, "MS",
                   "Longest wait for room of a Sentinel client's acquire; 0: none.",

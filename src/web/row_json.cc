@@ -70,9 +70,10 @@ ordered_json CountersJson(const FlowCounters& counters) {
 
 ordered_json RateJson(const wire::FlowRate& rate) {
   return {
-      {"in_window", rate.in_window},   {"limit", OrNull(rate.limit)}, {"window_ms", rate.window_ms},
-      {"passed", rate.passed},         {"borrowed", rate.borrowed},   {"blocked", rate.blocked},
-      {"values", OrNull(rate.values)},
+      {"in_window", rate.in_window},   {"limit", OrNull(rate.limit)},
+      {"window_ms", rate.window_ms},   {"passed", rate.passed},
+      {"borrowed", rate.borrowed},     {"blocked", rate.blocked},
+      {"values", OrNull(rate.values)}, {"forgotten", OrNull(rate.forgotten)},
   };
 }
 
@@ -136,6 +137,8 @@ ordered_json ParamJson(const wire::ParamRow& row) {
   };
   if (row.passed.has_value()) json["passed"] = *row.passed;
   if (row.blocked.has_value()) json["blocked"] = *row.blocked;
+  if (row.minute_passed.has_value()) json["minute_passed"] = *row.minute_passed;
+  if (row.minute_blocked.has_value()) json["minute_blocked"] = *row.minute_blocked;
   return json;
 }
 

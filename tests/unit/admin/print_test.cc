@@ -111,7 +111,7 @@ TEST_CASE("stat prints one row a flow, null for what only a server knows") {
         "\"rate_requests_blocked\":null,\"rate_values\":null,\"other_kind\":null,\"keys\":null,"
         "\"held_sum_ms\":null,\"held_count\":null,\"waited_p50_ms\":null,"
         "\"waited_p90_ms\":null,\"waited_p99_ms\":null,\"waited_sum_ms\":null,"
-        "\"waited_count\":null}\n");
+        "\"waited_count\":null,\"rate_values_forgotten\":null}\n");
   CHECK(PrintList(Command::kStat, Format::kTable, OneToken()).out ==
         "FLOW_ID  NAMESPACE  RESOURCE      NOW_CALLS  LEVEL  TOKENS  OLDEST  REMOVED  WAITERS  "
         "SESSIONS  GRANTED  REFUSED  RECLAIMED  DRAINING  RATE  RATE_LIMIT  OTHER_KIND\n"
@@ -497,7 +497,7 @@ TEST_CASE("params prints the values of a flow, each as what it is, the most call
   Progress progress(/*enabled=*/false, "tokens", [](std::string_view) {});
   OfflineSource source(&store, {}, &progress);
   std::string out;
-  const Status listed = source.Params(101, 10, [&](const wire::ParamRow& row) {
+  const Status listed = source.Params(101, 10, /*by_minute=*/false, [&](const wire::ParamRow& row) {
     StringOutput line;
     Listing<wire::ParamRow> listing(Format::kJsonl, 0, line.get());
     REQUIRE(listing.Add(row).ok());
@@ -507,15 +507,15 @@ TEST_CASE("params prints the values of a flow, each as what it is, the most call
   CHECK(listed.ToString() == "ok");
   CHECK(out ==
         "{\"param\":true,\"now_calls\":4,\"tokens\":1,\"level\":null,\"waiters\":null,"
-        "\"passed\":null,\"blocked\":null}\n"
+        "\"passed\":null,\"blocked\":null,\"minute_passed\":null,\"minute_blocked\":null}\n"
         "{\"param\":0.5,\"now_calls\":3,\"tokens\":1,\"level\":null,\"waiters\":null,"
-        "\"passed\":null,\"blocked\":null}\n"
+        "\"passed\":null,\"blocked\":null,\"minute_passed\":null,\"minute_blocked\":null}\n"
         "{\"param\":5,\"now_calls\":2,\"tokens\":1,\"level\":null,\"waiters\":null,"
-        "\"passed\":null,\"blocked\":null}\n"
+        "\"passed\":null,\"blocked\":null,\"minute_passed\":null,\"minute_blocked\":null}\n"
         "{\"param\":\"Infinity\",\"now_calls\":1,\"tokens\":1,\"level\":null,\"waiters\":null,"
-        "\"passed\":null,\"blocked\":null}\n"
+        "\"passed\":null,\"blocked\":null,\"minute_passed\":null,\"minute_blocked\":null}\n"
         "{\"param\":\"5\",\"now_calls\":1,\"tokens\":1,\"level\":null,\"waiters\":null,"
-        "\"passed\":null,\"blocked\":null}\n");
+        "\"passed\":null,\"blocked\":null,\"minute_passed\":null,\"minute_blocked\":null}\n");
 }
 
 }  // namespace
