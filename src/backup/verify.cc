@@ -294,7 +294,7 @@ void Verifier::CheckName(const ledger::Session& session) {
     problems_->AddSession(ProblemKind::kSession, session,
                           "has a bad namespace: it " + name.message());
   }
-  if (session.kind == ledger::SessionKind::kConnection) {
+  if (session.kind != ledger::SessionKind::kNamed) {
     if (session.client_id.starts_with('@')) return;
     problems_->AddSession(ProblemKind::kSession, session,
                           "is of a connection, but its name does not start with '@'");

@@ -233,6 +233,7 @@ Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> fi
                 const web::Board& board, std::unique_ptr<web::Web>* web) {
   if (!config.http && config.sentinel.dashboard.host.empty()) return Status::Ok();
   const web::WebOptions options{.listen = config.http,
+                                .hosts = config.http_hosts,
                                 .figures = figures,
                                 .sentinel = config.sentinel,
                                 .log = [](bool problem, const std::string& line) {
@@ -242,7 +243,11 @@ Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> fi
   if (!started.ok()) return started.status();
   *web = *std::move(started);
   if (!config.http) return Status::Ok();
-  spdlog::info("page, metrics and health on http://{}/", (*web)->address().ToString());
+  std::string addresses;
+  for (const HostPort& address : (*web)->addresses()) {
+    addresses += (addresses.empty() ? "http://" : " and http://") + address.ToString() + "/";
+  }
+  spdlog::info("page, metrics and health on {}", addresses);
   return Status::Ok();
 }
 
