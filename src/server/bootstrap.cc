@@ -167,6 +167,12 @@ void LogRuleFiles(const std::vector<LoadedRuleFile>& files) {
   }
 }
 
+void LogBeginning(const ServerConfig& config, const std::vector<LoadedRuleFile>& rules) {
+  spdlog::info("nowcalls-server {} (process {}), ledger in {}, durability {}", NOWCALLS_VERSION,
+               getpid(), config.data_dir, config.durability.ToString());
+  LogRuleFiles(rules);
+}
+
 // A newcomer's first start serves, but limits nothing.
 void WarnWithoutRules(const core::Core& core, const ServerConfig& config) {
   if (core.flows().rules() > 0) return;
@@ -197,6 +203,7 @@ Result<backup::VerifySummary> VerifyCopy(const std::string& data_dir,
 
 // A lost one must not be taken for a new one: all that is out would be granted again.
 Status CheckRequiredLedger(const ServerConfig& config) {
+  NOWCALLS_RETURN_IF_ERROR(SampleClocks().status());  // Without it no ledger can be begun.
   const Status present = store::CheckLedgerPresent(store::LedgerDir(config.data_dir));
   if (!config.require_ledger || present.code() != StatusCode::kNotFound) return {};
   // What is there instead tells more.
@@ -255,11 +262,8 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
            const store::RocksStoreOptions& options) {
   const Stopwatch watch;
   std::optional<LongStart> starting(std::in_place);
-  spdlog::info("nowcalls-server {} (process {}), ledger in {}, durability {}", NOWCALLS_VERSION,
-               getpid(), config.data_dir, config.durability.ToString());
-  LogRuleFiles(rules);
+  LogBeginning(config, rules);
   // All that can be wrong is found out before the ledger is touched.
-  NOWCALLS_RETURN_IF_ERROR(SampleClocks().status());
   NOWCALLS_RETURN_IF_ERROR(CheckRequiredLedger(config));
   auto lock = store::LedgerLock::Take(config.data_dir);
   if (!lock.ok()) return lock.status();

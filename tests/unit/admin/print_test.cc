@@ -449,7 +449,7 @@ TEST_CASE("verify tells of times of the future, and calls the ledger sound") {
   builder.mark.ledger_ms = kSealedMs + 1;
   const Printed text = PrintVerified(Format::kTable, builder, 100);
   CHECK(text.status.ok());
-  CHECK(text.out.find("future: default 636c6f636b: the clock mark says 1000001 ms") == 0);
+  CHECK(text.out.find("future: default 636c6f636b: the clock mark is at 1000001 ms") == 0);
   CHECK(text.out.find("\nledger ok: 1 warning (1 future) in 3 tokens") != std::string::npos);
 }
 
