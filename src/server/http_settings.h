@@ -1,6 +1,6 @@
 // The values of settings of HTTP and of Sentinel's dashboard.
 //
-// Thread: any; pure. Errors are kInvalidArgument and say what is wrong with the value; whoever calls
+// Thread: any; pure. Errors are kInvalidArgument and say what is wrong with the value; the caller
 // adds where it stands.
 #ifndef NOWCALLS_SERVER_HTTP_SETTINGS_H_
 #define NOWCALLS_SERVER_HTTP_SETTINGS_H_

@@ -60,6 +60,8 @@ struct HttpDaemon::Impl {
   // What is wrong with a request, before any handler sees it.
   std::optional<Response> Refuse(MHD_Connection* connection, std::string_view method) const;
   MHD_Result Answer(MHD_Connection* connection, Response response, bool closes);
+  // Instead of an answer of so many bytes, for which there is no room.
+  Response TooMuch(size_t bytes) const;
   MHD_Response* MakeBody(std::string text);
   MHD_Response* MakeStream(MHD_Connection* connection, Response* response);
   ssize_t ReadStream(Stream* stream, char* into, size_t max);
@@ -123,11 +125,8 @@ MHD_Result HttpDaemon::Impl::Handle(MHD_Connection* connection, const char* url,
 
 MHD_Result HttpDaemon::Impl::Answer(MHD_Connection* connection, Response response, bool closes) {
   const size_t bytes = response.body.size() + response.held_bytes;
-  if (bytes > kSmallAnswerBytes && answer_bytes > 0 && answer_bytes + bytes > kAnswerBytesMax) {
-    response = ErrorResponse(503, "other readers have not taken their answers yet, " +
-                                      std::to_string(answer_bytes) +
-                                      " bytes: ask again later, or for less");
-    response.headers.emplace_back("Retry-After", "1");
+  if (bytes > kSmallAnswerBytes && answer_bytes + bytes > kAnswerBytesMax) {
+    response = TooMuch(bytes);
   }
   const bool endless = response.stream && !response.stream_ends;
   MHD_Response* const made =
@@ -146,6 +145,18 @@ MHD_Result HttpDaemon::Impl::Answer(MHD_Connection* connection, Response respons
       MHD_queue_response(connection, static_cast<unsigned>(response.status), made);
   MHD_destroy_response(made);
   return queued;
+}
+
+Response HttpDaemon::Impl::TooMuch(size_t bytes) const {
+  if (bytes > kAnswerBytesMax) {
+    return ErrorResponse(503, "the answer would take " + std::to_string(bytes) + " of " +
+                                  std::to_string(kAnswerBytesMax) + " bytes: ask for less");
+  }
+  Response busy =
+      ErrorResponse(503, "other readers have not taken their answers yet, " +
+                             std::to_string(answer_bytes) + " bytes: ask again later, or for less");
+  busy.headers.emplace_back("Retry-After", "1");
+  return busy;
 }
 
 MHD_Response* HttpDaemon::Impl::MakeBody(std::string text) {

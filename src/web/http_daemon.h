@@ -36,8 +36,8 @@ class HttpDaemon {
 
   static constexpr unsigned kIdleSecondsMax = 15;
   static constexpr unsigned kRequestBytesMax = 16 * 1024;
-  // Of all that answers keep in memory until their readers have taken them. A larger answer is
-  // given when it is alone, and a small one always.
+  // Of all that answers keep in memory until their readers have taken them. One that has no room is
+  // 503, and a small one always has.
   static constexpr size_t kAnswerBytesMax = 64 << 20;
   static constexpr size_t kSmallAnswerBytes = 64 << 10;
 

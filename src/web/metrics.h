@@ -1,7 +1,8 @@
 // Metrics: /metrics, what Prometheus scrapes.
 //
-// Thread: any. Flows are bounded, by number and by bytes of text: those with most calls in progress,
-// and figures of the rest. No label has client ids or values of parameters, which have no bound.
+// Thread: any. Flows are bounded, by number and by bytes of text: those with most calls in progress
+// are listed, and figures tell of the rest. No label has client ids or values of parameters, which
+// have no bound.
 #ifndef NOWCALLS_WEB_METRICS_H_
 #define NOWCALLS_WEB_METRICS_H_
 

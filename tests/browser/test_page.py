@@ -219,6 +219,11 @@ class KeyboardTest(PageTest):
         self.soon(lambda: self.browser.text("#toast code") == command)
 
 
+    def test_a_word_of_the_language_is_no_view(self):
+        for word in ("constructor", "__proto__", "toString"):
+            self.open(word)
+            self.soon(lambda: self.browser.text("nav a[aria-current=page]") == "Flows")
+
     def test_a_copied_address_is_one_word_for_a_shell(self):
         self.open("flows")
         self.browser.run(

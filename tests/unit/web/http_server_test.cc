@@ -217,6 +217,11 @@ class Staged {
     if (request.path == "/pieces") {
       return {.stream = [this] { return NextPiece(); }, .stream_ends = true, .held_bytes = 1'000};
     }
+    if (request.path == "/too-large") {
+      return {.stream = [] { return std::string(); },
+              .stream_ends = true,
+              .held_bytes = HttpServer::kAnswerBytesMax + 1};
+    }
     if (request.path == "/large") {
       return {.stream = [] { return std::string(); },
               .stream_ends = true,
@@ -330,6 +335,13 @@ TEST_CASE("what an answer keeps while it is taken counts before its first piece 
   CHECK(slow.ReceiveUntil([&] { return slow.received.ends_with("\r\n0\r\n\r\n"); }));
   CHECK(testing::PollUntil(testing::kPatienceMs,
                            [&] { return staged.Get("/large").starts_with("HTTP/1.1 200 "); }));
+}
+
+TEST_CASE("a single answer beyond the bound is refused, also when it is alone") {
+  Staged staged;
+  const std::string refused = staged.Get("/too-large");
+  CHECK(refused.starts_with("HTTP/1.1 503 "));
+  CHECK(refused.ends_with("bytes: ask for less\n"));
 }
 
 TEST_CASE("the first bytes of a request tell what it asks for, as soon as they can") {
