@@ -96,6 +96,11 @@ std::optional<uint64_t> WindowLimit(const FlowRow& row) {
   return row.rate->limit;
 }
 
+std::optional<uint64_t> ValuesForgotten(const FlowRow& row) {
+  if (!row.rate) return std::nullopt;
+  return row.rate->forgotten;
+}
+
 std::string_view RefusalWord(size_t r) { return RefusedByName(static_cast<RefusedBy>(r)); }
 std::string_view EndWord(size_t r) { return EndReasonName(static_cast<EndReason>(r)); }
 
@@ -136,9 +141,9 @@ const std::vector<Family>& Families() {
            &FlowRate::borrowed),
       Rate("nowcalls_flow_rate_blocked", kCounter, "Calls that a rate or a parameter blocked.",
            &FlowRate::blocked),
-      Rate("nowcalls_flow_rate_values_forgotten", kCounter,
-           "Values of the parameter that were forgotten while their limit was in use.",
-           &FlowRate::forgotten),
+      One("nowcalls_flow_rate_values_forgotten", kCounter,
+          "Values of the parameter that were forgotten while their limit was in use.",
+          ValuesForgotten),
       Rate("nowcalls_flow_rate_window_calls", kGauge, "Calls in the rule's window that ends now.",
            &FlowRate::in_window),
       One("nowcalls_flow_rate_window_limit", kGauge, "Most calls that the window may have.",
