@@ -17,7 +17,7 @@ namespace nowcalls::ledger {
 
 // What a ledger is made with. Ledgers of earlier versions are read as they are. The first batch of
 // a server raises them to this version.
-inline constexpr uint32_t kFormatVersion = 3;
+inline constexpr uint32_t kFormatVersion = 4;
 inline constexpr uint32_t kFormatVersionMin = 1;
 
 // Made when a ledger is formatted.
@@ -84,7 +84,8 @@ enum class RuleState : uint8_t {
 // Whether its namespace has the rule now.
 constexpr bool IsInForce(RuleState state) { return state != RuleState::kRemoved; }
 
-// The rule of a flow. Every flow with live tokens has one.
+// A rule of a flow. Every flow with live tokens has one for them: of the flow for those without a
+// parameter, by value for the others. A namespace has at most one of each kind of a flow id.
 struct RuleEntry {
   std::string name_space;
   FlowId flow;

@@ -84,10 +84,14 @@ std::vector<RecordCase> RecordCases() {
        [](CommitBatch* b) { b->SessionClosed(SessionId(42)); },
        {"end sessions " + Hex("session_key")}},
       {"rule_set",
-       [](CommitBatch* b) {
-         b->RuleSet({"orders", FlowId(1001), RuleState::kActive, kSampleJson});
-       },
+       [](CommitBatch* b) { b->RuleSet(SampleRule()); },
        {"put rules " + Hex("rule_key") + " = " + Hex("rule_value")}},
+      {"rule_set_two",
+       [](CommitBatch* b) {
+         const RuleEntry by_value = SampleRuleByValue();
+         b->RuleSet(SampleRule(), &by_value);
+       },
+       {"put rules " + Hex("rule_key") + " = " + Hex("rule_value_two")}},
       {"rule_removed",
        [](CommitBatch* b) { b->RuleRemoved("orders", FlowId(1001)); },
        {"delete rules " + Hex("rule_key")}},

@@ -98,7 +98,7 @@ TEST_CASE("a ledger keeps its format from one open to the next, and two ledgers 
   const TempDir dir;
   auto store = OpenTiny(dir.Sub("a"));
   const ledger::Format first = FormatOf(store.get());
-  CHECK(first.version == 3);
+  CHECK(first.version == ledger::kFormatVersion);
   store.reset();
   store = OpenTiny(dir.Sub("a"));
   CHECK_FALSE(store->formatted_now());
