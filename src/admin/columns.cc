@@ -200,6 +200,8 @@ constexpr auto kFlowColumnsBehind = std::to_array<Column<FlowRow>>({
     {{"waited_p99_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_p99_ms>},
     {{"waited_sum_ms", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_sum_ms>},
     {{"waited_count", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_count>},
+    {{"kind", "KIND", Kind::kText, 0, /*rare=*/true},
+     [](const FlowRow& r) { return Text(r.kind); }},
 });
 
 constexpr auto kFlowColumns = Joined(kFlowColumnsFirst, kFlowColumnsBehind);

@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "core/rules/rule_json.h"
+#include "core/rules/stand_in_rule.h"
 #include "core/token_ids.h"
 #include "ledger/codec.h"
 #include "ledger/deadline_bound.h"
@@ -152,6 +153,7 @@ class Verifier : public store::LedgerVisitor {
 
   Status OnFormat(const ledger::Format& format) override {
     ids_.emplace(format.token_id_key);
+    has_kinds_ = format.version >= core::kFirstFormatWithKinds;
     return {};
   }
   Status OnClock(const ledger::ClockMark& mark) override {
@@ -184,6 +186,7 @@ class Verifier : public store::LedgerVisitor {
   void CheckEntry(const ledger::HistoryEntry& entry);
   void CheckHistorySeal(const ledger::HistoryEntry& entry);
   void CheckEnded();
+  void CheckRule(const ledger::Token& token);
   void CheckTokenId(const ledger::Token& token);
   void CheckAgainstSeal(const ledger::Token& token);
   void CheckClock();
@@ -200,8 +203,9 @@ class Verifier : public store::LedgerVisitor {
   std::optional<ledger::Seal> seal_;
   int64_t watermark_ms_ = 0;
   std::map<std::string, ledger::NamespaceEntry> empty_namespaces_;  // Those no rule was seen of.
-  absl::flat_hash_map<int64_t, std::string> namespace_of_flow_;
-  std::map<int64_t, ledger::RuleEntry> removed_rules_;  // Those no token was seen of.
+  bool has_kinds_ = true;  // Tokens have a rule of their kind.
+  absl::flat_hash_map<FlowKey, std::string> namespace_of_flow_;
+  std::map<FlowKey, ledger::RuleEntry> removed_rules_;  // Those no token was seen of.
   std::set<std::pair<std::string, std::string>> named_clients_;
   absl::flat_hash_map<uint64_t, ledger::Session> sessions_;
   std::optional<ledger::HistoryEntry> last_entry_;
@@ -260,11 +264,13 @@ Status Verifier::OnRule(const ledger::RuleEntry& rule) {
   if (const Status name = CheckNamespace(rule.name_space); !name.ok()) {
     problems_->AddRule(ProblemKind::kRule, rule, "has a bad namespace: it " + name.message());
   }
-  if (!ledger::IsInForce(rule.state)) removed_rules_.emplace(rule.flow.value, rule);
-  const auto [owner, is_first] = namespace_of_flow_.emplace(rule.flow.value, rule.name_space);
+  const FlowKey key{rule.flow, FlowKindIf(parsed.ok() && parsed->param.has_value())};
+  if (!ledger::IsInForce(rule.state)) removed_rules_.emplace(key, rule);
+  const auto [owner, is_first] = namespace_of_flow_.emplace(key, rule.name_space);
   if (!is_first) {
-    problems_->AddRule(ProblemKind::kDuplicateFlow, rule,
-                       "shares its flow id with namespace " + Quoted(owner->second));
+    problems_->AddRule(
+        ProblemKind::kDuplicateFlow, rule,
+        "shares its flow id with another of its kind, of namespace " + Quoted(owner->second));
   }
   return {};
 }
@@ -379,9 +385,9 @@ Status Verifier::OnRate(const ledger::RateBucket& bucket) {
                     ToHex({key, sizeof(key)}),
                     "a window of calls a second of flow " + Num(bucket.key.flow.value) + what});
   };
-  const bool has_rule =
-      unreadable_.contains(Family::kRules) || namespace_of_flow_.contains(bucket.key.flow.value);
-  if (!has_rule) add(": the flow has no rule");
+  const bool has_rule = unreadable_.contains(Family::kRules) ||
+                        namespace_of_flow_.contains({bucket.key.flow, FlowKind::kFlow});
+  if (!has_rule) add(": it has no rule of the flow");
   if (seal_.has_value() && bucket.key.begin_ms > seal_->ledger_ms) {
     add(" begins at " + Num(bucket.key.begin_ms) + " ms, after the last seal at " +
         Num(seal_->ledger_ms) + " ms");
@@ -417,16 +423,26 @@ Status Verifier::OnToken(const ledger::Token& token) {
     problems_->AddToken(ProblemKind::kTokenSession, token,
                         "is of a session that is not in the ledger");
   }
-  if (!unreadable_.contains(Family::kRules) && !namespace_of_flow_.contains(token.flow.value)) {
-    problems_->AddToken(ProblemKind::kTokenRule, token, "is of a flow without a rule");
-  }
-  removed_rules_.erase(token.flow.value);
+  CheckRule(token);
   if (token.key.deadline_ms < watermark_ms_) {
     problems_->AddToken(ProblemKind::kWatermark, token,
                         "has its deadline at " + std::to_string(token.key.deadline_ms) +
                             " ms, below the watermark at " + std::to_string(watermark_ms_) + " ms");
   }
   return {};
+}
+
+// Before kinds, a rule of either kind would do.
+void Verifier::CheckRule(const ledger::Token& token) {
+  const FlowKey own{token.flow, FlowKindIf(token.param.has_value())};
+  const FlowKey other{token.flow, OtherThan(own.kind)};
+  const bool has_rule =
+      namespace_of_flow_.contains(own) || (!has_kinds_ && namespace_of_flow_.contains(other));
+  if (!unreadable_.contains(Family::kRules) && !has_rule) {
+    problems_->AddToken(ProblemKind::kTokenRule, token, "is of a flow without a rule");
+  }
+  removed_rules_.erase(own);
+  if (!has_kinds_) removed_rules_.erase(other);
 }
 
 void Verifier::CheckTokenId(const ledger::Token& token) {

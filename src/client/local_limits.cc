@@ -13,7 +13,7 @@ std::optional<std::optional<uint64_t>> LocalLimits::Share(FlowId flow, const Val
   if (mode_ == Fallback::kFail) return std::nullopt;
   if (mode_ == Fallback::kPass) return Shared();
   const auto configured = levels_.find(flow);
-  const RuleView* const rule = rules_->Find(flow.value);
+  const RuleView* const rule = rules_->Find(flow, param);
   if (mode_ == Fallback::kByRule && (rule == nullptr || !rule->fallback_to_local) &&
       configured == levels_.end()) {
     return Shared();
@@ -63,7 +63,7 @@ std::optional<LocalLimits::Verdict> LocalLimits::Pass(FlowId flow, const Value& 
                                                       int64_t now_ms) {
   const auto share = Share(flow, param, sessions);
   if (!share) return std::nullopt;
-  const RuleView* const rule = rules_->Find(flow.value);
+  const RuleView* const rule = rules_->Find(flow, param);
   const int64_t length_ms = rule == nullptr ? 1000 : rule->window_ms;
   if (windows_.size() >= kWindowsMax && !windows_.contains({flow, param})) windows_.clear();
   Window& window = windows_[{flow, param}];

@@ -93,6 +93,8 @@ class Books {
   void CountIn(TokenSlot slot);
 
   // --- Flows. ---
+  // Of a flow whose rule is set, or is about to be erased or moved. The two rules of a flow id in
+  // a namespace share a record.
   void RecordRule(const Step& step, const Flow& flow) const;
   void RecordRuleRemoved(const Step& step, const Flow& flow) const;
   // With its rule. REQUIRES: no tokens.
@@ -119,6 +121,8 @@ class Books {
 
  private:
   void CountOutOfKey(KeySlot slot, uint32_t count);
+  ledger::RuleEntry RuleEntryOf(const Flow& flow) const;
+  const Flow* SiblingOf(const Flow& flow) const;
 
   const CoreOptions options_;
   const TokenIds ids_;

@@ -15,6 +15,8 @@ struct Groups::Item {
   LaneRef lane{};
   // Since FirstInTheWay: of this lane, if shadow mode does not let it pass.
   RefusedBy limit = RefusedBy::kNone;
+
+  FlowKey key() const { return {flow, FlowKindIf(param.has_value())}; }
 };
 
 // The keys of the items' lanes. Those that got neither a token nor a waiter are erased at the end.
@@ -241,15 +243,16 @@ bool Groups::AnswerOfWaiter(const Step& step, WaiterSlot slot, const Items& item
 std::optional<AcquireAllAnswer> Groups::FindLanes(Items* items, bool is_new) {
   FlowTable& flows = books_->flows();
   for (Item& item : *items) {
-    const FlowSlot slot = flows.Find(item.flow);
+    const FlowSlot slot = flows.Find(item.key());
     if (slot == kNoFlow || !flows.at(slot).active()) {
+      item.lane = {flows.FindOther(item.key())};
+      if (item.lane.flow_slot != kNoFlow) {
+        return Refuse(item, TokenStatus::kBadRequest, RefusedBy::kParam);
+      }
       return AcquireAllAnswer{.status = TokenStatus::kNoRuleExists, .flow = item.flow};
     }
     Flow& flow = flows.at(slot);
     item.lane = {slot};
-    if (flow.keyed != item.param.has_value()) {
-      return Refuse(item, TokenStatus::kBadRequest, RefusedBy::kParam);
-    }
     if (flow.keyed) {
       if (flows.keys().size() >= books_->options().limits.keys_max &&
           flows.keys().Find(slot, *item.param) == kNoKey) {
@@ -331,7 +334,7 @@ AcquireAllAnswer Groups::Refuse(const Item& item, TokenStatus status, RefusedBy 
 
 // No rule's doing. It is counted under the first flow, if that exists.
 AcquireAllAnswer Groups::RefuseAll(const Items& items, TokenStatus status, RefusedBy limit) {
-  const FlowSlot slot = books_->flows().Find(items.front().flow);
+  const FlowSlot slot = books_->flows().Find(items.front().key());
   if (slot != kNoFlow) books_->Refuse({slot}, status, limit);
   return {.status = status, .refused_by = limit};
 }

@@ -22,13 +22,21 @@
 
 namespace nowcalls::core {
 
+// What the first batch has to record of a ledger of an earlier format.
+struct FirstRecords {
+  std::optional<ledger::Format> format{};  // To set; none: the ledger has this program's.
+  std::vector<FlowKey> rules{};            // Made for tokens that had none of their kind.
+  std::vector<FlowKey> idle{};             // Removed, and without tokens of their kind.
+};
+
 class Loading {
  public:
   explicit Loading(Books* books) : books_(books) {}
 
-  // The ledger is of an earlier format: the first batch sets this one.
-  void SetFormat(const ledger::Format& format) { format_to_set_ = format; }
-  const std::optional<ledger::Format>& format_to_set() const { return format_to_set_; }
+  // The format that the ledger has; before all else.
+  void SetFormat(const ledger::Format& found) { found_ = found; }
+  // What the first batch of the start records.
+  FirstRecords first_records() const;
 
   Status LoadNamespace(const ledger::NamespaceEntry& entry);
   Status LoadRule(const ledger::RuleEntry& entry);
@@ -43,10 +51,11 @@ class Loading {
   Status Finish(const std::optional<ledger::Seal>& seal);
 
  private:
+  FlowSlot FlowOf(const ledger::Token& token);
   Status CheckIds();
   Status IndexTokens();
   void LinkTokens();
-  Status CheckRemovedRules() const;
+  Status CheckRemovedRules();
   Status CheckNamespacesHaveRules() const;
   Status CheckSums(const ledger::Seal& seal) const;
   Status CheckNumbers(uint64_t next_fence) const;
@@ -55,7 +64,9 @@ class Loading {
   Status CheckEnded(const ledger::HistoryEntry& entry, uint64_t next_fence) const;
 
   Books* const books_;
-  std::optional<ledger::Format> format_to_set_;
+  ledger::Format found_;
+  std::vector<FlowKey> stand_ins_;
+  std::vector<FlowKey> idle_;
   ledger::RateKey newest_bucket_;
   FenceOrder tokens_;
   // Tokens whose ids were not looked at yet.

@@ -45,7 +45,7 @@ class Rates {
 
  private:
   // Checks that do not depend on what has passed. The slot of the flow, or the refusal.
-  std::optional<RateAnswer> Enter(const Step& step, FlowId flow, int64_t count, bool by_value,
+  std::optional<RateAnswer> Enter(const Step& step, const FlowKey& key, int64_t count,
                                   FlowSlot* slot);
   bool PassesGuard(const Step& step, NamespaceSlot slot);
   // What the rule says to the request; a borrowed call is counted.

@@ -31,7 +31,8 @@ class RuleBook {
   // See Core.
   Status Replace(const Step& step, const RuleSetRefs& sets);
   Status Claim(const RuleClaim& claim) { return sources_.Claim(claim); }
-  Result<DrainAnswer> Drain(const Step& step, FlowId flow_id, bool on, const AdminAct& act);
+  Result<DrainAnswer> Drain(const Step& step, const FlowChoice& choice, bool on,
+                            const AdminAct& act);
   void SetDiskLow(bool low);
 
   // How many sets of rules were put in force that changed something.
@@ -40,9 +41,10 @@ class RuleBook {
  private:
   Status TakeRoomOnLowDisk(uint64_t bytes);
   size_t RemoveRulesNotIn(const Step& step, const RuleSet& set,
-                          const absl::flat_hash_set<int64_t>& wanted);
-  void RemoveRule(const Step& step, FlowSlot slot);
+                          const absl::flat_hash_set<FlowKey>& wanted);
+  void RemoveRule(const Step& step, FlowSlot slot, bool changes_kind);
   bool InstallRule(const Step& step, NamespaceSlot space, const Rule& rule, int64_t* lowered_ms);
+  void SetDrain(const Step& step, FlowSlot slot, bool on, const AdminAct& act);
   void NoteSet(const RuleSet& set, size_t changed, size_t removed);
 
   Books* const books_;

@@ -49,13 +49,14 @@ std::vector<WaiterPlace> ListWaiters(const Books& books, const WaitQueues& queue
                                      const WaiterFilter& filter, size_t limit) {
   Lister lister(books, queues, filter, limit);
   if (filter.flow.has_value()) {
-    const FlowSlot slot = books.flows().Find(*filter.flow);
-    if (slot != kNoFlow) lister.AddFlow(slot);
+    for (const FlowSlot slot : books.flows().FindAll({*filter.flow, filter.kind})) {
+      lister.AddFlow(slot);
+    }
     return lister.Take();
   }
-  for (const auto& [id, slot] : books.flows().by_id()) {
+  for (const auto& [key, slot] : books.flows().by_key()) {
     if (lister.full()) break;
-    lister.AddFlow(slot);
+    if (key.kind == filter.kind.value_or(key.kind)) lister.AddFlow(slot);
   }
   return lister.Take();
 }

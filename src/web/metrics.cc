@@ -35,15 +35,22 @@ Flows Matching(const Snapshot& snapshot, const std::string& name_space,
   return flows;
 }
 
+// A rule by value has a label more where its flow id has a rule of the flow, too: no two series may
+// have the same labels, and those of flow ids with one rule keep theirs.
+Labels LabelsOf(const FlowLook& flow, const Snapshot& snapshot) {
+  const FlowKey key = wire::KeyOf(flow.row);
+  const Labels labels = {{"flow_id", std::to_string(key.id.value)},
+                         {"namespace", flow.row.name_space},
+                         {"resource", flow.row.resource}};
+  const bool is_second = key.kind == FlowKind::kValue && HasOther(snapshot, key);
+  return is_second ? labels.With("kind", FlowKindName(key.kind)) : labels;
+}
+
 class FlowMetrics {
  public:
-  FlowMetrics(const Flows& flows, int64_t ledger_ms, MetricWriter* writer)
-      : flows_(flows), ledger_ms_(ledger_ms), writer_(writer) {
-    for (const FlowLook* flow : flows) {
-      labels_.push_back({{"flow_id", std::to_string(flow->row.flow_id)},
-                         {"namespace", flow->row.name_space},
-                         {"resource", flow->row.resource}});
-    }
+  FlowMetrics(const Flows& flows, const Snapshot& snapshot, MetricWriter* writer)
+      : flows_(flows), ledger_ms_(snapshot.ledger_ms), writer_(writer) {
+    for (const FlowLook* flow : flows) labels_.push_back(LabelsOf(*flow, snapshot));
   }
 
   void Write() {
@@ -307,7 +314,7 @@ Response AnswerMetrics(const Request& request, const Snapshot& snapshot, const B
     writer.Family("nowcalls_flows_beyond_limit_now_calls", MetricType::kGauge,
                   "Calls in progress of the flows that are not listed.");
     writer.Sample({}, beyond_calls);
-    FlowMetrics(flows, snapshot.ledger_ms, &writer).Write();
+    FlowMetrics(flows, snapshot, &writer).Write();
   }
   WriteProcessMetrics(&writer);
   return {.status = 200, .type = std::string(ContentTypeOf(format)), .body = writer.Take()};

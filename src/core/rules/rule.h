@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "nowcalls/flow_kind.h"
 #include "nowcalls/param.h"
 #include "nowcalls/types.h"
 
@@ -92,6 +93,7 @@ struct Rule {
   int32_t warm_up_cold_factor = 0;
   std::optional<ParamRule> param;
 
+  FlowKey key() const { return {flow_id, FlowKindIf(param.has_value())}; }
   // Whether the rule says that its count limits calls a second; the request decides.
   bool says_rate() const { return grade != 0; }
   // How long `count` calls a second, or their like under a hotspot.Rule, are counted together.

@@ -114,6 +114,7 @@ wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now) {
   const core::Flow& flow = core.flows().at(slot);
   wire::FlowRow row;
   row.flow_id = flow.id.value;
+  row.kind = FlowKindName(flow.key().kind);
   row.removed = flow.removed;
   row.draining = flow.draining;
   const core::Namespace& name_space = core.flows().name_space(flow.name_space);

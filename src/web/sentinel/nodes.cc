@@ -63,7 +63,7 @@ class FiguresOf {
     figures.pass = Rounded(flow.granted_per_s);
     figures.block = Rounded(flow.refused_per_s);
     figures.success = Rounded(flow.ended_per_s);
-    const auto found = points_.find(flow.row.flow_id);
+    const auto found = points_.find(wire::KeyOf(flow.row));
     if (found != points_.end()) {
       for (const Point& point : found->second) {
         figures.minute_pass += point.granted;
@@ -79,7 +79,7 @@ class FiguresOf {
   }
 
  private:
-  const std::map<int64_t, std::vector<Point>> points_;
+  const std::map<FlowKey, std::vector<Point>> points_;
 };
 
 // Adds a NodeVo's figures. Java has 32 bits for the threads.
@@ -103,8 +103,14 @@ ordered_json TreeNode(std::string id, ordered_json parent_id, std::string resour
       {"id", std::move(id)}, {"parentId", std::move(parent_id)}, {"resource", std::move(resource)}};
 }
 
+// A tree's ids are unique: a flow id may have a rule of the flow and one by value.
+std::string NodeIdOf(const wire::FlowRow& row) {
+  const bool by_value = wire::KeyOf(row).kind == FlowKind::kValue;
+  return "flow-" + std::to_string(row.flow_id) + (by_value ? "-value" : "");
+}
+
 struct MetricLine {
-  int64_t flow_id;
+  FlowKey flow;
   const Point* point;
   const std::string* resource;
 
@@ -143,25 +149,25 @@ void KeepBusiest(std::vector<MetricLine>* lines) {
 std::string MetricLines(const Snapshot& snapshot, const Series& series, const MetricQuery& query) {
   // Whole seconds within the window, however its ends are written.
   const int64_t from_s = query.from_ms / kMsPerSecond + (query.from_ms % kMsPerSecond > 0 ? 1 : 0);
-  const std::map<int64_t, std::vector<Point>> points =
+  const std::map<FlowKey, std::vector<Point>> points =
       series.All(from_s, query.to_ms / kMsPerSecond);
   std::vector<MetricLine> lines;
-  std::map<int64_t, std::string> names;
-  for (const auto& [flow_id, of_flow] : points) {
-    const FlowLook* const flow = FindFlow(snapshot, flow_id);
+  std::map<FlowKey, std::string> names;
+  for (const auto& [key, of_flow] : points) {
+    const FlowLook* const flow = FindFlow(snapshot, key);
     if (flow == nullptr) continue;
     const std::string resource = ResourceOf(flow->row);
     if (!query.resource.empty() && query.resource != resource) continue;
-    std::string& name = names[flow_id] = resource;
+    std::string& name = names[key] = resource;
     std::replace_if(
         name.begin(), name.end(), [](unsigned char c) { return c == '|' || c < ' '; }, '_');
     for (const Point& point : of_flow) {
-      if (WasUsed(point)) lines.push_back({flow_id, &point, &name});
+      if (WasUsed(point)) lines.push_back({key, &point, &name});
     }
   }
   KeepBusiest(&lines);
   std::sort(lines.begin(), lines.end(), [](const MetricLine& a, const MetricLine& b) {
-    return std::pair(a.point->unix_s, a.flow_id) < std::pair(b.point->unix_s, b.flow_id);
+    return std::pair(a.point->unix_s, a.flow) < std::pair(b.point->unix_s, b.flow);
   });
   std::string text;
   for (const MetricLine& line : lines) AppendLine(line, &text);
@@ -201,8 +207,7 @@ std::string NodeTree(const Snapshot& snapshot, const Series& series) {
     nodes.push_back(TreeNode(parent, root, std::string(name_space)));
     AddFigures(of_namespace, snapshot.unix_ms, &nodes.back());
     for (const auto& [flow, figures] : flows[name_space]) {
-      nodes.push_back(
-          TreeNode("flow-" + std::to_string(flow->row.flow_id), parent, ResourceOf(flow->row)));
+      nodes.push_back(TreeNode(NodeIdOf(flow->row), parent, ResourceOf(flow->row)));
       AddFigures(figures, snapshot.unix_ms, &nodes.back());
     }
   }

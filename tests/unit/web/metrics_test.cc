@@ -52,11 +52,11 @@ std::vector<wire::FigureInfo> Figures() {
           {"ledger.disk_free_bytes", kGauge, "bytes", "free", ""}};
 }
 
-std::string Metrics(const std::map<std::string, std::string>& query,
-                    const std::string& accept = "") {
+std::string Metrics(const std::map<std::string, std::string>& query, const std::string& accept = "",
+                    const Snapshot& snapshot = ThreeFlows()) {
   static const Board board;
   const auto figures = Figures();
-  return AnswerMetrics({.path = "/metrics", .query = query, .accept = accept}, ThreeFlows(), board,
+  return AnswerMetrics({.path = "/metrics", .query = query, .accept = accept}, snapshot, board,
                        figures)
       .body;
 }
@@ -121,6 +121,22 @@ TEST_CASE("a histogram is cumulative, and ends with all") {
   CHECK(times.count(1) == 1);
   CHECK(times.count(TimeHistogram::kUpToUs.size()) == 1);
   CHECK(times.sum_us() == 90'000'201);
+}
+
+TEST_CASE("a rule by value has its kind as a label where its flow id has a rule of the flow, too") {
+  Snapshot snapshot = ThreeFlows();
+  FlowLook by_value = FlowOf(2, 4);
+  by_value.row.kind = "value";
+  snapshot.flows.insert(snapshot.flows.begin() + 2, by_value);
+  snapshot.flows.back().row.kind = "value";
+  for (FlowLook& look : snapshot.flows) look.row.resource = "r";
+  const std::string text = Metrics({}, "", snapshot);
+  const std::string name = "\nnowcalls_flow_now_calls{flow_id=";
+  CHECK(Contains(text, name + "\"2\",namespace=\"shop\",resource=\"r\"} 9"));
+  CHECK(Contains(text, name + "\"2\",namespace=\"shop\",resource=\"r\",kind=\"value\"} 4"));
+  CHECK(Contains(text, name + "\"11\",namespace=\"batch\",resource=\"r\"} 5"));
+  // Also if the other one is beyond the limit.
+  CHECK(Contains(Metrics({{"flow", "2"}, {"limit", "2"}}, "", snapshot), "kind=\"value\"} 4"));
 }
 
 }  // namespace nowcalls::web
