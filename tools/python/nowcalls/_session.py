@@ -492,7 +492,9 @@ class Session:
     def _try_again(self, call: Acquire, now: float) -> None:
         """As the rule says of prioritized acquires that are refused."""
         assert call.refusal is not None
-        rule = self._rules.find(call.refusal.flow_id)
+        flow_id = call.refusal.flow_id
+        param = next((i.param for i in call.items if i.flow_id == flow_id), None)
+        rule = self._rules.find(flow_id, param is not None)
         strategy = 0 if rule is None else rule.acquire_refuse
         once = strategy == ONCE_MORE and call.refusals == 0
         if not once and strategy != UNTIL_DEADLINE:
