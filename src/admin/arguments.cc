@@ -10,7 +10,9 @@
 #include "base/host_port.h"
 #include "base/limits.h"
 #include "base/option_values.h"
+#include "base/shown_text.h"
 #include "base/text.h"
+#include "base/usage_errors.h"
 #include "ledger/history_entry.h"
 #include "nowcalls_version.h"
 
@@ -21,7 +23,6 @@ constexpr size_t kLimitMax = 1'000'000;
 constexpr int64_t kTimeoutMsMax = 3'600'000;
 constexpr int64_t kBackupTimeoutMs = kTimeoutMsMax;
 constexpr uint64_t kTokenIdMax = INT64_MAX;
-constexpr size_t kHelpColumns = 80;
 constexpr char kReasonHelp[] = "Why, for the server's log and the history";
 constexpr char kKindHelp[] = "Only its rule of the flow (flow) or by value (value) [both]";
 constexpr char kKindOfTokensHelp[] = "Only tokens without a parameter (flow) or with one (value)";
@@ -73,7 +74,7 @@ Status CheckEndReason(std::string_view text) {
 ParsedArguments UsageError(const std::string& what, const std::string& path) {
   ParsedArguments parsed;
   parsed.exit_code = kExitUsage;
-  parsed.err = "nowcalls-admin: " + what + "\nRun '" + path + " --help' to see usage.\n";
+  parsed.err = "nowcalls-admin: " + ShownText(what) + "\nRun '" + path + " --help' to see usage.\n";
   return parsed;
 }
 
@@ -105,7 +106,8 @@ class Parser {
     } catch (const CLI::Success& help_or_version) {
       parsed.exit_code = app_.exit(help_or_version, out, err);
     } catch (const CLI::ParseError& error) {
-      return UsageError(Explain(error), Path());
+      const auto hint = [this](const std::string& option) { return Hint(option); };
+      return UsageError(ExplainUsage(app_, error, hint), CommandPath(app_));
     }
     parsed.out = Wrapped(out.str(), kHelpColumns);
     parsed.err = err.str();
@@ -124,7 +126,7 @@ class Parser {
       throw CLI::ValidationError("--since", "is later than --until, so nothing lies between them");
     }
     if (!arguments_.format.has_value() && !environment_.format.empty() &&
-        Deepest().get_option_no_throw("--format") != nullptr) {
+        DeepestCommand(app_).get_option_no_throw("--format") != nullptr) {
       arguments_.format = RequireValue(kFormatVariable, ParseFormat(environment_.format));
     }
     if (!arguments_.server.empty() || !arguments_.data_dir.empty()) return;
@@ -134,52 +136,12 @@ class Parser {
     arguments_.server = server.empty() ? kDefaultServer : server;
   }
 
-  // The command as far as it was understood.
-  const CLI::App& Deepest() const {
-    const CLI::App* app = &app_;
-    while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
-    return *app;
-  }
-
-  // "nowcalls-admin rules load".
-  std::string Path() const {
-    std::string path = app_.get_name();
-    for (const CLI::App* app = &app_; !app->get_subcommands().empty();) {
-      app = app->get_subcommands().front();
-      path += " " + app->get_name();
-    }
-    return path;
-  }
-
-  // CLI11's own texts name unexpected words from the last to the first, and a command that is
-  // missing before the word that is none.
-  std::string Explain(const CLI::ParseError& error) const {
-    const bool required = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-    const bool extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
-    const std::vector<std::string> unexpected = app_.remaining(/*recurse=*/true);
-    if ((required || extras) && !unexpected.empty()) return ExplainUnexpected(unexpected.front());
-    if (required && Deepest().get_require_subcommand_min() > 0) return "a command is missing";
-    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return error.what();
-    const std::string_view text = error.what();
-    const std::string option(text.substr(0, text.find(':')));
-    return option + (text.ends_with("missing") ? " needs a value" : " is given more than once");
-  }
-
-  std::string ExplainUnexpected(const std::string& word) const {
-    const bool command_missing = Deepest().get_require_subcommand_min() > 0;
-    if (!word.starts_with("-")) {
-      return Quoted(word) + (command_missing ? " is not a command" : " is one argument too many");
-    }
-    const std::string option = word.substr(0, word.find('='));
-    const bool known = Deepest().get_option_no_throw(option) != nullptr;
-    if (command_missing || known) {
-      return option + " belongs behind the command: " + Path() +
-             (command_missing ? " COMMAND " : " ") + option + " ...";
-    }
-    if (option == "--data-dir")
-      return "'" + Path() + "' asks a running server, not a ledger on disk";
-    if (option == "--server") return "'" + Path() + "' asks no server";
-    return Quoted(option) + " is no option of '" + Path() + "'";
+  // What an option that the command does not take was meant to say.
+  std::string Hint(const std::string& option) const {
+    const std::string path = CommandPath(app_);
+    if (option == "--data-dir") return "'" + path + "' asks a running server, not a ledger on disk";
+    if (option == "--server") return "'" + path + "' asks no server";
+    return "";
   }
 
   CLI::App* AddCommand(CLI::App* parent, Command command, const std::string& name,

@@ -1,11 +1,8 @@
 #include "admin/columns.h"
 
 #include <array>
-#include <bit>
-#include <cmath>
 #include <numeric>
 
-#include "base/bytes.h"
 #include "base/joined.h"
 #include "core/rules/rule_json.h"
 #include "core/rules/rule_kind.h"
@@ -30,28 +27,7 @@ Cell Optional(const std::optional<T>& value) {
 
 Cell Unsigned(uint64_t value) { return value; }
 
-// JSON has no other numbers.
-Cell Finite(double value) {
-  if (std::isfinite(value)) return value;
-  if (std::isnan(value)) return Text("NaN");
-  return Text(value > 0 ? "Infinity" : "-Infinity");
-}
-
-// A number, a boolean or a text, as it came.
-Cell OfParam(const ParamValue& value) {
-  const char* const bytes = value.bytes.data();
-  switch (value.type) {
-    case ParamType::kInt: return int64_t{LoadBigEndian<int32_t>(bytes)};
-    case ParamType::kLong: return LoadBigEndian<int64_t>(bytes);
-    case ParamType::kByte: return int64_t{LoadBigEndian<int8_t>(bytes)};
-    case ParamType::kShort: return int64_t{LoadBigEndian<int16_t>(bytes)};
-    case ParamType::kDouble: return Finite(std::bit_cast<double>(LoadBigEndian<uint64_t>(bytes)));
-    case ParamType::kFloat: return Finite(std::bit_cast<float>(LoadBigEndian<uint32_t>(bytes)));
-    case ParamType::kBoolean: return *bytes != 0;
-    case ParamType::kString: break;
-  }
-  return Text(value.bytes);
-}
+Cell OfParam(const ParamValue& value) { return value.view(); }
 
 Cell OfParam(const std::optional<ParamValue>& value) {
   return value.has_value() ? OfParam(*value) : Cell();

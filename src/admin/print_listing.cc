@@ -3,6 +3,7 @@
 
 #include "admin/columns.h"
 #include "admin/commands.h"
+#include "base/shown_text.h"
 
 namespace nowcalls::admin {
 namespace {
@@ -46,7 +47,7 @@ Status PrintRules(const Arguments& arguments, Format format, int64_t now_ms, Sou
                   Output* out) {
   if (format == Format::kJsonl) {
     return source->Rules(arguments.filter.name_space, [out](const RuleRow& row) {
-      out->Write(RuleRowToJson(row) + "\n");
+      out->Write(ShownJson(RuleRowToJson(row)) + "\n");
       return out->status();
     });
   }

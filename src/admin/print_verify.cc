@@ -7,6 +7,7 @@
 #include "admin/row_writer.h"
 #include "admin/verify.h"
 #include "base/counted.h"
+#include "base/shown_text.h"
 
 namespace nowcalls::admin {
 namespace {
@@ -18,7 +19,7 @@ std::string ProblemLine(const Problem& problem) {
   if (!problem.family.empty()) {
     line += problem.family + (problem.key.empty() ? ": " : " " + problem.key + ": ");
   }
-  return line + problem.detail + "\n";
+  return line + ShownText(problem.detail) + "\n";
 }
 
 std::string SummaryText(const VerifySummary& summary, uint64_t shown_max) {

@@ -1,11 +1,14 @@
 #include "command/top_view.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cmath>
 #include <cstdio>
 #include <numeric>
 #include <tuple>
 
 #include "base/duration.h"
+#include "base/shown_text.h"
 #include "base/text.h"
 
 namespace nowcalls::command {
@@ -32,7 +35,7 @@ std::string Since(const std::optional<int64_t>& then_ms, int64_t now_ms) {
 std::string Bar(const wire::FlowRow& flow) {
   constexpr size_t kCells = 10;
   const double full = std::clamp(Fullness(flow), 0.0, 1.0);
-  const auto cells = static_cast<size_t>(full * kCells + 0.5);
+  const auto cells = static_cast<size_t>(std::lround(full * kCells));
   return std::string(cells, '#') + std::string(kCells - cells, '.');
 }
 
@@ -45,10 +48,9 @@ std::string Line(const char* format, auto... values) {
 std::string FlowLine(const wire::FlowRow& flow, const TopRates& rates, int64_t now_ms,
                      bool selected) {
   const std::string level = flow.level ? std::to_string(*flow.level) : "-";
-  return Line("%c %10lld  %s %9llu %9s %7llu %7s %9.0f %9.0f  ", selected ? '>' : ' ',
-              static_cast<long long>(flow.flow_id), Bar(flow).c_str(),
-              static_cast<unsigned long long>(flow.now_calls), level.c_str(),
-              static_cast<unsigned long long>(flow.waiters.value_or(0)),
+  return Line("%c %10" PRId64 "  %s %9" PRIu64 " %9s %7" PRIu64 " %7s %9.0f %9.0f  ",
+              selected ? '>' : ' ', flow.flow_id, Bar(flow).c_str(), uint64_t{flow.now_calls},
+              level.c_str(), uint64_t{flow.waiters.value_or(0)},
               Since(flow.oldest_issued_ms, now_ms).c_str(),
               rates.GrantedPerSecond(wire::KeyOf(flow)),
               rates.RefusedPerSecond(wire::KeyOf(flow))) +
@@ -58,8 +60,8 @@ std::string FlowLine(const wire::FlowRow& flow, const TopRates& rates, int64_t n
 }
 
 std::vector<std::string> Details(const TopSnapshot& snapshot, int64_t flow) {
-  std::vector<std::string> lines = {"", Line("  flow %lld: %zu holders, the oldest first",
-                                             static_cast<long long>(flow), snapshot.tokens.size())};
+  std::vector<std::string> lines = {
+      "", Line("  flow %" PRId64 ": %zu holders, the oldest first", flow, snapshot.tokens.size())};
   for (const wire::TokenRow& token : snapshot.tokens) {
     lines.push_back(Line("    %6u  for %8s  left %8s  ", token.count,
                          Since(token.issued_ms, snapshot.ledger_ms).c_str(),
@@ -84,8 +86,9 @@ std::string Head(const TopSnapshot& snapshot, const TopState& state) {
     now_calls += flow.now_calls;
     waiters += flow.waiters.value_or(0);
   }
-  return "nowcalls " + state.server + ": " + std::to_string(snapshot.flows.size()) + " flows, " +
-         std::to_string(now_calls) + " calls in progress, " + std::to_string(waiters) + " waiting";
+  return "nowcalls " + ShownText(state.server) + ": " + std::to_string(snapshot.flows.size()) +
+         " flows, " + std::to_string(now_calls) + " calls in progress, " + std::to_string(waiters) +
+         " waiting";
 }
 
 // Of the characters of a line that are ASCII or were escaped; a longer one is cut.
@@ -136,7 +139,7 @@ void SortFlows(TopOrder order, const TopRates& rates, std::vector<wire::FlowRow>
 std::vector<std::string> TopLines(const TopSnapshot& snapshot, const TopRates& rates,
                                   const TopState& state, size_t rows, size_t columns) {
   std::vector<std::string> lines = {
-      Head(snapshot, state), state.problem,
+      Head(snapshot, state), ShownText(state.problem),
       Line("  %10s  %-10s %9s %9s %7s %7s %9s %9s  %s", "FLOW", "FULL", "CALLS", "LEVEL", "WAITING",
            "OLDEST", "GRANTED/S", "REFUSED/S", "RESOURCE")};
   std::vector<std::string> details;

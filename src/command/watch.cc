@@ -17,6 +17,7 @@
 #include "base/exit_codes.h"
 #include "base/text.h"
 #include "client/blocking_client.h"
+#include "command/complain.h"
 #include "command/terminal.h"
 #include "command/top_view.h"
 
@@ -25,7 +26,9 @@ namespace {
 
 using client::BlockingClient;
 
-constexpr uint32_t kRowsMax = 1000;       // Of flows.
+constexpr uint32_t kRowsMax = 1000;  // Of flows, a page.
+constexpr int kPagesMax = 100;
+constexpr size_t kFlowsMax = 10'000;
 constexpr uint32_t kDetailRowsMax = 100;  // Of holders, and of waiters.
 constexpr size_t kOnceRows = 1000;
 constexpr size_t kOnceColumns = 200;
@@ -41,8 +44,8 @@ Result<std::unique_ptr<BlockingClient>> Connect(const Arguments& arguments) {
   return failure;
 }
 
-int Complain(const Status& failure) {
-  std::fprintf(stderr, "nowcalls: %s\n", failure.message().c_str());
+int ComplainOf(const Status& failure) {
+  Complain(failure.message());
   return failure.code() == StatusCode::kInvalidArgument ? kExitFailure : kExitUnavailable;
 }
 
@@ -62,18 +65,28 @@ Result<double> RoundTrip(const Arguments& arguments, std::unique_ptr<BlockingCli
   return static_cast<double>(MonotonicNs() - begin_ns) / 1e6;
 }
 
+// As many as top shows. A server whose pages never end is left after kPagesMax of them.
+Result<std::vector<wire::FlowRow>> AllFlows(BlockingClient* client) {
+  std::vector<wire::FlowRow> flows;
+  uint64_t cursor = 0;
+  for (int pages = 0; pages < kPagesMax && flows.size() < kFlowsMax; ++pages) {
+    auto page = client->Flows({.limit = kRowsMax, .cursor = cursor});
+    if (!page.ok()) return page.status();
+    std::move(page->rows.begin(), page->rows.end(), std::back_inserter(flows));
+    cursor = page->next_cursor;
+    if (cursor == 0) break;
+  }
+  return flows;
+}
+
 Result<TopSnapshot> Look(BlockingClient* client, int64_t chosen) {
   TopSnapshot snapshot;
   const Result<uint64_t> ledger_ms = client->Ping();
   if (!ledger_ms.ok()) return ledger_ms.status();
   snapshot.ledger_ms = static_cast<int64_t>(*ledger_ms);
-  uint64_t cursor = 0;
-  do {
-    auto page = client->Flows({.limit = kRowsMax, .cursor = cursor});
-    if (!page.ok()) return page.status();
-    cursor = page->next_cursor;
-    std::move(page->rows.begin(), page->rows.end(), std::back_inserter(snapshot.flows));
-  } while (cursor != 0 && snapshot.flows.size() < 10 * kRowsMax);
+  auto flows = AllFlows(client);
+  if (!flows.ok()) return flows.status();
+  snapshot.flows = *std::move(flows);
   if (chosen == 0) return snapshot;
   auto tokens = client->Tokens(
       {.flow_id = chosen, .client_id = {}, .min_age_ms = 0, .page = {.limit = kDetailRowsMax}});
@@ -189,13 +202,22 @@ void PrintFlow(const Arguments& arguments, const wire::FlowRow& flow) {
   }
 }
 
+// That of the flow that top was asked for, unless the server knows it or is not there to tell.
+Status UnknownFlow(const Arguments& arguments) {
+  if (arguments.flows.empty()) return {};
+  const auto client = Connect(arguments);
+  if (!client.ok()) return {};
+  Status status = (*client)->Flow({arguments.flows.front().flow.value}).status();
+  return status.code() == StatusCode::kInvalidArgument ? status : Status();
+}
+
 }  // namespace
 
 int ShowFlow(const Arguments& arguments) {
   const auto client = Connect(arguments);
-  if (!client.ok()) return Complain(client.status());
+  if (!client.ok()) return ComplainOf(client.status());
   const Result<wire::FlowRow> flow = (*client)->Flow({arguments.flows.front().flow.value});
-  if (!flow.ok()) return Complain(flow.status());
+  if (!flow.ok()) return ComplainOf(flow.status());
   PrintFlow(arguments, *flow);
   for (const wire::FlowRow& by_value : flow->by_value) PrintFlow(arguments, by_value);
   return kExitOk;
@@ -221,7 +243,7 @@ int Ping(const Arguments& arguments) {
       std::printf("answer %llu: %.3f ms\n", static_cast<unsigned long long>(asked),  // NOLINT
                   *time_ms);
     } else {
-      (void)Complain(time_ms.status());
+      (void)ComplainOf(time_ms.status());
       if (times_ms.empty()) return kExitUnavailable;  // It was never there.
     }
     if (std::fflush(stdout) != 0) return kExitIoError;
@@ -237,14 +259,15 @@ int Ping(const Arguments& arguments) {
 
 int Top(const Arguments& arguments) {
   const bool on_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
-  if (!arguments.once && on_terminal) return WatchOnTerminal(arguments);
-  if (!arguments.once) {
-    std::fputs("nowcalls: top needs a terminal; --once prints one frame\n", stderr);
+  if (!arguments.once && !on_terminal) {
+    Complain("top needs a terminal; --once prints one frame");
     return kExitUsage;
   }
+  if (const Status unknown = UnknownFlow(arguments); !unknown.ok()) return ComplainOf(unknown);
+  if (!arguments.once) return WatchOnTerminal(arguments);
   Watch watch(arguments);
   const Status looked = watch.LookAgain();
-  if (!looked.ok()) return Complain(looked);
+  if (!looked.ok()) return ComplainOf(looked);
   for (const std::string& line : watch.Lines(kOnceRows, kOnceColumns)) std::puts(line.c_str());
   return kExitOk;
 }

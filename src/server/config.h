@@ -51,8 +51,8 @@ struct ServerConfig {
   bool no_io_uring = false;             // Each socket has system calls of its own.
   std::optional<HostPort> http;         // Page, metrics and health; none: there is no HTTP.
   web::SentinelDashboardOptions sentinel;
-  std::string port_file;                // Empty: none.
-  std::string config_file;              // That settings were read from; empty: none.
+  std::string port_file;    // Empty: none.
+  std::string config_file;  // That settings were read from; empty: none.
   std::string data_dir = "./nowcalls-data";
   bool require_ledger = false;  // Nothing is served where a new one would have to be made.
   DurabilityChoice durability;

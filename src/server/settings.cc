@@ -302,7 +302,7 @@ Setting LogEndsSetting() {
                   "One line a token at level `info`, also for those that were released. A number "
                   "is a flow id, another word the namespace of the client. Beyond 5,000 lines a "
                   "second they are counted. The environment separates values by commas; TOML has "
-                  "an array of strings. See [log](operating.md#log).",
+                  "an array of strings. See [ends](monitoring.md#ends-of-tokens-in-the-log).",
                   SettingKind::kList};
   setting.set = ParseLogEnds;
   setting.get = ShowLogEnds;

@@ -259,7 +259,11 @@ TEST_CASE("the history is filtered by flow, client, namespace and reason") {
 }
 
 TEST_CASE("a wrong command line is refused with what is wrong") {
-  CHECK(ErrorOf({}) == "nowcalls-admin: a command is missing");
+  CHECK(ErrorOf({}).starts_with("nowcalls-admin: a command is missing; there are dump, "));
+  CHECK(ErrorOf({"rules"}).starts_with("nowcalls-admin: a command is missing; there are "));
+  CHECK(ErrorOf({"--foo"}) == "nowcalls-admin: '--foo' is no option of 'nowcalls-admin'");
+  CHECK(ErrorOf({"dump", "--fomrat", "csv"}) ==
+        "nowcalls-admin: '--fomrat' is no option of 'nowcalls-admin dump'; did you mean --format?");
   CHECK(ErrorOf({"dump", "--data-dir", "d", "--server", "127.0.0.1:1"}) ==
         "nowcalls-admin: --server excludes --data-dir");
   CHECK(ErrorOf({"verify"}) == "nowcalls-admin: --data-dir is required");
@@ -313,8 +317,13 @@ TEST_CASE("an option that a command does not take is refused with the reason") {
 TEST_CASE("of several words too many the first is named") {
   CHECK(ErrorOf({"dump", "one", "two"}) == "nowcalls-admin: 'one' is one argument too many");
   CHECK(ErrorOf({"flow", "1", "2", "3"}) == "nowcalls-admin: '2' is one argument too many");
-  CHECK(ErrorOf({"dmup", "--flow", "1"}) == "nowcalls-admin: 'dmup' is not a command");
-  CHECK(ErrorOf({"rules", "lod", "x"}) == "nowcalls-admin: 'lod' is not a command");
+  const std::string dump = ErrorOf({"dmup", "--flow", "1"});
+  CHECK(dump.starts_with("nowcalls-admin: 'dmup' is not a command; there are dump, "));
+  CHECK(dump.ends_with("; did you mean dump?"));
+  const std::string load = ErrorOf({"rules", "lod", "x"});
+  CHECK(load.starts_with("nowcalls-admin: 'lod' is not a command; there are "));
+  CHECK(load.ends_with("; did you mean load?"));
+  CHECK(ErrorOf({"foo"}).starts_with("nowcalls-admin: 'foo' is not a command; there are dump, "));
 }
 
 TEST_CASE("an option without a value, or given twice, is refused by name") {

@@ -301,6 +301,16 @@ TEST_CASE("rules list prints Sentinel's form with the namespace, or the main col
         "     3  flow\n");
 }
 
+TEST_CASE("rules list as JSON hides no character of a name, and stays what rules load takes") {
+  core::Rule rule = GlobalRule(101, 1);
+  rule.resource = "a\u202eb";
+  LedgerBuilder reordered;
+  reordered.Rule("shop", rule);
+  const std::string json = PrintList(Command::kRulesList, Format::kJsonl, reordered).out;
+  CHECK(json.find("\"a\\u202eb\"") != std::string::npos);
+  CHECK(nlohmann::json::parse(json).at("resource") == rule.resource);
+}
+
 TEST_CASE("info prints each figure by its path, or the document as it came") {
   const nlohmann::ordered_json info = {
       {"version", "1.2"}, {"ledger", {{"format", 1}}}, {"totals", {{"ended", {{"admin", 3}}}}}};
