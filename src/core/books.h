@@ -121,8 +121,6 @@ class Books {
 
  private:
   void CountOutOfKey(KeySlot slot, uint32_t count);
-  ledger::RuleEntry RuleEntryOf(const Flow& flow) const;
-  const Flow* SiblingOf(const Flow& flow) const;
 
   const CoreOptions options_;
   const TokenIds ids_;

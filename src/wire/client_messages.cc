@@ -272,13 +272,12 @@ bool ReadAcquireAllReply(FieldReader* fields, AcquireAllReply* reply) {
   return true;
 }
 
-// The members of a filter that tokens and waiters have in common.
+// The members of a filter that TokensParams and WaitersParams have in common.
 template <typename AnyParams>
 uint32_t PairsOfWhose(const AnyParams& params) {
   return (params.flow_id ? 1 : 0) + (params.kind ? 1 : 0) + (params.client_id ? 1 : 0);
 }
 
-// The filters of TokensParams and WaitersParams.
 template <typename AnyParams>
 void PackWhose(const AnyParams& params, Packer* packer) {
   if (params.flow_id) {

@@ -1,8 +1,8 @@
 // OnlyFlow: the flow of an id that has rules of one kind only.
 //
 // Thread: as the table's.
-#ifndef NOWCALLS_TESTS_SUPPORT_ONLY_FLOW_H_
-#define NOWCALLS_TESTS_SUPPORT_ONLY_FLOW_H_
+#ifndef NOWCALLS_SUPPORT_ONLY_FLOW_H_
+#define NOWCALLS_SUPPORT_ONLY_FLOW_H_
 
 #include <vector>
 
@@ -20,4 +20,4 @@ inline FlowSlot OnlyFlow(const FlowTable& flows, int64_t id) {
 
 }  // namespace nowcalls::core
 
-#endif  // NOWCALLS_TESTS_SUPPORT_ONLY_FLOW_H_
+#endif  // NOWCALLS_SUPPORT_ONLY_FLOW_H_

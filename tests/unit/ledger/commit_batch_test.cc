@@ -63,6 +63,11 @@ struct RecordCase {
   std::vector<std::string> changes;
 };
 
+void SetTwoRules(CommitBatch* batch) {
+  const RuleEntry by_value = SampleRuleByValue();
+  batch->RuleSet(SampleRule(), &by_value);
+}
+
 std::vector<RecordCase> RecordCases() {
   const TokenKey short_key = SampleToken().key;
   const TokenKey kept_key = SampleTokenKept().key;
@@ -87,10 +92,7 @@ std::vector<RecordCase> RecordCases() {
        [](CommitBatch* b) { b->RuleSet(SampleRule()); },
        {"put rules " + Hex("rule_key") + " = " + Hex("rule_value")}},
       {"rule_set_two",
-       [](CommitBatch* b) {
-         const RuleEntry by_value = SampleRuleByValue();
-         b->RuleSet(SampleRule(), &by_value);
-       },
+       SetTwoRules,
        {"put rules " + Hex("rule_key") + " = " + Hex("rule_value_two")}},
       {"rule_removed",
        [](CommitBatch* b) { b->RuleRemoved("orders", FlowId(1001)); },
