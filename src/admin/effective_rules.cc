@@ -44,7 +44,9 @@ constexpr Column<EffectiveRule> kEffectiveColumns[] = {
      [](const EffectiveRule& r) { return Text(r.when_full); }},
 };
 
-std::string Marked(std::string text, bool is_default) { return text + (is_default ? "*" : ""); }
+std::string Marked(const std::string& text, bool is_default) {
+  return text + (is_default ? "*" : "");
+}
 
 bool IsPerClient(const Rule& rule) { return rule.threshold_type == ThresholdType::kAvgLocal; }
 bool IsPerValue(const Rule& rule) { return rule.param.has_value(); }

@@ -24,6 +24,7 @@ std::string_view ProblemName(ProblemKind kind) {
     case ProblemKind::kRate: return "rate";
     case ProblemKind::kHistory: return "history";
     case ProblemKind::kSeal: return "seal";
+    case ProblemKind::kFuture: return "future";
   }
   return "unknown";
 }

@@ -29,7 +29,8 @@ namespace nowcalls::backup {
 
 struct VerifySummary {
   uint64_t problems = 0;
-  std::map<ProblemKind, uint64_t> by_kind;
+  uint64_t warnings = 0;                    // Those of kFuture.
+  std::map<ProblemKind, uint64_t> by_kind;  // Of both.
   uint64_t rules = 0;
   uint64_t sessions = 0;
   uint64_t tokens = 0;
@@ -50,10 +51,11 @@ class VerifyWatcher {
   virtual Status OnToken() = 0;
 };
 
-// Shows the first `problems_max` problems to `sink` as they are found, and counts the rest. Damage
-// that keeps the store from reading a family on is a problem too; the families behind it are read,
-// and what needs the missing records (the seal's sums, the sessions of tokens) is left unchecked.
-// Failures of the store, kIoError for one, and of `watcher` are returned.
+// Shows the first `problems_max` problems, and as many warnings, to `sink` as they are found, and
+// counts the rest. Damage that keeps the store from reading a family on is a problem too; the
+// families behind it are read, and what needs the missing records (the seal's sums, the sessions of
+// tokens) is left unchecked. Failures of the store, kIoError for one, and of `watcher` are
+// returned.
 using ProblemSink = std::function<void(const Problem& problem)>;
 Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max, const ProblemSink& sink,
                              VerifyWatcher* watcher);

@@ -62,6 +62,7 @@ inline bool MayShareRequestId(Fence a, Fence b) {
 enum class SessionKind : uint8_t {
   kNamed = 1,       // Declared a client id; survives reconnects and restarts.
   kConnection = 2,  // Ends with its connection; named "@HOST:PORT" for display.
+  kSentinel = 3,    // Likewise, of Sentinel's frames: others of them may end and keep its tokens.
 };
 
 struct Session {

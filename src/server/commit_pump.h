@@ -94,7 +94,7 @@ class CommitPump {
  private:
   bool BeginCommit(bool may_be_inline);
   void OnCommitDone();
-  void OnDiskSpace(std::optional<uint64_t> free_bytes);
+  void OnDiskSpace(std::optional<uint64_t> free_bytes, std::optional<uint64_t> free_files);
   void PublishEnd();
   void LogSlow(const std::optional<std::string>& what) const;
   void LogSlowHere(const std::string& what) const;

@@ -14,6 +14,7 @@
 #include "backup/verify_process.h"
 #include "base/exit_codes.h"
 #include "base/last_words.h"
+#include "base/shown_text.h"
 #include "base/standard_descriptors.h"
 #include "nowcalls_version.h"
 #include "server/bootstrap.h"
@@ -38,7 +39,7 @@ int Print(const std::string& text) {
 }
 
 void PrintError(const std::string& text) {
-  std::fprintf(stderr, "nowcalls-server: %s\n", text.c_str());
+  std::fprintf(stderr, "nowcalls-server: %s\n", ShownText(text).c_str());
 }
 
 Environment OurEnvironment() {

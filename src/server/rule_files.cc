@@ -6,6 +6,7 @@
 
 #include "base/fingerprint.h"
 #include "base/limits.h"
+#include "base/shown_text.h"
 #include "base/text.h"
 #include "core/rules/rule_json.h"
 #include "server/files.h"
@@ -68,7 +69,7 @@ std::string DescribeRules(const std::vector<LoadedRuleFile>& files) {
     lines += file.path + ": " + std::to_string(parsed.rules.size()) +
              (parsed.rules.size() == 1 ? " rule" : " rules") + " for namespace " +
              Quoted(file.name_space) + "\n";
-    for (const std::string& text : parsed.Remarks()) lines += "  " + text + "\n";
+    for (const std::string& text : parsed.Remarks()) lines += "  " + ShownText(text) + "\n";
   }
   return lines;
 }
