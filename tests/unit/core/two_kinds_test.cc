@@ -228,7 +228,7 @@ TEST_CASE("a flow id belongs to one namespace for each kind of rule") {
   CHECK(testing::ReplaceRules(&t.h.core(), t.h.step(), "app",
                               testing::RulesJson({OfFlow(1), ByValue(1)}))
             .message()
-            .find("rule by value of resource \"r1\": clusterConfig.flowId 1 belongs to namespace "
+            .find("rule by value of resource 'r1': clusterConfig.flowId 1 belongs to namespace "
                   "other") != std::string::npos);
   t.h.Commit();
   CHECK(t.RulesInLedger() == "app 1 of the flow, other 1 by value");
