@@ -19,8 +19,14 @@ std::string Tokens(uint64_t count) {
   return std::to_string(count) + (count == 1 ? " token" : " tokens");
 }
 
+// "flow 7", "flow 7 by value".
 std::string FlowName(const Arguments& arguments) {
-  return "flow " + std::to_string(arguments.flow_id);
+  const bool by_value = arguments.kind == FlowKind::kValue;
+  return "flow " + std::to_string(arguments.flow_id) + (by_value ? " by value" : "");
+}
+
+FlowChoice ChoiceOf(const Arguments& arguments) {
+  return {FlowId{arguments.flow_id}, arguments.kind};
 }
 
 std::string NamespaceName(const Arguments& arguments) {
@@ -70,14 +76,22 @@ Result<Affected> OfNamespace(const Arguments& arguments, BlockingClient* client)
 }
 
 Result<Affected> OfFlow(const Arguments& arguments, BlockingClient* client) {
-  const Result<wire::FlowRow> flow = AskFlow(arguments.flow_id, client);
-  if (!flow.ok()) return flow.status();
-  if (arguments.command == Command::kPurge && !flow->removed) {
+  Result<std::vector<wire::FlowRow>> flows = AskFlow(ChoiceOf(arguments), client);
+  if (!flows.ok()) return flows.status();
+  if (arguments.command == Command::kPurge) {
+    std::erase_if(*flows, [](const wire::FlowRow& row) { return !row.removed; });
+  }
+  if (flows->empty()) {
     return Status::InvalidArgument(FlowName(arguments) +
                                    " has a rule in force; purge takes back what removed rules have "
                                    "left behind: remove the rule first, or use reclaim --flow");
   }
-  return Affected{FlowName(arguments), flow->tokens, flow->now_calls};
+  Affected affected{.whose = FlowName(arguments)};
+  for (const wire::FlowRow& row : *flows) {
+    affected.tokens += row.tokens;
+    affected.now_calls += row.now_calls;
+  }
+  return affected;
 }
 
 // "flow 7 has 5 tokens with nowCalls 15 out"
@@ -108,8 +122,9 @@ Result<ReclaimedReply> AskOnce(const Arguments& arguments, uint32_t limit, uint6
       return client->ReclaimClient(
           {arguments.name_space, arguments.client_id, arguments.reason, limit});
     case Command::kReclaimFlow:
-      return client->ReclaimFlow({arguments.flow_id, arguments.reason, limit});
-    case Command::kPurge: return client->Purge({arguments.flow_id, limit, arguments.reason});
+      return client->ReclaimFlow({arguments.flow_id, arguments.reason, limit, arguments.kind});
+    case Command::kPurge:
+      return client->Purge({arguments.flow_id, limit, arguments.reason, arguments.kind});
     default: return Status::FailedPrecondition("no command that takes tokens back");
   }
 }
@@ -141,7 +156,7 @@ Result<std::string> TakeBack(const Arguments& arguments, const Affected& affecte
 
 Result<std::string> Drain(const Arguments& arguments, BlockingClient* client) {
   const Result<wire::DrainReply> drained =
-      client->Drain({arguments.flow_id, !arguments.off, arguments.reason});
+      client->Drain({arguments.flow_id, !arguments.off, arguments.reason, arguments.kind});
   if (!drained.ok()) return MaybeDone(arguments, drained.status());
   if (drained->status != TokenStatus::kOk) {
     return Status::NotFound(FlowName(arguments) + " has no rule in force, so it grants nothing");

@@ -24,6 +24,8 @@ constexpr int64_t kTimeoutMsMax = 3'600'000;
 constexpr int64_t kBackupTimeoutMs = kTimeoutMsMax;
 constexpr uint64_t kTokenIdMax = INT64_MAX;
 constexpr char kReasonHelp[] = "Why, for the server's log and the history";
+constexpr char kKindHelp[] = "Only its rule of the flow (flow) or by value (value) [both]";
+constexpr char kKindOfTokensHelp[] = "Only tokens without a parameter (flow) or with one (value)";
 
 constexpr char kFooter[] =
     "The source is a running server (--server HOST:PORT; else the environment's NOWCALLS_SERVER; "
@@ -224,6 +226,7 @@ class Parser {
     AddInteger<int64_t>(app, "--flow", "Only tokens of this flow", 1, INT64_MAX,
                         [this](int64_t id) { arguments_.filter.flow_id = id; })
         ->type_name("ID");
+    AddKind(app, kKindOfTokensHelp, &arguments_.filter.kind);
     AddClientFilter(app, "Only tokens of this client id");
     AddNamespaceFilter(app, "Only tokens of clients in this namespace");
     AddAge(app, "--min-age", "Only tokens issued at least this long ago, e.g. 500ms, 10s, 5m, 2h",
@@ -255,6 +258,7 @@ class Parser {
     AddInteger<int64_t>(flow, "FLOW_ID", "The flow", 1, INT64_MAX, [this](int64_t id) {
       arguments_.flow_id = id;
     })->required();
+    AddKind(flow, kKindHelp, &arguments_.kind);
     CLI::App* params = AddListing(&app_, Command::kParams, "params",
                                   "Print the values of a flow's parameter that are used most");
     AddFlow(params, "The flow")->required();
@@ -268,6 +272,7 @@ class Parser {
     CLI::App* waiters =
         AddLiveListing(Command::kWaiters, "waiters", "Print the acquires that wait, by flow");
     AddFlow(waiters, "Only waiters of this flow");
+    AddKind(waiters, "Only of rules of the flow (flow) or by value (value)", &arguments_.kind);
     AddClientFilter(waiters, "Only waiters of this client id");
     AddLimit(waiters, kListRowsMax);
     AddSessions();
@@ -367,6 +372,20 @@ class Parser {
     }
   }
 
+  CLI::Option* AddKind(CLI::App* app, const std::string& help, std::optional<FlowKind>* kind) {
+    return app
+        ->add_option_function<std::string>(
+            "--kind",
+            [kind](const std::string& name) {
+              *kind = FlowKindNamed(name);
+              if (!kind->has_value()) {
+                throw CLI::ValidationError("--kind", "must be flow or value, got " + Quoted(name));
+              }
+            },
+            help)
+        ->type_name("KIND");
+  }
+
   CLI::Option* AddFlow(CLI::App* app, const std::string& help) {
     return AddInteger<int64_t>(app, "--flow", help, 1, INT64_MAX,
                                [this](int64_t id) { arguments_.flow_id = id; })
@@ -416,7 +435,8 @@ class Parser {
                                       "The namespace of the client; alone: all tokens of its rules")
                                   ->type_name("NS");
     client->needs(name_space);
-    AddFlow(reclaim, "All tokens of this flow");
+    CLI::Option* flow = AddFlow(reclaim, "All tokens of this flow");
+    AddKind(reclaim, kKindHelp, &arguments_.kind)->needs(flow);
     AddReason(reclaim, kReasonHelp)->required();
     AddYes(reclaim);
     reclaim->callback([this] { arguments_.command = WhichReclaim(); });
@@ -443,6 +463,7 @@ class Parser {
                                  "Take back all tokens of a flow whose rule was removed");
     AddLiveServer(purge);
     AddFlow(purge, "The flow")->required();
+    AddKind(purge, kKindHelp, &arguments_.kind);
     AddReason(purge, kReasonHelp);
     AddYes(purge);
   }
@@ -464,6 +485,7 @@ class Parser {
             "All rules that this namespace has in force")
         ->type_name("NS")
         ->excludes(flow);
+    AddKind(drain, kKindHelp, &arguments_.kind)->needs(flow);
     drain->add_flag("--off", arguments_.off, "Let it grant again");
     AddReason(drain, "Why, for the server's log");
     drain->callback([this] {
@@ -511,6 +533,7 @@ class Parser {
     AddInteger<int64_t>(history, "--flow", "Only tokens of this flow", 1, INT64_MAX,
                         [filter](int64_t id) { filter->flow_id = id; })
         ->type_name("ID");
+    AddKind(history, kKindOfTokensHelp, &filter->kind);
     AddFilter(history, "--client", "ID", "Only tokens of this client id", &filter->client_id,
               [](const std::string& id) { return CheckText(id, kClientIdBytesMax); });
     AddFilter(history, "--namespace", "NS", "Only tokens of clients in this namespace",

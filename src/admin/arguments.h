@@ -66,6 +66,7 @@ struct Arguments {
   HistoryFilter history_filter;
   size_t limit = 100;
   int64_t flow_id = 0;
+  std::optional<FlowKind> kind;  // Of flow, waiters, reclaim --flow, purge and drain.
   uint64_t token_id = 0;
   std::string reason;
   std::string name_space;  // Of rules load, rules diff and reclaim --client.

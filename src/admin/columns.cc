@@ -178,6 +178,8 @@ constexpr auto kFlowColumnsBehind = std::to_array<Column<FlowRow>>({
     {{"waited_count", "", Kind::kNumber}, OfCounter<&FlowCounters::waited_count>},
     {{"rate_values_forgotten", "", Kind::kNumber},
      [](const FlowRow& r) { return r.rate.has_value() ? Optional(r.rate->forgotten) : Cell(); }},
+    {{"kind", "KIND", Kind::kText, 0, /*rare=*/true},
+     [](const FlowRow& r) { return Text(r.kind); }},
 });
 
 constexpr auto kFlowColumns = Joined(kFlowColumnsFirst, kFlowColumnsBehind);

@@ -62,11 +62,14 @@ Status PrintRules(const Arguments& arguments, Format format, int64_t now_ms, Sou
 
 Status PrintFlow(const Arguments& arguments, Format format, int64_t now_ms, Source* source,
                  Output* out) {
-  const Result<FlowRow> flow = source->Flow(arguments.flow_id);
-  if (!flow.ok()) return flow.status();
+  const Result<std::vector<FlowRow>> flows =
+      source->Flow({FlowId{arguments.flow_id}, arguments.kind});
+  if (!flows.ok()) return flows.status();
   const Format detail = format == Format::kTable ? Format::kDetail : format;
-  return PrintRows<FlowRow>(detail, now_ms, out,
-                            [&](const RowSink<FlowRow>& sink) { return sink(*flow); });
+  return PrintRows<FlowRow>(detail, now_ms, out, [&](const RowSink<FlowRow>& sink) {
+    for (const FlowRow& row : *flows) NOWCALLS_RETURN_IF_ERROR(sink(row));
+    return Status::Ok();
+  });
 }
 
 }  // namespace
@@ -107,6 +110,7 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
       return PrintRows<WaiterRow>(format, now_ms, out, [&](const RowSink<WaiterRow>& sink) {
         TokenFilter filter = arguments.filter;
         if (arguments.flow_id != 0) filter.flow_id = arguments.flow_id;
+        filter.kind = arguments.kind;
         return source->Waiters(filter, arguments.limit, sink);
       });
     case Command::kFlow: return PrintFlow(arguments, format, now_ms, source, out);

@@ -230,9 +230,9 @@ Result<wire::BackupReply> BlockingClient::Backup(const wire::BackupParams& param
   });
 }
 
-Result<wire::FlowRow> BlockingClient::Flow(int64_t flow_id) {
+Result<wire::FlowRow> BlockingClient::Flow(const wire::FlowParams& params) {
   return impl_->Call(wire::DecodeFlowRow, [&](uint32_t msgid, OutputBuffer* out) {
-    wire::EncodeFlowRequest(msgid, flow_id, out);
+    wire::EncodeFlowRequest(msgid, params, out);
   });
 }
 

@@ -56,7 +56,7 @@ class BlockingClient {
   // Takes as long as copying and reading the ledger does.
   Result<wire::BackupReply> Backup(const wire::BackupParams& params);
   // kInvalidArgument too when neither a rule nor a live token has this id.
-  Result<wire::FlowRow> Flow(int64_t flow_id);
+  Result<wire::FlowRow> Flow(const wire::FlowParams& params);
   Result<wire::Page<wire::FlowRow>> Flows(const wire::PageParams& page);
   Result<wire::Page<wire::TokenRow>> Tokens(const wire::TokensParams& params);
   Result<wire::Page<wire::SessionRow>> Sessions(const wire::PageParams& page);

@@ -18,22 +18,22 @@ std::optional<std::optional<uint64_t>> LocalLimits::Share(Of of, FlowId flow, co
   if (mode_ == Fallback::kFail) return std::nullopt;
   if (mode_ == Fallback::kPass) return Shared();
   const auto configured = levels_.find(flow);
-  const RuleView* const rule = rules_->Find(flow.value);
+  const RuleView* const rule = rules_->Find(flow, param);
   if (mode_ == Fallback::kByRule && (rule == nullptr || !rule->fallback_to_local) &&
       configured == levels_.end()) {
     return Shared();
   }
   if (configured != levels_.end()) {
     if (of == Of::kLevel) return Shared(configured->second);
-    return Shared(configured->second * static_cast<uint64_t>(WindowMs(flow)) / kMsPerSecond);
+    return Shared(configured->second * static_cast<uint64_t>(WindowMs(flow, param)) / kMsPerSecond);
   }
   if (rule == nullptr) return std::nullopt;
   return Shared(of == Of::kLevel ? rule->Share(param, sessions)
                                  : rule->WindowShare(param, sessions));
 }
 
-int64_t LocalLimits::WindowMs(FlowId flow) const {
-  const RuleView* const rule = rules_->Find(flow.value);
+int64_t LocalLimits::WindowMs(FlowId flow, const Value& param) const {
+  const RuleView* const rule = rules_->Find(flow, param);
   return rule == nullptr ? kMsPerSecond : rule->window_ms;
 }
 
@@ -77,7 +77,7 @@ std::optional<LocalLimits::Verdict> LocalLimits::Pass(FlowId flow, const Value& 
                                                       int64_t now_ms) {
   const auto share = Share(Of::kWindow, flow, param, sessions);
   if (!share) return std::nullopt;
-  const int64_t length_ms = WindowMs(flow);
+  const int64_t length_ms = WindowMs(flow, param);
   if (windows_.size() >= kWindowsMax && !windows_.contains({flow, param})) windows_.clear();
   Window& window = windows_[{flow, param}];
   if (now_ms - window.begin_ms >= length_ms) window = {.begin_ms = now_ms};

@@ -54,7 +54,7 @@ class LocalLimits {
   std::optional<std::optional<uint64_t>> Share(Of of, FlowId flow, const Value& param,
                                                uint64_t sessions) const;
   // Of the flow's rate.
-  int64_t WindowMs(FlowId flow) const;
+  int64_t WindowMs(FlowId flow, const Value& param) const;
   // None: no fallback. Takes `count` calls if they are admitted.
   std::optional<Verdict> Enter(FlowId flow, const Value& param, uint32_t count, uint64_t sessions);
   std::optional<Verdict> Pass(FlowId flow, const Value& param, uint32_t count, uint64_t sessions,

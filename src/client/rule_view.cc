@@ -53,6 +53,12 @@ void ReadWindow(const Json& rule, const Json& config, RuleView* view) {
                                    kMsPerSecond * Field<int64_t>(rule, "durationInSec", 1));
 }
 
+// Servers that know no kinds do not say it, but a key of the rule does.
+bool IsByValue(const Json& rule) {
+  if (rule.contains("kind")) return Text(rule, "kind") == FlowKindName(FlowKind::kValue);
+  return rule.contains("paramIdx") || rule.contains("paramIndex");
+}
+
 RuleView ReadRule(const Json& rule, const Json& config) {
   RuleView view;
   const auto refuse = Field<int64_t>(config, "acquireRefuseStrategy", 0);
@@ -109,34 +115,34 @@ int64_t EndByRule(const RuleView* rule, KeepMode keep, int64_t granted_ms) {
   return granted_ms + timeout_ms - std::min(kMarginMsMax, timeout_ms / 10);
 }
 
-Result<std::optional<RuleView>> ReadRuleView(std::string_view result, int64_t flow_id) {
+Result<FlowRules> ReadFlowRules(std::string_view result, int64_t flow_id) {
   Result<Json> page = wire::JsonFromMessagePack(result);
   if (!page.ok()) return Status::Corruption(page.status().message());
   if (!page->is_array() || page->empty() || !page->front().is_array()) {
     return Status::Corruption("rules_list: the answer is not a page of rules");
   }
+  FlowRules rules;
   for (const Json& rule : page->front()) {
     if (!rule.is_object()) continue;
     const auto config = rule.find("clusterConfig");
     if (config == rule.end() || !config->is_object()) continue;
-    if (Field<int64_t>(*config, "flowId", 0) == flow_id) {
-      return std::optional<RuleView>(ReadRule(rule, *config));
-    }
+    if (Field<int64_t>(*config, "flowId", 0) != flow_id) continue;
+    (IsByValue(rule) ? rules.by_value : rules.of_flow) = ReadRule(rule, *config);
   }
-  return std::optional<RuleView>();
+  return rules;
 }
 
-void RuleViews::Learn(int64_t flow_id, std::optional<RuleView> rule, int64_t now_ms) {
+void RuleViews::Learn(int64_t flow_id, FlowRules rules, int64_t now_ms) {
   const auto known = seen_.find(flow_id);
   if (known != seen_.end()) {
     order_.erase(known->second.place);
     seen_.erase(known);
-  } else if (seen_.size() >= kRulesMax) {
+  } else if (seen_.size() >= kFlowsMax) {
     seen_.erase(order_.front());
     order_.pop_front();
   }
   order_.push_back(flow_id);
-  seen_[flow_id] = {std::move(rule), now_ms, std::prev(order_.end())};
+  seen_[flow_id] = {std::move(rules), now_ms, std::prev(order_.end())};
 }
 
 bool RuleViews::IsStale(int64_t flow_id, int64_t now_ms) const {
@@ -144,9 +150,12 @@ bool RuleViews::IsStale(int64_t flow_id, int64_t now_ms) const {
   return known == seen_.end() || now_ms - known->second.at_ms > kFreshMs;
 }
 
-const RuleView* RuleViews::Find(int64_t flow_id) const {
+const RuleView* RuleViews::Find(int64_t flow_id, FlowKind kind) const {
   const auto known = seen_.find(flow_id);
-  return known == seen_.end() || !known->second.rule ? nullptr : &*known->second.rule;
+  if (known == seen_.end()) return nullptr;
+  const FlowRules& rules = known->second.rules;
+  const auto& rule = kind == FlowKind::kValue ? rules.by_value : rules.of_flow;
+  return rule ? &*rule : nullptr;
 }
 
 }  // namespace nowcalls::client

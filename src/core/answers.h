@@ -13,6 +13,7 @@
 
 #include "base/limits.h"
 #include "core/slot.h"
+#include "nowcalls/flow_kind.h"
 #include "nowcalls/param.h"
 #include "nowcalls/types.h"
 
@@ -35,9 +36,11 @@ struct AcquireRequest {
   int64_t wait_ms_max = kWaitMsMax;  // However long the rule or the request says.
   uint64_t request_id = 0;           // Of the session; 0: none.
   int64_t hold_ms = 0;               // Of this token; 0, or more than the rule's: the rule's.
-  // The value of the rule's parameter; none: the rule must have none. REQUIRES: a ledger can hold
-  // it (ledger/param_codec.h).
+  // The value of its parameter, which means the rule by value; none: the rule of the flow.
+  // REQUIRES: a ledger can hold it (ledger/param_codec.h).
   std::optional<Param> param{};
+
+  FlowKey key() const { return {flow, FlowKindIf(param.has_value())}; }
 };
 
 struct AcquireAnswer {
@@ -178,6 +181,7 @@ struct NamespacePiece {
 // One page of a token listing, oldest first.
 struct TokenFilter {
   std::optional<FlowId> flow;
+  std::optional<FlowKind> kind;
   std::optional<std::string> client_id;
   std::optional<SessionId> session;  // Read from its own list, however many others hold.
   int64_t min_age_ms = 0;

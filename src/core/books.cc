@@ -54,6 +54,24 @@ ledger::HistoryEntry EndOf(const Books& books, TokenSlot slot, int64_t now_ms, E
   return end;
 }
 
+ledger::RuleEntry RuleEntryOf(const Books& books, const Flow& flow) {
+  auto state = flow.draining ? ledger::RuleState::kDraining : ledger::RuleState::kActive;
+  if (flow.removed) state = ledger::RuleState::kRemoved;
+  return {.name_space = books.flows().name_space(flow.name_space).name,
+          .flow = flow.id,
+          .state = state,
+          .json = RuleToJson(*flow.rule)};
+}
+
+// The flow of the other kind, if its rule shares the record of this one: of the same id and
+// namespace.
+const Flow* SiblingOf(const Books& books, const Flow& flow) {
+  const FlowSlot slot = books.flows().Find({flow.id, OtherThan(flow.key().kind)});
+  if (slot == kNoFlow) return nullptr;
+  const Flow& other = books.flows().at(slot);
+  return other.rule != nullptr && other.name_space == flow.name_space ? &other : nullptr;
+}
+
 }  // namespace
 
 Books::Books(const CoreOptions& options)
@@ -210,15 +228,20 @@ void Books::MoveToken(const Step& step, TokenSlot slot, int64_t deadline_ms, int
 }
 
 void Books::RecordRule(const Step& step, const Flow& flow) const {
-  auto state = flow.draining ? ledger::RuleState::kDraining : ledger::RuleState::kActive;
-  if (flow.removed) state = ledger::RuleState::kRemoved;
-  step.batch->RuleSet({.name_space = flows_.name_space(flow.name_space).name,
-                       .flow = flow.id,
-                       .state = state,
-                       .json = RuleToJson(*flow.rule)});
+  const ledger::RuleEntry entry = RuleEntryOf(*this, flow);
+  const Flow* const sibling = SiblingOf(*this, flow);
+  if (sibling == nullptr) return step.batch->RuleSet(entry);
+  const ledger::RuleEntry other = RuleEntryOf(*this, *sibling);
+  if (flow.keyed) {
+    step.batch->RuleSet(other, &entry);
+  } else {
+    step.batch->RuleSet(entry, &other);
+  }
 }
 
 void Books::RecordRuleRemoved(const Step& step, const Flow& flow) const {
+  const Flow* const sibling = SiblingOf(*this, flow);
+  if (sibling != nullptr) return step.batch->RuleSet(RuleEntryOf(*this, *sibling));
   step.batch->RuleRemoved(flows_.name_space(flow.name_space).name, flow.id);
 }
 

@@ -102,6 +102,8 @@ class Books {
   void CountIn(TokenSlot slot);
 
   // --- Flows. ---
+  // Of a flow whose rule is set, or is about to be erased or moved. The two rules of a flow id in
+  // a namespace share a record.
   void RecordRule(const Step& step, const Flow& flow) const;
   void RecordRuleRemoved(const Step& step, const Flow& flow) const;
   // With its rule. REQUIRES: no tokens.

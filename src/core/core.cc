@@ -82,7 +82,7 @@ Loading& Core::loading() {
 
 Status Core::FinishLoad(const std::optional<ledger::Seal>& seal) {
   NOWCALLS_RETURN_IF_ERROR(loading().Finish(seal));
-  parts_->seals.SetFormat(parts_->loading->format_to_set());
+  parts_->seals.SetFirst(parts_->loading->first_records());
   parts_->listings.Begin();
   parts_->loading.reset();
   return {};
@@ -173,21 +173,22 @@ ReclaimAnswer Core::ReclaimClient(const Step& step, std::string_view name_space,
   return parts_->reclaims.ReclaimClient(step, name_space, client_id, tokens_max, act);
 }
 
-Result<ReclaimAnswer> Core::ReclaimFlow(const Step& step, FlowId flow, uint32_t tokens_max,
-                                        const AdminAct& act) {
+Result<ReclaimAnswer> Core::ReclaimFlow(const Step& step, const FlowChoice& choice,
+                                        uint32_t tokens_max, const AdminAct& act) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->reclaims.ReclaimFlow(step, flow, tokens_max, act);
+  return parts_->reclaims.ReclaimFlow(step, choice, tokens_max, act);
 }
 
-Result<ReclaimAnswer> Core::Purge(const Step& step, FlowId flow, uint32_t tokens_max,
+Result<ReclaimAnswer> Core::Purge(const Step& step, const FlowChoice& choice, uint32_t tokens_max,
                                   const AdminAct& act) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->reclaims.Purge(step, flow, tokens_max, act);
+  return parts_->reclaims.Purge(step, choice, tokens_max, act);
 }
 
-Result<DrainAnswer> Core::Drain(const Step& step, FlowId flow, bool on, const AdminAct& act) {
+Result<DrainAnswer> Core::Drain(const Step& step, const FlowChoice& choice, bool on,
+                                const AdminAct& act) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->rule_book.Drain(step, flow, on, act);
+  return parts_->rule_book.Drain(step, choice, on, act);
 }
 
 ReclaimPage Core::ReclaimNamespace(const Step& step, const NamespacePiece& piece,

@@ -132,21 +132,24 @@ class Core {
   // Takes a token back. kReleaseOk or kAlreadyRelease.
   TokenStatus Reclaim(const Step& step, TokenId token, const AdminAct& act);
   // Take back up to `tokens_max` tokens, the oldest first. A client id that begins with '@' names
-  // the sessions of connections. kNotFound for a flow without a rule and tokens; Purge is for
-  // flows whose rule was removed, and kInvalidArgument for others.
+  // the sessions of connections. Of both kinds of a flow id, those of the rule of the flow come
+  // first. kNotFound for a flow without a rule and tokens; Purge is for flows whose rule was
+  // removed, and kInvalidArgument if none of the chosen is such a one.
   ReclaimAnswer ReclaimClient(const Step& step, std::string_view name_space,
                               std::string_view client_id, uint32_t tokens_max, const AdminAct& act);
-  Result<ReclaimAnswer> ReclaimFlow(const Step& step, FlowId flow, uint32_t tokens_max,
+  Result<ReclaimAnswer> ReclaimFlow(const Step& step, const FlowChoice& choice, uint32_t tokens_max,
                                     const AdminAct& act);
-  Result<ReclaimAnswer> Purge(const Step& step, FlowId flow, uint32_t tokens_max,
+  Result<ReclaimAnswer> Purge(const Step& step, const FlowChoice& choice, uint32_t tokens_max,
                               const AdminAct& act);
   // The same of all flows of the namespace's rules, in force or removed, in pieces by flow id. A
   // namespace that is not known has none.
   ReclaimPage ReclaimNamespace(const Step& step, const NamespacePiece& piece, const AdminAct& act);
   // Stops the grants of a rule, or lets them go on. It holds across restarts and changes of the
-  // rule, and ends when the rule is removed. kOk, also when nothing changes; kNoRuleExists.
+  // rule, and ends when the rule is removed. kOk, also when nothing changes, with the sums of the
+  // chosen rules; kNoRuleExists.
   // kResourceExhausted as for ReplaceRules while the disk is low.
-  Result<DrainAnswer> Drain(const Step& step, FlowId flow, bool on, const AdminAct& act);
+  Result<DrainAnswer> Drain(const Step& step, const FlowChoice& choice, bool on,
+                            const AdminAct& act);
   // The same of all rules that the namespace has in force, in pieces by flow id.
   Result<DrainPage> DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
                                    const AdminAct& act);

@@ -18,6 +18,8 @@ struct Groups::Item {
   RefusedBy limit = RefusedBy::kNone;
   // Since AskRates, of a rate.
   RateAnswer asked{};
+
+  FlowKey key() const { return {flow, FlowKindIf(param.has_value())}; }
 };
 
 namespace {
@@ -273,15 +275,16 @@ std::optional<AcquireAllAnswer> Groups::FindLanes(const Step& step, Items* items
 
 std::optional<AcquireAllAnswer> Groups::FindLane(const Step& step, Item* item, bool is_new) {
   FlowTable& flows = books_->flows();
-  const FlowSlot slot = flows.Find(item->flow);
+  const FlowSlot slot = flows.Find(item->key());
   if (slot == kNoFlow || !flows.at(slot).active()) {
+    item->lane = {flows.FindOther(item->key())};
+    if (item->lane.flow_slot != kNoFlow) {
+      return Refuse(*item, TokenStatus::kBadRequest, RefusedBy::kParam);
+    }
     return AcquireAllAnswer{.status = TokenStatus::kNoRuleExists, .flow = item->flow};
   }
   Flow& flow = flows.at(slot);
   item->lane = {slot};
-  if (flow.keyed != item->param.has_value()) {
-    return Refuse(*item, TokenStatus::kBadRequest, RefusedBy::kParam);
-  }
   if (flow.keyed && !item->rate) {
     if (flows.keys().size() >= books_->options().limits.keys_max &&
         flows.keys().Find(slot, *item->param) == kNoKey) {
@@ -421,7 +424,7 @@ AcquireAllAnswer Groups::Refuse(const Item& item, TokenStatus status, RefusedBy 
 
 // No rule's doing. It is counted under the first flow, if that exists.
 AcquireAllAnswer Groups::RefuseAll(const Items& items, TokenStatus status, RefusedBy limit) {
-  const FlowSlot slot = books_->flows().Find(items.front().flow);
+  const FlowSlot slot = books_->flows().Find(items.front().key());
   if (slot != kNoFlow) books_->Refuse({slot}, status, limit);
   return {.status = status, .refused_by = limit};
 }

@@ -80,7 +80,7 @@ int64_t Rates::WindowLimitOf(const Books& books, const Flow& flow) {
 
 RateAnswer Rates::Request(const Step& step, const RateRequest& request) {
   FlowSlot slot;
-  if (auto refusal = Enter(step, request.flow, request.count, /*by_value=*/false, &slot)) {
+  if (auto refusal = Enter(step, {request.flow, FlowKind::kFlow}, request.count, &slot)) {
     return *refusal;
   }
   const Wish wish{.flow = slot, .count = request.count, .prioritized = request.prioritized};
@@ -94,7 +94,7 @@ RateAnswer Rates::RequestParams(const Step& step, FlowId flow_id, int64_t count,
     return {.status = TokenStatus::kBadRequest};
   }
   FlowSlot slot;
-  if (auto refusal = Enter(step, flow_id, count, /*by_value=*/true, &slot)) return *refusal;
+  if (auto refusal = Enter(step, {flow_id, FlowKind::kValue}, count, &slot)) return *refusal;
   const Flow& flow = books_->flows().at(slot);
   FlowRate& rate = books_->rates().Of(slot, *flow.rule);
   ParamValues& table = books_->rates().values();
@@ -161,23 +161,22 @@ RateAnswer Rates::Conclude(const Step& step, const Wish& wish, const RateAnswer&
   return Count(wish.flow, &rate, wish.count, answer);
 }
 
-std::optional<RateAnswer> Rates::Enter(const Step& step, FlowId flow_id, int64_t count,
-                                       bool by_value, FlowSlot* slot) {
-  if (flow_id.value <= 0 || count < 1 || count > kCountMax) {
+std::optional<RateAnswer> Rates::Enter(const Step& step, const FlowKey& key, int64_t count,
+                                       FlowSlot* slot) {
+  if (key.id.value <= 0 || count < 1 || count > kCountMax) {
     return RateAnswer{.status = TokenStatus::kBadRequest};
   }
-  *slot = books_->flows().Find(flow_id);
-  if (*slot == kNoFlow || !books_->flows().at(*slot).active()) {
-    return RateAnswer{.status = TokenStatus::kNoRuleExists};
-  }
-  Flow& flow = books_->flows().at(*slot);
+  FlowTable& flows = books_->flows();
+  *slot = flows.Find(key);
+  const bool exists = *slot != kNoFlow && flows.at(*slot).active();
+  const FlowSlot asked = exists ? *slot : flows.FindOther(key);
+  if (asked == kNoFlow) return RateAnswer{.status = TokenStatus::kNoRuleExists};
+  Flow& flow = flows.at(asked);
   const auto refuse = [&](TokenStatus status, RefusedBy limit) {
     books_->Count(&flow, [&](FlowCounters* c) { ++c->refused[static_cast<size_t>(limit)]; });
     return RateAnswer{.status = status, .refused_by = limit};
   };
-  if (flow.rule->param.has_value() != by_value) {
-    return refuse(TokenStatus::kBadRequest, RefusedBy::kParam);
-  }
+  if (!exists) return refuse(TokenStatus::kBadRequest, RefusedBy::kParam);
   other_kind_->OnRequest(&flow);
   if (flow.draining) return refuse(TokenStatus::kBlocked, RefusedBy::kDraining);
   if (!PassesGuard(step, flow.name_space)) {

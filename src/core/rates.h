@@ -69,7 +69,7 @@ class Rates {
   };
 
   // Checks that do not depend on what has passed. The slot of the flow, or the refusal.
-  std::optional<RateAnswer> Enter(const Step& step, FlowId flow, int64_t count, bool by_value,
+  std::optional<RateAnswer> Enter(const Step& step, const FlowKey& key, int64_t count,
                                   FlowSlot* slot);
   // What the rule says of its window; nothing is taken.
   RateAnswer AskWindow(const Wish& wish, FlowRate* rate) const;

@@ -37,7 +37,8 @@ class RuleBook {
                    const Status& why) {
     sources_.NoteRefused(now, source, name_space, why);
   }
-  Result<DrainAnswer> Drain(const Step& step, FlowId flow_id, bool on, const AdminAct& act);
+  Result<DrainAnswer> Drain(const Step& step, const FlowChoice& choice, bool on,
+                            const AdminAct& act);
   Result<DrainPage> DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
                                    const AdminAct& act);
   void SetDiskLow(bool low);
@@ -46,12 +47,13 @@ class RuleBook {
   uint64_t set_changes() const { return set_changes_; }
 
  private:
-  Status SetDraining(const Step& step, FlowSlot slot, bool on);
+  void SetDraining(const Step& step, FlowSlot slot, bool on);
   Status TakeRoomOnLowDisk(uint64_t bytes);
   size_t RemoveRulesNotIn(const Step& step, const RuleSet& set,
-                          const absl::flat_hash_set<int64_t>& wanted);
-  void RemoveRule(const Step& step, FlowSlot slot);
+                          const absl::flat_hash_set<FlowKey>& wanted);
+  void RemoveRule(const Step& step, FlowSlot slot, bool changes_kind);
   bool InstallRule(const Step& step, NamespaceSlot space, const Rule& rule, int64_t* lowered_ms);
+  void SetDrain(const Step& step, FlowSlot slot, bool on, const AdminAct& act);
   void NoteSet(const RuleSet& set, size_t changed, size_t removed);
 
   Books* const books_;

@@ -4,6 +4,14 @@
 #include "base/check.h"
 
 namespace nowcalls::core {
+namespace {
+
+WaitQueues::WaitingFlow WaitingFlowOf(const Waiter& waiter) {
+  const FlowKind kind = FlowKindIf(waiter.lane.key_slot != kNoKey);
+  return {{waiter.flow, kind}, waiter.lane.flow_slot};
+}
+
+}  // namespace
 
 WaiterSlot WaitQueues::Add(const Waiter& waiter, WaitQueue* queue) {
   const WaiterSlot slot = nodes_.Take();
@@ -195,19 +203,19 @@ void WaitQueues::LeavePlace(WaiterSlot slot, WaitQueue* queue) {
   if (set_aside.too_large.empty() && set_aside.at_cap.empty()) queue->set_aside.reset();
 }
 
-const WaiterPlaces* WaitQueues::OfFlow(FlowId flow, FlowSlot slot) const {
-  const auto it = flows_.find({flow.value, slot});
+const WaiterPlaces* WaitQueues::OfFlow(const FlowKey& key, FlowSlot slot) const {
+  const auto it = flows_.find({key, slot});
   return it == flows_.end() ? nullptr : &it->second;
 }
 
 void WaitQueues::JoinFlow(WaiterSlot slot) {
   const Waiter& waiter = nodes_[slot].waiter;
-  flows_[{waiter.flow.value, waiter.lane.flow_slot}].emplace(nodes_[slot].number, slot);
+  flows_[WaitingFlowOf(waiter)].emplace(nodes_[slot].number, slot);
 }
 
 void WaitQueues::LeaveFlow(WaiterSlot slot) {
   const Waiter& waiter = nodes_[slot].waiter;
-  const auto it = flows_.find({waiter.flow.value, waiter.lane.flow_slot});
+  const auto it = flows_.find(WaitingFlowOf(waiter));
   it->second.erase({nodes_[slot].number, slot});
   if (it->second.empty()) flows_.erase(it);
 }

@@ -123,10 +123,10 @@ class WaitQueues {
   size_t bytes() const { return size_ * kWaiterBytes + group_bytes_; }
   static size_t BytesOf(const WaitingGroup& group);
   // The waiters of a flow, over all its lanes, the oldest first; null: none.
-  const WaiterPlaces* OfFlow(FlowId flow, FlowSlot slot) const;
-  // All flows that have waiters, by id.
-  using FlowKey = std::pair<int64_t, FlowSlot>;
-  const absl::btree_map<FlowKey, WaiterPlaces>& flows() const { return flows_; }
+  const WaiterPlaces* OfFlow(const FlowKey& key, FlowSlot slot) const;
+  // All flows that have waiters, by id and kind.
+  using WaitingFlow = std::pair<FlowKey, FlowSlot>;
+  const absl::btree_map<WaitingFlow, WaiterPlaces>& flows() const { return flows_; }
   // The waiter behind it in its class, also one that is set aside; kNoWaiter behind the last.
   WaiterSlot Next(WaiterSlot slot) const { return nodes_[slot].links[kInQueue].next; }
 
@@ -216,7 +216,7 @@ class WaitQueues {
   uint64_t last_number_ = 0;
   uint64_t looks_ = 0;
   absl::flat_hash_map<uint32_t, WaiterList> owners_;
-  absl::btree_map<FlowKey, WaiterPlaces> flows_;
+  absl::btree_map<WaitingFlow, WaiterPlaces> flows_;
   absl::btree_set<std::pair<int64_t, WaiterSlot>> deadlines_;
 };
 

@@ -54,13 +54,14 @@ std::vector<WaiterPlace> ListWaiters(const Books& books, const WaitQueues& queue
                                      const WaiterFilter& filter, size_t limit) {
   Lister lister(books, queues, filter, limit);
   if (filter.flow.has_value()) {
-    const FlowSlot slot = books.flows().Find(*filter.flow);
-    if (slot != kNoFlow) lister.AddFlow(slot);
+    for (const FlowSlot slot : books.flows().FindAll({*filter.flow, filter.kind})) {
+      lister.AddFlow(slot);
+    }
     return lister.Take();
   }
   for (const auto& [flow, waiters] : queues.flows()) {
     if (lister.full()) break;
-    lister.AddFlow(flow.second);
+    if (flow.first.kind == filter.kind.value_or(flow.first.kind)) lister.AddFlow(flow.second);
   }
   return lister.Take();
 }

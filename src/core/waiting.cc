@@ -264,7 +264,7 @@ void Waiting::TrackWaiting(const LaneRef& ref) {
   FlowTable& flows = books_->flows();
   const Flow& flow = flows.at(ref.flow_slot);
   auto& waiting = flows.name_space(flow.name_space).waiting_for_sessions;
-  const Namespace::FlowAndKey entry{flow.id.value, ref.key_slot};
+  const Namespace::FlowAndKey entry{flow.key(), ref.key_slot};
   if (flows.lane(ref).waiting() > 0 && flow.level_by_session) {
     waiting.insert(entry);
   } else {

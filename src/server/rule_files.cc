@@ -44,15 +44,16 @@ std::vector<LoadedRuleFile> ReadRuleFiles(const std::vector<RuleFile>& files, bo
 }
 
 Status CheckRuleFiles(const std::vector<LoadedRuleFile>& files) {
-  std::map<int64_t, const RuleFile*> owners;
+  std::map<FlowKey, const RuleFile*> owners;
   for (const LoadedRuleFile& loaded : files) {
     NOWCALLS_RETURN_IF_ERROR(loaded.problem);
     for (const core::Rule& rule : loaded.parsed.rules) {
-      const auto [owner, is_new] = owners.emplace(rule.flow_id.value, &loaded.file);
+      const auto [owner, is_new] = owners.emplace(rule.key(), &loaded.file);
       if (is_new) continue;
       return Status::InvalidArgument("rules: " + loaded.file.path + ": flowId " +
                                      std::to_string(rule.flow_id.value) + " is also in " +
-                                     owner->second->path + "; a flowId belongs to one namespace");
+                                     owner->second->path +
+                                     ", for a rule of its kind; a rule belongs to one namespace");
     }
   }
   if (owners.size() > Limits().rules_max) {

@@ -152,16 +152,21 @@ const std::vector<Family>& Families() {
   return families;
 }
 
-Labels LabelsOf(const FlowRow& row) {
-  return {{"flow_id", std::to_string(row.flow_id)},
-          {"namespace", row.name_space},
-          {"resource", row.resource}};
+// A rule by value has a label more where its flow id has a rule of the flow, too: no two series may
+// have the same labels, and those of flow ids with one rule keep theirs.
+Labels LabelsOf(const FlowRow& row, bool has_other) {
+  const FlowKey key = wire::KeyOf(row);
+  const Labels labels = {{"flow_id", std::to_string(key.id.value)},
+                         {"namespace", row.name_space},
+                         {"resource", row.resource}};
+  const bool is_second = key.kind == FlowKind::kValue && has_other;
+  return is_second ? labels.With("kind", FlowKindName(key.kind)) : labels;
 }
 
 }  // namespace
 
-bool FlowMetrics::Add(const FlowLook& flow, size_t text_bytes_max) {
-  Labels labels = LabelsOf(flow.row);
+bool FlowMetrics::Add(const FlowLook& flow, bool has_other, size_t text_bytes_max) {
+  Labels labels = LabelsOf(flow.row, has_other);
   MetricWriter sizes(MetricFormat::kPrometheus);
   sizes.CountOnly();
   for (const Family& family : Families()) {

@@ -170,9 +170,12 @@ struct Scrape {
   bool finished = false;
 };
 
-void TakeFlows(const Flows& matching, size_t limit, Scrape* scrape) {
+void TakeFlows(const Snapshot& snapshot, const Flows& matching, size_t limit, Scrape* scrape) {
   size_t taken = 0;
-  while (taken < std::min(limit, matching.size()) && scrape->flows.Add(*matching[taken])) ++taken;
+  for (; taken < std::min(limit, matching.size()); ++taken) {
+    const FlowLook& flow = *matching[taken];
+    if (!scrape->flows.Add(flow, HasOther(snapshot, wire::KeyOf(flow.row)))) break;
+  }
   uint64_t beyond_calls = 0;
   for (size_t i = taken; i < matching.size(); ++i) beyond_calls += matching[i]->row.now_calls;
   scrape->writer.Family("nowcalls_flows_beyond_limit", MetricType::kGauge,
@@ -210,7 +213,8 @@ Response AnswerMetrics(const Request& request, const SnapshotPtr& snapshot, cons
   if (snapshot->info != nullptr) {
     WriteFigures(*snapshot->info, figures, &scrape->writer);
     WriteRuleLoads(*snapshot, &scrape->writer);
-    TakeFlows(Matching(*snapshot, request.Query("namespace"), flow_id), *limit, scrape.get());
+    TakeFlows(*snapshot, Matching(*snapshot, request.Query("namespace"), flow_id), *limit,
+              scrape.get());
   }
   WriteProcessMetrics(&scrape->writer);
   const bool has_flows = snapshot->info != nullptr;

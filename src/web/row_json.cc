@@ -83,6 +83,7 @@ ordered_json FlowJson(const FlowLook& look, int64_t now_ms) {
   const wire::FlowRow& row = look.row;
   ordered_json json = {
       {"flow_id", Id(row.flow_id)},
+      {"kind", row.kind},
       {"namespace", row.name_space},
       {"resource", row.resource},
       {"removed", row.removed},

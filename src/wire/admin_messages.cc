@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "wire/field_reader.h"
+#include "wire/kind_field.h"
 #include "wire/packing.h"
 
 namespace nowcalls::wire {
@@ -57,6 +58,22 @@ bool ReadFirstFlow(FieldReader* fields, uint64_t* flow) {
          fields->Fail("cursor", "must fit a signed 64-bit integer");
 }
 
+// How many parameters at the end hold the reason and the kind.
+template <typename AnyParams>
+uint32_t ReasonAndKind(const AnyParams& params) {
+  return params.kind ? 2 : params.reason.empty() ? 0 : 1;
+}
+
+template <typename AnyParams>
+void PackReasonAndKind(const AnyParams& params, Packer* packer) {
+  if (!params.reason.empty()) {
+    PackString(params.reason, packer);
+  } else if (params.kind) {
+    packer->pack_nil();
+  }
+  if (params.kind) PackKind(*params.kind, packer);
+}
+
 }  // namespace
 
 bool DecodeReclaimClient(std::string_view params, ReclaimClientParams* out, RequestError* error) {
@@ -72,23 +89,25 @@ bool DecodeReclaimClient(std::string_view params, ReclaimClientParams* out, Requ
 bool DecodeReclaimFlow(std::string_view params, ReclaimFlowParams* out, RequestError* error) {
   FieldReader fields(MethodName(Method::kReclaimFlow), params, kStringBytesMax, error);
   *out = ReclaimFlowParams{};
-  return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
+  return fields.OpenArray(4) && fields.Required("flow_id", &out->flow_id) &&
          ReadName("reason", kReasonBytesMax, &fields, &out->reason) &&
-         ReadLimit(&fields, &out->limit) && fields.Close();
+         ReadLimit(&fields, &out->limit) && ReadKind("kind", &fields, &out->kind) && fields.Close();
 }
 
 bool DecodePurge(std::string_view params, PurgeParams* out, RequestError* error) {
   FieldReader fields(MethodName(Method::kPurge), params, kStringBytesMax, error);
   *out = PurgeParams{};
-  return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
-         ReadLimit(&fields, &out->limit) && ReadReason(&fields, &out->reason) && fields.Close();
+  return fields.OpenArray(4) && fields.Required("flow_id", &out->flow_id) &&
+         ReadLimit(&fields, &out->limit) && ReadReason(&fields, &out->reason) &&
+         ReadKind("kind", &fields, &out->kind) && fields.Close();
 }
 
 bool DecodeDrain(std::string_view params, DrainParams* out, RequestError* error) {
   FieldReader fields(MethodName(Method::kDrain), params, kStringBytesMax, error);
   *out = DrainParams{};
-  return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
-         fields.Required("on", &out->on) && ReadReason(&fields, &out->reason) && fields.Close();
+  return fields.OpenArray(4) && fields.Required("flow_id", &out->flow_id) &&
+         fields.Required("on", &out->on) && ReadReason(&fields, &out->reason) &&
+         ReadKind("kind", &fields, &out->kind) && fields.Close();
 }
 
 bool DecodeReclaimNamespace(std::string_view params, ReclaimNamespaceParams* out,
@@ -135,26 +154,27 @@ void EncodeReclaimClientRequest(uint32_t msgid, const ReclaimClientParams& param
 
 void EncodeReclaimFlowRequest(uint32_t msgid, const ReclaimFlowParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kReclaimFlow, 3, &packer);
+  BeginRequest(msgid, Method::kReclaimFlow, params.kind ? 4 : 3, &packer);
   packer.pack_int64(params.flow_id);
   PackString(params.reason, &packer);
   packer.pack_uint32(params.limit);
+  if (params.kind) PackKind(*params.kind, &packer);
 }
 
 void EncodePurgeRequest(uint32_t msgid, const PurgeParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kPurge, params.reason.empty() ? 2 : 3, &packer);
+  BeginRequest(msgid, Method::kPurge, 2 + ReasonAndKind(params), &packer);
   packer.pack_int64(params.flow_id);
   packer.pack_uint32(params.limit);
-  if (!params.reason.empty()) PackString(params.reason, &packer);
+  PackReasonAndKind(params, &packer);
 }
 
 void EncodeDrainRequest(uint32_t msgid, const DrainParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kDrain, params.reason.empty() ? 2 : 3, &packer);
+  BeginRequest(msgid, Method::kDrain, 2 + ReasonAndKind(params), &packer);
   packer.pack_int64(params.flow_id);
   params.on ? packer.pack_true() : packer.pack_false();
-  if (!params.reason.empty()) PackString(params.reason, &packer);
+  PackReasonAndKind(params, &packer);
 }
 
 void EncodeReclaimNamespaceRequest(uint32_t msgid, const ReclaimNamespaceParams& params,

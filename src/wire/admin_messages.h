@@ -27,16 +27,19 @@ struct ReclaimFlowParams {
   int64_t flow_id = 0;
   std::string_view reason;
   uint32_t limit = kReclaimTokensMax;
+  std::optional<FlowKind> kind{};  // None: both, here and below.
 };
 struct PurgeParams {
   int64_t flow_id = 0;
   uint32_t limit = kReclaimTokensMax;
   std::string_view reason{};  // Empty: none.
+  std::optional<FlowKind> kind{};
 };
 struct DrainParams {
   int64_t flow_id = 0;
   bool on = false;
   std::string_view reason{};  // Empty: none.
+  std::optional<FlowKind> kind{};
 };
 
 // In pieces: `first_flow` is the next_flow of the reply before; 0: the first piece.
@@ -70,7 +73,7 @@ bool DecodeBackup(std::string_view params, BackupParams* out, RequestError* erro
 void EncodeReclaimClientRequest(uint32_t msgid, const ReclaimClientParams& params,
                                 OutputBuffer* out);
 void EncodeReclaimFlowRequest(uint32_t msgid, const ReclaimFlowParams& params, OutputBuffer* out);
-// Without a reason the message is one that servers of before reasons understand.
+// Without a reason and a kind, messages are those that servers of before these understand.
 void EncodePurgeRequest(uint32_t msgid, const PurgeParams& params, OutputBuffer* out);
 void EncodeDrainRequest(uint32_t msgid, const DrainParams& params, OutputBuffer* out);
 void EncodeReclaimNamespaceRequest(uint32_t msgid, const ReclaimNamespaceParams& params,

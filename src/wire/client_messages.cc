@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "wire/field_reader.h"
 #include "wire/format.h"
+#include "wire/kind_field.h"
 #include "wire/packing.h"
 #include "wire/param_list.h"
 
@@ -155,16 +156,25 @@ bool ReadAcquireAllReply(FieldReader* fields, AcquireAllReply* reply) {
   return true;
 }
 
-// The members of a filter that tokens and waiters have in common.
-void PackWhose(const std::optional<int64_t>& flow_id,
-               const std::optional<std::string_view>& client_id, Packer* packer) {
-  if (flow_id) {
+// The members of a filter that TokensParams and WaitersParams have in common.
+template <typename AnyParams>
+uint32_t PairsOfWhose(const AnyParams& params) {
+  return (params.flow_id ? 1 : 0) + (params.kind ? 1 : 0) + (params.client_id ? 1 : 0);
+}
+
+template <typename AnyParams>
+void PackWhose(const AnyParams& params, Packer* packer) {
+  if (params.flow_id) {
     PackString("flow_id", packer);
-    packer->pack_int64(*flow_id);
+    packer->pack_int64(*params.flow_id);
   }
-  if (client_id) {
+  if (params.kind) {
+    PackString("kind", packer);
+    PackKind(*params.kind, packer);
+  }
+  if (params.client_id) {
     PackString("client_id", packer);
-    PackString(*client_id, packer);
+    PackString(*params.client_id, packer);
   }
 }
 
@@ -295,10 +305,11 @@ void EncodeReclaimRequest(uint32_t msgid, const ReclaimParams& params, OutputBuf
   PackString(params.reason, &packer);
 }
 
-void EncodeFlowRequest(uint32_t msgid, int64_t flow_id, OutputBuffer* out) {
+void EncodeFlowRequest(uint32_t msgid, const FlowParams& params, OutputBuffer* out) {
   Packer packer(*out);
-  BeginRequest(msgid, Method::kFlow, 1, &packer);
-  packer.pack_int64(flow_id);
+  BeginRequest(msgid, Method::kFlow, params.kind ? 2 : 1, &packer);
+  packer.pack_int64(params.flow_id);
+  if (params.kind) PackKind(*params.kind, &packer);
 }
 
 void EncodePageRequest(uint32_t msgid, Method method, const PageParams& page, OutputBuffer* out) {
@@ -318,8 +329,8 @@ void EncodeParamsRequest(uint32_t msgid, const ValuesParams& params, OutputBuffe
 void EncodeWaitersRequest(uint32_t msgid, const WaitersParams& params, OutputBuffer* out) {
   Packer packer(*out);
   BeginRequest(msgid, Method::kWaiters, 2, &packer);
-  packer.pack_map((params.flow_id ? 1U : 0U) + (params.client_id ? 1U : 0U));
-  PackWhose(params.flow_id, params.client_id, &packer);
+  packer.pack_map(PairsOfWhose(params));
+  PackWhose(params, &packer);
   PackLimit(params.limit, &packer);
 }
 
@@ -338,9 +349,8 @@ void EncodeTokensRequest(uint32_t msgid, const TokensParams& params, OutputBuffe
   Packer packer(*out);
   BeginRequest(msgid, Method::kTokens, 3, &packer);
   const bool by_age = params.min_age_ms != 0;
-  packer.pack_map((params.flow_id ? 1U : 0U) + (params.client_id ? 1U : 0U) +
-                  (params.session ? 1U : 0U) + (by_age ? 1U : 0U));
-  PackWhose(params.flow_id, params.client_id, &packer);
+  packer.pack_map(PairsOfWhose(params) + (params.session ? 1 : 0) + (by_age ? 1 : 0));
+  PackWhose(params, &packer);
   if (params.session) {
     PackString("session", &packer);
     packer.pack_uint64(*params.session);

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nowcalls/flow_kind.h"
 #include "nowcalls/param.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
@@ -126,6 +127,7 @@ struct ReclaimParams {
 };
 struct FlowParams {
   int64_t flow_id = 0;
+  std::optional<FlowKind> kind{};
 };
 struct PageParams {  // flows, sessions, history, namespaces
   uint32_t limit = 0;
@@ -137,9 +139,10 @@ struct ValuesParams {  // params
   bool by_minute = false;  // The order is that of the last minute, not of the last interval.
 };
 struct WaitersParams {
-  std::optional<int64_t> flow_id;
-  std::optional<std::string_view> client_id;
+  std::optional<int64_t> flow_id{};
+  std::optional<std::string_view> client_id{};
   uint32_t limit = 0;
+  std::optional<FlowKind> kind{};
 };
 struct RulesListParams {
   std::optional<std::string_view> name_space;
@@ -151,6 +154,7 @@ struct TokensParams {
   int64_t min_age_ms = 0;
   PageParams page;
   std::optional<uint64_t> session{};  // By its number.
+  std::optional<FlowKind> kind{};
 };
 struct RulesLoadParams {
   std::string_view name_space;

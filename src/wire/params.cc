@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "wire/field_reader.h"
 #include "wire/json.h"
+#include "wire/kind_field.h"
 #include "wire/messages.h"
 #include "wire/param_list.h"
 
@@ -136,6 +137,7 @@ bool ReadTokensFilter(std::string_view key, FieldReader* fields, TokensParams* o
   if (key == "flow_id") return fields->Optional(key, &out->flow_id);
   if (key == "client_id") return fields->Optional(key, &out->client_id);
   if (key == "session") return fields->Optional(key, &out->session);
+  if (key == "kind") return ReadKind(key, fields, &out->kind);
   if (key != "min_age_ms") return fields->FailUnknown(key);
   if (!fields->Optional(key, &out->min_age_ms)) return false;
   return out->min_age_ms >= 0 || fields->Fail(key, "must not be negative");
@@ -243,7 +245,8 @@ bool DecodeReclaim(std::string_view params, ReclaimParams* out, RequestError* er
 bool DecodeFlow(std::string_view params, FlowParams* out, RequestError* error) {
   Params fields(Method::kFlow, params, error);
   *out = FlowParams{};
-  return fields.OpenArray(1) && fields.Required("flow_id", &out->flow_id) && fields.Close();
+  return fields.OpenArray(2) && fields.Required("flow_id", &out->flow_id) &&
+         ReadKind("kind", &fields, &out->kind) && fields.Close();
 }
 
 bool DecodePage(Method method, std::string_view params, PageParams* out, RequestError* error) {
@@ -273,6 +276,7 @@ bool DecodeWaiters(std::string_view params, WaitersParams* out, RequestError* er
   const auto filter = [&](std::string_view key) {
     if (key == "flow_id") return fields.Optional(key, &out->flow_id);
     if (key == "client_id") return fields.Optional(key, &out->client_id);
+    if (key == "kind") return ReadKind(key, &fields, &out->kind);
     return fields.FailUnknown(key);
   };
   return fields.OpenArray(2) && (fields.TakeMissing() || fields.ForEachKey("filter", filter)) &&

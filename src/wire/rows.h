@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nowcalls/flow_kind.h"
 #include "nowcalls/param.h"
 #include "nowcalls/status.h"
 #include "nowcalls/types.h"
@@ -92,6 +93,7 @@ struct FlowRate {
 
 struct FlowRow {
   int64_t flow_id = 0;
+  std::string kind = std::string(FlowKindName(FlowKind::kFlow));
   std::string name_space;  // "namespace": of the rule.
   std::string resource;
   bool removed = false;           // The rule is gone, its tokens are still out.
@@ -111,9 +113,21 @@ struct FlowRow {
   std::optional<uint64_t> other_kind;
   // Values of its parameter that tokens hold or acquires wait for; absent without one, and offline.
   std::optional<uint64_t> keys{};
+  // Of `flow`, asked for no kind: the row of the rule by value, if the flow id has one beside the
+  // rule of the flow, whose row this is. At most one.
+  std::vector<FlowRow> by_value{};
 
   bool operator==(const FlowRow&) const = default;
 };
+
+inline FlowKey KeyOf(const FlowRow& row) {
+  return {FlowId{row.flow_id}, FlowKindIf(row.kind == FlowKindName(FlowKind::kValue))};
+}
+// Of a row of tokens, waiters or history, which tell the kind by having a parameter.
+template <typename Row>
+FlowKey FlowKeyOf(const Row& row) {
+  return {FlowId{row.flow_id}, FlowKindIf(row.param.has_value())};
+}
 
 struct SessionRow {
   uint64_t session = 0;

@@ -126,7 +126,7 @@ TEST_CASE("flow and ping show what they ask") {
   CHECK(RunNowcalls(server, {"flow", "7"}).out ==
         "flow 7 (resource-7): 0 of 3 calls in progress, 0 waiting\n");
   CHECK(RunNowcalls(server, {"flow", "7", "--json"}).out ==
-        "{\"flow_id\":7,\"now_calls\":0,\"level\":3,\"waiters\":0}\n");
+        "{\"flow_id\":7,\"now_calls\":0,\"level\":3,\"waiters\":0,\"kind\":\"flow\"}\n");
   CHECK(RunNowcalls(server, {"flow", "8"}).exit_code == 1);
   const Finished pinged = RunNowcalls(server, {"ping", "--count", "3", "--interval", "10ms"});
   CHECK(pinged.exit_code == 0);

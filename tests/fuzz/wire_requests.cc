@@ -232,7 +232,7 @@ void EncodeAdmin(Method method, const RequestContext& context, ByteSource* input
 
 void EncodeListing(Method method, uint32_t msgid, ByteSource* input, OutputBuffer* out) {
   switch (method) {
-    case Method::kFlow: return wire::EncodeFlowRequest(msgid, kFlows[input->Byte() % 8], out);
+    case Method::kFlow: return wire::EncodeFlowRequest(msgid, {kFlows[input->Byte() % 8]}, out);
     case Method::kParams: {
       const int64_t flow = kFlows[input->Byte() % 8];
       return wire::EncodeParamsRequest(msgid, {flow, Page(input->Byte()).limit}, out);

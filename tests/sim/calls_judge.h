@@ -42,7 +42,8 @@ struct WindowFacts {
 // Calls that one request asks for, by lane.
 struct CallsAsked {
   std::map<int64_t, int64_t> calls;
-  bool misfit = false;  // The rule has a parameter and the request no value, or the reverse.
+  // The flow id has no rule of the request's kind, with or without a value, but one of the other.
+  bool misfit = false;
 };
 
 class CallsJudge {

@@ -190,8 +190,7 @@ void SimClient::AllAnswered(const Wanted& wanted, const AskedAll& asked, LinkId 
     return RatesGranted(wanted, asked, reply);
   }
   RatesRefused(wanted, asked, reply);
-  const std::string word(reply.refused_by == RefusedBy::kNone ? TokenStatusName(reply.status)
-                                                              : RefusedByName(reply.refused_by));
+  const std::string word = RefusalWord(reply.status, reply.refused_by);
   Say("is refused all, for flow " + std::to_string(reply.flow_id) + ": " + word);
   if (reply.refused_by != RefusedBy::kSuperseded) unsettled_.erase(wanted.request_id);
   const Refusal refusal{.word = word,
@@ -253,10 +252,8 @@ void SimClient::AcquireOne(const Wanted& wanted) {
              std::string(RefusedByName(reply->refused_by)));
          // Another request with the same id may still be answered.
          if (reply->refused_by != RefusedBy::kSuperseded) unsettled_.erase(wanted.request_id);
-         const std::string_view word = reply->refused_by == RefusedBy::kNone
-                                           ? TokenStatusName(reply->status)
-                                           : RefusedByName(reply->refused_by);
-         oracle_->AcquireRefused(op, Refusal{.word = std::string(word), .figures = figures});
+         const std::string word = RefusalWord(reply->status, reply->refused_by);
+         oracle_->AcquireRefused(op, Refusal{.word = word, .figures = figures});
        });
 }
 

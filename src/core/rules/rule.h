@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "nowcalls/flow_kind.h"
 #include "nowcalls/param.h"
 #include "nowcalls/types.h"
 
@@ -94,6 +95,7 @@ struct Rule {
   int32_t warm_up_cold_factor = 0;
   std::optional<ParamRule> param;
 
+  FlowKey key() const { return {flow_id, FlowKindIf(param.has_value())}; }
   // Whether the rule says that its count limits calls a second; the request decides.
   bool says_rate() const { return grade != 0; }
   // A hotspot.Rule of sentinel-golang: `count` calls in each duration_ms.

@@ -106,7 +106,7 @@ class SetReader {
   const std::vector<RepeatedKey>& repeated_;
   ParsedRules parsed_;
   RuleKeys keys_;
-  absl::flat_hash_set<int64_t> flow_ids_;
+  absl::flat_hash_set<FlowKey> flows_;
   // Of the object that is being read.
   size_t position_ = 0;
   std::string where_;
@@ -219,8 +219,9 @@ Status SetReader::Add(const json& object) {
     return Refusal(wrong + HintAt(wrong.substr(0, wrong.find(' ')), object) +
                    (missing ? KindHint() : ""));
   }
-  if (!flow_ids_.insert(rule.flow_id.value).second) {
-    return Refusal("clusterConfig.flowId appears twice in this set");
+  if (!flows_.insert(rule.key()).second) {
+    return Refusal(std::string("clusterConfig.flowId appears twice in this set") +
+                   (rule.param.has_value() ? ", in two rules by value" : ""));
   }
   for (const RuleKeys::Misspelling& misspelling : keys_.FindIn(recognised_.kind, object)) {
     parsed_.ignored.Add(where_ + ": " + misspelling.Sentence());

@@ -56,8 +56,9 @@ struct ParsedRules {
 };
 
 // kInvalidArgument names the rule (its position from 1, resource, flowId), the field and the
-// reason, or the line where the JSON is wrong. A flowId that appears twice is an error. "[]" is a
-// set without rules. Time and memory grow linearly with the text.
+// reason, or the line where the JSON is wrong. Two rules of one kind with one flowId are an error;
+// one of the flow and one by value are not. "[]" is a set without rules. Time and memory grow
+// linearly with the text.
 Result<ParsedRules> ParseRules(std::string_view text);
 
 // One rule object, as RuleToJson writes it. clusterMode is not looked at.

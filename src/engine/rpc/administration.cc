@@ -67,24 +67,26 @@ void ReclaimFlow(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodeReclaimFlow(call.request.params, &params, &error))
     return ReplyError(call, error);
-  ReplyReclaimed(call, call.core()->ReclaimFlow(call.step, FlowId{params.flow_id}, params.limit,
-                                                {call.connection->peer, params.reason}));
+  ReplyReclaimed(
+      call, call.core()->ReclaimFlow(call.step, {FlowId{params.flow_id}, params.kind}, params.limit,
+                                     {call.connection->peer, params.reason}));
 }
 
 void Purge(const Call& call) {
   wire::PurgeParams params;
   wire::RequestError error;
   if (!wire::DecodePurge(call.request.params, &params, &error)) return ReplyError(call, error);
-  ReplyReclaimed(call, call.core()->Purge(call.step, FlowId{params.flow_id}, params.limit,
-                                          {call.connection->peer, params.reason}));
+  ReplyReclaimed(call, call.core()->Purge(call.step, {FlowId{params.flow_id}, params.kind},
+                                          params.limit, {call.connection->peer, params.reason}));
 }
 
 void Drain(const Call& call) {
   wire::DrainParams params;
   wire::RequestError error;
   if (!wire::DecodeDrain(call.request.params, &params, &error)) return ReplyError(call, error);
-  const Result<core::DrainAnswer> answer = call.core()->Drain(
-      call.step, FlowId{params.flow_id}, params.on, {call.connection->peer, params.reason});
+  const Result<core::DrainAnswer> answer =
+      call.core()->Drain(call.step, {FlowId{params.flow_id}, params.kind}, params.on,
+                         {call.connection->peer, params.reason});
   if (!answer.ok()) return ReplyError(call, ErrorOf(answer.status().WithContext("drain")));
   wire::EncodeDrain(call.request.msgid,
                     {.status = answer->status,

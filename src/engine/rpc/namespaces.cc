@@ -20,7 +20,7 @@ wire::NamespaceRow RowOf(const core::Namespace& name_space) {
   const std::string& source =
       name_space.claimed_by.empty() ? name_space.source : name_space.claimed_by;
   if (!source.empty()) row.source = source;
-  row.rules = name_space.rule_ids.size();
+  row.rules = name_space.rule_keys.size();
   row.sessions = name_space.sessions;
   row.sessions_online = name_space.sessions_online;
   const core::RuleLoads& loads = name_space.loads;

@@ -104,6 +104,7 @@ wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now) {
   const core::Flow& flow = core.flows().at(slot);
   wire::FlowRow row;
   row.flow_id = flow.id.value;
+  row.kind = FlowKindName(flow.key().kind);
   row.removed = flow.removed;
   row.draining = flow.draining;
   const core::Namespace& name_space = core.flows().name_space(flow.name_space);
@@ -119,7 +120,7 @@ wire::FlowRow RowOf(const core::Core& core, core::FlowSlot slot, Instant now) {
   if (flow.tokens.head != core::kNoToken) {
     row.oldest_issued_ms = core.tokens().at(flow.tokens.head).issued_ms;
   }
-  const core::WaiterPlaces* const waiters = core.wait_queues().OfFlow(flow.id, slot);
+  const core::WaiterPlaces* const waiters = core.wait_queues().OfFlow(flow.key(), slot);
   row.waiters = waiters == nullptr ? 0 : waiters->size();
   if (waiters != nullptr) {
     row.waiting_since_ms = core.wait_queues().at(waiters->begin()->second).since_ms;

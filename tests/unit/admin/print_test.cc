@@ -111,7 +111,7 @@ TEST_CASE("stat prints one row a flow, null for what only a server knows") {
         "\"rate_requests_blocked\":null,\"rate_values\":null,\"other_kind\":null,\"keys\":null,"
         "\"held_sum_ms\":null,\"held_count\":null,\"waited_p50_ms\":null,"
         "\"waited_p90_ms\":null,\"waited_p99_ms\":null,\"waited_sum_ms\":null,"
-        "\"waited_count\":null,\"rate_values_forgotten\":null}\n");
+        "\"waited_count\":null,\"rate_values_forgotten\":null,\"kind\":\"flow\"}\n");
   CHECK(PrintList(Command::kStat, Format::kTable, OneToken()).out ==
         "FLOW_ID  NAMESPACE  RESOURCE      NOW_CALLS  LEVEL  TOKENS  OLDEST  REMOVED  WAITERS  "
         "SESSIONS  GRANTED  REFUSED  RECLAIMED  DRAINING  RATE  RATE_LIMIT  OTHER_KIND\n"

@@ -6,6 +6,7 @@
 
 #include "core/books.h"
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 
 namespace nowcalls::core {
 namespace {
@@ -63,9 +64,7 @@ struct Fixture {
     if (!h.batch().empty()) h.Commit();
     return answer;
   }
-  const Flow& FlowOf(int64_t flow) {
-    return h.core().flows().at(h.core().flows().Find(FlowId(flow)));
-  }
+  const Flow& FlowOf(int64_t flow) { return h.core().flows().at(OnlyFlow(h.core().flows(), flow)); }
 
   CoreHarness h;
   SessionSlot a;

@@ -249,13 +249,18 @@ TEST_CASE("a rule of sentinel-golang applies by its clusterConfig, without clust
   }
 }
 
-TEST_CASE("rules of all kinds stand in one set, and a flowId is one of all kinds") {
+TEST_CASE(
+    "rules of all forms stand in one set, and a flowId has one of the flow and one by value") {
   const std::string flow =
       R"({"resource":"r","count":1,"clusterMode":true,"clusterConfig":{"flowId":8}})";
   const std::string set = std::string(kDataSourceRule) + "," + kGoFlowRule + "," + flow;
   CHECK(Outcome("[" + set + "," + Hotspot().dump() + "]") == "loaded 4");
-  CHECK(Outcome("[" + set + "," + Hotspot().dump() + "," + GoFlow().dump() + "]") ==
-        "rule 5 (resource \"upload\", flowId 7): clusterConfig.flowId appears twice in this set");
+  const std::string more = set + "," + Hotspot().dump() + "," + GoFlow().dump();
+  CHECK(Outcome("[" + more + "]") == "loaded 5");
+  CHECK(Outcome("[" + more + "," + GoFlow().dump() + "]") ==
+        "rule 6 (resource \"upload\", flowId 7): clusterConfig.flowId appears twice in this set");
+  CHECK(Outcome("[" + more + "," + Hotspot().dump() + "]")
+            .ends_with("clusterConfig.flowId appears twice in this set, in two rules by value"));
 }
 
 TEST_CASE("a rule of sentinel-golang is written with every field, and read back the same") {

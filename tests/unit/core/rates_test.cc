@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 
 namespace nowcalls::core {
 namespace {
@@ -45,12 +46,10 @@ RateAnswer RequestValues(CoreHarness* h, const std::vector<std::string>& values,
   return h->core().rates().RequestParams(h->step(), FlowId{1}, count, params);
 }
 
-const Flow& TheFlow(CoreHarness* h) {
-  return h->core().flows().at(h->core().flows().Find(FlowId{1}));
-}
+const Flow& TheFlow(CoreHarness* h) { return h->core().flows().at(OnlyFlow(h->core().flows(), 1)); }
 
 const FlowRate& TheRate(CoreHarness* h) {
-  return *h->core().books().rates().Find(h->core().flows().Find(FlowId{1}));
+  return *h->core().books().rates().Find(OnlyFlow(h->core().flows(), 1));
 }
 
 uint64_t Refused(CoreHarness* h, RefusedBy limit) {

@@ -13,6 +13,7 @@
 #include "base/prng.h"
 #include "core/rates.h"
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 
 namespace nowcalls::core {
 namespace {
@@ -53,7 +54,7 @@ class ByValue {
   }
 
   std::vector<ValueUse> Top(size_t limit) {
-    return TopValues(h.core().books(), h.core().flows().Find(FlowId{1}), limit, h.now().ms);
+    return TopValues(h.core().books(), OnlyFlow(h.core().flows(), 1), limit, h.now().ms);
   }
   // "a 2 5/3": nowCalls, passed, blocked.
   std::string Text(const ValueUse& use) {
@@ -101,7 +102,7 @@ TEST_CASE("a value is one row, whatever asks for it, and none when nothing does"
   const ValueUse use = f.Top(9)[0];
   CHECK(f.Text(use) == "a 10 4/0");
   CHECK(f.h.core().flows().keys().at(use.key).lane.waiting() == 1);
-  CHECK(f.h.core().flows().LevelOfValue(f.h.core().flows().Find(FlowId{1}),
+  CHECK(f.h.core().flows().LevelOfValue(OnlyFlow(f.h.core().flows(), 1),
                                         {ParamType::kString, "unknown"}) == 10);
   f.h.Sleep(2000);
   CHECK(f.TopText() == "a 10 0/0");

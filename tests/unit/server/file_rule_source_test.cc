@@ -14,6 +14,7 @@
 #include "core/flow_table.h"
 #include "engine/rule_intake.h"
 #include "support/core_harness.h"
+#include "support/only_flow.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/server/loop_fixture.h"
@@ -121,7 +122,7 @@ class Watched {
   // -1: it has no rule.
   double Level(int64_t flow) {
     const core::FlowTable& flows = h.core().flows();
-    const core::FlowSlot slot = flows.Find(FlowId{flow});
+    const core::FlowSlot slot = OnlyFlow(flows, flow);
     return slot == core::kNoFlow ? -1 : flows.at(slot).rule->count;
   }
   int Logged(const std::string& text) const {

@@ -56,13 +56,12 @@ std::vector<wire::FigureInfo> Figures() {
           {"ledger.disk_free_bytes", kGauge, "bytes", "free", ""}};
 }
 
-std::string Metrics(const std::map<std::string, std::string>& query,
-                    const std::string& accept = "") {
+std::string Metrics(const std::map<std::string, std::string>& query, const std::string& accept = "",
+                    const Snapshot& snapshot = ThreeFlows()) {
   static const Board board;
   const auto figures = Figures();
   return testing::WholeBody(AnswerMetrics({.path = "/metrics", .query = query, .accept = accept},
-                                          std::make_shared<Snapshot>(ThreeFlows()), board,
-                                          figures));
+                                          std::make_shared<Snapshot>(snapshot), board, figures));
 }
 
 }  // namespace
@@ -141,7 +140,7 @@ TEST_CASE("metrics of many flows come in pieces, which together are what each fl
   for (int64_t id = 1; id <= kFlows; ++id) {
     FlowLook flow = FlowOf(id, 1);
     flow.row.resource = std::string(800, '"');
-    REQUIRE(metrics.Add(flow));
+    REQUIRE(metrics.Add(flow, false));
   }
   MetricWriter writer(MetricFormat::kPrometheus);
   size_t pieces = 0;
@@ -175,7 +174,7 @@ TEST_CASE("flows beyond the bytes of a scrape are told as beyond its limit, befo
   FlowLook flow = FlowOf(1, 1);
   flow.row.resource = std::string(800, '"');
   int64_t taken = 0;
-  while (metrics.Add(flow, kBytesMax)) ++taken;
+  while (metrics.Add(flow, false, kBytesMax)) ++taken;
   CHECK(taken > 10);
   MetricWriter writer(MetricFormat::kPrometheus);
   while (metrics.WritePiece(&writer)) {
@@ -202,6 +201,22 @@ TEST_CASE("a histogram is cumulative, and ends with all") {
   CHECK(times.count(1) == 1);
   CHECK(times.count(TimeHistogram::kUpToUs.size()) == 1);
   CHECK(times.sum_us() == 90'000'201);
+}
+
+TEST_CASE("a rule by value has its kind as a label where its flow id has a rule of the flow, too") {
+  Snapshot snapshot = ThreeFlows();
+  FlowLook by_value = FlowOf(2, 4);
+  by_value.row.kind = "value";
+  snapshot.flows.insert(snapshot.flows.begin() + 2, by_value);
+  snapshot.flows.back().row.kind = "value";
+  for (FlowLook& look : snapshot.flows) look.row.resource = "r";
+  const std::string text = Metrics({}, "", snapshot);
+  const std::string name = "\nnowcalls_flow_now_calls{flow_id=";
+  CHECK(Contains(text, name + "\"2\",namespace=\"shop\",resource=\"r\"} 9"));
+  CHECK(Contains(text, name + "\"2\",namespace=\"shop\",resource=\"r\",kind=\"value\"} 4"));
+  CHECK(Contains(text, name + "\"11\",namespace=\"batch\",resource=\"r\"} 5"));
+  // Also if the other one is beyond the limit.
+  CHECK(Contains(Metrics({{"flow", "2"}, {"limit", "2"}}, "", snapshot), "kind=\"value\"} 4"));
 }
 
 }  // namespace nowcalls::web

@@ -71,6 +71,15 @@ TEST_CASE("a client's requests to administrate are the golden bytes") {
   CheckBytes(Requests(), "drain_namespace", [](auto* o) {
     EncodeDrainNamespaceRequest(33, {"shop", true, "upgrade", 1000, 112}, o);
   });
+  CheckBytes(Requests(), "reclaim_flow_of_kind", [](auto* o) {
+    EncodeReclaimFlowRequest(19, {111, "hung job", 500, FlowKind::kValue}, o);
+  });
+  CheckBytes(Requests(), "purge_of_kind", [](auto* o) {
+    EncodePurgeRequest(20, {111, 1000, "", FlowKind::kFlow}, o);
+  });
+  CheckBytes(Requests(), "drain_of_kind", [](auto* o) {
+    EncodeDrainRequest(21, {111, true, "upgrade", FlowKind::kValue}, o);
+  });
   CheckBytes(Requests(), "backup",
              [](auto* o) { EncodeBackupRequest(22, {"/var/backups/nowcalls-1"}, o); });
 }
@@ -123,6 +132,15 @@ TEST_CASE("the server reads the golden requests to administrate") {
   CHECK(drains.reason == "upgrade");
   CHECK(drains.limit == 1000);
   CHECK(drains.first_flow == 112);
+  CHECK_FALSE(drain.kind.has_value());
+  REQUIRE(DecodeReclaimFlow(Params("reclaim_flow_of_kind", Method::kReclaimFlow), &flow, &error));
+  CHECK(flow.kind == FlowKind::kValue);
+  REQUIRE(DecodePurge(Params("purge_of_kind", Method::kPurge), &purge, &error));
+  CHECK(purge.reason.empty());
+  CHECK(purge.kind == FlowKind::kFlow);
+  REQUIRE(DecodeDrain(Params("drain_of_kind", Method::kDrain), &drain, &error));
+  CHECK(drain.reason == "upgrade");
+  CHECK(drain.kind == FlowKind::kValue);
   BackupParams backup;
   REQUIRE(DecodeBackup(Params("backup", Method::kBackup), &backup, &error));
   CHECK(backup.to == "/var/backups/nowcalls-1");
@@ -201,6 +219,20 @@ TEST_CASE("a reason may be left out where none is needed, but not be empty") {
             .starts_with("BAD_PARAMS drain: reason must be UTF-8 without control"));
 }
 
+TEST_CASE("a kind is flow or value, and nothing else") {
+  CHECK(Refusal(DecodeDrain, PackArray(5, true, Nil(), "values")) ==
+        "BAD_PARAMS drain: kind must be flow or value, got 'values'");
+  CHECK(Refusal(DecodePurge, PackArray(5, 6, "why", "")) ==
+        "BAD_PARAMS purge: kind must be flow or value, got ''");
+  CHECK(Refusal(DecodeReclaimFlow, PackArray(5, "why", 6, 1)) ==
+        "BAD_PARAMS reclaim_flow: kind must be a str, got int");
+  DrainParams drain;
+  RequestError error;
+  const std::string nil = PackArray(5, true, Nil(), Nil());
+  REQUIRE(DecodeDrain(nil, &drain, &error));
+  CHECK_FALSE(drain.kind.has_value());
+}
+
 TEST_CASE("wrong parameters of administrators are named") {
   CHECK(Refusal(DecodeBackup, PackArray()) == "BAD_PARAMS backup: to is missing");
   CHECK(Refusal(DecodeBackup, PackArray("")) ==
@@ -226,10 +258,10 @@ TEST_CASE("wrong parameters of administrators are named") {
   CHECK(Refusal(DecodePurge, PackArray()) == "BAD_PARAMS purge: flow_id is missing");
   CHECK(Refusal(DecodePurge, PackArray(5, 6, 7)) ==
         "BAD_PARAMS purge: reason must be a str, got int");
-  CHECK(Refusal(DecodePurge, PackArray(5, 6, "why", 8)) ==
-        "BAD_PARAMS purge takes at most 3 parameters, got 4");
-  CHECK(Refusal(DecodeDrain, PackArray(5, true, "why", 8)) ==
-        "BAD_PARAMS drain takes at most 3 parameters, got 4");
+  CHECK(Refusal(DecodePurge, PackArray(5, 6, "why", "flow", 8)) ==
+        "BAD_PARAMS purge takes at most 4 parameters, got 5");
+  CHECK(Refusal(DecodeDrain, PackArray(5, true, "why", "flow", 8)) ==
+        "BAD_PARAMS drain takes at most 4 parameters, got 5");
   CHECK(Refusal(DecodeReclaimNamespace, PackArray("n")) ==
         "BAD_PARAMS reclaim_namespace: reason is missing");
   CHECK(Refusal(DecodeReclaimNamespace, PackArray("n", "why", 1001)) ==

@@ -93,6 +93,14 @@ FlowRow RemovedFlow() {
   return row;
 }
 
+FlowRow FlowOfBothKinds() {
+  FlowRow row = RemovedFlow();
+  row.by_value.push_back(row);
+  row.by_value.front().kind = "value";
+  row.by_value.front().now_calls = 2;
+  return row;
+}
+
 SessionRow OnlineSession() {
   SessionRow row;
   row.session = 12;
@@ -204,12 +212,18 @@ TEST_CASE("a client's requests are the golden bytes") {
   check("release", [](Out* o) { EncodeTokenRequest(5, Method::kRelease, kGoldenToken, o); });
   check("keep", [](Out* o) { EncodeTokenRequest(6, Method::kKeep, kGoldenToken, o); });
   check("reclaim", [](Out* o) { EncodeReclaimRequest(7, {kGoldenToken, "hung job"}, o); });
-  check("flow", [](Out* o) { EncodeFlowRequest(8, 111, o); });
+  check("flow", [](Out* o) { EncodeFlowRequest(8, {111}, o); });
+  check("flow_of_kind", [](Out* o) { EncodeFlowRequest(8, {111, FlowKind::kValue}, o); });
   check("flows", [](Out* o) { EncodePageRequest(9, Method::kFlows, {2, 111}, o); });
   check("tokens", [](Out* o) { EncodeTokensRequest(10, {111, "worker-7", 60'000, {100, 0}}, o); });
   check("tokens_of_session", [](Out* o) {
     EncodeTokensRequest(17, {.page = {100, 0}, .session = 7}, o);
   });
+  check("tokens_of_kind", [](Out* o) {
+    EncodeTokensRequest(17, {.flow_id = 111, .page = {100, 0}, .kind = FlowKind::kValue}, o);
+  });
+  check("waiters_of_kind",
+        [](Out* o) { EncodeWaitersRequest(27, {.limit = 100, .kind = FlowKind::kValue}, o); });
   check("tokens_all", [](Out* o) { EncodeTokensRequest(11, {}, o); });
   check("sessions", [](Out* o) { EncodePageRequest(12, Method::kSessions, {}, o); });
   check("rules_list", [](Out* o) { EncodeRulesListRequest(13, {"shop", {}}, o); });
@@ -295,6 +309,9 @@ TEST_CASE("the server reads the golden requests of operators") {
   FlowParams flow;
   REQUIRE(DecodeFlow(Params("flow", Method::kFlow), &flow, &error));
   CHECK(flow.flow_id == 111);
+  CHECK_FALSE(flow.kind.has_value());
+  REQUIRE(DecodeFlow(Params("flow_of_kind", Method::kFlow), &flow, &error));
+  CHECK(flow.kind == FlowKind::kValue);
   PageParams page;
   REQUIRE(DecodePage(Method::kFlows, Params("flows", Method::kFlows), &page, &error));
   CHECK(page.limit == 2);
@@ -307,6 +324,13 @@ TEST_CASE("the server reads the golden requests of operators") {
   CHECK(tokens.flow_id == 111);
   CHECK(tokens.client_id == "worker-7");
   CHECK(tokens.min_age_ms == 60'000);
+  CHECK_FALSE(tokens.kind.has_value());
+  REQUIRE(DecodeTokens(Params("tokens_of_kind", Method::kTokens), &tokens, &error));
+  CHECK(tokens.flow_id == 111);
+  CHECK(tokens.kind == FlowKind::kValue);
+  WaitersParams waiters;
+  REQUIRE(DecodeWaiters(Params("waiters_of_kind", Method::kWaiters), &waiters, &error));
+  CHECK(waiters.kind == FlowKind::kValue);
   REQUIRE(DecodeTokens(Params("tokens_all", Method::kTokens), &tokens, &error));
   CHECK_FALSE(tokens.flow_id.has_value());
   RulesListParams list;
@@ -387,6 +411,7 @@ TEST_CASE("the server's replies are the golden bytes") {
     EncodeError(3, {ErrorCode::kBadParams, "acquire: count must be an integer, got str"}, o);
   });
   check("flow", [](Out* o) { EncodeFlow(8, SampleFlow(), o); });
+  check("flow_of_both_kinds", [](Out* o) { EncodeFlow(8, FlowOfBothKinds(), o); });
   check("flows", [](Out* o) { EncodeFlowPage(9, {SampleFlow(), RemovedFlow()}, 222, o); });
   check("tokens", [](Out* o) { EncodeTokenPage(10, {SampleToken()}, 0, o); });
   check("params", [](Out* o) { EncodeParamRows(25, {HeldValue(), AskedValue()}, o); });
@@ -396,9 +421,8 @@ TEST_CASE("the server's replies are the golden bytes") {
     EncodeSessionPage(12, {OfflineSession(), OnlineSession()}, 0, o);
   });
   check("rules_list", [](Out* o) {
-    nlohmann::ordered_json row = {{"namespace", "shop"}};
-    row.update(nlohmann::ordered_json::parse(kRulesJson)[0]);
-    EncodeJsonPage(13, {row}, 0, o);
+    const auto rules = nlohmann::ordered_json::parse(kRulesJson);
+    EncodeRulesPage(13, {{FlowKind::kFlow, "shop", rules[0].dump()}}, 0, o);
   });
   check("rules_load", [](Out* o) { EncodeRulesLoad(14, 1, o); });
 }
@@ -516,7 +540,7 @@ TEST_CASE("PROTOCOL.md quotes golden bytes and no others") {
     ++quoted;
   }
   CHECK(message.empty());
-  CHECK(quoted == 49);
+  CHECK(quoted == 51);
 }
 
 }  // namespace
