@@ -21,8 +21,7 @@ inline bool ReadKind(std::string_view name, FieldReader* fields, std::optional<F
   if (!fields->Optional(name, &word)) return false;
   if (!word) return true;
   *kind = FlowKindNamed(*word);
-  return kind->has_value() ||
-         fields->Fail(name, "must be flow or value, got " + Quoted(*word));
+  return kind->has_value() || fields->Fail(name, "must be flow or value, got " + Quoted(*word));
 }
 
 inline void PackKind(FlowKind kind, Packer* packer) { PackString(FlowKindName(kind), packer); }

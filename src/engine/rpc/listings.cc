@@ -64,15 +64,14 @@ void RulesList(const Call& call) {
   wire::RequestError error;
   if (!wire::DecodeRulesList(call.request.params, &params, &error)) return ReplyError(call, error);
   std::vector<wire::RuleRow> rows;
-  const uint64_t next =
-      FillFlowPage(call, params.page, &rows, [&](core::FlowSlot slot) {
-        const core::Flow& flow = call.core()->flows().at(slot);
-        if (!flow.active()) return kLookCost;
-        const std::string& name_space = call.core()->flows().name_space(flow.name_space).name;
-        if (params.name_space.has_value() && name_space != *params.name_space) return kLookCost;
-        rows.push_back({flow.key().kind, name_space, core::RuleToJson(*flow.rule)});
-        return kLookCost + rows.back().json.size() / kRuleBytesPerCost;
-      });
+  const uint64_t next = FillFlowPage(call, params.page, &rows, [&](core::FlowSlot slot) {
+    const core::Flow& flow = call.core()->flows().at(slot);
+    if (!flow.active()) return kLookCost;
+    const std::string& name_space = call.core()->flows().name_space(flow.name_space).name;
+    if (params.name_space.has_value() && name_space != *params.name_space) return kLookCost;
+    rows.push_back({flow.key().kind, name_space, core::RuleToJson(*flow.rule)});
+    return kLookCost + rows.back().json.size() / kRuleBytesPerCost;
+  });
   wire::EncodeRulesPage(call.request.msgid, rows, next, call.AfterCommit());
 }
 
