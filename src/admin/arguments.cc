@@ -320,6 +320,13 @@ class Parser {
     repair->add_option("--to", arguments_.to, "The new data directory; it must not exist")
         ->type_name("NEWDIR")
         ->required();
+    AddOwner(repair);
+  }
+
+  void AddOwner(CLI::App* app) {
+    app->add_option("--owner", arguments_.owner,
+                    "Whose the new files are, for root: the user of the service")
+        ->type_name("USER[:GROUP]");
   }
 
   void AddRules() {
@@ -468,6 +475,7 @@ class Parser {
     AddPath(restore, "--from", "The backup", &arguments_.from)->required();
     AddPath(restore, "--data-dir", "The new data directory: absent or empty", &arguments_.data_dir)
         ->required();
+    AddOwner(restore);
   }
 
   void AddHistory() {

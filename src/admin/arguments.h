@@ -71,8 +71,9 @@ struct Arguments {
   bool off = false;        // Of drain.
   bool strict = false;     // Of rules check: a warning is an error.
   std::string file;
-  std::string to;    // Of backup and repair.
-  std::string from;  // Of restore, whose data_dir is the new one.
+  std::string to;     // Of backup and repair.
+  std::string from;   // Of restore, whose data_dir is the new one.
+  std::string owner;  // Of restore and repair; empty: this user.
   uint64_t problems_max = 100;
 };
 

@@ -90,7 +90,8 @@ class Problems {
 
   void Add(const Problem& problem) {
     ++by_kind_[problem.kind];
-    if (count_++ < shown_max_) sink_(problem);
+    uint64_t& count = problem.kind == ProblemKind::kFuture ? warnings_ : count_;
+    if (count++ < shown_max_) sink_(problem);
   }
   void AddMeta(ProblemKind kind, std::string_view key, std::string detail) {
     Add({kind, std::string(FamilyName(Family::kMeta)), ToHex(key), std::move(detail)});
@@ -111,12 +112,14 @@ class Problems {
     Add({kind, std::string(FamilyName(Family::kSessions)),
          ToHex(ledger::EncodeSessionKey(session.id)), Describe(session) + detail});
   }
-  void AddHistory(const ledger::HistoryEntry& entry, const std::string& detail) {
-    AddHistory(entry.sequence, Describe(entry) + detail);
+  void AddHistory(const ledger::HistoryEntry& entry, const std::string& detail,
+                  ProblemKind kind = ProblemKind::kHistory) {
+    AddHistory(entry.sequence, Describe(entry) + detail, kind);
   }
-  void AddHistory(uint64_t sequence, const std::string& detail) {
-    Add({ProblemKind::kHistory, std::string(FamilyName(Family::kHistory)),
-         ToHex(ledger::EncodeHistoryKey(sequence)), detail});
+  void AddHistory(uint64_t sequence, const std::string& detail,
+                  ProblemKind kind = ProblemKind::kHistory) {
+    Add({kind, std::string(FamilyName(Family::kHistory)), ToHex(ledger::EncodeHistoryKey(sequence)),
+         detail});
   }
   void AddToken(ProblemKind kind, const ledger::Token& token, const std::string& detail) {
     Add({kind, std::string(FamilyName(token.key.family)), KeyHex(token.key),
@@ -124,12 +127,14 @@ class Problems {
   }
 
   uint64_t count() const { return count_; }
+  uint64_t warnings() const { return warnings_; }
   const std::map<ProblemKind, uint64_t>& by_kind() const { return by_kind_; }
 
  private:
   const uint64_t shown_max_;
   const ProblemSink& sink_;
   uint64_t count_ = 0;
+  uint64_t warnings_ = 0;
   std::map<ProblemKind, uint64_t> by_kind_;
 };
 
@@ -218,7 +223,7 @@ Status Verifier::OnSeal(const ledger::Seal& seal) {
   fences_.reserve(std::min(seal.live_tokens, kReservedTokensMax));
   watcher_->ExpectTokens(seal.live_tokens);
   if (mark_.has_value() && mark_->ledger_ms > seal.ledger_ms) {
-    problems_->AddMeta(ProblemKind::kClock, ledger::kClockKey,
+    problems_->AddMeta(ProblemKind::kFuture, ledger::kClockKey,
                        "the clock mark says " + std::to_string(mark_->ledger_ms) +
                            " ms, later than the seal's " + std::to_string(seal.ledger_ms) + " ms");
   }
@@ -226,9 +231,9 @@ Status Verifier::OnSeal(const ledger::Seal& seal) {
 }
 
 Status Verifier::OnWatermark(int64_t deadline_ms) {
-  watermark_ms_ = deadline_ms;
-  if (seal_.has_value() && deadline_ms > seal_->ledger_ms) {
-    problems_->AddMeta(ProblemKind::kWatermark, ledger::kWatermarkKey,
+  watermark_ms_ = seal_.has_value() ? std::min(deadline_ms, seal_->ledger_ms) : deadline_ms;
+  if (deadline_ms > watermark_ms_) {
+    problems_->AddMeta(ProblemKind::kFuture, ledger::kWatermarkKey,
                        "the watermark says " + std::to_string(deadline_ms) +
                            " ms, later than the seal's " + std::to_string(seal_->ledger_ms) +
                            " ms");
@@ -279,7 +284,7 @@ Status Verifier::OnSession(const ledger::Session& session) {
                           "is not below next_fence " + Num(seal_->next_fence));
   }
   if (session.opened_ms > seal_->ledger_ms) {
-    problems_->AddSession(ProblemKind::kSession, session,
+    problems_->AddSession(ProblemKind::kFuture, session,
                           "was opened at " + std::to_string(session.opened_ms) +
                               " ms, after the last seal at " + std::to_string(seal_->ledger_ms) +
                               " ms");
@@ -292,7 +297,7 @@ void Verifier::CheckName(const ledger::Session& session) {
     problems_->AddSession(ProblemKind::kSession, session,
                           "has a bad namespace: it " + name.message());
   }
-  if (session.kind == ledger::SessionKind::kConnection) {
+  if (session.kind != ledger::SessionKind::kNamed) {
     if (session.client_id.starts_with('@')) return;
     problems_->AddSession(ProblemKind::kSession, session,
                           "is of a connection, but its name does not start with '@'");
@@ -322,9 +327,11 @@ void Verifier::CheckEntry(const ledger::HistoryEntry& entry) {
           entry, "follows entry " + Num(last_entry_->sequence) + ": those between are missing");
     }
     if (entry.ended_ms < last_entry_->ended_ms) {
-      problems_->AddHistory(entry, "tells of an end at " + std::to_string(entry.ended_ms) +
-                                       " ms, before that of the entry before it at " +
-                                       std::to_string(last_entry_->ended_ms) + " ms");
+      problems_->AddHistory(entry,
+                            "tells of an end at " + std::to_string(entry.ended_ms) +
+                                " ms, before that of the entry before it at " +
+                                std::to_string(last_entry_->ended_ms) + " ms",
+                            ProblemKind::kFuture);
     }
   }
   if (ids_.has_value() && (entry.fence.value > core::TokenIds::kMax ||
@@ -342,9 +349,11 @@ void Verifier::CheckHistorySeal(const ledger::HistoryEntry& entry) {
         entry, "has a fence or session that is not below next_fence " + Num(seal_->next_fence));
   }
   if (entry.ended_ms > seal_->ledger_ms) {
-    problems_->AddHistory(entry, "tells of an end at " + std::to_string(entry.ended_ms) +
-                                     " ms, after the last seal at " +
-                                     std::to_string(seal_->ledger_ms) + " ms");
+    problems_->AddHistory(entry,
+                          "tells of an end at " + std::to_string(entry.ended_ms) +
+                              " ms, after the last seal at " + std::to_string(seal_->ledger_ms) +
+                              " ms",
+                          ProblemKind::kFuture);
   }
 }
 
@@ -372,19 +381,18 @@ void Verifier::CheckEnded() {
 }
 
 Status Verifier::OnRate(const ledger::RateBucket& bucket) {
-  const auto add = [&](const std::string& what) {
+  const auto add = [&](ProblemKind kind, const std::string& what) {
     char key[ledger::kRateKeyBytes];
     ledger::EncodeRateKey(bucket.key, key);
-    problems_->Add({ProblemKind::kRate, std::string(FamilyName(Family::kRates)),
-                    ToHex({key, sizeof(key)}),
+    problems_->Add({kind, std::string(FamilyName(Family::kRates)), ToHex({key, sizeof(key)}),
                     "a window of calls a second of flow " + Num(bucket.key.flow.value) + what});
   };
   const bool has_rule =
       unreadable_.contains(Family::kRules) || namespace_of_flow_.contains(bucket.key.flow.value);
-  if (!has_rule) add(": the flow has no rule");
+  if (!has_rule) add(ProblemKind::kRate, ": the flow has no rule");
   if (seal_.has_value() && bucket.key.begin_ms > seal_->ledger_ms) {
-    add(" begins at " + Num(bucket.key.begin_ms) + " ms, after the last seal at " +
-        Num(seal_->ledger_ms) + " ms");
+    add(ProblemKind::kFuture, " begins at " + Num(bucket.key.begin_ms) +
+                                  " ms, after the last seal at " + Num(seal_->ledger_ms) + " ms");
   }
   return {};
 }
@@ -448,7 +456,7 @@ void Verifier::CheckAgainstSeal(const ledger::Token& token) {
                         "is not below next_fence " + Num(seal_->next_fence));
   }
   if (token.issued_ms > seal_->ledger_ms) {
-    problems_->AddToken(ProblemKind::kTokenTime, token,
+    problems_->AddToken(ProblemKind::kFuture, token,
                         "was issued at " + std::to_string(token.issued_ms) +
                             " ms, after the last seal at " + std::to_string(seal_->ledger_ms) +
                             " ms");
@@ -573,6 +581,7 @@ std::string_view ProblemName(ProblemKind kind) {
     case ProblemKind::kRate: return "rate";
     case ProblemKind::kHistory: return "history";
     case ProblemKind::kSeal: return "seal";
+    case ProblemKind::kFuture: return "future";
   }
   return "unknown";
 }
@@ -593,6 +602,7 @@ Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max, const P
   }
   VerifySummary summary = verifier.summary();
   summary.problems = problems.count();
+  summary.warnings = problems.warnings();
   summary.by_kind = problems.by_kind();
   return summary;
 }

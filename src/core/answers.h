@@ -114,8 +114,8 @@ struct RateAnswer {
 
 // Whose tokens a release or a keep may touch.
 enum class TokenScope : uint8_t {
-  kSession,    // Its own.
-  kNamespace,  // Those of all sessions of its namespace, as Sentinel has it.
+  kSession,   // Its own.
+  kSentinel,  // Its own, and those of all Sentinel connections of its namespace.
 };
 
 struct KeepAnswer {

@@ -101,6 +101,15 @@ Result<HelloAnswer> Core::Hello(const Step& step, std::string_view name_space,
   return parts_->presence.Hello(step, name_space, client_id, display_id, exclusive);
 }
 
+Result<HelloAnswer> Core::HelloOfSentinel(const Step& step, std::string_view name_space,
+                                          std::string_view display_id) {
+  Result<HelloAnswer> answer = Hello(step, name_space, std::nullopt, display_id);
+  if (answer.ok()) {
+    parts_->books.sessions().at(answer->session).kind = ledger::SessionKind::kSentinel;
+  }
+  return answer;
+}
+
 void Core::Goodbye(const Step& step, SessionSlot slot, uint32_t owner,
                    std::string_view display_id) {
   const GrantsAtEnd grants(&parts_->admission, step);

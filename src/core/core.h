@@ -89,6 +89,9 @@ class Core {
   Result<HelloAnswer> Hello(const Step& step, std::string_view name_space,
                             const std::optional<std::string_view>& client_id,
                             std::string_view display_id, bool exclusive = false);
+  // The same for a connection of Sentinel's frames, whose session ends with it.
+  Result<HelloAnswer> HelloOfSentinel(const Step& step, std::string_view name_space,
+                                      std::string_view display_id);
   // One connection of the session is gone, and with it its waiters, which have this owner.
   // `display_id`: as in its Hello.
   void Goodbye(const Step& step, SessionSlot slot, uint32_t owner, std::string_view display_id);

@@ -29,6 +29,7 @@
 #include "server/logging.h"
 #include "server/port_file.h"
 #include "server/server.h"
+#include "server/service_manager.h"
 #include "server/system.h"
 #include "store/disk/data_dir.h"
 #include "store/disk/ledger_files.h"
@@ -129,6 +130,7 @@ void LogRecovered(const recovery::RecoveredLedger& ledger, int64_t took_ms) {
         "not open it any more",
         ledger.format_version, ledger::kFormatVersion, ledger.format_version);
   }
+  if (!ledger.future.empty()) LogAt(LogLevel::kWarn, ledger.future);
   if (!ledger.time.has_value()) return;
   const ledger::RecoveredTime& time = *ledger.time;
   if (time.clamped) {
@@ -224,6 +226,7 @@ Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> fi
                 const web::Board& board, std::unique_ptr<web::Web>* web) {
   if (!config.http && config.sentinel.dashboard.host.empty()) return Status::Ok();
   const web::WebOptions options{.listen = config.http,
+                                .hosts = config.http_hosts,
                                 .figures = figures,
                                 .sentinel = config.sentinel,
                                 .log = [](bool problem, const std::string& line) {
@@ -233,7 +236,11 @@ Status StartWeb(const ServerConfig& config, std::span<const wire::FigureInfo> fi
   if (!started.ok()) return started.status();
   *web = *std::move(started);
   if (!config.http) return Status::Ok();
-  spdlog::info("page, metrics and health on http://{}/", (*web)->address().ToString());
+  std::string addresses;
+  for (const HostPort& address : (*web)->addresses()) {
+    addresses += (addresses.empty() ? "http://" : " and http://") + address.ToString() + "/";
+  }
+  spdlog::info("page, metrics and health on {}", addresses);
   return Status::Ok();
 }
 
@@ -247,10 +254,12 @@ HostPort OwnAddress(HostPort address) {
 Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRuleFile> rules,
            const store::RocksStoreOptions& options) {
   const Stopwatch watch;
+  std::optional<LongStart> starting(std::in_place);
   spdlog::info("nowcalls-server {} (process {}), ledger in {}, durability {}", NOWCALLS_VERSION,
                getpid(), config.data_dir, config.durability.ToString());
   LogRuleFiles(rules);
   // All that can be wrong is found out before the ledger is touched.
+  NOWCALLS_RETURN_IF_ERROR(SampleClocks().status());
   NOWCALLS_RETURN_IF_ERROR(CheckRequiredLedger(config));
   auto lock = store::LedgerLock::Take(config.data_dir);
   if (!lock.ok()) return lock.status();
@@ -310,6 +319,7 @@ Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRule
   if (!config.port_file.empty()) spdlog::debug("port {} is in {}", address.port, config.port_file);
   spdlog::info("serving on {}, {} of {} recovered in {} ms", address.ToString(),
                Counted(ledger->tokens, "token"), Counted(ledger->sessions, "session"), watch.Ms());
+  starting.reset();
   server.Run();
   spdlog::info("closed in good order");
   return Status::Ok();

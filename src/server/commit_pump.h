@@ -99,7 +99,7 @@ class CommitPump {
   static uint64_t NearBytes(const Limits& limits) { return 2 * limits.disk_free_high(); }
   bool BeginCommit(bool may_be_inline);
   void OnCommitDone();
-  void OnDiskSpace(std::optional<uint64_t> free_bytes);
+  void OnDiskSpace(std::optional<uint64_t> free_bytes, std::optional<uint64_t> free_files);
   void PublishEnd();
   void LogSlow(const std::optional<std::string>& what) const;
   void LogSlowHere(const std::string& what) const;

@@ -119,12 +119,16 @@ int64_t CommitThread::WorkOnStore(bool job) {
 void CommitThread::LookAtDisk(int64_t now_ms) {
   const uint64_t seen = store_->FreeBytes().value_or(kUntold);
   look_due_ms_ = now_ms + (seen < near_bytes_ ? kCheckNearlyFullEveryMs : kCheckEveryMs);
-  if (free_bytes_.exchange(seen) != seen) worker_.Nudge();
+  const uint64_t files = store_->FreeFiles().value_or(kUntold);
+  const bool other_files = free_files_.exchange(files) != files;
+  if (free_bytes_.exchange(seen) != seen || other_files) worker_.Nudge();
 }
 
 void CommitThread::TellDiskSpace() const {
-  const uint64_t seen = free_bytes_;
-  disk_watch_.told(seen == kUntold ? std::nullopt : std::optional(seen));
+  const auto told = [](uint64_t seen) {
+    return seen == kUntold ? std::nullopt : std::optional(seen);
+  };
+  disk_watch_.told(told(free_bytes_), told(free_files_));
 }
 
 void CommitThread::Do() {

@@ -27,11 +27,12 @@
 
 namespace nowcalls::server {
 
-// Hears how many bytes the ledger's disk has free: `told` runs on the loop thread whenever a look
-// finds another number than the look before. Below `near_bytes` looks come ten times as often.
+// Hears how many bytes and inodes the ledger's disk has free: `told` runs on the loop thread
+// whenever a look finds another number than the look before. Below `near_bytes` looks come ten
+// times as often.
 struct DiskWatch {
   uint64_t near_bytes = 0;
-  std::function<void(std::optional<uint64_t> free_bytes)> told;
+  std::function<void(std::optional<uint64_t> free_bytes, std::optional<uint64_t> free_files)> told;
 };
 
 class CommitThread {
@@ -112,6 +113,7 @@ class CommitThread {
 
   static constexpr uint64_t kUntold = UINT64_MAX;
   std::atomic<uint64_t> free_bytes_ = kUntold;  // As seen at the last look.
+  std::atomic<uint64_t> free_files_ = kUntold;
 
   const std::function<void()> finish_early_ = [this] { worker_.FinishEarly(); };
   WorkerThread worker_;  // After all that its thread uses.

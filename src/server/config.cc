@@ -213,9 +213,12 @@ Status ApplyFlags(const Flags& flags, Invocation* invocation) {
 Status CheckAddress(const Invocation& invocation, const char* setting, const HostPort& name,
                     const char* danger) {
   const auto origin = invocation.origins[static_cast<size_t>(FindTomlKey(setting))];
-  const Result<SocketAddress> address = Resolve(name);
-  if (!address.ok()) return Status::InvalidArgument(address.status().message()).WithContext(origin);
-  if (invocation.config.insecure_listen || IsLoopback(*address)) return Status::Ok();
+  const auto addresses = ResolveAll(name);
+  if (!addresses.ok()) {
+    return Status::InvalidArgument(addresses.status().message()).WithContext(origin);
+  }
+  const bool loopback = std::all_of(addresses->begin(), addresses->end(), IsLoopback);
+  if (invocation.config.insecure_listen || loopback) return Status::Ok();
   return Status::InvalidArgument(
       origin + ": " + name.ToString() +
       " can be reached from other machines, and there is no authentication yet: whoever connects " +

@@ -50,6 +50,7 @@ struct ServerConfig {
   bool insecure_listen = false;         // Allows an address that is not loopback.
   bool no_io_uring = false;             // Each socket has system calls of its own.
   std::optional<HostPort> http;         // Page, metrics and health; none: there is no HTTP.
+  std::vector<std::string> http_hosts;  // More names under which HTTP answers.
   web::SentinelDashboardOptions sentinel;
   std::string port_file;    // Empty: none.
   std::string config_file;  // That settings were read from; empty: none.

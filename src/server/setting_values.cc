@@ -1,9 +1,7 @@
 #include "server/setting_values.h"
 
-#include <optional>
 #include <utility>
 
-#include "base/listen_address.h"
 #include "base/text.h"
 
 namespace nowcalls::server {
@@ -109,23 +107,6 @@ std::string ShowNamespaceGuards(const ServerConfig& config) {
   for (const auto& [name_space, guard] : config.core.namespace_guards) {
     text += (text.empty() ? "" : ",") + name_space + "=" + std::to_string(guard);
   }
-  return text;
-}
-
-Status ParseCommandPeers(const std::vector<std::string>& values, ServerConfig* config) {
-  std::vector<std::string> peers;
-  for (const std::string& value : values) {
-    std::optional<std::string> address = AddressInDigits(value);
-    if (!address) return MustBe("an address in digits", value);
-    peers.push_back(*std::move(address));
-  }
-  config->sentinel.peers = std::move(peers);
-  return Status::Ok();
-}
-
-std::string ShowCommandPeers(const ServerConfig& config) {
-  std::string text;
-  for (const std::string& peer : config.sentinel.peers) text += (text.empty() ? "" : ",") + peer;
   return text;
 }
 

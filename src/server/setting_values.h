@@ -42,10 +42,6 @@ std::string ShowLogEnds(const ServerConfig& config);
 Status ParseNamespaceGuards(const std::vector<std::string>& values, ServerConfig* config);
 std::string ShowNamespaceGuards(const ServerConfig& config);
 
-// Addresses in digits.
-Status ParseCommandPeers(const std::vector<std::string>& values, ServerConfig* config);
-std::string ShowCommandPeers(const ServerConfig& config);
-
 }  // namespace nowcalls::server
 
 #endif  // NOWCALLS_SERVER_SETTING_VALUES_H_

@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/listen_address.h"
 #include "base/text.h"
+#include "server/http_settings.h"
 #include "server/setting_values.h"
 
 namespace nowcalls::server {
@@ -97,37 +98,6 @@ Status ParseListen(const std::string& text, ServerConfig* config) {
   Result<HostPort> parsed = ParseHostPort(text);
   if (!parsed.ok()) return parsed.status();
   config->listen = *std::move(parsed);
-  return Status::Ok();
-}
-
-Status ParseHttp(const std::string& text, ServerConfig* config) {
-  config->http.reset();
-  if (text.empty()) return Status::Ok();
-  Result<HostPort> parsed = ParseHostPort(text);
-  if (!parsed.ok()) return parsed.status();
-  config->http = *std::move(parsed);
-  return Status::Ok();
-}
-
-Status ParseDashboard(const std::string& text, ServerConfig* config) {
-  config->sentinel.dashboard = {};
-  if (text.empty()) return Status::Ok();
-  Result<HostPort> parsed = ParseHostPort(text);
-  if (!parsed.ok()) return parsed.status();
-  config->sentinel.dashboard = *std::move(parsed);
-  return Status::Ok();
-}
-
-Status ParseCommandListen(const std::string& text, ServerConfig* config) {
-  Result<HostPort> parsed = ParseHostPort(text);
-  if (!parsed.ok()) return parsed.status();
-  config->sentinel.listen = *std::move(parsed);
-  return Status::Ok();
-}
-
-Status ParseApp(const std::string& text, ServerConfig* config) {
-  NOWCALLS_RETURN_IF_ERROR(CheckName(text, web::SentinelDashboardOptions::kAppBytesMax));
-  config->sentinel.app = text;
   return Status::Ok();
 }
 
@@ -288,6 +258,16 @@ void AddServing(std::vector<Setting>* table) {
            "See [monitoring](monitoring.md). Whoever reaches the address can read all that the "
            "server knows, and change nothing; insecure-listen applies to it, too.",
            ParseHttp, [](const Config& c) { return c.http ? c.http->ToString() : std::string(); }));
+  Setting hosts{"http-hosts",
+                kServing,
+                "NAME",
+                "Name under which HTTP answers, beside those it listens on; repeatable.",
+                "A request with another name as Host is refused with 421; see "
+                "[proxies](monitoring.md#behind-a-proxy).",
+                SettingKind::kList};
+  hosts.set = ParseHttpHosts;
+  hosts.get = ShowHttpHosts;
+  table->push_back(std::move(hosts));
   table->push_back(
       Text("port-file", kServing, "FILE", "Write the port to this file once the server serves.",
            "An orderly end removes the file; so does the next start, once it has the address. "

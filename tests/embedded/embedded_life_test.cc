@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "embedded/forgotten.h"
 #include "nowcalls/embedded.h"
 #include "support/admin.h"
 #include "support/forgotten.h"

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "embedded/forgotten.h"
 #include "nowcalls/client.h"
 #include "support/admin.h"
 #include "support/forgotten.h"

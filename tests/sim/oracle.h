@@ -112,8 +112,8 @@ struct SeenWaiter {
 
 // Whose tokens a request may end or keep.
 enum class Reach : uint8_t {
-  kSession,    // Of its session, or, if that is empty, all.
-  kNamespace,  // Of all sessions in the namespace of its session.
+  kSession,   // Of its session, or, if that is empty, all.
+  kSentinel,  // Of all sessions in the namespace of its session that speak Sentinel's frames.
 };
 
 // What an answer tells of its flow.
@@ -164,6 +164,8 @@ class Oracle {
   uint64_t Tick() { return ++order_; }
 
   // --- Connections and sessions. ---
+  // The session shown so is of a connection that speaks Sentinel's frames.
+  void SpeaksFrames(const std::string& owner) { frame_owners_.insert(owner); }
   // The session of `owner` is asked for on this connection: it may be online from now on.
   void SessionAsked(LinkId link, const std::string& owner);
   // The server has answered for it: it was online by then.
@@ -378,6 +380,7 @@ class Oracle {
   OpId last_op_ = 0;
   std::map<OpId, Operation> operations_;  // Also those that are answered.
   std::vector<OpId> ender_ops_;           // Those that may end tokens they do not name.
+  std::set<std::string> frame_owners_;
   // The first operations of acquire_alls, by owner and request id.
   std::map<std::pair<std::string, uint64_t>, std::vector<OpId>> groups_;
   std::map<Wish, std::set<OpId>> open_acquires_;

@@ -80,6 +80,8 @@ class SimServer final : public engine::Driver {
   void RebootSoon(int calls);
   void Terminate();  // SIGTERM.
   void Stall(int64_t duration_us);
+  // The machine's boot clock. The ledger's stands still until the boot clock has caught up.
+  void StepBootClockBack(int64_t by_ms);
   // While on, no commit that begins comes to its end.
   void HoldCommits(bool on);
   // Whether the batch under way survives the next death; by seed unless told.

@@ -139,7 +139,11 @@ Status SetReader::ReadElement(const json& element) {
   if (!recognised_.wrapped) return ReadObject(element);
   const json& object = element.at(kWrapper);
   where_ = Describe(object, position_);
-  return ReadObject(object);
+  const std::string other = KeyBesideWrapped(element);
+  if (other.empty()) return ReadObject(object);
+  return Refusal(Quoted(other) + " and " + Quoted(std::string(kWrapper) + "." + other) +
+                 " differ; the rule is the object " + Quoted(kWrapper) +
+                 ", so leave out what is beside it");
 }
 
 Status SetReader::ReadObject(const json& object) {

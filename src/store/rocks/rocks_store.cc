@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "ledger/codec.h"
+#include "store/disk/ledger_files.h"
 #include "store/disk/store_error.h"
 #include "store/rocks/ledger_copy.h"
 #include "store/rocks/ledger_load.h"
@@ -34,6 +35,8 @@ struct RocksStore::Impl {
   // Has the batch in RocksDB when it returns Ok, and on the disk if `sync`.
   Status Write(const ledger::CommitBatch& batch, bool sync, const std::function<void()>& durable);
   Status FlushAll();
+  // A failure, once all changes are in data files, when somebody has harmed a log that is in use.
+  Status CheckLogs();
 
   Database& database() { return ledger.database(); }
   bool is_open() { return database().is_open(); }
@@ -107,6 +110,20 @@ Status RocksStore::Impl::FlushAll() {
   NOWCALLS_RETURN_IF_ERROR(FromRocks(flushed, "flush the ledger", database().dir()));
   ledger.files().Synced();
   return FromRocks(ledger.files().Flushed(), "write the witness", database().dir());
+}
+
+// What a log held is in memory, too, so nothing need be lost with it.
+Status RocksStore::Impl::CheckLogs() {
+  const std::string harmed = ledger.files().FindHarmedLog();
+  if (harmed.empty()) return {};
+  const Status flushed = FlushAll();
+  return Status::IoError(
+      "a log of the ledger, " + harmed + ", by somebody else while the server was running. " +
+      (flushed.ok() ? "All that it held was written to data files, so nothing is lost"
+                    : "What it held could not be written to data files, and may be lost: " +
+                          flushed.message()) +
+      ". Keep whatever removes or cuts files out of the ledger's directory, then start the server "
+      "again");
 }
 
 RocksStore::RocksStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -191,6 +208,7 @@ void RocksStore::Scan(const ledger::ScanRequest& request, ledger::ScanResult* re
 Status RocksStore::CheckPlace() {
   NOWCALLS_RETURN_IF_ERROR(impl_->CheckOpen());
   if (impl_->failed.ok()) impl_->failed = impl_->ledger.lock().CheckStillOurs();
+  if (impl_->failed.ok()) impl_->failed = impl_->CheckLogs();
   return impl_->failed;
 }
 
@@ -208,6 +226,8 @@ std::optional<uint64_t> RocksStore::FreeBytes() {
   // is not there yet, so it counts for no more than what is.
   return free_bytes + std::min(free_bytes, to_free);
 }
+
+std::optional<uint64_t> RocksStore::FreeFiles() { return FreeInodes(impl_->database().dir()); }
 
 Result<std::vector<CopiedFile>> RocksStore::CopyTo(const std::string& to,
                                                    const std::atomic<bool>& stop) const {

@@ -84,6 +84,7 @@ class RocksStore : public Store, public CopySource {
   // Commit and Close look for themselves.
   Status CheckPlace() override;
   std::optional<uint64_t> FreeBytes() override;
+  std::optional<uint64_t> FreeFiles() override;
   bool MayLackBatches() const override;
 
   // Commits and deletions go on beside it, however slow `to` is. REQUIRES: Accept was called.

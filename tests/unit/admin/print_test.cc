@@ -441,7 +441,16 @@ TEST_CASE("verify says that a sound ledger is sound") {
         "7\n");
   CHECK(PrintVerified(Format::kJsonl, SampleLedger(), 100).out ==
         "{\"summary\":\"ok\",\"problems\":0,\"problems_by_kind\":{},\"tokens\":3,\"now_calls\":7,"
-        "\"sessions\":2,\"rules\":3,\"history\":0,\"batch_number\":7}\n");
+        "\"sessions\":2,\"rules\":3,\"history\":0,\"batch_number\":7,\"warnings\":0}\n");
+}
+
+TEST_CASE("verify tells of times of the future, and calls the ledger sound") {
+  LedgerBuilder builder = SampleLedger();
+  builder.mark.ledger_ms = kSealedMs + 1;
+  const Printed text = PrintVerified(Format::kTable, builder, 100);
+  CHECK(text.status.ok());
+  CHECK(text.out.find("future: default 636c6f636b: the clock mark says 1000001 ms") == 0);
+  CHECK(text.out.find("\nledger ok: 1 warning (1 future) in 3 tokens") != std::string::npos);
 }
 
 TEST_CASE("verify prints each problem with its place, and how many there are") {

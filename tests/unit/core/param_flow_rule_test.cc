@@ -264,6 +264,35 @@ TEST_CASE("a ParamFlowRule that the dashboard has wrapped is read like one alone
   CHECK(Outcome("[" + twice.dump() + "]").starts_with("rule 1: is no rule of a known kind"));
 }
 
+TEST_CASE("what the dashboard writes beside a wrapped rule does not make it another kind") {
+  const json rule = json::parse(kDashboardRule);
+  json entity = {{"id", 1}, {"app", "a"}, {"limitApp", "app-a"}, {"resource", "chat"}};
+  entity["rule"] = rule;
+  entity["rule"]["id"] = 77;
+  CHECK(RuleOf(entity.dump()) == RuleOf(kDashboardRule));
+  for (const char* key : {"count", "grade", "paramIdx", "burstCount", "clusterMode"}) {
+    entity[key] = rule.value(key, json());
+    CAPTURE(key);
+    CHECK(RuleOf(entity.dump()) == RuleOf(kDashboardRule));
+  }
+  entity["clusterConfig"] = rule["clusterConfig"];
+  CHECK(RuleOf(entity.dump()) == RuleOf(kDashboardRule));
+}
+
+TEST_CASE("a key beside a wrapped rule that has another value than the rule refuses the set") {
+  json entity = {{"app", "a"}, {"rule", json::parse(kDashboardRule)}};
+  for (const auto& [key, value] :
+       {std::pair("resource", json("other")), std::pair("count", json(99)),
+        std::pair("clusterMode", json(false)), std::pair("paramIdx", json(9))}) {
+    json wrong = entity;
+    wrong[key] = value;
+    const std::string name = key;
+    CHECK(Outcome("[" + wrong.dump() + "]") ==
+          "rule 1 (resource \"chat\", flowId 3001): '" + name + "' and 'rule." + name +
+              "' differ; the rule is the object 'rule', so leave out what is beside it");
+  }
+}
+
 TEST_CASE("fields that do not count here are told, whatever the rule limits") {
   const std::string where = R"(rule 1 (resource "chat", flowId 3001): )";
   const Lines told = {

@@ -64,6 +64,23 @@ TEST_CASE("a low watermark of 0 never refuses, and without a high one it is a qu
   CHECK_FALSE(room.Update(500).empty());
 }
 
+TEST_CASE("a disk that has hardly any inodes is low too, and the line names them") {
+  DiskRoom room(Watermarks(100, 150));
+  CHECK(room.Update(1000, DiskRoom::kFilesLow).empty());
+  CHECK(room.Update(1000, DiskRoom::kFilesLow - 1) ==
+        "only 63 inodes are free on the ledger's file system, fewer than 64: no token is granted "
+        "until 128 are free; tokens that are out can be kept and released. Delete files on that "
+        "disk");
+  CHECK(room.low());
+  CHECK(room.Update(1000, DiskRoom::kFilesHigh - 1).empty());
+  CHECK(room.Update(1000, DiskRoom::kFilesHigh) ==
+        "1000 bytes are free for the ledger again: tokens are granted");
+  // A file system without inodes, and a server that is never to refuse for its disk.
+  CHECK(room.Update(1000).empty());
+  DiskRoom none(Watermarks(0, 0));
+  CHECK(none.Update(1000, 0).empty());
+}
+
 TEST_CASE("a nearly full disk refuses acquires by name, in the log once, and shows in info") {
   EngineHarness h(Watermarks(100, 150));
   const ConnectionId c = h.Connect();

@@ -1,6 +1,7 @@
 #include "server/bootstrap.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <cstdint>
 #include <string>
@@ -79,8 +80,14 @@ TEST_CASE("a rule file that is missing or wrong is refused by name") {
   const Status missing = CheckRuleFiles(ReadRuleFiles({{"shop", "/nonexistent.json"}}));
   CHECK(missing.code() == StatusCode::kInvalidArgument);
   CHECK(missing.message() == "rules: cannot open /nonexistent.json: No such file or directory");
-
   const testing::TempDir dir;
+  REQUIRE(mkfifo(dir.Sub("pipe").c_str(), 0600) == 0);
+  const Status pipe = CheckRuleFiles(ReadRuleFiles({{"shop", dir.Sub("pipe")}}));
+  CHECK(pipe.message() == "rules: cannot read " + dir.Sub("pipe") +
+                              ": it is a pipe or a device, and nothing came from it for 2000 ms");
+  const Status directory = CheckRuleFiles(ReadRuleFiles({{"shop", dir.path()}}));
+  CHECK(directory.message() == "rules: cannot read " + dir.path() + ": Is a directory");
+
   const std::string file = dir.Sub("bad.json");
   testing::WriteStringToFile(file, R"([{"resource": "r", "count": -1, "clusterMode": true,
                                         "clusterConfig": {"flowId": 1}}])");

@@ -367,6 +367,13 @@ TEST_CASE("commands of Sentinel's dashboard are answered on loopback unless told
   CHECK(Read({"--sentinel-dashboard=console:8080", open, "--insecure-listen"}).ok());
   CHECK(Read({open}).ok());  // Without a dashboard nothing listens there.
   CHECK(Read({"--sentinel-dashboard="}).ok() == false);
+  CHECK(Read({"--http-hosts", "calls.example", "--http-hosts", "::1"})->config.http_hosts ==
+        std::vector<std::string>{"calls.example", "::1"});
+  for (const char* wrong : {"", "calls:80", "http://calls/", "a b"}) {
+    CHECK(ErrorOf(Read({"--http-hosts", wrong}))
+              .starts_with("flag --http-hosts: must be a host name or an address in digits, "
+                           "without a port, got "));
+  }
   CHECK(ErrorOf(Read({"--sentinel-command-peers", "console"})) ==
         "flag --sentinel-command-peers: must be an address in digits, got 'console'");
   CHECK(ErrorOf(Read({}, {{"NOWCALLS_SENTINEL_APP", "a\nb"}}))

@@ -1,9 +1,13 @@
 // Decoding of requests: what is accepted, what is refused and with which words.
 #include <doctest/doctest.h>
 
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/limits.h"
 #include "unit/wire/pack.h"
 #include "wire/messages.h"
@@ -196,6 +200,30 @@ TEST_CASE("numbers out of acquire's range are left to the rules, numbers that ar
   CHECK(Acquire(PackArray(INT64_MIN, INT64_MAX)).flow_id == INT64_MIN);
   CHECK(RefusalOf(DecodeAcquire, PackArray(1, uint64_t{1} << 63)) ==
         "BAD_PARAMS acquire: count must fit a signed 64-bit integer");
+}
+
+TEST_CASE("a float that is a rounded id is told as one, in any integer, and others are not") {
+  const std::string rounded =
+      " must be an integer, got a float of 2^53 or more, which is a rounded integer: ids have 63 "
+      "bits, so decode and encode them as 64-bit integers (in JavaScript as BigInt, by useBigInt64 "
+      "of @msgpack/msgpack)";
+  // msgpack-cxx packs whole floats as integers, and other libraries do not.
+  const auto refusal = [](double id) {
+    std::string params("\x92\xcb", 2);
+    AppendBigEndian(&params, std::bit_cast<uint64_t>(id));
+    return RefusalOf(DecodeAcquire, params + "\x01");
+  };
+  for (const double id : {9007199254740992.0, 1530164418420379768.0, -1e18, 1.8e19, 1e300}) {
+    CAPTURE(id);
+    CHECK(refusal(id) == "BAD_PARAMS acquire: flow_id" + rounded);
+  }
+  std::string narrow("\x92\xca", 2);
+  AppendBigEndian(&narrow, std::bit_cast<uint32_t>(1e18F));
+  CHECK(RefusalOf(DecodeAcquire, narrow + "\x01") == "BAD_PARAMS acquire: flow_id" + rounded);
+  for (const double other : {9007199254740991.0, 1.0, 0.5, -1.0, double{INFINITY}, double{NAN}}) {
+    CAPTURE(other);
+    CHECK(refusal(other) == "BAD_PARAMS acquire: flow_id must be an integer, got float");
+  }
 }
 
 TEST_CASE("acquire says what is wrong with which parameter") {
