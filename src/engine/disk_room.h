@@ -32,6 +32,7 @@ class DiskRoom {
   std::string Update(std::optional<uint64_t> free_bytes,
                      std::optional<uint64_t> free_files = std::nullopt) {
     free_bytes_ = free_bytes;
+    free_files_ = free_files;
     if (!free_bytes.has_value()) return "";
     const bool was_low = low_;
     const bool few_files =
@@ -54,11 +55,13 @@ class DiskRoom {
 
   bool low() const { return low_; }
   std::optional<uint64_t> free_bytes() const { return free_bytes_; }
+  std::optional<uint64_t> free_files() const { return free_files_; }
 
  private:
   uint64_t low_bytes_ = 0;
   uint64_t high_bytes_ = 0;
-  std::optional<uint64_t> free_bytes_;  // At the last look.
+  std::optional<uint64_t> free_bytes_;  // At the last look, as the next.
+  std::optional<uint64_t> free_files_;
   bool low_ = false;
 };
 

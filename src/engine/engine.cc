@@ -225,7 +225,7 @@ void Engine::SetOptions(const core::CoreOptions& options) {
   impl_->options.limits = options.limits;
   impl_->core->SetOptions(options);
   impl_->disk.SetMarks(options.limits);
-  OnDiskSpace(impl_->disk.free_bytes());
+  OnDiskSpace(impl_->disk.free_bytes(), impl_->disk.free_files());
 }
 
 std::optional<ledger::ScanRequest> Engine::BeginScan(Instant now) {

@@ -1,9 +1,7 @@
 #include "server/setting_values.h"
 
-#include <optional>
 #include <utility>
 
-#include "base/listen_address.h"
 #include "base/text.h"
 
 namespace nowcalls::server {

@@ -109,7 +109,8 @@ TEST_CASE("how the rules of a namespace were loaded is told with their source") 
   static const Board board;
   const auto figures = Figures();
   const std::string text =
-      AnswerMetrics({.path = "/metrics", .query = {}, .accept = ""}, snapshot, board, figures).body;
+      testing::WholeBody(AnswerMetrics({.path = "/metrics", .query = {}, .accept = ""},
+                                       std::make_shared<Snapshot>(snapshot), board, figures));
   CHECK(Contains(text, "nowcalls_rules_refused{namespace=\"shop\",source=\"rpc\"} 0\n"));
   CHECK(Contains(text, "nowcalls_rules_refused{namespace=\"api\",source=\"file:/a.json\"} 1\n"));
   CHECK(Contains(text, "nowcalls_rules_warnings{namespace=\"api\",source=\"file:/a.json\"} 2\n"));
