@@ -224,7 +224,7 @@ TEST_CASE("a server's words cannot drive the terminal of those who ask it") {
       }
     });
     std::vector<std::string> command = {ProductBinary("nowcalls"), words[0],    "--server",
-                                        server.address(),          "--timeout", "1s"};
+                                        server.address(),          "--timeout", "60s"};
     command.insert(command.end(), words.begin() + 1, words.end());
     const Finished told = RunProgram(command);
     INFO(words[0]);
