@@ -23,6 +23,14 @@ std::string FlowName(const Arguments& arguments) {
   return "flow " + std::to_string(arguments.flow_id);
 }
 
+std::string NamespaceName(const Arguments& arguments) {
+  return "namespace " + Quoted(arguments.name_space, kNamespaceBytesMax);
+}
+
+bool IsDrain(Command command) {
+  return command == Command::kDrain || command == Command::kDrainNamespace;
+}
+
 // Sessions without a client id share a name when their connections came from one address.
 Result<Affected> OfClient(const Arguments& arguments, BlockingClient* client) {
   Affected affected;
@@ -39,6 +47,24 @@ Result<Affected> OfClient(const Arguments& arguments, BlockingClient* client) {
       affected.now_calls += row.now_calls;
     }
     NOWCALLS_RETURN_IF_ERROR(paging.Take(sessions->rows.size(), sessions->next_cursor));
+  }
+  return affected;
+}
+
+// Those of the flows of its rules, also of removed ones.
+Result<Affected> OfNamespace(const Arguments& arguments, BlockingClient* client) {
+  Affected affected;
+  affected.whose = NamespaceName(arguments);
+  Paging paging("flows");
+  while (!paging.at_end()) {
+    const Result<wire::Page<wire::FlowRow>> flows = client->Flows({kListRowsMax, paging.cursor()});
+    if (!flows.ok()) return flows.status();
+    for (const wire::FlowRow& row : flows->rows) {
+      if (row.name_space != arguments.name_space) continue;
+      affected.tokens += row.tokens;
+      affected.now_calls += row.now_calls;
+    }
+    NOWCALLS_RETURN_IF_ERROR(paging.Take(flows->rows.size(), flows->next_cursor));
   }
   return affected;
 }
@@ -67,8 +93,17 @@ Status Confirm(const Affected& affected, const Streams& streams) {
   return Status::InvalidArgument("not confirmed; nothing was taken back");
 }
 
-Result<ReclaimedReply> AskOnce(const Arguments& arguments, uint32_t limit, BlockingClient* client) {
+// `first_flow`: where a piece of a namespace begins.
+Result<ReclaimedReply> AskOnce(const Arguments& arguments, uint32_t limit, uint64_t* first_flow,
+                               BlockingClient* client) {
   switch (arguments.command) {
+    case Command::kReclaimNamespace: {
+      const Result<wire::ReclaimNamespaceReply> piece =
+          client->ReclaimNamespace({arguments.name_space, arguments.reason, limit, *first_flow});
+      if (!piece.ok()) return piece.status();
+      *first_flow = piece->next_flow;
+      return ReclaimedReply{piece->reclaimed, piece->next_flow != 0};
+    }
     case Command::kReclaimClient:
       return client->ReclaimClient(
           {arguments.name_space, arguments.client_id, arguments.reason, limit});
@@ -83,10 +118,11 @@ Result<std::string> TakeBack(const Arguments& arguments, const Affected& affecte
                              const Streams& streams, BlockingClient* client) {
   if (!arguments.yes) NOWCALLS_RETURN_IF_ERROR(Confirm(affected, streams));
   ReclaimedReply total{.reclaimed = 0, .more = true};
+  uint64_t first_flow = 0;
   while (total.more && total.reclaimed < affected.tokens) {
     const uint64_t left = affected.tokens - total.reclaimed;
     const auto limit = static_cast<uint32_t>(std::min<uint64_t>(left, kReclaimTokensMax));
-    const Result<ReclaimedReply> piece = AskOnce(arguments, limit, client);
+    const Result<ReclaimedReply> piece = AskOnce(arguments, limit, &first_flow, client);
     if (!piece.ok()) {
       const Status failed = MaybeDone(arguments, piece.status());
       if (total.reclaimed == 0) return failed;
@@ -94,8 +130,11 @@ Result<std::string> TakeBack(const Arguments& arguments, const Affected& affecte
                                 " taken back, then");
     }
     total.reclaimed += piece->reclaimed;
-    total.more = piece->more && piece->reclaimed > 0;
+    // A piece of a namespace may pass over flows without tokens.
+    total.more = piece->more && (piece->reclaimed > 0 || first_flow != 0);
   }
+  // What a namespace has left may be flows without tokens.
+  if (arguments.command == Command::kReclaimNamespace) total.more = false;
   return affected.whose + ": " + Tokens(total.reclaimed) + " taken back" +
          (total.more ? "; more were granted meanwhile\n" : "\n");
 }
@@ -111,6 +150,30 @@ Result<std::string> Drain(const Arguments& arguments, BlockingClient* client) {
       Tokens(drained->tokens) + " with nowCalls " + std::to_string(drained->now_calls);
   return FlowName(arguments) + (arguments.off ? " grants again, " : " grants nothing more, ") +
          out + " out\n";
+}
+
+Result<std::string> DrainNamespace(const Arguments& arguments, BlockingClient* client) {
+  wire::DrainNamespaceReply total;
+  do {
+    const Result<wire::DrainNamespaceReply> piece =
+        client->DrainNamespace({.name_space = arguments.name_space,
+                                .on = !arguments.off,
+                                .reason = arguments.reason,
+                                .first_flow = total.next_flow});
+    if (!piece.ok()) return MaybeDone(arguments, piece.status());
+    if (piece->status != TokenStatus::kOk) break;
+    total.rules += piece->rules;
+    total.tokens += piece->tokens;
+    total.now_calls += piece->now_calls;
+    total.next_flow = piece->next_flow;
+  } while (total.next_flow != 0);
+  if (total.rules == 0) {
+    return Status::NotFound(NamespaceName(arguments) + " has no rule in force");
+  }
+  const std::string rules = std::to_string(total.rules) + (total.rules == 1 ? " rule" : " rules");
+  return NamespaceName(arguments) + (arguments.off ? " grants again by " : " grants nothing by ") +
+         rules + ", " + Tokens(total.tokens) + " with nowCalls " + std::to_string(total.now_calls) +
+         " out\n";
 }
 
 // `text` as one word of a shell.
@@ -152,6 +215,9 @@ std::string HowToLook(const Arguments& arguments) {
     case Command::kReclaimClient:
       return "sessions" + Option("--client", arguments.client_id) +
              Option("--namespace", arguments.name_space) + server;
+    case Command::kReclaimNamespace:
+    case Command::kDrainNamespace:
+      return "stat" + Option("--namespace", arguments.name_space) + server;
     case Command::kRulesLoad:
       return (CanBeReadAgain(arguments.file) ? "rules diff " + FileWord(arguments.file)
                                              : std::string("rules list")) +
@@ -164,7 +230,7 @@ std::string HowToLook(const Arguments& arguments) {
 
 bool IsAction(Command command) {
   return command == Command::kReclaimClient || command == Command::kReclaimFlow ||
-         command == Command::kPurge || command == Command::kDrain;
+         command == Command::kReclaimNamespace || command == Command::kPurge || IsDrain(command);
 }
 
 Status MaybeDone(const Arguments& arguments, const Status& failed) {
@@ -176,16 +242,21 @@ Status MaybeDone(const Arguments& arguments, const Status& failed) {
 
 Result<Affected> FindAffected(const Arguments& arguments, BlockingClient* client) {
   if (arguments.command == Command::kDrain) return Affected{FlowName(arguments)};
-  Result<Affected> affected = arguments.command == Command::kReclaimClient
-                                  ? OfClient(arguments, client)
-                                  : OfFlow(arguments, client);
+  if (arguments.command == Command::kDrainNamespace) return Affected{NamespaceName(arguments)};
+  Result<Affected> affected = [&] {
+    switch (arguments.command) {
+      case Command::kReclaimClient: return OfClient(arguments, client);
+      case Command::kReclaimNamespace: return OfNamespace(arguments, client);
+      default: return OfFlow(arguments, client);
+    }
+  }();
   if (!affected.ok() || affected->tokens > 0) return affected;
   return Status::NotFound(affected->whose + " has no live token");
 }
 
 Status CheckConfirmable(const Arguments& arguments, const Affected& affected,
                         const Streams& streams) {
-  const bool asks = arguments.command != Command::kDrain && !arguments.yes;
+  const bool asks = !IsDrain(arguments.command) && !arguments.yes;
   if (!asks || (streams.in_is_terminal && streams.err_is_terminal)) return {};
   return Status::InvalidArgument(Described(affected) +
                                  "; taking back all of them must be confirmed, and there is no "
@@ -195,6 +266,7 @@ Status CheckConfirmable(const Arguments& arguments, const Affected& affected,
 Result<std::string> Act(const Arguments& arguments, const Affected& affected,
                         const Streams& streams, BlockingClient* client) {
   if (arguments.command == Command::kDrain) return Drain(arguments, client);
+  if (arguments.command == Command::kDrainNamespace) return DrainNamespace(arguments, client);
   return TakeBack(arguments, affected, streams, client);
 }
 

@@ -259,6 +259,8 @@ class Parser {
                                   "Print the values of a flow's parameter that are used most");
     AddFlow(params, "The flow")->required();
     AddLimit(params, kListRowsMax);
+    params->add_flag("--minute", arguments_.by_minute,
+                     "Order by the calls of the last minute, not of the rule's interval");
     CLI::App* tokens =
         AddListing(&app_, Command::kTokens, "tokens", "Print the oldest live tokens, oldest first");
     AddLimit(tokens);
@@ -320,6 +322,13 @@ class Parser {
     repair->add_option("--to", arguments_.to, "The new data directory; it must not exist")
         ->type_name("NEWDIR")
         ->required();
+    AddOwner(repair);
+  }
+
+  void AddOwner(CLI::App* app) {
+    app->add_option("--owner", arguments_.owner,
+                    "Whose the new files are, for root: the user of the service")
+        ->type_name("USER[:GROUP]");
   }
 
   void AddRules() {
@@ -350,6 +359,7 @@ class Parser {
                        "Only this namespace");
     CLI::App* check = AddCommand(rules, Command::kRulesCheck, "check",
                                  "Say whether a file of rules could be loaded; needs no server");
+    check->add_flag("--strict", arguments_.strict, "Exit with 1 if anything is warned of");
     for (CLI::App* app : {load, diff, check}) {
       app->add_option("FILE", arguments_.file,
                       "Sentinel's JSON array of rules; '-': standard input")
@@ -382,7 +392,7 @@ class Parser {
   // One token, or those of a client or flow.
   void AddReclaim() {
     CLI::App* reclaim = AddCommand(&app_, Command::kReclaim, "reclaim",
-                                   "Take back a token, or all tokens of a client or a flow");
+                                   "Take back a token, or all of a client, a flow or a namespace");
     AddLiveServer(reclaim);
     AddInteger<uint64_t>(reclaim, "TOKEN_ID", "The token", 1, kTokenIdMax,
                          [this](uint64_t id) { arguments_.token_id = id; });
@@ -403,10 +413,9 @@ class Parser {
                                         Require("--namespace", CheckNamespace(name));
                                         arguments_.name_space = name;
                                       },
-                                      "The namespace of the client")
+                                      "The namespace of the client; alone: all tokens of its rules")
                                   ->type_name("NS");
     client->needs(name_space);
-    name_space->needs(client);
     AddFlow(reclaim, "All tokens of this flow");
     AddReason(reclaim, kReasonHelp)->required();
     AddYes(reclaim);
@@ -416,11 +425,16 @@ class Parser {
   Command WhichReclaim() const {
     const bool client = !arguments_.client_id.empty();
     const bool flow = arguments_.flow_id != 0;
-    if ((arguments_.token_id != 0 ? 1 : 0) + (client ? 1 : 0) + (flow ? 1 : 0) != 1) {
-      throw CLI::ValidationError(
-          "reclaim", "takes one of TOKEN_ID, --client ID with --namespace NS, and --flow ID");
+    const bool name_space = !arguments_.name_space.empty() && !client;
+    const int kinds = (arguments_.token_id != 0 ? 1 : 0) + (client ? 1 : 0) + (flow ? 1 : 0) +
+                      (name_space ? 1 : 0);
+    if (kinds != 1) {
+      throw CLI::ValidationError("reclaim",
+                                 "takes one of TOKEN_ID, --client ID with --namespace NS, "
+                                 "--flow ID, and --namespace NS");
     }
     if (client) return Command::kReclaimClient;
+    if (name_space) return Command::kReclaimNamespace;
     return flow ? Command::kReclaimFlow : Command::kReclaim;
   }
 
@@ -434,13 +448,31 @@ class Parser {
   }
 
   void AddDrain() {
-    CLI::App* drain =
-        AddCommand(&app_, Command::kDrain, "drain",
-                   "Stop the grants of a flow until `drain --off`; tokens that are out stay");
+    CLI::App* drain = AddCommand(
+        &app_, Command::kDrain, "drain",
+        "Stop the grants of a flow, or of all rules of a namespace, until `drain --off`; tokens "
+        "that are out stay");
     AddLiveServer(drain);
-    AddFlow(drain, "The flow")->required();
+    CLI::Option* flow = AddFlow(drain, "The flow");
+    drain
+        ->add_option_function<std::string>(
+            "--namespace",
+            [this](const std::string& name) {
+              Require("--namespace", CheckNamespace(name));
+              arguments_.name_space = name;
+            },
+            "All rules that this namespace has in force")
+        ->type_name("NS")
+        ->excludes(flow);
     drain->add_flag("--off", arguments_.off, "Let it grant again");
     AddReason(drain, "Why, for the server's log");
+    drain->callback([this] {
+      const bool flow_given = arguments_.flow_id != 0;
+      if (!flow_given && arguments_.name_space.empty()) {
+        throw CLI::ValidationError("drain", "takes one of --flow ID and --namespace NS");
+      }
+      arguments_.command = flow_given ? Command::kDrain : Command::kDrainNamespace;
+    });
   }
 
   void AddBackup() {
@@ -467,6 +499,7 @@ class Parser {
     AddPath(restore, "--from", "The backup", &arguments_.from)->required();
     AddPath(restore, "--data-dir", "The new data directory: absent or empty", &arguments_.data_dir)
         ->required();
+    AddOwner(restore);
   }
 
   void AddHistory() {

@@ -78,10 +78,11 @@ Result<FlowRow> AskFlow(int64_t flow_id, client::BlockingClient* client) {
   return Status::NotFound("flow " + std::to_string(flow_id) + " has neither a rule nor tokens");
 }
 
-Status LiveSource::Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) {
+Status LiveSource::Params(int64_t flow_id, size_t limit, bool by_minute,
+                          const RowSink<wire::ParamRow>& sink) {
   NOWCALLS_RETURN_IF_ERROR(AskFlow(flow_id, client_).status());
   const Result<std::vector<wire::ParamRow>> rows =
-      client_->Params({flow_id, static_cast<uint32_t>(limit)});
+      client_->Params({flow_id, static_cast<uint32_t>(limit), by_minute});
   if (!rows.ok()) return rows.status();
   for (const wire::ParamRow& row : *rows) NOWCALLS_RETURN_IF_ERROR(sink(row));
   return {};

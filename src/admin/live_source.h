@@ -30,7 +30,8 @@ class LiveSource : public Source {
                       const RowSink<wire::TokenRow>& sink) override;
   Status Flows(const RowSink<wire::FlowRow>& sink) override;
   Result<wire::FlowRow> Flow(int64_t flow_id) override;
-  Status Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) override;
+  Status Params(int64_t flow_id, size_t limit, bool by_minute,
+                const RowSink<wire::ParamRow>& sink) override;
   Status Waiters(const TokenFilter& filter, size_t limit,
                  const RowSink<wire::WaiterRow>& sink) override;
   Status Sessions(const RowSink<wire::SessionRow>& sink) override;

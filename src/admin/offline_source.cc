@@ -191,7 +191,8 @@ Status OfflineSource::Waiters(const TokenFilter& /*filter*/, size_t /*limit*/,
   return Status::FailedPrecondition("a ledger has no waiters: ask the running server");
 }
 
-Status OfflineSource::Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) {
+Status OfflineSource::Params(int64_t flow_id, size_t limit, bool /*by_minute*/,
+                             const RowSink<wire::ParamRow>& sink) {
   std::map<std::pair<ParamType, std::string>, TokenSums> sums;
   bool found = false;
   LedgerWalk walk(LedgerWalk::Until::kEnd, progress_, [&](const ledger::Token& token) {

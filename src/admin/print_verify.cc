@@ -28,6 +28,9 @@ std::string SummaryText(const VerifySummary& summary, uint64_t shown_max) {
     text += "and " + std::to_string(summary.problems - shown_max) + " more\n";
   }
   text += summary.ok() ? "ledger ok: " : "ledger damaged: " + Counted(summary.problems, "problem");
+  if (summary.warnings > 0) {
+    text += (summary.ok() ? "" : " and ") + Counted(summary.warnings, "warning");
+  }
   std::string kinds;
   for (const auto& [kind, count] : summary.by_kind) {
     kinds +=
@@ -51,7 +54,8 @@ std::string SummaryJson(const VerifySummary& summary) {
                                          {"sessions", summary.sessions},
                                          {"rules", summary.rules},
                                          {"history", summary.history},
-                                         {"batch_number", summary.batch_number}};
+                                         {"batch_number", summary.batch_number},
+                                         {"warnings", summary.warnings}};
   return object.dump() + "\n";
 }
 

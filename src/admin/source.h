@@ -80,7 +80,9 @@ class Source {
   virtual Result<wire::FlowRow> Flow(int64_t flow_id) = 0;
   // The `limit` values of the flow's parameter that are used most, the highest nowCalls first; of a
   // server at most kListRowsMax. Offline, those that tokens hold. kNotFound as of Flow.
-  virtual Status Params(int64_t flow_id, size_t limit, const RowSink<wire::ParamRow>& sink) = 0;
+  // `by_minute`: of equal nowCalls those with most calls in the last minute, not interval.
+  virtual Status Params(int64_t flow_id, size_t limit, bool by_minute,
+                        const RowSink<wire::ParamRow>& sink) = 0;
   // The `limit` first acquires that wait, by flow id and place; of the filter, flow_id and
   // client_id count. kFailedPrecondition offline: a ledger has none.
   virtual Status Waiters(const TokenFilter& filter, size_t limit,

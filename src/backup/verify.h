@@ -34,22 +34,24 @@ enum class ProblemKind {
   kUnreadable,       // A family cannot be read on; its records from there on are not checked.
   kTokenId,          // token_id is not the permutation of the fence.
   kTokenFamily,      // The token may be held for less time than its family is for.
-  kTokenTime,        // Issued after the last batch was sealed, or a deadline that no rule makes.
+  kTokenTime,        // A deadline that no rule makes.
   kTokenFence,       // Not below the seal's next_fence.
   kTokenSession,     // Its session is not in the ledger.
   kTokenRule,        // Its flow has no rule in the ledger, not even one that was removed.
   kDuplicateFence,   // Two tokens, or a token and a session, have one number.
   kRequestId,        // Tokens that were not issued together have one.
-  kWatermark,        // A deadline below it, or it lies after the seal.
-  kSession,          // Id, name or time of a session.
+  kWatermark,        // A deadline below it.
+  kSession,          // Id or name of a session.
   kDuplicateClient,  // Two sessions of one client id in a namespace.
   kRule,             // JSON that is no rule, a rule of another flow, or one kept for no token.
   kDuplicateFlow,    // Two namespaces own one flow id.
   kNamespace,        // Its name or source, or a record of it without a rule.
-  kClock,            // The clock mark lies after the seal, or one of the two is missing.
+  kClock,            // There is a clock mark without a seal, or a seal without a mark.
   kRate,             // A window of calls a second of a flow without a rule.
   kHistory,          // An entry that is missing, or that tells of what cannot have happened.
   kSeal,             // The live tokens are not those the last batch was sealed over.
+  kFuture,           // A warning, no problem: a time behind the last batch, or a history that goes
+                     // back in time. A clock was set back; a server serves the ledger all the same.
 };
 std::string_view ProblemName(ProblemKind kind);
 
@@ -62,7 +64,8 @@ struct Problem {
 
 struct VerifySummary {
   uint64_t problems = 0;
-  std::map<ProblemKind, uint64_t> by_kind;
+  uint64_t warnings = 0;                    // Those of kFuture.
+  std::map<ProblemKind, uint64_t> by_kind;  // Of both.
   uint64_t rules = 0;
   uint64_t sessions = 0;
   uint64_t tokens = 0;
@@ -83,10 +86,11 @@ class VerifyWatcher {
   virtual Status OnToken() = 0;
 };
 
-// Shows the first `problems_max` problems to `sink` as they are found, and counts the rest. Damage
-// that keeps the store from reading a family on is a problem too; the families behind it are read,
-// and what needs the missing records (the seal's sums, the sessions of tokens) is left unchecked.
-// Failures of the store, kIoError for one, and of `watcher` are returned.
+// Shows the first `problems_max` problems, and as many warnings, to `sink` as they are found, and
+// counts the rest. Damage that keeps the store from reading a family on is a problem too; the
+// families behind it are read, and what needs the missing records (the seal's sums, the sessions of
+// tokens) is left unchecked. Failures of the store, kIoError for one, and of `watcher` are
+// returned.
 using ProblemSink = std::function<void(const Problem& problem)>;
 Result<VerifySummary> Verify(store::Store* store, uint64_t problems_max, const ProblemSink& sink,
                              VerifyWatcher* watcher);

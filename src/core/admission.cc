@@ -204,13 +204,19 @@ AcquireAnswer Admission::RefuseIfKnown(FlowSlot slot, TokenStatus status, Refuse
 
 void Admission::GrantSomeWaiters(const Step& step) {
   WakeList& wake_list = books_->wake_list();
+  // An item that is looked at, of a group or a waiter, takes some four looks at tables.
+  constexpr uint64_t kLooksPerCost = 4;
   uint32_t left = books_->options().grants_per_call_max;
+  uint64_t cost = 0;
   while (left > 0 && !wake_list.empty()) {
     const WakeList::Entry next = wake_list.Take();
-    left -= std::min(left, next.lane.flow_slot != kNoFlow
+    const uint32_t spent = next.lane.flow_slot != kNoFlow
                                ? GrantWaitersOf(step, next.lane, left)
-                               : GrantWaitersIn(step, next.name_space, left));
+                               : GrantWaitersIn(step, next.name_space, left);
+    cost += spent;
+    left -= std::min(left, spent);
   }
+  books_->looks() += kLooksPerCost * cost;
   is_behind_ = !wake_list.empty();
 }
 

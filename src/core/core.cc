@@ -62,10 +62,10 @@ struct Core::Parts {
   Presence presence{&books, &absence, &waiting, &notices};
   OtherKind other_kind{&books, &notices};
   Room room{&books};
-  Groups groups{&books, &waiting, &other_kind, &room};
+  Rates rates{&books, &other_kind};
+  Groups groups{&books, &waiting, &other_kind, &room, &rates};
   Admission admission{&books, &waiting, &absence, &other_kind, &room, &groups};
   RuleBook rule_book{&books, &waiting, &absence, &notices};
-  Rates rates{&books, &other_kind};
   Listings listings{&books};
   Seals seals{&books};
   std::unique_ptr<Loading> loading = std::make_unique<Loading>(&books);  // Null after FinishLoad.
@@ -99,6 +99,15 @@ Result<HelloAnswer> Core::Hello(const Step& step, std::string_view name_space,
                                 std::string_view display_id, bool exclusive) {
   const GrantsAtEnd grants(&parts_->admission, step);
   return parts_->presence.Hello(step, name_space, client_id, display_id, exclusive);
+}
+
+Result<HelloAnswer> Core::HelloOfSentinel(const Step& step, std::string_view name_space,
+                                          std::string_view display_id) {
+  Result<HelloAnswer> answer = Hello(step, name_space, std::nullopt, display_id);
+  if (answer.ok()) {
+    parts_->books.sessions().at(answer->session).kind = ledger::SessionKind::kSentinel;
+  }
+  return answer;
 }
 
 void Core::Goodbye(const Step& step, SessionSlot slot, uint32_t owner,
@@ -181,6 +190,18 @@ Result<DrainAnswer> Core::Drain(const Step& step, FlowId flow, bool on, const Ad
   return parts_->rule_book.Drain(step, flow, on, act);
 }
 
+ReclaimPage Core::ReclaimNamespace(const Step& step, const NamespacePiece& piece,
+                                   const AdminAct& act) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->reclaims.ReclaimNamespace(step, piece, act);
+}
+
+Result<DrainPage> Core::DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
+                                       const AdminAct& act) {
+  const GrantsAtEnd grants(&parts_->admission, step);
+  return parts_->rule_book.DrainNamespace(step, piece, on, act);
+}
+
 void Core::SetDiskLow(bool low) {
   parts_->room.SetDiskLow(low);
   parts_->rule_book.SetDiskLow(low);
@@ -193,6 +214,13 @@ Status Core::ReplaceRules(const Step& step, const std::vector<const RuleSet*>& s
 }
 
 Status Core::ClaimNamespace(const RuleClaim& claim) { return parts_->rule_book.Claim(claim); }
+
+void Core::NoteRefusedRules(Instant now, std::string_view source, std::string_view name_space,
+                            const Status& why) {
+  parts_->rule_book.NoteRefused(now, source, name_space, why);
+}
+
+void Core::SetOptions(const CoreOptions& options) { parts_->books.SetOptions(options); }
 
 void Core::OnTime(const Step& step) {
   const GrantsAtEnd grants(&parts_->admission, step);

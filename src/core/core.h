@@ -17,10 +17,10 @@
 //   Presence     hello, goodbye                                 > Books, Absence, Waiting
 //   OtherKind    rules asked for what they do not say           > Books
 //   Room         which limit is in the way of a grant           > Books
-//   Groups       acquire_all                     > Books, Waiting, OtherKind, Room
+//   Rates        calls a second                                 > Books, OtherKind
+//   Groups       acquire_all              > Books, Waiting, OtherKind, Room, Rates
 //   Admission    acquire, cancel, grants         > Books, Absence, Waiting, OtherKind, Room, Groups
 //   RuleBook     rules in force, their sources, drains          > Books, Absence, Waiting
-//   Rates        calls a second                                 > Books, OtherKind
 //   Listings     pages of tokens                                > Books
 //   Seals        the end of each batch                          > Books
 //   Loading      recovery; gone after FinishLoad                > Books
@@ -89,6 +89,9 @@ class Core {
   Result<HelloAnswer> Hello(const Step& step, std::string_view name_space,
                             const std::optional<std::string_view>& client_id,
                             std::string_view display_id, bool exclusive = false);
+  // The same for a connection of Sentinel's frames, whose session ends with it.
+  Result<HelloAnswer> HelloOfSentinel(const Step& step, std::string_view name_space,
+                                      std::string_view display_id);
   // One connection of the session is gone, and with it its waiters, which have this owner.
   // `display_id`: as in its Hello.
   void Goodbye(const Step& step, SessionSlot slot, uint32_t owner, std::string_view display_id);
@@ -137,10 +140,16 @@ class Core {
                                     const AdminAct& act);
   Result<ReclaimAnswer> Purge(const Step& step, FlowId flow, uint32_t tokens_max,
                               const AdminAct& act);
+  // The same of all flows of the namespace's rules, in force or removed, in pieces by flow id. A
+  // namespace that is not known has none.
+  ReclaimPage ReclaimNamespace(const Step& step, const NamespacePiece& piece, const AdminAct& act);
   // Stops the grants of a rule, or lets them go on. It holds across restarts and changes of the
   // rule, and ends when the rule is removed. kOk, also when nothing changes; kNoRuleExists.
   // kResourceExhausted as for ReplaceRules while the disk is low.
   Result<DrainAnswer> Drain(const Step& step, FlowId flow, bool on, const AdminAct& act);
+  // The same of all rules that the namespace has in force, in pieces by flow id.
+  Result<DrainPage> DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
+                                   const AdminAct& act);
 
   // The ledger's disk is nearly full, or has room again. While it is nearly full nothing is
   // granted: kTooManyRequest, also to waiters whose turn comes, and rules that come by RPC and
@@ -155,8 +164,14 @@ class Core {
   // flow ids never for flows_max. TakeNotices reports the sets, but for a set that came by RPC and
   // changes nothing: that its caller reports. See RuleSetRefs (core/rules/rule_set.h).
   Status ReplaceRules(const Step& step, const std::vector<const RuleSet*>& sets);
-  // RuleSink::Claim.
+  // RuleSink::Claim, RuleSink::NoteRefused.
   Status ClaimNamespace(const RuleClaim& claim);
+  void NoteRefusedRules(Instant now, std::string_view source, std::string_view name_space,
+                        const Status& why);
+
+  // --- Options. ---
+  // Books::SetOptions.
+  void SetOptions(const CoreOptions& options);
 
   // --- Time. ---
   // Does what has become due, a bounded piece at a time. Call at NextDeadline or later.

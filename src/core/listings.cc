@@ -30,7 +30,8 @@ Result<TokenPage> Listings::Page(Instant now, uint32_t owner, const TokenFilter&
   listing->used_ms = now.ms;
   TokenPage page;
   TokenSlot& next = listing->cursor.next;
-  for (uint32_t seen = 0; next != kNoToken && seen < kLookedAtMax; ++seen) {
+  uint32_t seen = 0;
+  for (; next != kNoToken && seen < kLookedAtMax; ++seen) {
     if (page.tokens.size() == limit) break;
     const TokenEntry& entry = books_->tokens().at(next);
     if (now.ms - entry.issued_ms < listing->filter.min_age_ms) {
@@ -40,6 +41,7 @@ Result<TokenPage> Listings::Page(Instant now, uint32_t owner, const TokenFilter&
     if (Matches(*listing, entry)) page.tokens.push_back(next);
     next = entry.next(listing->cursor.order);
   }
+  books_->looks() += seen - page.tokens.size();  // The others are paid for as rows.
   if (next == kNoToken) {
     Close(listing);
   } else {

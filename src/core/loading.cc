@@ -29,6 +29,19 @@ std::string TokenText(const Books& books, TokenSlot slot) {
 
 }  // namespace
 
+void Loading::ExpectSeal(const ledger::Seal& seal) {
+  times_.SetSealed(seal.ledger_ms);
+  const uint32_t tokens_max = books_->options().limits.tokens_max;
+  const auto bounded = static_cast<uint32_t>(std::min<uint64_t>(seal.live_tokens, tokens_max));
+  tokens_.Reserve(bounded);
+  books_->tokens().Reserve(bounded);
+}
+
+ledger::ClockMark Loading::Believed(ledger::ClockMark mark) {
+  mark.ledger_ms = times_.Believed(mark.ledger_ms, [] { return "the clock mark is"; });
+  return mark;
+}
+
 Status Loading::LoadNamespace(const ledger::NamespaceEntry& entry) {
   const std::string name = "namespace " + entry.name_space;
   if (const Status source = CheckRuleSource(entry.source); !source.ok()) {
@@ -72,8 +85,11 @@ Status Loading::LoadSession(const ledger::Session& session) {
     return Status::Corruption("session " + std::to_string(session.id.value) + " (client " +
                               session.client_id + ") is in the ledger twice");
   }
+  const int64_t opened_ms = times_.Believed(session.opened_ms, [&] {
+    return "session " + std::to_string(session.id.value) + " was opened";
+  });
   const SessionSlot slot =
-      sessions.Add(session.id, session.kind, name_space, session.client_id, session.opened_ms);
+      sessions.Add(session.id, session.kind, name_space, session.client_id, opened_ms);
   sessions.at(slot).in_ledger = true;
   sessions.at(slot).from_before_restart = true;
   ++books_->flows().name_space(name_space).sessions;
@@ -82,25 +98,28 @@ Status Loading::LoadSession(const ledger::Session& session) {
 }
 
 Status Loading::LoadHistory(ledger::HistoryBlock block) {
+  for (ledger::HistoryEntry& entry : block) {
+    const int64_t ended_ms = times_.Believed(entry.ended_ms, [&] {
+      return "the end in entry " + std::to_string(entry.sequence) + " of the history is";
+    });
+    last_end_ms_ = entry.ended_ms = std::max(last_end_ms_, ended_ms);
+  }
   return books_->history().Load(std::move(block));
 }
 
 Status Loading::LoadRate(const ledger::RateBucket& bucket) {
-  const FlowSlot slot = books_->flows().Find(bucket.key.flow);
-  if (slot != kNoFlow && books_->flows().at(slot).rule != nullptr) {
-    books_->rates().Load(slot, *books_->flows().at(slot).rule, bucket);
-    if (bucket.key.begin_ms > newest_bucket_.begin_ms) newest_bucket_ = bucket.key;
-    return {};
+  const FlowId flow = bucket.key.flow;
+  const FlowSlot slot = books_->flows().Find(flow);
+  if (slot == kNoFlow || books_->flows().at(slot).rule == nullptr) {
+    return Status::Corruption("flow " + std::to_string(flow.value) +
+                              " has a window of calls a second, but its rule is missing");
   }
-  return Status::Corruption("flow " + std::to_string(bucket.key.flow.value) +
-                            " has a window of calls a second, but its rule is missing");
-}
-
-void Loading::ExpectTokens(uint64_t tokens) {
-  const uint32_t tokens_max = books_->options().limits.tokens_max;
-  const auto bounded = static_cast<uint32_t>(std::min<uint64_t>(tokens, tokens_max));
-  tokens_.Reserve(bounded);
-  books_->tokens().Reserve(bounded);
+  has_rates_ = true;
+  const bool has_come = times_.HasCome(bucket.key.begin_ms, [flow] {
+    return "calls a second of flow " + std::to_string(flow.value) + " are";
+  });
+  books_->rates().Load(slot, *books_->flows().at(slot).rule, bucket, has_come);
+  return {};
 }
 
 Status Loading::LoadToken(const ledger::Token& token) {
@@ -123,7 +142,8 @@ Status Loading::LoadToken(const ledger::Token& token) {
   TokenEntry& entry = tokens.at(slot);
   entry.deadline_ms = token.key.deadline_ms;
   entry.family = static_cast<uint8_t>(token.key.family);
-  entry.issued_ms = token.issued_ms;
+  entry.issued_ms =
+      times_.Believed(token.issued_ms, [&] { return TokenText(token) + " was issued"; });
   entry.count = token.count;
   entry.flow_slot = flow_slot;
   entry.session_slot = session->second;
@@ -163,7 +183,9 @@ Status Loading::Finish(const std::optional<ledger::Seal>& seal) {
   NOWCALLS_RETURN_IF_ERROR(CheckNamespacesHaveRules());
   NOWCALLS_RETURN_IF_ERROR(CheckNumbers(last.next_fence));
   NOWCALLS_RETURN_IF_ERROR(CheckHistory(last.next_fence));
-  NOWCALLS_RETURN_IF_ERROR(CheckRates(last.ledger_ms));
+  if (has_rates_ && !seal.has_value()) {
+    return Status::Corruption("there are windows of calls a second, but no batch was ever sealed");
+  }
   books_->Resume(last);
   return {};
 }
@@ -251,13 +273,6 @@ Status Loading::CheckHistory(uint64_t next_fence) const {
     }
   }
   return {};
-}
-
-// A call is counted before the batch with its bucket is sealed.
-Status Loading::CheckRates(int64_t sealed_ms) const {
-  if (newest_bucket_.begin_ms <= sealed_ms) return {};
-  return Status::Corruption("flow " + std::to_string(newest_bucket_.flow.value) +
-                            " has calls a second of a time that has not come");
 }
 
 Status Loading::CheckEnded(const ledger::HistoryEntry& entry, uint64_t next_fence) const {

@@ -129,10 +129,10 @@ void RateTable::DropSaved(FlowSlot slot, ledger::CommitBatch* batch) {
   Unschedule(slot);
 }
 
-void RateTable::Load(FlowSlot slot, const Rule& rule, const ledger::RateBucket& bucket) {
+void RateTable::Load(FlowSlot slot, const Rule& rule, const ledger::RateBucket& bucket, bool come) {
   FlowRate& state = Of(slot, rule);
   // What fits no window is dropped at the first look.
-  if (IsSaved(rule)) state.window.Restore(bucket.key.begin_ms, bucket.passed, bucket.lent);
+  if (come && IsSaved(rule)) state.window.Restore(bucket.key.begin_ms, bucket.passed, bucket.lent);
   state.saved.buckets.push_back(bucket);
   Schedule(slot, 0);
 }

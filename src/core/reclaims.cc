@@ -96,6 +96,39 @@ Result<ReclaimAnswer> Reclaims::Purge(const Step& step, FlowId flow, uint32_t to
   return answer;
 }
 
+ReclaimPage Reclaims::ReclaimNamespace(const Step& step, const NamespacePiece& piece,
+                                       const AdminAct& act) {
+  constexpr uint32_t kFlowsPerPiece = 5000;
+  ReclaimPage page;
+  const FlowTable& flows = books_->flows();
+  const NamespaceSlot space = flows.FindNamespace(piece.name_space);
+  if (space == kNoNamespace) return page;
+  auto next = flows.by_id().lower_bound(piece.first_flow);
+  uint32_t looks = 0;
+  while (next != flows.by_id().end() && page.reclaimed < piece.limit && looks < kFlowsPerPiece) {
+    ++looks;
+    const auto [id, slot] = *next;
+    const Flow& flow = flows.at(slot);
+    bool more = false;
+    if (flow.name_space == space && flow.tokens.size > 0) {
+      const ReclaimAnswer answer =
+          EndTokensOf(step, slot, piece.limit - page.reclaimed, EndReason::kAdmin, act.reason);
+      page.reclaimed += answer.reclaimed;
+      more = answer.more;
+    }
+    // A flow without a rule is gone with its last token.
+    next = more ? flows.by_id().lower_bound(id) : flows.by_id().upper_bound(id);
+  }
+  books_->looks() += looks;
+  if (next != flows.by_id().end()) page.next_flow = next->first;
+  if (page.reclaimed == 0) return page;
+  notices_->AddAct(act,
+                   "reclaimed " + Tokens(page.reclaimed) + " of namespace " +
+                       std::string(piece.name_space) + ": " + std::string(act.reason),
+                   {{"namespace", std::string(piece.name_space)}});
+  return page;
+}
+
 // The oldest come first. A flow whose rule was removed is erased with its last token.
 ReclaimAnswer Reclaims::EndTokensOf(const Step& step, FlowSlot slot, uint32_t tokens_max,
                                     EndReason reason, std::string_view note) {

@@ -32,6 +32,7 @@ class Reclaims {
                                     const AdminAct& act);
   Result<ReclaimAnswer> Purge(const Step& step, FlowId flow, uint32_t tokens_max,
                               const AdminAct& act);
+  ReclaimPage ReclaimNamespace(const Step& step, const NamespacePiece& piece, const AdminAct& act);
 
  private:
   ReclaimAnswer EndTokensOf(const Step& step, FlowSlot slot, uint32_t tokens_max, EndReason reason,

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "core/rule_limits.h"
 #include "core/rules/rule_json.h"
+#include "core/rules/rule_warnings.h"
 
 namespace nowcalls::core {
 
@@ -47,6 +48,7 @@ Status RuleBook::Replace(const Step& step, const RuleSetRefs& sets) {
     for (const Rule& rule : set.parsed.rules) {
       changed += InstallRule(step, space, rule, &lowered_ms) ? 1 : 0;
     }
+    flows.name_space(space).loads = {.loaded_ms = step.now.ms, .warnings = set.parsed.warnings()};
     flows.EraseNamespaceIfUnused(space);
     const bool moved = sources_.Record(step, set, sources[i]);
     const bool changes = changed > 0 || removed[i] > 0 || moved;
@@ -71,7 +73,12 @@ void RuleBook::NoteSet(const RuleSet& set, size_t changed, size_t removed) {
   } else {
     notices_->AddIfRoom(std::move(notice));
   }
-  for (const std::string& remark : set.parsed.Remarks()) {
+  std::vector<std::string> remarks = set.parsed.Remarks();
+  const uint32_t guard = books_->options().guards().Of(set.name_space);
+  for (std::string& line : GuardWarnings(set.parsed.rules, guard).Lines()) {
+    remarks.push_back(std::move(line));
+  }
+  for (const std::string& remark : remarks) {
     notices_->AddIfRoom(
         {.warning = true, .topic = LogTopic::kAct, .text = in + remark, .fields = fields});
   }
@@ -184,10 +191,7 @@ Result<DrainAnswer> RuleBook::Drain(const Step& step, FlowId flow_id, bool on,
   Flow& flow = books_->flows().at(slot);
   const DrainAnswer answer{TokenStatus::kOk, flow.lane.now_calls, flow.tokens.size};
   if (flow.draining == on) return answer;
-  NOWCALLS_RETURN_IF_ERROR(TakeRoomOnLowDisk(disk_low_ ? RuleToJson(*flow.rule).size() : 0));
-  flow.draining = on;
-  books_->RecordRule(step, flow);
-  if (on) waiting_->RefuseAll(step, slot, TokenStatus::kBlocked, RefusedBy::kDraining);
+  NOWCALLS_RETURN_IF_ERROR(SetDraining(step, slot, on));
 
   const std::string id = std::to_string(flow_id.value);
   const std::string tokens =
@@ -200,6 +204,52 @@ Result<DrainAnswer> RuleBook::Drain(const Step& step, FlowId flow_id, bool on,
                        because,
                    {{"flow", id, true}});
   return answer;
+}
+
+Result<DrainPage> RuleBook::DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
+                                           const AdminAct& act) {
+  constexpr size_t kRecordBytesPerPiece = 1024 * 1024;
+  constexpr uint64_t kLooksPerPiece = 50'000;  // Waiters are answered.
+  const NamespaceSlot space = books_->flows().FindNamespace(piece.name_space);
+  if (space == kNoNamespace) return DrainPage{};
+  const auto& ids = books_->flows().name_space(space).rule_ids;
+  if (ids.empty()) return DrainPage{};
+  DrainPage page{.status = TokenStatus::kOk};
+  uint32_t changed = 0;
+  const size_t bytes_before = step.batch->bytes().size();
+  const uint64_t looks_before = books_->looks();
+  auto next = ids.lower_bound(piece.first_flow);
+  for (; next != ids.end() && page.rules < piece.limit; ++next, ++page.rules) {
+    if (step.batch->bytes().size() - bytes_before > kRecordBytesPerPiece) break;
+    if (books_->looks() - looks_before > kLooksPerPiece) break;
+    const FlowSlot slot = books_->flows().Find(FlowId{*next});
+    const Flow& flow = books_->flows().at(slot);
+    page.now_calls += flow.lane.now_calls;
+    page.tokens += flow.tokens.size;
+    if (flow.draining == on) continue;
+    NOWCALLS_RETURN_IF_ERROR(SetDraining(step, slot, on));
+    ++changed;
+  }
+  books_->looks() += page.rules;
+  if (next != ids.end()) page.next_flow = *next;
+  if (changed == 0) return page;
+  const std::string because = act.reason.empty() ? "" : ": " + std::string(act.reason);
+  notices_->AddAct(act,
+                   (on ? "began to drain " : "ended the drain of ") + std::to_string(changed) +
+                       (changed == 1 ? " rule" : " rules") + " of namespace " +
+                       std::string(piece.name_space) + because,
+                   {{"namespace", std::string(piece.name_space)}});
+  return page;
+}
+
+// REQUIRES: the flow is active, and in the other state.
+Status RuleBook::SetDraining(const Step& step, FlowSlot slot, bool on) {
+  Flow& flow = books_->flows().at(slot);
+  NOWCALLS_RETURN_IF_ERROR(TakeRoomOnLowDisk(disk_low_ ? RuleToJson(*flow.rule).size() : 0));
+  flow.draining = on;
+  books_->RecordRule(step, flow);
+  if (on) waiting_->RefuseAll(step, slot, TokenStatus::kBlocked, RefusedBy::kDraining);
+  return {};
 }
 
 }  // namespace nowcalls::core

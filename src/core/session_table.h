@@ -48,12 +48,12 @@ struct SessionState {
   SessionId id;
   ledger::SessionKind kind = ledger::SessionKind::kNamed;
   NamespaceSlot name_space;
-  std::string client_id;  // For kConnection the display name, "@HOST:PORT".
+  std::string client_id;  // For other kinds than kNamed the display name, "@HOST:PORT".
   int64_t opened_ms = 0;
 
   uint32_t connections = 0;
   uint32_t waiters = 0;  // Acquires that wait for room.
-  // The connections by their hosts. Empty for kConnection, which has one.
+  // The connections by their hosts. Only of kNamed; others have one.
   absl::btree_map<std::string, uint32_t> hosts;
   bool told_of_host = false;     // The log was told of another host, since the session is online.
   int64_t offline_since_ms = 0;  // Meaningful while connections == 0.

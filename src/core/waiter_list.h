@@ -1,7 +1,7 @@
 // ListWaiters: who waits for room, for the listing `waiters`.
 //
-// Thread: loop. It looks at every flow, and at every waiter of those that match, until it has
-// enough.
+// Thread: loop. It looks at the flows that have waiters, one after the other, until it has enough:
+// at all waiters, if the filter names a client.
 #ifndef NOWCALLS_CORE_WAITER_LIST_H_
 #define NOWCALLS_CORE_WAITER_LIST_H_
 

@@ -23,7 +23,7 @@ static_assert(kNamespaceBytesMax <= UINT8_MAX && kClientIdBytesMax <= UINT8_MAX)
 bool IsLedgerMs(int64_t ms) { return ms >= 0 && ms <= kInstantMsMax; }
 bool IsId(uint64_t id) { return id >= 1 && id <= kIdMax; }
 bool IsSessionKind(SessionKind kind) {
-  return kind == SessionKind::kNamed || kind == SessionKind::kConnection;
+  return kind >= SessionKind::kNamed && kind <= SessionKind::kSentinel;
 }
 bool IsRuleNamespace(std::string_view name_space) {
   return name_space.size() <= kNamespaceBytesMax && name_space.find('\0') == std::string_view::npos;

@@ -17,7 +17,7 @@ namespace nowcalls::ledger {
 
 // What a ledger is made with. Ledgers of earlier versions are read as they are. The first batch of
 // a server raises them to this version.
-inline constexpr uint32_t kFormatVersion = 3;
+inline constexpr uint32_t kFormatVersion = 4;
 inline constexpr uint32_t kFormatVersionMin = 1;
 
 // Made when a ledger is formatted.
@@ -62,6 +62,7 @@ inline bool MayShareRequestId(Fence a, Fence b) {
 enum class SessionKind : uint8_t {
   kNamed = 1,       // Declared a client id; survives reconnects and restarts.
   kConnection = 2,  // Ends with its connection; named "@HOST:PORT" for display.
+  kSentinel = 3,    // Likewise, of Sentinel's frames: others of them may end and keep its tokens.
 };
 
 struct Session {

@@ -1,5 +1,6 @@
 #include "store/show_rows.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/hex.h"
@@ -103,9 +104,13 @@ Status MetaRows::Show(LedgerVisitor* visitor) const {
 
 int64_t MetaRows::WatermarkMs() const {
   const std::string* value = Find(ledger::kWatermarkKey);
-  if (value == nullptr) return 0;
+  const std::string* sealed = Find(ledger::kSealKey);
+  if (value == nullptr || sealed == nullptr) return 0;
   const Result<int64_t> watermark_ms = ledger::DecodeWatermark(*value);
-  return watermark_ms.ok() ? *watermark_ms : 0;
+  const Result<ledger::Seal> seal = ledger::DecodeSeal(*sealed);
+  if (!watermark_ms.ok() || !seal.ok()) return 0;
+  // One of the future is of a clock that was set back since, and proves nothing of later tokens.
+  return std::min(*watermark_ms, seal->ledger_ms);
 }
 
 }  // namespace nowcalls::store

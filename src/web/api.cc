@@ -197,7 +197,8 @@ Response Api::Stream(const Question& question) {
   return {.status = 200,
           .type = "text/event-stream",
           .body = "retry: 1000\n\n",
-          .headers = {{"Cache-Control", "no-store"}},
+          // A proxy that buffers or packs passes no event on.
+          .headers = {{"Cache-Control", "no-store, no-transform"}, {"X-Accel-Buffering", "no"}},
           .stream = [this, question, sent]() -> std::string {
             const SnapshotPtr latest = source_->latest();
             if (latest->number == *sent) return "";

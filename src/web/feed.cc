@@ -160,7 +160,9 @@ bool Feed::Sleep(int64_t looked_ms) {
     return !ending_;
   };
   if (!until(looked_ms + kLeastEveryMs, [this] { return ending_; })) return false;
-  return until(looked_ms + kEveryMs, [this] { return ending_ || std::exchange(hurries_, false); });
+  // At the end of a second, so that the looks of a second cover that second.
+  const int64_t second_ends_ms = BoottimeMs() + kEveryMs - WallMs() % kEveryMs;
+  return until(second_ends_ms, [this] { return ending_ || std::exchange(hurries_, false); });
 }
 
 // The thread.
@@ -172,7 +174,9 @@ void Feed::Run(const std::string& server_address) {
     looked_ms = BoottimeMs();
     auto next = std::make_shared<Snapshot>(*latest());
     ++next->number;
-    next->unix_ms = WallMs();
+    const int64_t unix_ms = WallMs();
+    next->span_ms = std::max<int64_t>(1, unix_ms - next->unix_ms);
+    next->unix_ms = unix_ms;
     next->server = server_address;
     Status status;
     if (client == nullptr) {
@@ -271,11 +275,13 @@ Status Feed::LookAtRules(BlockingClient* client, Snapshot* next) {
   const int64_t now_ms = BoottimeMs();
   if (next->rules != nullptr && now_ms < rules_read_ms_ + kRulesEveryMs) return Status::Ok();
   auto rules = nlohmann::ordered_json::array();
+  size_t bytes = 0;
   uint64_t cursor = 0;
   do {
     const auto answer =
         client->RulesList({.name_space = {}, .page = {.limit = kListRowsMax, .cursor = cursor}});
     if (!answer.ok()) return answer.status();
+    bytes += answer->size();
     auto page = wire::JsonFromMessagePack(*answer);
     if (!page.ok()) return page.status();
     if (!page->is_array() || page->size() != 2 || !page->front().is_array()) {
@@ -283,7 +289,7 @@ Status Feed::LookAtRules(BlockingClient* client, Snapshot* next) {
     }
     for (auto& rule : page->front()) rules.push_back(std::move(rule));
     cursor = page->back().is_number_unsigned() ? page->back().get<uint64_t>() : 0;
-  } while (cursor != 0 && rules.size() < Snapshot::kRulesMax);
+  } while (cursor != 0 && rules.size() < Snapshot::kRulesMax && bytes < Snapshot::kRulesBytesMax);
   next->rules = std::make_shared<const nlohmann::ordered_json>(std::move(rules));
   rules_read_ms_ = now_ms;
   return Status::Ok();

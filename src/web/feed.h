@@ -48,7 +48,7 @@ class Feed : public SnapshotSource {
   // Rules are read every kRulesEveryMs.
   void WatchRules() override;
 
-  static constexpr int64_t kEveryMs = 1'000;
+  static constexpr int64_t kEveryMs = 1'000;     // At the ends of seconds.
   static constexpr int64_t kLeastEveryMs = 200;  // However many hurry.
   static constexpr int64_t kAskMsMax = 10'000;
   static constexpr int64_t kWatchMs = 10'000;

@@ -60,7 +60,7 @@ std::vector<Point> Series::Flow::Between(int64_t from_unix_s, int64_t to_unix_s)
 }
 
 void Series::Add(const Snapshot& snapshot) {
-  const int64_t unix_s = snapshot.unix_ms / 1000;
+  const int64_t unix_s = snapshot.second();
   const std::lock_guard lock(mutex_);
   Point all{.unix_s = unix_s};
   std::vector<const FlowLook*> newcomers;

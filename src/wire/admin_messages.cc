@@ -39,6 +39,24 @@ bool ReadLimit(FieldReader* fields, uint32_t* limit) {
   return true;
 }
 
+bool ReadDrainStatus(FieldReader* fields, TokenStatus* status) {
+  int64_t number = 0;
+  if (!fields->Required("status", &number)) return false;
+  for (const TokenStatus known : {TokenStatus::kOk, TokenStatus::kNoRuleExists}) {
+    if (number != static_cast<int64_t>(known)) continue;
+    *status = known;
+    return true;
+  }
+  return fields->Fail("status", std::to_string(number) + " is not known");
+}
+
+// Of a piece; a flow id.
+bool ReadFirstFlow(FieldReader* fields, uint64_t* flow) {
+  if (!fields->Optional("cursor", flow)) return false;
+  return *flow <= static_cast<uint64_t>(INT64_MAX) ||
+         fields->Fail("cursor", "must fit a signed 64-bit integer");
+}
+
 }  // namespace
 
 bool DecodeReclaimClient(std::string_view params, ReclaimClientParams* out, RequestError* error) {
@@ -71,6 +89,27 @@ bool DecodeDrain(std::string_view params, DrainParams* out, RequestError* error)
   *out = DrainParams{};
   return fields.OpenArray(3) && fields.Required("flow_id", &out->flow_id) &&
          fields.Required("on", &out->on) && ReadReason(&fields, &out->reason) && fields.Close();
+}
+
+bool DecodeReclaimNamespace(std::string_view params, ReclaimNamespaceParams* out,
+                            RequestError* error) {
+  FieldReader fields(MethodName(Method::kReclaimNamespace), params, kStringBytesMax, error);
+  *out = ReclaimNamespaceParams{};
+  return fields.OpenArray(4) &&
+         ReadName("namespace", kNamespaceBytesMax, &fields, &out->name_space) &&
+         ReadName("reason", kReasonBytesMax, &fields, &out->reason) &&
+         ReadLimit(&fields, &out->limit) && ReadFirstFlow(&fields, &out->first_flow) &&
+         fields.Close();
+}
+
+bool DecodeDrainNamespace(std::string_view params, DrainNamespaceParams* out, RequestError* error) {
+  FieldReader fields(MethodName(Method::kDrainNamespace), params, kStringBytesMax, error);
+  *out = DrainNamespaceParams{};
+  return fields.OpenArray(5) &&
+         ReadName("namespace", kNamespaceBytesMax, &fields, &out->name_space) &&
+         fields.Required("on", &out->on) && ReadReason(&fields, &out->reason) &&
+         ReadLimit(&fields, &out->limit) && ReadFirstFlow(&fields, &out->first_flow) &&
+         fields.Close();
 }
 
 bool DecodeBackup(std::string_view params, BackupParams* out, RequestError* error) {
@@ -118,6 +157,31 @@ void EncodeDrainRequest(uint32_t msgid, const DrainParams& params, OutputBuffer*
   if (!params.reason.empty()) PackString(params.reason, &packer);
 }
 
+void EncodeReclaimNamespaceRequest(uint32_t msgid, const ReclaimNamespaceParams& params,
+                                   OutputBuffer* out) {
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kReclaimNamespace, 4, &packer);
+  PackString(params.name_space, &packer);
+  PackString(params.reason, &packer);
+  packer.pack_uint32(params.limit);
+  PackCursor(params.first_flow, &packer);
+}
+
+void EncodeDrainNamespaceRequest(uint32_t msgid, const DrainNamespaceParams& params,
+                                 OutputBuffer* out) {
+  Packer packer(*out);
+  BeginRequest(msgid, Method::kDrainNamespace, 5, &packer);
+  PackString(params.name_space, &packer);
+  params.on ? packer.pack_true() : packer.pack_false();
+  if (params.reason.empty()) {
+    packer.pack_nil();
+  } else {
+    PackString(params.reason, &packer);
+  }
+  packer.pack_uint32(params.limit);
+  PackCursor(params.first_flow, &packer);
+}
+
 void EncodeBackupRequest(uint32_t msgid, const BackupParams& params, OutputBuffer* out) {
   Packer packer(*out);
   BeginRequest(msgid, Method::kBackup, 1, &packer);
@@ -139,6 +203,25 @@ void EncodeDrain(uint32_t msgid, const DrainReply& reply, OutputBuffer* out) {
   packer.pack_int64(static_cast<int64_t>(reply.status));
   packer.pack_uint64(reply.now_calls);
   packer.pack_uint64(reply.tokens);
+}
+
+void EncodeReclaimNamespace(uint32_t msgid, const ReclaimNamespaceReply& reply, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(2);
+  packer.pack_uint64(reply.reclaimed);
+  PackCursor(reply.next_flow, &packer);
+}
+
+void EncodeDrainNamespace(uint32_t msgid, const DrainNamespaceReply& reply, OutputBuffer* out) {
+  Packer packer(*out);
+  BeginResult(msgid, &packer);
+  packer.pack_array(5);
+  packer.pack_int64(static_cast<int64_t>(reply.status));
+  packer.pack_uint64(reply.now_calls);
+  packer.pack_uint64(reply.tokens);
+  packer.pack_uint64(reply.rules);
+  PackCursor(reply.next_flow, &packer);
 }
 
 void EncodeBackup(uint32_t msgid, const BackupReply& reply, OutputBuffer* out) {
@@ -165,17 +248,34 @@ Result<DrainReply> DecodeDrainReply(std::string_view result) {
   RequestError error;
   FieldReader fields("drain answer", result, kReplyBytesMax, &error);
   DrainReply reply;
-  int64_t status = 0;
-  const bool decoded = fields.OpenArray() && fields.Required("status", &status) &&
+  const bool decoded = fields.OpenArray() && ReadDrainStatus(&fields, &reply.status) &&
                        fields.Required("now_calls", &reply.now_calls) &&
                        fields.Required("tokens", &reply.tokens) && fields.Close();
   if (!decoded) return Status::Corruption(error.message);
-  for (const TokenStatus known : {TokenStatus::kOk, TokenStatus::kNoRuleExists}) {
-    if (status != static_cast<int64_t>(known)) continue;
-    reply.status = known;
-    return reply;
-  }
-  return Status::Corruption("drain answer: status " + std::to_string(status) + " is not known");
+  return reply;
+}
+
+Result<ReclaimNamespaceReply> DecodeReclaimNamespaceReply(std::string_view result) {
+  RequestError error;
+  FieldReader fields("reclaim answer", result, kReplyBytesMax, &error);
+  ReclaimNamespaceReply reply;
+  const bool decoded = fields.OpenArray() && fields.Required("reclaimed", &reply.reclaimed) &&
+                       fields.Optional("next_cursor", &reply.next_flow) && fields.Close();
+  if (!decoded) return Status::Corruption(error.message);
+  return reply;
+}
+
+Result<DrainNamespaceReply> DecodeDrainNamespaceReply(std::string_view result) {
+  RequestError error;
+  FieldReader fields("drain answer", result, kReplyBytesMax, &error);
+  DrainNamespaceReply reply;
+  const bool decoded = fields.OpenArray() && ReadDrainStatus(&fields, &reply.status) &&
+                       fields.Required("now_calls", &reply.now_calls) &&
+                       fields.Required("tokens", &reply.tokens) &&
+                       fields.Required("rules", &reply.rules) &&
+                       fields.Optional("next_cursor", &reply.next_flow) && fields.Close();
+  if (!decoded) return Status::Corruption(error.message);
+  return reply;
 }
 
 Result<BackupReply> DecodeBackupReply(std::string_view result) {

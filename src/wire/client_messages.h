@@ -54,6 +54,9 @@ struct LostNotice {
 bool IsNotification(std::string_view message);
 Result<std::optional<LostNotice>> DecodeNotification(std::string_view message);
 
+// kOther for a word that this client does not know.
+RefusedBy RefusedByFromName(std::string_view name);
+
 // A grant, a refusal or a release in the form in which servers send them, or the answer to a
 // request for calls a second.
 struct CommonReply {

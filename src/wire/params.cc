@@ -83,10 +83,18 @@ bool ReadAcquireOption(std::string_view key, FieldReader* fields, AnyParams* out
   return fields->FailUnknown(key);
 }
 
+bool ReadIsRate(FieldReader* fields, bool* rate) {
+  uint64_t number = 0;
+  if (!fields->Optional("rate", &number)) return false;
+  *rate = number == 1;
+  return number <= 1 || fields->Fail("rate", "must be 0 or 1, got " + std::to_string(number));
+}
+
 bool ReadItem(FieldReader* fields, AcquireAllParams::Item* item) {
-  return fields->NestedArray("item", 3, [&] {
+  return fields->NestedArray("item", 4, [&] {
     return fields->Required("flow_id", &item->flow_id) && fields->Required("count", &item->count) &&
-           ReadHeldParam("param", fields, &item->number, &item->param);
+           ReadHeldParam("param", fields, &item->number, &item->param) &&
+           ReadIsRate(fields, &item->rate);
   });
 }
 
@@ -113,7 +121,7 @@ bool EachItemIsAnother(FieldReader* fields, const std::vector<AcquireAllParams::
   for (size_t i = 0; i < items.size(); ++i) order[i] = &items[i];
   const auto key = [](const AcquireAllParams::Item* item) {
     const Param param = item->param.value_or(Param{});
-    return std::tuple(item->flow_id, item->param.has_value(), param.type, param.bytes);
+    return std::tuple(item->flow_id, item->param.has_value(), param.type, param.bytes, item->rate);
   };
   std::sort(order.begin(), order.end(),
             [&](const auto* a, const auto* b) { return key(a) < key(b); });
@@ -247,8 +255,16 @@ bool DecodePage(Method method, std::string_view params, PageParams* out, Request
 bool DecodeParams(std::string_view params, ValuesParams* out, RequestError* error) {
   Params fields(Method::kParams, params, error);
   *out = ValuesParams{};
-  return fields.OpenArray(2) && fields.Required("flow_id", &out->flow_id) &&
-         ReadLimit(&fields, &out->limit) && fields.Close();
+  std::optional<std::string_view> by;
+  if (!fields.OpenArray(3) || !fields.Required("flow_id", &out->flow_id) ||
+      !ReadLimit(&fields, &out->limit) || !fields.Optional("by", &by)) {
+    return false;
+  }
+  out->by_minute = by == "minute";
+  if (by.has_value() && !out->by_minute && by != "interval") {
+    return fields.Fail("by", "must be interval or minute, got " + Quoted(*by));
+  }
+  return fields.Close();
 }
 
 bool DecodeWaiters(std::string_view params, WaitersParams* out, RequestError* error) {

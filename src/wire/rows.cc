@@ -38,6 +38,7 @@ inline constexpr auto kFieldsOf<FlowRate> = std::tuple{
     Field{"requests_passed", &FlowRate::requests_passed},
     Field{"requests_blocked", &FlowRate::requests_blocked},
     Field{"values", &FlowRate::values},
+    Field{"forgotten", &FlowRate::forgotten},
 };
 
 // The map within a flow's row; row_fields.h finds these by the type of the member.
@@ -95,10 +96,15 @@ inline constexpr auto kFieldsOf<HistoryRow> = std::tuple{
 
 template <>
 inline constexpr auto kFieldsOf<ParamRow> = std::tuple{
-    Field{"param", &ParamRow::param},     Field{"now_calls", &ParamRow::now_calls},
-    Field{"tokens", &ParamRow::tokens},   Field{"level", &ParamRow::level},
-    Field{"waiters", &ParamRow::waiters}, Field{"passed", &ParamRow::passed},
+    Field{"param", &ParamRow::param},
+    Field{"now_calls", &ParamRow::now_calls},
+    Field{"tokens", &ParamRow::tokens},
+    Field{"level", &ParamRow::level},
+    Field{"waiters", &ParamRow::waiters},
+    Field{"passed", &ParamRow::passed},
     Field{"blocked", &ParamRow::blocked},
+    Field{"minute_passed", &ParamRow::minute_passed},
+    Field{"minute_blocked", &ParamRow::minute_blocked},
 };
 
 template <>

@@ -84,6 +84,8 @@ struct FlowRate {
   uint64_t requests_passed = 0;  // At once or later.
   uint64_t requests_blocked = 0;
   std::optional<uint64_t> values{};  // Of the parameter that are remembered.
+  // Values that were forgotten for others while their limit was in use; absent like values.
+  std::optional<uint64_t> forgotten{};
 
   bool operator==(const FlowRate&) const = default;
 };
@@ -160,6 +162,9 @@ struct ParamRow {
   // Calls in about the last interval of the rule. Absent: no calls a second are remembered.
   std::optional<uint64_t> passed{};
   std::optional<uint64_t> blocked{};
+  // The same in about the last minute.
+  std::optional<uint64_t> minute_passed{};
+  std::optional<uint64_t> minute_blocked{};
 
   bool operator==(const ParamRow&) const = default;
 };

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "embedded/forgotten.h"
 #include "nowcalls/embedded.h"
 #include "support/admin.h"
+#include "support/forgotten.h"
 #include "support/forked_child.h"
 #include "support/poll_until.h"
 #include "support/server_process.h"

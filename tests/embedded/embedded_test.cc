@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "embedded/forgotten.h"
 #include "nowcalls/client.h"
 #include "support/admin.h"
+#include "support/forgotten.h"
 #include "support/poll_until.h"
 #include "support/process.h"
 #include "support/server_process.h"

@@ -71,7 +71,7 @@ TEST_CASE("a ledger of the first format is served, and is one of this from then 
   ResultOf(&again, "hello", {1, "default", "alice"});
   CHECK(NowCalls(&again, 1) == 4);
   CHECK(server.log().substr(logged).find("format version") == std::string::npos);
-  CHECK(ResultOf(&again, "info").at("ledger").at("format") == 3);
+  CHECK(ResultOf(&again, "info").at("ledger").at("format") == 4);
 }
 
 TEST_CASE("a keep before kill -9 still counts after it") {

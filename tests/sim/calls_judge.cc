@@ -52,6 +52,16 @@ void CallsJudge::Answered(uint64_t at, CallsId id, TokenStatus status, int64_t w
   }
 }
 
+void CallsJudge::GroupRefused(CallsId id) {
+  const auto open = open_.extract(id);
+  if (!open.empty()) Count(open.mapped(), /*sure=*/false);
+}
+
+void CallsJudge::MayHavePassed(CallsId id) {
+  const auto open = open_.extract(id);
+  if (!open.empty()) Pass(open.mapped(), /*sure=*/false);
+}
+
 void CallsJudge::Pass(const Request& request, bool sure) {
   for (const auto& [number, count] : request.asked.calls) {
     Lane& lane = lanes_[number];

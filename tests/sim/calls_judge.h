@@ -62,6 +62,11 @@ class CallsJudge {
   // `at`: the number of the event.
   CallsId Asked(uint64_t at, CallsAsked asked);
   void Answered(uint64_t at, CallsId id, TokenStatus status, int64_t wait_ms);
+  // The calls are part of a group that was refused for another reason: none has passed, though the
+  // guard may have counted the request.
+  void GroupRefused(CallsId id);
+  // They are part of a group that was granted, perhaps as a repeat, which takes no calls anew.
+  void MayHavePassed(CallsId id);
 
   // All that is in the ledger outlives the machine.
   void Synced() { synced_ms_ = timeline_->now_ms(); }

@@ -112,6 +112,8 @@ WorldOptions DrawWorld(uint64_t seed, Sabotage sabotage, bool keeps_lines) {
   }
   Prng halves(seed ^ 0xc1e7);
   for (SimRule& rule : options.rules) DrawClientHalf(&rule, &halves);
+  Prng boot_clock(seed ^ 0xb007);
+  if (boot_clock.Below(4) == 0) options.plan.boot_step_every_ms = boot_clock.Between(1'000, 20'000);
   return options;
 }
 

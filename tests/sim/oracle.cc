@@ -46,7 +46,7 @@ Oracle::Token* Oracle::Find(uint64_t id) {
 
 bool Oracle::IsOwners(const Operation& op, const Token& token) const {
   if (op.owner.empty() || op.owner == token.seen.owner) return true;
-  return op.reach == Reach::kNamespace &&
+  return op.reach == Reach::kSentinel && frame_owners_.contains(token.seen.owner) &&
          token.seen.owner.starts_with(op.owner.substr(0, op.owner.find('/') + 1));
 }
 

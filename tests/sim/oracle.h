@@ -112,8 +112,8 @@ struct SeenWaiter {
 
 // Whose tokens a request may end or keep.
 enum class Reach : uint8_t {
-  kSession,    // Of its session, or, if that is empty, all.
-  kNamespace,  // Of all sessions in the namespace of its session.
+  kSession,   // Of its session, or, if that is empty, all.
+  kSentinel,  // Of all sessions in the namespace of its session that speak Sentinel's frames.
 };
 
 // What an answer tells of its flow.
@@ -164,6 +164,8 @@ class Oracle {
   uint64_t Tick() { return ++order_; }
 
   // --- Connections and sessions. ---
+  // The session shown so is of a connection that speaks Sentinel's frames.
+  void SpeaksFrames(const std::string& owner) { frame_owners_.insert(owner); }
   // The session of `owner` is asked for on this connection: it may be online from now on.
   void SessionAsked(LinkId link, const std::string& owner);
   // The server has answered for it: it was online by then.
@@ -176,6 +178,8 @@ class Oracle {
   void LinkSettled(LinkId link);
   // The server cannot do what is due until then.
   void ServerHindered(int64_t until_ms);
+  // The boot clock was set back: the server's clock stands still for as long, at least.
+  void ClockSetBack(int64_t by_ms) { set_back_ms_ += by_ms; }
 
   // --- What clients ask. An operation that is never answered stays open. ---
   OpId AcquireAsked(const std::string& owner, int64_t flow, int64_t count, uint64_t request_id,
@@ -378,6 +382,7 @@ class Oracle {
   OpId last_op_ = 0;
   std::map<OpId, Operation> operations_;  // Also those that are answered.
   std::vector<OpId> ender_ops_;           // Those that may end tokens they do not name.
+  std::set<std::string> frame_owners_;
   // The first operations of acquire_alls, by owner and request id.
   std::map<std::pair<std::string, uint64_t>, std::vector<OpId>> groups_;
   std::map<Wish, std::set<OpId>> open_acquires_;
@@ -397,6 +402,7 @@ class Oracle {
   std::map<LinkId, std::set<OpId>> on_their_way_;  // Acquires that have not surely arrived.
   std::vector<OpId> granted_;                      // Acquires with fences of their own.
   Hindrances hindrances_;
+  int64_t set_back_ms_ = 0;  // See ClockSetBack, of all times together.
   CallsJudge calls_;
   Promptness promptness_;
   int64_t ready_ms_ = 0;

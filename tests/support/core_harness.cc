@@ -72,6 +72,7 @@ class CoreLoader : public store::LedgerVisitor {
   Status OnClock(const ledger::ClockMark&) override { return {}; }
   Status OnSeal(const ledger::Seal& found) override {
     seal = found;
+    core_->loading().ExpectSeal(found);
     return {};
   }
   Status OnWatermark(int64_t) override { return {}; }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "web/http.h"
 #include "web/series.h"
 #include "web/snapshot.h"
 #include "web/snapshot_source.h"
@@ -56,6 +57,16 @@ inline Snapshot SnapshotAt(int64_t s, std::vector<FlowLook> flows) {
   info["limits"]["namespace_qps_max"] = 30'000;
   snapshot.info = std::make_shared<const nlohmann::ordered_json>(std::move(info));
   return snapshot;
+}
+
+// Of a response that is whole or comes in pieces.
+inline std::string WholeBody(const web::Response& response) {
+  std::string body = response.body;
+  if (!response.stream_ends) return body;
+  for (std::string piece = response.stream(); !piece.empty(); piece = response.stream()) {
+    body += piece;
+  }
+  return body;
 }
 
 // Keeps what is watched.

@@ -93,6 +93,39 @@ void Drain(const Call& call) {
                     call.AfterCommit());
 }
 
+void ReclaimNamespace(const Call& call) {
+  wire::ReclaimNamespaceParams params;
+  wire::RequestError error;
+  if (!wire::DecodeReclaimNamespace(call.request.params, &params, &error)) {
+    return ReplyError(call, error);
+  }
+  const core::ReclaimPage page = call.core()->ReclaimNamespace(
+      call.step, {params.name_space, static_cast<int64_t>(params.first_flow), params.limit},
+      {call.connection->peer, params.reason});
+  wire::EncodeReclaimNamespace(call.request.msgid,
+                               {page.reclaimed, static_cast<uint64_t>(page.next_flow)},
+                               call.AfterCommit());
+}
+
+void DrainNamespace(const Call& call) {
+  wire::DrainNamespaceParams params;
+  wire::RequestError error;
+  if (!wire::DecodeDrainNamespace(call.request.params, &params, &error)) {
+    return ReplyError(call, error);
+  }
+  const Result<core::DrainPage> page = call.core()->DrainNamespace(
+      call.step, {params.name_space, static_cast<int64_t>(params.first_flow), params.limit},
+      params.on, {call.connection->peer, params.reason});
+  if (!page.ok()) return ReplyError(call, ErrorOf(page.status().WithContext("drain_namespace")));
+  wire::EncodeDrainNamespace(call.request.msgid,
+                             {.status = page->status,
+                              .now_calls = static_cast<uint64_t>(page->now_calls),
+                              .tokens = page->tokens,
+                              .rules = page->rules,
+                              .next_flow = static_cast<uint64_t>(page->next_flow)},
+                             call.AfterCommit());
+}
+
 void RulesLoad(const Call& call) {
   wire::RulesLoadParams params;
   wire::RequestError error;

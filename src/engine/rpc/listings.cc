@@ -20,12 +20,14 @@ namespace {
 // loop. A page that reaches it has fewer rows than asked, perhaps none, and a cursor.
 constexpr size_t kPageCostMax = 2000;
 constexpr size_t kLookCost = 1;           // An entry, whether it matches or not.
+constexpr size_t kFlowLooks = 16;         // Of a flow's row: its held times are summed up.
 constexpr size_t kRuleBytesPerCost = 64;  // Of a rule that becomes a row.
 
 // Fills one page from an ordered map of slots, behind the cursor. `add_row` adds a row or none, and
 // returns the price. Returns the next cursor, the last key looked at; 0 at the end.
 template <typename Map, typename Rows, typename AddRow>
-uint64_t FillPage(const Map& map, const wire::PageParams& page, Rows* rows, AddRow add_row) {
+uint64_t FillPage(const Call& call, const Map& map, const wire::PageParams& page, Rows* rows,
+                  AddRow add_row) {
   using Key = typename Map::key_type;
   if (page.cursor > static_cast<uint64_t>(std::numeric_limits<Key>::max())) return 0;
   uint64_t last = 0;
@@ -35,6 +37,7 @@ uint64_t FillPage(const Map& map, const wire::PageParams& page, Rows* rows, AddR
     cost += add_row(it->second);
     last = static_cast<uint64_t>(it->first);
   }
+  call.core()->books().looks() += cost;
   return it == map.end() ? 0 : last;
 }
 
@@ -57,7 +60,7 @@ void RulesList(const Call& call) {
   if (!wire::DecodeRulesList(call.request.params, &params, &error)) return ReplyError(call, error);
   std::vector<wire::RuleRow> rows;
   const uint64_t next =
-      FillPage(call.core()->flows().by_id(), params.page, &rows, [&](core::FlowSlot slot) {
+      FillPage(call, call.core()->flows().by_id(), params.page, &rows, [&](core::FlowSlot slot) {
         const core::Flow& flow = call.core()->flows().at(slot);
         if (!flow.active()) return kLookCost;
         const std::string& name_space = call.core()->flows().name_space(flow.name_space).name;
@@ -85,8 +88,9 @@ void Flows(const Call& call) {
     return ReplyError(call, error);
   std::vector<wire::FlowRow> rows;
   const uint64_t next =
-      FillPage(call.core()->flows().by_id(), page, &rows, [&](core::FlowSlot slot) {
+      FillPage(call, call.core()->flows().by_id(), page, &rows, [&](core::FlowSlot slot) {
         rows.push_back(RowOf(*call.core(), slot, call.step.now));
+        call.core()->books().looks() += kFlowLooks;
         return kLookCost;
       });
   wire::EncodeFlowPage(call.request.msgid, rows, next, call.AfterCommit());
@@ -99,7 +103,8 @@ void Params(const Call& call) {
   const core::FlowSlot slot = FindFlow(call, params.flow_id);
   if (slot == core::kNoFlow) return;
   const std::vector<core::ValueUse> top =
-      core::TopValues(call.core()->books(), slot, params.limit, call.step.now.ms);
+      core::TopValues(call.core()->books(), slot, params.limit, call.step.now.ms,
+                      params.by_minute ? core::TopBy::kMinute : core::TopBy::kInterval);
   std::vector<wire::ParamRow> rows;
   rows.reserve(top.size());
   for (const core::ValueUse& use : top) rows.push_back(RowOf(*call.core(), slot, use));
@@ -146,8 +151,8 @@ void Sessions(const Call& call) {
   if (!wire::DecodePage(call.request.method, call.request.params, &page, &error))
     return ReplyError(call, error);
   std::vector<wire::SessionRow> rows;
-  const uint64_t next =
-      FillPage(call.core()->books().sessions().by_id(), page, &rows, [&](core::SessionSlot slot) {
+  const uint64_t next = FillPage(
+      call, call.core()->books().sessions().by_id(), page, &rows, [&](core::SessionSlot slot) {
         rows.push_back(RowOf(*call.core(), call.core()->books().sessions().at(slot)));
         return kLookCost;
       });

@@ -146,7 +146,7 @@ TEST_CASE("live values of a parameter are asked for once, and shown as the serve
     wire::EncodeParamRows(request.msgid, values, out);
   });
   std::vector<wire::ParamRow> rows;
-  CHECK(live->Params(101, 20, Into(&rows)).ToString() == "ok");
+  CHECK(live->Params(101, 20, /*by_minute=*/false, Into(&rows)).ToString() == "ok");
   CHECK(rows == values);
 }
 

@@ -90,7 +90,7 @@ TEST_CASE("a token keeps its parameter, and a window of calls a second its rule"
   entities.Token(20).param.emplace(ParamType::kLong, std::string(8, '\1'));
   entities.read.rates = {{{FlowId(7), 1000}, 3, 0}, {{FlowId(7), 1000}, 5, 0}};
   entities.read.rates.push_back({{FlowId(8), 1000}, 9, 0});
-  // A server refuses calls of the future.
+  // A server drops calls of the future.
   entities.read.rates.push_back({{FlowId(7), kRepairedMs + 1001}, 9, 0});
   const SalvagedEntities salvaged = entities.Salvage();
   CHECK(salvaged.tokens.at(20) == entities.read.tokens[0]);

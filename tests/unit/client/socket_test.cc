@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -134,8 +133,12 @@ TEST_CASE("a channel that holds bytes back and changes them is unseen above the 
   auto received = other_end.Receive(take());
   CHECK(received.bytes.empty());  // A greeting alone.
   give(received.reply);
-  give(other_end.Send("welcome"));
   std::string bytes;
+  // What came is the channel's own. The error of an older call is none of this one.
+  errno = ECONNRESET;
+  CHECK(socket->Receive(&bytes, BoottimeMs()).ToString() ==
+        "outcome_unknown: Connection timed out");
+  give(other_end.Send("welcome"));
   CHECK(socket->Receive(&bytes, deadline_ms).ok());
   CHECK(bytes == "welcome");
   received = other_end.Receive(take());
@@ -143,27 +146,6 @@ TEST_CASE("a channel that holds bytes back and changes them is unseen above the 
 
   give("?");
   CHECK(socket->Receive(&bytes, deadline_ms).ToString() == "unavailable: a byte has no meaning");
-}
-
-TEST_CASE("behind bytes that were the channel's own the socket goes on, whatever failed before") {
-  Port port(/*full=*/false);
-  Result<Socket> socket =
-      Socket::Connect({"127.0.0.1", port.value()}, BoottimeMs() + 3'000, getaddrinfo,
-                      ToyChannel::Make(ToyChannel::End::kConnects));
-  REQUIRE(socket.status().ToString() == "ok");
-  ToyChannel other_end(ToyChannel::End::kAccepts);
-  REQUIRE(socket->Send("hello", BoottimeMs() + kPatienceMs).ok());
-  const int accepted = port.Accept();
-  char greeting = 0;
-  REQUIRE(recv(accepted, &greeting, 1, 0) == 1);
-  const std::string reply(other_end.Receive({&greeting, 1}).reply);
-  REQUIRE(send(accepted, reply.data(), reply.size(), 0) == static_cast<ssize_t>(reply.size()));
-  pollfd arrived{socket->fd(), POLLIN, 0};
-  REQUIRE(poll(&arrived, 1, kPatienceMs) == 1);
-  errno = ECONNRESET;
-  std::string bytes;
-  CHECK(socket->Receive(&bytes, BoottimeMs() + 50).code() == StatusCode::kOutcomeUnknown);
-  CHECK(bytes.empty());
 }
 
 }  // namespace

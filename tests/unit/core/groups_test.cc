@@ -520,5 +520,45 @@ TEST_CASE("full queues refuse a new group, and a group that moves is taken") {
   CHECK(h.core().flows().at(h.core().flows().Find(FlowId{2})).lane.waiting() == 2);
 }
 
+TEST_CASE("the memory of waiting groups is bounded, counted, and given back when they end") {
+  CoreOptions options = testing::HarnessOptions();
+  options.limits.waiter_bytes_max = 300'000;
+  CoreHarness h(options);
+  std::vector<RuleOptions> rules = {{.flow = 1, .count = 1}};
+  std::vector<AllItem> items = {{.flow = FlowId{1}}};
+  const std::string value(kParamBytesMax, 'v');
+  for (int64_t flow = 2; flow <= 63; ++flow) {
+    rules.push_back({.flow = flow, .count = 1, .param = ParamRule{}});
+    items.push_back({.flow = FlowId{flow}, .param = Param{ParamType::kString, value}});
+  }
+  h.Rules(rules);
+  const SessionSlot a = h.Hello("a");
+  const TokenId first = h.Take(a, 1);
+  const WaitQueues& queues = h.core().wait_queues();
+  CHECK(queues.bytes() == 0);
+  uint32_t waiting = 0;
+  std::optional<AcquireAllAnswer> refused;
+  while (!refused.has_value()) {
+    refused = h.AskAll(a, {.items = items, .wait_ms = 1000, .request_id = waiting + 1}, waiting);
+    if (!refused.has_value()) REQUIRE(++waiting < 10);
+  }
+  // Each keeps 62 values of a KiB.
+  CHECK(waiting == 4);
+  CHECK(refused->refused_by == RefusedBy::kQueueFull);
+  CHECK(queues.bytes() > waiting * 62 * kParamBytesMax);
+  CHECK(queues.bytes() < options.limits.waiter_bytes_max);
+  const size_t four = queues.bytes();
+  // Asked again, a group takes the place of the first, and no more memory.
+  CHECK_FALSE(h.AskAll(a, {.items = items, .wait_ms = 1000, .request_id = 1}, 99).has_value());
+  CHECK(queues.bytes() == four);
+  CHECK(h.Cancel(a, 2) == TokenStatus::kReleaseOk);
+  CHECK(queues.bytes() == four / 4 * 3);
+  h.Release(a, first);  // One is granted.
+  CHECK(queues.bytes() == four / 4 * 2);
+  h.Pass(1000);
+  CHECK(queues.size() == 0);
+  CHECK(queues.bytes() == 0);
+}
+
 }  // namespace
 }  // namespace nowcalls::core

@@ -370,7 +370,7 @@ TEST_CASE("info tells version, ledger, counts and limits") {
   CHECK(info["uptime_ms"] == 5000);
   CHECK(info["ledger"]["data_dir"] == "/data\\xff");
   CHECK(info["ledger"]["durability"] == "sync");
-  CHECK(info["ledger"]["format"] == 3);
+  CHECK(info["ledger"]["format"] == 4);
   CHECK(info["ledger"]["ledger_ms"] == h.now().ms);
   CHECK(info["ledger"]["batches"] == h.core().books().batch_number());
   CHECK(info["ledger"]["next_fence"] == h.core().books().next_fence());

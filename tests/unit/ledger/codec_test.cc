@@ -143,6 +143,9 @@ TEST_CASE("every entity has exactly its golden bytes") {
   const Session connection{SessionId(44), SessionKind::kConnection, kSampleMs, "default",
                            "@10.0.0.8:51312"};
   CHECK(ToHex(EncodeSessionValue(connection)) == ToHex(Golden().at("session_value_connection")));
+  Session sentinel = connection;
+  sentinel.kind = SessionKind::kSentinel;
+  CHECK(ToHex(EncodeSessionValue(sentinel)) == ToHex(Golden().at("session_value_sentinel")));
   const Session nameless{SessionId(1), SessionKind::kConnection, 0, "", ""};
   CHECK(ToHex(EncodeSessionValue(nameless)) == ToHex(Golden().at("session_value_empty_names")));
   CHECK(ToHex(EncodeRuleKey("orders", FlowId(1001))) == ToHex(Golden().at("rule_key")));
@@ -358,12 +361,12 @@ TEST_CASE("a format of another version is refused before its other bytes are loo
   CHECK(format.status().code() == StatusCode::kFailedPrecondition);
   CHECK(
       format.status().message() ==
-      "the ledger has format version 7, this program reads only versions 1 to 3: run the nowcalls "
+      "the ledger has format version 7, this program reads only versions 1 to 4: run the nowcalls "
       "release that wrote it, or choose another data directory");
-  for (const uint32_t version : {0, 1, 2, 3, 4}) {
+  for (const uint32_t version : {0, 1, 2, 3, 4, 5}) {
     future.version = version;
     const auto decoded = DecodeFormat(EncodeFormat(future));
-    CHECK(decoded.ok() == (version >= 1 && version <= 3));
+    CHECK(decoded.ok() == (version >= 1 && version <= 4));
     if (decoded.ok()) CHECK(decoded->version == version);
   }
   CHECK(DecodeFormat("abc").status().code() == StatusCode::kCorruption);
