@@ -359,6 +359,7 @@ class Parser {
                        "Only this namespace");
     CLI::App* check = AddCommand(rules, Command::kRulesCheck, "check",
                                  "Say whether a file of rules could be loaded; needs no server");
+    check->add_flag("--strict", arguments_.strict, "Exit with 1 if anything is warned of");
     for (CLI::App* app : {load, diff, check}) {
       app->add_option("FILE", arguments_.file,
                       "Sentinel's JSON array of rules; '-': standard input")

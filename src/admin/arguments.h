@@ -72,6 +72,7 @@ struct Arguments {
   std::string client_id;   // Of reclaim --client.
   bool yes = false;        // Confirmed.
   bool off = false;        // Of drain.
+  bool strict = false;     // Of rules check: a warning is an error.
   std::string file;
   std::string to;     // Of backup and repair.
   std::string from;   // Of restore, whose data_dir is the new one.

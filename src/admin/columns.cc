@@ -265,7 +265,7 @@ constexpr Column<ListedRule> kRuleColumns[] = {
      [](const ListedRule& r) -> Cell { return r.row.rule.flow_id.value; }},
     {{"resource", "RESOURCE", Kind::kText},
      [](const ListedRule& r) { return Text(r.row.rule.resource); }},
-    {{"count", "COUNT", Kind::kNumber},
+    {{"count", "COUNT", Kind::kNumber, 1},
      [](const ListedRule& r) -> Cell { return r.row.rule.count; }},
     {{"threshold_type", "THRESHOLD", Kind::kText},
      [](const ListedRule& r) { return Text(ThresholdTypeName(r.row.rule.threshold_type)); }},
@@ -283,6 +283,7 @@ constexpr Column<ListedRule> kRuleColumns[] = {
      [](const ListedRule& r) { return Text(core::RuleKindWord(core::KindOf(r.row.rule))); }},
     {{"max_hold_ms", "MAX_HOLD", Kind::kDuration, 0, /*rare=*/true},
      [](const ListedRule& r) -> Cell { return r.row.rule.max_hold_ms; }},
+    {{"limit", "LIMIT", Kind::kText}, [](const ListedRule& r) { return Text(r.limit); }},
 };
 
 }  // namespace

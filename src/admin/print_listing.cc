@@ -4,6 +4,7 @@
 #include "admin/columns.h"
 #include "admin/commands.h"
 #include "base/shown_text.h"
+#include "core/rules/rule_amount.h"
 
 namespace nowcalls::admin {
 namespace {
@@ -53,7 +54,8 @@ Status PrintRules(const Arguments& arguments, Format format, int64_t now_ms, Sou
   }
   return PrintRows<ListedRule>(format, now_ms, out, [&](const RowSink<ListedRule>& sink) {
     return source->Rules(arguments.filter.name_space, [&sink](const RuleRow& row) {
-      return sink({row, core::MaxPerClientText(row.rule)});
+      return sink(
+          {row, core::MaxPerClientText(row.rule), core::AmountText(row.rule, row.rule.count)});
     });
   });
 }
@@ -109,7 +111,7 @@ Status PrintListing(const Arguments& arguments, Format format, Source* source, O
       });
     case Command::kFlow: return PrintFlow(arguments, format, now_ms, source, out);
     case Command::kRulesList: return PrintRules(arguments, format, now_ms, source, out);
-    case Command::kRulesSources: return PrintRulesSources(arguments, format, source, out);
+    case Command::kRulesSources: return PrintRulesSources(arguments, format, now_ms, source, out);
     case Command::kRulesDiff:
     case Command::kInfo:
     case Command::kPing:

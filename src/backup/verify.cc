@@ -23,7 +23,6 @@ namespace {
 
 using ledger::Family;
 using ledger::FamilyName;
-
 constexpr uint64_t kReservedTokensMax = 100'000'000;
 
 using Request = std::pair<uint64_t, uint64_t>;   // A session and one of its request ids.
@@ -194,7 +193,10 @@ class Verifier : public store::LedgerVisitor {
   void CheckClock();
   void CheckSums();
   bool AllTokensRead() const;
-
+  std::string AtAfterSeal(int64_t ms) const {
+    return " at " + std::to_string(ms) + " ms, after the last seal at " +
+           std::to_string(seal_->ledger_ms) + " ms";
+  }
   Problems* const problems_;
   VerifyWatcher* const watcher_;
   VerifySummary summary_;
@@ -224,8 +226,7 @@ Status Verifier::OnSeal(const ledger::Seal& seal) {
   watcher_->ExpectTokens(seal.live_tokens);
   if (mark_.has_value() && mark_->ledger_ms > seal.ledger_ms) {
     problems_->AddMeta(ProblemKind::kFuture, ledger::kClockKey,
-                       "the clock mark says " + std::to_string(mark_->ledger_ms) +
-                           " ms, later than the seal's " + std::to_string(seal.ledger_ms) + " ms");
+                       "the clock mark is" + AtAfterSeal(mark_->ledger_ms));
   }
   return {};
 }
@@ -234,9 +235,7 @@ Status Verifier::OnWatermark(int64_t deadline_ms) {
   watermark_ms_ = seal_.has_value() ? std::min(deadline_ms, seal_->ledger_ms) : deadline_ms;
   if (deadline_ms > watermark_ms_) {
     problems_->AddMeta(ProblemKind::kFuture, ledger::kWatermarkKey,
-                       "the watermark says " + std::to_string(deadline_ms) +
-                           " ms, later than the seal's " + std::to_string(seal_->ledger_ms) +
-                           " ms");
+                       "the watermark is" + AtAfterSeal(deadline_ms));
   }
   return {};
 }
@@ -285,9 +284,7 @@ Status Verifier::OnSession(const ledger::Session& session) {
   }
   if (session.opened_ms > seal_->ledger_ms) {
     problems_->AddSession(ProblemKind::kFuture, session,
-                          "was opened at " + std::to_string(session.opened_ms) +
-                              " ms, after the last seal at " + std::to_string(seal_->ledger_ms) +
-                              " ms");
+                          "was opened" + AtAfterSeal(session.opened_ms));
   }
   return {};
 }
@@ -343,16 +340,13 @@ void Verifier::CheckEntry(const ledger::HistoryEntry& entry) {
 }
 
 void Verifier::CheckHistorySeal(const ledger::HistoryEntry& entry) {
-  if (!seal_.has_value()) return;
+  if (!seal_) return;
   if (std::max(entry.fence.value, entry.session.value) >= seal_->next_fence) {
     problems_->AddHistory(
         entry, "has a fence or session that is not below next_fence " + Num(seal_->next_fence));
   }
   if (entry.ended_ms > seal_->ledger_ms) {
-    problems_->AddHistory(entry,
-                          "tells of an end at " + std::to_string(entry.ended_ms) +
-                              " ms, after the last seal at " + std::to_string(seal_->ledger_ms) +
-                              " ms",
+    problems_->AddHistory(entry, "tells of an end" + AtAfterSeal(entry.ended_ms),
                           ProblemKind::kFuture);
   }
 }
@@ -391,8 +385,7 @@ Status Verifier::OnRate(const ledger::RateBucket& bucket) {
       unreadable_.contains(Family::kRules) || namespace_of_flow_.contains(bucket.key.flow.value);
   if (!has_rule) add(ProblemKind::kRate, ": the flow has no rule");
   if (seal_.has_value() && bucket.key.begin_ms > seal_->ledger_ms) {
-    add(ProblemKind::kFuture, " begins at " + Num(bucket.key.begin_ms) +
-                                  " ms, after the last seal at " + Num(seal_->ledger_ms) + " ms");
+    add(ProblemKind::kFuture, " begins" + AtAfterSeal(bucket.key.begin_ms));
   }
   return {};
 }
@@ -456,10 +449,7 @@ void Verifier::CheckAgainstSeal(const ledger::Token& token) {
                         "is not below next_fence " + Num(seal_->next_fence));
   }
   if (token.issued_ms > seal_->ledger_ms) {
-    problems_->AddToken(ProblemKind::kFuture, token,
-                        "was issued at " + std::to_string(token.issued_ms) +
-                            " ms, after the last seal at " + std::to_string(seal_->ledger_ms) +
-                            " ms");
+    problems_->AddToken(ProblemKind::kFuture, token, "was issued" + AtAfterSeal(token.issued_ms));
   }
 }
 

@@ -42,6 +42,17 @@ void ReadItems(const Json& rule, const char* list, const char* text, RuleView* v
   }
 }
 
+// Sentinel's kinds have their window in clusterConfig, sentinel-golang's beside it.
+void ReadWindow(const Json& rule, const Json& config, RuleView* view) {
+  constexpr int64_t kMsPerSecond = 1000;
+  view->window_ms = Field<int64_t>(config, "windowIntervalMs", kMsPerSecond);
+  view->count_per_window = Field(config, "countPerWindow", false);
+  if (!rule.contains("threshold")) return;
+  view->count_per_window = true;
+  view->window_ms = Field<int64_t>(rule, "statIntervalInMs",
+                                   kMsPerSecond * Field<int64_t>(rule, "durationInSec", 1));
+}
+
 RuleView ReadRule(const Json& rule, const Json& config) {
   RuleView view;
   const auto refuse = Field<int64_t>(config, "acquireRefuseStrategy", 0);
@@ -53,7 +64,7 @@ RuleView ReadRule(const Json& rule, const Json& config) {
   view.resource_timeout_ms = Field<int64_t>(config, "resourceTimeout", 2000);
   view.global = Field<int64_t>(config, "thresholdType", 0) == 1;
   view.count = Count(rule);
-  view.window_ms = Field<int64_t>(config, "windowIntervalMs", 1000);
+  ReadWindow(rule, config, &view);
   ReadItems(rule, "paramFlowItemList", "object", &view);
   ReadItems(rule, "specificItems", "valStr", &view);
   return view;
@@ -69,16 +80,24 @@ std::string ValueText(const Value& value) {
   return {};
 }
 
-uint64_t RuleView::Share(const Value& param, uint64_t sessions) const {
-  double level = count;
-  if (!items.empty() && param.index() != 0) {
-    const auto item = items.find(ValueText(param));
-    if (item != items.end()) level = item->second;
-  }
-  if (!(level > 0)) return 0;
-  if (global) level = std::max(1.0, level / static_cast<double>(std::max<uint64_t>(1, sessions)));
-  constexpr double kLevelMax = 1e18;
-  return static_cast<uint64_t>(std::min(level, kLevelMax));
+double RuleView::CountOf(const Value& param) const {
+  if (items.empty() || param.index() == 0) return count;
+  const auto item = items.find(ValueText(param));
+  return item == items.end() ? count : item->second;
+}
+
+uint64_t RuleView::Part(double calls, uint64_t sessions) const {
+  if (!(calls > 0)) return 0;
+  if (global) calls = std::max(1.0, calls / static_cast<double>(std::max<uint64_t>(1, sessions)));
+  constexpr double kCallsMax = 1e18;
+  return static_cast<uint64_t>(std::min(calls, kCallsMax));
+}
+
+uint64_t RuleView::WindowShare(const Value& param, uint64_t sessions) const {
+  constexpr double kMsPerSecond = 1000;
+  const double calls = CountOf(param);
+  return Part(count_per_window ? calls : calls * static_cast<double>(window_ms) / kMsPerSecond,
+              sessions);
 }
 
 int64_t EndByRule(const RuleView* rule, KeepMode keep, int64_t granted_ms) {

@@ -30,10 +30,19 @@ struct RuleView {
   bool global = false;                    // thresholdType: the level is for all sessions together.
   double count = 0;                       // Of each value if the rule has a parameter.
   int64_t window_ms = 1000;               // Of a rate.
+  bool count_per_window = false;          // `count` calls in each window, not in each second.
   std::map<std::string, double> items{};  // Counts of values, by their text.
 
   // The calls that one of `sessions` may have in progress: at least 1 of a level that is not 0.
-  uint64_t Share(const Value& param, uint64_t sessions) const;
+  uint64_t Share(const Value& param, uint64_t sessions) const {
+    return Part(CountOf(param), sessions);
+  }
+  // The calls that one of them may begin in a window of window_ms, likewise.
+  uint64_t WindowShare(const Value& param, uint64_t sessions) const;
+
+ private:
+  double CountOf(const Value& param) const;
+  uint64_t Part(double calls, uint64_t sessions) const;
 };
 
 // When the client is to release a token, by its rule: a little before the resourceTimeout, so that

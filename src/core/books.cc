@@ -64,7 +64,16 @@ Books::Books(const CoreOptions& options)
       history_(options.limits.history_max),
       request_ids_(options.limits.cancels_per_session_max, options.limits.cancels_max),
       wake_list_(&flows_),
-      rates_(options.token_id_key, options.limits.param_value_bytes_max) {}
+      rates_(options.token_id_key, options.limits.param_value_bytes_max) {
+  flows_.SetGuards(options.guards());
+}
+
+void Books::SetOptions(const CoreOptions& options) {
+  const auto token_id_key = options_.token_id_key;
+  options_ = options;
+  options_.token_id_key = token_id_key;
+  flows_.SetGuards(options.guards());
+}
 
 SessionSlot Books::OpenSession(const Step& step, NamespaceSlot name_space,
                                const std::optional<std::string_view>& client_id,

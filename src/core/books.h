@@ -47,6 +47,9 @@ class Books {
 
   // --- Tables. ---
   const CoreOptions& options() const { return options_; }
+  // The options of now. What tables and strategies were made of (token_id_key, history_max, the
+  // bounds of cancels and values, expire_strategy and its times) stays as it was.
+  void SetOptions(const CoreOptions& options);
   FlowTable& flows() { return flows_; }
   const FlowTable& flows() const { return flows_; }
   SessionTable& sessions() { return sessions_; }
@@ -126,7 +129,7 @@ class Books {
  private:
   void CountOutOfKey(KeySlot slot, uint32_t count);
 
-  const CoreOptions options_;
+  CoreOptions options_;
   const TokenIds ids_;
   FlowTable flows_;
   SessionTable sessions_;

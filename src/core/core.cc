@@ -218,6 +218,13 @@ Status Core::ReplaceRules(const Step& step, const std::vector<const RuleSet*>& s
 
 Status Core::ClaimNamespace(const RuleClaim& claim) { return parts_->rule_book.Claim(claim); }
 
+void Core::NoteRefusedRules(Instant now, std::string_view source, std::string_view name_space,
+                            const Status& why) {
+  parts_->rule_book.NoteRefused(now, source, name_space, why);
+}
+
+void Core::SetOptions(const CoreOptions& options) { parts_->books.SetOptions(options); }
+
 void Core::OnTime(const Step& step) {
   const GrantsAtEnd grants(&parts_->admission, step);
   parts_->admission.OnTime(step);

@@ -170,8 +170,14 @@ class Core {
   // flow ids never for flows_max. TakeNotices reports the sets, but for a set that came by RPC and
   // changes nothing: that its caller reports. See RuleSetRefs (core/rules/rule_set.h).
   Status ReplaceRules(const Step& step, const std::vector<const RuleSet*>& sets);
-  // RuleSink::Claim.
+  // RuleSink::Claim, RuleSink::NoteRefused.
   Status ClaimNamespace(const RuleClaim& claim);
+  void NoteRefusedRules(Instant now, std::string_view source, std::string_view name_space,
+                        const Status& why);
+
+  // --- Options. ---
+  // Books::SetOptions.
+  void SetOptions(const CoreOptions& options);
 
   // --- Time. ---
   // Does what has become due, a bounded piece at a time. Call at NextDeadline or later.

@@ -54,8 +54,14 @@ NamespaceSlot FlowTable::FindOrAddNamespace(std::string_view name) {
   if (const NamespaceSlot found = FindNamespace(name); found != kNoNamespace) return found;
   const NamespaceSlot slot = namespaces_.Take();
   namespaces_[slot].name = std::string(name);
+  namespaces_[slot].guard = guards_.Of(name);
   namespace_slots_.emplace(std::string(name), slot);
   return slot;
+}
+
+void FlowTable::SetGuards(NamespaceGuards guards) {
+  guards_ = std::move(guards);
+  for (const auto& [name, slot] : namespace_slots_) namespaces_[slot].guard = guards_.Of(name);
 }
 
 void FlowTable::EraseNamespaceIfUnused(NamespaceSlot slot) {

@@ -21,6 +21,7 @@
 #include "base/keyed_hash.h"
 #include "core/key_table.h"
 #include "core/lane.h"
+#include "core/namespace_guards.h"
 #include "core/rules/param_items.h"
 #include "core/rules/rule.h"
 #include "core/slot.h"
@@ -89,6 +90,14 @@ struct alignas(1024) Flow {  // So that none lies on two pages.
 static_assert(sizeof(Flow) == 1024);
 static_assert(offsetof(Flow, counters) == size_t{2} * 64, "see PrefetchAt");
 
+// How the last loads of a namespace's rules went, in this run of the server.
+struct RuleLoads {
+  int64_t loaded_ms = 0;   // When a set came into force; 0: none has.
+  uint64_t warnings = 0;   // About the set in force (ParsedRules::warnings).
+  int64_t refused_ms = 0;  // When a later one was refused, the last time; 0: none was.
+  std::string refusal{};   // Why.
+};
+
 struct Namespace {
   std::string name;
   uint32_t sessions_online = 0;
@@ -108,6 +117,8 @@ struct Namespace {
   // the server loaded them that did not record the source.
   std::string source;
   std::string claimed_by;  // The source that claimed it in this run; empty: none has.
+  RuleLoads loads;
+  uint32_t guard = 0;  // NamespaceGuards::Of its name.
 };
 
 class FlowTable {
@@ -148,6 +159,8 @@ class FlowTable {
 
   NamespaceSlot FindNamespace(std::string_view name) const;
   NamespaceSlot FindOrAddNamespace(std::string_view name);
+  // For the namespaces that are there, and those to come.
+  void SetGuards(NamespaceGuards guards);
   // Forgets a namespace that has neither sessions nor rules, active or removed, and is not claimed;
   // keeps any other.
   void EraseNamespaceIfUnused(NamespaceSlot slot);
@@ -215,6 +228,7 @@ class FlowTable {
   absl::btree_map<int64_t, FlowSlot> by_id_;
   SlotArena<NamespaceSlot, Namespace, 16> namespaces_;
   absl::flat_hash_map<std::string, NamespaceSlot> namespace_slots_;
+  NamespaceGuards guards_;
   size_t rules_ = 0;
 };
 

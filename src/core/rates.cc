@@ -27,10 +27,7 @@ double OfSessions(const Books& books, const Flow& flow, double count) {
 }
 
 int64_t WindowLimit(const Books& books, const Flow& flow, double count) {
-  constexpr double kMsPerSecond = 1000;
-  count = OfSessions(books, flow, count);
-  if (!flow.rule->count_per_interval) count = count * flow.rule->window_interval_ms / kMsPerSecond;
-  return Whole(count);
+  return Whole(flow.rule->CallsInInterval(OfSessions(books, flow, count)));
 }
 
 // Sentinel's maxOccupyRatio is 1: a window may have borrowed as much as it may have.
@@ -191,7 +188,7 @@ std::optional<RateAnswer> Rates::Enter(const Step& step, FlowId flow_id, int64_t
 
 // Requests count, whatever their answer; those that the guard refuses do not.
 bool Rates::PassesGuard(const Step& step, NamespaceSlot slot) {
-  const int64_t max = books_->options().limits.namespace_qps_max;
+  const int64_t max = books_->flows().name_space(slot).guard;
   if (max == 0) return true;
   SlidingWindow& guard = books_->rates().Guard(slot);
   guard.Advance(step.now.ms);

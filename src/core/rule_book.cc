@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "core/rule_limits.h"
 #include "core/rules/rule_json.h"
+#include "core/rules/rule_warnings.h"
 
 namespace nowcalls::core {
 
@@ -47,6 +48,7 @@ Status RuleBook::Replace(const Step& step, const RuleSetRefs& sets) {
     for (const Rule& rule : set.parsed.rules) {
       changed += InstallRule(step, space, rule, &lowered_ms) ? 1 : 0;
     }
+    flows.name_space(space).loads = {.loaded_ms = step.now.ms, .warnings = set.parsed.warnings()};
     flows.EraseNamespaceIfUnused(space);
     const bool moved = sources_.Record(step, set, sources[i]);
     const bool changes = changed > 0 || removed[i] > 0 || moved;
@@ -71,7 +73,12 @@ void RuleBook::NoteSet(const RuleSet& set, size_t changed, size_t removed) {
   } else {
     notices_->AddIfRoom(std::move(notice));
   }
-  for (const std::string& remark : set.parsed.Remarks()) {
+  std::vector<std::string> remarks = set.parsed.Remarks();
+  const uint32_t guard = books_->options().guards().Of(set.name_space);
+  for (std::string& line : GuardWarnings(set.parsed.rules, guard).Lines()) {
+    remarks.push_back(std::move(line));
+  }
+  for (const std::string& remark : remarks) {
     notices_->AddIfRoom(
         {.warning = true, .topic = LogTopic::kAct, .text = in + remark, .fields = fields});
   }

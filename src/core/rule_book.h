@@ -8,8 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/time.h"
 #include "core/absence.h"
 #include "core/answers.h"
 #include "core/books.h"
@@ -31,6 +33,10 @@ class RuleBook {
   // See Core.
   Status Replace(const Step& step, const RuleSetRefs& sets);
   Status Claim(const RuleClaim& claim) { return sources_.Claim(claim); }
+  void NoteRefused(Instant now, std::string_view source, std::string_view name_space,
+                   const Status& why) {
+    sources_.NoteRefused(now, source, name_space, why);
+  }
   Result<DrainAnswer> Drain(const Step& step, FlowId flow_id, bool on, const AdminAct& act);
   Result<DrainPage> DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
                                    const AdminAct& act);

@@ -19,8 +19,13 @@ class DiskRoom {
   static constexpr uint64_t kFilesLow = 64;
   static constexpr uint64_t kFilesHigh = 128;
 
-  explicit DiskRoom(const Limits& limits)
-      : low_bytes_(limits.disk_free_low_bytes), high_bytes_(limits.disk_free_high()) {}
+  explicit DiskRoom(const Limits& limits) { SetMarks(limits); }
+
+  // For the looks from the next Update on.
+  void SetMarks(const Limits& limits) {
+    low_bytes_ = limits.disk_free_low_bytes;
+    high_bytes_ = limits.disk_free_high();
+  }
 
   // Returns the line to log; empty unless low() has changed. A file system that does not tell its
   // free bytes changes nothing; one that does not tell its free inodes has enough.
@@ -51,8 +56,8 @@ class DiskRoom {
   std::optional<uint64_t> free_bytes() const { return free_bytes_; }
 
  private:
-  const uint64_t low_bytes_;
-  const uint64_t high_bytes_;
+  uint64_t low_bytes_ = 0;
+  uint64_t high_bytes_ = 0;
   std::optional<uint64_t> free_bytes_;  // At the last look.
   bool low_ = false;
 };

@@ -21,8 +21,8 @@ inline constexpr int64_t kRebootGapMsMax = 3'600'000;
 // followed a boot clock that was set back left such times; what is beyond is no time that was.
 inline constexpr int64_t kAheadMsMax = kRebootGapMsMax;
 
-// What counts for a time `ms` in a ledger whose last batch was sealed at `sealed_ms`. One that is not
-// believed counts as that batch's, or each start would set the clock on because of it.
+// What counts for a time `ms` in a ledger whose last batch was sealed at `sealed_ms`. One that is
+// not believed counts as that batch's, or each start would set the clock on because of it.
 constexpr int64_t BelievedMs(int64_t ms, int64_t sealed_ms) {
   return ms <= sealed_ms + kAheadMsMax ? ms : sealed_ms;
 }

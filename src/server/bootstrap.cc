@@ -167,6 +167,12 @@ void LogRuleFiles(const std::vector<LoadedRuleFile>& files) {
   }
 }
 
+void LogBeginning(const ServerConfig& config, const std::vector<LoadedRuleFile>& rules) {
+  spdlog::info("nowcalls-server {} (process {}), ledger in {}, durability {}", NOWCALLS_VERSION,
+               getpid(), config.data_dir, config.durability.ToString());
+  LogRuleFiles(rules);
+}
+
 // A newcomer's first start serves, but limits nothing.
 void WarnWithoutRules(const core::Core& core, const ServerConfig& config) {
   if (core.flows().rules() > 0) return;
@@ -197,6 +203,7 @@ Result<backup::VerifySummary> VerifyCopy(const std::string& data_dir,
 
 // A lost one must not be taken for a new one: all that is out would be granted again.
 Status CheckRequiredLedger(const ServerConfig& config) {
+  NOWCALLS_RETURN_IF_ERROR(SampleClocks().status());  // Without it no ledger can be begun.
   const Status present = store::CheckLedgerPresent(store::LedgerDir(config.data_dir));
   if (!config.require_ledger || present.code() != StatusCode::kNotFound) return {};
   // What is there instead tells more.
@@ -251,15 +258,12 @@ HostPort OwnAddress(HostPort address) {
   return address;
 }
 
-Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
+Status Run(const ServerConfig& config, ConfigAgain again, std::vector<LoadedRuleFile> rules,
            const store::RocksStoreOptions& options) {
   const Stopwatch watch;
   std::optional<LongStart> starting(std::in_place);
-  spdlog::info("nowcalls-server {} (process {}), ledger in {}, durability {}", NOWCALLS_VERSION,
-               getpid(), config.data_dir, config.durability.ToString());
-  LogRuleFiles(rules);
+  LogBeginning(config, rules);
   // All that can be wrong is found out before the ledger is touched.
-  NOWCALLS_RETURN_IF_ERROR(SampleClocks().status());
   NOWCALLS_RETURN_IF_ERROR(CheckRequiredLedger(config));
   auto lock = store::LedgerLock::Take(config.data_dir);
   if (!lock.ok()) return lock.status();
@@ -284,6 +288,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
   LogRecovered(*ledger, watch.Ms());
   WarnIfBeyondLimits(*ledger, config.core.limits);
 
+  again.set_nearly_full = [&](uint64_t bytes) { (*store)->SetNearlyFull(bytes); };
   Server server(
       config, &*ledger, store->get(),
       [&](const std::string& to, const std::atomic<bool>& stop,
@@ -297,7 +302,7 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
         port_file.Remove();
         return (*store)->Close();
       },
-      &board);
+      &board, std::move(again));
   NOWCALLS_RETURN_IF_ERROR(server.PutRulesInForce(std::move(rules)));
   WarnWithoutRules(*ledger->core, config);
   spdlog::debug("the rule files are dealt with after {} ms", watch.Ms());
@@ -326,10 +331,11 @@ Status Run(const ServerConfig& config, std::vector<LoadedRuleFile> rules,
 
 }  // namespace
 
-int Serve(ServerConfig config, std::vector<LoadedRuleFile> rules,
-          const store::RocksStoreOptions& store) {
+int Serve(ServerConfig config, std::function<Result<Invocation>()> read_again,
+          std::vector<LoadedRuleFile> rules, const store::RocksStoreOptions& store) {
+  ConfigAgain again{.at_start = config, .read = std::move(read_again)};
   Status status = PrepareProcess(&config);
-  if (status.ok()) status = Run(config, std::move(rules), store);
+  if (status.ok()) status = Run(config, std::move(again), std::move(rules), store);
   if (status.ok()) return kExitOk;
   LogAt(LogLevel::kError, status.message());
   return ExitCodeOf(status);

@@ -15,7 +15,7 @@ namespace nowcalls::server {
 
 namespace {
 
-LoadedRuleFile ReadRuleFile(const RuleFile& file) {
+LoadedRuleFile ReadRuleFile(const RuleFile& file, bool strict) {
   LoadedRuleFile loaded;
   loaded.file = file;
   const Result<std::string> json = ReadWholeFile(file.path, kRulesFileBytesMax);
@@ -25,8 +25,9 @@ LoadedRuleFile ReadRuleFile(const RuleFile& file) {
   }
   loaded.fingerprint = Fingerprint(*json);
   Result<core::ParsedRules> parsed = core::ParseRules(*json);
-  if (!parsed.ok()) {
-    loaded.problem = parsed.status().WithContext("rules: " + file.path);
+  const Status problem = parsed.ok() && strict ? parsed->CheckStrict() : parsed.status();
+  if (!problem.ok()) {
+    loaded.problem = problem.WithContext("rules: " + file.path);
     return loaded;
   }
   loaded.parsed = *std::move(parsed);
@@ -35,10 +36,10 @@ LoadedRuleFile ReadRuleFile(const RuleFile& file) {
 
 }  // namespace
 
-std::vector<LoadedRuleFile> ReadRuleFiles(const std::vector<RuleFile>& files) {
+std::vector<LoadedRuleFile> ReadRuleFiles(const std::vector<RuleFile>& files, bool strict) {
   std::vector<LoadedRuleFile> loaded;
   loaded.reserve(files.size());
-  for (const RuleFile& file : files) loaded.push_back(ReadRuleFile(file));
+  for (const RuleFile& file : files) loaded.push_back(ReadRuleFile(file, strict));
   return loaded;
 }
 

@@ -174,6 +174,11 @@ ordered_json NamespaceJson(const wire::NamespaceRow& row) {
       {"rules", row.rules},
       {"sessions", row.sessions},
       {"sessions_online", OrNull(row.sessions_online)},
+      {"loaded_ms", OrNull(row.loaded_ms)},
+      {"refused_ms", OrNull(row.refused_ms)},
+      {"refusal", OrNull(row.refusal)},
+      {"warnings", OrNull(row.warnings)},
+      {"requests_max", OrNull(row.requests_max)},
   };
 }
 

@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "embedded/forgotten.h"
 #include "nowcalls/embedded.h"
 #include "support/admin.h"
 #include "support/forgotten.h"

@@ -14,7 +14,6 @@
 #include <thread>
 #include <vector>
 
-#include "embedded/forgotten.h"
 #include "nowcalls/client.h"
 #include "support/admin.h"
 #include "support/forgotten.h"

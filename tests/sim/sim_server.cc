@@ -201,6 +201,7 @@ void SimServer::Stall(int64_t duration_us) {
 void SimServer::StepBootClockBack(int64_t by_ms) {
   world_.faults->Count(Fault::kBootStep);
   world_.trace->Add("machine: the boot clock is set back by ", by_ms, " ms");
+  if (watch_.set_back) watch_.set_back(by_ms);
   Hindered(world_.machine->StepBootBack(by_ms));
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/counted.h"
 #include "base/limits.h"
 #include "base/near_name.h"
 #include "base/text.h"
@@ -271,6 +272,13 @@ std::vector<std::string> RuleRemarks::Lines() const {
   const size_t others = count_ - texts_.size();
   if (others > 0) lines.push_back(std::to_string(others) + " " + std::string(more_are_));
   return lines;
+}
+
+Status ParsedRules::CheckStrict() const {
+  if (warnings() == 0) return {};
+  const std::string first = (ignored.count() > 0 ? ignored : warned).Lines().front();
+  return Status::InvalidArgument(Counted(warnings(), "warning") +
+                                 ", and rules-strict takes none; the first: " + first);
 }
 
 std::vector<std::string> ParsedRules::Remarks() const {

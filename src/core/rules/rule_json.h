@@ -47,6 +47,10 @@ struct ParsedRules {
   RuleRemarks ignored{"more keys are ignored"};  // Keys that are probably misspelt (RuleKeys).
   RuleRemarks warned{"more warnings"};           // Keys that come twice, and RuleWarnings.
 
+  // What may be a mistake. A rule with clusterMode false says what it is.
+  size_t warnings() const { return ignored.count() + warned.count(); }
+  // kInvalidArgument if there are warnings: how many, and the first.
+  Status CheckStrict() const;
   // All of them: what the author of the rules should know.
   std::vector<std::string> Remarks() const;
 };

@@ -286,8 +286,9 @@ TEST_CASE("rules list prints Sentinel's form with the namespace, or the main col
         "{\"namespace\":\"shop\"," + core::RuleToJson(GlobalRule(101, 10)).substr(1) + "\n");
   CHECK(PrintList(Command::kRulesList, Format::kCsv, OneToken()).out ==
         "namespace,flow_id,resource,count,threshold_type,resource_timeout_ms,"
-        "client_offline_time_ms,max_per_client,shadow,acquire_refuse_strategy,kind,max_hold_ms\n"
-        "shop,101,resource-101,10,global,2000,2000,0,false,0,flow,0\n");
+        "client_offline_time_ms,max_per_client,shadow,acquire_refuse_strategy,kind,max_hold_ms,"
+        "limit\n"
+        "shop,101,resource-101,10,global,2000,2000,0,false,0,flow,0,10 in 1s\n");
   core::Rule rule = GlobalRule(101, 2.5);
   rule.max_per_client_percent = 25;
   rule.shadow = true;
@@ -296,9 +297,9 @@ TEST_CASE("rules list prints Sentinel's form with the namespace, or the main col
   fraction.Rule("shop", rule);
   CHECK(PrintList(Command::kRulesList, Format::kTable, fraction).out ==
         "NAMESPACE  FLOW_ID  RESOURCE      COUNT  THRESHOLD  TIMEOUT  OFFLINE  PER_CLIENT  SHADOW  "
-        "REFUSE  KIND\n"
+        "REFUSE  KIND  LIMIT\n"
         "shop           101  resource-101    2.5  global        2.0s     2.0s         25%  yes     "
-        "     3  flow\n");
+        "     3  flow  2 in 1s\n");
 }
 
 TEST_CASE("rules list as JSON hides no character of a name, and stays what rules load takes") {
@@ -448,7 +449,7 @@ TEST_CASE("verify tells of times of the future, and calls the ledger sound") {
   builder.mark.ledger_ms = kSealedMs + 1;
   const Printed text = PrintVerified(Format::kTable, builder, 100);
   CHECK(text.status.ok());
-  CHECK(text.out.find("future: default 636c6f636b: the clock mark says 1000001 ms") == 0);
+  CHECK(text.out.find("future: default 636c6f636b: the clock mark is at 1000001 ms") == 0);
   CHECK(text.out.find("\nledger ok: 1 warning (1 future) in 3 tokens") != std::string::npos);
 }
 

@@ -54,7 +54,7 @@ TEST_CASE("a set that is in force differs in nothing") {
 }
 
 TEST_CASE("rules added, removed and changed are told in the order of their flow ids") {
-  core::Rule changed = GlobalRule(2, 12.5);
+  core::Rule changed = GlobalRule(2, 12.25);
   changed.resource = "other";
   changed.resource_timeout_ms = 5000;
   const RulesDiff diff =
@@ -62,7 +62,7 @@ TEST_CASE("rules added, removed and changed are told in the order of their flow 
                 FileOf({GlobalRule(3, 10), changed}));
   CHECK_FALSE(diff.same());
   CHECK(Lines(diff) == Expected{"removed 1", "changed 2 resource resource-2 other",
-                                "changed 2 count 10 12.5",
+                                "changed 2 count 10 12.25",
                                 "changed 2 clusterConfig.resourceTimeout 2000 5000", "added 3"});
   CHECK(diff.changes[1].resource == "other");
   CHECK(diff.Summary() == "1 added, 1 removed, 1 changed, 0 unchanged, 0 skipped");
@@ -124,8 +124,8 @@ TEST_CASE("a key that is probably misspelt is told, and no difference") {
 }
 
 TEST_CASE("a level that is rounded to 0 and a key that comes twice are told as warnings") {
-  const RulesDiff diff =
-      DiffRules("shop", {}, FileOf({}, R"({"resource":"r","count":9,"count":0.5,"clusterMode":true,
+  const RulesDiff diff = DiffRules(
+      "shop", {}, FileOf({}, R"({"resource":"r","grade":0,"count":9,"count":0.5,"clusterMode":true,
                                  "clusterConfig":{"flowId":1,"thresholdType":1}})"));
   CHECK(Lines(diff) ==
         Expected{"added 1",
@@ -215,13 +215,17 @@ TEST_CASE("rules sources of a ledger on disk counts rules and sessions of each n
   Arguments arguments;
   arguments.command = Command::kRulesSources;
   REQUIRE(PrintListing(arguments, Format::kTable, &source, out.get()).ok());
-  CHECK(out.text() ==
-        "NAMESPACE  RULES  SESSIONS  ONLINE  SOURCE\n"
-        "bank           1         1       -  -\n"
-        "shop           1         1       -  " +
-            path +
-            "\n"
-            "solo           0         1       -  -\n");
+  // A long path sticks out of its column.
+  CHECK(
+      out.text() ==
+      "NAMESPACE  RULES  SESSIONS  ONLINE  SOURCE                                    WARNINGS  "
+      "WHY_REFUSED\n"
+      "bank           1         1       -  -                                                -  -\n"
+      "shop           1         1       -  " +
+          path +
+          "         -  -\n"
+          "solo           0         1       -  -                                                -  "
+          "-\n");
 }
 
 TEST_CASE("rules sources of one namespace shows no other") {
@@ -234,7 +238,9 @@ TEST_CASE("rules sources of one namespace shows no other") {
   arguments.command = Command::kRulesSources;
   arguments.filter.name_space = "bank";
   REQUIRE(PrintListing(arguments, Format::kCsv, &source, out.get()).ok());
-  CHECK(out.text() == "namespace,rules,sessions,sessions_online,source\nbank,1,1,,\n");
+  CHECK(out.text() ==
+        "namespace,rules,sessions,sessions_online,source,warnings,loaded_ms,refused_ms,"
+        "requests_max,refusal\nbank,1,1,,,,,,,\n");
 }
 
 }  // namespace

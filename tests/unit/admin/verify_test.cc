@@ -260,7 +260,7 @@ TEST_CASE("a clock mark later than the seal is told of, and is no damage") {
   REQUIRE(found.Kinds() == "future");
   CHECK(found.summary.ok());
   CHECK(found.problems[0].detail ==
-        "the clock mark says 1000001 ms, later than the seal's 1000000 ms");
+        "the clock mark is at 1000001 ms, after the last seal at 1000000 ms");
 }
 
 TEST_CASE("each sum of the seal is compared with the tokens") {

@@ -281,6 +281,26 @@ TEST_CASE("the share of a value is that of its item") {
   CHECK((*view)->Share("other", 100) == 1);
 }
 
+TEST_CASE("the share of a window is counted in the rule's own interval, and rounded once") {
+  const auto share = [](Json rule, Json config, uint64_t sessions) {
+    config["flowId"] = 7;
+    rule["clusterConfig"] = config;
+    const Result<std::optional<RuleView>> view =
+        ReadRuleView(testing::ToMessagePack(Json::array({Json::array({rule}), nullptr})), 7);
+    REQUIRE(view.ok());
+    REQUIRE(view->has_value());
+    return (*view)->WindowShare(Value(), sessions);
+  };
+  const Json minute = {{"thresholdType", 1}, {"windowIntervalMs", 60'000}};
+  CHECK(share({{"count", 1.66667}}, minute, 1) == 100);
+  Json per_window = minute;
+  per_window["countPerWindow"] = true;
+  CHECK(share({{"count", 100}}, per_window, 1) == 100);
+  CHECK(share({{"count", 100}}, per_window, 3) == 33);
+  CHECK(share({{"threshold", 30}, {"statIntervalInMs", 10'000}}, {{"thresholdType", 1}}, 1) == 30);
+  CHECK(share({{"threshold", 30}, {"durationInSec", 60}}, {{"thresholdType", 0}}, 2) == 30);
+}
+
 TEST_CASE("closing ends what waits and goes on with releases") {
   Script script;
   script.Connect();

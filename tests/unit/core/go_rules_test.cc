@@ -91,9 +91,9 @@ TEST_CASE("a hotspot.Rule with the least that is needed gets Go's defaults") {
 
 TEST_CASE("specificItems may be a map, whose keys are strings") {
   json rule = Hotspot();
-  rule["specificItems"] = {{"vip", 100}, {"free", 0}, {"half", 0.5}};
+  rule["specificItems"] = {{"vip", 100}, {"free", 0}, {"some", 5}};
   CHECK(RuleOf(rule.dump()).param->items == Items{GoItem(ParamType::kString, "free", 0),
-                                                  GoItem(ParamType::kString, "half", 0.5),
+                                                  GoItem(ParamType::kString, "some", 5),
                                                   GoItem(ParamType::kString, "vip", 100)});
   CHECK(RemarksOn(rule.dump()).empty());
   rule["specificItems"] = {{"vip", 100}, {"9001", 1}, {"true", 1}};
@@ -207,11 +207,15 @@ TEST_CASE("each field of a flow.Rule has its range, and what has no effect is to
   CHECK(error("relationStrategy", 2).ends_with("must be an integer from 0 to 1, got 2"));
   CHECK(error("statIntervalInMs", -1).ends_with("must be an integer from 0 to 2147483647, got -1"));
   const std::string where = R"(rule 1 (resource "upload", flowId 7): )";
-  for (const char* key : {"tokenCalculateStrategy", "controlBehavior", "relationStrategy"}) {
-    CHECK(RemarksOn(with(key, 1)) ==
-          Remarks{where + key +
-                  " 1 has no effect here: calls beyond the threshold are refused at once"});
+  for (const char* key :
+       {"tokenCalculateStrategy", "controlBehavior", "warmUpPeriodSec", "warmUpColdFactor"}) {
+    CHECK(
+        RemarksOn(with(key, 1)) ==
+        Remarks{where + key + " 1 has no effect here: calls beyond the count are refused at once"});
   }
+  CHECK(RemarksOn(with("relationStrategy", 1)) ==
+        Remarks{where +
+                "relationStrategy 1 has no effect here: only calls with the rule's flowId count"});
   CHECK(RemarksOn(GoFlow().dump()).empty());
 }
 

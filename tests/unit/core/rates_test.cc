@@ -171,6 +171,32 @@ TEST_CASE("the namespace's guard counts requests of all its rules, and none that
   CHECK(ask(1).status == TokenStatus::kOk);
 }
 
+TEST_CASE("a namespace may have a guard of its own, and a changed one holds at once") {
+  CoreOptions options = testing::HarnessOptions();
+  options.limits.namespace_qps_max = 3;
+  options.namespace_guards["own"] = 5;
+  CoreHarness h(options);
+  h.InstallRules({RateRule(1)}, "own");
+  h.InstallRules({RateRule(2)}, "other");
+  const auto passed = [&](int64_t flow) {
+    int count = 0;
+    while (h.core().rates().Request(h.step(), {.flow = FlowId{flow}}).status == TokenStatus::kOk) {
+      ++count;
+    }
+    return count;
+  };
+  CHECK(passed(1) == 5);
+  CHECK(passed(2) == 3);
+  options.namespace_guards["own"] = 7;
+  h.core().SetOptions(options);
+  CHECK(passed(1) == 2);
+  CHECK(passed(2) == 0);
+  options.namespace_guards.clear();
+  h.core().SetOptions(options);
+  h.Sleep(1000);
+  CHECK(passed(1) == 3);
+}
+
 TEST_CASE("shadow mode lets all pass, and counts exactly what the rule would have blocked") {
   CoreHarness h;
   Rule rule = RateRule();

@@ -42,6 +42,11 @@ class CountingSink final : public RuleSink {
     return status;
   }
 
+  void NoteRefused(std::string_view source, std::string_view name_space,
+                   const Status& why) override {
+    intake_.NoteRefused(source, name_space, why);
+  }
+
   int replaced = 0;
 
  private:
@@ -105,6 +110,13 @@ class Watched {
   }
   void AwaitLog(const std::string& text) {
     Await([&] { return log.find(text) != std::string::npos; });
+  }
+  void SetStrict() { options_.strict = true; }
+  const core::RuleLoads& Loads(const std::string& name_space) {
+    const core::FlowTable& flows = h.core().flows();
+    const core::NamespaceSlot slot = flows.FindNamespace(name_space);
+    REQUIRE(slot != core::kNoNamespace);
+    return flows.name_space(slot).loads;
   }
   // -1: it has no rule.
   double Level(int64_t flow) {
@@ -173,6 +185,44 @@ TEST_CASE("a bad set is refused once, by file, rule and field, and the rules of 
   CHECK(w.Level(1) == 7);
   w.Write("shop", {{.flow = 1, .count = 9}});
   w.AwaitLevel(1, 9);
+}
+
+TEST_CASE(
+    "a set that is warned of is refused where warnings are errors, and the rules of before stay") {
+  Watched w({"shop"});
+  w.SetStrict();
+  w.Start();
+  w.Write("shop", {{.flow = 1, .count = 7}});
+  w.AwaitLevel(1, 7);
+  w.Rename("shop", R"([{"resource": "r", "count": 3, "clusterMode": true, "limitApp": "appA",
+                        "clusterConfig": {"flowId": 1}}])");
+  w.AwaitLog(
+      "1 warning, and rules-strict takes none; the first: rule 1 (resource \"r\", flowId 1): "
+      "limitApp");
+  CHECK(w.Level(1) == 7);
+  w.Write("shop", {{.flow = 1, .count = 8}});
+  w.AwaitLevel(1, 8);
+}
+
+TEST_CASE("the namespace tells that its file was refused or is gone, until it is right again") {
+  Watched w({"shop"});
+  w.Start();
+  w.Write("shop", {{.flow = 1, .count = 7}});
+  w.AwaitLevel(1, 7);
+  CHECK(w.Loads("shop").refused_ms == 0);
+  CHECK(w.Loads("shop").loaded_ms > 0);
+  w.Write("shop", {{.flow = 1, .count = -1}});
+  w.Await([&] { return w.Loads("shop").refused_ms > 0; });
+  CHECK(w.Loads("shop").refusal.find("count must be >= 0") != std::string::npos);
+  w.Write("shop", {{.flow = 1, .count = 8}});
+  w.AwaitLevel(1, 8);
+  CHECK(w.Loads("shop").refused_ms == 0);
+  const std::string text = testing::ReadFileToString(w.Path("shop"));
+  fs::remove(w.Path("shop"));
+  w.Await([&] { return w.Loads("shop").refused_ms > 0; });
+  CHECK(w.Loads("shop").refusal.find("is gone") != std::string::npos);
+  WriteStringToFile(w.Path("shop"), text);
+  w.Await([&] { return w.Loads("shop").refused_ms == 0; });
 }
 
 TEST_CASE("a file that is written without a change of its content does nothing") {

@@ -92,6 +92,34 @@ TEST_CASE("flows have their labels, and names keep their bytes") {
   CHECK(!Contains(text, "flow_id=\"2\""));
 }
 
+TEST_CASE("how the rules of a namespace were loaded is told with their source") {
+  Snapshot snapshot = ThreeFlows();
+  snapshot.namespaces.resize(3);
+  wire::NamespaceRow& sound = snapshot.namespaces[0];
+  sound.name_space = "shop";
+  sound.source = "rpc";
+  sound.loaded_ms = 1'500;
+  sound.warnings = 0;
+  wire::NamespaceRow& refused = snapshot.namespaces[1];
+  refused.name_space = "api";
+  refused.source = "file:/a.json";
+  refused.warnings = 2;
+  refused.refused_ms = 3'000;
+  refused.refusal = "rule 1";
+  snapshot.namespaces[2].name_space = "unused";
+  static const Board board;
+  const auto figures = Figures();
+  const std::string text =
+      AnswerMetrics({.path = "/metrics", .query = {}, .accept = ""}, snapshot, board, figures).body;
+  CHECK(Contains(text, "nowcalls_rules_refused{namespace=\"shop\",source=\"rpc\"} 0\n"));
+  CHECK(Contains(text, "nowcalls_rules_refused{namespace=\"api\",source=\"file:/a.json\"} 1\n"));
+  CHECK(Contains(text, "nowcalls_rules_warnings{namespace=\"api\",source=\"file:/a.json\"} 2\n"));
+  CHECK(Contains(text, "nowcalls_rules_loaded_age_seconds{namespace=\"shop\",source=\"rpc\"} 2\n"));
+  CHECK(Contains(
+      text, "nowcalls_rules_refused_age_seconds{namespace=\"api\",source=\"file:/a.json\"} 0.5\n"));
+  CHECK_FALSE(Contains(text, "unused"));
+}
+
 TEST_CASE("the fullest flows are listed, and the rest is counted") {
   const std::string text = Metrics({{"limit", "2"}});
   CHECK(Contains(text, "flow_id=\"2\""));
