@@ -191,16 +191,19 @@ Result<DrainAnswer> Core::Drain(const Step& step, const FlowChoice& choice, bool
   return parts_->rule_book.Drain(step, choice, on, act);
 }
 
-ReclaimPage Core::ReclaimNamespace(const Step& step, const NamespacePiece& piece,
-                                   const AdminAct& act) {
+Result<NamespacePage> Core::ActOnNamespace(const Step& step, NamespaceAct what,
+                                           const NamespacePiece& piece, const AdminAct& act) {
   const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->reclaims.ReclaimNamespace(step, piece, act);
-}
-
-Result<DrainPage> Core::DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
-                                       const AdminAct& act) {
-  const GrantsAtEnd grants(&parts_->admission, step);
-  return parts_->rule_book.DrainNamespace(step, piece, on, act);
+  NamespacePage page;
+  if (what == NamespaceAct::kReclaim) {
+    page.reclaimed = parts_->reclaims.ReclaimNamespace(step, piece, act);
+    return page;
+  }
+  Result<DrainPage> drained =
+      parts_->rule_book.DrainNamespace(step, piece, what == NamespaceAct::kDrain, act);
+  if (!drained.ok()) return drained.status();
+  page.drained = *drained;
+  return page;
 }
 
 void Core::SetDiskLow(bool low) {

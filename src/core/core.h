@@ -65,6 +65,13 @@ class TokenTable;
 class WaitQueues;
 struct RuleSet;
 
+enum class NamespaceAct : uint8_t { kReclaim, kDrain, kUndrain };
+
+struct NamespacePage {
+  ReclaimPage reclaimed{};  // Of kReclaim.
+  DrainPage drained{};      // Of the others.
+};
+
 class Core {
  public:
   explicit Core(const CoreOptions& options);
@@ -141,18 +148,17 @@ class Core {
                                     const AdminAct& act);
   Result<ReclaimAnswer> Purge(const Step& step, const FlowChoice& choice, uint32_t tokens_max,
                               const AdminAct& act);
-  // The same of all flows of the namespace's rules, in force or removed, in pieces by flow id. A
-  // namespace that is not known has none.
-  ReclaimPage ReclaimNamespace(const Step& step, const NamespacePiece& piece, const AdminAct& act);
   // Stops the grants of a rule, or lets them go on. It holds across restarts and changes of the
   // rule, and ends when the rule is removed. kOk, also when nothing changes, with the sums of the
   // chosen rules; kNoRuleExists.
   // kResourceExhausted as for ReplaceRules while the disk is low.
   Result<DrainAnswer> Drain(const Step& step, const FlowChoice& choice, bool on,
                             const AdminAct& act);
-  // The same of all rules that the namespace has in force, in pieces by flow id.
-  Result<DrainPage> DrainNamespace(const Step& step, const NamespacePiece& piece, bool on,
-                                   const AdminAct& act);
+  // One of these acts on all of a namespace, in pieces by flow id: on the tokens of its rules'
+  // flows, in force or removed, or on the rules that it has in force. A namespace that is not known
+  // has neither.
+  Result<NamespacePage> ActOnNamespace(const Step& step, NamespaceAct what,
+                                       const NamespacePiece& piece, const AdminAct& act);
 
   // The ledger's disk is nearly full, or has room again. While it is nearly full nothing is
   // granted: kTooManyRequest, also to waiters whose turn comes, and rules that come by RPC and

@@ -147,7 +147,9 @@ TEST_CASE_FIXTURE(Fixture, "a flow's tokens are taken back in pieces, whoever ho
 TEST_CASE_FIXTURE(Fixture, "a namespace is reclaimed in pieces, by flow, also of removed rules") {
   const auto reclaim = [&](std::string_view name_space, int64_t first_flow, uint32_t limit) {
     const ReclaimPage page =
-        h.core().ReclaimNamespace(h.step(), {name_space, first_flow, limit}, kAct);
+        h.core()
+            .ActOnNamespace(h.step(), NamespaceAct::kReclaim, {name_space, first_flow, limit}, kAct)
+            ->reclaimed;
     if (!h.batch().empty()) h.Commit();
     REQUIRE(FindWrongBook(h.core()) == "");
     return std::to_string(page.reclaimed) + " then " + std::to_string(page.next_flow);
@@ -171,12 +173,15 @@ TEST_CASE_FIXTURE(Fixture, "a namespace is reclaimed in pieces, by flow, also of
 TEST_CASE_FIXTURE(Fixture, "a namespace is drained in pieces, and grants again when that ends") {
   const std::string space = SpaceOfFlow1();
   const auto drain = [&](int64_t first_flow, uint32_t limit, bool on) {
-    const DrainPage page = *h.core().DrainNamespace(h.step(), {space, first_flow, limit}, on, kAct);
+    const auto act = on ? NamespaceAct::kDrain : NamespaceAct::kUndrain;
+    const DrainPage page =
+        h.core().ActOnNamespace(h.step(), act, {space, first_flow, limit}, kAct)->drained;
     if (!h.batch().empty()) h.Commit();
     return page;
   };
-  CHECK(h.core().DrainNamespace(h.step(), {"unknown", 0, 9}, true, kAct)->status ==
-        TokenStatus::kNoRuleExists);
+  CHECK(h.core()
+            .ActOnNamespace(h.step(), NamespaceAct::kDrain, {"unknown", 0, 9}, kAct)
+            ->drained.status == TokenStatus::kNoRuleExists);
   const DrainPage first = drain(0, 1, true);
   CHECK(first.status == TokenStatus::kOk);
   CHECK(first.rules == 1);
