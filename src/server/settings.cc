@@ -387,7 +387,7 @@ void AddControl(std::vector<Setting>* table) {
       "`executeDuration` in Sentinel.", 0, 10'000'000, &CoreOptions::sweep_budget_us));
 }
 
-void AddLimits(std::vector<Setting>* table) {
+void AddCountLimits(std::vector<Setting>* table) {
   table->push_back(Integer("connections-max", kLimits, "N", "Open connections.",
                            "The server lowers it, with a warning, to what the limit of open files "
                            "allows. The last 16, or a tenth if that is less, are for connections "
@@ -425,6 +425,9 @@ void AddLimits(std::vector<Setting>* table) {
                   "`maxAllowedQps` in Sentinel.",
                   0, kGuardMax, &Limits::namespace_qps_max));
   table->push_back(NamespaceGuardSetting());
+}
+
+void AddByteLimits(std::vector<Setting>* table) {
   table->push_back(LiveInteger("message-incomplete-ms", kLimits, "MS",
                                "Time from a message's first byte to its last; then close.", "", 1,
                                3'600'000, &Limits::message_incomplete_ms));
@@ -484,7 +487,8 @@ const std::vector<Setting>& Settings() {
     AddLedger(&made);
     AddLogging(&made);
     AddControl(&made);
-    AddLimits(&made);
+    AddCountLimits(&made);
+    AddByteLimits(&made);
     return made;
   }();
   return table;
